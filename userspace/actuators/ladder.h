@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kill ladder: a non-blocking state machine per victim. The loop calls begin() once and
+// advance() on every wake of fd() or past next_look(); it never waits for a victim.
+//
+// Order of the hard path (design.md §6): re-verify that the cgroup is still the one that was
+// ranked → open a pidfd for each of its processes → cgroup.kill (v2) or pidfd SIGKILL →
+// process_mrelease on worker threads, repeated until nothing is left → completion when the last
+// pidfd polls readable / the cgroup is empty and its memory is back.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "kernel/cgroup_tree.h"
+#include "model/feature.h"
+#include "model/kill.h"
+#include "model/outcome.h"
+#include "model/workload.h"
+
+namespace forestall::actuators {
+
+struct LadderOptions {
+  bool dry_run = false;
+  FeatureSet usable;  // of cgroup_kill, pidfd, process_mrelease
+  Duration release_timeout = std::chrono::milliseconds(500);
+  std::size_t reaper_threads = 2;
+  // Never signalled whatever the decision says: pid 1, kernel threads, this process, its parents.
+};
+
+// Thread rule: all calls come from the loop's thread; the reaper threads are the ladder's own.
+class Ladder {
+ public:
+  static Result<std::unique_ptr<Ladder>> create(const kernel::CgroupTree& tree, const Clock& clock,
+                                                LadderOptions options);
+  ~Ladder();
+
+  // Applies to kills that begin afterwards (reload).
+  void set_options(const LadderOptions& options);
+
+  // Verifies, signals and starts reaping. At most 100 µs for a victim of a few processes: no path
+  // lookup beyond the victim's own cgroup, no waiting.
+  void begin(const WorkloadSample& victim);
+
+  // Polls readable when a process exited or a reaper thread reported.
+  [[nodiscard]] int fd() const;
+  [[nodiscard]] std::optional<MonotonicTime> next_look() const;
+  // Moves every kill forward.
+  void advance();
+
+  // Kills under way and those that failed recently, for the next observation. A released kill is
+  // not listed. A stuck or failed one is listed until its cgroup is gone or `forget_after`
+  // (30 s) passed.
+  [[nodiscard]] std::vector<KillProgress> progress() const;
+  // Outcomes completed since the last call, each exactly once.
+  [[nodiscard]] std::vector<Outcome> take_outcomes();
+
+  // Runs the whole path once on nothing (a child process made for it) so that its pages and
+  // library symbols are resident before memory is short. Returns what was refused.
+  [[nodiscard]] Result<void> warm_up();
+
+ private:
+  class Machine;
+  explicit Ladder(std::unique_ptr<Machine> machine);
+  std::unique_ptr<Machine> machine_;
+};
+
+}  // namespace forestall::actuators

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/decision.h"
+
+namespace forestall {
+
+std::string_view to_string(Action action) {
+  switch (action) {
+    case Action::none: return "none";
+    case Action::inspect: return "inspect";
+    case Action::kill: return "kill";
+  }
+  return "";
+}
+
+std::string_view to_string(Reason reason) {
+  switch (reason) {
+    case Reason::no_data: return "no-data";
+    case Reason::no_threshold_met: return "no-threshold-met";
+    case Reason::release_pending: return "release-pending";
+    case Reason::workloads_unread: return "workloads-unread";
+    case Reason::no_candidates: return "no-candidates";
+    case Reason::all_protected: return "all-protected";
+    case Reason::threshold_met: return "threshold-met";
+  }
+  return "";
+}
+
+std::string_view to_string(Exclusion exclusion) {
+  switch (exclusion) {
+    case Exclusion::none: return "none";
+    case Exclusion::is_protected: return "protected";
+    case Exclusion::kill_in_flight: return "kill-in-flight";
+    case Exclusion::kill_failed: return "kill-failed";
+    case Exclusion::empty: return "empty";
+  }
+  return "";
+}
+
+}  // namespace forestall

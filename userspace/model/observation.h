@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// An observation: everything the policy may know, read at one time, with that time inside.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "model/kill.h"
+#include "model/wake.h"
+#include "model/workload.h"
+
+namespace forestall {
+
+// Node-wide memory, as kubelet sees it (see policy/signals.h for the formulas).
+struct NodeSample {
+  std::optional<Bytes> capacity;       // MemTotal
+  std::optional<Bytes> usage;          // v1: root usage_in_bytes; v2: root memory.stat anon + file
+  std::optional<Bytes> inactive_file;  // root memory.stat
+  std::optional<Bytes> kernel_available;  // MemAvailable: reported beside, never decided on
+  std::optional<Bytes> swap_total;
+  std::optional<Bytes> swap_free;
+
+  friend bool operator==(const NodeSample&, const NodeSample&) = default;
+};
+
+// One cgroup whose usage is held against its limit: the pods cgroup or a watched one.
+struct CgroupSample {
+  CgroupId id;
+  std::string path;
+  std::optional<Bytes> usage;
+  std::optional<Bytes> inactive_file;
+  // Effective limit: the smallest of its own and its ancestors'. Nothing when unlimited or unknown.
+  std::optional<Bytes> limit;
+  // Index into Config::thresholds of the rule that watches it; unused for the pods cgroup.
+  std::size_t threshold = 0;
+
+  friend bool operator==(const CgroupSample&, const CgroupSample&) = default;
+};
+
+// A part of the observation that could not be read, and why. Shown, counted, never fatal.
+struct SourceNote {
+  std::string subject;  // file or cgroup
+  std::string problem;
+
+  friend bool operator==(const SourceNote&, const SourceNote&) = default;
+};
+
+struct Observation {
+  MonotonicTime at;  // when reading began
+  Wake wake;         // what made us look
+  NodeSample node;
+  std::optional<CgroupSample> pods;   // the pods cgroup, if there is one
+  std::vector<CgroupSample> watched;  // each cgroup that matches a watch rule
+  // Read only when a threshold is met (it is the costly part): nothing means "not read", which
+  // makes the policy answer `inspect`; empty means "there are none".
+  std::optional<std::vector<WorkloadSample>> workloads;
+  std::vector<KillProgress> kills;  // kills that are under way or have failed
+  std::vector<SourceNote> notes;
+
+  friend bool operator==(const Observation&, const Observation&) = default;
+};
+
+}  // namespace forestall

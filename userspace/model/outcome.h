@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// An outcome: what the kill ladder did for one decision, attempt by attempt, with the time of each
+// stage. Times that never came are absent.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/result.h"
+#include "model/kill.h"
+#include "model/workload.h"
+
+namespace forestall {
+
+// Rungs of the kill ladder, in the order they are climbed.
+enum class Rung : std::uint8_t {
+  verify,       // the cgroup is still the one that was ranked
+  pidfds,       // open a pidfd for each of its processes
+  cgroup_kill,  // write cgroup.kill (v2)
+  sigkill,      // pidfd_send_signal(SIGKILL)
+  mrelease,     // process_mrelease on a worker thread
+};
+
+[[nodiscard]] std::string_view to_string(Rung rung);
+
+struct Attempt {
+  Rung rung = Rung::verify;
+  MonotonicTime at;             // when it ended
+  std::uint32_t processes = 0;  // how many it reached
+  std::optional<Error> failure;
+
+  friend bool operator==(const Attempt&, const Attempt&) = default;
+};
+
+struct Outcome {
+  Workload victim;
+  bool dry_run = false;  // everything but the signals happened
+  KillState state = KillState::in_flight;
+  std::vector<Attempt> attempts;
+  std::uint32_t processes = 0;  // signalled
+  Bytes usage_before;
+  Bytes freed;  // usage_before - usage at the end
+
+  MonotonicTime began;                     // actuator received the decision
+  std::optional<MonotonicTime> signalled;  // first SIGKILL sent
+  std::optional<MonotonicTime> exited;     // the last process was gone
+  std::optional<MonotonicTime> released;   // its memory was back
+
+  friend bool operator==(const Outcome&, const Outcome&) = default;
+};
+
+}  // namespace forestall

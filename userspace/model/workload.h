@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Workloads: what can be evicted. Who they are and what was declared about them; what they use at
+// one instant is a WorkloadSample.
+//
+// Absent is not zero: an optional without a value means "not declared" or "could not be read", and
+// the policy says for each what it makes of that.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/bytes.h"
+#include "model/ids.h"
+
+namespace forestall {
+
+enum class WorkloadKind : std::uint8_t { pod, cgroup };
+
+// Why a workload is never killed. `none` is the only killable value.
+enum class Protection : std::uint8_t {
+  none,
+  declared,     // the config or the manifest says `protected: true`
+  critical,     // priority >= 2000000000 (pkg/apis/scheduling/types.go SystemCriticalPriority)
+  static_pod,   // static or mirror pod
+  own_cgroup,   // the agent itself lives in it
+  init_cgroup,  // pid 1 lives in it
+};
+
+[[nodiscard]] std::string_view to_string(WorkloadKind kind);
+[[nodiscard]] std::string_view to_string(Protection protection);
+
+struct Workload {
+  CgroupId cgroup;
+  std::string path;  // in the memory hierarchy, from its root: "/kubepods/burstable/pod…"
+  WorkloadKind kind = WorkloadKind::cgroup;
+  std::string name;                      // as declared; the path's last part else
+  std::optional<std::string> pod_uid;    // only for pods
+  std::optional<std::int32_t> priority;  // not declared: ranks as 0, as kubelet does
+  std::optional<Bytes> memory_request;   // not declared: ranks as 0, as kubelet does
+  Protection protection = Protection::none;
+
+  friend bool operator==(const Workload&, const Workload&) = default;
+};
+
+struct WorkloadSample {
+  Workload workload;
+  std::optional<Bytes> usage;          // memory.current / memory.usage_in_bytes
+  std::optional<Bytes> inactive_file;  // inactive_file / total_inactive_file of memory.stat
+  std::optional<std::uint64_t> processes;
+
+  // usage - inactive_file, floored at 0 (kubelet's working set); nothing if either is unknown.
+  [[nodiscard]] std::optional<Bytes> working_set() const;
+  friend bool operator==(const WorkloadSample&, const WorkloadSample&) = default;
+};
+
+// The shared formula of every working set: usage - inactive_file, floored at 0.
+[[nodiscard]] constexpr Bytes working_set(Bytes usage, Bytes inactive_file) {
+  return usage < inactive_file ? Bytes{0} : usage - inactive_file;
+}
+
+}  // namespace forestall

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The observer reads fresh values for one decision: never a cached figure, never an average.
+//
+// Descriptors on the node's files and on every watched cgroup and workload are held open, so that
+// a look under pressure opens nothing: a look is preads and parsing.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "kernel/cgroup_tree.h"
+#include "model/config.h"
+#include "model/observation.h"
+
+namespace forestall::sources {
+
+class Observer {
+ public:
+  // `proc` is the procfs of the host. `tree` must outlive the observer.
+  static Result<std::unique_ptr<Observer>> create(const kernel::CgroupTree& tree,
+                                                  const Config& config,
+                                                  const std::string& proc = "/proc");
+  ~Observer();
+
+  // Takes a new configuration; the next refresh() applies its rules.
+  void configure(const Config& config);
+  // Walks the tree for the pods cgroup, watched cgroups and workloads; keeps what is still there,
+  // opens what is new, closes what is gone. Costly: on start, on reload, on workload_change and on
+  // recheck; not on the way from a crossing to a kill. Returns what could not be opened.
+  std::vector<SourceNote> refresh();
+
+  // The cheap part: node, pods cgroup, watched cgroups.
+  [[nodiscard]] Observation observe(const Wake& wake, MonotonicTime now);
+  // The costly part: usage, inactive_file and process count of every workload (of `subject` and
+  // below, or of all for an empty path). Drops a workload whose cgroup was removed meanwhile.
+  void add_workloads(Observation& observation, std::string_view subject);
+
+  // Workloads known at the last refresh.
+  [[nodiscard]] std::size_t workload_count() const;
+  [[nodiscard]] const std::string& pods_path() const;  // empty: no pods cgroup on this host
+
+ private:
+  class Reader;
+  explicit Observer(std::unique_ptr<Reader> reader);
+  std::unique_ptr<Reader> reader_;
+};
+
+}  // namespace forestall::sources

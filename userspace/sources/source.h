@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// A source wakes the loop. It reads nothing that is decided upon: the observer does, afresh, on
+// each wake.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "model/feature.h"
+#include "model/line.h"
+#include "model/wake.h"
+
+namespace forestall::sources {
+
+// Thread rule: all calls come from the loop's thread. Nothing here blocks.
+class Source {
+ public:
+  virtual ~Source() = default;
+
+  [[nodiscard]] virtual Feature feature() const = 0;
+
+  // A descriptor that polls readable when drain() has something to say, owned by the source and
+  // constant over its life; -1 for a source that is driven by next_look() alone.
+  [[nodiscard]] virtual int fd() const = 0;
+
+  // Watch these lines from now on instead of the previous ones. Called after every observation.
+  // A line that cannot be armed (its cgroup is gone, its limit cannot be watched by this source)
+  // is skipped and told in the notes; an error means the source as a whole is lost.
+  virtual Result<std::vector<std::string>> arm(std::span<const Line> lines, MonotonicTime now) = 0;
+
+  // Appends what happened since the last call. Called when fd() is readable or next_look() passed.
+  virtual void drain(MonotonicTime now, std::vector<Wake>& wakes) = 0;
+
+  // When the loop must call drain() even though fd() is silent; nothing for "never".
+  [[nodiscard]] virtual std::optional<MonotonicTime> next_look() const { return std::nullopt; }
+};
+
+}  // namespace forestall::sources

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The only place that sees messages and model types together. The model is never generated from
+// the schema and the schema never from the model: each may change for its own reasons, here is
+// where they must agree.
+//
+// to_proto cannot fail; strings that are not UTF-8 (cgroup names may be anything) lose the bytes
+// that are not. from_proto refuses what no to_proto could have written: an enum value that is
+// unspecified or unknown, a required message that is missing, contradictory fields; the error
+// names the field by its path in the message. For valid UTF-8, from_proto(to_proto(x)) == x.
+#pragma once
+
+#include "base/result.h"
+#include "forestall/v1/config.pb.h"
+#include "forestall/v1/decision.pb.h"
+#include "forestall/v1/doctor.pb.h"
+#include "forestall/v1/observation.pb.h"
+#include "forestall/v1/record.pb.h"
+#include "model/config.h"
+#include "model/decision.h"
+#include "model/feature.h"
+#include "model/kill.h"
+#include "model/observation.h"
+#include "model/outcome.h"
+#include "model/record.h"
+
+namespace forestall::api {
+
+[[nodiscard]] v1::Wake to_proto(const Wake& wake);
+[[nodiscard]] v1::Workload to_proto(const Workload& workload);
+[[nodiscard]] v1::WorkloadSample to_proto(const WorkloadSample& sample);
+[[nodiscard]] v1::KillProgress to_proto(const KillProgress& kill);
+[[nodiscard]] v1::Observation to_proto(const Observation& observation);
+
+[[nodiscard]] v1::Limit to_proto(const Limit& limit);
+[[nodiscard]] v1::Threshold to_proto(const Threshold& threshold);
+// The configuration in force, not the file it came from.
+[[nodiscard]] v1::EffectiveConfig to_proto(const Config& config);
+
+[[nodiscard]] v1::Evidence to_proto(const Evidence& evidence);
+[[nodiscard]] v1::Candidate to_proto(const Candidate& candidate);
+[[nodiscard]] v1::Decision to_proto(const Decision& decision);
+[[nodiscard]] v1::Outcome to_proto(const Outcome& outcome);
+[[nodiscard]] v1::Record to_proto(const Record& record);
+
+// Without `cost`, which the caller knows.
+[[nodiscard]] v1::FeatureReport to_proto(const FeatureReport& report);
+[[nodiscard]] v1::DoctorReport::Tier to_proto(Tier tier);
+
+[[nodiscard]] Result<Observation> from_proto(const v1::Observation& message);
+[[nodiscard]] Result<Threshold> from_proto(const v1::Threshold& message);
+[[nodiscard]] Result<Config> from_proto(const v1::EffectiveConfig& message);
+
+}  // namespace forestall::api

@@ -10,11 +10,12 @@
 
 namespace forestall {
 
-// Units ns us µs ms s m h; a bare "0" is allowed, any other number needs a unit; may be negative.
-// Errors are worded as Go's time.ParseDuration words them.
+// Units ns us µs ms s m h; a bare "0" is allowed, any other number needs a unit; a sign is
+// allowed. Digits beyond the nanosecond are cut off. Errors are worded as Go's time.ParseDuration
+// words them (src/time/format.go).
 [[nodiscard]] Result<Duration> parse_duration(std::string_view text);
 
-// Shortest exact Go form: "1m30s", "500ms", "0s".
+// Go's Duration.String(): "1m30s", "1h0m0s", "1.5ms", "0s". Reads back as the same duration.
 [[nodiscard]] std::string to_string(Duration duration);
 
 }  // namespace forestall

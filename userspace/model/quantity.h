@@ -3,6 +3,7 @@
 // (staging/src/k8s.io/apimachinery/pkg/api/resource/quantity.go).
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -12,25 +13,31 @@
 
 namespace forestall {
 
+// How a quantity was written, and hence how it is printed.
 enum class QuantityFormat : std::uint8_t { binary_si, decimal_si, decimal_exponent };
 
-// An exact decimal number: nanos / 10^9. 128 bits hold every quantity kubelet can (2^63-1 and 9
-// decimals below the point).
+// An exact decimal number: nanos / 10^9. 128 bits hold every amount of memory that can exist.
+// apimachinery keeps decimal quantities of any size; beyond ±1.7e29 ours saturate, which no
+// comparison with a byte count can tell apart.
 struct Quantity {
   __int128 nanos = 0;
   QuantityFormat format = QuantityFormat::decimal_si;
 
-  // The value rounded up to a whole number, as Quantity.Value() does. Saturates at int64.
+  // The value rounded up, away from zero, to a whole number, as Quantity.Value() documents it.
+  // Saturates at int64.
   [[nodiscard]] std::int64_t value() const;
   [[nodiscard]] Bytes bytes() const { return {value()}; }
-  // Canonical form: "1536Mi" for 1.5Gi, "2k" for 2000.
+  // Canonical form: "1536Mi" for 1.5Gi, "2k" for 2000, "1500m" for 1.5.
   [[nodiscard]] std::string text() const;
 
+  // By value, whatever the format: 1Ki equals 1024.
   friend bool operator==(const Quantity& a, const Quantity& b) { return a.nanos == b.nanos; }
-  friend auto operator<=>(const Quantity& a, const Quantity& b) { return a.nanos <=> b.nanos; }
+  friend std::strong_ordering operator<=>(const Quantity& a, const Quantity& b) {
+    return a.nanos <=> b.nanos;
+  }
 };
 
-// Errors carry apimachinery's own wording.
+// Errors carry apimachinery's own wording (ErrFormatWrong, ErrNumeric, ErrSuffix).
 [[nodiscard]] Result<Quantity> parse_quantity(std::string_view text);
 
 // Bytes as kubelet prints a binary quantity: 1572864 -> "1536Ki", 1023 -> "1023".

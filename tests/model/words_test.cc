@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words of the model: every enumerator has a name of its own, and names that are read back
+// (in configs and on the command line) are read back as what they were.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string_view>
+
+#include "model/decision.h"
+#include "model/feature.h"
+#include "model/kill.h"
+#include "model/outcome.h"
+#include "model/signal.h"
+#include "model/wake.h"
+#include "model/workload.h"
+
+namespace forestall {
+namespace {
+
+// All enumerators from 0 to `last` have distinct, non-empty names.
+template <typename Enum>
+void check_names(Enum last) {
+  std::set<std::string_view> names;
+  for (int i = 0; i <= static_cast<int>(last); ++i) {
+    const auto name = to_string(static_cast<Enum>(i));
+    EXPECT_FALSE(name.empty()) << "enumerator " << i;
+    EXPECT_TRUE(names.insert(name).second) << name << " names two enumerators";
+  }
+  EXPECT_TRUE(to_string(static_cast<Enum>(static_cast<int>(last) + 1)).empty())
+      << "an enumerator was added: extend the test";
+}
+
+TEST(WordsTest, EveryEnumeratorHasItsOwnName) {
+  check_names(Action::kill);
+  check_names(Reason::threshold_met);
+  check_names(Exclusion::empty);
+  check_names(Feature::oom_score_adj);
+  check_names(FeatureState::forced_off);
+  check_names(Tier::none);
+  check_names(KillState::failed);
+  check_names(Rung::mrelease);
+  check_names(Signal::cgroup_memory_available);
+  check_names(WakeSource::command);
+  check_names(WorkloadKind::cgroup);
+  check_names(Protection::init_cgroup);
+}
+
+TEST(WordsTest, SignalsAndFeaturesAreReadBack) {
+  for (const Signal signal : kSignals) EXPECT_EQ(parse_signal(to_string(signal)), signal);
+  for (std::size_t i = 0; i < kFeatureCount; ++i) {
+    EXPECT_EQ(parse_feature(to_string(feature_at(i))), feature_at(i));
+  }
+  EXPECT_EQ(parse_signal("Memory.available"), std::nullopt);  // case matters, as in kubelet
+  EXPECT_EQ(parse_signal(""), std::nullopt);
+  EXPECT_EQ(parse_feature("no-such-feature"), std::nullopt);
+}
+
+TEST(WordsTest, WorkingSetIsNeverNegativeAndUnknownStaysUnknown) {
+  EXPECT_EQ(working_set(mib(10), mib(4)), mib(6));
+  EXPECT_EQ(working_set(mib(4), mib(10)), Bytes{0});
+  WorkloadSample sample;
+  EXPECT_EQ(sample.working_set(), std::nullopt);
+  sample.usage = mib(3);
+  EXPECT_EQ(sample.working_set(), std::nullopt);
+  sample.inactive_file = Bytes{0};
+  EXPECT_EQ(sample.working_set(), mib(3));
+}
+
+}  // namespace
+}  // namespace forestall

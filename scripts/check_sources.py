@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The rules of ARCHITECTURE.md that a program can check.
+
+Layers (who may include whom), names that are not used, SPDX lines, length of lines, files and
+functions, formatting, sleeps, and the fixed top level. Each rule is one function that yields
+`path:line: what is wrong`; `--junit FILE` writes one test case per rule.
+"""
+
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Iterator
+
+TOP = pathlib.Path(__file__).resolve().parent.parent
+
+# design.md §3, with the reasons for each departure in ARCHITECTURE.md.
+MAY_INCLUDE = {
+    "base": {"base"},
+    "model": {"base", "model"},
+    "kernel": {"base", "model", "kernel", "bpf"},
+    "clients": {"base", "model", "clients"},
+    "sources": {"base", "model", "kernel", "clients", "sources", "bpf"},
+    "policy": {"base", "model", "policy"},
+    "actuators": {"base", "model", "kernel", "clients", "actuators"},
+    "exports": {"base", "model", "clients", "exports"},
+    "api": {"base", "model", "exports", "api", "proto"},
+}
+ALL = {"base", "model", "kernel", "clients", "sources", "policy", "actuators", "exports", "api",
+       "agent", "cli", "bpf", "proto"}
+MAY_INCLUDE["agent"] = ALL - {"cli"}
+MAY_INCLUDE["cli"] = ALL
+
+# What must not appear in the pure core, beyond our own layers.
+IMPURE = re.compile(
+    r"^(unistd|fcntl|thread|mutex|atomic|random|filesystem|fstream|iostream|ctime|time)(\.h)?$"
+    r"|^sys/(?!types\.h)|^spdlog/|^bpf/|^systemd/")
+
+NOT_NAMES = re.compile(r"(^|_)(context|manager|helper|util|utils|handler|data|info|common)(_|$)")
+TOP_LEVEL = re.compile(
+    r"CMakeLists\.txt|CMakePresets\.json|bpf|userspace|proto|scripts|tests|vmtests|README\.md"
+    r"|ARCHITECTURE\.md|CHANGELOG\.md|LICENSE|\..*")
+
+CODE = {".h", ".cc", ".c", ".py", ".sh", ".proto"}
+LINES_PER_FILE = 600
+LINES_PER_FUNCTION = 70
+COLUMNS = 100
+
+
+def tracked() -> list[pathlib.Path]:
+    names = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+                           cwd=TOP, check=True, capture_output=True, text=True).stdout.split("\n")
+    return [TOP / name for name in names if name and (TOP / name).is_file()]
+
+
+FILES = tracked()
+
+
+def code_files(*suffixes: str) -> list[pathlib.Path]:
+    return [path for path in FILES if path.suffix in (set(suffixes) or CODE)]
+
+
+def place(path: pathlib.Path, line: int) -> str:
+    return f"{path.relative_to(TOP)}:{line}"
+
+
+def layers() -> Iterator[str]:
+    for path in code_files(".h", ".cc"):
+        parts = path.relative_to(TOP).parts
+        if parts[0] != "userspace":
+            continue
+        layer = parts[1]
+        for number, line in enumerate(path.read_text().split("\n"), 1):
+            quoted = re.match(r'\s*#include "([^"]+)"', line)
+            angled = re.match(r"\s*#include <([^>]+)>", line)
+            if quoted:
+                target = quoted[1].split("/")[0]
+                target = "proto" if target == "forestall" else target
+                if target in ALL and target not in MAY_INCLUDE[layer]:
+                    yield f"{place(path, number)}: {layer} may not include {quoted[1]}"
+            if angled and layer in ("policy", "model") and IMPURE.search(angled[1]):
+                yield f"{place(path, number)}: {layer} is pure, it may not include <{angled[1]}>"
+
+
+def names() -> Iterator[str]:
+    for path in FILES:
+        if NOT_NAMES.search(path.stem.lower()) and path.relative_to(TOP).parts[0] != "tests":
+            yield f"{place(path, 1)}: not used as a name (ARCHITECTURE.md, Words)"
+    # The kernel's own type names are not ours to choose.
+    for path in [each for each in code_files(".h", ".cc") if each.parent.name != "vmlinux"]:
+        for number, line in enumerate(path.read_text().split("\n"), 1):
+            found = re.match(r"\s*(?:enum class|class|struct) (\w+)\b(?!.*;)", line)
+            if found:
+                snake = re.sub(r"(?<!^)(?=[A-Z])", "_", found[1]).lower()
+                if NOT_NAMES.search(snake):
+                    yield f"{place(path, number)}: {found[1]} is not used as a name"
+
+
+def licences() -> Iterator[str]:
+    for path in FILES:
+        wants = path.suffix in CODE | {".cmake", ".yaml", ".service"}
+        wants = wants or path.name == "CMakeLists.txt"
+        if not wants or "corpus" in path.parts or path.is_relative_to(TOP / "tests/data"):
+            continue
+        head = "\n".join(path.read_text(errors="replace").split("\n")[:3])
+        if "SPDX-License-Identifier:" not in head:
+            yield f"{place(path, 1)}: no SPDX line"
+        elif path.is_relative_to(TOP / "bpf") and path.suffix in {".c", ".h"}:
+            if "GPL-2.0-only OR BSD-2-Clause" not in head:
+                yield f"{place(path, 1)}: bpf/ is GPL-2.0-only OR BSD-2-Clause"
+
+
+def sizes() -> Iterator[str]:
+    for path in code_files():
+        lines = path.read_text(errors="replace").split("\n")
+        if len(lines) > LINES_PER_FILE and path.parts[-2] != "vmlinux":
+            yield f"{place(path, 1)}: {len(lines)} lines, the limit is {LINES_PER_FILE}"
+        for number, line in enumerate(lines, 1):
+            if len(line) > COLUMNS:
+                yield f"{place(path, number)}: {len(line)} columns, the limit is {COLUMNS}"
+
+
+def functions() -> Iterator[str]:
+    """A function's head starts in the first column, its body ends with a brace there;
+    clang-format sees to that. Bodies inside classes are short or they would not be there."""
+    not_functions = re.compile(
+        r"(namespace|struct|class|enum|union|extern|template|typedef|#|//|})")
+    for path in code_files(".cc", ".c"):
+        head = body = None
+        for number, line in enumerate(path.read_text().split("\n"), 1):
+            if body is not None:
+                if line.startswith("}"):
+                    if number - head > LINES_PER_FUNCTION:
+                        yield f"{place(path, head)}: function of {number - head} lines"
+                    head = body = None
+            elif re.match(r"\S", line):
+                head = None if not_functions.match(line) else number
+            if head is not None and body is None and line.endswith("{"):
+                body = number
+            elif head is not None and body is None and line.endswith((";", "}")):
+                head = None
+
+
+def sleeps() -> Iterator[str]:
+    # A pace that a load generator keeps is its job; a wait for something to happen is a bug.
+    sleeping = re.compile(r"\b(sleep_for|sleep_until|usleep|nanosleep|sleep)\(")
+    for path in code_files(".h", ".cc", ".c"):
+        for number, line in enumerate(path.read_text().split("\n"), 1):
+            if sleeping.search(line) and not line.lstrip().startswith("//"):
+                yield f"{place(path, number)}: sleeps; wait for the event instead"
+
+
+def leftovers() -> Iterator[str]:
+    marker = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
+    for path in code_files():
+        for number, line in enumerate(path.read_text(errors="replace").split("\n"), 1):
+            if marker.search(line):
+                yield f"{place(path, number)}: unfinished work"
+
+
+def formatting() -> Iterator[str]:
+    paths = [str(path) for path in code_files(".h", ".cc") if "vmlinux" not in path.parts]
+    ran = subprocess.run(["clang-format", "--dry-run", "-Werror", *paths], cwd=TOP,
+                         capture_output=True, text=True)
+    seen = set()
+    for line in ran.stderr.split("\n"):
+        found = re.match(r"(.+?):(\d+):\d+: error: code should be clang-formatted", line)
+        if found and found[1] not in seen:
+            seen.add(found[1])
+            yield f"{place(pathlib.Path(found[1]).resolve(), int(found[2]))}: not clang-formatted"
+
+
+def top_level() -> Iterator[str]:
+    for name in sorted({path.relative_to(TOP).parts[0] for path in FILES}):
+        if not TOP_LEVEL.fullmatch(name):
+            yield f"{name}:1: outside the fixed top level"
+
+
+RULES: list[Callable[[], Iterator[str]]] = [
+    layers, names, licences, sizes, functions, sleeps, leftovers, formatting, top_level]
+
+
+def write_junit(path: str, problems: dict[str, list[str]]) -> None:
+    suite = ElementTree.Element("testsuite", name="checks", tests=str(len(problems)))
+    for rule, found in problems.items():
+        case = ElementTree.SubElement(suite, "testcase", name=rule)
+        if found:
+            ElementTree.SubElement(case, "failure").text = "\n".join(found)
+    ElementTree.ElementTree(suite).write(path)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--junit", help="write the result as JUnit XML")
+    options = parser.parse_args()
+    problems = {rule.__name__: list(rule()) for rule in RULES}
+    for rule, found in problems.items():
+        for problem in found:
+            print(f"{problem} [{rule}]")
+        print(f"{'ok    ' if not found else 'FAILED'} {rule}")
+    if options.junit:
+        write_junit(options.junit, problems)
+    return 1 if any(problems.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

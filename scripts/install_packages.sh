@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs the Debian 12 packages a step needs and that are missing:
+#   install_packages.sh build   to build and run Forestall
+#   install_packages.sh test    to run every test, VM tests included
+# Does nothing, and asks the network for nothing, when all are there.
+set -euo pipefail
+
+build=(
+  bpftool ca-certificates ccache clang-19 cmake g++ libbpf-dev libcgroup-dev libcli11-dev
+  libelf-dev libfmt-dev libprotobuf-dev libspdlog-dev libsystemd-dev libyaml-cpp-dev llvm-19
+  ninja-build pkg-config protobuf-compiler zlib1g-dev
+)
+tests=(
+  apt-utils clang-format cpio git kmod libbenchmark-dev libclang-rt-19-dev libgmock-dev
+  libgtest-dev mandoc python3 qemu-system-x86 xz-utils zstd busybox-static
+)
+
+case "${1:-}" in
+  build) wanted=("${build[@]}") ;;
+  test) wanted=("${build[@]}" "${tests[@]}") ;;
+  *) echo "usage: $0 build|test" >&2; exit 2 ;;
+esac
+
+missing=()
+for package in "${wanted[@]}"; do
+  # The state of a package is its own word: "installed", or something that is not enough.
+  if [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) != installed ]]; then
+    missing+=("$package")
+  fi
+done
+[[ ${#missing[@]} -eq 0 ]] && exit 0
+
+if [[ $(id -u) -ne 0 ]]; then
+  echo "$0: these packages are missing and only root can install them: ${missing[*]}" >&2
+  exit 1
+fi
+echo "Installing: ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -qq
+apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null

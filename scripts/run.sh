@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# From a bare Debian 12 to a running Forestall in one command:
+#   scripts/run.sh              the agent on its configuration (built in: kubelet's default memory
+#                               threshold, on pods and on the cgroups the configuration names)
+#   scripts/run.sh demo         the whole job on a scratch cgroup, in seconds
+#   scripts/run.sh SUBCOMMAND…  anything `forestall --help` lists
+set -euo pipefail
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+# Results go to standard output; what building says goes to standard error.
+{
+  "$top/scripts/install_packages.sh" build
+  cd "$top"
+  [[ -e build/run/build.ninja ]] ||
+    cmake --preset release -B build/run -DFORESTALL_TESTS=OFF --log-level=WARNING
+  ninja -C build/run --quiet forestall
+  cd - >/dev/null
+} >&2
+exec "$top/build/run/userspace/cli/forestall" "$@"

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exports/log.h"
+
+#include <spdlog/async.h>
+#include <spdlog/async_logger.h>
+#include <spdlog/sinks/stdout_sinks.h>
+
+namespace forestall::exports {
+namespace {
+
+// 4096 lines of a few hundred bytes: about one MiB, reserved at start.
+constexpr std::size_t kQueueLines = 4096;
+
+spdlog::level::level_enum to_spdlog(LogLevel level) {
+  switch (level) {
+    case LogLevel::debug: return spdlog::level::debug;
+    case LogLevel::info: return spdlog::level::info;
+    case LogLevel::warning: return spdlog::level::warn;
+    case LogLevel::error: return spdlog::level::err;
+  }
+  return spdlog::level::info;
+}
+
+std::shared_ptr<spdlog::sinks::sink> make_sink(Log::Stream stream) {
+  if (stream == Log::Stream::standard_output) {
+    return std::make_shared<spdlog::sinks::stdout_sink_mt>();
+  }
+  return std::make_shared<spdlog::sinks::stderr_sink_mt>();
+}
+
+}  // namespace
+
+Log::Log(Stream stream, bool stamped, LogLevel least)
+    : pool_(std::make_shared<spdlog::details::thread_pool>(kQueueLines, 1)),
+      logger_(std::make_shared<spdlog::async_logger>(
+          "forestall", make_sink(stream), pool_, spdlog::async_overflow_policy::overrun_oldest)) {
+  logger_->set_pattern(stamped ? "%Y-%m-%dT%H:%M:%S.%fZ %-7l %v" : "%v",
+                       spdlog::pattern_time_type::utc);
+  logger_->set_level(to_spdlog(least));
+  logger_->flush_on(spdlog::level::debug);
+}
+
+Log::~Log() = default;
+
+void Log::write_text(LogLevel level, const std::string& text) {
+  logger_->log(to_spdlog(level), text);
+}
+
+std::uint64_t Log::dropped() const {
+  return pool_->overrun_counter();
+}
+
+void Log::flush() {
+  logger_->flush();
+}
+
+}  // namespace forestall::exports

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The agent's log: asynchronous and bounded, because a disk or a full pipe blocks exactly when
+// this program must act. When the queue is full the oldest line is dropped, and counted.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "exports/log_line.h"
+
+namespace spdlog {
+class logger;
+namespace details {
+class thread_pool;
+}
+}  // namespace spdlog
+
+namespace forestall::exports {
+
+enum class LogLevel : std::uint8_t { debug, info, warning, error };
+
+// Lines written to one stream by one background thread. Any thread may write.
+class Log {
+ public:
+  enum class Stream : std::uint8_t { standard_error, standard_output };
+  // `stamped` prefixes time and level; without it lines go out as they are (JSON records).
+  Log(Stream stream, bool stamped, LogLevel least);
+  ~Log();
+  Log(const Log&) = delete;
+  Log& operator=(const Log&) = delete;
+
+  void write(LogLevel level, const LogLine& line) { write_text(level, line.text()); }
+  void write_text(LogLevel level, const std::string& text);
+  // Lines lost because the queue was full.
+  [[nodiscard]] std::uint64_t dropped() const;
+  // Waits (at most two seconds) until everything written so far is out; for the end of the program.
+  void flush();
+
+ private:
+  std::shared_ptr<spdlog::details::thread_pool> pool_;
+  std::shared_ptr<spdlog::logger> logger_;
+};
+
+}  // namespace forestall::exports

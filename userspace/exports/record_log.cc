@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exports/record_log.h"
+
+#include <algorithm>
+
+namespace forestall::exports {
+namespace {
+
+constexpr std::size_t kRunnersUp = 3;
+
+std::string amount(std::optional<Bytes> bytes) {
+  return bytes ? fmt::format("{}", bytes->count) : "unknown";
+}
+
+// "path:priority=5:over-request=1234:exceeds" for each candidate after the victim.
+std::string runners_up(const Decision& decision) {
+  std::string out;
+  std::size_t named = 0;
+  for (std::size_t i = 0; i < decision.considered.size() && named < kRunnersUp; ++i) {
+    if (decision.victim == i) continue;
+    const Candidate& each = decision.considered[i];
+    fmt::format_to(std::back_inserter(out), "{}{}:priority={}:working-set={}{}", named ? "," : "",
+                   each.sample.workload.name, each.key.priority, amount(each.sample.working_set()),
+                   each.key.exceeds_request ? ":exceeds" : "");
+    if (each.exclusion != Exclusion::none) out.append(":").append(to_string(each.exclusion));
+    ++named;
+  }
+  return out;
+}
+
+void add_evidence(LogLine& line, const Evidence& evidence) {
+  line.field("signal", to_string(evidence.threshold.signal))
+      .field("subject", evidence.subject)
+      .field("available", evidence.available)
+      .field("limit", evidence.limit)
+      .field("capacity", evidence.capacity)
+      .field("pending_release", evidence.pending_release);
+}
+
+void add_victim(LogLine& line, const Candidate& victim) {
+  line.field("victim", victim.sample.workload.name)
+      .field("cgroup", victim.sample.workload.path)
+      .field("victim_working_set", amount(victim.sample.working_set()))
+      .field("victim_request", amount(victim.sample.workload.memory_request))
+      .field("victim_priority", victim.key.priority)
+      .field("victim_exceeds_request", victim.key.exceeds_request);
+}
+
+std::optional<Duration> since(MonotonicTime from, const std::optional<MonotonicTime>& to) {
+  if (!to) return std::nullopt;
+  return *to - from;
+}
+
+void add_stage(LogLine& line, std::string_view key, const std::optional<Duration>& duration) {
+  if (duration) line.field(key, *duration);
+}
+
+}  // namespace
+
+LogLine decision_line(const Record& record) {
+  LogLine line("decision");
+  line.field("record", record.sequence)
+      .field("action", to_string(record.decision.action))
+      .field("reason", to_string(record.decision.reason))
+      .field("wake", to_string(record.observation.wake.source));
+  if (record.decision.driving)
+    add_evidence(line, record.decision.evidence[*record.decision.driving]);
+  if (record.decision.victim) add_victim(line, record.decision.considered[*record.decision.victim]);
+  if (!record.decision.considered.empty()) {
+    line.field("candidates", record.decision.considered.size())
+        .field("runners_up", runners_up(record.decision));
+  }
+  return line;
+}
+
+LogLine outcome_line(const Record& record) {
+  const Outcome& outcome = *record.outcome;
+  const MonotonicTime crossed = record.stages.crossed;
+  LogLine line("outcome");
+  line.field("record", record.sequence)
+      .field("victim", outcome.victim.name)
+      .field("cgroup", outcome.victim.path)
+      .field("state", to_string(outcome.state))
+      .field("dry_run", outcome.dry_run)
+      .field("processes", outcome.processes)
+      .field("freed", outcome.freed)
+      .field("crossed_to_decided_us", record.stages.decided - crossed);
+  add_stage(line, "crossed_to_signalled_us", since(crossed, outcome.signalled));
+  add_stage(line, "crossed_to_exited_us", since(crossed, outcome.exited));
+  add_stage(line, "crossed_to_released_us", since(crossed, outcome.released));
+  for (const Attempt& attempt : outcome.attempts) {
+    if (attempt.failure) {
+      line.field("failed_rung", to_string(attempt.rung)).field("failure", attempt.failure->text());
+    }
+  }
+  return line;
+}
+
+void RecordLog::write(const Record& record) {
+  if (record.outcome) {
+    const bool well = record.outcome->state == KillState::released || record.outcome->dry_run;
+    log_.write(well ? LogLevel::info : LogLevel::error, outcome_line(record));
+    return;
+  }
+  const bool acts = record.decision.action == Action::kill;
+  log_.write(acts ? LogLevel::warning : LogLevel::info, decision_line(record));
+}
+
+}  // namespace forestall::exports

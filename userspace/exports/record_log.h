@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records as log lines: one line per decision with the numbers compared and the runners-up, one
+// per outcome with the time of each stage.
+#pragma once
+
+#include "exports/log.h"
+#include "exports/sink.h"
+
+namespace forestall::exports {
+
+class RecordLog final : public RecordSink {
+ public:
+  explicit RecordLog(Log& log) : log_(log) {}
+  void write(const Record& record) override;
+
+ private:
+  Log& log_;
+};
+
+// The lines themselves, for tests and for `--output text`.
+[[nodiscard]] LogLine decision_line(const Record& record);
+[[nodiscard]] LogLine outcome_line(const Record& record);
+
+}  // namespace forestall::exports

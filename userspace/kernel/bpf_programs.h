@@ -3,17 +3,19 @@
 //
 // Probe -> plan -> apply: BTF says what may exist, trying says what is permitted, and each
 // feature's answer is kept for `doctor`. A feature that cannot be had never takes another with it.
+//
+// Nothing is pinned: programs, maps and the timer live on this process' descriptors and go with it,
+// however it ends.
 #pragma once
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/bytes.h"
-#include "base/clock.h"
 #include "base/result.h"
+#include "bpf/abi/counters.h"
 #include "bpf/abi/event.h"
 #include "bpf/abi/stall.h"
 #include "bpf/abi/watch.h"
@@ -22,13 +24,15 @@
 
 namespace forestall::kernel {
 
-// One line armed in the kernel. Usage is counted in the kernel's own counter of that subject.
+// One line armed in the kernel, in the kernel's own counter of its subject: memory.usage of a
+// cgroup; file + anon - inactive_file of the node (abi_node_working_set).
 struct BpfWatch {
-  int cgroup_fd = -1;  // directory in the memory hierarchy; -1: the node
+  CgroupId cgroup;     // inode 0: the node
+  int cgroup_fd = -1;  // its directory in the memory hierarchy, not owned; unused for the node
   Bytes usage_line;    // fire once when usage >= this
-  Bytes capacity;      // for the fill-rate arithmetic of the sampling interval
 };
 
+// Thread rule: one thread at a time. Nothing here waits.
 class BpfPrograms {
  public:
   // Never fails as a whole for lack of permission: reports() then says everything is refused.
@@ -40,22 +44,23 @@ class BpfPrograms {
   [[nodiscard]] const std::vector<FeatureReport>& reports() const;
   [[nodiscard]] bool in_use(Feature feature) const;
 
-  // Replaces all watches. Each is armed to fire once; a subject that cannot be resolved is
-  // reported by index. The timer starts with the first call.
+  // Replaces all watches and arms each to fire once. One that is still armed at the same line is
+  // left alone, so that calling this after every look costs a comparison per watch; one that has
+  // fired is armed again. Returns the indices of the subjects that could not be resolved (removed,
+  // without the memory controller, beyond ABI_WATCH_SLOTS); those are tried again at the next call.
   [[nodiscard]] Result<std::vector<std::size_t>> watch(std::span<const BpfWatch> watches);
 
-  // The kernel-side usage of the node right now by the timer's own formula (file + anon pages and
-  // inactive_file apart), so that the caller can express a line in the kernel's counter.
+  // The kernel's counters of the node right now: what slot 0's line is compared with.
   [[nodiscard]] Result<abi_node_usage> node_usage() const;
 
-  // Ring buffer: pollable descriptor, and a drain that never blocks.
+  // Ring buffer: pollable descriptor (-1 when `bpf` is not in use), and a drain that never blocks.
   [[nodiscard]] int ring_fd() const;
   void drain(const std::function<void(const abi_event&)>& visit);
 
   // Counters, summed over CPUs: events emitted and dropped, helper failures, by kind.
   [[nodiscard]] Result<abi_counters> counters() const;
-  // Stall and reclaim sums of one cgroup (by id), and of the node (inode 0), open stalls
-  // included up to `now`. Zeroes for a cgroup that never stalled.
+  // Stall and reclaim sums of one cgroup and its descendants (by id), or of the node (inode 0),
+  // stalls that are still open included. Zeroes for a cgroup that never stalled.
   [[nodiscard]] Result<abi_stall> stall(CgroupId cgroup) const;
 
  private:

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* A compile-time check with one spelling for the BPF programs' C and for C++. */
+#ifndef FORESTALL_BPF_ABI_ASSERT_H
+#define FORESTALL_BPF_ABI_ASSERT_H
+
+#ifdef __cplusplus
+#define ABI_ASSERT static_assert
+#else
+#define ABI_ASSERT _Static_assert
+#endif
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Time lost to memory, per cgroup and for the node. A task's stall counts for its own cgroup and
+ * for each ancestor, as PSI's does, so that a pod's sum covers its containers.
+ */
+#ifndef FORESTALL_BPF_ABI_STALL_H
+#define FORESTALL_BPF_ABI_STALL_H
+
+#include <linux/types.h>
+
+#include "bpf/abi/assert.h"
+
+enum abi_stall_kind {
+  ABI_STALL_MEMCG_RECLAIM,  /* in try_to_free_mem_cgroup_pages */
+  ABI_STALL_DIRECT_RECLAIM, /* in try_to_free_pages */
+  ABI_STALL_PSI,            /* between psi_memstall_enter and _leave (full tier) */
+  ABI_STALL_KSWAPD,         /* kswapd at work: node only, nobody waits for it */
+  ABI_STALL_KINDS
+};
+
+struct abi_stall_sum {
+  __u64 ns;    /* summed over tasks: two tasks that stall for 1 ms each make 2 ms */
+  __u64 count; /* stalls that began */
+  __u64 pages; /* reclaimed; only of the two reclaim kinds */
+};
+
+struct abi_stall {
+  struct abi_stall_sum sums[ABI_STALL_KINDS];
+};
+
+/* Levels of the cgroup tree, from the leaf up, that a stall is counted for. Kubernetes needs four;
+ * what lies deeper is counted for the lowest ones and reported as ABI_FAILURE_depth. */
+#define ABI_STALL_LEVELS 7
+
+/* A stall that has begun: key and value of the hash `open_stalls`. Kept per thread, so that the end
+ * of one never closes another's. */
+struct abi_open_key {
+  __u32 tid;
+  __u32 kind; /* enum abi_stall_kind */
+};
+
+struct abi_open_stall {
+  __u64 begin_ns;
+  __u64 cgroups[ABI_STALL_LEVELS]; /* ids, leaf first; 0 ends the list; the root is left out */
+};
+
+ABI_ASSERT(sizeof(struct abi_stall_sum) == 24, "abi_stall_sum has no hidden padding");
+ABI_ASSERT(sizeof(struct abi_stall) == 96, "abi_stall has no hidden padding");
+ABI_ASSERT(sizeof(struct abi_open_key) == 8, "abi_open_key has no hidden padding");
+ABI_ASSERT(sizeof(struct abi_open_stall) == 64, "abi_open_stall has no hidden padding");
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Have the workloads changed?
+ *
+ * Cgroups of the memory hierarchy only: on a hybrid host each change happens in several. A
+ * container that starts makes dozens of changes, so after one event nothing is told until userspace
+ * says that it has read it.
+ */
+#include "bpf/lib/counters.bpf.h"
+#include "bpf/lib/memcg.bpf.h"
+#include "bpf/lib/stalls.bpf.h"
+#include "bpf/lib/watches.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* Cleared by userspace before it looks at the tree, so that a change during the look tells again.
+ */
+__u64 change_told;
+
+static __always_inline int in_memory_hierarchy(struct cgroup* cgroup) {
+  return BPF_CORE_READ(cgroup, root, hierarchy_id) == memory_hierarchy;
+}
+
+static __always_inline void tell_change(__u64 id, __s32 what) {
+  struct abi_event* event;
+
+  if (__sync_val_compare_and_swap(&change_told, 0, 1)) {
+    COUNT(quieted[ABI_EVENT_workload_change]);
+    return;
+  }
+  event = event_begin(ABI_EVENT_workload_change);
+  if (!event) {
+    change_told = 0;
+    return;
+  }
+  event->cgroup = id;
+  event->value = what;
+  event_end(event, ABI_EVENT_workload_change);
+}
+
+SEC("raw_tp/cgroup_mkdir")
+int cgroup_mkdir(struct bpf_raw_tracepoint_args* ctx) {
+  struct cgroup* cgroup = (void*)ctx->args[0];
+
+  if (in_memory_hierarchy(cgroup))
+    tell_change(BPF_CORE_READ(cgroup, kn, id), ABI_WORKLOAD_APPEARED);
+  return 0;
+}
+
+SEC("raw_tp/cgroup_rmdir")
+int cgroup_rmdir(struct bpf_raw_tracepoint_args* ctx) {
+  struct cgroup* cgroup = (void*)ctx->args[0];
+  __u64 id;
+
+  if (!in_memory_hierarchy(cgroup)) return 0;
+  id = BPF_CORE_READ(cgroup, kn, id);
+  bpf_map_delete_elem(&stalls, &id);
+  forget_cgroup(id);
+  tell_change(id, ABI_WORKLOAD_VANISHED);
+  return 0;
+}
+
+/* (cgroup, path, populated) */
+SEC("raw_tp/cgroup_notify_populated")
+int cgroup_notify_populated(struct bpf_raw_tracepoint_args* ctx) {
+  struct cgroup* cgroup = (void*)ctx->args[0];
+
+  if (in_memory_hierarchy(cgroup))
+    tell_change(BPF_CORE_READ(cgroup, kn, id),
+                (__s32)ctx->args[2] ? ABI_WORKLOAD_FILLED : ABI_WORKLOAD_EMPTIED);
+  return 0;
+}

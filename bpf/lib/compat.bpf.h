@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Where kernels differ, in one place and dated. Nothing here looks at a version: the loader reads
+ * the kernel's BTF and sets the constants below before it loads.
+ *
+ * Tracepoint programs are raw_tp, not tp_btf. A tp_btf argument is a typed pointer that the
+ * verifier takes to be non-NULL; it deletes `if (!p)` and turns p->field into an unguarded load,
+ * and on 7.2 mm_vmscan_direct_reclaim_begin does pass a NULL memcg: such a program oopses the
+ * kernel. A raw_tp argument is a number; the only way to follow it is bpf_probe_read_kernel, which
+ * survives any address. fentry arguments are typed as well, so they are turned into numbers by
+ * ARG().
+ */
+#ifndef FORESTALL_BPF_COMPAT_BPF_H
+#define FORESTALL_BPF_COMPAT_BPF_H
+
+#include "bpf/vmlinux/vmlinux.h"
+/* After vmlinux.h, whose types they use. */
+#include <bpf/bpf_helpers.h>
+
+/*
+ * mm_vmscan_memcg_reclaim_begin(order, gfp) became (gfp, order, memcg) in 7.2. Order and gfp are
+ * not read, so their exchange is of no consequence; the memcg is read when this says it is there.
+ * Remove when the baseline is 7.2.
+ */
+const volatile __u8 reclaim_passes_memcg __weak = 0;
+
+/*
+ * mark_victim(int pid) became (task, uid) in 6.9 (commit 72ba14deb40a) and in 6.1-stable. Where
+ * only a pid is passed, the event has only a pid. Remove when the baseline is 6.9.
+ */
+const volatile __u8 mark_victim_passes_task __weak = 1;
+
+/* Argument `i` of an fentry or fexit program as a number: what the verifier knows about its type is
+ * lost on purpose (see above). */
+#define ARG(ctx, i)                                                            \
+  ({                                                                           \
+    __u64 arg_value = 0;                                                       \
+    bpf_probe_read_kernel(&arg_value, sizeof(arg_value), &((__u64*)(ctx))[i]); \
+    arg_value;                                                                 \
+  })
+
+#endif

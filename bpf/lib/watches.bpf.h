@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The watched subjects: found once by the iterator (usage.bpf.c), consulted by every program that
+ * might have to tell about them, forgotten on rmdir.
+ */
+#ifndef FORESTALL_BPF_WATCHES_BPF_H
+#define FORESTALL_BPF_WATCHES_BPF_H
+
+#include "bpf/abi/watch.h"
+#include "bpf/lib/counters.bpf.h"
+#include "bpf/lib/memcg.bpf.h"
+
+/* Written by userspace (arming), memory-mapped; cleared by whoever fires. */
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(max_entries, ABI_WATCH_SLOTS);
+  __type(key, __u32);
+  __type(value, struct abi_watch);
+} watches __weak SEC(".maps");
+
+/* Who sits in a slot. Kernel addresses stay in the kernel: only programs write this. */
+struct subject {
+  __u64 memcg;  /* address; 0: nobody */
+  __u64 cgroup; /* id the address must still have when it is read */
+  __u64 next_look_ns;
+};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, ABI_WATCH_SLOTS);
+  __type(key, __u32);
+  __type(value, struct subject);
+} subjects __weak SEC(".maps");
+
+/* Subjects in which reclaim or a stall is news. */
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, ABI_WATCH_SLOTS * 8);
+  __type(key, __u64); /* cgroup id; 0: the node */
+  __type(value, struct abi_relation);
+} relations __weak SEC(".maps");
+
+/* page_counter address of a watched cgroup -> slot, for the charge hook. */
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, ABI_WATCH_SLOTS);
+  __type(key, __u64);
+  __type(value, __u32);
+} charged __weak SEC(".maps");
+
+/* hierarchy_id of the memory controller; found by setup (usage.bpf.c). */
+int memory_hierarchy __weak = -1;
+
+/* Least time between two events of one kind about one subject, for kinds that announce pressure
+ * rather than a crossing: the loop looks afresh anyway, so more of them tell nothing. */
+#define QUIET_NS (20 * 1000 * 1000ULL)
+
+/* Whether this CPU is the one that may tell now; moves *last on. */
+static __always_inline int after_quiet(__u64* last, __u64 now, __u64 quiet) {
+  __u64 seen = *(volatile __u64*)last;
+
+  return now - seen >= quiet && __sync_val_compare_and_swap(last, seen, now) == seen;
+}
+
+/* Fires the slot if `usage` is at or above its line: exactly once per arming, whichever program
+ * sees it first. A crossing that finds the ring full stays armed and is told at the next look. */
+static __always_inline void fire_if_crossed(__u32 slot, __u64 cgroup, __u64 usage, __u32 kind) {
+  struct abi_watch* watch = bpf_map_lookup_elem(&watches, &slot);
+  struct abi_event* event;
+  __u64 line;
+
+  if (!watch) return;
+  line = *(volatile __u64*)&watch->line;
+  if (!line || usage < line) return;
+  if (__sync_val_compare_and_swap(&watch->line, line, 0) != line) return;
+  event = event_begin(kind);
+  if (!event) {
+    __sync_val_compare_and_swap(&watch->line, 0, line);
+    return;
+  }
+  event->cgroup = cgroup;
+  event->usage = usage;
+  event->line = line;
+  event_end(event, kind);
+}
+
+/* Forgets a cgroup that is being removed. By the time of the tracepoint its css may already be
+ * detached, so the address comes from the slot. */
+static __always_inline void forget_cgroup(__u64 id) {
+  struct abi_relation* relation = bpf_map_lookup_elem(&relations, &id);
+  struct subject* subject;
+  __u64 counter;
+  __u32 slot;
+
+  if (!relation) return;
+  slot = relation->slot;
+  if (relation->watched && (subject = bpf_map_lookup_elem(&subjects, &slot))) {
+    counter = subject->memcg + bpf_core_field_offset(struct mem_cgroup, memory);
+    subject->memcg = 0;
+    bpf_map_delete_elem(&charged, &counter);
+  }
+  bpf_map_delete_elem(&relations, &id);
+}
+
+#endif

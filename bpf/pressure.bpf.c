@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Who waits for memory, and how long?
+ *
+ * Begin and end of memcg reclaim, direct reclaim, PSI memory stalls and kswapd's work are paired
+ * per thread and summed per cgroup, in the kernel: under pressure these happen thousands of times a
+ * second, and an event each would be a storm exactly then. Userspace is woken only when reclaim
+ * begins around a watched cgroup, when kswapd wakes, and when a watched cgroup has stalled for
+ * long; each rate-limited.
+ */
+#include "bpf/abi/stall.h"
+#include "bpf/lib/compat.bpf.h"
+#include "bpf/lib/counters.bpf.h"
+#include "bpf/lib/memcg.bpf.h"
+#include "bpf/lib/stalls.bpf.h"
+#include "bpf/lib/watches.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* A watched cgroup is announced when its tasks stalled for STALL_NS within WINDOW_NS. */
+#define STALL_NS (20 * 1000 * 1000ULL)
+#define WINDOW_NS (1000 * 1000 * 1000ULL)
+/* kswapd wakes at every dip below a low watermark, also on a healthy host that caches files. */
+#define KSWAPD_QUIET_NS (100 * 1000 * 1000ULL)
+
+__u64 last_kswapd_ns;
+
+/* ---- pairing and summing -------------------------------------------------------------------- */
+
+static __always_inline __u32 current_tid(void) {
+  return (__u32)bpf_get_current_pid_tgid();
+}
+
+/* Ids from the task's cgroup up, the root left out. */
+static __always_inline void list_cgroups(struct mem_cgroup* memcg, __u64* cgroups) {
+  for (int i = 0; i < ABI_STALL_LEVELS; i++) {
+    struct mem_cgroup* parent = memcg ? memcg_parent(memcg) : 0;
+
+    if (!parent) return;
+    cgroups[i] = memcg_id(memcg);
+    memcg = parent;
+  }
+  if (memcg && memcg_parent(memcg)) COUNT_FAILURE(depth);
+}
+
+static __always_inline void stall_begin(__u32 kind) {
+  struct abi_open_key key = {.tid = current_tid(), .kind = kind};
+  struct abi_open_stall open = {.begin_ns = bpf_ktime_get_ns()};
+
+  if (kind != ABI_STALL_KSWAPD)
+    list_cgroups(memcg_of_task((void*)bpf_get_current_task()), open.cgroups);
+  if (bpf_map_update_elem(&open_stalls, &key, &open, BPF_ANY)) COUNT_FAILURE(open_full);
+}
+
+static __always_inline void add_stall(__u64 cgroup, __u32 kind, __u64 ns, __u64 pages) {
+  struct abi_stall* sum = bpf_map_lookup_elem(&stalls, &cgroup);
+
+  if (!sum) {
+    /* Another CPU may have made it meanwhile: only its absence afterwards is a failure. */
+    bpf_map_update_elem(&stalls, &cgroup, &no_stall, BPF_NOEXIST);
+    sum = bpf_map_lookup_elem(&stalls, &cgroup);
+  }
+  if (!sum) {
+    COUNT_FAILURE(stall_full);
+    return;
+  }
+  sum->sums[kind].ns += ns;
+  sum->sums[kind].count += 1;
+  sum->sums[kind].pages += pages;
+}
+
+/* Tells that a watched subject has stalled for STALL_NS within the running window: once a window.
+ */
+static __always_inline void announce_stall(__u64 cgroup, __u64 now, __u64 ns) {
+  struct abi_relation* relation = bpf_map_lookup_elem(&relations, &cgroup);
+  struct abi_event* event;
+  __u64 begin, before;
+
+  if (!relation || !relation->watched) return;
+  begin = *(volatile __u64*)&relation->window_begin_ns;
+  if (now - begin >= WINDOW_NS &&
+      __sync_val_compare_and_swap(&relation->window_begin_ns, begin, now) == begin)
+    relation->stalled_ns = 0;
+  before = __sync_fetch_and_add(&relation->stalled_ns, ns);
+  if (before >= STALL_NS || before + ns < STALL_NS) return;
+  event = event_begin(ABI_EVENT_stall);
+  if (!event) return;
+  event->cgroup = cgroup;
+  event->stalled_ns = before + ns;
+  event->pid = current_tid();
+  event->tgid = bpf_get_current_pid_tgid() >> 32;
+  event_end(event, ABI_EVENT_stall);
+}
+
+static __always_inline void stall_end(__u32 kind, __u64 pages) {
+  struct abi_open_key key = {.tid = current_tid(), .kind = kind};
+  struct abi_open_stall *found = bpf_map_lookup_elem(&open_stalls, &key), open;
+  __u64 now = bpf_ktime_get_ns(), ns;
+
+  /* Began before we were attached. */
+  if (!found) return;
+  open = *found;
+  bpf_map_delete_elem(&open_stalls, &key);
+  ns = now - open.begin_ns;
+  add_stall(0, kind, ns, pages);
+  if (kind == ABI_STALL_PSI) announce_stall(0, now, ns);
+  for (int i = 0; i < ABI_STALL_LEVELS && open.cgroups[i]; i++) {
+    add_stall(open.cgroups[i], kind, ns, pages);
+    if (kind == ABI_STALL_PSI) announce_stall(open.cgroups[i], now, ns);
+  }
+}
+
+/* ---- announcing reclaim --------------------------------------------------------------------- */
+
+/* The cgroup whose limit is being kept. Before 7.2 the tracepoint does not say; it is then the
+ * lowest ancestor of the current task that is at its limit, and the task's own if none is (a writer
+ * of memory.max or memory.reclaim, or memory.high's worker, may reclaim elsewhere). */
+static __always_inline struct mem_cgroup* reclaimed_memcg(struct bpf_raw_tracepoint_args* ctx) {
+  struct mem_cgroup *own = memcg_of_task((void*)bpf_get_current_task()), *memcg = own;
+
+  if (reclaim_passes_memcg) {
+    /* A number (raw_tp), NULL or not; it is only probe-read from here on. */
+    struct mem_cgroup* passed = (void*)ctx->args[2];
+
+    return passed ? passed : own;
+  }
+  for (int i = 0; i < ABI_STALL_LEVELS && memcg; i++) {
+    /* Charges are made in batches of 64 pages. */
+    if (BPF_CORE_READ(memcg, memory.usage.counter) + 64 >= (long)BPF_CORE_READ(memcg, memory.max))
+      return memcg;
+    memcg = memcg_parent(memcg);
+  }
+  return own;
+}
+
+static __always_inline void tell_reclaim(__u64 cgroup, struct abi_relation* relation) {
+  struct abi_event* event;
+
+  if (!after_quiet(&relation->last_reclaim_ns, bpf_ktime_get_ns(), QUIET_NS)) {
+    COUNT(quieted[ABI_EVENT_reclaim]);
+    return;
+  }
+  event = event_begin(ABI_EVENT_reclaim);
+  if (!event) return;
+  event->cgroup = cgroup;
+  event->pid = current_tid();
+  event->tgid = bpf_get_current_pid_tgid() >> 32;
+  event_end(event, ABI_EVENT_reclaim);
+}
+
+/* Tells if the reclaimed cgroup is watched, lies below a watched one, or above one. */
+static __always_inline void announce_reclaim(struct mem_cgroup* memcg) {
+  for (int i = 0; i < ABI_STALL_LEVELS && memcg; i++) {
+    __u64 id = memcg_id(memcg);
+    struct abi_relation* relation = id ? bpf_map_lookup_elem(&relations, &id) : 0;
+
+    /* An ancestor of a watched cgroup counts only when it is what is reclaimed. */
+    if (relation && (relation->watched || i == 0)) {
+      tell_reclaim(id, relation);
+      return;
+    }
+    memcg = memcg_parent(memcg);
+  }
+}
+
+/* ---- the hooks ------------------------------------------------------------------------------ */
+
+SEC("raw_tp/mm_vmscan_memcg_reclaim_begin")
+int memcg_reclaim_begin(struct bpf_raw_tracepoint_args* ctx) {
+  stall_begin(ABI_STALL_MEMCG_RECLAIM);
+  announce_reclaim(reclaimed_memcg(ctx));
+  return 0;
+}
+
+/* (nr_reclaimed[, memcg]): the memcg of 7.2 may be NULL and is not looked at. */
+SEC("raw_tp/mm_vmscan_memcg_reclaim_end")
+int memcg_reclaim_end(struct bpf_raw_tracepoint_args* ctx) {
+  stall_end(ABI_STALL_MEMCG_RECLAIM, ctx->args[0]);
+  return 0;
+}
+
+/* The memcg of 7.2 is NULL here whenever the whole node is short: never looked at. */
+SEC("raw_tp/mm_vmscan_direct_reclaim_begin")
+int direct_reclaim_begin(struct bpf_raw_tracepoint_args* ctx) {
+  __u64 node = 0;
+  struct abi_relation* relation = bpf_map_lookup_elem(&relations, &node);
+
+  stall_begin(ABI_STALL_DIRECT_RECLAIM);
+  if (relation) tell_reclaim(0, relation);
+  return 0;
+}
+
+SEC("raw_tp/mm_vmscan_direct_reclaim_end")
+int direct_reclaim_end(struct bpf_raw_tracepoint_args* ctx) {
+  stall_end(ABI_STALL_DIRECT_RECLAIM, ctx->args[0]);
+  return 0;
+}
+
+/* (nid, zid, order), from kswapd itself. It also fires for a kswapd that is awake and asked again.
+ */
+SEC("raw_tp/mm_vmscan_kswapd_wake")
+int kswapd_wake(struct bpf_raw_tracepoint_args* ctx) {
+  struct abi_open_key key = {.tid = current_tid(), .kind = ABI_STALL_KSWAPD};
+  struct abi_event* event;
+
+  if (!bpf_map_lookup_elem(&open_stalls, &key)) stall_begin(ABI_STALL_KSWAPD);
+  if (!after_quiet(&last_kswapd_ns, bpf_ktime_get_ns(), KSWAPD_QUIET_NS)) {
+    COUNT(quieted[ABI_EVENT_kswapd]);
+    return 0;
+  }
+  event = event_begin(ABI_EVENT_kswapd);
+  if (!event) return 0;
+  event->value = (__s32)ctx->args[0];
+  event_end(event, ABI_EVENT_kswapd);
+  return 0;
+}
+
+SEC("raw_tp/mm_vmscan_kswapd_sleep")
+int kswapd_sleep(struct bpf_raw_tracepoint_args* ctx) {
+  stall_end(ABI_STALL_KSWAPD, 0);
+  return 0;
+}
+
+/* A thread that dies inside a stall never ends it. */
+SEC("raw_tp/sched_process_exit")
+int forget_task(struct bpf_raw_tracepoint_args* ctx) {
+  struct abi_open_key key = {.tid = current_tid()};
+
+  for (__u32 kind = 0; kind < ABI_STALL_KINDS; kind++) {
+    key.kind = kind;
+    bpf_map_delete_elem(&open_stalls, &key);
+  }
+  return 0;
+}
+
+/* void psi_memstall_enter(unsigned long *flags) sets *flags to whether the task was in a stall
+ * already; enter and leave of such a nested one count for nothing (kernel/sched/psi.c). Looked at
+ * on return from enter and on entry to leave: in between, *flags is what the function left there.
+ */
+static __always_inline int nested(__u64 flags) {
+  unsigned long was_in_memstall = 0;
+
+  if (bpf_probe_read_kernel(&was_in_memstall, sizeof(was_in_memstall), (void*)flags)) {
+    COUNT_FAILURE(read);
+    return 1;
+  }
+  return was_in_memstall != 0;
+}
+
+SEC("fexit/psi_memstall_enter")
+int memstall_enter(void* ctx) {
+  if (!nested(ARG(ctx, 0))) stall_begin(ABI_STALL_PSI);
+  return 0;
+}
+
+SEC("fentry/psi_memstall_leave")
+int memstall_leave(void* ctx) {
+  if (!nested(ARG(ctx, 0))) stall_end(ABI_STALL_PSI, 0);
+  return 0;
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Has a watched usage reached its line?
+ *
+ * Two ways to know, both firing the same one-shot line:
+ *  - a timer that re-arms itself reads usages: each subject again after headroom / fastest possible
+ *    fill rate, between 1 ms and 1 s, so a subject far from its line costs one comparison a look
+ *    and nothing on anybody's fault path; it stops when no line is armed;
+ *  - where fexit is permitted, page_counter_try_charge sees the crossing itself. Charges come in
+ *    batches of 64 pages per CPU, which is what makes that cheap (+0.2 % of a pure fault loop).
+ *
+ * The node's counters are reached through a memory cgroup: data symbols need CONFIG_KALLSYMS_ALL,
+ * which locked-down kernels lack, but every memcg's nodeinfo leads to its pglist_data, and that
+ * one's zonelist to the zones of all nodes that have memory.
+ */
+#include "bpf/abi/watch.h"
+#include "bpf/lib/compat.bpf.h"
+#include "bpf/lib/counters.bpf.h"
+#include "bpf/lib/memcg.bpf.h"
+#include "bpf/lib/watches.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define NUMA_NODES 64
+#define LOOK_NS_MIN (1000 * 1000ULL)
+#define LOOK_NS_MAX (1000 * 1000 * 1000ULL)
+#define CLOCK_MONOTONIC 1
+
+/* Fastest rate at which this machine could fill memory; set before loading. */
+const volatile __u64 fill_bytes_per_us = 8192;
+
+/* Filled by setup. */
+__u64 node_pgdats[NUMA_NODES];
+__u64 node_zones_seen;
+
+/* Slots in use, the node's included; set by userspace. */
+__u32 slot_count;
+/* Slot that resolve_cgroup fills next; set by userspace, which runs one resolution at a time. */
+__u32 resolving_slot;
+/* Id of the cgroup that resolve_cgroup put there; 0: it could not. */
+__u64 resolved_cgroup;
+
+/* ---- node counters -------------------------------------------------------------------------- */
+
+static __always_inline __u64 pages_at(__u64 base, __u64 offset, int index) {
+  long pages = 0;
+
+  if (bpf_probe_read_kernel(&pages, sizeof(pages), (void*)(base + offset + index * sizeof(pages))))
+    COUNT_FAILURE(read);
+  return pages > 0 ? (__u64)pages << PAGE_SHIFT : 0;
+}
+
+/* The kernel's constants, by BTF; the loader does not use the node watch when one is missing. */
+#define NODE_STAT(item) bpf_core_enum_value(enum node_stat_item, item)
+
+static long add_node(__u32 nid, struct abi_node_usage* sum) {
+  __u64 pgdat, stats = bpf_core_field_offset(struct pglist_data, vm_stat);
+
+  if (nid >= NUMA_NODES) return 1;
+  pgdat = node_pgdats[nid];
+  if (!pgdat) return 0;
+  sum->file += pages_at(pgdat, stats, NODE_STAT(NR_FILE_PAGES));
+  sum->anon += pages_at(pgdat, stats, NODE_STAT(NR_ANON_MAPPED));
+  sum->inactive_file += pages_at(pgdat, stats, NODE_STAT(NR_INACTIVE_FILE));
+  return 0;
+}
+
+static __always_inline void read_node(struct abi_node_usage* sum) {
+  __builtin_memset(sum, 0, sizeof(*sum));
+  sum->at_ns = bpf_ktime_get_ns();
+  if (bpf_loop(NUMA_NODES, add_node, sum, 0) < 0) COUNT_FAILURE(timer);
+}
+
+struct zone_walk {
+  __u64 zoneref; /* address of the first one */
+  __u64 free;
+};
+
+/* Visits one zoneref: learns the node it belongs to, sums its free pages. */
+static long visit_zone(__u32 i, struct zone_walk* walk) {
+  struct zoneref* ref = (void*)(walk->zoneref + i * bpf_core_type_size(struct zoneref));
+  struct zone* zone = BPF_CORE_READ(ref, zone);
+  struct pglist_data* pgdat;
+  __u32 nid;
+
+  if (!zone) return 1;
+  walk->free += pages_at((__u64)zone, bpf_core_field_offset(struct zone, vm_stat),
+                         bpf_core_enum_value(enum zone_stat_item, NR_FREE_PAGES));
+  pgdat = BPF_CORE_READ(zone, zone_pgdat);
+  nid = BPF_CORE_READ(pgdat, node_id);
+  if (nid >= NUMA_NODES) {
+    COUNT_FAILURE(setup);
+    return 0;
+  }
+  node_pgdats[nid] = (__u64)pgdat;
+  return 0;
+}
+
+/* Sum of free pages over all zones; fills node_pgdats on the way. */
+static __always_inline __u64 walk_zones(__u64 pgdat) {
+  struct zone_walk walk = {
+      .zoneref = pgdat + bpf_core_field_offset(struct pglist_data, node_zonelists) +
+                 bpf_core_field_offset(struct zonelist, _zonerefs),
+  };
+
+  node_zones_seen = bpf_loop(NUMA_NODES * 8, visit_zone, &walk, 0);
+  return walk.free;
+}
+
+/* ---- setup ---------------------------------------------------------------------------------- */
+
+struct root_walk {
+  struct mem_cgroup* memcg;
+};
+
+static long climb(__u32 i, struct root_walk* walk) {
+  struct mem_cgroup* parent = memcg_parent(walk->memcg);
+
+  if (!parent) return 1;
+  walk->memcg = parent;
+  return 0;
+}
+
+/* pglist_data of the first node that the root memcg knows. lruvec.pgdat is set on first use, so
+ * nodes without pages may have none. */
+static __always_inline __u64 first_pgdat(struct mem_cgroup* root) {
+  for (int nid = 0; nid < NUMA_NODES; nid++) {
+    struct mem_cgroup_per_node* info = 0;
+    struct pglist_data* pgdat;
+
+    bpf_probe_read_kernel(
+        &info, sizeof(info),
+        (void*)root + bpf_core_field_offset(struct mem_cgroup, nodeinfo) + nid * sizeof(info));
+    if (!info) continue;
+    pgdat = BPF_CORE_READ(info, lruvec.pgdat);
+    if (pgdat) return (__u64)pgdat;
+  }
+  return 0;
+}
+
+__u64 any_pgdat;
+
+/* Run once by userspace. Returns 0, or 1 when the root memcg, 2 when no node was found. */
+SEC("syscall")
+int setup(void* ctx) {
+  struct root_walk walk = {.memcg = memcg_of_task((void*)bpf_get_current_task())};
+  struct mem_cgroup* root;
+
+  if (!walk.memcg) return 1;
+  bpf_loop(TREE_LEVELS, climb, &walk, 0);
+  root = walk.memcg;
+  memory_hierarchy = BPF_CORE_READ(root, css.cgroup, root, hierarchy_id);
+  any_pgdat = first_pgdat(root);
+  if (!any_pgdat) return 2;
+  walk_zones(any_pgdat);
+  return 0;
+}
+
+/* Node counters on demand; userspace passes an abi_node_usage as the argument block. */
+SEC("syscall")
+int sample_node(struct abi_node_usage* out) {
+  struct abi_node_usage usage;
+
+  if (!any_pgdat) return 1;
+  read_node(&usage);
+  usage.free = walk_zones(any_pgdat);
+  *out = usage;
+  return 0;
+}
+
+/* ---- watched cgroups ------------------------------------------------------------------------ */
+
+static __always_inline void relate(__u64 id, __u32 slot, __u32 watched) {
+  struct abi_relation fresh = {.slot = slot, .watched = watched};
+  struct abi_relation* present = bpf_map_lookup_elem(&relations, &id);
+
+  if (present && (present->watched || !watched)) return;
+  if (bpf_map_update_elem(&relations, &id, &fresh, BPF_ANY)) COUNT_FAILURE(watch_full);
+}
+
+/* Run over one cgroup directory (order SELF_ONLY). A directory of a v1 hierarchy works too. */
+SEC("iter/cgroup")
+int resolve_cgroup(struct bpf_iter__cgroup* ctx) {
+  __u64 address = (__u64)ctx->cgroup;
+  __u32 slot = resolving_slot;
+  struct subject* subject = bpf_map_lookup_elem(&subjects, &slot);
+  struct mem_cgroup* memcg;
+  __u64 id, counter;
+
+  if (!address || !subject) return 0;
+  memcg = memcg_of_cgroup((void*)address);
+  id = memcg ? memcg_id(memcg) : 0;
+  /* On v2 a cgroup without the memory controller has no memcg of its own. */
+  if (!id) return 0;
+  subject->memcg = (__u64)memcg;
+  subject->cgroup = id;
+  subject->next_look_ns = 0;
+  counter = (__u64)memcg + bpf_core_field_offset(struct mem_cgroup, memory);
+  if (bpf_map_update_elem(&charged, &counter, &slot, BPF_ANY)) COUNT_FAILURE(watch_full);
+  relate(id, slot, 1);
+  for (int i = 0; i < TREE_LEVELS; i++) {
+    memcg = memcg_parent(memcg);
+    /* The root is left out: reclaim of everything is not reclaim "above" one cgroup. */
+    if (!memcg || !memcg_parent(memcg)) break;
+    relate(memcg_id(memcg), slot, 0);
+  }
+  resolved_cgroup = id;
+  return 0;
+}
+
+/* ---- the timer ------------------------------------------------------------------------------ */
+
+struct usage_clock {
+  struct bpf_timer timer;
+};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct usage_clock);
+} usage_clocks SEC(".maps");
+
+/* Counts armings; the last one the timer acted on. */
+__u64 armings;
+__u64 armings_seen;
+
+struct round {
+  __u64 now;
+  __u64 nearest; /* when the next subject is due */
+  __u32 all;     /* look at everything: something was armed since the last round */
+  __u32 armed;
+};
+
+/* Reads the usage that slot's line is compared with; 0 when the subject is gone. */
+static __always_inline __u64 usage_of(__u32 slot, struct subject* subject) {
+  struct mem_cgroup* memcg = (void*)subject->memcg;
+
+  if (slot == ABI_WATCH_NODE) {
+    struct abi_node_usage usage;
+
+    read_node(&usage);
+    return abi_node_working_set(&usage);
+  }
+  if (!memcg) return 0;
+  if (memcg_id(memcg) != subject->cgroup) {
+    subject->memcg = 0;
+    COUNT_FAILURE(stale);
+    return 0;
+  }
+  return memcg_usage(memcg);
+}
+
+static long look(__u32 slot, struct round* round) {
+  struct abi_watch* watch = bpf_map_lookup_elem(&watches, &slot);
+  struct subject* subject = bpf_map_lookup_elem(&subjects, &slot);
+  __u64 line, usage, wait;
+
+  if (!watch || !subject) return 1;
+  line = *(volatile __u64*)&watch->line;
+  if (!line || (slot != ABI_WATCH_NODE && !subject->memcg)) return 0;
+  if (round->all || subject->next_look_ns <= round->now) {
+    COUNT(looks);
+    usage = usage_of(slot, subject);
+    if (usage >= line) {
+      fire_if_crossed(slot, subject->cgroup, usage, ABI_EVENT_usage_timer);
+      /* Still armed only if the ring was full: then soon again. */
+      if (!*(volatile __u64*)&watch->line) return 0;
+      line = usage;
+    }
+    wait = (line - usage) / fill_bytes_per_us * 1000;
+    if (wait < LOOK_NS_MIN) wait = LOOK_NS_MIN;
+    if (wait > LOOK_NS_MAX) wait = LOOK_NS_MAX;
+    subject->next_look_ns = round->now + wait;
+  }
+  round->armed = 1;
+  if (subject->next_look_ns < round->nearest) round->nearest = subject->next_look_ns;
+  return 0;
+}
+
+static int tick(void* map, __u32* key, struct usage_clock* clock) {
+  __u64 seen = *(volatile __u64*)&armings;
+  struct round round = {.now = bpf_ktime_get_ns(), .all = seen != armings_seen};
+  __u64 wait;
+
+  armings_seen = seen;
+  round.nearest = round.now + LOOK_NS_MAX;
+  COUNT(ticks);
+  if (bpf_loop(slot_count < ABI_WATCH_SLOTS ? slot_count : ABI_WATCH_SLOTS, look, &round, 0) < 0)
+    COUNT_FAILURE(timer);
+  wait = round.nearest > round.now + LOOK_NS_MIN ? round.nearest - round.now : LOOK_NS_MIN;
+  if (round.armed && bpf_timer_start(&clock->timer, wait, 0)) COUNT_FAILURE(timer);
+  /* Armed while we looked: whoever armed started the timer before we did, or will do after. */
+  if (*(volatile __u64*)&armings != seen && bpf_timer_start(&clock->timer, 0, 0))
+    COUNT_FAILURE(timer);
+  return 0;
+}
+
+/* Run by userspace after arming: makes the timer look at every subject now. Returns 0 or a negative
+ * errno. */
+SEC("syscall")
+int start_timer(void* ctx) {
+  __u32 key = 0;
+  struct usage_clock* clock = bpf_map_lookup_elem(&usage_clocks, &key);
+  long error;
+
+  if (!clock) return -2;
+  /* Fails with EBUSY from the second time on, which is fine. */
+  if (!bpf_timer_init(&clock->timer, &usage_clocks, CLOCK_MONOTONIC)) {
+    error = bpf_timer_set_callback(&clock->timer, tick);
+    if (error) return error;
+  }
+  __sync_fetch_and_add(&armings, 1);
+  return bpf_timer_start(&clock->timer, 0, 0);
+}
+
+/* ---- the exact crossing --------------------------------------------------------------------- */
+
+static __always_inline void check_charge(struct page_counter* counter, __u32 slot, __u64 failed) {
+  struct abi_watch* watch = bpf_map_lookup_elem(&watches, &slot);
+  struct subject* subject = bpf_map_lookup_elem(&subjects, &slot);
+  __u64 usage = ((__u64)BPF_CORE_READ(counter, usage.counter) + failed) << PAGE_SHIFT;
+
+  if (!subject || !watch || usage < *(volatile __u64*)&watch->line) return;
+  /* The address of a removed cgroup's counter may be another's by now. */
+  if (subject->memcg && memcg_id((void*)subject->memcg) == subject->cgroup)
+    fire_if_crossed(slot, subject->cgroup, usage, ABI_EVENT_charge);
+}
+
+/* bool page_counter_try_charge(counter, nr_pages, **fail): climbs from the leaf, as the function
+ * itself does. On success the usage includes the charge; on failure it does not, but the attempt
+ * went that high. */
+SEC("fexit/page_counter_try_charge")
+int charge(void* ctx) {
+  __u64 counter = ARG(ctx, 0), pages = ARG(ctx, 1);
+  int charged_in_full = ARG(ctx, 3) & 0xff;
+
+  if (slot_count <= 1) return 0;
+  for (int i = 0; i < TREE_LEVELS && counter; i++) {
+    struct page_counter* level = (void*)counter;
+    __u32* slot = bpf_map_lookup_elem(&charged, &counter);
+
+    if (slot) check_charge(level, *slot, charged_in_full ? 0 : pages);
+    counter = (__u64)BPF_CORE_READ(level, parent);
+  }
+  return 0;
+}

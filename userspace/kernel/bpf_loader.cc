@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel/bpf_loader.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <unistd.h>
+
+#include <forestall_bpf.skel.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "kernel/bpf_log.h"
+
+namespace forestall::kernel {
+namespace {
+
+// The timer looks at a subject again after headroom / this. A page fault that zeroes 4 KiB takes
+// about 2 µs on the machines measured and huge pages are a few times faster, so one CPU is credited
+// with 4 GiB/s; the sum stops where memory buses do. Too high only costs looks, too low is late.
+std::uint64_t fastest_fill_bytes_per_us() {
+  constexpr std::uint64_t kPerCpu = 4096;
+  constexpr std::uint64_t kWholeMachine = 65536;
+  const long cpus = ::sysconf(_SC_NPROCESSORS_ONLN);
+  return std::min(kWholeMachine, kPerCpu * static_cast<std::uint64_t>(std::max(cpus, 1L)));
+}
+
+std::string errno_text(int code) {
+  return std::strerror(code);
+}
+
+struct Attempt {
+  Skeleton skeleton;
+  std::string refusal;  // set when there is no skeleton
+};
+
+Attempt try_load(const BpfPlan& plan, const KernelTypes& types) {
+  const BpfLog log;
+  Skeleton skeleton(forestall_bpf__open());
+  if (!skeleton) return {nullptr, "open: " + errno_text(errno)};
+  for (const BpfProgram& program : bpf_programs()) {
+    bpf_program* found = bpf_object__find_program_by_name(skeleton->obj, program.name);
+    if (found == nullptr) return {nullptr, "object without program " + std::string(program.name)};
+    bpf_program__set_autoload(found, wants(plan, types, program));
+  }
+  // Creating a map with a timer in it is part of what the timer feature needs.
+  bpf_map__set_autocreate(skeleton->maps.usage_clocks,
+                          plan.at(Feature::bpf_timer).state == FeatureState::in_use);
+  // (gfp, order, memcg) since 7.2, see bpf/lib/compat.bpf.h.
+  skeleton->rodata->reclaim_passes_memcg =
+      types.tracepoint_arguments("mm_vmscan_memcg_reclaim_begin") >= 3;
+  skeleton->rodata->mark_victim_passes_task = types.tracepoint_passes_pointer("mark_victim");
+  skeleton->rodata->fill_bytes_per_us = fastest_fill_bytes_per_us();
+  const int failure = forestall_bpf__load(skeleton.get());
+  if (failure == 0) return {std::move(skeleton), {}};
+  std::string refusal = summarize_bpf_log(log.text());
+  if (refusal.empty()) refusal = errno_text(-failure);
+  return {nullptr, "load: " + refusal};
+}
+
+// The plan with every feature but `bpf` and `feature` left out.
+BpfPlan only(const BpfPlan& plan, Feature feature) {
+  BpfPlan alone = plan;
+  for (auto& [each, verdict] : alone) {
+    if (each != Feature::bpf && each != feature) verdict.state = FeatureState::absent;
+  }
+  return alone;
+}
+
+// Everything that is in_use becomes refused.
+void refuse_all(BpfPlan& plan, const std::string& evidence) {
+  for (auto& [feature, verdict] : plan) {
+    if (verdict.state == FeatureState::in_use) verdict = {FeatureState::refused, evidence};
+  }
+}
+
+// Loads what can be loaded; writes into `plan` what was refused.
+Skeleton load_what_is_permitted(BpfPlan& plan, const KernelTypes& types) {
+  if (plan.at(Feature::bpf).state != FeatureState::in_use) return nullptr;
+  Attempt everything = try_load(plan, types);
+  if (everything.skeleton) return std::move(everything.skeleton);
+
+  Attempt base = try_load(only(plan, Feature::bpf), types);
+  if (!base.skeleton) {
+    refuse_all(plan, base.refusal);
+    return nullptr;
+  }
+  for (auto& [feature, verdict] : plan) {
+    if (feature == Feature::bpf || verdict.state != FeatureState::in_use) continue;
+    Attempt alone = try_load(only(plan, feature), types);
+    if (!alone.skeleton) verdict = {FeatureState::refused, alone.refusal};
+  }
+  Attempt rest = try_load(plan, types);
+  if (!rest.skeleton) refuse_all(plan, "each loads alone, not together: " + rest.refusal);
+  return std::move(rest.skeleton);
+}
+
+// Where the skeleton keeps the link of a program; it destroys what it finds there.
+bpf_link** link_of(const forestall_bpf& skeleton, std::string_view program) {
+  const bpf_object_skeleton& list = *skeleton.skeleton;
+  for (int i = 0; i < list.prog_cnt; ++i) {
+    if (program == list.progs[i].name) return list.progs[i].link;
+  }
+  return nullptr;
+}
+
+void detach_feature(const forestall_bpf& skeleton, Feature feature) {
+  for (const BpfProgram& program : bpf_programs()) {
+    if (program.feature != feature) continue;
+    bpf_link** link = link_of(skeleton, program.name);
+    bpf_link__destroy(*link);
+    *link = nullptr;
+  }
+}
+
+// Attaches the programs of one feature, each by itself; all or none, because half a pair would sum
+// stalls that never end.
+void attach_feature(const forestall_bpf& skeleton, Feature feature, BpfVerdict& verdict) {
+  const BpfLog log;
+  std::string hooks;
+  for (const BpfProgram& program : bpf_programs()) {
+    if (!serves(program, feature)) continue;
+    const bpf_program* found = bpf_object__find_program_by_name(skeleton.obj, program.name);
+    bpf_link** link = link_of(skeleton, program.name);
+    if (program.hook == Hook::none || bpf_program__fd(found) < 0 || *link != nullptr) continue;
+    *link = bpf_program__attach(found);
+    if (*link == nullptr) {
+      verdict = {FeatureState::refused,
+                 "attach " + std::string(program.target) + ": " + errno_text(errno)};
+      detach_feature(skeleton, feature);
+      return;
+    }
+    hooks += (hooks.empty() ? "attached to " : ", ") + std::string(program.target);
+  }
+  if (hooks.empty()) hooks = "loaded";
+  verdict.evidence = verdict.evidence.empty() ? hooks : hooks + "; " + verdict.evidence;
+}
+
+}  // namespace
+
+void SkeletonDeleter::operator()(forestall_bpf* skeleton) const {
+  forestall_bpf__destroy(skeleton);
+}
+
+LoadedBpf load_bpf(const FeatureSet& disabled) {
+  const KernelTypes types;
+  BpfPlan plan = plan_bpf(types, disabled);
+  LoadedBpf loaded{load_what_is_permitted(plan, types), {}};
+  for (auto& [feature, verdict] : plan) {
+    if (loaded.skeleton && verdict.state == FeatureState::in_use) {
+      attach_feature(*loaded.skeleton, feature, verdict);
+    }
+    loaded.reports.push_back({feature, verdict.state, verdict.evidence});
+  }
+  return loaded;
+}
+
+}  // namespace forestall::kernel

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel/bpf_plan.h"
+
+#include <bpf/btf.h>
+
+#include <algorithm>
+#include <array>
+
+#include "kernel/bpf_log.h"
+
+namespace forestall::kernel {
+namespace {
+
+constexpr auto kPrograms = std::to_array<BpfProgram>({
+    {"setup", Feature::bpf},
+    {"sample_node", Feature::bpf},
+    {"resolve_cgroup", Feature::bpf},
+    {"start_timer", Feature::bpf_timer},
+    {"charge", Feature::bpf_charge, Hook::function, "page_counter_try_charge"},
+    {"memcg_reclaim_begin", Feature::bpf_reclaim, Hook::tracepoint,
+     "mm_vmscan_memcg_reclaim_begin"},
+    {"memcg_reclaim_end", Feature::bpf_reclaim, Hook::tracepoint, "mm_vmscan_memcg_reclaim_end"},
+    {"direct_reclaim_begin", Feature::bpf_reclaim, Hook::tracepoint,
+     "mm_vmscan_direct_reclaim_begin"},
+    {"direct_reclaim_end", Feature::bpf_reclaim, Hook::tracepoint, "mm_vmscan_direct_reclaim_end"},
+    {"kswapd_wake", Feature::bpf_reclaim, Hook::tracepoint, "mm_vmscan_kswapd_wake"},
+    {"kswapd_sleep", Feature::bpf_reclaim, Hook::tracepoint, "mm_vmscan_kswapd_sleep"},
+    {"forget_task", Feature::bpf_reclaim, Hook::tracepoint, "sched_process_exit",
+     Feature::bpf_stall},
+    {"memstall_enter", Feature::bpf_stall, Hook::function, "psi_memstall_enter"},
+    {"memstall_leave", Feature::bpf_stall, Hook::function, "psi_memstall_leave"},
+    {"mark_victim", Feature::bpf_oom, Hook::tracepoint, "mark_victim"},
+    {"oom_score_adj_update", Feature::bpf_oom, Hook::tracepoint, "oom_score_adj_update"},
+    // Any of them is a last call; compilers inline one or the other.
+    {"mem_cgroup_out_of_memory", Feature::bpf_oom_path, Hook::function, "mem_cgroup_out_of_memory",
+     std::nullopt, true},
+    {"out_of_memory", Feature::bpf_oom_path, Hook::function, "out_of_memory", std::nullopt, true},
+    {"oom_kill_process", Feature::bpf_oom_path, Hook::function, "oom_kill_process", std::nullopt,
+     true},
+    {"cgroup_mkdir", Feature::bpf_cgroups, Hook::tracepoint, "cgroup_mkdir"},
+    {"cgroup_rmdir", Feature::bpf_cgroups, Hook::tracepoint, "cgroup_rmdir"},
+    {"cgroup_notify_populated", Feature::bpf_cgroups, Hook::tracepoint, "cgroup_notify_populated"},
+});
+
+constexpr std::array kFeatures{Feature::bpf,          Feature::bpf_timer,  Feature::bpf_charge,
+                               Feature::bpf_reclaim,  Feature::bpf_stall,  Feature::bpf_oom,
+                               Feature::bpf_oom_path, Feature::bpf_cgroups};
+
+// The function prototype behind typedef btf_trace_NAME (a pointer to a function); its first
+// parameter is the tracepoint's private pointer. Null when there is none.
+const btf_type* tracepoint_prototype(const btf* types, std::string_view tracepoint) {
+  const std::string name = "btf_trace_" + std::string(tracepoint);
+  const int id = btf__find_by_name_kind(types, name.c_str(), BTF_KIND_TYPEDEF);
+  if (id <= 0) return nullptr;
+  const btf_type* pointer =
+      btf__type_by_id(types, btf__type_by_id(types, static_cast<__u32>(id))->type);
+  if (pointer == nullptr || !btf_is_ptr(pointer)) return nullptr;
+  const btf_type* prototype = btf__type_by_id(types, pointer->type);
+  return prototype != nullptr && btf_is_func_proto(prototype) ? prototype : nullptr;
+}
+
+std::string missing(const BpfProgram& program) {
+  return program.hook == Hook::tracepoint
+             ? "BTF of this kernel has no tracepoint " + std::string(program.target)
+             : "BTF of this kernel has no function " + std::string(program.target);
+}
+
+// What BTF says about one feature.
+BpfVerdict judge(const KernelTypes& types, Feature feature) {
+  std::size_t present = 0;
+  std::string lacks;
+  for (const BpfProgram& program : kPrograms) {
+    if (program.feature != feature) continue;
+    if (types.has(program)) {
+      ++present;
+      continue;
+    }
+    if (!program.may_lack) return {FeatureState::absent, missing(program)};
+    lacks = missing(program);
+  }
+  if (present == 0) return {FeatureState::absent, lacks};
+  return {FeatureState::in_use, lacks};
+}
+
+}  // namespace
+
+bool serves(const BpfProgram& program, Feature feature) {
+  return program.feature == feature || program.also == feature;
+}
+
+std::span<const BpfProgram> bpf_programs() {
+  return kPrograms;
+}
+
+std::span<const Feature> bpf_features() {
+  return kFeatures;
+}
+
+KernelTypes::KernelTypes() {
+  const BpfLog quiet;
+  btf_ = btf__load_vmlinux_btf();
+}
+
+KernelTypes::~KernelTypes() {
+  btf__free(btf_);
+}
+
+bool KernelTypes::has(const BpfProgram& program) const {
+  switch (program.hook) {
+    case Hook::none: return valid();
+    case Hook::tracepoint: return valid() && tracepoint_prototype(btf_, program.target) != nullptr;
+    case Hook::function:
+      return valid() && btf__find_by_name_kind(btf_, program.target, BTF_KIND_FUNC) > 0;
+  }
+  return false;
+}
+
+std::uint32_t KernelTypes::tracepoint_arguments(std::string_view tracepoint) const {
+  const btf_type* prototype = valid() ? tracepoint_prototype(btf_, tracepoint) : nullptr;
+  return prototype != nullptr && btf_vlen(prototype) > 0 ? btf_vlen(prototype) - 1U : 0U;
+}
+
+bool KernelTypes::tracepoint_passes_pointer(std::string_view tracepoint) const {
+  if (tracepoint_arguments(tracepoint) == 0) return false;
+  const btf_param* first = btf_params(tracepoint_prototype(btf_, tracepoint)) + 1;
+  const btf_type* type = btf__type_by_id(btf_, first->type);
+  return type != nullptr && btf_is_ptr(type);
+}
+
+BpfPlan plan_bpf(const KernelTypes& types, const FeatureSet& disabled) {
+  BpfPlan plan;
+  for (const Feature feature : kFeatures) {
+    if (has(disabled, feature)) {
+      plan[feature] = {FeatureState::forced_off, "--disable-feature"};
+    } else if (has(disabled, Feature::bpf)) {
+      plan[feature] = {FeatureState::forced_off, "bpf is forced off"};
+    } else if (!types.valid()) {
+      plan[feature] = {FeatureState::absent, "this kernel offers no BTF (/sys/kernel/btf/vmlinux)"};
+    } else {
+      plan[feature] = judge(types, feature);
+    }
+  }
+  return plan;
+}
+
+bool wants(const BpfPlan& plan, const KernelTypes& types, const BpfProgram& program) {
+  const bool served = std::ranges::any_of(plan, [&](const auto& entry) {
+    return entry.second.state == FeatureState::in_use && serves(program, entry.first);
+  });
+  return served && types.has(program);
+}
+
+}  // namespace forestall::kernel

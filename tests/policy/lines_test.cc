@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lines: where each hard threshold lies for a usage counter.
+#include <gtest/gtest.h>
+
+#include "policy/step.h"
+#include "tests/policy/world.h"
+
+namespace forestall::policy {
+namespace {
+
+TEST(LinesTest, TheNodesLineIsKubeletsFormula) {
+  Observation observation;
+  observation.node = node(gib(8), gib(3), /*inactive_file=*/gib(1));
+  const auto found = lines(config({hard(Signal::memory_available, mib(100))}), observation);
+  ASSERT_EQ(found.size(), 1U);
+  const Line expected{.signal = Signal::memory_available,
+                      .cgroup = {},
+                      .path = "/",
+                      .headroom = gib(3) - mib(100),
+                      .usage_line = gib(8) - mib(100) + gib(1),
+                      .floor_line = gib(8) - mib(100),
+                      .usage = gib(6),
+                      .capacity = gib(8),
+                      .tune = false};
+  EXPECT_EQ(found[0], expected);
+}
+
+TEST(LinesTest, OneLineForEachSubjectThatIsKnown) {
+  Config config = policy::config({hard(Signal::memory_available, mib(100)),
+                                  hard(Signal::allocatable_memory_available, mib(100)),
+                                  hard(Signal::cgroup_memory_available, mib(10))});
+  config.thresholds[2].tune = true;
+  Observation observation;  // the node could not be read
+  observation.pods = cgroup("/kubepods", gib(4), gib(1));
+  observation.watched = {cgroup("/a", mib(64), mib(20), 2), cgroup("/b", mib(64), mib(5), 2)};
+  observation.watched.push_back(cgroup("/unlimited", mib(64), mib(5), 2));
+  observation.watched.back().limit.reset();
+  const auto found = lines(config, observation);
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_EQ(found[0].path, "/kubepods");
+  EXPECT_FALSE(found[0].tune);
+  EXPECT_EQ(found[1].path, "/a");
+  EXPECT_EQ(found[1].headroom, mib(10));
+  EXPECT_TRUE(found[1].tune);
+  EXPECT_EQ(found[2].path, "/b");
+  EXPECT_EQ(found[2].headroom, mib(-5)) << "negative: already met";
+}
+
+TEST(LinesTest, AShareIsOfTheSubjectsOwnCapacity) {
+  Threshold threshold = hard(Signal::cgroup_memory_available, {0});
+  threshold.limit = Limit::share(0.25F);
+  Observation observation;
+  observation.watched = {cgroup("/a", mib(64), mib(20)), cgroup("/b", mib(32), mib(20))};
+  const auto found = lines(config({threshold}), observation);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].floor_line, mib(48));
+  EXPECT_EQ(found[1].floor_line, mib(24));
+}
+
+TEST(LinesTest, SoftThresholdsHaveNoLine) {
+  Observation observation;
+  observation.node = node(gib(8), gib(3));
+  EXPECT_TRUE(lines(config({soft(hard(Signal::memory_available, gib(1)))}), observation).empty());
+}
+
+// The line and the threshold agree: at the line nothing is met, one byte above it is.
+TEST(LinesTest, OneByteAboveTheLineMeetsTheThreshold) {
+  const Config config = policy::config({hard(Signal::memory_available, mib(100))});
+  Observation observation;
+  observation.node = node(gib(8), gib(3), mib(200));
+  const Bytes line = lines(config, observation)[0].usage_line;
+  observation.node.usage = line;
+  EXPECT_EQ(step(config, {}, observation).decision.reason, Reason::no_threshold_met);
+  observation.node.usage = line + Bytes{1};
+  EXPECT_EQ(step(config, {}, observation).decision.reason, Reason::workloads_unread);
+}
+
+}  // namespace
+}  // namespace forestall::policy

@@ -1,0 +1,37 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# purity_test.sh NM ARCHIVE: fails when ARCHIVE (libforestall_policy.a) needs anything but our own
+# pure layers, memory, strings and arithmetic. The list names what is allowed, not what is
+# forbidden, so that a system call nobody thought of fails too.
+set -eu
+
+nm=$1
+archive=$2
+
+# Without the "archive[member]:" headings.
+undefined=$("$nm" --undefined-only --format=posix "$archive" | grep -v ':$' | cut -d' ' -f1 | sort -u)
+[ -n "$undefined" ] || { echo "purity: nm shows no undefined symbol in $archive"; exit 1; }
+
+# Beside base, model and policy: operator new and delete, std::string, what the library throws,
+# unwinding, mem* and the stack protector.
+allow() {
+  grep -E -v \
+    -e '^_ZN?K?9forestall' \
+    -e '^_Z(nw|na|dl|da)' \
+    -e '^_ZNK?St7__cxx1112basic_string' \
+    -e '^_ZSt[0-9]+__throw_' \
+    -e '^_ZSt(9terminatev|7nothrow)$' \
+    -e '^(_Unwind_Resume|__gxx_personality_v0|DW\.ref\.__gxx_personality_v0|__cxa_[a-z_]+)$' \
+    -e '^(memcmp|memcpy|memmove|memset|memchr|strlen|__stack_chk_fail|_GLOBAL_OFFSET_TABLE_)$'
+}
+foreign=$(
+  printf '%s\n' "$undefined" | allow || true
+  printf '%s\n' "$undefined" |
+    grep -E '^_ZN?K?9forestall[0-9]+(kernel|clients|sources|actuators|exports|api|agent|cli)' || true
+)
+if [ -n "$foreign" ]; then
+  echo "purity: $(basename "$archive") reaches outside of itself:"
+  printf '%s\n' "$foreign" | sed 's/^/  /'
+  exit 1
+fi
+echo "purity: $(printf '%s\n' "$undefined" | wc -l) undefined symbols, all pure"

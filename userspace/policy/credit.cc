@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sum of what kills in flight still hold, per subject.
+#include "policy/credit.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "base/parse.h"
+
+namespace forestall::policy {
+namespace {
+
+// Whether `other` already accounts for what `kill` holds: usage is hierarchical, and a cgroup
+// listed twice still holds its memory only once.
+bool counted_by(const KillProgress& kill, const KillProgress& other) {
+  if (other.state != KillState::in_flight || &kill == &other) return false;
+  if (!path_is_within(kill.path, other.path)) return false;
+  if (kill.path != other.path) return true;
+  if (kill.remaining != other.remaining) return kill.remaining < other.remaining;
+  return &other < &kill;  // neighbours in one vector: the first one counts
+}
+
+}  // namespace
+
+Credit::Credit(const std::vector<KillProgress>& kills) {
+  for (const KillProgress& kill : kills) {
+    if (kill.state != KillState::in_flight) continue;
+    const bool counted = std::any_of(kills.begin(), kills.end(), [&](const KillProgress& other) {
+      return counted_by(kill, other);
+    });
+    if (!counted) in_flight_.push_back(&kill);
+  }
+}
+
+Bytes Credit::of(const Subject& subject, const Level& level) const {
+  Bytes sum;
+  for (const KillProgress* kill : in_flight_) {
+    const bool relevant = subject.is_node() || path_is_within(kill->path, subject.path) ||
+                          path_is_within(subject.path, kill->path);
+    if (relevant) sum = add(sum, std::max(kill->remaining, Bytes{0}));
+  }
+  return std::min(sum, level.used());
+}
+
+}  // namespace forestall::policy

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one step of the policy costs, by number of workloads: the quick path (nothing met, which is
+// every look but the few that matter) and the full path (met: rank everybody, choose one).
+#include <benchmark/benchmark.h>
+
+#include <cstdint>
+#include <random>
+#include <string>
+
+#include "model/config.h"
+#include "model/observation.h"
+#include "policy/step.h"
+
+namespace forestall::policy {
+namespace {
+
+WorkloadSample pod(std::uint64_t number, std::mt19937_64& random) {
+  WorkloadSample sample;
+  sample.workload.cgroup = {number + 1};
+  sample.workload.path = "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" +
+                         std::to_string(number) + "_0c1d_4e5f_8a9b_0123456789ab.slice";
+  sample.workload.kind = WorkloadKind::pod;
+  sample.workload.name = "default/pod-" + std::to_string(number);
+  sample.workload.pod_uid = std::to_string(number) + "-0c1d-4e5f-8a9b-0123456789ab";
+  sample.workload.priority = static_cast<std::int32_t>(random() % 4) * 1000;
+  sample.workload.memory_request = mib(static_cast<std::int64_t>(random() % 512));
+  if (random() % 50 == 0) sample.workload.protection = Protection::static_pod;
+  sample.usage = mib(static_cast<std::int64_t>(random() % 1024));
+  sample.inactive_file = mib(static_cast<std::int64_t>(random() % 64));
+  sample.processes = 1 + random() % 8;
+  return sample;
+}
+
+Observation node(std::int64_t workloads, Bytes available) {
+  std::mt19937_64 random(1);
+  Observation observation;
+  observation.node.capacity = gib(256);
+  observation.node.usage = gib(256) - available;
+  observation.node.inactive_file = Bytes{0};
+  observation.workloads.emplace();
+  for (std::int64_t i = 0; i < workloads; ++i) {
+    observation.workloads->push_back(pod(static_cast<std::uint64_t>(i), random));
+  }
+  return observation;
+}
+
+Config kubelet_default() {
+  Config config;
+  Threshold threshold;
+  threshold.limit = Limit::bytes(mib(100));
+  config.thresholds.push_back(threshold);
+  return config;
+}
+
+// Nothing is met. The workloads are there and must not be looked at.
+void quick_path(benchmark::State& state) {
+  const Config config = kubelet_default();
+  const Observation observation = node(state.range(0), gib(10));
+  for (auto _ : state) benchmark::DoNotOptimize(step(config, {}, observation));
+}
+BENCHMARK(quick_path)->RangeMultiplier(10)->Range(10, 10'000);
+
+// Nothing is met in as many watched cgroups.
+void quick_path_watched(benchmark::State& state) {
+  Config config = kubelet_default();
+  config.thresholds[0].signal = Signal::cgroup_memory_available;
+  Observation observation = node(0, gib(10));
+  for (std::int64_t i = 0; i < state.range(0); ++i) {
+    observation.watched.push_back({.id = {static_cast<std::uint64_t>(i) + 1},
+                                   .path = "/system.slice/service-" + std::to_string(i),
+                                   .usage = mib(200),
+                                   .inactive_file = mib(10),
+                                   .limit = gib(1),
+                                   .threshold = 0});
+  }
+  for (auto _ : state) benchmark::DoNotOptimize(step(config, {}, observation));
+}
+BENCHMARK(quick_path_watched)->RangeMultiplier(10)->Range(10, 10'000);
+
+// Met: rank everybody and choose.
+void full_path(benchmark::State& state) {
+  const Config config = kubelet_default();
+  const Observation observation = node(state.range(0), mib(50));
+  for (auto _ : state) {
+    const Step now = step(config, {}, observation);
+    if (now.decision.action != Action::kill) state.SkipWithError("nobody was chosen");
+    benchmark::DoNotOptimize(now);
+  }
+  state.SetComplexityN(state.range(0));
+}
+BENCHMARK(full_path)->RangeMultiplier(10)->Range(10, 10'000)->Complexity(benchmark::oNLogN);
+
+}  // namespace
+}  // namespace forestall::policy

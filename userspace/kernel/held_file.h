@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel file held open and read again and again from its start: no path lookup, and after the
-// first read no allocation either, so that it still works when memory is short.
+// A kernel file held open and read again and again from its start: no path lookup, and with a
+// buffer that has grown once no allocation either, so that it still works when memory is short.
+// The buffer is the caller's, so that hundreds of held files share one.
 #pragma once
 
 #include <string>
@@ -22,8 +23,10 @@ class HeldFile {
   // `directory_fd` may be AT_FDCWD for an absolute path. `name` is what errors call the file.
   static Result<HeldFile> open(int directory_fd, const char* file, std::string name);
 
-  // Fresh text of the file; the view lives until the next read. ENODEV when its cgroup is gone.
-  [[nodiscard]] Result<std::string_view> read() { return read_whole(fd_.get(), buffer_, name_); }
+  // Fresh text of the file; the view lives in `buffer`. ENODEV when its cgroup is gone.
+  [[nodiscard]] Result<std::string_view> read(std::string& buffer) const {
+    return read_whole(fd_.get(), buffer, name_);
+  }
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] int fd() const { return fd_.get(); }
 
@@ -31,7 +34,6 @@ class HeldFile {
   HeldFile(UniqueFd fd, std::string name) : fd_(std::move(fd)), name_(std::move(name)) {}
   UniqueFd fd_;
   std::string name_;
-  std::string buffer_;
 };
 
 }  // namespace forestall::kernel

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// A look is preads on descriptors that refresh() opened. Whatever was removed since then shows as
+// ENODEV and is dropped here; whatever was added waits for the next refresh().
+#include "sources/observer.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/parse.h"
+#include "sources/cgroup_reader.h"
+#include "sources/node_reader.h"
+#include "sources/own_place.h"
+#include "sources/pod_paths.h"
+#include "sources/process_counter.h"
+#include "sources/workload_rules.h"
+
+namespace forestall::sources {
+namespace {
+
+// Larger than any file read here on hosts seen; read_whole() lets it grow, but not under pressure
+// if it need not.
+constexpr std::size_t kBufferSize = std::size_t{64} << 10;
+
+bool gone(const Error& failure) {
+  return failure.code == ENOENT || failure.code == ENODEV;
+}
+
+struct Watched {
+  CgroupReader reader;
+  std::size_t threshold = 0;
+};
+
+struct HeldWorkload {
+  Workload workload;
+  CgroupReader reader;
+  ProcessCounter processes;
+  bool removed = false;
+};
+
+CgroupSample to_sample(const CgroupReader& reader, const CgroupReader::Reading& reading,
+                       std::size_t threshold) {
+  return {reader.cgroup().id(),  reader.cgroup().path(), reading.usage,
+          reading.inactive_file, reading.limit,          threshold};
+}
+
+}  // namespace
+
+class Observer::Reader {
+ public:
+  Reader(const kernel::CgroupTree& tree, Config config, const std::string& proc, NodeReader node)
+      : tree_(tree),
+        config_(std::move(config)),
+        node_(std::move(node)),
+        self_(proc + "/self/cgroup", ::getpid()),
+        init_(proc + "/1/cgroup", 1) {
+    buffer_.resize(kBufferSize);
+  }
+
+  void configure(const Config& config) { config_ = config; }
+  std::vector<SourceNote> refresh();
+  Observation observe(const Wake& wake, MonotonicTime now);
+  void add_workloads(Observation& observation, std::string_view subject);
+  [[nodiscard]] std::size_t workload_count() const { return workloads_.size(); }
+  [[nodiscard]] const std::string& pods_path() const { return pods_path_; }
+
+ private:
+  void refresh_pods(std::vector<SourceNote>& notes);
+  void refresh_watched(std::vector<SourceNote>& notes);
+  void refresh_workloads(std::vector<SourceNote>& notes);
+  void open_watched(const std::string& path, std::size_t threshold, std::vector<Watched>& old,
+                    std::vector<SourceNote>& notes);
+  void sample_workload(HeldWorkload& held, std::vector<WorkloadSample>& samples,
+                       std::vector<SourceNote>& notes);
+
+  // Constant after construction.
+  const kernel::CgroupTree& tree_;
+  Config config_;
+  NodeReader node_;
+  OwnPlace self_;
+  OwnPlace init_;
+  // Since the last refresh, less what was found removed.
+  std::string pods_path_;
+  std::optional<CgroupReader> pods_;
+  std::vector<Watched> watched_;
+  std::vector<HeldWorkload> workloads_;
+  std::string buffer_;
+};
+
+std::vector<SourceNote> Observer::Reader::refresh() {
+  std::vector<SourceNote> notes;
+  refresh_pods(notes);
+  refresh_watched(notes);
+  refresh_workloads(notes);
+  return notes;
+}
+
+void Observer::Reader::refresh_pods(std::vector<SourceNote>& notes) {
+  pods_path_ = find_pods_cgroup(tree_, config_.cgroup_root).value_or("");
+  const bool same = pods_ && pods_->cgroup().path() == pods_path_ &&
+                    pods_->cgroup().still_at_path(tree_.memory_fd());
+  if (same) return;
+  pods_.reset();
+  if (pods_path_.empty()) return;
+  auto reader = CgroupReader::open_with_limit(tree_, pods_path_);
+  if (reader) pods_ = std::move(reader).value();
+  if (!reader) notes.push_back({pods_path_, reader.error().text()});
+}
+
+void Observer::Reader::open_watched(const std::string& path, std::size_t threshold,
+                                    std::vector<Watched>& old, std::vector<SourceNote>& notes) {
+  const auto kept = std::find_if(old.begin(), old.end(), [&](const Watched& watched) {
+    return watched.threshold == threshold && watched.reader.cgroup().path() == path &&
+           watched.reader.cgroup().still_at_path(tree_.memory_fd());
+  });
+  if (kept != old.end()) {
+    watched_.push_back(std::move(*kept));
+    old.erase(kept);
+    return;
+  }
+  auto reader = CgroupReader::open_with_limit(tree_, path);
+  if (reader) {
+    watched_.push_back({std::move(reader).value(), threshold});
+  } else if (!gone(reader.error()) || tree_.open(path)) {
+    // Still there, so it is not a race: its memory controller is off.
+    notes.push_back({path, reader.error().text()});
+  }
+}
+
+void Observer::Reader::refresh_watched(std::vector<SourceNote>& notes) {
+  auto old = std::exchange(watched_, {});
+  for (std::size_t i = 0; i < config_.thresholds.size(); ++i) {
+    const auto& threshold = config_.thresholds[i];
+    if (threshold.signal != Signal::cgroup_memory_available) continue;
+    const auto paths = tree_.match(threshold.cgroup);
+    if (!paths) notes.push_back({threshold.cgroup, paths.error().text()});
+    for (const auto& path : paths ? *paths : std::vector<std::string>()) {
+      open_watched(path, i, old, notes);
+    }
+  }
+}
+
+void Observer::Reader::refresh_workloads(std::vector<SourceNote>& notes) {
+  const ProtectedPlaces places{self_.paths(tree_), init_.paths(tree_)};
+  std::map<std::string, HeldWorkload> old;
+  for (auto& held : std::exchange(workloads_, {})) {
+    if (held.reader.cgroup().still_at_path(tree_.memory_fd())) {
+      old.emplace(held.workload.path, std::move(held));
+    }
+  }
+  for (auto& workload : find_workloads(tree_, config_, pods_path_, places, notes)) {
+    if (auto kept = old.extract(workload.path)) {
+      kept.mapped().workload = std::move(workload);
+      kept.mapped().workload.cgroup = kept.mapped().reader.cgroup().id();
+      workloads_.push_back(std::move(kept.mapped()));
+      continue;
+    }
+    auto reader = CgroupReader::open(tree_, workload.path);
+    if (!reader) {
+      if (!gone(reader.error()) || tree_.open(workload.path)) {
+        notes.push_back({workload.path, reader.error().text()});
+      }
+      continue;
+    }
+    workload.cgroup = reader->cgroup().id();
+    ProcessCounter processes(reader->cgroup());
+    workloads_.push_back({std::move(workload), std::move(reader).value(), std::move(processes)});
+  }
+}
+
+Observation Observer::Reader::observe(const Wake& wake, MonotonicTime now) {
+  Observation observation;
+  observation.at = now;
+  observation.wake = wake;
+  observation.node = node_.read(buffer_, observation.notes);
+  if (pods_) {
+    const auto reading = pods_->read(buffer_, observation.notes);
+    if (!reading.removed) observation.pods = to_sample(*pods_, reading, 0);
+    if (reading.removed) pods_.reset();
+  }
+  std::erase_if(watched_, [&](const Watched& watched) {
+    const auto reading = watched.reader.read(buffer_, observation.notes);
+    if (!reading.removed) {
+      observation.watched.push_back(to_sample(watched.reader, reading, watched.threshold));
+    }
+    return reading.removed;
+  });
+  return observation;
+}
+
+void Observer::Reader::sample_workload(HeldWorkload& held, std::vector<WorkloadSample>& samples,
+                                       std::vector<SourceNote>& notes) {
+  const auto reading = held.reader.read(buffer_, notes);
+  held.removed = reading.removed;
+  if (held.removed) return;
+  const auto processes = held.processes.count(held.reader.cgroup(), buffer_);
+  if (!processes && !gone(processes.error())) {
+    notes.push_back({held.workload.path, processes.error().text()});
+  }
+  samples.push_back({held.workload, reading.usage, reading.inactive_file, processes.optional()});
+}
+
+void Observer::Reader::add_workloads(Observation& observation, std::string_view subject) {
+  auto& samples = observation.workloads.emplace();
+  for (auto& held : workloads_) {
+    if (!subject.empty() && !path_is_within(held.workload.path, subject)) continue;
+    sample_workload(held, samples, observation.notes);
+  }
+  std::erase_if(workloads_, [](const HeldWorkload& held) { return held.removed; });
+}
+
+Observer::Observer(std::unique_ptr<Reader> reader) : reader_(std::move(reader)) {}
+Observer::~Observer() = default;
+
+Result<std::unique_ptr<Observer>> Observer::create(const kernel::CgroupTree& tree,
+                                                   const Config& config, const std::string& proc) {
+  auto node = TRY(NodeReader::open(tree, proc));
+  auto reader = std::make_unique<Reader>(tree, config, proc, std::move(node));
+  return std::unique_ptr<Observer>(new Observer(std::move(reader)));
+}
+
+void Observer::configure(const Config& config) {
+  reader_->configure(config);
+}
+std::vector<SourceNote> Observer::refresh() {
+  return reader_->refresh();
+}
+Observation Observer::observe(const Wake& wake, MonotonicTime now) {
+  return reader_->observe(wake, now);
+}
+void Observer::add_workloads(Observation& observation, std::string_view subject) {
+  reader_->add_workloads(observation, subject);
+}
+std::size_t Observer::workload_count() const {
+  return reader_->workload_count();
+}
+const std::string& Observer::pods_path() const {
+  return reader_->pods_path();
+}
+
+}  // namespace forestall::sources

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/pod_paths.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/parse.h"
+
+namespace forestall::sources {
+namespace {
+
+constexpr std::string_view kSlice = ".slice";
+
+// The last '-'-joined part of a slice's name ("kubepods-burstable-pod1_2.slice" → "pod1_2"), with
+// systemd's '_' turned back; a cgroupfs name as it is.
+struct Part {
+  std::string name;
+  std::string_view prefix;  // of a slice: what comes before the part, without the '-'
+};
+
+Part last_part(std::string_view component) {
+  if (!component.ends_with(kSlice)) return {std::string(component), {}};
+  component.remove_suffix(kSlice.size());
+  const auto dash = component.rfind('-');
+  Part part;
+  part.name = component.substr(dash == std::string_view::npos ? 0 : dash + 1);
+  std::replace(part.name.begin(), part.name.end(), '_', '-');
+  if (dash != std::string_view::npos) part.prefix = component.substr(0, dash);
+  return part;
+}
+
+bool is_uid(std::string_view text) {
+  const auto allowed = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-';
+  };
+  return !text.empty() && text.size() <= 64 && std::all_of(text.begin(), text.end(), allowed);
+}
+
+bool is_config_hash(std::string_view uid) {
+  const auto hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  return uid.size() == 32 && std::all_of(uid.begin(), uid.end(), hex);
+}
+
+// The UID in a component "pod<uid>" or "…-pod<uid_>.slice".
+std::optional<std::string> uid_of(std::string_view component) {
+  const auto part = last_part(component);
+  if (!part.name.starts_with("pod")) return std::nullopt;
+  auto uid = part.name.substr(3);
+  if (!is_uid(uid)) return std::nullopt;
+  return uid;
+}
+
+// The QoS class that the group holding a pod stands for: a QoS group, or the pods cgroup itself.
+std::optional<QosClass> qos_of(std::string_view component) {
+  const auto name = last_part(component).name;
+  if (name == "burstable") return QosClass::burstable;
+  if (name == "besteffort") return QosClass::besteffort;
+  if (name == "kubepods") return QosClass::guaranteed;
+  return std::nullopt;
+}
+
+std::vector<std::string_view> components(std::string_view path) {
+  std::vector<std::string_view> parts;
+  auto rest = path.substr(1);
+  while (!rest.empty()) parts.push_back(next_field(rest, '/'));
+  return parts;
+}
+
+// The class of a pod whose parents are parts[0..count): a QoS group counts only inside "kubepods".
+std::optional<QosClass> class_of_parents(const std::vector<std::string_view>& parts,
+                                         std::size_t count) {
+  if (count == 0) return std::nullopt;
+  const auto qos = qos_of(parts[count - 1]);
+  if (!qos || *qos == QosClass::guaranteed) return qos;
+  if (count < 2 || qos_of(parts[count - 2]) != QosClass::guaranteed) return std::nullopt;
+  return qos;
+}
+
+// `root` as the systemd driver writes it, followed by a slice for "kubepods".
+std::string systemd_pods_cgroup(std::string_view root) {
+  std::string path;
+  std::string name;
+  auto rest = root.substr(1);
+  while (!rest.empty()) {
+    std::string part = last_part(next_field(rest, '/')).name;
+    std::replace(part.begin(), part.end(), '-', '_');
+    name += name.empty() ? part : "-" + part;
+    path += fmt::format("/{}{}", name, kSlice);
+  }
+  return fmt::format("{}/{}kubepods{}", path, name.empty() ? "" : name + "-", kSlice);
+}
+
+Result<void> append_pods(const kernel::CgroupDir& group, QosClass qos, std::vector<PodPath>& pods) {
+  for (const auto& name : TRY(group.children())) {
+    auto uid = uid_of(name);
+    if (!uid) continue;
+    const bool is_static = is_config_hash(*uid);
+    pods.push_back({group.path() + "/" + name, std::move(*uid), qos, is_static});
+  }
+  return {};
+}
+
+bool gone(const Error& failure) {
+  return failure.code == ENOENT || failure.code == ENODEV;
+}
+
+}  // namespace
+
+std::optional<PodPath> parse_pod_path(std::string_view path) {
+  if (!path.starts_with('/')) return std::nullopt;
+  const auto parts = components(path);
+  for (std::size_t i = parts.size(); i-- > 0;) {
+    auto uid = uid_of(parts[i]);
+    if (!uid) continue;
+    const auto qos = class_of_parents(parts, i);
+    if (!qos) continue;
+    const auto* end = parts[i].data() + parts[i].size();
+    PodPath pod;
+    pod.cgroup = path.substr(0, static_cast<std::size_t>(end - path.data()));
+    pod.static_pod = is_config_hash(*uid);
+    pod.uid = std::move(*uid);
+    pod.qos = *qos;
+    return pod;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> find_pods_cgroup(const kernel::CgroupTree& tree,
+                                            std::string_view cgroup_root) {
+  while (cgroup_root.size() > 1 && cgroup_root.ends_with('/')) cgroup_root.remove_suffix(1);
+  if (!cgroup_root.starts_with('/')) return std::nullopt;
+  const std::string candidates[] = {
+      fmt::format("{}/kubepods", cgroup_root == "/" ? "" : cgroup_root),
+      systemd_pods_cgroup(cgroup_root),
+  };
+  std::optional<std::string> empty_one;
+  for (const auto& path : candidates) {
+    if (!tree.open(path)) continue;
+    const auto pods = list_pods(tree, path);
+    if (pods && !pods->empty()) return path;
+    if (!empty_one) empty_one = path;
+  }
+  return empty_one;
+}
+
+Result<std::vector<PodPath>> list_pods(const kernel::CgroupTree& tree,
+                                       const std::string& pods_cgroup) {
+  std::vector<PodPath> pods;
+  const auto top = TRY(tree.open(pods_cgroup));
+  TRY(append_pods(top, QosClass::guaranteed, pods));
+  for (const auto& name : TRY(top.children())) {
+    const auto qos = qos_of(name);
+    if (!qos || *qos == QosClass::guaranteed) continue;
+    const auto group = tree.open(pods_cgroup + "/" + name);
+    const auto appended = group ? append_pods(*group, *qos, pods) : Result<void>(group.error());
+    if (!appended && !gone(appended.error())) return appended.error();
+  }
+  std::sort(pods.begin(), pods.end(),
+            [](const PodPath& a, const PodPath& b) { return a.cgroup < b.cgroup; });
+  return pods;
+}
+
+}  // namespace forestall::sources

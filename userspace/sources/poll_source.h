@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Wake source without any help from the kernel: reads /proc/vmstat and usage files on held
+// descriptors, and sleeps for as long as the nearest line cannot be reached.
+//
+// Sleep = headroom / max(fastest fill rate seen, fastest possible), between 1 ms and 10 s: the
+// farther the line, the rarer the look. It wakes the loop only when its reading says that a line
+// is crossed.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "kernel/cgroup_tree.h"
+#include "kernel/held_file.h"
+#include "sources/source.h"
+
+namespace forestall::sources {
+
+// Bytes a second that `cpus` CPUs can fault in: 2 GiB/s each (2.05 µs per 4 KiB fault measured,
+// design notes bpf.md §7), as long as memory bandwidth lets them: 16 GiB/s in all.
+[[nodiscard]] std::int64_t possible_fill_rate(unsigned cpus);
+// The formula above; a crossed line (headroom <= 0) gives the shortest sleep. REQUIRES: rate > 0.
+[[nodiscard]] Duration sleep_for(Bytes headroom, std::int64_t bytes_per_second);
+
+class PollSource final : public Source {
+ public:
+  // Refused when vmstat lacks a counter of the formula. `tree` must outlive the source.
+  static Result<std::unique_ptr<Source>> create(const kernel::CgroupTree& tree,
+                                                const std::string& proc = "/proc");
+  ~PollSource() override;
+
+  [[nodiscard]] Feature feature() const override { return Feature::poll; }
+  // A timerfd set to the next look, so the loop needs nothing special.
+  [[nodiscard]] int fd() const override { return timer_.get(); }
+  Result<std::vector<std::string>> arm(std::span<const Line> lines, MonotonicTime now) override;
+  void drain(MonotonicTime now, std::vector<Wake>& wakes) override;
+
+  // Length of the sleep last set; zero when nothing is armed.
+  [[nodiscard]] Duration sleep() const { return sleep_; }
+
+ private:
+  struct Watch;
+  PollSource(const kernel::CgroupTree& tree, kernel::HeldFile vmstat, UniqueFd timer);
+  [[nodiscard]] Watch* find(CgroupId cgroup, Bytes floor_line);
+  Result<void> arm_line(const Line& line, MonotonicTime now);
+  // Working set, or an upper bound of it that is still below the line; nothing if unreadable.
+  [[nodiscard]] std::optional<Bytes> look(Watch& watch);
+  [[nodiscard]] std::optional<Bytes> node_working_set();
+  [[nodiscard]] std::optional<Bytes> read_usage(const kernel::HeldFile& file);
+  void learn_rate(Watch& watch, Bytes reading, MonotonicTime now);
+  void set_timer(Duration sleep);
+
+  const kernel::CgroupTree& tree_;
+  kernel::HeldFile vmstat_;
+  UniqueFd timer_;
+  std::vector<std::unique_ptr<Watch>> watches_;
+  std::int64_t fill_rate_;  // fastest seen or possible, bytes a second
+  Duration sleep_{0};
+  std::string buffer_;
+};
+
+}  // namespace forestall::sources

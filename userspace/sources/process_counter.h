@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many processes are in a cgroup and below it, by held descriptors alone.
+//
+// The descriptors cover the groups that existed when they were opened. Whether that is still the
+// whole subtree shows without listing it: a removed group fails its read with ENODEV, and an added
+// one raises the link count of its parent directory (kernfs counts subdirectories). Only then is
+// the subtree walked afresh.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "kernel/cgroup_tree.h"
+#include "kernel/held_file.h"
+
+namespace forestall::sources {
+
+class ProcessCounter {
+ public:
+  // Opens what is there; an unreadable group is an error of every count() then.
+  explicit ProcessCounter(const kernel::CgroupDir& cgroup);
+
+  // Thread groups in the subtree, those of other pid namespaces included. ENODEV when `cgroup`
+  // itself, which must be the one given at construction, was removed.
+  [[nodiscard]] Result<std::uint64_t> count(const kernel::CgroupDir& cgroup, std::string& buffer);
+
+ private:
+  struct Group {
+    UniqueFd directory;  // O_PATH
+    nlink_t links = 0;
+    kernel::HeldFile processes;
+  };
+  Result<void> open_below(UniqueFd directory, const std::string& path, int depth);
+  [[nodiscard]] Result<std::uint64_t> count_held(std::string& buffer) const;
+
+  std::vector<Group> groups_;
+  bool complete_ = false;
+};
+
+}  // namespace forestall::sources

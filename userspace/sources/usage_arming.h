@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// A thread that registers usage thresholds, because each registration waits for an RCU grace
+// period (24 to 36 ms measured on 6.18) and the loop must not.
+//
+// Requests for a cgroup replace earlier ones that have not begun, so the queue is bounded by the
+// number of cgroups.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "kernel/usage_event.h"
+#include "model/ids.h"
+
+namespace forestall::sources {
+
+class UsageArming {
+ public:
+  struct Request {
+    CgroupId cgroup;
+    std::shared_ptr<const kernel::UsageEventFiles> files;
+    Bytes line;
+  };
+  struct Answer {
+    CgroupId cgroup;
+    Bytes line;
+    Result<UniqueFd> event;
+  };
+
+  // `done` is an eventfd, written after each answer; it must outlive this object.
+  explicit UsageArming(int done);
+  UsageArming(const UsageArming&) = delete;
+  // Waits for the registration that is under way, at most one grace period.
+  ~UsageArming();
+
+  void request(Request request);
+  [[nodiscard]] std::vector<Answer> take_answers();
+
+ private:
+  void run();
+  const int done_;
+  std::mutex mutex_;
+  std::condition_variable wanted_;
+  bool stopping_ = false;         // guarded by mutex_
+  std::deque<Request> requests_;  // guarded by mutex_
+  std::vector<Answer> answers_;   // guarded by mutex_
+  std::thread thread_;            // last: run() uses all of the above
+};
+
+}  // namespace forestall::sources

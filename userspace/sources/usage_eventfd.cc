@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/usage_eventfd.h"
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "kernel/held_file.h"
+#include "kernel/memory_files.h"
+
+namespace forestall::sources {
+
+// A line that sank by less than this is left where it is: the kernel itself looks only every 128
+// page events of a CPU, so arming more finely would cost a grace period and gain nothing.
+constexpr std::int64_t kStepPages = 128;
+
+struct UsageEventfd::Watch {
+  CgroupId cgroup;
+  std::string path;
+  std::shared_ptr<const kernel::UsageEventFiles> files;
+  std::optional<Bytes> requested;  // asked of the arming thread, or armed
+  UniqueFd event;
+  bool wanted = true;      // a line of the last arm() is for it
+  bool was_below = false;  // usage was below the line when it was requested
+};
+
+namespace {
+
+Bytes step() {
+  return {kStepPages * ::sysconf(_SC_PAGESIZE)};
+}
+
+// Whether what is armed still does. Armed too low, it fires early, which costs one look; so it may
+// stay until usage gets there (the kernel then counts us as above, and would say nothing more on
+// the way up). Armed too high by more than a step, it would fire late.
+bool still_good(Bytes armed, const Line& line) {
+  if (line.usage_line + step() < armed) return false;
+  const bool kernel_says_above = line.usage >= armed;
+  return !(kernel_says_above && line.headroom > Bytes{0});
+}
+
+bool add_to_epoll(int epoll, int fd, std::uint64_t tag) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = tag;
+  return ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+}  // namespace
+
+UsageEventfd::UsageEventfd(const kernel::CgroupTree& tree, UniqueFd epoll, UniqueFd done)
+    : tree_(tree),
+      epoll_(std::move(epoll)),
+      done_(std::move(done)),
+      arming_(std::make_unique<UsageArming>(done_.get())) {}
+
+UsageEventfd::~UsageEventfd() = default;
+
+Result<std::unique_ptr<Source>> UsageEventfd::create(const kernel::CgroupTree& tree,
+                                                     const std::string& /* proc */) {
+  if (tree.version() != kernel::CgroupVersion::v1) {
+    return error("usage_eventfd: cgroup v2 has no cgroup.event_control");
+  }
+  const auto root = TRY(tree.open("/"));
+  TRY(kernel::open_usage_event_files(root));
+  UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll) return errno_error("epoll_create1", "for usage_eventfd");
+  UniqueFd done(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!done) return errno_error("eventfd", "for usage_eventfd");
+  if (!add_to_epoll(epoll.get(), done.get(), 0)) return errno_error("epoll_ctl", "usage_eventfd");
+  return std::unique_ptr<Source>(new UsageEventfd(tree, std::move(epoll), std::move(done)));
+}
+
+UsageEventfd::Watch* UsageEventfd::find(CgroupId cgroup) {
+  const auto found =
+      std::find_if(watches_.begin(), watches_.end(),
+                   [&](const std::unique_ptr<Watch>& watch) { return watch->cgroup == cgroup; });
+  return found == watches_.end() ? nullptr : found->get();
+}
+
+Result<void> UsageEventfd::arm_line(const Line& line) {
+  auto* watch = find(line.cgroup);
+  if (watch == nullptr) {
+    const auto cgroup = TRY(tree_.open(line.cgroup.inode == 0 ? "/" : line.path));
+    if (line.cgroup.inode != 0 && cgroup.id() != line.cgroup) {
+      return Error{ENODEV, fmt::format("{}", line.path)};
+    }
+    auto fresh = std::make_unique<Watch>();
+    fresh->cgroup = line.cgroup;
+    fresh->path = line.path;
+    fresh->files = std::make_shared<const kernel::UsageEventFiles>(
+        TRY(kernel::open_usage_event_files(cgroup)));
+    watch = watches_.emplace_back(std::move(fresh)).get();
+  }
+  watch->wanted = true;
+  if (line.usage_line <= Bytes{0}) return error("the line is at or below zero");
+  if (watch->requested && still_good(*watch->requested, line)) return {};
+  watch->requested = line.usage_line;
+  watch->was_below = line.usage < line.usage_line;
+  arming_->request({watch->cgroup, watch->files, line.usage_line});
+  return {};
+}
+
+Result<std::vector<std::string>> UsageEventfd::arm(std::span<const Line> lines,
+                                                   MonotonicTime /* now */) {
+  auto notes = std::exchange(notes_, {});
+  for (auto& watch : watches_) watch->wanted = false;
+  // Several thresholds may watch one cgroup: the first to be reached is the one to arm.
+  std::vector<const Line*> first;
+  for (const auto& line : lines) {
+    const auto same = std::find_if(first.begin(), first.end(),
+                                   [&](const Line* other) { return other->cgroup == line.cgroup; });
+    if (same == first.end()) {
+      first.push_back(&line);
+    } else if ((*same)->headroom <= Bytes{0} ||
+               (line.headroom > Bytes{0} && line.usage_line < (*same)->usage_line)) {
+      *same = &line;
+    }
+  }
+  for (const Line* line : first) {
+    const auto armed = arm_line(*line);
+    if (!armed) notes.push_back(fmt::format("{}: {}", line->path, armed.error().text()));
+  }
+  std::erase_if(watches_, [](const std::unique_ptr<Watch>& watch) { return !watch->wanted; });
+  return notes;
+}
+
+void UsageEventfd::report(const Watch& watch, MonotonicTime now, std::vector<Wake>& wakes) {
+  Wake wake{WakeSource::usage_eventfd, now, std::nullopt, std::nullopt};
+  if (watch.cgroup.inode != 0) wake.cgroup = watch.cgroup;
+  const auto text = kernel::read_whole(watch.files->usage.get(), buffer_, watch.path);
+  if (text) wake.usage = kernel::parse_amount(*text).optional().value_or(std::nullopt);
+  wakes.push_back(wake);
+}
+
+void UsageEventfd::install(UsageArming::Answer& answer, MonotonicTime now,
+                           std::vector<Wake>& wakes) {
+  auto* watch = find(answer.cgroup);
+  // Not wanted any more, or asked for at another line since: that answer is yet to come.
+  if (watch == nullptr || watch->requested != answer.line) return;
+  if (!answer.event) {
+    if (answer.event.error().code != ENODEV) {
+      notes_.push_back(fmt::format("{}: {}", watch->path, answer.event.error().text()));
+    }
+    watch->requested.reset();
+    return;
+  }
+  if (!add_to_epoll(epoll_.get(), answer.event->get(), reinterpret_cast<std::uintptr_t>(watch))) {
+    notes_.push_back(fmt::format("{}: {}", watch->path, errno_error("epoll_ctl", "add").text()));
+    watch->requested.reset();
+    return;
+  }
+  // The old threshold was in force until here; closing its descriptor ends it.
+  watch->event = std::move(answer.event).value();
+  if (!watch->was_below) return;
+  const auto text = kernel::read_whole(watch->files->usage.get(), buffer_, watch->path);
+  if (!text) return;
+  const auto usage = kernel::parse_amount(*text);
+  if (usage && *usage && **usage >= answer.line) report(*watch, now, wakes);
+}
+
+void UsageEventfd::collect_answers(MonotonicTime now, std::vector<Wake>& wakes) {
+  eventfd_t ignored = 0;
+  ::eventfd_read(done_.get(), &ignored);
+  for (auto& answer : arming_->take_answers()) install(answer, now, wakes);
+}
+
+void UsageEventfd::drain(MonotonicTime now, std::vector<Wake>& wakes) {
+  std::array<epoll_event, 64> events;
+  const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
+  bool answered = false;
+  for (int i = 0; i < count; ++i) {
+    const auto tag = events[static_cast<std::size_t>(i)].data.u64;
+    if (tag == 0) {
+      answered = true;
+      continue;
+    }
+    const auto& watch = *reinterpret_cast<const Watch*>(static_cast<std::uintptr_t>(tag));
+    eventfd_t crossings = 0;
+    // Removal of the cgroup counts the eventfd up too; its usage file then reads ENODEV.
+    if (::eventfd_read(watch.event.get(), &crossings) == 0) report(watch, now, wakes);
+  }
+  // After the events: installing replaces descriptors that may be among them.
+  if (answered) collect_answers(now, wakes);
+}
+
+}  // namespace forestall::sources

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/workload_rules.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/parse.h"
+
+namespace forestall::sources {
+namespace {
+
+constexpr std::int32_t kSystemCriticalPriority = 2'000'000'000;
+
+bool holds_any(const std::string& path, const std::vector<std::string>& places) {
+  return std::any_of(places.begin(), places.end(),
+                     [&](const std::string& place) { return path_is_within(place, path); });
+}
+
+std::string last_part(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+const WorkloadRule* first_match(const std::string& path, const Config& config) {
+  for (const auto& rule : config.workloads) {
+    if (kernel::glob_matches(rule.cgroup, path)) return &rule;
+  }
+  return nullptr;
+}
+
+// The strongest reason first, since only one is told.
+Protection protection_of(const Workload& workload, bool static_pod, bool declared,
+                         const ProtectedPlaces& places) {
+  if (holds_any(workload.path, places.own)) return Protection::own_cgroup;
+  if (holds_any(workload.path, places.init)) return Protection::init_cgroup;
+  if (static_pod) return Protection::static_pod;
+  if (workload.priority.value_or(0) >= kSystemCriticalPriority) return Protection::critical;
+  return declared ? Protection::declared : Protection::none;
+}
+
+}  // namespace
+
+Workload pod_workload(const PodPath& pod, const Config& config, const ProtectedPlaces& places) {
+  Workload workload;
+  workload.path = pod.cgroup;
+  workload.kind = WorkloadKind::pod;
+  workload.pod_uid = pod.uid;
+  std::optional<std::string> name;
+  bool declared = false;
+  // The same three declarations from either kind of rule; the earlier call wins.
+  const auto apply = [&](const auto& rule) {
+    if (!name) name = rule.name;
+    if (!workload.priority) workload.priority = rule.priority;
+    if (!workload.memory_request) workload.memory_request = rule.memory_request;
+    declared = declared || rule.is_protected;
+  };
+  const auto by_uid = std::find_if(config.pod_rules.begin(), config.pod_rules.end(),
+                                   [&](const PodRule& rule) { return rule.uid == pod.uid; });
+  if (by_uid != config.pod_rules.end()) apply(*by_uid);
+  if (const auto* by_path = first_match(pod.cgroup, config)) apply(*by_path);
+  workload.name = name.value_or(last_part(pod.cgroup));
+  workload.protection = protection_of(workload, pod.static_pod, declared, places);
+  return workload;
+}
+
+Workload cgroup_workload(const std::string& path, const WorkloadRule& rule,
+                         const ProtectedPlaces& places) {
+  Workload workload;
+  workload.path = path;
+  workload.name = rule.name.value_or(last_part(path));
+  workload.priority = rule.priority;
+  workload.memory_request = rule.memory_request;
+  workload.protection = protection_of(workload, false, rule.is_protected, places);
+  return workload;
+}
+
+void protect_ancestors(std::vector<Workload>& workloads) {
+  // From the deepest to the shallowest, so that protection climbs all the way up.
+  for (std::size_t above = workloads.size(); above-- > 0;) {
+    auto& upper = workloads[above];
+    const auto prefix = upper.path + "/";
+    const auto below = std::find_if(workloads.begin(), workloads.end(), [&](const Workload& other) {
+      return other.protection != Protection::none && other.path.starts_with(prefix);
+    });
+    if (upper.protection == Protection::none && below != workloads.end()) {
+      upper.protection = below->protection;
+    }
+  }
+}
+
+std::vector<Workload> find_workloads(const kernel::CgroupTree& tree, const Config& config,
+                                     const std::string& pods_cgroup, const ProtectedPlaces& places,
+                                     std::vector<SourceNote>& notes) {
+  std::map<std::string, Workload> by_path;
+  if (config.pods && !pods_cgroup.empty()) {
+    const auto pods = list_pods(tree, pods_cgroup);
+    if (!pods) notes.push_back({pods_cgroup, pods.error().text()});
+    for (const auto& pod : pods ? *pods : std::vector<PodPath>()) {
+      by_path.emplace(pod.cgroup, pod_workload(pod, config, places));
+    }
+  }
+  for (const auto& rule : config.workloads) {
+    const auto paths = tree.match(rule.cgroup);
+    if (!paths) notes.push_back({rule.cgroup, paths.error().text()});
+    for (const auto& path : paths ? *paths : std::vector<std::string>()) {
+      if (path != "/") by_path.emplace(path, cgroup_workload(path, rule, places));
+    }
+  }
+  std::vector<Workload> workloads;
+  for (auto& [path, workload] : by_path) workloads.push_back(std::move(workload));
+  protect_ancestors(workloads);
+  return workloads;
+}
+
+}  // namespace forestall::sources

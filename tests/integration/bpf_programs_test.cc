@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: Apache-2.0
+// The BPF programs on the running kernel: what they report against what the kernel's files say.
+// Runs on the host (tracepoint tier, memcg v1) and, unchanged, in the VMs (full tier, v1 and v2).
+#include "kernel/bpf_programs.h"
+
+#include <bpf/bpf.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <dirent.h>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <sstream>
+
+#include "integration/bpf_events.h"
+#include "support/child.h"
+#include "support/scratch_cgroup.h"
+#include "support/temp_tree.h"
+
+namespace forestall::test {
+namespace {
+
+using kernel::BpfPrograms;
+
+std::unique_ptr<BpfPrograms> load(const FeatureSet& disabled = {}) {
+  Result<std::unique_ptr<BpfPrograms>> programs = BpfPrograms::load(disabled);
+  if (!programs.ok()) throw std::runtime_error(programs.error().text());
+  return std::move(programs).value();
+}
+
+FeatureSet set_of(std::initializer_list<Feature> features) {
+  FeatureSet set;
+  for (const Feature feature : features) set.set(static_cast<std::size_t>(feature));
+  return set;
+}
+
+// The tracepoint tier without the charge hook, so that the timer is what is tested.
+FeatureSet without_charge() {
+  return set_of({Feature::bpf_charge});
+}
+
+std::string describe(const std::vector<FeatureReport>& reports) {
+  std::ostringstream text;
+  for (const FeatureReport& report : reports) {
+    text << to_string(report.feature) << ": " << to_string(report.state) << ": " << report.evidence
+         << "\n";
+  }
+  return text.str();
+}
+
+std::int64_t vmstat_bytes(const std::string& key) {
+  std::ifstream file("/proc/vmstat");
+  std::string name;
+  std::int64_t pages = 0;
+  while (file >> name >> pages) {
+    if (name == key) return pages * ::sysconf(_SC_PAGESIZE);
+  }
+  throw std::runtime_error("/proc/vmstat without " + key);
+}
+
+struct NodeFiles {
+  std::int64_t file = vmstat_bytes("nr_file_pages");
+  std::int64_t anon = vmstat_bytes("nr_anon_pages");
+  std::int64_t inactive_file = vmstat_bytes("nr_inactive_file");
+  std::int64_t free = vmstat_bytes("nr_free_pages");
+};
+
+// Field `key` of a "key value" file of a cgroup; nothing when it has no such line.
+std::optional<std::uint64_t> keyed(const std::string& text, const std::string& key) {
+  std::istringstream lines(text);
+  std::string name;
+  std::uint64_t value = 0;
+  while (lines >> name >> value) {
+    if (name == key) return value;
+  }
+  return std::nullopt;
+}
+
+// Microseconds of `some total=` in memory.pressure of the group, after the kernel has folded what
+// came before the call into it: it does so when read, but only once in two seconds (PSI_FREQ in
+// kernel/sched/psi.c), so this waits until a read lies in the next period.
+std::uint64_t psi_some_us(const ScratchCgroup& scratch, const std::string& path) {
+  const std::string file =
+      (mounts().v1 ? scratch.unified_directory(path) : scratch.directory(path)) +
+      "/memory.pressure";
+  static_cast<void>(read_text(file));
+  const UniqueFd period(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
+  const itimerspec once{{0, 0}, {2, 100'000'000}};
+  std::uint64_t expirations = 0;
+  if (::timerfd_settime(period.get(), 0, &once, nullptr) != 0 ||
+      ::read(period.get(), &expirations, sizeof(expirations)) < 0) {
+    throw std::runtime_error("timerfd");
+  }
+  const std::string text = read_text(file);
+  const std::size_t at = text.find("total=");
+  return std::stoull(text.substr(at + 6));
+}
+
+TEST(BpfProgramsTest, EveryFeatureHasAReport) {
+  const auto programs = load();
+  const std::vector<FeatureReport>& reports = programs->reports();
+  ASSERT_EQ(reports.size(), 8U);
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    EXPECT_EQ(reports[i].feature, feature_at(i));
+    EXPECT_FALSE(reports[i].evidence.empty()) << to_string(reports[i].feature);
+  }
+  // What every kernel we support permits to root.
+  for (const Feature feature : {Feature::bpf, Feature::bpf_timer, Feature::bpf_reclaim,
+                                Feature::bpf_oom, Feature::bpf_cgroups}) {
+    EXPECT_TRUE(programs->in_use(feature)) << describe(reports);
+  }
+}
+
+TEST(BpfProgramsTest, OneFeatureForcedOffTakesNoOtherWithIt) {
+  const auto everything = load();
+  for (const Feature off :
+       {Feature::bpf_timer, Feature::bpf_charge, Feature::bpf_reclaim, Feature::bpf_stall,
+        Feature::bpf_oom, Feature::bpf_oom_path, Feature::bpf_cgroups}) {
+    const auto programs = load(set_of({off}));
+    for (const FeatureReport& report : everything->reports()) {
+      const bool expected = report.feature != off && report.state == FeatureState::in_use;
+      EXPECT_EQ(programs->in_use(report.feature), expected) << to_string(off) << " off:\n"
+                                                            << describe(programs->reports());
+    }
+    EXPECT_EQ(programs->reports()[static_cast<std::size_t>(off)].state, FeatureState::forced_off);
+  }
+}
+
+TEST(BpfProgramsTest, AllForcedOffStillAnswers) {
+  const auto programs = load(set_of({Feature::bpf}));
+  for (const FeatureReport& report : programs->reports()) {
+    EXPECT_EQ(report.state, FeatureState::forced_off);
+  }
+  EXPECT_EQ(programs->ring_fd(), -1);
+  const kernel::BpfWatch node{{}, -1, mib(1)};
+  EXPECT_THAT(programs->watch({&node, 1}).value(), testing::ElementsAre(0U));
+  EXPECT_FALSE(programs->node_usage().ok());
+  EXPECT_FALSE(programs->stall({}).ok());
+}
+
+TEST(BpfProgramsTest, NodeUsageIsWhatVmstatSays) {
+  const auto programs = load();
+  // Other processes allocate meanwhile: each figure must lie between the file before and the file
+  // after, give or take what per-CPU deltas can move between reads.
+  constexpr std::int64_t kSlack = 4 << 20;
+  const auto between = [](std::int64_t before, std::uint64_t value, std::int64_t after) {
+    const auto figure = static_cast<std::int64_t>(value);
+    return figure >= std::min(before, after) - kSlack && figure <= std::max(before, after) + kSlack;
+  };
+  int agreed = 0;
+  for (int i = 0; i < 50; ++i) {
+    const NodeFiles before;
+    const Result<abi_node_usage> usage = programs->node_usage();
+    const NodeFiles after;
+    ASSERT_TRUE(usage.ok()) << usage.error().text();
+    if (between(before.file, usage->file, after.file) &&
+        between(before.anon, usage->anon, after.anon) &&
+        between(before.inactive_file, usage->inactive_file, after.inactive_file) &&
+        between(before.free, usage->free, after.free)) {
+      ++agreed;
+    }
+  }
+  // A value may swing out and back between two reads on a busy machine, but not often.
+  EXPECT_GE(agreed, 40);
+}
+
+TEST(BpfProgramsTest, CrossingFiresOnceAndAgainWhenArmedAgain) {
+  const auto programs = load(without_charge());
+  ScratchCgroup scratch;
+  const std::string path = scratch.child("grows");
+  const OpenCgroup group(scratch.directory(path));
+  Hog hog(scratch, path, mib(16));
+  BpfEvents events(*programs);
+
+  const kernel::BpfWatch watch = group.watch(mib(48));
+  ASSERT_THAT(programs->watch({&watch, 1}).value(), testing::IsEmpty());
+  events.drain();
+  EXPECT_EQ(events.count(crossing(group.id())), 0U);
+
+  const MonotonicTime before = SystemClock().now();
+  hog.grow(mib(64));
+  const abi_event* crossed = events.wait(crossing(group.id()));
+  ASSERT_NE(crossed, nullptr);
+  EXPECT_EQ(crossed->kind, ABI_EVENT_usage_timer);
+  EXPECT_EQ(crossed->line, static_cast<__u64>(mib(48).count));
+  EXPECT_GE(crossed->usage, crossed->line);
+  EXPECT_GE(crossed->at_ns, static_cast<__u64>(to_ns(before)));
+  EXPECT_LE(crossed->at_ns, static_cast<__u64>(to_ns(SystemClock().now())));
+  ASSERT_TRUE(hog.wait_grown());
+  events.drain();
+  EXPECT_EQ(events.count(crossing(group.id())), 1U);
+
+  // The line has been met ever since: armed again, it fires again, once.
+  events.forget();
+  ASSERT_TRUE(programs->watch({&watch, 1}).ok());
+  ASSERT_NE(events.wait(crossing(group.id())), nullptr);
+  // Nothing is armed now, so the timer has stopped; one more event would have to be there by the
+  // time another subject's crossing has been told.
+  const kernel::BpfWatch both[] = {watch, group.watch(mib(8))};
+  ASSERT_TRUE(programs->watch({&both[1], 1}).ok());
+  ASSERT_NE(events.wait([&](const abi_event& event) {
+    return event.kind == ABI_EVENT_usage_timer && event.line == static_cast<__u64>(mib(8).count);
+  }),
+            nullptr);
+  EXPECT_EQ(events.count(crossing(group.id())), 2U);
+}
+
+TEST(BpfProgramsTest, NodeLineFiresWhenTheNodesWorkingSetReachesIt) {
+  const auto programs = load();
+  ScratchCgroup scratch;
+  const std::string path = scratch.child("grows");
+  Hog hog(scratch, path, mib(1));
+  BpfEvents events(*programs);
+  const abi_node_usage usage = programs->node_usage().value();
+  const Bytes line{static_cast<std::int64_t>(abi_node_working_set(&usage)) + mib(64).count};
+  const kernel::BpfWatch node{{}, -1, line};
+  ASSERT_THAT(programs->watch({&node, 1}).value(), testing::IsEmpty());
+  hog.grow(mib(256));
+  const abi_event* crossed = events.wait(of(ABI_EVENT_usage_timer, {}));
+  ASSERT_NE(crossed, nullptr);
+  EXPECT_EQ(crossed->line, static_cast<__u64>(line.count));
+  EXPECT_GE(crossed->usage, crossed->line);
+  ASSERT_TRUE(hog.wait_grown());
+}
+
+TEST(BpfProgramsTest, FarFromEveryLineTheTimerHardlyRuns) {
+  const auto programs = load(without_charge());
+  ScratchCgroup scratch;
+  const OpenCgroup group(scratch.directory(scratch.child("quiet")));
+  const kernel::BpfWatch watch = group.watch(gib(4096));
+  ASSERT_TRUE(programs->watch({&watch, 1}).ok());
+  const __u64 before = programs->counters()->ticks;
+  BpfEvents events(*programs);
+  EXPECT_EQ(events.wait(crossing(group.id()), std::chrono::milliseconds(2500)), nullptr);
+  const __u64 ticks = programs->counters()->ticks - before;
+  EXPECT_GE(ticks, 1U);  // it does run
+  EXPECT_LE(ticks, 4U);
+}
+
+TEST(BpfProgramsTest, ManyWatchesEachFireTheirOwn) {
+  const auto programs = load(without_charge());
+  ScratchCgroup scratch;
+  std::vector<OpenCgroup> groups;
+  std::vector<kernel::BpfWatch> watches;
+  for (int i = 0; i < 256; ++i) {
+    groups.emplace_back(scratch.directory(scratch.child("g" + std::to_string(i))));
+    watches.push_back(groups.back().watch(mib(8)));
+  }
+  ASSERT_THAT(programs->watch(watches).value(), testing::IsEmpty());
+  BpfEvents events(*programs);
+  const Hog first(scratch, scratch.path() + "/g0", mib(16));
+  const Hog last(scratch, scratch.path() + "/g255", mib(16));
+  EXPECT_NE(events.wait(crossing(groups.front().id())), nullptr);
+  EXPECT_NE(events.wait(crossing(groups.back().id())), nullptr);
+  EXPECT_EQ(
+      events.count([](const abi_event& event) { return event.kind == ABI_EVENT_usage_timer; }), 2U);
+}
+
+TEST(BpfProgramsTest, ARemovedCgroupIsTold) {
+  const auto programs = load();
+  ScratchCgroup scratch;
+  const std::string path = scratch.child("goes");
+  const OpenCgroup group(scratch.directory(path));
+  const kernel::BpfWatch watch = group.watch(mib(8));
+  ASSERT_THAT(programs->watch({&watch, 1}).value(), testing::IsEmpty());
+  BpfEvents events(*programs);
+  events.drain();
+  scratch.remove_child(path);
+  const abi_event* gone =
+      events.wait([](const abi_event& event) { return event.kind == ABI_EVENT_workload_change; });
+  ASSERT_NE(gone, nullptr);
+  // A cgroup that is gone before it is watched is told by its index.
+  const auto fresh = load();
+  EXPECT_THAT(fresh->watch({&watch, 1}).value(), testing::ElementsAre(0U));
+}
+
+TEST(BpfProgramsTest, ReclaimIsCountedAndToldForAWatchedCgroup) {
+  const auto programs = load();
+  ScratchCgroup scratch;
+  const std::string path = scratch.child("reads");
+  scratch.limit(path, mib(24));
+  const OpenCgroup group(scratch.directory(path));
+  const kernel::BpfWatch watch = group.watch(gib(1));
+  ASSERT_THAT(programs->watch({&watch, 1}).value(), testing::IsEmpty());
+  BpfEvents events(*programs);
+
+  const CacheFile file(mib(96));
+  const auto limit_hits = [&] {
+    return mounts().v1 ? std::stoull(scratch.read(path, "memory.failcnt"))
+                       : keyed(scratch.read(path, "memory.events"), "max").value();
+  };
+  const std::uint64_t hits_before = limit_hits();
+  const std::uint64_t psi_before = psi_some_us(scratch, path);
+  {
+    Child reader([&] {
+      scratch.add(path, ::getpid());
+      return file.read_through(20);
+    });
+    ASSERT_TRUE(reader.wait_exit(std::chrono::seconds(120)));
+    ASSERT_EQ(reader.reap(), 0);
+  }
+  const std::uint64_t hits = limit_hits() - hits_before;
+  const std::uint64_t psi_us = psi_some_us(scratch, path) - psi_before;
+  const abi_stall stall = programs->stall(group.id()).value();
+  const abi_stall_sum& reclaim = stall.sums[ABI_STALL_MEMCG_RECLAIM];
+  ASSERT_GT(reclaim.count, 0U);
+  EXPECT_GT(reclaim.pages, 0U);
+  // v1 counts failed charges, one or more before each reclaim; v2 counts exactly the reclaims.
+  if (mounts().v1) {
+    EXPECT_LE(reclaim.count, hits);
+  } else {
+    EXPECT_EQ(reclaim.count, hits);
+  }
+  // Reclaim lies within PSI's stall and is nearly all of it: one task, no disk. PSI's own figure
+  // is summed from per-CPU clocks that it rounds to microseconds at each change.
+  const std::uint64_t reclaim_us = reclaim.ns / 1000;
+  RecordProperty("reclaim_us", std::to_string(reclaim_us));
+  RecordProperty("psi_us", std::to_string(psi_us));
+  std::cout << "memcg reclaims " << reclaim.count << " of limit hits " << hits << ", stalled "
+            << reclaim_us << " us by BPF reclaim, " << stall.sums[ABI_STALL_PSI].ns / 1000
+            << " us by BPF PSI, " << psi_us << " us by memory.pressure\n";
+  EXPECT_LE(reclaim_us, psi_us + psi_us / 20 + 1000);
+  EXPECT_GE(reclaim_us, psi_us / 2);
+  if (programs->in_use(Feature::bpf_stall)) {
+    const std::uint64_t stalled_us = stall.sums[ABI_STALL_PSI].ns / 1000;
+    EXPECT_LE(stalled_us, psi_us + psi_us / 20 + 1000);
+    EXPECT_GE(stalled_us, psi_us - psi_us / 10 - std::min<std::uint64_t>(psi_us, 1000));
+  }
+  EXPECT_NE(events.wait(of(ABI_EVENT_reclaim, group.id())), nullptr);
+  // Told seldom: at most once in 20 ms, however often it happened.
+  EXPECT_LT(events.count(of(ABI_EVENT_reclaim, group.id())), reclaim.count + 1);
+  // The parent's sum covers it, the node's too.
+  const OpenCgroup parent(scratch.directory(scratch.path()));
+  EXPECT_EQ(programs->stall(parent.id())->sums[ABI_STALL_MEMCG_RECLAIM].count, reclaim.count);
+  EXPECT_GE(programs->stall({})->sums[ABI_STALL_MEMCG_RECLAIM].count, reclaim.count);
+}
+
+TEST(BpfProgramsTest, ReclaimElsewhereIsNotTold) {
+  const auto programs = load();
+  ScratchCgroup scratch;
+  const std::string busy = scratch.child("busy");
+  const OpenCgroup bystander(scratch.directory(scratch.child("bystander")));
+  const OpenCgroup busy_group(scratch.directory(busy));
+  scratch.limit(busy, mib(24));
+  const kernel::BpfWatch watch = bystander.watch(gib(1));
+  ASSERT_THAT(programs->watch({&watch, 1}).value(), testing::IsEmpty());
+  const CacheFile file(mib(64));
+  Child reader([&] {
+    scratch.add(busy, ::getpid());
+    return file.read_through(5);
+  });
+  ASSERT_TRUE(reader.wait_exit(std::chrono::seconds(60)));
+  BpfEvents events(*programs);
+  events.drain();
+  EXPECT_GT(programs->stall(busy_group.id())->sums[ABI_STALL_MEMCG_RECLAIM].count, 0U);
+  EXPECT_EQ(events.count(of(ABI_EVENT_reclaim, bystander.id())), 0U);
+  EXPECT_EQ(events.count(of(ABI_EVENT_reclaim, busy_group.id())), 0U);
+}
+
+TEST(BpfProgramsTest, AVictimOfTheKernelIsNamed) {
+  const auto programs = load();
+  ScratchCgroup scratch;
+  const std::string path = scratch.child("dies");
+  scratch.limit(path, mib(32));
+  const OpenCgroup group(scratch.directory(path));
+  BpfEvents events(*programs);
+  Hog hog(scratch, path, mib(8));
+  hog.grow(mib(64));
+  const abi_event* killed = events.wait(of(ABI_EVENT_oom_kill, group.id()));
+  ASSERT_NE(killed, nullptr);
+  EXPECT_EQ(killed->tgid, hog.pid());
+  EXPECT_EQ(killed->uid, ::getuid());
+  EXPECT_NE(std::string(killed->comm), "");
+  EXPECT_TRUE(hog.child().wait_exit());
+  EXPECT_EQ(events.count(of(ABI_EVENT_oom_kill, group.id())), scratch.oom_kills(path));
+  if (programs->in_use(Feature::bpf_oom_path)) {
+    EXPECT_NE(events.wait(of(ABI_EVENT_oom_last_call, group.id())), nullptr);
+  }
+}
+
+TEST(BpfProgramsTest, WhatTheRingCannotHoldIsCounted) {
+  const auto programs = load();
+  ScratchCgroup scratch;
+  const std::string path = scratch.child("full");
+  const OpenCgroup group(scratch.directory(path));
+  const Hog hog(scratch, path, mib(8));
+  constexpr int kWrites = 6000;
+  const abi_counters before = programs->counters().value();
+  const std::string own = read_text("/proc/self/oom_score_adj");
+  const UniqueFd file(::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
+  for (int i = 0; i < kWrites; ++i) {
+    ASSERT_EQ(::pwrite(file.get(), own.data(), own.size(), 0), static_cast<ssize_t>(own.size()));
+  }
+  const abi_counters after = programs->counters().value();
+  const __u64 emitted =
+      after.emitted[ABI_EVENT_oom_score_adj] - before.emitted[ABI_EVENT_oom_score_adj];
+  const __u64 dropped =
+      after.dropped[ABI_EVENT_oom_score_adj] - before.dropped[ABI_EVENT_oom_score_adj];
+  EXPECT_GT(dropped, 0U);
+  EXPECT_GE(emitted + dropped, static_cast<__u64>(kWrites));
+  // A crossing still finds room, wakes, and everything that was emitted can be read.
+  const kernel::BpfWatch watch = group.watch(mib(1));
+  ASSERT_THAT(programs->watch({&watch, 1}).value(), testing::IsEmpty());
+  pollfd ring{programs->ring_fd(), POLLIN, 0};
+  ASSERT_EQ(::poll(&ring, 1, 20000), 1);
+  BpfEvents events(*programs);
+  ASSERT_NE(events.wait(crossing(group.id())), nullptr);
+  EXPECT_GE(
+      events.count([](const abi_event& event) { return event.kind == ABI_EVENT_oom_score_adj; }),
+      emitted);
+}
+
+// Ids of the BPF programs this process holds descriptors of.
+std::set<__u32> own_program_ids() {
+  std::set<__u32> ids;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fdinfo")) {
+    std::ifstream file(entry.path());
+    for (std::string line; std::getline(file, line);) {
+      if (line.starts_with("prog_id:")) ids.insert(static_cast<__u32>(std::stoul(line.substr(8))));
+    }
+  }
+  return ids;
+}
+
+TEST(BpfProgramsTest, NothingOutlivesTheProcess) {
+  // In a process of its own that ends as kill -9 ends it: without any of our code running.
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
+  const UniqueFd reading(pipe[0]);
+  UniqueFd writing(pipe[1]);
+  std::set<__u32> ids;
+  {
+    Child agent([&] {
+      const auto programs = load();
+      const kernel::BpfWatch node{{}, -1, gib(1 << 20)};
+      if (!programs->watch({&node, 1}).ok()) return 1;
+      for (const __u32 id : own_program_ids()) {
+        if (::write(writing.get(), &id, sizeof(id)) != sizeof(id)) return 1;
+      }
+      writing.reset();
+      return ::pause();
+    });
+    writing.reset();
+    for (__u32 id = 0; ::read(reading.get(), &id, sizeof(id)) == sizeof(id);) ids.insert(id);
+    ASSERT_GE(ids.size(), 10U);
+    for (const __u32 id : ids) EXPECT_TRUE(UniqueFd(bpf_prog_get_fd_by_id(id)).valid());
+  }  // ~Child kills it
+  // The kernel frees them a moment later, from a worker; there is no event for that.
+  const MonotonicTime end = SystemClock().now() + std::chrono::seconds(20);
+  const auto alive = [&] {
+    return std::ranges::any_of(
+        ids, [](__u32 id) { return UniqueFd(bpf_prog_get_fd_by_id(id)).valid(); });
+  };
+  while (alive() && SystemClock().now() < end) {
+  }
+  EXPECT_FALSE(alive());
+}
+
+}  // namespace
+}  // namespace forestall::test

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// The BPF wake source on a real cgroup: what the loop is told, and how seldom.
+#include "sources/bpf_source.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "integration/bpf_events.h"
+#include "support/child.h"
+
+namespace forestall::test {
+namespace {
+
+class BpfSourceTest : public testing::Test {
+ protected:
+  BpfSourceTest()
+      : tree_(kernel::CgroupTree::discover().value()),
+        programs_(kernel::BpfPrograms::load({}).value()),
+        source_(*programs_, tree_),
+        path_(scratch_.child("watched")),
+        id_(OpenCgroup(scratch_.directory(path_)).id()) {}
+
+  // As the policy would place it for a limit of `capacity` without inactive file pages.
+  [[nodiscard]] Line line(Bytes at) const {
+    Line line;
+    line.signal = Signal::cgroup_memory_available;
+    line.cgroup = id_;
+    line.path = path_;
+    line.usage = scratch_.usage(path_);
+    line.usage_line = line.floor_line = at;
+    line.headroom = at - line.usage;
+    line.capacity = gib(1);
+    return line;
+  }
+
+  void arm(const Line& line) {
+    const Result<std::vector<std::string>> notes = source_.arm({&line, 1}, clock_.now());
+    ASSERT_TRUE(notes.ok()) << notes.error().text();
+    EXPECT_THAT(*notes, testing::IsEmpty());
+  }
+
+  // Crossings of the subject told until one came or `patience` passed.
+  std::size_t crossings(Duration patience) {
+    const MonotonicTime end = clock_.now() + patience;
+    std::size_t told = 0;
+    while (told == 0 && clock_.now() < end) {
+      pollfd ring{source_.fd(), POLLIN, 0};
+      ::poll(&ring, 1, static_cast<int>((end - clock_.now()) / std::chrono::milliseconds(1)) + 1);
+      std::vector<Wake> wakes;
+      source_.drain(clock_.now(), wakes);
+      for (const Wake& wake : wakes) {
+        const bool crossing =
+            wake.source == WakeSource::usage_timer || wake.source == WakeSource::charge;
+        if (!crossing || wake.cgroup != id_) continue;
+        EXPECT_TRUE(wake.usage.has_value());
+        EXPECT_LE(wake.at, clock_.now());
+        ++told;
+      }
+    }
+    return told;
+  }
+
+  static constexpr Duration kLong = std::chrono::seconds(20);
+  static constexpr Duration kSilence = std::chrono::milliseconds(200);
+
+  SystemClock clock_;
+  kernel::CgroupTree tree_;
+  std::unique_ptr<kernel::BpfPrograms> programs_;
+  sources::BpfSource source_;
+  ScratchCgroup scratch_;
+  std::string path_;
+  CgroupId id_;
+};
+
+TEST_F(BpfSourceTest, ACrossingIsToldOnce) {
+  Hog hog(scratch_, path_, mib(8));
+  arm(line(mib(32)));
+  EXPECT_EQ(crossings(kSilence), 0U);
+  hog.grow(mib(40));
+  EXPECT_EQ(crossings(kLong), 1U);
+  ASSERT_TRUE(hog.wait_grown());
+  EXPECT_EQ(crossings(kSilence), 0U);
+}
+
+TEST_F(BpfSourceTest, AnUnmovedLineIsNotArmedAgain) {
+  Hog hog(scratch_, path_, mib(8));
+  arm(line(mib(64)));
+  const __u64 ticks = programs_->counters()->ticks;
+  for (int i = 0; i < 1000; ++i) arm(line(mib(64)));
+  // Arming makes the timer look at once; a thousand unmoved lines made it look no more than its
+  // own interval does.
+  EXPECT_LT(programs_->counters()->ticks - ticks, 500U);
+}
+
+TEST_F(BpfSourceTest, AMetLineDoesNotKeepTheLoopSpinning) {
+  Hog hog(scratch_, path_, mib(64));
+  arm(line(mib(32)));
+  EXPECT_EQ(crossings(kLong), 1U);
+  // The loop looks, can do nothing, arms again, and again.
+  for (int i = 0; i < 5; ++i) {
+    arm(line(mib(32)));
+    EXPECT_EQ(crossings(kSilence), 0U);
+  }
+  // Growth is news, also when it comes in small steps with a look after each.
+  std::size_t told = 0;
+  for (int i = 0; i < 3; ++i) {
+    hog.grow(sources::BpfSource::kGrowthStep - mib(8));
+    ASSERT_TRUE(hog.wait_grown());
+    told += crossings(kSilence);
+    arm(line(mib(32)));
+  }
+  EXPECT_GE(told, 1U);
+  EXPECT_LE(told, 2U);
+}
+
+TEST_F(BpfSourceTest, TheNodeLineIsPlacedByHeadroom) {
+  Hog hog(scratch_, path_, mib(8));
+  Line node;
+  node.path = "/";
+  node.capacity = gib(1024);
+  node.headroom = mib(96);
+  arm(node);
+  hog.grow(mib(320));
+  const MonotonicTime end = clock_.now() + kLong;
+  std::optional<Wake> told;
+  while (!told && clock_.now() < end) {
+    pollfd ring{source_.fd(), POLLIN, 0};
+    ::poll(&ring, 1, 1000);
+    std::vector<Wake> wakes;
+    source_.drain(clock_.now(), wakes);
+    for (const Wake& wake : wakes) {
+      if (wake.source == WakeSource::usage_timer && !wake.cgroup) told = wake;
+    }
+  }
+  EXPECT_TRUE(told.has_value());
+}
+
+TEST_F(BpfSourceTest, AGoneCgroupIsANoteAndTakesNoOtherLineWithIt) {
+  Line gone = line(mib(32));
+  gone.path = scratch_.path() + "/never";
+  gone.cgroup = CgroupId{1};
+  const Line lines[] = {gone, line(mib(32))};
+  const auto notes = source_.arm(lines, clock_.now());
+  ASSERT_TRUE(notes.ok());
+  ASSERT_EQ(notes->size(), 1U);
+  EXPECT_THAT(notes->front(), testing::HasSubstr("never"));
+  const Hog hog(scratch_, path_, mib(48));
+  EXPECT_EQ(crossings(kLong), 1U);
+}
+
+TEST_F(BpfSourceTest, WorkloadChangesAreTold) {
+  std::vector<Wake> wakes;
+  source_.drain(clock_.now(), wakes);
+  wakes.clear();
+  scratch_.child("new");
+  pollfd ring{source_.fd(), POLLIN, 0};
+  ASSERT_EQ(::poll(&ring, 1, 20000), 1);
+  source_.drain(clock_.now(), wakes);
+  EXPECT_TRUE(std::ranges::any_of(
+      wakes, [](const Wake& wake) { return wake.source == WakeSource::workload_change; }));
+}
+
+}  // namespace
+}  // namespace forestall::test

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/bpf_source.h"
+
+#include <utility>
+
+namespace forestall::sources {
+namespace {
+
+// Which wake an event is; nothing for those that wait in the ring for somebody who is interested.
+std::optional<WakeSource> wake_source(std::uint32_t kind) {
+  switch (kind) {
+    case ABI_EVENT_usage_timer: return WakeSource::usage_timer;
+    case ABI_EVENT_charge: return WakeSource::charge;
+    case ABI_EVENT_reclaim:
+    case ABI_EVENT_kswapd: return WakeSource::reclaim;
+    case ABI_EVENT_stall: return WakeSource::stall;
+    case ABI_EVENT_oom_kill:
+    case ABI_EVENT_oom_last_call: return WakeSource::oom_kill;
+    case ABI_EVENT_workload_change: return WakeSource::workload_change;
+    default: return std::nullopt;
+  }
+}
+
+bool is_crossing(std::uint32_t kind) {
+  return kind == ABI_EVENT_usage_timer || kind == ABI_EVENT_charge;
+}
+
+}  // namespace
+
+std::vector<std::string> BpfSource::take_subjects(const std::map<CgroupId, Line>& lowest) {
+  std::vector<std::string> notes;
+  std::erase_if(subjects_, [&](const auto& entry) { return !lowest.contains(entry.first); });
+  for (const auto& [id, line] : lowest) {
+    if (subjects_.contains(id)) continue;
+    Subject subject;
+    if (id.inode != 0) {
+      Result<kernel::CgroupDir> directory = tree_.open(line.path);
+      if (!directory.ok()) {
+        notes.push_back(directory.error().text());
+        continue;
+      }
+      if (directory->id() != id) {
+        notes.push_back(line.path + ": removed and made again since it was observed");
+        continue;
+      }
+      subject.directory = std::move(directory).value();
+    }
+    subjects_.emplace(id, std::move(subject));
+  }
+  return notes;
+}
+
+Result<Bytes> BpfSource::place(const Subject& subject, const Line& line) const {
+  const bool met = line.headroom <= Bytes{0};
+  // Told already and still so: only growth from here is news. The step counts from where it was
+  // told last, so that slow growth adds up.
+  const bool still_met = met && subject.met && subject.line.has_value();
+  if (still_met && !subject.fired) return *subject.line;
+  if (line.cgroup.inode != 0) return still_met ? line.usage + kGrowthStep : line.usage_line;
+  // The node's counters are summed by the programs, not by the file the observer reads, and the two
+  // differ by per-CPU remainders: so the line is placed from where the counter is now.
+  const abi_node_usage usage = TRY(programs_.node_usage());
+  const Bytes counter{static_cast<std::int64_t>(abi_node_working_set(&usage))};
+  return counter + (still_met ? kGrowthStep : line.headroom);
+}
+
+Result<std::vector<std::string>> BpfSource::arm(std::span<const Line> lines, MonotonicTime) {
+  std::map<CgroupId, Line> lowest;
+  for (const Line& line : lines) {
+    const auto [entry, fresh] = lowest.try_emplace(line.cgroup, line);
+    if (!fresh && line.headroom < entry->second.headroom) entry->second = line;
+  }
+  std::vector<std::string> notes = take_subjects(lowest);
+  std::vector<kernel::BpfWatch> watches;
+  std::vector<const Line*> watched;
+  for (auto& [id, subject] : subjects_) {
+    const Line& line = lowest.at(id);
+    const Result<Bytes> placed = place(subject, line);
+    if (!placed.ok()) {
+      notes.push_back(placed.error().in(line.path).text());
+      continue;
+    }
+    subject.line = *placed;
+    subject.met = line.headroom <= Bytes{0};
+    subject.fired = false;
+    watches.push_back({id, subject.directory ? subject.directory->fd() : -1, *placed});
+    watched.push_back(&line);
+  }
+  for (const std::size_t index : TRY(programs_.watch(watches))) {
+    notes.push_back(watched[index]->path + ": no memory cgroup to watch");
+  }
+  return notes;
+}
+
+void BpfSource::drain(MonotonicTime, std::vector<Wake>& wakes) {
+  programs_.drain([&](const abi_event& event) {
+    const std::optional<WakeSource> source = wake_source(event.kind);
+    if (!source) return;
+    Wake wake{*source, from_ns(static_cast<std::int64_t>(event.at_ns)), std::nullopt, std::nullopt};
+    if (event.cgroup != 0) wake.cgroup = CgroupId{event.cgroup};
+    if (is_crossing(event.kind)) {
+      wake.usage = Bytes{static_cast<std::int64_t>(event.usage)};
+      const auto subject = subjects_.find(CgroupId{event.cgroup});
+      if (subject != subjects_.end()) subject->second.fired = true;
+    }
+    wakes.push_back(wake);
+  });
+}
+
+}  // namespace forestall::sources

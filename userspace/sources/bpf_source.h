@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Wakes from the BPF programs: usage that reached its line, reclaim and stalls around a watched
+// cgroup, the kernel's OOM killer, workloads that came and went.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernel/bpf_programs.h"
+#include "kernel/cgroup_tree.h"
+#include "sources/source.h"
+
+namespace forestall::sources {
+
+class BpfSource final : public Source {
+ public:
+  // Both must outlive the source. `programs` has `bpf` in use.
+  BpfSource(kernel::BpfPrograms& programs, const kernel::CgroupTree& tree)
+      : programs_(programs), tree_(tree) {}
+
+  [[nodiscard]] Feature feature() const override { return Feature::bpf; }
+  [[nodiscard]] int fd() const override { return programs_.ring_fd(); }
+
+  // The lowest line of each subject is armed. One that is already met is told once; after that, for
+  // as long as it stays met, only growth by another kGrowthStep of usage is told: the loop has
+  // looked at the rest already, and telling it again would keep it spinning for as long as it can
+  // do nothing.
+  Result<std::vector<std::string>> arm(std::span<const Line> lines, MonotonicTime now) override;
+  void drain(MonotonicTime now, std::vector<Wake>& wakes) override;
+
+  static constexpr Bytes kGrowthStep = mib(16);
+
+ private:
+  // What is known about one subject from one arm() to the next.
+  struct Subject {
+    std::optional<kernel::CgroupDir> directory;  // nothing: the node
+    std::optional<Bytes> line;                   // as armed, in the kernel's counter
+    bool met = false;                            // when it was armed last
+    bool fired = false;                          // since then
+  };
+
+  // Opens what is new, closes what is no longer asked for; returns what could not be opened.
+  std::vector<std::string> take_subjects(const std::map<CgroupId, Line>& lowest);
+  // Where `line` lies in the kernel's counter; kept where it was if it is not to move.
+  Result<Bytes> place(const Subject& subject, const Line& line) const;
+
+  kernel::BpfPrograms& programs_;
+  const kernel::CgroupTree& tree_;
+  std::map<CgroupId, Subject> subjects_;
+};
+
+}  // namespace forestall::sources

@@ -5,10 +5,12 @@
 // Order of the hard path (design.md §6): re-verify that the cgroup is still the one that was
 // ranked → open a pidfd for each of its processes → cgroup.kill (v2) or pidfd SIGKILL →
 // process_mrelease on worker threads, repeated until nothing is left → completion when the last
-// pidfd polls readable / the cgroup is empty and its memory is back.
+// pidfd polls readable / the cgroup is empty and its memory is back (usage_meter.h has the rule).
+//
+// A kill that got stuck is watched on, and has a second outcome (released) when its memory comes
+// back after all. A dry run ends in `in_flight` at once, without a time of signalling.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -27,7 +29,8 @@ struct LadderOptions {
   bool dry_run = false;
   FeatureSet usable;  // of cgroup_kill, pidfd, process_mrelease
   Duration release_timeout = std::chrono::milliseconds(500);
-  std::size_t reaper_threads = 2;
+  std::size_t reaper_threads = 2;       // read by create() only
+  std::size_t reaper_queue_max = 1024;  // jobs not yet reported; read by create() only
   // Never signalled whatever the decision says: pid 1, kernel threads, this process, its parents.
 };
 
@@ -42,7 +45,8 @@ class Ladder {
   void set_options(const LadderOptions& options);
 
   // Verifies, signals and starts reaping. At most 100 µs for a victim of a few processes: no path
-  // lookup beyond the victim's own cgroup, no waiting.
+  // lookup beyond the victim's own cgroup, no waiting. A cgroup that is being killed already is
+  // not begun again: the outcome is `failed` then, and the kill under way goes on.
   void begin(const WorkloadSample& victim);
 
   // Polls readable when a process exited or a reaper thread reported.
@@ -53,13 +57,16 @@ class Ladder {
 
   // Kills under way and those that failed recently, for the next observation. A released kill is
   // not listed. A stuck or failed one is listed until its cgroup is gone or `forget_after`
-  // (30 s) passed.
+  // (30 s) passed. A dry run is listed for as long, in flight with nothing remaining: so the same
+  // decision is not taken again on every wake, and no memory is credited that will not come.
   [[nodiscard]] std::vector<KillProgress> progress() const;
-  // Outcomes completed since the last call, each exactly once.
+  // Outcomes completed since the last call, each exactly once. begin() may complete one already:
+  // a refusal and a dry run are over at once.
   [[nodiscard]] std::vector<Outcome> take_outcomes();
 
   // Runs the whole path once on nothing (a child process made for it) so that its pages and
-  // library symbols are resident before memory is short. Returns what was refused.
+  // library symbols are resident before memory is short. Returns what was refused. Takes some
+  // milliseconds, 2 s at worst. REQUIRES: no begin() before it.
   [[nodiscard]] Result<void> warm_up();
 
  private:

@@ -2,6 +2,7 @@
 // A process held by pidfd, so that a reused pid can never be signalled in its place.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "base/result.h"
@@ -10,22 +11,38 @@
 
 namespace forestall::kernel {
 
-// Start time (field 22) from the text of /proc/PID/stat; the comm field may hold anything,
-// parentheses and newlines included.
+// What is used of /proc/PID/stat (fs/proc/array.c do_task_stat).
+struct ProcessStat {
+  pid_t parent = 0;               // field 4; 0 for pid 1 and for a parent outside our pid namespace
+  bool kernel_thread = false;     // PF_KTHREAD of field 9
+  std::uint64_t start_ticks = 0;  // field 22, clock ticks since boot
+};
+
+// The comm field may hold anything, parentheses and newlines included: the fields are counted from
+// the last ')', after which the kernel prints numbers and one letter only.
+[[nodiscard]] Result<ProcessStat> parse_process_stat(std::string_view stat);
+// Start time (field 22) alone.
 [[nodiscard]] Result<std::uint64_t> parse_start_ticks(std::string_view stat);
+// /proc/PID/stat of a process. ESRCH when there is no such process.
+[[nodiscard]] Result<ProcessStat> read_process_stat(pid_t pid);
 // Start time of a live process, read from /proc.
 [[nodiscard]] Result<ProcessId> read_process_id(pid_t pid);
+
+// A bare pidfd (always O_CLOEXEC). Safe on its own only for a child that was not reaped yet.
+[[nodiscard]] Result<UniqueFd> open_pidfd(pid_t pid);
 
 class ProcessRef {
  public:
   // Opens a pidfd and reads the start time through /proc while the pidfd pins the identity.
-  // ESRCH when there is no such process (any more).
+  // ESRCH when there is no such process (any more). EINVAL (ENOENT since 6.14) when `pid` is a
+  // thread that leads no group.
   static Result<ProcessRef> open(pid_t pid);
 
   [[nodiscard]] const ProcessId& id() const { return id_; }
   [[nodiscard]] int fd() const { return fd_.get(); }
+  [[nodiscard]] bool kernel_thread() const { return kernel_thread_; }
 
-  // pidfd_send_signal. ESRCH when it has been reaped already.
+  // pidfd_send_signal. ESRCH when it has been reaped already; 0 only asks whether it has.
   [[nodiscard]] Result<void> send_signal(int signal) const;
   // One process_mrelease call: frees the anonymous memory of a dying process from this thread.
   // EINVAL: not dying yet, or its mm lives on elsewhere. ESRCH: nothing left to free (success for
@@ -33,11 +50,19 @@ class ProcessRef {
   [[nodiscard]] Result<void> release_memory() const;
   // Whether it has exited (its pidfd polls readable). Never blocks.
   [[nodiscard]] bool exited() const;
+  // A second descriptor on the same process, for another thread to own.
+  [[nodiscard]] Result<UniqueFd> duplicate() const;
 
  private:
-  ProcessRef(ProcessId id, UniqueFd fd) : id_(id), fd_(std::move(fd)) {}
+  ProcessRef(ProcessId id, bool kernel_thread, UniqueFd fd)
+      : id_(id), kernel_thread_(kernel_thread), fd_(std::move(fd)) {}
   ProcessId id_;
+  bool kernel_thread_ = false;
   UniqueFd fd_;
 };
+
+// The same call for a descriptor alone: what a reaper thread holds is a duplicate, not a
+// ProcessRef. 0 or an errno, because a retry loop must not build error texts.
+[[nodiscard]] int release_memory_of(int pidfd);
 
 }  // namespace forestall::kernel

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Roll calls on cgroups that are plain files, so that they can list whom they like: init, this
+// process, pids that lead nowhere. Nothing here sends a signal but 0.
+#include "actuators/roll_call.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "support/child.h"
+#include "support/temp_tree.h"
+
+namespace forestall::actuators {
+namespace {
+
+using kernel::CgroupDir;
+using test::Child;
+using test::TempTree;
+
+int live() {
+  for (;;) pause();
+  return 0;
+}
+
+std::string line(pid_t pid) {
+  return std::to_string(pid) + "\n";
+}
+
+struct World {
+  explicit World(const std::string& procs) : tree{{"victim/cgroup.procs", procs}} {}
+  Result<RollCall> call(std::vector<pid_t> known = {}, Hold hold = Hold::by_pidfd,
+                        std::optional<pid_t> only = std::nullopt) const {
+    const UniqueFd root(open(tree.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    return call_roll(*CgroupDir::open(root.get(), "/victim"), Untouchables::of_this_process(),
+                     known, hold, only);
+  }
+  TempTree tree;
+};
+
+TEST(RollCall, HoldsWhoIsThereAndDropsWhoIsGone) {
+  const Child child(live);
+  pid_t gone = 0;
+  {
+    const Child short_lived([] { return 0; });
+    gone = short_lived.pid();
+  }
+  const World world(line(child.pid()) + line(gone));
+  const auto roll = world.call();
+  ASSERT_TRUE(roll.ok());
+  ASSERT_EQ(roll->found.size(), 1U);
+  EXPECT_EQ(roll->found[0].id().pid, child.pid());
+  EXPECT_EQ(roll->refused, 0U);
+  EXPECT_EQ(roll->unheld, 0U);
+}
+
+TEST(RollCall, RefusesInitItselfAndItsAncestors) {
+  const World world(line(1) + line(getpid()) + line(getppid()));
+  for (const Hold hold : {Hold::by_pidfd, Hold::by_nothing}) {
+    const auto roll = world.call({}, hold);
+    ASSERT_TRUE(roll.ok());
+    EXPECT_TRUE(roll->found.empty());
+    EXPECT_EQ(roll->refused, getppid() == 1 ? 2U : 3U);
+    ASSERT_TRUE(roll->refusal);
+    EXPECT_NE(roll->refusal->message.find("is init"), std::string::npos);
+  }
+}
+
+TEST(RollCall, OpensAgainOnlyWhoIsNotKnown) {
+  const Child first(live), second(live);
+  const World world(line(first.pid()) + line(second.pid()) + line(second.pid()));
+  const auto roll = world.call({first.pid()});
+  ASSERT_TRUE(roll.ok());
+  ASSERT_EQ(roll->found.size(), 1U);
+  EXPECT_EQ(roll->found[0].id().pid, second.pid());
+  EXPECT_EQ(roll->present.size(), 2U) << "listed twice is still one process";
+}
+
+TEST(RollCall, SeesNobodyButTheOneItIsRestrictedTo) {
+  const Child wanted(live), other(live);
+  const World world(line(wanted.pid()) + line(other.pid()));
+  const auto roll = world.call({}, Hold::by_pidfd, wanted.pid());
+  ASSERT_TRUE(roll.ok());
+  ASSERT_EQ(roll->found.size(), 1U);
+  EXPECT_EQ(roll->found[0].id().pid, wanted.pid());
+  EXPECT_EQ(roll->present.size(), 1U);
+}
+
+TEST(RollCall, WithoutPidfdsOnlyCounts) {
+  const Child child(live);
+  const World world(line(child.pid()));
+  const auto roll = world.call({}, Hold::by_nothing);
+  ASSERT_TRUE(roll.ok());
+  EXPECT_TRUE(roll->found.empty());
+  EXPECT_EQ(roll->present.size(), 1U);
+}
+
+TEST(Untouchables, KnowsKernelThreadsAndTellsAReusedPidFromAnAncestor) {
+  const auto untouchables = Untouchables::of_this_process();
+  const auto parent = kernel::read_process_id(getppid());
+  ASSERT_TRUE(parent.ok());
+  if (parent->pid != 1) {
+    EXPECT_EQ(untouchables.why_not(*parent, false), "is an ancestor of this agent");
+    EXPECT_EQ(untouchables.why_not({parent->pid, parent->start_ticks + 1}, false), "");
+  }
+  EXPECT_EQ(untouchables.why_not({12345, 1}, true), "is a kernel thread");
+  EXPECT_EQ(untouchables.why_not({1, 0}, false), "is init");
+  EXPECT_EQ(untouchables.why_not({getpid(), 0}, false), "is this agent");
+}
+
+}  // namespace
+}  // namespace forestall::actuators

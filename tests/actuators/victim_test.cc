@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kill's clockwork on cgroups that are plain files and a clock turned by hand: what is
+// remembered for how long. Nothing is killed: the only pids listed are init's and this process'.
+#include "actuators/victim.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "support/manual_clock.h"
+#include "support/temp_tree.h"
+
+namespace forestall::actuators {
+namespace {
+
+using test::ManualClock;
+using test::TempTree;
+
+class LadderMemoryTest : public ::testing::Test {
+ protected:
+  void SetUp() override { make_ladder({}); }
+
+  void make_ladder(LadderOptions options) {
+    options.usable.set();
+    auto ladder = Ladder::create(*cgroups_, clock_, options);
+    ASSERT_TRUE(ladder.ok()) << ladder.error().text();
+    ladder_ = std::move(*ladder);
+  }
+  [[nodiscard]] WorkloadSample rank() const {
+    WorkloadSample sample;
+    sample.workload.path = "/victim";
+    sample.workload.cgroup = cgroups_->open("/victim").value().id();
+    return sample;
+  }
+
+  TempTree tree_{{"memory/memory.stat", ""},
+                 {"memory/victim/cgroup.procs", "1\n" + std::to_string(getpid()) + "\n"},
+                 {"memory/victim/memory.usage_in_bytes", "1048576\n"}};
+  ManualClock clock_;
+  Result<kernel::CgroupTree> cgroups_ = kernel::CgroupTree::discover(tree_.path().string());
+  std::unique_ptr<Ladder> ladder_;
+};
+
+TEST_F(LadderMemoryTest, AVictimOfInitAndOurselvesFailsAndIsForgottenAfterHalfAMinute) {
+  ladder_->begin(rank());
+  const auto outcomes = ladder_->take_outcomes();
+  ASSERT_EQ(outcomes.size(), 1U);
+  EXPECT_EQ(outcomes[0].state, KillState::failed);
+  EXPECT_EQ(outcomes[0].processes, 0U);
+  EXPECT_EQ(outcomes[0].usage_before, mib(1));
+  EXPECT_EQ(outcomes[0].freed, Bytes{0});
+  EXPECT_EQ(outcomes[0].attempts.back().rung, Rung::pidfds);
+  EXPECT_TRUE(outcomes[0].attempts.back().failure);
+
+  ASSERT_EQ(ladder_->progress().size(), 1U);
+  EXPECT_EQ(ladder_->progress()[0].state, KillState::failed);
+  EXPECT_EQ(ladder_->next_look(), clock_.now() + kForgetAfter);
+  clock_.advance(kForgetAfter - Duration(1));
+  ladder_->advance();
+  EXPECT_EQ(ladder_->progress().size(), 1U);
+  clock_.advance(Duration(1));
+  ladder_->advance();
+  EXPECT_TRUE(ladder_->progress().empty());
+  EXPECT_FALSE(ladder_->next_look());
+  EXPECT_TRUE(ladder_->take_outcomes().empty()) << "each outcome is told once";
+}
+
+TEST_F(LadderMemoryTest, ADryRunIsRememberedAsLongAndHasOneOutcome) {
+  ladder_->set_options({.dry_run = true, .usable = FeatureSet().set()});
+  tree_.write("memory/victim/cgroup.procs", std::to_string(getpid()) + "\n");
+  ladder_->begin(rank());
+  auto outcomes = ladder_->take_outcomes();
+  ASSERT_EQ(outcomes.size(), 1U);
+  EXPECT_TRUE(outcomes[0].dry_run);
+  EXPECT_EQ(outcomes[0].state, KillState::failed) << "a dry run finds out that it would fail";
+  clock_.advance(kForgetAfter);
+  ladder_->advance();
+  EXPECT_TRUE(ladder_->progress().empty());
+}
+
+TEST_F(LadderMemoryTest, AFailedKillMayBeTriedAgain) {
+  ladder_->begin(rank());
+  ladder_->begin(rank());
+  EXPECT_EQ(ladder_->take_outcomes().size(), 2U);
+  EXPECT_EQ(ladder_->progress().size(), 1U);
+}
+
+TEST_F(LadderMemoryTest, NothingUsableIsAFailureInWords) {
+  ladder_->set_options({});
+  ladder_->begin(rank());
+  const auto outcomes = ladder_->take_outcomes();
+  ASSERT_EQ(outcomes.size(), 1U);
+  ASSERT_TRUE(outcomes[0].attempts[0].failure);
+  EXPECT_EQ(outcomes[0].attempts[0].failure->code, ENOSYS);
+}
+
+TEST(EventKeyTest, PacksAndUnpacks) {
+  for (const EventKey key : {EventKey{0, 0}, EventKey{1, 0}, EventKey{7, EventKey::kCgroupEvents},
+                             EventKey{UINT32_MAX, 5}}) {
+    EXPECT_EQ(EventKey::unpack(key.pack()).victim, key.victim);
+    EXPECT_EQ(EventKey::unpack(key.pack()).index, key.index);
+  }
+}
+
+}  // namespace
+}  // namespace forestall::actuators

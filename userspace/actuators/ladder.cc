@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kills of this agent, side by side: one epoll that hears of all of them, one pool of reapers.
+#include "actuators/ladder.h"
+
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string>
+
+#include "actuators/reaper_pool.h"
+#include "actuators/untouchable.h"
+#include "actuators/victim.h"
+#include "kernel/probe_child.h"
+
+namespace forestall::actuators {
+namespace {
+
+constexpr std::size_t kEventsPerWait = 64;
+// Waits per advance(): with more processes than this exiting at once the rest is heard on the next
+// turn of the loop, since the epoll is level-triggered.
+constexpr int kWaitsPerAdvance = 16;
+constexpr Bytes kWarmUpMemory = mib(1);
+constexpr Duration kWarmUpPatience = std::chrono::seconds(2);
+// Number of the reaper's eventfd among the victims, which count from 1.
+constexpr EventKey kReports{0, 0};
+
+}  // namespace
+
+class Ladder::Machine {
+ public:
+  Machine(const kernel::CgroupTree& tree, const Clock& clock, LadderOptions options,
+          std::unique_ptr<ReaperPool> reapers, UniqueFd epoll)
+      : options_(std::move(options)),
+        untouchables_(Untouchables::of_this_process()),
+        reapers_(std::move(reapers)),
+        epoll_(std::move(epoll)),
+        means_{tree, clock, untouchables_, *reapers_, epoll_.get()} {}
+
+  void set_options(const LadderOptions& options) { options_ = options; }
+  [[nodiscard]] int fd() const { return epoll_.get(); }
+
+  void begin(const WorkloadSample& sample);
+  void advance();
+  [[nodiscard]] std::optional<MonotonicTime> next_look() const;
+  [[nodiscard]] std::vector<KillProgress> progress() const;
+  [[nodiscard]] std::vector<Outcome> take_outcomes() { return std::exchange(outcomes_, {}); }
+  [[nodiscard]] Result<void> warm_up();
+
+ private:
+  void start(const WorkloadSample& sample, const LadderOptions& options, std::optional<pid_t> only);
+  [[nodiscard]] Victim* find(std::uint32_t number);
+  void hear_events();
+  void hear_reports();
+  void collect();
+  void refuse_second(const WorkloadSample& sample);
+
+  LadderOptions options_;
+  const Untouchables untouchables_;
+  const std::unique_ptr<ReaperPool> reapers_;
+  const UniqueFd epoll_;
+  const Means means_;
+
+  std::uint32_t last_number_ = 0;
+  // Declared after what they hold on to: a victim leaves the epoll when it goes.
+  std::vector<std::unique_ptr<Victim>> victims_;
+  std::vector<ReapReport> reports_;
+  std::vector<Outcome> outcomes_;
+};
+
+void Ladder::Machine::begin(const WorkloadSample& sample) {
+  const auto same = std::ranges::find(victims_, sample.workload.cgroup,
+                                      [](const auto& victim) { return victim->cgroup(); });
+  if (same != victims_.end()) {
+    if ((*same)->progress().state == KillState::in_flight && (*same)->under_way()) {
+      return refuse_second(sample);
+    }
+    // What is remembered of an earlier try gives way to the new one.
+    victims_.erase(same);
+  }
+  start(sample, options_, std::nullopt);
+  collect();
+}
+
+void Ladder::Machine::start(const WorkloadSample& sample, const LadderOptions& options,
+                            std::optional<pid_t> only) {
+  if (++last_number_ == 0) ++last_number_;
+  victims_.push_back(std::make_unique<Victim>(means_, last_number_, sample, options, only));
+  victims_.back()->begin();
+}
+
+void Ladder::Machine::refuse_second(const WorkloadSample& sample) {
+  Outcome refused;
+  refused.victim = sample.workload;
+  refused.state = KillState::failed;
+  refused.began = means_.clock.now();
+  refused.usage_before = sample.usage.value_or(Bytes{0});
+  refused.attempts.push_back(
+      {Rung::verify, refused.began, 0, Error{EALREADY, "a kill of this cgroup is under way"}});
+  outcomes_.push_back(std::move(refused));
+}
+
+Victim* Ladder::Machine::find(std::uint32_t number) {
+  const auto found =
+      std::ranges::find(victims_, number, [](const auto& victim) { return victim->number(); });
+  return found == victims_.end() ? nullptr : found->get();
+}
+
+void Ladder::Machine::hear_events() {
+  std::array<epoll_event, kEventsPerWait> events;
+  for (int wait = 0; wait < kWaitsPerAdvance; ++wait) {
+    const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), 0);
+    if (count <= 0) return;
+    for (int i = 0; i < count; ++i) {
+      const auto key = EventKey::unpack(events[static_cast<std::size_t>(i)].data.u64);
+      if (key.pack() == kReports.pack()) {
+        hear_reports();
+      } else if (Victim* victim = find(key.victim)) {
+        victim->on_event(key.index);
+      }
+    }
+    if (count < static_cast<int>(events.size())) return;
+  }
+}
+
+void Ladder::Machine::hear_reports() {
+  reports_.clear();
+  reapers_->drain(reports_);
+  for (const ReapReport& report : reports_) {
+    const auto key = EventKey::unpack(report.ticket);
+    if (Victim* victim = find(key.victim)) victim->on_report(key.index, report);
+  }
+}
+
+void Ladder::Machine::advance() {
+  hear_events();
+  for (const auto& victim : victims_) victim->look();
+  collect();
+}
+
+// Outcomes first: a kill that is over is forgotten only once it was told.
+void Ladder::Machine::collect() {
+  for (const auto& victim : victims_) {
+    if (auto outcome = victim->take_outcome()) outcomes_.push_back(std::move(*outcome));
+  }
+  std::erase_if(victims_, [](const auto& victim) { return victim->forgettable(); });
+}
+
+std::optional<MonotonicTime> Ladder::Machine::next_look() const {
+  std::optional<MonotonicTime> next;
+  for (const auto& victim : victims_) {
+    const auto due = victim->next_look();
+    if (due && (!next || *due < *next)) next = due;
+  }
+  return next;
+}
+
+std::vector<KillProgress> Ladder::Machine::progress() const {
+  std::vector<KillProgress> all;
+  all.reserve(victims_.size());
+  for (const auto& victim : victims_) all.push_back(victim->progress());
+  return all;
+}
+
+// Kills a child of ours inside our own cgroup, and nothing else there, through the very code that
+// kills a victim. Its memory does not decide: this process' own usage moves as well.
+Result<void> Ladder::Machine::warm_up() {
+  if (!victims_.empty()) return Error{EBUSY, "warm-up while a kill is under way"};
+  auto child = TRY(kernel::ProbeChild::start(kWarmUpMemory));
+  WorkloadSample sample;
+  sample.workload.path = TRY(means_.tree.path_of(getpid()));
+  sample.workload.cgroup = TRY(means_.tree.open(sample.workload.path)).id();
+  LadderOptions options = options_;
+  options.dry_run = false;
+  options.release_timeout = kWarmUpPatience;
+  start(sample, options, child.pid());
+  const auto ended = child.wait_end(kWarmUpPatience);
+  advance();
+  (void)next_look();
+  (void)progress();
+  // Only this kill can be there; it may be over, or waiting for usage that other threads raised.
+  if (!victims_.empty()) outcomes_.push_back(victims_.back()->record());
+  victims_.clear();
+  const auto outcomes = take_outcomes();
+  for (const Attempt& attempt : outcomes.front().attempts) {
+    if (attempt.failure)
+      return attempt.failure->in("warm-up: " + std::string(to_string(attempt.rung)));
+  }
+  if (!ended.ok()) return ended.error();
+  return {};
+}
+
+// ---- the interface ----
+
+Result<std::unique_ptr<Ladder>> Ladder::create(const kernel::CgroupTree& tree, const Clock& clock,
+                                               LadderOptions options) {
+  auto reapers = TRY(ReaperPool::create(options.reaper_threads, options.reaper_queue_max));
+  UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll) return errno_error("epoll_create1", "for the ladder");
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = kReports.pack();
+  if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, reapers->fd(), &event) != 0) {
+    return errno_error("epoll_ctl", "the reapers' eventfd");
+  }
+  return std::unique_ptr<Ladder>(new Ladder(std::make_unique<Machine>(
+      tree, clock, std::move(options), std::move(reapers), std::move(epoll))));
+}
+
+Ladder::Ladder(std::unique_ptr<Machine> machine) : machine_(std::move(machine)) {}
+Ladder::~Ladder() = default;
+
+void Ladder::set_options(const LadderOptions& options) {
+  machine_->set_options(options);
+}
+void Ladder::begin(const WorkloadSample& victim) {
+  machine_->begin(victim);
+}
+int Ladder::fd() const {
+  return machine_->fd();
+}
+std::optional<MonotonicTime> Ladder::next_look() const {
+  return machine_->next_look();
+}
+void Ladder::advance() {
+  machine_->advance();
+}
+std::vector<KillProgress> Ladder::progress() const {
+  return machine_->progress();
+}
+std::vector<Outcome> Ladder::take_outcomes() {
+  return machine_->take_outcomes();
+}
+Result<void> Ladder::warm_up() {
+  return machine_->warm_up();
+}
+
+}  // namespace forestall::actuators

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actuators/reaper_pool.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <ctime>
+#include <mutex>
+#include <string>
+
+#include "kernel/process_ref.h"
+
+namespace forestall::actuators {
+namespace {
+
+// Between two tries the thread waits for the process' end, at most this long. What ends an EINVAL
+// (another process of a shared mm, a core dump) raises no event of its own.
+constexpr timespec kRetryWait{0, 1'000'000};
+// Then the thread gives way to the next job; the ladder hands this one in again.
+constexpr int kTriesPerJob = 20;
+constexpr std::size_t kStackBytes = 256 * 1024;
+
+// Raises the counter of an eventfd. It cannot overflow: every count is a job or a report.
+void raise_by(int fd, std::uint64_t count) {
+  while (::write(fd, &count, sizeof(count)) < 0 && errno == EINTR) {
+  }
+}
+
+// Takes from the counter of a non-blocking eventfd; false when it was 0.
+bool take_count(int fd) {
+  std::uint64_t count = 0;
+  ssize_t size = 0;
+  do {
+    size = ::read(fd, &count, sizeof(count));
+  } while (size < 0 && errno == EINTR);
+  return size == sizeof(count);
+}
+
+bool worth_another_try(int code) {
+  return code == EAGAIN || code == EINVAL || code == EINTR;
+}
+
+}  // namespace
+
+ReaperPool::ReaperPool(std::size_t capacity, UniqueFd queued, UniqueFd stop, UniqueFd reported)
+    : queued_(std::move(queued)),
+      stop_(std::move(stop)),
+      reported_(std::move(reported)),
+      jobs_(capacity),
+      reports_(capacity) {}
+
+Result<std::unique_ptr<ReaperPool>> ReaperPool::create(std::size_t threads, std::size_t capacity) {
+  UniqueFd queued(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE));
+  if (!queued) return errno_error("eventfd", "for the reaper's jobs");
+  UniqueFd stop(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!stop) return errno_error("eventfd", "to stop the reaper");
+  UniqueFd reported(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!reported) return errno_error("eventfd", "for the reaper's reports");
+  std::unique_ptr<ReaperPool> pool(
+      new ReaperPool(capacity, std::move(queued), std::move(stop), std::move(reported)));
+  for (std::size_t i = 0; i < threads; ++i) TRY(pool->start_thread(i));
+  return pool;
+}
+
+ReaperPool::~ReaperPool() {
+  raise_by(stop_.get(), 1);
+  for (const pthread_t thread : threads_) pthread_join(thread, nullptr);
+}
+
+Result<void> ReaperPool::start_thread(std::size_t index) {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, kStackBytes);
+  pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED);
+  pthread_attr_setschedpolicy(&attributes, SCHED_OTHER);
+  // A thread starts with its maker's mask: blocked before it is made, no signal ever reaches it.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread{};
+  const int code = pthread_create(&thread, &attributes, &ReaperPool::thread_entry, this);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_attr_destroy(&attributes);
+  if (code != 0) return Error{code, "pthread_create for a reaper"};
+  std::array<char, 16> name{};
+  std::snprintf(name.data(), name.size(), "forestall-reap%zu", index % 10);
+  pthread_setname_np(thread, name.data());
+  threads_.push_back(thread);
+  return {};
+}
+
+void* ReaperPool::thread_entry(void* pool) {
+  // Refused without CAP_SYS_NICE, and then it stays as it is: slower, not wrong.
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), -20);
+  static_cast<ReaperPool*>(pool)->serve();
+  return nullptr;
+}
+
+void ReaperPool::serve() {
+  for (;;) {
+    std::array<pollfd, 2> waits{{{stop_.get(), POLLIN, 0}, {queued_.get(), POLLIN, 0}}};
+    if (::poll(waits.data(), waits.size(), -1) < 0) continue;
+    if (waits[0].revents != 0) return;
+    // Another reaper may have been quicker.
+    if (!take_count(queued_.get())) continue;
+    ReapJob job;
+    if (take(job)) report(reap(job));
+  }
+}
+
+bool ReaperPool::take(ReapJob& job) {
+  const std::lock_guard lock(mutex_);
+  if (job_count_ == 0) return false;
+  job = std::move(jobs_[first_job_]);
+  first_job_ = (first_job_ + 1) % jobs_.size();
+  --job_count_;
+  return true;
+}
+
+ReapReport ReaperPool::reap(const ReapJob& job) const {
+  int code = 0;
+  for (int tries = 0; tries < kTriesPerJob; ++tries) {
+    code = kernel::release_memory_of(job.pidfd.get());
+    if (code == 0) return {job.ticket, ReapResult::freed, 0};
+    if (code == ESRCH) return {job.ticket, ReapResult::gone, code};
+    if (!worth_another_try(code)) return {job.ticket, ReapResult::failed, code};
+    std::array<pollfd, 2> waits{{{job.pidfd.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}}};
+    if (::ppoll(waits.data(), waits.size(), &kRetryWait, nullptr) <= 0) continue;
+    if (waits[0].revents != 0) return {job.ticket, ReapResult::gone, code};
+    break;
+  }
+  return {job.ticket, ReapResult::not_yet, code};
+}
+
+void ReaperPool::report(const ReapReport& done) {
+  {
+    const std::lock_guard lock(mutex_);
+    reports_[report_count_++] = done;  // submit() keeps it below the capacity
+  }
+  raise_by(reported_.get(), 1);
+}
+
+bool ReaperPool::submit(ReapJob job) {
+  if (outstanding_ == jobs_.size()) return false;
+  {
+    const std::lock_guard lock(mutex_);
+    jobs_[(first_job_ + job_count_) % jobs_.size()] = std::move(job);
+    ++job_count_;
+  }
+  ++outstanding_;
+  raise_by(queued_.get(), 1);
+  return true;
+}
+
+void ReaperPool::drain(std::vector<ReapReport>& reports) {
+  if (!take_count(reported_.get())) return;
+  const std::lock_guard lock(mutex_);
+  reports.insert(reports.end(), reports_.begin(),
+                 reports_.begin() + static_cast<std::ptrdiff_t>(report_count_));
+  outstanding_ -= report_count_;
+  report_count_ = 0;
+}
+
+}  // namespace forestall::actuators

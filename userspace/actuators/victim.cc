@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actuators/victim.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string>
+
+namespace forestall::actuators {
+namespace {
+
+// Sweeps for processes forked behind our back, within one call: a fork bomb that outruns these is
+// swept on from the loop, so that it cannot hold up other kills.
+constexpr int kSweepsPerLook = 8;
+// Memory comes back without raising an event (the exit of a process does, the freeing of its pages
+// does not), so a kill under way is looked at this often, for at most release_timeout.
+constexpr Duration kLookInterval = std::chrono::milliseconds(10);
+constexpr Duration kUnsettledInterval = std::chrono::milliseconds(1);
+constexpr Duration kStuckInterval = std::chrono::seconds(1);
+// Up to this many processes are reaped largest first; for more the sorting would cost more than
+// the order brings, since all of them are signalled by then and free themselves as well.
+constexpr std::size_t kSortedMax = 32;
+
+// Resident pages of a process; 0 when they cannot be read, which only puts it last.
+std::uint64_t resident_pages(pid_t pid) {
+  std::array<char, 32> path{};
+  std::snprintf(path.data(), path.size(), "/proc/%d/statm", pid);
+  const UniqueFd file(::open(path.data(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 128> text{};
+  if (!file || ::read(file.get(), text.data(), text.size() - 1) <= 0) return 0;
+  unsigned long total = 0, resident = 0;
+  return std::sscanf(text.data(), "%lu %lu", &total, &resident) == 2 ? resident : 0;
+}
+
+}  // namespace
+
+Victim::Victim(const Means& means, std::uint32_t number, const WorkloadSample& sample,
+               const LadderOptions& options, std::optional<pid_t> only)
+    : means_(means), number_(number), options_(options), only_(only) {
+  outcome_.victim = sample.workload;
+  outcome_.usage_before = sample.usage.value_or(Bytes{0});
+}
+
+Victim::~Victim() {
+  for (Held& held : held_) unwatch(held);
+  if (events_) ::epoll_ctl(means_.epoll, EPOLL_CTL_DEL, events_.get(), nullptr);
+}
+
+// ---- before the signal ----
+
+void Victim::begin() {
+  outcome_.began = looked_ = means_.clock.now();
+  deadline_ = outcome_.began + options_.release_timeout;
+  forget_at_ = outcome_.began + kForgetAfter;
+  outcome_.dry_run = options_.dry_run;
+  outcome_.attempts.reserve(5);
+  if (auto verified = verify(); !verified.ok()) return fail(Rung::verify, verified.error());
+  attempt(Rung::verify).processes = 0;
+  if (!take_roll()) return;
+  if (options_.dry_run) {
+    held_.clear();
+    alive_ = 0;
+    outcome_waits_ = true;
+    return;
+  }
+  if (!kill_cgroup() && !kill_processes(0)) return finish(KillState::failed);
+  reap(0);
+  watch(0);
+  sweep();
+  look();
+}
+
+Result<void> Victim::verify() {
+  const Workload& victim = outcome_.victim;
+  if (victim.path == "/" && !only_) {
+    return Error{EPERM, "refused: the root cgroup holds the whole system"};
+  }
+  auto dir = means_.tree.open(victim.path);
+  if (!dir.ok()) {
+    removed_ = dir.error().code == ENOENT;
+    return dir.error();
+  }
+  if (dir->id() != victim.cgroup) {
+    removed_ = true;
+    return Error{ESTALE, "cgroup " + victim.path + " was removed and made again: inode " +
+                             std::to_string(dir->id().inode) + " is not the ranked " +
+                             std::to_string(victim.cgroup.inode)};
+  }
+  dir_ = std::move(*dir);
+  if (!usable(Feature::pidfd) && !usable(Feature::cgroup_kill)) {
+    return Error{ENOSYS, "neither pidfd nor cgroup.kill is usable: no safe way to signal"};
+  }
+  return {};
+}
+
+// Fills held_; false when the kill ended here.
+bool Victim::take_roll() {
+  auto roll = call_roll(*dir_, means_.untouchables, {}, hold(), only_);
+  if (!roll.ok()) {
+    removed_ = roll.error().code == ENODEV;
+    fail(Rung::pidfds, roll.error());
+    return false;
+  }
+  admit(*roll);
+  Attempt& pidfds = attempt(Rung::pidfds);
+  pidfds.failure = roll->refusal ? roll->refusal : roll->failure;
+  measure_before();
+  if (roll->present.empty()) {
+    // It exited by itself between the ranking and now: nothing to kill, and nothing to wait for.
+    outcome_.exited = outcome_.released = pidfds.at;
+    finish(KillState::released);
+    return false;
+  }
+  // cgroup.kill spares nobody: it is out of the question as soon as one process was refused.
+  if (roll->refused == 0 && !only_) open_twin(roll->present);
+  if (held_.empty() && !twin_) {
+    if (!pidfds.failure) pidfds.failure = Error{ESRCH, "every process left while it was opened"};
+    finish(KillState::failed);
+    return false;
+  }
+  return true;
+}
+
+void Victim::measure_before() {
+  auto meter = UsageMeter::open(*dir_, means_.tree.version());
+  if (!meter.ok()) return;
+  meter_ = std::move(*meter);
+  if (const auto usage = meter_->read(); usage.ok()) outcome_.usage_before = *usage;
+}
+
+// ---- the signal ----
+
+// The directory whose cgroup.kill kills this victim and nobody else. On v2 it is the victim's own.
+// On a hybrid host it is a group of the same path in another hierarchy, which may hold anybody: it
+// is used only when it holds exactly the same processes.
+void Victim::open_twin(const std::vector<pid_t>& present) {
+  if (!usable(Feature::cgroup_kill)) return;
+  auto twin = means_.tree.open_unified(outcome_.victim.path);
+  if (!twin.ok()) return;
+  if (means_.tree.hybrid()) {
+    const auto members = sorted_processes(*twin);
+    if (!members.ok() || *members != present) return;
+  } else if (twin->id() != cgroup()) {
+    return;
+  }
+  twin_ = std::move(*twin);
+}
+
+bool Victim::kill_cgroup() {
+  if (!twin_) return false;
+  const auto written = twin_->write("cgroup.kill", "1");
+  Attempt& killed = attempt(Rung::cgroup_kill);
+  if (!written.ok()) {
+    killed.failure = written.error();
+    twin_.reset();
+    return false;
+  }
+  killed.processes = alive_ + unheld_;
+  outcome_.processes = killed.processes;
+  outcome_.signalled = killed.at;
+  return true;
+}
+
+// False when nothing was there to be signalled, or all of it was refused.
+bool Victim::kill_processes(std::size_t from) {
+  std::uint32_t reached = 0;
+  bool any_gone = false;
+  std::optional<Error> failure;
+  for (std::size_t i = from; i < held_.size(); ++i) {
+    if (!held_[i].process) continue;
+    const auto sent = held_[i].process->send_signal(SIGKILL);
+    if (sent.ok()) {
+      if (++reached == 1 && !outcome_.signalled) outcome_.signalled = means_.clock.now();
+    } else if (sent.error().code == ESRCH) {
+      any_gone = true;  // it exited by itself and was reaped: its memory is on its way
+    } else if (!failure) {
+      failure = sent.error();
+    }
+  }
+  Attempt& killed = attempt(Rung::sigkill);
+  killed.processes += reached;
+  if (failure) killed.failure = std::move(failure);
+  outcome_.processes += reached;
+  return reached > 0 || any_gone;
+}
+
+// Takes over what a roll call found; the index of the first.
+std::size_t Victim::admit(RollCall& roll) {
+  const std::size_t from = held_.size();
+  for (auto& process : roll.found) {
+    const pid_t pid = process.id().pid;
+    held_.push_back({std::move(process), pid, Reaping::wanted});
+  }
+  const auto added = static_cast<std::uint32_t>(held_.size() - from);
+  alive_ += added;
+  unheld_ = hold() == Hold::by_pidfd
+                ? roll.unheld
+                : static_cast<std::uint32_t>(roll.present.size()) - roll.refused;
+  attempt(Rung::pidfds).processes += added;
+  return from;
+}
+
+// Signals whoever was forked since the last roll call, until nobody new appears.
+void Victim::sweep() {
+  for (int round = 0; round < kSweepsPerLook && !settled_; ++round) {
+    auto roll = call_roll(*dir_, means_.untouchables, known(), hold(), only_);
+    if (!roll.ok()) {
+      removed_ = roll.error().code == ENODEV;
+      if (!removed_) attempt(Rung::pidfds).failure = roll.error();
+      return;
+    }
+    settled_ = roll->found.empty();
+    const std::size_t from = admit(*roll);
+    if (settled_) return;
+    // What cannot be signalled is told in the attempt, and keeps the kill from being released.
+    (void)kill_processes(from);
+    reap(from);
+    watch(from);
+  }
+}
+
+// ---- after it ----
+
+// Pids held and not known to have exited, sorted. One that exited may have been reaped, and its pid
+// given to a process forked since: that one must be opened anew.
+std::vector<pid_t> Victim::known() const {
+  std::vector<pid_t> pids;
+  pids.reserve(held_.size());
+  for (const Held& held : held_) {
+    if (held.process && !held.process->exited()) pids.push_back(held.pid);
+  }
+  std::ranges::sort(pids);
+  return pids;
+}
+
+void Victim::watch(std::size_t from) {
+  for (std::size_t i = from; i < held_.size(); ++i) {
+    if (!held_[i].process) continue;
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.u64 = EventKey{number_, static_cast<std::uint32_t>(i)}.pack();
+    // Refused only for lack of memory or past fs.epoll.max_user_watches: then look() asks the
+    // processes themselves, and the exit is seen a little later.
+    if (::epoll_ctl(means_.epoll, EPOLL_CTL_ADD, held_[i].process->fd(), &event) != 0) {
+      all_watched_ = false;
+    }
+  }
+  if (!twin_ || events_) return;
+  auto events = twin_->open_file("cgroup.events", O_RDONLY);
+  if (!events.ok()) return;
+  events_ = std::move(*events);
+  on_event(EventKey::kCgroupEvents);  // read once, so that only a change polls
+  epoll_event event{};
+  event.events = EPOLLPRI;
+  event.data.u64 = EventKey{number_, EventKey::kCgroupEvents}.pack();
+  if (events_) ::epoll_ctl(means_.epoll, EPOLL_CTL_ADD, events_.get(), &event);
+}
+
+// A reaper's duplicate keeps the pidfd's open file alive after our descriptor is closed, and with
+// it the registration: it must be taken out by name.
+void Victim::unwatch(Held& held) {
+  if (!held.process) return;
+  ::epoll_ctl(means_.epoll, EPOLL_CTL_DEL, held.process->fd(), nullptr);
+  held.process.reset();
+  --alive_;
+}
+
+void Victim::on_event(std::uint32_t index) {
+  if (index != EventKey::kCgroupEvents) {
+    if (index < held_.size()) unwatch(held_[index]);
+    return;
+  }
+  std::array<char, 128> text{};
+  // Reading re-arms the poll. What it says is not needed: look() asks for the processes themselves.
+  if (::pread(events_.get(), text.data(), text.size(), 0) >= 0) return;
+  ::epoll_ctl(means_.epoll, EPOLL_CTL_DEL, events_.get(), nullptr);
+  events_.reset();
+}
+
+// Hands the dying processes to the reapers, the largest first.
+void Victim::reap(std::size_t from) {
+  const std::size_t count = held_.size() - from;
+  if (count <= means_.reapers.threads() || count > kSortedMax) {
+    for (std::size_t i = from; i < held_.size(); ++i) submit(i);
+    return;
+  }
+  std::array<std::pair<std::uint64_t, std::size_t>, kSortedMax> order;
+  for (std::size_t i = 0; i < count; ++i) {
+    order[i] = {resident_pages(held_[from + i].pid), from + i};
+  }
+  std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), std::greater<>());
+  for (std::size_t i = 0; i < count; ++i) submit(order[i].second);
+}
+
+void Victim::submit(std::size_t index) {
+  Held& held = held_[index];
+  if (!usable(Feature::process_mrelease)) return;
+  if (!held.process || held.reaping != Reaping::wanted) return;
+  auto copy = held.process->duplicate();
+  const std::uint64_t ticket = EventKey{number_, static_cast<std::uint32_t>(index)}.pack();
+  if (!copy.ok()) {
+    attempt(Rung::mrelease).failure = copy.error();
+  } else if (means_.reapers.submit({ticket, std::move(*copy)})) {
+    held.reaping = Reaping::queued;
+  } else {
+    ++unreaped_;
+    attempt(Rung::mrelease).failure =
+        Error{EAGAIN, "reaper queue full, " + std::to_string(unreaped_) + " times"};
+  }
+}
+
+void Victim::on_report(std::uint32_t index, const ReapReport& report) {
+  if (index >= held_.size()) return;
+  Attempt& mrelease = attempt(Rung::mrelease);
+  switch (report.result) {
+    case ReapResult::freed:
+    case ReapResult::gone:
+      ++mrelease.processes;
+      held_[index].reaping = Reaping::ended;
+      break;
+    case ReapResult::not_yet: held_[index].reaping = Reaping::wanted; break;
+    case ReapResult::failed:
+      mrelease.failure = Error{report.code, "process_mrelease " + std::to_string(held_[index].pid)};
+      held_[index].reaping = Reaping::ended;
+      break;
+  }
+}
+
+void Victim::check_exits() {
+  if (!all_watched_) {
+    for (Held& held : held_) {
+      if (held.process && held.process->exited()) unwatch(held);
+    }
+  }
+  // The last one that is known left: is there one that is not?
+  if (alive_ == 0) settled_ = false;
+  if (!settled_ && !removed_) sweep();
+  const bool gone = removed_ || (settled_ && alive_ == 0 && unheld_ == 0);
+  if (gone && !outcome_.exited) outcome_.exited = means_.clock.now();
+}
+
+void Victim::check_memory() {
+  const bool exited = outcome_.exited.has_value();
+  bool back = exited;  // without a usage file there is only the exit to go by
+  if (meter_) {
+    const auto usage = meter_->read();
+    // Removed: whoever was in it has exited, or was moved out and is no part of it any more.
+    if (!usage.ok() && usage.error().code == ENODEV) removed_ = true;
+    if (usage.ok()) back = memory_is_back(outcome_.usage_before, *usage, exited);
+  }
+  if (!back && !removed_) return;
+  if (!outcome_.released) outcome_.released = means_.clock.now();
+  if (removed_ && !outcome_.exited) outcome_.exited = outcome_.released;
+}
+
+void Victim::look() {
+  looked_ = means_.clock.now();
+  if (!under_way()) {
+    // A failed kill of a cgroup that is gone needs no remembering.
+    if (outcome_.state == KillState::failed && meter_ && !usage_now()) removed_ = true;
+    forgettable_ = forgettable_ || removed_ || looked_ >= forget_at_;
+    return;
+  }
+  check_exits();
+  check_memory();
+  const bool in_time = looked_ < deadline_;
+  // The memory may be back before the processes are gone, since the reapers take it from them.
+  // Then their exit is waited for until the deadline, for the record's sake; what remains to be
+  // credited is next to nothing by then.
+  if (outcome_.released && (outcome_.exited || !in_time)) return finish(KillState::released);
+  if (outcome_.state == KillState::in_flight && !in_time) finish(KillState::stuck);
+  if (outcome_.state == KillState::stuck && looked_ >= forget_at_) forgettable_ = true;
+  // Once more whatever a reaper gave up on, or what found the queue full.
+  for (std::size_t i = 0; i < held_.size(); ++i) submit(i);
+}
+
+// ---- the record ----
+
+void Victim::finish(KillState state) {
+  outcome_.state = state;
+  const auto usage = usage_now();
+  // Of a cgroup that is gone nothing is left; of one that could not be read nothing is known.
+  if (usage) outcome_.freed = outcome_.usage_before - *usage;
+  if (removed_) outcome_.freed = outcome_.usage_before;
+  outcome_waits_ = true;
+  forgettable_ = state == KillState::released || (state == KillState::failed && removed_);
+}
+
+void Victim::fail(Rung rung, Error why) {
+  attempt(rung).failure = std::move(why);
+  finish(KillState::failed);
+  outcome_.freed = Bytes{0};
+}
+
+// One attempt per rung: later rounds on the same rung add to it.
+Attempt& Victim::attempt(Rung rung) {
+  const auto found = std::ranges::find(outcome_.attempts, rung, &Attempt::rung);
+  Attempt& entry = found != outcome_.attempts.end()
+                       ? *found
+                       : outcome_.attempts.emplace_back(Attempt{rung, {}, 0, std::nullopt});
+  entry.at = means_.clock.now();
+  return entry;
+}
+
+std::optional<Outcome> Victim::take_outcome() {
+  if (!outcome_waits_) return std::nullopt;
+  outcome_waits_ = false;
+  return outcome_;
+}
+
+KillProgress Victim::progress() const {
+  Bytes remaining{0};
+  if (!options_.dry_run && outcome_.state == KillState::in_flight) {
+    // A victim whose usage cannot be read is credited with what it was ranked by.
+    remaining = usage_now().value_or(meter_ ? Bytes{0} : outcome_.usage_before);
+  }
+  return {outcome_.victim.cgroup, outcome_.victim.path, outcome_.state, outcome_.began, remaining};
+}
+
+bool Victim::under_way() const {
+  if (options_.dry_run) return false;
+  return outcome_.state == KillState::in_flight || outcome_.state == KillState::stuck;
+}
+
+std::optional<MonotonicTime> Victim::next_look() const {
+  if (!under_way()) return forget_at_;
+  if (outcome_.state == KillState::stuck) return looked_ + kStuckInterval;
+  const MonotonicTime next = looked_ + (settled_ ? kLookInterval : kUnsettledInterval);
+  return std::min(next, deadline_);
+}
+
+// Nothing when the usage is unknown or the cgroup was removed.
+std::optional<Bytes> Victim::usage_now() const {
+  return meter_ ? meter_->read().optional() : std::nullopt;
+}
+
+}  // namespace forestall::actuators

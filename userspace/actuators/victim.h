@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// One kill, from the decision to the memory's return: a state machine that never waits.
+//
+//   begin ──▶ failed                      nothing could be signalled
+//     │ └───▶ released                    it was empty already
+//     ▼
+//   in_flight ──▶ released                its memory is back (usage_meter.h has the rule)
+//     │ release_timeout
+//     ▼
+//   stuck ──▶ released                    it came back late: a second outcome says so
+//
+// A dry run stops before the first signal and rests in `in_flight` with nothing remaining: the
+// policy credits it with no memory, and passes over it as being killed, so that the same decision
+// is not taken again on every wake. After kForgetAfter it is a candidate again.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "actuators/ladder.h"
+#include "actuators/reaper_pool.h"
+#include "actuators/roll_call.h"
+#include "actuators/untouchable.h"
+#include "actuators/usage_meter.h"
+#include "base/clock.h"
+#include "kernel/cgroup_tree.h"
+#include "kernel/process_ref.h"
+#include "model/kill.h"
+#include "model/outcome.h"
+#include "model/workload.h"
+
+namespace forestall::actuators {
+
+// How long a stuck, failed or dry-run kill is remembered.
+inline constexpr Duration kForgetAfter = std::chrono::seconds(30);
+
+// What all kills share. Outlives each of them.
+struct Means {
+  const kernel::CgroupTree& tree;
+  const Clock& clock;
+  const Untouchables& untouchables;
+  ReaperPool& reapers;
+  int epoll;
+};
+
+// What the ladder's epoll (and the reapers' tickets) name: a process of a victim by its index, or
+// the victim's cgroup.events.
+struct EventKey {
+  std::uint32_t victim = 0;  // 0 is no victim
+  std::uint32_t index = 0;
+
+  static constexpr std::uint32_t kCgroupEvents = UINT32_MAX;
+  [[nodiscard]] constexpr std::uint64_t pack() const {
+    return (std::uint64_t{victim} << 32) | index;
+  }
+  static constexpr EventKey unpack(std::uint64_t key) {
+    return {static_cast<std::uint32_t>(key >> 32), static_cast<std::uint32_t>(key)};
+  }
+};
+
+class Victim {
+ public:
+  // `number` is unique among the kills of a ladder, and not 0. When `only` is given, no other
+  // process of the cgroup is looked at: the warm-up kills its own child inside the agent's cgroup.
+  Victim(const Means& means, std::uint32_t number, const WorkloadSample& sample,
+         const LadderOptions& options, std::optional<pid_t> only);
+  Victim(const Victim&) = delete;
+  Victim& operator=(const Victim&) = delete;
+  ~Victim();
+
+  // Verifies, signals, starts reaping. Once.
+  void begin();
+  // What the ladder's epoll said.
+  void on_event(std::uint32_t index);
+  void on_report(std::uint32_t index, const ReapReport& report);
+  // Moves on, given everything that was heard.
+  void look();
+
+  [[nodiscard]] std::uint32_t number() const { return number_; }
+  [[nodiscard]] CgroupId cgroup() const { return outcome_.victim.cgroup; }
+  [[nodiscard]] bool under_way() const;
+  // When look() is due although nothing was heard.
+  [[nodiscard]] std::optional<MonotonicTime> next_look() const;
+  // Nothing is left to watch or to tell.
+  [[nodiscard]] bool forgettable() const { return forgettable_; }
+  [[nodiscard]] KillProgress progress() const;
+  // What happened so far.
+  [[nodiscard]] const Outcome& record() const { return outcome_; }
+  // The outcome, when the state changed since the last call.
+  [[nodiscard]] std::optional<Outcome> take_outcome();
+
+ private:
+  enum class Reaping : std::uint8_t { wanted, queued, ended };
+  struct Held {
+    std::optional<kernel::ProcessRef> process;  // nothing once it exited
+    pid_t pid = 0;
+    Reaping reaping = Reaping::wanted;
+  };
+
+  // Before the signal.
+  [[nodiscard]] Result<void> verify();
+  [[nodiscard]] bool take_roll();
+  void measure_before();
+  // The signal.
+  void open_twin(const std::vector<pid_t>& present);
+  [[nodiscard]] bool kill_cgroup();
+  [[nodiscard]] bool kill_processes(std::size_t from);
+  std::size_t admit(RollCall& roll);
+  void sweep();
+  // After it.
+  void watch(std::size_t from);
+  void unwatch(Held& held);
+  void reap(std::size_t from);
+  void submit(std::size_t index);
+  [[nodiscard]] std::vector<pid_t> known() const;
+  void check_exits();
+  void check_memory();
+  void finish(KillState state);
+  void fail(Rung rung, Error why);
+  Attempt& attempt(Rung rung);
+  [[nodiscard]] std::optional<Bytes> usage_now() const;
+  [[nodiscard]] bool usable(Feature feature) const { return has(options_.usable, feature); }
+  [[nodiscard]] Hold hold() const {
+    return usable(Feature::pidfd) ? Hold::by_pidfd : Hold::by_nothing;
+  }
+
+  const Means& means_;
+  const std::uint32_t number_;
+  const LadderOptions options_;
+  const std::optional<pid_t> only_;
+
+  std::optional<kernel::CgroupDir> dir_;   // in the memory hierarchy
+  std::optional<kernel::CgroupDir> twin_;  // in the cgroup2 hierarchy, when it can be killed there
+  std::optional<UsageMeter> meter_;
+  UniqueFd events_;  // cgroup.events of twin_
+  std::vector<Held> held_;
+
+  Outcome outcome_;
+  bool outcome_waits_ = false;
+  bool settled_ = false;     // a sweep found nobody new
+  bool removed_ = false;     // the cgroup is gone
+  bool all_watched_ = true;  // every process of held_ is in the epoll
+  bool forgettable_ = false;
+  std::uint32_t alive_ = 0;     // of held_
+  std::uint32_t unheld_ = 0;    // at the last roll call
+  std::uint32_t unreaped_ = 0;  // not handed to a reaper, for now: the queue was full
+  MonotonicTime deadline_;      // of the release
+  MonotonicTime forget_at_;
+  MonotonicTime looked_;
+};
+
+}  // namespace forestall::actuators

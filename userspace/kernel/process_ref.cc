@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// pidfds and /proc/PID/stat. The calls are made by number: glibc 2.36 declares them, but its
+// <sys/pidfd.h> forgets extern "C".
+//
+// Everything here is on the kill path: no allocation but error texts,
+// and /proc is read into a buffer on the stack.
+#include "kernel/process_ref.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <string>
+
+#include "base/parse.h"
+
+namespace forestall::kernel {
+namespace {
+
+constexpr std::uint64_t kKernelThreadFlag = 0x0020'0000;  // PF_KTHREAD, include/linux/sched.h
+
+// comm is at most 16 bytes (64 for a kworker) and the 50 numbers at most 20 digits each.
+constexpr std::size_t kStatBytesMax = 2048;
+
+Error malformed(std::string_view what) {
+  return error("/proc/PID/stat: " + std::string(what));
+}
+
+// The word `n` places after the current one.
+std::string_view skip_to(std::string_view& rest, int n) {
+  std::string_view word;
+  for (int i = 0; i < n; ++i) word = next_word(rest);
+  return word;
+}
+
+}  // namespace
+
+Result<ProcessStat> parse_process_stat(std::string_view stat) {
+  const auto comm_end = stat.rfind(')');
+  if (comm_end == std::string_view::npos) return malformed("no ')' after the name");
+  std::string_view rest = stat.substr(comm_end + 1);
+  // Fields after the name: 3 is the state, 4 the parent, 9 the flags, 22 the start time.
+  const auto parent = parse_u64(skip_to(rest, 2));
+  if (!parent) return malformed("field 4 (parent) is no number");
+  const auto flags = parse_u64(skip_to(rest, 5));
+  if (!flags) return malformed("field 9 (flags) is no number");
+  const auto start = parse_u64(skip_to(rest, 13));
+  if (!start) return malformed("field 22 (start time) is no number");
+  return ProcessStat{static_cast<pid_t>(*parent), (*flags & kKernelThreadFlag) != 0, *start};
+}
+
+Result<std::uint64_t> parse_start_ticks(std::string_view stat) {
+  return TRY(parse_process_stat(stat)).start_ticks;
+}
+
+Result<ProcessStat> read_process_stat(pid_t pid) {
+  std::array<char, 32> path{};
+  std::snprintf(path.data(), path.size(), "/proc/%d/stat", pid);
+  const UniqueFd file(::open(path.data(), O_RDONLY | O_CLOEXEC));
+  if (!file) {
+    if (errno == ENOENT) errno = ESRCH;
+    return errno_error("open", path.data());
+  }
+  std::array<char, kStatBytesMax> text{};
+  // One read suffices: seq_file hands out a record that fits the buffer in one piece.
+  const ssize_t size = ::read(file.get(), text.data(), text.size());
+  if (size < 0) return errno_error("read", path.data());
+  return parse_process_stat({text.data(), static_cast<std::size_t>(size)});
+}
+
+Result<ProcessId> read_process_id(pid_t pid) {
+  return ProcessId{pid, TRY(read_process_stat(pid)).start_ticks};
+}
+
+Result<UniqueFd> open_pidfd(pid_t pid) {
+  UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!fd) return errno_error("pidfd_open", std::to_string(pid));
+  return fd;
+}
+
+Result<ProcessRef> ProcessRef::open(pid_t pid) {
+  UniqueFd fd = TRY(open_pidfd(pid));
+  const ProcessStat stat = TRY(read_process_stat(pid));
+  ProcessRef ref({pid, stat.start_ticks}, stat.kernel_thread, std::move(fd));
+  // A pid is not given to anybody else before its process was reaped. If the pidfd still reaches
+  // one now, then /proc/PID/stat above was this process' own.
+  if (auto alive = ref.send_signal(0); !alive && alive.error().code != EPERM) {
+    return alive.error();
+  }
+  return ref;
+}
+
+Result<void> ProcessRef::send_signal(int signal) const {
+  if (::syscall(SYS_pidfd_send_signal, fd_.get(), signal, nullptr, 0) == 0) return {};
+  return errno_error("pidfd_send_signal", std::to_string(id_.pid));
+}
+
+Result<void> ProcessRef::release_memory() const {
+  const int code = release_memory_of(fd_.get());
+  if (code == 0) return {};
+  errno = code;
+  return errno_error("process_mrelease", std::to_string(id_.pid));
+}
+
+bool ProcessRef::exited() const {
+  pollfd exit{fd_.get(), POLLIN, 0};
+  return ::poll(&exit, 1, 0) == 1;
+}
+
+Result<UniqueFd> ProcessRef::duplicate() const {
+  UniqueFd copy(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
+  if (!copy) return errno_error("fcntl F_DUPFD_CLOEXEC pidfd of", std::to_string(id_.pid));
+  return copy;
+}
+
+int release_memory_of(int pidfd) {
+  return ::syscall(SYS_process_mrelease, pidfd, 0) == 0 ? 0 : errno;
+}
+
+}  // namespace forestall::kernel

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Self-protection by trying: the kernel's refusal, not a capability bit read beforehand, decides,
+// because cgroup bandwidth (CONFIG_RT_GROUP_SCHED), rlimits and seccomp all have a say as well.
+#include "kernel/scheduling.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string>
+#include <system_error>
+
+#include "base/parse.h"
+#include "base/result.h"
+#include "base/unique_fd.h"
+
+namespace forestall::kernel {
+namespace {
+
+constexpr int kHighestNice = -20;
+constexpr const char* kAdjFile = "/proc/self/oom_score_adj";
+
+std::string words(int code) {
+  return std::generic_category().message(code);
+}
+
+FeatureReport forced_off(Feature feature) {
+  return {feature, FeatureState::forced_off, "disabled by the operator"};
+}
+
+std::string nice_instead() {
+  if (setpriority(PRIO_PROCESS, 0, kHighestNice) == 0) return "nice -20 instead";
+  const int code = errno;
+  errno = 0;
+  const int nice = getpriority(PRIO_PROCESS, 0);
+  return "nice -20: " + words(code) + "; stays at nice " + std::to_string(nice);
+}
+
+Result<void> write_adj(std::string_view value) {
+  const UniqueFd file(open(kAdjFile, O_WRONLY | O_CLOEXEC));
+  if (!file) return errno_error("open", kAdjFile);
+  if (write(file.get(), value.data(), value.size()) < 0) return errno_error("write", kAdjFile);
+  return {};
+}
+
+std::string current_adj() {
+  const UniqueFd file(open(kAdjFile, O_RDONLY | O_CLOEXEC));
+  std::array<char, 16> text{};
+  const ssize_t size = file ? read(file.get(), text.data(), text.size()) : -1;
+  if (size <= 0) return "unknown";
+  return std::string(trim({text.data(), static_cast<std::size_t>(size)}));
+}
+
+}  // namespace
+
+FeatureReport use_real_time(const FeatureSet& disabled) {
+  const Feature feature = Feature::sched_fifo;
+  if (has(disabled, feature)) {
+    FeatureReport report = forced_off(feature);
+    report.evidence += "; " + nice_instead();
+    return report;
+  }
+  sched_param wanted{};
+  wanted.sched_priority = kRealTimePriority;
+  if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &wanted) == 0) {
+    return {feature, FeatureState::in_use, "sched_setscheduler SCHED_FIFO 50: accepted"};
+  }
+  const int code = errno;
+  return {feature, code == EINVAL ? FeatureState::absent : FeatureState::refused,
+          "sched_setscheduler SCHED_FIFO 50: " + words(code) + "; " + nice_instead()};
+}
+
+FeatureReport lock_memory(const FeatureSet& disabled) {
+  const Feature feature = Feature::memory_lock;
+  if (has(disabled, feature)) return forced_off(feature);
+  if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) == 0) {
+    return {feature, FeatureState::in_use, "mlockall CURRENT|FUTURE|ONFAULT: accepted"};
+  }
+  const int code = errno;
+  // MCL_CURRENT checks the whole mapped size against RLIMIT_MEMLOCK (mm/mlock.c) and changes
+  // nothing when that is exceeded: nothing is half locked here.
+  rlimit limit{};
+  getrlimit(RLIMIT_MEMLOCK, &limit);
+  return {feature, code == ENOSYS ? FeatureState::absent : FeatureState::refused,
+          "mlockall CURRENT|FUTURE|ONFAULT: " + words(code) + "; RLIMIT_MEMLOCK is " +
+              std::to_string(limit.rlim_cur) +
+              "; instead only the warm-up keeps the kill path resident"};
+}
+
+FeatureReport lower_oom_score_adj(const FeatureSet& disabled) {
+  const Feature feature = Feature::oom_score_adj;
+  if (has(disabled, feature)) return forced_off(feature);
+  const auto never = write_adj("-1000");
+  if (never.ok()) return {feature, FeatureState::in_use, "oom_score_adj -1000: accepted"};
+  const auto last = write_adj("-999");
+  if (last.ok()) {
+    return {feature, FeatureState::in_use,
+            "oom_score_adj -1000: " + words(never.error().code) + "; -999 instead"};
+  }
+  const int code = last.error().code;
+  return {feature, code == ENOENT ? FeatureState::absent : FeatureState::refused,
+          "oom_score_adj -999: " + words(code) + "; stays at " + current_adj()};
+}
+
+}  // namespace forestall::kernel

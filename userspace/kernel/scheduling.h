@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the agent asks of the kernel for itself, so that it can run and need not wait for memory
+// when memory is short. Each call tries once and reports what it got, what was refused and why, and
+// what is used instead; none of them is fatal.
+//
+// Measured (spec/bpf.md §5): crossing to SIGKILL takes at most 0.16 ms from a SCHED_FIFO thread
+// under full CPU load, and up to 107 ms from a SCHED_OTHER one.
+#pragma once
+
+#include "model/feature.h"
+
+namespace forestall::kernel {
+
+inline constexpr int kRealTimePriority = 50;  // above ordinary work, below the kernel's own 99
+
+// The calling thread to SCHED_FIFO 50 with SCHED_RESET_ON_FORK, so that no child and no thread
+// made later inherits it. Instead: nice -20, or nothing. Call from the loop's thread.
+[[nodiscard]] FeatureReport use_real_time(const FeatureSet& disabled);
+
+// mlockall of what is mapped now and later, locked as it is touched (MCL_ONFAULT), so that a large
+// heap reserve does not become resident at once. Call after the warm-up.
+[[nodiscard]] FeatureReport lock_memory(const FeatureSet& disabled);
+
+// /proc/self/oom_score_adj to -1000 (never chosen by the kernel), else to -999. Children inherit
+// it.
+[[nodiscard]] FeatureReport lower_oom_score_adj(const FeatureSet& disabled);
+
+}  // namespace forestall::kernel

@@ -3,7 +3,6 @@
 #include "policy/thresholds.h"
 
 #include <algorithm>
-#include <numeric>
 #include <string>
 #include <tuple>
 
@@ -60,16 +59,16 @@ bool acts_before(const Assessment& assessment, const Crossing& a, const Crossing
 
 // Moves the met ones to the front and lets the crossings follow.
 void put_met_first(Assessment& assessment) {
-  std::vector<std::size_t> order(assessment.evidence.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_partition(order.begin(), order.end(),
-                        [&](std::size_t i) { return assessment.evidence[i].met; });
   std::vector<Evidence> sorted;
-  std::vector<std::size_t> place(order.size());
-  sorted.reserve(order.size());
-  for (const std::size_t i : order) {
-    place[i] = sorted.size();
-    sorted.push_back(std::move(assessment.evidence[i]));
+  std::vector<std::size_t> place(assessment.evidence.size());
+  sorted.reserve(place.size());
+  for (const bool met : {true, false}) {
+    for (std::size_t i = 0; i < place.size(); ++i) {
+      // Moving the evidence out leaves its `met` as it was.
+      if (assessment.evidence[i].met != met) continue;
+      place[i] = sorted.size();
+      sorted.push_back(std::move(assessment.evidence[i]));
+    }
   }
   assessment.evidence = std::move(sorted);
   for (Crossing& crossing : assessment.crossings) crossing.evidence = place[crossing.evidence];

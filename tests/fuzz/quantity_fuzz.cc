@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any text either is no quantity, or is one whose canonical form means and prints the same.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "model/quantity.h"
+
+namespace {
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  using namespace forestall;
+  const auto quantity =
+      parse_quantity(std::string_view(reinterpret_cast<const char*>(bytes), size));
+  if (!quantity.ok()) {
+    require(!quantity.error().text().empty());
+    return 0;
+  }
+  const std::string canonical = quantity->text();
+  const auto again = parse_quantity(canonical);
+  require(again.ok());
+  require(*again == *quantity);
+  require(again->text() == canonical);
+  require(again->value() == quantity->value());
+  // Rounding goes up in size and keeps the sign.
+  require((quantity->nanos > 0) == (quantity->value() > 0));
+  require((quantity->nanos < 0) == (quantity->value() < 0));
+  require(!binary_quantity(quantity->bytes()).empty());
+  return 0;
+}

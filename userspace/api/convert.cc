@@ -182,12 +182,9 @@ Result<std::optional<std::vector<WorkloadSample>>> workloads_of(const v1::Observ
 
 Result<Limit> from_proto(const v1::Limit& message) {
   switch (message.amount_case()) {
-    case v1::Limit::kBytes:
-      return Limit::bytes(Bytes{message.bytes()});
-    case v1::Limit::kFraction:
-      return Limit::share(message.fraction());
-    case v1::Limit::AMOUNT_NOT_SET:
-      break;
+    case v1::Limit::kBytes: return Limit::bytes(Bytes{message.bytes()});
+    case v1::Limit::kFraction: return Limit::share(message.fraction());
+    case v1::Limit::AMOUNT_NOT_SET: break;
   }
   return error("neither bytes nor fraction");
 }

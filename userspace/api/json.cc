@@ -132,8 +132,7 @@ class Writer {
       case FieldDescriptor::CPPTYPE_STRING:
         return text(one ? from.GetString(message, &field)
                         : from.GetRepeatedString(message, &field, index));
-      case FieldDescriptor::CPPTYPE_MESSAGE:
-        return;  // value() has taken these
+      case FieldDescriptor::CPPTYPE_MESSAGE: return;  // value() has taken these
     }
   }
 

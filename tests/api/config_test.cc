@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Configurations that are accepted: what is in force then.
+#include "api/config_file.h"
+
+#include <gtest/gtest.h>
+
+#include "support/temp_tree.h"
+
+namespace forestall::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+api::LoadedConfig loaded(std::string_view text, const std::string& manifest = "") {
+  auto parsed = api::parse_config(
+      text, "config.yaml", [&](const std::string&) { return Result<std::string>(manifest); });
+  EXPECT_TRUE(parsed.ok()) << parsed.error().text();
+  return parsed.ok() ? *parsed : api::LoadedConfig{};
+}
+
+Threshold on(Signal signal, Limit limit, std::optional<Limit> min_reclaim = std::nullopt) {
+  Threshold threshold;
+  threshold.signal = signal;
+  threshold.limit = limit;
+  threshold.min_reclaim = min_reclaim;
+  return threshold;
+}
+
+constexpr Signal kNode = Signal::memory_available;
+constexpr Signal kPods = Signal::allocatable_memory_available;
+
+TEST(BuiltInConfig, IsKubeletsDefaultOnPods) {
+  Config expected;
+  expected.thresholds = {on(kNode, Limit::bytes(mib(100))), on(kPods, Limit::bytes(mib(100)))};
+  EXPECT_EQ(api::built_in_config(), expected);
+}
+
+TEST(Config, EmptyMapIsTheBuiltIn) {
+  const auto config = loaded("{}");
+  EXPECT_EQ(config.config, api::built_in_config());
+  EXPECT_TRUE(config.warnings.empty());
+  EXPECT_EQ(config.files, std::vector<std::string>{"config.yaml"});
+}
+
+TEST(Config, EveryKey) {
+  const auto result = loaded(R"(
+dryRun: true
+evictionHard: {memory.available: 5%}
+evictionMinimumReclaim: {memory.available: 1.5Mi}
+pods: {enabled: true, cgroupRoot: /kubelet}
+watch:
+  - cgroup: /batch.slice/*
+    available: 64Mi
+    minimumReclaim: 150%
+    capacity: 2Gi
+    tuneMemoryHigh: true
+workloads:
+  - cgroup: /batch.slice/*
+    name: no
+    priority: -10
+    memoryRequest: 1Gi
+    protected: true
+manifest: manifest.yaml
+disableFeatures: [bpf, poll]
+releaseTimeout: 1.5s
+recheckInterval: 1m30s
+)",
+                             R"(
+pods:
+  - {uid: A1-b2, name: default/web, priority: 2000001000, memoryRequest: 0, protected: true}
+  - {uid: c3}
+cgroups:
+  - {cgroup: '/other.slice/?', priority: 1000000000}
+)");
+  Config expected;
+  expected.dry_run = true;
+  expected.thresholds = {
+      on(kNode, Limit::share(0.05F), Limit::bytes(kib(1536))),
+      on(kPods, Limit::share(0.05F), Limit::bytes(kib(1536))),
+      on(Signal::cgroup_memory_available, Limit::bytes(mib(64)), Limit::share(1.5F))};
+  expected.thresholds[2].cgroup = "/batch.slice/*";
+  expected.thresholds[2].capacity = gib(2);
+  expected.thresholds[2].tune = true;
+  expected.cgroup_root = "/kubelet";
+  expected.workloads = {{"/batch.slice/*", "no", -10, gib(1), true},
+                        {"/other.slice/?", std::nullopt, 1'000'000'000, std::nullopt, false}};
+  expected.pod_rules = {{"A1-b2", "default/web", 2'000'001'000, Bytes{0}, true},
+                        {"c3", std::nullopt, std::nullopt, std::nullopt, false}};
+  expected.disabled.set(static_cast<std::size_t>(Feature::bpf));
+  expected.disabled.set(static_cast<std::size_t>(Feature::poll));
+  expected.release_timeout = 1500ms;
+  expected.recheck_interval = 90s;
+  EXPECT_EQ(result.config, expected);
+  EXPECT_TRUE(result.warnings.empty()) << result.warnings.front();
+  EXPECT_EQ(result.files, (std::vector<std::string>{"config.yaml", "manifest.yaml"}));
+}
+
+// kubelet.md §1.1: given, even empty, nothing of the default is inherited.
+TEST(EvictionHard, GivenReplacesTheDefault) {
+  EXPECT_TRUE(loaded("evictionHard: {}").config.thresholds.empty());
+  EXPECT_EQ(loaded("evictionHard: {allocatableMemory.available: 1Gi}").config.thresholds,
+            std::vector{on(kPods, Limit::bytes(gib(1)))});
+}
+
+// kubelet.md §1.3: the copy is made beside a given one, with its own minimum reclaim.
+TEST(EvictionHard, MemoryIsCopiedToAllocatable) {
+  EXPECT_EQ(loaded("evictionHard: {memory.available: 1Gi, allocatableMemory.available: 2Gi}\n"
+                   "evictionMinimumReclaim: {memory.available: 1Mi, "
+                   "allocatableMemory.available: 2Mi}")
+                .config.thresholds,
+            (std::vector{on(kNode, Limit::bytes(gib(1)), Limit::bytes(mib(1))),
+                         on(kPods, Limit::bytes(gib(2)), Limit::bytes(mib(2))),
+                         on(kPods, Limit::bytes(gib(1)), Limit::bytes(mib(1)))}));
+  // Given and copied alike is one threshold.
+  EXPECT_EQ(loaded("evictionHard: {memory.available: 1Gi, allocatableMemory.available: 1024Mi}")
+                .config.thresholds,
+            (std::vector{on(kNode, Limit::bytes(gib(1))), on(kPods, Limit::bytes(gib(1)))}));
+  // Kubelet copies when "pods" is enforced; here, when pods are workloads.
+  EXPECT_EQ(loaded("pods: {enabled: false}\nworkloads: [{cgroup: /a}]").config.thresholds,
+            std::vector{on(kNode, Limit::bytes(mib(100)))});
+}
+
+// kubelet.md §1.3: exactly these two strings remove the entry.
+TEST(EvictionHard, NothingAndAllPercentVanish) {
+  EXPECT_TRUE(loaded("evictionHard: {memory.available: 0%}").config.thresholds.empty());
+  EXPECT_TRUE(loaded("evictionHard: {memory.available: 100%}").config.thresholds.empty());
+  EXPECT_EQ(loaded("evictionHard: {memory.available: 0.0%}").config.thresholds.front().limit,
+            Limit::share(0));
+  EXPECT_EQ(loaded("evictionHard: {memory.available: 100.0%}").config.thresholds.front().limit,
+            Limit::share(1));
+}
+
+// Text stays text: what other readers take for booleans, numbers or nothing are good names.
+TEST(Config, NamesAreTakenAsWritten) {
+  for (const std::string name : {"no", "true", "1e3", "0x10", "'null'", "'~'", "2026-01-01"}) {
+    const auto config = loaded("workloads: [{cgroup: /a, name: " + name + "}]").config;
+    std::string bare = name;
+    std::erase(bare, '\'');
+    EXPECT_EQ(config.workloads.front().name, bare);
+  }
+}
+
+TEST(Config, WatchedRootWithCapacity) {
+  const auto result = loaded("watch: [{cgroup: /, available: 5%, capacity: 8Gi}]");
+  EXPECT_EQ(result.config.thresholds.back().cgroup, "/");
+  EXPECT_TRUE(result.warnings.empty());
+}
+
+TEST(Config, PodsBelowAWatchedCgroupAreWorkloads) {
+  for (const std::string glob : {"/kubepods", "/kubepods.slice", "/kube*/burstable/pod*", "/*"}) {
+    const auto result = loaded("watch: [{cgroup: " + glob + ", available: 5%}]");
+    EXPECT_TRUE(result.warnings.empty()) << result.warnings.front();
+  }
+}
+
+TEST(LoadConfig, ManifestIsRelativeToTheConfig) {
+  const TempTree tree({{"etc/config.yaml", "manifest: m/manifest.yaml\n"},
+                       {"etc/m/manifest.yaml", "pods: [{uid: a1}]\n"}});
+  const auto result = api::load_config(tree / "etc/config.yaml");
+  ASSERT_TRUE(result.ok()) << result.error().text();
+  EXPECT_EQ(result->config.pod_rules.size(), 1U);
+  EXPECT_EQ(result->files, (std::vector{tree / "etc/config.yaml", tree / "etc/m/manifest.yaml"}));
+}
+
+TEST(LoadConfig, AbsoluteManifest) {
+  const TempTree tree({{"config.yaml", ""}, {"manifest.yaml", "pods: [{uid: a1}]\n"}});
+  tree.write("config.yaml", "manifest: " + (tree / "manifest.yaml") + "\n");
+  const auto result = api::load_config(tree / "config.yaml");
+  ASSERT_TRUE(result.ok()) << result.error().text();
+  EXPECT_EQ(result->config.pod_rules.size(), 1U);
+}
+
+TEST(LoadConfig, UnreadableFiles) {
+  const TempTree tree({{"config.yaml", "manifest: gone.yaml\n"}, {"directory/", ""}});
+  EXPECT_EQ(api::load_config(tree / "none.yaml").error().text(),
+            "open " + (tree / "none.yaml") + ": No such file or directory");
+  EXPECT_EQ(api::load_config(tree / "directory").error().text(),
+            "read " + (tree / "directory") + ": Is a directory");
+  EXPECT_EQ(api::load_config(tree / "config.yaml").error().text(),
+            (tree / "config.yaml") + ":1:11: 'manifest' cannot be read: open " +
+                (tree / "gone.yaml") + ": No such file or directory");
+}
+
+TEST(LoadConfig, TooLargeFile) {
+  const TempTree tree({{"config.yaml", std::string((1 << 20) + 1, '#')}});
+  EXPECT_EQ(api::load_config(tree / "config.yaml").error().text(),
+            (tree / "config.yaml") + ":1:1: the file is larger than 1 MiB");
+}
+
+// --- the documented example -----------------------------------------------------------------
+
+TEST(DeployedExample, EqualsTheBuiltIn) {
+  const auto result = api::load_config(FORESTALL_DEPLOY "/config.yaml");
+  ASSERT_TRUE(result.ok()) << result.error().text();
+  EXPECT_TRUE(result->warnings.empty()) << result->warnings.front();
+  EXPECT_EQ(result->config, api::built_in_config());
+}
+
+// The examples behind '#' must be accepted too: each list is uncommented and its empty form
+// dropped.
+TEST(DeployedExample, CommentedPartsAreValid) {
+  std::string text = read_text(FORESTALL_DEPLOY "/config.yaml");
+  std::string uncommented;
+  bool in_example = false;
+  std::size_t start = 0;
+  while (start < text.size()) {
+    const std::size_t end = text.find('\n', start);
+    const std::string line = text.substr(start, end - start);
+    start = end + 1;
+    in_example = line.starts_with("# watch:") || line.starts_with("# workloads:") ||
+                 line.starts_with("# manifest:") || (in_example && line.starts_with("#   "));
+    if (line == "watch: []" || line == "workloads: []") continue;
+    uncommented += (in_example ? line.substr(2) : line) + "\n";
+  }
+  const std::string manifest = read_text(FORESTALL_DEPLOY "/manifest.yaml");
+  const auto result = loaded(uncommented, manifest);
+  EXPECT_TRUE(result.warnings.empty()) << result.warnings.front();
+  EXPECT_EQ(result.config.thresholds.size(), 3U);
+  EXPECT_EQ(result.config.workloads.size(), 2U);
+  EXPECT_EQ(result.config.pod_rules.size(), 1U);
+}
+
+}  // namespace
+}  // namespace forestall::test

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// The exact text programs get, and what is read back.
+#include "api/json.h"
+
+#include <google/protobuf/util/json_util.h>
+#include <gtest/gtest.h>
+
+#include "api/convert.h"
+#include "support/temp_tree.h"
+
+namespace forestall::test {
+namespace {
+
+using api::JsonStyle;
+using api::to_json;
+
+Record sample_record() {
+  Workload leak{.cgroup = {77},
+                .path = "/batch.slice/leak",
+                .kind = WorkloadKind::cgroup,
+                .name = "leak",
+                .pod_uid = std::nullopt,
+                .priority = -5,
+                .memory_request = std::nullopt,
+                .protection = Protection::none};
+  Record record;
+  record.sequence = 3;
+  record.wall_time_ns = 1'763'712'000'123'456'789;
+  record.observation.at = from_ns(1000);
+  record.observation.wake = {WakeSource::usage_eventfd, from_ns(900), CgroupId{5}, mib(60)};
+  record.observation.node.capacity = gib(4);
+  record.observation.workloads = {{leak, mib(50), std::nullopt, 2}};
+  Threshold threshold;
+  threshold.signal = Signal::cgroup_memory_available;
+  threshold.cgroup = "/batch.slice";
+  threshold.limit = Limit::share(0.05F);
+  record.decision.action = Action::kill;
+  record.decision.reason = Reason::threshold_met;
+  record.decision.evidence = {
+      {threshold, "/batch.slice", {5}, mib(64), mib(-1), mib(3), Bytes{0}, true}};
+  record.decision.driving = 0;
+  record.decision.considered = {
+      {record.observation.workloads->front(), {true, true, -5, mib(50)}, Exclusion::none}};
+  record.decision.victim = 0;
+  record.stages = {from_ns(900), from_ns(950), from_ns(1000), from_ns(1100)};
+  record.outcome = Outcome{.victim = leak,
+                           .dry_run = false,
+                           .state = KillState::stuck,
+                           .attempts = {{Rung::verify, from_ns(1200), 0, std::nullopt},
+                                        {Rung::sigkill, from_ns(1300), 1, Error{1, "pidfd"}}},
+                           .processes = 1,
+                           .usage_before = mib(50),
+                           .freed = {0},
+                           .began = from_ns(1150),
+                           .signalled = from_ns(1300),
+                           .exited = std::nullopt,
+                           .released = std::nullopt};
+  return record;
+}
+
+TEST(Json, GoldenRecord) {
+  EXPECT_EQ(to_json(api::to_proto(sample_record()), JsonStyle::pretty),
+            read_text(FORESTALL_TEST_DATA "/config/record.golden.json"));
+}
+
+TEST(Json, OneLine) {
+  v1::CgroupSample sample;
+  sample.set_cgroup_id(UINT64_MAX);
+  sample.set_path("/a\"\\\n\t\x01\x7f/\xff€");
+  sample.set_usage_bytes(INT64_MIN);
+  EXPECT_EQ(to_json(sample, JsonStyle::line),
+            R"({"cgroupId":18446744073709551615,"path":"/a\"\\\n\t\u0001\u007f/)"
+            "\xef\xbf\xbd€"
+            R"(","usageBytes":-9223372036854775808,"threshold":0})");
+}
+
+TEST(Json, EmptyMessagesAndLists) {
+  EXPECT_EQ(to_json(v1::Config(), JsonStyle::pretty),
+            "{\n  \"evictionHard\": {},\n  \"evictionMinimumReclaim\": {},\n  \"watch\": [],\n"
+            "  \"workloads\": [],\n  \"disableFeatures\": []\n}\n");
+  EXPECT_EQ(to_json(v1::Limit(), JsonStyle::pretty), "{}\n");
+}
+
+TEST(Json, MapsAreSorted) {
+  v1::Config config;
+  for (const char* key : {"c", "a", "b"}) (*config.mutable_eviction_hard())[key] = "1";
+  EXPECT_NE(to_json(config, JsonStyle::line).find(R"({"a":"1","b":"1","c":"1"})"),
+            std::string::npos);
+}
+
+TEST(Json, FractionsReadBackExactly) {
+  for (const float share : {0.05F, 0.1F, 1.0F / 3, 1e-30F, 2.5F}) {
+    v1::Limit limit, back;
+    limit.set_fraction(share);
+    ASSERT_TRUE(api::from_json(to_json(limit, JsonStyle::line), back).ok());
+    EXPECT_EQ(back.fraction(), share);
+  }
+}
+
+TEST(Json, ReadsBothItsOwnFormAndProtobufs) {
+  const v1::Record record = api::to_proto(sample_record());
+  v1::Record back;
+  ASSERT_TRUE(api::from_json(to_json(record, JsonStyle::line), back).ok());
+  EXPECT_EQ(back.SerializeAsString(), record.SerializeAsString());
+  std::string canonical;
+  ASSERT_TRUE(google::protobuf::util::MessageToJsonString(record, &canonical).ok());
+  const auto read = api::from_json(canonical, back);
+  ASSERT_TRUE(read.ok()) << read.error().text();
+  EXPECT_EQ(back.SerializeAsString(), record.SerializeAsString());
+}
+
+TEST(Json, RefusesWhatItDoesNotKnow) {
+  v1::Observation message;
+  for (const std::string_view bad : {"", "null", "[]", "{", R"({"atNs":"x"})", R"({"colour":1})",
+                                     R"({"wake":{"source":"moon"}})", R"({"atNs":1} {"atNs":2})",
+                                     R"({"atNs":9223372036854775808})"}) {
+    EXPECT_FALSE(api::from_json(bad, message).ok()) << bad;
+  }
+}
+
+// Every word of the logs is the word in JSON, for every enum value; but for the rungs, whose log
+// words are names of kernel files and calls.
+template <typename Model>
+void expect_words(const google::protobuf::EnumDescriptor& schema) {
+  for (int i = 1; i < schema.value_count(); ++i) {
+    EXPECT_EQ(schema.value(i)->number(), i) << schema.full_name();
+    EXPECT_EQ(api::enum_word(*schema.value(i)), to_string(static_cast<Model>(i - 1)))
+        << schema.full_name();
+  }
+  EXPECT_TRUE(schema.value(0)->name().ends_with("_UNSPECIFIED")) << schema.full_name();
+  // The next value of the model has no word: the schema has them all.
+  EXPECT_EQ(to_string(static_cast<Model>(schema.value_count() - 1)), "") << schema.full_name();
+}
+
+TEST(Json, WordsAreThoseOfTheModel) {
+  expect_words<WakeSource>(*v1::Wake::Source_descriptor());
+  expect_words<WorkloadKind>(*v1::Workload::Kind_descriptor());
+  expect_words<Protection>(*v1::Workload::Protection_descriptor());
+  expect_words<KillState>(*v1::KillProgress::State_descriptor());
+  expect_words<Action>(*v1::Decision::Action_descriptor());
+  expect_words<Reason>(*v1::Decision::Reason_descriptor());
+  expect_words<Exclusion>(*v1::Candidate::Exclusion_descriptor());
+  expect_words<FeatureState>(*v1::FeatureReport::State_descriptor());
+  expect_words<Tier>(*v1::DoctorReport::Tier_descriptor());
+}
+
+TEST(Json, RungsAreInTheModelsOrder) {
+  const auto& schema = *v1::Attempt::Rung_descriptor();
+  EXPECT_EQ(to_string(static_cast<Rung>(schema.value_count() - 1)), "");
+  EXPECT_EQ(v1::Attempt::VERIFY, static_cast<int>(Rung::verify) + 1);
+  EXPECT_EQ(v1::Attempt::PIDFDS, static_cast<int>(Rung::pidfds) + 1);
+  EXPECT_EQ(v1::Attempt::CGROUP_KILL, static_cast<int>(Rung::cgroup_kill) + 1);
+  EXPECT_EQ(v1::Attempt::PIDFD_SIGKILL, static_cast<int>(Rung::sigkill) + 1);
+  EXPECT_EQ(v1::Attempt::PROCESS_MRELEASE, static_cast<int>(Rung::mrelease) + 1);
+}
+
+}  // namespace
+}  // namespace forestall::test

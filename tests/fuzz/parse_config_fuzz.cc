@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any text as a configuration, with any text as its manifest (the input's two parts, parted by the
+// first byte 1, which no configuration may hold). Either it is refused with messages that all
+// point into a file, or what is in force survives the way through JSON.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "api/config_file.h"
+#include "api/convert.h"
+#include "api/json.h"
+#include "base/parse.h"
+
+namespace forestall {
+namespace {
+
+void require(bool held) {
+  if (!held) std::abort();
+}
+
+void check_error(std::string_view text) {
+  require(!text.empty());
+  while (!text.empty()) {
+    const std::string_view line = next_field(text, '\n');
+    require(line.starts_with("config.yaml:") || line.starts_with("manifest.yaml:"));
+  }
+}
+
+void check_config(const Config& config) {
+  const std::string json = api::to_json(api::to_proto(config), api::JsonStyle::line);
+  v1::EffectiveConfig message;
+  require(api::from_json(json, message).ok());
+  const Result<Config> back = api::from_proto(message);
+  require(back.ok() && *back == config);
+}
+
+void run(std::string_view input) {
+  const std::string_view config = next_field(input, '\x01');
+  const auto parsed =
+      api::parse_config(config, "config.yaml", [&](const std::string& path) -> Result<std::string> {
+        if (path == "manifest.yaml") return std::string(input);
+        return error("no such file");
+      });
+  if (parsed.ok()) {
+    check_config(parsed->config);
+  } else {
+    check_error(parsed.error().text());
+  }
+}
+
+}  // namespace
+}  // namespace forestall
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  forestall::run({reinterpret_cast<const char*>(data), size});
+  return 0;
+}

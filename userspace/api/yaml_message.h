@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// YAML into any protobuf message, by the message's own description: the schema is the .proto file
+// and nothing else. Keys are the JSON names of the fields (lowerCamelCase); fields must be strings,
+// bools, 32- and 64-bit integers, messages, lists of those, or maps from string to string.
+//
+// Strict where protobuf's and YAML's own readers are lenient: an unknown key, a value of the wrong
+// kind, an empty value and an integer out of range are errors that say what is allowed.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/diagnostic.h"
+
+namespace google::protobuf {
+class Message;
+}  // namespace google::protobuf
+
+namespace forestall::api {
+
+// Where each field stands that was given, so that what is found wrong with a value later can be
+// pointed at as well. Fields are named by path: "pods.cgroupRoot", "watch[0].available",
+// "evictionHard[memory.available]"; the whole document is "".
+class Places {
+ public:
+  struct Place {
+    Position key;    // equal to `value` for items of lists and for the document
+    Position value;  // of a map or list in block style: its first line
+  };
+
+  void add(std::string path, Place place) { places_.emplace(std::move(path), place); }
+
+  // Whether the field was given, be it empty.
+  [[nodiscard]] bool has(std::string_view path) const { return places_.contains(path); }
+  // Of the field, or of the nearest enclosing one that was given.
+  [[nodiscard]] Position key(std::string_view path) const;
+  [[nodiscard]] Position value(std::string_view path) const;
+
+ private:
+  [[nodiscard]] Place nearest(std::string_view path) const;
+
+  std::map<std::string, Place, std::less<>> places_;
+};
+
+// Fills `message` (cleared first) from `text`. Appends what is wrong to `problems`; only when
+// nothing was appended is the message complete.
+[[nodiscard]] Places read_yaml(std::string_view text, google::protobuf::Message& message,
+                               std::vector<Diagnostic>& problems);
+
+// The word of `allowed` that `word` is most likely a misspelling of; nothing when none is near.
+[[nodiscard]] std::optional<std::string> nearest_word(std::string_view word,
+                                                      const std::vector<std::string>& allowed);
+// "; did you mean 'X'? Allowed here: A, B, C", or without the question when no word is near.
+[[nodiscard]] std::string allowed_words(std::string_view word,
+                                        const std::vector<std::string>& allowed);
+
+}  // namespace forestall::api

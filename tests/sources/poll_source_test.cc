@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pace of the poll source, and that it wakes on exactly what the formula says.
+#include "sources/poll_source.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include "support/manual_clock.h"
+#include "support/temp_tree.h"
+
+namespace forestall::sources {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+TEST(SleepFor, HeadroomOverRateBetweenOneMillisecondAndTenSeconds) {
+  EXPECT_EQ(sleep_for(gib(2), gib(2).count), seconds(1));
+  EXPECT_EQ(sleep_for(mib(512), gib(2).count), milliseconds(250));
+  EXPECT_EQ(sleep_for(gib(1000), gib(2).count), seconds(10));
+  EXPECT_EQ(sleep_for({std::int64_t{1} << 62}, 1), seconds(10));
+  EXPECT_EQ(sleep_for({1}, gib(2).count), milliseconds(1));
+  EXPECT_EQ(sleep_for({0}, gib(2).count), milliseconds(1));
+  EXPECT_EQ(sleep_for({-5}, gib(2).count), milliseconds(1));
+}
+
+TEST(PossibleFillRate, GrowsWithCpusUpToMemoryBandwidth) {
+  EXPECT_EQ(possible_fill_rate(1), gib(2).count);
+  EXPECT_EQ(possible_fill_rate(2), gib(4).count);
+  EXPECT_EQ(possible_fill_rate(256), gib(16).count);
+  EXPECT_EQ(possible_fill_rate(0), gib(2).count);  // "unknown" of hardware_concurrency()
+}
+
+class PollWorld : public ::testing::Test {
+ protected:
+  PollWorld() {
+    write_vmstat(100, 50, 10);
+    auto tree = kernel::CgroupTree::discover(files_ / "cgroup");
+    EXPECT_TRUE(tree) << tree.error().text();
+    tree_ = std::move(tree).value();
+    auto source = PollSource::create(tree_, files_ / "proc");
+    EXPECT_TRUE(source) << source.error().text();
+    source_ = std::move(source).value();
+  }
+  void write_vmstat(int file, int anon, int inactive) {
+    files_.write("proc/vmstat", "nr_file_pages " + std::to_string(file) + "\nnr_anon_pages " +
+                                    std::to_string(anon) + "\nnr_inactive_file " +
+                                    std::to_string(inactive) + "\n");
+  }
+  // Waits for the timer, then drains.
+  std::vector<Wake> next() {
+    pollfd ready{source_->fd(), POLLIN, 0};
+    EXPECT_EQ(::poll(&ready, 1, 15'000), 1);
+    clock_.advance(milliseconds(1));
+    std::vector<Wake> wakes;
+    source_->drain(clock_.now(), wakes);
+    return wakes;
+  }
+  void arm(Line line) {
+    const auto notes = source_->arm(std::span(&line, 1), clock_.now());
+    ASSERT_TRUE(notes) << notes.error().text();
+    ASSERT_TRUE(notes->empty()) << notes->front();
+  }
+  test::TempTree files_{{"cgroup/cgroup.controllers", "memory\n"},
+                        {"cgroup/a/memory.current", "1000\n"},
+                        {"cgroup/a/memory.stat", "inactive_file 0\n"}};
+  kernel::CgroupTree tree_;
+  std::unique_ptr<Source> source_;
+  test::ManualClock clock_;
+};
+
+TEST_F(PollWorld, NodeWakesWhenTheWorkingSetIsStrictlyAboveTheLine) {
+  Line line;
+  line.path = "/";
+  line.floor_line = Bytes{4096 * 140};
+  line.headroom = mib(8);
+  arm(line);
+  EXPECT_TRUE(next().empty()) << "140 pages are not above 140 pages";
+  write_vmstat(100, 51, 10);
+  const auto wakes = next();
+  ASSERT_EQ(wakes.size(), 1u);
+  EXPECT_EQ(wakes[0].source, WakeSource::poll);
+  EXPECT_FALSE(wakes[0].cgroup);
+  EXPECT_EQ(wakes[0].usage, Bytes{4096 * 141});
+}
+
+// inactive_file shrinks while usage stands still: no usage counter can show that crossing.
+TEST_F(PollWorld, CgroupDriftBetweenFloorAndUsageLineIsSeen) {
+  files_.write("cgroup/a/memory.current", "5000\n");
+  files_.write("cgroup/a/memory.stat", "inactive_file 2000\n");
+  const auto cgroup = tree_.open("/a");
+  ASSERT_TRUE(cgroup);
+  Line line;
+  line.cgroup = cgroup->id();
+  line.path = "/a";
+  line.usage = Bytes{5000};
+  line.floor_line = Bytes{4000};
+  line.usage_line = Bytes{6000};
+  line.headroom = Bytes{1000};
+  arm(line);
+  EXPECT_TRUE(next().empty());
+  files_.write("cgroup/a/memory.stat", "inactive_file 500\n");
+  const auto wakes = next();
+  ASSERT_EQ(wakes.size(), 1u);
+  EXPECT_EQ(wakes[0].cgroup, cgroup->id());
+  EXPECT_EQ(wakes[0].usage, Bytes{4500});
+}
+
+TEST_F(PollWorld, NothingArmedIsNothingToLookAt) {
+  ASSERT_TRUE(source_->arm({}, clock_.now()));
+  pollfd ready{source_->fd(), POLLIN, 0};
+  EXPECT_EQ(::poll(&ready, 1, 50), 0);
+  EXPECT_EQ(static_cast<PollSource&>(*source_).sleep(), Duration::zero());
+}
+
+TEST(PollSourceCreate, ALackingCounterIsNamed) {
+  const test::TempTree files{{"cgroup/cgroup.controllers", ""},
+                             {"proc/vmstat", "nr_anon_pages 1\n"}};
+  const auto tree = kernel::CgroupTree::discover(files / "cgroup");
+  ASSERT_TRUE(tree);
+  const auto source = PollSource::create(*tree, files / "proc");
+  ASSERT_FALSE(source);
+  EXPECT_NE(source.error().text().find("nr_inactive_file"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace forestall::sources

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// No text makes a parser of kernel/memory_files.h crash, and no value it accepts is out of the
+// range its type promises.
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "kernel/memory_files.h"
+#include "kernel/memory_high.h"
+
+namespace {
+
+using namespace forestall;
+using namespace forestall::kernel;
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+void require_amount(const std::optional<Bytes>& value) {
+  require(!value || value->count >= 0);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  if (const auto meminfo = parse_meminfo(text)) {
+    require_amount(meminfo->total);
+    require_amount(meminfo->available);
+    require_amount(meminfo->swap_free);
+  }
+  static_cast<void>(parse_vmstat(text));
+  static_cast<void>(parse_memory_events(text));
+  if (const auto stat = parse_memory_stat(text)) {
+    require_amount(stat->anon);
+    require_amount(stat->inactive_file);
+    require_amount(stat->hierarchical_limit);
+  }
+  if (const auto amount = parse_amount(text)) {
+    require_amount(*amount);
+    require(!*amount || (*amount)->count < (std::int64_t{1} << 62));
+  }
+  if (const auto psi = parse_psi(text)) require(!psi->some || psi->some->total >= Duration::zero());
+  if (const auto record = parse_memory_high_record(text)) {
+    const auto again = parse_memory_high_record(to_string(*record));
+    require(again && *again == *record);
+  }
+  return 0;
+}

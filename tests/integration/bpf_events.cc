@@ -11,16 +11,18 @@
 namespace forestall::test {
 namespace {
 
+constexpr const char* kZramControl = "/sys/class/zram-control/";
+
 // tmpfs does not cache holes, and what it does hold cannot be reclaimed without swap: there (in the
-// VMs) an empty zram disk takes the part of the sparse file.
-std::string empty_zram_disk(Bytes size) {
-  if (std::ifstream current("/sys/block/zram0/disksize"); current) {
-    long long bytes = 0;
-    current >> bytes;
-    if (bytes == 0) std::ofstream("/sys/block/zram0/disksize") << size.count;
-    return "/dev/zram0";
-  }
-  throw std::runtime_error("neither a disk-backed temporary directory nor zram0");
+// VMs) an empty zram disk of its own takes the part of the sparse file. Returns its number.
+int add_zram_disk(Bytes size) {
+  int number = -1;
+  std::ifstream(kZramControl + std::string("hot_add")) >> number;
+  if (number < 0) throw std::runtime_error("neither a disk-backed /var/tmp nor zram");
+  std::ofstream disk("/sys/block/zram" + std::to_string(number) + "/disksize");
+  disk << size.count << std::flush;
+  if (!disk) throw std::runtime_error("zram disksize");
+  return number;
 }
 
 }  // namespace
@@ -32,15 +34,18 @@ CacheFile::CacheFile(Bytes size) : size_(size) {
   if (fd && ::fstatfs(fd.get(), &where) == 0 && where.f_type != TMPFS_MAGIC &&
       where.f_type != RAMFS_MAGIC && ::ftruncate(fd.get(), size.count) == 0) {
     path_ = name;
-    is_file_ = true;
     return;
   }
   if (fd) ::unlink(name);
-  path_ = empty_zram_disk(size);
+  zram_ = add_zram_disk(size);
+  path_ = "/dev/zram" + std::to_string(zram_);
 }
 
 CacheFile::~CacheFile() {
-  if (is_file_) ::unlink(path_.c_str());
+  if (zram_ < 0)
+    ::unlink(path_.c_str());
+  else
+    std::ofstream(kZramControl + std::string("hot_remove")) << zram_;
 }
 
 int CacheFile::read_through(int times) const {

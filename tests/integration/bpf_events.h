@@ -99,7 +99,7 @@ class CacheFile {
  private:
   std::string path_;
   Bytes size_;
-  bool is_file_ = false;
+  int zram_ = -1;  // number of the disk; none: a file
 };
 
 }  // namespace forestall::test

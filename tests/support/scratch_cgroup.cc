@@ -48,6 +48,11 @@ void make_directory(const std::string& path) {
   if (mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) throw std::runtime_error("mkdir " + path);
 }
 
+std::string unique_path() {
+  static int count = 0;
+  return "/forestall-test-" + std::to_string(getpid()) + "-" + std::to_string(count++);
+}
+
 // Ends a process of a scratch cgroup and waits until it is really gone.
 void end_process(pid_t pid) {
   const UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
@@ -65,9 +70,10 @@ const Mounts& mounts() {
   return found;
 }
 
-ScratchCgroup::ScratchCgroup() {
-  static int count = 0;
-  path_ = "/forestall-test-" + std::to_string(getpid()) + "-" + std::to_string(count++);
+ScratchCgroup::ScratchCgroup() : ScratchCgroup(unique_path()) {}
+
+ScratchCgroup::ScratchCgroup(std::string path) : path_(std::move(path)) {
+  if (exists(directory(path_))) throw std::runtime_error(directory(path_) + " exists already");
   if (!mounts().v1) write_text(mounts().memory + "/cgroup.subtree_control", "+memory +pids");
   make_directory(directory(path_));
   if (!mounts().unified.empty()) make_directory(unified_directory(path_));

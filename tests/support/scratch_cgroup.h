@@ -29,6 +29,9 @@ class ScratchCgroup {
   // A new top-level group "/forestall-test-<pid>-<n>" in the memory hierarchy and, on a hybrid
   // host, in the cgroup2 mount; on v2 its children get the memory and pids controllers.
   ScratchCgroup();
+  // The same with a path of the test's choice, e.g. "/kubepods". Only for machines of its own
+  // (VMs): it must not exist yet.
+  explicit ScratchCgroup(std::string path);
   ScratchCgroup(const ScratchCgroup&) = delete;
   ScratchCgroup& operator=(const ScratchCgroup&) = delete;
   // Kills what is left inside, waits for it, removes the groups.

@@ -30,8 +30,8 @@ std::shared_ptr<spdlog::sinks::sink> make_sink(Log::Stream stream) {
 
 }  // namespace
 
-Log::Log(Stream stream, bool stamped, LogLevel least)
-    : pool_(std::make_shared<spdlog::details::thread_pool>(kQueueLines, 1)),
+Log::Log(Stream stream, bool stamped, LogLevel least, std::function<void()> on_start)
+    : pool_(std::make_shared<spdlog::details::thread_pool>(kQueueLines, 1, std::move(on_start))),
       logger_(std::make_shared<spdlog::async_logger>(
           "forestall", make_sink(stream), pool_, spdlog::async_overflow_policy::overrun_oldest)) {
   logger_->set_pattern(stamped ? "%Y-%m-%dT%H:%M:%S.%fZ %-7l %v" : "%v",
@@ -41,6 +41,10 @@ Log::Log(Stream stream, bool stamped, LogLevel least)
 }
 
 Log::~Log() = default;
+
+bool Log::writes(LogLevel level) const {
+  return logger_->should_log(to_spdlog(level));
+}
 
 void Log::write_text(LogLevel level, const std::string& text) {
   logger_->log(to_spdlog(level), text);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -25,11 +26,15 @@ class Log {
  public:
   enum class Stream : std::uint8_t { standard_error, standard_output };
   // `stamped` prefixes time and level; without it lines go out as they are (JSON records).
-  Log(Stream stream, bool stamped, LogLevel least);
+  // `on_start` runs once in the writing thread.
+  Log(
+      Stream stream, bool stamped, LogLevel least, std::function<void()> on_start = [] {});
   ~Log();
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
 
+  // Whether a line of this level would be written: ask before making a costly one.
+  [[nodiscard]] bool writes(LogLevel level) const;
   void write(LogLevel level, const LogLine& line) { write_text(level, line.text()); }
   void write_text(LogLevel level, const std::string& text);
   // Lines lost because the queue was full.

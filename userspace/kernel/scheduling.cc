@@ -74,6 +74,13 @@ FeatureReport use_real_time(const FeatureSet& disabled) {
           "sched_setscheduler SCHED_FIFO 50: " + words(code) + "; " + nice_instead()};
 }
 
+void use_service_priority() {
+  sched_param wanted{};
+  wanted.sched_priority = 1;
+  // Refused where the loop is refused real time as well: there is nothing to invert then.
+  sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &wanted);
+}
+
 FeatureReport lock_memory(const FeatureSet& disabled) {
   const Feature feature = Feature::memory_lock;
   if (has(disabled, feature)) return forced_off(feature);

@@ -17,6 +17,12 @@ inline constexpr int kRealTimePriority = 50;  // above ordinary work, below the 
 // made later inherits it. Instead: nice -20, or nothing. Call from the loop's thread.
 [[nodiscard]] FeatureReport use_real_time(const FeatureSet& disabled);
 
+// The calling thread to SCHED_FIFO 1, where that is permitted: for the threads that do for the loop
+// what may block (writing the log, arming eventfds). They share a mutex with it for a few
+// instructions; at ordinary priority, one that is preempted inside would hold up the loop for as
+// long as a busy machine keeps it from the CPU (seen: 120 ms, and the kernel was there first).
+void use_service_priority();
+
 // mlockall of what is mapped now and later, locked as it is touched (MCL_ONFAULT), so that a large
 // heap reserve does not become resident at once. Call after the warm-up.
 [[nodiscard]] FeatureReport lock_memory(const FeatureSet& disabled);

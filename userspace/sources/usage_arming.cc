@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "kernel/scheduling.h"
+
 namespace forestall::sources {
 
 UsageArming::UsageArming(int done) : done_(done), thread_([this] { run(); }) {}
@@ -39,6 +41,7 @@ std::vector<UsageArming::Answer> UsageArming::take_answers() {
 }
 
 void UsageArming::run() {
+  kernel::use_service_priority();
   std::unique_lock lock(mutex_);
   for (;;) {
     wanted_.wait(lock, [&] { return stopping_ || !requests_.empty(); });

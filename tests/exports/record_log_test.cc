@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exports/record_log.h"
+
+#include <gtest/gtest.h>
+
+namespace forestall::exports {
+namespace {
+
+Candidate candidate(const char* name, std::optional<Bytes> usage, bool exceeds, int priority) {
+  Candidate made;
+  made.sample.workload.name = name;
+  made.sample.workload.path = std::string("/") + name;
+  made.sample.usage = usage;
+  made.sample.inactive_file = Bytes{0};
+  made.key.exceeds_request = exceeds;
+  made.key.priority = priority;
+  return made;
+}
+
+Record kill_record() {
+  Record record;
+  record.sequence = 7;
+  record.observation.wake.source = WakeSource::usage_timer;
+  record.decision.action = Action::kill;
+  record.decision.reason = Reason::threshold_met;
+  Evidence evidence;
+  evidence.threshold.signal = Signal::memory_available;
+  evidence.subject = "node";
+  evidence.available = mib(90);
+  evidence.limit = mib(100);
+  evidence.capacity = gib(1);
+  evidence.met = true;
+  record.decision.evidence = {evidence};
+  record.decision.driving = 0;
+  record.decision.considered = {candidate("leak", mib(300), true, 0),
+                                candidate("web", std::nullopt, false, 5)};
+  record.decision.considered[1].exclusion = Exclusion::is_protected;
+  record.decision.victim = 0;
+  return record;
+}
+
+TEST(RecordLog, ADecisionNamesTheNumbersComparedAndTheRunnersUp) {
+  EXPECT_EQ(decision_line(kill_record()).text(),
+            "event=decision record=7 action=kill reason=threshold-met wake=usage-timer "
+            "signal=memory.available subject=node available=94371840 limit=104857600 "
+            "capacity=1073741824 pending_release=0 victim=leak cgroup=/leak "
+            "victim_working_set=314572800 victim_request=unknown victim_priority=0 "
+            "victim_exceeds_request=yes candidates=2 "
+            "runners_up=web:priority=5:working-set=unknown:protected");
+}
+
+TEST(RecordLog, AnOutcomeTellsEachStageThatWasReachedAndNoOther) {
+  Record record = kill_record();
+  record.stages.crossed = from_ns(1'000'000);
+  record.stages.decided = from_ns(1'200'000);
+  Outcome outcome;
+  outcome.victim = record.decision.considered[0].sample.workload;
+  outcome.state = KillState::stuck;
+  outcome.processes = 2;
+  outcome.signalled = from_ns(1'250'000);
+  outcome.attempts = {{Rung::mrelease, from_ns(0), 0, Error{0, "queue full"}}};
+  record.outcome = outcome;
+  EXPECT_EQ(outcome_line(record).text(),
+            "event=outcome record=7 victim=leak cgroup=/leak state=stuck dry_run=no processes=2 "
+            "freed=0 crossed_to_decided_us=200.0 crossed_to_signalled_us=250.0 "
+            "failed_rung=process_mrelease failure=\"queue full\"");
+}
+
+}  // namespace
+}  // namespace forestall::exports

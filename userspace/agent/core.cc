@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/core.h"
+
+#include <time.h>
+
+#include <algorithm>
+
+namespace forestall::agent {
+namespace {
+
+// Kills begun in one look before the loop gets its turn again. Each is for another subject, or for
+// the next victim of one whose memory the last victim cannot satisfy.
+constexpr int kMaxKillsPerLook = 16;
+
+// A line nearer than this to the present usage would fire before the loop is back in epoll: memcg
+// charges come in batches of 64 pages per CPU (mm/memcontrol.c MEMCG_CHARGE_BATCH), so that
+// usage itself is no finer.
+constexpr Bytes kNearestLine = kib(256);
+
+constexpr Duration kShortestHold = std::chrono::milliseconds(10);
+constexpr Duration kLongestHold = std::chrono::seconds(1);
+
+// Without a source that tells of new cgroups, a tree older than this is walked again before
+// candidates are ranked.
+constexpr Duration kTreeAgeMax = std::chrono::milliseconds(500);
+
+std::int64_t wall_time_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
+}
+
+// The wake to put on record: the one that saw a crossing first, else the first.
+const Wake& foremost(const std::vector<Wake>& wakes) {
+  const auto sees_usage = [](const Wake& wake) { return wake.usage.has_value(); };
+  const auto found = std::find_if(wakes.begin(), wakes.end(), sees_usage);
+  return found == wakes.end() ? wakes.front() : *found;
+}
+
+// Lines that are not met yet, put far enough away not to fire at once. Those that are met go to the
+// sources as they are: each knows how not to tell again what is told.
+std::vector<Line> armable(std::vector<Line> lines) {
+  for (Line& line : lines) {
+    if (line.headroom.count <= 0) continue;
+    line.headroom = std::max(line.headroom, kNearestLine);
+    line.usage_line = std::max(line.usage_line, line.usage + kNearestLine);
+  }
+  return lines;
+}
+
+}  // namespace
+
+Core::Core(Parts parts, Config config) : parts_(std::move(parts)), config_(std::move(config)) {}
+
+void Core::start() {
+  refresh();
+  look(Wake{WakeSource::startup, parts_.clock->now(), {}, {}});
+}
+
+void Core::source_ready(sources::Source& source) {
+  std::vector<Wake> wakes;
+  source.drain(parts_.clock->now(), wakes);
+  if (wakes.empty()) return;
+  for (const Wake& wake : wakes) note_wake(wake);
+  look(foremost(wakes));
+}
+
+void Core::note_wake(const Wake& wake) {
+  if (wake.source == WakeSource::workload_change) tree_changed_ = true;
+  if (wake.source != WakeSource::oom_kill) return;
+  ++kernel_oom_kills_;
+  parts_.log->write(exports::LogLevel::error,
+                    exports::LogLine("kernel-oom-kill")
+                        .field("cgroup_id", wake.cgroup ? wake.cgroup->inode : 0)
+                        .field("seen_so_far", kernel_oom_kills_));
+}
+
+void Core::ladder_ready() {
+  parts_.ladder->advance();
+  collect_outcomes();
+  look(Wake{WakeSource::kill_progress, parts_.clock->now(), {}, {}});
+}
+
+void Core::time_passed() {
+  const MonotonicTime now = parts_.clock->now();
+  if (const auto due = parts_.ladder->next_look(); due && *due <= now) ladder_ready();
+  for (sources::Source* source : parts_.sources) {
+    if (const auto due = source->next_look(); due && *due <= now) source_ready(*source);
+  }
+  if (recheck_at_ <= now) {
+    refresh();
+    look(Wake{WakeSource::recheck, now, {}, {}});
+  } else if (hold_until_ && *hold_until_ <= now) {
+    look(Wake{WakeSource::recheck, now, {}, {}});
+  }
+}
+
+void Core::reload(Config config) {
+  config_ = std::move(config);
+  state_ = {};
+  parts_.observer->configure(config_);
+  refresh();
+  look(Wake{WakeSource::command, parts_.clock->now(), {}, {}});
+}
+
+MonotonicTime Core::next_look() const {
+  MonotonicTime next = recheck_at_;
+  if (hold_until_) next = std::min(next, *hold_until_);
+  if (const auto due = parts_.ladder->next_look()) next = std::min(next, *due);
+  for (const sources::Source* source : parts_.sources) {
+    if (const auto due = source->next_look()) next = std::min(next, *due);
+  }
+  return next;
+}
+
+void Core::look(const Wake& wake) {
+  const MonotonicTime woken = parts_.clock->now();
+  ++looks_;
+  for (int kills = 0; kills < kMaxKillsPerLook && decide(wake, woken); ++kills) {
+  }
+  if (tree_changed_) refresh();
+}
+
+bool Core::decide(const Wake& wake, MonotonicTime woken) {
+  Record record;
+  record.observation = parts_.observer->observe(wake, parts_.clock->now());
+  record.observation.kills = parts_.ladder->progress();
+  auto answer = policy::step(config_, state_, record.observation);
+  if (answer.decision.action == Action::inspect) {
+    if (tree_changed_ || parts_.clock->now() - refreshed_at_ > kTreeAgeMax) refresh();
+    parts_.observer->add_workloads(record.observation, policy::inspection_subject(answer.decision));
+    record.stages.observed = parts_.clock->now();
+    answer = policy::step(config_, state_, record.observation);
+  } else {
+    record.stages.observed = parts_.clock->now();
+  }
+  state_ = std::move(answer.state);
+  record.decision = std::move(answer.decision);
+  record.stages.crossed = wake.at;
+  record.stages.woken = woken;
+  record.stages.decided = parts_.clock->now();
+
+  const bool kills = record.decision.action == Action::kill;
+  if (kills) parts_.ladder->begin(record.decision.considered[*record.decision.victim].sample);
+  // Whatever follows happens while the victim is dying already.
+  record.sequence = ++sequence_;
+  record.wall_time_ns = wall_time_ns();
+  if (!kills) {
+    arm(record.observation);
+    hold(record.decision, record.stages.decided);
+  }
+  log_look(record.stages, record.observation.wake, record.decision.reason);
+  if (kills) {
+    begin_kill(std::move(record));
+  } else if (!is_repetition(record.decision)) {
+    report(record);
+  }
+  return kills;
+}
+
+void Core::log_look(const StageTimes& stages, const Wake& wake, Reason reason) {
+  if (!parts_.log->writes(exports::LogLevel::debug)) return;
+  parts_.log->write(exports::LogLevel::debug,
+                    exports::LogLine("look")
+                        .field("wake", to_string(wake.source))
+                        .field("reason", to_string(reason))
+                        .field("wake_us", stages.woken - stages.crossed)
+                        .field("observe_us", stages.observed - stages.woken)
+                        .field("decide_us", stages.decided - stages.observed)
+                        .field("act_and_arm_us", parts_.clock->now() - stages.decided));
+}
+
+void Core::begin_kill(Record record) {
+  ++kills_;
+  report(record);
+  open_.push_back(std::move(record));
+  collect_outcomes();  // a dry run, or a victim that is gone already, is complete at once
+}
+
+void Core::collect_outcomes() {
+  for (Outcome& outcome : parts_.ladder->take_outcomes()) {
+    const auto is_its_record = [&](const Record& record) {
+      const Candidate& victim = record.decision.considered[*record.decision.victim];
+      return victim.sample.workload.cgroup == outcome.victim.cgroup;
+    };
+    const auto record = std::find_if(open_.begin(), open_.end(), is_its_record);
+    if (record == open_.end()) continue;
+    record->outcome = std::move(outcome);
+    for (exports::RecordSink* sink : parts_.sinks) sink->write(*record);
+    open_.erase(record);
+  }
+}
+
+void Core::arm(const Observation& observation) {
+  const auto lines = armable(policy::lines(config_, observation));
+  const MonotonicTime now = parts_.clock->now();
+  std::vector<std::string> notes;
+  for (const SourceNote& note : observation.notes) {
+    notes.push_back(note.subject + ": " + note.problem);
+  }
+  for (sources::Source* source : parts_.sources) {
+    auto armed = source->arm(lines, now);
+    if (!armed) {
+      notes.push_back(std::string(to_string(source->feature())) + ": " + armed.error().text());
+      continue;
+    }
+    for (std::string& note : *armed) notes.push_back(std::move(note));
+  }
+  for (const std::string& note : notes) {
+    if (std::find(last_notes_.begin(), last_notes_.end(), note) != last_notes_.end()) continue;
+    parts_.log->write(exports::LogLevel::warning, exports::LogLine("note").field("problem", note));
+  }
+  last_notes_ = std::move(notes);
+}
+
+void Core::refresh() {
+  const auto notes = parts_.observer->refresh();
+  for (const SourceNote& note : notes) {
+    parts_.log->write(
+        exports::LogLevel::warning,
+        exports::LogLine("note").field("subject", note.subject).field("problem", note.problem));
+  }
+  refreshed_at_ = parts_.clock->now();
+  recheck_at_ = refreshed_at_ + config_.recheck_interval;
+  tree_changed_ = false;
+}
+
+void Core::hold(const Decision& decision, MonotonicTime now) {
+  const bool met = std::any_of(decision.evidence.begin(), decision.evidence.end(),
+                               [](const Evidence& evidence) { return evidence.met; });
+  if (!met) {
+    hold_until_.reset();
+    hold_length_ = Duration::zero();
+    return;
+  }
+  if (hold_until_ && *hold_until_ > now) return;
+  hold_length_ = std::clamp(hold_length_ * 2, kShortestHold, kLongestHold);
+  hold_until_ = now + hold_length_;
+}
+
+bool Core::is_repetition(const Decision& decision) const {
+  if (decision.reason == Reason::no_threshold_met && !last_reported_) return true;
+  if (!last_reported_) return false;
+  const auto subject = [](const Decision& of) {
+    return of.driving ? of.evidence[*of.driving].subject : std::string();
+  };
+  return last_reported_->action == decision.action && last_reported_->reason == decision.reason &&
+         subject(*last_reported_) == subject(decision);
+}
+
+void Core::report(const Record& record) {
+  last_reported_ = record.decision;
+  for (exports::RecordSink* sink : parts_.sinks) sink->write(record);
+}
+
+}  // namespace forestall::agent

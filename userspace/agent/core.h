@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// One look: observe → step → act → arm → record. The core knows no event loop; loop.cc turns
+// descriptors and timers into calls of it.
+//
+// Rules kept here and nowhere else:
+// - Policy answers `inspect` first, so the workloads are read only when a threshold is met.
+// - After a kill it looks again at once, with that kill credited, because another subject may be
+//   in need too; a slow victim never holds up the next decision.
+// - While a threshold is met and nothing can be done about it, it is looked at again after a short,
+//   doubling hold: a line that is met would fire at once, for ever, so sources tell it once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "actuators/ladder.h"
+#include "base/clock.h"
+#include "exports/log.h"
+#include "exports/sink.h"
+#include "model/config.h"
+#include "model/record.h"
+#include "policy/step.h"
+#include "sources/observer.h"
+#include "sources/source.h"
+
+namespace forestall::agent {
+
+// What the core works with; all owned by the caller, who outlives it.
+struct Parts {
+  const Clock* clock = nullptr;
+  sources::Observer* observer = nullptr;
+  actuators::Ladder* ladder = nullptr;
+  std::vector<sources::Source*> sources;
+  std::vector<exports::RecordSink*> sinks;
+  exports::Log* log = nullptr;
+};
+
+// Thread rule: the loop's thread only.
+class Core {
+ public:
+  Core(Parts parts, Config config);
+
+  // First look: finds the workloads, arms every source.
+  void start();
+  // A source's descriptor became readable, or its time came.
+  void source_ready(sources::Source& source);
+  // The ladder's descriptor became readable.
+  void ladder_ready();
+  // The time next_look() named has come.
+  void time_passed();
+  // A new configuration, already checked. Takes effect with the look it causes.
+  void reload(Config config);
+
+  // When time_passed() must be called at the latest.
+  [[nodiscard]] MonotonicTime next_look() const;
+  [[nodiscard]] std::uint64_t looks() const { return looks_; }
+  [[nodiscard]] std::uint64_t kills() const { return kills_; }
+
+ private:
+  void note_wake(const Wake& wake);
+  void look(const Wake& wake);
+  // One observation and decision; true when a kill was begun.
+  bool decide(const Wake& wake, MonotonicTime woken);
+  void begin_kill(Record record);
+  void log_look(const StageTimes& stages, const Wake& wake, Reason reason);
+  void collect_outcomes();
+  void arm(const Observation& observation);
+  void refresh();
+  void hold(const Decision& decision, MonotonicTime now);
+  void report(const Record& record);
+  [[nodiscard]] bool is_repetition(const Decision& decision) const;
+
+  Parts parts_;
+  Config config_;
+  policy::State state_;
+  std::vector<Record> open_;  // kills without an outcome yet
+  std::vector<std::string> last_notes_;
+
+  std::optional<Decision> last_reported_;
+  std::optional<MonotonicTime> hold_until_;
+  Duration hold_length_{0};
+  MonotonicTime recheck_at_;
+  MonotonicTime refreshed_at_;
+  bool tree_changed_ = true;
+  std::uint64_t sequence_ = 0;
+  std::uint64_t looks_ = 0;
+  std::uint64_t kills_ = 0;
+  std::uint64_t kernel_oom_kills_ = 0;
+};
+
+}  // namespace forestall::agent

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/host.h"
+
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "kernel/file_probe.h"
+#include "kernel/process_probe.h"
+#include "kernel/scheduling.h"
+#include "sources/bpf_source.h"
+#include "sources/high_tripwire.h"
+#include "sources/poll_source.h"
+#include "sources/psi_source.h"
+#include "sources/usage_eventfd.h"
+
+namespace forestall::agent {
+namespace {
+
+constexpr std::initializer_list<Feature> kFullTier{Feature::bpf_charge, Feature::bpf_stall};
+constexpr std::initializer_list<Feature> kWakesByBpf{Feature::bpf_timer, Feature::bpf_charge,
+                                                     Feature::bpf_reclaim, Feature::bpf_stall};
+constexpr std::initializer_list<Feature> kWakesByFiles{Feature::usage_eventfd, Feature::memory_high,
+                                                       Feature::psi_trigger, Feature::poll};
+
+std::string kernel_release() {
+  utsname names{};
+  return uname(&names) == 0 ? names.release : "unknown";
+}
+
+bool any_in_use(const Host& host, std::initializer_list<Feature> features) {
+  return std::any_of(features.begin(), features.end(),
+                     [&](Feature feature) { return host.in_use(feature); });
+}
+
+void put(Host& host, FeatureReport report) {
+  host.reports[static_cast<std::size_t>(report.feature)] = std::move(report);
+}
+
+// Every slot filled before probing, so that a feature no probe speaks of is not left blank.
+std::vector<FeatureReport> blank_reports(const FeatureSet& disabled) {
+  std::vector<FeatureReport> reports(kFeatureCount);
+  for (std::size_t i = 0; i < kFeatureCount; ++i) {
+    reports[i].feature = feature_at(i);
+    if (!disabled.test(i)) continue;
+    reports[i].state = FeatureState::forced_off;
+    reports[i].evidence = "turned off by name";
+  }
+  return reports;
+}
+
+using MakeSource = Result<std::unique_ptr<sources::Source>> (*)(const kernel::CgroupTree&,
+                                                                const std::string&);
+
+}  // namespace
+
+bool Host::in_use(Feature feature) const {
+  return reports[static_cast<std::size_t>(feature)].state == FeatureState::in_use;
+}
+
+FeatureSet Host::usable() const {
+  FeatureSet set;
+  for (std::size_t i = 0; i < kFeatureCount; ++i) set.set(i, in_use(feature_at(i)));
+  return set;
+}
+
+Tier Host::tier() const {
+  if (any_in_use(*this, kFullTier)) return Tier::full;
+  if (any_in_use(*this, kWakesByBpf)) return Tier::tracepoint;
+  if (any_in_use(*this, kWakesByFiles)) return Tier::files;
+  return Tier::none;
+}
+
+bool Host::can_guard() const {
+  return tier() != Tier::none && any_in_use(*this, {Feature::pidfd, Feature::cgroup_kill});
+}
+
+Result<Host> probe_host(const FeatureSet& disabled, const std::string& cgroup_mount) {
+  Host host{kernel_release(), TRY(kernel::CgroupTree::discover(cgroup_mount)), nullptr,
+            blank_reports(disabled)};
+  host.bpf = TRY(kernel::BpfPrograms::load(disabled));
+  for (const FeatureReport& report : host.bpf->reports()) put(host, report);
+  for (FeatureReport& report : kernel::probe_file_features(host.tree, disabled)) {
+    put(host, std::move(report));
+  }
+  for (FeatureReport& report : kernel::probe_processes(host.tree, disabled)) {
+    put(host, std::move(report));
+  }
+  return host;
+}
+
+void protect_self(Host& host, const FeatureSet& disabled) {
+  put(host, kernel::lower_oom_score_adj(disabled));
+  put(host, kernel::lock_memory(disabled));
+  put(host, kernel::use_real_time(disabled));
+}
+
+std::vector<std::unique_ptr<sources::Source>> make_sources(Host& host) {
+  std::vector<std::unique_ptr<sources::Source>> made;
+  if (any_in_use(host, kWakesByBpf) || host.in_use(Feature::bpf_oom) ||
+      host.in_use(Feature::bpf_cgroups)) {
+    made.push_back(std::make_unique<sources::BpfSource>(*host.bpf, host.tree));
+  }
+  const std::initializer_list<std::pair<Feature, MakeSource>> kFileSources{
+      {Feature::usage_eventfd, sources::UsageEventfd::create},
+      {Feature::memory_high, sources::HighTripwire::create},
+      {Feature::psi_trigger, sources::PsiSource::create},
+      {Feature::poll, sources::PollSource::create}};
+  for (const auto& [feature, make] : kFileSources) {
+    if (!host.in_use(feature)) continue;
+    auto source = make(host.tree, "/proc");
+    if (source) {
+      made.push_back(std::move(*source));
+    } else {
+      put(host, {feature, FeatureState::refused, source.error().text()});
+    }
+  }
+  return made;
+}
+
+std::string_view cost_of_missing(Feature feature) {
+  switch (feature) {
+    case Feature::bpf:
+    case Feature::bpf_timer: return "crossings are seen by files instead: later, or by polling";
+    case Feature::bpf_charge:
+      return "a crossing is seen at the next tick (1 ms near the line) instead of at the charge";
+    case Feature::bpf_reclaim:
+      return "reclaim that turns cache into working set is seen by polling only";
+    case Feature::bpf_stall: return "no stall time per cgroup; PSI files tell of averages";
+    case Feature::bpf_oom: return "kernel OOM kills are not told as they happen";
+    case Feature::bpf_oom_path: return "no last call before the kernel chooses a victim";
+    case Feature::bpf_cgroups: return "new workloads are found when they are needed, by a walk";
+    case Feature::usage_eventfd: return "without BPF, usage has to be polled";
+    case Feature::memory_high:
+      return "an offender is not slowed down by the kernel before it reaches its limit";
+    case Feature::psi_trigger: return "stalls below the threshold go unnoticed without BPF";
+    case Feature::poll: return "nothing looks if every event source fails";
+    case Feature::cgroup_kill: return "processes are signalled one by one, and forks chased";
+    case Feature::pidfd: return "no process can be signalled safely";
+    case Feature::process_mrelease:
+      return "memory comes back when the victim gets to run: 10 to 300 times later on a busy CPU";
+    case Feature::sched_fifo: return "on a busy node the reaction can take 100 ms instead of 0.2";
+    case Feature::memory_lock: return "the agent may wait for its own pages under pressure";
+    case Feature::oom_score_adj: return "the kernel may choose the agent as its victim";
+  }
+  return "";
+}
+
+}  // namespace forestall::agent

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host as found: its cgroup hierarchies, what its kernel offers, and the sources built on that.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "kernel/bpf_programs.h"
+#include "kernel/cgroup_tree.h"
+#include "model/feature.h"
+#include "sources/source.h"
+
+namespace forestall::agent {
+
+struct Host {
+  std::string kernel_release;  // uname -r: shown, never decided upon
+  kernel::CgroupTree tree;
+  std::unique_ptr<kernel::BpfPrograms> bpf;  // none when turned off
+  // One per feature, in Feature order; complete once protect_self() ran.
+  std::vector<FeatureReport> reports;
+
+  [[nodiscard]] bool in_use(Feature feature) const;
+  [[nodiscard]] FeatureSet usable() const;
+  [[nodiscard]] Tier tier() const;
+  // Whether something wakes the loop and something can end a process.
+  [[nodiscard]] bool can_guard() const;
+};
+
+// Probes everything but what changes this process itself. An error means that there is no memory
+// controller to work with.
+[[nodiscard]] Result<Host> probe_host(const FeatureSet& disabled, const std::string& cgroup_mount);
+
+// Real-time scheduling, locked memory, a lower oom_score_adj; adds their reports. To be called
+// from the loop's thread, after the warm-up.
+void protect_self(Host& host, const FeatureSet& disabled);
+
+// Every wake source this host takes. What could not be made is noted in the host's reports.
+[[nodiscard]] std::vector<std::unique_ptr<sources::Source>> make_sources(Host& host);
+
+// What is lost without a feature, for people; empty for one whose loss costs nothing by itself.
+[[nodiscard]] std::string_view cost_of_missing(Feature feature);
+
+}  // namespace forestall::agent

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The event loop: sd-event turns descriptors, timers and signals into calls of the core.
+#pragma once
+
+#include <functional>
+
+#include "agent/core.h"
+#include "base/result.h"
+
+namespace forestall::agent {
+
+struct LoopHooks {
+  // SIGHUP: read the configuration again. The new one, or an error that leaves the old in force.
+  std::function<Result<Config>()> reload;
+  // Everything is armed: tell the service manager.
+  std::function<void()> ready;
+};
+
+// Runs until SIGTERM or SIGINT. REQUIRES: those and SIGHUP are blocked in every thread. An error
+// is a defect of the host (no memory, no descriptors), not a condition to be expected.
+[[nodiscard]] Result<void> run_loop(Core& core, const Parts& parts, const LoopHooks& hooks);
+
+}  // namespace forestall::agent

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records as JSON, one a line, for `forestall agent --output json`.
+#pragma once
+
+#include "exports/log.h"
+#include "exports/sink.h"
+
+namespace forestall::api {
+
+// A kill is written once, complete with its outcome; every other decision at once.
+class RecordStream final : public exports::RecordSink {
+ public:
+  // `out` outlives this; what it cannot take in time it drops and counts.
+  explicit RecordStream(exports::Log& out) : out_(out) {}
+  void write(const Record& record) override;
+
+ private:
+  exports::Log& out_;
+};
+
+}  // namespace forestall::api

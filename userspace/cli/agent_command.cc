@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// `forestall agent`: probe, build, arm, loop. Everything that can be refused is refused before the
+// first line is armed, so that an agent that says READY does its job.
+#include <fmt/format.h>
+#include <signal.h>
+#include <systemd/sd-daemon.h>
+
+#include "agent/host.h"
+#include "agent/instance_lock.h"
+#include "agent/loop.h"
+#include "api/record_stream.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "exports/record_log.h"
+#include "kernel/scheduling.h"
+
+namespace forestall::cli {
+namespace {
+
+using exports::LogLevel;
+using exports::LogLine;
+
+// Signals the loop takes through its own descriptor must be blocked in every thread, hence before
+// the first one is made.
+void block_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int each : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, each);
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+  signal(SIGPIPE, SIG_IGN);  // a reader of our output that goes away must not end us
+}
+
+void log_start(exports::Log& log, const agent::Host& host, const Config& config,
+               const std::string& origin) {
+  LogLine line("start");
+  line.field("version", FORESTALL_VERSION)
+      .field("kernel", host.kernel_release)
+      .field("tier", to_string(host.tier()))
+      .field("config", origin)
+      .field("dry_run", config.dry_run)
+      .field("thresholds", config.thresholds.size());
+  for (const FeatureReport& report : host.reports) {
+    line.field(to_string(report.feature), to_string(report.state));
+  }
+  log.write(LogLevel::info, line);
+}
+
+// Owns what lives as long as the agent runs; members in order of dependence.
+struct Running {
+  SystemClock clock;
+  std::unique_ptr<sources::Observer> observer;
+  std::unique_ptr<actuators::Ladder> ladder;
+  std::vector<std::unique_ptr<sources::Source>> sources;
+  std::vector<std::unique_ptr<exports::RecordSink>> sinks;
+};
+
+actuators::LadderOptions ladder_options(const agent::Host& host, const Config& config) {
+  actuators::LadderOptions options;
+  options.dry_run = config.dry_run;
+  options.usable = host.usable();
+  options.release_timeout = config.release_timeout;
+  return options;
+}
+
+Result<void> build(Running& running, agent::Host& host, const Config& config, exports::Log& log,
+                   exports::Log* records) {
+  running.observer = TRY(sources::Observer::create(host.tree, config));
+  running.ladder =
+      TRY(actuators::Ladder::create(host.tree, running.clock, ladder_options(host, config)));
+  if (const auto warmed = running.ladder->warm_up(); !warmed) {
+    log.write(LogLevel::warning,
+              LogLine("warm-up").field("problem", warmed.error().text()).field("ignoring", true));
+  }
+  running.sources = agent::make_sources(host);
+  running.sinks.push_back(std::make_unique<exports::RecordLog>(log));
+  if (records != nullptr) running.sinks.push_back(std::make_unique<api::RecordStream>(*records));
+  return {};
+}
+
+agent::Parts parts_of(Running& running, exports::Log& log) {
+  agent::Parts parts;
+  parts.clock = &running.clock;
+  parts.observer = running.observer.get();
+  parts.ladder = running.ladder.get();
+  for (const auto& source : running.sources) parts.sources.push_back(source.get());
+  for (const auto& sink : running.sinks) parts.sinks.push_back(sink.get());
+  parts.log = &log;
+  return parts;
+}
+
+void log_warnings(exports::Log& log, const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) {
+    log.write(LogLevel::warning, LogLine("config").field("warning", warning));
+  }
+}
+
+// What SIGHUP does: the file again, the command line still over it.
+Result<Config> reload(const Options& options, const Config& started, exports::Log& log) {
+  std::vector<std::string> warnings;
+  Config config = TRY(effective_config(options, warnings));
+  log_warnings(log, warnings);
+  if (config.disabled != started.disabled) {
+    log.write(LogLevel::warning,
+              LogLine("config").field("warning",
+                                      "disableFeatures changed: it takes effect at the next "
+                                      "start, the features probed at this one stay in use"));
+  }
+  return config;
+}
+
+Result<void> guard(const Options& options, const Config& config, agent::Host& host,
+                   exports::Log& log, exports::Log* records) {
+  Running running;
+  TRY(build(running, host, config, log, records));
+  agent::protect_self(host, config.disabled);
+  log_start(log, host, config, config_origin(options));
+  const agent::Parts parts = parts_of(running, log);
+  agent::Core core(parts, config);
+  agent::LoopHooks hooks;
+  hooks.reload = [&]() -> Result<Config> {
+    Config next = TRY(reload(options, config, log));
+    running.ladder->set_options(ladder_options(host, next));
+    return next;
+  };
+  hooks.ready = [] { sd_notify(0, "READY=1\nSTATUS=armed"); };
+  const auto ended = agent::run_loop(core, parts, hooks);
+  log.write(LogLevel::info, LogLine("stop")
+                                .field("looks", core.looks())
+                                .field("kills", core.kills())
+                                .field("log_lines_dropped", log.dropped()));
+  return ended;
+}
+
+}  // namespace
+
+int run_agent(const Options& options) {
+  block_signals();
+  std::vector<std::string> warnings;
+  const auto config = effective_config(options, warnings);
+  if (!config) {
+    fmt::print(stderr, "{}\n", config.error().text());
+    return kExitUsage;
+  }
+  const auto lock = agent::InstanceLock::take(options.run_directory);
+  if (!lock) {
+    fmt::print(stderr, "forestall agent: {}\n", lock.error().message);
+    return lock.error().code == EWOULDBLOCK ? kExitOtherAgent : kExitFailed;
+  }
+  auto host = agent::probe_host(config->disabled, options.cgroup_mount);
+  if (!host || !host->can_guard()) {
+    fmt::print(stderr, "forestall agent: {}; `forestall doctor` tells more\n",
+               host ? "nothing can guard this host" : host.error().text());
+    return kExitUnguarded;
+  }
+  exports::Log log(exports::Log::Stream::standard_error, /*stamped=*/true,
+                   options.verbose ? LogLevel::debug : LogLevel::info,
+                   kernel::use_service_priority);
+  std::unique_ptr<exports::Log> records;
+  if (options.output == OutputFormat::json) {
+    records = std::make_unique<exports::Log>(exports::Log::Stream::standard_output,
+                                             /*stamped=*/false, LogLevel::info,
+                                             kernel::use_service_priority);
+  }
+  log_warnings(log, warnings);
+  if (const auto ended = guard(options, *config, *host, log, records.get()); !ended) {
+    log.write(LogLevel::error, LogLine("stop").field("error", ended.error().text()));
+    return kExitFailed;
+  }
+  return kExitOk;
+}
+
+}  // namespace forestall::cli

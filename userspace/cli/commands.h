@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The subcommands. Each returns the process' exit code and writes results to standard output,
+// problems to standard error.
+#pragma once
+
+#include "cli/options.h"
+
+namespace forestall::cli {
+
+int run_agent(const Options& options);
+int run_demo(const Options& options);
+int run_doctor(const Options& options);
+int run_signals(const Options& options);
+int run_rank(const Options& options, const std::string& cgroup);
+int run_check_config(const Options& options);
+
+}  // namespace forestall::cli

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole job on real memory, in a few seconds: a scratch cgroup with a limit, three workloads of
+// different priority in it, one of which leaks as fast as it can; the real agent must evict that
+// one, before the kernel's OOM killer acts. What is claimed at the end is checked here, against
+// wait status and the kernel's own counters, not taken from the agent.
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "api/json.h"
+#include "cli/agent_process.h"
+#include "cli/commands.h"
+#include "cli/demo_workload.h"
+#include "cli/exit_code.h"
+#include "cli/table.h"
+#include "forestall/v1/record.pb.h"
+#include "kernel/cgroup_create.h"
+#include "kernel/cgroup_tree.h"
+#include "kernel/memory_files.h"
+#include "model/workload.h"
+
+namespace forestall::cli {
+namespace {
+
+constexpr Bytes kLimit = mib(512);
+constexpr Bytes kThreshold = mib(96);
+constexpr Duration kPatience = std::chrono::seconds(30);
+
+struct Cast {
+  const char* name;
+  int priority;
+  Bytes request;
+  Bytes held;
+};
+
+// The leaker is the smallest and not the last in the alphabet: only the rules find it.
+constexpr std::array<Cast, 3> kCast{{{"database", 1000, mib(160), mib(128)},
+                                     {"leaker", 10, mib(64), mib(16)},
+                                     {"web", 100, mib(48), mib(96)}}};
+constexpr std::size_t kLeaker = 1;
+
+// Removes what the demo made, whatever way it ends.
+class Stage {
+ public:
+  static Result<std::unique_ptr<Stage>> build(const kernel::CgroupTree& tree);
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
+  ~Stage();
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] const std::string& directory() const { return directory_; }
+  [[nodiscard]] std::vector<DemoWorkload>& workloads() { return workloads_; }
+  // The kernel's OOM kills in all groups of the stage.
+  [[nodiscard]] Result<std::uint64_t> kernel_oom_kills() const;
+
+ private:
+  explicit Stage(const kernel::CgroupTree& tree) : tree_(tree) {}
+  Result<void> make_groups();
+  const kernel::CgroupTree& tree_;
+  std::string path_;
+  std::string directory_;
+  std::vector<std::string> groups_;  // parents first
+  std::vector<DemoWorkload> workloads_;
+};
+
+Result<std::unique_ptr<Stage>> Stage::build(const kernel::CgroupTree& tree) {
+  std::unique_ptr<Stage> stage(new Stage(tree));
+  std::string name = std::filesystem::temp_directory_path() / "forestall-demo-XXXXXX";
+  if (mkdtemp(name.data()) == nullptr) return errno_error("mkdtemp", name);
+  stage->directory_ = name;
+  stage->path_ = fmt::format("/forestall-demo-{}", getpid());
+  TRY(stage->make_groups());
+  return stage;
+}
+
+Result<void> Stage::make_groups() {
+  TRY(kernel::create_group(tree_, path_, kLimit));
+  groups_.push_back(path_);
+  for (const Cast& each : kCast) {
+    const std::string path = path_ + "/" + each.name;
+    TRY(kernel::create_group(tree_, path, std::nullopt));
+    groups_.push_back(path);
+    const kernel::CgroupDir group = TRY(tree_.open(path));
+    workloads_.push_back(TRY(DemoWorkload::start(group, each.held)));
+  }
+  return {};
+}
+
+Stage::~Stage() {
+  workloads_.clear();  // ends and reaps them, so that the groups are empty
+  for (auto path = groups_.rbegin(); path != groups_.rend(); ++path) {
+    if (const auto removed = kernel::delete_group(tree_, *path); !removed) {
+      fmt::print(stderr, "forestall demo: {}, ignoring\n", removed.error().text());
+    }
+  }
+  std::error_code ignored;
+  std::filesystem::remove_all(directory_, ignored);
+}
+
+Result<std::uint64_t> Stage::kernel_oom_kills() const {
+  const bool v1 = tree_.version() == kernel::CgroupVersion::v1;
+  std::uint64_t sum = 0;
+  for (const std::string& path : groups_) {
+    const kernel::CgroupDir group = TRY(tree_.open(path));
+    const std::string text = TRY(group.read(v1 ? "memory.oom_control" : "memory.events.local"));
+    const auto events = TRY(kernel::parse_memory_events(text));
+    if (!events.oom_kill) return error(path + ": the kernel does not count oom_kill");
+    sum += *events.oom_kill;
+  }
+  return sum;
+}
+
+Result<std::string> write_config(const Stage& stage) {
+  std::string text = fmt::format(
+      "# The demo's configuration: its own scratch cgroup, and nothing else on this host.\n"
+      "evictionHard: {{}}\n"
+      "pods: {{enabled: false}}\n"
+      "watch:\n"
+      "  - cgroup: {}\n"
+      "    available: {}Mi\n"
+      "workloads:\n",
+      stage.path(), kThreshold.count >> 20);
+  for (const Cast& each : kCast) {
+    text +=
+        fmt::format("  - cgroup: {}/{}\n    name: {}\n    priority: {}\n    memoryRequest: {}Mi\n",
+                    stage.path(), each.name, each.name, each.priority, each.request.count >> 20);
+  }
+  const std::string path = stage.directory() + "/config.yaml";
+  std::ofstream file(path);
+  file << text;
+  if (!file.flush()) return error("cannot write " + path);
+  return path;
+}
+
+// The record of the kill, complete with its outcome.
+Result<v1::Record> wait_for_eviction(AgentProcess& agent) {
+  const MonotonicTime deadline = SystemClock().now() + kPatience;
+  while (const auto line = agent.next_record(deadline)) {
+    v1::Record record;
+    TRY(api::from_json(*line, record));
+    if (record.decision().action() == v1::Decision::KILL && record.has_outcome()) return record;
+  }
+  return error("the agent evicted nobody within 30 s");
+}
+
+struct Verdict {
+  std::string claim;
+  bool held;
+};
+
+struct Played {
+  v1::Record record;
+  std::vector<Verdict> verdicts;
+};
+
+std::vector<Verdict> judge(Stage& stage, const v1::Record& record, std::uint64_t oom_kills_before) {
+  auto& workloads = stage.workloads();
+  const auto oom_kills = stage.kernel_oom_kills();
+  const auto leaker_end = workloads[kLeaker].ended_by(std::chrono::seconds(5));
+  std::vector<Verdict> verdicts;
+  verdicts.push_back(
+      {"the agent chose the leaker", record.outcome().victim().name() == kCast[kLeaker].name});
+  verdicts.push_back({"the leaker was ended by SIGKILL", leaker_end == SIGKILL});
+  for (std::size_t i = 0; i < kCast.size(); ++i) {
+    if (i == kLeaker) continue;
+    verdicts.push_back({fmt::format("{} still runs", kCast[i].name), !workloads[i].ended_by()});
+  }
+  verdicts.push_back(
+      {"its memory came back", record.outcome().state() == v1::KillProgress::RELEASED});
+  verdicts.push_back(
+      {fmt::format("the kernel's oom_kill count did not move (before {}, after {})",
+                   oom_kills_before, oom_kills ? fmt::format("{}", *oom_kills) : "unreadable"),
+       oom_kills.ok() && *oom_kills == oom_kills_before});
+  return verdicts;
+}
+
+Result<Played> play(const Options& options) {
+  const kernel::CgroupTree tree = TRY(kernel::CgroupTree::discover(options.cgroup_mount));
+  const auto stage = TRY(Stage::build(tree));
+  const std::string config = TRY(write_config(*stage));
+  std::vector<std::string> arguments{"--config", config, "--cgroup-mount", options.cgroup_mount};
+  if (options.verbose) arguments.push_back("--verbose");
+  for (const std::string& feature : options.disabled) {
+    arguments.push_back("--disable-feature");
+    arguments.push_back(feature);
+  }
+  AgentProcess agent = TRY(AgentProcess::start("/proc/self/exe", arguments, stage->directory()));
+  const std::uint64_t before = TRY(stage->kernel_oom_kills());
+  TRY(stage->workloads()[kLeaker].leak());
+  Played played;
+  played.record = TRY(wait_for_eviction(agent));
+  played.verdicts = judge(*stage, played.record, before);
+  if (options.verbose) fmt::print(stderr, "{}", agent.log());
+  return played;
+}
+
+void print_ranking(const v1::Decision& decision) {
+  Table table({"order", "workload", "working set", "request", "exceeds request", "priority", ""});
+  for (int i = 0; i < decision.considered_size(); ++i) {
+    const v1::Candidate& each = decision.considered(i);
+    const auto& sample = each.sample();
+    const Bytes set =
+        forestall::working_set({sample.usage_bytes()}, {sample.inactive_file_bytes()});
+    table.add(
+        {fmt::format("{}", i + 1), sample.workload().name(), human(set),
+         human({sample.workload().memory_request_bytes()}),
+         each.key().exceeds_request() ? "yes" : "no", fmt::format("{}", each.key().priority()),
+         decision.has_victim() && static_cast<int>(decision.victim()) == i ? "<- evicted" : ""});
+  }
+  table.print();
+}
+
+void print_timeline(const v1::Record& record) {
+  const std::int64_t start = record.stages().crossed_ns();
+  const auto step = [start](const char* what, std::int64_t at_ns, const std::string& remark) {
+    fmt::print("  {:>9.1f} us  {:<12} {}\n", static_cast<double>(at_ns - start) / 1e3, what,
+               remark);
+  };
+  const auto& outcome = record.outcome();
+  const auto& evidence = record.decision().evidence(static_cast<int>(record.decision().driving()));
+  step("crossing seen", start,
+       fmt::format("by {}", api::enum_word(*v1::Wake::Source_descriptor()->FindValueByNumber(
+                                record.observation().wake().source()))));
+  step("awake", record.stages().woken_ns(), "");
+  step("observed", record.stages().observed_ns(),
+       fmt::format("{} available, threshold {}", human({evidence.available_bytes()}),
+                   human({evidence.limit_bytes()})));
+  step("decided", record.stages().decided_ns(), "evict " + outcome.victim().name());
+  if (outcome.has_signalled_ns()) {
+    step("signalled", outcome.signalled_ns(), fmt::format("{} process(es)", outcome.processes()));
+  }
+  if (outcome.has_exited_ns()) step("exited", outcome.exited_ns(), "");
+  if (outcome.has_released_ns()) {
+    step("memory back", outcome.released_ns(), human({outcome.freed_bytes()}) + " freed");
+  }
+}
+
+void print_text(const Played& played) {
+  fmt::print(
+      "A scratch cgroup limited to {}; three workloads in it; `leaker` takes memory as fast as it "
+      "can.\nThe agent acts when less than {} is available, before the kernel has to.\n\n",
+      human(kLimit), human(kThreshold));
+  fmt::print("Timeline\n");
+  print_timeline(played.record);
+  fmt::print("\nRanking (kubelet's rules: exceeds its request, then priority, then how far)\n");
+  print_ranking(played.record.decision());
+  fmt::print("\nChecked\n");
+  for (const Verdict& verdict : played.verdicts) {
+    fmt::print("  [{}] {}\n", verdict.held ? "ok" : "FAILED", verdict.claim);
+  }
+}
+
+}  // namespace
+
+int run_demo(const Options& options) {
+  const auto played = play(options);
+  if (!played) {
+    fmt::print(stderr, "forestall demo: {}\n", played.error().text());
+    return kExitFailed;
+  }
+  if (options.output == OutputFormat::json) {
+    fmt::print("{}", api::to_json(played->record, api::JsonStyle::pretty));
+  } else {
+    print_text(*played);
+  }
+  bool all = true;
+  for (const Verdict& verdict : played->verdicts) {
+    all = all && verdict.held;
+    if (!verdict.held) fmt::print(stderr, "forestall demo: does not hold: {}\n", verdict.claim);
+  }
+  return all ? kExitOk : kExitFailed;
+}
+
+}  // namespace forestall::cli

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// One look at this host by a subcommand that only shows: the agent's own observer and policy, with
+// nothing armed and nobody signalled.
+#pragma once
+
+#include <variant>
+
+#include "base/result.h"
+#include "cli/options.h"
+#include "kernel/cgroup_tree.h"
+#include "model/config.h"
+#include "model/decision.h"
+#include "model/observation.h"
+
+namespace forestall::cli {
+
+struct Look {
+  Config config;
+  std::vector<std::string> warnings;
+  Observation observation;  // workloads included
+  Decision decision;        // what the agent would decide on it
+};
+
+// The configuration could not be used: `usage` is set, and the exit code is kExitUsage.
+struct LookFailure {
+  Error error;
+  bool usage = false;
+};
+
+[[nodiscard]] std::variant<Look, LookFailure> look_at_host(const Options& options);
+
+// Prints the failure and returns the exit code for it.
+int report_failure(const char* command, const LookFailure& failure);
+
+}  // namespace forestall::cli

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Command line of the one binary.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+
+namespace forestall::cli {
+namespace {
+
+constexpr const char* kDescription =
+    "Forestall acts on memory pressure before the Linux OOM killer does.\n"
+    "Without a subcommand it runs the agent. `forestall SUBCOMMAND --help` tells more.";
+
+constexpr const char* kFooter =
+    "Exit codes: 0 done; 1 failed, or what was checked does not hold; 2 bad command line,\n"
+    "configuration or input; 3 nothing can guard this host; 4 another agent is running.\n"
+    "See forestall(8).";
+
+void add_config_options(CLI::App& command, Options& options) {
+  command.add_option("-c,--config", options.config,
+                     "Configuration file (default: /etc/forestall/config.yaml if there is one, "
+                     "else built in)");
+}
+
+void add_output_option(CLI::App& command, Options& options) {
+  static const std::map<std::string, OutputFormat> kFormats{{"text", OutputFormat::text},
+                                                            {"json", OutputFormat::json}};
+  command.add_option("-o,--output", options.output, "Output for people or for programs")
+      ->transform(CLI::CheckedTransformer(kFormats))
+      ->option_text("text|json");
+}
+
+void add_host_options(CLI::App& command, Options& options) {
+  command.add_option("--disable-feature", options.disabled,
+                     "Do without a kernel facility, by the name `doctor` lists it under; "
+                     "may be given more than once");
+  command.add_option(
+      "--cgroup-mount", options.cgroup_mount,
+      "Where the host's /sys/fs/cgroup is mounted (a DaemonSet mounts it elsewhere)");
+}
+
+struct Subcommands {
+  CLI::App* agent;
+  CLI::App* demo;
+  CLI::App* doctor;
+  CLI::App* signals;
+  CLI::App* rank;
+  CLI::App* check_config;
+};
+
+Subcommands add_subcommands(CLI::App& app, Options& options, std::string& rank_cgroup) {
+  Subcommands commands{};
+  commands.agent = app.add_subcommand("agent", "Guard this host (the default)");
+  commands.agent->add_flag("--dry-run", options.dry_run, "Decide and log, but signal nobody");
+  commands.agent->add_option("--run-dir", options.run_directory,
+                             "Directory of the lock that keeps a second agent away");
+  commands.agent->add_flag("-v,--verbose", options.verbose, "Log every look, not just decisions");
+  commands.demo = app.add_subcommand(
+      "demo", "Leak memory in a scratch cgroup and watch the agent evict the leaker");
+  commands.demo->add_flag("-v,--verbose", options.verbose, "Show the agent's log as well");
+  commands.doctor = app.add_subcommand("doctor", "What this host offers, and what is missing");
+  commands.signals = app.add_subcommand("signals", "Current value of every signal and threshold");
+  commands.rank = app.add_subcommand("rank", "Workloads in the order they would be evicted");
+  commands.rank->add_option("--cgroup", rank_cgroup,
+                            "Only workloads at or below this path of the memory hierarchy");
+  commands.check_config =
+      app.add_subcommand("check-config", "Check a configuration and show what it comes to");
+  for (CLI::App* command : app.get_subcommands({})) {
+    add_output_option(*command, options);
+    if (command != commands.check_config) add_host_options(*command, options);
+    if (command != commands.demo && command != commands.doctor) {
+      add_config_options(*command, options);
+    }
+  }
+  return commands;
+}
+
+int dispatch(const Subcommands& commands, const Options& options, const std::string& rank_cgroup) {
+  if (commands.demo->parsed()) return run_demo(options);
+  if (commands.doctor->parsed()) return run_doctor(options);
+  if (commands.signals->parsed()) return run_signals(options);
+  if (commands.rank->parsed()) return run_rank(options, rank_cgroup);
+  if (commands.check_config->parsed()) return run_check_config(options);
+  return run_agent(options);
+}
+
+int run(int argc, char** argv) {
+  Options options;
+  std::string rank_cgroup;
+  CLI::App app(kDescription, "forestall");
+  app.footer(kFooter);
+  app.set_version_flag("--version", "forestall " FORESTALL_VERSION);
+  app.require_subcommand(0, 1);
+  const Subcommands commands = add_subcommands(app, options, rank_cgroup);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& failure) {
+    return app.exit(failure) == 0 ? kExitOk : kExitUsage;
+  }
+  return dispatch(commands, options, rank_cgroup);
+}
+
+}  // namespace
+}  // namespace forestall::cli
+
+int main(int argc, char** argv) {
+  return forestall::cli::run(argc, argv);
+}

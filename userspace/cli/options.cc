@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/options.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "api/config_file.h"
+
+namespace forestall::cli {
+namespace {
+
+constexpr const char* kSystemConfig = "/etc/forestall/config.yaml";
+
+std::string all_feature_names() {
+  std::string names;
+  for (std::size_t i = 0; i < kFeatureCount; ++i) {
+    names += fmt::format("{}{}", i == 0 ? "" : ", ", to_string(feature_at(i)));
+  }
+  return names;
+}
+
+// The file to read; empty for the built-in configuration.
+std::string config_path(const Options& options) {
+  if (!options.config.empty()) return options.config;
+  return access(kSystemConfig, F_OK) == 0 ? kSystemConfig : "";
+}
+
+}  // namespace
+
+Result<FeatureSet> disabled_features(const Options& options) {
+  FeatureSet set;
+  for (const std::string& name : options.disabled) {
+    const auto feature = parse_feature(name);
+    if (!feature) {
+      return error(fmt::format("--disable-feature: unknown feature '{}'; features are: {}", name,
+                               all_feature_names()));
+    }
+    set.set(static_cast<std::size_t>(*feature));
+  }
+  return set;
+}
+
+Result<Config> effective_config(const Options& options, std::vector<std::string>& warnings) {
+  const FeatureSet disabled = TRY(disabled_features(options));
+  const std::string path = config_path(options);
+  Config config;
+  if (path.empty()) {
+    config = api::built_in_config();
+  } else {
+    auto loaded = TRY(api::load_config(path));
+    config = std::move(loaded.config);
+    warnings.insert(warnings.end(), loaded.warnings.begin(), loaded.warnings.end());
+  }
+  config.disabled |= disabled;
+  config.dry_run = config.dry_run || options.dry_run;
+  return config;
+}
+
+std::string config_origin(const Options& options) {
+  const std::string path = config_path(options);
+  return path.empty() ? "built in" : path;
+}
+
+}  // namespace forestall::cli

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options that several subcommands share, as parsed from the command line.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/config.h"
+
+namespace forestall::cli {
+
+enum class OutputFormat : std::uint8_t { text, json };
+
+struct Options {
+  std::string config;  // empty: /etc/forestall/config.yaml if it exists, else built in
+  OutputFormat output = OutputFormat::text;
+  std::vector<std::string> disabled;  // feature names
+  std::string cgroup_mount = "/sys/fs/cgroup";
+  std::string run_directory = "/run/forestall";
+  bool dry_run = false;
+  bool verbose = false;
+};
+
+// The configuration the options ask for, command line over file. Warnings about it are appended.
+// Errors are worded FILE:LINE:COLUMN where they come from a file.
+[[nodiscard]] Result<Config> effective_config(const Options& options,
+                                              std::vector<std::string>& warnings);
+
+// The features the command line turns off; an unknown name is an error that lists all of them.
+[[nodiscard]] Result<FeatureSet> disabled_features(const Options& options);
+
+// Where effective_config() reads from: a path, or "built in".
+[[nodiscard]] std::string config_origin(const Options& options);
+
+}  // namespace forestall::cli

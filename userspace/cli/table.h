@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text for people: aligned columns and amounts with units.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+
+namespace forestall::cli {
+
+// "96.0 MiB", "-1.5 GiB", "512 B".
+[[nodiscard]] std::string human(Bytes bytes);
+
+class Table {
+ public:
+  explicit Table(std::vector<std::string> headings) { rows_.push_back(std::move(headings)); }
+  // REQUIRES: as many cells as there are headings.
+  void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  // Indented by two, columns two blanks apart, no trailing blanks.
+  [[nodiscard]] std::string text() const;
+  void print() const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace forestall::cli

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// BPF's full tier on kernels that permit fentry: exact crossings, PSI stalls against
+// memory.pressure, the OOM path; and that no program harms a kernel when a tracepoint passes NULL.
+// What every tier can do is tested by tests/integration/bpf_programs_test.cc.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <sstream>
+
+#include "integration/bpf_events.h"
+#include "kernel/bpf_programs.h"
+#include "support/child.h"
+#include "support/scratch_cgroup.h"
+#include "support/temp_tree.h"
+
+namespace forestall::vm {
+namespace {
+
+using kernel::BpfPrograms;
+using test::BpfEvents;
+using test::CacheFile;
+using test::Child;
+using test::Hog;
+using test::OpenCgroup;
+using test::ScratchCgroup;
+
+std::unique_ptr<BpfPrograms> load(std::initializer_list<Feature> disabled = {}) {
+  FeatureSet off;
+  for (const Feature feature : disabled) off.set(static_cast<std::size_t>(feature));
+  Result<std::unique_ptr<BpfPrograms>> programs = BpfPrograms::load(off);
+  if (!programs.ok()) throw std::runtime_error(programs.error().text());
+  return std::move(programs).value();
+}
+
+// Bit 7 of the kernel's taint mask: it has oopsed since boot (TAINT_DIE, Documentation/admin-guide/
+// tainted-kernels.rst).
+bool kernel_has_oopsed() {
+  return (std::stoull(test::read_text("/proc/sys/kernel/tainted")) & (1ULL << 7)) != 0;
+}
+
+std::uint64_t psi_some_us(const std::string& text) {
+  return std::stoull(text.substr(text.find("total=") + 6));
+}
+
+// The kernel folds stalls into `total` when the file is read, at most once in two seconds
+// (PSI_FREQ, kernel/sched/psi.c): wait for the next period.
+void wait_psi_period() {
+  const UniqueFd period(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
+  const itimerspec once{{0, 0}, {2, 100'000'000}};
+  std::uint64_t expirations = 0;
+  ASSERT_EQ(::timerfd_settime(period.get(), 0, &once, nullptr), 0);
+  ASSERT_EQ(::read(period.get(), &expirations, sizeof(expirations)),
+            static_cast<ssize_t>(sizeof(expirations)));
+}
+
+TEST(BpfParity, EveryFeatureIsInUse) {
+  const auto programs = load();
+  for (const FeatureReport& report : programs->reports()) {
+    EXPECT_EQ(report.state, FeatureState::in_use)
+        << to_string(report.feature) << ": " << report.evidence;
+  }
+}
+
+TEST(BpfParity, AChargeCrossingIsExact) {
+  const auto programs = load({Feature::bpf_timer});
+  ScratchCgroup scratch;
+  const std::string path = scratch.child("pod/container");
+  const OpenCgroup leaf(scratch.directory(path));
+  const OpenCgroup top(scratch.directory(scratch.path()));
+  const kernel::BpfWatch watches[] = {leaf.watch(mib(48)), top.watch(mib(56))};
+  Hog hog(scratch, path, mib(16));
+  ASSERT_THAT(programs->watch(watches).value(), testing::IsEmpty());
+  BpfEvents events(*programs);
+  hog.grow(mib(64));
+  for (const auto& [group, line] : {std::pair{&leaf, mib(48)}, std::pair{&top, mib(56)}}) {
+    const abi_event* crossed = events.wait(test::crossing(group->id()));
+    ASSERT_NE(crossed, nullptr);
+    EXPECT_EQ(crossed->kind, ABI_EVENT_charge);
+    // One charge is a batch of 64 pages (MEMCG_CHARGE_BATCH); two CPUs may be at it.
+    EXPECT_GE(crossed->usage, static_cast<__u64>(line.count));
+    EXPECT_LE(crossed->usage, static_cast<__u64>((line + kib(2 * 256)).count));
+    std::cout << "@metric charge_overshoot " << crossed->usage - static_cast<__u64>(line.count)
+              << " bytes\n";
+  }
+  ASSERT_TRUE(hog.wait_grown());
+  events.drain();
+  EXPECT_EQ(events.count(test::crossing(leaf.id())), 1U);
+  EXPECT_EQ(events.count(test::crossing(top.id())), 1U);
+}
+
+TEST(BpfParity, PsiStallIsWhatMemoryPressureSays) {
+  const auto programs = load();
+  ASSERT_TRUE(programs->in_use(Feature::bpf_stall));
+  ScratchCgroup scratch;
+  const std::string path = scratch.child("stalls");
+  scratch.limit(path, mib(24));
+  const OpenCgroup group(scratch.directory(path));
+  const std::string file =
+      (test::mounts().v1 ? scratch.unified_directory(path) : scratch.directory(path)) +
+      "/memory.pressure";
+  const CacheFile cache(mib(64));
+  wait_psi_period();
+  const std::uint64_t before = psi_some_us(test::read_text(file));
+  Child reader([&] {
+    // PSI weighs each CPU's stall by its busy time: only on one CPU is its total the plain sum.
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(0, &one);
+    if (::sched_setaffinity(0, sizeof(one), &one) != 0) return 3;
+    scratch.add(path, ::getpid());
+    return cache.read_through(4);
+  });
+  ASSERT_TRUE(reader.wait_exit(std::chrono::seconds(100)));
+  ASSERT_EQ(reader.reap(), 0);
+  wait_psi_period();
+  const std::uint64_t psi_us = psi_some_us(test::read_text(file)) - before;
+  const abi_stall_sum stall = programs->stall(group.id())->sums[ABI_STALL_PSI];
+  std::cout << "@metric psi_total " << psi_us << " us\n@metric bpf_stall " << stall.ns / 1000
+            << " us\n";
+  ASSERT_GT(stall.count, 0U);
+  // The programs start their clock after the kernel's and stop it before: never more, and less by
+  // what the trampolines cost per stall, which is a lot under emulation.
+  EXPECT_LE(stall.ns / 1000, psi_us + psi_us / 100 + 1000);
+  EXPECT_GE(stall.ns / 1000, psi_us / 100 * 80);
+}
+
+TEST(BpfParity, AStallOfAWatchedCgroupIsTold) {
+  const auto programs = load();
+  ScratchCgroup scratch;
+  const std::string path = scratch.child("stalls");
+  scratch.limit(path, mib(24));
+  const OpenCgroup group(scratch.directory(path));
+  const kernel::BpfWatch watch = group.watch(gib(1));
+  ASSERT_THAT(programs->watch({&watch, 1}).value(), testing::IsEmpty());
+  const CacheFile cache(mib(96));
+  BpfEvents events(*programs);
+  Child reader([&] {
+    scratch.add(path, ::getpid());
+    return cache.read_through(8);
+  });
+  const abi_event* stall = events.wait(test::of(ABI_EVENT_stall, group.id()));
+  ASSERT_NE(stall, nullptr);
+  EXPECT_GE(stall->stalled_ns, 20'000'000U);
+  EXPECT_TRUE(reader.wait_exit(std::chrono::seconds(100)));
+}
+
+TEST(BpfParity, TheLastCallComesBeforeTheKill) {
+  const auto programs = load();
+  ScratchCgroup scratch;
+  const std::string path = scratch.child("dies");
+  scratch.limit(path, mib(32));
+  const OpenCgroup group(scratch.directory(path));
+  BpfEvents events(*programs);
+  Hog hog(scratch, path, mib(8));
+  hog.grow(mib(64));
+  const abi_event* kill = events.wait(test::of(ABI_EVENT_oom_kill, group.id()));
+  ASSERT_NE(kill, nullptr);
+  EXPECT_EQ(kill->tgid, hog.pid());
+  const abi_event* call = events.wait(test::of(ABI_EVENT_oom_last_call, group.id()));
+  ASSERT_NE(call, nullptr);
+  EXPECT_LT(call->at_ns, kill->at_ns);
+}
+
+// Sets a file of /proc/sys/vm for the time of a case.
+class VmSetting {
+ public:
+  VmSetting(const std::string& name, const std::string& value)
+      : path_("/proc/sys/vm/" + name), before_(test::read_text(path_)) {
+    std::ofstream(path_) << value;
+  }
+  VmSetting(const VmSetting&) = delete;
+  VmSetting& operator=(const VmSetting&) = delete;
+  ~VmSetting() { std::ofstream(path_) << before_; }
+
+ private:
+  std::string path_;
+  std::string before_;
+};
+
+// On 7.2 mm_vmscan_direct_reclaim_begin passes a NULL memcg when the whole node is short, and a
+// program that trusts its type takes the kernel down.
+TEST(BpfParity, NoProgramHarmsTheKernelUnderGlobalAndMemcgReclaim) {
+  const auto programs = load();
+  ScratchCgroup scratch;
+  const std::string limited = scratch.child("limited");
+  const std::string filler = scratch.child("filler");
+  scratch.limit(limited, mib(24));
+  const OpenCgroup limited_group(scratch.directory(limited));
+  const kernel::BpfWatch watches[] = {{{}, -1, gib(1 << 20)}, limited_group.watch(gib(1))};
+  ASSERT_TRUE(programs->watch(watches).ok());
+  BpfEvents events(*programs);
+
+  // Each its own file: what one has cached is not charged to the other.
+  const CacheFile small(mib(64)), large(mib(768));
+  const auto reads = [&](const std::string& path, const CacheFile& cache) {
+    return [&scratch, &cache, path] {
+      std::ofstream("/proc/self/oom_score_adj") << 1000;
+      scratch.add(path, ::getpid());
+      return cache.read_through(1'000'000);
+    };
+  };
+  const Child in_limit(reads(limited, small));
+  // Next to no distance between the watermarks at which kswapd wakes and at which everybody must
+  // reclaim for himself: else kswapd alone keeps up with so small a machine.
+  const VmSetting distance("watermark_scale_factor", "1"), least("min_free_kbytes", "1024");
+  const Child one(reads(filler, large)), two(reads(filler, large)), three(reads(filler, large));
+  // Leaves the readers too little to cache their file in: kswapd and they themselves must reclaim.
+  const Bytes available{[] {
+    std::istringstream meminfo(test::read_text("/proc/meminfo"));
+    for (std::string line; std::getline(meminfo, line);) {
+      if (line.starts_with("MemAvailable:")) return std::stoll(line.substr(13)) * 1024;
+    }
+    throw std::runtime_error("/proc/meminfo without MemAvailable");
+  }()};
+  Hog hog(scratch, filler, {0});
+  std::ofstream("/proc/" + std::to_string(hog.pid()) + "/oom_score_adj") << 1000;
+  hog.grow(available - mib(96));
+
+  const auto direct = [&] { return programs->stall({})->sums[ABI_STALL_DIRECT_RECLAIM].count; };
+  const MonotonicTime end = SystemClock().now() + std::chrono::seconds(90);
+  while (direct() < 20 && hog.alive() && SystemClock().now() < end) {
+    pollfd ring{programs->ring_fd(), POLLIN, 0};
+    ::poll(&ring, 1, 100);
+    events.drain();
+  }
+  const abi_stall node = programs->stall({}).value();
+  std::cout << "@metric direct_reclaims " << node.sums[ABI_STALL_DIRECT_RECLAIM].count << "\n"
+            << "@metric memcg_reclaims " << node.sums[ABI_STALL_MEMCG_RECLAIM].count << "\n"
+            << "@metric kswapd_runs " << node.sums[ABI_STALL_KSWAPD].count << "\n";
+  EXPECT_GT(node.sums[ABI_STALL_DIRECT_RECLAIM].count, 0U);
+  EXPECT_GT(node.sums[ABI_STALL_MEMCG_RECLAIM].count, 0U);
+  EXPECT_GT(node.sums[ABI_STALL_KSWAPD].count, 0U);
+  EXPECT_GT(events.count([](const abi_event& event) {
+    return event.kind == ABI_EVENT_kswapd || (event.kind == ABI_EVENT_reclaim && event.cgroup == 0);
+  }),
+            0U);
+  EXPECT_FALSE(kernel_has_oopsed());
+  const abi_counters counters = programs->counters().value();
+  EXPECT_EQ(counters.failures[ABI_FAILURE_read], 0U);
+}
+
+}  // namespace
+}  // namespace forestall::vm

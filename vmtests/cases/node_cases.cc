@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole machine runs out of memory, and the agent must be there first: the right pod is
+// evicted, the kernel's OOM killer has nothing to do, nobody else dies. Whole-machine pressure is
+// only ever made inside a VM.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "cases/pod_node.h"
+
+namespace forestall::vm {
+namespace {
+
+using testing::ElementsAre;
+using testing::UnorderedElementsAre;
+
+// Far enough above what the kernel itself needs before it reclaims in earnest (a guest of this
+// size keeps some 50 MiB), and small against the machine.
+constexpr Bytes kThreshold = mib(250);
+constexpr Bytes kEndless = gib(64);
+
+std::vector<Pod> three_pods() {
+  return {{"database", 1000, mib(256), mib(128)},
+          {"web", 100, mib(64), mib(96)},
+          {"leak", 10, mib(64), mib(16)}};
+}
+
+void expect_only(PodNode& node, test::AgentRun& agent, const std::string& victim,
+                 std::uint64_t oom_kills_before) {
+  const auto record = agent.wait_kill(std::chrono::seconds(90));
+  ASSERT_TRUE(record) << agent.process().log();
+  EXPECT_EQ(record->outcome().victim().name(), victim) << agent.process().log();
+  EXPECT_EQ(record->outcome().state(), v1::KillProgress::RELEASED);
+  EXPECT_TRUE(node.hog(victim).child().wait_exit());
+  EXPECT_THAT(node.dead(), ElementsAre(victim)) << agent.process().log();
+  EXPECT_EQ(kernel_oom_kills(), oom_kills_before) << agent.process().log();
+  const double us =
+      static_cast<double>(record->outcome().signalled_ns() - record->stages().crossed_ns()) / 1e3;
+  fmt::print("@metric crossing_to_signal {:.1f} us\n", us);
+}
+
+void leak_and_expect(Driver driver, Bytes bytes_per_second, std::vector<std::string> disabled) {
+  PodNode node(driver, three_pods());
+  const std::uint64_t before = kernel_oom_kills();
+  const auto agent = guard(node, node.config(kThreshold), std::move(disabled));
+  ASSERT_FALSE(agent->failure()) << agent->failure()->text();
+  node.hog("leak").grow(kEndless, bytes_per_second);
+  expect_only(node, *agent, "leak", before);
+}
+
+TEST(Node, FastLeak) {
+  leak_and_expect(Driver::cgroupfs, {0}, {});
+}
+TEST(Node, FastLeakSystemdDriver) {
+  leak_and_expect(Driver::systemd, {0}, {});
+}
+TEST(Node, FastLeakWithoutBpf) {
+  leak_and_expect(Driver::cgroupfs, {0}, {"bpf"});
+}
+TEST(Node, SlowLeak) {
+  leak_and_expect(Driver::cgroupfs, mib(150), {});
+}
+TEST(Node, SlowLeakWithoutBpf) {
+  leak_and_expect(Driver::systemd, mib(150), {"bpf"});
+}
+
+// A disk of zeroes whose pages, once read, are clean page cache of whoever read them.
+class ZeroDisk {
+ public:
+  explicit ZeroDisk(Bytes size) {
+    std::ofstream reset("/sys/block/zram0/reset");
+    reset << "1" << std::flush;
+    std::ofstream disk("/sys/block/zram0/disksize");
+    disk << size.count << std::flush;
+    usable_ = disk.good();
+  }
+  ~ZeroDisk() {
+    std::ofstream reset("/sys/block/zram0/reset");
+    reset << "1" << std::flush;
+  }
+  [[nodiscard]] bool usable() const { return usable_; }
+
+ private:
+  bool usable_ = false;
+};
+
+// Reads the whole disk over and over, from inside a pod's cgroup.
+test::Child cache_reader(const PodNode& node, const std::string& pod) {
+  return test::Child([&node, pod] {
+    node.groups().add(node.container_path(pod), getpid());
+    const int disk = open("/dev/zram0", O_RDONLY | O_CLOEXEC);
+    static char chunk[1 << 18];
+    for (;;) {
+      const ssize_t got = read(disk, chunk, sizeof(chunk));
+      if (got < 0) return 1;
+      if (got == 0) lseek(disk, 0, SEEK_SET);
+    }
+  });
+}
+
+// Waits until the pod's page cache holds `amount`, by reading what the kernel accounts to it.
+bool cache_reaches(const PodNode& node, const std::string& pod, Bytes amount) {
+  const MonotonicTime deadline = SystemClock().now() + std::chrono::seconds(60);
+  while (SystemClock().now() < deadline) {
+    if (node.groups().usage(node.pod_path(pod)) >= amount) return true;
+  }
+  return false;
+}
+
+void leak_beside_page_cache(std::vector<std::string> disabled) {
+  const ZeroDisk disk(gib(1));
+  ASSERT_TRUE(disk.usable()) << "zram0 is not there";
+  PodNode node(Driver::cgroupfs, three_pods());
+  const test::Child reader = cache_reader(node, "database");
+  ASSERT_TRUE(cache_reaches(node, "database", mib(400)));
+  const std::uint64_t before = kernel_oom_kills();
+  const auto agent = guard(node, node.config(kThreshold), std::move(disabled));
+  ASSERT_FALSE(agent->failure()) << agent->failure()->text();
+  node.hog("leak").grow(kEndless, {0});
+  expect_only(node, *agent, "leak", before);
+}
+
+TEST(Node, LeakBesidePageCache) {
+  leak_beside_page_cache({});
+}
+TEST(Node, LeakBesidePageCacheWithoutBpf) {
+  leak_beside_page_cache({"bpf"});
+}
+
+TEST(Node, SeveralPodsAllocatingAtOnce) {
+  PodNode node(Driver::cgroupfs, {{"database", 1000, mib(256), mib(128)},
+                                  {"one", 10, mib(32), mib(16)},
+                                  {"two", 10, mib(32), mib(16)},
+                                  {"three", 10, mib(32), mib(16)}});
+  const std::uint64_t before = kernel_oom_kills();
+  const auto agent = guard(node, node.config(kThreshold));
+  ASSERT_FALSE(agent->failure()) << agent->failure()->text();
+  const std::vector<std::string> spiking{"one", "two", "three"};
+  for (const std::string& each : spiking) node.hog(each).grow(kEndless, {0});
+  // Each takes all it can get until it is evicted, so in the end all three are.
+  for (const std::string& each : spiking) {
+    EXPECT_TRUE(node.hog(each).child().wait_exit(std::chrono::seconds(60)));
+  }
+  EXPECT_THAT(node.dead(), UnorderedElementsAre("one", "two", "three")) << agent->process().log();
+  EXPECT_EQ(kernel_oom_kills(), before) << agent->process().log();
+}
+
+TEST(Node, RankingIsKubelets) {
+  // Nobody leaks; the biggest is within its request, the highest above its request has priority.
+  PodNode node(Driver::systemd, {{"big-within-request", 0, mib(512), mib(256)},
+                                 {"over-but-important", 1000, mib(16), mib(96)},
+                                 {"over-and-cheap", 0, mib(16), mib(64)}});
+  const std::uint64_t before = kernel_oom_kills();
+  // A threshold that is met at once, and no longer once 30 MiB came back.
+  const test::Ran signals = test::run_forestall({"signals", "--output", "json"});
+  ASSERT_EQ(signals.exit_code, 0) << signals.errors;
+  const auto at = signals.output.find("\"availableBytes\": ");
+  ASSERT_NE(at, std::string::npos) << signals.output;
+  const Bytes now_available{std::stoll(signals.output.substr(at + 18))};
+  ASSERT_LT(now_available, machine_memory());
+  const auto agent = guard(node, node.config(now_available + mib(24)));
+  ASSERT_FALSE(agent->failure()) << agent->failure()->text();
+  expect_only(node, *agent, "over-and-cheap", before);
+}
+
+// Every source that can see the whole node fill up, alone.
+class NodeWake : public testing::TestWithParam<const char*> {};
+
+TEST_P(NodeWake, IsEnough) {
+  const std::string feature = GetParam();
+  const test::Ran doctor = test::run_forestall({"doctor"});
+  const auto at = doctor.output.find("\n  " + feature + " ");
+  ASSERT_NE(at, std::string::npos) << doctor.output << doctor.errors;
+  const std::string line = doctor.output.substr(at + 1, doctor.output.find('\n', at + 1) - at - 1);
+  if (line.find(" in-use") == std::string::npos) {
+    GTEST_SKIP() << "not applicable: this environment lacks it (" << line << ")";
+  }
+  // Those that only see reclaim or stall need something to reclaim before memory is gone.
+  const bool sees_reclaim_only = feature == "bpf-reclaim" || feature == "psi-trigger";
+  const ZeroDisk disk(gib(1));
+  ASSERT_TRUE(disk.usable());
+  PodNode node(Driver::cgroupfs, three_pods());
+  const test::Child reader = cache_reader(node, "database");
+  ASSERT_TRUE(cache_reaches(node, "database", mib(300)));
+  const std::uint64_t before = kernel_oom_kills();
+  auto disabled = test::all_wakes_but(feature);
+  if (feature.substr(0, 3) != "bpf") disabled.push_back("bpf");
+  const auto agent = guard(node, node.config(kThreshold, "recheckInterval: 10m"), disabled);
+  ASSERT_FALSE(agent->failure()) << agent->failure()->text();
+  node.hog("leak").grow(kEndless, sees_reclaim_only ? mib(200) : Bytes{0});
+  expect_only(node, *agent, "leak", before);
+}
+
+INSTANTIATE_TEST_SUITE_P(Wake, NodeWake,
+                         testing::Values("bpf-timer", "bpf-reclaim", "usage-eventfd", "psi-trigger",
+                                         "poll"),
+                         [](const auto& parameter) {
+                           std::string name = parameter.param;
+                           for (char& c : name) c = c == '-' ? '_' : c;
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace forestall::vm

@@ -29,9 +29,9 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 /* Fastest rate at which this machine could fill memory; set before loading. */
 const volatile __u64 fill_bytes_per_us = 8192;
 
-/* Filled by setup. */
+/* Filled by setup: each node's pglist_data, and one of them to start a walk over all zones from. */
 __u64 node_pgdats[NUMA_NODES];
-__u64 node_zones_seen;
+__u64 any_pgdat;
 
 /* Slots in use, the node's included; set by userspace. */
 __u32 slot_count;
@@ -50,18 +50,31 @@ static __always_inline __u64 pages_at(__u64 base, __u64 offset, int index) {
   return pages > 0 ? (__u64)pages << PAGE_SHIFT : 0;
 }
 
-/* The kernel's constants, by BTF; the loader does not use the node watch when one is missing. */
-#define NODE_STAT(item) bpf_core_enum_value(enum node_stat_item, item)
+/* Indices by BTF. On a kernel without one of these counters setup finds no node (see there), and
+ * the guard keeps the rest of the object loadable. */
+#define ADD_NODE_STAT(sum, pgdat, item)                                            \
+  do {                                                                             \
+    if (bpf_core_enum_value_exists(enum node_stat_item, item))                     \
+      (sum) += pages_at(pgdat, bpf_core_field_offset(struct pglist_data, vm_stat), \
+                        bpf_core_enum_value(enum node_stat_item, item));           \
+  } while (0)
+
+static __always_inline int node_counters_exist(void) {
+  return bpf_core_enum_value_exists(enum node_stat_item, NR_FILE_PAGES) &&
+         bpf_core_enum_value_exists(enum node_stat_item, NR_ANON_MAPPED) &&
+         bpf_core_enum_value_exists(enum node_stat_item, NR_INACTIVE_FILE) &&
+         bpf_core_enum_value_exists(enum zone_stat_item, NR_FREE_PAGES);
+}
 
 static long add_node(__u32 nid, struct abi_node_usage* sum) {
-  __u64 pgdat, stats = bpf_core_field_offset(struct pglist_data, vm_stat);
+  __u64 pgdat;
 
   if (nid >= NUMA_NODES) return 1;
   pgdat = node_pgdats[nid];
   if (!pgdat) return 0;
-  sum->file += pages_at(pgdat, stats, NODE_STAT(NR_FILE_PAGES));
-  sum->anon += pages_at(pgdat, stats, NODE_STAT(NR_ANON_MAPPED));
-  sum->inactive_file += pages_at(pgdat, stats, NODE_STAT(NR_INACTIVE_FILE));
+  ADD_NODE_STAT(sum->file, pgdat, NR_FILE_PAGES);
+  ADD_NODE_STAT(sum->anon, pgdat, NR_ANON_MAPPED);
+  ADD_NODE_STAT(sum->inactive_file, pgdat, NR_INACTIVE_FILE);
   return 0;
 }
 
@@ -84,8 +97,9 @@ static long visit_zone(__u32 i, struct zone_walk* walk) {
   __u32 nid;
 
   if (!zone) return 1;
-  walk->free += pages_at((__u64)zone, bpf_core_field_offset(struct zone, vm_stat),
-                         bpf_core_enum_value(enum zone_stat_item, NR_FREE_PAGES));
+  if (bpf_core_enum_value_exists(enum zone_stat_item, NR_FREE_PAGES))
+    walk->free += pages_at((__u64)zone, bpf_core_field_offset(struct zone, vm_stat),
+                           bpf_core_enum_value(enum zone_stat_item, NR_FREE_PAGES));
   pgdat = BPF_CORE_READ(zone, zone_pgdat);
   nid = BPF_CORE_READ(pgdat, node_id);
   if (nid >= NUMA_NODES) {
@@ -103,7 +117,7 @@ static __always_inline __u64 walk_zones(__u64 pgdat) {
                  bpf_core_field_offset(struct zonelist, _zonerefs),
   };
 
-  node_zones_seen = bpf_loop(NUMA_NODES * 8, visit_zone, &walk, 0);
+  if (bpf_loop(NUMA_NODES * 8, visit_zone, &walk, 0) < 0) COUNT_FAILURE(setup);
   return walk.free;
 }
 
@@ -138,9 +152,8 @@ static __always_inline __u64 first_pgdat(struct mem_cgroup* root) {
   return 0;
 }
 
-__u64 any_pgdat;
-
-/* Run once by userspace. Returns 0, or 1 when the root memcg, 2 when no node was found. */
+/* Run once by userspace. Returns 0, or 1 when the root memcg, 2 when no node (or not each of its
+ * counters) was found. */
 SEC("syscall")
 int setup(void* ctx) {
   struct root_walk walk = {.memcg = memcg_of_task((void*)bpf_get_current_task())};
@@ -150,7 +163,7 @@ int setup(void* ctx) {
   bpf_loop(TREE_LEVELS, climb, &walk, 0);
   root = walk.memcg;
   memory_hierarchy = BPF_CORE_READ(root, css.cgroup, root, hierarchy_id);
-  any_pgdat = first_pgdat(root);
+  any_pgdat = node_counters_exist() ? first_pgdat(root) : 0;
   if (!any_pgdat) return 2;
   walk_zones(any_pgdat);
   return 0;

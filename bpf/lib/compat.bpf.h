@@ -25,8 +25,9 @@
 const volatile __u8 reclaim_passes_memcg __weak = 0;
 
 /*
- * mark_victim(int pid) became (task, uid) in 6.9 (commit 72ba14deb40a) and in 6.1-stable. Where
- * only a pid is passed, the event has only a pid. Remove when the baseline is 6.9.
+ * mark_victim(int pid) became (task, uid) in 6.9 ("mm: update mark_victim tracepoints fields") and
+ * in 6.1-stable. Where only a pid is passed, the event has only a pid. Remove when the baseline is
+ * 6.9.
  */
 const volatile __u8 mark_victim_passes_task __weak = 1;
 

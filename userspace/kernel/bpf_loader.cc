@@ -7,6 +7,7 @@
 
 #include <forestall_bpf.skel.h>
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -59,41 +60,66 @@ Attempt try_load(const BpfPlan& plan, const KernelTypes& types) {
   return {nullptr, "load: " + refusal};
 }
 
-// The plan with every feature but `bpf` and `feature` left out.
-BpfPlan only(const BpfPlan& plan, Feature feature) {
-  BpfPlan alone = plan;
-  for (auto& [each, verdict] : alone) {
-    if (each != Feature::bpf && each != feature) verdict.state = FeatureState::absent;
+// Adds to what has been accepted, one group after the other; keeps the last object that loaded, so
+// what is accepted is known to load together.
+class Search {
+ public:
+  Search(BpfPlan& plan, const KernelTypes& types) : plan_(plan), types_(types), accepted_(plan) {
+    for (auto& [feature, verdict] : accepted_) verdict.state = FeatureState::absent;
   }
-  return alone;
-}
 
-// Everything that is in_use becomes refused.
-void refuse_all(BpfPlan& plan, const std::string& evidence) {
-  for (auto& [feature, verdict] : plan) {
-    if (verdict.state == FeatureState::in_use) verdict = {FeatureState::refused, evidence};
+  // Tries the features that are still planned, together. On refusal of a single one that is its
+  // verdict; true when they were accepted.
+  bool accept(std::span<const Feature> group) {
+    BpfPlan trial = accepted_;
+    std::vector<Feature> planned;
+    for (const Feature feature : group) {
+      if (plan_.at(feature).state != FeatureState::in_use) continue;
+      trial.at(feature).state = FeatureState::in_use;
+      planned.push_back(feature);
+    }
+    if (planned.empty()) return true;
+    Attempt attempt = try_load(trial, types_);
+    if (attempt.skeleton) {
+      accepted_ = std::move(trial);
+      skeleton_ = std::move(attempt.skeleton);
+      return true;
+    }
+    if (planned.size() == 1) plan_.at(planned[0]) = {FeatureState::refused, attempt.refusal};
+    return false;
   }
-}
+
+  Skeleton take() { return std::move(skeleton_); }
+
+ private:
+  BpfPlan& plan_;
+  const KernelTypes& types_;
+  BpfPlan accepted_;
+  Skeleton skeleton_;
+};
 
 // Loads what can be loaded; writes into `plan` what was refused.
 Skeleton load_what_is_permitted(BpfPlan& plan, const KernelTypes& types) {
   if (plan.at(Feature::bpf).state != FeatureState::in_use) return nullptr;
-  Attempt everything = try_load(plan, types);
-  if (everything.skeleton) return std::move(everything.skeleton);
+  Search search(plan, types);
+  if (search.accept(bpf_features())) return search.take();
 
-  Attempt base = try_load(only(plan, Feature::bpf), types);
-  if (!base.skeleton) {
-    refuse_all(plan, base.refusal);
+  if (!search.accept(std::array{Feature::bpf})) {
+    for (auto& [feature, verdict] : plan) {
+      if (verdict.state != FeatureState::in_use) continue;
+      verdict = {FeatureState::refused, "bpf is refused"};
+    }
     return nullptr;
   }
-  for (auto& [feature, verdict] : plan) {
-    if (feature == Feature::bpf || verdict.state != FeatureState::in_use) continue;
-    Attempt alone = try_load(only(plan, feature), types);
-    if (!alone.skeleton) verdict = {FeatureState::refused, alone.refusal};
+  // Where something is refused it is mostly fentry as such: the others are tried together first.
+  constexpr std::array kTracepoints{Feature::bpf_timer, Feature::bpf_reclaim, Feature::bpf_oom,
+                                    Feature::bpf_cgroups};
+  constexpr std::array kFunctions{Feature::bpf_charge, Feature::bpf_stall, Feature::bpf_oom_path};
+  if (!search.accept(kTracepoints)) {
+    for (const Feature& each : kTracepoints) search.accept({&each, 1});
   }
-  Attempt rest = try_load(plan, types);
-  if (!rest.skeleton) refuse_all(plan, "each loads alone, not together: " + rest.refusal);
-  return std::move(rest.skeleton);
+  for (const Feature& each : kFunctions) search.accept({&each, 1});
+  return search.take();
 }
 
 // Where the skeleton keeps the link of a program; it destroys what it finds there.

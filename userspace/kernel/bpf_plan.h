@@ -43,11 +43,13 @@ struct BpfProgram {
 // The features that are made of BPF programs, `bpf` first.
 [[nodiscard]] std::span<const Feature> bpf_features();
 
-// The running kernel's BTF, asked by name. Immutable.
+// A kernel's BTF, asked by name. Immutable.
 class KernelTypes {
  public:
-  // Not valid() when the kernel offers no BTF.
+  // Of the running kernel; not valid() when it offers none.
   KernelTypes();
+  // Of any kernel; takes ownership.
+  explicit KernelTypes(btf* types) : btf_(types) {}
   KernelTypes(const KernelTypes&) = delete;
   KernelTypes& operator=(const KernelTypes&) = delete;
   ~KernelTypes();

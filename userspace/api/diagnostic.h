@@ -25,11 +25,13 @@ struct Diagnostic {
   friend bool operator==(const Diagnostic&, const Diagnostic&) = default;
 };
 
-// One line per diagnostic, in the order of their positions, without a newline at the end. After
-// the twentieth the rest is only counted: the first few are what gets fixed.
-[[nodiscard]] std::string format(const std::string& file, std::vector<Diagnostic> diagnostics);
+// One line per diagnostic, in the order of their positions, without a newline at the end; control
+// characters are escaped. After the twentieth the rest is only counted: the first few are what
+// gets fixed.
+[[nodiscard]] std::string format(const std::string& file,
+                                 const std::vector<Diagnostic>& diagnostics);
 // The same, one string for each.
 [[nodiscard]] std::vector<std::string> format_each(const std::string& file,
-                                                   std::vector<Diagnostic> diagnostics);
+                                                   const std::vector<Diagnostic>& diagnostics);
 
 }  // namespace forestall::api

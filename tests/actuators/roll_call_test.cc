@@ -53,6 +53,23 @@ TEST(RollCall, HoldsWhoIsThereAndDropsWhoIsGone) {
   EXPECT_EQ(roll->found[0].id().pid, child.pid());
   EXPECT_EQ(roll->refused, 0U);
   EXPECT_EQ(roll->unheld, 0U);
+  EXPECT_FALSE(roll->quiet);
+  EXPECT_TRUE(world.call({child.pid(), gone})->quiet);
+}
+
+// Story: everybody left while they were opened, and the kill of an emptied cgroup was called
+// failed; and a sweep that met only the dead took the cgroup for settled, though they had forked
+// meanwhile.
+TEST(RollCall, IsNotQuietWhenSomebodyLeftWhileBeingOpened) {
+  pid_t gone = 0;
+  {
+    const Child short_lived([] { return 0; });
+    gone = short_lived.pid();
+  }
+  const auto roll = World(line(gone)).call();
+  ASSERT_TRUE(roll.ok());
+  EXPECT_TRUE(roll->found.empty());
+  EXPECT_FALSE(roll->quiet);
 }
 
 TEST(RollCall, RefusesInitItselfAndItsAncestors) {
@@ -61,6 +78,7 @@ TEST(RollCall, RefusesInitItselfAndItsAncestors) {
     const auto roll = world.call({}, hold);
     ASSERT_TRUE(roll.ok());
     EXPECT_TRUE(roll->found.empty());
+    EXPECT_TRUE(roll->quiet);
     EXPECT_EQ(roll->refused, getppid() == 1 ? 2U : 3U);
     ASSERT_TRUE(roll->refusal);
     EXPECT_NE(roll->refusal->message.find("is init"), std::string::npos);

@@ -62,15 +62,18 @@ Result<RollCall> call_roll(const kernel::CgroupDir& cgroup, const Untouchables& 
                            std::span<const pid_t> known, Hold hold, std::optional<pid_t> only) {
   RollCall roll;
   roll.present = TRY(list(cgroup, only));
+  std::uint32_t unknown = 0;
   for (const pid_t pid : roll.present) {
     if (std::ranges::binary_search(known, pid)) continue;
+    ++unknown;
     if (hold == Hold::by_pidfd) {
       open_one(roll, untouchables, pid);
     } else {
       count_one(roll, untouchables, pid);
     }
   }
-  if (roll.found.empty()) return roll;
+  roll.quiet = hold == Hold::by_nothing || unknown == roll.refused + roll.unheld;
+  if (roll.quiet) return roll;
   roll.present = TRY(list(cgroup, only));
   std::erase_if(roll.found, [&](const kernel::ProcessRef& process) {
     return !std::ranges::binary_search(roll.present, process.id().pid) || !still_unreaped(process);

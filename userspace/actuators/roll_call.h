@@ -28,10 +28,13 @@ enum class Hold : std::uint8_t {
 struct RollCall {
   std::vector<kernel::ProcessRef> found;  // not known before; in the cgroup, may be signalled
   std::vector<pid_t> present;             // everybody in the cgroup, sorted, refused ones too
-  std::uint32_t refused = 0;              // in the cgroup, must not be signalled
-  std::uint32_t unheld = 0;               // in the cgroup, could not be held
-  std::optional<Error> refusal;           // why the first of them was refused
-  std::optional<Error> failure;           // why the first of them could not be held
+  // Everybody listed was known, or stands in one of the two counts below. When it is false,
+  // somebody was found, or left while being opened and may have forked meanwhile: call again.
+  bool quiet = true;
+  std::uint32_t refused = 0;     // in the cgroup, must not be signalled
+  std::uint32_t unheld = 0;      // in the cgroup, could not be held
+  std::optional<Error> refusal;  // why the first of them was refused
+  std::optional<Error> failure;  // why the first of them could not be held
 };
 
 // The processes in `cgroup` and below. Those in `known` (sorted) are not opened again. When `only`

@@ -101,6 +101,11 @@ Result<void> Victim::verify() {
 // Fills held_; false when the kill ended here.
 bool Victim::take_roll() {
   auto roll = call_roll(*dir_, means_.untouchables, {}, hold(), only_);
+  // Everybody may have left while they were opened, and others been forked meanwhile.
+  for (int round = 1; round < kSweepsPerLook; ++round) {
+    if (!roll.ok() || roll->quiet || !roll->found.empty() || roll->present.empty()) break;
+    roll = call_roll(*dir_, means_.untouchables, {}, hold(), only_);
+  }
   if (!roll.ok()) {
     removed_ = roll.error().code == ENODEV;
     fail(Rung::pidfds, roll.error());
@@ -214,9 +219,10 @@ void Victim::sweep() {
       if (!removed_) attempt(Rung::pidfds).failure = roll.error();
       return;
     }
-    settled_ = roll->found.empty();
+    settled_ = roll->quiet;
     const std::size_t from = admit(*roll);
     if (settled_) return;
+    if (from == held_.size()) continue;
     // What cannot be signalled is told in the attempt, and keeps the kill from being released.
     (void)kill_processes(from);
     reap(from);

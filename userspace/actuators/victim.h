@@ -138,7 +138,7 @@ class Victim {
 
   Outcome outcome_;
   bool outcome_waits_ = false;
-  bool settled_ = false;     // a sweep found nobody new
+  bool settled_ = false;     // the last roll call was quiet
   bool removed_ = false;     // the cgroup is gone
   bool all_watched_ = true;  // every process of held_ is in the epoll
   bool forgettable_ = false;

@@ -75,9 +75,8 @@ class Observer::Reader {
   void sample_workload(HeldWorkload& held, std::vector<WorkloadSample>& samples,
                        std::vector<SourceNote>& notes);
 
-  // Constant after construction.
   const kernel::CgroupTree& tree_;
-  Config config_;
+  Config config_;  // what the next refresh() goes by
   NodeReader node_;
   OwnPlace self_;
   OwnPlace init_;

@@ -299,12 +299,13 @@ TEST(BpfProgramsTest, ReclaimIsCountedAndToldForAWatchedCgroup) {
   const std::uint64_t psi_before = psi_some_us(scratch, path);
   {
     Child reader([&] {
+      scratch.add(path, ::getpid());
       // PSI weighs each CPU's stall by its busy time: only on one CPU is its total the plain sum.
+      // Pinned once inside, because before 6.2 the cpuset controller of v2 undoes it on entry.
       cpu_set_t one;
       CPU_ZERO(&one);
       CPU_SET(0, &one);
       if (::sched_setaffinity(0, sizeof(one), &one) != 0) return 3;
-      scratch.add(path, ::getpid());
       return file.read_through(6);
     });
     ASSERT_TRUE(reader.wait_exit(std::chrono::seconds(120)));

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "model/feature.h"
 #include "support/agent_run.h"
 
 namespace forestall::test {

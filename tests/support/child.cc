@@ -34,7 +34,8 @@ struct GrowCommand {
 void take_memory(std::int64_t total, std::int64_t bytes_per_second) {
   if (total == 0) return;
   const auto size = static_cast<std::size_t>(total);
-  void* area = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* area = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (area == MAP_FAILED) _exit(3);
   madvise(area, size, MADV_NOHUGEPAGE);
   auto* bytes = static_cast<volatile unsigned char*>(area);

@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <string>
+#include <string_view>
 
 namespace forestall::actuators {
 namespace {
@@ -346,8 +347,17 @@ void Victim::check_exits() {
   // The last one that is known left: is there one that is not?
   if (alive_ == 0) settled_ = false;
   if (!settled_ && !removed_) sweep();
-  const bool gone = removed_ || (settled_ && alive_ == 0 && unheld_ == 0);
+  const bool gone = removed_ || (settled_ && alive_ == 0 && unheld_ == 0 && !populated());
   if (gone && !outcome_.exited) outcome_.exited = means_.clock.now();
+}
+
+// cgroup.procs stops listing a process when its exit begins, which is before it lets go of its
+// memory; the kernel calls the cgroup unpopulated only after that (kernel/cgroup/cgroup.c
+// css_task_iter_advance, cgroup_exit). A pidfd tells the same; this is for who has none.
+bool Victim::populated() const {
+  std::array<char, 128> text{};
+  if (!events_ || ::pread(events_.get(), text.data(), text.size() - 1, 0) <= 0) return false;
+  return std::string_view(text.data()).find("populated 1") != std::string_view::npos;
 }
 
 void Victim::check_memory() {

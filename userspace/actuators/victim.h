@@ -116,6 +116,7 @@ class Victim {
   [[nodiscard]] std::vector<pid_t> known() const;
   void check_exits();
   void check_memory();
+  [[nodiscard]] bool populated() const;
   void finish(KillState state);
   void fail(Rung rung, Error why);
   Attempt& attempt(Rung rung);

@@ -3,13 +3,15 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cstring>
+#include <filesystem>
 #include <map>
+#include <string>
 
 #include "kernel/process_ref.h"
 #include "support/child.h"
@@ -114,6 +116,24 @@ TEST(ReaperPool, CarriesManyJobsThroughASmallRing) {
   std::uint64_t sum = 0;
   for (const auto& report : reports) sum += report.ticket;
   EXPECT_EQ(sum, 499U * 500U / 2);
+}
+
+// Story: the pool could not be made by a thread that already ran SCHED_FIFO.
+TEST(ReaperPool, IsMadeByARealTimeThreadAndDoesNotInheritIt) {
+  Child maker([] {
+    sched_param wanted{};
+    wanted.sched_priority = 50;
+    if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &wanted) != 0) return 2;
+    auto pool = ReaperPool::create(1, 1);
+    if (!pool.ok()) return 3;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+      const pid_t tid = std::stoi(task.path().filename());
+      if (tid != getpid() && sched_getscheduler(tid) != SCHED_OTHER) return 4;
+    }
+    return 0;
+  });
+  ASSERT_TRUE(maker.wait_exit());
+  EXPECT_EQ(maker.reap(), 0);
 }
 
 TEST(ReaperPool, StopsWithJobsQueuedAndRunning) {

@@ -80,6 +80,10 @@ Result<void> ReaperPool::start_thread(std::size_t index) {
   pthread_attr_setstacksize(&attributes, kStackBytes);
   pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED);
   pthread_attr_setschedpolicy(&attributes, SCHED_OTHER);
+  // Without a parameter of its own the attribute takes the maker's real-time priority, which is no
+  // priority of SCHED_OTHER: EINVAL, just when the agent was granted SCHED_FIFO.
+  const sched_param ordinary{};
+  pthread_attr_setschedparam(&attributes, &ordinary);
   // A thread starts with its maker's mask: blocked before it is made, no signal ever reaches it.
   sigset_t all, before;
   sigfillset(&all);

@@ -57,6 +57,7 @@ Victim::~Victim() {
 void Victim::begin() {
   outcome_.began = looked_ = means_.clock.now();
   deadline_ = outcome_.began + options_.release_timeout;
+  lowest_ = outcome_.usage_before;
   forget_at_ = outcome_.began + kForgetAfter;
   outcome_.dry_run = options_.dry_run;
   outcome_.attempts.reserve(5);
@@ -367,11 +368,22 @@ void Victim::check_memory() {
     const auto usage = meter_->read();
     // Removed: whoever was in it has exited, or was moved out and is no part of it any more.
     if (!usage.ok() && usage.error().code == ENODEV) removed_ = true;
-    if (usage.ok()) back = memory_is_back(outcome_.usage_before, *usage, exited);
+    if (usage.ok()) {
+      back = memory_is_back(outcome_.usage_before, *usage, exited);
+      note_progress(*usage);
+    }
   }
   if (!back && !removed_) return;
   if (!outcome_.released) outcome_.released = means_.clock.now();
   if (removed_ && !outcome_.exited) outcome_.exited = outcome_.released;
+}
+
+// A large victim on a slow machine is not stuck as long as its memory keeps coming: each step down
+// starts the wait anew. Their number is bounded by what it used.
+void Victim::note_progress(Bytes usage) {
+  if (usage + kUsageGrain > lowest_) return;
+  lowest_ = usage;
+  deadline_ = looked_ + options_.release_timeout;
 }
 
 void Victim::look() {

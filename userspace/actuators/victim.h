@@ -116,6 +116,7 @@ class Victim {
   [[nodiscard]] std::vector<pid_t> known() const;
   void check_exits();
   void check_memory();
+  void note_progress(Bytes usage);
   [[nodiscard]] bool populated() const;
   void finish(KillState state);
   void fail(Rung rung, Error why);
@@ -146,7 +147,8 @@ class Victim {
   std::uint32_t alive_ = 0;     // of held_
   std::uint32_t unheld_ = 0;    // at the last roll call
   std::uint32_t unreaped_ = 0;  // not handed to a reaper, for now: the queue was full
-  MonotonicTime deadline_;      // of the release
+  MonotonicTime deadline_;      // of the release, or of the next step towards it
+  Bytes lowest_;                // usage, since it was signalled
   MonotonicTime forget_at_;
   MonotonicTime looked_;
 };

@@ -137,7 +137,8 @@ def functions() -> Iterator[str]:
                         yield f"{place(path, head)}: function of {number - head} lines"
                     head = body = None
             elif re.match(r"\S", line):
-                head = None if not_functions.match(line) else number
+                is_table = line.endswith("= {")
+                head = None if is_table or not_functions.match(line) else number
             if head is not None and body is None and line.endswith("{"):
                 body = number
             elif head is not None and body is None and line.endswith((";", "}")):

@@ -3,9 +3,9 @@
  * Time lost to memory, per cgroup and for the node. A task's stall counts for its own cgroup and
  * for each ancestor, as PSI's does, so that a pod's sum covers its containers.
  *
- * It is not PSI's total: that one counts a time once however many tasks stall in it, and weighs each
- * CPU's share by how busy it was (kernel/sched/psi.c collect_percpu_times). The two agree for one
- * task on one CPU, which is how they are held against each other in the tests.
+ * It is not PSI's total: that one counts a time once however many tasks stall in it, and weighs
+ * each CPU's share by how busy it was (kernel/sched/psi.c collect_percpu_times). The two agree for
+ * one task on one CPU, which is how they are held against each other in the tests.
  */
 #ifndef FORESTALL_BPF_ABI_STALL_H
 #define FORESTALL_BPF_ABI_STALL_H

@@ -15,13 +15,13 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 TEST(SleepFor, HeadroomOverRateBetweenOneMillisecondAndTenSeconds) {
-  EXPECT_EQ(sleep_for(gib(2), gib(2).count), seconds(1));
-  EXPECT_EQ(sleep_for(mib(512), gib(2).count), milliseconds(250));
-  EXPECT_EQ(sleep_for(gib(1000), gib(2).count), seconds(10));
-  EXPECT_EQ(sleep_for({std::int64_t{1} << 62}, 1), seconds(10));
-  EXPECT_EQ(sleep_for({1}, gib(2).count), milliseconds(1));
-  EXPECT_EQ(sleep_for({0}, gib(2).count), milliseconds(1));
-  EXPECT_EQ(sleep_for({-5}, gib(2).count), milliseconds(1));
+  EXPECT_EQ(interval_for(gib(2), gib(2).count), seconds(1));
+  EXPECT_EQ(interval_for(mib(512), gib(2).count), milliseconds(250));
+  EXPECT_EQ(interval_for(gib(1000), gib(2).count), seconds(10));
+  EXPECT_EQ(interval_for({std::int64_t{1} << 62}, 1), seconds(10));
+  EXPECT_EQ(interval_for({1}, gib(2).count), milliseconds(1));
+  EXPECT_EQ(interval_for({0}, gib(2).count), milliseconds(1));
+  EXPECT_EQ(interval_for({-5}, gib(2).count), milliseconds(1));
 }
 
 TEST(PossibleFillRate, GrowsWithCpusUpToMemoryBandwidth) {
@@ -110,7 +110,7 @@ TEST_F(PollWorld, NothingArmedIsNothingToLookAt) {
   ASSERT_TRUE(source_->arm({}, clock_.now()));
   pollfd ready{source_->fd(), POLLIN, 0};
   EXPECT_EQ(::poll(&ready, 1, 50), 0);
-  EXPECT_EQ(static_cast<PollSource&>(*source_).sleep(), Duration::zero());
+  EXPECT_EQ(static_cast<PollSource&>(*source_).interval(), Duration::zero());
 }
 
 TEST(PollSourceCreate, ALackingCounterIsNamed) {

@@ -64,6 +64,8 @@ actuators::LadderOptions ladder_options(const agent::Host& host, const Config& c
 
 Result<void> build(Running& running, agent::Host& host, const Config& config, exports::Log& log,
                    exports::Log* records) {
+  const std::uint64_t files = TRY(kernel::raise_file_limit());
+  log.write(LogLevel::debug, LogLine("open-files").field("limit", files));
   running.observer = TRY(sources::Observer::create(host.tree, config));
   running.ladder =
       TRY(actuators::Ladder::create(host.tree, running.clock, ladder_options(host, config)));

@@ -81,6 +81,14 @@ void use_service_priority() {
   sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &wanted);
 }
 
+Result<std::uint64_t> raise_file_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return errno_error("getrlimit", "RLIMIT_NOFILE");
+  limit.rlim_cur = limit.rlim_max;
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return errno_error("setrlimit", "RLIMIT_NOFILE");
+  return limit.rlim_cur;
+}
+
 FeatureReport lock_memory(const FeatureSet& disabled) {
   const Feature feature = Feature::memory_lock;
   if (has(disabled, feature)) return forced_off(feature);

@@ -7,6 +7,9 @@
 // under full CPU load, and up to 107 ms from a SCHED_OTHER one.
 #pragma once
 
+#include <cstdint>
+
+#include "base/result.h"
 #include "model/feature.h"
 
 namespace forestall::kernel {
@@ -22,6 +25,10 @@ inline constexpr int kRealTimePriority = 50;  // above ordinary work, below the 
 // instructions; at ordinary priority, one that is preempted inside would hold up the loop for as
 // long as a busy machine keeps it from the CPU (seen: 120 ms, and the kernel was there first).
 void use_service_priority();
+
+// The soft limit on open files to the hard one: a watched workload costs about three descriptors, a
+// victim two per process. Returns the limit then in force.
+[[nodiscard]] Result<std::uint64_t> raise_file_limit();
 
 // mlockall of what is mapped now and later, locked as it is touched (MCL_ONFAULT), so that a large
 // heap reserve does not become resident at once. Call after the warm-up.

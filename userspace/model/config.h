@@ -45,8 +45,8 @@ struct Config {
   std::vector<WorkloadRule> workloads;  // first match wins
   std::vector<PodRule> pod_rules;
   FeatureSet disabled;
-  // How long a signalled victim's memory may take to come back before it counts as stuck and the
-  // next candidate is tried.
+  // How long a signalled victim may give no memory back before it counts as stuck and the next
+  // candidate is tried.
   Duration release_timeout = std::chrono::milliseconds(500);
   // Longest time between two looks when nothing happens; lines are re-armed then.
   Duration recheck_interval = std::chrono::seconds(10);

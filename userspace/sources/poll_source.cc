@@ -45,7 +45,7 @@ std::int64_t possible_fill_rate(unsigned cpus) {
   return std::min(kPossibleMax, kPerCpu * std::max<std::int64_t>(cpus, 1));
 }
 
-Duration sleep_for(Bytes headroom, std::int64_t bytes_per_second) {
+Duration interval_for(Bytes headroom, std::int64_t bytes_per_second) {
   if (headroom <= Bytes{0}) return kShortest;
   const auto seconds = static_cast<double>(headroom.count) / static_cast<double>(bytes_per_second);
   if (seconds >= std::chrono::duration<double>(kLongest).count()) return kLongest;
@@ -118,7 +118,7 @@ Result<void> PollSource::arm_line(const Line& line, MonotonicTime now) {
 Result<std::vector<std::string>> PollSource::arm(std::span<const Line> lines, MonotonicTime now) {
   std::vector<std::string> notes;
   for (auto& watch : watches_) watch->wanted = false;
-  Duration sleep = kLongest;
+  Duration interval = kLongest;
   for (const auto& line : lines) {
     const auto armed = arm_line(line, now);
     if (!armed) {
@@ -126,10 +126,10 @@ Result<std::vector<std::string>> PollSource::arm(std::span<const Line> lines, Mo
       continue;
     }
     const bool met = line.headroom <= Bytes{0};
-    sleep = std::min(sleep, met ? kMet : sleep_for(line.headroom, fill_rate_));
+    interval = std::min(interval, met ? kMet : interval_for(line.headroom, fill_rate_));
   }
   std::erase_if(watches_, [](const std::unique_ptr<Watch>& watch) { return !watch->wanted; });
-  set_timer(watches_.empty() ? Duration::zero() : sleep);
+  set_timer(watches_.empty() ? Duration::zero() : interval);
   return notes;
 }
 
@@ -174,29 +174,29 @@ void PollSource::learn_rate(Watch& watch, Bytes reading, MonotonicTime now) {
 void PollSource::drain(MonotonicTime now, std::vector<Wake>& wakes) {
   std::uint64_t expirations = 0;
   if (::read(timer_.get(), &expirations, sizeof(expirations)) < 0) return;  // not due
-  Duration sleep = kLongest;
+  Duration interval = kLongest;
   for (auto& watch : watches_) {
     const auto reading = look(*watch);
     if (!reading) continue;  // removed: the next arm() will not name it
     learn_rate(*watch, *reading, now);
     const Bytes headroom = watch->floor_line - *reading;
     if (headroom >= Bytes{0}) {
-      sleep = std::min(sleep, sleep_for(headroom, fill_rate_));
+      interval = std::min(interval, interval_for(headroom, fill_rate_));
       continue;
     }
-    sleep = std::min(sleep, kMet);
+    interval = std::min(interval, kMet);
     Wake wake{WakeSource::poll, now, std::nullopt, *reading};
     if (watch->cgroup.inode != 0) wake.cgroup = watch->cgroup;
     wakes.push_back(wake);
   }
-  set_timer(sleep);
+  set_timer(interval);
 }
 
-void PollSource::set_timer(Duration sleep) {
-  sleep_ = sleep;
+void PollSource::set_timer(Duration interval) {
+  interval_ = interval;
   itimerspec when{};
-  when.it_value.tv_sec = sleep / std::chrono::seconds(1);
-  when.it_value.tv_nsec = (sleep % std::chrono::seconds(1)).count();
+  when.it_value.tv_sec = interval / std::chrono::seconds(1);
+  when.it_value.tv_nsec = (interval % std::chrono::seconds(1)).count();
   ::timerfd_settime(timer_.get(), 0, &when, nullptr);
 }
 

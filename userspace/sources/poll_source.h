@@ -19,10 +19,10 @@
 namespace forestall::sources {
 
 // Bytes a second that `cpus` CPUs can fault in: 2 GiB/s each (2.05 µs per 4 KiB fault measured,
-// design notes bpf.md §7), as long as memory bandwidth lets them: 16 GiB/s in all.
+// design notes ARCHITECTURE.md, Measured), as long as memory bandwidth lets them: 16 GiB/s in all.
 [[nodiscard]] std::int64_t possible_fill_rate(unsigned cpus);
 // The formula above; a crossed line (headroom <= 0) gives the shortest sleep. REQUIRES: rate > 0.
-[[nodiscard]] Duration sleep_for(Bytes headroom, std::int64_t bytes_per_second);
+[[nodiscard]] Duration interval_for(Bytes headroom, std::int64_t bytes_per_second);
 
 class PollSource final : public Source {
  public:
@@ -38,7 +38,7 @@ class PollSource final : public Source {
   void drain(MonotonicTime now, std::vector<Wake>& wakes) override;
 
   // Length of the sleep last set; zero when nothing is armed.
-  [[nodiscard]] Duration sleep() const { return sleep_; }
+  [[nodiscard]] Duration interval() const { return interval_; }
 
  private:
   struct Watch;
@@ -50,14 +50,14 @@ class PollSource final : public Source {
   [[nodiscard]] std::optional<Bytes> node_working_set();
   [[nodiscard]] std::optional<Bytes> read_usage(const kernel::HeldFile& file);
   void learn_rate(Watch& watch, Bytes reading, MonotonicTime now);
-  void set_timer(Duration sleep);
+  void set_timer(Duration interval);
 
   const kernel::CgroupTree& tree_;
   kernel::HeldFile vmstat_;
   UniqueFd timer_;
   std::vector<std::unique_ptr<Watch>> watches_;
   std::int64_t fill_rate_;  // fastest seen or possible, bytes a second
-  Duration sleep_{0};
+  Duration interval_{0};
   std::string buffer_;
 };
 

@@ -66,7 +66,9 @@ TEST(Ladder, KillsByCgroupKillAndReapsByPidfd) {
 
 // A frozen v2 cgroup is killable, unlike a v1 one.
 TEST(Ladder, KillsAFrozenCgroup) {
-  if (test::mounts().v1) GTEST_SKIP() << "v1: LadderFrozenTest, on the host";
+  if (test::mounts().v1)
+    GTEST_SKIP()
+        << "not applicable: v1 freezes otherwise; LadderFrozenTest, on the host, is for that";
   ScratchCgroup scratch;
   const auto path = scratch.child("victim");
   Hog hog(scratch, path, mib(32));

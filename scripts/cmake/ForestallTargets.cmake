@@ -26,14 +26,20 @@ function(forestall_layer name)
     PRIVATE ${arg_PRIVATE_DEPENDS})
 endfunction()
 
-# forestall_test(NAME SOURCES file... [DEPENDS target...] [LABELS label...])
-# defines the GoogleTest executable NAME and registers each of its tests.
+# forestall_test(NAME [SOURCES file...] [DEPENDS target...] [LABELS label...])
+# defines the GoogleTest executable NAME and registers each of its tests, as `unit` unless
+# labelled otherwise.
 function(forestall_test name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  if(NOT arg_LABELS)
+    set(arg_LABELS unit)
+  endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE
     FORESTALL_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data")
   include(GoogleTest)
-  gtest_discover_tests(${name} PROPERTIES LABELS "${arg_LABELS}" DISCOVERY_TIMEOUT 60)
+  # One word for ctest, whose -L takes a regular expression: a list would not survive the way there.
+  string(JOIN "-" label ${arg_LABELS})
+  gtest_discover_tests(${name} PROPERTIES LABELS ${label} DISCOVERY_TIMEOUT 60)
 endfunction()

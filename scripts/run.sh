@@ -13,7 +13,7 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
   "$top/scripts/install_packages.sh" build
   cd "$top"
   [[ -e build/run/build.ninja ]] ||
-    cmake --preset release -B build/run -DFORESTALL_TESTS=OFF --log-level=WARNING
+    cmake --preset release -B build/run -DFORESTALL_TESTS=OFF --log-level=WARNING >/dev/null
   ninja -C build/run --quiet forestall
   cd - >/dev/null
 } >&2

@@ -12,21 +12,33 @@ import json
 import pathlib
 import sys
 import xml.etree.ElementTree as ElementTree
+from typing import NamedTuple
 
 
-def count_junit(path: pathlib.Path) -> tuple[int, int]:
-    passed = failed = 0
-    for case in ElementTree.parse(path).iter("testcase"):
-        bad = case.find("failure") is not None or case.find("error") is not None
-        bad = bad or case.get("status") in ("fail", "notrun", "disabled")
-        failed += bad
-        passed += not bad
-    return passed, failed
+class Count(NamedTuple):
+    passed: int
+    failed: int
+    not_applicable: int
 
 
-def count_vm(path: pathlib.Path) -> tuple[int, int]:
+def judge(case: ElementTree.Element) -> str:
+    """A skip counts as such only if it says what the environment lacks and where it runs instead;
+    any other reason not to have run is a failure."""
+    if case.find("skipped") is not None:
+        said = "".join(case.itertext())
+        return "not_applicable" if "not applicable:" in said else "failed"
+    bad = case.find("failure") is not None or case.find("error") is not None
+    return "failed" if bad or case.get("status") in ("fail", "notrun", "disabled") else "passed"
+
+
+def count_junit(path: pathlib.Path) -> Count:
+    verdicts = [judge(case) for case in ElementTree.parse(path).iter("testcase")]
+    return Count(*(verdicts.count(word) for word in Count._fields))
+
+
+def count_vm(path: pathlib.Path) -> Count:
     outcome = json.loads(path.read_text())
-    return outcome["passed"], outcome["failed"]
+    return Count(outcome["passed"], outcome["failed"], outcome["not_applicable"])
 
 
 def main() -> int:
@@ -39,9 +51,10 @@ def main() -> int:
     passed = failed = 0
     for path in sorted(options.results.iterdir()):
         counted = count_vm(path) if path.suffix == ".json" else count_junit(path)
-        print(f"{path.stem:8} {counted[0]:5} passed {counted[1]:5} failed")
-        passed += counted[0]
-        failed += counted[1]
+        print(f"{path.stem:8} {counted.passed:5} passed {counted.failed:5} failed "
+              f"{counted.not_applicable:5} not applicable here")
+        passed += counted.passed
+        failed += counted.failed
     if failed_stages:
         print("failed stages: " + " ".join(failed_stages))
         failed = max(failed, len(failed_stages))

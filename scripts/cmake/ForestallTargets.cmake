@@ -36,8 +36,6 @@ function(forestall_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gmock GTest::gtest_main)
-  target_compile_definitions(${name} PRIVATE
-    FORESTALL_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data")
   include(GoogleTest)
   # One word for ctest, whose -L takes a regular expression: a list would not survive the way there.
   string(JOIN "-" label ${arg_LABELS})

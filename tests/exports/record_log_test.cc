@@ -46,7 +46,7 @@ TEST(RecordLog, ADecisionNamesTheNumbersComparedAndTheRunnersUp) {
             "capacity=1073741824 pending_release=0 victim=leak cgroup=/leak "
             "victim_working_set=314572800 victim_request=unknown victim_priority=0 "
             "victim_exceeds_request=yes candidates=2 "
-            "runners_up=web:priority=5:working-set=unknown:protected");
+            "runners_up=\"web:priority=5:working-set=unknown:protected\"");
 }
 
 TEST(RecordLog, AnOutcomeTellsEachStageThatWasReachedAndNoOther) {

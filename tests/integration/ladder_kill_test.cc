@@ -98,7 +98,8 @@ TEST(LadderCgroupKill, WorksWithoutPidfds) {
 }
 
 TEST(LadderCgroupKill, IsNotUsedWhenTheTwinHoldsSomebodyElse) {
-  if (!mounts().v1) GTEST_SKIP() << "hybrid hosts only; v2 runs ladder_cases.cc in the VMs";
+  if (!mounts().v1)
+    GTEST_SKIP() << "not applicable: hybrid hosts only; v2 runs ladder_cases.cc in the VMs";
   ScratchCgroup scratch;
   const auto path = scratch.child("victim");
   Hog hog(scratch, path, mib(16));

@@ -64,7 +64,8 @@ class ScratchFreezer {
 class LadderFrozenTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!ScratchFreezer::exists()) GTEST_SKIP() << "no v1 freezer: runs on v1 and hybrid hosts";
+    if (!ScratchFreezer::exists())
+      GTEST_SKIP() << "not applicable: no v1 freezer: runs on v1 and hybrid hosts";
     freezer_ = std::make_unique<ScratchFreezer>();
     hog_ = std::make_unique<Hog>(scratch_, path_, mib(64));
     freezer_->freeze(hog_->pid());

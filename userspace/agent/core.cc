@@ -4,6 +4,9 @@
 #include <time.h>
 
 #include <algorithm>
+#include <thread>
+
+#include "sources/poll_source.h"
 
 namespace forestall::agent {
 namespace {
@@ -23,11 +26,27 @@ constexpr Duration kLongestHold = std::chrono::seconds(1);
 // Without a source that tells of new cgroups, a tree older than this is walked again before
 // candidates are ranked.
 constexpr Duration kTreeAgeMax = std::chrono::milliseconds(500);
+// With one, the tree is walked at most this often, however many cgroups come and go.
+constexpr Duration kTreeAgeMin = std::chrono::milliseconds(100);
+// The longest that a hint of pressure may wait.
+constexpr Duration kHintMax = std::chrono::milliseconds(100);
 
 std::int64_t wall_time_ns() {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
   return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
+}
+
+// Whether the wake says that usage crossed a line, or that the kernel is about to act: such a wake
+// never waits.
+bool is_urgent(const Wake& wake) {
+  switch (wake.source) {
+    case WakeSource::reclaim:
+    case WakeSource::stall:
+    case WakeSource::psi_trigger:
+    case WakeSource::workload_change: return false;
+    default: return true;
+  }
 }
 
 // The wake to put on record: the one that saw a crossing first, else the first.
@@ -62,7 +81,24 @@ void Core::source_ready(sources::Source& source) {
   source.drain(parts_.clock->now(), wakes);
   if (wakes.empty()) return;
   for (const Wake& wake : wakes) note_wake(wake);
-  look(foremost(wakes));
+  MonotonicTime soonest = due(wakes.front());
+  for (const Wake& wake : wakes) soonest = std::min(soonest, due(wake));
+  if (soonest <= parts_.clock->now()) {
+    look(foremost(wakes));
+  } else if (!deferred_until_ || soonest < *deferred_until_) {
+    deferred_ = foremost(wakes);
+    deferred_until_ = soonest;
+  }
+}
+
+MonotonicTime Core::due(const Wake& wake) const {
+  if (is_urgent(wake)) return wake.at;
+  if (wake.source == WakeSource::workload_change) return refreshed_at_ + kTreeAgeMin;
+  static const std::int64_t kRate =
+      sources::possible_fill_rate(std::thread::hardware_concurrency());
+  const double seconds = static_cast<double>(nearest_headroom_.count) / static_cast<double>(kRate);
+  const auto quiet = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+  return looked_at_ + std::min(quiet, kHintMax);
 }
 
 void Core::note_wake(const Wake& wake) {
@@ -87,6 +123,7 @@ void Core::time_passed() {
   for (sources::Source* source : parts_.sources) {
     if (const auto due = source->next_look(); due && *due <= now) source_ready(*source);
   }
+  if (deferred_until_ && *deferred_until_ <= now) look(Wake(*deferred_));
   if (recheck_at_ <= now) {
     refresh();
     look(Wake{WakeSource::recheck, now, {}, {}});
@@ -106,6 +143,7 @@ void Core::reload(Config config) {
 MonotonicTime Core::next_look() const {
   MonotonicTime next = recheck_at_;
   if (hold_until_) next = std::min(next, *hold_until_);
+  if (deferred_until_) next = std::min(next, *deferred_until_);
   if (const auto due = parts_.ladder->next_look()) next = std::min(next, *due);
   for (const sources::Source* source : parts_.sources) {
     if (const auto due = source->next_look()) next = std::min(next, *due);
@@ -116,9 +154,18 @@ MonotonicTime Core::next_look() const {
 void Core::look(const Wake& wake) {
   const MonotonicTime woken = parts_.clock->now();
   ++looks_;
+  looked_at_ = woken;
+  deferred_until_.reset();
   for (int kills = 0; kills < kMaxKillsPerLook && decide(wake, woken); ++kills) {
   }
-  if (tree_changed_) refresh();
+  if (!tree_changed_) return;
+  if (parts_.clock->now() - refreshed_at_ < kTreeAgeMin) {
+    deferred_ = Wake{WakeSource::workload_change, woken, {}, {}};
+    deferred_until_ = refreshed_at_ + kTreeAgeMin;
+    return;
+  }
+  refresh();
+  decide(wake, woken);  // arms what was just found
 }
 
 bool Core::decide(const Wake& wake, MonotonicTime woken) {
@@ -127,7 +174,8 @@ bool Core::decide(const Wake& wake, MonotonicTime woken) {
   record.observation.kills = parts_.ladder->progress();
   auto answer = policy::step(config_, state_, record.observation);
   if (answer.decision.action == Action::inspect) {
-    if (tree_changed_ || parts_.clock->now() - refreshed_at_ > kTreeAgeMax) refresh();
+    const Duration age = parts_.clock->now() - refreshed_at_;
+    if (tree_changed_ || (!parts_.told_of_cgroups && age > kTreeAgeMax)) refresh();
     parts_.observer->add_workloads(record.observation, policy::inspection_subject(answer.decision));
     record.stages.observed = parts_.clock->now();
     answer = policy::step(config_, state_, record.observation);
@@ -187,13 +235,18 @@ void Core::collect_outcomes() {
     if (record == open_.end()) continue;
     record->outcome = std::move(outcome);
     for (exports::RecordSink* sink : parts_.sinks) sink->write(*record);
-    open_.erase(record);
+    // A stuck kill has a second outcome when its memory comes back after all.
+    if (record->outcome->state != KillState::stuck) open_.erase(record);
   }
 }
 
 void Core::arm(const Observation& observation) {
   const auto lines = armable(policy::lines(config_, observation));
   const MonotonicTime now = parts_.clock->now();
+  nearest_headroom_ = gib(1024);
+  for (const Line& line : lines) {
+    if (line.headroom.count > 0) nearest_headroom_ = std::min(nearest_headroom_, line.headroom);
+  }
   std::vector<std::string> notes;
   for (const SourceNote& note : observation.notes) {
     notes.push_back(note.subject + ": " + note.problem);
@@ -206,20 +259,24 @@ void Core::arm(const Observation& observation) {
     }
     for (std::string& note : *armed) notes.push_back(std::move(note));
   }
+  note_problems(std::move(notes), last_notes_);
+}
+
+// A problem that lasts is told once.
+void Core::note_problems(std::vector<std::string> notes, std::vector<std::string>& last) {
   for (const std::string& note : notes) {
-    if (std::find(last_notes_.begin(), last_notes_.end(), note) != last_notes_.end()) continue;
+    if (std::find(last.begin(), last.end(), note) != last.end()) continue;
     parts_.log->write(exports::LogLevel::warning, exports::LogLine("note").field("problem", note));
   }
-  last_notes_ = std::move(notes);
+  last = std::move(notes);
 }
 
 void Core::refresh() {
-  const auto notes = parts_.observer->refresh();
-  for (const SourceNote& note : notes) {
-    parts_.log->write(
-        exports::LogLevel::warning,
-        exports::LogLine("note").field("subject", note.subject).field("problem", note.problem));
+  std::vector<std::string> notes;
+  for (const SourceNote& note : parts_.observer->refresh()) {
+    notes.push_back(note.subject + ": " + note.problem);
   }
+  note_problems(std::move(notes), last_refresh_notes_);
   refreshed_at_ = parts_.clock->now();
   recheck_at_ = refreshed_at_ + config_.recheck_interval;
   tree_changed_ = false;

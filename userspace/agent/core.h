@@ -3,6 +3,10 @@
 // descriptors and timers into calls of it.
 //
 // Rules kept here and nowhere else:
+// - A wake that saw usage cross its line is looked at once. One that only hints (reclaim, stall,
+// PSI,
+//   a change of the tree) waits until the nearest line could have been reached since the last look:
+//   anybody can make a cgroup reclaim or come and go all day, and this loop runs at real time.
 // - Policy answers `inspect` first, so the workloads are read only when a threshold is met.
 // - After a kill it looks again at once, with that kill credited, because another subject may be
 //   in need too; a slow victim never holds up the next decision.
@@ -35,6 +39,9 @@ struct Parts {
   std::vector<sources::Source*> sources;
   std::vector<exports::RecordSink*> sinks;
   exports::Log* log = nullptr;
+  // A source tells of new cgroups; without one, the tree is walked again when candidates are
+  // needed.
+  bool told_of_cgroups = false;
 };
 
 // Thread rule: the loop's thread only.
@@ -60,6 +67,7 @@ class Core {
 
  private:
   void note_wake(const Wake& wake);
+  [[nodiscard]] MonotonicTime due(const Wake& wake) const;
   void look(const Wake& wake);
   // One observation and decision; true when a kill was begun.
   bool decide(const Wake& wake, MonotonicTime woken);
@@ -67,6 +75,7 @@ class Core {
   void log_look(const StageTimes& stages, const Wake& wake, Reason reason);
   void collect_outcomes();
   void arm(const Observation& observation);
+  void note_problems(std::vector<std::string> notes, std::vector<std::string>& last);
   void refresh();
   void hold(const Decision& decision, MonotonicTime now);
   void report(const Record& record);
@@ -75,10 +84,15 @@ class Core {
   Parts parts_;
   Config config_;
   policy::State state_;
-  std::vector<Record> open_;  // kills without an outcome yet
-  std::vector<std::string> last_notes_;
+  std::vector<Record> open_;                     // kills without an outcome yet
+  std::vector<std::string> last_notes_;          // of the last arming
+  std::vector<std::string> last_refresh_notes_;  // of the last refresh
 
   std::optional<Decision> last_reported_;
+  std::optional<Wake> deferred_;  // a hint that waits for its time
+  std::optional<MonotonicTime> deferred_until_;
+  MonotonicTime looked_at_;
+  Bytes nearest_headroom_;  // of the lines that are not met
   std::optional<MonotonicTime> hold_until_;
   Duration hold_length_{0};
   MonotonicTime recheck_at_;

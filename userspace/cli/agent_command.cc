@@ -79,8 +79,9 @@ Result<void> build(Running& running, agent::Host& host, const Config& config, ex
   return {};
 }
 
-agent::Parts parts_of(Running& running, exports::Log& log) {
+agent::Parts parts_of(Running& running, const agent::Host& host, exports::Log& log) {
   agent::Parts parts;
+  parts.told_of_cgroups = host.in_use(Feature::bpf_cgroups);
   parts.clock = &running.clock;
   parts.observer = running.observer.get();
   parts.ladder = running.ladder.get();
@@ -116,7 +117,7 @@ Result<void> guard(const Options& options, const Config& config, agent::Host& ho
   TRY(build(running, host, config, log, records));
   agent::protect_self(host, config.disabled);
   log_start(log, host, config, config_origin(options));
-  const agent::Parts parts = parts_of(running, log);
+  const agent::Parts parts = parts_of(running, host, log);
   agent::Core core(parts, config);
   agent::LoopHooks hooks;
   hooks.reload = [&]() -> Result<Config> {
@@ -145,11 +146,16 @@ int run_agent(const Options& options) {
   }
   const auto lock = agent::InstanceLock::take(options.run_directory);
   if (!lock) {
-    fmt::print(stderr, "forestall agent: {}\n", lock.error().message);
-    return lock.error().code == EWOULDBLOCK ? kExitOtherAgent : kExitFailed;
+    const bool held = lock.error().code == EWOULDBLOCK;
+    fmt::print(stderr, "forestall agent: {}\n",
+               held ? lock.error().message
+                    : lock.error().text() + "; run as root, or give a --run-dir of your own");
+    return held ? kExitOtherAgent : kExitFailed;
   }
   auto host = agent::probe_host(config->disabled, options.cgroup_mount);
-  if (!host || !host->can_guard()) {
+  // A dry run has to be woken, but not to be able to kill.
+  const bool enough = host && (config->dry_run ? host->tier() != Tier::none : host->can_guard());
+  if (!enough) {
     fmt::print(stderr, "forestall agent: {}; `forestall doctor` tells more\n",
                host ? "nothing can guard this host" : host.error().text());
     return kExitUnguarded;

@@ -20,6 +20,7 @@ namespace forestall::cli {
 namespace {
 
 constexpr Duration kStartPatience = std::chrono::seconds(30);
+constexpr Duration kEndPatience = std::chrono::seconds(10);
 
 Result<UniqueFd> bind_notify_socket(const std::string& path) {
   sockaddr_un address{};
@@ -117,7 +118,9 @@ AgentProcess::AgentProcess(AgentProcess&& other) noexcept
 
 AgentProcess::~AgentProcess() {
   if (pid_ <= 0) return;
+  output_.reset();  // or an agent that has more to say would wait for us to read it
   kill(pid_, SIGTERM);
+  if (!wait_readable(pidfd_.get(), kEndPatience)) kill(pid_, SIGKILL);
   waitpid(pid_, nullptr, 0);
 }
 

@@ -235,10 +235,15 @@ void print_timeline(const v1::Record& record) {
   if (outcome.has_signalled_ns()) {
     step("signalled", outcome.signalled_ns(), fmt::format("{} process(es)", outcome.processes()));
   }
-  if (outcome.has_exited_ns()) step("exited", outcome.exited_ns(), "");
-  if (outcome.has_released_ns()) {
+  // The reapers may have taken all of its memory before the process itself is gone.
+  const auto released = [&] {
+    if (!outcome.has_released_ns()) return;
     step("memory back", outcome.released_ns(), human({outcome.freed_bytes()}) + " freed");
-  }
+  };
+  const bool memory_first = outcome.released_ns() < outcome.exited_ns();
+  if (memory_first) released();
+  if (outcome.has_exited_ns()) step("exited", outcome.exited_ns(), "");
+  if (!memory_first) released();
 }
 
 void print_text(const Played& played) {

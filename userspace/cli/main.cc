@@ -106,5 +106,12 @@ int run(int argc, char** argv) {
 }  // namespace forestall::cli
 
 int main(int argc, char** argv) {
-  return forestall::cli::run(argc, argv);
+  // Our own code has no exceptions; what the libraries throw (bad_alloc, a broken locale) ends here
+  // with a line instead of an abort.
+  try {
+    return forestall::cli::run(argc, argv);
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "forestall: %s\n", failure.what());
+    return forestall::cli::kExitFailed;
+  }
 }

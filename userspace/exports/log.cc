@@ -5,6 +5,10 @@
 #include <spdlog/async_logger.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
+#include <chrono>
+#include <future>
+#include <thread>
+
 namespace forestall::exports {
 namespace {
 
@@ -40,7 +44,18 @@ Log::Log(Stream stream, bool stamped, LogLevel least, std::function<void()> on_s
   logger_->flush_on(spdlog::level::debug);
 }
 
-Log::~Log() = default;
+Log::~Log() {
+  // The pool's destructor waits for its thread without bound, so it gets a thread that may be left
+  // behind, and this one waits for that with a bound.
+  logger_.reset();
+  std::promise<void> written;
+  const std::future<void> done = written.get_future();
+  std::thread([pool = std::move(pool_), written = std::move(written)]() mutable {
+    pool.reset();
+    written.set_value();
+  }).detach();
+  done.wait_for(std::chrono::seconds(2));
+}
 
 bool Log::writes(LogLevel level) const {
   return logger_->should_log(to_spdlog(level));
@@ -52,10 +67,6 @@ void Log::write_text(LogLevel level, const std::string& text) {
 
 std::uint64_t Log::dropped() const {
   return pool_->overrun_counter();
-}
-
-void Log::flush() {
-  logger_->flush();
 }
 
 }  // namespace forestall::exports

@@ -29,6 +29,8 @@ class Log {
   // `on_start` runs once in the writing thread.
   Log(
       Stream stream, bool stamped, LogLevel least, std::function<void()> on_start = [] {});
+  // Writes out what is queued, for at most two seconds: a reader that stopped reading must not keep
+  // the program from ending. What is left then is lost, and so is the writing thread.
   ~Log();
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
@@ -39,8 +41,6 @@ class Log {
   void write_text(LogLevel level, const std::string& text);
   // Lines lost because the queue was full.
   [[nodiscard]] std::uint64_t dropped() const;
-  // Waits (at most two seconds) until everything written so far is out; for the end of the program.
-  void flush();
 
  private:
   std::shared_ptr<spdlog::details::thread_pool> pool_;

@@ -12,6 +12,7 @@ std::string_view to_string(WakeSource source) {
     case WakeSource::reclaim: return "reclaim";
     case WakeSource::stall: return "stall";
     case WakeSource::oom_kill: return "oom-kill";
+    case WakeSource::oom_last_call: return "oom-last-call";
     case WakeSource::usage_eventfd: return "usage-eventfd";
     case WakeSource::high_tripwire: return "high-tripwire";
     case WakeSource::psi_trigger: return "psi-trigger";

@@ -28,6 +28,7 @@ enum class WakeSource : std::uint8_t {
   workload_change,  // a cgroup appeared, vanished or emptied
   kill_progress,    // a kill in flight advanced
   command,          // reload, or a request of the operator
+  oom_last_call,    // the kernel is about to choose a victim; it may yet find that it need not
 };
 
 [[nodiscard]] std::string_view to_string(WakeSource source);

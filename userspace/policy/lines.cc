@@ -29,7 +29,8 @@ std::vector<Line> lines(const Config& config, const Observation& observation) {
                          .floor_line = floor,
                          .usage = level->usage,
                          .capacity = level->capacity,
-                         .tune = threshold.tune});
+                         // A dry run sets nothing.
+                         .tune = threshold.tune && !config.dry_run});
       });
   return lines;
 }

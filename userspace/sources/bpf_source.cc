@@ -14,8 +14,8 @@ std::optional<WakeSource> wake_source(std::uint32_t kind) {
     case ABI_EVENT_reclaim:
     case ABI_EVENT_kswapd: return WakeSource::reclaim;
     case ABI_EVENT_stall: return WakeSource::stall;
-    case ABI_EVENT_oom_kill:
-    case ABI_EVENT_oom_last_call: return WakeSource::oom_kill;
+    case ABI_EVENT_oom_kill: return WakeSource::oom_kill;
+    case ABI_EVENT_oom_last_call: return WakeSource::oom_last_call;
     case ABI_EVENT_workload_change: return WakeSource::workload_change;
     default: return std::nullopt;
   }

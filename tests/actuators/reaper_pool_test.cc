@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actuators/reaper_pool.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sched.h>
@@ -82,6 +83,26 @@ TEST(ReaperPool, ReportsARefusalWithItsReason) {
   ASSERT_EQ(reports.size(), 1U);
   EXPECT_EQ(reports.at(7).result, ReapResult::failed);
   EXPECT_EQ(reports.at(7).code, EBADF);
+}
+
+TEST(ReaperPool, WritesToCgroupKillOnce) {
+  auto pool = ReaperPool::create(1, 4);
+  ASSERT_TRUE(pool.ok());
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+  const UniqueFd out(ends[0]);
+  ASSERT_TRUE((*pool)->submit({1, UniqueFd(ends[1]), ReapCall::cgroup_kill}));
+  // Read-only: EBADF stands for every refusal.
+  ASSERT_TRUE((*pool)->submit(
+      {2, UniqueFd(open("/dev/null", O_RDONLY | O_CLOEXEC)), ReapCall::cgroup_kill}));
+  const auto reports = wait_reports(**pool, 2);
+  ASSERT_EQ(reports.size(), 2U);
+  EXPECT_EQ(reports.at(1).result, ReapResult::freed);
+  EXPECT_EQ(reports.at(2).result, ReapResult::failed);
+  EXPECT_EQ(reports.at(2).code, EBADF);
+  char text[4] = {};
+  EXPECT_EQ(read(out.get(), text, sizeof(text)), 1);
+  EXPECT_EQ(text[0], '1');
 }
 
 TEST(ReaperPool, RefusesJobsBeyondItsCapacityUntilDrained) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "support/child.h"
 #include "support/manual_clock.h"
 #include "support/temp_tree.h"
 
@@ -75,6 +76,48 @@ TEST_F(LadderMemoryTest, ADryRunIsRememberedAsLongAndHasOneOutcome) {
   clock_.advance(kForgetAfter);
   ladder_->advance();
   EXPECT_TRUE(ladder_->progress().empty());
+}
+
+// Story: a dry run was credited with nothing, so the policy took candidate after candidate.
+TEST_F(LadderMemoryTest, ADryRunKeepsItsCreditInWorkingSetForHalfAMinute) {
+  ladder_->set_options({.dry_run = true, .usable = FeatureSet().set()});
+  test::Child bystander([] {
+    for (;;) pause();
+    return 0;
+  });
+  tree_.write("memory/victim/cgroup.procs", std::to_string(bystander.pid()) + "\n");
+  auto victim = rank();
+  victim.inactive_file = kib(256);
+  ladder_->begin(victim);
+  const auto outcomes = ladder_->take_outcomes();
+  ASSERT_EQ(outcomes.size(), 1U);
+  EXPECT_EQ(outcomes[0].state, KillState::in_flight);
+  // What the victim uses from now on is its own affair: nothing was taken from it.
+  tree_.write("memory/victim/memory.usage_in_bytes", "4096\n");
+  clock_.advance(kForgetAfter - Duration(1));
+  ladder_->advance();
+  ASSERT_EQ(ladder_->progress().size(), 1U);
+  EXPECT_EQ(ladder_->progress()[0].state, KillState::in_flight);
+  EXPECT_EQ(ladder_->progress()[0].remaining, kib(768));
+  clock_.advance(Duration(1));
+  ladder_->advance();
+  EXPECT_TRUE(ladder_->progress().empty());
+  EXPECT_TRUE(ladder_->take_outcomes().empty());
+  EXPECT_FALSE(bystander.ended());
+}
+
+TEST_F(LadderMemoryTest, ADryRunOfLessThanItsInactiveFilePagesIsWorthNothing) {
+  ladder_->set_options({.dry_run = true, .usable = FeatureSet().set()});
+  test::Child bystander([] {
+    for (;;) pause();
+    return 0;
+  });
+  tree_.write("memory/victim/cgroup.procs", std::to_string(bystander.pid()) + "\n");
+  auto victim = rank();
+  victim.inactive_file = mib(2);
+  ladder_->begin(victim);
+  ASSERT_EQ(ladder_->progress().size(), 1U);
+  EXPECT_EQ(ladder_->progress()[0].remaining, Bytes{0});
 }
 
 TEST_F(LadderMemoryTest, AFailedKillMayBeTriedAgain) {

@@ -3,9 +3,10 @@
 // advance() on every wake of fd() or past next_look(); it never waits for a victim.
 //
 // Order of the hard path (design.md §6): re-verify that the cgroup is still the one that was
-// ranked → open a pidfd for each of its processes → cgroup.kill (v2) or pidfd SIGKILL →
-// process_mrelease on worker threads, repeated until nothing is left → completion when the last
-// pidfd polls readable / the cgroup is empty and its memory is back (usage_meter.h has the rule).
+// ranked → open a pidfd for each of its processes → SIGKILL by pidfd → cgroup.kill (v2) for whoever
+// was forked meanwhile, and process_mrelease, both on worker threads, repeated until nothing is
+// left → completion when the last pidfd polls readable / the cgroup is empty and its memory is back
+// (usage_meter.h has the rule).
 //
 // A kill that got stuck is watched on, and has a second outcome (released) when its memory comes
 // back after all. A dry run ends in `in_flight` at once, without a time of signalling.
@@ -59,8 +60,10 @@ class Ladder {
 
   // Kills under way and those that failed recently, for the next observation. A released kill is
   // not listed. A stuck or failed one is listed until its cgroup is gone or `forget_after`
-  // (30 s) passed. A dry run is listed for as long, in flight with nothing remaining: so the same
-  // decision is not taken again on every wake, and no memory is credited that will not come.
+  // (30 s) passed. A dry run is listed for as long, in flight with all that the kill would have
+  // returned remaining: so the policy waits as it would for the real kill, instead of taking the
+  // next candidate on every wake. What remains is working set: usage now, less the inactive file
+  // pages at the ranking.
   [[nodiscard]] std::vector<KillProgress> progress() const;
   // Outcomes completed since the last call, each exactly once. begin() may complete one already:
   // a refusal and a dry run are over at once.

@@ -47,6 +47,16 @@ bool worth_another_try(int code) {
   return code == EAGAIN || code == EINVAL || code == EINTR;
 }
 
+ReapReport kill_cgroup(const ReapJob& job) {
+  ssize_t size = 0;
+  do {
+    size = ::write(job.target.get(), "1", 1);
+  } while (size < 0 && errno == EINTR);
+  if (size == 1) return {job.ticket, ReapResult::freed, 0};
+  const int code = size < 0 ? errno : EIO;
+  return {job.ticket, code == ENODEV ? ReapResult::gone : ReapResult::failed, code};
+}
+
 }  // namespace
 
 ReaperPool::ReaperPool(std::size_t capacity, UniqueFd queued, UniqueFd stop, UniqueFd reported)
@@ -115,7 +125,7 @@ void ReaperPool::serve() {
     // Another reaper may have been quicker.
     if (!take_count(queued_.get())) continue;
     ReapJob job;
-    if (take(job)) report(reap(job));
+    if (take(job)) report(run(job));
   }
 }
 
@@ -128,14 +138,18 @@ bool ReaperPool::take(ReapJob& job) {
   return true;
 }
 
+ReapReport ReaperPool::run(const ReapJob& job) const {
+  return job.call == ReapCall::cgroup_kill ? kill_cgroup(job) : reap(job);
+}
+
 ReapReport ReaperPool::reap(const ReapJob& job) const {
   int code = 0;
   for (int tries = 0; tries < kTriesPerJob; ++tries) {
-    code = kernel::release_memory_of(job.pidfd.get());
+    code = kernel::release_memory_of(job.target.get());
     if (code == 0) return {job.ticket, ReapResult::freed, 0};
     if (code == ESRCH) return {job.ticket, ReapResult::gone, code};
     if (!worth_another_try(code)) return {job.ticket, ReapResult::failed, code};
-    std::array<pollfd, 2> waits{{{job.pidfd.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}}};
+    std::array<pollfd, 2> waits{{{job.target.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}}};
     if (::ppoll(waits.data(), waits.size(), &kRetryWait, nullptr) <= 0) continue;
     if (waits[0].revents != 0) return {job.ticket, ReapResult::gone, code};
     break;

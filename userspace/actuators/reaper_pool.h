@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that call process_mrelease, so that the loop never does.
+// Threads for the calls of a kill that may wait, so that the loop never does: process_mrelease, and
+// the write to cgroup.kill.
 //
 // A dying process frees its own memory, on its own CPU time: at nice 19 on a busy CPU that took
 // more than a minute for 2 GiB, and 0.2 s with process_mrelease from elsewhere (spec/bpf.md §5).
 // The threads are SCHED_OTHER with the highest nice they may have: freeing gigabytes at real-time
 // priority would starve the very machine that is being rescued.
+//
+// cgroup.kill takes the kernel's one cgroup lock (kernel/cgroup/cgroup.c cgroup_kill_write,
+// cgroup_kn_lock_live), which a cgroup_mkdir may hold while it reclaims for its allocations: a loop
+// at real-time priority that waited for it would be blind for as long.
 //
 // Nothing is allocated after create(): the queues are rings of a fixed capacity, because this runs
 // when memory is short.
@@ -22,15 +27,21 @@
 
 namespace forestall::actuators {
 
-// One dying process. The pool owns the descriptor from submit() on.
+enum class ReapCall : std::uint8_t {
+  mrelease,     // process_mrelease on a pidfd, until nothing is left
+  cgroup_kill,  // "1" written to a descriptor of cgroup.kill, once
+};
+
+// One dying process, or one cgroup to be killed. The pool owns the descriptor from submit() on.
 struct ReapJob {
   std::uint64_t ticket = 0;  // given back in the report
-  UniqueFd pidfd;
+  UniqueFd target;           // a pidfd, or an open cgroup.kill
+  ReapCall call = ReapCall::mrelease;
 };
 
 enum class ReapResult : std::uint8_t {
-  freed,    // its memory was unmapped
-  gone,     // nothing was left to free (ESRCH, or it exited meanwhile)
+  freed,    // its memory was unmapped; cgroup.kill: all in it were signalled
+  gone,     // nothing was left (ESRCH, or it exited meanwhile; ENODEV, the cgroup was removed)
   not_yet,  // still EAGAIN, EINTR or EINVAL after all tries: worth another job
   failed,   // refused: `code` says why
 };
@@ -66,6 +77,7 @@ class ReaperPool {
   void serve();
   [[nodiscard]] bool take(ReapJob& job);
   void report(const ReapReport& done);
+  [[nodiscard]] ReapReport run(const ReapJob& job) const;
   [[nodiscard]] ReapReport reap(const ReapJob& job) const;
 
   // Constant after create().

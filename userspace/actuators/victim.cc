@@ -42,7 +42,11 @@ std::uint64_t resident_pages(pid_t pid) {
 
 Victim::Victim(const Means& means, std::uint32_t number, const WorkloadSample& sample,
                const LadderOptions& options, std::optional<pid_t> only)
-    : means_(means), number_(number), options_(options), only_(only) {
+    : means_(means),
+      number_(number),
+      options_(options),
+      only_(only),
+      inactive_file_(sample.inactive_file.value_or(Bytes{0})) {
   outcome_.victim = sample.workload;
   outcome_.usage_before = sample.usage.value_or(Bytes{0});
 }
@@ -70,7 +74,7 @@ void Victim::begin() {
     outcome_waits_ = true;
     return;
   }
-  if (!kill_cgroup() && !kill_processes(0)) return finish(KillState::failed);
+  if (!signal_all()) return finish(KillState::failed);
   reap(0);
   watch(0);
   sweep();
@@ -158,6 +162,15 @@ void Victim::open_twin(const std::vector<pid_t>& present) {
   twin_ = std::move(*twin);
 }
 
+// By pidfd first, which takes no lock that anybody sleeps with; cgroup.kill then reaches those that
+// could not be held or were forked meanwhile. False when nothing could be signalled.
+bool Victim::signal_all() {
+  if (held_.empty() || !kill_processes(0)) return kill_cgroup();
+  queue_cgroup_kill();
+  return true;
+}
+
+// From here, where it may wait for the kernel's cgroup lock: only when no pidfd serves.
 bool Victim::kill_cgroup() {
   if (!twin_) return false;
   const auto written = twin_->write("cgroup.kill", "1");
@@ -171,6 +184,36 @@ bool Victim::kill_cgroup() {
   outcome_.processes = killed.processes;
   outcome_.signalled = killed.at;
   return true;
+}
+
+// Ahead of the jobs that free memory, and never a second time: the twin was compared just now, and
+// whoever enters it later is not compared any more.
+void Victim::queue_cgroup_kill() {
+  if (!twin_) return;
+  auto file = twin_->open_file("cgroup.kill", O_WRONLY);
+  if (!file.ok()) {
+    attempt(Rung::cgroup_kill).failure = file.error();
+    return;
+  }
+  const std::uint64_t ticket = EventKey{number_, EventKey::kCgroupKill}.pack();
+  left_to_cgroup_kill_ = unheld_;
+  cgroup_kill_queued_ = means_.reapers.submit({ticket, std::move(*file), ReapCall::cgroup_kill});
+  if (cgroup_kill_queued_) return;
+  attempt(Rung::cgroup_kill).failure =
+      Error{EAGAIN, "reaper queue full: forks are chased by pidfd alone"};
+}
+
+void Victim::on_cgroup_kill(const ReapReport& report) {
+  cgroup_kill_queued_ = false;
+  Attempt& killed = attempt(Rung::cgroup_kill);
+  killed.failure.reset();
+  if (report.result == ReapResult::failed) {
+    killed.failure = Error{report.code, "cgroup.kill of " + outcome_.victim.path};
+  } else if (report.result == ReapResult::freed) {
+    killed.processes = left_to_cgroup_kill_;
+    outcome_.processes += killed.processes;
+    if (killed.processes > 0 && !outcome_.signalled) outcome_.signalled = killed.at;
+  }
 }
 
 // False when nothing was there to be signalled, or all of it was refused.
@@ -323,6 +366,7 @@ void Victim::submit(std::size_t index) {
 }
 
 void Victim::on_report(std::uint32_t index, const ReapReport& report) {
+  if (index == EventKey::kCgroupKill) return on_cgroup_kill(report);
   if (index >= held_.size()) return;
   Attempt& mrelease = attempt(Rung::mrelease);
   switch (report.result) {
@@ -398,9 +442,10 @@ void Victim::look() {
   check_memory();
   const bool in_time = looked_ < deadline_;
   // The memory may be back before the processes are gone, since the reapers take it from them.
-  // Then their exit is waited for until the deadline, for the record's sake; what remains to be
-  // credited is next to nothing by then.
-  if (outcome_.released && (outcome_.exited || !in_time)) return finish(KillState::released);
+  // Then their exit is waited for until the deadline, for the record's sake, and so is the thread
+  // that writes cgroup.kill; what remains to be credited is next to nothing by then.
+  const bool complete = outcome_.exited && !cgroup_kill_queued_;
+  if (outcome_.released && (complete || !in_time)) return finish(KillState::released);
   if (outcome_.state == KillState::in_flight && !in_time) finish(KillState::stuck);
   if (outcome_.state == KillState::stuck && looked_ >= forget_at_) forgettable_ = true;
   // Once more whatever a reaper gave up on, or what found the queue full.
@@ -411,6 +456,10 @@ void Victim::look() {
 
 void Victim::finish(KillState state) {
   outcome_.state = state;
+  if (cgroup_kill_queued_) {
+    attempt(Rung::cgroup_kill).failure =
+        Error{EINPROGRESS, "cgroup.kill still waits for a reaper thread or the kernel's lock"};
+  }
   const auto usage = usage_now();
   // Of a cgroup that is gone nothing is left; of one that could not be read nothing is known.
   if (usage) outcome_.freed = outcome_.usage_before - *usage;
@@ -442,12 +491,16 @@ std::optional<Outcome> Victim::take_outcome() {
 }
 
 KillProgress Victim::progress() const {
-  Bytes remaining{0};
-  if (!options_.dry_run && outcome_.state == KillState::in_flight) {
-    // A victim whose usage cannot be read is credited with what it was ranked by.
-    remaining = usage_now().value_or(meter_ ? Bytes{0} : outcome_.usage_before);
-  }
-  return {outcome_.victim.cgroup, outcome_.victim.path, outcome_.state, outcome_.began, remaining};
+  const Bytes credit = outcome_.state == KillState::in_flight ? remaining() : Bytes{0};
+  return {outcome_.victim.cgroup, outcome_.victim.path, outcome_.state, outcome_.began, credit};
+}
+
+// In working set, as the policy's need is. A dry run keeps all of its credit: nothing comes back
+// of it. A victim whose usage cannot be read is credited with what it was ranked by.
+Bytes Victim::remaining() const {
+  const bool as_before = options_.dry_run || !meter_;
+  const Bytes usage = as_before ? outcome_.usage_before : usage_now().value_or(Bytes{0});
+  return working_set(usage, inactive_file_);
 }
 
 bool Victim::under_way() const {

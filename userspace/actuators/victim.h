@@ -9,9 +9,10 @@
 //     ▼
 //   stuck ──▶ released                    it came back late: a second outcome says so
 //
-// A dry run stops before the first signal and rests in `in_flight` with nothing remaining: the
-// policy credits it with no memory, and passes over it as being killed, so that the same decision
-// is not taken again on every wake. After kForgetAfter it is a candidate again.
+// A dry run stops before the first signal and rests in `in_flight` for kForgetAfter, credited with
+// what the kill would have returned: so the policy answers as it would after the real kill, and
+// waits. Credited with nothing it would turn to the next candidate at once, and to the next, until
+// it had "killed" the whole node. After kForgetAfter it is a candidate again.
 #pragma once
 
 #include <cstdint>
@@ -44,13 +45,14 @@ struct Means {
   int epoll;
 };
 
-// What the ladder's epoll (and the reapers' tickets) name: a process of a victim by its index, or
-// the victim's cgroup.events.
+// What the ladder's epoll (and the reapers' tickets) name: a process of a victim by its index,
+// the victim's cgroup.events, or the job that writes its cgroup.kill.
 struct EventKey {
   std::uint32_t victim = 0;  // 0 is no victim
   std::uint32_t index = 0;
 
   static constexpr std::uint32_t kCgroupEvents = UINT32_MAX;
+  static constexpr std::uint32_t kCgroupKill = UINT32_MAX - 1;  // only on tickets
   [[nodiscard]] constexpr std::uint64_t pack() const {
     return (std::uint64_t{victim} << 32) | index;
   }
@@ -104,7 +106,10 @@ class Victim {
   void measure_before();
   // The signal.
   void open_twin(const std::vector<pid_t>& present);
+  [[nodiscard]] bool signal_all();
   [[nodiscard]] bool kill_cgroup();
+  void queue_cgroup_kill();
+  void on_cgroup_kill(const ReapReport& report);
   [[nodiscard]] bool kill_processes(std::size_t from);
   std::size_t admit(RollCall& roll);
   void sweep();
@@ -122,6 +127,7 @@ class Victim {
   void fail(Rung rung, Error why);
   Attempt& attempt(Rung rung);
   [[nodiscard]] std::optional<Bytes> usage_now() const;
+  [[nodiscard]] Bytes remaining() const;
   [[nodiscard]] bool usable(Feature feature) const { return has(options_.usable, feature); }
   [[nodiscard]] Hold hold() const {
     return usable(Feature::pidfd) ? Hold::by_pidfd : Hold::by_nothing;
@@ -131,6 +137,9 @@ class Victim {
   const std::uint32_t number_;
   const LadderOptions options_;
   const std::optional<pid_t> only_;
+  // At the ranking; 0 when unknown. It was no part of the working set that the kill is to lower, so
+  // its return is no credit either.
+  const Bytes inactive_file_;
 
   std::optional<kernel::CgroupDir> dir_;   // in the memory hierarchy
   std::optional<kernel::CgroupDir> twin_;  // in the cgroup2 hierarchy, when it can be killed there
@@ -140,15 +149,17 @@ class Victim {
 
   Outcome outcome_;
   bool outcome_waits_ = false;
-  bool settled_ = false;     // the last roll call was quiet
-  bool removed_ = false;     // the cgroup is gone
-  bool all_watched_ = true;  // every process of held_ is in the epoll
+  bool settled_ = false;             // the last roll call was quiet
+  bool removed_ = false;             // the cgroup is gone
+  bool cgroup_kill_queued_ = false;  // a reaper thread has not reported on it yet
+  bool all_watched_ = true;          // every process of held_ is in the epoll
   bool forgettable_ = false;
-  std::uint32_t alive_ = 0;     // of held_
-  std::uint32_t unheld_ = 0;    // at the last roll call
-  std::uint32_t unreaped_ = 0;  // not handed to a reaper, for now: the queue was full
-  MonotonicTime deadline_;      // of the release, or of the next step towards it
-  Bytes lowest_;                // usage, since it was signalled
+  std::uint32_t alive_ = 0;                // of held_
+  std::uint32_t unheld_ = 0;               // at the last roll call
+  std::uint32_t left_to_cgroup_kill_ = 0;  // could not be held when it was queued
+  std::uint32_t unreaped_ = 0;             // not handed to a reaper, for now: the queue was full
+  MonotonicTime deadline_;                 // of the release, or of the next step towards it
+  Bytes lowest_;                           // usage, since it was signalled
   MonotonicTime forget_at_;
   MonotonicTime looked_;
 };

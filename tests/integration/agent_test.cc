@@ -126,7 +126,8 @@ TEST(Agent, KillsOnceForOneCrossing) {
 }
 
 TEST(Agent, DryRunKillsNobodyAndSaysWhom) {
-  const Node node({{"leak", 0, mib(1)}});
+  const Node node({{"leak", 0, mib(1)}, {"next", 5, mib(1)}});
+  Hog next = node.hog("next", mib(8));
   Hog leak = node.hog("leak", mib(8));
   AgentRun agent(node.config(), {}, {"--dry-run"});
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
@@ -137,6 +138,11 @@ TEST(Agent, DryRunKillsNobodyAndSaysWhom) {
   EXPECT_EQ(victim_of(*record), "leak");
   ASSERT_TRUE(leak.wait_grown());
   EXPECT_TRUE(leak.alive());
+  // Nobody died, so the threshold stays met; still nobody else "would have been" killed for it.
+  kill(agent.process().pid(), SIGTERM);
+  ASSERT_TRUE(agent.process().wait_end(SystemClock().now() + std::chrono::seconds(20)));
+  const std::string log = agent.process().log();
+  EXPECT_EQ(log.find("action=kill"), log.rfind("action=kill")) << log;
 }
 
 TEST(Agent, FindsWorkloadsMadeAfterItStarted) {

@@ -139,7 +139,9 @@ bool ReaperPool::take(ReapJob& job) {
 }
 
 ReapReport ReaperPool::run(const ReapJob& job) const {
-  return job.call == ReapCall::cgroup_kill ? kill_cgroup(job) : reap(job);
+  if (job.call == ReapCall::mrelease) return reap(job);
+  if (SystemClock().now() > job.not_after) return {job.ticket, ReapResult::failed, ETIME};
+  return kill_cgroup(job);
 }
 
 ReapReport ReaperPool::reap(const ReapJob& job) const {

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "actuators/priority_mutex.h"
+#include "base/clock.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 
@@ -37,6 +38,9 @@ struct ReapJob {
   std::uint64_t ticket = 0;  // given back in the report
   UniqueFd target;           // a pidfd, or an open cgroup.kill
   ReapCall call = ReapCall::mrelease;
+  // A cgroup.kill that comes to its turn later than this is not written (ETIME): by then somebody
+  // else may live there.
+  MonotonicTime not_after = MonotonicTime::max();
 };
 
 enum class ReapResult : std::uint8_t {

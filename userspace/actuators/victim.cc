@@ -18,6 +18,9 @@ namespace {
 // Sweeps for processes forked behind our back, within one call: a fork bomb that outruns these is
 // swept on from the loop, so that it cannot hold up other kills.
 constexpr int kSweepsPerLook = 8;
+// Processes that are signalled make room for others: a service that is started again in the same
+// directory is not the victim any more. A fork is there within microseconds.
+constexpr Duration kCgroupKillLatest = std::chrono::milliseconds(20);
 // Memory comes back without raising an event (the exit of a process does, the freeing of its pages
 // does not), so a kill under way is looked at this often, for at most release_timeout.
 constexpr Duration kLookInterval = std::chrono::milliseconds(10);
@@ -197,7 +200,8 @@ void Victim::queue_cgroup_kill() {
   }
   const std::uint64_t ticket = EventKey{number_, EventKey::kCgroupKill}.pack();
   left_to_cgroup_kill_ = unheld_;
-  cgroup_kill_queued_ = means_.reapers.submit({ticket, std::move(*file), ReapCall::cgroup_kill});
+  cgroup_kill_queued_ = means_.reapers.submit(
+      {ticket, std::move(*file), ReapCall::cgroup_kill, SystemClock().now() + kCgroupKillLatest});
   if (cgroup_kill_queued_) return;
   attempt(Rung::cgroup_kill).failure =
       Error{EAGAIN, "reaper queue full: forks are chased by pidfd alone"};

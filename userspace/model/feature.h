@@ -17,11 +17,11 @@ enum class Feature : std::uint8_t {
   bpf,
   bpf_timer,     // bpf_timer samples usage of the node and of watched cgroups
   bpf_charge,    // fexit/page_counter_try_charge: the exact crossing (full tier)
-  bpf_reclaim,   // tp_btf memcg and direct reclaim, kswapd
+  bpf_reclaim,   // tracepoints of memcg and direct reclaim, kswapd
   bpf_stall,     // fentry/psi_memstall_enter, _leave (full tier)
-  bpf_oom,       // tp_btf/mark_victim, oom_score_adj_update
+  bpf_oom,       // tracepoints mark_victim, oom_score_adj_update
   bpf_oom_path,  // fentry/oom_kill_process, mem_cgroup_out_of_memory (full tier)
-  bpf_cgroups,   // tp_btf cgroup_mkdir, _rmdir, _notify_populated
+  bpf_cgroups,   // tracepoints cgroup_mkdir, _rmdir, _notify_populated
   // Wake sources made of files.
   usage_eventfd,  // v1 cgroup.event_control on memory.usage_in_bytes
   memory_high,    // v2 memory.high tripwire with POLLPRI on memory.events

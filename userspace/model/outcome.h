@@ -17,7 +17,8 @@
 
 namespace forestall {
 
-// Rungs of the kill ladder, in the order they are climbed.
+// Rungs of the kill ladder. SIGKILL by pidfd comes before cgroup.kill, which may wait for a lock in
+// the kernel and is there to catch what forks meanwhile.
 enum class Rung : std::uint8_t {
   verify,       // the cgroup is still the one that was ranked
   pidfds,       // open a pidfd for each of its processes

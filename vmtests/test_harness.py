@@ -13,6 +13,7 @@ import struct
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import run
 from harness import bzimage, gtest, kernels, libraries, mirrors, modules
@@ -190,7 +191,42 @@ deb [arch=amd64 signed-by=/k.gpg] http://one.example/debian bookworm main contri
 deb-src http://one.example/debian bookworm main
 """
         chosen = mirrors.choose(mirrors.one_line_entries(text))
-        self.assertEqual(chosen, mirrors.Mirrors("http://one.example/debian"))
+        self.assertEqual(
+            chosen,
+            mirrors.Mirrors(
+                "http://one.example/debian", "http://one.example/debian-security", True
+            ),
+        )
+
+    def test_security_is_guessed_only_beside_a_private_mirror(self) -> None:
+        for address in ("https://ftp.de.debian.org/debian", "http://m.example/os/bookworm"):
+            self.assertEqual(mirrors.choose([(address, "bookworm")]), mirrors.Mirrors(address))
+        named = [("http://m/debian", "bookworm"), ("http://s/updates", "bookworm-security")]
+        self.assertEqual(
+            mirrors.choose(named), mirrors.Mirrors("http://m/debian", "http://s/updates")
+        )
+
+    def test_a_wrong_guess_costs_only_the_security_suite(self) -> None:
+        class FakeApt:
+            asked: list[list[str]] = []
+
+            def __init__(self, folder: Path, sources: list[str]) -> None:
+                self.asked.append(sources)
+
+            def update(self) -> None:
+                if any("-security" in line for line in self.asked[-1]):
+                    raise kernels.FetchError("404")
+
+        folder = Path("/nowhere")
+        with mock.patch.object(kernels, "Apt", FakeApt):
+            guessed = mirrors.choose([("http://m.example/debian", "bookworm")])
+            _, note = kernels.updated_apt(folder, kernels.TRACKS[0], guessed)
+            self.assertEqual([len(sources) for sources in FakeApt.asked], [2, 1])
+            self.assertIn("without security updates", note)
+            # An address that somebody named must work.
+            named = mirrors.Mirrors("http://m.example/debian", "http://m.example/s")
+            with self.assertRaises(kernels.FetchError):
+                kernels.updated_apt(folder, kernels.TRACKS[0], named)
 
     def test_without_any_entry(self) -> None:
         self.assertEqual(mirrors.choose([]), mirrors.Mirrors())

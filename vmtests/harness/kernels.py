@@ -219,7 +219,7 @@ class Store:
         self._root = root
         self._max_age = max_age_days * 86400
         self._refresh = refresh
-        self._apts: dict[str, Apt] = {}
+        self._apts: dict[str, tuple[Apt, str]] = {}
 
     def get(self, track: Track) -> Kernel:
         """The kernel of a track; asks the network only when the cached one is old."""
@@ -235,7 +235,7 @@ class Store:
                 if cached is None or self._refresh:
                     raise
                 # An old kernel still proves something; not having one does not.
-                note = f"not refreshed ({error})"
+                note = "; ".join(filter(None, (cached.note, f"not refreshed ({error})")))
                 return Kernel(track.label, cached.version, cached.release, cached.folder, note)
 
     def _is_fresh(self, folder: Path) -> bool:
@@ -245,26 +245,45 @@ class Store:
         if not mirrors.KEYRING.exists():
             raise FetchError(f"{mirrors.KEYRING} is missing, so nothing could be verified")
         with _locked(self._root / f"apt-{track.archive}.lock"):
-            apt = self._updated_apt(track)
+            apt, note = self._updated_apt(track)
             packages = resolve(apt, track.package)
             version = next(iter(packages.values()))
             name = version.replace(":", "_").replace("~", "_")
             if not (folder / name / "vmlinuz").exists():
                 _install(apt, packages, folder / name)
         release = _release_of(folder / name / "tree")
-        stamp = {"package": track.package, "version": version, "release": release, "folder": name}
+        stamp = {
+            "package": track.package,
+            "version": version,
+            "release": release,
+            "folder": name,
+            "note": note,
+        }
         (folder / "current.json").write_text(json.dumps(stamp, indent=2) + "\n")
         _prune(folder, name)
-        return Kernel(track.label, version, release, folder / name)
+        return Kernel(track.label, version, release, folder / name, note)
 
-    def _updated_apt(self, track: Track) -> Apt:
+    def _updated_apt(self, track: Track) -> tuple[Apt, str]:
+        """APT with fresh indexes, and what the summary should say about where they are from."""
         if track.archive not in self._apts:
-            chosen = mirrors.of_this_machine()
-            sources = [chosen.source_line(suite) for suite in track.suites]
-            apt = Apt(self._root / "apt" / track.archive, sources)
-            apt.update()
-            self._apts[track.archive] = apt
+            folder = self._root / "apt" / track.archive
+            self._apts[track.archive] = updated_apt(folder, track, mirrors.of_this_machine())
         return self._apts[track.archive]
+
+
+def updated_apt(folder: Path, track: Track, chosen: mirrors.Mirrors) -> tuple[Apt, str]:
+    """Asks for all suites; without the security suite where its address was only a guess."""
+    apt = Apt(folder, [chosen.source_line(suite) for suite in track.suites])
+    plain = [suite for suite in track.suites if not suite.endswith("-security")]
+    try:
+        apt.update()
+        return apt, ""
+    except FetchError:
+        if not chosen.security_guessed or not plain or len(plain) == len(track.suites):
+            raise
+    apt = Apt(folder, [chosen.source_line(suite) for suite in plain])
+    apt.update()
+    return apt, f"without security updates (nothing at {chosen.security})"
 
 
 @contextmanager
@@ -278,7 +297,9 @@ def _locked(path: Path) -> Iterator[None]:
 def _read_stamp(track: Track, folder: Path) -> Kernel | None:
     try:
         stamp = json.loads((folder / "current.json").read_text())
-        kernel = Kernel(track.label, stamp["version"], stamp["release"], folder / stamp["folder"])
+        place = folder / stamp["folder"]
+        note = stamp.get("note", "")
+        kernel = Kernel(track.label, stamp["version"], stamp["release"], place, note)
     except (OSError, ValueError, KeyError):
         return None
     usable = kernel.boot_file.exists() and (kernel.modules / "modules.dep").exists()

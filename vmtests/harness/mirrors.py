@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 DEFAULT_ARCHIVE = "http://deb.debian.org/debian"
@@ -31,6 +32,7 @@ class Mirrors:
 
     archive: str = DEFAULT_ARCHIVE
     security: str = DEFAULT_SECURITY
+    security_guessed: bool = False  # nobody named it: it may not be there
 
     def source_line(self, suite: str) -> str:
         """One line of sources.list for a suite, accepting only Debian's own keys."""
@@ -78,7 +80,11 @@ def _deb822_fields(stanza: str) -> dict[str, str]:
 
 
 def choose(entries: list[tuple[str, str]]) -> Mirrors:
-    """The first address that carries Debian itself, and the first with its security suite."""
+    """The first address that carries Debian itself, and the first with its security suite.
+
+    A machine that names a private mirror often reaches nothing else, so the security suite is
+    then looked for beside it. Debian's own mirrors do not carry it, but its own host does.
+    """
     archive = security = None
     for address, suite in entries:
         match = _DEBIAN_SUITE.match(suite)
@@ -88,7 +94,19 @@ def choose(entries: list[tuple[str, str]]) -> Mirrors:
             security = security or address.rstrip("/")
         elif match[2] != "-backports":
             archive = archive or address.rstrip("/")
+    if archive and not security:
+        guess = _security_beside(archive)
+        if guess:
+            return Mirrors(archive, guess, security_guessed=True)
     return Mirrors(archive or DEFAULT_ARCHIVE, security or DEFAULT_SECURITY)
+
+
+def _security_beside(archive: str) -> str | None:
+    """Where a private mirror of both archives has the other one: …/debian-security."""
+    host = urlsplit(archive).hostname or ""
+    if host == "debian.org" or host.endswith(".debian.org") or not archive.endswith("/debian"):
+        return None
+    return f"{archive}-security"
 
 
 def of_this_machine(etc_apt: Path = Path("/etc/apt")) -> Mirrors:

@@ -24,6 +24,12 @@ constexpr const char* kMeminfo =
     "MemTotal: 1000 kB\nMemFree: 1 kB\nMemAvailable: 600 kB\n"
     "SwapTotal: 8 kB\nSwapFree: 4 kB\n";
 
+constexpr const char* kVmstat = "nr_anon_pages 300\nnr_file_pages 200\nnr_inactive_file 50\n";
+
+Bytes pages(std::int64_t count) {
+  return {count * sysconf(_SC_PAGESIZE)};
+}
+
 Threshold threshold(Signal signal, const std::string& cgroup) {
   Threshold made;
   made.signal = signal;
@@ -58,7 +64,7 @@ struct World {
 World v2_world(std::initializer_list<std::pair<std::string, std::string>> more) {
   return World(more, {{"cgroup/cgroup.controllers", "memory\n"},
                       {"cgroup/cgroup.procs", ""},
-                      {"cgroup/memory.stat", "anon 300\nfile 200\ninactive_file 50\n"}});
+                      {"proc/vmstat", kVmstat}});
 }
 
 World v1_world(std::initializer_list<std::pair<std::string, std::string>> more) {
@@ -80,14 +86,14 @@ const WorkloadSample* sample_of(const Observation& observation, const std::strin
   return nullptr;
 }
 
-TEST(ObserverNode, V2EmulatesRootUsageAsAnonPlusFile) {
+TEST(ObserverNode, V2EmulatesRootUsageAsAnonPlusFileOfVmstat) {
   auto world = v2_world({});
   const auto observer = world.observer({});
   EXPECT_THAT(world.notes, IsEmpty());
   const auto seen = look(*observer);
   EXPECT_EQ(seen.node.capacity, kib(1000));
-  EXPECT_EQ(seen.node.usage, Bytes{500});
-  EXPECT_EQ(seen.node.inactive_file, Bytes{50});
+  EXPECT_EQ(seen.node.usage, pages(500));
+  EXPECT_EQ(seen.node.inactive_file, pages(50));
   EXPECT_EQ(seen.node.kernel_available, kib(600));
   EXPECT_EQ(seen.node.swap_total, kib(8));
   EXPECT_EQ(seen.node.swap_free, kib(4));
@@ -106,16 +112,16 @@ TEST(ObserverNode, V1TakesTheRootsCounterAndTheHierarchicalStat) {
 TEST(ObserverNode, FreshOnEachLookAndUnknownWhenUnreadable) {
   auto world = v2_world({});
   const auto observer = world.observer({});
-  EXPECT_EQ(look(*observer).node.usage, Bytes{500});
-  world.files.write("cgroup/memory.stat", "anon 301\nfile 200\ninactive_file 50\n");
-  EXPECT_EQ(look(*observer).node.usage, Bytes{501});
-  world.files.write("cgroup/memory.stat", "anon 301\nfile lots\n");
+  EXPECT_EQ(look(*observer).node.usage, pages(500));
+  world.files.write("proc/vmstat", "nr_anon_pages 301\nnr_file_pages 200\nnr_inactive_file 50\n");
+  EXPECT_EQ(look(*observer).node.usage, pages(501));
+  world.files.write("proc/vmstat", "nr_anon_pages 301\nnr_file_pages lots\n");
   const auto broken = look(*observer);
   EXPECT_FALSE(broken.node.usage);
   EXPECT_FALSE(broken.node.inactive_file);
   EXPECT_EQ(broken.node.capacity, kib(1000));
-  EXPECT_THAT(broken.notes,
-              ElementsAre(SourceNote{"/memory.stat", "file: \"lots\" is not a number"}));
+  EXPECT_THAT(broken.notes, ElementsAre(SourceNote{world.files / "proc/vmstat",
+                                                   "nr_file_pages: \"lots\" is not a number"}));
 }
 
 TEST(ObserverWatched, LimitIsTheSmallestOnTheWayUp) {
@@ -274,6 +280,38 @@ TEST_F(ObserverWorkloads, SubjectLimitsWhatIsRead) {
   EXPECT_EQ(all(*observer, "/system.slice/web.service").workloads->size(), 1u);
   EXPECT_EQ(all(*observer, "/absent").workloads->size(), 0u);
   EXPECT_EQ(all(*observer).workloads->size(), 7u);
+}
+
+// The policy spares what lies in a protected workload, so it must see that one.
+TEST_F(ObserverWorkloads, AProtectedWorkloadAboveTheSubjectIsReadToo) {
+  Config config;
+  config.pod_rules.push_back({"b", {}, {}, {}, true});
+  config.workloads.push_back({"/kubepods/burstable/*/c1", {}, {}, {}, false});
+  const auto observer = world_.observer(config);
+  const auto seen = all(*observer, "/kubepods/burstable/podb/c1");
+  ASSERT_EQ(seen.workloads->size(), 2u);
+  ASSERT_NE(sample_of(seen, "/kubepods/burstable/podb"), nullptr);
+  EXPECT_EQ(sample_of(seen, "/kubepods/burstable/podb")->workload.protection, Protection::declared);
+  EXPECT_NE(sample_of(seen, "/kubepods/burstable/podb/c1"), nullptr);
+}
+
+TEST_F(ObserverWorkloads, AGuaranteedPodRequestsItsLimitUnlessDeclared) {
+  for (const auto& uid : {"g", "declared", "unlimited"}) {
+    add(std::string("cgroup/kubepods/pod") + uid, "31\n");
+  }
+  world_.files.write("cgroup/kubepods/podg/memory.max", "8388608\n");
+  world_.files.write("cgroup/kubepods/poddeclared/memory.max", "8388608\n");
+  world_.files.write(pod("a") + "/memory.max", "8388608\n");
+  Config config;
+  config.pod_rules.push_back({"declared", {}, {}, mib(5), false});
+  const auto seen = all(*world_.observer(config));
+  const auto request = [&](const std::string& path) {
+    return sample_of(seen, "/kubepods/" + path)->workload.memory_request;
+  };
+  EXPECT_EQ(request("podg"), mib(8));
+  EXPECT_EQ(request("poddeclared"), mib(5));
+  EXPECT_EQ(request("podunlimited"), std::nullopt);
+  EXPECT_EQ(request("burstable/poda"), std::nullopt) << "a limit says nothing of its request";
 }
 
 TEST_F(ObserverWorkloads, CountsProcessesOfContainersMadeSinceTheRefresh) {

@@ -2,6 +2,7 @@
 #include "sources/node_reader.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include "kernel/memory_files.h"
 
@@ -26,16 +27,30 @@ auto read_parsed(const HeldFile& file, std::string& buffer, std::vector<SourceNo
 
 }  // namespace
 
+Result<NodeUsage> parse_node_usage(std::string_view vmstat, std::int64_t page_size) {
+  const auto pages = TRY(kernel::parse_vmstat(vmstat));
+  if (!pages.nr_anon_pages || !pages.nr_file_pages || !pages.nr_inactive_file) {
+    return error("nr_anon_pages, nr_file_pages or nr_inactive_file is missing");
+  }
+  const auto bytes = [&](std::uint64_t count) {
+    return Bytes{static_cast<std::int64_t>(count) * page_size};
+  };
+  return NodeUsage{bytes(*pages.nr_anon_pages + *pages.nr_file_pages),
+                   bytes(*pages.nr_inactive_file)};
+}
+
 Result<NodeReader> NodeReader::open(const kernel::CgroupTree& tree, const std::string& proc) {
   const auto meminfo_path = proc + "/meminfo";
   auto meminfo = TRY(HeldFile::open(AT_FDCWD, meminfo_path.c_str(), meminfo_path));
-  auto stat = TRY(HeldFile::open(tree.memory_fd(), "memory.stat", "/memory.stat"));
-  NodeReader reader(std::move(meminfo), std::move(stat));
-  if (tree.version() == kernel::CgroupVersion::v1) {
-    reader.usage_ =
-        TRY(HeldFile::open(tree.memory_fd(), "memory.usage_in_bytes", "/memory.usage_in_bytes"));
+  if (tree.version() == kernel::CgroupVersion::v2) {
+    const auto vmstat_path = proc + "/vmstat";
+    auto vmstat = TRY(HeldFile::open(AT_FDCWD, vmstat_path.c_str(), vmstat_path));
+    return NodeReader(std::move(meminfo), std::move(vmstat), std::nullopt);
   }
-  return reader;
+  auto stat = TRY(HeldFile::open(tree.memory_fd(), "memory.stat", "/memory.stat"));
+  auto usage =
+      TRY(HeldFile::open(tree.memory_fd(), "memory.usage_in_bytes", "/memory.usage_in_bytes"));
+  return NodeReader(std::move(meminfo), std::move(stat), std::move(usage));
 }
 
 NodeSample NodeReader::read(std::string& buffer, std::vector<SourceNote>& notes) const {
@@ -46,13 +61,19 @@ NodeSample NodeReader::read(std::string& buffer, std::vector<SourceNote>& notes)
     sample.swap_total = meminfo->swap_total;
     sample.swap_free = meminfo->swap_free;
   }
-  const auto stat = read_parsed(stat_, buffer, notes, kernel::parse_memory_stat);
-  if (stat) sample.inactive_file = stat->inactive_file;
   if (usage_) {
+    const auto stat = read_parsed(stat_, buffer, notes, kernel::parse_memory_stat);
+    if (stat) sample.inactive_file = stat->inactive_file;
     const auto usage = read_parsed(*usage_, buffer, notes, kernel::parse_amount);
     if (usage) sample.usage = *usage;
-  } else if (stat && stat->anon && stat->file) {
-    sample.usage = *stat->anon + *stat->file;
+    return sample;
+  }
+  const auto node = read_parsed(stat_, buffer, notes, [](std::string_view text) {
+    return parse_node_usage(text, ::sysconf(_SC_PAGESIZE));
+  });
+  if (node) {
+    sample.usage = node->usage;
+    sample.inactive_file = node->inactive_file;
   }
   return sample;
 }

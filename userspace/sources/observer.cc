@@ -204,7 +204,10 @@ void Observer::Reader::sample_workload(HeldWorkload& held, std::vector<WorkloadS
 void Observer::Reader::add_workloads(Observation& observation, std::string_view subject) {
   auto& samples = observation.workloads.emplace();
   for (auto& held : workloads_) {
-    if (!subject.empty() && !path_is_within(held.workload.path, subject)) continue;
+    const auto& path = held.workload.path;
+    // What holds the subject is no candidate there, but its protection covers the subject too.
+    const bool related = path_is_within(path, subject) || path_is_within(subject, path);
+    if (!subject.empty() && !related) continue;
     sample_workload(held, samples, observation.notes);
   }
   std::erase_if(workloads_, [](const HeldWorkload& held) { return held.removed; });

@@ -34,8 +34,10 @@ class Observer {
 
   // The cheap part: node, pods cgroup, watched cgroups.
   [[nodiscard]] Observation observe(const Wake& wake, MonotonicTime now);
-  // The costly part: usage, inactive_file and process count of every workload (of `subject` and
-  // below, or of all for an empty path). Drops a workload whose cgroup was removed meanwhile.
+  // The costly part: usage, inactive_file and process count of every workload, or for a `subject`
+  // that is not empty of those at, below and above it: the policy spares what lies in a protected
+  // workload, and can only do so when it sees that one. Drops a workload whose cgroup was removed
+  // meanwhile.
   void add_workloads(Observation& observation, std::string_view subject);
 
   // Workloads known at the last refresh.

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/parse.h"
+#include "kernel/memory_files.h"
 
 namespace forestall::sources {
 namespace {
@@ -25,6 +26,18 @@ const WorkloadRule* first_match(const std::string& path, const Config& config) {
     if (kernel::glob_matches(rule.cgroup, path)) return &rule;
   }
   return nullptr;
+}
+
+// Of a Guaranteed pod, whose requests equal its limits, kubelet writes the sum of the limits on the
+// pod's cgroup (pkg/kubelet/cm/helpers_linux.go ResourceConfigForPod). Nothing if that cannot be
+// read or is unlimited.
+std::optional<Bytes> guaranteed_request(const kernel::CgroupTree& tree, const PodPath& pod) {
+  const auto cgroup = tree.open(pod.cgroup);
+  if (!cgroup) return std::nullopt;
+  const bool v1 = tree.version() == kernel::CgroupVersion::v1;
+  const auto text = cgroup->read(v1 ? "memory.limit_in_bytes" : "memory.max");
+  if (!text) return std::nullopt;
+  return kernel::parse_amount(*text).optional().value_or(std::nullopt);
 }
 
 // The strongest reason first, since only one is told.
@@ -95,7 +108,11 @@ std::vector<Workload> find_workloads(const kernel::CgroupTree& tree, const Confi
     const auto pods = list_pods(tree, pods_cgroup);
     if (!pods) notes.push_back({pods_cgroup, pods.error().text()});
     for (const auto& pod : pods ? *pods : std::vector<PodPath>()) {
-      by_path.emplace(pod.cgroup, pod_workload(pod, config, places));
+      auto workload = pod_workload(pod, config, places);
+      if (pod.qos == QosClass::guaranteed && !workload.memory_request) {
+        workload.memory_request = guaranteed_request(tree, pod);
+      }
+      by_path.emplace(pod.cgroup, std::move(workload));
     }
   }
   for (const auto& rule : config.workloads) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which cgroups are workloads, and what is declared about each: pods found in the tree, cgroups
-// that match a rule, and everything that must never be killed marked so. Reads directories only.
+// that match a rule, and everything that must never be killed marked so. Reads directories, and
+// the limit of a Guaranteed pod.
 #pragma once
 
 #include <string>
@@ -32,7 +33,8 @@ struct ProtectedPlaces {
 void protect_ancestors(std::vector<Workload>& workloads);
 
 // All workloads of the tree, sorted by path, cgroup ids not yet filled in. The root is never one.
-// What could not be listed is told in `notes`.
+// What could not be listed is told in `notes`. A Guaranteed pod without a declared memory_request
+// has its own memory limit for one, since with 0 it would rank as exceeding its request.
 [[nodiscard]] std::vector<Workload> find_workloads(const kernel::CgroupTree& tree,
                                                    const Config& config,
                                                    const std::string& pods_cgroup,

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <thread>
+
 #include "support/manual_clock.h"
 #include "support/temp_tree.h"
 
@@ -51,11 +53,12 @@ class PollWorld : public ::testing::Test {
   std::vector<Wake> next() {
     pollfd ready{source_->fd(), POLLIN, 0};
     EXPECT_EQ(::poll(&ready, 1, 15'000), 1);
-    clock_.advance(milliseconds(1));
+    clock_.advance(interval());
     std::vector<Wake> wakes;
     source_->drain(clock_.now(), wakes);
     return wakes;
   }
+  Duration interval() const { return static_cast<PollSource&>(*source_).interval(); }
   void arm(Line line) {
     const auto notes = source_->arm(std::span(&line, 1), clock_.now());
     ASSERT_TRUE(notes) << notes.error().text();
@@ -106,11 +109,100 @@ TEST_F(PollWorld, CgroupDriftBetweenFloorAndUsageLineIsSeen) {
   EXPECT_EQ(wakes[0].usage, Bytes{4500});
 }
 
+TEST_F(PollWorld, AMetLineIsToldOnceAndAgainOnlyWhenItGrew) {
+  constexpr int kStep = 16 << 8;  // pages of 16 MiB
+  Line line;
+  line.path = "/";
+  line.floor_line = Bytes{4096 * 140};
+  line.headroom = mib(1);
+  arm(line);
+  write_vmstat(100, 51, 10);
+  EXPECT_EQ(next().size(), 1u);
+  EXPECT_TRUE(next().empty()) << "told already";
+  line.headroom = Bytes{-4096};
+  arm(line);
+  EXPECT_EQ(interval(), milliseconds(100));
+  EXPECT_TRUE(next().empty()) << "told already, and re-armed";
+  write_vmstat(100, 50 + kStep, 10);
+  EXPECT_TRUE(next().empty());
+  write_vmstat(100, 51 + kStep, 10);
+  EXPECT_EQ(next().size(), 1u) << "16 MiB more than was told";
+  write_vmstat(100, 50, 10);
+  EXPECT_TRUE(next().empty());
+  write_vmstat(100, 51, 10);
+  EXPECT_EQ(next().size(), 1u) << "met anew";
+  // The loop found it not met: a crossing after that is news, but not every millisecond.
+  line.headroom = Bytes{4096};
+  arm(line);
+  EXPECT_EQ(interval(), milliseconds(10));
+  EXPECT_EQ(next().size(), 1u);
+}
+
+TEST_F(PollWorld, ALineFoundMetByTheLoopNeedsNoTelling) {
+  write_vmstat(100, 51, 10);
+  Line line;
+  line.path = "/";
+  line.floor_line = Bytes{4096 * 140};
+  line.headroom = Bytes{-4096};
+  arm(line);
+  EXPECT_TRUE(next().empty());
+}
+
+TEST_F(PollWorld, AFillRateIsLearntFromReadingsOfOneKindAndForgotten) {
+  const auto possible =
+      interval_for(mib(610), possible_fill_rate(std::thread::hardware_concurrency()));
+  // One millisecond after an arm(), whatever the distance, reads these.
+  const auto reads = [&](Bytes usage, Bytes inactive) {
+    files_.write("cgroup/a/memory.current", std::to_string(usage.count) + "\n");
+    files_.write("cgroup/a/memory.stat", "inactive_file " + std::to_string(inactive.count) + "\n");
+    Line line;
+    line.cgroup = tree_.open("/a")->id();
+    line.path = "/a";
+    line.floor_line = mib(1000);
+    line.headroom = Bytes{1};
+    arm(line);
+    EXPECT_TRUE(next().empty());
+    return interval();
+  };
+  reads(mib(990), {});
+  reads(mib(1010), mib(45));  // a working set of 965 MiB
+  reads(mib(990), {});        // usage: 25 MiB more in 1 ms, of another kind
+  EXPECT_EQ(reads(mib(390), {}), possible);
+  reads(mib(365), {});
+  EXPECT_LT(reads(mib(390), {}), possible) << "25 MiB in 1 ms";
+  for (int i = 0; i < 30; ++i) reads(mib(390), {});
+  EXPECT_EQ(interval(), possible);
+}
+
+// A line far away is not read at the pace of one nearby.
+TEST_F(PollWorld, EachLineHasItsOwnPace) {
+  Line near;
+  near.path = "/";
+  near.floor_line = Bytes{4096 * 140};
+  near.headroom = Bytes{1};
+  Line far;
+  far.cgroup = tree_.open("/a")->id();
+  far.path = "/a";
+  far.floor_line = Bytes{500};  // crossed, as its first look would tell
+  far.headroom = mib(512);
+  const Line lines[] = {near, far};
+  ASSERT_TRUE(source_->arm(lines, clock_.now()));
+  const auto due = clock_.now() +
+                   interval_for(mib(512), possible_fill_rate(std::thread::hardware_concurrency()));
+  std::vector<Wake> wakes;
+  while (wakes.empty()) {
+    ASSERT_LE(clock_.now(), due);
+    wakes = next();
+  }
+  EXPECT_GE(clock_.now(), due);
+  EXPECT_EQ(wakes[0].cgroup, far.cgroup);
+}
+
 TEST_F(PollWorld, NothingArmedIsNothingToLookAt) {
   ASSERT_TRUE(source_->arm({}, clock_.now()));
   pollfd ready{source_->fd(), POLLIN, 0};
   EXPECT_EQ(::poll(&ready, 1, 50), 0);
-  EXPECT_EQ(static_cast<PollSource&>(*source_).interval(), Duration::zero());
+  EXPECT_EQ(interval(), Duration::zero());
 }
 
 TEST(PollSourceCreate, ALackingCounterIsNamed) {

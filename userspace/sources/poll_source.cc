@@ -11,6 +11,7 @@
 
 #include "kernel/memory_files.h"
 #include "model/workload.h"
+#include "sources/node_reader.h"
 
 namespace forestall::sources {
 namespace {
@@ -19,24 +20,22 @@ using kernel::HeldFile;
 
 constexpr Duration kShortest = std::chrono::milliseconds(1);
 constexpr Duration kLongest = std::chrono::seconds(10);
-// While a line is met and told, somebody is being killed for it; looking on at this pace shows
-// whether that sufficed (lmkd polls at 10 ms while a kill is pending).
-constexpr Duration kMet = std::chrono::milliseconds(10);
+// A line that is met and told needs no hurry: the loop looks again on its own for as long as it
+// holds, and a look here is only for what that may miss.
+constexpr Duration kTold = std::chrono::milliseconds(100);
+// So much more than was told is news although the line was met before.
+constexpr Bytes kToldStep = mib(16);
+// Told, but the loop did not find it met: either it has fallen since, or the loop reads another
+// counter. The second must not become a wake a millisecond.
+constexpr Duration kDisputed = std::chrono::milliseconds(10);
 constexpr std::int64_t kPerCpu = std::int64_t{2} << 30;
 constexpr std::int64_t kPossibleMax = std::int64_t{16} << 30;
 // A rate seen above this is an artefact (a cgroup that was moved in whole), not a fill.
 constexpr std::int64_t kCredibleMax = std::int64_t{128} << 30;
 
-Result<Bytes> parse_working_set(std::string_view text, std::int64_t page_size) {
-  const auto vmstat = TRY(kernel::parse_vmstat(text));
-  if (!vmstat.nr_anon_pages || !vmstat.nr_file_pages || !vmstat.nr_inactive_file) {
-    return error("nr_anon_pages, nr_file_pages or nr_inactive_file is missing");
-  }
-  const auto bytes = [&](std::uint64_t pages) {
-    return Bytes{static_cast<std::int64_t>(pages) * page_size};
-  };
-  return working_set(bytes(*vmstat.nr_file_pages + *vmstat.nr_anon_pages),
-                     bytes(*vmstat.nr_inactive_file));
+Result<Bytes> parse_working_set(std::string_view vmstat) {
+  const auto node = TRY(parse_node_usage(vmstat, ::sysconf(_SC_PAGESIZE)));
+  return working_set(node.usage, node.inactive_file);
 }
 
 }  // namespace
@@ -53,6 +52,14 @@ Duration interval_for(Bytes headroom, std::int64_t bytes_per_second) {
   return std::max(exact, kShortest);
 }
 
+// What a look found. The two kinds differ by inactive_file: a step from one to the other is no
+// fill.
+struct PollSource::Reading {
+  enum class Kind : std::uint8_t { usage, working_set };
+  Kind kind;
+  Bytes amount;
+};
+
 // One line. The crossing is working set > floor_line, which holds whatever inactive_file became.
 struct PollSource::Watch {
   CgroupId cgroup;
@@ -61,15 +68,18 @@ struct PollSource::Watch {
   std::optional<HeldFile> usage;  // nothing for the node: vmstat
   std::optional<HeldFile> stat;
   bool wanted = true;
-  std::optional<Bytes> last;
+  std::optional<Reading> last;
   MonotonicTime last_at;
+  std::optional<Bytes> told;  // met, and the loop knows it of this amount
+  MonotonicTime due;          // the next look
 };
 
 PollSource::PollSource(const kernel::CgroupTree& tree, HeldFile vmstat, UniqueFd timer)
     : tree_(tree),
       vmstat_(std::move(vmstat)),
       timer_(std::move(timer)),
-      fill_rate_(possible_fill_rate(std::thread::hardware_concurrency())) {}
+      possible_rate_(possible_fill_rate(std::thread::hardware_concurrency())),
+      fill_rate_(possible_rate_) {}
 
 PollSource::~PollSource() = default;
 
@@ -80,8 +90,7 @@ Result<std::unique_ptr<Source>> PollSource::create(const kernel::CgroupTree& tre
   UniqueFd timer(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
   if (!timer) return errno_error("timerfd_create", "for poll");
   std::unique_ptr<PollSource> source(new PollSource(tree, std::move(vmstat), std::move(timer)));
-  const auto first =
-      parse_working_set(TRY(source->vmstat_.read(source->buffer_)), ::sysconf(_SC_PAGESIZE));
+  const auto first = parse_working_set(TRY(source->vmstat_.read(source->buffer_)));
   if (!first) return first.error().in(path);
   return std::unique_ptr<Source>(std::move(source));
 }
@@ -112,31 +121,39 @@ Result<void> PollSource::arm_line(const Line& line, MonotonicTime now) {
   }
   watch->wanted = true;
   watch->floor_line = line.floor_line;
+  schedule(*watch, line.headroom, now);
   return {};
+}
+
+// The loop has just looked: its reading replaces ours.
+void PollSource::schedule(Watch& watch, Bytes headroom, MonotonicTime now) {
+  if (headroom <= Bytes{0}) {
+    if (!watch.told) watch.told = watch.floor_line - headroom;
+    watch.due = now + kTold;
+    return;
+  }
+  const auto sleep = interval_for(headroom, fill_rate_);
+  watch.due = now + (watch.told ? std::max(sleep, kDisputed) : sleep);
+  watch.told.reset();
 }
 
 Result<std::vector<std::string>> PollSource::arm(std::span<const Line> lines, MonotonicTime now) {
   std::vector<std::string> notes;
   for (auto& watch : watches_) watch->wanted = false;
-  Duration interval = kLongest;
+  forget_rate();
   for (const auto& line : lines) {
     const auto armed = arm_line(line, now);
-    if (!armed) {
-      notes.push_back(fmt::format("{}: {}", line.path, armed.error().text()));
-      continue;
-    }
-    const bool met = line.headroom <= Bytes{0};
-    interval = std::min(interval, met ? kMet : interval_for(line.headroom, fill_rate_));
+    if (!armed) notes.push_back(fmt::format("{}: {}", line.path, armed.error().text()));
   }
   std::erase_if(watches_, [](const std::unique_ptr<Watch>& watch) { return !watch->wanted; });
-  set_timer(watches_.empty() ? Duration::zero() : interval);
+  set_timer(now);
   return notes;
 }
 
 std::optional<Bytes> PollSource::node_working_set() {
   const auto text = vmstat_.read(buffer_);
   if (!text) return std::nullopt;
-  return parse_working_set(*text, ::sysconf(_SC_PAGESIZE)).optional();
+  return parse_working_set(*text).optional();
 }
 
 std::optional<Bytes> PollSource::read_usage(const HeldFile& file) {
@@ -145,54 +162,82 @@ std::optional<Bytes> PollSource::read_usage(const HeldFile& file) {
   return kernel::parse_amount(*text).optional().value_or(std::nullopt);
 }
 
-std::optional<Bytes> PollSource::look(Watch& watch) {
-  if (!watch.usage) return node_working_set();
+std::optional<PollSource::Reading> PollSource::look(const Watch& watch) {
+  using Kind = Reading::Kind;
+  if (!watch.usage) {
+    const auto node = node_working_set();
+    if (!node) return std::nullopt;
+    return Reading{Kind::working_set, *node};
+  }
   const auto usage = read_usage(*watch.usage);
   // The working set is never above usage: below the floor there is no need for the costly file.
-  if (!usage || *usage <= watch.floor_line) return usage;
+  if (!usage) return std::nullopt;
+  if (*usage <= watch.floor_line) return Reading{Kind::usage, *usage};
   // Drift: inactive_file decides whether the line is crossed, and usage does not show it move.
   const auto text = watch.stat->read(buffer_);
   if (!text) return std::nullopt;
   const auto stat = kernel::parse_memory_stat(*text);
   if (!stat || !stat->inactive_file) return std::nullopt;
-  return working_set(*usage, *stat->inactive_file);
+  return Reading{Kind::working_set, working_set(*usage, *stat->inactive_file)};
 }
 
-void PollSource::learn_rate(Watch& watch, Bytes reading, MonotonicTime now) {
+void PollSource::learn_rate(Watch& watch, const Reading& reading, MonotonicTime now) {
   const auto elapsed = now - watch.last_at;
-  if (watch.last && reading > *watch.last && elapsed >= kShortest) {
-    const auto rate = static_cast<double>((reading - *watch.last).count) /
-                      std::chrono::duration<double>(elapsed).count();
+  if (watch.last && watch.last->kind == reading.kind && elapsed >= kShortest) {
+    const auto growth = std::max(reading.amount - watch.last->amount, Bytes{0});
+    const auto rate =
+        static_cast<double>(growth.count) / std::chrono::duration<double>(elapsed).count();
     if (rate < static_cast<double>(kCredibleMax)) {
-      fill_rate_ = std::max(fill_rate_, static_cast<std::int64_t>(rate));
+      seen_rate_ = std::max(seen_rate_.value_or(0), static_cast<std::int64_t>(rate));
+      fill_rate_ = std::max(fill_rate_, *seen_rate_);
     }
   }
   watch.last = reading;
   watch.last_at = now;
 }
 
+void PollSource::forget_rate() {
+  if (!seen_rate_) return;  // nothing was read since: no reason to think otherwise
+  fill_rate_ = std::max({possible_rate_, *seen_rate_, fill_rate_ - fill_rate_ / 8});
+  seen_rate_.reset();
+}
+
+void PollSource::judge(Watch& watch, const Reading& reading, MonotonicTime now,
+                       std::vector<Wake>& wakes) {
+  const Bytes headroom = watch.floor_line - reading.amount;
+  if (headroom >= Bytes{0}) {
+    watch.told.reset();
+    watch.due = now + interval_for(headroom, fill_rate_);
+    return;
+  }
+  watch.due = now + kTold;
+  if (watch.told && reading.amount < *watch.told + kToldStep) return;
+  watch.told = reading.amount;
+  Wake wake{WakeSource::poll, now, std::nullopt, reading.amount};
+  if (watch.cgroup.inode != 0) wake.cgroup = watch.cgroup;
+  wakes.push_back(wake);
+}
+
 void PollSource::drain(MonotonicTime now, std::vector<Wake>& wakes) {
   std::uint64_t expirations = 0;
   if (::read(timer_.get(), &expirations, sizeof(expirations)) < 0) return;  // not due
-  Duration interval = kLongest;
   for (auto& watch : watches_) {
+    if (watch->due > now) continue;
     const auto reading = look(*watch);
-    if (!reading) continue;  // removed: the next arm() will not name it
-    learn_rate(*watch, *reading, now);
-    const Bytes headroom = watch->floor_line - *reading;
-    if (headroom >= Bytes{0}) {
-      interval = std::min(interval, interval_for(headroom, fill_rate_));
+    if (!reading) {
+      watch->due = now + kLongest;  // removed: the next arm() will not name it
       continue;
     }
-    interval = std::min(interval, kMet);
-    Wake wake{WakeSource::poll, now, std::nullopt, *reading};
-    if (watch->cgroup.inode != 0) wake.cgroup = watch->cgroup;
-    wakes.push_back(wake);
+    learn_rate(*watch, *reading, now);
+    judge(*watch, *reading, now, wakes);
   }
-  set_timer(interval);
+  set_timer(now);
 }
 
-void PollSource::set_timer(Duration interval) {
+void PollSource::set_timer(MonotonicTime now) {
+  Duration interval = kLongest;
+  for (const auto& watch : watches_) interval = std::min(interval, watch->due - now);
+  interval = watches_.empty() ? Duration::zero() : std::max(interval, kShortest);
   interval_ = interval;
   itimerspec when{};
   when.it_value.tv_sec = interval / std::chrono::seconds(1);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Wake source without any help from the kernel: reads /proc/vmstat and usage files on held
-// descriptors, and sleeps for as long as the nearest line cannot be reached.
+// descriptors, and sleeps for as long as no line can be reached.
 //
-// Sleep = headroom / max(fastest fill rate seen, fastest possible), between 1 ms and 10 s: the
-// farther the line, the rarer the look. It wakes the loop only when its reading says that a line
-// is crossed.
+// Sleep of each line = headroom / max(fastest fill rate seen of late, fastest possible), between
+// 1 ms and 10 s: the farther the line, the rarer its file is read. It wakes the loop only when its
+// reading says that a line is crossed, once: while the line stays met the loop looks on its own,
+// and only 16 MiB more than was told is told again.
 #pragma once
 
 #include <memory>
@@ -41,22 +42,32 @@ class PollSource final : public Source {
   [[nodiscard]] Duration interval() const { return interval_; }
 
  private:
+  struct Reading;
   struct Watch;
   PollSource(const kernel::CgroupTree& tree, kernel::HeldFile vmstat, UniqueFd timer);
   [[nodiscard]] Watch* find(CgroupId cgroup, Bytes floor_line);
   Result<void> arm_line(const Line& line, MonotonicTime now);
-  // Working set, or an upper bound of it that is still below the line; nothing if unreadable.
-  [[nodiscard]] std::optional<Bytes> look(Watch& watch);
+  // When to look after the loop found `headroom`, and whether it knows that the line is met.
+  void schedule(Watch& watch, Bytes headroom, MonotonicTime now);
+  // The working set, or usage when that is at most the line already; nothing if unreadable.
+  [[nodiscard]] std::optional<Reading> look(const Watch& watch);
   [[nodiscard]] std::optional<Bytes> node_working_set();
   [[nodiscard]] std::optional<Bytes> read_usage(const kernel::HeldFile& file);
-  void learn_rate(Watch& watch, Bytes reading, MonotonicTime now);
-  void set_timer(Duration interval);
+  void learn_rate(Watch& watch, const Reading& reading, MonotonicTime now);
+  // One burst must not shorten every sleep for good: each arm() gives an eighth back, down to what
+  // has been seen since the last one or is possible.
+  void forget_rate();
+  // Wakes if the reading is news; sets when to look next.
+  void judge(Watch& watch, const Reading& reading, MonotonicTime now, std::vector<Wake>& wakes);
+  void set_timer(MonotonicTime now);  // to the first look due
 
   const kernel::CgroupTree& tree_;
   kernel::HeldFile vmstat_;
   UniqueFd timer_;
   std::vector<std::unique_ptr<Watch>> watches_;
-  std::int64_t fill_rate_;  // fastest seen or possible, bytes a second
+  std::int64_t possible_rate_;             // bytes a second, as the two below
+  std::int64_t fill_rate_;                 // fastest seen of late or possible
+  std::optional<std::int64_t> seen_rate_;  // fastest since the last arm()
   Duration interval_{0};
   std::string buffer_;
 };

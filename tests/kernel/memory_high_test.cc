@@ -7,20 +7,23 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
+#include "kernel/process_ref.h"
 #include "support/temp_tree.h"
 
 namespace forestall::kernel {
 namespace {
 
 TEST(MemoryHighRecord, ReadsBackWhatItWrites) {
-  for (const auto& record : {MemoryHighRecord{std::nullopt, std::nullopt, mib(1)},
-                             MemoryHighRecord{mib(9), mib(3), mib(4)}}) {
+  for (const auto& record : {MemoryHighRecord{std::nullopt, std::nullopt, mib(1), std::nullopt},
+                             MemoryHighRecord{mib(9), mib(3), mib(4), ProcessId{7, 99}}}) {
     const auto back = parse_memory_high_record(to_string(record));
     ASSERT_TRUE(back) << back.error().text();
     EXPECT_EQ(*back, record);
   }
-  for (const auto* bad : {"", "max", "max max", "max max 1 2", "max -1 2", "a b c"}) {
+  for (const auto* bad : {"", "max", "max max", "max max 1 2", "max -1 2", "a b c", "1 2 3 0 9",
+                          "1 2 3 -4 9", "1 2 3 4 9 9", "1 2 3 4294967296 9"}) {
     EXPECT_FALSE(parse_memory_high_record(bad)) << bad;
   }
 }
@@ -70,6 +73,37 @@ TEST_F(MemoryHighFile, SomebodyElsesChangeStays) {
   }
   EXPECT_EQ(high(), "12288000");
   EXPECT_FALSE(recorded());
+}
+
+// `forestall demo`, or a second agent, beside one that runs.
+TEST_F(MemoryHighFile, WhatALivingProcessHasSetIsNotUndone) {
+  auto held = MemoryHigh::open(*tree_.open("/a"));
+  ASSERT_TRUE(held);
+  ASSERT_TRUE(held->set(Bytes{20480000}));
+  EXPECT_THAT(restore_leftovers(tree_), testing::IsEmpty());
+  EXPECT_EQ(high(), "20480000");
+  EXPECT_TRUE(recorded());
+}
+
+TEST_F(MemoryHighFile, ASettingOfAnotherLivingProcessIsNotTakenOver) {
+  const auto parent = read_process_id(getppid());
+  ASSERT_TRUE(parent) << parent.error().text();
+  const auto record = [&](ProcessId owner) {
+    const auto text = to_string({Bytes{81920000}, Bytes{81920000}, Bytes{40960000}, owner});
+    ASSERT_EQ(
+        setxattr((files_ / "a").c_str(), "user.forestall.memory_high", text.data(), text.size(), 0),
+        0);
+  };
+  record(*parent);
+  auto held = MemoryHigh::open(*tree_.open("/a"));
+  ASSERT_TRUE(held);
+  EXPECT_EQ(held->set(Bytes{20480000}).error().code, EBUSY);
+  EXPECT_THAT(restore_leftovers(tree_), testing::IsEmpty());
+  EXPECT_EQ(high(), "40960000");
+  // The same pid, started at another time: another process.
+  record({parent->pid, parent->start_ticks + 1});
+  EXPECT_EQ(restore_leftovers(tree_).size(), 1u);
+  EXPECT_EQ(high(), "81920000");
 }
 
 TEST_F(MemoryHighFile, LeftoversAreUndoneOnlyWhereTheValueIsStillOurs) {

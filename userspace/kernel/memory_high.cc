@@ -7,10 +7,12 @@
 #include <unistd.h>
 
 #include <array>
+#include <limits>
 
 #include "base/parse.h"
 #include "kernel/held_file.h"
 #include "kernel/memory_files.h"
+#include "kernel/process_ref.h"
 
 namespace forestall::kernel {
 namespace {
@@ -58,6 +60,21 @@ std::optional<std::string> read_record(int directory) {
   return std::nullopt;
 }
 
+// Whether the process that wrote the record still runs. One that waits to be reaped does not.
+bool owner_lives(const MemoryHighRecord& record) {
+  if (!record.owner) return false;
+  const auto process = ProcessRef::open(record.owner->pid);
+  return process && process->id() == *record.owner && !process->exited();
+}
+
+// Whether another process that still runs has the setting on record.
+bool held_by_another(int directory, ProcessId self) {
+  const auto text = read_record(directory);
+  if (!text) return false;
+  const auto record = parse_memory_high_record(*text);
+  return record && record->owner != self && owner_lives(*record);
+}
+
 Result<UniqueFd> open_readable(const CgroupDir& cgroup) {
   return cgroup.open_file(".", O_RDONLY | O_DIRECTORY);
 }
@@ -72,23 +89,34 @@ Result<void> undo(int directory, int file, const MemoryHighRecord& record, std::
   return {};
 }
 
-Result<void> undo_leftover(const CgroupDir& cgroup, int directory, std::string_view text) {
+// Whether there was anything to undo: not when the owner still lives.
+Result<bool> undo_leftover(const CgroupDir& cgroup, int directory, std::string_view text) {
   const auto record = TRY(parse_memory_high_record(text));
+  if (owner_lives(record)) return false;
   const UniqueFd file = TRY(cgroup.open_file("memory.high", O_RDWR));
-  return undo(directory, file.get(), record, cgroup.path() + "/memory.high");
+  TRY(undo(directory, file.get(), record, cgroup.path() + "/memory.high"));
+  return true;
+}
+
+// Restores one cgroup, and says what came of it.
+void restore_one(const CgroupDir& cgroup, std::vector<std::string>& log) {
+  const auto directory = open_readable(cgroup);
+  if (!directory) return;
+  const auto text = read_record(directory->get());
+  if (!text) return;
+  const auto undone = undo_leftover(cgroup, directory->get(), *text);
+  if (!undone) {
+    log.push_back(
+        fmt::format("{}: memory.high not restored: {}", cgroup.path(), undone.error().text()));
+  } else if (*undone) {
+    log.push_back(fmt::format("{}: memory.high restored (\"{}\")", cgroup.path(), *text));
+  }
 }
 
 void restore_below(const CgroupTree& tree, const std::string& path, std::vector<std::string>& log) {
   const auto cgroup = tree.open(path);
   if (!cgroup) return;  // gone since it was listed
-  if (const auto directory = open_readable(*cgroup)) {
-    if (const auto text = read_record(directory->get())) {
-      const auto undone = undo_leftover(*cgroup, directory->get(), *text);
-      log.push_back(
-          undone ? fmt::format("{}: memory.high restored (\"{}\")", path, *text)
-                 : fmt::format("{}: memory.high not restored: {}", path, undone.error().text()));
-    }
-  }
+  restore_one(*cgroup, log);
   const auto children = cgroup->children();
   if (!children) return;
   for (const auto& name : *children) {
@@ -99,8 +127,10 @@ void restore_below(const CgroupTree& tree, const std::string& path, std::vector<
 }  // namespace
 
 std::string to_string(const MemoryHighRecord& record) {
-  return fmt::format("{} {} {}", amount_text(record.original), amount_text(record.old_value),
-                     amount_text(record.new_value));
+  auto text = fmt::format("{} {} {}", amount_text(record.original), amount_text(record.old_value),
+                          amount_text(record.new_value));
+  if (record.owner) text += fmt::format(" {} {}", record.owner->pid, record.owner->start_ticks);
+  return text;
 }
 
 Result<MemoryHighRecord> parse_memory_high_record(std::string_view text) {
@@ -109,23 +139,32 @@ Result<MemoryHighRecord> parse_memory_high_record(std::string_view text) {
   for (auto* field : {&record.original, &record.old_value, &record.new_value}) {
     *field = TRY(parse_amount(next_word(rest)));
   }
-  if (!next_word(rest).empty()) return error(fmt::format("memory.high record \"{}\"", text));
+  const auto malformed = [&] { return error(fmt::format("memory.high record \"{}\"", text)); };
+  const auto pid_word = next_word(rest);
+  if (pid_word.empty()) return record;
+  const auto pid = parse_u64(pid_word);
+  const auto ticks = parse_u64(next_word(rest));
+  if (!pid || *pid == 0 || *pid > std::numeric_limits<pid_t>::max() || !ticks) return malformed();
+  record.owner = ProcessId{static_cast<pid_t>(*pid), *ticks};
+  if (!next_word(rest).empty()) return malformed();
   return record;
 }
 
 MemoryHigh::MemoryHigh(UniqueFd directory, UniqueFd file, std::string name,
-                       std::optional<Bytes> original)
+                       std::optional<Bytes> original, ProcessId self)
     : directory_(std::move(directory)),
       file_(std::move(file)),
       name_(std::move(name)),
-      original_(original) {}
+      original_(original),
+      self_(self) {}
 
 Result<MemoryHigh> MemoryHigh::open(const CgroupDir& cgroup) {
   auto name = cgroup.path() + "/memory.high";
   UniqueFd file = TRY(cgroup.open_file("memory.high", O_RDWR));
   UniqueFd directory = TRY(open_readable(cgroup));
   const auto original = TRY(read_amount(file.get(), name));
-  return MemoryHigh(std::move(directory), std::move(file), std::move(name), original);
+  const auto self = TRY(read_process_id(::getpid()));
+  return MemoryHigh(std::move(directory), std::move(file), std::move(name), original, self);
 }
 
 MemoryHigh::~MemoryHigh() {
@@ -141,7 +180,10 @@ Result<void> MemoryHigh::set(Bytes value) {
   if (TRY(read_amount(file_.get(), name_)) != before) {
     return Error{EBUSY, fmt::format("{} was changed by somebody else", name_)};
   }
-  TRY(write_record(directory_.get(), {original_, before, rounded}, name_));
+  if (!ours_ && held_by_another(directory_.get(), self_)) {
+    return Error{EBUSY, fmt::format("{} is set by another agent", name_)};
+  }
+  TRY(write_record(directory_.get(), {original_, before, rounded, self_}, name_));
   TRY(write_amount(file_.get(), rounded, name_));
   ours_ = rounded;
   return {};
@@ -149,7 +191,7 @@ Result<void> MemoryHigh::set(Bytes value) {
 
 Result<void> MemoryHigh::restore() {
   if (!ours_) return {};
-  const MemoryHighRecord record{original_, ours_, ours_};
+  const MemoryHighRecord record{original_, ours_, ours_, self_};
   const auto undone = undo(directory_.get(), file_.get(), record, name_);
   if (!undone && undone.error().code != ENODEV) return undone.error();
   ours_.reset();

@@ -17,6 +17,7 @@
 #include "kernel/cgroup_create.h"
 #include "kernel/file_probe.h"
 #include "kernel/memory_high.h"
+#include "kernel/process_ref.h"
 #include "sources/high_tripwire.h"
 #include "sources/observer.h"
 #include "sources/poll_source.h"
@@ -122,7 +123,9 @@ TEST_F(TripwireVm, WakesOnCrossingAndGivesMemoryHighBack) {
     const auto source = make();
     EXPECT_THAT(arm(*source, at), IsEmpty());
     EXPECT_EQ(high(), std::to_string(mib(48).count) + "\n");
-    EXPECT_EQ(attribute(), "max max " + std::to_string(mib(48).count));
+    EXPECT_EQ(attribute(), kernel::to_string({std::nullopt, std::nullopt, mib(48),
+                                              *kernel::read_process_id(getpid())}));
+    EXPECT_THAT(kernel::restore_leftovers(tree_), IsEmpty()) << "undoes what a living agent set";
     EXPECT_FALSE(wait(*source, milliseconds(300))) << "woken before the crossing";
     hog.grow(mib(44));
     const auto wake = wait(*source, seconds(20));

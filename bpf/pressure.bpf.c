@@ -78,7 +78,7 @@ static __always_inline void announce_stall(__u64 cgroup, __u64 now, __u64 ns) {
 
   if (!relation || !relation->watched) return;
   begin = *(volatile __u64*)&relation->window_begin_ns;
-  if (now - begin >= WINDOW_NS &&
+  if (passed(begin, now, WINDOW_NS) &&
       __sync_val_compare_and_swap(&relation->window_begin_ns, begin, now) == begin)
     relation->stalled_ns = 0;
   before = __sync_fetch_and_add(&relation->stalled_ns, ns);

@@ -47,7 +47,7 @@ static __always_inline __u64 pages_at(__u64 base, __u64 offset, int index) {
 
   if (bpf_probe_read_kernel(&pages, sizeof(pages), (void*)(base + offset + index * sizeof(pages))))
     COUNT_FAILURE(read);
-  return pages > 0 ? (__u64)pages << PAGE_SHIFT : 0;
+  return pages > 0 ? (__u64)pages << page_shift : 0;
 }
 
 /* Indices by BTF. On a kernel without one of these counters setup finds no node (see there), and
@@ -332,7 +332,7 @@ int start_timer(void* ctx) {
 static __always_inline void check_charge(struct page_counter* counter, __u32 slot, __u64 failed) {
   struct abi_watch* watch = bpf_map_lookup_elem(&watches, &slot);
   struct subject* subject = bpf_map_lookup_elem(&subjects, &slot);
-  __u64 usage = ((__u64)BPF_CORE_READ(counter, usage.counter) + failed) << PAGE_SHIFT;
+  __u64 usage = ((__u64)BPF_CORE_READ(counter, usage.counter) + failed) << page_shift;
 
   if (!subject || !watch || usage < *(volatile __u64*)&watch->line) return;
   /* The address of a removed cgroup's counter may be another's by now. */

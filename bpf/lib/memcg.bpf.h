@@ -12,7 +12,9 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
-#define PAGE_SHIFT 12
+/* log2 of the kernel's page size; set before loading. */
+const volatile __u32 page_shift __weak = 12;
+
 /* Deepest cgroup tree that is walked from a leaf to the root. */
 #define TREE_LEVELS 24
 
@@ -51,7 +53,7 @@ static __always_inline __u64 memcg_id(struct mem_cgroup* memcg) {
 }
 
 static __always_inline __u64 memcg_usage(struct mem_cgroup* memcg) {
-  return (__u64)BPF_CORE_READ(memcg, memory.usage.counter) << PAGE_SHIFT;
+  return (__u64)BPF_CORE_READ(memcg, memory.usage.counter) << page_shift;
 }
 
 #endif

@@ -56,11 +56,17 @@ int memory_hierarchy __weak = -1;
  * rather than a crossing: the loop looks afresh anyway, so more of them tell nothing. */
 #define QUIET_NS (20 * 1000 * 1000ULL)
 
+/* Whether `ns` have passed since `then`. Signed, because another CPU may have stored a time
+ * slightly after our `now`. */
+static __always_inline int passed(__u64 then, __u64 now, __u64 ns) {
+  return (__s64)(now - then) >= (__s64)ns;
+}
+
 /* Whether this CPU is the one that may tell now; moves *last on. */
 static __always_inline int after_quiet(__u64* last, __u64 now, __u64 quiet) {
   __u64 seen = *(volatile __u64*)last;
 
-  return now - seen >= quiet && __sync_val_compare_and_swap(last, seen, now) == seen;
+  return passed(seen, now, quiet) && __sync_val_compare_and_swap(last, seen, now) == seen;
 }
 
 /* Fires the slot if `usage` is at or above its line: exactly once per arming, whichever program

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -100,6 +101,20 @@ std::uint64_t psi_some_us(const ScratchCgroup& scratch, const std::string& path)
   const std::string text = read_text(file);
   const std::size_t at = text.find("total=");
   return std::stoull(text.substr(at + 6));
+}
+
+// A cpuset or taskset may keep us off CPU 0.
+cpu_set_t first_permitted_cpu() {
+  cpu_set_t permitted;
+  if (::sched_getaffinity(0, sizeof(permitted), &permitted) != 0) {
+    throw std::runtime_error("sched_getaffinity");
+  }
+  int cpu = 0;
+  while (!CPU_ISSET(cpu, &permitted)) ++cpu;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(cpu, &one);
+  return one;
 }
 
 TEST(BpfProgramsTest, EveryFeatureHasAReport) {
@@ -229,6 +244,44 @@ TEST(BpfProgramsTest, NodeLineFiresWhenTheNodesWorkingSetReachesIt) {
   ASSERT_TRUE(hog.wait_grown());
 }
 
+// Leaves this process one free descriptor for as long as it lives.
+class OneFreeDescriptor {
+ public:
+  OneFreeDescriptor() {
+    const UniqueFd lowest(::dup(STDERR_FILENO));
+    if (!lowest || ::getrlimit(RLIMIT_NOFILE, &before_) != 0) throw std::runtime_error("rlimit");
+    const rlimit few{static_cast<rlim_t>(lowest.get()) + 1, before_.rlim_max};
+    if (::setrlimit(RLIMIT_NOFILE, &few) != 0) throw std::runtime_error("setrlimit");
+  }
+  OneFreeDescriptor(const OneFreeDescriptor&) = delete;
+  OneFreeDescriptor& operator=(const OneFreeDescriptor&) = delete;
+  ~OneFreeDescriptor() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST(BpfProgramsTest, ASubjectThatCannotBeLookedUpCostsNoOtherItsTimer) {
+  const auto programs = load(without_charge());
+  ScratchCgroup scratch;
+  const std::string path = scratch.child("later");
+  const OpenCgroup group(scratch.directory(path));
+  const Hog hog(scratch, path, mib(16));
+  BpfEvents events(*programs);
+  // Looking up takes two descriptors: a link and the walk. The node's line is met already.
+  const kernel::BpfWatch both[] = {group.watch(mib(8)), {{}, -1, mib(1)}};
+  {
+    const OneFreeDescriptor scarce;
+    const Result<std::vector<std::size_t>> unresolved = programs->watch(both);
+    ASSERT_TRUE(unresolved.ok()) << unresolved.error().text();
+    EXPECT_THAT(*unresolved, testing::ElementsAre(0U));
+    EXPECT_NE(events.wait(of(ABI_EVENT_usage_timer, {})), nullptr);
+  }
+  EXPECT_EQ(events.count(crossing(group.id())), 0U);
+  EXPECT_THAT(programs->watch(both).value(), testing::IsEmpty());
+  EXPECT_NE(events.wait(crossing(group.id())), nullptr);
+}
+
 TEST(BpfProgramsTest, FarFromEveryLineTheTimerHardlyRuns) {
   const auto programs = load(without_charge());
   ScratchCgroup scratch;
@@ -297,20 +350,20 @@ TEST(BpfProgramsTest, ReclaimIsCountedAndToldForAWatchedCgroup) {
   };
   const std::uint64_t hits_before = limit_hits();
   const std::uint64_t psi_before = psi_some_us(scratch, path);
+  const cpu_set_t one = first_permitted_cpu();
+  const MonotonicTime begin = SystemClock().now();
   {
     Child reader([&] {
       scratch.add(path, ::getpid());
       // PSI weighs each CPU's stall by its busy time: only on one CPU is its total the plain sum.
       // Pinned once inside, because before 6.2 the cpuset controller of v2 undoes it on entry.
-      cpu_set_t one;
-      CPU_ZERO(&one);
-      CPU_SET(0, &one);
       if (::sched_setaffinity(0, sizeof(one), &one) != 0) return 3;
       return file.read_through(6);
     });
     ASSERT_TRUE(reader.wait_exit(std::chrono::seconds(120)));
     ASSERT_EQ(reader.reap(), 0);
   }
+  const Duration elapsed = SystemClock().now() - begin;
   const std::uint64_t hits = limit_hits() - hits_before;
   const std::uint64_t psi_us = psi_some_us(scratch, path) - psi_before;
   const abi_stall stall = programs->stall(group.id()).value();
@@ -334,8 +387,10 @@ TEST(BpfProgramsTest, ReclaimIsCountedAndToldForAWatchedCgroup) {
   EXPECT_LE(reclaim_us, psi_us + psi_us / 20 + 1000);
   EXPECT_GE(reclaim_us, psi_us / 2);
   EXPECT_NE(events.wait(of(ABI_EVENT_reclaim, group.id())), nullptr);
-  // Told seldom: at most once in 20 ms, however often it happened.
-  EXPECT_LT(events.count(of(ABI_EVENT_reclaim, group.id())), reclaim.count + 1);
+  // Told seldom: at most once in 20 ms (QUIET_NS of bpf/lib/watches.bpf.h), however often it
+  // happened. A reader slower than that (an emulated guest) never gets near.
+  EXPECT_LE(events.count(of(ABI_EVENT_reclaim, group.id())),
+            static_cast<std::size_t>(elapsed / std::chrono::milliseconds(20)) + 1);
   // The parent's sum covers it, the node's too.
   const OpenCgroup parent(scratch.directory(scratch.path()));
   EXPECT_EQ(programs->stall(parent.id())->sums[ABI_STALL_MEMCG_RECLAIM].count, reclaim.count);

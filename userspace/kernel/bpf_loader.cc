@@ -8,6 +8,7 @@
 #include <forestall_bpf.skel.h>
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -25,6 +26,11 @@ std::uint64_t fastest_fill_bytes_per_us() {
   constexpr std::uint64_t kWholeMachine = 65536;
   const long cpus = ::sysconf(_SC_NPROCESSORS_ONLN);
   return std::min(kWholeMachine, kPerCpu * static_cast<std::uint64_t>(std::max(cpus, 1L)));
+}
+
+std::uint32_t page_shift() {
+  return static_cast<std::uint32_t>(
+      std::countr_zero(static_cast<unsigned long>(::sysconf(_SC_PAGESIZE))));
 }
 
 std::string errno_text(int code) {
@@ -53,6 +59,7 @@ Attempt try_load(const BpfPlan& plan, const KernelTypes& types) {
       types.tracepoint_arguments("mm_vmscan_memcg_reclaim_begin") >= 3;
   skeleton->rodata->mark_victim_passes_task = types.tracepoint_passes_pointer("mark_victim");
   skeleton->rodata->fill_bytes_per_us = fastest_fill_bytes_per_us();
+  skeleton->rodata->page_shift = page_shift();
   const int failure = forestall_bpf__load(skeleton.get());
   if (failure == 0) return {std::move(skeleton), {}};
   std::string refusal = summarize_bpf_log(log.text());

@@ -118,9 +118,15 @@ class BpfPrograms::Loaded {
 
   [[nodiscard]] bool same_subjects(std::span<const BpfWatch> watches) const;
   Result<void> take_subjects(std::span<const BpfWatch> watches);
-  Result<bool> resolve(const BpfWatch& watch, std::size_t slot) const;
+  [[nodiscard]] bool resolve(const BpfWatch& watch, std::size_t slot) const;
+  // Whether the subject is found (now), and therefore armed.
+  [[nodiscard]] bool arm(const BpfWatch& watch, Subject& subject);
+  Result<void> start_owed_timer();
 
   std::vector<Subject> subjects_;  // in the order of the watches they came from
+  // A line was armed that the timer does not know of yet. Outlives a call that fails, because the
+  // next one finds the line in place and would otherwise see no reason to start the timer.
+  bool timer_owed_ = false;
 };
 
 Result<void> BpfPrograms::Loaded::start() {
@@ -142,8 +148,9 @@ bool BpfPrograms::Loaded::same_subjects(std::span<const BpfWatch> watches) const
   return std::ranges::equal(watches, subjects_, {}, &BpfWatch::cgroup, &Subject::cgroup);
 }
 
-// Puts one cgroup into a slot; false when it has no memory cgroup (any more).
-Result<bool> BpfPrograms::Loaded::resolve(const BpfWatch& watch, std::size_t slot) const {
+// Puts one cgroup into a slot; false when it has no memory cgroup (any more), or when descriptors
+// or memory are short just now: whatever it is, it must not cost the other subjects their lines.
+bool BpfPrograms::Loaded::resolve(const BpfWatch& watch, std::size_t slot) const {
   skeleton->bss->resolving_slot = static_cast<__u32>(slot);
   skeleton->bss->resolved_cgroup = 0;
   bpf_iter_link_info where{};
@@ -157,10 +164,10 @@ Result<bool> BpfPrograms::Loaded::resolve(const BpfWatch& watch, std::size_t slo
   if (link == nullptr) return false;  // not a cgroup directory, or removed
   const UniqueFd walk(bpf_iter_create(bpf_link__fd(link)));
   bpf_link__destroy(link);
-  if (!walk) return errno_error("bpf_iter_create", "resolve_cgroup");
+  if (!walk) return false;
   char nothing = 0;
   // The program writes no text: one read runs it to the end.
-  if (::read(walk.get(), &nothing, 1) < 0) return errno_error("read", "BPF cgroup iterator");
+  if (::read(walk.get(), &nothing, 1) < 0) return false;
   return skeleton->bss->resolved_cgroup == watch.cgroup.inode;
 }
 
@@ -183,36 +190,54 @@ Result<void> BpfPrograms::Loaded::take_subjects(std::span<const BpfWatch> watche
     relation.watched = 1;
     if (bpf_map__update_elem(skeleton->maps.relations, &node, sizeof(node), &relation,
                              sizeof(relation), BPF_ANY) != 0) {
-      return errno_error("bpf_map_update_elem", "relations");
+      const Error failure = errno_error("bpf_map_update_elem", "relations");
+      subjects_.clear();  // so that the next call does not take this half for the whole
+      return failure;
     }
   }
   skeleton->bss->slot_count = static_cast<__u32>(std::min<std::size_t>(next, ABI_WATCH_SLOTS));
   return {};
 }
 
+bool BpfPrograms::Loaded::arm(const BpfWatch& watch, Subject& subject) {
+  if (!subject.resolved && subject.slot != ABI_WATCH_NODE && subject.slot < ABI_WATCH_SLOTS) {
+    subject.resolved = resolve(watch, subject.slot);
+  }
+  if (!subject.resolved) return false;
+  // 0 means disarmed in the kernel; a line at or below 0 is met by any usage, as is 1.
+  const auto line = static_cast<__u64>(std::max<std::int64_t>(watch.usage_line.count, 1));
+  if (lines->line(subject.slot) != line) {
+    lines->set(subject.slot, line);
+    timer_owed_ = true;
+  }
+  return true;
+}
+
+Result<void> BpfPrograms::Loaded::start_owed_timer() {
+  if (!timer_owed_ || bpf_program__fd(skeleton->progs.start_timer) < 0) return {};
+  const int failure = TRY(run(skeleton->progs.start_timer));
+  if (failure != 0) return Error{-failure, "bpf_timer_start"};
+  timer_owed_ = false;
+  return {};
+}
+
 Result<std::vector<std::size_t>> BpfPrograms::Loaded::watch(std::span<const BpfWatch> watches) {
   if (!same_subjects(watches)) TRY(take_subjects(watches));
-  std::vector<std::size_t> unresolved;
-  bool armed = false;
+  // The node first, running before the others are looked up: hundreds of them take a while, and
+  // taking subjects has disarmed it. A failure here leaves the timer owed, for the end.
   for (std::size_t i = 0; i < watches.size(); ++i) {
-    Subject& subject = subjects_[i];
-    if (!subject.resolved && subject.slot != ABI_WATCH_NODE && subject.slot < ABI_WATCH_SLOTS) {
-      subject.resolved = TRY(resolve(watches[i], subject.slot));
-    }
-    if (!subject.resolved) {
-      unresolved.push_back(i);
-      continue;
-    }
-    // 0 means disarmed in the kernel; a line at or below 0 is met by any usage, as is 1.
-    const auto line = static_cast<__u64>(std::max<std::int64_t>(watches[i].usage_line.count, 1));
-    if (lines->line(subject.slot) == line) continue;
-    lines->set(subject.slot, line);
-    armed = true;
+    if (subjects_[i].slot == ABI_WATCH_NODE) static_cast<void>(arm(watches[i], subjects_[i]));
   }
-  if (armed && bpf_program__fd(skeleton->progs.start_timer) >= 0) {
-    const int failure = TRY(run(skeleton->progs.start_timer));
-    if (failure != 0) return Error{-failure, "bpf_timer_start"};
+  static_cast<void>(start_owed_timer());
+  std::vector<std::size_t> unresolved;
+  for (std::size_t i = 0; i < watches.size(); ++i) {
+    // A node line that has fired meanwhile was met once and is told: arming it again is for the
+    // next call.
+    const bool found =
+        subjects_[i].slot == ABI_WATCH_NODE ? subjects_[i].resolved : arm(watches[i], subjects_[i]);
+    if (!found) unresolved.push_back(i);
   }
+  TRY(start_owed_timer());
   return unresolved;
 }
 

@@ -47,7 +47,9 @@ class BpfPrograms {
   // Replaces all watches and arms each to fire once. One that is still armed at the same line is
   // left alone, so that calling this after every look costs a comparison per watch; one that has
   // fired is armed again. Returns the indices of the subjects that could not be resolved (removed,
-  // without the memory controller, beyond ABI_WATCH_SLOTS); those are tried again at the next call.
+  // without the memory controller, beyond ABI_WATCH_SLOTS, or no descriptor or memory to look them
+  // up with); those are tried again at the next call. An error means that the timer could not be
+  // started: the lines stay armed, and the next call tries it again.
   [[nodiscard]] Result<std::vector<std::size_t>> watch(std::span<const BpfWatch> watches);
 
   // The kernel's counters of the node right now: what slot 0's line is compared with.

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <sstream>
+#include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "api/utf8.h"
@@ -143,6 +145,9 @@ class TreeBuilder final : public YAML::EventHandler {
   struct Open {
     YamlNode node;
     std::optional<YamlEntry> entry;  // of a map: the key that waits for its value
+    // Of a map: each key's line. Comparing with every entry would take quadratic time, on a thread
+    // that has pressure to watch.
+    std::unordered_map<std::string, std::uint32_t> key_lines;
   };
 
   Position at(const YAML::Mark& mark) const { return lines_.position(lines_.offset(mark)); }
@@ -242,15 +247,13 @@ class TreeBuilder final : public YAML::EventHandler {
       problems_.push_back({entry.at, "merge keys (<<) are not supported; write the keys out"});
       return;
     }
-    auto& entries = parent.node.entries;
-    const auto same = std::find_if(entries.begin(), entries.end(),
-                                   [&](const YamlEntry& e) { return e.key == entry.key; });
-    if (same != entries.end()) {
+    const auto [first, is_new] = parent.key_lines.try_emplace(entry.key, entry.at.line);
+    if (!is_new) {
       problems_.push_back({entry.at, "key '" + entry.key + "' was already given in line " +
-                                         std::to_string(same->at.line)});
+                                         std::to_string(first->second)});
       return;
     }
-    entries.push_back(std::move(entry));
+    parent.node.entries.push_back(std::move(entry));
   }
 
   void stop(Position position, std::string message) {

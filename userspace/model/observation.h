@@ -17,9 +17,9 @@ namespace forestall {
 
 // Node-wide memory, as kubelet sees it (see policy/signals.h for the formulas).
 struct NodeSample {
-  std::optional<Bytes> capacity;       // MemTotal
-  std::optional<Bytes> usage;          // v1: root usage_in_bytes; v2: root memory.stat anon + file
-  std::optional<Bytes> inactive_file;  // root memory.stat
+  std::optional<Bytes> capacity;          // MemTotal
+  std::optional<Bytes> usage;             // v1: root usage_in_bytes; v2: vmstat anon + file
+  std::optional<Bytes> inactive_file;     // v1: root memory.stat; v2: vmstat
   std::optional<Bytes> kernel_available;  // MemAvailable: reported beside, never decided on
   std::optional<Bytes> swap_total;
   std::optional<Bytes> swap_free;

@@ -87,7 +87,8 @@ Result<std::vector<std::string>> BpfSource::arm(std::span<const Line> lines, Mon
     watched.push_back(&line);
   }
   for (const std::size_t index : TRY(programs_.watch(watches))) {
-    notes.push_back(watched[index]->path + ": no memory cgroup to watch");
+    notes.push_back(watched[index]->path +
+                    ": not watched by BPF: its memory cgroup could not be looked up");
   }
   return notes;
 }

@@ -20,7 +20,7 @@ namespace {
 constexpr int kSweepsPerLook = 8;
 // Processes that are signalled make room for others: a service that is started again in the same
 // directory is not the victim any more. A fork is there within microseconds.
-constexpr Duration kCgroupKillLatest = std::chrono::milliseconds(20);
+constexpr Duration kCgroupKillLatest = std::chrono::milliseconds(250);
 // Memory comes back without raising an event (the exit of a process does, the freeing of its pages
 // does not), so a kill under way is looked at this often, for at most release_timeout.
 constexpr Duration kLookInterval = std::chrono::milliseconds(10);

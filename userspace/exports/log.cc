@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exports/log.h"
 
+#include <poll.h>
 #include <spdlog/async.h>
 #include <spdlog/async_logger.h>
 #include <spdlog/sinks/stdout_sinks.h>
+#include <sys/eventfd.h>
 
-#include <chrono>
-#include <future>
 #include <thread>
+
+#include "base/unique_fd.h"
 
 namespace forestall::exports {
 namespace {
 
 // 4096 lines of a few hundred bytes: about one MiB, reserved at start.
 constexpr std::size_t kQueueLines = 4096;
+constexpr int kFlushPatienceMs = 2000;
 
 spdlog::level::level_enum to_spdlog(LogLevel level) {
   switch (level) {
@@ -47,14 +50,16 @@ Log::Log(Stream stream, bool stamped, LogLevel least, std::function<void()> on_s
 Log::~Log() {
   // The pool's destructor waits for its thread without bound, so it gets a thread that may be left
   // behind, and this one waits for that with a bound.
-  logger_.reset();
-  std::promise<void> written;
-  const std::future<void> done = written.get_future();
-  std::thread([pool = std::move(pool_), written = std::move(written)]() mutable {
+  const UniqueFd done(eventfd(0, EFD_CLOEXEC));
+  // The pool goes first: queued lines hold on to the logger, so that its last owner is this thread.
+  std::thread([logger = std::move(logger_), pool = std::move(pool_),
+               written = UniqueFd(dup(done.get()))]() mutable {
     pool.reset();
-    written.set_value();
+    logger.reset();
+    eventfd_write(written.get(), 1);
   }).detach();
-  done.wait_for(std::chrono::seconds(2));
+  pollfd written{done.get(), POLLIN, 0};
+  poll(&written, 1, kFlushPatienceMs);
 }
 
 bool Log::writes(LogLevel level) const {

@@ -118,7 +118,7 @@ TEST_F(LadderFrozenTest, ASecondKillOfItIsRefusedWhileTheFirstIsUnderWay) {
   ASSERT_TRUE(progress);
   EXPECT_EQ(progress->state, KillState::in_flight);
   EXPECT_GE(progress->remaining, mib(60 - 16)) << "credited with what is still charged";
-  EXPECT_LE(progress->remaining, *victim.usage - mib(12))
+  EXPECT_LE(progress->remaining, scratch_.usage(path_) - mib(12))
       << "less what was no part of the working set";
 
   run.ladder().begin(victim);

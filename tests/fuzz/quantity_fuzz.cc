@@ -28,6 +28,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   const auto again = parse_quantity(canonical);
   require(again.ok());
   require(*again == *quantity);
+  // What is printed stays as it is, unless it left its format:
+  if (again->format == quantity->format) require(again->text() == canonical);
   // "31.25Ki" is printed as "32000", which is decimal when it is read again, and "32k" from then
   // on; upstream does the same. After one more round nothing moves any more.
   const auto settled = parse_quantity(again->text());

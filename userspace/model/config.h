@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,8 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "model/feature.h"
+#include "model/filesystem.h"
+#include "model/pod.h"
 #include "model/threshold.h"
 
 namespace forestall {
@@ -36,6 +39,44 @@ struct PodRule {
   friend bool operator==(const PodRule&, const PodRule&) = default;
 };
 
+// Where kubelets differ from each other, or from what anybody wants (kubelet.md §5.3, §12). The
+// defaults are those of current kubelets.
+struct Compat {
+  // Grace of a hard eviction: 1 s; 0 s in kubelets before about 1.27.
+  Duration hard_grace = std::chrono::seconds(1);
+  // A soft eviction's grace: the lesser of evictionMaxPodGracePeriod and the pod's own; kubelets
+  // before about 1.27 always took the maximum.
+  bool soft_grace_is_lesser = true;
+  // A negative evictionMaxPodGracePeriod is passed on as it is (kills at once); false: the pod's
+  // own grace period counts, as documented.
+  bool negative_grace_as_given = true;
+  // SIGKILL without grace for hard memory and PID thresholds: 1 s is too long there.
+  bool hard_at_once = true;
+  // Inode ranking subtracts the ephemeral-storage request in bytes from a number of inodes.
+  bool inode_rank_subtracts_bytes = true;
+  // Thresholds on containerfs do not count in the very first pass.
+  bool containerfs_from_second_pass = true;
+  // Whether every resource, memory included, waits until the last victim is gone (at most 30 s).
+  // By default memory goes by what is on its way back.
+  bool one_kill_until_cleanup = false;
+
+  friend bool operator==(const Compat&, const Compat&) = default;
+};
+
+// What the agent does about the oom_score_adj that a container's QoS class asks for.
+enum class OomScoreAdj : std::uint8_t { observe, enforce };
+
+// Where the node's filesystems are. Empty: not configured.
+struct FilesystemPlaces {
+  std::string nodefs = "/var/lib/kubelet";  // kubelet's root directory
+  std::string pod_logs = "/var/log/pods";
+  std::string imagefs;      // a directory on it; empty: asked from the runtime, else none
+  std::string containerfs;  // the same for writable layers
+  std::string runtime;      // CRI endpoint, "unix:///run/containerd/containerd.sock"; empty: none
+
+  friend bool operator==(const FilesystemPlaces&, const FilesystemPlaces&) = default;
+};
+
 struct Config {
   bool dry_run = false;  // decide and log, never signal
   std::vector<Threshold> thresholds;
@@ -44,6 +85,16 @@ struct Config {
   std::string cgroup_root = "/";
   std::vector<WorkloadRule> workloads;  // first match wins
   std::vector<PodRule> pod_rules;
+  // What Kubernetes knows about the pods of this node, as far as it was told; found by UID.
+  std::vector<std::shared_ptr<const Pod>> known_pods;
+  // Seconds; see Compat for a negative one.
+  std::int64_t max_pod_grace_seconds = 0;
+  // How long a condition is reported after the last threshold behind it was met.
+  Duration pressure_transition = std::chrono::minutes(5);
+  bool local_storage_isolation = true;
+  OomScoreAdj oom_score_adj = OomScoreAdj::observe;
+  FilesystemPlaces filesystems;
+  Compat compat;
   FeatureSet disabled;
   // How long a signalled victim may give no memory back before it counts as stuck and the next
   // candidate is tried.

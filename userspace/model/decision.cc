@@ -8,6 +8,7 @@ std::string_view to_string(Action action) {
     case Action::none: return "none";
     case Action::inspect: return "inspect";
     case Action::kill: return "kill";
+    case Action::reclaim: return "reclaim";
   }
   return "";
 }
@@ -21,6 +22,13 @@ std::string_view to_string(Reason reason) {
     case Reason::no_candidates: return "no-candidates";
     case Reason::all_protected: return "all-protected";
     case Reason::threshold_met: return "threshold-met";
+    case Reason::local_storage_limit: return "local-storage-limit";
+    case Reason::in_grace: return "in-grace";
+    case Reason::statistics_not_newer: return "statistics-not-newer";
+    case Reason::cleanup_pending: return "cleanup-pending";
+    case Reason::disk_usage_unread: return "disk-usage-unread";
+    case Reason::node_reclaim: return "node-reclaim";
+    case Reason::node_reclaim_sufficed: return "node-reclaim-sufficed";
   }
   return "";
 }

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "model/condition.h"
+#include "model/eviction.h"
 #include "model/threshold.h"
 #include "model/workload.h"
 
@@ -17,43 +19,57 @@ namespace forestall {
 enum class Action : std::uint8_t {
   none,     // nothing to do
   inspect,  // a threshold is met: read the workloads and ask again
-  kill,     // kill `victim`
+  kill,     // end every candidate named in `evictions`
+  reclaim,  // take the steps of `node_reclaim`, read the filesystems and ask again
 };
 
 enum class Reason : std::uint8_t {
   no_data,  // no configured signal could be computed
   no_threshold_met,
-  release_pending,   // met, but memory already on its way will satisfy it
-  workloads_unread,  // met: the workloads are needed (action inspect)
-  no_candidates,     // met, but no workload lies under the threshold's subject
-  all_protected,     // met, but every candidate is protected, empty or already tried
-  threshold_met,     // action kill
+  release_pending,        // met, but memory already on its way will satisfy it
+  workloads_unread,       // met: the workloads are needed (action inspect)
+  no_candidates,          // met, but no workload lies under the threshold's subject
+  all_protected,          // met, but every candidate is protected, empty or already tried
+  threshold_met,          // action kill
+  local_storage_limit,    // action kill: pods beyond a limit on local storage
+  in_grace,               // only soft thresholds are met, within their grace period
+  statistics_not_newer,   // met, but on readings that were acted upon already
+  cleanup_pending,        // met, but a victim of the same resource is not gone yet
+  disk_usage_unread,      // met: what the pods occupy on disk is needed
+  node_reclaim,           // action reclaim, or reclaim is under way
+  node_reclaim_sufficed,  // node-level reclaim left no threshold met
 };
 
 [[nodiscard]] std::string_view to_string(Action action);
 [[nodiscard]] std::string_view to_string(Reason reason);
 
-// Values compared for one threshold at one time.
+// Values compared for one threshold at one time, in the signal's unit: bytes, inodes or tasks.
 struct Evidence {
   Threshold threshold;
   std::string subject;  // "node", or the path of the cgroup
   CgroupId cgroup;      // inode 0 for the node
-  Bytes capacity;
-  Bytes available;        // capacity - working set
-  Bytes limit;            // threshold in bytes for this capacity
-  Bytes pending_release;  // credited: memory of kills in flight under this subject
-  bool met = false;       // available + pending_release < limit (+ min reclaim when it was met)
+  std::int64_t capacity = 0;
+  std::int64_t available = 0;
+  Quantity limit;                    // the threshold at this capacity
+  std::int64_t pending_release = 0;  // credited: memory of kills in flight under this subject
+  bool met = false;  // available + pending_release < limit (+ minimum reclaim when it was driving)
+  MonotonicTime at;  // of the reading
+  // Since when it is met without a break; nothing: it is not. Credit is left aside here.
+  std::optional<MonotonicTime> first_met;
+  bool driving = false;  // met for its whole grace period
 
   friend bool operator==(const Evidence&, const Evidence&) = default;
 };
 
-// Kubelet's keys for memory, in comparison order (pkg/kubelet/eviction/helpers.go
-// rankMemoryPressure); the path breaks ties so that the order is total.
+// What candidates are ranked by. Which of it counts, and in which order, depends on the resource
+// that is short (policy/rank.h).
 struct RankKey {
-  bool measured = false;         // without statistics sorts first, as in kubelet
-  bool exceeds_request = false;  // working set > request sorts first
-  std::int32_t priority = 0;     // lower sorts first
-  Bytes over_request;            // working set - request, larger sorts first
+  bool measured = false;          // without statistics sorts first, as in kubelet
+  bool exceeds_request = false;   // usage > request sorts first
+  std::int32_t priority = 0;      // lower sorts first
+  std::int64_t usage = 0;         // bytes, inodes or processes
+  std::int64_t request = 0;       // bytes
+  std::int64_t over_request = 0;  // usage - request, larger sorts first
 
   friend bool operator==(const RankKey&, const RankKey&) = default;
 };
@@ -83,8 +99,17 @@ struct Decision {
   std::vector<Evidence> evidence;      // one per threshold and subject, met ones first
   std::optional<std::size_t> driving;  // index into `evidence` of the one that drives `action`
   std::vector<Candidate> considered;   // in eviction order, excluded ones included
-  std::optional<std::size_t> victim;   // index into `considered`
+  // Who has to go: one for a threshold, any number for limits on local storage.
+  std::vector<Eviction> evictions;
+  // What comes before pods for the driving signal; with action kill it was done or is unavailable.
+  std::vector<ReclaimStep> node_reclaim;
+  Conditions conditions{};
 
+  // Index into `considered` of the first eviction.
+  [[nodiscard]] std::optional<std::size_t> victim() const {
+    if (evictions.empty()) return std::nullopt;
+    return evictions.front().candidate;
+  }
   friend bool operator==(const Decision&, const Decision&) = default;
 };
 

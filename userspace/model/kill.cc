@@ -9,6 +9,7 @@ std::string_view to_string(KillState state) {
     case KillState::released: return "released";
     case KillState::stuck: return "stuck";
     case KillState::failed: return "failed";
+    case KillState::terminating: return "terminating";
   }
   return "";
 }

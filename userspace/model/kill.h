@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,9 @@ enum class KillState : std::uint8_t {
   released,   // gone, its memory is back
   stuck,      // signalled, but its memory did not come back in time: no more credit
   failed,     // nothing could be signalled
+  // SIGTERM was sent; SIGKILL follows at `kill_at`. Nothing of its memory is credited yet, and a
+  // hard threshold may choose it again, which ends its grace.
+  terminating,
 };
 
 [[nodiscard]] std::string_view to_string(KillState state);
@@ -27,7 +31,8 @@ struct KillProgress {
   std::string path;
   KillState state = KillState::in_flight;
   MonotonicTime started;
-  Bytes remaining;  // usage of the victim that has not come back yet
+  Bytes remaining;                       // usage of the victim that has not come back yet
+  std::optional<MonotonicTime> kill_at;  // of one that is terminating
 
   friend bool operator==(const KillProgress&, const KillProgress&) = default;
 };

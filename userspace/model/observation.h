@@ -9,6 +9,8 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "model/eviction.h"
+#include "model/filesystem.h"
 #include "model/kill.h"
 #include "model/wake.h"
 #include "model/workload.h"
@@ -23,6 +25,7 @@ struct NodeSample {
   std::optional<Bytes> kernel_available;  // MemAvailable: reported beside, never decided on
   std::optional<Bytes> swap_total;
   std::optional<Bytes> swap_free;
+  std::optional<MonotonicTime> at;  // when it was read; nothing: with the observation
 
   friend bool operator==(const NodeSample&, const NodeSample&) = default;
 };
@@ -35,6 +38,7 @@ struct CgroupSample {
   std::optional<Bytes> inactive_file;
   // Effective limit: the smallest of its own and its ancestors'. Nothing when unlimited or unknown.
   std::optional<Bytes> limit;
+  std::optional<MonotonicTime> at;  // when it was read; nothing: with the observation
   // Index into Config::thresholds of the rule that watches it; unused for the pods cgroup.
   std::size_t threshold = 0;
 
@@ -55,6 +59,12 @@ struct Observation {
   NodeSample node;
   std::optional<CgroupSample> pods;   // the pods cgroup, if there is one
   std::vector<CgroupSample> watched;  // each cgroup that matches a watch rule
+  FilesystemSamples filesystems;
+  TaskSample tasks;
+  ReclaimState reclaim = ReclaimState::unavailable;
+  // Whether PodStatistics were read for the workloads. False while a walk over their files is
+  // under way: a threshold on a filesystem then waits for it.
+  bool disk_usage_read = false;
   // Read only when a threshold is met (it is the costly part): nothing means "not read", which
   // makes the policy answer `inspect`; empty means "there are none".
   std::optional<std::vector<WorkloadSample>> workloads;

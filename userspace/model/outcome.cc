@@ -10,6 +10,7 @@ std::string_view to_string(Rung rung) {
     case Rung::cgroup_kill: return "cgroup.kill";
     case Rung::sigkill: return "sigkill";
     case Rung::mrelease: return "process_mrelease";
+    case Rung::sigterm: return "sigterm";
   }
   return "";
 }

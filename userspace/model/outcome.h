@@ -25,6 +25,7 @@ enum class Rung : std::uint8_t {
   cgroup_kill,  // write cgroup.kill (v2)
   sigkill,      // pidfd_send_signal(SIGKILL)
   mrelease,     // process_mrelease on a worker thread
+  sigterm,      // pidfd_send_signal(SIGTERM): the grace of a soft eviction begins
 };
 
 [[nodiscard]] std::string_view to_string(Rung rung);

@@ -37,6 +37,14 @@ struct Quantity {
   }
 };
 
+// A whole number that prints in binary format ("1Mi"), and one that prints in decimal ("1M").
+[[nodiscard]] constexpr Quantity binary(std::int64_t amount) {
+  return {static_cast<__int128>(amount) * 1'000'000'000, QuantityFormat::binary_si};
+}
+[[nodiscard]] constexpr Quantity decimal(std::int64_t amount) {
+  return {static_cast<__int128>(amount) * 1'000'000'000, QuantityFormat::decimal_si};
+}
+
 // Errors carry apimachinery's own wording (ErrFormatWrong, ErrNumeric, ErrSuffix).
 [[nodiscard]] Result<Quantity> parse_quantity(std::string_view text);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A signal is what a threshold watches. Names and meaning are kubelet's
-// (pkg/kubelet/eviction/api/types.go) except where marked as our own.
+// (pkg/kubelet/eviction/api/types.go) except where marked as our own. What is short when a signal
+// is met is a resource; its word is the one kubelet prints.
 #pragma once
 
 #include <array>
@@ -15,14 +16,41 @@ enum class Signal : std::uint8_t {
   memory_available,
   // Limit of the pods cgroup (kubepods) - its working set.
   allocatable_memory_available,
+  // Free space and inodes of the filesystem that holds kubelet's directory.
+  nodefs_available,
+  nodefs_inodes_free,
+  // Of the filesystem that holds images (and, in the imagefs layout, writable layers).
+  imagefs_available,
+  imagefs_inodes_free,
+  // Of the filesystem that holds writable layers; its thresholds are derived (kubelet.md §1.5).
+  containerfs_available,
+  containerfs_inodes_free,
+  // min(pid_max, threads-max) - tasks running.
+  pid_available,
   // Our own: limit of one watched cgroup - its working set.
   cgroup_memory_available,
 };
 
-inline constexpr std::array kSignals{Signal::memory_available, Signal::allocatable_memory_available,
-                                     Signal::cgroup_memory_available};
+inline constexpr std::array kSignals{
+    Signal::memory_available,      Signal::allocatable_memory_available,
+    Signal::nodefs_available,      Signal::nodefs_inodes_free,
+    Signal::imagefs_available,     Signal::imagefs_inodes_free,
+    Signal::containerfs_available, Signal::containerfs_inodes_free,
+    Signal::pid_available,         Signal::cgroup_memory_available};
+
+// What is short (pkg/kubelet/eviction/helpers.go signalToResource).
+enum class Resource : std::uint8_t { memory, ephemeral_storage, inodes, pids };
+
+// Which filesystem a signal is about; nothing for the others.
+enum class Filesystem : std::uint8_t { nodefs, imagefs, containerfs };
 
 [[nodiscard]] std::string_view to_string(Signal signal);
 [[nodiscard]] std::optional<Signal> parse_signal(std::string_view text);
+
+[[nodiscard]] std::string_view to_string(Resource resource);
+[[nodiscard]] Resource resource_of(Signal signal);
+
+[[nodiscard]] std::string_view to_string(Filesystem filesystem);
+[[nodiscard]] std::optional<Filesystem> filesystem_of(Signal signal);
 
 }  // namespace forestall

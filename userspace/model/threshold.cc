@@ -6,16 +6,16 @@
 
 namespace forestall {
 
-Bytes Limit::of(Bytes capacity) const {
+Quantity Limit::of(std::int64_t capacity) const {
   if (quantity) return *quantity;
   // Minimum reclaims may be any number of times the capacity; the cast of a double that does not
   // fit is undefined in C++, so it stops at the ends. "NaN%" becomes the least, as in Go on x86-64.
   constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
   constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
-  const double amount = static_cast<double>(capacity.count) * static_cast<double>(*fraction);
-  if (amount >= 0x1p63) return {kMax};
-  if (!(amount >= -0x1p63)) return {kMin};
-  return {static_cast<std::int64_t>(amount)};
+  const double amount = static_cast<double>(capacity) * static_cast<double>(*fraction);
+  if (amount >= 0x1p63) return binary(kMax);
+  if (!(amount >= -0x1p63)) return binary(kMin);
+  return binary(static_cast<std::int64_t>(amount));
 }
 
 }  // namespace forestall

@@ -7,21 +7,23 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "model/quantity.h"
 #include "model/signal.h"
 
 namespace forestall {
 
-// An amount, either absolute or as a fraction of the signal's capacity. Fractions are 32-bit
-// floats because kubelet's are, and its byte counts must come out equal
-// (pkg/kubelet/eviction/api/types.go ThresholdValue, GetThresholdQuantity).
+// An amount in the signal's unit (bytes, inodes, tasks), either absolute or as a fraction of the
+// signal's capacity. Fractions are 32-bit floats because kubelet's are, and its amounts must come
+// out equal (pkg/kubelet/eviction/api/types.go ThresholdValue, GetThresholdQuantity).
 struct Limit {
-  std::optional<Bytes> quantity;  // exactly one of the two is set
+  std::optional<Quantity> quantity;  // exactly one of the two is set
   std::optional<float> fraction;
 
-  static Limit bytes(Bytes b) { return {b, std::nullopt}; }
+  static Limit bytes(Bytes b) { return {binary(b.count), std::nullopt}; }
   static Limit share(float f) { return {std::nullopt, f}; }
-  // The amount for a given capacity; a fraction truncates to whole bytes, as kubelet does.
-  [[nodiscard]] Bytes of(Bytes capacity) const;
+  // The amount for a given capacity. A fraction truncates to a whole number and prints in binary
+  // format, whatever the unit, as kubelet's does.
+  [[nodiscard]] Quantity of(std::int64_t capacity) const;
 
   friend bool operator==(const Limit&, const Limit&) = default;
 };

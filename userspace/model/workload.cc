@@ -28,4 +28,12 @@ std::optional<Bytes> WorkloadSample::working_set() const {
   return forestall::working_set(*usage, *inactive_file);
 }
 
+bool operator==(const Workload& a, const Workload& b) {
+  if ((a.pod == nullptr) != (b.pod == nullptr)) return false;
+  if (a.pod && a.pod != b.pod && !(*a.pod == *b.pod)) return false;
+  return a.cgroup == b.cgroup && a.path == b.path && a.kind == b.kind && a.name == b.name &&
+         a.pod_uid == b.pod_uid && a.priority == b.priority &&
+         a.memory_request == b.memory_request && a.protection == b.protection;
+}
+
 }  // namespace forestall

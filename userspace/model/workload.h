@@ -7,12 +7,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/bytes.h"
+#include "model/filesystem.h"
 #include "model/ids.h"
+#include "model/pod.h"
 
 namespace forestall {
 
@@ -40,8 +44,39 @@ struct Workload {
   std::optional<std::int32_t> priority;  // not declared: ranks as 0, as kubelet does
   std::optional<Bytes> memory_request;   // not declared: ranks as 0, as kubelet does
   Protection protection = Protection::none;
+  // All that is known of the pod; what is declared above counts before it. Null: not known.
+  std::shared_ptr<const Pod> pod;
 
-  friend bool operator==(const Workload&, const Workload&) = default;
+  // The pod's facts are compared by value.
+  friend bool operator==(const Workload& a, const Workload& b);
+};
+
+struct ContainerSample {
+  std::string name;
+  std::optional<Bytes> working_set;
+  std::optional<DiskUsage> rootfs;  // the writable layer
+  std::optional<DiskUsage> logs;
+
+  friend bool operator==(const ContainerSample&, const ContainerSample&) = default;
+};
+
+struct VolumeSample {
+  std::string name;
+  DiskUsage usage;
+
+  friend bool operator==(const VolumeSample&, const VolumeSample&) = default;
+};
+
+// What a pod's parts use (kubelet's /stats/summary, pkg/kubelet/apis/stats/v1alpha1 PodStats). Not
+// read before it is needed: a walk over files takes its time.
+struct PodStatistics {
+  std::vector<ContainerSample> containers;
+  std::vector<VolumeSample> volumes;
+  // Ephemeral storage of the whole pod: writable layers, logs, ephemeral volumes, the pod's own
+  // logs and its /etc/hosts. Nothing: the sum of the parts stands in for it.
+  std::optional<DiskUsage> ephemeral_storage;
+
+  friend bool operator==(const PodStatistics&, const PodStatistics&) = default;
 };
 
 struct WorkloadSample {
@@ -49,6 +84,7 @@ struct WorkloadSample {
   std::optional<Bytes> usage;          // memory.current / memory.usage_in_bytes
   std::optional<Bytes> inactive_file;  // inactive_file / total_inactive_file of memory.stat
   std::optional<std::uint64_t> processes;
+  std::optional<PodStatistics> statistics;  // nothing: not read
 
   // usage - inactive_file, floored at 0 (kubelet's working set); nothing if either is unknown.
   [[nodiscard]] std::optional<Bytes> working_set() const;

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// An eviction: one candidate that has to go, and everything said about it, in kubelet's words
+// (pkg/kubelet/eviction/helpers.go evictionMessage, eviction_manager.go).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace forestall {
+
+// What an eviction is for: a threshold, or one of the limits on local storage.
+enum class EvictionCause : std::uint8_t {
+  threshold,
+  empty_dir_limit,          // an emptyDir beyond its sizeLimit
+  pod_storage_limit,        // the pod's ephemeral storage beyond the sum of its limits
+  container_storage_limit,  // a container's beyond its own
+};
+
+// "threshold", "emptydirfs.limit", "ephemeralpodfs.limit", "ephemeralcontainerfs.limit".
+[[nodiscard]] std::string_view to_string(EvictionCause cause);
+
+struct Eviction {
+  std::size_t candidate = 0;  // index into Decision::considered
+  EvictionCause cause = EvictionCause::threshold;
+  // Time between SIGTERM and SIGKILL that kubelet would give.
+  Duration grace{0};
+  // SIGKILL without that grace: a hard memory threshold loses the race otherwise.
+  bool at_once = false;
+  std::string message;  // status.message and the event's text
+  // Of the event, in kubelet's order: offending_containers, offending_containers_usage,
+  // starved_resource, offending_pod, offending_pod_usage.
+  std::vector<std::pair<std::string, std::string>> annotations;
+  bool disruption_target = false;  // sets condition DisruptionTarget / TerminationByKubelet
+  std::string metric_signal;       // label eviction_signal of kubelet_evictions
+
+  friend bool operator==(const Eviction&, const Eviction&) = default;
+};
+
+// status.reason and the event's reason.
+inline constexpr std::string_view kEvictedReason = "Evicted";
+
+// Node-level reclaim that comes before pods (kubelet.md §4).
+enum class ReclaimStep : std::uint8_t { dead_containers, unused_images };
+[[nodiscard]] std::string_view to_string(ReclaimStep step);
+
+// Where node-level reclaim stands, as the agent sees it.
+enum class ReclaimState : std::uint8_t {
+  unavailable,  // no container runtime: the step is passed over
+  ready,        // it can be asked for
+  running,      // it was asked for and is under way
+  done,         // it is over since the last step; filesystems were read afterwards
+};
+[[nodiscard]] std::string_view to_string(ReclaimState state);
+
+}  // namespace forestall

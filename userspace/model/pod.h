@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Kubernetes knows about a pod: the part of the API object (core/v1 Pod) that eviction rules
+// look at. Immutable once read and shared by everything that speaks of the pod.
+//
+// Only facts as declared: what follows from them (QoS class, pod request, protection) is computed
+// in policy/, so that it exists once.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "model/quantity.h"
+
+namespace forestall {
+
+enum class QosClass : std::uint8_t { guaranteed, burstable, best_effort };
+
+// "Guaranteed", "Burstable", "BestEffort".
+[[nodiscard]] std::string_view to_string(QosClass qos);
+[[nodiscard]] std::optional<QosClass> parse_qos_class(std::string_view text);
+
+// Amounts by resource; one that is not declared is not zero.
+struct ResourceList {
+  std::optional<Quantity> cpu;  // cores
+  std::optional<Quantity> memory;
+  std::optional<Quantity> ephemeral_storage;
+
+  friend bool operator==(const ResourceList&, const ResourceList&) = default;
+};
+
+struct PodContainer {
+  std::string name;
+  std::string id;  // as the runtime knows it, without the "containerd://"; empty: not known
+  ResourceList requests;
+  ResourceList limits;
+  bool restartable = false;  // an init container with restartPolicy Always: a sidecar
+
+  friend bool operator==(const PodContainer&, const PodContainer&) = default;
+};
+
+enum class VolumeKind : std::uint8_t { empty_dir, host_path, config_map, git_repo, other };
+
+struct PodVolume {
+  std::string name;
+  VolumeKind kind = VolumeKind::other;
+  bool in_memory = false;              // emptyDir with medium Memory
+  bool default_medium = true;          // emptyDir with no medium given
+  std::optional<Quantity> size_limit;  // of an emptyDir
+
+  friend bool operator==(const PodVolume&, const PodVolume&) = default;
+};
+
+struct Toleration {
+  std::string key;             // empty with operator Exists: every key
+  std::string operator_ = "";  // "Equal" (also when empty) or "Exists"
+  std::string value;
+  std::string effect;  // empty: every effect
+
+  friend bool operator==(const Toleration&, const Toleration&) = default;
+};
+
+// metadata.annotations["kubernetes.io/config.source"] and ["kubernetes.io/config.mirror"].
+enum class PodOrigin : std::uint8_t { api, static_file, mirror };
+
+// status.phase, as far as anybody asks.
+enum class PodPhase : std::uint8_t { unknown, pending, running, succeeded, failed };
+
+struct Pod {
+  std::string uid;
+  std::string name;
+  std::string pod_namespace;
+  PodOrigin origin = PodOrigin::api;
+  std::string config_hash;  // of a static pod: names its cgroup instead of the UID; empty else
+  PodPhase phase = PodPhase::unknown;
+  bool terminating = false;  // metadata.deletionTimestamp is set
+  std::optional<std::int32_t> priority;
+  std::string priority_class;
+  std::optional<QosClass> status_qos;
+  std::optional<Duration> termination_grace;
+  // spec.resources; nothing when the pod has no resources of its own (pod-level resources).
+  std::optional<ResourceList> requests;
+  std::optional<ResourceList> limits;
+  ResourceList overhead;
+  std::vector<PodContainer> init_containers;  // sidecars included, in order
+  std::vector<PodContainer> containers;
+  std::vector<PodVolume> volumes;
+  std::vector<Toleration> tolerations;
+
+  friend bool operator==(const Pod&, const Pod&) = default;
+};
+
+}  // namespace forestall

@@ -42,7 +42,7 @@ class Ladder::Machine {
   void set_options(const LadderOptions& options) { options_ = options; }
   [[nodiscard]] int fd() const { return epoll_.get(); }
 
-  void begin(const WorkloadSample& sample);
+  void begin(const WorkloadSample& sample, Duration grace);
   void advance();
   [[nodiscard]] std::optional<MonotonicTime> next_look() const;
   [[nodiscard]] std::vector<KillProgress> progress() const;
@@ -50,7 +50,8 @@ class Ladder::Machine {
   [[nodiscard]] Result<void> warm_up();
 
  private:
-  void start(const WorkloadSample& sample, const LadderOptions& options, std::optional<pid_t> only);
+  void start(const WorkloadSample& sample, Duration grace, const LadderOptions& options,
+             std::optional<pid_t> only);
   [[nodiscard]] Victim* find(std::uint32_t number);
   void hear_events();
   void hear_reports();
@@ -70,25 +71,29 @@ class Ladder::Machine {
   std::vector<Outcome> outcomes_;
 };
 
-void Ladder::Machine::begin(const WorkloadSample& sample) {
+void Ladder::Machine::begin(const WorkloadSample& sample, Duration grace) {
   const auto same = std::ranges::find(victims_, sample.workload.cgroup,
                                       [](const auto& victim) { return victim->cgroup(); });
   if (same != victims_.end()) {
+    if ((*same)->progress().state == KillState::terminating) {
+      (*same)->cut_grace(grace);
+      return collect();
+    }
     if ((*same)->progress().state == KillState::in_flight && (*same)->under_way()) {
       return refuse_second(sample);
     }
     // What is remembered of an earlier try gives way to the new one.
     victims_.erase(same);
   }
-  start(sample, options_, std::nullopt);
+  start(sample, grace, options_, std::nullopt);
   collect();
 }
 
-void Ladder::Machine::start(const WorkloadSample& sample, const LadderOptions& options,
-                            std::optional<pid_t> only) {
+void Ladder::Machine::start(const WorkloadSample& sample, Duration grace,
+                            const LadderOptions& options, std::optional<pid_t> only) {
   if (++last_number_ == 0) ++last_number_;
   victims_.push_back(std::make_unique<Victim>(means_, last_number_, sample, options, only));
-  victims_.back()->begin();
+  victims_.back()->begin(grace);
 }
 
 void Ladder::Machine::refuse_second(const WorkloadSample& sample) {
@@ -175,7 +180,7 @@ Result<void> Ladder::Machine::warm_up() {
   LadderOptions options = options_;
   options.dry_run = false;
   options.release_timeout = kWarmUpPatience;
-  start(sample, options, child.pid());
+  start(sample, Duration::zero(), options, child.pid());
   const auto ended = child.wait_end(kWarmUpPatience);
   advance();
   (void)next_look();
@@ -215,8 +220,8 @@ Ladder::~Ladder() = default;
 void Ladder::set_options(const LadderOptions& options) {
   machine_->set_options(options);
 }
-void Ladder::begin(const WorkloadSample& victim) {
-  machine_->begin(victim);
+void Ladder::begin(const WorkloadSample& victim, Duration grace) {
+  machine_->begin(victim, grace);
 }
 int Ladder::fd() const {
   return machine_->fd();

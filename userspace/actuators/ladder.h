@@ -50,7 +50,11 @@ class Ladder {
   // 0.12 ms to the SIGKILL of one process, 0.03 ms more for each further one, since all are held
   // before the first is killed. A cgroup that is being killed already is
   // not begun again: the outcome is `failed` then, and the kill under way goes on.
-  void begin(const WorkloadSample& victim);
+  //
+  // With a grace above 0 every process gets SIGTERM, and whoever is left when it is over SIGKILL;
+  // nothing waits for it. For a victim in its grace, begin() ends that after at most the new
+  // grace: a hard eviction pre-empts a soft one.
+  void begin(const WorkloadSample& victim, Duration grace = Duration::zero());
 
   // Polls readable when a process exited or a reaper thread reported.
   [[nodiscard]] int fd() const;

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace forestall::actuators {
 namespace {
@@ -61,7 +62,7 @@ Victim::~Victim() {
 
 // ---- before the signal ----
 
-void Victim::begin() {
+void Victim::begin(Duration grace) {
   outcome_.began = looked_ = means_.clock.now();
   deadline_ = outcome_.began + options_.release_timeout;
   lowest_ = outcome_.usage_before;
@@ -77,10 +78,16 @@ void Victim::begin() {
     outcome_waits_ = true;
     return;
   }
-  if (!signal_all()) return finish(KillState::failed);
-  reap(0);
-  watch(0);
-  sweep();
+  if (grace > Duration::zero() && ask_to_end(grace)) {
+    watch(0);
+    return look();
+  }
+  end_now();
+}
+
+void Victim::cut_grace(Duration grace) {
+  if (outcome_.state != KillState::terminating) return;
+  kill_at_ = std::min(*kill_at_, means_.clock.now() + grace);
   look();
 }
 
@@ -165,10 +172,40 @@ void Victim::open_twin(const std::vector<pid_t>& present) {
   twin_ = std::move(*twin);
 }
 
+// SIGTERM to every process, as service managers do it (systemd's KillMode=control-group). False
+// when nobody could be asked: then there is nothing to wait for.
+bool Victim::ask_to_end(Duration grace) {
+  if (held_.empty() || !signal_processes(0, SIGTERM)) {
+    if (held_.empty()) attempt(Rung::sigterm).failure = Error{ENOSYS, "SIGTERM needs pidfds"};
+    return false;
+  }
+  outcome_.state = KillState::terminating;
+  kill_at_ = outcome_.began + grace;
+  return true;
+}
+
+// No grace, or no more of it.
+void Victim::end_now() {
+  const bool after_grace = outcome_.state == KillState::terminating;
+  outcome_.state = KillState::in_flight;
+  deadline_ = means_.clock.now() + options_.release_timeout;
+  forget_at_ = means_.clock.now() + kForgetAfter;
+  if (after_grace) {
+    settled_ = false;
+    sweep();
+    if (alive_ == 0 && settled_) return look();
+  }
+  if (!signal_all()) return finish(KillState::failed);
+  reap(0);
+  if (!after_grace) watch(0);
+  sweep();
+  look();
+}
+
 // By pidfd first, which takes no lock that anybody sleeps with; cgroup.kill then reaches those that
 // could not be held or were forked meanwhile. False when nothing could be signalled.
 bool Victim::signal_all() {
-  if (held_.empty() || !kill_processes(0)) return kill_cgroup();
+  if (held_.empty() || !signal_processes(0, SIGKILL)) return kill_cgroup();
   queue_cgroup_kill();
   return true;
 }
@@ -221,25 +258,25 @@ void Victim::on_cgroup_kill(const ReapReport& report) {
 }
 
 // False when nothing was there to be signalled, or all of it was refused.
-bool Victim::kill_processes(std::size_t from) {
+bool Victim::signal_processes(std::size_t from, int signal) {
   std::uint32_t reached = 0;
   bool any_gone = false;
   std::optional<Error> failure;
   for (std::size_t i = from; i < held_.size(); ++i) {
     if (!held_[i].process) continue;
-    const auto sent = held_[i].process->send_signal(SIGKILL);
-    if (sent.ok()) {
+    const auto result = held_[i].process->send_signal(signal);
+    if (result.ok()) {
       if (++reached == 1 && !outcome_.signalled) outcome_.signalled = means_.clock.now();
-    } else if (sent.error().code == ESRCH) {
+      if (!std::exchange(held_[i].signalled, true)) ++outcome_.processes;
+    } else if (result.error().code == ESRCH) {
       any_gone = true;  // it exited by itself and was reaped: its memory is on its way
     } else if (!failure) {
-      failure = sent.error();
+      failure = result.error();
     }
   }
-  Attempt& killed = attempt(Rung::sigkill);
-  killed.processes += reached;
-  if (failure) killed.failure = std::move(failure);
-  outcome_.processes += reached;
+  Attempt& sent = attempt(signal == SIGTERM ? Rung::sigterm : Rung::sigkill);
+  sent.processes += reached;
+  if (failure) sent.failure = std::move(failure);
   return reached > 0 || any_gone;
 }
 
@@ -272,10 +309,12 @@ void Victim::sweep() {
     const std::size_t from = admit(*roll);
     if (settled_) return;
     if (from == held_.size()) continue;
-    // What cannot be signalled is told in the attempt, and keeps the kill from being released.
-    (void)kill_processes(from);
-    reap(from);
     watch(from);
+    // Whom a terminating victim forks may be there to clean up.
+    if (outcome_.state == KillState::terminating) continue;
+    // What cannot be signalled is told in the attempt, and keeps the kill from being released.
+    (void)signal_processes(from, SIGKILL);
+    reap(from);
   }
 }
 
@@ -436,6 +475,7 @@ void Victim::note_progress(Bytes usage) {
 
 void Victim::look() {
   looked_ = means_.clock.now();
+  if (outcome_.state == KillState::terminating && looked_ >= *kill_at_) return end_now();
   if (!under_way()) {
     // A failed kill of a cgroup that is gone needs no remembering.
     if (outcome_.state == KillState::failed && meter_ && !usage_now()) removed_ = true;
@@ -443,8 +483,10 @@ void Victim::look() {
     return;
   }
   check_exits();
+  // What a victim frees of its own accord while it has grace says nothing about its end.
+  if (outcome_.state == KillState::terminating && !outcome_.exited) return;
   check_memory();
-  const bool in_time = looked_ < deadline_;
+  const bool in_time = outcome_.state == KillState::terminating || looked_ < deadline_;
   // The memory may be back before the processes are gone, since the reapers take it from them.
   // Then their exit is waited for until the deadline, for the record's sake, and so is the thread
   // that writes cgroup.kill; what remains to be credited is next to nothing by then.
@@ -452,6 +494,7 @@ void Victim::look() {
   if (outcome_.released && (complete || !in_time)) return finish(KillState::released);
   if (outcome_.state == KillState::in_flight && !in_time) finish(KillState::stuck);
   if (outcome_.state == KillState::stuck && looked_ >= forget_at_) forgettable_ = true;
+  if (outcome_.state == KillState::terminating) return;
   // Once more whatever a reaper gave up on, or what found the queue full.
   for (std::size_t i = 0; i < held_.size(); ++i) submit(i);
 }
@@ -496,7 +539,14 @@ std::optional<Outcome> Victim::take_outcome() {
 
 KillProgress Victim::progress() const {
   const Bytes credit = outcome_.state == KillState::in_flight ? remaining() : Bytes{0};
-  return {outcome_.victim.cgroup, outcome_.victim.path, outcome_.state, outcome_.began, credit};
+  KillProgress progress{outcome_.victim.cgroup,
+                        outcome_.victim.path,
+                        outcome_.state,
+                        outcome_.began,
+                        credit,
+                        std::nullopt};
+  if (outcome_.state == KillState::terminating) progress.kill_at = kill_at_;
+  return progress;
 }
 
 // In working set, as the policy's need is. A dry run keeps all of its credit: nothing comes back
@@ -509,12 +559,14 @@ Bytes Victim::remaining() const {
 
 bool Victim::under_way() const {
   if (options_.dry_run) return false;
-  return outcome_.state == KillState::in_flight || outcome_.state == KillState::stuck;
+  return outcome_.state == KillState::in_flight || outcome_.state == KillState::stuck ||
+         outcome_.state == KillState::terminating;
 }
 
 std::optional<MonotonicTime> Victim::next_look() const {
   if (!under_way()) return forget_at_;
   if (outcome_.state == KillState::stuck) return looked_ + kStuckInterval;
+  if (outcome_.state == KillState::terminating && !outcome_.exited) return kill_at_;
   const MonotonicTime next = looked_ + (settled_ ? kLookInterval : kUnsettledInterval);
   return std::min(next, deadline_);
 }

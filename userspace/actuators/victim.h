@@ -3,7 +3,10 @@
 //
 //   begin ──▶ failed                      nothing could be signalled
 //     │ └───▶ released                    it was empty already
-//     ▼
+//     │ with a grace: SIGTERM
+//     ├───▶ terminating ──▶ released      it went by itself
+//     │        │ the grace is over, or was cut short
+//     ▼        ▼
 //   in_flight ──▶ released                its memory is back (usage_meter.h has the rule)
 //     │ release_timeout
 //     ▼
@@ -71,8 +74,11 @@ class Victim {
   Victim& operator=(const Victim&) = delete;
   ~Victim();
 
-  // Verifies, signals, starts reaping. Once.
-  void begin();
+  // Verifies, signals, starts reaping. Once. With a grace above 0 it is asked to end itself first.
+  void begin(Duration grace);
+  // Ends the grace of a terminating victim after at most this much longer; a later end is no
+  // reason to wait longer than was promised.
+  void cut_grace(Duration grace);
   // What the ladder's epoll said.
   void on_event(std::uint32_t index);
   void on_report(std::uint32_t index, const ReapReport& report);
@@ -98,6 +104,7 @@ class Victim {
     std::optional<kernel::ProcessRef> process;  // nothing once it exited
     pid_t pid = 0;
     Reaping reaping = Reaping::wanted;
+    bool signalled = false;
   };
 
   // Before the signal.
@@ -105,12 +112,14 @@ class Victim {
   [[nodiscard]] bool take_roll();
   void measure_before();
   // The signal.
+  [[nodiscard]] bool ask_to_end(Duration grace);
+  void end_now();
   void open_twin(const std::vector<pid_t>& present);
   [[nodiscard]] bool signal_all();
   [[nodiscard]] bool kill_cgroup();
   void queue_cgroup_kill();
   void on_cgroup_kill(const ReapReport& report);
-  [[nodiscard]] bool kill_processes(std::size_t from);
+  [[nodiscard]] bool signal_processes(std::size_t from, int signal);
   std::size_t admit(RollCall& roll);
   void sweep();
   // After it.
@@ -158,6 +167,7 @@ class Victim {
   std::uint32_t unheld_ = 0;               // at the last roll call
   std::uint32_t left_to_cgroup_kill_ = 0;  // could not be held when it was queued
   std::uint32_t unreaped_ = 0;             // not handed to a reaper, for now: the queue was full
+  std::optional<MonotonicTime> kill_at_;   // of a terminating one
   MonotonicTime deadline_;                 // of the release, or of the next step towards it
   Bytes lowest_;                           // usage, since it was signalled
   MonotonicTime forget_at_;

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eviction order: the rules, and sorting by them.
+// Eviction order: the rules, the keys they compare, and sorting by them.
 #include "policy/rank.h"
 
 #include <algorithm>
+#include <array>
+#include <limits>
+#include <tuple>
 #include <utility>
 
 #include "base/parse.h"
+#include "policy/disk_usage.h"
+#include "policy/pod_requests.h"
 #include "policy/saturating.h"
 
 namespace forestall::policy {
@@ -28,6 +33,81 @@ std::weak_ordering priority(const RankKey& a, const RankKey& b) {
 std::weak_ordering over_request(const RankKey& a, const RankKey& b) {
   return b.over_request <=> a.over_request;
 }
+std::weak_ordering processes(const RankKey& a, const RankKey& b) {
+  return b.usage <=> a.usage;
+}
+
+constexpr std::array kUsageRules{
+    RankRule{"missing-statistics", missing_statistics},
+    RankRule{"exceeds-request", exceeds_request},
+    RankRule{"priority", priority},
+    RankRule{"over-request", over_request},
+};
+constexpr std::array kProcessRules{
+    RankRule{"priority", priority},
+    RankRule{"missing-statistics", missing_statistics},
+    RankRule{"processes", processes},
+};
+
+std::int32_t priority_of(const Workload& workload) {
+  if (workload.priority) return *workload.priority;
+  return workload.pod ? workload.pod->priority.value_or(0) : 0;
+}
+
+Quantity memory_request(const Workload& workload) {
+  if (workload.memory_request) return binary(workload.memory_request->count);
+  if (!workload.pod) return {};
+  return pod_request(*workload.pod, &ResourceList::memory).value_or(Quantity{});
+}
+
+Quantity storage_request(const Workload& workload) {
+  if (!workload.pod) return {};
+  return pod_request(*workload.pod, &ResourceList::ephemeral_storage).value_or(Quantity{});
+}
+
+std::int64_t difference(std::int64_t usage, std::int64_t request) {
+  return subtract(Bytes{usage}, Bytes{request}).count;
+}
+
+// Compares exactly, as kubelet does: a request may be a fraction of a byte.
+void set_usage(RankKey& key, std::int64_t usage, const Quantity& request) {
+  key.measured = true;
+  key.usage = usage;
+  key.request = request.value();
+  key.exceeds_request = binary(usage) > request;
+  key.over_request = difference(key.usage, key.request);
+}
+
+DiskUsage disk_usage(const WorkloadSample& sample, const RankBy& by) {
+  return measured(sample, filesystem_of(by.signal).value_or(Filesystem::nodefs),
+                  by.layout.value_or(FilesystemLayout::single));
+}
+
+void measure_memory(const WorkloadSample& sample, RankKey& key) {
+  const std::optional<Bytes> used = sample.working_set();
+  if (used) set_usage(key, used->count, memory_request(sample.workload));
+}
+
+void measure_storage(const WorkloadSample& sample, const RankBy& by, RankKey& key) {
+  const auto used = disk_usage(sample, by).used;
+  if (used) set_usage(key, used->count, storage_request(sample.workload));
+}
+
+void measure_inodes(const WorkloadSample& sample, const RankBy& by, RankKey& key) {
+  const auto inodes = disk_usage(sample, by).inodes;
+  if (!inodes) return;
+  set_usage(key, *inodes, Quantity{});
+  if (!by.compat.inode_rank_subtracts_bytes) return;
+  key.request = storage_request(sample.workload).value();
+  key.over_request = difference(key.usage, key.request);
+}
+
+void measure_processes(const WorkloadSample& sample, RankKey& key) {
+  if (!sample.processes) return;
+  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  key.measured = true;
+  key.usage = static_cast<std::int64_t>(std::min(*sample.processes, kMost));
+}
 
 // A workload with its key, light enough to be moved about by a sort.
 struct Ranked {
@@ -35,58 +115,58 @@ struct Ranked {
   const WorkloadSample* sample = nullptr;
 };
 
-bool before(const RankKey& a, const Workload& left, const RankKey& b, const Workload& right) {
-  for (const RankRule& rule : kMemoryRules) {
+bool before(const RankKey& a, const Workload& left, const RankKey& b, const Workload& right,
+            std::span<const RankRule> rules) {
+  for (const RankRule& rule : rules) {
     const std::weak_ordering order = rule.compare(a, b);
     if (order != 0) return order < 0;
   }
-  if (left.path != right.path) return left.path < right.path;
-  return left.cgroup < right.cgroup;
+  // Name and UID tell apart what was read from files, where there is no cgroup.
+  return std::tie(left.path, left.cgroup, left.name, left.pod_uid) <
+         std::tie(right.path, right.cgroup, right.name, right.pod_uid);
 }
 
 }  // namespace
 
-constinit const std::array<RankRule, kMemoryRuleCount> kMemoryRules{
-    RankRule{"missing-statistics", missing_statistics},
-    RankRule{"exceeds-request", exceeds_request},
-    RankRule{"priority", priority},
-    RankRule{"over-request", over_request},
-};
+std::span<const RankRule> rules_for(Resource resource) {
+  if (resource == Resource::pids) return kProcessRules;
+  return kUsageRules;
+}
 
-// An unknown working set leaves the keys made from it equal, so that two workloads without
-// statistics are told apart by priority only, as kubelet's comparators have it.
-RankKey rank_key(const WorkloadSample& sample) {
+RankKey rank_key(const WorkloadSample& sample, const RankBy& by) {
   RankKey key;
-  key.priority = sample.workload.priority.value_or(0);
-  const std::optional<Bytes> used = sample.working_set();
-  key.measured = used.has_value();
-  if (!used) return key;
-  key.over_request = subtract(*used, sample.workload.memory_request.value_or(Bytes{0}));
-  key.exceeds_request = key.over_request > Bytes{0};
+  key.priority = priority_of(sample.workload);
+  switch (resource_of(by.signal)) {
+    case Resource::memory: measure_memory(sample, key); break;
+    case Resource::ephemeral_storage: measure_storage(sample, by, key); break;
+    case Resource::inodes: measure_inodes(sample, by, key); break;
+    case Resource::pids: measure_processes(sample, key); break;
+  }
   return key;
 }
 
-bool evicted_before(const Candidate& a, const Candidate& b) {
-  return before(a.key, a.sample.workload, b.key, b.sample.workload);
+bool evicted_before(const Candidate& a, const Candidate& b, Resource resource) {
+  return before(a.key, a.sample.workload, b.key, b.sample.workload, rules_for(resource));
 }
 
-std::string_view deciding_rule(const RankKey& earlier, const RankKey& later) {
-  for (const RankRule& rule : kMemoryRules) {
+std::string_view deciding_rule(const RankKey& earlier, const RankKey& later, Resource resource) {
+  for (const RankRule& rule : rules_for(resource)) {
     if (rule.compare(earlier, later) != 0) return rule.name;
   }
   return "path";
 }
 
-std::vector<Candidate> rank(const std::vector<WorkloadSample>& workloads, const Subject& subject,
-                            const Exclusions& exclusions) {
+std::vector<Candidate> rank(const std::vector<WorkloadSample>& workloads, const RankBy& by,
+                            const Subject& subject, const Exclusions& exclusions) {
   std::vector<Ranked> ranked;
   ranked.reserve(workloads.size());
   for (const WorkloadSample& sample : workloads) {
     if (!subject.is_node() && !path_is_within(sample.workload.path, subject.path)) continue;
-    ranked.push_back({rank_key(sample), &sample});
+    ranked.push_back({rank_key(sample, by), &sample});
   }
-  std::sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) {
-    return before(a.key, a.sample->workload, b.key, b.sample->workload);
+  const auto rules = rules_for(resource_of(by.signal));
+  std::sort(ranked.begin(), ranked.end(), [rules](const Ranked& a, const Ranked& b) {
+    return before(a.key, a.sample->workload, b.key, b.sample->workload, rules);
   });
   std::vector<Candidate> candidates;
   candidates.reserve(ranked.size());

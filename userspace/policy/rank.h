@@ -1,23 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of eviction under memory pressure: kubelet's (pkg/kubelet/eviction/helpers.go
-// rankMemoryPressure), as a list of named rules, each of which either decides or passes on.
+// The order of eviction: kubelet's (kubelet.md §5; pkg/kubelet/eviction/helpers.go
+// rankMemoryPressure, rankDiskPressureFunc, rankPIDPressure), as a list of named rules for each
+// resource, each of which either decides or passes on.
 //
-// 1. missing-statistics: a workload whose working set is unknown goes before one whose is known.
+// memory, ephemeral-storage and inodes:
+// 1. missing-statistics: a workload whose usage is unknown goes before one whose is known.
 //    Kubelet's rule, kept: it is usually one that only just started. What could not be read
 //    because it is gone never gets here (the observer drops it), and the kill ladder verifies
 //    its victim, so the worst case is a failed attempt and the next candidate.
-// 2. exceeds-request: working set above the request (no request: 0) goes first.
+// 2. exceeds-request: usage above the request (no request: 0) goes first.
 // 3. priority: the lower priority (none: 0) goes first.
-// 4. over-request: the larger working set - request goes first.
+// 4. over-request: the larger usage - request goes first.
+// pids:
+// 1. priority, 2. missing-statistics, 3. processes: the one with more of them goes first.
 // Then path and identity, which make the order total and independent of the input's order.
 // QoS class and limits are never looked at.
+//
+// Usage is the working set; or what the pod occupies on the signal's filesystem, in bytes or in
+// inodes (policy/disk_usage.h); or the number of processes. Kubelet cannot request inodes, so any
+// inode exceeds; but over-request subtracts the request for ephemeral storage, in bytes, from the
+// number of inodes, unless Compat::inode_rank_subtracts_bytes says otherwise.
+//
+// In the split layout nothing of a pod lies on imagefs, so usage is 0 for all with statistics,
+// nobody exceeds, and after the priority the smaller request goes first, as in kubelet's chain.
 #pragma once
 
-#include <array>
 #include <compare>
+#include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
+#include "model/config.h"
 #include "model/decision.h"
 #include "model/workload.h"
 #include "policy/exclusion.h"
@@ -31,20 +45,32 @@ struct RankRule {
   std::weak_ordering (*compare)(const RankKey& a, const RankKey& b);
 };
 
-inline constexpr std::size_t kMemoryRuleCount = 4;
-extern const std::array<RankRule, kMemoryRuleCount> kMemoryRules;
+// What the ranking is for.
+struct RankBy {
+  Signal signal = Signal::memory_available;
+  std::optional<FilesystemLayout> layout;  // not known: ranks as single, where all parts count
+  Compat compat;
+};
 
-[[nodiscard]] RankKey rank_key(const WorkloadSample& sample);
+// Kubelet's comparators for a resource, in their order.
+[[nodiscard]] std::span<const RankRule> rules_for(Resource resource);
 
-// Whether `a` is evicted before `b`: a strict weak order, total on distinct cgroups.
-[[nodiscard]] bool evicted_before(const Candidate& a, const Candidate& b);
+// The values that `rules_for(resource_of(by.signal))` compare. An unknown usage leaves all that is
+// made from it equal, so that two workloads without statistics are told apart by priority only.
+[[nodiscard]] RankKey rank_key(const WorkloadSample& sample, const RankBy& by);
+
+// Whether `a` is evicted before `b`: a strict weak order, total on workloads that differ in path,
+// cgroup, name or UID.
+[[nodiscard]] bool evicted_before(const Candidate& a, const Candidate& b, Resource resource);
 
 // The name of the rule that puts `earlier` before `later`; "path" when no rule does.
-[[nodiscard]] std::string_view deciding_rule(const RankKey& earlier, const RankKey& later);
+[[nodiscard]] std::string_view deciding_rule(const RankKey& earlier, const RankKey& later,
+                                             Resource resource);
 
 // The candidates for `subject` in eviction order, excluded ones included: every workload for the
 // node, those at or below its cgroup for any other. O(n log n).
 [[nodiscard]] std::vector<Candidate> rank(const std::vector<WorkloadSample>& workloads,
-                                          const Subject& subject, const Exclusions& exclusions);
+                                          const RankBy& by, const Subject& subject,
+                                          const Exclusions& exclusions);
 
 }  // namespace forestall::policy

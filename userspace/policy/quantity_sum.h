@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sum of two quantities, as apimachinery's Quantity.Add makes it
+// (staging/src/k8s.io/apimachinery/pkg/api/resource/quantity.go). Saturates at the ends of what a
+// Quantity holds.
+#pragma once
+
+#include <limits>
+#include <optional>
+
+#include "model/quantity.h"
+
+namespace forestall::policy {
+
+// A zero has no format of its own: the sum prints as the other one does. Matters only for text.
+[[nodiscard]] constexpr Quantity sum(const Quantity& a, const Quantity& b) {
+  Quantity total{.nanos = 0, .format = a.nanos == 0 ? b.format : a.format};
+  if (__builtin_add_overflow(a.nanos, b.nanos, &total.nanos)) {
+    using Nanos = std::numeric_limits<__int128>;
+    total.nanos = b.nanos < 0 ? Nanos::min() : Nanos::max();
+  }
+  return total;
+}
+
+// Adds what is declared to what has been declared so far. Undeclared adds nothing, and stays
+// undeclared rather than zero when nobody declares anything.
+constexpr void accumulate(std::optional<Quantity>& total, const std::optional<Quantity>& more) {
+  if (!more) return;
+  total = total ? sum(*total, *more) : *more;
+}
+
+}  // namespace forestall::policy

@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "model/allocatable.h"
 #include "model/feature.h"
 #include "model/filesystem.h"
 #include "model/pod.h"
@@ -92,6 +93,14 @@ struct Config {
   // How long a condition is reported after the last threshold behind it was met.
   Duration pressure_transition = std::chrono::minutes(5);
   bool local_storage_isolation = true;
+  // As kubelet has it; Forestall is woken by events whatever this says.
+  bool kernel_memcg_notification = false;
+  // What kubelet keeps from pods, and what of it is enforced.
+  Reserved kube_reserved;
+  Reserved system_reserved;
+  std::vector<Enforcement> enforced{Enforcement::pods};
+  // Nothing: not told; pods are then found in the cgroups of either.
+  std::optional<CgroupDriver> cgroup_driver;
   OomScoreAdj oom_score_adj = OomScoreAdj::observe;
   FilesystemPlaces filesystems;
   Compat compat;

@@ -19,4 +19,15 @@ std::optional<QosClass> parse_qos_class(std::string_view text) {
   return std::nullopt;
 }
 
+std::string_view to_string(CgroupDriver driver) {
+  return driver == CgroupDriver::cgroupfs ? "cgroupfs" : "systemd";
+}
+
+std::optional<CgroupDriver> parse_cgroup_driver(std::string_view text) {
+  for (const CgroupDriver driver : {CgroupDriver::cgroupfs, CgroupDriver::systemd}) {
+    if (to_string(driver) == text) return driver;
+  }
+  return std::nullopt;
+}
+
 }  // namespace forestall

@@ -23,6 +23,13 @@ enum class QosClass : std::uint8_t { guaranteed, burstable, best_effort };
 [[nodiscard]] std::string_view to_string(QosClass qos);
 [[nodiscard]] std::optional<QosClass> parse_qos_class(std::string_view text);
 
+// How kubelet names the cgroups of pods: by plain directories, or by systemd's slices.
+enum class CgroupDriver : std::uint8_t { cgroupfs, systemd };
+
+// "cgroupfs", "systemd".
+[[nodiscard]] std::string_view to_string(CgroupDriver driver);
+[[nodiscard]] std::optional<CgroupDriver> parse_cgroup_driver(std::string_view text);
+
 // Amounts by resource; one that is not declared is not zero.
 struct ResourceList {
   std::optional<Quantity> cpu;  // cores

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of a node is kept from its pods: kubelet's reservations (kubeReserved, systemReserved) and
+// what it enforces (enforceNodeAllocatable). Facts as configured; the arithmetic is
+// policy/plan.h's.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "model/quantity.h"
+
+namespace forestall {
+
+// Amounts by resource; one that is not declared reserves nothing.
+struct Reserved {
+  std::optional<Quantity> cpu;  // cores
+  std::optional<Quantity> memory;
+  std::optional<Quantity> ephemeral_storage;
+  std::optional<Quantity> pids;
+
+  friend bool operator==(const Reserved&, const Reserved&) = default;
+};
+
+// On which cgroups a limit is set (pkg/kubelet/types/constants.go).
+enum class Enforcement : std::uint8_t {
+  pods,
+  system_reserved,
+  kube_reserved,
+  system_reserved_compressible,  // CPU only
+  kube_reserved_compressible,
+};
+
+inline constexpr std::array kEnforcements{
+    Enforcement::pods, Enforcement::system_reserved, Enforcement::kube_reserved,
+    Enforcement::system_reserved_compressible, Enforcement::kube_reserved_compressible};
+
+// "pods", "system-reserved", "kube-reserved", "system-reserved-compressible", …
+[[nodiscard]] std::string_view to_string(Enforcement enforcement);
+[[nodiscard]] std::optional<Enforcement> parse_enforcement(std::string_view text);
+
+}  // namespace forestall

@@ -17,6 +17,9 @@ Exclusions::Exclusions(const std::vector<WorkloadSample>& workloads,
         break;
       case KillState::stuck:
       case KillState::failed: failed_.push_back(kill.cgroup); break;
+      case KillState::terminating:
+        // May be chosen again, which ends its grace.
+        break;
       case KillState::released:
         // Over. If the cgroup still has processes they came afterwards (a restarted container).
         break;

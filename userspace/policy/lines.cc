@@ -20,7 +20,8 @@ std::vector<Line> lines(const Config& config, const Observation& observation) {
         // A soft threshold does not act, and a line that is crossed for long would keep a polling
         // source at its shortest interval for nothing.
         if (!level || !threshold.hard()) return;
-        const Bytes floor = subtract(level->capacity, threshold.limit.of(level->capacity));
+        const Bytes floor =
+            subtract(level->capacity, threshold.limit.of(level->capacity.count).bytes());
         lines.push_back({.signal = threshold.signal,
                          .cgroup = subject.cgroup,
                          .path = std::string(subject.path),

@@ -30,13 +30,16 @@ Subject subject_of(const Evidence& evidence) {
 // waits for it without holding up the others, and so does one whose candidates are all spent: a
 // slow kill in one cgroup must not delay a kill in another (peers.md §4 items 4 and 15).
 // When nobody can be killed, the decision shows the candidates of the first crossing in need.
-void choose(const std::vector<Crossing>& crossings, const std::vector<WorkloadSample>& workloads,
-            const std::vector<KillProgress>& kills, Decision& decision) {
-  const Exclusions exclusions(workloads, kills);
+void choose(const Config& config, const Observation& observation,
+            const std::vector<Crossing>& crossings, Decision& decision) {
+  const std::vector<WorkloadSample>& workloads = *observation.workloads;
+  const Exclusions exclusions(workloads, observation.kills);
   bool shown = false;
   for (const Crossing& crossing : crossings) {
     if (crossing.covered) continue;
-    auto candidates = rank(workloads, subject_of(decision.evidence[crossing.evidence]), exclusions);
+    const Evidence& evidence = decision.evidence[crossing.evidence];
+    const RankBy by{evidence.threshold.signal, observation.filesystems.layout, config.compat};
+    auto candidates = rank(workloads, by, subject_of(evidence), exclusions);
     const auto victim = first_killable(candidates);
     if (shown && !victim) continue;
     shown = true;
@@ -46,7 +49,10 @@ void choose(const std::vector<Crossing>& crossings, const std::vector<WorkloadSa
     if (!victim) continue;
     decision.action = Action::kill;
     decision.reason = Reason::threshold_met;
-    decision.victim = victim;
+    Eviction eviction;
+    eviction.candidate = *victim;
+    eviction.at_once = true;
+    decision.evictions.push_back(std::move(eviction));
     return;
   }
 }
@@ -77,7 +83,7 @@ Step step(const Config& config, const State& state, const Observation& observati
     decision.driving = open->evidence;
     return result;
   }
-  choose(crossings, *observation.workloads, observation.kills, decision);
+  choose(config, observation, crossings, decision);
   return result;
 }
 

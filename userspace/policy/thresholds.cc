@@ -16,22 +16,24 @@ namespace {
 // Below this much available the threshold is met: strictly, at the limit nothing is. A threshold
 // that was driving asks for its minimum reclaim on top (E/helpers.go thresholdsMet,
 // enforceMinReclaim).
-Bytes met_below(const Threshold& threshold, Bytes capacity, bool was_driving) {
-  const Bytes limit = threshold.limit.of(capacity);
+Quantity met_below(const Threshold& threshold, std::int64_t capacity, bool was_driving) {
+  const Quantity limit = threshold.limit.of(capacity);
   if (!was_driving || !threshold.min_reclaim) return limit;
   return add(limit, threshold.min_reclaim->of(capacity));
 }
 
 Evidence compare(const Threshold& threshold, const Subject& subject, const Level& level,
-                 Bytes pending, Bytes bound) {
+                 Bytes pending, Quantity bound) {
   return Evidence{.threshold = threshold,
                   .subject = std::string(subject.name()),
                   .cgroup = subject.cgroup,
-                  .capacity = level.capacity,
-                  .available = level.available(),
-                  .limit = threshold.limit.of(level.capacity),
-                  .pending_release = pending,
-                  .met = add(level.available(), pending) < bound};
+                  .capacity = level.capacity.count,
+                  .available = level.available().count,
+                  .limit = threshold.limit.of(level.capacity.count),
+                  .pending_release = pending.count,
+                  .met = decimal(add(level.available(), pending).count) < bound,
+                  .at = {},
+                  .first_met = {}};
 }
 
 std::ptrdiff_t depth(const Evidence& evidence) {
@@ -92,14 +94,14 @@ Assessment assess(const Config& config, const State& state, const Observation& o
           if (was_driving) assessment.driving.push_back(id);
           return;
         }
-        const Bytes bound = met_below(threshold, level->capacity, was_driving);
+        const Quantity bound = met_below(threshold, level->capacity.count, was_driving);
         assessment.evidence.push_back(
             compare(threshold, subject, *level, credit.of(subject, *level), bound));
         const bool met = assessment.evidence.back().met;
         any_met |= met;
         // A soft threshold waits out its grace period before it drives. Nothing here counts that
         // time yet, so it is shown as met and never drives; it must not act early.
-        if (!threshold.hard() || !(level->available() < bound)) return;
+        if (!threshold.hard() || !(decimal(level->available().count) < bound)) return;
         assessment.driving.push_back(id);
         assessment.crossings.push_back({id, assessment.evidence.size() - 1, !met});
       });

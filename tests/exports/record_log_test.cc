@@ -26,27 +26,48 @@ Record kill_record() {
   Evidence evidence;
   evidence.threshold.signal = Signal::memory_available;
   evidence.subject = "node";
-  evidence.available = mib(90);
-  evidence.limit = mib(100);
-  evidence.capacity = gib(1);
+  evidence.available = mib(90).count;
+  evidence.limit = binary(mib(100).count);
+  evidence.capacity = gib(1).count;
   evidence.met = true;
   record.decision.evidence = {evidence};
   record.decision.driving = 0;
   record.decision.considered = {candidate("leak", mib(300), true, 0),
                                 candidate("web", std::nullopt, false, 5)};
   record.decision.considered[1].exclusion = Exclusion::is_protected;
-  record.decision.victim = 0;
+  Eviction eviction;
+  eviction.at_once = true;
+  eviction.message = "The node was low on resource: memory. ";
+  record.decision.evictions = {eviction};
   return record;
 }
 
 TEST(RecordLog, ADecisionNamesTheNumbersComparedAndTheRunnersUp) {
-  EXPECT_EQ(decision_line(kill_record()).text(),
-            "event=decision record=7 action=kill reason=threshold-met wake=usage-timer "
-            "signal=memory.available subject=node available=94371840 limit=104857600 "
-            "capacity=1073741824 pending_release=0 victim=leak cgroup=/leak "
-            "victim_working_set=314572800 victim_request=unknown victim_priority=0 "
-            "victim_exceeds_request=yes candidates=2 "
-            "runners_up=\"web:priority=5:working-set=unknown:protected\"");
+  EXPECT_EQ(
+      decision_line(kill_record()).text(),
+      "event=decision record=7 action=kill reason=threshold-met wake=usage-timer "
+      "signal=memory.available subject=node available=94371840 limit=100Mi "
+      "capacity=1073741824 pending_release=0 cause=threshold at_once=yes victim=leak "
+      "cgroup=/leak victim_working_set=314572800 victim_request=unknown victim_priority=0 "
+      "victim_exceeds_request=yes message=\"The node was low on resource: memory. \" candidates=2 "
+      "runners_up=\"web:priority=5:working-set=unknown:protected\"");
+}
+
+TEST(RecordLog, ASoftEvictionTellsItsGrace) {
+  Record record = kill_record();
+  record.decision.evictions.front().at_once = false;
+  record.decision.evictions.front().grace = std::chrono::seconds(30);
+  EXPECT_NE(decision_line(record).text().find(" at_once=no grace=30s "), std::string::npos);
+}
+
+TEST(RecordLog, AConditionIsToldInKubeletsWords) {
+  ConditionStatus status;
+  status.condition = Condition::disk_pressure;
+  status.status = true;
+  EXPECT_EQ(condition_line(status).text(),
+            "event=condition condition=DiskPressure status=True reason=KubeletHasDiskPressure "
+            "message=\"kubelet has disk pressure\" node_event=NodeHasDiskPressure "
+            "taint=node.kubernetes.io/disk-pressure");
 }
 
 TEST(RecordLog, AnOutcomeTellsEachStageThatWasReachedAndNoOther) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "model/duration.h"
+
 namespace forestall::exports {
 namespace {
 
@@ -17,7 +19,7 @@ std::string runners_up(const Decision& decision) {
   std::string out;
   std::size_t named = 0;
   for (std::size_t i = 0; i < decision.considered.size() && named < kRunnersUp; ++i) {
-    if (decision.victim == i) continue;
+    if (decision.victim() == i) continue;
     const Candidate& each = decision.considered[i];
     fmt::format_to(std::back_inserter(out), "{}{}:priority={}:working-set={}{}", named ? "," : "",
                    each.sample.workload.name, each.key.priority, amount(each.sample.working_set()),
@@ -32,12 +34,14 @@ void add_evidence(LogLine& line, const Evidence& evidence) {
   line.field("signal", to_string(evidence.threshold.signal))
       .field("subject", evidence.subject)
       .field("available", evidence.available)
-      .field("limit", evidence.limit)
+      .field("limit", evidence.limit.text())
       .field("capacity", evidence.capacity)
       .field("pending_release", evidence.pending_release);
 }
 
-void add_victim(LogLine& line, const Candidate& victim) {
+void add_victim(LogLine& line, const Eviction& eviction, const Candidate& victim) {
+  line.field("cause", to_string(eviction.cause)).field("at_once", eviction.at_once);
+  if (!eviction.at_once) line.field("grace", to_string(eviction.grace));
   line.field("victim", victim.sample.workload.name)
       .field("cgroup", victim.sample.workload.path)
       .field("victim_working_set", amount(victim.sample.working_set()))
@@ -65,7 +69,11 @@ LogLine decision_line(const Record& record) {
       .field("wake", to_string(record.observation.wake.source));
   if (record.decision.driving)
     add_evidence(line, record.decision.evidence[*record.decision.driving]);
-  if (record.decision.victim) add_victim(line, record.decision.considered[*record.decision.victim]);
+  if (!record.decision.evictions.empty()) {
+    const Eviction& eviction = record.decision.evictions.front();
+    add_victim(line, eviction, record.decision.considered[eviction.candidate]);
+    line.field("message", eviction.message);
+  }
   if (!record.decision.considered.empty()) {
     line.field("candidates", record.decision.considered.size())
         .field("runners_up", runners_up(record.decision));
@@ -96,11 +104,26 @@ LogLine outcome_line(const Record& record) {
   return line;
 }
 
+LogLine condition_line(const ConditionStatus& status) {
+  LogLine line("condition");
+  line.field("condition", to_string(status.condition))
+      .field("status", status.status ? "True" : "False")
+      .field("reason", condition_reason(status.condition, status.status))
+      .field("message", condition_message(status.condition, status.status))
+      .field("node_event", condition_event(status.condition, status.status))
+      .field("taint", condition_taint(status.condition));
+  return line;
+}
+
 void RecordLog::write(const Record& record) {
   if (record.outcome) {
     const bool well = record.outcome->state == KillState::released || record.outcome->dry_run;
     log_.write(well ? LogLevel::info : LogLevel::error, outcome_line(record));
     return;
+  }
+  for (const ConditionStatus& status : record.decision.conditions) {
+    if (!status.changed) continue;
+    log_.write(status.status ? LogLevel::warning : LogLevel::info, condition_line(status));
   }
   const bool acts = record.decision.action == Action::kill;
   log_.write(acts ? LogLevel::warning : LogLevel::info, decision_line(record));

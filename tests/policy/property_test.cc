@@ -4,36 +4,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "base/parse.h"
 #include "policy/credit.h"
-#include "policy/rank.h"
 #include "policy/step.h"
+#include "tests/policy/dice.h"
 #include "tests/policy/world.h"
 
 namespace forestall::policy {
 namespace {
 
 constexpr std::uint32_t kWorlds = 3'000;
-
-class Dice {
- public:
-  explicit Dice(std::uint32_t seed) : random_(seed) {}
-  std::int64_t below(std::int64_t n) {
-    return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random_);
-  }
-  bool one_in(std::int64_t n) { return below(n) == 0; }
-  template <typename T>
-  void shuffle(std::vector<T>& items) {
-    std::shuffle(items.begin(), items.end(), random_);
-  }
-
- private:
-  std::mt19937 random_;
-};
 
 std::string any_path(Dice& dice) {
   static const std::vector<std::string> kTops{"/a", "/ab", "/kubepods", "/c"};
@@ -103,30 +86,6 @@ State any_state(Dice& dice, const Config& config, const Observation& observation
   return dice.one_in(2) ? State{} : step(config, {}, observation).state;
 }
 
-Candidate candidate(const WorkloadSample& sample) {
-  return {sample, rank_key(sample), Exclusion::none};
-}
-
-TEST(PropertyTest, EvictionOrderIsAStrictWeakOrderAndTotal) {
-  for (std::uint32_t seed = 0; seed < kWorlds; ++seed) {
-    Dice dice(seed);
-    const auto a = candidate(any_workload(dice, any_path(dice)));
-    const auto b = candidate(any_workload(dice, any_path(dice)));
-    const auto c = candidate(any_workload(dice, any_path(dice)));
-    EXPECT_FALSE(evicted_before(a, a)) << seed;
-    EXPECT_FALSE(evicted_before(a, b) && evicted_before(b, a)) << seed;
-    if (evicted_before(a, b) && evicted_before(b, c)) {
-      EXPECT_TRUE(evicted_before(a, c)) << seed;
-    }
-    if (a.sample.workload.path != b.sample.workload.path) {
-      EXPECT_TRUE(evicted_before(a, b) || evicted_before(b, a)) << seed;
-    }
-    for (const RankRule& rule : kMemoryRules) {
-      EXPECT_EQ(rule.compare(a.key, b.key), 0 <=> rule.compare(b.key, a.key)) << rule.name << seed;
-    }
-  }
-}
-
 TEST(PropertyTest, TheOrderOfTheInputDoesNotMatter) {
   std::size_t kills = 0;
   for (std::uint32_t seed = 0; seed < kWorlds; ++seed) {
@@ -143,28 +102,6 @@ TEST(PropertyTest, TheOrderOfTheInputDoesNotMatter) {
     kills += before.decision.action == Action::kill ? 1 : 0;
   }
   EXPECT_GT(kills, kWorlds / 10) << "the worlds are too quiet to prove anything";
-}
-
-TEST(PropertyTest, UsingMoreNeverMovesAWorkloadBack) {
-  for (std::uint32_t seed = 0; seed < kWorlds; ++seed) {
-    Dice dice(seed);
-    auto workloads = any_workloads(dice);
-    if (workloads.empty()) continue;
-    auto& grown = workloads[static_cast<std::size_t>(
-        dice.below(static_cast<std::int64_t>(workloads.size())))];
-    if (!grown.usage) continue;
-    const auto place = [&] {
-      const auto ranked = rank(workloads, Subject{}, Exclusions(workloads, {}));
-      return std::find_if(ranked.begin(), ranked.end(),
-                          [&](const Candidate& one) {
-                            return one.sample.workload.path == grown.workload.path;
-                          }) -
-             ranked.begin();
-    };
-    const auto before = place();
-    *grown.usage += Bytes{dice.below(10)};
-    EXPECT_LE(place(), before) << seed;
-  }
 }
 
 TEST(PropertyTest, ASeriesLastsUntilLimitAndMinimumReclaimAreThere) {

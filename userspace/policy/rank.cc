@@ -10,6 +10,7 @@
 
 #include "base/parse.h"
 #include "policy/disk_usage.h"
+#include "policy/pod_facts.h"
 #include "policy/pod_requests.h"
 #include "policy/saturating.h"
 
@@ -161,7 +162,9 @@ std::vector<Candidate> rank(const std::vector<WorkloadSample>& workloads, const 
   std::vector<Ranked> ranked;
   ranked.reserve(workloads.size());
   for (const WorkloadSample& sample : workloads) {
-    if (!subject.is_node() && !path_is_within(sample.workload.path, subject.path)) continue;
+    const Workload& workload = sample.workload;
+    if (!subject.is_node() && !path_is_within(workload.path, subject.path)) continue;
+    if (workload.pod && !is_active(*workload.pod)) continue;
     ranked.push_back({rank_key(sample, by), &sample});
   }
   const auto rules = rules_for(resource_of(by.signal));

@@ -68,7 +68,8 @@ struct RankBy {
                                              Resource resource);
 
 // The candidates for `subject` in eviction order, excluded ones included: every workload for the
-// node, those at or below its cgroup for any other. O(n log n).
+// node, those at or below its cgroup for any other, but no pod whose containers have all ended for
+// good (pod_facts.h, is_active). O(n log n).
 [[nodiscard]] std::vector<Candidate> rank(const std::vector<WorkloadSample>& workloads,
                                           const RankBy& by, const Subject& subject,
                                           const Exclusions& exclusions);

@@ -8,8 +8,8 @@ set -euo pipefail
 
 build=(
   bpftool ca-certificates ccache clang-19 cmake g++ libbpf-dev libcgroup-dev libcli11-dev
-  libelf-dev libfmt-dev libprotobuf-dev libspdlog-dev libsystemd-dev libyaml-cpp-dev llvm-19
-  ninja-build pkg-config protobuf-compiler zlib1g-dev
+  libelf-dev libfmt-dev libprotobuf-dev libsimdjson-dev libspdlog-dev libsystemd-dev
+  libyaml-cpp-dev llvm-19 ninja-build pkg-config protobuf-compiler zlib1g-dev
 )
 tests=(
   apt-utils clang-format cpio git kmod libbenchmark-dev libclang-rt-19-dev libgmock-dev

@@ -4,9 +4,11 @@
 // where they must agree.
 //
 // to_proto cannot fail; strings that are not UTF-8 (cgroup names may be anything) lose the bytes
-// that are not. from_proto refuses what no to_proto could have written: an enum value that is
-// unspecified or unknown, a required message that is missing, contradictory fields; the error
-// names the field by its path in the message. For valid UTF-8, from_proto(to_proto(x)) == x.
+// that are not. from_proto takes unset fields for what the schema says they mean, and refuses an
+// unknown enum value, a required field that is missing, and contradictory fields; the error names
+// the field by its path in the message. For valid UTF-8, from_proto(to_proto(x)) == x.
+//
+// One convert_*.cc for each subject.
 #pragma once
 
 #include "base/result.h"
@@ -14,6 +16,7 @@
 #include "forestall/v1/decision.pb.h"
 #include "forestall/v1/doctor.pb.h"
 #include "forestall/v1/observation.pb.h"
+#include "forestall/v1/pod.pb.h"
 #include "forestall/v1/record.pb.h"
 #include "model/config.h"
 #include "model/decision.h"
@@ -21,10 +24,12 @@
 #include "model/kill.h"
 #include "model/observation.h"
 #include "model/outcome.h"
+#include "model/pod.h"
 #include "model/record.h"
 
 namespace forestall::api {
 
+[[nodiscard]] v1::Pod to_proto(const Pod& pod);
 [[nodiscard]] v1::Wake to_proto(const Wake& wake);
 [[nodiscard]] v1::Workload to_proto(const Workload& workload);
 [[nodiscard]] v1::WorkloadSample to_proto(const WorkloadSample& sample);
@@ -38,6 +43,7 @@ namespace forestall::api {
 
 [[nodiscard]] v1::Evidence to_proto(const Evidence& evidence);
 [[nodiscard]] v1::Candidate to_proto(const Candidate& candidate);
+[[nodiscard]] v1::ConditionStatus to_proto(const ConditionStatus& status);
 [[nodiscard]] v1::Decision to_proto(const Decision& decision);
 [[nodiscard]] v1::Outcome to_proto(const Outcome& outcome);
 [[nodiscard]] v1::Record to_proto(const Record& record);
@@ -46,7 +52,13 @@ namespace forestall::api {
 [[nodiscard]] v1::FeatureReport to_proto(const FeatureReport& report);
 [[nodiscard]] v1::DoctorReport::Tier to_proto(Tier tier);
 
+[[nodiscard]] Result<Pod> from_proto(const v1::Pod& message);
+[[nodiscard]] Result<KillProgress> from_proto(const v1::KillProgress& message);
+// Only the time is required: what else is unset is what its comment in the schema says.
 [[nodiscard]] Result<Observation> from_proto(const v1::Observation& message);
+[[nodiscard]] Result<Decision> from_proto(const v1::Decision& message);
+[[nodiscard]] Result<Outcome> from_proto(const v1::Outcome& message);
+[[nodiscard]] Result<Record> from_proto(const v1::Record& message);
 [[nodiscard]] Result<Threshold> from_proto(const v1::Threshold& message);
 [[nodiscard]] Result<Config> from_proto(const v1::EffectiveConfig& message);
 

@@ -45,4 +45,9 @@ struct ConditionStatus {
 
 using Conditions = std::array<ConditionStatus, kConditions.size()>;  // in the order of kConditions
 
+inline constexpr Conditions kNoConditions{
+    ConditionStatus{Condition::memory_pressure, false, false, std::nullopt},
+    ConditionStatus{Condition::disk_pressure, false, false, std::nullopt},
+    ConditionStatus{Condition::pid_pressure, false, false, std::nullopt}};
+
 }  // namespace forestall

@@ -103,7 +103,7 @@ struct Decision {
   std::vector<Eviction> evictions;
   // What comes before pods for the driving signal; with action kill it was done or is unavailable.
   std::vector<ReclaimStep> node_reclaim;
-  Conditions conditions{};
+  Conditions conditions = kNoConditions;
 
   // Index into `considered` of the first eviction.
   [[nodiscard]] std::optional<std::size_t> victim() const {

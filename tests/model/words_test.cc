@@ -40,7 +40,7 @@ TEST(WordsTest, EveryEnumeratorHasItsOwnName) {
   check_names(KillState::failed);
   check_names(Rung::mrelease);
   check_names(Signal::cgroup_memory_available);
-  check_names(WakeSource::oom_last_call);
+  check_names(WakeSource::node_reclaim);
   check_names(WorkloadKind::cgroup);
   check_names(Protection::init_cgroup);
 }

@@ -20,6 +20,9 @@ std::string_view to_string(WakeSource source) {
     case WakeSource::workload_change: return "workload-change";
     case WakeSource::kill_progress: return "kill-progress";
     case WakeSource::command: return "command";
+    case WakeSource::disk_usage: return "disk-usage";
+    case WakeSource::deadline: return "deadline";
+    case WakeSource::node_reclaim: return "node-reclaim";
   }
   return "";
 }

@@ -24,11 +24,14 @@ enum class WakeSource : std::uint8_t {
   usage_eventfd,    // cgroup v1 threshold on memory.usage_in_bytes
   high_tripwire,    // cgroup v2 memory.high was crossed (memory.events)
   psi_trigger,      // PSI trigger fired
-  poll,             // adaptive reading of /proc/vmstat and usage files
+  poll,             // adaptive reading of /proc/vmstat, usage files, filesystems and tasks
   workload_change,  // a cgroup appeared, vanished or emptied
   kill_progress,    // a kill in flight advanced
   command,          // reload, or a request of the operator
   oom_last_call,    // the kernel is about to choose a victim; it may yet find that it need not
+  disk_usage,       // what the pods occupy on disk has been measured
+  deadline,         // time alone changed the answer: a grace period or a condition is over
+  node_reclaim,     // node-level reclaim is over
 };
 
 [[nodiscard]] std::string_view to_string(WakeSource source);

@@ -13,12 +13,26 @@
 namespace forestall::cli {
 namespace {
 
+// Bytes with their unit; inodes and tasks are numbers.
+std::string amount(Signal signal, std::int64_t count) {
+  const Resource resource = resource_of(signal);
+  const bool bytes = resource == Resource::memory || resource == Resource::ephemeral_storage;
+  return bytes ? human(Bytes{count}) : fmt::format("{}", count);
+}
+
+std::string state(const Evidence& evidence) {
+  if (!evidence.met) return "";
+  return evidence.threshold.hard() || evidence.driving ? "MET" : "MET, in grace";
+}
+
 void print_text(const Look& look) {
-  Table table({"signal", "subject", "available", "threshold", "capacity", "headroom", ""});
+  Table table({"signal", "kind", "subject", "available", "threshold", "capacity", "headroom", ""});
   for (const Evidence& each : look.decision.evidence) {
-    table.add({std::string(to_string(each.threshold.signal)), each.subject, human(each.available),
-               human(each.limit), human(each.capacity), human(each.available - each.limit),
-               each.met ? "MET" : ""});
+    const Signal signal = each.threshold.signal;
+    const std::int64_t limit = each.limit.value();
+    table.add({std::string(to_string(signal)), each.threshold.hard() ? "hard" : "soft",
+               each.subject, amount(signal, each.available), amount(signal, limit),
+               amount(signal, each.capacity), amount(signal, each.available - limit), state(each)});
   }
   table.print();
   if (look.decision.evidence.empty()) fmt::print("  no configured signal could be computed\n");
@@ -45,7 +59,7 @@ int run_signals(const Options& options) {
   for (const std::string& warning : look.warnings) fmt::print(stderr, "{}\n", warning);
   if (options.output == OutputFormat::json) {
     look.decision.considered.clear();  // that is what `rank` is for
-    look.decision.victim.reset();
+    look.decision.evictions.clear();
     v1::SignalsReport report;
     look.observation.workloads.reset();
     *report.mutable_observation() = api::to_proto(look.observation);

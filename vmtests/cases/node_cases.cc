@@ -157,11 +157,7 @@ TEST(Node, RankingIsKubelets) {
                                  {"over-and-cheap", 0, mib(16), mib(64)}});
   const std::uint64_t before = kernel_oom_kills();
   // A threshold that is met at once, and no longer once 30 MiB came back.
-  const test::Ran signals = test::run_forestall({"signals", "--output", "json"});
-  ASSERT_EQ(signals.exit_code, 0) << signals.errors;
-  const auto at = signals.output.find("\"availableBytes\": ");
-  ASSERT_NE(at, std::string::npos) << signals.output;
-  const Bytes now_available{std::stoll(signals.output.substr(at + 18))};
+  const Bytes now_available = memory_available();
   ASSERT_LT(now_available, machine_memory());
   const auto agent = guard(node, node.config(now_available + mib(24)));
   ASSERT_FALSE(agent->failure()) << agent->failure()->text();

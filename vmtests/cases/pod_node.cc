@@ -7,6 +7,9 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "api/json.h"
+#include "forestall/v1/report.pb.h"
+
 namespace forestall::vm {
 namespace {
 
@@ -26,6 +29,18 @@ std::uint64_t kernel_oom_kills() {
 
 Bytes machine_memory() {
   return kib(static_cast<std::int64_t>(number_after("/proc/meminfo", "MemTotal:")));
+}
+
+Bytes memory_available() {
+  const test::Ran ran = test::run_forestall({"signals", "--output", "json"});
+  v1::SignalsReport report;
+  if (ran.exit_code != 0 || !api::from_json(ran.output, report)) {
+    throw std::runtime_error("signals: " + ran.errors);
+  }
+  for (const v1::Evidence& each : report.signals()) {
+    if (each.threshold().signal() == "memory.available") return Bytes{each.available()};
+  }
+  throw std::runtime_error("signals tell nothing of memory.available");
 }
 
 PodNode::PodNode(Driver driver, std::vector<Pod> pods) : driver_(driver), pods_(std::move(pods)) {

@@ -54,6 +54,8 @@ class PodNode {
 [[nodiscard]] std::uint64_t kernel_oom_kills();
 // MemTotal.
 [[nodiscard]] Bytes machine_memory();
+// memory.available as `forestall signals` computes it now.
+[[nodiscard]] Bytes memory_available();
 
 // Starts the agent on the node's config and manifest.
 [[nodiscard]] std::unique_ptr<test::AgentRun> guard(const PodNode& node, const std::string& config,

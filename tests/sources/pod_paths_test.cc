@@ -93,7 +93,7 @@ TEST_F(PodTree, CgroupfsPodsOfAllClasses) {
   EXPECT_THAT(*pods, ElementsAre(Field(&PodPath::cgroup, "/kubepods/besteffort/podc"),
                                  Field(&PodPath::cgroup, "/kubepods/burstable/podb"),
                                  Field(&PodPath::cgroup, "/kubepods/poda")));
-  EXPECT_EQ((*pods)[0].qos, QosClass::besteffort);
+  EXPECT_EQ((*pods)[0].qos, QosClass::best_effort);
   EXPECT_EQ((*pods)[1].qos, QosClass::burstable);
   EXPECT_EQ((*pods)[2].qos, QosClass::guaranteed);
 }

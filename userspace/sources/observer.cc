@@ -11,6 +11,7 @@
 
 #include "base/parse.h"
 #include "sources/cgroup_reader.h"
+#include "sources/container_reader.h"
 #include "sources/node_reader.h"
 #include "sources/own_place.h"
 #include "sources/pod_paths.h"
@@ -42,27 +43,49 @@ struct HeldWorkload {
 
 CgroupSample to_sample(const CgroupReader& reader, const CgroupReader::Reading& reading,
                        std::size_t threshold) {
-  return {reader.cgroup().id(),  reader.cgroup().path(), reading.usage,
-          reading.inactive_file, reading.limit,          threshold};
+  CgroupSample sample;
+  sample.id = reader.cgroup().id();
+  sample.path = reader.cgroup().path();
+  sample.usage = reading.usage;
+  sample.inactive_file = reading.inactive_file;
+  sample.limit = reading.limit;
+  sample.threshold = threshold;
+  return sample;
 }
 
 }  // namespace
 
 class Observer::Reader {
  public:
-  Reader(const kernel::CgroupTree& tree, Config config, const std::string& proc, NodeReader node)
+  Reader(const kernel::CgroupTree& tree, Config config, const std::string& proc, NodeReader node,
+         std::unique_ptr<DiskWalker> walker)
       : tree_(tree),
         config_(std::move(config)),
         node_(std::move(node)),
+        filesystems_(config_.filesystems, proc),
+        tasks_(proc),
+        walker_(std::move(walker)),
         self_(proc + "/self/cgroup", ::getpid()),
         init_(proc + "/1/cgroup", 1) {
     buffer_.resize(kBufferSize);
   }
 
-  void configure(const Config& config) { config_ = config; }
+  void configure(const Config& config) {
+    config_ = config;
+    filesystems_.configure(config.filesystems);
+  }
   std::vector<SourceNote> refresh();
   Observation observe(const Wake& wake, MonotonicTime now);
   void add_workloads(Observation& observation, std::string_view subject);
+  void add_statistics(Observation& observation) const;
+  void ask_disk_usage(MonotonicTime now);
+  void set_writable_layers(WritableLayers layers) { layers_ = std::move(layers); }
+  void add_container_samples(WorkloadSample& sample) {
+    sources::add_container_samples(tree_, sample, buffer_);
+  }
+  [[nodiscard]] DiskWalker& walker() { return *walker_; }
+  [[nodiscard]] FilesystemReader& filesystems() { return filesystems_; }
+  [[nodiscard]] const TaskReader& tasks() const { return tasks_; }
   [[nodiscard]] std::size_t workload_count() const { return workloads_.size(); }
   [[nodiscard]] const std::string& pods_path() const { return pods_path_; }
 
@@ -78,6 +101,10 @@ class Observer::Reader {
   const kernel::CgroupTree& tree_;
   Config config_;  // what the next refresh() goes by
   NodeReader node_;
+  FilesystemReader filesystems_;
+  TaskReader tasks_;
+  std::unique_ptr<DiskWalker> walker_;
+  WritableLayers layers_;
   OwnPlace self_;
   OwnPlace init_;
   // Since the last refresh, less what was found removed.
@@ -93,6 +120,7 @@ std::vector<SourceNote> Observer::Reader::refresh() {
   refresh_pods(notes);
   refresh_watched(notes);
   refresh_workloads(notes);
+  filesystems_.refresh(notes);
   return notes;
 }
 
@@ -186,6 +214,8 @@ Observation Observer::Reader::observe(const Wake& wake, MonotonicTime now) {
     }
     return reading.removed;
   });
+  observation.filesystems = filesystems_.read(now, observation.notes);
+  observation.tasks = tasks_.read(now, buffer_, observation.notes);
   return observation;
 }
 
@@ -198,7 +228,8 @@ void Observer::Reader::sample_workload(HeldWorkload& held, std::vector<WorkloadS
   if (!processes && !gone(processes.error())) {
     notes.push_back({held.workload.path, processes.error().text()});
   }
-  samples.push_back({held.workload, reading.usage, reading.inactive_file, processes.optional()});
+  samples.push_back(
+      {held.workload, reading.usage, reading.inactive_file, processes.optional(), std::nullopt});
 }
 
 void Observer::Reader::add_workloads(Observation& observation, std::string_view subject) {
@@ -213,13 +244,36 @@ void Observer::Reader::add_workloads(Observation& observation, std::string_view 
   std::erase_if(workloads_, [](const HeldWorkload& held) { return held.removed; });
 }
 
+void Observer::Reader::add_statistics(Observation& observation) const {
+  observation.disk_usage_read = walker_->fresh(observation.at);
+  for (auto& sample : *observation.workloads) {
+    if (!sample.workload.pod_uid) continue;
+    const auto* measured = walker_->find(*sample.workload.pod_uid);
+    if (measured == nullptr) continue;
+    sample.statistics = *measured;
+    const auto layers = layers_.find(*sample.workload.pod_uid);
+    if (layers != layers_.end()) add_writable_layers(layers->second, *sample.statistics);
+  }
+  const auto& notes = walker_->notes();
+  observation.notes.insert(observation.notes.end(), notes.begin(), notes.end());
+}
+
+void Observer::Reader::ask_disk_usage(MonotonicTime now) {
+  std::vector<std::string> uids;
+  for (const auto& held : workloads_) {
+    if (held.workload.pod_uid) uids.push_back(*held.workload.pod_uid);
+  }
+  walker_->ask(config_.filesystems, std::move(uids), now);
+}
+
 Observer::Observer(std::unique_ptr<Reader> reader) : reader_(std::move(reader)) {}
 Observer::~Observer() = default;
 
 Result<std::unique_ptr<Observer>> Observer::create(const kernel::CgroupTree& tree,
                                                    const Config& config, const std::string& proc) {
   auto node = TRY(NodeReader::open(tree, proc));
-  auto reader = std::make_unique<Reader>(tree, config, proc, std::move(node));
+  auto walker = TRY(DiskWalker::create());
+  auto reader = std::make_unique<Reader>(tree, config, proc, std::move(node), std::move(walker));
   return std::unique_ptr<Observer>(new Observer(std::move(reader)));
 }
 
@@ -234,6 +288,27 @@ Observation Observer::observe(const Wake& wake, MonotonicTime now) {
 }
 void Observer::add_workloads(Observation& observation, std::string_view subject) {
   reader_->add_workloads(observation, subject);
+}
+void Observer::add_statistics(Observation& observation) const {
+  reader_->add_statistics(observation);
+}
+void Observer::ask_disk_usage(MonotonicTime now) {
+  reader_->ask_disk_usage(now);
+}
+void Observer::set_writable_layers(WritableLayers layers) {
+  reader_->set_writable_layers(std::move(layers));
+}
+void Observer::add_container_samples(WorkloadSample& sample) {
+  reader_->add_container_samples(sample);
+}
+DiskWalker& Observer::disk_walker() {
+  return reader_->walker();
+}
+FilesystemReader& Observer::filesystems() {
+  return reader_->filesystems();
+}
+const TaskReader& Observer::tasks() const {
+  return reader_->tasks();
 }
 std::size_t Observer::workload_count() const {
   return reader_->workload_count();

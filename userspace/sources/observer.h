@@ -14,6 +14,10 @@
 #include "kernel/cgroup_tree.h"
 #include "model/config.h"
 #include "model/observation.h"
+#include "sources/disk_walker.h"
+#include "sources/filesystem_reader.h"
+#include "sources/pod_statistics.h"
+#include "sources/task_reader.h"
 
 namespace forestall::sources {
 
@@ -27,18 +31,37 @@ class Observer {
 
   // Takes a new configuration; the next refresh() applies its rules.
   void configure(const Config& config);
-  // Walks the tree for the pods cgroup, watched cgroups and workloads; keeps what is still there,
-  // opens what is new, closes what is gone. Costly: on start, on reload, on workload_change and on
-  // recheck; not on the way from a crossing to a kill. Returns what could not be opened.
+  // Walks the tree for the pods cgroup, watched cgroups and workloads, and looks where the
+  // filesystems are; keeps what is still there, opens what is new, closes what is gone. Costly: on
+  // start, on reload, on workload_change and on recheck; not on the way from a crossing to a kill.
+  // Returns what could not be opened.
   std::vector<SourceNote> refresh();
 
-  // The cheap part: node, pods cgroup, watched cgroups.
+  // The cheap part: node, pods cgroup, watched cgroups, filesystems, tasks.
   [[nodiscard]] Observation observe(const Wake& wake, MonotonicTime now);
   // The costly part: usage, inactive_file and process count of every workload, or for a `subject`
   // that is not empty of those at, below and above it: the policy spares what lies in a protected
   // workload, and can only do so when it sees that one. Drops a workload whose cgroup was removed
   // meanwhile.
   void add_workloads(Observation& observation, std::string_view subject);
+
+  // What the workloads of `observation` occupy on disk: fills their statistics from the last walk
+  // over the pods' files, and says in disk_usage_read whether that walk is recent enough to decide
+  // on. Nothing is read. REQUIRES: add_workloads() before.
+  void add_statistics(Observation& observation) const;
+  // Starts such a walk over all pods known, unless one is under way or the last one is recent
+  // enough. Its end shows on the walker's descriptor (DiskUsageSource).
+  void ask_disk_usage(MonotonicTime now);
+  // What the container runtime says of writable layers, from now on.
+  void set_writable_layers(WritableLayers layers);
+  // The working set of each container of one pod, by the names `workload.pod` knows them under,
+  // else those of their cgroups: for the words about a victim. Opens files.
+  void add_container_samples(WorkloadSample& sample);
+
+  // These live as long as the observer.
+  [[nodiscard]] DiskWalker& disk_walker();
+  [[nodiscard]] FilesystemReader& filesystems();
+  [[nodiscard]] const TaskReader& tasks() const;
 
   // Workloads known at the last refresh.
   [[nodiscard]] std::size_t workload_count() const;

@@ -56,7 +56,7 @@ std::optional<std::string> uid_of(std::string_view component) {
 std::optional<QosClass> qos_of(std::string_view component) {
   const auto name = last_part(component).name;
   if (name == "burstable") return QosClass::burstable;
-  if (name == "besteffort") return QosClass::besteffort;
+  if (name == "besteffort") return QosClass::best_effort;
   if (name == "kubepods") return QosClass::guaranteed;
   return std::nullopt;
 }

@@ -16,10 +16,9 @@
 
 #include "base/result.h"
 #include "kernel/cgroup_tree.h"
+#include "model/pod.h"
 
 namespace forestall::sources {
-
-enum class QosClass : std::uint8_t { guaranteed, burstable, besteffort };
 
 struct PodPath {
   std::string cgroup;  // path of the pod's own cgroup (the containers are below it)

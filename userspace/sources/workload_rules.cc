@@ -40,6 +40,16 @@ std::optional<Bytes> guaranteed_request(const kernel::CgroupTree& tree, const Po
   return kernel::parse_amount(*text).optional().value_or(std::nullopt);
 }
 
+// What is known of the pod at this path. A static pod's cgroup is named after its manifest's hash,
+// which is also its own UID; the mirror pod that the API server shows has another one.
+std::shared_ptr<const Pod> known_pod(const std::string& uid, const Config& config) {
+  const auto is_it = [&](const std::shared_ptr<const Pod>& pod) {
+    return pod != nullptr && (pod->uid == uid || (!uid.empty() && pod->config_hash == uid));
+  };
+  const auto found = std::find_if(config.known_pods.begin(), config.known_pods.end(), is_it);
+  return found == config.known_pods.end() ? nullptr : *found;
+}
+
 // The strongest reason first, since only one is told.
 Protection protection_of(const Workload& workload, bool static_pod, bool declared,
                          const ProtectedPlaces& places) {
@@ -70,8 +80,12 @@ Workload pod_workload(const PodPath& pod, const Config& config, const ProtectedP
                                    [&](const PodRule& rule) { return rule.uid == pod.uid; });
   if (by_uid != config.pod_rules.end()) apply(*by_uid);
   if (const auto* by_path = first_match(pod.cgroup, config)) apply(*by_path);
-  workload.name = name.value_or(last_part(pod.cgroup));
-  workload.protection = protection_of(workload, pod.static_pod, declared, places);
+  workload.pod = known_pod(pod.uid, config);
+  const auto known_name =
+      workload.pod ? workload.pod->pod_namespace + "/" + workload.pod->name : last_part(pod.cgroup);
+  workload.name = name.value_or(known_name);
+  const bool not_by_api = workload.pod && workload.pod->origin != PodOrigin::api;
+  workload.protection = protection_of(workload, pod.static_pod || not_by_api, declared, places);
   return workload;
 }
 
@@ -109,7 +123,7 @@ std::vector<Workload> find_workloads(const kernel::CgroupTree& tree, const Confi
     if (!pods) notes.push_back({pods_cgroup, pods.error().text()});
     for (const auto& pod : pods ? *pods : std::vector<PodPath>()) {
       auto workload = pod_workload(pod, config, places);
-      if (pod.qos == QosClass::guaranteed && !workload.memory_request) {
+      if (pod.qos == QosClass::guaranteed && !workload.memory_request && !workload.pod) {
         workload.memory_request = guaranteed_request(tree, pod);
       }
       by_path.emplace(pod.cgroup, std::move(workload));

@@ -22,7 +22,9 @@ struct ProtectedPlaces {
 };
 
 // The pod's workload. A rule for its UID counts first, field by field; what it leaves open is
-// taken from the first cgroup rule that matches the path. Protected if either says so.
+// taken from the first cgroup rule that matches the path. Protected if either says so. What
+// Kubernetes knows of it is attached, names it where no rule does, and protects a static or mirror
+// pod; what follows from the rest is the policy's.
 [[nodiscard]] Workload pod_workload(const PodPath& pod, const Config& config,
                                     const ProtectedPlaces& places);
 // The workload of a cgroup that matches `rule`.
@@ -34,7 +36,8 @@ void protect_ancestors(std::vector<Workload>& workloads);
 
 // All workloads of the tree, sorted by path, cgroup ids not yet filled in. The root is never one.
 // What could not be listed is told in `notes`. A Guaranteed pod without a declared memory_request
-// has its own memory limit for one, since with 0 it would rank as exceeding its request.
+// has its own memory limit for one, unless Kubernetes has told what it requests, since with 0 it
+// would rank as exceeding its request.
 [[nodiscard]] std::vector<Workload> find_workloads(const kernel::CgroupTree& tree,
                                                    const Config& config,
                                                    const std::string& pods_cgroup,

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/capacity_source.h"
+
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+
+namespace forestall::sources {
+namespace {
+
+constexpr Duration kShortest = std::chrono::milliseconds(10);
+constexpr Duration kLongest = std::chrono::seconds(10);
+// A line that is met is looked at for its recovery alone.
+constexpr Duration kMet = std::chrono::milliseconds(100);
+// A rate above so many times what is thought possible is no use but an act: fallocate() of a file,
+// a mount that was exchanged.
+constexpr std::int64_t kCredibleFactor = 16;
+
+bool is_of_inodes(Signal signal) {
+  return resource_of(signal) == Resource::inodes;
+}
+
+}  // namespace
+
+std::int64_t possible_use_rate(Signal signal, unsigned cpus) {
+  if (signal == Signal::pid_available) return 30'000 * std::max<std::int64_t>(cpus, 1);
+  return is_of_inodes(signal) ? 200'000 : gib(2).count;
+}
+
+Duration capacity_interval(std::int64_t headroom, std::int64_t rate) {
+  if (headroom <= 0) return kShortest;
+  const double seconds = static_cast<double>(headroom) / static_cast<double>(rate);
+  if (seconds >= std::chrono::duration<double>(kLongest).count()) return kLongest;
+  const auto exact = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+  return std::max(exact, kShortest);
+}
+
+CapacitySource::CapacitySource(const FilesystemReader& filesystems, const TaskReader& tasks,
+                               UniqueFd timer)
+    : filesystems_(filesystems),
+      tasks_(tasks),
+      timer_(std::move(timer)),
+      cpus_(std::thread::hardware_concurrency()) {
+  for (const Signal signal : kSignals) level(signal).rate = possible_use_rate(signal, cpus_);
+}
+
+Result<std::unique_ptr<CapacitySource>> CapacitySource::create(const FilesystemReader& filesystems,
+                                                               const TaskReader& tasks) {
+  UniqueFd timer(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+  if (!timer) return errno_error("timerfd_create", "for filesystems and tasks");
+  return std::unique_ptr<CapacitySource>(new CapacitySource(filesystems, tasks, std::move(timer)));
+}
+
+std::optional<std::int64_t> CapacitySource::look(Signal signal, MonotonicTime now) {
+  notes_.clear();
+  if (signal == Signal::pid_available) {
+    const auto tasks = tasks_.read(now, buffer_, notes_);
+    if (!tasks.capacity || !tasks.running) return std::nullopt;
+    return *tasks.capacity - *tasks.running;
+  }
+  const auto filesystem = filesystem_of(signal);
+  if (!filesystem) return std::nullopt;
+  const auto sample = filesystems_.read(*filesystem, now, notes_);
+  if (!sample) return std::nullopt;
+  if (is_of_inodes(signal)) return sample->inodes_free;
+  if (!sample->available) return std::nullopt;
+  return sample->available->count;
+}
+
+void CapacitySource::learn(Signal signal, std::int64_t available, MonotonicTime now) {
+  Level& known = level(signal);
+  const auto elapsed = now - known.at;
+  if (known.available && elapsed >= kShortest) {
+    const double used = static_cast<double>(*known.available) - static_cast<double>(available);
+    const double rate = used / std::chrono::duration<double>(elapsed).count();
+    const auto possible = possible_use_rate(signal, cpus_);
+    if (rate <= static_cast<double>(possible * kCredibleFactor)) {
+      known.seen = std::max(known.seen.value_or(0), static_cast<std::int64_t>(rate));
+      known.rate = std::max(known.rate, *known.seen);
+    }
+  }
+  if (known.available && elapsed < kShortest) return;  // keep the older one to measure from
+  known.available = available;
+  known.at = now;
+}
+
+// One burst must not shorten every sleep for good: each observation gives an eighth back, down to
+// what has been seen since the last one or is possible.
+void CapacitySource::forget_rates() {
+  for (const Signal signal : kSignals) {
+    Level& known = level(signal);
+    if (!known.seen) continue;  // nothing was read since: no reason to think otherwise
+    known.rate =
+        std::max({possible_use_rate(signal, cpus_), *known.seen, known.rate - known.rate / 8});
+    known.seen.reset();
+  }
+}
+
+Duration CapacitySource::sleep_of(const Watch& watch, std::int64_t available) {
+  if (available < watch.line.met_below) return kMet;
+  return capacity_interval(available - watch.line.met_below, level(watch.line.signal).rate);
+}
+
+void CapacitySource::watch(std::span<const CapacityLine> lines, MonotonicTime now) {
+  forget_rates();
+  watches_.clear();
+  for (const CapacityLine& line : lines) {
+    learn(line.signal, line.available, now);
+    Watch fresh{line, line.met(), now};
+    fresh.due = now + sleep_of(fresh, line.available);
+    watches_.push_back(fresh);
+  }
+  set_timer(now);
+}
+
+void CapacitySource::drain(MonotonicTime now, std::vector<Wake>& wakes) {
+  std::uint64_t expirations = 0;
+  if (::read(timer_.get(), &expirations, sizeof(expirations)) < 0) return;  // not due
+  bool news = false;
+  for (Watch& watch : watches_) {
+    if (watch.due > now) continue;
+    const auto available = look(watch.line.signal, now);
+    if (!available) {
+      watch.due = now + kLongest;
+      continue;
+    }
+    learn(watch.line.signal, *available, now);
+    const bool met = *available < watch.line.met_below;
+    news = news || met != watch.met;
+    watch.met = met;
+    watch.due = now + sleep_of(watch, *available);
+  }
+  if (news) wakes.push_back({WakeSource::poll, now, {}, {}});
+  set_timer(now);
+}
+
+void CapacitySource::set_timer(MonotonicTime now) {
+  Duration interval = kLongest;
+  for (const Watch& watch : watches_) interval = std::min(interval, watch.due - now);
+  interval = watches_.empty() ? Duration::zero() : std::max(interval, kShortest);
+  interval_ = interval;
+  itimerspec when{};
+  when.it_value.tv_sec = interval / std::chrono::seconds(1);
+  when.it_value.tv_nsec = (interval % std::chrono::seconds(1)).count();
+  ::timerfd_settime(timer_.get(), 0, &when, nullptr);
+}
+
+}  // namespace forestall::sources

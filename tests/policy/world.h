@@ -54,8 +54,12 @@ inline WorkloadSample with_processes(WorkloadSample sample, std::optional<std::u
 
 inline KillProgress kill(const std::string& path, Bytes remaining,
                          KillState state = KillState::in_flight) {
-  return {
-      .cgroup = id_of(path), .path = path, .state = state, .started = {}, .remaining = remaining};
+  return {.cgroup = id_of(path),
+          .path = path,
+          .state = state,
+          .started = {},
+          .remaining = remaining,
+          .kill_at = {}};
 }
 
 inline NodeSample node(Bytes capacity, Bytes available, Bytes inactive_file = {0}) {
@@ -73,6 +77,7 @@ inline CgroupSample cgroup(const std::string& path, Bytes limit, Bytes available
           .usage = limit - available,
           .inactive_file = Bytes{0},
           .limit = limit,
+          .at = {},
           .threshold = threshold};
 }
 

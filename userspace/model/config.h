@@ -60,6 +60,9 @@ struct Compat {
   // Whether every resource, memory included, waits until the last victim is gone (at most 30 s).
   // By default memory goes by what is on its way back.
   bool one_kill_until_cleanup = false;
+  // Node-level reclaim was enough only if no threshold of any signal is met afterwards, even one
+  // that has nothing to do with it; false: the one that asked for it decides.
+  bool reclaim_must_clear_all = true;
 
   friend bool operator==(const Compat&, const Compat&) = default;
 };

@@ -7,19 +7,19 @@
 namespace forestall::policy {
 
 Exclusions::Exclusions(const std::vector<WorkloadSample>& workloads,
-                       const std::vector<KillProgress>& kills)
+                       const std::vector<KillProgress>& kills, Terminating terminating)
     : protected_(workloads) {
   for (const KillProgress& kill : kills) {
     switch (kill.state) {
+      case KillState::terminating:
+        if (terminating == Terminating::candidate) break;
+        [[fallthrough]];
       case KillState::in_flight:
         in_flight_.push_back(kill.cgroup);
         in_flight_paths_.push_back(kill.path);
         break;
       case KillState::stuck:
       case KillState::failed: failed_.push_back(kill.cgroup); break;
-      case KillState::terminating:
-        // May be chosen again, which ends its grace.
-        break;
       case KillState::released:
         // Over. If the cgroup still has processes they came afterwards (a restarted container).
         break;

@@ -13,25 +13,27 @@ namespace forestall::policy {
 std::vector<Line> lines(const Config& config, const Observation& observation) {
   std::vector<Line> lines;
   lines.reserve(config.thresholds.size() + observation.watched.size());
+  // What is derived is about filesystems, which have no lines.
   for_each_subject(
-      config, observation,
-      [&](std::size_t index, const Subject& subject, const std::optional<Level>& level) {
-        const Threshold& threshold = config.thresholds[index];
-        // A soft threshold does not act, and a line that is crossed for long would keep a polling
-        // source at its shortest interval for nothing.
-        if (!level || !threshold.hard()) return;
-        const Bytes floor =
-            subtract(level->capacity, threshold.limit.of(level->capacity.count).bytes());
+      config, nullptr, false, observation,
+      [&](std::size_t, const Threshold& threshold, const Subject& subject,
+          const std::optional<Reading>& reading) {
+        if (!reading || !reading->level) return;
+        const Level& level = *reading->level;
+        const Bytes floor = subtract(level.capacity, threshold.limit.of(reading->capacity).bytes());
+        const Bytes headroom = subtract(floor, level.used());
+        if (!threshold.hard() && headroom.count < 0) return;
         lines.push_back({.signal = threshold.signal,
                          .cgroup = subject.cgroup,
                          .path = std::string(subject.path),
-                         .headroom = subtract(floor, level->used()),
-                         .usage_line = add(floor, level->inactive_file),
+                         .headroom = headroom,
+                         .usage_line = add(floor, level.inactive_file),
                          .floor_line = floor,
-                         .usage = level->usage,
-                         .capacity = level->capacity,
-                         // A dry run sets nothing.
-                         .tune = threshold.tune && !config.dry_run});
+                         .usage = level.usage,
+                         .capacity = level.capacity,
+                         // A dry run sets nothing; and memory.high at a soft threshold would
+                         // throttle through its whole grace period.
+                         .tune = threshold.tune && threshold.hard() && !config.dry_run});
       });
   return lines;
 }

@@ -26,9 +26,13 @@ std::string_view parent_path(std::string_view path) {
 
 Protection protection_of(const Workload& workload) {
   if (workload.protection != Protection::none) return workload.protection;
-  // No declared priority is 0, as in kubelet, and 0 is not critical.
-  return workload.priority.value_or(0) >= kCriticalPriority ? Protection::critical
-                                                            : Protection::none;
+  const Pod* pod = workload.pod.get();
+  if (pod != nullptr && pod->origin != PodOrigin::api) return Protection::static_pod;
+  // What is declared here counts before what Kubernetes knows. No priority is 0, as in kubelet, and
+  // 0 is not critical.
+  const std::optional<std::int32_t> priority =
+      workload.priority || pod == nullptr ? workload.priority : pod->priority;
+  return priority.value_or(0) >= kCriticalPriority ? Protection::critical : Protection::none;
 }
 
 ProtectedPaths::ProtectedPaths(const std::vector<WorkloadSample>& workloads) {

@@ -13,7 +13,8 @@ namespace forestall::policy {
 // pkg/kubelet/types/pod_update.go IsCriticalPod).
 inline constexpr std::int32_t kCriticalPriority = 2'000'000'000;
 
-// Why `workload` itself is protected: what was found out about it, else its priority.
+// Why `workload` itself is protected: what was found out about it, else its pod's origin (static
+// and mirror pods), else its priority.
 [[nodiscard]] Protection protection_of(const Workload& workload);
 
 // Protection among nested workloads. Killing a cgroup kills all below it, so a workload is also

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of amounts that stop at the ends of their type. Configs may name any int64 as a limit, and
-// an overflow would turn "never met" into "always met".
+// Sums of amounts and times that stop at the ends of an int64. Configs may name any int64 as a
+// limit, and an overflow would turn "never met" into "always met".
 #pragma once
 
 #include <cstdint>
 #include <limits>
 
 #include "base/bytes.h"
-#include "model/quantity.h"
+#include "base/clock.h"
 
 namespace forestall::policy {
 
@@ -25,13 +25,22 @@ namespace forestall::policy {
                       : std::numeric_limits<std::int64_t>::max()};
 }
 
-// Of two quantities, at the ends of an __int128. Prints in the format of the first.
-[[nodiscard]] constexpr Quantity add(Quantity a, Quantity b) {
-  Quantity sum{0, a.format};
-  if (!__builtin_add_overflow(a.nanos, b.nanos, &sum.nanos)) return sum;
-  sum.nanos =
-      b.nanos < 0 ? std::numeric_limits<__int128>::min() : std::numeric_limits<__int128>::max();
-  return sum;
+// From `since` to `now`; negative when `since` lies ahead.
+[[nodiscard]] constexpr Duration elapsed(MonotonicTime since, MonotonicTime now) {
+  return Duration(subtract({to_ns(now)}, {to_ns(since)}).count);
+}
+
+[[nodiscard]] constexpr MonotonicTime later(MonotonicTime time, Duration by) {
+  return from_ns(add({to_ns(time)}, {by.count()}).count);
+}
+
+// A whole number of seconds, of which an int64 may hold more than a Duration does.
+[[nodiscard]] constexpr Duration whole_seconds(std::int64_t count) {
+  std::int64_t nanoseconds = 0;
+  if (!__builtin_mul_overflow(count, std::int64_t{1'000'000'000}, &nanoseconds)) {
+    return Duration(nanoseconds);
+  }
+  return count < 0 ? Duration::min() : Duration::max();
 }
 
 }  // namespace forestall::policy

@@ -3,6 +3,28 @@
 #include "policy/signals.h"
 
 namespace forestall::policy {
+namespace {
+
+Reading memory(const Level& level, MonotonicTime at) {
+  return {level.capacity.count, level.available().count, at, level};
+}
+
+std::optional<Reading> space(const FilesystemSample& sample, Resource resource, MonotonicTime at) {
+  if (resource == Resource::inodes) {
+    if (!sample.inodes || !sample.inodes_free) return std::nullopt;
+    return Reading{*sample.inodes, *sample.inodes_free, at, std::nullopt};
+  }
+  if (!sample.capacity || !sample.available) return std::nullopt;
+  return Reading{sample.capacity->count, sample.available->count, at, std::nullopt};
+}
+
+std::optional<Reading> tasks(const TaskSample& sample, MonotonicTime at) {
+  if (!sample.capacity || !sample.running) return std::nullopt;
+  const Bytes available = subtract(Bytes{*sample.capacity}, Bytes{*sample.running});
+  return Reading{*sample.capacity, available.count, at, std::nullopt};
+}
+
+}  // namespace
 
 std::optional<Level> node_level(const NodeSample& node) {
   if (!node.capacity || !node.usage || !node.inactive_file) return std::nullopt;
@@ -13,6 +35,28 @@ std::optional<Level> cgroup_level(const CgroupSample& cgroup, std::optional<Byte
   const std::optional<Bytes> capacity = declared ? declared : cgroup.limit;
   if (!capacity || !cgroup.usage || !cgroup.inactive_file) return std::nullopt;
   return Level{*capacity, *cgroup.usage, *cgroup.inactive_file};
+}
+
+std::optional<Reading> node_reading(Signal signal, const Observation& observation) {
+  if (const auto filesystem = filesystem_of(signal)) {
+    const std::optional<FilesystemSample>& sample = observation.filesystems.of(*filesystem);
+    if (!sample) return std::nullopt;
+    return space(*sample, resource_of(signal), sample->at.value_or(observation.at));
+  }
+  if (signal == Signal::pid_available) {
+    return tasks(observation.tasks, observation.tasks.at.value_or(observation.at));
+  }
+  if (signal != Signal::memory_available) return std::nullopt;
+  const auto level = node_level(observation.node);
+  if (!level) return std::nullopt;
+  return memory(*level, observation.node.at.value_or(observation.at));
+}
+
+std::optional<Reading> cgroup_reading(const CgroupSample& cgroup, std::optional<Bytes> declared,
+                                      const Observation& observation) {
+  const auto level = cgroup_level(cgroup, declared);
+  if (!level) return std::nullopt;
+  return memory(*level, cgroup.at.value_or(observation.at));
 }
 
 }  // namespace forestall::policy

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each signal says: capacity and available, from the samples of one observation.
+// What each signal says: capacity, available and when that was read, from the samples of one
+// observation (kubelet.md §2, pkg/kubelet/eviction/helpers.go makeSignalObservations).
 //
-// memory.available:            MemTotal - working set of the node   (kubelet.md §2.1)
-// allocatableMemory.available: limit - working set of the pods cgroup           (§2.2)
-// cgroupMemory.available:      limit - working set of one watched cgroup    (our own)
+// memory.available:            MemTotal - working set of the node
+// allocatableMemory.available: limit - working set of the pods cgroup
+// *fs.available, *.inodesFree: free and total bytes or inodes of that filesystem
+// pid.available:               min(pid_max, threads-max) - tasks running
+// cgroupMemory.available:      limit - working set of one watched cgroup (our own)
 //
 // with working set = usage - inactive_file, floored at 0. So active page cache counts as used, as
 // in kubelet, and available can be negative. A signal that lacks one of its readings, or whose
@@ -11,14 +14,17 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "base/bytes.h"
 #include "model/config.h"
 #include "model/observation.h"
 #include "model/workload.h"
 #include "policy/saturating.h"
+#include "policy/state.h"
 
 namespace forestall::policy {
 
@@ -32,7 +38,15 @@ struct Level {
   [[nodiscard]] Bytes available() const { return subtract(capacity, used()); }
 };
 
-// Whose memory is watched: the node or one cgroup.
+// What a signal says, in its own unit: bytes, inodes or tasks.
+struct Reading {
+  std::int64_t capacity = 0;
+  std::int64_t available = 0;
+  MonotonicTime at;            // the observation's time where the sample has none
+  std::optional<Level> level;  // of the memory signals
+};
+
+// Whose amount is watched: the node's or one cgroup's.
 struct Subject {
   CgroupId cgroup;              // inode 0: the node
   std::string_view path = "/";  // in the memory hierarchy; "/" for the node
@@ -46,18 +60,37 @@ struct Subject {
 [[nodiscard]] std::optional<Level> cgroup_level(const CgroupSample& cgroup,
                                                 std::optional<Bytes> declared);
 
-// Calls visit(threshold index, subject, level or nothing) for every threshold and each subject
-// that is there for it: kubelet's signals in configuration order, then the watched cgroups in
-// the order of the observation. Views into `observation`.
+// A signal whose subject is the node; nothing as well for those about a cgroup.
+[[nodiscard]] std::optional<Reading> node_reading(Signal signal, const Observation& observation);
+[[nodiscard]] std::optional<Reading> cgroup_reading(const CgroupSample& cgroup,
+                                                    std::optional<Bytes> declared,
+                                                    const Observation& observation);
+
+// Calls visit(index, threshold, subject, reading or nothing) for every threshold in force and each
+// subject that is there for it: kubelet's signals in configuration order, then the derived ones,
+// then the watched cgroups in the order of the observation. Configured thresholds on containerfs
+// are left out: what is derived takes their place. Views into `observation`.
 template <typename Visit>
-void for_each_subject(const Config& config, const Observation& observation, Visit visit) {
+void for_each_subject(const Config& config, const std::vector<DerivedThreshold>* derived,
+                      bool only_replacements, const Observation& observation, Visit visit) {
   for (std::size_t i = 0; i < config.thresholds.size(); ++i) {
-    const Signal signal = config.thresholds[i].signal;
-    if (signal == Signal::memory_available) {
-      visit(i, Subject{}, node_level(observation.node));
-    } else if (signal == Signal::allocatable_memory_available && observation.pods) {
+    const Threshold& threshold = config.thresholds[i];
+    if (threshold.signal == Signal::cgroup_memory_available ||
+        filesystem_of(threshold.signal) == Filesystem::containerfs) {
+      continue;
+    }
+    if (threshold.signal != Signal::allocatable_memory_available) {
+      visit(i, threshold, Subject{}, node_reading(threshold.signal, observation));
+    } else if (observation.pods) {
       const CgroupSample& pods = *observation.pods;
-      visit(i, Subject{pods.id, pods.path}, cgroup_level(pods, std::nullopt));
+      visit(i, threshold, Subject{pods.id, pods.path},
+            cgroup_reading(pods, std::nullopt, observation));
+    }
+  }
+  if (derived != nullptr) {
+    for (const DerivedThreshold& one : *derived) {
+      if (only_replacements && !one.replaces) continue;
+      visit(one.index, one.threshold, Subject{}, node_reading(one.threshold.signal, observation));
     }
   }
   for (const CgroupSample& watched : observation.watched) {
@@ -65,8 +98,8 @@ void for_each_subject(const Config& config, const Observation& observation, Visi
     if (watched.threshold >= config.thresholds.size()) continue;
     const Threshold& threshold = config.thresholds[watched.threshold];
     if (threshold.signal != Signal::cgroup_memory_available) continue;
-    visit(watched.threshold, Subject{watched.id, watched.path},
-          cgroup_level(watched, threshold.capacity));
+    visit(watched.threshold, threshold, Subject{watched.id, watched.path},
+          cgroup_reading(watched, threshold.capacity, observation));
   }
 }
 

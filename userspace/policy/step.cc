@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// One step of the policy: assess the thresholds; if one drives, rank and choose.
+// One step of the policy: assess the thresholds; look after limits on local storage; then act on
+// the first crossing that can be acted upon.
 #include "policy/step.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <optional>
 #include <utility>
 
+#include "policy/cleanup.h"
+#include "policy/conditions.h"
+#include "policy/eviction_notice.h"
 #include "policy/exclusion.h"
+#include "policy/grace.h"
+#include "policy/node_reclaim.h"
 #include "policy/rank.h"
+#include "policy/storage_limits.h"
 #include "policy/thresholds.h"
 
 namespace forestall::policy {
@@ -26,72 +35,220 @@ Subject subject_of(const Evidence& evidence) {
   return Subject{evidence.cgroup, evidence.subject};
 }
 
-// Chooses a victim for the first crossing that can have one. A subject whose memory is on its way
-// waits for it without holding up the others, and so does one whose candidates are all spent: a
-// slow kill in one cgroup must not delay a kill in another (peers.md §4 items 4 and 15).
-// When nobody can be killed, the decision shows the candidates of the first crossing in need.
-void choose(const Config& config, const Observation& observation,
-            const std::vector<Crossing>& crossings, Decision& decision) {
-  const std::vector<WorkloadSample>& workloads = *observation.workloads;
-  const Exclusions exclusions(workloads, observation.kills);
-  bool shown = false;
-  for (const Crossing& crossing : crossings) {
-    if (crossing.covered) continue;
-    const Evidence& evidence = decision.evidence[crossing.evidence];
-    const RankBy by{evidence.threshold.signal, observation.filesystems.layout, config.compat};
-    auto candidates = rank(workloads, by, subject_of(evidence), exclusions);
-    const auto victim = first_killable(candidates);
-    if (shown && !victim) continue;
-    shown = true;
-    decision.driving = crossing.evidence;
-    decision.reason = candidates.empty() ? Reason::no_candidates : Reason::all_protected;
-    decision.considered = std::move(candidates);
-    if (!victim) continue;
-    decision.action = Action::kill;
-    decision.reason = Reason::threshold_met;
-    Eviction eviction;
-    eviction.candidate = *victim;
-    eviction.at_once = true;
-    decision.evictions.push_back(std::move(eviction));
-    return;
+bool is_pod(const WorkloadSample& sample) {
+  return sample.workload.kind == WorkloadKind::pod;
+}
+
+// Of several reasons not to act, the one that says most about what is wrong.
+int weight(Reason reason) {
+  switch (reason) {
+    case Reason::release_pending: return 1;
+    case Reason::statistics_not_newer: return 2;
+    case Reason::cleanup_pending: return 3;
+    case Reason::node_reclaim: return 4;
+    case Reason::no_candidates:
+    case Reason::all_protected: return 5;
+    default: return 0;
   }
+}
+
+// What is done about the crossings of one step.
+class Pass {
+ public:
+  Pass(const Config& config, const Observation& observation, State& next, Decision& decision)
+      : config_(config), observation_(observation), next_(next), decision_(decision) {}
+
+  // Kubelet looks at one threshold only, the first. Here one that has to wait, or whose candidates
+  // are all spent, makes way for the next: a slow kill in one cgroup must not delay a kill in
+  // another (peers.md §4 items 4 and 15). When nobody can be killed, the decision shows the
+  // candidates of the first crossing in need.
+  void run(const std::vector<Crossing>& crossings) {
+    if (evict_for_storage_limits()) return;
+    for (const Crossing& crossing : crossings) {
+      if (act_on(crossing)) return;
+    }
+    if (!crossings.empty()) return;
+    const bool waiting = std::any_of(decision_.evidence.begin(), decision_.evidence.end(),
+                                     [](const Evidence& one) { return one.first_met.has_value(); });
+    if (waiting) {
+      decision_.reason = Reason::in_grace;
+    } else {
+      decision_.reason = decision_.evidence.empty() ? Reason::no_data : Reason::no_threshold_met;
+    }
+  }
+
+ private:
+  bool evict_for_storage_limits() {
+    if (!config_.local_storage_isolation || !observation_.workloads ||
+        !observation_.disk_usage_read) {
+      return false;
+    }
+    const Exclusions exclusions(*observation_.workloads, observation_.kills, Terminating::excluded);
+    std::vector<Candidate> considered;
+    std::vector<Eviction> evictions;
+    storage_limit_evictions(config_, observation_, exclusions, considered, evictions);
+    if (evictions.empty()) return false;
+    decision_.action = Action::kill;
+    decision_.reason = Reason::local_storage_limit;
+    decision_.considered = std::move(considered);
+    decision_.evictions = std::move(evictions);
+    return true;
+  }
+
+  const Evidence& evidence(const Crossing& crossing) const {
+    return decision_.evidence[crossing.evidence];
+  }
+
+  // Whether the step is over with this crossing.
+  bool act_on(const Crossing& crossing) {
+    if (!crossing.newer) return pass_over(crossing, Reason::statistics_not_newer);
+    if (crossing.covered) return pass_over(crossing, Reason::release_pending);
+    const CleanupWait wait = cleanup_wait(config_, evidence(crossing), observation_);
+    if (wait.until && (!next_.cleanup_until || *wait.until < *next_.cleanup_until)) {
+      next_.cleanup_until = wait.until;
+    }
+    if (wait.pending) return pass_over(crossing, Reason::cleanup_pending);
+    if (wait.unread) return ask(crossing, Action::inspect, Reason::workloads_unread);
+    const bool has_steps =
+        !reclaim_steps(evidence(crossing).threshold.signal, next_.layout).empty();
+    if (has_steps && observation_.reclaim != ReclaimState::unavailable) {
+      if (const auto over = reclaim(crossing)) return *over;
+    }
+    return choose(crossing);
+  }
+
+  // Whether the step is over with node-level reclaim; nothing: it was done and was not enough.
+  std::optional<bool> reclaim(const Crossing& crossing) {
+    const bool is_mine = next_.reclaim && next_.reclaim->id == crossing.id;
+    if (is_mine && next_.reclaim->done) {
+      if (!sufficed(config_, evidence(crossing), decision_.evidence)) return std::nullopt;
+      next_.reclaim.reset();
+      return pass_over(crossing, Reason::node_reclaim_sufficed);
+    }
+    if (observation_.reclaim == ReclaimState::running) {
+      return pass_over(crossing, Reason::node_reclaim);
+    }
+    next_.reclaim = State::Reclaim{crossing.id, false};
+    return ask(crossing, Action::reclaim, Reason::node_reclaim);
+  }
+
+  // Ranks the candidates and chooses the first that may be killed.
+  bool choose(const Crossing& crossing) {
+    if (!observation_.workloads) return ask(crossing, Action::inspect, Reason::workloads_unread);
+    const Evidence& driving = evidence(crossing);
+    const bool on_disk = filesystem_of(driving.threshold.signal).has_value();
+    if (on_disk && !observation_.disk_usage_read &&
+        std::any_of(observation_.workloads->begin(), observation_.workloads->end(), is_pod)) {
+      return ask(crossing, Action::inspect, Reason::disk_usage_unread);
+    }
+    std::vector<Candidate> candidates = ranked(driving, on_disk);
+    const auto victim = first_killable(candidates);
+    if (next_.reclaim && next_.reclaim->id == crossing.id) next_.reclaim.reset();
+    if (!victim) {
+      const Reason reason = candidates.empty() ? Reason::no_candidates : Reason::all_protected;
+      if (is_first_to_say(reason)) decision_.considered = std::move(candidates);
+      return pass_over(crossing, reason);
+    }
+    decision_.driving = crossing.evidence;
+    decision_.action = Action::kill;
+    decision_.reason = Reason::threshold_met;
+    decision_.considered = std::move(candidates);
+    decision_.evictions.push_back(eviction(driving, *victim));
+    return true;
+  }
+
+  std::vector<Candidate> ranked(const Evidence& driving, bool on_disk) {
+    const std::vector<WorkloadSample>& workloads = *observation_.workloads;
+    if (!exclusions_) exclusions_.emplace(workloads, observation_.kills);
+    const RankBy by{driving.threshold.signal, next_.layout, config_.compat};
+    // What lies on a filesystem is known by pod only.
+    if (on_disk && !std::all_of(workloads.begin(), workloads.end(), is_pod)) {
+      std::vector<WorkloadSample> pods;
+      std::copy_if(workloads.begin(), workloads.end(), std::back_inserter(pods), is_pod);
+      return rank(pods, by, subject_of(driving), *exclusions_);
+    }
+    return rank(workloads, by, subject_of(driving), *exclusions_);
+  }
+
+  Eviction eviction(const Evidence& driving, std::size_t victim) const {
+    const Candidate& candidate = decision_.considered[victim];
+    Eviction eviction;
+    eviction.candidate = victim;
+    eviction.cause = EvictionCause::threshold;
+    eviction.grace = eviction_grace(config_, driving.threshold, candidate.sample.workload);
+    eviction.at_once = kills_at_once(config_, driving.threshold);
+    write_notice(candidate, driving, decision_.evidence, eviction);
+    return eviction;
+  }
+
+  bool ask(const Crossing& crossing, Action action, Reason reason) {
+    decision_.driving = crossing.evidence;
+    decision_.action = action;
+    decision_.reason = reason;
+    decision_.considered.clear();
+    return true;
+  }
+
+  bool is_first_to_say(Reason reason) const {
+    return !decision_.driving || weight(reason) > weight(decision_.reason);
+  }
+
+  // Nothing can be done about this one now, and `reason` is why; the next crossing's turn.
+  bool pass_over(const Crossing& crossing, Reason reason) {
+    if (!is_first_to_say(reason)) return false;
+    decision_.driving = crossing.evidence;
+    decision_.reason = reason;
+    return false;
+  }
+
+  const Config& config_;
+  const Observation& observation_;
+  State& next_;
+  Decision& decision_;
+  std::optional<Exclusions> exclusions_;
+};
+
+// Whether what asked for node-level reclaim still has a use for it. One that is not met any more
+// takes its pass up again once, when reclaim is over, and gives way to whatever else is done.
+bool outlives(const State::Reclaim& reclaim, const std::vector<Crossing>& crossings,
+              const Observation& observation, const State& next, Action action) {
+  const auto mine = std::find_if(crossings.begin(), crossings.end(), [&](const Crossing& crossing) {
+    return crossing.id == reclaim.id;
+  });
+  if (mine != crossings.end()) return !mine->resumed || action != Action::kill;
+  if (std::binary_search(next.driving.begin(), next.driving.end(), reclaim.id)) return true;
+  return !reclaim.done && observation.reclaim == ReclaimState::running;
 }
 
 }  // namespace
 
 Step step(const Config& config, const State& state, const Observation& observation) {
   Assessment assessment = assess(config, state, observation);
-  Step result;
+  Step result{std::move(assessment.state), {}};
+  State& next = result.state;
   Decision& decision = result.decision;
-  result.state.driving = std::move(assessment.driving);
   decision.evidence = std::move(assessment.evidence);
-  const std::vector<Crossing>& crossings = assessment.crossings;
-  if (crossings.empty()) {
-    decision.reason = decision.evidence.empty() ? Reason::no_data : Reason::no_threshold_met;
-    return result;
+  decision.conditions =
+      report(assessment.pressure, config.pressure_transition, observation.at, next.conditions);
+  Pass(config, observation, next, decision).run(assessment.crossings);
+  if (decision.driving) {
+    const Signal signal = decision.evidence[*decision.driving].threshold.signal;
+    decision.node_reclaim = reclaim_steps(signal, next.layout);
   }
-  const auto open = std::find_if(crossings.begin(), crossings.end(),
-                                 [](const Crossing& crossing) { return !crossing.covered; });
-  if (open == crossings.end()) {
-    decision.reason = Reason::release_pending;
-    decision.driving = crossings.front().evidence;
-    return result;
+  if (next.reclaim &&
+      !outlives(*next.reclaim, assessment.crossings, observation, next, decision.action)) {
+    next.reclaim.reset();
   }
-  if (!observation.workloads) {
-    decision.action = Action::inspect;
-    decision.reason = Reason::workloads_unread;
-    decision.driving = open->evidence;
-    return result;
-  }
-  choose(config, observation, crossings, decision);
+  // The pass goes on when what was asked for is there: its readings are still to be acted upon.
+  if (decision.action == Action::inspect) next.read = state.read;
   return result;
 }
 
 std::string_view inspection_subject(const Decision& decision) {
   if (decision.action != Action::inspect || !decision.driving) return {};
-  const auto in_need = std::count_if(
-      decision.evidence.begin(), decision.evidence.end(),
-      [](const Evidence& evidence) { return evidence.met && evidence.threshold.hard(); });
+  const auto in_need =
+      std::count_if(decision.evidence.begin(), decision.evidence.end(),
+                    [](const Evidence& evidence) { return evidence.met && evidence.driving; });
   const Evidence& driving = decision.evidence[*decision.driving];
   if (in_need != 1 || driving.cgroup == CgroupId{}) return {};
   return driving.subject;

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Thresholds against levels.
+// Thresholds against readings.
 #include "policy/thresholds.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
+#include <utility>
 
+#include "policy/containerfs.h"
 #include "policy/credit.h"
+#include "policy/node_reclaim.h"
+#include "policy/quantity_sum.h"
 #include "policy/saturating.h"
 #include "policy/signals.h"
 
@@ -19,38 +25,138 @@ namespace {
 Quantity met_below(const Threshold& threshold, std::int64_t capacity, bool was_driving) {
   const Quantity limit = threshold.limit.of(capacity);
   if (!was_driving || !threshold.min_reclaim) return limit;
-  return add(limit, threshold.min_reclaim->of(capacity));
+  return sum(limit, threshold.min_reclaim->of(capacity));
 }
 
-Evidence compare(const Threshold& threshold, const Subject& subject, const Level& level,
-                 Bytes pending, Quantity bound) {
-  return Evidence{.threshold = threshold,
-                  .subject = std::string(subject.name()),
-                  .cgroup = subject.cgroup,
-                  .capacity = level.capacity.count,
-                  .available = level.available().count,
-                  .limit = threshold.limit.of(level.capacity.count),
-                  .pending_release = pending.count,
-                  .met = decimal(add(level.available(), pending).count) < bound,
-                  .at = {},
-                  .first_met = {}};
+Evidence compare(const Threshold& threshold, const Subject& subject, const Reading& reading,
+                 Bytes pending, const Quantity& bound) {
+  return {.threshold = threshold,
+          .subject = std::string(subject.name()),
+          .cgroup = subject.cgroup,
+          .capacity = reading.capacity,
+          .available = reading.available,
+          .limit = threshold.limit.of(reading.capacity),
+          .pending_release = pending.count,
+          .met = decimal(add(Bytes{reading.available}, pending).count) < bound,
+          .at = reading.at,
+          .first_met = std::nullopt,
+          .driving = false};
 }
+
+// One pass over all thresholds and their subjects.
+class Assessor {
+ public:
+  Assessor(const State& before, const Observation& observation, Assessment& assessment)
+      : before_(before),
+        now_(observation.at),
+        credit_(observation.kills),
+        assessment_(assessment),
+        next_(assessment.state) {}
+
+  void operator()(std::size_t index, const Threshold& threshold, const Subject& subject,
+                  const std::optional<Reading>& reading) {
+    const ThresholdId id{index, subject.cgroup};
+    if (!reading) {
+      keep(id, threshold.signal);
+      return;
+    }
+    const Quantity bound = met_below(threshold, reading->capacity, was_driving(id));
+    const Bytes pending = reading->level ? credit_.of(subject, *reading->level) : Bytes{0};
+    assessment_.evidence.push_back(compare(threshold, subject, *reading, pending, bound));
+    const bool met = decimal(reading->available) < bound;
+    const bool newer = remember(threshold.signal, subject.cgroup, reading->at, met);
+    if (met) {
+      note_met(id, newer);
+    } else if (next_.reclaim && next_.reclaim->done && next_.reclaim->id == id) {
+      assessment_.crossings.push_back({id, assessment_.evidence.size() - 1, false, true, true});
+    }
+  }
+
+ private:
+  bool was_driving(const ThresholdId& id) const {
+    return std::binary_search(before_.driving.begin(), before_.driving.end(), id);
+  }
+
+  std::optional<MonotonicTime> met_since(const ThresholdId& id) const {
+    const auto found = std::lower_bound(
+        before_.met.begin(), before_.met.end(), id,
+        [](const State::Met& met, const ThresholdId& other) { return met.id < other; });
+    if (found == before_.met.end() || found->id != id) return std::nullopt;
+    return found->since;
+  }
+
+  std::optional<MonotonicTime> watched_at(CgroupId cgroup) const {
+    for (const ReadingTimes::Watched& watched : before_.read.watched) {
+      if (watched.cgroup == cgroup) return watched.at;
+    }
+    return std::nullopt;
+  }
+
+  // Unknown is not over: what was under way is still under way.
+  void keep(const ThresholdId& id, Signal signal) {
+    if (const auto since = met_since(id)) next_.met.push_back({id, *since});
+    if (was_driving(id)) next_.driving.push_back(id);
+    if (signal != Signal::cgroup_memory_available) return;
+    if (const auto at = watched_at(id.cgroup)) next_.read.watched.push_back({id.cgroup, *at});
+  }
+
+  // Whether the reading is newer than the one that the last step looked at, or the first.
+  bool remember(Signal signal, CgroupId cgroup, MonotonicTime at, bool met) {
+    if (signal == Signal::cgroup_memory_available) {
+      if (met) next_.read.watched.push_back({cgroup, at});
+      const auto before = watched_at(cgroup);
+      return !before || at > *before;
+    }
+    const auto slot = static_cast<std::size_t>(signal);
+    next_.read.node[slot] = at;
+    const auto& before = before_.read.node[slot];
+    return !before || at > *before;
+  }
+
+  void note_met(const ThresholdId& id, bool newer) {
+    Evidence& evidence = assessment_.evidence.back();
+    const MonotonicTime since = std::min(met_since(id).value_or(now_), now_);
+    next_.met.push_back({id, since});
+    evidence.first_met = since;
+    if (const auto condition = condition_of(evidence.threshold.signal)) {
+      assessment_.pressure[static_cast<std::size_t>(*condition)] = true;
+    }
+    if (elapsed(since, now_) < evidence.threshold.grace) return;
+    evidence.driving = true;
+    next_.driving.push_back(id);
+    // While node-level reclaim is under way for it, its pass is not over.
+    const bool same_pass = next_.reclaim && next_.reclaim->id == id;
+    assessment_.crossings.push_back(
+        {id, assessment_.evidence.size() - 1, !evidence.met, newer || same_pass, false});
+  }
+
+  const State& before_;
+  const MonotonicTime now_;
+  const Credit credit_;
+  Assessment& assessment_;
+  State& next_;
+};
 
 std::ptrdiff_t depth(const Evidence& evidence) {
   return std::count(evidence.subject.begin(), evidence.subject.end(), '/');
 }
 
-// Order of acting. Watched cgroups come first, the innermost before those around it, because that
-// order loses least. A cgroup at its own limit is 1 to 2 ms from an OOM kill inside it (a node
-// near its own has a quarter of a second, bench.md observation 1), so somebody in it dies in any
-// case; and what is killed in an inner subject is credited to every subject around it, never the
-// other way round. Acting on the node first could cost a second victim elsewhere.
+// Memory first, then hard before soft (kubelet.md §3 step 13).
+std::pair<bool, bool> urgency(const Evidence& evidence) {
+  return {resource_of(evidence.threshold.signal) != Resource::memory, !evidence.threshold.hard()};
+}
+
+// Order of acting. Of equal urgency, watched cgroups come first, the innermost before those around
+// it, because that order loses least. A cgroup at its own limit is 1 to 2 ms from an OOM kill
+// inside it (a node near its own has a quarter of a second, bench.md observation 1), so somebody in
+// it dies in any case; and what is killed in an inner subject is credited to every subject around
+// it, never the other way round. Acting on the node first could cost a second victim elsewhere.
 // Between cgroups of one depth the one with the least available is the nearest to its end.
-// Kubelet's two signals follow in configuration order: both are memory, both are hard
-// (kubelet.md §3 step 13; upstream's own order is random).
+// Kubelet's signals follow in configuration order (upstream's own order is random).
 bool acts_before(const Assessment& assessment, const Crossing& a, const Crossing& b) {
   const Evidence& left = assessment.evidence[a.evidence];
   const Evidence& right = assessment.evidence[b.evidence];
+  if (urgency(left) != urgency(right)) return urgency(left) < urgency(right);
   const bool left_watched = left.threshold.signal == Signal::cgroup_memory_available;
   const bool right_watched = right.threshold.signal == Signal::cgroup_memory_available;
   if (left_watched != right_watched) return left_watched;
@@ -76,39 +182,39 @@ void put_met_first(Assessment& assessment) {
   for (Crossing& crossing : assessment.crossings) crossing.evidence = place[crossing.evidence];
 }
 
+// A cgroup that the observation lists twice counts once.
+void tidy(State& state) {
+  const auto id = [](const State::Met& met) { return met.id; };
+  std::sort(state.met.begin(), state.met.end(),
+            [&](const State::Met& a, const State::Met& b) { return id(a) < id(b); });
+  state.met.erase(
+      std::unique(state.met.begin(), state.met.end(),
+                  [&](const State::Met& a, const State::Met& b) { return id(a) == id(b); }),
+      state.met.end());
+  std::sort(state.driving.begin(), state.driving.end());
+  state.driving.erase(std::unique(state.driving.begin(), state.driving.end()), state.driving.end());
+}
+
 }  // namespace
 
 Assessment assess(const Config& config, const State& state, const Observation& observation) {
-  const Credit credit(observation.kills);
+  const InForce in_force = policy::in_force(config, state, observation);
   Assessment assessment;
+  State& next = assessment.state;
+  next.at = observation.at;
+  next.layout = in_force.layout;
+  next.derived = in_force.derived;
+  next.read.node = state.read.node;
+  next.conditions = state.conditions;
+  next.reclaim = taken_up(state.reclaim, observation.reclaim);
   assessment.evidence.reserve(config.thresholds.size() + observation.watched.size());
-  bool any_met = false;
-  for_each_subject(
-      config, observation,
-      [&](std::size_t index, const Subject& subject, const std::optional<Level>& level) {
-        const Threshold& threshold = config.thresholds[index];
-        const State::Driving id{index, subject.cgroup};
-        const bool was_driving = std::binary_search(state.driving.begin(), state.driving.end(), id);
-        if (!level) {
-          // Unknown is not over: a series that was under way is still under way.
-          if (was_driving) assessment.driving.push_back(id);
-          return;
-        }
-        const Quantity bound = met_below(threshold, level->capacity.count, was_driving);
-        assessment.evidence.push_back(
-            compare(threshold, subject, *level, credit.of(subject, *level), bound));
-        const bool met = assessment.evidence.back().met;
-        any_met |= met;
-        // A soft threshold waits out its grace period before it drives. Nothing here counts that
-        // time yet, so it is shown as met and never drives; it must not act early.
-        if (!threshold.hard() || !(decimal(level->available().count) < bound)) return;
-        assessment.driving.push_back(id);
-        assessment.crossings.push_back({id, assessment.evidence.size() - 1, !met});
-      });
-  if (any_met) put_met_first(assessment);
-  std::sort(assessment.driving.begin(), assessment.driving.end());
-  assessment.driving.erase(std::unique(assessment.driving.begin(), assessment.driving.end()),
-                           assessment.driving.end());
+  for_each_subject(config, in_force.derived.get(), in_force.only_replacements, observation,
+                   Assessor(state, observation, assessment));
+  if (std::any_of(assessment.evidence.begin(), assessment.evidence.end(),
+                  [](const Evidence& evidence) { return evidence.met; })) {
+    put_met_first(assessment);
+  }
+  tidy(next);
   std::sort(assessment.crossings.begin(), assessment.crossings.end(),
             [&](const Crossing& a, const Crossing& b) { return acts_before(assessment, a, b); });
   return assessment;

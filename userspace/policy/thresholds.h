@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which thresholds are met, which of them drive, and in which order they are acted upon.
 //
-// The rules are kubelet's (kubelet.md §3 steps 4, 5, 9, 13) with two additions. Credit: memory
-// that is on its way counts as available when it comes to acting, but not when it comes to the
-// end of a series, so that a minimum reclaim outlives the steps taken while a victim exits.
-// And watched cgroups, each a subject of its own.
+// The rules are kubelet's (kubelet.md §3 steps 4 to 10 and 13) with three additions. Credit:
+// memory that is on its way counts as available when it comes to acting, but not when it comes to
+// the end of a series, so that a minimum reclaim outlives the steps taken while a victim exits.
+// Watched cgroups, each a subject of its own. And a signal that could not be read leaves everything
+// about its thresholds as it was: kubelet, whose readings come all together or not at all, then
+// ends its pass without a trace.
 #pragma once
 
 #include <cstddef>
@@ -13,24 +15,30 @@
 #include "model/config.h"
 #include "model/decision.h"
 #include "model/observation.h"
-#include "policy/step.h"
+#include "policy/conditions.h"
+#include "policy/state.h"
 
 namespace forestall::policy {
 
-// A hard threshold that is met when credit is left aside.
+// A threshold that drives when credit is left aside.
 struct Crossing {
-  State::Driving id;
+  ThresholdId id;
   std::size_t evidence = 0;  // index into Assessment::evidence
   bool covered = false;      // memory on its way will satisfy it
+  bool newer = true;         // its reading is not the one that the last step acted upon
+  // It is not met any more, but asked for node-level reclaim, which is over since.
+  bool resumed = false;
 };
 
 struct Assessment {
-  std::vector<Evidence> evidence;       // met ones first, else in the order of for_each_subject()
-  std::vector<Crossing> crossings;      // in the order in which they are acted upon
-  std::vector<State::Driving> driving;  // what the next State carries, ascending
+  std::vector<Evidence> evidence;   // met ones first, else in the order of for_each_subject()
+  std::vector<Crossing> crossings;  // in the order in which they are acted upon
+  Pressure pressure{};
+  State state;  // the next one but for its conditions and `cleanup_until`
 };
 
-// Allocates nothing but the evidence as long as nothing is met and nothing was driving.
+// Allocates nothing but the evidence as long as nothing is met and nothing was driving, once the
+// thresholds on containerfs are derived.
 [[nodiscard]] Assessment assess(const Config& config, const State& state,
                                 const Observation& observation);
 

@@ -29,6 +29,9 @@ BIN = "forestall/bin"
 # programs are not worth starting strip for.
 STRIP_ABOVE = 4 << 20
 
+# Tests make filesystems to fill; busybox knows no ext4.
+MKFS = "mkfs.ext4"
+
 _FOLDERS = ("dev", "proc", "sys", "tmp", "run", "root", "etc", "var/log", "lib/modules")
 _LINKS = {"sbin": "bin", "usr/bin": "../bin", "usr/sbin": "../bin", "usr/lib": "../lib"}
 _ETC = {
@@ -103,7 +106,7 @@ def base(kernel: Kernel) -> Path:
 def payload(load: Payload, folder: Path) -> Path:
     """The archive of the programs under test."""
     path = folder / "payload.cpio"
-    present: dict[str, Path] = {}
+    present: dict[str, Path] = {f"bin/{MKFS}": _mkfs()}
     for program in load.programs:
         present[f"{BIN}/{program.name}"] = program
     for source, target in load.files:
@@ -135,6 +138,13 @@ def _busybox() -> Path:
     found = shutil.which("busybox")
     if found is None or libraries.needed_by(Path(found)):
         raise ImageError("a static busybox is needed (package busybox-static)")
+    return Path(found)
+
+
+def _mkfs() -> Path:
+    found = shutil.which(MKFS, path="/usr/sbin:/sbin")
+    if found is None:
+        raise ImageError(f"{MKFS} is needed (package e2fsprogs)")
     return Path(found)
 
 

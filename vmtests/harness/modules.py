@@ -14,8 +14,9 @@ import subprocess
 from pathlib import Path
 
 # Swap on zram, block devices to fill and to put file systems on. The
-# compressors are not dependencies of zram in every version, yet it needs one.
-WANTED = ("lzo", "lzo_rle", "lz4", "zram", "loop", "brd")
+# compressors are not dependencies of zram in every version, yet it needs one;
+# nor is the checksum one of ext4, where either is a module.
+WANTED = ("lzo", "lzo_rle", "lz4", "zram", "loop", "brd", "crc32c_generic", "ext4")
 
 _SUFFIX = re.compile(r"\.ko(\.xz|\.zst|\.gz)?$")
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "policy/capacity_lines.h"
+#include "policy/deadlines.h"
 #include "sources/poll_source.h"
 
 namespace forestall::agent {
@@ -69,7 +71,8 @@ std::vector<Line> armable(std::vector<Line> lines) {
 
 }  // namespace
 
-Core::Core(Parts parts, Config config) : parts_(std::move(parts)), config_(std::move(config)) {}
+Core::Core(Parts parts, Config config)
+    : parts_(std::move(parts)), config_(std::move(config)), kills_(*parts_.ladder, parts_.sinks) {}
 
 void Core::start() {
   refresh();
@@ -113,7 +116,7 @@ void Core::note_wake(const Wake& wake) {
 
 void Core::ladder_ready() {
   parts_.ladder->advance();
-  collect_outcomes();
+  kills_.collect();
   look(Wake{WakeSource::kill_progress, parts_.clock->now(), {}, {}});
 }
 
@@ -124,8 +127,10 @@ void Core::time_passed() {
     if (const auto due = source->next_look(); due && *due <= now) source_ready(*source);
   }
   if (deferred_until_ && *deferred_until_ <= now) look(Wake(*deferred_));
+  if (deadline_ && *deadline_ <= now) look(Wake{WakeSource::deadline, now, {}, {}});
   if (recheck_at_ <= now) {
     refresh();
+    ask_disk_usage();
     look(Wake{WakeSource::recheck, now, {}, {}});
   } else if (hold_until_ && *hold_until_ <= now) {
     look(Wake{WakeSource::recheck, now, {}, {}});
@@ -144,6 +149,7 @@ MonotonicTime Core::next_look() const {
   MonotonicTime next = recheck_at_;
   if (hold_until_) next = std::min(next, *hold_until_);
   if (deferred_until_) next = std::min(next, *deferred_until_);
+  if (deadline_) next = std::min(next, *deadline_);
   if (const auto due = parts_.ladder->next_look()) next = std::min(next, *due);
   for (const sources::Source* source : parts_.sources) {
     if (const auto due = source->next_look()) next = std::min(next, *due);
@@ -172,38 +178,113 @@ bool Core::decide(const Wake& wake, MonotonicTime woken) {
   Record record;
   record.observation = parts_.observer->observe(wake, parts_.clock->now());
   record.observation.kills = parts_.ladder->progress();
-  auto answer = policy::step(config_, state_, record.observation);
-  if (answer.decision.action == Action::inspect) {
-    const Duration age = parts_.clock->now() - refreshed_at_;
-    if (tree_changed_ || (!parts_.told_of_cgroups && age > kTreeAgeMax)) refresh();
-    parts_.observer->add_workloads(record.observation, policy::inspection_subject(answer.decision));
-    record.stages.observed = parts_.clock->now();
-    answer = policy::step(config_, state_, record.observation);
-  } else {
-    record.stages.observed = parts_.clock->now();
-  }
-  state_ = std::move(answer.state);
-  record.decision = std::move(answer.decision);
+  record.observation.reclaim = reclaim_state();
+  record.decision = decide_on(record);
   record.stages.crossed = wake.at;
   record.stages.woken = woken;
   record.stages.decided = parts_.clock->now();
 
   const bool kills = record.decision.action == Action::kill;
-  if (kills) parts_.ladder->begin(record.decision.considered[*record.decision.victim].sample);
-  // Whatever follows happens while the victim is dying already.
-  record.sequence = ++sequence_;
+  if (kills) kills_.signal(record.decision);
+  // Whatever follows happens while the victims are dying already.
   record.wall_time_ns = wall_time_ns();
+  deadline_ = policy::next_deadline(config_, state_);
   if (!kills) {
-    arm(record.observation);
+    arm(record.observation, record.decision);
     hold(record.decision, record.stages.decided);
   }
   log_look(record.stages, record.observation.wake, record.decision.reason);
+  if (record.decision.action == Action::reclaim) start_reclaim(record.decision);
   if (kills) {
-    begin_kill(std::move(record));
+    tell_kills(std::move(record));
   } else if (!is_repetition(record.decision)) {
+    record.sequence = ++sequence_;
     report(record);
   }
   return kills;
+}
+
+// The answer to the observation, with whatever the policy asks to be read besides.
+Decision Core::decide_on(Record& record) {
+  Observation& observation = record.observation;
+  // What the pods occupy on disk is read on its own schedule; this is the time to look at it.
+  if (observation.wake.source == WakeSource::disk_usage) read_workloads(observation, {});
+  auto answer = policy::step(config_, state_, observation);
+  if (answer.decision.action == Action::inspect && !observation.workloads) {
+    read_workloads(observation, policy::inspection_subject(answer.decision));
+    answer = policy::step(config_, state_, observation);
+  }
+  if (answer.decision.reason == Reason::disk_usage_unread) {
+    parts_.observer->ask_disk_usage(parts_.clock->now());
+  } else if (name_containers(answer.decision, observation)) {
+    answer = policy::step(config_, state_, observation);
+  }
+  record.stages.observed = parts_.clock->now();
+  state_ = std::move(answer.state);
+  reclaim_over_ = false;
+  return std::move(answer.decision);
+}
+
+void Core::read_workloads(Observation& observation, std::string_view subject) {
+  const Duration age = parts_.clock->now() - refreshed_at_;
+  if (tree_changed_ || (!parts_.told_of_cgroups && age > kTreeAgeMax)) refresh();
+  parts_.observer->add_workloads(observation, subject);
+  parts_.observer->add_statistics(observation);
+}
+
+// A victim with a grace leaves time to read which of its containers used how much, for the message.
+// False when there is none.
+bool Core::name_containers(const Decision& decision, Observation& observation) {
+  if (decision.evictions.size() != 1 || decision.evictions.front().at_once) return false;
+  const CgroupId victim = decision.considered[*decision.victim()].sample.workload.cgroup;
+  const auto sample =
+      std::ranges::find(*observation.workloads, victim,
+                        [](const WorkloadSample& each) { return each.workload.cgroup; });
+  if (sample == observation.workloads->end()) return false;
+  parts_.observer->add_container_samples(*sample);
+  return true;
+}
+
+// One record for each victim.
+void Core::tell_kills(Record record) {
+  last_reported_ = record.decision;
+  const std::vector<Eviction> evictions = std::move(record.decision.evictions);
+  for (const Eviction& eviction : evictions) {
+    record.decision.evictions = {eviction};
+    record.sequence = ++sequence_;
+    kills_.keep(record);
+  }
+  kills_.collect();  // a dry run, or a victim that is gone already, is complete at once
+}
+
+void Core::start_reclaim(const Decision& decision) {
+  const bool begun = parts_.reclaim != nullptr && parts_.reclaim->start(decision.node_reclaim);
+  parts_.log->write(exports::LogLevel::warning,
+                    exports::LogLine("node-reclaim").field("begun", begun));
+}
+
+void Core::reclaim_ready() {
+  const auto result = parts_.reclaim->take();
+  if (!result) return;
+  reclaim_over_ = true;
+  exports::LogLine line("node-reclaim");
+  line.field("took_us", result->took);
+  if (result->dead) {
+    line.field("containers", result->dead->containers).field("sandboxes", result->dead->sandboxes);
+  }
+  if (result->images) {
+    line.field("images", result->images->images).field("freed", result->images->freed);
+  }
+  for (const Error& failure : result->failures) line.field("failure", failure.text());
+  parts_.log->write(exports::LogLevel::info, line);
+  look(Wake{WakeSource::node_reclaim, parts_.clock->now(), {}, {}});
+}
+
+ReclaimState Core::reclaim_state() const {
+  // In a dry run nothing is removed either.
+  if (parts_.reclaim == nullptr || config_.dry_run) return ReclaimState::unavailable;
+  if (reclaim_over_) return ReclaimState::done;
+  return parts_.reclaim->running() ? ReclaimState::running : ReclaimState::ready;
 }
 
 void Core::log_look(const StageTimes& stages, const Wake& wake, Reason reason) {
@@ -218,29 +299,7 @@ void Core::log_look(const StageTimes& stages, const Wake& wake, Reason reason) {
                         .field("act_and_arm_us", parts_.clock->now() - stages.decided));
 }
 
-void Core::begin_kill(Record record) {
-  ++kills_;
-  report(record);
-  open_.push_back(std::move(record));
-  collect_outcomes();  // a dry run, or a victim that is gone already, is complete at once
-}
-
-void Core::collect_outcomes() {
-  for (Outcome& outcome : parts_.ladder->take_outcomes()) {
-    const auto is_its_record = [&](const Record& record) {
-      const Candidate& victim = record.decision.considered[*record.decision.victim];
-      return victim.sample.workload.cgroup == outcome.victim.cgroup;
-    };
-    const auto record = std::find_if(open_.begin(), open_.end(), is_its_record);
-    if (record == open_.end()) continue;
-    record->outcome = std::move(outcome);
-    for (exports::RecordSink* sink : parts_.sinks) sink->write(*record);
-    // A stuck kill has a second outcome when its memory comes back after all.
-    if (record->outcome->state != KillState::stuck) open_.erase(record);
-  }
-}
-
-void Core::arm(const Observation& observation) {
+void Core::arm(const Observation& observation, const Decision& decision) {
   const auto lines = armable(policy::lines(config_, observation));
   const MonotonicTime now = parts_.clock->now();
   nearest_headroom_ = gib(1024);
@@ -259,6 +318,7 @@ void Core::arm(const Observation& observation) {
     }
     for (std::string& note : *armed) notes.push_back(std::move(note));
   }
+  if (parts_.capacity != nullptr) parts_.capacity->watch(policy::capacity_lines(decision), now);
   note_problems(std::move(notes), last_notes_);
 }
 
@@ -282,6 +342,12 @@ void Core::refresh() {
   tree_changed_ = false;
 }
 
+// Limits on local storage hold without any threshold, so the pods' disks are measured now and then.
+void Core::ask_disk_usage() {
+  if (!config_.local_storage_isolation || config_.known_pods.empty()) return;
+  parts_.observer->ask_disk_usage(parts_.clock->now());
+}
+
 void Core::hold(const Decision& decision, MonotonicTime now) {
   const bool met = std::any_of(decision.evidence.begin(), decision.evidence.end(),
                                [](const Evidence& evidence) { return evidence.met; });
@@ -296,6 +362,8 @@ void Core::hold(const Decision& decision, MonotonicTime now) {
 }
 
 bool Core::is_repetition(const Decision& decision) const {
+  const auto changed = [](const ConditionStatus& status) { return status.changed; };
+  if (std::ranges::any_of(decision.conditions, changed)) return false;
   if (decision.reason == Reason::no_threshold_met && !last_reported_) return true;
   if (!last_reported_) return false;
   const auto subject = [](const Decision& of) {

@@ -20,12 +20,15 @@
 #include <vector>
 
 #include "actuators/ladder.h"
+#include "actuators/node_reclaim.h"
+#include "agent/kills.h"
 #include "base/clock.h"
 #include "exports/log.h"
 #include "exports/sink.h"
 #include "model/config.h"
 #include "model/record.h"
 #include "policy/step.h"
+#include "sources/capacity_source.h"
 #include "sources/observer.h"
 #include "sources/source.h"
 
@@ -36,7 +39,9 @@ struct Parts {
   const Clock* clock = nullptr;
   sources::Observer* observer = nullptr;
   actuators::Ladder* ladder = nullptr;
+  actuators::NodeReclaim* reclaim = nullptr;  // null: no container runtime is configured
   std::vector<sources::Source*> sources;
+  sources::CapacitySource* capacity = nullptr;  // one of the above, with lines of its own kind
   std::vector<exports::RecordSink*> sinks;
   exports::Log* log = nullptr;
   // A source tells of new cgroups; without one, the tree is walked again when candidates are
@@ -55,6 +60,8 @@ class Core {
   void source_ready(sources::Source& source);
   // The ladder's descriptor became readable.
   void ladder_ready();
+  // Node-level reclaim is over.
+  void reclaim_ready();
   // The time next_look() named has come.
   void time_passed();
   // A new configuration, already checked. Takes effect with the look it causes.
@@ -63,7 +70,7 @@ class Core {
   // When time_passed() must be called at the latest.
   [[nodiscard]] MonotonicTime next_look() const;
   [[nodiscard]] std::uint64_t looks() const { return looks_; }
-  [[nodiscard]] std::uint64_t kills() const { return kills_; }
+  [[nodiscard]] std::uint64_t kills() const { return kills_.count(); }
 
  private:
   void note_wake(const Wake& wake);
@@ -71,12 +78,17 @@ class Core {
   void look(const Wake& wake);
   // One observation and decision; true when a kill was begun.
   bool decide(const Wake& wake, MonotonicTime woken);
-  void begin_kill(Record record);
+  [[nodiscard]] Decision decide_on(Record& record);
+  void read_workloads(Observation& observation, std::string_view subject);
+  [[nodiscard]] bool name_containers(const Decision& decision, Observation& observation);
+  void tell_kills(Record record);
+  void start_reclaim(const Decision& decision);
+  [[nodiscard]] ReclaimState reclaim_state() const;
   void log_look(const StageTimes& stages, const Wake& wake, Reason reason);
-  void collect_outcomes();
-  void arm(const Observation& observation);
+  void arm(const Observation& observation, const Decision& decision);
   void note_problems(std::vector<std::string> notes, std::vector<std::string>& last);
   void refresh();
+  void ask_disk_usage();
   void hold(const Decision& decision, MonotonicTime now);
   void report(const Record& record);
   [[nodiscard]] bool is_repetition(const Decision& decision) const;
@@ -84,7 +96,7 @@ class Core {
   Parts parts_;
   Config config_;
   policy::State state_;
-  std::vector<Record> open_;                     // kills without an outcome yet
+  Kills kills_;
   std::vector<std::string> last_notes_;          // of the last arming
   std::vector<std::string> last_refresh_notes_;  // of the last refresh
 
@@ -97,10 +109,11 @@ class Core {
   Duration hold_length_{0};
   MonotonicTime recheck_at_;
   MonotonicTime refreshed_at_;
+  std::optional<MonotonicTime> deadline_;  // when time alone changes the answer
+  bool reclaim_over_ = false;              // since the last decision
   bool tree_changed_ = true;
   std::uint64_t sequence_ = 0;
   std::uint64_t looks_ = 0;
-  std::uint64_t kills_ = 0;
   std::uint64_t kernel_oom_kills_ = 0;
 };
 

@@ -59,6 +59,12 @@ int on_ladder(sd_event_source*, int, std::uint32_t, void* userdata) {
   return set_timer(*running);
 }
 
+int on_reclaim(sd_event_source*, int, std::uint32_t, void* userdata) {
+  auto* running = static_cast<Running*>(userdata);
+  running->core->reclaim_ready();
+  return set_timer(*running);
+}
+
 int on_time(sd_event_source*, std::uint64_t, void* userdata) {
   auto* running = static_cast<Running*>(userdata);
   running->core->time_passed();
@@ -96,6 +102,14 @@ Result<void> add_sources(sd_event* event, const Parts& parts, Running& running,
   return {};
 }
 
+Result<void> add_reclaim(sd_event* event, const Parts& parts, Running& running) {
+  if (parts.reclaim == nullptr) return {};
+  sd_event_source* added = nullptr;
+  TRY(check(sd_event_add_io(event, &added, parts.reclaim->fd(), EPOLLIN, on_reclaim, &running),
+            "sd_event_add_io"));
+  return check(sd_event_source_set_floating(added, 1), "sd_event floating");
+}
+
 Result<void> add_the_rest(sd_event* event, const Parts& parts, Running& running) {
   sd_event_source* ladder = nullptr;
   TRY(check(sd_event_add_io(event, &ladder, parts.ladder->fd(), EPOLLIN, on_ladder, &running),
@@ -123,6 +137,7 @@ Result<void> run_loop(Core& core, const Parts& parts, const LoopHooks& hooks) {
   Running running{&core, parts.log, &hooks};
   std::deque<SourceSlot> slots;  // stable addresses: sd-event keeps pointers to them
   TRY(add_sources(event.get(), parts, running, slots));
+  TRY(add_reclaim(event.get(), parts, running));
   TRY(add_the_rest(event.get(), parts, running));
   core.start();
   set_timer(running);

@@ -13,6 +13,8 @@
 #include "cli/exit_code.h"
 #include "exports/record_log.h"
 #include "kernel/scheduling.h"
+#include "sources/capacity_source.h"
+#include "sources/disk_usage_source.h"
 
 namespace forestall::cli {
 namespace {
@@ -50,7 +52,9 @@ struct Running {
   SystemClock clock;
   std::unique_ptr<sources::Observer> observer;
   std::unique_ptr<actuators::Ladder> ladder;
+  std::unique_ptr<actuators::NodeReclaim> reclaim;
   std::vector<std::unique_ptr<sources::Source>> sources;
+  sources::CapacitySource* capacity = nullptr;  // one of them
   std::vector<std::unique_ptr<exports::RecordSink>> sinks;
 };
 
@@ -73,7 +77,16 @@ Result<void> build(Running& running, agent::Host& host, const Config& config, ex
     log.write(LogLevel::warning,
               LogLine("warm-up").field("problem", warmed.error().text()).field("ignoring", true));
   }
+  if (!config.filesystems.runtime.empty()) {
+    running.reclaim = TRY(actuators::NodeReclaim::create(config.filesystems.runtime));
+  }
   running.sources = agent::make_sources(host);
+  auto capacity = TRY(
+      sources::CapacitySource::create(running.observer->filesystems(), running.observer->tasks()));
+  running.capacity = capacity.get();
+  running.sources.push_back(std::move(capacity));
+  running.sources.push_back(
+      std::make_unique<sources::DiskUsageSource>(running.observer->disk_walker()));
   running.sinks.push_back(std::make_unique<exports::RecordLog>(log));
   if (records != nullptr) running.sinks.push_back(std::make_unique<api::RecordStream>(*records));
   return {};
@@ -85,6 +98,8 @@ agent::Parts parts_of(Running& running, const agent::Host& host, exports::Log& l
   parts.clock = &running.clock;
   parts.observer = running.observer.get();
   parts.ladder = running.ladder.get();
+  parts.reclaim = running.reclaim.get();
+  parts.capacity = running.capacity;
   for (const auto& source : running.sources) parts.sources.push_back(source.get());
   for (const auto& sink : running.sinks) parts.sinks.push_back(sink.get());
   parts.log = &log;

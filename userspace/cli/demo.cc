@@ -229,8 +229,8 @@ void print_timeline(const v1::Record& record) {
                                 record.observation().wake().source()))));
   step("awake", record.stages().woken_ns(), "");
   step("observed", record.stages().observed_ns(),
-       fmt::format("{} available, threshold {}", human({evidence.available_bytes()}),
-                   human({evidence.limit_bytes()})));
+       fmt::format("{} available, threshold {}", human({evidence.available()}),
+                   human({evidence.limit()})));
   step("decided", record.stages().decided_ns(), "evict " + outcome.victim().name());
   if (outcome.has_signalled_ns()) {
     step("signalled", outcome.signalled_ns(), fmt::format("{} process(es)", outcome.processes()));

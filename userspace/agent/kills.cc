@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/kills.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace forestall::agent {
+namespace {
+
+CgroupId victim_of(const Record& record) {
+  return record.decision.considered[*record.decision.victim()].sample.workload.cgroup;
+}
+
+}  // namespace
+
+void Kills::signal(const Decision& decision) {
+  for (const Eviction& eviction : decision.evictions) {
+    const Duration grace = eviction.at_once ? Duration::zero() : eviction.grace;
+    ladder_.begin(decision.considered[eviction.candidate].sample, grace);
+    ++count_;
+  }
+}
+
+void Kills::keep(Record record) {
+  // A victim in its grace that is chosen again has one outcome, which belongs to the last decision.
+  forget(victim_of(record));
+  write(record);
+  open_.push_back(std::move(record));
+}
+
+void Kills::collect() {
+  for (Outcome& outcome : ladder_.take_outcomes()) {
+    const auto record = std::ranges::find(open_, outcome.victim.cgroup, victim_of);
+    if (record == open_.end()) continue;
+    record->outcome = std::move(outcome);
+    write(*record);
+    // A stuck kill has a second outcome when its memory comes back after all.
+    if (record->outcome->state != KillState::stuck) open_.erase(record);
+  }
+}
+
+void Kills::forget(CgroupId cgroup) {
+  std::erase_if(open_, [&](const Record& record) { return victim_of(record) == cgroup; });
+}
+
+void Kills::write(const Record& record) {
+  for (exports::RecordSink* sink : sinks_) sink->write(record);
+}
+
+}  // namespace forestall::agent

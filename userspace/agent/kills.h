@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kills the agent has begun, each with the record it belongs to, until its outcome is known.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "actuators/ladder.h"
+#include "exports/sink.h"
+#include "model/record.h"
+
+namespace forestall::agent {
+
+// Thread rule: the loop's thread only. What it is made with outlives it.
+class Kills {
+ public:
+  Kills(actuators::Ladder& ladder, const std::vector<exports::RecordSink*>& sinks)
+      : ladder_(ladder), sinks_(sinks) {}
+
+  // Signals every victim of the decision. This alone is on the way from a crossing to a kill.
+  void signal(const Decision& decision);
+  // Tells of a kill that was signalled and keeps its record until the outcome is there. The
+  // decision has exactly one eviction.
+  void keep(Record record);
+  // Writes every record whose outcome is complete.
+  void collect();
+
+  [[nodiscard]] std::uint64_t count() const { return count_; }
+
+ private:
+  void forget(CgroupId cgroup);
+  void write(const Record& record);
+
+  actuators::Ladder& ladder_;
+  const std::vector<exports::RecordSink*>& sinks_;
+  std::vector<Record> open_;
+  std::uint64_t count_ = 0;
+};
+
+}  // namespace forestall::agent

@@ -44,6 +44,9 @@ struct World {
       : files(base) {
     for (const auto& [path, text] : more) files.write(path, text);
     files.write("proc/meminfo", kMeminfo);
+    files.write("proc/loadavg", "0.00 0.01 0.05 2/3518 4711\n");
+    files.write("proc/sys/kernel/pid_max", "4194304\n");
+    files.write("proc/sys/kernel/threads-max", "31000\n");
     auto found = kernel::CgroupTree::discover(files / "cgroup");
     if (!found) throw std::runtime_error(found.error().text());
     tree = std::move(found).value();

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/runtime_source.h"
+
+#include <utility>
+
+namespace forestall::sources {
+namespace {
+
+constexpr Duration kInterval = std::chrono::seconds(10);
+
+WritableLayers layers_of(std::vector<clients::ContainerUsage> containers) {
+  WritableLayers layers;
+  for (clients::ContainerUsage& each : containers) {
+    ContainerSample sample;
+    sample.name = std::move(each.container);
+    sample.rootfs = each.writable_layer;
+    layers[each.pod_uid].push_back(std::move(sample));
+  }
+  return layers;
+}
+
+}  // namespace
+
+RuntimeSource::RuntimeSource(std::string endpoint, Observer& observer)
+    : endpoint_(std::move(endpoint)), observer_(observer) {}
+
+Result<std::unique_ptr<RuntimeSource>> RuntimeSource::create(const std::string& endpoint,
+                                                             Observer& observer) {
+  TRY(clients::connect(endpoint));
+  std::unique_ptr<RuntimeSource> made(new RuntimeSource(endpoint, observer));
+  made->thread_ =
+      TRY(kernel::JobThread::create("forestall-cri", [source = made.get()] { source->ask(); }));
+  return made;
+}
+
+// On the thread.
+void RuntimeSource::ask() {
+  answer_ = {};
+  clients::RuntimeOptions options;
+  options.cancel_fd = thread_->stop_fd();
+  auto runtime = clients::connect(endpoint_, options);
+  if (!runtime.ok()) {
+    answer_.problem = runtime.error();
+    return;
+  }
+  auto filesystems = (*runtime)->filesystems();
+  if (filesystems.ok()) {
+    answer_.filesystems = std::move(*filesystems);
+  } else {
+    answer_.problem = filesystems.error();
+  }
+  auto containers = (*runtime)->container_stats();
+  if (containers.ok()) {
+    answer_.containers = std::move(*containers);
+  } else {
+    answer_.problem = containers.error();
+  }
+}
+
+void RuntimeSource::drain(MonotonicTime now, std::vector<Wake>& wakes) {
+  if (thread_->finish()) take(now, wakes);
+  if (now >= due_ && thread_->start()) due_ = now + kInterval;
+}
+
+void RuntimeSource::take(MonotonicTime now, std::vector<Wake>& wakes) {
+  problem_ = std::move(answer_.problem);
+  if (answer_.containers) {
+    observer_.set_writable_layers(layers_of(std::move(*answer_.containers)));
+  }
+  if (!answer_.filesystems) return;
+  std::string imagefs = std::move(answer_.filesystems->imagefs.directory);
+  std::string containerfs = std::move(answer_.filesystems->containerfs.directory);
+  if (imagefs == imagefs_ && containerfs == containerfs_) return;
+  imagefs_ = std::move(imagefs);
+  containerfs_ = std::move(containerfs);
+  observer_.filesystems().discovered(imagefs_, containerfs_);
+  // What is new is opened with the next refresh, which this wake brings about.
+  wakes.push_back({WakeSource::workload_change, now, {}, {}});
+}
+
+Result<std::vector<std::string>> RuntimeSource::arm(std::span<const Line>, MonotonicTime) {
+  std::vector<std::string> notes;
+  if (problem_) notes.push_back(endpoint_ + ": " + problem_->text());
+  return notes;
+}
+
+std::optional<MonotonicTime> RuntimeSource::next_look() const {
+  if (thread_->running()) return std::nullopt;
+  return due_;
+}
+
+}  // namespace forestall::sources

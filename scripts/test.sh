@@ -21,15 +21,18 @@ run_ctest() { # PRESET [ctest arguments]
   local preset=$1
   shift
   ctest --test-dir "build/$preset" --output-on-failure --output-junit "$results/$preset.xml" \
-    --timeout 120 --no-tests=error "$@"
+    --timeout 120 --no-tests=error --parallel "$(nproc)" "$@"
 }
 
 stage_checks() { scripts/check_sources.py --junit "$results/checks.xml"; }
 stage_host() { build release && run_ctest release; }
 stage_asan() { build asan && run_ctest asan; }
-# The agent under TSan is ten times slower: it would be late for a leak at full speed, and that
-# would say nothing. Its threads are those of the ladder, the sources and the log.
-stage_tsan() { build tsan && run_ctest tsan -L threads -E '^(Agent|Wake/|Bpf)'; }
+# The agent under TSan is ten times slower, and its tests would last as much longer. Its threads
+# are those of the ladder, the sources and the log.
+stage_tsan() {
+  build_target tsan forestall_thread_tests &&
+    run_ctest tsan -L threads -E '^(Agent|Wake/|Bpf)'
+}
 stage_fuzz() { build_target fuzz fuzz_all && run_ctest fuzz -L fuzz; }
 stage_vm() {
   build release &&

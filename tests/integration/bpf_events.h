@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/unique_fd.h"
 #include "kernel/bpf_programs.h"
+#include "support/child.h"
 #include "support/scratch_cgroup.h"
 
 namespace forestall::test {
@@ -52,7 +53,7 @@ class BpfEvents {
     programs_.drain([this](const abi_event& event) { seen_.push_back(event); });
   }
   // The first event that matches, waiting for it; null when it did not come in time.
-  const abi_event* wait(const Match& match, Duration patience = std::chrono::seconds(20)) {
+  const abi_event* wait(const Match& match, Duration patience = kPatience) {
     const MonotonicTime end = SystemClock().now() + patience;
     while (true) {
       drain();

@@ -273,7 +273,6 @@ TEST(BpfProgramsTest, ASubjectThatCannotBeLookedUpCostsNoOtherItsTimer) {
   std::optional<Result<std::vector<std::size_t>>> unresolved;
   bool node_told = false;
   {
-    // Matchers stay outside: UBSan needs descriptors of its own to look at their types.
     const OneFreeDescriptor scarce;
     unresolved = programs->watch(both);
     node_told = events.wait(of(ABI_EVENT_usage_timer, {})) != nullptr;
@@ -292,12 +291,17 @@ TEST(BpfProgramsTest, FarFromEveryLineTheTimerHardlyRuns) {
   const OpenCgroup group(scratch.directory(scratch.child("quiet")));
   const kernel::BpfWatch watch = group.watch(gib(4096));
   ASSERT_TRUE(programs->watch({&watch, 1}).ok());
-  const __u64 before = programs->counters()->ticks;
+  // Its longest interval is 1 s (LOOK_NS_MAX of bpf/usage.bpf.c): however late it or we may be, two
+  // intervals lie between the first of three ticks and the last. The first may be the arming's own.
   BpfEvents events(*programs);
-  EXPECT_EQ(events.wait(crossing(group.id()), std::chrono::milliseconds(2500)), nullptr);
-  const __u64 ticks = programs->counters()->ticks - before;
-  EXPECT_GE(ticks, 1U);  // it does run
-  EXPECT_LE(ticks, 4U);
+  const MonotonicTime begin = SystemClock().now();
+  const __u64 before = programs->counters()->ticks;
+  const auto ticks = [&] { return programs->counters()->ticks - before; };
+  while (ticks() < 3 && SystemClock().now() - begin < kPatience) {
+    EXPECT_EQ(events.wait(crossing(group.id()), std::chrono::milliseconds(100)), nullptr);
+  }
+  EXPECT_GE(ticks(), 3U) << "it does run";
+  EXPECT_GE(SystemClock().now() - begin, std::chrono::seconds(2));
 }
 
 TEST(BpfProgramsTest, ManyWatchesEachFireTheirOwn) {
@@ -512,7 +516,7 @@ TEST(BpfProgramsTest, NothingOutlivesTheProcess) {
     for (const __u32 id : ids) EXPECT_TRUE(UniqueFd(bpf_prog_get_fd_by_id(id)).valid());
   }  // ~Child kills it
   // The kernel frees them a moment later, from a worker; there is no event for that.
-  const MonotonicTime end = SystemClock().now() + std::chrono::seconds(20);
+  const MonotonicTime end = SystemClock().now() + kPatience;
   const auto alive = [&] {
     return std::ranges::any_of(
         ids, [](__u32 id) { return UniqueFd(bpf_prog_get_fd_by_id(id)).valid(); });

@@ -20,7 +20,7 @@ using actuators::LadderOptions;
 LadderOptions options_with(const FeatureSet& usable) {
   LadderOptions options;
   options.usable = usable;
-  options.release_timeout = std::chrono::seconds(10);  // a loaded machine is not the subject here
+  options.release_timeout = std::chrono::seconds(20);  // a loaded machine is not the subject here
   return options;
 }
 

@@ -78,7 +78,7 @@ class LadderFrozenTest : public ::testing::Test {
 };
 
 TEST_F(LadderFrozenTest, MreleaseBringsTheMemoryBack) {
-  LadderRun run(options_with(kByPidfd, std::chrono::milliseconds(500)));
+  LadderRun run(options_with(kByPidfd, std::chrono::seconds(3)));
   const auto victim = run.rank(path_);
   const Outcome outcome = run.kill(victim);
   EXPECT_EQ(outcome.state, KillState::released) << describe(outcome);
@@ -147,7 +147,7 @@ class LadderTracedTest : public ::testing::Test {
 };
 
 TEST_F(LadderTracedTest, MreleaseBringsTheMemoryBack) {
-  LadderRun run(options_with(kByPidfd, std::chrono::milliseconds(500)));
+  LadderRun run(options_with(kByPidfd, std::chrono::seconds(3)));
   const Outcome outcome = run.kill(run.rank(path_));
   EXPECT_EQ(outcome.state, KillState::released) << describe(outcome);
   EXPECT_FALSE(outcome.exited);

@@ -65,7 +65,7 @@ TEST(LadderRefused, MreleaseForbiddenIsToldAndTheKillStillSucceeds) {
   const auto path = scratch.child("victim");
   Hog hog(scratch, path, mib(64));
   const int result = where_forbidden(SYS_process_mrelease, [&] {
-    LadderRun run({.usable = kByPidfd, .release_timeout = std::chrono::seconds(10)});
+    LadderRun run({.usable = kByPidfd, .release_timeout = std::chrono::seconds(20)});
     const Outcome outcome = run.kill(run.rank(path));
     return outcome.state == KillState::released && outcome.freed >= mib(60) ? 0 : 1;
   });
@@ -152,7 +152,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, ForkBombTest, ::testing::Bool(), [](const auto& b
 
 // A process that ends while it is being killed must not be taken for one that cannot be killed.
 TEST(LadderRaces, VictimsThatExitWhileTheyAreKilled) {
-  LadderRun run({.usable = kByPidfd, .release_timeout = std::chrono::seconds(10)});
+  LadderRun run({.usable = kByPidfd, .release_timeout = std::chrono::seconds(20)});
   for (int round = 0; round < 20; ++round) {
     ScratchCgroup scratch;
     const auto path = scratch.child("victim");

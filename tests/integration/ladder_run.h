@@ -15,6 +15,7 @@
 #include "actuators/ladder.h"
 #include "base/clock.h"
 #include "kernel/cgroup_tree.h"
+#include "support/child.h"
 
 namespace forestall::test {
 
@@ -47,7 +48,7 @@ class LadderRun {
   }
 
   // Turns the loop until `done`; false when that never came.
-  bool turn_until(const std::function<bool()>& done, Duration patience = std::chrono::seconds(20)) {
+  bool turn_until(const std::function<bool()>& done, Duration patience = kPatience) {
     const MonotonicTime give_up = clock_.now() + patience;
     for (;;) {
       for (auto& outcome : ladder_->take_outcomes()) outcomes_.push_back(std::move(outcome));

@@ -8,6 +8,7 @@
 
 #include "cli/agent_process.h"
 #include "forestall/v1/record.pb.h"
+#include "support/child.h"
 #include "support/temp_tree.h"
 
 namespace forestall::test {
@@ -44,8 +45,7 @@ class AgentRun {
 
   // Next record that `wanted` accepts; nothing when none came in time.
   template <typename Predicate>
-  std::optional<v1::Record> wait_record(Predicate wanted,
-                                        Duration patience = std::chrono::seconds(30)) {
+  std::optional<v1::Record> wait_record(Predicate wanted, Duration patience = kPatience) {
     const MonotonicTime deadline = SystemClock().now() + patience;
     while (auto record = next_record(deadline)) {
       if (wanted(*record)) return record;
@@ -53,7 +53,7 @@ class AgentRun {
     return std::nullopt;
   }
   // Next record of a kill with its outcome.
-  std::optional<v1::Record> wait_kill(Duration patience = std::chrono::seconds(30));
+  std::optional<v1::Record> wait_kill(Duration patience = kPatience);
 
  private:
   std::optional<v1::Record> next_record(MonotonicTime deadline);

@@ -25,6 +25,9 @@ bool wait_readable(int fd, Duration patience) {
   return poll(&ready, 1, static_cast<int>(ms)) == 1;
 }
 
+// More than any test lets anybody have, so that growth by this much ends by a kill.
+constexpr Bytes kEndless = gib(64);
+
 struct GrowCommand {
   std::int64_t total;
   std::int64_t bytes_per_second;
@@ -32,7 +35,7 @@ struct GrowCommand {
 
 // Touches `total` bytes of fresh 4 KiB pages, in 1 MiB steps paced to the rate.
 void take_memory(std::int64_t total, std::int64_t bytes_per_second) {
-  if (total == 0) return;
+  if (total <= 0) return;  // a spurt whose end is reached already
   const auto size = static_cast<std::size_t>(total);
   void* area = mmap(nullptr, size, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -113,16 +116,21 @@ Hog::Hog(const ScratchCgroup& scratch, const std::string& path, Bytes start)
           return run_hog(command_read_.get(), reply_write_.get(), start);
         });
       }()) {
-  reply_write_.reset();
-  command_read_.reset();
+  reply_write_.reset();  // its own end is the only one now: its death is the end of the replies
   if (!wait_grown()) throw std::runtime_error("the hog did not come up in " + path);
 }
 
 void Hog::grow(Bytes total, Bytes bytes_per_second) const {
   const GrowCommand command{total.count, bytes_per_second.count};
+  // We hold the reading end, too: a command to one that is dead stays in the pipe, unread.
   if (write(command_write_.get(), &command, sizeof(command)) != sizeof(command)) {
     throw std::runtime_error("the hog does not listen");
   }
+}
+
+void Hog::leak(Bytes spurt, Bytes bytes_per_second) const {
+  grow(spurt);
+  grow(kEndless, bytes_per_second);
 }
 
 bool Hog::wait_grown(Duration patience) const {

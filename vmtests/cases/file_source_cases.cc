@@ -128,7 +128,7 @@ TEST_F(TripwireVm, WakesOnCrossingAndGivesMemoryHighBack) {
     EXPECT_THAT(kernel::restore_leftovers(tree_), IsEmpty()) << "undoes what a living agent set";
     EXPECT_FALSE(wait(*source, milliseconds(300))) << "woken before the crossing";
     hog.grow(mib(44));
-    const auto wake = wait(*source, seconds(20));
+    const auto wake = wait(*source, test::kPatience);
     ASSERT_TRUE(wake) << scratch_.read(path_, "memory.events");
     EXPECT_EQ(wake->source, WakeSource::high_tripwire);
     EXPECT_EQ(wake->cgroup, at.cgroup);
@@ -214,7 +214,7 @@ TEST_F(FileSourceVm, PsiWakesWithinAShortWindow) {
     GTEST_SKIP() << "not applicable: shown on the hybrid host by "
                     "tests/integration/file_source_wake_test.cc";
   }
-  const auto wake = wait(**source, seconds(20));
+  const auto wake = wait(**source, test::kPatience);
   ASSERT_TRUE(wake) << scratch_.read(path_, "memory.pressure");
   EXPECT_EQ(wake->source, WakeSource::psi_trigger);
 }
@@ -230,7 +230,7 @@ TEST_F(FileSourceVm, UsageEventfdWakesOnCrossing) {
   EXPECT_THAT(arm(**source, line(mib(40))), IsEmpty());
   EXPECT_FALSE(wait(**source, milliseconds(500))) << "woken before the crossing";
   hog.grow(mib(48));
-  const auto wake = wait(**source, seconds(20));
+  const auto wake = wait(**source, test::kPatience);
   ASSERT_TRUE(wake);
   EXPECT_EQ(wake->source, WakeSource::usage_eventfd);
   EXPECT_TRUE(hog.wait_grown());
@@ -243,7 +243,7 @@ TEST_F(FileSourceVm, PollWakesOnCrossing) {
   EXPECT_THAT(arm(**source, line(mib(64))), IsEmpty());
   EXPECT_FALSE(wait(**source, milliseconds(300))) << "woken before the crossing";
   hog.grow(mib(80));
-  const auto wake = wait(**source, seconds(20));
+  const auto wake = wait(**source, test::kPatience);
   ASSERT_TRUE(wake);
   EXPECT_EQ(wake->source, WakeSource::poll);
   EXPECT_TRUE(hog.wait_grown());

@@ -80,8 +80,10 @@ std::string PodNode::container_path(const std::string& name) const {
 }
 
 std::string PodNode::config(Bytes threshold, const std::string& more) const {
-  return fmt::format("evictionHard: {{memory.available: {}Mi}}\nmanifest: manifest.yaml\n{}\n",
-                     threshold.count >> 20, more);
+  return fmt::format(
+      "evictionHard: {{memory.available: {}Mi}}\nreleaseTimeout: 20s\n"
+      "manifest: manifest.yaml\n{}\n",
+      threshold.count >> 20, more);
 }
 
 std::string PodNode::manifest() const {

@@ -65,14 +65,15 @@ CleanupWait cleanup_wait(const Config& config, const Evidence& crossing,
     }
     if (!for_all || kill.state == KillState::failed) continue;
     if (elapsed(kill.started, observation.at) >= kCleanupTimeout) continue;
-    if (kill.state != KillState::in_flight) {
-      if (!observation.workloads) {
-        wait.unread = true;
-        continue;
-      }
-      if (!has_cgroup(*observation.workloads, kill.cgroup)) continue;
+    if (kill.state == KillState::in_flight) {
+      wait.pending = true;
+    } else if (!observation.workloads) {
+      wait.unread = true;
+    } else if (has_cgroup(*observation.workloads, kill.cgroup)) {
+      wait.pending = true;
+    } else {
+      continue;
     }
-    wait.pending = true;
     wait.until = sooner(wait.until, later(kill.started, kCleanupTimeout));
   }
   return wait;

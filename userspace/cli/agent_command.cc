@@ -15,6 +15,7 @@
 #include "kernel/scheduling.h"
 #include "sources/capacity_source.h"
 #include "sources/disk_usage_source.h"
+#include "sources/runtime_source.h"
 
 namespace forestall::cli {
 namespace {
@@ -77,10 +78,11 @@ Result<void> build(Running& running, agent::Host& host, const Config& config, ex
     log.write(LogLevel::warning,
               LogLine("warm-up").field("problem", warmed.error().text()).field("ignoring", true));
   }
-  if (!config.filesystems.runtime.empty()) {
-    running.reclaim = TRY(actuators::NodeReclaim::create(config.filesystems.runtime));
-  }
   running.sources = agent::make_sources(host);
+  if (const std::string& runtime = config.filesystems.runtime; !runtime.empty()) {
+    running.reclaim = TRY(actuators::NodeReclaim::create(runtime));
+    running.sources.push_back(TRY(sources::RuntimeSource::create(runtime, *running.observer)));
+  }
   auto capacity = TRY(
       sources::CapacitySource::create(running.observer->filesystems(), running.observer->tasks()));
   running.capacity = capacity.get();

@@ -8,13 +8,18 @@ set -euo pipefail
 
 build=(
   bpftool ca-certificates ccache clang-19 cmake g++ libbpf-dev libcgroup-dev libcli11-dev
-  libelf-dev libfmt-dev libprotobuf-dev libsimdjson-dev libspdlog-dev libsystemd-dev
-  libyaml-cpp-dev llvm-19 ninja-build pkg-config protobuf-compiler zlib1g-dev
+  libelf-dev libfmt-dev libnghttp2-dev libprotobuf-dev libsimdjson-dev libspdlog-dev
+  libsystemd-dev libyaml-cpp-dev llvm-19 ninja-build pkg-config protobuf-compiler zlib1g-dev
 )
 tests=(
   apt-utils clang-format cpio git kmod libbenchmark-dev libclang-rt-19-dev libgmock-dev
-  libgtest-dev mandoc python3 qemu-system-x86 xz-utils zstd busybox-static
+  libgrpc++-dev libgtest-dev mandoc protobuf-compiler-grpc python3 qemu-system-x86 xz-utils zstd
+  busybox-static
 )
+# Debian's containerd conflicts with Docker's, and would take Docker with it: whichever is there
+# does for the tests.
+command -v containerd >/dev/null || tests+=(containerd)
+command -v runc >/dev/null || tests+=(runc)
 
 case "${1:-}" in
   build) wanted=("${build[@]}") ;;

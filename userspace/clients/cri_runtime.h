@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// ContainerRuntime in terms of CRI calls: which calls, in which order, and what their answers mean.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "clients/grpc_call.h"
+#include "clients/image_use.h"
+#include "clients/runtime.h"
+
+namespace forestall::clients {
+
+class CriRuntime final : public ContainerRuntime {
+ public:
+  CriRuntime(std::string socket, RuntimeOptions options);
+
+  Result<RuntimeIdentity> identity() override;
+  Result<RuntimeFilesystems> filesystems() override;
+  Result<std::vector<ContainerUsage>> container_stats() override;
+  Result<DeadRemoval> remove_dead_containers() override;
+  Result<ImageRemoval> remove_unused_images() override;
+
+ private:
+  class Removing;
+
+  [[nodiscard]] GrpcReply call(std::string_view service, std::string_view method,
+                               const std::string& question, Duration patience) const;
+  // One call that reads; Answer is the message it is answered with.
+  template <typename Answer, typename Question>
+  Result<Answer> ask(std::string_view service, std::string_view method,
+                     const Question& question) const;
+
+  Result<std::vector<StoredImage>> stored_images() const;
+  // What containers refer to, and what sandboxes are made of.
+  Result<ImageReferences> container_references() const;
+  Result<ImageReferences> sandbox_references() const;
+
+  const RuntimeOptions options_;
+  const GrpcTarget target_;
+};
+
+}  // namespace forestall::clients

@@ -45,6 +45,14 @@ Result<Quantity> quantity(std::string_view text, std::string_view form) {
                (meant ? "did you mean '" + *meant + "'?" : std::string(form)));
 }
 
+// Of a number that no 32-bit float can hold: whether it is too small rather than too large.
+bool is_tiny(std::string_view digits) {
+  const std::size_t exponent = digits.find_first_of("eE");
+  if (exponent != std::string_view::npos) return digits.substr(exponent + 1).starts_with('-');
+  const std::size_t first = digits.find_first_not_of("-0");
+  return first != std::string_view::npos && digits[first] == '.';
+}
+
 // `text` ends in '%'. As a fraction, by kubelet's own 32-bit arithmetic: all trailing '%' go, the
 // rest is what Go's ParseFloat takes (but for its hexadecimal forms), divided by 100.
 Result<float> fraction(std::string_view text) {
@@ -53,7 +61,11 @@ Result<float> fraction(std::string_view text) {
   float percent = 0;
   const auto [end, failure] =
       std::from_chars(digits.data(), digits.data() + digits.size(), percent);
-  if (failure != std::errc{} || end != digits.data() + digits.size() || std::isnan(percent)) {
+  // Too small to be told from 0 is 0 for Go; too large is an error.
+  const bool tiny = failure == std::errc::result_out_of_range && is_tiny(digits);
+  if (tiny) percent = 0;
+  if ((failure != std::errc{} && !tiny) || end != digits.data() + digits.size() ||
+      std::isnan(percent)) {
     return error("'" + std::string(text) + "' is not a percentage; write one like 5% or 7.5%");
   }
   return percent / 100;
@@ -65,24 +77,29 @@ Result<std::optional<Limit>> parse_threshold_limit(std::string_view text) {
   if (text.ends_with('%')) {
     if (text == "0%" || text == "100%") return std::optional<Limit>();
     const float share = TRY(fraction(text));
-    if (share < 0 || share > 1) return error("must be from 0% to 100%" + found(text));
+    if (share < 0) return error("must be >= 0%" + found(text));
+    if (share > 1) return error("must be <= 100%" + found(text));
     return std::optional(Limit::share(share));
   }
   const Quantity amount = TRY(quantity(text, kAmountForm));
-  if (amount.nanos <= 0) return error("must be above 0" + found(text));
-  return std::optional(Limit::bytes(amount.bytes()));
+  if (amount.nanos <= 0) return error("must be positive" + found(text));
+  return std::optional(Limit{amount, std::nullopt});
 }
 
 Result<Limit> parse_minimum_reclaim(std::string_view text) {
   if (text.ends_with('%')) {
     const float share = TRY(fraction(text));
-    if (share <= 0) return error("must be above 0%" + found(text));
+    if (share <= 0) return error("must be positive" + found(text));
     if (std::isinf(share)) return error("must be a finite percentage" + found(text));
     return Limit::share(share);
   }
   const Quantity amount = TRY(quantity(text, kAmountForm));
   if (amount.nanos < 0) return error("must not be negative" + found(text));
-  return Limit::bytes(amount.bytes());
+  return Limit{amount, std::nullopt};
+}
+
+Result<Quantity> parse_amount(std::string_view text) {
+  return quantity(text, kQuantityForm);
 }
 
 Result<Bytes> parse_bytes(std::string_view text) {

@@ -24,6 +24,8 @@ namespace forestall::api {
 // percentage above 0, which may exceed 100.
 [[nodiscard]] Result<Limit> parse_minimum_reclaim(std::string_view text);
 
+// A quantity of any sign.
+[[nodiscard]] Result<Quantity> parse_amount(std::string_view text);
 // A quantity, 0 or more.
 [[nodiscard]] Result<Bytes> parse_bytes(std::string_view text);
 // A quantity above 0.

@@ -8,6 +8,8 @@
 
 #include "api/amounts.h"
 #include "api/cgroup_glob.h"
+#include "api/compat_check.h"
+#include "api/report.h"
 
 namespace forestall::api {
 namespace {
@@ -17,169 +19,17 @@ using namespace std::chrono_literals;
 constexpr std::size_t kWatchMax = 256;
 constexpr std::size_t kWorkloadRulesMax = 4096;
 
-// Kubelet's default of evictionHard for memory (pkg/kubelet/eviction/defaults_linux.go).
-constexpr Bytes kDefaultHardMemory = mib(100);
-
 // Priorities Kubernetes gives (pkg/apis/scheduling/types.go): users' classes end at
 // HighestUserDefinablePriority, the two system classes lie above.
 constexpr std::int32_t kUserPriorityMax = 1'000'000'000;
 constexpr std::int32_t kSystemPriorityMin = 2'000'000'000;
 constexpr std::int32_t kSystemPriorityMax = 2'000'001'000;
 
-// Kubelet's other signals: known, but not about memory.
-constexpr std::array<std::string_view, 7> kOtherKubeletSignals{
-    "nodefs.available",      "nodefs.inodesFree",      "imagefs.available", "imagefs.inodesFree",
-    "containerfs.available", "containerfs.inodesFree", "pid.available"};
-
 constexpr std::array kWakeFeatures{Feature::bpf, Feature::usage_eventfd, Feature::memory_high,
                                    Feature::psi_trigger, Feature::poll};
 
-std::string name_of(Signal signal) {
-  return std::string(to_string(signal));
-}
-
 std::string at_index(std::string_view list, int i) {
   return std::string(list) + "[" + std::to_string(i) + "]";
-}
-
-// Collects what is wrong with one file; every check names the field by its path.
-class Report {
- public:
-  Report(const Places& places, Findings& findings) : places_(places), findings_(findings) {}
-
-  void error(std::string_view path, std::string message) {
-    findings_.errors.push_back({places_.value(path), std::move(message)});
-  }
-  void error_at_key(std::string_view path, std::string message) {
-    findings_.errors.push_back({places_.key(path), std::move(message)});
-  }
-  void warn(std::string_view path, std::string message) {
-    findings_.warnings.push_back({places_.value(path), std::move(message)});
-  }
-  void warn_at_key(std::string_view path, std::string message) {
-    findings_.warnings.push_back({places_.key(path), std::move(message)});
-  }
-
-  // The value of `result`, or nothing after an error "'<key>' <what is wrong>".
-  template <typename T>
-  std::optional<T> take(Result<T> result, const std::string& path, const std::string& key) {
-    if (result) return std::move(result).value();
-    // Some messages begin with the value in quotes; a colon keeps it apart from the key.
-    const bool begins_with_value = result.error().message.starts_with('\'');
-    error(path, "'" + key + "'" + (begins_with_value ? ": " : " ") + result.error().message);
-    return std::nullopt;
-  }
-
-  void doubt(const std::string& amount, const std::string& path) {
-    if (const auto doubt = doubt_amount(amount)) warn(path, *doubt);
-  }
-
-  [[nodiscard]] bool has(std::string_view path) const { return places_.has(path); }
-  [[nodiscard]] std::uint32_t line(std::string_view path) const { return places_.key(path).line; }
-
- private:
-  const Places& places_;
-  Findings& findings_;
-};
-
-// --- thresholds of the node -----------------------------------------------------------------
-
-// The signals evictionHard and evictionMinimumReclaim take; cgroupMemory.available belongs to
-// `watch`, which says for which cgroups.
-std::optional<Signal> node_signal(const std::string& text, const std::string& path,
-                                  Report& report) {
-  const std::optional<Signal> signal = parse_signal(text);
-  if (signal && *signal != Signal::cgroup_memory_available) return signal;
-  const std::vector<std::string> allowed{name_of(Signal::memory_available),
-                                         name_of(Signal::allocatable_memory_available)};
-  if (signal) {
-    report.error_at_key(
-        path, "'" + text + "' cannot be set here; use 'watch'" + allowed_words("", allowed));
-  } else if (std::find(kOtherKubeletSignals.begin(), kOtherKubeletSignals.end(), text) !=
-             kOtherKubeletSignals.end()) {
-    report.error_at_key(path, "kubelet's signal '" + text + "' is not watched by this version" +
-                                  allowed_words("", allowed));
-  } else {
-    report.error_at_key(path, "unknown signal '" + text + "'" + allowed_words(text, allowed));
-  }
-  return std::nullopt;
-}
-
-// Nothing for 0, which asks for nothing.
-std::optional<Limit> take_reclaim(const std::string& value, const std::string& path,
-                                  const std::string& key, Report& report) {
-  const auto limit = report.take(parse_minimum_reclaim(value), path, key);
-  report.doubt(value, path);
-  return limit == Limit::bytes(Bytes{0}) ? std::nullopt : limit;
-}
-
-struct NodeAmounts {
-  std::map<Signal, Limit> hard;
-  std::map<Signal, Limit> reclaim;
-};
-
-NodeAmounts read_node_amounts(const v1::Config& file, Report& report) {
-  NodeAmounts amounts;
-  for (const auto& [text, value] : file.eviction_hard()) {
-    const std::string path = "evictionHard[" + text + "]";
-    const auto signal = node_signal(text, path, report);
-    if (!signal) continue;
-    const auto limit = report.take(parse_threshold_limit(value), path, text);
-    if (limit && *limit) amounts.hard.emplace(*signal, **limit);
-    report.doubt(value, path);
-  }
-  if (!report.has("evictionHard")) {
-    amounts.hard.emplace(Signal::memory_available, Limit::bytes(kDefaultHardMemory));
-  }
-  for (const auto& [text, value] : file.eviction_minimum_reclaim()) {
-    const std::string path = "evictionMinimumReclaim[" + text + "]";
-    const auto signal = node_signal(text, path, report);
-    if (!signal) continue;
-    const auto limit = take_reclaim(value, path, text, report);
-    if (limit) amounts.reclaim.emplace(*signal, *limit);
-  }
-  return amounts;
-}
-
-// Kubelet's rule (ParseThresholdConfig, addAllocatableThresholds): with pods enforced, each hard
-// memory.available threshold holds for allocatableMemory.available too, with its minimum reclaim,
-// beside one that was given. Given and copied alike is one threshold, not two.
-std::vector<Threshold> node_thresholds(const NodeAmounts& amounts, bool pods) {
-  std::vector<Threshold> thresholds;
-  for (const auto& [signal, limit] : amounts.hard) {
-    Threshold threshold;
-    threshold.signal = signal;
-    threshold.limit = limit;
-    const auto reclaim = amounts.reclaim.find(signal);
-    if (reclaim != amounts.reclaim.end()) threshold.min_reclaim = reclaim->second;
-    thresholds.push_back(threshold);
-  }
-  if (!pods || !amounts.hard.contains(Signal::memory_available)) return thresholds;
-  Threshold copy = thresholds.front();  // memory.available is the first of the signals
-  copy.signal = Signal::allocatable_memory_available;
-  if (std::find(thresholds.begin(), thresholds.end(), copy) == thresholds.end()) {
-    thresholds.push_back(copy);
-  }
-  return thresholds;
-}
-
-void check_node_amounts(const NodeAmounts& amounts, bool pods, Report& report) {
-  const std::string allocatable = name_of(Signal::allocatable_memory_available);
-  if (!pods && amounts.hard.contains(Signal::allocatable_memory_available)) {
-    report.error_at_key(
-        "evictionHard[" + allocatable + "]",
-        "'" + allocatable + "' watches the pods cgroup, but 'pods.enabled' is false");
-  }
-  for (const auto& [signal, limit] : amounts.reclaim) {
-    const bool copied = signal == Signal::allocatable_memory_available && pods &&
-                        amounts.hard.contains(Signal::memory_available);
-    if (amounts.hard.contains(signal)) continue;
-    report.warn_at_key(
-        "evictionMinimumReclaim[" + name_of(signal) + "]",
-        copied ? "has no effect: the threshold copied from 'memory.available' "
-                 "takes that one's minimum reclaim"
-               : "has no effect: 'evictionHard' has no threshold for '" + name_of(signal) + "'");
-  }
 }
 
 // --- watch rules ----------------------------------------------------------------------------
@@ -203,7 +53,7 @@ void check_watch_amounts(const Threshold& threshold, const std::string& path, Re
                  "use 'evictionHard'");
   }
   if (threshold.capacity && threshold.limit.quantity &&
-      *threshold.limit.quantity >= *threshold.capacity) {
+      *threshold.limit.quantity >= binary(threshold.capacity->count)) {
     report.error(path + ".available",
                  "'available' must be below 'capacity', or the threshold would always be met");
   }
@@ -224,8 +74,12 @@ std::optional<Threshold> check_watch(const v1::Watch& watch, const std::string& 
       report.take(parse_threshold_limit(watch.available()), path + ".available", "available");
   report.doubt(watch.available(), path + ".available");
   if (watch.has_minimum_reclaim()) {
-    threshold.min_reclaim =
-        take_reclaim(watch.minimum_reclaim(), path + ".minimumReclaim", "minimumReclaim", report);
+    const std::string place = path + ".minimumReclaim";
+    const auto reclaim =
+        report.take(parse_minimum_reclaim(watch.minimum_reclaim()), place, "minimumReclaim");
+    report.doubt(watch.minimum_reclaim(), place);
+    // One of 0 asks for nothing.
+    if (reclaim != Limit::bytes(Bytes{0})) threshold.min_reclaim = reclaim;
   }
   if (watch.has_capacity()) {
     threshold.capacity =
@@ -244,7 +98,13 @@ std::optional<Threshold> check_watch(const v1::Watch& watch, const std::string& 
   return threshold;
 }
 
-void add_watch_thresholds(const v1::Config& file, Config& config, Report& report) {
+ThresholdOrigin origin_of(const v1::Watch& watch, const std::string& path, const Report& report) {
+  ThresholdOrigin origin{watch.available(), std::nullopt, report.at_value(path + ".available")};
+  if (watch.has_minimum_reclaim()) origin.minimum_reclaim = watch.minimum_reclaim();
+  return origin;
+}
+
+void add_watch_thresholds(const v1::Config& file, CheckedConfig& checked, Report& report) {
   if (static_cast<std::size_t>(file.watch_size()) > kWatchMax) {
     report.error("watch", "'watch' has more than " + std::to_string(kWatchMax) +
                               " rules; use wildcards to say the same with fewer");
@@ -260,7 +120,8 @@ void add_watch_thresholds(const v1::Config& file, Config& config, Report& report
       report.error(path + ".cgroup", "'" + threshold->cgroup + "' is already watched by line " +
                                          std::to_string(report.line(first->second + ".cgroup")));
     }
-    config.thresholds.push_back(*threshold);
+    checked.config.thresholds.push_back(*threshold);
+    checked.origins.push_back(origin_of(file.watch(i), path, report));
   }
 }
 
@@ -387,14 +248,6 @@ void check_times(const v1::Config& file, Config& config, Report& report) {
   }
 }
 
-void check_pods(const v1::Config& file, Config& config, Report& report) {
-  if (file.pods().has_enabled()) config.pods = file.pods().enabled();
-  if (!file.pods().has_cgroup_root()) return;
-  config.cgroup_root = file.pods().cgroup_root();
-  const Result<void> checked = check_cgroup_path(config.cgroup_root);
-  if (!checked) report.error("pods.cgroupRoot", "'cgroupRoot' " + checked.error().message);
-}
-
 // Globs of the cgroups pods lie in, by both cgroup drivers.
 std::vector<std::string> pod_globs(const Config& config) {
   if (!config.pods) return {};
@@ -414,30 +267,95 @@ bool may_hold_workload(const Config& config, const std::string& watched) {
          });
 }
 
+// --- settings shared with the kubelet -------------------------------------------------------
+
+// Protobuf's maps have no order; their keys' places do.
+void take_pairs(const google::protobuf::Map<std::string, std::string>& map, const std::string& key,
+                const ReadConfig& own, std::optional<Written<WrittenPairs>>& out) {
+  if (!own.places.has(key)) return;
+  WrittenPairs pairs;
+  for (const auto& [name, value] : map) {
+    const std::string path = key + "[" + name + "]";
+    pairs.push_back(
+        {name, value, {own.file, own.places.key(path)}, {own.file, own.places.value(path)}});
+  }
+  std::sort(pairs.begin(), pairs.end(),
+            [](const WrittenPair& a, const WrittenPair& b) { return a.key_at.at < b.key_at.at; });
+  out = Written<WrittenPairs>{
+      std::move(pairs), {own.file, own.places.key(key)}, {own.file, own.places.value(key)}};
+}
+
+template <typename T, typename Value>
+void take_value(bool given, const Value& value, const std::string& path, const ReadConfig& own,
+                std::optional<Written<T>>& out) {
+  if (!given) return;
+  out = Written<T>{T{value}, {own.file, own.places.key(path)}, {own.file, own.places.value(path)}};
+}
+
 }  // namespace
 
-Config check_config(const v1::Config& file, const Places& places, Findings& findings) {
-  Report report(places, findings);
-  Config config;
+KubeletSettings shared_settings(const ReadConfig& own) {
+  const v1::Config& file = own.message;
+  KubeletSettings out;
+  take_pairs(file.eviction_hard(), "evictionHard", own, out.eviction_hard);
+  take_pairs(file.eviction_soft(), "evictionSoft", own, out.eviction_soft);
+  take_pairs(file.eviction_soft_grace_period(), "evictionSoftGracePeriod", own,
+             out.eviction_soft_grace_period);
+  take_pairs(file.eviction_minimum_reclaim(), "evictionMinimumReclaim", own,
+             out.eviction_minimum_reclaim);
+  take_pairs(file.kube_reserved(), "kubeReserved", own, out.kube_reserved);
+  take_pairs(file.system_reserved(), "systemReserved", own, out.system_reserved);
+  const auto take = [&](bool given, const auto& value, const char* path, auto& member) {
+    take_value(given, value, path, own, member);
+  };
+  take(file.has_eviction_max_pod_grace_period(), file.eviction_max_pod_grace_period(),
+       "evictionMaxPodGracePeriod", out.eviction_max_pod_grace_period);
+  take(file.has_eviction_pressure_transition_period(), file.eviction_pressure_transition_period(),
+       "evictionPressureTransitionPeriod", out.eviction_pressure_transition_period);
+  take(file.has_merge_default_eviction_settings(), file.merge_default_eviction_settings(),
+       "mergeDefaultEvictionSettings", out.merge_default_eviction_settings);
+  take(file.has_kernel_memcg_notification(), file.kernel_memcg_notification(),
+       "kernelMemcgNotification", out.kernel_memcg_notification);
+  take(file.has_local_storage_capacity_isolation(), file.local_storage_capacity_isolation(),
+       "localStorageCapacityIsolation", out.local_storage_capacity_isolation);
+  take(file.has_cgroup_driver(), file.cgroup_driver(), "cgroupDriver", out.cgroup_driver);
+  take(file.pods().has_cgroup_root(), file.pods().cgroup_root(), "pods.cgroupRoot",
+       out.cgroup_root);
+  const auto& enforced = file.enforce_node_allocatable();
+  take(own.places.has("enforceNodeAllocatable"),
+       std::vector<std::string>(enforced.begin(), enforced.end()), "enforceNodeAllocatable",
+       out.enforce_node_allocatable);
+  return out;
+}
+
+CheckedConfig check_config(const ReadConfig& own, const KubeletSettings& settings,
+                           Findings& findings) {
+  const v1::Config& file = own.message;
+  Report report(own.file, own.places, findings);
+  CheckedConfig checked;
+  Config& config = checked.config;
   config.dry_run = file.dry_run();
-  check_pods(file, config, report);
-  const NodeAmounts amounts = read_node_amounts(file, report);
-  check_node_amounts(amounts, config.pods, report);
-  config.thresholds = node_thresholds(amounts, config.pods);
-  add_watch_thresholds(file, config, report);
+  if (file.pods().has_enabled()) config.pods = file.pods().enabled();
+  const KubeletMinor minor = check_compat(file.compat(), config.compat, report);
+  // The paths of kubelet's settings first: what the file itself says of them counts before.
+  apply_settings(settings, minor, config, checked.origins, findings);
+  check_filesystems(file.filesystems(), config.filesystems, report);
+  check_oom_score_adj(file, config, report);
+  add_watch_thresholds(file, checked, report);
   config.workloads = check_workloads(file.workloads(), "workloads", report);
   config.disabled = check_features(file, report);
   check_features_against(file, config, report);
   check_times(file, config, report);
-  return config;
+  return checked;
 }
 
-CheckedManifest check_manifest(const v1::Manifest& file, const Places& places, Findings& findings) {
-  Report report(places, findings);
+CheckedManifest check_manifest(const v1::Manifest& message, const std::string& file,
+                               const Places& places, Findings& findings) {
+  Report report(file, places, findings);
   CheckedManifest manifest;
   std::map<std::string, std::string> seen;  // uid -> path of its rule
-  for (int i = 0; i < file.pods_size(); ++i) {
-    const v1::ManifestPod& pod = file.pods(i);
+  for (int i = 0; i < message.pods_size(); ++i) {
+    const v1::ManifestPod& pod = message.pods(i);
     const std::string path = at_index("pods", i);
     PodRule rule;
     take_declarations(pod, path, rule, report);
@@ -453,13 +371,13 @@ CheckedManifest check_manifest(const v1::Manifest& file, const Places& places, F
     }
     manifest.pods.push_back(std::move(rule));
   }
-  manifest.cgroups = check_workloads(file.cgroups(), "cgroups", report);
+  manifest.cgroups = check_workloads(message.cgroups(), "cgroups", report);
   return manifest;
 }
 
-void merge_manifest(const CheckedManifest& manifest, const Places& places, Config& config,
-                    Findings& findings) {
-  Report report(places, findings);
+void merge_manifest(const CheckedManifest& manifest, const std::string& file, const Places& places,
+                    Config& config, Findings& findings) {
+  Report report(file, places, findings);
   if (!config.pods && !manifest.pods.empty()) {
     report.warn_at_key("pods", "has no effect: 'pods.enabled' is false in the configuration");
   }
@@ -479,12 +397,14 @@ void merge_manifest(const CheckedManifest& manifest, const Places& places, Confi
   }
 }
 
-void check_whole(const v1::Config& file, const Config& config, const Places& places,
+void check_whole(const ReadConfig& own, const KubeletSettings& settings, const Config& config,
                  Findings& findings) {
-  Report report(places, findings);
+  const v1::Config& file = own.message;
+  Report report(own.file, own.places, findings);
   if (config.thresholds.empty()) {
-    report.warn_at_key("evictionHard",
-                       "nothing is watched: there is no threshold on the node and no 'watch' rule");
+    findings.warnings.push_back(
+        {settings.eviction_hard ? settings.eviction_hard->key : report.at_key("evictionHard"),
+         "nothing is watched: there is no threshold on the node and no 'watch' rule"});
   }
   if (!config.pods && config.workloads.empty()) {
     report.warn_at_key("workloads",

@@ -4,7 +4,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <memory>
+#include <utility>
+
 #include "api/config_check.h"
+#include "api/kubelet_config.h"
+#include "api/pod_list.h"
 #include "api/yaml_message.h"
 #include "api/yaml_tree.h"
 #include "base/unique_fd.h"
@@ -19,18 +24,104 @@ std::string relative_to(const std::string& file, const std::string& path) {
   return file.substr(0, slash + 1) + path;
 }
 
-// Checks the manifest and merges it into `config`. Returns its warnings.
-Result<std::vector<std::string>> add_manifest(const std::string& file, const std::string& text,
-                                              Config& config) {
-  v1::Manifest message;
-  Findings findings;
-  const Places places = read_yaml(text, message, findings.errors);
-  CheckedManifest manifest;
-  if (findings.errors.empty()) manifest = check_manifest(message, places, findings);
-  if (!findings.errors.empty()) return error(format(file, findings.errors));
-  merge_manifest(manifest, places, config, findings);
-  return format_each(file, findings.warnings);
-}
+// One configuration on its way from texts to what is in force.
+class Loader {
+ public:
+  explicit Loader(const ReadFile& read) : read_(read) {}
+
+  void take_own(std::string_view text, const std::string& file) {
+    own_.file = file;
+    loaded_.files.push_back(file);
+    std::vector<Diagnostic> problems;
+    own_.places = read_yaml(text, own_.message, problems);
+    findings_.add_errors(file, problems);
+  }
+
+  Result<LoadedConfig> finish(const std::string& kubelet_path, const GivenFlags& flags) && {
+    KubeletSettings settings = TRY(read_kubelet(kubelet_path));
+    const KubeletSettings of_flags = read_kubelet_flags(flags, findings_.errors);
+    if (!findings_.errors.empty()) return refusal();
+    put_over(settings, shared_settings(own_), &findings_.warnings);
+    put_over(settings, of_flags, nullptr);
+    CheckedConfig checked = check_config(own_, settings, findings_);
+    loaded_.config = std::move(checked.config);
+    loaded_.origins = std::move(checked.origins);
+    loaded_.hard_given = settings.eviction_hard.has_value();
+    if (!findings_.errors.empty()) return refusal();
+    TRY(add_pods());
+    // What is wrong with the whole of it is told before what is wrong with the manifest.
+    Findings of_manifest;
+    TRY(add_manifest(of_manifest));
+    check_whole(own_, settings, loaded_.config, findings_);
+    loaded_.warnings = format_each(findings_.warnings);
+    for (std::string& each : format_each(of_manifest.warnings)) {
+      loaded_.warnings.push_back(std::move(each));
+    }
+    return std::move(loaded_);
+  }
+
+ private:
+  [[nodiscard]] Error refusal() const { return error(format(findings_.errors)); }
+
+  // A file that the configuration names under `key`.
+  Result<std::string> read_named(const std::string& key, const std::string& path) {
+    Result<std::string> text = read_(path);
+    if (text) {
+      loaded_.files.push_back(path);
+      return text;
+    }
+    findings_.errors.push_back({{own_.file, own_.places.value(key)},
+                                "'" + key + "' cannot be read: " + text.error().text()});
+    return refusal();
+  }
+
+  Result<KubeletSettings> read_kubelet(const std::string& given) {
+    std::string path = given;
+    std::string text;
+    if (!given.empty()) {
+      text = TRY(read_(given));
+      loaded_.files.push_back(given);
+    } else if (own_.message.has_kubelet_config()) {
+      path = relative_to(own_.file, own_.message.kubelet_config());
+      text = TRY(read_named("kubeletConfig", path));
+    } else {
+      return KubeletSettings();
+    }
+    return read_kubelet_config(text, path, findings_.errors);
+  }
+
+  Result<void> add_pods() {
+    if (!own_.message.has_pod_list()) return {};
+    const std::string path = relative_to(own_.file, own_.message.pod_list());
+    const std::string text = TRY(read_named("podList", path));
+    Result<std::vector<Pod>> pods = parse_pod_list(text);
+    if (!pods) return pods.error().in(path);
+    for (Pod& pod : *pods) {
+      loaded_.config.known_pods.push_back(std::make_shared<const Pod>(std::move(pod)));
+    }
+    return {};
+  }
+
+  Result<void> add_manifest(Findings& findings) {
+    if (!own_.message.has_manifest()) return {};
+    const std::string path = relative_to(own_.file, own_.message.manifest());
+    const std::string text = TRY(read_named("manifest", path));
+    v1::Manifest message;
+    std::vector<Diagnostic> problems;
+    const Places places = read_yaml(text, message, problems);
+    findings.add_errors(path, problems);
+    CheckedManifest manifest;
+    if (findings.errors.empty()) manifest = check_manifest(message, path, places, findings);
+    if (!findings.errors.empty()) return error(format(findings.errors));
+    merge_manifest(manifest, path, places, loaded_.config, findings);
+    return {};
+  }
+
+  const ReadFile& read_;
+  ReadConfig own_;
+  Findings findings_;
+  LoadedConfig loaded_;
+};
 
 }  // namespace
 
@@ -52,39 +143,24 @@ Result<std::string> read_text_file(const std::string& path) {
 
 Config built_in_config() {
   Findings findings;
-  return check_config(v1::Config(), Places(), findings);
+  return check_config(ReadConfig(), KubeletSettings(), findings).config;
+}
+
+Result<LoadedConfig> load_config(const ConfigInputs& inputs, const ReadFile& read) {
+  Loader loader(read);
+  if (!inputs.config.empty()) loader.take_own(TRY(read(inputs.config)), inputs.config);
+  return std::move(loader).finish(inputs.kubelet_config, inputs.flags);
 }
 
 Result<LoadedConfig> load_config(const std::string& path) {
-  const std::string text = TRY(read_text_file(path));
-  return parse_config(text, path);
+  return load_config(ConfigInputs{path, "", {}});
 }
 
 Result<LoadedConfig> parse_config(std::string_view text, const std::string& file,
                                   const ReadFile& read) {
-  v1::Config message;
-  Findings findings;
-  const Places places = read_yaml(text, message, findings.errors);
-  LoadedConfig loaded;
-  loaded.files.push_back(file);
-  if (findings.errors.empty()) loaded.config = check_config(message, places, findings);
-  if (!findings.errors.empty()) return error(format(file, findings.errors));
-
-  std::vector<std::string> manifest_warnings;
-  if (message.has_manifest()) {
-    const std::string manifest = relative_to(file, message.manifest());
-    const Result<std::string> manifest_text = read(manifest);
-    if (!manifest_text) {
-      return error(format(file, {{places.value("manifest"),
-                                  "'manifest' cannot be read: " + manifest_text.error().text()}}));
-    }
-    loaded.files.push_back(manifest);
-    manifest_warnings = TRY(add_manifest(manifest, *manifest_text, loaded.config));
-  }
-  check_whole(message, loaded.config, places, findings);
-  loaded.warnings = format_each(file, findings.warnings);
-  for (std::string& warning : manifest_warnings) loaded.warnings.push_back(std::move(warning));
-  return loaded;
+  Loader loader(read);
+  loader.take_own(text, file);
+  return std::move(loader).finish("", {});
 }
 
 }  // namespace forestall::api

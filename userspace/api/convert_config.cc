@@ -39,6 +39,117 @@ Result<Limit> from_proto(const v1::Limit& message) {
   return error("neither quantity nor fraction");
 }
 
+v1::Reserved to_proto(const Reserved& reserved) {
+  v1::Reserved out;
+  if (reserved.cpu) out.set_cpu(reserved.cpu->text());
+  if (reserved.memory) out.set_memory(reserved.memory->text());
+  if (reserved.ephemeral_storage) out.set_ephemeral_storage(reserved.ephemeral_storage->text());
+  if (reserved.pids) out.set_pid(reserved.pids->text());
+  return out;
+}
+
+Result<Reserved> from_proto(const v1::Reserved& message) {
+  Reserved reserved;
+  if (message.has_cpu()) reserved.cpu = TRY(inside("cpu", parse_quantity(message.cpu())));
+  if (message.has_memory()) {
+    reserved.memory = TRY(inside("memory", parse_quantity(message.memory())));
+  }
+  if (message.has_ephemeral_storage()) {
+    reserved.ephemeral_storage =
+        TRY(inside("ephemeralStorage", parse_quantity(message.ephemeral_storage())));
+  }
+  if (message.has_pid()) reserved.pids = TRY(inside("pid", parse_quantity(message.pid())));
+  return reserved;
+}
+
+v1::EffectiveFilesystems to_proto(const FilesystemPlaces& places) {
+  v1::EffectiveFilesystems out;
+  out.set_nodefs(to_utf8(places.nodefs));
+  out.set_pod_logs(to_utf8(places.pod_logs));
+  out.set_imagefs(to_utf8(places.imagefs));
+  out.set_containerfs(to_utf8(places.containerfs));
+  out.set_runtime(to_utf8(places.runtime));
+  return out;
+}
+
+v1::EffectiveCompat to_proto(const Compat& compat) {
+  v1::EffectiveCompat out;
+  out.set_hard_grace_ns(compat.hard_grace.count());
+  out.set_soft_grace_is_lesser(compat.soft_grace_is_lesser);
+  out.set_negative_grace_as_given(compat.negative_grace_as_given);
+  out.set_hard_at_once(compat.hard_at_once);
+  out.set_inode_rank_subtracts_bytes(compat.inode_rank_subtracts_bytes);
+  out.set_containerfs_from_second_pass(compat.containerfs_from_second_pass);
+  out.set_one_kill_until_cleanup(compat.one_kill_until_cleanup);
+  return out;
+}
+
+Compat from_proto(const v1::EffectiveCompat& message) {
+  Compat compat;
+  compat.hard_grace = Duration(message.hard_grace_ns());
+  compat.soft_grace_is_lesser = message.soft_grace_is_lesser();
+  compat.negative_grace_as_given = message.negative_grace_as_given();
+  compat.hard_at_once = message.hard_at_once();
+  compat.inode_rank_subtracts_bytes = message.inode_rank_subtracts_bytes();
+  compat.containerfs_from_second_pass = message.containerfs_from_second_pass();
+  compat.one_kill_until_cleanup = message.one_kill_until_cleanup();
+  return compat;
+}
+
+// What EffectiveConfig takes from kubelet's settings, thresholds left aside.
+void add_kubelet_part(const Config& config, v1::EffectiveConfig& out) {
+  out.set_max_pod_grace_seconds(config.max_pod_grace_seconds);
+  out.set_pressure_transition_ns(config.pressure_transition.count());
+  out.set_local_storage_isolation(config.local_storage_isolation);
+  out.set_kernel_memcg_notification(config.kernel_memcg_notification);
+  *out.mutable_kube_reserved() = to_proto(config.kube_reserved);
+  *out.mutable_system_reserved() = to_proto(config.system_reserved);
+  for (const Enforcement each : config.enforced) {
+    out.add_enforce_node_allocatable(std::string(to_string(each)));
+  }
+  if (config.cgroup_driver) out.set_cgroup_driver(std::string(to_string(*config.cgroup_driver)));
+  out.set_oom_score_adj(config.oom_score_adj == OomScoreAdj::enforce ? "enforce" : "observe");
+  *out.mutable_filesystems() = to_proto(config.filesystems);
+  *out.mutable_compat() = to_proto(config.compat);
+  for (const auto& pod : config.known_pods) *out.add_known_pods() = api::to_proto(*pod);
+}
+
+Result<void> take_kubelet_part(const v1::EffectiveConfig& message, Config& config) {
+  config.max_pod_grace_seconds = message.max_pod_grace_seconds();
+  config.pressure_transition = Duration(message.pressure_transition_ns());
+  config.local_storage_isolation = message.local_storage_isolation();
+  config.kernel_memcg_notification = message.kernel_memcg_notification();
+  config.kube_reserved = TRY(inside("kubeReserved", from_proto(message.kube_reserved())));
+  config.system_reserved = TRY(inside("systemReserved", from_proto(message.system_reserved())));
+  config.enforced.clear();
+  for (const std::string& word : message.enforce_node_allocatable()) {
+    const auto enforcement = parse_enforcement(word);
+    if (!enforcement) return error("enforceNodeAllocatable: unknown '" + word + "'");
+    config.enforced.push_back(*enforcement);
+  }
+  if (message.has_cgroup_driver()) {
+    config.cgroup_driver = parse_cgroup_driver(message.cgroup_driver());
+    if (!config.cgroup_driver) {
+      return error("cgroupDriver: unknown '" + message.cgroup_driver() + "'");
+    }
+  }
+  const bool enforce = message.oom_score_adj() == "enforce";
+  if (!enforce && message.oom_score_adj() != "observe") {
+    return error("oomScoreAdj: unknown '" + message.oom_score_adj() + "'");
+  }
+  config.oom_score_adj = enforce ? OomScoreAdj::enforce : OomScoreAdj::observe;
+  const v1::EffectiveFilesystems& places = message.filesystems();
+  config.filesystems = {places.nodefs(), places.pod_logs(), places.imagefs(), places.containerfs(),
+                        places.runtime()};
+  config.compat = from_proto(message.compat());
+  for (int i = 0; i < message.known_pods_size(); ++i) {
+    Pod pod =
+        TRY(inside("knownPods[" + std::to_string(i) + "]", api::from_proto(message.known_pods(i))));
+    config.known_pods.push_back(std::make_shared<const Pod>(std::move(pod)));
+  }
+  return {};
+}
+
 // EffectiveWorkloadRule and EffectivePodRule, which differ only in how they name their subject.
 template <typename Rule, typename Message>
 Rule rule_of(const Message& message, Rule rule) {
@@ -90,6 +201,7 @@ v1::EffectiveConfig to_proto(const Config& config) {
   }
   out.set_release_timeout_ns(config.release_timeout.count());
   out.set_recheck_interval_ns(config.recheck_interval.count());
+  add_kubelet_part(config, out);
   return out;
 }
 
@@ -140,6 +252,7 @@ Result<Config> from_proto(const v1::EffectiveConfig& message) {
   }
   config.release_timeout = Duration(message.release_timeout_ns());
   config.recheck_interval = Duration(message.recheck_interval_ns());
+  TRY(take_kubelet_part(message, config));
   return config;
 }
 

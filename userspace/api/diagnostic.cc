@@ -2,7 +2,8 @@
 #include "api/diagnostic.h"
 
 #include <algorithm>
-#include <numeric>
+#include <map>
+#include <string_view>
 #include <utility>
 
 namespace forestall::api {
@@ -27,35 +28,61 @@ std::string on_one_line(const std::string& text) {
   return line;
 }
 
+// Places in the list, those of one file together: by position, and of several at one position the
+// first found first, as it is the most telling.
+std::vector<std::vector<std::size_t>> by_file(const std::vector<Finding>& findings) {
+  std::vector<std::vector<std::size_t>> groups;
+  std::map<std::string_view, std::size_t> group_of;
+  for (std::size_t i = 0; i < findings.size(); ++i) {
+    const auto [known, fresh] = group_of.try_emplace(findings[i].origin.file, groups.size());
+    if (fresh) groups.emplace_back();
+    groups[known->second].push_back(i);
+  }
+  // (Not stable_sort: libstdc++ builds it on a function that clang refuses as deprecated.)
+  for (std::vector<std::size_t>& group : groups) {
+    std::sort(group.begin(), group.end(), [&](std::size_t a, std::size_t b) {
+      return std::pair(findings[a].origin.at, a) < std::pair(findings[b].origin.at, b);
+    });
+  }
+  return groups;
+}
+
+std::string line_of(const Finding& finding) {
+  const std::string place = finding.origin.file.empty() ? "" : to_string(finding.origin) + ": ";
+  return on_one_line(place + finding.message);
+}
+
 }  // namespace
 
-std::vector<std::string> format_each(const std::string& file,
-                                     const std::vector<Diagnostic>& diagnostics) {
-  // By position, and of several at one position the first found first: it is the most telling.
-  // (Not stable_sort: libstdc++ builds it on a function that clang refuses as deprecated.)
-  std::vector<std::size_t> order(diagnostics.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return std::pair(diagnostics[a].at, a) < std::pair(diagnostics[b].at, b);
-  });
+std::string to_string(const Origin& origin) {
+  if (origin.file.empty()) return "default";
+  if (!origin.at) return origin.file;
+  return origin.file + ":" + std::to_string(origin.at->line) + ":" +
+         std::to_string(origin.at->column);
+}
+
+void Findings::add_errors(const std::string& file, const std::vector<Diagnostic>& diagnostics) {
+  for (const Diagnostic& each : diagnostics) errors.push_back({{file, each.at}, each.message});
+}
+
+std::vector<std::string> format_each(const std::vector<Finding>& findings) {
   std::vector<std::string> lines;
-  for (const std::size_t i : order) {
-    const Diagnostic& diagnostic = diagnostics[i];
-    lines.push_back(on_one_line(file + ":" + std::to_string(diagnostic.at.line) + ":" +
-                                std::to_string(diagnostic.at.column) + ": " + diagnostic.message));
+  for (const auto& group : by_file(findings)) {
+    for (const std::size_t i : group) lines.push_back(line_of(findings[i]));
   }
   return lines;
 }
 
-std::string format(const std::string& file, const std::vector<Diagnostic>& diagnostics) {
-  std::vector<std::string> lines = format_each(file, diagnostics);
-  const std::size_t hidden = lines.size() > kShownMax ? lines.size() - kShownMax : 0;
-  lines.resize(lines.size() - hidden);
-  if (hidden > 0) lines.push_back(file + ": and " + std::to_string(hidden) + " more");
+std::string format(const std::vector<Finding>& findings) {
   std::string text;
-  for (const std::string& line : lines) {
-    if (!text.empty()) text += '\n';
-    text += line;
+  const auto add = [&](const std::string& line) { text += (text.empty() ? "" : "\n") + line; };
+  for (const auto& group : by_file(findings)) {
+    const std::size_t shown = std::min(group.size(), kShownMax);
+    for (std::size_t i = 0; i < shown; ++i) add(line_of(findings[group[i]]));
+    if (shown < group.size()) {
+      add(findings[group[0]].origin.file + ": and " + std::to_string(group.size() - shown) +
+          " more");
+    }
   }
   return text;
 }

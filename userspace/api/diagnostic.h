@@ -5,6 +5,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct Position {
   friend auto operator<=>(const Position&, const Position&) = default;
 };
 
+// What is wrong with a text, which whoever reads it knows the name of.
 struct Diagnostic {
   Position at;
   std::string message;
@@ -25,13 +27,36 @@ struct Diagnostic {
   friend bool operator==(const Diagnostic&, const Diagnostic&) = default;
 };
 
-// One line per diagnostic, in the order of their positions, without a newline at the end; control
-// characters are escaped. After the twentieth the rest is only counted: the first few are what
-// gets fixed.
-[[nodiscard]] std::string format(const std::string& file,
-                                 const std::vector<Diagnostic>& diagnostics);
-// The same, one string for each.
-[[nodiscard]] std::vector<std::string> format_each(const std::string& file,
-                                                   const std::vector<Diagnostic>& diagnostics);
+// Where a value was written: a place in a file, or a flag of the command line, which has none.
+struct Origin {
+  std::string file;  // or "--eviction-hard"; empty: nowhere, it is a default
+  std::optional<Position> at;
+
+  friend bool operator==(const Origin&, const Origin&) = default;
+};
+
+// "kubelet.yaml:3:5", "--eviction-hard", "default".
+[[nodiscard]] std::string to_string(const Origin& origin);
+
+struct Finding {
+  Origin origin;
+  std::string message;
+};
+
+// What was found in all that was read. Errors keep the configuration from being used; a warning is
+// about something that is allowed but hardly meant.
+struct Findings {
+  std::vector<Finding> errors;
+  std::vector<Finding> warnings;
+
+  void add_errors(const std::string& file, const std::vector<Diagnostic>& diagnostics);
+};
+
+// One line per finding, "ORIGIN: message", without a newline at the end; control characters are
+// escaped. By file in the order in which they come up first, and in each by position. After the
+// twentieth of a file the rest is only counted: the first few are what gets fixed.
+[[nodiscard]] std::string format(const std::vector<Finding>& findings);
+// The same, one string for each, all of them.
+[[nodiscard]] std::vector<std::string> format_each(const std::vector<Finding>& findings);
 
 }  // namespace forestall::api

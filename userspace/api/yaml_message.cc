@@ -20,26 +20,6 @@ using google::protobuf::Message;
 
 // Keys longer than this are not compared with the allowed ones: the comparison is quadratic.
 constexpr std::size_t kWordMax = 64;
-// A wrong value is shown in full up to this many bytes.
-constexpr std::size_t kShownMax = 60;
-
-std::string quoted(std::string_view text) {
-  if (text.size() <= kShownMax) return "'" + std::string(text) + "'";
-  std::size_t end = kShownMax;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
-  return "'" + std::string(text.substr(0, end)) + "…'";
-}
-
-std::string describe(const YamlNode& node) {
-  switch (node.kind) {
-    case YamlNode::Kind::null: return "nothing";
-    case YamlNode::Kind::list: return "a list";
-    case YamlNode::Kind::map: return "a map";
-    case YamlNode::Kind::scalar: break;
-  }
-  return quoted(node.text) + (node.quoted ? " in quotes" : "");
-}
-
 std::vector<std::string> keys_of(const Descriptor& type) {
   std::vector<std::string> keys;
   for (int i = 0; i < type.field_count(); ++i) keys.push_back(type.field(i)->json_name());

@@ -16,6 +16,9 @@
 namespace forestall::api {
 namespace {
 
+// A wrong value is shown in full up to this many bytes.
+constexpr std::size_t kShownMax = 60;
+
 bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
@@ -287,9 +290,44 @@ std::string explain(const std::string& message) {
   return text;
 }
 
+// JSON may be indented with tabs. A blank in the place of each keeps all positions; a string can
+// hold neither a line break nor a tab, so an indentation is never inside one.
+std::optional<std::string> without_tabs(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos || (text[first] != '{' && text[first] != '[')) {
+    return std::nullopt;
+  }
+  std::string blanks(text);
+  bool indentation = true;
+  for (char& c : blanks) {
+    if (c == '\t' && indentation) c = ' ';
+    indentation = c == '\n' || (indentation && c == ' ');
+  }
+  return blanks;
+}
+
 }  // namespace
 
-std::optional<YamlNode> parse_yaml(std::string_view text, std::vector<Diagnostic>& problems) {
+std::string quoted(std::string_view text) {
+  if (text.size() <= kShownMax) return "'" + std::string(text) + "'";
+  std::size_t end = kShownMax;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return "'" + std::string(text.substr(0, end)) + "…'";
+}
+
+std::string describe(const YamlNode& node) {
+  switch (node.kind) {
+    case YamlNode::Kind::null: return "nothing";
+    case YamlNode::Kind::list: return "a list";
+    case YamlNode::Kind::map: return "a map";
+    case YamlNode::Kind::scalar: break;
+  }
+  return quoted(node.text) + (node.quoted ? " in quotes" : "");
+}
+
+std::optional<YamlNode> parse_yaml(std::string_view given, std::vector<Diagnostic>& problems) {
+  const std::optional<std::string> blanks = without_tabs(given);
+  const std::string_view text = blanks ? *blanks : given;
   Lines lines(text);
   if (const auto unreadable = find_unreadable(text, lines)) {
     problems.push_back(*unreadable);

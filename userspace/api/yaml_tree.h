@@ -44,8 +44,14 @@ struct YamlEntry {
   YamlNode value;
 };
 
-// The one document in `text`. Whatever is wrong is appended to `problems`; nothing is returned
-// when the text could not be read to its end, a tree without the refused parts otherwise.
+// What a message says was found: "a map", "'text'", "'text' in quotes", "nothing".
+[[nodiscard]] std::string describe(const YamlNode& node);
+// In single quotes; long text is cut.
+[[nodiscard]] std::string quoted(std::string_view text);
+
+// The one document in `text`. JSON is YAML, but may be indented with tabs, which YAML may not.
+// Whatever is wrong is appended to `problems`; nothing is returned when the text could not be read
+// to its end, a tree without the refused parts otherwise.
 [[nodiscard]] std::optional<YamlNode> parse_yaml(std::string_view text,
                                                  std::vector<Diagnostic>& problems);
 

@@ -2,6 +2,8 @@
 // `forestall check-config`: the configuration as it would be in force, or what is wrong with it.
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "api/convert.h"
 #include "api/json.h"
 #include "cli/commands.h"
@@ -13,21 +15,57 @@
 namespace forestall::cli {
 namespace {
 
-std::string limit_text(const Limit& limit) {
-  if (limit.quantity) return binary_quantity(*limit.quantity);
-  return fmt::format("{:g}%", static_cast<double>(*limit.fraction) * 100);
+// What was written, and behind it what it is where that is not plain to see.
+std::string value_text(const v1::ThresholdReport& threshold) {
+  if (threshold.has_quantity() && threshold.quantity() != threshold.value()) {
+    return fmt::format("{} ({})", threshold.value(), threshold.quantity());
+  }
+  return threshold.value();
 }
 
-void print_thresholds(const Config& config) {
-  Table table({"threshold", "cgroup", "below", "minimum reclaim", "capacity", "grace"});
-  for (const Threshold& each : config.thresholds) {
-    table.add({std::string(to_string(each.signal)), each.cgroup.empty() ? "-" : each.cgroup,
-               limit_text(each.limit), each.min_reclaim ? limit_text(*each.min_reclaim) : "-",
-               each.capacity ? binary_quantity(*each.capacity) : "its own",
-               each.hard() ? "none (hard)" : to_string(each.grace)});
+v1::ThresholdReport report_of(const Threshold& threshold, const api::ThresholdOrigin& origin) {
+  v1::ThresholdReport out;
+  out.set_signal(std::string(to_string(threshold.signal)));
+  if (!threshold.cgroup.empty()) out.set_cgroup(threshold.cgroup);
+  out.set_operator_("LessThan");
+  out.set_value(origin.value);
+  if (threshold.limit.quantity) {
+    out.set_quantity(threshold.limit.quantity->text());
+  } else {
+    // A 32-bit 0.15 is not quite 0.15.
+    const double percentage = static_cast<double>(*threshold.limit.fraction) * 100;
+    out.set_percentage(std::round(percentage * 1e5) / 1e5);
+  }
+  out.set_grace(to_string(threshold.grace));
+  out.set_grace_ns(threshold.grace.count());
+  out.set_hard(threshold.hard());
+  if (origin.minimum_reclaim) out.set_minimum_reclaim(*origin.minimum_reclaim);
+  out.set_origin(api::to_string(origin.origin));
+  out.set_copied(origin.copied);
+  return out;
+}
+
+v1::ConfigReport report_of(const api::LoadedConfig& loaded) {
+  v1::ConfigReport report;
+  for (const std::string& file : loaded.files) report.add_files(file);
+  for (std::size_t i = 0; i < loaded.config.thresholds.size(); ++i) {
+    *report.add_thresholds() = report_of(loaded.config.thresholds[i], loaded.origins[i]);
+  }
+  *report.mutable_config() = api::to_proto(loaded.config);
+  for (const std::string& warning : loaded.warnings) report.add_warnings(warning);
+  return report;
+}
+
+void print_thresholds(const v1::ConfigReport& report) {
+  Table table({"threshold", "cgroup", "below", "kind", "grace", "minimum reclaim", "from"});
+  for (const v1::ThresholdReport& each : report.thresholds()) {
+    table.add({each.signal(), each.has_cgroup() ? each.cgroup() : "-", value_text(each),
+               each.hard() ? "hard" : "soft", each.hard() ? "-" : each.grace(),
+               each.has_minimum_reclaim() ? each.minimum_reclaim() : "-",
+               each.origin() + (each.copied() ? " (copied)" : "")});
   }
   table.print();
-  if (config.thresholds.empty()) fmt::print("  no thresholds: the agent would never act\n");
+  if (report.thresholds().empty()) fmt::print("  no thresholds: the agent would never act\n");
 }
 
 void print_workloads(const Config& config) {
@@ -50,32 +88,67 @@ void print_workloads(const Config& config) {
   table.print();
 }
 
-void print_text(const Options& options, const Config& config) {
-  fmt::print("{}: good{}\n\n", config_origin(options), config.dry_run ? " (dry run)" : "");
-  print_thresholds(config);
-  fmt::print("\n");
-  print_workloads(config);
-  fmt::print("\n  release timeout {}, recheck interval {}\n", to_string(config.release_timeout),
+std::string reserved_text(const Reserved& reserved) {
+  std::string text;
+  const auto add = [&](const char* name, const std::optional<Quantity>& amount) {
+    if (amount) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, amount->text());
+  };
+  add("cpu", reserved.cpu);
+  add("memory", reserved.memory);
+  add("ephemeral-storage", reserved.ephemeral_storage);
+  add("pid", reserved.pids);
+  return text.empty() ? "nothing" : text;
+}
+
+std::string enforced_text(const Config& config) {
+  std::string text;
+  for (const Enforcement each : config.enforced) {
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", to_string(each));
+  }
+  return text.empty() ? "none" : text;
+}
+
+void print_settings(const Config& config) {
+  fmt::print("  soft evictions: at most {} s of grace; conditions last {}\n",
+             config.max_pod_grace_seconds, to_string(config.pressure_transition));
+  fmt::print("  kube-reserved {}; system-reserved {}; enforced: {}\n",
+             reserved_text(config.kube_reserved), reserved_text(config.system_reserved),
+             enforced_text(config));
+  fmt::print("  local storage limits {}, oom_score_adj {}, cgroup driver {}\n",
+             config.local_storage_isolation ? "kept" : "ignored",
+             config.oom_score_adj == OomScoreAdj::enforce ? "enforced" : "observed",
+             config.cgroup_driver ? to_string(*config.cgroup_driver) : "found by looking");
+  fmt::print("  {} pods known in advance\n", config.known_pods.size());
+  fmt::print("  release timeout {}, recheck interval {}\n", to_string(config.release_timeout),
              to_string(config.recheck_interval));
   for (std::size_t i = 0; i < kFeatureCount; ++i) {
     if (config.disabled.test(i)) fmt::print("  disabled: {}\n", to_string(feature_at(i)));
   }
 }
 
+void print_text(const Options& options, const Config& config, const v1::ConfigReport& report) {
+  fmt::print("{}: good{}\n\n", config_origin(options), config.dry_run ? " (dry run)" : "");
+  print_thresholds(report);
+  fmt::print("\n");
+  print_workloads(config);
+  fmt::print("\n");
+  print_settings(config);
+}
+
 }  // namespace
 
 int run_check_config(const Options& options) {
-  std::vector<std::string> warnings;
-  const auto config = effective_config(options, warnings);
-  if (!config) {
-    fmt::print(stderr, "{}\n", config.error().text());
+  const auto loaded = loaded_config(options);
+  if (!loaded) {
+    fmt::print(stderr, "{}\n", loaded.error().text());
     return kExitUsage;
   }
-  for (const std::string& warning : warnings) fmt::print(stderr, "{}\n", warning);
+  for (const std::string& warning : loaded->warnings) fmt::print(stderr, "{}\n", warning);
+  const v1::ConfigReport report = report_of(*loaded);
   if (options.output == OutputFormat::json) {
-    fmt::print("{}", api::to_json(api::to_proto(*config), api::JsonStyle::pretty));
+    fmt::print("{}", api::to_json(report, api::JsonStyle::pretty));
   } else {
-    print_text(options, *config);
+    print_text(options, loaded->config, report);
   }
   return kExitOk;
 }

@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "api/config_file.h"
-
 namespace forestall::cli {
 namespace {
 
@@ -40,25 +38,27 @@ Result<FeatureSet> disabled_features(const Options& options) {
   return set;
 }
 
-Result<Config> effective_config(const Options& options, std::vector<std::string>& warnings) {
+Result<api::LoadedConfig> loaded_config(const Options& options) {
   const FeatureSet disabled = TRY(disabled_features(options));
-  const std::string path = config_path(options);
-  Config config;
-  if (path.empty()) {
-    config = api::built_in_config();
-  } else {
-    auto loaded = TRY(api::load_config(path));
-    config = std::move(loaded.config);
-    warnings.insert(warnings.end(), loaded.warnings.begin(), loaded.warnings.end());
-  }
-  config.disabled |= disabled;
-  config.dry_run = config.dry_run || options.dry_run;
-  return config;
+  api::LoadedConfig loaded =
+      TRY(api::load_config({config_path(options), options.kubelet_config, options.kubelet_flags}));
+  loaded.config.disabled |= disabled;
+  loaded.config.dry_run = loaded.config.dry_run || options.dry_run;
+  return loaded;
+}
+
+Result<Config> effective_config(const Options& options, std::vector<std::string>& warnings) {
+  api::LoadedConfig loaded = TRY(loaded_config(options));
+  warnings.insert(warnings.end(), loaded.warnings.begin(), loaded.warnings.end());
+  return std::move(loaded.config);
 }
 
 std::string config_origin(const Options& options) {
-  const std::string path = config_path(options);
-  return path.empty() ? "built in" : path;
+  std::string origin = config_path(options);
+  if (!options.kubelet_config.empty()) {
+    origin += (origin.empty() ? "" : ", ") + options.kubelet_config;
+  }
+  return origin.empty() ? "built in" : origin;
 }
 
 }  // namespace forestall::cli

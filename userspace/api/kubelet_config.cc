@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/kubelet_config.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "api/yaml_message.h"
+#include "api/yaml_tree.h"
+
+namespace forestall::api {
+namespace {
+
+constexpr std::string_view kKind = "KubeletConfiguration";
+constexpr std::string_view kApiVersion = "kubelet.config.k8s.io/v1beta1";
+
+// What YAML 1.1 takes for a truth value; kubelet's YAML library does, too.
+constexpr std::array<std::string_view, 11> kTrue{"true", "True", "TRUE", "yes", "Yes", "YES",
+                                                 "on",   "On",   "ON",   "y",   "Y"};
+constexpr std::array<std::string_view, 11> kFalse{"false", "False", "FALSE", "no", "No", "NO",
+                                                  "off",   "Off",   "OFF",   "n",  "N"};
+
+template <std::size_t kSize>
+bool is_one_of(std::string_view text, const std::array<std::string_view, kSize>& words) {
+  return std::find(words.begin(), words.end(), text) != words.end();
+}
+
+// What YAML 1.1 takes for an integer: decimal, or with the prefixes 0x, 0b, 0o and 0 (octal);
+// underscores may part the digits.
+std::optional<std::int64_t> yaml_integer(std::string_view text) {
+  std::string digits(text);
+  std::erase(digits, '_');
+  const bool negative = digits.starts_with('-');
+  if (negative || digits.starts_with('+')) digits.erase(0, 1);
+  int base = 10;
+  if (digits.size() > 1 && digits[0] == '0') {
+    const char prefix = digits[1];
+    base = prefix == 'x' ? 16 : prefix == 'b' ? 2 : 8;
+    digits.erase(0, prefix == 'x' || prefix == 'b' || prefix == 'o' ? 2 : 1);
+  }
+  if (digits.empty() || digits[0] == '-' || text.starts_with('_')) return std::nullopt;
+  std::int64_t value = 0;
+  const auto [end, failure] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
+  if (failure != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
+  return negative ? -value : value;
+}
+
+std::optional<double> yaml_number(std::string_view text) {
+  if (const auto integer = yaml_integer(text)) return static_cast<double>(*integer);
+  if (text == ".inf" || text == "-.inf" || text == ".nan") {
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+  std::string digits(text);
+  std::erase(digits, '_');
+  std::string_view rest = digits;
+  if (rest.starts_with('+')) rest.remove_prefix(1);
+  // from_chars takes "inf" and "nan" as well, which are words in YAML.
+  if (rest.find_first_not_of("0123456789.eE+-") != std::string_view::npos) return std::nullopt;
+  double value = 0;
+  const auto [end, failure] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
+  if (end != rest.data() + rest.size() || rest.empty()) return std::nullopt;
+  if (failure == std::errc::result_out_of_range) return std::numeric_limits<double>::infinity();
+  return failure == std::errc{} ? std::optional(value) : std::nullopt;
+}
+
+// What a scalar is to JSON, into which kubelet turns YAML before it looks at types.
+enum class JsonType : std::uint8_t { text, truth, number };
+
+JsonType type_of(const YamlNode& scalar) {
+  if (scalar.quoted) return JsonType::text;
+  if (is_one_of(scalar.text, kTrue) || is_one_of(scalar.text, kFalse)) return JsonType::truth;
+  return yaml_number(scalar.text) ? JsonType::number : JsonType::text;
+}
+
+std::string found(const YamlNode& node) {
+  return ", found " + describe(node);
+}
+
+class Reader {
+ public:
+  Reader(const std::string& file, std::vector<Finding>& errors) : file_(file), errors_(errors) {}
+
+  KubeletSettings read(const YamlNode& root) {
+    identity(root);
+    KubeletSettings settings;
+    std::vector<std::string> known;
+    for_each_setting([&](const char* key, auto member) {
+      known.emplace_back(key);
+      const YamlEntry* entry = find(root, key);
+      if (entry == nullptr) return;
+      auto& setting = settings.*member;
+      setting.emplace();
+      setting->key = place(entry->at);
+      setting->at = place(entry->value.at);
+      if (!value(entry->value, key, setting->value)) setting.reset();
+    });
+    if (auto& path = settings.cgroup_root) path->value = cgroup_root_path(path->value);
+    for (const YamlEntry& entry : root.entries) refuse_misspelt(entry, known);
+    return settings;
+  }
+
+ private:
+  Origin place(Position at) const { return {file_, at}; }
+  void error(Position at, std::string message) {
+    errors_.push_back({place(at), std::move(message)});
+  }
+
+  static const YamlEntry* find(const YamlNode& root, std::string_view key) {
+    const auto entry = std::find_if(root.entries.begin(), root.entries.end(),
+                                    [&](const YamlEntry& each) { return each.key == key; });
+    return entry == root.entries.end() ? nullptr : &*entry;
+  }
+
+  void identity(const YamlNode& root) {
+    for (const auto& [key, wanted] : {std::pair<std::string_view, std::string_view>{"kind", kKind},
+                                      {"apiVersion", kApiVersion}}) {
+      const YamlEntry* entry = find(root, key);
+      const std::string name = "'" + std::string(key) + "'";
+      if (entry == nullptr) {
+        error(root.at, name + " is missing; a kubelet's configuration has '" + std::string(key) +
+                           ": " + std::string(wanted) + "'");
+      } else if (entry->value.kind != YamlNode::Kind::scalar || entry->value.text != wanted) {
+        error(entry->value.kind == YamlNode::Kind::null ? entry->at : entry->value.at,
+              name + " must be " + std::string(wanted) + found(entry->value));
+      }
+    }
+  }
+
+  // Everything that begins like an eviction setting must be one. What resembles another setting is
+  // taken for it; no real key of a KubeletConfiguration does.
+  void refuse_misspelt(const YamlEntry& entry, const std::vector<std::string>& known) {
+    if (std::find(known.begin(), known.end(), entry.key) != known.end()) return;
+    std::string lower = entry.key;
+    for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+    const auto near = nearest_word(entry.key, known);
+    if (near) {
+      error(entry.at, "unknown key '" + entry.key + "'; did you mean '" + *near + "'?");
+    } else if (lower.starts_with("eviction")) {
+      std::vector<std::string> evictions;
+      std::copy_if(known.begin(), known.end(), std::back_inserter(evictions),
+                   [](const std::string& each) { return each.starts_with("eviction"); });
+      error(entry.at,
+            "unknown eviction setting '" + entry.key + "'" + allowed_words(entry.key, evictions));
+    }
+  }
+
+  // Each returns whether a value was given; a null is none, as in JSON.
+  bool value(const YamlNode& node, const std::string& key, WrittenPairs& out) {
+    if (node.kind == YamlNode::Kind::null) return false;
+    if (node.kind != YamlNode::Kind::map) {
+      error(node.at, "'" + key + "' must be a map" + found(node));
+      return false;
+    }
+    for (const YamlEntry& entry : node.entries) {
+      WrittenPair pair{entry.key, "", place(entry.at), place(entry.value.at)};
+      if (entry.value.kind == YamlNode::Kind::null) {
+        error(entry.at, "'" + entry.key + "' has no value");
+      } else if (text(entry.value, "'" + entry.key + "' in '" + key + "'", pair.value)) {
+        out.push_back(std::move(pair));
+      }
+    }
+    return true;
+  }
+
+  bool value(const YamlNode& node, const std::string& key, std::vector<std::string>& out) {
+    if (node.kind == YamlNode::Kind::null) return false;
+    if (node.kind != YamlNode::Kind::list) {
+      error(node.at, "'" + key + "' must be a list" + found(node));
+      return false;
+    }
+    for (const YamlNode& item : node.items) {
+      std::string word;
+      if (text(item, "each item of '" + key + "'", word)) out.push_back(std::move(word));
+    }
+    return true;
+  }
+
+  // An empty text is kubelet's way to say "not set".
+  bool value(const YamlNode& node, const std::string& key, std::string& out) {
+    if (node.kind == YamlNode::Kind::null) return false;
+    return text(node, "'" + key + "'", out) && !out.empty();
+  }
+
+  bool value(const YamlNode& node, const std::string& key, DurationText& out) {
+    if (node.kind != YamlNode::Kind::null) return text(node, "'" + key + "'", out.text);
+    error(node.at, "'" + key + "' has no value; write a duration like \"5m0s\", or leave it out");
+    return false;
+  }
+
+  bool value(const YamlNode& node, const std::string& key, bool& out) {
+    if (node.kind == YamlNode::Kind::null) return false;
+    if (node.kind == YamlNode::Kind::scalar && type_of(node) == JsonType::truth) {
+      out = is_one_of(node.text, kTrue);
+      return true;
+    }
+    error(node.at, "'" + key + "' must be true or false" + found(node));
+    return false;
+  }
+
+  bool value(const YamlNode& node, const std::string& key, std::int32_t& out) {
+    if (node.kind == YamlNode::Kind::null) return false;
+    if (node.kind == YamlNode::Kind::scalar && type_of(node) == JsonType::number) {
+      const double number = yaml_number(node.text).value_or(0.5);
+      if (number >= std::numeric_limits<std::int32_t>::min() &&
+          number <= std::numeric_limits<std::int32_t>::max() && std::trunc(number) == number) {
+        out = static_cast<std::int32_t>(number);
+        return true;
+      }
+    }
+    error(node.at,
+          "'" + key + "' must be a whole number from -2147483648 to 2147483647" + found(node));
+    return false;
+  }
+
+  bool text(const YamlNode& node, const std::string& what, std::string& out) {
+    if (node.kind != YamlNode::Kind::scalar) {
+      error(node.at, what + " must be text" + found(node));
+      return false;
+    }
+    if (type_of(node) != JsonType::text) {
+      error(node.at,
+            what + " must be text" + found(node) + "; put it in quotes: \"" + node.text + "\"");
+      return false;
+    }
+    out = node.text;
+    return true;
+  }
+
+  const std::string& file_;
+  std::vector<Finding>& errors_;
+};
+
+}  // namespace
+
+KubeletSettings read_kubelet_config(std::string_view text, const std::string& file,
+                                    std::vector<Finding>& errors) {
+  std::vector<Diagnostic> problems;
+  const std::optional<YamlNode> root = parse_yaml(text, problems);
+  for (Diagnostic& each : problems) errors.push_back({{file, each.at}, std::move(each.message)});
+  if (!root) return {};
+  if (root->kind != YamlNode::Kind::map) {
+    errors.push_back({{file, root->at}, "the file must be a map, found " + describe(*root)});
+    return {};
+  }
+  return Reader(file, errors).read(*root);
+}
+
+}  // namespace forestall::api

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The settings Forestall shares with the kubelet, as they were written, whichever of the three
+// fronts they came in by: Forestall's own file, a KubeletConfiguration, kubelet's flags. What they
+// mean is decided once, in eviction_settings.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/diagnostic.h"
+
+namespace forestall::api {
+
+template <typename T>
+struct Written {
+  T value{};
+  Origin key;  // equal to `at` for a flag
+  Origin at;   // of the value
+};
+
+struct WrittenPair {
+  std::string key;
+  std::string value;
+  Origin key_at;
+  Origin value_at;
+};
+
+// In the order in which they were written, each key once.
+using WrittenPairs = std::vector<WrittenPair>;
+
+// A Go duration, not read yet: in a KubeletConfiguration it is a string that must not be null.
+struct DurationText {
+  std::string text;
+};
+
+// A setting without a value was not given; an empty map or list is one that was.
+struct KubeletSettings {
+  std::optional<Written<WrittenPairs>> eviction_hard;
+  std::optional<Written<WrittenPairs>> eviction_soft;
+  std::optional<Written<WrittenPairs>> eviction_soft_grace_period;
+  std::optional<Written<WrittenPairs>> eviction_minimum_reclaim;
+  std::optional<Written<std::int32_t>> eviction_max_pod_grace_period;
+  std::optional<Written<DurationText>> eviction_pressure_transition_period;
+  std::optional<Written<bool>> merge_default_eviction_settings;
+  std::optional<Written<bool>> kernel_memcg_notification;
+  std::optional<Written<std::vector<std::string>>> enforce_node_allocatable;
+  std::optional<Written<WrittenPairs>> kube_reserved;
+  std::optional<Written<WrittenPairs>> system_reserved;
+  std::optional<Written<bool>> local_storage_capacity_isolation;
+  std::optional<Written<std::string>> cgroup_driver;
+  std::optional<Written<std::string>> cgroup_root;
+  std::optional<Written<std::string>> pod_logs_dir;
+  std::optional<Written<std::string>> container_runtime_endpoint;
+  std::optional<Written<std::string>> image_service_endpoint;
+  // Whether eviction_hard came by a flag: kubelet's defaults are then not merged into it.
+  bool hard_by_flag = false;
+};
+
+// Calls visit(key, member) for each setting, with its name in a KubeletConfiguration and the
+// pointer to its member.
+template <typename Visit>
+void for_each_setting(Visit visit) {
+  visit("evictionHard", &KubeletSettings::eviction_hard);
+  visit("evictionSoft", &KubeletSettings::eviction_soft);
+  visit("evictionSoftGracePeriod", &KubeletSettings::eviction_soft_grace_period);
+  visit("evictionMinimumReclaim", &KubeletSettings::eviction_minimum_reclaim);
+  visit("evictionMaxPodGracePeriod", &KubeletSettings::eviction_max_pod_grace_period);
+  visit("evictionPressureTransitionPeriod", &KubeletSettings::eviction_pressure_transition_period);
+  visit("mergeDefaultEvictionSettings", &KubeletSettings::merge_default_eviction_settings);
+  visit("kernelMemcgNotification", &KubeletSettings::kernel_memcg_notification);
+  visit("enforceNodeAllocatable", &KubeletSettings::enforce_node_allocatable);
+  visit("kubeReserved", &KubeletSettings::kube_reserved);
+  visit("systemReserved", &KubeletSettings::system_reserved);
+  visit("localStorageCapacityIsolation", &KubeletSettings::local_storage_capacity_isolation);
+  visit("cgroupDriver", &KubeletSettings::cgroup_driver);
+  visit("cgroupRoot", &KubeletSettings::cgroup_root);
+  visit("podLogsDir", &KubeletSettings::pod_logs_dir);
+  visit("containerRuntimeEndpoint", &KubeletSettings::container_runtime_endpoint);
+  visit("imageServiceEndpoint", &KubeletSettings::image_service_endpoint);
+}
+
+// Puts what `over` has over what `under` has, one setting at a time: a map replaces the whole map,
+// as flags do in kubelet. With `warnings`, says of each setting that was given in both where.
+void put_over(KubeletSettings& under, const KubeletSettings& over, std::vector<Finding>* warnings);
+
+// A cgroupRoot as kubelet takes it ("", "kubelet", "/kubelet/") as the absolute path it means.
+[[nodiscard]] std::string cgroup_root_path(const std::string& given);
+
+}  // namespace forestall::api

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collects what is wrong with one file whose fields have Places; every check names the field by
+// its path.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "api/amounts.h"
+#include "api/diagnostic.h"
+#include "api/yaml_message.h"
+#include "base/result.h"
+
+namespace forestall::api {
+
+// "'<key>' <what is wrong>". Some messages begin with the value in quotes; a colon keeps it apart
+// from the key.
+[[nodiscard]] inline std::string about(const std::string& key, const std::string& message) {
+  return "'" + key + "'" + (message.starts_with('\'') ? ": " : " ") + message;
+}
+
+// Borrows all three for as long as it lives.
+class Report {
+ public:
+  Report(const std::string& file, const Places& places, Findings& findings)
+      : file_(file), places_(places), findings_(findings) {}
+
+  void error(std::string_view path, std::string message) {
+    findings_.errors.push_back({at_value(path), std::move(message)});
+  }
+  void warn(std::string_view path, std::string message) {
+    findings_.warnings.push_back({at_value(path), std::move(message)});
+  }
+  void warn_at_key(std::string_view path, std::string message) {
+    findings_.warnings.push_back({at_key(path), std::move(message)});
+  }
+
+  // The value of `result`, or nothing after an error.
+  template <typename T>
+  std::optional<T> take(Result<T> result, const std::string& path, const std::string& key) {
+    if (result) return std::move(result).value();
+    error(path, about(key, result.error().message));
+    return std::nullopt;
+  }
+
+  void doubt(const std::string& amount, const std::string& path) {
+    if (const auto doubt = doubt_amount(amount)) warn(path, *doubt);
+  }
+
+  [[nodiscard]] std::uint32_t line(std::string_view path) const { return places_.key(path).line; }
+  [[nodiscard]] Origin at_key(std::string_view path) const { return {file_, places_.key(path)}; }
+  [[nodiscard]] Origin at_value(std::string_view path) const {
+    return {file_, places_.value(path)};
+  }
+
+ private:
+  const std::string& file_;
+  const Places& places_;
+  Findings& findings_;
+};
+
+}  // namespace forestall::api

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <random>
 #include <string>
+#include <utility>
 
 #include "model/config.h"
 #include "model/observation.h"
@@ -60,6 +61,36 @@ void quick_path(benchmark::State& state) {
 }
 BENCHMARK(quick_path)->RangeMultiplier(10)->Range(10, 10'000);
 
+// Kubelet's five defaults, PIDs and the derived thresholds, one look after the other.
+void quick_path_all_signals(benchmark::State& state) {
+  Config config = kubelet_default();
+  for (const auto& [signal, share] : {std::pair{Signal::nodefs_available, 0.10F},
+                                      {Signal::nodefs_inodes_free, 0.05F},
+                                      {Signal::imagefs_available, 0.15F},
+                                      {Signal::imagefs_inodes_free, 0.05F},
+                                      {Signal::pid_available, 0.05F}}) {
+    Threshold threshold;
+    threshold.signal = signal;
+    threshold.limit = Limit::share(share);
+    config.thresholds.push_back(threshold);
+  }
+  Observation observation = node(state.range(0), gib(10));
+  observation.filesystems.layout = FilesystemLayout::single;
+  observation.filesystems.nodefs = FilesystemSample{
+      .available = gib(50), .capacity = gib(100), .inodes_free = 900, .inodes = 1000, .at = {}};
+  observation.filesystems.imagefs = observation.filesystems.nodefs;
+  observation.filesystems.containerfs = observation.filesystems.nodefs;
+  observation.tasks = {.capacity = 32768, .running = 3000, .at = {}};
+  State carried;
+  for (auto _ : state) {
+    observation.at += std::chrono::milliseconds(100);
+    Step now = step(config, carried, observation);
+    carried = std::move(now.state);
+    benchmark::DoNotOptimize(now.decision);
+  }
+}
+BENCHMARK(quick_path_all_signals)->Arg(1000);
+
 // Nothing is met in as many watched cgroups.
 void quick_path_watched(benchmark::State& state) {
   Config config = kubelet_default();
@@ -71,6 +102,7 @@ void quick_path_watched(benchmark::State& state) {
                                    .usage = mib(200),
                                    .inactive_file = mib(10),
                                    .limit = gib(1),
+                                   .at = {},
                                    .threshold = 0});
   }
   for (auto _ : state) benchmark::DoNotOptimize(step(config, {}, observation));

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -136,6 +137,34 @@ TEST(ExclusionTest, KillsUnderWayOrInVain) {
           {},
           {kill("/a/b", mib(1))},
           Exclusion::none}});
+}
+
+// A victim in its grace period is a candidate for a hard threshold, and for nothing else.
+TEST(ExclusionTest, TerminatingIsUpToTheOneWhoAsks) {
+  const std::vector workloads{workload("/a", mib(1)), workload("/a/b", mib(1))};
+  const std::vector kills{kill("/a", mib(1), KillState::terminating)};
+  for (const WorkloadSample& one : workloads) {
+    EXPECT_EQ(Exclusions(workloads, kills).of(one), Exclusion::none);
+    EXPECT_EQ(Exclusions(workloads, kills, Terminating::excluded).of(one),
+              Exclusion::kill_in_flight);
+  }
+}
+
+TEST(ExclusionTest, WhatKubernetesKnowsOfThePodProtectsIt) {
+  const auto protection = [](PodOrigin origin, std::optional<std::int32_t> priority,
+                             std::optional<std::int32_t> declared = {}) {
+    Pod pod;
+    pod.origin = origin;
+    pod.priority = priority;
+    WorkloadSample sample = workload("/kubepods/a", mib(1), declared);
+    sample.workload.pod = std::make_shared<const Pod>(pod);
+    return protection_of(sample.workload);
+  };
+  EXPECT_EQ(protection(PodOrigin::api, {}), Protection::none);
+  EXPECT_EQ(protection(PodOrigin::api, 2'000'000'000), Protection::critical);
+  EXPECT_EQ(protection(PodOrigin::api, 2'000'000'000, 0), Protection::none) << "declared here";
+  EXPECT_EQ(protection(PodOrigin::static_file, {}), Protection::static_pod);
+  EXPECT_EQ(protection(PodOrigin::mirror, {}), Protection::static_pod);
 }
 
 TEST(ExclusionTest, EmptyIsKnownToHaveNoProcess) {

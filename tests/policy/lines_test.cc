@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines: where each hard threshold lies for a usage counter.
+// Lines: where each threshold on memory lies for a usage counter.
 #include <gtest/gtest.h>
 
 #include "policy/step.h"
@@ -57,10 +57,30 @@ TEST(LinesTest, AShareIsOfTheSubjectsOwnCapacity) {
   EXPECT_EQ(found[1].floor_line, mib(24));
 }
 
-TEST(LinesTest, SoftThresholdsHaveNoLine) {
+TEST(LinesTest, SoftThresholdsHaveALineUntilTheyAreMet) {
+  Config config = policy::config({soft(hard(Signal::memory_available, gib(1)))});
+  config.thresholds[0].tune = true;
   Observation observation;
   observation.node = node(gib(8), gib(3));
-  EXPECT_TRUE(lines(config({soft(hard(Signal::memory_available, gib(1)))}), observation).empty());
+  ASSERT_EQ(lines(config, observation).size(), 1U);
+  EXPECT_EQ(lines(config, observation)[0].headroom, gib(2));
+  EXPECT_FALSE(lines(config, observation)[0].tune) << "nobody is throttled for a grace period";
+  observation.node = node(gib(8), gib(1));
+  EXPECT_EQ(lines(config, observation).size(), 1U) << "at the limit nothing is met";
+  observation.node = node(gib(8), gib(1) - Bytes{1});
+  EXPECT_TRUE(lines(config, observation).empty());
+}
+
+TEST(LinesTest, OnlyMemoryHasLines) {
+  Observation observation;
+  observation.filesystems.layout = FilesystemLayout::single;
+  observation.filesystems.nodefs = filesystem(gib(100), gib(50));
+  observation.tasks = tasks(1000, 10);
+  EXPECT_TRUE(
+      lines(config({hard(Signal::nodefs_available, gib(1)), hard(Signal::nodefs_inodes_free, {1}),
+                    hard(Signal::pid_available, {1})}),
+            observation)
+          .empty());
 }
 
 // The line and the threshold agree: at the line nothing is met, one byte above it is.

@@ -4,13 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/parse.h"
 #include "policy/credit.h"
+#include "policy/deadlines.h"
+#include "policy/rank.h"
 #include "policy/step.h"
 #include "tests/policy/dice.h"
+#include "tests/policy/told.h"
 #include "tests/policy/world.h"
 
 namespace forestall::policy {
@@ -35,7 +40,7 @@ WorkloadSample any_workload(Dice& dice, const std::string& path) {
   if (dice.one_in(5)) sample.inactive_file = Bytes{dice.below(6)};
   if (dice.one_in(8)) sample.processes.reset();
   if (dice.one_in(8)) sample.processes = 0;
-  return sample;
+  return dice.one_in(3) ? as_pod(sample) : sample;
 }
 
 std::vector<WorkloadSample> any_workloads(Dice& dice) {
@@ -52,20 +57,60 @@ std::vector<WorkloadSample> any_workloads(Dice& dice) {
 Config any_config(Dice& dice) {
   std::vector<Threshold> thresholds;
   for (auto count = 1 + dice.below(5); count > 0; --count) {
-    Threshold threshold =
-        hard(kSignals[static_cast<std::size_t>(dice.below(3))], Bytes{dice.below(30)});
+    Threshold threshold = hard(kSignals[static_cast<std::size_t>(dice.below(kSignals.size()))],
+                               Bytes{dice.below(30)});
     if (dice.one_in(3)) threshold.limit = Limit::share(static_cast<float>(dice.below(11)) / 10);
     if (dice.one_in(2)) threshold.min_reclaim = Limit::bytes({dice.below(20)});
-    if (dice.one_in(5)) threshold = soft(threshold);
+    if (dice.one_in(3)) threshold = soft(threshold, std::chrono::seconds(dice.below(30)));
     if (dice.one_in(6)) threshold.capacity = Bytes{dice.below(60)};
     thresholds.push_back(threshold);
   }
-  return config(thresholds);
+  Config config = policy::config(thresholds);
+  config.pressure_transition = std::chrono::seconds(1 + dice.below(40));
+  config.max_pod_grace_seconds = dice.below(20) - 2;
+  config.compat.hard_at_once = !dice.one_in(4);
+  config.compat.one_kill_until_cleanup = dice.one_in(4);
+  config.compat.containerfs_from_second_pass = !dice.one_in(4);
+  config.compat.reclaim_must_clear_all = !dice.one_in(4);
+  return config;
+}
+
+std::optional<FilesystemSample> any_filesystem(Dice& dice) {
+  if (dice.one_in(4)) return std::nullopt;
+  return filesystem({60}, {dice.below(60)}, 60, dice.below(60));
+}
+
+std::vector<KillProgress> any_kills(Dice& dice, MonotonicTime now) {
+  std::vector<KillProgress> kills;
+  for (auto count = dice.below(4); count > 0; --count) {
+    const auto state = static_cast<KillState>(dice.below(5));
+    kills.push_back(kill(any_path(dice), {dice.below(12)}, state));
+    kills.back().started = now - std::chrono::seconds(dice.below(40));
+    if (state == KillState::terminating && !dice.one_in(5)) {
+      kills.back().kill_at = now + std::chrono::milliseconds(dice.below(5000));
+    }
+  }
+  return kills;
+}
+
+// Everything that is not memory.
+void add_the_rest(Dice& dice, Observation& observation) {
+  if (!dice.one_in(4)) {
+    observation.filesystems.layout = static_cast<FilesystemLayout>(dice.below(3));
+  }
+  observation.filesystems.nodefs = any_filesystem(dice);
+  observation.filesystems.imagefs = any_filesystem(dice);
+  observation.filesystems.containerfs = any_filesystem(dice);
+  observation.tasks = tasks(60, dice.below(60));
+  observation.reclaim = static_cast<ReclaimState>(dice.below(4));
+  observation.disk_usage_read = !dice.one_in(4);
 }
 
 Observation any_observation(Dice& dice, const Config& config) {
   Observation observation;
+  observation.at = second(1000);
   observation.node = node({100}, {dice.below(110) - 10}, {dice.below(5)});
+  add_the_rest(dice, observation);
   if (dice.one_in(8)) observation.node.usage.reset();
   if (dice.one_in(2)) observation.pods = cgroup("/kubepods", {60}, {dice.below(60)});
   for (auto count = dice.below(4); count > 0; --count) {
@@ -75,15 +120,19 @@ Observation any_observation(Dice& dice, const Config& config) {
     if (dice.one_in(6)) observation.watched.back().limit.reset();
   }
   if (!dice.one_in(6)) observation.workloads = any_workloads(dice);
-  for (auto count = dice.below(4); count > 0; --count) {
-    const auto state = static_cast<KillState>(dice.below(4));
-    observation.kills.push_back(kill(any_path(dice), {dice.below(12)}, state));
-  }
+  observation.kills = any_kills(dice, observation.at);
   return observation;
 }
 
+// What is left of up to three looks at other worlds, or at this one, before it.
 State any_state(Dice& dice, const Config& config, const Observation& observation) {
-  return dice.one_in(2) ? State{} : step(config, {}, observation).state;
+  State state;
+  for (auto count = dice.below(4); count > 0; --count) {
+    Observation before = dice.one_in(2) ? observation : any_observation(dice, config);
+    before.at = observation.at - std::chrono::seconds(10 * count);
+    state = step(config, state, before).state;
+  }
+  return state;
 }
 
 TEST(PropertyTest, TheOrderOfTheInputDoesNotMatter) {
@@ -114,6 +163,7 @@ TEST(PropertyTest, ASeriesLastsUntilLimitAndMinimumReclaimAreThere) {
     bool in_series = false;
     for (int i = 0; i < 40; ++i) {
       Observation observation;
+      observation.at = second(i);
       const Bytes available{dice.below(70)};
       observation.node = node({100}, available);
       if (dice.one_in(3)) observation.kills = {kill("/a", {dice.below(30)})};
@@ -128,38 +178,51 @@ TEST(PropertyTest, ASeriesLastsUntilLimitAndMinimumReclaimAreThere) {
   }
 }
 
+void check_victim(std::uint32_t seed, const Config& config, const Observation& observation,
+                  const Decision& decision, bool resumed) {
+  ASSERT_TRUE(decision.driving.has_value()) << seed;
+  const Evidence& evidence = decision.evidence[*decision.driving];
+  const WorkloadSample& victim = decision.considered[*decision.victim()].sample;
+  EXPECT_TRUE(resumed || (evidence.met && evidence.driving)) << seed;
+  EXPECT_LT(victim.workload.priority.value_or(0), kCriticalPriority) << seed;
+  EXPECT_NE(victim.processes, std::optional<std::uint64_t>(0)) << seed;
+  const Eviction& eviction = decision.evictions[0];
+  EXPECT_FALSE(eviction.at_once && !evidence.threshold.hard()) << seed;
+  EXPECT_FALSE(eviction.at_once && !config.compat.hard_at_once) << seed;
+  EXPECT_FALSE(eviction.message.empty()) << seed;
+  if (filesystem_of(evidence.threshold.signal)) {
+    EXPECT_EQ(victim.workload.kind, WorkloadKind::pod) << seed;
+    EXPECT_TRUE(observation.disk_usage_read) << seed;
+  }
+  if (evidence.cgroup != CgroupId{}) {
+    EXPECT_TRUE(path_is_within(victim.workload.path, evidence.subject)) << seed;
+  }
+  for (const WorkloadSample& other : *observation.workloads) {
+    if (other.workload.protection == Protection::none) continue;
+    EXPECT_FALSE(path_is_within(other.workload.path, victim.workload.path)) << seed;
+  }
+  for (const KillProgress& kill : observation.kills) {
+    if (kill.cgroup != victim.workload.cgroup || kill.state == KillState::released) continue;
+    EXPECT_EQ(kill.state, KillState::terminating) << seed;
+    EXPECT_TRUE(evidence.threshold.hard()) << seed << ": only a hard one ends a grace period";
+  }
+  for (std::size_t i = 0; i < *decision.victim(); ++i) {
+    EXPECT_NE(decision.considered[i].exclusion, Exclusion::none) << seed << ": not the first";
+  }
+}
+
 TEST(PropertyTest, NobodyIsKilledWhoMustNotBe) {
   std::size_t kills = 0;
   for (std::uint32_t seed = 0; seed < kWorlds; ++seed) {
     Dice dice(seed);
     const Config config = any_config(dice);
     const Observation observation = any_observation(dice, config);
-    const Step now = step(config, any_state(dice, config, observation), observation);
-    const Decision& decision = now.decision;
-    ASSERT_EQ(decision.action == Action::kill, decision.victim.has_value()) << seed;
-    if (!decision.victim) continue;
+    const State state = any_state(dice, config, observation);
+    const Step now = step(config, state, observation);
+    ASSERT_EQ(now.decision.action == Action::kill, now.decision.victim().has_value()) << seed;
+    if (!now.decision.victim()) continue;
     ++kills;
-    ASSERT_TRUE(decision.driving.has_value()) << seed;
-    const Evidence& evidence = decision.evidence[*decision.driving];
-    const WorkloadSample& victim = decision.considered[*decision.victim].sample;
-    EXPECT_TRUE(evidence.met) << seed;
-    EXPECT_TRUE(evidence.threshold.hard()) << seed;
-    EXPECT_LT(victim.workload.priority.value_or(0), kCriticalPriority) << seed;
-    EXPECT_NE(victim.processes, std::optional<std::uint64_t>(0)) << seed;
-    if (evidence.cgroup != CgroupId{}) {
-      EXPECT_TRUE(path_is_within(victim.workload.path, evidence.subject)) << seed;
-    }
-    for (const WorkloadSample& other : *observation.workloads) {
-      if (other.workload.protection == Protection::none) continue;
-      EXPECT_FALSE(path_is_within(other.workload.path, victim.workload.path)) << seed;
-    }
-    for (const KillProgress& kill : observation.kills) {
-      if (kill.state == KillState::released) continue;
-      EXPECT_NE(kill.cgroup, victim.workload.cgroup) << seed;
-    }
-    for (std::size_t i = 0; i < *decision.victim; ++i) {
-      EXPECT_NE(decision.considered[i].exclusion, Exclusion::none) << seed << ": not the first";
-    }
+    check_victim(seed, config, observation, now.decision, state.reclaim.has_value());
   }
   EXPECT_GT(kills, kWorlds / 10) << "the worlds are too quiet to prove anything";
 }
@@ -174,8 +237,8 @@ TEST(PropertyTest, CreditIsNeverMoreThanWhatIsThere) {
       if (kill.state == KillState::in_flight) held += kill.remaining;
     }
     for (const Evidence& evidence : step(config, {}, observation).decision.evidence) {
-      EXPECT_GE(evidence.pending_release, Bytes{0}) << seed;
-      EXPECT_LE(evidence.pending_release, held) << seed;
+      EXPECT_GE(evidence.pending_release, 0) << seed;
+      EXPECT_LE(evidence.pending_release, held.count) << seed;
       EXPECT_LE(evidence.available + evidence.pending_release, evidence.capacity) << seed;
     }
   }
@@ -194,18 +257,143 @@ TEST(PropertyTest, DecisionsAreWellFormed) {
     EXPECT_TRUE(std::is_partitioned(decision.evidence.begin(), decision.evidence.end(),
                                     [](const Evidence& one) { return one.met; }))
         << seed;
-    EXPECT_TRUE(
-        std::is_sorted(decision.considered.begin(), decision.considered.end(), evicted_before))
-        << seed;
     EXPECT_EQ(decision.reason == Reason::no_data,
               decision.evidence.empty() && decision.action == Action::none)
         << seed;
-    EXPECT_EQ(decision.action == Action::inspect, decision.reason == Reason::workloads_unread)
+    EXPECT_EQ(decision.action == Action::inspect, decision.reason == Reason::workloads_unread ||
+                                                      decision.reason == Reason::disk_usage_unread)
         << seed;
-    if (observation.workloads) {
+    if (observation.workloads && observation.disk_usage_read) {
       EXPECT_NE(decision.action, Action::inspect) << seed;
     }
+    for (const Evidence& one : decision.evidence) {
+      EXPECT_FALSE(one.driving && !one.first_met) << seed;
+      EXPECT_FALSE(one.met && !one.first_met) << seed;
+      EXPECT_FALSE(one.first_met && *one.first_met > observation.at) << seed;
+    }
   }
+}
+
+TEST(PropertyTest, ConsideredAreInEvictionOrder) {
+  for (std::uint32_t seed = 0; seed < kWorlds; ++seed) {
+    Dice dice(seed);
+    const Config config = any_config(dice);
+    const Observation observation = any_observation(dice, config);
+    const Decision decision =
+        step(config, any_state(dice, config, observation), observation).decision;
+    if (!decision.driving) continue;
+    const Resource resource = resource_of(decision.evidence[*decision.driving].threshold.signal);
+    EXPECT_TRUE(std::is_sorted(
+        decision.considered.begin(), decision.considered.end(),
+        [&](const Candidate& a, const Candidate& b) { return evicted_before(a, b, resource); }))
+        << seed;
+  }
+}
+
+// A reported condition was met less than the transition period ago, one that is not was not.
+TEST(PropertyTest, ConditionsNeverFallBeforeTheirTime) {
+  std::size_t fallen = 0;
+  for (std::uint32_t seed = 0; seed < kWorlds / 10; ++seed) {
+    Dice dice(seed);
+    const Config config = any_config(dice);
+    State state;
+    std::array<std::optional<MonotonicTime>, kConditions.size()> last;
+    MonotonicTime now = second(1);
+    for (int i = 0; i < 60; ++i) {
+      now += std::chrono::seconds(1 + dice.below(12));
+      Observation observation = any_observation(dice, config);
+      observation.at = now;
+      const Step next = step(config, state, observation);
+      for (const Evidence& one : next.decision.evidence) {
+        const auto condition = condition_of(one.threshold.signal);
+        if (condition && one.first_met) last[static_cast<std::size_t>(*condition)] = now;
+      }
+      for (const ConditionStatus& one : next.decision.conditions) {
+        const auto met = last[static_cast<std::size_t>(one.condition)];
+        EXPECT_EQ(one.last_met, met) << seed;
+        EXPECT_EQ(one.status, met && now - *met < config.pressure_transition) << seed;
+        fallen += one.changed && !one.status ? 1 : 0;
+      }
+      state = next.state;
+    }
+  }
+  EXPECT_GT(fallen, 100U);
+}
+
+// What a threshold does hard, it does no later than soft.
+TEST(PropertyTest, HardIsNeverLaterThanSoft) {
+  std::size_t acted = 0;
+  for (std::uint32_t seed = 0; seed < kWorlds / 3; ++seed) {
+    Dice dice(seed);
+    Threshold threshold = hard(Signal::memory_available, {30});
+    if (dice.one_in(2)) threshold.min_reclaim = Limit::bytes({10});
+    const Config hard_config = config({threshold});
+    const Config soft_config = config({soft(threshold, std::chrono::seconds(1 + dice.below(20)))});
+    State hard_state;
+    State soft_state;
+    bool hard_acted = false;
+    MonotonicTime now = second(1);
+    for (int i = 0; i < 30; ++i) {
+      now += std::chrono::seconds(1 + dice.below(5));
+      Observation observation;
+      observation.at = now;
+      observation.node = node({100}, {20 + dice.below(18)});
+      observation.workloads = {workload("/a", Bytes{5})};
+      const Step hard_step = step(hard_config, hard_state, observation);
+      const Step soft_step = step(soft_config, soft_state, observation);
+      hard_acted |= hard_step.decision.action == Action::kill;
+      if (soft_step.decision.action == Action::kill) {
+        ++acted;
+        EXPECT_TRUE(hard_acted) << seed;
+        EXPECT_EQ(hard_step.decision.action, Action::kill) << seed << ": met in both";
+      }
+      hard_state = hard_step.state;
+      soft_state = soft_step.state;
+    }
+  }
+  EXPECT_GT(acted, 100U);
+}
+
+// What the next step is told to be on the same readings: everything but times.
+std::string answer(const Decision& decision) {
+  std::string text = told(decision) + " |";
+  for (const ConditionStatus& one : decision.conditions) text += one.status ? " yes" : " no";
+  for (const Evidence& one : decision.evidence) text += one.driving ? " drives" : " -";
+  return text;
+}
+
+TEST(PropertyTest, NothingChangesBeforeTheNextDeadline) {
+  std::size_t deadlines = 0;
+  std::size_t changed = 0;
+  for (std::uint32_t seed = 0; seed < kWorlds; ++seed) {
+    Dice dice(seed);
+    const Config config = any_config(dice);
+    Observation observation = any_observation(dice, config);
+    // Reclaim that is over is told once, so it is not the same reading again.
+    if (observation.reclaim == ReclaimState::done) observation.reclaim = ReclaimState::ready;
+    State state = any_state(dice, config, observation);
+    state.reclaim.reset();
+    // The pass that learns the layout is the last one without thresholds on containerfs.
+    Observation before = observation;
+    before.at -= Duration(1);
+    const Step now = step(config, step(config, state, before).state, observation);
+    const auto deadline = next_deadline(config, now.state);
+    const std::string answered = answer(now.decision);
+    const Duration ahead = deadline ? *deadline - observation.at : std::chrono::hours(1);
+    ASSERT_GT(ahead, Duration::zero()) << seed;
+    for (const Duration wait : {Duration(1), Duration(ahead / 2), Duration(ahead - Duration(1))}) {
+      if (wait <= Duration::zero()) continue;
+      Observation later = observation;
+      later.at += wait;
+      EXPECT_EQ(answer(step(config, now.state, later).decision), answered) << seed;
+    }
+    if (!deadline) continue;
+    ++deadlines;
+    observation.at = *deadline;
+    changed += answer(step(config, now.state, observation).decision) != answered ? 1 : 0;
+  }
+  EXPECT_GT(deadlines, kWorlds / 10);
+  EXPECT_GT(changed, deadlines / 2) << "most of them are worth a look";
 }
 
 }  // namespace

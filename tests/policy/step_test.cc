@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/policy/told.h"
 #include "tests/policy/world.h"
 
 namespace forestall::policy {
@@ -20,17 +21,6 @@ Observation node_at(Bytes available) {
   Observation observation;
   observation.node = node(gib(8), available);
   return observation;
-}
-
-// "kill /a for node", "inspect for /b: workloads-unread", "none: no-data".
-std::string told(const Decision& decision) {
-  std::string text(to_string(decision.action));
-  if (decision.victim) {
-    text += " " + decision.considered[*decision.victim].sample.workload.path;
-  }
-  if (decision.driving) text += " for " + decision.evidence[*decision.driving].subject;
-  if (decision.action != Action::kill) text += ": " + std::string(to_string(decision.reason));
-  return text;
 }
 
 std::string decide(const Config& config, const Observation& observation, const State& state = {}) {
@@ -47,9 +37,9 @@ TEST(StepTest, NothingMet) {
   EXPECT_EQ(decide(config({hard(kNode, gib(1))}), node_at(gib(1))), "none: no-threshold-met");
 }
 
-TEST(StepTest, ASoftThresholdAloneDoesNothingYet) {
+TEST(StepTest, ASoftThresholdWaitsOutItsGrace) {
   Observation observation = node_at(mib(1));
-  EXPECT_EQ(decide(config({soft(hard(kNode, gib(1)))}), observation), "none: no-threshold-met");
+  EXPECT_EQ(decide(config({soft(hard(kNode, gib(1)))}), observation), "none: in-grace");
   observation.workloads = {workload("/a", gib(1))};
   const auto result = step(config({soft(hard(kNode, gib(1)))}), {}, observation);
   EXPECT_EQ(result.decision.action, Action::none);
@@ -87,7 +77,7 @@ TEST(StepTest, KillsTheFirstInRankAndShowsEverybody) {
   EXPECT_EQ(told(result.decision), "kill /leak for node");
   EXPECT_EQ(result.decision.reason, Reason::threshold_met);
   EXPECT_EQ(result.decision.considered.size(), 3U);
-  EXPECT_EQ(result.state.driving, (std::vector<State::Driving>{{0, {}}}));
+  EXPECT_EQ(result.state.driving, (std::vector<ThresholdId>{{0, {}}}));
 }
 
 TEST(StepTest, PassesOverProtectedEmptyTriedAndDying) {
@@ -124,11 +114,13 @@ TEST(StepTest, OneCrossingCostsOneVictimWhileItsMemoryComesBack) {
   Step now = step(config, {}, observation);
   EXPECT_EQ(told(now.decision), "kill /leak for node");
   for (const std::int64_t back : {0, 500, 1000, 1500, 1900}) {
+    observation.at += std::chrono::milliseconds(10);
     observation.node = node(gib(8), mib(900 + back));
     observation.kills = {kill("/leak", gib(2) - mib(back))};
     now = step(config, now.state, observation);
     EXPECT_EQ(now.decision.action, Action::none) << back;
   }
+  observation.at += std::chrono::milliseconds(10);
   observation.node = node(gib(8), mib(900) + gib(2));
   observation.kills.clear();
   now = step(config, now.state, observation);

@@ -26,6 +26,12 @@ Observation node_at(Bytes available) {
   return observation;
 }
 
+State in_series(std::vector<ThresholdId> driving) {
+  State state;
+  state.driving = std::move(driving);
+  return state;
+}
+
 std::vector<std::string> acting_order(const Config& config, const Observation& observation) {
   const Assessment assessment = assess(config, {}, observation);
   std::vector<std::string> subjects;
@@ -55,21 +61,22 @@ TEST(ThresholdsTest, ANeverMetShareAndAnAlwaysMetOne) {
 // kubelet.md §11: 1Gi with a minimum reclaim of 500Mi, once met, holds until 1.5Gi.
 TEST(ThresholdsTest, MinimumReclaimCountsOnlyForWhatWasDriving) {
   const Config config = policy::config({hard(kNode, gib(1), mib(500))});
-  EXPECT_THAT(assess(config, {}, node_at(gib(1))).driving, IsEmpty());
-  const State series{assess(config, {}, node_at(gib(1) - Bytes{1})).driving};
-  EXPECT_THAT(series.driving, ElementsAre(State::Driving{0, {}}));
+  EXPECT_THAT(assess(config, {}, node_at(gib(1))).state.driving, IsEmpty());
+  const State series = assess(config, {}, node_at(gib(1) - Bytes{1})).state;
+  EXPECT_THAT(series.driving, ElementsAre(ThresholdId{0, {}}));
   EXPECT_TRUE(assess(config, series, node_at(gib(1) + mib(500) - Bytes{1})).evidence[0].met);
   const auto over = assess(config, series, node_at(gib(1) + mib(500)));
   EXPECT_FALSE(over.evidence[0].met);
-  EXPECT_THAT(over.driving, IsEmpty());
-  EXPECT_EQ(over.evidence[0].limit, gib(1)) << "the limit is shown without the minimum reclaim";
+  EXPECT_THAT(over.state.driving, IsEmpty());
+  EXPECT_EQ(over.evidence[0].limit.bytes(), gib(1))
+      << "the limit is shown without the minimum reclaim";
 }
 
 TEST(ThresholdsTest, AMinimumReclaimMayBeAShareAndExceedTheCapacity) {
   Threshold threshold = hard(kNode, gib(1));
   threshold.min_reclaim = Limit::share(2.0F);
   const Config config = policy::config({threshold});
-  const State series{{State::Driving{0, {}}}};
+  const State series = in_series({{0, {}}});
   EXPECT_TRUE(assess(config, series, node_at(gib(8))).evidence[0].met);
   EXPECT_FALSE(assess(config, {}, node_at(gib(8))).evidence[0].met);
 }
@@ -77,7 +84,7 @@ TEST(ThresholdsTest, AMinimumReclaimMayBeAShareAndExceedTheCapacity) {
 TEST(ThresholdsTest, LimitsAtTheEndsOfAnInt64) {
   const Bytes most{std::numeric_limits<std::int64_t>::max()};
   const Config config = policy::config({hard(kNode, most, most)});
-  const State series{{State::Driving{0, {}}}};
+  const State series = in_series({{0, {}}});
   EXPECT_TRUE(assess(config, series, node_at(mib(-1))).evidence[0].met);
 }
 
@@ -87,36 +94,70 @@ TEST(ThresholdsTest, CreditStopsActingButDoesNotEndTheSeries) {
   observation.kills = {kill("/a", gib(1))};
   const auto assessment = assess(config, {}, observation);
   EXPECT_FALSE(assessment.evidence[0].met);
-  EXPECT_EQ(assessment.evidence[0].pending_release, gib(1));
+  EXPECT_EQ(assessment.evidence[0].pending_release, gib(1).count);
   ASSERT_EQ(assessment.crossings.size(), 1U);
   EXPECT_TRUE(assessment.crossings[0].covered);
-  EXPECT_THAT(assessment.driving, ElementsAre(State::Driving{0, {}}));
+  EXPECT_THAT(assessment.state.driving, ElementsAre(ThresholdId{0, {}}));
   // The victim is gone, and gave less than hoped: the minimum reclaim still counts.
-  EXPECT_TRUE(assess(config, {assessment.driving}, node_at(gib(1) + mib(100))).evidence[0].met);
+  EXPECT_TRUE(assess(config, assessment.state, node_at(gib(1) + mib(100))).evidence[0].met);
 }
 
 TEST(ThresholdsTest, AnUnknownSignalGivesNoEvidenceAndEndsNoSeries) {
   const Config config =
       policy::config({hard(kNode, gib(1)), hard(kPods, gib(1)), hard(kCgroup, mib(10))});
   const CgroupId a = id_of("/a");
-  const State series{{{0, {}}, {1, id_of("/kubepods")}, {2, a}}};
+  const State series = in_series({{0, {}}, {1, id_of("/kubepods")}, {2, a}});
   Observation unreadable;
   unreadable.watched = {cgroup("/a", mib(64), mib(1), 2)};
   unreadable.watched[0].usage.reset();
   const auto assessment = assess(config, series, unreadable);
   EXPECT_THAT(assessment.evidence, IsEmpty());
   // The pods cgroup is not there any more: nothing is left of its series.
-  EXPECT_THAT(assessment.driving, ElementsAre(State::Driving{0, {}}, State::Driving{2, a}));
+  EXPECT_THAT(assessment.state.driving, ElementsAre(ThresholdId{0, {}}, ThresholdId{2, a}));
 }
 
-TEST(ThresholdsTest, ASoftThresholdIsShownAndNeverDrives) {
+TEST(ThresholdsTest, ASoftThresholdIsShownButDoesNotDriveInItsGrace) {
   const Config config = policy::config({soft(hard(kNode, gib(2))), hard(kNode, gib(1))});
   const auto assessment = assess(config, {}, node_at(gib(1) + mib(1)));
   ASSERT_EQ(assessment.evidence.size(), 2U);
   EXPECT_TRUE(assessment.evidence[0].met);
   EXPECT_FALSE(assessment.evidence[0].threshold.hard());
+  EXPECT_EQ(assessment.evidence[0].first_met, MonotonicTime());
   EXPECT_THAT(assessment.crossings, IsEmpty());
-  EXPECT_THAT(assessment.driving, IsEmpty());
+  EXPECT_THAT(assessment.state.driving, IsEmpty());
+  EXPECT_EQ(assessment.state.met.size(), 1U);
+}
+
+TEST(ThresholdsTest, AThresholdWithoutGraceIsHardEvenIfItWasCalledSoft) {
+  const Config config = policy::config({soft(hard(kNode, gib(1)), Duration(0))});
+  EXPECT_EQ(assess(config, {}, node_at(mib(1))).crossings.size(), 1U);
+}
+
+// A quantity is compared as the decimal it is: half a byte is more than no byte.
+TEST(ThresholdsTest, FractionsOfAByteCount) {
+  Threshold threshold = hard(kNode, {0});
+  threshold.limit.quantity = Quantity{500'000'000, QuantityFormat::decimal_si};
+  const Config config = policy::config({threshold});
+  EXPECT_TRUE(assess(config, {}, node_at({0})).evidence[0].met);
+  EXPECT_FALSE(assess(config, {}, node_at({1})).evidence[0].met);
+}
+
+TEST(ThresholdsTest, ASharesAmountIsCutToAWholeNumber) {
+  const Config config = policy::config({share(kNode, 0.10F)});
+  Observation observation;
+  observation.node = node({1009}, {100});
+  // 0.1 as a 32-bit float is a little more than a tenth: 100.9... is cut to 100.
+  EXPECT_EQ(assess(config, {}, observation).evidence[0].limit.value(), 100);
+  EXPECT_FALSE(assess(config, {}, observation).evidence[0].met);
+}
+
+TEST(ThresholdsTest, TimeThatRunsBackwardsIsNoReasonToWait) {
+  const Config config = policy::config({hard(kNode, gib(1))});
+  Observation observation = node_at(mib(1));
+  observation.at = second(10);
+  const State state = assess(config, {}, observation).state;
+  observation.at = second(5);
+  EXPECT_EQ(assess(config, state, observation).crossings.size(), 1U);
 }
 
 TEST(ThresholdsTest, EvidenceListsMetOnesFirst) {
@@ -124,7 +165,7 @@ TEST(ThresholdsTest, EvidenceListsMetOnesFirst) {
       {hard(kNode, mib(1)), hard(kNode, gib(2)), hard(kNode, mib(2)), hard(kNode, gib(1))});
   const auto assessment = assess(config, {}, node_at(mib(500)));
   std::vector<std::int64_t> limits;
-  for (const Evidence& evidence : assessment.evidence) limits.push_back(evidence.limit.count);
+  for (const Evidence& evidence : assessment.evidence) limits.push_back(evidence.limit.value());
   EXPECT_THAT(limits, ElementsAre(gib(2).count, gib(1).count, mib(1).count, mib(2).count));
   ASSERT_EQ(assessment.crossings.size(), 2U);
   EXPECT_EQ(assessment.crossings[0].evidence, 0U);
@@ -145,6 +186,21 @@ TEST(ThresholdsTest, ACgroupAtItsOwnLimitActsBeforeTheNode) {
   observation.watched = {cgroup("/a", mib(64), mib(5), 1)};
   EXPECT_THAT(acting_order(config({hard(kNode, gib(1)), hard(kCgroup, mib(10))}), observation),
               ElementsAre("/a", "node"));
+}
+
+TEST(ThresholdsTest, HardOnesActBeforeSoftOnesWhereverTheyAre) {
+  Observation observation = node_at(mib(1));
+  observation.watched = {cgroup("/a", mib(64), mib(5), 0), cgroup("/a/b", mib(64), mib(5), 2)};
+  Config config = policy::config({soft(hard(kCgroup, mib(10)), std::chrono::seconds(1)),
+                                  hard(kNode, gib(1)), hard(kCgroup, mib(10))});
+  const State state = assess(config, {}, observation).state;
+  observation.at = second(1);
+  const Assessment later = assess(config, state, observation);
+  std::vector<std::string> subjects;
+  for (const Crossing& crossing : later.crossings) {
+    subjects.push_back(later.evidence[crossing.evidence].subject);
+  }
+  EXPECT_THAT(subjects, ElementsAre("/a/b", "node", "/a"));
 }
 
 TEST(ThresholdsTest, InnerCgroupsActBeforeOuterOnesAndTheFullestFirst) {

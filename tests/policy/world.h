@@ -89,9 +89,40 @@ inline Threshold hard(Signal signal, Bytes limit, std::optional<Bytes> min_recla
   return threshold;
 }
 
-inline Threshold soft(Threshold threshold) {
-  threshold.grace = std::chrono::seconds(30);
+inline Threshold soft(Threshold threshold, Duration grace = std::chrono::seconds(30)) {
+  threshold.grace = grace;
   return threshold;
+}
+
+// A threshold as a share of the capacity.
+inline Threshold share(Signal signal, float fraction) {
+  Threshold threshold;
+  threshold.signal = signal;
+  threshold.limit = Limit::share(fraction);
+  return threshold;
+}
+
+// Some time after the world began.
+inline MonotonicTime second(double count) {
+  return from_ns(static_cast<std::int64_t>(count * 1e9));
+}
+
+inline FilesystemSample filesystem(Bytes capacity, Bytes available, std::int64_t inodes = 1000,
+                                   std::int64_t inodes_free = 1000) {
+  return {.available = available,
+          .capacity = capacity,
+          .inodes_free = inodes_free,
+          .inodes = inodes,
+          .at = {}};
+}
+
+inline TaskSample tasks(std::int64_t capacity, std::int64_t running) {
+  return {.capacity = capacity, .running = running, .at = {}};
+}
+
+inline WorkloadSample as_pod(WorkloadSample sample) {
+  sample.workload.kind = WorkloadKind::pod;
+  return sample;
 }
 
 inline Config config(std::vector<Threshold> thresholds) {

@@ -20,11 +20,12 @@ const Threshold* threshold_at(const Config& config, const State& state, std::siz
 }  // namespace
 
 std::optional<MonotonicTime> next_deadline(const Config& config, const State& state) {
-  std::optional<MonotonicTime> next = state.cleanup_until;
+  std::optional<MonotonicTime> next;
   const auto add = [&](MonotonicTime time) {
     if (state.at && time <= *state.at) return;
     if (!next || time < *next) next = time;
   };
+  if (state.cleanup_until) add(*state.cleanup_until);
   for (const State::Met& met : state.met) {
     const Threshold* threshold = threshold_at(config, state, met.id.threshold);
     if (threshold == nullptr || threshold->hard()) continue;

@@ -4,7 +4,6 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 #include <google/protobuf/timestamp.pb.h>
-#include <google/protobuf/util/json_util.h>
 #include <google/protobuf/util/time_util.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "api/json_reader.h"
 #include "api/utf8.h"
 
 namespace forestall::api {
@@ -218,15 +218,17 @@ std::string to_json(const Message& message, JsonStyle style) {
 }
 
 Result<void> from_json(std::string_view json, Message& message) {
-  message.Clear();
-  google::protobuf::util::JsonParseOptions options;
-  options.case_insensitive_enum_parsing = true;
-  // google::protobuf::StringPiece counts in ptrdiff_t; a view of a real buffer always fits.
-  const auto status = google::protobuf::util::JsonStringToMessage(
-      google::protobuf::StringPiece(json.data(), json.size()), &message, options);
-  if (status.ok()) return {};
-  return error("JSON for " + message.GetDescriptor()->name() + ": " +
-               std::string(status.message()));
+  std::string padded;
+  padded.reserve(json.size() + JsonReader::kPadding);
+  padded.append(json).append(JsonReader::kPadding, ' ');
+  const std::string_view text = std::string_view(padded).substr(0, json.size());
+  JsonReader reader;
+  const auto read = reader.read(text, message);
+  if (read) return {};
+  const std::string_view before = text.substr(0, reader.error_offset());
+  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+  const std::size_t column = before.size() - (before.rfind('\n') + 1) + 1;  // npos + 1 is 0
+  return read.error().in(std::to_string(line) + ":" + std::to_string(column));
 }
 
 std::string enum_word(const google::protobuf::EnumValueDescriptor& value) {

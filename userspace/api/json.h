@@ -7,7 +7,7 @@
 //    Readers that hold numbers in doubles (JavaScript, jq before 1.7) are exact up to 2^53: 8 PiB,
 //    or 104 days of nanoseconds since boot; beyond that they round to a few nanoseconds.
 //  - Enum values are the words of the logs in lower case ("kill-in-flight"), not the constants of
-//    the schema. Protobuf's C++ reader takes them with case_insensitive_enum_parsing.
+//    the schema. Protobuf's own readers do not take those with a "-" in them.
 //  - Every field without presence is printed, zero or not, and every list, empty or not: a key is
 //    missing only when its value is unknown or absent. Keys come in the order of the schema.
 #pragma once
@@ -34,7 +34,8 @@ enum class JsonStyle : std::uint8_t {
 [[nodiscard]] std::string to_json(const google::protobuf::Message& message, JsonStyle style);
 
 // Reads what to_json wrote, or protobuf's own JSON, into `message` (which is cleared first, and of
-// no use after an error). An unknown key is an error.
+// no use after an error). See api/json_reader.h for what is accepted; errors begin with
+// LINE:COLUMN, both counted from 1 and columns in bytes.
 [[nodiscard]] Result<void> from_json(std::string_view json, google::protobuf::Message& message);
 
 // The word for an enum value: KILL_IN_FLIGHT -> "kill-in-flight".

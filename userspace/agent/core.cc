@@ -130,7 +130,7 @@ void Core::time_passed() {
   if (deadline_ && *deadline_ <= now) look(Wake{WakeSource::deadline, now, {}, {}});
   if (recheck_at_ <= now) {
     refresh();
-    ask_disk_usage();
+    look_after_pods();
     look(Wake{WakeSource::recheck, now, {}, {}});
   } else if (hold_until_ && *hold_until_ <= now) {
     look(Wake{WakeSource::recheck, now, {}, {}});
@@ -342,10 +342,17 @@ void Core::refresh() {
   tree_changed_ = false;
 }
 
-// Limits on local storage hold without any threshold, so the pods' disks are measured now and then.
-void Core::ask_disk_usage() {
-  if (!config_.local_storage_isolation || config_.known_pods.empty()) return;
-  parts_.observer->ask_disk_usage(parts_.clock->now());
+// What is true of known pods without any pressure: limits on local storage, for which their disks
+// are measured, and the oom_score_adj of their processes.
+void Core::look_after_pods() {
+  if (config_.known_pods.empty()) return;
+  const MonotonicTime now = parts_.clock->now();
+  if (config_.local_storage_isolation) parts_.observer->ask_disk_usage(now);
+  Observation observation = parts_.observer->observe(Wake{WakeSource::recheck, now, {}, {}}, now);
+  parts_.observer->add_workloads(observation, {});
+  if (!observation.workloads || !observation.node.capacity) return;
+  const OomScoreAdj mode = config_.dry_run ? OomScoreAdj::observe : config_.oom_score_adj;
+  parts_.patrol->look(*observation.workloads, *observation.node.capacity, mode);
 }
 
 void Core::hold(const Decision& decision, MonotonicTime now) {

@@ -22,6 +22,7 @@
 #include "actuators/ladder.h"
 #include "actuators/node_reclaim.h"
 #include "agent/kills.h"
+#include "agent/oom_score_adj_patrol.h"
 #include "base/clock.h"
 #include "exports/log.h"
 #include "exports/sink.h"
@@ -44,6 +45,7 @@ struct Parts {
   sources::CapacitySource* capacity = nullptr;  // one of the above, with lines of its own kind
   std::vector<exports::RecordSink*> sinks;
   exports::Log* log = nullptr;
+  OomScoreAdjPatrol* patrol = nullptr;
   // A source tells of new cgroups; without one, the tree is walked again when candidates are
   // needed.
   bool told_of_cgroups = false;
@@ -88,7 +90,7 @@ class Core {
   void arm(const Observation& observation, const Decision& decision);
   void note_problems(std::vector<std::string> notes, std::vector<std::string>& last);
   void refresh();
-  void ask_disk_usage();
+  void look_after_pods();
   void hold(const Decision& decision, MonotonicTime now);
   void report(const Record& record);
   [[nodiscard]] bool is_repetition(const Decision& decision) const;

@@ -56,6 +56,7 @@ struct Running {
   std::unique_ptr<actuators::NodeReclaim> reclaim;
   std::vector<std::unique_ptr<sources::Source>> sources;
   sources::CapacitySource* capacity = nullptr;  // one of them
+  std::unique_ptr<agent::OomScoreAdjPatrol> patrol;
   std::vector<std::unique_ptr<exports::RecordSink>> sinks;
 };
 
@@ -83,6 +84,7 @@ Result<void> build(Running& running, agent::Host& host, const Config& config, ex
     running.reclaim = TRY(actuators::NodeReclaim::create(runtime));
     running.sources.push_back(TRY(sources::RuntimeSource::create(runtime, *running.observer)));
   }
+  running.patrol = std::make_unique<agent::OomScoreAdjPatrol>(host.tree, log);
   auto capacity = TRY(
       sources::CapacitySource::create(running.observer->filesystems(), running.observer->tasks()));
   running.capacity = capacity.get();
@@ -101,6 +103,7 @@ agent::Parts parts_of(Running& running, const agent::Host& host, exports::Log& l
   parts.observer = running.observer.get();
   parts.ladder = running.ladder.get();
   parts.reclaim = running.reclaim.get();
+  parts.patrol = running.patrol.get();
   parts.capacity = running.capacity;
   for (const auto& source : running.sources) parts.sources.push_back(source.get());
   for (const auto& sink : running.sinks) parts.sinks.push_back(sink.get());

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/oom_score_adj_patrol.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "policy/oom_score_adj.h"
+#include "sources/container_reader.h"
+
+namespace forestall::agent {
+namespace {
+
+constexpr std::size_t kPodsPerLook = 8;
+constexpr std::size_t kToldMax = 4096;
+
+// The container with this id, among regular ones and init containers.
+const PodContainer* container_with(const Pod& pod, std::string_view id) {
+  for (const auto* list : {&pod.containers, &pod.init_containers}) {
+    const auto found = std::ranges::find(*list, id, &PodContainer::id);
+    if (found != list->end()) return &*found;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void OomScoreAdjPatrol::look(std::span<const WorkloadSample> workloads, Bytes capacity,
+                             OomScoreAdj mode) {
+  if (workloads.empty()) return;
+  std::vector<actuators::ExpectedOomScoreAdj> expected;
+  for (std::size_t i = 0; i < std::min(kPodsPerLook, workloads.size()); ++i) {
+    const Workload& workload = workloads[next_++ % workloads.size()].workload;
+    for (auto& each : expected_of(workload, capacity)) expected.push_back(std::move(each));
+  }
+  next_ %= workloads.size();
+  const auto findings =
+      actuators::check_oom_score_adj(tree_, expected, mode == OomScoreAdj::enforce);
+  for (const actuators::OomScoreAdjFinding& finding : findings) tell(finding);
+}
+
+// The sandbox's own container is none of the pod's and is left to the runtime.
+std::vector<actuators::ExpectedOomScoreAdj> OomScoreAdjPatrol::expected_of(const Workload& workload,
+                                                                           Bytes capacity) const {
+  std::vector<actuators::ExpectedOomScoreAdj> expected;
+  if (!workload.pod) return expected;
+  const auto cgroup = tree_.open(workload.path);
+  if (!cgroup.ok()) return expected;
+  const auto children = cgroup->children();
+  if (!children.ok()) return expected;
+  for (const std::string& child : *children) {
+    const PodContainer* container = container_with(*workload.pod, sources::container_id(child));
+    if (container == nullptr || container->id.empty()) continue;
+    expected.push_back({workload.name + ": " + container->name, workload.path + "/" + child,
+                        policy::oom_score_adj(*workload.pod, *container, capacity)});
+  }
+  return expected;
+}
+
+void OomScoreAdjPatrol::tell(const actuators::OomScoreAdjFinding& finding) {
+  if (told_.size() >= kToldMax) told_.clear();
+  const bool fresh =
+      told_.insert(fmt::format("{} {} {}", finding.container, finding.pid, finding.found)).second;
+  if (!fresh) return;
+  exports::LogLine line("oom-score-adj");
+  line.field("container", finding.container)
+      .field("pid", finding.pid)
+      .field("found", finding.found)
+      .field("expected", finding.expected)
+      .field("corrected", finding.corrected);
+  if (finding.failure) line.field("failure", finding.failure->text());
+  log_.write(exports::LogLevel::warning, line);
+}
+
+}  // namespace forestall::agent

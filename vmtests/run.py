@@ -21,8 +21,8 @@ What a case finds in the guest
     FORESTALL_TEST_ENV   vm:<6.1|6.12|newest>:<v1|v2>
     root with every capability, 2 CPUs, no swap and no network but lo; /tmp and
     /run are tmpfs; tracefs, debugfs and bpffs are mounted; zram, loop and brd
-    are loaded; busybox is /bin. v2: cgroup2 on /sys/fs/cgroup with every
-    controller in subtree_control. v1: each controller in its own folder, an
+    are loaded; busybox is /bin, with mkfs.ext4 beside it. v2: cgroup2 on
+    /sys/fs/cgroup with every controller in subtree_control. v1: each controller in its own folder, an
     empty cgroup2 in /sys/fs/cgroup/unified. The case starts in the root cgroup,
     where nothing is charged or limited.
 

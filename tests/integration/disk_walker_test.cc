@@ -229,6 +229,7 @@ TEST_F(DiskWalk, ALargeOneIsCancelledPromptly) {
   EXPECT_LT(clock.now() - begun, std::chrono::seconds(5));
   EXPECT_EQ(walker_->ended(), whole) << "a part is not the whole";
   EXPECT_TRUE(walker_->fresh(*whole)) << "nor does it make the last one void";
+  EXPECT_NE(walker_->find("b"), nullptr);
 
   // Nor does the end of the agent wait for it.
   ASSERT_TRUE(

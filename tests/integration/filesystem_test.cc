@@ -147,6 +147,7 @@ TEST_F(Filesystems, ServedFilesystemsAreNotTouched) {
   reader.refresh(notes);
   EXPECT_EQ(notes.size(), 1u);
   EXPECT_FALSE(reader.read(now(), notes).nodefs);
+  EXPECT_FALSE(reader.has(Filesystem::nodefs));
   EXPECT_FALSE(reader.layout());
 }
 

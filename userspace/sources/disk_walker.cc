@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sources/disk_walker.h"
 
-#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -26,21 +25,15 @@ void use_lowest_priority() {
 
 }  // namespace
 
-DiskWalker::DiskWalker(UniqueFd ended_event)
-    : ended_event_(std::move(ended_event)), thread_([this] { run(); }) {}
-
 Result<std::unique_ptr<DiskWalker>> DiskWalker::create() {
-  UniqueFd event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!event) return errno_error("eventfd", "for disk usage");
-  return std::unique_ptr<DiskWalker>(new DiskWalker(std::move(event)));
+  std::unique_ptr<DiskWalker> made(new DiskWalker);
+  made->thread_ =
+      TRY(kernel::JobThread::create("forestall-disk", [walker = made.get()] { walker->walk(); }));
+  return made;
 }
 
 DiskWalker::~DiskWalker() {
-  stopping_ = true;
   cancelled_ = true;
-  ++asked_;
-  asked_.notify_one();
-  thread_.join();
 }
 
 bool DiskWalker::ask(const FilesystemPlaces& places, std::vector<std::string> uids,
@@ -48,10 +41,8 @@ bool DiskWalker::ask(const FilesystemPlaces& places, std::vector<std::string> ui
   if (walking_ || fresh(now, age_max)) return walking_;
   request_ = {places, std::move(uids)};
   cancelled_ = false;
-  walking_ = true;
-  asked_.fetch_add(1, std::memory_order_release);
-  asked_.notify_one();
-  return true;
+  walking_ = thread_->start();
+  return walking_;
 }
 
 void DiskWalker::cancel() {
@@ -59,12 +50,15 @@ void DiskWalker::cancel() {
 }
 
 bool DiskWalker::collect(MonotonicTime now) {
-  std::uint64_t count = 0;
-  if (::read(ended_event_.get(), &count, sizeof(count)) < 0) return false;
-  if (!ended_.exchange(false, std::memory_order_acquire)) return false;
+  if (!thread_->finish()) return false;
   walking_ = false;
+  if (cancelled_) {
+    for (const auto& [uid, statistics] : walked_.pods)
+      found_.pods.insert_or_assign(uid, statistics);
+    return true;
+  }
   found_ = walked_;
-  if (!cancelled_) ended_at_ = now;
+  ended_at_ = now;
   return true;
 }
 
@@ -73,20 +67,8 @@ const PodStatistics* DiskWalker::find(const std::string& uid) const {
   return found == found_.pods.end() ? nullptr : &found->second;
 }
 
-void DiskWalker::run() {
-  use_lowest_priority();
-  for (std::uint32_t seen = 0; !stopping_; ++seen) {
-    asked_.wait(seen, std::memory_order_acquire);
-    if (stopping_) return;
-    walk();
-    ended_.store(true, std::memory_order_release);
-    const std::uint64_t one = 1;
-    // Fails only when the counter is full, and then it is readable as well.
-    [[maybe_unused]] const auto written = ::write(ended_event_.get(), &one, sizeof(one));
-  }
-}
-
 void DiskWalker::walk() {
+  use_lowest_priority();
   walked_ = {};
   const auto logs = list_pod_logs(request_.places.pod_logs);
   if (!logs) walked_.notes.push_back({request_.places.pod_logs, logs.error().text()});

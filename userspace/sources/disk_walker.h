@@ -7,9 +7,9 @@
 // then (block/mq-deadline.c lets such a request wait for up to 10 s).
 //
 // A thread of such a priority may be kept from the CPU at any point, so the loop shares no lock
-// with it, that of the allocator's arena included: each side frees only what it allocated. What is
-// asked for stays the loop's, unchanged during the walk; what was found stays the walker's, unread
-// by the loop during the walk, and is copied.
+// with it (kernel/job_thread.h), that of the allocator's arena included: each side frees only what
+// it allocated. What is asked for stays the loop's, unchanged during the walk; what was found stays
+// the walker's, unread by the loop during the walk, and is copied.
 #pragma once
 
 #include <atomic>
@@ -17,12 +17,11 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "base/unique_fd.h"
+#include "kernel/job_thread.h"
 #include "model/config.h"
 #include "model/observation.h"
 
@@ -37,13 +36,13 @@ class DiskWalker {
   ~DiskWalker();
 
   // Readable once a walk has ended, until collect().
-  [[nodiscard]] int fd() const { return ended_event_.get(); }
+  [[nodiscard]] int fd() const { return thread_->fd(); }
 
   // Starts a walk over these pods, unless one is under way, or an earlier one is not older than
   // `age_max`. Returns whether one is under way now.
   bool ask(const FilesystemPlaces& places, std::vector<std::string> uids, MonotonicTime now,
            Duration age_max = kAgeMax);
-  // Ends the walk that is under way: the pods that are measured already are its result.
+  // Ends the walk that is under way: the pods that are measured already join the last result.
   void cancel();
   // Takes over the result of a walk that has ended; false when none has.
   bool collect(MonotonicTime now);
@@ -54,7 +53,7 @@ class DiskWalker {
   [[nodiscard]] bool fresh(MonotonicTime now, Duration age_max = kAgeMax) const {
     return ended_at_ && now - *ended_at_ <= age_max;
   }
-  // Of the last walk; null for a pod it did not measure.
+  // Null for a pod that was not measured.
   [[nodiscard]] const PodStatistics* find(const std::string& uid) const;
   [[nodiscard]] const std::vector<SourceNote>& notes() const { return found_.notes; }
 
@@ -70,25 +69,19 @@ class DiskWalker {
     std::map<std::string, PodStatistics> pods;
     std::vector<SourceNote> notes;
   };
-  explicit DiskWalker(UniqueFd ended_event);
-  void run();
-  void walk();
+  DiskWalker() = default;
+  void walk();  // on the thread
 
-  UniqueFd ended_event_;
   // The loop's.
-  bool walking_ = false;
+  bool walking_ = false;  // until the end was collected
   std::optional<MonotonicTime> ended_at_;
   Found found_;
-  // The loop writes it before it counts `asked_` up, the walker only reads it after.
+  // The loop writes it before a walk, the walk reads it.
   Request request_;
-  // The walker's until it sets `ended_`, the loop's to read until it asks anew.
+  // The walk's, and the loop's to read between two of them.
   Found walked_;
-
-  std::atomic<std::uint32_t> asked_{0};
-  std::atomic<bool> ended_{false};
   std::atomic<bool> cancelled_{false};
-  std::atomic<bool> stopping_{false};
-  std::thread thread_;  // last: run() uses all of the above
+  std::unique_ptr<kernel::JobThread> thread_;  // last: its job uses all of the above
 };
 
 }  // namespace forestall::sources

@@ -124,6 +124,11 @@ const FilesystemReader::Place* FilesystemReader::place_of(Filesystem filesystem)
   return asked ? nullptr : &nodefs_;
 }
 
+bool FilesystemReader::has(Filesystem filesystem) const {
+  const Place* place = place_of(filesystem);
+  return place != nullptr && place->directory;
+}
+
 // pkg/kubelet/eviction/eviction_manager.go and helpers.go UpdateContainerFsThresholds: writable
 // layers away from the images make a split layout wherever they are, and images away from kubelet
 // an imagefs layout.

@@ -49,6 +49,8 @@ class FilesystemReader {
   // place of their own, the sample is that of kubelet's filesystem (of the images').
   [[nodiscard]] std::optional<FilesystemSample> read(Filesystem filesystem, MonotonicTime now,
                                                      std::vector<SourceNote>& notes) const;
+  // Whether it is there and can be read without waiting for a server.
+  [[nodiscard]] bool has(Filesystem filesystem) const;
   [[nodiscard]] std::optional<FilesystemLayout> layout() const { return layout_; }
 
  private:

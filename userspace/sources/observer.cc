@@ -78,7 +78,7 @@ class Observer::Reader {
   Observation observe(const Wake& wake, MonotonicTime now);
   void add_workloads(Observation& observation, std::string_view subject);
   void add_statistics(Observation& observation) const;
-  void ask_disk_usage(MonotonicTime now);
+  void ask_disk_usage(MonotonicTime now, Duration age_max);
   void set_writable_layers(WritableLayers layers) { layers_ = std::move(layers); }
   void add_container_samples(WorkloadSample& sample) {
     sources::add_container_samples(tree_, sample, buffer_);
@@ -245,6 +245,7 @@ void Observer::Reader::add_workloads(Observation& observation, std::string_view 
 }
 
 void Observer::Reader::add_statistics(Observation& observation) const {
+  if (!observation.workloads) return;
   observation.disk_usage_read = walker_->fresh(observation.at);
   for (auto& sample : *observation.workloads) {
     if (!sample.workload.pod_uid) continue;
@@ -258,12 +259,15 @@ void Observer::Reader::add_statistics(Observation& observation) const {
   observation.notes.insert(observation.notes.end(), notes.begin(), notes.end());
 }
 
-void Observer::Reader::ask_disk_usage(MonotonicTime now) {
+void Observer::Reader::ask_disk_usage(MonotonicTime now, Duration age_max) {
   std::vector<std::string> uids;
   for (const auto& held : workloads_) {
     if (held.workload.pod_uid) uids.push_back(*held.workload.pod_uid);
   }
-  walker_->ask(config_.filesystems, std::move(uids), now);
+  FilesystemPlaces places = config_.filesystems;
+  // A walk must not wait for a server either.
+  if (!filesystems_.has(Filesystem::nodefs)) places.nodefs.clear();
+  walker_->ask(places, std::move(uids), now, age_max);
 }
 
 Observer::Observer(std::unique_ptr<Reader> reader) : reader_(std::move(reader)) {}
@@ -292,8 +296,8 @@ void Observer::add_workloads(Observation& observation, std::string_view subject)
 void Observer::add_statistics(Observation& observation) const {
   reader_->add_statistics(observation);
 }
-void Observer::ask_disk_usage(MonotonicTime now) {
-  reader_->ask_disk_usage(now);
+void Observer::ask_disk_usage(MonotonicTime now, Duration age_max) {
+  reader_->ask_disk_usage(now, age_max);
 }
 void Observer::set_writable_layers(WritableLayers layers) {
   reader_->set_writable_layers(std::move(layers));

@@ -47,11 +47,11 @@ class Observer {
 
   // What the workloads of `observation` occupy on disk: fills their statistics from the last walk
   // over the pods' files, and says in disk_usage_read whether that walk is recent enough to decide
-  // on. Nothing is read. REQUIRES: add_workloads() before.
+  // on. Nothing is read, and nothing done before add_workloads().
   void add_statistics(Observation& observation) const;
-  // Starts such a walk over all pods known, unless one is under way or the last one is recent
-  // enough. Its end shows on the walker's descriptor (DiskUsageSource).
-  void ask_disk_usage(MonotonicTime now);
+  // Starts such a walk over all pods known, unless one is under way or the last one is not older
+  // than `age_max`. Its end shows on the walker's descriptor (DiskUsageSource).
+  void ask_disk_usage(MonotonicTime now, Duration age_max = DiskWalker::kAgeMax);
   // What the container runtime says of writable layers, from now on.
   void set_writable_layers(WritableLayers layers);
   // The working set of each container of one pod, by the names `workload.pod` knows them under,

@@ -12,7 +12,6 @@ namespace forestall::clients {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 using test::FakeRuntime;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -23,13 +22,14 @@ const grpc::Status kRefused{grpc::StatusCode::FAILED_PRECONDITION, "not now"};
 const grpc::Status kNotFound{grpc::StatusCode::NOT_FOUND, "no such thing"};
 
 // REQUIRES: the step as a whole succeeds.
-DeadRemoval remove_dead(const FakeRuntime& fake, RuntimeOptions options = {}) {
+DeadRemoval remove_dead(const FakeRuntime& fake, RuntimeOptions options = FakeRuntime::patient()) {
   auto removal = fake.client(std::move(options))->remove_dead_containers();
   if (!removal) ADD_FAILURE() << removal.error().text();
   return removal ? *removal : DeadRemoval();
 }
 
-ImageRemoval remove_unused(const FakeRuntime& fake, RuntimeOptions options = {}) {
+ImageRemoval remove_unused(const FakeRuntime& fake,
+                           RuntimeOptions options = FakeRuntime::patient()) {
   auto removal = fake.client(std::move(options))->remove_unused_images();
   if (!removal) ADD_FAILURE() << removal.error().text();
   return removal ? *removal : ImageRemoval();
@@ -123,7 +123,7 @@ TEST(RemoveDead, OneThatHangsCostsItsDeadlineOnly) {
   fake.add_container("c1", "s", cri::CONTAINER_EXITED);
   fake.add_container("c2", "s", cri::CONTAINER_EXITED);
   fake.hanging.insert("RemoveContainer c1");
-  RuntimeOptions options;
+  RuntimeOptions options = FakeRuntime::patient();
   options.removal_deadline = milliseconds(100);
   const DeadRemoval removal = remove_dead(fake, options);
   EXPECT_EQ(removal.containers, 1U);
@@ -137,8 +137,7 @@ TEST(RemoveDead, BudgetEndsTheWhole) {
     fake.add_container("c" + std::to_string(i), "s", cri::CONTAINER_EXITED);
   }
   fake.hanging.insert("RemoveContainer");
-  RuntimeOptions options;
-  options.removal_deadline = seconds(60);
+  RuntimeOptions options = FakeRuntime::patient();
   options.removal_budget = milliseconds(100);
   const DeadRemoval removal = remove_dead(fake, options);
   EXPECT_EQ(removal.containers, 0U);
@@ -153,7 +152,7 @@ TEST(RemoveDead, WithoutABudgetNothingIsTried) {
   FakeRuntime fake;
   fake.add_container("c1", "s", cri::CONTAINER_EXITED);
   fake.add_container("c2", "s", cri::CONTAINER_EXITED);
-  RuntimeOptions options;
+  RuntimeOptions options = FakeRuntime::patient();
   options.removal_budget = Duration::zero();
   const DeadRemoval removal = remove_dead(fake, options);
   EXPECT_THAT(fake.calls(), IsEmpty());
@@ -208,7 +207,7 @@ TEST(RemoveImages, SandboxImageAsConfiguredHere) {
   fake.add_image("sha256:2", 1, "reg.io/pause:3.8");
   // The runtime is not asked then.
   fake.failures["Status"] = kRefused;
-  RuntimeOptions options;
+  RuntimeOptions options = FakeRuntime::patient();
   options.sandbox_image = "reg.io/pause:3.9";
   EXPECT_EQ(remove_unused(fake, options), (ImageRemoval{1, Bytes{1}, 0, 1, {}}));
   EXPECT_THAT(fake.calls(), ElementsAre("RemoveImage sha256:2"));
@@ -268,7 +267,7 @@ TEST(RemoveImages, ListLongerThanGrpcAllowsByItself) {
   ASSERT_GT(fake.images.ByteSizeLong(), std::size_t{4} << 20);
   EXPECT_EQ(remove_unused(fake).pinned, 10'000U);
 
-  RuntimeOptions options;
+  RuntimeOptions options = FakeRuntime::patient();
   options.max_reply_bytes = std::size_t{4} << 20;
   const auto refused = fake.client(options)->remove_unused_images();
   ASSERT_FALSE(refused);

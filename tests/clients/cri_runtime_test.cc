@@ -77,7 +77,7 @@ TEST(CriIdentity, CallsThatTheRuntimeDoesNotHave) {
 TEST(CriDeadline, HangingRuntimeCostsTheDeadlineAndKnowsIt) {
   FakeRuntime fake;
   fake.hanging.insert("Version");
-  RuntimeOptions options;
+  RuntimeOptions options = FakeRuntime::patient();
   options.deadline = milliseconds(100);
   const auto latest = std::chrono::system_clock::now() + seconds(20);
   const MonotonicTime began = SystemClock().now();
@@ -94,8 +94,7 @@ TEST(CriDeadline, CallThatHangsIsCalledOff) {
   FakeRuntime fake;
   fake.hanging.insert("Version");
   const UniqueFd cancel(::eventfd(0, EFD_CLOEXEC));
-  RuntimeOptions options;
-  options.deadline = seconds(60);
+  RuntimeOptions options = FakeRuntime::patient();
   options.cancel_fd = cancel.get();
   std::thread other([&] {
     EXPECT_TRUE(fake.wait_hanging());

@@ -97,6 +97,12 @@ FakeRuntime::~FakeRuntime() {
   server_->Shutdown();
 }
 
+clients::RuntimeOptions FakeRuntime::patient() {
+  clients::RuntimeOptions options;
+  options.deadline = options.removal_deadline = options.removal_budget = std::chrono::minutes(1);
+  return options;
+}
+
 std::unique_ptr<clients::ContainerRuntime> FakeRuntime::client(
     clients::RuntimeOptions options) const {
   auto made = clients::connect(endpoint(), std::move(options));

@@ -32,9 +32,11 @@ class FakeRuntime {
 
   [[nodiscard]] std::string endpoint() const { return "unix://" + socket(); }
   [[nodiscard]] std::string socket() const { return directory_ / "cri.sock"; }
+  // Options with deadlines that a busy machine keeps: for all that is not about them.
+  [[nodiscard]] static clients::RuntimeOptions patient();
   // A client with this endpoint.
   [[nodiscard]] std::unique_ptr<clients::ContainerRuntime> client(
-      clients::RuntimeOptions options = {}) const;
+      clients::RuntimeOptions options = patient()) const;
 
   // Answers to the calls of the same names. Set before a client calls. Removals remove nothing
   // here: what was called is in calls().

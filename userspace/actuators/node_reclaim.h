@@ -1,26 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Node-level reclaim, the step before any pod has to go (kubelet.md §4): dead containers and unused
 // images are removed through the container runtime, by a thread of its own, because a runtime takes
-// seconds for what the loop must not wait for.
-//
-// One job at a time. The loop starts it, goes on, and is told by an eventfd when it is over. The
-// two sides share one word of state: no lock that a preempted thread of ordinary priority could
-// hold against a loop that runs at real time.
+// seconds for what the loop must not wait for. One job at a time: the loop starts it, goes on, and
+// is told by a descriptor when it is over.
 #pragma once
 
-#include <atomic>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "base/unique_fd.h"
 #include "clients/runtime.h"
+#include "kernel/job_thread.h"
 #include "model/eviction.h"
 
 namespace forestall::actuators {
@@ -52,34 +46,26 @@ class NodeReclaim {
   NodeReclaim& operator=(const NodeReclaim&) = delete;
   // Calls off what is under way and waits for its thread: microseconds, or as long as connecting to
   // a runtime with a full backlog may take (RuntimeOptions::deadline).
-  ~NodeReclaim();
+  ~NodeReclaim() = default;
 
   // Begins a job. False, and nothing is begun, while another is under way or its result was not
   // taken yet, and for no steps at all.
   [[nodiscard]] bool start(std::vector<ReclaimStep> steps);
-  [[nodiscard]] bool running() const { return state_.load() == State::running; }
+  [[nodiscard]] bool running() const { return thread_->running(); }
   // Polls readable from the end of a job until its result is taken.
-  [[nodiscard]] int fd() const { return done_.get(); }
+  [[nodiscard]] int fd() const { return thread_->fd(); }
   // The result of the job that is over; nothing when there is none.
   [[nodiscard]] std::optional<NodeReclaimResult> take();
 
  private:
-  enum class State : std::uint8_t { idle, running, over };
-
-  NodeReclaim(Connect connect, UniqueFd started, UniqueFd stop, UniqueFd done);
-  void start_thread();
-  void serve();
-  [[nodiscard]] NodeReclaimResult run(std::vector<ReclaimStep> steps) const;
+  explicit NodeReclaim(Connect connect);
+  void run();
 
   const Connect connect_;
-  const UniqueFd started_;  // eventfd: a job waits
-  const UniqueFd stop_;     // eventfd, readable from the destructor on
-  const UniqueFd done_;     // eventfd: a result waits
-  // Who may touch the two below: the loop in idle and over, the thread in running.
-  std::atomic<State> state_{State::idle};
+  // The loop's, but the job's while it runs.
   std::vector<ReclaimStep> steps_;
   NodeReclaimResult result_;
-  std::thread thread_;  // last: serve() uses all of the above
+  std::unique_ptr<kernel::JobThread> thread_;  // last: run() uses all of the above
 };
 
 }  // namespace forestall::actuators

@@ -224,7 +224,7 @@ std::optional<GrpcReply> receive(int socket, nghttp2_session* session) {
 }
 
 // Waits for the socket, for `left` at most. Nothing: there is something to do.
-std::optional<GrpcReply> wait(int socket, short events, int cancel_fd, Duration left) {
+std::optional<GrpcReply> await_peer(int socket, short events, int cancel_fd, Duration left) {
   const auto whole = duration_cast<seconds>(left);
   const timespec patience{whole.count(), (left - whole).count()};
   std::array<pollfd, 2> fds{{{socket, events, 0}, {cancel_fd, POLLIN, 0}}};
@@ -249,7 +249,7 @@ GrpcReply converse(int socket, int cancel_fd, Exchange& exchange, MonotonicTime 
     const Duration left = until - SystemClock().now();
     if (left <= Duration::zero()) return timed_out(patience);
     const short events = static_cast<short>(unsent.empty() ? POLLIN : POLLIN | POLLOUT);
-    if (auto over = wait(socket, events, cancel_fd, left)) return *std::move(over);
+    if (auto over = await_peer(socket, events, cancel_fd, left)) return *std::move(over);
     if (auto broken = receive(socket, exchange.session())) {
       return exchange.ended() ? exchange.take_reply() : *std::move(broken);
     }

@@ -216,8 +216,14 @@ void ContainerdRun::start() {
   if (!ready.wait_ready(*daemon_)) throw std::runtime_error("containerd does not start: " + log());
 }
 
+clients::RuntimeOptions ContainerdRun::patient() {
+  clients::RuntimeOptions options;
+  options.deadline = options.removal_deadline = options.removal_budget = std::chrono::minutes(1);
+  return options;
+}
+
 std::unique_ptr<clients::ContainerRuntime> ContainerdRun::client() const {
-  auto made = clients::connect(endpoint());
+  auto made = clients::connect(endpoint(), patient());
   if (!made) throw std::runtime_error(made.error().text());
   return std::move(*made);
 }

@@ -117,7 +117,7 @@ TEST_F(Containerd, NodeReclaimRemovesADeadPodAndItsImage) {
   containerd.stop_container(container);
   containerd.stop_pod(sandbox);
 
-  auto reclaim = actuators::NodeReclaim::create(containerd.endpoint());
+  auto reclaim = actuators::NodeReclaim::create(containerd.endpoint(), ContainerdRun::patient());
   ASSERT_TRUE(reclaim) << reclaim.error().text();
   ASSERT_TRUE((*reclaim)->start({ReclaimStep::dead_containers, ReclaimStep::unused_images}));
   pollfd over{(*reclaim)->fd(), POLLIN, 0};

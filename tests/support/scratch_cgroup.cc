@@ -48,9 +48,17 @@ void make_directory(const std::string& path) {
   if (mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) throw std::runtime_error("mkdir " + path);
 }
 
+// A path that is in no hierarchy yet. A test that was killed leaves its groups behind, and its pid
+// comes round again.
 std::string unique_path() {
   static int count = 0;
-  return "/forestall-test-" + std::to_string(getpid()) + "-" + std::to_string(count++);
+  for (;;) {
+    std::string path = "/forestall-test-" + std::to_string(getpid()) + "-";
+    path += std::to_string(count++);
+    const bool taken = exists(mounts().memory + path) ||
+                       (!mounts().unified.empty() && exists(mounts().unified + path));
+    if (!taken) return path;
+  }
 }
 
 // Ends a process of a scratch cgroup and waits until it is really gone.

@@ -248,9 +248,13 @@ TEST(PassTest, LimitsOnLocalStorageComeBeforeThresholds) {
   run.now.kills[0].kill_at = second(1);
   run.now.node = node(gib(8), gib(6));
   EXPECT_EQ(look_at(run, 0.1, gib(50)), "none: no-threshold-met");
+  // Gone and begun anew by kubelet: the statistics are those of before.
+  run.now.kills[0].state = KillState::released;
+  EXPECT_EQ(look_at(run, 1.5, gib(50)), "none: no-threshold-met");
+  EXPECT_EQ(look_at(run, 30, gib(50)), "kill /kubepods/limited: local-storage-limit");
   run.now.kills.clear();
   run.now.disk_usage_read = false;
-  EXPECT_EQ(look_at(run, 2, gib(50)), "none: no-threshold-met") << "nothing was measured";
+  EXPECT_EQ(look_at(run, 31, gib(50)), "none: no-threshold-met") << "nothing was measured";
 }
 
 TEST(PassTest, WithoutIsolationLimitsAreNotLookedAt) {

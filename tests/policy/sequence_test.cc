@@ -189,6 +189,32 @@ TEST(SequenceTest, AHardKillWithGraceIsNotRepeated) {
   EXPECT_EQ(next_deadline(config, run.state()), second(29));
 }
 
+// A SIGKILL that is due and does not come must not hold up a hard threshold.
+TEST(SequenceTest, AnOverdueKillIsNotWaitedFor) {
+  Story run = node_run({hard(kNode, gib(1))});
+  run.now.kills = {kill("/leak", gib(3), KillState::terminating)};
+  run.now.kills[0].kill_at = second(10);
+  EXPECT_EQ(look_at(run, second(10), mib(1)), "none for node: cleanup-pending");
+  EXPECT_EQ(next_deadline(run.config(), run.state()), second(11));
+  EXPECT_EQ(look_at(run, second(11), mib(1)), "kill /leak for node");
+}
+
+TEST(SequenceTest, AReloadKeepsWhatTheNodeReports) {
+  const Config config = policy::config({hard(kNode, gib(1))});
+  Observation observation;
+  observation.at = second(1);
+  observation.node = node(gib(8), mib(1));
+  const State before = step(config, {}, observation).state;
+  const State after = reloaded(before);
+  EXPECT_TRUE(after.driving.empty());
+  observation.at = second(2);
+  EXPECT_EQ(told(step(policy::config({}), after, observation).decision.conditions),
+            "MemoryPressure");
+  observation.at = second(301);
+  EXPECT_EQ(told(step(policy::config({}), after, observation).decision.conditions),
+            "-MemoryPressure*");
+}
+
 TEST(SequenceTest, OneKillUntilCleanup) {
   Config config = policy::config({hard(kNode, gib(1))});
   config.compat.one_kill_until_cleanup = true;

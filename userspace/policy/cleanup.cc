@@ -44,10 +44,12 @@ void look_at_terminating(const Config& config, const Evidence& crossing, const K
       kills_at_once(config, threshold) ? Duration::zero() : config.compat.hard_grace;
   const MonotonicTime last_chance =
       from_ns(subtract({to_ns(*kill.kill_at)}, {grace.count()}).count);
+  const MonotonicTime overdue = later(*kill.kill_at, kOverdue);
   if (now < last_chance) {
     wait.until = sooner(wait.until, last_chance);
-  } else {
+  } else if (now < overdue) {
     wait.pending = true;
+    wait.until = sooner(wait.until, overdue);
   }
 }
 

@@ -20,6 +20,8 @@ namespace forestall::policy {
 
 // eviction_manager.go podCleanupTimeout.
 inline constexpr Duration kCleanupTimeout = std::chrono::seconds(30);
+// So long after it was due a SIGKILL that did not come is not counted on any more.
+inline constexpr Duration kOverdue = std::chrono::seconds(1);
 
 struct CleanupWait {
   bool pending = false;
@@ -31,7 +33,7 @@ struct CleanupWait {
 
 // Whether the threshold of `crossing` has to wait for a kill:
 // - one that is terminating at or around its subject, or inside it, unless the threshold is hard
-//   and its own grace ends before the SIGKILL that is due;
+//   and its own grace ends before the SIGKILL that is due, or that SIGKILL is overdue;
 // - for the resources that wait, any kill begun less than 30 s ago that is in flight, or over (or
 //   stuck) while its workload's cgroup is still in the observation.
 [[nodiscard]] CleanupWait cleanup_wait(const Config& config, const Evidence& crossing,

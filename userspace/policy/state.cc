@@ -14,4 +14,10 @@ bool operator==(const State& a, const State& b) {
   return a.derived == b.derived || (a.derived && b.derived && *a.derived == *b.derived);
 }
 
+State reloaded(const State& before) {
+  State state;
+  state.conditions = before.conditions;
+  return state;
+}
+
 }  // namespace forestall::policy

@@ -50,8 +50,8 @@ struct ReadingTimes {
   friend bool operator==(const ReadingTimes&, const ReadingTimes&) = default;
 };
 
-// It belongs to one Config: thresholds are named by their index, so a reload begins with an empty
-// State. Cheap to copy: while nothing is met it owns no memory of its own.
+// It belongs to one Config: thresholds are named by their index. See reloaded(). Cheap to copy:
+// while nothing is met it owns no memory of its own.
 struct State {
   struct Met {
     ThresholdId id;
@@ -91,5 +91,9 @@ struct State {
   // What was derived is compared by value.
   friend bool operator==(const State& a, const State& b);
 };
+
+// What is left for another Config: only what the node reports. A condition stays up for its
+// transition period whatever the thresholds are now, and its fall is told.
+[[nodiscard]] State reloaded(const State& before);
 
 }  // namespace forestall::policy

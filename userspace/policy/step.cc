@@ -16,6 +16,7 @@
 #include "policy/grace.h"
 #include "policy/node_reclaim.h"
 #include "policy/rank.h"
+#include "policy/saturating.h"
 #include "policy/storage_limits.h"
 #include "policy/thresholds.h"
 
@@ -78,12 +79,24 @@ class Pass {
   }
 
  private:
+  // Statistics outlive the pod they are about: what was killed of late is not killed again for what
+  // it had written.
+  std::vector<KillProgress> kills_of_late() const {
+    std::vector<KillProgress> kills = observation_.kills;
+    for (KillProgress& kill : kills) {
+      const bool of_late = elapsed(kill.started, observation_.at) < kCleanupTimeout;
+      if (kill.state == KillState::released && of_late) kill.state = KillState::in_flight;
+    }
+    return kills;
+  }
+
   bool evict_for_storage_limits() {
     if (!config_.local_storage_isolation || !observation_.workloads ||
         !observation_.disk_usage_read) {
       return false;
     }
-    const Exclusions exclusions(*observation_.workloads, observation_.kills, Terminating::excluded);
+    const std::vector<KillProgress> kills = kills_of_late();
+    const Exclusions exclusions(*observation_.workloads, kills, Terminating::excluded);
     std::vector<Candidate> considered;
     std::vector<Eviction> evictions;
     storage_limit_evictions(config_, observation_, exclusions, considered, evictions);

@@ -17,8 +17,11 @@ std::optional<Limit> limit(std::string_view text) {
 // kubelet.md §1.3, line by line.
 TEST(ThresholdLimit, KubeletsGrammar) {
   EXPECT_EQ(limit("100Mi"), Limit::bytes(mib(100)));
-  EXPECT_EQ(limit("1.05Gi"), Limit::bytes({1127428916}));  // rounds up
-  EXPECT_EQ(limit("0.1"), Limit::bytes({1}));
+  EXPECT_EQ(limit("1.05Gi")->quantity->value(), 1127428916);  // rounds up
+  EXPECT_EQ(limit("1.5Gi")->quantity->text(), "1536Mi");
+  EXPECT_EQ(limit("2000")->quantity->text(), "2k");
+  EXPECT_EQ(limit("0.1")->quantity->text(), "100m");  // exact: only its value rounds up
+  EXPECT_EQ(limit("0.1")->quantity->value(), 1);
   EXPECT_EQ(limit("1e6"), Limit::bytes({1'000'000}));
   EXPECT_EQ(limit("0%"), std::nullopt);
   EXPECT_EQ(limit("100%"), std::nullopt);
@@ -29,6 +32,10 @@ TEST(ThresholdLimit, KubeletsGrammar) {
   EXPECT_EQ(limit("5%%"), Limit::share(0.05F));  // all trailing '%' go
   EXPECT_EQ(limit(".5%"), Limit::share(0.005F));
   EXPECT_EQ(limit("7.%"), Limit::share(0.07F));
+  // Too little for 32 bits is 0 in Go, too much is an error.
+  EXPECT_EQ(limit("1e-60%"), Limit::share(0));
+  EXPECT_EQ(limit("1e-999%"), Limit::share(0));
+  EXPECT_EQ(limit("." + std::string(60, '0') + "1%"), Limit::share(0));
   for (const std::string_view bad :
        {"", "%", "%%", " 5%", "5 %", "0x1p4%", "NaN%", "inf%", "-1%", "100.001%", "+-5%", "--5%",
         "1e99%", "0", "-0.5", "0.0", "1,5%"}) {

@@ -31,7 +31,12 @@ constexpr Signal kPods = Signal::allocatable_memory_available;
 
 TEST(BuiltInConfig, IsKubeletsDefaultOnPods) {
   Config expected;
-  expected.thresholds = {on(kNode, Limit::bytes(mib(100))), on(kPods, Limit::bytes(mib(100)))};
+  expected.thresholds = {on(kNode, Limit::bytes(mib(100))),
+                         on(Signal::nodefs_available, Limit::share(0.1F)),
+                         on(Signal::nodefs_inodes_free, Limit::share(0.05F)),
+                         on(Signal::imagefs_available, Limit::share(0.15F)),
+                         on(Signal::imagefs_inodes_free, Limit::share(0.05F)),
+                         on(kPods, Limit::bytes(mib(100)))};
   EXPECT_EQ(api::built_in_config(), expected);
 }
 
@@ -46,7 +51,33 @@ TEST(Config, EveryKey) {
   const auto result = loaded(R"(
 dryRun: true
 evictionHard: {memory.available: 5%}
+evictionSoft: {memory.available: 10%}
+evictionSoftGracePeriod: {memory.available: 1m30s}
 evictionMinimumReclaim: {memory.available: 1.5Mi}
+evictionMaxPodGracePeriod: -1
+evictionPressureTransitionPeriod: 1m
+mergeDefaultEvictionSettings: false
+kernelMemcgNotification: true
+enforceNodeAllocatable: [pods]
+kubeReserved: {cpu: 1}
+systemReserved: {memory: 1.5Gi}
+localStorageCapacityIsolation: false
+cgroupDriver: systemd
+filesystems:
+  nodefs: /k
+  podLogs: /l
+  imagefs: /i
+  containerfs: /c
+  runtime: unix:///run/containerd/containerd.sock
+oomScoreAdj: enforce
+compat:
+  hardGrace: 2s
+  softGraceIsLesser: false
+  negativeGraceAsGiven: false
+  hardAtOnce: false
+  inodeRankSubtractsBytes: false
+  containerfsFromSecondPass: false
+  oneKillUntilCleanup: true
 pods: {enabled: true, cgroupRoot: /kubelet}
 watch:
   - cgroup: /batch.slice/*
@@ -76,11 +107,23 @@ cgroups:
   expected.dry_run = true;
   expected.thresholds = {
       on(kNode, Limit::share(0.05F), Limit::bytes(kib(1536))),
+      on(kNode, Limit::share(0.1F), Limit::bytes(kib(1536))),
       on(kPods, Limit::share(0.05F), Limit::bytes(kib(1536))),
       on(Signal::cgroup_memory_available, Limit::bytes(mib(64)), Limit::share(1.5F))};
-  expected.thresholds[2].cgroup = "/batch.slice/*";
-  expected.thresholds[2].capacity = gib(2);
-  expected.thresholds[2].tune = true;
+  expected.thresholds[1].grace = 90s;
+  expected.thresholds[3].cgroup = "/batch.slice/*";
+  expected.thresholds[3].capacity = gib(2);
+  expected.thresholds[3].tune = true;
+  expected.max_pod_grace_seconds = -1;
+  expected.pressure_transition = 1min;
+  expected.kernel_memcg_notification = true;
+  expected.kube_reserved.cpu = decimal(1);
+  expected.system_reserved.memory = binary(mib(1536).count);
+  expected.local_storage_isolation = false;
+  expected.cgroup_driver = CgroupDriver::systemd;
+  expected.filesystems = {"/k", "/l", "/i", "/c", "unix:///run/containerd/containerd.sock"};
+  expected.oom_score_adj = OomScoreAdj::enforce;
+  expected.compat = {2s, false, false, false, false, false, true};
   expected.cgroup_root = "/kubelet";
   expected.workloads = {{"/batch.slice/*", "no", -10, gib(1), true},
                         {"/other.slice/?", std::nullopt, 1'000'000'000, std::nullopt, false}};
@@ -116,8 +159,8 @@ TEST(EvictionHard, MemoryIsCopiedToAllocatable) {
                 .config.thresholds,
             (std::vector{on(kNode, Limit::bytes(gib(1))), on(kPods, Limit::bytes(gib(1)))}));
   // Kubelet copies when "pods" is enforced; here, when pods are workloads.
-  EXPECT_EQ(loaded("pods: {enabled: false}\nworkloads: [{cgroup: /a}]").config.thresholds,
-            std::vector{on(kNode, Limit::bytes(mib(100)))});
+  EXPECT_EQ(loaded("pods: {enabled: false}\nworkloads: [{cgroup: /a}]").config.thresholds.back(),
+            on(Signal::imagefs_inodes_free, Limit::share(0.05F)));
 }
 
 // kubelet.md §1.3: exactly these two strings remove the entry.
@@ -215,7 +258,7 @@ TEST(DeployedExample, CommentedPartsAreValid) {
   const std::string manifest = read_text(FORESTALL_DEPLOY "/manifest.yaml");
   const auto result = loaded(uncommented, manifest);
   EXPECT_TRUE(result.warnings.empty()) << result.warnings.front();
-  EXPECT_EQ(result.config.thresholds.size(), 3U);
+  EXPECT_EQ(result.config.thresholds.size(), 7U);
   EXPECT_EQ(result.config.workloads.size(), 2U);
   EXPECT_EQ(result.config.pod_rules.size(), 1U);
 }

@@ -99,7 +99,8 @@ std::optional<Threshold> check_watch(const v1::Watch& watch, const std::string& 
 }
 
 ThresholdOrigin origin_of(const v1::Watch& watch, const std::string& path, const Report& report) {
-  ThresholdOrigin origin{watch.available(), std::nullopt, report.at_value(path + ".available")};
+  ThresholdOrigin origin{watch.available(), std::nullopt, report.at_key(path + ".available"),
+                         report.at_value(path + ".available")};
   if (watch.has_minimum_reclaim()) origin.minimum_reclaim = watch.minimum_reclaim();
   return origin;
 }

@@ -8,6 +8,7 @@
 
 #include "api/amounts.h"
 #include "api/cgroup_glob.h"
+#include "api/report.h"
 #include "api/yaml_message.h"
 #include "model/duration.h"
 
@@ -166,7 +167,8 @@ class Intake {
       if (grace == graces->end()) return missing_grace(pair);
       threshold.grace = grace->second.first;
     }
-    ThresholdOrigin origin{pair.value, std::nullopt, pair.value_at, graces == nullptr, false};
+    ThresholdOrigin origin{pair.value,    std::nullopt,      pair.key_at,
+                           pair.value_at, graces == nullptr, false};
     const auto reclaim = reclaims_.find(*signal);
     if (reclaim != reclaims_.end()) {
       origin.minimum_reclaim = reclaim->second.pair->value;
@@ -249,13 +251,13 @@ class Intake {
       const Signal signal = config_.thresholds[i].signal;
       const std::string name = quoted_key(std::string(to_string(signal)));
       if (filesystem_of(signal) == Filesystem::containerfs) {
-        warn(origins_[i].origin,
+        warn(origins_[i].key,
              name +
                  " is overwritten in the first pass, as in kubelet: thresholds of the "
                  "containerfs are copies of those of the nodefs or imagefs");
       }
       if (signal == Signal::allocatable_memory_available && !config_.pods && !origins_[i].copied) {
-        error(origins_[i].origin, name + " watches the pods cgroup, but 'pods.enabled' is false");
+        error(origins_[i].key, name + " watches the pods cgroup, but 'pods.enabled' is false");
       }
     }
   }

@@ -23,9 +23,10 @@ namespace forestall::api {
 struct ThresholdOrigin {
   std::string value;                           // as it was written: "1.5Gi", "10%"
   std::optional<std::string> minimum_reclaim;  // as it was written; also one of 0
-  Origin origin;
-  bool from_hard = false;  // named in evictionHard, be it by default
-  bool copied = false;     // made from memory.available for allocatableMemory.available
+  Origin key;                                  // of the signal
+  Origin origin;                               // of the value
+  bool from_hard = false;                      // named in evictionHard, be it by default
+  bool copied = false;  // made from memory.available for allocatableMemory.available
 };
 
 // The kubelet to agree with, by the y of its version 1.y; nothing: the current one.

@@ -51,10 +51,11 @@ std::optional<std::int32_t> go_int32(std::string_view text) {
     text.remove_prefix(prefix == 'x' || prefix == 'b' || prefix == 'o' ? 2 : 1);
     if (text.starts_with('_')) text.remove_prefix(1);
   }
+  const bool prefixed = base != 10;
   std::string digits;
   char before = '_';
   for (const char c : text) {
-    if (c == '_' && before == '_') return std::nullopt;
+    if (c == '_' && (before == '_' || !prefixed)) return std::nullopt;
     if (c != '_') digits += c;
     before = c;
   }

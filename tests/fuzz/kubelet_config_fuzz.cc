@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any text as a KubeletConfiguration. Either it is refused with messages that all point into it, or
+// what is in force has an origin for each threshold and survives the way through JSON.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "api/config_file.h"
+#include "api/convert.h"
+#include "api/json.h"
+#include "base/parse.h"
+
+namespace forestall {
+namespace {
+
+void require(bool held) {
+  if (!held) std::abort();
+}
+
+void check_error(std::string_view text) {
+  require(!text.empty());
+  while (!text.empty()) require(next_field(text, '\n').starts_with("kubelet.yaml:"));
+}
+
+void check_accepted(const api::LoadedConfig& loaded) {
+  require(loaded.origins.size() == loaded.config.thresholds.size());
+  for (const Threshold& threshold : loaded.config.thresholds) {
+    require(threshold.limit.quantity.has_value() != threshold.limit.fraction.has_value());
+    require(threshold.grace >= Duration::zero());
+  }
+  const std::string json = api::to_json(api::to_proto(loaded.config), api::JsonStyle::line);
+  v1::EffectiveConfig message;
+  require(api::from_json(json, message).ok());
+  const Result<Config> back = api::from_proto(message);
+  require(back.ok() && *back == loaded.config);
+}
+
+}  // namespace
+}  // namespace forestall
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace forestall;
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  const auto loaded =
+      api::load_config({"", "kubelet.yaml", {}}, [&](const std::string&) { return Result(text); });
+  if (loaded.ok()) {
+    check_accepted(*loaded);
+  } else {
+    check_error(loaded.error().text());
+  }
+  return 0;
+}

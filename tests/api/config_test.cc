@@ -47,8 +47,7 @@ TEST(Config, EmptyMapIsTheBuiltIn) {
   EXPECT_EQ(config.files, std::vector<std::string>{"config.yaml"});
 }
 
-TEST(Config, EveryKey) {
-  const auto result = loaded(R"(
+constexpr const char* kEveryKey = R"(
 dryRun: true
 evictionHard: {memory.available: 5%}
 evictionSoft: {memory.available: 10%}
@@ -95,14 +94,18 @@ manifest: manifest.yaml
 disableFeatures: [bpf, poll]
 releaseTimeout: 1.5s
 recheckInterval: 1m30s
-)",
-                             R"(
+)";
+
+constexpr const char* kEveryManifestKey = R"(
 pods:
   - {uid: A1-b2, name: default/web, priority: 2000001000, memoryRequest: 0, protected: true}
   - {uid: c3}
 cgroups:
   - {cgroup: '/other.slice/?', priority: 1000000000}
-)");
+)";
+
+TEST(Config, EveryKey) {
+  const auto result = loaded(kEveryKey, kEveryManifestKey);
   Config expected;
   expected.dry_run = true;
   expected.thresholds = {

@@ -28,8 +28,7 @@ struct Seen {
 
 Seen look(const test::TempTree& proc) {
   std::vector<SourceNote> notes;
-  std::string buffer;
-  const auto sample = TaskReader(proc.path()).read(test::ManualClock().now(), buffer, notes);
+  const auto sample = TaskReader(proc.path()).read(test::ManualClock().now(), notes);
   return {sample, notes.size()};
 }
 
@@ -71,17 +70,15 @@ TEST(TaskReader, FreshOnEachLook) {
                       {"sys/kernel/threads-max", "32768\n"}};
   const TaskReader reader(proc.path());
   std::vector<SourceNote> notes;
-  std::string buffer;
-  EXPECT_EQ(reader.read({}, buffer, notes).running, 10);
+  EXPECT_EQ(reader.read({}, notes).running, 10);
   proc.write("loadavg", "0.00 0.01 0.05 2/11 1\n");
-  EXPECT_EQ(reader.read({}, buffer, notes).running, 11);
+  EXPECT_EQ(reader.read({}, notes).running, 11);
   EXPECT_THAT(notes, IsEmpty());
 }
 
 TEST(TaskReader, ReadsThisMachine) {
   std::vector<SourceNote> notes;
-  std::string buffer;
-  const auto sample = TaskReader("/proc").read({}, buffer, notes);
+  const auto sample = TaskReader("/proc").read({}, notes);
   EXPECT_GT(sample.running.value_or(0), 0);
   EXPECT_GT(sample.capacity.value_or(0), *sample.running);
   EXPECT_THAT(notes, IsEmpty());

@@ -56,7 +56,7 @@ Result<std::unique_ptr<CapacitySource>> CapacitySource::create(const FilesystemR
 std::optional<std::int64_t> CapacitySource::look(Signal signal, MonotonicTime now) {
   notes_.clear();
   if (signal == Signal::pid_available) {
-    const auto tasks = tasks_.read(now, buffer_, notes_);
+    const auto tasks = tasks_.read(now, notes_);
     if (!tasks.capacity || !tasks.running) return std::nullopt;
     return *tasks.capacity - *tasks.running;
   }

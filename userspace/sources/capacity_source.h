@@ -79,7 +79,6 @@ class CapacitySource final : public Source {
   std::array<Level, kSignals.size()> levels_;
   std::vector<Watch> watches_;
   Duration interval_{0};
-  std::string buffer_;
   std::vector<SourceNote> notes_;  // of a look; the observer tells the same ones
 };
 

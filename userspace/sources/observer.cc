@@ -215,7 +215,7 @@ Observation Observer::Reader::observe(const Wake& wake, MonotonicTime now) {
     return reading.removed;
   });
   observation.filesystems = filesystems_.read(now, observation.notes);
-  observation.tasks = tasks_.read(now, buffer_, observation.notes);
+  observation.tasks = tasks_.read(now, observation.notes);
   return observation;
 }
 

@@ -3,8 +3,10 @@
 
 #include <fcntl.h>
 #include <sys/sysinfo.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/parse.h"
 
@@ -15,10 +17,22 @@ Result<kernel::HeldFile> hold(const std::string& path) {
   return kernel::HeldFile::open(AT_FDCWD, path.c_str(), path);
 }
 
-// A positive number, or why there is none.
-Result<std::int64_t> read_limit(const Result<kernel::HeldFile>& file, std::string& buffer) {
+// These files are a line each, and whole after one read. The kernel takes memory of the size that
+// is asked for, zeroed, for each read of a sysctl (fs/proc/proc_sysctl.c proc_sys_call_handler):
+// with the buffer that other files need, that would be 64 KiB when memory is short.
+using ShortText = std::array<char, 128>;
+
+Result<std::string_view> read_line(const Result<kernel::HeldFile>& file, ShortText& text) {
   if (!file) return file.error();
-  const auto value = parse_i64(trim(TRY(file->read(buffer))));
+  const auto got = ::pread(file->fd(), text.data(), text.size(), 0);
+  if (got < 0) return errno_error("read", file->name());
+  return std::string_view(text.data(), static_cast<std::size_t>(got));
+}
+
+// A positive number, or why there is none.
+Result<std::int64_t> read_limit(const Result<kernel::HeldFile>& file) {
+  ShortText line;
+  const auto value = parse_i64(trim(TRY(read_line(file, line))));
   if (!value || *value <= 0) return error(file->name() + ": not a number of tasks");
   return *value;
 }
@@ -39,23 +53,19 @@ TaskReader::TaskReader(const std::string& proc)
       threads_max_(hold(proc + "/sys/kernel/threads-max")),
       loadavg_(hold(proc + "/loadavg")) {}
 
-std::optional<std::int64_t> TaskReader::capacity(std::string& buffer,
-                                                 std::vector<SourceNote>& notes) const {
-  const auto pids = read_limit(pid_max_, buffer);
-  const auto threads = read_limit(threads_max_, buffer);
+std::optional<std::int64_t> TaskReader::capacity(std::vector<SourceNote>& notes) const {
+  const auto pids = read_limit(pid_max_);
+  const auto threads = read_limit(threads_max_);
   if (pids && threads) return std::min(*pids, *threads);
   if (!pids) notes.push_back({"pid_max", pids.error().text()});
   if (!threads) notes.push_back({"threads-max", threads.error().text()});
   return pids ? pids.optional() : threads.optional();
 }
 
-std::optional<std::int64_t> TaskReader::running(std::string& buffer,
-                                                std::vector<SourceNote>& notes) const {
-  if (loadavg_) {
-    const auto text = loadavg_->read(buffer);
-    if (text) {
-      if (const auto total = parse_task_total(*text)) return total;
-    }
+std::optional<std::int64_t> TaskReader::running(std::vector<SourceNote>& notes) const {
+  ShortText line;
+  if (const auto text = read_line(loadavg_, line)) {
+    if (const auto total = parse_task_total(*text)) return total;
   }
   struct sysinfo node {};
   if (::sysinfo(&node) == 0) return node.procs;
@@ -63,9 +73,8 @@ std::optional<std::int64_t> TaskReader::running(std::string& buffer,
   return std::nullopt;
 }
 
-TaskSample TaskReader::read(MonotonicTime now, std::string& buffer,
-                            std::vector<SourceNote>& notes) const {
-  return {capacity(buffer, notes), running(buffer, notes), now};
+TaskSample TaskReader::read(MonotonicTime now, std::vector<SourceNote>& notes) const {
+  return {capacity(notes), running(notes), now};
 }
 
 }  // namespace forestall::sources

@@ -29,14 +29,11 @@ class TaskReader {
 
   // Fresh values. A ceiling that cannot be read leaves the other one; without loadavg, sysinfo(2)
   // tells the tasks, 16 bits of them. What stays unknown gets a note.
-  [[nodiscard]] TaskSample read(MonotonicTime now, std::string& buffer,
-                                std::vector<SourceNote>& notes) const;
+  [[nodiscard]] TaskSample read(MonotonicTime now, std::vector<SourceNote>& notes) const;
 
  private:
-  [[nodiscard]] std::optional<std::int64_t> capacity(std::string& buffer,
-                                                     std::vector<SourceNote>& notes) const;
-  [[nodiscard]] std::optional<std::int64_t> running(std::string& buffer,
-                                                    std::vector<SourceNote>& notes) const;
+  [[nodiscard]] std::optional<std::int64_t> capacity(std::vector<SourceNote>& notes) const;
+  [[nodiscard]] std::optional<std::int64_t> running(std::vector<SourceNote>& notes) const;
 
   Result<kernel::HeldFile> pid_max_;
   Result<kernel::HeldFile> threads_max_;

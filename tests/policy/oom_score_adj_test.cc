@@ -105,6 +105,8 @@ TEST(OomScoreAdjTest, ThePodsOwnRequestIsSharedOut) {
   EXPECT_EQ(oom_score_adj(made, made.init_containers[0], kCapacity), 900);
   made.requests = amounts("1", "");
   EXPECT_EQ(oom_score_adj(made, made.containers[0], kCapacity), 900) << "no memory to share";
+  made.requests = amounts("1", "0");
+  EXPECT_EQ(oom_score_adj(made, made.containers[0], kCapacity), 900) << "nor one of 0";
 }
 
 TEST(OomScoreAdjTest, AStaticPodOfTheNodeIsNotGuaranteedByThatAlone) {

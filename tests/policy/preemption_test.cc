@@ -160,6 +160,9 @@ TEST(PreemptionTest, TiesGoToTheSmallerMemoryThenTheSmallerCpu) {
                     requesting("b", QosClass::burstable, "2", "3Gi"),
                     requesting("c", QosClass::burstable, "1", "3Gi")};
   EXPECT_THAT(victims(critical("", "1Gi"), active, node("", "10Gi")), ElementsAre("c"));
+  const Pods at_odds{requesting("a", QosClass::burstable, "1", "4Gi"),
+                     requesting("b", QosClass::burstable, "2", "3Gi")};
+  EXPECT_THAT(victims(critical("", "1Gi"), at_odds, node("", "7Gi")), ElementsAre("b"));
 }
 
 TEST(PreemptionTest, CpuIsCountedInThousandths) {

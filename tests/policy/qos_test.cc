@@ -57,6 +57,7 @@ TEST(QosTest, FromContainers) {
       {"an init container without anything", {equal("a")}, {container("i")}, kBurstable},
       {"a sidecar that is burstable", {equal("a")}, {sidecar("s", memory("1Mi"))}, kBurstable},
       {"only an init container declares", {container("a")}, {equal("i")}, kBurstable},
+      {"only cpu, equal", {container("a", amounts("1", ""), amounts("1", ""))}, {}, kBurstable},
       {"only memory, equal", {container("a", memory("1Gi"), memory("1Gi"))}, {}, kBurstable},
   };
   for (const Case& one : cases) {

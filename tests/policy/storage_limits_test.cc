@@ -123,6 +123,12 @@ TEST(StorageLimitsTest, ContainerBeyondItsLimit) {
       << "an unknown layout counts as single";
 }
 
+TEST(StorageLimitsTest, ALimitOfZeroDoesNotLimitItsContainer) {
+  EXPECT_EQ(message(limited({{"a", "0"}, {"b", "9Gi"}},
+                            {container_sample("a", on_disk(gib(1)), on_disk(gib(1)))})),
+            "");
+}
+
 TEST(StorageLimitsTest, InitContainersHaveNoLimitOfTheirOwn) {
   Pod made = pod("p", {container("a", {}, storage("9Gi"))}, {sidecar("s", {}, storage("1Gi"))});
   EXPECT_EQ(message(with_statistics(sample_of(made),

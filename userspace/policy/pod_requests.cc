@@ -23,8 +23,7 @@ Declared aggregate(const Pod& pod, Resources resources, Amount amount) {
     const Declared& own = each.*resources.*amount;
     if (each.restartable) {
       accumulate(together, own);
-      accumulate(sidecars, own);
-      raise(peak, sidecars);
+      accumulate(sidecars, own);  // at its own turn no more than `together` in the end
     } else {
       Declared while_it_runs = own;
       accumulate(while_it_runs, sidecars);

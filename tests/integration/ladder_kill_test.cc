@@ -65,7 +65,10 @@ TEST_P(LadderKillTest, OneProcess) {
   EXPECT_FALSE(by_cgroup != nullptr && by_cgroup->failure) << describe(outcome);
   EXPECT_FALSE(hog.alive());
   EXPECT_TRUE(bystander.alive());
-  EXPECT_FALSE(run.progress_of(victim.workload.cgroup)) << "a released kill is not listed";
+  const auto progress = run.progress_of(victim.workload.cgroup);
+  ASSERT_TRUE(progress) << "a released kill is listed while its cgroup is there";
+  EXPECT_EQ(progress->state, KillState::released);
+  EXPECT_EQ(progress->remaining, Bytes{0});
 }
 
 TEST_P(LadderKillTest, SixtyFourProcessesInSubgroups) {

@@ -62,12 +62,12 @@ class Ladder {
   // Moves every kill forward.
   void advance();
 
-  // Kills under way and those that failed recently, for the next observation. A released kill is
-  // not listed. A stuck or failed one is listed until its cgroup is gone or `forget_after`
-  // (30 s) passed. A dry run is listed for as long, in flight with all that the kill would have
-  // returned remaining: so the policy waits as it would for the real kill, instead of taking the
-  // next candidate on every wake. What remains is working set: usage now, less the inactive file
-  // pages at the ranking.
+  // Kills under way and recent ones, for the next observation. One that is over (released, stuck,
+  // failed) is listed until its cgroup is gone or `forget_after` (30 s) passed: kubelet waits as
+  // long for a pod's cleanup. A dry run is listed for as long, in flight with all that the kill
+  // would have returned remaining: so the policy waits as it would for the real kill, instead of
+  // taking the next candidate on every wake. What remains is working set: usage now, less the
+  // inactive file pages at the ranking.
   [[nodiscard]] std::vector<KillProgress> progress() const;
   // Outcomes completed since the last call, each exactly once. begin() may complete one already:
   // a refusal and a dry run are over at once.

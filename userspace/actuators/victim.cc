@@ -477,8 +477,8 @@ void Victim::look() {
   looked_ = means_.clock.now();
   if (outcome_.state == KillState::terminating && looked_ >= *kill_at_) return end_now();
   if (!under_way()) {
-    // A failed kill of a cgroup that is gone needs no remembering.
-    if (outcome_.state == KillState::failed && meter_ && !usage_now()) removed_ = true;
+    // Of a cgroup that is gone nothing needs remembering.
+    if (!options_.dry_run && meter_ && !usage_now()) removed_ = true;
     forgettable_ = forgettable_ || removed_ || looked_ >= forget_at_;
     return;
   }
@@ -512,7 +512,7 @@ void Victim::finish(KillState state) {
   if (usage) outcome_.freed = outcome_.usage_before - *usage;
   if (removed_) outcome_.freed = outcome_.usage_before;
   outcome_waits_ = true;
-  forgettable_ = state == KillState::released || (state == KillState::failed && removed_);
+  forgettable_ = removed_ && (state == KillState::released || state == KillState::failed);
 }
 
 void Victim::fail(Rung rung, Error why) {

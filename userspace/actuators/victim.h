@@ -36,7 +36,7 @@
 
 namespace forestall::actuators {
 
-// How long a stuck, failed or dry-run kill is remembered.
+// How long a kill that is over, or was a dry run, is remembered.
 inline constexpr Duration kForgetAfter = std::chrono::seconds(30);
 
 // What all kills share. Outlives each of them.

@@ -30,6 +30,8 @@ constexpr Duration kLongestHold = std::chrono::seconds(1);
 constexpr Duration kTreeAgeMax = std::chrono::milliseconds(500);
 // With one, the tree is walked at most this often, however many cgroups come and go.
 constexpr Duration kTreeAgeMin = std::chrono::milliseconds(100);
+// Kubelet measures volumes this often (volumeStatsAggPeriod).
+constexpr Duration kLimitsAgeMax = std::chrono::minutes(1);
 // The longest that a hint of pressure may wait.
 constexpr Duration kHintMax = std::chrono::milliseconds(100);
 
@@ -76,6 +78,7 @@ Core::Core(Parts parts, Config config)
 
 void Core::start() {
   refresh();
+  look_after_pods();
   look(Wake{WakeSource::startup, parts_.clock->now(), {}, {}});
 }
 
@@ -139,7 +142,7 @@ void Core::time_passed() {
 
 void Core::reload(Config config) {
   config_ = std::move(config);
-  state_ = {};
+  state_ = policy::reloaded(state_);
   parts_.observer->configure(config_);
   refresh();
   look(Wake{WakeSource::command, parts_.clock->now(), {}, {}});
@@ -270,10 +273,14 @@ void Core::reclaim_ready() {
   exports::LogLine line("node-reclaim");
   line.field("took_us", result->took);
   if (result->dead) {
-    line.field("containers", result->dead->containers).field("sandboxes", result->dead->sandboxes);
+    line.field("containers", result->dead->containers)
+        .field("sandboxes", result->dead->sandboxes)
+        .field("containers_failed", result->dead->failures.count);
   }
   if (result->images) {
-    line.field("images", result->images->images).field("freed", result->images->freed);
+    line.field("images", result->images->images)
+        .field("freed", result->images->freed)
+        .field("images_failed", result->images->failures.count);
   }
   for (const Error& failure : result->failures) line.field("failure", failure.text());
   parts_.log->write(exports::LogLevel::info, line);
@@ -347,7 +354,7 @@ void Core::refresh() {
 void Core::look_after_pods() {
   if (config_.known_pods.empty()) return;
   const MonotonicTime now = parts_.clock->now();
-  if (config_.local_storage_isolation) parts_.observer->ask_disk_usage(now);
+  if (config_.local_storage_isolation) parts_.observer->ask_disk_usage(now, kLimitsAgeMax);
   Observation observation = parts_.observer->observe(Wake{WakeSource::recheck, now, {}, {}}, now);
   parts_.observer->add_workloads(observation, {});
   if (!observation.workloads || !observation.node.capacity) return;

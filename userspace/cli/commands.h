@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cli/options.h"
+#include "cli/pod_commands.h"
 
 namespace forestall::cli {
 
@@ -11,7 +12,9 @@ int run_agent(const Options& options);
 int run_demo(const Options& options);
 int run_doctor(const Options& options);
 int run_signals(const Options& options);
-int run_rank(const Options& options, const std::string& cgroup);
+int run_rank(const Options& options, const RankOptions& rank_options);
+int run_qos(const Options& options, const QosOptions& qos_options);
+int run_admit(const Options& options, const AdmitOptions& admit_options);
 int run_check_config(const Options& options);
 
 }  // namespace forestall::cli

@@ -47,10 +47,18 @@ struct Subcommands {
   CLI::App* doctor;
   CLI::App* signals;
   CLI::App* rank;
+  CLI::App* qos;
+  CLI::App* admit;
   CLI::App* check_config;
 };
 
-Subcommands add_subcommands(CLI::App& app, Options& options, std::string& rank_cgroup) {
+struct CommandOptions {
+  RankOptions rank;
+  QosOptions qos;
+  AdmitOptions admit;
+};
+
+Subcommands add_subcommands(CLI::App& app, Options& options, CommandOptions& of) {
   Subcommands commands{};
   commands.agent = app.add_subcommand("agent", "Guard this host (the default)");
   commands.agent->add_flag("--dry-run", options.dry_run, "Decide and log, but signal nobody");
@@ -63,12 +71,19 @@ Subcommands add_subcommands(CLI::App& app, Options& options, std::string& rank_c
   commands.doctor = app.add_subcommand("doctor", "What this host offers, and what is missing");
   commands.signals = app.add_subcommand("signals", "Current value of every signal and threshold");
   commands.rank = app.add_subcommand("rank", "Workloads in the order they would be evicted");
-  commands.rank->add_option("--cgroup", rank_cgroup,
-                            "Only workloads at or below this path of the memory hierarchy");
+  add_rank_options(*commands.rank, of.rank);
+  commands.qos = app.add_subcommand(
+      "qos", "QoS class, requests, oom_score_adj and cgroups that follow from pods' declarations");
+  add_qos_options(*commands.qos, of.qos);
+  commands.admit = app.add_subcommand(
+      "admit", "Whether pods are admitted under pressure, and whom critical ones would preempt");
+  add_admit_options(*commands.admit, of.admit);
   commands.check_config =
       app.add_subcommand("check-config", "Check a configuration and show what it comes to");
   for (CLI::App* command : app.get_subcommands({})) {
     add_output_option(*command, options);
+    // These two answer from their input alone.
+    if (command == commands.qos || command == commands.admit) continue;
     if (command != commands.check_config) add_host_options(*command, options);
     if (command != commands.demo && command != commands.doctor) {
       add_config_options(*command, options);
@@ -77,29 +92,31 @@ Subcommands add_subcommands(CLI::App& app, Options& options, std::string& rank_c
   return commands;
 }
 
-int dispatch(const Subcommands& commands, const Options& options, const std::string& rank_cgroup) {
+int dispatch(const Subcommands& commands, const Options& options, const CommandOptions& of) {
   if (commands.demo->parsed()) return run_demo(options);
   if (commands.doctor->parsed()) return run_doctor(options);
   if (commands.signals->parsed()) return run_signals(options);
-  if (commands.rank->parsed()) return run_rank(options, rank_cgroup);
+  if (commands.rank->parsed()) return run_rank(options, of.rank);
+  if (commands.qos->parsed()) return run_qos(options, of.qos);
+  if (commands.admit->parsed()) return run_admit(options, of.admit);
   if (commands.check_config->parsed()) return run_check_config(options);
   return run_agent(options);
 }
 
 int run(int argc, char** argv) {
   Options options;
-  std::string rank_cgroup;
+  CommandOptions of;
   CLI::App app(kDescription, "forestall");
   app.footer(kFooter);
   app.set_version_flag("--version", "forestall " FORESTALL_VERSION);
   app.require_subcommand(0, 1);
-  const Subcommands commands = add_subcommands(app, options, rank_cgroup);
+  const Subcommands commands = add_subcommands(app, options, of);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& failure) {
     return app.exit(failure) == 0 ? kExitOk : kExitUsage;
   }
-  return dispatch(commands, options, rank_cgroup);
+  return dispatch(commands, options, of);
 }
 
 }  // namespace

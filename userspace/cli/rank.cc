@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `forestall rank`: the workloads in the order they would be evicted, with every value compared.
+// Those of this host here; pods from files in rank_pods.cc.
 #include <fmt/format.h>
 
 #include "api/convert.h"
@@ -7,46 +8,41 @@
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/look.h"
-#include "cli/table.h"
+#include "cli/rank_pods.h"
+#include "cli/rank_text.h"
 #include "forestall/v1/report.pb.h"
 #include "policy/rank.h"
 
 namespace forestall::cli {
 namespace {
 
-std::string amount(const std::optional<Bytes>& bytes) {
-  return bytes ? human(*bytes) : "unknown";
-}
+// What the command line asks for, in model terms.
+struct Question {
+  Signal signal = Signal::memory_available;
+  std::optional<FilesystemLayout> layout;
+};
 
-// Why this one may not be killed, or what put it before the next one.
-std::string remark(const std::vector<Candidate>& order, std::size_t i) {
-  const Candidate& each = order[i];
-  if (each.exclusion == Exclusion::is_protected) {
-    return fmt::format("protected: {}", to_string(each.sample.workload.protection));
+Result<Question> question_of(const RankOptions& options) {
+  Question question;
+  if (!options.signal.empty()) question.signal = TRY(signal_option(options.signal));
+  if (!options.fs_layout.empty()) {
+    question.layout = parse_filesystem_layout(options.fs_layout);
+    if (!question.layout) {
+      return error(fmt::format("--fs-layout: expected single, imagefs or split, found '{}'",
+                               options.fs_layout));
+    }
   }
-  if (each.exclusion != Exclusion::none) return std::string(to_string(each.exclusion));
-  if (i + 1 == order.size()) return "";
-  return fmt::format("before the next by {}", policy::deciding_rule(each.key, order[i + 1].key));
-}
-
-void print_text(const std::vector<Candidate>& order) {
-  if (order.empty()) {
-    fmt::print("no workloads: no pod was found, and no cgroup matches a workload rule\n");
-    return;
+  const std::string& cgroup = options.cgroup;
+  if (!cgroup.empty() && (cgroup.front() != '/' || (cgroup.size() > 1 && cgroup.back() == '/'))) {
+    return error(
+        fmt::format("--cgroup {}: give an absolute path of the memory hierarchy, without a slash "
+                    "at its end",
+                    cgroup));
   }
-  Table table({"order", "workload", "cgroup", "working set", "request", "exceeds", "priority",
-               "over request", ""});
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const Candidate& each = order[i];
-    const Workload& workload = each.sample.workload;
-    table.add({fmt::format("{}", i + 1), workload.name, workload.path,
-               amount(each.sample.working_set()),
-               workload.memory_request ? human(*workload.memory_request) : "none",
-               each.key.exceeds_request ? "yes" : "no",
-               workload.priority ? fmt::format("{}", *workload.priority) : "none",
-               each.key.measured ? human(each.key.over_request) : "unknown", remark(order, i)});
+  if (!cgroup.empty() && !options.pods.empty()) {
+    return error("--cgroup is about this host, --pods is not: give one of them");
   }
-  table.print();
+  return question;
 }
 
 policy::Subject subject_of(const std::string& cgroup, const Look& look) {
@@ -59,33 +55,75 @@ policy::Subject subject_of(const std::string& cgroup, const Look& look) {
   return subject;
 }
 
-}  // namespace
+std::vector<std::string> describe(const Workload& workload) {
+  return {workload.name, workload.path};
+}
 
-int run_rank(const Options& options, const std::string& cgroup) {
-  if (!cgroup.empty() && (cgroup.front() != '/' || (cgroup.size() > 1 && cgroup.back() == '/'))) {
-    fmt::print(stderr,
-               "forestall rank: --cgroup {}: give an absolute path of the memory hierarchy, "
-               "without a slash at its end\n",
-               cgroup);
-    return kExitUsage;
+void print_text(const std::vector<Candidate>& order, Resource resource) {
+  if (order.empty()) {
+    fmt::print("no workloads: no pod was found, and no cgroup matches a workload rule\n");
+    return;
   }
+  fmt::print("{}", order_text(order, resource, {"workload", "cgroup"}, describe));
+}
+
+void print_json(const std::vector<Candidate>& order, const policy::RankBy& by,
+                std::string_view layout_from) {
+  const Resource resource = resource_of(by.signal);
+  v1::RankReport report;
+  for (const Candidate& each : order) *report.add_order() = api::to_proto(each);
+  report.set_signal(std::string(to_string(by.signal)));
+  report.set_resource(std::string(to_string(resource)));
+  for (const auto& rule : policy::rules_for(resource))
+    report.add_comparators(std::string(rule.name));
+  report.set_fs_layout(std::string(to_string(by.layout.value_or(FilesystemLayout::single))));
+  report.set_fs_layout_from(std::string(layout_from));
+  fmt::print("{}", api::to_json(report, api::JsonStyle::pretty));
+}
+
+int rank_host(const Options& options, const std::string& cgroup, const Question& question) {
   auto looked = look_at_host(options);
   if (const auto* failure = std::get_if<LookFailure>(&looked)) {
     return report_failure("rank", *failure);
   }
   const Look& look = std::get<Look>(looked);
   for (const std::string& warning : look.warnings) fmt::print(stderr, "{}\n", warning);
+  policy::RankBy by{question.signal, question.layout, look.config.compat};
+  std::string_view layout_from = "option";
+  if (!by.layout) {
+    by.layout = look.observation.filesystems.layout;
+    layout_from = by.layout ? "host" : "default";
+  }
   const auto& workloads = *look.observation.workloads;
   const policy::Exclusions exclusions(workloads, look.observation.kills);
-  const auto order = policy::rank(workloads, subject_of(cgroup, look), exclusions);
+  const auto order = policy::rank(workloads, by, subject_of(cgroup, look), exclusions);
   if (options.output == OutputFormat::json) {
-    v1::RankReport report;
-    for (const Candidate& each : order) *report.add_order() = api::to_proto(each);
-    fmt::print("{}", api::to_json(report, api::JsonStyle::pretty));
+    print_json(order, by, layout_from);
   } else {
-    print_text(order);
+    print_text(order, resource_of(by.signal));
   }
   return kExitOk;
+}
+
+}  // namespace
+
+Result<Signal> signal_option(const std::string& text) {
+  if (const auto signal = parse_signal(text)) return *signal;
+  std::string all;
+  for (const Signal each : kSignals) {
+    all += fmt::format("{}{}", all.empty() ? "" : ", ", to_string(each));
+  }
+  return error(fmt::format("--signal: unknown signal '{}'; signals are: {}", text, all));
+}
+
+int run_rank(const Options& options, const RankOptions& rank_options) {
+  const auto question = question_of(rank_options);
+  if (!question) {
+    fmt::print(stderr, "forestall rank: {}\n", question.error().text());
+    return kExitUsage;
+  }
+  if (rank_options.pods.empty()) return rank_host(options, rank_options.cgroup, *question);
+  return rank_pods(options, rank_options, question->signal, question->layout);
 }
 
 }  // namespace forestall::cli

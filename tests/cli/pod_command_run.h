@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The offline subcommands, run on the files of tests/data/kubernetes.
+#pragma once
+
+#include <google/protobuf/message.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "api/json.h"
+#include "support/agent_run.h"
+
+namespace forestall::test {
+
+[[nodiscard]] inline std::string kubernetes_file(const std::string& name) {
+  return std::string(FORESTALL_TEST_DATA "/kubernetes/") + name;
+}
+
+// The arguments for the pods and statistics of one example ("disk", "memory", "node"), which are
+// answered without the configuration of the host the test runs on.
+[[nodiscard]] inline std::vector<std::string> rank_arguments(const std::string& example,
+                                                             const std::string& signal) {
+  return {"rank",
+          "--config",
+          kubernetes_file("empty.yaml"),
+          "--pods",
+          kubernetes_file(example + ".pods.json"),
+          "--stats",
+          kubernetes_file(example + ".stats.json"),
+          "--signal",
+          signal};
+}
+
+// What the command printed with --output json, which must be the whole of it; empty after failure.
+template <typename Report>
+[[nodiscard]] Report json_of(std::vector<std::string> arguments) {
+  arguments.insert(arguments.end(), {"--output", "json"});
+  const Ran ran = run_forestall(arguments);
+  EXPECT_EQ(ran.exit_code, 0) << ran.errors;
+  Report report;
+  const auto read = api::from_json(ran.output, report);
+  EXPECT_TRUE(read) << read.error().text() << "\n" << ran.output;
+  return report;
+}
+
+// What a command is to print, as text.
+[[nodiscard]] inline std::string golden(const std::string& name) {
+  return read_text(kubernetes_file(name));
+}
+
+}  // namespace forestall::test

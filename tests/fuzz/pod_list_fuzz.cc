@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any text as what `kubectl get pods -o json` prints: refused with a message, or pods that have an
+// identity each and survive the way through our own JSON.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <set>
+#include <string_view>
+
+#include "api/convert.h"
+#include "api/json.h"
+#include "api/pod_list.h"
+
+namespace forestall {
+namespace {
+
+void require(bool held) {
+  if (!held) std::abort();
+}
+
+void run(std::string_view input) {
+  const auto listed = api::parse_listed_pods(input);
+  if (!listed.ok()) {
+    require(!listed.error().text().empty());
+    return;
+  }
+  std::set<std::string> uids;
+  for (const api::ListedPod& each : *listed) {
+    require(!each.pod.name.empty());
+    require(uids.insert(each.pod.uid).second && !each.pod.uid.empty());
+    v1::Pod message;
+    const std::string json = api::to_json(api::to_proto(each.pod), api::JsonStyle::line);
+    require(api::from_json(json, message).ok());
+    require(message.uid() == each.pod.uid);
+  }
+}
+
+}  // namespace
+}  // namespace forestall
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  forestall::run({reinterpret_cast<const char*>(data), size});
+  return 0;
+}

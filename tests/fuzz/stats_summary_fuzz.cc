@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any text as what kubelet's /stats/summary prints: refused with a message, or entries that have
+// an identity each.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <set>
+#include <string_view>
+
+#include "api/stats_summary.h"
+
+namespace forestall {
+namespace {
+
+void require(bool held) {
+  if (!held) std::abort();
+}
+
+void run(std::string_view input) {
+  const auto summary = api::parse_stats_summary(input);
+  if (!summary.ok()) {
+    require(!summary.error().text().empty());
+    return;
+  }
+  std::set<std::string> uids;
+  for (const api::PodStatsEntry& each : summary->pods) {
+    require(uids.insert(each.uid).second && !each.uid.empty());
+  }
+  require(summary->filesystems.layout == api::layout_of(summary->filesystems));
+}
+
+}  // namespace
+}  // namespace forestall
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  forestall::run({reinterpret_cast<const char*>(data), size});
+  return 0;
+}

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order of eviction, and what would be said and done about the first: the policy's own ranking,
+// notice and grace on figures from files.
+//
+// The signal is taken to be met, whatever the figures say of it, because that is the question. The
+// configuration's threshold on it says with what grace; where the figures show that it is met, the
+// message quotes it as kubelet's would.
+#include "cli/rank_pods.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "api/convert.h"
+#include "api/json.h"
+#include "cli/exit_code.h"
+#include "cli/pod_input.h"
+#include "cli/rank_text.h"
+#include "model/duration.h"
+#include "policy/containerfs.h"
+#include "policy/eviction_notice.h"
+#include "policy/grace.h"
+#include "policy/protection.h"
+#include "policy/qos.h"
+#include "policy/rank.h"
+#include "policy/signals.h"
+
+namespace forestall::cli {
+namespace {
+
+struct Layout {
+  FilesystemLayout layout = FilesystemLayout::single;
+  std::string_view from;  // as RankReport::fs_layout_from
+};
+
+struct Ranking {
+  Signal signal = Signal::memory_available;
+  Layout layout;
+  JoinedPods pods;
+  // As a decision holds them: the order, the eviction of the first that may be evicted, and the
+  // evidence of the threshold on the signal, if there is one and figures for it.
+  Decision decision;
+};
+
+Layout choose_layout(std::optional<FilesystemLayout> given, const api::StatsSummary& summary) {
+  if (given) return {*given, "option"};
+  if (summary.filesystems.layout) return {*summary.filesystems.layout, "summary"};
+  return {FilesystemLayout::single, "default"};
+}
+
+Observation observation_of(const api::StatsSummary& summary, FilesystemLayout layout) {
+  Observation observation;
+  observation.node = summary.memory;
+  observation.pods = summary.pods_cgroup;
+  observation.filesystems = summary.filesystems;
+  observation.filesystems.layout = layout;
+  // An old kubelet tells nothing of writable layers: they lie where the layout says.
+  if (!observation.filesystems.containerfs) {
+    observation.filesystems.containerfs = layout == FilesystemLayout::imagefs
+                                              ? observation.filesystems.imagefs
+                                              : observation.filesystems.nodefs;
+  }
+  observation.tasks = summary.tasks;
+  return observation;
+}
+
+std::optional<policy::Reading> reading_of(Signal signal, const Observation& observation) {
+  if (signal != Signal::allocatable_memory_available) {
+    return policy::node_reading(signal, observation);
+  }
+  if (!observation.pods) return std::nullopt;
+  return policy::cgroup_reading(*observation.pods, std::nullopt, observation);
+}
+
+// The thresholds on `signal`, those on containerfs derived as kubelet derives them.
+std::vector<Threshold> thresholds_on(Signal signal, const Config& config, FilesystemLayout layout) {
+  std::vector<Threshold> found;
+  if (filesystem_of(signal) == Filesystem::containerfs) {
+    for (policy::DerivedThreshold& each :
+         policy::containerfs_thresholds(config.thresholds, layout)) {
+      if (each.threshold.signal == signal) found.push_back(std::move(each.threshold));
+    }
+    return found;
+  }
+  std::copy_if(config.thresholds.begin(), config.thresholds.end(), std::back_inserter(found),
+               [&](const Threshold& each) { return each.signal == signal; });
+  return found;
+}
+
+Evidence compare(const Threshold& threshold, const policy::Reading& reading) {
+  Evidence evidence;
+  evidence.threshold = threshold;
+  evidence.subject = "node";
+  evidence.capacity = reading.capacity;
+  evidence.available = reading.available;
+  evidence.limit = threshold.limit.of(reading.capacity);
+  evidence.met = evidence.limit > binary(reading.available);
+  evidence.driving = evidence.met;
+  return evidence;
+}
+
+// The threshold that would drive, with its figures if the summary has them: one that is met before
+// one that is not, hard before soft. Without any the signal counts as a hard one.
+Evidence driving_evidence(Signal signal, const Config& config, const Observation& observation,
+                          std::vector<Evidence>& compared) {
+  const FilesystemLayout layout = *observation.filesystems.layout;
+  const std::vector<Threshold> thresholds = thresholds_on(signal, config, layout);
+  const auto reading = reading_of(signal, observation);
+  Evidence best;
+  best.threshold.signal = signal;
+  bool first = true;
+  for (const Threshold& each : thresholds) {
+    Evidence evidence;
+    evidence.threshold = each;
+    if (reading) evidence = compare(each, *reading);
+    const auto rank = [](const Evidence& one) { return std::pair(one.met, one.threshold.hard()); };
+    if (first || rank(evidence) > rank(best)) best = evidence;
+    first = false;
+  }
+  if (!first && reading) compared.push_back(best);
+  return best;
+}
+
+Eviction eviction_of(const Candidate& victim, std::size_t index, const Evidence& driving,
+                     const Config& config) {
+  Eviction eviction;
+  eviction.candidate = index;
+  eviction.grace = policy::eviction_grace(config, driving.threshold, victim.sample.workload);
+  eviction.at_once = policy::kills_at_once(config, driving.threshold);
+  policy::write_notice(victim, driving, {}, eviction);
+  return eviction;
+}
+
+Ranking rank_input(const Config& config, Signal signal, Layout layout,
+                   std::vector<api::ListedPod> listed, const api::StatsSummary& summary) {
+  Ranking ranking;
+  ranking.signal = signal;
+  ranking.layout = layout;
+  ranking.pods = join(std::move(listed), summary);
+  const std::vector<KillProgress> no_kills;
+  const policy::Exclusions exclusions(ranking.pods.workloads, no_kills);
+  const policy::RankBy by{signal, layout.layout, config.compat};
+  Decision& decision = ranking.decision;
+  decision.considered = policy::rank(ranking.pods.workloads, by, {}, exclusions);
+  // A pod that its statistics count no process in is as good as any other to kubelet.
+  for (Candidate& each : decision.considered) {
+    if (each.exclusion == Exclusion::empty) each.exclusion = Exclusion::none;
+  }
+  const Evidence driving =
+      driving_evidence(signal, config, observation_of(summary, layout.layout), decision.evidence);
+  const auto victim =
+      std::find_if(decision.considered.begin(), decision.considered.end(),
+                   [](const Candidate& each) { return each.exclusion == Exclusion::none; });
+  if (victim != decision.considered.end()) {
+    const auto index = static_cast<std::size_t>(victim - decision.considered.begin());
+    decision.evictions.push_back(eviction_of(*victim, index, driving, config));
+  }
+  return ranking;
+}
+
+v1::RankedPod ranked_pod(const std::vector<Candidate>& order, std::size_t i, Resource resource) {
+  const Candidate& candidate = order[i];
+  const Pod& pod = *candidate.sample.workload.pod;
+  const RankKey& key = candidate.key;
+  v1::RankedPod out;
+  out.set_position(static_cast<std::uint32_t>(i + 1));
+  *out.mutable_pod() = pod_name(pod);
+  out.set_qos_class(std::string(to_string(policy::qos_class(pod))));
+  out.set_measured(key.measured);
+  out.set_priority(key.priority);
+  if (key.measured) out.set_usage(key.usage);
+  if (resource != Resource::pids) {
+    out.set_request(request_of(candidate, resource).value_or(Bytes{0}).count);
+    if (key.measured) out.set_exceeds_request(key.exceeds_request);
+    if (key.measured) out.set_over_request(key.over_request);
+  }
+  if (i + 1 < order.size()) {
+    out.set_decided_by(std::string(policy::deciding_rule(key, order[i + 1].key, resource)));
+  }
+  const Workload& workload = candidate.sample.workload;
+  out.set_protection(std::string(to_string(policy::protection_of(workload))));
+  out.set_protection_reason(protection_reason(workload));
+  return out;
+}
+
+void print_json(const Ranking& ranking) {
+  const Resource resource = resource_of(ranking.signal);
+  const std::vector<Candidate>& order = ranking.decision.considered;
+  v1::Decision decision = api::to_proto(ranking.decision);
+  v1::RankReport report;
+  report.mutable_order()->Swap(decision.mutable_considered());
+  report.set_signal(std::string(to_string(ranking.signal)));
+  report.set_resource(std::string(to_string(resource)));
+  for (const auto& rule : policy::rules_for(resource))
+    report.add_comparators(std::string(rule.name));
+  report.set_fs_layout(std::string(to_string(ranking.layout.layout)));
+  report.set_fs_layout_from(std::string(ranking.layout.from));
+  for (std::size_t i = 0; i < order.size(); ++i)
+    *report.add_pods() = ranked_pod(order, i, resource);
+  if (const auto victim = ranking.decision.victim()) {
+    *report.mutable_victim() = pod_name(*order[*victim].sample.workload.pod);
+    *report.mutable_eviction() = decision.evictions(0);
+  }
+  if (decision.evidence_size() > 0) *report.mutable_evidence() = decision.evidence(0);
+  for (const auto& [pod, reason] : ranking.pods.left_out) {
+    auto* left_out = report.add_left_out();
+    *left_out->mutable_pod() = pod_name(*pod);
+    left_out->set_reason(std::string(to_string(reason)));
+  }
+  for (const api::PodStatsEntry& each : ranking.pods.unmatched) {
+    Pod pod;
+    pod.uid = each.uid;
+    pod.name = each.name;
+    pod.pod_namespace = each.pod_namespace;
+    *report.add_unmatched_statistics() = pod_name(pod);
+  }
+  fmt::print("{}", api::to_json(report, api::JsonStyle::pretty));
+}
+
+std::vector<std::string> describe(const Workload& workload) {
+  return {qualified_name(*workload.pod), std::string(to_string(policy::qos_class(*workload.pod)))};
+}
+
+void print_evidence(const Decision& decision) {
+  if (decision.evidence.empty()) return;
+  const Evidence& one = decision.evidence.front();
+  const Resource resource = resource_of(one.threshold.signal);
+  fmt::print("The summary has {} of {} available; the {} threshold is {}: {}.\n",
+             amount_text(resource, one.available), amount_text(resource, one.capacity),
+             one.threshold.hard() ? "hard" : "soft", one.limit.text(), one.met ? "met" : "not met");
+}
+
+void print_victim(const Decision& decision) {
+  const auto victim = decision.victim();
+  if (!victim) {
+    fmt::print("\nNobody may be evicted.\n");
+    return;
+  }
+  const Eviction& eviction = decision.evictions.front();
+  fmt::print("\nEvicted first: {}, grace {}{}\n  message: {}\n",
+             qualified_name(*decision.considered[*victim].sample.workload.pod),
+             forestall::to_string(eviction.grace),
+             eviction.at_once ? " (the agent kills at once)" : "", eviction.message);
+  for (const auto& [name, value] : eviction.annotations) fmt::print("  {}: {}\n", name, value);
+}
+
+void print_text(const Ranking& ranking) {
+  const Resource resource = resource_of(ranking.signal);
+  const Decision& decision = ranking.decision;
+  fmt::print("Order of eviction for {} ({})", to_string(ranking.signal), to_string(resource));
+  if (filesystem_of(ranking.signal)) {
+    fmt::print(", layout {} ({})", to_string(ranking.layout.layout),
+               ranking.layout.from == "option" ? "as given" : ranking.layout.from);
+  }
+  fmt::print("\n");
+  print_evidence(decision);
+  fmt::print("\n");
+  if (decision.considered.empty()) {
+    fmt::print("  no pods to rank\n");
+  } else {
+    fmt::print("{}", order_text(decision.considered, resource, {"pod", "QoS"}, describe));
+    print_victim(decision);
+  }
+  if (!ranking.pods.left_out.empty() || !ranking.pods.unmatched.empty()) fmt::print("\n");
+  for (const auto& [pod, reason] : ranking.pods.left_out) {
+    fmt::print("not ranked: {} ({})\n", qualified_name(*pod), to_string(reason));
+  }
+  for (const api::PodStatsEntry& each : ranking.pods.unmatched) {
+    fmt::print("statistics of no pod that is listed: {}/{} ({})\n", each.pod_namespace, each.name,
+               each.uid);
+  }
+}
+
+int usage_error(const Error& problem) {
+  fmt::print(stderr, "forestall rank: {}\n", problem.text());
+  return kExitUsage;
+}
+
+}  // namespace
+
+int rank_pods(const Options& options, const RankOptions& rank_options, Signal signal,
+              std::optional<FilesystemLayout> layout) {
+  if (rank_options.pods == "-" && rank_options.stats == "-") {
+    return usage_error(error("--pods and --stats cannot both be standard input"));
+  }
+  std::vector<std::string> warnings;
+  const auto config = effective_config(options, warnings);
+  if (!config) {
+    fmt::print(stderr, "{}\n", config.error().text());
+    return kExitUsage;
+  }
+  for (const std::string& warning : warnings) fmt::print(stderr, "{}\n", warning);
+  auto pods = load_pods(rank_options.pods);
+  if (!pods) return usage_error(pods.error());
+  const auto summary = load_stats(rank_options.stats);
+  if (!summary) return usage_error(summary.error());
+  const Ranking ranking =
+      rank_input(*config, signal, choose_layout(layout, *summary), std::move(*pods), *summary);
+  if (options.output == OutputFormat::json) {
+    print_json(ranking);
+  } else {
+    print_text(ranking);
+  }
+  return kExitOk;
+}
+
+}  // namespace forestall::cli

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/rank_text.h"
+
+#include <fmt/format.h>
+
+#include "cli/table.h"
+#include "policy/pod_requests.h"
+#include "policy/protection.h"
+#include "policy/rank.h"
+
+namespace forestall::cli {
+namespace {
+
+bool in_bytes(Resource resource) {
+  return resource == Resource::memory || resource == Resource::ephemeral_storage;
+}
+
+std::string usage_heading(Resource resource) {
+  switch (resource) {
+    case Resource::memory: return "working set";
+    case Resource::ephemeral_storage: return "disk usage";
+    case Resource::inodes: return "inodes";
+    case Resource::pids: return "processes";
+  }
+  return "";
+}
+
+// What the comparators of the resource look at, in the order of their columns.
+std::vector<std::string> key_headings(Resource resource) {
+  if (resource == Resource::pids) return {"priority", usage_heading(resource)};
+  return {usage_heading(resource), "request", "exceeds", "priority", "over request"};
+}
+
+std::vector<std::string> key_cells(const Candidate& candidate, Resource resource) {
+  const RankKey& key = candidate.key;
+  const auto known = [&](const std::string& text) { return key.measured ? text : "unknown"; };
+  const std::string usage = known(amount_text(resource, key.usage));
+  const auto declared = priority_of(candidate.sample.workload);
+  const std::string priority = declared ? fmt::format("{}", *declared) : "none";
+  if (resource == Resource::pids) return {priority, usage};
+  const auto request = request_of(candidate, resource);
+  return {usage, request ? human(*request) : "none", known(key.exceeds_request ? "yes" : "no"),
+          priority, known(amount_text(resource, key.over_request))};
+}
+
+// Why this one may not be killed, or what put it before the next one.
+std::string remark(const std::vector<Candidate>& order, std::size_t i, Resource resource) {
+  const Candidate& each = order[i];
+  if (each.exclusion == Exclusion::is_protected) {
+    const std::string reason = protection_reason(each.sample.workload);
+    return fmt::format("protected: {}", reason.empty() ? "a protected workload is part of it, or "
+                                                         "it of one"
+                                                       : reason);
+  }
+  if (each.exclusion != Exclusion::none) return std::string(to_string(each.exclusion));
+  if (i + 1 == order.size()) return "";
+  return fmt::format("before the next by {}",
+                     policy::deciding_rule(each.key, order[i + 1].key, resource));
+}
+
+}  // namespace
+
+std::optional<std::int32_t> priority_of(const Workload& workload) {
+  if (workload.priority || !workload.pod) return workload.priority;
+  return workload.pod->priority;
+}
+
+std::optional<Bytes> request_of(const Candidate& candidate, Resource resource) {
+  const Workload& workload = candidate.sample.workload;
+  if (resource == Resource::memory && workload.memory_request) return workload.memory_request;
+  if (!workload.pod) return std::nullopt;
+  const auto amount =
+      resource == Resource::memory ? &ResourceList::memory : &ResourceList::ephemeral_storage;
+  const auto request = policy::pod_request(*workload.pod, amount);
+  return request ? std::optional(request->bytes()) : std::nullopt;
+}
+
+std::string amount_text(Resource resource, std::int64_t amount) {
+  return in_bytes(resource) ? human(Bytes{amount}) : fmt::format("{}", amount);
+}
+
+std::string order_text(const std::vector<Candidate>& order, Resource resource,
+                       const std::vector<std::string>& headings,
+                       std::vector<std::string> (*describe)(const Workload&)) {
+  std::vector<std::string> row{"order"};
+  row.insert(row.end(), headings.begin(), headings.end());
+  for (std::string& heading : key_headings(resource)) row.push_back(std::move(heading));
+  row.emplace_back();
+  Table table(std::move(row));
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    row = {fmt::format("{}", i + 1)};
+    for (std::string& cell : describe(order[i].sample.workload)) row.push_back(std::move(cell));
+    for (std::string& cell : key_cells(order[i], resource)) row.push_back(std::move(cell));
+    row.push_back(remark(order, i, resource));
+    table.add(std::move(row));
+  }
+  return table.text();
+}
+
+std::string protection_reason(const Workload& workload) {
+  const Protection protection = policy::protection_of(workload);
+  switch (protection) {
+    case Protection::none: return "";
+    case Protection::critical:
+      return fmt::format("critical (priority {})", priority_of(workload).value_or(0));
+    case Protection::static_pod:
+      if (!workload.pod) return "static pod";
+      return workload.pod->origin == PodOrigin::mirror ? "static pod (this is its mirror)"
+                                                       : "static pod";
+    case Protection::declared:
+    case Protection::own_cgroup:
+    case Protection::init_cgroup: return std::string(to_string(protection));
+  }
+  return "";
+}
+
+}  // namespace forestall::cli

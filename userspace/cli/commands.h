@@ -3,6 +3,7 @@
 // problems to standard error.
 #pragma once
 
+#include "cli/config_options.h"
 #include "cli/options.h"
 #include "cli/pod_commands.h"
 
@@ -16,5 +17,6 @@ int run_rank(const Options& options, const RankOptions& rank_options);
 int run_qos(const Options& options, const QosOptions& qos_options);
 int run_admit(const Options& options, const AdmitOptions& admit_options);
 int run_check_config(const Options& options);
+int run_plan(const Options& options, const PlanOptions& plan_options);
 
 }  // namespace forestall::cli

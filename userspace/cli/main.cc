@@ -18,12 +18,6 @@ constexpr const char* kFooter =
     "configuration or input; 3 nothing can guard this host; 4 another agent is running.\n"
     "See forestall(8).";
 
-void add_config_options(CLI::App& command, Options& options) {
-  command.add_option("-c,--config", options.config,
-                     "Configuration file (default: /etc/forestall/config.yaml if there is one, "
-                     "else built in)");
-}
-
 void add_output_option(CLI::App& command, Options& options) {
   static const std::map<std::string, OutputFormat> kFormats{{"text", OutputFormat::text},
                                                             {"json", OutputFormat::json}};
@@ -50,12 +44,14 @@ struct Subcommands {
   CLI::App* qos;
   CLI::App* admit;
   CLI::App* check_config;
+  CLI::App* plan;
 };
 
 struct CommandOptions {
   RankOptions rank;
   QosOptions qos;
   AdmitOptions admit;
+  PlanOptions plan;
 };
 
 Subcommands add_subcommands(CLI::App& app, Options& options, CommandOptions& of) {
@@ -80,11 +76,16 @@ Subcommands add_subcommands(CLI::App& app, Options& options, CommandOptions& of)
   add_admit_options(*commands.admit, of.admit);
   commands.check_config =
       app.add_subcommand("check-config", "Check a configuration and show what it comes to");
+  commands.plan = app.add_subcommand(
+      "plan", "What reservations and thresholds leave for pods, and which to use");
+  add_plan_options(*commands.plan, of.plan);
   for (CLI::App* command : app.get_subcommands({})) {
     add_output_option(*command, options);
     // These two answer from their input alone.
     if (command == commands.qos || command == commands.admit) continue;
-    if (command != commands.check_config) add_host_options(*command, options);
+    if (command != commands.check_config && command != commands.plan) {
+      add_host_options(*command, options);
+    }
     if (command != commands.demo && command != commands.doctor) {
       add_config_options(*command, options);
     }
@@ -100,7 +101,23 @@ int dispatch(const Subcommands& commands, const Options& options, const CommandO
   if (commands.qos->parsed()) return run_qos(options, of.qos);
   if (commands.admit->parsed()) return run_admit(options, of.admit);
   if (commands.check_config->parsed()) return run_check_config(options);
+  if (commands.plan->parsed()) return run_plan(options, of.plan);
   return run_agent(options);
+}
+
+// The arguments, last one first, as CLI11 takes them. "--eviction-hard=" is kubelet's way to say
+// "none at all"; CLI11 would take the next argument for its value, so it gets an empty one.
+std::vector<std::string> reversed_arguments(int argc, char** argv) {
+  std::vector<std::string> arguments;
+  for (int i = argc - 1; i > 0; --i) {
+    std::string argument = argv[i];
+    if (argument.starts_with("--") && argument.ends_with('=')) {
+      argument.pop_back();
+      arguments.emplace_back();
+    }
+    arguments.push_back(std::move(argument));
+  }
+  return arguments;
 }
 
 int run(int argc, char** argv) {
@@ -112,7 +129,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(0, 1);
   const Subcommands commands = add_subcommands(app, options, of);
   try {
-    app.parse(argc, argv);
+    app.parse(reversed_arguments(argc, argv));
   } catch (const CLI::ParseError& failure) {
     return app.exit(failure) == 0 ? kExitOk : kExitUsage;
   }

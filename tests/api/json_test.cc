@@ -22,26 +22,44 @@ Record sample_record() {
                 .pod_uid = std::nullopt,
                 .priority = -5,
                 .memory_request = std::nullopt,
-                .protection = Protection::none};
+                .protection = Protection::none,
+                .pod = nullptr};
   Record record;
   record.sequence = 3;
   record.wall_time_ns = 1'763'712'000'123'456'789;
   record.observation.at = from_ns(1000);
   record.observation.wake = {WakeSource::usage_eventfd, from_ns(900), CgroupId{5}, mib(60)};
   record.observation.node.capacity = gib(4);
-  record.observation.workloads = {{leak, mib(50), std::nullopt, 2}};
+  record.observation.workloads = {{leak, mib(50), std::nullopt, 2, std::nullopt}};
   Threshold threshold;
   threshold.signal = Signal::cgroup_memory_available;
   threshold.cgroup = "/batch.slice";
   threshold.limit = Limit::share(0.05F);
   record.decision.action = Action::kill;
   record.decision.reason = Reason::threshold_met;
-  record.decision.evidence = {
-      {threshold, "/batch.slice", {5}, mib(64), mib(-1), mib(3), Bytes{0}, true}};
+  record.decision.evidence = {{threshold,
+                               "/batch.slice",
+                               {5},
+                               mib(64).count,
+                               mib(-1).count,
+                               binary(mib(3).count),
+                               0,
+                               true,
+                               from_ns(1000),
+                               from_ns(990),
+                               true}};
   record.decision.driving = 0;
-  record.decision.considered = {
-      {record.observation.workloads->front(), {true, true, -5, mib(50)}, Exclusion::none}};
-  record.decision.victim = 0;
+  record.decision.considered = {{record.observation.workloads->front(),
+                                 {true, true, -5, mib(50).count, 0, mib(50).count},
+                                 Exclusion::none}};
+  record.decision.evictions = {{.candidate = 0,
+                                .grace = std::chrono::seconds(1),
+                                .at_once = true,
+                                .message = "The node was low on resource: memory. ",
+                                .annotations = {{"starved_resource", "memory"}},
+                                .disruption_target = true,
+                                .metric_signal = "cgroupMemory.available"}};
+  record.decision.conditions[0] = {Condition::memory_pressure, true, true, from_ns(1000)};
   record.stages = {from_ns(900), from_ns(950), from_ns(1000), from_ns(1100)};
   record.outcome = Outcome{.victim = leak,
                            .dry_run = false,
@@ -75,9 +93,10 @@ TEST(Json, OneLine) {
 }
 
 TEST(Json, EmptyMessagesAndLists) {
-  EXPECT_EQ(to_json(v1::Config(), JsonStyle::pretty),
-            "{\n  \"evictionHard\": {},\n  \"evictionMinimumReclaim\": {},\n  \"watch\": [],\n"
-            "  \"workloads\": [],\n  \"disableFeatures\": []\n}\n");
+  EXPECT_EQ(to_json(v1::PodStatistics(), JsonStyle::pretty),
+            "{\n  \"containers\": [],\n  \"volumes\": []\n}\n");
+  EXPECT_NE(to_json(v1::Config(), JsonStyle::line).find(R"("evictionHard":{},)"),
+            std::string::npos);
   EXPECT_EQ(to_json(v1::Limit(), JsonStyle::pretty), "{}\n");
 }
 
@@ -136,6 +155,9 @@ TEST(Json, WordsAreThoseOfTheModel) {
   expect_words<WakeSource>(*v1::Wake::Source_descriptor());
   expect_words<WorkloadKind>(*v1::Workload::Kind_descriptor());
   expect_words<Protection>(*v1::Workload::Protection_descriptor());
+  expect_words<ReclaimState>(*v1::Observation::ReclaimState_descriptor());
+  expect_words<ReclaimStep>(*v1::Decision::ReclaimStep_descriptor());
+  expect_words<FilesystemLayout>(*v1::FilesystemSamples::Layout_descriptor());
   expect_words<KillState>(*v1::KillProgress::State_descriptor());
   expect_words<Action>(*v1::Decision::Action_descriptor());
   expect_words<Reason>(*v1::Decision::Reason_descriptor());
@@ -152,6 +174,7 @@ TEST(Json, RungsAreInTheModelsOrder) {
   EXPECT_EQ(v1::Attempt::CGROUP_KILL, static_cast<int>(Rung::cgroup_kill) + 1);
   EXPECT_EQ(v1::Attempt::PIDFD_SIGKILL, static_cast<int>(Rung::sigkill) + 1);
   EXPECT_EQ(v1::Attempt::PROCESS_MRELEASE, static_cast<int>(Rung::mrelease) + 1);
+  EXPECT_EQ(v1::Attempt::PIDFD_SIGTERM, static_cast<int>(Rung::sigterm) + 1);
 }
 
 }  // namespace

@@ -34,6 +34,7 @@ namespace forestall::api {
 [[nodiscard]] v1::Workload to_proto(const Workload& workload);
 [[nodiscard]] v1::WorkloadSample to_proto(const WorkloadSample& sample);
 [[nodiscard]] v1::KillProgress to_proto(const KillProgress& kill);
+[[nodiscard]] v1::SourceNote to_proto(const SourceNote& note);
 [[nodiscard]] v1::Observation to_proto(const Observation& observation);
 
 [[nodiscard]] v1::Limit to_proto(const Limit& limit);
@@ -41,6 +42,8 @@ namespace forestall::api {
 // The configuration in force, not the file it came from.
 [[nodiscard]] v1::EffectiveConfig to_proto(const Config& config);
 
+[[nodiscard]] v1::Decision::Action to_proto(Action action);
+[[nodiscard]] v1::Decision::Reason to_proto(Reason reason);
 [[nodiscard]] v1::Evidence to_proto(const Evidence& evidence);
 [[nodiscard]] v1::Candidate to_proto(const Candidate& candidate);
 [[nodiscard]] v1::ConditionStatus to_proto(const ConditionStatus& status);

@@ -121,6 +121,14 @@ Result<void> check_indices(const v1::Decision& message) {
 
 }  // namespace
 
+v1::Decision::Action to_proto(Action action) {
+  return to_enum<v1::Decision::Action>(action);
+}
+
+v1::Decision::Reason to_proto(Reason reason) {
+  return to_enum<v1::Decision::Reason>(reason);
+}
+
 v1::ConditionStatus to_proto(const ConditionStatus& status) {
   v1::ConditionStatus out;
   out.set_type(std::string(to_string(status.condition)));
@@ -166,8 +174,8 @@ v1::Candidate to_proto(const Candidate& candidate) {
 
 v1::Decision to_proto(const Decision& decision) {
   v1::Decision out;
-  out.set_action(to_enum<v1::Decision::Action>(decision.action));
-  out.set_reason(to_enum<v1::Decision::Reason>(decision.reason));
+  out.set_action(to_proto(decision.action));
+  out.set_reason(to_proto(decision.reason));
   for (const Evidence& evidence : decision.evidence) *out.add_evidence() = to_proto(evidence);
   if (decision.driving) out.set_driving(static_cast<std::uint32_t>(*decision.driving));
   for (const Candidate& candidate : decision.considered) {

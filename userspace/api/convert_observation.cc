@@ -160,6 +160,13 @@ v1::Wake to_proto(const Wake& wake) {
   return out;
 }
 
+v1::SourceNote to_proto(const SourceNote& note) {
+  v1::SourceNote out;
+  out.set_subject(to_utf8(note.subject));
+  out.set_problem(to_utf8(note.problem));
+  return out;
+}
+
 v1::Observation to_proto(const Observation& observation) {
   v1::Observation out;
   out.set_at_ns(to_ns(observation.at));
@@ -178,11 +185,7 @@ v1::Observation to_proto(const Observation& observation) {
     }
   }
   for (const KillProgress& kill : observation.kills) *out.add_kills() = to_proto(kill);
-  for (const SourceNote& note : observation.notes) {
-    v1::SourceNote& added = *out.add_notes();
-    added.set_subject(to_utf8(note.subject));
-    added.set_problem(to_utf8(note.problem));
-  }
+  for (const SourceNote& note : observation.notes) *out.add_notes() = to_proto(note);
   return out;
 }
 

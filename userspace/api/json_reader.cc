@@ -84,7 +84,7 @@ class JsonReader::Reading {
   bool document(Message& message) {
     const auto iterated =
         buffers_.parser.iterate(json_.data(), json_.size(), json_.size() + kPadding).get(document_);
-    if (iterated != simdjson::SUCCESS) return broken(iterated);
+    if (iterated != simdjson::SUCCESS) return broken(iterated, nullptr);
     std::string_view token;
     if (const auto failed = document_.raw_json_token().get(token)) return broken(failed);
     if (!token.starts_with('{')) return expected("an object", token);
@@ -354,10 +354,16 @@ class JsonReader::Reading {
     return fail(token.data(), std::move(problem));
   }
 
-  // What simdjson itself could not read.
+  // What simdjson itself could not read, at the token it had come to.
   bool broken(simdjson::error_code code) {
     const char* at = nullptr;
     if (document_.current_location().get(at) != simdjson::SUCCESS) at = json_.data() + json_.size();
+    return broken(code, at);
+  }
+
+  // Null: somewhere in the text.
+  bool broken(simdjson::error_code code, const char* at) {
+    if (at == nullptr) at = json_.data();
     switch (code) {
       case simdjson::EMPTY: return fail(json_.data(), "empty");
       case simdjson::UTF8_ERROR: return fail(json_.data(), "not UTF-8");
@@ -367,6 +373,7 @@ class JsonReader::Reading {
         return fail(json_.data() + json_.size(), "ends too early");
       default: break;
     }
+    if (at >= json_.data() + json_.size()) return fail(at, "ends too early");
     return fail(at, "not valid JSON: " + std::string(simdjson::error_message(code)));
   }
 

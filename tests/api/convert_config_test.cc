@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Configurations in force, to messages and back; and what from_proto refuses of them.
+#include <gtest/gtest.h>
+
+#include "api/config_file.h"
+#include "api/random_model.h"
+#include "api/round_trip.h"
+
+namespace forestall::test {
+namespace {
+
+Config random_config(Dice& dice) {
+  Config config;
+  config.dry_run = dice.coin();
+  config.thresholds = dice.some([&] { return random_threshold(dice); });
+  config.pods = dice.coin();
+  config.cgroup_root = dice.text();
+  config.workloads = dice.some([&] {
+    return WorkloadRule{dice.text(), dice.maybe([&] { return dice.text(); }),
+                        dice.maybe([&] { return dice.small(); }),
+                        dice.maybe([&] { return dice.bytes(); }), dice.coin()};
+  });
+  config.pod_rules = dice.some([&] {
+    return PodRule{dice.text(), dice.maybe([&] { return dice.text(); }),
+                   dice.maybe([&] { return dice.small(); }),
+                   dice.maybe([&] { return dice.bytes(); }), dice.coin()};
+  });
+  config.disabled = FeatureSet(dice.below(1ULL << kFeatureCount));
+  config.release_timeout = Duration(dice.integer());
+  config.recheck_interval = Duration(dice.integer());
+  return config;
+}
+
+TEST(RoundTrip, Configs) {
+  for (std::uint32_t seed = 0; seed < 500; ++seed) {
+    Dice dice(seed);
+    expect_round_trip(random_config(dice), seed);
+  }
+  expect_round_trip(api::built_in_config(), 0);
+}
+
+std::string config_refusal(std::string_view json) {
+  v1::EffectiveConfig message;
+  const auto read = api::from_json(json, message);
+  if (!read) return "JSON: " + read.error().text();
+  const auto converted = api::from_proto(message);
+  return converted.ok() ? "accepted" : converted.error().text();
+}
+
+TEST(FromProto, RefusesBrokenConfigs) {
+  EXPECT_EQ(config_refusal("{}"), "accepted");
+  EXPECT_EQ(config_refusal(R"({"thresholds":[{"signal":"x"}]})"),
+            "thresholds[0]: signal: unknown 'x'");
+  EXPECT_EQ(config_refusal(R"({"thresholds":[{"signal":"memory.available"}]})"),
+            "thresholds[0]: limit: neither quantity nor fraction");
+  EXPECT_EQ(config_refusal(R"({"thresholds":[{"signal":"cgroupMemory.available"}]})"),
+            "thresholds[0]: cgroup: must be set exactly when the signal is cgroupMemory.available");
+  EXPECT_EQ(config_refusal(
+                R"({"thresholds":[{"signal":"memory.available","limit":{"quantity":"1"},
+                    "minimumReclaim":{}}]})"),
+            "thresholds[0]: minimumReclaim: neither quantity nor fraction");
+  EXPECT_EQ(config_refusal(R"({"disableFeatures":["x"]})"), "disableFeatures: unknown 'x'");
+}
+
+}  // namespace
+}  // namespace forestall::test

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/random_model.h"
+
+#include "forestall/v1/decision.pb.h"
+#include "forestall/v1/observation.pb.h"
+#include "forestall/v1/pod.pb.h"
+#include "forestall/v1/record.pb.h"
+
+namespace forestall::test {
+namespace {
+
+ResourceList random_resources(Dice& dice) {
+  return {dice.maybe_quantity(), dice.maybe_quantity(), dice.maybe_quantity()};
+}
+
+PodContainer random_container(Dice& dice) {
+  return {dice.text(), dice.text(), random_resources(dice), random_resources(dice), dice.coin()};
+}
+
+DiskUsage random_usage(Dice& dice) {
+  return {dice.maybe_bytes(), dice.maybe_integer()};
+}
+
+PodStatistics random_statistics(Dice& dice) {
+  PodStatistics statistics;
+  statistics.containers = dice.some([&] {
+    return ContainerSample{dice.text(), dice.maybe_bytes(),
+                           dice.maybe([&] { return random_usage(dice); }),
+                           dice.maybe([&] { return random_usage(dice); })};
+  });
+  statistics.volumes = dice.some([&] { return VolumeSample{dice.text(), random_usage(dice)}; });
+  statistics.ephemeral_storage = dice.maybe([&] { return random_usage(dice); });
+  return statistics;
+}
+
+Workload random_workload(Dice& dice) {
+  Workload workload;
+  workload.cgroup.inode = dice.inode();
+  workload.path = dice.text();
+  workload.kind = dice.one_of<WorkloadKind>(v1::Workload::Kind_MAX);
+  workload.name = dice.text();
+  workload.pod_uid = dice.maybe([&] { return dice.text(); });
+  workload.priority = dice.maybe([&] { return dice.small(); });
+  workload.memory_request = dice.maybe_bytes();
+  workload.protection = dice.one_of<Protection>(v1::Workload::Protection_MAX);
+  if (dice.coin()) {
+    workload.pod = std::make_shared<const Pod>(random_pod(dice));
+    // A pod that is known has a UID.
+    if (!workload.pod_uid) workload.pod_uid = workload.pod->uid;
+  }
+  return workload;
+}
+
+WorkloadSample random_sample(Dice& dice) {
+  WorkloadSample sample;
+  sample.workload = random_workload(dice);
+  sample.usage = dice.maybe_bytes();
+  sample.inactive_file = dice.maybe_bytes();
+  sample.processes = dice.maybe([&] { return dice.inode(); });
+  sample.statistics = dice.maybe([&] { return random_statistics(dice); });
+  return sample;
+}
+
+NodeSample random_node(Dice& dice) {
+  return {dice.maybe_bytes(), dice.maybe_bytes(), dice.maybe_bytes(), dice.maybe_bytes(),
+          dice.maybe_bytes(), dice.maybe_bytes(), dice.maybe_time()};
+}
+
+CgroupSample random_cgroup(Dice& dice) {
+  return {CgroupId{dice.inode()}, dice.text(),       dice.maybe_bytes(), dice.maybe_bytes(),
+          dice.maybe_bytes(),     dice.maybe_time(), dice.below(1000)};
+}
+
+FilesystemSample random_filesystem(Dice& dice) {
+  return {dice.maybe_bytes(), dice.maybe_bytes(), dice.maybe_integer(), dice.maybe_integer(),
+          dice.maybe_time()};
+}
+
+FilesystemSamples random_filesystems(Dice& dice) {
+  return {
+      dice.maybe([&] { return dice.one_of<FilesystemLayout>(v1::FilesystemSamples::Layout_MAX); }),
+      dice.maybe([&] { return random_filesystem(dice); }),
+      dice.maybe([&] { return random_filesystem(dice); }),
+      dice.maybe([&] { return random_filesystem(dice); })};
+}
+
+Evidence random_evidence(Dice& dice) {
+  Evidence evidence;
+  evidence.threshold = random_threshold(dice);
+  evidence.subject = dice.text();
+  evidence.cgroup.inode = dice.inode();
+  evidence.capacity = dice.integer();
+  evidence.available = dice.integer();
+  evidence.limit = dice.quantity();
+  evidence.pending_release = dice.integer();
+  evidence.met = dice.coin();
+  evidence.at = dice.time();
+  evidence.first_met = dice.maybe_time();
+  evidence.driving = dice.coin();
+  return evidence;
+}
+
+Candidate random_candidate(Dice& dice) {
+  return {random_sample(dice),
+          RankKey{dice.coin(), dice.coin(), dice.small(), dice.integer(), dice.integer(),
+                  dice.integer()},
+          dice.one_of<Exclusion>(v1::Candidate::Exclusion_MAX)};
+}
+
+Eviction random_eviction(Dice& dice, std::size_t candidates) {
+  Eviction eviction;
+  eviction.candidate = dice.below(candidates);
+  eviction.cause = dice.one_of<EvictionCause>(4);
+  eviction.grace = dice.duration();
+  eviction.at_once = dice.coin();
+  eviction.message = dice.text();
+  eviction.annotations = dice.some([&] { return std::pair(dice.text(), dice.text()); });
+  eviction.disruption_target = dice.coin();
+  eviction.metric_signal = dice.text();
+  return eviction;
+}
+
+Outcome random_outcome(Dice& dice) {
+  Outcome outcome;
+  outcome.victim = random_workload(dice);
+  outcome.dry_run = dice.coin();
+  outcome.state = dice.one_of<KillState>(v1::KillProgress::State_MAX);
+  outcome.attempts = dice.some([&] {
+    return Attempt{dice.one_of<Rung>(v1::Attempt::Rung_MAX), dice.time(), dice.count(),
+                   dice.maybe([&] {
+                     return Error{dice.small(), dice.text()};
+                   })};
+  });
+  outcome.processes = dice.count();
+  outcome.usage_before = dice.bytes();
+  outcome.freed = dice.bytes();
+  outcome.began = dice.time();
+  outcome.signalled = dice.maybe_time();
+  outcome.exited = dice.maybe_time();
+  outcome.released = dice.maybe_time();
+  return outcome;
+}
+
+}  // namespace
+
+Limit random_limit(Dice& dice) {
+  if (dice.coin()) return {dice.quantity(), std::nullopt};
+  return Limit::share(static_cast<float>(dice.below(1'000'000)) / 999'983);
+}
+
+Threshold random_threshold(Dice& dice) {
+  Threshold threshold;
+  threshold.signal = kSignals[dice.below(kSignals.size())];
+  if (threshold.signal == Signal::cgroup_memory_available) threshold.cgroup = dice.text();
+  threshold.limit = random_limit(dice);
+  threshold.grace = dice.duration();
+  threshold.min_reclaim = dice.maybe([&] { return random_limit(dice); });
+  threshold.capacity = dice.maybe_bytes();
+  threshold.tune = dice.coin();
+  return threshold;
+}
+
+Pod random_pod(Dice& dice) {
+  Pod pod;
+  pod.uid = dice.text();
+  pod.name = dice.text();
+  pod.pod_namespace = dice.text();
+  pod.origin = dice.one_of<PodOrigin>(v1::Pod::Origin_MAX);
+  pod.config_hash = dice.text();
+  pod.phase = dice.one_of<PodPhase>(v1::Pod::Phase_MAX);
+  pod.terminating = dice.coin();
+  pod.priority = dice.maybe([&] { return dice.small(); });
+  pod.priority_class = dice.text();
+  pod.status_qos = dice.maybe([&] { return dice.one_of<QosClass>(3); });
+  pod.termination_grace = dice.maybe([&] { return dice.duration(); });
+  pod.requests = dice.maybe([&] { return random_resources(dice); });
+  pod.limits = dice.maybe([&] { return random_resources(dice); });
+  pod.overhead = random_resources(dice);
+  pod.init_containers = dice.some([&] { return random_container(dice); });
+  pod.containers = dice.some([&] { return random_container(dice); });
+  pod.volumes = dice.some([&] {
+    return PodVolume{dice.text(), dice.one_of<VolumeKind>(v1::PodVolume::Kind_MAX), dice.coin(),
+                     dice.coin(), dice.maybe_quantity()};
+  });
+  pod.tolerations = dice.some([&] {
+    return Toleration{dice.text(), dice.text(), dice.text(), dice.text()};
+  });
+  return pod;
+}
+
+Observation random_observation(Dice& dice) {
+  Observation observation;
+  observation.at = dice.time();
+  observation.wake = {dice.one_of<WakeSource>(v1::Wake::Source_MAX), dice.time(),
+                      dice.maybe([&] { return CgroupId{dice.inode()}; }), dice.maybe_bytes()};
+  observation.node = random_node(dice);
+  observation.pods = dice.maybe([&] { return random_cgroup(dice); });
+  observation.watched = dice.some([&] { return random_cgroup(dice); });
+  observation.filesystems = random_filesystems(dice);
+  observation.tasks = {dice.maybe_integer(), dice.maybe_integer(), dice.maybe_time()};
+  observation.reclaim = dice.one_of<ReclaimState>(v1::Observation::ReclaimState_MAX);
+  observation.disk_usage_read = dice.coin();
+  observation.workloads =
+      dice.maybe([&] { return dice.some([&] { return random_sample(dice); }); });
+  observation.kills = dice.some([&] {
+    return KillProgress{CgroupId{dice.inode()},
+                        dice.text(),
+                        dice.one_of<KillState>(v1::KillProgress::State_MAX),
+                        dice.time(),
+                        dice.bytes(),
+                        dice.maybe_time()};
+  });
+  observation.notes = dice.some([&] { return SourceNote{dice.text(), dice.text()}; });
+  return observation;
+}
+
+Decision random_decision(Dice& dice) {
+  Decision decision;
+  decision.action = dice.one_of<Action>(v1::Decision::Action_MAX);
+  decision.reason = dice.one_of<Reason>(v1::Decision::Reason_MAX);
+  decision.evidence = dice.some([&] { return random_evidence(dice); });
+  if (!decision.evidence.empty() && dice.coin()) {
+    decision.driving = dice.below(decision.evidence.size());
+  }
+  decision.considered = dice.some([&] { return random_candidate(dice); });
+  if (const std::size_t candidates = decision.considered.size(); candidates > 0) {
+    decision.evictions = dice.some([&] { return random_eviction(dice, candidates); });
+  }
+  decision.node_reclaim =
+      dice.some([&] { return dice.one_of<ReclaimStep>(v1::Decision::ReclaimStep_MAX); });
+  for (ConditionStatus& status : decision.conditions) {
+    status.status = dice.coin();
+    status.changed = dice.coin();
+    status.last_met = dice.maybe_time();
+  }
+  return decision;
+}
+
+Record random_record(Dice& dice) {
+  Record record;
+  record.sequence = dice.inode();
+  record.wall_time_ns = dice.integer();
+  record.observation = random_observation(dice);
+  record.decision = random_decision(dice);
+  record.stages = {dice.time(), dice.time(), dice.time(), dice.time()};
+  record.outcome = dice.maybe([&] { return random_outcome(dice); });
+  return record;
+}
+
+}  // namespace forestall::test

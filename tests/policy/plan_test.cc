@@ -235,7 +235,9 @@ TEST(Written, AsPeopleWriteIt) {
   EXPECT_EQ(written(quantity("2G")), "2G");
   EXPECT_EQ(rounded(quantity("29196Mi")), "28.5Gi");
   EXPECT_EQ(rounded(quantity("1023Ki")), "1023Ki");
-  EXPECT_EQ(rounded(quantity("14.5")), "14500m");
+  EXPECT_EQ(rounded(quantity("14.5")), "14.5");
+  EXPECT_EQ(rounded(quantity("14.25")), "14250m");
+  EXPECT_EQ(rounded(quantity("16")), "16");
 }
 
 }  // namespace

@@ -159,6 +159,11 @@ std::string written(const Quantity& quantity) {
 }
 
 std::string rounded(const Quantity& quantity) {
+  // "14.5" of CPUs rather than "14500m".
+  if (quantity.format == QuantityFormat::decimal_si && quantity.nanos > kUnit &&
+      quantity.nanos < 1000 * kUnit && quantity.nanos % (kUnit / 10) == 0) {
+    return decimal_tenths(quantity.nanos / (kUnit / 10));
+  }
   if (quantity.format != QuantityFormat::binary_si || quantity.nanos < kMi) {
     return written(quantity);
   }

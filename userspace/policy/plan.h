@@ -106,7 +106,7 @@ struct MemorySettings {
 
 // A quantity as people write it: "1.5Gi" for 1536Mi, else in canonical form.
 [[nodiscard]] std::string written(const Quantity& quantity);
-// The same to one decimal: "28.5Gi" for 29196Mi, "88Gi" for a few bytes less than that.
+// The same to one decimal: "28.5Gi" for 29196Mi, "88Gi" for a few bytes less, "14.5" of CPUs.
 [[nodiscard]] std::string rounded(const Quantity& quantity);
 
 }  // namespace forestall::policy

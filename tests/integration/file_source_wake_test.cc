@@ -162,6 +162,27 @@ TEST_F(UsageEventfdTest, ALinePassedButNotMetIsArmedHigher) {
   EXPECT_TRUE(wait(test::kPatience));
 }
 
+// Story: the kernel looks at a counter that has just been charged a batch, the loop at one that has
+// lost the unused rest of it. The loop saw the line not met, the kernel would say nothing more on
+// the way up, and nobody woke while the group filled.
+TEST_F(UsageEventfdTest, AfterAnEarlyWakeItWakesAgain) {
+  const test::Hog hog(scratch_, path_, mib(8));
+  Line line = cgroup_line(tree_, path_, scratch_.usage(path_), mib(16));
+  arm(*source_, line);
+  wait_armed();
+  EXPECT_FALSE(wait(milliseconds(100)));
+  hog.grow(mib(16));
+  ASSERT_TRUE(hog.wait_grown());
+  ASSERT_TRUE(wait(test::kPatience));
+  // What the loop read: a little below the line, or right at it, which is not met either.
+  for (const Bytes headroom : {kib(100), kib(100), Bytes{0}}) {
+    line.usage = line.usage_line - headroom;
+    line.headroom = headroom;
+    arm(*source_, line);
+    EXPECT_TRUE(wait(seconds(20))) << "never woken again, " << headroom.count << " below the line";
+  }
+}
+
 TEST_F(UsageEventfdTest, WatchesTheNodeToo) {
   const test::Hog hog(scratch_, path_, mib(1));
   Line line;

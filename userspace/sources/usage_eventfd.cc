@@ -26,6 +26,7 @@ struct UsageEventfd::Watch {
   UniqueFd event;
   bool wanted = true;      // a line of the last arm() is for it
   bool was_below = false;  // usage was below the line when it was requested
+  bool told = false;       // reported since then: usage was at what is armed, or above
 };
 
 namespace {
@@ -37,10 +38,21 @@ Bytes step() {
 // Whether what is armed still does. Armed too low, it fires early, which costs one look; so it may
 // stay until usage gets there (the kernel then counts us as above, and would say nothing more on
 // the way up). Armed too high by more than a step, it would fire late.
-bool still_good(Bytes armed, const Line& line) {
+//
+// Once it was told, what the loop reads is no proof of the contrary: the kernel compares when a CPU
+// has just charged a batch of pages, and the unused rest of the batch may have been given back
+// before the loop looked.
+bool still_good(Bytes armed, bool told, const Line& line) {
   if (line.usage_line + step() < armed) return false;
-  const bool kernel_says_above = line.usage >= armed;
-  return !(kernel_says_above && line.headroom > Bytes{0});
+  const bool kernel_says_above = told || line.usage >= armed;
+  return !(kernel_says_above && line.headroom >= Bytes{0});
+}
+
+// Where to arm: at the line, but above what is used already if the line is not met yet. Right at
+// the line it is not (policy/thresholds.cc compares strictly), and the kernel counts it as passed.
+Bytes next_threshold(const Line& line) {
+  if (line.headroom < Bytes{0}) return line.usage_line;
+  return std::max(line.usage_line, line.usage + Bytes{::sysconf(_SC_PAGESIZE)});
 }
 
 bool add_to_epoll(int epoll, int fd, std::uint64_t tag) {
@@ -98,10 +110,12 @@ Result<void> UsageEventfd::arm_line(const Line& line) {
   }
   watch->wanted = true;
   if (line.usage_line <= Bytes{0}) return error("the line is at or below zero");
-  if (watch->requested && still_good(*watch->requested, line)) return {};
-  watch->requested = line.usage_line;
-  watch->was_below = line.usage < line.usage_line;
-  arming_->request({watch->cgroup, watch->files, line.usage_line});
+  if (watch->requested && still_good(*watch->requested, watch->told, line)) return {};
+  const Bytes at = next_threshold(line);
+  watch->requested = at;
+  watch->was_below = line.usage < at;
+  watch->told = false;
+  arming_->request({watch->cgroup, watch->files, at});
   return {};
 }
 
@@ -129,12 +143,13 @@ Result<std::vector<std::string>> UsageEventfd::arm(std::span<const Line> lines,
   return notes;
 }
 
-void UsageEventfd::report(const Watch& watch, MonotonicTime now, std::vector<Wake>& wakes) {
+void UsageEventfd::report(Watch& watch, MonotonicTime now, std::vector<Wake>& wakes) {
   Wake wake{WakeSource::usage_eventfd, now, std::nullopt, std::nullopt};
   if (watch.cgroup.inode != 0) wake.cgroup = watch.cgroup;
   const auto text = kernel::read_whole(watch.files->usage.get(), buffer_, watch.path);
   if (text) wake.usage = kernel::parse_amount(*text).optional().value_or(std::nullopt);
   wakes.push_back(wake);
+  watch.told = true;
 }
 
 void UsageEventfd::install(UsageArming::Answer& answer, MonotonicTime now,
@@ -179,7 +194,7 @@ void UsageEventfd::drain(MonotonicTime now, std::vector<Wake>& wakes) {
       answered = true;
       continue;
     }
-    const auto& watch = *reinterpret_cast<const Watch*>(static_cast<std::uintptr_t>(tag));
+    auto& watch = *reinterpret_cast<Watch*>(static_cast<std::uintptr_t>(tag));
     eventfd_t crossings = 0;
     // Removal of the cgroup counts the eventfd up too; its usage file then reads ENODEV.
     if (::eventfd_read(watch.event.get(), &crossings) == 0) report(watch, now, wakes);

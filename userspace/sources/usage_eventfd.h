@@ -37,7 +37,7 @@ class UsageEventfd final : public Source {
   Result<void> arm_line(const Line& line);
   void install(UsageArming::Answer& answer, MonotonicTime now, std::vector<Wake>& wakes);
   void collect_answers(MonotonicTime now, std::vector<Wake>& wakes);
-  void report(const Watch& watch, MonotonicTime now, std::vector<Wake>& wakes);
+  void report(Watch& watch, MonotonicTime now, std::vector<Wake>& wakes);
 
   const kernel::CgroupTree& tree_;
   UniqueFd epoll_;  // the eventfds of all watches, and done_

@@ -2,6 +2,7 @@
 #include "cli/look.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <cstdio>
 
@@ -12,13 +13,27 @@
 namespace forestall::cli {
 namespace {
 
-Result<void> fill(const Options& options, Look& look) {
+// The command has nothing else to do meanwhile.
+Result<void> walk_disks(sources::Observer& observer) {
+  const SystemClock clock;
+  observer.ask_disk_usage(clock.now());
+  sources::DiskWalker& walker = observer.disk_walker();
+  while (!walker.collect(clock.now())) {
+    pollfd ended{walker.fd(), POLLIN, 0};
+    if (::poll(&ended, 1, -1) < 0 && errno != EINTR) return errno_error("poll", "the disk walk");
+  }
+  return {};
+}
+
+Result<void> fill(const Options& options, Depth depth, Look& look) {
   const kernel::CgroupTree tree = TRY(kernel::CgroupTree::discover(options.cgroup_mount));
   const auto observer = TRY(sources::Observer::create(tree, look.config));
   auto notes = observer->refresh();
+  if (depth == Depth::disk) TRY(walk_disks(*observer));
   const MonotonicTime now = SystemClock().now();
   look.observation = observer->observe(Wake{WakeSource::command, now, {}, {}}, now);
   observer->add_workloads(look.observation, {});
+  if (depth == Depth::disk) observer->add_statistics(look.observation);
   for (SourceNote& note : notes) look.observation.notes.push_back(std::move(note));
   look.decision = policy::step(look.config, {}, look.observation).decision;
   return {};
@@ -26,12 +41,13 @@ Result<void> fill(const Options& options, Look& look) {
 
 }  // namespace
 
-std::variant<Look, LookFailure> look_at_host(const Options& options) {
+std::variant<Look, LookFailure> look_at_host(const Options& options, Depth depth) {
   Look look;
   auto config = effective_config(options, look.warnings);
   if (!config) return LookFailure{config.error(), true};
   look.config = std::move(*config);
-  if (const auto filled = fill(options, look); !filled) return LookFailure{filled.error(), false};
+  const auto filled = fill(options, depth, look);
+  if (!filled) return LookFailure{filled.error(), false};
   return look;
 }
 

@@ -3,6 +3,7 @@
 // nothing armed and nobody signalled.
 #pragma once
 
+#include <cstdint>
 #include <variant>
 
 #include "base/result.h"
@@ -27,7 +28,16 @@ struct LookFailure {
   bool usage = false;
 };
 
-[[nodiscard]] std::variant<Look, LookFailure> look_at_host(const Options& options);
+// What a look reads of the workloads.
+enum class Depth : std::uint8_t {
+  memory,  // memory and processes
+  disk,    // also what the pods occupy on disk: walks over their files, and waits for the end of it
+};
+
+// With `disk`, what the container runtime alone knows of, writable layers, stays unknown: it is
+// asked by the agent only.
+[[nodiscard]] std::variant<Look, LookFailure> look_at_host(const Options& options,
+                                                           Depth depth = Depth::memory);
 
 // Prints the failure and returns the exit code for it.
 int report_failure(const char* command, const LookFailure& failure);

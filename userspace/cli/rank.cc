@@ -82,11 +82,12 @@ void print_json(const std::vector<Candidate>& order, const policy::RankBy& by,
 }
 
 int rank_host(const Options& options, const std::string& cgroup, const Question& question) {
-  auto looked = look_at_host(options);
+  const bool on_disk = filesystem_of(question.signal).has_value();
+  auto looked = look_at_host(options, on_disk ? Depth::disk : Depth::memory);
   if (const auto* failure = std::get_if<LookFailure>(&looked)) {
     return report_failure("rank", *failure);
   }
-  const Look& look = std::get<Look>(looked);
+  Look& look = std::get<Look>(looked);
   for (const std::string& warning : look.warnings) fmt::print(stderr, "{}\n", warning);
   policy::RankBy by{question.signal, question.layout, look.config.compat};
   std::string_view layout_from = "option";
@@ -94,7 +95,13 @@ int rank_host(const Options& options, const std::string& cgroup, const Question&
     by.layout = look.observation.filesystems.layout;
     layout_from = by.layout ? "host" : "default";
   }
-  const auto& workloads = *look.observation.workloads;
+  auto& workloads = *look.observation.workloads;
+  // What lies on a filesystem is known by pod only (policy/step.cc ranked()).
+  if (on_disk) {
+    std::erase_if(workloads, [](const WorkloadSample& each) {
+      return each.workload.kind != WorkloadKind::pod;
+    });
+  }
   const policy::Exclusions exclusions(workloads, look.observation.kills);
   const auto order = policy::rank(workloads, by, subject_of(cgroup, look), exclusions);
   if (options.output == OutputFormat::json) {

@@ -48,7 +48,8 @@ std::string config_refusal(std::string_view json) {
 }
 
 TEST(FromProto, RefusesBrokenConfigs) {
-  EXPECT_EQ(config_refusal("{}"), "accepted");
+  EXPECT_EQ(config_refusal(api::to_json(api::to_proto(Config{}), api::JsonStyle::line)),
+            "accepted");
   EXPECT_EQ(config_refusal(R"({"thresholds":[{"signal":"x"}]})"),
             "thresholds[0]: signal: unknown 'x'");
   EXPECT_EQ(config_refusal(R"({"thresholds":[{"signal":"memory.available"}]})"),

@@ -15,6 +15,7 @@
 #include <limits>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/json_number.h"
@@ -67,7 +68,9 @@ struct JsonReader::Buffers {
 // led there.
 class JsonReader::Reading {
  public:
-  Reading(std::string_view json, Buffers& buffers) : json_(json), buffers_(buffers) {}
+  Reading(std::string_view json, Buffers& buffers) : json_(json), buffers_(buffers) {
+    path_.reserve(16);
+  }
 
   Result<void> read(Message& message) {
     message.Clear();
@@ -99,6 +102,7 @@ class JsonReader::Reading {
   }
 
   bool members(ondemand::object& object, Message& message, const JsonMessage& type) {
+    const Reflection* const outer = std::exchange(reflection_, message.GetReflection());
     std::bitset<JsonMessage::kFieldsMax> seen;
     std::size_t next = 0;
     for (auto member : object) {
@@ -119,6 +123,7 @@ class JsonReader::Reading {
       if (!member_value(value, message, type.fields[*found])) return false;
       path_.pop_back();
     }
+    reflection_ = outer;
     return true;
   }
 
@@ -127,7 +132,7 @@ class JsonReader::Reading {
     if (token.starts_with('n')) {
       return trimmed(token) == "null" || fail(token.data(), "expected a value, found no JSON");
     }
-    const Reflection& reflection = *message.GetReflection();
+    const Reflection& reflection = *reflection_;
     if (field.excludes_others &&
         reflection.HasOneof(message, field.field->real_containing_oneof())) {
       const auto* other =
@@ -155,7 +160,7 @@ class JsonReader::Reading {
     if (!token.starts_with('[')) return expected("a list", token);
     ondemand::array array;
     if (const auto failed = value.get_array().get(array)) return broken(failed);
-    const Reflection& reflection = *message.GetReflection();
+    const Reflection& reflection = *reflection_;
     path_.push_back({});
     for (auto each : array) {
       ondemand::value item;
@@ -188,17 +193,17 @@ class JsonReader::Reading {
       if (const auto failed = pair.unescaped_key().get(key)) return broken(failed);
       if (!seen.emplace(key).second) return fail(at, "key " + in_quotes(key) + " twice");
       path_.push_back({key, 0});
-      Message& entry = *message.GetReflection()->AddMessage(&message, field.field);
-      entry.GetReflection()->SetString(&entry, field.field->message_type()->map_key(),
-                                       std::string(key));
+      Message& entry = *reflection_->AddMessage(&message, field.field);
+      const Reflection* const outer = std::exchange(reflection_, entry.GetReflection());
+      reflection_->SetString(&entry, field.field->message_type()->map_key(), std::string(key));
       ondemand::value item = pair.value();
       const std::string_view start = item.raw_json_token();
-      const bool read =
-          field.message != nullptr
-              ? child(item, start, *entry.GetReflection()->MutableMessage(&entry, &value_field),
-                      *field.message)
-              : scalar(item, start, entry, field, value_field);
+      const bool read = field.message != nullptr
+                            ? child(item, start, *reflection_->MutableMessage(&entry, &value_field),
+                                    *field.message)
+                            : scalar(item, start, entry, field, value_field);
       if (!read) return false;
+      reflection_ = outer;
       path_.pop_back();
     }
     return true;
@@ -236,7 +241,7 @@ class JsonReader::Reading {
 
   template <typename T, typename Set, typename Add>
   bool store(Message& message, const FieldDescriptor& target, T value, Set set, Add add) {
-    const Reflection& reflection = *message.GetReflection();
+    const Reflection& reflection = *reflection_;
     if (target.is_repeated()) {
       (reflection.*add)(&message, &target, std::move(value));
     } else {
@@ -333,7 +338,7 @@ class JsonReader::Reading {
       return fail(token.data(),
                   in_quotes(text) + " is no time; write one like 2026-11-21T08:00:00.5Z");
     }
-    const Reflection& reflection = *message.GetReflection();
+    const Reflection& reflection = *reflection_;
     Message& field = target.is_repeated() ? *reflection.AddMessage(&message, &target)
                                           : *reflection.MutableMessage(&message, &target);
     field.CopyFrom(time);
@@ -401,6 +406,7 @@ class JsonReader::Reading {
   const std::string_view json_;
   Buffers& buffers_;
   ondemand::document document_;
+  const Reflection* reflection_ = nullptr;  // of the message being filled; looking it up is slow
   std::vector<Step> path_;
   std::string problem_;
 };

@@ -6,6 +6,7 @@
 #include "cli/config_options.h"
 #include "cli/options.h"
 #include "cli/pod_commands.h"
+#include "cli/replay_options.h"
 
 namespace forestall::cli {
 
@@ -17,6 +18,7 @@ int run_rank(const Options& options, const RankOptions& rank_options);
 int run_qos(const Options& options, const QosOptions& qos_options);
 int run_admit(const Options& options, const AdmitOptions& admit_options);
 int run_check_config(const Options& options);
+int run_replay(const Options& options, const ReplayOptions& replay);
 int run_plan(const Options& options, const PlanOptions& plan_options);
 
 }  // namespace forestall::cli

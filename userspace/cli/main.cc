@@ -45,6 +45,7 @@ struct Subcommands {
   CLI::App* admit;
   CLI::App* check_config;
   CLI::App* plan;
+  CLI::App* replay;
 };
 
 struct CommandOptions {
@@ -52,6 +53,7 @@ struct CommandOptions {
   QosOptions qos;
   AdmitOptions admit;
   PlanOptions plan;
+  ReplayOptions replay;
 };
 
 Subcommands add_subcommands(CLI::App& app, Options& options, CommandOptions& of) {
@@ -79,11 +81,21 @@ Subcommands add_subcommands(CLI::App& app, Options& options, CommandOptions& of)
   commands.plan = app.add_subcommand(
       "plan", "What reservations and thresholds leave for pods, and which to use");
   add_plan_options(*commands.plan, of.plan);
+  commands.replay =
+      app.add_subcommand("replay", "What would be decided on observations from a file");
+  commands.replay
+      ->add_option("file", of.replay.file,
+                   "Observations or the agent's records, one JSON object a line; - is standard "
+                   "input")
+      ->required();
+  commands.replay->add_flag("--all", of.replay.all,
+                            "Show every decision not to act, not just the first of equal ones");
   for (CLI::App* command : app.get_subcommands({})) {
     add_output_option(*command, options);
     // These two answer from their input alone.
     if (command == commands.qos || command == commands.admit) continue;
-    if (command != commands.check_config && command != commands.plan) {
+    if (command != commands.check_config && command != commands.plan &&
+        command != commands.replay) {
       add_host_options(*command, options);
     }
     if (command != commands.demo && command != commands.doctor) {
@@ -102,6 +114,7 @@ int dispatch(const Subcommands& commands, const Options& options, const CommandO
   if (commands.admit->parsed()) return run_admit(options, of.admit);
   if (commands.check_config->parsed()) return run_check_config(options);
   if (commands.plan->parsed()) return run_plan(options, of.plan);
+  if (commands.replay->parsed()) return run_replay(options, of.replay);
   return run_agent(options);
 }
 

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any text either is refused with a message that names its place, or is an observation that is
+// written and read back as the same.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "api/convert.h"
+#include "api/json.h"
+#include "api/json_reader.h"
+#include "api/observation_line.h"
+
+namespace {
+
+using namespace forestall;
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+// Right before the end of an allocation, so that a read beyond the padding is seen.
+Result<api::ObservedLine> read(std::string_view text) {
+  const std::size_t size = text.size() + api::JsonReader::kPadding;
+  const std::unique_ptr<char[]> padded(new char[size]);
+  text.copy(padded.get(), text.size());
+  std::string(api::JsonReader::kPadding, '\xff').copy(padded.get() + text.size(), size);
+  static api::ObservationLineReader reader;
+  return reader.read({padded.get(), text.size()});
+}
+
+// A syntax error begins with its column; any other names the field it is about.
+bool names_a_place(const std::string& message) {
+  return message.find(": ") != std::string::npos;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes), size);
+  if (text.find('\n') != text.npos) return 0;  // never within a line
+  const auto line = read(text);
+  if (!line) {
+    require(names_a_place(line.error().text()));
+    return 0;
+  }
+  const auto message = api::to_proto(line->observation);
+  const auto again = read(api::to_json(message, api::JsonStyle::line));
+  require(again.ok());
+  require(again->observation == line->observation);
+  return 0;
+}

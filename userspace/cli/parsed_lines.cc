@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/parsed_lines.h"
+
+#include "api/json_reader.h"
+
+namespace forestall::cli {
+
+static_assert(LineReader::kPadding >= api::JsonReader::kPadding);
+
+Result<std::optional<ParsedLine>> ParsedLines::next() {
+  while (const auto line = TRY(lines_.next())) {
+    if (line->find_first_not_of(" \t\r") == line->npos) continue;
+    auto read = reader_.read(*line);
+    if (read) {
+      return std::optional(
+          ParsedLine{lines_.number(), read->of_record, std::move(read->observation)});
+    }
+    // Whoever wrote it was stopped there, or is still writing.
+    cut_ = lines_.unterminated();
+    if (cut_) break;
+    return read.error();
+  }
+  return std::optional<ParsedLine>();
+}
+
+}  // namespace forestall::cli

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The policy over a sequence of observations, and what it came to.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/condition.h"
+#include "model/config.h"
+#include "model/decision.h"
+#include "model/observation.h"
+#include "policy/state.h"
+
+namespace forestall::cli {
+
+class ReplayFold {
+ public:
+  struct ConditionCount {
+    std::uint64_t changes = 0;
+    bool status = false;  // reported last
+  };
+
+  struct Counts {
+    std::uint64_t observations = 0;
+    std::optional<MonotonicTime> first;
+    std::optional<MonotonicTime> last;
+    std::map<std::pair<Action, Reason>, std::uint64_t> decisions;
+    std::map<std::string, std::uint64_t> evictions;             // by eviction_signal
+    std::array<ConditionCount, kConditions.size()> conditions;  // in the order of kConditions
+  };
+
+  explicit ReplayFold(Config config);
+
+  // Decides on the next observation, as the agent would have: pods that Kubernetes has told of (the
+  // configuration's known pods) are known here too. What the decision changes of the node is for
+  // the next observation to show; none is made up. REQUIRES: time does not go back.
+  [[nodiscard]] Decision take(Observation& observation);
+
+  // Conditions whose status is not what it was before the last take(). One that was never reported
+  // does not change by not being reported.
+  [[nodiscard]] const std::vector<ConditionStatus>& changed() const { return changed_; }
+  [[nodiscard]] const Counts& counts() const { return counts_; }
+
+ private:
+  void know_pods(Observation& observation) const;
+  void count(const Observation& observation, const Decision& decision);
+
+  Config config_;
+  std::map<std::string, std::shared_ptr<const Pod>, std::less<>> known_pods_;  // by UID
+  policy::State state_;
+  std::vector<ConditionStatus> changed_;
+  Counts counts_;
+};
+
+}  // namespace forestall::cli

@@ -30,8 +30,8 @@ struct DiskPod {
   std::string name;
   int priority = 0;
   std::string storage_request = "0";
-  std::string storage_limit;  // empty: none
-  std::string size_limit;     // of its emptyDir; empty: none
+  std::string storage_limit = "";  // empty: none
+  std::string size_limit = "";     // of its emptyDir; empty: none
 };
 
 // A kubelet's directory on a filesystem of its own, and pods in cgroups of their own.
@@ -127,7 +127,7 @@ void make_files(int count) {
 
 bool disk_pressure_changed(const v1::Record& record, bool status) {
   for (const auto& each : record.decision().conditions()) {
-    if (each.condition() == "DiskPressure" && each.changed()) return each.status() == status;
+    if (each.type() == "DiskPressure" && each.changed()) return each.status() == status;
   }
   return false;
 }

@@ -487,6 +487,8 @@ void Victim::look() {
   if (outcome_.state == KillState::terminating && !outcome_.exited) return;
   check_memory();
   const bool in_time = outcome_.state == KillState::terminating || looked_ < deadline_;
+  // Of processes that are gone nothing more will come: what is left is page cache, nobody's.
+  if (!in_time && outcome_.exited && !outcome_.released) outcome_.released = looked_;
   // The memory may be back before the processes are gone, since the reapers take it from them.
   // Then their exit is waited for until the deadline, for the record's sake, and so is the thread
   // that writes cgroup.kill; what remains to be credited is next to nothing by then.

@@ -3,7 +3,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include <algorithm>
 
@@ -36,7 +38,9 @@ Result<void> ProcessCounter::open_below(UniqueFd directory, const std::string& p
   const auto links = TRY(links_of(at, path));
   auto processes = TRY(kernel::HeldFile::open(at, "cgroup.procs", path + "/cgroup.procs"));
   const auto listed = TRY(kernel::CgroupDir::open(at, "/"));
-  groups_.push_back({std::move(directory), links, std::move(processes)});
+  struct statfs filesystem {};
+  const bool v1 = ::fstatfs(at, &filesystem) == 0 && filesystem.f_type == CGROUP_SUPER_MAGIC;
+  groups_.push_back({std::move(directory), links, std::move(processes), v1});
   for (const auto& name : TRY(listed.children())) {
     UniqueFd child(::openat(at, name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     const auto child_path = path + "/" + name;
@@ -47,6 +51,13 @@ Result<void> ProcessCounter::open_below(UniqueFd directory, const std::string& p
   return {};
 }
 
+Result<std::string_view> ProcessCounter::read_list(const Group& group, std::string& buffer) {
+  if (!group.list_is_kept) return group.processes.read(buffer);
+  const auto fresh =
+      TRY(kernel::HeldFile::open(group.directory.get(), "cgroup.procs", group.processes.name()));
+  return fresh.read(buffer);
+}
+
 Result<std::uint64_t> ProcessCounter::count_held(std::string& buffer) const {
   std::uint64_t count = 0;
   for (const auto& group : groups_) {
@@ -54,7 +65,7 @@ Result<std::uint64_t> ProcessCounter::count_held(std::string& buffer) const {
     if (TRY(links_of(group.directory.get(), name)) != group.links) {
       return Error{ENODEV, fmt::format("{}: groups were added or removed", name)};
     }
-    const auto text = group.processes.read(buffer);
+    const auto text = read_list(group, buffer);
     // A threaded group's processes are listed by the domain above it.
     if (!text && text.error().code == EOPNOTSUPP) continue;
     if (!text) return text.error();

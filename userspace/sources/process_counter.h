@@ -5,6 +5,11 @@
 // whole subtree shows without listing it: a removed group fails its read with ENODEV, and an added
 // one raises the link count of its parent directory (kernfs counts subdirectories). Only then is
 // the subtree walked afresh.
+//
+// On cgroup v1 a list of processes once read is kept for its reader for a second after the last
+// reading (kernel/cgroup/cgroup-v1.c cgroup_pidlist_start, CGROUP_PIDLIST_DESTROY_DELAY): a held
+// descriptor that is read again sooner shows those of before. There the file is opened anew for
+// each count, which makes the list afresh.
 #pragma once
 
 #include <sys/types.h>
@@ -34,9 +39,11 @@ class ProcessCounter {
     UniqueFd directory;  // O_PATH
     nlink_t links = 0;
     kernel::HeldFile processes;
+    bool list_is_kept = false;  // cgroup v1
   };
   Result<void> open_below(UniqueFd directory, const std::string& path, int depth);
   [[nodiscard]] Result<std::uint64_t> count_held(std::string& buffer) const;
+  [[nodiscard]] static Result<std::string_view> read_list(const Group& group, std::string& buffer);
 
   std::vector<Group> groups_;
   bool complete_ = false;

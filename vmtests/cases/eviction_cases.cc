@@ -49,7 +49,7 @@ class SoftNode {
   }
   static bool changed_to(const v1::Record& record, bool status) {
     for (const auto& each : record.decision().conditions()) {
-      if (each.condition() == "MemoryPressure" && each.changed()) return each.status() == status;
+      if (each.type() == "MemoryPressure" && each.changed()) return each.status() == status;
     }
     return false;
   }
@@ -195,7 +195,7 @@ void bomb_and_expect(std::vector<std::string> disabled) {
   const auto fallen = agent->wait_record(
       [](const v1::Record& record) {
         for (const auto& each : record.decision().conditions()) {
-          if (each.condition() == "PIDPressure" && each.changed() && !each.status()) return true;
+          if (each.type() == "PIDPressure" && each.changed() && !each.status()) return true;
         }
         return false;
       },

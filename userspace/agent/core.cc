@@ -213,12 +213,13 @@ Decision Core::decide_on(Record& record) {
   // What the pods occupy on disk is read on its own schedule; this is the time to look at it.
   if (observation.wake.source == WakeSource::disk_usage) read_workloads(observation, {});
   auto answer = policy::step(config_, state_, observation);
+  note_disk_shortage(answer.decision, observation.at);
   if (answer.decision.action == Action::inspect && !observation.workloads) {
     read_workloads(observation, policy::inspection_subject(answer.decision));
     answer = policy::step(config_, state_, observation);
   }
   if (answer.decision.reason == Reason::disk_usage_unread) {
-    parts_.observer->ask_disk_usage(parts_.clock->now());
+    parts_.observer->ask_disk_usage(parts_.clock->now(), Duration::zero());
   } else if (name_containers(answer.decision, observation)) {
     answer = policy::step(config_, state_, observation);
   }
@@ -232,7 +233,20 @@ void Core::read_workloads(Observation& observation, std::string_view subject) {
   const Duration age = parts_.clock->now() - refreshed_at_;
   if (tree_changed_ || (!parts_.told_of_cgroups && age > kTreeAgeMax)) refresh();
   parts_.observer->add_workloads(observation, subject);
-  parts_.observer->add_statistics(observation);
+  parts_.observer->add_statistics(observation, disk_short_since_);
+}
+
+// Whom a filesystem is short because of shows only in what was measured since: a walk from before
+// would point at yesterday's largest.
+void Core::note_disk_shortage(const Decision& decision, MonotonicTime at) {
+  const bool is_short = std::ranges::any_of(decision.evidence, [](const Evidence& evidence) {
+    return evidence.met && filesystem_of(evidence.threshold.signal);
+  });
+  if (!is_short) {
+    disk_short_since_.reset();
+  } else if (!disk_short_since_) {
+    disk_short_since_ = at;
+  }
 }
 
 // A victim with a grace leaves time to read which of its containers used how much, for the message.

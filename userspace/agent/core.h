@@ -82,6 +82,7 @@ class Core {
   bool decide(const Wake& wake, MonotonicTime woken);
   [[nodiscard]] Decision decide_on(Record& record);
   void read_workloads(Observation& observation, std::string_view subject);
+  void note_disk_shortage(const Decision& decision, MonotonicTime at);
   [[nodiscard]] bool name_containers(const Decision& decision, Observation& observation);
   void tell_kills(Record record);
   void start_reclaim(const Decision& decision);
@@ -112,7 +113,8 @@ class Core {
   MonotonicTime recheck_at_;
   MonotonicTime refreshed_at_;
   std::optional<MonotonicTime> deadline_;  // when time alone changes the answer
-  bool reclaim_over_ = false;              // since the last decision
+  std::optional<MonotonicTime> disk_short_since_;
+  bool reclaim_over_ = false;  // since the last decision
   bool tree_changed_ = true;
   std::uint64_t sequence_ = 0;
   std::uint64_t looks_ = 0;

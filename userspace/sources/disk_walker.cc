@@ -42,6 +42,7 @@ bool DiskWalker::ask(const FilesystemPlaces& places, std::vector<std::string> ui
   request_ = {places, std::move(uids)};
   cancelled_ = false;
   walking_ = thread_->start();
+  asked_at_ = now;
   return walking_;
 }
 
@@ -58,6 +59,7 @@ bool DiskWalker::collect(MonotonicTime now) {
     return true;
   }
   found_ = walked_;
+  began_at_ = asked_at_;
   ended_at_ = now;
   return true;
 }

@@ -53,6 +53,10 @@ class DiskWalker {
   [[nodiscard]] bool fresh(MonotonicTime now, Duration age_max = kAgeMax) const {
     return ended_at_ && now - *ended_at_ <= age_max;
   }
+  // Whether the last walk that was not cancelled began at that time or later.
+  [[nodiscard]] bool began_since(MonotonicTime time) const {
+    return began_at_ && *began_at_ >= time;
+  }
   // Null for a pod that was not measured.
   [[nodiscard]] const PodStatistics* find(const std::string& uid) const;
   [[nodiscard]] const std::vector<SourceNote>& notes() const { return found_.notes; }
@@ -73,7 +77,9 @@ class DiskWalker {
   void walk();  // on the thread
 
   // The loop's.
-  bool walking_ = false;  // until the end was collected
+  bool walking_ = false;                   // until the end was collected
+  MonotonicTime asked_at_;                 // the walk under way, or the last
+  std::optional<MonotonicTime> began_at_;  // the last that was not cancelled
   std::optional<MonotonicTime> ended_at_;
   Found found_;
   // The loop writes it before a walk, the walk reads it.

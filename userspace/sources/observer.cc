@@ -77,7 +77,7 @@ class Observer::Reader {
   std::vector<SourceNote> refresh();
   Observation observe(const Wake& wake, MonotonicTime now);
   void add_workloads(Observation& observation, std::string_view subject);
-  void add_statistics(Observation& observation) const;
+  void add_statistics(Observation& observation, std::optional<MonotonicTime> since) const;
   void ask_disk_usage(MonotonicTime now, Duration age_max);
   void set_writable_layers(WritableLayers layers) { layers_ = std::move(layers); }
   void add_container_samples(WorkloadSample& sample) {
@@ -244,9 +244,11 @@ void Observer::Reader::add_workloads(Observation& observation, std::string_view 
   std::erase_if(workloads_, [](const HeldWorkload& held) { return held.removed; });
 }
 
-void Observer::Reader::add_statistics(Observation& observation) const {
+void Observer::Reader::add_statistics(Observation& observation,
+                                      std::optional<MonotonicTime> since) const {
   if (!observation.workloads) return;
-  observation.disk_usage_read = walker_->fresh(observation.at);
+  observation.disk_usage_read =
+      walker_->fresh(observation.at) && (!since || walker_->began_since(*since));
   for (auto& sample : *observation.workloads) {
     if (!sample.workload.pod_uid) continue;
     const auto* measured = walker_->find(*sample.workload.pod_uid);
@@ -293,8 +295,8 @@ Observation Observer::observe(const Wake& wake, MonotonicTime now) {
 void Observer::add_workloads(Observation& observation, std::string_view subject) {
   reader_->add_workloads(observation, subject);
 }
-void Observer::add_statistics(Observation& observation) const {
-  reader_->add_statistics(observation);
+void Observer::add_statistics(Observation& observation, std::optional<MonotonicTime> since) const {
+  reader_->add_statistics(observation, since);
 }
 void Observer::ask_disk_usage(MonotonicTime now, Duration age_max) {
   reader_->ask_disk_usage(now, age_max);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,8 +48,10 @@ class Observer {
 
   // What the workloads of `observation` occupy on disk: fills their statistics from the last walk
   // over the pods' files, and says in disk_usage_read whether that walk is recent enough to decide
-  // on. Nothing is read, and nothing done before add_workloads().
-  void add_statistics(Observation& observation) const;
+  // on; with `since`, whether it also began no earlier. Nothing is read. REQUIRES: add_workloads()
+  // before.
+  void add_statistics(Observation& observation,
+                      std::optional<MonotonicTime> since = std::nullopt) const;
   // Starts such a walk over all pods known, unless one is under way or the last one is not older
   // than `age_max`. Its end shows on the walker's descriptor (DiskUsageSource).
   void ask_disk_usage(MonotonicTime now, Duration age_max = DiskWalker::kAgeMax);

@@ -1,13 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/record_stream.h"
 
+#include <algorithm>
+
 #include "api/convert.h"
 #include "api/json.h"
 
 namespace forestall::api {
 
+namespace {
+
+// Its outcome may be minutes away.
+bool has_grace(const Decision& decision) {
+  return std::ranges::any_of(decision.evictions, [](const Eviction& eviction) {
+    return !eviction.at_once && eviction.grace > Duration::zero();
+  });
+}
+
+}  // namespace
+
 void RecordStream::write(const Record& record) {
-  if (record.decision.action == Action::kill && !record.outcome) return;
+  const bool outcome_comes = record.decision.action == Action::kill && !record.outcome;
+  if (outcome_comes && !has_grace(record.decision)) return;
   out_.write_text(exports::LogLevel::info, to_json(to_proto(record), JsonStyle::line));
 }
 

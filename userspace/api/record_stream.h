@@ -7,7 +7,8 @@
 
 namespace forestall::api {
 
-// A kill is written once, complete with its outcome; every other decision at once.
+// A kill is written complete with its outcome, and one with a grace when it begins as well; every
+// other decision at once.
 class RecordStream final : public exports::RecordSink {
  public:
   // `out` outlives this; what it cannot take in time it drops and counts.

@@ -282,6 +282,20 @@ TEST(Fronts, CompatShorthandAndItsExceptions) {
 
 // --- flags --------------------------------------------------------------------------------------
 
+TEST(KubeletFlags, MistakesInTheOrderKubeletReads) {
+  const auto loaded = load({}, {{"eviction-minimum-reclaim", {"pid.available=-1"}},
+                                {"eviction-soft-grace-period", {"pid.available=-1s"}},
+                                {"eviction-soft", {"pid.available<-2"}},
+                                {"eviction-hard", {"pid.available<-3"}}});
+  ASSERT_FALSE(loaded.ok());
+  EXPECT_EQ(loaded.error().text(),
+            "--eviction-hard: 'pid.available' must be positive, found '-3'\n"
+            "--eviction-soft: 'pid.available' must be positive, found '-2'\n"
+            "--eviction-soft-grace-period: 'pid.available': invalid eviction grace period "
+            "specified: -1s, must be a positive value\n"
+            "--eviction-minimum-reclaim: 'pid.available' must not be negative, found '-1'");
+}
+
 TEST(KubeletFlags, MapGrammar) {
   EXPECT_EQ(of_flags({{"eviction-hard", {",, memory.available < 1Gi ,,nodefs.available<10%,"}}}),
             (Lines{"memory.available<1Gi", "nodefs.available<10%",

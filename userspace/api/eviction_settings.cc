@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <map>
 #include <string_view>
 
@@ -106,10 +107,15 @@ class Intake {
     const WrittenPairs hard = hard_pairs();
     static const WrittenPairs kNone;
     const WrittenPairs& soft = settings_.eviction_soft ? settings_.eviction_soft->value : kNone;
+    const auto told = static_cast<std::ptrdiff_t>(findings_.errors.size());
     const Graces graces = read_graces();
     reclaims_ = read_reclaims();
+    const auto early = static_cast<std::ptrdiff_t>(findings_.errors.size());
     for (const WrittenPair& pair : hard) add_threshold(pair, nullptr);
     for (const WrittenPair& pair : soft) add_threshold(pair, &graces);
+    // As kubelet reads: hard, soft, grace periods, minimum reclaims. It tells its first error only.
+    const auto first = findings_.errors.begin();
+    std::rotate(first + told, first + early, findings_.errors.end());
     add_copies();
     warn_of_idle(graces);
   }

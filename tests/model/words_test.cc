@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "model/decision.h"
+#include "model/eviction.h"
 #include "model/feature.h"
 #include "model/kill.h"
 #include "model/outcome.h"
@@ -31,17 +32,24 @@ void check_names(Enum last) {
 }
 
 TEST(WordsTest, EveryEnumeratorHasItsOwnName) {
-  check_names(Action::kill);
-  check_names(Reason::threshold_met);
+  check_names(Action::reclaim);
+  check_names(Reason::node_reclaim_sufficed);
   check_names(Exclusion::empty);
   check_names(Feature::oom_score_adj);
   check_names(FeatureState::forced_off);
   check_names(Tier::none);
-  check_names(KillState::failed);
-  check_names(Rung::mrelease);
+  check_names(KillState::terminating);
+  check_names(Rung::sigterm);
   check_names(Signal::cgroup_memory_available);
   check_names(WakeSource::node_reclaim);
   check_names(WorkloadKind::cgroup);
+  check_names(Resource::pids);
+  check_names(Filesystem::containerfs);
+  check_names(FilesystemLayout::split);
+  check_names(QosClass::best_effort);
+  check_names(EvictionCause::container_storage_limit);
+  check_names(ReclaimStep::unused_images);
+  check_names(ReclaimState::done);
   check_names(Protection::init_cgroup);
 }
 

@@ -31,17 +31,6 @@ constexpr Duration kStuckInterval = std::chrono::seconds(1);
 // the order brings, since all of them are signalled by then and free themselves as well.
 constexpr std::size_t kSortedMax = 32;
 
-// Resident pages of a process; 0 when they cannot be read, which only puts it last.
-std::uint64_t resident_pages(pid_t pid) {
-  std::array<char, 32> path{};
-  std::snprintf(path.data(), path.size(), "/proc/%d/statm", pid);
-  const UniqueFd file(::open(path.data(), O_RDONLY | O_CLOEXEC));
-  std::array<char, 128> text{};
-  if (!file || ::read(file.get(), text.data(), text.size() - 1) <= 0) return 0;
-  unsigned long total = 0, resident = 0;
-  return std::sscanf(text.data(), "%lu %lu", &total, &resident) == 2 ? resident : 0;
-}
-
 }  // namespace
 
 Victim::Victim(const Means& means, std::uint32_t number, const WorkloadSample& sample,
@@ -194,12 +183,20 @@ void Victim::end_now() {
     settled_ = false;
     sweep();
     if (alive_ == 0 && settled_) return look();
+    compare_twin_again();
   }
   if (!signal_all()) return finish(KillState::failed);
   reap(0);
   if (!after_grace) watch(0);
   sweep();
   look();
+}
+
+// The twin was compared when the grace began; somebody else may have entered it since.
+void Victim::compare_twin_again() {
+  twin_.reset();
+  const auto now = call_roll(*dir_, means_.untouchables, known(), hold(), only_);
+  if (now.ok() && now->refused == 0 && !only_) open_twin(now->present);
 }
 
 // By pidfd first, which takes no lock that anybody sleeps with; cgroup.kill then reaches those that
@@ -380,7 +377,8 @@ void Victim::on_event(std::uint32_t index) {
 void Victim::reap(std::size_t from) {
   const std::size_t count = held_.size() - from;
   if (count <= means_.reapers.threads() || count > kSortedMax) {
-    for (std::size_t i = from; i < held_.size(); ++i) submit(i);
+    for (std::size_t i = from; i < held_.size() && submit(i); ++i) {
+    }
     return;
   }
   std::array<std::pair<std::uint64_t, std::size_t>, kSortedMax> order;
@@ -388,13 +386,15 @@ void Victim::reap(std::size_t from) {
     order[i] = {resident_pages(held_[from + i].pid), from + i};
   }
   std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), std::greater<>());
-  for (std::size_t i = 0; i < count; ++i) submit(order[i].second);
+  for (std::size_t i = 0; i < count && submit(order[i].second); ++i) {
+  }
 }
 
-void Victim::submit(std::size_t index) {
+// False when the queue is full: then the rest need not be tried either.
+bool Victim::submit(std::size_t index) {
   Held& held = held_[index];
-  if (!usable(Feature::process_mrelease)) return;
-  if (!held.process || held.reaping != Reaping::wanted) return;
+  if (!usable(Feature::process_mrelease)) return true;
+  if (!held.process || held.reaping != Reaping::wanted) return true;
   auto copy = held.process->duplicate();
   const std::uint64_t ticket = EventKey{number_, static_cast<std::uint32_t>(index)}.pack();
   if (!copy.ok()) {
@@ -405,7 +405,9 @@ void Victim::submit(std::size_t index) {
     ++unreaped_;
     attempt(Rung::mrelease).failure =
         Error{EAGAIN, "reaper queue full, " + std::to_string(unreaped_) + " times"};
+    return false;
   }
+  return true;
 }
 
 void Victim::on_report(std::uint32_t index, const ReapReport& report) {
@@ -436,7 +438,12 @@ void Victim::check_exits() {
   if (alive_ == 0) settled_ = false;
   if (!settled_ && !removed_) sweep();
   const bool gone = removed_ || (settled_ && alive_ == 0 && unheld_ == 0 && !populated());
-  if (gone && !outcome_.exited) outcome_.exited = means_.clock.now();
+  if (!gone || outcome_.exited) return;
+  outcome_.exited = means_.clock.now();
+  // Who went by itself within its grace has as long as anybody for its memory to come back.
+  if (outcome_.state == KillState::terminating) {
+    deadline_ = *outcome_.exited + options_.release_timeout;
+  }
 }
 
 // cgroup.procs stops listing a process when its exit begins, which is before it lets go of its
@@ -475,7 +482,10 @@ void Victim::note_progress(Bytes usage) {
 
 void Victim::look() {
   looked_ = means_.clock.now();
-  if (outcome_.state == KillState::terminating && looked_ >= *kill_at_) return end_now();
+  // Who went by itself is not killed again: whoever is there by then is somebody else.
+  const bool grace_is_over =
+      outcome_.state == KillState::terminating && !outcome_.exited && looked_ >= *kill_at_;
+  if (grace_is_over) return end_now();
   if (!under_way()) {
     // Of a cgroup that is gone nothing needs remembering.
     if (!options_.dry_run && meter_ && !usage_now()) removed_ = true;
@@ -486,7 +496,7 @@ void Victim::look() {
   // What a victim frees of its own accord while it has grace says nothing about its end.
   if (outcome_.state == KillState::terminating && !outcome_.exited) return;
   check_memory();
-  const bool in_time = outcome_.state == KillState::terminating || looked_ < deadline_;
+  const bool in_time = looked_ < deadline_;
   // Of processes that are gone nothing more will come: what is left is page cache, nobody's.
   if (!in_time && outcome_.exited && !outcome_.released) outcome_.released = looked_;
   // The memory may be back before the processes are gone, since the reapers take it from them.
@@ -498,7 +508,8 @@ void Victim::look() {
   if (outcome_.state == KillState::stuck && looked_ >= forget_at_) forgettable_ = true;
   if (outcome_.state == KillState::terminating) return;
   // Once more whatever a reaper gave up on, or what found the queue full.
-  for (std::size_t i = 0; i < held_.size(); ++i) submit(i);
+  for (std::size_t i = 0; i < held_.size() && submit(i); ++i) {
+  }
 }
 
 // ---- the record ----

@@ -114,6 +114,7 @@ class Victim {
   // The signal.
   [[nodiscard]] bool ask_to_end(Duration grace);
   void end_now();
+  void compare_twin_again();
   void open_twin(const std::vector<pid_t>& present);
   [[nodiscard]] bool signal_all();
   [[nodiscard]] bool kill_cgroup();
@@ -126,7 +127,7 @@ class Victim {
   void watch(std::size_t from);
   void unwatch(Held& held);
   void reap(std::size_t from);
-  void submit(std::size_t index);
+  bool submit(std::size_t index);
   [[nodiscard]] std::vector<pid_t> known() const;
   void check_exits();
   void check_memory();

@@ -32,6 +32,8 @@ constexpr Duration kTreeAgeMax = std::chrono::milliseconds(500);
 constexpr Duration kTreeAgeMin = std::chrono::milliseconds(100);
 // Kubelet measures volumes this often (volumeStatsAggPeriod).
 constexpr Duration kLimitsAgeMax = std::chrono::minutes(1);
+// Between two rounds of node-level reclaim: kubelet's monitoring interval.
+constexpr Duration kReclaimInterval = std::chrono::seconds(10);
 // The longest that a hint of pressure may wait.
 constexpr Duration kHintMax = std::chrono::milliseconds(100);
 
@@ -130,10 +132,10 @@ void Core::time_passed() {
     if (const auto due = source->next_look(); due && *due <= now) source_ready(*source);
   }
   if (deferred_until_ && *deferred_until_ <= now) look(Wake(*deferred_));
+  if (pods_due_ <= now) look_after_pods();
   if (deadline_ && *deadline_ <= now) look(Wake{WakeSource::deadline, now, {}, {}});
   if (recheck_at_ <= now) {
     refresh();
-    look_after_pods();
     look(Wake{WakeSource::recheck, now, {}, {}});
   } else if (hold_until_ && *hold_until_ <= now) {
     look(Wake{WakeSource::recheck, now, {}, {}});
@@ -141,8 +143,13 @@ void Core::time_passed() {
 }
 
 void Core::reload(Config config) {
+  // Pods come and go by reload, too: what does not touch the thresholds leaves their grace periods
+  // as they are.
+  const bool same_rules =
+      config.thresholds == config_.thresholds && config.filesystems == config_.filesystems &&
+      config.compat == config_.compat && config.cgroup_root == config_.cgroup_root;
   config_ = std::move(config);
-  state_ = policy::reloaded(state_);
+  if (!same_rules) state_ = policy::reloaded(state_);
   parts_.observer->configure(config_);
   refresh();
   look(Wake{WakeSource::command, parts_.clock->now(), {}, {}});
@@ -153,6 +160,7 @@ MonotonicTime Core::next_look() const {
   if (hold_until_) next = std::min(next, *hold_until_);
   if (deferred_until_) next = std::min(next, *deferred_until_);
   if (deadline_) next = std::min(next, *deadline_);
+  if (!config_.known_pods.empty()) next = std::min(next, pods_due_);
   if (const auto due = parts_.ladder->next_look()) next = std::min(next, *due);
   for (const sources::Source* source : parts_.sources) {
     if (const auto due = source->next_look()) next = std::min(next, *due);
@@ -174,7 +182,9 @@ void Core::look(const Wake& wake) {
     return;
   }
   refresh();
-  decide(wake, woken);  // arms what was just found
+  // Arms what was just found.
+  for (int kills = 0; kills < kMaxKillsPerLook && decide(wake, woken); ++kills) {
+  }
 }
 
 bool Core::decide(const Wake& wake, MonotonicTime woken) {
@@ -210,12 +220,16 @@ bool Core::decide(const Wake& wake, MonotonicTime woken) {
 // The answer to the observation, with whatever the policy asks to be read besides.
 Decision Core::decide_on(Record& record) {
   Observation& observation = record.observation;
-  // What the pods occupy on disk is read on its own schedule; this is the time to look at it.
-  if (observation.wake.source == WakeSource::disk_usage) read_workloads(observation, {});
+  // What the pods occupy on disk is measured on its own schedule; this is the time to look at it.
+  const bool measured = observation.wake.source == WakeSource::disk_usage;
   auto answer = policy::step(config_, state_, observation);
   note_disk_shortage(answer.decision, observation.at);
-  if (answer.decision.action == Action::inspect && !observation.workloads) {
-    read_workloads(observation, policy::inspection_subject(answer.decision));
+  if (measured || answer.decision.action == Action::inspect) {
+    const auto subject = policy::inspection_subject(answer.decision);
+    read_workloads(observation, measured ? std::string_view() : subject);
+    if (measured || disk_short_since_) {
+      parts_.observer->add_statistics(observation, disk_short_since_);
+    }
     answer = policy::step(config_, state_, observation);
   }
   if (answer.decision.reason == Reason::disk_usage_unread) {
@@ -233,7 +247,6 @@ void Core::read_workloads(Observation& observation, std::string_view subject) {
   const Duration age = parts_.clock->now() - refreshed_at_;
   if (tree_changed_ || (!parts_.told_of_cgroups && age > kTreeAgeMax)) refresh();
   parts_.observer->add_workloads(observation, subject);
-  parts_.observer->add_statistics(observation, disk_short_since_);
 }
 
 // Whom a filesystem is short because of shows only in what was measured since: a walk from before
@@ -258,6 +271,10 @@ bool Core::name_containers(const Decision& decision, Observation& observation) {
       std::ranges::find(*observation.workloads, victim,
                         [](const WorkloadSample& each) { return each.workload.cgroup; });
   if (sample == observation.workloads->end()) return false;
+  // Without statistics it ranks first for a disk; with its containers named it would not any more.
+  const bool on_disk =
+      !decision.driving || filesystem_of(decision.evidence[*decision.driving].threshold.signal);
+  if (on_disk && !sample->statistics) return false;
   parts_.observer->add_container_samples(*sample);
   return true;
 }
@@ -284,6 +301,7 @@ void Core::reclaim_ready() {
   const auto result = parts_.reclaim->take();
   if (!result) return;
   reclaim_over_ = true;
+  reclaimed_at_ = parts_.clock->now();
   exports::LogLine line("node-reclaim");
   line.field("took_us", result->took);
   if (result->dead) {
@@ -305,6 +323,9 @@ ReclaimState Core::reclaim_state() const {
   // In a dry run nothing is removed either.
   if (parts_.reclaim == nullptr || config_.dry_run) return ReclaimState::unavailable;
   if (reclaim_over_) return ReclaimState::done;
+  // Kubelet's own pass is no more frequent.
+  const bool of_late = reclaimed_at_ && parts_.clock->now() - *reclaimed_at_ < kReclaimInterval;
+  if (!state_.reclaim && of_late) return ReclaimState::unavailable;
   return parts_.reclaim->running() ? ReclaimState::running : ReclaimState::ready;
 }
 
@@ -366,8 +387,9 @@ void Core::refresh() {
 // What is true of known pods without any pressure: limits on local storage, for which their disks
 // are measured, and the oom_score_adj of their processes.
 void Core::look_after_pods() {
-  if (config_.known_pods.empty()) return;
   const MonotonicTime now = parts_.clock->now();
+  pods_due_ = now + config_.recheck_interval;
+  if (config_.known_pods.empty()) return;
   if (config_.local_storage_isolation) parts_.observer->ask_disk_usage(now, kLimitsAgeMax);
   Observation observation = parts_.observer->observe(Wake{WakeSource::recheck, now, {}, {}}, now);
   parts_.observer->add_workloads(observation, {});

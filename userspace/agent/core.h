@@ -114,6 +114,8 @@ class Core {
   MonotonicTime refreshed_at_;
   std::optional<MonotonicTime> deadline_;  // when time alone changes the answer
   std::optional<MonotonicTime> disk_short_since_;
+  MonotonicTime pods_due_;
+  std::optional<MonotonicTime> reclaimed_at_;
   bool reclaim_over_ = false;  // since the last decision
   bool tree_changed_ = true;
   std::uint64_t sequence_ = 0;

@@ -37,6 +37,17 @@ void Kills::collect() {
     // A stuck kill has a second outcome when its memory comes back after all.
     if (record->outcome->state != KillState::stuck) open_.erase(record);
   }
+  drop_forgotten();
+}
+
+// The ladder watches a stuck kill for a while; then no second outcome will come.
+void Kills::drop_forgotten() {
+  if (open_.empty()) return;
+  const auto listed = ladder_.progress();
+  std::erase_if(open_, [&](const Record& record) {
+    return record.outcome &&
+           std::ranges::find(listed, victim_of(record), &KillProgress::cgroup) == listed.end();
+  });
 }
 
 void Kills::forget(CgroupId cgroup) {

@@ -29,6 +29,7 @@ class Kills {
 
  private:
   void forget(CgroupId cgroup);
+  void drop_forgotten();
   void write(const Record& record);
 
   actuators::Ladder& ladder_;

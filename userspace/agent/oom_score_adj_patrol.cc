@@ -43,7 +43,8 @@ void OomScoreAdjPatrol::look(std::span<const WorkloadSample> workloads, Bytes ca
 std::vector<actuators::ExpectedOomScoreAdj> OomScoreAdjPatrol::expected_of(const Workload& workload,
                                                                            Bytes capacity) const {
   std::vector<actuators::ExpectedOomScoreAdj> expected;
-  if (!workload.pod) return expected;
+  // The agent's own value is its own affair.
+  if (!workload.pod || workload.protection == Protection::own_cgroup) return expected;
   const auto cgroup = tree_.open(workload.path);
   if (!cgroup.ok()) return expected;
   const auto children = cgroup->children();

@@ -128,6 +128,13 @@ Result<Config> reload(const Options& options, const Config& started, exports::Lo
                                       "disableFeatures changed: it takes effect at the next "
                                       "start, the features probed at this one stay in use"));
   }
+  if (config.filesystems.runtime != started.filesystems.runtime) {
+    log.write(LogLevel::warning,
+              LogLine("config").field("warning",
+                                      "filesystems.runtime changed: it takes effect at the next "
+                                      "start, the endpoint of this one stays in use"));
+    config.filesystems.runtime = started.filesystems.runtime;
+  }
   return config;
 }
 

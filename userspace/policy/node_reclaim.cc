@@ -44,7 +44,10 @@ std::optional<State::Reclaim> taken_up(const std::optional<State::Reclaim>& befo
 
 bool sufficed(const Config& config, const Evidence& asker, std::span<const Evidence> evidence) {
   if (!config.compat.reclaim_must_clear_all) return clear(asker);
-  return std::all_of(evidence.begin(), evidence.end(), clear);
+  // A watched cgroup near its own limit is none of kubelet's thresholds.
+  return std::all_of(evidence.begin(), evidence.end(), [](const Evidence& one) {
+    return one.threshold.signal == Signal::cgroup_memory_available || clear(one);
+  });
 }
 
 }  // namespace forestall::policy

@@ -133,7 +133,10 @@ class Pass {
   // Whether the step is over with node-level reclaim; nothing: it was done and was not enough.
   std::optional<bool> reclaim(const Crossing& crossing) {
     const bool is_mine = next_.reclaim && next_.reclaim->id == crossing.id;
-    if (is_mine && next_.reclaim->done) {
+    // What is over just now was for everybody: thresholds of one filesystem must not ask in turns.
+    const bool over =
+        (is_mine && next_.reclaim->done) || observation_.reclaim == ReclaimState::done;
+    if (over) {
       if (!sufficed(config_, evidence(crossing), decision_.evidence)) return std::nullopt;
       next_.reclaim.reset();
       return pass_over(crossing, Reason::node_reclaim_sufficed);

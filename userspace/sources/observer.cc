@@ -21,6 +21,9 @@
 namespace forestall::sources {
 namespace {
 
+// How long a decision about a filesystem waits for a walk that began since it is short.
+constexpr Duration kWalkPatience = std::chrono::minutes(1);
+
 // Larger than any file read here on hosts seen; read_whole() lets it grow, but not under pressure
 // if it need not.
 constexpr std::size_t kBufferSize = std::size_t{64} << 10;
@@ -249,6 +252,10 @@ void Observer::Reader::add_statistics(Observation& observation,
   if (!observation.workloads) return;
   observation.disk_usage_read =
       walker_->fresh(observation.at) && (!since || walker_->began_since(*since));
+  // A walk that does not end must not keep a full disk from being relieved for ever.
+  if (since && observation.at - *since > kWalkPatience && walker_->ended()) {
+    observation.disk_usage_read = true;
+  }
   for (auto& sample : *observation.workloads) {
     if (!sample.workload.pod_uid) continue;
     const auto* measured = walker_->find(*sample.workload.pod_uid);

@@ -7,6 +7,8 @@ namespace forestall::sources {
 namespace {
 
 constexpr Duration kInterval = std::chrono::seconds(10);
+// Figures older than this convict nobody.
+constexpr Duration kLayersAgeMax = std::chrono::minutes(1);
 
 WritableLayers layers_of(std::vector<clients::ContainerUsage> containers) {
   WritableLayers layers;
@@ -65,7 +67,10 @@ void RuntimeSource::drain(MonotonicTime now, std::vector<Wake>& wakes) {
 void RuntimeSource::take(MonotonicTime now, std::vector<Wake>& wakes) {
   problem_ = std::move(answer_.problem);
   if (answer_.containers) {
+    layers_at_ = now;
     observer_.set_writable_layers(layers_of(std::move(*answer_.containers)));
+  } else if (now - layers_at_ > kLayersAgeMax) {
+    observer_.set_writable_layers({});  // better unknown than wrong
   }
   if (!answer_.filesystems) return;
   std::string imagefs = std::move(answer_.filesystems->imagefs.directory);

@@ -47,6 +47,7 @@ class RuntimeSource final : public Source {
   MonotonicTime due_;             // of the next question
   Answer answer_;                 // the thread's while it runs
   std::optional<Error> problem_;  // of the last answer
+  MonotonicTime layers_at_;       // of the writable layers the observer has
   std::string imagefs_;
   std::string containerfs_;
   std::unique_ptr<kernel::JobThread> thread_;  // last: its job uses all of the above

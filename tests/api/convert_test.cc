@@ -150,6 +150,7 @@ TEST(FromProto, ObservationsByHandMayBeShort) {
   EXPECT_EQ(job.protection, Protection::none);
   EXPECT_EQ(some.kills[0].cgroup, job.cgroup);
   EXPECT_EQ(some.kills[0].state, KillState::in_flight);
+  EXPECT_EQ(some.kills[0].started, some.at);
   const Workload& by_uid = (*some.workloads)[1].workload;
   EXPECT_EQ(by_uid.kind, WorkloadKind::pod);
   EXPECT_EQ(by_uid.path, "/kubepods.slice/podu-1");

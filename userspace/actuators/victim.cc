@@ -27,6 +27,8 @@ constexpr Duration kCgroupKillLatest = std::chrono::milliseconds(250);
 constexpr Duration kLookInterval = std::chrono::milliseconds(10);
 constexpr Duration kUnsettledInterval = std::chrono::milliseconds(1);
 constexpr Duration kStuckInterval = std::chrono::seconds(1);
+// A pod may ask for any number of seconds; past this the sum of times would overflow.
+constexpr Duration kGraceMax = std::chrono::hours(24 * 365);
 // Up to this many processes are reaped largest first; for more the sorting would cost more than
 // the order brings, since all of them are signalled by then and free themselves as well.
 constexpr std::size_t kSortedMax = 32;
@@ -169,7 +171,7 @@ bool Victim::ask_to_end(Duration grace) {
     return false;
   }
   outcome_.state = KillState::terminating;
-  kill_at_ = outcome_.began + grace;
+  kill_at_ = outcome_.began + std::min<Duration>(grace, kGraceMax);
   return true;
 }
 

@@ -137,6 +137,13 @@ bool disk_usage_was_read(const v1::Observation& message) {
   return false;
 }
 
+// A kill that does not say when it began did so with the observation.
+Result<KillProgress> begun_by(MonotonicTime at, const v1::KillProgress& message) {
+  KillProgress kill = TRY(api::from_proto(message));
+  if (!message.has_started_ns()) kill.started = at;
+  return kill;
+}
+
 }  // namespace
 
 v1::CgroupSample to_proto(const CgroupSample& sample) {
@@ -206,7 +213,7 @@ Result<Observation> from_proto(const v1::Observation& message) {
   observation.disk_usage_read = disk_usage_was_read(message);
   TRY(read_workloads(message, observation));
   TRY(read_each(message.kills(), observation.kills, "kills",
-                [](const v1::KillProgress& each) { return from_proto(each); }));
+                [&](const v1::KillProgress& each) { return begun_by(observation.at, each); }));
   for (const v1::SourceNote& note : message.notes()) {
     observation.notes.push_back({note.subject(), note.problem()});
   }

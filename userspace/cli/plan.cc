@@ -173,8 +173,9 @@ Result<void> apply_intent(const PlanOptions& given, const api::LoadedConfig& loa
   Quantity kept;  // by the threshold, exactly
   if (!given.evict_at.empty()) {
     const policy::Portion evict_at = TRY(parse_portion("--evict-at", given.evict_at));
-    if (evict_at.of(*capacity) >= *capacity) {
-      return error("--evict-at: must be below the capacity, found " + given.evict_at);
+    const Quantity level = evict_at.of(*capacity);
+    if (level >= *capacity || level <= Quantity{}) {
+      return error("--evict-at: must be above 0 and below the capacity, found " + given.evict_at);
     }
     set_memory_threshold(settings, policy::memory_threshold(*capacity, evict_at));
     kept = {capacity->nanos - evict_at.of(*capacity).nanos, QuantityFormat::binary_si};

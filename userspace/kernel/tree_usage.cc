@@ -23,7 +23,7 @@ constexpr std::size_t kOpenLevels = 64;
 // Inodes with several names that are remembered, at some 32 bytes each. With more of them than
 // this, the rest counts once for each name: whoever has so many is told more than he uses, never
 // less.
-constexpr std::size_t kRememberedInodes = std::size_t{1} << 20;
+constexpr std::size_t kRememberedInodes = std::size_t{1} << 16;
 constexpr std::int64_t kBlock = 512;  // of st_blocks, whatever the filesystem's own is
 
 struct CloseStream {

@@ -12,7 +12,7 @@ build=(
   libsystemd-dev libyaml-cpp-dev llvm-19 ninja-build pkg-config protobuf-compiler zlib1g-dev
 )
 tests=(
-  apt-utils clang-format cpio git kmod libbenchmark-dev libclang-rt-19-dev libgmock-dev
+  apt-utils clang-format cpio e2fsprogs git kmod libbenchmark-dev libclang-rt-19-dev libgmock-dev
   libgrpc++-dev libgtest-dev mandoc protobuf-compiler-grpc python3 qemu-system-x86 xz-utils zstd
   busybox-static
 )

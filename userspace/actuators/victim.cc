@@ -16,14 +16,12 @@
 namespace forestall::actuators {
 namespace {
 
-// Sweeps for processes forked behind our back, within one call: a fork bomb that outruns these is
-// swept on from the loop, so that it cannot hold up other kills.
+// Sweeps for late forks within one call; a fork bomb that outruns these is swept from the loop.
 constexpr int kSweepsPerLook = 8;
 // Processes that are signalled make room for others: a service that is started again in the same
 // directory is not the victim any more. A fork is there within microseconds.
 constexpr Duration kCgroupKillLatest = std::chrono::milliseconds(250);
-// Memory comes back without raising an event (the exit of a process does, the freeing of its pages
-// does not), so a kill under way is looked at this often, for at most release_timeout.
+// The freeing of pages raises no event, so a kill under way is looked at this often.
 constexpr Duration kLookInterval = std::chrono::milliseconds(10);
 constexpr Duration kUnsettledInterval = std::chrono::milliseconds(1);
 constexpr Duration kStuckInterval = std::chrono::seconds(1);
@@ -430,6 +428,14 @@ void Victim::on_report(std::uint32_t index, const ReapReport& report) {
   }
 }
 
+// Listing thousands over and over, at real time, would keep them from the CPU they need to die.
+void Victim::sweep_in_turn() {
+  const MonotonicTime began = means_.clock.now();
+  sweep();
+  const MonotonicTime ended = means_.clock.now();
+  sweep_due_ = ended + 4 * (ended - began);
+}
+
 void Victim::check_exits() {
   if (!all_watched_) {
     for (Held& held : held_) {
@@ -438,7 +444,7 @@ void Victim::check_exits() {
   }
   // The last one that is known left: is there one that is not?
   if (alive_ == 0) settled_ = false;
-  if (!settled_ && !removed_) sweep();
+  if (!settled_ && !removed_ && looked_ >= sweep_due_) sweep_in_turn();
   const bool gone = removed_ || (settled_ && alive_ == 0 && unheld_ == 0 && !populated());
   if (!gone || outcome_.exited) return;
   outcome_.exited = means_.clock.now();
@@ -514,8 +520,6 @@ void Victim::look() {
   }
 }
 
-// ---- the record ----
-
 void Victim::finish(KillState state) {
   outcome_.state = state;
   if (cgroup_kill_queued_) {
@@ -582,7 +586,8 @@ std::optional<MonotonicTime> Victim::next_look() const {
   if (!under_way()) return forget_at_;
   if (outcome_.state == KillState::stuck) return looked_ + kStuckInterval;
   if (outcome_.state == KillState::terminating && !outcome_.exited) return kill_at_;
-  const MonotonicTime next = looked_ + (settled_ ? kLookInterval : kUnsettledInterval);
+  const MonotonicTime next =
+      std::max(looked_ + (settled_ ? kLookInterval : kUnsettledInterval), sweep_due_);
   return std::min(next, deadline_);
 }
 

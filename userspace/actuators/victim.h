@@ -123,6 +123,7 @@ class Victim {
   [[nodiscard]] bool signal_processes(std::size_t from, int signal);
   std::size_t admit(RollCall& roll);
   void sweep();
+  void sweep_in_turn();
   // After it.
   void watch(std::size_t from);
   void unwatch(Held& held);
@@ -159,6 +160,7 @@ class Victim {
 
   Outcome outcome_;
   bool outcome_waits_ = false;
+  MonotonicTime sweep_due_;
   bool settled_ = false;             // the last roll call was quiet
   bool removed_ = false;             // the cgroup is gone
   bool cgroup_kill_queued_ = false;  // a reaper thread has not reported on it yet

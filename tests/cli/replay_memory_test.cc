@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of a replay does not grow with its input: a million lines need what ten thousand need.
+//
+// Under AddressSanitizer, which makes a line take 280 us, the long input is forty thousand lines,
+// and freed memory is not kept aside: it would grow with every line.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -26,6 +29,7 @@ class LiveReplay {
     const std::string program = forestall_executable();
     pid_ = fork();
     if (pid_ == 0) {
+      setenv("ASAN_OPTIONS", "quarantine_size_mb=1", 0);
       dup2(in[0], STDIN_FILENO);
       dup2(out[1], STDOUT_FILENO);
       execl(program.c_str(), "forestall", "replay", "-", "-c", config.c_str(), nullptr);
@@ -95,11 +99,17 @@ long peak_after(std::int64_t lines) {
   return replay.peak();
 }
 
+#ifdef __SANITIZE_ADDRESS__
+constexpr std::int64_t kLines = 40'000;
+#else
+constexpr std::int64_t kLines = 1'000'000;
+#endif
+
 TEST(ReplayMemory, IsFlat) {
   const long short_input = peak_after(10'000);
-  const long long_input = peak_after(1'000'000);
+  const long long_input = peak_after(kLines);
   RecordProperty("kib_after_1e4_lines", std::to_string(short_input));
-  RecordProperty("kib_after_1e6_lines", std::to_string(long_input));
+  RecordProperty("kib_after_all_lines", std::to_string(long_input));
   EXPECT_LT(long_input - short_input, 4 * 1024) << short_input << " KiB, " << long_input << " KiB";
 }
 

@@ -89,7 +89,7 @@ class JsonValue {
 class JsonDocument {
  public:
   // Errors begin with LINE:COLUMN, both counted from 1 and columns in bytes, where simdjson can
-  // tell. At most 4 GiB of text and 1024 levels.
+  // tell. At most 4 GiB of text and 1000 levels.
   [[nodiscard]] static Result<JsonDocument> parse(std::string_view text);
 
   // Valid until the document is moved or gone.

@@ -10,7 +10,10 @@
 #include "model/eviction.h"
 #include "model/feature.h"
 #include "model/kill.h"
+#include "model/oom.h"
+#include "model/oom_kill.h"
 #include "model/outcome.h"
+#include "model/process.h"
 #include "model/signal.h"
 #include "model/wake.h"
 #include "model/workload.h"
@@ -34,7 +37,7 @@ void check_names(Enum last) {
 TEST(WordsTest, EveryEnumeratorHasItsOwnName) {
   check_names(Action::reclaim);
   check_names(Reason::node_reclaim_sufficed);
-  check_names(Exclusion::empty);
+  check_names(Exclusion::unkillable);
   check_names(Feature::oom_score_adj);
   check_names(FeatureState::forced_off);
   check_names(Tier::none);
@@ -51,6 +54,10 @@ TEST(WordsTest, EveryEnumeratorHasItsOwnName) {
   check_names(ReclaimStep::unused_images);
   check_names(ReclaimState::done);
   check_names(Protection::init_cgroup);
+  check_names(Unkillable::in_vfork);
+  check_names(Constraint::memcg);
+  check_names(OomVerdict::disabled);
+  check_names(Inaction::ours);
 }
 
 TEST(WordsTest, SignalsAndFeaturesAreReadBack) {

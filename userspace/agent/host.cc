@@ -131,11 +131,14 @@ std::string_view cost_of_missing(Feature feature) {
     case Feature::bpf_oom: return "kernel OOM kills are not told as they happen";
     case Feature::bpf_oom_path: return "no last call before the kernel chooses a victim";
     case Feature::bpf_cgroups: return "new workloads are found when they are needed, by a walk";
+    case Feature::bpf_tasks:
+      return "whom the kernel would kill is read from /proc, 50 times slower";
     case Feature::usage_eventfd: return "without BPF, usage has to be polled";
     case Feature::memory_high:
       return "an offender is not slowed down by the kernel before it reaches its limit";
     case Feature::psi_trigger: return "stalls below the threshold go unnoticed without BPF";
     case Feature::poll: return "nothing looks if every event source fails";
+    case Feature::oom_log: return "without BPF, the kernel's OOM kills are only counted";
     case Feature::cgroup_kill: return "processes are signalled one by one, and forks chased";
     case Feature::pidfd: return "no process can be signalled safely";
     case Feature::process_mrelease:

@@ -70,6 +70,12 @@ struct Compat {
 // What the agent does about the oom_score_adj that a container's QoS class asks for.
 enum class OomScoreAdj : std::uint8_t { observe, enforce };
 
+// Whose order of eviction counts when memory is short.
+enum class Ranking : std::uint8_t {
+  kubelet,  // request, priority, usage over request
+  kernel,   // the workload of the process that the kernel's OOM killer would choose
+};
+
 // Where the node's filesystems are. Empty: not configured.
 struct FilesystemPlaces {
   std::string nodefs = "/var/lib/kubelet";  // kubelet's root directory
@@ -107,6 +113,9 @@ struct Config {
   OomScoreAdj oom_score_adj = OomScoreAdj::observe;
   FilesystemPlaces filesystems;
   Compat compat;
+  Ranking ranking = Ranking::kubelet;
+  // Where /metrics is served, "127.0.0.1:9464"; empty: nowhere.
+  std::string metrics_address;
   FeatureSet disabled;
   // How long a signalled victim may give no memory back before it counts as stuck and the next
   // candidate is tried.

@@ -40,6 +40,7 @@ std::string_view to_string(Exclusion exclusion) {
     case Exclusion::kill_in_flight: return "kill-in-flight";
     case Exclusion::kill_failed: return "kill-failed";
     case Exclusion::empty: return "empty";
+    case Exclusion::unkillable: return "unkillable";
   }
   return "";
 }

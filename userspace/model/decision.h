@@ -70,6 +70,9 @@ struct RankKey {
   std::int64_t usage = 0;         // bytes, inodes or processes
   std::int64_t request = 0;       // bytes
   std::int64_t over_request = 0;  // usage - request, larger sorts first
+  // With Ranking::kernel: points of the process the kernel would choose in it, larger sorts first.
+  // Nothing: not scored, or none can be chosen.
+  std::optional<std::int64_t> badness = std::nullopt;
 
   friend bool operator==(const RankKey&, const RankKey&) = default;
 };
@@ -81,6 +84,7 @@ enum class Exclusion : std::uint8_t {
   kill_in_flight,  // it is being killed already
   kill_failed,     // it was tried and could not be killed
   empty,           // it has no processes
+  unkillable,      // with Ranking::kernel: the kernel itself could choose none of its processes
 };
 
 [[nodiscard]] std::string_view to_string(Exclusion exclusion);

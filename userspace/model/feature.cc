@@ -13,10 +13,12 @@ std::string_view to_string(Feature feature) {
     case Feature::bpf_oom: return "bpf-oom";
     case Feature::bpf_oom_path: return "bpf-oom-path";
     case Feature::bpf_cgroups: return "bpf-cgroups";
+    case Feature::bpf_tasks: return "bpf-tasks";
     case Feature::usage_eventfd: return "usage-eventfd";
     case Feature::memory_high: return "memory-high";
     case Feature::psi_trigger: return "psi-trigger";
     case Feature::poll: return "poll";
+    case Feature::oom_log: return "oom-log";
     case Feature::cgroup_kill: return "cgroup-kill";
     case Feature::pidfd: return "pidfd";
     case Feature::process_mrelease: return "process-mrelease";

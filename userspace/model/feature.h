@@ -22,11 +22,13 @@ enum class Feature : std::uint8_t {
   bpf_oom,       // tracepoints mark_victim, oom_score_adj_update
   bpf_oom_path,  // fentry/oom_kill_process, mem_cgroup_out_of_memory (full tier)
   bpf_cgroups,   // tracepoints cgroup_mkdir, _rmdir, _notify_populated
+  bpf_tasks,     // iter/task: every process scored in the kernel, as its OOM killer does
   // Wake sources made of files.
   usage_eventfd,  // v1 cgroup.event_control on memory.usage_in_bytes
   memory_high,    // v2 memory.high tripwire with POLLPRI on memory.events
   psi_trigger,    // PSI trigger on /proc/pressure/memory and memory.pressure
   poll,           // adaptive interval over /proc/vmstat and usage files
+  oom_log,        // /dev/kmsg: the kernel's own words on its OOM kills
   // Killing and staying alive.
   cgroup_kill,       // v2 cgroup.kill
   pidfd,             // pidfd_open, pidfd_send_signal
@@ -36,7 +38,7 @@ enum class Feature : std::uint8_t {
   oom_score_adj,     // lower our own oom_score_adj
 };
 
-inline constexpr std::size_t kFeatureCount = 18;
+inline constexpr std::size_t kFeatureCount = 20;
 using FeatureSet = std::bitset<kFeatureCount>;
 
 [[nodiscard]] std::string_view to_string(Feature feature);

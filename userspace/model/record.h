@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "model/decision.h"
 #include "model/observation.h"
+#include "model/oom_kill.h"
 #include "model/outcome.h"
 
 namespace forestall {
@@ -29,6 +30,9 @@ struct Record {
   Decision decision;
   StageTimes stages;
   std::optional<Outcome> outcome;  // of a kill, once it is complete
+  // Set: this record tells of a kill by the kernel; the observation and the decision are the last
+  // ones before it.
+  std::optional<OomKill> oom_kill;
 
   friend bool operator==(const Record&, const Record&) = default;
 };

@@ -79,12 +79,23 @@ struct PodStatistics {
   friend bool operator==(const PodStatistics&, const PodStatistics&) = default;
 };
 
+// Whom the kernel would choose in a workload, as a global OOM scores it.
+struct WorkloadBadness {
+  ProcessId process;
+  std::int64_t points = 0;  // pages
+
+  friend bool operator==(const WorkloadBadness&, const WorkloadBadness&) = default;
+};
+
 struct WorkloadSample {
   Workload workload;
   std::optional<Bytes> usage;          // memory.current / memory.usage_in_bytes
   std::optional<Bytes> inactive_file;  // inactive_file / total_inactive_file of memory.stat
   std::optional<std::uint64_t> processes;
   std::optional<PodStatistics> statistics;  // nothing: not read
+  bool scored = false;                      // whether its processes were scored
+  std::optional<WorkloadBadness> badness =
+      std::nullopt;  // nothing: not scored, or none of them can be chosen
 
   // usage - inactive_file, floored at 0 (kubelet's working set); nothing if either is unknown.
   [[nodiscard]] std::optional<Bytes> working_set() const;

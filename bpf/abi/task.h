@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * One process as the iterator program `tasks` writes it, for as many processes as there are, with
+ * nothing between. Userspace reads the stream into a buffer and looks at the records in place.
+ */
+#ifndef FORESTALL_BPF_ABI_TASK_H
+#define FORESTALL_BPF_ABI_TASK_H
+
+#include <linux/types.h>
+
+#include "bpf/abi/assert.h"
+
+#define ABI_TASK_COMM_LENGTH 16
+
+/* What oom_evaluate_task() and oom_badness() (mm/oom_kill.c) ask about a process. */
+enum abi_task_flag {
+  ABI_TASK_INIT = 1 << 0,          /* is_global_init */
+  ABI_TASK_KERNEL_THREAD = 1 << 1, /* PF_KTHREAD */
+  ABI_TASK_NO_MEMORY = 1 << 2,     /* find_lock_task_mm finds no thread with an mm */
+  ABI_TASK_REAPED = 1 << 3,        /* MMF_OOM_SKIP of its mm */
+  ABI_TASK_IN_VFORK = 1 << 4,      /* in_vfork() */
+  ABI_TASK_OOM_ORIGIN = 1 << 5,    /* signal->oom_flag_origin */
+  ABI_TASK_OOM_VICTIM = 1 << 6,    /* signal->oom_mm is set */
+  ABI_TASK_VICTIM_REAPED = 1 << 7, /* MMF_OOM_SKIP of signal->oom_mm */
+  ABI_TASK_DYING = 1 << 8,         /* task_will_free_mem, but for those that share its mm */
+  /* This record is of a thread that differs from its leader in `nodes_allowed` or `nodes_bound`:
+   * only those two, pid and tgid count. Also the first thread with an mm of a group whose leader
+   * has none any more, if ABI_TASK_STANDS_IN is set too: then everything counts. */
+  ABI_TASK_THREAD = 1 << 9,
+  ABI_TASK_STANDS_IN = 1 << 10,
+};
+
+/* mm->rss_stat, in pages; the order is the kernel's (MM_FILEPAGES, MM_ANONPAGES, MM_SWAPENTS,
+ * MM_SHMEMPAGES). */
+enum abi_task_counter {
+  ABI_TASK_FILE,
+  ABI_TASK_ANON,
+  ABI_TASK_SWAP,
+  ABI_TASK_SHMEM,
+  ABI_TASK_COUNTERS
+};
+
+#define ABI_TASK_UNKILLABLE (-0x7fffffffffffffffLL - 1)
+
+struct abi_task {
+  __u64 start_ns;  /* start_boottime of the thread group leader */
+  __u64 cgroup;    /* kernfs id of its memory cgroup; 0: none */
+  __u64 memory_id; /* equal for those that share one mm; opaque */
+  /* Both ways of counting; the kernel's own is found out by calibration. `counted` is what
+   * percpu_counter_read_positive() says, `summed` what percpu_counter_sum_positive() does. Where
+   * rss_stat is no percpu_counter, they are equal. */
+  __s64 counted[ABI_TASK_COUNTERS];
+  __s64 summed[ABI_TASK_COUNTERS];
+  __u64 page_table_bytes;
+  __s64 points; /* oom_badness() for the total_pages asked for; ABI_TASK_UNKILLABLE: LONG_MIN */
+  __u64 nodes_allowed; /* first 64 bits of mems_allowed */
+  __u64 nodes_bound;   /* of an MPOL_BIND policy; all ones: no such policy */
+  __s32 pid;           /* of the thread that the record is of */
+  __s32 tgid;          /* the process */
+  __u32 uid;           /* real uid in the initial user namespace */
+  __s32 oom_score_adj;
+  __u32 flags; /* enum abi_task_flag */
+  __u32 pad;
+  char comm[ABI_TASK_COMM_LENGTH];
+};
+
+ABI_ASSERT(sizeof(struct abi_task) == 160, "abi_task is 160 bytes without hidden padding");
+
+#endif

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scene an OOM killer would find: the cgroups of a domain, what a point is worth in it, the
+// kernel's settings, the processes.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "kernel/cgroup_tree.h"
+#include "model/oom.h"
+#include "sources/process_source.h"
+
+namespace forestall::sources {
+
+class OomSceneReader {
+ public:
+  // `proc` and `sys` are the roots of procfs and of /sys/devices/system. Both references must
+  // outlive the reader.
+  OomSceneReader(const kernel::CgroupTree& tree, ProcessSource& processes,
+                 std::string proc = "/proc", std::string sys = "/sys/devices/system");
+  ~OomSceneReader();
+
+  // The whole node is out of memory.
+  Result<void> read_node(OomScene& scene);
+  // The nodes of a cpuset or of a memory policy are.
+  Result<void> read_nodes(Constraint constraint, NodeMask nodes, OomScene& scene);
+  // The memory cgroup at `path` is at its limit. An error also when it has none: it cannot run out.
+  Result<void> read_memcg(const std::string& path, OomScene& scene);
+
+ private:
+  class Reader;
+  std::unique_ptr<Reader> reader_;
+};
+
+}  // namespace forestall::sources

@@ -20,8 +20,13 @@ if(FORESTALL_SANITIZE)
     # meets a class for the first time. ASan sees calls on objects that are gone without it, and the
     # product casts down no class hierarchy.
     target_compile_options(forestall_flags INTERFACE -fno-sanitize=vptr)
+    # UBSan watches the product: in GoogleTest's macros it costs a third of the build.
+    target_compile_options(forestall_flags INTERFACE
+      $<$<BOOL:$<TARGET_PROPERTY:FORESTALL_TEST>>:-fno-sanitize=undefined>)
   endif()
   target_link_options(forestall_flags INTERFACE "-fsanitize=${FORESTALL_SANITIZE}")
+  # Lines are all that a report names, and debug types take a tenth of the build.
+  target_compile_options(forestall_flags INTERFACE -g1)
 endif()
 
 # forestall_layer(NAME SOURCES file... [DEPENDS target...] [PRIVATE_DEPENDS target...])
@@ -48,6 +53,7 @@ function(forestall_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gmock GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES FORESTALL_TEST ON)
   include(GoogleTest)
   if(threads IN_LIST arg_LABELS)
     add_dependencies(forestall_thread_tests ${name})

@@ -9,7 +9,8 @@ set -euo pipefail
 build=(
   bpftool ca-certificates ccache clang-19 cmake g++ libbpf-dev libcgroup-dev libcli11-dev
   libelf-dev libfmt-dev libnghttp2-dev libprotobuf-dev libsimdjson-dev libspdlog-dev
-  libsystemd-dev libyaml-cpp-dev llvm-19 ninja-build pkg-config protobuf-compiler zlib1g-dev
+  libsystemd-dev libyaml-cpp-dev llvm-19 ninja-build pkg-config prometheus-cpp-dev
+  protobuf-compiler zlib1g-dev
 )
 tests=(
   apt-utils clang-format cpio e2fsprogs git kmod libbenchmark-dev libclang-rt-19-dev libgmock-dev

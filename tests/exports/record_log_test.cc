@@ -70,6 +70,45 @@ TEST(RecordLog, AConditionIsToldInKubeletsWords) {
             "taint=node.kubernetes.io/disk-pressure");
 }
 
+Record kernel_kill_record() {
+  Record record = kill_record();
+  OomKillSighting& seen = record.oom_kill.emplace().sighting;
+  seen.at = from_ns(9'000'000);
+  seen.victim = {123, 4};
+  seen.comm = {'h', 'o', 'g', ' ', '1'};
+  seen.uid = 1000;
+  seen.oom_score_adj = -7;
+  return record;
+}
+
+TEST(RecordLog, AKillByTheKernelTellsWhatIsKnownOfIt) {
+  Record record = kernel_kill_record();
+  EXPECT_EQ(oom_kill_line(record).text(),
+            "event=kernel-oom-kill record=7 victim=\"hog 1\" pid=123 uid=1000 cgroup=unknown "
+            "constraint=unknown oom_score_adj=-7 predicted=none inaction=not-watched");
+  OomKill& kill = *record.oom_kill;
+  kill.sighting.path = "/a/b";
+  kill.sighting.constraint = Constraint::memcg;
+  kill.sighting.constraint_deduced = true;
+  kill.sighting.domain_path = "/a";
+  kill.sighting.domain_usage = mib(2);
+  kill.sighting.points = 17;
+  kill.sighting.total_pages = 512;
+  kill.sighting.memory = ProcessMemory{1, 2, 3, 4, 5};
+  kill.sighting.killer = ProcessId{9, 1};
+  kill.sighting.killer_comm = {'x'};
+  kill.sighting.with_another = true;
+  kill.foresight = OomForesight{from_ns(8'000'000), OomVerdict::kills, ProcessId{123, 4}, true};
+  kill.inaction = Inaction::too_fast;
+  kill.since_crossing = std::chrono::microseconds(1500);
+  EXPECT_EQ(oom_kill_line(record).text(),
+            "event=kernel-oom-kill record=7 victim=\"hog 1\" pid=123 uid=1000 cgroup=/a/b "
+            "constraint=memcg deduced=yes domain=/a domain_usage=2097152 domain_limit=unknown "
+            "oom_score_adj=-7 points=17 total_pages=512 victim_pages=15 killer=x killer_pid=9 "
+            "with_another=yes predicted=right prediction=kills predicted_pid=123 "
+            "prediction_age_us=1000.0 inaction=too-fast since_crossing_us=1500.0");
+}
+
 TEST(RecordLog, AnOutcomeTellsEachStageThatWasReachedAndNoOther) {
   Record record = kill_record();
   record.stages.crossed = from_ns(1'000'000);

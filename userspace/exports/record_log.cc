@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exports/record_log.h"
 
+#include <string.h>
+
 #include <algorithm>
 
 #include "model/duration.h"
@@ -59,6 +61,33 @@ void add_stage(LogLine& line, std::string_view key, const std::optional<Duration
   if (duration) line.field(key, *duration);
 }
 
+// The kernel's names of tasks end at their NUL, or fill the array.
+std::string_view name_of(const std::array<char, 16>& comm) {
+  return {comm.data(), strnlen(comm.data(), comm.size())};
+}
+
+// Within what the kernel chose; said of a node as well, whose path would say nothing.
+void add_domain(LogLine& line, const OomKillSighting& seen) {
+  line.field("constraint", seen.constraint ? to_string(*seen.constraint) : "unknown");
+  if (seen.constraint_deduced) line.field("deduced", true);
+  if (seen.constraint != Constraint::memcg) return;
+  line.field("domain", seen.domain_path.empty() ? std::string("unknown") : seen.domain_path)
+      .field("domain_usage", amount(seen.domain_usage))
+      .field("domain_limit", amount(seen.domain_limit));
+}
+
+void add_foresight(LogLine& line, const OomKill& kill) {
+  if (!kill.foresight) {
+    line.field("predicted", "none");
+    return;
+  }
+  const OomForesight& foresight = *kill.foresight;
+  line.field("predicted", foresight.right ? "right" : "wrong")
+      .field("prediction", to_string(foresight.verdict));
+  if (foresight.victim) line.field("predicted_pid", foresight.victim->pid);
+  line.field("prediction_age_us", kill.sighting.at - foresight.at);
+}
+
 }  // namespace
 
 LogLine decision_line(const Record& record) {
@@ -104,6 +133,30 @@ LogLine outcome_line(const Record& record) {
   return line;
 }
 
+LogLine oom_kill_line(const Record& record) {
+  const OomKill& kill = *record.oom_kill;
+  const OomKillSighting& seen = kill.sighting;
+  LogLine line("kernel-oom-kill");
+  line.field("record", record.sequence)
+      .field("victim", name_of(seen.comm))
+      .field("pid", seen.victim.pid)
+      .field("uid", seen.uid)
+      .field("cgroup", seen.path.empty() ? std::string("unknown") : seen.path);
+  add_domain(line, seen);
+  line.field("oom_score_adj", seen.oom_score_adj);
+  if (seen.points) line.field("points", *seen.points);
+  if (seen.total_pages) line.field("total_pages", *seen.total_pages);
+  if (seen.memory) line.field("victim_pages", seen.memory->total());
+  if (seen.killer) {
+    line.field("killer", name_of(seen.killer_comm)).field("killer_pid", seen.killer->pid);
+  }
+  if (seen.with_another) line.field("with_another", true);
+  add_foresight(line, kill);
+  line.field("inaction", to_string(kill.inaction));
+  if (kill.since_crossing) line.field("since_crossing_us", *kill.since_crossing);
+  return line;
+}
+
 LogLine condition_line(const ConditionStatus& status) {
   LogLine line("condition");
   line.field("condition", to_string(status.condition))
@@ -116,6 +169,10 @@ LogLine condition_line(const ConditionStatus& status) {
 }
 
 void RecordLog::write(const Record& record) {
+  if (record.oom_kill) {
+    log_.write(LogLevel::error, oom_kill_line(record));
+    return;
+  }
   if (record.outcome) {
     const bool well = record.outcome->state == KillState::released || record.outcome->dry_run;
     log_.write(well ? LogLevel::info : LogLevel::error, outcome_line(record));

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// The server as a client sees it, over a socket; and its threads as the kernel sees them.
+#include "exports/metrics_server.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/socket.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "base/unique_fd.h"
+
+namespace forestall::exports {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+UniqueFd connect_to(std::uint16_t port) {
+  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  // The sockets interface takes the general form of an address.
+  const auto* general = reinterpret_cast<const sockaddr*>(&address);
+  EXPECT_EQ(connect(fd.get(), general, sizeof(address)), 0);
+  return fd;
+}
+
+// All there is to read until the server closes.
+std::string answer_of(int fd) {
+  std::string text;
+  char buffer[4096];
+  for (ssize_t n = 0; (n = read(fd, buffer, sizeof(buffer))) > 0;) {
+    text.append(buffer, static_cast<std::size_t>(n));
+  }
+  return text;
+}
+
+std::string ask(std::uint16_t port, const std::string& request) {
+  const UniqueFd fd = connect_to(port);
+  // It may be refused before it is all sent.
+  (void)send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL);
+  return answer_of(fd.get());
+}
+
+std::string get(std::uint16_t port, const std::string& path, const std::string& method = "GET") {
+  return ask(port, fmt::format("{} {} HTTP/1.1\r\nHost: localhost\r\n\r\n", method, path));
+}
+
+std::string body_of(const std::string& answer) {
+  const auto end = answer.find("\r\n\r\n");
+  return end == std::string::npos ? "" : answer.substr(end + 4);
+}
+
+class MetricsServerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto started = MetricsServer::start("127.0.0.1:0", metrics_);
+    ASSERT_TRUE(started.ok()) << started.error().text();
+    server_ = std::move(*started);
+    port_ = server_->port();
+    ASSERT_NE(port_, 0);
+  }
+
+  Metrics metrics_{"1", Tier::files};
+  std::unique_ptr<MetricsServer> server_;
+  std::uint16_t port_ = 0;
+};
+
+TEST_F(MetricsServerTest, ServesTheText) {
+  const std::string answer = get(port_, "/metrics");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(answer, HasSubstr("Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"));
+  const std::string body = body_of(answer);
+  EXPECT_THAT(answer, HasSubstr(fmt::format("Content-Length: {}\r\n", body.size())));
+  EXPECT_THAT(body, HasSubstr("\n# TYPE forestall_looks_total counter\n"));
+  EXPECT_THAT(body, HasSubstr("\nforestall_looks_total{wake=\"startup\"} 0\n"));
+}
+
+TEST_F(MetricsServerTest, HealthIsTheLoops) {
+  EXPECT_THAT(get(port_, "/healthz"), StartsWith("HTTP/1.1 503 "));
+  const Observation observation;
+  const Decision decision;
+  metrics_.looked({observation, decision, SystemClock().now()});
+  const std::string answer = get(port_, "/healthz");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_EQ(body_of(answer), "ok\n");
+}
+
+TEST_F(MetricsServerTest, RefusesWhatItDoesNotServe) {
+  EXPECT_THAT(get(port_, "/"), StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(get(port_, "/etc/passwd"), StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(get(port_, "/../../../../etc/passwd"), testing::Not(HasSubstr("root:")));
+  EXPECT_THAT(get(port_, "/metrics", "POST"), StartsWith("HTTP/1.1 405 "));
+  EXPECT_THAT(get(port_, "/metrics", "DELETE"), HasSubstr("Allow: GET, HEAD\r\n"));
+  EXPECT_EQ(body_of(get(port_, "/metrics", "HEAD")), "");
+  EXPECT_THAT(get(port_, "/metrics", "HEAD"), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_F(MetricsServerTest, AQueryChangesNothing) {
+  EXPECT_THAT(get(port_, "/metrics?name[]=x"), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_F(MetricsServerTest, TakesARequestInPieces) {
+  const UniqueFd fd = connect_to(port_);
+  for (const char piece : std::string("GET /healthz HTTP/1.0\r\n\r\n")) {
+    ASSERT_EQ(send(fd.get(), &piece, 1, MSG_NOSIGNAL), 1);
+  }
+  EXPECT_THAT(answer_of(fd.get()), StartsWith("HTTP/1.1 503 "));
+}
+
+TEST_F(MetricsServerTest, SurvivesWhatIsNoRequest) {
+  for (const std::string& each :
+       {std::string("\r\n\r\n"), std::string("nonsense\r\n\r\n"), std::string("\0\0\0\0", 4),
+        "GET /metrics HTTP/1.1\r\nX: " + std::string(100'000, 'x') + "\r\n\r\n",
+        "GET /" + std::string(100'000, 'x') + " HTTP/1.1\r\n\r\n"}) {
+    const UniqueFd fd = connect_to(port_);
+    (void)send(fd.get(), each.data(), each.size(), MSG_NOSIGNAL);
+    shutdown(fd.get(), SHUT_WR);
+    EXPECT_THAT(answer_of(fd.get()), testing::Not(HasSubstr("200 OK")));
+  }
+  EXPECT_THAT(get(port_, "/metrics"), StartsWith("HTTP/1.1 200 "));
+}
+
+// Those that never finish their requests are given up, for the others.
+TEST_F(MetricsServerTest, SlowClientsDoNotKeepTheOthersOut) {
+  std::vector<UniqueFd> slow;
+  for (std::size_t i = 0; i < MetricsServer::kConnectionsMax + 4; ++i) {
+    slow.push_back(connect_to(port_));
+    ASSERT_EQ(send(slow.back().get(), "GET", 3, MSG_NOSIGNAL), 3);
+  }
+  EXPECT_THAT(get(port_, "/metrics"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_EQ(answer_of(slow.front().get()), "");
+}
+
+TEST_F(MetricsServerTest, ServesAtIpv6) {
+  const auto other = MetricsServer::start("[::1]:0", metrics_);
+  if (!other.ok() && other.error().code == EADDRNOTAVAIL) {
+    GTEST_SKIP() << "not applicable: this machine has no IPv6 loopback; the guests of the VM tests "
+                 << "and ordinary hosts do";
+  }
+  ASSERT_TRUE(other.ok()) << other.error().text();
+  EXPECT_NE((*other)->port(), 0);
+}
+
+TEST_F(MetricsServerTest, ServesManyAtOnce) {
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 8; ++i) {
+    clients.emplace_back([&] {
+      for (int k = 0; k < 10; ++k) {
+        EXPECT_THAT(get(port_, "/metrics"), HasSubstr("process_open_fds"));
+      }
+    });
+  }
+  for (std::thread& each : clients) each.join();
+}
+
+TEST_F(MetricsServerTest, APortInUseIsToldWithItsAddress) {
+  const std::string address = fmt::format("127.0.0.1:{}", port_);
+  const auto second = MetricsServer::start(address, metrics_);
+  ASSERT_FALSE(second.ok());
+  EXPECT_THAT(second.error().text(), HasSubstr(address));
+  EXPECT_EQ(second.error().code, EADDRINUSE);
+  EXPECT_THAT(second.error().text(), HasSubstr("in use"));
+}
+
+TEST_F(MetricsServerTest, WhatIsNoAddressIsRefused) {
+  for (const char* each : {"", "here", "127.0.0.1:99999", "127.0.0.1:80s", "localhost:80"}) {
+    EXPECT_FALSE(MetricsServer::start(each, metrics_).ok()) << each;
+  }
+}
+
+// The bits of SigBlk, and the scheduling policy, of every thread but this one.
+TEST_F(MetricsServerTest, ItsThreadIsOneOrdinaryAndDeafToSignals) {
+  std::set<std::string> others;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    const pid_t thread = std::stoi(entry.path().filename());
+    if (thread == gettid()) continue;
+    std::ifstream file(entry.path() / "status");
+    std::stringstream text;
+    text << file.rdbuf();
+    const std::string status = text.str();
+    const auto at = status.find("SigBlk:");
+    ASSERT_NE(at, std::string::npos);
+    const auto blocked = std::stoull(status.substr(at + 7), nullptr, 16);
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGUSR1}) {
+      EXPECT_TRUE(blocked >> (signal - 1) & 1) << "signal " << signal;
+    }
+    EXPECT_EQ(sched_getscheduler(thread), SCHED_OTHER);
+    others.insert(entry.path().filename());
+  }
+  EXPECT_EQ(others.size(), 1U);
+}
+
+}  // namespace
+}  // namespace forestall::exports

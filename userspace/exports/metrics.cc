@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exports/metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <limits>
+#include <mutex>
+#include <vector>
+
+#include "exports/counter_table.h"
+#include "exports/process_metrics.h"
+
+namespace forestall::exports {
+namespace {
+
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+// Past the constraints that the kernel has: it was not told which.
+Label constraint_label() {
+  Label label = label_of<Constraint>("constraint");
+  label.values.emplace_back("unknown");
+  return label;
+}
+
+std::size_t place_of_constraint(const std::optional<Constraint>& constraint) {
+  return place_of(constraint.value_or(static_cast<Constraint>(place_of(Constraint::memcg) + 1)));
+}
+
+// What is behind a pod's eviction, as kubelet's label has it (pkg/kubelet/eviction
+// eviction_manager.go): a signal, or one of the limits on local storage.
+Label eviction_signals() {
+  Label label = label_of<Signal>("eviction_signal");
+  for (std::size_t i = place_of(EvictionCause::empty_dir_limit);
+       !to_string(static_cast<EvictionCause>(i)).empty(); ++i) {
+    label.values.emplace_back(to_string(static_cast<EvictionCause>(i)));
+  }
+  return label;
+}
+
+enum class Foretold : std::uint8_t { right, wrong, none };
+const std::vector<std::string> kForetold{"right", "wrong", "none"};
+
+Foretold foretold(const OomKill& kill) {
+  if (!kill.foresight) return Foretold::none;
+  return kill.foresight->right ? Foretold::right : Foretold::wrong;
+}
+
+const Label kYesOrNo{"dry_run", {"false", "true"}};
+
+constexpr std::size_t kAmountUnits = 3;
+
+// In the unit of the signal, each unit with a name of its own.
+std::size_t unit_of(Signal signal) {
+  switch (resource_of(signal)) {
+    case Resource::inodes: return 1;
+    case Resource::pids: return 2;
+    case Resource::memory:
+    case Resource::ephemeral_storage: break;
+  }
+  return 0;
+}
+
+// What is available to each subject, as of one look.
+class Amounts final : public prometheus::Collectable {
+ public:
+  Amounts() {
+    for (std::vector<Amount>* each : {&shared_, &copied_}) each->reserve(Metrics::kSubjectsMax);
+  }
+
+  // Loop's thread. Keeps what is there when somebody reads it right now.
+  void put(const std::vector<Evidence>& evidence) {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock) return;
+    const std::size_t told = std::min(evidence.size(), Metrics::kSubjectsMax);
+    shared_.resize(told);
+    for (std::size_t i = 0; i < told; ++i) {
+      shared_[i].signal = evidence[i].threshold.signal;
+      shared_[i].subject = evidence[i].subject;
+      shared_[i].available = evidence[i].available;
+    }
+    left_out_ = evidence.size() - told;
+  }
+
+  [[nodiscard]] std::vector<MetricFamily> Collect() const override {
+    const std::lock_guard reading(reading_);
+    std::size_t left_out = 0;
+    {
+      // Copied into strings of our own: nothing of the loop's is freed or allocated here.
+      const std::lock_guard lock(mutex_);
+      copied_ = shared_;
+      left_out = left_out_;
+    }
+    std::vector<MetricFamily> families = empty_families();
+    for (const Amount& each : copied_) add(families[unit_of(each.signal)], each);
+    std::erase_if(families, [](const MetricFamily& family) { return family.metric.empty(); });
+    MetricFamily rest{"forestall_signal_subjects_left_out",
+                      "Thresholds whose amounts are not told, because there are too many.",
+                      MetricType::Gauge,
+                      {}};
+    rest.metric.emplace_back().gauge.value = static_cast<double>(left_out);
+    families.push_back(std::move(rest));
+    return families;
+  }
+
+ private:
+  struct Amount {
+    Signal signal = Signal::memory_available;
+    std::string subject;
+    std::int64_t available = 0;
+  };
+
+  static std::vector<MetricFamily> empty_families() {
+    static const std::array<const char*, kAmountUnits> kUnits{"bytes", "inodes", "processes"};
+    std::vector<MetricFamily> families;
+    for (const char* unit : kUnits) {
+      families.push_back({std::string("forestall_signal_available_") + unit,
+                          "What the signal had available to the subject at the last look.",
+                          MetricType::Gauge,
+                          {}});
+    }
+    return families;
+  }
+
+  // Several thresholds of one signal on one subject have one amount.
+  static void add(MetricFamily& family, const Amount& amount) {
+    prometheus::ClientMetric metric;
+    metric.label = {{"signal", std::string(to_string(amount.signal))}, {"subject", amount.subject}};
+    metric.gauge.value = static_cast<double>(amount.available);
+    const bool told = std::ranges::any_of(
+        family.metric, [&](const auto& each) { return each.label == metric.label; });
+    if (!told) family.metric.push_back(std::move(metric));
+  }
+
+  mutable std::mutex reading_;  // among those who ask; never taken by the loop
+  mutable std::vector<Amount> copied_;
+  mutable std::mutex mutex_;  // between one of them and the loop, which only tries it
+  std::vector<Amount> shared_;
+  std::size_t left_out_ = 0;
+};
+
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
+
+}  // namespace
+
+class Metrics::Families {
+ public:
+  Families(std::string_view version, Tier tier)
+      : looks_(counters("forestall_looks_total", "Looks of the loop, by what woke it."),
+               {label_of<WakeSource>("wake")}),
+        decisions_(counters("forestall_decisions_total",
+                            "Decisions put on record: those that say what the last one said are "
+                            "not, and each eviction counts by itself."),
+                   {label_of<Action>("action"), label_of<Reason>("reason")}),
+        kills_(counters("forestall_kills_total",
+                        "Kills by what became of them. One that was stuck counts again if its "
+                        "memory comes back after all."),
+               {label_of<KillState>("state"), kYesOrNo}),
+        kernel_kills_(
+            counters("forestall_kernel_oom_kills_total",
+                     "Kills by the kernel's OOM killer: within what it chose, why the "
+                     "agent had not acted before, and whether the victim had been "
+                     "predicted (right, wrong, none: there was no prediction)."),
+            {constraint_label(), label_of<Inaction>("inaction"), {"predicted", kForetold}}),
+        evictions_(
+            counters("kubelet_evictions", "Cumulative number of pod evictions by eviction signal"),
+            {eviction_signals()}),
+        eviction_signals_(eviction_signals().values),
+        freed_(counters("forestall_freed_bytes_total",
+                        "Memory that came back from victims that are gone, in bytes.")
+                   .Add({})) {
+    auto& conditions = prometheus::BuildGauge()
+                           .Name("forestall_condition")
+                           .Help("Whether the node condition is reported.")
+                           .Register(registry_);
+    for (std::size_t i = 0; i < kConditions.size(); ++i) {
+      conditions_[i] = &conditions.Add({{"type", std::string(to_string(kConditions[i]))}});
+    }
+    prometheus::BuildGauge()
+        .Name("forestall_build_info")
+        .Help("Which Forestall this is, and which kernel facilities it uses.")
+        .Register(registry_)
+        .Add({{"version", std::string(version)}, {"tier", std::string(to_string(tier))}})
+        .Set(1);
+  }
+
+  void count(const Record& record) {
+    if (record.oom_kill) {
+      kernel_kills_.count({place_of_constraint(record.oom_kill->sighting.constraint),
+                           place_of(record.oom_kill->inaction),
+                           place_of(foretold(*record.oom_kill))});
+    } else if (record.outcome) {
+      count_outcome(*record.outcome);
+      count_eviction(record);
+    } else {
+      decisions_.count({place_of(record.decision.action), place_of(record.decision.reason)});
+    }
+  }
+
+  void looked(const Look& look) {
+    looks_.count({place_of(look.observation.wake.source)});
+    for (std::size_t i = 0; i < kConditions.size(); ++i) {
+      conditions_[i]->Set(look.decision.conditions[i].status ? 1 : 0);
+    }
+    amounts_.put(look.decision.evidence);
+    next_look_ = to_ns(look.next);
+  }
+
+  [[nodiscard]] std::string text() const {
+    std::vector<MetricFamily> all = registry_.Collect();
+    for (const prometheus::Collectable* each :
+         std::initializer_list<const prometheus::Collectable*>{&amounts_, &process_}) {
+      for (MetricFamily& family : each->Collect()) all.push_back(std::move(family));
+    }
+    // For people, who look for a name; Prometheus does not mind.
+    std::ranges::sort(all, {}, &MetricFamily::name);
+    for (MetricFamily& family : all) {
+      std::ranges::sort(family.metric,
+                        [](const auto& a, const auto& b) { return a.label < b.label; });
+    }
+    return prometheus::TextSerializer().Serialize(all);
+  }
+
+  [[nodiscard]] bool alive(MonotonicTime now) const {
+    const std::int64_t next = next_look_;
+    return next != kNever && now <= from_ns(next) + kSlack;
+  }
+
+ private:
+  prometheus::Family<prometheus::Counter>& counters(const char* name, const char* help) {
+    return prometheus::BuildCounter().Name(name).Help(help).Register(registry_);
+  }
+
+  void count_outcome(const Outcome& outcome) {
+    kills_.count({place_of(outcome.state), outcome.dry_run ? 1U : 0U});
+    if (outcome.dry_run || outcome.state != KillState::released) return;
+    if (outcome.freed.count > 0) freed_.Increment(static_cast<double>(outcome.freed.count));
+  }
+
+  // Kubelet counts pods, and those it did end; each once, though a stuck one has two outcomes.
+  void count_eviction(const Record& record) {
+    const Outcome& outcome = *record.outcome;
+    const bool again = std::erase(stuck_, record.sequence) > 0;
+    if (outcome.state == KillState::stuck) {
+      if (stuck_.size() == kStuckMax) stuck_.erase(stuck_.begin());
+      stuck_.push_back(record.sequence);
+    }
+    const bool ended = outcome.state == KillState::released || outcome.state == KillState::stuck;
+    const bool of_a_pod = outcome.victim.kind == WorkloadKind::pod;
+    if (again || !ended || !of_a_pod || outcome.dry_run) return;
+    if (record.decision.evictions.empty()) return;
+    const auto place =
+        std::ranges::find(eviction_signals_, record.decision.evictions.front().metric_signal);
+    if (place == eviction_signals_.end()) return;
+    evictions_.count({static_cast<std::size_t>(place - eviction_signals_.begin())});
+  }
+
+  // Kills that are stuck at one time are a few; of more than these, one may be counted twice.
+  static constexpr std::size_t kStuckMax = 64;
+
+  prometheus::Registry registry_;
+  CounterTable looks_;
+  CounterTable decisions_;
+  CounterTable kills_;
+  CounterTable kernel_kills_;
+  CounterTable evictions_;
+  std::vector<std::string> eviction_signals_;
+  std::vector<std::uint64_t> stuck_;  // records, by their sequence; the loop's
+  prometheus::Counter& freed_;
+  std::array<prometheus::Gauge*, kConditions.size()> conditions_{};
+  Amounts amounts_;
+  ProcessMetrics process_;
+  std::atomic<std::int64_t> next_look_{kNever};
+};
+
+Metrics::Metrics(std::string_view version, Tier tier)
+    : families_(std::make_unique<Families>(version, tier)) {}
+
+Metrics::~Metrics() = default;
+
+void Metrics::write(const Record& record) {
+  families_->count(record);
+}
+
+void Metrics::looked(const Look& look) {
+  families_->looked(look);
+}
+
+std::string Metrics::text() const {
+  return families_->text();
+}
+
+bool Metrics::alive(MonotonicTime now) const {
+  return families_->alive(now);
+}
+
+}  // namespace forestall::exports

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exports/metrics_server.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/parse.h"
+
+namespace forestall::exports {
+namespace {
+
+// What a Prometheus server asks for and understands (exposition format 0.0.4).
+constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
+constexpr const char* kPlainType = "text/plain; charset=utf-8";
+constexpr int kBacklog = 16;
+
+// Every signal, for a thread made meanwhile to inherit: those the loop takes through its descriptor
+// must not be delivered to it.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
+struct AddressDeleter {
+  void operator()(addrinfo* address) const { freeaddrinfo(address); }
+};
+using Address = std::unique_ptr<addrinfo, AddressDeleter>;
+
+// Numbers only: an agent that starts must not wait for a name server.
+Result<Address> read_address(const std::string& text) {
+  const auto colon = text.rfind(':');
+  const auto port = colon == std::string::npos ? std::nullopt : parse_u64(text.substr(colon + 1));
+  // getaddrinfo takes a port modulo 65536.
+  if (!port || *port > UINT16_MAX) return error("not an address and a port");
+  std::string host = text.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  addrinfo wanted{};
+  wanted.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  wanted.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int code = getaddrinfo(host.c_str(), text.c_str() + colon + 1, &wanted, &found);
+  if (code != 0) return error(gai_strerror(code));
+  return Address(found);
+}
+
+Result<UniqueFd> listen_at(const std::string& text) {
+  const Address address = TRY(read_address(text));
+  UniqueFd fd(socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return errno_error("socket", text);
+  // An agent that is started again must not wait for what is left of old connections.
+  const int yes = 1;
+  if (setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) != 0) {
+    return errno_error("setsockopt SO_REUSEADDR", text);
+  }
+  if (bind(fd.get(), address->ai_addr, address->ai_addrlen) != 0) return errno_error("bind", text);
+  if (listen(fd.get(), kBacklog) != 0) return errno_error("listen", text);
+  return fd;
+}
+
+int milliseconds_until(std::optional<MonotonicTime> due, MonotonicTime now) {
+  if (!due) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*due - now).count();
+  return static_cast<int>(std::max<std::int64_t>(left, 0));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<MetricsServer>> MetricsServer::start(const std::string& address,
+                                                            const Metrics& metrics) {
+  auto listening = listen_at(address);
+  if (!listening.ok()) return listening.error().in("metrics at " + address);
+  UniqueFd stop(eventfd(0, EFD_CLOEXEC));
+  if (!stop) return errno_error("eventfd", "for the metrics server");
+  return std::unique_ptr<MetricsServer>(
+      new MetricsServer(std::move(*listening), std::move(stop), metrics));
+}
+
+MetricsServer::MetricsServer(UniqueFd listening, UniqueFd stop, const Metrics& metrics)
+    : listening_(std::move(listening)), stop_(std::move(stop)), metrics_(metrics) {
+  const SignalsBlocked blocked;
+  thread_ = std::thread([this] { serve(); });
+  pthread_setname_np(thread_.native_handle(), "forestall-http");
+}
+
+MetricsServer::~MetricsServer() {
+  eventfd_write(stop_.get(), 1);
+  thread_.join();
+}
+
+std::uint16_t MetricsServer::port() const {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  // The sockets interface hands out every kind of address through the general one.
+  if (getsockname(listening_.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
+  const in_port_t port = address.ss_family == AF_INET6
+                             ? reinterpret_cast<const sockaddr_in6*>(&address)->sin6_port
+                             : reinterpret_cast<const sockaddr_in*>(&address)->sin_port;
+  return ntohs(port);
+}
+
+void MetricsServer::serve() {
+  const HttpPages pages = [this](std::string_view path) { return page(path); };
+  while (wait(SystemClock().now())) {
+    const MonotonicTime now = SystemClock().now();
+    // From the last, so that removing one leaves the indices of those before it.
+    for (auto index = ready_.rbegin(); index != ready_.rend(); ++index) {
+      if (exchanges_[*index].advance(pages)) continue;
+      exchanges_.erase(exchanges_.begin() + static_cast<std::ptrdiff_t>(*index));
+    }
+    std::erase_if(exchanges_, [&](const HttpExchange& each) { return each.deadline() <= now; });
+    if (client_waits_) accept_all(now);
+  }
+}
+
+bool MetricsServer::wait(MonotonicTime now) {
+  if (deaf_until_ && *deaf_until_ <= now) deaf_until_.reset();
+  std::optional<MonotonicTime> due = deaf_until_;
+  std::vector<pollfd> polled;
+  for (const HttpExchange& each : exchanges_) {
+    polled.push_back({each.fd(), each.events(), 0});
+    due = due ? std::min(*due, each.deadline()) : each.deadline();
+  }
+  const bool full = exchanges_.size() == kConnectionsMax;
+  polled.push_back({full || deaf_until_ ? -1 : listening_.get(), POLLIN, 0});
+  polled.push_back({stop_.get(), POLLIN, 0});
+  const int happened = poll(polled.data(), polled.size(), milliseconds_until(due, now));
+  ready_.clear();
+  client_waits_ = false;
+  if (happened < 0) return errno == EINTR;
+  for (std::size_t i = 0; i < exchanges_.size(); ++i) {
+    if (polled[i].revents != 0) ready_.push_back(i);
+  }
+  client_waits_ = polled[exchanges_.size()].revents != 0;
+  return polled.back().revents == 0;
+}
+
+void MetricsServer::accept_all(MonotonicTime now) {
+  while (exchanges_.size() < kConnectionsMax) {
+    UniqueFd client(accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (client) {
+      exchanges_.emplace_back(std::move(client), now + kPatience);
+      continue;
+    }
+    // Without descriptors or memory the client stays in the backlog: trying again at once would
+    // take the CPU from whatever frees them.
+    if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) deaf_until_ = now + kPatience;
+    return;
+  }
+}
+
+HttpAnswer MetricsServer::page(std::string_view path) const {
+  if (path == "/metrics") return {200, kMetricsType, metrics_.text()};
+  if (path == "/healthz") {
+    if (metrics_.alive(SystemClock().now())) return {200, kPlainType, "ok\n"};
+    return {503, kPlainType, "the loop is overdue\n"};
+  }
+  return {404, kPlainType, "/metrics and /healthz are served here\n"};
+}
+
+}  // namespace forestall::exports

@@ -23,11 +23,13 @@ enum abi_task_flag {
   ABI_TASK_OOM_VICTIM = 1 << 6,    /* signal->oom_mm is set */
   ABI_TASK_VICTIM_REAPED = 1 << 7, /* MMF_OOM_SKIP of signal->oom_mm */
   ABI_TASK_DYING = 1 << 8,         /* task_will_free_mem, but for those that share its mm */
-  /* This record is of a thread that differs from its leader in `nodes_allowed` or `nodes_bound`:
-   * only those two, pid and tgid count. Also the first thread with an mm of a group whose leader
-   * has none any more, if ABI_TASK_STANDS_IN is set too: then everything counts. */
+  /* The leader has no mm any more, so that the killer looks at the first thread that has: `pid`,
+   * the memory and IN_VFORK are of that one, which is also whom mark_victim names. The two are set
+   * together; there is one record for each process. */
   ABI_TASK_THREAD = 1 << 9,
   ABI_TASK_STANDS_IN = 1 << 10,
+  ABI_TASK_NO_SUM = 1 << 11, /* `summed` was not asked for, or is not known here: zeroes */
+  ABI_TASK_ATOMIC = 1 << 12, /* rss_stat is of atomics (before 6.2): `summed` is `counted` */
 };
 
 /* mm->rss_stat, in pages; the order is the kernel's (MM_FILEPAGES, MM_ANONPAGES, MM_SWAPENTS,
@@ -41,10 +43,24 @@ enum abi_task_counter {
 };
 
 #define ABI_TASK_UNKILLABLE (-0x7fffffffffffffffLL - 1)
+#define ABI_TASK_ADJ_NEVER (-1000) /* OOM_SCORE_ADJ_MIN */
+
+/* How a walk in the kernel's own order went. */
+enum abi_walk_state {
+  ABI_WALK_NOBODY,  /* nobody is in the cgroup */
+  ABI_WALK_RUNNING, /* only when it took more steps than it may */
+  ABI_WALK_DONE,
+  ABI_WALK_TORN, /* the lists changed under it */
+  ABI_WALK_FULL, /* more than ABI_WALK_MAX processes */
+};
+#define ABI_WALK_MAX 32768
+
+/* Most CPUs that are summed over; more than Linux can have on x86. */
+#define ABI_TASK_CPUS 8192
 
 struct abi_task {
   __u64 start_ns;  /* start_boottime of the thread group leader */
-  __u64 cgroup;    /* kernfs id of its memory cgroup; 0: none */
+  __u64 cgroup;    /* kernfs id of the leader's memory cgroup; 0: none */
   __u64 memory_id; /* equal for those that share one mm; opaque */
   /* Both ways of counting; the kernel's own is found out by calibration. `counted` is what
    * percpu_counter_read_positive() says, `summed` what percpu_counter_sum_positive() does. Where
@@ -53,8 +69,8 @@ struct abi_task {
   __s64 summed[ABI_TASK_COUNTERS];
   __u64 page_table_bytes;
   __s64 points; /* oom_badness() for the total_pages asked for; ABI_TASK_UNKILLABLE: LONG_MIN */
-  __u64 nodes_allowed; /* first 64 bits of mems_allowed */
-  __u64 nodes_bound;   /* of an MPOL_BIND policy; all ones: no such policy */
+  __u64 nodes_allowed; /* first 64 bits of mems_allowed, of all threads together */
+  __u64 nodes_bound;   /* of their MPOL_BIND policies; all ones: one has no such policy */
   __s32 pid;           /* of the thread that the record is of */
   __s32 tgid;          /* the process */
   __u32 uid;           /* real uid in the initial user namespace */

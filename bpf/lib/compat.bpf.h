@@ -31,6 +31,27 @@ const volatile __u8 reclaim_passes_memcg __weak = 0;
  */
 const volatile __u8 mark_victim_passes_task __weak = 1;
 
+/*
+ * mm_struct.rss_stat was an array of atomics until it became one of percpu_counters in 6.2
+ * (f1a7941243c1 "mm: convert mm's rss stats into percpu_counter"). Remove when the baseline is 6.2.
+ */
+struct mm_struct___atomic_rss {
+  struct {
+    atomic_long_t count[4];
+  } rss_stat;
+} __attribute__((preserve_access_index));
+
+/*
+ * mm_struct.flags was a word until it became a bitmap of its own type in 6.18 ("mm: convert core mm
+ * to mm_flags_*() accessors" and what follows it). Bits kept their numbers. Remove when the
+ * baseline is 6.18.
+ */
+struct mm_struct___bitmap_flags {
+  struct {
+    unsigned long __mm_flags[1];
+  } flags;
+} __attribute__((preserve_access_index));
+
 /* Argument `i` of an fentry or fexit program as a number: what the verifier knows about its type is
  * lost on purpose (see above). */
 #define ARG(ctx, i)                                                            \

@@ -19,8 +19,16 @@
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 typedef struct {
+  int counter;
+} atomic_t;
+
+typedef struct {
   long counter;
 } atomic_long_t;
+
+struct list_head {
+  struct list_head *next, *prev;
+};
 
 /* include/linux/cgroup-defs.h, include/linux/kernfs.h */
 struct kernfs_node {
@@ -42,10 +50,13 @@ struct cgroup {
   struct kernfs_node* kn;
   struct cgroup_root* root;
   struct cgroup_subsys_state* subsys[1];
+  struct list_head e_csets[1]; /* css_sets of this cgroup, by controller */
 };
 
 struct css_set {
   struct cgroup_subsys_state* subsys[1];
+  struct list_head tasks, mg_tasks, dying_tasks;
+  struct list_head e_cset_node[1];
 };
 
 enum cgroup_subsys_id { memory_cgrp_id };
@@ -59,17 +70,63 @@ struct cred {
   kuid_t uid;
 };
 
+struct core_state;
+
+struct mm_struct;
+
 struct signal_struct {
+  struct list_head thread_head;
+  unsigned int flags;
+  struct core_state* core_state;
+  _Bool oom_flag_origin;
   short oom_score_adj;
+  struct mm_struct* oom_mm;
 };
 
+/* include/linux/nodemask.h */
+typedef struct {
+  unsigned long bits[1];
+} nodemask_t;
+
+struct mempolicy {
+  unsigned short mode;
+  nodemask_t nodes;
+};
+
+struct completion;
+
 struct task_struct {
+  unsigned int flags;
   int pid;
   int tgid;
   char comm[16];
+  struct list_head tasks;
+  struct list_head thread_node;
+  struct task_struct* group_leader;
+  struct task_struct* real_parent;
+  struct completion* vfork_done;
+  struct mm_struct* mm;
   struct signal_struct* signal;
+  const struct cred* real_cred;
   const struct cred* cred;
+  __u64 start_boottime;
+  nodemask_t mems_allowed;     /* with CONFIG_CPUSETS */
+  struct mempolicy* mempolicy; /* with CONFIG_NUMA */
   struct css_set* cgroups;
+  struct list_head cg_list;
+};
+
+/* include/linux/percpu_counter.h, include/linux/mm_types.h */
+struct percpu_counter {
+  __s64 count;
+  __s32* counters; /* per CPU */
+};
+
+struct mm_struct {
+  atomic_t mm_users;
+  atomic_long_t pgtables_bytes;
+  struct percpu_counter rss_stat[4]; /* or mm_struct___atomic_rss */
+  unsigned long flags;               /* or mm_struct___bitmap_flags */
 };
 
 /* include/linux/page_counter.h, include/linux/memcontrol.h, include/linux/oom.h */
@@ -123,9 +180,25 @@ struct pglist_data {
   atomic_long_t vm_stat[1];
 };
 
-/* kernel/bpf/cgroup_iter.c */
+/* include/linux/bpf.h: an array map; of a per-CPU one, each element is a per-CPU pointer. */
+struct bpf_array {
+  void* pptrs[0];
+};
+
+/* kernel/bpf/bpf_iter.c, cgroup_iter.c, task_iter.c */
+struct seq_file;
+
+struct bpf_iter_meta {
+  struct seq_file* seq;
+};
+
 struct bpf_iter__cgroup {
   struct cgroup* cgroup;
+};
+
+struct bpf_iter__task {
+  struct bpf_iter_meta* meta;
+  struct task_struct* task;
 };
 
 #pragma clang attribute pop

@@ -3,43 +3,29 @@
 // at (bpf/tasks.bpf.c). A second BPF object, loaded only by who scans.
 //
 // Which way of counting the running kernel scores by is found out once by load(), against its own
-// figure: a child of ours grows page by page until the two ways predict different
-// /proc/PID/oom_score, and the kernel says which is right (mm/oom_kill.c oom_badness: approximate
-// counters up to 6.18, per-CPU sums from 7.2 on, and perhaps in stable updates of older ones).
+// figure (kernel/rss_calibration.h).
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
-#include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "bpf/abi/task.h"
-#include "model/feature.h"
+#include "kernel/rss_calibration.h"
 #include "model/ids.h"
 #include "model/process.h"
 
 namespace forestall::kernel {
 
-// Which of abi_task's counters the kernel scores by.
-enum class RssCounting : std::uint8_t {
-  counted,  // percpu_counter_read_positive, or plain atomics
-  summed,   // percpu_counter_sum_positive
-};
-[[nodiscard]] std::string_view to_string(RssCounting counting);
-
-struct Calibration {
-  RssCounting counting = RssCounting::counted;
-  bool proven = false;   // false: nothing told the two apart; `counting` is the safer guess
-  std::string evidence;  // what was tried and what the kernel said
-};
-
 struct TaskQuery {
   std::optional<CgroupId> subtree;  // this memory cgroup and below; nothing: the node
   Pages total_pages = 0;            // what abi_task::points are computed for
+  // Sums over all CPUs cost a cache miss for each CPU and process, so without this they are made
+  // only where the kernel scores by them; elsewhere ABI_TASK_NO_SUM is set.
+  bool both_ways = false;
 };
 
 // Thread rule: one thread at a time.
@@ -49,12 +35,15 @@ class TaskScan {
   static Result<std::unique_ptr<TaskScan>> load();
   ~TaskScan();
 
-  // Visits every process asked for, in place: a record lives until its visit returns. Allocates
-  // nothing. Kernel threads are left out.
+  // Visits every process asked for, once and in ascending order of pid, in place: a record lives
+  // until its visit returns. Allocates nothing. Kernel threads are left out, and so is what lies
+  // outside our pid namespace. A process that comes or goes meanwhile may be visited or not.
   Result<void> visit(const TaskQuery& query, const std::function<void(const abi_task&)>& visit);
 
-  // The thread group leaders of one memory cgroup in the order in which the kernel walks them
-  // (css_task_iter: css_sets, then each one's list of tasks).
+  // The processes of one memory cgroup itself in the order in which the kernel walks them
+  // (css_task_iter: css_sets, then each one's list of tasks), or with inode 0 those of the node
+  // (for_each_process). Empty: nobody is in it. EAGAIN: it changed too fast to be told; EOVERFLOW:
+  // more than ABI_WALK_MAX.
   Result<std::vector<pid_t>> walk_order(CgroupId cgroup);
 
   [[nodiscard]] const Calibration& calibration() const;

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the OOM killer asks about one process (mm/oom_kill.c), answered from numbers: no pointer is
+ * followed but by bpf_probe_read_kernel. Used by the scan (tasks.bpf.c) and by what records a kill
+ * (oom.bpf.c), so that both speak of the same figures.
+ */
+#ifndef FORESTALL_BPF_SCORE_BPF_H
+#define FORESTALL_BPF_SCORE_BPF_H
+
+#include "bpf/lib/compat.bpf.h"
+#include "bpf/vmlinux/vmlinux.h"
+/* After vmlinux.h, whose types they use. */
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+#include "bpf/abi/task.h"
+
+/* Constants that BTF does not know, because they are macros: include/linux/sched.h, sched/signal.h,
+ * mm_types.h (sched/coredump.h before 6.18). None has changed since 5.x. */
+#define PF_EXITING 0x4
+#define PF_KTHREAD 0x200000
+#define SIGNAL_GROUP_EXIT 0x4
+#define MMF_OOM_SKIP 21
+
+static __always_inline int mm_oom_skip(struct mm_struct* mm) {
+  struct mm_struct___bitmap_flags* bitmap = (void*)mm;
+  unsigned long flags;
+
+  if (bpf_core_field_exists(bitmap->flags.__mm_flags))
+    flags = BPF_CORE_READ(bitmap, flags.__mm_flags[0]);
+  else
+    flags = BPF_CORE_READ(mm, flags);
+  return flags >> MMF_OOM_SKIP & 1;
+}
+
+static __always_inline int rss_is_atomic(void) {
+  return bpf_core_field_exists(((struct mm_struct___atomic_rss*)0)->rss_stat.count);
+}
+
+/* Address of one percpu_counter of the mm. */
+static __always_inline struct percpu_counter* rss_counter(struct mm_struct* mm, int i) {
+  return (void*)mm + bpf_core_field_offset(struct mm_struct, rss_stat) +
+         i * bpf_core_type_size(struct percpu_counter);
+}
+
+/* get_mm_counter() as it is without sums, of all four: percpu_counter_read_positive(), or an
+ * atomic. Whole branches, with something between that the compiler may not move past: it would
+ * otherwise prepare both offsets before it asks which is there, and the one that is not cannot be
+ * loaded. */
+static __always_inline void mm_counted(struct mm_struct* mm, __s64* pages) {
+  if (rss_is_atomic()) {
+    struct mm_struct___atomic_rss* atomic = (void*)mm;
+
+    barrier_var(atomic);
+    bpf_core_read(pages, ABI_TASK_COUNTERS * sizeof(*pages), &atomic->rss_stat.count);
+  } else {
+    barrier_var(mm);
+    for (int i = 0; i < ABI_TASK_COUNTERS; i++) {
+      struct percpu_counter* counter = rss_counter(mm, i);
+
+      pages[i] = BPF_CORE_READ(counter, count);
+    }
+  }
+  for (int i = 0; i < ABI_TASK_COUNTERS; i++)
+    if (pages[i] < 0) pages[i] = 0;
+}
+
+/* in_vfork(): the mm is only borrowed from a parent that waits. */
+static __always_inline int in_vfork(struct task_struct* task, struct mm_struct* mm) {
+  struct task_struct* parent;
+
+  if (!BPF_CORE_READ(task, vfork_done)) return 0;
+  parent = BPF_CORE_READ(task, real_parent);
+  return parent && BPF_CORE_READ(parent, mm) == mm;
+}
+
+struct thread_search {
+  __u64 head; /* signal->thread_head */
+  __u64 node; /* thread_node of the one looked at */
+  struct task_struct* found;
+};
+
+static __always_inline struct task_struct* thread_of_node(__u64 node) {
+  return (void*)node - bpf_core_field_offset(struct task_struct, thread_node);
+}
+
+static long look_for_mm(__u32 i, struct thread_search* search) {
+  struct task_struct* thread;
+  struct list_head* node;
+
+  if (!search->node || search->node == search->head) return 1;
+  thread = thread_of_node(search->node);
+  if (BPF_CORE_READ(thread, mm)) {
+    search->found = thread;
+    return 1;
+  }
+  node = (void*)search->node;
+  search->node = (__u64)BPF_CORE_READ(node, next);
+  return 0;
+}
+
+#define MAX_THREADS (1 << 20)
+
+/* find_lock_task_mm(), which locks, and here nothing does: the first thread of the group that has
+ * an mm, mostly the leader itself. NULL: none has. */
+static __always_inline struct task_struct* thread_with_mm(struct task_struct* leader,
+                                                          struct signal_struct* signal) {
+  struct thread_search search = {};
+  struct list_head* head;
+
+  if (BPF_CORE_READ(leader, mm)) return leader;
+  head = (void*)signal + bpf_core_field_offset(struct signal_struct, thread_head);
+  search.head = (__u64)head;
+  search.node = (__u64)BPF_CORE_READ(head, next);
+  bpf_loop(MAX_THREADS, look_for_mm, &search, 0);
+  return search.found;
+}
+
+/* Whether the leader is the only thread (thread_group_empty). */
+static __always_inline int only_thread(struct task_struct* leader, struct signal_struct* signal) {
+  struct list_head* head = (void*)signal + bpf_core_field_offset(struct signal_struct, thread_head);
+
+  return BPF_CORE_READ(head, next) == BPF_CORE_READ(head, prev);
+}
+
+/* __task_will_free_mem() of the leader, and that it has an mm which was not reaped: without those
+ * that share it, which the reader of all processes can see for himself. */
+static __always_inline int will_free_mem(struct task_struct* leader, struct signal_struct* signal,
+                                         struct mm_struct* mm) {
+  if (!mm || BPF_CORE_READ(signal, core_state)) return 0;
+  if (!(BPF_CORE_READ(signal, flags) & SIGNAL_GROUP_EXIT) &&
+      !((BPF_CORE_READ(leader, flags) & PF_EXITING) && only_thread(leader, signal)))
+    return 0;
+  return !mm_oom_skip(mm);
+}
+
+#endif

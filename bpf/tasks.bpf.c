@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Whom would the kernel's OOM killer choose?
+ *
+ * `scan` walks all tasks and hands out one struct abi_task for each process: what oom_badness() and
+ * oom_evaluate_task() look at, and the points. `walk` tells in which order the kernel itself goes
+ * through the processes of one memory cgroup, or of the node, which decides between equal points.
+ *
+ * Nothing is locked. What the kernel does under task_lock is done here twice: an mm is only
+ * believed when the task still has it after its counters were read, because its memory may be
+ * another's by then. Lists are walked under RCU, which the iterator holds.
+ */
+#include "bpf/abi/task.h"
+#include "bpf/lib/compat.bpf.h"
+#include "bpf/lib/memcg.bpf.h"
+#include "bpf/lib/score.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* ---- what userspace asks for: set before a run, one run at a time --------------------------- */
+
+/* Id of the memory cgroup whose subtree is meant; 0: the node. */
+__u64 wanted_cgroup;
+/* What one step of oom_score_adj is worth: totalpages / 1000. */
+__s64 pages_per_adj;
+/* Whether the kernel scores by per-CPU sums; whether sums are wanted besides. */
+__u32 score_by_sum;
+__u32 sums_wanted;
+
+/* Makes memory_id out of an address, so that it tells equality and nothing else. */
+const volatile __u64 address_mask = 0;
+
+/* ---- the CPUs' parts of a counter ----------------------------------------------------------- */
+
+/* Numbers of the possible CPUs, set by userspace; learn_cpus turns them into the offsets of their
+ * per-CPU areas. 0 CPUs: not known, then nothing is summed. */
+#define MAX_CPUS ABI_TASK_CPUS
+__u64 cpu_offsets[MAX_CPUS];
+__u32 cpu_count;
+
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, __u64);
+} ruler SEC(".maps");
+
+/* A pointer of the verifier's becomes a number by being stored and loaded. */
+volatile __u64 as_number;
+
+static long learn_cpu(__u32 i, void* ruler_pointer) {
+  __u64 base = *(__u64*)ruler_pointer;
+  __u32 key = 0;
+
+  i &= MAX_CPUS - 1; /* for the verifier */
+  as_number = (__u64)bpf_map_lookup_percpu_elem(&ruler, &key, (__u32)cpu_offsets[i]);
+  cpu_offsets[i] = as_number ? as_number - base : 0;
+  return 0;
+}
+
+/*
+ * Run once by userspace. The kernel's own table __per_cpu_offset is data, and locked-down kernels
+ * do not tell where data is (CONFIG_KALLSYMS_ALL). A per-CPU map tells as much: it has a per-CPU
+ * pointer, and hands out what that is on each CPU; the difference is the CPU's offset.
+ * Returns 0, or 1 when the pointer was not found.
+ */
+SEC("syscall")
+int learn_cpus(void* ctx) {
+  __u64 base = 0;
+
+  as_number = (__u64)&ruler;
+  bpf_probe_read_kernel(&base, sizeof(base),
+                        (void*)as_number + bpf_core_field_offset(struct bpf_array, pptrs));
+  if (!base) return 1;
+  bpf_loop(cpu_count, learn_cpu, &base, 0);
+  return 0;
+}
+
+struct cpu_sum {
+  __u64 counters[ABI_TASK_COUNTERS]; /* the per-CPU pointers */
+  __s64 pages[ABI_TASK_COUNTERS];
+  __u64 together; /* the four lie one after the other (since 6.6), and are read at once */
+};
+
+static long add_cpu(__u32 i, struct cpu_sum* sum) {
+  __s32 parts[ABI_TASK_COUNTERS] = {};
+  __u64 offset = cpu_offsets[i & (MAX_CPUS - 1)];
+
+  if (sum->together) {
+    bpf_probe_read_kernel(parts, sizeof(parts), (void*)(sum->counters[0] + offset));
+  } else {
+    for (int k = 0; k < ABI_TASK_COUNTERS; k++)
+      bpf_probe_read_kernel(&parts[k], sizeof(parts[k]), (void*)(sum->counters[k] + offset));
+  }
+  for (int k = 0; k < ABI_TASK_COUNTERS; k++) sum->pages[k] += parts[k];
+  return 0;
+}
+
+/* percpu_counter_sum_positive() of all four. */
+static __always_inline void sum_counters(struct mm_struct* mm, __s64* summed) {
+  struct cpu_sum sum = {.together = 1};
+
+  for (int k = 0; k < ABI_TASK_COUNTERS; k++) {
+    struct percpu_counter* counter = rss_counter(mm, k);
+
+    sum.pages[k] = BPF_CORE_READ(counter, count);
+    sum.counters[k] = (__u64)BPF_CORE_READ(counter, counters);
+    if (sum.counters[k] != sum.counters[0] + k * sizeof(__s32)) sum.together = 0;
+  }
+  bpf_loop(cpu_count, add_cpu, &sum, 0);
+  for (int k = 0; k < ABI_TASK_COUNTERS; k++) summed[k] = sum.pages[k] > 0 ? sum.pages[k] : 0;
+}
+
+/* ---- whose process it is -------------------------------------------------------------------- */
+
+/* Of the process before: mostly many in a row belong to one cgroup. */
+__u64 last_cgroup;
+__u32 last_is_wanted;
+
+/* Levels that a cgroup may lie below the wanted one. */
+#define MAX_DEPTH 4096
+
+struct climb {
+  struct mem_cgroup* memcg;
+  __u32 found;
+};
+
+static long climb_to_wanted(__u32 i, struct climb* climb) {
+  if (!climb->memcg) return 1;
+  if (memcg_id(climb->memcg) == wanted_cgroup) {
+    climb->found = 1;
+    return 1;
+  }
+  climb->memcg = memcg_parent(climb->memcg);
+  return 0;
+}
+
+static __always_inline int is_wanted(struct mem_cgroup* memcg, __u64 id) {
+  struct climb climb = {.memcg = memcg};
+
+  if (!wanted_cgroup) return 1;
+  if (id != last_cgroup) {
+    bpf_loop(MAX_DEPTH, climb_to_wanted, &climb, 0);
+    last_is_wanted = climb.found;
+    last_cgroup = id;
+  }
+  return last_is_wanted;
+}
+
+/* ---- the nodes it may use ------------------------------------------------------------------- */
+
+/* include/uapi/linux/mempolicy.h */
+#define MPOL_BIND 2
+
+struct node_union {
+  __u64 head, node; /* as in thread_search */
+  __u64 allowed, bound;
+};
+
+static __always_inline void add_nodes(struct task_struct* task, struct node_union* nodes) {
+  struct mempolicy* policy = 0;
+  __u64 bound = ~0ULL;
+
+  if (bpf_core_field_exists(task->mems_allowed))
+    nodes->allowed |= BPF_CORE_READ(task, mems_allowed.bits[0]);
+  else
+    nodes->allowed = ~0ULL;
+  if (bpf_core_field_exists(task->mempolicy)) policy = BPF_CORE_READ(task, mempolicy);
+  if (policy && BPF_CORE_READ(policy, mode) == MPOL_BIND) {
+    bound = BPF_CORE_READ(policy, nodes.bits[0]);
+    /* Replaced meanwhile: what was read may be anything. */
+    if (BPF_CORE_READ(task, mempolicy) != policy) bound = ~0ULL;
+  }
+  nodes->bound |= bound;
+}
+
+static long add_thread_nodes(__u32 i, struct node_union* nodes) {
+  struct list_head* node = (void*)nodes->node;
+
+  if (!node || nodes->node == nodes->head) return 1;
+  add_nodes(thread_of_node(nodes->node), nodes);
+  nodes->node = (__u64)BPF_CORE_READ(node, next);
+  return 0;
+}
+
+/* What oom_cpuset_eligible() asks of all threads, together. */
+static __always_inline void describe_nodes(struct task_struct* leader, struct signal_struct* signal,
+                                           struct abi_task* record) {
+  struct list_head* head = (void*)signal + bpf_core_field_offset(struct signal_struct, thread_head);
+  struct node_union nodes = {.head = (__u64)head};
+
+  add_nodes(leader, &nodes);
+  if (!only_thread(leader, signal)) {
+    nodes.node = (__u64)BPF_CORE_READ(head, next);
+    bpf_loop(MAX_THREADS, add_thread_nodes, &nodes, 0);
+  }
+  record->nodes_allowed = nodes.allowed;
+  record->nodes_bound = nodes.bound;
+}
+
+/* ---- the record ----------------------------------------------------------------------------- */
+
+/* Times that a process whose mm changes while it is read is read again. */
+#define MM_TRIES 4
+
+/* Odd, so that multiplying by it keeps unequal addresses unequal. */
+#define SPREAD 0x9e3779b97f4a7c15ULL
+
+/* What of the record depends on the mm. 0: the task's mm is another by now. */
+static __always_inline int describe_memory(struct task_struct* task, struct mm_struct* mm,
+                                           struct abi_task* record) {
+  __u32 flags = 0;
+
+  mm_counted(mm, record->counted);
+  if (rss_is_atomic()) {
+    __builtin_memcpy(record->summed, record->counted, sizeof(record->summed));
+    flags |= ABI_TASK_ATOMIC;
+  } else if (cpu_count && (sums_wanted || score_by_sum)) {
+    sum_counters(mm, record->summed);
+  } else {
+    flags |= ABI_TASK_NO_SUM;
+  }
+  record->page_table_bytes = BPF_CORE_READ(mm, pgtables_bytes.counter);
+  record->memory_id = ((__u64)mm ^ address_mask) * SPREAD;
+  if (mm_oom_skip(mm)) flags |= ABI_TASK_REAPED;
+  if (in_vfork(task, mm)) flags |= ABI_TASK_IN_VFORK;
+  record->flags |= flags;
+  if (BPF_CORE_READ(task, mm) == mm) return 1;
+  record->flags &= ~flags;
+  return 0;
+}
+
+/* find_lock_task_mm() and what it is for. */
+static __always_inline void describe_group(struct task_struct* leader, struct signal_struct* signal,
+                                           struct abi_task* record) {
+  for (int try = 0; try < MM_TRIES; try++) {
+    struct task_struct* task = thread_with_mm(leader, signal);
+    struct mm_struct* mm;
+
+    if (!task) break;
+    mm = BPF_CORE_READ(task, mm);
+    if (!mm || !describe_memory(task, mm, record)) continue;
+    if (task != leader) {
+      record->pid = BPF_CORE_READ(task, pid);
+      record->flags |= ABI_TASK_THREAD | ABI_TASK_STANDS_IN;
+    } else if (will_free_mem(leader, signal, mm)) {
+      record->flags |= ABI_TASK_DYING;
+    }
+    return;
+  }
+  record->memory_id = 0;
+  record->page_table_bytes = 0;
+  __builtin_memset(record->counted, 0, sizeof(record->counted));
+  __builtin_memset(record->summed, 0, sizeof(record->summed));
+  record->flags |= ABI_TASK_NO_MEMORY;
+}
+
+/* oom_badness(). */
+static __always_inline __s64 badness(const struct abi_task* record) {
+  const __s64* pages =
+      score_by_sum && !(record->flags & ABI_TASK_NO_SUM) ? record->summed : record->counted;
+  __s64 points = record->page_table_bytes >> page_shift;
+
+  if (record->flags & (ABI_TASK_INIT | ABI_TASK_NO_MEMORY | ABI_TASK_REAPED | ABI_TASK_IN_VFORK) ||
+      record->oom_score_adj == ABI_TASK_ADJ_NEVER)
+    return ABI_TASK_UNKILLABLE;
+  for (int k = 0; k < ABI_TASK_COUNTERS; k++) points += pages[k];
+  return points + record->oom_score_adj * pages_per_adj;
+}
+
+static __always_inline void describe_victim(struct signal_struct* signal, struct abi_task* record) {
+  struct mm_struct* oom_mm = BPF_CORE_READ(signal, oom_mm);
+
+  if (BPF_CORE_READ_BITFIELD_PROBED(signal, oom_flag_origin)) record->flags |= ABI_TASK_OOM_ORIGIN;
+  if (!oom_mm) return;
+  record->flags |= ABI_TASK_OOM_VICTIM;
+  if (mm_oom_skip(oom_mm)) record->flags |= ABI_TASK_VICTIM_REAPED;
+}
+
+SEC("iter/task")
+int scan(struct bpf_iter__task* ctx) {
+  struct seq_file* seq = ctx->meta->seq;
+  __u64 address = (__u64)ctx->task;
+  struct task_struct* task = (void*)address;
+  struct abi_task record = {};
+  struct signal_struct* signal;
+  struct mem_cgroup* memcg;
+
+  if (!address) return 0;
+  record.pid = BPF_CORE_READ(task, pid);
+  record.tgid = BPF_CORE_READ(task, tgid);
+  /* Of a process, the leader; threads and the kernel's own tasks end here. */
+  if (record.pid != record.tgid || BPF_CORE_READ(task, flags) & PF_KTHREAD) return 0;
+  memcg = memcg_of_task(task);
+  record.cgroup = memcg ? memcg_id(memcg) : 0;
+  if (!is_wanted(memcg, record.cgroup)) return 0;
+
+  signal = BPF_CORE_READ(task, signal);
+  if (!signal) return 0;
+  record.start_ns = BPF_CORE_READ(task, start_boottime);
+  record.uid = BPF_CORE_READ(task, real_cred, uid.val);
+  record.oom_score_adj = BPF_CORE_READ(signal, oom_score_adj);
+  BPF_CORE_READ_STR_INTO(&record.comm, task, comm);
+  if (record.tgid == 1) record.flags |= ABI_TASK_INIT;
+  describe_group(task, signal, &record);
+  describe_victim(signal, &record);
+  describe_nodes(task, signal, &record);
+  record.points = badness(&record);
+  /* Does not fit: the kernel drops what was written of it and runs us again with room for it. */
+  bpf_seq_write(seq, &record, sizeof(record));
+  return 0;
+}
+
+/* ---- the kernel's order --------------------------------------------------------------------- */
+
+/* What walk found: process ids in the kernel's order, and how it went. Cleared by userspace. */
+__s32 walked[ABI_WALK_MAX];
+__u32 walked_count;
+__u32 walk_state; /* enum abi_walk_state */
+
+/* Of a kernel's struct, not of ours: an array of them is indexed by it. */
+#define LIST_HEAD_BYTES bpf_core_type_size(struct list_head)
+
+/* Steps of one walk: tasks and lists. */
+#define MAX_STEPS (1 << 22)
+
+static __always_inline struct list_head next_of(__u64 node) {
+  struct list_head links = {};
+
+  bpf_probe_read_kernel(&links, sizeof(links), (void*)node);
+  return links;
+}
+
+/* Kernel threads are walked too, and cannot be chosen. */
+static __always_inline void note_walked(struct task_struct* task) {
+  __s32 pid = BPF_CORE_READ(task, pid);
+  __u32 at = walked_count;
+
+  if (pid != BPF_CORE_READ(task, tgid) || BPF_CORE_READ(task, flags) & PF_KTHREAD) return;
+  if (at >= ABI_WALK_MAX) {
+    walk_state = ABI_WALK_FULL;
+    return;
+  }
+  walked[at] = pid;
+  walked_count = at + 1;
+}
+
+/* One list after the other, each from its head round to it again. A node whose predecessor is not
+ * the one we came from was moved or taken out meanwhile: then the walk is torn. In memory and not
+ * on the stack, where the verifier would follow each combination of what it may be. */
+struct {
+  __u64 head, at, before;
+  __u64 set;      /* css_set; 0: before the first one. Unused by the node's walk. */
+  __u64 set_node; /* its place among the sets of the cgroup */
+  __u64 set_head;
+  __u32 which; /* of the set's lists */
+  __u32 seeking;
+} going;
+
+static __always_inline void begin_list(__u64 head) {
+  going.head = head;
+  going.before = head;
+  going.at = (__u64)next_of(head).next;
+}
+
+/* Over one step: 0 goes on, 1 is torn. */
+static __always_inline int next_node(void) {
+  struct list_head links = next_of(going.at);
+
+  if ((__u64)links.prev != going.before || !links.next) {
+    walk_state = ABI_WALK_TORN;
+    return 1;
+  }
+  going.before = going.at;
+  going.at = (__u64)links.next;
+  return 0;
+}
+
+static __always_inline __u64 list_of_set(__u64 set, __u32 which) {
+  if (which == 0) return set + bpf_core_field_offset(struct css_set, tasks);
+  if (which == 1) return set + bpf_core_field_offset(struct css_set, mg_tasks);
+  return set + bpf_core_field_offset(struct css_set, dying_tasks);
+}
+
+/* css_task_iter_advance(): the lists of a css_set, then the next one's. */
+static long walk_cgroup_step(__u32 i, void* unused) {
+  __u64 place = bpf_core_field_offset(struct css_set, e_cset_node) +
+                bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id) * LIST_HEAD_BYTES;
+  __u64 node = going.at;
+
+  if (going.set && node != going.head) {
+    if (next_node()) return 1;
+    note_walked((void*)node - bpf_core_field_offset(struct task_struct, cg_list));
+    return walk_state != ABI_WALK_RUNNING;
+  }
+  if (going.set && ++going.which < 3) {
+    begin_list(list_of_set(going.set, going.which));
+    return 0;
+  }
+  going.set_node = (__u64)next_of(going.set_node).next;
+  if (!going.set_node || going.set_node == going.set_head) {
+    walk_state = going.set_node ? ABI_WALK_DONE : ABI_WALK_TORN;
+    return 1;
+  }
+  going.set = going.set_node - place;
+  going.which = 0;
+  begin_list(list_of_set(going.set, 0));
+  return 0;
+}
+
+/* css_task_iter_start() for the memory controller. */
+static __always_inline void walk_cgroup(struct mem_cgroup* memcg) {
+  going.set_head = (__u64)BPF_CORE_READ(memcg, css.cgroup) +
+                   bpf_core_field_offset(struct cgroup, e_csets) +
+                   bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id) * LIST_HEAD_BYTES;
+  going.set_node = going.set_head;
+  going.set = 0;
+  bpf_loop(MAX_STEPS, walk_cgroup_step, 0, 0);
+}
+
+/* for_each_process(): round from init_task, whose pid is 0 and which is no member itself. Where
+ * that is, nobody tells; it is found on the way round from anybody. */
+static long walk_node_step(__u32 i, void* unused) {
+  __u64 node = going.at;
+  struct task_struct* task = (void*)node - bpf_core_field_offset(struct task_struct, tasks);
+
+  if (going.seeking) {
+    if (BPF_CORE_READ(task, pid)) return next_node();
+    going.seeking = 0;
+    begin_list(node);
+    return 0;
+  }
+  if (node == going.head) {
+    walk_state = ABI_WALK_DONE;
+    return 1;
+  }
+  if (next_node()) return 1;
+  note_walked(task);
+  return walk_state != ABI_WALK_RUNNING;
+}
+
+static __always_inline void walk_node(struct task_struct* leader) {
+  going.seeking = 1;
+  begin_list((__u64)leader + bpf_core_field_offset(struct task_struct, tasks));
+  bpf_loop(MAX_STEPS, walk_node_step, 0, 0);
+}
+
+/* Finds anybody who is in the cgroup, and goes round from there, once. */
+SEC("iter/task")
+int walk(struct bpf_iter__task* ctx) {
+  __u64 address = (__u64)ctx->task;
+  struct task_struct* task = (void*)address;
+  struct mem_cgroup* memcg;
+
+  if (!address || walk_state != ABI_WALK_NOBODY) return 0;
+  memcg = memcg_of_task(task);
+  if (wanted_cgroup && (!memcg || memcg_id(memcg) != wanted_cgroup)) return 0;
+  walk_state = ABI_WALK_RUNNING;
+  if (wanted_cgroup)
+    walk_cgroup(memcg);
+  else
+    walk_node(BPF_CORE_READ(task, group_leader));
+  return 0;
+}

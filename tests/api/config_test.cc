@@ -94,6 +94,8 @@ manifest: manifest.yaml
 disableFeatures: [bpf, poll]
 releaseTimeout: 1.5s
 recheckInterval: 1m30s
+ranking: kernel
+metricsAddress: "[::1]:9464"
 )";
 
 constexpr const char* kEveryManifestKey = R"(
@@ -136,6 +138,8 @@ TEST(Config, EveryKey) {
   expected.disabled.set(static_cast<std::size_t>(Feature::poll));
   expected.release_timeout = 1500ms;
   expected.recheck_interval = 90s;
+  expected.ranking = Ranking::kernel;
+  expected.metrics_address = "[::1]:9464";
   EXPECT_EQ(result.config, expected);
   EXPECT_TRUE(result.warnings.empty()) << result.warnings.front();
   EXPECT_EQ(result.files, (std::vector<std::string>{"config.yaml", "manifest.yaml"}));

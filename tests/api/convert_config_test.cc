@@ -28,6 +28,8 @@ Config random_config(Dice& dice) {
   config.disabled = FeatureSet(dice.below(1ULL << kFeatureCount));
   config.release_timeout = Duration(dice.integer());
   config.recheck_interval = Duration(dice.integer());
+  config.ranking = dice.one_of<Ranking>(2);
+  config.metrics_address = dice.text();
   return config;
 }
 
@@ -61,6 +63,7 @@ TEST(FromProto, RefusesBrokenConfigs) {
                     "minimumReclaim":{}}]})"),
             "thresholds[0]: minimumReclaim: neither quantity nor fraction");
   EXPECT_EQ(config_refusal(R"({"disableFeatures":["x"]})"), "disableFeatures: unknown 'x'");
+  EXPECT_EQ(config_refusal(R"({"oomScoreAdj":"observe","ranking":"x"})"), "ranking: unknown 'x'");
 }
 
 }  // namespace

@@ -42,6 +42,20 @@ TEST(RoundTrip, Pods) {
   }
 }
 
+TEST(RoundTrip, WhatTheOomKillerSees) {
+  for (std::uint32_t seed = 0; seed < 500; ++seed) {
+    Dice dice(seed);
+    expect_round_trip(random_process(dice), seed);
+    expect_round_trip(random_scene(dice), seed);
+    expect_round_trip(random_prediction(dice), seed);
+    expect_round_trip(random_oom_kill(dice), seed);
+  }
+  expect_round_trip(ProcessSample{}, 0);
+  expect_round_trip(OomScene{}, 0);
+  expect_round_trip(OomPrediction{}, 0);
+  expect_round_trip(OomKill{}, 0);
+}
+
 // Nothing and zero, not read and none: each comes back as what it was.
 TEST(RoundTrip, AbsentIsNotZero) {
   Observation observation;
@@ -76,9 +90,49 @@ TEST(FromProto, RefusesBrokenObservations) {
             "workloads[0]: workload: pod: statusQos: unknown 'x'");
   EXPECT_EQ(refusal(R"({"atNs":1,"kills":[{"path":"/a","state":77}]})"),
             "kills[0]: state: unknown value 77");
+  EXPECT_EQ(refusal(R"({"atNs":1,"workloads":[{"workload":{},"scored":false,"badness":{}}]})"),
+            "workloads[0]: badness: present, although scored is false");
   EXPECT_EQ(refusal(R"({"atNs":1,"reclaim":9})"), "reclaim: unknown value 9");
   EXPECT_EQ(refusal(R"({"atNs":1,"filesystems":{"layout":9}})"),
             "filesystems: layout: unknown value 9");
+}
+
+template <typename Message>
+std::string refusal_of(std::string_view json) {
+  Message message;
+  const auto read = api::from_json(json, message);
+  if (!read) return "JSON: " + read.error().text();
+  const auto converted = api::from_proto(message);
+  return converted.ok() ? "accepted" : converted.error().text();
+}
+
+TEST(FromProto, RefusesBrokenScenes) {
+  EXPECT_EQ(refusal_of<v1::OomScene>(R"({"cgroups":[{},{"parent":0}],"processes":[{}]})"),
+            "accepted");
+  EXPECT_EQ(refusal_of<v1::OomScene>(R"({"cgroups":[{},{"parent":1}]})"),
+            "cgroups[1]: parent: 1 does not come before it");
+  EXPECT_EQ(refusal_of<v1::OomScene>(R"({"domain":{"constraint":9}})"),
+            "domain: constraint: unknown value 9");
+  EXPECT_EQ(refusal_of<v1::OomScene>(R"({"processes":[{"unkillable":9}]})"),
+            "processes[0]: unkillable: unknown value 9");
+  EXPECT_EQ(refusal_of<v1::OomPrediction>("{}"), "verdict: unspecified");
+  EXPECT_EQ(refusal_of<v1::OomKill>("{}"), "inaction: unspecified");
+  EXPECT_EQ(refusal_of<v1::OomKill>(R"({"inaction":"ours","foresight":{"verdict":8}})"),
+            "foresight: verdict: unknown value 8");
+  EXPECT_EQ(refusal_of<v1::OomKill>(R"({"inaction":"ours","sighting":{"constraint":8}})"),
+            "sighting: constraint: unknown value 8");
+}
+
+// Names are at most 15 bytes in the kernel, and are cut between characters.
+TEST(FromProto, CutsNames) {
+  v1::ProcessSample message;
+  const auto name = [&](const std::string& text) {
+    message.set_name(text);
+    return std::string(api::from_proto(message)->name());
+  };
+  EXPECT_EQ(name("kworker/u8:3-ev"), "kworker/u8:3-ev");
+  EXPECT_EQ(name("kworker/u8:3-events"), "kworker/u8:3-ev");
+  EXPECT_EQ(name("12345678901234€"), "12345678901234");
 }
 
 std::string decision_refusal(const v1::Decision& message) {

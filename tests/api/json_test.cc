@@ -14,6 +14,25 @@ namespace {
 using api::JsonStyle;
 using api::to_json;
 
+OomKill sample_oom_kill() {
+  OomKill kill;
+  kill.sighting.at = from_ns(1300);
+  kill.sighting.victim = {4711, 99};
+  kill.sighting.comm = {'l', 'e', 'a', 'k'};
+  kill.sighting.path = "/batch.slice/leak";
+  kill.sighting.memory = ProcessMemory{.file = 10, .anon = 12800, .page_tables = 30};
+  kill.sighting.points = 12840;
+  kill.sighting.total_pages = 16384;
+  kill.sighting.constraint = Constraint::memcg;
+  kill.sighting.domain = {5};
+  kill.sighting.domain_path = "/batch.slice";
+  kill.sighting.domain_limit = mib(64);
+  kill.foresight = OomForesight{from_ns(1250), OomVerdict::kills, ProcessId{4711, 99}, true};
+  kill.inaction = Inaction::too_fast;
+  kill.since_crossing = Duration(400);
+  return kill;
+}
+
 Record sample_record() {
   Workload leak{.cgroup = {77},
                 .path = "/batch.slice/leak",
@@ -30,7 +49,8 @@ Record sample_record() {
   record.observation.at = from_ns(1000);
   record.observation.wake = {WakeSource::usage_eventfd, from_ns(900), CgroupId{5}, mib(60)};
   record.observation.node.capacity = gib(4);
-  record.observation.workloads = {{leak, mib(50), std::nullopt, 2, std::nullopt}};
+  record.observation.workloads = {
+      {leak, mib(50), std::nullopt, 2, std::nullopt, true, WorkloadBadness{{4711, 99}, 12840}}};
   Threshold threshold;
   threshold.signal = Signal::cgroup_memory_available;
   threshold.cgroup = "/batch.slice";
@@ -50,7 +70,7 @@ Record sample_record() {
                                true}};
   record.decision.driving = 0;
   record.decision.considered = {{record.observation.workloads->front(),
-                                 {true, true, -5, mib(50).count, 0, mib(50).count},
+                                 {true, true, -5, mib(50).count, 0, mib(50).count, 12840},
                                  Exclusion::none}};
   record.decision.evictions = {{.candidate = 0,
                                 .grace = std::chrono::seconds(1),
@@ -73,6 +93,7 @@ Record sample_record() {
                            .signalled = from_ns(1300),
                            .exited = std::nullopt,
                            .released = std::nullopt};
+  record.oom_kill = sample_oom_kill();
   return record;
 }
 
@@ -162,6 +183,10 @@ TEST(Json, WordsAreThoseOfTheModel) {
   expect_words<Action>(*v1::Decision::Action_descriptor());
   expect_words<Reason>(*v1::Decision::Reason_descriptor());
   expect_words<Exclusion>(*v1::Candidate::Exclusion_descriptor());
+  expect_words<Unkillable>(*v1::ProcessSample::Unkillable_descriptor());
+  expect_words<Constraint>(*v1::OomDomain::Constraint_descriptor());
+  expect_words<OomVerdict>(*v1::OomPrediction::Verdict_descriptor());
+  expect_words<Inaction>(*v1::OomKill::Inaction_descriptor());
   expect_words<FeatureState>(*v1::FeatureReport::State_descriptor());
   expect_words<Tier>(*v1::DoctorReport::Tier_descriptor());
 }

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/random_model.h"
 
+#include <algorithm>
+#include <string_view>
+
 #include "forestall/v1/decision.pb.h"
 #include "forestall/v1/observation.pb.h"
+#include "forestall/v1/oom.pb.h"
 #include "forestall/v1/pod.pb.h"
 #include "forestall/v1/record.pb.h"
 
@@ -33,6 +37,58 @@ PodStatistics random_statistics(Dice& dice) {
   return statistics;
 }
 
+ProcessId random_process_id(Dice& dice) {
+  return {dice.small(), dice.inode()};
+}
+
+ProcessMemory random_memory(Dice& dice) {
+  return {dice.integer(), dice.integer(), dice.integer(), dice.integer(), dice.integer()};
+}
+
+// At most 15 bytes and a NUL, as the kernel has it.
+std::array<char, 16> random_comm(Dice& dice) {
+  static constexpr std::string_view kNames[] = {"", "bash", "a b(c)", "\"\\\n", "€€€€€"};
+  std::array<char, 16> comm{};
+  const std::string_view name = kNames[dice.below(5)];
+  std::copy(name.begin(), name.end(), comm.begin());
+  return comm;
+}
+
+OomKillSighting random_sighting(Dice& dice) {
+  OomKillSighting sighting;
+  sighting.at = dice.time();
+  sighting.victim = random_process_id(dice);
+  sighting.comm = random_comm(dice);
+  sighting.uid = dice.count();
+  sighting.oom_score_adj = dice.small();
+  sighting.cgroup.inode = dice.inode();
+  sighting.path = dice.text();
+  sighting.memory = dice.maybe([&] { return random_memory(dice); });
+  sighting.points = dice.maybe_integer();
+  sighting.total_pages = dice.maybe_integer();
+  sighting.constraint =
+      dice.maybe([&] { return dice.one_of<Constraint>(v1::OomDomain::Constraint_MAX); });
+  sighting.constraint_deduced = dice.coin();
+  sighting.domain.inode = dice.inode();
+  sighting.domain_path = dice.text();
+  sighting.domain_usage = dice.maybe_bytes();
+  sighting.domain_limit = dice.maybe_bytes();
+  sighting.killer = dice.maybe([&] { return random_process_id(dice); });
+  sighting.killer_comm = random_comm(dice);
+  sighting.with_another = dice.coin();
+  return sighting;
+}
+
+OomCgroup random_oom_cgroup(Dice& dice, std::size_t before) {
+  OomCgroup cgroup{CgroupId{dice.inode()}, dice.text(), std::nullopt, dice.coin()};
+  if (before > 0 && dice.coin()) cgroup.parent = dice.below(before);
+  return cgroup;
+}
+
+OomChoice random_choice(Dice& dice) {
+  return {dice.count(), dice.integer()};
+}
+
 Workload random_workload(Dice& dice) {
   Workload workload;
   workload.cgroup.inode = dice.inode();
@@ -58,6 +114,10 @@ WorkloadSample random_sample(Dice& dice) {
   sample.inactive_file = dice.maybe_bytes();
   sample.processes = dice.maybe([&] { return dice.inode(); });
   sample.statistics = dice.maybe([&] { return random_statistics(dice); });
+  sample.scored = dice.coin();
+  if (sample.scored && dice.coin()) {
+    sample.badness = WorkloadBadness{random_process_id(dice), dice.integer()};
+  }
   return sample;
 }
 
@@ -103,7 +163,7 @@ Evidence random_evidence(Dice& dice) {
 Candidate random_candidate(Dice& dice) {
   return {random_sample(dice),
           RankKey{dice.coin(), dice.coin(), dice.small(), dice.integer(), dice.integer(),
-                  dice.integer()},
+                  dice.integer(), dice.maybe_integer()},
           dice.one_of<Exclusion>(v1::Candidate::Exclusion_MAX)};
 }
 
@@ -236,6 +296,66 @@ Decision random_decision(Dice& dice) {
   return decision;
 }
 
+ProcessSample random_process(Dice& dice) {
+  ProcessSample process;
+  process.id = random_process_id(dice);
+  process.cgroup.inode = dice.inode();
+  process.memory_id = dice.inode();
+  process.memory = random_memory(dice);
+  process.oom_score_adj = dice.small();
+  process.uid = dice.count();
+  process.unkillable = dice.one_of<Unkillable>(v1::ProcessSample::Unkillable_MAX);
+  process.oom_origin = dice.coin();
+  process.oom_victim = dice.coin();
+  process.oom_victim_reaped = dice.coin();
+  process.dying = dice.coin();
+  process.nodes_allowed = dice.inode();
+  process.nodes_bound = dice.inode();
+  process.order = dice.inode();
+  process.comm = random_comm(dice);
+  return process;
+}
+
+OomScene random_scene(Dice& dice) {
+  OomScene scene;
+  scene.domain = {dice.one_of<Constraint>(v1::OomDomain::Constraint_MAX),
+                  CgroupId{dice.inode()},
+                  dice.text(),
+                  dice.integer(),
+                  dice.inode(),
+                  dice.coin()};
+  scene.settings = {dice.coin(), dice.small()};
+  for (std::size_t i = dice.below(4); i > 0; --i) {
+    scene.cgroups.push_back(random_oom_cgroup(dice, scene.cgroups.size()));
+  }
+  scene.processes = dice.some([&] { return random_process(dice); });
+  scene.allocating = dice.maybe([&] { return dice.small(); });
+  return scene;
+}
+
+OomPrediction random_prediction(Dice& dice) {
+  OomPrediction prediction;
+  prediction.verdict = dice.one_of<OomVerdict>(v1::OomPrediction::Verdict_MAX);
+  prediction.victim = dice.maybe([&] { return random_choice(dice); });
+  prediction.runner_up = dice.maybe([&] { return random_choice(dice); });
+  prediction.tied = dice.coin();
+  prediction.group = dice.maybe([&] { return CgroupId{dice.inode()}; });
+  prediction.also = dice.some([&] { return std::size_t{dice.count()}; });
+  return prediction;
+}
+
+OomKill random_oom_kill(Dice& dice) {
+  OomKill kill;
+  kill.sighting = random_sighting(dice);
+  kill.foresight = dice.maybe([&] {
+    return OomForesight{dice.time(), dice.one_of<OomVerdict>(v1::OomPrediction::Verdict_MAX),
+                        dice.maybe([&] { return random_process_id(dice); }), dice.coin()};
+  });
+  kill.inaction = dice.one_of<Inaction>(v1::OomKill::Inaction_MAX);
+  kill.since_crossing = dice.maybe([&] { return dice.duration(); });
+  return kill;
+}
+
 Record random_record(Dice& dice) {
   Record record;
   record.sequence = dice.inode();
@@ -244,6 +364,7 @@ Record random_record(Dice& dice) {
   record.decision = random_decision(dice);
   record.stages = {dice.time(), dice.time(), dice.time(), dice.time()};
   record.outcome = dice.maybe([&] { return random_outcome(dice); });
+  record.oom_kill = dice.maybe([&] { return random_oom_kill(dice); });
   return record;
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observations, decisions and records made at random, every field of them.
+// Observations, decisions, records and scenes of the OOM killer made at random, every field of them.
 #pragma once
 
 #include "api/dice.h"
+#include "model/oom.h"
+#include "model/oom_kill.h"
 #include "model/record.h"
 
 namespace forestall::test {
@@ -12,6 +14,10 @@ namespace forestall::test {
 [[nodiscard]] Pod random_pod(Dice& dice);
 [[nodiscard]] Observation random_observation(Dice& dice);
 [[nodiscard]] Decision random_decision(Dice& dice);
+[[nodiscard]] ProcessSample random_process(Dice& dice);
+[[nodiscard]] OomScene random_scene(Dice& dice);
+[[nodiscard]] OomPrediction random_prediction(Dice& dice);
+[[nodiscard]] OomKill random_oom_kill(Dice& dice);
 [[nodiscard]] Record random_record(Dice& dice);
 
 }  // namespace forestall::test

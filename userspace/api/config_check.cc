@@ -9,6 +9,7 @@
 #include "api/amounts.h"
 #include "api/cgroup_glob.h"
 #include "api/compat_check.h"
+#include "api/own_settings.h"
 #include "api/report.h"
 
 namespace forestall::api {
@@ -347,6 +348,8 @@ CheckedConfig check_config(const ReadConfig& own, const KubeletSettings& setting
   config.disabled = check_features(file, report);
   check_features_against(file, config, report);
   check_times(file, config, report);
+  check_ranking(file, config, report);
+  check_metrics_address(file, config, report);
   return checked;
 }
 

@@ -16,6 +16,7 @@
 #include "forestall/v1/decision.pb.h"
 #include "forestall/v1/doctor.pb.h"
 #include "forestall/v1/observation.pb.h"
+#include "forestall/v1/oom.pb.h"
 #include "forestall/v1/pod.pb.h"
 #include "forestall/v1/record.pb.h"
 #include "model/config.h"
@@ -23,8 +24,11 @@
 #include "model/feature.h"
 #include "model/kill.h"
 #include "model/observation.h"
+#include "model/oom.h"
+#include "model/oom_kill.h"
 #include "model/outcome.h"
 #include "model/pod.h"
+#include "model/process.h"
 #include "model/record.h"
 
 namespace forestall::api {
@@ -51,6 +55,11 @@ namespace forestall::api {
 [[nodiscard]] v1::Outcome to_proto(const Outcome& outcome);
 [[nodiscard]] v1::Record to_proto(const Record& record);
 
+[[nodiscard]] v1::ProcessSample to_proto(const ProcessSample& process);
+[[nodiscard]] v1::OomScene to_proto(const OomScene& scene);
+[[nodiscard]] v1::OomPrediction to_proto(const OomPrediction& prediction);
+[[nodiscard]] v1::OomKill to_proto(const OomKill& kill);
+
 // Without `cost`, which the caller knows.
 [[nodiscard]] v1::FeatureReport to_proto(const FeatureReport& report);
 [[nodiscard]] v1::DoctorReport::Tier to_proto(Tier tier);
@@ -62,6 +71,11 @@ namespace forestall::api {
 [[nodiscard]] Result<Decision> from_proto(const v1::Decision& message);
 [[nodiscard]] Result<Outcome> from_proto(const v1::Outcome& message);
 [[nodiscard]] Result<Record> from_proto(const v1::Record& message);
+[[nodiscard]] Result<ProcessSample> from_proto(const v1::ProcessSample& message);
+[[nodiscard]] Result<OomScene> from_proto(const v1::OomScene& message);
+// Its indices are not checked: the scene that they point into is not at hand.
+[[nodiscard]] Result<OomPrediction> from_proto(const v1::OomPrediction& message);
+[[nodiscard]] Result<OomKill> from_proto(const v1::OomKill& message);
 [[nodiscard]] Result<Threshold> from_proto(const v1::Threshold& message);
 [[nodiscard]] Result<Config> from_proto(const v1::EffectiveConfig& message);
 

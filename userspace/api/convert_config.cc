@@ -4,6 +4,7 @@
 
 #include "api/convert.h"
 #include "api/convert_fields.h"
+#include "api/own_settings.h"
 #include "api/utf8.h"
 
 namespace forestall::api {
@@ -111,6 +112,7 @@ void add_kubelet_part(const Config& config, v1::EffectiveConfig& out) {
   out.set_oom_score_adj(config.oom_score_adj == OomScoreAdj::enforce ? "enforce" : "observe");
   *out.mutable_filesystems() = to_proto(config.filesystems);
   *out.mutable_compat() = to_proto(config.compat);
+  out.set_ranking(std::string(ranking_word(config.ranking)));
   for (const auto& pod : config.known_pods) *out.add_known_pods() = api::to_proto(*pod);
 }
 
@@ -142,6 +144,9 @@ Result<void> take_kubelet_part(const v1::EffectiveConfig& message, Config& confi
   config.filesystems = {places.nodefs(), places.pod_logs(), places.imagefs(), places.containerfs(),
                         places.runtime()};
   config.compat = from_proto(message.compat());
+  const auto ranking = parse_ranking(message.ranking());
+  if (!ranking) return error("ranking: unknown '" + message.ranking() + "'");
+  config.ranking = *ranking;
   for (int i = 0; i < message.known_pods_size(); ++i) {
     Pod pod =
         TRY(inside("knownPods[" + std::to_string(i) + "]", api::from_proto(message.known_pods(i))));
@@ -201,6 +206,7 @@ v1::EffectiveConfig to_proto(const Config& config) {
   }
   out.set_release_timeout_ns(config.release_timeout.count());
   out.set_recheck_interval_ns(config.recheck_interval.count());
+  out.set_metrics_address(to_utf8(config.metrics_address));
   add_kubelet_part(config, out);
   return out;
 }
@@ -252,6 +258,7 @@ Result<Config> from_proto(const v1::EffectiveConfig& message) {
   }
   config.release_timeout = Duration(message.release_timeout_ns());
   config.recheck_interval = Duration(message.recheck_interval_ns());
+  config.metrics_address = message.metrics_address();
   TRY(take_kubelet_part(message, config));
   return config;
 }

@@ -62,7 +62,8 @@ RankKey from_proto(const v1::RankKey& message) {
           .priority = message.priority(),
           .usage = message.usage(),
           .request = message.request(),
-          .over_request = message.over_request()};
+          .over_request = message.over_request(),
+          .badness = message.has_badness() ? std::optional(message.badness()) : std::nullopt};
 }
 
 Result<Candidate> from_proto(const v1::Candidate& message) {
@@ -168,6 +169,7 @@ v1::Candidate to_proto(const Candidate& candidate) {
   key.set_usage(candidate.key.usage);
   key.set_request(candidate.key.request);
   key.set_over_request(candidate.key.over_request);
+  if (candidate.key.badness) key.set_badness(*candidate.key.badness);
   out.set_exclusion(to_enum<v1::Candidate::Exclusion>(candidate.exclusion));
   return out;
 }

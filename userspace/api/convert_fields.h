@@ -3,6 +3,7 @@
 // id that was not given, how a failure names its field.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -74,6 +75,12 @@ inline std::string_view last_part(std::string_view path) {
 [[nodiscard]] v1::CgroupSample to_proto(const CgroupSample& sample);
 [[nodiscard]] v1::DiskUsage to_proto(const DiskUsage& usage);
 [[nodiscard]] v1::PodStatistics to_proto(const PodStatistics& statistics);
+[[nodiscard]] v1::ProcessId to_proto(const ProcessId& id);
+[[nodiscard]] ProcessId from_proto(const v1::ProcessId& message);
+[[nodiscard]] v1::ProcessMemory to_proto(const ProcessMemory& memory);
+[[nodiscard]] ProcessMemory from_proto(const v1::ProcessMemory& message);
+// As task_struct has it: cut to 15 bytes, between two characters.
+[[nodiscard]] std::array<char, 16> comm_of(std::string_view name);
 // `pods` is the path of the pods cgroup, under which a pod without a path is placed.
 [[nodiscard]] Result<Workload> workload_from_proto(const v1::Workload& message,
                                                    std::string_view pods);

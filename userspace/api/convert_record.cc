@@ -83,6 +83,7 @@ v1::Record to_proto(const Record& record) {
   *out.mutable_decision() = to_proto(record.decision);
   *out.mutable_stages() = to_proto(record.stages);
   if (record.outcome) *out.mutable_outcome() = to_proto(*record.outcome);
+  if (record.oom_kill) *out.mutable_oom_kill() = to_proto(*record.oom_kill);
   return out;
 }
 
@@ -111,6 +112,9 @@ Result<Record> from_proto(const v1::Record& message) {
   record.decision = TRY(inside("decision", from_proto(message.decision())));
   record.stages = from_proto(message.stages());
   if (message.has_outcome()) record.outcome = TRY(inside("outcome", from_proto(message.outcome())));
+  if (message.has_oom_kill()) {
+    record.oom_kill = TRY(inside("oomKill", from_proto(message.oom_kill())));
+  }
   return record;
 }
 

@@ -114,6 +114,11 @@ v1::WorkloadSample to_proto(const WorkloadSample& sample) {
   if (sample.inactive_file) out.set_inactive_file_bytes(sample.inactive_file->count);
   if (sample.processes) out.set_processes(*sample.processes);
   if (sample.statistics) *out.mutable_statistics() = to_proto(*sample.statistics);
+  out.set_scored(sample.scored);
+  if (sample.badness) {
+    *out.mutable_badness()->mutable_process() = to_proto(sample.badness->process);
+    out.mutable_badness()->set_points(sample.badness->points);
+  }
   return out;
 }
 
@@ -161,6 +166,13 @@ Result<WorkloadSample> sample_from_proto(const v1::WorkloadSample& message, std:
   }
   if (message.has_processes()) sample.processes = message.processes();
   if (message.has_statistics()) sample.statistics = from_proto(message.statistics());
+  if (message.has_badness()) {
+    if (message.has_scored() && !message.scored()) {
+      return error("badness: present, although scored is false");
+    }
+    sample.badness = {from_proto(message.badness().process()), message.badness().points()};
+  }
+  sample.scored = message.scored() || message.has_badness();
   return sample;
 }
 

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/own_settings.h"
+
+#include <arpa/inet.h>
+
+#include <array>
+#include <string>
+
+#include "base/parse.h"
+
+namespace forestall::api {
+namespace {
+
+bool is_port(std::string_view text) {
+  const auto port = parse_u64(text);
+  return port && *port > 0 && *port <= UINT16_MAX && text.front() != '0';
+}
+
+bool is_ip(std::string_view text, int family) {
+  std::array<unsigned char, sizeof(in6_addr)> address{};
+  return text.find('\0') == std::string_view::npos &&
+         inet_pton(family, std::string(text).c_str(), address.data()) == 1;
+}
+
+}  // namespace
+
+std::string_view ranking_word(Ranking ranking) {
+  return ranking == Ranking::kernel ? "kernel" : "kubelet";
+}
+
+std::optional<Ranking> parse_ranking(std::string_view word) {
+  for (const Ranking ranking : {Ranking::kubelet, Ranking::kernel}) {
+    if (ranking_word(ranking) == word) return ranking;
+  }
+  return std::nullopt;
+}
+
+bool is_address(std::string_view address) {
+  const std::size_t colon = address.rfind(':');
+  if (colon == std::string_view::npos || !is_port(address.substr(colon + 1))) return false;
+  const std::string_view host = address.substr(0, colon);
+  if (!host.starts_with('[')) return is_ip(host, AF_INET);
+  return host.ends_with(']') && is_ip(host.substr(1, host.size() - 2), AF_INET6);
+}
+
+void check_ranking(const v1::Config& given, Config& out, Report& report) {
+  if (!given.has_ranking()) return;
+  const auto ranking = parse_ranking(given.ranking());
+  if (ranking) {
+    out.ranking = *ranking;
+  } else {
+    report.error("ranking", "'ranking' must be kubelet or kernel, found '" + given.ranking() + "'");
+  }
+}
+
+void check_metrics_address(const v1::Config& given, Config& out, Report& report) {
+  if (!given.has_metrics_address()) return;
+  out.metrics_address = given.metrics_address();
+  if (is_address(out.metrics_address)) return;
+  report.error("metricsAddress",
+               "'metricsAddress' must be an IP address and a port like \"127.0.0.1:9464\" or "
+               "\"[::1]:9464\", found '" +
+                   out.metrics_address + "'");
+}
+
+}  // namespace forestall::api

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Settings that no kubelet has: whose ranking counts, and where metrics are served.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "api/report.h"
+#include "forestall/v1/config.pb.h"
+#include "model/config.h"
+
+namespace forestall::api {
+
+// "kubelet" or "kernel".
+[[nodiscard]] std::string_view ranking_word(Ranking ranking);
+[[nodiscard]] std::optional<Ranking> parse_ranking(std::string_view word);
+
+// Whether `address` is an IP address and a port, "127.0.0.1:9464" or "[::1]:9464". No names: the
+// agent would have to ask the network what they mean.
+[[nodiscard]] bool is_address(std::string_view address);
+
+// What is not given keeps the value it has.
+void check_ranking(const v1::Config& given, Config& out, Report& report);
+void check_metrics_address(const v1::Config& given, Config& out, Report& report);
+
+}  // namespace forestall::api

@@ -38,7 +38,14 @@ std::weak_ordering processes(const RankKey& a, const RankKey& b) {
   return b.usage <=> a.usage;
 }
 
-constexpr std::array kUsageRules{
+// No points sort last; std::optional has them first.
+std::weak_ordering kernel_badness(const RankKey& a, const RankKey& b) {
+  return b.badness <=> a.badness;
+}
+
+// Kubelet's begin behind the first.
+constexpr std::array kKernelRules{
+    RankRule{"kernel-badness", kernel_badness},
     RankRule{"missing-statistics", missing_statistics},
     RankRule{"exceeds-request", exceeds_request},
     RankRule{"priority", priority},
@@ -127,11 +134,16 @@ bool before(const RankKey& a, const Workload& left, const RankKey& b, const Work
          std::tie(right.path, right.cgroup, right.name, right.pod_uid);
 }
 
+bool asks_kernel(const RankBy& by) {
+  return by.ranking == Ranking::kernel && resource_of(by.signal) == Resource::memory;
+}
+
 }  // namespace
 
-std::span<const RankRule> rules_for(Resource resource) {
+std::span<const RankRule> rules_for(Resource resource, Ranking ranking) {
   if (resource == Resource::pids) return kProcessRules;
-  return kUsageRules;
+  const std::span<const RankRule> rules = kKernelRules;
+  return resource == Resource::memory && ranking == Ranking::kernel ? rules : rules.subspan(1);
 }
 
 RankKey rank_key(const WorkloadSample& sample, const RankBy& by) {
@@ -143,15 +155,17 @@ RankKey rank_key(const WorkloadSample& sample, const RankBy& by) {
     case Resource::inodes: measure_inodes(sample, by, key); break;
     case Resource::pids: measure_processes(sample, key); break;
   }
+  if (asks_kernel(by) && sample.scored && sample.badness) key.badness = sample.badness->points;
   return key;
 }
 
-bool evicted_before(const Candidate& a, const Candidate& b, Resource resource) {
-  return before(a.key, a.sample.workload, b.key, b.sample.workload, rules_for(resource));
+bool evicted_before(const Candidate& a, const Candidate& b, Resource resource, Ranking ranking) {
+  return before(a.key, a.sample.workload, b.key, b.sample.workload, rules_for(resource, ranking));
 }
 
-std::string_view deciding_rule(const RankKey& earlier, const RankKey& later, Resource resource) {
-  for (const RankRule& rule : rules_for(resource)) {
+std::string_view deciding_rule(const RankKey& earlier, const RankKey& later, Resource resource,
+                               Ranking ranking) {
+  for (const RankRule& rule : rules_for(resource, ranking)) {
     if (rule.compare(earlier, later) != 0) return rule.name;
   }
   return "path";
@@ -167,14 +181,24 @@ std::vector<Candidate> rank(const std::vector<WorkloadSample>& workloads, const 
     if (workload.pod && !is_active(*workload.pod)) continue;
     ranked.push_back({rank_key(sample, by), &sample});
   }
-  const auto rules = rules_for(resource_of(by.signal));
+  const bool by_points =
+      asks_kernel(by) && std::all_of(ranked.begin(), ranked.end(),
+                                     [](const Ranked& one) { return one.sample->scored; });
+  if (!by_points) {
+    for (Ranked& one : ranked) one.key.badness.reset();
+  }
+  const auto rules = rules_for(resource_of(by.signal), by.ranking);
   std::sort(ranked.begin(), ranked.end(), [rules](const Ranked& a, const Ranked& b) {
     return before(a.key, a.sample->workload, b.key, b.sample->workload, rules);
   });
   std::vector<Candidate> candidates;
   candidates.reserve(ranked.size());
   for (const Ranked& one : ranked) {
-    candidates.push_back({*one.sample, one.key, exclusions.of(*one.sample)});
+    Exclusion exclusion = exclusions.of(*one.sample);
+    if (by_points && exclusion == Exclusion::none && !one.key.badness) {
+      exclusion = Exclusion::unkillable;
+    }
+    candidates.push_back({*one.sample, one.key, exclusion});
   }
   return candidates;
 }

@@ -16,6 +16,13 @@
 // Then path and identity, which make the order total and independent of the input's order.
 // QoS class and limits are never looked at.
 //
+// With Ranking::kernel, for memory only, a rule before those:
+// 0. kernel-badness: the workload with the process that the kernel's OOM killer prefers goes first,
+//    one in which it could choose nobody goes last (and is excluded as unkillable).
+// Points are compared between workloads only if all candidates were scored: what was not (the scan
+// failed) would else go last for want of a number. Then no key has points, and kubelet's order is
+// left. It also breaks ties, since the kernel's own tie rule is about processes, not workloads.
+//
 // Usage is the working set; or what the pod occupies on the signal's filesystem, in bytes or in
 // inodes (policy/disk_usage.h); or the number of processes. Kubelet cannot request inodes, so any
 // inode exceeds; but over-request subtracts the request for ephemeral storage, in bytes, from the
@@ -50,26 +57,31 @@ struct RankBy {
   Signal signal = Signal::memory_available;
   std::optional<FilesystemLayout> layout;  // not known: ranks as single, where all parts count
   Compat compat;
+  Ranking ranking = Ranking::kubelet;
 };
 
-// Kubelet's comparators for a resource, in their order.
-[[nodiscard]] std::span<const RankRule> rules_for(Resource resource);
+// The comparators for a resource, in their order.
+[[nodiscard]] std::span<const RankRule> rules_for(Resource resource,
+                                                  Ranking ranking = Ranking::kubelet);
 
-// The values that `rules_for(resource_of(by.signal))` compare. An unknown usage leaves all that is
-// made from it equal, so that two workloads without statistics are told apart by priority only.
+// The values that `rules_for(resource_of(by.signal), by.ranking)` compare. An unknown usage leaves
+// all that is made from it equal, so that two workloads without statistics are told apart by
+// priority only.
 [[nodiscard]] RankKey rank_key(const WorkloadSample& sample, const RankBy& by);
 
 // Whether `a` is evicted before `b`: a strict weak order, total on workloads that differ in path,
 // cgroup, name or UID.
-[[nodiscard]] bool evicted_before(const Candidate& a, const Candidate& b, Resource resource);
+[[nodiscard]] bool evicted_before(const Candidate& a, const Candidate& b, Resource resource,
+                                  Ranking ranking = Ranking::kubelet);
 
 // The name of the rule that puts `earlier` before `later`; "path" when no rule does.
 [[nodiscard]] std::string_view deciding_rule(const RankKey& earlier, const RankKey& later,
-                                             Resource resource);
+                                             Resource resource, Ranking ranking = Ranking::kubelet);
 
 // The candidates for `subject` in eviction order, excluded ones included: every workload for the
 // node, those at or below its cgroup for any other, but no pod whose containers have all ended for
-// good (pod_facts.h, is_active). O(n log n).
+// good (pod_facts.h, is_active). Where points decide, one without is Exclusion::unkillable, unless
+// `exclusions` has a reason already. O(n log n).
 [[nodiscard]] std::vector<Candidate> rank(const std::vector<WorkloadSample>& workloads,
                                           const RankBy& by, const Subject& subject,
                                           const Exclusions& exclusions);

@@ -176,7 +176,7 @@ class Pass {
   std::vector<Candidate> ranked(const Evidence& driving, bool on_disk) {
     const std::vector<WorkloadSample>& workloads = *observation_.workloads;
     if (!exclusions_) exclusions_.emplace(workloads, observation_.kills);
-    const RankBy by{driving.threshold.signal, next_.layout, config_.compat};
+    const RankBy by{driving.threshold.signal, next_.layout, config_.compat, config_.ranking};
     // What lies on a filesystem is known by pod only.
     if (on_disk && !std::all_of(workloads.begin(), workloads.end(), is_pod)) {
       std::vector<WorkloadSample> pods;

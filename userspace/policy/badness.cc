@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel's formula in the kernel's order of operations: rounding is part of it.
+#include "policy/badness.h"
+
+#include <algorithm>
+
+namespace forestall::policy {
+
+std::optional<Pages> badness(const ProcessSample& process, Pages total_pages) {
+  if (process.unkillable != Unkillable::none) return std::nullopt;
+  // Said by `unkillable` as well where the scan tells the reasons apart.
+  if (process.oom_score_adj == kOomScoreAdjMin) return std::nullopt;
+  return process.memory.total() + Pages{process.oom_score_adj} * (total_pages / 1000);
+}
+
+std::int64_t oom_score(std::optional<Pages> points, Pages total_pages) {
+  if (!points) return 0;
+  // The kernel divides by RAM + swap, which is never 0; a total that is not known must not trap.
+  return (1000 + *points * 1000 / std::max(total_pages, Pages{1})) * 2 / 3;
+}
+
+}  // namespace forestall::policy

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the thresholds on the domain to one answer. What says most comes first: who was signalled
+// already; that nobody watched; a kill under way; then what the last decision made of a threshold
+// that drove; what waited for its time; and what was never seen to be crossed.
+#include "policy/inaction.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/parse.h"
+#include "policy/saturating.h"
+
+namespace forestall::policy {
+namespace {
+
+// A threshold on the domain, and what was known of it.
+struct Standing {
+  const Threshold* threshold = nullptr;
+  ThresholdId id;
+  const Evidence* evidence = nullptr;  // null: its signal could not be computed
+  std::optional<MonotonicTime> since;  // met since then
+};
+
+// Which thresholds count.
+enum class Scope : std::uint8_t {
+  node,
+  one_cgroup,     // the one that was at its limit
+  around_victim,  // a cgroup, but it was not told which
+  anything,       // it was not told what was out of memory: the node, or any cgroup of the victim
+};
+
+Scope scope_of(const OomKillSighting& kill) {
+  const bool names_cgroup = kill.domain != CgroupId{} || !kill.domain_path.empty();
+  if (!kill.constraint) return names_cgroup ? Scope::one_cgroup : Scope::anything;
+  if (*kill.constraint != Constraint::memcg) return Scope::node;
+  return names_cgroup ? Scope::one_cgroup : Scope::around_victim;
+}
+
+bool is_around(std::string_view path, std::string_view inner) {
+  return !inner.empty() && path_is_within(inner, path);
+}
+
+bool is_domain(const OomKillSighting& kill, CgroupId id, std::string_view path) {
+  if (kill.domain != CgroupId{}) return kill.domain == id;
+  return kill.domain_path == path;
+}
+
+class Standings {
+ public:
+  Standings(const Config& config, const State& state, const Observation& observation,
+            const Decision& last, const OomKillSighting& kill)
+      : config_(config), state_(state), last_(last), kill_(kill), scope_(scope_of(kill)) {
+    if (scope_ == Scope::node || scope_ == Scope::anything) {
+      add_all(Signal::memory_available, CgroupId{});
+    }
+    if (observation.pods && counts(*observation.pods)) {
+      add_all(Signal::allocatable_memory_available, observation.pods->id);
+    }
+    for (const CgroupSample& watched : observation.watched) {
+      if (watched.threshold >= config.thresholds.size() || !counts(watched)) continue;
+      const Signal signal = config.thresholds[watched.threshold].signal;
+      if (signal == Signal::cgroup_memory_available) add(watched.threshold, watched.id);
+    }
+  }
+
+  [[nodiscard]] const std::vector<Standing>& all() const { return standings_; }
+
+  // The earliest time since which one of those that `holds` is met.
+  template <typename Holds>
+  [[nodiscard]] std::optional<MonotonicTime> earliest(Holds holds) const {
+    std::optional<MonotonicTime> earliest;
+    for (const Standing& one : standings_) {
+      if (one.since && holds(one) && (!earliest || *one.since < *earliest)) earliest = one.since;
+    }
+    return earliest;
+  }
+
+ private:
+  [[nodiscard]] bool counts(const CgroupSample& cgroup) const {
+    switch (scope_) {
+      case Scope::node: return false;
+      case Scope::one_cgroup: return is_domain(kill_, cgroup.id, cgroup.path);
+      case Scope::around_victim:
+      case Scope::anything: break;
+    }
+    return cgroup.id == kill_.cgroup || is_around(cgroup.path, kill_.path);
+  }
+
+  void add_all(Signal signal, CgroupId cgroup) {
+    for (std::size_t i = 0; i < config_.thresholds.size(); ++i) {
+      if (config_.thresholds[i].signal == signal) add(i, cgroup);
+    }
+  }
+
+  void add(std::size_t index, CgroupId cgroup) {
+    Standing standing{&config_.thresholds[index], {index, cgroup}, nullptr, std::nullopt};
+    for (const Evidence& evidence : last_.evidence) {
+      if (evidence.cgroup == cgroup && evidence.threshold == *standing.threshold) {
+        standing.evidence = &evidence;
+      }
+    }
+    for (const State::Met& met : state_.met) {
+      if (met.id == standing.id) standing.since = met.since;
+    }
+    standings_.push_back(standing);
+  }
+
+  const Config& config_;
+  const State& state_;
+  const Decision& last_;
+  const OomKillSighting& kill_;
+  const Scope scope_;
+  std::vector<Standing> standings_;
+};
+
+bool drives(const Standing& standing) {
+  return standing.evidence != nullptr && standing.evidence->driving;
+}
+
+// Signalled, and not known to be over.
+bool is_signalled(const KillProgress& kill) {
+  switch (kill.state) {
+    case KillState::in_flight:
+    case KillState::terminating:
+    case KillState::stuck: return true;
+    case KillState::released:
+    case KillState::failed: break;
+  }
+  return false;
+}
+
+// Signalled, and still believed in.
+bool is_under_way(const KillProgress& kill) {
+  return kill.state == KillState::in_flight || kill.state == KillState::terminating;
+}
+
+// Whether the kernel's victim lay in one of ours.
+bool holds_victim(const OomKillSighting& kill, CgroupId cgroup, std::string_view path) {
+  return (cgroup != CgroupId{} && cgroup == kill.cgroup) || is_around(path, kill.path);
+}
+
+// Whether a victim of ours at `path` gives memory back to what was out of it.
+bool relieves(const OomKillSighting& kill, std::string_view path) {
+  switch (scope_of(kill)) {
+    case Scope::node:
+    case Scope::anything: return true;
+    case Scope::around_victim: return is_around(path, kill.path);
+    case Scope::one_cgroup: break;
+  }
+  // Killed from outside of the domain, it loses all of its own.
+  return is_around(kill.domain_path, path) || is_around(path, kill.domain_path);
+}
+
+// Calls visit(cgroup, path) for the victims of the last decision, which were signalled after its
+// observation was made.
+template <typename Visit>
+bool any_chosen(const Decision& last, Visit visit) {
+  return std::any_of(last.evictions.begin(), last.evictions.end(), [&](const Eviction& eviction) {
+    if (eviction.candidate >= last.considered.size()) return false;
+    const Workload& workload = last.considered[eviction.candidate].sample.workload;
+    return visit(workload.cgroup, workload.path);
+  });
+}
+
+bool was_ours(const Observation& observation, const Decision& last, const OomKillSighting& kill) {
+  const auto holds = [&](CgroupId cgroup, std::string_view path) {
+    return holds_victim(kill, cgroup, path);
+  };
+  return any_chosen(last, holds) ||
+         std::any_of(observation.kills.begin(), observation.kills.end(),
+                     [&](const KillProgress& one) {
+                       return is_signalled(one) && holds(one.cgroup, one.path);
+                     });
+}
+
+bool was_acting(const Observation& observation, const Decision& last, const OomKillSighting& kill) {
+  return any_chosen(last, [&](CgroupId, std::string_view path) { return relieves(kill, path); }) ||
+         std::any_of(observation.kills.begin(), observation.kills.end(),
+                     [&](const KillProgress& one) {
+                       return is_under_way(one) && relieves(kill, one.path);
+                     });
+}
+
+// Why nothing was done about a threshold that drove, with no kill of ours under way.
+Inaction of_driving(const Config& config, const Decision& last) {
+  if (config.dry_run) return Inaction::dry_run;
+  // Such a decision has passed over every crossing, and names the weightiest reason.
+  if (last.reason == Reason::no_candidates || last.reason == Reason::all_protected) {
+    return Inaction::nobody_to_kill;
+  }
+  return Inaction::too_fast;
+}
+
+// A line was crossed after the last decision, by a threshold that had not been met till then:
+// whether one that acts at once can have been it.
+std::optional<Inaction> of_crossing(const std::vector<Standing>& standings) {
+  std::optional<Inaction> found;
+  for (const Standing& one : standings) {
+    if (one.since) continue;
+    if (one.threshold->hard()) return Inaction::too_fast;
+    found = Inaction::in_grace;
+  }
+  return found;
+}
+
+}  // namespace
+
+InactionAnswer inaction(const Config& config, const State& state, const Observation& observation,
+                        const Decision& last, const OomKillSighting& kill,
+                        std::optional<MonotonicTime> crossed) {
+  const Standings standings(config, state, observation, last, kill);
+  const auto answer = [&](Inaction inaction, std::optional<MonotonicTime> since) {
+    std::optional<Duration> before;
+    if (since) before = std::max(elapsed(*since, kill.at), Duration::zero());
+    return InactionAnswer{inaction, before};
+  };
+  // What was seen only after the kill did not precede it.
+  if (crossed && *crossed > kill.at) crossed.reset();
+  const auto any_since = standings.earliest([](const Standing&) { return true; });
+  const auto first_crossed = any_since ? any_since : crossed;
+  if (!config.dry_run && was_ours(observation, last, kill)) {
+    return answer(Inaction::ours, first_crossed);
+  }
+  const std::vector<Standing>& all = standings.all();
+  if (all.empty()) return answer(Inaction::not_watched, std::nullopt);
+  if (!config.dry_run && was_acting(observation, last, kill)) {
+    return answer(Inaction::acting, first_crossed);
+  }
+  if (std::any_of(all.begin(), all.end(), drives)) {
+    return answer(of_driving(config, last), standings.earliest(drives));
+  }
+  const auto by_crossing = crossed ? of_crossing(all) : std::nullopt;
+  if (by_crossing == Inaction::too_fast) return answer(Inaction::too_fast, crossed);
+  const auto was_read = [](const Standing& one) { return one.evidence != nullptr; };
+  if (const auto since = standings.earliest(was_read)) return answer(Inaction::in_grace, since);
+  if (by_crossing) return answer(*by_crossing, crossed);
+  const bool read = std::any_of(all.begin(), all.end(), was_read);
+  return answer(read ? Inaction::below_threshold : Inaction::unread, std::nullopt);
+}
+
+}  // namespace forestall::policy

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/process_forest.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <thread>
+
+#include "support/child.h"
+#include "support/temp_tree.h"
+
+namespace forestall::test {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+constexpr std::int64_t kFilePages = 2048;
+constexpr int kDepth = 3;  // below the root: four levels of cgroups
+constexpr uid_t kNobody = 65534;
+
+// What a process says when it has all it shall have.
+struct Ready {
+  pid_t pid = 0;
+  pid_t sharer_pid = 0;
+  pid_t heir = 0;     // the thread that goes on without its leader
+  int failed_at = 0;  // line of this file; 0: all is well
+};
+
+// A file whose page cache counts as file pages, which that of tmpfs does not. In the VMs nothing
+// but tmpfs is mounted, but a RAM disk is there. It is read here, so that no cgroup of a forest is
+// charged for pages that readahead brings and reclaim takes away again.
+UniqueFd open_file_pages() {
+  UniqueFd file(::open("/dev/ram0", O_RDONLY | O_CLOEXEC));
+  if (!file) {
+    std::string path = "/var/tmp/forestall-forest-XXXXXX";
+    file = UniqueFd(::mkostemp(path.data(), O_CLOEXEC));
+    if (!file || ::ftruncate(file.get(), kFilePages * static_cast<off_t>(kPage)) != 0) {
+      throw std::runtime_error("mkostemp " + path);
+    }
+    ::unlink(path.c_str());
+  }
+  std::array<char, kPage> page{};
+  for (std::int64_t at = 0; at < kFilePages; ++at) {
+    if (::pread(file.get(), page.data(), page.size(), at * static_cast<off_t>(kPage)) !=
+        static_cast<ssize_t>(kPage)) {
+      throw std::runtime_error("the file of the forest cannot be read");
+    }
+  }
+  return file;
+}
+
+bool write_file(const char* path, const char* text) {
+  const int fd = ::open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const std::size_t size = std::strlen(text);
+  const bool written = ::write(fd, text, size) == static_cast<ssize_t>(size);
+  ::close(fd);
+  return written;
+}
+
+// Maps and touches that many pages, each one of its own (no huge pages).
+bool take(std::int64_t pages, int flags, int fd, bool lock) {
+  if (pages == 0) return true;
+  const std::size_t size = static_cast<std::size_t>(pages) * kPage;
+  const int protection = fd >= 0 ? PROT_READ : PROT_READ | PROT_WRITE;
+  void* area = ::mmap(nullptr, size, protection, flags, fd, 0);
+  if (area == MAP_FAILED) return false;
+  ::madvise(area, size, MADV_NOHUGEPAGE);
+  auto* bytes = static_cast<volatile unsigned char*>(area);
+  for (std::size_t at = 0; at < size; at += kPage) {
+    if (fd >= 0) {
+      [[maybe_unused]] const unsigned char touched = bytes[at];
+    } else {
+      bytes[at] = 1;
+    }
+  }
+  return !lock || ::mlock(area, size) == 0;
+}
+
+[[noreturn]] void stand_still() {
+  for (;;) ::pause();
+}
+
+// Dies with the test. After setuid, which clears it.
+bool die_with(pid_t parent) {
+  return ::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && ::getppid() == parent;
+}
+
+// The body of a process, from where its memory is taken to where it stands still for ever.
+class Life {
+ public:
+  Life(const ForestProcess& plan, pid_t parent, int file, int ready)
+      : plan_(plan), parent_(parent), file_(file), ready_(ready) {}
+
+  [[noreturn]] void live() {
+    ready_message_.pid = ::getpid();
+    const std::string adj = std::to_string(plan_.oom_score_adj);
+    if (!write_file("/proc/self/oom_score_adj", adj.c_str())) fail(__LINE__);
+    const int shared = MAP_SHARED | MAP_ANONYMOUS;
+    if (!take(plan_.anon, MAP_PRIVATE | MAP_ANONYMOUS, -1, false)) fail(__LINE__);
+    if (!take(plan_.shmem, shared, -1, true)) fail(__LINE__);
+    if (!take(plan_.file, MAP_SHARED, file_, true)) fail(__LINE__);
+    for (int i = 0; i < plan_.threads; ++i) std::thread([] { stand_still(); }).detach();
+    if (plan_.nobody && ::setuid(kNobody) != 0) fail(__LINE__);
+    if (!die_with(parent_)) fail(__LINE__);
+    if (plan_.sharer != Sharer::none) share();
+    if (plan_.leader_gone) leave_to_a_thread();
+    say_ready();
+    stand_still();
+  }
+
+ private:
+  [[noreturn]] void fail(int line) {
+    ready_message_.failed_at = line;
+    say_ready();
+    ::_exit(1);
+  }
+
+  void say_ready() {
+    if (::write(ready_, &ready_message_, sizeof(ready_message_)) != sizeof(ready_message_)) {
+      ::_exit(1);
+    }
+  }
+
+  void share() {
+    constexpr std::size_t kStack = 64 << 10;
+    void* stack =
+        ::mmap(nullptr, kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (stack == MAP_FAILED) fail(__LINE__);
+    void* top = static_cast<unsigned char*>(stack) + kStack;
+    const bool vfork = plan_.sharer == Sharer::vfork;
+    const int flags = CLONE_VM | SIGCHLD | (vfork ? CLONE_VFORK : CLONE_PARENT);
+    const auto body = [](void* self) -> int {
+      auto* life = static_cast<Life*>(self);
+      // Of a vfork, the parent does not get to say anything any more.
+      if (life->plan_.sharer == Sharer::vfork) {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        life->ready_message_.sharer_pid = static_cast<pid_t>(::syscall(SYS_getpid));
+        life->say_ready();
+      } else {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      }
+      stand_still();
+    };
+    ready_message_.sharer_pid = ::clone(body, top, flags, this);
+    if (ready_message_.sharer_pid < 0) fail(__LINE__);
+    // After the end of a vfork child, nothing is left to do.
+    if (vfork) ::_exit(0);
+  }
+
+  [[noreturn]] void leave_to_a_thread() {
+    std::thread([this] {
+      ready_message_.heir = static_cast<pid_t>(::syscall(SYS_gettid));
+      say_ready();
+      stand_still();
+    }).detach();
+    ::syscall(SYS_exit, 0);
+    __builtin_unreachable();
+  }
+
+  const ForestProcess& plan_;
+  pid_t parent_;
+  int file_;
+  int ready_;
+  Ready ready_message_;
+};
+
+// Third word of /proc/PID/task/TID/stat, after the name in parentheses.
+char state_of(const std::filesystem::path& task) {
+  const std::string text = read_text(task / "stat");
+  const auto at = text.rfind(')');
+  return at == std::string::npos || at + 2 >= text.size() ? '?' : text[at + 2];
+}
+
+// Whether all its threads sleep: in stand_still(), or where a parent waits for its vfork child.
+bool stands_still(pid_t pid, bool leader_gone) {
+  const std::filesystem::path leader = fmt::format("/proc/{}/task/{}", pid, pid);
+  for (const auto& task : std::filesystem::directory_iterator(leader.parent_path())) {
+    const char state = state_of(task.path());
+    const bool gone = leader_gone && task.path() == leader;
+    if (gone ? state != 'Z' : state != 'S' && state != 'D') return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+ProcessForest::ProcessForest(const ForestShape& shape) : file_(open_file_pages()) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("pipe2");
+  ready_read_ = UniqueFd(ends[0]);
+  ready_write_ = UniqueFd(ends[1]);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  Dice dice(shape.seed);
+  grow_tree(dice);
+  for (int i = 0; i < shape.processes; ++i) processes_.push_back(plan(shape, dice));
+  alive_.reserve(2 * processes_.size());
+  ForestProcess equal;
+  equal.anon = shape.most_pages * 4;
+  equal.oom_score_adj = static_cast<std::int32_t>(dice.between(0, 200));
+  std::vector<std::size_t> equals;
+  for (int i = 0; i < shape.equals; ++i) {
+    equals.push_back(processes_.size());
+    equal.path = homes_[dice.below(homes_.size())];
+    processes_.push_back(equal);
+  }
+  for (std::size_t i = 0; i < processes_.size(); ++i) {
+    start(processes_[i], i >= static_cast<std::size_t>(shape.processes));
+  }
+  shuffle_into_place(std::move(equals), dice);
+}
+
+ProcessForest::~ProcessForest() {
+  for (const pid_t pid : alive_) ::kill(pid, SIGKILL);
+  for (const pid_t pid : alive()) wait_end(pid);
+}
+
+void ProcessForest::grow_tree(Dice& dice) {
+  paths_.push_back(root());
+  grow_groups(root(), 0, dice);
+  // On v2 a group that hands its controllers down has no processes of its own.
+  for (const std::string& path : paths_) {
+    const bool inner = std::any_of(paths_.begin(), paths_.end(), [&](const std::string& other) {
+      return other.starts_with(path + "/");
+    });
+    if (mounts().v1 || !inner) homes_.push_back(path);
+    if (!mounts().v1 && dice.one_in(4)) {
+      groups_.write(path, "memory.oom.group", "1");
+      wholes_.push_back(path);
+    }
+  }
+}
+
+void ProcessForest::grow_groups(const std::string& at, int level, Dice& dice) {
+  const auto fan_out = level == 0 ? dice.between(2, 3) : dice.between(0, 3);
+  for (std::int64_t i = 0; level < kDepth && i < fan_out; ++i) {
+    // Names in no order: the kernel goes by age.
+    const std::string below = at.substr(root().size());
+    const std::string name = fmt::format("{}/{:c}{}", below, 'a' + dice.below(26), i);
+    const std::string path = groups_.child(name.substr(1));
+    paths_.push_back(path);
+    grow_groups(path, level + 1, dice);
+  }
+}
+
+ForestProcess ProcessForest::plan(const ForestShape& shape, Dice& dice) const {
+  ForestProcess made;
+  made.path = homes_[dice.below(homes_.size())];
+  made.anon = dice.between(64, shape.most_pages);
+  if (dice.one_in(3)) made.shmem = dice.between(1, shape.most_pages);
+  if (dice.one_in(3)) made.file = dice.between(1, std::min(shape.most_pages, kFilePages));
+  std::int64_t adj = 0;
+  switch (dice.below(10)) {
+    case 0: adj = -1000; break;
+    case 1: adj = -999; break;
+    case 2: adj = 1000; break;
+    case 3:
+    case 4: adj = dice.between(-998, 999); break;
+    case 5:
+    case 6: adj = dice.between(-30, 30); break;
+    default: break;
+  }
+  made.oom_score_adj = std::max(static_cast<std::int32_t>(adj), shape.lowest_adj);
+  if (!shape.corners) return made;
+  if (dice.one_in(4)) made.threads = static_cast<int>(dice.between(1, 3));
+  made.nobody = dice.one_in(6);
+  switch (dice.below(10)) {
+    case 0: made.sharer = Sharer::clone; break;
+    case 1: made.sharer = Sharer::vfork; break;
+    case 2: made.leader_gone = true; break;
+    default: break;
+  }
+  return made;
+}
+
+void ProcessForest::start(ForestProcess& process, bool pinned) {
+  const pid_t parent = ::getpid();
+  process.pid = ::fork();
+  if (process.pid < 0) throw std::runtime_error("fork");
+  if (process.pid == 0) {
+    if (pinned) {
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(0, &one);
+      ::sched_setaffinity(0, sizeof(one), &one);
+    }
+    groups_.add(process.path, ::getpid());
+    Life(process, parent, file_.get(), ready_write_.get()).live();
+  }
+  alive_.push_back(process.pid);
+  await(process);
+}
+
+void ProcessForest::await(ForestProcess& process) {
+  pollfd readable{ready_read_.get(), POLLIN, 0};
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(kPatience).count();
+  Ready ready;
+  if (::poll(&readable, 1, static_cast<int>(ms)) != 1 ||
+      ::read(ready_read_.get(), &ready, sizeof(ready)) != sizeof(ready) || ready.failed_at != 0) {
+    throw std::runtime_error(
+        fmt::format("process {} did not come up (line {})", process.pid, ready.failed_at));
+  }
+  process.sharer_pid = ready.sharer_pid;
+  process.heir = ready.heir;
+  if (ready.sharer_pid != 0) alive_.push_back(ready.sharer_pid);
+  // Threads still touch their stacks on the way to where they sleep, and a leader on its way out
+  // still has its memory. Nothing tells when they are there, so they are looked at.
+  while (!stands_still(process.pid, process.leader_gone)) ::sched_yield();
+  while (ready.sharer_pid != 0 && !stands_still(ready.sharer_pid, false)) ::sched_yield();
+}
+
+// Takes them out to the root's first home and back in another order.
+void ProcessForest::shuffle_into_place(std::vector<std::size_t> which, Dice& dice) {
+  for (const std::size_t each : which) groups_.add(homes_.front(), processes_[each].pid);
+  for (std::size_t left = which.size(); left > 1; --left) {
+    std::swap(which[left - 1], which[dice.below(left)]);
+  }
+  for (const std::size_t each : which) {
+    const std::string& path = processes_[each].path;
+    if (path == homes_.front()) groups_.add(homes_.back(), processes_[each].pid);
+    groups_.add(path, processes_[each].pid);
+  }
+}
+
+int ProcessForest::wait_end(pid_t pid) {
+  const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  pollfd exited{pidfd.get(), POLLIN, 0};
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(kPatience).count();
+  int status = 0;
+  if (::poll(&exited, 1, static_cast<int>(ms)) != 1) {
+    throw std::runtime_error(fmt::format("process {} does not end", pid));
+  }
+  // A vfork child is its parent's until that one has been reaped, and then it is ours.
+  ::waitpid(pid, &status, __WALL);
+  std::erase(alive_, pid);
+  return status;
+}
+
+std::vector<pid_t> ProcessForest::ended() {
+  std::vector<pid_t> gone;
+  for (const pid_t pid : alive()) {
+    if (::waitpid(pid, nullptr, WNOHANG | __WALL) == pid) gone.push_back(pid);
+  }
+  for (const pid_t pid : gone) std::erase(alive_, pid);
+  return gone;
+}
+
+std::string ProcessForest::text() const {
+  std::string text;
+  for (const ForestProcess& each : processes_) {
+    text += fmt::format(
+        "{:>7} {} adj {} anon {} shmem {} file {} threads {}{}{}{}\n", each.pid, each.path,
+        each.oom_score_adj, each.anon, each.shmem, each.file, each.threads,
+        each.leader_gone ? fmt::format(" heir {}", each.heir) : "", each.nobody ? " nobody" : "",
+        each.sharer_pid == 0
+            ? ""
+            : fmt::format(" {} {}", each.sharer == Sharer::vfork ? "vfork" : "shares",
+                          each.sharer_pid));
+  }
+  return text;
+}
+
+KernelSetting::KernelSetting(const std::string& name, const std::string& value)
+    : path_("/proc/sys/" + name), before_(read_text(path_)) {
+  std::ofstream file(path_);
+  if (!(file << value << std::flush)) throw std::runtime_error("write " + path_);
+}
+
+KernelSetting::~KernelSetting() {
+  std::ofstream(path_) << before_;
+}
+
+}  // namespace forestall::test

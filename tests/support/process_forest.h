@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// A random tree of cgroups full of random processes that stand still: what a scorer and a predictor
+// of the OOM killer are held against. Everything follows from one seed.
+//
+// The processes are forked and never exec: an emulated machine makes hundreds of them in a second.
+// Each takes its memory inside its cgroup and then waits for a signal for ever, so that its figures
+// are the same whenever they are read. What reclaim could take from it while a test drives the
+// machine out of memory (page cache, shared memory with swap) is locked.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "support/scratch_cgroup.h"
+
+namespace forestall::test {
+
+// Random numbers that are the same with every library.
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : engine_(seed) {}
+  // 0 … bound - 1. REQUIRES: bound > 0.
+  std::uint64_t below(std::uint64_t bound) { return engine_() % bound; }
+  std::int64_t between(std::int64_t low, std::int64_t high) {
+    return low + static_cast<std::int64_t>(below(static_cast<std::uint64_t>(high - low + 1)));
+  }
+  bool one_in(std::uint64_t n) { return below(n) == 0; }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+// A second process on the same memory.
+enum class Sharer : std::uint8_t {
+  none,
+  clone,  // CLONE_VM, a sibling: scored as the first one is
+  vfork,  // a vfork child that never execs: the kernel passes over it
+};
+
+struct ForestProcess {
+  std::string path;                            // of its cgroup
+  std::int64_t anon = 0, shmem = 0, file = 0;  // pages of 4 KiB it takes, each touched
+  std::int32_t oom_score_adj = 0;
+  int threads = 0;           // beside the leader
+  bool leader_gone = false;  // the leader has exited, a thread goes on
+  bool nobody = false;       // uid 65534
+  Sharer sharer = Sharer::none;
+  pid_t pid = 0;
+  pid_t sharer_pid = 0;
+  pid_t heir = 0;  // with leader_gone: the thread, by which the kernel's log names the process
+};
+
+struct ForestShape {
+  std::uint64_t seed = 1;
+  int processes = 40;
+  std::int64_t most_pages = 256;  // of one kind in one process
+  // A process without CAP_SYS_RESOURCE cannot go below its own.
+  std::int32_t lowest_adj = -1000;
+  // This many of them are equal in memory and adjustment, larger than all others, and come into
+  // their cgroups in another order than they were forked in.
+  int equals = 0;
+  bool corners = true;  // threads, dead leaders, shared memory, vfork, other users
+};
+
+// Thread rule: one thread. Makes its process a subreaper, for children of those it ends.
+class ProcessForest {
+ public:
+  // Returns when all processes stand still. Throws when one does not come up.
+  explicit ProcessForest(const ForestShape& shape);
+  ProcessForest(const ProcessForest&) = delete;
+  ProcessForest& operator=(const ProcessForest&) = delete;
+  // Ends and reaps whoever is left.
+  ~ProcessForest();
+
+  [[nodiscard]] ScratchCgroup& groups() { return groups_; }
+  [[nodiscard]] const std::string& root() const { return groups_.path(); }
+  // All cgroups, the root first; and those a process may be in.
+  [[nodiscard]] const std::vector<std::string>& paths() const { return paths_; }
+  [[nodiscard]] const std::vector<std::string>& homes() const { return homes_; }
+  // v2: those with memory.oom.group.
+  [[nodiscard]] const std::vector<std::string>& wholes() const { return wholes_; }
+
+  // As made, the dead included.
+  [[nodiscard]] const std::vector<ForestProcess>& processes() const { return processes_; }
+  // Everybody who has not been reaped, sharers included.
+  [[nodiscard]] std::vector<pid_t> alive() const { return alive_; }
+  // Waits for the end of one of them and reaps it: its wait status. Throws when it does not end.
+  int wait_end(pid_t pid);
+  // Reaps all that have ended already.
+  std::vector<pid_t> ended();
+  // One line for each process, for whoever has to look into a failure.
+  [[nodiscard]] std::string text() const;
+
+ private:
+  void grow_tree(Dice& dice);
+  void grow_groups(const std::string& at, int level, Dice& dice);
+  [[nodiscard]] ForestProcess plan(const ForestShape& shape, Dice& dice) const;
+  void start(ForestProcess& process, bool pinned);
+  void await(ForestProcess& process);
+  void shuffle_into_place(std::vector<std::size_t> which, Dice& dice);
+
+  ScratchCgroup groups_;
+  std::vector<std::string> paths_, homes_, wholes_;
+  std::vector<ForestProcess> processes_;
+  std::vector<pid_t> alive_;
+  UniqueFd file_;  // whose pages are mapped as file pages
+  UniqueFd ready_read_, ready_write_;
+};
+
+// Puts a setting of /proc/sys for as long as it lives.
+class KernelSetting {
+ public:
+  // `name` below /proc/sys. Throws when it cannot be set.
+  KernelSetting(const std::string& name, const std::string& value);
+  KernelSetting(const KernelSetting&) = delete;
+  KernelSetting& operator=(const KernelSetting&) = delete;
+  ~KernelSetting();
+
+ private:
+  std::string path_, before_;
+};
+
+}  // namespace forestall::test

@@ -23,9 +23,9 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 __u64 wanted_cgroup;
 /* What one step of oom_score_adj is worth: totalpages / 1000. */
 __s64 pages_per_adj;
-/* Whether the kernel scores by per-CPU sums; whether sums are wanted besides. */
-__u32 score_by_sum;
+/* Whether `summed` is wanted, where it can be had; and whether the kernel scores by it. */
 __u32 sums_wanted;
+__u32 score_by_sum;
 
 /* Makes memory_id out of an address, so that it tells equality and nothing else. */
 const volatile __u64 address_mask = 0;
@@ -79,14 +79,14 @@ int learn_cpus(void* ctx) {
 struct cpu_sum {
   __u64 counters[ABI_TASK_COUNTERS]; /* the per-CPU pointers */
   __s64 pages[ABI_TASK_COUNTERS];
-  __u64 together; /* the four lie one after the other (since 6.6), and are read at once */
+  __u64 apart; /* 0: the four lie one after the other (since 6.6), and are read at once */
 };
 
 static long add_cpu(__u32 i, struct cpu_sum* sum) {
   __s32 parts[ABI_TASK_COUNTERS] = {};
   __u64 offset = cpu_offsets[i & (MAX_CPUS - 1)];
 
-  if (sum->together) {
+  if (!sum->apart) {
     bpf_probe_read_kernel(parts, sizeof(parts), (void*)(sum->counters[0] + offset));
   } else {
     for (int k = 0; k < ABI_TASK_COUNTERS; k++)
@@ -98,17 +98,17 @@ static long add_cpu(__u32 i, struct cpu_sum* sum) {
 
 /* percpu_counter_sum_positive() of all four. */
 static __always_inline void sum_counters(struct mm_struct* mm, __s64* summed) {
-  struct cpu_sum sum = {.together = 1};
+  struct cpu_sum sum = {};
 
   for (int k = 0; k < ABI_TASK_COUNTERS; k++) {
     struct percpu_counter* counter = rss_counter(mm, k);
 
     sum.pages[k] = BPF_CORE_READ(counter, count);
     sum.counters[k] = (__u64)BPF_CORE_READ(counter, counters);
-    if (sum.counters[k] != sum.counters[0] + k * sizeof(__s32)) sum.together = 0;
+    sum.apart |= sum.counters[k] ^ (sum.counters[0] + k * sizeof(__s32));
   }
   bpf_loop(cpu_count, add_cpu, &sum, 0);
-  for (int k = 0; k < ABI_TASK_COUNTERS; k++) summed[k] = sum.pages[k] > 0 ? sum.pages[k] : 0;
+  for (int k = 0; k < ABI_TASK_COUNTERS; k++) summed[k] = positive(sum.pages[k]);
 }
 
 /* ---- whose process it is -------------------------------------------------------------------- */
@@ -206,48 +206,63 @@ static __always_inline void describe_nodes(struct task_struct* leader, struct si
 /* Odd, so that multiplying by it keeps unequal addresses unequal. */
 #define SPREAD 0x9e3779b97f4a7c15ULL
 
-/* What of the record depends on the mm. 0: the task's mm is another by now. */
-static __always_inline int describe_memory(struct task_struct* task, struct mm_struct* mm,
-                                           struct abi_task* record) {
+struct reading {
+  struct task_struct* leader;
+  struct signal_struct* signal;
+  struct abi_task* record;
+  __u32 done;
+};
+
+/* What oom_badness() and task_will_free_mem() ask about the mm. A function of its own, so that the
+ * verifier does not follow everything that comes after for each of its results. */
+__noinline __u32 memory_flags(__u64 leader, __u64 task, __u64 signal, __u64 mm) {
   __u32 flags = 0;
 
+  if (mm_oom_skip((void*)mm)) flags |= ABI_TASK_REAPED;
+  if (in_vfork((void*)task, (void*)mm)) flags |= ABI_TASK_IN_VFORK;
+  if (task != leader) return flags | ABI_TASK_THREAD | ABI_TASK_STANDS_IN;
+  if (will_free_mem((void*)leader, (void*)signal, (void*)mm)) flags |= ABI_TASK_DYING;
+  return flags;
+}
+
+/* find_lock_task_mm() and what it is for: what of the record depends on the mm. Goes on to another
+ * try where the task's mm is another by the end. */
+static long read_memory(__u32 try, struct reading* reading) {
+  struct abi_task* record = reading->record;
+  struct task_struct* task = thread_with_mm(reading->leader, reading->signal);
+  struct mm_struct* mm;
+  __u32 flags;
+
+  if (!task) return 1;
+  mm = BPF_CORE_READ(task, mm);
+  if (!mm) return 0;
   mm_counted(mm, record->counted);
   if (rss_is_atomic()) {
     __builtin_memcpy(record->summed, record->counted, sizeof(record->summed));
-    flags |= ABI_TASK_ATOMIC;
-  } else if (cpu_count && (sums_wanted || score_by_sum)) {
+    flags = ABI_TASK_ATOMIC;
+  } else if (sums_wanted) {
     sum_counters(mm, record->summed);
+    flags = 0;
   } else {
-    flags |= ABI_TASK_NO_SUM;
+    flags = ABI_TASK_NO_SUM;
   }
   record->page_table_bytes = BPF_CORE_READ(mm, pgtables_bytes.counter);
   record->memory_id = ((__u64)mm ^ address_mask) * SPREAD;
-  if (mm_oom_skip(mm)) flags |= ABI_TASK_REAPED;
-  if (in_vfork(task, mm)) flags |= ABI_TASK_IN_VFORK;
+  flags |= memory_flags((__u64)reading->leader, (__u64)task, (__u64)reading->signal, (__u64)mm);
+  record->pid = BPF_CORE_READ(task, pid);
+  if (BPF_CORE_READ(task, mm) != mm) return 0;
   record->flags |= flags;
-  if (BPF_CORE_READ(task, mm) == mm) return 1;
-  record->flags &= ~flags;
-  return 0;
+  reading->done = 1;
+  return 1;
 }
 
-/* find_lock_task_mm() and what it is for. */
-static __always_inline void describe_group(struct task_struct* leader, struct signal_struct* signal,
-                                           struct abi_task* record) {
-  for (int try = 0; try < MM_TRIES; try++) {
-    struct task_struct* task = thread_with_mm(leader, signal);
-    struct mm_struct* mm;
+static __always_inline void describe_memory(struct task_struct* leader,
+                                            struct signal_struct* signal, struct abi_task* record) {
+  struct reading reading = {.leader = leader, .signal = signal, .record = record};
 
-    if (!task) break;
-    mm = BPF_CORE_READ(task, mm);
-    if (!mm || !describe_memory(task, mm, record)) continue;
-    if (task != leader) {
-      record->pid = BPF_CORE_READ(task, pid);
-      record->flags |= ABI_TASK_THREAD | ABI_TASK_STANDS_IN;
-    } else if (will_free_mem(leader, signal, mm)) {
-      record->flags |= ABI_TASK_DYING;
-    }
-    return;
-  }
+  bpf_loop(MM_TRIES, read_memory, &reading, 0);
+  if (reading.done) return;
+  record->pid = record->tgid;
   record->memory_id = 0;
   record->page_table_bytes = 0;
   __builtin_memset(record->counted, 0, sizeof(record->counted));
@@ -291,6 +306,8 @@ int scan(struct bpf_iter__task* ctx) {
   record.tgid = BPF_CORE_READ(task, tgid);
   /* Of a process, the leader; threads and the kernel's own tasks end here. */
   if (record.pid != record.tgid || BPF_CORE_READ(task, flags) & PF_KTHREAD) return 0;
+  /* Itself, but as a number, which is all that memory_flags() takes. */
+  task = BPF_CORE_READ(task, group_leader);
   memcg = memcg_of_task(task);
   record.cgroup = memcg ? memcg_id(memcg) : 0;
   if (!is_wanted(memcg, record.cgroup)) return 0;
@@ -302,7 +319,7 @@ int scan(struct bpf_iter__task* ctx) {
   record.oom_score_adj = BPF_CORE_READ(signal, oom_score_adj);
   BPF_CORE_READ_STR_INTO(&record.comm, task, comm);
   if (record.tgid == 1) record.flags |= ABI_TASK_INIT;
-  describe_group(task, signal, &record);
+  describe_memory(task, signal, &record);
   describe_victim(signal, &record);
   describe_nodes(task, signal, &record);
   record.points = badness(&record);

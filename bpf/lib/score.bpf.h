@@ -43,6 +43,12 @@ static __always_inline struct percpu_counter* rss_counter(struct mm_struct* mm, 
          i * bpf_core_type_size(struct percpu_counter);
 }
 
+/* 0 for what is negative. Without a branch, which the verifier would follow both ways for each of
+ * the counters. */
+static __always_inline __s64 positive(__s64 pages) {
+  return pages & ~(pages >> 63);
+}
+
 /* get_mm_counter() as it is without sums, of all four: percpu_counter_read_positive(), or an
  * atomic. Whole branches, with something between that the compiler may not move past: it would
  * otherwise prepare both offsets before it asks which is there, and the one that is not cannot be
@@ -61,8 +67,7 @@ static __always_inline void mm_counted(struct mm_struct* mm, __s64* pages) {
       pages[i] = BPF_CORE_READ(counter, count);
     }
   }
-  for (int i = 0; i < ABI_TASK_COUNTERS; i++)
-    if (pages[i] < 0) pages[i] = 0;
+  for (int i = 0; i < ABI_TASK_COUNTERS; i++) pages[i] = positive(pages[i]);
 }
 
 /* in_vfork(): the mm is only borrowed from a parent that waits. */

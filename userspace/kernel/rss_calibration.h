@@ -60,7 +60,7 @@ struct ScoreStep {
 // Reads one process afresh, both ways counted.
 using ReadTask = std::function<Result<abi_task>(pid_t)>;
 
-// Forks a child and makes it grow: some ten looks, a few milliseconds, and less than 8 MiB of
+// Forks a child and makes it grow: some ten looks, tens of milliseconds, and less than 8 MiB of
 // memory besides page tables. Gives up after `patience` and says so. Never fails: what goes wrong
 // becomes the evidence of a calibration that proves nothing.
 [[nodiscard]] Calibration calibrate_rss(const ReadTask& read, Duration patience);

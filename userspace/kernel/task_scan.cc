@@ -27,8 +27,8 @@ namespace {
 // changes faster than anybody could use it.
 constexpr int kWalkTries = 16;
 
-// Enough for a guest without hardware virtualization; on bare metal it takes a few milliseconds.
-constexpr Duration kCalibrationPatience = std::chrono::milliseconds(100);
+// It takes some ten milliseconds; this is for emulated machines that do ten other things besides.
+constexpr Duration kCalibrationPatience = std::chrono::seconds(10);
 
 struct SkeletonDeleter {
   void operator()(forestall_tasks* skeleton) const { forestall_tasks__destroy(skeleton); }
@@ -138,7 +138,8 @@ Result<void> TaskScan::Loaded::start() {
 void TaskScan::Loaded::ask(const TaskQuery& query) {
   skeleton->bss->wanted_cgroup = query.subtree ? query.subtree->inode : 0;
   skeleton->bss->pages_per_adj = query.total_pages / 1000;
-  skeleton->bss->sums_wanted = query.both_ways ? 1 : 0;
+  const bool sums = query.both_ways || calibration.counting == RssCounting::summed;
+  skeleton->bss->sums_wanted = sums && skeleton->bss->cpu_count != 0 ? 1 : 0;
   // A cgroup does not move, but the one that is wanted changes.
   skeleton->bss->last_cgroup = 0;
   skeleton->bss->last_is_wanted = 0;

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/allocation_count.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+std::atomic<std::uint64_t> allocations{0};
+
+}  // namespace
+
+// All others call these. In a file of their own, so that nobody's compiler sees through one of them
+// and complains that free() does not belong to new.
+void* operator new(std::size_t size) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  void* memory = std::malloc(size == 0 ? 1 : size);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+
+void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+
+namespace forestall::test {
+
+std::uint64_t allocation_count() {
+  return allocations.load(std::memory_order_relaxed);
+}
+
+}  // namespace forestall::test

@@ -2,12 +2,17 @@
 /*
  * Has the kernel's OOM killer beaten us, or is it about to?
  *
- * mark_victim names who was chosen. Where fentry is permitted, the entries of the OOM path tell
- * before anybody is chosen. Writes to oom_score_adj are passed on because they change who would be.
+ * mark_victim names who was chosen, and is told with its circumstances: what the victim held, who
+ * allocated, which cgroup was at its limit. Where fentry is permitted, the entries of the OOM path
+ * tell before anybody is chosen, and what the killer itself knows (struct oom_control) is kept for
+ * the mark_victim that the same task comes to next. Writes to oom_score_adj are passed on because
+ * they change who would be chosen.
  */
+#include "bpf/abi/oom_kill.h"
 #include "bpf/lib/compat.bpf.h"
 #include "bpf/lib/counters.bpf.h"
 #include "bpf/lib/memcg.bpf.h"
+#include "bpf/lib/score.bpf.h"
 #include "bpf/lib/watches.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -24,16 +29,215 @@ static __always_inline void describe(struct abi_event* event, struct task_struct
   BPF_CORE_READ_STR_INTO(&event->comm, task, comm);
 }
 
+/* ---- what the killer knows ------------------------------------------------------------------ */
+
+/* From the entry of oom_kill_process(), by thread: an OOM killer never moves to another one. */
+struct verdict {
+  __u64 memcg;  /* address; 0: not a memcg's OOM */
+  __u64 chosen; /* address of the chosen task's group leader */
+  __s64 points;
+  __u64 total_pages;
+  __s32 chosen_tgid;
+  __u32 constraint;
+};
+
+/* As many as can be out of memory at once: each holds a lock of its domain. */
+struct {
+  __uint(type, BPF_MAP_TYPE_LRU_HASH);
+  __uint(max_entries, 1024);
+  __type(key, __u32); /* thread */
+  __type(value, struct verdict);
+} verdicts SEC(".maps");
+
+static __always_inline void keep_verdict(struct oom_control* oc) {
+  __u32 thread = (__u32)bpf_get_current_pid_tgid();
+  struct task_struct* chosen = BPF_CORE_READ(oc, chosen);
+  struct verdict verdict = {
+      .memcg = (__u64)BPF_CORE_READ(oc, memcg),
+      .points = BPF_CORE_READ(oc, chosen_points),
+      .total_pages = BPF_CORE_READ(oc, totalpages),
+      .constraint = BPF_CORE_READ(oc, constraint),
+  };
+
+  verdict.chosen = (__u64)BPF_CORE_READ(chosen, group_leader);
+  verdict.chosen_tgid = BPF_CORE_READ(chosen, tgid);
+  bpf_map_update_elem(&verdicts, &thread, &verdict, BPF_ANY);
+}
+
+/* ---- where memory ran out ------------------------------------------------------------------- */
+
+/* Pages that are charged at a time (MEMCG_CHARGE_BATCH, 32 until 5.12): a counter that is nearer to
+ * its limit than that has refused the last one. */
+#define CHARGE_BATCH 64
+
+/* page_counter.max of who has none (PAGE_COUNTER_MAX is LONG_MAX / page size on 64 bits). */
+static __always_inline int is_limit(unsigned long max) {
+  return max < (~0UL >> 1 >> page_shift);
+}
+
+struct shortage {
+  struct mem_cgroup* memcg; /* to begin with */
+  __u32 is_v1;
+  __u32 memsw; /* it is memory and swap that ran out */
+  __u32 found;
+};
+
+static __always_inline int at_limit(struct page_counter* counter) {
+  unsigned long max = BPF_CORE_READ(counter, max);
+  long usage = BPF_CORE_READ(counter, usage.counter);
+
+  return is_limit(max) && usage + CHARGE_BATCH >= (long)max;
+}
+
+static __always_inline struct page_counter* memsw_of(struct mem_cgroup* memcg) {
+  return (void*)memcg + bpf_core_field_offset(struct mem_cgroup, memsw);
+}
+
+static __always_inline struct page_counter* memory_of(struct mem_cgroup* memcg) {
+  return (void*)memcg + bpf_core_field_offset(struct mem_cgroup, memory);
+}
+
+/* try_charge_memcg() asks memsw first, where there is one. */
+static long look_for_limit(__u32 i, struct shortage* shortage) {
+  struct mem_cgroup* memcg = shortage->memcg;
+
+  if (!memcg) return 1;
+  if (shortage->is_v1 && bpf_core_field_exists(memcg->memsw) && at_limit(memsw_of(memcg)))
+    shortage->memsw = 1;
+  if (shortage->memsw || at_limit(memory_of(memcg))) {
+    shortage->found = 1;
+    return 1;
+  }
+  shortage->memcg = memcg_parent(memcg);
+  return 0;
+}
+
+/* The first one at its limit on the way up; NULL: none is. */
+static __always_inline struct mem_cgroup* short_memcg(struct mem_cgroup* from, __u32* memsw) {
+  struct shortage shortage = {.memcg = from};
+
+  /* Hierarchy 0 is cgroup2. */
+  shortage.is_v1 = BPF_CORE_READ(from, css.cgroup, root, hierarchy_id) != 0;
+  bpf_loop(TREE_LEVELS, look_for_limit, &shortage, 0);
+  *memsw = shortage.memsw;
+  return shortage.found ? shortage.memcg : 0;
+}
+
+struct ascent {
+  struct mem_cgroup* at;
+  struct mem_cgroup* to; /* NULL: the root */
+  struct mem_cgroup* group;
+  __u32 arrived;
+};
+
+static long ascend(__u32 i, struct ascent* ascent) {
+  struct mem_cgroup* at = ascent->at;
+
+  if (!at) return 1;
+  if (BPF_CORE_READ_BITFIELD_PROBED(at, oom_group)) ascent->group = at;
+  if (at == ascent->to) {
+    ascent->arrived = 1;
+    return 1;
+  }
+  ascent->at = memcg_parent(at);
+  return 0;
+}
+
+/* Whether `from` lies in `to`; *group: the highest on the way that goes as a whole, if any
+ * (mem_cgroup_get_oom_group). */
+static __always_inline int lies_in(struct mem_cgroup* from, struct mem_cgroup* to,
+                                   struct mem_cgroup** group) {
+  struct ascent ascent = {.at = from, .to = to};
+
+  bpf_loop(TREE_LEVELS, ascend, &ascent, 0);
+  *group = ascent.group;
+  return ascent.arrived || !to;
+}
+
+static __always_inline void describe_domain(struct abi_oom_kill* kill, struct mem_cgroup* domain,
+                                            __u32 memsw) {
+  struct page_counter* counter = memsw ? memsw_of(domain) : memory_of(domain);
+  unsigned long max = BPF_CORE_READ(counter, max);
+
+  kill->domain = memcg_id(domain);
+  kill->domain_usage = (__u64)BPF_CORE_READ(counter, usage.counter) << page_shift;
+  kill->domain_limit = is_limit(max) ? (__u64)max << page_shift : 0;
+  if (memsw) kill->flags |= ABI_OOM_MEMSW;
+  if (BPF_CORE_READ(domain, css.cgroup, root, hierarchy_id)) kill->flags |= ABI_OOM_DOMAIN_V1;
+}
+
+/* ---- the kill ------------------------------------------------------------------------------- */
+
+static __always_inline void describe_killer(struct abi_oom_kill* kill) {
+  struct task_struct* current = (void*)bpf_get_current_task();
+
+  kill->killer_pid = BPF_CORE_READ(current, pid);
+  kill->killer_tgid = BPF_CORE_READ(current, tgid);
+  kill->killer_start_ns = BPF_CORE_READ(current, group_leader, start_boottime);
+  BPF_CORE_READ_STR_INTO(&kill->killer_comm, current, comm);
+}
+
+/* mark_oom_victim() runs with the victim's mm held in place. */
+static __always_inline void describe_victim(struct abi_oom_kill* kill, struct task_struct* victim) {
+  struct task_struct* leader = BPF_CORE_READ(victim, group_leader);
+  struct mm_struct* mm = BPF_CORE_READ(victim, mm);
+
+  describe(&kill->event, victim);
+  if (!mm) return;
+  kill->flags |= ABI_OOM_MEMORY;
+  kill->start_ns = BPF_CORE_READ(leader, start_boottime);
+  mm_counted(mm, kill->counted);
+  kill->page_table_bytes = BPF_CORE_READ(mm, pgtables_bytes.counter);
+}
+
+/* By what the killer said, or by what can be seen. */
+static __always_inline void describe_cause(struct abi_oom_kill* kill, struct mem_cgroup* of_victim,
+                                           __u64 victim) {
+  __u32 thread = (__u32)bpf_get_current_pid_tgid();
+  struct verdict* verdict = bpf_map_lookup_elem(&verdicts, &thread);
+  struct mem_cgroup* of_killer = memcg_of_task((void*)bpf_get_current_task());
+  struct mem_cgroup* domain;
+  struct mem_cgroup* group = 0;
+  __u32 memsw = 0;
+
+  if (verdict) {
+    kill->flags |= ABI_OOM_EXACT;
+    kill->constraint = verdict->constraint;
+    kill->total_pages = verdict->total_pages;
+    kill->chosen_tgid = verdict->chosen_tgid;
+    if (verdict->chosen != victim) {
+      kill->flags |= ABI_OOM_WITH_ANOTHER;
+    } else if (verdict->points) {
+      kill->flags |= ABI_OOM_POINTS;
+      kill->points = verdict->points;
+    }
+    domain = (void*)verdict->memcg;
+    /* Which of the two counters: as it looks. */
+    if (domain && domain != short_memcg(domain, &memsw)) memsw = 0;
+  } else {
+    domain = short_memcg(of_killer, &memsw);
+    if (!domain || (of_victim && !lies_in(of_victim, domain, &group)))
+      domain = short_memcg(of_victim, &memsw);
+  }
+  if (domain) describe_domain(kill, domain, memsw);
+  if (of_victim && lies_in(of_victim, domain, &group) && group) kill->group = memcg_id(group);
+}
+
 SEC("raw_tp/mark_victim")
 int mark_victim(struct bpf_raw_tracepoint_args* ctx) {
-  struct abi_event* event = event_begin(ABI_EVENT_oom_kill);
+  struct abi_oom_kill* kill = record_begin(ABI_EVENT_oom_kill, sizeof(*kill));
+  struct task_struct* victim = (void*)ctx->args[0];
 
-  if (!event) return 0;
-  if (mark_victim_passes_task)
-    describe(event, (void*)ctx->args[0]);
-  else
-    event->pid = event->tgid = (__s32)ctx->args[0];
-  event_end(event, ABI_EVENT_oom_kill);
+  if (!kill) return 0;
+  describe_killer(kill);
+  if (mark_victim_passes_task) {
+    describe_victim(kill, victim);
+    describe_cause(kill, memcg_of_task(victim), (__u64)BPF_CORE_READ(victim, group_leader));
+  } else {
+    kill->event.pid = kill->event.tgid = (__s32)ctx->args[0];
+    describe_cause(kill, 0, 0);
+  }
+  event_end(&kill->event, ABI_EVENT_oom_kill);
   return 0;
 }
 
@@ -77,10 +281,17 @@ int mem_cgroup_out_of_memory(void* ctx) {
 
 SEC("fentry/out_of_memory")
 int out_of_memory(void* ctx) {
+  __u32 thread = (__u32)bpf_get_current_pid_tgid();
+
+  /* Of the last time; this time it may come to mark somebody without choosing anybody. */
+  bpf_map_delete_elem(&verdicts, &thread);
   return last_call_of(ARG(ctx, 0));
 }
 
 SEC("fentry/oom_kill_process")
 int oom_kill_process(void* ctx) {
-  return last_call_of(ARG(ctx, 0));
+  __u64 oom_control = ARG(ctx, 0);
+
+  keep_verdict((void*)oom_control);
+  return last_call_of(oom_control);
 }

@@ -45,23 +45,27 @@ enum {
 #undef WAKING_BIT
 };
 
-/* Reserves an event, zeroed but for kind and time; NULL (and counted) when the ring is full. An
- * event that does not wake may only use the first three quarters of the ring, so that news nobody
- * waits for never costs a crossing its place. */
-static __always_inline struct abi_event* event_begin(__u32 kind) {
+/* Reserves a record that begins with an event, zeroed but for kind and time; NULL (and counted)
+ * when the ring is full. An event that does not wake may only use the first three quarters of the
+ * ring, so that news nobody waits for never costs a crossing its place. `size` is a constant. */
+static __always_inline void* record_begin(__u32 kind, __u64 size) {
   struct abi_event* event = 0;
 
   if ((WAKING_KINDS & (1 << kind)) ||
       bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) < RING_BYTES / 4 * 3)
-    event = bpf_ringbuf_reserve(&ring, sizeof(*event), 0);
+    event = bpf_ringbuf_reserve(&ring, size, 0);
   if (!event) {
     COUNT(dropped[kind]);
     return 0;
   }
-  __builtin_memset(event, 0, sizeof(*event));
+  __builtin_memset(event, 0, size);
   event->kind = kind;
   event->at_ns = bpf_ktime_get_ns();
   return event;
+}
+
+static __always_inline struct abi_event* event_begin(__u32 kind) {
+  return record_begin(kind, sizeof(struct abi_event));
 }
 
 /* Hands it over. The wake-up is forced, because by default the ring wakes only a reader that has

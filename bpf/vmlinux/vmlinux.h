@@ -150,11 +150,19 @@ struct mem_cgroup_per_node {
 struct mem_cgroup {
   struct cgroup_subsys_state css;
   struct page_counter memory;
+  struct page_counter memsw; /* on v2 the same place counts swap alone */
+  _Bool oom_group;
   struct mem_cgroup_per_node* nodeinfo[0];
 };
 
+enum oom_constraint { CONSTRAINT_NONE };
+
 struct oom_control {
   struct mem_cgroup* memcg;
+  unsigned long totalpages;
+  struct task_struct* chosen;
+  long chosen_points;
+  enum oom_constraint constraint;
 };
 
 /* include/linux/mmzone.h */

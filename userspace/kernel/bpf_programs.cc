@@ -131,9 +131,13 @@ class BpfPrograms::Loaded {
 
 Result<void> BpfPrograms::Loaded::start() {
   lines.emplace(TRY(MappedLines::map(bpf_map__fd(skeleton->maps.watches))));
-  const auto visit = [](void* self, void* event, std::size_t size) {
+  const auto visit = [](void* self, void* record, std::size_t size) {
     const auto& tell = static_cast<Loaded*>(self)->visitor;
-    if (size >= sizeof(abi_event) && tell) tell(*static_cast<const abi_event*>(event));
+    if (size < sizeof(abi_event) || !tell) return 0;
+    const auto& event = *static_cast<const abi_event*>(record);
+    // What the visitor may ask for has to be there.
+    if (event.kind == ABI_EVENT_oom_kill && size < sizeof(abi_oom_kill)) return 0;
+    tell(event);
     return 0;
   };
   ring.reset(ring_buffer__new(bpf_map__fd(skeleton->maps.ring), visit, this, nullptr));

@@ -17,6 +17,7 @@
 #include "base/result.h"
 #include "bpf/abi/counters.h"
 #include "bpf/abi/event.h"
+#include "bpf/abi/oom_kill.h"
 #include "bpf/abi/stall.h"
 #include "bpf/abi/watch.h"
 #include "model/feature.h"
@@ -56,6 +57,8 @@ class BpfPrograms {
   [[nodiscard]] Result<abi_node_usage> node_usage() const;
 
   // Ring buffer: pollable descriptor (-1 when `bpf` is not in use), and a drain that never blocks.
+  // The event lives until the visit returns. One of kind oom_kill is the head of a longer record,
+  // which abi_oom_kill_of() (bpf/abi/oom_kill.h) gives.
   [[nodiscard]] int ring_fd() const;
   void drain(const std::function<void(const abi_event&)>& visit);
 

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What an event of kind oom_kill carries besides: the record in the ring is a struct abi_oom_kill,
+ * whose first member is the event. One for each process that mark_victim names: the chosen one
+ * first, then the other members of its memory.oom.group.
+ */
+#ifndef FORESTALL_BPF_ABI_OOM_KILL_H
+#define FORESTALL_BPF_ABI_OOM_KILL_H
+
+#include <linux/types.h>
+
+#include "bpf/abi/assert.h"
+#include "bpf/abi/event.h"
+#include "bpf/abi/task.h"
+
+enum abi_oom_flag {
+  /* The tracepoint passed the task itself and it had an mm: start_ns, counted and page_table_bytes
+   * are known. Unset: of the victim, only `event` tells anything, perhaps only its pid. */
+  ABI_OOM_MEMORY = 1 << 0,
+  /* constraint, total_pages, domain and chosen_tgid are the kernel's own (struct oom_control, seen
+   * at fentry/oom_kill_process). Unset: the domain follows from who was at its limit, and the
+   * others are not known. */
+  ABI_OOM_EXACT = 1 << 1,
+  /* `points` is the kernel's own. Never of who died with another. */
+  ABI_OOM_POINTS = 1 << 2,
+  /* With ABI_OOM_EXACT: another process was chosen, and this one goes with it. */
+  ABI_OOM_WITH_ANOTHER = 1 << 3,
+  ABI_OOM_DOMAIN_V1 = 1 << 4, /* the domain is of a v1 hierarchy */
+  /* domain_usage and domain_limit are of memory and swap together (v1 memory.memsw). */
+  ABI_OOM_MEMSW = 1 << 5,
+};
+
+/* enum oom_constraint of include/linux/oom.h. */
+enum abi_oom_constraint {
+  ABI_OOM_CONSTRAINT_NONE,
+  ABI_OOM_CONSTRAINT_CPUSET,
+  ABI_OOM_CONSTRAINT_MEMORY_POLICY,
+  ABI_OOM_CONSTRAINT_MEMCG,
+};
+
+struct abi_oom_kill {
+  struct abi_event event;           /* of the victim */
+  __u64 start_ns;                   /* start_boottime of its thread group leader */
+  __s64 counted[ABI_TASK_COUNTERS]; /* as in struct abi_task */
+  __u64 page_table_bytes;
+  __s64 points;      /* oc->chosen_points */
+  __u64 total_pages; /* oc->totalpages */
+  /* Kernfs id of the memory cgroup that is out of memory: 0: the node is, or some of its nodes.
+   * Deduced: of the allocating task's cgroup and its ancestors the first one within a charge batch
+   * of its limit, which is where a charge fails first, if the victim lies in it; else the same of
+   * the victim's. A charge on behalf of another cgroup is not seen through. */
+  __u64 domain;
+  __u64 domain_usage;    /* bytes */
+  __u64 domain_limit;    /* bytes; 0: the node, or no limit */
+  __u64 group;           /* kernfs id of the highest cgroup within the domain that has
+                            memory.oom.group and the victim in it; 0: none */
+  __u64 killer_start_ns; /* of the allocating task: start_boottime of its leader */
+  __s32 killer_pid;      /* its thread */
+  __s32 killer_tgid;     /* its process */
+  __s32 chosen_tgid;     /* with ABI_OOM_EXACT: the process that was chosen */
+  __u32 constraint;      /* with ABI_OOM_EXACT: enum abi_oom_constraint */
+  __u32 flags;           /* enum abi_oom_flag */
+  __u32 pad;
+  char killer_comm[ABI_COMM_LENGTH]; /* of the thread */
+};
+
+ABI_ASSERT(sizeof(struct abi_oom_kill) == 224, "abi_oom_kill has no hidden padding");
+
+/* The whole record of an event out of the ring; NULL when it is of another kind. Not to be asked
+ * about a copy of the event: the rest lies behind it. */
+static inline const struct abi_oom_kill* abi_oom_kill_of(const struct abi_event* event) {
+  return event->kind == ABI_EVENT_oom_kill ? (const struct abi_oom_kill*)event : 0;
+}
+
+#endif

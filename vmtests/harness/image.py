@@ -88,7 +88,7 @@ class Plan:
 
 def base(kernel: Kernel) -> Path:
     """The cached archive which only depends on the kernel and on busybox."""
-    busybox = _busybox()
+    busybox = find_busybox()
     dependencies = modules.parse_dependencies((kernel.modules / "modules.dep").read_text())
     order = modules.load_order(dependencies, modules.WANTED)
     # This file's own text is part of the key, as it says what goes in.
@@ -134,7 +134,7 @@ def assemble(parts: list[Path], plan: Plan, target: Path) -> None:
         tail.finish()
 
 
-def _busybox() -> Path:
+def find_busybox() -> Path:
     found = shutil.which("busybox")
     if found is None or libraries.needed_by(Path(found)):
         raise ImageError("a static busybox is needed (package busybox-static)")

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Agents, scenarios and pods, as their small files describe them.
+
+agents/NAME/     agent.toml (title, configuration, its line) and `start`, a script
+                 that runs in the guest and prints the name of the unit it started
+scenarios/NAME.toml  a title, how long it lasts and the pods it adds to the steady ones
+
+Pods get what kubelet gives them: a class by their request, an oom_score_adj by
+their class, and cgroups named as the systemd driver names them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+AGENTS = HERE / "agents"
+SCENARIOS = HERE / "scenarios"
+STEADY = HERE / "steady.toml"
+
+# In the order of the issue; what is not listed comes after, by name.
+DEFAULT_AGENTS = (
+    "forestall", "forestall-nobpf", "earlyoom", "nohang", "oomd", "systemd-oomd", "kubelet-poll",
+    "none",
+)  # fmt: skip
+DEFAULT_SCENARIOS = (
+    "slow-leak", "fast-leak", "spike", "cache-leak", "own-limit", "zram-thrash", "cpu-saturated",
+    "fork-bomb",
+)  # fmt: skip
+
+_NAMES_OF_PODS = uuid.UUID("6b1f7f0e-0000-4000-8000-f07e57a11000")
+_COMM_MOST = 15  # a longer name would be cut in traces
+_READINGS = ("available", "kubelet_available")
+
+
+class CatalogueError(Exception):
+    """A file of the catalogue says something that cannot be meant."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """Where an agent draws its line, in a reading the sampler takes."""
+
+    reading: str  # available (MemAvailable) or kubelet_available
+    mib: float | None = None
+    percent: float | None = None
+
+    def kib(self, total_kib: int) -> float:
+        if self.mib is not None:
+            return self.mib * 1024
+        assert self.percent is not None
+        return total_kib * self.percent / 100
+
+
+@dataclass(frozen=True)
+class Agent:
+    name: str
+    title: str
+    configuration: str
+    line: Line | None  # None: it has none that readings of memory could express
+    phase_ms: int  # how far the seed may shift "go", to meet a poller at any phase
+
+    @property
+    def ours(self) -> bool:
+        return self.name.startswith("forestall")
+
+
+@dataclass(frozen=True)
+class Pod:
+    name: str
+    qos: str  # guaranteed, burstable, besteffort
+    request: int
+    limit: int | None
+    work: str
+    guilty: bool
+
+    @property
+    def uid(self) -> str:
+        return str(uuid.uuid5(_NAMES_OF_PODS, self.name))
+
+    @property
+    def slice(self) -> str:
+        middle = "" if self.qos == "guaranteed" else f"{self.qos}-"
+        return f"kubepods-{middle}pod{self.uid.replace('-', '_')}.slice"
+
+    @property
+    def scope(self) -> str:
+        return f"cri-containerd-{hashlib.sha256(self.name.encode()).hexdigest()}.scope"
+
+    @property
+    def cgroup(self) -> str:
+        middle = "" if self.qos == "guaranteed" else f"/kubepods-{self.qos}.slice"
+        return f"/sys/fs/cgroup/kubepods.slice{middle}/{self.slice}/{self.scope}"
+
+    def oom_score_adj(self, node_bytes: int) -> int:
+        """As kubelet computes it; a Burstable pod stays between the two others."""
+        if self.qos == "guaranteed":
+            return -997
+        if self.qos == "besteffort":
+            return 1000
+        return min(max(1000 - 1000 * self.request // node_bytes, 3), 999)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    name: str
+    title: str
+    seconds: int
+    zram: str  # size of the swap on zram; 0: no swap
+    pods: tuple[Pod, ...]
+
+    @property
+    def guilty(self) -> frozenset[str]:
+        return frozenset(pod.name for pod in self.pods if pod.guilty)
+
+
+def agents() -> dict[str, Agent]:
+    found = {path.parent.name: path for path in AGENTS.glob("*/agent.toml")}
+    return {name: read_agent(found[name]) for name in _ordered(found, DEFAULT_AGENTS)}
+
+
+def scenarios() -> dict[str, Scenario]:
+    found = {path.stem: path for path in SCENARIOS.glob("*.toml")}
+    return {name: read_scenario(found[name]) for name in _ordered(found, DEFAULT_SCENARIOS)}
+
+
+def steady() -> tuple[Pod, ...]:
+    return _pods(_read(STEADY), STEADY)
+
+
+def read_agent(path: Path) -> Agent:
+    content = _read(path)
+    _only(path, content, {"title", "configuration", "line", "phase_ms"})
+    line = Line(**content["line"]) if "line" in content else None
+    if line is not None:
+        if line.reading not in _READINGS or (line.mib is None) == (line.percent is None):
+            raise CatalogueError(f"{path}: line: a reading of {_READINGS} and mib or percent")
+    return Agent(
+        path.parent.name,
+        content["title"],
+        " ".join(content["configuration"].split()),
+        line,
+        content.get("phase_ms", 1000),
+    )
+
+
+def read_scenario(path: Path) -> Scenario:
+    content = _read(path)
+    _only(path, content, {"title", "seconds", "zram", "pods"})
+    pods = _pods(content, path)
+    if not any(pod.guilty for pod in pods):
+        raise CatalogueError(f"{path}: no pod is guilty")
+    return Scenario(path.stem, content["title"], content["seconds"], content.get("zram", "0"), pods)
+
+
+def parse_bytes(text: str) -> int:
+    units = {"K": 10, "M": 20, "G": 30}
+    if text[-1:] in units:
+        return int(text[:-1]) << units[text[-1]]
+    return int(text)
+
+
+def _pods(content: dict[str, Any], path: Path) -> tuple[Pod, ...]:
+    pods = []
+    for entry in content["pods"]:
+        _only(path, entry, {"name", "class", "request", "limit", "work", "guilty"})
+        name, qos = entry["name"], entry["class"]
+        if qos not in ("guaranteed", "burstable", "besteffort"):
+            raise CatalogueError(f"{path}: {name}: no class {qos}")
+        if len(name) > _COMM_MOST:
+            raise CatalogueError(f"{path}: {name}: longer than {_COMM_MOST} characters")
+        request = parse_bytes(entry.get("request", "0"))
+        if (request == 0) != (qos == "besteffort"):
+            raise CatalogueError(f"{path}: {name}: its class does not go with its request")
+        limit = parse_bytes(entry["limit"]) if "limit" in entry else None
+        pods.append(Pod(name, qos, request, limit, entry["work"], entry.get("guilty", False)))
+    return tuple(pods)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        return tomllib.load(file)
+
+
+def _only(path: Path, content: dict[str, Any], keys: set[str]) -> None:
+    unknown = set(content) - keys
+    if unknown:
+        raise CatalogueError(f"{path}: unknown: {', '.join(sorted(unknown))}")
+
+
+def _ordered(found: Iterable[str], first: tuple[str, ...]) -> list[str]:
+    return sorted(found, key=lambda name: (first.index(name) if name in first else 99, name))

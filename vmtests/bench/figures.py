@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one run comes to: who died, by whom, how fast, at what cost."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .catalogue import Line
+from .runlog import SIGKILL, RunLog, Sample, Signal
+
+# Everybody's latency is also told from this line, whatever the agent's own is.
+COMMON_LINE = Line("available", mib=100)
+# A memory gain is judged within this time of the first SIGKILL, and taken as done at this share.
+GAIN_US = 3_000_000
+GAIN_SHARE = 0.8
+GAIN_LEAST_KIB = 20 * 1024
+# An agent that acts between two samples crossed its line on the way there.
+BETWEEN_SAMPLES_US = 5_000
+
+
+@dataclass(frozen=True)
+class Kill:
+    pod: str
+    by: str
+    at_ms: float  # after go
+
+
+@dataclass
+class Figures:
+    """One run. None: did not happen, or cannot be told."""
+
+    verdict: str  # right, wrong, nobody
+    kills: list[Kill]  # the first SIGKILL of each pod, in order
+    oom_events: int
+    oom_processes: int
+    crossing_ms: float | None  # own line, after go
+    crossing_to_signal_ms: float | None  # own line to the first SIGKILL
+    common_to_signal_ms: float | None  # MemAvailable < 100 MiB to the first SIGKILL
+    signal_to_freed_ms: float | None
+    signal_to_exit_ms: float | None  # last process of the first victim
+    minimum_available_mib: float
+    minimum_kubelet_available_mib: float
+    below_common_ms: float
+    worst_stall_ms: float
+    psi_full_ms: float
+    agent_cpu_ms: float | None  # from rest to the end of the run
+    agent_rest_cpu_percent: float | None  # of one CPU, before go
+    agent_rss_mib: float | None  # at rest
+    agent_hwm_mib: float | None
+    agent_restarts: int | None
+    sampler_gap_ms: float
+    seconds: float  # from go to the end
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def compute(log: RunLog, pods: set[str], guilty: frozenset[str], line: Line | None) -> Figures:
+    total_kib = int(log.facts["total_kib"])
+    go = int(log.facts["go"])
+    end = int(log.facts["end"])
+    seen = [sample for sample in log.samples if sample.at_us >= go]
+    if not seen:
+        raise ValueError("no sample after go")
+    killing = external_kills(log, pods, go)
+    first = min((signal.at_us for signal in killing.values()), default=None)
+    own = crossing(log.samples, line or COMMON_LINE, total_kib, go, first)
+    common = crossing(log.samples, COMMON_LINE, total_kib, go, first)
+    return Figures(
+        verdict=verdict(set(killing), guilty),
+        kills=[
+            Kill(pod, author(log, signal), (signal.at_us - go) / 1000)
+            for pod, signal in sorted(killing.items(), key=lambda item: item[1].at_us)
+        ],
+        oom_events=log.oom_events,
+        oom_processes=seen[-1].oom_kills - log.samples[0].oom_kills,
+        crossing_ms=None if own is None else (own - go) / 1000,
+        crossing_to_signal_ms=_apart(own, first),
+        common_to_signal_ms=_apart(common, first),
+        signal_to_freed_ms=_apart(first, freed(log.samples, first)),
+        signal_to_exit_ms=_apart(first, _last_exit(log, killing)),
+        minimum_available_mib=min(sample.available for sample in seen) / 1024,
+        minimum_kubelet_available_mib=min(sample.kubelet_available for sample in seen) / 1024,
+        below_common_ms=_below(seen, COMMON_LINE.kib(total_kib)),
+        worst_stall_ms=max(
+            (d.late_us for d in log.delays if go <= d.at_us - d.late_us and d.at_us <= end),
+            default=0,
+        )
+        / 1000,
+        psi_full_ms=(seen[-1].full_us - seen[0].full_us) / 1000,
+        agent_cpu_ms=_difference(log, "end_cpu_us", "rest_cpu_us", 1000),
+        agent_rest_cpu_percent=_rest_share(log),
+        agent_rss_mib=_mib(log.number("rest_rss_kib")),
+        agent_hwm_mib=_mib(log.number("end_hwm_kib")),
+        agent_restarts=int(restarts) if (restarts := log.number("end_restarts")) is not None
+        else None,
+        sampler_gap_ms=max(
+            (b.at_us - a.at_us for a, b in zip(seen, seen[1:], strict=False)), default=0
+        )
+        / 1000,
+        seconds=(end - go) / 1_000_000,
+    )  # fmt: skip
+
+
+def external_kills(log: RunLog, pods: set[str], go: int) -> dict[str, Signal]:
+    """The first SIGKILL each pod got from outside.
+
+    When PID 1 of a pod dies, the kernel kills the rest of the pod in its name:
+    that is a consequence and nobody's deed.
+    """
+    found: dict[str, Signal] = {}
+    for signal in sorted(log.signals, key=lambda each: each.at_us):
+        if signal.number != SIGKILL or signal.at_us < go or signal.victim not in pods:
+            continue
+        if signal.sender == signal.victim and signal.pid not in log.marked:
+            continue
+        found.setdefault(signal.victim, signal)
+    return found
+
+
+def author(log: RunLog, signal: Signal) -> str:
+    by_kernel = signal.from_kernel and signal.pid in log.marked
+    return "kernel" if by_kernel else signal.sender
+
+
+def verdict(victims: set[str], guilty: frozenset[str]) -> str:
+    if not victims:
+        return "nobody"
+    return "right" if victims <= guilty else "wrong"
+
+
+def crossing(
+    samples: list[Sample], line: Line, total_kib: int, go: int, signal: int | None
+) -> float | None:
+    """When a reading went below a line, by linear interpolation between two samples.
+
+    An agent can act before the next sample is taken; then the trend of the last
+    two before its signal says when the line was crossed, or that it was not.
+    """
+    limit = line.kib(total_kib)
+    before: Sample | None = None
+    trend: tuple[Sample, Sample] | None = None
+    for sample in samples:
+        if sample.at_us >= go and before is not None:
+            a, b = getattr(before, line.reading), getattr(sample, line.reading)
+            if a >= limit > b:
+                return before.at_us + (sample.at_us - before.at_us) * (a - limit) / (a - b)
+            if signal is not None and sample.at_us <= signal:
+                trend = (before, sample)
+        before = sample
+    if trend is None or signal is None:
+        return None
+    a, b = (getattr(sample, line.reading) for sample in trend)
+    if a <= b:
+        return None
+    at = trend[1].at_us + (trend[1].at_us - trend[0].at_us) * (b - limit) / (a - b)
+    return at if at <= signal + BETWEEN_SAMPLES_US else None
+
+
+def freed(samples: list[Sample], first: int | None) -> int | None:
+    """When most of what was freed after the first SIGKILL was free."""
+    if first is None:
+        return None
+    before = [sample.free for sample in samples if sample.at_us <= first]
+    after = [sample for sample in samples if first < sample.at_us <= first + GAIN_US]
+    if not before or not after:
+        return None
+    gain = max(sample.free for sample in after) - before[-1]
+    if gain < GAIN_LEAST_KIB:
+        return None
+    return next(s.at_us for s in after if s.free - before[-1] >= GAIN_SHARE * gain)
+
+
+def _last_exit(log: RunLog, killing: dict[str, Signal]) -> int | None:
+    if not killing:
+        return None
+    victim = min(killing.values(), key=lambda signal: signal.at_us).victim
+    pids = {each.pid for each in log.signals if each.victim == victim and each.number == SIGKILL}
+    times = [log.exits[pid] for pid in pids if pid in log.exits]
+    return max(times, default=None)
+
+
+def _below(samples: list[Sample], limit: float) -> float:
+    pairs = zip(samples, samples[1:], strict=False)
+    return sum(b.at_us - a.at_us for a, b in pairs if a.available < limit) / 1000
+
+
+def _apart(begin: float | None, end: float | None) -> float | None:
+    return None if begin is None or end is None else (end - begin) / 1000
+
+
+def _difference(log: RunLog, end: str, begin: str, divisor: float) -> float | None:
+    a, b = log.number(begin), log.number(end)
+    return None if a is None or b is None else (b - a) / divisor
+
+
+def _rest_share(log: RunLog) -> float | None:
+    cpu_ms = _difference(log, "rest_cpu_us", "start_cpu_us", 1000)
+    seconds = _difference(log, "rest_monotonic", "start_monotonic", 1)
+    return cpu_ms / 10 / seconds if cpu_ms is not None and seconds else None
+
+
+def _mib(kib: float | None) -> float | None:
+    return None if kib is None else kib / 1024

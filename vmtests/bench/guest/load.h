@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a pod of the bench does with memory and CPU. Steady memory is there before the pod is
+// ready; everything else begins at "go", for all pods at once.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace forestall::bench {
+
+// A pod's work, by word:
+//   hold SIZE [PROCS]           keeps SIZE, spread over PROCS processes
+//   leak RATE [MOST]            from go on RATE bytes a second, up to MOST
+//   burst SIZE [PROCS]          at go, as fast as the machine can
+//   cache FILE                  from go on reads FILE over and over
+//   busy PROCS                  from go on spins on PROCS processes
+//   forks SIZE PERIOD_MS MOST   at go a process of SIZE that forks once each PERIOD_MS, as all
+//                               its children do, until there are MOST
+//   probe FILE                  wakes every 10 ms, touches memory and a file, notes its delays
+struct Work {
+  std::string kind;
+  std::vector<std::string> arguments;
+};
+
+// Where the pods wait for "go": whoever opens it for writing sends them off.
+constexpr const char* kGoFifo = "/run/bench/go";
+
+// Does the work for ever; `ready_fd` gets one byte from each process whose steady memory is there,
+// then nobody holds it open.
+[[noreturn]] void perform(const Work& work, int ready_fd);
+
+}  // namespace forestall::bench

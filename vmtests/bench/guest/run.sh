@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=sh
+# One run, from when the machine was resumed: starts the agent and the scenario's pods, has the
+# sampler say "go", and sends what was seen. Sourced by boot.sh, with the order in $words.
+TRACE=/sys/kernel/tracing/instances/bench
+
+trace_on() {
+  mkdir "$TRACE"
+  echo mono >"$TRACE/trace_clock"
+  echo 1024 >"$TRACE/buffer_size_kb"
+  echo 'sig==9||sig==15' >"$TRACE/events/signal/signal_generate/filter"
+  for event in signal/signal_generate oom/mark_victim sched/sched_process_exit; do
+    echo 1 >"$TRACE/events/$event/enable"
+  done
+}
+
+swap_on() {
+  [ "$1" = 0 ] && return
+  echo "$1" >/sys/block/zram0/disksize
+  mkswap /dev/zram0 >/dev/null
+  swapon /dev/zram0 || give_up "zram: no swap"
+}
+
+# What the agent has cost so far. Its unit may have restarted or be gone.
+agent_cost() {
+  pid=$(systemctl show -P MainPID "$unit")
+  group=$(systemctl show -P ControlGroup "$unit")
+  echo "$1_monotonic $(cut -d' ' -f1 /proc/uptime)"
+  echo "$1_cpu_us $(sed -n 's/^usage_usec //p' "/sys/fs/cgroup$group/cpu.stat")"
+  sed -n "s/^VmRSS:[^0-9]*\([0-9]*\).*/$1_rss_kib \1/p" "/proc/$pid/status"
+  sed -n "s/^VmHWM:[^0-9]*\([0-9]*\).*/$1_hwm_kib \1/p" "/proc/$pid/status"
+  echo "$1_restarts $(systemctl show -P NRestarts "$unit")"
+}
+
+# run AGENT SCENARIO LEAD_MS LAST_MS SETTLE_MS ZRAM GUILTY...
+run() {
+  agent=$1 scenario=$2 lead=$3 last=$4 settle=$5 zram=$6
+  shift 6
+  swap_on "$zram"
+  trace_on
+  unit=$(cd "$BENCH/agents/$agent" && ./start 2>>"$RUN/start") || give_up "$(cat "$RUN/start")"
+  start_pods "$BENCH/scenarios/$scenario"
+  sleep 1
+  {
+    sed -n 's/^MemTotal: *\([0-9]*\).*/total_kib \1/p' /proc/meminfo
+    [ -z "$unit" ] || agent_cost start
+    sleep 2
+    [ -z "$unit" ] || agent_cost rest
+    live=
+    for name in "$@"; do live="$live $RUN/live/$name"; done
+    # shellcheck disable=SC2086
+    "$BENCH/bin/bench_sample" "$lead" "$last" "$settle" "$RUN/samples" $live
+    [ -z "$unit" ] || agent_cost end
+    for path in "$RUN"/live/*; do echo "alive ${path##*/}"; done
+    [ -z "$unit" ] || echo "active $(systemctl is-active "$unit")"
+  } >"$RUN/facts" 2>>"$RUN/start"
+  echo 0 >"$TRACE/tracing_on"
+}
+
+send() {
+  echo "== facts"
+  cat "$RUN/facts"
+  echo "== samples"
+  cat "$RUN/samples"
+  echo "== delays"
+  od -A n -v -t d8 -w16 "$RUN/probe" | grep -v '^ *0 *0$'
+  echo "== trace"
+  grep -v '^#' "$TRACE/trace"
+  echo "== exits"
+  cat "$RUN/exits"
+  echo "== kernel"
+  dmesg
+  echo "== start"
+  cat "$RUN/start"
+  echo "== agent"
+  [ -z "$unit" ] || journalctl --no-pager -o short-monotonic -u "$unit"
+  echo "== end"
+}
+
+# shellcheck disable=SC2086,SC2154 # the order is words, from boot.sh
+set -- $words
+shift
+run "$@"
+send >&3
+exec sleep infinity

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Says "go", and notes how the node does before and after it.
+//
+//   bench_sample LEAD_MS LAST_MS SETTLE_MS OUTPUT [LIVE...]
+//
+// A row every 5 ms, every 1 ms where an agent's line may be, from LEAD_MS before "go" to LAST_MS
+// after it, or to SETTLE_MS after the last of the files LIVE has gone, whichever is first. The rows
+// stay in memory until then: nothing is written while the node is short of it. One row: time in us,
+// then MemFree, MemAvailable, SwapFree, what kubelet calls available (MemTotal less the working
+// set), all in KiB, then the kernel's count of OOM kills and the microseconds all tasks were
+// stalled on memory (PSI full).
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "load.h"
+#include "text_file.h"
+
+namespace forestall::bench {
+namespace {
+
+constexpr std::int64_t kTickUs = 1'000;
+constexpr std::int64_t kTicksPerRow = 5;
+constexpr std::int64_t kTicksPerLook = 100;  // PSI and the pods, which need no finer time
+// Lines lie at 100 MiB, or a few percent of a small node: near them every tick is a row.
+constexpr std::int64_t kNearFrom = 85 * 1024, kNearTo = 130 * 1024;  // KiB
+
+struct Row {
+  std::int64_t at_us, free, available, swap_free, kubelet_available, oom_kills, full_us;
+};
+
+class Sampler {
+ public:
+  explicit Sampler(std::size_t rows) : rows_(rows) {}
+
+  void sample() {
+    if (count_ == rows_.size()) return;
+    Row& row = rows_[count_];
+    row.at_us = monotonic_us();
+    const auto meminfo = meminfo_.read();
+    row.free = number_after(meminfo, "MemFree");
+    row.available = number_after(meminfo, "MemAvailable");
+    row.swap_free = number_after(meminfo, "SwapFree");
+    const auto total = number_after(meminfo, "MemTotal");
+    const auto vmstat = vmstat_.read();
+    const auto pages = number_after(vmstat, "nr_anon_pages ") +
+                       number_after(vmstat, "nr_file_pages ") -
+                       number_after(vmstat, "nr_inactive_file ");
+    row.kubelet_available = total - pages * 4;
+    row.oom_kills = number_after(vmstat, "oom_kill ");
+    row.full_us = full_us_;
+    ++count_;
+  }
+
+  bool near_a_line() const {
+    const auto near = [](std::int64_t kib) { return kib >= kNearFrom && kib < kNearTo; };
+    if (count_ == 0) return false;
+    const Row& last = rows_[count_ - 1];
+    return near(last.available) || near(last.kubelet_available);
+  }
+
+  // PSI's second line: "full avg10=0.00 avg60=0.00 avg300=0.00 total=0".
+  void look_at_pressure() {
+    const auto text = pressure_.read();
+    const auto full = text.find("full ");
+    const auto total = full == text.npos ? full : text.find("total=", full);
+    if (total != text.npos) full_us_ = std::atoll(text.data() + total + 6);
+  }
+
+  void write(const char* path) {
+    std::FILE* const file = std::fopen(path, "w");
+    if (file == nullptr) fail(path);
+    for (std::size_t i = 0; i < count_; ++i) {
+      const Row& row = rows_[i];
+      std::fprintf(file, "%lld %lld %lld %lld %lld %lld %lld\n", static_cast<long long>(row.at_us),
+                   static_cast<long long>(row.free), static_cast<long long>(row.available),
+                   static_cast<long long>(row.swap_free),
+                   static_cast<long long>(row.kubelet_available),
+                   static_cast<long long>(row.oom_kills), static_cast<long long>(row.full_us));
+    }
+    std::fclose(file);
+  }
+
+ private:
+  std::vector<Row> rows_;
+  std::size_t count_ = 0;
+  std::int64_t full_us_ = 0;
+  HeldText meminfo_{"/proc/meminfo"}, vmstat_{"/proc/vmstat"}, pressure_{"/proc/pressure/memory"};
+};
+
+// Before everybody else, and never waiting for memory itself.
+void come_first() {
+  const sched_param priority{.sched_priority = 60};
+  if (sched_setscheduler(0, SCHED_FIFO, &priority) != 0) fail("SCHED_FIFO");
+  if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) fail("mlockall");
+  if (!write_file("/proc/self/oom_score_adj", "-1000")) fail("oom_score_adj");
+}
+
+bool any_lives(const std::vector<const char*>& live) {
+  for (const char* each : live) {
+    if (access(each, F_OK) == 0) return true;
+  }
+  return live.empty();
+}
+
+// Opening for writing is what the pods wait for; without any pod it would wait itself.
+std::int64_t say_go() {
+  const std::int64_t now = monotonic_us();
+  open(kGoFifo, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  return now;
+}
+
+int run(std::int64_t lead_ms, std::int64_t last_ms, std::int64_t settle_ms, const char* output,
+        const std::vector<const char*>& live) {
+  Sampler sampler(static_cast<std::size_t>((lead_ms + last_ms) * 1000 / kTickUs + 1000));
+  come_first();
+  const int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+  const timespec period{.tv_sec = 0, .tv_nsec = kTickUs * 1000};
+  const itimerspec every{.it_interval = period, .it_value = period};
+  if (timer < 0 || timerfd_settime(timer, 0, &every, nullptr) != 0) fail("timerfd");
+  const std::int64_t begun = monotonic_us();
+  std::int64_t go = 0, gone = 0;
+  for (std::int64_t tick = 0;;) {
+    std::uint64_t expired = 0;
+    if (read(timer, &expired, sizeof expired) != sizeof expired) fail("timerfd");
+    const std::int64_t before = std::exchange(tick, tick + static_cast<std::int64_t>(expired));
+    const auto due = [&](std::int64_t ticks) { return before / ticks != tick / ticks; };
+    if (due(kTicksPerLook)) sampler.look_at_pressure();
+    if (due(kTicksPerRow) || sampler.near_a_line()) sampler.sample();
+    const std::int64_t now = monotonic_us();
+    if (go == 0 && now - begun >= lead_ms * 1000) go = say_go();
+    if (go == 0) continue;
+    if (due(kTicksPerLook) && gone == 0 && !any_lives(live)) gone = now;
+    if (now - go >= last_ms * 1000 || (gone != 0 && now - gone >= settle_ms * 1000)) break;
+  }
+  sampler.look_at_pressure();
+  sampler.sample();
+  const std::int64_t end = monotonic_us();
+  sampler.write(output);
+  std::printf("go %lld\nend %lld\n", static_cast<long long>(go), static_cast<long long>(end));
+  return 0;
+}
+
+}  // namespace
+}  // namespace forestall::bench
+
+int main(int argc, char** argv) {
+  if (argc < 5) {
+    std::fputs("usage: bench_sample LEAD_MS LAST_MS SETTLE_MS OUTPUT [LIVE...]\n", stderr);
+    return 2;
+  }
+  return forestall::bench::run(std::atoll(argv[1]), std::atoll(argv[2]), std::atoll(argv[3]),
+                               argv[4], {argv + 5, argv + argc});
+}

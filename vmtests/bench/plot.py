@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Draws results.json as a picture: plot.py results.json plot.png
+
+A program of its own, as it needs matplotlib (package python3-matplotlib), which
+may belong to another Python than the one that runs the bench.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+from matplotlib import pyplot  # noqa: E402
+
+PANELS = (
+    ("crossing_to_signal_ms", "own line crossed → first SIGKILL (ms)"),
+    ("worst_stall_ms", "worst stall of an innocent pod (ms)"),
+    ("psi_full_ms", "every task waiting for memory, PSI full (ms)"),
+)
+LEAST = 0.1  # what is less is drawn here: the axis is logarithmic
+# Blues are ours; the kernel alone is grey. Distinct under the common colour blindnesses.
+COLOURS = {
+    "forestall": "#0b5cad", "forestall-nobpf": "#6fb1e8", "earlyoom": "#d55e00",
+    "nohang": "#e69f00", "oomd": "#8a5a9e", "systemd-oomd": "#cc79a7", "kubelet-poll": "#009e73",
+    "none": "#7f868f",
+}  # fmt: skip
+
+
+def main(source: str, target: str) -> int:
+    content = json.loads(Path(source).read_text())
+    cells = content["summary"]
+    agents = list(dict.fromkeys(cell["agent"] for cell in cells))
+    scenarios = list(dict.fromkeys(cell["scenario"] for cell in cells))
+    figure, axes = pyplot.subplots(len(PANELS), 1, figsize=(14, 12), sharex=True)
+    for axis, (key, title) in zip(axes, PANELS, strict=True):
+        for number, agent in enumerate(agents):
+            draw(axis, cells, key, agent, scenarios, (number, len(agents)))
+        axis.set_yscale("log")
+        axis.set_ylim(bottom=LEAST * 0.7)
+        axis.set_title(title, loc="left", fontsize=11)
+        axis.grid(axis="y", alpha=0.3)
+        axis.set_axisbelow(True)
+        for side in ("top", "right"):
+            axis.spines[side].set_visible(False)
+    axes[-1].set_xticks(range(len(scenarios)), scenarios)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="upper center", ncol=len(agents), frameon=False,
+                  bbox_to_anchor=(0.5, 0.965))  # fmt: skip
+    figure.suptitle(
+        "Median, least and most; hollow: the kernel's OOM killer acted first; "
+        "x: an innocent pod was killed",
+        fontsize=12,
+    )
+    figure.tight_layout(rect=(0, 0, 1, 0.94))
+    figure.savefig(target, dpi=110)
+    return 0
+
+
+def draw(
+    axis: Any, cells: list[dict[str, Any]], key: str, agent: str, scenarios: list[str],
+    place: tuple[int, int],
+) -> None:  # fmt: skip
+    colour = COLOURS.get(agent, "#444444")
+    axis.plot([], [], "o", color=colour, label=agent)
+    for cell in (each for each in cells if each["agent"] == agent):
+        spread = cell["measures"][key]
+        if spread is None:
+            continue
+        at = scenarios.index(cell["scenario"]) + 0.8 * ((place[0] + 0.5) / place[1] - 0.5)
+        low, middle, high = (max(spread[name], LEAST) for name in ("min", "median", "max"))
+        by_kernel = "kernel" in cell["first_killer"]
+        wrong = "wrong" in cell["verdicts"]
+        axis.vlines(at, low, high, color=colour, alpha=0.6)
+        axis.plot(at, middle, "X" if wrong else "o", color=colour, markersize=8,
+                  markerfacecolor="white" if by_kernel else colour)  # fmt: skip
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        print(__doc__, file=sys.stderr)
+        sys.exit(2)
+    sys.exit(main(sys.argv[1], sys.argv[2]))

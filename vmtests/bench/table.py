@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The summary as text: one table a scenario, one line an agent, then the ratios."""
+
+from __future__ import annotations
+
+from .summary import MEASURES, Cell, Measure, Ratio, Spread
+
+
+def number(value: float, digits: int) -> str:
+    text = f"{value:.{digits}f}"
+    return "0" if float(text) == 0 else text
+
+
+def spread_text(spread: Spread | None, measure: Measure) -> str:
+    """`12`, or `12 [9..31]` where the runs differ."""
+    if spread is None:
+        return "-"
+    middle, least, most = (
+        number(value, measure.digits) for value in (spread.median, spread.least, spread.most)
+    )
+    return middle if least == most else f"{middle} [{least}..{most}]"
+
+
+def counts_text(counts: dict[str, int], runs: int) -> str:
+    """Names; with how many runs where it was not every one."""
+    if not counts:
+        return "-"
+    return " ".join(
+        name if count == runs else f"{name}({count}/{runs})" for name, count in counts.items()
+    )
+
+
+def row(cell: Cell) -> list[str]:
+    return [
+        cell.agent,
+        f"{cell.runs - len(cell.failures)}/{cell.runs}",
+        cell.verdict(),
+        counts_text(cell.actors, cell.runs),
+        counts_text(cell.victims, cell.runs),
+        *(spread_text(cell.spreads.get(measure.key), measure) for measure in MEASURES),
+    ]
+
+
+def headings() -> list[str]:
+    units = [f"{m.title} {m.unit}".strip() for m in MEASURES]
+    return ["agent", "runs", "victim", "by", "killed", *units]
+
+
+def lines(cells: list[Cell], titles: dict[str, str], ratios: list[Ratio]) -> list[str]:
+    text: list[str] = []
+    for scenario in dict.fromkeys(cell.scenario for cell in cells):
+        rows = [headings(), *(row(cell) for cell in cells if cell.scenario == scenario)]
+        text += [f"{scenario}: {titles.get(scenario, '')}", *aligned(rows), ""]
+    for cell in cells:
+        for failure in cell.failures:
+            text.append(f"FAILED {cell.scenario} {cell.agent}: {failure}")
+    text += [ratio_line(ratio) for ratio in ratios]
+    return text
+
+
+def aligned(rows: list[list[str]]) -> list[str]:
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(each, widths, strict=True)).rstrip()
+        for each in rows
+    ]
+
+
+def ratio_line(ratio: Ratio) -> str:
+    head = f"{ratio.scenario}: {ratio.agent} {ratio.ours_ms:.2f} ms from its line to SIGKILL"
+    if ratio.peer is None:
+        return f"{head}; no peer acted before the kernel"
+    compared = f"{head}; the fastest peer, {ratio.peer}, {ratio.peer_ms:.2f} ms"
+    return compared if ratio.ratio is None else f"{compared}: ratio {ratio.ratio:.3f}"

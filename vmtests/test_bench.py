@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the bench's pure parts; no guest is booted.
+
+What the bench says about Forestall and its peers is only as good as how it
+reads its logs, so a log is written by hand here and its figures are known.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import unittest
+from pathlib import Path
+
+from bench import catalogue, figures, page, runlog, summary, table
+from bench.catalogue import CatalogueError, Line, Pod
+from bench.debian import make_disk
+from bench.figures import Figures, Kill
+from bench.payload import manifest, request_table
+from bench.runlog import LogError, Sample
+from bench.runs import Job, Result
+from bench.summary import Spread
+
+GO = 10_000_000
+
+
+def sample(at_ms: float, available_mib: float, free_mib: float = 50, kubelet: float = 500,
+           kills: int = 0, full: int = 0) -> str:  # fmt: skip
+    kib = [round(each * 1024) for each in (free_mib, available_mib, 0, kubelet)]
+    return f"{GO + round(at_ms * 1000)} {' '.join(map(str, kib))} {kills} {full}"
+
+
+def trace(at_ms: float, task: str, rest: str) -> str:
+    return f"  {task} [001] d..2. {(GO / 1000 + at_ms) / 1000:.6f}: {rest}"
+
+
+def kill(at_ms: float, by: str, victim: str, pid: int, code: int = 0, number: int = 9) -> str:
+    rest = f"signal_generate: sig={number} errno=0 code={code} comm={victim} pid={pid} grp=1 res=0"
+    return trace(at_ms, by, rest)
+
+
+def log_text(samples: list[str], events: list[str], kernel: list[str] | None = None,
+             facts: str = "") -> str:  # fmt: skip
+    return "\n".join(
+        [
+            "== facts", "total_kib 2000000", f"go {GO}", f"end {GO + 1_000_000}", "alive g-db",
+            *facts.splitlines(), "== samples", *samples, "== delays",
+            f"  {GO + 300_000}  {25_000}", f"  {GO - 100}  {90_000}", "== trace", *events,
+            "== kernel", *(kernel or []), "== end",
+        ]
+    )  # fmt: skip
+
+
+FALL = [sample(at, 200 - at) for at in range(-10, 150, 5)]
+PODS = {"be-leak", "g-db", "bu-web"}
+GUILTY = frozenset({"be-leak"})
+
+
+def compute(text: str, line: Line | None = None) -> Figures:
+    return figures.compute(runlog.parse(text), PODS, GUILTY, line)
+
+
+class CatalogueTest(unittest.TestCase):
+    def test_everything_that_ships_can_be_read(self) -> None:
+        agents, scenarios = catalogue.agents(), catalogue.scenarios()
+        self.assertLessEqual(set(catalogue.DEFAULT_AGENTS), set(agents))
+        self.assertLessEqual(set(catalogue.DEFAULT_SCENARIOS), set(scenarios))
+        for name in agents:
+            start = catalogue.AGENTS / name / "start"
+            self.assertTrue(start.stat().st_mode & 0o100, name)
+        self.assertFalse(any(pod.guilty for pod in catalogue.steady()))
+
+    def test_pods_as_kubelet_makes_them(self) -> None:
+        def adj(qos: str, request: int) -> int:
+            return Pod("p", qos, request, None, "hold 1M", False).oom_score_adj(2000)
+
+        self.assertEqual((adj("guaranteed", 9), adj("besteffort", 0)), (-997, 1000))
+        self.assertEqual([adj("burstable", each) for each in (500, 1, 1999)], [750, 999, 3])
+        pod = Pod("be-x", "besteffort", 0, None, "hold 1M", False)
+        self.assertIn("/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod",
+                      pod.cgroup)  # fmt: skip
+        self.assertNotIn("-", pod.slice.removeprefix("kubepods-besteffort-"))
+        whole = Pod("g", "guaranteed", 9, None, "hold 1M", False)
+        self.assertTrue(whole.cgroup.startswith("/sys/fs/cgroup/kubepods.slice/kubepods-pod"))
+        self.assertIn(f"uid: {pod.uid}, name: be-x", manifest([pod]))
+        self.assertEqual(request_table([whole]), f"g {whole.cgroup} 9 0\n")
+
+    def test_mistakes_are_told(self) -> None:
+        good = "title = 't'\nseconds = 1\n[[pods]]\nname = 'p'\nclass = 'besteffort'\nwork = 'w'\n"
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "s.toml"
+            for bad in (good, good + "guilty = true\nrequest = '1M'\n", good + "gilty = true\n",
+                        good.replace("'p'", f"'{'p' * 16}'") + "guilty = true\n"):  # fmt: skip
+                path.write_text(bad)
+                with self.assertRaises(CatalogueError, msg=bad):
+                    catalogue.read_scenario(path)
+            path.write_text(good + "guilty = true\n")
+            self.assertEqual(catalogue.read_scenario(path).guilty, {"p"})
+
+    def test_the_seed_decides_when_go_falls(self) -> None:
+        agent = catalogue.agents()["none"]
+        scenario = catalogue.scenarios()["spike"]
+        first, again, other = (Job(agent, scenario, n, 7) for n in (1, 1, 2))
+        self.assertEqual(first.command(), again.command())
+        self.assertNotEqual(first.lead_ms, other.lead_ms)
+
+
+class LogTest(unittest.TestCase):
+    def test_incomplete_logs_are_refused(self) -> None:
+        for text in ("", "failure be-x is not ready\n== end\n", "== facts\n== samples\n== end\n",
+                     log_text([], [])):  # fmt: skip
+            with self.assertRaises(LogError, msg=text):
+                runlog.parse(text)
+
+    def test_names_with_spaces_and_dashes(self) -> None:
+        log = runlog.parse(log_text(FALL, [kill(1, "a-b c-77", "be-leak", 5)]))
+        self.assertEqual((log.signals[0].sender, log.signals[0].victim), ("a-b c", "be-leak"))
+        self.assertEqual(log.signals[0].at_us, GO + 1000)
+
+    def test_facts(self) -> None:
+        log = runlog.parse(log_text(FALL, [], facts="rest_rss_kib 2048\nend_hwm_kib "))
+        self.assertEqual(log.number("rest_rss_kib"), 2048)
+        self.assertIsNone(log.number("end_hwm_kib"))
+        self.assertIsNone(log.number("never_said"))
+        self.assertEqual(log.alive, ["g-db"])
+
+
+class FiguresTest(unittest.TestCase):
+    def test_an_agent_s_kill(self) -> None:
+        events = [
+            kill(90, "agent-7", "be-leak", 5, number=15),
+            kill(112, "agent-7", "be-leak", 5),
+            kill(113, "be-leak-5", "be-leak", 6, code=128),
+            trace(120, "be-leak-5", "sched_process_exit: comm=be-leak pid=5 prio=120"),
+            trace(118, "be-leak-6", "sched_process_exit: comm=be-leak pid=6 prio=120"),
+        ]
+        found = compute(log_text(FALL, events))
+        self.assertEqual((found.verdict, found.oom_events), ("right", 0))
+        self.assertEqual(found.kills, [Kill("be-leak", "agent", 112)])
+        # 200 MiB less 1 MiB a millisecond: 100 MiB after 100 ms.
+        self.assertAlmostEqual(found.crossing_to_signal_ms or 0, 12, places=2)
+        self.assertAlmostEqual(found.signal_to_exit_ms or 0, 8, places=2)
+        # The delay that began before go is not counted.
+        self.assertEqual(found.worst_stall_ms, 25)
+
+    def test_the_kernel_s_kill(self) -> None:
+        events = [
+            kill(130, "bu-web-9", "g-db", 4, code=128),
+            trace(130.1, "bu-web-9", "mark_victim: pid=4 comm=g-db total-vm=1kB"),
+        ]
+        samples = [*FALL[:-1], sample(145, 55, kills=2)]
+        found = compute(log_text(samples, events, ["[1.0] oom-kill:constraint=CONSTRAINT_NONE"]))
+        self.assertEqual((found.verdict, found.kills[0].by), ("wrong", "kernel"))
+        self.assertEqual((found.oom_events, found.oom_processes), (1, 2))
+
+    def test_a_pod_s_own_kernel_kill_is_seen(self) -> None:
+        """The OOM killer runs in whoever asked for memory, which may be the victim itself."""
+        events = [
+            kill(130, "be-leak-5", "be-leak", 5, code=128),
+            trace(130.1, "be-leak-5", "mark_victim: pid=5 comm=be-leak"),
+        ]
+        found = compute(log_text(FALL, events))
+        self.assertEqual(found.kills, [Kill("be-leak", "kernel", 130)])
+
+    def test_strangers_and_the_time_before_go_do_not_count(self) -> None:
+        events = [kill(-5, "agent-7", "be-leak", 5), kill(5, "systemd-1", "sleep", 8)]
+        self.assertEqual(compute(log_text(FALL, events)).verdict, "nobody")
+
+    def test_a_kill_between_two_samples(self) -> None:
+        falling = [Sample(GO + at * 1000, 0, 0, 0, (200 - at) << 10, 0, 0) for at in (0, 5, 10)]
+        line = Line("kubelet_available", mib=187)
+        at = figures.crossing(falling, line, 0, GO, GO + 13_400)
+        self.assertEqual(at, GO + 13_000)
+        # Far from the line nothing was crossed, nor where memory does not fall.
+        self.assertIsNone(figures.crossing(falling, line, 0, GO, None))
+        self.assertIsNone(figures.crossing(falling, Line("available", mib=-5), 0, GO, GO + 13_400))
+        far = Line("kubelet_available", mib=100)
+        self.assertIsNone(figures.crossing(falling, far, 0, GO, GO + 13_400))
+
+    def test_when_memory_is_free_again(self) -> None:
+        free = [(0, 50), (5, 50), (10, 60), (15, 130), (20, 151), (25, 150)]
+        samples = [Sample(at, mib << 10, 0, 0, 0, 0, 0) for at, mib in free]
+        self.assertEqual(figures.freed(samples, 6), 20)
+        self.assertEqual(figures.freed(samples, 26), None)
+        self.assertEqual(figures.freed(samples[:3], 6), None)
+        self.assertIsNone(figures.freed(samples, None))
+
+    def test_cost(self) -> None:
+        facts = ("start_cpu_us 1000\nrest_cpu_us 3000\nend_cpu_us 8000\nstart_monotonic 5.0\n"
+                 "rest_monotonic 7.0\nrest_rss_kib 1024\nend_hwm_kib 3072\n"
+                 "end_restarts 0")  # fmt: skip
+        found = compute(log_text(FALL, [], facts=facts))
+        self.assertEqual((found.agent_cpu_ms, found.agent_rest_cpu_percent), (5, 0.1))
+        self.assertEqual((found.agent_rss_mib, found.agent_hwm_mib), (1, 3))
+        self.assertIsNone(compute(log_text(FALL, [])).agent_cpu_ms)
+
+
+def result(agent: str, scenario: str, latency: float, by: str = "", repetition: int = 1) -> Result:
+    events = [kill(100 + latency, f"{by or agent}-7", "be-leak", 5)]
+    if by == "kernel":
+        events = [
+            kill(100 + latency, "x-7", "be-leak", 5, code=128),
+            trace(120, "x-7", "mark_victim: pid=5 comm=be-leak"),
+        ]
+    found = compute(log_text(FALL, events))
+    return Result(agent, scenario, repetition, 1, 1000, "log", figures=found)
+
+
+class SummaryTest(unittest.TestCase):
+    def test_median_and_spread(self) -> None:
+        self.assertEqual(Spread.of([3, None, 1, 2]), Spread(2, 1, 3, 3))
+        self.assertIsNone(Spread.of([None]))
+
+    def test_no_run_is_dropped(self) -> None:
+        failed = Result("a", "s", 2, 1, 1000, "log", failure="the guest died")
+        cells = summary.cells([result("a", "s", 5), failed])
+        self.assertEqual((cells[0].runs, cells[0].failures), (2, ["the guest died"]))
+        text = "\n".join(table.lines(cells, {"s": "title"}, []))
+        self.assertIn("1/2", text)
+        self.assertIn("FAILED s a: the guest died", text)
+
+    def test_ratio_to_the_fastest_peer_that_acted_itself(self) -> None:
+        cells = summary.cells([
+            result("ours", "s", 2), result("slow", "s", 40), result("fast", "s", 20),
+            result("none", "s", 1, by="kernel"), result("ours", "t", 3),
+            result("none", "t", 30, by="kernel"),
+        ])  # fmt: skip
+        one, two = summary.ratios(cells, {"ours"})
+        self.assertEqual((one.peer, two.peer), ("fast", None))
+        self.assertAlmostEqual(one.ratio or 0, 0.1)
+        self.assertIn("fast", table.ratio_line(one))
+        self.assertIn("no peer", table.ratio_line(two))
+
+    def test_texts(self) -> None:
+        measure = next(m for m in summary.MEASURES if m.digits == 0)
+        self.assertEqual(table.spread_text(Spread(2, 2, 2, 3), measure), "2")
+        self.assertEqual(table.spread_text(Spread(2, -0.4, 3, 3), measure), "2 [0..3]")
+        self.assertEqual(table.spread_text(None, measure), "-")
+        self.assertEqual(table.counts_text({"a": 2, "b": 1}, 2), "a b(1/2)")
+
+    def test_the_page_escapes(self) -> None:
+        cells = summary.cells([Result("a", "s", 1, 1, 1, "log", failure="<b>")])
+        text = page.render(cells, [], [], [], {"seed": "<1>"}, None)
+        self.assertIn("&lt;b&gt;", text)
+        self.assertNotIn("<1>", text)
+
+
+class DiskTest(unittest.TestCase):
+    def test_a_disk_appears_whole(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            tree = Path(folder) / "tree"
+            tree.mkdir()
+            (tree / "file").write_text("x")
+            disk = Path(folder) / "disk.img"
+            make_disk(tree, disk, 4)
+            self.assertEqual([path.name for path in Path(folder).glob("disk*")], ["disk.img"])
+
+
+if __name__ == "__main__":
+    unittest.main()

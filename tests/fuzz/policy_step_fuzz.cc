@@ -99,6 +99,7 @@ Config any_config(Choices& choices) {
   config.compat.containerfs_from_second_pass = choices.yes();
   config.compat.one_kill_until_cleanup = choices.yes();
   config.compat.reclaim_must_clear_all = choices.yes();
+  if (choices.yes()) config.ranking = Ranking::kernel;
   return config;
 }
 
@@ -190,6 +191,8 @@ std::vector<WorkloadSample> any_workloads(Choices& choices) {
     if (choices.yes()) sample.workload.kind = WorkloadKind::pod;
     sample.workload.pod = any_pod(choices);
     sample.statistics = any_statistics(choices);
+    sample.scored = choices.yes();
+    if (choices.yes()) sample.badness = WorkloadBadness{{1, 1}, choices.amount().count};
     workloads.push_back(sample);
   }
   return workloads;

@@ -40,6 +40,8 @@ WorkloadSample any_workload(Dice& dice, const std::string& path) {
   if (dice.one_in(5)) sample.inactive_file = Bytes{dice.below(6)};
   if (dice.one_in(8)) sample.processes.reset();
   if (dice.one_in(8)) sample.processes = 0;
+  sample.scored = !dice.one_in(20);
+  if (!dice.one_in(6)) sample.badness = WorkloadBadness{{1, 1}, dice.below(6) - 2};
   return dice.one_in(3) ? as_pod(sample) : sample;
 }
 
@@ -72,6 +74,7 @@ Config any_config(Dice& dice) {
   config.compat.one_kill_until_cleanup = dice.one_in(4);
   config.compat.containerfs_from_second_pass = !dice.one_in(4);
   config.compat.reclaim_must_clear_all = !dice.one_in(4);
+  if (dice.one_in(3)) config.ranking = Ranking::kernel;
   return config;
 }
 
@@ -283,9 +286,10 @@ TEST(PropertyTest, ConsideredAreInEvictionOrder) {
         step(config, any_state(dice, config, observation), observation).decision;
     if (!decision.driving) continue;
     const Resource resource = resource_of(decision.evidence[*decision.driving].threshold.signal);
-    EXPECT_TRUE(std::is_sorted(
-        decision.considered.begin(), decision.considered.end(),
-        [&](const Candidate& a, const Candidate& b) { return evicted_before(a, b, resource); }))
+    EXPECT_TRUE(std::is_sorted(decision.considered.begin(), decision.considered.end(),
+                               [&](const Candidate& a, const Candidate& b) {
+                                 return evicted_before(a, b, resource, config.ranking);
+                               }))
         << seed;
   }
 }

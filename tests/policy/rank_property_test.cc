@@ -23,6 +23,7 @@ constexpr std::array kResources{Resource::memory, Resource::ephemeral_storage, R
 
 RankBy any_ranking(Dice& dice, Signal signal) {
   RankBy by{.signal = signal, .layout = {}, .compat = {}};
+  if (dice.one_in(2)) by.ranking = Ranking::kernel;
   if (!dice.one_in(4)) by.layout = static_cast<FilesystemLayout>(dice.below(3));
   by.compat.inode_rank_subtracts_bytes = dice.one_in(2);
   return by;
@@ -53,6 +54,8 @@ WorkloadSample any_workload(Dice& dice, const std::string& name) {
   if (dice.one_in(5)) sample.usage.reset();
   sample.processes = static_cast<std::uint64_t>(dice.below(4));
   if (dice.one_in(5)) sample.processes.reset();
+  sample.scored = !dice.one_in(30);
+  if (!dice.one_in(5)) sample.badness = WorkloadBadness{{1, 1}, dice.below(4) - 1};
   if (dice.one_in(5)) return sample;
   return with_statistics(sample, {container_sample("c", any_usage(dice), any_usage(dice))},
                          {{.name = "v", .usage = any_usage(dice).value_or(DiskUsage{})}});
@@ -74,12 +77,14 @@ RankKey any_key(Dice& dice) {
           .priority = static_cast<std::int32_t>(dice.below(3)),
           .usage = dice.below(3),
           .request = dice.below(3),
-          .over_request = dice.below(3) - 1};
+          .over_request = dice.below(3) - 1,
+          .badness = dice.one_in(3) ? std::nullopt : std::optional(dice.below(3) - 1)};
 }
 
 // The chain of rules alone, without the identity that breaks ties after it.
-std::weak_ordering by_rules(const RankKey& a, const RankKey& b, Resource resource) {
-  for (const RankRule& rule : rules_for(resource)) {
+std::weak_ordering by_rules(const RankKey& a, const RankKey& b, Resource resource,
+                            Ranking ranking) {
+  for (const RankRule& rule : rules_for(resource, ranking)) {
     const auto order = rule.compare(a, b);
     if (order != 0) return order;
   }
@@ -117,9 +122,10 @@ TEST(RankPropertyTest, EachRuleAndEachChainIsAStrictWeakOrder) {
       }
     };
     for (const Resource resource : kResources) {
-      for (const RankRule& rule : rules_for(resource)) check(rule.compare);
-      check([&](const RankKey& x, const RankKey& y) { return by_rules(x, y, resource); });
-      ties += by_rules(a, b, resource) == 0 ? 1 : 0;
+      const auto ranking = static_cast<Ranking>(seed % 2);
+      for (const RankRule& rule : rules_for(resource, ranking)) check(rule.compare);
+      check([&](const RankKey& x, const RankKey& y) { return by_rules(x, y, resource, ranking); });
+      ties += by_rules(a, b, resource, ranking) == 0 ? 1 : 0;
     }
   }
   EXPECT_GT(ties, kWorlds) << "too few ties to prove anything";
@@ -140,7 +146,7 @@ TEST(RankPropertyTest, EvictionOrderIsAStrictWeakOrderAndTotal) {
       const Candidate b = any();
       const Candidate c = any();
       const auto before = [&](const Candidate& x, const Candidate& y) {
-        return evicted_before(x, y, resource);
+        return evicted_before(x, y, resource, by.ranking);
       };
       EXPECT_FALSE(before(a, a)) << seed;
       EXPECT_FALSE(before(a, b) && before(b, a)) << seed;

@@ -167,7 +167,7 @@ class Selection {
     if (!scene_.settings.kill_allocating_task || in_memcg() || !allocating_) return false;
     const ProcessSample& process = scene_.processes[*allocating_];
     return has_memory(process) && !never_killed(process) && is_eligible(process) &&
-           process.unkillable != Unkillable::adjusted && process.oom_score_adj != kOomScoreAdjMin;
+           process.oom_score_adj != kOomScoreAdjMin;
   }
 
   const OomScene& scene_;
@@ -225,7 +225,6 @@ std::vector<bool> members_killed(const OomScene& scene, std::size_t group) {
     const ProcessSample& process = scene.processes[i];
     const auto place = places.of(process.cgroup);
     killed[i] = place && inside[*place] && !never_killed(process) && has_memory(process) &&
-                process.unkillable != Unkillable::adjusted &&
                 process.oom_score_adj != kOomScoreAdjMin;
   }
   return killed;

@@ -198,6 +198,7 @@ Result<std::int64_t> GrowingChild::number(const char* file) {
 struct Verdict {
   std::optional<RssCounting> counting;
   std::string evidence;
+  RssCounting unproven = RssCounting::summed;  // what is taken without a `counting`
 };
 
 // The experiment. REQUIRES: the child's counters are percpu_counters.
@@ -262,7 +263,10 @@ Result<Verdict> experiment(const ReadTask& read, MonotonicTime deadline) {
   const Pages total = TRY(memory_and_swap());
   const std::unique_ptr<GrowingChild> child = TRY(GrowingChild::start(deadline));
   const abi_task task = TRY(read(child->pid()));
-  if ((task.flags & ABI_TASK_NO_SUM) != 0) return error("the CPUs' parts cannot be read");
+  if ((task.flags & ABI_TASK_NO_SUM) != 0) {
+    return Verdict{std::nullopt, "the CPUs' parts of the counters cannot be read",
+                   RssCounting::counted};
+  }
   if ((task.flags & ABI_TASK_ATOMIC) != 0) {
     return Verdict{RssCounting::counted, "rss_stat is of atomics: there is one way of counting"};
   }
@@ -310,18 +314,10 @@ std::optional<ScoreStep> next_score_step(Pages from, std::int32_t least_adj, Pag
 
 Calibration calibrate_rss(const ReadTask& read, Duration patience) {
   const Result<Verdict> found = experiment(read, SystemClock().now() + patience);
-  Calibration calibration;
-  // A guess is the sum: what a kernel that is newer than all we know does, and the true figure,
-  // from which the other is never farther than a batch for each CPU.
-  calibration.counting = RssCounting::summed;
-  if (!found.ok()) {
-    calibration.evidence = found.error().text();
-    return calibration;
-  }
-  calibration.proven = found->counting.has_value();
-  calibration.counting = found->counting.value_or(RssCounting::summed);
-  calibration.evidence = found->evidence;
-  return calibration;
+  // Unproven, it is the sum: what a kernel newer than all we know does, and the true figure, from
+  // which the other is never farther than a batch for each CPU.
+  if (!found.ok()) return {RssCounting::summed, false, found.error().text()};
+  return {found->counting.value_or(found->unproven), found->counting.has_value(), found->evidence};
 }
 
 }  // namespace forestall::kernel

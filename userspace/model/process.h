@@ -75,6 +75,11 @@ struct ProcessSample {
   std::array<char, 16> comm{};  // NUL-terminated
 
   [[nodiscard]] std::string_view name() const { return comm.data(); }
+  // oom_badness() in a domain of `total_pages`, if it can be chosen. The one copy of the formula;
+  // see policy/badness.h.
+  [[nodiscard]] constexpr Pages points(Pages total_pages) const {
+    return memory.total() + oom_score_adj * (total_pages / 1000);
+  }
   friend bool operator==(const ProcessSample&, const ProcessSample&) = default;
 };
 

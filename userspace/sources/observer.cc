@@ -16,6 +16,7 @@
 #include "sources/own_place.h"
 #include "sources/pod_paths.h"
 #include "sources/process_counter.h"
+#include "sources/workload_badness.h"
 #include "sources/workload_rules.h"
 
 namespace forestall::sources {
@@ -83,6 +84,7 @@ class Observer::Reader {
   void add_statistics(Observation& observation, std::optional<MonotonicTime> since) const;
   void ask_disk_usage(MonotonicTime now, Duration age_max);
   void set_writable_layers(WritableLayers layers) { layers_ = std::move(layers); }
+  void set_processes(ProcessSource* processes) { processes_ = processes; }
   void add_container_samples(WorkloadSample& sample) {
     sources::add_container_samples(tree_, sample, buffer_);
   }
@@ -100,6 +102,7 @@ class Observer::Reader {
                     std::vector<SourceNote>& notes);
   void sample_workload(HeldWorkload& held, std::vector<WorkloadSample>& samples,
                        std::vector<SourceNote>& notes);
+  void score_workloads(Observation& observation);
 
   const kernel::CgroupTree& tree_;
   Config config_;  // what the next refresh() goes by
@@ -108,6 +111,8 @@ class Observer::Reader {
   TaskReader tasks_;
   std::unique_ptr<DiskWalker> walker_;
   WritableLayers layers_;
+  ProcessSource* processes_ = nullptr;
+  WorkloadScorer scorer_;
   OwnPlace self_;
   OwnPlace init_;
   // Since the last refresh, less what was found removed.
@@ -245,6 +250,18 @@ void Observer::Reader::add_workloads(Observation& observation, std::string_view 
     sample_workload(held, samples, observation.notes);
   }
   std::erase_if(workloads_, [](const HeldWorkload& held) { return held.removed; });
+  if (config_.ranking == Ranking::kernel && processes_ != nullptr) score_workloads(observation);
+}
+
+void Observer::Reader::score_workloads(Observation& observation) {
+  const auto& node = observation.node;
+  if (!node.capacity || !node.swap_total) {
+    observation.notes.push_back({"processes", "not scored: the node's memory is not known"});
+    return;
+  }
+  const Pages total = (*node.capacity + *node.swap_total).count / ::sysconf(_SC_PAGESIZE);
+  const auto scored = scorer_.score(tree_, *processes_, total, *observation.workloads);
+  if (!scored) observation.notes.push_back({"processes", scored.error().text()});
 }
 
 void Observer::Reader::add_statistics(Observation& observation,
@@ -310,6 +327,9 @@ void Observer::ask_disk_usage(MonotonicTime now, Duration age_max) {
 }
 void Observer::set_writable_layers(WritableLayers layers) {
   reader_->set_writable_layers(std::move(layers));
+}
+void Observer::set_processes(ProcessSource* processes) {
+  reader_->set_processes(processes);
 }
 void Observer::add_container_samples(WorkloadSample& sample) {
   reader_->add_container_samples(sample);

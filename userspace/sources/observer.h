@@ -18,6 +18,7 @@
 #include "sources/disk_walker.h"
 #include "sources/filesystem_reader.h"
 #include "sources/pod_statistics.h"
+#include "sources/process_source.h"
 #include "sources/task_reader.h"
 
 namespace forestall::sources {
@@ -45,6 +46,11 @@ class Observer {
   // workload, and can only do so when it sees that one. Drops a workload whose cgroup was removed
   // meanwhile.
   void add_workloads(Observation& observation, std::string_view subject);
+
+  // Where add_workloads() takes the kernel's points of every process from when the configuration
+  // ranks as the kernel does; not owned, must outlive the observer. Null (at first): they stay
+  // unscored.
+  void set_processes(ProcessSource* processes);
 
   // What the workloads of `observation` occupy on disk: fills their statistics from the last walk
   // over the pods' files, and says in disk_usage_read whether that walk is recent enough to decide

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/oom_sightings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/manual_clock.h"
+
+namespace forestall::sources {
+namespace {
+
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr Duration kMs = std::chrono::milliseconds(1);
+
+class OomSightingsTest : public testing::Test {
+ protected:
+  OomKillSighting kill(pid_t pid) const {
+    OomKillSighting made;
+    made.at = clock_.now();
+    made.victim.pid = pid;
+    return made;
+  }
+  void event(pid_t pid) { both_.tell(OomTeller::bpf, kill(pid), clock_.now()); }
+  void line(pid_t pid) { both_.tell(OomTeller::log, kill(pid), clock_.now()); }
+  std::vector<pid_t> take(OomSightings& from) {
+    std::vector<OomKillSighting> kills;
+    from.take(clock_.now(), kills);
+    std::vector<pid_t> pids;
+    for (const auto& sighting : kills) pids.push_back(sighting.victim.pid);
+    return pids;
+  }
+  std::vector<pid_t> take() { return take(both_); }
+
+  test::ManualClock clock_;
+  OomSightings both_{true, true};
+};
+
+TEST_F(OomSightingsTest, TwoHalvesAreOneKill) {
+  event(5);
+  EXPECT_THAT(take(), IsEmpty());
+  line(5);
+  EXPECT_THAT(take(), testing::ElementsAre(5));
+  EXPECT_THAT(take(), IsEmpty());
+  line(6);
+  event(6);
+  EXPECT_THAT(take(), testing::ElementsAre(6));
+  EXPECT_EQ(both_.next_look(), std::nullopt);
+}
+
+TEST_F(OomSightingsTest, OneWaitsAndIsToldAloneAndItsOtherHalfIsLate) {
+  event(5);
+  EXPECT_EQ(both_.next_look(), clock_.now() + OomSightings::kPatience);
+  clock_.advance(OomSightings::kPatience);
+  EXPECT_THAT(take(), testing::ElementsAre(5));
+  line(5);
+  EXPECT_THAT(take(), IsEmpty());
+  EXPECT_EQ(both_.late(), 1U);
+  // A new kill of the same number much later is one of its own.
+  clock_.advance(OomSightings::kWindow + kMs);
+  line(5);
+  event(5);
+  EXPECT_THAT(take(), testing::ElementsAre(5));
+}
+
+TEST_F(OomSightingsTest, NobodyWaitsForATellerThatIsNotThere) {
+  OomSightings log_only(false, true);
+  log_only.tell(OomTeller::log, kill(5), clock_.now());
+  EXPECT_EQ(log_only.next_look(), clock_.now());
+  EXPECT_THAT(take(log_only), SizeIs(1));
+  OomSightings bpf_only(true, false);
+  bpf_only.tell(OomTeller::bpf, kill(5), clock_.now());
+  EXPECT_THAT(take(bpf_only), SizeIs(1));
+}
+
+TEST_F(OomSightingsTest, SeveralAtOncePairUpInOrder) {
+  for (const pid_t pid : {5, 6, 7}) event(pid);
+  for (const pid_t pid : {5, 6, 7}) line(pid);
+  EXPECT_THAT(take(), testing::ElementsAre(5, 6, 7));
+  // The same number twice within the window.
+  event(8);
+  event(8);
+  line(8);
+  line(8);
+  EXPECT_THAT(take(), testing::ElementsAre(8, 8));
+  EXPECT_EQ(both_.late(), 0U);
+}
+
+TEST_F(OomSightingsTest, FarApartInTimeIsNotTheSame) {
+  event(5);
+  auto other = kill(5);
+  other.at += OomSightings::kWindow + kMs;
+  both_.tell(OomTeller::log, other, clock_.now());
+  clock_.advance(OomSightings::kPatience);
+  EXPECT_THAT(take(), SizeIs(2));
+}
+
+TEST_F(OomSightingsTest, MemoryIsBounded) {
+  for (pid_t pid = 1; pid <= static_cast<pid_t>(OomSightings::kKept) + 10; ++pid) event(pid);
+  EXPECT_THAT(take(), SizeIs(10));
+}
+
+TEST(MergeSightings, EachSaysWhatItKnows) {
+  OomKillSighting event;
+  event.at = from_ns(1000);
+  event.victim = {5, 77};
+  event.comm = {'h', 'o', 'g'};
+  event.uid = 3;
+  event.cgroup = CgroupId{9};
+  event.memory = ProcessMemory{1, 2, 3, 4, 5};
+  event.points = 15;
+  event.constraint = Constraint::memcg;
+  event.constraint_deduced = true;
+  event.domain = CgroupId{8};
+  OomKillSighting log;
+  log.at = from_ns(999);
+  log.victim = {5, 0};
+  log.comm = {'h', 'o', 'g'};
+  log.uid = 4;
+  log.path = "/a/b";
+  log.memory = ProcessMemory{};
+  log.constraint = Constraint::memcg;
+  log.domain_path = "/a";
+  log.domain_limit = mib(1);
+  log.killer = ProcessId{6, 0};
+  const auto both = merge_sightings(event, log);
+  EXPECT_EQ(both.at, event.at);
+  EXPECT_EQ(both.victim, event.victim);
+  EXPECT_EQ(both.uid, 3U);
+  EXPECT_EQ(both.cgroup, event.cgroup);
+  EXPECT_EQ(both.path, "/a/b");
+  EXPECT_EQ(both.memory, event.memory);
+  EXPECT_EQ(both.points, 15);
+  EXPECT_EQ(both.constraint, Constraint::memcg);
+  EXPECT_FALSE(both.constraint_deduced);
+  EXPECT_EQ(both.domain, CgroupId{8});
+  EXPECT_EQ(both.domain_path, "/a");
+  EXPECT_EQ(both.domain_limit, mib(1));
+  EXPECT_EQ(both.killer, log.killer);
+}
+
+TEST(MergeSightings, TheKernelsWordCountsBeforeAConclusion) {
+  OomKillSighting event;
+  event.constraint = Constraint::memcg;
+  event.constraint_deduced = true;
+  event.domain = CgroupId{8};
+  OomKillSighting log;
+  log.constraint = Constraint::none;
+  const auto both = merge_sightings(event, log);
+  EXPECT_EQ(both.constraint, Constraint::none);
+  EXPECT_EQ(both.domain, CgroupId{});
+}
+
+}  // namespace
+}  // namespace forestall::sources

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/shared_memory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "sources/walk_order.h"
+
+namespace forestall::sources {
+namespace {
+
+using ::testing::ElementsAre;
+
+std::vector<ProcessSample> processes(std::initializer_list<pid_t> pids) {
+  std::vector<ProcessSample> samples;
+  for (const pid_t pid : pids) {
+    samples.emplace_back().id = {pid, 1};
+    samples.back().order = static_cast<std::uint64_t>(samples.size()) * 10;
+  }
+  return samples;
+}
+
+std::vector<std::uint64_t> told(std::vector<ProcessSample> samples, std::vector<MemoryOwner> owners,
+                                const MemoryOrder& compare) {
+  tell_shared_memory(samples, owners, compare);
+  std::vector<std::uint64_t> ids;
+  for (const auto& sample : samples) ids.push_back(sample.memory_id);
+  return ids;
+}
+
+constexpr MemoryLayout kOne{1, 2, 3};
+constexpr MemoryLayout kOther{1, 2, 4};
+
+// Compares by the address space each pid is given; -1: gone.
+MemoryOrder spaces(std::map<pid_t, int> of) {
+  return [of](pid_t a, pid_t b) -> std::optional<std::strong_ordering> {
+    if (of.at(a) < 0 || of.at(b) < 0) return std::nullopt;
+    return of.at(a) <=> of.at(b);
+  };
+}
+
+TEST(SharedMemory, ThoseThatShareHaveOneId) {
+  const auto ids = told(processes({10, 20, 30, 40}), {{0, kOne}, {1, kOne}, {2, kOne}, {3, kOne}},
+                        spaces({{10, 5}, {20, 3}, {30, 5}, {40, 3}}));
+  EXPECT_THAT(ids, ElementsAre(10, 20, 10, 20));
+}
+
+TEST(SharedMemory, UnlikeLayoutsAreNotEvenCompared) {
+  const auto never = [](pid_t, pid_t) -> std::optional<std::strong_ordering> {
+    ADD_FAILURE();
+    return std::nullopt;
+  };
+  EXPECT_THAT(told(processes({10, 20}), {{0, kOne}, {1, kOther}}, never), ElementsAre(10, 20));
+}
+
+TEST(SharedMemory, WhatCannotBeToldIsUnknown) {
+  EXPECT_THAT(told(processes({10, 20}), {{0, {}}, {1, {}}}, spaces({})), ElementsAre(0, 0));
+  // The first has died: the others are told all the same.
+  const auto ids = told(processes({10, 20, 30}), {{0, kOne}, {1, kOne}, {2, kOne}},
+                        spaces({{10, -1}, {20, 7}, {30, 7}}));
+  EXPECT_EQ(ids[1], ids[2]);
+  EXPECT_EQ(ids[1], 20U);
+}
+
+TEST(SharedMemory, AnOrderThatContradictsItselfDoesNoHarm) {
+  std::uint32_t state = 1;
+  const MemoryOrder random = [&](pid_t, pid_t) -> std::optional<std::strong_ordering> {
+    state = state * 1664525 + 1013904223;
+    switch (state >> 30) {
+      case 0: return std::strong_ordering::less;
+      case 1: return std::strong_ordering::greater;
+      case 2: return std::strong_ordering::equal;
+      default: return std::nullopt;
+    }
+  };
+  std::vector<ProcessSample> samples;
+  std::vector<MemoryOwner> owners;
+  for (pid_t pid = 1; pid <= 2000; ++pid) {
+    owners.push_back({samples.size(), kOne});
+    samples.emplace_back().id.pid = pid;
+  }
+  tell_shared_memory(samples, owners, random);
+}
+
+TEST(SharedMemory, ThisKernelCompares) {
+  EXPECT_EQ(kcmp_memory(getpid(), getpid()), std::strong_ordering::equal);
+  const auto parent = kcmp_memory(getpid(), getppid());
+  EXPECT_TRUE(parent.has_value());
+  EXPECT_NE(parent, std::strong_ordering::equal);
+}
+
+TEST(WalkOrder, ValuesAreHandedOutAnew) {
+  auto samples = processes({10, 20, 30, 40});  // orders 10, 20, 30, 40
+  EXPECT_TRUE(take_walk_order(std::vector<pid_t>{7, 40, 10, 20}, samples, {0, 1, 3}));
+  EXPECT_EQ(samples[3].order, 10U);
+  EXPECT_EQ(samples[0].order, 20U);
+  EXPECT_EQ(samples[1].order, 40U);
+  EXPECT_EQ(samples[2].order, 30U);
+}
+
+TEST(WalkOrder, EqualValuesAreTakenApart) {
+  auto samples = processes({10, 20});
+  samples[1].order = samples[0].order;
+  EXPECT_TRUE(take_walk_order(std::vector<pid_t>{20, 10}, samples, {0, 1}));
+  EXPECT_LT(samples[1].order, samples[0].order);
+}
+
+TEST(WalkOrder, WhoIsNotInItLeavesAllAsTheyWere) {
+  auto samples = processes({10, 20});
+  const auto before = samples;
+  EXPECT_FALSE(take_walk_order(std::vector<pid_t>{20}, samples, {0, 1}));
+  EXPECT_EQ(samples, before);
+}
+
+}  // namespace
+}  // namespace forestall::sources

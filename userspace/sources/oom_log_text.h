@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel's own words on its OOM kills, as /dev/kmsg has them. Pure: text in, sightings out.
+//
+// What is told of one kill (mm/oom_kill.c dump_header, dump_oom_victim, __oom_kill_process;
+// mm/memcontrol.c mem_cgroup_print_oom_*), the same from 6.1 to 7.2 but for the first two fields of
+// "CPU:":
+//   hog invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0
+//   CPU: 0 UID: 0 PID: 155 Comm: hog …
+//   memory: usage 32768kB, limit 32768kB, failcnt 19                  (of a memcg only)
+//   [    155]     0   155    20592    8667 …                          (vm.oom_dump_tasks)
+//   oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/a,
+//     task_memcg=/a/b,task=hog,pid=155,uid=0                          (one line)
+//   Memory cgroup out of memory: Killed process 155 (hog) total-vm:82368kB, …
+//   Tasks in /a/b are going to be killed due to memory.oom.group set
+//   Memory cgroup out of memory: Killed process 156 (hog) …           (once for each; the first
+//                                                                      victim again, if it is still
+//                                                                      there)
+// Only "Killed process" is always there: the rest is rate-limited (oom_rs), and a victim that was
+// dying anyway gets no word at all.
+//
+// Names of processes and of cgroups are whatever their owners chose, commas and "pid=" included.
+// Each field is found from what cannot be chosen: the start of the line, its end, what was said of
+// the same victim before. What can be read in two ways is not known.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "model/oom_kill.h"
+
+namespace forestall::sources {
+
+// One record of /dev/kmsg (Documentation/ABI/testing/dev-kmsg): "6,339,5140900,-;text".
+struct KernelLogRecord {
+  bool by_kernel = false;  // facility 0. Whoever may write to /dev/kmsg has another one.
+  bool continues = false;  // flag 'c': a part of a line that did not fit into one record
+  std::uint64_t sequence = 0;
+  Duration at{0};    // local_clock(), whole microseconds
+  std::string text;  // without the escapes
+};
+// Nothing if it is not of that form.
+[[nodiscard]] std::optional<KernelLogRecord> parse_kernel_log_record(std::string_view record);
+
+class OomLogText {
+ public:
+  // `page_bytes`: size of a page of this kernel.
+  explicit OomLogText(std::int64_t page_bytes) : page_bytes_(page_bytes) {}
+
+  // Takes the next record; a kill that it tells is appended to `kills`, with the record's own time
+  // in `at` (local_clock, not CLOCK_MONOTONIC). `swapless`: the node has no swap, so that the
+  // victim had none either; else its memory is known only if it was listed before the kill.
+  void take(const KernelLogRecord& record, bool swapless, std::vector<OomKillSighting>& kills);
+  // Records were lost: what was gathered may belong to another kill.
+  void forget();
+
+  // Bounds on what is gathered.
+  static constexpr std::size_t kSummaryMax = 16384;  // bytes of a line "oom-kill:"
+  static constexpr std::size_t kListedMax = 65536;   // processes in the list of a dump
+
+ private:
+  // A dump under way, from "invoked oom-killer" to its kill.
+  struct Dump {
+    std::optional<ProcessId> killer;
+    std::array<char, 16> killer_comm{};
+    std::optional<Bytes> usage, limit;
+    std::string summary;        // "oom-kill:…"; empty: not yet
+    bool summary_open = false;  // more of it may follow
+  };
+  struct Listed {
+    pid_t pid = 0;
+    Pages swap = 0;
+  };
+  void take_dump_line(std::string_view text);
+  void take_list_header(std::string_view text);
+  void take_listed(std::string_view text);
+  // `rest` follows "Killed process "; `memcg`: which of the two messages it was.
+  void take_kill(const KernelLogRecord& record, std::string_view rest, bool memcg, bool swapless,
+                 std::vector<OomKillSighting>& kills);
+  [[nodiscard]] std::optional<OomKillSighting> parse_victim(std::string_view text,
+                                                            bool swapless) const;
+  void add_dump(OomKillSighting& kill) const;
+  [[nodiscard]] std::optional<Pages> swap_of(pid_t pid) const;
+
+  std::int64_t page_bytes_;
+  std::optional<Dump> dump_;
+  std::optional<std::size_t> swap_column_;
+  std::vector<Listed> listed_;
+  // Of the kill before: the one that members of its memory.oom.group follow.
+  std::optional<OomKillSighting> first_;
+  bool group_ = false;  // "Tasks in … are going to be killed" was said since
+  Duration last_{0};    // when the last of them was told
+};
+
+}  // namespace forestall::sources

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// One telling of each OOM kill, from up to two tellers of it: the BPF event, which knows the victim
+// by heart, and the kernel's log, which knows the constraint.
+//
+// Both tell within microseconds of each other, but a burst of log lines, a lost event or a
+// rate-limited one makes either late or silent. So the first telling waits for its other half, not
+// longer than kPatience, and is told alone then; a half that comes even later is dropped and
+// counted.
+//
+// Two tellings are of one kill if they name the same pid and their times are at most kWindow apart.
+// The window has to cover how far the log's clock may stray (sources/oom_log.h); for it to be
+// wrong, a pid would have to go round and be killed again within it, and even then the tellings
+// pair up as they come, because each teller keeps to its order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+#include "model/oom_kill.h"
+
+namespace forestall::sources {
+
+enum class OomTeller : std::uint8_t { bpf, log };
+
+// What both know together. The event's own figures (times, identity, memory) count first.
+[[nodiscard]] OomKillSighting merge_sightings(const OomKillSighting& event,
+                                              const OomKillSighting& log);
+
+class OomSightings {
+ public:
+  // Which of the two there are: nobody waits for one that is not.
+  OomSightings(bool bpf, bool log) : bpf_(bpf), log_(log) {}
+
+  void tell(OomTeller teller, OomKillSighting sighting, MonotonicTime now);
+  // Appends the kills that are complete, or have waited for long enough, in the order in which they
+  // were first told.
+  void take(MonotonicTime now, std::vector<OomKillSighting>& kills);
+  // When take() must be called though nobody tells anything; nothing: never.
+  [[nodiscard]] std::optional<MonotonicTime> next_look() const;
+
+  // Tellings that were dropped: halves of kills told already.
+  [[nodiscard]] std::uint64_t late() const { return late_; }
+
+  static constexpr Duration kPatience = std::chrono::milliseconds(200);
+  static constexpr Duration kWindow = std::chrono::seconds(10);
+  // More than this that wait, or were told lately, are not kept: the oldest goes first.
+  static constexpr std::size_t kKept = 4096;
+
+ private:
+  struct Half {
+    OomTeller teller = OomTeller::bpf;
+    OomKillSighting sighting;
+    MonotonicTime told;
+    bool complete = false;
+  };
+  [[nodiscard]] bool waits(const Half& half, MonotonicTime now) const;
+
+  bool bpf_;
+  bool log_;
+  std::deque<Half> halves_;  // not yet taken, as they came
+  std::deque<Half> alone_;   // taken without their other half, within the window
+  std::uint64_t late_ = 0;
+};
+
+}  // namespace forestall::sources

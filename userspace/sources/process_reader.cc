@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// Three things /proc does not print are inferred:
+//  - that an mm was reaped, or is its parent's during a vfork: oom_score is 0 where the figures
+//    would give more;
+//  - that a process is dying (mm/oom_kill.c task_will_free_mem): a SIGKILL is pending
+//    (complete_signal and zap_other_threads leave one with each thread), or its last thread exits;
+//  - that the OOM killer chose it already (signal->oom_mm): not at all. Such a one shows as dying.
+// Not seen either: MPOL_BIND policies, and a thread whose cpuset is not its leader's.
+#include "sources/process_reader.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <memory>
+
+#include "base/parse.h"
+#include "kernel/held_file.h"
+#include "kernel/rss_calibration.h"
+#include "sources/shared_memory.h"
+
+namespace forestall::sources {
+namespace {
+
+const std::int64_t kPageBytes = ::sysconf(_SC_PAGESIZE);
+
+// A status is 1.5 KiB, but for a process in very many groups.
+constexpr std::size_t kTextBytes = std::size_t{16} << 10;
+
+// A tick is 10 ms on every architecture (USER_HZ is 100); within one, ascending pids tell who was
+// forked first, but for the one tick in which they start over.
+constexpr std::uint64_t kTickNs = 10'000'000;
+
+bool gone(const Error& failure) {
+  return failure.code == ENOENT || failure.code == ESRCH;
+}
+
+// Whether oom_score would be more than 0 if it can be chosen.
+bool would_score(const ProcessSample& sample, Pages total_pages) {
+  return total_pages > 0 && kernel::score_of(sample.points(total_pages), total_pages) > 0;
+}
+
+}  // namespace
+
+// ---- CgroupFinder ----
+
+CgroupId CgroupFinder::look(std::string path) const {
+  for (;;) {
+    const auto directory = tree_.open(path);
+    if (!directory) return {};
+    if (tree_.version() == kernel::CgroupVersion::v1 || path == "/") return directory->id();
+    if (::faccessat(directory->fd(), "memory.oom.group", F_OK, 0) == 0) return directory->id();
+    const auto slash = path.rfind('/');
+    path.resize(slash == 0 ? 1 : slash);
+  }
+}
+
+CgroupId CgroupFinder::find(std::string_view path) {
+  const auto [entry, fresh] = known_.try_emplace(std::string(path));
+  if (fresh) entry->second = look(entry->first);
+  return entry->second;
+}
+
+// ---- ProcessReader ----
+
+Result<ProcessReader> ProcessReader::open(const kernel::CgroupTree& tree, const std::string& proc) {
+  UniqueFd fd(::open(proc.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return errno_error("open", proc);
+  return ProcessReader(tree, std::move(fd));
+}
+
+void ProcessReader::begin(Pages total_pages) {
+  total_pages_ = total_pages;
+  cgroups_.forget();
+  buffer_.resize(kTextBytes);
+}
+
+Result<std::string_view> ProcessReader::read_file(int directory, const char* file) {
+  const UniqueFd fd(::openat(directory, file, O_RDONLY | O_CLOEXEC));
+  if (!fd) return errno_error("open", file);
+  // These files are one record each, and whole after a read that does not fill the buffer.
+  const auto got = ::pread(fd.get(), buffer_.data(), buffer_.size(), 0);
+  if (got < 0) return errno_error("read", file);
+  const auto size = static_cast<std::size_t>(got);
+  if (size < buffer_.size()) return std::string_view(buffer_.data(), size);
+  return kernel::read_whole(fd.get(), buffer_, file);
+}
+
+Result<std::int64_t> ProcessReader::read_number(int directory, const char* file) {
+  const auto text = TRY(read_file(directory, file));
+  const auto value = parse_i64(trim(text));
+  if (!value) return error(fmt::format("/proc/PID/{}: not a number", file));
+  return *value;
+}
+
+Result<StatusText> ProcessReader::read_status(int directory) {
+  const auto text = TRY(read_file(directory, "status"));
+  return parse_status_text(text, kPageBytes);
+}
+
+Result<std::string> ProcessReader::cgroup_path(pid_t pid) {
+  if (buffer_.empty()) buffer_.resize(kTextBytes);
+  const auto file = fmt::format("{}/cgroup", pid);
+  const auto text = read_file(proc_.get(), file.c_str());
+  if (!text && gone(text.error())) return Error{ESRCH, file};
+  if (!text) return text.error();
+  return kernel::parse_cgroup_path(*text, tree_->version());
+}
+
+Result<CgroupId> ProcessReader::read_cgroup(int directory, const StatText& stat,
+                                            CgroupId listed_in) {
+  // On v1 an exiting task is shown in the root, wherever it is charged
+  // (kernel/cgroup/cgroup.c proc_cgroup_show).
+  if (stat.exiting && tree_->version() == kernel::CgroupVersion::v1) return listed_in;
+  const auto text = TRY(read_file(directory, "cgroup"));
+  const auto path = kernel::parse_cgroup_path(text, tree_->version());
+  return path ? cgroups_.find(*path) : CgroupId{};
+}
+
+Result<bool> ProcessReader::any_thread(int directory,
+                                       const std::function<Result<bool>(int)>& found) {
+  UniqueFd tasks(::openat(directory, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!tasks) return errno_error("open", "task");
+  const std::unique_ptr<DIR, int (*)(DIR*)> list(::fdopendir(tasks.get()), ::closedir);
+  if (!list) return errno_error("list", "task");
+  const int list_fd = tasks.release();  // the list's from now on
+  while (const dirent* entry = ::readdir(list.get())) {
+    if (entry->d_name[0] == '.') continue;
+    const UniqueFd thread(::openat(list_fd, entry->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!thread) continue;
+    const auto answer = found(thread.get());
+    if (!answer && !gone(answer.error())) return answer.error();
+    if (answer && *answer) return true;
+  }
+  return false;
+}
+
+Result<void> ProcessReader::stand_in(int directory, StatusText& status, StatText& stat) {
+  const auto found = any_thread(directory, [&](int thread) -> Result<bool> {
+    const auto own = TRY(read_status(thread));
+    if (!own.memory) return false;
+    status.memory = own.memory;
+    status.core_dumping = own.core_dumping;
+    status.kill_pending = own.kill_pending;
+    status.nodes_allowed = own.nodes_allowed;
+    const auto text = TRY(read_file(thread, "stat"));
+    stat.layout = TRY(parse_stat_text(text)).layout;
+    return true;
+  });
+  if (!found) return found.error();
+  return {};
+}
+
+Result<bool> ProcessReader::dying(int directory, const StatText& stat, const StatusText& status) {
+  if (!status.memory || status.core_dumping) return false;
+  if (status.kill_pending) return true;
+  if (!stat.exiting) return false;
+  if (status.threads <= 1) return true;
+  // The leader exits: alone, or with all its threads?
+  return any_thread(
+      directory, [&](int thread) -> Result<bool> { return TRY(read_status(thread)).kill_pending; });
+}
+
+Result<Unkillable> ProcessReader::unkillable(int directory, const StatText& stat,
+                                             const StatusText& status,
+                                             const ProcessSample& sample) {
+  const auto score = TRY(read_number(directory, "oom_score"));
+  // Pid 1 of a nested pid namespace is not the one that the kernel spares.
+  if (sample.id.pid == 1 && score == 0) return Unkillable::init;
+  if (!status.memory) return Unkillable::no_memory;
+  if (sample.oom_score_adj == kOomScoreAdjMin) return Unkillable::adjusted;
+  if (score != 0 || !would_score(sample, total_pages_)) return Unkillable::none;
+  // Did it exit between the two readings? What stands in for a dead leader is not asked again.
+  if (status.threads <= 1 && !TRY(read_status(directory)).memory) return Unkillable::no_memory;
+  const bool with_parent =
+      stat.parent > 0 && kcmp_memory(sample.id.pid, stat.parent) == std::strong_ordering::equal;
+  return with_parent ? Unkillable::in_vfork : Unkillable::reaped;
+}
+
+Result<std::optional<ProcessReader::Reading>> ProcessReader::read_in(
+    int directory, pid_t pid, CgroupId listed_in, const std::function<bool(CgroupId)>& wanted) {
+  const auto stat_text = TRY(read_file(directory, "stat"));
+  auto stat = TRY(parse_stat_text(stat_text));
+  std::optional<Reading> none;
+  if (stat.kernel_thread) return none;
+  ProcessSample sample;
+  sample.cgroup = TRY(read_cgroup(directory, stat, listed_in));
+  if (!wanted(sample.cgroup)) return none;
+  auto status = TRY(read_status(directory));
+  if (status.group != pid) return none;
+  if (!status.memory && status.threads > 1) TRY(stand_in(directory, status, stat));
+  sample.id = {pid, stat.start_ticks};
+  sample.order = stat.start_ticks * kTickNs + static_cast<std::uint64_t>(pid) % kTickNs;
+  sample.comm = stat.comm;
+  sample.uid = status.uid;
+  sample.nodes_allowed = status.nodes_allowed;
+  sample.memory = status.memory.value_or(ProcessMemory{});
+  sample.oom_score_adj = static_cast<std::int32_t>(TRY(read_number(directory, "oom_score_adj")));
+  sample.unkillable = TRY(unkillable(directory, stat, status, sample));
+  if (sample.unkillable == Unkillable::no_memory) {
+    sample.memory = {};
+  } else {
+    sample.dying = TRY(dying(directory, stat, status));
+  }
+  return std::optional(Reading{sample, stat.layout});
+}
+
+Result<std::optional<ProcessReader::Reading>> ProcessReader::read(
+    pid_t pid, CgroupId listed_in, const std::function<bool(CgroupId)>& wanted) {
+  const auto name = fmt::format("{}", pid);
+  const UniqueFd directory(::openat(proc_.get(), name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!directory && errno == ENOENT) return std::optional<Reading>();
+  if (!directory) return errno_error("open /proc/PID", name);
+  auto reading = read_in(directory.get(), pid, listed_in, wanted);
+  if (reading) return reading;
+  if (gone(reading.error())) return std::optional<Reading>();
+  return reading.error().in("/proc/" + name);
+}
+
+}  // namespace forestall::sources

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/shared_memory.h"
+
+#include <linux/kcmp.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace forestall::sources {
+namespace {
+
+// One sample of each address space found so far, in the order of `compare`. Processes exec and die
+// meanwhile, which makes that order contradict itself; a binary search stays within its bounds
+// all the same, where std::sort() would not.
+class Spaces {
+ public:
+  Spaces(std::vector<ProcessSample>& samples, const MemoryOrder& compare)
+      : samples_(samples), compare_(compare) {}
+
+  // The id of the address space of `sample`; 0 if it cannot be told.
+  std::uint64_t id_of(std::size_t sample) {
+    std::size_t first = 0;
+    std::size_t last = known_.size();
+    while (first != last) {
+      const std::size_t middle = first + (last - first) / 2;
+      const auto order = compare_(pid_of(sample), pid_of(known_[middle]));
+      if (!order && compare_(pid_of(sample), pid_of(sample))) {
+        // The other one has died: it tells nothing of those that live.
+        known_.erase(known_.begin() + static_cast<std::ptrdiff_t>(middle));
+        --last;
+        continue;
+      }
+      if (!order) return 0;
+      if (*order == std::strong_ordering::equal) return samples_[known_[middle]].memory_id;
+      if (*order == std::strong_ordering::less) {
+        last = middle;
+      } else {
+        first = middle + 1;
+      }
+    }
+    known_.insert(known_.begin() + static_cast<std::ptrdiff_t>(first), sample);
+    return static_cast<std::uint64_t>(pid_of(sample));
+  }
+
+ private:
+  [[nodiscard]] pid_t pid_of(std::size_t sample) const { return samples_[sample].id.pid; }
+
+  std::vector<ProcessSample>& samples_;
+  const MemoryOrder& compare_;
+  std::vector<std::size_t> known_;
+};
+
+}  // namespace
+
+std::optional<std::strong_ordering> kcmp_memory(pid_t a, pid_t b) {
+  switch (::syscall(SYS_kcmp, a, b, KCMP_VM, 0, 0)) {
+    case 0: return std::strong_ordering::equal;
+    case 1: return std::strong_ordering::less;
+    case 2: return std::strong_ordering::greater;
+    default: return std::nullopt;
+  }
+}
+
+void tell_shared_memory(std::vector<ProcessSample>& samples, std::vector<MemoryOwner>& owners,
+                        const MemoryOrder& compare) {
+  std::ranges::sort(owners, [](const MemoryOwner& a, const MemoryOwner& b) {
+    return a.layout != b.layout ? a.layout < b.layout : a.sample < b.sample;
+  });
+  for (auto begin = owners.begin(); begin != owners.end();) {
+    const auto end = std::find_if(begin, owners.end(), [&](const MemoryOwner& owner) {
+      return owner.layout != begin->layout;
+    });
+    Spaces spaces(samples, compare);
+    for (; begin != end; ++begin) {
+      auto& sample = samples[begin->sample];
+      sample.memory_id = begin->layout.known() ? spaces.id_of(begin->sample) : 0;
+    }
+  }
+}
+
+}  // namespace forestall::sources

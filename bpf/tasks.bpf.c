@@ -30,6 +30,9 @@ __u32 score_by_sum;
 /* Makes memory_id out of an address, so that it tells equality and nothing else. */
 const volatile __u64 address_mask = 0;
 
+/* The machine has node 0 and no other: nobody can be bound to anything else. */
+const volatile __u8 one_node = 0;
+
 /* ---- the CPUs' parts of a counter ----------------------------------------------------------- */
 
 /* Numbers of the possible CPUs, set by userspace; learn_cpus turns them into the offsets of their
@@ -189,8 +192,13 @@ static __always_inline void describe_nodes(struct task_struct* leader, struct si
   struct list_head* head = (void*)signal + bpf_core_field_offset(struct signal_struct, thread_head);
   struct node_union nodes = {.head = (__u64)head};
 
+  if (one_node) {
+    record->nodes_allowed = 1;
+    record->nodes_bound = ~0ULL;
+    return;
+  }
   add_nodes(leader, &nodes);
-  if (!only_thread(leader, signal)) {
+  if (!only_thread(signal)) {
     nodes.node = (__u64)BPF_CORE_READ(head, next);
     bpf_loop(MAX_THREADS, add_thread_nodes, &nodes, 0);
   }
@@ -210,18 +218,20 @@ struct reading {
   struct task_struct* leader;
   struct signal_struct* signal;
   struct abi_task* record;
+  __u32 leader_flags;
   __u32 done;
 };
 
 /* What oom_badness() and task_will_free_mem() ask about the mm. A function of its own, so that the
  * verifier does not follow everything that comes after for each of its results. */
-__noinline __u32 memory_flags(__u64 leader, __u64 task, __u64 signal, __u64 mm) {
+__noinline __u32 memory_flags(__u64 task, __u32 task_flags, __u64 signal, __u64 mm,
+                              __u32 stands_in) {
   __u32 flags = 0;
 
   if (mm_oom_skip((void*)mm)) flags |= ABI_TASK_REAPED;
   if (in_vfork((void*)task, (void*)mm)) flags |= ABI_TASK_IN_VFORK;
-  if (task != leader) return flags | ABI_TASK_THREAD | ABI_TASK_STANDS_IN;
-  if (will_free_mem((void*)leader, (void*)signal, (void*)mm)) flags |= ABI_TASK_DYING;
+  if (stands_in) return flags | ABI_TASK_THREAD | ABI_TASK_STANDS_IN;
+  if (will_free_mem(task_flags, (void*)signal, (void*)mm)) flags |= ABI_TASK_DYING;
   return flags;
 }
 
@@ -229,13 +239,18 @@ __noinline __u32 memory_flags(__u64 leader, __u64 task, __u64 signal, __u64 mm) 
  * try where the task's mm is another by the end. */
 static long read_memory(__u32 try, struct reading* reading) {
   struct abi_task* record = reading->record;
-  struct task_struct* task = thread_with_mm(reading->leader, reading->signal);
-  struct mm_struct* mm;
-  __u32 flags;
+  struct task_struct* task = reading->leader;
+  struct mm_struct* mm = BPF_CORE_READ(task, mm);
+  __u32 flags, stands_in = 0;
 
-  if (!task) return 1;
-  mm = BPF_CORE_READ(task, mm);
-  if (!mm) return 0;
+  if (!mm) {
+    task = thread_with_mm(reading->signal);
+    if (!task) return 1;
+    mm = BPF_CORE_READ(task, mm);
+    if (!mm) return 0;
+    record->pid = BPF_CORE_READ(task, pid);
+    stands_in = 1;
+  }
   mm_counted(mm, record->counted);
   if (rss_is_atomic()) {
     __builtin_memcpy(record->summed, record->counted, sizeof(record->summed));
@@ -248,17 +263,18 @@ static long read_memory(__u32 try, struct reading* reading) {
   }
   record->page_table_bytes = BPF_CORE_READ(mm, pgtables_bytes.counter);
   record->memory_id = ((__u64)mm ^ address_mask) * SPREAD;
-  flags |= memory_flags((__u64)reading->leader, (__u64)task, (__u64)reading->signal, (__u64)mm);
-  record->pid = BPF_CORE_READ(task, pid);
+  flags |= memory_flags((__u64)task, reading->leader_flags, (__u64)reading->signal, (__u64)mm,
+                        stands_in);
   if (BPF_CORE_READ(task, mm) != mm) return 0;
   record->flags |= flags;
   reading->done = 1;
   return 1;
 }
 
-static __always_inline void describe_memory(struct task_struct* leader,
+static __always_inline void describe_memory(struct task_struct* leader, __u32 leader_flags,
                                             struct signal_struct* signal, struct abi_task* record) {
-  struct reading reading = {.leader = leader, .signal = signal, .record = record};
+  struct reading reading = {
+      .leader = leader, .signal = signal, .record = record, .leader_flags = leader_flags};
 
   bpf_loop(MM_TRIES, read_memory, &reading, 0);
   if (reading.done) return;
@@ -300,14 +316,17 @@ int scan(struct bpf_iter__task* ctx) {
   struct abi_task record = {};
   struct signal_struct* signal;
   struct mem_cgroup* memcg;
+  __u32 flags;
 
   if (!address) return 0;
   record.pid = BPF_CORE_READ(task, pid);
   record.tgid = BPF_CORE_READ(task, tgid);
   /* Of a process, the leader; threads and the kernel's own tasks end here. */
-  if (record.pid != record.tgid || BPF_CORE_READ(task, flags) & PF_KTHREAD) return 0;
-  /* Itself, but as a number, which is all that memory_flags() takes. */
-  task = BPF_CORE_READ(task, group_leader);
+  if (record.pid != record.tgid) return 0;
+  flags = BPF_CORE_READ(task, flags);
+  if (flags & PF_KTHREAD) return 0;
+  as_number = address;
+  task = (void*)as_number;
   memcg = memcg_of_task(task);
   record.cgroup = memcg ? memcg_id(memcg) : 0;
   if (!is_wanted(memcg, record.cgroup)) return 0;
@@ -317,9 +336,9 @@ int scan(struct bpf_iter__task* ctx) {
   record.start_ns = BPF_CORE_READ(task, start_boottime);
   record.uid = BPF_CORE_READ(task, real_cred, uid.val);
   record.oom_score_adj = BPF_CORE_READ(signal, oom_score_adj);
-  BPF_CORE_READ_STR_INTO(&record.comm, task, comm);
+  BPF_CORE_READ_INTO(&record.comm, task, comm);
   if (record.tgid == 1) record.flags |= ABI_TASK_INIT;
-  describe_memory(task, signal, &record);
+  describe_memory(task, flags, signal, &record);
   describe_victim(signal, &record);
   describe_nodes(task, signal, &record);
   record.points = badness(&record);

@@ -106,14 +106,12 @@ static long look_for_mm(__u32 i, struct thread_search* search) {
 
 #define MAX_THREADS (1 << 20)
 
-/* find_lock_task_mm(), which locks, and here nothing does: the first thread of the group that has
- * an mm, mostly the leader itself. NULL: none has. */
-static __always_inline struct task_struct* thread_with_mm(struct task_struct* leader,
-                                                          struct signal_struct* signal) {
+/* What find_lock_task_mm() goes on to when the leader has no mm, without its lock: the first thread
+ * of the group that has one. NULL: none has. */
+static __always_inline struct task_struct* thread_with_mm(struct signal_struct* signal) {
   struct thread_search search = {};
   struct list_head* head;
 
-  if (BPF_CORE_READ(leader, mm)) return leader;
   head = (void*)signal + bpf_core_field_offset(struct signal_struct, thread_head);
   search.head = (__u64)head;
   search.node = (__u64)BPF_CORE_READ(head, next);
@@ -122,21 +120,20 @@ static __always_inline struct task_struct* thread_with_mm(struct task_struct* le
 }
 
 /* Whether the leader is the only thread (thread_group_empty). */
-static __always_inline int only_thread(struct task_struct* leader, struct signal_struct* signal) {
-  struct list_head* head = (void*)signal + bpf_core_field_offset(struct signal_struct, thread_head);
+static __always_inline int only_thread(struct signal_struct* signal) {
+  struct list_head links = BPF_CORE_READ(signal, thread_head);
 
-  return BPF_CORE_READ(head, next) == BPF_CORE_READ(head, prev);
+  return links.next == links.prev;
 }
 
-/* __task_will_free_mem() of the leader, and that it has an mm which was not reaped: without those
- * that share it, which the reader of all processes can see for himself. */
-static __always_inline int will_free_mem(struct task_struct* leader, struct signal_struct* signal,
+/* __task_will_free_mem() of the leader, and that its mm was not reaped: without those that share
+ * it, which the reader of all processes can see for himself. Of most, the flags say no. */
+static __always_inline int will_free_mem(__u32 task_flags, struct signal_struct* signal,
                                          struct mm_struct* mm) {
-  if (!mm || BPF_CORE_READ(signal, core_state)) return 0;
   if (!(BPF_CORE_READ(signal, flags) & SIGNAL_GROUP_EXIT) &&
-      !((BPF_CORE_READ(leader, flags) & PF_EXITING) && only_thread(leader, signal)))
+      !((task_flags & PF_EXITING) && only_thread(signal)))
     return 0;
-  return !mm_oom_skip(mm);
+  return !BPF_CORE_READ(signal, core_state) && !mm_oom_skip(mm);
 }
 
 #endif

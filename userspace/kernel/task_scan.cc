@@ -44,12 +44,24 @@ long page_bytes() {
   return ::sysconf(_SC_PAGESIZE);
 }
 
+// Numbers of the possible CPUs or nodes; empty when they cannot be known.
+std::vector<std::uint32_t> possible(const char* list) {
+  std::string text;
+  const auto file = HeldFile::open(AT_FDCWD, list, list);
+  if (!file.ok()) return {};
+  const auto numbers = file->read(text);
+  if (!numbers.ok()) return {};
+  return parse_number_list(*numbers, ABI_TASK_CPUS).value_or(std::vector<std::uint32_t>{});
+}
+
 Result<Skeleton> load_skeleton() {
   const BpfLog log;
   Skeleton skeleton(forestall_tasks__open());
   if (!skeleton) return errno_error("open", "BPF object of tasks");
   skeleton->rodata->page_shift =
       static_cast<__u32>(std::countr_zero(static_cast<unsigned long>(page_bytes())));
+  skeleton->rodata->one_node =
+      possible("/sys/devices/system/node/possible") == std::vector<std::uint32_t>{0} ? 1 : 0;
   auto& mask = skeleton->rodata->address_mask;
   __u64 random = 0;
   // Nothing is at stake without it but that memory_id would tell more than it should.
@@ -73,16 +85,6 @@ Result<Link> attach(const bpf_program* program, std::optional<pid_t> tid) {
   Link link(bpf_program__attach_iter(program, &options));
   if (!link) return errno_error("attach", std::string("iter/task ") + bpf_program__name(program));
   return link;
-}
-
-std::vector<std::uint32_t> possible_cpus() {
-  std::string text;
-  const auto file =
-      HeldFile::open(AT_FDCWD, "/sys/devices/system/cpu/possible", "list of possible CPUs");
-  if (!file.ok()) return {};
-  const auto list = file->read(text);
-  if (!list.ok()) return {};
-  return parse_number_list(*list, ABI_TASK_CPUS).value_or(std::vector<std::uint32_t>{});
 }
 
 }  // namespace
@@ -115,7 +117,7 @@ class TaskScan::Loaded {
 
 // Where it does not work, no sums are known, and each record says so.
 void TaskScan::Loaded::learn_cpus() {
-  const std::vector<std::uint32_t> cpus = possible_cpus();
+  const std::vector<std::uint32_t> cpus = possible("/sys/devices/system/cpu/possible");
   std::ranges::copy(cpus, skeleton->bss->cpu_offsets);
   skeleton->bss->cpu_count = static_cast<__u32>(cpus.size());
   LIBBPF_OPTS(bpf_test_run_opts, options);

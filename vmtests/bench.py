@@ -15,7 +15,8 @@ An agent is a folder, vmtests/bench/agents/NAME, with a start script; a scenario
 is a file, vmtests/bench/scenarios/NAME.toml.
 
 In the output folder: results.json, table.txt, index.html, plot.png (with
-python3-matplotlib) and logs/, what every run sent, also of those that failed.
+python3-matplotlib) and logs/, what every run sent, also of those that failed. A
+folder that holds results already is added to.
 
 The first time it makes the guest's disk with debootstrap (as root, minutes) and
 boots the machine; both are kept in --cache.
@@ -30,8 +31,7 @@ targets `forestall` and `bench_guest` built.
 from __future__ import annotations
 
 import argparse
-import dataclasses
-import json
+import hashlib
 import random
 import shutil
 import signal
@@ -42,11 +42,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from bench import catalogue, debian, page, payload, summary, table
+from bench import catalogue, debian, payload
 from bench.catalogue import Agent, CatalogueError, Scenario
 from bench.debian import DiskError
 from bench.qemu import Hardware, MachineError
-from bench.runs import Bench, Job, Result, measure
+from bench.runs import Bench, Job, Result
+from bench.session import Session
 from harness import kernels
 from harness.guest import QEMU, Fleet
 from harness.image import ImageError
@@ -114,68 +115,16 @@ def find_programs(options: argparse.Namespace) -> dict[str, Path]:
     return programs
 
 
-def plan(agents: list[Agent], scenarios: list[Scenario], repetitions: int, seed: int) -> list[Job]:
+def plan(
+    agents: list[Agent], scenarios: list[Scenario], repetitions: int, seed: int, session: Session
+) -> list[Job]:
     """Repetition by repetition, so that an interrupted bench has some of everything."""
     return [
-        Job(agent, scenario, repetition, seed)
+        Job(agent, scenario, session.repetitions(agent.name, scenario.name) + repetition, seed)
         for repetition in range(1, repetitions + 1)
         for scenario in scenarios
         for agent in agents
     ]
-
-
-class Session:
-    """One invocation: its output folder and what it has measured so far."""
-
-    def __init__(
-        self, output: Path, agents: list[Agent], scenarios: list[Scenario], facts: dict[str, str]
-    ) -> None:
-        self.output = output
-        self.results: list[Result] = []
-        self._agents = agents
-        self._scenarios = scenarios
-        self._facts = facts
-
-    def write(self) -> list[str]:
-        """All reports of what there is; returns the table."""
-        order = {agent.name: number for number, agent in enumerate(self._agents)}
-        ordered = sorted(self.results, key=lambda r: (order[r.agent], r.repetition))
-        cells = summary.cells(
-            [r for s in self._scenarios for r in ordered if r.scenario == s.name]
-        )
-        ratios = summary.ratios(cells, {agent.name for agent in self._agents if agent.ours})
-        titles = {scenario.name: scenario.title for scenario in self._scenarios}
-        content = {
-            "facts": self._facts,
-            "agents": [agent.name for agent in self._agents],
-            "scenarios": [scenario.name for scenario in self._scenarios],
-            "summary": summary.as_json(cells),
-            "ratios": [dataclasses.asdict(ratio) | {"ratio": ratio.ratio} for ratio in ratios],
-            "runs": [dataclasses.asdict(result) for result in self.results],
-        }
-        results = self.output / "results.json"
-        results.write_text(json.dumps(content, indent=1) + "\n")
-        picture = draw(results, self.output / "plot.png")
-        text = table.lines(cells, titles, ratios)
-        (self.output / "table.txt").write_text("\n".join(text) + "\n")
-        (self.output / "index.html").write_text(
-            page.render(cells, self._agents, self._scenarios, ratios, self._facts, picture)
-        )
-        return text
-
-
-def draw(results: Path, target: Path) -> str | None:
-    """The picture, by whichever Python has matplotlib; nothing if none has."""
-    for python in (sys.executable, "/usr/bin/python3"):
-        command = [python, str(HERE / "bench/plot.py"), str(results), str(target)]
-        try:
-            done = subprocess.run(command, capture_output=True, timeout=300, check=False)
-        except (OSError, subprocess.TimeoutExpired):
-            continue
-        if done.returncode == 0:
-            return target.name
-    say("no picture: matplotlib is not installed (package python3-matplotlib)")
-    return None
 
 
 def say(text: str) -> None:
@@ -205,7 +154,7 @@ def run_all(bench: Bench, jobs: list[Job], session: Session, options: argparse.N
         futures = [pool.submit(one, job) for job in jobs]
         try:
             for future in futures:
-                session.results.append(future.result())
+                session.add(future.result())
                 tell(session.results[-1])
         except BaseException:
             # Leaving the pool waits for its threads, and they for their guests.
@@ -236,33 +185,50 @@ def execute(options: argparse.Namespace, scratch: Path, fleet: Fleet) -> int:
     options.cache.mkdir(parents=True, exist_ok=True)
     kernel = find_kernel(options)
     say(f"seed {seed}, {kernel.release}, {options.memory} MiB, results in {output}")
+    bench = make_bench(options, kernel, programs, list(known_scenarios.values()), scratch, fleet)
+    if not options.cold:
+        bench.prepare()
+    facts = {
+        "date": time.strftime("%Y-%m-%d %H:%M"), "kernel": kernel.release,
+        "memory": f"{options.memory} MiB", "seed": str(seed),
+        "machine": "booted for each run" if options.cold else "one, resumed for each run",
+        "forestall": hashlib.sha256(programs["forestall"].read_bytes()).hexdigest()[:12],
+    }  # fmt: skip
+    session = Session.of(output, known_agents, known_scenarios)
+    jobs = plan(agents, scenarios, options.repetitions, seed, session)
+    session.begin(facts)
+    try:
+        run_all(bench, jobs, session, options, fleet)
+    finally:
+        if session.results:
+            text = session.write(known_agents, known_scenarios)
+    print("\n".join(text))
+    return 1 if any(result.failure for result in session.results) else 0
+
+
+def report_again(
+    folder: Path, agents: dict[str, Agent], scenarios: dict[str, Scenario]
+) -> int:
+    if not (folder / "results.json").exists():
+        raise Unusable(f"{folder} holds no results.json")
+    session = Session.of(folder.resolve(), agents, scenarios)
+    print("\n".join(session.write(agents, scenarios)))
+    return 1 if any(result.failure for result in session.results) else 0
+
+
+def make_bench(
+    options: argparse.Namespace, kernel: kernels.Kernel, programs: dict[str, Path],
+    scenarios: list[Scenario], scratch: Path, fleet: Fleet,
+) -> Bench:  # fmt: skip
+    """Its disks: Debian, what the saved machine uses, a big file, what a run finds."""
     steady = catalogue.steady()
-    load = payload.build(
-        scratch, programs, steady, list(known_scenarios.values()), options.memory << 20
-    )
+    load = payload.build(scratch, programs, steady, scenarios, options.memory << 20)
     disks = (
         debian.root_disk(options.cache), load.early, debian.data_disk(options.cache), load.late,
     )  # fmt: skip
     initramfs = payload.initramfs(kernel, scratch)
     hardware = Hardware(kernel.boot_file, initramfs, disks, options.memory)
-    bench = Bench(fleet, hardware, load.key, options.cache, scratch, steady, say)
-    if not options.cold:
-        bench.prepare()
-    facts = {
-        "kernel": kernel.release, "memory": f"{options.memory} MiB", "seed": str(seed),
-        "repetitions": str(options.repetitions), "date": time.strftime("%Y-%m-%d %H:%M"),
-        "machine": "booted for each run" if options.cold else "one, resumed for each run",
-    }  # fmt: skip
-    session = Session(output, agents, scenarios, facts)
-    jobs = plan(agents, scenarios, options.repetitions, seed)
-    try:
-        run_all(bench, jobs, session, options, fleet)
-    finally:
-        if session.results:
-            facts["runs"] = f"{len(session.results)} of {len(jobs)}"
-            text = session.write()
-    print("\n".join(text))
-    return 1 if any(result.failure for result in session.results) else 0
+    return Bench(fleet, hardware, load.key, options.cache, scratch, steady, say)
 
 
 def find_kernel(options: argparse.Namespace) -> kernels.Kernel:
@@ -278,24 +244,6 @@ def print_catalogue(agents: dict[str, Agent], scenarios: dict[str, Scenario]) ->
     for name, scenario in scenarios.items():
         mark = "*" if name in catalogue.DEFAULT_SCENARIOS else " "
         print(f"  {mark} {name:<18}{scenario.title}")
-
-
-def report_again(
-    output: Path, agents: dict[str, Agent], scenarios: dict[str, Scenario]
-) -> int:
-    """From results.json and the logs, with this version's arithmetic."""
-    content = json.loads((output / "results.json").read_text())
-    session = Session(
-        output, [agents[name] for name in content["agents"]],
-        [scenarios[name] for name in content["scenarios"]], content["facts"],
-    )  # fmt: skip
-    steady = {pod.name for pod in catalogue.steady()}
-    for run in content["runs"]:
-        result = Result(**{**run, "figures": None})
-        measure(result, output, agents[result.agent], scenarios[result.scenario], steady)
-        session.results.append(result)
-    print("\n".join(session.write()))
-    return 1 if any(result.failure for result in session.results) else 0
 
 
 def interrupted(_signal: int, _frame: object) -> None:

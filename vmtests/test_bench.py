@@ -7,9 +7,11 @@ reads its logs, so a log is written by hand here and its figures are known.
 
 from __future__ import annotations
 
+import gzip
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 from bench import catalogue, figures, page, runlog, summary, table
 from bench.catalogue import CatalogueError, Line, Pod
@@ -18,6 +20,7 @@ from bench.figures import Figures, Kill
 from bench.payload import manifest, request_table
 from bench.runlog import LogError, Sample
 from bench.runs import Job, Result
+from bench.session import Session
 from bench.summary import Spread
 
 GO = 10_000_000
@@ -239,9 +242,34 @@ class SummaryTest(unittest.TestCase):
 
     def test_the_page_escapes(self) -> None:
         cells = summary.cells([Result("a", "s", 1, 1, 1, "log", failure="<b>")])
-        text = page.render(cells, [], [], [], {"seed": "<1>"}, None)
+        text = page.render(cells, [], {}, [], [{"seed": "<1>"}], None)
         self.assertIn("&lt;b&gt;", text)
         self.assertNotIn("<1>", text)
+
+
+class SessionTest(unittest.TestCase):
+    def test_a_folder_is_added_to(self) -> None:
+        agents, scenarios = catalogue.agents(), catalogue.scenarios()
+        with tempfile.TemporaryDirectory() as name, \
+                mock.patch("bench.session.draw", return_value=None):  # fmt: skip
+            folder = Path(name)
+            with gzip.open(folder / "log", "wt") as file:
+                file.write(log_text(FALL, [kill(112, "earlyoom-7", "be-leak", 5)]))
+            first = Session.of(folder, agents, scenarios)
+            first.begin({"seed": "1"})
+            first.add(Result("earlyoom", "fast-leak", 1, 1, 1000, "log"))
+            first.write(agents, scenarios)
+            second = Session.of(folder, agents, scenarios)
+            self.assertEqual(second.repetitions("earlyoom", "fast-leak"), 1)
+            self.assertEqual(second.repetitions("none", "fast-leak"), 0)
+            second.begin({"seed": "2"})
+            second.add(Result("none", "spike", 1, 2, 1000, "lost", failure="the guest died"))
+            text = "\n".join(second.write(agents, scenarios))
+            self.assertIn("the guest died", text)
+            self.assertEqual([r.invocation for r in second.results], [0, 1])
+            found = second.results[0].figures
+            self.assertEqual(found.kills if found else [], [Kill("be-leak", "earlyoom", 112)])
+            self.assertIn("seed: 2", (folder / "index.html").read_text())
 
 
 class DiskTest(unittest.TestCase):

@@ -9,6 +9,7 @@ runs      one run after the other, each from the same saved machine
 runlog    what a guest sent, as values
 figures   what one run comes to
 summary   medians, spread and ratios over the repetitions
+session   an output folder: results that can be added to, and their reports
 table     all of it as text
 page      all of it as HTML
 plot      a picture of it; the one module that needs more than the standard library

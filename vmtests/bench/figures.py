@@ -12,7 +12,7 @@ from .runlog import SIGKILL, RunLog, Sample, Signal
 # Everybody's latency is also told from this line, whatever the agent's own is.
 COMMON_LINE = Line("available", mib=100)
 # A memory gain is judged within this time of the first SIGKILL, and taken as done at this share.
-GAIN_US = 3_000_000
+GAIN_US = 2_000_000
 GAIN_SHARE = 0.8
 GAIN_LEAST_KIB = 20 * 1024
 # An agent that acts between two samples crossed its line on the way there.

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from .catalogue import Agent, Scenario
+from .catalogue import Agent
 from .summary import MEASURES, Cell, Ratio
 from .table import headings, ratio_line, row
 
@@ -27,21 +27,21 @@ dt { font-weight: 600; } dd { margin: 0 0 .6rem 0; }
 
 
 def render(
-    cells: list[Cell], agents: list[Agent], scenarios: list[Scenario], ratios: list[Ratio],
-    facts: dict[str, str], picture: str | None,
+    cells: list[Cell], agents: list[Agent], titles: dict[str, str], ratios: list[Ratio],
+    invocations: list[dict[str, str]], picture: str | None,
 ) -> str:  # fmt: skip
     parts = [
         "<!doctype html><html lang='en'><meta charset='utf-8'>",
         "<meta name='viewport' content='width=device-width'>",
         f"<title>Forestall beside its peers</title><style>{_STYLE}</style>",
         "<h1>Forestall beside its peers</h1>",
-        "<p>", escape("; ".join(f"{name}: {value}" for name, value in facts.items())), "</p>",
+        *(f"<p>{escape('; '.join(f'{name}: {value}' for name, value in facts.items()))}</p>"
+          for facts in invocations),
         "<p>Median [least..most] of the runs of each agent. Time is the guest's: one nanosecond an "
         "instruction, plus real time while it is idle.</p>",
     ]  # fmt: skip
     if picture:
         parts.append(f"<p><img src='{escape(picture)}' alt='Latencies and stalls by scenario'></p>")
-    titles = {scenario.name: scenario.title for scenario in scenarios}
     ours = {agent.name for agent in agents if agent.ours}
     for name in dict.fromkeys(cell.scenario for cell in cells):
         parts.append(f"<h2>{escape(name)}: {escape(titles.get(name, ''))}</h2>")

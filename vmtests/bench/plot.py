@@ -18,12 +18,12 @@ import matplotlib
 matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402
 
+# The last is the least that is drawn: the axes are logarithmic, and less is drawn there.
 PANELS = (
-    ("crossing_to_signal_ms", "own line crossed → first SIGKILL (ms)"),
-    ("worst_stall_ms", "worst stall of an innocent pod (ms)"),
-    ("psi_full_ms", "every task waiting for memory, PSI full (ms)"),
+    ("crossing_to_signal_ms", "own line crossed → first SIGKILL, ms (at 0.1: not later)", 0.1),
+    ("worst_stall_ms", "worst stall of an innocent pod, ms", 1.0),
+    ("psi_full_ms", "every task waiting for memory (PSI full), ms (at 1: at most that)", 1.0),
 )
-LEAST = 0.1  # what is less is drawn here: the axis is logarithmic
 # Blues are ours; the kernel alone is grey. Distinct under the common colour blindnesses.
 COLOURS = {
     "forestall": "#0b5cad", "forestall-nobpf": "#6fb1e8", "earlyoom": "#d55e00",
@@ -38,11 +38,14 @@ def main(source: str, target: str) -> int:
     agents = list(dict.fromkeys(cell["agent"] for cell in cells))
     scenarios = list(dict.fromkeys(cell["scenario"] for cell in cells))
     figure, axes = pyplot.subplots(len(PANELS), 1, figsize=(14, 12), sharex=True)
-    for axis, (key, title) in zip(axes, PANELS, strict=True):
+    for axis, (key, title, least) in zip(axes, PANELS, strict=True):
         for number, agent in enumerate(agents):
-            draw(axis, cells, key, agent, scenarios, (number, len(agents)))
+            draw(axis, cells, (key, least), agent, scenarios, (number, len(agents)))
+        for at in range(0, len(scenarios), 2):
+            axis.axvspan(at - 0.5, at + 0.5, color="#f3f5f8", zorder=0)
+        axis.set_xlim(-0.5, len(scenarios) - 0.5)
         axis.set_yscale("log")
-        axis.set_ylim(bottom=LEAST * 0.7)
+        axis.set_ylim(bottom=least * 0.7)
         axis.set_title(title, loc="left", fontsize=11)
         axis.grid(axis="y", alpha=0.3)
         axis.set_axisbelow(True)
@@ -63,9 +66,10 @@ def main(source: str, target: str) -> int:
 
 
 def draw(
-    axis: Any, cells: list[dict[str, Any]], key: str, agent: str, scenarios: list[str],
-    place: tuple[int, int],
+    axis: Any, cells: list[dict[str, Any]], what: tuple[str, float], agent: str,
+    scenarios: list[str], place: tuple[int, int],
 ) -> None:  # fmt: skip
+    key, least = what
     colour = COLOURS.get(agent, "#444444")
     axis.plot([], [], "o", color=colour, label=agent)
     for cell in (each for each in cells if each["agent"] == agent):
@@ -73,7 +77,7 @@ def draw(
         if spread is None:
             continue
         at = scenarios.index(cell["scenario"]) + 0.8 * ((place[0] + 0.5) / place[1] - 0.5)
-        low, middle, high = (max(spread[name], LEAST) for name in ("min", "median", "max"))
+        low, middle, high = (max(spread[name], least) for name in ("min", "median", "max"))
         by_kernel = "kernel" in cell["first_killer"]
         wrong = "wrong" in cell["verdicts"]
         axis.vlines(at, low, high, color=colour, alpha=0.6)

@@ -27,7 +27,7 @@ from .qemu import COMMAND_LINE, Hardware, Machine, MachineError
 BOOT_SECONDS = 900.0
 RUN_SECONDS = 1200.0
 LEAD_MS = 1000  # samples before go
-SETTLE_MS = 3000  # after the last guilty pod is gone
+SETTLE_MS = 2500  # after the last guilty pod is gone
 KEPT_STATES = 2  # each is most of a machine's memory
 
 
@@ -67,6 +67,7 @@ class Result:
     seed: int
     lead_ms: int
     log: str  # file name in the output folder
+    invocation: int = 0  # which of those that added to this folder
     failure: str = ""
     figures: Figures | None = None
     host_seconds: float = 0.0

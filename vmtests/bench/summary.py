@@ -52,7 +52,7 @@ MEASURES = (
             "MemAvailable below 100 MiB, until the first SIGKILL; negative: acted before",
             lambda f: f.common_to_signal_ms, 1),
     Measure("signal_to_freed_ms", "kill→freed", "ms",
-            "first SIGKILL until 80 % of what came free in the next 3 s was free",
+            "first SIGKILL until 80 % of what came free in the next 2 s was free",
             lambda f: f.signal_to_freed_ms),
     Measure("minimum_available_mib", "min avail", "MiB", "least MemAvailable",
             lambda f: f.minimum_available_mib),

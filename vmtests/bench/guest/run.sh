@@ -23,13 +23,14 @@ swap_on() {
 
 # What the agent has cost so far. Its unit may have restarted or be gone.
 agent_cost() {
-  pid=$(systemctl show -P MainPID "$unit")
-  group=$(systemctl show -P ControlGroup "$unit")
+  systemctl show -p MainPID,ControlGroup,NRestarts "$unit" >"$RUN/unit"
+  pid=$(sed -n 's/^MainPID=//p' "$RUN/unit")
+  group=$(sed -n 's/^ControlGroup=//p' "$RUN/unit")
   echo "$1_monotonic $(cut -d' ' -f1 /proc/uptime)"
   echo "$1_cpu_us $(sed -n 's/^usage_usec //p' "/sys/fs/cgroup$group/cpu.stat")"
   sed -n "s/^VmRSS:[^0-9]*\([0-9]*\).*/$1_rss_kib \1/p" "/proc/$pid/status"
   sed -n "s/^VmHWM:[^0-9]*\([0-9]*\).*/$1_hwm_kib \1/p" "/proc/$pid/status"
-  echo "$1_restarts $(systemctl show -P NRestarts "$unit")"
+  echo "$1_restarts $(sed -n 's/^NRestarts=//p' "$RUN/unit")"
 }
 
 # run AGENT SCENARIO LEAD_MS LAST_MS SETTLE_MS ZRAM GUILTY...

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An output folder and what is in it: logs, results.json and the reports made of them.
+
+Figures are always computed from the logs, so a better arithmetic serves old
+runs as well, and a folder can be added to by later invocations.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from . import catalogue, page, summary, table
+from .catalogue import HERE, Agent, Scenario
+from .runs import Result, measure
+
+
+class Session:
+    """An output folder: what was measured into it, now and by earlier invocations."""
+
+    def __init__(self, output: Path) -> None:
+        self.output = output
+        self.results: list[Result] = []
+        self.invocations: list[dict[str, str]] = []
+
+    @staticmethod
+    def of(output: Path, agents: dict[str, Agent], scenarios: dict[str, Scenario]) -> Session:
+        """With the runs that are there already, measured anew from their logs."""
+        session = Session(output)
+        file = output / "results.json"
+        if not file.exists():
+            return session
+        content = json.loads(file.read_text())
+        session.invocations = content["invocations"]
+        steady = {pod.name for pod in catalogue.steady()}
+        for run in content["runs"]:
+            result = Result(**{**run, "figures": None})
+            if result.agent not in agents or result.scenario not in scenarios:
+                continue  # of a catalogue that was another one
+            session.results.append(result)
+            measure(result, output, agents[result.agent], scenarios[result.scenario], steady)
+        return session
+
+    def begin(self, facts: dict[str, str]) -> None:
+        self.invocations.append(facts)
+
+    def add(self, result: Result) -> None:
+        result.invocation = len(self.invocations) - 1
+        self.results.append(result)
+
+    def repetitions(self, agent: str, scenario: str) -> int:
+        done = [r.repetition for r in self.results if (r.agent, r.scenario) == (agent, scenario)]
+        return max(done, default=0)
+
+    def write(self, agents: dict[str, Agent], scenarios: dict[str, Scenario]) -> list[str]:
+        """All reports of what there is, in the catalogue's order; returns the table."""
+        ordered = [
+            result
+            for scenario in scenarios for agent in agents for result in self.results
+            if (result.agent, result.scenario) == (agent, scenario)
+        ]  # fmt: skip
+        cells = summary.cells(ordered)
+        ratios = summary.ratios(cells, {agent.name for agent in agents.values() if agent.ours})
+        content = {
+            "invocations": self.invocations,
+            "summary": summary.as_json(cells),
+            "ratios": [dataclasses.asdict(ratio) | {"ratio": ratio.ratio} for ratio in ratios],
+            "runs": [dataclasses.asdict(result) for result in self.results],
+        }
+        results = self.output / "results.json"
+        results.write_text(json.dumps(content, indent=1) + "\n")
+        picture = draw(results, self.output / "plot.png")
+        titles = {scenario.name: scenario.title for scenario in scenarios.values()}
+        text = table.lines(cells, titles, ratios)
+        if picture is None:
+            text.append("no picture: matplotlib is not installed (package python3-matplotlib)")
+        (self.output / "table.txt").write_text("\n".join(text) + "\n")
+        named = {cell.agent for cell in cells}
+        shown = [agent for agent in agents.values() if agent.name in named]
+        (self.output / "index.html").write_text(
+            page.render(cells, shown, titles, ratios, self.invocations, picture)
+        )
+        return text
+
+
+def draw(results: Path, target: Path) -> str | None:
+    """The picture, by whichever Python has matplotlib; nothing if none has."""
+    for python in (sys.executable, "/usr/bin/python3"):
+        command = [python, str(HERE / "plot.py"), str(results), str(target)]
+        try:
+            done = subprocess.run(command, capture_output=True, timeout=300, check=False)
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+        if done.returncode == 0:
+            return target.name
+    return None

@@ -16,15 +16,23 @@ using ::testing::SizeIs;
 
 // Taken on 6.18 in a cgroup whose name and in a process whose name were chosen to be misread.
 constexpr const char* kHostile[] = {
-    R"(4,4312,29826318110,-;a,task=b) \x0a\x5c\xff invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0)",
-    R"(4,4313,29826318121,-;CPU: 1 UID: 0 PID: 6061 Comm: a,task=b) \x0a\x5c\xff Not tainted 6.18.44 #1 PREEMPT(none) )",
-    R"(4,4318,29826318160,-; oom_kill_process.cold+0x8/0x8a)",
-    R"(6,4340,29826318249,-;memory: usage 32768kB, limit 32768kB, failcnt 162)",
-    R"(6,4343,29826318260,-;Memory cgroup stats for /forestall-s-6017:)",
-    R"(6,4387,29826318342,-;[  pid  ]   uid  tgid total_vm      rss rss_anon rss_file rss_shmem pgtables_bytes swapents oom_score_adj name)",
-    R"(6,4388,29826318344,-;[   6061]     0  6061    12443    10953     9918     1035         0   139264        5             0 a,task=b) \x0a\x5c\xff)",
-    R"(6,4389,29826318350,-;oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/forestall-s-6017,task_memcg=/forestall-s-6017/a,pid=1,task_memcg=,task=a,task=b) \x0a\x5c\xff,pid=6061,uid=0)",
-    R"(3,4390,29826318369,-;Memory cgroup out of memory: Killed process 6061 (a,task=b) \x0a\x5c\xff) total-vm:49772kB, anon-rss:39672kB, file-rss:4140kB, shmem-rss:0kB, UID:0 pgtables:136kB oom_score_adj:0)",
+    "4,4312,29826318110,-;a,task=b) \\x0a\\x5c\\xff invoked oom-killer: gfp_mask=0xcc0(GFP_KE"
+    "RNEL), order=0, oom_score_adj=0",
+    "4,4313,29826318121,-;CPU: 1 UID: 0 PID: 6061 Comm: a,task=b) \\x0a\\x5c\\xff Not tainted"
+    " 6.18.44 #1 PREEMPT(none) ",
+    "4,4318,29826318160,-; oom_kill_process.cold+0x8/0x8a",
+    "6,4340,29826318249,-;memory: usage 32768kB, limit 32768kB, failcnt 162",
+    "6,4343,29826318260,-;Memory cgroup stats for /forestall-s-6017:",
+    "6,4387,29826318342,-;[  pid  ]   uid  tgid total_vm      rss rss_anon rss_file rss_shmem"
+    " pgtables_bytes swapents oom_score_adj name",
+    "6,4388,29826318344,-;[   6061]     0  6061    12443    10953     9918     1035         0"
+    "   139264        5             0 a,task=b) \\x0a\\x5c\\xff",
+    "6,4389,29826318350,-;oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_"
+    "allowed=0,oom_memcg=/forestall-s-6017,task_memcg=/forestall-s-6017/a,pid=1,task_memcg=,t"
+    "ask=a,task=b) \\x0a\\x5c\\xff,pid=6061,uid=0",
+    "3,4390,29826318369,-;Memory cgroup out of memory: Killed process 6061 (a,task=b) \\x0a"
+    "\\x5c\\xff) total-vm:49772kB, anon-rss:39672kB, file-rss:4140kB, shmem-rss:0kB, UID:0 pg"
+    "tables:136kB oom_score_adj:0",
 };
 
 class OomLogTextTest : public testing::Test {
@@ -206,7 +214,7 @@ TEST(KernelLogRecord, HeadersAndEscapes) {
 TEST(OomSummary, ANameThatCanBeReadInTwoWaysIsNotKnown) {
   const auto twice = parse_oom_summary(
       "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,"
-      "oom_memcg=/a,task_memcg=/a,oom_memcg=/a,task_memcg=/a,task=x,pid=5,uid=0",
+      "oom_memcg=/d,task_memcg=/d/x,task_memcg=/d,task_memcg=/d/x/y,task=x,pid=5,uid=0",
       "x");
   ASSERT_TRUE(twice.has_value());
   EXPECT_EQ(twice->constraint, Constraint::memcg);

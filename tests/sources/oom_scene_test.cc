@@ -78,7 +78,7 @@ World v2_world() {
 World v1_world() {
   return World(
       {{"cgroup/memory/cgroup.procs", ""},
-       {"cgroup/memory/memory.usage_in_bytes", "1\n"},
+       {"cgroup/memory/memory.stat", "1\n"},
        {"cgroup/memory/a/memory.limit_in_bytes", "4194304\n"},
        {"cgroup/memory/a/memory.swappiness", "60\n"},
        {"cgroup/memory/a/memory.oom_control", "oom_kill_disable 1\nunder_oom 0\noom_kill 0\n"}});

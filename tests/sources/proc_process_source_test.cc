@@ -58,7 +58,7 @@ class ProcSourceTest : public testing::Test {
  protected:
   explicit ProcSourceTest(bool v1 = false) : v1_(v1) {
     files_.write("proc/meminfo", "MemTotal: 4000000 kB\nSwapTotal: 0 kB\n");
-    if (v1) files_.write("cgroup/memory/memory.usage_in_bytes", "1\n");
+    if (v1) files_.write("cgroup/memory/memory.stat", "1\n");
     if (v1) files_.write("cgroup/memory/cgroup.procs", "");
     if (!v1) files_.write("cgroup/cgroup.controllers", "memory\n");
     if (!v1) files_.write("cgroup/cgroup.procs", "");
@@ -200,7 +200,7 @@ TEST_F(ProcSourceTest, AThreadStandsInForALeaderThatHasExited) {
 }
 
 TEST_F(ProcSourceTest, ASubtreeIsThoseBelowIt) {
-  add_cgroup("/a", std::to_string(kFirst) + "\n" + std::to_string(kFirst + 9) + "\n0\n");
+  add_cgroup("/a", std::to_string(kFirst) + "\n" + std::to_string(kFirst + 9) + "\n");
   add_cgroup("/a/b", std::to_string(kFirst + 1) + "\n" + std::to_string(kFirst) + "\n");
   add_cgroup("/c", std::to_string(kFirst + 2) + "\n");
   add(kFirst, {.cgroup = "/a"});

@@ -75,8 +75,7 @@ TEST(NodeList, Ranges) {
   EXPECT_EQ(parse_node_list("63-70"), NodeMask{1} << 63);
   EXPECT_EQ(parse_node_list("\n"), 0U);
   for (const char* broken : {"x", "1-", "2-1", "-1", "0,,1"}) {
-    EXPECT_EQ(parse_node_list(broken).value_or(99), broken == std::string("1-") ? 2U : 99U)
-        << broken;
+    EXPECT_EQ(parse_node_list(broken), std::nullopt) << broken;
   }
 }
 

@@ -7,10 +7,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernel/bpf_programs.h"
 #include "kernel/cgroup_tree.h"
+#include "model/oom_kill.h"
 #include "sources/source.h"
 
 namespace forestall::sources {
@@ -30,8 +32,12 @@ class BpfSource final : public Source {
   // do nothing.
   Result<std::vector<std::string>> arm(std::span<const Line> lines, MonotonicTime now) override;
   void drain(MonotonicTime now, std::vector<Wake>& wakes) override;
+  // The kernel's OOM kills told by all drains since the last call; with the paths of what was still
+  // there then. More than kKillsMax at once: the oldest are dropped.
+  [[nodiscard]] std::vector<OomKillSighting> take_kills() { return std::exchange(kills_, {}); }
 
   static constexpr Bytes kGrowthStep = mib(16);
+  static constexpr std::size_t kKillsMax = 4096;
 
  private:
   // What is known about one subject from one arm() to the next.
@@ -47,9 +53,12 @@ class BpfSource final : public Source {
   // Where `line` lies in the kernel's counter; kept where it was if it is not to move.
   Result<Bytes> place(const Subject& subject, const Line& line) const;
 
+  void take_kill(const abi_event& event);
+
   kernel::BpfPrograms& programs_;
   const kernel::CgroupTree& tree_;
   std::map<CgroupId, Subject> subjects_;
+  std::vector<OomKillSighting> kills_;
 };
 
 }  // namespace forestall::sources

@@ -63,33 +63,35 @@ bool cut_name(std::string_view& line, std::string_view comm) {
   return true;
 }
 
+// What follows the first `anchor`, which ends with the '/' of a path. Before it there are only
+// fixed words, numbers and the name of a cpuset, which is one directory's and so holds no '/'.
+std::optional<std::string_view> after_anchor(std::string_view text, std::string_view anchor) {
+  const auto at = text.find(anchor);
+  if (at == std::string_view::npos) return std::nullopt;
+  return text.substr(at + anchor.size() - 1);
+}
+
 // "…,oom_memcg=/a,task_memcg=/a/b": the victim's group is the domain's or lies below it.
 void take_memcg_paths(std::string_view text, OomSummary& summary) {
-  constexpr std::string_view kDomain = ",oom_memcg=";
   constexpr std::string_view kVictim = ",task_memcg=";
-  const auto domains = find_all(text, ",oom_memcg=/");
-  const auto victims = find_all(text, ",task_memcg=/");
-  if (domains.size() > kAnchorsMax || victims.size() > kAnchorsMax) return;
+  const auto paths = after_anchor(text, ",oom_memcg=/");
+  if (!paths) return;
+  const auto places = find_all(*paths, ",task_memcg=/");
+  if (places.size() > kAnchorsMax) return;
   std::size_t readings = 0;
-  for (const auto domain : domains) {
-    for (const auto victim : victims) {
-      const auto begin = domain + kDomain.size();
-      if (victim < begin) continue;
-      const auto above = text.substr(begin, victim - begin);
-      const auto below = text.substr(victim + kVictim.size());
-      if (!path_is_within(below, above)) continue;
-      ++readings;
-      summary.domain = above;
-      summary.victim = below;
-    }
+  for (const auto place : places) {
+    const auto domain = paths->substr(0, place);
+    const auto victim = paths->substr(place + kVictim.size());
+    if (!path_is_within(victim, domain)) continue;
+    ++readings;
+    summary.domain = domain;
+    summary.victim = victim;
   }
   if (readings != 1) summary.domain = summary.victim = {};
 }
 
 void take_victim_path(std::string_view text, OomSummary& summary) {
-  constexpr std::string_view kAnchor = ",global_oom,task_memcg=";
-  const auto places = find_all(text, kAnchor);
-  if (places.size() == 1) summary.victim = text.substr(places.front() + kAnchor.size());
+  summary.victim = after_anchor(text, ",global_oom,task_memcg=/").value_or("");
 }
 
 }  // namespace

@@ -37,9 +37,10 @@ bool gone(const Error& failure) {
   return failure.code == ENOENT || failure.code == ESRCH;
 }
 
-// Whether oom_score would be more than 0 if it can be chosen.
+// Whether oom_score would be more than 0 if it can be chosen. With a step to spare: the kernel may
+// count a little less than it prints (sources/process_text.h).
 bool would_score(const ProcessSample& sample, Pages total_pages) {
-  return total_pages > 0 && kernel::score_of(sample.points(total_pages), total_pages) > 0;
+  return total_pages > 0 && kernel::score_of(sample.points(total_pages), total_pages) > 1;
 }
 
 }  // namespace

@@ -83,6 +83,7 @@ Result<void> take_status_line(std::string_view key, std::string_view rest, Statu
 
 std::optional<NodeMask> parse_mask(std::string_view text) {
   NodeMask mask = 0;
+  if (text.ends_with(',')) return std::nullopt;
   do {
     const auto word = next_field(text, ',');
     const auto bits = word.size() > 8 ? std::nullopt : parse_hex(word);
@@ -97,8 +98,9 @@ std::optional<NodeMask> parse_node_list(std::string_view text) {
   text = trim(text);
   while (!text.empty()) {
     auto range = next_field(text, ',');
+    const bool one = range.find('-') == std::string_view::npos;
     const auto first = parse_u64(next_field(range, '-'));
-    const auto last = range.empty() ? first : parse_u64(range);
+    const auto last = one ? first : parse_u64(range);
     if (!first || !last || *last < *first) return std::nullopt;
     for (auto node = *first; node <= std::min<std::uint64_t>(*last, 63); ++node) {
       mask |= NodeMask{1} << node;

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/oom_event.h"
+
+#include <unistd.h>
+
+#include <cstring>
+
+namespace forestall::sources {
+namespace {
+
+// USER_HZ is 100: a tick of /proc/PID/stat.
+constexpr std::uint64_t kTickNs = 10'000'000;
+
+template <std::size_t Size>
+void copy_name(const char (&from)[Size], std::array<char, 16>& to) {
+  static_assert(Size == 16);
+  std::memcpy(to.data(), from, Size);
+  to.back() = '\0';
+}
+
+std::optional<Constraint> to_constraint(std::uint32_t constraint) {
+  switch (constraint) {
+    case ABI_OOM_CONSTRAINT_NONE: return Constraint::none;
+    case ABI_OOM_CONSTRAINT_CPUSET: return Constraint::cpuset;
+    case ABI_OOM_CONSTRAINT_MEMORY_POLICY: return Constraint::memory_policy;
+    case ABI_OOM_CONSTRAINT_MEMCG: return Constraint::memcg;
+    default: return std::nullopt;
+  }
+}
+
+void take_domain(const abi_oom_kill& kill, OomKillSighting& sighting) {
+  if ((kill.flags & ABI_OOM_EXACT) != 0) {
+    sighting.constraint = to_constraint(kill.constraint);
+    sighting.total_pages = static_cast<Pages>(kill.total_pages);
+  } else {
+    sighting.constraint = kill.domain != 0 ? Constraint::memcg : Constraint::none;
+    sighting.constraint_deduced = true;
+  }
+  if (kill.domain == 0) return;
+  sighting.domain = CgroupId{kill.domain};
+  sighting.domain_usage = Bytes{static_cast<std::int64_t>(kill.domain_usage)};
+  if (kill.domain_limit != 0) {
+    sighting.domain_limit = Bytes{static_cast<std::int64_t>(kill.domain_limit)};
+  }
+}
+
+}  // namespace
+
+OomKillSighting to_sighting(const abi_oom_kill& kill) {
+  OomKillSighting sighting;
+  const abi_event& event = kill.event;
+  sighting.at = from_ns(static_cast<std::int64_t>(event.at_ns));
+  sighting.victim.pid = event.tgid;
+  copy_name(event.comm, sighting.comm);
+  sighting.uid = event.uid;
+  sighting.oom_score_adj = event.value;
+  sighting.cgroup = CgroupId{event.cgroup};
+  if ((kill.flags & ABI_OOM_MEMORY) != 0) {
+    static const auto kPageBytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    sighting.victim.start_ticks = kill.start_ns / kTickNs;
+    sighting.memory = ProcessMemory{kill.counted[ABI_TASK_FILE], kill.counted[ABI_TASK_ANON],
+                                    kill.counted[ABI_TASK_SHMEM], kill.counted[ABI_TASK_SWAP],
+                                    static_cast<Pages>(kill.page_table_bytes / kPageBytes)};
+  }
+  if ((kill.flags & ABI_OOM_POINTS) != 0) sighting.points = kill.points;
+  take_domain(kill, sighting);
+  if (kill.killer_tgid != 0) {
+    sighting.killer = ProcessId{kill.killer_tgid, kill.killer_start_ns / kTickNs};
+    copy_name(kill.killer_comm, sighting.killer_comm);
+  }
+  sighting.with_another = (kill.flags & ABI_OOM_WITH_ANOTHER) != 0;
+  return sighting;
+}
+
+}  // namespace forestall::sources

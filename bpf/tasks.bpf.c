@@ -6,6 +6,9 @@
  * oom_evaluate_task() look at, and the points. `walk` tells in which order the kernel itself goes
  * through the processes of one memory cgroup, or of the node, which decides between equal points.
  *
+ * The large steps are global functions, which the verifier looks at once and each by itself. As one
+ * function it is beyond what 7.2's is ready to follow.
+ *
  * Nothing is locked. What the kernel does under task_lock is done here twice: an mm is only
  * believed when the task still has it after its counters were read, because its memory may be
  * another's by then. Lists are walked under RCU, which the iterator holds.
@@ -100,9 +103,13 @@ static long add_cpu(__u32 i, struct cpu_sum* sum) {
 }
 
 /* percpu_counter_sum_positive() of all four. */
-static __always_inline void sum_counters(struct mm_struct* mm, __s64* summed) {
+__noinline int sum_counters(__u64 address, struct abi_task* record) {
+  struct mm_struct* mm = (void*)address;
   struct cpu_sum sum = {};
 
+  /* The verifier looks at it also where it is never called. */
+  if (!record || rss_is_atomic()) return 0;
+  barrier_var(mm);
   for (int k = 0; k < ABI_TASK_COUNTERS; k++) {
     struct percpu_counter* counter = rss_counter(mm, k);
 
@@ -111,7 +118,8 @@ static __always_inline void sum_counters(struct mm_struct* mm, __s64* summed) {
     sum.apart |= sum.counters[k] ^ (sum.counters[0] + k * sizeof(__s32));
   }
   bpf_loop(cpu_count, add_cpu, &sum, 0);
-  for (int k = 0; k < ABI_TASK_COUNTERS; k++) summed[k] = positive(sum.pages[k]);
+  for (int k = 0; k < ABI_TASK_COUNTERS; k++) record->summed[k] = positive(sum.pages[k]);
+  return 0;
 }
 
 /* ---- whose process it is -------------------------------------------------------------------- */
@@ -187,23 +195,20 @@ static long add_thread_nodes(__u32 i, struct node_union* nodes) {
 }
 
 /* What oom_cpuset_eligible() asks of all threads, together. */
-static __always_inline void describe_nodes(struct task_struct* leader, struct signal_struct* signal,
-                                           struct abi_task* record) {
+__noinline int describe_nodes(__u64 leader, __u64 signal_address, struct abi_task* record) {
+  struct signal_struct* signal = (void*)signal_address;
   struct list_head* head = (void*)signal + bpf_core_field_offset(struct signal_struct, thread_head);
   struct node_union nodes = {.head = (__u64)head};
 
-  if (one_node) {
-    record->nodes_allowed = 1;
-    record->nodes_bound = ~0ULL;
-    return;
-  }
-  add_nodes(leader, &nodes);
+  if (!record) return 0;
+  add_nodes((void*)leader, &nodes);
   if (!only_thread(signal)) {
     nodes.node = (__u64)BPF_CORE_READ(head, next);
     bpf_loop(MAX_THREADS, add_thread_nodes, &nodes, 0);
   }
   record->nodes_allowed = nodes.allowed;
   record->nodes_bound = nodes.bound;
+  return 0;
 }
 
 /* ---- the record ----------------------------------------------------------------------------- */
@@ -214,40 +219,37 @@ static __always_inline void describe_nodes(struct task_struct* leader, struct si
 /* Odd, so that multiplying by it keeps unequal addresses unequal. */
 #define SPREAD 0x9e3779b97f4a7c15ULL
 
-struct reading {
-  struct task_struct* leader;
-  struct signal_struct* signal;
-  struct abi_task* record;
-  __u32 leader_flags;
-  __u32 done;
-};
-
-/* What oom_badness() and task_will_free_mem() ask about the mm. A function of its own, so that the
- * verifier does not follow everything that comes after for each of its results. */
-__noinline __u32 memory_flags(__u64 task, __u32 task_flags, __u64 signal, __u64 mm,
-                              __u32 stands_in) {
+/* What oom_badness() and task_will_free_mem() ask about the mm. */
+static __always_inline __u32 memory_flags(struct task_struct* task, __u32 task_flags,
+                                          struct signal_struct* signal, struct mm_struct* mm,
+                                          int stands_in) {
   __u32 flags = 0;
 
-  if (mm_oom_skip((void*)mm)) flags |= ABI_TASK_REAPED;
-  if (in_vfork((void*)task, (void*)mm)) flags |= ABI_TASK_IN_VFORK;
+  if (mm_oom_skip(mm)) flags |= ABI_TASK_REAPED;
+  if (in_vfork(task, mm)) flags |= ABI_TASK_IN_VFORK;
   if (stands_in) return flags | ABI_TASK_THREAD | ABI_TASK_STANDS_IN;
-  if (will_free_mem(task_flags, (void*)signal, (void*)mm)) flags |= ABI_TASK_DYING;
+  if (will_free_mem(task_flags, signal, mm)) flags |= ABI_TASK_DYING;
   return flags;
 }
 
-/* find_lock_task_mm() and what it is for: what of the record depends on the mm. Goes on to another
- * try where the task's mm is another by the end. */
-static long read_memory(__u32 try, struct reading* reading) {
-  struct abi_task* record = reading->record;
-  struct task_struct* task = reading->leader;
-  struct mm_struct* mm = BPF_CORE_READ(task, mm);
-  __u32 flags, stands_in = 0;
+enum { MM_READ, MM_NONE, MM_CHANGED };
 
+/* find_lock_task_mm() and what it is for: what of the record depends on the mm. MM_CHANGED: by the
+ * end the task's mm was another. */
+__noinline int read_memory(__u64 leader, __u32 leader_flags, __u64 signal_address,
+                           struct abi_task* record) {
+  struct signal_struct* signal = (void*)signal_address;
+  struct task_struct* task = (void*)leader;
+  struct mm_struct* mm = BPF_CORE_READ(task, mm);
+  __u32 flags = 0;
+  int stands_in = 0;
+
+  if (!record) return MM_NONE;
   if (!mm) {
-    task = thread_with_mm(reading->signal);
-    if (!task) return 1;
+    task = thread_with_mm(signal);
+    if (!task) return MM_NONE;
     mm = BPF_CORE_READ(task, mm);
-    if (!mm) return 0;
+    if (!mm) return MM_CHANGED;
     record->pid = BPF_CORE_READ(task, pid);
     stands_in = 1;
   }
@@ -256,28 +258,26 @@ static long read_memory(__u32 try, struct reading* reading) {
     __builtin_memcpy(record->summed, record->counted, sizeof(record->summed));
     flags = ABI_TASK_ATOMIC;
   } else if (sums_wanted) {
-    sum_counters(mm, record->summed);
-    flags = 0;
+    sum_counters((__u64)mm, record);
   } else {
     flags = ABI_TASK_NO_SUM;
   }
   record->page_table_bytes = BPF_CORE_READ(mm, pgtables_bytes.counter);
   record->memory_id = ((__u64)mm ^ address_mask) * SPREAD;
-  flags |= memory_flags((__u64)task, reading->leader_flags, (__u64)reading->signal, (__u64)mm,
-                        stands_in);
-  if (BPF_CORE_READ(task, mm) != mm) return 0;
+  flags |= memory_flags(task, leader_flags, signal, mm, stands_in);
+  if (BPF_CORE_READ(task, mm) != mm) return MM_CHANGED;
   record->flags |= flags;
-  reading->done = 1;
-  return 1;
+  return MM_READ;
 }
 
 static __always_inline void describe_memory(struct task_struct* leader, __u32 leader_flags,
                                             struct signal_struct* signal, struct abi_task* record) {
-  struct reading reading = {
-      .leader = leader, .signal = signal, .record = record, .leader_flags = leader_flags};
+  for (int try = 0; try < MM_TRIES; try++) {
+    int found = read_memory((__u64)leader, leader_flags, (__u64)signal, record);
 
-  bpf_loop(MM_TRIES, read_memory, &reading, 0);
-  if (reading.done) return;
+    if (found == MM_READ) return;
+    if (found == MM_NONE) break;
+  }
   record->pid = record->tgid;
   record->memory_id = 0;
   record->page_table_bytes = 0;
@@ -340,7 +340,9 @@ int scan(struct bpf_iter__task* ctx) {
   if (record.tgid == 1) record.flags |= ABI_TASK_INIT;
   describe_memory(task, flags, signal, &record);
   describe_victim(signal, &record);
-  describe_nodes(task, signal, &record);
+  record.nodes_allowed = 1;
+  record.nodes_bound = ~0ULL;
+  if (!one_node) describe_nodes((__u64)task, (__u64)signal, &record);
   record.points = badness(&record);
   /* Does not fit: the kernel drops what was written of it and runs us again with room for it. */
   bpf_seq_write(seq, &record, sizeof(record));

@@ -221,7 +221,7 @@ def make_bench(
     scenarios: list[Scenario], scratch: Path, fleet: Fleet,
 ) -> Bench:  # fmt: skip
     """Its disks: Debian, what the saved machine uses, a big file, what a run finds."""
-    steady = catalogue.steady()
+    steady = catalogue.steady(options.memory)
     load = payload.build(scratch, programs, steady, scenarios, options.memory << 20)
     disks = (
         debian.root_disk(options.cache), load.early, debian.data_disk(options.cache), load.late,

@@ -71,6 +71,7 @@ class CatalogueTest(unittest.TestCase):
             start = catalogue.AGENTS / name / "start"
             self.assertTrue(start.stat().st_mode & 0o100, name)
         self.assertFalse(any(pod.guilty for pod in catalogue.steady()))
+        self.assertEqual(catalogue.steady(3072)[-1].work, "hold 1024M")
 
     def test_pods_as_kubelet_makes_them(self) -> None:
         def adj(qos: str, request: int) -> int:

@@ -23,6 +23,7 @@ HERE = Path(__file__).resolve().parent
 AGENTS = HERE / "agents"
 SCENARIOS = HERE / "scenarios"
 STEADY = HERE / "steady.toml"
+STEADY_FOR_MIB = 2048
 
 # In the order of the issue; what is not listed comes after, by name.
 DEFAULT_AGENTS = (
@@ -130,8 +131,13 @@ def scenarios() -> dict[str, Scenario]:
     return {name: read_scenario(found[name]) for name in _ordered(found, DEFAULT_SCENARIOS)}
 
 
-def steady() -> tuple[Pod, ...]:
-    return _pods(_read(STEADY), STEADY)
+def steady(memory_mib: int = STEADY_FOR_MIB) -> tuple[Pod, ...]:
+    """What always runs. A larger node gets one pod more, which leaves as much as on a small one."""
+    pods = _pods(_read(STEADY), STEADY)
+    more = memory_mib - STEADY_FOR_MIB
+    if more <= 0:
+        return pods
+    return (*pods, Pod("g-ballast", "guaranteed", more << 20, None, f"hold {more}M", False))
 
 
 def read_agent(path: Path) -> Agent:

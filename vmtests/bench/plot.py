@@ -45,7 +45,7 @@ def main(source: str, target: str) -> int:
             axis.axvspan(at - 0.5, at + 0.5, color="#f3f5f8", zorder=0)
         axis.set_xlim(-0.5, len(scenarios) - 0.5)
         axis.set_yscale("log")
-        axis.set_ylim(bottom=least * 0.7)
+        axis.set_ylim(bottom=least * 0.7, top=max(axis.get_ylim()[1], least * 10) * 1.5)
         axis.set_title(title, loc="left", fontsize=11)
         axis.grid(axis="y", alpha=0.3)
         axis.set_axisbelow(True)

@@ -35,7 +35,8 @@ class Session:
             return session
         content = json.loads(file.read_text())
         session.invocations = content["invocations"]
-        steady = {pod.name for pod in catalogue.steady()}
+        # With all that a node of any size has.
+        steady = {pod.name for pod in catalogue.steady(catalogue.STEADY_FOR_MIB + 1)}
         for run in content["runs"]:
             result = Result(**{**run, "figures": None})
             if result.agent not in agents or result.scenario not in scenarios:

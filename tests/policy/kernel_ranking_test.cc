@@ -98,16 +98,15 @@ TEST(KernelRankingTest, WhomTheKernelCouldNotChooseIsUnkillable) {
       << "kubelet asks no such thing";
 }
 
-TEST(KernelRankingTest, OneWithoutPointsToCompareTurnsAllBackToKubelet) {
-  std::vector<WorkloadSample> workloads{
-      scored(workload("/pods/a", mib(1)), 50), scored(workload("/pods/b", mib(2)), 40),
-      scored(workload("/pods/c", mib(3)), std::nullopt), workload("/other/d", mib(4))};
-  EXPECT_THAT(order(workloads), ElementsAre("d", "c", "b", "a"));
-  EXPECT_THAT(order(workloads, by_kernel(), Subject{id_of("/pods"), "/pods"}),
-              ElementsAre("a 50", "b 40", "c unkillable"))
-      << "only candidates count";
+TEST(KernelRankingTest, WhoWasNotScoredComesAfterThoseThatWere) {
+  std::vector<WorkloadSample> workloads{scored(workload("/a", mib(1)), 40),
+                                        scored(workload("/b", mib(2)), -50),
+                                        scored(workload("/c", mib(3)), std::nullopt),
+                                        workload("/d", mib(9)), workload("/new", std::nullopt)};
+  EXPECT_THAT(order(workloads), ElementsAre("a 40", "b -50", "new", "d", "c unkillable"));
   for (WorkloadSample& one : workloads) one.scored = false;
-  EXPECT_THAT(order(workloads), ElementsAre("d", "c", "b", "a")) << "points without a scan";
+  EXPECT_THAT(order(workloads), ElementsAre("new", "d", "c", "b", "a"))
+      << "the scan failed: kubelet's order";
 }
 
 TEST(KernelRankingTest, OtherResourcesKeepKubeletsOrder) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel's formula in the kernel's order of operations: rounding is part of it.
+// Who has points, and what user space is shown of them. The sum itself stands in model/process.h,
+// where the sources can reach it as well.
 #include "policy/badness.h"
 
 #include <algorithm>
@@ -10,7 +11,7 @@ std::optional<Pages> badness(const ProcessSample& process, Pages total_pages) {
   if (process.unkillable != Unkillable::none) return std::nullopt;
   // Said by `unkillable` as well where the scan tells the reasons apart.
   if (process.oom_score_adj == kOomScoreAdjMin) return std::nullopt;
-  return process.memory.total() + Pages{process.oom_score_adj} * (total_pages / 1000);
+  return process.points(total_pages);
 }
 
 std::int64_t oom_score(std::optional<Pages> points, Pages total_pages) {

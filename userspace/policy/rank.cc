@@ -181,12 +181,6 @@ std::vector<Candidate> rank(const std::vector<WorkloadSample>& workloads, const 
     if (workload.pod && !is_active(*workload.pod)) continue;
     ranked.push_back({rank_key(sample, by), &sample});
   }
-  const bool by_points =
-      asks_kernel(by) && std::all_of(ranked.begin(), ranked.end(),
-                                     [](const Ranked& one) { return one.sample->scored; });
-  if (!by_points) {
-    for (Ranked& one : ranked) one.key.badness.reset();
-  }
   const auto rules = rules_for(resource_of(by.signal), by.ranking);
   std::sort(ranked.begin(), ranked.end(), [rules](const Ranked& a, const Ranked& b) {
     return before(a.key, a.sample->workload, b.key, b.sample->workload, rules);
@@ -195,7 +189,7 @@ std::vector<Candidate> rank(const std::vector<WorkloadSample>& workloads, const 
   candidates.reserve(ranked.size());
   for (const Ranked& one : ranked) {
     Exclusion exclusion = exclusions.of(*one.sample);
-    if (by_points && exclusion == Exclusion::none && !one.key.badness) {
+    if (exclusion == Exclusion::none && asks_kernel(by) && one.sample->scored && !one.key.badness) {
       exclusion = Exclusion::unkillable;
     }
     candidates.push_back({*one.sample, one.key, exclusion});

@@ -18,18 +18,12 @@
 //
 // With Ranking::kernel, for memory only, a rule before those:
 // 0. kernel-badness: the workload with the process that the kernel's OOM killer prefers goes first,
-//    one in which it could choose nobody goes last (and is excluded as unkillable).
-// Points are compared between workloads only if all candidates were scored: what was not (the scan
-// failed) would else go last for want of a number. Then no key has points, and kubelet's order is
-// left. It also breaks ties, since the kernel's own tie rule is about processes, not workloads.
-//
-// Usage is the working set; or what the pod occupies on the signal's filesystem, in bytes or in
-// inodes (policy/disk_usage.h); or the number of processes. Kubelet cannot request inodes, so any
-// inode exceeds; but over-request subtracts the request for ephemeral storage, in bytes, from the
-// number of inodes, unless Compat::inode_rank_subtracts_bytes says otherwise.
-//
-// In the split layout nothing of a pod lies on imagefs, so usage is 0 for all with statistics,
-// nobody exceeds, and after the priority the smaller request goes first, as in kubelet's chain.
+//    then whoever has no points, as kubelet would have them.
+// Kubelet's rules also break ties, since the kernel's own tie rule is about processes, not
+// workloads. Without points is who was not scored: all of them if the scan failed, so that
+// kubelet's order is what is left; and one whose cgroup came or went beside the scan, which is too
+// new or gone already, and whose turn comes with the next look. Scored but without points is a
+// workload in which the kernel could choose nobody: it is spared as unkillable.
 #pragma once
 
 #include <compare>
@@ -80,8 +74,8 @@ struct RankBy {
 
 // The candidates for `subject` in eviction order, excluded ones included: every workload for the
 // node, those at or below its cgroup for any other, but no pod whose containers have all ended for
-// good (pod_facts.h, is_active). Where points decide, one without is Exclusion::unkillable, unless
-// `exclusions` has a reason already. O(n log n).
+// good (pod_facts.h, is_active). By the kernel's order a scored one without points is
+// Exclusion::unkillable, unless `exclusions` has a reason already. O(n log n).
 [[nodiscard]] std::vector<Candidate> rank(const std::vector<WorkloadSample>& workloads,
                                           const RankBy& by, const Subject& subject,
                                           const Exclusions& exclusions);

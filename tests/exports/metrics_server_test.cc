@@ -2,11 +2,9 @@
 // The server as a client sees it, over a socket; and its threads as the kernel sees them.
 #include "exports/metrics_server.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sched.h>
 #include <sys/socket.h>
 
@@ -17,50 +15,15 @@
 #include <thread>
 
 #include "base/unique_fd.h"
+#include "support/http_get.h"
 
 namespace forestall::exports {
 namespace {
 
+using test::answer_of;
+using test::connect_to;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-UniqueFd connect_to(std::uint16_t port) {
-  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  // The sockets interface takes the general form of an address.
-  const auto* general = reinterpret_cast<const sockaddr*>(&address);
-  EXPECT_EQ(connect(fd.get(), general, sizeof(address)), 0);
-  return fd;
-}
-
-// All there is to read until the server closes.
-std::string answer_of(int fd) {
-  std::string text;
-  char buffer[4096];
-  for (ssize_t n = 0; (n = read(fd, buffer, sizeof(buffer))) > 0;) {
-    text.append(buffer, static_cast<std::size_t>(n));
-  }
-  return text;
-}
-
-std::string ask(std::uint16_t port, const std::string& request) {
-  const UniqueFd fd = connect_to(port);
-  // It may be refused before it is all sent.
-  (void)send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL);
-  return answer_of(fd.get());
-}
-
-std::string get(std::uint16_t port, const std::string& path, const std::string& method = "GET") {
-  return ask(port, fmt::format("{} {} HTTP/1.1\r\nHost: localhost\r\n\r\n", method, path));
-}
-
-std::string body_of(const std::string& answer) {
-  const auto end = answer.find("\r\n\r\n");
-  return end == std::string::npos ? "" : answer.substr(end + 4);
-}
 
 class MetricsServerTest : public testing::Test {
  protected:
@@ -78,37 +41,37 @@ class MetricsServerTest : public testing::Test {
 };
 
 TEST_F(MetricsServerTest, ServesTheText) {
-  const std::string answer = get(port_, "/metrics");
+  const std::string answer = test::http_get(port_, "/metrics");
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\n"));
   EXPECT_THAT(answer, HasSubstr("Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"));
-  const std::string body = body_of(answer);
+  const std::string body = test::http_body(answer);
   EXPECT_THAT(answer, HasSubstr(fmt::format("Content-Length: {}\r\n", body.size())));
   EXPECT_THAT(body, HasSubstr("\n# TYPE forestall_looks_total counter\n"));
   EXPECT_THAT(body, HasSubstr("\nforestall_looks_total{wake=\"startup\"} 0\n"));
 }
 
 TEST_F(MetricsServerTest, HealthIsTheLoops) {
-  EXPECT_THAT(get(port_, "/healthz"), StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(test::http_get(port_, "/healthz"), StartsWith("HTTP/1.1 503 "));
   const Observation observation;
   const Decision decision;
   metrics_.looked({observation, decision, SystemClock().now()});
-  const std::string answer = get(port_, "/healthz");
+  const std::string answer = test::http_get(port_, "/healthz");
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\n"));
-  EXPECT_EQ(body_of(answer), "ok\n");
+  EXPECT_EQ(test::http_body(answer), "ok\n");
 }
 
 TEST_F(MetricsServerTest, RefusesWhatItDoesNotServe) {
-  EXPECT_THAT(get(port_, "/"), StartsWith("HTTP/1.1 404 "));
-  EXPECT_THAT(get(port_, "/etc/passwd"), StartsWith("HTTP/1.1 404 "));
-  EXPECT_THAT(get(port_, "/../../../../etc/passwd"), testing::Not(HasSubstr("root:")));
-  EXPECT_THAT(get(port_, "/metrics", "POST"), StartsWith("HTTP/1.1 405 "));
-  EXPECT_THAT(get(port_, "/metrics", "DELETE"), HasSubstr("Allow: GET, HEAD\r\n"));
-  EXPECT_EQ(body_of(get(port_, "/metrics", "HEAD")), "");
-  EXPECT_THAT(get(port_, "/metrics", "HEAD"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(test::http_get(port_, "/"), StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(test::http_get(port_, "/etc/passwd"), StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(test::http_get(port_, "/../../../../etc/passwd"), testing::Not(HasSubstr("root:")));
+  EXPECT_THAT(test::http_get(port_, "/metrics", "POST"), StartsWith("HTTP/1.1 405 "));
+  EXPECT_THAT(test::http_get(port_, "/metrics", "DELETE"), HasSubstr("Allow: GET, HEAD\r\n"));
+  EXPECT_EQ(test::http_body(test::http_get(port_, "/metrics", "HEAD")), "");
+  EXPECT_THAT(test::http_get(port_, "/metrics", "HEAD"), StartsWith("HTTP/1.1 200 "));
 }
 
 TEST_F(MetricsServerTest, AQueryChangesNothing) {
-  EXPECT_THAT(get(port_, "/metrics?name[]=x"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(test::http_get(port_, "/metrics?name[]=x"), StartsWith("HTTP/1.1 200 "));
 }
 
 TEST_F(MetricsServerTest, TakesARequestInPieces) {
@@ -129,7 +92,7 @@ TEST_F(MetricsServerTest, SurvivesWhatIsNoRequest) {
     shutdown(fd.get(), SHUT_WR);
     EXPECT_THAT(answer_of(fd.get()), testing::Not(HasSubstr("200 OK")));
   }
-  EXPECT_THAT(get(port_, "/metrics"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(test::http_get(port_, "/metrics"), StartsWith("HTTP/1.1 200 "));
 }
 
 // Those that never finish their requests are given up, for the others.
@@ -139,7 +102,7 @@ TEST_F(MetricsServerTest, SlowClientsDoNotKeepTheOthersOut) {
     slow.push_back(connect_to(port_));
     ASSERT_EQ(send(slow.back().get(), "GET", 3, MSG_NOSIGNAL), 3);
   }
-  EXPECT_THAT(get(port_, "/metrics"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(test::http_get(port_, "/metrics"), StartsWith("HTTP/1.1 200 "));
   EXPECT_EQ(answer_of(slow.front().get()), "");
 }
 
@@ -158,7 +121,7 @@ TEST_F(MetricsServerTest, ServesManyAtOnce) {
   for (int i = 0; i < 8; ++i) {
     clients.emplace_back([&] {
       for (int k = 0; k < 10; ++k) {
-        EXPECT_THAT(get(port_, "/metrics"), HasSubstr("process_open_fds"));
+        EXPECT_THAT(test::http_get(port_, "/metrics"), HasSubstr("process_open_fds"));
       }
     });
   }

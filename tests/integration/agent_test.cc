@@ -314,16 +314,6 @@ TEST(Agent, KilledAgentLeavesRoomForTheNext) {
 // Each wake source, when it is the only one, wakes the agent.
 class OneWake : public testing::TestWithParam<const char*> {};
 
-// Whether this host offers the feature; the evidence if not.
-std::optional<std::string> missing(const std::string& feature) {
-  const Ran doctor = run_forestall({"doctor", "--output", "text"});
-  const auto at = doctor.output.find("\n  " + feature + " ");
-  if (at == std::string::npos) return "doctor does not list " + feature;
-  const auto line = doctor.output.substr(at + 1, doctor.output.find('\n', at + 1) - at - 1);
-  if (line.find(" in-use") != std::string::npos) return std::nullopt;
-  return line;
-}
-
 // Sources that see a crossing only once reclaim starts need something to start it below the
 // limit: memory.high does on v2; on v1 there is nothing.
 bool needs_reclaim(const std::string& feature) {
@@ -332,7 +322,7 @@ bool needs_reclaim(const std::string& feature) {
 
 TEST_P(OneWake, IsEnough) {
   const std::string feature = GetParam();
-  if (const auto line = missing(feature)) {
+  if (const auto line = missing_feature(feature)) {
     GTEST_SKIP() << "not applicable: this environment lacks it (" << *line
                  << "); the VM tests run it on the kernels that have it";
   }

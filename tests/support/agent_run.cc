@@ -51,6 +51,15 @@ Ran run_forestall(const std::vector<std::string>& arguments) {
   return {WEXITSTATUS(status), read_text(directory / "out"), read_text(directory / "err")};
 }
 
+std::optional<std::string> missing_feature(const std::string& feature) {
+  const Ran doctor = run_forestall({"doctor", "--output", "text"});
+  const auto at = doctor.output.find("\n  " + feature + " ");
+  if (at == std::string::npos) return "doctor does not list " + feature;
+  const auto line = doctor.output.substr(at + 1, doctor.output.find('\n', at + 1) - at - 1);
+  if (line.find(" in-use") != std::string::npos) return std::nullopt;
+  return line;
+}
+
 AgentRun::AgentRun(const std::string& config, std::vector<std::string> disabled,
                    std::vector<std::string> more_arguments, const std::string& manifest) {
   rewrite_config(config);

@@ -29,6 +29,9 @@ struct Ran {
 };
 [[nodiscard]] Ran run_forestall(const std::vector<std::string>& arguments);
 
+// Nothing if this host offers the feature; else the line of `doctor` that says why not.
+[[nodiscard]] std::optional<std::string> missing_feature(const std::string& feature);
+
 class AgentRun {
  public:
   // `manifest`, if not empty, is written as manifest.yaml beside the configuration.

@@ -76,7 +76,10 @@ std::vector<Line> armable(std::vector<Line> lines) {
 }  // namespace
 
 Core::Core(Parts parts, Config config)
-    : parts_(std::move(parts)), config_(std::move(config)), kills_(*parts_.ladder, parts_.sinks) {}
+    : parts_(std::move(parts)),
+      config_(std::move(config)),
+      kills_(*parts_.ladder, parts_.sinks),
+      oom_kills_(parts_.sinks, parts_.foresight) {}
 
 void Core::start() {
   refresh();
@@ -87,8 +90,13 @@ void Core::start() {
 void Core::source_ready(sources::Source& source) {
   std::vector<Wake> wakes;
   source.drain(parts_.clock->now(), wakes);
-  if (wakes.empty()) return;
   for (const Wake& wake : wakes) note_wake(wake);
+  if (!wakes.empty()) look_or_wait(wakes);
+  // What the kernel did comes on record after what we do about it.
+  tell_kernel_kills();
+}
+
+void Core::look_or_wait(const std::vector<Wake>& wakes) {
   MonotonicTime soonest = due(wakes.front());
   for (const Wake& wake : wakes) soonest = std::min(soonest, due(wake));
   if (soonest <= parts_.clock->now()) {
@@ -111,12 +119,7 @@ MonotonicTime Core::due(const Wake& wake) const {
 
 void Core::note_wake(const Wake& wake) {
   if (wake.source == WakeSource::workload_change) tree_changed_ = true;
-  if (wake.source != WakeSource::oom_kill) return;
-  ++kernel_oom_kills_;
-  parts_.log->write(exports::LogLevel::error,
-                    exports::LogLine("kernel-oom-kill")
-                        .field("cgroup_id", wake.cgroup ? wake.cgroup->inode : 0)
-                        .field("seen_so_far", kernel_oom_kills_));
+  oom_kills_.note(wake);
 }
 
 void Core::ladder_ready() {
@@ -131,6 +134,8 @@ void Core::time_passed() {
   for (sources::Source* source : parts_.sources) {
     if (const auto due = source->next_look(); due && *due <= now) source_ready(*source);
   }
+  if (const auto due = kernel_kills_due(); due && *due <= now) tell_kernel_kills();
+  if (parts_.foresight != nullptr) parts_.foresight->time_passed();
   if (deferred_until_ && *deferred_until_ <= now) look(Wake(*deferred_));
   if (pods_due_ <= now) look_after_pods();
   if (deadline_ && *deadline_ <= now) look(Wake{WakeSource::deadline, now, {}, {}});
@@ -162,6 +167,9 @@ MonotonicTime Core::next_look() const {
   if (deadline_) next = std::min(next, *deadline_);
   if (!config_.known_pods.empty()) next = std::min(next, pods_due_);
   if (const auto due = parts_.ladder->next_look()) next = std::min(next, *due);
+  if (const auto due = kernel_kills_due()) next = std::min(next, *due);
+  if (parts_.foresight != nullptr)
+    next = std::min(next, parts_.foresight->next_look().value_or(next));
   for (const sources::Source* source : parts_.sources) {
     if (const auto due = source->next_look()) next = std::min(next, *due);
   }
@@ -208,13 +216,27 @@ bool Core::decide(const Wake& wake, MonotonicTime woken) {
   }
   log_look(record.stages, record.observation.wake, record.decision.reason);
   if (record.decision.action == Action::reclaim) start_reclaim(record.decision);
+  tell_look(record);
   if (kills) {
+    oom_kills_.keep(record, state_);
     tell_kills(std::move(record));
-  } else if (!is_repetition(record.decision)) {
-    record.sequence = ++sequence_;
-    report(record);
+  } else {
+    if (!is_repetition(record.decision)) {
+      record.sequence = ++sequence_;
+      report(record);
+    }
+    oom_kills_.keep(std::move(record), state_);
   }
   return kills;
+}
+
+void Core::tell_look(const Record& record) {
+  const exports::Look look{record.observation, record.decision, recheck_at_};
+  for (exports::RecordSink* sink : parts_.sinks) sink->looked(look);
+  // A victim's memory is on its way: whom the kernel would choose then is another question.
+  const bool kills = record.decision.action == Action::kill;
+  if (parts_.foresight == nullptr || kills) return;
+  parts_.foresight->looked(record.observation, record.decision);
 }
 
 // The answer to the observation, with whatever the policy asks to be read besides.
@@ -289,6 +311,31 @@ void Core::tell_kills(Record record) {
     kills_.keep(record);
   }
   kills_.collect();  // a dry run, or a victim that is gone already, is complete at once
+}
+
+// The kernel's kills, each once, when it is known as well as it will be.
+void Core::tell_kernel_kills() {
+  if (parts_.oom_tellers == nullptr) return;
+  const MonotonicTime now = parts_.clock->now();
+  for (const OomKillSighting& kill : parts_.oom_tellers->take(now)) {
+    ++kernel_kills_;
+    oom_kills_.tell(kill, config_, ++sequence_, now, wall_time_ns());
+  }
+}
+
+std::optional<MonotonicTime> Core::kernel_kills_due() const {
+  return parts_.oom_tellers == nullptr ? std::nullopt : parts_.oom_tellers->next_look();
+}
+
+void Core::foresight_ready() {
+  for (const Foresight::Answer& answer : parts_.foresight->collect()) {
+    if (!parts_.log->writes(exports::LogLevel::debug)) continue;
+    exports::LogLine line("foresight");
+    line.field("domain", answer.path).field("verdict", to_string(answer.verdict));
+    if (answer.victim) line.field("pid", answer.victim->pid);
+    line.field("took_us", answer.took);
+    parts_.log->write(exports::LogLevel::debug, line);
+  }
 }
 
 void Core::start_reclaim(const Decision& decision) {

@@ -21,8 +21,11 @@
 
 #include "actuators/ladder.h"
 #include "actuators/node_reclaim.h"
+#include "agent/foresight.h"
 #include "agent/kills.h"
+#include "agent/oom_kills.h"
 #include "agent/oom_score_adj_patrol.h"
+#include "agent/oom_tellers.h"
 #include "base/clock.h"
 #include "exports/log.h"
 #include "exports/sink.h"
@@ -46,6 +49,8 @@ struct Parts {
   std::vector<exports::RecordSink*> sinks;
   exports::Log* log = nullptr;
   OomScoreAdjPatrol* patrol = nullptr;
+  Foresight* foresight = nullptr;     // null: whom the kernel would kill is not predicted
+  OomTellers* oom_tellers = nullptr;  // null: nobody tells whom it did kill
   // A source tells of new cgroups; without one, the tree is walked again when candidates are
   // needed.
   bool told_of_cgroups = false;
@@ -64,6 +69,8 @@ class Core {
   void ladder_ready();
   // Node-level reclaim is over.
   void reclaim_ready();
+  // A round of predictions is over.
+  void foresight_ready();
   // The time next_look() named has come.
   void time_passed();
   // A new configuration, already checked. Takes effect with the look it causes.
@@ -73,9 +80,11 @@ class Core {
   [[nodiscard]] MonotonicTime next_look() const;
   [[nodiscard]] std::uint64_t looks() const { return looks_; }
   [[nodiscard]] std::uint64_t kills() const { return kills_.count(); }
+  [[nodiscard]] std::uint64_t kernel_kills() const { return kernel_kills_; }
 
  private:
   void note_wake(const Wake& wake);
+  void look_or_wait(const std::vector<Wake>& wakes);
   [[nodiscard]] MonotonicTime due(const Wake& wake) const;
   void look(const Wake& wake);
   // One observation and decision; true when a kill was begun.
@@ -85,6 +94,9 @@ class Core {
   void note_disk_shortage(const Decision& decision, MonotonicTime at);
   [[nodiscard]] bool name_containers(const Decision& decision, Observation& observation);
   void tell_kills(Record record);
+  void tell_kernel_kills();
+  [[nodiscard]] std::optional<MonotonicTime> kernel_kills_due() const;
+  void tell_look(const Record& record);
   void start_reclaim(const Decision& decision);
   [[nodiscard]] ReclaimState reclaim_state() const;
   void log_look(const StageTimes& stages, const Wake& wake, Reason reason);
@@ -100,6 +112,7 @@ class Core {
   Config config_;
   policy::State state_;
   Kills kills_;
+  OomKills oom_kills_;
   std::vector<std::string> last_notes_;          // of the last arming
   std::vector<std::string> last_refresh_notes_;  // of the last refresh
 
@@ -120,7 +133,7 @@ class Core {
   bool tree_changed_ = true;
   std::uint64_t sequence_ = 0;
   std::uint64_t looks_ = 0;
-  std::uint64_t kernel_oom_kills_ = 0;
+  std::uint64_t kernel_kills_ = 0;
 };
 
 }  // namespace forestall::agent

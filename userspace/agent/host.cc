@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <utility>
 
 #include "kernel/file_probe.h"
 #include "kernel/process_probe.h"
@@ -50,6 +51,41 @@ std::vector<FeatureReport> blank_reports(const FeatureSet& disabled) {
   return reports;
 }
 
+bool is_refusal(int code) {
+  return code == EPERM || code == EACCES;
+}
+
+FeatureReport failed(Feature feature, const Error& error) {
+  return {feature, is_refusal(error.code) ? FeatureState::refused : FeatureState::absent,
+          error.text()};
+}
+
+// Loads the programs that walk all tasks, which also finds out how this kernel counts.
+void probe_tasks(Host& host, const FeatureSet& disabled) {
+  if (has(disabled, Feature::bpf_tasks)) return;
+  if (has(disabled, Feature::bpf)) {
+    put(host, {Feature::bpf_tasks, FeatureState::forced_off, "bpf is forced off"});
+    return;
+  }
+  auto scan = kernel::TaskScan::load();
+  if (!scan.ok()) {
+    put(host, failed(Feature::bpf_tasks, scan.error()));
+    return;
+  }
+  host.tasks = std::move(*scan);
+  const kernel::Calibration& calibration = host.tasks->calibration();
+  put(host, {Feature::bpf_tasks, FeatureState::in_use,
+             std::string("rss ") + std::string(to_string(calibration.counting)) +
+                 (calibration.proven ? ": " : " (a guess): ") + calibration.evidence});
+}
+
+void probe_oom_log(Host& host, const FeatureSet& disabled) {
+  if (has(disabled, Feature::oom_log)) return;
+  const auto log = sources::OomLog::open();
+  put(host, log.ok() ? FeatureReport{Feature::oom_log, FeatureState::in_use, "/dev/kmsg"}
+                     : failed(Feature::oom_log, log.error()));
+}
+
 using MakeSource = Result<std::unique_ptr<sources::Source>> (*)(const kernel::CgroupTree&,
                                                                 const std::string&);
 
@@ -77,7 +113,7 @@ bool Host::can_guard() const {
 }
 
 Result<Host> probe_host(const FeatureSet& disabled, const std::string& cgroup_mount) {
-  Host host{kernel_release(), TRY(kernel::CgroupTree::discover(cgroup_mount)), nullptr,
+  Host host{kernel_release(), TRY(kernel::CgroupTree::discover(cgroup_mount)), nullptr, nullptr,
             blank_reports(disabled)};
   host.bpf = TRY(kernel::BpfPrograms::load(disabled));
   for (const FeatureReport& report : host.bpf->reports()) put(host, report);
@@ -87,6 +123,8 @@ Result<Host> probe_host(const FeatureSet& disabled, const std::string& cgroup_mo
   for (FeatureReport& report : kernel::probe_processes(host.tree, disabled)) {
     put(host, std::move(report));
   }
+  probe_tasks(host, disabled);
+  probe_oom_log(host, disabled);
   return host;
 }
 
@@ -96,11 +134,21 @@ void protect_self(Host& host, const FeatureSet& disabled) {
   put(host, kernel::use_real_time(disabled));
 }
 
-std::vector<std::unique_ptr<sources::Source>> make_sources(Host& host) {
-  std::vector<std::unique_ptr<sources::Source>> made;
+Sources make_sources(Host& host) {
+  Sources made;
   if (any_in_use(host, kWakesByBpf) || host.in_use(Feature::bpf_oom) ||
       host.in_use(Feature::bpf_cgroups)) {
-    made.push_back(std::make_unique<sources::BpfSource>(*host.bpf, host.tree));
+    auto bpf = std::make_unique<sources::BpfSource>(*host.bpf, host.tree);
+    if (host.in_use(Feature::bpf_oom)) made.bpf_oom = bpf.get();
+    made.all.push_back(std::move(bpf));
+  }
+  if (host.in_use(Feature::oom_log)) {
+    if (auto log = sources::OomLog::open(); log.ok()) {
+      made.oom_log = log->get();
+      made.all.push_back(std::move(*log));
+    } else {
+      put(host, failed(Feature::oom_log, log.error()));
+    }
   }
   const std::initializer_list<std::pair<Feature, MakeSource>> kFileSources{
       {Feature::usage_eventfd, sources::UsageEventfd::create},
@@ -111,12 +159,19 @@ std::vector<std::unique_ptr<sources::Source>> make_sources(Host& host) {
     if (!host.in_use(feature)) continue;
     auto source = make(host.tree, "/proc");
     if (source) {
-      made.push_back(std::move(*source));
+      made.all.push_back(std::move(*source));
     } else {
       put(host, {feature, FeatureState::refused, source.error().text()});
     }
   }
   return made;
+}
+
+Result<std::unique_ptr<sources::ProcessSource>> make_process_source(Host& host) {
+  if (!host.in_use(Feature::bpf_tasks)) return sources::proc_process_source(host.tree);
+  auto scan = std::exchange(host.tasks, nullptr);
+  if (!scan) scan = TRY(kernel::TaskScan::load());
+  return sources::bpf_process_source(std::move(scan));
 }
 
 std::string_view cost_of_missing(Feature feature) {
@@ -128,7 +183,7 @@ std::string_view cost_of_missing(Feature feature) {
     case Feature::bpf_reclaim:
       return "reclaim that turns cache into working set is seen by polling only";
     case Feature::bpf_stall: return "no stall time per cgroup; PSI files tell of averages";
-    case Feature::bpf_oom: return "kernel OOM kills are not told as they happen";
+    case Feature::bpf_oom: return "the kernel's OOM kills are known by its log only";
     case Feature::bpf_oom_path: return "no last call before the kernel chooses a victim";
     case Feature::bpf_cgroups: return "new workloads are found when they are needed, by a walk";
     case Feature::bpf_tasks:
@@ -138,7 +193,8 @@ std::string_view cost_of_missing(Feature feature) {
       return "an offender is not slowed down by the kernel before it reaches its limit";
     case Feature::psi_trigger: return "stalls below the threshold go unnoticed without BPF";
     case Feature::poll: return "nothing looks if every event source fails";
-    case Feature::oom_log: return "without BPF, the kernel's OOM kills are only counted";
+    case Feature::oom_log:
+      return "what ran out when the kernel killed is concluded; without BPF its kills go unseen";
     case Feature::cgroup_kill: return "processes are signalled one by one, and forks chased";
     case Feature::pidfd: return "no process can be signalled safely";
     case Feature::process_mrelease:

@@ -9,7 +9,11 @@
 #include "base/result.h"
 #include "kernel/bpf_programs.h"
 #include "kernel/cgroup_tree.h"
+#include "kernel/task_scan.h"
 #include "model/feature.h"
+#include "sources/bpf_source.h"
+#include "sources/oom_log.h"
+#include "sources/process_source.h"
 #include "sources/source.h"
 
 namespace forestall::agent {
@@ -18,6 +22,7 @@ struct Host {
   std::string kernel_release;  // uname -r: shown, never decided upon
   kernel::CgroupTree tree;
   std::unique_ptr<kernel::BpfPrograms> bpf;  // none when turned off
+  std::unique_ptr<kernel::TaskScan> tasks;   // none when it cannot be had, or was handed out
   // One per feature, in Feature order; complete once protect_self() ran.
   std::vector<FeatureReport> reports;
 
@@ -36,8 +41,19 @@ struct Host {
 // from the loop's thread, after the warm-up.
 void protect_self(Host& host, const FeatureSet& disabled);
 
-// Every wake source this host takes. What could not be made is noted in the host's reports.
-[[nodiscard]] std::vector<std::unique_ptr<sources::Source>> make_sources(Host& host);
+struct Sources {
+  std::vector<std::unique_ptr<sources::Source>> all;
+  // Those of them that tell of kills by the kernel; null: there is none.
+  sources::BpfSource* bpf_oom = nullptr;
+  sources::OomLog* oom_log = nullptr;
+};
+
+// Every source this host takes. What could not be made is noted in the host's reports.
+[[nodiscard]] Sources make_sources(Host& host);
+
+// A way to read all processes as the OOM killer does, by BPF if that is in use, else by /proc. Each
+// call makes another one, for another thread. `host` must outlive it.
+[[nodiscard]] Result<std::unique_ptr<sources::ProcessSource>> make_process_source(Host& host);
 
 // What is lost without a feature, for people; empty for one whose loss costs nothing by itself.
 [[nodiscard]] std::string_view cost_of_missing(Feature feature);

@@ -65,6 +65,12 @@ int on_reclaim(sd_event_source*, int, std::uint32_t, void* userdata) {
   return set_timer(*running);
 }
 
+int on_foresight(sd_event_source*, int, std::uint32_t, void* userdata) {
+  auto* running = static_cast<Running*>(userdata);
+  running->core->foresight_ready();
+  return set_timer(*running);
+}
+
 int on_time(sd_event_source*, std::uint64_t, void* userdata) {
   auto* running = static_cast<Running*>(userdata);
   running->core->time_passed();
@@ -102,11 +108,10 @@ Result<void> add_sources(sd_event* event, const Parts& parts, Running& running,
   return {};
 }
 
-Result<void> add_reclaim(sd_event* event, const Parts& parts, Running& running) {
-  if (parts.reclaim == nullptr) return {};
+// What ends on a thread of its own, at the priority of what can wait.
+Result<void> add_job(sd_event* event, int fd, sd_event_io_handler_t on_end, Running& running) {
   sd_event_source* added = nullptr;
-  TRY(check(sd_event_add_io(event, &added, parts.reclaim->fd(), EPOLLIN, on_reclaim, &running),
-            "sd_event_add_io"));
+  TRY(check(sd_event_add_io(event, &added, fd, EPOLLIN, on_end, &running), "sd_event_add_io"));
   return check(sd_event_source_set_floating(added, 1), "sd_event floating");
 }
 
@@ -137,7 +142,12 @@ Result<void> run_loop(Core& core, const Parts& parts, const LoopHooks& hooks) {
   Running running{&core, parts.log, &hooks};
   std::deque<SourceSlot> slots;  // stable addresses: sd-event keeps pointers to them
   TRY(add_sources(event.get(), parts, running, slots));
-  TRY(add_reclaim(event.get(), parts, running));
+  if (parts.reclaim != nullptr) {
+    TRY(add_job(event.get(), parts.reclaim->fd(), on_reclaim, running));
+  }
+  if (parts.foresight != nullptr) {
+    TRY(add_job(event.get(), parts.foresight->fd(), on_foresight, running));
+  }
   TRY(add_the_rest(event.get(), parts, running));
   core.start();
   set_timer(running);

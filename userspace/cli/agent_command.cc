@@ -11,6 +11,8 @@
 #include "api/record_stream.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "exports/metrics.h"
+#include "exports/metrics_server.h"
 #include "exports/record_log.h"
 #include "kernel/scheduling.h"
 #include "sources/capacity_source.h"
@@ -54,9 +56,14 @@ struct Running {
   std::unique_ptr<sources::Observer> observer;
   std::unique_ptr<actuators::Ladder> ladder;
   std::unique_ptr<actuators::NodeReclaim> reclaim;
-  std::vector<std::unique_ptr<sources::Source>> sources;
+  agent::Sources sources;
   sources::CapacitySource* capacity = nullptr;  // one of them
   std::unique_ptr<agent::OomScoreAdjPatrol> patrol;
+  std::unique_ptr<sources::ProcessSource> processes;  // the observer's; null: it needs none
+  std::unique_ptr<agent::OomTellers> oom_tellers;
+  std::unique_ptr<agent::Foresight> foresight;
+  std::unique_ptr<exports::Metrics> metrics;  // null: nobody asks
+  std::unique_ptr<exports::MetricsServer> metrics_server;
   std::vector<std::unique_ptr<exports::RecordSink>> sinks;
 };
 
@@ -66,6 +73,29 @@ actuators::LadderOptions ladder_options(const agent::Host& host, const Config& c
   options.usable = host.usable();
   options.release_timeout = config.release_timeout;
   return options;
+}
+
+// What the agent knows of the kernel's OOM killer, and of each other.
+Result<void> build_oom_parts(Running& running, agent::Host& host, const Config& config) {
+  running.oom_tellers =
+      std::make_unique<agent::OomTellers>(running.sources.bpf_oom, running.sources.oom_log);
+  auto scanned = TRY(agent::make_process_source(host));
+  running.foresight = TRY(agent::Foresight::create(host.tree, std::move(scanned), running.clock));
+  if (config.ranking != Ranking::kernel) return {};
+  running.processes = TRY(agent::make_process_source(host));
+  running.observer->set_processes(running.processes.get());
+  return {};
+}
+
+Result<void> build_sinks(Running& running, const agent::Host& host, const Config& config,
+                         exports::Log& log, exports::Log* records) {
+  running.sinks.push_back(std::make_unique<exports::RecordLog>(log));
+  if (records != nullptr) running.sinks.push_back(std::make_unique<api::RecordStream>(*records));
+  if (config.metrics_address.empty()) return {};
+  running.metrics = std::make_unique<exports::Metrics>(FORESTALL_VERSION, host.tier());
+  running.metrics_server =
+      TRY(exports::MetricsServer::start(config.metrics_address, *running.metrics));
+  return {};
 }
 
 Result<void> build(Running& running, agent::Host& host, const Config& config, exports::Log& log,
@@ -82,18 +112,17 @@ Result<void> build(Running& running, agent::Host& host, const Config& config, ex
   running.sources = agent::make_sources(host);
   if (const std::string& runtime = config.filesystems.runtime; !runtime.empty()) {
     running.reclaim = TRY(actuators::NodeReclaim::create(runtime));
-    running.sources.push_back(TRY(sources::RuntimeSource::create(runtime, *running.observer)));
+    running.sources.all.push_back(TRY(sources::RuntimeSource::create(runtime, *running.observer)));
   }
   running.patrol = std::make_unique<agent::OomScoreAdjPatrol>(host.tree, log);
   auto capacity = TRY(
       sources::CapacitySource::create(running.observer->filesystems(), running.observer->tasks()));
   running.capacity = capacity.get();
-  running.sources.push_back(std::move(capacity));
-  running.sources.push_back(
+  running.sources.all.push_back(std::move(capacity));
+  running.sources.all.push_back(
       std::make_unique<sources::DiskUsageSource>(running.observer->disk_walker()));
-  running.sinks.push_back(std::make_unique<exports::RecordLog>(log));
-  if (records != nullptr) running.sinks.push_back(std::make_unique<api::RecordStream>(*records));
-  return {};
+  TRY(build_oom_parts(running, host, config));
+  return build_sinks(running, host, config, log, records);
 }
 
 agent::Parts parts_of(Running& running, const agent::Host& host, exports::Log& log) {
@@ -105,8 +134,11 @@ agent::Parts parts_of(Running& running, const agent::Host& host, exports::Log& l
   parts.reclaim = running.reclaim.get();
   parts.patrol = running.patrol.get();
   parts.capacity = running.capacity;
-  for (const auto& source : running.sources) parts.sources.push_back(source.get());
+  parts.oom_tellers = running.oom_tellers.get();
+  parts.foresight = running.foresight.get();
+  for (const auto& source : running.sources.all) parts.sources.push_back(source.get());
   for (const auto& sink : running.sinks) parts.sinks.push_back(sink.get());
+  if (running.metrics) parts.sinks.push_back(running.metrics.get());
   parts.log = &log;
   return parts;
 }
@@ -117,23 +149,32 @@ void log_warnings(exports::Log& log, const std::vector<std::string>& warnings) {
   }
 }
 
-// What SIGHUP does: the file again, the command line still over it.
+void warn_of_start(exports::Log& log, std::string_view what) {
+  log.write(LogLevel::warning,
+            LogLine("config").field("warning", std::string(what) +
+                                                   " changed: it takes effect at the next start, "
+                                                   "what this one began with stays in use"));
+}
+
+// What SIGHUP does: the file again, the command line still over it. Some of it was built on at the
+// start.
 Result<Config> reload(const Options& options, const Config& started, exports::Log& log) {
   std::vector<std::string> warnings;
   Config config = TRY(effective_config(options, warnings));
   log_warnings(log, warnings);
-  if (config.disabled != started.disabled) {
-    log.write(LogLevel::warning,
-              LogLine("config").field("warning",
-                                      "disableFeatures changed: it takes effect at the next "
-                                      "start, the features probed at this one stay in use"));
-  }
+  if (config.disabled != started.disabled) warn_of_start(log, "disableFeatures");
   if (config.filesystems.runtime != started.filesystems.runtime) {
-    log.write(LogLevel::warning,
-              LogLine("config").field("warning",
-                                      "filesystems.runtime changed: it takes effect at the next "
-                                      "start, the endpoint of this one stays in use"));
+    warn_of_start(log, "filesystems.runtime");
     config.filesystems.runtime = started.filesystems.runtime;
+  }
+  if (config.metrics_address != started.metrics_address) {
+    warn_of_start(log, "metricsAddress");
+    config.metrics_address = started.metrics_address;
+  }
+  // The way back to kubelet's ranking needs nothing that has to be built.
+  if (config.ranking == Ranking::kernel && started.ranking != Ranking::kernel) {
+    warn_of_start(log, "ranking");
+    config.ranking = started.ranking;
   }
   return config;
 }
@@ -157,6 +198,7 @@ Result<void> guard(const Options& options, const Config& config, agent::Host& ho
   log.write(LogLevel::info, LogLine("stop")
                                 .field("looks", core.looks())
                                 .field("kills", core.kills())
+                                .field("kernel_oom_kills", core.kernel_kills())
                                 .field("log_lines_dropped", log.dropped()));
   return ended;
 }

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which look answers for a kill, and what goes on record.
+#include "agent/oom_kills.h"
+
+#include <gtest/gtest.h>
+
+namespace forestall::agent {
+namespace {
+
+MonotonicTime ms(std::int64_t n) {
+  return from_ns(n * 1'000'000);
+}
+
+class Kept final : public exports::RecordSink {
+ public:
+  void write(const Record& record) override { records.push_back(record); }
+  std::vector<Record> records;
+};
+
+// A look on the node, told apart by when its decision was made.
+Record look_at(MonotonicTime decided) {
+  Record record;
+  record.sequence = 999;
+  record.observation.at = decided - Duration(1000);
+  record.stages.decided = decided;
+  record.observation.workloads.emplace().emplace_back();
+  record.decision.considered.emplace_back();
+  return record;
+}
+
+OomKillSighting node_kill(MonotonicTime at) {
+  OomKillSighting kill;
+  kill.at = at;
+  kill.victim = {42, 7};
+  kill.constraint = Constraint::none;
+  return kill;
+}
+
+class OomKillsTest : public testing::Test {
+ protected:
+  OomKillsTest() {
+    Threshold threshold;
+    threshold.limit = Limit::bytes(mib(100));
+    config_.thresholds = {threshold};
+  }
+
+  const Record& tell(const OomKillSighting& kill, MonotonicTime now) {
+    kills_.tell(kill, config_, 17, now, 1'000'000'000);
+    return sink_.records.back();
+  }
+
+  Kept sink_;
+  std::vector<exports::RecordSink*> sinks_{&sink_};
+  OomKills kills_{sinks_, nullptr};
+  Config config_;
+};
+
+TEST_F(OomKillsTest, TheLastLookBeforeTheKillAnswers) {
+  kills_.keep(look_at(ms(10)), {});
+  kills_.keep(look_at(ms(20)), {});
+  kills_.keep(look_at(ms(30)), {});
+  const Record& record = tell(node_kill(ms(25)), ms(35));
+  EXPECT_EQ(record.stages.decided, ms(20));
+  EXPECT_EQ(record.sequence, 17U);
+  EXPECT_EQ(record.wall_time_ns, 990'000'000);
+  EXPECT_EQ(record.oom_kill->sighting, node_kill(ms(25)));
+  EXPECT_FALSE(record.oom_kill->foresight);
+  EXPECT_EQ(record.decision.considered.size(), 1U);
+}
+
+TEST_F(OomKillsTest, OneThatHappenedBeforeAllLooksIsAnsweredByTheFirst) {
+  kills_.keep(look_at(ms(10)), {});
+  EXPECT_EQ(tell(node_kill(ms(5)), ms(11)).stages.decided, ms(10));
+}
+
+TEST_F(OomKillsTest, ACrossingThatCameBetweenTheLookAndTheKillIsMeasured) {
+  kills_.keep(look_at(ms(10)), {});
+  kills_.note({WakeSource::usage_timer, ms(22), std::nullopt, mib(1)});
+  kills_.note({WakeSource::charge, ms(23), CgroupId{5}, mib(1)});          // of another
+  kills_.note({WakeSource::reclaim, ms(21), std::nullopt, std::nullopt});  // only hints
+  kills_.note({WakeSource::charge, ms(30), std::nullopt, mib(1)});         // after the kill
+  kills_.keep(look_at(ms(31)), {});
+  const OomKill& kill = *tell(node_kill(ms(25)), ms(40)).oom_kill;
+  EXPECT_EQ(kill.inaction, Inaction::too_fast);
+  EXPECT_EQ(kill.since_crossing, std::chrono::milliseconds(3));
+}
+
+TEST_F(OomKillsTest, ACrossingThatWasLookedAtIsNoNews) {
+  kills_.note({WakeSource::usage_timer, ms(8), std::nullopt, mib(1)});
+  kills_.keep(look_at(ms(10)), {});
+  EXPECT_NE(tell(node_kill(ms(25)), ms(40)).oom_kill->inaction, Inaction::too_fast);
+}
+
+TEST_F(OomKillsTest, ThoseThatDieWithAnotherCarryNoCandidates) {
+  kills_.keep(look_at(ms(10)), {});
+  OomKillSighting kill = node_kill(ms(25));
+  kill.with_another = true;
+  const Record& record = tell(kill, ms(40));
+  EXPECT_FALSE(record.observation.workloads);
+  EXPECT_TRUE(record.decision.considered.empty());
+}
+
+TEST_F(OomKillsTest, LooksAreKeptForASecondAndTheLastForEver) {
+  kills_.keep(look_at(ms(10)), {});
+  for (int i = 0; i < 1000; ++i) kills_.keep(look_at(ms(20'000 + i)), {});
+  // Of a burst, the newest are kept.
+  EXPECT_EQ(tell(node_kill(ms(20'990)), ms(21'010)).stages.decided, ms(20'990));
+  EXPECT_EQ(tell(node_kill(ms(15'000)), ms(21'010)).stages.decided,
+            ms(21'000 - static_cast<std::int64_t>(OomKills::kLooksMax)));
+  kills_.keep(look_at(ms(90'000)), {});
+  EXPECT_EQ(tell(node_kill(ms(89'000)), ms(90'001)).stages.decided, ms(20'999));
+  kills_.keep(look_at(ms(90'500)), {});
+  EXPECT_EQ(tell(node_kill(ms(89'900)), ms(90'501)).stages.decided, ms(20'999));
+  kills_.keep(look_at(ms(92'000)), {});
+  EXPECT_EQ(tell(node_kill(ms(91'000)), ms(92'001)).stages.decided, ms(90'500));
+}
+
+}  // namespace
+}  // namespace forestall::agent

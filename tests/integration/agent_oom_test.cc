@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the real agent says of kills by the kernel's OOM killer, in a memory cgroup of the test's
+// own: whom, of what, whether it was foreseen, and why the agent had not acted. And the kernel's
+// order used as a ranking. Runs on this host, and once more inside the VMs.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <fstream>
+
+#include "support/agent_run.h"
+#include "support/child.h"
+#include "support/http_get.h"
+#include "support/scratch_cgroup.h"
+
+namespace forestall::test {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr Bytes kLimit = mib(96);
+
+// Nothing is watched, nothing can be a victim, unless a test adds it.
+std::string config(const std::string& more = "") {
+  return "evictionHard: {}\npods: {enabled: false}\n" + more;
+}
+
+std::string watch(const ScratchCgroup& scratch, Bytes available, const std::string& more = "") {
+  return fmt::format(
+      "watch:\n  - {{cgroup: {0}, available: {1}Mi{2}}}\n"
+      "workloads:\n  - {{cgroup: {0}/*}}\n",
+      scratch.path(), available.count >> 20, more);
+}
+
+MonotonicTime soon() {
+  return SystemClock().now() + kPatience;
+}
+
+// The record of the kernel's kill of this process.
+std::optional<v1::Record> wait_oom_kill(AgentRun& agent, const Hog& hog) {
+  return agent.wait_record([&](const v1::Record& record) {
+    return record.has_oom_kill() && record.oom_kill().sighting().victim().pid() == hog.pid();
+  });
+}
+
+// Waits until the agent expects this process to go first in the cgroup.
+bool wait_foresight(AgentRun& agent, const std::string& path, const Hog& hog) {
+  return agent.process().wait_log(
+      fmt::format("event=foresight domain={} verdict=kills pid={} ", path, hog.pid()), soon());
+}
+
+// A child that the kernel has killed, and nobody else can have.
+void expect_killed_by_the_kernel(const ScratchCgroup& scratch, Hog& hog) {
+  EXPECT_TRUE(hog.child().wait_exit());
+  EXPECT_EQ(scratch.oom_kills(scratch.path()), 1u);
+}
+
+// With each teller of such kills alone, and with both.
+class KernelKill : public testing::TestWithParam<std::vector<std::string>> {};
+
+TEST_P(KernelKill, OfACgroupThatNobodyWatchesIsOnRecord) {
+  if (!GetParam().empty()) {
+    const std::string alone = GetParam().front() == "bpf" ? "oom-log" : "bpf-oom";
+    if (const auto line = missing_feature(alone)) {
+      GTEST_SKIP() << "not applicable: nobody else tells of it here (" << *line
+                   << "); runs wherever the feature may be used, as in the VM tests";
+    }
+  }
+  ScratchCgroup scratch;
+  scratch.limit(scratch.path(), kLimit);
+  const std::string inside = scratch.child("leaf");
+  Hog hog(scratch, inside, mib(8));
+  AgentRun agent(config(), GetParam(), {"--verbose"});
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  hog.grow(kLimit);
+  expect_killed_by_the_kernel(scratch, hog);
+  const auto record = wait_oom_kill(agent, hog);
+  ASSERT_TRUE(record) << agent.process().log();
+  const v1::OomKill& kill = record->oom_kill();
+  EXPECT_EQ(kill.sighting().constraint(), v1::OomDomain::MEMCG);
+  EXPECT_EQ(kill.sighting().domain_path(), scratch.path());
+  EXPECT_EQ(kill.sighting().path(), inside);
+  EXPECT_EQ(kill.sighting().domain_limit_bytes(), kLimit.count);
+  EXPECT_GT(kill.sighting().memory().anon_pages(), mib(64).count / 4096);
+  EXPECT_EQ(kill.sighting().killer().pid(), hog.pid());
+  EXPECT_EQ(kill.inaction(), v1::OomKill::NOT_WATCHED);
+  EXPECT_FALSE(kill.has_foresight());
+  EXPECT_TRUE(agent.process().wait_log(fmt::format(" pid={} ", hog.pid()), soon()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Told, KernelKill,
+                         testing::Values(std::vector<std::string>{},
+                                         std::vector<std::string>{"oom-log"},
+                                         std::vector<std::string>{"bpf"}),
+                         [](const auto& parameter) {
+                           if (parameter.param.empty()) return "byBoth";
+                           return parameter.param.front() == "bpf" ? "byTheLog" : "byBpf";
+                         });
+
+TEST(AgentOom, ADryRunForesawItAndSaysSo) {
+  ScratchCgroup scratch;
+  scratch.limit(scratch.path(), kLimit);
+  Hog other(scratch, scratch.child("other"), mib(16));
+  Hog leak(scratch, scratch.child("leak"), mib(4));
+  AgentRun agent(config(watch(scratch, mib(32))), {}, {"--dry-run", "--verbose"});
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  ASSERT_TRUE(wait_foresight(agent, scratch.path(), other)) << agent.process().log();
+  leak.grow(mib(56));  // past the line, short of the limit
+  const auto dry = agent.wait_kill();
+  ASSERT_TRUE(dry) << agent.process().log();
+  ASSERT_TRUE(wait_foresight(agent, scratch.path(), leak)) << agent.process().log();
+  leak.grow(kLimit);
+  expect_killed_by_the_kernel(scratch, leak);
+  const auto record = wait_oom_kill(agent, leak);
+  ASSERT_TRUE(record) << agent.process().log();
+  const v1::OomKill& kill = record->oom_kill();
+  EXPECT_EQ(kill.inaction(), v1::OomKill::DRY_RUN) << agent.process().log();
+  EXPECT_GT(kill.since_crossing_ns(), 0);
+  ASSERT_TRUE(kill.has_foresight());
+  EXPECT_TRUE(kill.foresight().right());
+  EXPECT_EQ(kill.foresight().victim().pid(), leak.pid());
+  EXPECT_LT(kill.foresight().at_ns(), kill.sighting().at_ns());
+  EXPECT_GT(record->sequence(), dry->sequence());
+  EXPECT_TRUE(other.alive());
+}
+
+// The threshold counts from more than the cgroup may have: the kernel runs out elsewhere.
+TEST(AgentOom, AThresholdThatWasNotCrossedIsToldApart) {
+  ScratchCgroup scratch;
+  scratch.limit(scratch.path(), kLimit);
+  Hog hog(scratch, scratch.child("leaf"), mib(8));
+  AgentRun agent(config(watch(scratch, mib(16), ", capacity: 1Gi")), {}, {"--verbose"});
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  ASSERT_TRUE(wait_foresight(agent, scratch.path(), hog)) << agent.process().log();
+  hog.grow(kLimit);
+  expect_killed_by_the_kernel(scratch, hog);
+  const auto record = wait_oom_kill(agent, hog);
+  ASSERT_TRUE(record) << agent.process().log();
+  EXPECT_EQ(record->oom_kill().inaction(), v1::OomKill::BELOW_THRESHOLD);
+  EXPECT_FALSE(record->oom_kill().has_since_crossing_ns());
+  EXPECT_TRUE(record->oom_kill().foresight().right());
+}
+
+// Holds a process still for as long as this lives.
+class Stopped {
+ public:
+  explicit Stopped(pid_t pid) : pid_(pid) { kill(pid_, SIGSTOP); }
+  Stopped(const Stopped&) = delete;
+  ~Stopped() { kill(pid_, SIGCONT); }
+
+ private:
+  pid_t pid_;
+};
+
+// An agent that does not get the CPU sees the crossing and the kill at once, and knows which came
+// first, and by how much.
+TEST(AgentOom, WhatWasTooFastForItIsMeasured) {
+  if (const auto line = missing_feature("bpf-timer")) {
+    GTEST_SKIP() << "not applicable: nobody tells when a line was crossed (" << *line
+                 << "); runs wherever BPF may be used, as in the VM tests";
+  }
+  ScratchCgroup scratch;
+  scratch.limit(scratch.path(), kLimit);
+  Hog hog(scratch, scratch.child("leaf"), mib(8));
+  AgentRun agent(config(watch(scratch, mib(32))));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  {
+    const Stopped stopped(agent.process().pid());
+    // Past the line at full speed; then four seconds to the limit, of which the timer needs a
+    // thousandth.
+    hog.leak(mib(80), mib(2));
+    expect_killed_by_the_kernel(scratch, hog);
+  }
+  const auto record = wait_oom_kill(agent, hog);
+  ASSERT_TRUE(record) << agent.process().log();
+  EXPECT_EQ(record->oom_kill().inaction(), v1::OomKill::TOO_FAST) << agent.process().log();
+  EXPECT_GT(record->oom_kill().since_crossing_ns(), 1'000'000);
+}
+
+TEST(AgentOom, MetricsCountIt) {
+  ScratchCgroup scratch;
+  scratch.limit(scratch.path(), kLimit);
+  Hog hog(scratch, scratch.child("leaf"), mib(8));
+  const std::uint16_t port = free_port();
+  AgentRun agent(config(fmt::format("metricsAddress: \"127.0.0.1:{}\"\n", port)));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  const std::string kSeries =
+      "forestall_kernel_oom_kills_total{constraint=\"memcg\",inaction=\"not-watched\","
+      "predicted=\"none\"} ";
+  EXPECT_THAT(http_get(port, "/metrics"), HasSubstr("\n" + kSeries + "0\n"));
+  EXPECT_THAT(http_get(port, "/healthz"), HasSubstr(" 200 OK\r\n"));
+  hog.grow(kLimit);
+  ASSERT_TRUE(wait_oom_kill(agent, hog)) << agent.process().log();
+  // The record was written first, and the count follows in the same breath: ask until it is there.
+  std::string answer;
+  for (const auto end = soon(); SystemClock().now() < end;) {
+    answer = http_get(port, "/metrics");
+    if (answer.find(kSeries + "1\n") != std::string::npos) break;
+  }
+  EXPECT_THAT(answer, HasSubstr("\n" + kSeries + "1\n"));
+}
+
+TEST(AgentOom, APortInUseKeepsItFromStarting) {
+  const std::uint16_t port = free_port();
+  const std::string text = config(fmt::format("metricsAddress: \"127.0.0.1:{}\"\n", port));
+  AgentRun first(text);
+  ASSERT_FALSE(first.failure()) << first.failure()->text();
+  const TempTree directory({{"config.yaml", text}});
+  const Ran second = run_forestall(
+      {"agent", "--config", directory / "config.yaml", "--run-dir", directory.path()});
+  EXPECT_EQ(second.exit_code, 1);
+  EXPECT_THAT(second.errors, HasSubstr(fmt::format("127.0.0.1:{}", port)));
+  EXPECT_THAT(second.errors, HasSubstr("in use"));
+}
+
+// By kubelet's rules the leak goes, which uses most; by the kernel's the small one, whose
+// oom_score_adj offers it.
+TEST(AgentOom, RankedAsTheKernelDoesItsFirstChoiceGoes) {
+  ScratchCgroup scratch;
+  scratch.limit(scratch.path(), kLimit);
+  Hog offered(scratch, scratch.child("offered"), mib(16));
+  Hog leak(scratch, scratch.child("leak"), mib(4));
+  std::ofstream(fmt::format("/proc/{}/oom_score_adj", offered.pid())) << 900;
+  AgentRun agent(config("ranking: kernel\nreleaseTimeout: 20s\n" + watch(scratch, mib(32))));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  leak.leak(mib(50), mib(2));
+  const auto record = agent.wait_kill();
+  ASSERT_TRUE(record) << agent.process().log();
+  EXPECT_EQ(record->outcome().victim().path(), scratch.path() + "/offered");
+  const v1::Decision& decision = record->decision();
+  ASSERT_EQ(decision.considered_size(), 2);
+  EXPECT_GT(decision.considered(0).key().badness(), decision.considered(1).key().badness());
+  EXPECT_GT(decision.considered(1).key().usage(), decision.considered(0).key().usage());
+  EXPECT_TRUE(offered.child().wait_exit());
+}
+
+}  // namespace
+}  // namespace forestall::test

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/http_get.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <stdexcept>
+
+namespace forestall::test {
+namespace {
+
+UniqueFd loopback_socket(std::uint16_t port, decltype(::connect)* use) {
+  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  // The sockets interface takes the general form of an address.
+  if (use(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    throw std::runtime_error("127.0.0.1:" + std::to_string(port) + " is not to be had");
+  }
+  return fd;
+}
+
+}  // namespace
+
+UniqueFd connect_to(std::uint16_t port) {
+  return loopback_socket(port, ::connect);
+}
+
+std::string answer_of(int fd) {
+  std::string text;
+  char buffer[4096];
+  for (ssize_t n = 0; (n = read(fd, buffer, sizeof(buffer))) > 0;) {
+    text.append(buffer, static_cast<std::size_t>(n));
+  }
+  return text;
+}
+
+std::string http_get(std::uint16_t port, const std::string& path, const std::string& method) {
+  const UniqueFd fd = connect_to(port);
+  const std::string request = method + " " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  // It may be refused before it is all sent.
+  (void)send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL);
+  return answer_of(fd.get());
+}
+
+std::string http_body(const std::string& answer) {
+  const auto end = answer.find("\r\n\r\n");
+  return end == std::string::npos ? "" : answer.substr(end + 4);
+}
+
+std::uint16_t free_port() {
+  const UniqueFd fd = loopback_socket(0, ::bind);
+  sockaddr_in address{};
+  socklen_t size = sizeof(address);
+  getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size);
+  return ntohs(address.sin_port);
+}
+
+}  // namespace forestall::test

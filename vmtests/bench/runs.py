@@ -22,7 +22,7 @@ from harness.guest import Fleet
 from . import figures, runlog
 from .catalogue import Agent, Pod, Scenario
 from .figures import Figures
-from .qemu import COMMAND_LINE, Hardware, Machine, MachineError
+from .qemu import Hardware, Machine, MachineError
 
 BOOT_SECONDS = 900.0
 RUN_SECONDS = 1200.0
@@ -175,7 +175,8 @@ def state_key(hardware: Hardware, payload: str) -> str:
         # the late one is not in use yet.
         if path.name not in ("early.img", "late.img"):
             key.update(f"{path}{path.stat().st_size}{path.stat().st_mtime_ns}".encode())
-    key.update(f"{COMMAND_LINE}{hardware.memory_mib}".encode())
+    # Paths are new each time, and how fast a disk is may change.
+    key.update("\0".join(word for word in hardware.arguments() if "/" not in word).encode())
     return key.hexdigest()[:16]
 
 

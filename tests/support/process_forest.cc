@@ -24,6 +24,7 @@
 #include "support/temp_tree.h"
 
 namespace forestall::test {
+namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kPage = 4096;
@@ -35,7 +36,6 @@ constexpr uid_t kNobody = 65534;
 struct Ready {
   pid_t pid = 0;
   pid_t sharer_pid = 0;
-  pid_t heir = 0;     // the thread that goes on without its leader
   int failed_at = 0;  // line of this file; 0: all is well
 };
 
@@ -163,7 +163,6 @@ class Life {
 
   [[noreturn]] void leave_to_a_thread() {
     std::thread([this] {
-      ready_message_.heir = static_cast<pid_t>(::syscall(SYS_gettid));
       say_ready();
       stand_still();
     }).detach();
@@ -179,7 +178,7 @@ class Life {
 };
 
 // Third word of /proc/PID/task/TID/stat, after the name in parentheses.
-char state_of(const std::filesystem::path& task) {
+char state_of(const fs::path& task) {
   const std::string text = read_text(task / "stat");
   const auto at = text.rfind(')');
   return at == std::string::npos || at + 2 >= text.size() ? '?' : text[at + 2];
@@ -187,8 +186,8 @@ char state_of(const std::filesystem::path& task) {
 
 // Whether all its threads sleep: in stand_still(), or where a parent waits for its vfork child.
 bool stands_still(pid_t pid, bool leader_gone) {
-  const std::filesystem::path leader = fmt::format("/proc/{}/task/{}", pid, pid);
-  for (const auto& task : std::filesystem::directory_iterator(leader.parent_path())) {
+  const fs::path leader = fmt::format("/proc/{}/task/{}", pid, pid);
+  for (const auto& task : fs::directory_iterator(leader.parent_path())) {
     const char state = state_of(task.path());
     const bool gone = leader_gone && task.path() == leader;
     if (gone ? state != 'Z' : state != 'S' && state != 'D') return false;
@@ -212,9 +211,10 @@ ProcessForest::ProcessForest(const ForestShape& shape) : file_(open_file_pages()
   equal.anon = shape.most_pages * 4;
   equal.oom_score_adj = static_cast<std::int32_t>(dice.between(0, 200));
   std::vector<std::size_t> equals;
+  // All of them begin in one cgroup: even the length of its path would make a page's difference.
+  equal.path = homes_.front();
   for (int i = 0; i < shape.equals; ++i) {
     equals.push_back(processes_.size());
-    equal.path = homes_[dice.below(homes_.size())];
     processes_.push_back(equal);
   }
   for (std::size_t i = 0; i < processes_.size(); ++i) {
@@ -314,35 +314,35 @@ void ProcessForest::await(ForestProcess& process) {
         fmt::format("process {} did not come up (line {})", process.pid, ready.failed_at));
   }
   process.sharer_pid = ready.sharer_pid;
-  process.heir = ready.heir;
   if (ready.sharer_pid != 0) alive_.push_back(ready.sharer_pid);
   // Threads still touch their stacks on the way to where they sleep, and a leader on its way out
   // still has its memory. Nothing tells when they are there, so they are looked at.
   while (!stands_still(process.pid, process.leader_gone)) ::sched_yield();
   while (ready.sharer_pid != 0 && !stands_still(ready.sharer_pid, false)) ::sched_yield();
+  for (const auto& task : fs::directory_iterator(fmt::format("/proc/{}/task", process.pid))) {
+    process.tasks.push_back(std::stoi(task.path().filename()));
+  }
 }
 
-// Takes them out to the root's first home and back in another order.
 void ProcessForest::shuffle_into_place(std::vector<std::size_t> which, Dice& dice) {
-  for (const std::size_t each : which) groups_.add(homes_.front(), processes_[each].pid);
   for (std::size_t left = which.size(); left > 1; --left) {
     std::swap(which[left - 1], which[dice.below(left)]);
   }
   for (const std::size_t each : which) {
-    const std::string& path = processes_[each].path;
-    if (path == homes_.front()) groups_.add(homes_.back(), processes_[each].pid);
-    groups_.add(path, processes_[each].pid);
+    ForestProcess& process = processes_[each];
+    process.path = homes_[dice.below(homes_.size())];
+    // Those that stay leave once as well, or they would be the first of their list for ever.
+    if (process.path == homes_.front()) groups_.add(homes_.back(), process.pid);
+    groups_.add(process.path, process.pid);
   }
 }
 
-int ProcessForest::wait_end(pid_t pid) {
+std::optional<int> ProcessForest::wait_end(pid_t pid) {
   const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   pollfd exited{pidfd.get(), POLLIN, 0};
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(kPatience).count();
   int status = 0;
-  if (::poll(&exited, 1, static_cast<int>(ms)) != 1) {
-    throw std::runtime_error(fmt::format("process {} does not end", pid));
-  }
+  if (::poll(&exited, 1, static_cast<int>(ms)) != 1) return std::nullopt;
   // A vfork child is its parent's until that one has been reaped, and then it is ours.
   ::waitpid(pid, &status, __WALL);
   std::erase(alive_, pid);
@@ -361,20 +361,20 @@ std::vector<pid_t> ProcessForest::ended() {
 std::string ProcessForest::text() const {
   std::string text;
   for (const ForestProcess& each : processes_) {
-    text += fmt::format(
-        "{:>7} {} adj {} anon {} shmem {} file {} threads {}{}{}{}\n", each.pid, each.path,
-        each.oom_score_adj, each.anon, each.shmem, each.file, each.threads,
-        each.leader_gone ? fmt::format(" heir {}", each.heir) : "", each.nobody ? " nobody" : "",
-        each.sharer_pid == 0
-            ? ""
-            : fmt::format(" {} {}", each.sharer == Sharer::vfork ? "vfork" : "shares",
-                          each.sharer_pid));
+    text +=
+        fmt::format("{:>7} {} adj {} anon {} shmem {} file {} threads {}{}{}{}\n", each.pid,
+                    each.path, each.oom_score_adj, each.anon, each.shmem, each.file, each.threads,
+                    each.leader_gone ? " leader-gone" : "", each.nobody ? " nobody" : "",
+                    each.sharer_pid == 0
+                        ? ""
+                        : fmt::format(" {} {}", each.sharer == Sharer::vfork ? "vfork" : "shares",
+                                      each.sharer_pid));
   }
   return text;
 }
 
-KernelSetting::KernelSetting(const std::string& name, const std::string& value)
-    : path_("/proc/sys/" + name), before_(read_text(path_)) {
+KernelSetting::KernelSetting(std::string path, const std::string& value)
+    : path_(std::move(path)), before_(read_text(path_)) {
   std::ofstream file(path_);
   if (!(file << value << std::flush)) throw std::runtime_error("write " + path_);
 }

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -53,7 +54,9 @@ struct ForestProcess {
   Sharer sharer = Sharer::none;
   pid_t pid = 0;
   pid_t sharer_pid = 0;
-  pid_t heir = 0;  // with leader_gone: the thread, by which the kernel's log names the process
+  // All its threads. With leader_gone, the kernel's log names the process by the first that is
+  // left.
+  std::vector<pid_t> tasks;
 };
 
 struct ForestShape {
@@ -62,8 +65,9 @@ struct ForestShape {
   std::int64_t most_pages = 256;  // of one kind in one process
   // A process without CAP_SYS_RESOURCE cannot go below its own.
   std::int32_t lowest_adj = -1000;
-  // This many of them are equal in memory and adjustment, larger than all others, and come into
-  // their cgroups in another order than they were forked in.
+  // This many more that are equal in memory and adjustment, larger than most others. They take
+  // their memory in the first home and are moved from there, in another order than they were forked
+  // in: so only the root is sure to be charged for them.
   int equals = 0;
   bool corners = true;  // threads, dead leaders, shared memory, vfork, other users
 };
@@ -90,8 +94,8 @@ class ProcessForest {
   [[nodiscard]] const std::vector<ForestProcess>& processes() const { return processes_; }
   // Everybody who has not been reaped, sharers included.
   [[nodiscard]] std::vector<pid_t> alive() const { return alive_; }
-  // Waits for the end of one of them and reaps it: its wait status. Throws when it does not end.
-  int wait_end(pid_t pid);
+  // Waits for the end of one of them and reaps it: its wait status. Nothing: it does not end.
+  std::optional<int> wait_end(pid_t pid);
   // Reaps all that have ended already.
   std::vector<pid_t> ended();
   // One line for each process, for whoever has to look into a failure.
@@ -113,11 +117,11 @@ class ProcessForest {
   UniqueFd ready_read_, ready_write_;
 };
 
-// Puts a setting of /proc/sys for as long as it lives.
+// Sets a file of /proc/sys or /sys for as long as it lives.
 class KernelSetting {
  public:
-  // `name` below /proc/sys. Throws when it cannot be set.
-  KernelSetting(const std::string& name, const std::string& value);
+  // Throws when it cannot be set.
+  KernelSetting(std::string path, const std::string& value);
   KernelSetting(const KernelSetting&) = delete;
   KernelSetting& operator=(const KernelSetting&) = delete;
   ~KernelSetting();

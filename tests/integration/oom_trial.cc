@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "integration/oom_trial.h"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <stdexcept>
+
+#include "kernel/task_scan.h"
+#include "policy/badness.h"
+#include "policy/oom_selection.h"
+#include "support/temp_tree.h"
+
+namespace forestall::test {
+namespace {
+
+constexpr std::int64_t kPage = 4096;
+// So little that the filler kills once in a step: less than any process of a forest has.
+constexpr std::int64_t kStep = 16;
+
+template <typename T>
+T need(Result<T> result) {
+  if (!result.ok()) throw std::runtime_error(result.error().text());
+  return std::move(result).value();
+}
+
+void need(const Result<void>& result) {
+  if (!result.ok()) throw std::runtime_error(result.error().text());
+}
+
+std::unique_ptr<sources::ProcessSource> open_source(OomForecast::Path path,
+                                                    const kernel::CgroupTree& tree,
+                                                    std::string& counting) {
+  if (path == OomForecast::Path::proc) return need(sources::proc_process_source(tree));
+  auto scan = need(kernel::TaskScan::load());
+  const kernel::Calibration& found = scan->calibration();
+  counting = fmt::format("{}{} ({})", to_string(found.counting), found.proven ? "" : ", unproven",
+                         found.evidence);
+  return sources::bpf_process_source(std::move(scan));
+}
+
+const char* limit_file() {
+  return mounts().v1 ? "memory.limit_in_bytes" : "memory.max";
+}
+
+// Of /proc/meminfo, in pages.
+std::int64_t meminfo_pages(const std::string& key) {
+  std::ifstream file("/proc/meminfo");
+  std::string word, unit;
+  for (std::int64_t value = 0; file >> word >> value; std::getline(file, unit)) {
+    if (word == key + ":") return value * 1024 / kPage;
+  }
+  throw std::runtime_error("/proc/meminfo without " + key);
+}
+
+std::string list(const std::vector<pid_t>& pids) {
+  return fmt::format("[{}]", fmt::join(pids, " "));
+}
+
+}  // namespace
+
+OomForecast::OomForecast(Path path)
+    : tree_(need(kernel::CgroupTree::discover())),
+      source_(open_source(path, tree_, counting_)),
+      reader_(std::make_unique<sources::OomSceneReader>(tree_, *source_)) {}
+
+void OomForecast::read_node() {
+  need(reader_->read_node(scene_));
+}
+
+void OomForecast::read_memcg(const std::string& path) {
+  need(reader_->read_memcg(path, scene_));
+}
+
+const OomPrediction& OomForecast::predict() {
+  const std::vector<std::size_t> tied = policy::tied_for_first(scene_);
+  order_known_ = tied.empty() || need(source_->order(scene_.processes, tied));
+  prediction_ = policy::predict(scene_);
+  return prediction_;
+}
+
+bool OomForecast::put_last(pid_t pid) {
+  for (const std::size_t each : policy::tied_for_first(scene_)) {
+    if (pid_of(each) != pid) continue;
+    scene_.processes[each].order = std::numeric_limits<std::uint64_t>::max();
+    prediction_ = policy::predict(scene_);
+    return true;
+  }
+  return false;
+}
+
+void OomForecast::bury(const std::vector<pid_t>& pids) {
+  std::erase_if(scene_.processes, [&](const ProcessSample& each) {
+    return std::find(pids.begin(), pids.end(), each.id.pid) != pids.end();
+  });
+}
+
+pid_t OomForecast::pid_of(std::size_t process) const {
+  return scene_.processes[process].id.pid;
+}
+
+std::vector<pid_t> OomForecast::expected_dead() const {
+  std::vector<pid_t> pids;
+  if (prediction_.victim) pids.push_back(pid_of(prediction_.victim->process));
+  for (const std::size_t each : prediction_.also) pids.push_back(pid_of(each));
+  return pids;
+}
+
+std::string OomForecast::expected_group() const {
+  if (!prediction_.group) return "";
+  for (const OomCgroup& each : scene_.cgroups) {
+    if (each.id == *prediction_.group) return each.path;
+  }
+  return "(a group that is not in the scene)";
+}
+
+std::string OomForecast::table() const {
+  const OomDomain& domain = scene_.domain;
+  std::string text = fmt::format(
+      "domain {} {} total_pages {} by {} {}{}\nprediction {} victim {} runner-up {}{} group '{}' "
+      "dead "
+      "{}\n",
+      to_string(domain.constraint), domain.path, domain.total_pages, source_->name(), counting_,
+      order_known_ ? "" : ", order of equals unknown", to_string(prediction_.verdict),
+      prediction_.victim ? pid_of(prediction_.victim->process) : 0,
+      prediction_.runner_up ? pid_of(prediction_.runner_up->process) : 0,
+      prediction_.tied ? " tied" : "", expected_group(), list(expected_dead()));
+  text += "cgroups in walk order:\n";
+  for (const OomCgroup& each : scene_.cgroups) {
+    text += fmt::format("  {} {}{}\n", each.id.inode, each.path, each.oom_group ? " whole" : "");
+  }
+  text += "pid cgroup file anon shmem swap tables adj points unkillable flags order mm comm\n";
+  for (const ProcessSample& each : scene_.processes) {
+    const auto points = policy::badness(each, domain.total_pages);
+    text += fmt::format("  {} {} {} {} {} {} {} {} {} {} {}{}{}{} {} {:x} {}\n", each.id.pid,
+                        each.cgroup.inode, each.memory.file, each.memory.anon, each.memory.shmem,
+                        each.memory.swap, each.memory.page_tables, each.oom_score_adj,
+                        points ? std::to_string(*points) : "-", to_string(each.unkillable),
+                        each.oom_victim ? "v" : "-", each.oom_victim_reaped ? "r" : "-",
+                        each.dying ? "d" : "-", each.oom_origin ? "o" : "-", each.order,
+                        each.memory_id, each.name());
+  }
+  return text;
+}
+
+OomTrials::OomTrials(ProcessForest& forest, OomForecast& forecast, std::uint64_t seed)
+    : forest_(forest), forecast_(forecast), dice_(seed) {}
+
+std::string OomTrials::any_path() {
+  const auto left = forest_.alive();
+  std::vector<std::string> homes;
+  for (const ForestProcess& each : forest_.processes()) {
+    const bool alive = std::find(left.begin(), left.end(), each.pid) != left.end();
+    if (alive && each.oom_score_adj != kOomScoreAdjMin) homes.push_back(each.path);
+  }
+  if (homes.empty() || dice_.one_in(30)) {
+    return forest_.paths()[dice_.below(forest_.paths().size())];
+  }
+  std::string path = homes[dice_.below(homes.size())];
+  while (path != forest_.root() && !dice_.one_in(3)) path.resize(path.rfind('/'));
+  return path;
+}
+
+bool OomTrials::used_up(int reserve) const {
+  const auto left = forest_.alive();
+  return std::count_if(forest_.processes().begin(), forest_.processes().end(),
+                       [&](const ForestProcess& each) {
+                         return each.oom_score_adj != kOomScoreAdjMin &&
+                                std::find(left.begin(), left.end(), each.pid) != left.end();
+                       }) <= reserve;
+}
+
+void OomTrials::join_below(const std::string& path) {
+  std::vector<std::string> homes;
+  for (const std::string& each : forest_.homes()) {
+    if (each == path || each.starts_with(path + "/")) homes.push_back(each);
+  }
+  filler_.join(forest_.groups(), homes[dice_.below(homes.size())]);
+}
+
+std::string OomTrials::fill_memcg(const std::string& path) {
+  const ScratchCgroup& groups = forest_.groups();
+  join_below(path);
+  const Bytes usage = groups.usage(path);
+  const std::int64_t margin = dice_.between(64, 256);
+  groups.limit(path, usage + Bytes{margin * kPage});
+  forecast_.read_memcg(path);
+  forecast_.predict();
+  // Where it could not be protected, the filler itself may be next: an OOM that nobody needs.
+  const bool spare =
+      !forecast_.expected_dead().empty() && forecast_.expected_dead().front() == filler_.pid();
+  // Past the margin there is what the kernel can reclaim: page cache of the dead.
+  std::optional<int> filled = 0;
+  while (!spare && filled == 0 && lines_.empty()) {
+    filled = filler_.fill(kStep);
+    collect();
+  }
+  std::string wrong = spare ? "" : judge(path, filled);
+  groups.write(path, limit_file(), mounts().v1 ? "-1" : "max");
+  filler_.drop();
+  return wrong;
+}
+
+std::string OomTrials::lower_memcg(const std::string& path) {
+  const ScratchCgroup& groups = forest_.groups();
+  const std::int64_t usage = groups.usage(path).count / kPage;
+  const std::int64_t above = usage + 4096;
+  const std::int64_t below = std::max<std::int64_t>(1, usage - dice_.between(1, 600));
+  groups.limit(path, {above * kPage});
+  forecast_.read_memcg(path);
+  // What a point is worth goes by the limit that is being written.
+  forecast_.scene().domain.total_pages -= above - below;
+  forecast_.predict();
+  groups.limit(path, {below * kPage});
+  collect();
+  // Page cache may have been enough.
+  std::string wrong = lines_.empty() ? "" : judge(path, 0);
+  groups.write(path, limit_file(), "max");
+  return wrong;
+}
+
+std::string OomTrials::fill_node() {
+  forecast_.read_node();
+  forecast_.predict();
+  std::optional<int> filled = 0;
+  while (filled == 0 && lines_.empty()) {
+    // In long strides while there is much left, so that an emulated machine gets there.
+    const std::int64_t left = meminfo_pages("MemAvailable");
+    filled = left > 32'768 ? filler_.hold(left - 24'576) : filler_.fill(left > 4096 ? 1024 : 64);
+    collect();
+  }
+  return judge("", filled);
+}
+
+void OomTrials::collect() {
+  for (OomLine& line : log_.take()) lines_.push_back(std::move(line));
+}
+
+// Everything the kernel said, one kill after the other: each must be the one that follows from the
+// scene without those who died before.
+std::string OomTrials::judge(const std::string& domain, std::optional<int> filled) {
+  std::string wrong;
+  if (!filled) wrong = fail("the filler did not come back");
+  if (wrong.empty() && lines_.empty()) wrong = fail("the kernel said nothing");
+  for (cursor_ = 0; wrong.empty() && cursor_ < lines_.size();) {
+    if (cursor_ > 0) forecast_.predict();
+    wrong = judge_kill(domain);
+  }
+  if (wrong.empty()) {
+    const auto others = forest_.ended();
+    if (!others.empty()) wrong = fail("more have died: " + list(others));
+  }
+  lines_.clear();
+  return wrong;
+}
+
+std::string OomTrials::judge_kill(const std::string& domain) {
+  if (!forecast_.order_known() && forecast_.put_last(process_of(lines_[cursor_].pid))) {
+    // Of a second kill in one step, the order is asked for when those it was about have died.
+    tally_.undecided += cursor_ == 0 ? 1 : 0;
+  }
+  const OomPrediction& prediction = forecast_.prediction();
+  const std::vector<pid_t> expected = forecast_.expected_dead();
+  const OomLine* line = &lines_[cursor_++];
+  if (line->kind == OomLine::Kind::nobody) {
+    ++tally_.nobodies;
+    return prediction.verdict == OomVerdict::nobody ? "" : fail("the kernel found nobody");
+  }
+  ++tally_.ooms;
+  if (expected.empty()) return fail("the kernel killed");
+  if (line->kind == OomLine::Kind::chosen) {
+    const char* constraint = domain.empty() ? "CONSTRAINT_NONE" : "CONSTRAINT_MEMCG";
+    if (line->constraint != constraint || line->domain != domain) return fail("another domain");
+    if (line->pid != expected.front()) return fail("the kernel chose another");
+    if (cursor_ == lines_.size()) return fail("chosen, and not killed");
+    line = &lines_[cursor_++];
+  }
+  if (line->kind != OomLine::Kind::killed || process_of(line->pid) != expected.front()) {
+    return fail("the kernel killed another");
+  }
+  std::string group;
+  if (cursor_ < lines_.size() && lines_[cursor_].kind == OomLine::Kind::whole) {
+    group = lines_[cursor_++].path;
+  }
+  if (group != forecast_.expected_group()) return fail("another group: '" + group + "'");
+  const auto goes_along = [&](const OomLine& each) {
+    return each.kind == OomLine::Kind::killed &&
+           std::find(expected.begin(), expected.end(), process_of(each.pid)) != expected.end();
+  };
+  while (cursor_ < lines_.size() && goes_along(lines_[cursor_])) ++cursor_;
+  const bool tied = prediction.tied;
+  const std::string wrong = judge_dead(expected);
+  if (!wrong.empty()) return wrong;
+  ++tally_.matches;
+  tally_.ties += tied ? 1 : 0;
+  tally_.groups += group.empty() ? 0 : 1;
+  forecast_.bury(expected);
+  return "";
+}
+
+// "Killed process" names the first thread that has the memory, where the leader has gone before.
+pid_t OomTrials::process_of(pid_t thread) const {
+  for (const ForestProcess& each : forest_.processes()) {
+    if (std::find(each.tasks.begin(), each.tasks.end(), thread) != each.tasks.end()) {
+      return each.pid;
+    }
+  }
+  return thread;
+}
+
+std::string OomTrials::judge_dead(const std::vector<pid_t>& expected) {
+  // A vfork child is ours to reap after its parent's end only.
+  std::vector<pid_t> order = expected;
+  std::stable_partition(order.begin(), order.end(), [&](pid_t pid) {
+    return std::any_of(forest_.processes().begin(), forest_.processes().end(),
+                       [&](const ForestProcess& each) { return each.pid == pid; });
+  });
+  for (const pid_t pid : order) {
+    const auto left = forest_.alive();
+    if (std::find(left.begin(), left.end(), pid) == left.end()) {
+      return fail(fmt::format("{} is none of the forest's", pid));
+    }
+    const std::optional<int> status = forest_.wait_end(pid);
+    if (!status) return fail(fmt::format("{} is not dead", pid));
+    if (!WIFSIGNALED(*status) || WTERMSIG(*status) != SIGKILL) {
+      return fail(fmt::format("{} ended with status {:x}", pid, *status));
+    }
+  }
+  return "";
+}
+
+std::string OomTrials::fail(const std::string& what) const {
+  std::string text = what + "\n" + forecast_.table() + "the kernel said:\n";
+  for (const OomLine& line : lines_) text += "  " + line.text + "\n";
+  return text + "the forest was made as:\n" + forest_.text();
+}
+
+}  // namespace forestall::test

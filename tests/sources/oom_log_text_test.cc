@@ -169,6 +169,19 @@ TEST_F(OomLogTextTest, ALineInPartsIsPutTogether) {
   EXPECT_EQ(kills_.front().domain_path, "/a");
 }
 
+TEST_F(OomLogTextTest, APathThatDidNotFitIsNotKnown) {
+  // As 6.18 does it: the path is a part of its own, and cut to a record.
+  say("oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/a,"
+      "task_memcg=");
+  say_on("/a/" + std::string(1018, 'x'));
+  say_on(",task=hog,pid=5,uid=0");
+  say_killed(5, "hog");
+  ASSERT_THAT(kills_, SizeIs(1));
+  EXPECT_EQ(kills_.front().constraint, Constraint::memcg);
+  EXPECT_EQ(kills_.front().path, "");
+  EXPECT_EQ(kills_.front().domain_path, "");
+}
+
 TEST_F(OomLogTextTest, WhatALeaderLeftBehindIsKnownByTheLeadersPid) {
   say("oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,"
       "task_memcg=/,task=hog,pid=5,uid=0");

@@ -24,6 +24,7 @@ std::vector<ProcessSample> processes(std::initializer_list<pid_t> pids) {
 
 std::vector<std::uint64_t> told(std::vector<ProcessSample> samples, std::vector<MemoryOwner> owners,
                                 const MemoryOrder& compare) {
+  for (auto& owner : owners) owner.thread = samples[owner.sample].id.pid;
   tell_shared_memory(samples, owners, compare);
   std::vector<std::uint64_t> ids;
   for (const auto& sample : samples) ids.push_back(sample.memory_id);
@@ -42,8 +43,9 @@ MemoryOrder spaces(std::map<pid_t, int> of) {
 }
 
 TEST(SharedMemory, ThoseThatShareHaveOneId) {
-  const auto ids = told(processes({10, 20, 30, 40}), {{0, kOne}, {1, kOne}, {2, kOne}, {3, kOne}},
-                        spaces({{10, 5}, {20, 3}, {30, 5}, {40, 3}}));
+  const auto ids =
+      told(processes({10, 20, 30, 40}), {{0, 0, kOne}, {1, 0, kOne}, {2, 0, kOne}, {3, 0, kOne}},
+           spaces({{10, 5}, {20, 3}, {30, 5}, {40, 3}}));
   EXPECT_THAT(ids, ElementsAre(10, 20, 10, 20));
 }
 
@@ -52,13 +54,14 @@ TEST(SharedMemory, UnlikeLayoutsAreNotEvenCompared) {
     ADD_FAILURE();
     return std::nullopt;
   };
-  EXPECT_THAT(told(processes({10, 20}), {{0, kOne}, {1, kOther}}, never), ElementsAre(10, 20));
+  EXPECT_THAT(told(processes({10, 20}), {{0, 0, kOne}, {1, 0, kOther}}, never),
+              ElementsAre(10, 20));
 }
 
 TEST(SharedMemory, WhatCannotBeToldIsUnknown) {
-  EXPECT_THAT(told(processes({10, 20}), {{0, {}}, {1, {}}}, spaces({})), ElementsAre(0, 0));
+  EXPECT_THAT(told(processes({10, 20}), {{0, 0, {}}, {1, 0, {}}}, spaces({})), ElementsAre(0, 0));
   // The first has died: the others are told all the same.
-  const auto ids = told(processes({10, 20, 30}), {{0, kOne}, {1, kOne}, {2, kOne}},
+  const auto ids = told(processes({10, 20, 30}), {{0, 0, kOne}, {1, 0, kOne}, {2, 0, kOne}},
                         spaces({{10, -1}, {20, 7}, {30, 7}}));
   EXPECT_EQ(ids[1], ids[2]);
   EXPECT_EQ(ids[1], 20U);
@@ -78,7 +81,7 @@ TEST(SharedMemory, AnOrderThatContradictsItselfDoesNoHarm) {
   std::vector<ProcessSample> samples;
   std::vector<MemoryOwner> owners;
   for (pid_t pid = 1; pid <= 2000; ++pid) {
-    owners.push_back({samples.size(), kOne});
+    owners.push_back({samples.size(), pid, kOne});
     samples.emplace_back().id.pid = pid;
   }
   tell_shared_memory(samples, owners, random);

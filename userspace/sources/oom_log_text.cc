@@ -17,6 +17,9 @@ constexpr std::string_view kSummary = "oom-kill:constraint=";
 constexpr std::string_view kMemcgMessage = "Memory cgroup out of memory";
 constexpr std::string_view kNodeMessage = "Out of memory";
 constexpr std::string_view kAllocatingMessage = "Out of memory (oom_kill_allocating_task)";
+// What is printed at once is cut to what a record holds: 992 bytes in 6.1, 1021 in 6.18. A longer
+// line of several parts goes on in another record, but a path is one part.
+constexpr std::size_t kRecordFull = 960;
 // Members of a memory.oom.group are killed in one go (mem_cgroup_scan_tasks); what comes later than
 // this after the one before is another kill, whose dump was suppressed.
 constexpr Duration kGroupPause = std::chrono::milliseconds(200);
@@ -146,6 +149,7 @@ void OomLogText::take_dump_line(std::string_view text) {
     if (!dump_) dump_.emplace();
     dump_->summary = text.substr(0, kSummaryMax);
     dump_->summary_open = !oom_summary_complete(dump_->summary);
+    dump_->summary_cut = text.size() >= kRecordFull;
     group_ = false;
     return;
   }
@@ -168,13 +172,13 @@ void OomLogText::add_dump(OomKillSighting& kill) const {
   if (!dump_ || dump_->summary.empty()) return;
   const auto summary = parse_oom_summary(dump_->summary, kill.comm.data());
   if (!summary) return;
-  kill.victim.pid = summary->pid;
+  if (summary->pid > 0) kill.victim.pid = summary->pid;
   kill.constraint = summary->constraint;
-  kill.path = summary->victim;
+  if (!dump_->summary_cut) kill.path = summary->victim;
   kill.killer = dump_->killer;
   kill.killer_comm = dump_->killer_comm;
   if (summary->constraint != Constraint::memcg) return;
-  kill.domain_path = summary->domain;
+  if (!dump_->summary_cut) kill.domain_path = summary->domain;
   kill.domain_usage = dump_->usage;
   kill.domain_limit = dump_->limit;
 }
@@ -248,6 +252,7 @@ void OomLogText::take(const KernelLogRecord& record, bool swapless,
   if (record.continues) {
     if (dump_ && dump_->summary_open && dump_->summary.size() + text.size() <= kSummaryMax) {
       dump_->summary += text;
+      dump_->summary_cut = dump_->summary_cut || text.size() >= kRecordFull;
       dump_->summary_open = !oom_summary_complete(dump_->summary);
     }
     group_ = group_ || text.ends_with(kGroup);

@@ -46,6 +46,16 @@ struct KernelLogRecord {
 // Nothing if it is not of that form.
 [[nodiscard]] std::optional<KernelLogRecord> parse_kernel_log_record(std::string_view record);
 
+// A dump under way, from "invoked oom-killer" to its kill.
+struct OomDump {
+  std::optional<ProcessId> killer;
+  std::array<char, 16> killer_comm{};
+  std::optional<Bytes> usage, limit;
+  std::string summary;        // "oom-kill:…"; empty: not yet
+  bool summary_open = false;  // more of it may follow
+  bool summary_cut = false;   // a part of it filled its record: what did not fit is lost
+};
+
 class OomLogText {
  public:
   // `page_bytes`: size of a page of this kernel.
@@ -63,14 +73,6 @@ class OomLogText {
   static constexpr std::size_t kListedMax = 65536;   // processes in the list of a dump
 
  private:
-  // A dump under way, from "invoked oom-killer" to its kill.
-  struct Dump {
-    std::optional<ProcessId> killer;
-    std::array<char, 16> killer_comm{};
-    std::optional<Bytes> usage, limit;
-    std::string summary;        // "oom-kill:…"; empty: not yet
-    bool summary_open = false;  // more of it may follow
-  };
   struct Listed {
     pid_t pid = 0;
     Pages swap = 0;
@@ -87,7 +89,7 @@ class OomLogText {
   [[nodiscard]] std::optional<Pages> swap_of(pid_t pid) const;
 
   std::int64_t page_bytes_;
-  std::optional<Dump> dump_;
+  std::optional<OomDump> dump_;
   std::optional<std::size_t> swap_column_;
   std::vector<Listed> listed_;
   // Of the kill before: the one that members of its memory.oom.group follow.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A scene is read when somebody asks what would happen, so nothing is held open in between. The
-// cgroups are walked anew each time (7 µs each), because they come and go and their
+// cgroups are walked anew each time (8 µs each), because they come and go and their
 // memory.oom.group with them.
 #include "sources/oom_scene.h"
 

@@ -24,6 +24,7 @@ namespace {
 struct Listed {
   pid_t pid = 0;
   CgroupId cgroup;  // inode 0: by nobody
+  friend auto operator<=>(const Listed&, const Listed&) = default;
 };
 
 class ProcProcessSource final : public ProcessSource {
@@ -111,7 +112,7 @@ Result<void> ProcProcessSource::scan(std::optional<CgroupId> subtree,
   TRY(subtree ? list_subtree(*subtree) : list_node());
   // A process may have moved from one list to the next, and v1 lists one with each of its threads'
   // groups.
-  std::ranges::stable_sort(listed_, {}, &Listed::pid);
+  std::ranges::sort(listed_);
   const auto again = std::ranges::unique(listed_, {}, &Listed::pid);
   listed_.erase(again.begin(), again.end());
   const auto wanted = [&](CgroupId cgroup) {
@@ -121,7 +122,7 @@ Result<void> ProcProcessSource::scan(std::optional<CgroupId> subtree,
     const auto reading = TRY(reader_.read(pid, cgroup, wanted));
     if (!reading) continue;
     if (reading->sample.unkillable != Unkillable::no_memory) {
-      owners_.push_back({samples.size(), reading->layout});
+      owners_.push_back({samples.size(), reading->thread, reading->layout});
     }
     samples.push_back(reading->sample);
   }

@@ -121,25 +121,28 @@ Result<CgroupId> ProcessReader::read_cgroup(int directory, const StatText& stat,
 }
 
 Result<bool> ProcessReader::any_thread(int directory,
-                                       const std::function<Result<bool>(int)>& found) {
+                                       const std::function<Result<bool>(int, pid_t)>& found) {
   UniqueFd tasks(::openat(directory, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!tasks) return errno_error("open", "task");
   const std::unique_ptr<DIR, int (*)(DIR*)> list(::fdopendir(tasks.get()), ::closedir);
   if (!list) return errno_error("list", "task");
   const int list_fd = tasks.release();  // the list's from now on
   while (const dirent* entry = ::readdir(list.get())) {
-    if (entry->d_name[0] == '.') continue;
+    const auto number = parse_i64(entry->d_name);
+    if (!number) continue;
     const UniqueFd thread(::openat(list_fd, entry->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!thread) continue;
-    const auto answer = found(thread.get());
+    const auto answer = found(thread.get(), static_cast<pid_t>(*number));
     if (!answer && !gone(answer.error())) return answer.error();
     if (answer && *answer) return true;
   }
   return false;
 }
 
-Result<void> ProcessReader::stand_in(int directory, StatusText& status, StatText& stat) {
-  const auto found = any_thread(directory, [&](int thread) -> Result<bool> {
+Result<std::optional<pid_t>> ProcessReader::stand_in(int directory, StatusText& status,
+                                                     StatText& stat) {
+  std::optional<pid_t> found;
+  const auto done = any_thread(directory, [&](int thread, pid_t number) -> Result<bool> {
     const auto own = TRY(read_status(thread));
     if (!own.memory) return false;
     status.memory = own.memory;
@@ -148,10 +151,11 @@ Result<void> ProcessReader::stand_in(int directory, StatusText& status, StatText
     status.nodes_allowed = own.nodes_allowed;
     const auto text = TRY(read_file(thread, "stat"));
     stat.layout = TRY(parse_stat_text(text)).layout;
+    found = number;
     return true;
   });
-  if (!found) return found.error();
-  return {};
+  if (!done) return done.error();
+  return found;
 }
 
 Result<bool> ProcessReader::dying(int directory, const StatText& stat, const StatusText& status) {
@@ -160,8 +164,9 @@ Result<bool> ProcessReader::dying(int directory, const StatText& stat, const Sta
   if (!stat.exiting) return false;
   if (status.threads <= 1) return true;
   // The leader exits: alone, or with all its threads?
-  return any_thread(
-      directory, [&](int thread) -> Result<bool> { return TRY(read_status(thread)).kill_pending; });
+  return any_thread(directory, [&](int thread, pid_t) -> Result<bool> {
+    return TRY(read_status(thread)).kill_pending;
+  });
 }
 
 Result<Unkillable> ProcessReader::unkillable(int directory, const StatText& stat,
@@ -191,7 +196,10 @@ Result<std::optional<ProcessReader::Reading>> ProcessReader::read_in(
   if (!wanted(sample.cgroup)) return none;
   auto status = TRY(read_status(directory));
   if (status.group != pid) return none;
-  if (!status.memory && status.threads > 1) TRY(stand_in(directory, status, stat));
+  pid_t thread = pid;
+  if (!status.memory && status.threads > 1) {
+    thread = TRY(stand_in(directory, status, stat)).value_or(pid);
+  }
   sample.id = {pid, stat.start_ticks};
   sample.order = stat.start_ticks * kTickNs + static_cast<std::uint64_t>(pid) % kTickNs;
   sample.comm = stat.comm;
@@ -205,7 +213,7 @@ Result<std::optional<ProcessReader::Reading>> ProcessReader::read_in(
   } else {
     sample.dying = TRY(dying(directory, stat, status));
   }
-  return std::optional(Reading{sample, stat.layout});
+  return std::optional(Reading{sample, stat.layout, thread});
 }
 
 Result<std::optional<ProcessReader::Reading>> ProcessReader::read(

@@ -48,6 +48,7 @@ class ProcessReader {
   struct Reading {
     ProcessSample sample;
     MemoryLayout layout;
+    pid_t thread = 0;  // the one that was found to have the memory: mostly the leader
   };
   // RAM + swap, which oom_score is a share of. To be set before each scan; forgets what was
   // remembered of cgroups.
@@ -70,14 +71,15 @@ class ProcessReader {
   Result<std::int64_t> read_number(int directory, const char* file);
   Result<StatusText> read_status(int directory);
   // Of a group whose leader has no memory any more: the thread that the kernel takes for it.
-  Result<void> stand_in(int directory, StatusText& status, StatText& stat);
+  // Its number; nothing if none of them has memory either.
+  Result<std::optional<pid_t>> stand_in(int directory, StatusText& status, StatText& stat);
   Result<bool> dying(int directory, const StatText& stat, const StatusText& status);
   Result<std::optional<Reading>> read_in(int directory, pid_t pid, CgroupId listed_in,
                                          const std::function<bool(CgroupId)>& wanted);
   Result<Unkillable> unkillable(int directory, const StatText& stat, const StatusText& status,
                                 const ProcessSample& sample);
   Result<bool> any_thread(int directory,
-                          const std::function<Result<bool>(int thread_directory)>& found);
+                          const std::function<Result<bool>(int directory, pid_t thread)>& found);
 
   const kernel::CgroupTree* tree_;
   UniqueFd proc_;

@@ -18,37 +18,36 @@ class Spaces {
   Spaces(std::vector<ProcessSample>& samples, const MemoryOrder& compare)
       : samples_(samples), compare_(compare) {}
 
-  // The id of the address space of `sample`; 0 if it cannot be told.
-  std::uint64_t id_of(std::size_t sample) {
+  // The id of the address space of `owner`; 0 if it cannot be told.
+  std::uint64_t id_of(const MemoryOwner& owner) {
     std::size_t first = 0;
     std::size_t last = known_.size();
     while (first != last) {
       const std::size_t middle = first + (last - first) / 2;
-      const auto order = compare_(pid_of(sample), pid_of(known_[middle]));
-      if (!order && compare_(pid_of(sample), pid_of(sample))) {
+      const MemoryOwner& other = known_[middle];
+      const auto order = compare_(owner.thread, other.thread);
+      if (!order && compare_(owner.thread, owner.thread)) {
         // The other one has died: it tells nothing of those that live.
         known_.erase(known_.begin() + static_cast<std::ptrdiff_t>(middle));
         --last;
         continue;
       }
       if (!order) return 0;
-      if (*order == std::strong_ordering::equal) return samples_[known_[middle]].memory_id;
+      if (*order == std::strong_ordering::equal) return samples_[other.sample].memory_id;
       if (*order == std::strong_ordering::less) {
         last = middle;
       } else {
         first = middle + 1;
       }
     }
-    known_.insert(known_.begin() + static_cast<std::ptrdiff_t>(first), sample);
-    return static_cast<std::uint64_t>(pid_of(sample));
+    known_.insert(known_.begin() + static_cast<std::ptrdiff_t>(first), owner);
+    return static_cast<std::uint64_t>(samples_[owner.sample].id.pid);
   }
 
  private:
-  [[nodiscard]] pid_t pid_of(std::size_t sample) const { return samples_[sample].id.pid; }
-
   std::vector<ProcessSample>& samples_;
   const MemoryOrder& compare_;
-  std::vector<std::size_t> known_;
+  std::vector<MemoryOwner> known_;
 };
 
 }  // namespace
@@ -74,7 +73,7 @@ void tell_shared_memory(std::vector<ProcessSample>& samples, std::vector<MemoryO
     Spaces spaces(samples, compare);
     for (; begin != end; ++begin) {
       auto& sample = samples[begin->sample];
-      sample.memory_id = begin->layout.known() ? spaces.id_of(begin->sample) : 0;
+      sample.memory_id = begin->layout.known() ? spaces.id_of(*begin) : 0;
     }
   }
 }

@@ -25,6 +25,7 @@ using MemoryOrder = std::function<std::optional<std::strong_ordering>(pid_t, pid
 
 struct MemoryOwner {
   std::size_t sample = 0;  // index
+  pid_t thread = 0;        // one that has the memory: the leader, unless it has exited
   MemoryLayout layout;
 };
 

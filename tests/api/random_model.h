@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observations, decisions, records and scenes of the OOM killer made at random, every field of them.
+// Observations, decisions, records and scenes of the OOM killer made at random, every field of
+// them.
 #pragma once
 
 #include "api/dice.h"

@@ -19,7 +19,7 @@ TEST(CommandLine, VersionAndHelpSucceed) {
   const Ran help = run_forestall({"--help"});
   EXPECT_EQ(help.exit_code, 0);
   for (const char* command :
-       {"agent", "demo", "doctor", "signals", "rank", "check-config", "plan"}) {
+       {"agent", "demo", "doctor", "signals", "rank", "score", "check-config", "plan"}) {
     EXPECT_THAT(help.output, HasSubstr(command));
     EXPECT_EQ(run_forestall({command, "--help"}).exit_code, 0) << command;
   }

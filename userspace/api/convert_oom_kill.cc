@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kills by the kernel's OOM killer, and what was known of them before.
+#include <cstring>
+
 #include "api/convert.h"
 #include "api/convert_fields.h"
 #include "api/utf8.h"
@@ -7,11 +9,16 @@
 namespace forestall::api {
 namespace {
 
+// The kernel's names of tasks end at their NUL, or fill the array.
+std::string_view name_of(const std::array<char, 16>& comm) {
+  return {comm.data(), strnlen(comm.data(), comm.size())};
+}
+
 v1::OomKillSighting to_proto(const OomKillSighting& sighting) {
   v1::OomKillSighting out;
   out.set_at_ns(to_ns(sighting.at));
   *out.mutable_victim() = api::to_proto(sighting.victim);
-  out.set_name(to_utf8(sighting.comm.data()));
+  out.set_name(to_utf8(name_of(sighting.comm)));
   out.set_uid(sighting.uid);
   out.set_oom_score_adj(sighting.oom_score_adj);
   if (sighting.cgroup.inode != 0) out.set_cgroup_id(sighting.cgroup.inode);
@@ -28,7 +35,7 @@ v1::OomKillSighting to_proto(const OomKillSighting& sighting) {
   if (sighting.domain_usage) out.set_domain_usage_bytes(sighting.domain_usage->count);
   if (sighting.domain_limit) out.set_domain_limit_bytes(sighting.domain_limit->count);
   if (sighting.killer) *out.mutable_killer() = api::to_proto(*sighting.killer);
-  out.set_killer_name(to_utf8(sighting.killer_comm.data()));
+  out.set_killer_name(to_utf8(name_of(sighting.killer_comm)));
   out.set_with_another(sighting.with_another);
   return out;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cli/config_options.h"
+#include "cli/oom_commands.h"
 #include "cli/options.h"
 #include "cli/pod_commands.h"
 #include "cli/replay_options.h"
@@ -15,6 +16,7 @@ int run_demo(const Options& options);
 int run_doctor(const Options& options);
 int run_signals(const Options& options);
 int run_rank(const Options& options, const RankOptions& rank_options);
+int run_score(const Options& options, const ScoreOptions& score);
 int run_qos(const Options& options, const QosOptions& qos_options);
 int run_admit(const Options& options, const AdmitOptions& admit_options);
 int run_check_config(const Options& options);

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "cli/exit_code.h"
+#include "cli/oom_look.h"
 #include "policy/step.h"
 #include "sources/observer.h"
 
@@ -27,7 +28,12 @@ Result<void> walk_disks(sources::Observer& observer) {
 
 Result<void> fill(const Options& options, Depth depth, Look& look) {
   const kernel::CgroupTree tree = TRY(kernel::CgroupTree::discover(options.cgroup_mount));
+  OpenedProcesses processes;
+  if (look.config.ranking == Ranking::kernel) {
+    processes = TRY(open_processes(tree, look.config.disabled));
+  }
   const auto observer = TRY(sources::Observer::create(tree, look.config));
+  observer->set_processes(processes.source.get());
   auto notes = observer->refresh();
   if (depth == Depth::disk) TRY(walk_disks(*observer));
   const MonotonicTime now = SystemClock().now();

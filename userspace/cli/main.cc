@@ -41,6 +41,7 @@ struct Subcommands {
   CLI::App* doctor;
   CLI::App* signals;
   CLI::App* rank;
+  CLI::App* score;
   CLI::App* qos;
   CLI::App* admit;
   CLI::App* check_config;
@@ -50,6 +51,7 @@ struct Subcommands {
 
 struct CommandOptions {
   RankOptions rank;
+  ScoreOptions score;
   QosOptions qos;
   AdmitOptions admit;
   PlanOptions plan;
@@ -68,8 +70,13 @@ Subcommands add_subcommands(CLI::App& app, Options& options, CommandOptions& of)
   commands.demo->add_flag("-v,--verbose", options.verbose, "Show the agent's log as well");
   commands.doctor = app.add_subcommand("doctor", "What this host offers, and what is missing");
   commands.signals = app.add_subcommand("signals", "Current value of every signal and threshold");
-  commands.rank = app.add_subcommand("rank", "Workloads in the order they would be evicted");
+  commands.rank = app.add_subcommand(
+      "rank", "Workloads in the order they would be evicted; whom the kernel would kill");
   add_rank_options(*commands.rank, of.rank);
+  commands.score = app.add_subcommand(
+      "score",
+      "Processes as the kernel's OOM killer scores them, and what their scores are made of");
+  add_score_options(*commands.score, of.score);
   commands.qos = app.add_subcommand(
       "qos", "QoS class, requests, oom_score_adj and cgroups that follow from pods' declarations");
   add_qos_options(*commands.qos, of.qos);
@@ -98,7 +105,7 @@ Subcommands add_subcommands(CLI::App& app, Options& options, CommandOptions& of)
         command != commands.replay) {
       add_host_options(*command, options);
     }
-    if (command != commands.demo && command != commands.doctor) {
+    if (command != commands.demo && command != commands.doctor && command != commands.score) {
       add_config_options(*command, options);
     }
   }
@@ -110,6 +117,7 @@ int dispatch(const Subcommands& commands, const Options& options, const CommandO
   if (commands.doctor->parsed()) return run_doctor(options);
   if (commands.signals->parsed()) return run_signals(options);
   if (commands.rank->parsed()) return run_rank(options, of.rank);
+  if (commands.score->parsed()) return run_score(options, of.score);
   if (commands.qos->parsed()) return run_qos(options, of.qos);
   if (commands.admit->parsed()) return run_admit(options, of.admit);
   if (commands.check_config->parsed()) return run_check_config(options);

@@ -7,7 +7,8 @@ namespace forestall::cli {
 
 void add_rank_options(CLI::App& command, RankOptions& options) {
   command.add_option("--cgroup", options.cgroup,
-                     "Only workloads at or below this path of the memory hierarchy");
+                     "Only workloads at or below this path of the memory hierarchy; with --kernel "
+                     "the one that runs out");
   command.add_option("--signal", options.signal,
                      "The signal that is taken to be met (default: memory.available)");
   CLI::Option* pods = command.add_option(
@@ -23,6 +24,7 @@ void add_rank_options(CLI::App& command, RankOptions& options) {
                   "Where images and writable layers lie (default: as the statistics show it, else "
                   "single)")
       ->option_text("single|imagefs|split");
+  add_kernel_rank_options(command, options.kernel);
 }
 
 void add_qos_options(CLI::App& command, QosOptions& options) {

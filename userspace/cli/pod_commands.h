@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "cli/oom_commands.h"
 #include "model/signal.h"
 
 namespace CLI {
@@ -20,6 +21,8 @@ struct RankOptions {
   std::string pods;       // what `kubectl get pods -o json` prints; empty: this host's workloads
   std::string stats;      // what /stats/summary prints; goes with `pods`
   std::string fs_layout;  // empty: from the statistics, or the host
+  KernelRankOptions
+      kernel;  // asked: whom the kernel would choose, and nothing of the above but cgroup
 };
 
 struct QosOptions {

@@ -3,11 +3,14 @@
 // Those of this host here; pods from files in rank_pods.cc.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "api/convert.h"
 #include "api/json.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/look.h"
+#include "cli/rank_kernel.h"
 #include "cli/rank_pods.h"
 #include "cli/rank_text.h"
 #include "forestall/v1/report.pb.h"
@@ -59,12 +62,13 @@ std::vector<std::string> describe(const Workload& workload) {
   return {workload.name, workload.path};
 }
 
-void print_text(const std::vector<Candidate>& order, Resource resource) {
+void print_text(const std::vector<Candidate>& order, const policy::RankBy& by) {
   if (order.empty()) {
     fmt::print("no workloads: no pod was found, and no cgroup matches a workload rule\n");
     return;
   }
-  fmt::print("{}", order_text(order, resource, {"workload", "cgroup"}, describe));
+  fmt::print("{}", order_text(order, resource_of(by.signal), {"workload", "cgroup"}, describe,
+                              by.ranking));
 }
 
 void print_json(const std::vector<Candidate>& order, const policy::RankBy& by,
@@ -74,11 +78,24 @@ void print_json(const std::vector<Candidate>& order, const policy::RankBy& by,
   for (const Candidate& each : order) *report.add_order() = api::to_proto(each);
   report.set_signal(std::string(to_string(by.signal)));
   report.set_resource(std::string(to_string(resource)));
-  for (const auto& rule : policy::rules_for(resource))
+  for (const auto& rule : policy::rules_for(resource, by.ranking))
     report.add_comparators(std::string(rule.name));
   report.set_fs_layout(std::string(to_string(by.layout.value_or(FilesystemLayout::single))));
   report.set_fs_layout_from(std::string(layout_from));
   fmt::print("{}", api::to_json(report, api::JsonStyle::pretty));
+}
+
+// Points that some do not have decide nothing.
+void tell_unscored(const Look& look, const std::vector<WorkloadSample>& workloads,
+                   const policy::RankBy& by) {
+  if (by.ranking == Ranking::kubelet || resource_of(by.signal) != Resource::memory) return;
+  const bool scored = std::all_of(workloads.begin(), workloads.end(),
+                                  [](const WorkloadSample& each) { return each.scored; });
+  if (scored) return;
+  fmt::print(stderr, "processes could not be scored, so kubelet's order counts\n");
+  for (const SourceNote& note : look.observation.notes) {
+    fmt::print(stderr, "note: {}: {}\n", note.subject, note.problem);
+  }
 }
 
 int rank_host(const Options& options, const std::string& cgroup, const Question& question) {
@@ -89,7 +106,7 @@ int rank_host(const Options& options, const std::string& cgroup, const Question&
   }
   Look& look = std::get<Look>(looked);
   for (const std::string& warning : look.warnings) fmt::print(stderr, "{}\n", warning);
-  policy::RankBy by{question.signal, question.layout, look.config.compat};
+  policy::RankBy by{question.signal, question.layout, look.config.compat, look.config.ranking};
   std::string_view layout_from = "option";
   if (!by.layout) {
     by.layout = look.observation.filesystems.layout;
@@ -102,12 +119,13 @@ int rank_host(const Options& options, const std::string& cgroup, const Question&
       return each.workload.kind != WorkloadKind::pod;
     });
   }
+  tell_unscored(look, workloads, by);
   const policy::Exclusions exclusions(workloads, look.observation.kills);
   const auto order = policy::rank(workloads, by, subject_of(cgroup, look), exclusions);
   if (options.output == OutputFormat::json) {
     print_json(order, by, layout_from);
   } else {
-    print_text(order, resource_of(by.signal));
+    print_text(order, by);
   }
   return kExitOk;
 }
@@ -129,6 +147,7 @@ int run_rank(const Options& options, const RankOptions& rank_options) {
     fmt::print(stderr, "forestall rank: {}\n", question.error().text());
     return kExitUsage;
   }
+  if (rank_options.kernel.asked) return rank_kernel(options, rank_options);
   if (rank_options.pods.empty()) return rank_host(options, rank_options.cgroup, *question);
   return rank_pods(options, rank_options, question->signal, question->layout);
 }

@@ -25,10 +25,26 @@ std::string usage_heading(Resource resource) {
   return "";
 }
 
-// What the comparators of the resource look at, in the order of their columns.
-std::vector<std::string> key_headings(Resource resource) {
+// The kernel's points count for memory alone.
+bool by_points(Resource resource, Ranking ranking) {
+  return ranking == Ranking::kernel && resource == Resource::memory;
+}
+
+// What the comparators look at, in the order of their columns.
+std::vector<std::string> key_headings(Resource resource, Ranking ranking) {
   if (resource == Resource::pids) return {"priority", usage_heading(resource)};
-  return {usage_heading(resource), "request", "exceeds", "priority", "over request"};
+  std::vector<std::string> headings{usage_heading(resource), "request", "exceeds", "priority",
+                                    "over request"};
+  if (by_points(resource, ranking)) headings.insert(headings.begin(), {"points", "of pid"});
+  return headings;
+}
+
+// Whom the kernel would choose in it, and with how many points.
+std::vector<std::string> points_cells(const WorkloadSample& sample) {
+  if (!sample.scored) return {"unknown", "unknown"};
+  if (!sample.badness) return {"none", "none"};
+  return {fmt::format("{}", sample.badness->points),
+          fmt::format("{}", sample.badness->process.pid)};
 }
 
 std::vector<std::string> key_cells(const Candidate& candidate, Resource resource) {
@@ -44,7 +60,8 @@ std::vector<std::string> key_cells(const Candidate& candidate, Resource resource
 }
 
 // Why this one may not be killed, or what put it before the next one.
-std::string remark(const std::vector<Candidate>& order, std::size_t i, Resource resource) {
+std::string remark(const std::vector<Candidate>& order, std::size_t i, Resource resource,
+                   Ranking ranking) {
   const Candidate& each = order[i];
   if (each.exclusion == Exclusion::is_protected) {
     const std::string reason = protection_reason(each.sample.workload);
@@ -55,7 +72,7 @@ std::string remark(const std::vector<Candidate>& order, std::size_t i, Resource 
   if (each.exclusion != Exclusion::none) return std::string(to_string(each.exclusion));
   if (i + 1 == order.size()) return "";
   return fmt::format("before the next by {}",
-                     policy::deciding_rule(each.key, order[i + 1].key, resource));
+                     policy::deciding_rule(each.key, order[i + 1].key, resource, ranking));
 }
 
 }  // namespace
@@ -81,17 +98,20 @@ std::string amount_text(Resource resource, std::int64_t amount) {
 
 std::string order_text(const std::vector<Candidate>& order, Resource resource,
                        const std::vector<std::string>& headings,
-                       std::vector<std::string> (*describe)(const Workload&)) {
+                       std::vector<std::string> (*describe)(const Workload&), Ranking ranking) {
   std::vector<std::string> row{"order"};
   row.insert(row.end(), headings.begin(), headings.end());
-  for (std::string& heading : key_headings(resource)) row.push_back(std::move(heading));
+  for (std::string& heading : key_headings(resource, ranking)) row.push_back(std::move(heading));
   row.emplace_back();
   Table table(std::move(row));
   for (std::size_t i = 0; i < order.size(); ++i) {
     row = {fmt::format("{}", i + 1)};
     for (std::string& cell : describe(order[i].sample.workload)) row.push_back(std::move(cell));
+    if (by_points(resource, ranking)) {
+      for (std::string& cell : points_cells(order[i].sample)) row.push_back(std::move(cell));
+    }
     for (std::string& cell : key_cells(order[i], resource)) row.push_back(std::move(cell));
-    row.push_back(remark(order, i, resource));
+    row.push_back(remark(order, i, resource, ranking));
     table.add(std::move(row));
   }
   return table.text();

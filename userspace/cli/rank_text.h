@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "model/config.h"
 #include "model/decision.h"
 #include "model/signal.h"
 
@@ -21,10 +22,11 @@ namespace forestall::cli {
 [[nodiscard]] std::optional<Bytes> request_of(const Candidate& candidate, Resource resource);
 
 // One row per candidate: what `describe` says of it, what the comparators look at, and which of
-// them put it before the next one, or why it is passed over.
+// them put it before the next one, or why it is passed over. `ranking` is whose comparators.
 [[nodiscard]] std::string order_text(const std::vector<Candidate>& order, Resource resource,
                                      const std::vector<std::string>& headings,
-                                     std::vector<std::string> (*describe)(const Workload&));
+                                     std::vector<std::string> (*describe)(const Workload&),
+                                     Ranking ranking = Ranking::kubelet);
 
 // Why a workload is never killed, in words; empty for one that may be.
 [[nodiscard]] std::string protection_reason(const Workload& workload);

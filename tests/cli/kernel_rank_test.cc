@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+// `forestall rank --kernel`: its text and its report of scenes made up, and the command on this
+// host.
+#include "cli/kernel_rank_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "api/convert.h"
+#include "cli/oom_example.h"
+#include "cli/oom_look.h"
+#include "cli/pod_command_run.h"
+#include "policy/oom_selection.h"
+#include "support/scratch_cgroup.h"
+
+namespace forestall::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+constexpr cli::ProcessShow kUnbounded{Bytes{4096}};
+
+cli::KernelRankView view_of(const OomScene& scene) {
+  cli::KernelRankView view;
+  view.scene = scene;
+  view.prediction = policy::predict(scene);
+  view.order = policy::oom_order(scene);
+  view.reading = read_by_bpf();
+  return view;
+}
+
+std::string text_of(const OomScene& scene) {
+  return kernel_rank_text(view_of(scene), kUnbounded);
+}
+
+TEST(KernelRankText, VictimAndRunnerUp) {
+  EXPECT_EQ("\n" + text_of(example_scene()), R"(
+If the node ran out of memory now, the kernel would kill compiler (pid 4712).
+It has 8000 pages (31.2 MiB) more than the runner-up, worker (pid 4711).
+An oom_score_adj of 1000 is worth 1000000 pages (3.8 GiB): RAM and swap of the node.
+Processes were read by BPF; the kernel scores by its approximate counters (proven).
+
+                 compiler (pid 4712)          worker (pid 4711)
+  file           3000 pages (11.7 MiB)        100 pages (400.0 KiB)
+  anon           90000 pages (351.6 MiB)      120000 pages (468.8 MiB)
+  shmem          0 pages (0 B)                0 pages (0 B)
+  swap           5000 pages (19.5 MiB)        0 pages (0 B)
+  page tables    400 pages (1.6 MiB)          300 pages (1.2 MiB)
+  oom_score_adj  30: 30000 pages (117.2 MiB)  0: 0 pages (0 B)
+  points         128400 pages (501.6 MiB)     120400 pages (470.3 MiB)
+
+  order  pid   name      points   file  anon  shmem  swap  tables  adj   cgroup
+  1      4712  compiler  128400   12M   352M  0      20M   1.6M    30    /batch/nightly-build
+  2      4711  worker    120400   400K  469M  0      0     1.2M    0     /batch
+  3      700   server    -174290  20M   1.1G  78M    40K   2.7M    -500  /
+)");
+}
+
+TEST(KernelRankText, ACgroupAtItsLimit) {
+  OomScene scene = example_scene();
+  scene.domain = {Constraint::memcg, CgroupId{2}, "/batch", 300'000, kAllNodes, false};
+  scene.cgroups.erase(scene.cgroups.begin());
+  scene.cgroups[0].parent.reset();
+  scene.cgroups[1].parent = 0;
+  const std::string text = text_of(scene);
+  EXPECT_THAT(text,
+              StartsWith("If /batch ran out of memory at its limit now, the kernel would kill "
+                         "worker (pid 4711).\n"));
+  EXPECT_THAT(text, HasSubstr("is worth 300000 pages (1.1 GiB): what /batch may use of RAM and "
+                              "swap.\n"));
+  EXPECT_THAT(text, Not(HasSubstr("server")));
+  scene.domain.kill_disabled = true;
+  EXPECT_THAT(text_of(scene), HasSubstr("because memory.oom_control of /batch says so"));
+  scene.domain.kill_disabled = false;
+  scene.processes.clear();
+  EXPECT_THAT(text_of(scene), HasSubstr("could choose nobody, and the allocation would fail.\n"));
+}
+
+TEST(KernelRankText, NodesInNeed) {
+  OomScene scene = example_scene();
+  scene.domain.constraint = Constraint::cpuset;
+  scene.domain.nodes = 0b1011;
+  EXPECT_THAT(text_of(scene), StartsWith("If a cpuset ran out of memory on its nodes 0-1,3 now, "));
+  EXPECT_THAT(text_of(scene), HasSubstr(": RAM of nodes 0-1,3, and all swap.\n"));
+  scene.domain.constraint = Constraint::memory_policy;
+  scene.domain.nodes = 0b100;
+  EXPECT_THAT(text_of(scene), StartsWith("If a memory policy ran out of memory on its node 2 now"));
+}
+
+TEST(KernelRankText, Ties) {
+  OomScene scene = example_scene();
+  scene.processes[3] = sample_of({4712, "compiler", {100, 120'000, 0, 0, 300}, 0, 2});
+  cli::KernelRankView view = view_of(scene);
+  ASSERT_TRUE(view.prediction.tied);
+  view.tie_order_known = true;
+  const std::string known = kernel_rank_text(view, kUnbounded);
+  EXPECT_THAT(known, HasSubstr("exactly as many points as the runner-up, worker (pid 4711): of "
+                               "equal ones the kernel takes the last in its own order.\n"));
+  view.tie_order_known = false;
+  EXPECT_THAT(kernel_rank_text(view, kUnbounded),
+              HasSubstr("in its own order, which cannot be told here; either may go.\n"));
+  EXPECT_EQ(to_report(view, kUnbounded).margin_pages(), 0);
+  EXPECT_FALSE(to_report(view, kUnbounded).tie_order_known());
+  EXPECT_TRUE(to_report(view, kUnbounded).has_tie_order_known());
+}
+
+TEST(KernelRankText, WhoGoesWithIt) {
+  OomScene scene = example_scene();
+  scene.processes[2].memory_id = scene.processes[3].memory_id;
+  EXPECT_THAT(text_of(scene),
+              HasSubstr("\nWith it die those that share its memory: worker (pid 4711).\n"));
+  scene.cgroups[1].oom_group = true;
+  EXPECT_THAT(text_of(scene), HasSubstr("\nAll of /batch goes, because its memory.oom.group is "
+                                        "set.\nWith it die: worker (pid 4711).\n"));
+}
+
+TEST(KernelRankText, NobodyIsChosen) {
+  OomScene scene = example_scene();
+  scene.settings.panic_on_oom = 1;
+  EXPECT_THAT(text_of(scene), HasSubstr("the kernel would panic, because vm.panic_on_oom is 1.\n"));
+  EXPECT_THAT(text_of(scene), HasSubstr("  1      4712  compiler"));
+  scene.settings.panic_on_oom = 0;
+  scene.processes[1].oom_victim = true;
+  EXPECT_THAT(text_of(scene), HasSubstr("waits until an earlier victim is gone, server (pid "
+                                        "700).\n"));
+  scene.processes.resize(1);
+  EXPECT_THAT(text_of(scene), HasSubstr("the kernel could choose nobody, and would panic.\n"));
+}
+
+TEST(KernelRankText, WhoAllocates) {
+  OomScene scene = example_scene();
+  scene.settings.kill_allocating_task = true;
+  EXPECT_THAT(text_of(scene), HasSubstr("--allocating PID says who.\n"));
+  scene.allocating = 700;
+  const std::string text = text_of(scene);
+  EXPECT_THAT(text, HasSubstr("kill server (pid 700), because it allocates, and "
+                              "vm.oom_kill_allocating_task is set.\n"));
+  EXPECT_THAT(text, HasSubstr("\nIf somebody else allocated, it would be compiler (pid 4712).\n"));
+  EXPECT_THAT(text, Not(HasSubstr("--allocating")));
+}
+
+// Who asked to be chosen first has no number of points that a person could use.
+TEST(KernelRankText, WhoAskedToBeFirst) {
+  OomScene scene = example_scene();
+  scene.processes[1].oom_origin = true;
+  const std::string text = text_of(scene);
+  EXPECT_THAT(text, HasSubstr("would kill server (pid 700).\nThe runner-up is compiler (pid "
+                              "4712).\n"));
+  EXPECT_THAT(text, HasSubstr("  1      700   server    first   "));
+  EXPECT_FALSE(to_report(view_of(scene), kUnbounded).has_margin_pages());
+}
+
+TEST(KernelRankReport, HasAllOfIt) {
+  const cli::KernelRankView view = view_of(example_scene());
+  const v1::KernelRankReport report = to_report(view, kUnbounded);
+  EXPECT_EQ(report.prediction().verdict(), v1::OomPrediction::KILLS);
+  EXPECT_EQ(
+      report.scene().processes(static_cast<int>(report.prediction().victim().process())).id().pid(),
+      4712);
+  EXPECT_EQ(report.victim().process().id().pid(), 4712);
+  EXPECT_EQ(report.victim().points(), 128'400);
+  EXPECT_FALSE(report.victim().has_oom_score());
+  EXPECT_EQ(report.runner_up().process().name(), "worker");
+  EXPECT_EQ(report.margin_pages(), 8000);
+  EXPECT_FALSE(report.has_tie_order_known());
+  ASSERT_EQ(report.order_size(), 3);
+  EXPECT_EQ(report.order(2).name(), "server");
+  EXPECT_EQ(report.order(2).cgroup(), "/");
+  EXPECT_EQ(*api::from_proto(report.scene()), view.scene);
+  EXPECT_EQ(*api::from_proto(report.prediction()), view.prediction);
+}
+
+TEST(NodeList, IsAsTheKernelWritesIt) {
+  EXPECT_EQ(cli::node_list(0), "");
+  EXPECT_EQ(cli::node_list(1), "0");
+  EXPECT_EQ(cli::node_list(0b1101), "0,2-3");
+  EXPECT_EQ(cli::node_list(kAllNodes), "0-63");
+}
+
+// --- ties ------------------------------------------------------------------------------------
+
+// Tells the order it was given, or that it does not know.
+class FakeProcesses final : public sources::ProcessSource {
+ public:
+  explicit FakeProcesses(bool knows) : knows_(knows) {}
+  Result<void> scan(std::optional<CgroupId> /*subtree*/,
+                    std::vector<ProcessSample>& /*samples*/) override {
+    return {};
+  }
+  Result<bool> order(std::vector<ProcessSample>& samples,
+                     const std::vector<std::size_t>& which) override {
+    if (!knows_) return false;
+    // The reverse of what the fork order says.
+    std::uint64_t place = which.size();
+    for (const std::size_t index : which) samples[index].order = place--;
+    return true;
+  }
+  [[nodiscard]] std::string_view name() const override { return "fake"; }
+
+ private:
+  bool knows_ = false;
+};
+
+TEST(Predict, AsksForTheKernelsOrderOfThoseThatTie) {
+  OomScene scene = example_scene();
+  scene.processes[3] = sample_of({4712, "compiler", {100, 120'000, 0, 0, 300}, 0, 2});
+  FakeProcesses ignorant(false);
+  const auto guessed = cli::predict(ignorant, scene);
+  EXPECT_EQ(guessed->order_known, false);
+  EXPECT_EQ(guessed->prediction.victim->process, 3U);
+  FakeProcesses knowing(true);
+  const auto known = cli::predict(knowing, scene);
+  EXPECT_EQ(known->order_known, true);
+  EXPECT_EQ(known->prediction.victim->process, 2U);
+  OomScene clear = example_scene();
+  EXPECT_EQ(cli::predict(knowing, clear)->order_known, std::nullopt);
+}
+
+// --- the command -----------------------------------------------------------------------------
+
+std::vector<std::string> with_empty_config(std::vector<std::string> arguments) {
+  arguments.insert(arguments.end(), {"--config", kubernetes_file("empty.yaml")});
+  return arguments;
+}
+
+TEST(RankKernelCommand, TheNode) {
+  const Ran ran = run_forestall(with_empty_config({"rank", "--kernel"}));
+  EXPECT_EQ(ran.exit_code, 0) << ran.errors;
+  EXPECT_THAT(ran.output, StartsWith("If the node ran out of memory now, "));
+  const auto report = json_of<v1::KernelRankReport>(with_empty_config({"rank", "--kernel"}));
+  EXPECT_GT(report.order_size(), 0);
+  EXPECT_EQ(report.scene().domain().constraint(), v1::OomDomain::NONE);
+  EXPECT_EQ(report.scene().cgroups(0).path(), "/");
+}
+
+// Of two the greater one, by either way of reading; nobody outside is looked at.
+TEST(RankKernelCommand, ACgroupAtItsLimit) {
+  ScratchCgroup scratch;
+  scratch.limit(scratch.path(), mib(64));
+  const Hog small(scratch, scratch.child("small"), mib(4));
+  const Hog large(scratch, scratch.child("large"), mib(12));
+  for (const bool bpf : {true, false}) {
+    auto arguments = with_empty_config({"rank", "--kernel", "--cgroup", scratch.path()});
+    if (!bpf) arguments.insert(arguments.end(), {"--disable-feature", "bpf-tasks"});
+    const auto report = json_of<v1::KernelRankReport>(arguments);
+    EXPECT_EQ(report.victim().process().id().pid(), large.pid()) << bpf;
+    EXPECT_EQ(report.runner_up().process().id().pid(), small.pid()) << bpf;
+    EXPECT_EQ(report.victim().cgroup(), scratch.path() + "/large");
+    EXPECT_EQ(report.order_size(), 2);
+    EXPECT_GE(report.scene().domain().total_pages(), mib(64).count / sysconf(_SC_PAGESIZE));
+  }
+}
+
+TEST(RankKernelCommand, WhatCannotRunOut) {
+  const Ran none =
+      run_forestall(with_empty_config({"rank", "--kernel", "--cgroup", "/forestall-is-not-here"}));
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_THAT(none.errors, HasSubstr("/forestall-is-not-here"));
+  const Ran stranger =
+      run_forestall(with_empty_config({"rank", "--kernel", "--allocating", "4194305"}));
+  EXPECT_EQ(stranger.exit_code, 1);
+  EXPECT_THAT(stranger.errors, HasSubstr("--allocating 4194305: there is no such process"));
+}
+
+// `ranking: kernel`: the agent's own order follows the kernel's points.
+TEST(RankCommand, ByTheKernelsPoints) {
+  ScratchCgroup scratch;
+  const Hog small(scratch, scratch.child("small"), mib(4));
+  const Hog large(scratch, scratch.child("large"), mib(12));
+  scratch.child("empty");
+  const TempTree tree{{"config.yaml",
+                       "pods: {enabled: false}\nranking: kernel\nworkloads:\n"
+                       "  - {cgroup: " +
+                           scratch.path() +
+                           "/small, priority: -10, memoryRequest: 0}\n"
+                           "  - {cgroup: " +
+                           scratch.path() + "/*, memoryRequest: 1Gi}\n"}};
+  const std::vector<std::string> arguments{"rank", "--config", tree / "config.yaml"};
+  const auto report = json_of<v1::RankReport>(arguments);
+  EXPECT_EQ(report.comparators(0), "kernel-badness");
+  ASSERT_EQ(report.order_size(), 3);
+  EXPECT_EQ(report.order(0).sample().badness().process().pid(), large.pid());
+  EXPECT_EQ(report.order(1).sample().badness().process().pid(), small.pid());
+  EXPECT_GT(report.order(0).key().badness(), report.order(1).key().badness());
+  EXPECT_FALSE(report.order(2).key().has_badness());
+  const Ran text = run_forestall(arguments);
+  EXPECT_THAT(text.output, HasSubstr("points"));
+  EXPECT_THAT(text.output, HasSubstr(std::to_string(large.pid())));
+  EXPECT_THAT(text.output, HasSubstr("before the next by kernel-badness"));
+}
+
+TEST(RankKernelCommand, RefusesContradictions) {
+  const std::vector<std::vector<std::string>> contradictions{
+      {"--kernel", "--signal", "memory.available"},
+      {"--kernel", "--pods", "-", "--stats", "-"},
+      {"--nodes", "0"},
+      {"--memory-policy", "0"},
+      {"--allocating", "1"},
+      {"--kernel", "--nodes", "0", "--memory-policy", "0"},
+      {"--kernel", "--nodes", "0", "--cgroup", "/a"},
+      {"--kernel", "--nodes", "x"},
+      {"--kernel", "--nodes", "3-1"},
+      {"--kernel", "--memory-policy", "64"},
+      {"--kernel", "--cgroup", "a"},
+      {"--kernel", "--allocating", "x"},
+  };
+  for (const auto& each : contradictions) {
+    std::vector<std::string> arguments{"rank"};
+    arguments.insert(arguments.end(), each.begin(), each.end());
+    const Ran ran = run_forestall(arguments);
+    EXPECT_EQ(ran.exit_code, 2) << testing::PrintToString(each);
+    EXPECT_EQ(ran.output, "") << testing::PrintToString(each);
+    EXPECT_NE(ran.errors, "") << testing::PrintToString(each);
+  }
+}
+
+}  // namespace
+}  // namespace forestall::test

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/score_text.h"
+
+#include <fmt/format.h>
+
+#include "cli/table.h"
+#include "policy/badness.h"
+
+namespace forestall::cli {
+namespace {
+
+std::vector<ScoredRow> rows_of(const ScoreView& view) {
+  const Pages total = view.scene.domain.total_pages;
+  const CgroupPaths paths(view.scene);
+  std::vector<ScoredRow> rows;
+  rows.reserve(view.shown.size());
+  for (const std::size_t index : view.shown) {
+    const ProcessSample& process = view.scene.processes[index];
+    const auto points = policy::badness(process, total);
+    rows.push_back({&process, points, policy::oom_score(points, total), paths.of(process.cgroup)});
+  }
+  return rows;
+}
+
+std::string header(const ScoreView& view, const ProcessShow& show) {
+  const auto amount = [](const std::optional<Bytes>& bytes) {
+    return bytes ? human(*bytes) : std::string("an unknown amount");
+  };
+  return fmt::format("An oom_score_adj of 1000 is worth {}: {} of RAM and {} of swap.\n{}\n",
+                     pages_text(view.scene.domain.total_pages, show.page), amount(view.memory),
+                     amount(view.swap), reading_text(view.reading));
+}
+
+// Why the kernel does not choose it, or chooses it first.
+std::string remarks(const ProcessSample& process, bool choosable) {
+  std::string text;
+  if (!choosable) {
+    const Unkillable reason =
+        process.unkillable == Unkillable::none ? Unkillable::adjusted : process.unkillable;
+    text += fmt::format("  It cannot be chosen, because {}.\n", unkillable_text(reason));
+  }
+  if (process.oom_victim) {
+    text += process.oom_victim_reaped
+                ? "  An OOM killer chose it already and reaped its memory; it is not gone yet.\n"
+                : "  An OOM killer chose it already; nobody else is chosen until it is gone.\n";
+  }
+  if (process.oom_origin) text += "  It asked to be chosen before all others (swapoff, KSM).\n";
+  if (process.dying) text += "  It is dying.\n";
+  return text;
+}
+
+// One process with all its parts.
+std::string details(const ScoredRow& row, Pages total_pages, const ProcessShow& show) {
+  return fmt::format("\n{}  cgroup         {}\n{}", parts_table({row}, total_pages, show),
+                     row.cgroup.empty() ? "unknown" : printable(row.cgroup),
+                     remarks(*row.process, row.points.has_value()));
+}
+
+}  // namespace
+
+std::string score_text(const ScoreView& view, const ProcessShow& show) {
+  const std::vector<ScoredRow> rows = rows_of(view);
+  std::string text = header(view, show);
+  if (view.by_pid) {
+    for (const ScoredRow& row : rows) text += details(row, view.scene.domain.total_pages, show);
+    return text;
+  }
+  text += fmt::format("{} process{}, of which the kernel could choose {}", view.processes,
+                      view.processes == 1 ? "" : "es", view.choosable);
+  if (rows.size() < view.choosable) text += fmt::format("; the first {}", rows.size());
+  text += rows.empty() ? ".\n" : ":\n\n" + process_table(rows, show, false);
+  return text;
+}
+
+v1::ScoreReport to_report(const ScoreView& view, const ProcessShow& show) {
+  v1::ScoreReport report;
+  const Pages total = view.scene.domain.total_pages;
+  report.set_total_pages(total);
+  report.set_page_bytes(show.page.count);
+  if (view.memory) report.set_memory_bytes(view.memory->count);
+  if (view.swap) report.set_swap_bytes(view.swap->count);
+  *report.mutable_reading() = to_report(view.reading);
+  report.set_process_count(view.processes);
+  for (const ScoredRow& row : rows_of(view)) *report.add_processes() = to_report(row, total);
+  return report;
+}
+
+}  // namespace forestall::cli

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `forestall score` shows, as a pure function of what it read.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "cli/process_text.h"
+#include "forestall/v1/report.pb.h"
+#include "model/oom.h"
+
+namespace forestall::cli {
+
+struct ScoreView {
+  OomScene scene;                  // of the node
+  std::optional<Bytes> memory;     // MemTotal
+  std::optional<Bytes> swap;       // SwapTotal
+  std::vector<std::size_t> shown;  // processes of the scene, in the order in which they are shown
+  std::size_t processes = 0;       // how many there are, kernel threads left out
+  std::size_t choosable = 0;       // how many of them the kernel could choose
+  // They were asked for by pid: each is shown with all that its points are made of.
+  bool by_pid = false;
+  ProcessReading reading;
+};
+
+[[nodiscard]] std::string score_text(const ScoreView& view, const ProcessShow& show);
+[[nodiscard]] v1::ScoreReport to_report(const ScoreView& view, const ProcessShow& show);
+
+}  // namespace forestall::cli

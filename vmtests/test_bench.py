@@ -226,13 +226,15 @@ class SummaryTest(unittest.TestCase):
         cells = summary.cells([
             result("ours", "s", 2), result("slow", "s", 40), result("fast", "s", 20),
             result("none", "s", 1, by="kernel"), result("ours", "t", 3),
-            result("none", "t", 30, by="kernel"),
+            result("none", "t", 30, by="kernel"), result("late", "t", 30, by="kernel"),
+            result("ours", "u", 3),
         ])  # fmt: skip
-        one, two = summary.ratios(cells, {"ours"})
+        one, two, alone = summary.ratios(cells, {"ours"})
         self.assertEqual((one.peer, two.peer), ("fast", None))
         self.assertAlmostEqual(one.ratio or 0, 0.1)
         self.assertIn("fast", table.ratio_line(one))
-        self.assertIn("no peer", table.ratio_line(two))
+        self.assertIn("no peer acted", table.ratio_line(two))
+        self.assertIn("no peer was run", table.ratio_line(alone))
 
     def test_texts(self) -> None:
         measure = next(m for m in summary.MEASURES if m.digits == 0)

@@ -131,6 +131,7 @@ class Ratio:
     ours_ms: float
     peer: str | None  # None: no peer acted before the kernel
     peer_ms: float | None
+    peers: int  # how many were run
 
     @property
     def ratio(self) -> float | None:
@@ -144,15 +145,20 @@ def ratios(all_cells: list[Cell], ours: set[str]) -> list[Ratio]:
         own = cell.spreads.get("crossing_to_signal_ms")
         if cell.agent not in ours or own is None or "kernel" in cell.actors:
             continue
+        others = [
+            peer for peer in all_cells
+            if peer.scenario == cell.scenario and peer.agent not in (*ours, "none")
+        ]  # fmt: skip
         peers = [
             (spread.median, peer.agent)
-            for peer in all_cells
-            if peer.scenario == cell.scenario and peer.agent not in ours
-            and peer.actors and "kernel" not in peer.actors
+            for peer in others
+            if peer.actors and "kernel" not in peer.actors
             and (spread := peer.spreads.get("crossing_to_signal_ms")) is not None
         ]  # fmt: skip
         fastest = min(peers, default=(None, None))
-        found.append(Ratio(cell.scenario, cell.agent, own.median, fastest[1], fastest[0]))
+        found.append(
+            Ratio(cell.scenario, cell.agent, own.median, fastest[1], fastest[0], len(others))
+        )
     return found
 
 

@@ -69,6 +69,6 @@ def aligned(rows: list[list[str]]) -> list[str]:
 def ratio_line(ratio: Ratio) -> str:
     head = f"{ratio.scenario}: {ratio.agent} {ratio.ours_ms:.2f} ms from its line to SIGKILL"
     if ratio.peer is None:
-        return f"{head}; no peer acted before the kernel"
+        return f"{head}; no peer {'acted before the kernel' if ratio.peers else 'was run'}"
     compared = f"{head}; the fastest peer, {ratio.peer}, {ratio.peer_ms:.2f} ms"
     return compared if ratio.ratio is None else f"{compared}: ratio {ratio.ratio:.3f}"

@@ -194,7 +194,11 @@ std::string reading_text(const ProcessReading& reading) {
   if (!reading.calibration) {
     const std::string why =
         reading.bpf_failure.empty() ? "" : fmt::format(", because BPF {}", reading.bpf_failure);
-    return fmt::format("Processes were read from /proc{}.", why);
+    // Unlike /proc, a kernel that scores by its approximate counters leaves out what each CPU has
+    // not yet added.
+    return fmt::format(
+        "Processes were read from /proc{}; the kernel's figures may be some pages per CPU off.",
+        why);
   }
   const kernel::Calibration& found = *reading.calibration;
   return fmt::format("Processes were read by BPF; the kernel scores by {} ({}).",

@@ -27,11 +27,9 @@ run_ctest() { # PRESET [ctest arguments]
 stage_checks() { scripts/check_sources.py --junit "$results/checks.xml"; }
 stage_host() { build release && run_ctest release; }
 stage_asan() { build asan && run_ctest asan; }
-# The agent under TSan is ten times slower, and its tests would last as much longer. Its threads
-# are those of the ladder, the sources and the log.
 stage_tsan() {
   build_target tsan forestall_thread_tests &&
-    run_ctest tsan -L threads -E '^(Agent|Wake/|Bpf)'
+    run_ctest tsan -L threads -E '^(Wake/|Bpf|Oom(KillRecord|Log|Prediction)|ProcessParity|ProcessSource|TaskScan)'
 }
 stage_fuzz() { build_target fuzz fuzz_all && run_ctest fuzz -L fuzz; }
 stage_vm() {

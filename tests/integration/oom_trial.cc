@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <limits>
 #include <stdexcept>
@@ -46,7 +47,16 @@ const char* limit_file() {
   return mounts().v1 ? "memory.limit_in_bytes" : "memory.max";
 }
 
-// Of /proc/meminfo, in pages.
+const char* swap_limit_file() {
+  return mounts().v1 ? "memory.memsw.limit_in_bytes" : "memory.swap.max";
+}
+
+std::string list(const std::vector<pid_t>& pids) {
+  return fmt::format("[{}]", fmt::join(pids, " "));
+}
+
+}  // namespace
+
 std::int64_t meminfo_pages(const std::string& key) {
   std::ifstream file("/proc/meminfo");
   std::string word, unit;
@@ -56,16 +66,15 @@ std::int64_t meminfo_pages(const std::string& key) {
   throw std::runtime_error("/proc/meminfo without " + key);
 }
 
-std::string list(const std::vector<pid_t>& pids) {
-  return fmt::format("[{}]", fmt::join(pids, " "));
-}
-
-}  // namespace
-
-OomForecast::OomForecast(Path path)
-    : tree_(need(kernel::CgroupTree::discover())),
+OomForecast::OomForecast(Path path, Pages slack)
+    : slack_(slack),
+      tree_(need(kernel::CgroupTree::discover())),
       source_(open_source(path, tree_, counting_)),
-      reader_(std::make_unique<sources::OomSceneReader>(tree_, *source_)) {}
+      reader_(std::make_unique<sources::OomSceneReader>(tree_, *source_)) {
+  // Sums, or the plain atomics of before 6.2, of which there is one reading only.
+  scores_by_proc_figures_ =
+      counting_.starts_with("summed") || counting_.find("atomics") != std::string::npos;
+}
 
 void OomForecast::read_node() {
   need(reader_->read_node(scene_));
@@ -82,12 +91,15 @@ const OomPrediction& OomForecast::predict() {
   return prediction_;
 }
 
-bool OomForecast::put_last(pid_t pid) {
-  for (const std::size_t each : policy::tied_for_first(scene_)) {
-    if (pid_of(each) != pid) continue;
-    scene_.processes[each].order = std::numeric_limits<std::uint64_t>::max();
+bool OomForecast::adopt(pid_t pid) {
+  if (!prediction_.victim) return false;
+  const Pages slack = order_known_ ? slack_ : 0;
+  for (ProcessSample& each : scene_.processes) {
+    const auto points = policy::badness(each, scene_.domain.total_pages);
+    if (each.id.pid != pid || !points || *points + slack < prediction_.victim->points) continue;
+    each.memory.anon += prediction_.victim->points - *points + 1;
     prediction_ = policy::predict(scene_);
-    return true;
+    return pid_of(prediction_.victim->process) == pid;
   }
   return false;
 }
@@ -100,6 +112,10 @@ void OomForecast::bury(const std::vector<pid_t>& pids) {
 
 pid_t OomForecast::pid_of(std::size_t process) const {
   return scene_.processes[process].id.pid;
+}
+
+pid_t OomForecast::victim() const {
+  return prediction_.victim ? pid_of(prediction_.victim->process) : 0;
 }
 
 std::vector<pid_t> OomForecast::expected_dead() const {
@@ -124,8 +140,7 @@ std::string OomForecast::table() const {
       "dead "
       "{}\n",
       to_string(domain.constraint), domain.path, domain.total_pages, source_->name(), counting_,
-      order_known_ ? "" : ", order of equals unknown", to_string(prediction_.verdict),
-      prediction_.victim ? pid_of(prediction_.victim->process) : 0,
+      order_known_ ? "" : ", order of equals unknown", to_string(prediction_.verdict), victim(),
       prediction_.runner_up ? pid_of(prediction_.runner_up->process) : 0,
       prediction_.tied ? " tied" : "", expected_group(), list(expected_dead()));
   text += "cgroups in walk order:\n";
@@ -187,6 +202,7 @@ std::string OomTrials::fill_memcg(const std::string& path) {
   const Bytes usage = groups.usage(path);
   const std::int64_t margin = dice_.between(64, 256);
   groups.limit(path, usage + Bytes{margin * kPage});
+  limit_swap(path);
   forecast_.read_memcg(path);
   forecast_.predict();
   // Where it could not be protected, the filler itself may be next: an OOM that nobody needs.
@@ -199,9 +215,18 @@ std::string OomTrials::fill_memcg(const std::string& path) {
     collect();
   }
   std::string wrong = spare ? "" : judge(path, filled);
+  if (swap_) groups.write(path, swap_limit_file(), mounts().v1 ? "-1" : "max");
   groups.write(path, limit_file(), mounts().v1 ? "-1" : "max");
   filler_.drop();
   return wrong;
+}
+
+void OomTrials::limit_swap(const std::string& path) {
+  if (!swap_) return;
+  const ScratchCgroup& groups = forest_.groups();
+  const char* usage = mounts().v1 ? "memory.memsw.usage_in_bytes" : "memory.swap.current";
+  const std::int64_t limit = std::stoll(groups.read(path, usage)) + swap_->count;
+  groups.write(path, swap_limit_file(), std::to_string(limit));
 }
 
 std::string OomTrials::lower_memcg(const std::string& path) {
@@ -229,7 +254,7 @@ std::string OomTrials::fill_node() {
   while (filled == 0 && lines_.empty()) {
     // In long strides while there is much left, so that an emulated machine gets there.
     const std::int64_t left = meminfo_pages("MemAvailable");
-    filled = left > 32'768 ? filler_.hold(left - 24'576) : filler_.fill(left > 4096 ? 1024 : 64);
+    filled = left > 32'768 ? filler_.hold(left - 24'576) : filler_.fill(left > 4096 ? 1024 : 256);
     collect();
   }
   return judge("", filled);
@@ -244,7 +269,12 @@ void OomTrials::collect() {
 std::string OomTrials::judge(const std::string& domain, std::optional<int> filled) {
   std::string wrong;
   if (!filled) wrong = fail("the filler did not come back");
-  if (wrong.empty() && lines_.empty()) wrong = fail("the kernel said nothing");
+  if (wrong.empty() && lines_.empty()) {
+    // v1 memory.oom_control: the charge fails, or would wait if it were a page fault's.
+    const bool disabled = forecast_.prediction().verdict == OomVerdict::disabled;
+    if (!disabled || *filled != ENOMEM) wrong = fail("the kernel said nothing");
+    ++tally_.nobodies;
+  }
   for (cursor_ = 0; wrong.empty() && cursor_ < lines_.size();) {
     if (cursor_ > 0) forecast_.predict();
     wrong = judge_kill(domain);
@@ -258,7 +288,9 @@ std::string OomTrials::judge(const std::string& domain, std::optional<int> fille
 }
 
 std::string OomTrials::judge_kill(const std::string& domain) {
-  if (!forecast_.order_known() && forecast_.put_last(process_of(lines_[cursor_].pid))) {
+  const bool doubted = !forecast_.order_known() || forecast_.slack() > 0;
+  if (doubted && process_of(lines_[cursor_].pid) != forecast_.victim() &&
+      forecast_.adopt(process_of(lines_[cursor_].pid))) {
     // Of a second kill in one step, the order is asked for when those it was about have died.
     tally_.undecided += cursor_ == 0 ? 1 : 0;
   }

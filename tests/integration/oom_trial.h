@@ -19,12 +19,17 @@
 
 namespace forestall::test {
 
+// An amount of /proc/meminfo, in pages.
+[[nodiscard]] std::int64_t meminfo_pages(const std::string& key);
+
 // The product's own way from a domain to a prediction.
 class OomForecast {
  public:
   enum class Path { bpf, proc };
+  // `slack` is how many pages the figures read may be off, where they cannot be exact: then a scene
+  // is read anew before each step, and another victim that is as good within it is accepted.
   // Throws when that path cannot be used here.
-  explicit OomForecast(Path path = Path::bpf);
+  explicit OomForecast(Path path = Path::bpf, Pages slack = 0);
 
   void read_node();
   void read_memcg(const std::string& path);
@@ -34,17 +39,21 @@ class OomForecast {
   [[nodiscard]] bool order_known() const { return order_known_; }
   // How the kernel counts and how that was found out; empty without BPF.
   [[nodiscard]] const std::string& counting() const { return counting_; }
+  // Whether the kernel scores by the very figures that /proc shows; only BPF finds that out.
+  [[nodiscard]] bool scores_by_proc_figures() const { return scores_by_proc_figures_; }
 
   // What was read; a test may put another value into it before it predicts.
   [[nodiscard]] OomScene& scene() { return scene_; }
   [[nodiscard]] const OomPrediction& prediction() const { return prediction_; }
-  // Where the order is not known: that one was the last of the equals, and is predicted now. False:
-  // it is none of them.
-  bool put_last(pid_t pid);
+  // Takes for the victim whom the kernel took, if the order of equals was not known and this is one
+  // of them, or if it is within the slack. False: it is neither.
+  bool adopt(pid_t pid);
   // Takes processes out of the scene: they are dead.
   void bury(const std::vector<pid_t>& pids);
 
+  [[nodiscard]] Pages slack() const { return slack_; }
   [[nodiscard]] pid_t pid_of(std::size_t process) const;
+  [[nodiscard]] pid_t victim() const;  // 0: nobody
   // Victim first, then who goes with it.
   [[nodiscard]] std::vector<pid_t> expected_dead() const;
   // Path of the cgroup that is expected to go as a whole; empty: none.
@@ -53,8 +62,10 @@ class OomForecast {
   [[nodiscard]] std::string table() const;
 
  private:
+  Pages slack_;
   kernel::CgroupTree tree_;
   std::string counting_;
+  bool scores_by_proc_figures_ = false;
   std::unique_ptr<sources::ProcessSource> source_;
   std::unique_ptr<sources::OomSceneReader> reader_;
   OomScene scene_;
@@ -87,6 +98,9 @@ class OomTrials {
   // The whole machine is filled up until the kernel has killed. Only inside a VM.
   std::string fill_node();
 
+  // From now on a domain may swap that much more than it has already (fill_memcg).
+  void swap(Bytes more) { swap_ = more; }
+
   // A cgroup of the forest to be the domain: mostly one with somebody who can be killed.
   [[nodiscard]] std::string any_path();
   [[nodiscard]] const OomTally& tally() const { return tally_; }
@@ -100,6 +114,7 @@ class OomTrials {
   [[nodiscard]] pid_t process_of(pid_t thread) const;
   std::string judge_dead(const std::vector<pid_t>& expected);
   std::string fail(const std::string& what) const;
+  void limit_swap(const std::string& path);
   void join_below(const std::string& path);
   void collect();
 
@@ -108,6 +123,7 @@ class OomTrials {
   Dice dice_;
   Filler filler_;
   KernelLog log_;
+  std::optional<Bytes> swap_;
   std::vector<OomLine> lines_;
   std::size_t cursor_ = 0;
   OomTally tally_;

@@ -237,7 +237,7 @@ void ProcessForest::grow_tree(Dice& dice) {
       return other.starts_with(path + "/");
     });
     if (mounts().v1 || !inner) homes_.push_back(path);
-    if (!mounts().v1 && dice.one_in(4)) {
+    if (!mounts().v1 && dice.one_in(path == root() ? 16 : 4)) {
       groups_.write(path, "memory.oom.group", "1");
       wholes_.push_back(path);
     }

@@ -11,7 +11,9 @@
 #include <random>
 
 #include "integration/oom_trial.h"
+#include "support/child.h"
 #include "support/temp_tree.h"
+#include "support/zram_swap.h"
 
 namespace forestall::vm {
 namespace {
@@ -22,6 +24,7 @@ using test::OomForecast;
 using test::OomTally;
 using test::OomTrials;
 using test::ProcessForest;
+using test::ZramSwap;
 
 // With nobody left to kill, the machine panics: one step may take a few.
 constexpr int kReserve = 6;
@@ -64,12 +67,14 @@ void add(OomTally& sum, const OomTally& more) {
 void print(const OomTally& tally) {
   fmt::print(
       "@metric ooms {}\n@metric matches {}\n@metric ties {}\n@metric groups {}\n"
-      "@metric nobody_killable {}\n",
-      tally.ooms, tally.matches, tally.ties, tally.groups, tally.nobodies);
+      "@metric undecided {}\n@metric nobody_killable {}\n",
+      tally.ooms, tally.matches, tally.ties, tally.groups, tally.undecided, tally.nobodies);
 }
 
 class Prediction : public testing::Test {
  protected:
+  explicit Prediction(Pages slack = 0) : forecast_(OomForecast::Path::bpf, slack) {}
+
   // A forest after the other until there were so many OOMs. `step` makes one and says what was
   // wrong.
   template <typename Step>
@@ -90,7 +95,7 @@ class Prediction : public testing::Test {
     }
     print(sum);
     EXPECT_EQ(sum.matches, sum.ooms);
-    EXPECT_EQ(sum.undecided, 0);
+    EXPECT_TRUE(sum.undecided == 0 || forecast_.slack() > 0);
     tally_ = sum;
   }
 
@@ -122,7 +127,8 @@ TEST_F(Prediction, EqualsInMemoryCgroups) {
 
 TEST_F(Prediction, TheNode) {
   ForestShape shape;
-  shape.most_pages = 2048;
+  shape.processes = 60;
+  shape.most_pages = 1024;
   run(
       40, shape, [](ProcessForest&, OomTrials& trials) { return trials.fill_node(); }, kReserve);
 }
@@ -135,6 +141,91 @@ TEST_F(Prediction, EqualsOnTheNode) {
   run(
       12, shape, [](ProcessForest&, OomTrials& trials) { return trials.fill_node(); }, kReserve);
   EXPECT_GE(tally_.ties, 6);
+}
+
+// While anonymous pages go out to swap, what their processes have in sum stays as it is; but where
+// the kernel's counters are approximate, their errors move.
+class PredictionWithSwap : public Prediction {
+ protected:
+  PredictionWithSwap() : Prediction(256) {}
+  ZramSwap swap_{mib(64)};
+};
+
+TEST_F(PredictionWithSwap, MemoryCgroups) {
+  ForestShape shape;
+  shape.most_pages = 1024;
+  shape.corners = false;
+  run(30, shape, [](ProcessForest&, OomTrials& trials) {
+    trials.swap(mib(4));
+    return trials.fill_memcg(trials.any_path());
+  });
+  EXPECT_LE(tally_.undecided * 4, tally_.ooms);
+}
+
+TEST_F(Prediction, OomControlOfV1) {
+  if (!test::mounts().v1) GTEST_SKIP() << "not applicable: v2 has no memory.oom_control";
+  ForestShape shape;
+  shape.seed = first_seed();
+  shape.processes = 6;
+  ProcessForest forest(shape);
+  OomTrials trials(forest, forecast_, shape.seed);
+  forest.groups().write(forest.root(), "memory.oom_control", "1");
+  EXPECT_EQ(trials.fill_memcg(forest.root()), "");
+  EXPECT_EQ(forecast_.prediction().verdict, OomVerdict::disabled);
+  EXPECT_EQ(trials.tally().ooms, 0);
+  forest.groups().write(forest.root(), "memory.oom_control", "0");
+  EXPECT_EQ(trials.fill_memcg(forest.root()), "");
+  EXPECT_EQ(trials.tally().matches, 1);
+}
+
+TEST_F(Prediction, PanicOnOomIsNotForMemoryCgroups) {
+  ForestShape shape;
+  shape.seed = first_seed();
+  ProcessForest forest(shape);
+  OomTrials trials(forest, forecast_, shape.seed);
+  {
+    const KernelSetting panic("/proc/sys/vm/panic_on_oom", "1");
+    forecast_.read_node();
+    EXPECT_EQ(forecast_.predict().verdict, OomVerdict::panics);
+    EXPECT_EQ(trials.fill_memcg(forest.root()), "");
+  }
+  EXPECT_GE(trials.tally().matches, 1);
+  const KernelSetting always("/proc/sys/vm/panic_on_oom", "2");
+  forest.groups().limit(forest.root(), gib(1));
+  forecast_.read_memcg(forest.root());
+  EXPECT_EQ(forecast_.predict().verdict, OomVerdict::panics);
+}
+
+TEST_F(Prediction, WhoAllocatesIsKilledIfSoSet) {
+  ForestShape shape;
+  shape.seed = first_seed();
+  ProcessForest forest(shape);
+  OomTrials trials(forest, forecast_, shape.seed);
+  const KernelSetting allocating("/proc/sys/vm/oom_kill_allocating_task", "1");
+  EXPECT_EQ(trials.fill_memcg(forest.root()), "");  // not for a memcg
+  ASSERT_GE(trials.tally().matches, 1);
+
+  test::KernelLog log;
+  test::Hog hog(forest.groups(), forest.homes().front(), mib(1));
+  std::ofstream("/proc/" + std::to_string(hog.pid()) + "/oom_score_adj") << -900;
+  forecast_.read_node();
+  forecast_.scene().allocating = hog.pid();
+  EXPECT_EQ(forecast_.predict().verdict, OomVerdict::kills_allocating);
+  ASSERT_EQ(forecast_.victim(), hog.pid());
+  // The filler takes all but what the hog then asks for, so that it is the hog who runs out.
+  ASSERT_EQ(trials.filler().hold(test::meminfo_pages("MemAvailable") - 16'384), 0);
+  hog.grow(gib(4));
+  ASSERT_TRUE(hog.child().wait_exit());
+  trials.filler().drop();
+  std::string said;
+  std::vector<pid_t> killed;
+  for (const test::OomLine& line : log.take()) {
+    said += line.text + "\n";
+    if (line.kind == test::OomLine::Kind::killed) killed.push_back(line.pid);
+  }
+  EXPECT_EQ(killed, std::vector<pid_t>{hog.pid()}) << said;
+  EXPECT_NE(said.find("oom_kill_allocating_task"), std::string::npos) << said;
+  EXPECT_TRUE(forest.ended().empty());
 }
 
 }  // namespace

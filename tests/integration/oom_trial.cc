@@ -86,17 +86,16 @@ void OomForecast::read_memcg(const std::string& path) {
 
 const OomPrediction& OomForecast::predict() {
   const std::vector<std::size_t> tied = policy::tied_for_first(scene_);
-  order_known_ = tied.empty() || need(source_->order(scene_.processes, tied));
+  order_known_ = tied.empty() || need(sources::order_ties(*source_, scene_, tied));
   prediction_ = policy::predict(scene_);
   return prediction_;
 }
 
 bool OomForecast::adopt(pid_t pid) {
   if (!prediction_.victim) return false;
-  const Pages slack = order_known_ ? slack_ : 0;
   for (ProcessSample& each : scene_.processes) {
     const auto points = policy::badness(each, scene_.domain.total_pages);
-    if (each.id.pid != pid || !points || *points + slack < prediction_.victim->points) continue;
+    if (each.id.pid != pid || !points || *points + slack_ < prediction_.victim->points) continue;
     each.memory.anon += prediction_.victim->points - *points + 1;
     prediction_ = policy::predict(scene_);
     return pid_of(prediction_.victim->process) == pid;

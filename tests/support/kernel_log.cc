@@ -38,6 +38,8 @@ std::optional<OomLine> parse_oom_line(std::string_view message) {
     line.domain = between(message, "oom_memcg=", ",").value_or("");
     line.path = between(message, "task_memcg=", ",").value_or("");
     line.pid = number(between(message, ",pid=", ","));
+    // Another line came between its halves: "Killed process" names the victim as well.
+    if (line.pid == 0) return std::nullopt;
     return line;
   }
   if (const auto killed = between(message, ": Killed process ", " ")) {

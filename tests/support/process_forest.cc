@@ -44,10 +44,11 @@ struct Ready {
 // charged for pages that readahead brings and reclaim takes away again.
 UniqueFd open_file_pages() {
   UniqueFd file(::open("/dev/ram0", O_RDONLY | O_CLOEXEC));
-  if (!file) {
+  const off_t bytes = kFilePages * static_cast<off_t>(kPage);
+  if (!file || ::lseek(file.get(), 0, SEEK_END) < bytes) {
     std::string path = "/var/tmp/forestall-forest-XXXXXX";
     file = UniqueFd(::mkostemp(path.data(), O_CLOEXEC));
-    if (!file || ::ftruncate(file.get(), kFilePages * static_cast<off_t>(kPage)) != 0) {
+    if (!file || ::ftruncate(file.get(), bytes) != 0) {
       throw std::runtime_error("mkostemp " + path);
     }
     ::unlink(path.c_str());
@@ -195,6 +196,26 @@ bool stands_still(pid_t pid, bool leader_gone) {
   return true;
 }
 
+// Of those that may be used here: pages that are counted on one CPU are counted alike.
+int first_cpu() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  ::sched_getaffinity(0, sizeof(allowed), &allowed);
+  int cpu = 0;
+  while (cpu < CPU_SETSIZE - 1 && !CPU_ISSET(cpu, &allowed)) ++cpu;
+  return cpu;
+}
+
+void wait_until_still(pid_t pid, bool leader_gone) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (!stands_still(pid, leader_gone)) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      throw std::runtime_error(fmt::format("process {} does not come to rest", pid));
+    }
+    ::sched_yield();
+  }
+}
+
 }  // namespace
 
 ProcessForest::ProcessForest(const ForestShape& shape) : file_(open_file_pages()) {
@@ -294,8 +315,8 @@ void ProcessForest::start(ForestProcess& process, bool pinned) {
     if (pinned) {
       cpu_set_t one;
       CPU_ZERO(&one);
-      CPU_SET(0, &one);
-      ::sched_setaffinity(0, sizeof(one), &one);
+      CPU_SET(first_cpu(), &one);
+      if (::sched_setaffinity(0, sizeof(one), &one) != 0) ::_exit(1);
     }
     groups_.add(process.path, ::getpid());
     Life(process, parent, file_.get(), ready_write_.get()).live();
@@ -317,8 +338,8 @@ void ProcessForest::await(ForestProcess& process) {
   if (ready.sharer_pid != 0) alive_.push_back(ready.sharer_pid);
   // Threads still touch their stacks on the way to where they sleep, and a leader on its way out
   // still has its memory. Nothing tells when they are there, so they are looked at.
-  while (!stands_still(process.pid, process.leader_gone)) ::sched_yield();
-  while (ready.sharer_pid != 0 && !stands_still(ready.sharer_pid, false)) ::sched_yield();
+  wait_until_still(process.pid, process.leader_gone);
+  if (ready.sharer_pid != 0) wait_until_still(ready.sharer_pid, false);
   for (const auto& task : fs::directory_iterator(fmt::format("/proc/{}/task", process.pid))) {
     process.tasks.push_back(std::stoi(task.path().filename()));
   }

@@ -192,7 +192,7 @@ void Foresight::predict_all() {
 // Who is first among equals only the kernel's own walk can tell; where it does not, the pid does.
 void Foresight::predict_scene(Prediction& prediction) {
   if (const auto tied = policy::tied_for_first(scene_); !tied.empty()) {
-    (void)processes_->order(scene_.processes, tied).ok();
+    (void)sources::order_ties(*processes_, scene_, tied).ok();
   }
   const OomPrediction predicted = policy::predict(scene_);
   prediction.verdict = predicted.verdict;

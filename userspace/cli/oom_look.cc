@@ -29,7 +29,7 @@ Result<OpenedProcesses> open_processes(const kernel::CgroupTree& tree, const Fea
 Result<BrokenTie> predict(sources::ProcessSource& processes, OomScene& scene) {
   BrokenTie answer;
   const std::vector<std::size_t> tied = policy::tied_for_first(scene);
-  if (!tied.empty()) answer.order_known = TRY(processes.order(scene.processes, tied));
+  if (!tied.empty()) answer.order_known = TRY(sources::order_ties(processes, scene, tied));
   answer.prediction = policy::predict(scene);
   return answer;
 }

@@ -26,7 +26,19 @@ class BpfProcessSource final : public ProcessSource {
   Result<bool> order(std::vector<ProcessSample>& samples,
                      const std::vector<std::size_t>& which) override {
     if (which.empty()) return false;
-    const CgroupId cgroup = samples[which.front()].cgroup;
+    return order_by_walk(samples[which.front()].cgroup, samples, which);
+  }
+
+  Result<bool> order_on_node(std::vector<ProcessSample>& samples,
+                             const std::vector<std::size_t>& which) override {
+    return order_by_walk({}, samples, which);
+  }
+
+  [[nodiscard]] std::string_view name() const override { return "bpf"; }
+
+ private:
+  Result<bool> order_by_walk(CgroupId cgroup, std::vector<ProcessSample>& samples,
+                             const std::vector<std::size_t>& which) {
     const auto walk = scan_->walk_order(cgroup);
     if (walk) return take_walk_order(*walk, samples, which);
     // It changes too fast, or is too large.
@@ -34,9 +46,6 @@ class BpfProcessSource final : public ProcessSource {
     return walk.error();
   }
 
-  [[nodiscard]] std::string_view name() const override { return "bpf"; }
-
- private:
   std::unique_ptr<kernel::TaskScan> scan_;
 };
 

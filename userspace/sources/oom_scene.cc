@@ -160,4 +160,11 @@ Result<void> OomSceneReader::read_memcg(const std::string& path, OomScene& scene
   return reader_->read_memcg(path, scene);
 }
 
+Result<bool> order_ties(ProcessSource& processes, OomScene& scene,
+                        const std::vector<std::size_t>& tied) {
+  if (tied.empty()) return false;
+  if (scene.domain.constraint == Constraint::memcg) return processes.order(scene.processes, tied);
+  return processes.order_on_node(scene.processes, tied);
+}
+
 }  // namespace forestall::sources

@@ -34,4 +34,10 @@ class OomSceneReader {
   std::unique_ptr<Reader> reader_;
 };
 
+// Puts the kernel's own order into those of the scene's processes that tie
+// (policy::tied_for_first): in a memcg the walk of their cgroup, otherwise that of the node. False:
+// it cannot be told, or nobody ties.
+[[nodiscard]] Result<bool> order_ties(ProcessSource& processes, OomScene& scene,
+                                      const std::vector<std::size_t>& tied);
+
 }  // namespace forestall::sources

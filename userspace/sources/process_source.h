@@ -37,6 +37,13 @@ class ProcessSource {
   virtual Result<bool> order(std::vector<ProcessSample>& samples,
                              const std::vector<std::size_t>& which) = 0;
 
+  // The same for processes of the whole node, whatever their cgroups: that walk goes by age
+  // (for_each_process) and knows nothing of the order within a cgroup.
+  virtual Result<bool> order_on_node(std::vector<ProcessSample>& /*samples*/,
+                                     const std::vector<std::size_t>& /*which*/) {
+    return false;  // when they were forked is as much as is known
+  }
+
   // "bpf" or "proc".
   [[nodiscard]] virtual std::string_view name() const = 0;
 };

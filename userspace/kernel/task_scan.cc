@@ -5,6 +5,7 @@
 #include <bpf/libbpf.h>
 #include <fcntl.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <forestall_tasks.skel.h>
@@ -70,6 +71,16 @@ Result<Skeleton> load_skeleton() {
   const int failure = forestall_tasks__load(skeleton.get());
   if (failure == 0) return skeleton;
   return Error{-failure, "load BPF object of tasks: " + summarize_bpf_log(log.text())};
+}
+
+// The programs tell pids of the initial namespace, and the iterator shows only our own one's tasks:
+// in any other, a number would point at a stranger.
+Result<void> require_initial_pid_namespace() {
+  constexpr ino_t kInitial = 0xEFFFFFFC;  // include/linux/proc_ns.h PROC_PID_INIT_INO
+  struct stat own {};
+  if (::stat("/proc/self/ns/pid", &own) != 0) return errno_error("stat", "/proc/self/ns/pid");
+  if (own.st_ino == kInitial) return {};
+  return Error{EPERM, "scan tasks from a pid namespace that is not the host's"};
 }
 
 // An iterator to attach `program` to all tasks, or to the one thread `tid`.
@@ -191,6 +202,7 @@ TaskScan::TaskScan(std::unique_ptr<Loaded> loaded) : loaded_(std::move(loaded)) 
 TaskScan::~TaskScan() = default;
 
 Result<std::unique_ptr<TaskScan>> TaskScan::load() {
+  TRY(require_initial_pid_namespace());
   auto loaded = std::make_unique<Loaded>(TRY(load_skeleton()));
   TRY(loaded->start());
   return std::unique_ptr<TaskScan>(new TaskScan(std::move(loaded)));

@@ -31,7 +31,8 @@ struct TaskQuery {
 // Thread rule: one thread at a time.
 class TaskScan {
  public:
-  // Loads the program and calibrates. An error says why it cannot be used (EPERM, ENOENT, …).
+  // Loads the program and calibrates. An error says why it cannot be used (EPERM, ENOENT, …); in
+  // another pid namespace than the host's it cannot.
   static Result<std::unique_ptr<TaskScan>> load();
   ~TaskScan();
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "policy/oom_selection.h"
+#include "sources/oom_scene.h"
 
 namespace forestall::cli {
 

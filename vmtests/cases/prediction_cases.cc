@@ -206,7 +206,9 @@ TEST_F(Prediction, WhoAllocatesIsKilledIfSoSet) {
   ASSERT_GE(trials.tally().matches, 1);
 
   test::KernelLog log;
-  test::Hog hog(forest.groups(), forest.homes().front(), mib(1));
+  // In a cgroup of its own, that nobody else goes along.
+  if (!test::mounts().v1) forest.groups().write(forest.root(), "memory.oom.group", "0");
+  test::Hog hog(forest.groups(), forest.groups().child("hog"), mib(1));
   std::ofstream("/proc/" + std::to_string(hog.pid()) + "/oom_score_adj") << -900;
   forecast_.read_node();
   forecast_.scene().allocating = hog.pid();

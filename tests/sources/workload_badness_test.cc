@@ -84,13 +84,20 @@ TEST_F(WorkloadBadnessTest, AProcessCountsForAllAroundIt) {
   std::vector<WorkloadSample> workloads{workload("/a"), workload("/a/b/c"), workload("/d")};
   workloads.push_back({});
   workloads.back().workload.cgroup = CgroupId{1};
-  ASSERT_TRUE(scorer_.score(tree_, processes_, 2000, workloads).ok());
+  ASSERT_TRUE(scorer_.scan(tree_, processes_, 2000).ok());
+  scorer_.tell(workloads);
   // 9 points each: the one forked last.
   EXPECT_EQ(workloads[0].badness, (WorkloadBadness{{12, 1}, 9}));
   EXPECT_EQ(workloads[1].badness, (WorkloadBadness{{11, 1}, 9}));
   EXPECT_TRUE(workloads[2].scored);
   EXPECT_EQ(workloads[2].badness, std::nullopt);
   EXPECT_FALSE(workloads[3].scored);  // it is gone
+  // Of a scan that failed nothing is told, nor of the one before.
+  processes_.failure = Error{EPERM, "scan"};
+  EXPECT_FALSE(scorer_.scan(tree_, processes_, 2000).ok());
+  workloads = {workload("/a")};
+  scorer_.tell(workloads);
+  EXPECT_FALSE(workloads[0].scored);
 }
 
 TEST_F(WorkloadBadnessTest, TheObserverScansWhenTheRankingAsksForIt) {
@@ -124,6 +131,47 @@ TEST_F(WorkloadBadnessTest, TheObserverScansWhenTheRankingAsksForIt) {
   EXPECT_EQ(seen.notes.front().subject, "processes");
   observer->set_processes(nullptr);
   EXPECT_FALSE(look().workloads->front().scored);
+}
+
+TEST_F(WorkloadBadnessTest, OneScanDoesForALookAndNoneForWhoDoesNotWantIt) {
+  Config config;
+  config.pods = false;
+  config.ranking = Ranking::kernel;
+  config.workloads.push_back({"/a", {}, {}, {}, false});
+  config.workloads.push_back({"/d", {}, {}, {}, false});
+  processes_.add(10, id_of("/a/b"), 5);
+  auto observer = Observer::create(tree_, config, files_ / "proc").value();
+  observer->set_processes(&processes_);
+  observer->refresh();
+  test::ManualClock clock;
+  const auto look = [&](std::string_view subject, Scoring scoring) {
+    auto seen = observer->observe(Wake{}, clock.now());
+    observer->add_workloads(seen, subject, scoring);
+    return seen;
+  };
+  EXPECT_FALSE(look("", kUnscored).workloads->front().scored);
+  EXPECT_EQ(processes_.scans, 0);
+  const auto begin = clock.now();
+  // The first scan is of the whole node, whatever the subject is.
+  EXPECT_TRUE(look("/d", {true, begin}).workloads->front().scored);
+  clock.advance(std::chrono::seconds(1));
+  const auto again = look("/a", {true, begin});
+  EXPECT_EQ(again.workloads->front().badness, (WorkloadBadness{{10, 1}, 5}));
+  EXPECT_EQ(processes_.scans, 1);
+  // The next look, and one that fails.
+  processes_.failure = Error{EPERM, "scan"};
+  for (int decisions = 0; decisions < 3; ++decisions) {
+    const auto failed = look("", {true, begin + std::chrono::seconds(1)});
+    EXPECT_FALSE(failed.workloads->front().scored);
+    EXPECT_THAT(failed.notes, testing::SizeIs(1));
+  }
+  EXPECT_EQ(processes_.scans, 2);
+  EXPECT_EQ(look("", kUnscored).notes.size(), 0U);
+  // Who names no time gets a scan of its own.
+  processes_.failure.reset();
+  EXPECT_TRUE(look("", {}).workloads->front().scored);
+  EXPECT_TRUE(look("", {}).workloads->front().scored);
+  EXPECT_EQ(processes_.scans, 4);
 }
 
 }  // namespace

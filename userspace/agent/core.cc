@@ -62,6 +62,14 @@ const Wake& foremost(const std::vector<Wake>& wakes) {
   return found == wakes.end() ? wakes.front() : *found;
 }
 
+// Whether candidates may be ranked for memory, the one ranking that goes by the kernel's points.
+bool is_short_of_memory(const Decision& decision) {
+  return std::ranges::any_of(decision.evidence, [](const Evidence& evidence) {
+    return evidence.met && evidence.driving &&
+           resource_of(evidence.threshold.signal) == Resource::memory;
+  });
+}
+
 // Lines that are not met yet, put far enough away not to fire at once. Those that are met go to the
 // sources as they are: each knows how not to tell again what is told.
 std::vector<Line> armable(std::vector<Line> lines) {
@@ -248,7 +256,7 @@ Decision Core::decide_on(Record& record) {
   note_disk_shortage(answer.decision, observation.at);
   if (measured || answer.decision.action == Action::inspect) {
     const auto subject = policy::inspection_subject(answer.decision);
-    read_workloads(observation, measured ? std::string_view() : subject);
+    read_workloads(observation, answer.decision, measured ? std::string_view() : subject);
     if (measured || disk_short_since_) {
       parts_.observer->add_statistics(observation, disk_short_since_);
     }
@@ -265,10 +273,13 @@ Decision Core::decide_on(Record& record) {
   return std::move(answer.decision);
 }
 
-void Core::read_workloads(Observation& observation, std::string_view subject) {
+void Core::read_workloads(Observation& observation, const Decision& asked,
+                          std::string_view subject) {
   const Duration age = parts_.clock->now() - refreshed_at_;
   if (tree_changed_ || (!parts_.told_of_cgroups && age > kTreeAgeMax)) refresh();
-  parts_.observer->add_workloads(observation, subject);
+  // One scan of the processes for all decisions of a look, however many it takes.
+  const sources::Scoring scoring{is_short_of_memory(asked), looked_at_};
+  parts_.observer->add_workloads(observation, subject, scoring);
 }
 
 // Whom a filesystem is short because of shows only in what was measured since: a walk from before
@@ -439,7 +450,7 @@ void Core::look_after_pods() {
   if (config_.known_pods.empty()) return;
   if (config_.local_storage_isolation) parts_.observer->ask_disk_usage(now, kLimitsAgeMax);
   Observation observation = parts_.observer->observe(Wake{WakeSource::recheck, now, {}, {}}, now);
-  parts_.observer->add_workloads(observation, {});
+  parts_.observer->add_workloads(observation, {}, sources::kUnscored);
   if (!observation.workloads || !observation.node.capacity) return;
   const OomScoreAdj mode = config_.dry_run ? OomScoreAdj::observe : config_.oom_score_adj;
   parts_.patrol->look(*observation.workloads, *observation.node.capacity, mode);

@@ -90,7 +90,7 @@ class Core {
   // One observation and decision; true when a kill was begun.
   bool decide(const Wake& wake, MonotonicTime woken);
   [[nodiscard]] Decision decide_on(Record& record);
-  void read_workloads(Observation& observation, std::string_view subject);
+  void read_workloads(Observation& observation, const Decision& asked, std::string_view subject);
   void note_disk_shortage(const Decision& decision, MonotonicTime at);
   [[nodiscard]] bool name_containers(const Decision& decision, Observation& observation);
   void tell_kills(Record record);

@@ -80,11 +80,14 @@ class Observer::Reader {
   }
   std::vector<SourceNote> refresh();
   Observation observe(const Wake& wake, MonotonicTime now);
-  void add_workloads(Observation& observation, std::string_view subject);
+  void add_workloads(Observation& observation, std::string_view subject, Scoring scoring);
   void add_statistics(Observation& observation, std::optional<MonotonicTime> since) const;
   void ask_disk_usage(MonotonicTime now, Duration age_max);
   void set_writable_layers(WritableLayers layers) { layers_ = std::move(layers); }
-  void set_processes(ProcessSource* processes) { processes_ = processes; }
+  void set_processes(ProcessSource* processes) {
+    processes_ = processes;
+    scanned_at_.reset();
+  }
   void add_container_samples(WorkloadSample& sample) {
     sources::add_container_samples(tree_, sample, buffer_);
   }
@@ -102,7 +105,8 @@ class Observer::Reader {
                     std::vector<SourceNote>& notes);
   void sample_workload(HeldWorkload& held, std::vector<WorkloadSample>& samples,
                        std::vector<SourceNote>& notes);
-  void score_workloads(Observation& observation);
+  void score_workloads(Observation& observation, std::optional<MonotonicTime> since);
+  Result<void> scan_processes(const NodeSample& node);
 
   const kernel::CgroupTree& tree_;
   Config config_;  // what the next refresh() goes by
@@ -113,6 +117,8 @@ class Observer::Reader {
   WritableLayers layers_;
   ProcessSource* processes_ = nullptr;
   WorkloadScorer scorer_;
+  std::optional<MonotonicTime> scanned_at_;  // of the observation that scorer_ scanned for last
+  Result<void> scanned_;                     // how that went
   OwnPlace self_;
   OwnPlace init_;
   // Since the last refresh, less what was found removed.
@@ -240,7 +246,8 @@ void Observer::Reader::sample_workload(HeldWorkload& held, std::vector<WorkloadS
       {held.workload, reading.usage, reading.inactive_file, processes.optional(), std::nullopt});
 }
 
-void Observer::Reader::add_workloads(Observation& observation, std::string_view subject) {
+void Observer::Reader::add_workloads(Observation& observation, std::string_view subject,
+                                     Scoring scoring) {
   auto& samples = observation.workloads.emplace();
   for (auto& held : workloads_) {
     const auto& path = held.workload.path;
@@ -250,18 +257,31 @@ void Observer::Reader::add_workloads(Observation& observation, std::string_view 
     sample_workload(held, samples, observation.notes);
   }
   std::erase_if(workloads_, [](const HeldWorkload& held) { return held.removed; });
-  if (config_.ranking == Ranking::kernel && processes_ != nullptr) score_workloads(observation);
+  if (!scoring.wanted || config_.ranking != Ranking::kernel || processes_ == nullptr) return;
+  score_workloads(observation, scoring.since);
 }
 
-void Observer::Reader::score_workloads(Observation& observation) {
-  const auto& node = observation.node;
+void Observer::Reader::score_workloads(Observation& observation,
+                                       std::optional<MonotonicTime> since) {
+  // A scan that failed is not tried again either: it may have cost as much.
+  const bool will_do = since && scanned_at_ && *scanned_at_ >= *since;
+  if (!will_do) {
+    scanned_ = scan_processes(observation.node);
+    scanned_at_ = observation.at;
+  }
+  if (scanned_) {
+    scorer_.tell(*observation.workloads);
+  } else {
+    observation.notes.push_back({"processes", scanned_.error().text()});
+  }
+}
+
+Result<void> Observer::Reader::scan_processes(const NodeSample& node) {
   if (!node.capacity || !node.swap_total) {
-    observation.notes.push_back({"processes", "not scored: the node's memory is not known"});
-    return;
+    return error("not scored: the node's memory is not known");
   }
   const Pages total = (*node.capacity + *node.swap_total).count / ::sysconf(_SC_PAGESIZE);
-  const auto scored = scorer_.score(tree_, *processes_, total, *observation.workloads);
-  if (!scored) observation.notes.push_back({"processes", scored.error().text()});
+  return scorer_.scan(tree_, *processes_, total);
 }
 
 void Observer::Reader::add_statistics(Observation& observation,
@@ -316,8 +336,8 @@ std::vector<SourceNote> Observer::refresh() {
 Observation Observer::observe(const Wake& wake, MonotonicTime now) {
   return reader_->observe(wake, now);
 }
-void Observer::add_workloads(Observation& observation, std::string_view subject) {
-  reader_->add_workloads(observation, subject);
+void Observer::add_workloads(Observation& observation, std::string_view subject, Scoring scoring) {
+  reader_->add_workloads(observation, subject, scoring);
 }
 void Observer::add_statistics(Observation& observation, std::optional<MonotonicTime> since) const {
   reader_->add_statistics(observation, since);

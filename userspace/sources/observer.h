@@ -23,6 +23,16 @@
 
 namespace forestall::sources {
 
+// What add_workloads() may spend on the kernel's points where the configuration ranks as the kernel
+// does.
+struct Scoring {
+  bool wanted = true;
+  // A scan of the processes for an observation made since then will do; nothing: only one of its
+  // own.
+  std::optional<MonotonicTime> since = std::nullopt;
+};
+inline constexpr Scoring kUnscored{false, std::nullopt};
+
 class Observer {
  public:
   // `proc` is the procfs of the host. `tree` must outlive the observer.
@@ -44,8 +54,9 @@ class Observer {
   // The costly part: usage, inactive_file and process count of every workload, or for a `subject`
   // that is not empty of those at, below and above it: the policy spares what lies in a protected
   // workload, and can only do so when it sees that one. Drops a workload whose cgroup was removed
-  // meanwhile.
-  void add_workloads(Observation& observation, std::string_view subject);
+  // meanwhile. Scoring, where it is wanted and configured, scans the whole node on the caller's
+  // thread whatever the subject is: WorkloadScorer::scan() tells what that costs.
+  void add_workloads(Observation& observation, std::string_view subject, Scoring scoring = {});
 
   // Where add_workloads() takes the kernel's points of every process from when the configuration
   // ranks as the kernel does; not owned, must outlive the observer. Null (at first): they stay

@@ -21,8 +21,9 @@ const std::size_t* WorkloadScorer::find(CgroupId cgroup) const {
   return found != by_id_.end() && id_of(*found) == cgroup ? &*found : nullptr;
 }
 
-Result<void> WorkloadScorer::score(const kernel::CgroupTree& tree, ProcessSource& processes,
-                                   Pages total_pages, std::vector<WorkloadSample>& workloads) {
+Result<void> WorkloadScorer::scan(const kernel::CgroupTree& tree, ProcessSource& processes,
+                                  Pages total_pages) {
+  by_id_.clear();
   // The processes first: one in a cgroup that came after the walk would count for nobody.
   TRY(processes.scan(std::nullopt, samples_));
   TRY(walk_memory_cgroups(tree, "/", cgroups_));
@@ -39,6 +40,10 @@ Result<void> WorkloadScorer::score(const kernel::CgroupTree& tree, ProcessSource
   for (std::size_t i = cgroups_.size(); i-- > 0;) {
     if (cgroups_[i].parent) take(best_[*cgroups_[i].parent], best_[i]);
   }
+  return {};
+}
+
+void WorkloadScorer::tell(std::vector<WorkloadSample>& workloads) const {
   for (auto& workload : workloads) {
     const auto* index = find(workload.workload.cgroup);
     if (index == nullptr) continue;
@@ -46,7 +51,6 @@ Result<void> WorkloadScorer::score(const kernel::CgroupTree& tree, ProcessSource
     const auto& best = best_[*index];
     if (best.process != nullptr) workload.badness = WorkloadBadness{best.process->id, best.points};
   }
-  return {};
 }
 
 }  // namespace forestall::sources

@@ -15,12 +15,15 @@ namespace forestall::sources {
 
 class WorkloadScorer {
  public:
-  // Fills `scored` and `badness` of `workloads` from one scan of the node: points as a node that is
-  // out of memory gives them, `total_pages` being its RAM and swap. A process counts for each
-  // workload whose cgroup holds it or a cgroup around it. Of equal points the one forked last is
-  // named, as in the kernel's walk. What could not be found in the tree stays unscored.
-  Result<void> score(const kernel::CgroupTree& tree, ProcessSource& processes, Pages total_pages,
-                     std::vector<WorkloadSample>& workloads);
+  // Scans the node: points as a node that is out of memory gives them, `total_pages` being its RAM
+  // and swap. Costs 1.6 µs for each process with BPF, 40 µs from /proc, and 8 µs for each cgroup;
+  // the caller waits for it. After an error tell() fills nothing.
+  Result<void> scan(const kernel::CgroupTree& tree, ProcessSource& processes, Pages total_pages);
+
+  // Fills `scored` and `badness` of `workloads` from the last scan; reads nothing. A process counts
+  // for each workload whose cgroup holds it or a cgroup around it. Of equal points the one forked
+  // last is named, as in the kernel's walk. What the scan did not find in the tree stays unscored.
+  void tell(std::vector<WorkloadSample>& workloads) const;
 
  private:
   // The best of a cgroup and of those below it.

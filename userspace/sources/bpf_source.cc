@@ -96,20 +96,19 @@ Result<std::vector<std::string>> BpfSource::arm(std::span<const Line> lines, Mon
   return notes;
 }
 
-void BpfSource::take_kill(const abi_event& event) {
+void BpfSource::take_kill(const abi_event& event, DrainPaths& paths) {
   OomKillSighting kill = to_sighting(*abi_oom_kill_of(&event));
-  // Nobody knows the path of a cgroup that is gone, or of one that only privileges would show.
-  if (kill.cgroup.inode != 0) {
-    kill.path = kernel::cgroup_path(tree_, kill.cgroup).optional().value_or("");
-  }
-  if (kill.domain.inode != 0) {
-    kill.domain_path = kernel::cgroup_path(tree_, kill.domain).optional().value_or("");
-  }
+  // The domain first: it is what thresholds are on.
+  kill.domain_path = paths.find(kill.domain);
+  kill.path = paths.find(kill.cgroup);
   if (kills_.size() >= kKillsMax) kills_.erase(kills_.begin());
   kills_.push_back(std::move(kill));
 }
 
 void BpfSource::drain(MonotonicTime, std::vector<Wake>& wakes) {
+  // Nobody knows the path of a cgroup that is gone, or of one that only privileges would show.
+  DrainPaths paths(
+      [this](CgroupId id) { return kernel::cgroup_path(tree_, id).optional().value_or(""); });
   programs_.drain([&](const abi_event& event) {
     const std::optional<WakeSource> source = wake_source(event.kind);
     if (!source) return;
@@ -120,7 +119,7 @@ void BpfSource::drain(MonotonicTime, std::vector<Wake>& wakes) {
       const auto subject = subjects_.find(CgroupId{event.cgroup});
       if (subject != subjects_.end()) subject->second.fired = true;
     }
-    if (event.kind == ABI_EVENT_oom_kill) take_kill(event);
+    if (event.kind == ABI_EVENT_oom_kill) take_kill(event, paths);
     wakes.push_back(wake);
   });
 }

@@ -13,6 +13,7 @@
 #include "kernel/bpf_programs.h"
 #include "kernel/cgroup_tree.h"
 #include "model/oom_kill.h"
+#include "sources/drain_paths.h"
 #include "sources/source.h"
 
 namespace forestall::sources {
@@ -33,7 +34,7 @@ class BpfSource final : public Source {
   Result<std::vector<std::string>> arm(std::span<const Line> lines, MonotonicTime now) override;
   void drain(MonotonicTime now, std::vector<Wake>& wakes) override;
   // The kernel's OOM kills told by all drains since the last call; with the paths of what was still
-  // there then. More than kKillsMax at once: the oldest are dropped.
+  // there then, as far as DrainPaths goes. More than kKillsMax at once: the oldest are dropped.
   [[nodiscard]] std::vector<OomKillSighting> take_kills() { return std::exchange(kills_, {}); }
 
   static constexpr Bytes kGrowthStep = mib(16);
@@ -53,7 +54,7 @@ class BpfSource final : public Source {
   // Where `line` lies in the kernel's counter; kept where it was if it is not to move.
   Result<Bytes> place(const Subject& subject, const Line& line) const;
 
-  void take_kill(const abi_event& event);
+  void take_kill(const abi_event& event, DrainPaths& paths);
 
   kernel::BpfPrograms& programs_;
   const kernel::CgroupTree& tree_;

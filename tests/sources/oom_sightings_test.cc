@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "support/manual_clock.h"
 
 namespace forestall::sources {
@@ -94,6 +96,42 @@ TEST_F(OomSightingsTest, FarApartInTimeIsNotTheSame) {
   both_.tell(OomTeller::log, other, clock_.now());
   clock_.advance(OomSightings::kPatience);
   EXPECT_THAT(take(), SizeIs(2));
+}
+
+TEST_F(OomSightingsTest, ABurstPairsUpInWhateverOrder) {
+  const auto most = static_cast<pid_t>(OomSightings::kKept);
+  for (pid_t pid = 1; pid <= most; ++pid) event(pid);
+  for (pid_t pid = most; pid > 1; --pid) line(pid);
+  EXPECT_THAT(take(), IsEmpty()) << "the first still waits, and all after it";
+  line(1);
+  std::vector<pid_t> all(OomSightings::kKept);
+  std::iota(all.begin(), all.end(), 1);
+  EXPECT_EQ(take(), all);
+  // The same, told alone: every second of them is late, the others are forgotten.
+  for (pid_t pid = 1; pid <= most; ++pid) event(pid);
+  clock_.advance(OomSightings::kPatience);
+  EXPECT_EQ(take(), all);
+  for (pid_t pid = most; pid > 0; pid -= 2) line(pid);
+  EXPECT_EQ(both_.late(), OomSightings::kKept / 2);
+  clock_.advance(OomSightings::kWindow);
+  for (pid_t pid = most; pid > 0; --pid) line(pid);
+  EXPECT_EQ(both_.late(), OomSightings::kKept / 2);
+  clock_.advance(OomSightings::kPatience);
+  EXPECT_THAT(take(), SizeIs(OomSightings::kKept));
+}
+
+TEST_F(OomSightingsTest, TheFirstOfTwoThatWereToldAloneIsTheLateOne) {
+  event(5);
+  clock_.advance(OomSightings::kWindow);
+  event(5);
+  clock_.advance(OomSightings::kPatience);
+  EXPECT_THAT(take(), SizeIs(2));
+  line(5);  // the first is out of the window by now
+  EXPECT_EQ(both_.late(), 1U);
+  line(5);
+  EXPECT_EQ(both_.late(), 1U);
+  event(5);
+  EXPECT_THAT(take(), testing::ElementsAre(5));
 }
 
 TEST_F(OomSightingsTest, MemoryIsBounded) {

@@ -52,19 +52,45 @@ bool OomSightings::waits(const Half& half, MonotonicTime now) const {
   return bpf_ && log_ && !half.complete && now - half.told < kPatience;
 }
 
+void OomSightings::Halves::push_back(Half half) {
+  half.key = next_++;
+  by_victim_.emplace(half.sighting.victim.pid, half.key);
+  halves_.emplace_hint(halves_.end(), half.key, std::move(half));
+}
+
+OomSightings::Half OomSightings::Halves::take_front() {
+  const auto first = halves_.begin();
+  by_victim_.erase({first->second.sighting.victim.pid, first->first});
+  return std::move(halves_.extract(first).mapped());
+}
+
+void OomSightings::Halves::erase(const Half& half) {
+  const auto key = half.key;
+  by_victim_.erase({half.sighting.victim.pid, key});
+  halves_.erase(key);
+}
+
+OomSightings::Half* OomSightings::Halves::find_other(OomTeller teller,
+                                                     const OomKillSighting& sighting) {
+  const auto pid = sighting.victim.pid;
+  for (auto at = by_victim_.lower_bound({pid, 0}); at != by_victim_.end() && at->first == pid;
+       ++at) {
+    Half& half = halves_.at(at->second);
+    if (half.teller == teller || half.complete) continue;
+    if (apart(half.sighting.at, sighting.at) <= kWindow) return &half;
+  }
+  return nullptr;
+}
+
 void OomSightings::tell(OomTeller teller, OomKillSighting sighting, MonotonicTime now) {
-  const auto same = [&](const Half& half) {
-    return !half.complete && half.sighting.victim.pid == sighting.victim.pid &&
-           apart(half.sighting.at, sighting.at) <= kWindow;
-  };
-  const auto other = [&](const Half& half) { return half.teller != teller && same(half); };
-  std::erase_if(alone_, [&](const Half& half) { return now - half.told > kWindow; });
-  if (const auto told = std::ranges::find_if(alone_, other); told != alone_.end()) {
-    alone_.erase(told);
+  // They were taken in the order in which they were told.
+  while (!alone_.empty() && now - alone_.front().told > kWindow) alone_.take_front();
+  if (const Half* told = alone_.find_other(teller, sighting)) {
+    alone_.erase(*told);
     ++late_;
     return;
   }
-  if (const auto half = std::ranges::find_if(halves_, other); half != halves_.end()) {
+  if (Half* half = halves_.find_other(teller, sighting)) {
     half->sighting = teller == OomTeller::bpf ? merge_sightings(sighting, half->sighting)
                                               : merge_sightings(half->sighting, sighting);
     half->complete = true;
@@ -75,13 +101,12 @@ void OomSightings::tell(OomTeller teller, OomKillSighting sighting, MonotonicTim
 
 void OomSightings::take(MonotonicTime now, std::vector<OomKillSighting>& kills) {
   while (!halves_.empty()) {
-    Half& half = halves_.front();
-    if (waits(half, now) && halves_.size() <= kKept) return;
+    if (waits(halves_.front(), now) && halves_.size() <= kKept) return;
+    Half half = halves_.take_front();
     const bool paired = half.complete || !bpf_ || !log_;
     kills.push_back(half.sighting);
     if (!paired) alone_.push_back(std::move(half));
-    halves_.pop_front();
-    if (alone_.size() > kKept) alone_.pop_front();
+    if (alone_.size() > kKept) alone_.take_front();
   }
 }
 

@@ -15,8 +15,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <map>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -56,13 +58,34 @@ class OomSightings {
     OomKillSighting sighting;
     MonotonicTime told;
     bool complete = false;
+    std::uint64_t key = 0;  // in the Halves it is in
+  };
+  // Halves as they came, found by their victim's pid: a burst of kills is as long as the ring and
+  // the log let it be.
+  class Halves {
+   public:
+    [[nodiscard]] bool empty() const { return halves_.empty(); }
+    [[nodiscard]] std::size_t size() const { return halves_.size(); }
+    // REQUIRES: !empty().
+    [[nodiscard]] const Half& front() const { return halves_.begin()->second; }
+    Half take_front();
+    void push_back(Half half);
+    // The first that the other teller told of the same kill and that is not complete.
+    [[nodiscard]] Half* find_other(OomTeller teller, const OomKillSighting& sighting);
+    // REQUIRES: it is one of these.
+    void erase(const Half& half);
+
+   private:
+    std::map<std::uint64_t, Half> halves_;                 // by when they came
+    std::set<std::pair<pid_t, std::uint64_t>> by_victim_;  // the keys of all of them
+    std::uint64_t next_ = 0;
   };
   [[nodiscard]] bool waits(const Half& half, MonotonicTime now) const;
 
   bool bpf_;
   bool log_;
-  std::deque<Half> halves_;  // not yet taken, as they came
-  std::deque<Half> alone_;   // taken without their other half, within the window
+  Halves halves_;  // not yet taken, as they came
+  Halves alone_;   // taken without their other half, within the window
   std::uint64_t late_ = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "sources/walk_order.h"
@@ -13,7 +14,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-std::vector<ProcessSample> processes(std::initializer_list<pid_t> pids) {
+std::vector<ProcessSample> processes(const std::vector<pid_t>& pids) {
   std::vector<ProcessSample> samples;
   for (const pid_t pid : pids) {
     samples.emplace_back().id = {pid, 1};
@@ -107,6 +108,25 @@ TEST(WalkOrder, EqualValuesAreTakenApart) {
   auto samples = processes({10, 20});
   samples[1].order = samples[0].order;
   EXPECT_TRUE(take_walk_order(std::vector<pid_t>{20, 10}, samples, {0, 1}));
+  EXPECT_LT(samples[1].order, samples[0].order);
+}
+
+TEST(WalkOrder, AllOfALongWalkMayTie) {
+  constexpr pid_t kProcesses = 4000;
+  std::vector<pid_t> walk;
+  std::vector<pid_t> pids;
+  std::vector<std::size_t> which;
+  for (pid_t pid = 1; pid <= kProcesses; ++pid) {
+    pids.push_back(pid);
+    walk.push_back(kProcesses + 1 - pid);
+    which.push_back(which.size());
+  }
+  auto samples = processes(pids);
+  EXPECT_TRUE(take_walk_order(walk, samples, which));
+  EXPECT_TRUE(std::ranges::is_sorted(samples, std::ranges::greater(), &ProcessSample::order));
+  // One that the walk came upon twice stands where it did first.
+  samples = processes({10, 20});
+  EXPECT_TRUE(take_walk_order(std::vector<pid_t>{20, 10, 20}, samples, {0, 1}));
   EXPECT_LT(samples[1].order, samples[0].order);
 }
 

@@ -140,6 +140,9 @@ TEST(OomScene, WhatCannotRunOutIsAnError) {
   for (const char* path : {"/", "/a/b", "/a/plain", "/gone"}) {
     EXPECT_FALSE(world.reader().read_memcg(path, scene).ok()) << path;
   }
+  // A refusal of ours is no system call's.
+  EXPECT_EQ(world.reader().read_memcg("/a/b", scene).error().text(),
+            "/a/b: no memory limit of its own, so it cannot run out");
 }
 
 TEST(OomScene, NodesCountWhatIsPresent) {
@@ -153,7 +156,12 @@ TEST(OomScene, NodesCountWhatIsPresent) {
   // All that there are: the kernel sees no constraint in that, nor do we.
   EXPECT_FALSE(world.reader().read_nodes(Constraint::memory_policy, kAllNodes, scene).ok());
   EXPECT_FALSE(world.reader().read_nodes(Constraint::memory_policy, 3, scene).ok());
-  EXPECT_FALSE(world.reader().read_nodes(Constraint::memcg, 1, scene).ok());
+  EXPECT_EQ(world.reader().read_nodes(Constraint::memcg, 1, scene).error().code, 0);
+  // Without memory there is nothing to run out of: no domain of 0 pages.
+  done = world.reader().read_nodes(Constraint::cpuset, 4, scene);
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().text(), "none of these nodes has memory, so they cannot run out");
+  EXPECT_FALSE(world.reader().read_nodes(Constraint::cpuset, 0, scene).ok());
 }
 
 TEST(OomScene, AMissingSettingIsNotItsDefault) {

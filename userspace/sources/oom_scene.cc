@@ -109,11 +109,14 @@ Result<void> OomSceneReader::Reader::read_node(OomScene& scene) {
 Result<void> OomSceneReader::Reader::read_nodes(Constraint constraint, NodeMask nodes,
                                                 OomScene& scene) {
   if (constraint != Constraint::cpuset && constraint != Constraint::memory_policy) {
-    return Error{EINVAL, fmt::format("{}: no constraint on nodes", to_string(constraint))};
+    return error(fmt::format("{}: no constraint on nodes", to_string(constraint)));
   }
   const auto with_memory = TRY(read_nodes_with_memory(sys_));
   if ((nodes & with_memory) == with_memory) {
-    return Error{EINVAL, "all nodes that have memory: the kernel sees no constraint in that"};
+    return error("all nodes that have memory: the kernel sees no constraint in that");
+  }
+  if ((nodes & with_memory) == 0) {
+    return error("none of these nodes has memory, so they cannot run out");
   }
   const auto total = TRY(totals());
   const auto zones = TRY(read_text(proc_ + "/zoneinfo"));
@@ -126,12 +129,12 @@ Result<void> OomSceneReader::Reader::read_nodes(Constraint constraint, NodeMask 
 }
 
 Result<void> OomSceneReader::Reader::read_memcg(const std::string& path, OomScene& scene) {
-  if (path == "/") return Error{EINVAL, "/: the root memory cgroup has no limit"};
+  if (path == "/") return error("/: the root memory cgroup has no limit");
   const auto total = TRY(totals());
   const auto cgroup = TRY(tree_.open(path));
   const auto limits = TRY(read_memcg_limits(tree_, cgroup, proc_));
   const auto pages = memcg_total_pages(limits, total.swap, page_bytes_);
-  if (!pages) return Error{EINVAL, path + ": no memory limit of its own, so it cannot run out"};
+  if (!pages) return error(path + ": no memory limit of its own, so it cannot run out");
   scene.domain = {};
   scene.domain.constraint = Constraint::memcg;
   scene.domain.cgroup = cgroup.id();

@@ -25,7 +25,7 @@ class OomSceneReader {
 
   // The whole node is out of memory.
   Result<void> read_node(OomScene& scene);
-  // The nodes of a cpuset or of a memory policy are.
+  // The nodes of a cpuset or of a memory policy are. An error also when none of them has memory.
   Result<void> read_nodes(Constraint constraint, NodeMask nodes, OomScene& scene);
   // The memory cgroup at `path` is at its limit. An error also when it has none: it cannot run out.
   Result<void> read_memcg(const std::string& path, OomScene& scene);

@@ -164,7 +164,7 @@ TEST(Metrics, TellsAmountsInTheUnitOfTheirSignal) {
                        amount(Signal::memory_available, "node", -4096),
                        amount(Signal::nodefs_inodes_free, "node", 17),
                        amount(Signal::pid_available, "node", 5),
-                       amount(Signal::cgroup_memory_available, "/a \"b\"\\c\nd", 1)};
+                       amount(Signal::cgroup_memory_available, "/a \"b\"\\c\n\xff", 1)};
   look(metrics, decision);
   auto series = series_of(metrics);
   EXPECT_THAT(series, Contains(Pair(R"(forestall_signal_available_bytes{signal="memory.available",)"
@@ -177,10 +177,10 @@ TEST(Metrics, TellsAmountsInTheUnitOfTheirSignal) {
   EXPECT_THAT(series, Contains(Pair(R"(forestall_signal_available_processes{)"
                                     R"(signal="pid.available",subject="node"})",
                                     5)));
-  // A cgroup's name is anybody's text.
+  // A cgroup's name is anybody's text, and need not be UTF-8.
   EXPECT_THAT(series, Contains(Pair(R"(forestall_signal_available_bytes{)"
                                     R"(signal="cgroupMemory.available",)"
-                                    "subject=\"/a \\\"b\\\"\\\\c\\nd\"}",
+                                    R"(subject="/a \"b\"\\c\\x0a\\xff"})",
                                     1)));
   EXPECT_THAT(series, Contains(Pair(R"(forestall_condition{type="MemoryPressure"})", 1)));
   look(metrics, Decision());

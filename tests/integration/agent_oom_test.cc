@@ -60,34 +60,42 @@ void expect_killed_by_the_kernel(const ScratchCgroup& scratch, Hog& hog) {
 // With each teller of such kills alone, and with both.
 class KernelKill : public testing::TestWithParam<std::vector<std::string>> {};
 
+// The kernel's log has the circumstances of ten kills in five seconds (mm/oom_kill.c oom_rs), and
+// whatever ran before this may have used them up. A try takes about a second.
+constexpr int kTries = 8;
+
 TEST_P(KernelKill, OfACgroupThatNobodyWatchesIsOnRecord) {
+  const bool by_the_log = !GetParam().empty() && GetParam().front() == "bpf";
   if (!GetParam().empty()) {
-    const std::string alone = GetParam().front() == "bpf" ? "oom-log" : "bpf-oom";
-    if (const auto line = missing_feature(alone)) {
+    if (const auto line = missing_feature(by_the_log ? "oom-log" : "bpf-oom")) {
       GTEST_SKIP() << "not applicable: nobody else tells of it here (" << *line
                    << "); runs wherever the feature may be used, as in the VM tests";
     }
   }
-  ScratchCgroup scratch;
-  scratch.limit(scratch.path(), kLimit);
-  const std::string inside = scratch.child("leaf");
-  Hog hog(scratch, inside, mib(8));
-  AgentRun agent(config(), GetParam(), {"--verbose"});
-  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
-  hog.grow(kLimit);
-  expect_killed_by_the_kernel(scratch, hog);
-  const auto record = wait_oom_kill(agent, hog);
-  ASSERT_TRUE(record) << agent.process().log();
-  const v1::OomKill& kill = record->oom_kill();
-  EXPECT_EQ(kill.sighting().constraint(), v1::OomDomain::MEMCG);
-  EXPECT_EQ(kill.sighting().domain_path(), scratch.path());
-  EXPECT_EQ(kill.sighting().path(), inside);
-  EXPECT_EQ(kill.sighting().domain_limit_bytes(), kLimit.count);
-  EXPECT_GT(kill.sighting().memory().anon_pages(), mib(64).count / 4096);
-  EXPECT_EQ(kill.sighting().killer().pid(), hog.pid());
-  EXPECT_EQ(kill.inaction(), v1::OomKill::NOT_WATCHED);
-  EXPECT_FALSE(kill.has_foresight());
-  EXPECT_TRUE(agent.process().wait_log(fmt::format(" pid={} ", hog.pid()), soon()));
+  for (int tries = 1; tries <= kTries; ++tries) {
+    ScratchCgroup scratch;
+    scratch.limit(scratch.path(), kLimit);
+    const std::string inside = scratch.child("leaf");
+    Hog hog(scratch, inside, mib(8));
+    AgentRun agent(config(), GetParam(), {"--verbose"});
+    ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+    hog.grow(kLimit);
+    expect_killed_by_the_kernel(scratch, hog);
+    const auto record = wait_oom_kill(agent, hog);
+    ASSERT_TRUE(record) << agent.process().log();
+    const v1::OomKill& kill = record->oom_kill();
+    EXPECT_EQ(kill.sighting().constraint(), v1::OomDomain::MEMCG);
+    if (by_the_log && kill.sighting().domain_path().empty() && tries < kTries) continue;
+    EXPECT_EQ(kill.sighting().domain_path(), scratch.path());
+    EXPECT_EQ(kill.sighting().path(), inside);
+    EXPECT_EQ(kill.sighting().domain_limit_bytes(), kLimit.count);
+    EXPECT_GT(kill.sighting().memory().anon_pages(), mib(64).count / 4096);
+    EXPECT_EQ(kill.sighting().killer().pid(), hog.pid());
+    EXPECT_EQ(kill.inaction(), v1::OomKill::NOT_WATCHED);
+    EXPECT_FALSE(kill.has_foresight());
+    EXPECT_TRUE(agent.process().wait_log(fmt::format(" pid={} ", hog.pid()), soon()));
+    return;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Told, KernelKill,
@@ -202,17 +210,16 @@ TEST(AgentOom, MetricsCountIt) {
   EXPECT_THAT(answer, HasSubstr("\n" + kSeries + "1\n"));
 }
 
-TEST(AgentOom, APortInUseKeepsItFromStarting) {
+TEST(AgentOom, APortInUseIsToldAndTheNodeIsGuarded) {
   const std::uint16_t port = free_port();
   const std::string text = config(fmt::format("metricsAddress: \"127.0.0.1:{}\"\n", port));
   AgentRun first(text);
   ASSERT_FALSE(first.failure()) << first.failure()->text();
-  const TempTree directory({{"config.yaml", text}});
-  const Ran second = run_forestall(
-      {"agent", "--config", directory / "config.yaml", "--run-dir", directory.path()});
-  EXPECT_EQ(second.exit_code, 1);
-  EXPECT_THAT(second.errors, HasSubstr(fmt::format("127.0.0.1:{}", port)));
-  EXPECT_THAT(second.errors, HasSubstr("in use"));
+  AgentRun second(text);
+  ASSERT_FALSE(second.failure()) << second.failure()->text();
+  EXPECT_TRUE(second.process().wait_log("event=no-metrics", soon()));
+  EXPECT_THAT(second.process().log(), HasSubstr(fmt::format("127.0.0.1:{}", port)));
+  EXPECT_THAT(second.process().log(), HasSubstr("in use"));
 }
 
 // By kubelet's rules the leak goes, which uses most; by the kernel's the small one, whose

@@ -19,9 +19,14 @@ bool has_grace(const Decision& decision) {
 
 }  // namespace
 
+bool RecordStream::takes(const Record& record) {
+  // The decision of a kernel's kill is the last one before it, and has a record of its own.
+  if (record.oom_kill || record.decision.action != Action::kill || record.outcome) return true;
+  return has_grace(record.decision);
+}
+
 void RecordStream::write(const Record& record) {
-  const bool outcome_comes = record.decision.action == Action::kill && !record.outcome;
-  if (outcome_comes && !has_grace(record.decision)) return;
+  if (!takes(record)) return;
   out_.write_text(exports::LogLevel::info, to_json(to_proto(record), JsonStyle::line));
 }
 

@@ -14,6 +14,8 @@ class RecordStream final : public exports::RecordSink {
   // `out` outlives this; what it cannot take in time it drops and counts.
   explicit RecordStream(exports::Log& out) : out_(out) {}
   void write(const Record& record) override;
+  // Whether a record is written now; false: a complete one of the same kill follows.
+  [[nodiscard]] static bool takes(const Record& record);
 
  private:
   exports::Log& out_;

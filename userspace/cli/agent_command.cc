@@ -87,15 +87,20 @@ Result<void> build_oom_parts(Running& running, agent::Host& host, const Config& 
   return {};
 }
 
-Result<void> build_sinks(Running& running, const agent::Host& host, const Config& config,
-                         exports::Log& log, exports::Log* records) {
+void build_sinks(Running& running, const agent::Host& host, const Config& config, exports::Log& log,
+                 exports::Log* records) {
   running.sinks.push_back(std::make_unique<exports::RecordLog>(log));
   if (records != nullptr) running.sinks.push_back(std::make_unique<api::RecordStream>(*records));
-  if (config.metrics_address.empty()) return {};
+  if (config.metrics_address.empty()) return;
   running.metrics = std::make_unique<exports::Metrics>(FORESTALL_VERSION, host.tier());
-  running.metrics_server =
-      TRY(exports::MetricsServer::start(config.metrics_address, *running.metrics));
-  return {};
+  auto server = exports::MetricsServer::start(config.metrics_address, *running.metrics);
+  if (server.ok()) {
+    running.metrics_server = std::move(server).value();
+    return;
+  }
+  // Anybody may hold a port above 1024: that must not leave the node without its guard.
+  running.metrics.reset();
+  log.write(LogLevel::error, LogLine("no-metrics").field("problem", server.error().text()));
 }
 
 Result<void> build(Running& running, agent::Host& host, const Config& config, exports::Log& log,
@@ -122,7 +127,8 @@ Result<void> build(Running& running, agent::Host& host, const Config& config, ex
   running.sources.all.push_back(
       std::make_unique<sources::DiskUsageSource>(running.observer->disk_walker()));
   TRY(build_oom_parts(running, host, config));
-  return build_sinks(running, host, config, log, records);
+  build_sinks(running, host, config, log, records);
+  return {};
 }
 
 agent::Parts parts_of(Running& running, const agent::Host& host, exports::Log& log) {

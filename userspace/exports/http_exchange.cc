@@ -97,12 +97,11 @@ bool HttpExchange::send_on() {
 }
 
 bool HttpExchange::discard() {
+  // One part at a time: a client that never stops sending must not keep the thread from the others.
   std::array<char, 2048> part;
-  for (;;) {
-    const ssize_t n = recv(fd_.get(), part.data(), part.size(), 0);
-    if (n < 0) return would_wait();
-    if (n == 0) return false;
-  }
+  const ssize_t n = recv(fd_.get(), part.data(), part.size(), 0);
+  if (n < 0) return would_wait();
+  return n > 0;
 }
 
 }  // namespace forestall::exports

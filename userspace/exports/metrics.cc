@@ -6,6 +6,8 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -65,6 +67,21 @@ std::size_t unit_of(Signal signal) {
     case Resource::ephemeral_storage: break;
   }
   return 0;
+}
+
+// A path for a label: Prometheus refuses all of a scrape for one value that is not UTF-8, and
+// whoever may make a cgroup chooses its name.
+std::string plain(std::string_view path) {
+  std::string text;
+  for (const char c : path) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte < 0x7f) {
+      text += c;
+    } else {
+      text += fmt::format("\\x{:02x}", byte);
+    }
+  }
+  return text;
 }
 
 // What is available to each subject, as of one look.
@@ -131,7 +148,8 @@ class Amounts final : public prometheus::Collectable {
   // Several thresholds of one signal on one subject have one amount.
   static void add(MetricFamily& family, const Amount& amount) {
     prometheus::ClientMetric metric;
-    metric.label = {{"signal", std::string(to_string(amount.signal))}, {"subject", amount.subject}};
+    metric.label = {{"signal", std::string(to_string(amount.signal))},
+                    {"subject", plain(amount.subject)}};
     metric.gauge.value = static_cast<double>(amount.available);
     const bool told = std::ranges::any_of(
         family.metric, [&](const auto& each) { return each.label == metric.label; });

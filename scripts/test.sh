@@ -38,6 +38,12 @@ stage_vm() {
     vmtests/run.py --kernel all --binaries build/release --results "$results/vm.json"
 }
 
+# Where sessions have CPU shares of their own (sched(7), autogroup), each guest is one, and a nice
+# value counts within ours only: so all of ours is made nice.
+nice_session() { # NICE
+  { echo "$1" >/proc/self/autogroup; } 2>/dev/null || true
+}
+
 # The guests leave some of the CPUs idle, which is enough to build what the stages after them need.
 build_ahead() { # STAGE…
   for stage in "$@"; do
@@ -63,9 +69,11 @@ for i in "${!stages[@]}"; do
   started=$SECONDS
   if [[ $stage == vm ]]; then
     # What goes wrong in it goes wrong again, and is told, in its own stage.
+    nice_session 19
     (renice -n 19 "$BASHPID" && build_ahead "${stages[@]:i + 1}") >/dev/null 2>&1 &
   fi
   "stage_$stage" || failed+=("$stage")
+  nice_session 0
   wait
   echo "== $stage took $((SECONDS - started)) s"
 done

@@ -287,10 +287,11 @@ std::string OomTrials::judge(const std::string& domain, std::optional<int> fille
 }
 
 std::string OomTrials::judge_kill(const std::string& domain) {
-  const bool doubted = !forecast_.order_known() || forecast_.slack() > 0;
+  // A second kill in one step is looked at when it has happened: what order its equals had before,
+  // nobody can tell any more.
+  const bool doubted = cursor_ > 0 || !forecast_.order_known() || forecast_.slack() > 0;
   if (doubted && process_of(lines_[cursor_].pid) != forecast_.victim() &&
       forecast_.adopt(process_of(lines_[cursor_].pid))) {
-    // Of a second kill in one step, the order is asked for when those it was about have died.
     tally_.undecided += cursor_ == 0 ? 1 : 0;
   }
   const OomPrediction& prediction = forecast_.prediction();

@@ -5,9 +5,9 @@
 // One thread of ordinary priority with all signals blocked, which sleeps until somebody connects: a
 // node that is short of CPU is scraped late, and evicts in time. Whoever connects can make it hold
 // kConnectionsMax descriptors for kPatience, no more: the kill ladder needs descriptors, too. No
-// library of Debian's keeps to that: civetweb gives each connection a thread to block, and takes two
-// seconds to stop; libmicrohttpd has the agent lock all of GnuTLS in memory; libevent's server takes
-// any number of connections.
+// library of Debian's keeps to that: civetweb gives each connection a thread to block and takes two
+// seconds to stop, libmicrohttpd has the agent lock all of GnuTLS in memory, and libevent's server
+// takes any number of connections.
 #pragma once
 
 #include <chrono>

@@ -198,6 +198,10 @@ class FakeProcesses final : public sources::ProcessSource {
     for (const std::size_t index : which) samples[index].order = place--;
     return true;
   }
+  Result<bool> order_on_node(std::vector<ProcessSample>& samples,
+                             const std::vector<std::size_t>& which) override {
+    return order(samples, which);
+  }
   [[nodiscard]] std::string_view name() const override { return "fake"; }
 
  private:

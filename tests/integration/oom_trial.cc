@@ -21,6 +21,8 @@ namespace {
 constexpr std::int64_t kPage = 4096;
 // So little that the filler kills once in a step: less than any process of a forest has.
 constexpr std::int64_t kStep = 16;
+// Kills in a row for which the order of equals is asked in advance.
+constexpr int kForeseen = 16;
 
 template <typename T>
 T need(Result<T> result) {
@@ -49,6 +51,12 @@ const char* limit_file() {
 
 const char* swap_limit_file() {
   return mounts().v1 ? "memory.memsw.limit_in_bytes" : "memory.swap.max";
+}
+
+void remove(OomScene& scene, const std::vector<pid_t>& pids) {
+  std::erase_if(scene.processes, [&](const ProcessSample& each) {
+    return std::find(pids.begin(), pids.end(), each.id.pid) != pids.end();
+  });
 }
 
 std::string list(const std::vector<pid_t>& pids) {
@@ -88,6 +96,33 @@ const OomPrediction& OomForecast::predict() {
   const std::vector<std::size_t> tied = policy::tied_for_first(scene_);
   order_known_ = tied.empty() || need(sources::order_ties(*source_, scene_, tied));
   prediction_ = policy::predict(scene_);
+  learn_orders();
+  return prediction_;
+}
+
+// One step may kill several, and of the dead nobody tells any more where they stood.
+void OomForecast::learn_orders() {
+  OomScene rest = scene_;
+  for (foreseen_ = 1; foreseen_ < kForeseen; ++foreseen_) {
+    const OomPrediction prediction = policy::predict(rest);
+    if (!prediction.victim) return;
+    std::vector<pid_t> dead{rest.processes[prediction.victim->process].id.pid};
+    for (const std::size_t each : prediction.also) dead.push_back(rest.processes[each].id.pid);
+    remove(rest, dead);
+    const std::vector<std::size_t> tied = policy::tied_for_first(rest);
+    if (tied.empty()) continue;
+    if (!need(sources::order_ties(*source_, rest, tied))) return;
+    for (const std::size_t each : tied) {
+      for (ProcessSample& known : scene_.processes) {
+        if (known.id == rest.processes[each].id) known.order = rest.processes[each].order;
+      }
+    }
+  }
+}
+
+const OomPrediction& OomForecast::predict_next() {
+  order_known_ = --foreseen_ > 0;
+  prediction_ = policy::predict(scene_);
   return prediction_;
 }
 
@@ -104,9 +139,7 @@ bool OomForecast::adopt(pid_t pid) {
 }
 
 void OomForecast::bury(const std::vector<pid_t>& pids) {
-  std::erase_if(scene_.processes, [&](const ProcessSample& each) {
-    return std::find(pids.begin(), pids.end(), each.id.pid) != pids.end();
-  });
+  remove(scene_, pids);
 }
 
 pid_t OomForecast::pid_of(std::size_t process) const {
@@ -275,7 +308,7 @@ std::string OomTrials::judge(const std::string& domain, std::optional<int> fille
     ++tally_.nobodies;
   }
   for (cursor_ = 0; wrong.empty() && cursor_ < lines_.size();) {
-    if (cursor_ > 0) forecast_.predict();
+    if (cursor_ > 0) forecast_.predict_next();
     wrong = judge_kill(domain);
   }
   if (wrong.empty()) {

@@ -35,6 +35,8 @@ class OomForecast {
   void read_memcg(const std::string& path);
   // The order of equals is asked for as `forestall rank --kernel` does.
   const OomPrediction& predict();
+  // After bury(): whom the kernel takes next, from what was read before the first one died.
+  const OomPrediction& predict_next();
   // Whether that order could be told, if it mattered. /proc does not tell it.
   [[nodiscard]] bool order_known() const { return order_known_; }
   // How the kernel counts and how that was found out; empty without BPF.
@@ -62,6 +64,8 @@ class OomForecast {
   [[nodiscard]] std::string table() const;
 
  private:
+  void learn_orders();
+
   Pages slack_;
   kernel::CgroupTree tree_;
   std::string counting_;
@@ -71,6 +75,7 @@ class OomForecast {
   OomScene scene_;
   OomPrediction prediction_;
   bool order_known_ = true;
+  int foreseen_ = 0;  // kills from the last reading on whose equals have been put in order
 };
 
 struct OomTally {

@@ -225,7 +225,7 @@ ProcessForest::ProcessForest(const ForestShape& shape) : file_(open_file_pages()
   ready_write_ = UniqueFd(ends[1]);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   Dice dice(shape.seed);
-  grow_tree(dice);
+  grow_tree(shape, dice);
   for (int i = 0; i < shape.processes; ++i) processes_.push_back(plan(shape, dice));
   alive_.reserve(2 * processes_.size());
   ForestProcess equal;
@@ -249,7 +249,7 @@ ProcessForest::~ProcessForest() {
   for (const pid_t pid : alive()) wait_end(pid);
 }
 
-void ProcessForest::grow_tree(Dice& dice) {
+void ProcessForest::grow_tree(const ForestShape& shape, Dice& dice) {
   paths_.push_back(root());
   grow_groups(root(), 0, dice);
   // On v2 a group that hands its controllers down has no processes of its own.
@@ -258,7 +258,7 @@ void ProcessForest::grow_tree(Dice& dice) {
       return other.starts_with(path + "/");
     });
     if (mounts().v1 || !inner) homes_.push_back(path);
-    if (!mounts().v1 && dice.one_in(path == root() ? 16 : 4)) {
+    if (!mounts().v1 && dice.one_in((path == root() ? 4 : 1) * shape.whole_one_in)) {
       groups_.write(path, "memory.oom.group", "1");
       wholes_.push_back(path);
     }

@@ -69,6 +69,8 @@ struct ForestShape {
   // their memory in the first home and are moved from there, in another order than they were forked
   // in: so only the root is sure to be charged for them.
   int equals = 0;
+  // v2: of so many cgroups one has memory.oom.group.
+  std::uint64_t whole_one_in = 4;
   bool corners = true;  // threads, dead leaders, shared memory, vfork, other users
 };
 
@@ -102,7 +104,7 @@ class ProcessForest {
   [[nodiscard]] std::string text() const;
 
  private:
-  void grow_tree(Dice& dice);
+  void grow_tree(const ForestShape& shape, Dice& dice);
   void grow_groups(const std::string& at, int level, Dice& dice);
   [[nodiscard]] ForestProcess plan(const ForestShape& shape, Dice& dice) const;
   void start(ForestProcess& process, bool pinned);

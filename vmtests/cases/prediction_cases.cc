@@ -129,6 +129,7 @@ TEST_F(Prediction, TheNode) {
   ForestShape shape;
   shape.processes = 60;
   shape.most_pages = 1024;
+  shape.whole_one_in = 12;
   run(
       40, shape, [](ProcessForest&, OomTrials& trials) { return trials.fill_node(); }, kReserve);
 }
@@ -137,6 +138,7 @@ TEST_F(Prediction, EqualsOnTheNode) {
   ForestShape shape;
   shape.processes = 4;
   shape.equals = 16;
+  shape.whole_one_in = 12;
   shape.most_pages = 1024;
   run(
       12, shape, [](ProcessForest&, OomTrials& trials) { return trials.fill_node(); }, kReserve);

@@ -247,6 +247,8 @@ ProcessForest::ProcessForest(const ForestShape& shape) : file_(open_file_pages()
 ProcessForest::~ProcessForest() {
   for (const pid_t pid : alive_) ::kill(pid, SIGKILL);
   for (const pid_t pid : alive()) wait_end(pid);
+  // Whoever comes after this in the same process does not reap strangers, and would keep them.
+  ::prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
 void ProcessForest::grow_tree(const ForestShape& shape, Dice& dice) {

@@ -435,6 +435,21 @@ class CampaignTest(unittest.TestCase):
         self.assertEqual(verdicts, {"A.1": "PASS", "A.2": "FAIL", "A.3": "PASS"})
         self.assertEqual(campaign.asked[1], ["A.3"])
 
+    def test_a_boot_that_the_emulator_broke_is_repeated(self) -> None:
+        died = (self.OK.format("A.1") + "[ RUN      ] A.2\n", self.DIED)
+        with tempfile.TemporaryDirectory() as folder:
+            console = Path(folder) / "boot0" / "console.log"
+            console.parent.mkdir()
+            console.write_text("[   61.7] Oops: int3: 0000 [#1] SMP\n")
+            campaign = ScriptedCampaign([died, (self.OK.format("A.2"), self.FINE)])
+            campaign.environment.logs = Path(folder)
+            self.assertEqual(campaign.verdicts(["A.1", "A.2"]), {"A.1": "PASS", "A.2": "PASS"})
+            self.assertEqual(campaign.asked[1], ["A.2"])
+            console.write_text("[   61.7] Oops: 0002 [#1] SMP\n")
+            campaign = ScriptedCampaign([died])
+            campaign.environment.logs = Path(folder)
+            self.assertEqual(campaign.verdicts(["A.1", "A.2"]), {"A.1": "PASS", "A.2": "FAIL"})
+
     def test_a_case_which_dies_unseen_is_the_next_one(self) -> None:
         campaign = ScriptedCampaign(
             [(self.OK.format("A.1"), self.DIED), (self.OK.format("A.3"), self.FINE)]

@@ -92,8 +92,8 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     add("--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2), metavar="N",
         help="guests at once (default: %(default)s)")  # fmt: skip
     add("--memory", type=int, default=1536, metavar="MIB", help="of a guest (default: %(default)s)")
-    add("--timeout", type=float, default=180, metavar="S", help="for one case (default: 180)")
-    add("--bound", type=float, default=1800, metavar="S", help="for one guest (default: 1800)")
+    add("--timeout", type=float, default=300, metavar="S", help="for one case (default: 300)")
+    add("--bound", type=float, default=2700, metavar="S", help="for one guest (default: 2700)")
     add("--cache", type=Path, default=default_cache(), metavar="DIR", help="default: %(default)s")
     add("--max-age", type=float, default=14, metavar="DAYS", help="of a cached kernel (14)")
     add("--refresh", action="store_true", help="ask the mirror even for fresh kernels")
@@ -227,6 +227,11 @@ def prepare_logs(options: argparse.Namespace) -> Path:
     return run.resolve()
 
 
+def run_and_repeat(campaign: Campaign, cases: list[str]) -> None:
+    campaign.run_cases(cases)
+    campaign.repeat_failed(cases)
+
+
 class Run:
     """One invocation: the options, the guests and what they have in common."""
 
@@ -273,7 +278,7 @@ class Run:
 
     def _run_all(self, campaigns: list[Campaign], cases: list[str]) -> None:
         with ThreadPoolExecutor(max(1, self._options.jobs)) as pool:
-            futures = [pool.submit(campaign.run_cases, cases) for campaign in campaigns]
+            futures = [pool.submit(run_and_repeat, campaign, cases) for campaign in campaigns]
             try:
                 for future in futures:
                     future.result()

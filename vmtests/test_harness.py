@@ -445,7 +445,13 @@ class CampaignTest(unittest.TestCase):
             campaign.environment.logs = Path(folder)
             self.assertEqual(campaign.verdicts(["A.1", "A.2"]), {"A.1": "PASS", "A.2": "PASS"})
             self.assertEqual(campaign.asked[1], ["A.2"])
-            console.write_text("[   61.7] Oops: 0002 [#1] SMP\n")
+            # Another oops, with flags as no CPU has them, then with flags as they can be.
+            oops = "[   61.7] Oops: 0002 [#1] SMP\n[   61.7] RSP: 0018:ffff EFLAGS: {}\n"
+            console.write_text(oops.format("066a16c2"))
+            campaign = ScriptedCampaign([died, (self.OK.format("A.2"), self.FINE)])
+            campaign.environment.logs = Path(folder)
+            self.assertEqual(campaign.verdicts(["A.1", "A.2"]), {"A.1": "PASS", "A.2": "PASS"})
+            console.write_text(oops.format("00210ed7"))
             campaign = ScriptedCampaign([died])
             campaign.environment.logs = Path(folder)
             self.assertEqual(campaign.verdicts(["A.1", "A.2"]), {"A.1": "PASS", "A.2": "FAIL"})
@@ -470,6 +476,29 @@ class CampaignTest(unittest.TestCase):
         campaign = ScriptedCampaign([("preamble: no\n", Outcome(Ending.FINISHED, "6.1.0", 4))])
         self.assertEqual(campaign.verdicts(["A.1", "A.2"]), {"A.1": "FAIL", "A.2": "FAIL"})
         self.assertFalse(campaign.environment.fault)
+
+    def test_a_few_failures_are_tried_again_and_told(self) -> None:
+        failed = "[ RUN      ] A.2\n[  FAILED  ] A.2 (1 ms)\n"
+        one = Outcome(Ending.FINISHED, "6.1.0", 1)
+        for second, expected in ((self.OK.format("A.2"), "PASS"), (failed, "FAIL")):
+            boots = [(self.OK.format("A.1") + failed, one)]
+            boots.append((second, self.FINE if expected == "PASS" else one))
+            campaign = ScriptedCampaign(boots)
+            self.assertEqual(campaign.verdicts(["A.1", "A.2"])["A.2"], "FAIL")
+            campaign.repeat_failed(["A.1", "A.2"])
+            self.assertEqual(campaign.asked[1], ["A.2"])
+            verdicts = {case.name: case.verdict.value for case in campaign.environment.cases}
+            self.assertEqual(verdicts, {"A.1": "PASS", "A.2": expected})
+            lines = list(Summary([campaign.environment], set()).lines())
+            self.assertIn(f"  tried again: {expected}", lines)
+
+    def test_many_failures_are_not_tried_again(self) -> None:
+        names = [f"A.{index}" for index in range(4)]
+        text = "".join(f"[ RUN      ] {name}\n[  FAILED  ] {name} (1 ms)\n" for name in names)
+        campaign = ScriptedCampaign([(text, Outcome(Ending.FINISHED, "6.1.0", 1))])
+        campaign.run_cases(names)
+        campaign.repeat_failed(names)
+        self.assertEqual(len(campaign.asked), 1)
 
     def test_disabled_cases_fail_without_a_boot(self) -> None:
         campaign = ScriptedCampaign([])

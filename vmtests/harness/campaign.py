@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import guest, gtest, image
+from . import emulator, guest, gtest, image
 from .gtest import Case, Verdict
 from .guest import Ending, Outcome
 from .kernels import Kernel
@@ -22,10 +22,9 @@ from .kernels import Kernel
 # Time for a loaded machine to boot and for the program to load.
 BOOT_SECONDS = 120.0
 CONSOLE_TAIL = 16384
-
-# What QEMU's translation does to a kernel that patches itself (see Campaign._was_the_emulator).
-_STALE_BREAKPOINT = "Oops: int3"
 EMULATOR_FAULTS_MAX = 3
+# More failures than these in one environment are no accident.
+REPEATED_MAX = 3
 _COMPLAINT = re.compile(r"\] (?:WARNING: |BUG: |INFO: task .* blocked|Kernel panic)")
 
 
@@ -141,6 +140,22 @@ class Campaign:
             settled = {case.name for case in self.environment.cases}
             remaining = [name for name in remaining if name not in settled]
 
+    def repeat_failed(self, names: list[str]) -> None:
+        """Tries the few that failed once more, each in a boot of its own, to tell a case that fails
+        from one that failed: an emulator on a busy machine stands still when it likes to."""
+        failed = [case for case in self.environment.cases if case.verdict is Verdict.FAIL]
+        tried = [case for case in failed if case.name in names and not gtest.is_disabled(case.name)]
+        if self.environment.fault or len(failed) > len(tried) or len(tried) > REPEATED_MAX:
+            return
+        for case in tried:
+            if self._fleet.stopping:
+                return
+            self.environment.cases.remove(case)
+            self.run_cases([case.name])
+            for again in self.environment.cases:
+                if again.name == case.name:
+                    again.first_try = case
+
     def run_command(self, command: str, on_line: Callable[[str], None]) -> Outcome:
         """Runs a shell command in the guest instead of the cases."""
         until = time.monotonic() + self._limits.guest_seconds
@@ -202,18 +217,13 @@ class Campaign:
         self.environment.notes += [f"{machine.folder.name}: {line}" for line in lines[:5]]
 
     def _was_the_emulator(self, outcome: Outcome) -> bool:
-        """Whether a guest died of a breakpoint that the kernel had taken away again.
-
-        The kernel patches its own code by way of int3, and QEMU's threads may run one from a
-        translation that is out of date, even while the kernel boots. What had no verdict is run
-        again, in another boot; not for ever.
-        """
+        """Whether what had no verdict is run again, in another boot; not for ever."""
         if outcome.ending is not Ending.DIED or self.environment.logs is None:
             return False
         console = self.environment.logs / f"boot{self.environment.boots}" / "console.log"
         if not console.exists():
             return False
-        if _STALE_BREAKPOINT not in console.read_text(errors="replace"):
+        if not emulator.broke_it(console.read_text(errors="replace")):
             return False
         self._emulator_faults += 1
         return self._emulator_faults <= EMULATOR_FAULTS_MAX

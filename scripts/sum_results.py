@@ -5,6 +5,9 @@
 Reads every JUnit file (*.xml) and the VM results (vm.json) of a directory. A stage that failed
 without leaving a failed test (it did not build, it crashed) counts as one failure of its own, so
 that the closing line can never say 0 failed after a broken stage.
+
+Of each failed test the end of what it printed is told again here: of a long run's output, the last
+lines are what gets kept and read.
 """
 
 import argparse
@@ -12,13 +15,22 @@ import json
 import pathlib
 import sys
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
 from typing import NamedTuple
+
+# Lines told of one failure, from its end.
+OUTPUT_LINES = 25
 
 
 class Count(NamedTuple):
     passed: int
     failed: int
     not_applicable: int
+
+
+class Failure(NamedTuple):
+    name: str
+    output: list[str]
 
 
 def judge(case: ElementTree.Element) -> str:
@@ -31,14 +43,28 @@ def judge(case: ElementTree.Element) -> str:
     return "failed" if bad or case.get("status") in ("fail", "notrun", "disabled") else "passed"
 
 
-def count_junit(path: pathlib.Path) -> Count:
-    verdicts = [judge(case) for case in ElementTree.parse(path).iter("testcase")]
-    return Count(*(verdicts.count(word) for word in Count._fields))
+def read_junit(path: pathlib.Path) -> tuple[Count, list[Failure]]:
+    cases = list(ElementTree.parse(path).iter("testcase"))
+    verdicts = [judge(case) for case in cases]
+    failures = [Failure(case.get("name", "?"), "".join(case.itertext()).strip().splitlines())
+                for case, verdict in zip(cases, verdicts, strict=True) if verdict == "failed"]
+    return Count(*(verdicts.count(word) for word in Count._fields)), failures
 
 
-def count_vm(path: pathlib.Path) -> Count:
+def vm_failures(outcome: dict) -> Iterator[Failure]:
+    for guest in outcome["environments"]:
+        name = f"{guest['kernel']} {guest['cgroup']}"
+        if guest["unavailable"] or guest["fault"]:
+            yield Failure(name, [guest["unavailable"] or guest["fault"]])
+        for case in guest["cases"]:
+            if case["verdict"] == "fail":
+                yield Failure(f"{name} {case['name']}", [case["reason"] or "", *case["output"]])
+
+
+def read_vm(path: pathlib.Path) -> tuple[Count, list[Failure]]:
     outcome = json.loads(path.read_text())
-    return Count(outcome["passed"], outcome["failed"], outcome["not_applicable"])
+    count = Count(outcome["passed"], outcome["failed"], outcome["not_applicable"])
+    return count, list(vm_failures(outcome))
 
 
 def main() -> int:
@@ -49,12 +75,17 @@ def main() -> int:
 
     failed_stages = options.failed_stages.split()
     passed = failed = 0
+    failures: list[tuple[str, Failure]] = []
     for path in sorted(options.results.iterdir()):
-        counted = count_vm(path) if path.suffix == ".json" else count_junit(path)
+        counted, failed_here = read_vm(path) if path.suffix == ".json" else read_junit(path)
+        failures += [(path.stem, failure) for failure in failed_here]
         print(f"{path.stem:8} {counted.passed:5} passed {counted.failed:5} failed "
               f"{counted.not_applicable:5} not applicable here")
         passed += counted.passed
         failed += counted.failed
+    for stage, failure in failures:
+        print(f"FAILED {stage}: {failure.name}")
+        print("\n".join("    " + line[:300] for line in failure.output[-OUTPUT_LINES:]))
     if failed_stages:
         print("failed stages: " + " ".join(failed_stages))
         failed = max(failed, len(failed_stages))

@@ -126,16 +126,28 @@ const OomPrediction& OomForecast::predict_next() {
   return prediction_;
 }
 
-bool OomForecast::adopt(pid_t pid) {
-  if (!prediction_.victim) return false;
+ProcessSample* OomForecast::choosable(pid_t pid) {
+  if (!prediction_.victim) return nullptr;
   for (ProcessSample& each : scene_.processes) {
     const auto points = policy::badness(each, scene_.domain.total_pages);
-    if (each.id.pid != pid || !points || *points + slack_ < prediction_.victim->points) continue;
-    each.memory.anon += prediction_.victim->points - *points + 1;
-    prediction_ = policy::predict(scene_);
-    return pid_of(prediction_.victim->process) == pid;
+    if (each.id.pid == pid && points && *points + slack_ >= prediction_.victim->points) {
+      return &each;
+    }
   }
-  return false;
+  return nullptr;
+}
+
+bool OomForecast::may_choose(pid_t pid) {
+  return choosable(pid) != nullptr;
+}
+
+bool OomForecast::adopt(pid_t pid) {
+  ProcessSample* chosen = choosable(pid);
+  if (chosen == nullptr) return false;
+  const auto points = policy::badness(*chosen, scene_.domain.total_pages);
+  chosen->memory.anon += prediction_.victim->points - *points + 1;
+  prediction_ = policy::predict(scene_);
+  return pid_of(prediction_.victim->process) == pid;
 }
 
 void OomForecast::bury(const std::vector<pid_t>& pids) {
@@ -238,8 +250,7 @@ std::string OomTrials::fill_memcg(const std::string& path) {
   forecast_.read_memcg(path);
   forecast_.predict();
   // Where it could not be protected, the filler itself may be next: an OOM that nobody needs.
-  const bool spare =
-      !forecast_.expected_dead().empty() && forecast_.expected_dead().front() == filler_.pid();
+  const bool spare = forecast_.may_choose(filler_.pid());
   // Past the margin there is what the kernel can reclaim: page cache of the dead.
   std::optional<int> filled = 0;
   while (!spare && filled == 0 && lines_.empty()) {

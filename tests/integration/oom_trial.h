@@ -50,6 +50,8 @@ class OomForecast {
   // Takes for the victim whom the kernel took, if the order of equals was not known and this is one
   // of them, or if it is within the slack. False: it is neither.
   bool adopt(pid_t pid);
+  // Whether the kernel may choose it next: it is the one, or within the slack of it.
+  [[nodiscard]] bool may_choose(pid_t pid);
   // Takes processes out of the scene: they are dead.
   void bury(const std::vector<pid_t>& pids);
 
@@ -65,6 +67,8 @@ class OomForecast {
 
  private:
   void learn_orders();
+  // That process, if the kernel may choose it next; otherwise nullptr.
+  [[nodiscard]] ProcessSample* choosable(pid_t pid);
 
   Pages slack_;
   kernel::CgroupTree tree_;

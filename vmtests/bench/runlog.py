@@ -34,6 +34,18 @@ class Sample:
     kubelet_available: int
     oom_kills: int
     full_us: int
+    limit_left: int | None = None  # KiB; None: no pod has a limit, or the log is from before that
+
+    @property
+    def until_oom(self) -> int:
+        return self.available + self.swap_free
+
+    @staticmethod
+    def of(line: str) -> Sample:
+        *first, last = map(int, line.split())
+        if len(first) == 6:
+            return Sample(*first, last)
+        return Sample(*first, None if last < 0 else last)
 
 
 @dataclass(frozen=True)
@@ -96,7 +108,7 @@ def parse(text: str) -> RunLog:
             log.alive.append(value)
         else:
             log.facts[name] = value
-    log.samples = [Sample(*map(int, line.split())) for line in parts["samples"]]
+    log.samples = [Sample.of(line) for line in parts["samples"]]
     log.delays = [Delay(*map(int, line.split())) for line in parts.get("delays", [])]
     for line in parts["trace"]:
         _take_trace(log, line)

@@ -53,7 +53,8 @@ class Job:
         guilty = " ".join(sorted(self.scenario.guilty))
         return (
             f"run {self.agent.name} {self.scenario.name} {self.lead_ms} "
-            f"{self.scenario.seconds * 1000} {SETTLE_MS} {self.scenario.zram} {guilty}"
+            f"{self.scenario.seconds * 1000} {SETTLE_MS} {self.scenario.zram} "
+            f"{self.scenario.limited} {guilty}"
         )
 
 
@@ -161,7 +162,7 @@ def measure(
         with gzip.open(output / result.log, "rt", encoding="utf-8") as file:
             log = runlog.parse(file.read())
         pods = steady | {pod.name for pod in scenario.pods}
-        result.figures = figures.compute(log, pods, scenario.guilty, agent.line)
+        result.figures = figures.compute(log, pods, scenario.guilty, agent.lines)
     except (OSError, runlog.LogError, KeyError, ValueError) as error:
         result.failure = f"{type(error).__name__}: {error}"
 

@@ -30,6 +30,10 @@ constexpr Duration kLongestHold = std::chrono::seconds(1);
 constexpr Duration kTreeAgeMax = std::chrono::milliseconds(500);
 // With one, the tree is walked at most this often, however many cgroups come and go.
 constexpr Duration kTreeAgeMin = std::chrono::milliseconds(100);
+// A runtime makes a cgroup first and writes its limit then, of which no kernel tells: the tree is
+// read again so long after a change, and once more after this many times that.
+constexpr Duration kSettling = std::chrono::milliseconds(100);
+constexpr int kSettlingGrowth = 10;
 // Kubelet measures volumes this often (volumeStatsAggPeriod).
 constexpr Duration kLimitsAgeMax = std::chrono::minutes(1);
 // Between two rounds of node-level reclaim: kubelet's monitoring interval.
@@ -90,6 +94,7 @@ Core::Core(Parts parts, Config config)
       oom_kills_(parts_.sinks, parts_.foresight) {}
 
 void Core::start() {
+  recheck_in_ = std::min(kSettling, config_.recheck_interval);
   refresh();
   look_after_pods();
   look(Wake{WakeSource::startup, parts_.clock->now(), {}, {}});
@@ -148,6 +153,7 @@ void Core::time_passed() {
   if (pods_due_ <= now) look_after_pods();
   if (deadline_ && *deadline_ <= now) look(Wake{WakeSource::deadline, now, {}, {}});
   if (recheck_at_ <= now) {
+    recheck_in_ = std::min(recheck_in_ * kSettlingGrowth, config_.recheck_interval);
     refresh();
     look(Wake{WakeSource::recheck, now, {}, {}});
   } else if (hold_until_ && *hold_until_ <= now) {
@@ -197,6 +203,7 @@ void Core::look(const Wake& wake) {
     deferred_until_ = refreshed_at_ + kTreeAgeMin;
     return;
   }
+  recheck_in_ = std::min(kSettling, config_.recheck_interval);
   refresh();
   // Arms what was just found.
   for (int kills = 0; kills < kMaxKillsPerLook && decide(wake, woken); ++kills) {
@@ -438,7 +445,7 @@ void Core::refresh() {
   }
   note_problems(std::move(notes), last_refresh_notes_);
   refreshed_at_ = parts_.clock->now();
-  recheck_at_ = refreshed_at_ + config_.recheck_interval;
+  recheck_at_ = refreshed_at_ + std::min(recheck_in_, config_.recheck_interval);
   tree_changed_ = false;
 }
 

@@ -124,6 +124,8 @@ class Core {
   std::optional<MonotonicTime> hold_until_;
   Duration hold_length_{0};
   MonotonicTime recheck_at_;
+  // From the last refresh: short after a change of the tree, then longer, up to the interval.
+  Duration recheck_in_{0};
   MonotonicTime refreshed_at_;
   std::optional<MonotonicTime> deadline_;  // when time alone changes the answer
   std::optional<MonotonicTime> disk_short_since_;

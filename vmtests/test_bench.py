@@ -134,6 +134,33 @@ class LogTest(unittest.TestCase):
         self.assertEqual(log.alive, ["g-db"])
 
 
+class RecordedTest(unittest.TestCase):
+    """A run of earlyoom's that took place, with most of its rows left out; figured by hand."""
+
+    def test_its_figures(self) -> None:
+        text = (catalogue.HERE / "recorded/fast-leak.earlyoom.log").read_text()
+        scenario = catalogue.scenarios()["fast-leak"]
+        pods = {pod.name for pod in (*catalogue.steady(), *scenario.pods)}
+        lines = catalogue.agents()["earlyoom"].lines
+        found = figures.compute(runlog.parse(text), pods, scenario.guilty, lines)
+        self.assertEqual((found.verdict, found.oom_events, found.oom_processes), ("right", 0, 0))
+        self.assertEqual(found.kills, [Kill("be-leak", "earlyoom", 1002.228)])
+        # 105776 KiB at 904.951 ms, 101680 at 907.464: 102400 at 907.022.
+        self.assertAlmostEqual(found.crossing_ms or 0, 907.022, places=3)
+        self.assertAlmostEqual(found.crossing_to_signal_ms or 0, 95.206, places=3)
+        self.assertEqual(found.common_to_signal_ms, found.crossing_to_signal_ms)
+        # 111272 KiB free before, 572248 after; 480053 of them first at 1011.888 ms.
+        self.assertAlmostEqual(found.signal_to_freed_ms or 0, 9.66, places=3)
+        self.assertAlmostEqual(found.unmap_ms or 0, 6.248, places=3)
+        self.assertAlmostEqual(found.signal_to_exit_ms or 0, 9.373, places=3)
+        self.assertAlmostEqual(found.minimum_available_mib, 52336 / 1024)
+        self.assertEqual(found.worst_stall_ms, 25.778)
+        self.assertAlmostEqual(found.agent_cpu_ms or 0, 6.389)
+        self.assertAlmostEqual(found.agent_rest_cpu_percent or 0, 0.0435, places=4)
+        self.assertEqual((found.agent_rss_mib, found.agent_hwm_mib), (1628 / 1024, 1636 / 1024))
+        self.assertIsNone(found.told_to_signal_ms)
+
+
 class FiguresTest(unittest.TestCase):
     def test_an_agent_s_kill(self) -> None:
         events = [
@@ -240,6 +267,13 @@ class FiguresTest(unittest.TestCase):
         self.assertEqual(found.signal_to_freed_ms, 11)
         self.assertIsNone(compute(log_text(samples, events)).unmap_ms)
         self.assertIsNone(compute(log_text(FALL, events, facts="unmap_kib 1\nunmap_us 1")).unmap_ms)
+
+    def test_what_the_agent_tells_of_itself(self) -> None:
+        told = "forestall[9]: event=outcome record={} state=released crossed_to_signalled_us={}"
+        log = log_text(FALL, []).replace(
+            "== end", "\n".join(["== agent", told.format(1, 1614.0), told.format(2, 9.5), "== end"])
+        )
+        self.assertEqual(compute(log).told_to_signal_ms, 1.614)
 
     def test_cost(self) -> None:
         facts = ("start_cpu_us 1000\nrest_cpu_us 3000\nend_cpu_us 8000\nstart_monotonic 5.0\n"

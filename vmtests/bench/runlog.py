@@ -19,6 +19,7 @@ _TRACE = re.compile(
 )
 _SIGNAL = re.compile(r"sig=(\d+) errno=-?\d+ code=(-?\d+) comm=(.*) pid=(\d+) ")
 _OOM = re.compile(r"oom-kill:constraint=")
+_TOLD = re.compile(r"\bevent=outcome\b.*\bcrossed_to_signalled_us=([\d.]+)")
 
 
 class LogError(Exception):
@@ -76,6 +77,7 @@ class RunLog:
     marked: set[int] = field(default_factory=set)  # pids the kernel's OOM killer chose
     exits: dict[int, int] = field(default_factory=dict)  # pid: when
     oom_events: int = 0
+    told_us: float | None = None  # from crossing to signal, as the agent says of its first kill
 
     def number(self, name: str) -> float | None:
         text = self.facts.get(name)
@@ -113,6 +115,8 @@ def parse(text: str) -> RunLog:
     for line in parts["trace"]:
         _take_trace(log, line)
     log.oom_events = sum(1 for line in parts.get("kernel", []) if _OOM.search(line))
+    told = (_TOLD.search(line) for line in parts.get("agent", []))
+    log.told_us = next((float(found[1]) for found in told if found), None)
     if "go" not in log.facts or not log.samples:
         raise LogError("the sampler did not come to its end")
     return log

@@ -48,6 +48,10 @@ MEASURES = (
     Measure("crossing_to_signal_ms", "line→kill", "ms",
             "the agent's own line crossed, until the first SIGKILL of any pod, by whomever",
             lambda f: f.crossing_to_signal_ms, 1),
+    Measure("told_to_signal_ms", "told", "ms",
+            "the same as the agent tells it, from the charge that crossed; the sampler's rows are "
+            "1 to 5 ms apart",
+            lambda f: f.told_to_signal_ms, 2),
     Measure("common_to_signal_ms", "100Mi→kill", "ms",
             "MemAvailable below 100 MiB, until the first SIGKILL; negative: acted before",
             lambda f: f.common_to_signal_ms, 1),

@@ -14,6 +14,7 @@
 #include "exports/metrics.h"
 #include "exports/metrics_server.h"
 #include "exports/record_log.h"
+#include "kernel/residency.h"
 #include "kernel/scheduling.h"
 #include "sources/capacity_source.h"
 #include "sources/disk_usage_source.h"
@@ -110,10 +111,6 @@ Result<void> build(Running& running, agent::Host& host, const Config& config, ex
   running.observer = TRY(sources::Observer::create(host.tree, config));
   running.ladder =
       TRY(actuators::Ladder::create(host.tree, running.clock, ladder_options(host, config)));
-  if (const auto warmed = running.ladder->warm_up(); !warmed) {
-    log.write(LogLevel::warning,
-              LogLine("warm-up").field("problem", warmed.error().text()).field("ignoring", true));
-  }
   running.sources = agent::make_sources(host);
   if (const std::string& runtime = config.filesystems.runtime; !runtime.empty()) {
     running.reclaim = TRY(actuators::NodeReclaim::create(runtime));
@@ -129,6 +126,15 @@ Result<void> build(Running& running, agent::Host& host, const Config& config, ex
   TRY(build_oom_parts(running, host, config));
   build_sinks(running, host, config, log, records);
   return {};
+}
+
+// One kill of a child, from start to end, and a record: what is touched stays in memory from here.
+void warm_up(Running& running, exports::Log& log, const exports::Log* records) {
+  if (records != nullptr) api::RecordStream::warm_up();
+  const auto warmed = running.ladder->warm_up();
+  if (warmed) return;
+  log.write(LogLevel::warning,
+            LogLine("warm-up").field("problem", warmed.error().text()).field("ignoring", true));
 }
 
 agent::Parts parts_of(Running& running, const agent::Host& host, exports::Log& log) {
@@ -189,7 +195,9 @@ Result<void> guard(const Options& options, const Config& config, agent::Host& ho
                    exports::Log& log, exports::Log* records) {
   Running running;
   TRY(build(running, host, config, log, records));
+  kernel::give_back_start_up_memory();
   agent::protect_self(host, config.disabled);
+  warm_up(running, log, records);
   log_start(log, host, config, config_origin(options));
   const agent::Parts parts = parts_of(running, host, log);
   agent::Core core(parts, config);

@@ -154,7 +154,7 @@ class RecordedTest(unittest.TestCase):
         self.assertAlmostEqual(found.unmap_ms or 0, 394384 / 262144 * 4.441, places=3)
         self.assertAlmostEqual(found.signal_to_exit_ms or 0, 9.373, places=3)
         self.assertAlmostEqual(found.minimum_available_mib, 52336 / 1024)
-        self.assertEqual(found.worst_stall_ms, 25.778)
+        self.assertEqual(found.worst_stall_ms, 25.582)
         self.assertAlmostEqual(found.agent_cpu_ms or 0, 6.389)
         self.assertAlmostEqual(found.agent_rest_cpu_percent or 0, 0.0435, places=4)
         self.assertEqual((found.agent_rss_mib, found.agent_hwm_mib), (1628 / 1024, 1636 / 1024))

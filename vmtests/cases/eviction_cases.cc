@@ -22,8 +22,8 @@ namespace {
 using testing::ElementsAre;
 
 constexpr Duration kPatience = std::chrono::seconds(90);
-// Far below what these cases use, and above what the kernel keeps for itself, which memory.available
-// does not count: its OOM killer has come at 120 MiB.
+// Far below what these cases use, and above what the kernel keeps for itself, which
+// memory.available does not count: its OOM killer has come at 120 MiB.
 constexpr Bytes kHard = mib(250);
 
 // A node whose memory.available is `room` above the soft threshold while nobody grows.

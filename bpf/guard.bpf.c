@@ -1,0 +1,582 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The guard: kills whom policy has approved when memory is nearly exhausted and userspace, stopped
+ * or starved, has not. An object of its own, loaded only where it is turned on.
+ *
+ * Seeing and sending are apart. Any hook may see that a line is crossed; who wins the
+ * compare-and-exchange on the slot's `shots` owns the crossing. Sending may be refused: the kernel
+ * takes a signal only from a context that has an mm (nmi_uaccess_okay() in kernel/trace/
+ * bpf_trace.c), which the idle task and kernel threads have not. So what was refused stays pending
+ * and is tried again by whichever hook runs next:
+ *  - a clock on every CPU. One clock would stay on its CPU, and where that one idles it fails for
+ *    seconds (measured: 7.7 s); but the task that fills the memory runs on some CPU, and the clock
+ *    of that one interrupts just it;
+ *  - reclaim, begun by the task that allocates;
+ *  - where fexit is permitted, every batch of charges.
+ * Where the kernel cannot signal another task (before 6.13), a victim is shot when it is the
+ * running one itself, which a process that fills the memory soon is.
+ *
+ * The tracepoint programs are tp_btf because raw_tp ones may not call task kfuncs before 7.2. Their
+ * arguments, which the verifier believes non-NULL and 7.2 passes as NULL, are never looked at.
+ */
+#define RING_BYTES (16 * 1024)
+
+#include "bpf/abi/guard.h"
+#include "bpf/lib/approval.bpf.h"
+#include "bpf/lib/compat.bpf.h"
+#include "bpf/lib/counters.bpf.h"
+#include "bpf/lib/inactive.bpf.h"
+#include "bpf/lib/memcg.bpf.h"
+#include "bpf/lib/node.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define CLOCK_MONOTONIC 1
+#define SIGKILL 9
+#define EPERM 1
+#define EAGAIN 11
+#define EBUSY 16
+#define EOPNOTSUPP 95
+#define LOOK_NS_MIN (1000 * 1000ULL)
+/* Far from every line the clocks still run, because a line may come nearer by a new list. */
+#define LOOK_NS_MAX (20 * 1000 * 1000ULL)
+/* Inactive file pages are added up this often: their walk may be long. */
+#define WALK_NS (2 * 1000 * 1000ULL)
+
+/* The fastest possible fill rate; set before loading. */
+const volatile __u64 fill_bytes_per_us = 8192;
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(max_entries, ABI_GUARD_SLOTS);
+  __type(key, __u32);
+  __type(value, struct abi_guard_slot);
+} guard_slots SEC(".maps");
+
+/* What only programs know of a slot. */
+struct guard_state {
+  __u64 memcg;  /* address; 0: nobody */
+  __u64 cgroup; /* id the address must still have when it is read */
+  __u64 next_look_ns;
+  __u64 next_walk_ns;
+  __u64 looked_for; /* generation of the list that next_look_ns was for */
+  __u64 shooting;   /* generation of the list that is being shot from; 0: none */
+  __u64 crossed_ns;
+  __u64 usage;
+  __u64 line;
+  __u64 shots;
+  __u32 group;
+  __u32 claimed; /* victims, by bit: somebody is at it */
+  __u32 settled; /* victims, by bit: done for good */
+  __u32 refused;
+};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, ABI_GUARD_SLOTS);
+  __type(key, __u32);
+  __type(value, struct guard_state);
+} guard_states SEC(".maps");
+
+struct guard_clock {
+  struct bpf_timer timer;
+};
+
+/* One for each CPU; as many as there are is set before loading. */
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, ABI_GUARD_CPUS);
+  __type(key, __u32);
+  __type(value, struct guard_clock);
+} guard_clocks SEC(".maps");
+
+/* Clocks that run, by index. A clock ends when no list is in force. */
+__u32 running[ABI_GUARD_CPUS];
+/* Counts publications; a clock that would end looks whether one came meanwhile. */
+__u64 armings;
+/* Slots that are shooting, by bit. */
+__u32 pending;
+
+struct abi_guard_counts counts;
+
+/* What guard_resolve and guard_identify are asked, and answer; userspace asks one at a time. */
+__u32 resolving_slot;
+__u64 resolved_cgroup;
+__u64 identify_within; /* cgroup id */
+struct abi_guard_victim identified;
+
+#define COUNT_GUARD(member) __sync_fetch_and_add(&counts.member, 1)
+
+static __always_inline __u64 in_force(struct abi_guard_slot* slot) {
+  return *(volatile __u64*)&slot->published;
+}
+
+/* ---- telling -------------------------------------------------------------------------------- */
+
+struct volley {
+  __u64 generation;
+  __u32 slot;
+  __u32 hook;
+  __u32 group;
+  __u32 left;     /* victims that are not settled */
+  __u32 replaced; /* another list is in force by now */
+  __s32 code;     /* of the last send */
+};
+
+static __always_inline void tell(struct guard_state* state, const struct volley* volley, __u32 kind,
+                                 __u32 way, const struct abi_guard_victim* victim) {
+  struct abi_guard_report* report = bpf_ringbuf_reserve(&ring, sizeof(*report), 0);
+
+  if (!report) {
+    COUNT_GUARD(dropped);
+    return;
+  }
+  __builtin_memset(report, 0, sizeof(*report));
+  report->at_ns = bpf_ktime_get_ns();
+  report->crossed_ns = state->crossed_ns;
+  report->cgroup = state->cgroup;
+  report->generation = volley->generation;
+  report->usage = state->usage;
+  report->line = state->line;
+  report->shots = state->shots;
+  if (victim) report->victim = *victim;
+  report->kind = kind;
+  report->way = way;
+  report->hook = volley->hook;
+  report->code = volley->code;
+  report->refused = state->refused;
+  report->tgid = bpf_get_current_pid_tgid() >> 32;
+  bpf_get_current_comm(report->comm, sizeof(report->comm));
+  bpf_ringbuf_submit(report, BPF_RB_FORCE_WAKEUP);
+}
+
+/* ---- shooting ------------------------------------------------------------------------------- */
+
+/* SIGKILL to who was just found to be the victim; `code` says how it went. */
+static __always_inline __u32 send(const struct abi_guard_victim* victim, __s32* code) {
+  *code = -EOPNOTSUPP;
+  if (is_current(victim->tgid)) {
+    *code = bpf_send_signal(SIGKILL);
+    return ABI_GUARD_BY_CURRENT;
+  }
+  if (can_signal_others()) {
+    struct task_struct* task = bpf_task_from_pid(victim->tgid);
+
+    *code = 0; /* it is gone: as good */
+    if (!task) return ABI_GUARD_BY_NONE;
+    /* The pid may be another's since who_is() asked. */
+    if (BPF_CORE_READ(task, start_boottime) == victim->start_ns)
+      *code = bpf_send_signal_task(task, SIGKILL, PIDTYPE_TGID, 0);
+    bpf_task_release(task);
+    return ABI_GUARD_BY_TASK;
+  }
+  return ABI_GUARD_BY_NONE;
+}
+
+/* Refusals that depend on where it was sent from. */
+static __always_inline int may_go_later(__s32 code) {
+  return code == -EPERM || code == -EBUSY || code == -EAGAIN || code == -EOPNOTSUPP;
+}
+
+static __always_inline int shoot_at(struct guard_state* state, struct volley* volley,
+                                    const struct abi_guard_victim* victim) {
+  __u32 way;
+  int who = who_is(victim->tgid, victim->start_ns, victim->cgroup);
+
+  if (who == WHO_DYING) {
+    tell(state, volley, ABI_GUARD_DYING, ABI_GUARD_BY_NONE, victim);
+    return 1;
+  }
+  if (who == WHO_OTHER) {
+    /* Who is not running cannot be told from who is gone, where others cannot be signalled. */
+    if (!can_signal_others() && !is_current(victim->tgid)) return 0;
+    COUNT_GUARD(unapproved);
+    return 1;
+  }
+  way = send(victim, &volley->code);
+  if (may_go_later(volley->code)) {
+    COUNT_GUARD(refused);
+    __sync_fetch_and_add(&state->refused, 1);
+    return 0;
+  }
+  tell(state, volley, volley->code ? ABI_GUARD_FAILED : ABI_GUARD_SHOT, way, victim);
+  return 1;
+}
+
+/* Copies victim `i` of the list in force; 0 when there is none, or another list is in force. */
+static __always_inline int take_victim(struct abi_guard_slot* slot, struct volley* volley, __u32 i,
+                                       struct abi_guard_victim* victim) {
+  struct abi_guard_list* list = &slot->banks[volley->generation & 1];
+
+  if (i >= ABI_GUARD_VICTIMS || i >= list->victim_count) return 0;
+  *victim = list->victims[i];
+  barrier();
+  volley->replaced = in_force(slot) != volley->generation;
+  return !volley->replaced;
+}
+
+static long aim(__u32 i, struct volley* volley) {
+  struct abi_guard_slot* slot = bpf_map_lookup_elem(&guard_slots, &volley->slot);
+  struct guard_state* state = bpf_map_lookup_elem(&guard_states, &volley->slot);
+  struct abi_guard_victim victim;
+  __u32 bit = 1U << (i & 31);
+
+  if (!slot || !state || !take_victim(slot, volley, i, &victim)) return 1;
+  if (victim.group != volley->group) return victim.group > volley->group;
+  if (*(volatile __u32*)&state->settled & bit) return 0;
+  if (__sync_fetch_and_or(&state->claimed, bit) & bit) {
+    volley->left++;
+    return 0;
+  }
+  if (shoot_at(state, volley, &victim)) {
+    __sync_fetch_and_or(&state->settled, bit);
+    return 0;
+  }
+  __sync_fetch_and_and(&state->claimed, ~bit);
+  volley->left++;
+  return 0;
+}
+
+static __always_inline void cease(__u32 slot, struct guard_state* state, __u64 generation,
+                                  struct volley* given_up) {
+  if (__sync_val_compare_and_swap(&state->shooting, generation, 0) != generation) return;
+  __sync_fetch_and_and(&pending, ~(1U << (slot & 31)));
+  if (given_up) tell(state, given_up, ABI_GUARD_GIVEN_UP, ABI_GUARD_BY_NONE, 0);
+}
+
+/* Shoots at whoever of the group is not settled yet. */
+__noinline int shoot(__u32 index, __u64 generation, __u32 hook) {
+  struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
+  struct volley volley = {.generation = generation, .slot = index, .hook = hook};
+
+  if (!state) return 0;
+  volley.group = state->group;
+  bpf_loop(ABI_GUARD_VICTIMS, aim, &volley, 0);
+  if (volley.replaced)
+    cease(index, state, generation, &volley);
+  else if (!volley.left)
+    cease(index, state, generation, 0);
+  return 0;
+}
+
+/* Finds the first group of which anybody still is who was approved. */
+static long seek_group(__u32 i, struct volley* volley) {
+  struct abi_guard_slot* slot = bpf_map_lookup_elem(&guard_slots, &volley->slot);
+  struct abi_guard_victim victim;
+
+  if (!slot || !take_victim(slot, volley, i, &victim)) return 1;
+  if (who_is(victim.tgid, victim.start_ns, victim.cgroup) == WHO_OTHER) {
+    COUNT_GUARD(unapproved);
+    return 0;
+  }
+  volley->group = victim.group;
+  volley->left = 1;
+  return 1;
+}
+
+__noinline int cross(__u32 index, __u64 generation, __u32 hook) {
+  struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
+  struct volley volley = {.generation = generation, .slot = index, .hook = hook};
+
+  if (!state) return 0;
+  COUNT_GUARD(crossings);
+  state->claimed = 0;
+  state->settled = 0;
+  state->refused = 0;
+  tell(state, &volley, ABI_GUARD_CROSSED, ABI_GUARD_BY_NONE, 0);
+  if (can_signal_others()) {
+    bpf_loop(ABI_GUARD_VICTIMS, seek_group, &volley, 0);
+    if (!volley.left) {
+      tell(state, &volley, volley.replaced ? ABI_GUARD_GIVEN_UP : ABI_GUARD_NOBODY,
+           ABI_GUARD_BY_NONE, 0);
+      return 0;
+    }
+  }
+  state->group = volley.group;
+  *(volatile __u64*)&state->shooting = generation;
+  __sync_fetch_and_or(&pending, 1U << (index & 31));
+  return shoot(index, generation, hook);
+}
+
+/* ---- looking -------------------------------------------------------------------------------- */
+
+/* Bytes; -1 when the subtree is too large, or changed under the walk. */
+__noinline __s64 inactive_below(__u64 memcg) {
+  __u32 whole = 0;
+  __u64 inactive = subtree_inactive((void*)memcg, &whole);
+
+  return whole ? (__s64)inactive : -1;
+}
+
+/* Working set of a cgroup, as far as it matters: while usage alone is below the line, usage. */
+static __always_inline __u64 cgroup_working_set(struct guard_state* state, __u64 now, __u64 line,
+                                                __u64 inactive_known) {
+  struct mem_cgroup* memcg = (void*)state->memcg;
+  __u64 usage;
+  __s64 inactive;
+
+  if (!memcg) return 0;
+  if (memcg_id(memcg) != state->cgroup) {
+    state->memcg = 0;
+    return 0;
+  }
+  usage = memcg_usage(memcg);
+  if (usage < line) return usage;
+  state->next_walk_ns = now + WALK_NS;
+  inactive = inactive_below((__u64)memcg);
+  if (inactive < 0) {
+    COUNT_GUARD(unread);
+    inactive = (__s64)inactive_known;
+  }
+  return usage > (__u64)inactive ? usage - (__u64)inactive : 0;
+}
+
+static __always_inline __u64 node_working_set(void) {
+  struct abi_node_usage usage;
+
+  read_node(&usage);
+  return abi_node_working_set(&usage);
+}
+
+struct round {
+  __u64 now;
+  __u64 nearest; /* when the next subject is due */
+  __u32 hook;
+  __u32 armed;
+};
+
+static __always_inline void due_at(struct round* round, __u64 at) {
+  if (at < round->nearest) round->nearest = at;
+}
+
+/* When a subject that far below its line may cross it at the earliest. */
+static __always_inline __u64 time_to(__u64 now, __u64 headroom) {
+  __u64 wait = headroom / fill_bytes_per_us * 1000;
+
+  if (wait < LOOK_NS_MIN) wait = LOOK_NS_MIN;
+  return now + (wait > LOOK_NS_MAX ? LOOK_NS_MAX : wait);
+}
+
+/* Looks at a slot whose list may still fire. */
+static __always_inline void look_at(__u32 index, struct abi_guard_slot* slot,
+                                    struct guard_state* state, struct abi_guard_list* list,
+                                    struct round* round, __u64 generation) {
+  __u64 line = list->line, seen = list->shots_seen, inactive_known = list->inactive_file, usage;
+
+  round->armed = 1;
+  if (state->looked_for == generation && state->next_look_ns > round->now)
+    return due_at(round, state->next_look_ns);
+  state->looked_for = generation;
+  COUNT_GUARD(looks);
+  if (index != ABI_GUARD_NODE)
+    usage = cgroup_working_set(state, round->now, line, inactive_known);
+  else
+    usage = any_pgdat ? node_working_set() : 0;
+  if (usage < line) {
+    state->next_look_ns = time_to(round->now, line - usage);
+    /* Near the line only by its page cache: the walk was what cost. */
+    if (state->next_look_ns < state->next_walk_ns) state->next_look_ns = state->next_walk_ns;
+    return due_at(round, state->next_look_ns);
+  }
+  due_at(round, round->now + LOOK_NS_MIN);
+  barrier();
+  if (in_force(slot) != generation) return;
+  if (__sync_val_compare_and_swap(&slot->shots, seen, seen + 1) != seen) return;
+  state->crossed_ns = round->now;
+  state->usage = usage;
+  state->line = line;
+  state->shots = seen + 1;
+  cross(index, generation, round->hook);
+}
+
+static long look(__u32 index, struct round* round) {
+  struct abi_guard_slot* slot = bpf_map_lookup_elem(&guard_slots, &index);
+  struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
+  struct abi_guard_list* list;
+  __u64 generation, shooting;
+  int expired;
+
+  if (!slot || !state) return 1;
+  generation = in_force(slot);
+  shooting = *(volatile __u64*)&state->shooting;
+  if (!generation && !shooting) return 0;
+  list = &slot->banks[generation & 1];
+  expired = !generation || list->generation != generation || list->expires_ns <= round->now;
+  if (shooting && (expired || shooting != generation)) {
+    struct volley given_up = {.generation = shooting, .slot = index, .hook = round->hook};
+
+    cease(index, state, shooting, &given_up);
+    return 0;
+  }
+  if (expired) return 0;
+  if (shooting) {
+    round->armed = 1;
+    due_at(round, round->now + LOOK_NS_MIN);
+    shoot(index, generation, round->hook);
+  } else if (*(volatile __u64*)&slot->shots == list->shots_seen) {
+    look_at(index, slot, state, list, round, generation);
+  }
+  return 0;
+}
+
+/* Time to the next round; 0: no list is in force. */
+static __always_inline __u64 run_round(__u32 hook) {
+  struct round round = {.now = bpf_ktime_get_ns(), .hook = hook};
+
+  round.nearest = round.now + LOOK_NS_MAX;
+  bpf_loop(ABI_GUARD_SLOTS, look, &round, 0);
+  if (!round.armed) return 0;
+  return round.nearest > round.now + LOOK_NS_MIN ? round.nearest - round.now : LOOK_NS_MIN;
+}
+
+/* ---- the hooks ------------------------------------------------------------------------------ */
+
+/* The first in the object: where it is refused, it is before anything else was verified. */
+SEC("fexit/page_counter_try_charge")
+int guard_charge(void* ctx) {
+  if (*(volatile __u32*)&pending) run_round(ABI_GUARD_CHARGE);
+  return 0;
+}
+
+/* No clock has an index beyond it; the verifier is told so. */
+static __always_inline __u32* running_of(__u32 cpu) {
+  cpu &= ABI_GUARD_CPUS - 1;
+  barrier_var(cpu);
+  return &running[cpu];
+}
+
+/* The timer is restarted by its own callback, so that it stays on the CPU it was started on. */
+static int tick(void* map, __u32* key, struct guard_clock* clock) {
+  __u64 seen = *(volatile __u64*)&armings, wait;
+  __u32* runs = running_of(*key);
+
+  COUNT_GUARD(ticks);
+  wait = run_round(ABI_GUARD_TIMER);
+  if (!wait) {
+    /* An exchange, because the store has to come before the look at `armings`. */
+    __sync_lock_test_and_set(runs, 0);
+    if (*(volatile __u64*)&armings == seen) return 0;
+    *runs = 1;
+    wait = LOOK_NS_MIN;
+  }
+  if (bpf_timer_start(&clock->timer, wait, 0)) *runs = 0;
+  return 0;
+}
+
+/* Run by userspace on the CPU whose index it passes. Returns 0 or a negative errno. */
+SEC("syscall")
+int guard_start_clock(__u32* index) {
+  __u32 cpu = *index;
+  struct guard_clock* clock = bpf_map_lookup_elem(&guard_clocks, &cpu);
+  long error;
+
+  if (!clock) return -2;
+  /* Fails with EBUSY from the second time on, which is fine. */
+  if (!bpf_timer_init(&clock->timer, &guard_clocks, CLOCK_MONOTONIC)) {
+    error = bpf_timer_set_callback(&clock->timer, tick);
+    if (error) return error;
+  }
+  *running_of(cpu) = 1;
+  error = bpf_timer_start(&clock->timer, 0, 0);
+  if (error) *running_of(cpu) = 0;
+  return error;
+}
+
+SEC("tp_btf/mm_vmscan_memcg_reclaim_begin")
+int guard_memcg_reclaim(void* ctx) {
+  run_round(ABI_GUARD_RECLAIM);
+  return 0;
+}
+
+SEC("tp_btf/mm_vmscan_direct_reclaim_begin")
+int guard_direct_reclaim(void* ctx) {
+  run_round(ABI_GUARD_RECLAIM);
+  return 0;
+}
+
+/* A round at once, in the caller's context. */
+SEC("syscall")
+int guard_look(void* ctx) {
+  run_round(ABI_GUARD_COMMAND);
+  return 0;
+}
+
+/* ---- what userspace asks -------------------------------------------------------------------- */
+
+/* Run once. Returns 0, or 1 when the root memcg, 2 when no node was found. */
+SEC("syscall")
+int guard_setup(void* ctx) {
+  struct mem_cgroup* root = root_memcg();
+
+  if (!root) return 1;
+  return find_nodes(root) ? 0 : 2;
+}
+
+/* Whether a process other than the running one can be signalled: 1 or 0. */
+SEC("syscall")
+int guard_reach(void* ctx) {
+  return can_signal_others();
+}
+
+/* What slot's line is compared with, now. Returns 0, or 1 when the slot has no subject. */
+SEC("syscall")
+int guard_sample(struct abi_guard_sample* out) {
+  __u32 index = out->slot;
+  struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
+  struct mem_cgroup* memcg;
+  __s64 inactive;
+
+  if (!state) return 1;
+  out->inactive_file = 0;
+  out->exact = 1;
+  if (index == ABI_GUARD_NODE) {
+    if (!any_pgdat) return 1;
+    out->usage = node_working_set();
+    return 0;
+  }
+  memcg = (void*)state->memcg;
+  if (!memcg || memcg_id(memcg) != state->cgroup) return 1;
+  out->usage = memcg_usage(memcg);
+  inactive = inactive_below((__u64)memcg);
+  out->exact = inactive >= 0;
+  if (out->exact) out->inactive_file = inactive;
+  return 0;
+}
+
+/* Run over one cgroup directory (order SELF_ONLY): puts it into resolving_slot. */
+SEC("iter/cgroup")
+int guard_resolve(struct bpf_iter__cgroup* ctx) {
+  __u64 address = (__u64)ctx->cgroup;
+  __u32 slot = resolving_slot;
+  struct guard_state* state = bpf_map_lookup_elem(&guard_states, &slot);
+  struct mem_cgroup* memcg;
+
+  if (!address || !state || slot == ABI_GUARD_NODE) return 0;
+  memcg = memcg_of_cgroup((void*)address);
+  resolved_cgroup = memcg ? memcg_id(memcg) : 0;
+  state->memcg = resolved_cgroup ? (__u64)memcg : 0;
+  state->cgroup = resolved_cgroup;
+  state->next_look_ns = 0;
+  state->next_walk_ns = 0;
+  return 0;
+}
+
+/* Run over one thread: who it is, if it leads a process that may be shot and lies within
+ * identify_within. */
+SEC("iter/task")
+int guard_identify(struct bpf_iter__task* ctx) {
+  __u64 address = (__u64)ctx->task;
+  struct task_struct* task = (void*)address;
+  __s32 tgid;
+
+  if (!address) return 0;
+  tgid = BPF_CORE_READ(task, tgid);
+  if (BPF_CORE_READ(task, pid) != tgid || is_untouchable(task, tgid) ||
+      !lies_within(task, identify_within))
+    return 0;
+  identified.tgid = tgid;
+  identified.start_ns = BPF_CORE_READ(task, start_boottime);
+  identified.cgroup = identify_within;
+  return 0;
+}

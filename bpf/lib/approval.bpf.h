@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Whether a process still is the one that was approved: asked right before the shot, of the
+ * kernel's own structures. A pid alone says nothing, and a process may have been moved since.
+ */
+#ifndef FORESTALL_BPF_APPROVAL_BPF_H
+#define FORESTALL_BPF_APPROVAL_BPF_H
+
+#include "bpf/lib/memcg.bpf.h"
+#include "bpf/lib/score.bpf.h"
+
+extern int bpf_send_signal_task(struct task_struct* task, int signal, enum pid_type type,
+                                __u64 value) __ksym __weak;
+extern struct task_struct* bpf_task_from_pid(__s32 pid) __ksym __weak;
+extern void bpf_task_release(struct task_struct* task) __ksym __weak;
+
+/* Never shot; set before loading. */
+const volatile __s32 agent_tgid = 0;
+
+enum who { WHO_APPROVED, WHO_DYING, WHO_OTHER };
+
+struct climb_to {
+  struct mem_cgroup* at;
+  __u64 cgroup;
+  __u32 found;
+};
+
+static long climb_to(__u32 i, struct climb_to* climb) {
+  if (!climb->at) return 1;
+  if (memcg_id(climb->at) == climb->cgroup) {
+    climb->found = 1;
+    return 1;
+  }
+  climb->at = memcg_parent(climb->at);
+  return 0;
+}
+
+/* Whether the task's memory cgroup is that one, or lies below it. */
+static __always_inline int lies_within(struct task_struct* task, __u64 cgroup) {
+  struct climb_to climb = {.at = memcg_of_task(task), .cgroup = cgroup};
+
+  bpf_loop(TREE_LEVELS, climb_to, &climb, 0);
+  return climb.found;
+}
+
+/* Never shot, whatever a list says. */
+static __always_inline int is_untouchable(struct task_struct* leader, __s32 tgid) {
+  return tgid <= 1 || tgid == agent_tgid || (BPF_CORE_READ(leader, flags) & PF_KTHREAD);
+}
+
+static __always_inline int can_signal_others(void) {
+  return bpf_send_signal_task && bpf_task_from_pid && bpf_task_release;
+}
+
+static __always_inline int compare(struct task_struct* leader, __s32 tgid, __u64 start_ns,
+                                   __u64 cgroup) {
+  struct signal_struct* signal;
+
+  if (BPF_CORE_READ(leader, pid) != tgid || BPF_CORE_READ(leader, tgid) != tgid ||
+      BPF_CORE_READ(leader, start_boottime) != start_ns || is_untouchable(leader, tgid) ||
+      !lies_within(leader, cgroup))
+    return WHO_OTHER;
+  signal = BPF_CORE_READ(leader, signal);
+  /* A zombie has given its memory back. */
+  if (!signal || (BPF_CORE_READ(leader, exit_state) && only_thread(signal))) return WHO_OTHER;
+  if (BPF_CORE_READ(signal, flags) & SIGNAL_GROUP_EXIT) return WHO_DYING;
+  return BPF_CORE_READ(leader, mm) || thread_with_mm(signal) ? WHO_APPROVED : WHO_OTHER;
+}
+
+static __always_inline int is_current(__s32 tgid) {
+  return (__s32)(bpf_get_current_pid_tgid() >> 32) == tgid;
+}
+
+static __always_inline struct task_struct* current_leader(void) {
+  struct task_struct* current = (void*)bpf_get_current_task();
+
+  return BPF_CORE_READ(current, group_leader);
+}
+
+/* Global functions are verified once for each program, others once for each way to them. */
+__noinline int who_is(__s32 tgid, __u64 start_ns, __u64 cgroup) {
+  int who = WHO_OTHER;
+
+  if (is_current(tgid)) return compare(current_leader(), tgid, start_ns, cgroup);
+  if (can_signal_others()) {
+    struct task_struct* task = bpf_task_from_pid(tgid);
+
+    if (task) {
+      who = compare(task, tgid, start_ns, cgroup);
+      bpf_task_release(task);
+    }
+  }
+  return who;
+}
+
+#endif

@@ -89,6 +89,7 @@ class Pod:
     limit: int | None
     work: str
     guilty: bool
+    cpu: str = ""  # the most CPU it gets, in percent of one; empty: no limit
 
     @property
     def uid(self) -> str:
@@ -196,7 +197,7 @@ def parse_bytes(text: str) -> int:
 def _pods(content: dict[str, Any], path: Path) -> tuple[Pod, ...]:
     pods = []
     for entry in content["pods"]:
-        _only(path, entry, {"name", "class", "request", "limit", "work", "guilty"})
+        _only(path, entry, {"name", "class", "request", "limit", "work", "guilty", "cpu"})
         name, qos = entry["name"], entry["class"]
         if qos not in ("guaranteed", "burstable", "besteffort"):
             raise CatalogueError(f"{path}: {name}: no class {qos}")
@@ -206,7 +207,12 @@ def _pods(content: dict[str, Any], path: Path) -> tuple[Pod, ...]:
         if (request == 0) != (qos == "besteffort"):
             raise CatalogueError(f"{path}: {name}: its class does not go with its request")
         limit = parse_bytes(entry["limit"]) if "limit" in entry else None
-        pods.append(Pod(name, qos, request, limit, entry["work"], entry.get("guilty", False)))
+        pods.append(
+            Pod(
+                name, qos, request, limit, entry["work"], entry.get("guilty", False),
+                entry.get("cpu", ""),
+            )  # fmt: skip
+        )
     return tuple(pods)
 
 

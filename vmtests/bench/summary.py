@@ -142,6 +142,7 @@ class Ratio:
     peer: str | None  # None: no peer acted before the kernel
     peer_ms: float | None
     peers: int  # how many were run
+    told_ms: float | None = None  # ours, as the agent tells it
 
     @property
     def ratio(self) -> float | None:
@@ -167,7 +168,10 @@ def ratios(all_cells: list[Cell], ours: set[str]) -> list[Ratio]:
         ]  # fmt: skip
         fastest = min(peers, default=(None, None))
         found.append(
-            Ratio(cell.scenario, cell.agent, own.median, fastest[1], fastest[0], len(others))
+            Ratio(
+                cell.scenario, cell.agent, own.median, fastest[1], fastest[0], len(others),
+                told.median if (told := cell.spreads.get("told_to_signal_ms")) else None,
+            )  # fmt: skip
         )
     return found
 

@@ -72,7 +72,8 @@ def aligned(rows: list[list[str]]) -> list[str]:
 
 
 def ratio_line(ratio: Ratio) -> str:
-    head = f"{ratio.scenario}: {ratio.agent} {ratio.ours_ms:.2f} ms from its line to SIGKILL"
+    told = "" if ratio.told_ms is None else f" ({ratio.told_ms:.2f} by its own account)"
+    head = f"{ratio.scenario}: {ratio.agent} {ratio.ours_ms:.2f} ms{told} from its line to SIGKILL"
     if ratio.peer is None:
         return f"{head}; no peer {'acted before the kernel' if ratio.peers else 'was run'}"
     compared = f"{head}; the fastest peer, {ratio.peer}, {ratio.peer_ms:.2f} ms"

@@ -66,7 +66,8 @@ def _faster(ratio: Ratio) -> Target:
     if ratio.ratio is None:
         found = f"{ratio.ours_ms:.2f} ms; no peer acted before the kernel, or its time is 0"
         return Target(name, ratio.scenario, ratio.agent, None, found)
-    found = f"{ratio.ours_ms:.2f} ms, {ratio.peer} {ratio.peer_ms:.2f} ms: {ratio.ratio:.3f}"
+    told = "" if ratio.told_ms is None else f" ({ratio.told_ms:.2f} by its own account)"
+    found = f"{ratio.ours_ms:.2f} ms{told}, {ratio.peer} {ratio.peer_ms:.2f} ms: {ratio.ratio:.3f}"
     return Target(name, ratio.scenario, ratio.agent, ratio.ratio <= SHARE_OF_PEER, found)
 
 

@@ -47,6 +47,9 @@ run() {
   trace_on
   unit=$(cd "$BENCH/agents/$agent" && ./start 2>>"$RUN/start") || give_up "$(cat "$RUN/start")"
   start_pods "$BENCH/scenarios/$scenario"
+  while read -r slice quota; do
+    systemctl set-property --runtime "$slice" CPUQuota="$quota"
+  done <"$BENCH/quotas/$scenario"
   sleep 1
   {
     sed -n 's/^MemTotal: *\([0-9]*\).*/total_kib \1/p' /proc/meminfo

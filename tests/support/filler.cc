@@ -113,7 +113,9 @@ std::optional<int> Filler::command(char what, std::int64_t pages) {
     return std::nullopt;
   }
   pollfd readable{reply_read_.get(), POLLIN, 0};
-  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(kPatience).count();
+  // A gigabyte without huge pages takes an emulated machine minutes when others use the CPUs too.
+  const Duration patience = what == 'h' ? 4 * kPatience : kPatience;
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(patience).count();
   int result = 0;
   if (::poll(&readable, 1, static_cast<int>(ms)) != 1 ||
       ::read(reply_read_.get(), &result, sizeof(result)) != sizeof(result)) {

@@ -71,7 +71,7 @@ TEST(AgentResidency, KillsWithoutReadingAnyCodeFromDisk) {
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   const pid_t pid = agent.process().pid();
   if (agent.process().log().find("memory-lock=in-use") == std::string::npos) {
-    GTEST_SKIP() << "mlockall is refused on this machine; it is not in the guests of vmtests";
+    GTEST_SKIP() << "not applicable: mlockall is refused here; the guests of vmtests permit it";
   }
   forget_pages_of(fmt::format("/proc/{}/exe", pid));
   const std::uint64_t before = major_faults(pid);

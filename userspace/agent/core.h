@@ -54,6 +54,9 @@ struct Parts {
   // A source tells of new cgroups; without one, the tree is walked again when candidates are
   // needed.
   bool told_of_cgroups = false;
+  // Feature::bpf_timer is in use: while the source that has it could arm every line, nothing is
+  // polled. REQUIRES: that source comes before those that poll.
+  bool told_of_usage = false;
 };
 
 // Thread rule: the loop's thread only.
@@ -103,6 +106,8 @@ class Core {
   void arm(const Observation& observation, const Decision& decision);
   void note_problems(std::vector<std::string> notes, std::vector<std::string>& last);
   void refresh();
+  void recheck();
+  [[nodiscard]] Duration tree_age_min() const;
   void look_after_pods();
   void hold(const Decision& decision, MonotonicTime now);
   void report(const Record& record);
@@ -127,6 +132,7 @@ class Core {
   // From the last refresh: short after a change of the tree, then longer, up to the interval.
   Duration recheck_in_{0};
   MonotonicTime refreshed_at_;
+  Duration walk_length_{0};                // of the last refresh
   std::optional<MonotonicTime> deadline_;  // when time alone changes the answer
   std::optional<MonotonicTime> disk_short_since_;
   MonotonicTime pods_due_;

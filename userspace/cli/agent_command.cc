@@ -140,6 +140,7 @@ void warm_up(Running& running, exports::Log& log, const exports::Log* records) {
 agent::Parts parts_of(Running& running, const agent::Host& host, exports::Log& log) {
   agent::Parts parts;
   parts.told_of_cgroups = host.in_use(Feature::bpf_cgroups);
+  parts.told_of_usage = host.in_use(Feature::bpf_timer);
   parts.clock = &running.clock;
   parts.observer = running.observer.get();
   parts.ladder = running.ladder.get();

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <map>
 
 #include "base/parse.h"
 #include "sources/cgroup_reader.h"
@@ -101,6 +100,8 @@ class Observer::Reader {
   void refresh_pods(std::vector<SourceNote>& notes);
   void refresh_watched(std::vector<SourceNote>& notes);
   void refresh_workloads(std::vector<SourceNote>& notes);
+  // Opens what is new.
+  void hold(Workload workload, std::vector<SourceNote>& notes);
   void open_watched(const std::string& path, std::size_t threshold, std::vector<Watched>& old,
                     std::vector<SourceNote>& notes);
   void sample_workload(HeldWorkload& held, std::vector<WorkloadSample>& samples,
@@ -185,30 +186,36 @@ void Observer::Reader::refresh_watched(std::vector<SourceNote>& notes) {
 
 void Observer::Reader::refresh_workloads(std::vector<SourceNote>& notes) {
   const ProtectedPlaces places{self_.paths(tree_), init_.paths(tree_)};
-  std::map<std::string, HeldWorkload> old;
-  for (auto& held : std::exchange(workloads_, {})) {
-    if (held.reader.cgroup().still_at_path(tree_.memory_fd())) {
-      old.emplace(held.workload.path, std::move(held));
+  // Both are sorted by path.
+  auto old = std::exchange(workloads_, {});
+  auto known = old.begin();
+  auto found = find_workloads(tree_, config_, pods_path_, places, notes);
+  workloads_.reserve(found.size());
+  for (auto& workload : found) {
+    while (known != old.end() && known->workload.path < workload.path) ++known;
+    const bool same = known != old.end() && known->workload.path == workload.path &&
+                      known->reader.cgroup().still_at_path(tree_.memory_fd());
+    if (same) {
+      known->workload = std::move(workload);
+      known->workload.cgroup = known->reader.cgroup().id();
+      workloads_.push_back(std::move(*known));
+    } else {
+      hold(std::move(workload), notes);
     }
   }
-  for (auto& workload : find_workloads(tree_, config_, pods_path_, places, notes)) {
-    if (auto kept = old.extract(workload.path)) {
-      kept.mapped().workload = std::move(workload);
-      kept.mapped().workload.cgroup = kept.mapped().reader.cgroup().id();
-      workloads_.push_back(std::move(kept.mapped()));
-      continue;
+}
+
+void Observer::Reader::hold(Workload workload, std::vector<SourceNote>& notes) {
+  auto reader = CgroupReader::open(tree_, workload.path);
+  if (!reader) {
+    if (!gone(reader.error()) || tree_.open(workload.path)) {
+      notes.push_back({workload.path, reader.error().text()});
     }
-    auto reader = CgroupReader::open(tree_, workload.path);
-    if (!reader) {
-      if (!gone(reader.error()) || tree_.open(workload.path)) {
-        notes.push_back({workload.path, reader.error().text()});
-      }
-      continue;
-    }
-    workload.cgroup = reader->cgroup().id();
-    ProcessCounter processes(reader->cgroup());
-    workloads_.push_back({std::move(workload), std::move(reader).value(), std::move(processes)});
+    return;
   }
+  workload.cgroup = reader->cgroup().id();
+  ProcessCounter processes(reader->cgroup());
+  workloads_.push_back({std::move(workload), std::move(reader).value(), std::move(processes)});
 }
 
 Observation Observer::Reader::observe(const Wake& wake, MonotonicTime now) {

@@ -19,7 +19,7 @@ from bench.debian import make_disk
 from bench.figures import Figures, Kill
 from bench.payload import manifest, request_table
 from bench.runlog import LogError, Sample
-from bench.runs import Job, Result
+from bench.runs import Bench, Job, Result
 from bench.session import Session
 from bench.summary import Spread
 from bench.targets import targets
@@ -396,6 +396,23 @@ class SessionTest(unittest.TestCase):
             found = second.results[0].figures
             self.assertEqual(found.kills if found else [], [Kill("be-leak", "earlyoom", 112)])
             self.assertIn("seed: 2", (folder / "index.html").read_text())
+
+
+class RunTest(unittest.TestCase):
+    def test_a_machine_that_the_emulator_broke_is_tried_again(self) -> None:
+        job = Job(catalogue.agents()["none"], catalogue.scenarios()["fast-leak"], 1, 7)
+        broken = ("failure the guest died\n", "RSP: 0018:ffff EFLAGS: 066a16c2\n")
+        died = ("failure the guest died\n", "RSP: 0018:ffff EFLAGS: 00000246\n")
+        good = (log_text(FALL, [kill(112, "x-7", "be-leak", 5)]) + "\n", "")
+        for attempts, count, failed in (
+            ([broken, broken, good], 2, False), ([died], 0, True), ([broken] * 3, 2, True),
+        ):  # fmt: skip
+            bench = Bench.__new__(Bench)
+            bench._steady = catalogue.steady()
+            with tempfile.TemporaryDirectory() as folder, \
+                    mock.patch.object(Bench, "_attempt", side_effect=attempts):  # fmt: skip
+                found = bench.run(job, Path(folder))
+            self.assertEqual((found.broken_machines, bool(found.failure)), (count, failed))
 
 
 class DiskTest(unittest.TestCase):

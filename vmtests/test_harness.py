@@ -445,7 +445,13 @@ class CampaignTest(unittest.TestCase):
             campaign.environment.logs = Path(folder)
             self.assertEqual(campaign.verdicts(["A.1", "A.2"]), {"A.1": "PASS", "A.2": "PASS"})
             self.assertEqual(campaign.asked[1], ["A.2"])
-            console.write_text("[   61.7] Oops: 0002 [#1] SMP\n")
+            # Another oops, with flags as no CPU has them, then with flags as they can be.
+            oops = "[   61.7] Oops: 0002 [#1] SMP\n[   61.7] RSP: 0018:ffff EFLAGS: {}\n"
+            console.write_text(oops.format("066a16c2"))
+            campaign = ScriptedCampaign([died, (self.OK.format("A.2"), self.FINE)])
+            campaign.environment.logs = Path(folder)
+            self.assertEqual(campaign.verdicts(["A.1", "A.2"]), {"A.1": "PASS", "A.2": "PASS"})
+            console.write_text(oops.format("00210ed7"))
             campaign = ScriptedCampaign([died])
             campaign.environment.logs = Path(folder)
             self.assertEqual(campaign.verdicts(["A.1", "A.2"]), {"A.1": "PASS", "A.2": "FAIL"})

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import guest, gtest, image
+from . import emulator, guest, gtest, image
 from .gtest import Case, Verdict
 from .guest import Ending, Outcome
 from .kernels import Kernel
@@ -22,9 +22,6 @@ from .kernels import Kernel
 # Time for a loaded machine to boot and for the program to load.
 BOOT_SECONDS = 120.0
 CONSOLE_TAIL = 16384
-
-# What QEMU's translation does to a kernel that patches itself (see Campaign._was_the_emulator).
-_STALE_BREAKPOINT = "Oops: int3"
 EMULATOR_FAULTS_MAX = 3
 _COMPLAINT = re.compile(r"\] (?:WARNING: |BUG: |INFO: task .* blocked|Kernel panic)")
 
@@ -202,18 +199,13 @@ class Campaign:
         self.environment.notes += [f"{machine.folder.name}: {line}" for line in lines[:5]]
 
     def _was_the_emulator(self, outcome: Outcome) -> bool:
-        """Whether a guest died of a breakpoint that the kernel had taken away again.
-
-        The kernel patches its own code by way of int3, and QEMU's threads may run one from a
-        translation that is out of date, even while the kernel boots. What had no verdict is run
-        again, in another boot; not for ever.
-        """
+        """Whether what had no verdict is run again, in another boot; not for ever."""
         if outcome.ending is not Ending.DIED or self.environment.logs is None:
             return False
         console = self.environment.logs / f"boot{self.environment.boots}" / "console.log"
         if not console.exists():
             return False
-        if _STALE_BREAKPOINT not in console.read_text(errors="replace"):
+        if not emulator.broke_it(console.read_text(errors="replace")):
             return False
         self._emulator_faults += 1
         return self._emulator_faults <= EMULATOR_FAULTS_MAX

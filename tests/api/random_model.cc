@@ -118,6 +118,7 @@ WorkloadSample random_sample(Dice& dice) {
   if (sample.scored && dice.coin()) {
     sample.badness = WorkloadBadness{random_process_id(dice), dice.integer()};
   }
+  sample.growth = dice.maybe_bytes();
   return sample;
 }
 
@@ -163,7 +164,7 @@ Evidence random_evidence(Dice& dice) {
 Candidate random_candidate(Dice& dice) {
   return {random_sample(dice),
           RankKey{dice.coin(), dice.coin(), dice.small(), dice.integer(), dice.integer(),
-                  dice.integer(), dice.maybe_integer()},
+                  dice.integer(), dice.maybe_integer(), dice.maybe_integer()},
           dice.one_of<Exclusion>(v1::Candidate::Exclusion_MAX)};
 }
 

@@ -99,7 +99,7 @@ Config any_config(Choices& choices) {
   config.compat.containerfs_from_second_pass = choices.yes();
   config.compat.one_kill_until_cleanup = choices.yes();
   config.compat.reclaim_must_clear_all = choices.yes();
-  if (choices.yes()) config.ranking = Ranking::kernel;
+  if (choices.yes()) config.ranking = choices.yes() ? Ranking::kernel : Ranking::kubelet_growth;
   return config;
 }
 
@@ -192,6 +192,7 @@ std::vector<WorkloadSample> any_workloads(Choices& choices) {
     sample.workload.pod = any_pod(choices);
     sample.statistics = any_statistics(choices);
     sample.scored = choices.yes();
+    if (choices.yes()) sample.growth = choices.amount();
     if (choices.yes()) sample.badness = WorkloadBadness{{1, 1}, choices.amount().count};
     workloads.push_back(sample);
   }

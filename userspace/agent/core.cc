@@ -97,12 +97,14 @@ Core::Core(Parts parts, Config config)
     : parts_(std::move(parts)),
       config_(std::move(config)),
       kills_(*parts_.ladder, parts_.sinks),
-      oom_kills_(parts_.sinks, parts_.foresight) {}
+      oom_kills_(parts_.sinks, parts_.foresight),
+      growth_(*parts_.clock, *parts_.observer) {}
 
 void Core::start() {
   recheck_in_ = std::min(kSettling, config_.recheck_interval);
   refresh();
   look_after_pods();
+  growth_.look_calmly(config_);
   look(Wake{WakeSource::startup, parts_.clock->now(), {}, {}});
 }
 
@@ -161,6 +163,7 @@ void Core::time_passed() {
   if (recheck_at_ <= now) {
     recheck();
     look(Wake{WakeSource::recheck, now, {}, {}});
+    if (!hold_until_) growth_.look_calmly(config_);
   } else if (hold_until_ && *hold_until_ <= now) {
     look(Wake{WakeSource::recheck, now, {}, {}});
   }
@@ -311,6 +314,7 @@ void Core::read_workloads(Observation& observation, const Decision& asked,
   // One scan of the processes for all decisions of a look, however many it takes.
   const sources::Scoring scoring{is_short_of_memory(asked), looked_at_};
   parts_.observer->add_workloads(observation, subject, scoring);
+  growth_.apply(*observation.workloads);
 }
 
 // Whom a filesystem is short because of shows only in what was measured since: a walk from before

@@ -22,6 +22,7 @@
 #include "actuators/ladder.h"
 #include "actuators/node_reclaim.h"
 #include "agent/foresight.h"
+#include "agent/growth_watch.h"
 #include "agent/kills.h"
 #include "agent/oom_kills.h"
 #include "agent/oom_score_adj_patrol.h"
@@ -118,6 +119,7 @@ class Core {
   policy::State state_;
   Kills kills_;
   OomKills oom_kills_;
+  GrowthWatch growth_;
   std::vector<std::string> last_notes_;          // of the last arming
   std::vector<std::string> last_refresh_notes_;  // of the last refresh
 

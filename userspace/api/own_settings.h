@@ -11,7 +11,7 @@
 
 namespace forestall::api {
 
-// "kubelet" or "kernel".
+// "kubelet", "kernel" or "kubelet+growth".
 [[nodiscard]] std::string_view ranking_word(Ranking ranking);
 [[nodiscard]] std::optional<Ranking> parse_ranking(std::string_view word);
 

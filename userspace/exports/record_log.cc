@@ -26,6 +26,9 @@ std::string runners_up(const Decision& decision) {
     fmt::format_to(std::back_inserter(out), "{}{}:priority={}:working-set={}{}", named ? "," : "",
                    each.sample.workload.name, each.key.priority, amount(each.sample.working_set()),
                    each.key.exceeds_request ? ":exceeds" : "");
+    if (each.sample.growth) {
+      fmt::format_to(std::back_inserter(out), ":growth={}", each.sample.growth->count);
+    }
     if (each.exclusion != Exclusion::none) out.append(":").append(to_string(each.exclusion));
     ++named;
   }
@@ -49,7 +52,8 @@ void add_victim(LogLine& line, const Eviction& eviction, const Candidate& victim
       .field("victim_working_set", amount(victim.sample.working_set()))
       .field("victim_request", amount(victim.sample.workload.memory_request))
       .field("victim_priority", victim.key.priority)
-      .field("victim_exceeds_request", victim.key.exceeds_request);
+      .field("victim_exceeds_request", victim.key.exceeds_request)
+      .field("victim_growth", amount(victim.sample.growth));
 }
 
 std::optional<Duration> since(MonotonicTime from, const std::optional<MonotonicTime>& to) {

@@ -72,8 +72,9 @@ enum class OomScoreAdj : std::uint8_t { observe, enforce };
 
 // Whose order of eviction counts when memory is short.
 enum class Ranking : std::uint8_t {
-  kubelet,  // request, priority, usage over request
-  kernel,   // the workload of the process that the kernel's OOM killer would choose
+  kubelet,         // request, priority, usage over request
+  kernel,          // the workload of the process that the kernel's OOM killer would choose
+  kubelet_growth,  // request, priority, growth since the warning, usage over request
 };
 
 // Where the node's filesystems are. Empty: not configured.

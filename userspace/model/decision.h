@@ -73,6 +73,9 @@ struct RankKey {
   // With Ranking::kernel: points of the process the kernel would choose in it, larger sorts first.
   // Nothing: not scored, or none can be chosen.
   std::optional<std::int64_t> badness = std::nullopt;
+  // With Ranking::kubelet_growth: bytes it grew since the warning, larger sorts first; growth that
+  // is noise beside the largest is 0. Nothing: not known, which sorts as 0.
+  std::optional<std::int64_t> growth = std::nullopt;
 
   friend bool operator==(const RankKey&, const RankKey&) = default;
 };

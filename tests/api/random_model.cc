@@ -218,6 +218,11 @@ Threshold random_threshold(Dice& dice) {
   threshold.min_reclaim = dice.maybe([&] { return random_limit(dice); });
   threshold.capacity = dice.maybe_bytes();
   threshold.tune = dice.coin();
+  if (threshold.signal == Signal::cgroup_memory_available && dice.coin()) {
+    threshold.cgroup.clear();
+    threshold.own_limits_of = dice.one_of<WorkloadClass>(4);
+    threshold.response = dice.one_of<Response>(3);
+  }
   return threshold;
 }
 

@@ -43,7 +43,10 @@ TEST(WordsTest, EveryEnumeratorHasItsOwnName) {
   check_names(Tier::none);
   check_names(KillState::terminating);
   check_names(Rung::sigterm);
-  check_names(Signal::cgroup_memory_available);
+  check_names(Signal::memory_until_oom);
+  check_names(Reason::own_limit_near);
+  check_names(WorkloadClass::other);
+  check_names(Response::slow);
   check_names(WakeSource::node_reclaim);
   check_names(WorkloadKind::cgroup);
   check_names(Resource::pids);

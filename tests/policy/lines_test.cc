@@ -83,6 +83,44 @@ TEST(LinesTest, OnlyMemoryHasLines) {
           .empty());
 }
 
+// What is short of memory.untilOom no counter shows: the line is placed from the nearest there is.
+TEST(LinesTest, UntilOomIsPlacedByItsHeadroom) {
+  Observation observation;
+  observation.node = node(gib(2), mib(900), mib(30));
+  observation.node.kernel_available = mib(300);
+  observation.node.swap_total = gib(1);
+  observation.node.swap_free = mib(100);
+  const Config config = policy::config({hard(Signal::memory_until_oom, mib(64))});
+  const auto found = lines(config, observation);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].cgroup, CgroupId{});
+  EXPECT_EQ(found[0].headroom, mib(336));
+  EXPECT_EQ(found[0].usage, *observation.node.usage);
+  EXPECT_EQ(found[0].usage_line, *observation.node.usage + mib(336));
+  EXPECT_EQ(found[0].floor_line, gib(3) - mib(64));
+  EXPECT_EQ(found[0].capacity, gib(3));
+  observation.node.usage.reset();
+  EXPECT_TRUE(lines(config, observation).empty());
+}
+
+TEST(LinesTest, WhoEvictsNobodyHasALineUntilItIsMet) {
+  Threshold threshold = hard(Signal::cgroup_memory_available, mib(10));
+  threshold.own_limits_of = WorkloadClass::other;
+  threshold.response = Response::warn;
+  Observation observation;
+  observation.watched = {cgroup("/a", mib(64), mib(12)), cgroup("/b", mib(64), mib(9))};
+  auto found = lines(config({threshold}), observation);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].path, "/a");
+  threshold.response = Response::evict;
+  EXPECT_EQ(lines(config({threshold}), observation).size(), 2U);
+  // Not read, as it is far: the line is where it would be if nothing was inactive.
+  observation.watched[0].inactive_file.reset();
+  found = lines(config({threshold}), observation);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].usage_line, mib(54));
+}
+
 // The line and the threshold agree: at the line nothing is met, one byte above it is.
 TEST(LinesTest, OneByteAboveTheLineMeetsTheThreshold) {
   const Config config = policy::config({hard(Signal::memory_available, mib(100))});

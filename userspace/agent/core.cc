@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <iterator>
 #include <thread>
 
 #include "policy/capacity_lines.h"
@@ -75,7 +76,7 @@ const Wake& foremost(const std::vector<Wake>& wakes) {
 // Whether candidates may be ranked for memory, the one ranking that goes by the kernel's points.
 bool is_short_of_memory(const Decision& decision) {
   return std::ranges::any_of(decision.evidence, [](const Evidence& evidence) {
-    return evidence.met && evidence.driving &&
+    return evidence.asks_for_eviction() && evidence.driving &&
            resource_of(evidence.threshold.signal) == Resource::memory;
   });
 }
@@ -98,7 +99,10 @@ Core::Core(Parts parts, Config config)
       config_(std::move(config)),
       kills_(*parts_.ladder, parts_.sinks),
       oom_kills_(parts_.sinks, parts_.foresight),
-      growth_(*parts_.clock, *parts_.observer) {}
+      growth_(*parts_.clock, *parts_.observer),
+      own_limits_(*parts_.log) {
+  own_limits_.use(parts_.brakes);
+}
 
 void Core::start() {
   recheck_in_ = std::min(kSettling, config_.recheck_interval);
@@ -259,11 +263,12 @@ bool Core::decide(const Wake& wake, MonotonicTime woken) {
   log_look(record.stages, record.observation.wake, record.decision.reason);
   if (record.decision.action == Action::reclaim) start_reclaim(record.decision);
   tell_look(record);
+  const bool near_own_limit = own_limits_.look(config_, record.decision);
   if (kills) {
     oom_kills_.keep(record, state_);
     tell_kills(std::move(record));
   } else {
-    if (!is_repetition(record.decision)) {
+    if (near_own_limit || !is_repetition(record.decision)) {
       record.sequence = ++sequence_;
       report(record);
     }
@@ -446,9 +451,13 @@ void Core::arm(const Observation& observation, const Decision& decision) {
     notes.push_back(note.subject + ": " + note.problem);
   }
   bool watched = false;  // every line, by the kernel
+  // But for what no counter of the programs shows.
+  std::vector<Line> unseen;
+  std::ranges::copy_if(lines, std::back_inserter(unseen),
+                       [](const Line& line) { return line.signal == Signal::memory_until_oom; });
   for (sources::Source* source : parts_.sources) {
     const bool polls = source->feature() == Feature::poll;
-    auto armed = source->arm(polls && watched ? std::vector<Line>() : lines, now);
+    auto armed = source->arm(polls && watched ? unseen : lines, now);
     if (source->feature() == Feature::bpf)
       watched = parts_.told_of_usage && armed && armed->empty();
     if (!armed) {
@@ -498,8 +507,9 @@ void Core::look_after_pods() {
 }
 
 void Core::hold(const Decision& decision, MonotonicTime now) {
-  const bool met = std::any_of(decision.evidence.begin(), decision.evidence.end(),
-                               [](const Evidence& evidence) { return evidence.met; });
+  const bool met =
+      std::any_of(decision.evidence.begin(), decision.evidence.end(),
+                  [](const Evidence& evidence) { return evidence.asks_for_eviction(); });
   if (!met) {
     hold_until_.reset();
     hold_length_ = Duration::zero();

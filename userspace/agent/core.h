@@ -27,6 +27,7 @@
 #include "agent/oom_kills.h"
 #include "agent/oom_score_adj_patrol.h"
 #include "agent/oom_tellers.h"
+#include "agent/own_limit_watch.h"
 #include "base/clock.h"
 #include "exports/log.h"
 #include "exports/sink.h"
@@ -50,13 +51,14 @@ struct Parts {
   std::vector<exports::RecordSink*> sinks;
   exports::Log* log = nullptr;
   OomScoreAdjPatrol* patrol = nullptr;
-  Foresight* foresight = nullptr;     // null: whom the kernel would kill is not predicted
-  OomTellers* oom_tellers = nullptr;  // null: nobody tells whom it did kill
+  Foresight* foresight = nullptr;       // null: whom the kernel would kill is not predicted
+  actuators::Brakes* brakes = nullptr;  // null: nobody is slowed down
+  OomTellers* oom_tellers = nullptr;    // null: nobody tells whom it did kill
   // A source tells of new cgroups; without one, the tree is walked again when candidates are
   // needed.
   bool told_of_cgroups = false;
   // Feature::bpf_timer is in use: while the source that has it could arm every line, nothing is
-  // polled. REQUIRES: that source comes before those that poll.
+  // polled but memory.untilOom. REQUIRES: that source comes before those that poll.
   bool told_of_usage = false;
 };
 
@@ -120,6 +122,7 @@ class Core {
   Kills kills_;
   OomKills oom_kills_;
   GrowthWatch growth_;
+  OwnLimitWatch own_limits_;
   std::vector<std::string> last_notes_;          // of the last arming
   std::vector<std::string> last_refresh_notes_;  // of the last refresh
 

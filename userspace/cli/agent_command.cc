@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <systemd/sd-daemon.h>
 
+#include <algorithm>
+
 #include "agent/host.h"
 #include "agent/instance_lock.h"
 #include "agent/loop.h"
@@ -57,6 +59,7 @@ struct Running {
   std::unique_ptr<sources::Observer> observer;
   std::unique_ptr<actuators::Ladder> ladder;
   std::unique_ptr<actuators::NodeReclaim> reclaim;
+  std::unique_ptr<actuators::Brakes> brakes;  // null: nobody is to be slowed down, or can be
   agent::Sources sources;
   sources::CapacitySource* capacity = nullptr;  // one of them
   std::unique_ptr<agent::OomScoreAdjPatrol> patrol;
@@ -104,6 +107,26 @@ void build_sinks(Running& running, const agent::Host& host, const Config& config
   log.write(LogLevel::error, LogLine("no-metrics").field("problem", server.error().text()));
 }
 
+bool slows(const Config& config) {
+  return std::ranges::any_of(config.thresholds, [](const Threshold& threshold) {
+    return threshold.response == Response::slow;
+  });
+}
+
+// Who cannot be slowed down is warned about, which is no reason not to start.
+void build_brakes(Running& running, const agent::Host& host, const Config& config,
+                  exports::Log& log) {
+  if (!slows(config) || has(config.disabled, Feature::memory_high)) return;
+  auto brakes = actuators::Brakes::create(host.tree);
+  if (brakes) {
+    running.brakes = std::move(brakes).value();
+  } else {
+    log.write(LogLevel::warning, LogLine("own-limit")
+                                     .field("problem", brakes.error().text())
+                                     .field("instead", "those to be slowed are warned about"));
+  }
+}
+
 Result<void> build(Running& running, agent::Host& host, const Config& config, exports::Log& log,
                    exports::Log* records) {
   const std::uint64_t files = TRY(kernel::raise_file_limit());
@@ -116,6 +139,7 @@ Result<void> build(Running& running, agent::Host& host, const Config& config, ex
     running.reclaim = TRY(actuators::NodeReclaim::create(runtime));
     running.sources.all.push_back(TRY(sources::RuntimeSource::create(runtime, *running.observer)));
   }
+  build_brakes(running, host, config, log);
   running.patrol = std::make_unique<agent::OomScoreAdjPatrol>(host.tree, log);
   auto capacity = TRY(
       sources::CapacitySource::create(running.observer->filesystems(), running.observer->tasks()));
@@ -145,6 +169,7 @@ agent::Parts parts_of(Running& running, const agent::Host& host, exports::Log& l
   parts.observer = running.observer.get();
   parts.ladder = running.ladder.get();
   parts.reclaim = running.reclaim.get();
+  parts.brakes = running.brakes.get();
   parts.patrol = running.patrol.get();
   parts.capacity = running.capacity;
   parts.oom_tellers = running.oom_tellers.get();
@@ -184,6 +209,7 @@ Result<Config> reload(const Options& options, const Config& started, exports::Lo
     warn_of_start(log, "metricsAddress");
     config.metrics_address = started.metrics_address;
   }
+  if (slows(config) && !slows(started)) warn_of_start(log, "ownLimit");
   // The way back to kubelet's ranking needs nothing that has to be built.
   if (config.ranking == Ranking::kernel && started.ranking != Ranking::kernel) {
     warn_of_start(log, "ranking");

@@ -38,6 +38,7 @@ enum class Reason : std::uint8_t {
   disk_usage_unread,      // met: what the pods occupy on disk is needed
   node_reclaim,           // action reclaim, or reclaim is under way
   node_reclaim_sufficed,  // node-level reclaim left no threshold met
+  own_limit_near,         // workloads near a limit of their own, about which nobody is evicted
 };
 
 [[nodiscard]] std::string_view to_string(Action action);
@@ -58,6 +59,10 @@ struct Evidence {
   std::optional<MonotonicTime> first_met;
   bool driving = false;  // met for its whole grace period
 
+  // Whether somebody may have to go for it. One that only warns or slows down may be met for days.
+  [[nodiscard]] bool asks_for_eviction() const {
+    return met && threshold.response == Response::evict;
+  }
   friend bool operator==(const Evidence&, const Evidence&) = default;
 };
 

@@ -23,6 +23,9 @@ struct Line {
   Bytes usage_line;
   // Usage at which it would be met if no file page were inactive any more: capacity - limit.
   // Between this and usage_line a shrinking inactive_file can cross unseen by a usage counter.
+  // Of memory.untilOom, which counts what no usage counter shows (the kernel's own memory, swap):
+  // MemTotal + SwapTotal - limit, to be held against what MemAvailable + SwapFree leave of the two;
+  // its usage_line is the node's usage of now plus the headroom.
   Bytes floor_line;
   Bytes usage;  // at the time of the observation
   Bytes capacity;

@@ -22,18 +22,24 @@ std::vector<Line> lines(const Config& config, const Observation& observation) {
         const Level& level = *reading->level;
         const Bytes floor = subtract(level.capacity, threshold.limit.of(reading->capacity).bytes());
         const Bytes headroom = subtract(floor, level.used());
-        if (!threshold.hard() && headroom.count < 0) return;
-        lines.push_back({.signal = threshold.signal,
-                         .cgroup = subject.cgroup,
-                         .path = std::string(subject.path),
-                         .headroom = headroom,
-                         .usage_line = add(floor, level.inactive_file),
-                         .floor_line = floor,
-                         .usage = level.usage,
-                         .capacity = level.capacity,
-                         // A dry run sets nothing; and memory.high at a soft threshold would
-                         // throttle through its whole grace period.
-                         .tune = threshold.tune && threshold.hard() && !config.dry_run});
+        const bool waits = !threshold.hard() || threshold.response != Response::evict;
+        if (waits && headroom.count < 0) return;
+        // What memory.untilOom counts no counter shows; the node's is the nearest there is.
+        const bool until_oom = threshold.signal == Signal::memory_until_oom;
+        if (until_oom && !observation.node.usage) return;
+        const Bytes usage = until_oom ? *observation.node.usage : level.usage;
+        lines.push_back(
+            {.signal = threshold.signal,
+             .cgroup = subject.cgroup,
+             .path = std::string(subject.path),
+             .headroom = headroom,
+             .usage_line = until_oom ? add(usage, headroom) : add(floor, level.inactive_file),
+             .floor_line = floor,
+             .usage = usage,
+             .capacity = level.capacity,
+             // A dry run sets nothing; and memory.high at a soft threshold would
+             // throttle through its whole grace period.
+             .tune = threshold.tune && threshold.hard() && !config.dry_run});
       });
   return lines;
 }

@@ -9,9 +9,11 @@
 #include <algorithm>
 
 #include "base/parse.h"
+#include "bpf/abi/watch.h"
 #include "sources/cgroup_reader.h"
 #include "sources/container_reader.h"
 #include "sources/node_reader.h"
+#include "sources/own_limits.h"
 #include "sources/own_place.h"
 #include "sources/pod_paths.h"
 #include "sources/process_counter.h"
@@ -69,7 +71,8 @@ class Observer::Reader {
         tasks_(proc),
         walker_(std::move(walker)),
         self_(proc + "/self/cgroup", ::getpid()),
-        init_(proc + "/1/cgroup", 1) {
+        init_(proc + "/1/cgroup", 1),
+        own_limits_(tree) {
     buffer_.resize(kBufferSize);
   }
 
@@ -102,6 +105,7 @@ class Observer::Reader {
   void refresh_workloads(std::vector<SourceNote>& notes);
   // Opens what is new.
   void hold(Workload workload, std::vector<SourceNote>& notes);
+  void refresh_own_limits(std::vector<SourceNote>& notes);
   void open_watched(const std::string& path, std::size_t threshold, std::vector<Watched>& old,
                     std::vector<SourceNote>& notes);
   void sample_workload(HeldWorkload& held, std::vector<WorkloadSample>& samples,
@@ -127,6 +131,7 @@ class Observer::Reader {
   std::optional<CgroupReader> pods_;
   std::vector<Watched> watched_;
   std::vector<HeldWorkload> workloads_;
+  OwnLimits own_limits_;
   std::string buffer_;
 };
 
@@ -135,6 +140,7 @@ std::vector<SourceNote> Observer::Reader::refresh() {
   refresh_pods(notes);
   refresh_watched(notes);
   refresh_workloads(notes);
+  refresh_own_limits(notes);
   filesystems_.refresh(notes);
   return notes;
 }
@@ -175,7 +181,7 @@ void Observer::Reader::refresh_watched(std::vector<SourceNote>& notes) {
   auto old = std::exchange(watched_, {});
   for (std::size_t i = 0; i < config_.thresholds.size(); ++i) {
     const auto& threshold = config_.thresholds[i];
-    if (threshold.signal != Signal::cgroup_memory_available) continue;
+    if (threshold.signal != Signal::cgroup_memory_available || threshold.own_limits_of) continue;
     const auto paths = tree_.match(threshold.cgroup);
     if (!paths) notes.push_back({threshold.cgroup, paths.error().text()});
     for (const auto& path : paths ? *paths : std::vector<std::string>()) {
@@ -218,6 +224,17 @@ void Observer::Reader::hold(Workload workload, std::vector<SourceNote>& notes) {
   workloads_.push_back({std::move(workload), std::move(reader).value(), std::move(processes)});
 }
 
+// Slots of the BPF programs that are left: the node has one, and what is watched by name comes
+// first.
+void Observer::Reader::refresh_own_limits(std::vector<SourceNote>& notes) {
+  std::vector<const Workload*> workloads;
+  workloads.reserve(workloads_.size());
+  for (const HeldWorkload& held : workloads_) workloads.push_back(&held.workload);
+  const std::size_t taken = 1 + (pods_ ? 1 : 0) + watched_.size();
+  const std::size_t slots = ABI_WATCH_SLOTS - std::min<std::size_t>(taken, ABI_WATCH_SLOTS);
+  own_limits_.refresh(config_, workloads, slots, SystemClock().now(), notes);
+}
+
 Observation Observer::Reader::observe(const Wake& wake, MonotonicTime now) {
   Observation observation;
   observation.at = now;
@@ -235,6 +252,7 @@ Observation Observer::Reader::observe(const Wake& wake, MonotonicTime now) {
     }
     return reading.removed;
   });
+  own_limits_.read(wake, now, observation.watched, observation.notes);
   observation.filesystems = filesystems_.read(now, observation.notes);
   observation.tasks = tasks_.read(now, observation.notes);
   return observation;

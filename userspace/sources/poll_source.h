@@ -44,8 +44,9 @@ class PollSource final : public Source {
  private:
   struct Reading;
   struct Watch;
-  PollSource(const kernel::CgroupTree& tree, kernel::HeldFile vmstat, UniqueFd timer);
-  [[nodiscard]] Watch* find(CgroupId cgroup, Bytes floor_line);
+  PollSource(const kernel::CgroupTree& tree, kernel::HeldFile vmstat, kernel::HeldFile meminfo,
+             UniqueFd timer);
+  [[nodiscard]] Watch* find(const Line& line);
   Result<void> arm_line(const Line& line, MonotonicTime now);
   // When to look after the loop found `headroom`, and whether it knows that the line is met.
   void schedule(Watch& watch, Bytes headroom, MonotonicTime now);
@@ -63,6 +64,7 @@ class PollSource final : public Source {
 
   const kernel::CgroupTree& tree_;
   kernel::HeldFile vmstat_;
+  kernel::HeldFile meminfo_;
   UniqueFd timer_;
   std::vector<std::unique_ptr<Watch>> watches_;
   std::int64_t possible_rate_;             // bytes a second, as the two below

@@ -175,12 +175,18 @@ std::vector<Candidate> rank(const std::vector<WorkloadSample>& workloads, const 
                             const Subject& subject, const Exclusions& exclusions) {
   std::vector<Ranked> ranked;
   ranked.reserve(workloads.size());
+  const WorkloadSample* around = nullptr;
   for (const WorkloadSample& sample : workloads) {
     const Workload& workload = sample.workload;
-    if (!subject.is_node() && !path_is_within(workload.path, subject.path)) continue;
     if (workload.pod && !is_active(*workload.pod)) continue;
-    ranked.push_back({rank_key(sample, by), &sample});
+    if (subject.is_node() || path_is_within(workload.path, subject.path)) {
+      ranked.push_back({rank_key(sample, by), &sample});
+    } else if (path_is_within(subject.path, workload.path) &&
+               (around == nullptr || path_is_within(workload.path, around->workload.path))) {
+      around = &sample;
+    }
   }
+  if (ranked.empty() && around != nullptr) ranked.push_back({rank_key(*around, by), around});
   const auto rules = rules_for(resource_of(by.signal), by.ranking);
   std::sort(ranked.begin(), ranked.end(), [rules](const Ranked& a, const Ranked& b) {
     return before(a.key, a.sample->workload, b.key, b.sample->workload, rules);

@@ -7,6 +7,7 @@
 #include "policy/saturating.h"
 #include "policy/signals.h"
 #include "policy/step.h"
+#include "policy/warning.h"
 
 namespace forestall::policy {
 
@@ -23,6 +24,8 @@ std::vector<Line> lines(const Config& config, const Observation& observation) {
         const Bytes floor = subtract(level.capacity, threshold.limit.of(reading->capacity).bytes());
         const Bytes headroom = subtract(floor, level.used());
         if (!threshold.hard() && headroom.count < 0) return;
+        // Crossing a soft threshold begins a grace period, for which nothing need be ready.
+        const Bytes margin = threshold.hard() ? warning_margin(level.capacity) : Bytes{0};
         lines.push_back({.signal = threshold.signal,
                          .cgroup = subject.cgroup,
                          .path = std::string(subject.path),
@@ -33,7 +36,9 @@ std::vector<Line> lines(const Config& config, const Observation& observation) {
                          .capacity = level.capacity,
                          // A dry run sets nothing; and memory.high at a soft threshold would
                          // throttle through its whole grace period.
-                         .tune = threshold.tune && threshold.hard() && !config.dry_run});
+                         .tune = threshold.tune && threshold.hard() && !config.dry_run,
+                         .margin = margin,
+                         .warning = next_warning(headroom, margin)});
       });
   return lines;
 }

@@ -27,6 +27,7 @@ struct Running {
   Core* core;
   exports::Log* log;
   const LoopHooks* hooks;
+  Watchdog* watchdog;
   sd_event_source* timer = nullptr;
 };
 
@@ -42,7 +43,9 @@ Result<void> check(int code, const char* what) {
 
 // Every callback may have moved the time of the next look.
 int set_timer(Running& running) {
-  const auto due = std::max<std::int64_t>(to_ns(running.core->next_look()), 1000);
+  const MonotonicTime next = running.core->next_look();
+  if (running.watchdog != nullptr) running.watchdog->announce(next);
+  const auto due = std::max<std::int64_t>(to_ns(next), 1000);
   sd_event_source_set_time(running.timer, static_cast<std::uint64_t>(due) / 1000);
   return sd_event_source_set_enabled(running.timer, SD_EVENT_ONESHOT);
 }
@@ -68,6 +71,12 @@ int on_reclaim(sd_event_source*, int, std::uint32_t, void* userdata) {
 int on_foresight(sd_event_source*, int, std::uint32_t, void* userdata) {
   auto* running = static_cast<Running*>(userdata);
   running->core->foresight_ready();
+  return set_timer(*running);
+}
+
+int on_watchdog(sd_event_source*, int, std::uint32_t, void* userdata) {
+  auto* running = static_cast<Running*>(userdata);
+  running->core->watchdog_ready();
   return set_timer(*running);
 }
 
@@ -139,11 +148,14 @@ Result<void> run_loop(Core& core, const Parts& parts, const LoopHooks& hooks) {
   sd_event* raw = nullptr;
   TRY(check(sd_event_new(&raw), "sd_event_new"));
   const EventLoop event(raw);
-  Running running{&core, parts.log, &hooks};
+  Running running{&core, parts.log, &hooks, parts.watchdog};
   std::deque<SourceSlot> slots;  // stable addresses: sd-event keeps pointers to them
   TRY(add_sources(event.get(), parts, running, slots));
   if (parts.reclaim != nullptr) {
     TRY(add_job(event.get(), parts.reclaim->fd(), on_reclaim, running));
+  }
+  if (parts.watchdog != nullptr) {
+    TRY(add_job(event.get(), parts.watchdog->fd(), on_watchdog, running));
   }
   if (parts.foresight != nullptr) {
     TRY(add_job(event.get(), parts.foresight->fd(), on_foresight, running));

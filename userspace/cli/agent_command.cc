@@ -62,6 +62,7 @@ struct Running {
   std::unique_ptr<agent::OomScoreAdjPatrol> patrol;
   std::unique_ptr<sources::ProcessSource> processes;  // the observer's; null: it needs none
   std::unique_ptr<agent::OomTellers> oom_tellers;
+  std::unique_ptr<agent::Watchdog> watchdog;
   std::unique_ptr<agent::Foresight> foresight;
   std::unique_ptr<exports::Metrics> metrics;  // null: nobody asks
   std::unique_ptr<exports::MetricsServer> metrics_server;
@@ -148,6 +149,7 @@ agent::Parts parts_of(Running& running, const agent::Host& host, exports::Log& l
   parts.patrol = running.patrol.get();
   parts.capacity = running.capacity;
   parts.oom_tellers = running.oom_tellers.get();
+  parts.watchdog = running.watchdog.get();
   parts.foresight = running.foresight.get();
   for (const auto& source : running.sources.all) parts.sources.push_back(source.get());
   for (const auto& sink : running.sinks) parts.sinks.push_back(sink.get());
@@ -198,6 +200,8 @@ Result<void> guard(const Options& options, const Config& config, agent::Host& ho
   TRY(build(running, host, config, log, records));
   kernel::give_back_start_up_memory();
   agent::protect_self(host, config.disabled);
+  running.watchdog =
+      TRY(agent::Watchdog::create(host.tree, running.clock, host.in_use(Feature::sched_fifo)));
   warm_up(running, log, records);
   log_start(log, host, config, config_origin(options));
   const agent::Parts parts = parts_of(running, host, log);

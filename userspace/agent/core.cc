@@ -158,6 +158,8 @@ void Core::time_passed() {
   if (deferred_until_ && *deferred_until_ <= now) look(Wake(*deferred_));
   if (pods_due_ <= now) look_after_pods();
   if (deadline_ && *deadline_ <= now) look(Wake{WakeSource::deadline, now, {}, {}});
+  const auto guard_due = parts_.guard != nullptr ? parts_.guard->next_look() : std::nullopt;
+  if (guard_due && *guard_due <= now) look(Wake{WakeSource::recheck, now, {}, {}});
   if (recheck_at_ <= now) {
     recheck();
     look(Wake{WakeSource::recheck, now, {}, {}});
@@ -194,6 +196,7 @@ void Core::reload(Config config) {
   config_ = std::move(config);
   if (!same_rules) state_ = policy::reloaded(state_);
   parts_.observer->configure(config_);
+  if (parts_.guard != nullptr) parts_.guard->disarm();
   refresh();
   look(Wake{WakeSource::command, parts_.clock->now(), {}, {}});
 }
@@ -208,6 +211,7 @@ MonotonicTime Core::next_look() const {
   if (const auto due = kernel_kills_due()) next = std::min(next, *due);
   if (parts_.foresight != nullptr)
     next = std::min(next, parts_.foresight->next_look().value_or(next));
+  if (parts_.guard != nullptr) next = std::min(next, parts_.guard->next_look().value_or(next));
   for (const sources::Source* source : parts_.sources) {
     if (const auto due = source->next_look()) next = std::min(next, *due);
   }
@@ -256,6 +260,7 @@ bool Core::decide(const Wake& wake, MonotonicTime woken) {
   log_look(record.stages, record.observation.wake, record.decision.reason);
   if (record.decision.action == Action::reclaim) start_reclaim(record.decision);
   tell_look(record);
+  if (parts_.guard != nullptr) parts_.guard->looked(config_, record);
   if (kills) {
     oom_kills_.keep(record, state_);
     tell_kills(std::move(record));
@@ -353,6 +358,17 @@ void Core::tell_kills(Record record) {
     kills_.keep(record);
   }
   kills_.collect();  // a dry run, or a victim that is gone already, is complete at once
+}
+
+// What the guard shot is ours to complete.
+void Core::guard_ready() {
+  const MonotonicTime woken = parts_.clock->now();
+  for (Record& record : parts_.guard->take_shots()) {
+    kills_.signal(record.decision);
+    record.wall_time_ns = wall_time_ns();
+    tell_kills(std::move(record));
+  }
+  look(Wake{WakeSource::guard, woken, {}, {}});
 }
 
 // The kernel's kills, each once, when it is known as well as it will be.

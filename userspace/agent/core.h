@@ -22,6 +22,7 @@
 #include "actuators/ladder.h"
 #include "actuators/node_reclaim.h"
 #include "agent/foresight.h"
+#include "agent/guard_keeper.h"
 #include "agent/kills.h"
 #include "agent/oom_kills.h"
 #include "agent/oom_score_adj_patrol.h"
@@ -49,6 +50,7 @@ struct Parts {
   std::vector<exports::RecordSink*> sinks;
   exports::Log* log = nullptr;
   OomScoreAdjPatrol* patrol = nullptr;
+  GuardKeeper* guard = nullptr;       // null: the guard in the kernel is off
   Foresight* foresight = nullptr;     // null: whom the kernel would kill is not predicted
   OomTellers* oom_tellers = nullptr;  // null: nobody tells whom it did kill
   // A source tells of new cgroups; without one, the tree is walked again when candidates are
@@ -74,6 +76,8 @@ class Core {
   void reclaim_ready();
   // A round of predictions is over.
   void foresight_ready();
+  // The guard in the kernel has something to tell.
+  void guard_ready();
   // The time next_look() named has come.
   void time_passed();
   // A new configuration, already checked. Takes effect with the look it causes.

@@ -59,6 +59,12 @@ int on_ladder(sd_event_source*, int, std::uint32_t, void* userdata) {
   return set_timer(*running);
 }
 
+int on_guard(sd_event_source*, int, std::uint32_t, void* userdata) {
+  auto* running = static_cast<Running*>(userdata);
+  running->core->guard_ready();
+  return set_timer(*running);
+}
+
 int on_reclaim(sd_event_source*, int, std::uint32_t, void* userdata) {
   auto* running = static_cast<Running*>(userdata);
   running->core->reclaim_ready();
@@ -108,10 +114,12 @@ Result<void> add_sources(sd_event* event, const Parts& parts, Running& running,
   return {};
 }
 
-// What ends on a thread of its own, at the priority of what can wait.
-Result<void> add_job(sd_event* event, int fd, sd_event_io_handler_t on_end, Running& running) {
+// What ends on a thread of its own, at the priority of what can wait, if it is given no other.
+Result<void> add_job(sd_event* event, int fd, sd_event_io_handler_t on_end, Running& running,
+                     std::int64_t priority = SD_EVENT_PRIORITY_NORMAL) {
   sd_event_source* added = nullptr;
   TRY(check(sd_event_add_io(event, &added, fd, EPOLLIN, on_end, &running), "sd_event_add_io"));
+  TRY(check(sd_event_source_set_priority(added, priority), "sd_event priority"));
   return check(sd_event_source_set_floating(added, 1), "sd_event floating");
 }
 
@@ -144,6 +152,10 @@ Result<void> run_loop(Core& core, const Parts& parts, const LoopHooks& hooks) {
   TRY(add_sources(event.get(), parts, running, slots));
   if (parts.reclaim != nullptr) {
     TRY(add_job(event.get(), parts.reclaim->fd(), on_reclaim, running));
+  }
+  // Before any crossing: whom the guard shot must be known when the next victim is chosen.
+  if (parts.guard != nullptr) {
+    TRY(add_job(event.get(), parts.guard->fd(), on_guard, running, kLadderPriority));
   }
   if (parts.foresight != nullptr) {
     TRY(add_job(event.get(), parts.foresight->fd(), on_foresight, running));

@@ -63,6 +63,7 @@ struct Running {
   std::unique_ptr<sources::ProcessSource> processes;  // the observer's; null: it needs none
   std::unique_ptr<agent::OomTellers> oom_tellers;
   std::unique_ptr<agent::Foresight> foresight;
+  std::unique_ptr<agent::GuardKeeper> guard;  // null: the guard is off, or cannot be had
   std::unique_ptr<exports::Metrics> metrics;  // null: nobody asks
   std::unique_ptr<exports::MetricsServer> metrics_server;
   std::vector<std::unique_ptr<exports::RecordSink>> sinks;
@@ -86,6 +87,19 @@ Result<void> build_oom_parts(Running& running, agent::Host& host, const Config& 
   running.processes = TRY(agent::make_process_source(host));
   running.observer->set_processes(running.processes.get());
   return {};
+}
+
+// Whatever keeps the guard from working does not keep the agent from it.
+void build_guard(Running& running, agent::Host& host, const Config& config, exports::Log& log) {
+  if (!config.guard) return;
+  agent::load_guard(host, config.disabled);
+  if (!host.guard) {
+    const auto& report = host.reports[static_cast<std::size_t>(Feature::guard)];
+    log.write(LogLevel::error, LogLine("no-guard").field("problem", report.evidence));
+    return;
+  }
+  running.guard = std::make_unique<agent::GuardKeeper>(agent::GuardParts{
+      host.guard.get(), &host.tree, running.observer.get(), &running.clock, &log});
 }
 
 void build_sinks(Running& running, const agent::Host& host, const Config& config, exports::Log& log,
@@ -125,6 +139,7 @@ Result<void> build(Running& running, agent::Host& host, const Config& config, ex
       std::make_unique<sources::DiskUsageSource>(running.observer->disk_walker()));
   TRY(build_oom_parts(running, host, config));
   build_sinks(running, host, config, log, records);
+  build_guard(running, host, config, log);
   return {};
 }
 
@@ -149,6 +164,7 @@ agent::Parts parts_of(Running& running, const agent::Host& host, exports::Log& l
   parts.capacity = running.capacity;
   parts.oom_tellers = running.oom_tellers.get();
   parts.foresight = running.foresight.get();
+  parts.guard = running.guard.get();
   for (const auto& source : running.sources.all) parts.sources.push_back(source.get());
   for (const auto& sink : running.sinks) parts.sinks.push_back(sink.get());
   if (running.metrics) parts.sinks.push_back(running.metrics.get());
@@ -183,6 +199,11 @@ Result<Config> reload(const Options& options, const Config& started, exports::Lo
   if (config.metrics_address != started.metrics_address) {
     warn_of_start(log, "metricsAddress");
     config.metrics_address = started.metrics_address;
+  }
+  // Turning it off takes effect at once; it is loaded at the start.
+  if (config.guard && !started.guard) {
+    warn_of_start(log, "guard");
+    config.guard = false;
   }
   // The way back to kubelet's ranking needs nothing that has to be built.
   if (config.ranking == Ranking::kernel && started.ranking != Ranking::kernel) {

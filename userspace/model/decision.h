@@ -38,6 +38,7 @@ enum class Reason : std::uint8_t {
   disk_usage_unread,      // met: what the pods occupy on disk is needed
   node_reclaim,           // action reclaim, or reclaim is under way
   node_reclaim_sufficed,  // node-level reclaim left no threshold met
+  guard_shot,             // action kill: the guard in the kernel shot it, we complete the kill
 };
 
 [[nodiscard]] std::string_view to_string(Action action);

@@ -114,14 +114,11 @@ static __always_inline __u64 in_force(struct abi_guard_slot* slot) {
 
 /* ---- telling -------------------------------------------------------------------------------- */
 
+/* One crossing, as a program acts on it. */
 struct volley {
   __u64 generation;
-  __u32 slot;
   __u32 hook;
-  __u32 group;
-  __u32 left;     /* victims that are not settled */
-  __u32 replaced; /* another list is in force by now */
-  __s32 code;     /* of the last send */
+  __s32 code; /* of the last send */
 };
 
 static __always_inline void tell(struct guard_state* state, const struct volley* volley, __u32 kind,
@@ -179,105 +176,132 @@ static __always_inline int may_go_later(__s32 code) {
   return code == -EPERM || code == -EBUSY || code == -EAGAIN || code == -EOPNOTSUPP;
 }
 
+/* Copies victim `i` of the list; 0 when there is none. *replaced: the list is not in force. */
+static __always_inline int take_victim(struct abi_guard_slot* slot, __u64 generation, __u32 i,
+                                       struct abi_guard_victim* victim, int* replaced) {
+  struct abi_guard_list* list = &slot->banks[generation & 1];
+
+  *replaced = 0;
+  if (i >= ABI_GUARD_VICTIMS || i >= list->victim_count) return 0;
+  *victim = list->victims[i];
+  barrier();
+  *replaced = in_force(slot) != generation;
+  return !*replaced;
+}
+
+enum aimed {
+  AIMED_SETTLED, /* nothing more is to be done about this one */
+  AIMED_LEFT,    /* to be tried again */
+  AIMED_BEYOND,  /* the list or the group ends before it */
+  AIMED_REPLACED,
+};
+
+/* Whether it is settled. */
 static __always_inline int shoot_at(struct guard_state* state, struct volley* volley,
                                     const struct abi_guard_victim* victim) {
-  __u32 way;
+  __u32 way = ABI_GUARD_BY_NONE, kind = ABI_GUARD_DYING;
   int who = who_is(victim->tgid, victim->start_ns, victim->cgroup);
 
-  if (who == WHO_DYING) {
-    tell(state, volley, ABI_GUARD_DYING, ABI_GUARD_BY_NONE, victim);
-    return 1;
-  }
   if (who == WHO_OTHER) {
     /* Who is not running cannot be told from who is gone, where others cannot be signalled. */
     if (!can_signal_others() && !is_current(victim->tgid)) return 0;
     COUNT_GUARD(unapproved);
     return 1;
   }
-  way = send(victim, &volley->code);
-  if (may_go_later(volley->code)) {
-    COUNT_GUARD(refused);
-    __sync_fetch_and_add(&state->refused, 1);
-    return 0;
+  if (who == WHO_APPROVED) {
+    way = send(victim, &volley->code);
+    if (may_go_later(volley->code)) {
+      COUNT_GUARD(refused);
+      __sync_fetch_and_add(&state->refused, 1);
+      return 0;
+    }
+    kind = volley->code ? ABI_GUARD_FAILED : ABI_GUARD_SHOT;
   }
-  tell(state, volley, volley->code ? ABI_GUARD_FAILED : ABI_GUARD_SHOT, way, victim);
+  tell(state, volley, kind, way, victim);
   return 1;
 }
 
-/* Copies victim `i` of the list in force; 0 when there is none, or another list is in force. */
-static __always_inline int take_victim(struct abi_guard_slot* slot, struct volley* volley, __u32 i,
-                                       struct abi_guard_victim* victim) {
-  struct abi_guard_list* list = &slot->banks[volley->generation & 1];
-
-  if (i >= ABI_GUARD_VICTIMS || i >= list->victim_count) return 0;
-  *victim = list->victims[i];
-  barrier();
-  volley->replaced = in_force(slot) != volley->generation;
-  return !volley->replaced;
-}
-
-static long aim(__u32 i, struct volley* volley) {
-  struct abi_guard_slot* slot = bpf_map_lookup_elem(&guard_slots, &volley->slot);
-  struct guard_state* state = bpf_map_lookup_elem(&guard_states, &volley->slot);
+__noinline int aim(__u32 index, __u32 i, __u64 generation, __u32 hook) {
+  struct abi_guard_slot* slot = bpf_map_lookup_elem(&guard_slots, &index);
+  struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
+  struct volley volley = {.generation = generation, .hook = hook};
   struct abi_guard_victim victim;
   __u32 bit = 1U << (i & 31);
+  int replaced;
 
-  if (!slot || !state || !take_victim(slot, volley, i, &victim)) return 1;
-  if (victim.group != volley->group) return victim.group > volley->group;
-  if (*(volatile __u32*)&state->settled & bit) return 0;
-  if (__sync_fetch_and_or(&state->claimed, bit) & bit) {
-    volley->left++;
-    return 0;
-  }
-  if (shoot_at(state, volley, &victim)) {
+  if (!slot || !state) return AIMED_BEYOND;
+  if (!take_victim(slot, generation, i, &victim, &replaced))
+    return replaced ? AIMED_REPLACED : AIMED_BEYOND;
+  if (victim.group != state->group)
+    return victim.group > state->group ? AIMED_BEYOND : AIMED_SETTLED;
+  if (*(volatile __u32*)&state->settled & bit) return AIMED_SETTLED;
+  if (__sync_fetch_and_or(&state->claimed, bit) & bit) return AIMED_LEFT;
+  if (shoot_at(state, &volley, &victim)) {
     __sync_fetch_and_or(&state->settled, bit);
-    return 0;
+    return AIMED_SETTLED;
   }
   __sync_fetch_and_and(&state->claimed, ~bit);
-  volley->left++;
-  return 0;
+  return AIMED_LEFT;
 }
 
-static __always_inline void cease(__u32 slot, struct guard_state* state, __u64 generation,
-                                  struct volley* given_up) {
-  if (__sync_val_compare_and_swap(&state->shooting, generation, 0) != generation) return;
-  __sync_fetch_and_and(&pending, ~(1U << (slot & 31)));
-  if (given_up) tell(state, given_up, ABI_GUARD_GIVEN_UP, ABI_GUARD_BY_NONE, 0);
+/* Ends the volley; whoever does it tells, if it is given up. */
+__noinline int cease(__u32 index, __u64 generation, __u32 hook, __u32 given_up) {
+  struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
+  struct volley volley = {.generation = generation, .hook = hook};
+
+  if (!state) return 0;
+  if (__sync_val_compare_and_swap(&state->shooting, generation, 0) != generation) return 0;
+  __sync_fetch_and_and(&pending, ~(1U << (index & 31)));
+  if (given_up) tell(state, &volley, ABI_GUARD_GIVEN_UP, ABI_GUARD_BY_NONE, 0);
+  return 0;
 }
 
 /* Shoots at whoever of the group is not settled yet. */
 __noinline int shoot(__u32 index, __u64 generation, __u32 hook) {
-  struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
-  struct volley volley = {.generation = generation, .slot = index, .hook = hook};
+  __u32 left = 0;
 
-  if (!state) return 0;
-  volley.group = state->group;
-  bpf_loop(ABI_GUARD_VICTIMS, aim, &volley, 0);
-  if (volley.replaced)
-    cease(index, state, generation, &volley);
-  else if (!volley.left)
-    cease(index, state, generation, 0);
-  return 0;
-}
+  for (__u32 i = 0; i < ABI_GUARD_VICTIMS; i++) {
+    int aimed = aim(index, i, generation, hook);
 
-/* Finds the first group of which anybody still is who was approved. */
-static long seek_group(__u32 i, struct volley* volley) {
-  struct abi_guard_slot* slot = bpf_map_lookup_elem(&guard_slots, &volley->slot);
-  struct abi_guard_victim victim;
-
-  if (!slot || !take_victim(slot, volley, i, &victim)) return 1;
-  if (who_is(victim.tgid, victim.start_ns, victim.cgroup) == WHO_OTHER) {
-    COUNT_GUARD(unapproved);
-    return 0;
+    if (aimed == AIMED_REPLACED) return cease(index, generation, hook, 1);
+    if (aimed == AIMED_BEYOND) break;
+    if (aimed == AIMED_LEFT) left = 1;
   }
-  volley->group = victim.group;
-  volley->left = 1;
-  return 1;
+  return left ? 0 : cease(index, generation, hook, 0);
 }
 
+/* The group of victim `i` if he still is who was approved, or is dying; -1: he is not, -2: the list
+ * ends before him, -3: it is not in force any more. */
+__noinline int group_of(__u32 index, __u32 i, __u64 generation) {
+  struct abi_guard_slot* slot = bpf_map_lookup_elem(&guard_slots, &index);
+  struct abi_guard_victim victim;
+  int replaced;
+
+  if (!slot) return -2;
+  if (!take_victim(slot, generation, i, &victim, &replaced)) return replaced ? -3 : -2;
+  if (who_is(victim.tgid, victim.start_ns, victim.cgroup) != WHO_OTHER)
+    return victim.group & 0xffff;
+  COUNT_GUARD(unapproved);
+  return -1;
+}
+
+/* The first group of which anybody is left; below 0: there is none. */
+static __always_inline int first_group(__u32 index, __u64 generation) {
+  int group = -2;
+
+  if (!can_signal_others()) return 0;
+  for (__u32 i = 0; i < ABI_GUARD_VICTIMS; i++) {
+    group = group_of(index, i, generation);
+    if (group != -1) break;
+  }
+  return group;
+}
+
+/* Whether there is somebody to be shot. REQUIRES: the crossing is ours alone. */
 __noinline int cross(__u32 index, __u64 generation, __u32 hook) {
   struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
-  struct volley volley = {.generation = generation, .slot = index, .hook = hook};
+  struct volley volley = {.generation = generation, .hook = hook};
+  int group;
 
   if (!state) return 0;
   COUNT_GUARD(crossings);
@@ -285,18 +309,15 @@ __noinline int cross(__u32 index, __u64 generation, __u32 hook) {
   state->settled = 0;
   state->refused = 0;
   tell(state, &volley, ABI_GUARD_CROSSED, ABI_GUARD_BY_NONE, 0);
-  if (can_signal_others()) {
-    bpf_loop(ABI_GUARD_VICTIMS, seek_group, &volley, 0);
-    if (!volley.left) {
-      tell(state, &volley, volley.replaced ? ABI_GUARD_GIVEN_UP : ABI_GUARD_NOBODY,
-           ABI_GUARD_BY_NONE, 0);
-      return 0;
-    }
+  group = first_group(index, generation);
+  if (group < 0) {
+    tell(state, &volley, group == -3 ? ABI_GUARD_GIVEN_UP : ABI_GUARD_NOBODY, ABI_GUARD_BY_NONE, 0);
+    return 0;
   }
-  state->group = volley.group;
+  state->group = group;
   *(volatile __u64*)&state->shooting = generation;
   __sync_fetch_and_or(&pending, 1U << (index & 31));
-  return shoot(index, generation, hook);
+  return 1;
 }
 
 /* ---- looking -------------------------------------------------------------------------------- */
@@ -339,17 +360,6 @@ static __always_inline __u64 node_working_set(void) {
   return abi_node_working_set(&usage);
 }
 
-struct round {
-  __u64 now;
-  __u64 nearest; /* when the next subject is due */
-  __u32 hook;
-  __u32 armed;
-};
-
-static __always_inline void due_at(struct round* round, __u64 at) {
-  if (at < round->nearest) round->nearest = at;
-}
-
 /* When a subject that far below its line may cross it at the earliest. */
 static __always_inline __u64 time_to(__u64 now, __u64 headroom) {
   __u64 wait = headroom / fill_bytes_per_us * 1000;
@@ -358,76 +368,80 @@ static __always_inline __u64 time_to(__u64 now, __u64 headroom) {
   return now + (wait > LOOK_NS_MAX ? LOOK_NS_MAX : wait);
 }
 
-/* Looks at a slot whose list may still fire. */
-static __always_inline void look_at(__u32 index, struct abi_guard_slot* slot,
-                                    struct guard_state* state, struct abi_guard_list* list,
-                                    struct round* round, __u64 generation) {
-  __u64 line = list->line, seen = list->shots_seen, inactive_known = list->inactive_file, usage;
+__noinline __u64 working_set(__u32 index, __u64 now, __u64 line, __u64 inactive_known) {
+  struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
 
-  round->armed = 1;
-  if (state->looked_for == generation && state->next_look_ns > round->now)
-    return due_at(round, state->next_look_ns);
-  state->looked_for = generation;
-  COUNT_GUARD(looks);
-  if (index != ABI_GUARD_NODE)
-    usage = cgroup_working_set(state, round->now, line, inactive_known);
-  else
-    usage = any_pgdat ? node_working_set() : 0;
-  if (usage < line) {
-    state->next_look_ns = time_to(round->now, line - usage);
-    /* Near the line only by its page cache: the walk was what cost. */
-    if (state->next_look_ns < state->next_walk_ns) state->next_look_ns = state->next_walk_ns;
-    return due_at(round, state->next_look_ns);
-  }
-  due_at(round, round->now + LOOK_NS_MIN);
-  barrier();
-  if (in_force(slot) != generation) return;
-  if (__sync_val_compare_and_swap(&slot->shots, seen, seen + 1) != seen) return;
-  state->crossed_ns = round->now;
-  state->usage = usage;
-  state->line = line;
-  state->shots = seen + 1;
-  cross(index, generation, round->hook);
+  if (index == ABI_GUARD_NODE) return any_pgdat ? node_working_set() : 0;
+  return state ? cgroup_working_set(state, now, line, inactive_known) : 0;
 }
 
-static long look(__u32 index, struct round* round) {
+/* Looks at a slot whose list may still fire; when it is due again. */
+static __always_inline __u64 look_at(__u32 index, struct abi_guard_slot* slot,
+                                     struct guard_state* state, __u64 generation, __u64 now,
+                                     __u32 hook) {
+  struct abi_guard_list* list = &slot->banks[generation & 1];
+  __u64 line = list->line, seen = list->shots_seen, usage;
+
+  if (state->looked_for == generation && state->next_look_ns > now) return state->next_look_ns;
+  state->looked_for = generation;
+  COUNT_GUARD(looks);
+  usage = working_set(index, now, line, list->inactive_file);
+  if (usage < line) {
+    state->next_look_ns = time_to(now, line - usage);
+    /* Near the line only by its page cache: the walk was what cost. */
+    if (state->next_look_ns < state->next_walk_ns) state->next_look_ns = state->next_walk_ns;
+    return state->next_look_ns;
+  }
+  barrier();
+  if (in_force(slot) == generation &&
+      __sync_val_compare_and_swap(&slot->shots, seen, seen + 1) == seen) {
+    state->crossed_ns = now;
+    state->usage = usage;
+    state->line = line;
+    state->shots = seen + 1;
+    if (cross(index, generation, hook)) shoot(index, generation, hook);
+  }
+  return now + LOOK_NS_MIN;
+}
+
+/* When the slot is due again; 0: no list is in force, or the one that is has fired. */
+__noinline __u64 look(__u32 index, __u64 now, __u32 hook) {
   struct abi_guard_slot* slot = bpf_map_lookup_elem(&guard_slots, &index);
   struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
   struct abi_guard_list* list;
   __u64 generation, shooting;
   int expired;
 
-  if (!slot || !state) return 1;
+  if (!slot || !state) return 0;
   generation = in_force(slot);
   shooting = *(volatile __u64*)&state->shooting;
   if (!generation && !shooting) return 0;
   list = &slot->banks[generation & 1];
-  expired = !generation || list->generation != generation || list->expires_ns <= round->now;
+  expired = !generation || list->generation != generation || list->expires_ns <= now;
   if (shooting && (expired || shooting != generation)) {
-    struct volley given_up = {.generation = shooting, .slot = index, .hook = round->hook};
-
-    cease(index, state, shooting, &given_up);
-    return 0;
+    cease(index, shooting, hook, 1);
+    return expired ? 0 : now + LOOK_NS_MIN;
   }
   if (expired) return 0;
   if (shooting) {
-    round->armed = 1;
-    due_at(round, round->now + LOOK_NS_MIN);
-    shoot(index, generation, round->hook);
-  } else if (*(volatile __u64*)&slot->shots == list->shots_seen) {
-    look_at(index, slot, state, list, round, generation);
+    shoot(index, generation, hook);
+    return now + LOOK_NS_MIN;
   }
-  return 0;
+  if (*(volatile __u64*)&slot->shots != list->shots_seen) return 0;
+  return look_at(index, slot, state, generation, now, hook);
 }
 
 /* Time to the next round; 0: no list is in force. */
 static __always_inline __u64 run_round(__u32 hook) {
-  struct round round = {.now = bpf_ktime_get_ns(), .hook = hook};
+  __u64 now = bpf_ktime_get_ns(), nearest = 0;
 
-  round.nearest = round.now + LOOK_NS_MAX;
-  bpf_loop(ABI_GUARD_SLOTS, look, &round, 0);
-  if (!round.armed) return 0;
-  return round.nearest > round.now + LOOK_NS_MIN ? round.nearest - round.now : LOOK_NS_MIN;
+  for (__u32 index = 0; index < ABI_GUARD_SLOTS; index++) {
+    __u64 due = look(index, now, hook);
+
+    if (due && (!nearest || due < nearest)) nearest = due;
+  }
+  if (!nearest) return 0;
+  return nearest > now + LOOK_NS_MIN ? nearest - now : LOOK_NS_MIN;
 }
 
 /* ---- the hooks ------------------------------------------------------------------------------ */
@@ -566,14 +580,17 @@ int guard_resolve(struct bpf_iter__cgroup* ctx) {
  * identify_within. */
 SEC("iter/task")
 int guard_identify(struct bpf_iter__task* ctx) {
-  __u64 address = (__u64)ctx->task;
-  struct task_struct* task = (void*)address;
+  struct task_struct* task = ctx->task;
+  __u64 address = 0;
   __s32 tgid;
 
-  if (!address) return 0;
+  /* As a number, see who_is(). */
+  bpf_probe_read_kernel(&address, sizeof(address), &task);
+  task = (void*)address;
+  if (!task) return 0;
   tgid = BPF_CORE_READ(task, tgid);
   if (BPF_CORE_READ(task, pid) != tgid || is_untouchable(task, tgid) ||
-      !lies_within(task, identify_within))
+      !lies_within(address, identify_within))
     return 0;
   identified.tgid = tgid;
   identified.start_ns = BPF_CORE_READ(task, start_boottime);

@@ -23,7 +23,6 @@
 struct subtree {
   __u64 root; /* cgroup_subsys_state addresses */
   __u64 at;
-  __u64 memcg;
   __u64 pages;
   __u32 climbing; /* `at` was counted on the way down */
   __u32 whole;    /* the walk came back to the root */
@@ -36,18 +35,41 @@ static __always_inline __u64 long_at(__u64 address) {
   return value > 0 ? (__u64)value : 0;
 }
 
+/* Where an array of mem_cgroup_per_node lies, and how long it is; both 0 where there is none. */
+struct place {
+  __u64 address;
+  __u64 size;
+};
+
+/* Each branch begins with something the compiler may not move the relocations in it past: the ones
+ * that this kernel's BTF cannot answer must not be reached. */
+#define PLACE_OF(place, info, field)                                                              \
+  do {                                                                                            \
+    if (bpf_core_field_exists(struct mem_cgroup_per_node, field)) {                               \
+      barrier_var(info);                                                                          \
+      (place).address = info + bpf_core_field_offset(struct mem_cgroup_per_node, field);          \
+      (place).size = bpf_core_field_size(struct mem_cgroup_per_node, field);                      \
+      barrier();                                                                                  \
+    } else if (bpf_core_field_exists(struct mem_cgroup_per_node___nested, field)) {               \
+      barrier_var(info);                                                                          \
+      (place).address = info + bpf_core_field_offset(struct mem_cgroup_per_node___nested, field); \
+      (place).size = bpf_core_field_size(struct mem_cgroup_per_node___nested, field);             \
+      barrier();                                                                                  \
+    }                                                                                             \
+  } while (0)
+
 /* The classic lists; 0 while the multi-generational LRU is on. */
 static __always_inline __u64 inactive_on_lists(__u64 info) {
   __u64 lists = bpf_core_enum_value(enum lru_list, NR_LRU_LISTS);
   __u64 list = bpf_core_enum_value(enum lru_list, LRU_INACTIVE_FILE);
-  __u64 size = bpf_core_field_size(struct mem_cgroup_per_node, lru_zone_size);
-  __u64 first = info + bpf_core_field_offset(struct mem_cgroup_per_node, lru_zone_size);
+  struct place sizes = {};
   __u64 pages = 0;
 
+  PLACE_OF(sizes, info, lru_zone_size);
   for (__u64 zone = 0; zone < ZONES_MAX; zone++) {
     __u64 offset = (zone * lists + list) * sizeof(long);
 
-    if (offset < size) pages += long_at(first + offset);
+    if (offset < sizes.size) pages += long_at(sizes.address + offset);
   }
   return pages;
 }
@@ -56,36 +78,36 @@ static __always_inline __u64 inactive_on_lists(__u64 info) {
  * youngest. */
 static __always_inline __u64 inactive_in_generations(__u64 info) {
   struct mem_cgroup_per_node* of = (void*)info;
-  __u64 size, first, zones, youngest, pages = 0;
+  struct place sizes = {};
+  __u64 zones, youngest, pages = 0;
 
-  if (!bpf_core_field_exists(of->lruvec.lrugen.nr_pages)) return 0;
+  if (!bpf_core_field_exists(of->lruvec.lrugen.max_seq)) return 0;
+  PLACE_OF(sizes, info, lruvec.lrugen.nr_pages);
   barrier_var(of);
-  size = bpf_core_field_size(of->lruvec.lrugen.nr_pages);
-  first = info + bpf_core_field_offset(of->lruvec.lrugen.nr_pages);
-  zones = size / (LRU_GENERATIONS * LRU_TYPES * sizeof(long));
+  zones = sizes.size / (LRU_GENERATIONS * LRU_TYPES * sizeof(long));
   youngest = BPF_CORE_READ(of, lruvec.lrugen.max_seq);
   for (__u64 age = 2; age < LRU_GENERATIONS; age++) {
     __u64 generation = (youngest - age) & (LRU_GENERATIONS - 1);
 
     for (__u64 zone = 0; zone < ZONES_MAX; zone++) {
       if (zone < zones)
-        pages += long_at(first + ((generation * LRU_TYPES + 1) * zones + zone) * sizeof(long));
+        pages +=
+            long_at(sizes.address + ((generation * LRU_TYPES + 1) * zones + zone) * sizeof(long));
     }
   }
   return pages;
 }
 
-static long add_inactive_of_node(__u32 nid, struct subtree* walk) {
+/* Pages of one memcg on one node. A global function, see approval.bpf.h. */
+__noinline __u64 inactive_on_node(__u64 memcg, __u32 nid) {
   __u64 info = 0;
 
-  if (nid >= NUMA_NODES) return 1;
   /* nodeinfo is as long as there are possible nodes; those with memory are among them. */
-  if (!node_pgdats[nid]) return 0;
+  if (nid >= NUMA_NODES || !node_pgdats[nid]) return 0;
   bpf_probe_read_kernel(
       &info, sizeof(info),
-      (void*)walk->memcg + bpf_core_field_offset(struct mem_cgroup, nodeinfo) + nid * sizeof(info));
-  if (info) walk->pages += inactive_on_lists(info) + inactive_in_generations(info);
-  return 0;
+      (void*)memcg + bpf_core_field_offset(struct mem_cgroup, nodeinfo) + nid * sizeof(info));
+  return info ? inactive_on_lists(info) + inactive_in_generations(info) : 0;
 }
 
 static __always_inline __u64 css_of_sibling(struct list_head* sibling) {
@@ -103,8 +125,8 @@ static long walk_subtree(__u32 i, struct subtree* walk) {
   __u64 parent;
 
   if (!walk->climbing) {
-    walk->memcg = (__u64)memcg_of_css(css);
-    bpf_loop(node_span, add_inactive_of_node, walk, 0);
+    for (__u32 nid = 0; nid < NUMA_NODES && nid < node_span; nid++)
+      walk->pages += inactive_on_node((__u64)memcg_of_css(css), nid);
     next = BPF_CORE_READ(css, children.next);
     if (!next) return 1;
     if ((__u64)next != children_of(walk->at)) {

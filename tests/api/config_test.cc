@@ -96,6 +96,7 @@ releaseTimeout: 1.5s
 recheckInterval: 1m30s
 ranking: kernel
 metricsAddress: "[::1]:9464"
+guard: on
 untilOom: {available: 2%, minimumReclaim: 16Mi}
 ownLimit: {guaranteed: off, burstable: warn, bestEffort: slow, other: evict, margin: 10%}
 )";
@@ -170,6 +171,7 @@ TEST(Config, EveryKey) {
   expected.recheck_interval = 90s;
   expected.ranking = Ranking::kernel;
   expected.metrics_address = "[::1]:9464";
+  expected.guard = true;
   EXPECT_EQ(result.config, expected);
   EXPECT_TRUE(result.warnings.empty()) << result.warnings.front();
   EXPECT_EQ(result.files, (std::vector<std::string>{"config.yaml", "manifest.yaml"}));

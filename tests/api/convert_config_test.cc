@@ -30,6 +30,7 @@ Config random_config(Dice& dice) {
   config.recheck_interval = Duration(dice.integer());
   config.ranking = dice.one_of<Ranking>(3);
   config.metrics_address = dice.text();
+  config.guard = dice.coin();
   return config;
 }
 

@@ -371,6 +371,7 @@ Record random_record(Dice& dice) {
   record.stages = {dice.time(), dice.time(), dice.time(), dice.time()};
   record.outcome = dice.maybe([&] { return random_outcome(dice); });
   record.oom_kill = dice.maybe([&] { return random_oom_kill(dice); });
+  record.prepared = dice.maybe([&] { return Prepared{dice.duration(), dice.inode()}; });
   return record;
 }
 

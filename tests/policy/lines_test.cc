@@ -21,7 +21,9 @@ TEST(LinesTest, TheNodesLineIsKubeletsFormula) {
                       .floor_line = gib(8) - mib(100),
                       .usage = gib(6),
                       .capacity = gib(8),
-                      .tune = false};
+                      .tune = false,
+                      .margin = mib(512),
+                      .warning = mib(512)};
   EXPECT_EQ(found[0], expected);
 }
 
@@ -69,6 +71,22 @@ TEST(LinesTest, SoftThresholdsHaveALineUntilTheyAreMet) {
   EXPECT_EQ(lines(config, observation).size(), 1U) << "at the limit nothing is met";
   observation.node = node(gib(8), gib(1) - Bytes{1});
   EXPECT_TRUE(lines(config, observation).empty());
+}
+
+TEST(LinesTest, WarningsAreForHardThresholdsAndComeNearer) {
+  const Config config = policy::config(
+      {hard(Signal::memory_available, mib(100)), soft(hard(Signal::memory_available, gib(1)))});
+  Observation observation;
+  observation.node = node(gib(8), mib(100 + 500));
+  const auto found = lines(config, observation);
+  ASSERT_EQ(found.size(), 1U) << "the soft one is met";
+  EXPECT_EQ(found[0].headroom, mib(500));
+  EXPECT_EQ(found[0].warning, mib(256));
+  EXPECT_EQ(found[0].distance(), mib(244));
+  observation.node = node(gib(8), gib(3));
+  ASSERT_EQ(lines(config, observation).size(), 2U);
+  EXPECT_EQ(lines(config, observation)[1].warning, std::nullopt) << "a soft one has time";
+  EXPECT_EQ(lines(config, observation)[1].margin, Bytes{0});
 }
 
 TEST(LinesTest, OnlyMemoryHasLines) {

@@ -112,6 +112,35 @@ TEST_F(PollWorld, UntilOomIsReadFromMeminfo) {
   EXPECT_EQ(wakes[0].usage, kib(1100 - 63));
 }
 
+TEST_F(PollWorld, AWarningIsToldOnceAndBeforeTheLine) {
+  Line line;
+  line.path = "/";
+  line.floor_line = Bytes{4096 * 30'000};
+  line.headroom = line.floor_line - Bytes{4096 * 140};
+  line.warning = Bytes{4096 * 10'000};
+  arm(line);
+  write_vmstat(19'000, 1'000, 10);
+  EXPECT_TRUE(next().empty()) << "still above it";
+  write_vmstat(20'000, 1'000, 10);
+  const auto wakes = next();
+  ASSERT_EQ(wakes.size(), 1u);
+  EXPECT_EQ(wakes[0].usage, Bytes{4096 * 20'990});
+  EXPECT_TRUE(next().empty()) << "told already";
+  write_vmstat(30'000, 1'000, 10);
+  EXPECT_EQ(next().size(), 1u) << "the line itself";
+}
+
+TEST_F(PollWorld, HoveringAboveAWarningIsReadNoMoreOftenThanItsLeadAsks) {
+  Line line;
+  line.path = "/";
+  line.floor_line = gib(4);
+  line.headroom = mib(257);
+  line.warning = mib(256);
+  arm(line);
+  EXPECT_GE(interval(),
+            interval_for(mib(129), possible_fill_rate(std::thread::hardware_concurrency())));
+}
+
 // inactive_file shrinks while usage stands still: no usage counter can show that crossing.
 TEST_F(PollWorld, CgroupDriftBetweenFloorAndUsageLineIsSeen) {
   files_.write("cgroup/a/memory.current", "5000\n");

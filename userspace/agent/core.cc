@@ -41,6 +41,9 @@ constexpr Duration kTreeAgeSettled = std::chrono::minutes(5);
 // read again so long after a change, and once more after this many times that.
 constexpr Duration kSettling = std::chrono::milliseconds(100);
 constexpr int kSettlingGrowth = 10;
+// Without one, it is walked for each new list of who is next, and the list is no good for longer
+// than this: whoever came since is not on it.
+constexpr Duration kTreeAgeUntold = std::chrono::milliseconds(1500);
 // Kubelet measures volumes this often (volumeStatsAggPeriod).
 constexpr Duration kLimitsAgeMax = std::chrono::minutes(1);
 // Between two rounds of node-level reclaim: kubelet's monitoring interval.
@@ -100,7 +103,8 @@ Core::Core(Parts parts, Config config)
       kills_(*parts_.ladder, parts_.sinks),
       oom_kills_(parts_.sinks, parts_.foresight),
       growth_(*parts_.clock, *parts_.observer),
-      own_limits_(*parts_.log) {
+      own_limits_(*parts_.log),
+      readiness_(*parts_.observer, *parts_.ladder, growth_) {
   own_limits_.use(parts_.brakes);
 }
 
@@ -163,7 +167,10 @@ void Core::time_passed() {
   if (parts_.foresight != nullptr) parts_.foresight->time_passed();
   if (deferred_until_ && *deferred_until_ <= now) look(Wake(*deferred_));
   if (pods_due_ <= now) look_after_pods();
+  if (const auto due = readiness_.next_look(); due && *due <= now) make_ready(now);
   if (deadline_ && *deadline_ <= now) look(Wake{WakeSource::deadline, now, {}, {}});
+  const auto guard_due = parts_.guard != nullptr ? parts_.guard->next_look() : std::nullopt;
+  if (guard_due && *guard_due <= now) look(Wake{WakeSource::recheck, now, {}, {}});
   if (recheck_at_ <= now) {
     recheck();
     look(Wake{WakeSource::recheck, now, {}, {}});
@@ -192,6 +199,22 @@ Duration Core::tree_age_min() const {
   return std::max(kTreeAgeMin, walk_length_ * kWalkRest);
 }
 
+void Core::make_ready(MonotonicTime now) {
+  if (readiness_.working()) {
+    if (!parts_.told_of_cgroups && now - refreshed_at_ > kTreeAgeMax) refresh();
+    readiness_.work(config_, parts_.ladder->progress(), now);
+    if (!readiness_.working()) post_orders();
+    return;
+  }
+  look(Wake{WakeSource::recheck, now, {}, {}});
+}
+
+// Only what would be killed at once, as kubelet's order has it.
+void Core::post_orders() {
+  if (parts_.watchdog == nullptr || config_.dry_run || !config_.compat.hard_at_once) return;
+  parts_.watchdog->post(readiness_.orders(), readiness_.good_until());
+}
+
 void Core::reload(Config config) {
   // Pods come and go by reload, too: what does not touch the thresholds leaves their grace periods
   // as they are.
@@ -201,6 +224,9 @@ void Core::reload(Config config) {
   config_ = std::move(config);
   if (!same_rules) state_ = policy::reloaded(state_);
   parts_.observer->configure(config_);
+  readiness_.forget();
+  if (parts_.watchdog != nullptr) parts_.watchdog->withdraw();
+  if (parts_.guard != nullptr) parts_.guard->disarm();
   refresh();
   look(Wake{WakeSource::command, parts_.clock->now(), {}, {}});
 }
@@ -212,9 +238,11 @@ MonotonicTime Core::next_look() const {
   if (deadline_) next = std::min(next, *deadline_);
   if (!config_.known_pods.empty()) next = std::min(next, pods_due_);
   if (const auto due = parts_.ladder->next_look()) next = std::min(next, *due);
+  if (const auto due = readiness_.next_look()) next = std::min(next, *due);
   if (const auto due = kernel_kills_due()) next = std::min(next, *due);
   if (parts_.foresight != nullptr)
     next = std::min(next, parts_.foresight->next_look().value_or(next));
+  if (parts_.guard != nullptr) next = std::min(next, parts_.guard->next_look().value_or(next));
   for (const sources::Source* source : parts_.sources) {
     if (const auto due = source->next_look()) next = std::min(next, *due);
   }
@@ -222,6 +250,12 @@ MonotonicTime Core::next_look() const {
 }
 
 void Core::look(const Wake& wake) {
+  take_shot();
+  look_at_all(wake);
+  if (parts_.watchdog != nullptr) parts_.watchdog->looked();
+}
+
+void Core::look_at_all(const Wake& wake) {
   const MonotonicTime woken = parts_.clock->now();
   ++looks_;
   looked_at_ = woken;
@@ -243,15 +277,18 @@ void Core::look(const Wake& wake) {
 
 bool Core::decide(const Wake& wake, MonotonicTime woken) {
   Record record;
-  record.observation = parts_.observer->observe(wake, parts_.clock->now());
-  record.observation.kills = parts_.ladder->progress();
-  record.observation.reclaim = reclaim_state();
-  record.decision = decide_on(record);
+  if (!decide_prepared(wake, record)) {
+    record.observation = parts_.observer->observe(wake, parts_.clock->now());
+    record.observation.kills = parts_.ladder->progress();
+    record.observation.reclaim = reclaim_state();
+    record.decision = decide_on(record);
+  }
   record.stages.crossed = wake.at;
   record.stages.woken = woken;
   record.stages.decided = parts_.clock->now();
 
   const bool kills = record.decision.action == Action::kill;
+  if (kills && !may_signal()) return false;
   if (kills) kills_.signal(record.decision);
   // Whatever follows happens while the victims are dying already.
   record.wall_time_ns = wall_time_ns();
@@ -262,8 +299,10 @@ bool Core::decide(const Wake& wake, MonotonicTime woken) {
   }
   log_look(record.stages, record.observation.wake, record.decision.reason);
   if (record.decision.action == Action::reclaim) start_reclaim(record.decision);
-  tell_look(record);
+  // What was only glanced at is no look to tell of: after a kill another one follows at once.
+  if (!record.prepared) tell_look(record);
   const bool near_own_limit = own_limits_.look(config_, record.decision);
+  if (parts_.guard != nullptr && !record.prepared) parts_.guard->looked(config_, record);
   if (kills) {
     oom_kills_.keep(record, state_);
     tell_kills(std::move(record));
@@ -277,6 +316,28 @@ bool Core::decide(const Wake& wake, MonotonicTime woken) {
   return kills;
 }
 
+// False: the watchdog was first, and tells of it at once: then the look is taken again.
+bool Core::may_signal() {
+  return parts_.watchdog == nullptr || parts_.watchdog->claim();
+}
+
+void Core::watchdog_ready() {
+  look(Wake{WakeSource::watchdog, parts_.clock->now(), {}, {}});
+}
+
+// What was done in our stead: its memory is on its way, and its record is ours to write.
+void Core::take_shot() {
+  if (parts_.watchdog == nullptr) return;
+  auto shot = parts_.watchdog->take_shot();
+  if (!shot) return;
+  const WorkloadSample& victim = shot->order.victim.sample;
+  kills_.complete(victim, {shot->at, shot->processes, shot->victim_usage});
+  Record record = to_record(*shot);
+  record.prepared = readiness_.prepared(shot->at);
+  record.wall_time_ns = wall_time_ns();
+  tell_kills(std::move(record));
+}
+
 void Core::tell_look(const Record& record) {
   const exports::Look look{record.observation, record.decision, recheck_at_};
   for (exports::RecordSink* sink : parts_.sinks) sink->looked(look);
@@ -284,6 +345,37 @@ void Core::tell_look(const Record& record) {
   const bool kills = record.decision.action == Action::kill;
   if (parts_.foresight == nullptr || kills) return;
   parts_.foresight->looked(record.observation, record.decision);
+}
+
+// Whether a workload that came of late would be known.
+bool Core::knows_workloads(MonotonicTime now) const {
+  const Duration age = now - refreshed_at_;
+  if (parts_.told_of_cgroups) return !tree_changed_ || age < tree_age_min();
+  return age < kTreeAgeUntold;
+}
+
+// The state stays as it was: the step saw a part of the world only, and the look that follows the
+// kill takes it all in.
+bool Core::decide_prepared(const Wake& wake, Record& record) {
+  const MonotonicTime now = parts_.clock->now();
+  if (!readiness_.ready(now) || !knows_workloads(now)) return false;
+  Observation observation = parts_.observer->glance(wake, now, readiness_.watched());
+  observation.kills = parts_.ladder->progress();
+  auto answer = policy::step(config_, state_, observation);
+  if (answer.decision.action != Action::inspect) return false;
+  readiness_.offer(observation);
+  parts_.observer->resample_workloads(observation);
+  growth_.apply(*observation.workloads);
+  answer = policy::step(config_, state_, observation);
+  if (answer.decision.action != Action::kill || !readiness_.vouches_for(answer.decision)) {
+    return false;
+  }
+  for (ConditionStatus& status : answer.decision.conditions) status.changed = false;
+  record.stages.observed = parts_.clock->now();
+  record.prepared = readiness_.prepared(now);
+  record.observation = std::move(observation);
+  record.decision = std::move(answer.decision);
+  return true;
 }
 
 // The answer to the observation, with whatever the policy asks to be read besides.
@@ -362,6 +454,17 @@ void Core::tell_kills(Record record) {
     kills_.keep(record);
   }
   kills_.collect();  // a dry run, or a victim that is gone already, is complete at once
+}
+
+// What the guard shot is ours to complete.
+void Core::guard_ready() {
+  const MonotonicTime woken = parts_.clock->now();
+  for (Record& record : parts_.guard->take_shots()) {
+    kills_.signal(record.decision);
+    record.wall_time_ns = wall_time_ns();
+    tell_kills(std::move(record));
+  }
+  look(Wake{WakeSource::guard, woken, {}, {}});
 }
 
 // The kernel's kills, each once, when it is known as well as it will be.
@@ -467,6 +570,9 @@ void Core::arm(const Observation& observation, const Decision& decision) {
     for (std::string& note : *armed) notes.push_back(std::move(note));
   }
   if (parts_.capacity != nullptr) parts_.capacity->watch(policy::capacity_lines(decision), now);
+  // The kernel's points change with every page: that ranking is made at the crossing only.
+  if (config_.ranking != Ranking::kernel) readiness_.note(lines, now);
+  if (parts_.watchdog != nullptr && readiness_.subjects().empty()) parts_.watchdog->withdraw();
   note_problems(std::move(notes), last_notes_);
 }
 

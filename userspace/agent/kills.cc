@@ -21,6 +21,11 @@ void Kills::signal(const Decision& decision) {
   }
 }
 
+void Kills::complete(const WorkloadSample& victim, const actuators::Signalled& signalled) {
+  ladder_.complete(victim, signalled);
+  ++count_;
+}
+
 void Kills::keep(Record record) {
   // A victim in its grace that is chosen again has one outcome, which belongs to the last decision.
   forget(victim_of(record));

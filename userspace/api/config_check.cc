@@ -353,6 +353,7 @@ CheckedConfig check_config(const ReadConfig& own, const KubeletSettings& setting
   check_times(file, config, report);
   check_ranking(file, config, report);
   check_metrics_address(file, config, report);
+  check_guard(file, config, report);
   return checked;
 }
 

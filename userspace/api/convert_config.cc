@@ -212,6 +212,7 @@ v1::EffectiveConfig to_proto(const Config& config) {
   out.set_release_timeout_ns(config.release_timeout.count());
   out.set_recheck_interval_ns(config.recheck_interval.count());
   out.set_metrics_address(to_utf8(config.metrics_address));
+  out.set_guard(config.guard);
   add_kubelet_part(config, out);
   return out;
 }
@@ -287,6 +288,7 @@ Result<Config> from_proto(const v1::EffectiveConfig& message) {
   config.release_timeout = Duration(message.release_timeout_ns());
   config.recheck_interval = Duration(message.recheck_interval_ns());
   config.metrics_address = message.metrics_address();
+  config.guard = message.guard();
   TRY(take_kubelet_part(message, config));
   return config;
 }

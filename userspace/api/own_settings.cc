@@ -59,6 +59,13 @@ void check_ranking(const v1::Config& given, Config& out, Report& report) {
   }
 }
 
+void check_guard(const v1::Config& given, Config& out, Report& report) {
+  if (!given.has_guard()) return;
+  out.guard = given.guard() == "on";
+  if (out.guard || given.guard() == "off") return;
+  report.error("guard", "'guard' must be on or off, found '" + given.guard() + "'");
+}
+
 void check_metrics_address(const v1::Config& given, Config& out, Report& report) {
   if (!given.has_metrics_address()) return;
   out.metrics_address = given.metrics_address();

@@ -22,5 +22,6 @@ namespace forestall::api {
 // What is not given keeps the value it has.
 void check_ranking(const v1::Config& given, Config& out, Report& report);
 void check_metrics_address(const v1::Config& given, Config& out, Report& report);
+void check_guard(const v1::Config& given, Config& out, Report& report);
 
 }  // namespace forestall::api

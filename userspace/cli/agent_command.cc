@@ -65,7 +65,9 @@ struct Running {
   std::unique_ptr<agent::OomScoreAdjPatrol> patrol;
   std::unique_ptr<sources::ProcessSource> processes;  // the observer's; null: it needs none
   std::unique_ptr<agent::OomTellers> oom_tellers;
+  std::unique_ptr<agent::Watchdog> watchdog;
   std::unique_ptr<agent::Foresight> foresight;
+  std::unique_ptr<agent::GuardKeeper> guard;  // null: the guard is off, or cannot be had
   std::unique_ptr<exports::Metrics> metrics;  // null: nobody asks
   std::unique_ptr<exports::MetricsServer> metrics_server;
   std::vector<std::unique_ptr<exports::RecordSink>> sinks;
@@ -89,6 +91,19 @@ Result<void> build_oom_parts(Running& running, agent::Host& host, const Config& 
   running.processes = TRY(agent::make_process_source(host));
   running.observer->set_processes(running.processes.get());
   return {};
+}
+
+// Whatever keeps the guard from working does not keep the agent from it.
+void build_guard(Running& running, agent::Host& host, const Config& config, exports::Log& log) {
+  if (!config.guard) return;
+  agent::load_guard(host, config.disabled);
+  if (!host.guard) {
+    const auto& report = host.reports[static_cast<std::size_t>(Feature::guard)];
+    log.write(LogLevel::error, LogLine("no-guard").field("problem", report.evidence));
+    return;
+  }
+  running.guard = std::make_unique<agent::GuardKeeper>(agent::GuardParts{
+      host.guard.get(), &host.tree, running.observer.get(), &running.clock, &log});
 }
 
 void build_sinks(Running& running, const agent::Host& host, const Config& config, exports::Log& log,
@@ -149,6 +164,7 @@ Result<void> build(Running& running, agent::Host& host, const Config& config, ex
       std::make_unique<sources::DiskUsageSource>(running.observer->disk_walker()));
   TRY(build_oom_parts(running, host, config));
   build_sinks(running, host, config, log, records);
+  build_guard(running, host, config, log);
   return {};
 }
 
@@ -173,7 +189,9 @@ agent::Parts parts_of(Running& running, const agent::Host& host, exports::Log& l
   parts.patrol = running.patrol.get();
   parts.capacity = running.capacity;
   parts.oom_tellers = running.oom_tellers.get();
+  parts.watchdog = running.watchdog.get();
   parts.foresight = running.foresight.get();
+  parts.guard = running.guard.get();
   for (const auto& source : running.sources.all) parts.sources.push_back(source.get());
   for (const auto& sink : running.sinks) parts.sinks.push_back(sink.get());
   if (running.metrics) parts.sinks.push_back(running.metrics.get());
@@ -210,6 +228,11 @@ Result<Config> reload(const Options& options, const Config& started, exports::Lo
     config.metrics_address = started.metrics_address;
   }
   if (slows(config) && !slows(started)) warn_of_start(log, "ownLimit");
+  // Turning it off takes effect at once; it is loaded at the start.
+  if (config.guard && !started.guard) {
+    warn_of_start(log, "guard");
+    config.guard = false;
+  }
   // The way back to kubelet's ranking needs nothing that has to be built.
   if (config.ranking == Ranking::kernel && started.ranking != Ranking::kernel) {
     warn_of_start(log, "ranking");
@@ -224,6 +247,8 @@ Result<void> guard(const Options& options, const Config& config, agent::Host& ho
   TRY(build(running, host, config, log, records));
   kernel::give_back_start_up_memory();
   agent::protect_self(host, config.disabled);
+  running.watchdog =
+      TRY(agent::Watchdog::create(host.tree, running.clock, host.in_use(Feature::sched_fifo)));
   warm_up(running, log, records);
   log_start(log, host, config, config_origin(options));
   const agent::Parts parts = parts_of(running, host, log);

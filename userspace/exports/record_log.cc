@@ -100,6 +100,9 @@ LogLine decision_line(const Record& record) {
       .field("action", to_string(record.decision.action))
       .field("reason", to_string(record.decision.reason))
       .field("wake", to_string(record.observation.wake.source));
+  if (record.prepared) {
+    line.field("prepared_age_us", record.prepared->age).field("ranked", record.prepared->workloads);
+  }
   if (record.decision.driving)
     add_evidence(line, record.decision.evidence[*record.decision.driving]);
   if (!record.decision.evictions.empty()) {

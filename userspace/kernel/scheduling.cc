@@ -75,11 +75,23 @@ FeatureReport use_real_time(const FeatureSet& disabled) {
           "sched_setscheduler SCHED_FIFO 50: " + words(code) + "; " + nice_instead()};
 }
 
-void use_service_priority() {
+namespace {
+
+// Refused where the loop is refused real time as well: there is nothing to invert then.
+void try_real_time(int priority) {
   sched_param wanted{};
-  wanted.sched_priority = 1;
-  // Refused where the loop is refused real time as well: there is nothing to invert then.
+  wanted.sched_priority = priority;
   sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &wanted);
+}
+
+}  // namespace
+
+void use_service_priority() {
+  try_real_time(1);
+}
+
+void use_watchdog_priority() {
+  try_real_time(kRealTimePriority + 1);
 }
 
 Result<std::uint64_t> raise_file_limit() {

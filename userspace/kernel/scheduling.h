@@ -26,6 +26,10 @@ inline constexpr int kRealTimePriority = 50;  // above ordinary work, below the 
 // long as a busy machine keeps it from the CPU (seen: 120 ms, and the kernel was there first).
 void use_service_priority();
 
+// The calling thread to SCHED_FIFO 51, above the loop, where that is permitted: for the one that
+// acts when the loop does not.
+void use_watchdog_priority();
+
 // The soft limit on open files to the hard one: a watched workload costs about three descriptors, a
 // victim two per process. Returns the limit then in force.
 [[nodiscard]] Result<std::uint64_t> raise_file_limit();

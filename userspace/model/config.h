@@ -115,6 +115,9 @@ struct Config {
   FilesystemPlaces filesystems;
   Compat compat;
   Ranking ranking = Ranking::kubelet;
+  // Whether BPF programs may kill, by a list that policy keeps for them, when memory is nearly
+  // exhausted and the agent has not acted (policy/guard_list.h).
+  bool guard = false;
   // Where /metrics is served, "127.0.0.1:9464"; empty: nowhere.
   std::string metrics_address;
   FeatureSet disabled;

@@ -39,6 +39,7 @@ enum class Reason : std::uint8_t {
   node_reclaim,           // action reclaim, or reclaim is under way
   node_reclaim_sufficed,  // node-level reclaim left no threshold met
   own_limit_near,         // workloads near a limit of their own, about which nobody is evicted
+  guard_shot,             // action kill: the guard in the kernel shot it, we complete the kill
 };
 
 [[nodiscard]] std::string_view to_string(Action action);

@@ -7,6 +7,7 @@
 #include "policy/saturating.h"
 #include "policy/signals.h"
 #include "policy/step.h"
+#include "policy/warning.h"
 
 namespace forestall::policy {
 
@@ -28,6 +29,8 @@ std::vector<Line> lines(const Config& config, const Observation& observation) {
         const bool until_oom = threshold.signal == Signal::memory_until_oom;
         if (until_oom && !observation.node.usage) return;
         const Bytes usage = until_oom ? *observation.node.usage : level.usage;
+        // Crossing a soft threshold begins a grace period, for which nothing need be ready.
+        const Bytes margin = waits ? Bytes{0} : warning_margin(level.capacity);
         lines.push_back(
             {.signal = threshold.signal,
              .cgroup = subject.cgroup,
@@ -39,7 +42,9 @@ std::vector<Line> lines(const Config& config, const Observation& observation) {
              .capacity = level.capacity,
              // A dry run sets nothing; and memory.high at a soft threshold would
              // throttle through its whole grace period.
-             .tune = threshold.tune && threshold.hard() && !config.dry_run});
+             .tune = threshold.tune && threshold.hard() && !config.dry_run,
+             .margin = margin,
+             .warning = next_warning(headroom, margin)});
       });
   return lines;
 }

@@ -203,13 +203,19 @@ std::vector<Candidate> rank(const std::vector<WorkloadSample>& workloads, const 
   std::vector<Ranked> ranked;
   ranked.reserve(workloads.size());
   Bytes largest_growth;
+  const WorkloadSample* around = nullptr;
   for (const WorkloadSample& sample : workloads) {
     const Workload& workload = sample.workload;
-    if (!subject.is_node() && !path_is_within(workload.path, subject.path)) continue;
     if (workload.pod && !is_active(*workload.pod)) continue;
-    ranked.push_back({{}, &sample});
-    largest_growth = std::max(largest_growth, sample.growth.value_or(Bytes{0}));
+    if (subject.is_node() || path_is_within(workload.path, subject.path)) {
+      ranked.push_back({{}, &sample});
+      largest_growth = std::max(largest_growth, sample.growth.value_or(Bytes{0}));
+    } else if (path_is_within(subject.path, workload.path) &&
+               (around == nullptr || path_is_within(workload.path, around->workload.path))) {
+      around = &sample;
+    }
   }
+  if (ranked.empty() && around != nullptr) ranked.push_back({{}, around});
   RankBy with_noise = by;
   with_noise.growth_noise = noise_beside(largest_growth);
   for (Ranked& one : ranked) one.key = rank_key(*one.sample, with_noise);

@@ -89,10 +89,11 @@ struct RankBy {
                                              Resource resource, Ranking ranking = Ranking::kubelet);
 
 // The candidates for `subject` in eviction order, excluded ones included: every workload for the
-// node, those at or below its cgroup for any other, but no pod whose containers have all ended for
-// good (pod_facts.h, is_active). By the kernel's order a scored one without points is
-// Exclusion::unkillable, unless `exclusions` has a reason already. `growth_noise` of `by` is not
-// looked at: it is that of the candidates. O(n log n).
+// node, those at or below its cgroup for any other; if there is none, the innermost one around it,
+// because what is short is then a part of that workload (a container of a pod). But no pod whose
+// containers have all ended for good (pod_facts.h, is_active). By the kernel's order a scored one
+// without points is Exclusion::unkillable, unless `exclusions` has a reason already. `growth_noise`
+// of `by` is not looked at: it is that of the candidates. O(n log n).
 [[nodiscard]] std::vector<Candidate> rank(const std::vector<WorkloadSample>& workloads,
                                           const RankBy& by, const Subject& subject,
                                           const Exclusions& exclusions);

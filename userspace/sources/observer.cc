@@ -46,6 +46,11 @@ struct HeldWorkload {
   bool removed = false;
 };
 
+// What holds the subject is no candidate there, but its protection covers the subject too.
+bool is_related(std::string_view path, std::string_view subject) {
+  return subject.empty() || path_is_within(path, subject) || path_is_within(subject, path);
+}
+
 CgroupSample to_sample(const CgroupReader& reader, const CgroupReader::Reading& reading,
                        std::size_t threshold) {
   CgroupSample sample;
@@ -83,6 +88,10 @@ class Observer::Reader {
   std::vector<SourceNote> refresh();
   Observation observe(const Wake& wake, MonotonicTime now);
   void add_workloads(Observation& observation, std::string_view subject, Scoring scoring);
+  Observation glance(const Wake& wake, MonotonicTime now, std::span<const CgroupId> subjects);
+  bool add_some_workloads(Observation& observation, std::string_view subject, std::size_t& next,
+                          std::size_t count);
+  void resample_workloads(Observation& observation);
   void add_statistics(Observation& observation, std::optional<MonotonicTime> since) const;
   void ask_disk_usage(MonotonicTime now, Duration age_max);
   void set_writable_layers(WritableLayers layers) { layers_ = std::move(layers); }
@@ -97,6 +106,7 @@ class Observer::Reader {
   [[nodiscard]] FilesystemReader& filesystems() { return filesystems_; }
   [[nodiscard]] const TaskReader& tasks() const { return tasks_; }
   [[nodiscard]] std::size_t workload_count() const { return workloads_.size(); }
+  [[nodiscard]] std::uint64_t workload_changes() const { return workload_changes_; }
   [[nodiscard]] const std::string& pods_path() const { return pods_path_; }
 
  private:
@@ -132,6 +142,7 @@ class Observer::Reader {
   std::vector<Watched> watched_;
   std::vector<HeldWorkload> workloads_;
   OwnLimits own_limits_;
+  std::uint64_t workload_changes_ = 0;
   std::string buffer_;
 };
 
@@ -195,6 +206,7 @@ void Observer::Reader::refresh_workloads(std::vector<SourceNote>& notes) {
   // Both are sorted by path.
   auto old = std::exchange(workloads_, {});
   auto known = old.begin();
+  std::size_t kept = 0;
   auto found = find_workloads(tree_, config_, pods_path_, places, notes);
   workloads_.reserve(found.size());
   for (auto& workload : found) {
@@ -205,10 +217,12 @@ void Observer::Reader::refresh_workloads(std::vector<SourceNote>& notes) {
       known->workload = std::move(workload);
       known->workload.cgroup = known->reader.cgroup().id();
       workloads_.push_back(std::move(*known));
+      ++kept;
     } else {
       hold(std::move(workload), notes);
     }
   }
+  if (kept != old.size() || kept != workloads_.size()) ++workload_changes_;
 }
 
 void Observer::Reader::hold(Workload workload, std::vector<SourceNote>& notes) {
@@ -258,6 +272,54 @@ Observation Observer::Reader::observe(const Wake& wake, MonotonicTime now) {
   return observation;
 }
 
+Observation Observer::Reader::glance(const Wake& wake, MonotonicTime now,
+                                     std::span<const CgroupId> subjects) {
+  Observation observation;
+  observation.at = now;
+  observation.wake = wake;
+  const auto asked = [&](CgroupId id) {
+    return std::find(subjects.begin(), subjects.end(), id) != subjects.end();
+  };
+  if (asked(CgroupId{})) observation.node = node_.read(buffer_, observation.notes);
+  if (pods_ && asked(pods_->cgroup().id())) {
+    const auto reading = pods_->read(buffer_, observation.notes);
+    if (!reading.removed) observation.pods = to_sample(*pods_, reading, 0);
+  }
+  for (const Watched& watched : watched_) {
+    if (!asked(watched.reader.cgroup().id())) continue;
+    const auto reading = watched.reader.read(buffer_, observation.notes);
+    if (reading.removed) continue;
+    observation.watched.push_back(to_sample(watched.reader, reading, watched.threshold));
+  }
+  return observation;
+}
+
+bool Observer::Reader::add_some_workloads(Observation& observation, std::string_view subject,
+                                          std::size_t& next, std::size_t count) {
+  if (!observation.workloads) observation.workloads.emplace();
+  for (; next < workloads_.size() && count > 0; ++next) {
+    if (!is_related(workloads_[next].workload.path, subject)) continue;
+    sample_workload(workloads_[next], *observation.workloads, observation.notes);
+    --count;
+  }
+  if (next < workloads_.size()) return true;
+  std::erase_if(workloads_, [](const HeldWorkload& held) { return held.removed; });
+  return false;
+}
+
+void Observer::Reader::resample_workloads(Observation& observation) {
+  std::erase_if(*observation.workloads, [&](WorkloadSample& sample) {
+    const auto held = std::find_if(
+        workloads_.begin(), workloads_.end(),
+        [&](const HeldWorkload& each) { return each.workload.cgroup == sample.workload.cgroup; });
+    if (held == workloads_.end()) return true;
+    const auto reading = held->reader.read(buffer_, observation.notes);
+    sample.usage = reading.usage;
+    sample.inactive_file = reading.inactive_file;
+    return reading.removed;
+  });
+}
+
 void Observer::Reader::sample_workload(HeldWorkload& held, std::vector<WorkloadSample>& samples,
                                        std::vector<SourceNote>& notes) {
   const auto reading = held.reader.read(buffer_, notes);
@@ -275,10 +337,7 @@ void Observer::Reader::add_workloads(Observation& observation, std::string_view 
                                      Scoring scoring) {
   auto& samples = observation.workloads.emplace();
   for (auto& held : workloads_) {
-    const auto& path = held.workload.path;
-    // What holds the subject is no candidate there, but its protection covers the subject too.
-    const bool related = path_is_within(path, subject) || path_is_within(subject, path);
-    if (!subject.empty() && !related) continue;
+    if (!is_related(held.workload.path, subject)) continue;
     sample_workload(held, samples, observation.notes);
   }
   std::erase_if(workloads_, [](const HeldWorkload& held) { return held.removed; });
@@ -364,6 +423,17 @@ Observation Observer::observe(const Wake& wake, MonotonicTime now) {
 void Observer::add_workloads(Observation& observation, std::string_view subject, Scoring scoring) {
   reader_->add_workloads(observation, subject, scoring);
 }
+Observation Observer::glance(const Wake& wake, MonotonicTime now,
+                             std::span<const CgroupId> subjects) {
+  return reader_->glance(wake, now, subjects);
+}
+bool Observer::add_some_workloads(Observation& observation, std::string_view subject,
+                                  std::size_t& next, std::size_t count) {
+  return reader_->add_some_workloads(observation, subject, next, count);
+}
+void Observer::resample_workloads(Observation& observation) {
+  reader_->resample_workloads(observation);
+}
 void Observer::add_statistics(Observation& observation, std::optional<MonotonicTime> since) const {
   reader_->add_statistics(observation, since);
 }
@@ -390,6 +460,9 @@ const TaskReader& Observer::tasks() const {
 }
 std::size_t Observer::workload_count() const {
   return reader_->workload_count();
+}
+std::uint64_t Observer::workload_changes() const {
+  return reader_->workload_changes();
 }
 const std::string& Observer::pods_path() const {
   return reader_->pods_path();

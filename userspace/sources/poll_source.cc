@@ -75,6 +75,7 @@ struct PollSource::Watch {
   std::string path;
   bool until_oom = false;  // held against meminfo, which is all that shows what it counts
   Bytes floor_line;
+  std::optional<Bytes> warning;   // headroom that is to be told of; nothing: none, or told
   std::optional<HeldFile> usage;  // nothing for the node: vmstat
   std::optional<HeldFile> stat;
   bool wanted = true;
@@ -139,8 +140,14 @@ Result<void> PollSource::arm_line(const Line& line, MonotonicTime now) {
   }
   watch->wanted = true;
   watch->floor_line = line.floor_line;
+  watch->warning = line.warning;
   schedule(*watch, line.headroom, now);
   return {};
+}
+
+Duration PollSource::sleep_of(const Watch& watch, Bytes headroom) const {
+  const Bytes half_way{watch.warning.value_or(Bytes{0}).count / 2};
+  return interval_for(headroom - half_way, fill_rate_);
 }
 
 // The loop has just looked: its reading replaces ours.
@@ -150,7 +157,7 @@ void PollSource::schedule(Watch& watch, Bytes headroom, MonotonicTime now) {
     watch.due = now + kTold;
     return;
   }
-  const auto sleep = interval_for(headroom, fill_rate_);
+  const auto sleep = sleep_of(watch, headroom);
   watch.due = now + (watch.told ? std::max(sleep, kDisputed) : sleep);
   watch.told.reset();
 }
@@ -197,7 +204,8 @@ std::optional<PollSource::Reading> PollSource::look(const Watch& watch) {
   const auto usage = read_usage(*watch.usage);
   // The working set is never above usage: below the floor there is no need for the costly file.
   if (!usage) return std::nullopt;
-  if (*usage <= watch.floor_line) return Reading{Kind::usage, *usage};
+  const Bytes matters = watch.floor_line - watch.warning.value_or(Bytes{0});
+  if (*usage <= matters) return Reading{Kind::usage, *usage};
   // Drift: inactive_file decides whether the line is crossed, and usage does not show it move.
   const auto text = watch.stat->read(buffer_);
   if (!text) return std::nullopt;
@@ -230,14 +238,17 @@ void PollSource::forget_rate() {
 void PollSource::judge(Watch& watch, const Reading& reading, MonotonicTime now,
                        std::vector<Wake>& wakes) {
   const Bytes headroom = watch.floor_line - reading.amount;
+  const bool warns = watch.warning && headroom <= *watch.warning;
   if (headroom >= Bytes{0}) {
     watch.told.reset();
-    watch.due = now + interval_for(headroom, fill_rate_);
-    return;
+    if (warns) watch.warning.reset();
+    watch.due = now + sleep_of(watch, headroom);
+    if (!warns) return;
+  } else {
+    watch.due = now + kTold;
+    if (watch.told && reading.amount < *watch.told + kToldStep) return;
+    watch.told = reading.amount;
   }
-  watch.due = now + kTold;
-  if (watch.told && reading.amount < *watch.told + kToldStep) return;
-  watch.told = reading.amount;
   Wake wake{WakeSource::poll, now, std::nullopt, reading.amount};
   if (watch.cgroup.inode != 0) wake.cgroup = watch.cgroup;
   wakes.push_back(wake);

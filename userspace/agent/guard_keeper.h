@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps the guard in the kernel supplied with lists of who may be shot, and completes what it shot.
+//
+// A list says what the policy would decide, is at most a second older than the last look, and
+// expires after three: a process that was stopped right after making one leaves a guard behind that
+// acts on it for so long, and one that ended leaves none. Outside of the zone near a threshold, in
+// a dry run, and while enough memory is on its way, there is no list.
+//
+// After a shot the ladder takes over, as if the kill had been ours: what the guard did not list or
+// what was forked since is killed, process_mrelease takes the memory back sooner than the victim
+// would give it, and record, outcome and credit come out as for any other kill.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actuators/untouchable.h"
+#include "base/clock.h"
+#include "exports/log.h"
+#include "kernel/cgroup_tree.h"
+#include "kernel/guard.h"
+#include "model/config.h"
+#include "model/record.h"
+#include "policy/guard_list.h"
+#include "sources/observer.h"
+
+namespace forestall::agent {
+
+// What it works with; all owned by the caller, who outlives it.
+struct GuardParts {
+  kernel::Guard* guard = nullptr;
+  const kernel::CgroupTree* tree = nullptr;
+  sources::Observer* observer = nullptr;
+  const Clock* clock = nullptr;
+  exports::Log* log = nullptr;
+};
+
+// Thread rule: the loop's thread only.
+class GuardKeeper {
+ public:
+  static constexpr Duration kRefresh = std::chrono::seconds(1);
+  static constexpr Duration kExpiry = std::chrono::seconds(3);
+
+  explicit GuardKeeper(GuardParts parts)
+      : parts_(parts), untouchables_(actuators::Untouchables::of_this_process()) {}
+
+  // After each look. Makes new lists when they are due, or when kills began or ended; withdraws
+  // them when there is nothing to guard. Costs nothing outside of the zone; within it, it samples
+  // the workloads once a second.
+  void looked(const Config& config, const Record& record);
+  // Another configuration: what is listed is void.
+  void disarm();
+  // When looked() has to be called at the latest; nothing: no list is in force.
+  [[nodiscard]] std::optional<MonotonicTime> next_look() const { return due_; }
+
+  [[nodiscard]] int fd() const { return parts_.guard->fd(); }
+  // What happened since the last call, told to the log: a record for each workload that was shot,
+  // as of a decision to kill it, with the look the list was made from. REQUIRES: its victim is
+  // given to the ladder.
+  [[nodiscard]] std::vector<Record> take_shots();
+
+ private:
+  // What one subject's list was made of.
+  struct Kept {
+    policy::GuardOrder order;
+    std::vector<abi_guard_victim> victims;
+  };
+
+  void refresh(const Config& config, const Record& record, MonotonicTime now);
+  [[nodiscard]] std::vector<abi_guard_victim> approve(const policy::GuardOrder& order);
+  void add_processes(const Workload& workload, const policy::GuardVictim& victim,
+                     std::vector<abi_guard_victim>& out);
+  [[nodiscard]] std::optional<kernel::GuardList> list_of(const Kept& kept,
+                                                         const kernel::CgroupDir* subject,
+                                                         MonotonicTime now) const;
+  void tell_listed(const Kept& kept);
+  void tell(const abi_guard_report& report);
+  [[nodiscard]] std::optional<Record> record_of(const abi_guard_report& report) const;
+
+  const GuardParts parts_;
+  const actuators::Untouchables untouchables_;
+  std::optional<MonotonicTime> due_;
+  std::vector<KillProgress> kills_;              // when the lists were made
+  std::map<CgroupId, Kept> kept_;                // by subject
+  std::map<CgroupId, std::int32_t> told_first_;  // by subject: the first victim, as it was told
+  std::map<CgroupId, kernel::CgroupDir> subjects_;
+  Record made_from_;
+};
+
+}  // namespace forestall::agent

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/readiness.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "policy/shortlist.h"
+#include "policy/warning.h"
+
+namespace forestall::agent {
+namespace {
+
+// Workloads sampled before the loop has its turn again: 20 to 50 us each.
+constexpr std::size_t kSamplesPerTurn = 8;
+// The list is made no more often than this for usage that only moves about.
+constexpr Duration kShortestInterval = std::chrono::seconds(1);
+constexpr Duration kLongestInterval = std::chrono::seconds(8);
+// Movement that is none.
+constexpr Bytes kGrain = mib(1);
+
+Bytes distance(Bytes a, Bytes b) {
+  return a < b ? b - a : a - b;
+}
+
+Readiness::Subject to_subject(const Line& line) {
+  return {line.cgroup, line.path,       line.headroom, line.margin,
+          line.signal, line.floor_line, line.capacity, {}};
+}
+
+// Whether it is among those who may be chosen. One more was ranked with them: it stands for
+// everybody behind it, so that who is chosen before it is chosen before them.
+bool stands_for(const Readiness::Subject& subject, CgroupId workload) {
+  const std::size_t count = std::min(subject.first.size(), Readiness::kFirst);
+  const auto first = std::span(subject.first).first(count);
+  return std::ranges::any_of(first, [&](const Candidate& candidate) {
+    return candidate.sample.workload.cgroup == workload;
+  });
+}
+
+}  // namespace
+
+// Several thresholds may be about one cgroup: the nearest counts.
+bool Readiness::update_zone(std::span<const Line> lines) {
+  std::vector<Subject> now;
+  for (const Line& line : lines) {
+    if (line.margin <= Bytes{0}) continue;
+    const auto known = std::ranges::find(subjects_, line.cgroup, &Subject::cgroup);
+    const bool stays =
+        known != subjects_.end() && !policy::out_of_warning_zone(line.headroom, line.margin);
+    if (!stays && !policy::in_warning_zone(line.headroom, line.margin)) continue;
+    const auto same = std::ranges::find(now, line.cgroup, &Subject::cgroup);
+    if (same == now.end()) {
+      now.push_back(to_subject(line));
+    } else if (line.headroom < same->headroom) {
+      *same = to_subject(line);
+    }
+  }
+  std::ranges::sort(now, {}, &Subject::headroom);
+  if (now.size() > kSubjectsMax) now.resize(kSubjectsMax);
+  bool entered = false;
+  for (Subject& subject : now) {
+    const auto known = std::ranges::find(subjects_, subject.cgroup, &Subject::cgroup);
+    entered = entered || known == subjects_.end();
+    if (known != subjects_.end()) subject.first = std::move(known->first);
+  }
+  subjects_ = std::move(now);
+  watched_.clear();
+  for (const Subject& subject : subjects_) watched_.push_back(subject.cgroup);
+  return entered;
+}
+
+Bytes Readiness::nearest() const {
+  return subjects_.front().headroom;
+}
+
+bool Readiness::is_outdated(MonotonicTime now) const {
+  if (changes_ != observer_.workload_changes()) return true;
+  // Each halving on the way to the threshold, however fast they follow each other.
+  if (nearest() > Bytes{0} && nearest().count <= began_headroom_.count / 2) return true;
+  if (now - began_at_ < kShortestInterval) return false;
+  return distance(nearest(), began_headroom_) >= kGrain || now - began_at_ > kGoodFor / 2;
+}
+
+void Readiness::note(std::span<const Line> lines, MonotonicTime now) {
+  const bool entered = update_zone(lines);
+  if (subjects_.empty()) return forget();
+  const bool begin = !sampling_ && (entered || is_outdated(now));
+  const bool moves = begin || sampling_;
+  look_interval_ = moves ? kShortestInterval
+                         : std::clamp(look_interval_ * 2, kShortestInterval, kLongestInterval);
+  look_due_ = now + look_interval_;
+  if (begin) begin_sampling(now);
+}
+
+void Readiness::forget() {
+  subjects_.clear();
+  watched_.clear();
+  sampling_.reset();
+  listed_.clear();
+  listed_at_.reset();
+  to_hold_ = 0;
+  growth_.receded();
+  ladder_.release_all_but({});
+  look_interval_ = Duration::zero();
+}
+
+void Readiness::begin_sampling(MonotonicTime now) {
+  began_at_ = now;
+  began_headroom_ = nearest();
+  const bool one_cgroup = subjects_.size() == 1 && subjects_.front().cgroup != CgroupId{};
+  sampling_ = Sampling{
+      {}, one_cgroup ? subjects_.front().path : std::string(), 0, observer_.workload_changes()};
+}
+
+void Readiness::work(const Config& config, const std::vector<KillProgress>& kills,
+                     MonotonicTime now) {
+  if (!sampling_) return hold_next();
+  if (sampling_->changes != observer_.workload_changes()) return begin_sampling(now);
+  const bool more = observer_.add_some_workloads(sampling_->observation, sampling_->subject,
+                                                 sampling_->next, kSamplesPerTurn);
+  if (more) return;
+  sampling_->observation.kills = kills;
+  make_list(config, now);
+}
+
+void Readiness::make_list(const Config& config, MonotonicTime now) {
+  Sampling sampling = *std::exchange(sampling_, std::nullopt);
+  const std::vector<WorkloadSample>& samples = *sampling.observation.workloads;
+  // At a threshold that is met, the growth has happened already.
+  if (nearest() > Bytes{0}) growth_.warned(samples, began_at_, sampling.subject);
+  growth_.apply(*sampling.observation.workloads);
+  by_growth_ = config.ranking == Ranking::kubelet_growth;
+  listed_.clear();
+  for (Subject& subject : subjects_) {
+    subject.first =
+        policy::shortlist(config, sampling.observation, {subject.cgroup, subject.path}, kFirst + 1);
+    for (const Candidate& candidate : subject.first) {
+      const CgroupId id = candidate.sample.workload.cgroup;
+      const auto same = [&](const WorkloadSample& each) { return each.workload.cgroup == id; };
+      if (std::ranges::none_of(listed_, same)) listed_.push_back(candidate.sample);
+    }
+  }
+  listed_at_ = now;
+  to_hold_ = 0;
+  sampled_ = sampling.observation.workloads->size();
+  changes_ = sampling.changes;
+  ++generation_;
+}
+
+// One at a time: each takes as long as a few samples. What the last list held goes when this one's
+// is there.
+void Readiness::hold_next() {
+  if (to_hold_ >= listed_.size()) return;
+  const WorkloadSample& sample = listed_[to_hold_++];
+  if (is_first(sample.workload.cgroup)) ladder_.hold(sample);
+  if (to_hold_ < listed_.size()) return;
+  std::vector<CgroupId> kept;
+  for (const WorkloadSample& each : listed_) kept.push_back(each.workload.cgroup);
+  ladder_.release_all_but(kept);
+}
+
+bool Readiness::is_first(CgroupId workload) const {
+  return std::ranges::any_of(subjects_,
+                             [&](const Subject& subject) { return stands_for(subject, workload); });
+}
+
+std::optional<MonotonicTime> Readiness::next_look() const {
+  if (working()) return began_at_;
+  if (subjects_.empty()) return std::nullopt;
+  return look_due_;
+}
+
+bool Readiness::ready(MonotonicTime now) const {
+  return listed_at_ && now - *listed_at_ < kGoodFor;
+}
+
+void Readiness::offer(Observation& observation) const {
+  observation.workloads = listed_;
+}
+
+bool Readiness::vouches_for(const Decision& decision) const {
+  if (!decision.driving || decision.evictions.size() != 1) return false;
+  if (!decision.evictions.front().at_once) return false;
+  if (by_growth_ && listed_.size() < sampled_) return false;
+  const CgroupId about = decision.evidence[*decision.driving].cgroup;
+  const auto subject = std::ranges::find(subjects_, about, &Subject::cgroup);
+  if (subject == subjects_.end()) return false;
+  const CgroupId victim = decision.considered[*decision.victim()].sample.workload.cgroup;
+  return stands_for(*subject, victim);
+}
+
+std::vector<Watchdog::Order> Readiness::orders() const {
+  std::vector<Watchdog::Order> orders;
+  for (const Subject& subject : subjects_) {
+    if (subject.first.empty()) continue;
+    const Candidate& first = subject.first.front();
+    auto grip = ladder_.grip_of(first.sample.workload.cgroup);
+    if (grip == nullptr) continue;
+    orders.push_back({subject.cgroup, subject.path, subject.signal, subject.floor_line,
+                      subject.capacity, first, std::move(grip)});
+  }
+  return orders;
+}
+
+MonotonicTime Readiness::good_until() const {
+  return listed_at_.value_or(MonotonicTime{}) + kGoodFor;
+}
+
+Prepared Readiness::prepared(MonotonicTime now) const {
+  return {now - *listed_at_, sampled_};
+}
+
+}  // namespace forestall::agent

@@ -44,7 +44,6 @@ TEST(WordsTest, EveryEnumeratorHasItsOwnName) {
   check_names(KillState::terminating);
   check_names(Rung::sigterm);
   check_names(Signal::memory_until_oom);
-  check_names(Reason::guard_shot);
   check_names(WorkloadClass::other);
   check_names(Response::slow);
   check_names(WakeSource::guard);

@@ -122,6 +122,8 @@ TEST(RecordLog, AKillByTheKernelTellsWhatIsKnownOfIt) {
 TEST(RecordLog, AnOutcomeTellsEachStageThatWasReachedAndNoOther) {
   Record record = kill_record();
   record.stages.crossed = from_ns(1'000'000);
+  record.stages.woken = from_ns(1'010'000);
+  record.stages.observed = from_ns(1'190'000);
   record.stages.decided = from_ns(1'200'000);
   Outcome outcome;
   outcome.victim = record.decision.considered[0].sample.workload;
@@ -132,7 +134,8 @@ TEST(RecordLog, AnOutcomeTellsEachStageThatWasReachedAndNoOther) {
   record.outcome = outcome;
   EXPECT_EQ(outcome_line(record).text(),
             "event=outcome record=7 victim=leak cgroup=/leak state=stuck dry_run=no processes=2 "
-            "freed=0 crossed_to_decided_us=200.0 crossed_to_signalled_us=250.0 "
+            "freed=0 crossed_to_decided_us=200.0 wake_us=10.0 observe_us=180.0 decide_us=10.0 "
+            "signal_us=50.0 crossed_to_signalled_us=250.0 "
             "failed_rung=process_mrelease failure=\"queue full\"");
 }
 

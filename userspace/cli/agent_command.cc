@@ -4,18 +4,24 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <systemd/sd-daemon.h>
+#include <unistd.h>
 
 #include <algorithm>
 
+#include "agent/drop_watch.h"
 #include "agent/host.h"
 #include "agent/instance_lock.h"
 #include "agent/loop.h"
+#include "api/convert_status.h"
+#include "api/json.h"
 #include "api/record_stream.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "exports/metrics.h"
 #include "exports/metrics_server.h"
 #include "exports/record_log.h"
+#include "exports/stage_histograms.h"
+#include "exports/status_board.h"
 #include "kernel/residency.h"
 #include "kernel/scheduling.h"
 #include "sources/capacity_source.h"
@@ -68,9 +74,15 @@ struct Running {
   std::unique_ptr<agent::Watchdog> watchdog;
   std::unique_ptr<agent::Foresight> foresight;
   std::unique_ptr<agent::GuardKeeper> guard;  // null: the guard is off, or cannot be had
+  exports::DropCounts drops;
+  exports::StageHistograms stages;
+  exports::StatusBoard board;
+  std::unique_ptr<agent::DropWatch> drop_watch;
   std::unique_ptr<exports::Metrics> metrics;  // null: nobody asks
-  std::unique_ptr<exports::MetricsServer> metrics_server;
   std::vector<std::unique_ptr<exports::RecordSink>> sinks;
+  // Last: their threads read the above.
+  std::unique_ptr<exports::MetricsServer> metrics_server;
+  std::unique_ptr<exports::MetricsServer> status_server;
 };
 
 actuators::LadderOptions ladder_options(const agent::Host& host, const Config& config) {
@@ -110,8 +122,14 @@ void build_sinks(Running& running, const agent::Host& host, const Config& config
                  exports::Log* records) {
   running.sinks.push_back(std::make_unique<exports::RecordLog>(log));
   if (records != nullptr) running.sinks.push_back(std::make_unique<api::RecordStream>(*records));
+  running.drops.logs = {&log};
+  if (records != nullptr) running.drops.logs.push_back(records);
+  running.drop_watch =
+      std::make_unique<agent::DropWatch>(host.in_use(Feature::bpf) ? host.bpf.get() : nullptr,
+                                         running.oom_tellers.get(), running.drops);
   if (config.metrics_address.empty()) return;
-  running.metrics = std::make_unique<exports::Metrics>(FORESTALL_VERSION, host.tier());
+  running.metrics = std::make_unique<exports::Metrics>(
+      FORESTALL_VERSION, host.tier(), exports::Metrics::Recorders{&running.stages, &running.drops});
   auto server = exports::MetricsServer::start(config.metrics_address, *running.metrics);
   if (server.ok()) {
     running.metrics_server = std::move(server).value();
@@ -139,6 +157,27 @@ void build_brakes(Running& running, const agent::Host& host, const Config& confi
     log.write(LogLevel::warning, LogLine("own-limit")
                                      .field("problem", brakes.error().text())
                                      .field("instead", "those to be slowed are warned about"));
+  }
+}
+
+// What `forestall status` asks. Without it the agent does its job as well.
+void serve_status(Running& running, const agent::Host& host, const Options& options,
+                  exports::Log& log) {
+  const api::AgentFacts facts{FORESTALL_VERSION,     ::getpid(),  running.clock.now(),
+                              host.kernel_release,   host.tier(), host.reports,
+                              config_origin(options)};
+  auto server = exports::MetricsServer::start_local(
+      status_socket(options), [&running, facts](std::string_view path) -> exports::HttpAnswer {
+        if (path != "/status")
+          return {404, "text/plain; charset=utf-8", "/status is served here\n"};
+        const auto message = api::to_proto(facts, running.board.status(), running.stages,
+                                           running.drops, running.clock.now());
+        return {200, "application/json", api::to_json(message, api::JsonStyle::pretty)};
+      });
+  if (server.ok()) {
+    running.status_server = std::move(server).value();
+  } else {
+    log.write(LogLevel::error, LogLine("no-status").field("problem", server.error().text()));
   }
 }
 
@@ -194,6 +233,10 @@ agent::Parts parts_of(Running& running, const agent::Host& host, exports::Log& l
   parts.guard = running.guard.get();
   for (const auto& source : running.sources.all) parts.sources.push_back(source.get());
   for (const auto& sink : running.sinks) parts.sinks.push_back(sink.get());
+  for (exports::RecordSink* sink : std::initializer_list<exports::RecordSink*>{
+           running.drop_watch.get(), &running.stages, &running.board}) {
+    parts.sinks.push_back(sink);
+  }
   if (running.metrics) parts.sinks.push_back(running.metrics.get());
   parts.log = &log;
   return parts;
@@ -252,11 +295,14 @@ Result<void> guard(const Options& options, const Config& config, agent::Host& ho
   warm_up(running, log, records);
   log_start(log, host, config, config_origin(options));
   const agent::Parts parts = parts_of(running, host, log);
+  running.board.set_config(config);
+  serve_status(running, host, options, log);
   agent::Core core(parts, config);
   agent::LoopHooks hooks;
   hooks.reload = [&]() -> Result<Config> {
     Config next = TRY(reload(options, config, log));
     running.ladder->set_options(ladder_options(host, next));
+    running.board.set_config(next);
     return next;
   };
   hooks.ready = [] { sd_notify(0, "READY=1\nSTATUS=armed"); };

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "model/duration.h"
+#include "model/stage.h"
 
 namespace forestall::exports {
 namespace {
@@ -129,6 +130,10 @@ LogLine outcome_line(const Record& record) {
       .field("processes", outcome.processes)
       .field("freed", outcome.freed)
       .field("crossed_to_decided_us", record.stages.decided - crossed);
+  const StageLengths stages = stage_lengths(record);
+  for (std::size_t i = 0; i < kStageCount; ++i) {
+    add_stage(line, std::string(to_string(static_cast<Stage>(i))) + "_us", stages[i]);
+  }
   add_stage(line, "crossed_to_signalled_us", since(crossed, outcome.signalled));
   add_stage(line, "crossed_to_exited_us", since(crossed, outcome.exited));
   add_stage(line, "crossed_to_released_us", since(crossed, outcome.released));

@@ -41,21 +41,12 @@ constexpr Duration kTreeAgeSettled = std::chrono::minutes(5);
 // read again so long after a change, and once more after this many times that.
 constexpr Duration kSettling = std::chrono::milliseconds(100);
 constexpr int kSettlingGrowth = 10;
-// Without one, it is walked for each new list of who is next, and the list is no good for longer
-// than this: whoever came since is not on it.
-constexpr Duration kTreeAgeUntold = std::chrono::milliseconds(1500);
 // Kubelet measures volumes this often (volumeStatsAggPeriod).
 constexpr Duration kLimitsAgeMax = std::chrono::minutes(1);
 // Between two rounds of node-level reclaim: kubelet's monitoring interval.
 constexpr Duration kReclaimInterval = std::chrono::seconds(10);
 // The longest that a hint of pressure may wait.
 constexpr Duration kHintMax = std::chrono::milliseconds(100);
-
-std::int64_t wall_time_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
-}
 
 // Whether the wake says that usage crossed a line, or that the kernel is about to act: such a wake
 // never waits.
@@ -106,6 +97,12 @@ Core::Core(Parts parts, Config config)
       own_limits_(*parts_.log),
       readiness_(*parts_.observer, *parts_.ladder, growth_) {
   own_limits_.use(parts_.brakes);
+}
+
+std::int64_t Core::wall_time_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
 }
 
 void Core::start() {
@@ -209,12 +206,6 @@ void Core::make_ready(MonotonicTime now) {
   look(Wake{WakeSource::recheck, now, {}, {}});
 }
 
-// Only what would be killed at once, as kubelet's order has it.
-void Core::post_orders() {
-  if (parts_.watchdog == nullptr || config_.dry_run || !config_.compat.hard_at_once) return;
-  parts_.watchdog->post(readiness_.orders(), readiness_.good_until());
-}
-
 void Core::reload(Config config) {
   // Pods come and go by reload, too: what does not touch the thresholds leaves their grace periods
   // as they are.
@@ -296,6 +287,7 @@ bool Core::decide(const Wake& wake, MonotonicTime woken) {
   if (!kills) {
     arm(record.observation, record.decision);
     hold(record.decision, record.stages.decided);
+    take_charge(record.decision);
   }
   log_look(record.stages, record.observation.wake, record.decision.reason);
   if (record.decision.action == Action::reclaim) start_reclaim(record.decision);
@@ -316,28 +308,6 @@ bool Core::decide(const Wake& wake, MonotonicTime woken) {
   return kills;
 }
 
-// False: the watchdog was first, and tells of it at once: then the look is taken again.
-bool Core::may_signal() {
-  return parts_.watchdog == nullptr || parts_.watchdog->claim();
-}
-
-void Core::watchdog_ready() {
-  look(Wake{WakeSource::watchdog, parts_.clock->now(), {}, {}});
-}
-
-// What was done in our stead: its memory is on its way, and its record is ours to write.
-void Core::take_shot() {
-  if (parts_.watchdog == nullptr) return;
-  auto shot = parts_.watchdog->take_shot();
-  if (!shot) return;
-  const WorkloadSample& victim = shot->order.victim.sample;
-  kills_.complete(victim, {shot->at, shot->processes, shot->victim_usage});
-  Record record = to_record(*shot);
-  record.prepared = readiness_.prepared(shot->at);
-  record.wall_time_ns = wall_time_ns();
-  tell_kills(std::move(record));
-}
-
 void Core::tell_look(const Record& record) {
   const exports::Look look{record.observation, record.decision, recheck_at_};
   for (exports::RecordSink* sink : parts_.sinks) sink->looked(look);
@@ -345,37 +315,6 @@ void Core::tell_look(const Record& record) {
   const bool kills = record.decision.action == Action::kill;
   if (parts_.foresight == nullptr || kills) return;
   parts_.foresight->looked(record.observation, record.decision);
-}
-
-// Whether a workload that came of late would be known.
-bool Core::knows_workloads(MonotonicTime now) const {
-  const Duration age = now - refreshed_at_;
-  if (parts_.told_of_cgroups) return !tree_changed_ || age < tree_age_min();
-  return age < kTreeAgeUntold;
-}
-
-// The state stays as it was: the step saw a part of the world only, and the look that follows the
-// kill takes it all in.
-bool Core::decide_prepared(const Wake& wake, Record& record) {
-  const MonotonicTime now = parts_.clock->now();
-  if (!readiness_.ready(now) || !knows_workloads(now)) return false;
-  Observation observation = parts_.observer->glance(wake, now, readiness_.watched());
-  observation.kills = parts_.ladder->progress();
-  auto answer = policy::step(config_, state_, observation);
-  if (answer.decision.action != Action::inspect) return false;
-  readiness_.offer(observation);
-  parts_.observer->resample_workloads(observation);
-  growth_.apply(*observation.workloads);
-  answer = policy::step(config_, state_, observation);
-  if (answer.decision.action != Action::kill || !readiness_.vouches_for(answer.decision)) {
-    return false;
-  }
-  for (ConditionStatus& status : answer.decision.conditions) status.changed = false;
-  record.stages.observed = parts_.clock->now();
-  record.prepared = readiness_.prepared(now);
-  record.observation = std::move(observation);
-  record.decision = std::move(answer.decision);
-  return true;
 }
 
 // The answer to the observation, with whatever the policy asks to be read besides.

@@ -100,6 +100,8 @@ class Core {
   [[nodiscard]] std::uint64_t kernel_kills() const { return kernel_kills_; }
 
  private:
+  // CLOCK_REALTIME, for records.
+  [[nodiscard]] static std::int64_t wall_time_ns();
   void note_wake(const Wake& wake);
   void look_or_wait(const std::vector<Wake>& wakes);
   [[nodiscard]] MonotonicTime due(const Wake& wake) const;
@@ -113,6 +115,7 @@ class Core {
   [[nodiscard]] Decision decide_on(Record& record);
   void read_workloads(Observation& observation, const Decision& asked, std::string_view subject);
   [[nodiscard]] bool may_signal();
+  void take_charge(const Decision& decision);
   void take_shot();
   void note_disk_shortage(const Decision& decision, MonotonicTime at);
   [[nodiscard]] bool name_containers(const Decision& decision, Observation& observation);

@@ -122,8 +122,8 @@ class Readiness {
 
   std::vector<WorkloadSample> listed_;  // of all subjects, each once
   std::optional<MonotonicTime> listed_at_;
-  std::size_t to_hold_ = 0;    // index into listed_
-  std::size_t sampled_ = 0;    // workloads that were ranked
+  std::size_t to_hold_ = 0;  // index into listed_
+  std::size_t sampled_ = 0;  // workloads that were ranked
   // Ranked by growth: who grew since the list was made need not be among the first of it.
   bool by_growth_ = false;
   std::uint64_t changes_ = 0;  // Observer::workload_changes() of the list

@@ -39,11 +39,17 @@ struct Watchdog::Post {
 
   bool own_limit = false;  // its capacity is the cgroup's limit
 
+  // What memory.untilOom counts in place of a working set (policy/signals.h until_oom_level).
+  [[nodiscard]] std::optional<Bytes> not_available(const NodeSample& sample) const {
+    if (!sample.kernel_available || !sample.swap_free) return std::nullopt;
+    return order.capacity - *sample.kernel_available - *sample.swap_free;
+  }
   // The subject's working set; nothing: unknown, gone, or of another limit than the order is about.
   [[nodiscard]] std::optional<Bytes> read(std::string& buffer) const {
     std::vector<SourceNote> notes;
     if (node) {
       const NodeSample sample = node->read(buffer, notes);
+      if (order.signal == Signal::memory_until_oom) return not_available(sample);
       if (!sample.usage || !sample.inactive_file) return std::nullopt;
       return working_set(*sample.usage, *sample.inactive_file);
     }

@@ -291,6 +291,7 @@ Observation Observer::Reader::glance(const Wake& wake, MonotonicTime now,
     if (reading.removed) continue;
     observation.watched.push_back(to_sample(watched.reader, reading, watched.threshold));
   }
+  own_limits_.read_some(subjects, now, observation.watched, observation.notes);
   return observation;
 }
 

@@ -156,4 +156,15 @@ void OwnLimits::read(const Wake& wake, MonotonicTime now, std::vector<CgroupSamp
   });
 }
 
+void OwnLimits::read_some(std::span<const CgroupId> cgroups, MonotonicTime now,
+                          std::vector<CgroupSample>& samples, std::vector<SourceNote>& notes) {
+  std::erase_if(held_, [&](Held& held) {
+    const CgroupId id = held.reader.cgroup().id();
+    if (std::find(cgroups.begin(), cgroups.end(), id) == cgroups.end()) return false;
+    if (!read_one(held, now, notes)) return true;
+    samples.push_back(*held.last);
+    return false;
+  });
+}
+
 }  // namespace forestall::sources

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,10 @@ class OwnLimits {
   // Appends a sample of each. `wake` is why they are read, at `now`.
   void read(const Wake& wake, MonotonicTime now, std::vector<CgroupSample>& samples,
             std::vector<SourceNote>& notes);
+
+  // The same of these cgroups alone, afresh.
+  void read_some(std::span<const CgroupId> cgroups, MonotonicTime now,
+                 std::vector<CgroupSample>& samples, std::vector<SourceNote>& notes);
 
   [[nodiscard]] std::size_t size() const { return held_.size(); }
 

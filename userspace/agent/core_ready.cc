@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The core ahead of a crossing: deciding on what was made ready, and sharing that with the
+// watchdog.
+#include "agent/core.h"
+
+#include <algorithm>
+
+namespace forestall::agent {
+namespace {
+
+// Without one, it is walked for each new list of who is next, and the list is no good for longer
+// than this: whoever came since is not on it.
+constexpr Duration kTreeAgeUntold = std::chrono::milliseconds(1500);
+
+}  // namespace
+
+// Whether a workload that came of late would be known.
+bool Core::knows_workloads(MonotonicTime now) const {
+  const Duration age = now - refreshed_at_;
+  if (parts_.told_of_cgroups) return !tree_changed_ || age < tree_age_min();
+  return age < kTreeAgeUntold;
+}
+
+// The state stays as it was: the step saw a part of the world only, and the look that follows the
+// kill takes it all in.
+bool Core::decide_prepared(const Wake& wake, Record& record) {
+  const MonotonicTime now = parts_.clock->now();
+  if (!readiness_.ready(now) || !knows_workloads(now)) return false;
+  const auto watched = readiness_.watched();
+  // A crossing of somebody else's.
+  const CgroupId about = wake.cgroup.value_or(CgroupId{});
+  if (wake.usage && std::ranges::find(watched, about) == watched.end()) return false;
+  Observation observation = parts_.observer->glance(wake, now, watched);
+  observation.kills = parts_.ladder->progress();
+  auto answer = policy::step(config_, state_, observation);
+  if (answer.decision.action != Action::inspect) return false;
+  readiness_.offer(observation);
+  parts_.observer->resample_workloads(observation);
+  growth_.apply(*observation.workloads);
+  const MonotonicTime observed = parts_.clock->now();
+  answer = policy::step(config_, state_, observation);
+  if (answer.decision.action != Action::kill || !readiness_.vouches_for(answer.decision)) {
+    return false;
+  }
+  for (ConditionStatus& status : answer.decision.conditions) status.changed = false;
+  record.stages.observed = observed;
+  record.prepared = readiness_.prepared(now);
+  record.observation = std::move(observation);
+  record.decision = std::move(answer.decision);
+  return true;
+}
+
+// False: the watchdog was first, and tells of it at once: then the look is taken again.
+bool Core::may_signal() {
+  return parts_.watchdog == nullptr || parts_.watchdog->claim();
+}
+
+// Orders are for a threshold that the loop has not seen met. One that it saw, and did not kill for,
+// is in good hands.
+void Core::take_charge(const Decision& decision) {
+  const bool met = std::ranges::any_of(decision.evidence, [](const Evidence& evidence) {
+    return evidence.first_met && evidence.threshold.hard() &&
+           resource_of(evidence.threshold.signal) == Resource::memory;
+  });
+  if (met && parts_.watchdog != nullptr) parts_.watchdog->withdraw();
+}
+
+void Core::watchdog_ready() {
+  look(Wake{WakeSource::watchdog, parts_.clock->now(), {}, {}});
+}
+
+// What was done in our stead: its memory is on its way, and its record is ours to write.
+void Core::take_shot() {
+  if (parts_.watchdog == nullptr) return;
+  auto shot = parts_.watchdog->take_shot();
+  if (!shot) return;
+  const WorkloadSample& victim = shot->order.victim.sample;
+  kills_.complete(victim, {shot->at, shot->processes, shot->victim_usage});
+  Record record = to_record(*shot);
+  if (readiness_.ready(shot->at)) record.prepared = readiness_.prepared(shot->at);
+  record.wall_time_ns = wall_time_ns();
+  tell_kills(std::move(record));
+}
+
+// Only for what would be killed at once, and only while nothing is on its way that the policy would
+// count first.
+void Core::post_orders() {
+  if (parts_.watchdog == nullptr || config_.dry_run || !config_.compat.hard_at_once) return;
+  const auto is_under_way = [](const KillProgress& kill) {
+    return kill.state == KillState::in_flight || kill.state == KillState::terminating;
+  };
+  if (std::ranges::any_of(parts_.ladder->progress(), is_under_way)) return;
+  parts_.watchdog->post(readiness_.orders(), readiness_.good_until());
+}
+
+}  // namespace forestall::agent

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <deque>
 #include <thread>
@@ -102,8 +103,8 @@ std::deque<Child> spinners() {
   std::deque<Child> all;
   for (unsigned i = 0; i < 2 * std::thread::hardware_concurrency(); ++i) {
     all.emplace_back([] {
-      for (volatile unsigned turns = 0;; turns = turns + 1) {
-      }
+      std::atomic<unsigned> turns{0};
+      for (;;) turns.fetch_add(1, std::memory_order_relaxed);
       return 0;
     });
   }

@@ -70,8 +70,9 @@ class Observer {
   // over.
   [[nodiscard]] bool add_some_workloads(Observation& observation, std::string_view subject,
                                         std::size_t& next, std::size_t count);
-  // Fresh usage and inactive_file of workloads sampled before, by identity; drops those removed
-  // meanwhile. How many processes they have is not counted again. REQUIRES: workloads are there.
+  // Fresh usage of workloads sampled before, by identity, and where it moved by more than 256 KiB
+  // fresh inactive_file too; drops those removed meanwhile. How many processes they have is not
+  // counted again. REQUIRES: workloads are there.
   void resample_workloads(Observation& observation);
 
   // Where add_workloads() takes the kernel's points of every process from when the configuration

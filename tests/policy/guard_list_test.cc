@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "policy/warning.h"
 #include "tests/policy/world.h"
 
 namespace forestall::policy {
@@ -42,10 +43,9 @@ TEST(GuardListTest, TheCriticalLineOfACgroupIsAtHalfOfTheThreshold) {
 }
 
 TEST(GuardListTest, FarFromEveryThresholdThereIsNoOrder) {
-  EXPECT_EQ(guard_margin(mib(256)), mib(16));
-  EXPECT_TRUE(guard_orders(watch(mib(64)), near(mib(81))).empty());
-  EXPECT_EQ(guard_orders(watch(mib(64)), near(mib(80))).size(), 1U);
-  EXPECT_EQ(guard_margin(gib(64)), gib(1));
+  const Bytes margin = warning_margin(mib(256));
+  EXPECT_TRUE(guard_orders(watch(mib(64)), near(mib(65) + margin + margin)).empty());
+  EXPECT_EQ(guard_orders(watch(mib(64)), near(mib(64) + margin)).size(), 1U);
   EXPECT_TRUE(guard_orders(Config{}, near(mib(1))).empty());
 }
 
@@ -74,6 +74,11 @@ TEST(GuardListTest, SoftThresholdsAndOtherSignalsAreNotGuarded) {
           .empty());
   EXPECT_TRUE(
       guard_orders(config({hard(Signal::pid_available, Bytes{1000})}), observation).empty());
+  Config milder = watch(mib(64));
+  for (const Response response : {Response::warn, Response::slow}) {
+    milder.thresholds[0].response = response;
+    EXPECT_TRUE(guard_orders(milder, near(mib(10))).empty());
+  }
 }
 
 TEST(GuardListTest, OfSeveralThresholdsOnASubjectTheFirstToBeCriticalCounts) {

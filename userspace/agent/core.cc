@@ -294,7 +294,7 @@ bool Core::decide(const Wake& wake, MonotonicTime woken) {
   // What was only glanced at is no look to tell of: after a kill another one follows at once.
   if (!record.prepared) tell_look(record);
   const bool near_own_limit = own_limits_.look(config_, record.decision);
-  if (parts_.guard != nullptr && !record.prepared) parts_.guard->looked(config_, record);
+  if (parts_.guard != nullptr && !record.prepared) parts_.guard->looked(config_, record, growth_);
   if (kills) {
     oom_kills_.keep(record, state_);
     tell_kills(std::move(record));

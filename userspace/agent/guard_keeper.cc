@@ -85,7 +85,7 @@ bool same_kills(const std::vector<KillProgress>& a, const std::vector<KillProgre
 
 }  // namespace
 
-void GuardKeeper::looked(const Config& config, const Record& record) {
+void GuardKeeper::looked(const Config& config, const Record& record, const GrowthWatch& growth) {
   const MonotonicTime now = parts_.clock->now();
   const bool on = config.guard && !config.dry_run;
   if (!on || policy::guard_orders(config, record.observation).empty()) {
@@ -93,7 +93,7 @@ void GuardKeeper::looked(const Config& config, const Record& record) {
     return;
   }
   if (due_ && now < *due_ && same_kills(kills_, record.observation.kills)) return;
-  refresh(config, record, now);
+  refresh(config, record, growth, now);
 }
 
 void GuardKeeper::disarm() {
@@ -103,12 +103,14 @@ void GuardKeeper::disarm() {
   told_first_.clear();
 }
 
-void GuardKeeper::refresh(const Config& config, const Record& record, MonotonicTime now) {
+void GuardKeeper::refresh(const Config& config, const Record& record, const GrowthWatch& growth,
+                          MonotonicTime now) {
   due_ = now + kRefresh;
   Observation observation = record.observation;
   kills_ = observation.kills;
   if (!observation.workloads) {
     parts_.observer->add_workloads(observation, {}, sources::Scoring{true, observation.at});
+    growth.apply(*observation.workloads);
   }
   std::map<CgroupId, kernel::CgroupDir> subjects;
   std::vector<kernel::GuardList> lists;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "actuators/untouchable.h"
+#include "agent/growth_watch.h"
 #include "base/clock.h"
 #include "exports/log.h"
 #include "kernel/cgroup_tree.h"
@@ -49,8 +50,8 @@ class GuardKeeper {
 
   // After each look. Makes new lists when they are due, or when kills began or ended; withdraws
   // them when there is nothing to guard. Costs nothing outside of the zone; within it, it samples
-  // the workloads once a second.
-  void looked(const Config& config, const Record& record);
+  // the workloads once a second. `growth` as the ranking has it.
+  void looked(const Config& config, const Record& record, const GrowthWatch& growth);
   // Another configuration: what is listed is void.
   void disarm();
   // When looked() has to be called at the latest; nothing: no list is in force.
@@ -69,7 +70,8 @@ class GuardKeeper {
     std::vector<abi_guard_victim> victims;
   };
 
-  void refresh(const Config& config, const Record& record, MonotonicTime now);
+  void refresh(const Config& config, const Record& record, const GrowthWatch& growth,
+               MonotonicTime now);
   [[nodiscard]] std::vector<abi_guard_victim> approve(const policy::GuardOrder& order);
   void add_processes(const Workload& workload, const policy::GuardVictim& victim,
                      std::vector<abi_guard_victim>& out);

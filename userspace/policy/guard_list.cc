@@ -9,6 +9,7 @@
 #include "policy/rank.h"
 #include "policy/saturating.h"
 #include "policy/signals.h"
+#include "policy/warning.h"
 
 namespace forestall::policy {
 namespace {
@@ -30,7 +31,7 @@ std::optional<GuardOrder> order_for(const Threshold& threshold, const Subject& s
   const Level& level = *reading.level;
   const Bytes limit = threshold.limit.of(reading.capacity).bytes();
   const Bytes to_threshold = subtract({reading.available}, limit);
-  if (to_threshold > guard_margin(level.capacity)) return std::nullopt;
+  if (!in_warning_zone(to_threshold, warning_margin(level.capacity))) return std::nullopt;
   const Bytes to_exhaustion = until_exhausted(subject, reading, node);
   // Where the kernel would be first, half of what it leaves.
   const bool kernel_first = to_exhaustion < to_threshold;
@@ -75,18 +76,16 @@ void list_victims(const Config& config, const Observation& observation,
 
 }  // namespace
 
-Bytes guard_margin(Bytes capacity) {
-  return std::clamp(Bytes{capacity.count / 16}, mib(16), gib(1));
-}
-
 std::vector<GuardOrder> guard_orders(const Config& config, const Observation& observation) {
   std::vector<GuardOrder> orders;
   const Credit credit(observation.kills);
   for_each_subject(config, nullptr, false, observation,
                    [&](std::size_t, const Threshold& threshold, const Subject& subject,
                        const std::optional<Reading>& reading) {
-                     // A soft threshold has a grace period, in which nobody may be killed.
-                     if (!threshold.hard() || !reading || !reading->level) return;
+                     // A soft threshold has a grace period, in which nobody may be killed; and
+                     // there are thresholds for which nobody is.
+                     const bool kills = threshold.hard() && threshold.response == Response::evict;
+                     if (!kills || !reading || !reading->level) return;
                      auto order = order_for(threshold, subject, *reading, observation.node, credit);
                      if (!order) return;
                      const auto same =

@@ -53,14 +53,12 @@ struct GuardOrder {
 // are for when whoever stood in front has gone meanwhile.
 inline constexpr std::size_t kGuardVictimsMax = 8;
 
-// How far above its threshold a subject of that capacity has to be for the guard to be no concern.
-[[nodiscard]] Bytes guard_margin(Bytes capacity);
-
-// One order for each subject of a hard threshold on memory that is near it or past it; the lowest
-// critical line where there are several. Left out is a subject to which enough memory is on its way
-// already. Without workloads in the observation, or without any that may be killed, an order has no
-// victims: it says that there should be a list. Nobody is listed who is protected, is being killed,
-// is unkillable or empty, or whose working set is not known.
+// One order for each subject of a hard threshold on memory, one that evicts, that is in its warning
+// zone (policy/warning.h) or past it; the lowest critical line where there are several. Left out is
+// a subject to which enough memory is on its way already. Without workloads in the observation, or
+// without any that may be killed, an order has no victims: it says that there should be a list.
+// Nobody is listed who is protected, is being killed, is unkillable or empty, or whose working set
+// is not known.
 [[nodiscard]] std::vector<GuardOrder> guard_orders(const Config& config,
                                                    const Observation& observation);
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 #include <thread>
+#include <utility>
 
 #include "policy/capacity_lines.h"
 #include "policy/deadlines.h"
@@ -269,8 +270,9 @@ void Core::look_at_all(const Wake& wake) {
 bool Core::decide(const Wake& wake, MonotonicTime woken) {
   Record record;
   if (!decide_prepared(wake, record)) {
+    auto kills = parts_.ladder->progress();  // before the node: see decide_prepared()
     record.observation = parts_.observer->observe(wake, parts_.clock->now());
-    record.observation.kills = parts_.ladder->progress();
+    record.observation.kills = std::move(kills);
     record.observation.reclaim = reclaim_state();
     record.decision = decide_on(record);
   }

@@ -4,6 +4,7 @@
 #include "agent/core.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace forestall::agent {
 namespace {
@@ -30,8 +31,12 @@ bool Core::decide_prepared(const Wake& wake, Record& record) {
   // A crossing of somebody else's.
   const CgroupId about = wake.cgroup.value_or(CgroupId{});
   if (wake.usage && std::ranges::find(watched, about) == watched.end()) return false;
+  // What is still to come back is read before what is there. Memory that a victim returns between
+  // the two then counts twice, for this one look; the other way round it would count for nothing,
+  // and cost another workload its life.
+  auto kills = parts_.ladder->progress();
   Observation observation = parts_.observer->glance(wake, now, watched);
-  observation.kills = parts_.ladder->progress();
+  observation.kills = std::move(kills);
   auto answer = policy::step(config_, state_, observation);
   if (answer.decision.action != Action::inspect) return false;
   readiness_.offer(observation);

@@ -36,10 +36,12 @@ class FakeSource final : public sources::Source {
 // Each look at it takes a while, so that a walk has a length.
 class SlowClock final : public Clock {
  public:
-  [[nodiscard]] MonotonicTime now() const override { return now_ += milliseconds(10); }
+  explicit SlowClock(Duration step = milliseconds(10)) : step_(step) {}
+  [[nodiscard]] MonotonicTime now() const override { return now_ += step_; }
   void advance(Duration by) { now_ += by; }
 
  private:
+  Duration step_;
   mutable MonotonicTime now_ = MonotonicTime(seconds(1000));
 };
 
@@ -146,6 +148,17 @@ TEST_F(CoreRest, ATreeWhoseChangesAreToldIsSeldomWalked) {
   EXPECT_FALSE(knows("/pods/untold"));
   rest(clock, seconds(60));
   EXPECT_TRUE(knows("/pods/untold")) << "5000 times the 10 ms of a walk are over";
+}
+
+TEST_F(CoreRest, AWalkIsFollowedByTwentyTimesItsLengthWithoutOne) {
+  SlowClock clock(seconds(1));
+  start(clock, false);
+  make_pod("/pods/soon");
+  // Twenty seconds from the walk at the start, of which that took some.
+  core_->time_passed();
+  EXPECT_FALSE(knows("/pods/soon")) << "as soon as a tree that changed would be looked at again";
+  rest(clock, seconds(60));
+  EXPECT_TRUE(knows("/pods/soon"));
 }
 
 TEST_F(CoreRest, ATreeWhoseChangesAreNotToldIsWalkedAtEachRecheck) {

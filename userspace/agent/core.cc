@@ -183,6 +183,10 @@ void Core::time_passed() {
 void Core::recheck() {
   const bool settled = recheck_in_ >= config_.recheck_interval;
   const MonotonicTime now = parts_.clock->now();
+  if (now - refreshed_at_ < tree_age_min()) {
+    recheck_at_ = refreshed_at_ + tree_age_min();
+    return;
+  }
   const Duration rest = std::min(walk_length_ * kWalkRestSettled, kTreeAgeSettled);
   if (parts_.told_of_cgroups && settled && !tree_changed_ && now - refreshed_at_ < rest) {
     recheck_at_ = now + config_.recheck_interval;

@@ -4,6 +4,7 @@
 #include "sources/observer.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,12 +40,35 @@ struct Watched {
   std::size_t threshold = 0;
 };
 
+// Descriptors on one workload.
+struct Readers {
+  CgroupReader cgroup;
+  ProcessCounter processes;
+
+  // The directory and two files, and what the counter has.
+  [[nodiscard]] std::size_t descriptors() const { return 3 + processes.descriptors(); }
+};
+
 struct HeldWorkload {
   Workload workload;
-  CgroupReader reader;
-  ProcessCounter processes;
+  // Nothing: there are so many that this one is opened when it is read.
+  std::optional<Readers> readers;
   bool removed = false;
 };
+
+Result<Readers> open_readers(const kernel::CgroupTree& tree, const std::string& path) {
+  auto reader = TRY(CgroupReader::open(tree, path));
+  ProcessCounter processes(reader.cgroup());
+  return Readers{std::move(reader), std::move(processes)};
+}
+
+// Workloads may take half of the descriptors there are: a kill needs some for each process of its
+// victim, and an agent that has none left sees nothing any more.
+std::size_t descriptors_for_workloads() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  return static_cast<std::size_t>(std::min<rlim_t>(limit.rlim_cur, 1 << 20)) / 2;
+}
 
 // What holds the subject is no candidate there, but its protection covers the subject too.
 bool is_related(std::string_view path, std::string_view subject) {
@@ -125,6 +149,8 @@ class Observer::Reader {
   void refresh_workloads(std::vector<SourceNote>& notes);
   // Opens what is new.
   void hold(Workload workload, std::vector<SourceNote>& notes);
+  [[nodiscard]] Readers* readers_of(HeldWorkload& held, std::optional<Readers>& opened,
+                                    std::vector<SourceNote>& notes);
   void refresh_own_limits(std::vector<SourceNote>& notes);
   void open_watched(const std::string& path, std::size_t threshold, std::vector<Watched>& old,
                     std::vector<SourceNote>& notes);
@@ -151,6 +177,8 @@ class Observer::Reader {
   std::optional<CgroupReader> pods_;
   std::vector<Watched> watched_;
   std::vector<HeldWorkload> workloads_;
+  std::size_t descriptors_ = 0;  // on them
+  const std::size_t descriptors_max_ = descriptors_for_workloads();
   OwnLimits own_limits_;
   std::uint64_t workload_changes_ = 0;
   std::string buffer_;
@@ -215,6 +243,7 @@ void Observer::Reader::refresh_workloads(std::vector<SourceNote>& notes) {
   const ProtectedPlaces places{self_.paths(tree_), init_.paths(tree_)};
   // Both are sorted by path.
   auto old = std::exchange(workloads_, {});
+  descriptors_ = 0;
   auto known = old.begin();
   std::size_t kept = 0;
   auto found = find_workloads(tree_, config_, pods_path_, places, notes);
@@ -222,30 +251,61 @@ void Observer::Reader::refresh_workloads(std::vector<SourceNote>& notes) {
   for (auto& workload : found) {
     while (known != old.end() && known->workload.path < workload.path) ++known;
     const bool same = known != old.end() && known->workload.path == workload.path &&
-                      known->reader.cgroup().still_at_path(tree_.memory_fd());
+                      known->readers &&
+                      known->readers->cgroup.cgroup().still_at_path(tree_.memory_fd());
     if (same) {
       known->workload = std::move(workload);
-      known->workload.cgroup = known->reader.cgroup().id();
+      known->workload.cgroup = known->readers->cgroup.cgroup().id();
+      descriptors_ += known->readers->descriptors();
       workloads_.push_back(std::move(*known));
       ++kept;
     } else {
+      const bool was_there = known != old.end() && known->workload.path == workload.path;
+      const std::size_t before = workloads_.size();
       hold(std::move(workload), notes);
+      if (was_there && workloads_.size() > before &&
+          workloads_.back().workload.cgroup == known->workload.cgroup) {
+        ++kept;
+      }
     }
   }
   if (kept != old.size() || kept != workloads_.size()) ++workload_changes_;
 }
 
 void Observer::Reader::hold(Workload workload, std::vector<SourceNote>& notes) {
-  auto reader = CgroupReader::open(tree_, workload.path);
-  if (!reader) {
-    if (!gone(reader.error()) || tree_.open(workload.path)) {
-      notes.push_back({workload.path, reader.error().text()});
-    }
-    return;
+  const auto failed = [&](const Error& failure) {
+    if (gone(failure) && !tree_.open(workload.path)) return;
+    notes.push_back({workload.path, failure.text()});
+  };
+  std::optional<Readers> held;
+  if (descriptors_ < descriptors_max_) {
+    auto readers = open_readers(tree_, workload.path);
+    if (!readers) return failed(readers.error());
+    workload.cgroup = readers->cgroup.cgroup().id();
+    descriptors_ += readers->descriptors();
+    held = std::move(readers).value();
+  } else {
+    const auto cgroup = tree_.open(workload.path);
+    if (!cgroup) return failed(cgroup.error());
+    workload.cgroup = cgroup->id();
   }
-  workload.cgroup = reader->cgroup().id();
-  ProcessCounter processes(reader->cgroup());
-  workloads_.push_back({std::move(workload), std::move(reader).value(), std::move(processes)});
+  workloads_.push_back({std::move(workload), std::move(held), false});
+}
+
+// Those that are held, or `opened` for now; null, and the workload marked as removed, when it is
+// another one by now.
+Readers* Observer::Reader::readers_of(HeldWorkload& held, std::optional<Readers>& opened,
+                                      std::vector<SourceNote>& notes) {
+  if (held.readers) return &*held.readers;
+  auto readers = open_readers(tree_, held.workload.path);
+  if (!readers && !gone(readers.error())) {
+    notes.push_back({held.workload.path, readers.error().text()});
+    return nullptr;
+  }
+  held.removed = !readers || readers->cgroup.cgroup().id() != held.workload.cgroup;
+  if (held.removed) return nullptr;
+  opened = std::move(readers).value();
+  return &*opened;
 }
 
 // Slots of the BPF programs that are left: the node has one, and what is watched by name comes
@@ -324,9 +384,16 @@ void Observer::Reader::resample_workloads(Observation& observation) {
         workloads_.begin(), workloads_.end(),
         [&](const HeldWorkload& each) { return each.workload.cgroup == sample.workload.cgroup; });
     if (held == workloads_.end()) return true;
-    auto reading = held->reader.read_usage(buffer_, observation.notes);
+    std::optional<Readers> opened;
+    const Readers* readers = readers_of(*held, opened, observation.notes);
+    if (readers == nullptr) {
+      sample.usage.reset();
+      sample.inactive_file.reset();
+      return held->removed;
+    }
+    auto reading = readers->cgroup.read_usage(buffer_, observation.notes);
     if (!reading.removed && has_moved(sample.usage, reading.usage)) {
-      reading = held->reader.read(buffer_, observation.notes);
+      reading = readers->cgroup.read(buffer_, observation.notes);
       sample.inactive_file = reading.inactive_file;
     }
     sample.usage = reading.usage;
@@ -336,10 +403,13 @@ void Observer::Reader::resample_workloads(Observation& observation) {
 
 void Observer::Reader::sample_workload(HeldWorkload& held, std::vector<WorkloadSample>& samples,
                                        std::vector<SourceNote>& notes) {
-  const auto reading = held.reader.read(buffer_, notes);
+  std::optional<Readers> opened;
+  Readers* readers = readers_of(held, opened, notes);
+  if (readers == nullptr) return;
+  const auto reading = readers->cgroup.read(buffer_, notes);
   held.removed = reading.removed;
   if (held.removed) return;
-  const auto processes = held.processes.count(held.reader.cgroup(), buffer_);
+  const auto processes = readers->processes.count(readers->cgroup.cgroup(), buffer_);
   if (!processes && !gone(processes.error())) {
     notes.push_back({held.workload.path, processes.error().text()});
   }

@@ -14,6 +14,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -33,6 +34,8 @@ class ProcessCounter {
   // Thread groups in the subtree, those of other pid namespaces included. ENODEV when `cgroup`
   // itself, which must be the one given at construction, was removed.
   [[nodiscard]] Result<std::uint64_t> count(const kernel::CgroupDir& cgroup, std::string& buffer);
+  // How many descriptors it holds.
+  [[nodiscard]] std::size_t descriptors() const { return 2 * groups_.size(); }
 
  private:
   struct Group {

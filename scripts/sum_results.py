@@ -57,7 +57,7 @@ def vm_failures(outcome: dict) -> Iterator[Failure]:
         if guest["unavailable"] or guest["fault"]:
             yield Failure(name, [guest["unavailable"] or guest["fault"]])
         for case in guest["cases"]:
-            if case["verdict"] == "fail":
+            if case["verdict"] == "FAIL":
                 yield Failure(f"{name} {case['name']}", [case["reason"] or "", *case["output"]])
 
 

@@ -11,6 +11,7 @@ lines are what gets kept and read.
 """
 
 import argparse
+import collections
 import json
 import pathlib
 import sys
@@ -31,6 +32,8 @@ class Count(NamedTuple):
 class Failure(NamedTuple):
     name: str
     output: list[str]
+    # It passed when it was tried again, which is told and does not count as failed.
+    passed_again: bool = False
 
 
 def judge(case: ElementTree.Element) -> str:
@@ -43,12 +46,23 @@ def judge(case: ElementTree.Element) -> str:
     return "failed" if bad or case.get("status") in ("fail", "notrun", "disabled") else "passed"
 
 
+def read_cases(path: pathlib.Path) -> Iterator[tuple[str, str, ElementTree.Element]]:
+    for case in ElementTree.parse(path).iter("testcase"):
+        yield case.get("name", "?"), judge(case), case
+
+
 def read_junit(path: pathlib.Path) -> tuple[Count, list[Failure]]:
-    cases = list(ElementTree.parse(path).iter("testcase"))
-    verdicts = [judge(case) for case in cases]
-    failures = [Failure(case.get("name", "?"), "".join(case.itertext()).strip().splitlines())
-                for case, verdict in zip(cases, verdicts, strict=True) if verdict == "failed"]
-    return Count(*(verdicts.count(word) for word in Count._fields)), failures
+    tried_again = path.with_suffix(".again.xml")
+    again = {name: verdict for name, verdict, _ in read_cases(tried_again)} \
+        if tried_again.exists() else {}
+    counted: collections.Counter[str] = collections.Counter()
+    failures = []
+    for name, verdict, case in read_cases(path):
+        counted[again.get(name, verdict)] += 1
+        if verdict == "failed":
+            output = "".join(case.itertext()).strip().splitlines()
+            failures.append(Failure(name, output, again.get(name) == "passed"))
+    return Count(*(counted[word] for word in Count._fields)), failures
 
 
 def vm_failures(outcome: dict) -> Iterator[Failure]:
@@ -57,8 +71,10 @@ def vm_failures(outcome: dict) -> Iterator[Failure]:
         if guest["unavailable"] or guest["fault"]:
             yield Failure(name, [guest["unavailable"] or guest["fault"]])
         for case in guest["cases"]:
-            if case["verdict"] == "FAIL":
-                yield Failure(f"{name} {case['name']}", [case["reason"] or "", *case["output"]])
+            failed = case["first_try"] or case
+            if failed["verdict"] == "FAIL":
+                output = [failed["reason"] or "", *failed["output"]]
+                yield Failure(f"{name} {case['name']}", output, case["verdict"] == "PASS")
 
 
 def read_vm(path: pathlib.Path) -> tuple[Count, list[Failure]]:
@@ -77,6 +93,8 @@ def main() -> int:
     passed = failed = 0
     failures: list[tuple[str, Failure]] = []
     for path in sorted(options.results.iterdir()):
+        if path.name.endswith(".again.xml"):
+            continue
         counted, failed_here = read_vm(path) if path.suffix == ".json" else read_junit(path)
         failures += [(path.stem, failure) for failure in failed_here]
         print(f"{path.stem:8} {counted.passed:5} passed {counted.failed:5} failed "
@@ -84,7 +102,8 @@ def main() -> int:
         passed += counted.passed
         failed += counted.failed
     for stage, failure in failures:
-        print(f"FAILED {stage}: {failure.name}")
+        word = "FAILED, then passed" if failure.passed_again else "FAILED"
+        print(f"{word} {stage}: {failure.name}")
         print("\n".join("    " + line[:300] for line in failure.output[-OUTPUT_LINES:]))
     if failed_stages:
         print("failed stages: " + " ".join(failed_stages))

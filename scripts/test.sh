@@ -8,6 +8,7 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 results=$PWD/build/results
+repeated_max=5
 
 stages=("$@")
 [[ ${#stages[@]} -gt 0 ]] || stages=(checks host vm asan tsan fuzz)
@@ -17,11 +18,18 @@ build_target() { # PRESET TARGET
 }
 build() { build_target "$1" all; }
 
+# A few failures are tried once more, one by one, and both outcomes are told: a test that fails is
+# one thing, a machine that stood still for a second another.
 run_ctest() { # PRESET [ctest arguments]
-  local preset=$1
+  local preset=$1 failed
   shift
-  ctest --test-dir "build/$preset" --output-on-failure --output-junit "$results/$preset.xml" \
-    --timeout 120 --no-tests=error --parallel "$(nproc)" "$@"
+  local command=(ctest --test-dir "build/$preset" --output-on-failure --timeout 120)
+  "${command[@]}" --output-junit "$results/$preset.xml" --no-tests=error \
+    --parallel "$(nproc)" "$@" && return
+  failed=$(wc -l <"build/$preset/Testing/Temporary/LastTestsFailed.log") || return
+  ((failed >= 1 && failed <= repeated_max)) || return
+  echo "== $preset: $failed failed, tried once more"
+  "${command[@]}" --output-junit "$results/$preset.again.xml" --rerun-failed
 }
 
 stage_checks() { scripts/check_sources.py --junit "$results/checks.xml"; }

@@ -227,6 +227,11 @@ def prepare_logs(options: argparse.Namespace) -> Path:
     return run.resolve()
 
 
+def run_and_repeat(campaign: Campaign, cases: list[str]) -> None:
+    campaign.run_cases(cases)
+    campaign.repeat_failed(cases)
+
+
 class Run:
     """One invocation: the options, the guests and what they have in common."""
 
@@ -273,7 +278,7 @@ class Run:
 
     def _run_all(self, campaigns: list[Campaign], cases: list[str]) -> None:
         with ThreadPoolExecutor(max(1, self._options.jobs)) as pool:
-            futures = [pool.submit(campaign.run_cases, cases) for campaign in campaigns]
+            futures = [pool.submit(run_and_repeat, campaign, cases) for campaign in campaigns]
             try:
                 for future in futures:
                     future.result()

@@ -477,6 +477,29 @@ class CampaignTest(unittest.TestCase):
         self.assertEqual(campaign.verdicts(["A.1", "A.2"]), {"A.1": "FAIL", "A.2": "FAIL"})
         self.assertFalse(campaign.environment.fault)
 
+    def test_a_few_failures_are_tried_again_and_told(self) -> None:
+        failed = "[ RUN      ] A.2\n[  FAILED  ] A.2 (1 ms)\n"
+        one = Outcome(Ending.FINISHED, "6.1.0", 1)
+        for second, expected in ((self.OK.format("A.2"), "PASS"), (failed, "FAIL")):
+            boots = [(self.OK.format("A.1") + failed, one)]
+            boots.append((second, self.FINE if expected == "PASS" else one))
+            campaign = ScriptedCampaign(boots)
+            self.assertEqual(campaign.verdicts(["A.1", "A.2"])["A.2"], "FAIL")
+            campaign.repeat_failed(["A.1", "A.2"])
+            self.assertEqual(campaign.asked[1], ["A.2"])
+            verdicts = {case.name: case.verdict.value for case in campaign.environment.cases}
+            self.assertEqual(verdicts, {"A.1": "PASS", "A.2": expected})
+            lines = list(Summary([campaign.environment], set()).lines())
+            self.assertIn(f"  tried again: {expected}", lines)
+
+    def test_many_failures_are_not_tried_again(self) -> None:
+        names = [f"A.{index}" for index in range(4)]
+        text = "".join(f"[ RUN      ] {name}\n[  FAILED  ] {name} (1 ms)\n" for name in names)
+        campaign = ScriptedCampaign([(text, Outcome(Ending.FINISHED, "6.1.0", 1))])
+        campaign.run_cases(names)
+        campaign.repeat_failed(names)
+        self.assertEqual(len(campaign.asked), 1)
+
     def test_disabled_cases_fail_without_a_boot(self) -> None:
         campaign = ScriptedCampaign([])
         self.assertEqual(campaign.verdicts(["A.DISABLED_1"]), {"A.DISABLED_1": "FAIL"})

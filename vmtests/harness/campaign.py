@@ -23,6 +23,8 @@ from .kernels import Kernel
 BOOT_SECONDS = 120.0
 CONSOLE_TAIL = 16384
 EMULATOR_FAULTS_MAX = 3
+# More failures than these in one environment are no accident.
+REPEATED_MAX = 3
 _COMPLAINT = re.compile(r"\] (?:WARNING: |BUG: |INFO: task .* blocked|Kernel panic)")
 
 
@@ -137,6 +139,22 @@ class Campaign:
                 self._close_boot(outcome, boot, remaining)
             settled = {case.name for case in self.environment.cases}
             remaining = [name for name in remaining if name not in settled]
+
+    def repeat_failed(self, names: list[str]) -> None:
+        """Tries the few that failed once more, each in a boot of its own, to tell a case that fails
+        from one that failed: an emulator on a busy machine stands still when it likes to."""
+        failed = [case for case in self.environment.cases if case.verdict is Verdict.FAIL]
+        tried = [case for case in failed if case.name in names and not gtest.is_disabled(case.name)]
+        if self.environment.fault or len(failed) > len(tried) or len(tried) > REPEATED_MAX:
+            return
+        for case in tried:
+            if self._fleet.stopping:
+                return
+            self.environment.cases.remove(case)
+            self.run_cases([case.name])
+            for again in self.environment.cases:
+                if again.name == case.name:
+                    again.first_try = case
 
     def run_command(self, command: str, on_line: Callable[[str], None]) -> Outcome:
         """Runs a shell command in the guest instead of the cases."""

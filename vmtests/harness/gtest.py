@@ -51,6 +51,8 @@ class Case:
     lines: list[str] = field(default_factory=list)
     metrics: list[Metric] = field(default_factory=list)
     console: str = ""
+    # How it failed before it was tried again; None for one that was tried once.
+    first_try: Case | None = None
 
 
 def parse_list(text: str) -> list[str]:

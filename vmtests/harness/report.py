@@ -53,6 +53,9 @@ class Summary:
     def lines(self) -> Iterator[str]:
         for environment in self._environments:
             for case in environment.cases:
+                if case.first_try is not None:
+                    yield from _failure(environment, case.first_try)
+                    yield f"  tried again: {case.verdict.value}"
                 if case.verdict is Verdict.FAIL:
                     yield from _failure(environment, case)
         yield ""
@@ -154,4 +157,5 @@ def _case_json(case: Case) -> dict[str, Any]:
             for metric in case.metrics
         ],
         "output": case.lines if case.verdict is Verdict.FAIL else [],
+        "first_try": _case_json(case.first_try) if case.first_try else None,
     }

@@ -92,8 +92,8 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     add("--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2), metavar="N",
         help="guests at once (default: %(default)s)")  # fmt: skip
     add("--memory", type=int, default=1536, metavar="MIB", help="of a guest (default: %(default)s)")
-    add("--timeout", type=float, default=180, metavar="S", help="for one case (default: 180)")
-    add("--bound", type=float, default=1800, metavar="S", help="for one guest (default: 1800)")
+    add("--timeout", type=float, default=300, metavar="S", help="for one case (default: 300)")
+    add("--bound", type=float, default=2700, metavar="S", help="for one guest (default: 2700)")
     add("--cache", type=Path, default=default_cache(), metavar="DIR", help="default: %(default)s")
     add("--max-age", type=float, default=14, metavar="DAYS", help="of a cached kernel (14)")
     add("--refresh", action="store_true", help="ask the mirror even for fresh kernels")

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -143,13 +142,6 @@ TEST(Node, LeakBesidePageCacheWithoutBpf) {
   leak_beside_page_cache({"bpf"});
 }
 
-// Waits until the process of one of these is gone.
-bool wait_death(PodNode& node, const std::vector<std::string>& names) {
-  std::vector<pollfd> ends;
-  for (const std::string& each : names) ends.push_back({node.hog(each).child().pidfd(), POLLIN, 0});
-  return poll(ends.data(), ends.size(), 60'000) > 0;
-}
-
 TEST(Node, SeveralPodsAllocatingAtOnce) {
   PodNode node(Driver::cgroupfs, {{"database", 1000, mib(256), mib(128)},
                                   {"one", 10, mib(32), mib(16)},
@@ -165,7 +157,8 @@ TEST(Node, SeveralPodsAllocatingAtOnce) {
     const Bytes together = memory_available() - kThreshold + kPastLine;
     const auto count = static_cast<std::int64_t>(spiking.size());
     for (const std::string& each : spiking) node.hog(each).grow({together.count / count});
-    ASSERT_TRUE(wait_death(node, spiking)) << agent->process().log();
+    // With its outcome: what it held is back, so that how much there is can be read.
+    ASSERT_TRUE(agent->wait_kill(std::chrono::seconds(90))) << agent->process().log();
     std::erase_if(spiking, [&](const std::string& each) { return !node.hog(each).alive(); });
     for (const std::string& each : spiking) {
       EXPECT_TRUE(node.hog(each).wait_grown() || !node.hog(each).alive());

@@ -23,7 +23,7 @@ namespace {
 
 constexpr Bytes kLimit = mib(256);
 constexpr Bytes kThreshold = mib(96);
-// Between the guard's zone, 16 MiB above the threshold, and the threshold.
+// Between the guard's zone, 32 MiB above the threshold, and the threshold.
 constexpr Bytes kInZone = kLimit - kThreshold - mib(8);
 // Past the critical line at half of the threshold, 36 MiB short of the limit.
 constexpr Bytes kCritical = kLimit - mib(36);
@@ -45,11 +45,12 @@ class Node {
     return scratch.path() + "/" + name;
   }
   // `first` has the lowest priority; nobody may be ended if it is empty.
-  [[nodiscard]] std::string config(const std::string& first) const {
+  [[nodiscard]] std::string config(const std::string& first, const std::string& more = "") const {
     std::string text = fmt::format(
         "evictionHard: {{}}\npods: {{enabled: false}}\nguard: on\nrecheckInterval: 100ms\n"
         "releaseTimeout: 20s\nwatch:\n  - cgroup: {}\n    available: {}Mi\nworkloads:\n",
         scratch.path(), kThreshold.count >> 20);
+    text = more + text;
     for (const std::string name : {"keep", "leak", "large"}) {
       text += fmt::format("  - {{cgroup: {}, name: {}, priority: {}, protected: {}}}\n", path(name),
                           name, name == first ? 0 : 10, first.empty());
@@ -158,6 +159,34 @@ TEST(GuardTrial, AnotherThanTheLeakerWhileTheAgentIsStopped) {
                     "host and in the guest of 7.2";
   }
   run_trials("other", "large", mib(40), kInZone - mib(56), kCritical - kInZone);
+}
+
+// Of equal priority, and much smaller than its calm neighbour: by kubelet's order that one goes.
+TEST(GuardTrial, WhoGrewGoesBeforeWhoIsLarge) {
+  ASSERT_TRUE(can_guard()) << missing_feature("guard").value_or("");
+  const Node node;
+  const Hog large(node.scratch, node.path("large"), kInZone - mib(48));
+  Hog leak(node.scratch, node.path("leak"), mib(40));
+  AgentRun agent(node.config("nobody", "ranking: kubelet+growth\n"));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  const auto wait_first = [&](pid_t pid) {
+    return agent.process().wait_log(fmt::format("first={}", pid), SystemClock().now() + kPatience);
+  };
+  ASSERT_TRUE(wait_first(large.pid())) << agent.process().log();
+  leak.grow(mib(6));
+  ASSERT_TRUE(wait_first(leak.pid())) << agent.process().log();
+  ASSERT_TRUE(stop(agent.process().pid()));
+  leak.leak(kCritical - kInZone, kPace);
+  EXPECT_TRUE(was_killed(leak));
+  EXPECT_TRUE(large.alive());
+  EXPECT_EQ(node.oom_kills(), 0U);
+  ASSERT_EQ(::kill(agent.process().pid(), SIGCONT), 0);
+  const auto record = agent.wait_record([](const v1::Record& each) {
+    return each.has_outcome() && each.decision().reason() == v1::Decision::GUARD_SHOT;
+  });
+  ASSERT_TRUE(record) << agent.process().log();
+  EXPECT_EQ(record->outcome().victim().name(), "leak");
+  EXPECT_GT(record->decision().considered(0).sample().growth_bytes(), mib(4).count);
 }
 
 // Nobody is listed, so nobody is shot: not even with the agent stopped past the critical line.

@@ -103,6 +103,21 @@ TEST_F(ReadinessTest, WhoComesAfterTheListIsConsidered) {
   EXPECT_EQ(run.kill()->outcome->victim.name, "late") << "of lower priority, though smaller";
 }
 
+// At the warning nobody has grown since the warning; the last calm look stands in.
+TEST_F(ReadinessTest, TheFirstListKnowsWhoGrewSinceAllWasCalm) {
+  Hog small = hog("small", mib(10));
+  const Hog big = hog("big", mib(100));
+  Config growing = config();
+  growing.ranking = Ranking::kubelet_growth;
+  CoreRun run(growing, kPoll);
+  small.grow(kInZone - scratch.usage(scratch.path()));
+  ASSERT_TRUE(run.turn_until([&] { return run.core().readiness().ready(SystemClock().now()); }));
+  const auto& first = run.core().readiness().subjects()[0].first;
+  ASSERT_EQ(first.size(), 2u);
+  EXPECT_EQ(first[0].sample.workload.name, "small");
+  EXPECT_GT(first[0].sample.growth.value_or(Bytes{0}), mib(20));
+}
+
 TEST_F(ReadinessTest, LeavingTheZoneGivesAllOfItBack) {
   const Hog small = hog("small", mib(20));
   std::optional<Hog> big(std::in_place, scratch, scratch.path() + "/big", kInZone - mib(20));

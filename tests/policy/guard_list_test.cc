@@ -123,6 +123,32 @@ TEST(GuardListTest, WhoIsTooSmallGoesWithTheNext) {
   EXPECT_EQ(victims[3].group, 1U);
 }
 
+// 38 MiB are left until the line, and 32 are needed there.
+TEST(GuardListTest, WhoGrowsIsReckonedWithAsItWillBe) {
+  Observation observation = near(mib(70));
+  observation.workloads = {workload("/a/grows", mib(20), 0), workload("/a/large", mib(60), 0)};
+  (*observation.workloads)[0].growth = mib(10);
+  (*observation.workloads)[1].growth = Bytes{0};
+  Config growing = watch(mib(64));
+  growing.ranking = Ranking::kubelet_growth;
+  auto order = guard_orders(growing, observation)[0];
+  EXPECT_EQ(names(order), (std::vector<std::string>{"grows", "large"}));
+  EXPECT_EQ(order.victims[0].expected, mib(20));
+  EXPECT_EQ(order.victims[1].group, 1U) << "a bystander would go with it";
+  // Of two that grow alike each fills a half of the way, and one alone will not do.
+  (*observation.workloads)[0].usage = mib(5);
+  (*observation.workloads)[1].growth = mib(10);
+  (*observation.workloads)[1].usage = mib(12);
+  order = guard_orders(growing, observation)[0];
+  ASSERT_EQ(order.victims.size(), 2U);
+  EXPECT_EQ(order.victims[1].group, 0U);
+  // Kubelet's order does not go by growth: the larger goes, and it is enough.
+  (*observation.workloads)[1].usage = mib(60);
+  order = guard_orders(watch(mib(64)), observation)[0];
+  EXPECT_EQ(names(order)[0], "large");
+  EXPECT_EQ(order.victims[1].group, 1U);
+}
+
 TEST(GuardListTest, NoOrderWhileEnoughIsOnItsWay) {
   Observation observation = near(mib(10));
   observation.kills = {kill("/a/victim", mib(50))};

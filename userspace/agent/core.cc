@@ -205,7 +205,9 @@ void Core::make_ready(MonotonicTime now) {
   if (readiness_.working()) {
     if (!parts_.told_of_cgroups && now - refreshed_at_ > kTreeAgeMax) refresh();
     readiness_.work(config_, parts_.ladder->progress(), now);
-    if (!readiness_.working()) post_orders();
+    if (readiness_.working()) return;
+    post_orders();
+    if (parts_.guard != nullptr) parts_.guard->ranked();
     return;
   }
   look(Wake{WakeSource::recheck, now, {}, {}});
@@ -300,7 +302,9 @@ bool Core::decide(const Wake& wake, MonotonicTime woken) {
   // What was only glanced at is no look to tell of: after a kill another one follows at once.
   if (!record.prepared) tell_look(record);
   const bool near_own_limit = own_limits_.look(config_, record.decision);
-  if (parts_.guard != nullptr && !record.prepared) parts_.guard->looked(config_, record, growth_);
+  if (parts_.guard != nullptr && !record.prepared) {
+    parts_.guard->looked(config_, record, readiness_, growth_);
+  }
   if (kills) {
     oom_kills_.keep(record, state_);
     tell_kills(std::move(record));

@@ -85,7 +85,8 @@ bool same_kills(const std::vector<KillProgress>& a, const std::vector<KillProgre
 
 }  // namespace
 
-void GuardKeeper::looked(const Config& config, const Record& record, const GrowthWatch& growth) {
+void GuardKeeper::looked(const Config& config, const Record& record, const Readiness& readiness,
+                         const GrowthWatch& growth) {
   const MonotonicTime now = parts_.clock->now();
   const bool on = config.guard && !config.dry_run;
   if (!on || policy::guard_orders(config, record.observation).empty()) {
@@ -93,7 +94,11 @@ void GuardKeeper::looked(const Config& config, const Record& record, const Growt
     return;
   }
   if (due_ && now < *due_ && same_kills(kills_, record.observation.kills)) return;
-  refresh(config, record, growth, now);
+  refresh(config, record, readiness, growth, now);
+}
+
+void GuardKeeper::ranked() {
+  if (due_) due_ = parts_.clock->now();
 }
 
 void GuardKeeper::disarm() {
@@ -103,12 +108,16 @@ void GuardKeeper::disarm() {
   told_first_.clear();
 }
 
-void GuardKeeper::refresh(const Config& config, const Record& record, const GrowthWatch& growth,
-                          MonotonicTime now) {
-  due_ = now + kRefresh;
+void GuardKeeper::refresh(const Config& config, const Record& record, const Readiness& readiness,
+                          const GrowthWatch& growth, MonotonicTime now) {
+  const bool first = !std::exchange(due_, now + kRefresh).has_value();
   Observation observation = record.observation;
   kills_ = observation.kills;
-  if (!observation.workloads) {
+  // What the decision read may be of one subject only.
+  observation.workloads.reset();
+  if (!take_samples(config, readiness, now, observation)) {
+    // Readiness gives way to wakes as it samples, which we would not.
+    if (first && readiness.working()) return;
     parts_.observer->add_workloads(observation, {}, sources::Scoring{true, observation.at});
     growth.apply(*observation.workloads);
   }
@@ -139,6 +148,19 @@ void GuardKeeper::refresh(const Config& config, const Record& record, const Grow
     parts_.log->write(exports::LogLevel::warning,
                       exports::LogLine("guard").field("problem", failed.error().text()));
   }
+}
+
+// Who was killed since shows in none of its samples.
+bool GuardKeeper::take_samples(const Config& config, const Readiness& readiness, MonotonicTime now,
+                               Observation& observation) const {
+  if (!observation.kills.empty()) return false;
+  std::vector<std::string> paths;
+  for (policy::GuardOrder& order : policy::guard_orders(config, observation)) {
+    paths.push_back(std::move(order.path));
+  }
+  const auto* samples = readiness.samples_for(paths, now);
+  if (samples != nullptr) observation.workloads = *samples;
+  return samples != nullptr;
 }
 
 std::optional<kernel::GuardList> GuardKeeper::list_of(const Kept& kept,
@@ -278,8 +300,7 @@ std::vector<Record> GuardKeeper::take_shots() {
       records.push_back(std::move(*record));
     }
   });
-  // What is listed was made without knowing of this.
-  if (due_) due_ = parts_.clock->now();
+  ranked();  // what is listed was made without knowing of this
   return records;
 }
 

@@ -6,6 +6,11 @@
 // acts on it for so long, and one that ended leaves none. Outside of the zone near a threshold, in
 // a dry run, and while enough memory is on its way, there is no list.
 //
+// It is made of what readiness.h sampled for its own list, and again whenever that one is made: so
+// who is shot is who would be chosen, growth included, and nobody is sampled twice. Only near a
+// limit of its own, for which nothing is made ready, and after kills, which its samples do not show
+// yet, the workloads are sampled for the guard alone.
+//
 // After a shot the ladder takes over, as if the kill had been ours: what the guard did not list or
 // what was forked since is killed, process_mrelease takes the memory back sooner than the victim
 // would give it, and record, outcome and credit come out as for any other kill.
@@ -19,6 +24,7 @@
 
 #include "actuators/untouchable.h"
 #include "agent/growth_watch.h"
+#include "agent/readiness.h"
 #include "base/clock.h"
 #include "exports/log.h"
 #include "kernel/cgroup_tree.h"
@@ -49,9 +55,12 @@ class GuardKeeper {
       : parts_(parts), untouchables_(actuators::Untouchables::of_this_process()) {}
 
   // After each look. Makes new lists when they are due, or when kills began or ended; withdraws
-  // them when there is nothing to guard. Costs nothing outside of the zone; within it, it samples
-  // the workloads once a second. `growth` as the ranking has it.
-  void looked(const Config& config, const Record& record, const GrowthWatch& growth);
+  // them when there is nothing to guard. Costs nothing outside of the zone. `readiness` and
+  // `growth` are those the look was decided with.
+  void looked(const Config& config, const Record& record, const Readiness& readiness,
+              const GrowthWatch& growth);
+  // Readiness has ranked anew: if there is anything to guard, a look is due at once.
+  void ranked();
   // Another configuration: what is listed is void.
   void disarm();
   // When looked() has to be called at the latest; nothing: no list is in force.
@@ -70,8 +79,10 @@ class GuardKeeper {
     std::vector<abi_guard_victim> victims;
   };
 
-  void refresh(const Config& config, const Record& record, const GrowthWatch& growth,
-               MonotonicTime now);
+  void refresh(const Config& config, const Record& record, const Readiness& readiness,
+               const GrowthWatch& growth, MonotonicTime now);
+  [[nodiscard]] bool take_samples(const Config& config, const Readiness& readiness,
+                                  MonotonicTime now, Observation& observation) const;
   [[nodiscard]] std::vector<abi_guard_victim> approve(const policy::GuardOrder& order);
   void add_processes(const Workload& workload, const policy::GuardVictim& victim,
                      std::vector<abi_guard_victim>& out);

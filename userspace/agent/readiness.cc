@@ -2,8 +2,10 @@
 #include "agent/readiness.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
+#include "base/parse.h"
 #include "policy/shortlist.h"
 #include "policy/warning.h"
 
@@ -23,8 +25,7 @@ Bytes distance(Bytes a, Bytes b) {
 }
 
 Readiness::Subject to_subject(const Line& line) {
-  return {line.cgroup, line.path,       line.headroom, line.margin,
-          line.signal, line.floor_line, line.capacity, {}};
+  return {line.cgroup, line.path, line.headroom, line.margin, {}, {}};
 }
 
 // Whether it is among those who may be chosen. One more was ranked with them: it stands for
@@ -39,7 +40,7 @@ bool stands_for(const Readiness::Subject& subject, CgroupId workload) {
 
 }  // namespace
 
-// Several thresholds may be about one cgroup: the nearest counts.
+// Several thresholds may be about one cgroup: the nearest says when, all of them are watched.
 bool Readiness::update_zone(std::span<const Line> lines) {
   std::vector<Subject> now;
   for (const Line& line : lines) {
@@ -59,6 +60,9 @@ bool Readiness::update_zone(std::span<const Line> lines) {
   if (now.size() > kSubjectsMax) now.resize(kSubjectsMax);
   bool entered = false;
   for (Subject& subject : now) {
+    std::ranges::copy_if(lines, std::back_inserter(subject.lines), [&](const Line& line) {
+      return line.cgroup == subject.cgroup && line.margin > Bytes{0};
+    });
     const auto known = std::ranges::find(subjects_, subject.cgroup, &Subject::cgroup);
     entered = entered || known == subjects_.end();
     if (known != subjects_.end()) subject.first = std::move(known->first);
@@ -96,6 +100,7 @@ void Readiness::forget() {
   subjects_.clear();
   watched_.clear();
   sampling_.reset();
+  samples_.clear();
   listed_.clear();
   listed_at_.reset();
   to_hold_ = 0;
@@ -125,10 +130,11 @@ void Readiness::work(const Config& config, const std::vector<KillProgress>& kill
 
 void Readiness::make_list(const Config& config, MonotonicTime now) {
   Sampling sampling = *std::exchange(sampling_, std::nullopt);
-  const std::vector<WorkloadSample>& samples = *sampling.observation.workloads;
+  std::vector<WorkloadSample>& samples = *sampling.observation.workloads;
+  // The first list of a stay is told by who grew since all was calm: since the warning nobody did.
+  growth_.apply(samples);
   // At a threshold that is met, the growth has happened already.
   if (nearest() > Bytes{0}) growth_.warned(samples, began_at_, sampling.subject);
-  growth_.apply(*sampling.observation.workloads);
   by_growth_ = config.ranking == Ranking::kubelet_growth;
   listed_.clear();
   for (Subject& subject : subjects_) {
@@ -142,7 +148,8 @@ void Readiness::make_list(const Config& config, MonotonicTime now) {
   }
   listed_at_ = now;
   to_hold_ = 0;
-  sampled_ = sampling.observation.workloads->size();
+  samples_ = std::move(samples);
+  scope_ = std::move(sampling.subject);
   changes_ = sampling.changes;
   ++generation_;
 }
@@ -181,7 +188,7 @@ void Readiness::offer(Observation& observation) const {
 bool Readiness::vouches_for(const Decision& decision) const {
   if (!decision.driving || decision.evictions.size() != 1) return false;
   if (!decision.evictions.front().at_once) return false;
-  if (by_growth_ && listed_.size() < sampled_) return false;
+  if (by_growth_ && listed_.size() < samples_.size()) return false;
   const CgroupId about = decision.evidence[*decision.driving].cgroup;
   const auto subject = std::ranges::find(subjects_, about, &Subject::cgroup);
   if (subject == subjects_.end()) return false;
@@ -194,12 +201,23 @@ std::vector<Watchdog::Order> Readiness::orders() const {
   for (const Subject& subject : subjects_) {
     if (subject.first.empty()) continue;
     const Candidate& first = subject.first.front();
-    auto grip = ladder_.grip_of(first.sample.workload.cgroup);
+    const auto grip = ladder_.grip_of(first.sample.workload.cgroup);
     if (grip == nullptr) continue;
-    orders.push_back({subject.cgroup, subject.path, subject.signal, subject.floor_line,
-                      subject.capacity, first, std::move(grip)});
+    for (const Line& line : subject.lines) {
+      orders.push_back(
+          {subject.cgroup, subject.path, line.signal, line.floor_line, line.capacity, first, grip});
+    }
   }
   return orders;
+}
+
+const std::vector<WorkloadSample>* Readiness::samples_for(std::span<const std::string> subjects,
+                                                          MonotonicTime now) const {
+  if (!ready(now) || changes_ != observer_.workload_changes()) return nullptr;
+  const bool covers = scope_.empty() || std::ranges::all_of(subjects, [&](const std::string& path) {
+                        return path_is_within(path, scope_);
+                      });
+  return covers ? &samples_ : nullptr;
 }
 
 MonotonicTime Readiness::good_until() const {
@@ -207,7 +225,7 @@ MonotonicTime Readiness::good_until() const {
 }
 
 Prepared Readiness::prepared(MonotonicTime now) const {
-  return {now - *listed_at_, sampled_};
+  return {now - *listed_at_, samples_.size()};
 }
 
 }  // namespace forestall::agent

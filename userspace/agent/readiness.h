@@ -54,11 +54,11 @@ class Readiness {
   struct Subject {
     CgroupId cgroup;  // inode 0: the node
     std::string path;
-    Bytes headroom;  // at the last look
-    Bytes margin;
-    Signal signal = Signal::memory_available;
-    Bytes floor_line;
-    Bytes capacity;
+    Bytes headroom;  // of the nearest threshold, at the last look
+    Bytes margin;    // of the same
+    // All hard thresholds about it, far ones too: they count different things (memory.untilOom
+    // beside memory.available), and while the loop hangs any of them may be met first.
+    std::vector<Line> lines;
     std::vector<Candidate> first;  // in the order of eviction; as they were ranked
   };
 
@@ -90,7 +90,13 @@ class Readiness {
   // Whether the list allows to act on the decision: its victims are among the first of the subject
   // that drives it, who may be killed without asking how everybody else is doing.
   [[nodiscard]] bool vouches_for(const Decision& decision) const;
-  // What the watchdog is to do if the loop cannot: the first of each subject, if it is held.
+  // All workloads the list was made from, as they were sampled, with the growth they were ranked
+  // by: for whoever ranks for the same subjects. Null when there is no list that may be used, or it
+  // knows nothing of somebody a subject is about. `subjects`: their paths, "/" for the node.
+  [[nodiscard]] const std::vector<WorkloadSample>* samples_for(
+      std::span<const std::string> subjects, MonotonicTime now) const;
+  // What the watchdog is to do if the loop cannot, for each threshold: the first of its subject, if
+  // it is held.
   [[nodiscard]] std::vector<Watchdog::Order> orders() const;
   [[nodiscard]] MonotonicTime good_until() const;
   // What a record says of a decision made on the list. REQUIRES: ready().
@@ -120,10 +126,11 @@ class Readiness {
   std::vector<CgroupId> watched_;
   std::optional<Sampling> sampling_;
 
-  std::vector<WorkloadSample> listed_;  // of all subjects, each once
+  std::vector<WorkloadSample> samples_;  // what the list was made from
+  std::string scope_;                    // of those; "": all workloads
+  std::vector<WorkloadSample> listed_;   // of all subjects, each once
   std::optional<MonotonicTime> listed_at_;
   std::size_t to_hold_ = 0;  // index into listed_
-  std::size_t sampled_ = 0;  // workloads that were ranked
   // Ranked by growth: who grew since the list was made need not be among the first of it.
   bool by_growth_ = false;
   std::uint64_t changes_ = 0;  // Observer::workload_changes() of the list

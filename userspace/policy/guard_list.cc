@@ -52,6 +52,25 @@ std::optional<GuardOrder> order_for(const Threshold& threshold, const Subject& s
   return order;
 }
 
+// What everybody grew, where that is what they are ranked by.
+Bytes total_growth(const std::vector<Candidate>& considered) {
+  Bytes sum;
+  for (const Candidate& each : considered) sum = add(sum, Bytes{each.key.growth.value_or(0)});
+  return sum;
+}
+
+// What it will hold when the line is crossed, if the rest of the way is filled by those who filled
+// it so far, each to its part; else as much as now. Who grows is small when it is listed, and a
+// calm neighbour would have to go with it.
+Bytes held_at_line(const Candidate& candidate, Bytes expected, Bytes growth,
+                   const GuardOrder& order) {
+  if (growth <= Bytes{0} || order.headroom <= Bytes{0}) return expected;
+  const double part =
+      static_cast<double>(candidate.key.growth.value_or(0)) / static_cast<double>(growth.count);
+  const double share = part * static_cast<double>(order.headroom.count);
+  return add(expected, Bytes{static_cast<std::int64_t>(share)});
+}
+
 // Fills in who is to go, first groups first: each as large as the need, or all there are.
 void list_victims(const Config& config, const Observation& observation,
                   const Exclusions& exclusions, GuardOrder& order) {
@@ -59,6 +78,7 @@ void list_victims(const Config& config, const Observation& observation,
   const Subject subject =
       order.cgroup == CgroupId{} ? Subject{} : Subject{order.cgroup, order.path};
   order.considered = rank(*observation.workloads, by, subject, exclusions);
+  const Bytes growth = total_growth(order.considered);
   std::uint32_t group = 0;
   Bytes sum;
   for (std::size_t i = 0; i < order.considered.size(); ++i) {
@@ -67,7 +87,7 @@ void list_victims(const Config& config, const Observation& observation,
     const std::optional<Bytes> expected = candidate.sample.working_set();
     if (candidate.exclusion != Exclusion::none || !expected || expected->count <= 0) continue;
     order.victims.push_back({i, group, *expected});
-    sum = add(sum, *expected);
+    sum = add(sum, held_at_line(candidate, *expected, growth, order));
     if (sum < order.need) continue;
     ++group;
     sum = Bytes{0};

@@ -30,7 +30,7 @@ namespace forestall::policy {
 struct GuardVictim {
   std::size_t candidate = 0;  // index into GuardOrder::considered
   std::uint32_t group = 0;
-  Bytes expected;  // its working set
+  Bytes expected;  // its working set, as of the observation
 
   friend bool operator==(const GuardVictim&, const GuardVictim&) = default;
 };
@@ -53,6 +53,9 @@ struct GuardOrder {
 // are for when whoever stood in front has gone meanwhile.
 inline constexpr std::size_t kGuardVictimsMax = 8;
 
+// Groups are made by what a victim will hold when the line is crossed: its working set, and with
+// Ranking::kubelet_growth its part of what is left until then, in proportion to its growth.
+//
 // One order for each subject of a hard threshold on memory, one that evicts, that is in its warning
 // zone (policy/warning.h) or past it; the lowest critical line where there are several. Left out is
 // a subject to which enough memory is on its way already. Without workloads in the observation, or

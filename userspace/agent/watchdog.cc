@@ -11,6 +11,7 @@
 
 #include "actuators/roll_call.h"
 #include "kernel/scheduling.h"
+#include "policy/signals.h"
 #include "sources/cgroup_reader.h"
 #include "sources/node_reader.h"
 
@@ -39,10 +40,12 @@ struct Watchdog::Post {
 
   bool own_limit = false;  // its capacity is the cgroup's limit
 
-  // What memory.untilOom counts in place of a working set (policy/signals.h until_oom_level).
+  // What memory.untilOom counts in place of a working set (policy/signals.h until_oom_level);
+  // nothing when swap was added or taken away since: the order is of another capacity then.
   [[nodiscard]] std::optional<Bytes> not_available(const NodeSample& sample) const {
-    if (!sample.kernel_available || !sample.swap_free) return std::nullopt;
-    return order.capacity - *sample.kernel_available - *sample.swap_free;
+    const auto level = policy::until_oom_level(sample);
+    if (!level || level->capacity != order.capacity) return std::nullopt;
+    return level->usage;
   }
   // The subject's working set; nothing: unknown, gone, or of another limit than the order is about.
   [[nodiscard]] std::optional<Bytes> read(std::string& buffer) const {

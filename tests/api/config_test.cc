@@ -302,5 +302,27 @@ TEST(DeployedExample, CommentedPartsAreValid) {
   EXPECT_EQ(result.config.pod_rules.size(), 1U);
 }
 
+// --- the README's examples -------------------------------------------------------------------
+
+// Every block of YAML in it, what it names being there and empty.
+TEST(Readme, ItsExamplesAreAccepted) {
+  const std::string text = read_text(FORESTALL_README);
+  const std::string begin = "\n```yaml\n", end = "\n```\n";
+  int examples = 0;
+  for (auto at = text.find(begin); at != std::string::npos; at = text.find(begin, at)) {
+    at += begin.size();
+    const std::string example = text.substr(at, text.find(end, at) - at) + "\n";
+    const auto result = api::parse_config(example, "README.md", [](const std::string& path) {
+      return Result<std::string>(path.ends_with(".json") ? R"({"kind": "List", "items": []})" : "");
+    });
+    EXPECT_TRUE(result.ok()) << result.error().text() << "\n" << example;
+    if (result.ok()) {
+      EXPECT_TRUE(result->warnings.empty()) << result->warnings.front() << "\n" << example;
+    }
+    ++examples;
+  }
+  EXPECT_EQ(examples, 2);
+}
+
 }  // namespace
 }  // namespace forestall::test

@@ -536,6 +536,7 @@ void Core::note_problems(std::vector<std::string> notes, std::vector<std::string
 
 void Core::refresh() {
   const MonotonicTime began = parts_.clock->now();
+  const std::uint64_t changes = parts_.observer->workload_changes();
   std::vector<std::string> notes;
   for (const SourceNote& note : parts_.observer->refresh()) {
     notes.push_back(note.subject + ": " + note.problem);
@@ -545,6 +546,9 @@ void Core::refresh() {
   walk_length_ = refreshed_at_ - began;
   recheck_at_ = refreshed_at_ + std::min(recheck_in_, config_.recheck_interval);
   tree_changed_ = false;
+  // Whom the thread is to shoot was chosen among others.
+  const bool others = changes != parts_.observer->workload_changes();
+  if (others && parts_.watchdog != nullptr) parts_.watchdog->withdraw();
 }
 
 // What is true of known pods without any pressure: limits on local storage, for which their disks

@@ -15,11 +15,12 @@ constexpr Duration kTreeAgeUntold = std::chrono::milliseconds(1500);
 
 }  // namespace
 
-// Whether a workload that came of late would be known.
+// Whether a workload that came of late would be known: it may be one the policy protects, in the
+// midst of a listed one. A change that was told is walked for before anybody is chosen, however
+// short ago the last walk was.
 bool Core::knows_workloads(MonotonicTime now) const {
-  const Duration age = now - refreshed_at_;
-  if (parts_.told_of_cgroups) return !tree_changed_ || age < tree_age_min();
-  return age < kTreeAgeUntold;
+  if (tree_changed_) return false;
+  return parts_.told_of_cgroups || now - refreshed_at_ < kTreeAgeUntold;
 }
 
 // The state stays as it was: the step saw a part of the world only, and the look that follows the

@@ -178,7 +178,7 @@ std::optional<MonotonicTime> Readiness::next_look() const {
 }
 
 bool Readiness::ready(MonotonicTime now) const {
-  return listed_at_ && now - *listed_at_ < kGoodFor;
+  return listed_at_ && now - *listed_at_ < kGoodFor && changes_ == observer_.workload_changes();
 }
 
 void Readiness::offer(Observation& observation) const {

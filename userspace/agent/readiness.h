@@ -78,7 +78,7 @@ class Readiness {
   // When work() or, if there is none to do, a look is due; nothing outside of the zone.
   [[nodiscard]] std::optional<MonotonicTime> next_look() const;
 
-  // Whether there is a list that may be used.
+  // Whether there is a list that may be used: of late, and of the workloads known now.
   [[nodiscard]] bool ready(MonotonicTime now) const;
   // Counts the lists made.
   [[nodiscard]] std::uint64_t generation() const { return generation_; }

@@ -220,5 +220,27 @@ TEST_F(CoreReady, AListFromBeforeTheWorkloadsChangedIsNotUsed) {
   EXPECT_EQ(victim_of(*kill()), "/all/calm");
 }
 
+// What a kill that was made ready did not look at is as it was.
+TEST_F(CoreReady, APreparedKillTellsNothingAnewOfWhoIsNearALimitOfItsOwn) {
+  Threshold own = config_.thresholds[0];
+  own.cgroup = "/all/calm";
+  own.limit = Limit::bytes(mib(250));
+  own.response = Response::warn;
+  config_.thresholds.push_back(own);
+  testing::internal::CaptureStderr();
+  log_.emplace(exports::Log::Stream::standard_error, true, exports::LogLevel::info);
+  start();
+  cross();
+  core_.reset();
+  log_.reset();
+  const std::string log = testing::internal::GetCapturedStderr();
+  ASSERT_NE(kill(), nullptr);
+  EXPECT_TRUE(kill()->prepared);
+  const std::size_t told = log.find("own-limit-near");
+  ASSERT_NE(told, std::string::npos) << log;
+  EXPECT_EQ(log.find("own-limit-near", told + 1), std::string::npos) << log;
+  EXPECT_EQ(log.find("own-limit-receded"), std::string::npos) << log;
+}
+
 }  // namespace
 }  // namespace forestall::agent

@@ -301,7 +301,7 @@ bool Core::decide(const Wake& wake, MonotonicTime woken) {
   if (record.decision.action == Action::reclaim) start_reclaim(record.decision);
   // What was only glanced at is no look to tell of: after a kill another one follows at once.
   if (!record.prepared) tell_look(record);
-  const bool near_own_limit = own_limits_.look(config_, record.decision);
+  const bool near_own_limit = !record.prepared && own_limits_.look(config_, record.decision);
   if (parts_.guard != nullptr && !record.prepared) {
     parts_.guard->looked(config_, record, readiness_, growth_);
   }

@@ -76,6 +76,26 @@ TEST_F(WatchdogPatience, ALoopThatLooksIsLeftAloneAndOneThatStopsIsNot) {
   EXPECT_TRUE(hog.child().wait_exit());
 }
 
+// One subject recedes just when the other is met: that the loop has not looked meanwhile says
+// nothing about the second yet.
+TEST_F(WatchdogPatience, TheTimeOfOneSubjectIsNotAnothers) {
+  const std::string first = scratch_.child("first"), second = scratch_.child("second");
+  std::optional<Hog> recedes(std::in_place, scratch_, first, kLarge);
+  Hog grows(scratch_, second, mib(4));
+  watchdog_->post({order_for(first), order_for(second)}, clock_.now() + kPatience);
+  ASSERT_FALSE(fires_by(clock_.now() + kLong / 2));
+  const MonotonicTime grew = clock_.now();
+  grows.grow(kLarge);
+  ASSERT_TRUE(grows.wait_grown());
+  recedes.reset();
+  ASSERT_TRUE(fires_by(clock_.now() + kPatience));
+  const auto shot = watchdog_->take_shot();
+  ASSERT_TRUE(shot);
+  EXPECT_EQ(shot->order.path, second);
+  EXPECT_GE(shot->met, grew);
+  EXPECT_GE(shot->at - grew, kLong);
+}
+
 TEST_F(WatchdogPatience, WhoeverClaimsFirstIsTheOnlyOne) {
   const std::string path = scratch_.child("large");
   const Hog hog(scratch_, path, kLarge);

@@ -38,7 +38,8 @@ struct Watchdog::Post {
   std::optional<sources::NodeReader> node;
   std::optional<sources::CgroupReader> group;
 
-  bool own_limit = false;  // its capacity is the cgroup's limit
+  bool own_limit = false;              // its capacity is the cgroup's limit
+  std::optional<Suspicion> suspicion;  // the thread's, once it is posted
 
   // What memory.untilOom counts in place of a working set (policy/signals.h until_oom_level);
   // nothing when swap was added or taken away since: the order is of another capacity then.
@@ -108,7 +109,8 @@ void Watchdog::post(std::vector<Order> orders, MonotonicTime until) {
   fresh->until = until;
   for (Order& order : orders) {
     if (order.grip == nullptr) continue;
-    Post post{std::move(order), std::nullopt, std::nullopt};
+    Post post;
+    post.order = std::move(order);
     if (post.order.cgroup == CgroupId{}) {
       auto node = sources::NodeReader::open(tree_, "/proc");
       if (!node.ok()) continue;
@@ -166,7 +168,6 @@ void Watchdog::serve() {
     const auto orders = current();
     const bool on_watch = orders != nullptr && orders->claim == Claim::open;
     if (on_watch) watch(*orders);
-    if (!on_watch) suspicion_.reset();
     pollfd woken{changed_.get(), POLLIN, 0};
     const timespec pace = to_timespec(std::min(kPace, patience_ / 2));
     ::ppoll(&woken, 1, on_watch ? &pace : nullptr, nullptr);
@@ -177,23 +178,22 @@ void Watchdog::serve() {
 
 void Watchdog::watch(Orders& orders) {
   const MonotonicTime now = clock_.now();
-  if (now >= orders.until) return suspicion_.reset();
+  if (now >= orders.until) return;
   for (Post& post : orders.posts) {
     const auto used = post.read(buffer_);
-    if (!used || *used <= post.order.floor_line) continue;
-    if (!suspicion_) suspicion_ = Suspicion{now, looks_.load(std::memory_order_relaxed)};
-    if (loop_is_late(now)) act(orders, post, *used);
-    return;
+    if (!used || *used <= post.order.floor_line) {
+      post.suspicion.reset();
+      continue;
+    }
+    if (!post.suspicion) post.suspicion = {now, looks_.load(std::memory_order_relaxed)};
+    if (loop_is_late(*post.suspicion, now)) return act(orders, post, *used);
   }
-  suspicion_.reset();
 }
 
-bool Watchdog::loop_is_late(MonotonicTime now) {
-  const std::uint64_t looks = looks_.load(std::memory_order_relaxed);
-  const bool unseen = looks == suspicion_->looks && now - suspicion_->since >= patience_;
-  const std::int64_t announced = next_look_ns_.load();
-  const bool overdue = announced < to_ns(now) - patience_.count();
-  return unseen || (overdue && now - suspicion_->since >= patience_);
+bool Watchdog::loop_is_late(const Suspicion& suspicion, MonotonicTime now) const {
+  if (now - suspicion.since < patience_) return false;
+  const bool unseen = looks_.load(std::memory_order_relaxed) == suspicion.looks;
+  return unseen || next_look_ns_.load() < to_ns(now) - patience_.count();
 }
 
 void Watchdog::act(Orders& orders, const Post& post, Bytes working_set) {
@@ -202,7 +202,7 @@ void Watchdog::act(Orders& orders, const Post& post, Bytes working_set) {
   if (!present.ok()) return;
   Shot shot;
   shot.working_set = working_set;
-  shot.met = suspicion_->since;
+  shot.met = post.suspicion->since;
   if (grip.meter() != nullptr) {
     shot.victim_usage = grip.meter()->read().optional().value_or(Bytes{0});
   }

@@ -3,10 +3,12 @@
 // given a CPU. It runs above the loop, and has what was made ready: for each subject in the warning
 // zone one victim, held by pidfd, and the files that tell whether its threshold is met.
 //
-// Outside of the zone there is no orders and the thread sleeps without an end; with orders it reads
-// the subjects eight times a second. It acts on an order when its threshold is met and either
-// - the loop has not looked once since that was seen, for as long as the patience, or
+// Outside of the zone there are no orders and the thread sleeps without an end; with orders it
+// reads the subjects eight times a second. It acts on an order when its threshold has been met for
+// as long as the patience, and either
+// - the loop has not looked once since that was seen, or
 // - the loop is late by the patience for a look it had announced.
+// Each order has that time of its own: one that was met before it and is no more lends it none.
 // A loop that has looked and found nothing to be done (memory on its way, nobody left) is not
 // second-guessed as long as it keeps looking.
 //
@@ -87,6 +89,7 @@ class Watchdog {
  private:
   struct Post;
   struct Orders;
+  // Since when an order's threshold is seen met, and the loop's looks until then.
   struct Suspicion {
     MonotonicTime since;
     std::uint64_t looks = 0;
@@ -98,7 +101,7 @@ class Watchdog {
   [[nodiscard]] std::shared_ptr<Orders> current();
   void serve();
   void watch(Orders& orders);
-  [[nodiscard]] bool loop_is_late(MonotonicTime now);
+  [[nodiscard]] bool loop_is_late(const Suspicion& suspicion, MonotonicTime now) const;
   void act(Orders& orders, const Post& post, Bytes working_set);
   void tell(Shot shot);
 
@@ -112,11 +115,10 @@ class Watchdog {
   std::atomic<std::int64_t> next_look_ns_{INT64_MAX};
   std::atomic<bool> stopping_{false};
   actuators::PriorityMutex mutex_;
-  std::shared_ptr<Orders> orders_;      // guarded by mutex_
-  std::optional<Shot> shot_;            // guarded by mutex_
-  std::optional<Suspicion> suspicion_;  // the thread's
-  std::string buffer_;                  // the thread's
-  std::thread thread_;                  // last: serve() uses all of the above
+  std::shared_ptr<Orders> orders_;  // guarded by mutex_
+  std::optional<Shot> shot_;        // guarded by mutex_
+  std::string buffer_;              // the thread's
+  std::thread thread_;              // last: serve() uses all of the above
 };
 
 // The record of a shot, but for its number, its outcome and the time of day.

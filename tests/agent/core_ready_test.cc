@@ -242,5 +242,29 @@ TEST_F(CoreReady, APreparedKillTellsNothingAnewOfWhoIsNearALimitOfItsOwn) {
   EXPECT_EQ(log.find("own-limit-receded"), std::string::npos) << log;
 }
 
+// The thread may find that nobody was left to shoot, and says nothing then.
+TEST_F(CoreReady, ALoopThatWasSecondLooksAgainSoon) {
+  config_.dry_run = false;
+  start();
+  pass(core_->next_look() - clock_.now());  // the next one is a second away, at least
+  bool shot = false;
+  clock_.stopped = [&] {
+    pollfd fired{watchdog_->fd(), POLLIN, 0};
+    for (int turn = 0; turn < 1000 && !shot; ++turn) {
+      if (turn < 10) clock_.advance(milliseconds(50));
+      shot = ::poll(&fired, 1, 50) > 0;
+    }
+  };
+  // In source_ready(), in look_or_wait(), and then in the look, which has taken no shot yet.
+  clock_.calls_until_stop = 3;
+  cross();
+  ASSERT_TRUE(shot);
+  EXPECT_TRUE(child_.wait_exit());
+  EXPECT_EQ(kill(), nullptr) << "the thread's, and not told of yet";
+  const Duration until_next = core_->next_look() - clock_.now();
+  EXPECT_GT(until_next, Duration::zero()) << "nothing else is due";
+  EXPECT_LE(until_next, milliseconds(10));
+}
+
 }  // namespace
 }  // namespace forestall::agent

@@ -13,6 +13,9 @@ namespace {
 // than this: whoever came since is not on it.
 constexpr Duration kTreeAgeUntold = std::chrono::milliseconds(1500);
 
+// After a kill that was left to the watchdog.
+constexpr Duration kSecondHold = std::chrono::milliseconds(10);
+
 }  // namespace
 
 // Whether a workload that came of late would be known: it may be one the policy protects, in the
@@ -56,9 +59,13 @@ bool Core::decide_prepared(const Wake& wake, Record& record) {
   return true;
 }
 
-// False: the watchdog was first, and tells of it at once: then the look is taken again.
+// False: the watchdog was first, and tells of it at once: then the look is taken again. If nobody
+// was left to shoot, it tells nothing; so the look is taken again without a word of it, too, since
+// no line was armed.
 bool Core::may_signal() {
-  return parts_.watchdog == nullptr || parts_.watchdog->claim();
+  if (parts_.watchdog == nullptr || parts_.watchdog->claim()) return true;
+  hold_until_ = parts_.clock->now() + kSecondHold;
+  return false;
 }
 
 // Orders are for a threshold that the loop has not seen met. One that it saw, and did not kill for,

@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <atomic>
+
 #include "agent/watchdog.h"
 #include "integration/ladder_run.h"
 #include "sources/cgroup_reader.h"
@@ -52,6 +54,7 @@ class WatchdogPatience : public ::testing::Test {
   SystemClock clock_;
   LadderRun run_{actuators::LadderOptions{.usable = kAllOfKilling}};
   ScratchCgroup scratch_;
+  std::atomic<std::uint64_t> guard_fired_{0};
   std::unique_ptr<agent::Watchdog> watchdog_;
 };
 
@@ -94,6 +97,23 @@ TEST_F(WatchdogPatience, TheTimeOfOneSubjectIsNotAnothers) {
   EXPECT_EQ(shot->order.path, second);
   EXPECT_GE(shot->met, grew);
   EXPECT_GE(shot->at - grew, kLong);
+}
+
+TEST_F(WatchdogPatience, TheMemoryOfWhomTheGuardShotIsWaitedFor) {
+  const std::string path = scratch_.child("large");
+  const Hog hog(scratch_, path, kLarge);
+  guard_fired_ = 3;  // before, for others
+  watchdog_->heed_guard([this] { return guard_fired_.load(); });
+  watchdog_->post({order_for(path)}, clock_.now() + kPatience);
+  ASSERT_FALSE(fires_by(clock_.now() + kLong / 2));
+  const MonotonicTime fired = clock_.now();
+  ++guard_fired_;
+  // It did not come back: the order still stands.
+  ASSERT_TRUE(fires_by(clock_.now() + kPatience));
+  const auto shot = watchdog_->take_shot();
+  ASSERT_TRUE(shot);
+  EXPECT_GE(shot->met - fired, agent::Watchdog::kGuardRelease);
+  EXPECT_GE(shot->at - shot->met, kLong);
 }
 
 TEST_F(WatchdogPatience, WhoeverClaimsFirstIsTheOnlyOne) {

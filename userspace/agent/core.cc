@@ -405,17 +405,6 @@ void Core::tell_kills(Record record) {
   kills_.collect();  // a dry run, or a victim that is gone already, is complete at once
 }
 
-// What the guard shot is ours to complete.
-void Core::guard_ready() {
-  const MonotonicTime woken = parts_.clock->now();
-  for (Record& record : parts_.guard->take_shots()) {
-    kills_.signal(record.decision);
-    record.wall_time_ns = wall_time_ns();
-    tell_kills(std::move(record));
-  }
-  look(Wake{WakeSource::guard, woken, {}, {}});
-}
-
 // The kernel's kills, each once, when it is known as well as it will be.
 void Core::tell_kernel_kills() {
   if (parts_.oom_tellers == nullptr) return;

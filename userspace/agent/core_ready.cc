@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The core ahead of a crossing: deciding on what was made ready, and sharing that with the
-// watchdog.
+// watchdog and the guard.
 #include "agent/core.h"
 
 #include <algorithm>
@@ -95,6 +95,20 @@ void Core::take_shot() {
   tell_kills(std::move(record));
 }
 
+// What the guard shot is ours to complete.
+void Core::guard_ready() {
+  const MonotonicTime woken = parts_.clock->now();
+  std::vector<Record> shots = parts_.guard->take_shots();
+  // Orders were given without knowing of it. If the thread was first, the look tells of it.
+  if (!shots.empty()) static_cast<void>(may_signal());
+  for (Record& record : shots) {
+    kills_.signal(record.decision);
+    record.wall_time_ns = wall_time_ns();
+    tell_kills(std::move(record));
+  }
+  look(Wake{WakeSource::guard, woken, {}, {}});
+}
+
 // Only for what would be killed at once, and only while nothing is on its way that the policy would
 // count first.
 void Core::post_orders() {
@@ -102,7 +116,9 @@ void Core::post_orders() {
   const auto is_under_way = [](const KillProgress& kill) {
     return kill.state == KillState::in_flight || kill.state == KillState::terminating;
   };
-  if (std::ranges::any_of(parts_.ladder->progress(), is_under_way)) return;
+  if (std::ranges::any_of(parts_.ladder->progress(), is_under_way)) {
+    return parts_.watchdog->withdraw();
+  }
   parts_.watchdog->post(readiness_.orders(), readiness_.good_until());
 }
 

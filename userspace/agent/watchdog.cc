@@ -67,6 +67,9 @@ struct Watchdog::Post {
 struct Watchdog::Orders {
   std::vector<Post> posts;
   MonotonicTime until;
+  // The thread's, once they are posted.
+  std::uint64_t guard_fired = 0;
+  MonotonicTime quiet_until;
   std::atomic<Claim> claim{Claim::open};
 
   [[nodiscard]] bool take(Claim mine) {
@@ -107,6 +110,7 @@ Watchdog::~Watchdog() {
 void Watchdog::post(std::vector<Order> orders, MonotonicTime until) {
   auto fresh = std::make_shared<Orders>();
   fresh->until = until;
+  if (guard_fired_) fresh->guard_fired = guard_fired_();
   for (Order& order : orders) {
     if (order.grip == nullptr) continue;
     Post post;
@@ -178,7 +182,7 @@ void Watchdog::serve() {
 
 void Watchdog::watch(Orders& orders) {
   const MonotonicTime now = clock_.now();
-  if (now >= orders.until) return;
+  if (now >= orders.until || gives_way(orders, now)) return;
   for (Post& post : orders.posts) {
     const auto used = post.read(buffer_);
     if (!used || *used <= post.order.floor_line) {
@@ -188,6 +192,18 @@ void Watchdog::watch(Orders& orders) {
     if (!post.suspicion) post.suspicion = {now, looks_.load(std::memory_order_relaxed)};
     if (loop_is_late(*post.suspicion, now)) return act(orders, post, *used);
   }
+}
+
+// Two victims for one crossing would be one too many. That it fired is all that is asked: on whom,
+// only the loop reads.
+bool Watchdog::gives_way(Orders& orders, MonotonicTime now) const {
+  if (!guard_fired_) return false;
+  const std::uint64_t fired = guard_fired_();
+  if (std::exchange(orders.guard_fired, fired) != fired) {
+    orders.quiet_until = now + kGuardRelease;
+    for (Post& post : orders.posts) post.suspicion.reset();
+  }
+  return now < orders.quiet_until;
 }
 
 bool Watchdog::loop_is_late(const Suspicion& suspicion, MonotonicTime now) const {

@@ -292,6 +292,9 @@ Result<void> guard(const Options& options, const Config& config, agent::Host& ho
   agent::protect_self(host, config.disabled);
   running.watchdog =
       TRY(agent::Watchdog::create(host.tree, running.clock, host.in_use(Feature::sched_fifo)));
+  if (running.guard != nullptr) {
+    running.watchdog->heed_guard([&host] { return host.guard->counts().crossings; });
+  }
   warm_up(running, log, records);
   log_start(log, host, config, config_origin(options));
   const agent::Parts parts = parts_of(running, host, log);

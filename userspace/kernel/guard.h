@@ -83,7 +83,7 @@ class Guard {
   [[nodiscard]] Result<void> look();
   // What the programs see of a subject that has a list; of the node always.
   [[nodiscard]] Result<GuardUsage> usage(CgroupId subject) const;
-  // Where the node's working set is, in the programs' own count.
+  // What the programs have done and left undone, as of now. Any thread's.
   [[nodiscard]] abi_guard_counts counts() const;
   // CPUs whose clock runs.
   [[nodiscard]] std::uint32_t clocks() const;

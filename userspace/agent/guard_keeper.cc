@@ -93,7 +93,10 @@ void GuardKeeper::looked(const Config& config, const Record& record, const Readi
     if (due_) disarm();
     return;
   }
-  if (due_ && now < *due_ && same_kills(kills_, record.observation.kills)) return;
+  if (due_ && now < *due_ && same_kills(kills_, record.observation.kills)) {
+    if (tell_due_ && *tell_due_ <= now) tell_armed(now, false);
+    return;
+  }
   refresh(config, record, readiness, growth, now);
 }
 
@@ -104,6 +107,8 @@ void GuardKeeper::ranked() {
 void GuardKeeper::disarm() {
   parts_.guard->disarm();
   due_.reset();
+  armed_.clear();
+  tell_due_.reset();
   subjects_.clear();
   told_first_.clear();
 }
@@ -135,19 +140,49 @@ void GuardKeeper::refresh(const Config& config, const Record& record, const Read
     Kept kept{std::move(order), {}};
     kept.victims = approve(kept.order);
     if (auto list = list_of(kept, directory, now)) lists.push_back(std::move(*list));
-    tell_listed(kept);
     kept_.insert_or_assign(id, std::move(kept));
   }
   observation.workloads.reset();
   made_from_.observation = std::move(observation);
   made_from_.decision = record.decision;
   made_from_.stages = record.stages;
-  const auto failed = parts_.guard->arm(lists);
+  arm(lists);
   subjects_ = std::move(subjects);
+  // What was to be told last time has waited for a clock long enough.
+  tell_armed(now, tell_due_.has_value());
+}
+
+void GuardKeeper::arm(const std::vector<kernel::GuardList>& lists) {
+  const auto failed = parts_.guard->arm(lists);
+  armed_.clear();
   if (!failed.ok()) {
     parts_.log->write(exports::LogLevel::warning,
                       exports::LogLine("guard").field("problem", failed.error().text()));
+    return;
   }
+  for (std::size_t i = 0; i < lists.size(); ++i) {
+    if (std::ranges::find(*failed, i) == failed->end()) armed_.push_back(lists[i].subject);
+  }
+  if (std::exchange(told_unarmed_, failed->size()) == failed->size() || failed->empty()) return;
+  const kernel::GuardList& first = lists[failed->front()];
+  parts_.log->write(exports::LogLevel::warning,
+                    exports::LogLine("guard")
+                        .field("problem", "lists that could not be armed")
+                        .field("lists", failed->size())
+                        .field("subject", kept_.at(first.subject).order.path));
+}
+
+// Only of what is in force, which takes a clock: a new list is told of when the first one runs, or,
+// where none can be started (another hook fires it then), with the next refresh.
+void GuardKeeper::tell_armed(MonotonicTime now, bool waited) {
+  tell_due_.reset();
+  if (armed_.empty()) return;
+  if (!waited && parts_.guard->clocks() == 0) {
+    tell_due_ = now + kClockStart;
+    return;
+  }
+  for (const CgroupId subject : armed_) tell_listed(kept_.at(subject));
+  armed_.clear();
 }
 
 // Who was killed since shows in none of its samples.
@@ -223,6 +258,7 @@ void GuardKeeper::tell_listed(const Kept& kept) {
                         .field("subject", kept.order.cgroup.inode == 0 ? "node" : kept.order.path)
                         .field("critical_in", kept.order.headroom)
                         .field("processes", kept.victims.size())
+                        .field("clocks", parts_.guard->clocks())
                         .field("first", first));
 }
 

@@ -16,6 +16,7 @@
 // would give it, and record, outcome and credit come out as for any other kill.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -50,6 +51,8 @@ class GuardKeeper {
  public:
   static constexpr Duration kRefresh = std::chrono::seconds(1);
   static constexpr Duration kExpiry = std::chrono::seconds(3);
+  // A thread visits each CPU to start its clock; so long after a list it is asked whether it has.
+  static constexpr Duration kClockStart = std::chrono::milliseconds(20);
 
   explicit GuardKeeper(GuardParts parts)
       : parts_(parts), untouchables_(actuators::Untouchables::of_this_process()) {}
@@ -64,7 +67,9 @@ class GuardKeeper {
   // Another configuration: what is listed is void.
   void disarm();
   // When looked() has to be called at the latest; nothing: no list is in force.
-  [[nodiscard]] std::optional<MonotonicTime> next_look() const { return due_; }
+  [[nodiscard]] std::optional<MonotonicTime> next_look() const {
+    return tell_due_ ? std::min(tell_due_, due_) : due_;
+  }
 
   [[nodiscard]] int fd() const { return parts_.guard->fd(); }
   // What happened since the last call, told to the log: a record for each workload that was shot,
@@ -89,6 +94,8 @@ class GuardKeeper {
   [[nodiscard]] std::optional<kernel::GuardList> list_of(const Kept& kept,
                                                          const kernel::CgroupDir* subject,
                                                          MonotonicTime now) const;
+  void arm(const std::vector<kernel::GuardList>& lists);
+  void tell_armed(MonotonicTime now, bool waited);
   void tell_listed(const Kept& kept);
   void tell(const abi_guard_report& report);
   [[nodiscard]] std::optional<Record> record_of(const abi_guard_report& report) const;
@@ -98,6 +105,9 @@ class GuardKeeper {
   std::optional<MonotonicTime> due_;
   std::vector<KillProgress> kills_;              // when the lists were made
   std::map<CgroupId, Kept> kept_;                // by subject
+  std::vector<CgroupId> armed_;                  // subjects whose list is still to be told of
+  std::optional<MonotonicTime> tell_due_;        // when tell_armed() tries again
+  std::size_t told_unarmed_ = 0;                 // lists that could not be armed, as it was told
   std::map<CgroupId, std::int32_t> told_first_;  // by subject: the first victim, as it was told
   std::map<CgroupId, kernel::CgroupDir> subjects_;
   Record made_from_;

@@ -302,7 +302,8 @@ bool Core::decide(const Wake& wake, MonotonicTime woken) {
   // What was only glanced at is no look to tell of: after a kill another one follows at once.
   if (!record.prepared) tell_look(record);
   const bool near_own_limit = !record.prepared && own_limits_.look(config_, record.decision);
-  if (parts_.guard != nullptr && !record.prepared) {
+  // Nor one to make the guard's list from: it would count on memory that is about to come back.
+  if (parts_.guard != nullptr && !record.prepared && !kills) {
     parts_.guard->looked(config_, record, readiness_, growth_);
   }
   if (kills) {

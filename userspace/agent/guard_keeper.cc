@@ -116,6 +116,8 @@ void GuardKeeper::disarm() {
 void GuardKeeper::refresh(const Config& config, const Record& record, const Readiness& readiness,
                           const GrowthWatch& growth, MonotonicTime now) {
   const bool first = !std::exchange(due_, now + kRefresh).has_value();
+  // Before anything that takes time: the headroom is as of the look, and memory fills meanwhile.
+  const auto node = parts_.guard->usage(CgroupId{});
   Observation observation = record.observation;
   kills_ = observation.kills;
   // What the decision read may be of one subject only.
@@ -139,7 +141,12 @@ void GuardKeeper::refresh(const Config& config, const Record& record, const Read
     }
     Kept kept{std::move(order), {}};
     kept.victims = approve(kept.order);
-    if (auto list = list_of(kept, directory, now)) lists.push_back(std::move(*list));
+    // The programs count the node's memory by themselves: the line lies where they are.
+    std::optional<Bytes> line = kept.order.line;
+    if (directory == nullptr) {
+      line = node.ok() ? std::optional(node->usage + kept.order.headroom) : std::nullopt;
+    }
+    if (auto list = list_of(kept, directory, line, now)) lists.push_back(std::move(*list));
     kept_.insert_or_assign(id, std::move(kept));
   }
   observation.workloads.reset();
@@ -200,20 +207,16 @@ bool GuardKeeper::take_samples(const Config& config, const Readiness& readiness,
 
 std::optional<kernel::GuardList> GuardKeeper::list_of(const Kept& kept,
                                                       const kernel::CgroupDir* subject,
-                                                      MonotonicTime now) const {
-  if (kept.victims.empty()) return std::nullopt;
+                                                      std::optional<Bytes> line,
+                                                      MonotonicTime now) {
+  if (kept.victims.empty() || !line) return std::nullopt;
   kernel::GuardList list;
   list.subject = kept.order.cgroup;
   list.subject_fd = subject != nullptr ? subject->fd() : -1;
-  list.line = kept.order.line;
+  list.line = *line;
   list.inactive_file = kept.order.inactive_file;
   list.expires = now + kExpiry;
   list.victims = kept.victims;
-  if (subject != nullptr) return list;
-  // The programs count the node's memory by themselves: the line lies where they are now.
-  const auto node = parts_.guard->usage(CgroupId{});
-  if (!node.ok()) return std::nullopt;
-  list.line = node->usage + kept.order.headroom;
   return list;
 }
 

@@ -91,9 +91,10 @@ class GuardKeeper {
   [[nodiscard]] std::vector<abi_guard_victim> approve(const policy::GuardOrder& order);
   void add_processes(const Workload& workload, const policy::GuardVictim& victim,
                      std::vector<abi_guard_victim>& out);
-  [[nodiscard]] std::optional<kernel::GuardList> list_of(const Kept& kept,
-                                                         const kernel::CgroupDir* subject,
-                                                         MonotonicTime now) const;
+  [[nodiscard]] static std::optional<kernel::GuardList> list_of(const Kept& kept,
+                                                                const kernel::CgroupDir* subject,
+                                                                std::optional<Bytes> line,
+                                                                MonotonicTime now);
   void arm(const std::vector<kernel::GuardList>& lists);
   void tell_armed(MonotonicTime now, bool waited);
   void tell_listed(const Kept& kept);

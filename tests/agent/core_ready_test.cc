@@ -98,7 +98,7 @@ class CoreReady : public ::testing::Test {
     files_.write("cgroup" + path + "/memory.current", std::to_string(usage.count) + "\n");
   }
 
-  void start() {
+  void build() {
     auto found = kernel::CgroupTree::discover(files_ / "cgroup");
     ASSERT_TRUE(found) << found.error().text();
     tree_ = std::move(found).value();
@@ -127,6 +127,9 @@ class CoreReady : public ::testing::Test {
     parts.watchdog = watchdog_.get();
     core_.emplace(parts, config_);
     core_->start();
+  }
+  void start() {
+    build();
     // Until the tree has settled.
     pass(seconds(5));
     ASSERT_TRUE(core_->readiness().ready(clock_.now()));
@@ -264,6 +267,49 @@ TEST_F(CoreReady, ALoopThatWasSecondLooksAgainSoon) {
   const Duration until_next = core_->next_look() - clock_.now();
   EXPECT_GT(until_next, Duration::zero()) << "nothing else is due";
   EXPECT_LE(until_next, milliseconds(10));
+}
+
+// More workloads than are listed.
+class CoreReadyAmongMany : public CoreReady {
+ protected:
+  CoreReadyAmongMany() {
+    for (int i = 0; i < 10; ++i) {
+      const std::string path = "/all/w" + std::to_string(i);
+      config_.workloads.push_back(workload(path));
+      make(path, mib(4));
+    }
+    config_.workloads.push_back(workload("/all/late"));
+    make("/all/late", mib(1));
+    make("/all/leak", mib(60));
+    start();
+  }
+};
+
+TEST_F(CoreReadyAmongMany, WhoWasListedAndGrewIsKilledAtOnce) {
+  use("/all/leak", mib(105));
+  use("/all", mib(225));
+  tell(WakeSource::poll);
+  ASSERT_NE(kill(), nullptr);
+  EXPECT_TRUE(kill()->prepared);
+  EXPECT_EQ(victim_of(*kill()), "/all/leak");
+}
+
+TEST_F(CoreReadyAmongMany, WhoCanNotHaveBeenPassedIsKilledAtOnce) {
+  use("/all/late", mib(31));
+  use("/all", mib(210));
+  tell(WakeSource::poll);
+  ASSERT_NE(kill(), nullptr);
+  EXPECT_TRUE(kill()->prepared);
+  EXPECT_EQ(victim_of(*kill()), "/all/leak");
+}
+
+TEST_F(CoreReadyAmongMany, WhoWasNotListedAndPassedThemAllIsFound) {
+  use("/all/late", mib(66));
+  use("/all", mib(245));
+  tell(WakeSource::poll);
+  ASSERT_NE(kill(), nullptr);
+  EXPECT_FALSE(kill()->prepared);
+  EXPECT_EQ(victim_of(*kill()), "/all/late");
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "policy/shortlist.h"
 #include "policy/step.h"
 #include "tests/policy/world.h"
@@ -69,12 +71,29 @@ TEST(ShortlistTest, IsTheHeadOfTheRankingWithoutTheExcluded) {
   observation.workloads->push_back(workload("/f", mib(7)));
   observation.kills = {kill("/f", mib(7))};
   const Config config = policy::config({hard(Signal::memory_available, mib(100))});
-  const auto two = shortlist(config, observation, {}, 2);
+  const auto two = shortlist(config, observation, {}, 2).first;
   ASSERT_EQ(two.size(), 2U);
   EXPECT_EQ(two[0].sample.workload.path, "/c");
   EXPECT_EQ(two[1].sample.workload.path, "/e");
-  EXPECT_EQ(shortlist(config, observation, {}, 9).size(), 3U);
-  EXPECT_TRUE(shortlist(config, observation, {id_of("/x"), "/x"}, 9).empty());
+  EXPECT_EQ(shortlist(config, observation, {}, 9).first.size(), 3U);
+  EXPECT_TRUE(shortlist(config, observation, {id_of("/x"), "/x"}, 9).first.empty());
+}
+
+// By kubelet's order: past its request first, then lower priority, then over its request by more.
+TEST(ShortlistTest, SaysWhatTheOthersMustGrowByToPass) {
+  const Config config = policy::config({hard(Signal::memory_available, mib(100))});
+  Observation observation;
+  observation.workloads = {workload("/a", mib(50)), workload("/b", mib(30)),
+                           workload("/c", mib(10))};
+  EXPECT_EQ(shortlist(config, observation, {}, 2).leads, (std::vector{mib(40), mib(20)}));
+  const Bytes never{std::numeric_limits<std::int64_t>::max()};
+  EXPECT_EQ(shortlist(config, observation, {}, 3).leads, (std::vector{never, never, never}));
+  observation.workloads->at(2).workload.priority = 1;
+  EXPECT_EQ(shortlist(config, observation, {}, 2).leads, (std::vector{never, never}));
+  // Of lower priority, but within its request for so much.
+  observation.workloads->at(2).workload.priority = -1;
+  observation.workloads->at(2).workload.memory_request = mib(15);
+  EXPECT_EQ(shortlist(config, observation, {}, 2).leads, (std::vector{mib(5), mib(5)}));
 }
 
 }  // namespace

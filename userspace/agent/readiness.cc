@@ -25,7 +25,7 @@ Bytes distance(Bytes a, Bytes b) {
 }
 
 Readiness::Subject to_subject(const Line& line) {
-  return {line.cgroup, line.path, line.headroom, line.margin, {}, {}};
+  return {line.cgroup, line.path, line.headroom, line.margin, {}, {}, {}, {}};
 }
 
 // Whether it is among those who may be chosen. One more was ranked with them: it stands for
@@ -35,6 +35,26 @@ bool stands_for(const Readiness::Subject& subject, CgroupId workload) {
   const auto first = std::span(subject.first).first(count);
   return std::ranges::any_of(first, [&](const Candidate& candidate) {
     return candidate.sample.workload.cgroup == workload;
+  });
+}
+
+CgroupId id_of(const Candidate& candidate) {
+  return candidate.sample.workload.cgroup;
+}
+
+// What a workload holds more than when it was listed. One that is gone, or cannot be read, gave
+// back all it had.
+Bytes growth_since(const Candidate& then, std::span<const Candidate> considered) {
+  const auto now = std::ranges::find(considered, id_of(then), id_of);
+  const auto used = now == considered.end() ? std::nullopt : now->sample.working_set();
+  return used.value_or(Bytes{0}) - then.sample.working_set().value_or(Bytes{0});
+}
+
+// What it grew counts with the other one already.
+bool lies_in_another(const Candidate& candidate, std::span<const Candidate> others) {
+  return std::ranges::any_of(others, [&](const Candidate& other) {
+    return id_of(other) != id_of(candidate) &&
+           path_is_within(candidate.sample.workload.path, other.sample.workload.path);
   });
 }
 
@@ -65,7 +85,10 @@ bool Readiness::update_zone(std::span<const Line> lines) {
     });
     const auto known = std::ranges::find(subjects_, subject.cgroup, &Subject::cgroup);
     entered = entered || known == subjects_.end();
-    if (known != subjects_.end()) subject.first = std::move(known->first);
+    if (known == subjects_.end()) continue;
+    subject.first = std::move(known->first);
+    subject.leads = std::move(known->leads);
+    subject.as_listed = std::move(known->as_listed);
   }
   subjects_ = std::move(now);
   watched_.clear();
@@ -114,7 +137,9 @@ void Readiness::begin_sampling(MonotonicTime now) {
   began_headroom_ = nearest();
   const bool one_cgroup = subjects_.size() == 1 && subjects_.front().cgroup != CgroupId{};
   sampling_ = Sampling{
-      {}, one_cgroup ? subjects_.front().path : std::string(), 0, observer_.workload_changes()};
+      {}, one_cgroup ? subjects_.front().path : std::string(), {}, 0, observer_.workload_changes()};
+  for (const Subject& subject : subjects_)
+    std::ranges::copy(subject.lines, std::back_inserter(sampling_->lines));
 }
 
 void Readiness::work(const Config& config, const std::vector<KillProgress>& kills,
@@ -138,8 +163,13 @@ void Readiness::make_list(const Config& config, MonotonicTime now) {
   by_growth_ = config.ranking == Ranking::kubelet_growth;
   listed_.clear();
   for (Subject& subject : subjects_) {
-    subject.first =
+    auto list =
         policy::shortlist(config, sampling.observation, {subject.cgroup, subject.path}, kFirst + 1);
+    subject.first = std::move(list.first);
+    subject.leads = std::move(list.leads);
+    subject.as_listed.clear();
+    std::ranges::copy_if(sampling.lines, std::back_inserter(subject.as_listed),
+                         [&](const Line& line) { return line.cgroup == subject.cgroup; });
     for (const Candidate& candidate : subject.first) {
       const CgroupId id = candidate.sample.workload.cgroup;
       const auto same = [&](const WorkloadSample& each) { return each.workload.cgroup == id; };
@@ -193,7 +223,27 @@ bool Readiness::vouches_for(const Decision& decision) const {
   const auto subject = std::ranges::find(subjects_, about, &Subject::cgroup);
   if (subject == subjects_.end()) return false;
   const CgroupId victim = decision.considered[*decision.victim()].sample.workload.cgroup;
-  return stands_for(*subject, victim);
+  return stands_for(*subject, victim) && others_are_behind(*subject, decision);
+}
+
+// What the subject grew by since the list and none of those listed did, somebody else did: all of
+// it one of them, at worst.
+bool Readiness::others_are_behind(const Subject& subject, const Decision& decision) const {
+  if (listed_.size() >= samples_.size()) return true;
+  const Evidence& evidence = decision.evidence[*decision.driving];
+  const auto line = std::ranges::find(subject.as_listed, evidence.threshold.signal, &Line::signal);
+  if (line == subject.as_listed.end() || line->capacity.count != evidence.capacity) return false;
+  const Bytes used_then = line->floor_line - line->headroom;
+  Bytes unexplained = Bytes{evidence.capacity - evidence.available} - used_then;
+  for (const Candidate& then : subject.first) {
+    if (lies_in_another(then, subject.first)) continue;
+    unexplained = unexplained - growth_since(then, decision.considered);
+  }
+  const CgroupId victim = decision.considered[*decision.victim()].sample.workload.cgroup;
+  const auto listed = std::ranges::find(subject.first, victim, id_of);
+  const Bytes shrunk = std::min(growth_since(*listed, decision.considered), Bytes{0});
+  return unexplained <=
+         subject.leads[static_cast<std::size_t>(listed - subject.first.begin())] + shrunk;
 }
 
 std::vector<Watchdog::Order> Readiness::orders() const {

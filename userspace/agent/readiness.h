@@ -60,6 +60,8 @@ class Readiness {
     // beside memory.available), and while the loop hangs any of them may be met first.
     std::vector<Line> lines;
     std::vector<Candidate> first;  // in the order of eviction; as they were ranked
+    std::vector<Bytes> leads;      // policy::Shortlist
+    std::vector<Line> as_listed;   // of its lines, when the sampling began
   };
 
   // All must outlive the object.
@@ -88,7 +90,9 @@ class Readiness {
   // Puts the listed workloads, as they were sampled, into `observation`.
   void offer(Observation& observation) const;
   // Whether the list allows to act on the decision: its victims are among the first of the subject
-  // that drives it, who may be killed without asking how everybody else is doing.
+  // that drives it, who may be killed without asking how everybody else is doing: the subject has
+  // not grown by so much, beyond what those who were listed did, that anybody else can be before
+  // them by now.
   [[nodiscard]] bool vouches_for(const Decision& decision) const;
   // All workloads the list was made from, as they were sampled, with the growth they were ranked
   // by: for whoever ranks for the same subjects. Null when there is no list that may be used, or it
@@ -106,7 +110,8 @@ class Readiness {
   // A sampling under way.
   struct Sampling {
     Observation observation;
-    std::string subject;  // as add_workloads() takes it
+    std::string subject;      // as add_workloads() takes it
+    std::vector<Line> lines;  // of the subjects, when it began
     std::size_t next = 0;
     std::uint64_t changes = 0;  // Observer::workload_changes() when it began
   };
@@ -118,6 +123,7 @@ class Readiness {
   void make_list(const Config& config, MonotonicTime now);
   void hold_next();
   [[nodiscard]] bool is_first(CgroupId workload) const;
+  [[nodiscard]] bool others_are_behind(const Subject& subject, const Decision& decision) const;
 
   sources::Observer& observer_;
   actuators::Ladder& ladder_;
@@ -136,8 +142,8 @@ class Readiness {
   std::uint64_t changes_ = 0;  // Observer::workload_changes() of the list
   std::uint64_t generation_ = 0;
 
-  MonotonicTime began_at_;  // the last sampling
-  Bytes began_headroom_;    // nearest() then
+  MonotonicTime began_at_;   // the last sampling
+  Bytes began_headroom_;     // nearest() then
   MonotonicTime look_due_;
   Duration look_interval_{0};
 };

@@ -223,6 +223,21 @@ TEST_F(CoreReady, AListFromBeforeTheWorkloadsChangedIsNotUsed) {
   EXPECT_EQ(victim_of(*kill()), "/all/calm");
 }
 
+// A recheck may be what finds that the zone was entered: calm it is no longer then.
+TEST_F(CoreReady, WhatGrewOnTheWayIntoTheZoneIsGrowth) {
+  config_.ranking = Ranking::kubelet_growth;
+  use("/all", mib(100));
+  use("/all/leak", mib(70));
+  build();
+  use("/all", kInZone);
+  use("/all/leak", mib(150));
+  pass(milliseconds(200));  // a recheck, and the list
+  ASSERT_EQ(core_->readiness().generation(), 1u);
+  const Candidate& first = core_->readiness().subjects()[0].first[0];
+  EXPECT_EQ(first.sample.workload.path, "/all/leak");
+  EXPECT_EQ(first.sample.growth, mib(80));
+}
+
 // What a kill that was made ready did not look at is as it was.
 TEST_F(CoreReady, APreparedKillTellsNothingAnewOfWhoIsNearALimitOfItsOwn) {
   Threshold own = config_.thresholds[0];

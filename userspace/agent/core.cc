@@ -172,7 +172,7 @@ void Core::time_passed() {
   if (recheck_at_ <= now) {
     recheck();
     look(Wake{WakeSource::recheck, now, {}, {}});
-    if (!hold_until_) growth_.look_calmly(config_);
+    if (!hold_until_ && readiness_.subjects().empty()) growth_.look_calmly(config_);
   } else if (hold_until_ && *hold_until_ <= now) {
     look(Wake{WakeSource::recheck, now, {}, {}});
   }

@@ -327,5 +327,32 @@ TEST_F(CoreReadyAmongMany, WhoWasNotListedAndPassedThemAllIsFound) {
   EXPECT_EQ(victim_of(*kill()), "/all/late");
 }
 
+// A list that took 100 ms is followed by five seconds without one, but for a halving.
+TEST_F(CoreReady, ListsAreBoundedByWhatTheyTake) {
+  start();
+  GrowthWatch growth(clock_, *observer_);
+  Readiness readiness(*observer_, *ladder_, growth);
+  std::vector<Line> lines(1);
+  lines[0].path = "/";
+  lines[0].margin = mib(32);
+  lines[0].headroom = mib(20);
+  MonotonicTime now = clock_.now();
+  readiness.note(lines, now);
+  ASSERT_TRUE(readiness.working());
+  now += milliseconds(100);
+  while (readiness.working()) readiness.work(config_, {}, now);
+  lines[0].headroom = mib(17);
+  readiness.note(lines, now + seconds(2));
+  EXPECT_FALSE(readiness.working());
+  EXPECT_TRUE(readiness.next_look());
+  readiness.note(lines, now + seconds(5));
+  EXPECT_TRUE(readiness.working());
+  now += seconds(5) + milliseconds(100);
+  while (readiness.working()) readiness.work(config_, {}, now);
+  lines[0].headroom = mib(8);
+  readiness.note(lines, now + milliseconds(1));
+  EXPECT_TRUE(readiness.working());
+}
+
 }  // namespace
 }  // namespace forestall::agent

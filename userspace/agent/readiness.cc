@@ -17,6 +17,10 @@ constexpr std::size_t kSamplesPerTurn = 8;
 // The list is made no more often than this for usage that only moves about.
 constexpr Duration kShortestInterval = std::chrono::seconds(1);
 constexpr Duration kLongestInterval = std::chrono::seconds(8);
+// A list is followed by so many times its length without one: at most 2 % of a CPU on a node of any
+// size that stays in the zone for days. What comes to that is a list that grows too old to be used,
+// and a crossing at which everybody is read.
+constexpr int kRest = 50;
 // Movement that is none.
 constexpr Bytes kGrain = mib(1);
 
@@ -101,9 +105,10 @@ Bytes Readiness::nearest() const {
 }
 
 bool Readiness::is_outdated(MonotonicTime now) const {
-  if (changes_ != observer_.workload_changes()) return true;
   // Each halving on the way to the threshold, however fast they follow each other.
   if (nearest() > Bytes{0} && nearest().count <= began_headroom_.count / 2) return true;
+  if (now < rested_at_) return false;
+  if (changes_ != observer_.workload_changes()) return true;
   if (now - began_at_ < kShortestInterval) return false;
   return distance(nearest(), began_headroom_) >= kGrain || now - began_at_ > kGoodFor / 2;
 }
@@ -116,6 +121,10 @@ void Readiness::note(std::span<const Line> lines, MonotonicTime now) {
   look_interval_ = moves ? kShortestInterval
                          : std::clamp(look_interval_ * 2, kShortestInterval, kLongestInterval);
   look_due_ = now + look_interval_;
+  // A list of others than there are is no good: the first one that may be made is waited for.
+  if (!begin && changes_ != observer_.workload_changes()) {
+    look_due_ = std::min(look_due_, std::max(rested_at_, now));
+  }
   if (begin) begin_sampling(now);
 }
 
@@ -177,6 +186,7 @@ void Readiness::make_list(const Config& config, MonotonicTime now) {
     }
   }
   listed_at_ = now;
+  rested_at_ = now + (now - began_at_) * kRest;
   to_hold_ = 0;
   samples_ = std::move(samples);
   scope_ = std::move(sampling.subject);

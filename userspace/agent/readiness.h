@@ -10,6 +10,8 @@
 // - when the workloads are others than before,
 // - and else at most once a second, if usage moved, which is looked at ever more seldom while it
 //   does not: a node may stay in the zone for days.
+// Only the halvings are free to cost what they cost: else no more than 2 % of a CPU goes into
+// lists, however many workloads there are.
 // The first sampling of a stay in the zone is what growth is counted from (growth_watch.h).
 // Whoever leaves the zone by a quarter of its margin gives it all back.
 //
@@ -144,6 +146,7 @@ class Readiness {
 
   MonotonicTime began_at_;   // the last sampling
   Bytes began_headroom_;     // nearest() then
+  MonotonicTime rested_at_;  // another list may be made but for a halving
   MonotonicTime look_due_;
   Duration look_interval_{0};
 };

@@ -148,6 +148,9 @@ Ending try_once(const Node& node, AgentRun& agent, const Cast& cast, Bytes spurt
   if (!killed || !record) return Ending::missed;
   EXPECT_EQ(record->outcome().victim().name(), victim_name);
   EXPECT_EQ(record->outcome().state(), v1::KillProgress::RELEASED);
+  // Of the shot, not of its completion, when the victim was gone.
+  EXPECT_GE(record->outcome().processes(), 1U);
+  EXPECT_GT(record->outcome().freed_bytes(), mib(32).count);
   const auto shot = fmt::format("pid={} way=", victim_pid);
   return agent.process().log().find(shot) != std::string::npos ? Ending::shot : Ending::missed;
 }

@@ -144,5 +144,20 @@ TEST_F(LadderGrip, AKillThatWasSignalledIsCompleted) {
   EXPECT_GT(outcome.freed, mib(28));
 }
 
+// The loop was about to kill it when somebody else did: one kill, one outcome, the first signal.
+TEST_F(LadderGrip, AKillThatIsUnderWayIsNotBegunAgain) {
+  Hog hog(scratch, path, mib(32));
+  const WorkloadSample victim = run.rank(path);
+  const MonotonicTime at = SystemClock().now();
+  run.ladder().begin(victim);
+  EXPECT_FALSE(run.ladder().complete(victim, {at, 1, mib(1)}));
+  const Outcome outcome = run.next_outcome();
+  EXPECT_EQ(outcome.state, KillState::released) << describe(outcome);
+  EXPECT_EQ(outcome.signalled, at);
+  EXPECT_GT(outcome.usage_before, mib(28)) << "it grew since the list was made";
+  EXPECT_GT(outcome.freed, mib(28));
+  EXPECT_TRUE(run.ladder().take_outcomes().empty());
+}
+
 }  // namespace
 }  // namespace forestall::test

@@ -45,7 +45,7 @@ class Ladder::Machine {
   [[nodiscard]] int fd() const { return epoll_.get(); }
 
   void begin(const WorkloadSample& sample, Duration grace);
-  void complete(const WorkloadSample& sample, const Signalled& signalled);
+  bool complete(const WorkloadSample& sample, const Signalled& signalled);
   void hold(const WorkloadSample& sample);
   void release_all_but(std::span<const CgroupId> kept);
   [[nodiscard]] std::shared_ptr<const Grip> grip_of(CgroupId cgroup) const;
@@ -104,8 +104,12 @@ void Ladder::Machine::start(const WorkloadSample& sample, Duration grace,
   victims_.back()->begin(grace);
 }
 
-void Ladder::Machine::complete(const WorkloadSample& sample, const Signalled& signalled) {
-  begin(sample, Duration::zero());
+bool Ladder::Machine::complete(const WorkloadSample& sample, const Signalled& signalled) {
+  const bool afresh = std::ranges::none_of(victims_, [&](const auto& victim) {
+    return victim->cgroup() == sample.workload.cgroup && victim->under_way() &&
+           victim->progress().state == KillState::in_flight;
+  });
+  if (afresh) begin(sample, Duration::zero());
   for (const auto& victim : victims_) {
     if (victim->cgroup() == sample.workload.cgroup) victim->was_signalled(signalled);
   }
@@ -113,6 +117,7 @@ void Ladder::Machine::complete(const WorkloadSample& sample, const Signalled& si
   for (Outcome& outcome : outcomes_) {
     if (outcome.victim.cgroup == sample.workload.cgroup) add(signalled, outcome);
   }
+  return afresh;
 }
 
 void Ladder::Machine::hold(const WorkloadSample& sample) {
@@ -271,8 +276,8 @@ void Ladder::set_options(const LadderOptions& options) {
 void Ladder::begin(const WorkloadSample& victim, Duration grace) {
   machine_->begin(victim, grace);
 }
-void Ladder::complete(const WorkloadSample& victim, const Signalled& signalled) {
-  machine_->complete(victim, signalled);
+bool Ladder::complete(const WorkloadSample& victim, const Signalled& signalled) {
+  return machine_->complete(victim, signalled);
 }
 void Ladder::hold(const WorkloadSample& sample) {
   machine_->hold(sample);

@@ -65,8 +65,9 @@ class Ladder {
   // grace: a hard eviction pre-empts a soft one.
   void begin(const WorkloadSample& victim, Duration grace = Duration::zero());
   // Completes a kill that was signalled already: signals whoever is left, reaps, watches, and has
-  // an outcome as any other kill, with these times and figures.
-  void complete(const WorkloadSample& victim, const Signalled& signalled);
+  // an outcome as any other kill, with these times and figures. False: a kill of it was under way;
+  // that one goes on, and its outcome has them.
+  bool complete(const WorkloadSample& victim, const Signalled& signalled);
 
   // Opens in advance what begin() of this victim needs, or brings it up to date: with that, SIGKILL
   // is one reading of its cgroup.procs away. Costs what begin() saves; nothing is done with it.

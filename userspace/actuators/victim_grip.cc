@@ -86,11 +86,13 @@ void Victim::follow_up(const std::vector<pid_t>& present) {
 }
 
 void add(const Signalled& signalled, Outcome& outcome) {
-  outcome.signalled = signalled.at;
+  outcome.signalled = std::min(outcome.signalled.value_or(signalled.at), signalled.at);
   outcome.processes = std::max(outcome.processes, signalled.processes);
-  // What was back before we looked came back through that kill as well.
-  outcome.freed += signalled.usage_before - outcome.usage_before;
-  outcome.usage_before = signalled.usage_before;
+  // What was back before we looked came back through that kill as well. It may have been read long
+  // before, and a victim grows.
+  const Bytes before = std::max(signalled.usage_before, outcome.usage_before);
+  outcome.freed += before - outcome.usage_before;
+  outcome.usage_before = before;
 }
 
 }  // namespace forestall::actuators

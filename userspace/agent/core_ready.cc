@@ -98,11 +98,13 @@ void Core::take_shot() {
 // What the guard shot is ours to complete.
 void Core::guard_ready() {
   const MonotonicTime woken = parts_.clock->now();
-  std::vector<Record> shots = parts_.guard->take_shots();
+  std::vector<GuardKeeper::Shot> shots = parts_.guard->take_shots();
   // Orders were given without knowing of it. If the thread was first, the look tells of it.
   if (!shots.empty()) static_cast<void>(may_signal());
-  for (Record& record : shots) {
-    kills_.signal(record.decision);
+  for (auto& [record, signalled] : shots) {
+    const Decision& decision = record.decision;
+    // We may have killed it as well, in a look that was under way.
+    if (!kills_.complete(decision.considered[*decision.victim()].sample, signalled)) continue;
     record.wall_time_ns = wall_time_ns();
     tell_kills(std::move(record));
   }

@@ -77,6 +77,10 @@ std::vector<pid_t> largest_first(std::vector<pid_t> pids) {
   return pids;
 }
 
+const WorkloadSample& victim_of(const Record& record) {
+  return record.decision.considered[*record.decision.victim()].sample;
+}
+
 bool same_kills(const std::vector<KillProgress>& a, const std::vector<KillProgress>& b) {
   return std::ranges::equal(a, b, [](const KillProgress& one, const KillProgress& other) {
     return one.cgroup == other.cgroup && one.state == other.state;
@@ -327,20 +331,27 @@ std::optional<Record> GuardKeeper::record_of(const abi_guard_report& report) con
   return record;
 }
 
-std::vector<Record> GuardKeeper::take_shots() {
-  std::vector<Record> records;
-  std::vector<std::uint64_t> told;  // workloads
+std::vector<GuardKeeper::Shot> GuardKeeper::take_shots() {
+  std::vector<Shot> shots;
   parts_.guard->drain([&](const abi_guard_report& report) {
     tell(report);
     if (report.kind != ABI_GUARD_SHOT) return;
-    if (std::ranges::find(told, report.victim.cgroup) != told.end()) return;
-    if (auto record = record_of(report)) {
-      told.push_back(report.victim.cgroup);
-      records.push_back(std::move(*record));
+    const MonotonicTime at = from_ns(static_cast<std::int64_t>(report.at_ns));
+    const auto same = std::ranges::find_if(shots, [&](const Shot& shot) {
+      return victim_of(shot.record).workload.cgroup == CgroupId{report.victim.cgroup};
+    });
+    if (same != shots.end()) {
+      same->signalled.at = std::min(same->signalled.at, at);
+      ++same->signalled.processes;
+      return;
     }
+    auto record = record_of(report);
+    if (!record) return;
+    const Bytes usage = victim_of(*record).usage.value_or(bytes(report.victim.expected));
+    shots.push_back({std::move(*record), {at, 1, usage}});
   });
   ranked();  // what is listed was made without knowing of this
-  return records;
+  return shots;
 }
 
 }  // namespace forestall::agent

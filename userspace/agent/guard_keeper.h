@@ -23,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "actuators/ladder.h"
 #include "actuators/untouchable.h"
 #include "agent/growth_watch.h"
 #include "agent/readiness.h"
@@ -72,10 +73,14 @@ class GuardKeeper {
   }
 
   [[nodiscard]] int fd() const { return parts_.guard->fd(); }
-  // What happened since the last call, told to the log: a record for each workload that was shot,
-  // as of a decision to kill it, with the look the list was made from. REQUIRES: its victim is
-  // given to the ladder.
-  [[nodiscard]] std::vector<Record> take_shots();
+  // One workload that was shot, as of a decision to kill it, with the look the list was made from.
+  struct Shot {
+    Record record;
+    actuators::Signalled signalled;  // its usage is that of the list
+  };
+  // What happened since the last call, told to the log: each workload that was shot. REQUIRES: the
+  // ladder completes it.
+  [[nodiscard]] std::vector<Shot> take_shots();
 
  private:
   // What one subject's list was made of.

@@ -21,9 +21,10 @@ void Kills::signal(const Decision& decision) {
   }
 }
 
-void Kills::complete(const WorkloadSample& victim, const actuators::Signalled& signalled) {
-  ladder_.complete(victim, signalled);
-  ++count_;
+bool Kills::complete(const WorkloadSample& victim, const actuators::Signalled& signalled) {
+  const bool afresh = ladder_.complete(victim, signalled);
+  if (afresh) ++count_;
+  return afresh;
 }
 
 void Kills::keep(Record record) {

@@ -80,15 +80,18 @@ TEST_F(WatchdogPatience, ALoopThatLooksIsLeftAloneAndOneThatStopsIsNot) {
 }
 
 // One subject recedes just when the other is met: that the loop has not looked meanwhile says
-// nothing about the second yet.
+// nothing about the second yet. The one's end and the other's start must fall into what is left of
+// the patience: that is long, and the growth small, for a guest that is emulated.
 TEST_F(WatchdogPatience, TheTimeOfOneSubjectIsNotAnothers) {
   const std::string first = scratch_.child("first"), second = scratch_.child("second");
-  std::optional<Hog> recedes(std::in_place, scratch_, first, kLarge);
-  Hog grows(scratch_, second, mib(4));
+  constexpr Duration kLonger = 5 * kLong;
+  std::optional<Hog> recedes(std::in_place, scratch_, first, kFloor + mib(8));
+  Hog grows(scratch_, second, kFloor - mib(8));
+  watchdog_ = LadderRun::must(agent::Watchdog::create(run_.tree(), clock_, false, kLonger));
   watchdog_->post({order_for(first), order_for(second)}, clock_.now() + kPatience);
   ASSERT_FALSE(fires_by(clock_.now() + kLong / 2));
   const MonotonicTime grew = clock_.now();
-  grows.grow(kLarge);
+  grows.grow(mib(16));
   ASSERT_TRUE(grows.wait_grown());
   recedes.reset();
   ASSERT_TRUE(fires_by(clock_.now() + kPatience));
@@ -96,7 +99,7 @@ TEST_F(WatchdogPatience, TheTimeOfOneSubjectIsNotAnothers) {
   ASSERT_TRUE(shot);
   EXPECT_EQ(shot->order.path, second);
   EXPECT_GE(shot->met, grew);
-  EXPECT_GE(shot->at - grew, kLong);
+  EXPECT_GE(shot->at - grew, kLonger);
 }
 
 TEST_F(WatchdogPatience, TheMemoryOfWhomTheGuardShotIsWaitedFor) {

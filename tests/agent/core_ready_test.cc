@@ -238,6 +238,32 @@ TEST_F(CoreReady, WhatGrewOnTheWayIntoTheZoneIsGrowth) {
   EXPECT_EQ(first.sample.growth, mib(80));
 }
 
+// As a list that was sampled in mid-burst: who grew most of it would have grown by nothing since.
+TEST_F(CoreReady, ABurstIntoTheZoneIsCountedFromTheCalmBeforeIt) {
+  config_.ranking = Ranking::kubelet_growth;
+  use("/all", mib(100));
+  use("/all/leak", mib(70));
+  build();
+  use("/all", kInZone);  // of 32 MiB, 12 are left
+  use("/all/leak", mib(150));
+  pass(seconds(5));
+  use("/all", mib(187));
+  pass(seconds(5));
+  ASSERT_GT(core_->readiness().generation(), 1u);
+  EXPECT_EQ(core_->readiness().subjects()[0].first[0].sample.growth, mib(80));
+}
+
+TEST_F(CoreReady, AReloadInTheZoneLeavesGrowthAsItIs) {
+  use("/all", mib(161));
+  start();
+  use("/all", kInZone);
+  use("/all/leak", mib(170));
+  core_->reload(config_);
+  pass(seconds(1));
+  ASSERT_TRUE(core_->readiness().ready(clock_.now()));
+  EXPECT_EQ(core_->readiness().subjects()[0].first[0].sample.growth, mib(20));
+}
+
 // What a kill that was made ready did not look at is as it was.
 TEST_F(CoreReady, APreparedKillTellsNothingAnewOfWhoIsNearALimitOfItsOwn) {
   Threshold own = config_.thresholds[0];

@@ -222,7 +222,7 @@ void Core::reload(Config config) {
   config_ = std::move(config);
   if (!same_rules) state_ = policy::reloaded(state_);
   parts_.observer->configure(config_);
-  readiness_.forget();
+  readiness_.reconfigured(same_rules);
   if (parts_.watchdog != nullptr) parts_.watchdog->withdraw();
   if (parts_.guard != nullptr) parts_.guard->disarm();
   refresh();

@@ -36,6 +36,9 @@ class GrowthWatch {
   // No warning line is crossed any more.
   void receded() { baseline_.forget(); }
 
+  // There is something to tell growth from.
+  [[nodiscard]] bool known() const { return baseline_.taken_at().has_value(); }
+
   // Sets the growth of each sample.
   void apply(std::vector<WorkloadSample>& samples) const { baseline_.apply(samples); }
 

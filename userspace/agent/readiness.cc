@@ -7,6 +7,7 @@
 
 #include "base/parse.h"
 #include "policy/shortlist.h"
+#include "policy/step.h"
 #include "policy/warning.h"
 
 namespace forestall::agent {
@@ -129,6 +130,16 @@ void Readiness::note(std::span<const Line> lines, MonotonicTime now) {
 }
 
 void Readiness::forget() {
+  give_back();
+  growth_.receded();
+}
+
+void Readiness::reconfigured(bool same_rules) {
+  give_back();
+  if (!same_rules) growth_.receded();
+}
+
+void Readiness::give_back() {
   subjects_.clear();
   watched_.clear();
   sampling_.reset();
@@ -136,7 +147,6 @@ void Readiness::forget() {
   listed_.clear();
   listed_at_.reset();
   to_hold_ = 0;
-  growth_.receded();
   ladder_.release_all_but({});
   look_interval_ = Duration::zero();
 }
@@ -165,10 +175,7 @@ void Readiness::work(const Config& config, const std::vector<KillProgress>& kill
 void Readiness::make_list(const Config& config, MonotonicTime now) {
   Sampling sampling = *std::exchange(sampling_, std::nullopt);
   std::vector<WorkloadSample>& samples = *sampling.observation.workloads;
-  // The first list of a stay is told by who grew since all was calm: since the warning nobody did.
-  growth_.apply(samples);
-  // At a threshold that is met, the growth has happened already.
-  if (nearest() > Bytes{0}) growth_.warned(samples, began_at_, sampling.subject);
+  tell_growth(config, sampling, now);
   by_growth_ = config.ranking == Ranking::kubelet_growth;
   listed_.clear();
   for (Subject& subject : subjects_) {
@@ -192,6 +199,20 @@ void Readiness::make_list(const Config& config, MonotonicTime now) {
   scope_ = std::move(sampling.subject);
   changes_ = sampling.changes;
   ++generation_;
+}
+
+// The first list of a stay is told by who grew since all was calm: since the warning nobody did.
+void Readiness::tell_growth(const Config& config, Sampling& sampling, MonotonicTime now) {
+  growth_.apply(*sampling.observation.workloads);
+  if (nearest() <= Bytes{0}) return;  // it has happened already
+  const Bytes far = growth_.known() ? Bytes{subjects_.front().margin.count / 2} : Bytes{0};
+  const auto fresh = observer_.glance(Wake{WakeSource::recheck, now, {}, {}}, now, watched_);
+  for (const Line& line : policy::lines(config, fresh)) {
+    if (line.cgroup == subjects_.front().cgroup && line.margin > Bytes{0} && line.headroom <= far) {
+      return;
+    }
+  }
+  growth_.warned(*sampling.observation.workloads, began_at_, sampling.subject);
 }
 
 // One at a time: each takes as long as a few samples. What the last list held goes when this one's

@@ -12,7 +12,9 @@
 //   does not: a node may stay in the zone for days.
 // Only the halvings are free to cost what they cost: else no more than 2 % of a CPU goes into
 // lists, however many workloads there are.
-// The first sampling of a stay in the zone is what growth is counted from (growth_watch.h).
+// The first sampling of a stay in the zone is what growth is counted from (growth_watch.h), if half
+// of the zone was still ahead when it was done: else a burst is part of it already, and the last
+// calm look goes on being what it is counted from.
 // Whoever leaves the zone by a quarter of its margin gives it all back.
 //
 // The list is a hint like any other: the crossing is decided on fresh values of the subject and of
@@ -72,8 +74,9 @@ class Readiness {
 
   // What the lines were at a look that armed them.
   void note(std::span<const Line> lines, MonotonicTime now);
-  // Another configuration: what was made ready is void.
-  void forget();
+  // Another configuration: what was made ready is void. With the `same_rules` for what is short of
+  // memory, growth goes on being told from where it was: pods come and go by reload, too.
+  void reconfigured(bool same_rules);
   // A step of the work, when next_look() has come: samples a few workloads, ranks them, or holds
   // one of them. `kills` as in an observation.
   void work(const Config& config, const std::vector<KillProgress>& kills, MonotonicTime now);
@@ -119,6 +122,9 @@ class Readiness {
   };
 
   bool update_zone(std::span<const Line> lines);
+  void give_back();
+  void forget();
+  void tell_growth(const Config& config, Sampling& sampling, MonotonicTime now);
   [[nodiscard]] Bytes nearest() const;
   [[nodiscard]] bool is_outdated(MonotonicTime now) const;
   void begin_sampling(MonotonicTime now);

@@ -159,6 +159,25 @@ TEST(GuardListTest, NoOrderWhileEnoughIsOnItsWay) {
   EXPECT_EQ(guard_orders(watch(mib(64)), observation).size(), 1U) << "it gives nothing back";
 }
 
+TEST(GuardListTest, OfTooManySubjectsTheNodeAndTheNearestAreGuarded) {
+  Observation observation;
+  observation.node = node(gib(2), mib(150));
+  for (int i = 0; i < 100; ++i) {
+    // The later, the nearer.
+    observation.watched.push_back(cgroup("/" + std::to_string(i), mib(256), mib(70) - kib(i)));
+  }
+  const Config both = config(
+      {hard(Signal::cgroup_memory_available, mib(64)), hard(Signal::memory_available, mib(100))});
+  auto orders = guard_orders(both, observation);
+  ASSERT_EQ(orders.size(), kGuardSubjectsMax);
+  EXPECT_EQ(orders[0].cgroup, CgroupId{}) << "the farthest of all, but the node";
+  EXPECT_EQ(orders[1].path, "/99");
+  EXPECT_EQ(orders.back().path, "/69");
+  orders = guard_orders(watch(mib(64)), observation);
+  ASSERT_EQ(orders.size(), kGuardSubjectsMax - 1) << "the node's place is its own";
+  EXPECT_EQ(orders[0].path, "/99");
+}
+
 TEST(GuardListTest, NoMoreThanAFewAreListed) {
   Observation observation = near(mib(70));
   observation.workloads.emplace();

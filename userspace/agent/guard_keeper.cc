@@ -18,6 +18,8 @@ namespace {
 // Processes of one workload that are looked at, to find the largest.
 constexpr std::size_t kProcessesMax = 256;
 
+static_assert(policy::kGuardSubjectsMax == ABI_GUARD_SLOTS, "each order has a slot");
+
 std::string_view way_word(std::uint32_t way) {
   switch (way) {
     case ABI_GUARD_BY_TASK: return "task";

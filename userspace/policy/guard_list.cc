@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "policy/credit.h"
 #include "policy/exclusion.h"
@@ -94,6 +95,18 @@ void list_victims(const Config& config, const Observation& observation,
   }
 }
 
+// The node's comes first whatever it has left: it has a slot of its own.
+void keep_nearest(std::vector<GuardOrder>& orders) {
+  const bool node = std::ranges::find(orders, CgroupId{}, &GuardOrder::cgroup) != orders.end();
+  const std::size_t room = node ? kGuardSubjectsMax : kGuardSubjectsMax - 1;
+  if (orders.size() <= room) return;
+  const auto key = [](const GuardOrder& order) {
+    return std::pair(order.cgroup != CgroupId{}, order.headroom);
+  };
+  std::ranges::stable_sort(orders, {}, key);
+  orders.erase(orders.begin() + static_cast<std::ptrdiff_t>(room), orders.end());
+}
+
 }  // namespace
 
 std::vector<GuardOrder> guard_orders(const Config& config, const Observation& observation) {
@@ -116,6 +129,7 @@ std::vector<GuardOrder> guard_orders(const Config& config, const Observation& ob
                        *same = std::move(*order);
                      }
                    });
+  keep_nearest(orders);
   if (orders.empty() || !observation.workloads) return orders;
   const Exclusions exclusions(*observation.workloads, observation.kills, Terminating::candidate);
   for (GuardOrder& order : orders) list_victims(config, observation, exclusions, order);

@@ -53,6 +53,11 @@ struct GuardOrder {
 // are for when whoever stood in front has gone meanwhile.
 inline constexpr std::size_t kGuardVictimsMax = 8;
 
+// At most so many subjects have an order: the node, if it is near its threshold, and the cgroups of
+// least headroom. The guard has no room for more (bpf/abi/guard.h ABI_GUARD_SLOTS), and each costs
+// a ranking; limits of their own can put thousands into their zones at once.
+inline constexpr std::size_t kGuardSubjectsMax = 32;
+
 // Groups are made by what a victim will hold when the line is crossed: its working set, and with
 // Ranking::kubelet_growth its part of what is left until then, in proportion to its growth.
 //

@@ -378,7 +378,10 @@ TEST_F(GuardTest, InactivePageCacheDoesNotCount) {
   for (std::int64_t value = 0; stat >> key >> value;) {
     if (key == wanted) inactive = value;
   }
-  EXPECT_EQ(seen->inactive_file.count, inactive);
+  // The file may be behind: the kernel adds up what CPUs did only past 64 updates for each of them
+  // (mm/memcontrol.c memcg_vmstats_needs_flush).
+  EXPECT_NEAR(static_cast<double>(seen->inactive_file.count), static_cast<double>(inactive),
+              static_cast<double>(mib(1).count));
   EXPECT_GE(inactive, kLine.count);
 
   // With the cache there, memory that is really taken still counts from its own first byte.
@@ -425,9 +428,10 @@ TEST_F(GuardTest, ListsThatAreReplacedAllTheTimeAreNeverSeenInPart) {
   }
   expect_killed(hog);
   EXPECT_TRUE(innocent.alive());
-  for (const abi_guard_report& report : told(ABI_GUARD_SHOT)) {
-    EXPECT_EQ(report.victim.tgid, guilty.tgid);
-  }
+  const auto shots = wait_told(ABI_GUARD_SHOT, 1);
+  EXPECT_GE(shots.size(), 1U) << "whoever else killed it";
+  for (const abi_guard_report& report : shots) EXPECT_EQ(report.victim.tgid, guilty.tgid);
+  expect_only_guard_killed();
 }
 
 }  // namespace

@@ -230,20 +230,33 @@ TEST(GuardTrial, WhoGrewGoesBeforeWhoIsLarge) {
   EXPECT_GT(record->decision().considered(0).sample().growth_bytes(), mib(4).count);
 }
 
-// Nobody is listed, so nobody is shot: not even with the agent stopped past the critical line.
+// Nobody is listed, so nobody is shot: not even with the agent stopped past the critical line. The
+// agent has seen the threshold met each time, and found nobody, so that it was asked for a list.
 TEST(GuardTrial, NobodyWhoIsProtected) {
   ASSERT_TRUE(can_guard()) << missing_feature("guard").value_or("");
   const Node node;
+  const Hog large(node.scratch, node.path("large"), kInZone - mib(16));
   AgentRun agent(node.config(""));
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  const auto wait_reason = [&](v1::Decision::Reason reason) {
+    return agent.wait_record(
+        [&](const v1::Record& each) { return each.decision().reason() == reason; });
+  };
   for (int trial = 0; trial < trials(); ++trial) {
-    Hog leak(node.scratch, node.path("leak"), kInZone - mib(8));
-    ASSERT_TRUE(stop(agent.process().pid()));
-    leak.grow(kCritical - kInZone);
-    ASSERT_TRUE(leak.wait_grown());
-    EXPECT_TRUE(leak.alive());
-    ASSERT_EQ(::kill(agent.process().pid(), SIGCONT), 0);
+    {
+      Hog leak(node.scratch, node.path("leak"), mib(8));
+      leak.grow(kLimit - kThreshold - kInZone + mib(9));
+      ASSERT_TRUE(wait_reason(v1::Decision::ALL_PROTECTED)) << agent.process().log();
+      ASSERT_TRUE(stop(agent.process().pid()));
+      leak.grow(kCritical - (kLimit - kThreshold));
+      ASSERT_TRUE(leak.wait_grown());
+      ASSERT_TRUE(leak.wait_grown());
+      EXPECT_TRUE(leak.alive());
+      ASSERT_EQ(::kill(agent.process().pid(), SIGCONT), 0);
+    }
+    ASSERT_TRUE(wait_reason(v1::Decision::NO_THRESHOLD_MET)) << agent.process().log();
   }
+  EXPECT_TRUE(large.alive());
   EXPECT_EQ(node.oom_kills(), 0U);
   EXPECT_EQ(count(agent.process().log(), "event=guard"), 0U) << agent.process().log();
   std::printf("protected: %d trials, 0 shots\n", trials());

@@ -163,27 +163,32 @@ void run_trials(const char* what, const std::string& victim_name, Bytes leaker, 
   AgentRun agent(node.config(victim_name));
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   std::map<Ending, int> tally;
+  std::uint64_t oom_kills = 0;  // but for those of void trials
   const Hog keep(node.scratch, node.path("keep"), kKept);
   for (int made = 0; made < trials() && tally[Ending::expired] <= trials();) {
-    Hog leak(node.scratch, node.path("leak"), leaker);
-    Hog calm(node.scratch, node.path("large"), large);
-    const bool leaks = victim_name == "leak";
-    const Cast cast{leaks ? leak : calm, leak, leaks ? calm : leak, keep};
-    const Ending ending = try_once(node, agent, cast, spurt, victim_name);
+    const std::uint64_t before = node.oom_kills();
+    const Ending ending = [&] {
+      Hog leak(node.scratch, node.path("leak"), leaker);
+      Hog calm(node.scratch, node.path("large"), large);
+      const bool leaks = victim_name == "leak";
+      const Cast cast{leaks ? leak : calm, leak, leaks ? calm : leak, keep};
+      return try_once(node, agent, cast, spurt, victim_name);
+    }();
     ++tally[ending];
-    if (ending != Ending::expired) ++made;
+    if (ending == Ending::expired) continue;
+    oom_kills += node.oom_kills() - before;
+    ++made;
   }
-  const int oom_kills = static_cast<int>(node.oom_kills()) - tally[Ending::expired];
   std::printf(
-      "%s: %d trials, %d correct shots, %d wrong victims, %d missed, %d kernel OOM kills; %d more "
+      "%s: %d trials, %d correct shots, %d wrong victims, %d missed, %lu kernel OOM kills; %d more "
       "whose list expired before the line was reached\n",
-      what, trials(), tally[Ending::shot], tally[Ending::wrong], tally[Ending::missed], oom_kills,
-      tally[Ending::expired]);
+      what, trials(), tally[Ending::shot], tally[Ending::wrong], tally[Ending::missed],
+      static_cast<unsigned long>(oom_kills), tally[Ending::expired]);
   std::printf("@metric guard_%s_correct %d\n", what, tally[Ending::shot]);
   std::printf("@metric guard_%s_expired %d\n", what, tally[Ending::expired]);
   EXPECT_EQ(tally[Ending::shot], trials()) << agent.process().log();
   EXPECT_EQ(tally[Ending::wrong], 0);
-  EXPECT_EQ(oom_kills, 0);
+  EXPECT_EQ(oom_kills, 0U);
   EXPECT_EQ(count(agent.process().log(), "what=shot"), static_cast<std::size_t>(trials()));
 }
 

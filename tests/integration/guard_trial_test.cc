@@ -150,7 +150,10 @@ Ending try_once(const Node& node, AgentRun& agent, const Cast& cast, Bytes spurt
   EXPECT_EQ(record->outcome().state(), v1::KillProgress::RELEASED);
   // Of the shot, not of its completion, when the victim was gone.
   EXPECT_GE(record->outcome().processes(), 1U);
-  EXPECT_GT(record->outcome().freed_bytes(), mib(32).count);
+  // Of the leaker: the other was small when it was listed, and is gone when the agent goes on.
+  if (&cast.victim == &cast.leak) {
+    EXPECT_GT(record->outcome().freed_bytes(), mib(32).count);
+  }
   const auto shot = fmt::format("pid={} way=", victim_pid);
   return agent.process().log().find(shot) != std::string::npos ? Ending::shot : Ending::missed;
 }

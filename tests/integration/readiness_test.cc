@@ -193,6 +193,36 @@ TEST_F(ReadinessTest, TheWatchdogActsWhenTheLoopHangs) {
   EXPECT_EQ(scratch.oom_kills(scratch.path()), 0u);
 }
 
+// As above, but for one that came into the victim's cgroup while the loop hung: it is not part of
+// what the watchdog held, and completing the kill must not make it so.
+TEST_F(ReadinessTest, AProtectedCgroupThatCameDuringTheHangSurvives) {
+  Hog big = hog("big", mib(60));
+  HangingSink sink(big.child());
+  Config with_protected = config();
+  WorkloadRule rule;
+  rule.cgroup = scratch.path() + "/big/keep";
+  rule.name = "keep";
+  rule.is_protected = true;
+  with_protected.workloads.push_back(rule);
+  CoreRun run(with_protected, kPoll, {&sink});
+  big.grow(kInZone - scratch.usage(scratch.path()));
+  const auto held = [&] {
+    const auto& readiness = run.core().readiness();
+    return readiness.ready(SystemClock().now()) && !readiness.working();
+  };
+  ASSERT_TRUE(run.turn_until(held));
+  scratch.child("big/keep");
+  const Hog keep = hog("big/keep", mib(1));
+  sink.armed = true;
+  big.leak(mib(6), mib(4));
+  ASSERT_TRUE(run.turn_until([&] { return !sink.armed && !run.records().empty(); }));
+  EXPECT_TRUE(sink.ended_in_time) << "the loop waited in vain";
+  EXPECT_FALSE(big.alive());
+  EXPECT_TRUE(keep.alive());
+  EXPECT_EQ(run.records().front().observation.wake.source, WakeSource::watchdog);
+  EXPECT_FALSE(run.records().front().outcome);
+}
+
 TEST_F(ReadinessTest, InADryRunNobodyIsKilledByAnybody) {
   Config dry = config();
   dry.dry_run = true;

@@ -134,6 +134,7 @@ class Core {
   void look_after_pods();
   void make_ready(MonotonicTime now);
   void post_orders();
+  bool may_complete(const WorkloadSample& victim);
   void hold(const Decision& decision, MonotonicTime now);
   void report(const Record& record);
   [[nodiscard]] bool is_repetition(const Decision& decision) const;

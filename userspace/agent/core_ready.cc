@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "policy/protection.h"
+
 namespace forestall::agent {
 namespace {
 
@@ -82,17 +84,34 @@ void Core::watchdog_ready() {
   look(Wake{WakeSource::watchdog, parts_.clock->now(), {}, {}});
 }
 
+// Others shot the processes that were listed, and completing a kill ends all that is in the
+// victim's cgroup by now. While we slept somebody protected may have come there, of which nobody
+// told us yet.
+bool Core::may_complete(const WorkloadSample& victim) {
+  refresh();
+  Observation around;
+  parts_.observer->add_workloads(around, victim.workload.path);
+  if (!policy::ProtectedPaths(*around.workloads).spares(victim.workload)) return true;
+  const std::string problem =
+      victim.workload.path + ": shot, and not completed: somebody protected has come there since";
+  parts_.log->write(exports::LogLevel::warning, exports::LogLine("note").field("problem", problem));
+  return false;
+}
+
 // What was done in our stead: its memory is on its way, and its record is ours to write.
 void Core::take_shot() {
   if (parts_.watchdog == nullptr) return;
   auto shot = parts_.watchdog->take_shot();
   if (!shot) return;
   const WorkloadSample& victim = shot->order.victim.sample;
-  kills_.complete(victim, {shot->at, shot->processes, shot->victim_usage});
+  const bool completed = may_complete(victim);
+  if (completed) kills_.complete(victim, {shot->at, shot->processes, shot->victim_usage});
   Record record = to_record(*shot);
   if (readiness_.ready(shot->at)) record.prepared = readiness_.prepared(shot->at);
   record.wall_time_ns = wall_time_ns();
-  tell_kills(std::move(record));
+  if (completed) return tell_kills(std::move(record));
+  record.sequence = ++sequence_;
+  report(record);
 }
 
 // What the guard shot is ours to complete.
@@ -103,10 +122,14 @@ void Core::guard_ready() {
   if (!shots.empty()) static_cast<void>(may_signal());
   for (auto& [record, signalled] : shots) {
     const Decision& decision = record.decision;
-    // We may have killed it as well, in a look that was under way.
-    if (!kills_.complete(decision.considered[*decision.victim()].sample, signalled)) continue;
+    const WorkloadSample& victim = decision.considered[*decision.victim()].sample;
     record.wall_time_ns = wall_time_ns();
-    tell_kills(std::move(record));
+    if (!may_complete(victim)) {
+      record.sequence = ++sequence_;
+      report(record);
+    } else if (kills_.complete(victim, signalled)) {
+      tell_kills(std::move(record));
+    }  // else we killed it as well, in a look that was under way
   }
   look(Wake{WakeSource::guard, woken, {}, {}});
 }

@@ -39,15 +39,6 @@ std::uint64_t major_faults(pid_t pid) {
   return sum;
 }
 
-// statm is off by what the kernel's per-CPU counters hold back.
-std::int64_t resident_kib(pid_t pid) {
-  std::istringstream lines(read_text(fmt::format("/proc/{}/smaps_rollup", pid)));
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("Rss:")) return std::stoll(line.substr(4));
-  }
-  return -1;
-}
-
 // Takes the pages of a file out of the page cache, but for those that somebody has mapped: what
 // happens to them when memory runs out.
 void forget_pages_of(const std::string& file) {
@@ -84,6 +75,15 @@ TEST(AgentResidency, KillsWithoutReadingAnyCodeFromDisk) {
 }
 
 #if !defined(__SANITIZE_ADDRESS__)
+// statm is off by what the kernel's per-CPU counters hold back.
+std::int64_t resident_kib(pid_t pid) {
+  std::istringstream lines(read_text(fmt::format("/proc/{}/smaps_rollup", pid)));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("Rss:")) return std::stoll(line.substr(4));
+  }
+  return -1;
+}
+
 TEST(AgentResidency, IsSmallAtRest) {
   ScratchCgroup scratch;
   scratch.limit(scratch.path(), kLimit);

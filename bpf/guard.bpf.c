@@ -119,6 +119,7 @@ struct volley {
   __u64 generation;
   __u32 hook;
   __s32 code; /* of the last send */
+  __u64 workload_usage;
 };
 
 static __always_inline void tell(struct guard_state* state, const struct volley* volley, __u32 kind,
@@ -138,6 +139,7 @@ static __always_inline void tell(struct guard_state* state, const struct volley*
   report->line = state->line;
   report->shots = state->shots;
   if (victim) report->victim = *victim;
+  report->workload_usage = volley->workload_usage;
   report->kind = kind;
   report->way = way;
   report->hook = volley->hook;
@@ -150,6 +152,49 @@ static __always_inline void tell(struct guard_state* state, const struct volley*
 
 /* ---- shooting ------------------------------------------------------------------------------- */
 
+/* Through which thread the process is reached, since the kernel takes no signal for one that is
+ * exiting: the leader, or, where that has ended before its threads, one of those. */
+static __always_inline __s32 reached_through(struct task_struct* leader, __s32 tgid) {
+  struct signal_struct* signal;
+  __s32 tid = 0;
+
+  if (!(BPF_CORE_READ(leader, flags) & PF_EXITING)) return tgid;
+  signal = BPF_CORE_READ(leader, signal);
+  if (signal) tid = tid_with_mm((__u64)signal);
+  return tid ? tid : tgid;
+}
+
+/* The task of that id, if it is of the victim's process; else NULL. The caller releases it. */
+static __always_inline struct task_struct* thread_of(const struct abi_guard_victim* victim,
+                                                     __s32 tid) {
+  struct task_struct* task = bpf_task_from_pid(tid);
+
+  if (!task) return 0;
+  /* The id may be another's since who_is() asked. */
+  if (BPF_CORE_READ(task, tgid) == victim->tgid &&
+      BPF_CORE_READ(task, group_leader, start_boottime) == victim->start_ns)
+    return task;
+  bpf_task_release(task);
+  return 0;
+}
+
+/* To a process that is not the running one. 0: done, or it is gone, which is as good. */
+static __always_inline __s32 send_to_other(const struct abi_guard_victim* victim) {
+  struct task_struct* task = thread_of(victim, victim->tgid);
+  __s32 tid, code;
+
+  if (!task) return 0;
+  tid = reached_through(task, victim->tgid);
+  if (tid != victim->tgid) {
+    bpf_task_release(task);
+    task = thread_of(victim, tid);
+    if (!task) return -EAGAIN;
+  }
+  code = bpf_send_signal_task(task, SIGKILL, PIDTYPE_TGID, 0);
+  bpf_task_release(task);
+  return code;
+}
+
 /* SIGKILL to who was just found to be the victim; `code` says how it went. */
 static __always_inline __u32 send(const struct abi_guard_victim* victim, __s32* code) {
   *code = -EOPNOTSUPP;
@@ -157,18 +202,9 @@ static __always_inline __u32 send(const struct abi_guard_victim* victim, __s32* 
     *code = bpf_send_signal(SIGKILL);
     return ABI_GUARD_BY_CURRENT;
   }
-  if (can_signal_others()) {
-    struct task_struct* task = bpf_task_from_pid(victim->tgid);
-
-    *code = 0; /* it is gone: as good */
-    if (!task) return ABI_GUARD_BY_NONE;
-    /* The pid may be another's since who_is() asked. */
-    if (BPF_CORE_READ(task, start_boottime) == victim->start_ns)
-      *code = bpf_send_signal_task(task, SIGKILL, PIDTYPE_TGID, 0);
-    bpf_task_release(task);
-    return ABI_GUARD_BY_TASK;
-  }
-  return ABI_GUARD_BY_NONE;
+  if (!can_signal_others()) return ABI_GUARD_BY_NONE;
+  *code = send_to_other(victim);
+  return ABI_GUARD_BY_TASK;
 }
 
 /* Refusals that depend on where it was sent from. */
@@ -208,6 +244,7 @@ static __always_inline int shoot_at(struct guard_state* state, struct volley* vo
     COUNT_GUARD(unapproved);
     return 1;
   }
+  volley->workload_usage = usage_of_workload(victim->tgid, victim->cgroup);
   if (who == WHO_APPROVED) {
     way = send(victim, &volley->code);
     if (may_go_later(volley->code)) {
@@ -346,6 +383,8 @@ static __always_inline __u64 cgroup_working_set(struct guard_state* state, __u64
   if (usage < line) return usage;
   state->next_walk_ns = now + WALK_NS;
   inactive = inactive_below((__u64)memcg);
+  /* Again, because memory may have come back while that walked. */
+  usage = memcg_usage(memcg);
   if (inactive < 0) {
     COUNT_GUARD(unread);
     inactive = (__s64)inactive_known;
@@ -375,6 +414,17 @@ __noinline __u64 working_set(__u32 index, __u64 now, __u64 line, __u64 inactive_
   return state ? cgroup_working_set(state, now, line, inactive_known) : 0;
 }
 
+/* Whether a look is due, and this CPU's to take: one is enough, and its walk may be long. Who
+ * claims it and is held up keeps the others waiting for the shortest interval, no longer. */
+static __always_inline int claim_look(struct guard_state* state, __u64 generation, __u64 now) {
+  __u64 due = *(volatile __u64*)&state->next_look_ns;
+
+  if (state->looked_for == generation && due > now) return 0;
+  if (__sync_val_compare_and_swap(&state->next_look_ns, due, now + LOOK_NS_MIN) != due) return 0;
+  state->looked_for = generation;
+  return 1;
+}
+
 /* Looks at a slot whose list may still fire; when it is due again. */
 static __always_inline __u64 look_at(__u32 index, struct abi_guard_slot* slot,
                                      struct guard_state* state, __u64 generation, __u64 now,
@@ -382,8 +432,7 @@ static __always_inline __u64 look_at(__u32 index, struct abi_guard_slot* slot,
   struct abi_guard_list* list = &slot->banks[generation & 1];
   __u64 line = list->line, seen = list->shots_seen, usage;
 
-  if (state->looked_for == generation && state->next_look_ns > now) return state->next_look_ns;
-  state->looked_for = generation;
+  if (!claim_look(state, generation, now)) return *(volatile __u64*)&state->next_look_ns;
   COUNT_GUARD(looks);
   usage = working_set(index, now, line, list->inactive_file);
   if (usage < line) {

@@ -91,6 +91,7 @@ struct abi_guard_report {
   __u64 usage;                    /* bytes of working set when the line was seen crossed */
   __u64 line;                     /* bytes */
   __u64 shots;                    /* of the slot, this crossing included */
+  __u64 workload_usage;           /* bytes the victim's workload used right before; 0: unknown */
   struct abi_guard_victim victim; /* zeroes: crossed, nobody */
   __u32 kind;                     /* enum abi_guard_report_kind */
   __u32 way;                      /* enum abi_guard_way */
@@ -123,7 +124,7 @@ struct abi_guard_sample {
 ABI_ASSERT(sizeof(struct abi_guard_victim) == 32, "abi_guard_victim has no hidden padding");
 ABI_ASSERT(sizeof(struct abi_guard_list) == 48 + 32 * ABI_GUARD_VICTIMS,
            "abi_guard_list has no hidden padding");
-ABI_ASSERT(sizeof(struct abi_guard_report) == 128, "abi_guard_report has no hidden padding");
+ABI_ASSERT(sizeof(struct abi_guard_report) == 136, "abi_guard_report has no hidden padding");
 ABI_ASSERT(sizeof(struct abi_guard_sample) == 24, "abi_guard_sample has no hidden padding");
 
 #endif

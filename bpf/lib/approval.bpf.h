@@ -27,12 +27,14 @@ enum who { WHO_APPROVED, WHO_DYING, WHO_OTHER };
 struct climb_to {
   struct mem_cgroup* at;
   __u64 cgroup;
+  __u64 usage; /* bytes, where found */
   __u32 found;
 };
 
 static long climb_to(__u32 i, struct climb_to* climb) {
   if (!climb->at) return 1;
   if (memcg_id(climb->at) == climb->cgroup) {
+    climb->usage = memcg_usage(climb->at);
     climb->found = 1;
     return 1;
   }
@@ -40,16 +42,28 @@ static long climb_to(__u32 i, struct climb_to* climb) {
   return 0;
 }
 
-/* Whether the memory cgroup of the task at that address is that one, or lies below it. */
-__noinline int lies_within(__u64 task, __u64 cgroup) {
+static __always_inline struct climb_to climb_from(__u64 task, __u64 cgroup) {
   struct climb_to climb = {.at = memcg_of_task((void*)task), .cgroup = cgroup};
 
   bpf_loop(TREE_LEVELS, climb_to, &climb, 0);
-  return climb.found;
+  return climb;
 }
 
-__noinline int has_thread_with_mm(__u64 signal) {
-  return thread_with_mm((void*)signal) != 0;
+/* Whether the memory cgroup of the task at that address is that one, or lies below it. */
+__noinline int lies_within(__u64 task, __u64 cgroup) {
+  return climb_from(task, cgroup).found;
+}
+
+/* Bytes that this memory cgroup uses, if the task at that address lies in it or below; else 0. */
+__noinline __u64 usage_around(__u64 task, __u64 cgroup) {
+  return climb_from(task, cgroup).usage;
+}
+
+/* Id of the first thread that has an mm; 0: none has. */
+__noinline __s32 tid_with_mm(__u64 signal) {
+  struct task_struct* thread = thread_with_mm((void*)signal);
+
+  return thread ? BPF_CORE_READ(thread, pid) : 0;
 }
 
 /* Never shot, whatever a list says. */
@@ -77,7 +91,7 @@ static __always_inline int compare(struct task_struct* leader, __s32 tgid, __u64
   /* A zombie has given its memory back. */
   if (!signal || (BPF_CORE_READ(leader, exit_state) && only_thread(signal))) return WHO_OTHER;
   if (BPF_CORE_READ(signal, flags) & SIGNAL_GROUP_EXIT) return WHO_DYING;
-  return BPF_CORE_READ(leader, mm) || has_thread_with_mm((__u64)signal) ? WHO_APPROVED : WHO_OTHER;
+  return BPF_CORE_READ(leader, mm) || tid_with_mm((__u64)signal) ? WHO_APPROVED : WHO_OTHER;
 }
 
 __noinline int who_is(__s32 tgid, __u64 start_ns, __u64 cgroup) {
@@ -99,6 +113,21 @@ __noinline int who_is(__s32 tgid, __u64 start_ns, __u64 cgroup) {
     }
   }
   return who;
+}
+
+/* Bytes that the workload of the process uses now; 0: it has gone, or to another cgroup. */
+__noinline __u64 usage_of_workload(__s32 tgid, __u64 cgroup) {
+  struct task_struct *current = (void*)bpf_get_current_task(), *task;
+  __u64 leader = 0, usage;
+
+  if (is_current(tgid)) return usage_around((__u64)BPF_CORE_READ(current, group_leader), cgroup);
+  if (!can_signal_others()) return 0;
+  task = bpf_task_from_pid(tgid);
+  if (!task) return 0;
+  bpf_probe_read_kernel(&leader, sizeof(leader), &task);
+  usage = usage_around(leader, cgroup);
+  bpf_task_release(task);
+  return usage;
 }
 
 #endif

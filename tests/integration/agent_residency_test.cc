@@ -25,6 +25,7 @@ constexpr Bytes kThreshold = mib(64);
 // maps 64 KiB around each fault, which is 5 MiB more at times. Without its diet it had 32 MiB.
 constexpr std::int64_t kResidentMaxKib = 18 * 1024;
 
+#if !defined(__SANITIZE_ADDRESS__)
 // Of all threads: faults that had to wait for a disk.
 std::uint64_t major_faults(pid_t pid) {
   std::uint64_t sum = 0;
@@ -74,7 +75,6 @@ TEST(AgentResidency, KillsWithoutReadingAnyCodeFromDisk) {
   EXPECT_EQ(major_faults(pid), before);
 }
 
-#if !defined(__SANITIZE_ADDRESS__)
 // statm is off by what the kernel's per-CPU counters hold back.
 std::int64_t resident_kib(pid_t pid) {
   std::istringstream lines(read_text(fmt::format("/proc/{}/smaps_rollup", pid)));

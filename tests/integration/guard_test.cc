@@ -5,23 +5,30 @@
 #include "kernel/guard.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <memory>
 #include <sstream>
+#include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/unique_fd.h"
 #include "kernel/cgroup_tree.h"
 #include "support/child.h"
 #include "support/scratch_cgroup.h"
 #include "support/scratch_filesystem.h"
+#include "support/temp_tree.h"
 
 namespace forestall::test {
 namespace {
@@ -138,6 +145,47 @@ class GuardTest : public ::testing::Test {
 };
 
 std::unique_ptr<Guard> GuardTest::shared_;
+
+std::array<UniqueFd, 2> pipe_ends() {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("pipe2");
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+// A process whose leader exits on command and leaves a thread behind.
+class Leaderless {
+ public:
+  Leaderless() : child_([this] { return run(); }) {}
+  [[nodiscard]] pid_t pid() const { return child_.pid(); }
+  [[nodiscard]] Child& child() { return child_; }
+  // Returns when the thread has seen its leader end.
+  [[nodiscard]] bool let_leader_exit() const {
+    char word = 0;
+    return ::write(command_[1].get(), &word, 1) == 1 && ::read(reply_[0].get(), &word, 1) == 1;
+  }
+
+ private:
+  int run() const {
+    char word = 0;
+    if (::read(command_[0].get(), &word, 1) != 1) return 1;
+    std::thread([this] {
+      while (!leader_has_ended()) sched_yield();
+      const char ended = 1;
+      if (::write(reply_[1].get(), &ended, 1) != 1) return;
+      for (;;) ::pause();
+    }).detach();
+    ::syscall(SYS_exit, 0);
+    return 0;
+  }
+  static bool leader_has_ended() {
+    const std::string stat = read_text(fmt::format("/proc/self/task/{}/stat", ::getpid()));
+    return stat.find(") Z ") != std::string::npos;
+  }
+
+  // Declaration order matters: the pipes exist before the fork.
+  std::array<UniqueFd, 2> command_ = pipe_ends(), reply_ = pipe_ends();
+  Child child_;
+};
 
 TEST_F(GuardTest, ShootsWhoWasApprovedAndTellsIt) {
   const std::string leaking = scratch_.child("leaking");
@@ -339,6 +387,31 @@ TEST_F(GuardTest, WhoIsBeingKilledAlreadyIsAsGoodAsShot) {
   settle();
   expect_killed(hog);
   EXPECT_TRUE(next.alive());
+}
+
+// The kernel takes no signal for a task that is exiting: the process is reached through a thread.
+TEST_F(GuardTest, AProcessIsShotWhoseMainThreadHasExited) {
+  if (!guard_->reaches_others()) {
+    GTEST_SKIP() << "not applicable: this kernel signals only the running process; runs on this "
+                    "host and in the guest of 7.2";
+  }
+  const std::string pod = scratch_.child("pod");
+  const std::string leaking = scratch_.child("leaking");
+  Leaderless process;
+  scratch_.add(pod, process.pid());
+  ASSERT_TRUE(process.let_leader_exit());
+  auto victim = guard_->identify(process.pid(), open(pod).id());
+  ASSERT_TRUE(victim.ok()) << victim.error().text();
+  Hog hog(scratch_, leaking, kCalm);
+  arm(list({*victim}));
+  hog.grow(kLine);
+  ASSERT_TRUE(hog.wait_grown());
+  const auto shot = wait_told(ABI_GUARD_SHOT, 1);
+  ASSERT_EQ(shot.size(), 1U);
+  EXPECT_EQ(shot[0].victim.tgid, process.pid());
+  EXPECT_EQ(shot[0].code, 0);
+  EXPECT_TRUE(process.child().wait_exit());
+  EXPECT_TRUE(hog.alive());
 }
 
 // A cgroup full of page cache is not short of memory: the kernel drops that first.

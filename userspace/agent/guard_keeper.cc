@@ -83,6 +83,12 @@ const WorkloadSample& victim_of(const Record& record) {
   return record.decision.considered[*record.decision.victim()].sample;
 }
 
+// Of the whole workload, right before its first process was shot; what was expected when it was
+// listed, where the program could not read it.
+Bytes usage_at_shot(const abi_guard_report& report) {
+  return bytes(report.workload_usage != 0 ? report.workload_usage : report.victim.expected);
+}
+
 bool same_kills(const std::vector<KillProgress>& a, const std::vector<KillProgress>& b) {
   return std::ranges::equal(a, b, [](const KillProgress& one, const KillProgress& other) {
     return one.cgroup == other.cgroup && one.state == other.state;
@@ -344,13 +350,13 @@ std::vector<GuardKeeper::Shot> GuardKeeper::take_shots() {
     });
     if (same != shots.end()) {
       same->signalled.at = std::min(same->signalled.at, at);
+      same->signalled.usage_before = std::max(same->signalled.usage_before, usage_at_shot(report));
       ++same->signalled.processes;
       return;
     }
     auto record = record_of(report);
     if (!record) return;
-    const Bytes usage = victim_of(*record).usage.value_or(bytes(report.victim.expected));
-    shots.push_back({std::move(*record), {at, 1, usage}});
+    shots.push_back({std::move(*record), {at, 1, usage_at_shot(report)}});
   });
   ranked();  // what is listed was made without knowing of this
   return shots;

@@ -76,7 +76,7 @@ class GuardKeeper {
   // One workload that was shot, as of a decision to kill it, with the look the list was made from.
   struct Shot {
     Record record;
-    actuators::Signalled signalled;  // its usage is that of the list
+    actuators::Signalled signalled;  // its usage is that right before the shot
   };
   // What happened since the last call, told to the log: each workload that was shot. REQUIRES: the
   // ladder completes it.

@@ -260,7 +260,9 @@ void check(const Observation& observation, const Decision& decision, bool resume
   const WorkloadSample& victim = decision.considered[*decision.victim()].sample;
   const Evidence& evidence = decision.evidence[*decision.driving];
   require(resumed || (evidence.met && evidence.driving));
-  require(evidence.cgroup == CgroupId{} || path_is_within(victim.workload.path, evidence.subject));
+  // Of what lies inside of a workload, that workload is the candidate.
+  require(evidence.cgroup == CgroupId{} || path_is_within(victim.workload.path, evidence.subject) ||
+          path_is_within(evidence.subject, victim.workload.path));
   require(!filesystem_of(evidence.threshold.signal) || victim.workload.kind == WorkloadKind::pod);
   require(evidence.threshold.hard() || !decision.evictions[0].at_once);
 }

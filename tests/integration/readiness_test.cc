@@ -196,7 +196,9 @@ TEST_F(ReadinessTest, TheWatchdogActsWhenTheLoopHangs) {
 // As above, but for one that came into the victim's cgroup while the loop hung: it is not part of
 // what the watchdog held, and completing the kill must not make it so.
 TEST_F(ReadinessTest, AProtectedCgroupThatCameDuringTheHangSurvives) {
-  Hog big = hog("big", mib(60));
+  // On v2 a cgroup has processes or, with a controller, children.
+  scratch.child("big/leaks");
+  Hog big = hog("big/leaks", mib(60));
   HangingSink sink(big.child());
   Config with_protected = config();
   WorkloadRule rule;

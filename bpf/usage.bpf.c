@@ -8,30 +8,22 @@
  *    and nothing on anybody's fault path; it stops when no line is armed;
  *  - where fexit is permitted, page_counter_try_charge sees the crossing itself. Charges come in
  *    batches of 64 pages per CPU, which is what makes that cheap (+0.2 % of a pure fault loop).
- *
- * The node's counters are reached through a memory cgroup: data symbols need CONFIG_KALLSYMS_ALL,
- * which locked-down kernels lack, but every memcg's nodeinfo leads to its pglist_data, and that
- * one's zonelist to the zones of all nodes that have memory.
  */
 #include "bpf/abi/watch.h"
 #include "bpf/lib/compat.bpf.h"
 #include "bpf/lib/counters.bpf.h"
 #include "bpf/lib/memcg.bpf.h"
+#include "bpf/lib/node.bpf.h"
 #include "bpf/lib/watches.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-#define NUMA_NODES 64
 #define LOOK_NS_MIN (1000 * 1000ULL)
 #define LOOK_NS_MAX (1000 * 1000 * 1000ULL)
 #define CLOCK_MONOTONIC 1
 
 /* Fastest rate at which this machine could fill memory; set before loading. */
 const volatile __u64 fill_bytes_per_us = 8192;
-
-/* Filled by setup: each node's pglist_data, and one of them to start a walk over all zones from. */
-__u64 node_pgdats[NUMA_NODES];
-__u64 any_pgdat;
 
 /* Slots in use, the node's included; set by userspace. */
 __u32 slot_count;
@@ -40,133 +32,17 @@ __u32 resolving_slot;
 /* Id of the cgroup that resolve_cgroup put there; 0: it could not. */
 __u64 resolved_cgroup;
 
-/* ---- node counters -------------------------------------------------------------------------- */
-
-static __always_inline __u64 pages_at(__u64 base, __u64 offset, int index) {
-  long pages = 0;
-
-  if (bpf_probe_read_kernel(&pages, sizeof(pages), (void*)(base + offset + index * sizeof(pages))))
-    COUNT_FAILURE(read);
-  return pages > 0 ? (__u64)pages << page_shift : 0;
-}
-
-/* Indices by BTF. On a kernel without one of these counters setup finds no node (see there), and
- * the guard keeps the rest of the object loadable. */
-#define ADD_NODE_STAT(sum, pgdat, item)                                            \
-  do {                                                                             \
-    if (bpf_core_enum_value_exists(enum node_stat_item, item))                     \
-      (sum) += pages_at(pgdat, bpf_core_field_offset(struct pglist_data, vm_stat), \
-                        bpf_core_enum_value(enum node_stat_item, item));           \
-  } while (0)
-
-static __always_inline int node_counters_exist(void) {
-  return bpf_core_enum_value_exists(enum node_stat_item, NR_FILE_PAGES) &&
-         bpf_core_enum_value_exists(enum node_stat_item, NR_ANON_MAPPED) &&
-         bpf_core_enum_value_exists(enum node_stat_item, NR_INACTIVE_FILE) &&
-         bpf_core_enum_value_exists(enum zone_stat_item, NR_FREE_PAGES);
-}
-
-static long add_node(__u32 nid, struct abi_node_usage* sum) {
-  __u64 pgdat;
-
-  if (nid >= NUMA_NODES) return 1;
-  pgdat = node_pgdats[nid];
-  if (!pgdat) return 0;
-  ADD_NODE_STAT(sum->file, pgdat, NR_FILE_PAGES);
-  ADD_NODE_STAT(sum->anon, pgdat, NR_ANON_MAPPED);
-  ADD_NODE_STAT(sum->inactive_file, pgdat, NR_INACTIVE_FILE);
-  return 0;
-}
-
-static __always_inline void read_node(struct abi_node_usage* sum) {
-  __builtin_memset(sum, 0, sizeof(*sum));
-  sum->at_ns = bpf_ktime_get_ns();
-  if (bpf_loop(NUMA_NODES, add_node, sum, 0) < 0) COUNT_FAILURE(timer);
-}
-
-struct zone_walk {
-  __u64 zoneref; /* address of the first one */
-  __u64 free;
-};
-
-/* Visits one zoneref: learns the node it belongs to, sums its free pages. */
-static long visit_zone(__u32 i, struct zone_walk* walk) {
-  struct zoneref* ref = (void*)(walk->zoneref + i * bpf_core_type_size(struct zoneref));
-  struct zone* zone = BPF_CORE_READ(ref, zone);
-  struct pglist_data* pgdat;
-  __u32 nid;
-
-  if (!zone) return 1;
-  if (bpf_core_enum_value_exists(enum zone_stat_item, NR_FREE_PAGES))
-    walk->free += pages_at((__u64)zone, bpf_core_field_offset(struct zone, vm_stat),
-                           bpf_core_enum_value(enum zone_stat_item, NR_FREE_PAGES));
-  pgdat = BPF_CORE_READ(zone, zone_pgdat);
-  nid = BPF_CORE_READ(pgdat, node_id);
-  if (nid >= NUMA_NODES) {
-    COUNT_FAILURE(setup);
-    return 0;
-  }
-  node_pgdats[nid] = (__u64)pgdat;
-  return 0;
-}
-
-/* Sum of free pages over all zones; fills node_pgdats on the way. */
-static __always_inline __u64 walk_zones(__u64 pgdat) {
-  struct zone_walk walk = {
-      .zoneref = pgdat + bpf_core_field_offset(struct pglist_data, node_zonelists) +
-                 bpf_core_field_offset(struct zonelist, _zonerefs),
-  };
-
-  if (bpf_loop(NUMA_NODES * 8, visit_zone, &walk, 0) < 0) COUNT_FAILURE(setup);
-  return walk.free;
-}
-
 /* ---- setup ---------------------------------------------------------------------------------- */
-
-struct root_walk {
-  struct mem_cgroup* memcg;
-};
-
-static long climb(__u32 i, struct root_walk* walk) {
-  struct mem_cgroup* parent = memcg_parent(walk->memcg);
-
-  if (!parent) return 1;
-  walk->memcg = parent;
-  return 0;
-}
-
-/* pglist_data of the first node that the root memcg knows. lruvec.pgdat is set on first use, so
- * nodes without pages may have none. */
-static __always_inline __u64 first_pgdat(struct mem_cgroup* root) {
-  for (int nid = 0; nid < NUMA_NODES; nid++) {
-    struct mem_cgroup_per_node* info = 0;
-    struct pglist_data* pgdat;
-
-    bpf_probe_read_kernel(
-        &info, sizeof(info),
-        (void*)root + bpf_core_field_offset(struct mem_cgroup, nodeinfo) + nid * sizeof(info));
-    if (!info) continue;
-    pgdat = BPF_CORE_READ(info, lruvec.pgdat);
-    if (pgdat) return (__u64)pgdat;
-  }
-  return 0;
-}
 
 /* Run once by userspace. Returns 0, or 1 when the root memcg, 2 when no node (or not each of its
  * counters) was found. */
 SEC("syscall")
 int setup(void* ctx) {
-  struct root_walk walk = {.memcg = memcg_of_task((void*)bpf_get_current_task())};
-  struct mem_cgroup* root;
+  struct mem_cgroup* root = root_memcg();
 
-  if (!walk.memcg) return 1;
-  bpf_loop(TREE_LEVELS, climb, &walk, 0);
-  root = walk.memcg;
+  if (!root) return 1;
   memory_hierarchy = BPF_CORE_READ(root, css.cgroup, root, hierarchy_id);
-  any_pgdat = node_counters_exist() ? first_pgdat(root) : 0;
-  if (!any_pgdat) return 2;
-  walk_zones(any_pgdat);
-  return 0;
+  return find_nodes(root) ? 0 : 2;
 }
 
 /* Node counters on demand; userspace passes an abi_node_usage as the argument block. */

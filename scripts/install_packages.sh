@@ -3,6 +3,7 @@
 # Installs the Debian 12 packages a step needs and that are missing:
 #   install_packages.sh build   to build and run Forestall
 #   install_packages.sh test    to run every test, VM tests included
+#   install_packages.sh bench   to run vmtests/bench.py, which makes a guest's disk and a picture
 # Does nothing, and asks the network for nothing, when all are there.
 set -euo pipefail
 
@@ -17,6 +18,10 @@ tests=(
   libgrpc++-dev libgtest-dev mandoc protobuf-compiler-grpc python3 qemu-system-x86 xz-utils zstd
   busybox-static
 )
+bench=(
+  busybox-static debootstrap e2fsprogs kmod python3 python3-matplotlib qemu-system-x86 systemd
+  util-linux xz-utils zstd
+)
 # Debian's containerd conflicts with Docker's, and would take Docker with it: whichever is there
 # does for the tests.
 command -v containerd >/dev/null || tests+=(containerd)
@@ -25,7 +30,8 @@ command -v runc >/dev/null || tests+=(runc)
 case "${1:-}" in
   build) wanted=("${build[@]}") ;;
   test) wanted=("${build[@]}" "${tests[@]}") ;;
-  *) echo "usage: $0 build|test" >&2; exit 2 ;;
+  bench) wanted=("${build[@]}" "${bench[@]}") ;;
+  *) echo "usage: $0 build|test|bench" >&2; exit 2 ;;
 esac
 
 missing=()

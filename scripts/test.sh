@@ -41,9 +41,11 @@ stage_tsan() {
   build_target tsan forestall_thread_tests && run_ctest tsan -L threads -E "$threadless"
 }
 stage_fuzz() { build_target fuzz fuzz_all && run_ctest fuzz -L fuzz; }
+# A guest waits more than it computes: as many at once as there are CPUs.
 stage_vm() {
   build release &&
-    vmtests/run.py --kernel all --binaries build/release --results "$results/vm.json"
+    vmtests/run.py --kernel all --jobs "$(nproc)" --binaries build/release \
+      --results "$results/vm.json"
 }
 
 # Where sessions have CPU shares of their own (sched(7), autogroup), each guest is one, and a nice

@@ -24,8 +24,8 @@ boots the machine; both are kept in --cache.
 Exit status: 0 all runs were measured, 1 some failed (they are listed, and the
 others reported), 2 nothing could be run as asked.
 
-Needs: qemu-system-x86, debootstrap, busybox-static, e2fsprogs, kmod, and the
-targets `forestall` and `bench_guest` built.
+Needs: what `scripts/install_packages.sh bench` installs, and the targets
+`forestall` and `bench_guest` built.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--agents", metavar="A,B", help="default: the eight of --list that are marked")
-    add("--scenarios", metavar="A,B", help="default: the eight of --list that are marked")
+    add("--agents", metavar="A,B", help="default: those that --list marks")
+    add("--scenarios", metavar="A,B", help="default: those that --list marks")
     add("--repetitions", type=int, default=1, metavar="N", help="of each pair (default: 1)")
     add("--kernel", default="6.12", choices=[track.label for track in kernels.TRACKS])
     add("--memory", type=int, default=2048, metavar="MIB", help="default: %(default)s")

@@ -52,6 +52,20 @@ struct mm_struct___bitmap_flags {
   } flags;
 } __attribute__((preserve_access_index));
 
+/*
+ * Arrays of arrays are one flat array in BTF until 7.2's, which has them nested; the two
+ * are incompatible to CO-RE, even where only the offset is asked for. Remove when the baseline
+ * is 7.2.
+ */
+struct mem_cgroup_per_node___nested {
+  struct {
+    struct {
+      long nr_pages[1][1][1];
+    } lrugen;
+  } lruvec;
+  unsigned long lru_zone_size[1][1];
+} __attribute__((preserve_access_index));
+
 /* Argument `i` of an fentry or fexit program as a number: what the verifier knows about its type is
  * lost on purpose (see above). */
 #define ARG(ctx, i)                                                            \

@@ -13,7 +13,10 @@
 #include "bpf/abi/counters.h"
 #include "bpf/abi/event.h"
 
+/* An object with little to tell makes its ring smaller. A power of two, at least a page. */
+#ifndef RING_BYTES
 #define RING_BYTES (256 * 1024)
+#endif
 
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -44,6 +44,8 @@ struct cgroup;
 struct cgroup_subsys_state {
   struct cgroup* cgroup;
   struct cgroup_subsys_state* parent;
+  struct list_head sibling;  /* in its parent's children */
+  struct list_head children; /* those that are removed but still hold memory are among them */
 };
 
 struct cgroup {
@@ -60,6 +62,9 @@ struct css_set {
 };
 
 enum cgroup_subsys_id { memory_cgrp_id };
+
+/* include/linux/pid_types.h */
+enum pid_type { PIDTYPE_PID, PIDTYPE_TGID };
 
 /* include/linux/sched.h */
 typedef struct {
@@ -97,6 +102,7 @@ struct completion;
 
 struct task_struct {
   unsigned int flags;
+  int exit_state;
   int pid;
   int tgid;
   char comm[16];
@@ -141,10 +147,15 @@ struct pglist_data;
 
 struct lruvec {
   struct pglist_data* pgdat;
+  struct {
+    unsigned long max_seq;
+    long nr_pages[1]; /* [MAX_NR_GENS][ANON_AND_FILE][MAX_NR_ZONES] */
+  } lrugen;           /* with CONFIG_LRU_GEN; its type was renamed in 6.4 */
 };
 
 struct mem_cgroup_per_node {
   struct lruvec lruvec;
+  unsigned long lru_zone_size[1]; /* [MAX_NR_ZONES][NR_LRU_LISTS] */
 };
 
 struct mem_cgroup {
@@ -166,6 +177,7 @@ struct oom_control {
 };
 
 /* include/linux/mmzone.h */
+enum lru_list { LRU_INACTIVE_FILE, NR_LRU_LISTS };
 enum node_stat_item { NR_INACTIVE_FILE, NR_ANON_MAPPED, NR_FILE_PAGES };
 enum zone_stat_item { NR_FREE_PAGES };
 

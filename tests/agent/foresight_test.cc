@@ -174,10 +174,10 @@ TEST_F(ForesightTest, WhatRanOutElsewhereHasNone) {
   EXPECT_FALSE(foresight_->of(kill));
 }
 
-TEST_F(ForesightTest, AtRestARoundWaitsForALookAndCostsAThousandth) {
+TEST_F(ForesightTest, AtRestARoundWaitsForALookAndCostsATenThousandth) {
   look();
   finish();  // took 10 ms
-  clock_.advance(milliseconds(9'999));
+  clock_.advance(milliseconds(99'999));
   look();
   EXPECT_FALSE(foresight_->next_look());  // nobody is woken for it
   EXPECT_FALSE(round_runs());

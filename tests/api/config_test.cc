@@ -96,6 +96,9 @@ releaseTimeout: 1.5s
 recheckInterval: 1m30s
 ranking: kernel
 metricsAddress: "[::1]:9464"
+guard: on
+untilOom: {available: 2%, minimumReclaim: 16Mi}
+ownLimit: {guaranteed: off, burstable: warn, bestEffort: slow, other: evict, margin: 10%}
 )";
 
 constexpr const char* kEveryManifestKey = R"(
@@ -106,6 +109,30 @@ cgroups:
   - {cgroup: '/other.slice/?', priority: 1000000000}
 )";
 
+// Of 10 % margin; what evicts nobody is over when half as much more is there.
+Threshold own_limit(WorkloadClass of, Response response) {
+  Threshold threshold;
+  threshold.signal = Signal::cgroup_memory_available;
+  threshold.limit = Limit::share(0.1F);
+  threshold.own_limits_of = of;
+  threshold.response = response;
+  if (response != Response::evict) threshold.min_reclaim = Limit::share(0.1F / 2);
+  return threshold;
+}
+
+TEST(OwnLimit, MarginAndHysteresis) {
+  const auto given = loaded("evictionHard: {}\nownLimit: {other: warn, margin: 10Mi}").config;
+  ASSERT_EQ(given.thresholds.size(), 1U);
+  EXPECT_EQ(given.thresholds[0].limit, Limit::bytes(mib(10)));
+  EXPECT_EQ(given.thresholds[0].min_reclaim, Limit::bytes(mib(5)));
+  const auto by_default = loaded("evictionHard: {}\nownLimit: {guaranteed: evict}").config;
+  ASSERT_EQ(by_default.thresholds.size(), 1U);
+  EXPECT_EQ(by_default.thresholds[0].limit, Limit::share(0.05F));
+  EXPECT_EQ(by_default.thresholds[0].min_reclaim, std::nullopt);
+  EXPECT_TRUE(loaded("evictionHard: {}\nownLimit: {other: off}").config.thresholds.empty());
+  EXPECT_TRUE(loaded("evictionHard: {}\nuntilOom: {available: 0%}").config.thresholds.empty());
+}
+
 TEST(Config, EveryKey) {
   const auto result = loaded(kEveryKey, kEveryManifestKey);
   Config expected;
@@ -114,11 +141,15 @@ TEST(Config, EveryKey) {
       on(kNode, Limit::share(0.05F), Limit::bytes(kib(1536))),
       on(kNode, Limit::share(0.1F), Limit::bytes(kib(1536))),
       on(kPods, Limit::share(0.05F), Limit::bytes(kib(1536))),
-      on(Signal::cgroup_memory_available, Limit::bytes(mib(64)), Limit::share(1.5F))};
+      on(Signal::memory_until_oom, Limit::share(0.02F), Limit::bytes(mib(16))),
+      on(Signal::cgroup_memory_available, Limit::bytes(mib(64)), Limit::share(1.5F)),
+      own_limit(WorkloadClass::burstable, Response::warn),
+      own_limit(WorkloadClass::best_effort, Response::slow),
+      own_limit(WorkloadClass::other, Response::evict)};
   expected.thresholds[1].grace = 90s;
-  expected.thresholds[3].cgroup = "/batch.slice/*";
-  expected.thresholds[3].capacity = gib(2);
-  expected.thresholds[3].tune = true;
+  expected.thresholds[4].cgroup = "/batch.slice/*";
+  expected.thresholds[4].capacity = gib(2);
+  expected.thresholds[4].tune = true;
   expected.max_pod_grace_seconds = -1;
   expected.pressure_transition = 1min;
   expected.kernel_memcg_notification = true;
@@ -140,6 +171,7 @@ TEST(Config, EveryKey) {
   expected.recheck_interval = 90s;
   expected.ranking = Ranking::kernel;
   expected.metrics_address = "[::1]:9464";
+  expected.guard = true;
   EXPECT_EQ(result.config, expected);
   EXPECT_TRUE(result.warnings.empty()) << result.warnings.front();
   EXPECT_EQ(result.files, (std::vector<std::string>{"config.yaml", "manifest.yaml"}));
@@ -268,6 +300,28 @@ TEST(DeployedExample, CommentedPartsAreValid) {
   EXPECT_EQ(result.config.thresholds.size(), 7U);
   EXPECT_EQ(result.config.workloads.size(), 2U);
   EXPECT_EQ(result.config.pod_rules.size(), 1U);
+}
+
+// --- the README's examples -------------------------------------------------------------------
+
+// Every block of YAML in it, what it names being there and empty.
+TEST(Readme, ItsExamplesAreAccepted) {
+  const std::string text = read_text(FORESTALL_README);
+  const std::string begin = "\n```yaml\n", end = "\n```\n";
+  int examples = 0;
+  for (auto at = text.find(begin); at != std::string::npos; at = text.find(begin, at)) {
+    at += begin.size();
+    const std::string example = text.substr(at, text.find(end, at) - at) + "\n";
+    const auto result = api::parse_config(example, "README.md", [](const std::string& path) {
+      return Result<std::string>(path.ends_with(".json") ? R"({"kind": "List", "items": []})" : "");
+    });
+    EXPECT_TRUE(result.ok()) << result.error().text() << "\n" << example;
+    if (result.ok()) {
+      EXPECT_TRUE(result->warnings.empty()) << result->warnings.front() << "\n" << example;
+    }
+    ++examples;
+  }
+  EXPECT_EQ(examples, 2);
 }
 
 }  // namespace

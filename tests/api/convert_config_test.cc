@@ -28,8 +28,9 @@ Config random_config(Dice& dice) {
   config.disabled = FeatureSet(dice.below(1ULL << kFeatureCount));
   config.release_timeout = Duration(dice.integer());
   config.recheck_interval = Duration(dice.integer());
-  config.ranking = dice.one_of<Ranking>(2);
+  config.ranking = dice.one_of<Ranking>(3);
   config.metrics_address = dice.text();
+  config.guard = dice.coin();
   return config;
 }
 

@@ -118,6 +118,7 @@ WorkloadSample random_sample(Dice& dice) {
   if (sample.scored && dice.coin()) {
     sample.badness = WorkloadBadness{random_process_id(dice), dice.integer()};
   }
+  sample.growth = dice.maybe_bytes();
   return sample;
 }
 
@@ -163,7 +164,7 @@ Evidence random_evidence(Dice& dice) {
 Candidate random_candidate(Dice& dice) {
   return {random_sample(dice),
           RankKey{dice.coin(), dice.coin(), dice.small(), dice.integer(), dice.integer(),
-                  dice.integer(), dice.maybe_integer()},
+                  dice.integer(), dice.maybe_integer(), dice.maybe_integer()},
           dice.one_of<Exclusion>(v1::Candidate::Exclusion_MAX)};
 }
 
@@ -217,6 +218,11 @@ Threshold random_threshold(Dice& dice) {
   threshold.min_reclaim = dice.maybe([&] { return random_limit(dice); });
   threshold.capacity = dice.maybe_bytes();
   threshold.tune = dice.coin();
+  if (threshold.signal == Signal::cgroup_memory_available && dice.coin()) {
+    threshold.cgroup.clear();
+    threshold.own_limits_of = dice.one_of<WorkloadClass>(4);
+    threshold.response = dice.one_of<Response>(3);
+  }
   return threshold;
 }
 
@@ -365,6 +371,7 @@ Record random_record(Dice& dice) {
   record.stages = {dice.time(), dice.time(), dice.time(), dice.time()};
   record.outcome = dice.maybe([&] { return random_outcome(dice); });
   record.oom_kill = dice.maybe([&] { return random_oom_kill(dice); });
+  record.prepared = dice.maybe([&] { return Prepared{dice.duration(), dice.inode()}; });
   return record;
 }
 

@@ -296,6 +296,39 @@ TEST(RankCommand, ByTheKernelsPoints) {
   EXPECT_THAT(text.output, HasSubstr("before the next by kernel-badness"));
 }
 
+// `ranking: kubelet+growth`: what grew while the command watched goes before what is larger.
+TEST(RankCommand, ByWhatGrewMeanwhile) {
+  ScratchCgroup scratch;
+  const Hog calm(scratch, scratch.child("calm"), mib(24));
+  Hog grower(scratch, scratch.child("grower"), mib(1));
+  const std::string rules =
+      "pods: {enabled: false}\nworkloads:\n  - {cgroup: " + scratch.path() + "/*}\nranking: ";
+  const TempTree tree{{"growth.yaml", rules + "kubelet+growth\n"},
+                      {"kubelet.yaml", rules + "kubelet\n"}};
+  const Ran unknown = run_forestall({"rank", "--config", tree / "growth.yaml"});
+  EXPECT_THAT(unknown.errors, HasSubstr("growth is not known, so kubelet's order counts"));
+  EXPECT_THAT(unknown.output, HasSubstr("unknown"));
+
+  const std::vector<std::string> watch{"rank", "--growth-over", "3s", "--config",
+                                       tree / "growth.yaml"};
+  grower.leak(Bytes{0}, mib(4));  // 12 MiB in those 3 s
+  const auto report = json_of<v1::RankReport>(watch);
+  EXPECT_EQ(report.comparators(3), "growth");
+  ASSERT_EQ(report.order_size(), 2);
+  EXPECT_EQ(report.order(0).sample().workload().name(), "grower");
+  EXPECT_GT(report.order(0).key().growth(), mib(1).count);
+  EXPECT_EQ(report.order(0).sample().growth_bytes(), report.order(0).key().growth());
+  EXPECT_EQ(report.order(1).key().growth(), 0);
+
+  const Ran shown =
+      run_forestall({"rank", "--growth-over", "1ms", "--config", tree / "kubelet.yaml"});
+  EXPECT_THAT(shown.output, HasSubstr("growth"));
+  EXPECT_THAT(shown.output, HasSubstr("before the next by over-request"));
+  for (const char* wrong : {"0s", "soon", "11m"}) {
+    EXPECT_EQ(run_forestall({"rank", "--growth-over", wrong}).exit_code, 2) << wrong;
+  }
+}
+
 TEST(RankKernelCommand, RefusesContradictions) {
   const std::vector<std::vector<std::string>> contradictions{
       {"--kernel", "--signal", "memory.available"},

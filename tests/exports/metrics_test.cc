@@ -120,6 +120,30 @@ TEST(Metrics, CountsAPodOnceThatWasStuckFirst) {
   EXPECT_THAT(series, Contains(Pair("forestall_freed_bytes_total", 3.0 * (3 << 20))));
 }
 
+TEST(Metrics, TellsTheStagesAsHistogramsAndWhatWasLost) {
+  StageHistograms stages;
+  DropCounts drops;
+  const Metrics metrics("1", Tier::full, {&stages, &drops});
+  stages.count(Stage::signal, std::chrono::microseconds(150));
+  stages.count(Stage::signal, std::chrono::seconds(20));
+  drops.bpf_events = 3;
+  const auto series = series_of(metrics);
+  const auto bucket = [](const char* bound) {
+    return std::string(R"(forestall_stage_duration_seconds_bucket{stage="signal",le=")") + bound +
+           "\"}";
+  };
+  EXPECT_THAT(series, Contains(Pair(bucket("0.0001"), 0)));
+  EXPECT_THAT(series, Contains(Pair(bucket("0.0002"), 1)));
+  EXPECT_THAT(series, Contains(Pair(bucket("10"), 1)));
+  EXPECT_THAT(series, Contains(Pair(bucket("+Inf"), 2)));
+  EXPECT_THAT(series,
+              Contains(Pair(R"(forestall_stage_duration_seconds_count{stage="signal"})", 2)));
+  EXPECT_THAT(series,
+              Contains(Pair(R"(forestall_stage_duration_seconds_count{stage="freed"})", 0)));
+  EXPECT_THAT(series, Contains(Pair("forestall_bpf_events_dropped_total", 3)));
+  EXPECT_THAT(series, Contains(Pair("forestall_log_lines_dropped_total", 0)));
+}
+
 TEST(Metrics, ADryRunEvictsNobody) {
   Metrics metrics("1", Tier::full);
   Record record = ended(KillState::released);

@@ -43,14 +43,24 @@ Record kill_record() {
 }
 
 TEST(RecordLog, ADecisionNamesTheNumbersComparedAndTheRunnersUp) {
-  EXPECT_EQ(
-      decision_line(kill_record()).text(),
-      "event=decision record=7 action=kill reason=threshold-met wake=usage-timer "
-      "signal=memory.available subject=node available=94371840 limit=100Mi "
-      "capacity=1073741824 pending_release=0 cause=threshold at_once=yes victim=leak "
-      "cgroup=/leak victim_working_set=314572800 victim_request=unknown victim_priority=0 "
-      "victim_exceeds_request=yes message=\"The node was low on resource: memory. \" candidates=2 "
-      "runners_up=\"web:priority=5:working-set=unknown:protected\"");
+  EXPECT_EQ(decision_line(kill_record()).text(),
+            "event=decision record=7 action=kill reason=threshold-met wake=usage-timer "
+            "signal=memory.available subject=node available=94371840 limit=100Mi "
+            "capacity=1073741824 pending_release=0 cause=threshold at_once=yes victim=leak "
+            "cgroup=/leak victim_working_set=314572800 victim_request=unknown victim_priority=0 "
+            "victim_exceeds_request=yes victim_growth=unknown "
+            "message=\"The node was low on resource: memory. \" candidates=2 "
+            "runners_up=\"web:priority=5:working-set=unknown:protected\"");
+}
+
+TEST(RecordLog, GrowthIsToldOfEverybodyItIsKnownOf) {
+  Record record = kill_record();
+  record.decision.considered[0].sample.growth = mib(1);
+  record.decision.considered[1].sample.growth = Bytes{0};
+  const std::string text = decision_line(record).text();
+  EXPECT_NE(text.find(" victim_growth=1048576 "), std::string::npos) << text;
+  EXPECT_NE(text.find("web:priority=5:working-set=unknown:growth=0:protected"), std::string::npos)
+      << text;
 }
 
 TEST(RecordLog, ASoftEvictionTellsItsGrace) {
@@ -112,6 +122,8 @@ TEST(RecordLog, AKillByTheKernelTellsWhatIsKnownOfIt) {
 TEST(RecordLog, AnOutcomeTellsEachStageThatWasReachedAndNoOther) {
   Record record = kill_record();
   record.stages.crossed = from_ns(1'000'000);
+  record.stages.woken = from_ns(1'010'000);
+  record.stages.observed = from_ns(1'190'000);
   record.stages.decided = from_ns(1'200'000);
   Outcome outcome;
   outcome.victim = record.decision.considered[0].sample.workload;
@@ -122,7 +134,8 @@ TEST(RecordLog, AnOutcomeTellsEachStageThatWasReachedAndNoOther) {
   record.outcome = outcome;
   EXPECT_EQ(outcome_line(record).text(),
             "event=outcome record=7 victim=leak cgroup=/leak state=stuck dry_run=no processes=2 "
-            "freed=0 crossed_to_decided_us=200.0 crossed_to_signalled_us=250.0 "
+            "freed=0 crossed_to_decided_us=200.0 wake_us=10.0 observe_us=180.0 decide_us=10.0 "
+            "signal_us=50.0 crossed_to_signalled_us=250.0 "
             "failed_rung=process_mrelease failure=\"queue full\"");
 }
 

@@ -99,7 +99,7 @@ Config any_config(Choices& choices) {
   config.compat.containerfs_from_second_pass = choices.yes();
   config.compat.one_kill_until_cleanup = choices.yes();
   config.compat.reclaim_must_clear_all = choices.yes();
-  if (choices.yes()) config.ranking = Ranking::kernel;
+  if (choices.yes()) config.ranking = choices.yes() ? Ranking::kernel : Ranking::kubelet_growth;
   return config;
 }
 
@@ -192,6 +192,7 @@ std::vector<WorkloadSample> any_workloads(Choices& choices) {
     sample.workload.pod = any_pod(choices);
     sample.statistics = any_statistics(choices);
     sample.scored = choices.yes();
+    if (choices.yes()) sample.growth = choices.amount();
     if (choices.yes()) sample.badness = WorkloadBadness{{1, 1}, choices.amount().count};
     workloads.push_back(sample);
   }
@@ -259,7 +260,9 @@ void check(const Observation& observation, const Decision& decision, bool resume
   const WorkloadSample& victim = decision.considered[*decision.victim()].sample;
   const Evidence& evidence = decision.evidence[*decision.driving];
   require(resumed || (evidence.met && evidence.driving));
-  require(evidence.cgroup == CgroupId{} || path_is_within(victim.workload.path, evidence.subject));
+  // Of what lies inside of a workload, that workload is the candidate.
+  require(evidence.cgroup == CgroupId{} || path_is_within(victim.workload.path, evidence.subject) ||
+          path_is_within(evidence.subject, victim.workload.path));
   require(!filesystem_of(evidence.threshold.signal) || victim.workload.kind == WorkloadKind::pod);
   require(evidence.threshold.hard() || !decision.evictions[0].at_once);
 }

@@ -225,6 +225,29 @@ class ExitHolder {
   Child tracer_;
 };
 
+// In a spike whoever grows is still small when memory runs out; by size the bystander would go.
+TEST(Agent, WithGrowthTheBystanderOfASpikeSurvives) {
+  const Node node({{"bystander"}, {"spike"}});
+  const Hog bystander = node.hog("bystander", mib(120));
+  Hog spike = node.hog("spike", mib(2));
+  AgentRun agent(node.config("releaseTimeout: 20s\nranking: kubelet+growth"));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  node.leak(spike);
+  const auto record = agent.wait_kill();
+  ASSERT_TRUE(record) << agent.process().log();
+  EXPECT_EQ(victim_of(*record), "spike");
+  EXPECT_TRUE(killed(spike.child()));
+  EXPECT_TRUE(bystander.alive());
+  const auto& considered = record->decision().considered();
+  ASSERT_EQ(considered.size(), 2);
+  // From the first warning line, 32 MiB ahead, or from before; but whoever is told of it late has
+  // seen any part of that already. More than the charges that each CPU has in stock.
+  EXPECT_GT(considered[0].key().growth(), mib(4).count);
+  EXPECT_LT(considered[0].key().usage(), considered[1].key().usage()) << "by size it would be";
+  EXPECT_EQ(considered[1].key().growth(), 0);
+  EXPECT_NE(agent.process().log().find("victim_growth="), std::string::npos);
+}
+
 TEST(Agent, VictimThatCannotDieGivesWayToTheNext) {
   const Node node({{"undying", 0, mib(1)}, {"next", 5, mib(1)}, {"spared", 10, mib(64)}});
   Hog next = node.hog("next", mib(40));

@@ -39,9 +39,11 @@ CacheFile::CacheFile(Bytes size) : size_(size) {
   if (fd) ::unlink(name);
   zram_ = add_zram_disk(size);
   path_ = "/dev/zram" + std::to_string(zram_);
+  open_ = UniqueFd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
 }
 
 CacheFile::~CacheFile() {
+  open_ = UniqueFd();
   if (zram_ < 0)
     ::unlink(path_.c_str());
   else

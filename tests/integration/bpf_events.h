@@ -84,7 +84,8 @@ inline BpfEvents::Match crossing(CgroupId cgroup) {
   };
 }
 
-// A file of `size` bytes of zeros whose pages can be cached and reclaimed but cost no disk.
+// A file of `size` bytes of zeros whose pages can be cached and reclaimed but cost no disk. It is
+// held open: a block device loses its page cache with the last who has it open.
 class CacheFile {
  public:
   explicit CacheFile(Bytes size);
@@ -101,6 +102,7 @@ class CacheFile {
   std::string path_;
   Bytes size_;
   int zram_ = -1;  // number of the disk; none: a file
+  UniqueFd open_;
 };
 
 }  // namespace forestall::test

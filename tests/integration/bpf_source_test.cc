@@ -82,6 +82,26 @@ TEST_F(BpfSourceTest, ACrossingIsToldOnce) {
   EXPECT_EQ(crossings(kSilence), 0U);
 }
 
+// The warning is told in the line's place, and the line as soon as it is armed, also when it was
+// crossed before the loop came to that.
+TEST_F(BpfSourceTest, AWarningIsToldFirstAndTheLineIsNotMissed) {
+  Hog hog(scratch_, path_, mib(8));
+  Line next = line(mib(96));
+  next.warning = mib(64);
+  arm(next);
+  EXPECT_EQ(crossings(kSilence), 0U);
+  hog.grow(mib(32));
+  EXPECT_EQ(crossings(kLong), 1U);
+  ASSERT_TRUE(hog.wait_grown());
+  EXPECT_LT(scratch_.usage(path_), mib(96));
+  Line after = line(mib(96));
+  hog.grow(mib(64));
+  ASSERT_TRUE(hog.wait_grown());
+  EXPECT_EQ(crossings(kSilence), 0U) << "nothing is armed until the loop has looked";
+  arm(after);
+  EXPECT_EQ(crossings(kLong), 1U);
+}
+
 TEST_F(BpfSourceTest, AnUnmovedLineIsNotArmedAgain) {
   Hog hog(scratch_, path_, mib(8));
   const Line far = line(gib(4096));

@@ -121,6 +121,22 @@ TEST_F(UsageEventfdTest, WakesOnCrossingAndNotBefore) {
   EXPECT_GE(*wake->usage, line.usage_line);
 }
 
+TEST_F(UsageEventfdTest, TheLineStandsBesideItsWarning) {
+  const test::Hog hog(scratch_, path_, mib(8));
+  auto line = cgroup_line(tree_, path_, scratch_.usage(path_), mib(96));
+  line.warning = mib(64);
+  arm(*source_, line);
+  wait_armed();
+  EXPECT_FALSE(wait(milliseconds(200))) << "the second of the two may take a grace period more";
+  hog.grow(mib(32));
+  ASSERT_TRUE(hog.wait_grown());
+  ASSERT_TRUE(wait(test::kPatience)) << "not warned at " << scratch_.usage(path_).mib();
+  EXPECT_FALSE(wait(milliseconds(100))) << "warned twice";
+  // Nobody armed anything since.
+  hog.grow(mib(64));
+  EXPECT_TRUE(wait(test::kPatience)) << "the line itself was not told";
+}
+
 // The crossing happens while the registration waits for its grace period.
 TEST_F(UsageEventfdTest, ACrossingDuringRegistrationIsNotLost) {
   const test::Hog hog(scratch_, path_, mib(8));

@@ -36,15 +36,17 @@ void check_names(Enum last) {
 
 TEST(WordsTest, EveryEnumeratorHasItsOwnName) {
   check_names(Action::reclaim);
-  check_names(Reason::node_reclaim_sufficed);
+  check_names(Reason::guard_shot);
   check_names(Exclusion::unkillable);
   check_names(Feature::oom_score_adj);
   check_names(FeatureState::forced_off);
   check_names(Tier::none);
   check_names(KillState::terminating);
   check_names(Rung::sigterm);
-  check_names(Signal::cgroup_memory_available);
-  check_names(WakeSource::node_reclaim);
+  check_names(Signal::memory_until_oom);
+  check_names(WorkloadClass::other);
+  check_names(Response::slow);
+  check_names(WakeSource::guard);
   check_names(WorkloadKind::cgroup);
   check_names(Resource::pids);
   check_names(Filesystem::containerfs);

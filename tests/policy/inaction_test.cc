@@ -229,6 +229,23 @@ TEST(InactionTest, TheDomainsOwnThresholdsCount) {
   EXPECT_EQ(world.why(by_path), "too-fast 1010 ms");
 }
 
+// Evidence of own limits tells only of those that are near.
+TEST(InactionTest, OwnLimitsGuardWhoTheyEvict) {
+  for (const Response response : {Response::evict, Response::warn, Response::slow}) {
+    Threshold threshold = hard(Signal::cgroup_memory_available, mib(10));
+    threshold.own_limits_of = WorkloadClass::other;
+    threshold.response = response;
+    const bool evicts = response == Response::evict;
+    Watch world(policy::config({threshold}));
+    world.now.watched = {cgroup("/pods/a", mib(100), mib(50))};
+    world.look(1);
+    EXPECT_EQ(world.why(memcg_kill(1.01, "/pods/a", "/pods/a")),
+              evicts ? "below-threshold" : "not-watched");
+    EXPECT_EQ(world.why(memcg_kill(1.01, "/pods/a", "/pods/a"), 1.005),
+              evicts ? "too-fast 5 ms" : "not-watched");
+  }
+}
+
 TEST(InactionTest, OnlyKillsThatHelpTheDomainCount) {
   Domains world;
   world.now.kills = {kill("/pods/a", mib(300))};

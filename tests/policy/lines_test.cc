@@ -21,7 +21,9 @@ TEST(LinesTest, TheNodesLineIsKubeletsFormula) {
                       .floor_line = gib(8) - mib(100),
                       .usage = gib(6),
                       .capacity = gib(8),
-                      .tune = false};
+                      .tune = false,
+                      .margin = mib(512),
+                      .warning = mib(512)};
   EXPECT_EQ(found[0], expected);
 }
 
@@ -71,6 +73,22 @@ TEST(LinesTest, SoftThresholdsHaveALineUntilTheyAreMet) {
   EXPECT_TRUE(lines(config, observation).empty());
 }
 
+TEST(LinesTest, WarningsAreForHardThresholdsAndComeNearer) {
+  const Config config = policy::config(
+      {hard(Signal::memory_available, mib(100)), soft(hard(Signal::memory_available, gib(1)))});
+  Observation observation;
+  observation.node = node(gib(8), mib(100 + 500));
+  const auto found = lines(config, observation);
+  ASSERT_EQ(found.size(), 1U) << "the soft one is met";
+  EXPECT_EQ(found[0].headroom, mib(500));
+  EXPECT_EQ(found[0].warning, mib(256));
+  EXPECT_EQ(found[0].distance(), mib(244));
+  observation.node = node(gib(8), gib(3));
+  ASSERT_EQ(lines(config, observation).size(), 2U);
+  EXPECT_EQ(lines(config, observation)[1].warning, std::nullopt) << "a soft one has time";
+  EXPECT_EQ(lines(config, observation)[1].margin, Bytes{0});
+}
+
 TEST(LinesTest, OnlyMemoryHasLines) {
   Observation observation;
   observation.filesystems.layout = FilesystemLayout::single;
@@ -81,6 +99,47 @@ TEST(LinesTest, OnlyMemoryHasLines) {
                     hard(Signal::pid_available, {1})}),
             observation)
           .empty());
+}
+
+// What is short of memory.untilOom no counter shows: the line is placed from the nearest there is.
+TEST(LinesTest, UntilOomIsPlacedByItsHeadroom) {
+  Observation observation;
+  observation.node = node(gib(2), mib(900), mib(30));
+  observation.node.kernel_available = mib(300);
+  observation.node.swap_total = gib(1);
+  observation.node.swap_free = mib(100);
+  const Config config = policy::config({hard(Signal::memory_until_oom, mib(64))});
+  const auto found = lines(config, observation);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].cgroup, CgroupId{});
+  EXPECT_EQ(found[0].headroom, mib(336));
+  EXPECT_EQ(found[0].usage, *observation.node.usage);
+  EXPECT_EQ(found[0].usage_line, *observation.node.usage + mib(336));
+  EXPECT_EQ(found[0].floor_line, gib(3) - mib(64));
+  EXPECT_EQ(found[0].capacity, gib(3));
+  observation.node.usage.reset();
+  EXPECT_TRUE(lines(config, observation).empty());
+}
+
+TEST(LinesTest, WhoEvictsNobodyHasALineUntilItIsMet) {
+  Threshold threshold = hard(Signal::cgroup_memory_available, mib(10));
+  threshold.own_limits_of = WorkloadClass::other;
+  threshold.response = Response::warn;
+  Observation observation;
+  observation.watched = {cgroup("/a", mib(64), mib(12)), cgroup("/b", mib(64), mib(9))};
+  auto found = lines(config({threshold}), observation);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].path, "/a");
+  threshold.response = Response::evict;
+  found = lines(config({threshold}), observation);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].margin, Bytes{0}) << "hundreds may stay near theirs";
+  EXPECT_EQ(found[0].warning, std::nullopt);
+  // Not read, as it is far: the line is where it would be if nothing was inactive.
+  observation.watched[0].inactive_file.reset();
+  found = lines(config({threshold}), observation);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].usage_line, mib(54));
 }
 
 // The line and the threshold agree: at the line nothing is met, one byte above it is.

@@ -23,7 +23,7 @@ constexpr std::array kResources{Resource::memory, Resource::ephemeral_storage, R
 
 RankBy any_ranking(Dice& dice, Signal signal) {
   RankBy by{.signal = signal, .layout = {}, .compat = {}};
-  if (dice.one_in(2)) by.ranking = Ranking::kernel;
+  by.ranking = static_cast<Ranking>(dice.below(3));
   if (!dice.one_in(4)) by.layout = static_cast<FilesystemLayout>(dice.below(3));
   by.compat.inode_rank_subtracts_bytes = dice.one_in(2);
   return by;
@@ -56,6 +56,7 @@ WorkloadSample any_workload(Dice& dice, const std::string& name) {
   if (dice.one_in(5)) sample.processes.reset();
   sample.scored = !dice.one_in(30);
   if (!dice.one_in(5)) sample.badness = WorkloadBadness{{1, 1}, dice.below(4) - 1};
+  if (!dice.one_in(5)) sample.growth = kib(512 * dice.below(5));
   if (dice.one_in(5)) return sample;
   return with_statistics(sample, {container_sample("c", any_usage(dice), any_usage(dice))},
                          {{.name = "v", .usage = any_usage(dice).value_or(DiskUsage{})}});
@@ -78,7 +79,8 @@ RankKey any_key(Dice& dice) {
           .usage = dice.below(3),
           .request = dice.below(3),
           .over_request = dice.below(3) - 1,
-          .badness = dice.one_in(3) ? std::nullopt : std::optional(dice.below(3) - 1)};
+          .badness = dice.one_in(3) ? std::nullopt : std::optional(dice.below(3) - 1),
+          .growth = dice.one_in(3) ? std::nullopt : std::optional(dice.below(3))};
 }
 
 // The chain of rules alone, without the identity that breaks ties after it.
@@ -122,7 +124,7 @@ TEST(RankPropertyTest, EachRuleAndEachChainIsAStrictWeakOrder) {
       }
     };
     for (const Resource resource : kResources) {
-      const auto ranking = static_cast<Ranking>(seed % 2);
+      const auto ranking = static_cast<Ranking>(seed % 3);
       for (const RankRule& rule : rules_for(resource, ranking)) check(rule.compare);
       check([&](const RankKey& x, const RankKey& y) { return by_rules(x, y, resource, ranking); });
       ties += by_rules(a, b, resource, ranking) == 0 ? 1 : 0;

@@ -80,6 +80,18 @@ WorkloadSample no_statistics(const std::string& name, std::optional<std::int32_t
   return sample;
 }
 
+// A container that is watched by itself: what can be evicted is its pod.
+TEST(RankTest, WhatLiesInsideOfAWorkloadIsThatWorkloads) {
+  const Subject scope{id_of("/pods/a/c"), "/pods/a/c"};
+  const std::vector<WorkloadSample> around{workload("/pods", mb(9)), workload("/pods/a", mb(5)),
+                                           workload("/pods/b", mb(8))};
+  EXPECT_THAT(order(around, kMemory, scope), ElementsAre("a")) << "the innermost around it";
+  std::vector<WorkloadSample> with_own = around;
+  with_own.push_back(workload("/pods/a/c/w", mb(1)));
+  EXPECT_THAT(order(with_own, kMemory, scope), ElementsAre("w"));
+  EXPECT_THAT(order({workload("/pods/b", mb(8))}, kMemory, scope), ElementsAre());
+}
+
 // kubelet.md §11, the published memory example (request / usage).
 TEST(RankTest, KubeletsMemoryExample) {
   EXPECT_THAT(order({workload("/A", mb(700)), workload("/B", mb(1900), {}, gib(2)),

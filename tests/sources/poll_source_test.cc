@@ -64,7 +64,8 @@ class PollWorld : public ::testing::Test {
     ASSERT_TRUE(notes) << notes.error().text();
     ASSERT_TRUE(notes->empty()) << notes->front();
   }
-  test::TempTree files_{{"cgroup/cgroup.controllers", "memory\n"},
+  test::TempTree files_{{"proc/meminfo", "MemTotal: 1000 kB\n"},
+                        {"cgroup/cgroup.controllers", "memory\n"},
                         {"cgroup/a/memory.current", "1000\n"},
                         {"cgroup/a/memory.stat", "inactive_file 0\n"}};
   kernel::CgroupTree tree_;
@@ -85,6 +86,59 @@ TEST_F(PollWorld, NodeWakesWhenTheWorkingSetIsStrictlyAboveTheLine) {
   EXPECT_EQ(wakes[0].source, WakeSource::poll);
   EXPECT_FALSE(wakes[0].cgroup);
   EXPECT_EQ(wakes[0].usage, Bytes{4096 * 141});
+}
+
+// The kernel's own memory and swap show in meminfo only.
+TEST_F(PollWorld, UntilOomIsReadFromMeminfo) {
+  const auto write_meminfo = [&](int available, int swap_free) {
+    files_.write("proc/meminfo", "MemTotal: 1000 kB\nMemFree: 1 kB\nMemAvailable: " +
+                                     std::to_string(available) + " kB\nSwapTotal: 100 kB\n" +
+                                     "SwapFree: " + std::to_string(swap_free) + " kB\n");
+  };
+  write_meminfo(100, 50);
+  Line line;
+  line.signal = Signal::memory_until_oom;
+  line.path = "/";
+  line.floor_line = kib(1100 - 64);
+  line.headroom = kib(150 - 64);
+  arm(line);
+  EXPECT_TRUE(next().empty());
+  write_meminfo(40, 24);
+  EXPECT_TRUE(next().empty()) << "at the limit nothing is met";
+  write_meminfo(40, 23);
+  const auto wakes = next();
+  ASSERT_EQ(wakes.size(), 1u);
+  EXPECT_FALSE(wakes[0].cgroup);
+  EXPECT_EQ(wakes[0].usage, kib(1100 - 63));
+}
+
+TEST_F(PollWorld, AWarningIsToldOnceAndBeforeTheLine) {
+  Line line;
+  line.path = "/";
+  line.floor_line = Bytes{4096 * 30'000};
+  line.headroom = line.floor_line - Bytes{4096 * 140};
+  line.warning = Bytes{4096 * 10'000};
+  arm(line);
+  write_vmstat(19'000, 1'000, 10);
+  EXPECT_TRUE(next().empty()) << "still above it";
+  write_vmstat(20'000, 1'000, 10);
+  const auto wakes = next();
+  ASSERT_EQ(wakes.size(), 1u);
+  EXPECT_EQ(wakes[0].usage, Bytes{4096 * 20'990});
+  EXPECT_TRUE(next().empty()) << "told already";
+  write_vmstat(30'000, 1'000, 10);
+  EXPECT_EQ(next().size(), 1u) << "the line itself";
+}
+
+TEST_F(PollWorld, HoveringAboveAWarningIsReadNoMoreOftenThanItsLeadAsks) {
+  Line line;
+  line.path = "/";
+  line.floor_line = gib(4);
+  line.headroom = mib(257);
+  line.warning = mib(256);
+  arm(line);
+  EXPECT_GE(interval(),
+            interval_for(mib(129), possible_fill_rate(std::thread::hardware_concurrency())));
 }
 
 // inactive_file shrinks while usage stands still: no usage counter can show that crossing.
@@ -207,6 +261,7 @@ TEST_F(PollWorld, NothingArmedIsNothingToLookAt) {
 
 TEST(PollSourceCreate, ALackingCounterIsNamed) {
   const test::TempTree files{{"cgroup/cgroup.controllers", ""},
+                             {"proc/meminfo", ""},
                              {"proc/vmstat", "nr_anon_pages 1\n"}};
   const auto tree = kernel::CgroupTree::discover(files / "cgroup");
   ASSERT_TRUE(tree);

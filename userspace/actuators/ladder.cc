@@ -19,6 +19,8 @@ namespace forestall::actuators {
 namespace {
 
 constexpr std::size_t kEventsPerWait = 64;
+// Processes held in advance, of all victims together.
+constexpr std::size_t kHeldMax = 512;
 // Waits per advance(): with more processes than this exiting at once the rest is heard on the next
 // turn of the loop, since the epoll is level-triggered.
 constexpr int kWaitsPerAdvance = 16;
@@ -43,6 +45,10 @@ class Ladder::Machine {
   [[nodiscard]] int fd() const { return epoll_.get(); }
 
   void begin(const WorkloadSample& sample, Duration grace);
+  bool complete(const WorkloadSample& sample, const Signalled& signalled);
+  void hold(const WorkloadSample& sample);
+  void release_all_but(std::span<const CgroupId> kept);
+  [[nodiscard]] std::shared_ptr<const Grip> grip_of(CgroupId cgroup) const;
   void advance();
   [[nodiscard]] std::optional<MonotonicTime> next_look() const;
   [[nodiscard]] std::vector<KillProgress> progress() const;
@@ -64,6 +70,7 @@ class Ladder::Machine {
   const UniqueFd epoll_;
   const Means means_;
 
+  std::vector<std::shared_ptr<const Grip>> grips_;
   std::uint32_t last_number_ = 0;
   // Declared after what they hold on to: a victim leaves the epoll when it goes.
   std::vector<std::unique_ptr<Victim>> victims_;
@@ -92,8 +99,52 @@ void Ladder::Machine::begin(const WorkloadSample& sample, Duration grace) {
 void Ladder::Machine::start(const WorkloadSample& sample, Duration grace,
                             const LadderOptions& options, std::optional<pid_t> only) {
   if (++last_number_ == 0) ++last_number_;
-  victims_.push_back(std::make_unique<Victim>(means_, last_number_, sample, options, only));
+  victims_.push_back(std::make_unique<Victim>(means_, last_number_, sample, options, only,
+                                              grip_of(sample.workload.cgroup)));
   victims_.back()->begin(grace);
+}
+
+bool Ladder::Machine::complete(const WorkloadSample& sample, const Signalled& signalled) {
+  const bool afresh = std::ranges::none_of(victims_, [&](const auto& victim) {
+    return victim->cgroup() == sample.workload.cgroup && victim->under_way() &&
+           victim->progress().state == KillState::in_flight;
+  });
+  if (afresh) begin(sample, Duration::zero());
+  for (const auto& victim : victims_) {
+    if (victim->cgroup() == sample.workload.cgroup) victim->was_signalled(signalled);
+  }
+  // It may have been over at once, and wait to be told.
+  for (Outcome& outcome : outcomes_) {
+    if (outcome.victim.cgroup == sample.workload.cgroup) add(signalled, outcome);
+  }
+  return afresh;
+}
+
+void Ladder::Machine::hold(const WorkloadSample& sample) {
+  // Without pidfds there is nothing to hold.
+  if (!has(options_.usable, Feature::pidfd)) return;
+  const auto same = std::ranges::find(grips_, sample.workload.cgroup, &Grip::cgroup);
+  if (same != grips_.end()) {
+    if ((*same)->is_current()) return;
+    grips_.erase(same);
+  }
+  std::size_t held = 0;
+  for (const auto& grip : grips_) held += grip->processes().size();
+  const std::size_t room = kHeldMax - std::min(kHeldMax, held);
+  auto grip =
+      Grip::take(means_.tree, untouchables_, sample.workload, std::min(room, Grip::kProcessesMax));
+  if (grip.ok()) grips_.push_back(std::move(*grip));
+}
+
+void Ladder::Machine::release_all_but(std::span<const CgroupId> kept) {
+  std::erase_if(grips_, [&](const auto& grip) {
+    return std::find(kept.begin(), kept.end(), grip->cgroup()) == kept.end();
+  });
+}
+
+std::shared_ptr<const Grip> Ladder::Machine::grip_of(CgroupId cgroup) const {
+  const auto found = std::ranges::find(grips_, cgroup, &Grip::cgroup);
+  return found == grips_.end() ? nullptr : *found;
 }
 
 void Ladder::Machine::refuse_second(const WorkloadSample& sample) {
@@ -177,6 +228,8 @@ Result<void> Ladder::Machine::warm_up() {
   WorkloadSample sample;
   sample.workload.path = TRY(means_.tree.path_of(getpid()));
   sample.workload.cgroup = TRY(means_.tree.open(sample.workload.path)).id();
+  // Of whoever lives beside us nobody is signalled; what is taken here is let go at once.
+  (void)Grip::take(means_.tree, untouchables_, sample.workload, 1);
   LadderOptions options = options_;
   options.dry_run = false;
   options.release_timeout = kWarmUpPatience;
@@ -222,6 +275,18 @@ void Ladder::set_options(const LadderOptions& options) {
 }
 void Ladder::begin(const WorkloadSample& victim, Duration grace) {
   machine_->begin(victim, grace);
+}
+bool Ladder::complete(const WorkloadSample& victim, const Signalled& signalled) {
+  return machine_->complete(victim, signalled);
+}
+void Ladder::hold(const WorkloadSample& sample) {
+  machine_->hold(sample);
+}
+void Ladder::release_all_but(std::span<const CgroupId> kept) {
+  machine_->release_all_but(kept);
+}
+std::shared_ptr<const Grip> Ladder::grip_of(CgroupId cgroup) const {
+  return machine_->grip_of(cgroup);
 }
 int Ladder::fd() const {
   return machine_->fd();

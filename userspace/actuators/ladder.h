@@ -14,8 +14,10 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "actuators/grip.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "kernel/cgroup_tree.h"
@@ -33,6 +35,13 @@ struct LadderOptions {
   std::size_t reaper_threads = 2;       // read by create() only
   std::size_t reaper_queue_max = 1024;  // jobs not yet reported; read by create() only
   // Never signalled whatever the decision says: pid 1, kernel threads, this process, its parents.
+};
+
+// A SIGKILL that somebody else of ours sent already, to all that was in the victim's cgroup then.
+struct Signalled {
+  MonotonicTime at;
+  std::uint32_t processes = 0;
+  Bytes usage_before;
 };
 
 // Thread rule: all calls come from the loop's thread; the reaper threads are the ladder's own.
@@ -55,6 +64,20 @@ class Ladder {
   // nothing waits for it. For a victim in its grace, begin() ends that after at most the new
   // grace: a hard eviction pre-empts a soft one.
   void begin(const WorkloadSample& victim, Duration grace = Duration::zero());
+  // Completes a kill that was signalled already: signals whoever is left, reaps, watches, and has
+  // an outcome as any other kill, with these times and figures. False: a kill of it was under way;
+  // that one goes on, and its outcome has them.
+  bool complete(const WorkloadSample& victim, const Signalled& signalled);
+
+  // Opens in advance what begin() of this victim needs, or brings it up to date: with that, SIGKILL
+  // is one reading of its cgroup.procs away. Costs what begin() saves; nothing is done with it.
+  // Descriptors are bounded: 64 processes a victim and 512 in all. A failure leaves begin() to do
+  // it all itself.
+  void hold(const WorkloadSample& sample);
+  // Lets go of everybody but these.
+  void release_all_but(std::span<const CgroupId> kept);
+  // What is held of it; null: nothing.
+  [[nodiscard]] std::shared_ptr<const Grip> grip_of(CgroupId cgroup) const;
 
   // Polls readable when a process exited or a reaper thread reported.
   [[nodiscard]] int fd() const;

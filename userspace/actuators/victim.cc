@@ -18,9 +18,6 @@ namespace {
 
 // Sweeps for late forks within one call; a fork bomb that outruns these is swept from the loop.
 constexpr int kSweepsPerLook = 8;
-// Processes that are signalled make room for others: a service that is started again in the same
-// directory is not the victim any more. A fork is there within microseconds.
-constexpr Duration kCgroupKillLatest = std::chrono::milliseconds(250);
 // The freeing of pages raises no event, so a kill under way is looked at this often.
 constexpr Duration kLookInterval = std::chrono::milliseconds(10);
 constexpr Duration kUnsettledInterval = std::chrono::milliseconds(1);
@@ -34,11 +31,13 @@ constexpr std::size_t kSortedMax = 32;
 }  // namespace
 
 Victim::Victim(const Means& means, std::uint32_t number, const WorkloadSample& sample,
-               const LadderOptions& options, std::optional<pid_t> only)
+               const LadderOptions& options, std::optional<pid_t> only,
+               std::shared_ptr<const Grip> grip)
     : means_(means),
       number_(number),
       options_(options),
       only_(only),
+      grip_(std::move(grip)),
       inactive_file_(sample.inactive_file.value_or(Bytes{0})) {
   outcome_.victim = sample.workload;
   outcome_.usage_before = sample.usage.value_or(Bytes{0});
@@ -58,6 +57,8 @@ void Victim::begin(Duration grace) {
   forget_at_ = outcome_.began + kForgetAfter;
   outcome_.dry_run = options_.dry_run;
   outcome_.attempts.reserve(5);
+  const bool at_once = grace <= Duration::zero() && !options_.dry_run;
+  if (grip_ && at_once && kill_by_grip()) return;
   if (auto verified = verify(); !verified.ok()) return fail(Rung::verify, verified.error());
   attempt(Rung::verify).processes = 0;
   if (!take_roll()) return;
@@ -96,7 +97,7 @@ Result<void> Victim::verify() {
                              std::to_string(dir->id().inode) + " is not the ranked " +
                              std::to_string(victim.cgroup.inode)};
   }
-  dir_ = std::move(*dir);
+  dir_ = std::make_shared<const kernel::CgroupDir>(std::move(*dir));
   if (!usable(Feature::pidfd) && !usable(Feature::cgroup_kill)) {
     return Error{ENOSYS, "neither pidfd nor cgroup.kill is usable: no safe way to signal"};
   }
@@ -127,7 +128,7 @@ bool Victim::take_roll() {
     return false;
   }
   // cgroup.kill spares nobody: it is out of the question as soon as one process was refused.
-  if (roll->refused == 0 && !only_) open_twin(roll->present);
+  if (roll->refused == 0 && !only_) open_twin(roll->present, Twin::same);
   if (held_.empty() && !twin_) {
     if (!pidfds.failure) pidfds.failure = Error{ESRCH, "every process left while it was opened"};
     finish(KillState::failed);
@@ -139,27 +140,11 @@ bool Victim::take_roll() {
 void Victim::measure_before() {
   auto meter = UsageMeter::open(*dir_, means_.tree.version());
   if (!meter.ok()) return;
-  meter_ = std::move(*meter);
+  meter_ = std::make_shared<const UsageMeter>(std::move(*meter));
   if (const auto usage = meter_->read(); usage.ok()) outcome_.usage_before = *usage;
 }
 
 // ---- the signal ----
-
-// The directory whose cgroup.kill kills this victim and nobody else. On v2 it is the victim's own.
-// On a hybrid host it is a group of the same path in another hierarchy, which may hold anybody: it
-// is used only when it holds exactly the same processes.
-void Victim::open_twin(const std::vector<pid_t>& present) {
-  if (!usable(Feature::cgroup_kill)) return;
-  auto twin = means_.tree.open_unified(outcome_.victim.path);
-  if (!twin.ok()) return;
-  if (means_.tree.hybrid()) {
-    const auto members = sorted_processes(*twin);
-    if (!members.ok() || *members != present) return;
-  } else if (twin->id() != cgroup()) {
-    return;
-  }
-  twin_ = std::move(*twin);
-}
 
 // SIGTERM to every process, as service managers do it (systemd's KillMode=control-group). False
 // when nobody could be asked: then there is nothing to wait for.
@@ -192,66 +177,12 @@ void Victim::end_now() {
   look();
 }
 
-// The twin was compared when the grace began; somebody else may have entered it since.
-void Victim::compare_twin_again() {
-  twin_.reset();
-  const auto now = call_roll(*dir_, means_.untouchables, known(), hold(), only_);
-  if (now.ok() && now->refused == 0 && !only_) open_twin(now->present);
-}
-
 // By pidfd first, which takes no lock that anybody sleeps with; cgroup.kill then reaches those that
 // could not be held or were forked meanwhile. False when nothing could be signalled.
 bool Victim::signal_all() {
   if (held_.empty() || !signal_processes(0, SIGKILL)) return kill_cgroup();
   queue_cgroup_kill();
   return true;
-}
-
-// From here, where it may wait for the kernel's cgroup lock: only when no pidfd serves.
-bool Victim::kill_cgroup() {
-  if (!twin_) return false;
-  const auto written = twin_->write("cgroup.kill", "1");
-  Attempt& killed = attempt(Rung::cgroup_kill);
-  if (!written.ok()) {
-    killed.failure = written.error();
-    twin_.reset();
-    return false;
-  }
-  killed.processes = alive_ + unheld_;
-  outcome_.processes = killed.processes;
-  outcome_.signalled = killed.at;
-  return true;
-}
-
-// Ahead of the jobs that free memory, and never a second time: the twin was compared just now, and
-// whoever enters it later is not compared any more.
-void Victim::queue_cgroup_kill() {
-  if (!twin_) return;
-  auto file = twin_->open_file("cgroup.kill", O_WRONLY);
-  if (!file.ok()) {
-    attempt(Rung::cgroup_kill).failure = file.error();
-    return;
-  }
-  const std::uint64_t ticket = EventKey{number_, EventKey::kCgroupKill}.pack();
-  left_to_cgroup_kill_ = unheld_;
-  cgroup_kill_queued_ = means_.reapers.submit(
-      {ticket, std::move(*file), ReapCall::cgroup_kill, SystemClock().now() + kCgroupKillLatest});
-  if (cgroup_kill_queued_) return;
-  attempt(Rung::cgroup_kill).failure =
-      Error{EAGAIN, "reaper queue full: forks are chased by pidfd alone"};
-}
-
-void Victim::on_cgroup_kill(const ReapReport& report) {
-  cgroup_kill_queued_ = false;
-  Attempt& killed = attempt(Rung::cgroup_kill);
-  killed.failure.reset();
-  if (report.result == ReapResult::failed) {
-    killed.failure = Error{report.code, "cgroup.kill of " + outcome_.victim.path};
-  } else if (report.result == ReapResult::freed) {
-    killed.processes = left_to_cgroup_kill_;
-    outcome_.processes += killed.processes;
-    if (killed.processes > 0 && !outcome_.signalled) outcome_.signalled = killed.at;
-  }
 }
 
 // False when nothing was there to be signalled, or all of it was refused.

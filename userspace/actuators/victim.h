@@ -19,9 +19,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "actuators/grip.h"
 #include "actuators/ladder.h"
 #include "actuators/reaper_pool.h"
 #include "actuators/roll_call.h"
@@ -64,18 +67,25 @@ struct EventKey {
   }
 };
 
+// Puts into an outcome what was done by others before it began.
+void add(const Signalled& signalled, Outcome& outcome);
+
 class Victim {
  public:
   // `number` is unique among the kills of a ladder, and not 0. When `only` is given, no other
   // process of the cgroup is looked at: the warm-up kills its own child inside the agent's cgroup.
+  // What is held of it in advance, if anything, is used when it is to end at once.
   Victim(const Means& means, std::uint32_t number, const WorkloadSample& sample,
-         const LadderOptions& options, std::optional<pid_t> only);
+         const LadderOptions& options, std::optional<pid_t> only,
+         std::shared_ptr<const Grip> grip = nullptr);
   Victim(const Victim&) = delete;
   Victim& operator=(const Victim&) = delete;
   ~Victim();
 
   // Verifies, signals, starts reaping. Once. With a grace above 0 it is asked to end itself first.
   void begin(Duration grace);
+  // Somebody else signalled it before we did.
+  void was_signalled(const Signalled& signalled) { add(signalled, outcome_); }
   // Ends the grace of a terminating victim after at most this much longer; a later end is no
   // reason to wait longer than was promised.
   void cut_grace(Duration grace);
@@ -99,6 +109,7 @@ class Victim {
   [[nodiscard]] std::optional<Outcome> take_outcome();
 
  private:
+  enum class Twin : std::uint8_t { same, within };
   enum class Reaping : std::uint8_t { wanted, queued, ended };
   struct Held {
     std::optional<kernel::ProcessRef> process;  // nothing once it exited
@@ -107,6 +118,10 @@ class Victim {
     bool signalled = false;
   };
 
+  // By what is held.
+  [[nodiscard]] bool kill_by_grip();
+  void take_over(std::span<const kernel::ProcessRef* const> reached);
+  void follow_up(const std::vector<pid_t>& present);
   // Before the signal.
   [[nodiscard]] Result<void> verify();
   [[nodiscard]] bool take_roll();
@@ -115,7 +130,7 @@ class Victim {
   [[nodiscard]] bool ask_to_end(Duration grace);
   void end_now();
   void compare_twin_again();
-  void open_twin(const std::vector<pid_t>& present);
+  void open_twin(const std::vector<pid_t>& present, Twin wanted);
   [[nodiscard]] bool signal_all();
   [[nodiscard]] bool kill_cgroup();
   void queue_cgroup_kill();
@@ -148,13 +163,14 @@ class Victim {
   const std::uint32_t number_;
   const LadderOptions options_;
   const std::optional<pid_t> only_;
+  const std::shared_ptr<const Grip> grip_;
   // At the ranking; 0 when unknown. It was no part of the working set that the kill is to lower, so
   // its return is no credit either.
   const Bytes inactive_file_;
 
-  std::optional<kernel::CgroupDir> dir_;   // in the memory hierarchy
+  std::shared_ptr<const kernel::CgroupDir> dir_;  // in the memory hierarchy
   std::optional<kernel::CgroupDir> twin_;  // in the cgroup2 hierarchy, when it can be killed there
-  std::optional<UsageMeter> meter_;
+  std::shared_ptr<const UsageMeter> meter_;
   UniqueFd events_;  // cgroup.events of twin_
   std::vector<Held> held_;
 

@@ -4,7 +4,9 @@
 #include <time.h>
 
 #include <algorithm>
+#include <iterator>
 #include <thread>
+#include <utility>
 
 #include "policy/capacity_lines.h"
 #include "policy/deadlines.h"
@@ -30,18 +32,22 @@ constexpr Duration kLongestHold = std::chrono::seconds(1);
 constexpr Duration kTreeAgeMax = std::chrono::milliseconds(500);
 // With one, the tree is walked at most this often, however many cgroups come and go.
 constexpr Duration kTreeAgeMin = std::chrono::milliseconds(100);
+// A walk over a large tree is followed by this many times its length without one: at most 5 % of a
+// CPU while cgroups come and go all the time, and 0.02 % at rest, where it is to find what nobody
+// told of.
+constexpr int kWalkRest = 20;
+constexpr int kWalkRestSettled = 5000;
+constexpr Duration kTreeAgeSettled = std::chrono::minutes(5);
+// A runtime makes a cgroup first and writes its limit then, of which no kernel tells: the tree is
+// read again so long after a change, and once more after this many times that.
+constexpr Duration kSettling = std::chrono::milliseconds(100);
+constexpr int kSettlingGrowth = 10;
 // Kubelet measures volumes this often (volumeStatsAggPeriod).
 constexpr Duration kLimitsAgeMax = std::chrono::minutes(1);
 // Between two rounds of node-level reclaim: kubelet's monitoring interval.
 constexpr Duration kReclaimInterval = std::chrono::seconds(10);
 // The longest that a hint of pressure may wait.
 constexpr Duration kHintMax = std::chrono::milliseconds(100);
-
-std::int64_t wall_time_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
-}
 
 // Whether the wake says that usage crossed a line, or that the kernel is about to act: such a wake
 // never waits.
@@ -65,7 +71,7 @@ const Wake& foremost(const std::vector<Wake>& wakes) {
 // Whether candidates may be ranked for memory, the one ranking that goes by the kernel's points.
 bool is_short_of_memory(const Decision& decision) {
   return std::ranges::any_of(decision.evidence, [](const Evidence& evidence) {
-    return evidence.met && evidence.driving &&
+    return evidence.asks_for_eviction() && evidence.driving &&
            resource_of(evidence.threshold.signal) == Resource::memory;
   });
 }
@@ -87,11 +93,24 @@ Core::Core(Parts parts, Config config)
     : parts_(std::move(parts)),
       config_(std::move(config)),
       kills_(*parts_.ladder, parts_.sinks),
-      oom_kills_(parts_.sinks, parts_.foresight) {}
+      oom_kills_(parts_.sinks, parts_.foresight),
+      growth_(*parts_.clock, *parts_.observer),
+      own_limits_(*parts_.log),
+      readiness_(*parts_.observer, *parts_.ladder, growth_) {
+  own_limits_.use(parts_.brakes);
+}
+
+std::int64_t Core::wall_time_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
+}
 
 void Core::start() {
+  recheck_in_ = std::min(kSettling, config_.recheck_interval);
   refresh();
   look_after_pods();
+  growth_.look_calmly(config_);
   look(Wake{WakeSource::startup, parts_.clock->now(), {}, {}});
 }
 
@@ -117,7 +136,7 @@ void Core::look_or_wait(const std::vector<Wake>& wakes) {
 
 MonotonicTime Core::due(const Wake& wake) const {
   if (is_urgent(wake)) return wake.at;
-  if (wake.source == WakeSource::workload_change) return refreshed_at_ + kTreeAgeMin;
+  if (wake.source == WakeSource::workload_change) return refreshed_at_ + tree_age_min();
   static const std::int64_t kRate =
       sources::possible_fill_rate(std::thread::hardware_concurrency());
   const double seconds = static_cast<double>(nearest_headroom_.count) / static_cast<double>(kRate);
@@ -146,13 +165,52 @@ void Core::time_passed() {
   if (parts_.foresight != nullptr) parts_.foresight->time_passed();
   if (deferred_until_ && *deferred_until_ <= now) look(Wake(*deferred_));
   if (pods_due_ <= now) look_after_pods();
+  if (const auto due = readiness_.next_look(); due && *due <= now) make_ready(now);
   if (deadline_ && *deadline_ <= now) look(Wake{WakeSource::deadline, now, {}, {}});
+  const auto guard_due = parts_.guard != nullptr ? parts_.guard->next_look() : std::nullopt;
+  if (guard_due && *guard_due <= now) look(Wake{WakeSource::recheck, now, {}, {}});
   if (recheck_at_ <= now) {
-    refresh();
+    recheck();
     look(Wake{WakeSource::recheck, now, {}, {}});
+    if (!hold_until_ && readiness_.subjects().empty()) growth_.look_calmly(config_);
   } else if (hold_until_ && *hold_until_ <= now) {
     look(Wake{WakeSource::recheck, now, {}, {}});
   }
+}
+
+// What changed and was not told of. Once the tree has settled and its changes are told, that takes
+// no walk each time.
+void Core::recheck() {
+  const bool settled = recheck_in_ >= config_.recheck_interval;
+  const MonotonicTime now = parts_.clock->now();
+  if (now - refreshed_at_ < tree_age_min()) {
+    recheck_at_ = refreshed_at_ + tree_age_min();
+    return;
+  }
+  const Duration rest = std::min(walk_length_ * kWalkRestSettled, kTreeAgeSettled);
+  if (parts_.told_of_cgroups && settled && !tree_changed_ && now - refreshed_at_ < rest) {
+    recheck_at_ = now + config_.recheck_interval;
+    return;
+  }
+  recheck_in_ = std::min(recheck_in_ * kSettlingGrowth, config_.recheck_interval);
+  refresh();
+}
+
+// How old the tree must be for a change of it to be looked at.
+Duration Core::tree_age_min() const {
+  return std::max(kTreeAgeMin, walk_length_ * kWalkRest);
+}
+
+void Core::make_ready(MonotonicTime now) {
+  if (readiness_.working()) {
+    if (!parts_.told_of_cgroups && now - refreshed_at_ > kTreeAgeMax) refresh();
+    readiness_.work(config_, parts_.ladder->progress(), now);
+    if (readiness_.working()) return;
+    post_orders();
+    if (parts_.guard != nullptr) parts_.guard->ranked();
+    return;
+  }
+  look(Wake{WakeSource::recheck, now, {}, {}});
 }
 
 void Core::reload(Config config) {
@@ -164,6 +222,9 @@ void Core::reload(Config config) {
   config_ = std::move(config);
   if (!same_rules) state_ = policy::reloaded(state_);
   parts_.observer->configure(config_);
+  readiness_.reconfigured(same_rules);
+  if (parts_.watchdog != nullptr) parts_.watchdog->withdraw();
+  if (parts_.guard != nullptr) parts_.guard->disarm();
   refresh();
   look(Wake{WakeSource::command, parts_.clock->now(), {}, {}});
 }
@@ -175,9 +236,11 @@ MonotonicTime Core::next_look() const {
   if (deadline_) next = std::min(next, *deadline_);
   if (!config_.known_pods.empty()) next = std::min(next, pods_due_);
   if (const auto due = parts_.ladder->next_look()) next = std::min(next, *due);
+  if (const auto due = readiness_.next_look()) next = std::min(next, *due);
   if (const auto due = kernel_kills_due()) next = std::min(next, *due);
   if (parts_.foresight != nullptr)
     next = std::min(next, parts_.foresight->next_look().value_or(next));
+  if (parts_.guard != nullptr) next = std::min(next, parts_.guard->next_look().value_or(next));
   for (const sources::Source* source : parts_.sources) {
     if (const auto due = source->next_look()) next = std::min(next, *due);
   }
@@ -185,6 +248,12 @@ MonotonicTime Core::next_look() const {
 }
 
 void Core::look(const Wake& wake) {
+  take_shot();
+  look_at_all(wake);
+  if (parts_.watchdog != nullptr) parts_.watchdog->looked();
+}
+
+void Core::look_at_all(const Wake& wake) {
   const MonotonicTime woken = parts_.clock->now();
   ++looks_;
   looked_at_ = woken;
@@ -192,11 +261,12 @@ void Core::look(const Wake& wake) {
   for (int kills = 0; kills < kMaxKillsPerLook && decide(wake, woken); ++kills) {
   }
   if (!tree_changed_) return;
-  if (parts_.clock->now() - refreshed_at_ < kTreeAgeMin) {
+  if (parts_.clock->now() - refreshed_at_ < tree_age_min()) {
     deferred_ = Wake{WakeSource::workload_change, woken, {}, {}};
-    deferred_until_ = refreshed_at_ + kTreeAgeMin;
+    deferred_until_ = refreshed_at_ + tree_age_min();
     return;
   }
+  recheck_in_ = std::min(kSettling, config_.recheck_interval);
   refresh();
   // Arms what was just found.
   for (int kills = 0; kills < kMaxKillsPerLook && decide(wake, woken); ++kills) {
@@ -205,15 +275,19 @@ void Core::look(const Wake& wake) {
 
 bool Core::decide(const Wake& wake, MonotonicTime woken) {
   Record record;
-  record.observation = parts_.observer->observe(wake, parts_.clock->now());
-  record.observation.kills = parts_.ladder->progress();
-  record.observation.reclaim = reclaim_state();
-  record.decision = decide_on(record);
+  if (!decide_prepared(wake, record)) {
+    auto kills = parts_.ladder->progress();  // before the node: see decide_prepared()
+    record.observation = parts_.observer->observe(wake, parts_.clock->now());
+    record.observation.kills = std::move(kills);
+    record.observation.reclaim = reclaim_state();
+    record.decision = decide_on(record);
+  }
   record.stages.crossed = wake.at;
   record.stages.woken = woken;
   record.stages.decided = parts_.clock->now();
 
   const bool kills = record.decision.action == Action::kill;
+  if (kills && !may_signal()) return false;
   if (kills) kills_.signal(record.decision);
   // Whatever follows happens while the victims are dying already.
   record.wall_time_ns = wall_time_ns();
@@ -221,15 +295,22 @@ bool Core::decide(const Wake& wake, MonotonicTime woken) {
   if (!kills) {
     arm(record.observation, record.decision);
     hold(record.decision, record.stages.decided);
+    take_charge(record.decision);
   }
   log_look(record.stages, record.observation.wake, record.decision.reason);
   if (record.decision.action == Action::reclaim) start_reclaim(record.decision);
-  tell_look(record);
+  // What was only glanced at is no look to tell of: after a kill another one follows at once.
+  if (!record.prepared) tell_look(record);
+  const bool near_own_limit = !record.prepared && own_limits_.look(config_, record.decision);
+  // Nor one to make the guard's list from: it would count on memory that is about to come back.
+  if (parts_.guard != nullptr && !record.prepared && !kills) {
+    parts_.guard->looked(config_, record, readiness_, growth_);
+  }
   if (kills) {
     oom_kills_.keep(record, state_);
     tell_kills(std::move(record));
   } else {
-    if (!is_repetition(record.decision)) {
+    if (near_own_limit || !is_repetition(record.decision)) {
       record.sequence = ++sequence_;
       report(record);
     }
@@ -280,6 +361,7 @@ void Core::read_workloads(Observation& observation, const Decision& asked,
   // One scan of the processes for all decisions of a look, however many it takes.
   const sources::Scoring scoring{is_short_of_memory(asked), looked_at_};
   parts_.observer->add_workloads(observation, subject, scoring);
+  growth_.apply(*observation.workloads);
 }
 
 // Whom a filesystem is short because of shows only in what was measured since: a walk from before
@@ -410,8 +492,16 @@ void Core::arm(const Observation& observation, const Decision& decision) {
   for (const SourceNote& note : observation.notes) {
     notes.push_back(note.subject + ": " + note.problem);
   }
+  bool watched = false;  // every line, by the kernel
+  // But for what no counter of the programs shows.
+  std::vector<Line> unseen;
+  std::ranges::copy_if(lines, std::back_inserter(unseen),
+                       [](const Line& line) { return line.signal == Signal::memory_until_oom; });
   for (sources::Source* source : parts_.sources) {
-    auto armed = source->arm(lines, now);
+    const bool polls = source->feature() == Feature::poll;
+    auto armed = source->arm(polls && watched ? unseen : lines, now);
+    if (source->feature() == Feature::bpf)
+      watched = parts_.told_of_usage && armed && armed->empty();
     if (!armed) {
       notes.push_back(std::string(to_string(source->feature())) + ": " + armed.error().text());
       continue;
@@ -419,6 +509,9 @@ void Core::arm(const Observation& observation, const Decision& decision) {
     for (std::string& note : *armed) notes.push_back(std::move(note));
   }
   if (parts_.capacity != nullptr) parts_.capacity->watch(policy::capacity_lines(decision), now);
+  // The kernel's points change with every page: that ranking is made at the crossing only.
+  if (config_.ranking != Ranking::kernel) readiness_.note(lines, now);
+  if (parts_.watchdog != nullptr && readiness_.subjects().empty()) parts_.watchdog->withdraw();
   note_problems(std::move(notes), last_notes_);
 }
 
@@ -432,14 +525,20 @@ void Core::note_problems(std::vector<std::string> notes, std::vector<std::string
 }
 
 void Core::refresh() {
+  const MonotonicTime began = parts_.clock->now();
+  const std::uint64_t changes = parts_.observer->workload_changes();
   std::vector<std::string> notes;
   for (const SourceNote& note : parts_.observer->refresh()) {
     notes.push_back(note.subject + ": " + note.problem);
   }
   note_problems(std::move(notes), last_refresh_notes_);
   refreshed_at_ = parts_.clock->now();
-  recheck_at_ = refreshed_at_ + config_.recheck_interval;
+  walk_length_ = refreshed_at_ - began;
+  recheck_at_ = refreshed_at_ + std::min(recheck_in_, config_.recheck_interval);
   tree_changed_ = false;
+  // Whom the thread is to shoot was chosen among others.
+  const bool others = changes != parts_.observer->workload_changes();
+  if (others && parts_.watchdog != nullptr) parts_.watchdog->withdraw();
 }
 
 // What is true of known pods without any pressure: limits on local storage, for which their disks
@@ -457,8 +556,9 @@ void Core::look_after_pods() {
 }
 
 void Core::hold(const Decision& decision, MonotonicTime now) {
-  const bool met = std::any_of(decision.evidence.begin(), decision.evidence.end(),
-                               [](const Evidence& evidence) { return evidence.met; });
+  const bool met =
+      std::any_of(decision.evidence.begin(), decision.evidence.end(),
+                  [](const Evidence& evidence) { return evidence.asks_for_eviction(); });
   if (!met) {
     hold_until_.reset();
     hold_length_ = Duration::zero();

@@ -7,7 +7,8 @@
 // PSI,
 //   a change of the tree) waits until the nearest line could have been reached since the last look:
 //   anybody can make a cgroup reclaim or come and go all day, and this loop runs at real time.
-// - Policy answers `inspect` first, so the workloads are read only when a threshold is met.
+// - Policy answers `inspect` first, so the workloads are read only when a threshold is met; those
+//   that were made ready for it (readiness.h) come first, and everything only if they do not do.
 // - After a kill it looks again at once, with that kill credited, because another subject may be
 //   in need too; a slow victim never holds up the next decision.
 // - While a threshold is met and nothing can be done about it, it is looked at again after a short,
@@ -22,10 +23,15 @@
 #include "actuators/ladder.h"
 #include "actuators/node_reclaim.h"
 #include "agent/foresight.h"
+#include "agent/growth_watch.h"
+#include "agent/guard_keeper.h"
 #include "agent/kills.h"
 #include "agent/oom_kills.h"
 #include "agent/oom_score_adj_patrol.h"
 #include "agent/oom_tellers.h"
+#include "agent/own_limit_watch.h"
+#include "agent/readiness.h"
+#include "agent/watchdog.h"
 #include "base/clock.h"
 #include "exports/log.h"
 #include "exports/sink.h"
@@ -49,11 +55,17 @@ struct Parts {
   std::vector<exports::RecordSink*> sinks;
   exports::Log* log = nullptr;
   OomScoreAdjPatrol* patrol = nullptr;
-  Foresight* foresight = nullptr;     // null: whom the kernel would kill is not predicted
-  OomTellers* oom_tellers = nullptr;  // null: nobody tells whom it did kill
+  GuardKeeper* guard = nullptr;         // null: the guard in the kernel is off
+  Watchdog* watchdog = nullptr;         // null: nobody acts when the loop hangs
+  Foresight* foresight = nullptr;       // null: whom the kernel would kill is not predicted
+  actuators::Brakes* brakes = nullptr;  // null: nobody is slowed down
+  OomTellers* oom_tellers = nullptr;    // null: nobody tells whom it did kill
   // A source tells of new cgroups; without one, the tree is walked again when candidates are
   // needed.
   bool told_of_cgroups = false;
+  // Feature::bpf_timer is in use: while the source that has it could arm every line, nothing is
+  // polled but memory.untilOom. REQUIRES: that source comes before those that poll.
+  bool told_of_usage = false;
 };
 
 // Thread rule: the loop's thread only.
@@ -71,6 +83,10 @@ class Core {
   void reclaim_ready();
   // A round of predictions is over.
   void foresight_ready();
+  // The watchdog acted in our stead.
+  void watchdog_ready();
+  // The guard in the kernel has something to tell.
+  void guard_ready();
   // The time next_look() named has come.
   void time_passed();
   // A new configuration, already checked. Takes effect with the look it causes.
@@ -79,18 +95,28 @@ class Core {
   // When time_passed() must be called at the latest.
   [[nodiscard]] MonotonicTime next_look() const;
   [[nodiscard]] std::uint64_t looks() const { return looks_; }
+  [[nodiscard]] const Readiness& readiness() const { return readiness_; }
   [[nodiscard]] std::uint64_t kills() const { return kills_.count(); }
   [[nodiscard]] std::uint64_t kernel_kills() const { return kernel_kills_; }
 
  private:
+  // CLOCK_REALTIME, for records.
+  [[nodiscard]] static std::int64_t wall_time_ns();
   void note_wake(const Wake& wake);
   void look_or_wait(const std::vector<Wake>& wakes);
   [[nodiscard]] MonotonicTime due(const Wake& wake) const;
   void look(const Wake& wake);
+  void look_at_all(const Wake& wake);
   // One observation and decision; true when a kill was begun.
   bool decide(const Wake& wake, MonotonicTime woken);
+  // The decision on what was made ready; false when it will not do, and `record` is as it was.
+  [[nodiscard]] bool decide_prepared(const Wake& wake, Record& record);
+  [[nodiscard]] bool knows_workloads(MonotonicTime now) const;
   [[nodiscard]] Decision decide_on(Record& record);
   void read_workloads(Observation& observation, const Decision& asked, std::string_view subject);
+  [[nodiscard]] bool may_signal();
+  void take_charge(const Decision& decision);
+  void take_shot();
   void note_disk_shortage(const Decision& decision, MonotonicTime at);
   [[nodiscard]] bool name_containers(const Decision& decision, Observation& observation);
   void tell_kills(Record record);
@@ -103,7 +129,12 @@ class Core {
   void arm(const Observation& observation, const Decision& decision);
   void note_problems(std::vector<std::string> notes, std::vector<std::string>& last);
   void refresh();
+  void recheck();
+  [[nodiscard]] Duration tree_age_min() const;
   void look_after_pods();
+  void make_ready(MonotonicTime now);
+  void post_orders();
+  bool may_complete(const WorkloadSample& victim);
   void hold(const Decision& decision, MonotonicTime now);
   void report(const Record& record);
   [[nodiscard]] bool is_repetition(const Decision& decision) const;
@@ -113,6 +144,9 @@ class Core {
   policy::State state_;
   Kills kills_;
   OomKills oom_kills_;
+  GrowthWatch growth_;
+  OwnLimitWatch own_limits_;
+  Readiness readiness_;
   std::vector<std::string> last_notes_;          // of the last arming
   std::vector<std::string> last_refresh_notes_;  // of the last refresh
 
@@ -124,7 +158,10 @@ class Core {
   std::optional<MonotonicTime> hold_until_;
   Duration hold_length_{0};
   MonotonicTime recheck_at_;
+  // From the last refresh: short after a change of the tree, then longer, up to the interval.
+  Duration recheck_in_{0};
   MonotonicTime refreshed_at_;
+  Duration walk_length_{0};                // of the last refresh
   std::optional<MonotonicTime> deadline_;  // when time alone changes the answer
   std::optional<MonotonicTime> disk_short_since_;
   MonotonicTime pods_due_;

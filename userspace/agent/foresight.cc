@@ -11,7 +11,7 @@ namespace {
 
 // Rest after a round, as a multiple of its length.
 constexpr int kRestNear = 20;
-constexpr int kRestFar = 1000;
+constexpr int kRestFar = 10000;
 
 // A line is near when less than the threshold itself is left up to it.
 bool is_near(const Evidence& evidence) {

@@ -8,7 +8,8 @@
 // kill. What a round may cost is bounded by what the last one did:
 // - near a line, or when the kernel is about to choose or has chosen, the next one begins no sooner
 //   than 20 times the length of the last after its end: 5 % of one CPU;
-// - else no sooner than 1000 times that length (0.1 %), and only with a look that happens anyway:
+// - else no sooner than 10,000 times that length (0.01 %), and only with a look that happens
+// anyway:
 //   an agent at rest is not woken for it.
 #pragma once
 

@@ -113,8 +113,9 @@ bool Host::can_guard() const {
 }
 
 Result<Host> probe_host(const FeatureSet& disabled, const std::string& cgroup_mount) {
-  Host host{kernel_release(), TRY(kernel::CgroupTree::discover(cgroup_mount)), nullptr, nullptr,
-            blank_reports(disabled)};
+  Host host{kernel_release(), TRY(kernel::CgroupTree::discover(cgroup_mount)),
+            nullptr,          nullptr,
+            nullptr,          blank_reports(disabled)};
   host.bpf = TRY(kernel::BpfPrograms::load(disabled));
   for (const FeatureReport& report : host.bpf->reports()) put(host, report);
   for (FeatureReport& report : kernel::probe_file_features(host.tree, disabled)) {
@@ -124,8 +125,27 @@ Result<Host> probe_host(const FeatureSet& disabled, const std::string& cgroup_mo
     put(host, std::move(report));
   }
   probe_tasks(host, disabled);
+  if (!has(disabled, Feature::guard)) {
+    put(host, {Feature::guard, FeatureState::forced_off, "not turned on (guard: on)"});
+  }
   probe_oom_log(host, disabled);
   return host;
+}
+
+void load_guard(Host& host, const FeatureSet& disabled) {
+  if (has(disabled, Feature::guard)) return;
+  if (has(disabled, Feature::bpf)) {
+    put(host, {Feature::guard, FeatureState::forced_off, "bpf is forced off"});
+    return;
+  }
+  // Where fexit is refused, trying it here as well would only take time.
+  auto guard = kernel::Guard::load({.charge_hook = host.in_use(Feature::bpf_charge)});
+  if (!guard.ok()) {
+    put(host, failed(Feature::guard, guard.error()));
+    return;
+  }
+  host.guard = std::move(*guard);
+  put(host, {Feature::guard, FeatureState::in_use, host.guard->evidence()});
 }
 
 void protect_self(Host& host, const FeatureSet& disabled) {
@@ -188,6 +208,7 @@ std::string_view cost_of_missing(Feature feature) {
     case Feature::bpf_cgroups: return "new workloads are found when they are needed, by a walk";
     case Feature::bpf_tasks:
       return "whom the kernel would kill is read from /proc, 50 times slower";
+    case Feature::guard: return "an agent that is stopped or starved saves nobody";
     case Feature::usage_eventfd: return "without BPF, usage has to be polled";
     case Feature::memory_high:
       return "an offender is not slowed down by the kernel before it reaches its limit";

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "kernel/bpf_programs.h"
 #include "kernel/cgroup_tree.h"
+#include "kernel/guard.h"
 #include "kernel/task_scan.h"
 #include "model/feature.h"
 #include "sources/bpf_source.h"
@@ -23,6 +24,7 @@ struct Host {
   kernel::CgroupTree tree;
   std::unique_ptr<kernel::BpfPrograms> bpf;  // none when turned off
   std::unique_ptr<kernel::TaskScan> tasks;   // none when it cannot be had, or was handed out
+  std::unique_ptr<kernel::Guard> guard;      // none unless load_guard() was called and could
   // One per feature, in Feature order; complete once protect_self() ran.
   std::vector<FeatureReport> reports;
 
@@ -36,6 +38,10 @@ struct Host {
 // Probes everything but what changes this process itself. An error means that there is no memory
 // controller to work with.
 [[nodiscard]] Result<Host> probe_host(const FeatureSet& disabled, const std::string& cgroup_mount);
+
+// Loads the guard's programs, which takes some 100 ms: for who has turned it on, and for whoever
+// wants to know whether he could.
+void load_guard(Host& host, const FeatureSet& disabled);
 
 // Real-time scheduling, locked memory, a lower oom_score_adj; adds their reports. To be called
 // from the loop's thread, after the warm-up.

@@ -21,6 +21,12 @@ void Kills::signal(const Decision& decision) {
   }
 }
 
+bool Kills::complete(const WorkloadSample& victim, const actuators::Signalled& signalled) {
+  const bool afresh = ladder_.complete(victim, signalled);
+  if (afresh) ++count_;
+  return afresh;
+}
+
 void Kills::keep(Record record) {
   // A victim in its grace that is chosen again has one outcome, which belongs to the last decision.
   forget(victim_of(record));

@@ -19,6 +19,9 @@ class Kills {
 
   // Signals every victim of the decision. This alone is on the way from a crossing to a kill.
   void signal(const Decision& decision);
+  // Takes up a kill that was signalled already. False: one of the same victim is under way, and
+  // has its record: this is part of it.
+  bool complete(const WorkloadSample& victim, const actuators::Signalled& signalled);
   // Tells of a kill that was signalled and keeps its record until the outcome is there. The
   // decision has exactly one eviction.
   void keep(Record record);

@@ -27,6 +27,7 @@ struct Running {
   Core* core;
   exports::Log* log;
   const LoopHooks* hooks;
+  Watchdog* watchdog;
   sd_event_source* timer = nullptr;
 };
 
@@ -42,7 +43,9 @@ Result<void> check(int code, const char* what) {
 
 // Every callback may have moved the time of the next look.
 int set_timer(Running& running) {
-  const auto due = std::max<std::int64_t>(to_ns(running.core->next_look()), 1000);
+  const MonotonicTime next = running.core->next_look();
+  if (running.watchdog != nullptr) running.watchdog->announce(next);
+  const auto due = std::max<std::int64_t>(to_ns(next), 1000);
   sd_event_source_set_time(running.timer, static_cast<std::uint64_t>(due) / 1000);
   return sd_event_source_set_enabled(running.timer, SD_EVENT_ONESHOT);
 }
@@ -59,6 +62,12 @@ int on_ladder(sd_event_source*, int, std::uint32_t, void* userdata) {
   return set_timer(*running);
 }
 
+int on_guard(sd_event_source*, int, std::uint32_t, void* userdata) {
+  auto* running = static_cast<Running*>(userdata);
+  running->core->guard_ready();
+  return set_timer(*running);
+}
+
 int on_reclaim(sd_event_source*, int, std::uint32_t, void* userdata) {
   auto* running = static_cast<Running*>(userdata);
   running->core->reclaim_ready();
@@ -68,6 +77,12 @@ int on_reclaim(sd_event_source*, int, std::uint32_t, void* userdata) {
 int on_foresight(sd_event_source*, int, std::uint32_t, void* userdata) {
   auto* running = static_cast<Running*>(userdata);
   running->core->foresight_ready();
+  return set_timer(*running);
+}
+
+int on_watchdog(sd_event_source*, int, std::uint32_t, void* userdata) {
+  auto* running = static_cast<Running*>(userdata);
+  running->core->watchdog_ready();
   return set_timer(*running);
 }
 
@@ -108,10 +123,12 @@ Result<void> add_sources(sd_event* event, const Parts& parts, Running& running,
   return {};
 }
 
-// What ends on a thread of its own, at the priority of what can wait.
-Result<void> add_job(sd_event* event, int fd, sd_event_io_handler_t on_end, Running& running) {
+// What ends on a thread of its own, at the priority of what can wait, if it is given no other.
+Result<void> add_job(sd_event* event, int fd, sd_event_io_handler_t on_end, Running& running,
+                     std::int64_t priority = SD_EVENT_PRIORITY_NORMAL) {
   sd_event_source* added = nullptr;
   TRY(check(sd_event_add_io(event, &added, fd, EPOLLIN, on_end, &running), "sd_event_add_io"));
+  TRY(check(sd_event_source_set_priority(added, priority), "sd_event priority"));
   return check(sd_event_source_set_floating(added, 1), "sd_event floating");
 }
 
@@ -139,11 +156,18 @@ Result<void> run_loop(Core& core, const Parts& parts, const LoopHooks& hooks) {
   sd_event* raw = nullptr;
   TRY(check(sd_event_new(&raw), "sd_event_new"));
   const EventLoop event(raw);
-  Running running{&core, parts.log, &hooks};
+  Running running{&core, parts.log, &hooks, parts.watchdog};
   std::deque<SourceSlot> slots;  // stable addresses: sd-event keeps pointers to them
   TRY(add_sources(event.get(), parts, running, slots));
   if (parts.reclaim != nullptr) {
     TRY(add_job(event.get(), parts.reclaim->fd(), on_reclaim, running));
+  }
+  if (parts.watchdog != nullptr) {
+    TRY(add_job(event.get(), parts.watchdog->fd(), on_watchdog, running));
+  }
+  // Before any crossing: whom the guard shot must be known when the next victim is chosen.
+  if (parts.guard != nullptr) {
+    TRY(add_job(event.get(), parts.guard->fd(), on_guard, running, kLadderPriority));
   }
   if (parts.foresight != nullptr) {
     TRY(add_job(event.get(), parts.foresight->fd(), on_foresight, running));

@@ -24,6 +24,8 @@ class OomTellers {
   [[nodiscard]] std::vector<OomKillSighting> take(MonotonicTime now);
   // When to ask again though no source has anything to say.
   [[nodiscard]] std::optional<MonotonicTime> next_look() const { return sightings_.next_look(); }
+  // Tellings of kills that were told already, and dropped.
+  [[nodiscard]] std::uint64_t late() const { return sightings_.late(); }
 
  private:
   sources::BpfSource* bpf_;

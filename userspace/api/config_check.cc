@@ -10,6 +10,7 @@
 #include "api/cgroup_glob.h"
 #include "api/compat_check.h"
 #include "api/own_settings.h"
+#include "api/own_thresholds.h"
 #include "api/report.h"
 
 namespace forestall::api {
@@ -343,13 +344,16 @@ CheckedConfig check_config(const ReadConfig& own, const KubeletSettings& setting
   apply_settings(settings, minor, config, checked.origins, findings);
   check_filesystems(file.filesystems(), config.filesystems, report);
   check_oom_score_adj(file, config, report);
+  add_until_oom(file, checked, report);
   add_watch_thresholds(file, checked, report);
+  add_own_limits(file, checked, report);
   config.workloads = check_workloads(file.workloads(), "workloads", report);
   config.disabled = check_features(file, report);
   check_features_against(file, config, report);
   check_times(file, config, report);
   check_ranking(file, config, report);
   check_metrics_address(file, config, report);
+  check_guard(file, config, report);
   return checked;
 }
 

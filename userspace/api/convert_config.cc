@@ -182,8 +182,13 @@ v1::Limit to_proto(const Limit& limit) {
 v1::Threshold to_proto(const Threshold& threshold) {
   v1::Threshold out;
   out.set_signal(std::string(to_string(threshold.signal)));
-  if (threshold.signal == Signal::cgroup_memory_available) {
+  if (threshold.own_limits_of) {
+    out.set_own_limits_of(std::string(to_string(*threshold.own_limits_of)));
+  } else if (threshold.signal == Signal::cgroup_memory_available) {
     out.set_cgroup(to_utf8(threshold.cgroup));
+  }
+  if (threshold.response != Response::evict) {
+    out.set_response(std::string(to_string(threshold.response)));
   }
   *out.mutable_limit() = to_proto(threshold.limit);
   out.set_grace_ns(threshold.grace.count());
@@ -207,16 +212,40 @@ v1::EffectiveConfig to_proto(const Config& config) {
   out.set_release_timeout_ns(config.release_timeout.count());
   out.set_recheck_interval_ns(config.recheck_interval.count());
   out.set_metrics_address(to_utf8(config.metrics_address));
+  out.set_guard(config.guard);
   add_kubelet_part(config, out);
   return out;
 }
 
+namespace {
+
+Result<void> read_response(const v1::Threshold& message, Threshold& threshold) {
+  if (message.has_own_limits_of()) {
+    threshold.own_limits_of = parse_workload_class(message.own_limits_of());
+    if (!threshold.own_limits_of) {
+      return error("ownLimitsOf: unknown '" + message.own_limits_of() + "'");
+    }
+  }
+  if (!message.has_response()) return {};
+  const auto response = parse_response(message.response());
+  if (!response) return error("response: unknown '" + message.response() + "'");
+  threshold.response = *response;
+  return {};
+}
+
+}  // namespace
+
 Result<Threshold> from_proto(const v1::Threshold& message) {
   Threshold threshold;
+  TRY(read_response(message, threshold));
   const std::optional<Signal> signal = parse_signal(message.signal());
   if (!signal) return error("signal: unknown '" + message.signal() + "'");
   threshold.signal = *signal;
-  if (message.has_cgroup() != (*signal == Signal::cgroup_memory_available)) {
+  const bool of_cgroups = *signal == Signal::cgroup_memory_available;
+  if (message.has_own_limits_of() && (!of_cgroups || message.has_cgroup())) {
+    return error("ownLimitsOf: goes with signal cgroupMemory.available, in place of cgroup");
+  }
+  if (message.has_cgroup() != (of_cgroups && !message.has_own_limits_of())) {
     return error("cgroup: must be set exactly when the signal is cgroupMemory.available");
   }
   threshold.cgroup = message.cgroup();
@@ -259,6 +288,7 @@ Result<Config> from_proto(const v1::EffectiveConfig& message) {
   config.release_timeout = Duration(message.release_timeout_ns());
   config.recheck_interval = Duration(message.recheck_interval_ns());
   config.metrics_address = message.metrics_address();
+  config.guard = message.guard();
   TRY(take_kubelet_part(message, config));
   return config;
 }

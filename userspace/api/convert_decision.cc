@@ -63,7 +63,8 @@ RankKey from_proto(const v1::RankKey& message) {
           .usage = message.usage(),
           .request = message.request(),
           .over_request = message.over_request(),
-          .badness = message.has_badness() ? std::optional(message.badness()) : std::nullopt};
+          .badness = message.has_badness() ? std::optional(message.badness()) : std::nullopt,
+          .growth = message.has_growth() ? std::optional(message.growth()) : std::nullopt};
 }
 
 Result<Candidate> from_proto(const v1::Candidate& message) {
@@ -170,6 +171,7 @@ v1::Candidate to_proto(const Candidate& candidate) {
   key.set_request(candidate.key.request);
   key.set_over_request(candidate.key.over_request);
   if (candidate.key.badness) key.set_badness(*candidate.key.badness);
+  if (candidate.key.growth) key.set_growth(*candidate.key.growth);
   out.set_exclusion(to_enum<v1::Candidate::Exclusion>(candidate.exclusion));
   return out;
 }

@@ -84,6 +84,10 @@ v1::Record to_proto(const Record& record) {
   *out.mutable_stages() = to_proto(record.stages);
   if (record.outcome) *out.mutable_outcome() = to_proto(*record.outcome);
   if (record.oom_kill) *out.mutable_oom_kill() = to_proto(*record.oom_kill);
+  if (record.prepared) {
+    out.mutable_prepared()->set_age_ns(record.prepared->age.count());
+    out.mutable_prepared()->set_workloads(record.prepared->workloads);
+  }
   return out;
 }
 
@@ -114,6 +118,10 @@ Result<Record> from_proto(const v1::Record& message) {
   if (message.has_outcome()) record.outcome = TRY(inside("outcome", from_proto(message.outcome())));
   if (message.has_oom_kill()) {
     record.oom_kill = TRY(inside("oomKill", from_proto(message.oom_kill())));
+  }
+  if (message.has_prepared()) {
+    record.prepared =
+        Prepared{Duration(message.prepared().age_ns()), message.prepared().workloads()};
   }
   return record;
 }

@@ -119,6 +119,7 @@ v1::WorkloadSample to_proto(const WorkloadSample& sample) {
     *out.mutable_badness()->mutable_process() = to_proto(sample.badness->process);
     out.mutable_badness()->set_points(sample.badness->points);
   }
+  if (sample.growth) out.set_growth_bytes(sample.growth->count);
   return out;
 }
 
@@ -173,6 +174,7 @@ Result<WorkloadSample> sample_from_proto(const v1::WorkloadSample& message, std:
     sample.badness = {from_proto(message.badness().process()), message.badness().points()};
   }
   sample.scored = message.scored() || message.has_badness();
+  if (message.has_growth_bytes()) sample.growth = Bytes{message.growth_bytes()};
   return sample;
 }
 

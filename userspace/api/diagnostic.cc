@@ -38,7 +38,6 @@ std::vector<std::vector<std::size_t>> by_file(const std::vector<Finding>& findin
     if (fresh) groups.emplace_back();
     groups[known->second].push_back(i);
   }
-  // (Not stable_sort: libstdc++ builds it on a function that clang refuses as deprecated.)
   for (std::vector<std::size_t>& group : groups) {
     std::sort(group.begin(), group.end(), [&](std::size_t a, std::size_t b) {
       return std::pair(findings[a].origin.at, a) < std::pair(findings[b].origin.at, b);

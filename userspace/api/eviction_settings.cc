@@ -33,7 +33,7 @@ constexpr std::array kDefaults{DefaultThreshold{"memory.available", "100Mi", 0},
 std::vector<std::string> kubelet_signals() {
   std::vector<std::string> names;
   for (const Signal signal : kSignals) {
-    if (signal != Signal::cgroup_memory_available) names.emplace_back(to_string(signal));
+    if (is_kubelets(signal)) names.emplace_back(to_string(signal));
   }
   return names;
 }
@@ -76,9 +76,10 @@ class Intake {
 
   std::optional<Signal> signal_of(const WrittenPair& pair) {
     const std::optional<Signal> signal = parse_signal(pair.key);
-    if (signal && *signal != Signal::cgroup_memory_available) return signal;
+    if (signal && is_kubelets(*signal)) return signal;
     std::string message = "unsupported eviction signal " + quoted_key(pair.key);
-    if (signal) message += "; use 'watch'";
+    if (signal)
+      message += *signal == Signal::memory_until_oom ? "; use 'untilOom'" : "; use 'watch'";
     error(pair.key_at, message + allowed_words(signal ? "" : pair.key, kubelet_signals()));
     return std::nullopt;
   }

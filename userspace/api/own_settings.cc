@@ -25,11 +25,16 @@ bool is_ip(std::string_view text, int family) {
 }  // namespace
 
 std::string_view ranking_word(Ranking ranking) {
-  return ranking == Ranking::kernel ? "kernel" : "kubelet";
+  switch (ranking) {
+    case Ranking::kubelet: return "kubelet";
+    case Ranking::kernel: return "kernel";
+    case Ranking::kubelet_growth: return "kubelet+growth";
+  }
+  return "";
 }
 
 std::optional<Ranking> parse_ranking(std::string_view word) {
-  for (const Ranking ranking : {Ranking::kubelet, Ranking::kernel}) {
+  for (const Ranking ranking : {Ranking::kubelet, Ranking::kernel, Ranking::kubelet_growth}) {
     if (ranking_word(ranking) == word) return ranking;
   }
   return std::nullopt;
@@ -49,8 +54,16 @@ void check_ranking(const v1::Config& given, Config& out, Report& report) {
   if (ranking) {
     out.ranking = *ranking;
   } else {
-    report.error("ranking", "'ranking' must be kubelet or kernel, found '" + given.ranking() + "'");
+    report.error("ranking", "'ranking' must be kubelet, kernel or kubelet+growth, found '" +
+                                given.ranking() + "'");
   }
+}
+
+void check_guard(const v1::Config& given, Config& out, Report& report) {
+  if (!given.has_guard()) return;
+  out.guard = given.guard() == "on";
+  if (out.guard || given.guard() == "off") return;
+  report.error("guard", "'guard' must be on or off, found '" + given.guard() + "'");
 }
 
 void check_metrics_address(const v1::Config& given, Config& out, Report& report) {

@@ -11,7 +11,7 @@
 
 namespace forestall::api {
 
-// "kubelet" or "kernel".
+// "kubelet", "kernel" or "kubelet+growth".
 [[nodiscard]] std::string_view ranking_word(Ranking ranking);
 [[nodiscard]] std::optional<Ranking> parse_ranking(std::string_view word);
 
@@ -22,5 +22,6 @@ namespace forestall::api {
 // What is not given keeps the value it has.
 void check_ranking(const v1::Config& given, Config& out, Report& report);
 void check_metrics_address(const v1::Config& given, Config& out, Report& report);
+void check_guard(const v1::Config& given, Config& out, Report& report);
 
 }  // namespace forestall::api

@@ -30,4 +30,15 @@ void RecordStream::write(const Record& record) {
   out_.write_text(exports::LogLevel::info, to_json(to_proto(record), JsonStyle::line));
 }
 
+void RecordStream::warm_up() {
+  Record record;
+  record.decision.evidence.emplace_back();
+  record.decision.considered.emplace_back();
+  record.decision.evictions.emplace_back();
+  record.observation.watched.emplace_back();
+  record.observation.workloads.emplace().emplace_back();
+  record.outcome.emplace().attempts.emplace_back();
+  (void)to_json(to_proto(record), JsonStyle::line);
+}
+
 }  // namespace forestall::api

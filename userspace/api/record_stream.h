@@ -16,6 +16,8 @@ class RecordStream final : public exports::RecordSink {
   void write(const Record& record) override;
   // Whether a record is written now; false: a complete one of the same kill follows.
   [[nodiscard]] static bool takes(const Record& record);
+  // Makes the text of a record and throws it away: what that takes is in memory from then on.
+  static void warm_up();
 
  private:
   exports::Log& out_;

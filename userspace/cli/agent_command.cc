@@ -4,16 +4,25 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <systemd/sd-daemon.h>
+#include <unistd.h>
 
+#include <algorithm>
+
+#include "agent/drop_watch.h"
 #include "agent/host.h"
 #include "agent/instance_lock.h"
 #include "agent/loop.h"
+#include "api/convert_status.h"
+#include "api/json.h"
 #include "api/record_stream.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "exports/metrics.h"
 #include "exports/metrics_server.h"
 #include "exports/record_log.h"
+#include "exports/stage_histograms.h"
+#include "exports/status_board.h"
+#include "kernel/residency.h"
 #include "kernel/scheduling.h"
 #include "sources/capacity_source.h"
 #include "sources/disk_usage_source.h"
@@ -56,15 +65,24 @@ struct Running {
   std::unique_ptr<sources::Observer> observer;
   std::unique_ptr<actuators::Ladder> ladder;
   std::unique_ptr<actuators::NodeReclaim> reclaim;
+  std::unique_ptr<actuators::Brakes> brakes;  // null: nobody is to be slowed down, or can be
   agent::Sources sources;
   sources::CapacitySource* capacity = nullptr;  // one of them
   std::unique_ptr<agent::OomScoreAdjPatrol> patrol;
   std::unique_ptr<sources::ProcessSource> processes;  // the observer's; null: it needs none
   std::unique_ptr<agent::OomTellers> oom_tellers;
+  std::unique_ptr<agent::Watchdog> watchdog;
   std::unique_ptr<agent::Foresight> foresight;
+  std::unique_ptr<agent::GuardKeeper> guard;  // null: the guard is off, or cannot be had
+  exports::DropCounts drops;
+  exports::StageHistograms stages;
+  exports::StatusBoard board;
+  std::unique_ptr<agent::DropWatch> drop_watch;
   std::unique_ptr<exports::Metrics> metrics;  // null: nobody asks
-  std::unique_ptr<exports::MetricsServer> metrics_server;
   std::vector<std::unique_ptr<exports::RecordSink>> sinks;
+  // Last: their threads read the above.
+  std::unique_ptr<exports::MetricsServer> metrics_server;
+  std::unique_ptr<exports::MetricsServer> status_server;
 };
 
 actuators::LadderOptions ladder_options(const agent::Host& host, const Config& config) {
@@ -87,12 +105,31 @@ Result<void> build_oom_parts(Running& running, agent::Host& host, const Config& 
   return {};
 }
 
+// Whatever keeps the guard from working does not keep the agent from it.
+void build_guard(Running& running, agent::Host& host, const Config& config, exports::Log& log) {
+  if (!config.guard) return;
+  agent::load_guard(host, config.disabled);
+  if (!host.guard) {
+    const auto& report = host.reports[static_cast<std::size_t>(Feature::guard)];
+    log.write(LogLevel::error, LogLine("no-guard").field("problem", report.evidence));
+    return;
+  }
+  running.guard = std::make_unique<agent::GuardKeeper>(agent::GuardParts{
+      host.guard.get(), &host.tree, running.observer.get(), &running.clock, &log});
+}
+
 void build_sinks(Running& running, const agent::Host& host, const Config& config, exports::Log& log,
                  exports::Log* records) {
   running.sinks.push_back(std::make_unique<exports::RecordLog>(log));
   if (records != nullptr) running.sinks.push_back(std::make_unique<api::RecordStream>(*records));
+  running.drops.logs = {&log};
+  if (records != nullptr) running.drops.logs.push_back(records);
+  running.drop_watch =
+      std::make_unique<agent::DropWatch>(host.in_use(Feature::bpf) ? host.bpf.get() : nullptr,
+                                         running.oom_tellers.get(), running.drops);
   if (config.metrics_address.empty()) return;
-  running.metrics = std::make_unique<exports::Metrics>(FORESTALL_VERSION, host.tier());
+  running.metrics = std::make_unique<exports::Metrics>(
+      FORESTALL_VERSION, host.tier(), exports::Metrics::Recorders{&running.stages, &running.drops});
   auto server = exports::MetricsServer::start(config.metrics_address, *running.metrics);
   if (server.ok()) {
     running.metrics_server = std::move(server).value();
@@ -103,6 +140,47 @@ void build_sinks(Running& running, const agent::Host& host, const Config& config
   log.write(LogLevel::error, LogLine("no-metrics").field("problem", server.error().text()));
 }
 
+bool slows(const Config& config) {
+  return std::ranges::any_of(config.thresholds, [](const Threshold& threshold) {
+    return threshold.response == Response::slow;
+  });
+}
+
+// Who cannot be slowed down is warned about, which is no reason not to start.
+void build_brakes(Running& running, const agent::Host& host, const Config& config,
+                  exports::Log& log) {
+  if (!slows(config) || has(config.disabled, Feature::memory_high)) return;
+  auto brakes = actuators::Brakes::create(host.tree);
+  if (brakes) {
+    running.brakes = std::move(brakes).value();
+  } else {
+    log.write(LogLevel::warning, LogLine("own-limit")
+                                     .field("problem", brakes.error().text())
+                                     .field("instead", "those to be slowed are warned about"));
+  }
+}
+
+// What `forestall status` asks. Without it the agent does its job as well.
+void serve_status(Running& running, const agent::Host& host, const Options& options,
+                  exports::Log& log) {
+  const api::AgentFacts facts{FORESTALL_VERSION,     ::getpid(),  running.clock.now(),
+                              host.kernel_release,   host.tier(), host.reports,
+                              config_origin(options)};
+  auto server = exports::MetricsServer::start_local(
+      status_socket(options), [&running, facts](std::string_view path) -> exports::HttpAnswer {
+        if (path != "/status")
+          return {404, "text/plain; charset=utf-8", "/status is served here\n"};
+        const auto message = api::to_proto(facts, running.board.status(), running.stages,
+                                           running.drops, running.clock.now());
+        return {200, "application/json", api::to_json(message, api::JsonStyle::pretty)};
+      });
+  if (server.ok()) {
+    running.status_server = std::move(server).value();
+  } else {
+    log.write(LogLevel::error, LogLine("no-status").field("problem", server.error().text()));
+  }
+}
+
 Result<void> build(Running& running, agent::Host& host, const Config& config, exports::Log& log,
                    exports::Log* records) {
   const std::uint64_t files = TRY(kernel::raise_file_limit());
@@ -110,15 +188,12 @@ Result<void> build(Running& running, agent::Host& host, const Config& config, ex
   running.observer = TRY(sources::Observer::create(host.tree, config));
   running.ladder =
       TRY(actuators::Ladder::create(host.tree, running.clock, ladder_options(host, config)));
-  if (const auto warmed = running.ladder->warm_up(); !warmed) {
-    log.write(LogLevel::warning,
-              LogLine("warm-up").field("problem", warmed.error().text()).field("ignoring", true));
-  }
   running.sources = agent::make_sources(host);
   if (const std::string& runtime = config.filesystems.runtime; !runtime.empty()) {
     running.reclaim = TRY(actuators::NodeReclaim::create(runtime));
     running.sources.all.push_back(TRY(sources::RuntimeSource::create(runtime, *running.observer)));
   }
+  build_brakes(running, host, config, log);
   running.patrol = std::make_unique<agent::OomScoreAdjPatrol>(host.tree, log);
   auto capacity = TRY(
       sources::CapacitySource::create(running.observer->filesystems(), running.observer->tasks()));
@@ -128,22 +203,40 @@ Result<void> build(Running& running, agent::Host& host, const Config& config, ex
       std::make_unique<sources::DiskUsageSource>(running.observer->disk_walker()));
   TRY(build_oom_parts(running, host, config));
   build_sinks(running, host, config, log, records);
+  build_guard(running, host, config, log);
   return {};
+}
+
+// One kill of a child, from start to end, and a record: what is touched stays in memory from here.
+void warm_up(Running& running, exports::Log& log, const exports::Log* records) {
+  if (records != nullptr) api::RecordStream::warm_up();
+  const auto warmed = running.ladder->warm_up();
+  if (warmed) return;
+  log.write(LogLevel::warning,
+            LogLine("warm-up").field("problem", warmed.error().text()).field("ignoring", true));
 }
 
 agent::Parts parts_of(Running& running, const agent::Host& host, exports::Log& log) {
   agent::Parts parts;
   parts.told_of_cgroups = host.in_use(Feature::bpf_cgroups);
+  parts.told_of_usage = host.in_use(Feature::bpf_timer);
   parts.clock = &running.clock;
   parts.observer = running.observer.get();
   parts.ladder = running.ladder.get();
   parts.reclaim = running.reclaim.get();
+  parts.brakes = running.brakes.get();
   parts.patrol = running.patrol.get();
   parts.capacity = running.capacity;
   parts.oom_tellers = running.oom_tellers.get();
+  parts.watchdog = running.watchdog.get();
   parts.foresight = running.foresight.get();
+  parts.guard = running.guard.get();
   for (const auto& source : running.sources.all) parts.sources.push_back(source.get());
   for (const auto& sink : running.sinks) parts.sinks.push_back(sink.get());
+  for (exports::RecordSink* sink : std::initializer_list<exports::RecordSink*>{
+           running.drop_watch.get(), &running.stages, &running.board}) {
+    parts.sinks.push_back(sink);
+  }
   if (running.metrics) parts.sinks.push_back(running.metrics.get());
   parts.log = &log;
   return parts;
@@ -177,6 +270,12 @@ Result<Config> reload(const Options& options, const Config& started, exports::Lo
     warn_of_start(log, "metricsAddress");
     config.metrics_address = started.metrics_address;
   }
+  if (slows(config) && !slows(started)) warn_of_start(log, "ownLimit");
+  // Turning it off takes effect at once; it is loaded at the start.
+  if (config.guard && !started.guard) {
+    warn_of_start(log, "guard");
+    config.guard = false;
+  }
   // The way back to kubelet's ranking needs nothing that has to be built.
   if (config.ranking == Ranking::kernel && started.ranking != Ranking::kernel) {
     warn_of_start(log, "ranking");
@@ -189,14 +288,24 @@ Result<void> guard(const Options& options, const Config& config, agent::Host& ho
                    exports::Log& log, exports::Log* records) {
   Running running;
   TRY(build(running, host, config, log, records));
+  kernel::give_back_start_up_memory();
   agent::protect_self(host, config.disabled);
+  running.watchdog =
+      TRY(agent::Watchdog::create(host.tree, running.clock, host.in_use(Feature::sched_fifo)));
+  if (running.guard != nullptr) {
+    running.watchdog->heed_guard([&host] { return host.guard->counts().crossings; });
+  }
+  warm_up(running, log, records);
   log_start(log, host, config, config_origin(options));
   const agent::Parts parts = parts_of(running, host, log);
+  running.board.set_config(config);
+  serve_status(running, host, options, log);
   agent::Core core(parts, config);
   agent::LoopHooks hooks;
   hooks.reload = [&]() -> Result<Config> {
     Config next = TRY(reload(options, config, log));
     running.ladder->set_options(ladder_options(host, next));
+    running.board.set_config(next);
     return next;
   };
   hooks.ready = [] { sd_notify(0, "READY=1\nSTATUS=armed"); };

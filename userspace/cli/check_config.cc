@@ -42,6 +42,10 @@ v1::ThresholdReport report_of(const Threshold& threshold, const api::ThresholdOr
   if (origin.minimum_reclaim) out.set_minimum_reclaim(*origin.minimum_reclaim);
   out.set_origin(api::to_string(origin.origin));
   out.set_copied(origin.copied);
+  if (threshold.own_limits_of) {
+    out.set_own_limits_of(std::string(to_string(*threshold.own_limits_of)));
+    out.set_response(std::string(to_string(threshold.response)));
+  }
   return out;
 }
 
@@ -56,11 +60,21 @@ v1::ConfigReport report_of(const api::LoadedConfig& loaded) {
   return report;
 }
 
+std::string subject_text(const v1::ThresholdReport& threshold) {
+  if (threshold.has_own_limits_of()) return "own limits of " + threshold.own_limits_of();
+  return threshold.has_cgroup() ? threshold.cgroup() : "-";
+}
+
+std::string kind_text(const v1::ThresholdReport& threshold) {
+  if (threshold.has_response()) return threshold.response();
+  return threshold.hard() ? "hard" : "soft";
+}
+
 void print_thresholds(const v1::ConfigReport& report) {
   Table table({"threshold", "cgroup", "below", "kind", "grace", "minimum reclaim", "from"});
   for (const v1::ThresholdReport& each : report.thresholds()) {
-    table.add({each.signal(), each.has_cgroup() ? each.cgroup() : "-", value_text(each),
-               each.hard() ? "hard" : "soft", each.hard() ? "-" : each.grace(),
+    table.add({each.signal(), subject_text(each), value_text(each), kind_text(each),
+               each.hard() ? "-" : each.grace(),
                each.has_minimum_reclaim() ? each.minimum_reclaim() : "-",
                each.origin() + (each.copied() ? " (copied)" : "")});
   }

@@ -14,6 +14,7 @@ namespace forestall::cli {
 int run_agent(const Options& options);
 int run_demo(const Options& options);
 int run_doctor(const Options& options);
+int run_status(const Options& options);
 int run_signals(const Options& options);
 int run_rank(const Options& options, const RankOptions& rank_options);
 int run_score(const Options& options, const ScoreOptions& score);

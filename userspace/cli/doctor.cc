@@ -98,6 +98,7 @@ int run_doctor(const Options& options) {
     fmt::print(stderr, "forestall doctor: {}\n", host.error().text());
     return kExitUnguarded;
   }
+  agent::load_guard(*host, *disabled);
   agent::protect_self(*host, *disabled);
   const v1::DoctorReport report = to_report(*host);
   if (options.output == OutputFormat::json) {

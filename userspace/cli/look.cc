@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 #include <poll.h>
 
+#include <chrono>
 #include <cstdio>
 
 #include "cli/exit_code.h"
 #include "cli/oom_look.h"
+#include "policy/growth_baseline.h"
 #include "policy/step.h"
 #include "sources/observer.h"
 
@@ -26,7 +28,24 @@ Result<void> walk_disks(sources::Observer& observer) {
   return {};
 }
 
-Result<void> fill(const Options& options, Depth depth, Look& look) {
+// What the workloads are now, for what they will have grown by after `duration`. Time itself is
+// what is waited for, and the command has nothing else to do meanwhile.
+policy::GrowthBaseline watch_growth(sources::Observer& observer, Duration duration) {
+  policy::GrowthBaseline baseline;
+  const SystemClock clock;
+  const MonotonicTime began = clock.now();
+  Observation before = observer.observe(Wake{WakeSource::command, began, {}, {}}, began);
+  observer.add_workloads(before, {}, sources::kUnscored);
+  baseline.take(*before.workloads, began);
+  for (Duration left = duration; left > Duration::zero(); left = began + duration - clock.now()) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
+    const timespec wait{seconds.count(), (left - seconds).count()};
+    ::ppoll(nullptr, 0, &wait, nullptr);
+  }
+  return baseline;
+}
+
+Result<void> fill(const Options& options, Depth depth, Duration growth_over, Look& look) {
   const kernel::CgroupTree tree = TRY(kernel::CgroupTree::discover(options.cgroup_mount));
   OpenedProcesses processes;
   if (look.config.ranking == Ranking::kernel) {
@@ -36,9 +55,12 @@ Result<void> fill(const Options& options, Depth depth, Look& look) {
   observer->set_processes(processes.source.get());
   auto notes = observer->refresh();
   if (depth == Depth::disk) TRY(walk_disks(*observer));
+  policy::GrowthBaseline baseline;
+  if (growth_over > Duration::zero()) baseline = watch_growth(*observer, growth_over);
   const MonotonicTime now = SystemClock().now();
   look.observation = observer->observe(Wake{WakeSource::command, now, {}, {}}, now);
   observer->add_workloads(look.observation, {});
+  baseline.apply(*look.observation.workloads);
   if (depth == Depth::disk) observer->add_statistics(look.observation);
   for (SourceNote& note : notes) look.observation.notes.push_back(std::move(note));
   look.decision = policy::step(look.config, {}, look.observation).decision;
@@ -47,12 +69,13 @@ Result<void> fill(const Options& options, Depth depth, Look& look) {
 
 }  // namespace
 
-std::variant<Look, LookFailure> look_at_host(const Options& options, Depth depth) {
+std::variant<Look, LookFailure> look_at_host(const Options& options, Depth depth,
+                                             Duration growth_over) {
   Look look;
   auto config = effective_config(options, look.warnings);
   if (!config) return LookFailure{config.error(), true};
   look.config = std::move(*config);
-  const auto filled = fill(options, depth, look);
+  const auto filled = fill(options, depth, growth_over, look);
   if (!filled) return LookFailure{filled.error(), false};
   return look;
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <variant>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "cli/options.h"
 #include "kernel/cgroup_tree.h"
@@ -36,8 +37,11 @@ enum class Depth : std::uint8_t {
 
 // With `disk`, what the container runtime alone knows of, writable layers, stays unknown: it is
 // asked by the agent only.
+// With `growth_over` above 0 the workloads are read twice, that long apart, and each sample has its
+// growth.
 [[nodiscard]] std::variant<Look, LookFailure> look_at_host(const Options& options,
-                                                           Depth depth = Depth::memory);
+                                                           Depth depth = Depth::memory,
+                                                           Duration growth_over = Duration::zero());
 
 // Prints the failure and returns the exit code for it.
 int report_failure(const char* command, const LookFailure& failure);

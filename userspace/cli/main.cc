@@ -39,6 +39,7 @@ struct Subcommands {
   CLI::App* agent;
   CLI::App* demo;
   CLI::App* doctor;
+  CLI::App* status;
   CLI::App* signals;
   CLI::App* rank;
   CLI::App* score;
@@ -69,6 +70,9 @@ Subcommands add_subcommands(CLI::App& app, Options& options, CommandOptions& of)
       "demo", "Leak memory in a scratch cgroup and watch the agent evict the leaker");
   commands.demo->add_flag("-v,--verbose", options.verbose, "Show the agent's log as well");
   commands.doctor = app.add_subcommand("doctor", "What this host offers, and what is missing");
+  commands.status = app.add_subcommand("status", "What the running agent says of itself");
+  commands.status->add_option("--run-dir", options.run_directory,
+                              "The agent's, where it listens at agent.sock");
   commands.signals = app.add_subcommand("signals", "Current value of every signal and threshold");
   commands.rank = app.add_subcommand(
       "rank", "Workloads in the order they would be evicted; whom the kernel would kill");
@@ -99,8 +103,9 @@ Subcommands add_subcommands(CLI::App& app, Options& options, CommandOptions& of)
                             "Show every decision not to act, not just the first of equal ones");
   for (CLI::App* command : app.get_subcommands({})) {
     add_output_option(*command, options);
-    // These two answer from their input alone.
-    if (command == commands.qos || command == commands.admit) continue;
+    // These answer from their input alone.
+    if (command == commands.qos || command == commands.admit || command == commands.status)
+      continue;
     if (command != commands.check_config && command != commands.plan &&
         command != commands.replay) {
       add_host_options(*command, options);
@@ -115,6 +120,7 @@ Subcommands add_subcommands(CLI::App& app, Options& options, CommandOptions& of)
 int dispatch(const Subcommands& commands, const Options& options, const CommandOptions& of) {
   if (commands.demo->parsed()) return run_demo(options);
   if (commands.doctor->parsed()) return run_doctor(options);
+  if (commands.status->parsed()) return run_status(options);
   if (commands.signals->parsed()) return run_signals(options);
   if (commands.rank->parsed()) return run_rank(options, of.rank);
   if (commands.score->parsed()) return run_score(options, of.score);

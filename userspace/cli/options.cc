@@ -53,6 +53,10 @@ Result<Config> effective_config(const Options& options, std::vector<std::string>
   return std::move(loaded.config);
 }
 
+std::string status_socket(const Options& options) {
+  return options.run_directory + "/agent.sock";
+}
+
 std::string config_origin(const Options& options) {
   std::string origin = config_path(options);
   if (!options.kubelet_config.empty()) {

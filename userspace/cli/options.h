@@ -37,6 +37,9 @@ struct Options {
 // The features the command line turns off; an unknown name is an error that lists all of them.
 [[nodiscard]] Result<FeatureSet> disabled_features(const Options& options);
 
+// Where a running agent answers `forestall status`.
+[[nodiscard]] std::string status_socket(const Options& options);
+
 // Where effective_config() reads from: paths, or "built in".
 [[nodiscard]] std::string config_origin(const Options& options);
 

@@ -117,7 +117,7 @@ Written written_settings(const api::LoadedConfig& loaded) {
   for (std::size_t i = 0; i < loaded.config.thresholds.size(); ++i) {
     const Threshold& threshold = loaded.config.thresholds[i];
     const api::ThresholdOrigin& origin = loaded.origins[i];
-    if (origin.copied || threshold.signal == Signal::cgroup_memory_available) continue;
+    if (origin.copied || !is_kubelets(threshold.signal)) continue;
     const std::string signal(to_string(threshold.signal));
     out.input.thresholds.push_back({threshold, origin.from_hard});
     (origin.from_hard ? out.hard : out.soft).emplace_back(signal, origin.value);

@@ -24,6 +24,11 @@ void add_rank_options(CLI::App& command, RankOptions& options) {
                   "Where images and writable layers lie (default: as the statistics show it, else "
                   "single)")
       ->option_text("single|imagefs|split");
+  command
+      .add_option("--growth-over", options.growth_over,
+                  "Watch this host's workloads for that long and show by how much each grew")
+      ->option_text("DURATION")
+      ->excludes(pods);
   add_kernel_rank_options(command, options.kernel);
 }
 

@@ -16,11 +16,12 @@ class App;
 namespace forestall::cli {
 
 struct RankOptions {
-  std::string cgroup;     // only workloads at or below it; empty: all
-  std::string signal;     // empty: memory.available
-  std::string pods;       // what `kubectl get pods -o json` prints; empty: this host's workloads
-  std::string stats;      // what /stats/summary prints; goes with `pods`
-  std::string fs_layout;  // empty: from the statistics, or the host
+  std::string cgroup;       // only workloads at or below it; empty: all
+  std::string signal;       // empty: memory.available
+  std::string pods;         // what `kubectl get pods -o json` prints; empty: this host's workloads
+  std::string stats;        // what /stats/summary prints; goes with `pods`
+  std::string fs_layout;    // empty: from the statistics, or the host
+  std::string growth_over;  // how long to watch workloads grow before ranking; empty: not at all
   KernelRankOptions
       kernel;  // asked: whom the kernel would choose, and nothing of the above but cgroup
 };

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "api/amounts.h"
 #include "api/convert.h"
 #include "api/json.h"
 #include "cli/commands.h"
@@ -19,10 +20,13 @@
 namespace forestall::cli {
 namespace {
 
+using namespace std::chrono_literals;
+
 // What the command line asks for, in model terms.
 struct Question {
   Signal signal = Signal::memory_available;
   std::optional<FilesystemLayout> layout;
+  Duration growth_over{0};
 };
 
 Result<Question> question_of(const RankOptions& options) {
@@ -34,6 +38,11 @@ Result<Question> question_of(const RankOptions& options) {
       return error(fmt::format("--fs-layout: expected single, imagefs or split, found '{}'",
                                options.fs_layout));
     }
+  }
+  if (!options.growth_over.empty()) {
+    const auto parsed = api::parse_duration_within(options.growth_over, 1ms, 10min);
+    if (!parsed) return error("--growth-over: " + parsed.error().message);
+    question.growth_over = *parsed;
   }
   const std::string& cgroup = options.cgroup;
   if (!cgroup.empty() && (cgroup.front() != '/' || (cgroup.size() > 1 && cgroup.back() == '/'))) {
@@ -88,7 +97,7 @@ void print_json(const std::vector<Candidate>& order, const policy::RankBy& by,
 // Points that some do not have decide nothing.
 void tell_unscored(const Look& look, const std::vector<WorkloadSample>& workloads,
                    const policy::RankBy& by) {
-  if (by.ranking == Ranking::kubelet || resource_of(by.signal) != Resource::memory) return;
+  if (by.ranking != Ranking::kernel || resource_of(by.signal) != Resource::memory) return;
   const bool scored = std::all_of(workloads.begin(), workloads.end(),
                                   [](const WorkloadSample& each) { return each.scored; });
   if (scored) return;
@@ -98,9 +107,17 @@ void tell_unscored(const Look& look, const std::vector<WorkloadSample>& workload
   }
 }
 
+// The agent takes its baseline when memory becomes short; a command has to be told to wait for one.
+void tell_growth_unknown(const Question& question, const policy::RankBy& by) {
+  if (by.ranking != Ranking::kubelet_growth || question.growth_over > Duration::zero()) return;
+  if (resource_of(by.signal) != Resource::memory) return;
+  fmt::print(stderr,
+             "growth is not known, so kubelet's order counts; --growth-over 1s watches for it\n");
+}
+
 int rank_host(const Options& options, const std::string& cgroup, const Question& question) {
   const bool on_disk = filesystem_of(question.signal).has_value();
-  auto looked = look_at_host(options, on_disk ? Depth::disk : Depth::memory);
+  auto looked = look_at_host(options, on_disk ? Depth::disk : Depth::memory, question.growth_over);
   if (const auto* failure = std::get_if<LookFailure>(&looked)) {
     return report_failure("rank", *failure);
   }
@@ -120,6 +137,7 @@ int rank_host(const Options& options, const std::string& cgroup, const Question&
     });
   }
   tell_unscored(look, workloads, by);
+  tell_growth_unknown(question, by);
   const policy::Exclusions exclusions(workloads, look.observation.kills);
   const auto order = policy::rank(workloads, by, subject_of(cgroup, look), exclusions);
   if (options.output == OutputFormat::json) {

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/table.h"
 #include "policy/pod_requests.h"
 #include "policy/protection.h"
@@ -30,11 +32,20 @@ bool by_points(Resource resource, Ranking ranking) {
   return ranking == Ranking::kernel && resource == Resource::memory;
 }
 
+// Growth is told to people even where it is not compared.
+bool tells_growth(const std::vector<Candidate>& order, Resource resource, Ranking ranking) {
+  if (resource != Resource::memory) return false;
+  return ranking == Ranking::kubelet_growth ||
+         std::any_of(order.begin(), order.end(),
+                     [](const Candidate& each) { return each.sample.growth.has_value(); });
+}
+
 // What the comparators look at, in the order of their columns.
-std::vector<std::string> key_headings(Resource resource, Ranking ranking) {
+std::vector<std::string> key_headings(Resource resource, Ranking ranking, bool with_growth) {
   if (resource == Resource::pids) return {"priority", usage_heading(resource)};
   std::vector<std::string> headings{usage_heading(resource), "request", "exceeds", "priority",
                                     "over request"};
+  if (with_growth) headings.insert(headings.end() - 1, "growth");
   if (by_points(resource, ranking)) headings.insert(headings.begin(), {"points", "of pid"});
   return headings;
 }
@@ -47,7 +58,8 @@ std::vector<std::string> points_cells(const WorkloadSample& sample) {
           fmt::format("{}", sample.badness->process.pid)};
 }
 
-std::vector<std::string> key_cells(const Candidate& candidate, Resource resource) {
+std::vector<std::string> key_cells(const Candidate& candidate, Resource resource,
+                                   bool with_growth) {
   const RankKey& key = candidate.key;
   const auto known = [&](const std::string& text) { return key.measured ? text : "unknown"; };
   const std::string usage = known(amount_text(resource, key.usage));
@@ -55,8 +67,12 @@ std::vector<std::string> key_cells(const Candidate& candidate, Resource resource
   const std::string priority = declared ? fmt::format("{}", *declared) : "none";
   if (resource == Resource::pids) return {priority, usage};
   const auto request = request_of(candidate, resource);
-  return {usage, request ? human(*request) : "none", known(key.exceeds_request ? "yes" : "no"),
-          priority, known(amount_text(resource, key.over_request))};
+  std::vector<std::string> cells{usage, request ? human(*request) : "none",
+                                 known(key.exceeds_request ? "yes" : "no"), priority,
+                                 known(amount_text(resource, key.over_request))};
+  const auto& growth = candidate.sample.growth;
+  if (with_growth) cells.insert(cells.end() - 1, growth ? human(*growth) : "unknown");
+  return cells;
 }
 
 // Why this one may not be killed, or what put it before the next one.
@@ -101,7 +117,9 @@ std::string order_text(const std::vector<Candidate>& order, Resource resource,
                        std::vector<std::string> (*describe)(const Workload&), Ranking ranking) {
   std::vector<std::string> row{"order"};
   row.insert(row.end(), headings.begin(), headings.end());
-  for (std::string& heading : key_headings(resource, ranking)) row.push_back(std::move(heading));
+  const bool with_growth = tells_growth(order, resource, ranking);
+  for (std::string& heading : key_headings(resource, ranking, with_growth))
+    row.push_back(std::move(heading));
   row.emplace_back();
   Table table(std::move(row));
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -110,7 +128,8 @@ std::string order_text(const std::vector<Candidate>& order, Resource resource,
     if (by_points(resource, ranking)) {
       for (std::string& cell : points_cells(order[i].sample)) row.push_back(std::move(cell));
     }
-    for (std::string& cell : key_cells(order[i], resource)) row.push_back(std::move(cell));
+    for (std::string& cell : key_cells(order[i], resource, with_growth))
+      row.push_back(std::move(cell));
     row.push_back(remark(order, i, resource, ranking));
     table.add(std::move(row));
   }

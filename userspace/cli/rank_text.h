@@ -22,7 +22,8 @@ namespace forestall::cli {
 [[nodiscard]] std::optional<Bytes> request_of(const Candidate& candidate, Resource resource);
 
 // One row per candidate: what `describe` says of it, what the comparators look at, and which of
-// them put it before the next one, or why it is passed over. `ranking` is whose comparators.
+// them put it before the next one, or why it is passed over. `ranking` is whose comparators. For
+// memory how much each grew is shown as well, if that is known of any or compared.
 [[nodiscard]] std::string order_text(const std::vector<Candidate>& order, Resource resource,
                                      const std::vector<std::string>& headings,
                                      std::vector<std::string> (*describe)(const Workload&),

@@ -14,8 +14,9 @@
 namespace forestall::exports {
 namespace {
 
-// 4096 lines of a few hundred bytes: about one MiB, reserved at start.
-constexpr std::size_t kQueueLines = 4096;
+// spdlog makes the whole queue at start, 400 bytes a line, so that memory is locked for it: with
+// this many, 400 KiB. A kill takes two or three lines.
+constexpr std::size_t kQueueLines = 1024;
 constexpr int kFlushPatienceMs = 2000;
 
 spdlog::level::level_enum to_spdlog(LogLevel level) {

@@ -163,14 +163,72 @@ class Amounts final : public prometheus::Collectable {
   std::size_t left_out_ = 0;
 };
 
+// 1, 2 and 5 of each decade: every client library has about as many.
+bool is_told(std::size_t bound) {
+  return bound % 10 == 0 || bound % 10 == 3 || bound % 10 == 7;
+}
+
+prometheus::ClientMetric stage_metric(const StageHistograms& stages, Stage stage) {
+  prometheus::ClientMetric metric;
+  metric.label = {{"stage", std::string(to_string(stage))}};
+  std::uint64_t last = 0;
+  for (std::size_t i = 0; i < StageHistograms::kBounds; ++i) {
+    if (!is_told(i)) continue;
+    const Duration bound = StageHistograms::bounds()[i];
+    // Counted meanwhile: a bucket must not be below the one before it.
+    last = std::max(last, stages.within(stage, bound));
+    metric.histogram.bucket.push_back({last, std::chrono::duration<double>(bound).count()});
+  }
+  const StageSummary summary = stages.summary(stage);
+  metric.histogram.sample_count = std::max(last, summary.count);
+  metric.histogram.sample_sum = std::chrono::duration<double>(summary.sum).count();
+  metric.histogram.bucket.push_back(
+      {metric.histogram.sample_count, std::numeric_limits<double>::infinity()});
+  return metric;
+}
+
+MetricFamily stage_family(const StageHistograms& stages) {
+  MetricFamily family{"forestall_stage_duration_seconds",
+                      "How long each stage of a kill took: up to the signal from the stage before "
+                      "it, then from the signal.",
+                      MetricType::Histogram,
+                      {}};
+  for (std::size_t i = 0; i < kStageCount; ++i) {
+    family.metric.push_back(stage_metric(stages, static_cast<Stage>(i)));
+  }
+  return family;
+}
+
+MetricFamily drop_family(const char* name, const char* help, std::uint64_t count) {
+  MetricFamily family{name, help, MetricType::Counter, {}};
+  family.metric.emplace_back().counter.value = static_cast<double>(count);
+  return family;
+}
+
+void add_drops(const DropCounts& drops, std::vector<MetricFamily>& all) {
+  all.push_back(drop_family("forestall_log_lines_dropped_total",
+                            "Lines of the log lost because its reader was too slow.",
+                            drops.log_lines()));
+  all.push_back(drop_family("forestall_bpf_events_dropped_total",
+                            "Events of the BPF programs the ring had no room for.",
+                            drops.bpf_events));
+  all.push_back(drop_family("forestall_bpf_failures_total",
+                            "Reads, maps and timers that failed in the BPF programs.",
+                            drops.bpf_failures));
+  all.push_back(drop_family("forestall_oom_tellings_late_total",
+                            "Tellings of a kernel OOM kill that came after it was on record.",
+                            drops.late_tellings));
+}
+
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
 
 }  // namespace
 
 class Metrics::Families {
  public:
-  Families(std::string_view version, Tier tier)
-      : looks_(counters("forestall_looks_total", "Looks of the loop, by what woke it."),
+  Families(std::string_view version, Tier tier, Recorders recorders)
+      : recorders_(recorders),
+        looks_(counters("forestall_looks_total", "Looks of the loop, by what woke it."),
                {label_of<WakeSource>("wake")}),
         decisions_(counters("forestall_decisions_total",
                             "Decisions put on record: those that say what the last one said are "
@@ -236,6 +294,8 @@ class Metrics::Families {
          std::initializer_list<const prometheus::Collectable*>{&amounts_, &process_}) {
       for (MetricFamily& family : each->Collect()) all.push_back(std::move(family));
     }
+    if (recorders_.stages != nullptr) all.push_back(stage_family(*recorders_.stages));
+    if (recorders_.drops != nullptr) add_drops(*recorders_.drops, all);
     // For people, who look for a name; Prometheus does not mind.
     std::ranges::sort(all, {}, &MetricFamily::name);
     for (MetricFamily& family : all) {
@@ -282,6 +342,7 @@ class Metrics::Families {
   // Kills that are stuck at one time are a few; of more than these, one may be counted twice.
   static constexpr std::size_t kStuckMax = 64;
 
+  Recorders recorders_;
   prometheus::Registry registry_;
   CounterTable looks_;
   CounterTable decisions_;
@@ -297,8 +358,8 @@ class Metrics::Families {
   std::atomic<std::int64_t> next_look_{kNever};
 };
 
-Metrics::Metrics(std::string_view version, Tier tier)
-    : families_(std::make_unique<Families>(version, tier)) {}
+Metrics::Metrics(std::string_view version, Tier tier, Recorders recorders)
+    : families_(std::make_unique<Families>(version, tier, recorders)) {}
 
 Metrics::~Metrics() = default;
 

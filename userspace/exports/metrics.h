@@ -16,7 +16,9 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "exports/drop_counts.h"
 #include "exports/sink.h"
+#include "exports/stage_histograms.h"
 #include "model/feature.h"
 
 namespace forestall::exports {
@@ -29,7 +31,14 @@ class Metrics final : public RecordSink {
   // watchdog is no more patient.
   static constexpr Duration kSlack = std::chrono::seconds(10);
 
-  Metrics(std::string_view version, Tier tier);
+  // Told besides, from these; both outlive this, null: nothing of the kind.
+  struct Recorders {
+    const StageHistograms* stages = nullptr;
+    const DropCounts* drops = nullptr;
+  };
+
+  Metrics(std::string_view version, Tier tier, Recorders recorders);
+  Metrics(std::string_view version, Tier tier) : Metrics(version, tier, Recorders()) {}
   ~Metrics() override;
 
   void write(const Record& record) override;

@@ -8,6 +8,9 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <string_view>
@@ -74,6 +77,33 @@ Result<UniqueFd> listen_at(const std::string& text) {
   return fd;
 }
 
+// Nobody can connect before listen(), so that the mode is right from the first moment.
+Result<UniqueFd> listen_locally(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) return Error{ENAMETOOLONG, path};
+  path.copy(address.sun_path, path.size());
+  UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return errno_error("socket", path);
+  unlink(path.c_str());
+  // The sockets interface takes every kind of address through the general one.
+  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    return errno_error("bind", path);
+  }
+  if (chmod(path.c_str(), S_IRUSR | S_IWUSR) != 0) return errno_error("chmod", path);
+  if (listen(fd.get(), kBacklog) != 0) return errno_error("listen", path);
+  return fd;
+}
+
+HttpAnswer page(const Metrics& metrics, std::string_view path) {
+  if (path == "/metrics") return {200, kMetricsType, metrics.text()};
+  if (path == "/healthz") {
+    if (metrics.alive(SystemClock().now())) return {200, kPlainType, "ok\n"};
+    return {503, kPlainType, "the loop is overdue\n"};
+  }
+  return {404, kPlainType, "/metrics and /healthz are served here\n"};
+}
+
 int milliseconds_until(std::optional<MonotonicTime> due, MonotonicTime now) {
   if (!due) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(*due - now).count();
@@ -86,14 +116,25 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::start(const std::string& a
                                                             const Metrics& metrics) {
   auto listening = listen_at(address);
   if (!listening.ok()) return listening.error().in("metrics at " + address);
-  UniqueFd stop(eventfd(0, EFD_CLOEXEC));
-  if (!stop) return errno_error("eventfd", "for the metrics server");
-  return std::unique_ptr<MetricsServer>(
-      new MetricsServer(std::move(*listening), std::move(stop), metrics));
+  return serve_at(std::move(*listening),
+                  [&metrics](std::string_view path) { return page(metrics, path); });
 }
 
-MetricsServer::MetricsServer(UniqueFd listening, UniqueFd stop, const Metrics& metrics)
-    : listening_(std::move(listening)), stop_(std::move(stop)), metrics_(metrics) {
+Result<std::unique_ptr<MetricsServer>> MetricsServer::start_local(const std::string& path,
+                                                                  HttpPages pages) {
+  return serve_at(TRY(listen_locally(path)), std::move(pages));
+}
+
+Result<std::unique_ptr<MetricsServer>> MetricsServer::serve_at(UniqueFd listening,
+                                                               HttpPages pages) {
+  UniqueFd stop(eventfd(0, EFD_CLOEXEC));
+  if (!stop) return errno_error("eventfd", "for the HTTP server");
+  return std::unique_ptr<MetricsServer>(
+      new MetricsServer(std::move(listening), std::move(stop), std::move(pages)));
+}
+
+MetricsServer::MetricsServer(UniqueFd listening, UniqueFd stop, HttpPages pages)
+    : listening_(std::move(listening)), stop_(std::move(stop)), pages_(std::move(pages)) {
   const SignalsBlocked blocked;
   thread_ = std::thread([this] { serve(); });
   pthread_setname_np(thread_.native_handle(), "forestall-http");
@@ -109,6 +150,7 @@ std::uint16_t MetricsServer::port() const {
   socklen_t size = sizeof(address);
   // The sockets interface hands out every kind of address through the general one.
   if (getsockname(listening_.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
+  if (address.ss_family == AF_UNIX) return 0;
   const in_port_t port = address.ss_family == AF_INET6
                              ? reinterpret_cast<const sockaddr_in6*>(&address)->sin6_port
                              : reinterpret_cast<const sockaddr_in*>(&address)->sin_port;
@@ -116,12 +158,11 @@ std::uint16_t MetricsServer::port() const {
 }
 
 void MetricsServer::serve() {
-  const HttpPages pages = [this](std::string_view path) { return page(path); };
   while (wait(SystemClock().now())) {
     const MonotonicTime now = SystemClock().now();
     // From the last, so that removing one leaves the indices of those before it.
     for (auto index = ready_.rbegin(); index != ready_.rend(); ++index) {
-      if (exchanges_[*index].advance(pages)) continue;
+      if (exchanges_[*index].advance(pages_)) continue;
       exchanges_.erase(exchanges_.begin() + static_cast<std::ptrdiff_t>(*index));
     }
     std::erase_if(exchanges_, [&](const HttpExchange& each) { return each.deadline() <= now; });
@@ -163,15 +204,6 @@ void MetricsServer::accept_all(MonotonicTime now) {
     if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) deaf_until_ = now + kPatience;
     return;
   }
-}
-
-HttpAnswer MetricsServer::page(std::string_view path) const {
-  if (path == "/metrics") return {200, kMetricsType, metrics_.text()};
-  if (path == "/healthz") {
-    if (metrics_.alive(SystemClock().now())) return {200, kPlainType, "ok\n"};
-    return {503, kPlainType, "the loop is overdue\n"};
-  }
-  return {404, kPlainType, "/metrics and /healthz are served here\n"};
 }
 
 }  // namespace forestall::exports

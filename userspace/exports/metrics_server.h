@@ -34,22 +34,27 @@ class MetricsServer {
   // EADDRINUSE for one.
   static Result<std::unique_ptr<MetricsServer>> start(const std::string& address,
                                                       const Metrics& metrics);
+  // Listens at a socket in the file system, which only its owner may connect to (mode 0600). What
+  // is there already goes: whoever starts this holds the lock that keeps another agent away.
+  static Result<std::unique_ptr<MetricsServer>> start_local(const std::string& path,
+                                                            HttpPages pages);
   MetricsServer(const MetricsServer&) = delete;
   // Ends the thread without waiting for any client.
   ~MetricsServer();
 
+  // 0 for a local one.
   [[nodiscard]] std::uint16_t port() const;
 
  private:
-  MetricsServer(UniqueFd listening, UniqueFd stop, const Metrics& metrics);
+  MetricsServer(UniqueFd listening, UniqueFd stop, HttpPages pages);
+  static Result<std::unique_ptr<MetricsServer>> serve_at(UniqueFd listening, HttpPages pages);
   void serve();
   [[nodiscard]] bool wait(MonotonicTime now);  // false: it is to end
   void accept_all(MonotonicTime now);
-  [[nodiscard]] HttpAnswer page(std::string_view path) const;
 
   const UniqueFd listening_;
   const UniqueFd stop_;
-  const Metrics& metrics_;
+  const HttpPages pages_;
   // The thread's.
   std::vector<HttpExchange> exchanges_;
   std::vector<std::size_t> ready_;           // indices into them, ascending

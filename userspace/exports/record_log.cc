@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "model/duration.h"
+#include "model/stage.h"
 
 namespace forestall::exports {
 namespace {
@@ -26,6 +27,9 @@ std::string runners_up(const Decision& decision) {
     fmt::format_to(std::back_inserter(out), "{}{}:priority={}:working-set={}{}", named ? "," : "",
                    each.sample.workload.name, each.key.priority, amount(each.sample.working_set()),
                    each.key.exceeds_request ? ":exceeds" : "");
+    if (each.sample.growth) {
+      fmt::format_to(std::back_inserter(out), ":growth={}", each.sample.growth->count);
+    }
     if (each.exclusion != Exclusion::none) out.append(":").append(to_string(each.exclusion));
     ++named;
   }
@@ -49,7 +53,8 @@ void add_victim(LogLine& line, const Eviction& eviction, const Candidate& victim
       .field("victim_working_set", amount(victim.sample.working_set()))
       .field("victim_request", amount(victim.sample.workload.memory_request))
       .field("victim_priority", victim.key.priority)
-      .field("victim_exceeds_request", victim.key.exceeds_request);
+      .field("victim_exceeds_request", victim.key.exceeds_request)
+      .field("victim_growth", amount(victim.sample.growth));
 }
 
 std::optional<Duration> since(MonotonicTime from, const std::optional<MonotonicTime>& to) {
@@ -96,6 +101,9 @@ LogLine decision_line(const Record& record) {
       .field("action", to_string(record.decision.action))
       .field("reason", to_string(record.decision.reason))
       .field("wake", to_string(record.observation.wake.source));
+  if (record.prepared) {
+    line.field("prepared_age_us", record.prepared->age).field("ranked", record.prepared->workloads);
+  }
   if (record.decision.driving)
     add_evidence(line, record.decision.evidence[*record.decision.driving]);
   if (!record.decision.evictions.empty()) {
@@ -122,6 +130,10 @@ LogLine outcome_line(const Record& record) {
       .field("processes", outcome.processes)
       .field("freed", outcome.freed)
       .field("crossed_to_decided_us", record.stages.decided - crossed);
+  const StageLengths stages = stage_lengths(record);
+  for (std::size_t i = 0; i < kStageCount; ++i) {
+    add_stage(line, std::string(to_string(static_cast<Stage>(i))) + "_us", stages[i]);
+  }
   add_stage(line, "crossed_to_signalled_us", since(crossed, outcome.signalled));
   add_stage(line, "crossed_to_exited_us", since(crossed, outcome.exited));
   add_stage(line, "crossed_to_released_us", since(crossed, outcome.released));

@@ -3,35 +3,18 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <unistd.h>
 
 #include <forestall_bpf.skel.h>
-#include <algorithm>
 #include <array>
-#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <string>
 
+#include "kernel/bpf_host.h"
 #include "kernel/bpf_log.h"
 
 namespace forestall::kernel {
 namespace {
-
-// The timer looks at a subject again after headroom / this. A page fault that zeroes 4 KiB takes
-// about 2 µs on the machines measured and huge pages are a few times faster, so one CPU is credited
-// with 4 GiB/s; the sum stops where memory buses do. Too high only costs looks, too low is late.
-std::uint64_t fastest_fill_bytes_per_us() {
-  constexpr std::uint64_t kPerCpu = 4096;
-  constexpr std::uint64_t kWholeMachine = 65536;
-  const long cpus = ::sysconf(_SC_NPROCESSORS_ONLN);
-  return std::min(kWholeMachine, kPerCpu * static_cast<std::uint64_t>(std::max(cpus, 1L)));
-}
-
-std::uint32_t page_shift() {
-  return static_cast<std::uint32_t>(
-      std::countr_zero(static_cast<unsigned long>(::sysconf(_SC_PAGESIZE))));
-}
 
 std::string errno_text(int code) {
   return std::strerror(code);

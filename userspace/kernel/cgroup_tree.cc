@@ -38,13 +38,14 @@ Result<UniqueFd> open_directory(int at, const char* name, std::string_view path)
 // hierarchy or name the same cgroup in two ways.
 Result<std::string> relative_path(std::string_view path) {
   if (path == "/") return std::string(".");
-  const Error invalid{EINVAL, fmt::format("cgroup path \"{}\"", path)};
-  if (!path.starts_with('/') || path.find('\0') != std::string_view::npos) return invalid;
+  // Made only when needed: a walk over the tree comes here thousands of times.
+  const auto invalid = [&] { return Error{EINVAL, fmt::format("cgroup path \"{}\"", path)}; };
+  if (!path.starts_with('/') || path.find('\0') != std::string_view::npos) return invalid();
   auto rest = path.substr(1);
   while (!rest.empty() || path.ends_with('/')) {
     const auto part = next_field(rest, '/');
-    if (part.empty() || part == "." || part == "..") return invalid;
-    if (rest.empty() && path.ends_with('/')) return invalid;
+    if (part.empty() || part == "." || part == "..") return invalid();
+    if (rest.empty() && path.ends_with('/')) return invalid();
   }
   return std::string(path.substr(1));
 }
@@ -139,6 +140,11 @@ bool has_wildcard(std::string_view part) {
   return part.find_first_of("*?[\\") != std::string_view::npos;
 }
 
+bool names_directory(int at, const std::string& name) {
+  struct stat status {};
+  return ::fstatat(at, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode);
+}
+
 // Collects matches of the remaining components `rest` below `at`: a component without wildcard is
 // looked up, any other is held against the children.
 Result<void> append_matches(int at, const std::string& path, std::string_view rest,
@@ -155,15 +161,15 @@ Result<void> append_matches(int at, const std::string& path, std::string_view re
   }
   for (const auto& name : names) {
     const auto child_path = join(path, name);
+    if (rest.empty()) {
+      if (names_directory(at, name)) found.push_back(child_path);
+      continue;
+    }
     auto child = open_directory(at, name.c_str(), child_path);
     if (!child) {
       // Gone since it was listed, or a plain file of that name.
       if (vanished(child.error()) || child.error().code == ENOTDIR) continue;
       return child.error();
-    }
-    if (rest.empty()) {
-      found.push_back(child_path);
-      continue;
     }
     const auto below = append_matches(child->get(), child_path, rest, found);
     if (!below && !vanished(below.error())) return below.error();
@@ -321,8 +327,11 @@ Result<std::vector<std::string>> CgroupDir::children() const {
 }
 
 bool CgroupDir::still_at_path(int mount_fd) const {
-  const auto now = CgroupDir::open(mount_fd, path_);
-  return now && now->id() == id_;
+  const auto relative = relative_path(path_);
+  struct stat now {};
+  // Asked of every workload of the node in a row: one call each.
+  return relative && ::fstatat(mount_fd, relative->c_str(), &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+         S_ISDIR(now.st_mode) && CgroupId{now.st_ino} == id_;
 }
 
 // ---- CgroupTree ----

@@ -117,6 +117,10 @@ Result<UniqueFd> ProcessRef::duplicate() const {
   return copy;
 }
 
+Result<ProcessRef> ProcessRef::copy() const {
+  return ProcessRef(id_, kernel_thread_, TRY(duplicate()));
+}
+
 int release_memory_of(int pidfd) {
   return ::syscall(SYS_process_mrelease, pidfd, 0) == 0 ? 0 : errno;
 }

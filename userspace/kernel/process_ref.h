@@ -52,6 +52,8 @@ class ProcessRef {
   [[nodiscard]] bool exited() const;
   // A second descriptor on the same process, for another thread to own.
   [[nodiscard]] Result<UniqueFd> duplicate() const;
+  // The same process, held once more.
+  [[nodiscard]] Result<ProcessRef> copy() const;
 
  private:
   ProcessRef(ProcessId id, bool kernel_thread, UniqueFd fd)

@@ -11,15 +11,13 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdint>
-#include <cstdio>
-#include <fstream>
 #include <string>
 #include <system_error>
 
 #include "base/parse.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "kernel/residency.h"
 
 namespace forestall::kernel {
 namespace {
@@ -79,29 +77,21 @@ FeatureReport use_real_time(const FeatureSet& disabled) {
 
 namespace {
 
-// Makes every page of the files mapped into this process resident: its own code and that of its
-// libraries. MCL_ONFAULT keeps what was touched; code that runs for the first time at the crossing
-// would be read from a disk that is busy just then. Where the kernel lacks the call (before 5.14)
-// pages come on demand, as they would without this.
-void touch_mapped_files() {
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    std::uintptr_t begin = 0;
-    std::uintptr_t end = 0;
-    std::array<char, 5> mode{};
-    if (std::sscanf(line.c_str(), "%lx-%lx %4s", &begin, &end, mode.data()) != 3) continue;
-    if (mode[0] != 'r' || line.find(" /") == std::string::npos) continue;
-    madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_READ);
-  }
+// Refused where the loop is refused real time as well: there is nothing to invert then.
+void try_real_time(int priority) {
+  sched_param wanted{};
+  wanted.sched_priority = priority;
+  sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &wanted);
 }
 
 }  // namespace
 
 void use_service_priority() {
-  sched_param wanted{};
-  wanted.sched_priority = 1;
-  // Refused where the loop is refused real time as well: there is nothing to invert then.
-  sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &wanted);
+  try_real_time(1);
+}
+
+void use_watchdog_priority() {
+  try_real_time(kRealTimePriority + 1);
 }
 
 Result<std::uint64_t> raise_file_limit() {
@@ -115,7 +105,8 @@ Result<std::uint64_t> raise_file_limit() {
 FeatureReport lock_memory(const FeatureSet& disabled) {
   const Feature feature = Feature::memory_lock;
   if (has(disabled, feature)) return forced_off(feature);
-  touch_mapped_files();
+  keep_own_code_resident();
+  keep_heap_reserve();
   if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) == 0) {
     return {feature, FeatureState::in_use, "mlockall CURRENT|FUTURE|ONFAULT: accepted"};
   }

@@ -26,13 +26,17 @@ inline constexpr int kRealTimePriority = 50;  // above ordinary work, below the 
 // long as a busy machine keeps it from the CPU (seen: 120 ms, and the kernel was there first).
 void use_service_priority();
 
+// The calling thread to SCHED_FIFO 51, above the loop, where that is permitted: for the one that
+// acts when the loop does not.
+void use_watchdog_priority();
+
 // The soft limit on open files to the hard one: a watched workload costs about three descriptors, a
 // victim two per process. Returns the limit then in force.
 [[nodiscard]] Result<std::uint64_t> raise_file_limit();
 
-// Makes all code resident, that of the libraries too, then mlockall of what is mapped now and
-// later, locked as it is touched (MCL_ONFAULT), so that a large heap reserve does not become
-// resident at once. Call after the warm-up.
+// Makes the agent's own code and a heap reserve resident, then mlockall of what is mapped now and
+// later, locked as it is touched (MCL_ONFAULT): code of libraries stays as the warm-up, which
+// should follow, touches it. Call from the loop's thread. See kernel/residency.h.
 [[nodiscard]] FeatureReport lock_memory(const FeatureSet& disabled);
 
 // /proc/self/oom_score_adj to -1000 (never chosen by the kernel), else to -999. Children inherit

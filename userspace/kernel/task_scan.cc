@@ -3,23 +3,19 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <fcntl.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <forestall_tasks.skel.h>
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <span>
 #include <string>
 
 #include "base/unique_fd.h"
+#include "kernel/bpf_host.h"
 #include "kernel/bpf_log.h"
-#include "kernel/held_file.h"
-#include "kernel/number_list.h"
 
 namespace forestall::kernel {
 namespace {
@@ -45,24 +41,14 @@ long page_bytes() {
   return ::sysconf(_SC_PAGESIZE);
 }
 
-// Numbers of the possible CPUs or nodes; empty when they cannot be known.
-std::vector<std::uint32_t> possible(const char* list) {
-  std::string text;
-  const auto file = HeldFile::open(AT_FDCWD, list, list);
-  if (!file.ok()) return {};
-  const auto numbers = file->read(text);
-  if (!numbers.ok()) return {};
-  return parse_number_list(*numbers, ABI_TASK_CPUS).value_or(std::vector<std::uint32_t>{});
-}
-
 Result<Skeleton> load_skeleton() {
   const BpfLog log;
   Skeleton skeleton(forestall_tasks__open());
   if (!skeleton) return errno_error("open", "BPF object of tasks");
-  skeleton->rodata->page_shift =
-      static_cast<__u32>(std::countr_zero(static_cast<unsigned long>(page_bytes())));
+  skeleton->rodata->page_shift = page_shift();
   skeleton->rodata->one_node =
-      possible("/sys/devices/system/node/possible") == std::vector<std::uint32_t>{0} ? 1 : 0;
+      possible_numbers("/sys/devices/system/node/possible") == std::vector<std::uint32_t>{0} ? 1
+                                                                                             : 0;
   auto& mask = skeleton->rodata->address_mask;
   __u64 random = 0;
   // Nothing is at stake without it but that memory_id would tell more than it should.
@@ -71,16 +57,6 @@ Result<Skeleton> load_skeleton() {
   const int failure = forestall_tasks__load(skeleton.get());
   if (failure == 0) return skeleton;
   return Error{-failure, "load BPF object of tasks: " + summarize_bpf_log(log.text())};
-}
-
-// The programs tell pids of the initial namespace, and the iterator shows only our own one's tasks:
-// in any other, a number would point at a stranger.
-Result<void> require_initial_pid_namespace() {
-  constexpr ino_t kInitial = 0xEFFFFFFC;  // include/linux/proc_ns.h PROC_PID_INIT_INO
-  struct stat own {};
-  if (::stat("/proc/self/ns/pid", &own) != 0) return errno_error("stat", "/proc/self/ns/pid");
-  if (own.st_ino == kInitial) return {};
-  return Error{EPERM, "scan tasks from a pid namespace that is not the host's"};
 }
 
 // An iterator to attach `program` to all tasks, or to the one thread `tid`.
@@ -128,7 +104,7 @@ class TaskScan::Loaded {
 
 // Where it does not work, no sums are known, and each record says so.
 void TaskScan::Loaded::learn_cpus() {
-  const std::vector<std::uint32_t> cpus = possible("/sys/devices/system/cpu/possible");
+  const std::vector<std::uint32_t> cpus = possible_numbers("/sys/devices/system/cpu/possible");
   std::ranges::copy(cpus, skeleton->bss->cpu_offsets);
   skeleton->bss->cpu_count = static_cast<__u32>(cpus.size());
   LIBBPF_OPTS(bpf_test_run_opts, options);

@@ -72,8 +72,9 @@ enum class OomScoreAdj : std::uint8_t { observe, enforce };
 
 // Whose order of eviction counts when memory is short.
 enum class Ranking : std::uint8_t {
-  kubelet,  // request, priority, usage over request
-  kernel,   // the workload of the process that the kernel's OOM killer would choose
+  kubelet,         // request, priority, usage over request
+  kernel,          // the workload of the process that the kernel's OOM killer would choose
+  kubelet_growth,  // request, priority, growth since the warning, usage over request
 };
 
 // Where the node's filesystems are. Empty: not configured.
@@ -114,6 +115,9 @@ struct Config {
   FilesystemPlaces filesystems;
   Compat compat;
   Ranking ranking = Ranking::kubelet;
+  // Whether BPF programs may kill, by a list that policy keeps for them, when memory is nearly
+  // exhausted and the agent has not acted (policy/guard_list.h).
+  bool guard = false;
   // Where /metrics is served, "127.0.0.1:9464"; empty: nowhere.
   std::string metrics_address;
   FeatureSet disabled;

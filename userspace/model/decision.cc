@@ -29,6 +29,8 @@ std::string_view to_string(Reason reason) {
     case Reason::disk_usage_unread: return "disk-usage-unread";
     case Reason::node_reclaim: return "node-reclaim";
     case Reason::node_reclaim_sufficed: return "node-reclaim-sufficed";
+    case Reason::own_limit_near: return "own-limit-near";
+    case Reason::guard_shot: return "guard-shot";
   }
   return "";
 }

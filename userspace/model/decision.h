@@ -38,6 +38,8 @@ enum class Reason : std::uint8_t {
   disk_usage_unread,      // met: what the pods occupy on disk is needed
   node_reclaim,           // action reclaim, or reclaim is under way
   node_reclaim_sufficed,  // node-level reclaim left no threshold met
+  own_limit_near,         // workloads near a limit of their own, about which nobody is evicted
+  guard_shot,             // action kill: the guard in the kernel shot it, we complete the kill
 };
 
 [[nodiscard]] std::string_view to_string(Action action);
@@ -58,6 +60,10 @@ struct Evidence {
   std::optional<MonotonicTime> first_met;
   bool driving = false;  // met for its whole grace period
 
+  // Whether somebody may have to go for it. One that only warns or slows down may be met for days.
+  [[nodiscard]] bool asks_for_eviction() const {
+    return met && threshold.response == Response::evict;
+  }
   friend bool operator==(const Evidence&, const Evidence&) = default;
 };
 
@@ -73,6 +79,9 @@ struct RankKey {
   // With Ranking::kernel: points of the process the kernel would choose in it, larger sorts first.
   // Nothing: not scored, or none can be chosen.
   std::optional<std::int64_t> badness = std::nullopt;
+  // With Ranking::kubelet_growth: bytes it grew since the warning, larger sorts first; growth that
+  // is noise beside the largest is 0. Nothing: not known, which sorts as 0.
+  std::optional<std::int64_t> growth = std::nullopt;
 
   friend bool operator==(const RankKey&, const RankKey&) = default;
 };

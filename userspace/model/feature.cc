@@ -14,6 +14,7 @@ std::string_view to_string(Feature feature) {
     case Feature::bpf_oom_path: return "bpf-oom-path";
     case Feature::bpf_cgroups: return "bpf-cgroups";
     case Feature::bpf_tasks: return "bpf-tasks";
+    case Feature::guard: return "guard";
     case Feature::usage_eventfd: return "usage-eventfd";
     case Feature::memory_high: return "memory-high";
     case Feature::psi_trigger: return "psi-trigger";

@@ -23,6 +23,7 @@ enum class Feature : std::uint8_t {
   bpf_oom_path,  // fentry/oom_kill_process, mem_cgroup_out_of_memory (full tier)
   bpf_cgroups,   // tracepoints cgroup_mkdir, _rmdir, _notify_populated
   bpf_tasks,     // iter/task: every process scored in the kernel, as its OOM killer does
+  guard,         // BPF programs that kill whom policy approved when the agent itself cannot
   // Wake sources made of files.
   usage_eventfd,  // v1 cgroup.event_control on memory.usage_in_bytes
   memory_high,    // v2 memory.high tripwire with POLLPRI on memory.events
@@ -38,7 +39,7 @@ enum class Feature : std::uint8_t {
   oom_score_adj,     // lower our own oom_score_adj
 };
 
-inline constexpr std::size_t kFeatureCount = 20;
+inline constexpr std::size_t kFeatureCount = 21;
 using FeatureSet = std::bitset<kFeatureCount>;
 
 [[nodiscard]] std::string_view to_string(Feature feature);

@@ -22,7 +22,7 @@ struct NodeSample {
   std::optional<Bytes> capacity;          // MemTotal
   std::optional<Bytes> usage;             // v1: root usage_in_bytes; v2: vmstat anon + file
   std::optional<Bytes> inactive_file;     // v1: root memory.stat; v2: vmstat
-  std::optional<Bytes> kernel_available;  // MemAvailable: reported beside, never decided on
+  std::optional<Bytes> kernel_available;  // MemAvailable: decided on by memory.untilOom only
   std::optional<Bytes> swap_total;
   std::optional<Bytes> swap_free;
   std::optional<MonotonicTime> at;  // when it was read; nothing: with the observation

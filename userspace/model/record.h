@@ -2,6 +2,7 @@
 // A record: one thing that happened, whole. Exports write records, nothing else does.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -23,6 +24,15 @@ struct StageTimes {
   friend bool operator==(const StageTimes&, const StageTimes&) = default;
 };
 
+// A decision made on what was made ready before its threshold was met: the candidates considered
+// are the first of a ranking made then, with their values read anew.
+struct Prepared {
+  Duration age{0};            // of that ranking
+  std::size_t workloads = 0;  // how many it ranked
+
+  friend bool operator==(const Prepared&, const Prepared&) = default;
+};
+
 struct Record {
   std::uint64_t sequence = 0;     // counts up by one within one run of the agent
   std::int64_t wall_time_ns = 0;  // CLOCK_REALTIME of the decision, nanoseconds since the epoch
@@ -33,6 +43,8 @@ struct Record {
   // Set: this record tells of a kill by the kernel; the observation and the decision are the last
   // ones before it.
   std::optional<OomKill> oom_kill;
+  std::optional<Prepared> prepared =
+      std::nullopt;  // nothing: everything was read for this decision
 
   friend bool operator==(const Record&, const Record&) = default;
 };

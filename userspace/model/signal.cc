@@ -15,6 +15,7 @@ std::string_view to_string(Signal signal) {
     case Signal::containerfs_inodes_free: return "containerfs.inodesFree";
     case Signal::pid_available: return "pid.available";
     case Signal::cgroup_memory_available: return "cgroupMemory.available";
+    case Signal::memory_until_oom: return "memory.untilOom";
   }
   return "";
 }
@@ -40,7 +41,8 @@ Resource resource_of(Signal signal) {
   switch (signal) {
     case Signal::memory_available:
     case Signal::allocatable_memory_available:
-    case Signal::cgroup_memory_available: return Resource::memory;
+    case Signal::cgroup_memory_available:
+    case Signal::memory_until_oom: return Resource::memory;
     case Signal::nodefs_available:
     case Signal::imagefs_available:
     case Signal::containerfs_available: return Resource::ephemeral_storage;

@@ -29,6 +29,9 @@ enum class Signal : std::uint8_t {
   pid_available,
   // Our own: limit of one watched cgroup - its working set.
   cgroup_memory_available,
+  // Our own: MemAvailable + SwapFree of the node, what may still be allocated before the kernel's
+  // OOM killer runs, by the kernel's own estimate.
+  memory_until_oom,
 };
 
 inline constexpr std::array kSignals{
@@ -36,7 +39,13 @@ inline constexpr std::array kSignals{
     Signal::nodefs_available,      Signal::nodefs_inodes_free,
     Signal::imagefs_available,     Signal::imagefs_inodes_free,
     Signal::containerfs_available, Signal::containerfs_inodes_free,
-    Signal::pid_available,         Signal::cgroup_memory_available};
+    Signal::pid_available,         Signal::cgroup_memory_available,
+    Signal::memory_until_oom};
+
+// Whether it is one of kubelet's nine. Those that are not are set by keys of our own only.
+[[nodiscard]] constexpr bool is_kubelets(Signal signal) {
+  return signal != Signal::cgroup_memory_available && signal != Signal::memory_until_oom;
+}
 
 // What is short (pkg/kubelet/eviction/helpers.go signalToResource).
 enum class Resource : std::uint8_t { memory, ephemeral_storage, inodes, pids };

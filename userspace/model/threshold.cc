@@ -18,4 +18,37 @@ Quantity Limit::of(std::int64_t capacity) const {
   return binary(static_cast<std::int64_t>(amount));
 }
 
+std::string_view to_string(WorkloadClass of) {
+  switch (of) {
+    case WorkloadClass::guaranteed: return "guaranteed";
+    case WorkloadClass::burstable: return "burstable";
+    case WorkloadClass::best_effort: return "bestEffort";
+    case WorkloadClass::other: return "other";
+  }
+  return "";
+}
+
+std::optional<WorkloadClass> parse_workload_class(std::string_view text) {
+  for (const WorkloadClass each : kWorkloadClasses) {
+    if (to_string(each) == text) return each;
+  }
+  return std::nullopt;
+}
+
+std::string_view to_string(Response response) {
+  switch (response) {
+    case Response::evict: return "evict";
+    case Response::warn: return "warn";
+    case Response::slow: return "slow";
+  }
+  return "";
+}
+
+std::optional<Response> parse_response(std::string_view text) {
+  for (const Response each : {Response::evict, Response::warn, Response::slow}) {
+    if (to_string(each) == text) return each;
+  }
+  return std::nullopt;
+}
+
 }  // namespace forestall

@@ -2,8 +2,11 @@
 // A threshold: act when a signal's available amount is below a limit.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/bytes.h"
 #include "base/clock.h"
@@ -28,6 +31,24 @@ struct Limit {
   friend bool operator==(const Limit&, const Limit&) = default;
 };
 
+// Kinds of workloads that thresholds on own limits tell apart: pods by their QoS class, as their
+// cgroup's place has it, and the cgroups that workload rules name.
+enum class WorkloadClass : std::uint8_t { guaranteed, burstable, best_effort, other };
+inline constexpr std::array kWorkloadClasses{WorkloadClass::guaranteed, WorkloadClass::burstable,
+                                             WorkloadClass::best_effort, WorkloadClass::other};
+
+// What is done once a threshold is met.
+enum class Response : std::uint8_t {
+  evict,  // somebody has to go
+  warn,   // it is told, once for each crossing
+  slow,   // that, and memory.high holds the cgroup up until it has receded (v2; else as warn)
+};
+
+[[nodiscard]] std::string_view to_string(WorkloadClass of);
+[[nodiscard]] std::optional<WorkloadClass> parse_workload_class(std::string_view text);
+[[nodiscard]] std::string_view to_string(Response response);
+[[nodiscard]] std::optional<Response> parse_response(std::string_view text);
+
 struct Threshold {
   Signal signal = Signal::memory_available;
   // Only for cgroup_memory_available: glob of the watched cgroups' paths in the memory hierarchy.
@@ -39,6 +60,10 @@ struct Threshold {
   std::optional<Bytes> capacity;
   // Only for cgroup_memory_available: whether the agent may set memory.high as a tripwire.
   bool tune = false;
+  // Only for cgroup_memory_available: instead of what `cgroup` matches (it is empty then), every
+  // workload of this class is watched, and the containers in it, each against a limit of its own.
+  std::optional<WorkloadClass> own_limits_of = std::nullopt;
+  Response response = Response::evict;
 
   [[nodiscard]] bool hard() const { return grace == Duration::zero(); }
   friend bool operator==(const Threshold&, const Threshold&) = default;

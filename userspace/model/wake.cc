@@ -23,6 +23,8 @@ std::string_view to_string(WakeSource source) {
     case WakeSource::disk_usage: return "disk-usage";
     case WakeSource::deadline: return "deadline";
     case WakeSource::node_reclaim: return "node-reclaim";
+    case WakeSource::watchdog: return "watchdog";
+    case WakeSource::guard: return "guard";
   }
   return "";
 }

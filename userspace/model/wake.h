@@ -32,6 +32,8 @@ enum class WakeSource : std::uint8_t {
   disk_usage,       // what the pods occupy on disk has been measured
   deadline,         // time alone changed the answer: a grace period or a condition is over
   node_reclaim,     // node-level reclaim is over
+  watchdog,         // the loop did not look in time, and the watchdog acted for it
+  guard,            // the guard saw its line crossed, or shot
 };
 
 [[nodiscard]] std::string_view to_string(WakeSource source);

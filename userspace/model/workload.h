@@ -96,6 +96,9 @@ struct WorkloadSample {
   bool scored = false;                      // whether its processes were scored
   std::optional<WorkloadBadness> badness =
       std::nullopt;  // nothing: not scored, or none of them can be chosen
+  // By how much its working set grew since the warning (policy/growth_baseline.h); never negative.
+  // Nothing: there is no earlier figure to compare with.
+  std::optional<Bytes> growth = std::nullopt;
 
   // usage - inactive_file, floored at 0 (kubelet's working set); nothing if either is unknown.
   [[nodiscard]] std::optional<Bytes> working_set() const;

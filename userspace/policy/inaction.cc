@@ -19,7 +19,7 @@ namespace {
 struct Standing {
   const Threshold* threshold = nullptr;
   ThresholdId id;
-  const Evidence* evidence = nullptr;  // null: its signal could not be computed
+  const Evidence* evidence = nullptr;  // null: its signal could not be computed, or it is not told
   std::optional<MonotonicTime> since;  // met since then
 };
 
@@ -54,6 +54,7 @@ class Standings {
       : config_(config), state_(state), last_(last), kill_(kill), scope_(scope_of(kill)) {
     if (scope_ == Scope::node || scope_ == Scope::anything) {
       add_all(Signal::memory_available, CgroupId{});
+      add_all(Signal::memory_until_oom, CgroupId{});
     }
     if (observation.pods && counts(*observation.pods)) {
       add_all(Signal::allocatable_memory_available, observation.pods->id);
@@ -95,6 +96,8 @@ class Standings {
   }
 
   void add(std::size_t index, CgroupId cgroup) {
+    // Who only warns or slows down does not guard.
+    if (config_.thresholds[index].response != Response::evict) return;
     Standing standing{&config_.thresholds[index], {index, cgroup}, nullptr, std::nullopt};
     for (const Evidence& evidence : last_.evidence) {
       if (evidence.cgroup == cgroup && evidence.threshold == *standing.threshold) {
@@ -114,6 +117,12 @@ class Standings {
   const Scope scope_;
   std::vector<Standing> standings_;
 };
+
+// Of those on own limits evidence tells only what is met; that the others were read is taken as
+// said.
+bool was_read(const Standing& standing) {
+  return standing.evidence != nullptr || standing.threshold->own_limits_of.has_value();
+}
 
 bool drives(const Standing& standing) {
   return standing.evidence != nullptr && standing.evidence->driving;
@@ -233,7 +242,6 @@ InactionAnswer inaction(const Config& config, const State& state, const Observat
   }
   const auto by_crossing = crossed ? of_crossing(all) : std::nullopt;
   if (by_crossing == Inaction::too_fast) return answer(Inaction::too_fast, crossed);
-  const auto was_read = [](const Standing& one) { return one.evidence != nullptr; };
   if (const auto since = standings.earliest(was_read)) return answer(Inaction::in_grace, since);
   if (by_crossing) return answer(*by_crossing, crossed);
   const bool read = std::any_of(all.begin(), all.end(), was_read);

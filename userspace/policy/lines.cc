@@ -7,34 +7,56 @@
 #include "policy/saturating.h"
 #include "policy/signals.h"
 #include "policy/step.h"
+#include "policy/warning.h"
 
 namespace forestall::policy {
+namespace {
+
+// Crossing a soft threshold begins a grace period, for which nothing need be ready, and one that
+// evicts nobody needs nothing. Nor do own limits: only the one that is near can go, and hundreds
+// that stay near theirs would take the node's place among the few that are made ready for.
+Bytes margin_of(const Threshold& threshold, Bytes capacity) {
+  const bool prepares = threshold.hard() && threshold.response == Response::evict;
+  return prepares && !threshold.own_limits_of ? warning_margin(capacity) : Bytes{0};
+}
+
+}  // namespace
 
 std::vector<Line> lines(const Config& config, const Observation& observation) {
   std::vector<Line> lines;
   lines.reserve(config.thresholds.size() + observation.watched.size());
   // What is derived is about filesystems, which have no lines.
-  for_each_subject(
-      config, nullptr, false, observation,
-      [&](std::size_t, const Threshold& threshold, const Subject& subject,
-          const std::optional<Reading>& reading) {
-        if (!reading || !reading->level) return;
-        const Level& level = *reading->level;
-        const Bytes floor = subtract(level.capacity, threshold.limit.of(reading->capacity).bytes());
-        const Bytes headroom = subtract(floor, level.used());
-        if (!threshold.hard() && headroom.count < 0) return;
-        lines.push_back({.signal = threshold.signal,
-                         .cgroup = subject.cgroup,
-                         .path = std::string(subject.path),
-                         .headroom = headroom,
-                         .usage_line = add(floor, level.inactive_file),
-                         .floor_line = floor,
-                         .usage = level.usage,
-                         .capacity = level.capacity,
-                         // A dry run sets nothing; and memory.high at a soft threshold would
-                         // throttle through its whole grace period.
-                         .tune = threshold.tune && threshold.hard() && !config.dry_run});
-      });
+  for_each_subject(config, nullptr, false, observation,
+                   [&](std::size_t, const Threshold& threshold, const Subject& subject,
+                       const std::optional<Reading>& reading) {
+                     if (!reading || !reading->level) return;
+                     const Level& level = *reading->level;
+                     const Bytes floor =
+                         subtract(level.capacity, threshold.limit.of(reading->capacity).bytes());
+                     const Bytes headroom = subtract(floor, level.used());
+                     const bool waits = !threshold.hard() || threshold.response != Response::evict;
+                     if (waits && headroom.count < 0) return;
+                     // What memory.untilOom counts no counter shows; the node's is the nearest
+                     // there is.
+                     const bool until_oom = threshold.signal == Signal::memory_until_oom;
+                     if (until_oom && !observation.node.usage) return;
+                     const Bytes usage = until_oom ? *observation.node.usage : level.usage;
+                     const Bytes margin = margin_of(threshold, level.capacity);
+                     lines.push_back({.signal = threshold.signal,
+                                      .cgroup = subject.cgroup,
+                                      .path = std::string(subject.path),
+                                      .headroom = headroom,
+                                      .usage_line = until_oom ? add(usage, headroom)
+                                                              : add(floor, level.inactive_file),
+                                      .floor_line = floor,
+                                      .usage = usage,
+                                      .capacity = level.capacity,
+                                      // A dry run sets nothing; and memory.high at a soft threshold
+                                      // would throttle through its whole grace period.
+                                      .tune = threshold.tune && threshold.hard() && !config.dry_run,
+                                      .margin = margin,
+                                      .warning = next_warning(headroom, margin)});
+                   });
   return lines;
 }
 

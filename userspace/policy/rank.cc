@@ -38,6 +38,11 @@ std::weak_ordering processes(const RankKey& a, const RankKey& b) {
   return b.usage <=> a.usage;
 }
 
+// Unknown sorts as none.
+std::weak_ordering growth(const RankKey& a, const RankKey& b) {
+  return b.growth.value_or(0) <=> a.growth.value_or(0);
+}
+
 // No points sort last; std::optional has them first.
 std::weak_ordering kernel_badness(const RankKey& a, const RankKey& b) {
   return b.badness <=> a.badness;
@@ -49,6 +54,13 @@ constexpr std::array kKernelRules{
     RankRule{"missing-statistics", missing_statistics},
     RankRule{"exceeds-request", exceeds_request},
     RankRule{"priority", priority},
+    RankRule{"over-request", over_request},
+};
+constexpr std::array kGrowthRules{
+    RankRule{"missing-statistics", missing_statistics},
+    RankRule{"exceeds-request", exceeds_request},
+    RankRule{"priority", priority},
+    RankRule{"growth", growth},
     RankRule{"over-request", over_request},
 };
 constexpr std::array kProcessRules{
@@ -134,8 +146,21 @@ bool before(const RankKey& a, const Workload& left, const RankKey& b, const Work
          std::tie(right.path, right.cgroup, right.name, right.pod_uid);
 }
 
+bool goes_by(Ranking ranking, const RankBy& by) {
+  return by.ranking == ranking && resource_of(by.signal) == Resource::memory;
+}
+
 bool asks_kernel(const RankBy& by) {
-  return by.ranking == Ranking::kernel && resource_of(by.signal) == Resource::memory;
+  return goes_by(Ranking::kernel, by);
+}
+
+std::optional<std::int64_t> counted_growth(const WorkloadSample& sample, Bytes noise) {
+  if (!sample.growth) return std::nullopt;
+  return *sample.growth < noise ? 0 : sample.growth->count;
+}
+
+Bytes noise_beside(Bytes largest) {
+  return std::max(kGrowthNoiseMin, Bytes{largest.count / 64});
 }
 
 }  // namespace
@@ -143,7 +168,8 @@ bool asks_kernel(const RankBy& by) {
 std::span<const RankRule> rules_for(Resource resource, Ranking ranking) {
   if (resource == Resource::pids) return kProcessRules;
   const std::span<const RankRule> rules = kKernelRules;
-  return resource == Resource::memory && ranking == Ranking::kernel ? rules : rules.subspan(1);
+  if (resource != Resource::memory || ranking == Ranking::kubelet) return rules.subspan(1);
+  return ranking == Ranking::kernel ? rules : kGrowthRules;
 }
 
 RankKey rank_key(const WorkloadSample& sample, const RankBy& by) {
@@ -156,6 +182,7 @@ RankKey rank_key(const WorkloadSample& sample, const RankBy& by) {
     case Resource::pids: measure_processes(sample, key); break;
   }
   if (asks_kernel(by) && sample.scored && sample.badness) key.badness = sample.badness->points;
+  if (goes_by(Ranking::kubelet_growth, by)) key.growth = counted_growth(sample, by.growth_noise);
   return key;
 }
 
@@ -175,12 +202,23 @@ std::vector<Candidate> rank(const std::vector<WorkloadSample>& workloads, const 
                             const Subject& subject, const Exclusions& exclusions) {
   std::vector<Ranked> ranked;
   ranked.reserve(workloads.size());
+  Bytes largest_growth;
+  const WorkloadSample* around = nullptr;
   for (const WorkloadSample& sample : workloads) {
     const Workload& workload = sample.workload;
-    if (!subject.is_node() && !path_is_within(workload.path, subject.path)) continue;
     if (workload.pod && !is_active(*workload.pod)) continue;
-    ranked.push_back({rank_key(sample, by), &sample});
+    if (subject.is_node() || path_is_within(workload.path, subject.path)) {
+      ranked.push_back({{}, &sample});
+      largest_growth = std::max(largest_growth, sample.growth.value_or(Bytes{0}));
+    } else if (path_is_within(subject.path, workload.path) &&
+               (around == nullptr || path_is_within(workload.path, around->workload.path))) {
+      around = &sample;
+    }
   }
+  if (ranked.empty() && around != nullptr) ranked.push_back({{}, around});
+  RankBy with_noise = by;
+  with_noise.growth_noise = noise_beside(largest_growth);
+  for (Ranked& one : ranked) one.key = rank_key(*one.sample, with_noise);
   const auto rules = rules_for(resource_of(by.signal), by.ranking);
   std::sort(ranked.begin(), ranked.end(), [rules](const Ranked& a, const Ranked& b) {
     return before(a.key, a.sample->workload, b.key, b.sample->workload, rules);

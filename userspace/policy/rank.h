@@ -16,6 +16,16 @@
 // Then path and identity, which make the order total and independent of the input's order.
 // QoS class and limits are never looked at.
 //
+// With Ranking::kubelet_growth, for memory only, a rule between 3 and 4:
+// 3a. growth: whoever grew more since the warning line was crossed goes first.
+// Why: of several workloads that grow at once each is still small when memory runs out, so size
+// points at whoever was large and calm all along; every agent that ranks by size killed such a
+// bystander in 8 of 9 spikes (bench.md, scenario c). What a workload was granted, its request and
+// priority, still comes first. Growth below max(1 MiB, 1/64 of the largest) is noise and counts as
+// 0, so that among the calm over-request decides; so does it among all while growth is not known.
+// The largest is that of all candidates, protected ones and victims included: growth that is small
+// beside theirs is not where the memory went.
+//
 // With Ranking::kernel, for memory only, a rule before those:
 // 0. kernel-badness: the workload with the process that the kernel's OOM killer prefers goes first,
 //    then whoever has no points, as kubelet would have them.
@@ -46,12 +56,18 @@ struct RankRule {
   std::weak_ordering (*compare)(const RankKey& a, const RankKey& b);
 };
 
+// A working set moves by this much by itself: charges come in batches of 64 pages for each CPU
+// (mm/memcontrol.c MEMCG_CHARGE_BATCH), and a calm server allocates, too.
+inline constexpr Bytes kGrowthNoiseMin = mib(1);
+
 // What the ranking is for.
 struct RankBy {
   Signal signal = Signal::memory_available;
   std::optional<FilesystemLayout> layout;  // not known: ranks as single, where all parts count
   Compat compat;
   Ranking ranking = Ranking::kubelet;
+  // Growth below this counts as none; rank() sets it from the workloads it is given.
+  Bytes growth_noise = kGrowthNoiseMin;
 };
 
 // The comparators for a resource, in their order.
@@ -73,9 +89,11 @@ struct RankBy {
                                              Resource resource, Ranking ranking = Ranking::kubelet);
 
 // The candidates for `subject` in eviction order, excluded ones included: every workload for the
-// node, those at or below its cgroup for any other, but no pod whose containers have all ended for
-// good (pod_facts.h, is_active). By the kernel's order a scored one without points is
-// Exclusion::unkillable, unless `exclusions` has a reason already. O(n log n).
+// node, those at or below its cgroup for any other; if there is none, the innermost one around it,
+// because what is short is then a part of that workload (a container of a pod). But no pod whose
+// containers have all ended for good (pod_facts.h, is_active). By the kernel's order a scored one
+// without points is Exclusion::unkillable, unless `exclusions` has a reason already. `growth_noise`
+// of `by` is not looked at: it is that of the candidates. O(n log n).
 [[nodiscard]] std::vector<Candidate> rank(const std::vector<WorkloadSample>& workloads,
                                           const RankBy& by, const Subject& subject,
                                           const Exclusions& exclusions);

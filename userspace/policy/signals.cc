@@ -31,6 +31,14 @@ std::optional<Level> node_level(const NodeSample& node) {
   return Level{*node.capacity, *node.usage, *node.inactive_file};
 }
 
+std::optional<Level> until_oom_level(const NodeSample& node) {
+  if (!node.capacity || !node.kernel_available || !node.swap_total || !node.swap_free) {
+    return std::nullopt;
+  }
+  const Bytes capacity = add(*node.capacity, *node.swap_total);
+  return Level{capacity, subtract(capacity, add(*node.kernel_available, *node.swap_free)), {0}};
+}
+
 std::optional<Level> cgroup_level(const CgroupSample& cgroup, std::optional<Bytes> declared) {
   const std::optional<Bytes> capacity = declared ? declared : cgroup.limit;
   if (!capacity || !cgroup.usage || !cgroup.inactive_file) return std::nullopt;
@@ -46,8 +54,9 @@ std::optional<Reading> node_reading(Signal signal, const Observation& observatio
   if (signal == Signal::pid_available) {
     return tasks(observation.tasks, observation.tasks.at.value_or(observation.at));
   }
-  if (signal != Signal::memory_available) return std::nullopt;
-  const auto level = node_level(observation.node);
+  const bool until_oom = signal == Signal::memory_until_oom;
+  if (signal != Signal::memory_available && !until_oom) return std::nullopt;
+  const auto level = until_oom ? until_oom_level(observation.node) : node_level(observation.node);
   if (!level) return std::nullopt;
   return memory(*level, observation.node.at.value_or(observation.at));
 }
@@ -57,6 +66,16 @@ std::optional<Reading> cgroup_reading(const CgroupSample& cgroup, std::optional<
   const auto level = cgroup_level(cgroup, declared);
   if (!level) return std::nullopt;
   return memory(*level, cgroup.at.value_or(observation.at));
+}
+
+std::optional<Reading> own_limit_reading(const CgroupSample& cgroup, const Threshold& threshold,
+                                         const Observation& observation) {
+  if (cgroup.inactive_file) return cgroup_reading(cgroup, std::nullopt, observation);
+  CgroupSample bound = cgroup;
+  bound.inactive_file = Bytes{0};
+  auto reading = cgroup_reading(bound, std::nullopt, observation);
+  if (reading && decimal(reading->available) < threshold.limit.of(reading->capacity)) return {};
+  return reading;
 }
 
 }  // namespace forestall::policy

@@ -7,10 +7,18 @@
 // *fs.available, *.inodesFree: free and total bytes or inodes of that filesystem
 // pid.available:               min(pid_max, threads-max) - tasks running
 // cgroupMemory.available:      limit - working set of one watched cgroup (our own)
+// memory.untilOom:             MemAvailable + SwapFree, of MemTotal + SwapTotal (our own)
 //
 // with working set = usage - inactive_file, floored at 0. So active page cache counts as used, as
 // in kubelet, and available can be negative. A signal that lacks one of its readings, or whose
 // cgroup is unlimited, is unknown: no threshold on it is met, and none is taken to be over.
+//
+// memory.untilOom is the kernel's estimate of what can be had without swapping (mm/show_mem.c
+// si_mem_available: free pages less the watermarks and reserves, plus the part of page cache and
+// slab that can be dropped) and the swap that is left. It sees what a working set does not, the
+// kernel's own memory and the watermarks: on a 2 GiB node the kernel's OOM killer ran while
+// memory.available was still 80 to 100 MiB, and with swap on compressed RAM it never falls that
+// far. Pages in such swap still occupy some RAM, so there the estimate is a bound from above.
 #pragma once
 
 #include <cstddef>
@@ -56,6 +64,8 @@ struct Subject {
 };
 
 [[nodiscard]] std::optional<Level> node_level(const NodeSample& node);
+// Of memory.untilOom: what is not available counts as used, and nothing of that as inactive.
+[[nodiscard]] std::optional<Level> until_oom_level(const NodeSample& node);
 // `declared` stands in for the limit of the cgroup (Threshold::capacity).
 [[nodiscard]] std::optional<Level> cgroup_level(const CgroupSample& cgroup,
                                                 std::optional<Bytes> declared);
@@ -65,6 +75,13 @@ struct Subject {
 [[nodiscard]] std::optional<Reading> cgroup_reading(const CgroupSample& cgroup,
                                                     std::optional<Bytes> declared,
                                                     const Observation& observation);
+
+// Of a workload that is held against its own limit. Its inactive file pages are read near the limit
+// only; before that it counts as if it had none, which puts it no farther than it is. Nothing if
+// the threshold would be met by that.
+[[nodiscard]] std::optional<Reading> own_limit_reading(const CgroupSample& cgroup,
+                                                       const Threshold& threshold,
+                                                       const Observation& observation);
 
 // Calls visit(index, threshold, subject, reading or nothing) for every threshold in force and each
 // subject that is there for it: kubelet's signals in configuration order, then the derived ones,
@@ -99,7 +116,8 @@ void for_each_subject(const Config& config, const std::vector<DerivedThreshold>*
     const Threshold& threshold = config.thresholds[watched.threshold];
     if (threshold.signal != Signal::cgroup_memory_available) continue;
     visit(watched.threshold, threshold, Subject{watched.id, watched.path},
-          cgroup_reading(watched, threshold.capacity, observation));
+          threshold.own_limits_of ? own_limit_reading(watched, threshold, observation)
+                                  : cgroup_reading(watched, threshold.capacity, observation));
   }
 }
 

@@ -63,18 +63,24 @@ class Pass {
   // are all spent, makes way for the next: a slow kill in one cgroup must not delay a kill in
   // another (peers.md §4 items 4 and 15). When nobody can be killed, the decision shows the
   // candidates of the first crossing in need.
-  void run(const std::vector<Crossing>& crossings) {
+  void run(const std::vector<Crossing>& crossings, bool computed) {
     if (evict_for_storage_limits()) return;
     for (const Crossing& crossing : crossings) {
       if (act_on(crossing)) return;
     }
     if (!crossings.empty()) return;
-    const bool waiting = std::any_of(decision_.evidence.begin(), decision_.evidence.end(),
-                                     [](const Evidence& one) { return one.first_met.has_value(); });
-    if (waiting) {
+    const auto any_met = [&](bool evicts) {
+      return std::any_of(
+          decision_.evidence.begin(), decision_.evidence.end(), [&](const Evidence& one) {
+            return one.first_met && (one.threshold.response == Response::evict) == evicts;
+          });
+    };
+    if (any_met(true)) {
       decision_.reason = Reason::in_grace;
+    } else if (any_met(false)) {
+      decision_.reason = Reason::own_limit_near;
     } else {
-      decision_.reason = decision_.evidence.empty() ? Reason::no_data : Reason::no_threshold_met;
+      decision_.reason = computed ? Reason::no_threshold_met : Reason::no_data;
     }
   }
 
@@ -246,7 +252,7 @@ Step step(const Config& config, const State& state, const Observation& observati
   decision.evidence = std::move(assessment.evidence);
   decision.conditions =
       report(assessment.pressure, config.pressure_transition, observation.at, next.conditions);
-  Pass(config, observation, next, decision).run(assessment.crossings);
+  Pass(config, observation, next, decision).run(assessment.crossings, assessment.computed);
   if (decision.driving) {
     const Signal signal = decision.evidence[*decision.driving].threshold.signal;
     decision.node_reclaim = reclaim_steps(signal, next.layout);
@@ -262,9 +268,9 @@ Step step(const Config& config, const State& state, const Observation& observati
 
 std::string_view inspection_subject(const Decision& decision) {
   if (decision.action != Action::inspect || !decision.driving) return {};
-  const auto in_need =
-      std::count_if(decision.evidence.begin(), decision.evidence.end(),
-                    [](const Evidence& evidence) { return evidence.met && evidence.driving; });
+  const auto in_need = std::count_if(
+      decision.evidence.begin(), decision.evidence.end(),
+      [](const Evidence& evidence) { return evidence.asks_for_eviction() && evidence.driving; });
   const Evidence& driving = decision.evidence[*decision.driving];
   if (in_need != 1 || driving.cgroup == CgroupId{}) return {};
   return driving.subject;

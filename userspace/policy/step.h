@@ -40,7 +40,7 @@ struct Step {
 // Where every threshold on memory lies for the wake sources, given the last observation. Subjects
 // whose signal could not be computed have no line. A soft threshold has one until it is met: from
 // then on its grace period is what is waited for, and a line that is crossed for long would keep a
-// polling source at its shortest interval for nothing.
+// polling source at its shortest interval for nothing. So with one that evicts nobody.
 [[nodiscard]] std::vector<Line> lines(const Config& config, const Observation& observation);
 
 }  // namespace forestall::policy

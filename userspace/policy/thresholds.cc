@@ -61,11 +61,14 @@ class Assessor {
       return;
     }
     const Quantity bound = met_below(threshold, reading->capacity, was_driving(id));
+    assessment_.computed = true;
+    // There may be thousands that are far from their limits, and nobody asks about those.
+    const bool is_met = decimal(reading->available) < bound;
+    if (threshold.own_limits_of && !is_met) return;
     const Bytes pending = reading->level ? credit_.of(subject, *reading->level) : Bytes{0};
     assessment_.evidence.push_back(compare(threshold, subject, *reading, pending, bound));
-    const bool met = decimal(reading->available) < bound;
-    const bool newer = remember(threshold.signal, subject.cgroup, reading->at, met);
-    if (met) {
+    const bool newer = remember(threshold.signal, subject.cgroup, reading->at, is_met);
+    if (is_met) {
       note_met(id, newer);
     } else if (next_.reclaim && next_.reclaim->done && next_.reclaim->id == id) {
       assessment_.crossings.push_back({id, assessment_.evidence.size() - 1, false, true, true});
@@ -124,6 +127,7 @@ class Assessor {
     if (elapsed(since, now_) < evidence.threshold.grace) return;
     evidence.driving = true;
     next_.driving.push_back(id);
+    if (evidence.threshold.response != Response::evict) return;
     // While node-level reclaim is under way for it, its pass is not over.
     const bool same_pass = next_.reclaim && next_.reclaim->id == id;
     assessment_.crossings.push_back(

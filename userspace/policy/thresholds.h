@@ -31,6 +31,7 @@ struct Crossing {
 };
 
 struct Assessment {
+  bool computed = false;            // whether there was a reading for any threshold
   std::vector<Evidence> evidence;   // met ones first, else in the order of for_each_subject()
   std::vector<Crossing> crossings;  // in the order in which they are acted upon
   Pressure pressure{};

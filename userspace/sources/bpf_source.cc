@@ -59,19 +59,21 @@ Result<Bytes> BpfSource::place(const Subject& subject, const Line& line) const {
   // told last, so that slow growth adds up.
   const bool still_met = met && subject.met && subject.line.has_value();
   if (still_met && !subject.fired) return *subject.line;
-  if (line.cgroup.inode != 0) return still_met ? line.usage + kGrowthStep : line.usage_line;
+  if (line.cgroup.inode != 0) {
+    return still_met ? line.usage + kGrowthStep : line.usage_line - line.warning.value_or(Bytes{0});
+  }
   // The node's counters are summed by the programs, not by the file the observer reads, and the two
   // differ by per-CPU remainders: so the line is placed from where the counter is now.
   const abi_node_usage usage = TRY(programs_.node_usage());
   const Bytes counter{static_cast<std::int64_t>(abi_node_working_set(&usage))};
-  return counter + (still_met ? kGrowthStep : line.headroom);
+  return counter + (still_met ? kGrowthStep : line.distance());
 }
 
 Result<std::vector<std::string>> BpfSource::arm(std::span<const Line> lines, MonotonicTime) {
   std::map<CgroupId, Line> lowest;
   for (const Line& line : lines) {
     const auto [entry, fresh] = lowest.try_emplace(line.cgroup, line);
-    if (!fresh && line.headroom < entry->second.headroom) entry->second = line;
+    if (!fresh && line.distance() < entry->second.distance()) entry->second = line;
   }
   std::vector<std::string> notes = take_subjects(lowest);
   std::vector<kernel::BpfWatch> watches;

@@ -27,7 +27,9 @@ class BpfSource final : public Source {
   [[nodiscard]] Feature feature() const override { return Feature::bpf; }
   [[nodiscard]] int fd() const override { return programs_.ring_fd(); }
 
-  // The lowest line of each subject is armed. One that is already met is told once; after that, for
+  // The next line of each subject is armed, a warning line or a threshold's: arming is a store, so
+  // that after a warning the threshold is armed as soon as the loop has looked. One that is already
+  // met is told once; after that, for
   // as long as it stays met, only growth by another kGrowthStep of usage is told: the loop has
   // looked at the rest already, and telling it again would keep it spinning for as long as it can
   // do nothing.

@@ -11,9 +11,6 @@ namespace {
 using kernel::CgroupVersion;
 using kernel::HeldFile;
 
-// At or above this a limit of cgroup v1 means "none" (kubelet: pkg/kubelet/stats/helper.go).
-constexpr Bytes kUnlimited{std::int64_t{1} << 62};
-
 std::string parent_of(const std::string& path) {
   const auto slash = path.rfind('/');
   return slash == 0 ? "/" : path.substr(0, slash);
@@ -77,11 +74,11 @@ Result<CgroupReader> CgroupReader::open_with_limit(const kernel::CgroupTree& tre
   return reader;
 }
 
-CgroupReader::Reading CgroupReader::read(std::string& buffer,
-                                         std::vector<SourceNote>& notes) const {
+CgroupReader::Reading CgroupReader::read_usage(std::string& buffer,
+                                               std::vector<SourceNote>& notes) const {
   Reading reading;
   const auto note = [&](const HeldFile& file, const Error& failure) {
-    reading.removed = reading.removed || failure.code == ENODEV;
+    reading.removed = failure.code == ENODEV;
     if (!reading.removed) notes.push_back({file.name(), failure.text()});
   };
   if (const auto text = usage_.read(buffer); !text) {
@@ -91,13 +88,23 @@ CgroupReader::Reading CgroupReader::read(std::string& buffer,
   } else {
     reading.usage = *usage;
   }
+  return reading;
+}
+
+CgroupReader::Reading CgroupReader::read(std::string& buffer,
+                                         std::vector<SourceNote>& notes) const {
+  Reading reading = read_usage(buffer, notes);
+  const auto note = [&](const HeldFile& file, const Error& failure) {
+    reading.removed = reading.removed || failure.code == ENODEV;
+    if (!reading.removed) notes.push_back({file.name(), failure.text()});
+  };
   if (const auto text = stat_.read(buffer); !text) {
     note(stat_, text.error());
   } else if (const auto stat = kernel::parse_memory_stat(*text); !stat) {
     note(stat_, stat.error());
   } else {
     reading.inactive_file = stat->inactive_file;
-    if (limit_in_stat_ && stat->hierarchical_limit && *stat->hierarchical_limit < kUnlimited) {
+    if (limit_in_stat_ && stat->hierarchical_limit && *stat->hierarchical_limit < kNoLimitOfV1) {
       reading.limit = stat->hierarchical_limit;
     }
   }

@@ -16,6 +16,9 @@
 
 namespace forestall::sources {
 
+// At or above this a limit of cgroup v1 means "none" (kubelet: pkg/kubelet/stats/helper.go).
+inline constexpr Bytes kNoLimitOfV1{std::int64_t{1} << 62};
+
 class CgroupReader {
  public:
   // For usage and inactive_file alone / with the limit, which on v2 costs one more descriptor per
@@ -32,6 +35,8 @@ class CgroupReader {
   };
   // Fresh values; what could not be read stays unknown and gets a note.
   [[nodiscard]] Reading read(std::string& buffer, std::vector<SourceNote>& notes) const;
+  // Usage alone, which is one short file.
+  [[nodiscard]] Reading read_usage(std::string& buffer, std::vector<SourceNote>& notes) const;
 
   [[nodiscard]] const kernel::CgroupDir& cgroup() const { return cgroup_; }
 

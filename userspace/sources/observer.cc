@@ -4,15 +4,17 @@
 #include "sources/observer.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <map>
 
 #include "base/parse.h"
+#include "bpf/abi/watch.h"
 #include "sources/cgroup_reader.h"
 #include "sources/container_reader.h"
 #include "sources/node_reader.h"
+#include "sources/own_limits.h"
 #include "sources/own_place.h"
 #include "sources/pod_paths.h"
 #include "sources/process_counter.h"
@@ -38,12 +40,50 @@ struct Watched {
   std::size_t threshold = 0;
 };
 
+// Descriptors on one workload.
+struct Readers {
+  CgroupReader cgroup;
+  ProcessCounter processes;
+
+  // The directory and two files, and what the counter has.
+  [[nodiscard]] std::size_t descriptors() const { return 3 + processes.descriptors(); }
+};
+
 struct HeldWorkload {
   Workload workload;
-  CgroupReader reader;
-  ProcessCounter processes;
+  // Nothing: there are so many that this one is opened when it is read.
+  std::optional<Readers> readers;
   bool removed = false;
 };
+
+Result<Readers> open_readers(const kernel::CgroupTree& tree, const std::string& path) {
+  auto reader = TRY(CgroupReader::open(tree, path));
+  ProcessCounter processes(reader.cgroup());
+  return Readers{std::move(reader), std::move(processes)};
+}
+
+// Workloads may take half of the descriptors there are: a kill needs some for each process of its
+// victim, and an agent that has none left sees nothing any more.
+std::size_t descriptors_for_workloads() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  return static_cast<std::size_t>(std::min<rlim_t>(limit.rlim_cur, 1 << 20)) / 2;
+}
+
+// What holds the subject is no candidate there, but its protection covers the subject too.
+bool is_related(std::string_view path, std::string_view subject) {
+  return subject.empty() || path_is_within(path, subject) || path_is_within(subject, path);
+}
+
+// A workload whose usage stands still is not read for its inactive file pages again: memory.stat
+// costs twenty times as much as usage, and what is evicted has grown, or all of it was read before.
+constexpr Bytes kStandsStill = kib(256);
+
+bool has_moved(const std::optional<Bytes>& before, const std::optional<Bytes>& now) {
+  if (!before || !now) return true;
+  const Bytes moved = *now - *before;
+  return moved > kStandsStill || Bytes{0} - moved > kStandsStill;
+}
 
 CgroupSample to_sample(const CgroupReader& reader, const CgroupReader::Reading& reading,
                        std::size_t threshold) {
@@ -70,7 +110,8 @@ class Observer::Reader {
         tasks_(proc),
         walker_(std::move(walker)),
         self_(proc + "/self/cgroup", ::getpid()),
-        init_(proc + "/1/cgroup", 1) {
+        init_(proc + "/1/cgroup", 1),
+        own_limits_(tree) {
     buffer_.resize(kBufferSize);
   }
 
@@ -81,6 +122,10 @@ class Observer::Reader {
   std::vector<SourceNote> refresh();
   Observation observe(const Wake& wake, MonotonicTime now);
   void add_workloads(Observation& observation, std::string_view subject, Scoring scoring);
+  Observation glance(const Wake& wake, MonotonicTime now, std::span<const CgroupId> subjects);
+  bool add_some_workloads(Observation& observation, std::string_view subject, std::size_t& next,
+                          std::size_t count);
+  void resample_workloads(Observation& observation);
   void add_statistics(Observation& observation, std::optional<MonotonicTime> since) const;
   void ask_disk_usage(MonotonicTime now, Duration age_max);
   void set_writable_layers(WritableLayers layers) { layers_ = std::move(layers); }
@@ -95,12 +140,18 @@ class Observer::Reader {
   [[nodiscard]] FilesystemReader& filesystems() { return filesystems_; }
   [[nodiscard]] const TaskReader& tasks() const { return tasks_; }
   [[nodiscard]] std::size_t workload_count() const { return workloads_.size(); }
+  [[nodiscard]] std::uint64_t workload_changes() const { return workload_changes_; }
   [[nodiscard]] const std::string& pods_path() const { return pods_path_; }
 
  private:
   void refresh_pods(std::vector<SourceNote>& notes);
   void refresh_watched(std::vector<SourceNote>& notes);
   void refresh_workloads(std::vector<SourceNote>& notes);
+  // Opens what is new.
+  void hold(Workload workload, std::vector<SourceNote>& notes);
+  [[nodiscard]] Readers* readers_of(HeldWorkload& held, std::optional<Readers>& opened,
+                                    std::vector<SourceNote>& notes);
+  void refresh_own_limits(std::vector<SourceNote>& notes);
   void open_watched(const std::string& path, std::size_t threshold, std::vector<Watched>& old,
                     std::vector<SourceNote>& notes);
   void sample_workload(HeldWorkload& held, std::vector<WorkloadSample>& samples,
@@ -126,6 +177,10 @@ class Observer::Reader {
   std::optional<CgroupReader> pods_;
   std::vector<Watched> watched_;
   std::vector<HeldWorkload> workloads_;
+  std::size_t descriptors_ = 0;  // on them
+  const std::size_t descriptors_max_ = descriptors_for_workloads();
+  OwnLimits own_limits_;
+  std::uint64_t workload_changes_ = 0;
   std::string buffer_;
 };
 
@@ -134,6 +189,7 @@ std::vector<SourceNote> Observer::Reader::refresh() {
   refresh_pods(notes);
   refresh_watched(notes);
   refresh_workloads(notes);
+  refresh_own_limits(notes);
   filesystems_.refresh(notes);
   return notes;
 }
@@ -174,7 +230,7 @@ void Observer::Reader::refresh_watched(std::vector<SourceNote>& notes) {
   auto old = std::exchange(watched_, {});
   for (std::size_t i = 0; i < config_.thresholds.size(); ++i) {
     const auto& threshold = config_.thresholds[i];
-    if (threshold.signal != Signal::cgroup_memory_available) continue;
+    if (threshold.signal != Signal::cgroup_memory_available || threshold.own_limits_of) continue;
     const auto paths = tree_.match(threshold.cgroup);
     if (!paths) notes.push_back({threshold.cgroup, paths.error().text()});
     for (const auto& path : paths ? *paths : std::vector<std::string>()) {
@@ -185,30 +241,82 @@ void Observer::Reader::refresh_watched(std::vector<SourceNote>& notes) {
 
 void Observer::Reader::refresh_workloads(std::vector<SourceNote>& notes) {
   const ProtectedPlaces places{self_.paths(tree_), init_.paths(tree_)};
-  std::map<std::string, HeldWorkload> old;
-  for (auto& held : std::exchange(workloads_, {})) {
-    if (held.reader.cgroup().still_at_path(tree_.memory_fd())) {
-      old.emplace(held.workload.path, std::move(held));
-    }
-  }
-  for (auto& workload : find_workloads(tree_, config_, pods_path_, places, notes)) {
-    if (auto kept = old.extract(workload.path)) {
-      kept.mapped().workload = std::move(workload);
-      kept.mapped().workload.cgroup = kept.mapped().reader.cgroup().id();
-      workloads_.push_back(std::move(kept.mapped()));
-      continue;
-    }
-    auto reader = CgroupReader::open(tree_, workload.path);
-    if (!reader) {
-      if (!gone(reader.error()) || tree_.open(workload.path)) {
-        notes.push_back({workload.path, reader.error().text()});
+  // Both are sorted by path.
+  auto old = std::exchange(workloads_, {});
+  descriptors_ = 0;
+  auto known = old.begin();
+  std::size_t kept = 0;
+  auto found = find_workloads(tree_, config_, pods_path_, places, notes);
+  workloads_.reserve(found.size());
+  for (auto& workload : found) {
+    while (known != old.end() && known->workload.path < workload.path) ++known;
+    const bool same = known != old.end() && known->workload.path == workload.path &&
+                      known->readers &&
+                      known->readers->cgroup.cgroup().still_at_path(tree_.memory_fd());
+    if (same) {
+      known->workload = std::move(workload);
+      known->workload.cgroup = known->readers->cgroup.cgroup().id();
+      descriptors_ += known->readers->descriptors();
+      workloads_.push_back(std::move(*known));
+      ++kept;
+    } else {
+      const bool was_there = known != old.end() && known->workload.path == workload.path;
+      const std::size_t before = workloads_.size();
+      hold(std::move(workload), notes);
+      if (was_there && workloads_.size() > before &&
+          workloads_.back().workload.cgroup == known->workload.cgroup) {
+        ++kept;
       }
-      continue;
     }
-    workload.cgroup = reader->cgroup().id();
-    ProcessCounter processes(reader->cgroup());
-    workloads_.push_back({std::move(workload), std::move(reader).value(), std::move(processes)});
   }
+  if (kept != old.size() || kept != workloads_.size()) ++workload_changes_;
+}
+
+void Observer::Reader::hold(Workload workload, std::vector<SourceNote>& notes) {
+  const auto failed = [&](const Error& failure) {
+    if (gone(failure) && !tree_.open(workload.path)) return;
+    notes.push_back({workload.path, failure.text()});
+  };
+  std::optional<Readers> held;
+  if (descriptors_ < descriptors_max_) {
+    auto readers = open_readers(tree_, workload.path);
+    if (!readers) return failed(readers.error());
+    workload.cgroup = readers->cgroup.cgroup().id();
+    descriptors_ += readers->descriptors();
+    held = std::move(readers).value();
+  } else {
+    const auto cgroup = tree_.open(workload.path);
+    if (!cgroup) return failed(cgroup.error());
+    workload.cgroup = cgroup->id();
+  }
+  workloads_.push_back({std::move(workload), std::move(held), false});
+}
+
+// Those that are held, or `opened` for now; null, and the workload marked as removed, when it is
+// another one by now.
+Readers* Observer::Reader::readers_of(HeldWorkload& held, std::optional<Readers>& opened,
+                                      std::vector<SourceNote>& notes) {
+  if (held.readers) return &*held.readers;
+  auto readers = open_readers(tree_, held.workload.path);
+  if (!readers && !gone(readers.error())) {
+    notes.push_back({held.workload.path, readers.error().text()});
+    return nullptr;
+  }
+  held.removed = !readers || readers->cgroup.cgroup().id() != held.workload.cgroup;
+  if (held.removed) return nullptr;
+  opened = std::move(readers).value();
+  return &*opened;
+}
+
+// Slots of the BPF programs that are left: the node has one, and what is watched by name comes
+// first.
+void Observer::Reader::refresh_own_limits(std::vector<SourceNote>& notes) {
+  std::vector<const Workload*> workloads;
+  workloads.reserve(workloads_.size());
+  for (const HeldWorkload& held : workloads_) workloads.push_back(&held.workload);
+  const std::size_t taken = 1 + (pods_ ? 1 : 0) + watched_.size();
+  const std::size_t slots = ABI_WATCH_SLOTS - std::min<std::size_t>(taken, ABI_WATCH_SLOTS);
+  own_limits_.refresh(config_, workloads, slots, SystemClock().now(), notes);
 }
 
 Observation Observer::Reader::observe(const Wake& wake, MonotonicTime now) {
@@ -228,17 +336,80 @@ Observation Observer::Reader::observe(const Wake& wake, MonotonicTime now) {
     }
     return reading.removed;
   });
+  own_limits_.read(wake, now, observation.watched, observation.notes);
   observation.filesystems = filesystems_.read(now, observation.notes);
   observation.tasks = tasks_.read(now, observation.notes);
   return observation;
 }
 
+Observation Observer::Reader::glance(const Wake& wake, MonotonicTime now,
+                                     std::span<const CgroupId> subjects) {
+  Observation observation;
+  observation.at = now;
+  observation.wake = wake;
+  const auto asked = [&](CgroupId id) {
+    return std::find(subjects.begin(), subjects.end(), id) != subjects.end();
+  };
+  if (asked(CgroupId{})) observation.node = node_.read(buffer_, observation.notes);
+  if (pods_ && asked(pods_->cgroup().id())) {
+    const auto reading = pods_->read(buffer_, observation.notes);
+    if (!reading.removed) observation.pods = to_sample(*pods_, reading, 0);
+  }
+  for (const Watched& watched : watched_) {
+    if (!asked(watched.reader.cgroup().id())) continue;
+    const auto reading = watched.reader.read(buffer_, observation.notes);
+    if (reading.removed) continue;
+    observation.watched.push_back(to_sample(watched.reader, reading, watched.threshold));
+  }
+  own_limits_.read_some(subjects, now, observation.watched, observation.notes);
+  return observation;
+}
+
+bool Observer::Reader::add_some_workloads(Observation& observation, std::string_view subject,
+                                          std::size_t& next, std::size_t count) {
+  if (!observation.workloads) observation.workloads.emplace();
+  for (; next < workloads_.size() && count > 0; ++next) {
+    if (!is_related(workloads_[next].workload.path, subject)) continue;
+    sample_workload(workloads_[next], *observation.workloads, observation.notes);
+    --count;
+  }
+  if (next < workloads_.size()) return true;
+  std::erase_if(workloads_, [](const HeldWorkload& held) { return held.removed; });
+  return false;
+}
+
+void Observer::Reader::resample_workloads(Observation& observation) {
+  std::erase_if(*observation.workloads, [&](WorkloadSample& sample) {
+    const auto held = std::find_if(
+        workloads_.begin(), workloads_.end(),
+        [&](const HeldWorkload& each) { return each.workload.cgroup == sample.workload.cgroup; });
+    if (held == workloads_.end()) return true;
+    std::optional<Readers> opened;
+    const Readers* readers = readers_of(*held, opened, observation.notes);
+    if (readers == nullptr) {
+      sample.usage.reset();
+      sample.inactive_file.reset();
+      return held->removed;
+    }
+    auto reading = readers->cgroup.read_usage(buffer_, observation.notes);
+    if (!reading.removed && has_moved(sample.usage, reading.usage)) {
+      reading = readers->cgroup.read(buffer_, observation.notes);
+      sample.inactive_file = reading.inactive_file;
+    }
+    sample.usage = reading.usage;
+    return reading.removed;
+  });
+}
+
 void Observer::Reader::sample_workload(HeldWorkload& held, std::vector<WorkloadSample>& samples,
                                        std::vector<SourceNote>& notes) {
-  const auto reading = held.reader.read(buffer_, notes);
+  std::optional<Readers> opened;
+  Readers* readers = readers_of(held, opened, notes);
+  if (readers == nullptr) return;
+  const auto reading = readers->cgroup.read(buffer_, notes);
   held.removed = reading.removed;
   if (held.removed) return;
-  const auto processes = held.processes.count(held.reader.cgroup(), buffer_);
+  const auto processes = readers->processes.count(readers->cgroup.cgroup(), buffer_);
   if (!processes && !gone(processes.error())) {
     notes.push_back({held.workload.path, processes.error().text()});
   }
@@ -250,10 +421,7 @@ void Observer::Reader::add_workloads(Observation& observation, std::string_view 
                                      Scoring scoring) {
   auto& samples = observation.workloads.emplace();
   for (auto& held : workloads_) {
-    const auto& path = held.workload.path;
-    // What holds the subject is no candidate there, but its protection covers the subject too.
-    const bool related = path_is_within(path, subject) || path_is_within(subject, path);
-    if (!subject.empty() && !related) continue;
+    if (!is_related(held.workload.path, subject)) continue;
     sample_workload(held, samples, observation.notes);
   }
   std::erase_if(workloads_, [](const HeldWorkload& held) { return held.removed; });
@@ -339,6 +507,17 @@ Observation Observer::observe(const Wake& wake, MonotonicTime now) {
 void Observer::add_workloads(Observation& observation, std::string_view subject, Scoring scoring) {
   reader_->add_workloads(observation, subject, scoring);
 }
+Observation Observer::glance(const Wake& wake, MonotonicTime now,
+                             std::span<const CgroupId> subjects) {
+  return reader_->glance(wake, now, subjects);
+}
+bool Observer::add_some_workloads(Observation& observation, std::string_view subject,
+                                  std::size_t& next, std::size_t count) {
+  return reader_->add_some_workloads(observation, subject, next, count);
+}
+void Observer::resample_workloads(Observation& observation) {
+  reader_->resample_workloads(observation);
+}
 void Observer::add_statistics(Observation& observation, std::optional<MonotonicTime> since) const {
   reader_->add_statistics(observation, since);
 }
@@ -365,6 +544,9 @@ const TaskReader& Observer::tasks() const {
 }
 std::size_t Observer::workload_count() const {
   return reader_->workload_count();
+}
+std::uint64_t Observer::workload_changes() const {
+  return reader_->workload_changes();
 }
 const std::string& Observer::pods_path() const {
   return reader_->pods_path();

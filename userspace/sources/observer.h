@@ -5,8 +5,10 @@
 // a look under pressure opens nothing: a look is preads and parsing.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -58,6 +60,21 @@ class Observer {
   // thread whatever the subject is: WorkloadScorer::scan() tells what that costs.
   void add_workloads(Observation& observation, std::string_view subject, Scoring scoring = {});
 
+  // What a decision that cannot wait needs of observe(): fresh values of the subjects named (inode
+  // 0: the node's memory) and nothing else. Everything else stays unknown.
+  [[nodiscard]] Observation glance(const Wake& wake, MonotonicTime now,
+                                   std::span<const CgroupId> subjects);
+  // add_workloads() by parts, so that whoever has time ahead gives way to wakes in between, and
+  // unscored: samples the next `count` of the workloads related to `subject`, from the `next`-th
+  // known on, and moves `next`. False when that was the last. A refresh() in between starts it
+  // over.
+  [[nodiscard]] bool add_some_workloads(Observation& observation, std::string_view subject,
+                                        std::size_t& next, std::size_t count);
+  // Fresh usage of workloads sampled before, by identity, and where it moved by more than 256 KiB
+  // fresh inactive_file too; drops those removed meanwhile. How many processes they have is not
+  // counted again. REQUIRES: workloads are there.
+  void resample_workloads(Observation& observation);
+
   // Where add_workloads() takes the kernel's points of every process from when the configuration
   // ranks as the kernel does; not owned, must outlive the observer. Null (at first): they stay
   // unscored.
@@ -85,6 +102,8 @@ class Observer {
 
   // Workloads known at the last refresh.
   [[nodiscard]] std::size_t workload_count() const;
+  // Counts the refreshes that found other workloads than were known.
+  [[nodiscard]] std::uint64_t workload_changes() const;
   [[nodiscard]] const std::string& pods_path() const;  // empty: no pods cgroup on this host
 
  private:

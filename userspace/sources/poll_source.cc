@@ -33,6 +33,15 @@ constexpr std::int64_t kPossibleMax = std::int64_t{16} << 30;
 // A rate seen above this is an artefact (a cgroup that was moved in whole), not a fill.
 constexpr std::int64_t kCredibleMax = std::int64_t{128} << 30;
 
+// What of RAM and swap the kernel's estimate does not leave (policy/signals.h, memory.untilOom).
+Result<Bytes> parse_not_left(std::string_view text) {
+  const auto meminfo = TRY(kernel::parse_meminfo(text));
+  if (!meminfo.total || !meminfo.available || !meminfo.swap_total || !meminfo.swap_free) {
+    return error("MemTotal, MemAvailable, SwapTotal or SwapFree is missing");
+  }
+  return *meminfo.total + *meminfo.swap_total - *meminfo.available - *meminfo.swap_free;
+}
+
 Result<Bytes> parse_working_set(std::string_view vmstat) {
   const auto node = TRY(parse_node_usage(vmstat, ::sysconf(_SC_PAGESIZE)));
   return working_set(node.usage, node.inactive_file);
@@ -52,10 +61,10 @@ Duration interval_for(Bytes headroom, std::int64_t bytes_per_second) {
   return std::max(exact, kShortest);
 }
 
-// What a look found. The two kinds differ by inactive_file: a step from one to the other is no
+// What a look found. Two of the kinds differ by inactive_file: a step from one to the other is no
 // fill.
 struct PollSource::Reading {
-  enum class Kind : std::uint8_t { usage, working_set };
+  enum class Kind : std::uint8_t { usage, working_set, not_left };
   Kind kind;
   Bytes amount;
 };
@@ -64,7 +73,9 @@ struct PollSource::Reading {
 struct PollSource::Watch {
   CgroupId cgroup;
   std::string path;
+  bool until_oom = false;  // held against meminfo, which is all that shows what it counts
   Bytes floor_line;
+  std::optional<Bytes> warning;   // headroom that is to be told of; nothing: none, or told
   std::optional<HeldFile> usage;  // nothing for the node: vmstat
   std::optional<HeldFile> stat;
   bool wanted = true;
@@ -74,9 +85,11 @@ struct PollSource::Watch {
   MonotonicTime due;          // the next look
 };
 
-PollSource::PollSource(const kernel::CgroupTree& tree, HeldFile vmstat, UniqueFd timer)
+PollSource::PollSource(const kernel::CgroupTree& tree, HeldFile vmstat, HeldFile meminfo,
+                       UniqueFd timer)
     : tree_(tree),
       vmstat_(std::move(vmstat)),
+      meminfo_(std::move(meminfo)),
       timer_(std::move(timer)),
       possible_rate_(possible_fill_rate(std::thread::hardware_concurrency())),
       fill_rate_(possible_rate_) {}
@@ -87,27 +100,33 @@ Result<std::unique_ptr<Source>> PollSource::create(const kernel::CgroupTree& tre
                                                    const std::string& proc) {
   const auto path = proc + "/vmstat";
   auto vmstat = TRY(HeldFile::open(AT_FDCWD, path.c_str(), path));
+  const auto meminfo_path = proc + "/meminfo";
+  auto meminfo = TRY(HeldFile::open(AT_FDCWD, meminfo_path.c_str(), meminfo_path));
   UniqueFd timer(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
   if (!timer) return errno_error("timerfd_create", "for poll");
-  std::unique_ptr<PollSource> source(new PollSource(tree, std::move(vmstat), std::move(timer)));
+  std::unique_ptr<PollSource> source(
+      new PollSource(tree, std::move(vmstat), std::move(meminfo), std::move(timer)));
   const auto first = parse_working_set(TRY(source->vmstat_.read(source->buffer_)));
   if (!first) return first.error().in(path);
   return std::unique_ptr<Source>(std::move(source));
 }
 
-PollSource::Watch* PollSource::find(CgroupId cgroup, Bytes floor_line) {
+PollSource::Watch* PollSource::find(const Line& line) {
+  const bool until_oom = line.signal == Signal::memory_until_oom;
   const auto found = std::find_if(watches_.begin(), watches_.end(), [&](const auto& watch) {
-    return watch->cgroup == cgroup && (watch->floor_line == floor_line || !watch->wanted);
+    return watch->cgroup == line.cgroup && watch->until_oom == until_oom &&
+           (watch->floor_line == line.floor_line || !watch->wanted);
   });
   return found == watches_.end() ? nullptr : found->get();
 }
 
 Result<void> PollSource::arm_line(const Line& line, MonotonicTime now) {
-  auto* watch = find(line.cgroup, line.floor_line);
+  auto* watch = find(line);
   if (watch == nullptr) {
     auto fresh = std::make_unique<Watch>();
     fresh->cgroup = line.cgroup;
     fresh->path = line.path;
+    fresh->until_oom = line.signal == Signal::memory_until_oom;
     if (line.cgroup.inode != 0) {
       const auto cgroup = TRY(tree_.open(line.path));
       if (cgroup.id() != line.cgroup) return Error{ENODEV, fmt::format("{}", line.path)};
@@ -121,8 +140,14 @@ Result<void> PollSource::arm_line(const Line& line, MonotonicTime now) {
   }
   watch->wanted = true;
   watch->floor_line = line.floor_line;
+  watch->warning = line.warning;
   schedule(*watch, line.headroom, now);
   return {};
+}
+
+Duration PollSource::sleep_of(const Watch& watch, Bytes headroom) const {
+  const Bytes half_way{watch.warning.value_or(Bytes{0}).count / 2};
+  return interval_for(headroom - half_way, fill_rate_);
 }
 
 // The loop has just looked: its reading replaces ours.
@@ -132,7 +157,7 @@ void PollSource::schedule(Watch& watch, Bytes headroom, MonotonicTime now) {
     watch.due = now + kTold;
     return;
   }
-  const auto sleep = interval_for(headroom, fill_rate_);
+  const auto sleep = sleep_of(watch, headroom);
   watch.due = now + (watch.told ? std::max(sleep, kDisputed) : sleep);
   watch.told.reset();
 }
@@ -164,6 +189,13 @@ std::optional<Bytes> PollSource::read_usage(const HeldFile& file) {
 
 std::optional<PollSource::Reading> PollSource::look(const Watch& watch) {
   using Kind = Reading::Kind;
+  if (watch.until_oom) {
+    const auto text = meminfo_.read(buffer_);
+    if (!text) return std::nullopt;
+    const auto not_left = parse_not_left(*text);
+    if (!not_left) return std::nullopt;
+    return Reading{Kind::not_left, *not_left};
+  }
   if (!watch.usage) {
     const auto node = node_working_set();
     if (!node) return std::nullopt;
@@ -172,7 +204,8 @@ std::optional<PollSource::Reading> PollSource::look(const Watch& watch) {
   const auto usage = read_usage(*watch.usage);
   // The working set is never above usage: below the floor there is no need for the costly file.
   if (!usage) return std::nullopt;
-  if (*usage <= watch.floor_line) return Reading{Kind::usage, *usage};
+  const Bytes matters = watch.floor_line - watch.warning.value_or(Bytes{0});
+  if (*usage <= matters) return Reading{Kind::usage, *usage};
   // Drift: inactive_file decides whether the line is crossed, and usage does not show it move.
   const auto text = watch.stat->read(buffer_);
   if (!text) return std::nullopt;
@@ -205,14 +238,17 @@ void PollSource::forget_rate() {
 void PollSource::judge(Watch& watch, const Reading& reading, MonotonicTime now,
                        std::vector<Wake>& wakes) {
   const Bytes headroom = watch.floor_line - reading.amount;
+  const bool warns = watch.warning && headroom <= *watch.warning;
   if (headroom >= Bytes{0}) {
     watch.told.reset();
-    watch.due = now + interval_for(headroom, fill_rate_);
-    return;
+    if (warns) watch.warning.reset();
+    watch.due = now + sleep_of(watch, headroom);
+    if (!warns) return;
+  } else {
+    watch.due = now + kTold;
+    if (watch.told && reading.amount < *watch.told + kToldStep) return;
+    watch.told = reading.amount;
   }
-  watch.due = now + kTold;
-  if (watch.told && reading.amount < *watch.told + kToldStep) return;
-  watch.told = reading.amount;
   Wake wake{WakeSource::poll, now, std::nullopt, reading.amount};
   if (watch.cgroup.inode != 0) wake.cgroup = watch.cgroup;
   wakes.push_back(wake);

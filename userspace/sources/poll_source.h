@@ -6,6 +6,11 @@
 // 1 ms and 10 s: the farther the line, the rarer its file is read. It wakes the loop only when its
 // reading says that a line is crossed, once: while the line stays met the loop looks on its own,
 // and only 16 MiB more than was told is told again.
+//
+// A warning line is told once it is seen to be passed, until the next arm(). It is no line to sleep
+// for, since somebody hovering above it would be read every millisecond for nothing: headroom is
+// counted to half way between it and the threshold, so that the warning comes with at least half of
+// its lead.
 #pragma once
 
 #include <memory>
@@ -44,11 +49,13 @@ class PollSource final : public Source {
  private:
   struct Reading;
   struct Watch;
-  PollSource(const kernel::CgroupTree& tree, kernel::HeldFile vmstat, UniqueFd timer);
-  [[nodiscard]] Watch* find(CgroupId cgroup, Bytes floor_line);
+  PollSource(const kernel::CgroupTree& tree, kernel::HeldFile vmstat, kernel::HeldFile meminfo,
+             UniqueFd timer);
+  [[nodiscard]] Watch* find(const Line& line);
   Result<void> arm_line(const Line& line, MonotonicTime now);
   // When to look after the loop found `headroom`, and whether it knows that the line is met.
   void schedule(Watch& watch, Bytes headroom, MonotonicTime now);
+  [[nodiscard]] Duration sleep_of(const Watch& watch, Bytes headroom) const;
   // The working set, or usage when that is at most the line already; nothing if unreadable.
   [[nodiscard]] std::optional<Reading> look(const Watch& watch);
   [[nodiscard]] std::optional<Bytes> node_working_set();
@@ -63,6 +70,7 @@ class PollSource final : public Source {
 
   const kernel::CgroupTree& tree_;
   kernel::HeldFile vmstat_;
+  kernel::HeldFile meminfo_;
   UniqueFd timer_;
   std::vector<std::unique_ptr<Watch>> watches_;
   std::int64_t possible_rate_;             // bytes a second, as the two below

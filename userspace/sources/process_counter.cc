@@ -24,15 +24,66 @@ Result<nlink_t> links_of(int directory, std::string_view path) {
   return status.st_nlink;
 }
 
+UniqueFd open_group(int above, const char* name) {
+  return UniqueFd(::openat(above, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+std::uint64_t lines_of(std::string_view text) {
+  return static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+// What a walk saw: whoever is removed below its root meanwhile has no processes.
+struct Walked {
+  std::uint64_t processes = 0;
+  std::size_t groups = 0;
+};
+
+// Holds two descriptors for each level at a time.
+Result<void> walk(const UniqueFd& directory, const std::string& path, int depth,
+                  std::string& buffer, Walked& walked) {
+  if (depth > kDepthMax) return Error{ELOOP, fmt::format("walk {}", path)};
+  ++walked.groups;
+  {
+    const auto processes =
+        TRY(kernel::HeldFile::open(directory.get(), "cgroup.procs", path + "/cgroup.procs"));
+    const auto text = processes.read(buffer);
+    // A threaded group's processes are listed by the domain above it.
+    if (!text && text.error().code != EOPNOTSUPP) return text.error();
+    if (text) walked.processes += lines_of(*text);
+  }
+  const auto listed = TRY(kernel::CgroupDir::open(directory.get(), "/"));
+  for (const auto& name : TRY(listed.children())) {
+    const UniqueFd child = open_group(directory.get(), name.c_str());
+    const auto child_path = path + "/" + name;
+    const auto below = child ? walk(child, child_path, depth + 1, buffer, walked)
+                             : Result<void>(errno_error("open cgroup", child_path));
+    if (!below && !gone(below.error())) return below.error();
+  }
+  return {};
+}
+
 }  // namespace
 
 ProcessCounter::ProcessCounter(const kernel::CgroupDir& cgroup) {
-  UniqueFd own(::openat(cgroup.fd(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (own) complete_ = open_below(std::move(own), cgroup.path(), 0).ok();
+  static_cast<void>(open_all(cgroup));
+}
+
+Result<void> ProcessCounter::open_all(const kernel::CgroupDir& cgroup) {
+  groups_.clear();
+  complete_ = too_many_ = false;
+  UniqueFd own = open_group(cgroup.fd(), ".");
+  if (!own) return errno_error("open cgroup", cgroup.path());
+  const auto opened = open_below(std::move(own), cgroup.path(), 0);
+  complete_ = opened.ok();
+  if (complete_) return {};
+  too_many_ = opened.error().code == E2BIG;
+  groups_.clear();
+  return opened.error();
 }
 
 Result<void> ProcessCounter::open_below(UniqueFd directory, const std::string& path, int depth) {
   if (depth > kDepthMax) return Error{ELOOP, fmt::format("walk {}", path)};
+  if (groups_.size() >= kGroupsMax) return Error{E2BIG, fmt::format("hold {}", path)};
   const int at = directory.get();
   // Before the children are listed: one that appears in between makes the count differ later.
   const auto links = TRY(links_of(at, path));
@@ -42,7 +93,7 @@ Result<void> ProcessCounter::open_below(UniqueFd directory, const std::string& p
   const bool v1 = ::fstatfs(at, &filesystem) == 0 && filesystem.f_type == CGROUP_SUPER_MAGIC;
   groups_.push_back({std::move(directory), links, std::move(processes), v1});
   for (const auto& name : TRY(listed.children())) {
-    UniqueFd child(::openat(at, name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    UniqueFd child = open_group(at, name.c_str());
     const auto child_path = path + "/" + name;
     const auto opened = child ? open_below(std::move(child), child_path, depth + 1)
                               : Result<void>(errno_error("open cgroup", child_path));
@@ -69,29 +120,36 @@ Result<std::uint64_t> ProcessCounter::count_held(std::string& buffer) const {
     // A threaded group's processes are listed by the domain above it.
     if (!text && text.error().code == EOPNOTSUPP) continue;
     if (!text) return text.error();
-    count += static_cast<std::uint64_t>(std::count(text->begin(), text->end(), '\n'));
+    count += lines_of(*text);
   }
   return count;
+}
+
+// As long as there are that many; those of one that has got much smaller are held again.
+Result<std::uint64_t> ProcessCounter::count_by_walk(const kernel::CgroupDir& cgroup,
+                                                    std::string& buffer) {
+  const UniqueFd own = open_group(cgroup.fd(), ".");
+  if (!own) return errno_error("open cgroup", cgroup.path());
+  Walked walked;
+  TRY(walk(own, cgroup.path(), 0, buffer, walked));
+  too_many_ = walked.groups > kGroupsMax / 2;
+  return walked.processes;
 }
 
 Result<std::uint64_t> ProcessCounter::count(const kernel::CgroupDir& cgroup, std::string& buffer) {
   Error failure{ENODEV, fmt::format("count processes of {}", cgroup.path())};
   // A second change can fall between opening and counting; a third time is not worth waiting for.
-  for (int attempt = 0; attempt < 3; ++attempt) {
+  for (int attempt = 0; attempt < 3 && !too_many_; ++attempt) {
     if (complete_) {
       const auto held = count_held(buffer);
       if (held || !gone(held.error())) return held;
       failure = held.error();
     }
-    groups_.clear();
-    complete_ = false;
-    UniqueFd own(::openat(cgroup.fd(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!own) return errno_error("open cgroup", cgroup.path());
-    const auto opened = open_below(std::move(own), cgroup.path(), 0);
-    complete_ = opened.ok();
+    const auto opened = open_all(cgroup);
     if (!opened) failure = opened.error();
-    if (!opened && !gone(failure)) return failure;
+    if (!opened && !too_many_ && !gone(failure)) return failure;
   }
+  if (too_many_) return count_by_walk(cgroup, buffer);
   return failure;
 }
 

@@ -24,7 +24,7 @@ void UsageArming::request(Request request) {
   {
     const std::lock_guard lock(mutex_);
     const auto same = std::find_if(requests_.begin(), requests_.end(), [&](const Request& other) {
-      return other.cgroup == request.cgroup;
+      return other.cgroup == request.cgroup && other.early == request.early;
     });
     if (same != requests_.end()) {
       *same = std::move(request);
@@ -46,12 +46,15 @@ void UsageArming::run() {
   for (;;) {
     wanted_.wait(lock, [&] { return stopping_ || !requests_.empty(); });
     if (stopping_) return;
-    const Request request = std::move(requests_.front());
-    requests_.pop_front();
+    auto next = std::find_if(requests_.begin(), requests_.end(),
+                             [](const Request& request) { return !request.early; });
+    if (next == requests_.end()) next = requests_.begin();
+    const Request request = std::move(*next);
+    requests_.erase(next);
     lock.unlock();
     auto event = kernel::register_usage_event(*request.files, request.line);
     lock.lock();
-    answers_.push_back({request.cgroup, request.line, std::move(event)});
+    answers_.push_back({request.cgroup, request.early, request.line, std::move(event)});
     ::eventfd_write(done_, 1);
   }
 }

@@ -2,8 +2,8 @@
 // A thread that registers usage thresholds, because each registration waits for an RCU grace
 // period (24 to 36 ms measured on 6.18) and the loop must not.
 //
-// Requests for a cgroup replace earlier ones that have not begun, so the queue is bounded by the
-// number of cgroups.
+// Requests for a cgroup replace earlier ones of their kind that have not begun, so the queue is
+// bounded by the number of cgroups. Thresholds go before warning lines.
 #pragma once
 
 #include <condition_variable>
@@ -25,11 +25,13 @@ class UsageArming {
  public:
   struct Request {
     CgroupId cgroup;
+    bool early;  // a warning line
     std::shared_ptr<const kernel::UsageEventFiles> files;
     Bytes line;
   };
   struct Answer {
     CgroupId cgroup;
+    bool early;
     Bytes line;
     Result<UniqueFd> event;
   };

@@ -20,6 +20,7 @@ constexpr std::int64_t kStepPages = 128;
 
 struct UsageEventfd::Watch {
   CgroupId cgroup;
+  bool early = false;  // for the warning line
   std::string path;
   std::shared_ptr<const kernel::UsageEventFiles> files;
   std::optional<Bytes> requested;  // asked of the arming thread, or armed
@@ -55,6 +56,15 @@ Bytes next_threshold(const Line& line) {
   return std::max(line.usage_line, line.usage + Bytes{::sysconf(_SC_PAGESIZE)});
 }
 
+// The warning line as a line of its own.
+std::optional<Line> warning_of(const Line& line) {
+  if (!line.warning || line.usage_line <= *line.warning) return std::nullopt;
+  Line early = line;
+  early.usage_line -= *line.warning;
+  early.headroom -= *line.warning;
+  return early;
+}
+
 bool add_to_epoll(int epoll, int fd, std::uint64_t tag) {
   epoll_event event{};
   event.events = EPOLLIN;
@@ -87,27 +97,35 @@ Result<std::unique_ptr<Source>> UsageEventfd::create(const kernel::CgroupTree& t
   return std::unique_ptr<Source>(new UsageEventfd(tree, std::move(epoll), std::move(done)));
 }
 
-UsageEventfd::Watch* UsageEventfd::find(CgroupId cgroup) {
+UsageEventfd::Watch* UsageEventfd::find(CgroupId cgroup, bool early) {
   const auto found =
-      std::find_if(watches_.begin(), watches_.end(),
-                   [&](const std::unique_ptr<Watch>& watch) { return watch->cgroup == cgroup; });
+      std::find_if(watches_.begin(), watches_.end(), [&](const std::unique_ptr<Watch>& watch) {
+        return watch->cgroup == cgroup && watch->early == early;
+      });
   return found == watches_.end() ? nullptr : found->get();
 }
 
-Result<void> UsageEventfd::arm_line(const Line& line) {
-  auto* watch = find(line.cgroup);
-  if (watch == nullptr) {
+Result<UsageEventfd::Watch*> UsageEventfd::open_watch(const Line& line, bool early) {
+  auto fresh = std::make_unique<Watch>();
+  fresh->cgroup = line.cgroup;
+  fresh->early = early;
+  fresh->path = line.path;
+  if (const auto* other = find(line.cgroup, !early)) {
+    fresh->files = other->files;
+  } else {
     const auto cgroup = TRY(tree_.open(line.cgroup.inode == 0 ? "/" : line.path));
     if (line.cgroup.inode != 0 && cgroup.id() != line.cgroup) {
       return Error{ENODEV, fmt::format("{}", line.path)};
     }
-    auto fresh = std::make_unique<Watch>();
-    fresh->cgroup = line.cgroup;
-    fresh->path = line.path;
     fresh->files = std::make_shared<const kernel::UsageEventFiles>(
         TRY(kernel::open_usage_event_files(cgroup)));
-    watch = watches_.emplace_back(std::move(fresh)).get();
   }
+  return watches_.emplace_back(std::move(fresh)).get();
+}
+
+Result<void> UsageEventfd::arm_line(const Line& line, bool early) {
+  auto* watch = find(line.cgroup, early);
+  if (watch == nullptr) watch = TRY(open_watch(line, early));
   watch->wanted = true;
   if (line.usage_line <= Bytes{0}) return error("the line is at or below zero");
   if (watch->requested && still_good(*watch->requested, watch->told, line)) return {};
@@ -115,7 +133,7 @@ Result<void> UsageEventfd::arm_line(const Line& line) {
   watch->requested = at;
   watch->was_below = line.usage < at;
   watch->told = false;
-  arming_->request({watch->cgroup, watch->files, at});
+  arming_->request({watch->cgroup, watch->early, watch->files, at});
   return {};
 }
 
@@ -136,14 +154,20 @@ Result<std::vector<std::string>> UsageEventfd::arm(std::span<const Line> lines,
     }
   }
   for (const Line* line : first) {
-    const auto armed = arm_line(*line);
+    const auto armed = arm_line(*line, false);
     if (!armed) notes.push_back(fmt::format("{}: {}", line->path, armed.error().text()));
+    // Where the warning line is at zero or below, the threshold is near enough by itself.
+    const auto warning = warning_of(*line);
+    if (armed && warning) (void)arm_line(*warning, true);
   }
   std::erase_if(watches_, [](const std::unique_ptr<Watch>& watch) { return !watch->wanted; });
   return notes;
 }
 
 void UsageEventfd::report(Watch& watch, MonotonicTime now, std::vector<Wake>& wakes) {
+  // Both directions of each crossing are told by the kernel. Of a warning one is enough: whoever
+  // plays about the line until the next one is registered would keep the loop busy.
+  if (watch.early && watch.told) return;
   Wake wake{WakeSource::usage_eventfd, now, std::nullopt, std::nullopt};
   if (watch.cgroup.inode != 0) wake.cgroup = watch.cgroup;
   const auto text = kernel::read_whole(watch.files->usage.get(), buffer_, watch.path);
@@ -154,7 +178,7 @@ void UsageEventfd::report(Watch& watch, MonotonicTime now, std::vector<Wake>& wa
 
 void UsageEventfd::install(UsageArming::Answer& answer, MonotonicTime now,
                            std::vector<Wake>& wakes) {
-  auto* watch = find(answer.cgroup);
+  auto* watch = find(answer.cgroup, answer.early);
   // Not wanted any more, or asked for at another line since: that answer is yet to come.
   if (watch == nullptr || watch->requested != answer.line) return;
   if (!answer.event) {

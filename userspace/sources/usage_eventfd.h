@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wake source: cgroup v1 thresholds on memory.usage_in_bytes, one per line.
+// Wake source: cgroup v1 thresholds on memory.usage_in_bytes, one per line and one per warning
+// line. Each has a registration of its own: as one takes up to a grace period to move, the
+// threshold's must stand before the warning is told, and must not wait for the next warning line.
 //
 // The kernel compares every 128 page events of a CPU (mm/memcontrol-v1.c THRESHOLDS_EVENTS_TARGET)
 // and tells both directions of a crossing, so a wake is late by up to 128 pages per CPU and says
@@ -33,8 +35,9 @@ class UsageEventfd final : public Source {
  private:
   struct Watch;
   UsageEventfd(const kernel::CgroupTree& tree, UniqueFd epoll, UniqueFd done);
-  [[nodiscard]] Watch* find(CgroupId cgroup);
-  Result<void> arm_line(const Line& line);
+  [[nodiscard]] Watch* find(CgroupId cgroup, bool early);
+  Result<Watch*> open_watch(const Line& line, bool early);
+  Result<void> arm_line(const Line& line, bool early);
   void install(UsageArming::Answer& answer, MonotonicTime now, std::vector<Wake>& wakes);
   void collect_answers(MonotonicTime now, std::vector<Wake>& wakes);
   void report(Watch& watch, MonotonicTime now, std::vector<Wake>& wakes);

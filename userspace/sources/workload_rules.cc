@@ -2,7 +2,6 @@
 #include "sources/workload_rules.h"
 
 #include <algorithm>
-#include <map>
 
 #include "base/parse.h"
 #include "kernel/memory_files.h"
@@ -101,14 +100,18 @@ Workload cgroup_workload(const std::string& path, const WorkloadRule& rule,
 }
 
 void protect_ancestors(std::vector<Workload>& workloads) {
-  // From the deepest to the shallowest, so that protection climbs all the way up.
+  // From the deepest to the shallowest, so that protection climbs all the way up. What lies below a
+  // path is one stretch of sorted paths, which begins no earlier than the path itself.
   for (std::size_t above = workloads.size(); above-- > 0;) {
     auto& upper = workloads[above];
+    if (upper.protection != Protection::none) continue;
     const auto prefix = upper.path + "/";
-    const auto below = std::find_if(workloads.begin(), workloads.end(), [&](const Workload& other) {
-      return other.protection != Protection::none && other.path.starts_with(prefix);
-    });
-    if (upper.protection == Protection::none && below != workloads.end()) {
+    auto below = std::ranges::lower_bound(workloads, prefix, {}, &Workload::path);
+    while (below != workloads.end() && below->path.starts_with(prefix) &&
+           below->protection == Protection::none) {
+      ++below;
+    }
+    if (below != workloads.end() && below->path.starts_with(prefix)) {
       upper.protection = below->protection;
     }
   }
@@ -117,7 +120,7 @@ void protect_ancestors(std::vector<Workload>& workloads) {
 std::vector<Workload> find_workloads(const kernel::CgroupTree& tree, const Config& config,
                                      const std::string& pods_cgroup, const ProtectedPlaces& places,
                                      std::vector<SourceNote>& notes) {
-  std::map<std::string, Workload> by_path;
+  std::vector<Workload> workloads;
   if (config.pods && !pods_cgroup.empty()) {
     const auto pods = list_pods(tree, pods_cgroup);
     if (!pods) notes.push_back({pods_cgroup, pods.error().text()});
@@ -126,18 +129,20 @@ std::vector<Workload> find_workloads(const kernel::CgroupTree& tree, const Confi
       if (pod.qos == QosClass::guaranteed && !workload.memory_request && !workload.pod) {
         workload.memory_request = guaranteed_request(tree, pod);
       }
-      by_path.emplace(pod.cgroup, std::move(workload));
+      workloads.push_back(std::move(workload));
     }
   }
   for (const auto& rule : config.workloads) {
     const auto paths = tree.match(rule.cgroup);
     if (!paths) notes.push_back({rule.cgroup, paths.error().text()});
     for (const auto& path : paths ? *paths : std::vector<std::string>()) {
-      if (path != "/") by_path.emplace(path, cgroup_workload(path, rule, places));
+      if (path != "/") workloads.push_back(cgroup_workload(path, rule, places));
     }
   }
-  std::vector<Workload> workloads;
-  for (auto& [path, workload] : by_path) workloads.push_back(std::move(workload));
+  // Of several that speak of one cgroup, the first counts.
+  std::ranges::stable_sort(workloads, {}, &Workload::path);
+  const auto repeated = std::ranges::unique(workloads, {}, &Workload::path);
+  workloads.erase(repeated.begin(), repeated.end());
   protect_ancestors(workloads);
   return workloads;
 }

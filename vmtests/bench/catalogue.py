@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Agents, scenarios and pods, as their small files describe them.
 
-agents/NAME/     agent.toml (title, configuration, its line) and `start`, a script
+agents/NAME/     agent.toml (title, configuration, its lines) and `start`, a script
                  that runs in the guest and prints the name of the unit it started
 scenarios/NAME.toml  a title, how long it lasts and the pods it adds to the steady ones
 
@@ -32,12 +32,12 @@ DEFAULT_AGENTS = (
 )  # fmt: skip
 DEFAULT_SCENARIOS = (
     "slow-leak", "fast-leak", "spike", "cache-leak", "own-limit", "zram-thrash", "cpu-saturated",
-    "fork-bomb",
+    "cpu-idle", "fork-bomb",
 )  # fmt: skip
 
 _NAMES_OF_PODS = uuid.UUID("6b1f7f0e-0000-4000-8000-f07e57a11000")
 _COMM_MOST = 15  # a longer name would be cut in traces
-_READINGS = ("available", "kubelet_available")
+_READINGS = ("available", "kubelet_available", "until_oom", "limit_left")
 
 
 class CatalogueError(Exception):
@@ -46,11 +46,20 @@ class CatalogueError(Exception):
 
 @dataclass(frozen=True)
 class Line:
-    """Where an agent draws its line, in a reading the sampler takes."""
+    """Where an agent draws a line, in a reading the sampler takes.
 
-    reading: str  # available (MemAvailable) or kubelet_available
+    available: MemAvailable. kubelet_available: MemTotal less the working set.
+    until_oom: MemAvailable and SwapFree together. limit_left: how far the
+    scenario's limited pod is from its limit; there is no such line elsewhere.
+    """
+
+    reading: str
     mib: float | None = None
-    percent: float | None = None
+    percent: float | None = None  # of all memory
+    # What agents that ask for two things ask beside: free swap below this share. Without swap that
+    # is so at any time, unless the line is of nodes with swap only.
+    swap_percent: float | None = None
+    with_swap: bool = False
 
     def kib(self, total_kib: int) -> float:
         if self.mib is not None:
@@ -64,7 +73,7 @@ class Agent:
     name: str
     title: str
     configuration: str
-    line: Line | None  # None: it has none that readings of memory could express
+    lines: tuple[Line, ...]  # it acts at the first; empty: none that readings could express
     phase_ms: int  # how far the seed may shift "go", to meet a poller at any phase
 
     @property
@@ -80,6 +89,7 @@ class Pod:
     limit: int | None
     work: str
     guilty: bool
+    cpu: str = ""  # the most CPU it gets, in percent of one; empty: no limit
 
     @property
     def uid(self) -> str:
@@ -115,10 +125,17 @@ class Scenario:
     seconds: int
     zram: str  # size of the swap on zram; 0: no swap
     pods: tuple[Pod, ...]
+    idle: str = ""  # the scenario that is the same without the load, if one is
 
     @property
     def guilty(self) -> frozenset[str]:
         return frozenset(pod.name for pod in self.pods if pod.guilty)
+
+    @property
+    def limited(self) -> str:
+        """The cgroup whose own limit is sampled, kubelet's way: the pod's; `-` if there is none."""
+        limited = [pod.cgroup.rpartition("/")[0] for pod in self.pods if pod.limit is not None]
+        return limited[0] if limited else "-"
 
 
 def agents() -> dict[str, Agent]:
@@ -142,27 +159,32 @@ def steady(memory_mib: int = STEADY_FOR_MIB) -> tuple[Pod, ...]:
 
 def read_agent(path: Path) -> Agent:
     content = _read(path)
-    _only(path, content, {"title", "configuration", "line", "phase_ms"})
-    line = Line(**content["line"]) if "line" in content else None
-    if line is not None:
+    _only(path, content, {"title", "configuration", "lines", "phase_ms"})
+    lines = tuple(Line(**line) for line in content.get("lines", []))
+    for line in lines:
         if line.reading not in _READINGS or (line.mib is None) == (line.percent is None):
-            raise CatalogueError(f"{path}: line: a reading of {_READINGS} and mib or percent")
+            raise CatalogueError(f"{path}: lines: a reading of {_READINGS} and mib or percent")
     return Agent(
         path.parent.name,
         content["title"],
         " ".join(content["configuration"].split()),
-        line,
+        lines,
         content.get("phase_ms", 1000),
     )
 
 
 def read_scenario(path: Path) -> Scenario:
     content = _read(path)
-    _only(path, content, {"title", "seconds", "zram", "pods"})
+    _only(path, content, {"title", "seconds", "zram", "pods", "idle"})
     pods = _pods(content, path)
     if not any(pod.guilty for pod in pods):
         raise CatalogueError(f"{path}: no pod is guilty")
-    return Scenario(path.stem, content["title"], content["seconds"], content.get("zram", "0"), pods)
+    if sum(pod.limit is not None for pod in pods) > 1:
+        raise CatalogueError(f"{path}: only one pod's limit can be sampled")
+    return Scenario(
+        path.stem, content["title"], content["seconds"], content.get("zram", "0"), pods,
+        content.get("idle", ""),
+    )  # fmt: skip
 
 
 def parse_bytes(text: str) -> int:
@@ -175,7 +197,7 @@ def parse_bytes(text: str) -> int:
 def _pods(content: dict[str, Any], path: Path) -> tuple[Pod, ...]:
     pods = []
     for entry in content["pods"]:
-        _only(path, entry, {"name", "class", "request", "limit", "work", "guilty"})
+        _only(path, entry, {"name", "class", "request", "limit", "work", "guilty", "cpu"})
         name, qos = entry["name"], entry["class"]
         if qos not in ("guaranteed", "burstable", "besteffort"):
             raise CatalogueError(f"{path}: {name}: no class {qos}")
@@ -185,7 +207,12 @@ def _pods(content: dict[str, Any], path: Path) -> tuple[Pod, ...]:
         if (request == 0) != (qos == "besteffort"):
             raise CatalogueError(f"{path}: {name}: its class does not go with its request")
         limit = parse_bytes(entry["limit"]) if "limit" in entry else None
-        pods.append(Pod(name, qos, request, limit, entry["work"], entry.get("guilty", False)))
+        pods.append(
+            Pod(
+                name, qos, request, limit, entry["work"], entry.get("guilty", False),
+                entry.get("cpu", ""),
+            )  # fmt: skip
+        )
     return tuple(pods)
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,7 +11,8 @@ from .catalogue import Line
 from .runlog import SIGKILL, RunLog, Sample, Signal
 
 # Everybody's latency is also told from this line, whatever the agent's own is.
-COMMON_LINE = Line("available", mib=100)
+COMMON_LINE = (Line("available", mib=100),)
+COMMON_KIB = 100 * 1024
 # A memory gain is judged within this time of the first SIGKILL, and taken as done at this share.
 GAIN_US = 2_000_000
 GAIN_SHARE = 0.8
@@ -36,8 +38,10 @@ class Figures:
     oom_processes: int
     crossing_ms: float | None  # own line, after go
     crossing_to_signal_ms: float | None  # own line to the first SIGKILL
+    told_to_signal_ms: float | None  # the same in the agent's own words
     common_to_signal_ms: float | None  # MemAvailable < 100 MiB to the first SIGKILL
     signal_to_freed_ms: float | None
+    unmap_ms: float | None  # what the kernel needs to take as much down, in the same guest
     signal_to_exit_ms: float | None  # last process of the first victim
     minimum_available_mib: float
     minimum_kubelet_available_mib: float
@@ -56,8 +60,10 @@ class Figures:
         return asdict(self)
 
 
-def compute(log: RunLog, pods: set[str], guilty: frozenset[str], line: Line | None) -> Figures:
-    total_kib = int(log.facts["total_kib"])
+def compute(
+    log: RunLog, pods: set[str], guilty: frozenset[str], lines: tuple[Line, ...]
+) -> Figures:
+    """`lines`: where the agent acts; those that this run has not are left out of account."""
     go = int(log.facts["go"])
     end = int(log.facts["end"])
     seen = [sample for sample in log.samples if sample.at_us >= go]
@@ -65,8 +71,9 @@ def compute(log: RunLog, pods: set[str], guilty: frozenset[str], line: Line | No
         raise ValueError("no sample after go")
     killing = external_kills(log, pods, go)
     first = min((signal.at_us for signal in killing.values()), default=None)
-    own = crossing(log.samples, line or COMMON_LINE, total_kib, go, first)
-    common = crossing(log.samples, COMMON_LINE, total_kib, go, first)
+    own = crossing(log, lines, go, first) if lines else None
+    common = crossing(log, COMMON_LINE, go, first)
+    freed_at, gain = freed(log.samples, first)
     return Figures(
         verdict=verdict(set(killing), guilty),
         kills=[
@@ -77,12 +84,14 @@ def compute(log: RunLog, pods: set[str], guilty: frozenset[str], line: Line | No
         oom_processes=seen[-1].oom_kills - log.samples[0].oom_kills,
         crossing_ms=None if own is None else (own - go) / 1000,
         crossing_to_signal_ms=_apart(own, first),
+        told_to_signal_ms=None if log.told_us is None else log.told_us / 1000,
         common_to_signal_ms=_apart(common, first),
-        signal_to_freed_ms=_apart(first, freed(log.samples, first)),
+        signal_to_freed_ms=_apart(first, freed_at),
+        unmap_ms=_unmap_ms(log, gain),
         signal_to_exit_ms=_apart(first, _last_exit(log, killing)),
         minimum_available_mib=min(sample.available for sample in seen) / 1024,
         minimum_kubelet_available_mib=min(sample.kubelet_available for sample in seen) / 1024,
-        below_common_ms=_below(seen, COMMON_LINE.kib(total_kib)),
+        below_common_ms=_below(seen, COMMON_KIB),
         worst_stall_ms=max(
             (d.late_us for d in log.delays if go <= d.at_us - d.late_us and d.at_us <= end),
             default=0,
@@ -131,45 +140,71 @@ def verdict(victims: set[str], guilty: frozenset[str]) -> str:
 
 
 def crossing(
-    samples: list[Sample], line: Line, total_kib: int, go: int, signal: int | None
+    log: RunLog, lines: tuple[Line, ...], go: int, signal: int | None
 ) -> float | None:
-    """When a reading went below a line, by linear interpolation between two samples.
+    """When the first of some lines was crossed, by linear interpolation between two samples.
 
     An agent can act before the next sample is taken; then the trend of the last
     two before its signal says when the line was crossed, or that it was not.
     """
-    limit = line.kib(total_kib)
-    before: Sample | None = None
-    trend: tuple[Sample, Sample] | None = None
-    for sample in samples:
+    before: tuple[Sample, float] | None = None
+    trend: tuple[tuple[Sample, float], tuple[Sample, float]] | None = None
+    for sample, room in rooms(log, lines):
         if sample.at_us >= go and before is not None:
-            a, b = getattr(before, line.reading), getattr(sample, line.reading)
-            if a >= limit > b:
-                return before.at_us + (sample.at_us - before.at_us) * (a - limit) / (a - b)
+            a, b = before[1], room
+            if a >= 0 > b:
+                return before[0].at_us + (sample.at_us - before[0].at_us) * a / (a - b)
             if signal is not None and sample.at_us <= signal:
-                trend = (before, sample)
-        before = sample
+                trend = (before, (sample, room))
+        before = (sample, room)
     if trend is None or signal is None:
         return None
-    a, b = (getattr(sample, line.reading) for sample in trend)
+    (early, a), (late, b) = trend
     if a <= b:
         return None
-    at = trend[1].at_us + (trend[1].at_us - trend[0].at_us) * (b - limit) / (a - b)
+    at = late.at_us + (late.at_us - early.at_us) * b / (a - b)
     return at if at <= signal + BETWEEN_SAMPLES_US else None
 
 
-def freed(samples: list[Sample], first: int | None) -> int | None:
-    """When most of what was freed after the first SIGKILL was free."""
-    if first is None:
+def rooms(log: RunLog, lines: tuple[Line, ...]) -> Iterator[tuple[Sample, float]]:
+    """How far, in KiB, each sample is from the nearest of some lines; below it if negative."""
+    total_kib = int(log.facts["total_kib"])
+    swap_kib = max(sample.swap_free for sample in log.samples)
+    there = [line for line in lines if swap_kib or not line.with_swap]
+    for sample in log.samples:
+        known = [room for line in there if (room := _room(sample, line, total_kib, swap_kib))
+                 is not None]  # fmt: skip
+        if known:
+            yield sample, min(known)
+
+
+def _room(sample: Sample, line: Line, total_kib: int, swap_kib: int) -> float | None:
+    reading = getattr(sample, line.reading)
+    if reading is None:
         return None
+    room = reading - line.kib(total_kib)
+    if line.swap_percent is None or swap_kib == 0:
+        return room
+    return max(room, sample.swap_free - swap_kib * line.swap_percent / 100)
+
+
+def freed(samples: list[Sample], first: int | None) -> tuple[int | None, int]:
+    """When most of what was freed after the first SIGKILL was free; how much that is, in KiB."""
+    if first is None:
+        return None, 0
     before = [sample.free for sample in samples if sample.at_us <= first]
     after = [sample for sample in samples if first < sample.at_us <= first + GAIN_US]
     if not before or not after:
-        return None
-    gain = max(sample.free for sample in after) - before[-1]
-    if gain < GAIN_LEAST_KIB:
-        return None
-    return next(s.at_us for s in after if s.free - before[-1] >= GAIN_SHARE * gain)
+        return None, 0
+    most = GAIN_SHARE * (max(sample.free for sample in after) - before[-1])
+    if most < GAIN_SHARE * GAIN_LEAST_KIB:
+        return None, 0
+    return next(s.at_us for s in after if s.free - before[-1] >= most), round(most)
+
+
+def _unmap_ms(log: RunLog, kib: int) -> float | None:
+    size, took = log.number("unmap_kib"), log.number("unmap_us")
+    return took / 1000 * kib / size if took is not None and size and kib else None
 
 
 def _last_exit(log: RunLog, killing: dict[str, Signal]) -> int | None:

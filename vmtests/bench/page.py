@@ -9,6 +9,7 @@ from html import escape
 from .catalogue import Agent
 from .summary import MEASURES, Cell, Ratio
 from .table import headings, ratio_line, row
+from .targets import Target
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 110rem; padding: 0 1rem;
@@ -19,7 +20,7 @@ th, td { padding: .25rem .6rem; border-bottom: 1px solid #d8dee6; text-align: le
          white-space: nowrap; font-variant-numeric: tabular-nums; }
 tr.ours td:first-child { font-weight: 600; }
 td.right { background: #e2f4e6; }
-td.wrong { background: #fbdedd; }
+td.wrong, li.wrong { background: #fbdedd; }
 td.nobody { background: #eef0f3; }
 img { max-width: 100%; }
 dt { font-weight: 600; } dd { margin: 0 0 .6rem 0; }
@@ -28,7 +29,7 @@ dt { font-weight: 600; } dd { margin: 0 0 .6rem 0; }
 
 def render(
     cells: list[Cell], agents: list[Agent], titles: dict[str, str], ratios: list[Ratio],
-    invocations: list[dict[str, str]], picture: str | None,
+    aims: list[Target], invocations: list[dict[str, str]], picture: str | None,
 ) -> str:  # fmt: skip
     parts = [
         "<!doctype html><html lang='en'><meta charset='utf-8'>",
@@ -53,6 +54,11 @@ def render(
         parts.append("</ul>")
     parts.append("<h2>From the line to SIGKILL</h2><ul>")
     parts += [f"<li>{escape(ratio_line(ratio))}</li>" for ratio in ratios]
+    parts.append("</ul><h2>Targets</h2><ul>")
+    parts += [
+        f"<li class='{'wrong' if aim.met is False else ''}'>{escape(aim.line())}</li>"
+        for aim in aims
+    ]
     parts.append("</ul><h2>Agents</h2><dl>")
     parts += [
         f"<dt>{escape(a.name)}: {escape(a.title)}</dt><dd>{escape(a.configuration)}</dd>"

@@ -22,7 +22,7 @@ from harness.kernels import Kernel
 from . import debian
 from .catalogue import AGENTS, HERE, Pod, Scenario
 
-GUEST_PROGRAMS = ("bench_pod", "bench_sample", "kubelet_poll")
+GUEST_PROGRAMS = ("bench_pod", "bench_sample", "bench_unmap", "kubelet_poll")
 MODULES = ("virtio_blk", "overlay", "ext4", "crc32c_generic", "lzo", "lzo_rle", "zram")
 UNIT = HERE.parent.parent / "scripts/deploy/forestall.service"
 
@@ -74,7 +74,8 @@ def _stage_late(
     stage: Path, programs: dict[str, Path], pods: tuple[Pod, ...], scenarios: list[Scenario],
     node_bytes: int,
 ) -> None:  # fmt: skip
-    (stage / "scenarios").mkdir(parents=True)
+    for name in ("scenarios", "quotas"):
+        (stage / name).mkdir(parents=True)
     _place_programs(stage, programs)
     shutil.copytree(AGENTS, stage / "agents")
     shutil.copy(HERE / "guest/run.sh", stage / "run.sh")
@@ -82,6 +83,8 @@ def _stage_late(
     everybody = {pod.name: pod for pod in pods}
     for scenario in scenarios:
         (stage / "scenarios" / scenario.name).write_text(_start_table(scenario.pods, node_bytes))
+        quotas = "".join(f"{pod.slice} {pod.cpu}\n" for pod in scenario.pods if pod.cpu)
+        (stage / "quotas" / scenario.name).write_text(quotas)
         for pod in scenario.pods:
             # A name may mean different work in two scenarios, but never another request.
             if everybody.setdefault(pod.name, pod).request != pod.request:

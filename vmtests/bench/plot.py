@@ -26,7 +26,8 @@ PANELS = (
 )
 # Blues are ours; the kernel alone is grey. Distinct under the common colour blindnesses.
 COLOURS = {
-    "forestall": "#0b5cad", "forestall-nobpf": "#6fb1e8", "earlyoom": "#d55e00",
+    "forestall": "#0b5cad", "forestall-nobpf": "#6fb1e8", "forestall-growth": "#0a8f8f",
+    "forestall-guard": "#3f3fae", "earlyoom": "#d55e00",
     "nohang": "#e69f00", "oomd": "#8a5a9e", "systemd-oomd": "#cc79a7", "kubelet-poll": "#009e73",
     "none": "#7f868f",
 }  # fmt: skip

@@ -22,7 +22,9 @@ from harness.guest import QEMU, Fleet
 
 COMMAND_LINE = (
     "console=ttyS0 loglevel=4 panic=-1 oops=panic psi=1 no_timer_check tsc=reliable "
-    "clocksource=tsc cryptomgr.notests systemd.show_status=0 systemd.unified_cgroup_hierarchy=1"
+    "clocksource=tsc cryptomgr.notests systemd.show_status=0 systemd.unified_cgroup_hierarchy=1 "
+    # OOM reports list every process, and a fork bomb has many.
+    "log_buf_len=4M"
 )
 # Each round of a string instruction counts as one: with the two features Linux would clear memory
 # byte by byte, 4 us a page, which no real CPU needs.

@@ -19,6 +19,7 @@ _TRACE = re.compile(
 )
 _SIGNAL = re.compile(r"sig=(\d+) errno=-?\d+ code=(-?\d+) comm=(.*) pid=(\d+) ")
 _OOM = re.compile(r"oom-kill:constraint=")
+_TOLD = re.compile(r"\bevent=outcome\b.*\bcrossed_to_signalled_us=([\d.]+)")
 
 
 class LogError(Exception):
@@ -34,6 +35,18 @@ class Sample:
     kubelet_available: int
     oom_kills: int
     full_us: int
+    limit_left: int | None = None  # KiB; None: no pod has a limit, or the log is from before that
+
+    @property
+    def until_oom(self) -> int:
+        return self.available + self.swap_free
+
+    @staticmethod
+    def of(line: str) -> Sample:
+        *first, last = map(int, line.split())
+        if len(first) == 6:
+            return Sample(*first, last)
+        return Sample(*first, None if last < 0 else last)
 
 
 @dataclass(frozen=True)
@@ -64,6 +77,7 @@ class RunLog:
     marked: set[int] = field(default_factory=set)  # pids the kernel's OOM killer chose
     exits: dict[int, int] = field(default_factory=dict)  # pid: when
     oom_events: int = 0
+    told_us: float | None = None  # from crossing to signal, as the agent says of its first kill
 
     def number(self, name: str) -> float | None:
         text = self.facts.get(name)
@@ -96,11 +110,13 @@ def parse(text: str) -> RunLog:
             log.alive.append(value)
         else:
             log.facts[name] = value
-    log.samples = [Sample(*map(int, line.split())) for line in parts["samples"]]
+    log.samples = [Sample.of(line) for line in parts["samples"]]
     log.delays = [Delay(*map(int, line.split())) for line in parts.get("delays", [])]
     for line in parts["trace"]:
         _take_trace(log, line)
     log.oom_events = sum(1 for line in parts.get("kernel", []) if _OOM.search(line))
+    told = (_TOLD.search(line) for line in parts.get("agent", []))
+    log.told_us = next((float(found[1]) for found in told if found), None)
     if "go" not in log.facts or not log.samples:
         raise LogError("the sampler did not come to its end")
     return log

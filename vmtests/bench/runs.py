@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness import emulator
 from harness.guest import Fleet
 
 from . import figures, runlog
@@ -28,6 +29,7 @@ BOOT_SECONDS = 900.0
 RUN_SECONDS = 1200.0
 LEAD_MS = 1000  # samples before go
 SETTLE_MS = 2500  # after the last guilty pod is gone
+ATTEMPTS = 3  # at a run whose machine QEMU broke
 KEPT_STATES = 2  # each is most of a machine's memory
 
 
@@ -53,7 +55,8 @@ class Job:
         guilty = " ".join(sorted(self.scenario.guilty))
         return (
             f"run {self.agent.name} {self.scenario.name} {self.lead_ms} "
-            f"{self.scenario.seconds * 1000} {SETTLE_MS} {self.scenario.zram} {guilty}"
+            f"{self.scenario.seconds * 1000} {SETTLE_MS} {self.scenario.zram} "
+            f"{self.scenario.limited} {guilty}"
         )
 
 
@@ -71,6 +74,7 @@ class Result:
     failure: str = ""
     figures: Figures | None = None
     host_seconds: float = 0.0
+    broken_machines: int = 0  # attempts before that QEMU broke, whose logs are gone
 
 
 class Bench:
@@ -116,18 +120,26 @@ class Bench:
             job.agent.name, job.scenario.name, job.repetition, job.seed, job.lead_ms,
             str(log_file.relative_to(output)),
         )  # fmt: skip
-        folder = self._scratch / job.name
-        text = self._text_of(job, folder, resume)
-        console = folder / "console.log"
-        if console.exists():
-            text += "== console\n" + console.read_text(errors="replace").replace("\r", "")
+        for attempt in range(ATTEMPTS):
+            result.broken_machines = attempt
+            text, console = self._attempt(job, resume)
+            if not emulator.broke_it(console):
+                break
         log_file.parent.mkdir(parents=True, exist_ok=True)
         with gzip.open(log_file, "wt", encoding="utf-8") as file:
-            file.write(f"job {job.command()} seed={job.seed}\n{text}")
-        shutil.rmtree(folder, ignore_errors=True)
+            file.write(f"job {job.command()} seed={job.seed}\n{text}== console\n{console}")
         measure(result, output, job.agent, job.scenario, {pod.name for pod in self._steady})
         result.host_seconds = time.monotonic() - begun
         return result
+
+    def _attempt(self, job: Job, resume: bool) -> tuple[str, str]:
+        """What a guest sent, and what its console said."""
+        folder = self._scratch / job.name
+        text = self._text_of(job, folder, resume)
+        file = folder / "console.log"
+        console = file.read_text(errors="replace").replace("\r", "") if file.exists() else ""
+        shutil.rmtree(folder, ignore_errors=True)
+        return text, console
 
     def _text_of(self, job: Job, folder: Path, resume: bool) -> str:
         machine = Machine(
@@ -161,7 +173,7 @@ def measure(
         with gzip.open(output / result.log, "rt", encoding="utf-8") as file:
             log = runlog.parse(file.read())
         pods = steady | {pod.name for pod in scenario.pods}
-        result.figures = figures.compute(log, pods, scenario.guilty, agent.line)
+        result.figures = figures.compute(log, pods, scenario.guilty, agent.lines)
     except (OSError, runlog.LogError, KeyError, ValueError) as error:
         result.failure = f"{type(error).__name__}: {error}"
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from . import catalogue, page, summary, table
 from .catalogue import HERE, Agent, Scenario
 from .runs import Result, measure
+from .targets import targets
 
 
 class Session:
@@ -64,25 +65,29 @@ class Session:
             if (result.agent, result.scenario) == (agent, scenario)
         ]  # fmt: skip
         cells = summary.cells(ordered)
-        ratios = summary.ratios(cells, {agent.name for agent in agents.values() if agent.ours})
+        ours = {agent.name for agent in agents.values() if agent.ours}
+        ratios = summary.ratios(cells, ours)
+        idle = {scenario.name: scenario.idle for scenario in scenarios.values() if scenario.idle}
+        aims = targets(cells, ratios, ours, idle)
         content = {
             "invocations": self.invocations,
             "summary": summary.as_json(cells),
             "ratios": [dataclasses.asdict(ratio) | {"ratio": ratio.ratio} for ratio in ratios],
+            "targets": [dataclasses.asdict(aim) for aim in aims],
             "runs": [dataclasses.asdict(result) for result in self.results],
         }
         results = self.output / "results.json"
         results.write_text(json.dumps(content, indent=1) + "\n")
         picture = draw(results, self.output / "plot.png")
         titles = {scenario.name: scenario.title for scenario in scenarios.values()}
-        text = table.lines(cells, titles, ratios)
+        text = table.lines(cells, titles, ratios, aims)
         if picture is None:
             text.append("no picture: matplotlib is not installed (package python3-matplotlib)")
         (self.output / "table.txt").write_text("\n".join(text) + "\n")
         named = {cell.agent for cell in cells}
         shown = [agent for agent in agents.values() if agent.name in named]
         (self.output / "index.html").write_text(
-            page.render(cells, shown, titles, ratios, self.invocations, picture)
+            page.render(cells, shown, titles, ratios, aims, self.invocations, picture)
         )
         return text
 

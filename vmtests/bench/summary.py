@@ -48,12 +48,22 @@ MEASURES = (
     Measure("crossing_to_signal_ms", "line→kill", "ms",
             "the agent's own line crossed, until the first SIGKILL of any pod, by whomever",
             lambda f: f.crossing_to_signal_ms, 1),
+    Measure("told_to_signal_ms", "told", "ms",
+            "the same as the agent tells it, from the charge that crossed; the sampler's rows are "
+            "1 to 5 ms apart",
+            lambda f: f.told_to_signal_ms, 2),
     Measure("common_to_signal_ms", "100Mi→kill", "ms",
             "MemAvailable below 100 MiB, until the first SIGKILL; negative: acted before",
             lambda f: f.common_to_signal_ms, 1),
     Measure("signal_to_freed_ms", "kill→freed", "ms",
             "first SIGKILL until 80 % of what came free in the next 2 s was free",
-            lambda f: f.signal_to_freed_ms),
+            lambda f: f.signal_to_freed_ms, 1),
+    Measure("unmap_ms", "munmap", "ms",
+            "what the kernel needs in this guest to unmap as much memory, filled the same way",
+            lambda f: f.unmap_ms, 1),
+    Measure("freed_to_unmap", "freed/munmap", "", "kill→freed in terms of munmap",
+            lambda f: f.signal_to_freed_ms / f.unmap_ms
+            if f.signal_to_freed_ms is not None and f.unmap_ms else None, 2),
     Measure("minimum_available_mib", "min avail", "MiB", "least MemAvailable",
             lambda f: f.minimum_available_mib),
     Measure("below_common_ms", "<100Mi", "ms", "time with MemAvailable below 100 MiB",
@@ -132,6 +142,7 @@ class Ratio:
     peer: str | None  # None: no peer acted before the kernel
     peer_ms: float | None
     peers: int  # how many were run
+    told_ms: float | None = None  # ours, as the agent tells it
 
     @property
     def ratio(self) -> float | None:
@@ -157,7 +168,10 @@ def ratios(all_cells: list[Cell], ours: set[str]) -> list[Ratio]:
         ]  # fmt: skip
         fastest = min(peers, default=(None, None))
         found.append(
-            Ratio(cell.scenario, cell.agent, own.median, fastest[1], fastest[0], len(others))
+            Ratio(
+                cell.scenario, cell.agent, own.median, fastest[1], fastest[0], len(others),
+                told.median if (told := cell.spreads.get("told_to_signal_ms")) else None,
+            )  # fmt: skip
         )
     return found
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The summary as text: one table a scenario, one line an agent, then the ratios."""
+"""The summary as text: one table a scenario, one line an agent, then ratios and targets."""
 
 from __future__ import annotations
 
 from .summary import MEASURES, Cell, Measure, Ratio, Spread
+from .targets import Target
 
 
 def number(value: float, digits: int) -> str:
@@ -46,7 +47,9 @@ def headings() -> list[str]:
     return ["agent", "runs", "victim", "by", "killed", *units]
 
 
-def lines(cells: list[Cell], titles: dict[str, str], ratios: list[Ratio]) -> list[str]:
+def lines(
+    cells: list[Cell], titles: dict[str, str], ratios: list[Ratio], aims: list[Target]
+) -> list[str]:
     text: list[str] = []
     for scenario in dict.fromkeys(cell.scenario for cell in cells):
         rows = [headings(), *(row(cell) for cell in cells if cell.scenario == scenario)]
@@ -55,6 +58,8 @@ def lines(cells: list[Cell], titles: dict[str, str], ratios: list[Ratio]) -> lis
         for failure in cell.failures:
             text.append(f"FAILED {cell.scenario} {cell.agent}: {failure}")
     text += [ratio_line(ratio) for ratio in ratios]
+    if aims:
+        text += ["", "targets", *(f"  {aim.line()}" for aim in aims)]
     return text
 
 
@@ -67,7 +72,8 @@ def aligned(rows: list[list[str]]) -> list[str]:
 
 
 def ratio_line(ratio: Ratio) -> str:
-    head = f"{ratio.scenario}: {ratio.agent} {ratio.ours_ms:.2f} ms from its line to SIGKILL"
+    told = "" if ratio.told_ms is None else f" ({ratio.told_ms:.2f} by its own account)"
+    head = f"{ratio.scenario}: {ratio.agent} {ratio.ours_ms:.2f} ms{told} from its line to SIGKILL"
     if ratio.peer is None:
         return f"{head}; no peer {'acted before the kernel' if ratio.peers else 'was run'}"
     compared = f"{head}; the fastest peer, {ratio.peer}, {ratio.peer_ms:.2f} ms"

@@ -14,54 +14,11 @@
 #include <ctime>
 #include <new>
 
+#include "heap.h"
 #include "text_file.h"
 
 namespace forestall::bench {
 namespace {
-
-constexpr std::int64_t kPage = 4096;
-constexpr std::size_t kNoisy = kPage / 2;
-
-// Half a page of noise: with it, zram compresses a page as it does real heaps.
-const char* noise() {
-  static char bytes[kNoisy];
-  static bool made = false;
-  std::uint64_t state = 0x9e3779b97f4a7c15;
-  for (std::size_t i = 0; i < kNoisy && !made; i += sizeof state) {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    std::memcpy(bytes + i, &state, sizeof state);
-  }
-  made = true;
-  return bytes;
-}
-
-// Memory that grows. Filling it is cheap: what costs time is the kernel's part.
-class Heap {
- public:
-  explicit Heap(std::int64_t most) : most_(most) {
-    void* const at = mmap(nullptr, static_cast<std::size_t>(most), PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED) fail("mmap");
-    begin_ = static_cast<char*>(at);
-  }
-
-  void grow(std::int64_t bytes) {
-    const std::int64_t until = std::min(used_ + bytes, most_);
-    for (; used_ + kPage <= until; used_ += kPage) std::memcpy(begin_ + used_, noise(), kNoisy);
-  }
-
-  bool full() const { return used_ + kPage > most_; }
-
-  // Gives it all back. Not a destructor's doing: most heaps live as long as their process.
-  void release() { munmap(begin_, static_cast<std::size_t>(most_)); }
-
- private:
-  std::int64_t most_;
-  std::int64_t used_ = 0;
-  char* begin_ = nullptr;
-};
 
 // A pace: next() returns when the next period begins, at once if it is late.
 class Pace {

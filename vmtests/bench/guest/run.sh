@@ -33,14 +33,23 @@ agent_cost() {
   echo "$1_restarts $(sed -n 's/^NRestarts=//p' "$RUN/unit")"
 }
 
-# run AGENT SCENARIO LEAD_MS LAST_MS SETTLE_MS ZRAM GUILTY...
+# How long the kernel needs to take memory down, with no agent that could mind it.
+unmap_cost() {
+  [ -z "$unit" ] || systemctl stop "$unit"
+  "$BENCH/bin/bench_unmap" 256M 5
+}
+
+# run AGENT SCENARIO LEAD_MS LAST_MS SETTLE_MS ZRAM LIMITED GUILTY...
 run() {
-  agent=$1 scenario=$2 lead=$3 last=$4 settle=$5 zram=$6
-  shift 6
+  agent=$1 scenario=$2 lead=$3 last=$4 settle=$5 zram=$6 sampled=$7
+  shift 7
   swap_on "$zram"
   trace_on
   unit=$(cd "$BENCH/agents/$agent" && ./start 2>>"$RUN/start") || give_up "$(cat "$RUN/start")"
   start_pods "$BENCH/scenarios/$scenario"
+  while read -r slice quota; do
+    systemctl set-property --runtime "$slice" CPUQuota="$quota"
+  done <"$BENCH/quotas/$scenario"
   sleep 1
   {
     sed -n 's/^MemTotal: *\([0-9]*\).*/total_kib \1/p' /proc/meminfo
@@ -50,12 +59,13 @@ run() {
     live=
     for name in "$@"; do live="$live $RUN/live/$name"; done
     # shellcheck disable=SC2086
-    "$BENCH/bin/bench_sample" "$lead" "$last" "$settle" "$RUN/samples" $live
+    "$BENCH/bin/bench_sample" "$lead" "$last" "$settle" "$RUN/samples" "$sampled" $live
     [ -z "$unit" ] || agent_cost end
     for path in "$RUN"/live/*; do echo "alive ${path##*/}"; done
     [ -z "$unit" ] || echo "active $(systemctl is-active "$unit")"
+    echo 0 >"$TRACE/tracing_on"
+    unmap_cost
   } >"$RUN/facts" 2>>"$RUN/start"
-  echo 0 >"$TRACE/tracing_on"
 }
 
 send() {

@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Says "go", and notes how the node does before and after it.
 //
-//   bench_sample LEAD_MS LAST_MS SETTLE_MS OUTPUT [LIVE...]
+//   bench_sample LEAD_MS LAST_MS SETTLE_MS OUTPUT LIMITED [LIVE...]
 //
-// A row every 5 ms, every 1 ms where an agent's line may be, from LEAD_MS before "go" to LAST_MS
-// after it, or to SETTLE_MS after the last of the files LIVE has gone, whichever is first. The rows
-// stay in memory until then: nothing is written while the node is short of it. One row: time in us,
-// then MemFree, MemAvailable, SwapFree, what kubelet calls available (MemTotal less the working
-// set), all in KiB, then the kernel's count of OOM kills and the microseconds all tasks were
-// stalled on memory (PSI full).
+// A row every 5 ms, every 1 ms where an agent's line may be and for a while after, from LEAD_MS
+// before "go" to LAST_MS after it, or to SETTLE_MS after the last of the files LIVE has gone,
+// whichever is first. The rows stay in memory until then: nothing is written while the node is
+// short of it. One row: time in us, then MemFree, MemAvailable, SwapFree, what kubelet calls
+// available (MemTotal less the working set), all in KiB, then the kernel's count of OOM kills, the
+// microseconds all tasks were stalled on memory (PSI full), and in KiB how far the working set of
+// the cgroup LIMITED is from its limit (-1 if LIMITED is "-").
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -31,14 +34,38 @@ constexpr std::int64_t kTicksPerRow = 5;
 constexpr std::int64_t kTicksPerLook = 100;  // PSI and the pods, which need no finer time
 // Lines lie at 100 MiB, or a few percent of a small node: near them every tick is a row.
 constexpr std::int64_t kNearFrom = 85 * 1024, kNearTo = 130 * 1024;  // KiB
+constexpr std::int64_t kNearLimit = 40 * 1024;                       // KiB, of a cgroup's own
+// After such a time come the kill and the release, which are told from the rows too.
+constexpr std::int64_t kNearForUs = 100'000;
+constexpr std::int64_t kNoLimit = -1;
 
 struct Row {
-  std::int64_t at_us, free, available, swap_free, kubelet_available, oom_kills, full_us;
+  std::int64_t at_us, free, available, swap_free, kubelet_available, oom_kills, full_us, limit_left;
+};
+
+// How far a cgroup is from its own limit, in what kubelet would count.
+class Limit {
+ public:
+  explicit Limit(const std::string& cgroup)
+      : limit_(std::atoll(read_file(cgroup + "/memory.max").c_str())),
+        usage_((cgroup + "/memory.current").c_str()),
+        stat_((cgroup + "/memory.stat").c_str()) {}
+
+  std::int64_t left_kib() {
+    if (limit_ == 0) return kNoLimit;
+    const auto usage = std::atoll(std::string(usage_.read()).c_str());
+    const auto inactive = number_after(stat_.read(), "inactive_file");
+    return std::max<std::int64_t>(limit_ - std::max<std::int64_t>(usage - inactive, 0), 0) / 1024;
+  }
+
+ private:
+  std::int64_t limit_;  // bytes; 0: there is no such cgroup, or it has none
+  HeldText usage_, stat_;
 };
 
 class Sampler {
  public:
-  explicit Sampler(std::size_t rows) : rows_(rows) {}
+  Sampler(std::size_t rows, const std::string& limited) : rows_(rows), limit_(limited) {}
 
   void sample() {
     if (count_ == rows_.size()) return;
@@ -56,15 +83,17 @@ class Sampler {
     row.kubelet_available = total - pages * 4;
     row.oom_kills = number_after(vmstat, "oom_kill ");
     row.full_us = full_us_;
+    row.limit_left = limit_.left_kib();
     ++count_;
+    const auto near = [](std::int64_t kib) { return kib >= kNearFrom && kib < kNearTo; };
+    const bool own = row.limit_left != kNoLimit && row.limit_left < kNearLimit;
+    if (own || near(row.available) || near(row.available + row.swap_free) ||
+        near(row.kubelet_available)) {
+      near_until_us_ = row.at_us + kNearForUs;
+    }
   }
 
-  bool near_a_line() const {
-    const auto near = [](std::int64_t kib) { return kib >= kNearFrom && kib < kNearTo; };
-    if (count_ == 0) return false;
-    const Row& last = rows_[count_ - 1];
-    return near(last.available) || near(last.kubelet_available);
-  }
+  bool near_a_line() const { return count_ != 0 && rows_[count_ - 1].at_us < near_until_us_; }
 
   // PSI's second line: "full avg10=0.00 avg60=0.00 avg300=0.00 total=0".
   void look_at_pressure() {
@@ -79,11 +108,12 @@ class Sampler {
     if (file == nullptr) fail(path);
     for (std::size_t i = 0; i < count_; ++i) {
       const Row& row = rows_[i];
-      std::fprintf(file, "%lld %lld %lld %lld %lld %lld %lld\n", static_cast<long long>(row.at_us),
-                   static_cast<long long>(row.free), static_cast<long long>(row.available),
-                   static_cast<long long>(row.swap_free),
+      std::fprintf(file, "%lld %lld %lld %lld %lld %lld %lld %lld\n",
+                   static_cast<long long>(row.at_us), static_cast<long long>(row.free),
+                   static_cast<long long>(row.available), static_cast<long long>(row.swap_free),
                    static_cast<long long>(row.kubelet_available),
-                   static_cast<long long>(row.oom_kills), static_cast<long long>(row.full_us));
+                   static_cast<long long>(row.oom_kills), static_cast<long long>(row.full_us),
+                   static_cast<long long>(row.limit_left));
     }
     std::fclose(file);
   }
@@ -91,7 +121,8 @@ class Sampler {
  private:
   std::vector<Row> rows_;
   std::size_t count_ = 0;
-  std::int64_t full_us_ = 0;
+  std::int64_t full_us_ = 0, near_until_us_ = 0;
+  Limit limit_;
   HeldText meminfo_{"/proc/meminfo"}, vmstat_{"/proc/vmstat"}, pressure_{"/proc/pressure/memory"};
 };
 
@@ -118,8 +149,8 @@ std::int64_t say_go() {
 }
 
 int run(std::int64_t lead_ms, std::int64_t last_ms, std::int64_t settle_ms, const char* output,
-        const std::vector<const char*>& live) {
-  Sampler sampler(static_cast<std::size_t>((lead_ms + last_ms) * 1000 / kTickUs + 1000));
+        const char* limited, const std::vector<const char*>& live) {
+  Sampler sampler(static_cast<std::size_t>((lead_ms + last_ms) * 1000 / kTickUs + 1000), limited);
   come_first();
   const int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
   const timespec period{.tv_sec = 0, .tv_nsec = kTickUs * 1000};
@@ -152,10 +183,10 @@ int run(std::int64_t lead_ms, std::int64_t last_ms, std::int64_t settle_ms, cons
 }  // namespace forestall::bench
 
 int main(int argc, char** argv) {
-  if (argc < 5) {
-    std::fputs("usage: bench_sample LEAD_MS LAST_MS SETTLE_MS OUTPUT [LIVE...]\n", stderr);
+  if (argc < 6) {
+    std::fputs("usage: bench_sample LEAD_MS LAST_MS SETTLE_MS OUTPUT LIMITED [LIVE...]\n", stderr);
     return 2;
   }
   return forestall::bench::run(std::atoll(argv[1]), std::atoll(argv[2]), std::atoll(argv[3]),
-                               argv[4], {argv + 5, argv + argc});
+                               argv[4], argv[5], {argv + 6, argv + argc});
 }

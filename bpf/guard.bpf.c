@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The guard: kills whom policy has approved when memory is nearly exhausted and userspace, stopped
+ * or starved, has not. An object of its own, loaded only where it is turned on.
+ *
+ * Seeing and sending are apart. Any hook may see that a line is crossed; who wins the
+ * compare-and-exchange on the slot's `shots` owns the crossing. Sending may be refused: the kernel
+ * takes a signal only from a context that has an mm (nmi_uaccess_okay() in kernel/trace/
+ * bpf_trace.c), which the idle task and kernel threads have not. So what was refused stays pending
+ * and is tried again by whichever hook runs next:
+ *  - a clock on every CPU. One clock would stay on its CPU, and where that one idles it fails for
+ *    seconds (measured: 7.7 s); but the task that fills the memory runs on some CPU, and the clock
+ *    of that one interrupts just it;
+ *  - reclaim, begun by the task that allocates;
+ *  - where fexit is permitted, every batch of charges.
+ * Where the kernel cannot signal another task (before 6.13), a victim is shot when it is the
+ * running one itself, which a process that fills the memory soon is.
+ *
+ * The tracepoint programs are tp_btf because raw_tp ones may not call task kfuncs before 7.2. Their
+ * arguments, which the verifier believes non-NULL and 7.2 passes as NULL, are never looked at.
+ */
+#define RING_BYTES (16 * 1024)
+
+#include "bpf/abi/guard.h"
+#include "bpf/lib/compat.bpf.h"
+#include "bpf/lib/counters.bpf.h"
+#include "bpf/lib/inactive.bpf.h"
+#include "bpf/lib/memcg.bpf.h"
+#include "bpf/lib/node.bpf.h"
+#include "bpf/lib/shot.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define CLOCK_MONOTONIC 1
+#define LOOK_NS_MIN (1000 * 1000ULL)
+/* Far from every line the clocks still run, because a line may come nearer by a new list. */
+#define LOOK_NS_MAX (20 * 1000 * 1000ULL)
+/* Inactive file pages are added up this often: their walk may be long. */
+#define WALK_NS (2 * 1000 * 1000ULL)
+
+/* The fastest possible fill rate; set before loading. */
+const volatile __u64 fill_bytes_per_us = 8192;
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(max_entries, ABI_GUARD_SLOTS);
+  __type(key, __u32);
+  __type(value, struct abi_guard_slot);
+} guard_slots SEC(".maps");
+
+/* What only programs know of a slot. */
+struct guard_state {
+  __u64 memcg;  /* address; 0: nobody */
+  __u64 cgroup; /* id the address must still have when it is read */
+  __u64 next_look_ns;
+  __u64 next_walk_ns;
+  __u64 looked_for; /* generation of the list that next_look_ns was for */
+  __u64 shooting;   /* generation of the list that is being shot from; 0: none */
+  __u64 crossed_ns;
+  __u64 usage;
+  __u64 line;
+  __u64 shots;
+  __u32 group;
+  __u32 claimed; /* victims, by bit: somebody is at it */
+  __u32 settled; /* victims, by bit: done for good */
+  __u32 refused;
+};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, ABI_GUARD_SLOTS);
+  __type(key, __u32);
+  __type(value, struct guard_state);
+} guard_states SEC(".maps");
+
+struct guard_clock {
+  struct bpf_timer timer;
+};
+
+/* One for each CPU; as many as there are is set before loading. */
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, ABI_GUARD_CPUS);
+  __type(key, __u32);
+  __type(value, struct guard_clock);
+} guard_clocks SEC(".maps");
+
+/* Clocks that run, by index. A clock ends when no list is in force. */
+__u32 running[ABI_GUARD_CPUS];
+/* Counts publications; a clock that would end looks whether one came meanwhile. */
+__u64 armings;
+/* Slots that are shooting, by bit. */
+__u32 pending;
+
+struct abi_guard_counts counts;
+
+/* What guard_resolve and guard_identify are asked, and answer; userspace asks one at a time. */
+__u32 resolving_slot;
+__u64 resolved_cgroup;
+__u64 identify_within; /* cgroup id */
+struct abi_guard_victim identified;
+
+#define COUNT_GUARD(member) __sync_fetch_and_add(&counts.member, 1)
+
+static __always_inline __u64 in_force(struct abi_guard_slot* slot) {
+  return *(volatile __u64*)&slot->published;
+}
+
+/* ---- telling -------------------------------------------------------------------------------- */
+
+/* One crossing, as a program acts on it. */
+struct volley {
+  __u64 generation;
+  __u32 hook;
+  __s32 code; /* of the last send */
+  __u64 workload_usage;
+};
+
+static __always_inline void tell(struct guard_state* state, const struct volley* volley, __u32 kind,
+                                 __u32 way, const struct abi_guard_victim* victim) {
+  struct abi_guard_report* report = bpf_ringbuf_reserve(&ring, sizeof(*report), 0);
+
+  if (!report) {
+    COUNT_GUARD(dropped);
+    return;
+  }
+  __builtin_memset(report, 0, sizeof(*report));
+  report->at_ns = bpf_ktime_get_ns();
+  report->crossed_ns = state->crossed_ns;
+  report->cgroup = state->cgroup;
+  report->generation = volley->generation;
+  report->usage = state->usage;
+  report->line = state->line;
+  report->shots = state->shots;
+  if (victim) report->victim = *victim;
+  report->workload_usage = volley->workload_usage;
+  report->kind = kind;
+  report->way = way;
+  report->hook = volley->hook;
+  report->code = volley->code;
+  report->refused = state->refused;
+  report->tgid = bpf_get_current_pid_tgid() >> 32;
+  bpf_get_current_comm(report->comm, sizeof(report->comm));
+  bpf_ringbuf_submit(report, BPF_RB_FORCE_WAKEUP);
+}
+
+/* ---- shooting ------------------------------------------------------------------------------- */
+
+/* Copies victim `i` of the list; 0 when there is none. *replaced: the list is not in force. */
+static __always_inline int take_victim(struct abi_guard_slot* slot, __u64 generation, __u32 i,
+                                       struct abi_guard_victim* victim, int* replaced) {
+  struct abi_guard_list* list = &slot->banks[generation & 1];
+
+  *replaced = 0;
+  if (i >= ABI_GUARD_VICTIMS || i >= list->victim_count) return 0;
+  *victim = list->victims[i];
+  barrier();
+  *replaced = in_force(slot) != generation;
+  return !*replaced;
+}
+
+enum aimed {
+  AIMED_SETTLED, /* nothing more is to be done about this one */
+  AIMED_LEFT,    /* to be tried again */
+  AIMED_BEYOND,  /* the list or the group ends before it */
+  AIMED_REPLACED,
+};
+
+/* Whether it is settled. */
+static __always_inline int shoot_at(struct guard_state* state, struct volley* volley,
+                                    const struct abi_guard_victim* victim) {
+  __u32 way = ABI_GUARD_BY_NONE, kind = ABI_GUARD_DYING;
+  int who = who_is(victim->tgid, victim->start_ns, victim->cgroup);
+
+  if (who == WHO_OTHER) {
+    /* Who is not running cannot be told from who is gone, where others cannot be signalled. */
+    if (!can_signal_others() && !is_current(victim->tgid)) return 0;
+    COUNT_GUARD(unapproved);
+    return 1;
+  }
+  volley->workload_usage = usage_of_workload(victim->tgid, victim->cgroup);
+  if (who == WHO_APPROVED) {
+    way = send(victim, &volley->code);
+    if (may_go_later(volley->code)) {
+      COUNT_GUARD(refused);
+      __sync_fetch_and_add(&state->refused, 1);
+      return 0;
+    }
+    kind = volley->code ? ABI_GUARD_FAILED : ABI_GUARD_SHOT;
+  }
+  tell(state, volley, kind, way, victim);
+  return 1;
+}
+
+__noinline int aim(__u32 index, __u32 i, __u64 generation, __u32 hook) {
+  struct abi_guard_slot* slot = bpf_map_lookup_elem(&guard_slots, &index);
+  struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
+  struct volley volley = {.generation = generation, .hook = hook};
+  struct abi_guard_victim victim;
+  __u32 bit = 1U << (i & 31);
+  int replaced;
+
+  if (!slot || !state) return AIMED_BEYOND;
+  if (!take_victim(slot, generation, i, &victim, &replaced))
+    return replaced ? AIMED_REPLACED : AIMED_BEYOND;
+  if (victim.group != state->group)
+    return victim.group > state->group ? AIMED_BEYOND : AIMED_SETTLED;
+  if (*(volatile __u32*)&state->settled & bit) return AIMED_SETTLED;
+  if (__sync_fetch_and_or(&state->claimed, bit) & bit) return AIMED_LEFT;
+  if (shoot_at(state, &volley, &victim)) {
+    __sync_fetch_and_or(&state->settled, bit);
+    return AIMED_SETTLED;
+  }
+  __sync_fetch_and_and(&state->claimed, ~bit);
+  return AIMED_LEFT;
+}
+
+/* Ends the volley; whoever does it tells, if it is given up. */
+__noinline int cease(__u32 index, __u64 generation, __u32 hook, __u32 given_up) {
+  struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
+  struct volley volley = {.generation = generation, .hook = hook};
+
+  if (!state) return 0;
+  if (__sync_val_compare_and_swap(&state->shooting, generation, 0) != generation) return 0;
+  __sync_fetch_and_and(&pending, ~(1U << (index & 31)));
+  if (given_up) tell(state, &volley, ABI_GUARD_GIVEN_UP, ABI_GUARD_BY_NONE, 0);
+  return 0;
+}
+
+/* Shoots at whoever of the group is not settled yet. */
+__noinline int shoot(__u32 index, __u64 generation, __u32 hook) {
+  __u32 left = 0;
+
+  for (__u32 i = 0; i < ABI_GUARD_VICTIMS; i++) {
+    int aimed = aim(index, i, generation, hook);
+
+    if (aimed == AIMED_REPLACED) return cease(index, generation, hook, 1);
+    if (aimed == AIMED_BEYOND) break;
+    if (aimed == AIMED_LEFT) left = 1;
+  }
+  return left ? 0 : cease(index, generation, hook, 0);
+}
+
+/* The group of victim `i` if he still is who was approved, or is dying; -1: he is not, -2: the list
+ * ends before him, -3: it is not in force any more. */
+__noinline int group_of(__u32 index, __u32 i, __u64 generation) {
+  struct abi_guard_slot* slot = bpf_map_lookup_elem(&guard_slots, &index);
+  struct abi_guard_victim victim;
+  int replaced;
+
+  if (!slot) return -2;
+  if (!take_victim(slot, generation, i, &victim, &replaced)) return replaced ? -3 : -2;
+  if (who_is(victim.tgid, victim.start_ns, victim.cgroup) != WHO_OTHER)
+    return victim.group & 0xffff;
+  COUNT_GUARD(unapproved);
+  return -1;
+}
+
+/* The first group of which anybody is left; below 0: there is none. */
+static __always_inline int first_group(__u32 index, __u64 generation) {
+  int group = -2;
+
+  if (!can_signal_others()) return 0;
+  for (__u32 i = 0; i < ABI_GUARD_VICTIMS; i++) {
+    group = group_of(index, i, generation);
+    if (group != -1) break;
+  }
+  return group;
+}
+
+/* Whether there is somebody to be shot. REQUIRES: the crossing is ours alone. */
+__noinline int cross(__u32 index, __u64 generation, __u32 hook) {
+  struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
+  struct volley volley = {.generation = generation, .hook = hook};
+  int group;
+
+  if (!state) return 0;
+  COUNT_GUARD(crossings);
+  state->claimed = 0;
+  state->settled = 0;
+  state->refused = 0;
+  tell(state, &volley, ABI_GUARD_CROSSED, ABI_GUARD_BY_NONE, 0);
+  group = first_group(index, generation);
+  if (group < 0) {
+    tell(state, &volley, group == -3 ? ABI_GUARD_GIVEN_UP : ABI_GUARD_NOBODY, ABI_GUARD_BY_NONE, 0);
+    return 0;
+  }
+  state->group = group;
+  *(volatile __u64*)&state->shooting = generation;
+  __sync_fetch_and_or(&pending, 1U << (index & 31));
+  return 1;
+}
+
+/* ---- looking -------------------------------------------------------------------------------- */
+
+/* Bytes; -1 when the subtree is too large, or changed under the walk. */
+__noinline __s64 inactive_below(__u64 memcg) {
+  __u32 whole = 0;
+  __u64 inactive = subtree_inactive((void*)memcg, &whole);
+
+  return whole ? (__s64)inactive : -1;
+}
+
+/* Working set of a cgroup, as far as it matters: while usage alone is below the line, usage. */
+static __always_inline __u64 cgroup_working_set(struct guard_state* state, __u64 now, __u64 line,
+                                                __u64 inactive_known) {
+  struct mem_cgroup* memcg = (void*)state->memcg;
+  __u64 usage;
+  __s64 inactive;
+
+  if (!memcg) return 0;
+  if (memcg_id(memcg) != state->cgroup) {
+    state->memcg = 0;
+    return 0;
+  }
+  usage = memcg_usage(memcg);
+  if (usage < line) return usage;
+  state->next_walk_ns = now + WALK_NS;
+  inactive = inactive_below((__u64)memcg);
+  /* Again, because memory may have come back while that walked. */
+  usage = memcg_usage(memcg);
+  if (inactive < 0) {
+    COUNT_GUARD(unread);
+    inactive = (__s64)inactive_known;
+  }
+  return usage > (__u64)inactive ? usage - (__u64)inactive : 0;
+}
+
+static __always_inline __u64 node_working_set(void) {
+  struct abi_node_usage usage;
+
+  read_node(&usage);
+  return abi_node_working_set(&usage);
+}
+
+/* When a subject that far below its line may cross it at the earliest. */
+static __always_inline __u64 time_to(__u64 now, __u64 headroom) {
+  __u64 wait = headroom / fill_bytes_per_us * 1000;
+
+  if (wait < LOOK_NS_MIN) wait = LOOK_NS_MIN;
+  return now + (wait > LOOK_NS_MAX ? LOOK_NS_MAX : wait);
+}
+
+__noinline __u64 working_set(__u32 index, __u64 now, __u64 line, __u64 inactive_known) {
+  struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
+
+  if (index == ABI_GUARD_NODE) return any_pgdat ? node_working_set() : 0;
+  return state ? cgroup_working_set(state, now, line, inactive_known) : 0;
+}
+
+/* Whether a look is due, and this CPU's to take: one is enough, and its walk may be long. Who
+ * claims it and is held up keeps the others waiting for the shortest interval, no longer. */
+static __always_inline int claim_look(struct guard_state* state, __u64 generation, __u64 now) {
+  __u64 due = *(volatile __u64*)&state->next_look_ns;
+
+  if (state->looked_for == generation && due > now) return 0;
+  if (__sync_val_compare_and_swap(&state->next_look_ns, due, now + LOOK_NS_MIN) != due) return 0;
+  state->looked_for = generation;
+  return 1;
+}
+
+/* Looks at a slot whose list may still fire; when it is due again. */
+static __always_inline __u64 look_at(__u32 index, struct abi_guard_slot* slot,
+                                     struct guard_state* state, __u64 generation, __u64 now,
+                                     __u32 hook) {
+  struct abi_guard_list* list = &slot->banks[generation & 1];
+  __u64 line = list->line, seen = list->shots_seen, usage;
+
+  if (!claim_look(state, generation, now)) return *(volatile __u64*)&state->next_look_ns;
+  COUNT_GUARD(looks);
+  usage = working_set(index, now, line, list->inactive_file);
+  if (usage < line) {
+    state->next_look_ns = time_to(now, line - usage);
+    /* Near the line only by its page cache: the walk was what cost. */
+    if (state->next_look_ns < state->next_walk_ns) state->next_look_ns = state->next_walk_ns;
+    return state->next_look_ns;
+  }
+  barrier();
+  if (in_force(slot) == generation &&
+      __sync_val_compare_and_swap(&slot->shots, seen, seen + 1) == seen) {
+    state->crossed_ns = now;
+    state->usage = usage;
+    state->line = line;
+    state->shots = seen + 1;
+    if (cross(index, generation, hook)) shoot(index, generation, hook);
+  }
+  return now + LOOK_NS_MIN;
+}
+
+/* When the slot is due again; 0: no list is in force, or the one that is has fired. */
+__noinline __u64 look(__u32 index, __u64 now, __u32 hook) {
+  struct abi_guard_slot* slot = bpf_map_lookup_elem(&guard_slots, &index);
+  struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
+  struct abi_guard_list* list;
+  __u64 generation, shooting;
+  int expired;
+
+  if (!slot || !state) return 0;
+  generation = in_force(slot);
+  shooting = *(volatile __u64*)&state->shooting;
+  if (!generation && !shooting) return 0;
+  list = &slot->banks[generation & 1];
+  expired = !generation || list->generation != generation || list->expires_ns <= now;
+  if (shooting && (expired || shooting != generation)) {
+    cease(index, shooting, hook, 1);
+    return expired ? 0 : now + LOOK_NS_MIN;
+  }
+  if (expired) return 0;
+  if (shooting) {
+    shoot(index, generation, hook);
+    return now + LOOK_NS_MIN;
+  }
+  if (*(volatile __u64*)&slot->shots != list->shots_seen) return 0;
+  return look_at(index, slot, state, generation, now, hook);
+}
+
+/* Time to the next round; 0: no list is in force. */
+static __always_inline __u64 run_round(__u32 hook) {
+  __u64 now = bpf_ktime_get_ns(), nearest = 0;
+
+  for (__u32 index = 0; index < ABI_GUARD_SLOTS; index++) {
+    __u64 due = look(index, now, hook);
+
+    if (due && (!nearest || due < nearest)) nearest = due;
+  }
+  if (!nearest) return 0;
+  return nearest > now + LOOK_NS_MIN ? nearest - now : LOOK_NS_MIN;
+}
+
+/* ---- the hooks ------------------------------------------------------------------------------ */
+
+/* The first in the object: where it is refused, it is before anything else was verified. */
+SEC("fexit/page_counter_try_charge")
+int guard_charge(void* ctx) {
+  if (*(volatile __u32*)&pending) run_round(ABI_GUARD_CHARGE);
+  return 0;
+}
+
+/* No clock has an index beyond it; the verifier is told so. */
+static __always_inline __u32* running_of(__u32 cpu) {
+  cpu &= ABI_GUARD_CPUS - 1;
+  barrier_var(cpu);
+  return &running[cpu];
+}
+
+/* The timer is restarted by its own callback, so that it stays on the CPU it was started on. */
+static int tick(void* map, __u32* key, struct guard_clock* clock) {
+  __u64 seen = *(volatile __u64*)&armings, wait;
+  __u32* runs = running_of(*key);
+
+  COUNT_GUARD(ticks);
+  wait = run_round(ABI_GUARD_TIMER);
+  if (!wait) {
+    /* An exchange, because the store has to come before the look at `armings`. */
+    __sync_lock_test_and_set(runs, 0);
+    if (*(volatile __u64*)&armings == seen) return 0;
+    *runs = 1;
+    wait = LOOK_NS_MIN;
+  }
+  if (bpf_timer_start(&clock->timer, wait, 0)) *runs = 0;
+  return 0;
+}
+
+/* Run by userspace on the CPU whose index it passes. Returns 0 or a negative errno. */
+SEC("syscall")
+int guard_start_clock(__u32* index) {
+  __u32 cpu = *index;
+  struct guard_clock* clock = bpf_map_lookup_elem(&guard_clocks, &cpu);
+  long error;
+
+  if (!clock) return -2;
+  /* Fails with EBUSY from the second time on, which is fine. */
+  if (!bpf_timer_init(&clock->timer, &guard_clocks, CLOCK_MONOTONIC)) {
+    error = bpf_timer_set_callback(&clock->timer, tick);
+    if (error) return error;
+  }
+  *running_of(cpu) = 1;
+  error = bpf_timer_start(&clock->timer, 0, 0);
+  if (error) *running_of(cpu) = 0;
+  return error;
+}
+
+SEC("tp_btf/mm_vmscan_memcg_reclaim_begin")
+int guard_memcg_reclaim(void* ctx) {
+  run_round(ABI_GUARD_RECLAIM);
+  return 0;
+}
+
+SEC("tp_btf/mm_vmscan_direct_reclaim_begin")
+int guard_direct_reclaim(void* ctx) {
+  run_round(ABI_GUARD_RECLAIM);
+  return 0;
+}
+
+/* A round at once, in the caller's context. */
+SEC("syscall")
+int guard_look(void* ctx) {
+  run_round(ABI_GUARD_COMMAND);
+  return 0;
+}
+
+/* ---- what userspace asks -------------------------------------------------------------------- */
+
+/* Run once. Returns 0, or 1 when the root memcg, 2 when no node was found. */
+SEC("syscall")
+int guard_setup(void* ctx) {
+  struct mem_cgroup* root = root_memcg();
+
+  if (!root) return 1;
+  return find_nodes(root) ? 0 : 2;
+}
+
+/* Whether a process other than the running one can be signalled: 1 or 0. */
+SEC("syscall")
+int guard_reach(void* ctx) {
+  return can_signal_others();
+}
+
+/* What slot's line is compared with, now. Returns 0, or 1 when the slot has no subject. */
+SEC("syscall")
+int guard_sample(struct abi_guard_sample* out) {
+  __u32 index = out->slot;
+  struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
+  struct mem_cgroup* memcg;
+  __s64 inactive;
+
+  if (!state) return 1;
+  out->inactive_file = 0;
+  out->exact = 1;
+  if (index == ABI_GUARD_NODE) {
+    if (!any_pgdat) return 1;
+    out->usage = node_working_set();
+    return 0;
+  }
+  memcg = (void*)state->memcg;
+  if (!memcg || memcg_id(memcg) != state->cgroup) return 1;
+  out->usage = memcg_usage(memcg);
+  inactive = inactive_below((__u64)memcg);
+  out->exact = inactive >= 0;
+  if (out->exact) out->inactive_file = inactive;
+  return 0;
+}
+
+/* Run over one cgroup directory (order SELF_ONLY): puts it into resolving_slot. */
+SEC("iter/cgroup")
+int guard_resolve(struct bpf_iter__cgroup* ctx) {
+  __u64 address = (__u64)ctx->cgroup;
+  __u32 slot = resolving_slot;
+  struct guard_state* state = bpf_map_lookup_elem(&guard_states, &slot);
+  struct mem_cgroup* memcg;
+
+  if (!address || !state || slot == ABI_GUARD_NODE) return 0;
+  memcg = memcg_of_cgroup((void*)address);
+  resolved_cgroup = memcg ? memcg_id(memcg) : 0;
+  state->memcg = resolved_cgroup ? (__u64)memcg : 0;
+  state->cgroup = resolved_cgroup;
+  state->next_look_ns = 0;
+  state->next_walk_ns = 0;
+  return 0;
+}
+
+/* Run over one thread: who it is, if it leads a process that may be shot and lies within
+ * identify_within. */
+SEC("iter/task")
+int guard_identify(struct bpf_iter__task* ctx) {
+  struct task_struct* task = ctx->task;
+  __u64 address = 0;
+  __s32 tgid;
+
+  /* As a number, see who_is(). */
+  bpf_probe_read_kernel(&address, sizeof(address), &task);
+  task = (void*)address;
+  if (!task) return 0;
+  tgid = BPF_CORE_READ(task, tgid);
+  if (BPF_CORE_READ(task, pid) != tgid || is_untouchable(task, tgid) ||
+      !lies_within(address, identify_within))
+    return 0;
+  identified.tgid = tgid;
+  identified.start_ns = BPF_CORE_READ(task, start_boottime);
+  identified.cgroup = identify_within;
+  return 0;
+}

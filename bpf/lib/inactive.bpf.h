@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Inactive file pages of a cgroup and all below it, as they are now.
+ *
+ * What memory.stat shows is kept by rstat, which a program cannot flush before 7.2 and which lags
+ * by up to two seconds. The sizes of the LRU lists are kept exactly, but for each memcg by itself,
+ * so the subtree is walked. Removed cgroups that still hold pages are in it, as in the kernel.
+ */
+#ifndef FORESTALL_BPF_INACTIVE_BPF_H
+#define FORESTALL_BPF_INACTIVE_BPF_H
+
+#include "bpf/lib/memcg.bpf.h"
+#include "bpf/lib/node.bpf.h"
+
+/* Steps of a walk, up to three for each cgroup: what is larger is not added up. */
+#define SUBTREE_STEPS 4096
+/* More than any kernel has (MAX_NR_ZONES). */
+#define ZONES_MAX 8
+/* include/linux/mmzone.h: generations of the multi-generational LRU, and anon before file. */
+#define LRU_GENERATIONS 4
+#define LRU_TYPES 2
+
+struct subtree {
+  __u64 root; /* cgroup_subsys_state addresses */
+  __u64 at;
+  __u64 pages;
+  __u32 climbing; /* `at` was counted on the way down */
+  __u32 whole;    /* the walk came back to the root */
+};
+
+static __always_inline __u64 long_at(__u64 address) {
+  long value = 0;
+
+  bpf_probe_read_kernel(&value, sizeof(value), (void*)address);
+  return value > 0 ? (__u64)value : 0;
+}
+
+/* Where an array of mem_cgroup_per_node lies, and how long it is; both 0 where there is none. */
+struct place {
+  __u64 address;
+  __u64 size;
+};
+
+/* Each branch begins with something the compiler may not move the relocations in it past: the ones
+ * that this kernel's BTF cannot answer must not be reached. */
+#define PLACE_OF(place, info, field)                                                              \
+  do {                                                                                            \
+    if (bpf_core_field_exists(struct mem_cgroup_per_node, field)) {                               \
+      barrier_var(info);                                                                          \
+      (place).address = info + bpf_core_field_offset(struct mem_cgroup_per_node, field);          \
+      (place).size = bpf_core_field_size(struct mem_cgroup_per_node, field);                      \
+      barrier();                                                                                  \
+    } else if (bpf_core_field_exists(struct mem_cgroup_per_node___nested, field)) {               \
+      barrier_var(info);                                                                          \
+      (place).address = info + bpf_core_field_offset(struct mem_cgroup_per_node___nested, field); \
+      (place).size = bpf_core_field_size(struct mem_cgroup_per_node___nested, field);             \
+      barrier();                                                                                  \
+    }                                                                                             \
+  } while (0)
+
+/* The classic lists; 0 while the multi-generational LRU is on. */
+static __always_inline __u64 inactive_on_lists(__u64 info) {
+  __u64 lists = bpf_core_enum_value(enum lru_list, NR_LRU_LISTS);
+  __u64 list = bpf_core_enum_value(enum lru_list, LRU_INACTIVE_FILE);
+  struct place sizes = {};
+  __u64 pages = 0;
+
+  PLACE_OF(sizes, info, lru_zone_size);
+  for (__u64 zone = 0; zone < ZONES_MAX; zone++) {
+    __u64 offset = (zone * lists + list) * sizeof(long);
+
+    if (offset < sizes.size) pages += long_at(sizes.address + offset);
+  }
+  return pages;
+}
+
+/* The generations that lru_gen_is_active() (include/linux/mm_inline.h) is false of: all but the two
+ * youngest. */
+static __always_inline __u64 inactive_in_generations(__u64 info) {
+  struct mem_cgroup_per_node* of = (void*)info;
+  struct place sizes = {};
+  __u64 zones, youngest, pages = 0;
+
+  if (!bpf_core_field_exists(of->lruvec.lrugen.max_seq)) return 0;
+  PLACE_OF(sizes, info, lruvec.lrugen.nr_pages);
+  barrier_var(of);
+  zones = sizes.size / (LRU_GENERATIONS * LRU_TYPES * sizeof(long));
+  youngest = BPF_CORE_READ(of, lruvec.lrugen.max_seq);
+  for (__u64 age = 2; age < LRU_GENERATIONS; age++) {
+    __u64 generation = (youngest - age) & (LRU_GENERATIONS - 1);
+
+    for (__u64 zone = 0; zone < ZONES_MAX; zone++) {
+      if (zone < zones)
+        pages +=
+            long_at(sizes.address + ((generation * LRU_TYPES + 1) * zones + zone) * sizeof(long));
+    }
+  }
+  return pages;
+}
+
+/* Pages of one memcg on one node. A global function, see approval.bpf.h. */
+__noinline __u64 inactive_on_node(__u64 memcg, __u32 nid) {
+  __u64 info = 0;
+
+  /* nodeinfo is as long as there are possible nodes; those with memory are among them. */
+  if (nid >= NUMA_NODES || !node_pgdats[nid]) return 0;
+  bpf_probe_read_kernel(
+      &info, sizeof(info),
+      (void*)memcg + bpf_core_field_offset(struct mem_cgroup, nodeinfo) + nid * sizeof(info));
+  return info ? inactive_on_lists(info) + inactive_in_generations(info) : 0;
+}
+
+static __always_inline __u64 css_of_sibling(struct list_head* sibling) {
+  return (__u64)sibling - bpf_core_field_offset(struct cgroup_subsys_state, sibling);
+}
+
+static __always_inline __u64 children_of(__u64 css) {
+  return css + bpf_core_field_offset(struct cgroup_subsys_state, children);
+}
+
+/* css_next_descendant_pre() (kernel/cgroup/cgroup.c), a step at a time. */
+static long walk_subtree(__u32 i, struct subtree* walk) {
+  struct cgroup_subsys_state* css = (void*)walk->at;
+  struct list_head* next;
+  __u64 parent;
+
+  if (!walk->climbing) {
+    for (__u32 nid = 0; nid < NUMA_NODES && nid < node_span; nid++)
+      walk->pages += inactive_on_node((__u64)memcg_of_css(css), nid);
+    next = BPF_CORE_READ(css, children.next);
+    if (!next) return 1;
+    if ((__u64)next != children_of(walk->at)) {
+      walk->at = css_of_sibling(next);
+      return 0;
+    }
+  }
+  if (walk->at == walk->root) {
+    walk->whole = 1;
+    return 1;
+  }
+  next = BPF_CORE_READ(css, sibling.next);
+  parent = (__u64)BPF_CORE_READ(css, parent);
+  if (!next || !parent) return 1;
+  walk->climbing = (__u64)next == children_of(parent);
+  walk->at = walk->climbing ? parent : css_of_sibling(next);
+  return 0;
+}
+
+/* Bytes; 0 and *whole unset when the subtree is too large, or changed under the walk. */
+static __always_inline __u64 subtree_inactive(struct mem_cgroup* memcg, __u32* whole) {
+  __u64 root = (__u64)memcg + bpf_core_field_offset(struct mem_cgroup, css);
+  struct subtree walk = {.root = root, .at = root};
+
+  bpf_loop(SUBTREE_STEPS, walk_subtree, &walk, 0);
+  *whole = walk.whole;
+  return walk.whole ? walk.pages << page_shift : 0;
+}
+
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The node's memory counters. They are reached through a memory cgroup: data symbols need
+ * CONFIG_KALLSYMS_ALL, which locked-down kernels lack, but every memcg's nodeinfo leads to its
+ * pglist_data, and that one's zonelist to the zones of all nodes that have memory.
+ *
+ * Each object that includes this finds the nodes by itself (find_nodes).
+ */
+#ifndef FORESTALL_BPF_NODE_BPF_H
+#define FORESTALL_BPF_NODE_BPF_H
+
+#include "bpf/abi/watch.h"
+#include "bpf/lib/counters.bpf.h"
+#include "bpf/lib/memcg.bpf.h"
+
+#define NUMA_NODES 64
+
+/* Filled by find_nodes: each node's pglist_data, and one of them to start a walk over all zones
+ * from. */
+__u64 node_pgdats[NUMA_NODES];
+__u64 any_pgdat;
+/* One more than the highest node with memory. */
+__u32 node_span;
+
+static __always_inline __u64 pages_at(__u64 base, __u64 offset, int index) {
+  long pages = 0;
+
+  if (bpf_probe_read_kernel(&pages, sizeof(pages), (void*)(base + offset + index * sizeof(pages))))
+    COUNT_FAILURE(read);
+  return pages > 0 ? (__u64)pages << page_shift : 0;
+}
+
+/* Indices by BTF. On a kernel without one of these counters setup finds no node (see there), and
+ * the guard keeps the rest of the object loadable. */
+#define ADD_NODE_STAT(sum, pgdat, item)                                            \
+  do {                                                                             \
+    if (bpf_core_enum_value_exists(enum node_stat_item, item))                     \
+      (sum) += pages_at(pgdat, bpf_core_field_offset(struct pglist_data, vm_stat), \
+                        bpf_core_enum_value(enum node_stat_item, item));           \
+  } while (0)
+
+static __always_inline int node_counters_exist(void) {
+  return bpf_core_enum_value_exists(enum node_stat_item, NR_FILE_PAGES) &&
+         bpf_core_enum_value_exists(enum node_stat_item, NR_ANON_MAPPED) &&
+         bpf_core_enum_value_exists(enum node_stat_item, NR_INACTIVE_FILE) &&
+         bpf_core_enum_value_exists(enum zone_stat_item, NR_FREE_PAGES);
+}
+
+static long add_node(__u32 nid, struct abi_node_usage* sum) {
+  __u64 pgdat;
+
+  if (nid >= NUMA_NODES) return 1;
+  pgdat = node_pgdats[nid];
+  if (!pgdat) return 0;
+  ADD_NODE_STAT(sum->file, pgdat, NR_FILE_PAGES);
+  ADD_NODE_STAT(sum->anon, pgdat, NR_ANON_MAPPED);
+  ADD_NODE_STAT(sum->inactive_file, pgdat, NR_INACTIVE_FILE);
+  return 0;
+}
+
+static __always_inline void read_node(struct abi_node_usage* sum) {
+  __builtin_memset(sum, 0, sizeof(*sum));
+  sum->at_ns = bpf_ktime_get_ns();
+  if (bpf_loop(NUMA_NODES, add_node, sum, 0) < 0) COUNT_FAILURE(timer);
+}
+
+struct zone_walk {
+  __u64 zoneref; /* address of the first one */
+  __u64 free;
+};
+
+/* Visits one zoneref: learns the node it belongs to, sums its free pages. */
+static long visit_zone(__u32 i, struct zone_walk* walk) {
+  struct zoneref* ref = (void*)(walk->zoneref + i * bpf_core_type_size(struct zoneref));
+  struct zone* zone = BPF_CORE_READ(ref, zone);
+  struct pglist_data* pgdat;
+  __u32 nid;
+
+  if (!zone) return 1;
+  if (bpf_core_enum_value_exists(enum zone_stat_item, NR_FREE_PAGES))
+    walk->free += pages_at((__u64)zone, bpf_core_field_offset(struct zone, vm_stat),
+                           bpf_core_enum_value(enum zone_stat_item, NR_FREE_PAGES));
+  pgdat = BPF_CORE_READ(zone, zone_pgdat);
+  nid = BPF_CORE_READ(pgdat, node_id);
+  if (nid >= NUMA_NODES) {
+    COUNT_FAILURE(setup);
+    return 0;
+  }
+  node_pgdats[nid] = (__u64)pgdat;
+  if (nid >= node_span) node_span = nid + 1;
+  return 0;
+}
+
+/* Sum of free pages over all zones; fills node_pgdats on the way. */
+static __always_inline __u64 walk_zones(__u64 pgdat) {
+  struct zone_walk walk = {
+      .zoneref = pgdat + bpf_core_field_offset(struct pglist_data, node_zonelists) +
+                 bpf_core_field_offset(struct zonelist, _zonerefs),
+  };
+
+  if (bpf_loop(NUMA_NODES * 8, visit_zone, &walk, 0) < 0) COUNT_FAILURE(setup);
+  return walk.free;
+}
+
+struct root_walk {
+  struct mem_cgroup* memcg;
+};
+
+static long climb(__u32 i, struct root_walk* walk) {
+  struct mem_cgroup* parent = memcg_parent(walk->memcg);
+
+  if (!parent) return 1;
+  walk->memcg = parent;
+  return 0;
+}
+
+/* The root of the memory hierarchy; NULL when the current task has no memory cgroup. */
+static __always_inline struct mem_cgroup* root_memcg(void) {
+  struct root_walk walk = {.memcg = memcg_of_task((void*)bpf_get_current_task())};
+
+  if (walk.memcg) bpf_loop(TREE_LEVELS, climb, &walk, 0);
+  return walk.memcg;
+}
+
+/* pglist_data of the first node that the root memcg knows. lruvec.pgdat is set on first use, so
+ * nodes without pages may have none. */
+static __always_inline __u64 first_pgdat(struct mem_cgroup* root) {
+  for (int nid = 0; nid < NUMA_NODES; nid++) {
+    struct mem_cgroup_per_node* info = 0;
+    struct pglist_data* pgdat;
+
+    bpf_probe_read_kernel(
+        &info, sizeof(info),
+        (void*)root + bpf_core_field_offset(struct mem_cgroup, nodeinfo) + nid * sizeof(info));
+    if (!info) continue;
+    pgdat = BPF_CORE_READ(info, lruvec.pgdat);
+    if (pgdat) return (__u64)pgdat;
+  }
+  return 0;
+}
+
+/* Fills what read_node and walk_zones need; 0 when no node, or not each of its counters, was found.
+ */
+static __always_inline int find_nodes(struct mem_cgroup* root) {
+  any_pgdat = node_counters_exist() ? first_pgdat(root) : 0;
+  if (!any_pgdat) return 0;
+  walk_zones(any_pgdat);
+  return 1;
+}
+
+#endif

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was made ready is used for a crossing only while it is true. The tree is files, time is the
+// test's, and every victim is a child of the test.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <memory>
+
+#include "agent/core.h"
+#include "support/child.h"
+#include "support/temp_tree.h"
+
+namespace forestall::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// A clock that a test turns by hand while a thread reads it.
+class TurnedClock final : public Clock {
+ public:
+  [[nodiscard]] MonotonicTime now() const override {
+    if (calls_until_stop > 0 && --calls_until_stop == 0) stopped();
+    return from_ns(now_);
+  }
+  void advance(Duration by) { now_ += by.count(); }
+
+  // Whoever asks for the time so often is held up. The test's thread only.
+  mutable std::atomic<int> calls_until_stop{0};
+  std::function<void()> stopped;
+
+ private:
+  std::atomic<std::int64_t> now_{1'000'000'000};
+};
+
+// Tells what the test puts into it.
+class ToldSource final : public sources::Source {
+ public:
+  [[nodiscard]] Feature feature() const override { return Feature::bpf_cgroups; }
+  [[nodiscard]] int fd() const override { return -1; }
+  Result<std::vector<std::string>> arm(std::span<const Line>, MonotonicTime) override {
+    return std::vector<std::string>();
+  }
+  void drain(MonotonicTime now, std::vector<Wake>& wakes) override {
+    wakes.push_back(Wake{told, now, {}, {}});
+  }
+  WakeSource told = WakeSource::poll;
+};
+
+class RecordKeeper final : public exports::RecordSink {
+ public:
+  void write(const Record& record) override { records.push_back(record); }
+  std::vector<Record> records;
+};
+
+WorkloadRule workload(const std::string& path) {
+  WorkloadRule rule;
+  rule.cgroup = path;
+  return rule;
+}
+
+// The limit of /all is 256 MiB, the threshold 64 MiB from it, and the zone begins 32 MiB ahead.
+class CoreReady : public ::testing::Test {
+ protected:
+  static constexpr Bytes kInZone = mib(180);
+  static constexpr Bytes kCrossed = mib(200);
+
+  CoreReady() {
+    Threshold threshold;
+    threshold.signal = Signal::cgroup_memory_available;
+    threshold.cgroup = "/all";
+    threshold.limit = Limit::bytes(mib(64));
+    config_.pods = false;
+    config_.dry_run = true;
+    config_.recheck_interval = seconds(600);
+    config_.thresholds = {threshold};
+    config_.workloads = {workload("/all/leak/crit"), workload("/all/leak"), workload("/all/calm")};
+    config_.workloads[0].is_protected = true;
+    config_.workloads[2].priority = 10;
+    make("/all", kInZone);
+    make("/all/leak", mib(150));
+    make("/all/calm", mib(20));
+  }
+
+  void make(const std::string& path, Bytes usage) const {
+    const bool empty = path == "/all";
+    files_.write("cgroup" + path + "/cgroup.procs",
+                 empty ? "" : std::to_string(child_.pid()) + "\n");
+    files_.write("cgroup" + path + "/memory.stat", "inactive_file 0\n");
+    files_.write("cgroup" + path + "/memory.max", std::to_string(mib(256).count) + "\n");
+    use(path, usage);
+  }
+  void use(const std::string& path, Bytes usage) const {
+    files_.write("cgroup" + path + "/memory.current", std::to_string(usage.count) + "\n");
+  }
+
+  void build() {
+    auto found = kernel::CgroupTree::discover(files_ / "cgroup");
+    ASSERT_TRUE(found) << found.error().text();
+    tree_ = std::move(found).value();
+    auto observer = sources::Observer::create(tree_, config_, files_ / "proc");
+    ASSERT_TRUE(observer) << observer.error().text();
+    observer_ = std::move(observer).value();
+    actuators::LadderOptions options;
+    options.dry_run = config_.dry_run;
+    options.usable.set(static_cast<std::size_t>(Feature::pidfd));
+    auto ladder = actuators::Ladder::create(tree_, clock_, options);
+    ASSERT_TRUE(ladder) << ladder.error().text();
+    ladder_ = std::move(ladder).value();
+    if (!config_.dry_run) {
+      auto watchdog = Watchdog::create(tree_, clock_, /*real_time=*/false);
+      ASSERT_TRUE(watchdog) << watchdog.error().text();
+      watchdog_ = std::move(watchdog).value();
+    }
+    Parts parts;
+    parts.clock = &clock_;
+    parts.observer = observer_.get();
+    parts.ladder = ladder_.get();
+    parts.sources = {&source_};
+    parts.sinks = {&keeper_};
+    parts.log = &*log_;
+    parts.told_of_cgroups = true;
+    parts.watchdog = watchdog_.get();
+    core_.emplace(parts, config_);
+    core_->start();
+  }
+  void start() {
+    build();
+    // Until the tree has settled.
+    pass(seconds(5));
+    ASSERT_TRUE(core_->readiness().ready(clock_.now()));
+    ASSERT_FALSE(core_->readiness().working());
+  }
+  void pass(Duration length) {
+    const MonotonicTime end = clock_.now() + length;
+    while (core_->next_look() <= end) {
+      clock_.advance(std::max(core_->next_look() - clock_.now(), Duration::zero()));
+      core_->time_passed();
+    }
+    clock_.advance(end - clock_.now());
+  }
+  void tell(WakeSource what) {
+    source_.told = what;
+    core_->source_ready(source_);
+  }
+  void cross() {
+    use("/all", kCrossed);
+    use("/all/leak", mib(170));
+    tell(WakeSource::poll);
+  }
+  // The first kill; null when there is none.
+  [[nodiscard]] const Record* kill() const {
+    const auto found = std::ranges::find_if(keeper_.records, [](const Record& record) {
+      return record.decision.action == Action::kill;
+    });
+    return found == keeper_.records.end() ? nullptr : &*found;
+  }
+  [[nodiscard]] static std::string victim_of(const Record& record) {
+    return record.decision.considered[*record.decision.victim()].sample.workload.path;
+  }
+
+  test::TempTree files_{
+      {"cgroup/cgroup.controllers", "memory\n"},
+      {"cgroup/cgroup.procs", ""},
+      {"proc/meminfo",
+       "MemTotal: 1000000 kB\nMemFree: 1 kB\nMemAvailable: 600 kB\nSwapTotal: 0 kB\nSwapFree: 0 "
+       "kB\n"},
+      {"proc/vmstat", "nr_anon_pages 300\nnr_file_pages 200\nnr_inactive_file 50\n"},
+      {"proc/loadavg", "0.00 0.01 0.05 2/3518 4711\n"},
+      {"proc/sys/kernel/pid_max", "4194304\n"},
+      {"proc/sys/kernel/threads-max", "31000\n"}};
+  test::Child child_{[] {
+    for (;;) pause();
+    return 0;
+  }};
+  TurnedClock clock_;
+  Config config_;
+  kernel::CgroupTree tree_;
+  std::unique_ptr<sources::Observer> observer_;
+  std::unique_ptr<actuators::Ladder> ladder_;
+  ToldSource source_;
+  RecordKeeper keeper_;
+  std::unique_ptr<Watchdog> watchdog_;
+  std::optional<exports::Log> log_{std::in_place, exports::Log::Stream::standard_error, true,
+                                   exports::LogLevel::error};
+  std::optional<Core> core_;
+};
+
+TEST_F(CoreReady, WhatWasMadeReadyIsUsed) {
+  start();
+  cross();
+  ASSERT_NE(kill(), nullptr);
+  EXPECT_TRUE(kill()->prepared);
+  EXPECT_EQ(victim_of(*kill()), "/all/leak");
+}
+
+// Whoever is killed takes the protected with it.
+TEST_F(CoreReady, AProtectedCgroupThatWasJustToldOfIsKnownAtTheCrossing) {
+  start();
+  make("/all/x", mib(1));
+  tell(WakeSource::workload_change);  // the tree is walked for it
+  clock_.advance(milliseconds(20));
+  make("/all/leak/crit", mib(1));
+  tell(WakeSource::workload_change);  // too soon for another walk
+  cross();
+  ASSERT_NE(kill(), nullptr);
+  EXPECT_FALSE(kill()->prepared);
+  EXPECT_EQ(victim_of(*kill()), "/all/calm");
+}
+
+TEST_F(CoreReady, AListFromBeforeTheWorkloadsChangedIsNotUsed) {
+  start();
+  make("/all/leak/crit", mib(1));
+  tell(WakeSource::workload_change);
+  EXPECT_FALSE(core_->readiness().ready(clock_.now())) << "sampled again, which takes its time";
+  cross();
+  ASSERT_NE(kill(), nullptr);
+  EXPECT_FALSE(kill()->prepared);
+  EXPECT_EQ(victim_of(*kill()), "/all/calm");
+}
+
+// A recheck may be what finds that the zone was entered: calm it is no longer then.
+TEST_F(CoreReady, WhatGrewOnTheWayIntoTheZoneIsGrowth) {
+  config_.ranking = Ranking::kubelet_growth;
+  use("/all", mib(100));
+  use("/all/leak", mib(70));
+  build();
+  use("/all", kInZone);
+  use("/all/leak", mib(150));
+  pass(milliseconds(200));  // a recheck, and the list
+  ASSERT_EQ(core_->readiness().generation(), 1u);
+  const Candidate& first = core_->readiness().subjects()[0].first[0];
+  EXPECT_EQ(first.sample.workload.path, "/all/leak");
+  EXPECT_EQ(first.sample.growth, mib(80));
+}
+
+// As a list that was sampled in mid-burst: who grew most of it would have grown by nothing since.
+TEST_F(CoreReady, ABurstIntoTheZoneIsCountedFromTheCalmBeforeIt) {
+  config_.ranking = Ranking::kubelet_growth;
+  use("/all", mib(100));
+  use("/all/leak", mib(70));
+  build();
+  use("/all", kInZone);  // of 32 MiB, 12 are left
+  use("/all/leak", mib(150));
+  pass(seconds(5));
+  use("/all", mib(187));
+  pass(seconds(5));
+  ASSERT_GT(core_->readiness().generation(), 1u);
+  EXPECT_EQ(core_->readiness().subjects()[0].first[0].sample.growth, mib(80));
+}
+
+TEST_F(CoreReady, AReloadInTheZoneLeavesGrowthAsItIs) {
+  use("/all", mib(161));
+  start();
+  use("/all", kInZone);
+  use("/all/leak", mib(170));
+  core_->reload(config_);
+  pass(seconds(1));
+  ASSERT_TRUE(core_->readiness().ready(clock_.now()));
+  EXPECT_EQ(core_->readiness().subjects()[0].first[0].sample.growth, mib(20));
+}
+
+// What a kill that was made ready did not look at is as it was.
+TEST_F(CoreReady, APreparedKillTellsNothingAnewOfWhoIsNearALimitOfItsOwn) {
+  Threshold own = config_.thresholds[0];
+  own.cgroup = "/all/calm";
+  own.limit = Limit::bytes(mib(250));
+  own.response = Response::warn;
+  config_.thresholds.push_back(own);
+  testing::internal::CaptureStderr();
+  log_.emplace(exports::Log::Stream::standard_error, true, exports::LogLevel::info);
+  start();
+  cross();
+  core_.reset();
+  log_.reset();
+  const std::string log = testing::internal::GetCapturedStderr();
+  ASSERT_NE(kill(), nullptr);
+  EXPECT_TRUE(kill()->prepared);
+  const std::size_t told = log.find("own-limit-near");
+  ASSERT_NE(told, std::string::npos) << log;
+  EXPECT_EQ(log.find("own-limit-near", told + 1), std::string::npos) << log;
+  EXPECT_EQ(log.find("own-limit-receded"), std::string::npos) << log;
+}
+
+// The thread may find that nobody was left to shoot, and says nothing then.
+TEST_F(CoreReady, ALoopThatWasSecondLooksAgainSoon) {
+  config_.dry_run = false;
+  start();
+  pass(core_->next_look() - clock_.now());  // the next one is a second away, at least
+  bool shot = false;
+  clock_.stopped = [&] {
+    pollfd fired{watchdog_->fd(), POLLIN, 0};
+    for (int turn = 0; turn < 1000 && !shot; ++turn) {
+      if (turn < 10) clock_.advance(milliseconds(50));
+      shot = ::poll(&fired, 1, 50) > 0;
+    }
+  };
+  // In source_ready(), in look_or_wait(), and then in the look, which has taken no shot yet.
+  clock_.calls_until_stop = 3;
+  cross();
+  ASSERT_TRUE(shot);
+  EXPECT_TRUE(child_.wait_exit());
+  EXPECT_EQ(kill(), nullptr) << "the thread's, and not told of yet";
+  const Duration until_next = core_->next_look() - clock_.now();
+  EXPECT_GT(until_next, Duration::zero()) << "nothing else is due";
+  EXPECT_LE(until_next, milliseconds(10));
+}
+
+// More workloads than are listed.
+class CoreReadyAmongMany : public CoreReady {
+ protected:
+  CoreReadyAmongMany() {
+    for (int i = 0; i < 10; ++i) {
+      const std::string path = "/all/w" + std::to_string(i);
+      config_.workloads.push_back(workload(path));
+      make(path, mib(4));
+    }
+    config_.workloads.push_back(workload("/all/late"));
+    make("/all/late", mib(1));
+    make("/all/leak", mib(60));
+    start();
+  }
+};
+
+TEST_F(CoreReadyAmongMany, WhoWasListedAndGrewIsKilledAtOnce) {
+  use("/all/leak", mib(105));
+  use("/all", mib(225));
+  tell(WakeSource::poll);
+  ASSERT_NE(kill(), nullptr);
+  EXPECT_TRUE(kill()->prepared);
+  EXPECT_EQ(victim_of(*kill()), "/all/leak");
+}
+
+TEST_F(CoreReadyAmongMany, WhoCanNotHaveBeenPassedIsKilledAtOnce) {
+  use("/all/late", mib(31));
+  use("/all", mib(210));
+  tell(WakeSource::poll);
+  ASSERT_NE(kill(), nullptr);
+  EXPECT_TRUE(kill()->prepared);
+  EXPECT_EQ(victim_of(*kill()), "/all/leak");
+}
+
+TEST_F(CoreReadyAmongMany, WhoWasNotListedAndPassedThemAllIsFound) {
+  use("/all/late", mib(66));
+  use("/all", mib(245));
+  tell(WakeSource::poll);
+  ASSERT_NE(kill(), nullptr);
+  EXPECT_FALSE(kill()->prepared);
+  EXPECT_EQ(victim_of(*kill()), "/all/late");
+}
+
+// A list that took 100 ms is followed by five seconds without one, but for a halving.
+TEST_F(CoreReady, ListsAreBoundedByWhatTheyTake) {
+  start();
+  GrowthWatch growth(clock_, *observer_);
+  Readiness readiness(*observer_, *ladder_, growth);
+  std::vector<Line> lines(1);
+  lines[0].path = "/";
+  lines[0].margin = mib(32);
+  lines[0].headroom = mib(20);
+  MonotonicTime now = clock_.now();
+  readiness.note(lines, now);
+  ASSERT_TRUE(readiness.working());
+  now += milliseconds(100);
+  while (readiness.working()) readiness.work(config_, {}, now);
+  lines[0].headroom = mib(17);
+  readiness.note(lines, now + seconds(2));
+  EXPECT_FALSE(readiness.working());
+  EXPECT_TRUE(readiness.next_look());
+  readiness.note(lines, now + seconds(5));
+  EXPECT_TRUE(readiness.working());
+  now += seconds(5) + milliseconds(100);
+  while (readiness.working()) readiness.work(config_, {}, now);
+  lines[0].headroom = mib(8);
+  readiness.note(lines, now + milliseconds(1));
+  EXPECT_TRUE(readiness.working());
+}
+
+}  // namespace
+}  // namespace forestall::agent

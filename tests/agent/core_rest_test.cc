@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the agent leaves alone at rest: it polls nothing that the kernel watches for it, and does
+// not walk a large tree whose changes it is told of. The tree is files, time is the test's.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "agent/core.h"
+#include "support/manual_clock.h"
+#include "support/temp_tree.h"
+
+namespace forestall::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class FakeSource final : public sources::Source {
+ public:
+  explicit FakeSource(Feature feature) : feature_(feature) {}
+  [[nodiscard]] Feature feature() const override { return feature_; }
+  [[nodiscard]] int fd() const override { return -1; }
+  Result<std::vector<std::string>> arm(std::span<const Line> lines, MonotonicTime) override {
+    armed.assign(lines.begin(), lines.end());
+    return problems;
+  }
+  void drain(MonotonicTime, std::vector<Wake>&) override {}
+
+  std::vector<Line> armed;
+  std::vector<std::string> problems;
+
+ private:
+  Feature feature_;
+};
+
+// Each look at it takes a while, so that a walk has a length.
+class SlowClock final : public Clock {
+ public:
+  explicit SlowClock(Duration step = milliseconds(10)) : step_(step) {}
+  [[nodiscard]] MonotonicTime now() const override { return now_ += step_; }
+  void advance(Duration by) { now_ += by; }
+
+ private:
+  Duration step_;
+  mutable MonotonicTime now_ = MonotonicTime(seconds(1000));
+};
+
+class CoreRest : public ::testing::Test {
+ protected:
+  void start(const Clock& clock, bool told) {
+    auto found = kernel::CgroupTree::discover(files_ / "cgroup");
+    ASSERT_TRUE(found) << found.error().text();
+    tree_ = std::move(found).value();
+    Config config;
+    Threshold threshold;
+    threshold.signal = Signal::cgroup_memory_available;
+    threshold.cgroup = "/pods/*";
+    threshold.limit = Limit::bytes(mib(16));
+    config.thresholds = {threshold};
+    config.recheck_interval = seconds(10);
+    auto observer = sources::Observer::create(tree_, config, files_ / "proc");
+    ASSERT_TRUE(observer) << observer.error().text();
+    observer_ = std::move(observer).value();
+    auto ladder = actuators::Ladder::create(tree_, clock, {});
+    ASSERT_TRUE(ladder) << ladder.error().text();
+    ladder_ = std::move(ladder).value();
+    Parts parts;
+    parts.clock = &clock;
+    parts.observer = observer_.get();
+    parts.ladder = ladder_.get();
+    parts.sources = {&bpf_, &poll_};
+    parts.log = &log_;
+    parts.told_of_cgroups = told;
+    parts.told_of_usage = told;
+    core_.emplace(parts, config);
+    core_->start();
+  }
+
+  void make_pod(const std::string& path) {
+    files_.write("cgroup" + path + "/cgroup.procs", "");
+    files_.write("cgroup" + path + "/memory.current", "1048576\n");
+    files_.write("cgroup" + path + "/memory.stat", "inactive_file 0\n");
+    files_.write("cgroup" + path + "/memory.max", "268435456\n");
+  }
+
+  [[nodiscard]] bool knows(const std::string& path) const {
+    return std::ranges::any_of(bpf_.armed, [&](const Line& line) { return line.path == path; });
+  }
+
+  // Goes from one look to the next that is due until so much time has passed.
+  void rest(SlowClock& clock, Duration length) {
+    const MonotonicTime end = clock.now() + length;
+    while (core_->next_look() < end) {
+      clock.advance(std::max(core_->next_look() - clock.now(), Duration::zero()));
+      core_->time_passed();
+    }
+  }
+
+  test::TempTree files_{
+      {"cgroup/cgroup.controllers", "memory\n"},
+      {"cgroup/cgroup.procs", ""},
+      {"cgroup/pods/cgroup.procs", ""},
+      {"proc/meminfo",
+       "MemTotal: 1000000 kB\nMemFree: 1 kB\nMemAvailable: 600 kB\nSwapTotal: 0 kB\nSwapFree: 0 "
+       "kB\n"},
+      {"proc/vmstat", "nr_anon_pages 300\nnr_file_pages 200\nnr_inactive_file 50\n"},
+      {"proc/loadavg", "0.00 0.01 0.05 2/3518 4711\n"},
+      {"proc/sys/kernel/pid_max", "4194304\n"},
+      {"proc/sys/kernel/threads-max", "31000\n"}};
+  kernel::CgroupTree tree_;
+  std::unique_ptr<sources::Observer> observer_;
+  std::unique_ptr<actuators::Ladder> ladder_;
+  FakeSource bpf_{Feature::bpf};
+  FakeSource poll_{Feature::poll};
+  exports::Log log_{exports::Log::Stream::standard_error, true, exports::LogLevel::error};
+  std::optional<Core> core_;
+};
+
+TEST_F(CoreRest, NothingIsPolledThatTheKernelWatches) {
+  make_pod("/pods/a");
+  const test::ManualClock clock;
+  start(clock, true);
+  EXPECT_EQ(bpf_.armed.size(), 1U);
+  EXPECT_TRUE(poll_.armed.empty());
+}
+
+TEST_F(CoreRest, WithALineTheKernelDoesNotTakeAllArePolled) {
+  make_pod("/pods/a");
+  bpf_.problems = {"/pods/a: not watched by BPF"};
+  const test::ManualClock clock;
+  start(clock, true);
+  EXPECT_EQ(poll_.armed.size(), 1U);
+}
+
+TEST_F(CoreRest, WithoutTheKernelAllIsPolled) {
+  make_pod("/pods/a");
+  const test::ManualClock clock;
+  start(clock, false);
+  EXPECT_EQ(poll_.armed.size(), 1U);
+}
+
+TEST_F(CoreRest, ATreeWhoseChangesAreToldIsSeldomWalked) {
+  SlowClock clock;
+  start(clock, true);
+  rest(clock, seconds(20));
+  make_pod("/pods/untold");
+  rest(clock, seconds(30));
+  EXPECT_FALSE(knows("/pods/untold"));
+  rest(clock, seconds(60));
+  EXPECT_TRUE(knows("/pods/untold")) << "5000 times the 10 ms of a walk are over";
+}
+
+TEST_F(CoreRest, AWalkIsFollowedByTwentyTimesItsLengthWithoutOne) {
+  SlowClock clock(seconds(1));
+  start(clock, false);
+  make_pod("/pods/soon");
+  // Twenty seconds from the walk at the start, of which that took some.
+  core_->time_passed();
+  EXPECT_FALSE(knows("/pods/soon")) << "as soon as a tree that changed would be looked at again";
+  rest(clock, seconds(60));
+  EXPECT_TRUE(knows("/pods/soon"));
+}
+
+TEST_F(CoreRest, ATreeWhoseChangesAreNotToldIsWalkedAtEachRecheck) {
+  SlowClock clock;
+  start(clock, false);
+  rest(clock, seconds(20));
+  make_pod("/pods/untold");
+  rest(clock, seconds(11));
+  EXPECT_TRUE(knows("/pods/untold"));
+}
+
+}  // namespace
+}  // namespace forestall::agent

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a threshold's crossing to SIGKILL, by the real agent's own records: with few and with many
+// workloads on the node, idle and with every CPU contended.
+//
+//   react_bench [trials] [workloads...]      default: 7 trials with 5, 100 and 1000 workloads
+//
+// Each trial leaks as fast as pages can be had until past the threshold of a scratch cgroup. The
+// executable is $FORESTALL_BIN or the one built beside this, so that two can be compared.
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <deque>
+#include <thread>
+#include <vector>
+
+#include "support/agent_run.h"
+#include "support/child.h"
+#include "support/scratch_cgroup.h"
+
+namespace forestall::test {
+namespace {
+
+constexpr Bytes kThreshold = mib(64);
+// Where a leak stops to run, from the threshold on, and its pace from there.
+constexpr Bytes kPast = mib(24);
+constexpr Bytes kPace = mib(1);
+constexpr Bytes kRoom = mib(400);  // for the leak, up to the limit
+
+struct Trial {
+  double wake = 0, observe = 0, decide = 0, signal = 0, total = 0;  // us
+  bool prepared = false;
+};
+
+Trial trial_of(const v1::Record& record) {
+  const auto us = [](std::int64_t from, std::int64_t to) {
+    return static_cast<double>(to - from) / 1000;
+  };
+  const auto& stages = record.stages();
+  const std::int64_t signalled = record.outcome().signalled_ns();
+  return {us(stages.crossed_ns(), stages.woken_ns()),
+          us(stages.woken_ns(), stages.observed_ns()),
+          us(stages.observed_ns(), stages.decided_ns()),
+          us(stages.decided_ns(), signalled),
+          us(stages.crossed_ns(), signalled),
+          record.has_prepared()};
+}
+
+double median(const std::vector<Trial>& trials, double Trial::*what) {
+  std::vector<double> values;
+  for (const Trial& trial : trials) values.push_back(trial.*what);
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+double largest(const std::vector<Trial>& trials) {
+  return std::ranges::max_element(trials, {}, &Trial::total)->total;
+}
+
+// A scratch cgroup with that many workloads, each with one process that only waits.
+class Crowd {
+ public:
+  explicit Crowd(int count) {
+    for (int i = 0; i < count; ++i) {
+      const std::string path = scratch.child("w" + std::to_string(i));
+      waiting_.emplace_back([&] {
+        scratch.add(path, getpid());
+        for (;;) pause();
+        return 0;
+      });
+    }
+    scratch.child("leak");
+    scratch.limit(scratch.path(), scratch.usage(scratch.path()) + kRoom);
+    limit_ = scratch.usage(scratch.path()) + kRoom;
+  }
+  [[nodiscard]] std::string config() const {
+    return fmt::format(
+        "evictionHard: {{}}\npods: {{enabled: false}}\nreleaseTimeout: 60s\n"
+        "watch:\n  - cgroup: {0}\n    available: {1}Mi\n"
+        "workloads:\n  - {{cgroup: {0}/leak, name: leak, priority: -1}}\n"
+        "  - {{cgroup: \"{0}/*\"}}\n",
+        scratch.path(), kThreshold.count >> 20);
+  }
+  std::optional<Trial> run(AgentRun& agent) {
+    const Hog leak(scratch, scratch.path() + "/leak", mib(4));
+    leak.leak(limit_ - kThreshold + kPast - scratch.usage(scratch.path()), kPace);
+    const auto record = agent.wait_kill();
+    if (!record || record->outcome().victim().name() != "leak") return std::nullopt;
+    return trial_of(*record);
+  }
+
+  ScratchCgroup scratch;
+
+ private:
+  std::deque<Child> waiting_;
+  Bytes limit_;
+};
+
+std::deque<Child> spinners() {
+  std::deque<Child> all;
+  for (unsigned i = 0; i < 2 * std::thread::hardware_concurrency(); ++i) {
+    all.emplace_back([] {
+      std::atomic<unsigned> turns{0};
+      for (;;) turns.fetch_add(1, std::memory_order_relaxed);
+      return 0;
+    });
+  }
+  return all;
+}
+
+void print(int workloads, bool loaded, const std::vector<Trial>& trials) {
+  const auto prepared = std::ranges::count(trials, true, &Trial::prepared);
+  fmt::print("{:>9} {:>5} {:>8.0f} {:>8.0f} {:>8.0f} {:>8.0f} {:>9.0f} {:>9.0f} {:>6}/{}\n",
+             workloads, loaded ? "full" : "idle", median(trials, &Trial::wake),
+             median(trials, &Trial::observe), median(trials, &Trial::decide),
+             median(trials, &Trial::signal), median(trials, &Trial::total), largest(trials),
+             prepared, trials.size());
+}
+
+int measure(int workloads, int trials) {
+  Crowd crowd(workloads);
+  AgentRun agent(crowd.config());
+  if (agent.failure()) {
+    fmt::print(stderr, "{}\n", agent.failure()->text());
+    return 1;
+  }
+  double idle = 0;
+  for (const bool loaded : {false, true}) {
+    const std::deque<Child> load = loaded ? spinners() : std::deque<Child>();
+    std::vector<Trial> done;
+    for (int i = 0; i < trials; ++i) {
+      const auto trial = crowd.run(agent);
+      if (!trial) {
+        fmt::print(stderr, "no kill, or of another:\n{}\n", agent.process().log());
+        return 1;
+      }
+      done.push_back(*trial);
+    }
+    print(workloads, loaded, done);
+    const double total = median(done, &Trial::total);
+    if (loaded) fmt::print("{:>9} full/idle: {:.2f}\n", workloads, total / idle);
+    idle = total;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace forestall::test
+
+int main(int argc, char** argv) {
+  const int trials = argc > 1 ? std::atoi(argv[1]) : 7;
+  std::vector<int> counts;
+  for (int i = 2; i < argc; ++i) counts.push_back(std::atoi(argv[i]));
+  if (counts.empty()) counts = {5, 100, 1000};
+  fmt::print("medians of {} trials, us; crossing to SIGKILL and its parts\n", trials);
+  fmt::print("{:>9} {:>5} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9} {:>8}\n", "workloads", "CPUs", "wake",
+             "observe", "decide", "signal", "total", "worst", "prepared");
+  for (const int count : counts) {
+    if (const int failed = forestall::test::measure(count, trials)) return failed;
+  }
+  return 0;
+}

@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: Apache-2.0
+// The guard's programs on the running kernel, fed by hand: whom they shoot, and whom not. Runs on
+// the host (memcg v1) and, unchanged, in the VMs. Where the kernel cannot signal a process other
+// than the running one (before 6.13), the victims here are still shot: they are who allocates.
+#include "kernel/guard.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <memory>
+#include <sstream>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/unique_fd.h"
+#include "kernel/cgroup_tree.h"
+#include "support/child.h"
+#include "support/scratch_cgroup.h"
+#include "support/scratch_filesystem.h"
+#include "support/temp_tree.h"
+
+namespace forestall::test {
+namespace {
+
+using kernel::Guard;
+using kernel::GuardList;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr Bytes kLine = mib(64);
+// Far enough above the line for the kernel's OOM killer to have nothing to do with it.
+constexpr Bytes kLimit = mib(256);
+constexpr Bytes kCalm = mib(8);
+
+class GuardTest : public ::testing::Test {
+ protected:
+  // Once for all: an emulated machine verifies the programs for seconds.
+  static void SetUpTestSuite() {
+    auto loaded = Guard::load();
+    ASSERT_TRUE(loaded.ok()) << loaded.error().text();
+    shared_ = std::move(loaded).value();
+    std::printf("%s\n", shared_->evidence().c_str());
+  }
+  static void TearDownTestSuite() { shared_.reset(); }
+
+  GuardTest() {
+    if (!shared_) throw std::runtime_error("the guard could not be loaded");
+    shared_->disarm();
+    shared_->drain([](const abi_guard_report&) {});
+    auto tree = kernel::CgroupTree::discover();
+    if (!tree.ok()) throw std::runtime_error(tree.error().text());
+    tree_.emplace(std::move(tree).value());
+    scratch_.limit(scratch_.path(), kLimit);
+    root_.emplace(open(scratch_.path()));
+  }
+
+  kernel::CgroupDir open(const std::string& path) {
+    auto directory = tree_->open(path);
+    if (!directory.ok()) throw std::runtime_error(directory.error().text());
+    return std::move(directory).value();
+  }
+
+  abi_guard_victim approve(const Hog& hog, const std::string& path, std::uint32_t group) {
+    auto victim = guard_->identify(hog.pid(), open(path).id());
+    if (!victim.ok()) throw std::runtime_error(victim.error().text());
+    victim->group = group;
+    victim->expected = 12345;
+    return *victim;
+  }
+
+  GuardList list(std::vector<abi_guard_victim> victims, Bytes line = kLine) const {
+    GuardList list;
+    list.subject = root_->id();
+    list.subject_fd = root_->fd();
+    list.line = line;
+    list.expires = SystemClock().now() + kPatience;
+    list.victims = std::move(victims);
+    return list;
+  }
+
+  void arm(const GuardList& list) {
+    const auto failed = guard_->arm({&list, 1});
+    ASSERT_TRUE(failed.ok()) << failed.error().text();
+    ASSERT_THAT(*failed, IsEmpty());
+  }
+
+  void drain() {
+    guard_->drain([this](const abi_guard_report& report) { reports_.push_back(report); });
+  }
+
+  // Reports of that kind so far.
+  std::vector<abi_guard_report> told(std::uint32_t kind) {
+    drain();
+    std::vector<abi_guard_report> found;
+    for (const abi_guard_report& report : reports_) {
+      if (report.kind == kind) found.push_back(report);
+    }
+    return found;
+  }
+
+  // Waits until `count` reports of that kind were told.
+  std::vector<abi_guard_report> wait_told(std::uint32_t kind, std::size_t count) {
+    const MonotonicTime deadline = SystemClock().now() + kPatience;
+    for (;;) {
+      auto found = told(kind);
+      if (found.size() >= count || SystemClock().now() >= deadline) return found;
+      pollfd ready{guard_->fd(), POLLIN, 0};
+      ::poll(&ready, 1, 1000);
+    }
+  }
+
+  // Everything that the programs could do has been done: a round of theirs, in this very context.
+  void settle() {
+    const auto looked = guard_->look();
+    ASSERT_TRUE(looked.ok()) << looked.error().text();
+  }
+
+  static void expect_killed(Hog& hog) {
+    ASSERT_TRUE(hog.child().wait_exit());
+    const int status = hog.child().reap();
+    EXPECT_TRUE(WIFSIGNALED(status));
+    EXPECT_EQ(WTERMSIG(status), SIGKILL);
+  }
+
+  // What a hog must not survive is told by its pidfd; that nobody else died, by this.
+  void expect_only_guard_killed() const { EXPECT_EQ(scratch_.oom_kills(scratch_.path()), 0U); }
+
+  ScratchCgroup scratch_;
+  std::optional<kernel::CgroupTree> tree_;
+  std::optional<kernel::CgroupDir> root_;
+  static std::unique_ptr<Guard> shared_;
+  Guard* const guard_ = shared_.get();
+  std::vector<abi_guard_report> reports_;
+};
+
+std::unique_ptr<Guard> GuardTest::shared_;
+
+// TSan starts no thread in a child of a process that has several.
+#if !defined(__SANITIZE_THREAD__)
+std::array<UniqueFd, 2> pipe_ends() {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("pipe2");
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+// A process whose leader exits on command and leaves a thread behind.
+class Leaderless {
+ public:
+  Leaderless() : child_([this] { return run(); }) {}
+  [[nodiscard]] pid_t pid() const { return child_.pid(); }
+  [[nodiscard]] Child& child() { return child_; }
+  // Returns when the thread has seen its leader end.
+  [[nodiscard]] bool let_leader_exit() const {
+    char word = 0;
+    return ::write(command_[1].get(), &word, 1) == 1 && ::read(reply_[0].get(), &word, 1) == 1;
+  }
+
+ private:
+  int run() const {
+    char word = 0;
+    if (::read(command_[0].get(), &word, 1) != 1) return 1;
+    std::thread([this] {
+      while (!leader_has_ended()) sched_yield();
+      const char ended = 1;
+      if (::write(reply_[1].get(), &ended, 1) != 1) return;
+      for (;;) ::pause();
+    }).detach();
+    ::syscall(SYS_exit, 0);
+    return 0;
+  }
+  static bool leader_has_ended() {
+    const std::string stat = read_text(fmt::format("/proc/self/task/{}/stat", ::getpid()));
+    return stat.find(") Z ") != std::string::npos;
+  }
+
+  // Declaration order matters: the pipes exist before the fork.
+  std::array<UniqueFd, 2> command_ = pipe_ends(), reply_ = pipe_ends();
+  Child child_;
+};
+#endif
+
+TEST_F(GuardTest, ShootsWhoWasApprovedAndTellsIt) {
+  const std::string leaking = scratch_.child("leaking");
+  const std::string calm = scratch_.child("calm");
+  const Hog innocent(scratch_, calm, kCalm);
+  Hog hog(scratch_, leaking, kCalm);
+  const pid_t pid = hog.pid();
+  arm(list({approve(hog, leaking, 0)}));
+  hog.leak(kLine, mib(16));
+  expect_killed(hog);
+  const auto crossed = wait_told(ABI_GUARD_CROSSED, 1);
+  const auto shot = wait_told(ABI_GUARD_SHOT, 1);
+  ASSERT_EQ(crossed.size(), 1U);
+  ASSERT_EQ(shot.size(), 1U);
+  EXPECT_EQ(shot[0].victim.tgid, pid);
+  EXPECT_EQ(shot[0].victim.expected, 12345U);
+  EXPECT_EQ(shot[0].cgroup, root_->id().inode);
+  EXPECT_EQ(shot[0].line, static_cast<std::uint64_t>(kLine.count));
+  EXPECT_GE(shot[0].usage, shot[0].line);
+  EXPECT_GE(shot[0].at_ns, crossed[0].crossed_ns);
+  EXPECT_EQ(shot[0].code, 0);
+  EXPECT_TRUE(innocent.alive());
+  expect_only_guard_killed();
+  std::printf("crossing to shot: %.1f us, %u refused before, hook %u, way %u, by %s\n",
+              static_cast<double>(shot[0].at_ns - shot[0].crossed_ns) / 1000, shot[0].refused,
+              shot[0].hook, shot[0].way, shot[0].comm);
+}
+
+TEST_F(GuardTest, AnExpiredListDoesNotFire) {
+  const std::string leaking = scratch_.child("leaking");
+  Hog hog(scratch_, leaking, kCalm);
+  GuardList late = list({approve(hog, leaking, 0)});
+  late.expires = SystemClock().now();
+  arm(late);
+  hog.grow(kLine);
+  ASSERT_TRUE(hog.wait_grown());
+  settle();
+  EXPECT_TRUE(hog.alive());
+  drain();
+  EXPECT_THAT(reports_, IsEmpty());
+}
+
+TEST_F(GuardTest, ItsClocksEndWithTheLastList) {
+  const std::string leaking = scratch_.child("leaking");
+  const Hog hog(scratch_, leaking, kCalm);
+  arm(list({approve(hog, leaking, 0)}));
+  const MonotonicTime deadline = SystemClock().now() + kPatience;
+  while (guard_->clocks() == 0 && SystemClock().now() < deadline) sched_yield();
+  EXPECT_GT(guard_->clocks(), 0U);
+  guard_->disarm();
+  while (guard_->clocks() > 0 && SystemClock().now() < deadline) sched_yield();
+  EXPECT_EQ(guard_->clocks(), 0U);
+  EXPECT_FALSE(guard_->armed());
+}
+
+TEST_F(GuardTest, ADisarmedGuardDoesNotFire) {
+  const std::string leaking = scratch_.child("leaking");
+  Hog hog(scratch_, leaking, kCalm);
+  arm(list({approve(hog, leaking, 0)}));
+  guard_->disarm();
+  hog.grow(kLine);
+  ASSERT_TRUE(hog.wait_grown());
+  settle();
+  EXPECT_TRUE(hog.alive());
+}
+
+// Each of these is on the list, and none is who was approved.
+TEST_F(GuardTest, NobodyElseIsShotInTheVictimsPlace) {
+  const std::string leaking = scratch_.child("leaking");
+  const std::string elsewhere = scratch_.child("elsewhere");
+  Hog hog(scratch_, leaking, kCalm);
+  const abi_guard_victim approved = approve(hog, leaking, 0);
+  abi_guard_victim reused = approved;
+  reused.start_ns += 1;
+  abi_guard_victim moved = approved;
+  moved.cgroup = open(elsewhere).id().inode;
+  abi_guard_victim self = approved;
+  self.tgid = ::getpid();
+  abi_guard_victim init = approved;
+  init.tgid = 1;
+  abi_guard_victim gone = approved;
+  gone.tgid = 1 << 29;
+  const std::uint64_t unapproved = guard_->counts().unapproved;
+  arm(list({reused, moved, self, init, gone}));
+  hog.grow(kLine);
+  ASSERT_TRUE(hog.wait_grown());
+  settle();
+  drain();
+  EXPECT_TRUE(hog.alive());
+  EXPECT_THAT(told(ABI_GUARD_SHOT), IsEmpty());
+  EXPECT_THAT(told(ABI_GUARD_FAILED), IsEmpty());
+  EXPECT_EQ(told(ABI_GUARD_CROSSED).size(), 1U);
+  if (guard_->reaches_others()) {
+    EXPECT_EQ(told(ABI_GUARD_NOBODY).size(), 1U);
+  }
+  EXPECT_GT(guard_->counts().unapproved, unapproved);
+}
+
+TEST_F(GuardTest, WhoWasMovedAwayAfterwardsIsNotShot) {
+  const std::string leaking = scratch_.child("leaking");
+  const std::string elsewhere = scratch_.child("elsewhere");
+  Hog hog(scratch_, leaking, kCalm);
+  arm(list({approve(hog, leaking, 0)}));
+  scratch_.add(elsewhere, hog.pid());
+  hog.grow(kLine);
+  ASSERT_TRUE(hog.wait_grown());
+  settle();
+  EXPECT_TRUE(hog.alive());
+  EXPECT_THAT(told(ABI_GUARD_SHOT), IsEmpty());
+}
+
+TEST_F(GuardTest, IdentifiesOnlyWhoMayBeApproved) {
+  const std::string leaking = scratch_.child("leaking");
+  const std::string elsewhere = scratch_.child("elsewhere");
+  const Hog hog(scratch_, leaking, kCalm);
+  EXPECT_TRUE(guard_->identify(hog.pid(), open(leaking).id()).ok());
+  EXPECT_TRUE(guard_->identify(hog.pid(), root_->id()).ok());
+  EXPECT_FALSE(guard_->identify(hog.pid(), open(elsewhere).id()).ok());
+  EXPECT_FALSE(guard_->identify(1, root_->id()).ok());
+  EXPECT_FALSE(guard_->identify(::getpid(), root_->id()).ok());
+  EXPECT_FALSE(guard_->identify(2, root_->id()).ok());
+}
+
+TEST_F(GuardTest, OneListFiresOnce) {
+  const std::string first = scratch_.child("first");
+  const std::string second = scratch_.child("second");
+  Hog hog(scratch_, first, kCalm);
+  Hog other(scratch_, second, kCalm);
+  const abi_guard_victim next = approve(other, second, 0);
+  abi_guard_victim behind = next;
+  behind.group = 1;
+  arm(list({approve(hog, first, 0), behind}));
+  hog.leak(kLine, mib(16));
+  expect_killed(hog);
+  // A second crossing, of a list that is spent.
+  other.grow(kLine);
+  ASSERT_TRUE(other.wait_grown());
+  settle();
+  EXPECT_TRUE(other.alive());
+  // Made in ignorance of the shot.
+  arm(list({next}));
+  settle();
+  EXPECT_TRUE(other.alive());
+  EXPECT_EQ(wait_told(ABI_GUARD_SHOT, 1).size(), 1U);
+  // Known by now: a new list fires again. Its victim takes memory, so that it runs where the kernel
+  // can shoot nobody else.
+  other.leak(mib(1), mib(16));
+  arm(list({next}));
+  expect_killed(other);
+  EXPECT_EQ(wait_told(ABI_GUARD_SHOT, 2).size(), 2U);
+  EXPECT_EQ(told(ABI_GUARD_CROSSED).size(), 2U);
+  expect_only_guard_killed();
+}
+
+TEST_F(GuardTest, TheWholeFirstGroupGoesAndNobodyBehindIt) {
+  if (!guard_->reaches_others()) {
+    GTEST_SKIP() << "not applicable: this kernel signals only the running process; runs on this "
+                    "host and in the guest of 7.2";
+  }
+  const std::string pod = scratch_.child("pod");
+  const std::string behind = scratch_.child("behind");
+  Hog hog(scratch_, pod, kCalm);
+  Hog sidecar(scratch_, pod, kCalm);
+  Hog second(scratch_, pod, kCalm);
+  const Hog next(scratch_, behind, kCalm);
+  abi_guard_victim gone = approve(hog, pod, 0);
+  gone.start_ns += 1;
+  // The group in front has nobody left.
+  arm(list({gone, approve(sidecar, pod, 1), approve(second, pod, 1), approve(hog, pod, 1),
+            approve(next, behind, 2)}));
+  hog.leak(kLine, mib(16));
+  expect_killed(hog);
+  expect_killed(sidecar);
+  expect_killed(second);
+  settle();
+  EXPECT_TRUE(next.alive());
+  EXPECT_EQ(wait_told(ABI_GUARD_SHOT, 3).size(), 3U);
+  EXPECT_EQ(told(ABI_GUARD_CROSSED).size(), 1U);
+  expect_only_guard_killed();
+}
+
+TEST_F(GuardTest, WhoIsBeingKilledAlreadyIsAsGoodAsShot) {
+  if (!guard_->reaches_others()) {
+    GTEST_SKIP() << "not applicable: this kernel signals only the running process; runs on this "
+                    "host and in the guest of 7.2";
+  }
+  const std::string dying = scratch_.child("dying");
+  const std::string behind = scratch_.child("behind");
+  const Hog next(scratch_, behind, kCalm);
+  Hog hog(scratch_, dying, kCalm);
+  hog.grow(kLine);
+  ASSERT_TRUE(hog.wait_grown());
+  const abi_guard_victim victim = approve(hog, dying, 0);
+  const GuardList late = list({victim, approve(next, behind, 1)});
+  // A thread of it that cannot die keeps it dying: only the kernel has such. So it is a race here,
+  // and either way nobody behind it may be shot for a crossing that its end takes back.
+  ASSERT_EQ(::kill(hog.pid(), SIGKILL), 0);
+  arm(late);
+  settle();
+  expect_killed(hog);
+  EXPECT_TRUE(next.alive());
+}
+
+#if !defined(__SANITIZE_THREAD__)
+// The kernel takes no signal for a task that is exiting: the process is reached through a thread.
+TEST_F(GuardTest, AProcessIsShotWhoseMainThreadHasExited) {
+  if (!guard_->reaches_others()) {
+    GTEST_SKIP() << "not applicable: this kernel signals only the running process; runs on this "
+                    "host and in the guest of 7.2";
+  }
+  const std::string pod = scratch_.child("pod");
+  const std::string leaking = scratch_.child("leaking");
+  Leaderless process;
+  scratch_.add(pod, process.pid());
+  ASSERT_TRUE(process.let_leader_exit());
+  auto victim = guard_->identify(process.pid(), open(pod).id());
+  ASSERT_TRUE(victim.ok()) << victim.error().text();
+  Hog hog(scratch_, leaking, kCalm);
+  arm(list({*victim}));
+  hog.grow(kLine);
+  ASSERT_TRUE(hog.wait_grown());
+  const auto shot = wait_told(ABI_GUARD_SHOT, 1);
+  ASSERT_EQ(shot.size(), 1U);
+  EXPECT_EQ(shot[0].victim.tgid, process.pid());
+  EXPECT_EQ(shot[0].code, 0);
+  EXPECT_TRUE(process.child().wait_exit());
+  EXPECT_TRUE(hog.alive());
+}
+#endif
+
+// A cgroup full of page cache is not short of memory: the kernel drops that first.
+TEST_F(GuardTest, InactivePageCacheDoesNotCount) {
+  const std::string leaking = scratch_.child("leaking");
+  const std::string reading = scratch_.child("reading");
+  const std::string deep = scratch_.child("reading/deep");
+  Hog hog(scratch_, leaking, kCalm);
+  arm(list({approve(hog, leaking, 0)}));
+  const ScratchFilesystem disk(ScratchKind::ext4, mib(256), 64);
+  const std::string file = disk / "cache";
+  // A hole, read: clean pages of whoever reads. What is written would pass the loop device, which
+  // charges the writer for the file behind it as well, and in a VM that one lies in memory.
+  Child reader([&] {
+    scratch_.add(deep, ::getpid());
+    const UniqueFd hole(::open(file.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+    if (::ftruncate(hole.get(), mib(128).count) != 0) return 1;
+    std::vector<char> chunk(1 << 20);
+    ssize_t got = 0;
+    while ((got = ::read(hole.get(), chunk.data(), chunk.size())) > 0) {
+    }
+    return got == 0 ? 0 : 1;
+  });
+  ASSERT_TRUE(reader.wait_exit());
+  ASSERT_GE(scratch_.usage(scratch_.path()), kLine);
+  settle();
+  EXPECT_TRUE(hog.alive());
+  EXPECT_THAT(told(ABI_GUARD_CROSSED), IsEmpty());
+
+  const auto seen = guard_->usage(root_->id());
+  ASSERT_TRUE(seen.ok()) << seen.error().text();
+  EXPECT_TRUE(seen->exact);
+  std::istringstream stat(scratch_.read(scratch_.path(), "memory.stat"));
+  const std::string wanted = mounts().v1 ? "total_inactive_file" : "inactive_file";
+  std::int64_t inactive = -1;
+  std::string key;
+  for (std::int64_t value = 0; stat >> key >> value;) {
+    if (key == wanted) inactive = value;
+  }
+  // The file may be behind: the kernel adds up what CPUs did only past 64 updates for each of them
+  // (mm/memcontrol.c memcg_vmstats_needs_flush).
+  EXPECT_NEAR(static_cast<double>(seen->inactive_file.count), static_cast<double>(inactive),
+              static_cast<double>(mib(1).count));
+  EXPECT_GE(inactive, kLine.count);
+
+  // With the cache there, memory that is really taken still counts from its own first byte.
+  hog.leak(kLine, mib(16));
+  expect_killed(hog);
+  EXPECT_EQ(wait_told(ABI_GUARD_SHOT, 1).size(), 1U);
+  expect_only_guard_killed();
+}
+
+TEST_F(GuardTest, TheNodeHasALineToo) {
+  const std::string leaking = scratch_.child("leaking");
+  Hog hog(scratch_, leaking, kCalm);
+  const auto node = guard_->usage(CgroupId{});
+  ASSERT_TRUE(node.ok()) << node.error().text();
+  GuardList of_node = list({approve(hog, leaking, 0)}, node->usage - mib(512));
+  of_node.subject = CgroupId{};
+  of_node.subject_fd = -1;
+  hog.leak(mib(1), mib(16));
+  arm(of_node);
+  expect_killed(hog);
+  const auto shot = wait_told(ABI_GUARD_SHOT, 1);
+  ASSERT_EQ(shot.size(), 1U);
+  EXPECT_EQ(shot[0].cgroup, 0U);
+}
+
+// Lists come and go while lines are crossed: whoever is shot was on the list in force.
+TEST_F(GuardTest, ListsThatAreReplacedAllTheTimeAreNeverSeenInPart) {
+  const std::string leaking = scratch_.child("leaking");
+  const std::string calm = scratch_.child("calm");
+  Hog hog(scratch_, leaking, kCalm);
+  const Hog innocent(scratch_, calm, kCalm);
+  const abi_guard_victim guilty = approve(hog, leaking, 0);
+  // A list of the innocent one whose line is out of reach, in turns with the other: half of each
+  // would shoot the innocent one.
+  const GuardList harmless = list({approve(innocent, calm, 0)}, gib(64));
+  const GuardList sharp = list({guilty});
+  hog.leak(kLine + mib(8), mib(16));
+  const MonotonicTime deadline = SystemClock().now() + kPatience;
+  while (hog.alive() && SystemClock().now() < deadline) {
+    for (int i = 0; i < 1000; ++i) arm(i % 2 == 0 ? harmless : sharp);
+    arm(sharp);
+    settle();
+    drain();
+  }
+  expect_killed(hog);
+  EXPECT_TRUE(innocent.alive());
+  const auto shots = wait_told(ABI_GUARD_SHOT, 1);
+  EXPECT_GE(shots.size(), 1U) << "whoever else killed it";
+  for (const abi_guard_report& report : shots) EXPECT_EQ(report.victim.tgid, guilty.tgid);
+  expect_only_guard_killed();
+}
+
+}  // namespace
+}  // namespace forestall::test

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+// The guard's reason to be: the agent is stopped (SIGSTOP) just before memory runs out, and the
+// right process dies all the same, before the kernel's OOM killer chooses. FORESTALL_GUARD_TRIALS
+// is how often each trial is made; 5 if it is not set, because an emulated machine that has others
+// beside it takes 20 s for one.
+//
+// A list is good for 3 s, and the leak has to reach its line by then, on a machine that may fill no
+// more than 10 MiB a second: so the zone, the line and the limit lie near each other.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <map>
+
+#include "kernel/cgroup_tree.h"
+#include "kernel/guard.h"
+#include "support/agent_run.h"
+#include "support/child.h"
+#include "support/scratch_cgroup.h"
+
+namespace forestall::test {
+namespace {
+
+constexpr Bytes kLimit = mib(128);
+constexpr Bytes kThreshold = mib(24);
+// Between the guard's zone, 32 MiB above the threshold, and the threshold.
+constexpr Bytes kInZone = kLimit - kThreshold - mib(6);
+// Past the critical line, which lies at half of the threshold, and short of the limit.
+constexpr Bytes kCritical = kLimit - mib(8);
+constexpr Bytes kKept = mib(8);
+constexpr Bytes kPace = mib(2);
+// Less than what either victim holds when it is shot.
+constexpr Bytes kFreedMin = mib(32);
+
+int trials() {
+  const char* wanted = std::getenv("FORESTALL_GUARD_TRIALS");
+  return wanted != nullptr ? std::atoi(wanted) : 5;
+}
+
+// A watched cgroup with somebody who leaks, somebody large who is calm, and somebody to be kept.
+class Node {
+ public:
+  Node() {
+    scratch.limit(scratch.path(), kLimit);
+    for (const char* name : {"keep", "leak", "large"}) scratch.child(name);
+  }
+  [[nodiscard]] std::string path(const std::string& name) const {
+    return scratch.path() + "/" + name;
+  }
+  // `first` has the lowest priority; nobody may be ended if it is empty.
+  [[nodiscard]] std::string config(const std::string& first, const std::string& more = "") const {
+    std::string text = fmt::format(
+        "evictionHard: {{}}\npods: {{enabled: false}}\nguard: on\nrecheckInterval: 100ms\n"
+        "releaseTimeout: 20s\nwatch:\n  - cgroup: {}\n    available: {}Mi\nworkloads:\n",
+        scratch.path(), kThreshold.count >> 20);
+    text = more + text;
+    for (const std::string name : {"keep", "leak", "large"}) {
+      text += fmt::format("  - {{cgroup: {}, name: {}, priority: {}, protected: {}}}\n", path(name),
+                          name, name == first ? 0 : 10, first.empty());
+    }
+    return text;
+  }
+  [[nodiscard]] std::uint64_t oom_kills() const { return scratch.oom_kills(scratch.path()); }
+
+  ScratchCgroup scratch;
+};
+
+bool stop(pid_t pid) {
+  int status = 0;
+  return ::kill(pid, SIGSTOP) == 0 && ::waitpid(pid, &status, WUNTRACED) == pid &&
+         WIFSTOPPED(status);
+}
+
+bool was_killed(Hog& hog) {
+  if (!hog.child().wait_exit()) return false;
+  const int status = hog.child().reap();
+  return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+}
+
+std::size_t count(const std::string& text, const std::string& word) {
+  std::size_t found = 0;
+  for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++found;
+  return found;
+}
+
+bool can_guard() {
+  return !missing_feature("guard").has_value();
+}
+
+bool reaches_others() {
+  const auto guard = kernel::Guard::load();
+  return guard.ok() && (*guard)->reaches_others();
+}
+
+// A list lasts for three seconds, of which one may have passed when the agent is stopped. What
+// takes longer to reach the line has outlived it: on an emulated machine that others share it may.
+constexpr Duration kListLasts = std::chrono::seconds(2);
+
+enum class Ending : std::uint8_t { shot, wrong, missed, expired };
+
+// Who is in a trial.
+struct Cast {
+  Hog& victim;
+  const Hog& leak;
+  const Hog& other;
+  const Hog& keep;
+};
+
+// Waits until somebody is dead. When the critical line was reached, or else the end was.
+MonotonicTime wait_end(const Node& node, const Cast& cast) {
+  constexpr Bytes kLine{kLimit.count - kThreshold.count / 2};
+  std::optional<MonotonicTime> reached;
+  const MonotonicTime give_up = SystemClock().now() + kPatience;
+  while (cast.other.alive() && cast.keep.alive() && SystemClock().now() < give_up) {
+    const bool dead = cast.victim.child().wait_exit(std::chrono::milliseconds(2));
+    if (!reached && node.scratch.usage(node.scratch.path()) >= kLine) reached = SystemClock().now();
+    if (dead) break;
+  }
+  return reached.value_or(SystemClock().now());
+}
+
+// The agent is stopped once it has listed the victim, and goes on when that is dead, to complete
+// the kill and put it on record.
+Ending try_once(const Node& node, AgentRun& agent, const Cast& cast, Bytes spurt,
+                const std::string& victim_name) {
+  const std::uint64_t oom_kills = node.oom_kills();
+  const pid_t agent_pid = agent.process().pid();
+  const pid_t victim_pid = cast.victim.pid();
+  const auto listed = fmt::format("first={}", victim_pid);
+  if (!agent.process().wait_log(listed, SystemClock().now() + kPatience) || !stop(agent_pid)) {
+    return Ending::missed;
+  }
+  const MonotonicTime stopped = SystemClock().now();
+  cast.leak.leak(spurt, kPace);
+  const bool in_time = wait_end(node, cast) - stopped < kListLasts;
+  const bool by_kernel = node.oom_kills() != oom_kills;
+  const bool spared = cast.other.alive() && cast.keep.alive();
+  const bool killed = spared && was_killed(cast.victim);
+  ::kill(agent_pid, SIGCONT);
+  if (by_kernel) return in_time ? Ending::missed : Ending::expired;
+  if (!spared) return Ending::wrong;
+  const auto record = agent.wait_record([](const v1::Record& each) {
+    return each.has_outcome() && each.decision().reason() == v1::Decision::GUARD_SHOT;
+  });
+  if (!killed || !record) return Ending::missed;
+  EXPECT_EQ(record->outcome().victim().name(), victim_name);
+  EXPECT_EQ(record->outcome().state(), v1::KillProgress::RELEASED);
+  // Of the shot, not of its completion, when the victim was gone.
+  EXPECT_GE(record->outcome().processes(), 1U);
+  // Counted from the shot: the other was small when it was listed, and is gone by now.
+  EXPECT_GT(record->outcome().freed_bytes(), kFreedMin.count);
+  const auto shot = fmt::format("pid={} way=", victim_pid);
+  return agent.process().log().find(shot) != std::string::npos ? Ending::shot : Ending::missed;
+}
+
+// One agent for all trials. Where the list had expired, nothing was to be shot: such a trial is
+// told of and made again, and there are no more of them than of others.
+void run_trials(const char* what, const std::string& victim_name, Bytes leaker, Bytes large,
+                Bytes spurt) {
+  const Node node;
+  AgentRun agent(node.config(victim_name));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  std::map<Ending, int> tally;
+  std::uint64_t oom_kills = 0;  // but for those of void trials
+  const Hog keep(node.scratch, node.path("keep"), kKept);
+  for (int made = 0; made < trials() && tally[Ending::expired] <= trials();) {
+    const std::uint64_t before = node.oom_kills();
+    const Ending ending = [&] {
+      Hog leak(node.scratch, node.path("leak"), leaker);
+      Hog calm(node.scratch, node.path("large"), large);
+      const bool leaks = victim_name == "leak";
+      const Cast cast{leaks ? leak : calm, leak, leaks ? calm : leak, keep};
+      return try_once(node, agent, cast, spurt, victim_name);
+    }();
+    ++tally[ending];
+    if (ending == Ending::expired) continue;
+    oom_kills += node.oom_kills() - before;
+    ++made;
+  }
+  std::printf(
+      "%s: %d trials, %d correct shots, %d wrong victims, %d missed, %lu kernel OOM kills; %d more "
+      "whose list expired before the line was reached\n",
+      what, trials(), tally[Ending::shot], tally[Ending::wrong], tally[Ending::missed],
+      static_cast<unsigned long>(oom_kills), tally[Ending::expired]);
+  std::printf("@metric guard_%s_correct %d\n", what, tally[Ending::shot]);
+  std::printf("@metric guard_%s_expired %d\n", what, tally[Ending::expired]);
+  EXPECT_EQ(tally[Ending::shot], trials()) << agent.process().log();
+  EXPECT_EQ(tally[Ending::wrong], 0);
+  EXPECT_EQ(oom_kills, 0U);
+  EXPECT_EQ(count(agent.process().log(), "what=shot"), static_cast<std::size_t>(trials()));
+}
+
+TEST(GuardTrial, TheLeakerAtFullSpeedWhileTheAgentIsStopped) {
+  ASSERT_TRUE(can_guard()) << missing_feature("guard").value_or("");
+  // Faster than anybody could look: up to the limit without a pause.
+  run_trials("leaker", "leak", kInZone - kKept - mib(8), mib(8), kLimit);
+}
+
+TEST(GuardTrial, AnotherThanTheLeakerWhileTheAgentIsStopped) {
+  ASSERT_TRUE(can_guard()) << missing_feature("guard").value_or("");
+  if (!reaches_others()) {
+    GTEST_SKIP() << "not applicable: this kernel signals only the running process; runs on this "
+                    "host and in the guest of 7.2";
+  }
+  run_trials("other", "large", mib(24), kInZone - kKept - mib(24), kCritical - kInZone);
+}
+
+// Of equal priority, and much smaller than its calm neighbour: by kubelet's order that one goes.
+TEST(GuardTrial, WhoGrewGoesBeforeWhoIsLarge) {
+  ASSERT_TRUE(can_guard()) << missing_feature("guard").value_or("");
+  const Node node;
+  const Hog large(node.scratch, node.path("large"), kInZone - mib(28));
+  Hog leak(node.scratch, node.path("leak"), mib(20));
+  AgentRun agent(node.config("nobody", "ranking: kubelet+growth\n"));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  const auto wait_first = [&](pid_t pid) {
+    return agent.process().wait_log(fmt::format("first={}", pid), SystemClock().now() + kPatience);
+  };
+  ASSERT_TRUE(wait_first(large.pid())) << agent.process().log();
+  leak.grow(mib(6));
+  ASSERT_TRUE(wait_first(leak.pid())) << agent.process().log();
+  ASSERT_TRUE(stop(agent.process().pid()));
+  leak.leak(kCritical - kInZone, kPace);
+  EXPECT_TRUE(was_killed(leak));
+  EXPECT_TRUE(large.alive());
+  EXPECT_EQ(node.oom_kills(), 0U);
+  ASSERT_EQ(::kill(agent.process().pid(), SIGCONT), 0);
+  const auto record = agent.wait_record([](const v1::Record& each) {
+    return each.has_outcome() && each.decision().reason() == v1::Decision::GUARD_SHOT;
+  });
+  ASSERT_TRUE(record) << agent.process().log();
+  EXPECT_EQ(record->outcome().victim().name(), "leak");
+  EXPECT_GT(record->decision().considered(0).sample().growth_bytes(), mib(4).count);
+}
+
+// Nobody is listed, so nobody is shot: not even with the agent stopped past the critical line. The
+// agent has seen the threshold met each time, and found nobody, so that it was asked for a list.
+TEST(GuardTrial, NobodyWhoIsProtected) {
+  ASSERT_TRUE(can_guard()) << missing_feature("guard").value_or("");
+  const Node node;
+  const Hog large(node.scratch, node.path("large"), kInZone - mib(16));
+  AgentRun agent(node.config(""));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  const auto wait_reason = [&](v1::Decision::Reason reason) {
+    return agent.wait_record(
+        [&](const v1::Record& each) { return each.decision().reason() == reason; });
+  };
+  for (int trial = 0; trial < trials(); ++trial) {
+    {
+      Hog leak(node.scratch, node.path("leak"), mib(8));
+      leak.grow(kLimit - kThreshold - kInZone + mib(9));
+      ASSERT_TRUE(wait_reason(v1::Decision::ALL_PROTECTED)) << agent.process().log();
+      ASSERT_TRUE(stop(agent.process().pid()));
+      leak.grow(kCritical - (kLimit - kThreshold));
+      ASSERT_TRUE(leak.wait_grown());
+      ASSERT_TRUE(leak.wait_grown());
+      EXPECT_TRUE(leak.alive());
+      ASSERT_EQ(::kill(agent.process().pid(), SIGCONT), 0);
+    }
+    ASSERT_TRUE(wait_reason(v1::Decision::NO_THRESHOLD_MET)) << agent.process().log();
+  }
+  EXPECT_TRUE(large.alive());
+  EXPECT_EQ(node.oom_kills(), 0U);
+  EXPECT_EQ(count(agent.process().log(), "event=guard"), 0U) << agent.process().log();
+  std::printf("protected: %d trials, 0 shots\n", trials());
+}
+
+// Each way a list can be out of date when its line is crossed, in turns.
+TEST(GuardTrial, NobodyByAStaleList) {
+  auto guard = kernel::Guard::load();
+  ASSERT_TRUE(guard.ok()) << guard.error().text();
+  auto tree = kernel::CgroupTree::discover();
+  ASSERT_TRUE(tree.ok());
+  const Node node;
+  auto subject = tree->open(node.scratch.path());
+  const auto leak = tree->open(node.path("leak"));
+  ASSERT_TRUE(subject.ok() && leak.ok());
+  int shots = 0;
+  for (int trial = 0; trial < trials(); ++trial) {
+    Hog hog(node.scratch, node.path("leak"), mib(8));
+    auto victim = (*guard)->identify(hog.pid(), leak->id());
+    ASSERT_TRUE(victim.ok());
+    kernel::GuardList list;
+    list.subject = subject->id();
+    list.subject_fd = subject->fd();
+    list.line = mib(48);
+    list.expires = SystemClock().now() + kPatience;
+    const int kind = trial % 4;
+    if (kind == 0) list.expires = SystemClock().now();
+    if (kind == 1) victim->start_ns -= 1;
+    list.victims = {*victim};
+    ASSERT_TRUE((*guard)->arm({&list, 1}).ok());
+    if (kind == 2) node.scratch.add(node.path("large"), hog.pid());
+    if (kind == 3) (*guard)->disarm();
+    hog.grow(mib(64));
+    ASSERT_TRUE(hog.wait_grown());
+    ASSERT_TRUE((*guard)->look().ok());
+    EXPECT_TRUE(hog.alive()) << "kind " << kind;
+    (*guard)->drain([&](const abi_guard_report& report) {
+      if (report.kind == ABI_GUARD_SHOT) ++shots;
+    });
+    (*guard)->disarm();
+  }
+  EXPECT_EQ(shots, 0);
+  EXPECT_EQ(node.oom_kills(), 0U);
+  std::printf("stale: %d trials, %d shots\n", trials(), shots);
+}
+
+}  // namespace
+}  // namespace forestall::test

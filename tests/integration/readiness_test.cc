@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is made ready in the warning zone, on real memory: that it is there before the threshold is
+// met, that the kill uses it, that it is given back, and that hovering costs next to nothing.
+#include "agent/readiness.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "integration/core_run.h"
+#include "sources/poll_source.h"
+#include "sources/usage_eventfd.h"
+
+namespace forestall::test {
+namespace {
+
+// With a limit of 256 MiB the warning zone begins 32 MiB above the threshold.
+constexpr Bytes kLimit = mib(256);
+constexpr Bytes kThreshold = mib(64);
+constexpr Bytes kInZone = mib(180);  // used; 12 MiB are left
+const std::vector<CoreRun::MakeSource> kPoll{sources::PollSource::create};
+
+class ReadinessTest : public ::testing::Test {
+ protected:
+  ReadinessTest() {
+    scratch.limit(scratch.path(), kLimit);
+    for (const char* name : {"small", "big"}) scratch.child(name);
+  }
+  [[nodiscard]] Config config() const {
+    return watching(scratch.path(), kThreshold, {"small", "big"});
+  }
+  [[nodiscard]] Hog hog(const std::string& name, Bytes start) const {
+    return Hog(scratch, scratch.path() + "/" + name, start);
+  }
+  ScratchCgroup scratch;
+};
+
+TEST_F(ReadinessTest, NothingIsReadyAndNothingWakesOutsideOfTheZone) {
+  const Hog big = hog("big", mib(100));
+  CoreRun run(config(), kPoll);
+  // A tree that was just found is read again until it has settled, at intervals of its own: the
+  // longer that took, the longer they are. That is all for minutes.
+  const auto silent = [&] {
+    return run.core().next_look() - SystemClock().now() > std::chrono::seconds(2);
+  };
+  ASSERT_TRUE(run.turn_until(silent));
+  const std::uint64_t looks = run.core().looks();
+  EXPECT_FALSE(run.turn_until([] { return false; }, std::chrono::milliseconds(1500)));
+  EXPECT_EQ(run.core().looks(), looks);
+  EXPECT_TRUE(run.core().readiness().subjects().empty());
+  EXPECT_FALSE(run.core().readiness().ready(SystemClock().now()));
+}
+
+TEST_F(ReadinessTest, TheWarningComesFirstAndTheKillUsesWhatWasMadeReady) {
+  const Hog small = hog("small", mib(20));
+  Hog big = hog("big", mib(60));
+  CoreRun run(config(), kPoll);
+  EXPECT_TRUE(run.core().readiness().subjects().empty());
+  big.grow(kInZone - scratch.usage(scratch.path()));
+  const auto ready = [&] { return run.core().readiness().ready(SystemClock().now()); };
+  ASSERT_TRUE(run.turn_until(ready)) << scratch.usage(scratch.path()).mib();
+  EXPECT_EQ(run.core().kills(), 0u);
+  ASSERT_EQ(run.core().readiness().subjects().size(), 1u);
+  const auto& first = run.core().readiness().subjects()[0].first;
+  ASSERT_EQ(first.size(), 2u);
+  EXPECT_EQ(first[0].sample.workload.name, "big");
+  big.leak(mib(30), mib(2));
+  ASSERT_TRUE(run.turn_until([&] { return run.kill() != nullptr; }));
+  const Record& kill = *run.kill();
+  EXPECT_EQ(kill.outcome->victim.name, "big");
+  ASSERT_TRUE(kill.prepared) << "everything was read for it";
+  EXPECT_EQ(kill.prepared->workloads, 2u);
+  EXPECT_LT(kill.prepared->age, agent::Readiness::kGoodFor);
+  EXPECT_EQ(kill.decision.considered.size(), 2u);
+  EXPECT_GT(kill.decision.considered[0].sample.usage, mib(150)) << "fresh, not as it was listed";
+  EXPECT_EQ(scratch.oom_kills(scratch.path()), 0u);
+}
+
+// The first of the list is passed by another one between the list and the crossing.
+TEST_F(ReadinessTest, FreshValuesDecideNotTheList) {
+  Hog small = hog("small", mib(86));
+  const Hog big = hog("big", kInZone - mib(86));
+  CoreRun run(config(), kPoll);
+  ASSERT_TRUE(run.turn_until([&] { return run.core().readiness().ready(SystemClock().now()); }));
+  ASSERT_EQ(run.core().readiness().subjects()[0].first[0].sample.workload.name, "big");
+  small.leak(mib(40), mib(2));
+  ASSERT_TRUE(run.turn_until([&] { return run.kill() != nullptr; }));
+  EXPECT_EQ(run.kill()->outcome->victim.name, "small");
+}
+
+TEST_F(ReadinessTest, WhoComesAfterTheListIsConsidered) {
+  const Hog big = hog("big", kInZone);
+  Config with_late = config();
+  WorkloadRule rule;
+  rule.cgroup = scratch.path() + "/late";
+  rule.name = "late";
+  rule.priority = -10;
+  with_late.workloads.push_back(rule);
+  CoreRun run(with_late, kPoll);
+  ASSERT_TRUE(run.turn_until([&] { return run.core().readiness().ready(SystemClock().now()); }));
+  scratch.child("late");
+  Hog late = hog("late", mib(1));
+  const auto listed = [&] { return run.core().readiness().subjects()[0].first.size() == 2; };
+  ASSERT_TRUE(run.turn_until(listed)) << "nobody tells this core of new cgroups";
+  late.leak(mib(30), mib(2));
+  ASSERT_TRUE(run.turn_until([&] { return run.kill() != nullptr; }));
+  EXPECT_EQ(run.kill()->outcome->victim.name, "late") << "of lower priority, though smaller";
+}
+
+// At the warning nobody has grown since the warning; the last calm look stands in.
+TEST_F(ReadinessTest, TheFirstListKnowsWhoGrewSinceAllWasCalm) {
+  Hog small = hog("small", mib(10));
+  const Hog big = hog("big", mib(100));
+  Config growing = config();
+  growing.ranking = Ranking::kubelet_growth;
+  CoreRun run(growing, kPoll);
+  small.grow(kInZone - scratch.usage(scratch.path()));
+  ASSERT_TRUE(run.turn_until([&] { return run.core().readiness().ready(SystemClock().now()); }));
+  const auto& first = run.core().readiness().subjects()[0].first;
+  ASSERT_EQ(first.size(), 2u);
+  EXPECT_EQ(first[0].sample.workload.name, "small");
+  EXPECT_GT(first[0].sample.growth.value_or(Bytes{0}), mib(20));
+}
+
+TEST_F(ReadinessTest, LeavingTheZoneGivesAllOfItBack) {
+  const Hog small = hog("small", mib(20));
+  std::optional<Hog> big(std::in_place, scratch, scratch.path() + "/big", kInZone - mib(20));
+  CoreRun run(config(), kPoll);
+  ASSERT_TRUE(run.turn_until([&] { return run.core().readiness().ready(SystemClock().now()); }));
+  big.reset();
+  const auto given_back = [&] { return run.core().readiness().subjects().empty(); };
+  EXPECT_TRUE(run.turn_until(given_back));
+  EXPECT_FALSE(run.core().readiness().ready(SystemClock().now()));
+  EXPECT_EQ(run.core().kills(), 0u);
+}
+
+TEST_F(ReadinessTest, PidfdsAreHeldInTheZoneAndClosedBehindIt) {
+  std::optional<Hog> big(std::in_place, scratch, scratch.path() + "/big", kInZone);
+  CoreRun run(config(), kPoll);
+  const CgroupId id = run.tree().open(scratch.path() + "/big")->id();
+  const auto held = [&] { return run.ladder().grip_of(id) != nullptr; };
+  ASSERT_TRUE(run.turn_until(held));
+  ASSERT_EQ(run.ladder().grip_of(id)->processes().size(), 1u);
+  EXPECT_EQ(run.ladder().grip_of(id)->processes()[0].id().pid, big->pid());
+  EXPECT_TRUE(run.ladder().grip_of(id)->is_current());
+  big.reset();
+  EXPECT_TRUE(run.turn_until([&] { return !held(); }));
+}
+
+// A record sink that does not return for as long as it is told: a loop that hangs.
+class HangingSink final : public exports::RecordSink {
+ public:
+  explicit HangingSink(const Child& until) : until_(until) {}
+  void write(const Record&) override {}
+  void looked(const exports::Look&) override {
+    if (armed) ended_in_time = until_.wait_exit();
+    armed = false;
+  }
+  bool armed = false;
+  bool ended_in_time = false;
+
+ private:
+  const Child& until_;
+};
+
+TEST_F(ReadinessTest, TheWatchdogActsWhenTheLoopHangs) {
+  const Hog small = hog("small", mib(20));
+  Hog big = hog("big", mib(60));
+  HangingSink sink(big.child());
+  CoreRun run(config(), kPoll, {&sink});
+  big.grow(kInZone - scratch.usage(scratch.path()));
+  const auto held = [&] {
+    const auto& readiness = run.core().readiness();
+    return readiness.ready(SystemClock().now()) && !readiness.working();
+  };
+  ASSERT_TRUE(run.turn_until(held));
+  // The next look does not come back before the hog is dead, and nobody else is there to kill it.
+  // It comes at a warning line, which the spurt crosses; the threshold lies 6 MiB behind the spurt,
+  // so that the loop hangs for certain by the time that is met, and the limit is 15 s away then.
+  sink.armed = true;
+  big.leak(mib(6), mib(4));
+  ASSERT_TRUE(run.turn_until([&] { return run.kill() != nullptr; }));
+  EXPECT_TRUE(sink.ended_in_time) << "the loop waited in vain";
+  const Record& kill = *run.kill();
+  EXPECT_EQ(kill.observation.wake.source, WakeSource::watchdog);
+  EXPECT_EQ(kill.outcome->victim.name, "big");
+  EXPECT_EQ(kill.outcome->state, KillState::released);
+  EXPECT_GT(kill.outcome->freed, mib(100));
+  ASSERT_TRUE(kill.outcome->signalled);
+  EXPECT_GE(*kill.outcome->signalled - kill.stages.crossed, agent::Watchdog::kPatience);
+  EXPECT_TRUE(small.alive());
+  EXPECT_EQ(run.core().kills(), 1u);
+  EXPECT_EQ(scratch.oom_kills(scratch.path()), 0u);
+}
+
+// As above, but for one that came into the victim's cgroup while the loop hung: it is not part of
+// what the watchdog held, and completing the kill must not make it so.
+TEST_F(ReadinessTest, AProtectedCgroupThatCameDuringTheHangSurvives) {
+  // On v2 a cgroup has processes or, with a controller, children.
+  scratch.child("big/leaks");
+  Hog big = hog("big/leaks", mib(60));
+  HangingSink sink(big.child());
+  Config with_protected = config();
+  WorkloadRule rule;
+  rule.cgroup = scratch.path() + "/big/keep";
+  rule.name = "keep";
+  rule.is_protected = true;
+  with_protected.workloads.push_back(rule);
+  CoreRun run(with_protected, kPoll, {&sink});
+  big.grow(kInZone - scratch.usage(scratch.path()));
+  const auto held = [&] {
+    const auto& readiness = run.core().readiness();
+    return readiness.ready(SystemClock().now()) && !readiness.working();
+  };
+  ASSERT_TRUE(run.turn_until(held));
+  scratch.child("big/keep");
+  const Hog keep = hog("big/keep", mib(1));
+  sink.armed = true;
+  big.leak(mib(6), mib(4));
+  ASSERT_TRUE(run.turn_until([&] { return !sink.armed && !run.records().empty(); }));
+  EXPECT_TRUE(sink.ended_in_time) << "the loop waited in vain";
+  EXPECT_FALSE(big.alive());
+  EXPECT_TRUE(keep.alive());
+  EXPECT_EQ(run.records().front().observation.wake.source, WakeSource::watchdog);
+  EXPECT_FALSE(run.records().front().outcome);
+}
+
+TEST_F(ReadinessTest, InADryRunNobodyIsKilledByAnybody) {
+  Config dry = config();
+  dry.dry_run = true;
+  Hog big = hog("big", mib(60));
+  CoreRun run(dry, kPoll);
+  big.grow(mib(150));
+  ASSERT_TRUE(run.turn_until([&] { return run.kill() != nullptr; }));
+  EXPECT_TRUE(run.kill()->outcome->dry_run);
+  EXPECT_FALSE(run.turn_until([] { return false; }, std::chrono::seconds(1)));
+  EXPECT_TRUE(big.alive());
+}
+
+// Usage that plays about a warning line as fast as it can.
+TEST_F(ReadinessTest, HoveringInTheZoneIsNoBusyLoop) {
+  const Hog base = hog("big", mib(150));
+  const Child flutter([&] {
+    scratch.add(scratch.path() + "/small", getpid());
+    // Across the first warning line, which lies at 160 MiB, and the second, at 176.
+    const std::size_t size = std::size_t{24} << 20;
+    for (;;) {
+      void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+      munmap(memory, size);
+    }
+    return 0;
+  });
+  std::vector<CoreRun::MakeSource> sources = kPoll;
+  if (mounts().v1) sources.push_back(sources::UsageEventfd::create);
+  CoreRun run(config(), sources);
+  const auto zone = [&] { return !run.core().readiness().subjects().empty(); };
+  ASSERT_TRUE(run.turn_until(zone));
+  const std::uint64_t looks = run.core().looks();
+  const std::uint64_t lists = run.core().readiness().generation();
+  EXPECT_FALSE(run.turn_until([] { return false; }, std::chrono::seconds(5)));
+  EXPECT_LE(run.core().looks() - looks, 30u);
+  EXPECT_LE(run.core().readiness().generation() - lists, 15u);
+  EXPECT_EQ(run.core().kills(), 0u);
+}
+
+}  // namespace
+}  // namespace forestall::test

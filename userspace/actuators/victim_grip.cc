@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// A kill by what is held already: SIGKILL after one reading of the list, everything else behind it.
+#include <signal.h>
+
+#include <algorithm>
+
+#include "actuators/victim.h"
+
+namespace forestall::actuators {
+
+// False, and nothing was done, when nobody held is there any more: then it is a kill like any
+// other.
+bool Victim::kill_by_grip() {
+  const auto present = sorted_processes(*grip_->directory());
+  if (!present.ok()) return false;
+  Bytes usage = outcome_.usage_before;
+  if (grip_->meter() != nullptr) usage = grip_->meter()->read().optional().value_or(usage);
+  std::vector<const kernel::ProcessRef*> reached;
+  reached.reserve(grip_->processes().size());
+  std::optional<Error> failure;
+  for (const kernel::ProcessRef& process : grip_->processes()) {
+    // Listed just now, and reached now: it was in the cgroup then (roll_call.h).
+    if (!std::ranges::binary_search(*present, process.id().pid)) continue;
+    const auto sent = process.send_signal(SIGKILL);
+    if (sent.ok()) {
+      if (reached.empty()) outcome_.signalled = means_.clock.now();
+      reached.push_back(&process);
+    } else if (sent.error().code != ESRCH && !failure) {
+      failure = sent.error();
+    }
+  }
+  if (reached.empty()) return false;
+  dir_ = grip_->directory();
+  meter_ = grip_->meter();
+  outcome_.usage_before = lowest_ = usage;
+  attempt(Rung::verify);
+  take_over(reached);
+  Attempt& sent = attempt(Rung::sigkill);
+  sent.processes = outcome_.processes = static_cast<std::uint32_t>(reached.size());
+  sent.failure = std::move(failure);
+  follow_up(*present);
+  return true;
+}
+
+// Each gets a descriptor of the victim's own. Where that is refused (no descriptors are left) it
+// dies all the same, but is not reaped, and its exit shows in the cgroup only.
+void Victim::take_over(std::span<const kernel::ProcessRef* const> reached) {
+  for (const kernel::ProcessRef* process : reached) {
+    auto copy = process->copy();
+    if (!copy.ok()) continue;
+    const pid_t pid = process->id().pid;
+    held_.push_back({std::move(*copy), pid, Reaping::wanted, true});
+    ++alive_;
+  }
+  attempt(Rung::pidfds).processes = static_cast<std::uint32_t>(reached.size());
+}
+
+// Whoever was not held comes now.
+void Victim::follow_up(const std::vector<pid_t>& present) {
+  outcome_.state = KillState::in_flight;
+  reap(0);
+  watch(0);
+  auto roll = call_roll(*dir_, means_.untouchables, known(), hold(), only_);
+  if (!roll.ok()) {
+    removed_ = roll.error().code == ENODEV;
+    return look();
+  }
+  Attempt& pidfds = attempt(Rung::pidfds);
+  pidfds.failure = roll->refusal ? roll->refusal : roll->failure;
+  const std::size_t from = admit(*roll);
+  if (from < held_.size()) {
+    watch(from);
+    (void)signal_processes(from, SIGKILL);
+    reap(from);
+  }
+  if (roll->refused == 0 && !grip_->has_untouchable()) {
+    // Who was there before the signal, and who was found after it.
+    std::vector<pid_t> own = present;
+    own.insert(own.end(), roll->present.begin(), roll->present.end());
+    std::ranges::sort(own);
+    open_twin(own, Twin::within);
+    queue_cgroup_kill();
+  }
+  sweep();
+  look();
+}
+
+void add(const Signalled& signalled, Outcome& outcome) {
+  outcome.signalled = std::min(outcome.signalled.value_or(signalled.at), signalled.at);
+  outcome.processes = std::max(outcome.processes, signalled.processes);
+  // What was back before we looked came back through that kill as well. It may have been read long
+  // before, and a victim grows.
+  const Bytes before = std::max(signalled.usage_before, outcome.usage_before);
+  outcome.freed += before - outcome.usage_before;
+  outcome.usage_before = before;
+}
+
+}  // namespace forestall::actuators

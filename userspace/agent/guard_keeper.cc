@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/guard_keeper.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <utility>
+
+#include "kernel/held_file.h"
+#include "kernel/process_ref.h"
+#include "policy/eviction_notice.h"
+
+namespace forestall::agent {
+namespace {
+
+// Processes of one workload that are looked at, to find the largest.
+constexpr std::size_t kProcessesMax = 256;
+
+static_assert(policy::kGuardSubjectsMax == ABI_GUARD_SLOTS, "each order has a slot");
+
+std::string_view way_word(std::uint32_t way) {
+  switch (way) {
+    case ABI_GUARD_BY_TASK: return "task";
+    case ABI_GUARD_BY_CURRENT: return "current";
+    default: return "none";
+  }
+}
+
+std::string_view hook_word(std::uint32_t hook) {
+  switch (hook) {
+    case ABI_GUARD_TIMER: return "timer";
+    case ABI_GUARD_RECLAIM: return "reclaim";
+    case ABI_GUARD_CHARGE: return "charge";
+    default: return "command";
+  }
+}
+
+std::string_view kind_word(std::uint32_t kind) {
+  switch (kind) {
+    case ABI_GUARD_CROSSED: return "crossed";
+    case ABI_GUARD_SHOT: return "shot";
+    case ABI_GUARD_DYING: return "dying-already";
+    case ABI_GUARD_FAILED: return "failed";
+    case ABI_GUARD_GIVEN_UP: return "given-up";
+    default: return "nobody";
+  }
+}
+
+Bytes bytes(std::uint64_t count) {
+  return Bytes{static_cast<std::int64_t>(count)};
+}
+
+// Resident pages, for the order only; 0 when they cannot be read.
+std::uint64_t resident_pages(pid_t pid) {
+  const std::string path = "/proc/" + std::to_string(pid) + "/statm";
+  const auto file = kernel::HeldFile::open(AT_FDCWD, path.c_str(), path);
+  std::string text;
+  if (!file.ok()) return 0;
+  const auto statm = file->read(text);
+  if (!statm.ok()) return 0;
+  const std::size_t second = statm->find(' ');
+  std::uint64_t pages = 0;
+  if (second == std::string_view::npos) return 0;
+  std::from_chars(statm->data() + second + 1, statm->data() + statm->size(), pages);
+  return pages;
+}
+
+// The largest first: a list has room for so many, and they hold the memory.
+std::vector<pid_t> largest_first(std::vector<pid_t> pids) {
+  if (pids.size() > kProcessesMax) pids.resize(kProcessesMax);
+  if (pids.size() < 2) return pids;
+  std::vector<std::pair<std::uint64_t, pid_t>> sized;
+  sized.reserve(pids.size());
+  for (const pid_t pid : pids) sized.emplace_back(resident_pages(pid), pid);
+  std::ranges::sort(sized, std::greater<>());
+  std::ranges::transform(sized, pids.begin(), &std::pair<std::uint64_t, pid_t>::second);
+  return pids;
+}
+
+const WorkloadSample& victim_of(const Record& record) {
+  return record.decision.considered[*record.decision.victim()].sample;
+}
+
+// Of the whole workload, right before its first process was shot; what was expected when it was
+// listed, where the program could not read it.
+Bytes usage_at_shot(const abi_guard_report& report) {
+  return bytes(report.workload_usage != 0 ? report.workload_usage : report.victim.expected);
+}
+
+bool same_kills(const std::vector<KillProgress>& a, const std::vector<KillProgress>& b) {
+  return std::ranges::equal(a, b, [](const KillProgress& one, const KillProgress& other) {
+    return one.cgroup == other.cgroup && one.state == other.state;
+  });
+}
+
+}  // namespace
+
+void GuardKeeper::looked(const Config& config, const Record& record, const Readiness& readiness,
+                         const GrowthWatch& growth) {
+  const MonotonicTime now = parts_.clock->now();
+  const bool on = config.guard && !config.dry_run;
+  if (!on || policy::guard_orders(config, record.observation).empty()) {
+    if (due_) disarm();
+    return;
+  }
+  if (due_ && now < *due_ && same_kills(kills_, record.observation.kills)) {
+    if (tell_due_ && *tell_due_ <= now) tell_armed(now, false);
+    return;
+  }
+  refresh(config, record, readiness, growth, now);
+}
+
+void GuardKeeper::ranked() {
+  if (due_) due_ = parts_.clock->now();
+}
+
+void GuardKeeper::disarm() {
+  parts_.guard->disarm();
+  due_.reset();
+  armed_.clear();
+  tell_due_.reset();
+  subjects_.clear();
+  told_first_.clear();
+}
+
+void GuardKeeper::refresh(const Config& config, const Record& record, const Readiness& readiness,
+                          const GrowthWatch& growth, MonotonicTime now) {
+  const bool first = !std::exchange(due_, now + kRefresh).has_value();
+  // Before anything that takes time: the headroom is as of the look, and memory fills meanwhile.
+  const auto node = parts_.guard->usage(CgroupId{});
+  Observation observation = record.observation;
+  kills_ = observation.kills;
+  // What the decision read may be of one subject only.
+  observation.workloads.reset();
+  if (!take_samples(config, readiness, now, observation)) {
+    // Readiness gives way to wakes as it samples, which we would not.
+    if (first && readiness.working()) return;
+    parts_.observer->add_workloads(observation, {}, sources::Scoring{true, observation.at});
+    growth.apply(*observation.workloads);
+  }
+  std::map<CgroupId, kernel::CgroupDir> subjects;
+  std::vector<kernel::GuardList> lists;
+  kept_.clear();
+  for (policy::GuardOrder& order : policy::guard_orders(config, observation)) {
+    const CgroupId id = order.cgroup;
+    const kernel::CgroupDir* directory = nullptr;
+    if (id != CgroupId{}) {
+      auto opened = parts_.tree->open(order.path);
+      if (!opened.ok() || opened->id() != id) continue;
+      directory = &subjects.emplace(id, std::move(*opened)).first->second;
+    }
+    Kept kept{std::move(order), {}};
+    kept.victims = approve(kept.order);
+    // The programs count the node's memory by themselves: the line lies where they are.
+    std::optional<Bytes> line = kept.order.line;
+    if (directory == nullptr) {
+      line = node.ok() ? std::optional(node->usage + kept.order.headroom) : std::nullopt;
+    }
+    if (auto list = list_of(kept, directory, line, now)) lists.push_back(std::move(*list));
+    kept_.insert_or_assign(id, std::move(kept));
+  }
+  observation.workloads.reset();
+  made_from_.observation = std::move(observation);
+  made_from_.decision = record.decision;
+  made_from_.stages = record.stages;
+  arm(lists);
+  subjects_ = std::move(subjects);
+  // What was to be told last time has waited for a clock long enough.
+  tell_armed(now, tell_due_.has_value());
+}
+
+void GuardKeeper::arm(const std::vector<kernel::GuardList>& lists) {
+  const auto failed = parts_.guard->arm(lists);
+  armed_.clear();
+  if (!failed.ok()) {
+    parts_.log->write(exports::LogLevel::warning,
+                      exports::LogLine("guard").field("problem", failed.error().text()));
+    return;
+  }
+  for (std::size_t i = 0; i < lists.size(); ++i) {
+    if (std::ranges::find(*failed, i) == failed->end()) armed_.push_back(lists[i].subject);
+  }
+  if (std::exchange(told_unarmed_, failed->size()) == failed->size() || failed->empty()) return;
+  const kernel::GuardList& first = lists[failed->front()];
+  parts_.log->write(exports::LogLevel::warning,
+                    exports::LogLine("guard")
+                        .field("problem", "lists that could not be armed")
+                        .field("lists", failed->size())
+                        .field("subject", kept_.at(first.subject).order.path));
+}
+
+// Only of what is in force, which takes a clock: a new list is told of when the first one runs, or,
+// where none can be started (another hook fires it then), with the next refresh.
+void GuardKeeper::tell_armed(MonotonicTime now, bool waited) {
+  tell_due_.reset();
+  if (armed_.empty()) return;
+  if (!waited && parts_.guard->clocks() == 0) {
+    tell_due_ = now + kClockStart;
+    return;
+  }
+  for (const CgroupId subject : armed_) tell_listed(kept_.at(subject));
+  armed_.clear();
+}
+
+// Who was killed since shows in none of its samples.
+bool GuardKeeper::take_samples(const Config& config, const Readiness& readiness, MonotonicTime now,
+                               Observation& observation) const {
+  if (!observation.kills.empty()) return false;
+  std::vector<std::string> paths;
+  for (policy::GuardOrder& order : policy::guard_orders(config, observation)) {
+    paths.push_back(std::move(order.path));
+  }
+  const auto* samples = readiness.samples_for(paths, now);
+  if (samples != nullptr) observation.workloads = *samples;
+  return samples != nullptr;
+}
+
+std::optional<kernel::GuardList> GuardKeeper::list_of(const Kept& kept,
+                                                      const kernel::CgroupDir* subject,
+                                                      std::optional<Bytes> line,
+                                                      MonotonicTime now) {
+  if (kept.victims.empty() || !line) return std::nullopt;
+  kernel::GuardList list;
+  list.subject = kept.order.cgroup;
+  list.subject_fd = subject != nullptr ? subject->fd() : -1;
+  list.line = *line;
+  list.inactive_file = kept.order.inactive_file;
+  list.expires = now + kExpiry;
+  list.victims = kept.victims;
+  return list;
+}
+
+std::vector<abi_guard_victim> GuardKeeper::approve(const policy::GuardOrder& order) {
+  std::vector<abi_guard_victim> victims;
+  for (const policy::GuardVictim& victim : order.victims) {
+    if (victims.size() >= ABI_GUARD_VICTIMS) break;
+    add_processes(order.considered[victim.candidate].sample.workload, victim, victims);
+  }
+  return victims;
+}
+
+// Each process by pidfd, so that what was learnt of it is of one and the same.
+void GuardKeeper::add_processes(const Workload& workload, const policy::GuardVictim& victim,
+                                std::vector<abi_guard_victim>& out) {
+  const auto directory = parts_.tree->open(workload.path);
+  if (!directory.ok() || directory->id() != workload.cgroup) return;
+  auto pids = directory->processes_recursive();
+  if (!pids.ok()) return;
+  Bytes expected = victim.expected;  // of the workload: reported with its first process
+  for (const pid_t pid : largest_first(std::move(*pids))) {
+    if (out.size() >= ABI_GUARD_VICTIMS) return;
+    const auto process = kernel::ProcessRef::open(pid);
+    if (!process.ok()) continue;
+    if (!untouchables_.why_not(process->id(), process->kernel_thread()).empty()) continue;
+    auto identified = parts_.guard->identify(pid, workload.cgroup);
+    if (!identified.ok() || !process->send_signal(0).ok()) continue;
+    identified->group = victim.group;
+    identified->expected = static_cast<__u64>(std::exchange(expected, Bytes{0}).count);
+    out.push_back(*identified);
+  }
+}
+
+// Who is next, whenever that changes.
+void GuardKeeper::tell_listed(const Kept& kept) {
+  const std::int32_t first = kept.victims.empty() ? 0 : kept.victims.front().tgid;
+  std::int32_t& told = told_first_[kept.order.cgroup];
+  if (std::exchange(told, first) == first || first == 0) return;
+  parts_.log->write(exports::LogLevel::info,
+                    exports::LogLine("guard")
+                        .field("what", "listed")
+                        .field("subject", kept.order.cgroup.inode == 0 ? "node" : kept.order.path)
+                        .field("critical_in", kept.order.headroom)
+                        .field("processes", kept.victims.size())
+                        .field("clocks", parts_.guard->clocks())
+                        .field("first", first));
+}
+
+void GuardKeeper::tell(const abi_guard_report& report) {
+  exports::LogLine line("guard");
+  const auto kept = kept_.find(CgroupId{report.cgroup});
+  line.field("what", kind_word(report.kind))
+      .field("subject", report.cgroup == 0    ? std::string("node")
+                        : kept != kept_.end() ? kept->second.order.path
+                                              : std::to_string(report.cgroup))
+      .field("usage", bytes(report.usage))
+      .field("line", bytes(report.line))
+      .field("after_us", Duration(static_cast<std::int64_t>(report.at_ns - report.crossed_ns)))
+      .field("hook", hook_word(report.hook));
+  if (report.victim.tgid != 0) {
+    line.field("pid", report.victim.tgid)
+        .field("way", way_word(report.way))
+        .field("code", report.code)
+        .field("refused_before", report.refused);
+  }
+  line.field("running", std::string_view(report.comm, strnlen(report.comm, ABI_COMM_LENGTH)));
+  parts_.log->write(exports::LogLevel::warning, line);
+}
+
+std::optional<Record> GuardKeeper::record_of(const abi_guard_report& report) const {
+  const auto kept = kept_.find(CgroupId{report.cgroup});
+  if (kept == kept_.end()) return std::nullopt;
+  const policy::GuardOrder& order = kept->second.order;
+  const auto victim = std::ranges::find_if(order.considered, [&](const Candidate& candidate) {
+    return candidate.sample.workload.cgroup == CgroupId{report.victim.cgroup};
+  });
+  if (victim == order.considered.end()) return std::nullopt;
+  Record record = made_from_;
+  const MonotonicTime crossed = from_ns(static_cast<std::int64_t>(report.crossed_ns));
+  record.observation.wake = {WakeSource::guard, crossed, std::nullopt, bytes(report.usage)};
+  if (order.cgroup != CgroupId{}) record.observation.wake.cgroup = order.cgroup;
+  record.stages.crossed = crossed;
+  // Of the completion: what the guard itself took is in its own line of the log.
+  record.stages.woken = parts_.clock->now();
+  record.stages.observed = record.stages.woken;
+  record.stages.decided = record.stages.woken;
+  Decision& decision = record.decision;
+  decision.action = Action::kill;
+  decision.reason = Reason::guard_shot;
+  decision.node_reclaim.clear();
+  decision.driving.reset();
+  for (std::size_t i = 0; i < decision.evidence.size() && !decision.driving; ++i) {
+    const Evidence& evidence = decision.evidence[i];
+    if (evidence.cgroup == order.cgroup && evidence.threshold.signal == order.signal) {
+      decision.driving = i;
+    }
+  }
+  decision.considered = order.considered;
+  Eviction eviction;
+  eviction.candidate = static_cast<std::size_t>(victim - order.considered.begin());
+  eviction.at_once = true;
+  if (decision.driving) {
+    policy::write_notice(*victim, decision.evidence[*decision.driving], decision.evidence,
+                         eviction);
+  }
+  decision.evictions = {std::move(eviction)};
+  for (ConditionStatus& status : decision.conditions) status.changed = false;
+  return record;
+}
+
+std::vector<GuardKeeper::Shot> GuardKeeper::take_shots() {
+  std::vector<Shot> shots;
+  parts_.guard->drain([&](const abi_guard_report& report) {
+    tell(report);
+    if (report.kind != ABI_GUARD_SHOT) return;
+    const MonotonicTime at = from_ns(static_cast<std::int64_t>(report.at_ns));
+    const auto same = std::ranges::find_if(shots, [&](const Shot& shot) {
+      return victim_of(shot.record).workload.cgroup == CgroupId{report.victim.cgroup};
+    });
+    if (same != shots.end()) {
+      same->signalled.at = std::min(same->signalled.at, at);
+      same->signalled.usage_before = std::max(same->signalled.usage_before, usage_at_shot(report));
+      ++same->signalled.processes;
+      return;
+    }
+    auto record = record_of(report);
+    if (!record) return;
+    shots.push_back({std::move(*record), {at, 1, usage_at_shot(report)}});
+  });
+  ranked();  // what is listed was made without knowing of this
+  return shots;
+}
+
+}  // namespace forestall::agent

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/watchdog.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "actuators/roll_call.h"
+#include "kernel/scheduling.h"
+#include "policy/signals.h"
+#include "sources/cgroup_reader.h"
+#include "sources/node_reader.h"
+
+namespace forestall::agent {
+namespace {
+
+// Between two looks at subjects in the zone.
+constexpr Duration kPace = std::chrono::milliseconds(125);
+// Turns of process_mrelease for one process: it gives up in between when a lock is taken.
+constexpr int kReleases = 10;
+
+enum class Claim : std::uint8_t { open, by_loop, by_thread };
+
+timespec to_timespec(Duration duration) {
+  const auto ns = std::max(duration, Duration::zero()).count();
+  return {static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
+}
+
+}  // namespace
+
+// An order with the files that tell of its subject.
+struct Watchdog::Post {
+  Order order;
+  std::optional<sources::NodeReader> node;
+  std::optional<sources::CgroupReader> group;
+
+  bool own_limit = false;              // its capacity is the cgroup's limit
+  std::optional<Suspicion> suspicion;  // the thread's, once it is posted
+
+  // What memory.untilOom counts in place of a working set (policy/signals.h until_oom_level);
+  // nothing when swap was added or taken away since: the order is of another capacity then.
+  [[nodiscard]] std::optional<Bytes> not_available(const NodeSample& sample) const {
+    const auto level = policy::until_oom_level(sample);
+    if (!level || level->capacity != order.capacity) return std::nullopt;
+    return level->usage;
+  }
+  // The subject's working set; nothing: unknown, gone, or of another limit than the order is about.
+  [[nodiscard]] std::optional<Bytes> read(std::string& buffer) const {
+    std::vector<SourceNote> notes;
+    if (node) {
+      const NodeSample sample = node->read(buffer, notes);
+      if (order.signal == Signal::memory_until_oom) return not_available(sample);
+      if (!sample.usage || !sample.inactive_file) return std::nullopt;
+      return working_set(*sample.usage, *sample.inactive_file);
+    }
+    const auto reading = group->read(buffer, notes);
+    if (!reading.usage || !reading.inactive_file) return std::nullopt;
+    if (own_limit && reading.limit != order.capacity) return std::nullopt;
+    return working_set(*reading.usage, *reading.inactive_file);
+  }
+};
+
+struct Watchdog::Orders {
+  std::vector<Post> posts;
+  MonotonicTime until;
+  // The thread's, once they are posted.
+  std::uint64_t guard_fired = 0;
+  MonotonicTime quiet_until;
+  std::atomic<Claim> claim{Claim::open};
+
+  [[nodiscard]] bool take(Claim mine) {
+    Claim expected = Claim::open;
+    return claim.compare_exchange_strong(expected, mine);
+  }
+};
+
+Result<std::unique_ptr<Watchdog>> Watchdog::create(const kernel::CgroupTree& tree,
+                                                   const Clock& clock, bool real_time,
+                                                   Duration patience) {
+  UniqueFd changed(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!changed) return errno_error("eventfd", "for the watchdog");
+  UniqueFd fired(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!fired) return errno_error("eventfd", "for the watchdog");
+  return std::unique_ptr<Watchdog>(
+      new Watchdog(tree, clock, real_time, patience, std::move(changed), std::move(fired)));
+}
+
+Watchdog::Watchdog(const kernel::CgroupTree& tree, const Clock& clock, bool real_time,
+                   Duration patience, UniqueFd changed, UniqueFd fired)
+    : tree_(tree),
+      clock_(clock),
+      real_time_(real_time),
+      patience_(patience),
+      changed_(std::move(changed)),
+      fired_(std::move(fired)),
+      thread_([this] { serve(); }) {}
+
+Watchdog::~Watchdog() {
+  stopping_ = true;
+  ::eventfd_write(changed_.get(), 1);
+  thread_.join();
+}
+
+// ---- the loop's side ----
+
+void Watchdog::post(std::vector<Order> orders, MonotonicTime until) {
+  auto fresh = std::make_shared<Orders>();
+  fresh->until = until;
+  if (guard_fired_) fresh->guard_fired = guard_fired_();
+  for (Order& order : orders) {
+    if (order.grip == nullptr) continue;
+    Post post;
+    post.order = std::move(order);
+    if (post.order.cgroup == CgroupId{}) {
+      auto node = sources::NodeReader::open(tree_, "/proc");
+      if (!node.ok()) continue;
+      post.node = std::move(*node);
+    } else {
+      auto group = sources::CgroupReader::open_with_limit(tree_, post.order.path);
+      if (!group.ok() || group->cgroup().id() != post.order.cgroup) continue;
+      std::string buffer;
+      std::vector<SourceNote> notes;
+      post.own_limit = group->read(buffer, notes).limit == post.order.capacity;
+      post.group = std::move(*group);
+    }
+    fresh->posts.push_back(std::move(post));
+  }
+  if (fresh->posts.empty()) return withdraw();
+  replace(std::move(fresh));
+}
+
+void Watchdog::withdraw() {
+  if (current() != nullptr) replace(nullptr);
+}
+
+// The files of the old orders are closed here, unless the thread is reading them.
+void Watchdog::replace(std::shared_ptr<Orders> orders) {
+  {
+    const std::lock_guard lock(mutex_);
+    orders_.swap(orders);
+  }
+  ::eventfd_write(changed_.get(), 1);
+}
+
+std::shared_ptr<Watchdog::Orders> Watchdog::current() {
+  const std::lock_guard lock(mutex_);
+  return orders_;
+}
+
+bool Watchdog::claim() {
+  const auto orders = current();
+  return orders == nullptr || orders->take(Claim::by_loop) || orders->claim == Claim::by_loop;
+}
+
+std::optional<Watchdog::Shot> Watchdog::take_shot() {
+  eventfd_t ignored = 0;
+  if (::eventfd_read(fired_.get(), &ignored) != 0) return std::nullopt;
+  withdraw();
+  const std::lock_guard lock(mutex_);
+  return std::exchange(shot_, std::nullopt);
+}
+
+// ---- the thread's ----
+
+void Watchdog::serve() {
+  if (real_time_) kernel::use_watchdog_priority();
+  while (!stopping_) {
+    const auto orders = current();
+    const bool on_watch = orders != nullptr && orders->claim == Claim::open;
+    if (on_watch) watch(*orders);
+    pollfd woken{changed_.get(), POLLIN, 0};
+    const timespec pace = to_timespec(std::min(kPace, patience_ / 2));
+    ::ppoll(&woken, 1, on_watch ? &pace : nullptr, nullptr);
+    eventfd_t ignored = 0;
+    ::eventfd_read(changed_.get(), &ignored);
+  }
+}
+
+void Watchdog::watch(Orders& orders) {
+  const MonotonicTime now = clock_.now();
+  if (now >= orders.until || gives_way(orders, now)) return;
+  for (Post& post : orders.posts) {
+    const auto used = post.read(buffer_);
+    if (!used || *used <= post.order.floor_line) {
+      post.suspicion.reset();
+      continue;
+    }
+    if (!post.suspicion) post.suspicion = {now, looks_.load(std::memory_order_relaxed)};
+    if (loop_is_late(*post.suspicion, now)) return act(orders, post, *used);
+  }
+}
+
+// Two victims for one crossing would be one too many. That it fired is all that is asked: on whom,
+// only the loop reads.
+bool Watchdog::gives_way(Orders& orders, MonotonicTime now) const {
+  if (!guard_fired_) return false;
+  const std::uint64_t fired = guard_fired_();
+  if (std::exchange(orders.guard_fired, fired) != fired) {
+    orders.quiet_until = now + kGuardRelease;
+    for (Post& post : orders.posts) post.suspicion.reset();
+  }
+  return now < orders.quiet_until;
+}
+
+bool Watchdog::loop_is_late(const Suspicion& suspicion, MonotonicTime now) const {
+  if (now - suspicion.since < patience_) return false;
+  const bool unseen = looks_.load(std::memory_order_relaxed) == suspicion.looks;
+  return unseen || next_look_ns_.load() < to_ns(now) - patience_.count();
+}
+
+void Watchdog::act(Orders& orders, const Post& post, Bytes working_set) {
+  const actuators::Grip& grip = *post.order.grip;
+  const auto present = actuators::sorted_processes(*grip.directory());
+  if (!present.ok()) return;
+  Shot shot;
+  shot.working_set = working_set;
+  shot.met = post.suspicion->since;
+  if (grip.meter() != nullptr) {
+    shot.victim_usage = grip.meter()->read().optional().value_or(Bytes{0});
+  }
+  if (!orders.take(Claim::by_thread)) return;
+  for (const kernel::ProcessRef& process : grip.processes()) {
+    if (!std::ranges::binary_search(*present, process.id().pid)) continue;
+    if (!process.send_signal(SIGKILL).ok()) continue;
+    if (shot.processes++ == 0) shot.at = clock_.now();
+  }
+  // Nobody was left of those that are held: void, and nothing to tell.
+  if (shot.processes == 0) return orders.claim.store(Claim::by_loop);
+  shot.order = post.order;
+  tell(std::move(shot));
+  for (const kernel::ProcessRef& process : grip.processes()) {
+    for (int turn = 0; turn < kReleases; ++turn) {
+      if (kernel::release_memory_of(process.fd()) != EAGAIN) break;
+    }
+  }
+}
+
+Record to_record(const Watchdog::Shot& shot) {
+  const Watchdog::Order& order = shot.order;
+  Record record;
+  record.stages = {shot.met, shot.at, shot.at, shot.at};
+  record.observation.at = shot.at;
+  record.observation.wake = {WakeSource::watchdog, shot.met, std::nullopt, shot.working_set};
+  if (order.cgroup != CgroupId{}) record.observation.wake.cgroup = order.cgroup;
+  const Bytes limit = order.capacity - order.floor_line;
+  Evidence evidence;
+  evidence.threshold.signal = order.signal;
+  evidence.threshold.limit = Limit::bytes(limit);
+  evidence.subject = order.cgroup == CgroupId{} ? "node" : order.path;
+  evidence.cgroup = order.cgroup;
+  evidence.capacity = order.capacity.count;
+  evidence.available = (order.capacity - shot.working_set).count;
+  evidence.limit = binary(limit.count);
+  evidence.met = evidence.driving = true;
+  evidence.at = shot.at;
+  evidence.first_met = shot.met;
+  Decision& decision = record.decision;
+  decision.action = Action::kill;
+  decision.reason = Reason::threshold_met;
+  decision.evidence = {std::move(evidence)};
+  decision.driving = 0;
+  decision.considered = {order.victim};
+  Eviction eviction;
+  eviction.cause = EvictionCause::threshold;
+  eviction.at_once = true;
+  decision.evictions = {std::move(eviction)};
+  return record;
+}
+
+void Watchdog::tell(Shot shot) {
+  {
+    const std::lock_guard lock(mutex_);
+    shot_ = std::move(shot);
+  }
+  ::eventfd_write(fired_.get(), 1);
+}
+
+}  // namespace forestall::agent

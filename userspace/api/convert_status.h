@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a running agent says of itself, as a message.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "exports/drop_counts.h"
+#include "exports/stage_histograms.h"
+#include "exports/status_board.h"
+#include "forestall/v1/status.pb.h"
+#include "model/feature.h"
+
+namespace forestall::api {
+
+// What does not change while the agent runs.
+struct AgentFacts {
+  std::string version;
+  int pid = 0;
+  MonotonicTime started;
+  std::string kernel;
+  Tier tier = Tier::none;
+  std::vector<FeatureReport> features;
+  std::string config_origin;
+};
+
+// Any thread.
+[[nodiscard]] v1::AgentStatus to_proto(const AgentFacts& facts, const exports::Status& status,
+                                       const exports::StageHistograms& stages,
+                                       const exports::DropCounts& drops, MonotonicTime now);
+
+}  // namespace forestall::api

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the agent lost and says so: lines of the log, events and work of the BPF programs, tellings
+// of the kernel's kills that came too late.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "exports/log.h"
+
+namespace forestall::exports {
+
+// Written by the loop's thread, read by any.
+struct DropCounts {
+  std::vector<const Log*> logs;  // count by themselves, outlive this; fixed before others read it
+  std::atomic<std::uint64_t> bpf_events{0};     // the ring had no room
+  std::atomic<std::uint64_t> bpf_failures{0};   // of helpers and maps, see bpf/abi/counters.h
+  std::atomic<std::uint64_t> late_tellings{0};  // halves of kills told already
+
+  [[nodiscard]] std::uint64_t log_lines() const {
+    std::uint64_t lines = 0;
+    for (const Log* log : logs) lines += log->dropped();
+    return lines;
+  }
+};
+
+}  // namespace forestall::exports

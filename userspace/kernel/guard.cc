@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel/guard.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <forestall_guard.skel.h>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "base/unique_fd.h"
+#include "kernel/bpf_host.h"
+#include "kernel/bpf_log.h"
+#include "kernel/job_thread.h"
+#include "kernel/scheduling.h"
+
+namespace forestall::kernel {
+namespace {
+
+struct SkeletonDeleter {
+  void operator()(forestall_guard* skeleton) const { forestall_guard__destroy(skeleton); }
+};
+using Skeleton = std::unique_ptr<forestall_guard, SkeletonDeleter>;
+
+struct RingDeleter {
+  void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
+};
+
+struct LinkDeleter {
+  void operator()(bpf_link* link) const { bpf_link__destroy(link); }
+};
+using Link = std::unique_ptr<bpf_link, LinkDeleter>;
+
+// Runs a `syscall` program once; `argument` is copied in and out. The program's return value.
+template <typename Argument>
+Result<int> run(const bpf_program* program, Argument* argument) {
+  LIBBPF_OPTS(bpf_test_run_opts, options);
+  if (argument != nullptr) {
+    options.ctx_in = argument;
+    options.ctx_size_in = sizeof(Argument);
+  }
+  if (bpf_prog_test_run_opts(bpf_program__fd(program), &options) != 0) {
+    return errno_error("BPF_PROG_TEST_RUN", bpf_program__name(program));
+  }
+  return static_cast<int>(options.retval);
+}
+
+// Runs an iterator that writes no text: one read takes it to its end.
+Result<void> run_iterator(const bpf_program* program, bpf_iter_link_info& where) {
+  const BpfLog quiet;
+  LIBBPF_OPTS(bpf_iter_attach_opts, options);
+  options.link_info = &where;
+  options.link_info_len = sizeof(where);
+  const Link link(bpf_program__attach_iter(program, &options));
+  if (!link) return errno_error("attach", bpf_program__name(program));
+  const UniqueFd walk(bpf_iter_create(bpf_link__fd(link.get())));
+  if (!walk) return errno_error("bpf_iter_create", bpf_program__name(program));
+  char nothing = 0;
+  if (::read(walk.get(), &nothing, 1) < 0) return errno_error("read", bpf_program__name(program));
+  return {};
+}
+
+// The slots as the programs see them: the memory-mapped array `guard_slots`.
+class MappedSlots {
+ public:
+  static Result<MappedSlots> map(int fd) {
+    void* address = ::mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (address == MAP_FAILED) return errno_error("mmap", "BPF map guard_slots");
+    return MappedSlots(static_cast<abi_guard_slot*>(address));
+  }
+  MappedSlots(MappedSlots&& other) noexcept : slots_(std::exchange(other.slots_, nullptr)) {}
+  MappedSlots& operator=(MappedSlots&&) = delete;
+  ~MappedSlots() {
+    if (slots_ != nullptr) ::munmap(slots_, bytes());
+  }
+
+  [[nodiscard]] std::uint64_t shots(std::size_t slot) const {
+    return __atomic_load_n(&slots_[slot].shots, __ATOMIC_ACQUIRE);
+  }
+  [[nodiscard]] bool published(std::size_t slot) const {
+    return __atomic_load_n(&slots_[slot].published, __ATOMIC_RELAXED) != 0;
+  }
+  void withdraw(std::size_t slot) {
+    __atomic_store_n(&slots_[slot].published, 0, __ATOMIC_SEQ_CST);
+  }
+  // Fills the bank that is not in force, then puts it into force.
+  void publish(std::size_t slot, const abi_guard_list& list) {
+    slots_[slot].banks[list.generation % 2] = list;
+    __atomic_store_n(&slots_[slot].published, list.generation, __ATOMIC_SEQ_CST);
+  }
+
+ private:
+  // The kernel gives the map's values their size in steps of 8, and a mapping whole pages.
+  static std::size_t bytes() { return ABI_GUARD_SLOTS * sizeof(abi_guard_slot); }
+  explicit MappedSlots(abi_guard_slot* slots) : slots_(slots) {}
+  abi_guard_slot* slots_;
+};
+
+struct Opened {
+  Skeleton skeleton;
+  std::string refusal;  // set when there is no skeleton
+  int code = 0;
+};
+
+Opened open_and_load(bool charge_hook) {
+  const BpfLog log;
+  Skeleton skeleton(forestall_guard__open());
+  if (!skeleton) return {nullptr, "open the BPF object of the guard", errno};
+  skeleton->rodata->page_shift = page_shift();
+  skeleton->rodata->fill_bytes_per_us = fastest_fill_bytes_per_us();
+  skeleton->rodata->agent_tgid = ::getpid();
+  bpf_program__set_autoload(skeleton->progs.guard_charge, charge_hook);
+  const std::size_t cpus = possible_numbers("/sys/devices/system/cpu/possible").size();
+  const auto clocks = std::clamp<std::size_t>(cpus, 1, ABI_GUARD_CPUS);
+  bpf_map__set_max_entries(skeleton->maps.guard_clocks, static_cast<__u32>(clocks));
+  const int failure = forestall_guard__load(skeleton.get());
+  if (failure == 0) return {std::move(skeleton), {}, 0};
+  return {nullptr, "load the BPF object of the guard: " + summarize_bpf_log(log.text()), -failure};
+}
+
+bool kernel_has_function(const char* name) {
+  const BpfLog quiet;
+  btf* types = btf__load_vmlinux_btf();
+  const bool has = types != nullptr && btf__find_by_name_kind(types, name, BTF_KIND_FUNC) > 0;
+  btf__free(types);
+  return has;
+}
+
+}  // namespace
+
+class Guard::Loaded {
+ public:
+  explicit Loaded(Skeleton object, bool charge_hook)
+      : skeleton(std::move(object)), with_charges_(charge_hook) {}
+
+  Result<void> start();
+  Result<std::vector<std::size_t>> arm(std::span<const GuardList> lists);
+  void disarm();
+  void drain(const std::function<void(const abi_guard_report&)>& visit);
+  Result<abi_guard_victim> identify(pid_t pid, CgroupId workload);
+  [[nodiscard]] std::optional<std::size_t> slot_of(CgroupId subject) const;
+  [[nodiscard]] std::uint32_t running_clocks() const;
+  [[nodiscard]] bool armed() const;
+
+  Skeleton skeleton;
+  std::string evidence;
+  bool reaches_others = false;
+  std::unique_ptr<ring_buffer, RingDeleter> ring;
+
+ private:
+  struct Slot {
+    std::optional<CgroupId> subject;
+    std::uint64_t generation = 0;  // of the last list
+    std::uint64_t shots_seen = 0;
+  };
+
+  Result<void> attach();
+  [[nodiscard]] std::optional<std::size_t> find_slot(CgroupId subject);
+  [[nodiscard]] std::optional<std::size_t> take_slot(const GuardList& list);
+  [[nodiscard]] bool resolve(const GuardList& list, std::size_t slot) const;
+  void publish(const GuardList& list, std::size_t slot);
+  void release(std::size_t slot);
+  void note(const abi_guard_report& report);
+  [[nodiscard]] bool runs(std::size_t cpu) const;
+  void start_clocks();
+  void start_stopped_clocks();
+
+  bool with_charges_;
+  std::vector<std::uint32_t> cpus_;
+  std::array<Slot, ABI_GUARD_SLOTS> slots_;
+  std::optional<MappedSlots> mapped_;
+  std::uint64_t dropped_ = 0;  // reports that are known to have been dropped
+  const std::function<void(const abi_guard_report&)>* visit_ = nullptr;
+  std::unique_ptr<JobThread> starter_;  // last: it uses the above
+};
+
+Result<void> Guard::Loaded::attach() {
+  const BpfLog quiet;
+  std::string hooks;
+  const auto attach_one = [&](bpf_program* program, bpf_link*& link, const char* name) {
+    if (bpf_program__fd(program) < 0) return;
+    link = bpf_program__attach(program);
+    if (link != nullptr) hooks += std::string(", ") + name;
+  };
+  auto& links = skeleton->links;
+  auto& programs = skeleton->progs;
+  attach_one(programs.guard_memcg_reclaim, links.guard_memcg_reclaim, "memcg reclaim");
+  attach_one(programs.guard_direct_reclaim, links.guard_direct_reclaim, "direct reclaim");
+  if (with_charges_) attach_one(programs.guard_charge, links.guard_charge, "charges");
+  evidence = std::string(reaches_others ? "bpf_send_signal_task: any approved process"
+                                        : "bpf_send_signal: an approved process while it runs") +
+             "; clocks on " + std::to_string(cpus_.size()) + " CPUs" + hooks;
+  return {};
+}
+
+Result<void> Guard::Loaded::start() {
+  cpus_ = possible_numbers("/sys/devices/system/cpu/possible");
+  if (cpus_.empty()) cpus_ = {0};
+  if (cpus_.size() > ABI_GUARD_CPUS) cpus_.resize(ABI_GUARD_CPUS);
+  mapped_.emplace(TRY(MappedSlots::map(bpf_map__fd(skeleton->maps.guard_slots))));
+  const auto visit = [](void* self, void* record, std::size_t size) {
+    if (size >= sizeof(abi_guard_report)) {
+      static_cast<Loaded*>(self)->note(*static_cast<const abi_guard_report*>(record));
+    }
+    return 0;
+  };
+  ring.reset(ring_buffer__new(bpf_map__fd(skeleton->maps.ring), visit, this, nullptr));
+  if (!ring) return errno_error("ring_buffer__new", "BPF map ring of the guard");
+  const int found = TRY(run<char>(skeleton->progs.guard_setup, nullptr));
+  if (found == 1) return error("BPF guard: the root memory cgroup was not found");
+  reaches_others = TRY(run<char>(skeleton->progs.guard_reach, nullptr)) == 1;
+  starter_ = TRY(JobThread::create("guard-clocks", [this] { start_clocks(); }));
+  return attach();
+}
+
+// ---- clocks ----
+
+bool Guard::Loaded::runs(std::size_t cpu) const {
+  return __atomic_load_n(&skeleton->bss->running[cpu], __ATOMIC_SEQ_CST) != 0;
+}
+
+std::uint32_t Guard::Loaded::running_clocks() const {
+  std::uint32_t clocks = 0;
+  for (std::size_t i = 0; i < cpus_.size(); ++i) clocks += runs(i) ? 1 : 0;
+  return clocks;
+}
+
+// On the starter's thread: goes to each CPU whose clock stands still, and starts it there. A CPU
+// that is offline, or that a cpuset keeps us from, has none; whoever runs there is shot from
+// another hook.
+void Guard::Loaded::start_clocks() {
+  use_service_priority();
+  const std::size_t bytes = CPU_ALLOC_SIZE(ABI_GUARD_CPUS);
+  std::vector<cpu_set_t> before(bytes / sizeof(cpu_set_t) + 1);
+  if (::sched_getaffinity(0, bytes, before.data()) < 0) return;
+  std::vector<cpu_set_t> one(before.size());
+  for (std::size_t i = 0; i < cpus_.size(); ++i) {
+    if (runs(i)) continue;
+    CPU_ZERO_S(bytes, one.data());
+    CPU_SET_S(cpus_[i], bytes, one.data());
+    if (::sched_setaffinity(0, bytes, one.data()) != 0) continue;
+    auto index = static_cast<__u32>(i);
+    static_cast<void>(run(skeleton->progs.guard_start_clock, &index));
+  }
+  ::sched_setaffinity(0, bytes, before.data());
+}
+
+void Guard::Loaded::start_stopped_clocks() {
+  // A clock that is about to end looks here once more.
+  __atomic_fetch_add(&skeleton->bss->armings, 1, __ATOMIC_SEQ_CST);
+  static_cast<void>(starter_->finish());
+  if (running_clocks() < cpus_.size()) static_cast<void>(starter_->start());
+}
+
+// ---- lists ----
+
+std::optional<std::size_t> Guard::Loaded::slot_of(CgroupId subject) const {
+  const auto found = std::ranges::find(slots_, std::optional(subject), &Slot::subject);
+  if (found == slots_.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - slots_.begin());
+}
+
+bool Guard::Loaded::resolve(const GuardList& list, std::size_t slot) const {
+  skeleton->bss->resolving_slot = static_cast<__u32>(slot);
+  skeleton->bss->resolved_cgroup = 0;
+  bpf_iter_link_info where{};
+  where.cgroup.order = BPF_CGROUP_ITER_SELF_ONLY;
+  where.cgroup.cgroup_fd = static_cast<__u32>(list.subject_fd);
+  return run_iterator(skeleton->progs.guard_resolve, where).ok() &&
+         skeleton->bss->resolved_cgroup == list.subject.inode;
+}
+
+// The slot of the list's subject; a fresh one if it had none. Nothing: no slot is left, or its
+// cgroup is gone.
+std::optional<std::size_t> Guard::Loaded::take_slot(const GuardList& list) {
+  if (const auto present = slot_of(list.subject)) return present;
+  const bool is_node = list.subject.inode == 0;
+  std::size_t slot = ABI_GUARD_NODE;
+  if (!is_node) {
+    const auto free = std::find_if(slots_.begin() + 1, slots_.end(),
+                                   [](const Slot& one) { return !one.subject; });
+    if (free == slots_.end()) return std::nullopt;
+    slot = static_cast<std::size_t>(free - slots_.begin());
+    if (!resolve(list, slot)) return std::nullopt;
+  }
+  slots_[slot].subject = list.subject;
+  slots_[slot].shots_seen = mapped_->shots(slot);
+  return slot;
+}
+
+void Guard::Loaded::publish(const GuardList& list, std::size_t slot) {
+  Slot& mine = slots_[slot];
+  // It fired, and nobody was told yet: whatever this list was made from did not know of it.
+  if (mapped_->shots(slot) != mine.shots_seen) return;
+  if (list.victims.empty()) return mapped_->withdraw(slot);
+  abi_guard_list fresh{};
+  fresh.generation = ++mine.generation;
+  fresh.line = static_cast<__u64>(std::max<std::int64_t>(list.line.count, 1));
+  fresh.inactive_file = static_cast<__u64>(std::max<std::int64_t>(list.inactive_file.count, 0));
+  fresh.expires_ns = static_cast<__u64>(std::max<std::int64_t>(to_ns(list.expires), 0));
+  fresh.shots_seen = mine.shots_seen;
+  const std::size_t count = std::min<std::size_t>(list.victims.size(), ABI_GUARD_VICTIMS);
+  fresh.victim_count = static_cast<__u32>(count);
+  std::copy_n(list.victims.begin(), count, fresh.victims);
+  mapped_->publish(slot, fresh);
+}
+
+void Guard::Loaded::release(std::size_t slot) {
+  mapped_->withdraw(slot);
+  slots_[slot].subject.reset();
+}
+
+Result<std::vector<std::size_t>> Guard::Loaded::arm(std::span<const GuardList> lists) {
+  for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
+    const auto& subject = slots_[slot].subject;
+    if (subject && std::ranges::find(lists, *subject, &GuardList::subject) == lists.end()) {
+      release(slot);
+    }
+  }
+  std::vector<std::size_t> failed;
+  for (std::size_t i = 0; i < lists.size(); ++i) {
+    if (const auto slot = take_slot(lists[i])) {
+      publish(lists[i], *slot);
+    } else {
+      failed.push_back(i);
+    }
+  }
+  if (armed()) start_stopped_clocks();
+  return failed;
+}
+
+void Guard::Loaded::disarm() {
+  for (std::size_t slot = 0; slot < slots_.size(); ++slot) release(slot);
+}
+
+bool Guard::Loaded::armed() const {
+  for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
+    if (mapped_->published(slot)) return true;
+  }
+  return false;
+}
+
+// ---- reports ----
+
+void Guard::Loaded::note(const abi_guard_report& report) {
+  if (report.kind == ABI_GUARD_CROSSED) {
+    if (const auto slot = slot_of(CgroupId{report.cgroup})) {
+      slots_[*slot].shots_seen = report.shots;
+    }
+  }
+  if (visit_ != nullptr && *visit_) (*visit_)(report);
+}
+
+void Guard::Loaded::drain(const std::function<void(const abi_guard_report&)>& visit) {
+  // Read before the ring: what is dropped from here on is the next call's.
+  const std::uint64_t dropped = __atomic_load_n(&skeleton->bss->counts.dropped, __ATOMIC_ACQUIRE);
+  std::array<std::uint64_t, ABI_GUARD_SLOTS> shots{};
+  for (std::size_t slot = 0; slot < slots_.size(); ++slot) shots[slot] = mapped_->shots(slot);
+  visit_ = &visit;
+  ring_buffer__consume(ring.get());
+  visit_ = nullptr;
+  if (dropped == dropped_) return;
+  // A crossing that nobody will ever be told of must not keep its slot spent for good.
+  dropped_ = dropped;
+  for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
+    slots_[slot].shots_seen = std::max(slots_[slot].shots_seen, shots[slot]);
+  }
+}
+
+Result<abi_guard_victim> Guard::Loaded::identify(pid_t pid, CgroupId workload) {
+  skeleton->bss->identify_within = workload.inode;
+  skeleton->bss->identified = {};
+  bpf_iter_link_info who{};
+  who.task.tid = static_cast<__u32>(pid);
+  TRY(run_iterator(skeleton->progs.guard_identify, who));
+  const abi_guard_victim found = skeleton->bss->identified;
+  if (found.tgid != pid) return Error{ESRCH, "identify process " + std::to_string(pid)};
+  return found;
+}
+
+// ---- the interface ----
+
+Guard::Guard(std::unique_ptr<Loaded> loaded) : loaded_(std::move(loaded)) {}
+Guard::~Guard() = default;
+
+Result<std::unique_ptr<Guard>> Guard::load(const GuardOptions& options) {
+  TRY(require_initial_pid_namespace());
+  const bool try_charges = options.charge_hook && kernel_has_function("page_counter_try_charge");
+  Opened opened = open_and_load(try_charges);
+  const bool with_charges = opened.skeleton && try_charges;
+  // fexit may be refused where all else is permitted.
+  if (!opened.skeleton && try_charges) opened = open_and_load(false);
+  if (!opened.skeleton) return Error{opened.code, opened.refusal};
+  auto loaded = std::make_unique<Loaded>(std::move(opened.skeleton), with_charges);
+  TRY(loaded->start());
+  return std::unique_ptr<Guard>(new Guard(std::move(loaded)));
+}
+
+bool Guard::reaches_others() const {
+  return loaded_->reaches_others;
+}
+
+const std::string& Guard::evidence() const {
+  return loaded_->evidence;
+}
+
+Result<abi_guard_victim> Guard::identify(pid_t pid, CgroupId workload) {
+  return loaded_->identify(pid, workload);
+}
+
+Result<std::vector<std::size_t>> Guard::arm(std::span<const GuardList> lists) {
+  return loaded_->arm(lists);
+}
+
+void Guard::disarm() {
+  loaded_->disarm();
+}
+
+bool Guard::armed() const {
+  return loaded_->armed();
+}
+
+int Guard::fd() const {
+  return ring_buffer__epoll_fd(loaded_->ring.get());
+}
+
+void Guard::drain(const std::function<void(const abi_guard_report&)>& visit) {
+  loaded_->drain(visit);
+}
+
+Result<void> Guard::look() {
+  TRY(run<char>(loaded_->skeleton->progs.guard_look, nullptr));
+  return {};
+}
+
+Result<GuardUsage> Guard::usage(CgroupId subject) const {
+  const auto slot =
+      subject.inode == 0 ? std::optional<std::size_t>(ABI_GUARD_NODE) : loaded_->slot_of(subject);
+  if (!slot) return Error{ENOENT, "the guard has no list for this cgroup"};
+  abi_guard_sample sample{};
+  sample.slot = static_cast<__u32>(*slot);
+  const int failure = TRY(run(loaded_->skeleton->progs.guard_sample, &sample));
+  if (failure != 0) return Error{ENODEV, "the guard's subject is gone"};
+  return GuardUsage{Bytes{static_cast<std::int64_t>(sample.usage)},
+                    Bytes{static_cast<std::int64_t>(sample.inactive_file)}, sample.exact != 0};
+}
+
+abi_guard_counts Guard::counts() const {
+  return loaded_->skeleton->bss->counts;
+}
+
+std::uint32_t Guard::clocks() const {
+  return loaded_->running_clocks();
+}
+
+}  // namespace forestall::kernel

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/guard_list.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "policy/credit.h"
+#include "policy/exclusion.h"
+#include "policy/rank.h"
+#include "policy/saturating.h"
+#include "policy/signals.h"
+#include "policy/warning.h"
+
+namespace forestall::policy {
+namespace {
+
+// How much more may be taken until there is nothing left for the subject.
+Bytes until_exhausted(const Subject& subject, const Reading& reading, const NodeSample& node) {
+  if (!subject.is_node() || !node.kernel_available) return {reading.available};
+  return add(*node.kernel_available, node.swap_free.value_or(Bytes{0}));
+}
+
+Bytes half(Bytes amount) {
+  return {amount.count / 2};
+}
+
+// The order for one threshold, still without victims; nothing: it is of no concern.
+std::optional<GuardOrder> order_for(const Threshold& threshold, const Subject& subject,
+                                    const Reading& reading, const NodeSample& node,
+                                    const Credit& credit) {
+  const Level& level = *reading.level;
+  const Bytes limit = threshold.limit.of(reading.capacity).bytes();
+  const Bytes to_threshold = subtract({reading.available}, limit);
+  if (!in_warning_zone(to_threshold, warning_margin(level.capacity))) return std::nullopt;
+  const Bytes to_exhaustion = until_exhausted(subject, reading, node);
+  // Where the kernel would be first, half of what it leaves.
+  const bool kernel_first = to_exhaustion < to_threshold;
+  const Bytes from = kernel_first ? Bytes{0} : to_threshold;
+  const Bytes headroom = add(half(from), half(to_exhaustion));
+  // What is on its way back counts as there.
+  if (credit.of(subject, level) > Bytes{0} && add(headroom, credit.of(subject, level)) > Bytes{0}) {
+    return std::nullopt;
+  }
+  GuardOrder order;
+  order.cgroup = subject.cgroup;
+  order.path = std::string(subject.path);
+  order.signal = threshold.signal;
+  order.headroom = headroom;
+  order.line = add(level.used(), headroom);
+  order.inactive_file = level.inactive_file;
+  order.need = std::max(subtract(to_exhaustion, headroom), Bytes{1});
+  return order;
+}
+
+// What everybody grew, where that is what they are ranked by.
+Bytes total_growth(const std::vector<Candidate>& considered) {
+  Bytes sum;
+  for (const Candidate& each : considered) sum = add(sum, Bytes{each.key.growth.value_or(0)});
+  return sum;
+}
+
+// What it will hold when the line is crossed, if the rest of the way is filled by those who filled
+// it so far, each to its part; else as much as now. Who grows is small when it is listed, and a
+// calm neighbour would have to go with it.
+Bytes held_at_line(const Candidate& candidate, Bytes expected, Bytes growth,
+                   const GuardOrder& order) {
+  if (growth <= Bytes{0} || order.headroom <= Bytes{0}) return expected;
+  const double part =
+      static_cast<double>(candidate.key.growth.value_or(0)) / static_cast<double>(growth.count);
+  const double share = part * static_cast<double>(order.headroom.count);
+  return add(expected, Bytes{static_cast<std::int64_t>(share)});
+}
+
+// Fills in who is to go, first groups first: each as large as the need, or all there are.
+void list_victims(const Config& config, const Observation& observation,
+                  const Exclusions& exclusions, GuardOrder& order) {
+  const RankBy by{order.signal, std::nullopt, config.compat, config.ranking};
+  const Subject subject =
+      order.cgroup == CgroupId{} ? Subject{} : Subject{order.cgroup, order.path};
+  order.considered = rank(*observation.workloads, by, subject, exclusions);
+  const Bytes growth = total_growth(order.considered);
+  std::uint32_t group = 0;
+  Bytes sum;
+  for (std::size_t i = 0; i < order.considered.size(); ++i) {
+    if (order.victims.size() == kGuardVictimsMax) return;
+    const Candidate& candidate = order.considered[i];
+    const std::optional<Bytes> expected = candidate.sample.working_set();
+    if (candidate.exclusion != Exclusion::none || !expected || expected->count <= 0) continue;
+    order.victims.push_back({i, group, *expected});
+    sum = add(sum, held_at_line(candidate, *expected, growth, order));
+    if (sum < order.need) continue;
+    ++group;
+    sum = Bytes{0};
+  }
+}
+
+// The node's comes first whatever it has left: it has a slot of its own.
+void keep_nearest(std::vector<GuardOrder>& orders) {
+  const bool node = std::ranges::find(orders, CgroupId{}, &GuardOrder::cgroup) != orders.end();
+  const std::size_t room = node ? kGuardSubjectsMax : kGuardSubjectsMax - 1;
+  if (orders.size() <= room) return;
+  const auto key = [](const GuardOrder& order) {
+    return std::pair(order.cgroup != CgroupId{}, order.headroom);
+  };
+  std::ranges::stable_sort(orders, {}, key);
+  orders.erase(orders.begin() + static_cast<std::ptrdiff_t>(room), orders.end());
+}
+
+}  // namespace
+
+std::vector<GuardOrder> guard_orders(const Config& config, const Observation& observation) {
+  std::vector<GuardOrder> orders;
+  const Credit credit(observation.kills);
+  for_each_subject(config, nullptr, false, observation,
+                   [&](std::size_t, const Threshold& threshold, const Subject& subject,
+                       const std::optional<Reading>& reading) {
+                     // A soft threshold has a grace period, in which nobody may be killed; and
+                     // there are thresholds for which nobody is.
+                     const bool kills = threshold.hard() && threshold.response == Response::evict;
+                     if (!kills || !reading || !reading->level) return;
+                     auto order = order_for(threshold, subject, *reading, observation.node, credit);
+                     if (!order) return;
+                     const auto same =
+                         std::ranges::find(orders, order->cgroup, &GuardOrder::cgroup);
+                     if (same == orders.end()) {
+                       orders.push_back(std::move(*order));
+                     } else if (order->headroom < same->headroom) {
+                       *same = std::move(*order);
+                     }
+                   });
+  keep_nearest(orders);
+  if (orders.empty() || !observation.workloads) return orders;
+  const Exclusions exclusions(*observation.workloads, observation.kills, Terminating::candidate);
+  for (GuardOrder& order : orders) list_victims(config, observation, exclusions, order);
+  return orders;
+}
+
+}  // namespace forestall::policy

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/own_limits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "kernel/memory_files.h"
+#include "sources/pod_paths.h"
+
+namespace forestall::sources {
+namespace {
+
+// Time between two refreshes, in terms of how long one takes.
+constexpr int kBudget = 50;
+
+bool sees_crossing(const Wake& wake) {
+  return wake.usage.has_value() || wake.source == WakeSource::high_tripwire;
+}
+
+}  // namespace
+
+WorkloadClass workload_class(const Workload& workload) {
+  const auto pod =
+      workload.kind == WorkloadKind::pod ? parse_pod_path(workload.path) : std::nullopt;
+  if (!pod) return WorkloadClass::other;
+  switch (pod->qos) {
+    case QosClass::guaranteed: return WorkloadClass::guaranteed;
+    case QosClass::burstable: return WorkloadClass::burstable;
+    case QosClass::best_effort: return WorkloadClass::best_effort;
+  }
+  return WorkloadClass::other;
+}
+
+std::optional<OwnLimits::Found> OwnLimits::look_at(const std::string& path,
+                                                   std::size_t threshold) const {
+  const bool v1 = tree_.version() == kernel::CgroupVersion::v1;
+  // What is gone, or has no memory controller, has no limit either.
+  const auto cgroup = tree_.open(path);
+  if (!cgroup) return std::nullopt;
+  const auto amount = [&](const char* file) -> std::optional<Bytes> {
+    const auto text = cgroup->read(file);
+    if (!text) return std::nullopt;
+    return kernel::parse_amount(*text).optional().value_or(std::nullopt);
+  };
+  const auto limit = amount(v1 ? "memory.limit_in_bytes" : "memory.max");
+  if (!limit || *limit >= kNoLimitOfV1) return std::nullopt;
+  const auto usage = amount(v1 ? "memory.usage_in_bytes" : "memory.current");
+  if (!usage) return std::nullopt;
+  const Bytes margin = thresholds_[threshold].limit.of(limit->count).bytes();
+  return Found{path, threshold, *limit, *limit - std::min(margin, *limit), *usage};
+}
+
+void OwnLimits::find(const Workload& workload, std::size_t threshold, std::vector<Found>& found) {
+  auto whole = look_at(workload.path, threshold);
+  const auto cgroup = tree_.open(workload.path);
+  if (workload.kind == WorkloadKind::pod && cgroup) {
+    const auto children = cgroup->children();
+    for (const std::string& child : children ? *children : std::vector<std::string>()) {
+      auto part = look_at(workload.path + "/" + child, threshold);
+      if (part && (!whole || part->limit < whole->limit)) found.push_back(std::move(*part));
+    }
+  }
+  if (whole) found.push_back(std::move(*whole));
+}
+
+void OwnLimits::refresh(const Config& config, const std::vector<const Workload*>& workloads,
+                        std::size_t slots, MonotonicTime now, std::vector<SourceNote>& notes) {
+  const SystemClock clock;
+  const MonotonicTime began = clock.now();
+  if (thresholds_ == config.thresholds && now < due_) return;
+  if (thresholds_ != config.thresholds) held_.clear();  // they name thresholds by their index
+  thresholds_ = config.thresholds;
+  std::map<WorkloadClass, std::size_t> wanted;
+  for (std::size_t i = 0; i < thresholds_.size(); ++i) {
+    if (thresholds_[i].own_limits_of) wanted.emplace(*thresholds_[i].own_limits_of, i);
+  }
+  if (wanted.empty()) return;
+  std::vector<Found> found;
+  for (const Workload* workload : workloads) {
+    const auto rule = wanted.find(workload_class(*workload));
+    if (rule != wanted.end()) find(*workload, rule->second, found);
+  }
+  if (found.size() > slots) {
+    const auto nearer = [](const Found& a, const Found& b) {
+      return a.line - a.usage < b.line - b.usage;
+    };
+    std::partial_sort(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(slots),
+                      found.end(), nearer);
+    notes.push_back(
+        {"ownLimit", fmt::format("{} cgroups have a limit of their own, of which the {} "
+                                 "nearest to it are watched",
+                                 found.size(), slots)});
+    found.erase(found.begin() + static_cast<std::ptrdiff_t>(slots), found.end());
+  }
+  hold(std::move(found), notes);
+  due_ = now + (clock.now() - began) * kBudget;
+}
+
+void OwnLimits::hold(std::vector<Found> found, std::vector<SourceNote>& notes) {
+  std::map<std::string, Held> old;
+  for (Held& held : std::exchange(held_, {})) {
+    if (!held.reader.cgroup().still_at_path(tree_.memory_fd())) continue;
+    const std::string path = held.reader.cgroup().path();
+    old.emplace(path, std::move(held));
+  }
+  for (Found& each : found) {
+    if (auto kept = old.extract(each.path)) {
+      Held& held = kept.mapped();
+      if (held.limit != each.limit) held.last.reset();
+      held.threshold = each.threshold;
+      held.limit = each.limit;
+      held.line = each.line;
+      held_.push_back(std::move(held));
+      continue;
+    }
+    auto reader = CgroupReader::open(tree_, each.path);
+    if (reader) {
+      held_.push_back(
+          {std::move(reader).value(), each.threshold, each.limit, each.line, std::nullopt});
+    } else if (tree_.open(each.path)) {
+      notes.push_back({each.path, reader.error().text()});
+    }
+  }
+}
+
+// False when it is gone.
+bool OwnLimits::read_one(Held& held, MonotonicTime now, std::vector<SourceNote>& notes) {
+  auto reading = held.reader.read_usage(buffer_, notes);
+  if (!reading.removed && reading.usage && *reading.usage > held.line) {
+    reading = held.reader.read(buffer_, notes);
+  }
+  if (reading.removed) return false;
+  CgroupSample sample;
+  sample.id = held.reader.cgroup().id();
+  sample.path = held.reader.cgroup().path();
+  sample.usage = reading.usage;
+  sample.inactive_file = reading.inactive_file;
+  sample.limit = held.limit;
+  sample.at = now;
+  sample.threshold = held.threshold;
+  held.last = std::move(sample);
+  return true;
+}
+
+void OwnLimits::read(const Wake& wake, MonotonicTime now, std::vector<CgroupSample>& samples,
+                     std::vector<SourceNote>& notes) {
+  const bool crossing = sees_crossing(wake);
+  std::erase_if(held_, [&](Held& held) {
+    const bool elsewhere = crossing && wake.cgroup != held.reader.cgroup().id();
+    if ((!elsewhere || !held.last) && !read_one(held, now, notes)) return true;
+    samples.push_back(*held.last);
+    return false;
+  });
+}
+
+void OwnLimits::read_some(std::span<const CgroupId> cgroups, MonotonicTime now,
+                          std::vector<CgroupSample>& samples, std::vector<SourceNote>& notes) {
+  std::erase_if(held_, [&](Held& held) {
+    const CgroupId id = held.reader.cgroup().id();
+    if (std::find(cgroups.begin(), cgroups.end(), id) == cgroups.end()) return false;
+    if (!read_one(held, now, notes)) return true;
+    samples.push_back(*held.last);
+    return false;
+  });
+}
+
+}  // namespace forestall::sources

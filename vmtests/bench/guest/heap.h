@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that grows as a program's heap does: what the pods hold and leak, and what the bench takes
+// down again to see how long the kernel needs for it.
+#pragma once
+
+#include <cstdint>
+
+namespace forestall::bench {
+
+constexpr std::int64_t kPage = 4096;
+
+// A mapping that is filled page by page. Nothing gives it back but release(): most heaps live as
+// long as their process.
+class Heap {
+ public:
+  // Room for `most` bytes, none of them filled. Ends the process if there is no such room.
+  explicit Heap(std::int64_t most);
+
+  // Fills `bytes` more, in whole pages, up to the room there is. Filling is cheap: what costs time
+  // is the kernel's part.
+  void grow(std::int64_t bytes);
+
+  bool full() const { return used_ + kPage > most_; }
+
+  // Gives it all back. Nothing may be asked of it afterwards.
+  void release();
+
+ private:
+  std::int64_t most_;
+  std::int64_t used_ = 0;
+  char* begin_ = nullptr;
+};
+
+}  // namespace forestall::bench

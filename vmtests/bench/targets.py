@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Forestall is meant to reach beside its peers, and whether these runs say so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from .summary import Cell, Ratio
+
+SHARE_OF_PEER = 0.1
+SHARE_OF_IDLE = 3.0
+SHARE_OF_UNMAP = 1.3
+
+
+@dataclass(frozen=True)
+class Target:
+    """One of ours in one scenario. `met` is None where these runs cannot tell."""
+
+    name: str
+    scenario: str
+    agent: str
+    met: bool | None
+    found: str
+
+    def line(self) -> str:
+        word = {True: "met", False: "MISSED", None: "cannot be told"}[self.met]
+        return f"{self.name}: {self.scenario} {self.agent}: {word}: {self.found}"
+
+
+def targets(
+    cells: list[Cell], ratios: list[Ratio], ours: set[str], idle: Mapping[str, str]
+) -> list[Target]:
+    """`idle`: for a scenario under load, the same without it."""
+    own = [cell for cell in cells if cell.agent in ours]
+    by_name = {(cell.scenario, cell.agent): cell for cell in cells}
+    return [
+        *(_ahead(cell, by_name.get((cell.scenario, "none"))) for cell in own),
+        *(_faster(ratio) for ratio in ratios),
+        *_under_load(own, by_name, idle),
+        *(target for cell in own if (target := _freed(cell)) is not None),
+    ]
+
+
+def _ahead(cell: Cell, nobody: Cell | None) -> Target:
+    """Never the kernel, never the wrong one. A failed run proves nothing, but is not forgotten.
+
+    Three tellers of the kernel's killing, as each alone may have lost it: its log,
+    its counter, and who sent the first SIGKILL.
+    """
+    ooms = cell.spreads.get("oom_events")
+    kills = "no run" if ooms is None else f"kernel OOM kills {ooms.least:.0f}..{ooms.most:.0f}"
+    window = nobody.spreads.get("crossing_to_signal_ms") if nobody else None
+    left = f"; alone the kernel kills {window.median:.0f} ms after the line" if window else ""
+    counts = [cell.spreads.get(key) for key in ("oom_events", "oom_processes")]
+    never = all(count is not None and count.most == 0 for count in counts)
+    met = never and "kernel" not in cell.actors and set(cell.verdicts) == {"right"}
+    return Target(
+        "first and right", cell.scenario, cell.agent, met and not cell.failures,
+        f"{cell.runs} runs, {len(cell.failures)} failed, {kills}, victim {cell.verdict()}{left}",
+    )  # fmt: skip
+
+
+def _faster(ratio: Ratio) -> Target:
+    name = f"line→kill, at most {SHARE_OF_PEER:g} of the fastest peer's"
+    if ratio.ratio is None:
+        found = f"{ratio.ours_ms:.2f} ms; no peer acted before the kernel, or its time is 0"
+        return Target(name, ratio.scenario, ratio.agent, None, found)
+    told = "" if ratio.told_ms is None else f" ({ratio.told_ms:.2f} by its own account)"
+    found = f"{ratio.ours_ms:.2f} ms{told}, {ratio.peer} {ratio.peer_ms:.2f} ms: {ratio.ratio:.3f}"
+    return Target(name, ratio.scenario, ratio.agent, ratio.ratio <= SHARE_OF_PEER, found)
+
+
+def _under_load(
+    own: list[Cell], by_name: dict[tuple[str, str], Cell], idle: Mapping[str, str]
+) -> Iterator[Target]:
+    for cell in own:
+        other = by_name.get((idle.get(cell.scenario, ""), cell.agent))
+        if other is None:
+            continue
+        loaded = cell.spreads.get("crossing_to_signal_ms")
+        calm = other.spreads.get("crossing_to_signal_ms")
+        name = f"line→kill, at most {SHARE_OF_IDLE:g} x the idle node's"
+        if loaded is None or calm is None or calm.median <= 0:
+            yield Target(name, cell.scenario, cell.agent, None, "one of them has no such time")
+            continue
+        ratio = loaded.median / calm.median
+        found = f"{loaded.median:.2f} ms, idle {calm.median:.2f} ms: {ratio:.2f}"
+        yield Target(name, cell.scenario, cell.agent, ratio <= SHARE_OF_IDLE, found)
+
+
+def _freed(cell: Cell) -> Target | None:
+    ratio = cell.spreads.get("freed_to_unmap")
+    took, unmap = cell.spreads.get("signal_to_freed_ms"), cell.spreads.get("unmap_ms")
+    if ratio is None or took is None or unmap is None:
+        return None
+    found = f"{took.median:.1f} ms, munmap of as much {unmap.median:.1f} ms: {ratio.median:.2f}"
+    name = f"kill→freed, at most {SHARE_OF_UNMAP:g} x munmap"
+    return Target(name, cell.scenario, cell.agent, ratio.median <= SHARE_OF_UNMAP, found)

@@ -245,6 +245,20 @@ void check_victim(const Observation& observation, const WorkloadSample& victim) 
   }
 }
 
+// Of what lies inside of a workload, the innermost around it is the candidate, and the only one. (A
+// pod between the two may have ended, and is none.)
+bool is_only_one_around(const Observation& observation, const Decision& decision,
+                        const std::string& subject) {
+  const std::string& victim = decision.considered[*decision.victim()].sample.workload.path;
+  const auto is_nearer = [&](const WorkloadSample& other) {
+    const std::string& path = other.workload.path;
+    return other.workload.pod == nullptr && path != victim && path_is_within(subject, path) &&
+           path_is_within(path, victim);
+  };
+  return decision.considered.size() == 1 && path_is_within(subject, victim) &&
+         std::ranges::none_of(*observation.workloads, is_nearer);
+}
+
 void check(const Observation& observation, const Decision& decision, bool resumed) {
   require((decision.action == Action::kill) == !decision.evictions.empty());
   require((decision.action == Action::reclaim) <= (decision.reason == Reason::node_reclaim));
@@ -260,9 +274,8 @@ void check(const Observation& observation, const Decision& decision, bool resume
   const WorkloadSample& victim = decision.considered[*decision.victim()].sample;
   const Evidence& evidence = decision.evidence[*decision.driving];
   require(resumed || (evidence.met && evidence.driving));
-  // Of what lies inside of a workload, that workload is the candidate.
   require(evidence.cgroup == CgroupId{} || path_is_within(victim.workload.path, evidence.subject) ||
-          path_is_within(evidence.subject, victim.workload.path));
+          is_only_one_around(observation, decision, evidence.subject));
   require(!filesystem_of(evidence.threshold.signal) || victim.workload.kind == WorkloadKind::pod);
   require(evidence.threshold.hard() || !decision.evictions[0].at_once);
 }

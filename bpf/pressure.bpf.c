@@ -12,6 +12,7 @@
 #include "bpf/lib/compat.bpf.h"
 #include "bpf/lib/counters.bpf.h"
 #include "bpf/lib/memcg.bpf.h"
+#include "bpf/lib/reclaim.bpf.h"
 #include "bpf/lib/stalls.bpf.h"
 #include "bpf/lib/watches.bpf.h"
 
@@ -112,27 +113,6 @@ static __always_inline void stall_end(__u32 kind, __u64 pages) {
 
 /* ---- announcing reclaim --------------------------------------------------------------------- */
 
-/* The cgroup whose limit is being kept. Before 7.2 the tracepoint does not say; it is then the
- * lowest ancestor of the current task that is at its limit, and the task's own if none is (a writer
- * of memory.max or memory.reclaim, or memory.high's worker, may reclaim elsewhere). */
-static __always_inline struct mem_cgroup* reclaimed_memcg(struct bpf_raw_tracepoint_args* ctx) {
-  struct mem_cgroup *own = memcg_of_task((void*)bpf_get_current_task()), *memcg = own;
-
-  if (reclaim_passes_memcg) {
-    /* A number (raw_tp), NULL or not; it is only probe-read from here on. */
-    struct mem_cgroup* passed = (void*)ctx->args[2];
-
-    return passed ? passed : own;
-  }
-  for (int i = 0; i < ABI_STALL_LEVELS && memcg; i++) {
-    /* Charges are made in batches of 64 pages. */
-    if (BPF_CORE_READ(memcg, memory.usage.counter) + 64 >= (long)BPF_CORE_READ(memcg, memory.max))
-      return memcg;
-    memcg = memcg_parent(memcg);
-  }
-  return own;
-}
-
 static __always_inline void tell_reclaim(__u64 cgroup, struct abi_relation* relation) {
   struct abi_event* event;
 
@@ -168,7 +148,7 @@ static __always_inline void announce_reclaim(struct mem_cgroup* memcg) {
 SEC("raw_tp/mm_vmscan_memcg_reclaim_begin")
 int memcg_reclaim_begin(struct bpf_raw_tracepoint_args* ctx) {
   stall_begin(ABI_STALL_MEMCG_RECLAIM);
-  announce_reclaim(reclaimed_memcg(ctx));
+  announce_reclaim(reclaimed_memcg(ctx, memcg_of_task((void*)bpf_get_current_task())));
   return 0;
 }
 

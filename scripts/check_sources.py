@@ -27,12 +27,17 @@ MAY_INCLUDE = {
     "policy": {"base", "model", "policy"},
     "actuators": {"base", "model", "kernel", "clients", "actuators"},
     "exports": {"base", "model", "clients", "exports"},
+    "recording": {"base", "recording"},
     "api": {"base", "model", "exports", "api", "proto"},
+    "picture": {"base", "model", "api", "picture", "proto"},
+    "page": {"base", "page"},
+    "plot": {"base", "plot", "proto"},
 }
-ALL = {"base", "model", "kernel", "clients", "sources", "policy", "actuators", "exports", "api",
-       "agent", "cli", "bpf", "proto"}
-MAY_INCLUDE["agent"] = ALL - {"cli"}
-MAY_INCLUDE["cli"] = ALL
+ALL = {"base", "model", "kernel", "clients", "sources", "policy", "actuators", "exports",
+       "recording", "api", "picture", "page", "plot", "agent", "cli", "top", "bpf", "proto"}
+MAY_INCLUDE["agent"] = ALL - {"cli", "top"}
+MAY_INCLUDE["cli"] = ALL - {"top"}
+MAY_INCLUDE["top"] = ALL
 
 # What must not appear in the pure core, beyond our own layers.
 IMPURE = re.compile(

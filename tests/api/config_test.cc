@@ -99,6 +99,7 @@ metricsAddress: "[::1]:9464"
 guard: on
 untilOom: {available: 2%, minimumReclaim: 16Mi}
 ownLimit: {guaranteed: off, burstable: warn, bestEffort: slow, other: evict, margin: 10%}
+recording: {directory: /var/lib/forestall/recording, maxSize: 1Gi}
 )";
 
 constexpr const char* kEveryManifestKey = R"(
@@ -172,6 +173,7 @@ TEST(Config, EveryKey) {
   expected.ranking = Ranking::kernel;
   expected.metrics_address = "[::1]:9464";
   expected.guard = true;
+  expected.recording = RecordingPlace{"/var/lib/forestall/recording", gib(1)};
   EXPECT_EQ(result.config, expected);
   EXPECT_TRUE(result.warnings.empty()) << result.warnings.front();
   EXPECT_EQ(result.files, (std::vector<std::string>{"config.yaml", "manifest.yaml"}));

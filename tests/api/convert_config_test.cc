@@ -31,6 +31,8 @@ Config random_config(Dice& dice) {
   config.ranking = dice.one_of<Ranking>(3);
   config.metrics_address = dice.text();
   config.guard = dice.coin();
+  config.compat.reclaim_must_clear_all = dice.coin();
+  config.recording = dice.maybe([&] { return RecordingPlace{dice.text(), dice.bytes()}; });
   return config;
 }
 

@@ -109,7 +109,8 @@ double whole_replay(const std::string& file, std::int64_t lines) {
       require(next.ok(), "a line was refused");
       if (!*next) break;
       const Decision decision = fold.take((*next)->observation);
-      report.look({(*next)->line, {}, (*next)->observation, decision, fold.changed()}, out);
+      report.look({(*next)->line, {}, (*next)->observation, decision, fold.changed(), nullptr},
+                  out);
     }
     require(fold.counts().observations == static_cast<std::uint64_t>(lines), "lines were lost");
   });

@@ -168,6 +168,7 @@ TEST_F(Replay, JsonIsOneObjectALine) {
 
 TEST_F(Replay, AConfigWithErrorsIsRefused) {
   tree_.write("bad.yaml", "evictionHard: 5\n");
+  tree_.write("look.jsonl", look(1, gib(2)));
   const Ran ran = run_forestall({"replay", file_, "-c", tree_ / "bad.yaml"});
   EXPECT_EQ(ran.exit_code, 2);
   EXPECT_THAT(ran.errors, HasSubstr("bad.yaml:1"));

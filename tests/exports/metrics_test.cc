@@ -127,6 +127,7 @@ TEST(Metrics, TellsTheStagesAsHistogramsAndWhatWasLost) {
   stages.count(Stage::signal, std::chrono::microseconds(150));
   stages.count(Stage::signal, std::chrono::seconds(20));
   drops.bpf_events = 3;
+  drops.recording_entries = 5;
   const auto series = series_of(metrics);
   const auto bucket = [](const char* bound) {
     return std::string(R"(forestall_stage_duration_seconds_bucket{stage="signal",le=")") + bound +
@@ -141,6 +142,7 @@ TEST(Metrics, TellsTheStagesAsHistogramsAndWhatWasLost) {
   EXPECT_THAT(series,
               Contains(Pair(R"(forestall_stage_duration_seconds_count{stage="freed"})", 0)));
   EXPECT_THAT(series, Contains(Pair("forestall_bpf_events_dropped_total", 3)));
+  EXPECT_THAT(series, Contains(Pair("forestall_recording_entries_lost_total", 5)));
   EXPECT_THAT(series, Contains(Pair("forestall_log_lines_dropped_total", 0)));
 }
 

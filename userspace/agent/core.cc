@@ -214,13 +214,10 @@ void Core::make_ready(MonotonicTime now) {
 }
 
 void Core::reload(Config config) {
-  // Pods come and go by reload, too: what does not touch the thresholds leaves their grace periods
-  // as they are.
-  const bool same_rules =
-      config.thresholds == config_.thresholds && config.filesystems == config_.filesystems &&
-      config.compat == config_.compat && config.cgroup_root == config_.cgroup_root;
+  const bool same_rules = policy::same_rules(config_, config);
+  state_ = policy::reconfigured(config_, config, state_);
   config_ = std::move(config);
-  if (!same_rules) state_ = policy::reloaded(state_);
+  ++reloads_;
   parts_.observer->configure(config_);
   readiness_.reconfigured(same_rules);
   if (parts_.watchdog != nullptr) parts_.watchdog->withdraw();
@@ -287,10 +284,14 @@ bool Core::decide(const Wake& wake, MonotonicTime woken) {
   record.stages.decided = parts_.clock->now();
 
   const bool kills = record.decision.action == Action::kill;
-  if (kills && !may_signal()) return false;
-  if (kills) kills_.signal(record.decision);
+  const bool first = !kills || may_signal();
+  if (kills && first) kills_.signal(record.decision);
   // Whatever follows happens while the victims are dying already.
   record.wall_time_ns = wall_time_ns();
+  if (!first) {
+    tell_pass(record);
+    return false;
+  }
   deadline_ = policy::next_deadline(config_, state_);
   if (!kills) {
     arm(record.observation, record.decision);
@@ -299,6 +300,7 @@ bool Core::decide(const Wake& wake, MonotonicTime woken) {
   }
   log_look(record.stages, record.observation.wake, record.decision.reason);
   if (record.decision.action == Action::reclaim) start_reclaim(record.decision);
+  tell_pass(record);
   // What was only glanced at is no look to tell of: after a kill another one follows at once.
   if (!record.prepared) tell_look(record);
   const bool near_own_limit = !record.prepared && own_limits_.look(config_, record.decision);
@@ -314,6 +316,7 @@ bool Core::decide(const Wake& wake, MonotonicTime woken) {
       record.sequence = ++sequence_;
       report(record);
     }
+    survey(record.stages.decided);
     oom_kills_.keep(std::move(record), state_);
   }
   return kills;
@@ -349,7 +352,7 @@ Decision Core::decide_on(Record& record) {
     answer = policy::step(config_, state_, observation);
   }
   record.stages.observed = parts_.clock->now();
-  state_ = std::move(answer.state);
+  before_ = std::exchange(state_, std::move(answer.state));
   reclaim_over_ = false;
   return std::move(answer.decision);
 }

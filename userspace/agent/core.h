@@ -123,6 +123,8 @@ class Core {
   void tell_kernel_kills();
   [[nodiscard]] std::optional<MonotonicTime> kernel_kills_due() const;
   void tell_look(const Record& record);
+  void tell_pass(const Record& record);
+  void survey(MonotonicTime now);
   void start_reclaim(const Decision& decision);
   [[nodiscard]] ReclaimState reclaim_state() const;
   void log_look(const StageTimes& stages, const Wake& wake, Reason reason);
@@ -142,6 +144,7 @@ class Core {
   Parts parts_;
   Config config_;
   policy::State state_;
+  policy::State before_;  // what state_ was before the last step
   Kills kills_;
   OomKills oom_kills_;
   GrowthWatch growth_;
@@ -170,6 +173,7 @@ class Core {
   bool tree_changed_ = true;
   std::uint64_t sequence_ = 0;
   std::uint64_t looks_ = 0;
+  std::uint64_t reloads_ = 0;
   std::uint64_t kernel_kills_ = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The core ahead of a crossing: deciding on what was made ready, and sharing that with the
-// watchdog and the guard.
+// The core beside a look: deciding on what was made ready, sharing that with the watchdog and the
+// guard, and telling who records what the policy was told and what it was not.
 #include "agent/core.h"
 
 #include <algorithm>
@@ -59,6 +59,27 @@ bool Core::decide_prepared(const Wake& wake, Record& record) {
   record.observation = std::move(observation);
   record.decision = std::move(answer.decision);
   return true;
+}
+
+// That the policy was asked is so whatever became of its answer.
+void Core::tell_pass(const Record& record) {
+  const policy::State& before = record.prepared ? state_ : before_;
+  for (exports::RecordSink* sink : parts_.sinks) {
+    sink->passed({config_, reloads_, before, record});
+  }
+}
+
+// What workloads use while nobody asks: whoever replays under another policy will.
+void Core::survey(MonotonicTime now) {
+  const auto wants = [&](exports::RecordSink* sink) { return sink->wants_survey(now); };
+  if (std::ranges::none_of(parts_.sinks, wants)) return;
+  const MonotonicTime began = parts_.clock->now();
+  Observation read;
+  parts_.observer->add_workloads(read, {}, sources::kUnscored);
+  if (!read.workloads) return;  // they could not be read
+  growth_.apply(*read.workloads);
+  const Duration took = parts_.clock->now() - began;
+  for (exports::RecordSink* sink : parts_.sinks) sink->surveyed({began, took, *read.workloads});
 }
 
 // False: the watchdog was first, and tells of it at once: then the look is taken again. If nobody

@@ -147,6 +147,13 @@ Result<void> add_the_rest(sd_event* event, const Parts& parts, Running& running)
   }
   TRY(check(sd_event_add_signal(event, nullptr, SIGHUP, on_reload, &running),
             "sd_event_add_signal"));
+  if (const auto end = running.hooks->end_at) {
+    // Without a handler the loop ends.
+    const auto us = static_cast<std::uint64_t>(std::max<std::int64_t>(to_ns(*end), 1000)) / 1000;
+    TRY(check(
+        sd_event_add_time(event, nullptr, CLOCK_MONOTONIC, us, /*accuracy_us=*/1, nullptr, nullptr),
+        "sd_event_add_time"));
+  }
   return check(sd_event_set_watchdog(event, 1), "sd_event_set_watchdog");
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "agent/core.h"
 #include "base/result.h"
@@ -14,10 +15,12 @@ struct LoopHooks {
   std::function<Result<Config>()> reload;
   // Everything is armed: tell the service manager.
   std::function<void()> ready;
+  // When to end by itself; nothing: never.
+  std::optional<MonotonicTime> end_at = std::nullopt;
 };
 
-// Runs until SIGTERM or SIGINT. REQUIRES: those and SIGHUP are blocked in every thread. An error
-// is a defect of the host (no memory, no descriptors), not a condition to be expected.
+// Runs until SIGTERM, SIGINT or `end_at`. REQUIRES: those and SIGHUP are blocked in every thread.
+// An error is a defect of the host (no memory, no descriptors), not a condition to be expected.
 [[nodiscard]] Result<void> run_loop(Core& core, const Parts& parts, const LoopHooks& hooks);
 
 }  // namespace forestall::agent

@@ -11,6 +11,7 @@
 #include "api/compat_check.h"
 #include "api/own_settings.h"
 #include "api/own_thresholds.h"
+#include "api/recording_place.h"
 #include "api/report.h"
 
 namespace forestall::api {
@@ -353,7 +354,9 @@ CheckedConfig check_config(const ReadConfig& own, const KubeletSettings& setting
   check_times(file, config, report);
   check_ranking(file, config, report);
   check_metrics_address(file, config, report);
+  check_api(file, config, report);
   check_guard(file, config, report);
+  check_recording(file, config, report);
   return checked;
 }
 

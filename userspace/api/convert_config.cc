@@ -82,6 +82,7 @@ v1::EffectiveCompat to_proto(const Compat& compat) {
   out.set_inode_rank_subtracts_bytes(compat.inode_rank_subtracts_bytes);
   out.set_containerfs_from_second_pass(compat.containerfs_from_second_pass);
   out.set_one_kill_until_cleanup(compat.one_kill_until_cleanup);
+  out.set_reclaim_need_not_clear_all(!compat.reclaim_must_clear_all);
   return out;
 }
 
@@ -94,6 +95,7 @@ Compat from_proto(const v1::EffectiveCompat& message) {
   compat.inode_rank_subtracts_bytes = message.inode_rank_subtracts_bytes();
   compat.containerfs_from_second_pass = message.containerfs_from_second_pass();
   compat.one_kill_until_cleanup = message.one_kill_until_cleanup();
+  compat.reclaim_must_clear_all = !message.reclaim_need_not_clear_all();
   return compat;
 }
 
@@ -213,6 +215,13 @@ v1::EffectiveConfig to_proto(const Config& config) {
   out.set_recheck_interval_ns(config.recheck_interval.count());
   out.set_metrics_address(to_utf8(config.metrics_address));
   out.set_guard(config.guard);
+  if (config.api_socket) out.set_api_socket(to_utf8(*config.api_socket));
+  for (const std::uint32_t uid : config.api_uids) out.mutable_api_users()->add_uids(uid);
+  for (const std::uint32_t gid : config.api_gids) out.mutable_api_users()->add_gids(gid);
+  if (config.recording) {
+    out.mutable_recording()->set_directory(to_utf8(config.recording->directory));
+    out.mutable_recording()->set_max_size_bytes(config.recording->max_size.count);
+  }
   add_kubelet_part(config, out);
   return out;
 }
@@ -289,6 +298,13 @@ Result<Config> from_proto(const v1::EffectiveConfig& message) {
   config.recheck_interval = Duration(message.recheck_interval_ns());
   config.metrics_address = message.metrics_address();
   config.guard = message.guard();
+  if (message.has_api_socket()) config.api_socket = message.api_socket();
+  config.api_uids.assign(message.api_users().uids().begin(), message.api_users().uids().end());
+  config.api_gids.assign(message.api_users().gids().begin(), message.api_users().gids().end());
+  if (message.has_recording()) {
+    const v1::EffectiveRecordingPlace& place = message.recording();
+    config.recording = {place.directory(), Bytes{place.max_size_bytes()}};
+  }
   TRY(take_kubelet_part(message, config));
   return config;
 }

@@ -9,23 +9,6 @@
 namespace forestall::api {
 namespace {
 
-v1::Eviction to_proto(const Eviction& eviction) {
-  v1::Eviction out;
-  out.set_candidate(static_cast<std::uint32_t>(eviction.candidate));
-  out.set_cause(std::string(to_string(eviction.cause)));
-  out.set_grace_ns(eviction.grace.count());
-  out.set_at_once(eviction.at_once);
-  out.set_message(to_utf8(eviction.message));
-  for (const auto& [name, value] : eviction.annotations) {
-    v1::Eviction::Annotation& added = *out.add_annotations();
-    added.set_name(to_utf8(name));
-    added.set_value(to_utf8(value));
-  }
-  out.set_disruption_target(eviction.disruption_target);
-  out.set_metric_signal(to_utf8(eviction.metric_signal));
-  return out;
-}
-
 Result<EvictionCause> cause_of(const std::string& word) {
   if (word.empty()) return EvictionCause::threshold;
   for (const EvictionCause cause :
@@ -67,18 +50,23 @@ RankKey from_proto(const v1::RankKey& message) {
           .growth = message.has_growth() ? std::optional(message.growth()) : std::nullopt};
 }
 
-Result<Candidate> from_proto(const v1::Candidate& message) {
-  Candidate candidate;
-  candidate.sample = TRY(inside("sample", sample_from_proto(message.sample(), kDefaultPodsCgroup)));
+Result<void> read_rank(const v1::Candidate& message, Candidate& candidate) {
   candidate.key = from_proto(message.key());
   candidate.exclusion = TRY(from_enum_or(message.exclusion(), v1::Candidate::Exclusion_MAX,
                                          "exclusion", Exclusion::none));
+  return {};
+}
+
+Result<Candidate> from_proto(const v1::Candidate& message) {
+  Candidate candidate;
+  candidate.sample = TRY(inside("sample", sample_from_proto(message.sample(), kDefaultPodsCgroup)));
+  TRY(read_rank(message, candidate));
   return candidate;
 }
 
-Result<Eviction> from_proto(const v1::Eviction& message, int candidates) {
+Result<Eviction> from_proto(const v1::Eviction& message, std::uint32_t candidates) {
   Eviction eviction;
-  if (message.candidate() >= static_cast<std::uint32_t>(candidates)) {
+  if (message.candidate() >= candidates) {
     return error("candidate: there is no considered[" + std::to_string(message.candidate()) + "]");
   }
   eviction.candidate = message.candidate();
@@ -123,6 +111,29 @@ Result<void> check_indices(const v1::Decision& message) {
 
 }  // namespace
 
+v1::Eviction to_proto(const Eviction& eviction) {
+  v1::Eviction out;
+  out.set_candidate(static_cast<std::uint32_t>(eviction.candidate));
+  out.set_cause(std::string(to_string(eviction.cause)));
+  out.set_grace_ns(eviction.grace.count());
+  out.set_at_once(eviction.at_once);
+  out.set_message(to_utf8(eviction.message));
+  for (const auto& [name, value] : eviction.annotations) {
+    v1::Eviction::Annotation& added = *out.add_annotations();
+    added.set_name(to_utf8(name));
+    added.set_value(to_utf8(value));
+  }
+  out.set_disruption_target(eviction.disruption_target);
+  out.set_metric_signal(to_utf8(eviction.metric_signal));
+  return out;
+}
+
+Result<void> read_evictions(const v1::Decision& message, std::uint32_t candidates,
+                            std::vector<Eviction>& evictions) {
+  return read_each(message.evictions(), evictions, "evictions",
+                   [&](const v1::Eviction& each) { return from_proto(each, candidates); });
+}
+
 v1::Decision::Action to_proto(Action action) {
   return to_enum<v1::Decision::Action>(action);
 }
@@ -160,9 +171,7 @@ v1::Evidence to_proto(const Evidence& evidence) {
   return out;
 }
 
-v1::Candidate to_proto(const Candidate& candidate) {
-  v1::Candidate out;
-  *out.mutable_sample() = to_proto(candidate.sample);
+void put_rank(const Candidate& candidate, v1::Candidate& out) {
   v1::RankKey& key = *out.mutable_key();
   key.set_measured(candidate.key.measured);
   key.set_exceeds_request(candidate.key.exceeds_request);
@@ -173,18 +182,20 @@ v1::Candidate to_proto(const Candidate& candidate) {
   if (candidate.key.badness) key.set_badness(*candidate.key.badness);
   if (candidate.key.growth) key.set_growth(*candidate.key.growth);
   out.set_exclusion(to_enum<v1::Candidate::Exclusion>(candidate.exclusion));
+}
+
+v1::Candidate to_proto(const Candidate& candidate) {
+  v1::Candidate out;
+  *out.mutable_sample() = to_proto(candidate.sample);
+  put_rank(candidate, out);
   return out;
 }
 
-v1::Decision to_proto(const Decision& decision) {
-  v1::Decision out;
+void put_without_candidates(const Decision& decision, v1::Decision& out) {
   out.set_action(to_proto(decision.action));
   out.set_reason(to_proto(decision.reason));
   for (const Evidence& evidence : decision.evidence) *out.add_evidence() = to_proto(evidence);
   if (decision.driving) out.set_driving(static_cast<std::uint32_t>(*decision.driving));
-  for (const Candidate& candidate : decision.considered) {
-    *out.add_considered() = to_proto(candidate);
-  }
   if (const auto victim = decision.victim()) out.set_victim(static_cast<std::uint32_t>(*victim));
   for (const Eviction& eviction : decision.evictions) *out.add_evictions() = to_proto(eviction);
   for (const ReclaimStep step : decision.node_reclaim) {
@@ -193,10 +204,21 @@ v1::Decision to_proto(const Decision& decision) {
   for (const ConditionStatus& status : decision.conditions) {
     *out.add_conditions() = to_proto(status);
   }
+}
+
+v1::Decision to_proto(const Decision& decision) {
+  v1::Decision out;
+  put_without_candidates(decision, out);
+  for (const Candidate& candidate : decision.considered) {
+    *out.add_considered() = to_proto(candidate);
+  }
   return out;
 }
 
-Result<Decision> from_proto(const v1::Decision& message) {
+namespace {
+
+// All but `considered`.
+Result<Decision> read_decision(const v1::Decision& message) {
   Decision decision;
   decision.action = TRY(from_enum<Action>(message.action(), v1::Decision::Action_MAX, "action"));
   decision.reason = TRY(from_enum<Reason>(message.reason(), v1::Decision::Reason_MAX, "reason"));
@@ -204,16 +226,47 @@ Result<Decision> from_proto(const v1::Decision& message) {
   TRY(read_each(message.evidence(), decision.evidence, "evidence",
                 [](const v1::Evidence& each) { return from_proto(each); }));
   if (message.has_driving()) decision.driving = message.driving();
-  TRY(read_each(message.considered(), decision.considered, "considered",
-                [](const v1::Candidate& each) { return from_proto(each); }));
-  TRY(read_each(
-      message.evictions(), decision.evictions, "evictions",
-      [&](const v1::Eviction& each) { return from_proto(each, message.considered_size()); }));
+  TRY(read_evictions(message, static_cast<std::uint32_t>(message.considered_size()),
+                     decision.evictions));
   for (const int step : message.node_reclaim()) {
     decision.node_reclaim.push_back(
         TRY(from_enum<ReclaimStep>(step, v1::Decision::ReclaimStep_MAX, "nodeReclaim")));
   }
   TRY(read_conditions(message, decision.conditions));
+  return decision;
+}
+
+}  // namespace
+
+Result<Decision> from_proto(const v1::Decision& message) {
+  Decision decision = TRY(read_decision(message));
+  TRY(read_each(message.considered(), decision.considered, "considered",
+                [](const v1::Candidate& each) { return from_proto(each); }));
+  return decision;
+}
+
+Result<Decision> decision_from_proto(const v1::LookDecision& message,
+                                     const Observation& observation) {
+  Decision decision = TRY(read_decision(message.decision()));
+  const int count = message.decision().considered_size();
+  if (message.samples_size() != count) return error("samples: not one for each candidate");
+  const std::size_t known = observation.workloads ? observation.workloads->size() : 0;
+  std::size_t copied = 0;
+  for (int i = 0; i < count; ++i) {
+    const v1::Candidate& given = message.decision().considered(i);
+    const std::uint32_t sample = message.samples(i);
+    if (sample == 0) {
+      decision.considered.push_back(TRY(from_proto(given)));
+      continue;
+    }
+    if (sample > known) return error("samples: there is no workload " + std::to_string(sample));
+    const WorkloadSample& known_sample = (*observation.workloads)[sample - 1];
+    copied += size_of_copy(known_sample.workload);
+    if (copied > kCopiedMax) return error("considered: too much");
+    Candidate& candidate = decision.considered.emplace_back();
+    candidate.sample = known_sample;
+    TRY(read_rank(given, candidate));
+  }
   return decision;
 }
 

@@ -7,11 +7,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/convert.h"
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/result.h"
+#include "forestall/v1/recording.pb.h"
 
 namespace forestall::api {
 
@@ -87,6 +89,40 @@ inline std::string_view last_part(std::string_view path) {
 [[nodiscard]] Result<WorkloadSample> sample_from_proto(const v1::WorkloadSample& message,
                                                        std::string_view pods);
 [[nodiscard]] Result<KillState> kill_state_from_proto(int state);
+
+// In parts, for a recording, which has each where it takes the least room. What is put in is unset
+// before.
+void put_without_workloads(const Observation& observation, v1::Observation& out);
+void put_usage(const WorkloadSample& sample, v1::WorkloadSample& out);  // all but `workload`
+void put_without_candidates(const Decision& decision, v1::Decision& out);
+void put_rank(const Candidate& candidate, v1::Candidate& out);  // all but `sample`
+// `workloads` is nothing, whatever the message says of them.
+[[nodiscard]] Result<Observation> without_workloads_from_proto(const v1::Observation& message);
+[[nodiscard]] Result<void> read_usage(const v1::WorkloadSample& message, WorkloadSample& sample);
+// What is copied from one sample to another adds up to no more than this for one look: some hundred
+// bytes of a file can refer to a long path a million times.
+inline constexpr std::size_t kCopiedMax = std::size_t{256} << 20;
+[[nodiscard]] inline std::size_t size_of_copy(const Workload& workload) {
+  return sizeof(WorkloadSample) + workload.path.size() + workload.name.size() +
+         (workload.pod_uid ? workload.pod_uid->size() : 0);
+}
+
+// `observation`: of the same look.
+[[nodiscard]] Result<Decision> decision_from_proto(const v1::LookDecision& message,
+                                                   const Observation& observation);
+
+// Of a record that refers to a look: nothing of its observation and, of the decision, evictions.
+void put_without_look(const Record& record, v1::Record& out);
+[[nodiscard]] Result<Record> without_look_from_proto(const v1::Record& message);
+[[nodiscard]] v1::Eviction to_proto(const Eviction& eviction);
+// `candidates`: how many there are to be named.
+[[nodiscard]] Result<void> read_evictions(const v1::Decision& message, std::uint32_t candidates,
+                                          std::vector<Eviction>& evictions);
+
+[[nodiscard]] v1::StageTimes to_proto(const StageTimes& stages);
+[[nodiscard]] StageTimes from_proto(const v1::StageTimes& message);
+[[nodiscard]] google::protobuf::Timestamp to_timestamp(std::int64_t wall_time_ns);
+[[nodiscard]] Result<std::int64_t> nanoseconds(const google::protobuf::Timestamp& time);
 
 inline constexpr std::string_view kDefaultPodsCgroup = "/kubepods";
 

@@ -174,8 +174,7 @@ v1::SourceNote to_proto(const SourceNote& note) {
   return out;
 }
 
-v1::Observation to_proto(const Observation& observation) {
-  v1::Observation out;
+void put_without_workloads(const Observation& observation, v1::Observation& out) {
   out.set_at_ns(to_ns(observation.at));
   *out.mutable_wake() = to_proto(observation.wake);
   *out.mutable_node() = to_proto(observation.node);
@@ -186,17 +185,22 @@ v1::Observation to_proto(const Observation& observation) {
   out.set_reclaim(to_enum<v1::Observation::ReclaimState>(observation.reclaim));
   out.set_disk_usage_read(observation.disk_usage_read);
   out.set_workloads_read(observation.workloads.has_value());
+  for (const KillProgress& kill : observation.kills) *out.add_kills() = to_proto(kill);
+  for (const SourceNote& note : observation.notes) *out.add_notes() = to_proto(note);
+}
+
+v1::Observation to_proto(const Observation& observation) {
+  v1::Observation out;
+  put_without_workloads(observation, out);
   if (observation.workloads) {
     for (const WorkloadSample& sample : *observation.workloads) {
       *out.add_workloads() = to_proto(sample);
     }
   }
-  for (const KillProgress& kill : observation.kills) *out.add_kills() = to_proto(kill);
-  for (const SourceNote& note : observation.notes) *out.add_notes() = to_proto(note);
   return out;
 }
 
-Result<Observation> from_proto(const v1::Observation& message) {
+Result<Observation> without_workloads_from_proto(const v1::Observation& message) {
   if (!message.has_at_ns()) return error("atNs: missing");
   Observation observation;
   observation.at = from_ns(message.at_ns());
@@ -211,12 +215,17 @@ Result<Observation> from_proto(const v1::Observation& message) {
   observation.reclaim = TRY(from_enum_or(message.reclaim(), v1::Observation::ReclaimState_MAX,
                                          "reclaim", ReclaimState::unavailable));
   observation.disk_usage_read = disk_usage_was_read(message);
-  TRY(read_workloads(message, observation));
   TRY(read_each(message.kills(), observation.kills, "kills",
                 [&](const v1::KillProgress& each) { return begun_by(observation.at, each); }));
   for (const v1::SourceNote& note : message.notes()) {
     observation.notes.push_back({note.subject(), note.problem()});
   }
+  return observation;
+}
+
+Result<Observation> from_proto(const v1::Observation& message) {
+  Observation observation = TRY(without_workloads_from_proto(message));
+  TRY(read_workloads(message, observation));
   return observation;
 }
 

@@ -25,15 +25,6 @@ v1::Attempt to_proto(const Attempt& attempt) {
   return out;
 }
 
-v1::StageTimes to_proto(const StageTimes& stages) {
-  v1::StageTimes out;
-  out.set_crossed_ns(to_ns(stages.crossed));
-  out.set_woken_ns(to_ns(stages.woken));
-  out.set_observed_ns(to_ns(stages.observed));
-  out.set_decided_ns(to_ns(stages.decided));
-  return out;
-}
-
 Result<Attempt> from_proto(const v1::Attempt& message) {
   Attempt attempt;
   attempt.rung = TRY(from_enum<Rung>(message.rung(), v1::Attempt::Rung_MAX, "rung"));
@@ -45,9 +36,24 @@ Result<Attempt> from_proto(const v1::Attempt& message) {
   return attempt;
 }
 
+}  // namespace
+
+v1::StageTimes to_proto(const StageTimes& stages) {
+  v1::StageTimes out;
+  out.set_crossed_ns(to_ns(stages.crossed));
+  out.set_woken_ns(to_ns(stages.woken));
+  out.set_observed_ns(to_ns(stages.observed));
+  out.set_decided_ns(to_ns(stages.decided));
+  return out;
+}
+
 StageTimes from_proto(const v1::StageTimes& message) {
   return {from_ns(message.crossed_ns()), from_ns(message.woken_ns()),
           from_ns(message.observed_ns()), from_ns(message.decided_ns())};
+}
+
+google::protobuf::Timestamp to_timestamp(std::int64_t wall_time_ns) {
+  return TimeUtil::NanosecondsToTimestamp(wall_time_ns);
 }
 
 // Timestamps reach from year 1 to 9999, nanoseconds in 64 bits from 1677 to 2262.
@@ -56,8 +62,6 @@ Result<std::int64_t> nanoseconds(const google::protobuf::Timestamp& time) {
   if (all < INT64_MIN || all > INT64_MAX) return error("wallTime: beyond the years 1677 to 2262");
   return static_cast<std::int64_t>(all);
 }
-
-}  // namespace
 
 v1::Outcome to_proto(const Outcome& outcome) {
   v1::Outcome out;
@@ -75,20 +79,36 @@ v1::Outcome to_proto(const Outcome& outcome) {
   return out;
 }
 
-v1::Record to_proto(const Record& record) {
-  v1::Record out;
+namespace {
+
+// All but the observation and the decision.
+void put_the_rest(const Record& record, v1::Record& out) {
   out.set_sequence(record.sequence);
-  *out.mutable_wall_time() = TimeUtil::NanosecondsToTimestamp(record.wall_time_ns);
-  *out.mutable_observation() = to_proto(record.observation);
-  *out.mutable_decision() = to_proto(record.decision);
-  *out.mutable_stages() = to_proto(record.stages);
-  if (record.outcome) *out.mutable_outcome() = to_proto(*record.outcome);
-  if (record.oom_kill) *out.mutable_oom_kill() = to_proto(*record.oom_kill);
+  *out.mutable_wall_time() = to_timestamp(record.wall_time_ns);
+  *out.mutable_stages() = api::to_proto(record.stages);
+  if (record.outcome) *out.mutable_outcome() = api::to_proto(*record.outcome);
+  if (record.oom_kill) *out.mutable_oom_kill() = api::to_proto(*record.oom_kill);
   if (record.prepared) {
     out.mutable_prepared()->set_age_ns(record.prepared->age.count());
     out.mutable_prepared()->set_workloads(record.prepared->workloads);
   }
+}
+
+}  // namespace
+
+v1::Record to_proto(const Record& record) {
+  v1::Record out;
+  put_the_rest(record, out);
+  *out.mutable_observation() = to_proto(record.observation);
+  *out.mutable_decision() = to_proto(record.decision);
   return out;
+}
+
+void put_without_look(const Record& record, v1::Record& out) {
+  put_the_rest(record, out);
+  for (const Eviction& eviction : record.decision.evictions) {
+    *out.mutable_decision()->add_evictions() = to_proto(eviction);
+  }
 }
 
 Result<Outcome> from_proto(const v1::Outcome& message) {
@@ -108,21 +128,38 @@ Result<Outcome> from_proto(const v1::Outcome& message) {
   return outcome;
 }
 
-Result<Record> from_proto(const v1::Record& message) {
+namespace {
+
+Result<Record> read_the_rest(const v1::Record& message) {
   Record record;
   record.sequence = message.sequence();
   record.wall_time_ns = TRY(nanoseconds(message.wall_time()));
-  record.observation = TRY(inside("observation", from_proto(message.observation())));
-  record.decision = TRY(inside("decision", from_proto(message.decision())));
-  record.stages = from_proto(message.stages());
-  if (message.has_outcome()) record.outcome = TRY(inside("outcome", from_proto(message.outcome())));
+  record.stages = api::from_proto(message.stages());
+  if (message.has_outcome())
+    record.outcome = TRY(inside("outcome", api::from_proto(message.outcome())));
   if (message.has_oom_kill()) {
-    record.oom_kill = TRY(inside("oomKill", from_proto(message.oom_kill())));
+    record.oom_kill = TRY(inside("oomKill", api::from_proto(message.oom_kill())));
   }
   if (message.has_prepared()) {
     record.prepared =
         Prepared{Duration(message.prepared().age_ns()), message.prepared().workloads()};
   }
+  return record;
+}
+
+}  // namespace
+
+Result<Record> from_proto(const v1::Record& message) {
+  Record record = TRY(read_the_rest(message));
+  record.observation = TRY(inside("observation", from_proto(message.observation())));
+  record.decision = TRY(inside("decision", from_proto(message.decision())));
+  return record;
+}
+
+Result<Record> without_look_from_proto(const v1::Record& message) {
+  Record record = TRY(read_the_rest(message));
+  TRY(inside("decision",
+             read_evictions(message.decision(), UINT32_MAX, record.decision.evictions)));
   return record;
 }
 

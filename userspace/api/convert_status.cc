@@ -76,6 +76,7 @@ v1::AgentStatus to_proto(const AgentFacts& facts, const exports::Status& status,
   lost.set_bpf_events(drops.bpf_events);
   lost.set_bpf_failures(drops.bpf_failures);
   lost.set_late_tellings(drops.late_tellings);
+  lost.set_recording_entries(drops.recording_entries);
   return out;
 }
 

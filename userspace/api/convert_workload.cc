@@ -107,9 +107,7 @@ v1::Workload to_proto(const Workload& workload) {
   return out;
 }
 
-v1::WorkloadSample to_proto(const WorkloadSample& sample) {
-  v1::WorkloadSample out;
-  *out.mutable_workload() = to_proto(sample.workload);
+void put_usage(const WorkloadSample& sample, v1::WorkloadSample& out) {
   if (sample.usage) out.set_usage_bytes(sample.usage->count);
   if (sample.inactive_file) out.set_inactive_file_bytes(sample.inactive_file->count);
   if (sample.processes) out.set_processes(*sample.processes);
@@ -120,6 +118,12 @@ v1::WorkloadSample to_proto(const WorkloadSample& sample) {
     out.mutable_badness()->set_points(sample.badness->points);
   }
   if (sample.growth) out.set_growth_bytes(sample.growth->count);
+}
+
+v1::WorkloadSample to_proto(const WorkloadSample& sample) {
+  v1::WorkloadSample out;
+  *out.mutable_workload() = to_proto(sample.workload);
+  put_usage(sample, out);
   return out;
 }
 
@@ -157,10 +161,7 @@ Result<Workload> workload_from_proto(const v1::Workload& message, std::string_vi
   return workload;
 }
 
-Result<WorkloadSample> sample_from_proto(const v1::WorkloadSample& message, std::string_view pods) {
-  if (!message.has_workload()) return error("workload: missing");
-  WorkloadSample sample;
-  sample.workload = TRY(inside("workload", workload_from_proto(message.workload(), pods)));
+Result<void> read_usage(const v1::WorkloadSample& message, WorkloadSample& sample) {
   if (message.has_usage_bytes()) sample.usage = Bytes{message.usage_bytes()};
   if (message.has_inactive_file_bytes()) {
     sample.inactive_file = Bytes{message.inactive_file_bytes()};
@@ -175,6 +176,14 @@ Result<WorkloadSample> sample_from_proto(const v1::WorkloadSample& message, std:
   }
   sample.scored = message.scored() || message.has_badness();
   if (message.has_growth_bytes()) sample.growth = Bytes{message.growth_bytes()};
+  return {};
+}
+
+Result<WorkloadSample> sample_from_proto(const v1::WorkloadSample& message, std::string_view pods) {
+  if (!message.has_workload()) return error("workload: missing");
+  WorkloadSample sample;
+  sample.workload = TRY(inside("workload", workload_from_proto(message.workload(), pods)));
+  TRY(read_usage(message, sample));
   return sample;
 }
 

@@ -22,6 +22,9 @@ bool is_ip(std::string_view text, int family) {
          inet_pton(family, std::string(text).c_str(), address.data()) == 1;
 }
 
+// sizeof(sockaddr_un::sun_path) less the NUL behind it.
+constexpr std::size_t kSocketPathMax = 107;
+
 }  // namespace
 
 std::string_view ranking_word(Ranking ranking) {
@@ -74,6 +77,25 @@ void check_metrics_address(const v1::Config& given, Config& out, Report& report)
                "'metricsAddress' must be an IP address and a port like \"127.0.0.1:9464\" or "
                "\"[::1]:9464\", found '" +
                    out.metrics_address + "'");
+}
+
+void check_api(const v1::Config& given, Config& out, Report& report) {
+  out.api_uids.assign(given.api_users().uids().begin(), given.api_users().uids().end());
+  out.api_gids.assign(given.api_users().gids().begin(), given.api_users().gids().end());
+  if (!given.has_api_socket()) return;
+  const std::string path = given.api_socket() == "off" ? "" : given.api_socket();
+  out.api_socket = path;
+  const bool usable = path.starts_with('/') && !path.ends_with('/') &&
+                      path.size() <= kSocketPathMax && path.find('\0') == std::string::npos;
+  if (!path.empty() && !usable) {
+    report.error("apiSocket",
+                 "'apiSocket' must be an absolute path of at most 107 bytes, or off, "
+                 "found '" +
+                     path + "'");
+  }
+  if (path.empty() && given.has_api_users()) {
+    report.warn_at_key("apiUsers", "has no effect: 'apiSocket' is off");
+  }
 }
 
 }  // namespace forestall::api

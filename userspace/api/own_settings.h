@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings that no kubelet has: whose ranking counts, and where metrics are served.
+// Settings that no kubelet has: whose ranking counts, where metrics and where gRPC are
+// served.
 #pragma once
 
 #include <optional>
@@ -22,6 +23,7 @@ namespace forestall::api {
 // What is not given keeps the value it has.
 void check_ranking(const v1::Config& given, Config& out, Report& report);
 void check_metrics_address(const v1::Config& given, Config& out, Report& report);
+void check_api(const v1::Config& given, Config& out, Report& report);
 void check_guard(const v1::Config& given, Config& out, Report& report);
 
 }  // namespace forestall::api

@@ -190,6 +190,8 @@ class Binder {
         break;
       case FieldDescriptor::CPPTYPE_UINT32:
         if (const auto n = number<std::uint32_t>(node)) {
+          // The one number of which a schema has lists.
+          if (field.is_repeated()) return out.GetReflection()->AddUInt32(&out, &field, *n);
           return out.GetReflection()->SetUInt32(&out, &field, *n);
         }
         break;

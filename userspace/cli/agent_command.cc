@@ -12,11 +12,17 @@
 #include "agent/host.h"
 #include "agent/instance_lock.h"
 #include "agent/loop.h"
+#include "agent/recorder.h"
 #include "api/convert_status.h"
 #include "api/json.h"
 #include "api/record_stream.h"
+#include "cli/agent_api.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/live_picture.h"
+#include "cli/recording_session.h"
+#include "exports/feed.h"
+#include "exports/grpc_counts.h"
 #include "exports/metrics.h"
 #include "exports/metrics_server.h"
 #include "exports/record_log.h"
@@ -26,6 +32,7 @@
 #include "kernel/scheduling.h"
 #include "sources/capacity_source.h"
 #include "sources/disk_usage_source.h"
+#include "sources/pressure_reader.h"
 #include "sources/runtime_source.h"
 
 namespace forestall::cli {
@@ -62,6 +69,7 @@ void log_start(exports::Log& log, const agent::Host& host, const Config& config,
 // Owns what lives as long as the agent runs; members in order of dependence.
 struct Running {
   SystemClock clock;
+  api::AgentFacts facts;
   std::unique_ptr<sources::Observer> observer;
   std::unique_ptr<actuators::Ladder> ladder;
   std::unique_ptr<actuators::NodeReclaim> reclaim;
@@ -77,12 +85,24 @@ struct Running {
   exports::DropCounts drops;
   exports::StageHistograms stages;
   exports::StatusBoard board;
+  exports::GrpcCounts grpc_counts;
+  std::unique_ptr<exports::Feed> feed;
   std::unique_ptr<agent::DropWatch> drop_watch;
   std::unique_ptr<exports::Metrics> metrics;  // null: nobody asks
+  // Each with a reader of its own of what the kernel counts, opened when a recording needs it.
+  struct Recording {
+    std::optional<sources::PressureReader> pressure;
+    std::unique_ptr<agent::Recorder> recorder;
+  };
+  Recording ring;     // the agent's own, on disk
+  Recording session;  // for as long as somebody wants one
   std::vector<std::unique_ptr<exports::RecordSink>> sinks;
-  // Last: their threads read the above.
+  std::unique_ptr<LivePicture> picture;  // null: nobody can watch
+  // Last: their threads read the above, and each the one before.
+  std::unique_ptr<exports::LiveStreams> live;
   std::unique_ptr<exports::MetricsServer> metrics_server;
   std::unique_ptr<exports::MetricsServer> status_server;
+  std::unique_ptr<AgentApi> api;  // null: gRPC is not served
 };
 
 actuators::LadderOptions ladder_options(const agent::Host& host, const Config& config) {
@@ -118,8 +138,31 @@ void build_guard(Running& running, agent::Host& host, const Config& config, expo
       host.guard.get(), &host.tree, running.observer.get(), &running.clock, &log});
 }
 
+// The page beside the metrics, for a browser on this host. Null: it cannot be had.
+exports::HttpPages build_status_page(Running& running, const agent::Host& host, exports::Log& log) {
+  running.picture = std::make_unique<LivePicture>(host.tree, running.clock, running.facts);
+  auto live = exports::LiveStreams::create(*running.picture, running.drops.live_viewers);
+  if (!live) {
+    running.picture.reset();
+    log.write(LogLevel::error, LogLine("no-status-page").field("problem", live.error().text()));
+    return nullptr;
+  }
+  running.live = std::move(live).value();
+  return status_pages(*running.picture, *running.live);
+}
+
+void build_recorder(Running::Recording& recording, exports::Log& log, exports::DropCounts& drops) {
+  recording.recorder = std::make_unique<agent::Recorder>(log, &drops);
+  recording.recorder->set_pressure_gauge([&recording](MonotonicTime now) {
+    if (!recording.pressure) recording.pressure.emplace();
+    return recording.pressure->read(now);
+  });
+}
+
 void build_sinks(Running& running, const agent::Host& host, const Config& config, exports::Log& log,
                  exports::Log* records) {
+  build_recorder(running.ring, log, running.drops);
+  build_recorder(running.session, log, running.drops);
   running.sinks.push_back(std::make_unique<exports::RecordLog>(log));
   if (records != nullptr) running.sinks.push_back(std::make_unique<api::RecordStream>(*records));
   running.drops.logs = {&log};
@@ -129,14 +172,18 @@ void build_sinks(Running& running, const agent::Host& host, const Config& config
                                          running.oom_tellers.get(), running.drops);
   if (config.metrics_address.empty()) return;
   running.metrics = std::make_unique<exports::Metrics>(
-      FORESTALL_VERSION, host.tier(), exports::Metrics::Recorders{&running.stages, &running.drops});
-  auto server = exports::MetricsServer::start(config.metrics_address, *running.metrics);
+      FORESTALL_VERSION, host.tier(),
+      exports::Metrics::Recorders{&running.stages, &running.drops, &running.grpc_counts});
+  const auto pages = build_status_page(running, host, log);
+  auto server = exports::MetricsServer::start(config.metrics_address, *running.metrics, pages);
   if (server.ok()) {
     running.metrics_server = std::move(server).value();
     return;
   }
   // Anybody may hold a port above 1024: that must not leave the node without its guard.
   running.metrics.reset();
+  running.live.reset();
+  running.picture.reset();
   log.write(LogLevel::error, LogLine("no-metrics").field("problem", server.error().text()));
 }
 
@@ -161,14 +208,12 @@ void build_brakes(Running& running, const agent::Host& host, const Config& confi
 }
 
 // What `forestall status` asks. Without it the agent does its job as well.
-void serve_status(Running& running, const agent::Host& host, const Options& options,
+void serve_status(Running& running, const api::AgentFacts& facts, const Options& options,
                   exports::Log& log) {
-  const api::AgentFacts facts{FORESTALL_VERSION,     ::getpid(),  running.clock.now(),
-                              host.kernel_release,   host.tier(), host.reports,
-                              config_origin(options)};
   auto server = exports::MetricsServer::start_local(
-      status_socket(options), [&running, facts](std::string_view path) -> exports::HttpAnswer {
-        if (path != "/status")
+      status_socket(options),
+      [&running, facts](const exports::HttpRequest& request) -> exports::HttpAnswer {
+        if (request.path != "/status")
           return {404, "text/plain; charset=utf-8", "/status is served here\n"};
         const auto message = api::to_proto(facts, running.board.status(), running.stages,
                                            running.drops, running.clock.now());
@@ -178,6 +223,33 @@ void serve_status(Running& running, const agent::Host& host, const Options& opti
     running.status_server = std::move(server).value();
   } else {
     log.write(LogLevel::error, LogLine("no-status").field("problem", server.error().text()));
+  }
+}
+
+// The same and more for whoever speaks gRPC; nor is this anything the node's guard waits for.
+void serve_api(Running& running, const api::AgentFacts& facts, const agent::Host& host,
+               const Options& options, const Config& config, exports::Log& log) {
+  const std::string path = config.api_socket.value_or(api_socket(options));
+  if (path.empty()) return;
+  AgentApiParts parts;
+  parts.status = [&running, facts] {
+    return api::to_proto(facts, running.board.status(), running.stages, running.drops,
+                         running.clock.now());
+  };
+  parts.config = [&running] { return running.board.status().config; };
+  parts.tree = &host.tree;
+  parts.feed = running.feed.get();
+  parts.drops = &running.drops;
+  parts.counts = &running.grpc_counts;
+  parts.recorder = running.session.recorder.get();
+  parts.recording_facts = [&host, origin = config_origin(options)] {
+    return agent::recording_facts(host, api::Recorder::agent, origin);
+  };
+  auto served = AgentApi::serve(path, {config.api_uids, config.api_gids}, std::move(parts));
+  if (served) {
+    running.api = std::move(served).value();
+  } else {
+    log.write(LogLevel::error, LogLine("no-api").field("problem", served.error().text()));
   }
 }
 
@@ -202,6 +274,7 @@ Result<void> build(Running& running, agent::Host& host, const Config& config, ex
   running.sources.all.push_back(
       std::make_unique<sources::DiskUsageSource>(running.observer->disk_walker()));
   TRY(build_oom_parts(running, host, config));
+  running.feed = TRY(exports::Feed::create());
   build_sinks(running, host, config, log, records);
   build_guard(running, host, config, log);
   return {};
@@ -234,10 +307,12 @@ agent::Parts parts_of(Running& running, const agent::Host& host, exports::Log& l
   for (const auto& source : running.sources.all) parts.sources.push_back(source.get());
   for (const auto& sink : running.sinks) parts.sinks.push_back(sink.get());
   for (exports::RecordSink* sink : std::initializer_list<exports::RecordSink*>{
-           running.drop_watch.get(), &running.stages, &running.board}) {
+           running.ring.recorder.get(), running.session.recorder.get(), running.drop_watch.get(),
+           &running.stages, &running.board, running.feed.get()}) {
     parts.sinks.push_back(sink);
   }
   if (running.metrics) parts.sinks.push_back(running.metrics.get());
+  if (running.picture) parts.sinks.push_back(running.picture.get());
   parts.log = &log;
   return parts;
 }
@@ -270,6 +345,17 @@ Result<Config> reload(const Options& options, const Config& started, exports::Lo
     warn_of_start(log, "metricsAddress");
     config.metrics_address = started.metrics_address;
   }
+  if (config.api_socket != started.api_socket) warn_of_start(log, "apiSocket");
+  if (config.api_uids != started.api_uids || config.api_gids != started.api_gids) {
+    warn_of_start(log, "apiUsers");
+  }
+  config.api_socket = started.api_socket;
+  config.api_uids = started.api_uids;
+  config.api_gids = started.api_gids;
+  if (config.recording != started.recording) {
+    warn_of_start(log, "recording");
+    config.recording = started.recording;
+  }
   if (slows(config) && !slows(started)) warn_of_start(log, "ownLimit");
   // Turning it off takes effect at once; it is loaded at the start.
   if (config.guard && !started.guard) {
@@ -284,9 +370,36 @@ Result<Config> reload(const Options& options, const Config& started, exports::Lo
   return config;
 }
 
+// The agent's own ring. A disk that does not take it does not keep the node from being guarded.
+void record_on_disk(Running& running, const agent::Host& host, const Config& config,
+                    const std::string& origin, exports::Log& log) {
+  if (!config.recording) return;
+  const recording::Target ring{config.recording->directory, false, config.recording->max_size};
+  const auto started =
+      running.ring.recorder->start(ring, agent::recording_facts(host, api::Recorder::agent, origin),
+                                   std::chrono::seconds(10), agent::Recorder::Opening::by_thread);
+  if (started) return;
+  log.write(LogLevel::error, LogLine("no-recording").field("problem", started.error().text()));
+}
+
+void end_recording(agent::Recorder& recorder, exports::Log& log) {
+  if (!recorder.totals()) return;
+  const auto totals = recorder.stop();
+  LogLine line("recording");
+  if (!totals) line.field("problem", totals.error().text());
+  if (totals) {
+    line.field("entries", totals->entries)
+        .field("bytes", totals->file_bytes)
+        .field("lost", totals->lost_entries);
+  }
+  log.write(totals ? LogLevel::info : LogLevel::error, line.field("state", "ended"));
+}
+
 Result<void> guard(const Options& options, const Config& config, agent::Host& host,
                    exports::Log& log, exports::Log* records) {
   Running running;
+  running.facts = {FORESTALL_VERSION, ::getpid(),   running.clock.now(),   host.kernel_release,
+                   host.tier(),       host.reports, config_origin(options)};
   TRY(build(running, host, config, log, records));
   kernel::give_back_start_up_memory();
   agent::protect_self(host, config.disabled);
@@ -299,7 +412,11 @@ Result<void> guard(const Options& options, const Config& config, agent::Host& ho
   log_start(log, host, config, config_origin(options));
   const agent::Parts parts = parts_of(running, host, log);
   running.board.set_config(config);
-  serve_status(running, host, options, log);
+  api::AgentFacts& facts = running.facts;
+  facts.features = host.reports;  // complete only now
+  serve_status(running, facts, options, log);
+  serve_api(running, facts, host, options, config, log);
+  record_on_disk(running, host, config, config_origin(options), log);
   agent::Core core(parts, config);
   agent::LoopHooks hooks;
   hooks.reload = [&]() -> Result<Config> {
@@ -310,6 +427,8 @@ Result<void> guard(const Options& options, const Config& config, agent::Host& ho
   };
   hooks.ready = [] { sd_notify(0, "READY=1\nSTATUS=armed"); };
   const auto ended = agent::run_loop(core, parts, hooks);
+  end_recording(*running.ring.recorder, log);
+  end_recording(*running.session.recorder, log);
   log.write(LogLevel::info, LogLine("stop")
                                 .field("looks", core.looks())
                                 .field("kills", core.kills())
@@ -318,7 +437,41 @@ Result<void> guard(const Options& options, const Config& config, agent::Host& ho
   return ended;
 }
 
+// As guard(), but it looks on: nothing is served, nobody is signalled, and what it sees is kept.
+Result<recording::Totals> look_on(const RecordingSession& session, const Config& config,
+                                  agent::Host& host, exports::Log& log) {
+  Running running;
+  TRY(build(running, host, config, log, nullptr));
+  agent::protect_self(host, config.disabled);
+  running.watchdog = TRY(agent::Watchdog::create(host.tree, running.clock, false));
+  log_start(log, host, config, session.config_origin);
+  const auto facts = agent::recording_facts(host, api::Recorder::session, session.config_origin);
+  TRY(running.session.recorder->start(session.target, facts, std::chrono::seconds(1)));
+  const agent::Parts parts = parts_of(running, host, log);
+  running.board.set_config(config);
+  agent::Core core(parts, config);
+  agent::LoopHooks hooks;
+  hooks.reload = []() -> Result<Config> { return error("a recording keeps its configuration"); };
+  if (session.duration) hooks.end_at = running.clock.now() + *session.duration;
+  const auto ended = agent::run_loop(core, parts, hooks);
+  // Complete, whatever ended it.
+  auto totals = running.session.recorder->stop();
+  TRY(ended);
+  return totals;
+}
+
 }  // namespace
+
+Result<recording::Totals> run_recording_session(const RecordingSession& session,
+                                                const Config& config, const Options& options) {
+  block_signals();
+  auto host = TRY(agent::probe_host(config.disabled, options.cgroup_mount));
+  if (host.tier() == Tier::none) return error("nothing here wakes whoever looks on");
+  exports::Log log(exports::Log::Stream::standard_error, /*stamped=*/true,
+                   options.verbose ? LogLevel::debug : LogLevel::info,
+                   kernel::use_service_priority);
+  return look_on(session, config, host, log);
+}
 
 int run_agent(const Options& options) {
   block_signals();

@@ -29,6 +29,7 @@ Result<UniqueFd> bind_notify_socket(const std::string& path) {
   path.copy(address.sun_path, path.size());
   UniqueFd fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!fd) return errno_error("socket", path);
+  ::unlink(path.c_str());  // of one that was started there before
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     return errno_error("bind", path);
   }

@@ -2,9 +2,14 @@
 // Command line of the one binary.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <string_view>
 
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/recording_commands.h"
+#include "cli/report_options.h"
+#include "cli/top_program.h"
+#include "cli/trace_options.h"
 
 namespace forestall::cli {
 namespace {
@@ -18,10 +23,10 @@ constexpr const char* kFooter =
     "configuration or input; 3 nothing can guard this host; 4 another agent is running.\n"
     "See forestall(8).";
 
-void add_output_option(CLI::App& command, Options& options) {
+void add_output_option(CLI::App& command, Options& options, const char* names) {
   static const std::map<std::string, OutputFormat> kFormats{{"text", OutputFormat::text},
                                                             {"json", OutputFormat::json}};
-  command.add_option("-o,--output", options.output, "Output for people or for programs")
+  command.add_option(names, options.output, "Output for people or for programs")
       ->transform(CLI::CheckedTransformer(kFormats))
       ->option_text("text|json");
 }
@@ -47,7 +52,12 @@ struct Subcommands {
   CLI::App* admit;
   CLI::App* check_config;
   CLI::App* plan;
+  CLI::App* record;
   CLI::App* replay;
+  CLI::App* diff;
+  CLI::App* trace;
+  CLI::App* report;
+  CLI::App* top;
 };
 
 struct CommandOptions {
@@ -56,7 +66,11 @@ struct CommandOptions {
   QosOptions qos;
   AdmitOptions admit;
   PlanOptions plan;
+  RecordOptions record;
   ReplayOptions replay;
+  DiffOptions diff;
+  TraceOptions trace;
+  ReportOptions report;
 };
 
 Subcommands add_subcommands(CLI::App& app, Options& options, CommandOptions& of) {
@@ -72,7 +86,9 @@ Subcommands add_subcommands(CLI::App& app, Options& options, CommandOptions& of)
   commands.doctor = app.add_subcommand("doctor", "What this host offers, and what is missing");
   commands.status = app.add_subcommand("status", "What the running agent says of itself");
   commands.status->add_option("--run-dir", options.run_directory,
-                              "The agent's, where it listens at agent.sock");
+                              "The agent's, where it listens at forestall.sock");
+  commands.status->add_option("--socket", options.socket,
+                              "Where the agent serves gRPC (apiSocket), if that is elsewhere");
   commands.signals = app.add_subcommand("signals", "Current value of every signal and threshold");
   commands.rank = app.add_subcommand(
       "rank", "Workloads in the order they would be evicted; whom the kernel would kill");
@@ -92,20 +108,29 @@ Subcommands add_subcommands(CLI::App& app, Options& options, CommandOptions& of)
   commands.plan = app.add_subcommand(
       "plan", "What reservations and thresholds leave for pods, and which to use");
   add_plan_options(*commands.plan, of.plan);
-  commands.replay =
-      app.add_subcommand("replay", "What would be decided on observations from a file");
-  commands.replay
-      ->add_option("file", of.replay.file,
-                   "Observations or the agent's records, one JSON object a line; - is standard "
-                   "input")
-      ->required();
-  commands.replay->add_flag("--all", of.replay.all,
-                            "Show every decision not to act, not just the first of equal ones");
+  commands.record = app.add_subcommand(
+      "record", "Record what the agent would see and decide, without doing any of it");
+  add_record_options(*commands.record, of.record);
+  commands.replay = app.add_subcommand(
+      "replay", "What would be decided on observations from a file, or on a recording");
+  add_replay_options(*commands.replay, of.replay);
+  commands.diff = app.add_subcommand("diff", "How two replays, or recordings, differ");
+  add_diff_options(*commands.diff, of.diff);
+  commands.trace = app.add_subcommand("trace", "Memory pressure as the kernel sees it, live");
+  add_trace_options(*commands.trace, options, of.trace);
+  commands.report = app.add_subcommand(
+      "report", "A recording as a page that needs nothing else, or as what fits a ticket");
+  add_report_options(*commands.report, of.report);
   for (CLI::App* command : app.get_subcommands({})) {
-    add_output_option(*command, options);
+    if (command == commands.report) continue;
+    // There -o is the file, as everywhere where a file is made; trace has one of its own.
+    if (command != commands.trace)
+      add_output_option(*command, options, command == commands.record ? "--output" : "-o,--output");
     // These answer from their input alone.
-    if (command == commands.qos || command == commands.admit || command == commands.status)
+    if (command == commands.qos || command == commands.admit || command == commands.status ||
+        command == commands.diff) {
       continue;
+    }
     if (command != commands.check_config && command != commands.plan &&
         command != commands.replay) {
       add_host_options(*command, options);
@@ -114,6 +139,8 @@ Subcommands add_subcommands(CLI::App& app, Options& options, CommandOptions& of)
       add_config_options(*command, options);
     }
   }
+  // Has its options in a program of its own, which main() passes them on to.
+  commands.top = app.add_subcommand("top", "The node's memory, live, and who would go first");
   return commands;
 }
 
@@ -128,7 +155,12 @@ int dispatch(const Subcommands& commands, const Options& options, const CommandO
   if (commands.admit->parsed()) return run_admit(options, of.admit);
   if (commands.check_config->parsed()) return run_check_config(options);
   if (commands.plan->parsed()) return run_plan(options, of.plan);
+  if (commands.record->parsed()) return run_record(options, of.record);
   if (commands.replay->parsed()) return run_replay(options, of.replay);
+  if (commands.diff->parsed()) return run_diff(options, of.diff);
+  if (commands.trace->parsed()) return run_trace(options, of.trace);
+  if (commands.report->parsed()) return run_report(of.report);
+  if (commands.top->parsed()) return become_top({});
   return run_agent(options);
 }
 
@@ -170,6 +202,9 @@ int main(int argc, char** argv) {
   // Our own code has no exceptions; what the libraries throw (bad_alloc, a broken locale) ends here
   // with a line instead of an abort.
   try {
+    if (argc > 1 && std::string_view(argv[1]) == "top") {
+      return forestall::cli::become_top({argv + 2, argv + argc});
+    }
     return forestall::cli::run(argc, argv);
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "forestall: %s\n", failure.what());

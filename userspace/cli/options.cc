@@ -53,6 +53,10 @@ Result<Config> effective_config(const Options& options, std::vector<std::string>
   return std::move(loaded.config);
 }
 
+std::string api_socket(const Options& options) {
+  return options.socket.empty() ? options.run_directory + "/forestall.sock" : options.socket;
+}
+
 std::string status_socket(const Options& options) {
   return options.run_directory + "/agent.sock";
 }

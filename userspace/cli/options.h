@@ -22,6 +22,7 @@ struct Options {
   std::vector<std::string> disabled;  // feature names
   std::string cgroup_mount = "/sys/fs/cgroup";
   std::string run_directory = "/run/forestall";
+  std::string socket = {};  // where the agent serves gRPC; empty: in its run directory
   bool dry_run = false;
   bool verbose = false;
 };
@@ -37,7 +38,10 @@ struct Options {
 // The features the command line turns off; an unknown name is an error that lists all of them.
 [[nodiscard]] Result<FeatureSet> disabled_features(const Options& options);
 
-// Where a running agent answers `forestall status`.
+// Where a running agent serves gRPC unless its configuration has another place.
+[[nodiscard]] std::string api_socket(const Options& options);
+
+// Where a running agent answers `forestall status` if it serves no gRPC.
 [[nodiscard]] std::string status_socket(const Options& options);
 
 // Where effective_config() reads from: paths, or "built in".

@@ -75,17 +75,37 @@ void add_part(Table& table, const std::string& name, const std::vector<ScoredRow
   table.add(std::move(cells));
 }
 
+// Bytes of the control beyond ASCII that `text`, which is UTF-8, begins with: C1 (U+0080 to
+// U+009F), which some terminals obey, and those that turn round the direction of writing, by which
+// a line can be made to read as another. 0: it begins with none.
+std::size_t control_size(std::string_view text) {
+  const auto byte = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
+  if (byte(0) == 0xc2 && byte(1) < 0xa0) return 2;
+  if (byte(0) == 0xd8 && byte(1) == 0x9c) return 2;  // U+061C
+  if (byte(0) != 0xe2) return 0;
+  const unsigned last = byte(2);
+  const bool marks = byte(1) == 0x80 && (last == 0x8e || last == 0x8f);   // U+200E, U+200F
+  const bool embeds = byte(1) == 0x80 && last >= 0xaa && last <= 0xae;    // U+202A to U+202E
+  const bool isolates = byte(1) == 0x81 && last >= 0xa6 && last <= 0xa9;  // U+2066 to U+2069
+  return marks || embeds || isolates ? 3 : 0;
+}
+
 }  // namespace
 
 std::string printable(std::string_view text) {
+  const auto is_plain = [](char c) { return c >= 0x20 && c < 0x7f; };
+  if (std::ranges::all_of(text, is_plain)) return std::string(text);
   std::string out = api::to_utf8(text);
   for (char& c : out) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte < 0x20 || byte == 0x7f) c = '?';
   }
-  // C1 controls, which some terminals obey: U+0080 to U+009F.
-  for (std::size_t i = 0; i + 1 < out.size(); ++i) {
-    if (out[i] == '\xc2' && static_cast<unsigned char>(out[i + 1]) < 0xa0) out.replace(i, 2, "?");
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (const std::size_t size = control_size(std::string_view(out).substr(i)); size > 0) {
+      out.replace(i, size, "?");
+    }
   }
   return out;
 }

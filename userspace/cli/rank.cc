@@ -6,15 +6,14 @@
 #include <algorithm>
 
 #include "api/amounts.h"
-#include "api/convert.h"
 #include "api/json.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/look.h"
 #include "cli/rank_kernel.h"
 #include "cli/rank_pods.h"
+#include "cli/rank_report.h"
 #include "cli/rank_text.h"
-#include "forestall/v1/report.pb.h"
 #include "policy/rank.h"
 
 namespace forestall::cli {
@@ -80,20 +79,6 @@ void print_text(const std::vector<Candidate>& order, const policy::RankBy& by) {
                               by.ranking));
 }
 
-void print_json(const std::vector<Candidate>& order, const policy::RankBy& by,
-                std::string_view layout_from) {
-  const Resource resource = resource_of(by.signal);
-  v1::RankReport report;
-  for (const Candidate& each : order) *report.add_order() = api::to_proto(each);
-  report.set_signal(std::string(to_string(by.signal)));
-  report.set_resource(std::string(to_string(resource)));
-  for (const auto& rule : policy::rules_for(resource, by.ranking))
-    report.add_comparators(std::string(rule.name));
-  report.set_fs_layout(std::string(to_string(by.layout.value_or(FilesystemLayout::single))));
-  report.set_fs_layout_from(std::string(layout_from));
-  fmt::print("{}", api::to_json(report, api::JsonStyle::pretty));
-}
-
 // Points that some do not have decide nothing.
 void tell_unscored(const Look& look, const std::vector<WorkloadSample>& workloads,
                    const policy::RankBy& by) {
@@ -130,18 +115,13 @@ int rank_host(const Options& options, const std::string& cgroup, const Question&
     layout_from = by.layout ? "host" : "default";
   }
   auto& workloads = *look.observation.workloads;
-  // What lies on a filesystem is known by pod only (policy/step.cc ranked()).
-  if (on_disk) {
-    std::erase_if(workloads, [](const WorkloadSample& each) {
-      return each.workload.kind != WorkloadKind::pod;
-    });
-  }
+  keep_rankable(question.signal, workloads);
   tell_unscored(look, workloads, by);
   tell_growth_unknown(question, by);
   const policy::Exclusions exclusions(workloads, look.observation.kills);
   const auto order = policy::rank(workloads, by, subject_of(cgroup, look), exclusions);
   if (options.output == OutputFormat::json) {
-    print_json(order, by, layout_from);
+    fmt::print("{}", api::to_json(rank_report(order, by, layout_from), api::JsonStyle::pretty));
   } else {
     print_text(order, by);
   }

@@ -76,8 +76,7 @@ std::optional<policy::Reading> reading_of(Signal signal, const Observation& obse
 std::vector<Threshold> thresholds_on(Signal signal, const Config& config, FilesystemLayout layout) {
   std::vector<Threshold> found;
   if (filesystem_of(signal) == Filesystem::containerfs) {
-    for (policy::DerivedThreshold& each :
-         policy::containerfs_thresholds(config.thresholds, layout)) {
+    for (DerivedThreshold& each : policy::containerfs_thresholds(config.thresholds, layout)) {
       if (each.threshold.signal == signal) found.push_back(std::move(each.threshold));
     }
     return found;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall replay`: what the policy decides on observations from a file, under this
-// configuration.
+// `forestall replay`: what the policy decides on observations from a file, or on a recording, under
+// this configuration or the one that was recorded.
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,8 +8,11 @@
 #include <cstdio>
 #include <memory>
 
+#include "api/own_settings.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/recording_replay.h"
+#include "cli/replay_at.h"
 #include "cli/replay_fold.h"
 #include "cli/replay_input.h"
 #include "cli/replay_report.h"
@@ -46,8 +49,8 @@ bool is_live(const std::string& path) {
 }
 
 // Why the input was not read to its end.
-std::optional<std::string> fold_all(ReplayInput& input, ReplayFold& fold, ReplayReport& report,
-                                    Printer& printer) {
+std::optional<std::string> fold_lines(ReplayInput& input, ReplayFold& fold, ReplayReport& report,
+                                      Printer& printer) {
   for (;;) {
     auto next = input.next();
     if (!next) return next.error().text();
@@ -55,46 +58,156 @@ std::optional<std::string> fold_all(ReplayInput& input, ReplayFold& fold, Replay
     ParsedLine& line = **next;
     const Decision decision = fold.take(line.observation);
     const Duration since_first = line.observation.at - *fold.counts().first;
-    report.look({line.line, since_first, line.observation, decision, fold.changed()},
+    report.look({line.line, since_first, line.observation, decision, fold.changed(), nullptr},
                 printer.text());
     printer.pace();
     if (printer.failed()) return "standard output cannot be written";
   }
 }
 
-}  // namespace
+// The same of a recording. Its first look may be one that the policy remembers nothing of; `first`
+// is when it was, if that is known already.
+std::optional<std::string> fold_recording(RecordingReplay& replay, ReplayReport& report,
+                                          const ReplayAt* at, std::optional<MonotonicTime> first,
+                                          Printer& printer) {
+  while (at == nullptr || !at->is_over()) {
+    auto next = replay.next();
+    if (!next) return next.error().text();
+    if (!*next) return std::nullopt;
+    const RecordingReplay::Step& step = **next;
+    const Observation& observation = step.looked.observation;
+    if (!first) first = observation.at;
+    report.look({step.look, observation.at - *first, observation, step.decision,
+                 replay.fold().changed(), &step},
+                printer.text());
+    printer.pace();
+    if (printer.failed()) return "standard output cannot be written";
+  }
+  return std::nullopt;
+}
 
-int run_replay(const Options& options, const ReplayOptions& replay) {
-  std::vector<std::string> warnings;
-  auto config = effective_config(options, warnings);
-  if (!config) {
-    fmt::print(stderr, "{}\n", config.error().text());
-    return kExitUsage;
-  }
-  for (const std::string& warning : warnings) fmt::print(stderr, "{}\n", warning);
-  auto input = ReplayInput::open(replay.file);
-  if (!input) {
-    fmt::print(stderr, "forestall replay: {}\n", input.error().text());
-    return kExitUsage;
-  }
-  ReplayFold fold(*std::move(config));
+// What to do, from the command line.
+struct Request {
   std::unique_ptr<ReplayReport> report;
-  if (options.output == OutputFormat::json) {
-    report = std::make_unique<ReplayJson>();
-  } else {
-    report = std::make_unique<ReplayText>(replay.all);
+  ReplayAt* at = nullptr;  // the report, if it is one
+  ReplayRules rules;
+};
+
+bool names_a_config(const Options& options) {
+  return !options.config.empty() || !options.kubelet_config.empty() ||
+         !options.kubelet_flags.empty();
+}
+
+Result<Request> request_of(const Options& options, const ReplayOptions& replay, bool is_recording) {
+  Request request;
+  if (!is_recording || names_a_config(options)) {
+    std::vector<std::string> warnings;
+    request.rules.config = TRY(effective_config(options, warnings));
+    for (const std::string& warning : warnings) fmt::print(stderr, "{}\n", warning);
   }
-  Printer printer(is_live(replay.file));
-  const auto stopped = fold_all(*input, fold, *report, printer);
-  report->end(fold.counts(), stopped, printer.text());
-  printer.flush();
-  if (const auto remark = input->remark()) fmt::print(stderr, "{}\n", *remark);
+  if (!replay.ranking.empty()) {
+    request.rules.ranking = api::parse_ranking(replay.ranking);
+    if (!request.rules.ranking) {
+      return error(fmt::format("--ranking: expected kubelet, kernel or kubelet+growth, found '{}'",
+                               replay.ranking));
+    }
+    if (request.rules.config) request.rules.config->ranking = *request.rules.ranking;
+  }
+  const bool as_json = options.output == OutputFormat::json;
+  if (!replay.at.empty()) {
+    const ReplayTime time = TRY(parse_replay_time(replay.at));
+    if (!is_recording && std::holds_alternative<WallTime>(time)) {
+      return error("--at: only recordings know the wall clock; give a time since the first look");
+    }
+    const Ranking ranking = request.rules.config ? request.rules.config->ranking
+                                                 : request.rules.ranking.value_or(Ranking::kubelet);
+    auto at = std::make_unique<ReplayAt>(time, ranking, as_json);
+    request.at = at.get();
+    request.report = std::move(at);
+  } else if (as_json) {
+    request.report = std::make_unique<ReplayJson>();
+  } else {
+    request.report = std::make_unique<ReplayText>(replay.all, is_recording ? "look" : "line");
+  }
+  return request;
+}
+
+// The exit code once all is told.
+int conclude(const Request& request, const std::optional<std::string>& stopped,
+             const Printer& printer) {
   if (printer.failed()) {
     fmt::print(stderr, "forestall replay: standard output cannot be written\n");
     return kExitFailed;
   }
   if (stopped) fmt::print(stderr, "{}\n", *stopped);
+  if (!stopped && request.at != nullptr && !request.at->found()) {
+    fmt::print(stderr, "forestall replay: there is no look at or before that time\n");
+    return kExitUsage;
+  }
   return stopped ? kExitUsage : kExitOk;
+}
+
+int replay_lines(const ReplayOptions& replay, Request& request) {
+  auto input = ReplayInput::open(replay.file);
+  if (!input) {
+    fmt::print(stderr, "forestall replay: {}\n", input.error().text());
+    return kExitUsage;
+  }
+  ReplayFold fold(std::move(*request.rules.config));
+  Printer printer(is_live(replay.file));
+  const auto stopped = fold_lines(*input, fold, *request.report, printer);
+  request.report->end(fold.counts(), stopped, nullptr, printer.text());
+  printer.flush();
+  if (const auto remark = input->remark()) fmt::print(stderr, "{}\n", *remark);
+  return conclude(request, stopped, printer);
+}
+
+int replay_recording(const ReplayOptions& options, Request& request) {
+  auto input = RecordingInput::open(options.file);
+  if (!input) {
+    fmt::print(stderr, "forestall replay: {}\n", input.error().text());
+    return kExitUsage;
+  }
+  // What the recorded policy remembered is in the file; what another one would have, only the looks
+  // before tell. The wall clock may have been set: where it is in a file takes looking at all of
+  // it.
+  std::optional<MonotonicTime> first;
+  if (const auto since = request.at != nullptr ? request.at->since_first() : std::nullopt;
+      since && request.rules.as_recorded() && input->is_single()) {
+    const auto sought = input->seek(*since);
+    if (!sought) {
+      fmt::print(stderr, "forestall replay: {}\n", sought.error().text());
+      return kExitUsage;
+    }
+    first = *sought;
+  }
+  RecordingReplay replay(std::move(*input), request.rules);
+  Printer printer(/*at_once=*/false);
+  const auto stopped = fold_recording(replay, *request.report, request.at, first, printer);
+  request.report->end(replay.fold().counts(), stopped, &replay, printer.text());
+  printer.flush();
+  for (const std::string& remark : replay.input().remarks()) fmt::print(stderr, "{}\n", remark);
+  const int code = conclude(request, stopped, printer);
+  // The same policy on the same observations, and another answer.
+  const bool differs = replay.different() > 0 || replay.states_different() > 0;
+  return code == kExitOk && request.rules.as_recorded() && differs ? kExitFailed : code;
+}
+
+}  // namespace
+
+int run_replay(const Options& options, const ReplayOptions& replay) {
+  const auto recorded =
+      replay.file == "-" ? Result<bool>(false) : RecordingInput::is_recording(replay.file);
+  if (!recorded) {
+    fmt::print(stderr, "forestall replay: {}\n", recorded.error().text());
+    return kExitUsage;
+  }
+  auto request = request_of(options, replay, *recorded);
+  if (!request) {
+    fmt::print(stderr, "{}\n", request.error().text());
+    return kExitUsage;
+  }
+  return *recorded ? replay_recording(replay, *request) : replay_lines(replay, *request);
 }
 
 }  // namespace forestall::cli

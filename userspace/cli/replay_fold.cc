@@ -6,15 +6,44 @@
 namespace forestall::cli {
 
 ReplayFold::ReplayFold(Config config) : config_(std::move(config)) {
+  know_configured_pods();
+}
+
+void ReplayFold::know_configured_pods() {
+  known_pods_.clear();
   for (const auto& pod : config_.known_pods) known_pods_.emplace(pod->uid, pod);
 }
 
-Decision ReplayFold::take(Observation& observation) {
+void ReplayFold::begin(Config config, const policy::State& state) {
+  config_ = std::move(config);
+  state_ = state;
+  known_pods_.clear();
+}
+
+void ReplayFold::reconfigure(Config config) {
+  const policy::State state = policy::reconfigured(config_, config, state_);
+  begin(std::move(config), state);
+}
+
+Decision ReplayFold::take(Observation& observation, const Supply& supply) {
   know_pods(observation);
   policy::Step step = policy::step(config_, state_, observation);
+  if (step.decision.action == Action::inspect && supply && supply(observation)) {
+    know_pods(observation);
+    step = policy::step(config_, state_, observation);
+  }
   state_ = std::move(step.state);
   count(observation, step.decision);
   return std::move(step.decision);
+}
+
+// What the agent does with such an answer: core_ready.cc.
+Decision ReplayFold::glance(Observation& observation) {
+  know_pods(observation);
+  Decision decision = policy::step(config_, state_, observation).decision;
+  for (ConditionStatus& status : decision.conditions) status.changed = false;
+  changed_.clear();
+  return decision;
 }
 
 void ReplayFold::know_pods(Observation& observation) const {

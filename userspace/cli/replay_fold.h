@@ -4,7 +4,9 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -36,10 +38,27 @@ class ReplayFold {
 
   explicit ReplayFold(Config config);
 
+  // In the middle of what an agent did: its configuration and what its policy remembered.
+  void begin(Config config, const policy::State& state);
+  // Another configuration from here on, as an agent takes it on a reload.
+  void reconfigure(Config config);
+  // From here on pods that only the configuration knows are known as well: begin() and
+  // reconfigure() forget them, because a recording's observations know what its agent knew.
+  void know_configured_pods();
+  [[nodiscard]] const Config& config() const { return config_; }
+  [[nodiscard]] const policy::State& state() const { return state_; }
+
   // Decides on the next observation, as the agent would have: pods that Kubernetes has told of (the
   // configuration's known pods) are known here too. What the decision changes of the node is for
   // the next observation to show; none is made up. REQUIRES: time does not go back.
-  [[nodiscard]] Decision take(Observation& observation);
+  //
+  // `supply` is called when the policy asks for the workloads; true: it added them, and the policy
+  // is asked again.
+  using Supply = std::function<bool(Observation&)>;
+  [[nodiscard]] Decision take(Observation& observation, const Supply& supply = nullptr);
+  // Decides, but remembers and counts nothing: for a look at what was made ready, which the agent
+  // asks about beside its passes.
+  [[nodiscard]] Decision glance(Observation& observation);
 
   // Conditions whose status is not what it was before the last take(). One that was never reported
   // does not change by not being reported.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/convert.h"
 #include "api/json.h"
+#include "cli/comparison_text.h"
 #include "cli/replay_report.h"
 #include "forestall/v1/replay.pb.h"
 
@@ -13,12 +14,19 @@ void ReplayJson::look(const ReplayLook& look, std::string& out) {
   step.set_since_first_ns(look.since_first.count());
   *step.mutable_decision() = api::to_proto(look.decision);
   for (const SourceNote& note : look.observation.notes) *step.add_notes() = api::to_proto(note);
+  if (look.step != nullptr) {
+    step.set_as_recorded(look.step->as_recorded);
+    if (!look.step->as_recorded && look.step->recorded) {
+      *step.mutable_recorded() = api::to_proto(*look.step->recorded);
+    }
+    if (look.step->age) step.set_workloads_age_ns(look.step->age->count());
+  }
   out += api::to_json(step, api::JsonStyle::line);
   out += '\n';
 }
 
 void ReplayJson::end(const ReplayFold::Counts& counts, const std::optional<std::string>& stopped,
-                     std::string& out) {
+                     const RecordingReplay* replay, std::string& out) {
   v1::ReplayEnd end;
   v1::ReplaySummary& summary = *end.mutable_summary();
   summary.set_observations(counts.observations);
@@ -45,6 +53,7 @@ void ReplayJson::end(const ReplayFold::Counts& counts, const std::optional<std::
     added.set_status(counts.conditions[i].status);
   }
   if (stopped) summary.set_stopped(*stopped);
+  if (replay != nullptr) *end.mutable_comparison() = comparison_of(*replay);
   out += api::to_json(end, api::JsonStyle::line);
   out += '\n';
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "cli/comparison_text.h"
 #include "cli/replay_report.h"
 #include "cli/table.h"
 #include "model/duration.h"
@@ -92,7 +93,7 @@ std::string describe(const Evidence& evidence, MonotonicTime now) {
 }
 
 void ReplayText::look(const ReplayLook& look, std::string& out) {
-  if (!begun_) out += fmt::format("{:>14}  {:>7}  {}\n", "time", "line", "decision");
+  if (!begun_) out += fmt::format("{:>14}  {:>7}  {}\n", "time", unit_, "decision");
   begun_ = true;
   const Decision& decision = look.decision;
   const Evidence* evidence = explaining(decision);
@@ -104,6 +105,7 @@ void ReplayText::look(const ReplayLook& look, std::string& out) {
     ++run_->looks;
     return;
   }
+  if (repeats(look, out)) return;
   end_run(out);
   for (const ConditionStatus& status : look.changed) add_condition(look, status, out);
   if (!acts(decision)) {
@@ -118,6 +120,35 @@ void ReplayText::look(const ReplayLook& look, std::string& out) {
   }
   add_line(look.since_first, look.line, because(decision, look.observation.at), out);
   for (const Eviction& eviction : decision.evictions) out += eviction_text(eviction, decision);
+  if (look.step != nullptr && look.step->age) {
+    out += fmt::format("{}on what it used {} before\n", kIndent, to_string(*look.step->age));
+  }
+}
+
+// Whether nothing is to be said of it but that it is the same again. Ends what was said before if
+// not.
+bool ReplayText::repeats(const ReplayLook& look, std::string& out) {
+  const bool told_before = look.step == nullptr || look.step->as_recorded || all_;
+  std::vector<std::string> victims;
+  for (const Eviction& eviction : look.decision.evictions) {
+    victims.push_back(look.decision.considered[eviction.candidate].sample.workload.path);
+  }
+  if (!told_before && repeat_ && look.changed.empty() && repeat_->victims == victims) {
+    ++repeat_->looks;
+    repeat_->until = look.since_first;
+    return true;
+  }
+  end_repeat(out);
+  if (!told_before && !victims.empty()) repeat_ = Repeat{std::move(victims), 0, {}};
+  return false;
+}
+
+void ReplayText::end_repeat(std::string& out) {
+  if (repeat_ && repeat_->looks > 0) {
+    out += fmt::format("{}and at {} looks more, up to +{}: the recording does not show it gone\n",
+                       kIndent, repeat_->looks, to_string(repeat_->until));
+  }
+  repeat_.reset();
 }
 
 void ReplayText::end_run(std::string& out) {
@@ -128,7 +159,8 @@ void ReplayText::end_run(std::string& out) {
 }
 
 void ReplayText::end(const ReplayFold::Counts& counts, const std::optional<std::string>& stopped,
-                     std::string& out) {
+                     const RecordingReplay* replay, std::string& out) {
+  end_repeat(out);
   end_run(out);
   out += fmt::format("\nobservations: {}", counts.observations);
   if (counts.first) {
@@ -154,6 +186,7 @@ void ReplayText::end(const ReplayFold::Counts& counts, const std::optional<std::
   if (!counts.evictions.empty()) {
     out += "A kill decided here changes no later line: they are what was observed.\n";
   }
+  if (replay != nullptr) out += comparison_text(*replay);
   if (stopped) out += "Stopped before the end: " + *stopped + "\n";
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall status`: asks the running agent over its socket, and words the answer.
+// `forestall status`: asks the running agent over gRPC, and words the answer. An agent that serves
+// no gRPC (apiSocket: "") answers over HTTP in its run directory, for the same.
 #include <errno.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -7,15 +8,18 @@
 #include <sys/un.h>
 
 #include <array>
+#include <chrono>
 #include <string>
 
 #include "api/json.h"
+#include "base/clock.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/table.h"
-#include "forestall/v1/status.pb.h"
+#include "clients/grpc_call.h"
+#include "forestall/v1/service.pb.h"
 #include "model/signal.h"
 
 namespace forestall::cli {
@@ -24,7 +28,8 @@ namespace {
 constexpr const char* kRequest = "GET /status HTTP/1.1\r\nHost: forestall\r\n\r\n";
 constexpr std::string_view kEndOfHead = "\r\n\r\n";
 // The agent answers from a thread that a busy node may keep waiting.
-constexpr timeval kPatience{5, 0};
+constexpr Duration kPatience = std::chrono::seconds(5);
+constexpr timeval kSocketPatience{5, 0};
 // More than any answer is: whatever sends more is no agent.
 constexpr std::size_t kAnswerMax = std::size_t{16} << 20;
 
@@ -36,7 +41,7 @@ Result<UniqueFd> connect_to(const std::string& path) {
   UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd) return errno_error("socket", path);
   for (const int wait : {SO_RCVTIMEO, SO_SNDTIMEO}) {
-    setsockopt(fd.get(), SOL_SOCKET, wait, &kPatience, sizeof(kPatience));
+    setsockopt(fd.get(), SOL_SOCKET, wait, &kSocketPatience, sizeof(kSocketPatience));
   }
   // The sockets interface takes every kind of address through the general one.
   if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
@@ -45,8 +50,27 @@ Result<UniqueFd> connect_to(const std::string& path) {
   return fd;
 }
 
-// The body of the answer.
-Result<std::string> ask(const std::string& path) {
+// Over gRPC.
+Result<v1::AgentStatus> ask_api(const std::string& path) {
+  clients::GrpcTarget target;
+  target.socket = path;
+  target.max_reply_bytes = kAnswerMax;
+  const clients::GrpcReply reply =
+      clients::grpc_call(target, "/forestall.v1.Agent/GetStatus", "", kPatience);
+  if (!reply.ok()) {
+    // What the system says needs no word of gRPC's beside it.
+    if (reply.code != 0) return Error{reply.code, reply.message};
+    return error(fmt::format("{}: {} ({})", path, reply.message, to_string(reply.status)));
+  }
+  v1::GetStatusResponse response;
+  if (!response.ParseFromString(reply.body)) {
+    return error(path + ": what listens there is no agent of this version");
+  }
+  return std::move(*response.mutable_status());
+}
+
+// Over HTTP: the body of the answer.
+Result<std::string> ask_http(const std::string& path) {
   const UniqueFd fd = TRY(connect_to(path));
   const std::string_view request = kRequest;
   if (send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL) < 0) {
@@ -156,36 +180,53 @@ void print_stages(const v1::AgentStatus& status) {
   }
   table.print();
   const v1::Drops& drops = status.drops();
-  fmt::print("\nlost: {} lines of the log, {} BPF events, {} late tellings; BPF failures: {}\n",
-             drops.log_lines(), drops.bpf_events(), drops.late_tellings(), drops.bpf_failures());
+  fmt::print(
+      "\nlost: {} lines of the log, {} BPF events, {} late tellings, {} entries of recordings; BPF "
+      "failures: {}\n",
+      drops.log_lines(), drops.bpf_events(), drops.late_tellings(), drops.recording_entries(),
+      drops.bpf_failures());
 }
 
 bool nobody_listens(const Error& failure) {
   return failure.code == ENOENT || failure.code == ECONNREFUSED;
 }
 
+// An agent that serves gRPC elsewhere, or not at all, still answers in its run directory.
+Result<v1::AgentStatus> ask(const Options& options) {
+  const std::string path = api_socket(options);
+  auto status = ask_api(path);
+  if (status.ok() || !nobody_listens(status.error()) || !options.socket.empty()) return status;
+  const std::string other = status_socket(options);
+  const auto body = ask_http(other);
+  // The one that is always there tells best what is wrong.
+  if (!body) return body.error();
+  fmt::print(stderr,
+             "forestall status: no gRPC at {} (the agent's apiSocket is elsewhere, or empty); "
+             "asked at {}\n",
+             path, other);
+  v1::AgentStatus read;
+  TRY(api::from_json(*body, read));
+  return read;
+}
+
 }  // namespace
 
 int run_status(const Options& options) {
-  const auto body = ask(status_socket(options));
-  if (!body) {
+  const auto status = ask(options);
+  if (!status) {
     fmt::print(stderr, "forestall status: {}{}\n",
-               nobody_listens(body.error()) ? "no agent is running: " : "", body.error().text());
+               nobody_listens(status.error()) ? "no agent is running: " : "",
+               status.error().text());
     return kExitFailed;
   }
   if (options.output == OutputFormat::json) {
-    fmt::print("{}", *body);
+    fmt::print("{}", api::to_json(*status, api::JsonStyle::pretty));
     return kExitOk;
   }
-  v1::AgentStatus status;
-  if (const auto read = api::from_json(*body, status); !read) {
-    fmt::print(stderr, "forestall status: {}\n", read.error().text());
-    return kExitFailed;
-  }
-  print_head(status);
-  print_thresholds(status);
-  print_decisions(status);
-  print_stages(status);
+  print_head(*status);
+  print_thresholds(*status);
+  print_decisions(*status);
+  print_stages(*status);
   return kExitOk;
 }
 

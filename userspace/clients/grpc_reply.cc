@@ -1,44 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "clients/grpc_reply.h"
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
+#include <iterator>
 #include <utility>
-
-#include "base/parse.h"
 
 namespace forestall::clients {
 namespace {
 
-constexpr std::size_t kPrefixBytes = 5;
 // Longer texts of a failure are cut: they end in a log line.
 constexpr std::size_t kMessageBytes = 1024;
-
-constexpr std::array<std::string_view, 17> kWords{
-    "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
-    "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
-    "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
-    "DATA_LOSS", "UNAUTHENTICATED"};
-
-std::optional<unsigned> hex_digit(char c) {
-  if (c >= '0' && c <= '9') return static_cast<unsigned>(c - '0');
-  if (c >= 'a' && c <= 'f') return static_cast<unsigned>(c - 'a' + 10);
-  if (c >= 'A' && c <= 'F') return static_cast<unsigned>(c - 'A' + 10);
-  return std::nullopt;
-}
-
-std::size_t length_of(std::string_view prefix) {
-  std::size_t length = 0;
-  for (const char c : prefix.substr(1)) length = (length << 8) | static_cast<unsigned char>(c);
-  return length;
-}
-
-GrpcStatus parse_status(std::string_view text) {
-  const auto number = parse_u64(text);
-  if (!number || *number >= kWords.size()) return GrpcStatus::unknown;
-  return static_cast<GrpcStatus>(*number);
-}
 
 // What gRPC makes of a stream that was reset without a status.
 GrpcStatus status_of_reset(std::uint32_t error_code) {
@@ -51,74 +22,23 @@ GrpcStatus status_of_reset(std::uint32_t error_code) {
   }
 }
 
+GrpcReply refusal(const Error& why) {
+  return {GrpcStatus::internal, why.code, why.message, ""};
+}
+
 }  // namespace
 
-std::string_view to_string(GrpcStatus status) {
-  return kWords[static_cast<std::size_t>(status)];
-}
-
-std::string grpc_frame(std::string_view message) {
-  std::string frame(1, '\0');
-  for (const unsigned shift : {24U, 16U, 8U, 0U}) {
-    frame += static_cast<char>((message.size() >> shift) & 0xff);
-  }
-  return frame.append(message);
-}
-
-std::string percent_decode(std::string_view text) {
-  std::string decoded;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto high = i + 2 < text.size() ? hex_digit(text[i + 1]) : std::nullopt;
-    const auto low = i + 2 < text.size() ? hex_digit(text[i + 2]) : std::nullopt;
-    if (text[i] == '%' && high && low) {
-      decoded += static_cast<char>(*high << 4 | *low);
-      i += 2;
-    } else {
-      decoded += text[i];
-    }
-  }
-  return decoded;
-}
-
-void GrpcReplyReader::header(std::string_view name, std::string_view value) {
+void GrpcEnding::header(std::string_view name, std::string_view value) {
   // Trailers come after headers: what is said last counts.
   if (name == ":status") http_status_ = value;
   if (name == "grpc-status") grpc_status_ = value;
   if (name == "grpc-message") grpc_message_ = percent_decode(value.substr(0, kMessageBytes));
 }
 
-bool GrpcReplyReader::refuse(int code, std::string why) {
-  refusal_ = GrpcReply{GrpcStatus::internal, code, std::move(why), ""};
-  return false;
-}
-
-bool GrpcReplyReader::data(std::string_view bytes) {
-  if (refusal_) return false;
-  const std::size_t missing = std::min(kPrefixBytes - prefix_.size(), bytes.size());
-  const bool prefix_was_complete = missing == 0;
-  prefix_.append(bytes.substr(0, missing));
-  bytes.remove_prefix(missing);
-  if (prefix_.size() < kPrefixBytes) return true;
-  if (!prefix_was_complete) {
-    length_ = length_of(prefix_);
-    if (prefix_[0] != 0) return refuse(EPROTO, "the answer is compressed, which was not offered");
-    if (length_ > max_message_) {
-      return refuse(EMSGSIZE, "an answer of " + std::to_string(length_) + " bytes, the limit is " +
-                                  std::to_string(max_message_));
-    }
-    body_.reserve(length_);
-  }
-  if (bytes.size() > length_ - body_.size()) {
-    return refuse(EPROTO, "more than one message in the answer");
-  }
-  body_.append(bytes);
-  return true;
-}
-
-GrpcReply GrpcReplyReader::without_status(std::uint32_t error_code) const {
+GrpcReply GrpcEnding::without_status(std::uint32_t error_code) const {
   if (error_code != 0) {
     return {status_of_reset(error_code), 0,
-            "the runtime reset the call (HTTP/2 error " + std::to_string(error_code) + ")", ""};
+            "the server reset the call (HTTP/2 error " + std::to_string(error_code) + ")", ""};
   }
   return {GrpcStatus::internal, EPROTO,
           "no gRPC: the answer has no grpc-status, its HTTP status is " +
@@ -126,15 +46,60 @@ GrpcReply GrpcReplyReader::without_status(std::uint32_t error_code) const {
           ""};
 }
 
+GrpcReply GrpcEnding::finish(std::uint32_t error_code) const {
+  if (!grpc_status_) return without_status(error_code);
+  const GrpcStatus status = parse_grpc_status(*grpc_status_);
+  return {status, 0, status == GrpcStatus::ok ? "" : grpc_message_, ""};
+}
+
+void GrpcReplyReader::header(std::string_view name, std::string_view value) {
+  ending_.header(name, value);
+}
+
+bool GrpcReplyReader::data(std::string_view bytes) {
+  if (refusal_) return false;
+  if (auto read = messages_.read(bytes, read_); !read) refusal_ = refusal(read.error());
+  if (read_.size() > 1 || (!read_.empty() && !messages_.between_messages())) {
+    refusal_ = refusal(Error{EPROTO, "more than one message in the answer"});
+  }
+  return !refusal_;
+}
+
 GrpcReply GrpcReplyReader::finish(std::uint32_t error_code) && {
   if (refusal_) return *std::move(refusal_);
-  if (!grpc_status_) return without_status(error_code);
-  const GrpcStatus status = parse_status(*grpc_status_);
-  if (status != GrpcStatus::ok) return {status, 0, std::move(grpc_message_), ""};
-  if (prefix_.size() < kPrefixBytes || body_.size() < length_) {
-    return {GrpcStatus::internal, EPROTO, "the answer is cut short", ""};
+  GrpcReply reply = ending_.finish(error_code);
+  if (!reply.ok()) return reply;
+  if (read_.empty()) return {GrpcStatus::internal, EPROTO, "the answer is cut short", ""};
+  reply.body = std::move(read_.front());
+  return reply;
+}
+
+void GrpcStreamReader::header(std::string_view name, std::string_view value) {
+  ending_.header(name, value);
+}
+
+bool GrpcStreamReader::data(std::string_view bytes) {
+  if (refusal_) return false;
+  std::vector<std::string> whole;
+  if (auto read = messages_.read(bytes, whole); !read) refusal_ = refusal(read.error());
+  std::move(whole.begin(), whole.end(), std::back_inserter(read_));
+  return !refusal_;
+}
+
+std::optional<std::string> GrpcStreamReader::next() {
+  if (read_.empty()) return std::nullopt;
+  std::string message = std::move(read_.front());
+  read_.pop_front();
+  return message;
+}
+
+GrpcReply GrpcStreamReader::finish(std::uint32_t error_code) const {
+  if (refusal_) return *refusal_;
+  GrpcReply reply = ending_.finish(error_code);
+  if (reply.ok() && !messages_.between_messages()) {
+    return {GrpcStatus::internal, EPROTO, "the last message is cut short", ""};
   }
-  return {GrpcStatus::ok, 0, "", std::move(body_)};
+  return reply;
 }
 
 }  // namespace forestall::clients

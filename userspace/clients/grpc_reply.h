@@ -1,39 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The answer to one unary gRPC call, put together from what HTTP/2 delivers: headers, bytes of the
-// body, trailers, and the way the stream ended (gRPC over HTTP/2, PROTOCOL-HTTP2.md). It does no
-// I/O and trusts nothing: what comes in was written by another process.
+// The answer to a gRPC call, put together from what HTTP/2 delivers: headers, bytes of the body,
+// trailers, and the way the stream ended (gRPC over HTTP/2, PROTOCOL-HTTP2.md). It does no I/O and
+// trusts nothing: what comes in was written by another process.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "clients/grpc_wire.h"
 
 namespace forestall::clients {
-
-// gRPC's status codes, numbered as on the wire.
-enum class GrpcStatus : std::uint8_t {
-  ok = 0,
-  cancelled = 1,
-  unknown = 2,
-  invalid_argument = 3,
-  deadline_exceeded = 4,
-  not_found = 5,
-  already_exists = 6,
-  permission_denied = 7,
-  resource_exhausted = 8,
-  failed_precondition = 9,
-  aborted = 10,
-  out_of_range = 11,
-  unimplemented = 12,
-  internal = 13,
-  unavailable = 14,
-  data_loss = 15,
-  unauthenticated = 16,
-};
-
-[[nodiscard]] std::string_view to_string(GrpcStatus status);
 
 struct GrpcReply {
   GrpcStatus status = GrpcStatus::unknown;
@@ -44,35 +25,66 @@ struct GrpcReply {
   [[nodiscard]] bool ok() const { return status == GrpcStatus::ok; }
 };
 
-// The request's body: `message` behind the five bytes that say "not compressed" and how long.
-[[nodiscard]] std::string grpc_frame(std::string_view message);
-
-// The text of a grpc-message header; what is not a valid escape stays as it is.
-[[nodiscard]] std::string percent_decode(std::string_view text);
-
-class GrpcReplyReader {
+// Where the headers and the body of one answer go.
+class GrpcSink {
  public:
-  // `max_message` is the longest answer accepted, bytes.
-  explicit GrpcReplyReader(std::size_t max_message) : max_message_(max_message) {}
-
+  virtual ~GrpcSink() = default;
   // One header or trailer.
-  void header(std::string_view name, std::string_view value);
+  virtual void header(std::string_view name, std::string_view value) = 0;
   // False when the answer will not be accepted: the stream can be given up.
-  [[nodiscard]] bool data(std::string_view bytes);
+  [[nodiscard]] virtual bool data(std::string_view bytes) = 0;
+};
+
+// How an answer ended, from its headers and trailers: a status, and no message.
+class GrpcEnding {
+ public:
+  void header(std::string_view name, std::string_view value);
   // The stream has ended with this HTTP/2 error code (RFC 9113 §7).
-  [[nodiscard]] GrpcReply finish(std::uint32_t error_code) &&;
+  [[nodiscard]] GrpcReply finish(std::uint32_t error_code) const;
 
  private:
-  [[nodiscard]] bool refuse(int code, std::string why);
   [[nodiscard]] GrpcReply without_status(std::uint32_t error_code) const;
 
-  std::size_t max_message_;
   std::string http_status_;
   std::optional<std::string> grpc_status_;
   std::string grpc_message_;
-  std::string prefix_;  // the five bytes before the message, as far as they came
-  std::size_t length_ = 0;
-  std::string body_;
+};
+
+// An answer of one message.
+class GrpcReplyReader final : public GrpcSink {
+ public:
+  // `max_message` is the longest answer accepted, bytes.
+  explicit GrpcReplyReader(std::size_t max_message) : messages_(max_message) {}
+
+  void header(std::string_view name, std::string_view value) override;
+  [[nodiscard]] bool data(std::string_view bytes) override;
+  // The stream has ended with this HTTP/2 error code.
+  [[nodiscard]] GrpcReply finish(std::uint32_t error_code) &&;
+
+ private:
+  GrpcEnding ending_;
+  GrpcMessageReader messages_;
+  std::vector<std::string> read_;
+  std::optional<GrpcReply> refusal_;
+};
+
+// An answer of any number of messages, each there as soon as it is whole.
+class GrpcStreamReader final : public GrpcSink {
+ public:
+  // `max_message` is the longest message accepted, bytes.
+  explicit GrpcStreamReader(std::size_t max_message) : messages_(max_message) {}
+
+  void header(std::string_view name, std::string_view value) override;
+  [[nodiscard]] bool data(std::string_view bytes) override;
+  // The next message; nothing: none is whole yet.
+  [[nodiscard]] std::optional<std::string> next();
+  // How it ended: ok, or why not; its body is empty.
+  [[nodiscard]] GrpcReply finish(std::uint32_t error_code) const;
+
+ private:
+  GrpcEnding ending_;
+  GrpcMessageReader messages_;
+  std::deque<std::string> read_;
   std::optional<GrpcReply> refusal_;
 };
 

@@ -2,7 +2,9 @@
 #include "exports/http_exchange.h"
 
 #include <fmt/format.h>
+#include <netinet/in.h>
 #include <poll.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -20,6 +22,7 @@ std::string_view phrase(int status) {
   switch (status) {
     case 200: return "OK";
     case 400: return "Bad Request";
+    case 403: return "Forbidden";
     case 404: return "Not Found";
     case 405: return "Method Not Allowed";
     case 431: return "Request Header Fields Too Large";
@@ -29,14 +32,50 @@ std::string_view phrase(int status) {
 }
 
 std::string head_of(const HttpAnswer& answer) {
-  return fmt::format(
-      "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}Connection: close\r\n\r\n",
-      answer.status, phrase(answer.status), answer.type, answer.body.size(),
-      answer.status == 405 ? "Allow: GET, HEAD\r\n" : "");
+  // Without a length, the answer ends when the connection does.
+  const std::string length =
+      answer.follow ? std::string() : fmt::format("Content-Length: {}\r\n", answer.body.size());
+  return fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\n{}{}{}Connection: close\r\n\r\n",
+                     answer.status, phrase(answer.status), answer.type, length, answer.fields,
+                     answer.status == 405 ? "Allow: GET, HEAD\r\n" : "");
 }
 
 std::string whole(const HttpAnswer& answer) {
   return head_of(answer) + answer.body;
+}
+
+// The value of the first field of that name, without blanks around it.
+std::string_view field_of(std::string_view head, std::string_view name) {
+  while (!head.empty()) {
+    const auto end = head.find(kEndOfLine);
+    std::string_view line = head.substr(0, end);
+    head.remove_prefix(end == std::string_view::npos ? head.size() : end + kEndOfLine.size());
+    const auto colon = line.find(':');
+    if (colon != name.size() || strncasecmp(line.data(), name.data(), colon) != 0) continue;
+    line.remove_prefix(colon + 1);
+    while (line.starts_with(' ') || line.starts_with('\t')) line.remove_prefix(1);
+    while (line.ends_with(' ') || line.ends_with('\t')) line.remove_suffix(1);
+    return line;
+  }
+  return {};
+}
+
+// Whether the other end is on this host, by its address.
+bool is_here(int fd) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  // The sockets interface hands out every kind of address through the general one.
+  if (getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return false;
+  if (address.ss_family == AF_UNIX) return true;
+  if (address.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+    return ntohl(v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+  }
+  if (address.ss_family != AF_INET6) return false;
+  const in6_addr& v6 = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+  constexpr std::size_t kMappedAt = 12;
+  return IN6_IS_ADDR_LOOPBACK(&v6) ||
+         (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[kMappedAt] == IN_LOOPBACKNET);
 }
 
 bool would_wait() {
@@ -45,8 +84,10 @@ bool would_wait() {
 
 }  // namespace
 
-std::string http_answer(std::string_view request, const HttpPages& pages) {
-  std::string_view line = request.substr(0, request.find(kEndOfLine));
+std::string http_answer(std::string_view request, bool from_here, const HttpPages& pages,
+                        std::function<void(UniqueFd)>& follow) {
+  const auto end = request.find(kEndOfLine);
+  std::string_view line = request.substr(0, end);
   const std::string_view method = next_field(line, ' ');
   std::string_view target = next_field(line, ' ');
   if (method.empty() || !target.starts_with('/') || !line.starts_with("HTTP/1.")) {
@@ -55,9 +96,16 @@ std::string http_answer(std::string_view request, const HttpPages& pages) {
   if (method != "GET" && method != "HEAD") {
     return whole({405, kPlainType, "only GET is served here\n"});
   }
-  const HttpAnswer answer = pages(next_field(target, '?'));
-  return method == "HEAD" ? head_of(answer) : whole(answer);
+  const std::string_view fields =
+      end == std::string_view::npos ? std::string_view() : request.substr(end + kEndOfLine.size());
+  HttpAnswer answer = pages({next_field(target, '?'), field_of(fields, "Host"), from_here});
+  std::string text = method == "HEAD" ? head_of(answer) : whole(answer);
+  if (method != "HEAD") follow = std::move(answer.follow);
+  return text;
 }
+
+HttpExchange::HttpExchange(UniqueFd fd, MonotonicTime deadline)
+    : fd_(std::move(fd)), deadline_(deadline), from_here_(is_here(fd_.get())) {}
 
 short HttpExchange::events() const {
   return sent_ < answer_.size() ? POLLOUT : POLLIN;
@@ -75,7 +123,7 @@ bool HttpExchange::receive(const HttpPages& pages) {
   if (n == 0) return false;  // it has hung up
   request_.append(part.data(), static_cast<std::size_t>(n));
   if (request_.find(kEndOfHead) != std::string::npos) {
-    answer_ = http_answer(request_, pages);
+    answer_ = http_answer(request_, from_here_, pages, follow_);
   } else if (request_.size() > kRequestMax) {
     answer_ = whole({431, kPlainType, "the request is too long\n"});
   } else {
@@ -89,6 +137,10 @@ bool HttpExchange::send_on() {
     const ssize_t n = send(fd_.get(), answer_.data() + sent_, answer_.size() - sent_, MSG_NOSIGNAL);
     if (n < 0) return would_wait();
     sent_ += static_cast<std::size_t>(n);
+  }
+  if (follow_) {
+    follow_(std::move(fd_));
+    return false;
   }
   // Closing with something of the request unread would reset the connection, and may take the end
   // of the answer from the client: it closes first.

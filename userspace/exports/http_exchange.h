@@ -13,17 +13,30 @@
 
 namespace forestall::exports {
 
+struct HttpRequest {
+  std::string_view path;   // without its query
+  std::string_view host;   // of the field of that name; empty: there is none
+  bool from_here = false;  // over a local socket, or from an address of this host's loopback
+};
+
 struct HttpAnswer {
   int status = 200;
   std::string type;  // Content-Type
   std::string body;
+  std::string fields = {};  // further header fields, each with its line end
+  // Set: the answer goes on after its head, of no known length. Takes the connection over once the
+  // head is sent; called by the server's thread, must not block.
+  std::function<void(UniqueFd)> follow = nullptr;
 };
 
-// What the server has at a path, without its query.
-using HttpPages = std::function<HttpAnswer(std::string_view path)>;
+// What the server has.
+using HttpPages = std::function<HttpAnswer(const HttpRequest& request)>;
 
-// The whole answer to a request, from its first line to the blank one.
-[[nodiscard]] std::string http_answer(std::string_view request, const HttpPages& pages);
+// The whole answer to a request, from its first line to the blank one. `follow` is set to what
+// takes the connection over, if anything does.
+[[nodiscard]] std::string http_answer(std::string_view request, bool from_here,
+                                      const HttpPages& pages,
+                                      std::function<void(UniqueFd)>& follow);
 
 // Thread rule: one thread.
 class HttpExchange {
@@ -31,7 +44,7 @@ class HttpExchange {
   static constexpr std::size_t kRequestMax = 8192;
 
   // `fd` is a connected socket that does not block.
-  HttpExchange(UniqueFd fd, MonotonicTime deadline) : fd_(std::move(fd)), deadline_(deadline) {}
+  HttpExchange(UniqueFd fd, MonotonicTime deadline);
 
   [[nodiscard]] int fd() const { return fd_.get(); }
   // When it is to be given up, however far it is.
@@ -51,6 +64,8 @@ class HttpExchange {
   std::string request_;
   std::string answer_;
   std::size_t sent_ = 0;
+  bool from_here_ = false;
+  std::function<void(UniqueFd)> follow_;
 };
 
 }  // namespace forestall::exports

@@ -199,25 +199,44 @@ MetricFamily stage_family(const StageHistograms& stages) {
   return family;
 }
 
-MetricFamily drop_family(const char* name, const char* help, std::uint64_t count) {
+MetricFamily count_family(const char* name, const char* help, std::uint64_t count) {
   MetricFamily family{name, help, MetricType::Counter, {}};
   family.metric.emplace_back().counter.value = static_cast<double>(count);
   return family;
 }
 
 void add_drops(const DropCounts& drops, std::vector<MetricFamily>& all) {
-  all.push_back(drop_family("forestall_log_lines_dropped_total",
-                            "Lines of the log lost because its reader was too slow.",
-                            drops.log_lines()));
-  all.push_back(drop_family("forestall_bpf_events_dropped_total",
-                            "Events of the BPF programs the ring had no room for.",
-                            drops.bpf_events));
-  all.push_back(drop_family("forestall_bpf_failures_total",
-                            "Reads, maps and timers that failed in the BPF programs.",
-                            drops.bpf_failures));
-  all.push_back(drop_family("forestall_oom_tellings_late_total",
-                            "Tellings of a kernel OOM kill that came after it was on record.",
-                            drops.late_tellings));
+  all.push_back(count_family("forestall_log_lines_dropped_total",
+                             "Lines of the log lost because its reader was too slow.",
+                             drops.log_lines()));
+  all.push_back(count_family("forestall_bpf_events_dropped_total",
+                             "Events of the BPF programs the ring had no room for.",
+                             drops.bpf_events));
+  all.push_back(count_family("forestall_bpf_failures_total",
+                             "Reads, maps and timers that failed in the BPF programs.",
+                             drops.bpf_failures));
+  all.push_back(count_family("forestall_oom_tellings_late_total",
+                             "Tellings of a kernel OOM kill that came after it was on record.",
+                             drops.late_tellings));
+  all.push_back(count_family("forestall_watch_messages_dropped_total",
+                             "Records and events that those who watch over gRPC did not get.",
+                             drops.untold));
+  all.push_back(count_family("forestall_recording_entries_lost_total",
+                             "Entries of recordings that found no room.", drops.recording_entries));
+  all.push_back(count_family("forestall_live_viewers_dropped_total",
+                             "Who followed the status page and did not read.", drops.live_viewers));
+}
+
+void add_grpc(const GrpcCounts& counts, std::vector<MetricFamily>& all) {
+  all.push_back(count_family("forestall_grpc_connections_total",
+                             "Connections taken at the gRPC socket.", counts.connections));
+  all.push_back(count_family("forestall_grpc_connections_refused_total",
+                             "Connections of processes that may not use the gRPC socket.",
+                             counts.refused));
+  all.push_back(count_family("forestall_grpc_calls_total", "Calls begun over gRPC.", counts.calls));
+  all.push_back(count_family("forestall_grpc_slow_readers_total",
+                             "Calls over gRPC ended because their client took nothing.",
+                             counts.slow_readers));
 }
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
@@ -296,6 +315,7 @@ class Metrics::Families {
     }
     if (recorders_.stages != nullptr) all.push_back(stage_family(*recorders_.stages));
     if (recorders_.drops != nullptr) add_drops(*recorders_.drops, all);
+    if (recorders_.grpc != nullptr) add_grpc(*recorders_.grpc, all);
     // For people, who look for a name; Prometheus does not mind.
     std::ranges::sort(all, {}, &MetricFamily::name);
     for (MetricFamily& family : all) {

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "exports/drop_counts.h"
+#include "exports/grpc_counts.h"
 #include "exports/sink.h"
 #include "exports/stage_histograms.h"
 #include "model/feature.h"
@@ -35,6 +36,7 @@ class Metrics final : public RecordSink {
   struct Recorders {
     const StageHistograms* stages = nullptr;
     const DropCounts* drops = nullptr;
+    const GrpcCounts* grpc = nullptr;
   };
 
   Metrics(std::string_view version, Tier tier, Recorders recorders);

@@ -5,7 +5,6 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -16,6 +15,7 @@
 #include <string_view>
 
 #include "base/parse.h"
+#include "exports/blocked_signals.h"
 
 namespace forestall::exports {
 namespace {
@@ -24,22 +24,6 @@ namespace {
 constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
 constexpr const char* kPlainType = "text/plain; charset=utf-8";
 constexpr int kBacklog = 16;
-
-// Every signal, for a thread made meanwhile to inherit: those the loop takes through its descriptor
-// must not be delivered to it.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
 
 struct AddressDeleter {
   void operator()(addrinfo* address) const { freeaddrinfo(address); }
@@ -95,13 +79,14 @@ Result<UniqueFd> listen_locally(const std::string& path) {
   return fd;
 }
 
-HttpAnswer page(const Metrics& metrics, std::string_view path) {
-  if (path == "/metrics") return {200, kMetricsType, metrics.text()};
-  if (path == "/healthz") {
+HttpAnswer page(const Metrics& metrics, const HttpPages& more, const HttpRequest& request) {
+  if (request.path == "/metrics") return {200, kMetricsType, metrics.text()};
+  if (request.path == "/healthz" || request.path == "/readyz") {
     if (metrics.alive(SystemClock().now())) return {200, kPlainType, "ok\n"};
     return {503, kPlainType, "the loop is overdue\n"};
   }
-  return {404, kPlainType, "/metrics and /healthz are served here\n"};
+  if (more) return more(request);
+  return {404, kPlainType, "/metrics, /healthz and /readyz are served here\n"};
 }
 
 int milliseconds_until(std::optional<MonotonicTime> due, MonotonicTime now) {
@@ -113,11 +98,14 @@ int milliseconds_until(std::optional<MonotonicTime> due, MonotonicTime now) {
 }  // namespace
 
 Result<std::unique_ptr<MetricsServer>> MetricsServer::start(const std::string& address,
-                                                            const Metrics& metrics) {
+                                                            const Metrics& metrics,
+                                                            HttpPages more) {
   auto listening = listen_at(address);
   if (!listening.ok()) return listening.error().in("metrics at " + address);
   return serve_at(std::move(*listening),
-                  [&metrics](std::string_view path) { return page(metrics, path); });
+                  [&metrics, more = std::move(more)](const HttpRequest& request) {
+                    return page(metrics, more, request);
+                  });
 }
 
 Result<std::unique_ptr<MetricsServer>> MetricsServer::start_local(const std::string& path,
@@ -135,7 +123,7 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::serve_at(UniqueFd listenin
 
 MetricsServer::MetricsServer(UniqueFd listening, UniqueFd stop, HttpPages pages)
     : listening_(std::move(listening)), stop_(std::move(stop)), pages_(std::move(pages)) {
-  const SignalsBlocked blocked;
+  const BlockedSignals blocked;
   thread_ = std::thread([this] { serve(); });
   pthread_setname_np(thread_.native_handle(), "forestall-http");
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small HTTP server for whoever collects metrics: GET /metrics, and GET /healthz, which is 200
-// while the loop looks when it said it would, and 503 else.
+// A small HTTP server for whoever collects metrics: GET /metrics, and GET /healthz and /readyz,
+// which are 200 while the loop looks when it said it would, and 503 else, before its first look
+// too. What else is served beside them is the caller's.
 //
 // One thread of ordinary priority with all signals blocked, which sleeps until somebody connects: a
 // node that is short of CPU is scraped late, and evicts in time. Whoever connects can make it hold
@@ -32,8 +33,11 @@ class MetricsServer {
   // Listens at `address`, an IP address and a port: "127.0.0.1:9464" or "[::1]:9464"; port 0 takes
   // any that is free. `metrics` must outlive the server. An error names the address and says why,
   // EADDRINUSE for one.
+  // `more` has what is served beside (exports' own paths come first); null: nothing. It is called
+  // by the server's thread.
   static Result<std::unique_ptr<MetricsServer>> start(const std::string& address,
-                                                      const Metrics& metrics);
+                                                      const Metrics& metrics,
+                                                      HttpPages more = nullptr);
   // Listens at a socket in the file system, which only its owner may connect to (mode 0600). What
   // is there already goes: whoever starts this holds the lock that keeps another agent away.
   static Result<std::unique_ptr<MetricsServer>> start_local(const std::string& path,

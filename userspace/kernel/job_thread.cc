@@ -9,6 +9,8 @@
 #include <array>
 #include <utility>
 
+#include "base/start_thread.h"
+
 namespace forestall::kernel {
 
 JobThread::JobThread(std::function<void()> job, UniqueFd started, UniqueFd stop, UniqueFd done)
@@ -25,23 +27,25 @@ Result<std::unique_ptr<JobThread>> JobThread::create(const char* name, std::func
   }
   std::unique_ptr<JobThread> made(new JobThread(std::move(job), std::move(events[0]),
                                                 std::move(events[1]), std::move(events[2])));
-  made->start_thread(name);
+  TRY(made->begin(name));
   return made;
 }
 
 JobThread::~JobThread() {
   ::eventfd_write(stop_.get(), 1);
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
-void JobThread::start_thread(const char* name) {
+Result<void> JobThread::begin(const char* name) {
   // A thread starts with its maker's mask: blocked before it is made, no signal ever reaches it.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { serve(); });
+  auto made = start_thread(name, [this] { serve(); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_ = TRY(std::move(made));
   pthread_setname_np(thread_.native_handle(), name);
+  return {};
 }
 
 void JobThread::serve() {

@@ -42,7 +42,7 @@ class JobThread {
   enum class State : std::uint8_t { idle, running, over };
 
   JobThread(std::function<void()> job, UniqueFd started, UniqueFd stop, UniqueFd done);
-  void start_thread(const char* name);
+  [[nodiscard]] Result<void> begin(const char* name);
   void serve();
 
   const std::function<void()> job_;

@@ -88,6 +88,14 @@ struct FilesystemPlaces {
   friend bool operator==(const FilesystemPlaces&, const FilesystemPlaces&) = default;
 };
 
+// A ring of recordings on disk.
+struct RecordingPlace {
+  std::string directory;     // absolute
+  Bytes max_size = mib(64);  // of all files in it together
+
+  friend bool operator==(const RecordingPlace&, const RecordingPlace&) = default;
+};
+
 struct Config {
   bool dry_run = false;  // decide and log, never signal
   std::vector<Threshold> thresholds;
@@ -118,8 +126,15 @@ struct Config {
   // Whether BPF programs may kill, by a list that policy keeps for them, when memory is nearly
   // exhausted and the agent has not acted (policy/guard_list.h).
   bool guard = false;
+  // Where the agent records what it sees and decides; nothing: nowhere.
+  std::optional<RecordingPlace> recording = std::nullopt;
   // Where /metrics is served, "127.0.0.1:9464"; empty: nowhere.
   std::string metrics_address;
+  // Where the agent serves gRPC, an absolute path; empty: nowhere; nothing: in its run directory.
+  std::optional<std::string> api_socket = std::nullopt;
+  // Who may use that besides root and the user the agent runs as.
+  std::vector<std::uint32_t> api_uids = {};
+  std::vector<std::uint32_t> api_gids = {};
   FeatureSet disabled;
   // How long a signalled victim may give no memory back before it counts as stuck and the next
   // candidate is tried.

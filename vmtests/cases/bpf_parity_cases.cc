@@ -15,6 +15,7 @@
 #include <memory>
 #include <sstream>
 
+#include "cases/short_node.h"
 #include "integration/bpf_events.h"
 #include "kernel/bpf_programs.h"
 #include "support/child.h"
@@ -38,12 +39,6 @@ std::unique_ptr<BpfPrograms> load(std::initializer_list<Feature> disabled = {}) 
   Result<std::unique_ptr<BpfPrograms>> programs = BpfPrograms::load(off);
   if (!programs.ok()) throw std::runtime_error(programs.error().text());
   return std::move(programs).value();
-}
-
-// Bit 7 of the kernel's taint mask: it has oopsed since boot (TAINT_DIE, Documentation/admin-guide/
-// tainted-kernels.rst).
-bool kernel_has_oopsed() {
-  return (std::stoull(test::read_text("/proc/sys/kernel/tainted")) & (1ULL << 7)) != 0;
 }
 
 std::uint64_t psi_some_us(const std::string& text) {
@@ -171,83 +166,30 @@ TEST(BpfParity, TheLastCallComesBeforeTheKill) {
   EXPECT_LT(call->at_ns, kill->at_ns);
 }
 
-// Sets a file of /proc/sys/vm for the time of a case.
-class VmSetting {
- public:
-  VmSetting(const std::string& name, const std::string& value)
-      : path_("/proc/sys/vm/" + name), before_(test::read_text(path_)) {
-    std::ofstream(path_) << value;
-  }
-  VmSetting(const VmSetting&) = delete;
-  VmSetting& operator=(const VmSetting&) = delete;
-  ~VmSetting() { std::ofstream(path_) << before_; }
-
- private:
-  std::string path_;
-  std::string before_;
-};
-
 // On 7.2 mm_vmscan_direct_reclaim_begin passes a NULL memcg when the whole node is short, and a
 // program that trusts its type takes the kernel down.
 TEST(BpfParity, NoProgramHarmsTheKernelUnderGlobalAndMemcgReclaim) {
   const auto programs = load();
-  ScratchCgroup scratch;
-  const std::string limited = scratch.child("limited");
-  const std::string filler = scratch.child("filler");
-  scratch.limit(limited, mib(24));
-  const OpenCgroup limited_group(scratch.directory(limited));
+  ShortNode node;
+  const OpenCgroup limited_group(node.scratch().directory(node.limited()));
   const kernel::BpfWatch watches[] = {{{}, -1, gib(1 << 20)}, limited_group.watch(gib(1))};
   ASSERT_TRUE(programs->watch(watches).ok());
   BpfEvents events(*programs);
-
-  // Each its own file: what one has cached is not charged to the other.
-  const CacheFile small(mib(64)), large(mib(768));
-  const auto reads = [&](const std::string& path, const CacheFile& cache) {
-    return [&scratch, &cache, path] {
-      std::ofstream("/proc/self/oom_score_adj") << 1000;
-      scratch.add(path, ::getpid());
-      return cache.read_through(1'000'000);
-    };
-  };
-  const Child in_limit(reads(limited, small));
-  // Next to no distance between the watermarks at which kswapd wakes and at which everybody must
-  // reclaim for himself: else kswapd alone keeps up with so small a machine.
-  const VmSetting distance("watermark_scale_factor", "1"), least("min_free_kbytes", "1024");
-  const Child one(reads(filler, large)), two(reads(filler, large)), three(reads(filler, large));
-  // Leaves the readers too little to cache their file in: kswapd and they themselves must reclaim.
-  const Bytes available{[] {
-    std::istringstream meminfo(test::read_text("/proc/meminfo"));
-    for (std::string line; std::getline(meminfo, line);) {
-      if (line.starts_with("MemAvailable:")) return std::stoll(line.substr(13)) * 1024;
-    }
-    throw std::runtime_error("/proc/meminfo without MemAvailable");
-  }()};
-  Child hog([&] {
-    std::ofstream("/proc/self/oom_score_adj") << 1000;
-    scratch.add(filler, ::getpid());
-    const auto size = static_cast<std::size_t>((available - mib(96)).count);
-    void* area = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (area == MAP_FAILED) return 1;
-    // Huge pages, because an emulated machine takes a minute to touch so much in small ones.
-    ::madvise(area, size, MADV_HUGEPAGE);
-    for (std::size_t at = 0; at < size; at += 4096) static_cast<volatile char*>(area)[at] = 1;
-    return ::pause();
-  });
-
+  node.start();
   const auto direct = [&] { return programs->stall({})->sums[ABI_STALL_DIRECT_RECLAIM].count; };
   const MonotonicTime end = SystemClock().now() + std::chrono::seconds(140);
-  while (direct() < 20 && !hog.ended() && SystemClock().now() < end) {
+  while (direct() < 20 && !node.over() && SystemClock().now() < end) {
     pollfd ring{programs->ring_fd(), POLLIN, 0};
     ::poll(&ring, 1, 100);
     events.drain();
   }
-  const abi_stall node = programs->stall({}).value();
-  std::cout << "@metric direct_reclaims " << node.sums[ABI_STALL_DIRECT_RECLAIM].count << "\n"
-            << "@metric memcg_reclaims " << node.sums[ABI_STALL_MEMCG_RECLAIM].count << "\n"
-            << "@metric kswapd_runs " << node.sums[ABI_STALL_KSWAPD].count << "\n";
-  EXPECT_GT(node.sums[ABI_STALL_DIRECT_RECLAIM].count, 0U);
-  EXPECT_GT(node.sums[ABI_STALL_MEMCG_RECLAIM].count, 0U);
-  EXPECT_GT(node.sums[ABI_STALL_KSWAPD].count, 0U);
+  const abi_stall stalls = programs->stall({}).value();
+  std::cout << "@metric direct_reclaims " << stalls.sums[ABI_STALL_DIRECT_RECLAIM].count << "\n"
+            << "@metric memcg_reclaims " << stalls.sums[ABI_STALL_MEMCG_RECLAIM].count << "\n"
+            << "@metric kswapd_runs " << stalls.sums[ABI_STALL_KSWAPD].count << "\n";
+  EXPECT_GT(stalls.sums[ABI_STALL_DIRECT_RECLAIM].count, 0U);
+  EXPECT_GT(stalls.sums[ABI_STALL_MEMCG_RECLAIM].count, 0U);
+  EXPECT_GT(stalls.sums[ABI_STALL_KSWAPD].count, 0U);
   EXPECT_GT(events.count([](const abi_event& event) {
     return event.kind == ABI_EVENT_kswapd || (event.kind == ABI_EVENT_reclaim && event.cgroup == 0);
   }),

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// Entries of a recording, there and back.
+#include "api/recording_entries.h"
+
+#include <gtest/gtest.h>
+
+#include "api/convert.h"
+#include "api/random_model.h"
+
+namespace forestall::test {
+namespace {
+
+using api::EntryDecoder;
+using api::EntryEncoder;
+
+// What was given, as a file would keep it.
+std::vector<std::string> kept(const EntryEncoder::Entries& entries) {
+  return {entries.begin(), entries.end()};
+}
+
+// The last of them; those before it must be workloads.
+api::RecordingEntry decoded(EntryDecoder& decoder, const std::vector<std::string>& entries) {
+  for (std::size_t i = 0; i + 1 < entries.size(); ++i) {
+    const auto entry = decoder.decode(entries[i]);
+    EXPECT_TRUE(entry && std::holds_alternative<api::SubjectEntry>(*entry));
+  }
+  auto last = decoder.decode(entries.back());
+  EXPECT_TRUE(last.ok()) << last.error().text();
+  return last ? std::move(*last) : api::RecordingEntry();
+}
+
+PolicyState random_state(Dice& dice) {
+  PolicyState state;
+  state.at = dice.maybe_time();
+  state.layout = dice.maybe([&] { return dice.one_of<FilesystemLayout>(3); });
+  if (dice.coin()) {
+    state.derived = std::make_shared<const std::vector<DerivedThreshold>>(dice.some([&] {
+      return DerivedThreshold{dice.below(100), dice.coin(), random_threshold(dice)};
+    }));
+  }
+  const auto id = [&] { return ThresholdId{dice.below(100), CgroupId{dice.inode()}}; };
+  state.met = dice.some([&] { return PolicyState::Met{id(), dice.time()}; });
+  state.driving = dice.some(id);
+  for (auto& at : state.read.node) at = dice.maybe_time();
+  state.read.watched = dice.some([&] {
+    return ReadingTimes::Watched{CgroupId{dice.inode()}, dice.time()};
+  });
+  for (auto& each : state.conditions) each = {dice.maybe_time(), dice.coin()};
+  state.reclaim = dice.maybe([&] { return PolicyState::Reclaim{id(), dice.coin()}; });
+  state.cleanup_until = dice.maybe_time();
+  return state;
+}
+
+// A record as the policy makes them: candidates are workloads of the observation, but for some.
+Record random_look(Dice& dice) {
+  Record record = random_record(dice);
+  record.sequence = 0;
+  record.outcome.reset();
+  record.oom_kill.reset();
+  if (record.observation.workloads && dice.coin()) {
+    for (const WorkloadSample& sample : *record.observation.workloads) {
+      record.decision.considered.push_back({sample, {}, Exclusion::none});
+    }
+  }
+  return record;
+}
+
+TEST(RecordingEntries, FactsComeBack) {
+  api::RecordingFacts facts;
+  facts.version = "1.2";
+  facts.recorder = api::Recorder::session;
+  facts.pid = 7;
+  facts.node = "node-1";
+  facts.kernel = "6.1.0";
+  facts.boot_id = "b";
+  facts.began = from_ns(5);
+  facts.began_wall_ns = 1'700'000'000'000'000'001;
+  facts.tier = Tier::tracepoint;
+  facts.features = {{Feature::bpf, FeatureState::in_use, "loaded"}};
+  facts.config_origin = "built in";
+  const auto read = api::decode_facts(api::encode(facts));
+  ASSERT_TRUE(read) << read.error().text();
+  EXPECT_EQ(*read, facts);
+  EXPECT_FALSE(api::decode_facts("\xff"));
+}
+
+TEST(RecordingEntries, StatesComeBack) {
+  for (std::uint32_t seed = 0; seed < 500; ++seed) {
+    Dice dice(seed);
+    const PolicyState state = random_state(dice);
+    const auto read = api::from_proto(api::to_proto(state));
+    ASSERT_TRUE(read) << read.error().text();
+    ASSERT_EQ(*read, state) << seed;
+  }
+  EXPECT_EQ(*api::from_proto(api::to_proto(PolicyState{})), PolicyState{});
+}
+
+TEST(RecordingEntries, KeysComeBack) {
+  Config config;
+  config.thresholds = {Threshold{}};
+  config.thresholds[0].limit = Limit::bytes(mib(100));
+  PolicyState state;
+  state.at = from_ns(3);
+  EntryEncoder encoder;
+  EntryDecoder decoder;
+  const auto entry = decoded(decoder, kept(encoder.key(from_ns(9), 17, config, state)));
+  const auto& key = std::get<api::KeyEntry>(entry);
+  EXPECT_EQ(key.at, from_ns(9));
+  EXPECT_EQ(key.wall_time_ns, 17);
+  EXPECT_EQ(key.config, config);
+  EXPECT_EQ(key.state, state);
+}
+
+// One encoder and one decoder for all: workloads that were described are referred to.
+TEST(RecordingEntries, LooksComeBack) {
+  EntryEncoder encoder;
+  EntryDecoder decoder;
+  for (std::uint32_t seed = 0; seed < 500; ++seed) {
+    Dice dice(seed);
+    const Record record = random_look(dice);
+    if (seed % 50 == 0) (void)decoded(decoder, kept(encoder.key({}, 0, {}, {})));
+    const auto entries = kept(encoder.look(record));
+    auto entry = decoded(decoder, entries);
+    auto& look = std::get<api::LookEntry>(entry);
+    ASSERT_EQ(look.number, seed + 1);
+    std::string bytes;
+    api::encode_decision(record.decision, record.observation, bytes);
+    ASSERT_EQ(look.decision, bytes) << seed;
+    const auto decision = api::decode_decision(look);
+    ASSERT_TRUE(decision) << decision.error().text();
+    look.looked.decision = *decision;
+    ASSERT_EQ(look.looked, record) << seed;
+  }
+}
+
+TEST(RecordingEntries, AWorkloadIsDescribedOnceUntilItChanges) {
+  Record record;
+  WorkloadSample sample;
+  sample.workload.cgroup = {7};
+  sample.workload.path = "/a";
+  sample.usage = mib(1);
+  record.observation.workloads = {sample};
+  EntryEncoder encoder;
+  EXPECT_EQ(encoder.look(record).size(), 2U);
+  (*record.observation.workloads)[0].usage = mib(2);
+  EXPECT_EQ(encoder.look(record).size(), 1U);
+  (*record.observation.workloads)[0].workload.priority = 5;
+  EXPECT_EQ(encoder.look(record).size(), 2U);
+  (void)encoder.key({}, 0, {}, {});
+  EXPECT_EQ(encoder.look(record).size(), 2U);
+}
+
+TEST(RecordingEntries, ARecordRefersToItsLook) {
+  Dice dice(4);
+  Record record = random_look(dice);
+  record.decision.action = Action::kill;
+  EntryEncoder encoder;
+  EntryDecoder decoder;
+  (void)decoded(decoder, kept(encoder.look(record)));
+  Record on_record = record;
+  on_record.sequence = 12;
+  on_record.outcome = Outcome{};
+  on_record.decision.evictions = {Eviction{}};
+  on_record.decision.evictions[0].message = "it was the largest";
+  const auto entry = decoded(decoder, kept(encoder.record(on_record)));
+  const auto& read = std::get<api::RecordedEntry>(entry);
+  EXPECT_EQ(read.look, 1U);
+  EXPECT_EQ(read.record.sequence, 12U);
+  EXPECT_EQ(read.record.outcome, on_record.outcome);
+  EXPECT_EQ(read.record.stages, on_record.stages);
+  EXPECT_EQ(read.record.decision.evictions, on_record.decision.evictions);
+  EXPECT_TRUE(read.record.decision.considered.empty());
+}
+
+// What the watchdog or the guard did is about no look of the loop's.
+TEST(RecordingEntries, ARecordOfNoLookIsWhole) {
+  for (std::uint32_t seed = 0; seed < 200; ++seed) {
+    Dice dice(seed);
+    const Record record = random_record(dice);
+    EntryEncoder encoder;
+    EntryDecoder decoder;
+    const auto entry = decoded(decoder, kept(encoder.record(record)));
+    const auto& read = std::get<api::RecordedEntry>(entry);
+    ASSERT_EQ(read.look, 0U);
+    ASSERT_EQ(read.record, record) << seed;
+  }
+}
+
+TEST(RecordingEntries, SurveysComeBack) {
+  Dice dice(2);
+  std::vector<WorkloadSample> samples;
+  while (samples.empty()) samples = random_observation(dice).workloads.value_or(samples);
+  EntryEncoder encoder;
+  EntryDecoder decoder;
+  const auto entry = decoded(decoder, kept(encoder.survey(from_ns(4), samples)));
+  const auto& survey = std::get<api::SurveyEntry>(entry);
+  EXPECT_EQ(survey.at, from_ns(4));
+  EXPECT_EQ(survey.samples, samples);
+}
+
+TEST(RecordingEntries, PressureIsTheSameAgainAndWhatIsUnknownStaysUnknown) {
+  EntryEncoder encoder;
+  EntryDecoder decoder;
+  for (const MemoryPressure& pressure :
+       {MemoryPressure{from_ns(4), Duration(1), Duration(0), 3, 2, 1},
+        MemoryPressure{from_ns(5), {}, {}, {}, {}, {}}}) {
+    const auto entry = decoded(decoder, kept(encoder.pressure(pressure)));
+    EXPECT_EQ(std::get<api::PressureEntry>(entry).pressure, pressure);
+  }
+}
+
+TEST(RecordingEntries, WhatRefersToNothingIsRefused) {
+  Record record;
+  WorkloadSample sample;
+  sample.workload.cgroup = {7};
+  record.observation.workloads = {sample};
+  EntryEncoder encoder;
+  const auto first = kept(encoder.look(record));
+  const auto second = kept(encoder.look(record));
+  EntryDecoder decoder;
+  EXPECT_EQ(decoder.decode(second.back()).error().message, "look: subjects: 0 was not described");
+  EXPECT_TRUE(decoder.decode(first[0]));
+  EXPECT_TRUE(decoder.decode(second.back()));
+  decoder.forget();
+  EXPECT_FALSE(decoder.decode(second.back()));
+  EXPECT_FALSE(decoder.decode("\xff\xff"));
+}
+
+// A few hundred bytes of a file must not become gigabytes of memory.
+TEST(RecordingEntries, WhatRefersToMuchTooOftenIsRefused) {
+  Record record;
+  WorkloadSample sample;
+  sample.workload.cgroup = {7};
+  sample.workload.path = "/" + std::string(1 << 20, 'x');
+  record.observation.workloads = {sample};
+  EntryEncoder encoder;
+  const auto entries = kept(encoder.look(record));
+  forestall::v1::RecordingEntry look;
+  ASSERT_TRUE(look.ParseFromString(entries[1]));
+  for (int i = 0; i < 300; ++i) {
+    look.mutable_look()->add_subjects(0);
+    look.mutable_look()->mutable_observation()->add_workloads();
+  }
+  EntryDecoder decoder;
+  EXPECT_TRUE(decoder.decode(entries[0]));
+  EXPECT_TRUE(decoder.decode(entries[1]));
+  EXPECT_EQ(decoder.decode(look.SerializeAsString()).error().message, "look: subjects: too much");
+}
+
+TEST(RecordingEntries, AKindOfALaterVersionIsKnownForOne) {
+  EntryDecoder decoder;
+  const std::string later("\xfa\x06\x03xyz", 6);  // field 111, three bytes
+  const auto entry = decoder.decode(later);
+  ASSERT_TRUE(entry);
+  EXPECT_TRUE(std::holds_alternative<api::UnknownEntry>(*entry));
+}
+
+}  // namespace
+}  // namespace forestall::test

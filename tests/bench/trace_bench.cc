@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `forestall trace` costs whoever is traced and itself, and whether it loses anything it does
+// not count; and the same of bpftrace doing the same job, in the same run.
+//
+//   trace_bench FORESTALL [--rounds N] [--seconds S] [--bpftrace PATH]
+//
+// First, real reclaim: a process in a cgroup of 24 MiB reads 64 MiB of cached zeros over and over,
+// so that each of its charges reclaims. Work is counted by CPU second of who works, in slices, of
+// which the best counts; each round does it without a tracer, again without one (`control`: how far
+// two equal runs are apart here), beside the tracer telling each event, beside its summary, and
+// beside bpftrace; the median of the ratios of each round is told.
+//
+// Then, as many events as the tracer is ever to bear: its own programs of the tracepoints
+// mm_vmscan_memcg_reclaim_begin and _end are run by BPF_PROG_TEST_RUN, which is the same code with
+// the same task, 200,000 pairs a second, and then as fast as this machine can. What was made is
+// held against what was told and what was counted as lost. Output goes to a pipe that is read.
+#include <bpf/bpf.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <google/protobuf/io/zero_copy_stream_impl.h>
+#include <google/protobuf/util/delimited_message_util.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/unique_fd.h"
+#include "bench/spread.h"
+#include "forestall/v1/event.pb.h"
+#include "support/child.h"
+#include "support/scratch_cgroup.h"
+#include "support/temp_tree.h"
+
+namespace forestall::test {
+namespace {
+
+constexpr double kSliceSeconds = 0.1;  // of CPU time
+constexpr int kSlices = 8;
+constexpr double kTarget = 0.98;
+constexpr std::uint64_t kRate = 200'000;
+constexpr std::size_t kFileBytes = std::size_t{64} << 20;
+
+double cpu_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
+// Reads when it is told to, and answers how many MiB a CPU second is good for.
+class Reader {
+ public:
+  Reader(ScratchCgroup& scratch, const std::string& file)
+      : path_(scratch.child("work")),
+        pipes_(make_pipes()),
+        child_([this, file] { return run(file); }) {
+    scratch.limit(path_, mib(24));
+    scratch.add(path_, child_.pid());
+  }
+  [[nodiscard]] double rate() const {
+    const char go = 0;
+    double rate = 0;
+    if (write(pipes_[1], &go, 1) != 1 || read(pipes_[2], &rate, sizeof(rate)) != sizeof(rate)) {
+      throw std::runtime_error("the work ended early");
+    }
+    return rate;
+  }
+
+ private:
+  static std::array<int, 4> make_pipes() {
+    std::array<int, 4> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0 || pipe2(ends.data() + 2, O_CLOEXEC) != 0) {
+      throw std::runtime_error("pipe2");
+    }
+    return ends;
+  }
+  [[nodiscard]] int run(const std::string& path) const {
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    std::vector<char> chunk(std::size_t{1} << 20);
+    off_t at = 0;
+    for (char go = 0; read(pipes_[0], &go, 1) == 1;) {
+      double best = 0;
+      for (int slice = 0; slice < kSlices; ++slice) {
+        const double began = cpu_seconds();
+        double taken = 0;
+        int chunks = 0;
+        for (; taken < kSliceSeconds; ++chunks) {
+          if (pread(file, chunk.data(), chunk.size(), at) <= 0) return 1;
+          at = (at + static_cast<off_t>(chunk.size())) % static_cast<off_t>(kFileBytes);
+          taken = cpu_seconds() - began;
+        }
+        best = std::max(best, chunks / taken);
+      }
+      if (write(pipes_[3], &best, sizeof(best)) != sizeof(best)) return 1;
+    }
+    return 0;
+  }
+
+  std::string path_;
+  std::array<int, 4> pipes_;
+  Child child_;
+};
+
+// A tracer, its output read by a thread of ours.
+class Tracer {
+ public:
+  explicit Tracer(std::vector<std::string> command) : Tracer(std::move(command), pipe_ends()) {}
+  Tracer(const Tracer&) = delete;
+  ~Tracer() {
+    if (thread_.joinable()) stop();
+  }
+
+  [[nodiscard]] pid_t pid() const { return child_.pid(); }
+  // Ends it, and waits for the last of its output.
+  void stop() {
+    kill(child_.pid(), SIGINT);
+    thread_.join();
+    if (child_.wait_exit()) child_.reap();
+  }
+  // Its first output: it is attached.
+  void wait_ready() const {
+    while (bytes_ == 0) {
+      pollfd nothing{-1, 0, 0};
+      poll(&nothing, 1, 10);
+    }
+  }
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  // All of it, once it has ended; kept up to 64 KiB from its end.
+  [[nodiscard]] const std::string& tail() const { return tail_; }
+  [[nodiscard]] std::uint64_t lines() const { return lines_; }
+
+  // All threads', from the scheduler's own sums.
+  [[nodiscard]] double cpu_ms() const {
+    double ns = 0;
+    const auto tasks = fmt::format("/proc/{}/task", child_.pid());
+    for (const auto& task : std::filesystem::directory_iterator(tasks)) {
+      ns += std::strtod(read_text(task.path() / "schedstat").c_str(), nullptr);
+    }
+    return ns / 1e6;
+  }
+  // The program that hangs on a raw tracepoint.
+  [[nodiscard]] UniqueFd program_of(const std::string& tracepoint) const {
+    const auto all = fmt::format("/proc/{}/fdinfo", child_.pid());
+    for (const auto& each : std::filesystem::directory_iterator(all)) {
+      const std::string text = read_text(each.path());
+      if (text.find("tp_name:\t" + tracepoint + "\n") == std::string::npos) continue;
+      const auto at = text.find("prog_id:");
+      if (at == std::string::npos) continue;
+      return UniqueFd(bpf_prog_get_fd_by_id(
+          static_cast<__u32>(std::strtoul(text.c_str() + at + 8, nullptr, 10))));
+    }
+    return UniqueFd();
+  }
+  // In all its BPF programs so far, and how often they ran; needs bpf_enable_stats().
+  [[nodiscard]] std::pair<double, double> bpf_ns_and_runs() const {
+    double ns = 0;
+    double runs = 0;
+    const auto all = fmt::format("/proc/{}/fdinfo", child_.pid());
+    for (const auto& each : std::filesystem::directory_iterator(all)) {
+      const std::string text = read_text(each.path());
+      const auto time = text.find("run_time_ns:");
+      const auto count = text.find("run_cnt:");
+      if (time == std::string::npos || count == std::string::npos) continue;
+      ns += std::strtod(text.c_str() + time + 12, nullptr);
+      runs += std::strtod(text.c_str() + count + 8, nullptr);
+    }
+    return {ns, runs};
+  }
+
+ private:
+  static std::array<int, 2> pipe_ends() {
+    std::array<int, 2> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("pipe2");
+    fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);
+    return ends;
+  }
+  Tracer(std::vector<std::string> command, std::array<int, 2> ends)
+      : output_(ends[0]), child_([&] {
+          prctl(PR_SET_PDEATHSIG, SIGKILL);
+          dup2(ends[1], STDOUT_FILENO);
+          dup2(ends[1], STDERR_FILENO);
+          std::vector<char*> argv;
+          for (std::string& word : command) argv.push_back(word.data());
+          argv.push_back(nullptr);
+          execv(command[0].c_str(), argv.data());
+          return 127;
+        }) {
+    close(ends[1]);
+    thread_ = std::thread([this] { drain(); });
+  }
+  void drain() {
+    std::vector<char> chunk(std::size_t{1} << 20);
+    for (;;) {
+      const ssize_t got = read(output_.get(), chunk.data(), chunk.size());
+      if (got <= 0) return;
+      const std::string_view part(chunk.data(), static_cast<std::size_t>(got));
+      lines_ += static_cast<std::uint64_t>(std::ranges::count(part, '\n'));
+      tail_.append(part);
+      if (tail_.size() > (std::size_t{4} << 20)) tail_.erase(0, tail_.size() - (64 << 10));
+      bytes_ += part.size();
+    }
+  }
+
+  const UniqueFd output_;
+  std::atomic<std::uint64_t> bytes_{0};
+  std::uint64_t lines_ = 0;
+  std::string tail_;
+  Child child_;
+  std::thread thread_;
+};
+
+// Reads the last event of a delimited protobuf stream from its tail: the end of a trace is the one
+// message that parses up to the very end and has its totals.
+v1::TraceEndEvent end_of(const std::string& tail) {
+  for (std::size_t at = tail.size(); at-- > 0;) {
+    google::protobuf::io::ArrayInputStream input(tail.data() + at,
+                                                 static_cast<int>(tail.size() - at));
+    v1::Event event;
+    bool clean = false;
+    if (!google::protobuf::util::ParseDelimitedFromZeroCopyStream(&event, &input, &clean)) continue;
+    if (static_cast<std::size_t>(input.ByteCount()) == tail.size() - at && event.has_trace_end()) {
+      return event.trace_end();
+    }
+  }
+  throw std::runtime_error("the trace has no end");
+}
+
+const std::string kBpftrace =
+    "rawtracepoint:mm_vmscan_memcg_reclaim_begin { @b[tid] = nsecs }\n"
+    "rawtracepoint:mm_vmscan_memcg_reclaim_end /@b[tid]/ {\n"
+    "  printf(\"%llu %d %s %llu %llu %llu\\n\", nsecs, tid, comm, cgroup, nsecs - @b[tid], arg0);\n"
+    "  delete(@b[tid]) }\n"
+    "BEGIN { printf(\"ready\\n\") }\n";
+
+struct Kind {
+  std::string name;
+  std::vector<std::string> command;  // none: no tracer
+};
+
+// Not every bpftrace knows every probe, and not every machine lets it load one.
+bool can_do_it(const std::vector<std::string>& command) {
+  Tracer tracer(command);
+  tracer.wait_ready();
+  tracer.stop();
+  const bool can = tracer.tail().find("ready") != std::string::npos;
+  if (!can) fmt::print("bpftrace cannot do it here, and is left out: {}", tracer.tail());
+  return can;
+}
+
+std::vector<Kind> kinds_of(const std::string& forestall, const std::string& bpftrace) {
+  const std::vector<std::string> trace{forestall,       "trace", "--no-agent", "--kind",
+                                       "memcg-reclaim", "-o",    "pb"};
+  std::vector<std::string> summary = trace;
+  summary.insert(summary.end(), {"--summary", "1s"});
+  std::vector<Kind> kinds{{"off", {}}, {"control", {}}, {"trace", trace}, {"summary", summary}};
+  const std::vector<std::string> peer{bpftrace, "-e", kBpftrace};
+  if (!bpftrace.empty() && can_do_it(peer)) kinds.push_back({"bpftrace", peer});
+  return kinds;
+}
+
+void real_reclaim(const std::vector<Kind>& kinds, int rounds) {
+  ScratchCgroup scratch;
+  TempTree directory;
+  const std::string file = directory / "zeros";
+  const UniqueFd made(open(file.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+  if (ftruncate(made.get(), kFileBytes) != 0) throw std::runtime_error("ftruncate " + file);
+  const Reader reader(scratch, file);
+  (void)reader.rate();
+  std::map<std::string, std::vector<double>> ratios;
+  std::map<std::string, std::vector<double>> cpu;
+  std::map<std::string, std::vector<double>> bpf;
+  std::map<std::string, std::vector<double>> events;
+  for (int round = 0; round < rounds; ++round) {
+    double off = 0;
+    for (const Kind& kind : kinds) {
+      std::optional<Tracer> tracer;
+      if (!kind.command.empty()) {
+        tracer.emplace(kind.command);
+        tracer->wait_ready();
+      }
+      const double cpu_before = tracer ? tracer->cpu_ms() : 0;
+      const auto bpf_before = tracer ? tracer->bpf_ns_and_runs() : std::pair(0.0, 0.0);
+      const MonotonicTime began = SystemClock().now();
+      const double rate = reader.rate();
+      const double took_ms = to_ms(SystemClock().now() - began);
+      if (kind.name == "off") off = rate;
+      ratios[kind.name].push_back(rate / off);
+      if (!tracer) continue;
+      cpu[kind.name].push_back((tracer->cpu_ms() - cpu_before) / took_ms);
+      const auto bpf_after = tracer->bpf_ns_and_runs();
+      const double work_ns = kSliceSeconds * kSlices * 1e9;
+      bpf[kind.name].push_back((bpf_after.first - bpf_before.first) / work_ns);
+      events[kind.name].push_back((bpf_after.second - bpf_before.second) / took_ms * 1000);
+      tracer->stop();
+    }
+  }
+  fmt::print("real reclaim, {} rounds: speed of the work, of that without a tracer\n", rounds);
+  for (const Kind& kind : kinds) {
+    if (kind.name == "off") continue;
+    const Spread speed = spread_of(ratios[kind.name]);
+    fmt::print("  {:<9} {:>7.2f} % ({:.2f}..{:.2f})", kind.name, speed.median * 100,
+               speed.lower * 100, speed.upper * 100);
+    if (!kind.command.empty()) {
+      fmt::print(
+          "; in its BPF programs {:.3f} %, runs of them a second {:.0f}, tracer {:.1f} % of "
+          "a CPU",
+          spread_of(bpf[kind.name]).median * 100, spread_of(events[kind.name]).median,
+          spread_of(cpu[kind.name]).median * 100);
+    }
+    fmt::print("{}\n", speed.median < kTarget ? "  below 98 %" : "");
+    fmt::print("@metric trace_speed_{} {:.4f}\n", kind.name, speed.median);
+  }
+}
+
+// Runs a pair of programs for a time, at a rate or (0) as fast as it can; how many pairs it made.
+std::uint64_t make_events(int begin, int end, std::uint64_t rate, double seconds) {
+  std::array<__u64, 4> arguments{32, 0, 0, 0};
+  LIBBPF_OPTS(bpf_test_run_opts, options, .ctx_in = arguments.data(),
+              .ctx_size_in = sizeof(arguments));
+  const MonotonicTime began = SystemClock().now();
+  std::uint64_t made = 0;
+  for (;;) {
+    const double passed = to_ms(SystemClock().now() - began) / 1000;
+    if (passed >= seconds) return made;
+    const auto due = static_cast<std::uint64_t>(passed * static_cast<double>(rate));
+    if (rate > 0 && made >= due) {
+      const timespec wait{0, 200'000};
+      ppoll(nullptr, 0, &wait, nullptr);
+      continue;
+    }
+    const std::uint64_t batch = rate > 0 ? due - made : 1000;
+    for (std::uint64_t i = 0; i < batch; ++i) {
+      if (bpf_prog_test_run_opts(begin, &options) != 0 ||
+          bpf_prog_test_run_opts(end, &options) != 0) {
+        throw std::runtime_error(fmt::format("BPF_PROG_TEST_RUN: {}", std::strerror(errno)));
+      }
+    }
+    made += batch;
+  }
+}
+
+void many_events(const Kind& kind, std::uint64_t rate, double seconds) {
+  Tracer tracer(kind.command);
+  tracer.wait_ready();
+  const UniqueFd begin = tracer.program_of("mm_vmscan_memcg_reclaim_begin");
+  const UniqueFd end = tracer.program_of("mm_vmscan_memcg_reclaim_end");
+  if (!begin || !end) {
+    fmt::print("  {:<9} its programs cannot be found\n", kind.name);
+    return;
+  }
+  const double cpu_before = tracer.cpu_ms();
+  const auto bpf_before = tracer.bpf_ns_and_runs();
+  const std::uint64_t lines_before = tracer.lines();
+  const MonotonicTime began = SystemClock().now();
+  const std::uint64_t made = make_events(begin.get(), end.get(), rate, seconds);
+  const double took_ms = to_ms(SystemClock().now() - began);
+  const double cpu = (tracer.cpu_ms() - cpu_before) / took_ms;
+  const auto bpf_after = tracer.bpf_ns_and_runs();
+  const double per_event = (bpf_after.first - bpf_before.first) / static_cast<double>(made);
+  tracer.stop();
+  fmt::print("  {:<9} {:>9.0f} events a second: ", kind.name,
+             static_cast<double>(made) / took_ms * 1000);
+  if (kind.name == "bpftrace") {
+    const auto at = tracer.tail().rfind("Lost ");
+    const std::uint64_t told = tracer.lines() - lines_before;
+    fmt::print("{} made, about {} lines, {}", made, told,
+               at == std::string::npos
+                   ? "no loss told"
+                   : tracer.tail().substr(at, tracer.tail().find('\n', at) - at));
+  } else {
+    const v1::TraceEndEvent totals = end_of(tracer.tail());
+    const v1::SpanTotal& total = totals.totals(0);
+    // The machine may have reclaimed besides.
+    const std::uint64_t missing =
+        kind.name == "summary"
+            ? 0  // tells none of them; what it counts is all
+            : total.count() - total.told() - total.dropped() - total.passed_over();
+    fmt::print("{} made, {} counted, {} told, {} lost and counted, {} lost and not", made,
+               total.count(), total.told(), total.dropped(), missing);
+    if (total.count() < made) fmt::print(", {} NOT SEEN", made - total.count());
+    fmt::print("\n@metric {}_lost_{} {}\n@metric {}_uncounted_{} {}\n           ", kind.name, rate,
+               total.dropped(), kind.name, rate, missing + (made - std::min(made, total.count())));
+  }
+  fmt::print("; {:.0f} ns of BPF a pair, tracer {:.1f} % of a CPU\n", per_event, cpu * 100);
+  fmt::print("@metric trace_cpu_{}_{} {:.4f}\n", kind.name, rate, cpu);
+}
+
+int usage() {
+  fmt::print(stderr, "usage: trace_bench FORESTALL [--rounds N] [--seconds S] [--bpftrace PATH]\n");
+  return 2;
+}
+
+int main_of(int argc, char** argv) {
+  if (argc < 2 || argc % 2 != 0) return usage();
+  int rounds = 9;
+  double seconds = 10;
+  std::string bpftrace;
+  for (int i = 2; i + 1 < argc; i += 2) {
+    const std::string_view option = argv[i];
+    if (option == "--rounds") {
+      rounds = std::atoi(argv[i + 1]);
+    } else if (option == "--seconds") {
+      seconds = std::atof(argv[i + 1]);
+    } else if (option == "--bpftrace") {
+      bpftrace = argv[i + 1];
+    } else {
+      return usage();
+    }
+  }
+  if (rounds < 1 || seconds <= 0) return usage();
+  const UniqueFd stats(bpf_enable_stats(BPF_STATS_RUN_TIME));
+  const auto kinds = kinds_of(argv[1], bpftrace);
+  real_reclaim(kinds, rounds);
+  fmt::print("events made by BPF_PROG_TEST_RUN of the tracer's own programs, {} s each\n", seconds);
+  for (const std::uint64_t rate : {kRate, std::uint64_t{0}}) {
+    for (const Kind& kind : kinds) {
+      if (!kind.command.empty()) many_events(kind, rate, seconds);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace forestall::test
+
+int main(int argc, char** argv) {
+  // The scratch cgroups go with the stack.
+  try {
+    return forestall::test::main_of(argc, argv);
+  } catch (const std::exception& failure) {
+    fmt::print(stderr, "trace_bench: {}\n", failure.what());
+    return 1;
+  }
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/recorded_run.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <utility>
+
+namespace forestall::test {
+namespace {
+
+// The wall clock of these agents is this far ahead of the monotonic one.
+constexpr std::int64_t kWallOffset = 1'700'000'000'000'000'000;
+
+api::RecordingFacts facts() {
+  api::RecordingFacts facts;
+  facts.version = "0";
+  facts.pid = 1;
+  facts.boot_id = "boot";
+  facts.tier = Tier::files;
+  return facts;
+}
+
+}  // namespace
+
+RecordedRun::RecordedRun(const recording::Target& target, Config config, policy::State state)
+    : log_(exports::Log::Stream::standard_error, /*stamped=*/false, exports::LogLevel::error),
+      recorder_(log_),
+      config_(std::move(config)),
+      state_(std::move(state)) {
+  const auto started = recorder_.start(target, facts(), Duration::zero());
+  EXPECT_TRUE(started) << started.error().text();
+}
+
+RecordedRun::~RecordedRun() {
+  if (recorder_.totals()) (void)end();
+}
+
+Decision RecordedRun::look(const Observation& observation) {
+  policy::Step step = policy::step(config_, state_, observation);
+  const policy::State before = std::exchange(state_, std::move(step.state));
+  tell(observation, step.decision, before, false);
+  return step.decision;
+}
+
+Decision RecordedRun::glance(const Observation& observation) {
+  Decision decision = policy::step(config_, state_, observation).decision;
+  for (ConditionStatus& status : decision.conditions) status.changed = false;
+  tell(observation, decision, state_, true);
+  return decision;
+}
+
+void RecordedRun::misrecord(const Observation& observation, const Decision& decision) {
+  policy::Step step = policy::step(config_, state_, observation);
+  const policy::State before = std::exchange(state_, std::move(step.state));
+  tell(observation, decision, before, false);
+}
+
+void RecordedRun::tell(const Observation& observation, Decision decision,
+                       const policy::State& before, bool prepared) {
+  Record record;
+  record.observation = observation;
+  record.decision = std::move(decision);
+  record.wall_time_ns = kWallOffset + to_ns(observation.at);
+  record.stages.decided = observation.at;
+  if (prepared) record.prepared = Prepared{};
+  // An agent's day comes to pass in a second here: the writer is waited for.
+  while (recorder_.totals() && recorder_.totals()->queued_bytes > (1U << 19)) {
+    std::this_thread::yield();
+  }
+  recorder_.passed({config_, reloads_, before, record});
+  if (record.decision.evictions.empty()) return;
+  record.sequence = ++sequence_;
+  recorder_.write(record);
+}
+
+void RecordedRun::survey(MonotonicTime at, const std::vector<WorkloadSample>& workloads) {
+  recorder_.surveyed({at, Duration::zero(), workloads});
+}
+
+void RecordedRun::reload(Config config) {
+  state_ = policy::reconfigured(config_, config, state_);
+  config_ = std::move(config);
+  ++reloads_;
+}
+
+recording::Totals RecordedRun::end() {
+  auto totals = recorder_.stop();
+  EXPECT_TRUE(totals) << totals.error().text();
+  return totals ? *totals : recording::Totals{};
+}
+
+}  // namespace forestall::test

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whatever a file holds, its reader ends, stays within it, and tells every byte once: as a chunk,
+// as damage, or as what was cut. And whatever a chunk holds, its entries are decoded or refused.
+//
+// The first byte of the input chooses: the rest is a file; what follows a header; or the payload of
+// a chunk whose sums hold, which no random bytes would reach.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "api/recording_entries.h"
+#include "recording/reader.h"
+
+namespace {
+
+using namespace forestall;
+using namespace forestall::recording;
+
+// One file for all inputs: making one costs more than reading it.
+int file_with(std::string_view bytes) {
+  static const int fd = memfd_create("recording", MFD_CLOEXEC);
+  if (ftruncate(fd, 0) != 0) std::abort();
+  if (pwrite(fd, bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) std::abort();
+  return dup(fd);
+}
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+void decode_all(std::string_view raw) {
+  static api::EntryDecoder decoder;
+  decoder.forget();
+  while (const auto bytes = take_entry(raw)) {
+    const auto entry = decoder.decode(*bytes);
+    if (!entry) continue;
+    const auto* look = std::get_if<api::LookEntry>(&*entry);
+    if (look != nullptr) (void)api::decode_decision(*look);
+  }
+}
+
+void read_all(std::string_view file) {
+  auto reader = Reader::open(UniqueFd(file_with(file)), "input");
+  if (!reader) return;
+  (void)api::decode_facts(reader->header().facts);
+  std::uint64_t told = 0;
+  std::uint64_t last = 0;
+  for (;;) {
+    const auto chunk = reader->next();
+    require(chunk.ok());
+    if (!*chunk) break;
+    require((*chunk)->place.offset >= last);
+    last = (*chunk)->place.offset + 1;
+    require((*chunk)->raw.size() == (*chunk)->header.raw_size);
+    told += kChunkHeaderSize + (*chunk)->header.stored_size;
+    decode_all((*chunk)->raw);
+  }
+  for (const Damage& damage : reader->damages()) told += damage.bytes;
+  if (reader->cut()) told += reader->cut()->bytes;
+  require(told <= file.size());
+  const auto places = reader->places();
+  require(places.ok());
+  for (const ChunkPlace& place : *places) require(place.offset < file.size());
+  if (!places->empty()) require(reader->seek(places->back().first_ns).ok());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::string_view rest(reinterpret_cast<const char*>(data) + 1, size - 1);
+  if (data[0] % 3 == 0) {
+    read_all(rest);
+  } else if (data[0] % 3 == 1) {
+    read_all(encode(FileHeader{}) + std::string(rest));
+  } else {
+    ChunkHeader header;
+    header.flags = kChunkPlain | kChunkKey;
+    header.raw_size = header.stored_size = static_cast<std::uint32_t>(rest.size());
+    const auto bytes = encode(header, rest);
+    read_all(encode(FileHeader{}) + std::string(bytes.data(), bytes.size()) + std::string(rest));
+  }
+  return 0;
+}

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the real agent records, under real pressure: decided again it comes out byte for byte, and
+// what was on disk when it was killed is there.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/inotify.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <functional>
+#include <optional>
+
+#include "cli/recording_replay.h"
+#include "support/agent_run.h"
+#include "support/child.h"
+#include "support/scratch_cgroup.h"
+#include "support/temp_tree.h"
+
+namespace forestall::test {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr Bytes kLimit = mib(192);
+constexpr Bytes kThreshold = mib(64);
+
+// A cgroup with a limit, two workloads in it, and a directory for recordings.
+class Scene {
+ public:
+  Scene() {
+    scratch.limit(scratch.path(), kLimit);
+    scratch.child("keep");
+    scratch.child("leak");
+  }
+
+  [[nodiscard]] std::string config(const std::string& more = "") const {
+    return fmt::format(
+        "evictionHard: {{}}\npods: {{enabled: false}}\nreleaseTimeout: 20s\n{}"
+        "watch:\n  - {{cgroup: {}, available: {}Mi}}\nworkloads:\n"
+        "  - {{cgroup: {}, name: keep, priority: 10}}\n"
+        "  - {{cgroup: {}, name: leak, priority: 0}}\n",
+        more, scratch.path(), kThreshold.count >> 20, path("keep"), path("leak"));
+  }
+  [[nodiscard]] std::string ring_config() const {
+    return config("recording: {directory: " + ring() + ", maxSize: 8Mi}\n");
+  }
+  [[nodiscard]] std::string ring() const { return tree / "ring"; }
+  [[nodiscard]] std::string path(const std::string& name) const {
+    return scratch.path() + "/" + name;
+  }
+  // Crosses the line at once, then takes 20 s to the limit.
+  void leak(const Hog& hog) const {
+    hog.leak(kLimit - kThreshold + mib(24) - scratch.usage(scratch.path()), mib(2));
+  }
+
+  ScratchCgroup scratch;
+  TempTree tree;
+};
+
+// Whether `there` came true, before the process of `pidfd` (-1: none) ended; looked at whenever a
+// file of the directory changes.
+bool wait_for(const std::string& directory, int pidfd, const std::function<bool()>& there) {
+  const UniqueFd watch(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  inotify_add_watch(watch.get(), directory.c_str(), IN_MODIFY | IN_CREATE);
+  const MonotonicTime deadline = SystemClock().now() + kPatience;
+  while (!there()) {
+    std::array<pollfd, 2> events{{{watch.get(), POLLIN, 0}, {pidfd, POLLIN, 0}}};
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - SystemClock().now());
+    if (left.count() <= 0) return false;
+    poll(events.data(), events.size(), static_cast<int>(left.count()));
+    if (events[1].revents != 0) return there();
+    std::array<char, 4096> read_away{};
+    while (read(watch.get(), read_away.data(), read_away.size()) > 0) {
+    }
+  }
+  return true;
+}
+
+// forestall with these arguments, for as long as a test wants it.
+class Command {
+ public:
+  Command(const std::vector<std::string>& arguments, const TempTree& tree)
+      : out_(tree / "command.out"), err_(tree / "command.err"), tree_(tree.path()) {
+    child_.emplace([&] {
+      const int out = open(out_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+      const int err = open(err_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+      dup2(out, STDOUT_FILENO);
+      dup2(err, STDERR_FILENO);
+      const std::string executable = forestall_executable();
+      std::vector<char*> argv{const_cast<char*>("forestall")};
+      for (const std::string& each : arguments) argv.push_back(const_cast<char*>(each.c_str()));
+      argv.push_back(nullptr);
+      execv(executable.c_str(), argv.data());
+      return 127;
+    });
+  }
+
+  // Whether `there` came true while it ran.
+  [[nodiscard]] bool wait_until(const std::function<bool()>& there) const {
+    return wait_for(tree_, child_->pidfd(), there);
+  }
+  // Ctrl-C; its exit code, -1 if it did not exit.
+  int interrupt() {
+    kill(child_->pid(), SIGINT);
+    if (!child_->wait_exit()) return -1;
+    const int status = child_->reap();
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  [[nodiscard]] std::string output() const { return read_text(out_); }
+  [[nodiscard]] std::string errors() const { return read_text(err_); }
+
+ private:
+  std::string out_;
+  std::string err_;
+  std::string tree_;
+  std::optional<Child> child_;
+};
+
+struct Told {
+  std::uint64_t same = 0;
+  std::uint64_t different = 0;
+  std::uint64_t states_different = 0;
+  std::uint64_t kills = 0;
+  std::vector<std::string> outcomes;  // victims of records that are complete
+  std::vector<std::string> remarks;
+};
+
+Told told_by(const std::string& path) {
+  Told told;
+  auto input = cli::RecordingInput::open(path);
+  EXPECT_TRUE(input) << input.error().text();
+  if (!input) return told;
+  cli::RecordingReplay replay(std::move(*input), {});
+  while (auto step = replay.next().value()) {
+    told.kills += step->decision.action == Action::kill ? 1 : 0;
+  }
+  told.same = replay.same();
+  told.different = replay.different();
+  told.states_different = replay.states_different();
+  told.remarks = replay.input().remarks();
+  auto again = std::move(cli::RecordingInput::open(path).value());
+  while (auto item = again.next().value()) {
+    const auto* record = std::get_if<api::RecordedEntry>(&item->entry);
+    if (record == nullptr || !record->record.outcome) continue;
+    told.outcomes.push_back(record->record.outcome->victim.name);
+  }
+  return told;
+}
+
+TEST(AgentRecording, ComesOutByteForByte) {
+  const Scene scene;
+  Hog keep(scene.scratch, scene.path("keep"), mib(16));
+  AgentRun agent(scene.ring_config());
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  for (int i = 0; i < 3; ++i) {
+    Hog leak(scene.scratch, scene.path("leak"), mib(8));
+    scene.leak(leak);
+    ASSERT_TRUE(agent.wait_kill()) << agent.process().log();
+    EXPECT_TRUE(leak.child().wait_exit());
+    if (i != 1) continue;
+    // Another limit from here on: part of what the policy remembers goes with it.
+    agent.rewrite_config(scene.ring_config() + "recheckInterval: 5s\n");
+    kill(agent.process().pid(), SIGHUP);
+    ASSERT_TRUE(agent.process().wait_log("event=reloaded", SystemClock().now() + kPatience));
+  }
+  kill(agent.process().pid(), SIGTERM);
+  ASSERT_TRUE(agent.process().wait_end(SystemClock().now() + kPatience));
+  const Told told = told_by(scene.ring());
+  EXPECT_EQ(told.different, 0U);
+  EXPECT_EQ(told.states_different, 0U);
+  EXPECT_GE(told.same, 7U);
+  EXPECT_EQ(told.kills, 3U);
+  EXPECT_THAT(told.outcomes, testing::ElementsAre("leak", "leak", "leak"));
+  EXPECT_THAT(told.remarks, testing::IsEmpty());
+  EXPECT_TRUE(keep.alive());
+  // And as its user has it.
+  const Ran ran = run_forestall({"replay", scene.ring()});
+  EXPECT_EQ(ran.exit_code, 0) << ran.output << ran.errors;
+  EXPECT_THAT(ran.output, HasSubstr("all the same here, byte for byte"));
+}
+
+// SIGKILL as soon as the kill is on record: the decision was on disk before that.
+TEST(AgentRecording, IsReadableUpToWhereItsWriterWasKilled) {
+  const Scene scene;
+  Hog leak(scene.scratch, scene.path("leak"), mib(8));
+  {
+    AgentRun agent(scene.ring_config());
+    ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+    scene.leak(leak);
+    ASSERT_TRUE(agent.wait_kill()) << agent.process().log();
+    // The record was printed by another thread than the one that records.
+    ASSERT_TRUE(
+        wait_for(scene.ring(), -1, [&] { return !told_by(scene.ring()).outcomes.empty(); }));
+    kill(agent.process().pid(), SIGKILL);
+    ASSERT_TRUE(agent.process().wait_end(SystemClock().now() + kPatience));
+  }
+  const Told told = told_by(scene.ring());
+  EXPECT_EQ(told.different, 0U);
+  EXPECT_EQ(told.kills, 1U);
+  EXPECT_THAT(told.outcomes, testing::ElementsAre("leak"));
+  EXPECT_THAT(told.remarks, testing::ElementsAre(HasSubstr("not ended by its writer")));
+  // The next agent goes on behind it.
+  {
+    AgentRun agent(scene.ring_config());
+    ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+    kill(agent.process().pid(), SIGTERM);
+    ASSERT_TRUE(agent.process().wait_end(SystemClock().now() + kPatience));
+  }
+  const Told both = told_by(scene.ring());
+  EXPECT_EQ(both.different, 0U);
+  EXPECT_GT(both.same, told.same);
+}
+
+TEST(AgentRecording, ADiskThatDoesNotTakeItDoesNotKeepTheAgentFromItsJob) {
+  const Scene scene;
+  Hog leak(scene.scratch, scene.path("leak"), mib(8));
+  AgentRun agent(scene.config("recording: {directory: /proc/none/ring}\n"));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  scene.leak(leak);
+  EXPECT_TRUE(agent.wait_kill());
+  kill(agent.process().pid(), SIGTERM);
+  ASSERT_TRUE(agent.process().wait_end(SystemClock().now() + kPatience));
+  EXPECT_THAT(agent.process().log(), HasSubstr("event=recording problem=\"/proc/none/ring: "));
+}
+
+// `forestall record`, ended by Ctrl-C as its user ends it. It kills nobody: the leaker stops by
+// itself short of the limit.
+void record_a_session(const std::vector<std::string>& more) {
+  const Scene scene;
+  Hog keep(scene.scratch, scene.path("keep"), mib(16));
+  Hog leak(scene.scratch, scene.path("leak"), mib(8));
+  scene.tree.write("config.yaml", scene.config());
+  const std::string file = scene.tree / "session";
+  std::vector<std::string> arguments{
+      "record", "--config", scene.tree / "config.yaml", "--output", "json", "-o", file};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  Command session(arguments, scene.tree);
+  // The first look is in the file a second later at most.
+  ASSERT_TRUE(session.wait_until([&] {
+    auto input = cli::RecordingInput::open(file);
+    return input && input->next().value().has_value();
+  })) << session.errors();
+  leak.grow(mib(120));
+  ASSERT_TRUE(leak.wait_grown());
+  ASSERT_TRUE(session.wait_until([&] { return told_by(file).kills > 0; })) << session.errors();
+  ASSERT_EQ(session.interrupt(), 0) << session.errors();
+  EXPECT_THAT(session.output(), HasSubstr("\"lostEntries\":"));
+  EXPECT_THAT(session.errors(), HasSubstr("dry_run=yes"));
+  const Told told = told_by(file);
+  EXPECT_EQ(told.different, 0U);
+  EXPECT_EQ(told.states_different, 0U);
+  EXPECT_GT(told.kills, 0U);
+  EXPECT_THAT(told.remarks, testing::IsEmpty());
+  EXPECT_TRUE(leak.alive());
+  EXPECT_TRUE(keep.alive());
+}
+
+TEST(RecordSession, LooksOnAndEndsCleanly) {
+  record_a_session({});
+}
+
+TEST(RecordSession, NeedsNoBpf) {
+  record_a_session({"--disable-feature", "bpf"});
+}
+
+TEST(RecordSession, EndsByItself) {
+  const TempTree tree;
+  const std::string file = tree / "session";
+  const Ran ran = run_forestall({"record", "-o", file, "--duration", "100ms"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.errors;
+  EXPECT_THAT(ran.output, testing::StartsWith(file + ": "));
+  EXPECT_GE(told_by(file).same, 1U);
+}
+
+}  // namespace
+}  // namespace forestall::test

@@ -1,0 +1,282 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The report and the status page in a real browser: they draw, they can be used, they complain of
+nothing, they ask the network for nothing, and no name in a recording becomes markup.
+
+  browser_test.py report|live --forestall PATH --make-incident PATH [--shots DIR]
+
+With --shots, what was seen is left there as PNG, for people to look at.
+"""
+
+import argparse
+import http.client
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from browser import Browser, Page  # noqa: E402
+
+OPTIONS: argparse.Namespace
+
+
+def run(*command: str) -> None:
+    subprocess.run(command, check=True, timeout=300)
+
+
+class BrowserCase(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.browser = Browser()
+        cls.directory = tempfile.TemporaryDirectory(prefix="forestall-page-")
+        cls.shots = OPTIONS.shots
+        if cls.shots:
+            os.makedirs(cls.shots, exist_ok=True)
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        cls.browser.close()
+        cls.directory.cleanup()
+
+    def shot(self, page: Page, name: str, whole: bool = True) -> None:
+        if self.shots:
+            page.screenshot(os.path.join(self.shots, name + ".png"), whole)
+
+    def assert_quiet(self, page: Page) -> None:
+        self.assertEqual(page.complaints(), [])
+
+    def assert_fits(self, page: Page) -> None:
+        wide, room = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+        self.assertLessEqual(wide, room, "something sticks out on the right")
+
+
+class ReportTest(BrowserCase):
+    def report(self, name: str, *incident: str, cut: bool = False) -> str:
+        recording = os.path.join(self.directory.name, name + ".fst")
+        page = os.path.join(self.directory.name, name + ".html")
+        run(OPTIONS.make_incident, recording, *incident)
+        if cut:
+            size = os.path.getsize(recording)
+            os.truncate(recording, size * 9 // 10)
+        run(OPTIONS.forestall, "report", recording, "-o", page, "--force")
+        return "file://" + page
+
+    def opened(self, url: str, **how) -> Page:
+        page = Page(self.browser, **how)
+        self.addCleanup(page.close)
+        page.open(url)
+        return page
+
+    def middle(self, page: Page, chart: str) -> tuple[float, float, float, float]:
+        box = page.evaluate(
+            f"(() => {{ const b = document.querySelector('#chart-{chart} .u-over')"
+            ".getBoundingClientRect(); return [b.left, b.top, b.width, b.height]; })()")
+        return tuple(box)
+
+    def test_draws_and_asks_nobody(self) -> None:
+        url = self.report("three", "3")
+        page = self.opened(url)
+        self.assertEqual(page.evaluate("document.querySelectorAll('#charts canvas').length"), 5)
+        self.assertEqual(page.requests(), [url])
+        self.assertEqual(page.evaluate("scrollY"), 0, "it opens at its beginning")
+        self.assertIn("worker-3.example.net", page.evaluate("document.title"))
+        self.assertEqual(page.evaluate("document.querySelectorAll('#moments li').length"), 2)
+        self.shot(page, "report-3-light")
+        self.assert_quiet(page)
+
+    def test_a_decision_shows_its_ranking(self) -> None:
+        page = self.opened(self.report("ranking", "12"))
+        page.evaluate("[...document.querySelectorAll('#moments button')]"
+                      ".find((b) => b.textContent.includes('convert')).click()")
+        self.assertIn("OOM killer", page.evaluate("document.querySelector('#detail').textContent"))
+        page.evaluate("[...document.querySelectorAll('#moments button')]"
+                      ".find((b) => b.textContent.includes('shop/catalog')).click()")
+        detail = page.evaluate("document.querySelector('#detail').textContent")
+        for word in ("Ranking", "usage − request", "victim", "protected", "SIGKILL", "512Mi"):
+            self.assertIn(word, detail)
+        rows = page.evaluate("document.querySelectorAll('#detail tr.victim').length")
+        self.assertEqual(rows, 1)
+        # The same from the lane above the charts.
+        page.evaluate("document.querySelector('#lane button').click()")
+        self.assertEqual(
+            page.evaluate("document.querySelectorAll('#lane [aria-current=true]').length"), 1)
+        self.assert_quiet(page)
+
+    def test_zoom_hover_and_legend(self) -> None:
+        page = self.opened(self.report("zoom", "12"))
+        whole = page.evaluate("document.querySelector('#span').textContent")
+        left, top, width, height = self.middle(page, "available")
+        row = top + height / 2
+        page.drag((left + width * 0.5, row), (left + width * 0.8, row))
+        page.wait_for(f"document.querySelector('#span').textContent !== {whole!r}")
+        page.move((left + width * 0.4, row))
+        page.wait_for("!document.querySelector('#chart-available .tip').hidden")
+        tip = page.evaluate("document.querySelector('#chart-available .tip').textContent")
+        self.assertRegex(tip, r"GiB|MiB")
+        self.shot(page, "report-12-zoomed", whole=False)
+        page.double_click((left + width * 0.5, row))
+        page.wait_for(f"document.querySelector('#span').textContent === {whole!r}")
+        page.evaluate("document.querySelector('#closer').click()")
+        page.wait_for(f"document.querySelector('#span').textContent !== {whole!r}")
+        page.evaluate("document.querySelector('#whole').click()")
+        drawn = "document.querySelector('#chart-workloads canvas').toDataURL()"
+        first = "document.querySelector('#chart-workloads .legend button')"
+        before = page.evaluate(drawn)
+        page.evaluate(f"{first}.click()")
+        pressed = f"{first}.getAttribute('aria-pressed')"
+        self.assertEqual(page.evaluate(pressed), "false")
+        page.wait_for(f"{drawn} !== {before!r}")
+        page.evaluate(f"{first}.click()")
+        self.assertEqual(page.evaluate(pressed), "true")
+        page.evaluate("document.querySelector('#near').click()")
+        self.shot(page, "report-12-near", whole=False)
+        self.assert_quiet(page)
+
+    def test_no_name_becomes_markup(self) -> None:
+        page = self.opened(self.report("evil", "6", "evil"))
+        self.assertEqual(page.evaluate("document.querySelectorAll('img, b b').length"), 0)
+        self.assertEqual(page.evaluate("document.scripts.length"), 7)
+        self.assertIn("<script>alert(1)</script>", page.evaluate("document.body.innerText"))
+        self.shot(page, "report-evil")
+        self.assert_quiet(page)
+
+    def test_a_cut_recording_says_so(self) -> None:
+        page = self.opened(self.report("cut", "3", cut=True))
+        self.assertFalse(page.evaluate("document.querySelector('#remarks').hidden"))
+        self.assertIn("cut", page.evaluate("document.querySelector('#remarks').textContent"))
+        self.shot(page, "report-cut")
+        self.assert_quiet(page)
+
+    def test_dark_phone_and_print(self) -> None:
+        url = self.report("many", "300")
+        for name, how in {
+                "report-300-light": {}, "report-300-dark": {"dark": True},
+                "report-300-phone": {"phone": True}, "report-300-phone-dark": {"phone": True,
+                                                                               "dark": True},
+                "report-300-print": {"printed": True}}.items():
+            with self.subTest(name):
+                page = self.opened(url, **how)
+                self.assert_fits(page)
+                legend = "document.querySelector('#chart-workloads').textContent"
+                self.assertIn("288 others", page.evaluate(legend))
+                details = page.evaluate(
+                    "getComputedStyle(document.querySelector('#all-details')).display")
+                self.assertEqual(details == "none", "printed" not in how)
+                self.shot(page, name)
+                self.assert_quiet(page)
+
+    def test_before_anything_happens(self) -> None:
+        page = self.opened(self.report("calm", "3", "calm"))
+        listed = page.evaluate("document.querySelector('#moments').textContent")
+        self.assertIn("No decision", listed)
+        self.shot(page, "report-calm")
+        dark = self.opened(self.report("dry", "12", "dry-run"), dark=True)
+        self.assertIn("Would have", dark.evaluate("document.querySelector('#tiles').textContent"))
+        self.shot(dark, "report-dry-run-dark")
+        self.assert_quiet(page)
+        self.assert_quiet(dark)
+
+
+
+
+class LiveTest(BrowserCase):
+    def setUp(self) -> None:
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            self.port = taken.getsockname()[1]
+        config = os.path.join(self.directory.name, "config.yaml")
+        pathlib.Path(config).write_text(f'metricsAddress: "127.0.0.1:{self.port}"\n'
+                                        "dryRun: true\npods: {enabled: false}\n")
+        ready = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        notify = os.path.join(self.directory.name, "notify")
+        ready.bind(notify)
+        ready.settimeout(120)
+        self.agent = subprocess.Popen(
+            [OPTIONS.forestall, "agent", "--config", config, "--run-dir", self.directory.name],
+            env={**os.environ, "NOTIFY_SOCKET": notify}, stderr=subprocess.DEVNULL)
+        self.addCleanup(self.end_agent)
+        self.assertIn(b"READY=1", ready.recv(4096))
+        ready.close()
+        os.unlink(notify)
+
+    def end_agent(self) -> None:
+        if self.agent.poll() is None:
+            self.agent.send_signal(signal.SIGTERM)
+        self.agent.wait(60)
+
+    def get(self, path: str, method: str = "GET", **headers) -> http.client.HTTPResponse:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection.request(method, path, headers=headers)
+        answer = connection.getresponse()
+        answer.text = answer.read().decode() if path != "/live" else ""
+        connection.close()
+        return answer
+
+    def test_live(self) -> None:
+        origin = f"http://127.0.0.1:{self.port}/"
+        page = Page(self.browser)
+        self.addCleanup(page.close)
+        page.open(origin)
+        page.wait_for("document.querySelector('#live').textContent === 'live'")
+        # Each second adds to it.
+        span = page.evaluate("document.querySelector('#span').textContent")
+        page.wait_for(f"document.querySelector('#span').textContent !== {span!r}")
+        page.wait_for("document.querySelectorAll('#chart-pressure canvas').length === 1")
+        self.assertTrue(all(url.startswith(origin) for url in page.requests()), page.requests())
+        self.assert_quiet(page)
+        self.shot(page, "live-light")
+        dark = Page(self.browser, dark=True, phone=True)
+        self.addCleanup(dark.close)
+        dark.open(origin)
+        dark.wait_for("document.querySelector('#live').textContent === 'live'")
+        self.assert_fits(dark)
+        self.shot(dark, "live-phone-dark")
+        # Only the page in front draws frames, by which is asked.
+        page.call("Page.bringToFront")
+        self.end_agent()
+        page.wait_for("document.querySelector('#live').className.includes('off')")
+
+    def test_what_is_served_and_to_whom(self) -> None:
+        page = self.get("/")
+        self.assertEqual(page.status, 200)
+        policy = page.getheader("Content-Security-Policy")
+        self.assertIn("default-src 'none'", policy)
+        self.assertNotIn("unsafe", policy)
+        self.assertIn("frame-ancestors 'none'", policy)
+        self.assertEqual(page.getheader("X-Content-Type-Options"), "nosniff")
+        picture = self.get("/picture")
+        self.assertEqual(picture.getheader("Content-Type"), "application/json")
+        self.assertIn('"gauges"', picture.text)
+        self.assertEqual(self.get("/", method="POST").status, 405)
+        self.assertEqual(self.get("/", method="HEAD").text, "")
+        self.assertEqual(self.get("/nowhere").status, 404)
+        # A page of somebody else's whose name leads here is told nothing.
+        self.assertEqual(self.get("/picture", Host="evil.example").status, 403)
+        self.assertEqual(self.get("/picture", Host=f"localhost:{self.port}").status, 200)
+        for path in ("/metrics", "/healthz", "/readyz"):
+            self.assertEqual(self.get(path).status, 200, path)
+
+
+def main() -> None:
+    global OPTIONS
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("what", choices=["report", "live"])
+    parser.add_argument("--forestall", required=True)
+    parser.add_argument("--make-incident", required=True)
+    parser.add_argument("--shots")
+    parser.add_argument("-k", help="only tests whose name contains this", default="")
+    OPTIONS = parser.parse_args()
+    cases = {"report": ReportTest, "live": LiveTest}[OPTIONS.what]
+    loader = unittest.TestLoader()
+    names = [name for name in loader.getTestCaseNames(cases) if OPTIONS.k in name]
+    done = unittest.TextTestRunner(verbosity=2).run(unittest.TestSuite(map(cases, names)))
+    sys.exit(0 if done.wasSuccessful() and names else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// A recording made in memory, broken by hand, and read back.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "recording/reader.h"
+
+namespace forestall::test {
+
+// A chunk to be: entries, each a second after the one before.
+struct PlannedChunk {
+  std::vector<std::string> entries;
+  bool key = false;
+  std::uint32_t lost = 0;
+};
+
+struct MadeRecording {
+  std::string bytes;
+  std::vector<recording::ChunkPlace> places;
+  std::size_t end_of_chunks = 0;  // where index and trailer begin
+};
+
+// `ended`: with index and trailer.
+[[nodiscard]] MadeRecording make_recording(const std::vector<PlannedChunk>& chunks, bool ended);
+
+// `chunks` of `entries` each; contents are random, from `seed`, and shrink when packed.
+[[nodiscard]] std::vector<PlannedChunk> random_chunks(std::size_t chunks, std::size_t entries,
+                                                      std::uint32_t seed);
+
+// All that a reader says of `bytes`.
+struct ReadBack {
+  std::vector<std::vector<std::string>> chunks;  // entries of each
+  std::vector<bool> after_loss;
+  std::vector<recording::Damage> damages;
+  std::optional<recording::Damage> cut;
+  bool complete = false;
+  std::uint64_t foreign = 0;
+
+  [[nodiscard]] std::size_t entries() const;
+};
+[[nodiscard]] Result<ReadBack> read_back(std::string_view bytes);
+
+// A file without a name that holds `bytes`.
+[[nodiscard]] UniqueFd file_of(std::string_view bytes);
+
+}  // namespace forestall::test

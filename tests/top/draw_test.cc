@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// The screen as a function of the picture: 3 and 300 workloads, 40x10 and 200x60, before and in an
+// incident.
+#include "top/draw.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "top/example.h"
+#include "top/once_text.h"
+
+namespace forestall::top {
+namespace {
+
+using test::add_decision;
+using test::add_threshold;
+using test::Drawing;
+using test::example_report;
+using test::kHardMet;
+using test::kMib;
+using test::kSoftMet;
+using test::text_of;
+using testing::HasSubstr;
+using testing::Not;
+
+// Line of the screen that has this text; -1: none.
+int line_with(const Screen& screen, const std::string& text) {
+  for (int y = 0; y < screen.size().height; ++y) {
+    if (screen.line(y).find(text) != std::string::npos) return y;
+  }
+  return -1;
+}
+
+Role role_at(const Screen& screen, const std::string& text) {
+  const int y = line_with(screen, text);
+  EXPECT_GE(y, 0) << text << "\n" << text_of(screen);
+  if (y < 0) return Role::plain;
+  const std::string line = screen.line(y);
+  return screen.at(width_of(line.substr(0, line.find(text))), y).style.role;
+}
+
+TEST(Draw, TellsACalmNode) {
+  const Drawn drawn = Drawing(example_report(3)).draw(160, 30);
+  const std::string text = text_of(drawn.screen);
+  EXPECT_THAT(text, HasSubstr("agent 0.1.0 pid 812"));
+  EXPECT_THAT(text, HasSubstr("7.2G of 16.0G used, 8.8G available"));
+  EXPECT_THAT(text, HasSubstr("hard 100.0M"));
+  EXPECT_THAT(text, HasSubstr("soft 1.5G"));
+  EXPECT_THAT(text, HasSubstr("warning 1.1G"));
+  EXPECT_THAT(text, HasSubstr("stalled memory"));
+  EXPECT_THAT(text, HasSubstr("stalled cpu"));
+  EXPECT_THAT(text, HasSubstr("1-3 of 3"));
+  EXPECT_EQ(role_at(drawn.screen, "calm"), Role::good);
+  EXPECT_EQ(drawn.layout.rows.size(), 3U);
+  EXPECT_EQ(drawn.layout.order.front(), "/kubepods/pod0");
+}
+
+TEST(Draw, MarksTheNextVictimAndSaysWhy) {
+  const Drawn drawn = Drawing(example_report(3)).draw(160, 30);
+  const int y = drawn.layout.rows.front().y;
+  EXPECT_EQ(drawn.screen.at(0, y).glyph, unicode_glyphs().next);
+  EXPECT_EQ(drawn.screen.at(0, y).style.role, Role::bad);
+  const std::string text = text_of(drawn.screen);
+  EXPECT_THAT(text, HasSubstr("next victim: leak  no request, priority 0, 48.0M over; before "
+                              "worker-1 by over-request"));
+  EXPECT_THAT(text, HasSubstr("protected: static pod"));
+}
+
+TEST(Draw, TellsGraceAndWhatIsMet) {
+  const Drawn soft = Drawing(example_report(3, kSoftMet)).draw(160, 30);
+  EXPECT_EQ(role_at(soft.screen, "in grace 12 s of 30 s"), Role::warned);
+  EXPECT_LT(line_with(soft.screen, "in grace"), line_with(soft.screen, "calm"))
+      << "what needs attention comes first";
+  const Drawn hard = Drawing(example_report(3, kHardMet)).draw(160, 30);
+  EXPECT_EQ(role_at(hard.screen, "MET"), Role::bad);
+}
+
+TEST(Draw, TellsAThresholdThatRecedes) {
+  v1::TopReport report = example_report(3);
+  v1::Evidence& each = add_threshold(report, "memory.available", 500 * kMib, 700 * kMib);
+  each.set_met(true);
+  EXPECT_EQ(role_at(Drawing(report).draw(160, 30).screen, "recedes"), Role::warned);
+}
+
+TEST(Draw, SmallTerminalsGetWhatMattersMost) {
+  for (const auto& [width, height] : {std::pair{40, 10}, {80, 24}, {60, 14}, {30, 8}}) {
+    const Drawn drawn = Drawing(example_report(300, kHardMet)).draw(width, height);
+    const std::string text = text_of(drawn.screen);
+    EXPECT_THAT(text, HasSubstr("memory")) << text;
+    EXPECT_THAT(text, HasSubstr("leak")) << text;
+    EXPECT_THAT(text, HasSubstr("MET")) << text;
+    EXPECT_GE(drawn.layout.rows.size(), 2U) << text;
+  }
+}
+
+TEST(Draw, NoSizeIsTooSmall) {
+  for (int width = 0; width < 30; ++width) {
+    for (int height = 0; height < 12; ++height) {
+      Drawing drawing(example_report(3, kHardMet));
+      (void)drawing.draw(width, height);
+      drawing.view.help = true;
+      (void)drawing.draw(width, height);
+    }
+  }
+}
+
+TEST(Draw, ColumnsGiveWayFromTheLeastImportant) {
+  Drawing drawing(example_report(3));
+  const std::string narrow = text_of(drawing.draw(60, 30).screen);
+  EXPECT_THAT(narrow, HasSubstr("working set"));
+  EXPECT_THAT(narrow, HasSubstr("stall/s"));
+  EXPECT_THAT(narrow, Not(HasSubstr("procs")));
+  EXPECT_THAT(text_of(drawing.draw(200, 30).screen), HasSubstr("procs"));
+}
+
+TEST(Draw, ScrollsToTheRowThatIsSelected) {
+  Drawing drawing(example_report(300));
+  drawing.view.selected = "/kubepods/pod250";
+  const Drawn drawn = drawing.draw(120, 40);
+  const int y = line_with(drawn.screen, "worker-250 ");
+  ASSERT_GE(y, 0) << text_of(drawn.screen);
+  bool reversed = false;
+  for (const Layout::Row& row : drawn.layout.rows) {
+    if (row.path == "/kubepods/pod250") reversed = drawn.screen.at(5, row.y).style.reverse;
+  }
+  EXPECT_TRUE(reversed);
+  EXPECT_THAT(text_of(drawn.screen), HasSubstr("number 251: worker-250"));
+  EXPECT_THAT(text_of(drawn.screen), HasSubstr("of 300"));
+}
+
+TEST(Draw, SortsAndFilters) {
+  Drawing drawing(example_report(300));
+  drawing.view.sort = Column::stall;
+  EXPECT_EQ(drawing.draw(120, 40).layout.order[1], "/kubepods/pod299");
+  drawing.view.reversed = true;
+  EXPECT_EQ(drawing.draw(120, 40).layout.order.back(), "/kubepods/pod0");
+  drawing.view.filter = "KER-29";
+  EXPECT_EQ(drawing.draw(120, 40).layout.order.size(), 11U);
+  drawing.view.filter = "nothing like it";
+  EXPECT_THAT(text_of(drawing.draw(120, 40).screen), HasSubstr("no workload matches the filter"));
+}
+
+TEST(Draw, SaysThatThereIsNoAgent) {
+  v1::TopReport report = example_report(3);
+  report.clear_agent();
+  report.set_agent_problem("none serves gRPC at /run/forestall/forestall.sock");
+  const Drawn drawn = Drawing(report).draw(160, 30);
+  EXPECT_EQ(role_at(drawn.screen, "no agent: observing, nobody acts"), Role::warned);
+  EXPECT_THAT(text_of(drawn.screen), HasSubstr("none serves gRPC"));
+  EXPECT_THAT(Drawing(report).draw(40, 10).screen.line(0), HasSubstr("no agent"));
+}
+
+TEST(Draw, TellsDecisionsNewestFirst) {
+  v1::TopReport report = example_report(3);
+  add_decision(report, "old");
+  add_decision(report, "java", true);
+  v1::StatusDecision& dry = add_decision(report, "new");
+  dry.set_dry_run(true);
+  const Drawn drawn = Drawing(report).draw(160, 40);
+  const int newest = line_with(drawn.screen, "22:13:10 would evict new for the node");
+  ASSERT_GE(newest, 0) << text_of(drawn.screen);
+  EXPECT_EQ(line_with(drawn.screen, "the kernel's OOM killer ended java"), newest + 1);
+  EXPECT_EQ(line_with(drawn.screen, "evicted old for the node, threshold-met: released, 512.0M"),
+            newest + 2);
+  EXPECT_EQ(role_at(drawn.screen, "the kernel's"), Role::bad);
+}
+
+TEST(Draw, AnOldPictureIsSaidToBeOld) {
+  Drawing drawing(example_report(3));
+  const Drawn drawn = draw({drawing.report, drawing.history, drawing.view, ascii_glyphs(),
+                            std::chrono::seconds(0), std::chrono::seconds(20)},
+                           {160, 30});
+  EXPECT_THAT(drawn.screen.line(0), HasSubstr("no news for 20 s"));
+}
+
+TEST(Draw, UnknownIsNotZero) {
+  v1::TopReport report = example_report(3);
+  report.mutable_signals()->mutable_observation()->clear_node();
+  auto& key = *report.mutable_workloads(2)->mutable_candidate()->mutable_key();
+  key.set_measured(false);
+  report.mutable_workloads(2)->clear_stall_ns_per_second();
+  const std::string text = text_of(Drawing(report).draw(160, 30).screen);
+  EXPECT_THAT(text, HasSubstr("could not be read"));
+  EXPECT_THAT(text, HasSubstr("unknown"));
+}
+
+TEST(Draw, AsciiStaysAscii) {
+  Drawing drawing(example_report(300, kSoftMet));
+  drawing.ascii = true;
+  for (const char each : text_of(drawing.draw(200, 60).screen)) {
+    EXPECT_TRUE(each == '\n' || (each >= ' ' && each < 0x7F));
+  }
+}
+
+TEST(History, TellsHowFastAWorkloadGrows) {
+  Drawing drawing(example_report(3));
+  EXPECT_EQ(drawing.history.change_of("/kubepods/pod0"), std::nullopt) << "seen once only";
+  v1::TopReport later = drawing.report;
+  later.set_at_ns(later.at_ns() + 2 * test::kSecondNs);
+  later.mutable_workloads(0)->mutable_candidate()->mutable_key()->set_usage(68 * kMib);
+  drawing.history.add(later);
+  drawing.history.add(later);
+  EXPECT_DOUBLE_EQ(*drawing.history.change_of("/kubepods/pod0"), 10.0 * kMib);
+  EXPECT_DOUBLE_EQ(*drawing.history.change_of("/kubepods/pod1"), 0);
+  ASSERT_NE(drawing.history.pressure("memory"), nullptr);
+  EXPECT_EQ(drawing.history.pressure("memory")->some.size(), 2U);
+  EXPECT_EQ(drawing.history.pressure("irq"), nullptr);
+}
+
+TEST(Once, HasAllOfItAsPlainText) {
+  v1::TopReport report = example_report(3, kSoftMet);
+  add_decision(report, "old");
+  const Drawing drawing(report);
+  const std::string text = once_text(report, drawing.history);
+  EXPECT_THAT(text, HasSubstr("agent 0.1.0, pid 812"));
+  EXPECT_THAT(text, HasSubstr("memory: 14.8G of 16.0G used, 1.2G available"));
+  EXPECT_THAT(text, HasSubstr("stalled for memory: some 36.0%, full 16.0%"));
+  EXPECT_THAT(text, HasSubstr("in grace 12 s of 30 s"));
+  EXPECT_THAT(text, HasSubstr("next victim: leak"));
+  EXPECT_THAT(text, HasSubstr("22:13:10 evicted old"));
+  for (const char each : text) EXPECT_TRUE(each == '\n' || (each >= ' ' && each < 0x7F));
+}
+
+}  // namespace
+}  // namespace forestall::top

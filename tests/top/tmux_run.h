@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program in a terminal of a size of the test's choice: a tmux server of its own, whose screen
+// can be looked at and whose keyboard and mouse the test has.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "support/child.h"
+#include "support/temp_tree.h"
+
+namespace forestall::test {
+
+class TmuxRun {
+ public:
+  // Runs `command` (a line of sh). When it is over, "ended CODE" shows and the terminal stays.
+  // `terminal` is its TERM.
+  TmuxRun(const std::string& command, int width, int height,
+          const std::string& terminal = "tmux-256color");
+  // Ends the server, and with it the program.
+  ~TmuxRun();
+  TmuxRun(const TmuxRun&) = delete;
+  TmuxRun& operator=(const TmuxRun&) = delete;
+
+  // What the terminal shows now.
+  [[nodiscard]] std::string screen() const;
+  // The same with its colours, as escape sequences.
+  [[nodiscard]] std::string coloured_screen() const;
+  // Looks until it shows `text`; what it shows then, or at last if that never came.
+  [[nodiscard]] std::string wait_for(const std::string& text) const;
+  // The same until `text` is gone.
+  [[nodiscard]] std::string wait_without(const std::string& text) const;
+  // Names of keys as tmux has them ("q", "Down", "Escape").
+  void press(const std::vector<std::string>& keys) const;
+  // The left button at a cell, or the wheel there (button 64 up, 65 down), as xterm tells them.
+  void mouse(int x, int y, int button = 0) const;
+  void resize(int width, int height) const;
+  // A format of tmux: "#{alternate_on}".
+  [[nodiscard]] std::string ask(const std::string& format) const;
+  // The program's process, once it runs; -1: it does not.
+  [[nodiscard]] pid_t program() const;
+  [[nodiscard]] const TempTree& directory() const { return directory_; }
+
+ private:
+  // What tmux prints.
+  [[nodiscard]] std::string tmux(const std::string& arguments) const;
+  TempTree directory_;
+};
+
+}  // namespace forestall::test

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <google/protobuf/arena.h>
+
+#include <utility>
+
+#include "api/convert_fields.h"
+#include "api/recording_entries.h"
+
+namespace forestall::api {
+namespace {
+
+// Enough for a look at some hundred workloads: then an entry allocates nothing but its model.
+constexpr std::size_t kFirstBlock = std::size_t{128} << 10;
+
+// Of one key: an agent describes anew after a minute, and a node has thousands at most.
+constexpr std::size_t kSubjectsMax = std::size_t{1} << 20;
+
+google::protobuf::ArenaOptions in_block(std::vector<char>& block) {
+  google::protobuf::ArenaOptions options;
+  options.initial_block = block.data();
+  options.initial_block_size = block.size();
+  return options;
+}
+
+Result<KeyEntry> from_proto(const v1::RecordingKey& message) {
+  KeyEntry key;
+  key.at = from_ns(message.at_ns());
+  key.wall_time_ns = TRY(nanoseconds(message.wall_time()));
+  key.config = TRY(inside("config", api::from_proto(message.config())));
+  key.state = TRY(inside("state", api::from_proto(message.state())));
+  return key;
+}
+
+MemoryPressure from_proto(const v1::NodePressure& message) {
+  MemoryPressure pressure;
+  pressure.at = from_ns(message.at_ns());
+  if (message.has_some_ns()) pressure.some = Duration(message.some_ns());
+  if (message.has_full_ns()) pressure.full = Duration(message.full_ns());
+  if (message.has_scanned_pages()) pressure.scanned = message.scanned_pages();
+  if (message.has_reclaimed_pages()) pressure.reclaimed = message.reclaimed_pages();
+  if (message.has_stalls()) pressure.stalls = message.stalls();
+  return pressure;
+}
+
+}  // namespace
+
+struct EntryDecoder::Buffers {
+  std::vector<char> block = std::vector<char>(kFirstBlock);
+  google::protobuf::Arena arena{in_block(block)};
+  // By number. Its messages' pods are shared by all samples of it.
+  std::vector<Workload> subjects;
+
+  Result<void> add_subject(const v1::Subject& message) {
+    if (message.number() != subjects.size()) return error("subject: not the next number");
+    if (subjects.size() == kSubjectsMax) return error("subject: one too many");
+    subjects.push_back(
+        TRY(inside("workload", workload_from_proto(message.workload(), kDefaultPodsCgroup))));
+    return {};
+  }
+
+  template <typename Numbers, typename Messages>
+  Result<void> read_samples(const Numbers& numbers, const Messages& messages,
+                            std::vector<WorkloadSample>& out) const {
+    if (numbers.size() != messages.size()) return error("subjects: not one for each workload");
+    std::size_t copied = 0;
+    for (const std::uint32_t number : numbers) {
+      if (number >= subjects.size()) {
+        return error("subjects: " + std::to_string(number) + " was not described");
+      }
+      copied += size_of_copy(subjects[number]);
+      if (copied > kCopiedMax) return error("subjects: too much");
+    }
+    out.reserve(static_cast<std::size_t>(messages.size()));
+    for (int i = 0; i < messages.size(); ++i) {
+      WorkloadSample& sample = out.emplace_back();
+      sample.workload = subjects[numbers.Get(i)];
+      TRY(read_usage(messages.Get(i), sample));
+    }
+    return {};
+  }
+
+  Result<LookEntry> read_look(v1::LookUnread& message) {
+    LookEntry look;
+    look.number = message.number();
+    Record& looked = look.looked;
+    looked.observation =
+        TRY(inside("observation", without_workloads_from_proto(message.observation())));
+    if (message.observation().workloads_read()) {
+      looked.observation.workloads.emplace();
+      TRY(read_samples(message.subjects(), message.observation().workloads(),
+                       *looked.observation.workloads));
+    }
+    looked.stages = api::from_proto(message.stages());
+    looked.wall_time_ns = TRY(nanoseconds(message.wall_time()));
+    if (message.has_prepared()) {
+      looked.prepared =
+          Prepared{Duration(message.prepared().age_ns()), message.prepared().workloads()};
+    }
+    look.decision = message.decision();
+    return look;
+  }
+};
+
+EntryDecoder::EntryDecoder() : buffers_(std::make_unique<Buffers>()) {}
+EntryDecoder::~EntryDecoder() = default;
+EntryDecoder::EntryDecoder(EntryDecoder&&) noexcept = default;
+EntryDecoder& EntryDecoder::operator=(EntryDecoder&&) noexcept = default;
+
+void EntryDecoder::forget() {
+  buffers_->subjects.clear();
+}
+
+Result<RecordingEntry> EntryDecoder::decode(std::string_view entry) {
+  Buffers& own = *buffers_;
+  own.arena.Reset();
+  auto& message = *google::protobuf::Arena::CreateMessage<v1::RecordingEntryUnread>(&own.arena);
+  if (!message.ParseFromArray(entry.data(), static_cast<int>(entry.size()))) {
+    return error("not an entry");
+  }
+  switch (message.what_case()) {
+    case v1::RecordingEntryUnread::kKey: {
+      forget();
+      return RecordingEntry(TRY(inside("key", from_proto(message.key()))));
+    }
+    case v1::RecordingEntryUnread::kSubject:
+      TRY(inside("subject", own.add_subject(message.subject())));
+      return RecordingEntry(SubjectEntry{});
+    case v1::RecordingEntryUnread::kLook:
+      return RecordingEntry(TRY(inside("look", own.read_look(*message.mutable_look()))));
+    case v1::RecordingEntryUnread::kRecord: {
+      const v1::RecordEntry& record = message.record();
+      const bool refers = record.look() != 0;
+      auto read =
+          refers ? without_look_from_proto(record.record()) : api::from_proto(record.record());
+      return RecordingEntry(RecordedEntry{record.look(), TRY(inside("record", std::move(read)))});
+    }
+    case v1::RecordingEntryUnread::kSurvey: {
+      SurveyEntry survey;
+      survey.at = from_ns(message.survey().at_ns());
+      TRY(inside("survey", own.read_samples(message.survey().subjects(), message.survey().samples(),
+                                            survey.samples)));
+      return RecordingEntry(std::move(survey));
+    }
+    case v1::RecordingEntryUnread::kPressure:
+      return RecordingEntry(PressureEntry{from_proto(message.pressure())});
+    case v1::RecordingEntryUnread::WHAT_NOT_SET: break;
+  }
+  return RecordingEntry(UnknownEntry{});
+}
+
+Result<Decision> decode_decision(const LookEntry& look) {
+  v1::LookDecision message;
+  const std::string_view bytes = look.decision;
+  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return error("not a decision");
+  }
+  return decision_from_proto(message, look.looked.observation);
+}
+
+}  // namespace forestall::api

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/recording_place.h"
+
+#include "api/amounts.h"
+
+namespace forestall::api {
+namespace {
+
+// recording::kSizeMin, which this layer does not see; a test holds the two together.
+constexpr Bytes kSizeMin = mib(1);
+
+}  // namespace
+
+void check_recording(const v1::Config& given, Config& out, Report& report) {
+  if (!given.has_recording()) return;
+  RecordingPlace place;
+  place.directory = given.recording().directory();
+  if (!given.recording().has_directory()) {
+    report.error("recording", "'directory' is missing; it says where to record");
+  } else if (!place.directory.starts_with('/')) {
+    report.error("recording.directory",
+                 "'directory' must be an absolute path, found '" + place.directory + "'");
+  }
+  if (given.recording().has_max_size()) {
+    const std::string& written = given.recording().max_size();
+    const auto size = report.take(parse_bytes(written), "recording.maxSize", "maxSize");
+    report.doubt(written, "recording.maxSize");
+    if (size && *size < kSizeMin) {
+      report.error("recording.maxSize", "'maxSize' must be at least 1Mi, found '" + written + "'");
+    }
+    place.max_size = size.value_or(place.max_size);
+  }
+  out.recording = std::move(place);
+}
+
+}  // namespace forestall::api

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the agent's own recording goes, as an operator writes it.
+#pragma once
+
+#include "api/report.h"
+#include "forestall/v1/config.pb.h"
+#include "model/config.h"
+
+namespace forestall::api {
+
+void check_recording(const v1::Config& given, Config& out, Report& report);
+
+}  // namespace forestall::api

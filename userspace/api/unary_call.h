@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// A call with one message each way, whose answer is at hand as soon as it is asked for.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "exports/grpc_service.h"
+
+namespace forestall::api {
+
+template <typename Request, typename Response>
+class UnaryCall final : public exports::GrpcCall {
+ public:
+  // Fills the response, or ends the call with another status.
+  using Answer = std::function<exports::GrpcStep(const Request&, Response&)>;
+  explicit UnaryCall(Answer answer) : answer_(std::move(answer)) {}
+
+  void take(std::string_view message) override {
+    if (++messages_ > 1 ||
+        !request_.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
+      next_ = exports::GrpcStep::end(exports::GrpcStatus::invalid_argument,
+                                     "the request is no " + Request::descriptor()->full_name());
+    }
+  }
+  void requests_end() override {
+    if (next_) return;
+    if (messages_ == 0) {
+      next_ = exports::GrpcStep::end(exports::GrpcStatus::invalid_argument, "no request");
+      return;
+    }
+    Response response;
+    next_ = answer_(request_, response);
+    if (!next_->over) next_->frame = exports::make_frame(response.SerializeAsString());
+  }
+  exports::GrpcStep next() override {
+    if (!next_) return exports::GrpcStep::wait();
+    return std::exchange(*next_, exports::GrpcStep::end());
+  }
+
+ private:
+  const Answer answer_;
+  Request request_;
+  int messages_ = 0;
+  std::optional<exports::GrpcStep> next_;
+};
+
+}  // namespace forestall::api

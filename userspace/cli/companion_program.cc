@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/companion_program.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+
+namespace forestall::cli {
+namespace {
+
+// Where this executable lies.
+Result<std::string> own_directory() {
+  std::array<char, PATH_MAX> path{};
+  const ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size());
+  if (length < 0) return errno_error("readlink", "/proc/self/exe");
+  const std::string text(path.data(), static_cast<std::size_t>(length));
+  return text.substr(0, text.rfind('/'));
+}
+
+}  // namespace
+
+Result<std::string> companion_program(const std::string& name) {
+  const std::string beside = TRY(own_directory());
+  const std::array<std::string, 3> directories{beside, beside + "/../libexec/forestall",
+                                               FORESTALL_LIBEXEC};
+  for (const std::string& each : directories) {
+    std::string path = each + "/" + name;
+    if (::access(path.c_str(), X_OK) == 0) return path;
+  }
+  return Error{ENOENT, fmt::format("{}, looked for in {}", name, fmt::join(directories, ", "))};
+}
+
+}  // namespace forestall::cli

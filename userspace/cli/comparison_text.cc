@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/comparison_text.h"
+
+#include <fmt/format.h>
+#include <google/protobuf/util/message_differencer.h>
+
+#include <map>
+
+#include "api/convert.h"
+#include "api/json.h"
+#include "cli/process_text.h"
+#include "model/duration.h"
+
+namespace forestall::cli {
+namespace {
+
+using Kind = EpisodeDifference::Kind;
+
+std::string since(MonotonicTime at, MonotonicTime first) {
+  return "+" + to_string(at - first);
+}
+
+// "default/web", "default/web and 2 more".
+std::string victims_of(const Episode& episode) {
+  const std::string first = episode.victims.front().name;
+  std::size_t others = 0;
+  for (const Departure& each : episode.victims) others += each.name != first ? 1 : 0;
+  const std::string shown = printable(first);
+  return others == 0 ? shown : fmt::format("{} and {} more", shown, others);
+}
+
+// Why nobody went, and for how long it was met.
+std::string why_nobody(const Episode& episode) {
+  const std::string length = to_string(episode.end() - episode.began);
+  if (episode.in_grace) return fmt::format("met for {}, within its grace period", length);
+  return fmt::format("met for {}, {}", length, to_string(episode.reason));
+}
+
+std::string told(const Episode* episode, MonotonicTime first) {
+  if (episode == nullptr) return "not crossed";
+  if (episode->kills == 0) return "nobody: " + why_nobody(*episode);
+  const Departure& victim = episode->victims.front();
+  std::string text = fmt::format("{} at {}", victims_of(*episode), since(victim.at, first));
+  if (victim.age) text += fmt::format(" (on what it used {} before)", to_string(*victim.age));
+  return text;
+}
+
+std::string how(const EpisodeDifference& difference) {
+  switch (difference.kind) {
+    case Kind::same: return "the same";
+    case Kind::earlier: return to_string(-difference.shift) + " earlier";
+    case Kind::later: return to_string(difference.shift) + " later";
+    case Kind::other_victim:
+      return fmt::format("another victim, {} {}",
+                         to_string(std::max(difference.shift, -difference.shift)),
+                         difference.shift < Duration::zero() ? "earlier" : "later");
+    case Kind::only_before:
+    case Kind::spared: return "nobody goes any more";
+    case Kind::only_after:
+    case Kind::killed: return "somebody goes now";
+    case Kind::nobody: return "nobody goes";
+  }
+  return "";
+}
+
+v1::ReplayEpisode to_proto(const Episode& episode) {
+  v1::ReplayEpisode out;
+  out.set_signal(episode.signal);
+  out.set_subject(episode.subject);
+  out.set_limit(episode.limit);
+  out.set_began_ns(to_ns(episode.began));
+  if (episode.ended) out.set_ended_ns(to_ns(*episode.ended));
+  out.set_kills(episode.kills);
+  for (const Departure& victim : episode.victims) {
+    v1::ReplayVictim& added = *out.add_victims();
+    added.set_at_ns(to_ns(victim.at));
+    added.set_name(victim.name);
+    added.set_path(victim.path);
+    if (victim.age) added.set_age_ns(victim.age->count());
+  }
+  out.set_in_grace(episode.in_grace);
+  out.set_reason(api::to_proto(episode.reason));
+  return out;
+}
+
+}  // namespace
+
+std::string episodes_text(const std::vector<EpisodeDifference>& differences, MonotonicTime first,
+                          const Sides& sides) {
+  std::string out;
+  std::map<Kind, std::size_t> counts;
+  for (const EpisodeDifference& each : differences) {
+    ++counts[each.kind];
+    if (each.kind == Kind::same) continue;
+    const Episode& named = each.before != nullptr ? *each.before : *each.after;
+    const MonotonicTime began = each.before != nullptr && each.after != nullptr
+                                    ? std::min(each.before->began, each.after->began)
+                                    : named.began;
+    out += fmt::format("{:>14}  {} of {}: {}\n", since(began, first), named.signal, named.subject,
+                       how(each));
+    for (const auto& [side, episode] :
+         {std::pair{&sides.before, each.before}, std::pair{&sides.after, each.after}}) {
+      const std::string limit =
+          episode != nullptr && !episode->limit.empty() ? " (< " + episode->limit + ")" : "";
+      out += fmt::format("{:>16}{}{}: {}\n", "", *side, limit, told(episode, first));
+    }
+  }
+  out += fmt::format("crossings: {}", differences.size());
+  for (const auto& [kind, count] : counts) out += fmt::format(", {} {}", count, to_string(kind));
+  return out + "\n";
+}
+
+std::string difference_text(const Decision& before, const Decision& after, const Sides& sides) {
+  const v1::Decision a = api::to_proto(before);
+  const v1::Decision b = api::to_proto(after);
+  std::string fields;
+  google::protobuf::util::MessageDifferencer differencer;
+  differencer.ReportDifferencesToString(&fields);
+  const bool equal = differencer.Compare(a, b);
+  if (equal) fields = "(equal as messages: they differ in what the observation holds)\n";
+  return fmt::format("  {}: {}\n  {}: {}\n{}", sides.before, api::to_json(a, api::JsonStyle::line),
+                     sides.after, api::to_json(b, api::JsonStyle::line), fields);
+}
+
+std::string comparison_text(const RecordingReplay& replay) {
+  const RecordingInput::Counts& read = replay.input().counts();
+  const std::uint64_t all = replay.same() + replay.different();
+  std::string out = fmt::format("recorded decisions: {}", all);
+  if (const auto ready = all - replay.fold().counts().observations; ready > 0) {
+    out += fmt::format(" ({} on what had been made ready)", ready);
+  }
+  if (replay.different() == 0) {
+    out += replay.same() > 0 ? ", all the same here, byte for byte\n" : "\n";
+  } else if (replay.rules().as_recorded()) {
+    out += fmt::format(", {} different here\n", replay.different());
+  } else {
+    // A threshold's limit is part of each decision, so that most differ in their bytes.
+    out += fmt::format(", {} act otherwise here\n", replay.otherwise());
+  }
+  if (replay.states_different() > 0) {
+    out += fmt::format("the policy remembered something else at {} places\n",
+                       replay.states_different());
+  }
+  if (read.lost > 0) out += fmt::format("entries lost while recording: {}\n", read.lost);
+  if (read.passed_over > 0) {
+    out += fmt::format("entries passed over, because what they refer to is missing: {}\n",
+                       read.passed_over);
+  }
+  const auto& first_time = replay.fold().counts().first;
+  if (const auto& first = replay.first_difference()) {
+    out += fmt::format("the first different decision is look {} at {}:\n{}", first->look,
+                       since(first->at, first_time.value_or(first->at)),
+                       difference_text(first->recorded, first->replayed, {}));
+  } else if (!replay.rules().as_recorded() && first_time) {
+    out += "\nbeside what was recorded:\n" +
+           episodes_text(compare(replay.recorded(), replay.replayed()), *first_time, {});
+  }
+  return out;
+}
+
+void add_episodes(const std::vector<EpisodeDifference>& differences, v1::ReplayComparison& out) {
+  for (const EpisodeDifference& each : differences) {
+    v1::EpisodeDifference& added = *out.add_episodes();
+    added.set_kind(static_cast<v1::EpisodeDifference::Kind>(static_cast<int>(each.kind) + 1));
+    if (each.before != nullptr) *added.mutable_before() = to_proto(*each.before);
+    if (each.after != nullptr) *added.mutable_after() = to_proto(*each.after);
+    const bool both = each.before != nullptr && each.after != nullptr && each.before->kills > 0 &&
+                      each.after->kills > 0;
+    if (both) added.set_shift_ns(each.shift.count());
+  }
+}
+
+v1::ReplayComparison comparison_of(const RecordingReplay& replay) {
+  v1::ReplayComparison out;
+  out.set_same(replay.same());
+  out.set_different(replay.different());
+  out.set_states_different(replay.states_different());
+  if (!replay.rules().as_recorded()) out.set_act_otherwise(replay.otherwise());
+  if (!replay.rules().as_recorded()) {
+    add_episodes(compare(replay.recorded(), replay.replayed()), out);
+  }
+  out.set_lost(replay.input().counts().lost);
+  out.set_passed_over(replay.input().counts().passed_over);
+  for (const std::string& remark : replay.input().remarks()) out.add_remarks(remark);
+  return out;
+}
+
+}  // namespace forestall::cli

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/decision_stream.h"
+
+#include <utility>
+
+#include "api/convert.h"
+#include "api/json_reader.h"
+#include "cli/line_reader.h"
+#include "cli/recording_input.h"
+#include "forestall/v1/replay.pb.h"
+
+namespace forestall::cli {
+namespace {
+
+class RecordedDecisions final : public DecisionStream {
+ public:
+  explicit RecordedDecisions(RecordingInput input) : input_(std::move(input)) {}
+
+  Result<std::optional<TimedDecision>> next() override {
+    while (auto item = TRY(input_.next())) {
+      const auto* look = std::get_if<api::LookEntry>(&item->entry);
+      if (look == nullptr) continue;
+      return std::optional(
+          TimedDecision{look->looked.observation.at, TRY(api::decode_decision(*look))});
+    }
+    return std::optional<TimedDecision>();
+  }
+
+ private:
+  RecordingInput input_;
+};
+
+class PrintedDecisions final : public DecisionStream {
+ public:
+  PrintedDecisions(LineReader lines, std::string name)
+      : lines_(std::move(lines)), name_(std::move(name)) {}
+
+  // The last line is a summary, which no time is in.
+  Result<std::optional<TimedDecision>> next() override {
+    while (const auto line = TRY(lines_.next())) {
+      if (line->find_first_not_of(" \t\r") == line->npos || is_end(*line)) continue;
+      auto step = read(*line);
+      if (!step) return step.error().in(name_ + ":" + std::to_string(lines_.number()));
+      return std::optional(*std::move(step));
+    }
+    return std::optional<TimedDecision>();
+  }
+
+ private:
+  static bool is_end(std::string_view line) {
+    const std::size_t key = line.find_first_not_of(" \t{");
+    return key != line.npos && (line.substr(key).starts_with("\"summary\"") ||
+                                line.substr(key).starts_with("\"comparison\""));
+  }
+
+  Result<TimedDecision> read(std::string_view line) {
+    TRY(reader_.read(line, message_));
+    if (!message_.has_decision()) return error("decision: missing");
+    TimedDecision step{from_ns(message_.at_ns()), TRY(api::from_proto(message_.decision()))};
+    if (message_.has_workloads_age_ns()) step.age = Duration(message_.workloads_age_ns());
+    return step;
+  }
+
+  LineReader lines_;
+  std::string name_;
+  api::JsonReader reader_;
+  v1::ReplayStep message_;
+};
+
+static_assert(LineReader::kPadding >= api::JsonReader::kPadding);
+
+}  // namespace
+
+Result<std::unique_ptr<DecisionStream>> open_decisions(const std::string& path) {
+  const bool recorded = path != "-" && TRY(RecordingInput::is_recording(path));
+  if (recorded) {
+    return std::unique_ptr<DecisionStream>(
+        std::make_unique<RecordedDecisions>(TRY(RecordingInput::open(path))));
+  }
+  return std::unique_ptr<DecisionStream>(
+      std::make_unique<PrintedDecisions>(TRY(LineReader::open(path)), path));
+}
+
+}  // namespace forestall::cli

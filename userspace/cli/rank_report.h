@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order of eviction as a message, for `rank --output json` and for the agent's Rank call.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "forestall/v1/report.pb.h"
+#include "model/decision.h"
+#include "policy/rank.h"
+
+namespace forestall::cli {
+
+// `layout_from` says where by.layout is from: option, host or default.
+[[nodiscard]] v1::RankReport rank_report(const std::vector<Candidate>& order,
+                                         const policy::RankBy& by, std::string_view layout_from);
+
+// What can be ranked for `signal`: what lies on a filesystem is known by pod only
+// (policy/step.cc ranked()).
+void keep_rankable(Signal signal, std::vector<WorkloadSample>& workloads);
+
+}  // namespace forestall::cli

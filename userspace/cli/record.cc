@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// `forestall record`: what an agent sees and would decide, in a file, while nobody is hurt.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+
+#include "api/amounts.h"
+#include "api/cgroup_glob.h"
+#include "api/json.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/recording_session.h"
+#include "forestall/v1/report.pb.h"
+#include "model/duration.h"
+
+namespace forestall::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+// The configuration, with everything taken out by which anything but the file would change. Those
+// of real-time scheduling and of the OOM killer's favour are for who guards the host.
+Result<Config> observing(const Options& options, const RecordOptions& record) {
+  std::vector<std::string> warnings;
+  Config config = TRY(effective_config(options, warnings));
+  for (const std::string& warning : warnings) fmt::print(stderr, "{}\n", warning);
+  config.dry_run = true;
+  config.guard = false;
+  config.oom_score_adj = OomScoreAdj::observe;
+  config.metrics_address.clear();
+  config.recording.reset();
+  for (const Feature feature :
+       {Feature::memory_high, Feature::sched_fifo, Feature::oom_score_adj}) {
+    config.disabled.set(static_cast<std::size_t>(feature));
+  }
+  for (const std::string& glob : record.cgroups) {
+    if (const auto checked = api::check_glob(glob); !checked) {
+      return error(fmt::format("--cgroup '{}' {}", glob, checked.error().message));
+    }
+    // First match counts: what the configuration says of a cgroup stays.
+    WorkloadRule rule;
+    rule.cgroup = glob;
+    config.workloads.push_back(std::move(rule));
+  }
+  return config;
+}
+
+double bytes_per_entry(const recording::Totals& totals) {
+  if (totals.entries == 0) return 0;
+  return static_cast<double>(totals.file_bytes) / static_cast<double>(totals.entries);
+}
+
+std::string text_of(const recording::Totals& totals, const std::string& file) {
+  return fmt::format(
+      "{}: {} entries in {} bytes, {:.1f} bytes per entry ({} bytes before packing, in {} "
+      "chunks)\nlost for want of room: {} entries, {} bytes\n",
+      file, totals.entries, totals.file_bytes, bytes_per_entry(totals), totals.entry_bytes,
+      totals.chunks, totals.lost_entries, totals.lost_bytes);
+}
+
+std::string json_of(const recording::Totals& totals, const std::string& file) {
+  v1::RecordingReport report;
+  report.set_file(file);
+  report.set_entries(totals.entries);
+  report.set_entry_bytes(totals.entry_bytes);
+  report.set_file_bytes(totals.file_bytes);
+  report.set_chunks(totals.chunks);
+  report.set_lost_entries(totals.lost_entries);
+  report.set_lost_bytes(totals.lost_bytes);
+  report.set_bytes_per_entry(bytes_per_entry(totals));
+  return api::to_json(report, api::JsonStyle::pretty);
+}
+
+int fail(const Error& failure, int code) {
+  fmt::print(stderr, "forestall record: {}\n", failure.text());
+  return code;
+}
+
+}  // namespace
+
+int run_record(const Options& options, const RecordOptions& record) {
+  const auto config = observing(options, record);
+  if (!config) return fail(config.error(), kExitUsage);
+  RecordingSession session;
+  session.target.path = record.file;
+  session.target.overwrite = record.force;
+  session.config_origin = config_origin(options);
+  if (!record.duration.empty()) {
+    const auto duration = api::parse_duration_within(record.duration, 1ms, 8760h);
+    if (!duration) return fail(duration.error().in("--duration"), kExitUsage);
+    session.duration = *duration;
+  }
+  const Error there = error(record.file + " is there already; --force overwrites it");
+  // Before the host is probed, which takes its time; whoever makes it meanwhile is met below.
+  if (!record.force && ::access(record.file.c_str(), F_OK) == 0) return fail(there, kExitUsage);
+  const auto totals = run_recording_session(session, *config, options);
+  if (!totals) {
+    const bool exists = totals.error().code == EEXIST;
+    return exists ? fail(there, kExitUsage) : fail(totals.error(), kExitFailed);
+  }
+  const bool as_json = options.output == OutputFormat::json;
+  fmt::print("{}", as_json ? json_of(*totals, record.file) : text_of(*totals, record.file));
+  return kExitOk;
+}
+
+}  // namespace forestall::cli

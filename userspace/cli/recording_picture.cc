@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/recording_picture.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <variant>
+
+#include "api/convert.h"
+#include "api/recording_entries.h"
+#include "cli/recording_input.h"
+
+namespace forestall::cli {
+namespace {
+
+void take_facts(const api::RecordingFacts& facts, v1::PictureOrigin& origin) {
+  origin.set_node(facts.node);
+  origin.set_kernel(facts.kernel);
+  origin.set_version(facts.version);
+  origin.set_recorder(facts.recorder == api::Recorder::agent ? v1::RecordingFacts::AGENT
+                                                             : v1::RecordingFacts::SESSION);
+  origin.set_tier(api::to_proto(facts.tier));
+  origin.set_config_origin(facts.config_origin);
+}
+
+// Everything of a look but its decision lies there read; what was decided is needed, too.
+Result<Record> whole(api::LookEntry look) {
+  look.looked.decision = TRY(api::decode_decision(look));
+  return std::move(look.looked);
+}
+
+Result<void> take(const RecordingInput& input, RecordingInput::Item item,
+                  picture::Builder& builder) {
+  if (const auto* key = std::get_if<api::KeyEntry>(&item.entry)) {
+    builder.anchor(key->at, key->wall_time_ns, item.new_run);
+    if (item.new_run) take_facts(input.facts(), builder.origin());
+    builder.set_dry_run(key->config.dry_run);
+    if (item.after_loss || item.new_run) builder.lose(key->at);
+  } else if (auto* look = std::get_if<api::LookEntry>(&item.entry)) {
+    const std::uint64_t number = look->number;
+    builder.look(number, TRY(whole(std::move(*look))));
+  } else if (const auto* recorded = std::get_if<api::RecordedEntry>(&item.entry)) {
+    builder.record(recorded->look, recorded->record);
+  } else if (const auto* survey = std::get_if<api::SurveyEntry>(&item.entry)) {
+    builder.survey(survey->at, survey->samples);
+  } else if (const auto* entry = std::get_if<api::PressureEntry>(&item.entry)) {
+    builder.pressure(entry->pressure);
+  }
+  return {};
+}
+
+void remark_losses(const RecordingInput& input, picture::Builder& builder) {
+  for (const std::string& each : input.remarks()) builder.add_remark(each);
+  const RecordingInput::Counts& counts = input.counts();
+  if (counts.lost > 0) {
+    builder.add_remark(fmt::format("{} entries were lost for want of room", counts.lost));
+  }
+  if (counts.passed_over > 0) {
+    builder.add_remark(
+        fmt::format("{} entries behind a loss were passed over", counts.passed_over));
+  }
+  if (counts.unknown > 0) {
+    builder.add_remark(
+        fmt::format("{} entries are of kinds that this version does not know", counts.unknown));
+  }
+}
+
+}  // namespace
+
+Result<v1::Picture> picture_of_recording(const std::string& path, const picture::Bounds& bounds) {
+  RecordingInput input = TRY(RecordingInput::open(path));
+  picture::Builder builder(bounds);
+  builder.origin().set_file(path.substr(path.find_last_of('/') + 1));
+  take_facts(input.facts(), builder.origin());
+  bool empty = true;
+  for (;;) {
+    auto item = TRY(input.next());
+    if (!item) break;
+    empty = false;
+    if (const auto taken = take(input, *std::move(item), builder); !taken) {
+      return taken.error().in(path);
+    }
+  }
+  remark_losses(input, builder);
+  if (empty) builder.add_remark("nothing in it can be read");
+  return builder.picture();
+}
+
+}  // namespace forestall::cli

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/recording_replay.h"
+
+#include <utility>
+
+#include "policy/state.h"
+
+namespace forestall::cli {
+namespace {
+
+bool act_otherwise(const Decision& a, const Decision& b) {
+  const auto victims = [](const Decision& of) {
+    std::vector<CgroupId> ids;
+    for (const Eviction& eviction : of.evictions) {
+      ids.push_back(of.considered[eviction.candidate].sample.workload.cgroup);
+    }
+    return ids;
+  };
+  return a.action != b.action || victims(a) != victims(b);
+}
+
+}  // namespace
+
+RecordingReplay::RecordingReplay(RecordingInput input, ReplayRules rules)
+    : input_(std::move(input)), rules_(std::move(rules)), fold_(rules_.config.value_or(Config{})) {}
+
+Config RecordingReplay::config_of(const api::KeyEntry& key) const {
+  Config config = rules_.config.value_or(key.config);
+  if (rules_.ranking) config.ranking = *rules_.ranking;
+  return config;
+}
+
+// At the start, and where an agent began anew, its policy's memory is taken from the recording.
+// After a loss as well if the policies are one: what this one remembers is then of another past.
+void RecordingReplay::take_key(const api::KeyEntry& key, const RecordingInput::Item& item) {
+  const bool first = fold_.counts().observations == 0 || item.new_run;
+  // After a reboot cgroups and clock are others.
+  if (item.new_run) seen_ = {};
+  if (rules_.as_recorded()) {
+    if (first || item.after_loss) return fold_.begin(key.config, key.state);
+    fold_.reconfigure(key.config);
+    if (!(fold_.state() == key.state)) ++states_different_;
+    return;
+  }
+  Config config = config_of(key);
+  if (first) {
+    const policy::State state = policy::reconfigured(key.config, config, key.state);
+    fold_.begin(std::move(config), state);
+    fold_.know_configured_pods();
+  } else if (!(config == fold_.config())) {
+    fold_.reconfigure(std::move(config));
+    fold_.know_configured_pods();
+  }
+}
+
+Result<std::optional<RecordingReplay::Step>> RecordingReplay::next() {
+  while (auto item = TRY(next_item())) {
+    if (const auto* key = std::get_if<api::KeyEntry>(&item->entry)) {
+      take_key(*key, *item);
+    } else if (auto* survey = std::get_if<api::SurveyEntry>(&item->entry)) {
+      if (!rules_.as_recorded()) seen_.replace(survey->at, survey->samples);
+    } else if (auto* look = std::get_if<api::LookEntry>(&item->entry)) {
+      return std::optional(TRY(take_look(std::move(*look))));
+    }
+  }
+  return std::optional<Step>();
+}
+
+Result<std::optional<RecordingInput::Item>> RecordingReplay::next_item() {
+  if (ahead_) return std::exchange(ahead_, std::nullopt);
+  return input_.next();
+}
+
+// A survey is made at the end of the look at which it was due (agent/core.cc), and so is what
+// another policy would have read at that look. Only what is on record comes between the two.
+Result<void> RecordingReplay::take_survey_behind() {
+  while (auto item = TRY(input_.next())) {
+    if (const auto* survey = std::get_if<api::SurveyEntry>(&item->entry)) {
+      seen_.replace(survey->at, survey->samples);
+      break;
+    }
+    if (std::holds_alternative<api::RecordedEntry>(item->entry)) continue;
+    ahead_ = std::move(item);
+    break;
+  }
+  return {};
+}
+
+Result<RecordingReplay::Step> RecordingReplay::take_look(api::LookEntry look) {
+  Step step;
+  step.look = look.number;
+  std::string_view recorded = look.decision;
+  if (!rules_.as_recorded()) {
+    step.recorded = TRY(api::decode_decision(look));
+    recorded = recorded_bytes_.assign(recorded);
+    if (!look.looked.observation.workloads) TRY(take_survey_behind());
+  }
+  step.looked = std::move(look.looked);
+  Observation& observation = step.looked.observation;
+  if (rules_.as_recorded()) {
+    step.decision = step.looked.prepared ? fold_.glance(observation) : fold_.take(observation);
+  } else {
+    step.decision = decide_anew(step);
+  }
+  api::encode_decision(step.decision, observation, bytes_);
+  step.as_recorded = bytes_ == recorded;
+  ++(step.as_recorded ? same_ : different_);
+  if (!rules_.as_recorded()) {
+    otherwise_ += act_otherwise(*step.recorded, step.decision) ? 1 : 0;
+    recorded_.take(observation.at, *step.recorded);
+    replayed_.take(observation.at, step.decision, step.age);
+    return step;
+  }
+  if (step.as_recorded) return step;
+  api::LookEntry unread;
+  unread.looked.observation = observation;
+  unread.decision = recorded;
+  step.recorded = TRY(api::decode_decision(unread));
+  if (!first_) first_ = Difference{step.look, observation.at, *step.recorded, step.decision};
+  return step;
+}
+
+// A look on what was made ready knows of nobody else, and was read for the recorded policy's
+// subjects alone: this one decides on all that is known, and remembers nothing of it, as the other.
+Decision RecordingReplay::decide_anew(Step& step) {
+  Observation& observation = step.looked.observation;
+  if (observation.workloads) seen_.note(observation.at, *observation.workloads);
+  const auto supply = [&](Observation& asked) {
+    if (asked.workloads || seen_.empty()) return false;
+    asked.workloads = seen_.at(asked.at);
+    return true;
+  };
+  const bool glance = step.looked.prepared.has_value();
+  if (glance && !seen_.empty()) observation.workloads = seen_.at(observation.at);
+  Decision decision = glance ? fold_.glance(observation) : fold_.take(observation, supply);
+  if (!decision.evictions.empty()) {
+    const Workload& victim =
+        decision.considered[decision.evictions.front().candidate].sample.workload;
+    const auto age = seen_.age(victim.cgroup, observation.at);
+    if (age && *age > Duration::zero()) step.age = age;
+  }
+  return decision;
+}
+
+}  // namespace forestall::cli

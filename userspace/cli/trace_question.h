@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `forestall trace` is asked for: the command line, understood.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "forestall/v1/event.pb.h"
+#include "kernel/trace_programs.h"
+
+namespace forestall::cli {
+
+// As the command line has it.
+struct TraceOptions {
+  std::vector<std::string> cgroups = {};
+  std::vector<std::string> pods = {};
+  std::vector<std::string> kinds = {};
+  std::string shortest = {};
+  std::string summary = {};
+  std::string duration = {};
+  std::string buffer = {};
+  std::string color = "auto";
+  std::string format = "text";
+  std::size_t top = 10;
+  std::uint64_t count = 0;
+  bool begins = false;
+  bool without_agent = false;
+};
+
+// What a trace can show, by the words of --kind.
+enum class TraceKind : std::uint8_t {
+  memcg_reclaim,
+  direct_reclaim,
+  kswapd,
+  stall,
+  compaction,
+  throttled,
+  oom,
+  pressure,
+  usage,
+  reclaim_count,
+  agent,
+  cgroup,
+};
+inline constexpr std::size_t kTraceKinds = 12;
+
+[[nodiscard]] std::string_view trace_word(TraceKind kind);
+[[nodiscard]] constexpr TraceKind trace_kind_at(std::size_t i) {
+  return static_cast<TraceKind>(i);
+}
+
+using TraceKindSet = std::bitset<kTraceKinds>;
+[[nodiscard]] inline bool has(const TraceKindSet& set, TraceKind kind) {
+  return set.test(static_cast<std::size_t>(kind));
+}
+
+// The kernel's programs for a kind, and the other way; nothing where there is no such thing.
+[[nodiscard]] std::optional<abi_trace_kind> abi_of(TraceKind kind);
+[[nodiscard]] std::optional<TraceKind> trace_kind_of(abi_trace_kind kind);
+// Of what lasts.
+[[nodiscard]] v1::SpanKind span_kind_of(abi_trace_kind kind);
+
+enum class TraceFormat : std::uint8_t { text, json, pb };
+
+// Which cgroups are meant: all, or those that match a glob or belong to a pod, and what lies below
+// them.
+class CgroupChoice {
+ public:
+  static Result<CgroupChoice> create(const std::vector<std::string>& globs,
+                                     const std::vector<std::string>& pod_uids);
+  [[nodiscard]] bool all() const { return globs_.empty() && pods_.empty(); }
+  // Whether it, or one above it, is meant.
+  [[nodiscard]] bool covers(std::string_view path) const;
+  // Whether it is meant itself, and not for one above it.
+  [[nodiscard]] bool names(const std::string& path) const;
+
+ private:
+  std::vector<std::string> globs_;
+  std::vector<std::string> pods_;
+};
+
+struct TraceQuestion {
+  TraceKindSet kinds;
+  bool kinds_given = false;
+  CgroupChoice choice;
+  Duration shortest{0};
+  std::optional<Duration> summary = std::nullopt;  // nothing: events one by one
+  std::optional<Duration> duration = std::nullopt;
+  std::uint64_t count = 0;  // end after so many events; 0: never
+  std::size_t ring_bytes = 0;
+  std::size_t top = 0;
+  bool begins = false;
+  bool color = false;
+  bool with_agent = true;
+  TraceFormat format = TraceFormat::text;
+};
+
+// A pod that is asked for by a name that is not among these is taken for a uid.
+// Errors name the option.
+[[nodiscard]] Result<TraceQuestion> understand_trace(
+    const TraceOptions& options,
+    const std::vector<std::pair<std::string, std::string>>& pod_names_and_uids);
+
+}  // namespace forestall::cli

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exports/feed.h"
+
+#include <sys/eventfd.h>
+
+#include <ctime>
+#include <utility>
+
+namespace forestall::exports {
+namespace {
+
+std::int64_t wall_time_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Feed>> Feed::create() {
+  UniqueFd news(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!news) return errno_error("eventfd", "for those who watch the agent");
+  return std::unique_ptr<Feed>(new Feed(std::move(news)));
+}
+
+void Feed::tell() {
+  // EAGAIN: nobody has read 2^64 times, and is told already.
+  (void)eventfd_write(news_.get(), 1);
+}
+
+void Feed::write(const Record& record) {
+  if (!watched_.load(std::memory_order_relaxed)) return;
+  // Some kills have no look before them, but whoever tells of crossings tells of theirs: the next
+  // look says what is so since.
+  if (record.decision.action == Action::kill) met_.reset();
+  if (Record* slot = records_.next_free()) {
+    *slot = record;
+    records_.push();
+    holds_slots_ = true;
+    tell();
+  } else {
+    dropped_.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+// Whether other thresholds are met than were. They come in another order then, so what is compared
+// is a sum over those that are met, of what tells each from the others.
+bool Feed::crossed(const std::vector<Evidence>& evidence) {
+  std::uint64_t met = evidence.size();
+  for (const Evidence& each : evidence) {
+    if (!each.met) continue;
+    std::uint64_t mixed = each.cgroup.inode * 0x9e3779b97f4a7c15;
+    mixed ^= static_cast<std::uint64_t>(each.threshold.signal) << 56;
+    mixed ^= static_cast<std::uint64_t>(each.threshold.grace.count());
+    met += (mixed ^ mixed >> 29) * 0xbf58476d1ce4e5b9;
+  }
+  return std::exchange(met_, met) != met;
+}
+
+void Feed::looked(const Look& look) {
+  if (!watched_.load(std::memory_order_relaxed)) {
+    if (!holds_slots_ || !records_.all_read() || !looks_.all_read()) return;
+    records_.clear();
+    looks_.clear();
+    met_.reset();
+    holds_slots_ = false;
+    return;
+  }
+  LookNote* slot = looks_.next_free();
+  if (slot == nullptr) {
+    dropped_.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  slot->woken = look.observation.wake.at;
+  slot->decided = SystemClock().now();
+  slot->wall_time_ns = wall_time_ns();
+  slot->wake = look.observation.wake.source;
+  slot->cgroup = look.observation.wake.cgroup.value_or(CgroupId{});
+  slot->action = look.decision.action;
+  slot->reason = look.decision.reason;
+  slot->crossed = crossed(look.decision.evidence);
+  slot->evidence.clear();
+  if (slot->crossed) slot->evidence = look.decision.evidence;
+  looks_.push();
+  holds_slots_ = true;
+  tell();
+}
+
+void Feed::drain(const std::function<void(const Record&)>& record,
+                 const std::function<void(const LookNote&)>& look) {
+  eventfd_t ignored = 0;
+  (void)eventfd_read(news_.get(), &ignored);
+  for (;;) {
+    const Record* next_record = records_.front();
+    const LookNote* next_look = looks_.front();
+    if (next_record == nullptr && next_look == nullptr) return;
+    // A look is handed over before the record that it led to.
+    const bool look_first =
+        next_record == nullptr ||
+        (next_look != nullptr && next_look->woken <= next_record->stages.crossed);
+    if (look_first) {
+      look(*next_look);
+      looks_.pop();
+    } else {
+      record(*next_record);
+      records_.pop();
+    }
+  }
+}
+
+}  // namespace forestall::exports

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exports/local_socket.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <optional>
+
+#include "base/parse.h"
+
+namespace forestall::exports {
+namespace {
+
+constexpr int kBacklog = 16;
+
+Result<sockaddr_un> address_of(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) return Error{ENAMETOOLONG, path};
+  path.copy(address.sun_path, path.size());
+  return address;
+}
+
+// The sockets interface takes every kind of address through the general one.
+const sockaddr* general(const sockaddr_un& address) {
+  return reinterpret_cast<const sockaddr*>(&address);
+}
+
+Result<UniqueFd> new_socket(const std::string& path) {
+  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return errno_error("socket", path);
+  return fd;
+}
+
+std::string holder(int fd) {
+  std::array<char, 32> text{};
+  const ssize_t size = ::pread(fd, text.data(), text.size(), 0);
+  if (size <= 0) return "unknown pid";
+  return fmt::format("pid {}", trim({text.data(), static_cast<std::size_t>(size)}));
+}
+
+Result<UniqueFd> take_lock(const std::string& path) {
+  const std::string name = path + ".lock";
+  UniqueFd fd(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd) return errno_error("open", name);
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return errno_error("flock", name);
+    return Error{EADDRINUSE,
+                 fmt::format("another agent ({}) listens at {}", holder(fd.get()), path)};
+  }
+  const std::string pid = fmt::format("{}\n", ::getpid());
+  if (::ftruncate(fd.get(), 0) != 0 ||
+      ::pwrite(fd.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
+    return errno_error("write", name);
+  }
+  return fd;
+}
+
+// Removes what a server left that did not end well. REQUIRES: the lock.
+Result<void> clear_away(const std::string& path, const sockaddr_un& address) {
+  struct stat there {};
+  if (::lstat(path.c_str(), &there) != 0) {
+    if (errno == ENOENT) return {};
+    return errno_error("stat", path);
+  }
+  if (!S_ISSOCK(there.st_mode)) {
+    return Error{EEXIST, path + " is no socket: it is left alone, and so is nobody listened to"};
+  }
+  // Whoever listens there does not know of our lock; full backlogs answer EAGAIN.
+  const UniqueFd probe = TRY(new_socket(path));
+  if (::connect(probe.get(), general(address), sizeof(address)) == 0 || errno == EAGAIN) {
+    return Error{EADDRINUSE, "another program listens at " + path};
+  }
+  if (errno != ECONNREFUSED) return errno_error("connect", path);
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return errno_error("unlink", path);
+  return {};
+}
+
+// Who made the connection; nothing: the kernel does not say.
+std::optional<ucred> peer_of(int connection) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  if (::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
+  return peer;
+}
+
+// Supplementary groups when it connected.
+std::vector<gid_t> groups_of(int connection) {
+  std::vector<gid_t> groups(64);
+  auto size = static_cast<socklen_t>(groups.size() * sizeof(gid_t));
+  if (::getsockopt(connection, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &size) != 0) {
+    if (errno != ERANGE) return {};
+    // The kernel has said how many there are.
+    groups.resize(size / sizeof(gid_t));
+    if (::getsockopt(connection, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &size) != 0) return {};
+  }
+  groups.resize(size / sizeof(gid_t));
+  return groups;
+}
+
+bool contains(const auto& list, auto value) {
+  return std::ranges::find(list, value) != list.end();
+}
+
+}  // namespace
+
+Result<LocalSocket> LocalSocket::listen(const std::string& path, const LocalUsers& users) {
+  const sockaddr_un address = TRY(address_of(path));
+  UniqueFd lock = TRY(take_lock(path));
+  TRY(clear_away(path, address));
+  UniqueFd fd = TRY(new_socket(path));
+  if (::bind(fd.get(), general(address), sizeof(address)) != 0) return errno_error("bind", path);
+  // Nobody can connect before listen(), so that the mode is right from the first moment.
+  const mode_t mode = users.empty() ? 0600 : 0666;
+  if (::chmod(path.c_str(), mode) != 0) return errno_error("chmod", path);
+  if (::listen(fd.get(), kBacklog) != 0) return errno_error("listen", path);
+  return LocalSocket(std::move(lock), std::move(fd), path, users);
+}
+
+LocalSocket::~LocalSocket() {
+  if (socket_) ::unlink(path_.c_str());
+}
+
+bool LocalSocket::is_owners(int connection) {
+  const auto peer = peer_of(connection);
+  return peer && (peer->uid == 0 || peer->uid == ::geteuid());
+}
+
+bool LocalSocket::admits(int connection) const {
+  if (is_owners(connection)) return true;
+  const auto peer = peer_of(connection);
+  if (!peer) return false;
+  if (contains(users_.uids, peer->uid)) return true;
+  if (users_.gids.empty()) return false;
+  if (contains(users_.gids, peer->gid)) return true;
+  return std::ranges::any_of(groups_of(connection),
+                             [this](gid_t group) { return contains(users_.gids, group); });
+}
+
+}  // namespace forestall::exports

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel/trace_programs.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <fcntl.h>
+
+#include <forestall_trace.skel.h>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/parse.h"
+#include "kernel/bpf_host.h"
+#include "kernel/bpf_log.h"
+#include "kernel/bpf_plan.h"
+#include "kernel/held_file.h"
+
+namespace forestall::kernel {
+namespace {
+
+// A program, the kind it serves and the hook it hangs on.
+struct TraceProgram {
+  const char* name;
+  abi_trace_kind kind;
+  Hook hook;
+  const char* target;
+};
+
+// Several kinds of reclaim share what counts their pages: listed once for each.
+constexpr auto kPrograms = std::to_array<TraceProgram>({
+    {"memcg_reclaim_begin", ABI_TRACE_memcg_reclaim, Hook::tracepoint,
+     "mm_vmscan_memcg_reclaim_begin"},
+    {"memcg_reclaim_end", ABI_TRACE_memcg_reclaim, Hook::tracepoint, "mm_vmscan_memcg_reclaim_end"},
+    {"lru_isolate", ABI_TRACE_memcg_reclaim, Hook::tracepoint, "mm_vmscan_lru_isolate"},
+    {"lru_shrink_inactive", ABI_TRACE_memcg_reclaim, Hook::tracepoint,
+     "mm_vmscan_lru_shrink_inactive"},
+    {"forget_task", ABI_TRACE_memcg_reclaim, Hook::tracepoint, "sched_process_exit"},
+    {"direct_reclaim_begin", ABI_TRACE_direct_reclaim, Hook::tracepoint,
+     "mm_vmscan_direct_reclaim_begin"},
+    {"direct_reclaim_end", ABI_TRACE_direct_reclaim, Hook::tracepoint,
+     "mm_vmscan_direct_reclaim_end"},
+    {"lru_isolate", ABI_TRACE_direct_reclaim, Hook::tracepoint, "mm_vmscan_lru_isolate"},
+    {"lru_shrink_inactive", ABI_TRACE_direct_reclaim, Hook::tracepoint,
+     "mm_vmscan_lru_shrink_inactive"},
+    {"forget_task", ABI_TRACE_direct_reclaim, Hook::tracepoint, "sched_process_exit"},
+    {"kswapd_wake", ABI_TRACE_kswapd, Hook::tracepoint, "mm_vmscan_kswapd_wake"},
+    {"kswapd_sleep", ABI_TRACE_kswapd, Hook::tracepoint, "mm_vmscan_kswapd_sleep"},
+    {"lru_isolate", ABI_TRACE_kswapd, Hook::tracepoint, "mm_vmscan_lru_isolate"},
+    {"lru_shrink_inactive", ABI_TRACE_kswapd, Hook::tracepoint, "mm_vmscan_lru_shrink_inactive"},
+    {"memstall_enter", ABI_TRACE_stall, Hook::function, "psi_memstall_enter"},
+    {"memstall_leave", ABI_TRACE_stall, Hook::function, "psi_memstall_leave"},
+    {"forget_task", ABI_TRACE_stall, Hook::tracepoint, "sched_process_exit"},
+    {"compaction_begin", ABI_TRACE_compaction, Hook::tracepoint, "mm_compaction_begin"},
+    {"compaction_end", ABI_TRACE_compaction, Hook::tracepoint, "mm_compaction_end"},
+    {"forget_task", ABI_TRACE_compaction, Hook::tracepoint, "sched_process_exit"},
+    {"throttled", ABI_TRACE_throttled, Hook::tracepoint, "mm_vmscan_throttled"},
+    {"mark_victim", ABI_TRACE_oom_kill, Hook::tracepoint, "mark_victim"},
+    {"cgroup_mkdir", ABI_TRACE_path, Hook::tracepoint, "cgroup_mkdir"},
+    {"cgroup_rename", ABI_TRACE_path, Hook::tracepoint, "cgroup_rename"},
+    {"cgroup_rmdir", ABI_TRACE_removed, Hook::tracepoint, "cgroup_rmdir"},
+});
+
+struct SkeletonDeleter {
+  void operator()(forestall_trace* skeleton) const { forestall_trace__destroy(skeleton); }
+};
+using Skeleton = std::unique_ptr<forestall_trace, SkeletonDeleter>;
+
+struct RingDeleter {
+  void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
+};
+
+// hierarchy_id of the memory controller's v1 hierarchy; 0, which is cgroup2's, when it has none.
+// /proc/cgroups: name, hierarchy, number of cgroups, enabled.
+std::int32_t memory_hierarchy(const CgroupTree& tree) {
+  if (tree.version() == CgroupVersion::v2) return 0;
+  std::string text;
+  const auto file = HeldFile::open(AT_FDCWD, "/proc/cgroups", "/proc/cgroups");
+  if (!file.ok()) return 0;
+  const auto read = file->read(text);
+  if (!read.ok()) return 0;
+  std::string_view rest = *read;
+  while (!rest.empty()) {
+    std::string_view line = next_field(rest, '\n');
+    if (next_field(line, '\t') != "memory") continue;
+    return static_cast<std::int32_t>(parse_u64(next_field(line, '\t')).value_or(0));
+  }
+  return 0;
+}
+
+bpf_link** link_of(const forestall_trace& skeleton, std::string_view program) {
+  const bpf_object_skeleton& list = *skeleton.skeleton;
+  for (int i = 0; i < list.prog_cnt; ++i) {
+    if (program == list.progs[i].name) return list.progs[i].link;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+const char* trace_kind_name(abi_trace_kind kind) {
+  static constexpr std::array kNames{
+#define TRACE_KIND_NAME(name) #name,
+      ABI_TRACE_KINDS(TRACE_KIND_NAME)
+#undef TRACE_KIND_NAME
+  };
+  return kNames[kind];
+}
+
+class TracePrograms::Loaded {
+ public:
+  Result<void> load(const TraceAsked& asked, const CgroupTree& tree, const FeatureSet& disabled);
+
+  Skeleton skeleton;
+  std::unique_ptr<ring_buffer, RingDeleter> ring;
+  std::vector<TraceKindReport> reports;
+  const std::function<void(const abi_trace_event&)>* visit = nullptr;
+  std::size_t visited = 0;
+
+ private:
+  void plan(const TraceAsked& asked, const FeatureSet& disabled);
+  Result<void> try_load(const TraceAsked& asked, std::int32_t hierarchy);
+  void attach();
+  void attach_kind(TraceKindReport& report);
+  [[nodiscard]] bool wanted(std::string_view program) const;
+  [[nodiscard]] bool wants_functions() const;
+  Result<void> open_ring();
+
+  KernelTypes types_;
+};
+
+// What the operator and BTF say about each kind.
+void TracePrograms::Loaded::plan(const TraceAsked& asked, const FeatureSet& disabled) {
+  for (std::size_t i = 0; i < ABI_TRACE_KIND_COUNT; ++i) {
+    if (!asked.kinds.test(i)) continue;
+    TraceKindReport report{static_cast<abi_trace_kind>(i)};
+    for (const TraceProgram& program : kPrograms) {
+      if (program.kind != report.kind || report.state != FeatureState::in_use) continue;
+      if (program.hook == Hook::function && has(disabled, Feature::bpf_stall)) {
+        report = {report.kind, FeatureState::forced_off, "--disable-feature bpf_stall"};
+      } else if (!types_.has({program.name, Feature::bpf, program.hook, program.target})) {
+        report = {report.kind, FeatureState::absent,
+                  std::string("BTF of this kernel has no ") + program.target};
+      }
+    }
+    reports.push_back(std::move(report));
+  }
+}
+
+bool TracePrograms::Loaded::wanted(std::string_view name) const {
+  return std::ranges::any_of(kPrograms, [&](const TraceProgram& program) {
+    return program.name == name && std::ranges::any_of(reports, [&](const auto& report) {
+             return report.kind == program.kind && report.state == FeatureState::in_use;
+           });
+  });
+}
+
+bool TracePrograms::Loaded::wants_functions() const {
+  return wanted("memstall_enter");
+}
+
+Result<void> TracePrograms::Loaded::try_load(const TraceAsked& asked, std::int32_t hierarchy) {
+  const BpfLog log;
+  skeleton.reset(forestall_trace__open());
+  if (!skeleton) return errno_error("open", "BPF object of the tracer");
+  bpf_program* program = nullptr;
+  bpf_object__for_each_program(program, skeleton->obj) {
+    bpf_program__set_autoload(program, wanted(bpf_program__name(program)));
+  }
+  auto& out = *skeleton->rodata;
+  out.shortest_ns = static_cast<__u64>(asked.shortest.count());
+  out.tells = asked.tells ? 1 : 0;
+  out.tells_begins = asked.tells_begins ? 1 : 0;
+  out.sums = asked.sums ? 1 : 0;
+  out.filters = asked.filters ? 1 : 0;
+  out.hierarchy = hierarchy;
+  out.lru_argument = types_.tracepoint_arguments("mm_vmscan_lru_isolate") - 1;
+  out.page_shift = page_shift();
+  out.reclaim_passes_memcg =
+      types_.tracepoint_arguments("mm_vmscan_memcg_reclaim_begin") >= 3 ? 1 : 0;
+  out.mark_victim_passes_task = types_.tracepoint_passes_pointer("mark_victim") ? 1 : 0;
+  bpf_map__set_max_entries(skeleton->maps.records, static_cast<__u32>(asked.ring_bytes));
+  const int failure = forestall_trace__load(skeleton.get());
+  if (failure == 0) return {};
+  // It tells the reason as well.
+  if (const std::string refusal = summarize_bpf_log(log.text()); !refusal.empty()) {
+    return error("load BPF object of the tracer: " + refusal);
+  }
+  return Error{-failure, "load BPF object of the tracer"};
+}
+
+// All of its programs or none: half a pair would open what never ends.
+void TracePrograms::Loaded::attach_kind(TraceKindReport& report) {
+  const BpfLog log;
+  std::string hooks;
+  for (const TraceProgram& program : kPrograms) {
+    if (program.kind != report.kind) continue;
+    bpf_link** link = link_of(*skeleton, program.name);
+    if (*link == nullptr) {
+      *link = bpf_program__attach(bpf_object__find_program_by_name(skeleton->obj, program.name));
+    }
+    if (*link == nullptr) {
+      report = {report.kind, FeatureState::refused,
+                std::string("attach ") + program.target + ": " + std::strerror(errno)};
+      return;
+    }
+    hooks += (hooks.empty() ? "attached to " : ", ") + std::string(program.target);
+  }
+  report.evidence = std::move(hooks);
+}
+
+void TracePrograms::Loaded::attach() {
+  for (TraceKindReport& report : reports) {
+    if (report.state == FeatureState::in_use) attach_kind(report);
+  }
+  // What only a kind that was refused had use for.
+  for (const TraceProgram& program : kPrograms) {
+    bpf_link** link = link_of(*skeleton, program.name);
+    if (*link == nullptr || wanted(program.name)) continue;
+    bpf_link__destroy(*link);
+    *link = nullptr;
+  }
+}
+
+Result<void> TracePrograms::Loaded::open_ring() {
+  const auto call = [](void* self, void* record, std::size_t) {
+    auto& loaded = *static_cast<Loaded*>(self);
+    (*loaded.visit)(*static_cast<const abi_trace_event*>(record));
+    // What stops libbpf stops it behind this record.
+    return ++loaded.visited < kDrainMax ? 0 : -EAGAIN;
+  };
+  ring.reset(ring_buffer__new(bpf_map__fd(skeleton->maps.records), call, this, nullptr));
+  if (!ring) return errno_error("ring_buffer__new", "the tracer's records");
+  return {};
+}
+
+Result<void> TracePrograms::Loaded::load(const TraceAsked& asked, const CgroupTree& tree,
+                                         const FeatureSet& disabled) {
+  if (has(disabled, Feature::bpf)) return Error{EPERM, "bpf is turned off by --disable-feature"};
+  if (!types_.valid()) {
+    return Error{ENOENT, "this kernel offers no BTF (/sys/kernel/btf/vmlinux)"};
+  }
+  TRY(require_initial_pid_namespace());
+  plan(asked, disabled);
+  const std::int32_t hierarchy = memory_hierarchy(tree);
+  auto loaded = try_load(asked, hierarchy);
+  if (!loaded && wants_functions()) {
+    // Where something is refused it is mostly fentry as such: the rest is tried without.
+    const auto stall = std::ranges::find(reports, ABI_TRACE_stall, &TraceKindReport::kind);
+    *stall = {ABI_TRACE_stall, FeatureState::refused, loaded.error().text()};
+    loaded = try_load(asked, hierarchy);
+  }
+  if (!loaded) return loaded.error();
+  TRY(open_ring());
+  attach();
+  return {};
+}
+
+TracePrograms::TracePrograms(std::unique_ptr<Loaded> loaded) : loaded_(std::move(loaded)) {}
+TracePrograms::~TracePrograms() = default;
+
+Result<std::unique_ptr<TracePrograms>> TracePrograms::load(const TraceAsked& asked,
+                                                           const CgroupTree& tree,
+                                                           const FeatureSet& disabled) {
+  auto loaded = std::make_unique<Loaded>();
+  TRY(loaded->load(asked, tree, disabled));
+  return std::unique_ptr<TracePrograms>(new TracePrograms(std::move(loaded)));
+}
+
+const std::vector<TraceKindReport>& TracePrograms::reports() const {
+  return loaded_->reports;
+}
+
+Result<void> TracePrograms::want(CgroupId cgroup) {
+  const __u64 id = cgroup.inode;
+  const __u8 yes = 1;
+  const int map = bpf_map__fd(loaded_->skeleton->maps.wanted);
+  if (bpf_map_update_elem(map, &id, &yes, BPF_ANY) == 0) return {};
+  if (errno == E2BIG) errno = ENOSPC;
+  return errno_error("bpf_map_update_elem", "cgroups asked for");
+}
+
+void TracePrograms::unwant(CgroupId cgroup) {
+  const __u64 id = cgroup.inode;
+  // Most were not asked for by themselves.
+  (void)bpf_map_delete_elem(bpf_map__fd(loaded_->skeleton->maps.wanted), &id);
+}
+
+// The map itself, not libbpf's epoll descriptor: that one reports only what somebody was woken for,
+// this one what is there.
+int TracePrograms::ring_fd() const {
+  return bpf_map__fd(loaded_->skeleton->maps.records);
+}
+
+std::size_t TracePrograms::drain(const std::function<void(const abi_trace_event&)>& visit) {
+  loaded_->visit = &visit;
+  loaded_->visited = 0;
+  ring_buffer__consume(loaded_->ring.get());
+  loaded_->visit = nullptr;
+  return loaded_->visited;
+}
+
+void TracePrograms::about_to_wait() {
+  __atomic_store_n(&loaded_->skeleton->bss->reader_waits, 1U, __ATOMIC_SEQ_CST);
+}
+
+void TracePrograms::stop() {
+  forestall_trace__detach(loaded_->skeleton.get());
+}
+
+std::uint64_t TracePrograms::passed_over() const {
+  std::uint64_t sum = 0;
+  const bpf_object_skeleton& list = *loaded_->skeleton->skeleton;
+  for (int i = 0; i < list.prog_cnt; ++i) {
+    bpf_prog_info info{};
+    __u32 size = sizeof(info);
+    const int program = bpf_program__fd(*list.progs[i].prog);
+    if (program < 0 || bpf_obj_get_info_by_fd(program, &info, &size) != 0) continue;
+    sum += info.recursion_misses;
+  }
+  return sum;
+}
+
+Result<abi_trace_totals> TracePrograms::totals() const {
+  static_assert(sizeof(abi_trace_totals) % sizeof(__u64) == 0);
+  std::vector<abi_trace_totals> cpus(static_cast<std::size_t>(libbpf_num_possible_cpus()));
+  const __u32 key = 0;
+  if (bpf_map_lookup_elem(bpf_map__fd(loaded_->skeleton->maps.totals), &key, cpus.data()) != 0) {
+    return errno_error("bpf_map_lookup_elem", "totals");
+  }
+  abi_trace_totals sum{};
+  auto* words = reinterpret_cast<__u64*>(&sum);
+  for (const abi_trace_totals& cpu : cpus) {
+    const auto* from = reinterpret_cast<const __u64*>(&cpu);
+    for (std::size_t i = 0; i < sizeof(sum) / sizeof(__u64); ++i) words[i] += from[i];
+  }
+  return sum;
+}
+
+Result<std::vector<TraceSum>> TracePrograms::sums() const {
+  const int map = bpf_map__fd(loaded_->skeleton->maps.sums_by_cgroup);
+  std::vector<abi_trace_sum> cpus(static_cast<std::size_t>(libbpf_num_possible_cpus()));
+  std::vector<TraceSum> all;
+  abi_trace_key key{};
+  const abi_trace_key* previous = nullptr;
+  // Nothing is ever deleted, so that the walk visits each entry that was there when it began.
+  while (bpf_map_get_next_key(map, previous, &key) == 0) {
+    previous = &key;
+    if (bpf_map_lookup_elem(map, &key, cpus.data()) != 0) continue;
+    TraceSum& out = all.emplace_back(
+        TraceSum{{key.cgroup}, static_cast<abi_trace_kind>(key.kind), abi_trace_sum{}});
+    for (const abi_trace_sum& cpu : cpus) {
+      out.sum.count += cpu.count;
+      out.sum.ns += cpu.ns;
+      out.sum.longest_ns = std::max(out.sum.longest_ns, cpu.longest_ns);
+      out.sum.scanned += cpu.scanned;
+      out.sum.taken += cpu.taken;
+      out.sum.reclaimed += cpu.reclaimed;
+      for (std::size_t i = 0; i < ABI_TRACE_BUCKETS; ++i) out.sum.buckets[i] += cpu.buckets[i];
+    }
+  }
+  if (errno != ENOENT) return errno_error("bpf_map_get_next_key", "sums by cgroup");
+  return all;
+}
+
+}  // namespace forestall::kernel

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/policy_state.h"
+
+#include <tuple>
+
+namespace forestall {
+
+bool operator==(const PolicyState& a, const PolicyState& b) {
+  const auto plain = [](const PolicyState& of) {
+    return std::tie(of.at, of.layout, of.met, of.driving, of.read, of.conditions, of.reclaim,
+                    of.cleanup_until);
+  };
+  if (plain(a) != plain(b)) return false;
+  return a.derived == b.derived || (a.derived && b.derived && *a.derived == *b.derived);
+}
+
+}  // namespace forestall

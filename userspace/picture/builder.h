@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes a picture of what was seen: from the entries of a recording, or from what a running agent
+// tells as it goes. Its memory is bounded, however long that takes.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "forestall/v1/picture.pb.h"
+#include "model/pressure.h"
+#include "model/record.h"
+#include "model/workload.h"
+#include "picture/gauges.h"
+#include "picture/moments.h"
+#include "picture/pressure_lines.h"
+#include "picture/spans.h"
+#include "picture/workload_history.h"
+
+namespace forestall::picture {
+
+// How much is kept, and drawn.
+struct Bounds {
+  std::size_t workloads_drawn = 12;  // by themselves
+  std::size_t workloads_kept = 512;  // apart from each other
+  std::size_t gauges_drawn = 16;
+  std::size_t gauges_kept = 256;
+  std::size_t rows_drawn = 3000;  // of each table
+  std::size_t rows_kept = 100'000;
+  std::size_t workload_rows_kept = 8000;
+  std::size_t spans = 1000;
+  std::size_t wake_times = 20'000;  // of each source
+  Moments::Limits moments = {};
+  Duration workload_spacing = std::chrono::milliseconds(2);
+
+  // Of a running agent, which shares its memory with the node: some hundred KiB.
+  [[nodiscard]] static Bounds of_agent();
+};
+
+// What a reader of a running agent's picture has already.
+struct Cursor {
+  std::int64_t at_us = INT64_MIN;
+  std::uint64_t revision = 0;
+};
+
+// Thread rule: one thread at a time.
+class Builder {
+ public:
+  explicit Builder(const Bounds& bounds);
+
+  // What is told from here on happened on a clock that was at `at` when CLOCK_REALTIME was at
+  // `wall_time_ns`. Another run of the agent counts its records anew. REQUIRES: called before
+  // anything below.
+  void anchor(MonotonicTime at, std::int64_t wall_time_ns, bool new_run);
+  void set_dry_run(bool dry_run);
+  [[nodiscard]] v1::PictureOrigin& origin() { return *facts_.mutable_origin(); }
+  void add_remark(std::string remark) { facts_.add_remarks(std::move(remark)); }
+
+  // By how much CLOCK_REALTIME is off what the last anchor has it at `at`.
+  [[nodiscard]] std::int64_t drift_ns(MonotonicTime at, std::int64_t wall_time_ns) const {
+    return wall_time_ns - to_ns(at) - offset_ns_;
+  }
+
+  // A look with its decision; `number` ascends. 0: no record refers to it.
+  void look(std::uint64_t number, const Record& looked);
+  // What is on record, of the look with that number; 0: it has its own observation and decision.
+  void record(std::uint64_t look, const Record& record);
+  // What a look would have found.
+  void readings(MonotonicTime at, const std::vector<Evidence>& evidence);
+  void survey(MonotonicTime at, const std::vector<WorkloadSample>& samples);
+  void pressure(const MemoryPressure& pressure);
+  // Nothing is known from the last of the above up to here.
+  void lose(MonotonicTime until);
+
+  // All of it; thins what is kept to what is drawn.
+  [[nodiscard]] v1::Picture picture();
+  // What came since `cursor`, which moves on. The first one has all of it.
+  [[nodiscard]] v1::Picture since(Cursor& cursor) const;
+
+ private:
+  [[nodiscard]] std::int64_t us(MonotonicTime at) const;
+  std::int64_t reach(MonotonicTime at);
+  [[nodiscard]] v1::Picture told(const Cursor& cursor) const;
+
+  Bounds bounds_;
+  v1::Picture facts_;  // origin, remarks
+  bool anchored_ = false;
+  std::int64_t offset_ns_ = 0;  // CLOCK_REALTIME - CLOCK_MONOTONIC
+  std::uint64_t run_ = 0;
+  std::uint64_t looks_ = 0;
+  std::optional<std::int64_t> from_us_;
+  std::int64_t to_us_ = 0;
+  Gauges gauges_;
+  WorkloadHistory workloads_;
+  PressureLines pressure_;
+  Spans spans_;
+  WakeTimes wakes_;
+  Moments moments_;
+};
+
+}  // namespace forestall::picture

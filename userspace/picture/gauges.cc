@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "picture/gauges.h"
+
+#include <algorithm>
+
+namespace forestall::picture {
+namespace {
+
+// A threshold's amount may change with every look where its capacity does (a tmpfs, hotplug).
+constexpr int kThresholdsMax = 64;
+
+v1::Gauge::Unit unit_of(Signal signal) {
+  switch (resource_of(signal)) {
+    case Resource::memory:
+    case Resource::ephemeral_storage: return v1::Gauge::BYTES;
+    case Resource::inodes: return v1::Gauge::INODES;
+    case Resource::pids: return v1::Gauge::TASKS;
+  }
+  return v1::Gauge::UNIT_UNSPECIFIED;
+}
+
+bool is_same(const v1::GaugeThreshold& told, const Evidence& evidence) {
+  return told.limit() == evidence.limit.value() &&
+         told.grace_ns() == evidence.threshold.grace.count() &&
+         told.response() == to_string(evidence.threshold.response);
+}
+
+}  // namespace
+
+Gauges::Gauge* Gauges::find(const Evidence& evidence) {
+  Key key{evidence.threshold.signal, evidence.subject};
+  const auto known = gauges_.find(key);
+  if (known != gauges_.end()) return &known->second;
+  if (gauges_.size() >= gauges_max_) return nullptr;
+  Gauge& gauge = gauges_.emplace(std::move(key), Gauge(rows_max_)).first->second;
+  gauge.facts.set_signal(std::string(to_string(evidence.threshold.signal)));
+  gauge.facts.set_subject(evidence.subject);
+  gauge.facts.set_unit(unit_of(evidence.threshold.signal));
+  return &gauge;
+}
+
+void Gauges::take(std::int64_t at_us, const std::vector<Evidence>& evidence) {
+  std::uint64_t refused = 0;
+  for (const Evidence& each : evidence) {
+    Gauge* gauge = find(each);
+    if (gauge == nullptr) {
+      ++refused;
+      continue;
+    }
+    take_threshold(*gauge, at_us, each);
+    // The others of the same subject say the same.
+    const std::size_t rows = gauge->table.rows();
+    if (rows > 0 && gauge->table.at_us(rows - 1) == at_us) continue;
+    gauge->table.add_row(at_us);
+    gauge->table.set(0, each.available);
+    gauge->facts.set_capacity(each.capacity);
+    if (rows == 0 || each.available < gauge->facts.least()) {
+      gauge->facts.set_least(each.available);
+      gauge->facts.set_least_at_us(at_us);
+    }
+  }
+  refused_ = std::max(refused_, refused);
+}
+
+void Gauges::take_threshold(Gauge& gauge, std::int64_t at_us, const Evidence& evidence) {
+  const std::int64_t limit = evidence.limit.value();
+  if (limit > 0) {
+    const double ratio = static_cast<double>(evidence.available) / static_cast<double>(limit);
+    gauge.nearest = std::min(gauge.nearest, ratio);
+  }
+  auto& told = *gauge.facts.mutable_thresholds();
+  for (auto each = told.rbegin(); each != told.rend(); ++each) {
+    if (!is_same(*each, evidence)) continue;
+    each->set_to_us(at_us);
+    return;
+  }
+  if (told.size() == kThresholdsMax) return;
+  v1::GaugeThreshold& added = *told.Add();
+  added.set_limit(limit);
+  added.set_quantity(evidence.limit.text());
+  added.set_grace_ns(evidence.threshold.grace.count());
+  added.set_response(std::string(to_string(evidence.threshold.response)));
+  added.set_from_us(at_us);
+  added.set_to_us(at_us);
+}
+
+void Gauges::thin(std::size_t rows_wanted, const std::vector<std::int64_t>& moments,
+                  std::int64_t around_us) {
+  for (auto& [key, gauge] : gauges_) gauge.table.thin(rows_wanted, moments, around_us);
+}
+
+void Gauges::put(v1::Picture& out, std::size_t drawn, std::int64_t after_us) const {
+  struct Place {
+    bool of_others = false;
+    double nearest = 0;
+    const Gauge* gauge = nullptr;
+  };
+  std::vector<Place> order;
+  for (const auto& [key, gauge] : gauges_) {
+    // Of the node's, memory comes first, in the order of Signal.
+    const bool is_node = key.second == "node";
+    const double rank = is_node ? static_cast<double>(key.first) : gauge.nearest;
+    order.push_back({!is_node, rank, &gauge});
+  }
+  std::ranges::stable_sort(
+      order, {}, [](const Place& place) { return std::pair(place.of_others, place.nearest); });
+  const std::size_t told = std::min(drawn, order.size());
+  for (std::size_t i = 0; i < told; ++i) {
+    v1::Gauge& gauge = *out.add_gauges();
+    gauge = order[i].gauge->facts;
+    order[i].gauge->table.put(*gauge.mutable_table(), after_us);
+  }
+  out.set_gauges_left_out(order.size() - told + refused_);
+}
+
+}  // namespace forestall::picture

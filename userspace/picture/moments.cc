@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "picture/moments.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "api/convert.h"
+#include "model/stage.h"
+
+namespace forestall::picture {
+namespace {
+
+// A record of a kill comes seconds after its look, others with theirs, or with one of the next.
+constexpr std::size_t kKillsKept = 1024;
+constexpr std::size_t kOthersKept = 128;
+// Of the subjects that a decision looked at; a node may have a threshold for each workload.
+constexpr std::size_t kEvidenceKept = 16;
+// Of all moments together, in what is told: some 500 bytes each.
+constexpr std::size_t kCandidatesTold = 3000;
+constexpr int kCandidatesLeast = 4;
+// Sequences of one run of the agent; ids stay exact in JavaScript.
+constexpr std::uint64_t kSequencesMax = std::uint64_t{1} << 40;
+
+v1::Moment::Kind kind_of(const Record& record, bool dry_run) {
+  if (record.oom_kill) return v1::Moment::KERNEL_OOM;
+  if (!record.decision.evictions.empty()) {
+    const bool dry = record.outcome ? record.outcome->dry_run : dry_run;
+    return dry ? v1::Moment::WOULD_KILL : v1::Moment::KILL;
+  }
+  if (record.decision.action == Action::reclaim) return v1::Moment::RECLAIM;
+  const bool met = std::ranges::any_of(record.decision.evidence, &Evidence::met);
+  return met ? v1::Moment::HELD : v1::Moment::CALM;
+}
+
+// The first to go when there is no room.
+int worth(v1::Moment::Kind kind) {
+  switch (kind) {
+    case v1::Moment::KILL:
+    case v1::Moment::KERNEL_OOM: return 3;
+    case v1::Moment::WOULD_KILL: return 2;
+    case v1::Moment::RECLAIM: return 1;
+    default: return 0;
+  }
+}
+
+std::string victim_of(const Record& record) {
+  if (record.oom_kill) {
+    const auto& comm = record.oom_kill->sighting.comm;
+    return {comm.data(), strnlen(comm.data(), comm.size())};
+  }
+  if (record.outcome) return record.outcome->victim.name;
+  const auto victim = record.decision.victim();
+  if (!victim || *victim >= record.decision.considered.size()) return {};
+  return record.decision.considered[*victim].sample.workload.name;
+}
+
+// Leaves the first `most`, and more up to the last who had to go.
+void cut_candidates(v1::Moment& moment, int most) {
+  v1::Decision& decision = *moment.mutable_record()->mutable_decision();
+  for (const v1::Eviction& each : decision.evictions()) {
+    most = std::max(most, static_cast<int>(each.candidate()) + 1);
+  }
+  const int surplus = decision.considered_size() - most;
+  if (surplus <= 0) return;
+  decision.mutable_considered()->DeleteSubrange(most, surplus);
+  moment.set_considered_left_out(moment.considered_left_out() +
+                                 static_cast<std::uint64_t>(surplus));
+}
+
+void put_stages(const Record& record, v1::Moment& out) {
+  const StageLengths lengths = stage_lengths(record);
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    if (!lengths[i]) continue;
+    v1::StageLength& stage = *out.add_stages();
+    stage.set_stage(std::string(to_string(static_cast<Stage>(i))));
+    stage.set_length_ns(lengths[i]->count());
+  }
+}
+
+}  // namespace
+
+Record Moments::trimmed(const Record& record, std::uint64_t& left_out) const {
+  Record kept;
+  kept.sequence = record.sequence;
+  kept.wall_time_ns = record.wall_time_ns;
+  kept.observation.at = record.observation.at;
+  kept.observation.wake = record.observation.wake;
+  kept.stages = record.stages;
+  kept.outcome = record.outcome;
+  kept.oom_kill = record.oom_kill;
+  kept.prepared = record.prepared;
+  Decision& decision = kept.decision;
+  const auto& all = record.decision.considered;
+  std::size_t told = std::min(limits_.candidates, all.size());
+  for (const Eviction& each : record.decision.evictions) {
+    if (each.candidate < all.size()) told = std::max<std::size_t>(told, each.candidate + 1);
+  }
+  left_out = all.size() - told;
+  decision.action = record.decision.action;
+  decision.reason = record.decision.reason;
+  // Those that are met come first.
+  const auto& evidence = record.decision.evidence;
+  const std::size_t driving = record.decision.driving.value_or(0);
+  const std::size_t shown = std::min(evidence.size(), std::max(kEvidenceKept, driving + 1));
+  decision.evidence.assign(evidence.begin(), evidence.begin() + static_cast<std::ptrdiff_t>(shown));
+  decision.driving = record.decision.driving;
+  decision.considered.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(told));
+  for (Candidate& each : decision.considered) {
+    each.sample.workload.pod.reset();
+    each.sample.statistics.reset();
+  }
+  if (kept.outcome) kept.outcome->victim.pod.reset();
+  decision.evictions = record.decision.evictions;
+  decision.node_reclaim = record.decision.node_reclaim;
+  decision.conditions = record.decision.conditions;
+  return kept;
+}
+
+void Moments::look(std::uint64_t number, const Record& looked) {
+  const bool kills = looked.decision.action == Action::kill;
+  auto& seen = kills ? kills_ : others_;
+  if (seen.size() == (kills ? kKillsKept : kOthersKept)) seen.pop_front();
+  Seen& added = seen.emplace_back();
+  added.number = number;
+  added.looked = trimmed(looked, added.left_out);
+}
+
+void Moments::forget_looks() {
+  kills_.clear();
+  others_.clear();
+}
+
+const Moments::Seen* Moments::find(std::uint64_t number) const {
+  for (const auto* seen : {&kills_, &others_}) {
+    const auto found = std::ranges::lower_bound(*seen, number, {}, &Seen::number);
+    if (found != seen->end() && found->number == number) return &*found;
+  }
+  return nullptr;
+}
+
+void Moments::record(std::uint64_t look, std::uint64_t run, std::int64_t at_us, bool dry_run,
+                     const Record& record) {
+  std::uint64_t left_out = 0;
+  Record told = trimmed(record, left_out);
+  const Seen* seen = look == 0 ? nullptr : find(look);
+  if (seen != nullptr) {
+    // The evictions are the record's own: it tells of one of them.
+    auto evictions = std::move(told.decision.evictions);
+    told.decision = seen->looked.decision;
+    told.decision.evictions = std::move(evictions);
+    told.observation = seen->looked.observation;
+    told.stages = seen->looked.stages;
+    told.prepared = seen->looked.prepared;
+    left_out = seen->left_out;
+  }
+  const std::uint64_t id = run * kSequencesMax + told.sequence;
+  if (!told_.contains(id)) make_room();
+  Told& entry = told_[id];
+  const bool again = entry.moment.id() == id && entry.revision != 0;
+  entry.revision = ++revision_;
+  v1::Moment moment;
+  moment.set_id(id);
+  moment.set_kind(kind_of(told, dry_run));
+  moment.set_at_us(again ? entry.moment.at_us() : at_us);
+  moment.set_victim(victim_of(told));
+  put_stages(told, moment);
+  if (told.outcome && told.outcome->signalled && !told.outcome->dry_run) {
+    entry.to_signal_ns = (*told.outcome->signalled - told.stages.crossed).count();
+  }
+  *moment.mutable_record() = api::to_proto(told);
+  moment.set_considered_left_out(left_out);
+  entry.moment = std::move(moment);
+}
+
+void Moments::make_room() {
+  if (told_.size() < limits_.moments) return;
+  const auto least = std::min_element(told_.begin(), told_.end(), [](const auto& a, const auto& b) {
+    return worth(a.second.moment.kind()) < worth(b.second.moment.kind());
+  });
+  told_.erase(least);  // the oldest of its kind: they are in the order of their ids
+  ++left_out_;
+}
+
+std::vector<std::int64_t> Moments::kill_times() const {
+  std::vector<std::int64_t> times;
+  for (const auto& [id, each] : told_) {
+    if (worth(each.moment.kind()) > 1) times.push_back(each.moment.at_us());
+  }
+  std::ranges::sort(times);
+  return times;
+}
+
+void Moments::put(v1::Picture& out, std::uint64_t since) const {
+  v1::PictureSummary& summary = *out.mutable_summary();
+  std::vector<std::int64_t> to_signal;
+  const int candidates = std::max(
+      kCandidatesLeast, static_cast<int>(kCandidatesTold / std::max<std::size_t>(told_.size(), 1)));
+  for (const auto& [id, each] : told_) {
+    const v1::Moment& moment = each.moment;
+    if (each.revision > since) {
+      *out.add_moments() = moment;
+      cut_candidates(*out.mutable_moments()->rbegin(), candidates);
+    }
+    switch (moment.kind()) {
+      case v1::Moment::KILL: summary.set_kills(summary.kills() + 1); break;
+      case v1::Moment::WOULD_KILL: summary.set_would_kills(summary.would_kills() + 1); break;
+      case v1::Moment::KERNEL_OOM: summary.set_kernel_ooms(summary.kernel_ooms() + 1); break;
+      default: break;
+    }
+    if (moment.kind() == v1::Moment::KILL && moment.record().has_outcome()) {
+      summary.set_freed_bytes(summary.freed_bytes() + moment.record().outcome().freed_bytes());
+    }
+    if (each.to_signal_ns) to_signal.push_back(*each.to_signal_ns);
+  }
+  std::ranges::sort(*out.mutable_moments(), {}, &v1::Moment::at_us);
+  out.set_moments_left_out(left_out_);
+  if (to_signal.empty()) return;
+  std::ranges::sort(to_signal);
+  summary.set_median_to_signal_ns(to_signal[to_signal.size() / 2]);
+  summary.set_longest_to_signal_ns(to_signal.back());
+}
+
+}  // namespace forestall::picture

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rates that follow from counters: PSI, pages scanned and freed, stalls.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "forestall/v1/picture.pb.h"
+#include "model/pressure.h"
+#include "picture/table.h"
+
+namespace forestall::picture {
+
+// Thread rule: one thread.
+class PressureLines {
+ public:
+  explicit PressureLines(std::size_t rows_max);
+
+  void take(std::int64_t at_us, const MemoryPressure& pressure);
+  // What comes next is no continuation: counters begin anew with a boot.
+  void forget() { last_.reset(); }
+  void thin(std::size_t rows_wanted, const std::vector<std::int64_t>& moments,
+            std::int64_t around_us);
+  void put(v1::Picture& out, std::int64_t after_us) const;
+
+ private:
+  Table pressure_;
+  Table reclaim_;
+  std::optional<MemoryPressure> last_;
+};
+
+}  // namespace forestall::picture

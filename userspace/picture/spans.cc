@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "picture/spans.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace forestall::picture {
+namespace {
+
+// "memory.available<100Mi", of a cgroup with its path.
+std::string name_of(const Evidence& evidence) {
+  std::string name(to_string(evidence.threshold.signal));
+  name += "<" + evidence.limit.text();
+  if (evidence.cgroup != CgroupId{}) name += " of " + evidence.subject;
+  return name;
+}
+
+}  // namespace
+
+void Spans::take(std::int64_t at_us, const Decision& decision) {
+  for (Open& each : open_) each.still = false;
+  for (const ConditionStatus& each : decision.conditions) {
+    if (each.status) hold(v1::Span::CONDITION, std::string(to_string(each.condition)), at_us);
+  }
+  for (const Evidence& each : decision.evidence) {
+    if (each.met) hold(each.driving ? v1::Span::MET : v1::Span::GRACE, name_of(each), at_us);
+  }
+  std::erase_if(open_, [&](const Open& each) {
+    if (!each.still) spans_[each.span].set_to_us(at_us);
+    return !each.still;
+  });
+}
+
+void Spans::hold(v1::Span::Kind kind, std::string name, std::int64_t at_us) {
+  for (Open& each : open_) {
+    if (each.kind != kind || each.name != name) continue;
+    each.still = true;
+    spans_[each.span].set_to_us(at_us);
+    return;
+  }
+  // Those that last cannot go: with half of all, there is always room for another one. A node may
+  // have a threshold for each workload, and a running agent's loop waits for this.
+  if (open_.size() >= spans_max_ / 2) return;
+  make_room();
+  v1::Span span;
+  span.set_kind(kind);
+  span.set_name(name);
+  span.set_from_us(at_us);
+  span.set_to_us(at_us);
+  spans_.push_back(std::move(span));
+  open_.push_back({kind, std::move(name), spans_.size() - 1, true});
+}
+
+// The shorter half of those that are over goes: nobody sees them beside the others.
+void Spans::make_room() {
+  if (spans_.size() < spans_max_) return;
+  std::vector<std::int64_t> lengths;
+  for (const v1::Span& each : spans_) lengths.push_back(each.to_us() - each.from_us());
+  const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
+  std::ranges::nth_element(lengths, middle);
+  std::vector<v1::Span> kept;
+  for (std::size_t i = 0; i < spans_.size(); ++i) {
+    const auto open = std::ranges::find(open_, i, &Open::span);
+    const bool is_long = spans_[i].to_us() - spans_[i].from_us() > *middle;
+    if (open == open_.end() && !is_long) continue;
+    // Never more than were there: those behind it are still found by their old place.
+    if (open != open_.end()) open->span = kept.size();
+    kept.push_back(std::move(spans_[i]));
+  }
+  spans_ = std::move(kept);
+}
+
+void Spans::lose(std::int64_t from_us, std::int64_t to_us) {
+  open_.clear();
+  make_room();
+  v1::Span span;
+  span.set_kind(v1::Span::LOST);
+  span.set_from_us(from_us);
+  span.set_to_us(to_us);
+  spans_.push_back(std::move(span));
+}
+
+void Spans::put(v1::Picture& out, std::int64_t after_us) const {
+  for (const v1::Span& each : spans_) {
+    if (each.to_us() >= after_us) *out.add_spans() = each;
+  }
+}
+
+void WakeTimes::take(std::int64_t at_us, WakeSource source) {
+  auto found = std::ranges::find(times_, source, &Times::source);
+  if (found == times_.end()) {
+    times_.push_back({source, 0, {}});
+    found = times_.end() - 1;
+  }
+  ++found->count;
+  auto& times = found->at_us;
+  if (times.size() >= times_max_) {
+    // Every other one.
+    for (std::size_t i = 0; i < times.size() / 2; ++i) times[i] = times[2 * i];
+    times.resize(times.size() / 2);
+  }
+  times.push_back(at_us);
+}
+
+void WakeTimes::put(v1::Picture& out, std::int64_t after_us, std::int64_t apart_us) const {
+  for (const Times& each : times_) {
+    v1::Wakes& told = *out.add_wakes();
+    told.set_source(std::string(to_string(each.source)));
+    told.set_count(each.count);
+    std::int64_t last = std::numeric_limits<std::int64_t>::min() / 2;
+    for (const std::int64_t at : each.at_us) {
+      if (at <= after_us || at - last < apart_us) continue;
+      told.add_at_us(at);
+      last = at;
+    }
+  }
+}
+
+}  // namespace forestall::picture

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// One chart: lines of a table of the picture, or areas on top of each other, over the picture's
+// time, with what happened marked.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "forestall/v1/picture.pb.h"
+#include "plot/canvas.h"
+
+namespace forestall::plot {
+
+enum class Unit : std::uint8_t { bytes, count, percent };  // percent: in thousandths
+
+// "1.5 GiB", "12k", "3.2 %".
+[[nodiscard]] std::string amount(Unit unit, double value);
+
+struct ChartLine {
+  std::string name;  // in the table
+  std::string label;
+  Colour colour;
+};
+
+struct Chart {
+  std::string title;
+  Unit unit = Unit::bytes;
+  const v1::Table* table = nullptr;
+  std::vector<ChartLine> lines;
+  bool stacked = false;
+  const v1::Gauge* gauge = nullptr;  // whose thresholds are drawn; null: none
+  double least_top = 0;              // the scale reaches at least this far
+};
+
+// `box` is all of it, with its title, legend and axes.
+void draw(Canvas& canvas, const Box& box, const v1::Picture& picture, const Chart& chart);
+
+}  // namespace forestall::plot

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/destination.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/unique_fd.h"
+
+namespace forestall::recording {
+namespace {
+
+// A ring of this many: with each that goes, an eighth of what is remembered.
+constexpr std::uint64_t kSegments = 8;
+
+// A crash must not take the name of a file whose contents are safe. One that cannot be synced is
+// no reason to go without.
+void sync_directory_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd) ::fsync(fd.get());
+}
+
+}  // namespace
+
+Result<Destination> Destination::open(const Target& target, std::string facts) {
+  if (!target.size_max) {
+    FileWriter file = TRY(FileWriter::create(AT_FDCWD, target.path, facts, target.overwrite));
+    sync_directory_of(target.path);
+    return Destination(std::move(file), std::move(facts));
+  }
+  if (*target.size_max < kSizeMin) {
+    return Error{EINVAL, "size of all segments of " + target.path};
+  }
+  Segments segments = TRY(Segments::open(target.path, *target.size_max));
+  FileWriter file = TRY(segments.next(facts));
+  Destination made(std::move(file), std::move(facts));
+  made.segments_.emplace(std::move(segments));
+  made.segment_size_ = static_cast<std::uint64_t>(target.size_max->count) / kSegments;
+  return made;
+}
+
+Result<void> Destination::write(ChunkBuilder& chunk) {
+  // The raw size is more than it will be; index and trailer come as well.
+  if (segments_) segments_->make_room(file_.size(), chunk.raw_size() + 2 * kChunkHeaderSize);
+  auto written = file_.write(chunk);
+  while (!written && segments_ && segments_->make_room_after(written.error())) {
+    written = file_.write(chunk);
+  }
+  return written;
+}
+
+bool Destination::is_full() const {
+  return segments_ && file_.size() >= segment_size_;
+}
+
+Result<void> Destination::begin_next() {
+  segments_->make_room(file_.size(), kFileHeaderSize + facts_.size());
+  const std::uint64_t ended = segments_->current();
+  FileWriter next = TRY(segments_->next(facts_));
+  // Whatever keeps the index from being written, the segment can be read without it.
+  (void)file_.finish();
+  segments_->close(ended, file_.size());
+  closed_bytes_ += file_.size();
+  closed_chunks_ += file_.chunks();
+  ++files_;
+  file_ = std::move(next);
+  return {};
+}
+
+Result<void> Destination::finish() {
+  return file_.finish();
+}
+
+}  // namespace forestall::recording

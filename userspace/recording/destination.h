@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a writer's chunks go: one file, or a directory of segments.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "recording/chunk.h"
+#include "recording/file_writer.h"
+#include "recording/segments.h"
+
+namespace forestall::recording {
+
+struct Target {
+  std::string path;        // of the file; with `size_max`, of the directory
+  bool overwrite = false;  // an existing file
+  // Set: a directory of segments whose sizes together stay within this. At least kSizeMin.
+  std::optional<Bytes> size_max = std::nullopt;
+};
+
+// Below this a ring would hold less than a moment of pressure.
+inline constexpr Bytes kSizeMin = mib(1);
+
+// Thread rule: one thread.
+class Destination {
+ public:
+  // Errors: EINVAL for a bound below kSizeMin, and those of the file system.
+  [[nodiscard]] static Result<Destination> open(const Target& target, std::string facts);
+
+  [[nodiscard]] Result<void> write(ChunkBuilder& chunk);
+  [[nodiscard]] Result<void> sync() { return file_.sync(); }
+  // Whether the next key should begin a new segment.
+  [[nodiscard]] bool is_full() const;
+  // Ends this segment and begins the next. On failure this one goes on.
+  [[nodiscard]] Result<void> begin_next();
+  [[nodiscard]] Result<void> finish();
+
+  // Of all that was written here, removed segments included.
+  [[nodiscard]] std::uint64_t bytes() const { return closed_bytes_ + file_.size(); }
+  [[nodiscard]] std::uint64_t chunks() const { return closed_chunks_ + file_.chunks(); }
+  [[nodiscard]] std::uint64_t files() const { return files_; }
+
+ private:
+  Destination(FileWriter file, std::string facts)
+      : file_(std::move(file)), facts_(std::move(facts)) {}
+
+  FileWriter file_;
+  std::string facts_;
+  std::optional<Segments> segments_;
+  std::uint64_t segment_size_ = 0;
+  std::uint64_t closed_bytes_ = 0;
+  std::uint64_t closed_chunks_ = 0;
+  std::uint64_t files_ = 1;
+};
+
+}  // namespace forestall::recording

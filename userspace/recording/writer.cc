@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/writer.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <time.h>
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "base/start_thread.h"
+#include "base/unique_fd.h"
+#include "recording/byte_ring.h"
+
+namespace forestall::recording {
+namespace {
+
+// Chunks are as large as this when there is much to write: four times as large saves a twentieth
+// of the bytes and takes four times the memory.
+constexpr std::size_t kChunkTarget = std::size_t{256} << 10;
+// A place to start from each time this much, or this time, has gone by: what a reader that seeks
+// has to pass over.
+constexpr std::uint64_t kKeyBytes = std::uint64_t{4} << 20;
+constexpr Duration kKeyAge = std::chrono::minutes(1);
+
+// Who wakes the thread: nobody while it is at work, since it looks at the queue before it sleeps,
+// or while the disk fails; what is urgent, or makes a chunk, while it waits for one to grow; any
+// entry else.
+enum class Mode : std::uint8_t { busy, gathering, asleep };
+
+timespec to_timespec(Duration duration) {
+  const auto ns = std::max(duration, Duration::zero()).count();
+  return {static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
+}
+
+}  // namespace
+
+// What both sides have. The thread owns all below "the thread's".
+struct Writer::Shared {
+  Shared(Options given, std::unique_ptr<ByteRing> made)
+      : options(std::move(given)), ring(std::move(made)) {}
+
+  const Options options;
+  const std::unique_ptr<ByteRing> ring;
+  UniqueFd woken;    // raised for the thread
+  UniqueFd stopped;  // raised by the thread when it is over
+  std::atomic<bool> stop{false};
+  std::atomic<bool> over{
+      false};  // set before `stopped` is raised: what the thread left is to be read
+  std::atomic<Mode> mode{Mode::busy};
+  std::atomic<bool> key_wish{true};
+  std::atomic<int> trouble{0};
+  std::atomic<std::uint64_t> lost_entries{0};
+  std::atomic<std::uint64_t> lost_bytes{0};
+  std::atomic<std::uint64_t> entries{0};
+  std::atomic<std::uint64_t> entry_bytes{0};
+  std::atomic<std::uint64_t> file_bytes{0};
+  std::atomic<std::uint64_t> chunks{0};
+  std::atomic<std::uint64_t> files{0};
+
+  // The giver's: lost since the last entry that found room.
+  std::uint64_t unseen_entries = 0;
+  std::uint64_t unseen_bytes = 0;
+
+  // The thread's.
+  const SystemClock clock;
+  std::optional<Destination> destination;  // nothing: not opened yet
+  ChunkBuilder chunk;
+  std::string entry;
+  std::optional<MonotonicTime> flush_due;  // nothing: the chunk is empty
+  std::optional<MonotonicTime> retry_due;  // set: writing failed
+  bool sync_due = false;
+  bool wished = false;             // for a key that has not come yet
+  std::uint64_t key_at_bytes = 0;  // what was written when the last key was
+  std::optional<std::int64_t> key_at_ns;
+  std::optional<Error> ending;  // what kept the end from being clean
+
+  void serve();
+  [[nodiscard]] Result<void> open();
+  void wait();
+  void take_all();
+  void take_one(const ByteRing::Entry& next);
+  [[nodiscard]] bool write_chunk();
+  [[nodiscard]] bool begin_segment();
+  void sync_if_due();
+  void finish();
+  [[nodiscard]] bool note(const Result<void>& done);
+  void publish();
+  void count_rest_as_lost();
+  [[nodiscard]] bool may_write() const { return !retry_due || *retry_due <= clock.now(); }
+};
+
+// ---- the giver's side ----
+
+Result<std::unique_ptr<Writer>> Writer::create(Options options) {
+  auto ring = TRY(ByteRing::create(options.queue_bytes));
+  auto shared = std::make_shared<Shared>(std::move(options), std::move(ring));
+  if (!shared->options.opened_by_thread) TRY(shared->open());
+  shared->woken.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  shared->stopped.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!shared->woken || !shared->stopped) return errno_error("eventfd", "for the recording");
+  std::unique_ptr<Writer> made(new Writer(std::move(shared)));
+  TRY(made->start());
+  return made;
+}
+
+Writer::Writer(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
+
+Result<void> Writer::start() {
+  // A thread starts with its maker's mask: blocked before it is made, no signal ever reaches it.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  auto thread = start_thread("forestall-rec", [keep = shared_] {
+    pthread_setname_np(pthread_self(), "forestall-rec");
+    keep->serve();
+    keep->over = true;
+    ::eventfd_write(keep->stopped.get(), 1);
+  });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  closed_ = !thread;  // there is nobody to end the file then
+  if (!thread) return thread.error();
+  thread->detach();  // close() waits for its end, but not for ever
+  return {};
+}
+
+Writer::~Writer() {
+  if (!closed_) (void)close();
+}
+
+bool Writer::give(std::string_view entry, MonotonicTime at, std::uint32_t flags) {
+  Shared& shared = *shared_;
+  ByteRing::Label label;
+  label.at_ns = to_ns(at);
+  label.flags = flags;
+  label.lost_bytes = shared.unseen_bytes;
+  label.lost_entries =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(shared.unseen_entries, UINT32_MAX));
+  if (entry.size() > kEntryMax || !shared.ring->give(entry, label)) {
+    lose(1);
+    shared.unseen_bytes += entry.size();
+    shared.lost_bytes.fetch_add(entry.size(), std::memory_order_relaxed);
+    return false;
+  }
+  shared.unseen_entries = 0;
+  shared.unseen_bytes = 0;
+  const Mode mode = shared.mode.load();
+  const bool urgent = (flags & kEntryDurable) != 0 ||
+                      shared.ring->used() > std::min(kChunkTarget, shared.ring->capacity() / 2);
+  if (mode == Mode::asleep || (mode == Mode::gathering && urgent)) wake();
+  return true;
+}
+
+void Writer::lose(std::uint64_t entries) {
+  if (entries == 0) return;
+  shared_->unseen_entries += entries;
+  shared_->lost_entries.fetch_add(entries, std::memory_order_relaxed);
+  shared_->key_wish = true;
+}
+
+bool Writer::take_key_wish() {
+  return shared_->key_wish.exchange(false);
+}
+
+void Writer::wake() {
+  ::eventfd_write(shared_->woken.get(), 1);
+}
+
+Totals Writer::totals() const {
+  const Shared& shared = *shared_;
+  Totals totals;
+  totals.entries = shared.entries;
+  totals.entry_bytes = shared.entry_bytes;
+  totals.file_bytes = shared.file_bytes;
+  totals.chunks = shared.chunks;
+  totals.files = shared.files;
+  totals.lost_entries = shared.lost_entries;
+  totals.lost_bytes = shared.lost_bytes;
+  totals.queued_bytes = shared.ring->used();
+  return totals;
+}
+
+int Writer::trouble() const {
+  return shared_->trouble;
+}
+
+Result<Totals> Writer::close(Duration patience) {
+  if (!closed_) {
+    closed_ = true;
+    shared_->stop = true;
+    wake();
+    pollfd over{shared_->stopped.get(), POLLIN, 0};
+    const timespec limit = to_timespec(patience);
+    if (::ppoll(&over, 1, &limit, nullptr) != 1 || !shared_->over.load()) {
+      return error("the disk did not take the end of the recording in time");
+    }
+    if (shared_->ending) return *shared_->ending;
+  }
+  return totals();
+}
+
+// ---- the thread's ----
+
+void Writer::Shared::serve() {
+  while (!stop.load()) {
+    wait();
+    take_all();
+    const bool due = flush_due && *flush_due <= clock.now();
+    if ((due || sync_due) && write_chunk()) sync_if_due();
+  }
+  finish();
+}
+
+Result<void> Writer::Shared::open() {
+  destination = TRY(Destination::open(options.target, options.facts));
+  publish();
+  return {};
+}
+
+// Sleeps until it is woken or what there is must be written.
+void Writer::Shared::wait() {
+  const std::optional<MonotonicTime> due = retry_due ? retry_due : flush_due;
+  if (!retry_due) mode = flush_due ? Mode::gathering : Mode::asleep;
+  // What was given before the mode could be seen has woken nobody.
+  if ((retry_due || ring->empty()) && !stop.load()) {
+    const timespec limit = to_timespec(due ? *due - clock.now() : Duration::zero());
+    pollfd woken_by{woken.get(), POLLIN, 0};
+    ::ppoll(&woken_by, 1, due ? &limit : nullptr, nullptr);
+  }
+  mode = Mode::busy;
+  eventfd_t ignored = 0;
+  ::eventfd_read(woken.get(), &ignored);
+  // A due time that is over must not stay where nothing is left to be tried again (after a failed
+  // fdatasync): it would keep the thread from ever sleeping.
+  if (may_write()) retry_due.reset();
+}
+
+// What cannot be written stays in the queue, which is the bound on what is kept.
+void Writer::Shared::take_all() {
+  if (!destination && (ring->empty() || !may_write() || !note(open()))) return;
+  while (const auto next = ring->peek()) {
+    const bool key = (next->label.flags & kEntryKey) != 0;
+    const bool full = chunk.raw_size() + next->size > kChunkTarget || !chunk.fits(next->size);
+    if (chunk.count() > 0 && (key || full || next->label.lost_entries > 0) && !write_chunk()) {
+      return;
+    }
+    if (key && destination->is_full() && !begin_segment()) return;
+    take_one(*next);
+  }
+}
+
+void Writer::Shared::take_one(const ByteRing::Entry& next) {
+  chunk.note_loss(next.label.lost_entries, next.label.lost_bytes);
+  if ((next.label.flags & kEntryKey) != 0) {
+    chunk.begin_with_key();
+    key_at_bytes = destination->bytes();
+    key_at_ns = next.label.at_ns;
+    wished = false;
+  }
+  ring->take(entry);
+  chunk.append(entry, from_ns(next.label.at_ns));
+  if (!flush_due) flush_due = clock.now() + options.flush_after;
+  sync_due = sync_due || (next.label.flags & kEntryDurable) != 0;
+  const bool old = key_at_ns && next.label.at_ns - *key_at_ns >= kKeyAge.count();
+  if (old || destination->bytes() - key_at_bytes >= kKeyBytes || destination->is_full()) {
+    if (!std::exchange(wished, true)) key_wish = true;
+  }
+}
+
+bool Writer::Shared::write_chunk() {
+  if (chunk.empty()) return true;
+  if (!may_write()) return false;
+  const std::uint32_t count = chunk.count();
+  const std::size_t size = chunk.raw_size();
+  if (!note(destination->write(chunk))) return false;
+  entries += count;
+  entry_bytes += size;
+  chunk.clear();
+  flush_due.reset();
+  publish();
+  return true;
+}
+
+bool Writer::Shared::begin_segment() {
+  if (!may_write()) return false;
+  const bool begun = note(destination->begin_next());
+  publish();
+  return begun;
+}
+
+// Once: what a failed fdatasync did not write is not written by another one either.
+void Writer::Shared::sync_if_due() {
+  if (!std::exchange(sync_due, false)) return;
+  (void)note(destination->sync());
+}
+
+// Whether it was done; if not, what is done about it.
+bool Writer::Shared::note(const Result<void>& done) {
+  trouble = done ? 0 : done.error().code;
+  if (done) {
+    retry_due.reset();
+  } else {
+    retry_due = clock.now() + options.retry_after;
+  }
+  return done.ok();
+}
+
+void Writer::Shared::publish() {
+  file_bytes = destination->bytes();
+  chunks = destination->chunks();
+  files = destination->files();
+}
+
+// Nothing is given any more.
+void Writer::Shared::finish() {
+  retry_due.reset();  // one last time, whatever it was that failed
+  take_all();
+  if (!destination && ring->empty()) return;  // nothing was ever given
+  // What is left in the queue found no file, or no segment, to go to.
+  bool whole = write_chunk() && ring->empty();
+  if (whole && unseen_entries > 0) {
+    chunk.note_loss(unseen_entries, unseen_bytes);
+    whole = write_chunk();
+  }
+  const auto ended = whole ? destination->finish() : Result<void>(Error{trouble, "write"});
+  if (!ended) ending = ended.error().in(options.target.path);
+  if (!whole) count_rest_as_lost();
+  if (destination) publish();
+  // Before it is told that this is over: the next recording may go to the same directory.
+  destination.reset();
+}
+
+void Writer::Shared::count_rest_as_lost() {
+  lost_entries += chunk.count();
+  lost_bytes += chunk.raw_size();
+  while (ring->peek()) {
+    ring->take(entry);
+    ++lost_entries;
+    lost_bytes += entry.size();
+  }
+}
+
+}  // namespace forestall::recording

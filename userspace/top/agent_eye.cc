@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "top/agent_eye.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <utility>
+
+#include "api/own_settings.h"
+#include "clients/grpc_call.h"
+#include "top/order.h"
+
+namespace forestall::top {
+namespace {
+
+// The agent answers from a thread that a busy node may keep waiting.
+constexpr Duration kPatience = std::chrono::seconds(10);
+
+}  // namespace
+
+AgentEye::AgentEye(std::string socket, int cancel_fd)
+    : socket_(std::move(socket)), cancel_fd_(cancel_fd) {}
+
+template <typename Response>
+Result<Response> AgentEye::ask(const char* method, const std::string& request, bool& busy) const {
+  clients::GrpcTarget target;
+  target.socket = socket_;
+  target.cancel_fd = cancel_fd_;
+  const clients::GrpcReply reply =
+      clients::grpc_call(target, fmt::format("/forestall.v1.Agent/{}", method), request, kPatience);
+  busy = reply.status == clients::GrpcStatus::resource_exhausted;
+  if (!reply.ok()) {
+    if (reply.code != 0) return Error{reply.code, reply.message};
+    return error(fmt::format("{}: {} ({})", socket_, reply.message, to_string(reply.status)));
+  }
+  Response response;
+  if (!response.ParseFromString(reply.body)) {
+    return error(socket_ + ": what listens there is no agent of this version");
+  }
+  return response;
+}
+
+Result<void> AgentEye::look(const std::string& ranking, v1::TopReport& report) {
+  bool busy = false;
+  v1::GetStatusResponse status = TRY(ask<v1::GetStatusResponse>("GetStatus", "", busy));
+  v1::RankRequest request;
+  request.set_ranking(ranking);
+  auto ranked = ask<v1::RankResponse>("Rank", request.SerializeAsString(), busy);
+  if (ranked) {
+    ranked_ = std::move(*ranked);
+  } else if (!busy || !ranked_) {
+    return ranked.error();
+  }
+  const auto whose = api::parse_ranking(ranked_->ranking());
+  if (!whose) return error(socket_ + ": the agent is of another version");
+  const std::vector<Candidate> order = TRY(candidates_of(ranked_->report().order()));
+  *report.mutable_agent() = std::move(*status.mutable_status());
+  *report.mutable_signals() = ranked_->signals();
+  *report.mutable_decisions() = report.agent().decisions();
+  report.set_ranking_in_force(report.agent().config().ranking());
+  set_order(order, *whose, report);
+  add_history(report.agent().thresholds(), report);
+  if (!records_) {
+    // Without it, what the agent does shows with the next look: not worth more words.
+    v1::WatchRecordsRequest watch;
+    watch.set_acts_only(true);
+    auto stream = clients::GrpcStream::open(socket_, "/forestall.v1.Agent/WatchRecords",
+                                            watch.SerializeAsString(), kPatience);
+    if (stream) records_ = std::move(stream).value();
+  }
+  return {};
+}
+
+bool AgentEye::take_news() {
+  if (!records_) return false;
+  records_->advance();
+  bool any = false;
+  while (records_->next()) any = true;
+  if (!records_->end()) return any;
+  records_.reset();
+  return true;
+}
+
+}  // namespace forestall::top

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "top/app.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <time.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "api/amounts.h"
+#include "api/json.h"
+#include "api/own_settings.h"
+#include "cli/exit_code.h"
+#include "top/draw.h"
+#include "top/once_text.h"
+#include "top/terminal.h"
+#include "top/watcher.h"
+
+namespace forestall::top {
+namespace {
+
+using namespace std::chrono_literals;
+
+// What the command line comes to.
+struct Question {
+  View view;
+  Config config;
+  TerminalWish terminal;
+};
+
+Result<Question> understand(const cli::Options& options, const TopOptions& top) {
+  Question question;
+  if (!top.interval.empty()) {
+    const auto parsed = api::parse_duration_within(top.interval, kIntervalMin, kIntervalMax);
+    if (!parsed) return error("--interval: " + parsed.error().message);
+    question.view.interval = *parsed;
+  }
+  if (!top.ranking.empty() && !api::parse_ranking(top.ranking)) {
+    return error(fmt::format("--ranking: expected kubelet, kernel or kubelet+growth, found '{}'",
+                             top.ranking));
+  }
+  question.view.ranking = top.ranking;
+  std::vector<std::string> warnings;
+  question.config = TRY(cli::effective_config(options, warnings));
+  // no-color.org: set and not empty.
+  const char* no_color = std::getenv("NO_COLOR");
+  const bool wanted = no_color == nullptr || *no_color == '\0';
+  question.terminal.colors = top.color == "always" || (top.color == "auto" && wanted);
+  question.terminal.mouse = !top.no_mouse;
+  return question;
+}
+
+int fail(const Error& failure, int code) {
+  fmt::print(stderr, "forestall top: {}\n", failure.text());
+  return code;
+}
+
+// Everything that asks the program to end, taken in order, so that the terminal is put back.
+Result<UniqueFd> take_signals() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int each : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::sigaddset(&set, each);
+  ::sigprocmask(SIG_BLOCK, &set, nullptr);
+  UniqueFd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd) return errno_error("signalfd", "");
+  return fd;
+}
+
+// Waits for the interval, or for a signal; false: that came. What pressure is, shows between two
+// looks only.
+bool wait_for_window(int stop_fd, Duration window) {
+  pollfd fd{stop_fd, POLLIN, 0};
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(window);
+  const timespec patience{seconds.count(), (window - seconds).count()};
+  return ::ppoll(&fd, 1, &patience, nullptr) == 0;
+}
+
+int print_once(const cli::Options& options, const TopOptions& top, const Question& question) {
+  const auto signals = take_signals();
+  if (!signals) return fail(signals.error(), cli::kExitFailed);
+  Eyes eyes(options, question.config, top.without_agent, signals->get());
+  History history;
+  auto first = eyes.look(question.view.ranking);
+  if (!first) return fail(first.error(), cli::kExitFailed);
+  history.add(*first);
+  if (!wait_for_window(signals->get(), question.view.interval)) return cli::kExitFailed;
+  const auto report = eyes.look(question.view.ranking);
+  if (!report) return fail(report.error(), cli::kExitFailed);
+  history.add(*report);
+  if (options.output == cli::OutputFormat::json) {
+    fmt::print("{}", api::to_json(*report, api::JsonStyle::pretty));
+  } else {
+    fmt::print("{}", once_text(*report, history));
+  }
+  if (std::fflush(stdout) != 0) {
+    return fail(errno_error("write", "standard output"), cli::kExitFailed);
+  }
+  return cli::kExitOk;
+}
+
+std::chrono::seconds utc_offset() {
+  const time_t now = ::time(nullptr);
+  tm local{};
+  return ::localtime_r(&now, &local) == nullptr ? 0s : std::chrono::seconds(local.tm_gmtoff);
+}
+
+// The interactive program.
+class App {
+ public:
+  App(Question question, Watcher& watcher, Terminal& terminal, const Glyphs& glyphs)
+      : view_(std::move(question.view)), watcher_(watcher), terminal_(terminal), glyphs_(glyphs) {}
+
+  // Until somebody wants out; an error: there was never anything to show.
+  Result<void> run(int stop_fd);
+
+ private:
+  void show();
+  Result<void> take_picture();
+  // True: quit.
+  bool take_inputs();
+
+  View view_;
+  Watcher& watcher_;
+  Terminal& terminal_;
+  const Glyphs& glyphs_;
+  v1::TopReport report_;
+  MonotonicTime taken_ = SystemClock().now();
+  History history_;
+  Layout layout_;
+};
+
+void App::show() {
+  const Duration age = SystemClock().now() - taken_;
+  Drawn drawn = draw({report_, history_, view_, glyphs_, utc_offset(), age}, terminal_.size());
+  layout_ = std::move(drawn.layout);
+  view_.scroll = layout_.scroll;
+  terminal_.paint(drawn.screen);
+}
+
+Result<void> App::take_picture() {
+  auto picture = watcher_.take();
+  if (!picture) return {};
+  if (*picture) {
+    report_ = std::move(**picture);
+    taken_ = SystemClock().now();
+    history_.add(report_);
+    return {};
+  }
+  if (report_.at_ns() == 0) return picture->error();
+  // The last picture stays, with the reason why there is no newer one.
+  report_.clear_agent();
+  report_.set_agent_problem("nothing can be seen: " + picture->error().text());
+  return {};
+}
+
+bool App::take_inputs() {
+  while (const auto input = terminal_.next()) {
+    switch (apply(*input, layout_, view_)) {
+      case Command::quit: return true;
+      case Command::ask: watcher_.want({view_.ranking, view_.interval, view_.paused}); break;
+      case Command::none: break;
+    }
+    // The next one may be meant for what this one made of the screen.
+    show();
+  }
+  return false;
+}
+
+Result<void> App::run(int stop_fd) {
+  while (true) {
+    show();
+    std::array<pollfd, 3> fds{
+        {{stop_fd, POLLIN, 0}, {terminal_.fd(), POLLIN, 0}, {watcher_.fd(), POLLIN, 0}}};
+    // Now and then without news, to say how old the picture is.
+    constexpr int kSecond = 1000;
+    // Interrupted: the size has changed, which the terminal tells as an input.
+    (void)::poll(fds.data(), fds.size(), kSecond);
+    if (fds[0].revents != 0) return {};
+    // A terminal that is gone has nothing more to say.
+    if ((fds[1].revents & (POLLHUP | POLLERR | POLLNVAL)) != 0) return {};
+    if (fds[2].revents != 0) TRY(take_picture());
+    if (take_inputs()) return {};
+  }
+}
+
+}  // namespace
+
+int run_top(const cli::Options& options, const TopOptions& top) {
+  auto question = understand(options, top);
+  if (!question) return fail(question.error(), cli::kExitUsage);
+  if (top.once) return print_once(options, top, *question);
+  const auto signals = take_signals();
+  if (!signals) return fail(signals.error(), cli::kExitFailed);
+  const bool unicode = !top.ascii && Terminal::shows_unicode();
+  auto terminal = Terminal::open(question->terminal);
+  if (!terminal) return fail(terminal.error(), cli::kExitUsage);
+  const auto make = [&](int cancel_fd) {
+    return std::make_unique<Eyes>(options, question->config, top.without_agent, cancel_fd);
+  };
+  const View& view = question->view;
+  auto watcher = Watcher::start(make, {view.ranking, view.interval, false});
+  if (!watcher) {
+    terminal->reset();
+    return fail(watcher.error(), cli::kExitFailed);
+  }
+  const auto ended =
+      App(*question, **watcher, **terminal, unicode ? unicode_glyphs() : ascii_glyphs())
+          .run(signals->get());
+  terminal->reset();
+  if (!ended) return fail(ended.error(), cli::kExitFailed);
+  return cli::kExitOk;
+}
+
+}  // namespace forestall::top

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "top/history.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace forestall::top {
+namespace {
+
+constexpr std::int64_t kChangeOverNs = 5'000'000'000;
+
+void append(std::deque<double>& line, double point) {
+  line.push_back(point);
+  if (line.size() > History::kPointsMax) line.pop_front();
+}
+
+}  // namespace
+
+void History::add(const v1::TopReport& report) {
+  if (report.at_ns() <= at_ns_) return;
+  at_ns_ = report.at_ns();
+  for (const v1::PressureShare& each : report.pressure()) {
+    const auto line = std::ranges::find(lines_, each.resource(), &PressureLine::resource);
+    if (line == lines_.end()) continue;
+    append(line->some, each.some());
+    if (each.has_full()) append(line->full, each.full());
+  }
+  std::map<std::string, std::deque<Seen>> now;
+  for (const v1::TopWorkload& each : report.workloads()) {
+    if (!each.candidate().key().measured()) continue;
+    const std::string& path = each.candidate().sample().workload().path();
+    std::deque<Seen>& line = now[path];
+    if (const auto before = seen_.find(path); before != seen_.end()) {
+      line = std::move(before->second);
+    }
+    line.push_back({at_ns_, each.candidate().key().usage()});
+    // The first that is left is five seconds old, or as near to that as there is.
+    while (line.size() > 2 && at_ns_ - line[1].at_ns >= kChangeOverNs) line.pop_front();
+  }
+  seen_ = std::move(now);
+}
+
+const PressureLine* History::pressure(std::string_view resource) const {
+  const auto line = std::ranges::find(lines_, resource, &PressureLine::resource);
+  return line == lines_.end() || line->some.empty() ? nullptr : line;
+}
+
+std::optional<double> History::change_of(const std::string& path) const {
+  const auto found = seen_.find(path);
+  if (found == seen_.end() || found->second.size() < 2) return std::nullopt;
+  const Seen& first = found->second.front();
+  const Seen& last = found->second.back();
+  return static_cast<double>(last.working_set - first.working_set) /
+         (static_cast<double>(last.at_ns - first.at_ns) / 1e9);
+}
+
+}  // namespace forestall::top

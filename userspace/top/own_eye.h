@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The node as it shows without an agent: the agent's own observer and policy, nothing armed, nobody
+// signalled.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/oom_look.h"
+#include "forestall/v1/top.pb.h"
+#include "kernel/cgroup_tree.h"
+#include "model/config.h"
+#include "model/decision.h"
+#include "policy/state.h"
+#include "sources/observer.h"
+#include "sources/oom_log.h"
+
+namespace forestall::top {
+
+// Thread rule: one thread.
+class OwnEye {
+ public:
+  // `tree` outlives this.
+  static Result<std::unique_ptr<OwnEye>> create(const kernel::CgroupTree& tree, Config config);
+
+  // Reads everything anew; `ranking` empty: that of the configuration.
+  [[nodiscard]] Result<void> look(const std::string& ranking, v1::TopReport& report);
+
+ private:
+  OwnEye(const kernel::CgroupTree& tree, Config config,
+         std::unique_ptr<sources::Observer> observer);
+  [[nodiscard]] Result<void> rank_as(const std::string& ranking);
+  void note(const Decision& decision);
+  void take_kernel_kills(MonotonicTime now);
+  v1::StatusDecision& add_decision(std::int64_t wall_time_ns);
+
+  const kernel::CgroupTree& tree_;
+  const Ranking in_force_;
+  Config config_;
+  std::optional<cli::OpenedProcesses> processes_;  // opened when they are first asked for
+  std::unique_ptr<sources::Observer> observer_;
+  policy::State state_;
+  std::unique_ptr<sources::OomLog> log_;  // null: it may not be read
+  std::string expected_;                  // who would go, so that it is told once
+  std::vector<v1::StatusDecision> decisions_;
+};
+
+}  // namespace forestall::top

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "top/view.h"
+
+#include <algorithm>
+#include <array>
+
+namespace forestall::top {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::array<Duration, 9> kIntervals{kIntervalMin, 200ms, 500ms, 1s,          2s,
+                                             5s,           10s,   30s,   kIntervalMax};
+
+void select_row(const Layout& layout, View& view, std::ptrdiff_t row) {
+  if (layout.order.empty()) return;
+  const auto last = static_cast<std::ptrdiff_t>(layout.order.size()) - 1;
+  view.selected = layout.order[static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(row, 0, last))];
+}
+
+// From the selected row, or from the first or last one shown if none is.
+void move(const Layout& layout, View& view, int by) {
+  const auto found =
+      view.selected ? std::ranges::find(layout.order, *view.selected) : layout.order.end();
+  if (found == layout.order.end()) {
+    select_row(layout, view, by > 0 ? layout.scroll + by - 1 : layout.scroll);
+  } else {
+    select_row(layout, view, found - layout.order.begin() + by);
+  }
+}
+
+void wheel(const Layout& layout, View& view, int by) {
+  // Scrolling lets go of the selection if that would leave the screen: rows follow the hand.
+  const int last = std::max(static_cast<int>(layout.order.size()) - layout.page, 0);
+  view.scroll = std::clamp(layout.scroll + by, 0, last);
+  if (!view.selected) return;
+  const auto found = std::ranges::find(layout.order, *view.selected);
+  const auto row = static_cast<int>(found - layout.order.begin());
+  if (row < view.scroll || row >= view.scroll + layout.page) view.selected.reset();
+}
+
+void sort_by(View& view, Column column) {
+  view.reversed = view.sort == column && !view.reversed;
+  view.sort = column;
+}
+
+void click(const Input& input, const Layout& layout, View& view) {
+  if (input.y == layout.headings_y) {
+    for (const Layout::Heading& each : layout.headings) {
+      if (input.x >= each.x && input.x < each.x + each.width) sort_by(view, each.column);
+    }
+    return;
+  }
+  for (const Layout::Row& row : layout.rows) {
+    if (row.y != input.y) continue;
+    if (view.selected == row.path) {
+      view.selected.reset();
+    } else {
+      view.selected = row.path;
+    }
+  }
+}
+
+// The column to the right of the one that is sorted by, around the end.
+Column next_column(const Layout& layout, Column column) {
+  const auto found = std::ranges::find(layout.headings, column, &Layout::Heading::column);
+  if (found == layout.headings.end() || found + 1 == layout.headings.end()) return Column::order;
+  return (found + 1)->column == Column::why ? Column::order : (found + 1)->column;
+}
+
+Command type(const Input& input, View& view) {
+  switch (input.kind) {
+    case Input::Kind::character:
+      if (input.character >= U' ' && input.character != 0x7F) {
+        view.filter += to_utf8(input.character);
+      }
+      break;
+    case Input::Kind::backspace:
+      // A whole character: its continuation bytes go with it.
+      while (!view.filter.empty()) {
+        const auto last = static_cast<unsigned char>(view.filter.back());
+        view.filter.pop_back();
+        if (last >> 6 != 0x2) break;
+      }
+      break;
+    case Input::Kind::enter: view.filtering = false; break;
+    case Input::Kind::escape:
+      view.filtering = false;
+      view.filter.clear();
+      break;
+    default: break;
+  }
+  return Command::none;
+}
+
+Command press(char32_t key, const Layout& layout, View& view) {
+  switch (key) {
+    case U'q':
+    case U'Q': return Command::quit;
+    case U'?':
+    case U'h': view.help = true; break;
+    case U'k':
+      // From the order of the configuration in force to the other one, whichever that is.
+      view.ranking = layout.ranking == "kernel" ? "kubelet" : "kernel";
+      view.sort = Column::order;
+      view.reversed = false;
+      return Command::ask;
+    case U's':
+      view.sort = next_column(layout, view.sort);
+      view.reversed = false;
+      break;
+    case U'r': view.reversed = !view.reversed; break;
+    case U'/': view.filtering = true; break;
+    case U'p':
+    case U' ': view.paused = !view.paused; return Command::ask;
+    case U'+':
+    case U'=': view.interval = longer(view.interval); return Command::ask;
+    case U'-': view.interval = shorter(view.interval); return Command::ask;
+    case U'g': select_row(layout, view, 0); break;
+    case U'G':
+      select_row(layout, view, static_cast<std::ptrdiff_t>(layout.order.size()) - 1);
+      break;
+    default: break;
+  }
+  return Command::none;
+}
+
+}  // namespace
+
+Duration longer(Duration interval) {
+  const auto* const found = std::ranges::upper_bound(kIntervals, interval);
+  return found == kIntervals.end() ? kIntervalMax : *found;
+}
+
+Duration shorter(Duration interval) {
+  const auto* const found = std::ranges::lower_bound(kIntervals, interval);
+  return found == kIntervals.begin() ? kIntervalMin : *(found - 1);
+}
+
+Command apply(const Input& input, const Layout& layout, View& view) {
+  if (input.kind == Input::Kind::resize) return Command::none;
+  if (view.help) {
+    // Any key leaves it; the one that quits, quits.
+    view.help = false;
+    return input.kind == Input::Kind::character && input.character == U'q' ? Command::quit
+                                                                           : Command::none;
+  }
+  const bool mouse = input.kind == Input::Kind::click || input.kind == Input::Kind::wheel_up ||
+                     input.kind == Input::Kind::wheel_down;
+  const bool moves = input.kind >= Input::Kind::up && input.kind <= Input::Kind::end;
+  if (view.filtering && !mouse && !moves) return type(input, view);
+  switch (input.kind) {
+    case Input::Kind::character: return press(input.character, layout, view);
+    case Input::Kind::up: move(layout, view, -1); break;
+    case Input::Kind::down: move(layout, view, 1); break;
+    case Input::Kind::page_up: move(layout, view, -layout.page); break;
+    case Input::Kind::page_down: move(layout, view, layout.page); break;
+    case Input::Kind::home: select_row(layout, view, 0); break;
+    case Input::Kind::end:
+      select_row(layout, view, static_cast<std::ptrdiff_t>(layout.order.size()) - 1);
+      break;
+    case Input::Kind::escape:
+      // The innermost choice first.
+      if (view.selected) {
+        view.selected.reset();
+      } else {
+        view.filter.clear();
+      }
+      break;
+    case Input::Kind::click: click(input, layout, view); break;
+    case Input::Kind::wheel_up: wheel(layout, view, -3); break;
+    case Input::Kind::wheel_down: wheel(layout, view, 3); break;
+    default: break;
+  }
+  return Command::none;
+}
+
+}  // namespace forestall::top

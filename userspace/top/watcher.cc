@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "top/watcher.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <utility>
+
+#include "exports/blocked_signals.h"
+
+namespace forestall::top {
+namespace {
+
+// A look may take this part of the time, no more: an agent that has ten thousand processes to score
+// is not asked every second.
+constexpr int kShareOfLooking = 4;
+// What the agent tells in a burst is one picture.
+constexpr Duration kNewsRest = std::chrono::milliseconds(100);
+
+}  // namespace
+
+Result<std::unique_ptr<Watcher>> Watcher::start(
+    const std::function<std::unique_ptr<Eyes>(int cancel_fd)>& make, Wanted wanted) {
+  UniqueFd ready(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  UniqueFd changed(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  UniqueFd stop(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!ready || !changed || !stop) return errno_error("eventfd", "for pictures");
+  std::unique_ptr<Watcher> watcher(
+      new Watcher(std::move(ready), std::move(changed), std::move(stop), std::move(wanted)));
+  watcher->eyes_ = make(watcher->stop_.get());
+  const exports::BlockedSignals blocked;
+  watcher->thread_ = std::thread([raw = watcher.get()] { raw->run(); });
+  ::pthread_setname_np(watcher->thread_.native_handle(), "forestall-look");
+  return watcher;
+}
+
+Watcher::Watcher(UniqueFd ready, UniqueFd changed, UniqueFd stop, Wanted wanted)
+    : ready_(std::move(ready)),
+      changed_(std::move(changed)),
+      stop_(std::move(stop)),
+      wanted_(std::move(wanted)) {}
+
+Watcher::~Watcher() {
+  ::eventfd_write(stop_.get(), 1);
+  if (thread_.joinable()) thread_.join();
+}
+
+std::optional<Result<v1::TopReport>> Watcher::take() {
+  eventfd_t count = 0;
+  (void)::eventfd_read(ready_.get(), &count);
+  const std::lock_guard lock(mutex_);
+  return std::exchange(newest_, std::nullopt);
+}
+
+void Watcher::want(const Wanted& wanted) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (wanted_ == wanted) return;
+    wanted_ = wanted;
+  }
+  ::eventfd_write(changed_.get(), 1);
+}
+
+Wanted Watcher::wanted() const {
+  const std::lock_guard lock(mutex_);
+  return wanted_;
+}
+
+bool Watcher::stopped() const {
+  pollfd fd{stop_.get(), POLLIN, 0};
+  return ::poll(&fd, 1, 0) > 0;
+}
+
+void Watcher::run() {
+  // What a crash sends must find its handler here as well: it puts the terminal back.
+  sigset_t crashes;
+  ::sigemptyset(&crashes);
+  for (const int each : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}) ::sigaddset(&crashes, each);
+  ::pthread_sigmask(SIG_UNBLOCK, &crashes, nullptr);
+  while (!stopped()) {
+    const MonotonicTime began = SystemClock().now();
+    const Wanted now = wanted();
+    if (!now.paused) {
+      auto report = eyes_->look(now.ranking);
+      {
+        const std::lock_guard lock(mutex_);
+        newest_ = std::move(report);
+      }
+      ::eventfd_write(ready_.get(), 1);
+    }
+    wait(began);
+  }
+}
+
+// Until the next look is due: the interval is over, something else is wanted, or the agent has
+// acted.
+void Watcher::wait(MonotonicTime began) {
+  const MonotonicTime ended = SystemClock().now();
+  const MonotonicTime rested = ended + kShareOfLooking * (ended - began);
+  bool news = false;
+  while (true) {
+    const Wanted now = wanted();
+    const MonotonicTime due =
+        news ? std::max(rested, ended + kNewsRest) : std::max(rested, began + now.interval);
+    const Duration left = std::max(due - SystemClock().now(), Duration::zero());
+    if (left == Duration::zero() && !now.paused) return;
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
+    const timespec patience{seconds.count(), (left - seconds).count()};
+    std::array<pollfd, 3> fds{{{stop_.get(), POLLIN, 0},
+                               {changed_.get(), POLLIN, 0},
+                               {eyes_->news_fd(), eyes_->news_events(), 0}}};
+    if (::ppoll(fds.data(), fds.size(), now.paused ? nullptr : &patience, nullptr) < 0) continue;
+    if (fds[0].revents != 0) return;
+    if (fds[2].revents != 0) news = eyes_->take_news() || news;
+    if (fds[1].revents == 0) continue;
+    eventfd_t count = 0;
+    (void)::eventfd_read(changed_.get(), &count);
+    const Wanted then = wanted();
+    // Whose order is shown is asked for at once; another interval, or the end of a pause, too: the
+    // eye that waits sees that the key was heard.
+    if (!then.paused) return;
+  }
+}
+
+}  // namespace forestall::top

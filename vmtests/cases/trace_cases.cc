@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tracer on machines of its own: PSI stalls where fentry is permitted, and a node that is short
+// as a whole, each against the kernel's own files. What every tier can do is tested by
+// tests/integration/trace_test.cc and trace_command_test.cc, here as well.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <iostream>
+#include <memory>
+#include <stdexcept>
+
+#include "cases/short_node.h"
+#include "cli/trace_events.h"
+#include "integration/bpf_events.h"
+#include "kernel/reclaim_counts.h"
+#include "kernel/trace_programs.h"
+#include "support/child.h"
+#include "support/scratch_cgroup.h"
+#include "support/temp_tree.h"
+
+namespace forestall::vm {
+namespace {
+
+using kernel::TracePrograms;
+using test::CacheFile;
+using test::Child;
+using test::OpenCgroup;
+using test::ScratchCgroup;
+
+const kernel::CgroupTree& tree() {
+  static const kernel::CgroupTree kTree = [] {
+    auto found = kernel::CgroupTree::discover();
+    if (!found) throw std::runtime_error(found.error().text());
+    return std::move(found).value();
+  }();
+  return kTree;
+}
+
+std::unique_ptr<TracePrograms> load(const kernel::TraceAsked& asked) {
+  auto programs = TracePrograms::load(asked, tree(), {});
+  if (!programs) throw std::runtime_error(programs.error().text());
+  return std::move(programs).value();
+}
+
+// The kernel folds stalls into `total` when the file is read, at most once in two seconds
+// (PSI_FREQ, kernel/sched/psi.c): wait for the next period.
+void wait_psi_period() {
+  const UniqueFd period(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
+  const itimerspec once{{0, 0}, {2, 100'000'000}};
+  std::uint64_t expirations = 0;
+  ASSERT_EQ(::timerfd_settime(period.get(), 0, &once, nullptr), 0);
+  ASSERT_EQ(::read(period.get(), &expirations, sizeof(expirations)),
+            static_cast<ssize_t>(sizeof(expirations)));
+}
+
+std::uint64_t psi_some_us(const std::string& file) {
+  const std::string text = test::read_text(file);
+  return std::stoull(text.substr(text.find("total=") + 6));
+}
+
+TEST(TraceParity, EveryKindIsSeen) {
+  const auto programs = load({});
+  for (const kernel::TraceKindReport& report : programs->reports()) {
+    EXPECT_EQ(report.state, FeatureState::in_use)
+        << kernel::trace_kind_name(report.kind) << ": " << report.evidence;
+  }
+}
+
+TEST(TraceParity, StallsAreWhatMemoryPressureSays) {
+  kernel::TraceAsked asked;
+  asked.sums = true;
+  asked.kinds.reset().set(ABI_TRACE_stall);
+  const auto programs = load(asked);
+  ScratchCgroup scratch;
+  const std::string path = scratch.child("stalls");
+  scratch.limit(path, mib(24));
+  const OpenCgroup group(scratch.directory(path));
+  const std::string file =
+      (test::mounts().v1 ? scratch.unified_directory(path) : scratch.directory(path)) +
+      "/memory.pressure";
+  const CacheFile cache(mib(64));
+  wait_psi_period();
+  const std::uint64_t before = psi_some_us(file);
+  Child reader([&] {
+    scratch.add(path, ::getpid());
+    // PSI weighs each CPU's stall by its busy time: only on one CPU is its total the plain sum.
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(0, &one);
+    if (::sched_setaffinity(0, sizeof(one), &one) != 0) return 3;
+    return cache.read_through(4);
+  });
+  ASSERT_TRUE(reader.wait_exit(std::chrono::seconds(100)));
+  ASSERT_EQ(reader.reap(), 0);
+  wait_psi_period();
+  const std::uint64_t psi_us = psi_some_us(file) - before;
+  programs->stop();
+  std::uint64_t traced_us = 0;
+  const auto sums = programs->sums();
+  ASSERT_TRUE(sums) << sums.error().text();
+  for (const kernel::TraceSum& each : *sums) {
+    if (each.cgroup == group.id()) traced_us += each.sum.ns / 1000;
+  }
+  std::cout << "@metric trace_psi_total " << psi_us << " us\n@metric trace_stalls " << traced_us
+            << " us\n";
+  ASSERT_GT(traced_us, 0U);
+  // The programs start their clock after the kernel's and stop it before: never more, and less by
+  // what they cost per stall, which is a lot under emulation.
+  EXPECT_LE(traced_us, psi_us + psi_us / 100 + 1000);
+  EXPECT_GE(traced_us, psi_us / 100 * 75);
+}
+
+// Direct reclaim and kswapd, whose memcg is NULL on 7.2: what they scan and free is what
+// /proc/vmstat counts, and no program harms the kernel.
+TEST(TraceParity, AShortNodeIsWhatVmstatCounts) {
+  ShortNode node;
+  const auto before = kernel::parse_reclaim_counts(test::read_text("/proc/vmstat"));
+  const auto programs = load({});
+  const auto begun = kernel::parse_reclaim_counts(test::read_text("/proc/vmstat"));
+  node.start();
+  const auto direct = [&] {
+    return programs->totals().value().kinds[ABI_TRACE_direct_reclaim].count;
+  };
+  std::uint64_t records = 0;
+  const MonotonicTime end = SystemClock().now() + std::chrono::seconds(140);
+  while (direct() < 20 && !node.over() && SystemClock().now() < end) {
+    pollfd ring{programs->ring_fd(), POLLIN, 0};
+    programs->about_to_wait();
+    ::poll(&ring, 1, 100);
+    records += programs->drain([](const abi_trace_event&) {});
+  }
+  const auto ended = kernel::parse_reclaim_counts(test::read_text("/proc/vmstat"));
+  programs->stop();
+  const auto after = kernel::parse_reclaim_counts(test::read_text("/proc/vmstat"));
+  records += programs->drain([](const abi_trace_event&) {});
+  const abi_trace_totals totals = programs->totals().value();
+  const bool mglru = cli::multi_generational_lru();
+  std::uint64_t scanned = 0;
+  std::uint64_t reclaimed = 0;
+  for (const abi_trace_kind kind :
+       {ABI_TRACE_memcg_reclaim, ABI_TRACE_direct_reclaim, ABI_TRACE_kswapd}) {
+    const abi_trace_total& total = totals.kinds[kind];
+    scanned += mglru ? total.taken : total.scanned;
+    reclaimed += total.reclaimed;
+    std::cout << "@metric short_node_" << kernel::trace_kind_name(kind) << " " << total.count
+              << "\n";
+    EXPECT_EQ(total.count, total.told + total.dropped + total.passed);
+  }
+  const std::uint64_t stalls = *ended.stalls - *begun.stalls;
+  std::cout << fmt::format("@metric short_node_allocstall {}\n", stalls)
+            << fmt::format("@metric short_node_scanned {} of {}..{} pages\n", scanned,
+                           *ended.scanned - *begun.scanned, *after.scanned - *before.scanned)
+            << fmt::format("@metric short_node_reclaimed {} of {}..{} pages\n", reclaimed,
+                           *ended.reclaimed - *begun.reclaimed,
+                           *after.reclaimed - *before.reclaimed);
+  EXPECT_GT(totals.kinds[ABI_TRACE_direct_reclaim].count, 0U);
+  EXPECT_GT(totals.kinds[ABI_TRACE_memcg_reclaim].count, 0U);
+  EXPECT_GT(records, 0U);
+  // allocstall counts a try of direct reclaim, of which one may make several; those that are under
+  // way when it is read have not ended for us.
+  EXPECT_LE(totals.kinds[ABI_TRACE_direct_reclaim].count, *after.stalls - *before.stalls);
+  const auto near = [](std::uint64_t value, std::uint64_t least, std::uint64_t most) {
+    // 2 %, and what reclaims that were under way at either end may come to.
+    const std::uint64_t slack = most / 50 + 4096;
+    return value + slack >= least && value <= most + slack;
+  };
+  EXPECT_TRUE(near(scanned, *ended.scanned - *begun.scanned, *after.scanned - *before.scanned));
+  EXPECT_TRUE(
+      near(reclaimed, *ended.reclaimed - *begun.reclaimed, *after.reclaimed - *before.reclaimed));
+  EXPECT_EQ(totals.failures[ABI_TRACE_FAILURE_read], 0U);
+  EXPECT_FALSE(kernel_has_oopsed());
+}
+
+}  // namespace
+}  // namespace forestall::vm

@@ -9,6 +9,8 @@
 #include <nghttp2/nghttp2.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -47,9 +49,9 @@ GrpcLimits short_patience() {
 
 class GrpcServerTest : public testing::Test {
  protected:
-  void start(const GrpcLimits& limits = GrpcLimits()) {
+  void start(const GrpcLimits& limits = GrpcLimits(), const LocalUsers& users = LocalUsers()) {
     server_.reset();
-    auto started = GrpcServer::start(path(), LocalUsers(), service_, counts_, limits);
+    auto started = GrpcServer::start(path(), users, service_, counts_, limits);
     ASSERT_TRUE(started.ok()) << started.error().text();
     server_ = std::move(*started);
   }
@@ -300,6 +302,24 @@ TEST_F(GrpcServerTest, ConnectionsHaveALimitAndIdleOnesEnd) {
   // This one waits for an idle one to be ended.
   expect_service();
   for (const auto& each : clients) EXPECT_TRUE(each->wait_closed());
+}
+
+TEST_F(GrpcServerTest, GuestsCannotTakeAllConnections) {
+  constexpr uid_t kGuest = 1234;
+  ASSERT_EQ(::chmod((directory_ / "").c_str(), 0755), 0);
+  start(GrpcLimits(), {.uids = {kGuest}});
+  std::vector<std::unique_ptr<H2Client>> guests;
+  // The system call itself changes this thread alone.
+  ASSERT_EQ(::syscall(SYS_setresuid, -1, kGuest, -1), 0) << "needs root";
+  for (std::size_t i = 0; i < GrpcServer::kConnectionsMax; ++i) {
+    guests.push_back(std::make_unique<H2Client>(path()));
+  }
+  ASSERT_EQ(::syscall(SYS_setresuid, -1, 0, -1), 0);
+  expect_service();
+  for (std::size_t i = GrpcServer::kGuestConnectionsMax; i < guests.size(); ++i) {
+    EXPECT_TRUE(guests[i]->wait_closed());
+  }
+  EXPECT_EQ(counts_.refused, guests.size() - GrpcServer::kGuestConnectionsMax);
 }
 
 TEST_F(GrpcServerTest, EndsWhileClientsAreConnected) {

@@ -157,7 +157,8 @@ TEST_F(TopTerminal, WithoutColorsThereAreNone) {
 TEST_F(TopTerminal, AsciiWhereTheLocaleHasNoMore) {
   const TmuxRun tmux("env LC_ALL=C " + command(), 140, 40);
   const std::string screen = tmux.wait_for("the-big-one");
-  EXPECT_THAT(screen, HasSubstr("###"));
+  // How much of the bar is in use is the host's affair.
+  EXPECT_THAT(screen, testing::ContainsRegex("memory +[#=.]{20}"));
   for (const char each : screen) EXPECT_GE(each, 0) << screen;
 }
 

@@ -23,12 +23,17 @@ struct EventDeleter {
 };
 using EventLoop = std::unique_ptr<sd_event, EventDeleter>;
 
+struct SourceDeleter {
+  void operator()(sd_event_source* source) const { sd_event_source_unref(source); }
+};
+using EventSource = std::unique_ptr<sd_event_source, SourceDeleter>;
+
 struct Running {
   Core* core;
   exports::Log* log;
   const LoopHooks* hooks;
   Watchdog* watchdog;
-  sd_event_source* timer = nullptr;
+  EventSource timer = nullptr;
 };
 
 struct SourceSlot {
@@ -46,8 +51,8 @@ int set_timer(Running& running) {
   const MonotonicTime next = running.core->next_look();
   if (running.watchdog != nullptr) running.watchdog->announce(next);
   const auto due = std::max<std::int64_t>(to_ns(next), 1000);
-  sd_event_source_set_time(running.timer, static_cast<std::uint64_t>(due) / 1000);
-  return sd_event_source_set_enabled(running.timer, SD_EVENT_ONESHOT);
+  sd_event_source_set_time(running.timer.get(), static_cast<std::uint64_t>(due) / 1000);
+  return sd_event_source_set_enabled(running.timer.get(), SD_EVENT_ONESHOT);
 }
 
 int on_source(sd_event_source*, int, std::uint32_t, void* userdata) {
@@ -109,39 +114,52 @@ int on_reload(sd_event_source*, const signalfd_siginfo*, void* userdata) {
   return set_timer(*running);
 }
 
+// The loop has a reference of its own to what floats in it, and frees it with itself.
+Result<void> add_io(sd_event* event, int fd, sd_event_io_handler_t on_ready, void* userdata,
+                    std::int64_t priority) {
+  sd_event_source* raw = nullptr;
+  TRY(check(sd_event_add_io(event, &raw, fd, EPOLLIN, on_ready, userdata), "sd_event_add_io"));
+  const EventSource added(raw);
+  TRY(check(sd_event_source_set_priority(raw, priority), "sd_event priority"));
+  return check(sd_event_source_set_floating(raw, 1), "sd_event floating");
+}
+
 Result<void> add_sources(sd_event* event, const Parts& parts, Running& running,
                          std::deque<SourceSlot>& slots) {
   for (sources::Source* source : parts.sources) {
     if (source->fd() < 0) continue;
     SourceSlot& slot = slots.emplace_back(SourceSlot{&running, source});
-    sd_event_source* added = nullptr;
-    TRY(check(sd_event_add_io(event, &added, source->fd(), EPOLLIN, on_source, &slot),
-              "sd_event_add_io"));
-    TRY(check(sd_event_source_set_priority(added, kSourcePriority), "sd_event priority"));
-    TRY(check(sd_event_source_set_floating(added, 1), "sd_event floating"));
+    TRY(add_io(event, source->fd(), on_source, &slot, kSourcePriority));
   }
   return {};
 }
 
-// What ends on a thread of its own, at the priority of what can wait, if it is given no other.
-Result<void> add_job(sd_event* event, int fd, sd_event_io_handler_t on_end, Running& running,
-                     std::int64_t priority = SD_EVENT_PRIORITY_NORMAL) {
-  sd_event_source* added = nullptr;
-  TRY(check(sd_event_add_io(event, &added, fd, EPOLLIN, on_end, &running), "sd_event_add_io"));
-  TRY(check(sd_event_source_set_priority(added, priority), "sd_event priority"));
-  return check(sd_event_source_set_floating(added, 1), "sd_event floating");
+Result<void> add_actors(sd_event* event, const Parts& parts, Running& running) {
+  TRY(add_io(event, parts.ladder->fd(), on_ladder, &running, kLadderPriority));
+  // Before any crossing: whom the guard shot must be known when the next victim is chosen.
+  if (parts.guard != nullptr) {
+    TRY(add_io(event, parts.guard->fd(), on_guard, &running, kLadderPriority));
+  }
+  // What ends on a thread of its own can wait.
+  if (parts.reclaim != nullptr) {
+    TRY(add_io(event, parts.reclaim->fd(), on_reclaim, &running, SD_EVENT_PRIORITY_NORMAL));
+  }
+  if (parts.watchdog != nullptr) {
+    TRY(add_io(event, parts.watchdog->fd(), on_watchdog, &running, SD_EVENT_PRIORITY_NORMAL));
+  }
+  if (parts.foresight != nullptr) {
+    TRY(add_io(event, parts.foresight->fd(), on_foresight, &running, SD_EVENT_PRIORITY_NORMAL));
+  }
+  return {};
 }
 
-Result<void> add_the_rest(sd_event* event, const Parts& parts, Running& running) {
-  sd_event_source* ladder = nullptr;
-  TRY(check(sd_event_add_io(event, &ladder, parts.ladder->fd(), EPOLLIN, on_ladder, &running),
-            "sd_event_add_io"));
-  TRY(check(sd_event_source_set_priority(ladder, kLadderPriority), "sd_event priority"));
-  TRY(check(sd_event_source_set_floating(ladder, 1), "sd_event floating"));
-  TRY(check(sd_event_add_time(event, &running.timer, CLOCK_MONOTONIC, UINT64_MAX,
+Result<void> add_times_and_signals(sd_event* event, Running& running) {
+  sd_event_source* timer = nullptr;
+  TRY(check(sd_event_add_time(event, &timer, CLOCK_MONOTONIC, UINT64_MAX,
                               /*accuracy_us=*/1, on_time, &running),
             "sd_event_add_time"));
-  TRY(check(sd_event_source_set_priority(running.timer, kTimerPriority), "sd_event priority"));
+  running.timer.reset(timer);
+  TRY(check(sd_event_source_set_priority(timer, kTimerPriority), "sd_event priority"));
   for (const int stop : {SIGTERM, SIGINT}) {
     TRY(check(sd_event_add_signal(event, nullptr, stop, nullptr, nullptr), "sd_event_add_signal"));
   }
@@ -166,26 +184,13 @@ Result<void> run_loop(Core& core, const Parts& parts, const LoopHooks& hooks) {
   Running running{&core, parts.log, &hooks, parts.watchdog};
   std::deque<SourceSlot> slots;  // stable addresses: sd-event keeps pointers to them
   TRY(add_sources(event.get(), parts, running, slots));
-  if (parts.reclaim != nullptr) {
-    TRY(add_job(event.get(), parts.reclaim->fd(), on_reclaim, running));
-  }
-  if (parts.watchdog != nullptr) {
-    TRY(add_job(event.get(), parts.watchdog->fd(), on_watchdog, running));
-  }
-  // Before any crossing: whom the guard shot must be known when the next victim is chosen.
-  if (parts.guard != nullptr) {
-    TRY(add_job(event.get(), parts.guard->fd(), on_guard, running, kLadderPriority));
-  }
-  if (parts.foresight != nullptr) {
-    TRY(add_job(event.get(), parts.foresight->fd(), on_foresight, running));
-  }
-  TRY(add_the_rest(event.get(), parts, running));
+  TRY(add_actors(event.get(), parts, running));
+  TRY(add_times_and_signals(event.get(), running));
   core.start();
   set_timer(running);
   if (hooks.ready) hooks.ready();
   const int code = sd_event_loop(event.get());
   sd_notify(0, "STOPPING=1");
-  sd_event_source_unref(running.timer);
   return check(code, "sd_event_loop");
 }
 

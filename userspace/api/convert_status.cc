@@ -58,7 +58,7 @@ void add_status(const exports::Status& status, MonotonicTime now, v1::AgentStatu
 
 v1::AgentStatus to_proto(const AgentFacts& facts, const exports::Status& status,
                          const exports::StageHistograms& stages, const exports::DropCounts& drops,
-                         MonotonicTime now) {
+                         const exports::GrpcCounts& grpc, MonotonicTime now) {
   v1::AgentStatus out;
   out.set_version(facts.version);
   out.set_pid(facts.pid);
@@ -77,6 +77,9 @@ v1::AgentStatus to_proto(const AgentFacts& facts, const exports::Status& status,
   lost.set_bpf_failures(drops.bpf_failures);
   lost.set_late_tellings(drops.late_tellings);
   lost.set_recording_entries(drops.recording_entries);
+  lost.set_watch_messages(drops.untold);
+  lost.set_slow_readers(grpc.slow_readers);
+  lost.set_live_viewers(drops.live_viewers);
   return out;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "exports/drop_counts.h"
+#include "exports/grpc_counts.h"
 #include "exports/stage_histograms.h"
 #include "exports/status_board.h"
 #include "forestall/v1/status.pb.h"
@@ -28,6 +29,7 @@ struct AgentFacts {
 // Any thread.
 [[nodiscard]] v1::AgentStatus to_proto(const AgentFacts& facts, const exports::Status& status,
                                        const exports::StageHistograms& stages,
-                                       const exports::DropCounts& drops, MonotonicTime now);
+                                       const exports::DropCounts& drops,
+                                       const exports::GrpcCounts& grpc, MonotonicTime now);
 
 }  // namespace forestall::api

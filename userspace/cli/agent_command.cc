@@ -216,7 +216,7 @@ void serve_status(Running& running, const api::AgentFacts& facts, const Options&
         if (request.path != "/status")
           return {404, "text/plain; charset=utf-8", "/status is served here\n"};
         const auto message = api::to_proto(facts, running.board.status(), running.stages,
-                                           running.drops, running.clock.now());
+                                           running.drops, running.grpc_counts, running.clock.now());
         return {200, "application/json", api::to_json(message, api::JsonStyle::pretty)};
       });
   if (server.ok()) {
@@ -234,7 +234,7 @@ void serve_api(Running& running, const api::AgentFacts& facts, const agent::Host
   AgentApiParts parts;
   parts.status = [&running, facts] {
     return api::to_proto(facts, running.board.status(), running.stages, running.drops,
-                         running.clock.now());
+                         running.grpc_counts, running.clock.now());
   };
   parts.config = [&running] { return running.board.status().config; };
   parts.tree = &host.tree;

@@ -185,6 +185,8 @@ void print_stages(const v1::AgentStatus& status) {
       "failures: {}\n",
       drops.log_lines(), drops.bpf_events(), drops.late_tellings(), drops.recording_entries(),
       drops.bpf_failures());
+  fmt::print("dropped: {} slow readers, {} viewers of the status page, {} messages to watchers\n",
+             drops.slow_readers(), drops.live_viewers(), drops.watch_messages());
 }
 
 bool nobody_listens(const Error& failure) {

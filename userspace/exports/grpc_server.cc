@@ -37,12 +37,15 @@ bool would_wait() {
 }  // namespace
 
 struct GrpcServer::Connection {
-  Connection(UniqueFd socket, GrpcService& service, const GrpcLimits& limits, MonotonicTime now)
+  Connection(UniqueFd socket, const GrpcPeer& peer, GrpcService& service, const GrpcLimits& limits,
+             MonotonicTime now)
       : fd(std::move(socket)),
-        session(service, limits, {LocalSocket::is_owners(fd.get())}),
+        is_owners(peer.is_owner),
+        session(service, limits, peer),
         active_at(now) {}
 
   UniqueFd fd;
+  const bool is_owners;
   GrpcSession session;
   std::string unsent;       // what the socket did not take
   bool more = false;        // the session may have more to send, and was interrupted
@@ -137,6 +140,12 @@ bool GrpcServer::wait() {
   return polled[rest + 2].revents == 0;
 }
 
+bool GrpcServer::has_room_for_guest() const {
+  const auto guests =
+      std::ranges::count_if(connections_, [](const auto& each) { return !each->is_owners; });
+  return static_cast<std::size_t>(guests) < kGuestConnectionsMax;
+}
+
 void GrpcServer::accept_all() {
   for (int i = 0; i < kAcceptsAtOnce && connections_.size() < kConnectionsMax; ++i) {
     UniqueFd client(accept4(listening_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -146,13 +155,14 @@ void GrpcServer::accept_all() {
       if (!would_wait() && errno != ECONNABORTED) deaf_until_ = now_ + kDeaf;
       return;
     }
-    if (!listening_.admits(client.get())) {
+    const GrpcPeer peer{LocalSocket::is_owners(client.get())};
+    if (!listening_.admits(client.get()) || (!peer.is_owner && !has_room_for_guest())) {
       ++counts_.refused;
       continue;
     }
     ++counts_.connections;
     connections_.push_back(
-        std::make_unique<Connection>(std::move(client), service_, limits_, now_));
+        std::make_unique<Connection>(std::move(client), peer, service_, limits_, now_));
     // Our settings can go out.
     advance(*connections_.back());
   }

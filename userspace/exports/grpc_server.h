@@ -28,6 +28,8 @@ namespace forestall::exports {
 class GrpcServer {
  public:
   static constexpr std::size_t kConnectionsMax = 16;
+  // Of those who are let in but own nothing here: they cannot keep root from asking.
+  static constexpr std::size_t kGuestConnectionsMax = 12;
 
   // Serves at `path` for root, the agent's own user and `users`. `service` and `counts` outlive the
   // server. Errors are LocalSocket::listen()'s.
@@ -45,6 +47,7 @@ class GrpcServer {
              const GrpcLimits& limits);
   void serve();
   [[nodiscard]] bool wait();  // false: it is to end
+  [[nodiscard]] bool has_room_for_guest() const;
   void accept_all();
   void advance(Connection& connection);
   void count(Connection& connection);

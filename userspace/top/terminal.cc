@@ -48,7 +48,6 @@ extern "C" void restore_and_die(int signal) {
 }
 
 void prepare_rescue() {
-  ::tcgetattr(STDIN_FILENO, &rescue.as_found);
   // No more mouse, in either way of telling; attributes off, cursor shown, the other screen left.
   std::string text = "\033[?1006l\033[?1002l\033[?1000l";
   for (const char* name : {"sgr0", "cnorm", "rmkx", "rmcup"}) {
@@ -161,17 +160,17 @@ Result<std::unique_ptr<Terminal>> Terminal::open(const TerminalWish& wish) {
     return error("standard input and output are no terminal; --once prints one picture as text");
   }
   std::setlocale(LC_CTYPE, "");
-  // initscr() would end the process itself if there is no such terminal.
-  int found = 0;
-  if (::setupterm(nullptr, STDOUT_FILENO, &found) != OK) {
+  ::tcgetattr(STDIN_FILENO, &rescue.as_found);
+  // Unlike initscr(), this does not end the process if there is no such terminal.
+  SCREEN* screen = ::newterm(nullptr, stdout, stdin);
+  if (screen == nullptr) {
     const char* name = std::getenv("TERM");
     return error(std::string("unknown terminal '") + (name == nullptr ? "" : name) +
                  "' (TERM); --once prints one picture as text");
   }
+  std::unique_ptr<Terminal> terminal(new Terminal(screen));
   prepare_rescue();
   arm_rescue();
-  ::initscr();
-  std::unique_ptr<Terminal> terminal(new Terminal());
   ::cbreak();
   ::noecho();
   ::nonl();
@@ -191,6 +190,7 @@ Result<std::unique_ptr<Terminal>> Terminal::open(const TerminalWish& wish) {
 Terminal::~Terminal() {
   ::endwin();
   rescue.armed = 0;
+  ::delscreen(screen_);
 }
 
 void Terminal::set_up_colors() {

@@ -13,6 +13,8 @@
 #include "top/screen.h"
 #include "top/view.h"
 
+struct screen;  // ncurses' own
+
 namespace forestall::top {
 
 // What the terminal is asked to be.
@@ -38,9 +40,10 @@ class Terminal {
   [[nodiscard]] int fd() const;
 
  private:
-  Terminal() = default;
+  explicit Terminal(::screen* screen) : screen_(screen) {}
   void paint_cell(const Cell& cell);
   void set_up_colors();
+  ::screen* screen_;
   bool colors_ = false;
 };
 

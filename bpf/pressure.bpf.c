@@ -12,6 +12,7 @@
 #include "bpf/lib/compat.bpf.h"
 #include "bpf/lib/counters.bpf.h"
 #include "bpf/lib/memcg.bpf.h"
+#include "bpf/lib/psi.bpf.h"
 #include "bpf/lib/reclaim.bpf.h"
 #include "bpf/lib/stalls.bpf.h"
 #include "bpf/lib/watches.bpf.h"
@@ -213,28 +214,14 @@ int forget_task(struct bpf_raw_tracepoint_args* ctx) {
   return 0;
 }
 
-/* void psi_memstall_enter(unsigned long *flags) sets *flags to whether the task was in a stall
- * already; enter and leave of such a nested one count for nothing (kernel/sched/psi.c). Looked at
- * on return from enter and on entry to leave: in between, *flags is what the function left there.
- */
-static __always_inline int nested(__u64 flags) {
-  unsigned long was_in_memstall = 0;
-
-  if (bpf_probe_read_kernel(&was_in_memstall, sizeof(was_in_memstall), (void*)flags)) {
-    COUNT_FAILURE(read);
-    return 1;
-  }
-  return was_in_memstall != 0;
-}
-
 SEC("fexit/psi_memstall_enter")
 int memstall_enter(void* ctx) {
-  if (!nested(ARG(ctx, 0))) stall_begin(ABI_STALL_PSI);
+  if (!psi_stall_nested(ARG(ctx, 0))) stall_begin(ABI_STALL_PSI);
   return 0;
 }
 
 SEC("fentry/psi_memstall_leave")
 int memstall_leave(void* ctx) {
-  if (!nested(ARG(ctx, 0))) stall_end(ABI_STALL_PSI, 0);
+  if (!psi_stall_nested(ARG(ctx, 0))) stall_end(ABI_STALL_PSI, 0);
   return 0;
 }

@@ -14,6 +14,7 @@
  */
 #include "bpf/lib/compat.bpf.h"
 #include "bpf/lib/memcg.bpf.h"
+#include "bpf/lib/psi.bpf.h"
 #include "bpf/lib/reclaim.bpf.h"
 #include "bpf/lib/score.bpf.h"
 
@@ -460,26 +461,15 @@ int forget_task(struct bpf_raw_tracepoint_args* ctx) {
 
 /* ---- PSI ------------------------------------------------------------------------------------ */
 
-/* See pressure.bpf.c: a stall within a stall counts for nothing. */
-static __always_inline int nested(__u64 flags) {
-  unsigned long was_in_memstall = 0;
-
-  if (bpf_probe_read_kernel(&was_in_memstall, sizeof(was_in_memstall), (void*)flags)) {
-    COUNT_FAILURE(read);
-    return 1;
-  }
-  return was_in_memstall != 0;
-}
-
 SEC("fexit/psi_memstall_enter")
 int memstall_enter(void* ctx) {
-  if (!nested(ARG(ctx, 0))) span_begin(ABI_TRACE_stall);
+  if (!psi_stall_nested(ARG(ctx, 0))) span_begin(ABI_TRACE_stall);
   return 0;
 }
 
 SEC("fentry/psi_memstall_leave")
 int memstall_leave(void* ctx) {
-  if (!nested(ARG(ctx, 0))) span_end(ABI_TRACE_stall, -1, 0);
+  if (!psi_stall_nested(ARG(ctx, 0))) span_end(ABI_TRACE_stall, -1, 0);
   return 0;
 }
 

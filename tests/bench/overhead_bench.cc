@@ -25,7 +25,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,7 +37,9 @@
 #include <vector>
 
 #include "base/parse.h"
+#include "bench/best_rate.h"
 #include "bench/spread.h"
+#include "bench/told_child.h"
 #include "support/child.h"
 #include "support/scratch_cgroup.h"
 #include "support/temp_tree.h"
@@ -53,12 +54,6 @@ constexpr int kSlices = 12;             // of one work in one round
 constexpr double kTarget = 0.995;
 
 const std::vector<std::string> kWorks{"faults", "malloc", "cache"};
-
-double cpu_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
-}
 
 void do_faults() {
   void* area = mmap(nullptr, kRegion, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -99,55 +94,25 @@ void do_cache(int file) {
 // Does the work it is told the number of, and answers how much of it a CPU second is good for.
 class Worker {
  public:
-  Worker(ScratchCgroup& scratch, const std::string& directory)
-      : pipes_(make_pipes()), child_([this, directory] { return run(directory); }) {
+  Worker(ScratchCgroup& scratch, const std::string& directory) : child_(working(directory)) {
     scratch.add(scratch.child("work"), child_.pid());
   }
-
-  [[nodiscard]] double rate(int work) const {
-    double rate = 0;
-    if (write(pipes_[1], &work, sizeof(work)) != sizeof(work) ||
-        read(pipes_[2], &rate, sizeof(rate)) != sizeof(rate)) {
-      throw std::runtime_error("the work ended early");
-    }
-    return rate;
-  }
+  [[nodiscard]] double rate(int work) const { return child_.tell(work); }
 
  private:
-  static std::array<int, 4> make_pipes() {
-    std::array<int, 4> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0 || pipe2(ends.data() + 2, O_CLOEXEC) != 0) {
-      throw std::runtime_error("pipe2");
-    }
-    return ends;
+  static ToldChild<int, double>::Act working(const std::string& directory) {
+    return [directory](int work) -> std::optional<double> {
+      static const int file = open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+      if (file < 0) return std::nullopt;
+      return best_rate(kSlices, kSliceSeconds, [work] {
+        if (work == 0) do_faults();
+        if (work == 1) do_malloc();
+        if (work == 2) do_cache(file);
+      });
+    };
   }
 
-  [[nodiscard]] int run(const std::string& directory) const {
-    const int file = open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (file < 0) return 1;
-    for (int work = 0; read(pipes_[0], &work, sizeof(work)) == sizeof(work);) {
-      double rate = 0;
-      for (int slice = 0; slice < kSlices; ++slice) rate = std::max(rate, rate_of(work, file));
-      if (write(pipes_[3], &rate, sizeof(rate)) != sizeof(rate)) return 1;
-    }
-    return 0;
-  }
-
-  static double rate_of(int work, int file) {
-    const double began = cpu_seconds();
-    double taken = 0;
-    int turns = 0;
-    for (; taken < kSliceSeconds; ++turns) {
-      if (work == 0) do_faults();
-      if (work == 1) do_malloc();
-      if (work == 2) do_cache(file);
-      taken = cpu_seconds() - began;
-    }
-    return turns / taken;
-  }
-
-  std::array<int, 4> pipes_;  // commands and answers, each read end first; left to the exit
-  Child child_;
+  ToldChild<int, double> child_;
 };
 
 // The agent as a service manager runs it, up to its end.

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "base/parse.h"
+#include "bench/told_child.h"
 #include "kernel/task_scan.h"
 #include "support/child.h"
 #include "support/scratch_cgroup.h"
@@ -36,46 +37,26 @@ constexpr Pages kTotalPages = 1 << 20;  // what points are computed for does not
 // Forks sleepers on command, and reports each command's end. They die with it.
 class Nursery {
  public:
-  explicit Nursery(ScratchCgroup& scratch)
-      : pipes_(make_pipes()), child_([this] { return run(); }) {
+  explicit Nursery(ScratchCgroup& scratch) : child_(fork_sleepers) {
     scratch.add(scratch.child("sleepers"), child_.pid());
   }
-
-  void fork_more(int count) const {
-    char done = 0;
-    if (write(pipes_[1], &count, sizeof(count)) != sizeof(count) ||
-        read(pipes_[2], &done, 1) != 1 || done != 'd') {
-      throw std::runtime_error("could not fork so many");
-    }
-  }
+  void fork_more(int count) const { child_.tell(count); }
 
  private:
-  static std::array<int, 4> make_pipes() {
-    std::array<int, 4> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0 || pipe2(ends.data() + 2, O_CLOEXEC) != 0) {
-      throw std::runtime_error("pipe2");
-    }
-    return ends;
-  }
-
-  [[nodiscard]] int run() const {
+  static std::optional<int> fork_sleepers(int count) {
     const pid_t self = getpid();
-    for (int count = 0; read(pipes_[0], &count, sizeof(count)) == sizeof(count);) {
-      for (; count > 0; --count) {
-        const pid_t pid = fork();
-        if (pid < 0) return 1;
-        if (pid > 0) continue;
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != self) _exit(0);
-        for (;;) pause();
-      }
-      if (write(pipes_[3], "d", 1) != 1) return 1;
+    for (int i = 0; i < count; ++i) {
+      const pid_t pid = fork();
+      if (pid < 0) return std::nullopt;
+      if (pid > 0) continue;
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (getppid() != self) _exit(0);
+      for (;;) pause();
     }
-    return 0;
+    return count;
   }
 
-  std::array<int, 4> pipes_;  // commands and replies, each read end first; left to the exit
-  Child child_;
+  ToldChild<int, int> child_;
 };
 
 // Every process of /proc, read and thrown away: parsing would only add to it.

@@ -22,7 +22,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,7 +38,9 @@
 
 #include "base/clock.h"
 #include "base/unique_fd.h"
+#include "bench/best_rate.h"
 #include "bench/spread.h"
+#include "bench/told_child.h"
 #include "forestall/v1/event.pb.h"
 #include "support/child.h"
 #include "support/scratch_cgroup.h"
@@ -54,64 +55,32 @@ constexpr double kTarget = 0.98;
 constexpr std::uint64_t kRate = 200'000;
 constexpr std::size_t kFileBytes = std::size_t{64} << 20;
 
-double cpu_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
-}
-
 // Reads when it is told to, and answers how many MiB a CPU second is good for.
 class Reader {
  public:
-  Reader(ScratchCgroup& scratch, const std::string& file)
-      : path_(scratch.child("work")),
-        pipes_(make_pipes()),
-        child_([this, file] { return run(file); }) {
-    scratch.limit(path_, mib(24));
-    scratch.add(path_, child_.pid());
+  Reader(ScratchCgroup& scratch, const std::string& path) : child_(reading(path)) {
+    const std::string cgroup = scratch.child("work");
+    scratch.limit(cgroup, mib(24));
+    scratch.add(cgroup, child_.pid());
   }
-  [[nodiscard]] double rate() const {
-    const char go = 0;
-    double rate = 0;
-    if (write(pipes_[1], &go, 1) != 1 || read(pipes_[2], &rate, sizeof(rate)) != sizeof(rate)) {
-      throw std::runtime_error("the work ended early");
-    }
-    return rate;
-  }
+  [[nodiscard]] double rate() const { return child_.tell('r'); }
 
  private:
-  static std::array<int, 4> make_pipes() {
-    std::array<int, 4> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0 || pipe2(ends.data() + 2, O_CLOEXEC) != 0) {
-      throw std::runtime_error("pipe2");
-    }
-    return ends;
-  }
-  [[nodiscard]] int run(const std::string& path) const {
-    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    std::vector<char> chunk(std::size_t{1} << 20);
-    off_t at = 0;
-    for (char go = 0; read(pipes_[0], &go, 1) == 1;) {
-      double best = 0;
-      for (int slice = 0; slice < kSlices; ++slice) {
-        const double began = cpu_seconds();
-        double taken = 0;
-        int chunks = 0;
-        for (; taken < kSliceSeconds; ++chunks) {
-          if (pread(file, chunk.data(), chunk.size(), at) <= 0) return 1;
-          at = (at + static_cast<off_t>(chunk.size())) % static_cast<off_t>(kFileBytes);
-          taken = cpu_seconds() - began;
-        }
-        best = std::max(best, chunks / taken);
-      }
-      if (write(pipes_[3], &best, sizeof(best)) != sizeof(best)) return 1;
-    }
-    return 0;
+  static ToldChild<char, double>::Act reading(const std::string& path) {
+    return [path](char) -> std::optional<double> {
+      static const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+      static std::vector<char> chunk(std::size_t{1} << 20);
+      static off_t at = 0;
+      bool reads = true;
+      const double rate = best_rate(kSlices, kSliceSeconds, [&] {
+        reads = reads && pread(file, chunk.data(), chunk.size(), at) > 0;
+        at = (at + static_cast<off_t>(chunk.size())) % static_cast<off_t>(kFileBytes);
+      });
+      return reads ? std::optional(rate) : std::nullopt;
+    };
   }
 
-  std::string path_;
-  std::array<int, 4> pipes_;
-  Child child_;
+  ToldChild<char, double> child_;
 };
 
 // A tracer, its output read by a thread of ours.

@@ -15,6 +15,7 @@
 #include <memory>
 #include <sstream>
 
+#include "cases/psi_stall.h"
 #include "cases/short_node.h"
 #include "integration/bpf_events.h"
 #include "kernel/bpf_programs.h"
@@ -39,21 +40,6 @@ std::unique_ptr<BpfPrograms> load(std::initializer_list<Feature> disabled = {}) 
   Result<std::unique_ptr<BpfPrograms>> programs = BpfPrograms::load(off);
   if (!programs.ok()) throw std::runtime_error(programs.error().text());
   return std::move(programs).value();
-}
-
-std::uint64_t psi_some_us(const std::string& text) {
-  return std::stoull(text.substr(text.find("total=") + 6));
-}
-
-// The kernel folds stalls into `total` when the file is read, at most once in two seconds
-// (PSI_FREQ, kernel/sched/psi.c): wait for the next period.
-void wait_psi_period() {
-  const UniqueFd period(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
-  const itimerspec once{{0, 0}, {2, 100'000'000}};
-  std::uint64_t expirations = 0;
-  ASSERT_EQ(::timerfd_settime(period.get(), 0, &once, nullptr), 0);
-  ASSERT_EQ(::read(period.get(), &expirations, sizeof(expirations)),
-            static_cast<ssize_t>(sizeof(expirations)));
 }
 
 TEST(BpfParity, EveryFeatureIsInUse) {
@@ -98,26 +84,7 @@ TEST(BpfParity, PsiStallIsWhatMemoryPressureSays) {
   const std::string path = scratch.child("stalls");
   scratch.limit(path, mib(24));
   const OpenCgroup group(scratch.directory(path));
-  const std::string file =
-      (test::mounts().v1 ? scratch.unified_directory(path) : scratch.directory(path)) +
-      "/memory.pressure";
-  const CacheFile cache(mib(64));
-  wait_psi_period();
-  const std::uint64_t before = psi_some_us(test::read_text(file));
-  Child reader([&] {
-    scratch.add(path, ::getpid());
-    // PSI weighs each CPU's stall by its busy time: only on one CPU is its total the plain sum.
-    // Pinned once inside, because before 6.2 the cpuset controller of v2 undoes it on entry.
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(0, &one);
-    if (::sched_setaffinity(0, sizeof(one), &one) != 0) return 3;
-    return cache.read_through(4);
-  });
-  ASSERT_TRUE(reader.wait_exit(std::chrono::seconds(100)));
-  ASSERT_EQ(reader.reap(), 0);
-  wait_psi_period();
-  const std::uint64_t psi_us = psi_some_us(test::read_text(file)) - before;
+  const std::uint64_t psi_us = psi_us_of_stalls(scratch, path);
   const abi_stall_sum stall = programs->stall(group.id())->sums[ABI_STALL_PSI];
   std::cout << "@metric psi_total " << psi_us << " us\n@metric bpf_stall " << stall.ns / 1000
             << " us\n";

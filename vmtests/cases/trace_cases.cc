@@ -5,14 +5,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>
-#include <sched.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <iostream>
 #include <memory>
 #include <stdexcept>
 
+#include "cases/psi_stall.h"
 #include "cases/short_node.h"
 #include "cli/trace_events.h"
 #include "integration/bpf_events.h"
@@ -46,22 +45,6 @@ std::unique_ptr<TracePrograms> load(const kernel::TraceAsked& asked) {
   return std::move(programs).value();
 }
 
-// The kernel folds stalls into `total` when the file is read, at most once in two seconds
-// (PSI_FREQ, kernel/sched/psi.c): wait for the next period.
-void wait_psi_period() {
-  const UniqueFd period(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
-  const itimerspec once{{0, 0}, {2, 100'000'000}};
-  std::uint64_t expirations = 0;
-  ASSERT_EQ(::timerfd_settime(period.get(), 0, &once, nullptr), 0);
-  ASSERT_EQ(::read(period.get(), &expirations, sizeof(expirations)),
-            static_cast<ssize_t>(sizeof(expirations)));
-}
-
-std::uint64_t psi_some_us(const std::string& file) {
-  const std::string text = test::read_text(file);
-  return std::stoull(text.substr(text.find("total=") + 6));
-}
-
 TEST(TraceParity, EveryKindIsSeen) {
   const auto programs = load({});
   for (const kernel::TraceKindReport& report : programs->reports()) {
@@ -79,25 +62,7 @@ TEST(TraceParity, StallsAreWhatMemoryPressureSays) {
   const std::string path = scratch.child("stalls");
   scratch.limit(path, mib(24));
   const OpenCgroup group(scratch.directory(path));
-  const std::string file =
-      (test::mounts().v1 ? scratch.unified_directory(path) : scratch.directory(path)) +
-      "/memory.pressure";
-  const CacheFile cache(mib(64));
-  wait_psi_period();
-  const std::uint64_t before = psi_some_us(file);
-  Child reader([&] {
-    scratch.add(path, ::getpid());
-    // PSI weighs each CPU's stall by its busy time: only on one CPU is its total the plain sum.
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(0, &one);
-    if (::sched_setaffinity(0, sizeof(one), &one) != 0) return 3;
-    return cache.read_through(4);
-  });
-  ASSERT_TRUE(reader.wait_exit(std::chrono::seconds(100)));
-  ASSERT_EQ(reader.reap(), 0);
-  wait_psi_period();
-  const std::uint64_t psi_us = psi_some_us(file) - before;
+  const std::uint64_t psi_us = psi_us_of_stalls(scratch, path);
   programs->stop();
   std::uint64_t traced_us = 0;
   const auto sums = programs->sums();

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much of some work a CPU second is good for.
+#pragma once
+
+#include <time.h>
+
+#include <algorithm>
+
+namespace forestall::test {
+
+// CPU time of this process, seconds.
+inline double cpu_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
+// Turns of `work` per CPU second: the best of `slices`, each of at least `seconds` of CPU time,
+// since whatever else the machine does can only slow one down.
+template <typename Work>
+double best_rate(int slices, double seconds, Work work) {
+  double best = 0;
+  for (int slice = 0; slice < slices; ++slice) {
+    const double began = cpu_seconds();
+    double taken = 0;
+    int turns = 0;
+    for (; taken < seconds; ++turns) {
+      work();
+      taken = cpu_seconds() - began;
+    }
+    best = std::max(best, turns / taken);
+  }
+  return best;
+}
+
+}  // namespace forestall::test

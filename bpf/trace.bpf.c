@@ -14,7 +14,6 @@
  */
 #include "bpf/lib/compat.bpf.h"
 #include "bpf/lib/memcg.bpf.h"
-#include "bpf/lib/psi.bpf.h"
 #include "bpf/lib/reclaim.bpf.h"
 #include "bpf/lib/score.bpf.h"
 
@@ -116,6 +115,8 @@ static __always_inline struct abi_trace_totals* own_totals(void) {
     struct abi_trace_totals* all = own_totals();                                \
     if (all) __sync_fetch_and_add(&all->failures[ABI_TRACE_FAILURE_##name], 1); \
   } while (0)
+
+#include "bpf/lib/psi.bpf.h"
 
 static __always_inline __u32 current_tid(void) {
   return (__u32)bpf_get_current_pid_tgid();

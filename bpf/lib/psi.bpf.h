@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Which stalls PSI counts. */
+/* Which stalls PSI counts. Whoever includes it has COUNT_FAILURE(read), each object its own. */
 #ifndef FORESTALL_BPF_PSI_BPF_H
 #define FORESTALL_BPF_PSI_BPF_H
 
 #include "bpf/lib/compat.bpf.h"
-#include "bpf/lib/counters.bpf.h"
 
 /* void psi_memstall_enter(unsigned long *flags) sets *flags to whether the task was in a stall
  * already; enter and leave of such a nested one count for nothing (kernel/sched/psi.c). Looked at

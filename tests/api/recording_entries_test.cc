@@ -247,6 +247,22 @@ TEST(RecordingEntries, WhatRefersToMuchTooOftenIsRefused) {
   EXPECT_EQ(decoder.decode(look.SerializeAsString()).error().message, "look: subjects: too much");
 }
 
+// Nor a few kilobytes that unpack to long paths, whatever refers to them.
+TEST(RecordingEntries, WorkloadsThatSayTooMuchAreRefusedUpToTheNextKey) {
+  forestall::v1::RecordingEntry subject;
+  subject.mutable_subject()->mutable_workload()->set_path("/" + std::string(30 << 20, 'x'));
+  EntryDecoder decoder;
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    subject.mutable_subject()->set_number(i);
+    EXPECT_TRUE(decoder.decode(subject.SerializeAsString()));
+  }
+  subject.mutable_subject()->set_number(2);
+  EXPECT_EQ(decoder.decode(subject.SerializeAsString()).error().message, "subject: one too many");
+  decoder.forget();
+  subject.mutable_subject()->set_number(0);
+  EXPECT_TRUE(decoder.decode(subject.SerializeAsString()));
+}
+
 TEST(RecordingEntries, AKindOfALaterVersionIsKnownForOne) {
   EntryDecoder decoder;
   const std::string later("\xfa\x06\x03xyz", 6);  // field 111, three bytes

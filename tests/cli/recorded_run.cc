@@ -9,26 +9,30 @@
 namespace forestall::test {
 namespace {
 
-// The wall clock of these agents is this far ahead of the monotonic one.
-constexpr std::int64_t kWallOffset = 1'700'000'000'000'000'000;
-
-api::RecordingFacts facts() {
+api::RecordingFacts facts(const Boot& boot) {
   api::RecordingFacts facts;
   facts.version = "0";
   facts.pid = 1;
-  facts.boot_id = "boot";
+  facts.boot_id = boot.id;
   facts.tier = Tier::files;
   return facts;
 }
 
 }  // namespace
 
-RecordedRun::RecordedRun(const recording::Target& target, Config config, policy::State state)
+RecordedRun::RecordedRun(const recording::Target& target, Config config, policy::State state,
+                         Boot boot)
     : log_(exports::Log::Stream::standard_error, /*stamped=*/false, exports::LogLevel::error),
       recorder_(log_),
       config_(std::move(config)),
-      state_(std::move(state)) {
-  const auto started = recorder_.start(target, facts(), Duration::zero());
+      state_(std::move(state)),
+      boot_(std::move(boot)) {
+  recorder_.set_pressure_gauge([](MonotonicTime at) {
+    MemoryPressure pressure;
+    pressure.at = at;
+    return pressure;
+  });
+  const auto started = recorder_.start(target, facts(boot_), Duration::zero());
   EXPECT_TRUE(started) << started.error().text();
 }
 
@@ -61,7 +65,7 @@ void RecordedRun::tell(const Observation& observation, Decision decision,
   Record record;
   record.observation = observation;
   record.decision = std::move(decision);
-  record.wall_time_ns = kWallOffset + to_ns(observation.at);
+  record.wall_time_ns = boot_.wall_offset.count() + to_ns(observation.at);
   record.stages.decided = observation.at;
   if (prepared) record.prepared = Prepared{};
   // An agent's day comes to pass in a second here: the writer is waited for.

@@ -16,10 +16,17 @@
 
 namespace forestall::test {
 
+// What of a node is another one after a reboot.
+struct Boot {
+  std::string id = "boot";
+  Duration wall_offset{1'700'000'000'000'000'000};  // of the wall clock, ahead of the monotonic one
+};
+
 class RecordedRun {
  public:
   // Begins a recording; a failure fails the test. `state`: what the policy remembers at the start.
-  RecordedRun(const recording::Target& target, Config config, policy::State state = {});
+  RecordedRun(const recording::Target& target, Config config, policy::State state = {},
+              Boot boot = {});
   ~RecordedRun();
 
   // One look: decided, told to the recorder, and on record if somebody has to go.
@@ -42,6 +49,7 @@ class RecordedRun {
   agent::Recorder recorder_;
   Config config_;
   policy::State state_;
+  Boot boot_;
   std::uint64_t reloads_ = 0;
   std::uint64_t sequence_ = 0;
 };

@@ -111,6 +111,33 @@ TEST_F(RecordingCommand, ReplayAtATimeIsTheSameLookWhereverReadingBegan) {
   }
 }
 
+// The kernel's clock begins anew, whoever reads a ring does not.
+TEST_F(RecordingCommand, ReplayAtATimeCountsOnAcrossAReboot) {
+  using namespace std::chrono_literals;
+  const std::string ring = tree_ / "ring";
+  const Boot first;
+  // Its first look is 60 s after the last one before.
+  const Boot second{"second", first.wall_offset + 120s + 60s - 10s};
+  for (const auto& [boot, start] : {std::pair{first, 100}, std::pair{second, 10}}) {
+    RecordedRun run({ring, false, mib(1)}, {}, {}, boot);
+    for (int i = 0; i <= 20; ++i) {
+      Observation observation;
+      observation.at = policy::second(start + i);
+      run.look(observation);
+    }
+  }
+  EXPECT_THAT(run_forestall({"replay", ring, "--at", "15s"}).output, HasSubstr("look 16 at +15s,"));
+  EXPECT_THAT(run_forestall({"replay", ring, "--at", "1m"}).output, HasSubstr("look 21 at +20s,"));
+  EXPECT_THAT(run_forestall({"replay", ring, "--at", "85s"}).output,
+              HasSubstr("look 6 at +1m25s,"));
+}
+
+TEST_F(RecordingCommand, ReplayAtATimeBeyondWhatCanBeCountedShowsTheLastLook) {
+  const Ran ran = run_forestall({"replay", file_, "--at", "9999-12-31T23:59:59Z"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.errors;
+  EXPECT_THAT(ran.output, HasSubstr("look 21 at +20s,"));
+}
+
 TEST_F(RecordingCommand, ReplayRefusesARankingOfNobody) {
   const Ran ran = run_forestall({"replay", file_, "--ranking", "mine"});
   EXPECT_EQ(ran.exit_code, 2);
@@ -178,6 +205,14 @@ TEST_F(RecordingCommand, DiffTellsWhatIsDifferent) {
   EXPECT_THAT(ran.output, HasSubstr("decisions: 0 the same, 21 different, 0 in one alone\n"));
   EXPECT_THAT(ran.output, HasSubstr("memory.available of node: 5s earlier\n"));
   EXPECT_THAT(ran.output, HasSubstr("crossings: 1, 1 earlier\n"));
+}
+
+TEST_F(RecordingCommand, DiffTellsWhatIsWrongWithAFile) {
+  const std::string bytes = read_text(file_);
+  tree_.write("cut", bytes.substr(0, bytes.size() - 200));
+  const Ran ran = run_forestall({"diff", file_, tree_ / "cut"});
+  EXPECT_LT(ran.exit_code, 2);
+  EXPECT_THAT(ran.errors, testing::StartsWith(tree_ / "cut" + ": "));
 }
 
 TEST_F(RecordingCommand, DiffTellsTroubleFromDifference) {

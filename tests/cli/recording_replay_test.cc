@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/recorded_run.h"
+#include "recording/format.h"
 #include "support/temp_tree.h"
 #include "tests/policy/any_world.h"
 
@@ -245,6 +246,38 @@ TEST_F(RecordingReplayTest, ASurveyOfTheSameLookIsNotOld) {
   EXPECT_EQ(victim.at, policy::second(51));
   EXPECT_EQ(victim.age, std::nullopt);
   EXPECT_EQ(differences[0].after->victims[1].age, 999ms);
+}
+
+// The node crashed under pressure, and its agent goes on in the same ring once it is up again.
+TEST_F(RecordingReplayTest, WhatWasCrossedEndsWithItsBoot) {
+  const std::string ring = tree_ / "ring";
+  const Boot first;
+  // Up again 60 s after its last look, which was at 100,110 s.
+  const Boot second{"second", first.wall_offset + 100'110s + 60s - 20s};
+  for (const auto& [boot, start] : {std::pair{first, 100'000}, std::pair{second, 20}}) {
+    RecordedRun run({ring, false, mib(1)}, hard_below(mib(500)), {}, boot);
+    for (int i = 0; i <= 110; ++i) run.look(node_with(start + i, mib(600 - i)));
+  }
+  std::unique_ptr<RecordingReplay> run;
+  const auto differences = episodes(ring, hard_below(mib(500)), run);
+  ASSERT_EQ(differences.size(), 2U);
+  for (const auto& each : differences) EXPECT_EQ(each.kind, cli::EpisodeDifference::Kind::same);
+  EXPECT_EQ(differences[0].before->began, policy::second(100'101));
+  EXPECT_EQ(differences[0].before->ended, policy::second(100'110));
+  EXPECT_EQ(differences[1].before->began, policy::second(100'170 + 101));
+  EXPECT_EQ(run->fold().counts().over, 220s);
+}
+
+// Of another version, say: those behind it can be read.
+TEST_F(RecordingReplayTest, ASegmentWhoseFactsCannotBeReadIsPassedOver) {
+  const recording::FileHeader strange{recording::kMajor, recording::kMinor, "\xff"};
+  tree_.write("ring/segment-0000000001.rec", recording::encode(strange));
+  const std::string ring = tree_ / "ring";
+  EXPECT_FALSE(RecordingInput::open(ring));
+  RecordedRun({ring, false, mib(1)}, hard_below(mib(500))).look(node_with(1, gib(1)));
+  const Replayed replayed = replay(ring);
+  EXPECT_EQ(replayed.same, 1U);
+  EXPECT_THAT(replayed.remarks, testing::ElementsAre(testing::HasSubstr("segment-0000000001")));
 }
 
 // Nobody knows who was there: when it would have acted is known all the same.

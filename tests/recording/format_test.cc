@@ -112,6 +112,18 @@ TEST(Format, SpansTheTimesOfItsEntriesInAnyOrder) {
   EXPECT_EQ(sealed.header.last_ns, 20);
 }
 
+// Whoever seeks 15 needs the key before this one.
+TEST(Format, BeginsWithItsKeyWhateverIsToldLater) {
+  ChunkBuilder chunk;
+  chunk.begin_with_key();
+  chunk.append("key", from_ns(20));
+  chunk.append("outcome", from_ns(10));
+  chunk.append("look", from_ns(30));
+  const auto sealed = chunk.seal(0);
+  EXPECT_EQ(sealed.header.first_ns, 20);
+  EXPECT_EQ(sealed.header.last_ns, 30);
+}
+
 TEST(Format, ReadsTheIndexItWrote) {
   const std::vector<ChunkPlace> index{{29, 1, 2, 3, kChunkKey}, {500, 4, 5, 6, 0}};
   EXPECT_EQ(decode_index(encode_index(index)), index);

@@ -56,7 +56,7 @@ bool wait_for(const std::string& directory, const std::function<bool()>& there) 
   while (!there()) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - clock.now());
     pollfd changed{watch.get(), POLLIN, 0};
-    if (poll(&changed, 1, static_cast<int>(left.count())) != 1) return false;
+    if (left.count() <= 0 || poll(&changed, 1, static_cast<int>(left.count())) != 1) return false;
     std::array<char, 4096> events{};
     while (read(watch.get(), events.data(), events.size()) > 0) {
     }

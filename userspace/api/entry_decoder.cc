@@ -14,6 +14,9 @@ constexpr std::size_t kFirstBlock = std::size_t{128} << 10;
 
 // Of one key: an agent describes anew after a minute, and a node has thousands at most.
 constexpr std::size_t kSubjectsMax = std::size_t{1} << 20;
+// Of their entries together, 16 times what the writer's queue holds: a few kilobytes of a file
+// may unpack to a path of 16 MiB.
+constexpr std::size_t kSubjectBytesMax = std::size_t{64} << 20;
 
 google::protobuf::ArenaOptions in_block(std::vector<char>& block) {
   google::protobuf::ArenaOptions options;
@@ -49,10 +52,14 @@ struct EntryDecoder::Buffers {
   google::protobuf::Arena arena{in_block(block)};
   // By number. Its messages' pods are shared by all samples of it.
   std::vector<Workload> subjects;
+  std::size_t subject_bytes = 0;
 
-  Result<void> add_subject(const v1::Subject& message) {
-    if (message.number() != subjects.size()) return error("subject: not the next number");
-    if (subjects.size() == kSubjectsMax) return error("subject: one too many");
+  Result<void> add_subject(const v1::Subject& message, std::size_t size) {
+    if (message.number() != subjects.size()) return error("not the next number");
+    if (subjects.size() == kSubjectsMax || size > kSubjectBytesMax - subject_bytes) {
+      return error("one too many");
+    }
+    subject_bytes += size;
     subjects.push_back(
         TRY(inside("workload", workload_from_proto(message.workload(), kDefaultPodsCgroup))));
     return {};
@@ -108,6 +115,7 @@ EntryDecoder& EntryDecoder::operator=(EntryDecoder&&) noexcept = default;
 
 void EntryDecoder::forget() {
   buffers_->subjects.clear();
+  buffers_->subject_bytes = 0;
 }
 
 Result<RecordingEntry> EntryDecoder::decode(std::string_view entry) {
@@ -123,7 +131,7 @@ Result<RecordingEntry> EntryDecoder::decode(std::string_view entry) {
       return RecordingEntry(TRY(inside("key", from_proto(message.key()))));
     }
     case v1::RecordingEntryUnread::kSubject:
-      TRY(inside("subject", own.add_subject(message.subject())));
+      TRY(inside("subject", own.add_subject(message.subject(), entry.size())));
       return RecordingEntry(SubjectEntry{});
     case v1::RecordingEntryUnread::kLook:
       return RecordingEntry(TRY(inside("look", own.read_look(*message.mutable_look()))));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/decision_stream.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "api/convert.h"
@@ -14,7 +16,8 @@ namespace {
 
 class RecordedDecisions final : public DecisionStream {
  public:
-  explicit RecordedDecisions(RecordingInput input) : input_(std::move(input)) {}
+  RecordedDecisions(RecordingInput input, std::string name)
+      : input_(std::move(input)), name_(std::move(name)) {}
 
   Result<std::optional<TimedDecision>> next() override {
     while (auto item = TRY(input_.next())) {
@@ -26,8 +29,20 @@ class RecordedDecisions final : public DecisionStream {
     return std::optional<TimedDecision>();
   }
 
+  [[nodiscard]] std::vector<std::string> remarks() const override {
+    std::vector<std::string> remarks = input_.remarks();
+    const RecordingInput::Counts& counts = input_.counts();
+    const auto add = [&](std::uint64_t entries, std::string_view what) {
+      if (entries > 0) remarks.push_back(fmt::format("{}: {} entries {}", name_, entries, what));
+    };
+    add(counts.lost, "lost while recording");
+    add(counts.passed_over, "passed over, because what they refer to is missing");
+    return remarks;
+  }
+
  private:
   RecordingInput input_;
+  std::string name_;
 };
 
 class PrintedDecisions final : public DecisionStream {
@@ -75,7 +90,7 @@ Result<std::unique_ptr<DecisionStream>> open_decisions(const std::string& path) 
   const bool recorded = path != "-" && TRY(RecordingInput::is_recording(path));
   if (recorded) {
     return std::unique_ptr<DecisionStream>(
-        std::make_unique<RecordedDecisions>(TRY(RecordingInput::open(path))));
+        std::make_unique<RecordedDecisions>(TRY(RecordingInput::open(path)), path));
   }
   return std::unique_ptr<DecisionStream>(
       std::make_unique<PrintedDecisions>(TRY(LineReader::open(path)), path));

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "model/decision.h"
@@ -24,6 +25,8 @@ class DecisionStream {
   virtual ~DecisionStream() = default;
   // Nothing at the end. Errors name the file, and the line where there are lines.
   [[nodiscard]] virtual Result<std::optional<TimedDecision>> next() = 0;
+  // At the end: what is missing from it and why, for people, one a line.
+  [[nodiscard]] virtual std::vector<std::string> remarks() const { return {}; }
 };
 
 // By what the file begins with. Errors: it cannot be read, or is neither.

@@ -107,7 +107,11 @@ int run_diff(const Options& options, const DiffOptions& diff) {
   const auto after = open_decisions(diff.after);
   if (!after) return fail(after.error());
   Comparison comparison(**before, **after);
-  if (const auto done = comparison.run(); !done) return fail(done.error());
+  const auto done = comparison.run();
+  for (const auto* stream : {&*before, &*after}) {
+    for (const std::string& remark : (*stream)->remarks()) fmt::print(stderr, "{}\n", remark);
+  }
+  if (!done) return fail(done.error());
   std::string out;
   if (options.output == OutputFormat::json) {
     out = api::to_json(comparison.message(), api::JsonStyle::pretty);

@@ -62,7 +62,14 @@ Episode& Episodes::open(const Name& name, MonotonicTime at) {
   return episode;
 }
 
-void Episodes::take(MonotonicTime at, const Decision& decision, std::optional<Duration> age) {
+void Episodes::interrupt() {
+  for (const auto& [name, index] : open_) episodes_[index].ended = episodes_[index].seen;
+  open_.clear();
+}
+
+void Episodes::take(MonotonicTime read, const Decision& decision, std::optional<Duration> age,
+                    Duration shift) {
+  const MonotonicTime at = read + shift;
   std::set<Name> met;
   for (const Evidence& evidence : decision.evidence) {
     if (!evidence.asks_for_eviction()) continue;
@@ -70,7 +77,7 @@ void Episodes::take(MonotonicTime at, const Decision& decision, std::optional<Du
     Episode& episode = open(name, at);
     if (met.insert(name).second && episode.limit.empty()) {
       episode.limit = evidence.limit.text();
-      episode.began = std::min(at, evidence.first_met.value_or(at));
+      episode.began = std::min(read, evidence.first_met.value_or(read)) + shift;
     }
     episode.reason = decision.reason;
     episode.in_grace = episode.kills == 0 && decision.reason == Reason::in_grace;

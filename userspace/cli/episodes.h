@@ -54,9 +54,13 @@ class Episodes {
   // not show it gone.
   static constexpr std::size_t kMaxVictims = 16;
 
-  // REQUIRES: time does not go back. `age`: of the workloads the decision was made on, if they were
-  // not read for it.
-  void take(MonotonicTime at, const Decision& decision, std::optional<Duration> age = std::nullopt);
+  // A look. REQUIRES: time does not go back. `age`: of the workloads the decision was made on, if
+  // they were not read for it. `shift` is added to every time, by which that of another boot goes
+  // on.
+  void take(MonotonicTime read, const Decision& decision,
+            std::optional<Duration> age = std::nullopt, Duration shift = Duration::zero());
+  // The node was rebooted: what went on ended when it was last seen.
+  void interrupt();
   // In the order they began.
   [[nodiscard]] const std::vector<Episode>& all() const { return episodes_; }
 

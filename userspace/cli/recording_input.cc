@@ -53,13 +53,13 @@ Result<RecordingInput> RecordingInput::open(const std::string& path) {
     const std::string first = std::move(paths.front());
     paths.pop_front();
     auto reader = Reader::open(first);
-    if (!reader) {
-      if (paths.empty()) return reader.error();
-      remarks.push_back(reader.error().text());
+    auto facts = reader ? api::decode_facts(reader->header().facts) : reader.error();
+    if (!facts) {
+      const Error problem = reader ? facts.error().in(first) : reader.error();
+      if (paths.empty()) return problem;
+      remarks.push_back(problem.text());
       continue;
     }
-    auto facts = api::decode_facts(reader->header().facts);
-    if (!facts) return facts.error().in(first);
     RecordingInput input(std::move(*reader), std::move(*facts));
     input.name_ = first;
     input.files_ = paths.size() + 1;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/recording_replay.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "policy/state.h"
@@ -36,6 +37,7 @@ void RecordingReplay::take_key(const api::KeyEntry& key, const RecordingInput::I
   const bool first = fold_.counts().observations == 0 || item.new_run;
   // After a reboot cgroups and clock are others.
   if (item.new_run) seen_ = {};
+  if (item.new_run) note_boot(key);
   if (rules_.as_recorded()) {
     if (first || item.after_loss) return fold_.begin(key.config, key.state);
     fold_.reconfigure(key.config);
@@ -51,6 +53,18 @@ void RecordingReplay::take_key(const api::KeyEntry& key, const RecordingInput::I
     fold_.reconfigure(std::move(config));
     fold_.know_configured_pods();
   }
+}
+
+// Times go on behind those of the last boot, by the wall clock.
+void RecordingReplay::note_boot(const api::KeyEntry& key) {
+  const std::string& boot = input_.facts().boot_id;
+  if (last_ && boot != boot_id_) {
+    const std::int64_t away = std::max<std::int64_t>(key.wall_time_ns - last_->wall_time_ns, 0);
+    shift_ = last_->at + Duration(away) - key.at;
+    recorded_.interrupt();
+    replayed_.interrupt();
+  }
+  boot_id_ = boot;
 }
 
 Result<std::optional<RecordingReplay::Step>> RecordingReplay::next() {
@@ -72,14 +86,18 @@ Result<std::optional<RecordingInput::Item>> RecordingReplay::next_item() {
 }
 
 // A survey is made at the end of the look at which it was due (agent/core.cc), and so is what
-// another policy would have read at that look. Only what is on record comes between the two.
+// another policy would have read at that look. Only what is on record, and how hard memory was to
+// come by, comes between the two.
 Result<void> RecordingReplay::take_survey_behind() {
   while (auto item = TRY(input_.next())) {
     if (const auto* survey = std::get_if<api::SurveyEntry>(&item->entry)) {
       seen_.replace(survey->at, survey->samples);
       break;
     }
-    if (std::holds_alternative<api::RecordedEntry>(item->entry)) continue;
+    if (std::holds_alternative<api::RecordedEntry>(item->entry) ||
+        std::holds_alternative<api::PressureEntry>(item->entry)) {
+      continue;
+    }
     ahead_ = std::move(item);
     break;
   }
@@ -97,6 +115,8 @@ Result<RecordingReplay::Step> RecordingReplay::take_look(api::LookEntry look) {
   }
   step.looked = std::move(look.looked);
   Observation& observation = step.looked.observation;
+  step.at = observation.at + shift_;
+  last_ = LastLook{step.at, step.looked.wall_time_ns};
   if (rules_.as_recorded()) {
     step.decision = step.looked.prepared ? fold_.glance(observation) : fold_.take(observation);
   } else {
@@ -107,8 +127,8 @@ Result<RecordingReplay::Step> RecordingReplay::take_look(api::LookEntry look) {
   ++(step.as_recorded ? same_ : different_);
   if (!rules_.as_recorded()) {
     otherwise_ += act_otherwise(*step.recorded, step.decision) ? 1 : 0;
-    recorded_.take(observation.at, *step.recorded);
-    replayed_.take(observation.at, step.decision, step.age);
+    recorded_.take(observation.at, *step.recorded, std::nullopt, shift_);
+    replayed_.take(observation.at, step.decision, step.age, shift_);
     return step;
   }
   if (step.as_recorded) return step;
@@ -116,7 +136,7 @@ Result<RecordingReplay::Step> RecordingReplay::take_look(api::LookEntry look) {
   unread.looked.observation = observation;
   unread.decision = recorded;
   step.recorded = TRY(api::decode_decision(unread));
-  if (!first_) first_ = Difference{step.look, observation.at, *step.recorded, step.decision};
+  if (!first_) first_ = Difference{step.look, step.at, *step.recorded, step.decision};
   return step;
 }
 

@@ -30,8 +30,11 @@ class RecordingReplay {
  public:
   struct Step {
     std::uint64_t look = 0;  // its number in the recording
-    Record looked;           // without its decision
-    Decision decision;       // of the replay
+    // When: its observation's time; after a reboot, at which the kernel's clock begins anew, as if
+    // that had gone on.
+    MonotonicTime at;
+    Record looked;      // without its decision
+    Decision decision;  // of the replay
     // How long ago the workloads were read; nothing: for this look, as far as they were needed.
     std::optional<Duration> age = std::nullopt;
     bool as_recorded = false;  // the same decision, byte for byte
@@ -67,7 +70,14 @@ class RecordingReplay {
   [[nodiscard]] const Episodes& replayed() const { return replayed_; }
 
  private:
+  // The last look that was decided.
+  struct LastLook {
+    MonotonicTime at;
+    std::int64_t wall_time_ns = 0;
+  };
+
   void take_key(const api::KeyEntry& key, const RecordingInput::Item& item);
+  void note_boot(const api::KeyEntry& key);
   [[nodiscard]] Result<Step> take_look(api::LookEntry look);
   [[nodiscard]] Result<std::optional<RecordingInput::Item>> next_item();
   [[nodiscard]] Result<void> take_survey_behind();
@@ -81,6 +91,9 @@ class RecordingReplay {
   Episodes recorded_;
   Episodes replayed_;
   std::optional<RecordingInput::Item> ahead_;  // read already
+  std::string boot_id_;                        // of the last key that began a run
+  Duration shift_{0};                          // of this boot's times
+  std::optional<LastLook> last_;
   std::string bytes_;
   std::string recorded_bytes_;
   std::uint64_t same_ = 0;

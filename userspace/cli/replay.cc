@@ -75,9 +75,8 @@ std::optional<std::string> fold_recording(RecordingReplay& replay, ReplayReport&
     if (!next) return next.error().text();
     if (!*next) return std::nullopt;
     const RecordingReplay::Step& step = **next;
-    const Observation& observation = step.looked.observation;
-    if (!first) first = observation.at;
-    report.look({step.look, observation.at - *first, observation, step.decision,
+    if (!first) first = step.at;
+    report.look({step.look, step.at - *first, step.looked.observation, step.decision,
                  replay.fold().changed(), &step},
                 printer.text());
     printer.pace();

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include <array>
+#include <cstdint>
 
 #include "base/parse.h"
 #include "cli/process_text.h"
@@ -44,7 +45,13 @@ std::optional<std::int64_t> parse_utc(std::string_view text) {
   if (end == nullptr || *end != '\0') return std::nullopt;
   const auto fraction = fraction_of(text.substr(19, text.size() - 20));
   if (!fraction) return std::nullopt;
-  return timegm(&parts) * kSecond + *fraction;
+  std::int64_t ns = 0;
+  // Beyond the year 2262: later than any look is late enough, and as early as can be the other way.
+  const std::int64_t seconds = timegm(&parts);
+  if (__builtin_mul_overflow(seconds, kSecond, &ns) || __builtin_add_overflow(ns, *fraction, &ns)) {
+    return seconds < 0 ? INT64_MIN : INT64_MAX;
+  }
+  return ns;
 }
 
 std::vector<std::string> name_and_path(const Workload& workload) {

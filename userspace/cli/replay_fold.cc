@@ -58,6 +58,9 @@ void ReplayFold::know_pods(Observation& observation) const {
 void ReplayFold::count(const Observation& observation, const Decision& decision) {
   ++counts_.observations;
   if (!counts_.first) counts_.first = observation.at;
+  if (counts_.last && observation.at > *counts_.last) {
+    counts_.over += observation.at - *counts_.last;
+  }
   counts_.last = observation.at;
   ++counts_.decisions[{decision.action, decision.reason}];
   for (const Eviction& eviction : decision.evictions) ++counts_.evictions[eviction.metric_signal];

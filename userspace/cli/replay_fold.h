@@ -31,6 +31,7 @@ class ReplayFold {
     std::uint64_t observations = 0;
     std::optional<MonotonicTime> first;
     std::optional<MonotonicTime> last;
+    Duration over{0};  // from the first to the last, less what lies between two boots
     std::map<std::pair<Action, Reason>, std::uint64_t> decisions;
     std::map<std::string, std::uint64_t> evictions;             // by eviction_signal
     std::array<ConditionCount, kConditions.size()> conditions;  // in the order of kConditions

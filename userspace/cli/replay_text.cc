@@ -164,8 +164,7 @@ void ReplayText::end(const ReplayFold::Counts& counts, const std::optional<std::
   end_run(out);
   out += fmt::format("\nobservations: {}", counts.observations);
   if (counts.first) {
-    out += fmt::format(" over {}, from {:.3f} s to {:.3f} s since boot",
-                       to_string(*counts.last - *counts.first),
+    out += fmt::format(" over {}, from {:.3f} s to {:.3f} s since boot", to_string(counts.over),
                        static_cast<double>(to_ns(*counts.first)) / 1e9,
                        static_cast<double>(to_ns(*counts.last)) / 1e9);
   }

@@ -73,7 +73,8 @@ void ChunkBuilder::append(std::string_view entry, MonotonicTime at) {
   raw_.append(entry);
   if (header_.count++ == 0) header_.first_ns = header_.last_ns = to_ns(at);
   // What is written later may tell of earlier things (the outcome of a kill): the chunk spans all.
-  header_.first_ns = std::min(header_.first_ns, to_ns(at));
+  // But one with a key begins with that: whoever seeks a time before it needs an earlier one.
+  if (!header_.has(kChunkKey)) header_.first_ns = std::min(header_.first_ns, to_ns(at));
   header_.last_ns = std::max(header_.last_ns, to_ns(at));
 }
 

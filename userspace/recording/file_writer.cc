@@ -66,14 +66,19 @@ Result<void> FileWriter::sync() {
   return {};
 }
 
+Result<void> FileWriter::append_index() {
+  if (chunks_ > kIndexMax) return {};
+  const std::uint64_t at = offset_;
+  TRY(append(seal_index(index_, static_cast<std::uint32_t>(chunks_))));
+  const auto trailer = encode_trailer(at);
+  return append({trailer.data(), trailer.size()});
+}
+
 Result<void> FileWriter::finish() {
-  if (chunks_ <= kIndexMax) {
-    const std::uint64_t at = offset_;
-    TRY(append(seal_index(index_, static_cast<std::uint32_t>(chunks_))));
-    const auto trailer = encode_trailer(at);
-    TRY(append({trailer.data(), trailer.size()}));
-  }
-  return sync();
+  const auto indexed = append_index();
+  // Where there is no room for an index, there still is a decision to be kept.
+  const auto synced = sync();
+  return indexed ? synced : indexed;
 }
 
 }  // namespace forestall::recording

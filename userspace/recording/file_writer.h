@@ -39,6 +39,7 @@ class FileWriter {
  private:
   FileWriter(UniqueFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
   [[nodiscard]] Result<void> append(std::string_view bytes);
+  [[nodiscard]] Result<void> append_index();
 
   UniqueFd fd_;
   std::string path_;

@@ -25,8 +25,6 @@ namespace forestall::vm {
 namespace {
 
 using kernel::TracePrograms;
-using test::CacheFile;
-using test::Child;
 using test::OpenCgroup;
 using test::ScratchCgroup;
 

@@ -220,7 +220,8 @@ static __always_inline int reclaims(__u32 kind) {
          kind == ABI_TRACE_kswapd;
 }
 
-static __always_inline struct open_task* span_begin(__u32 kind) {
+/* `value`: what a record of the begin says beside the task; of kswapd, its node. */
+static __always_inline struct open_task* span_begin(__u32 kind, __s32 value) {
   struct open_task* task = open_task_of(current_tid());
   __u64 now = bpf_ktime_get_ns();
   struct abi_trace_event* event;
@@ -241,6 +242,7 @@ static __always_inline struct open_task* span_begin(__u32 kind) {
   event = record_begin(kind, sizeof(*event), now);
   if (!event) return task;
   event->flags = ABI_TRACE_BEGIN;
+  event->value = value;
   event->cgroup = memcg_id(memcg);
   record_end(event);
   return task;
@@ -327,7 +329,7 @@ static __always_inline void span_end(__u32 kind, __s64 reclaimed, __s32 value) {
 
 SEC("raw_tp/mm_vmscan_memcg_reclaim_begin")
 int memcg_reclaim_begin(struct bpf_raw_tracepoint_args* ctx) {
-  struct open_task* task = span_begin(ABI_TRACE_memcg_reclaim);
+  struct open_task* task = span_begin(ABI_TRACE_memcg_reclaim, 0);
 
   if (task)
     task->subject = memcg_id(reclaimed_memcg(ctx, memcg_of_task((void*)bpf_get_current_task())));
@@ -344,7 +346,7 @@ int memcg_reclaim_end(struct bpf_raw_tracepoint_args* ctx) {
 /* The memcg of 7.2 is NULL here whenever the whole node is short: never looked at. */
 SEC("raw_tp/mm_vmscan_direct_reclaim_begin")
 int direct_reclaim_begin(struct bpf_raw_tracepoint_args* ctx) {
-  span_begin(ABI_TRACE_direct_reclaim);
+  span_begin(ABI_TRACE_direct_reclaim, 0);
   return 0;
 }
 
@@ -360,7 +362,8 @@ int kswapd_wake(struct bpf_raw_tracepoint_args* ctx) {
   __u32 tid = current_tid();
   struct open_task* task = bpf_map_lookup_elem(&open_tasks, &tid);
 
-  if (!task || !task->begin_ns[ABI_TRACE_kswapd]) span_begin(ABI_TRACE_kswapd);
+  if (task && task->begin_ns[ABI_TRACE_kswapd]) return 0;
+  span_begin(ABI_TRACE_kswapd, (__s32)ctx->args[0]);
   return 0;
 }
 
@@ -441,7 +444,7 @@ int throttled(struct bpf_raw_tracepoint_args* ctx) {
 /* (cc, zone_start, zone_end, sync[, status]) */
 SEC("raw_tp/mm_compaction_begin")
 int compaction_begin(struct bpf_raw_tracepoint_args* ctx) {
-  span_begin(ABI_TRACE_compaction);
+  span_begin(ABI_TRACE_compaction, 0);
   return 0;
 }
 
@@ -464,7 +467,7 @@ int forget_task(struct bpf_raw_tracepoint_args* ctx) {
 
 SEC("fexit/psi_memstall_enter")
 int memstall_enter(void* ctx) {
-  if (!psi_stall_nested(ARG(ctx, 0))) span_begin(ABI_TRACE_stall);
+  if (!psi_stall_nested(ARG(ctx, 0))) span_begin(ABI_TRACE_stall, 0);
   return 0;
 }
 

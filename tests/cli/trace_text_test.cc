@@ -6,9 +6,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 
 #include "base/unique_fd.h"
 #include "cli/trace_output.h"
@@ -113,6 +115,22 @@ TEST(TraceText, LongWaitsStandOut) {
   EXPECT_THAT(line(event, false), Not(HasSubstr("\x1b")));
 }
 
+TEST(TraceText, SaysWhatIsNotSeenOfWhatIs) {
+  v1::Event event;
+  const auto sight = [&](const char* kind, bool seen, const char* evidence) {
+    v1::TraceSight& out = *event.mutable_trace_start()->add_sights();
+    out.set_kind(kind);
+    out.set_seen(seen);
+    out.set_evidence(evidence);
+  };
+  sight("usage", true, "files, every second");
+  sight("pressure", true, "files, every second; 88 cgroups beyond the first 512 are not");
+  sight("stall", false, "fentry is refused");
+  EXPECT_THAT(line(event), Not(HasSubstr("usage")));
+  EXPECT_THAT(line(event), HasSubstr("seen in part: pressure: files, every second; 88 cgroups"));
+  EXPECT_THAT(line(event), HasSubstr("not seen: stall: fentry is refused\n"));
+}
+
 TEST(TraceText, EveryKindHasALine) {
   const auto* whats = v1::Event::descriptor()->FindOneofByName("what");
   for (int i = 0; i < whats->field_count(); ++i) {
@@ -196,19 +214,52 @@ TEST_F(UsageLinesTest, WithoutALimitThereIsNoLine) {
 }
 
 // A pager that shows its first screen and waits: Ctrl-C must end the trace all the same.
+void write_to_nobody(int writer) {
+  const UniqueFd stop(::eventfd(1, EFD_CLOEXEC));
+  TraceOutput output(writer, stop.get(), TraceFormat::json, false);
+  v1::Event event;
+  event.set_cgroup(std::string(1000, 'x'));
+  for (int i = 0; i < 1000; ++i) output.write(event);
+  EXPECT_FALSE(output.flush());
+  EXPECT_FALSE(output.failure());
+  // The mode of the file that others have, too, is as it was.
+  EXPECT_EQ(::fcntl(writer, F_GETFL) & O_NONBLOCK, 0);
+}
+
 TEST(TraceOutput, AReaderThatStandsStillDoesNotKeepItFromItsEnd) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
   const UniqueFd reader(ends[0]);
   const UniqueFd writer(ends[1]);
-  const UniqueFd stop(::eventfd(1, EFD_CLOEXEC));
-  TraceOutput output(writer.get(), stop.get(), TraceFormat::json, false);
-  v1::Event event;
-  event.set_cgroup(std::string(1000, 'x'));
-  for (int i = 0; i < 1000; ++i) output.write(event);
-  EXPECT_FALSE(output.flush());
-  // The mode of the file that others have, too, is as it was.
-  EXPECT_EQ(::fcntl(writer.get(), F_GETFL) & O_NONBLOCK, 0);
+  write_to_nobody(writer.get());
+}
+
+TEST(TraceOutput, NorDoesOneAtTheOtherEndOfASocket) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+  const UniqueFd reader(ends[0]);
+  const UniqueFd writer(ends[1]);
+  write_to_nobody(writer.get());
+}
+
+TEST(TraceOutput, TellsAFullDiskFromAReaderThatWent) {
+  const UniqueFd stop(::eventfd(0, EFD_CLOEXEC));
+  const UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  ASSERT_TRUE(full);
+  TraceOutput to_disk(full.get(), stop.get(), TraceFormat::json, false);
+  to_disk.write(span_event());
+  EXPECT_FALSE(to_disk.flush());
+  ASSERT_TRUE(to_disk.failure());
+  EXPECT_EQ(to_disk.failure()->code, ENOSPC);
+
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+  const UniqueFd writer(ends[1]);
+  UniqueFd(ends[0]).reset();
+  TraceOutput to_nobody(writer.get(), stop.get(), TraceFormat::json, false);
+  to_nobody.write(span_event());
+  EXPECT_FALSE(to_nobody.flush());
+  EXPECT_FALSE(to_nobody.failure());
 }
 
 }  // namespace

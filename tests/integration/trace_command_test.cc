@@ -86,9 +86,10 @@ class TraceCommand : public testing::Test {
     path_ = scratch_.child("churn");
     scratch_.limit(path_, mib(24));
   }
-  void churn(int times = 3) {
+  void churn(int times = 3) { churn_in(scratch_, path_, times); }
+  void churn_in(const ScratchCgroup& scratch, const std::string& path, int times) {
     Child reader([&] {
-      scratch_.add(path_, ::getpid());
+      scratch.add(path, ::getpid());
       return cache_.read_through(times);
     });
     ASSERT_TRUE(reader.wait_exit(std::chrono::seconds(100)));
@@ -195,6 +196,48 @@ TEST_F(TraceCommand, ASummaryAddsUp) {
   // The last window, which Ctrl-C cut short, is among them.
   EXPECT_GT(count, 0U);
   EXPECT_EQ(count, expected);
+}
+
+// What is gone is taken out of the kernel's sums, and is in those of one window all the same.
+TEST_F(TraceCommand, ASummaryAddsUpOfCgroupsThatComeAndGo) {
+  const std::string ours = scratch_.path().substr(0, scratch_.path().rfind('-') + 1) + "*";
+  TraceRun trace({"--cgroup", ours, "--summary", "100ms", "--kind", "reclaim", "-o", "pb"});
+  for (int i = 0; i < 6; ++i) {
+    ScratchCgroup brief;
+    const std::string path = brief.child("brief");
+    brief.limit(path, mib(24));
+    churn_in(brief, path, 1);
+  }
+  EXPECT_EQ(trace.interrupt(), 0);
+  const auto events = trace.events();
+  ASSERT_TRUE(events.back().has_trace_end());
+  std::uint64_t expected = 0;
+  for (const v1::SpanTotal& total : events.back().trace_end().totals()) {
+    expected += total.count() - total.passed_over();
+  }
+  std::uint64_t count = 0;
+  for (const v1::Event& each : events) {
+    for (const v1::SpanSum& sum : each.summary().sums()) {
+      EXPECT_THAT(sum.cgroup(), HasSubstr("/brief"));
+      count += sum.count();
+    }
+  }
+  EXPECT_GT(count, 0U);
+  EXPECT_EQ(count, expected);
+}
+
+// One look at the files may see more than was asked for.
+TEST_F(TraceCommand, TellsNoMoreEventsThanAskedFor) {
+  TraceRun trace(
+      {"--disable-feature", "bpf", "--kind", "pressure,reclaim-count", "--count", "1", "-o", "pb"});
+  const MonotonicTime until = SystemClock().now() + kPatience;
+  const auto ended = [&] { return find(trace.events(), v1::Event::kTraceEnd) != nullptr; };
+  do churn();
+  while (!ended() && SystemClock().now() < until);
+  EXPECT_EQ(trace.finish(), 0);
+  const auto events = trace.events();
+  ASSERT_EQ(events.size(), 3U) << "the start, one, the end";
+  EXPECT_EQ(events.back().trace_end().told(), 1U);
 }
 
 TEST_F(TraceCommand, ASummaryInTextHasHistograms) {

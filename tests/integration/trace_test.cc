@@ -19,6 +19,7 @@
 
 #include "base/unique_fd.h"
 #include "cli/trace_events.h"
+#include "cli/trace_summary.h"
 #include "integration/bpf_events.h"
 #include "kernel/reclaim_counts.h"
 #include "sources/cgroup_names.h"
@@ -236,6 +237,53 @@ TEST(Trace, SumsByCgroupAreWhatTheRecordsAddUpTo) {
   EXPECT_EQ(in_buckets, own.count);
 }
 
+// There is room for so many cgroups only, and on a busy node they come and go.
+TEST(Trace, SumsOfWhatIsGoneAreToldOnceMoreAndMakeRoom) {
+  Churn gone;
+  Churn stays;
+  TraceAsked asked;
+  asked.sums = true;
+  const auto programs = load(asked);
+  Records records(*programs);
+  gone.run(1);
+  stays.run(1);
+  const auto sum_of = [](const auto& sums, CgroupId id) {
+    EXPECT_TRUE(sums.ok());
+    const auto found = std::ranges::find_if(*sums, [&](const kernel::TraceSum& each) {
+      return each.cgroup == id && each.kind == ABI_TRACE_memcg_reclaim;
+    });
+    return found == sums->end() ? kernel::TraceSum() : *found;
+  };
+  const auto taken = programs->sums([&](CgroupId each) { return each == gone.id(); });
+  EXPECT_TRUE(sum_of(taken, gone.id()).last);
+  EXPECT_GT(sum_of(taken, gone.id()).sum.count, 0U);
+  EXPECT_FALSE(sum_of(taken, stays.id()).last);
+  EXPECT_EQ(sum_of(programs->sums(), gone.id()).sum.count, 0U) << "it was taken out";
+  EXPECT_GE(sum_of(programs->sums(), stays.id()).sum.count, sum_of(taken, stays.id()).sum.count);
+  gone.run(1);
+  programs->stop();
+  records.drain();
+  EXPECT_EQ(sum_of(taken, gone.id()).sum.count + sum_of(programs->sums(), gone.id()).sum.count,
+            records.of(ABI_TRACE_memcg_reclaim, gone.id()).count)
+      << "each is counted once";
+}
+
+TEST(TraceSummary, WhatWasTakenOutIsCountedFromNothing) {
+  sources::CgroupNames names(tree());
+  const cli::TraceEvents events(names, false);
+  cli::TraceSummary summary(names, events, 10);
+  const auto told = [&](std::uint64_t count, bool last) {
+    kernel::TraceSum sum{{std::uint64_t{1} << 62}, ABI_TRACE_memcg_reclaim, {}, last};
+    sum.sum.count = count;
+    const v1::SummaryEvent window =
+        summary.since_last({sum}, {}, std::chrono::seconds(1), SystemClock().now());
+    return window.sums_size() == 0 ? 0 : window.sums(0).count();
+  };
+  EXPECT_EQ(told(5, false), 5U);
+  EXPECT_EQ(told(7, true), 2U);
+  EXPECT_EQ(told(3, false), 3U);
+}
+
 TEST(Trace, TellsOnlyWhatIsAskedFor) {
   Churn wanted;
   Churn other;
@@ -392,12 +440,14 @@ TEST(CgroupNames, FindsWhatIsThereAndKeepsWhatWas) {
     id = OpenCgroup(scratch.directory(path)).id();
     ASSERT_TRUE(names.walk(SystemClock().now()));
     EXPECT_EQ(names.find(id), path);
+    EXPECT_FALSE(names.is_removed(id));
   }
   ASSERT_TRUE(names.walk(SystemClock().now()));
   EXPECT_EQ(names.find(id), path);
   bool visited = false;
   names.visit([&](CgroupId each, const std::string&) { visited = visited || each == id; });
   EXPECT_FALSE(visited) << "it is not there any more";
+  EXPECT_TRUE(names.is_removed(id));
 }
 
 TEST(CgroupNames, AnUnknownOneIsLookedForNowAndThen) {

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,8 +20,9 @@ namespace forestall::cli {
 TraceOutput::TraceOutput(int fd, int stop, TraceFormat format, bool color)
     : fd_(fd), stop_(stop), format_(format), text_(color) {
   struct stat file {};
-  const bool waits = ::fstat(fd, &file) == 0 && (S_ISFIFO(file.st_mode) || S_ISCHR(file.st_mode));
-  if (!waits) return;
+  if (::fstat(fd, &file) != 0) return;
+  socket_ = S_ISSOCK(file.st_mode);
+  if (!S_ISFIFO(file.st_mode) && !S_ISCHR(file.st_mode)) return;
   const std::string path = "/proc/self/fd/" + std::to_string(fd);
   own_.reset(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (own_) fd_ = own_.get();
@@ -68,13 +70,23 @@ bool TraceOutput::wait_writable() {
   }
 }
 
+ssize_t TraceOutput::put(std::string_view bytes) const {
+  return socket_ ? ::send(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL)
+                 : ::write(fd_, bytes.data(), bytes.size());
+}
+
 bool TraceOutput::flush() {
   std::size_t sent = 0;
   while (!broken_ && sent < buffer_.size()) {
-    const ssize_t n = ::write(fd_, buffer_.data() + sent, buffer_.size() - sent);
-    if (n < 0 && errno == EINTR) continue;
-    broken_ = n < 0 && (errno != EAGAIN || !wait_writable());
-    if (n > 0) sent += static_cast<std::size_t>(n);
+    const ssize_t n = put(std::string_view(buffer_).substr(sent));
+    if (n >= 0) {
+      sent += static_cast<std::size_t>(n);
+    } else if (errno == EAGAIN) {
+      broken_ = !wait_writable();
+    } else if (errno != EINTR) {
+      broken_ = true;
+      if (errno != EPIPE && errno != ECONNRESET) failure_ = errno_error("write", "the events");
+    }
   }
   buffer_.clear();
   return !broken_;

@@ -119,7 +119,7 @@ void TraceSession::open_log() {
 void TraceSession::want(CgroupId id, const std::string& path) {
   if (!question_.choice.all() && programs_ && question_.choice.names(path)) {
     // Beyond 4096 the totals still count it.
-    if (const auto added = programs_->want(id); !added) tell_lost(1, "kernel-maps");
+    if (const auto added = programs_->want(id); !added) ++unwanted_;
   }
   const bool polled =
       asked(TraceKind::pressure) || asked(TraceKind::usage) || asked(TraceKind::reclaim_count);
@@ -207,6 +207,8 @@ v1::Event TraceSession::start_event() const {
 // ---- taking ---------------------------------------------------------------------------------
 
 void TraceSession::tell(const v1::Event& event) {
+  // One look may see more than are left to be told.
+  if (question_.count > 0 && told_ >= question_.count) return;
   output_.write(event);
   ++told_;
 }
@@ -314,6 +316,11 @@ void TraceSession::tell_readings(const std::vector<sources::PressureReading>& re
   }
 }
 
+// What the kernel, or its maps, did not do for us.
+std::uint64_t TraceSession::failures(const abi_trace_totals& totals) const {
+  return failed_in(totals) + programs_->passed_over() + unwanted_;
+}
+
 // Losses are told when they happen, besides in the totals.
 void TraceSession::tell_drops() {
   if (!programs_) return;
@@ -327,18 +334,24 @@ void TraceSession::tell_drops() {
   // A cgroup whose name was among them is asked for all the same.
   const std::uint64_t names = totals->kinds[ABI_TRACE_path].dropped;
   if (names != std::exchange(names_lost_, names)) want_cgroups();
-  tell_more(failed_in(*totals) + programs_->passed_over(), failed_told_, "kernel-maps");
+  tell_more(failures(*totals), failed_told_, "kernel-maps");
+}
+
+// Those of cgroups that are gone are taken out once they are told: there is room for so many only.
+std::vector<kernel::TraceSum> TraceSession::take_sums() const {
+  if (!programs_) return {};
+  return programs_->sums([this](CgroupId id) { return names_.is_removed(id); })
+      .optional()
+      .value_or(std::vector<kernel::TraceSum>());
 }
 
 // Sums and pressure since the last window.
 void TraceSession::tell_window(const std::vector<sources::PressureReading>& readings,
                                Duration window, MonotonicTime now) {
-  std::vector<kernel::TraceSum> sums;
-  if (programs_) sums = programs_->sums().optional().value_or(std::vector<kernel::TraceSum>());
   v1::Event event;
   *event.mutable_summary() = summary_.since_last(
-      sums, asked(TraceKind::pressure) ? readings : std::vector<sources::PressureReading>(), window,
-      now);
+      take_sums(), asked(TraceKind::pressure) ? readings : std::vector<sources::PressureReading>(),
+      window, now);
   const bool any = event.summary().sums_size() > 0 || event.summary().pressures_size() > 0;
   // The last one is short, and mostly empty.
   if (!any && over()) return;
@@ -432,9 +445,7 @@ Result<void> TraceSession::run(int stop_fd) {
   if (!question_.summary) tell_readings(first);
   if (programs_ && question_.summary) {
     // What was summed before the first window begins is not of it.
-    (void)summary_.since_last(
-        programs_->sums().optional().value_or(std::vector<kernel::TraceSum>()), {}, Duration(1),
-        began_);
+    (void)summary_.since_last(take_sums(), {}, Duration(1), began_);
   }
   while (!over()) {
     broken_ = !output_.flush();
@@ -443,6 +454,7 @@ Result<void> TraceSession::run(int stop_fd) {
     tick(SystemClock().now());
   }
   finish();
+  if (output_.failure()) return *output_.failure();
   return {};
 }
 
@@ -477,7 +489,7 @@ void TraceSession::finish() {
         out.set_dropped(total.dropped);
       }
       end.set_dropped_in_kernel(dropped_in(*totals));
-      end.set_failed_in_kernel(failed_in(*totals) + programs_->passed_over());
+      end.set_failed_in_kernel(failures(*totals));
       end.set_unpaired(totals->failures[ABI_TRACE_FAILURE_unpaired]);
     }
   }

@@ -35,7 +35,8 @@ class TraceSession {
                std::string agent_socket, TraceOutput& output);
 
   // Opens what may be had, says what that is, and shows what it tells until `stop_fd` is readable,
-  // the time is over or nobody reads the output. An error: nothing that was asked for can be seen.
+  // the time is over or nobody reads the output. An error: nothing that was asked for can be
+  // seen, or what was seen could not be written.
   Result<void> run(int stop_fd);
 
  private:
@@ -64,8 +65,10 @@ class TraceSession {
   void tell_readings(const std::vector<sources::PressureReading>& readings);
   void tell_window(const std::vector<sources::PressureReading>& readings, Duration window,
                    MonotonicTime now);
+  [[nodiscard]] std::vector<kernel::TraceSum> take_sums() const;
   void tell_polled(MonotonicTime now);
   void tell_lost(std::uint64_t count, const char* where);
+  [[nodiscard]] std::uint64_t failures(const abi_trace_totals& totals) const;
   void tell_drops();
   void tell(const v1::Event& event);
   [[nodiscard]] bool asked(TraceKind kind) const { return has(question_.kinds, kind); }
@@ -106,7 +109,8 @@ class TraceSession {
   std::uint64_t dropped_told_ = 0;
   std::uint64_t failed_told_ = 0;
   std::uint64_t names_lost_ = 0;
-  std::size_t unpolled_ = 0;  // cgroups beyond what is polled
+  std::uint64_t unwanted_ = 0;  // times that there was no room for one more cgroup to ask for
+  std::size_t unpolled_ = 0;    // cgroups beyond what is polled
 };
 
 }  // namespace forestall::cli

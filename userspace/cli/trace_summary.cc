@@ -72,8 +72,9 @@ v1::SummaryEvent TraceSummary::since_last(const std::vector<kernel::TraceSum>& s
   summary.set_window_ns(window.count());
   std::vector<v1::SpanSum> all;
   for (const kernel::TraceSum& each : sums) {
-    abi_trace_sum& before = before_[{each.cgroup.inode, each.kind}];
-    const abi_trace_sum sum = difference(each.sum, std::exchange(before, each.sum));
+    const auto before = before_.try_emplace({each.cgroup.inode, each.kind}).first;
+    const abi_trace_sum sum = difference(each.sum, std::exchange(before->second, each.sum));
+    if (each.last) before_.erase(before);
     if (sum.count == 0) continue;
     v1::SpanSum& out = all.emplace_back();
     out.set_kind(span_kind_of(each.kind));

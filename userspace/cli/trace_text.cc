@@ -212,9 +212,10 @@ void TraceText::start(const v1::TraceStartEvent& start, std::string& out) const 
   fmt::format_to(to, "forestall {} on Linux {}, tier {}. Ctrl-C ends.\n", start.version(),
                  start.kernel(), word_of(*v1::DoctorReport::Tier_descriptor(), start.tier()));
   for (const v1::TraceSight& sight : start.sights()) {
-    if (sight.seen()) continue;
+    // What is not seen of a kind that is stands behind a semicolon.
+    if (sight.seen() && sight.evidence().find("; ") == std::string::npos) continue;
     paint(Tone::notable, out);
-    fmt::format_to(to, "not seen: {}", sight.kind());
+    fmt::format_to(to, "{}: {}", sight.seen() ? "seen in part" : "not seen", sight.kind());
     paint(Tone::plain, out);
     fmt::format_to(to, ": {}\n", printable(sight.evidence()));
   }

@@ -46,8 +46,9 @@ constexpr auto kPrograms = std::to_array<TraceProgram>({
     {"lru_shrink_inactive", ABI_TRACE_direct_reclaim, Hook::tracepoint,
      "mm_vmscan_lru_shrink_inactive"},
     {"forget_task", ABI_TRACE_direct_reclaim, Hook::tracepoint, "sched_process_exit"},
-    {"kswapd_wake", ABI_TRACE_kswapd, Hook::tracepoint, "mm_vmscan_kswapd_wake"},
+    // The end first: a begin whose end is not seen would last until the one after it.
     {"kswapd_sleep", ABI_TRACE_kswapd, Hook::tracepoint, "mm_vmscan_kswapd_sleep"},
+    {"kswapd_wake", ABI_TRACE_kswapd, Hook::tracepoint, "mm_vmscan_kswapd_wake"},
     {"lru_isolate", ABI_TRACE_kswapd, Hook::tracepoint, "mm_vmscan_lru_isolate"},
     {"lru_shrink_inactive", ABI_TRACE_kswapd, Hook::tracepoint, "mm_vmscan_lru_shrink_inactive"},
     {"memstall_enter", ABI_TRACE_stall, Hook::function, "psi_memstall_enter"},
@@ -90,12 +91,32 @@ std::int32_t memory_hierarchy(const CgroupTree& tree) {
   return 0;
 }
 
+// Where PSI is off, psi_memstall_enter() leaves undone what tells a stall from one within another.
+bool counts_stalls() {
+  return HeldFile::open(AT_FDCWD, "/proc/pressure/memory", "/proc/pressure/memory").ok();
+}
+
 bpf_link** link_of(const forestall_trace& skeleton, std::string_view program) {
   const bpf_object_skeleton& list = *skeleton.skeleton;
   for (int i = 0; i < list.prog_cnt; ++i) {
     if (program == list.progs[i].name) return list.progs[i].link;
   }
   return nullptr;
+}
+
+// Of all CPUs.
+abi_trace_sum sum_of(const std::vector<abi_trace_sum>& cpus) {
+  abi_trace_sum sum{};
+  for (const abi_trace_sum& cpu : cpus) {
+    sum.count += cpu.count;
+    sum.ns += cpu.ns;
+    sum.longest_ns = std::max(sum.longest_ns, cpu.longest_ns);
+    sum.scanned += cpu.scanned;
+    sum.taken += cpu.taken;
+    sum.reclaimed += cpu.reclaimed;
+    for (std::size_t i = 0; i < ABI_TRACE_BUCKETS; ++i) sum.buckets[i] += cpu.buckets[i];
+  }
+  return sum;
 }
 
 }  // namespace
@@ -140,6 +161,8 @@ void TracePrograms::Loaded::plan(const TraceAsked& asked, const FeatureSet& disa
       if (program.kind != report.kind || report.state != FeatureState::in_use) continue;
       if (program.hook == Hook::function && has(disabled, Feature::bpf_stall)) {
         report = {report.kind, FeatureState::forced_off, "--disable-feature bpf_stall"};
+      } else if (program.kind == ABI_TRACE_stall && !counts_stalls()) {
+        report = {report.kind, FeatureState::absent, "PSI is off; boot with psi=1"};
       } else if (!types_.has({program.name, Feature::bpf, program.hook, program.target})) {
         report = {report.kind, FeatureState::absent,
                   std::string("BTF of this kernel has no ") + program.target};
@@ -339,29 +362,27 @@ Result<abi_trace_totals> TracePrograms::totals() const {
   return sum;
 }
 
-Result<std::vector<TraceSum>> TracePrograms::sums() const {
+Result<std::vector<TraceSum>> TracePrograms::sums(const Gone& gone) const {
   const int map = bpf_map__fd(loaded_->skeleton->maps.sums_by_cgroup);
   std::vector<abi_trace_sum> cpus(static_cast<std::size_t>(libbpf_num_possible_cpus()));
   std::vector<TraceSum> all;
   abi_trace_key key{};
-  const abi_trace_key* previous = nullptr;
-  // Nothing is ever deleted, so that the walk visits each entry that was there when it began.
-  while (bpf_map_get_next_key(map, previous, &key) == 0) {
-    previous = &key;
-    if (bpf_map_lookup_elem(map, &key, cpus.data()) != 0) continue;
-    TraceSum& out = all.emplace_back(
-        TraceSum{{key.cgroup}, static_cast<abi_trace_kind>(key.kind), abi_trace_sum{}});
-    for (const abi_trace_sum& cpu : cpus) {
-      out.sum.count += cpu.count;
-      out.sum.ns += cpu.ns;
-      out.sum.longest_ns = std::max(out.sum.longest_ns, cpu.longest_ns);
-      out.sum.scanned += cpu.scanned;
-      out.sum.taken += cpu.taken;
-      out.sum.reclaimed += cpu.reclaimed;
-      for (std::size_t i = 0; i < ABI_TRACE_BUCKETS; ++i) out.sum.buckets[i] += cpu.buckets[i];
-    }
+  abi_trace_key next{};
+  // Only what is here deletes, and not before it knows the next one: the walk visits each entry
+  // that was there when it began.
+  bool more = bpf_map_get_next_key(map, nullptr, &next) == 0;
+  int failure = errno;
+  while (more) {
+    key = next;
+    more = bpf_map_get_next_key(map, &key, &next) == 0;
+    failure = errno;
+    const bool last = gone && gone({key.cgroup});
+    const int read = last ? bpf_map_lookup_and_delete_elem(map, &key, cpus.data())
+                          : bpf_map_lookup_elem(map, &key, cpus.data());
+    if (read != 0) continue;
+    all.push_back({{key.cgroup}, static_cast<abi_trace_kind>(key.kind), sum_of(cpus), last});
   }
-  if (errno != ENOENT) return errno_error("bpf_map_get_next_key", "sums by cgroup");
+  if (failure != ENOENT) return Error{failure, "bpf_map_get_next_key sums by cgroup"};
   return all;
 }
 

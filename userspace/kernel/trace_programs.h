@@ -42,11 +42,12 @@ struct TraceKindReport {
   std::string evidence = {};
 };
 
-// Sums by cgroup and kind since the programs were loaded.
+// Sums by cgroup and kind since the programs were loaded, or since the last that were taken out.
 struct TraceSum {
   CgroupId cgroup;
   abi_trace_kind kind = ABI_TRACE_memcg_reclaim;
   abi_trace_sum sum{};
+  bool last = false;  // they were taken out: what may come yet is counted from nothing
 };
 
 // The name of a kind in its abi: "memcg_reclaim".
@@ -92,8 +93,10 @@ class TracePrograms {
 
   // Summed over CPUs.
   [[nodiscard]] Result<abi_trace_totals> totals() const;
-  // In no order.
-  [[nodiscard]] Result<std::vector<TraceSum>> sums() const;
+  // In no order. Those of a cgroup that `gone` says is gone are taken out, which makes room for
+  // others: nobody is in it who could add to them but a task that is ending.
+  using Gone = std::function<bool(CgroupId)>;
+  [[nodiscard]] Result<std::vector<TraceSum>> sums(const Gone& gone = nullptr) const;
 
  private:
   class Loaded;

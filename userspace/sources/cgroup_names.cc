@@ -100,6 +100,11 @@ std::string_view CgroupNames::name(CgroupId id, MonotonicTime now) {
   return find(id);
 }
 
+bool CgroupNames::is_removed(CgroupId id) const {
+  const auto found = names_.find(id.inode);
+  return found != names_.end() && found->second.removed;
+}
+
 void CgroupNames::visit(const std::function<void(CgroupId, const std::string& path)>& visit) const {
   for (const auto& [id, name] : names_) {
     if (!name.removed && !name.path.empty()) visit({id}, name.path);

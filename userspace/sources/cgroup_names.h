@@ -41,6 +41,8 @@ class CgroupNames {
   [[nodiscard]] std::string_view find(CgroupId id) const;
   // The same, walking the tree for an id that is not known. Inode 0 is no cgroup.
   [[nodiscard]] std::string_view name(CgroupId id, MonotonicTime now);
+  // Whether it is known to have been removed.
+  [[nodiscard]] bool is_removed(CgroupId id) const;
   // Those that are not removed, in no order.
   void visit(const std::function<void(CgroupId, const std::string& path)>& visit) const;
 

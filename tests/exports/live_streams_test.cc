@@ -147,6 +147,40 @@ TEST_F(LiveStreamsTest, OneFrameIsTakenWhateverItsSize) {
   EXPECT_EQ(dropped_, 0U);
 }
 
+// Frames that take long, and when each began and ended.
+class Slow final : public LiveFrames {
+ public:
+  void begin() override {}
+  Frame frame(bool want_whole) override {
+    const MonotonicTime began = SystemClock().now();
+    if (ended_ && began - *ended_ < length_) ++in_haste;
+    // It takes CPU, as reading the node does.
+    do {
+      ended_ = SystemClock().now();
+      length_ = *ended_ - began;
+    } while (length_ < 5ms);
+    return {"+\n", want_whole ? "=\n" : ""};
+  }
+  void end() override {}
+
+  std::atomic<int> in_haste{0};  // sooner after the one before than that took
+
+ private:
+  std::optional<MonotonicTime> ended_;
+  Duration length_{0};
+};
+
+// A node that is short of what frames take is not asked for one after the other.
+TEST_F(LiveStreamsTest, ItRestsForAsLongAsAFrameTook) {
+  Slow slow;
+  const auto streams = serve(slow);
+  Ends reader = connected();
+  streams->add(std::move(reader.theirs));
+  EXPECT_EQ(line_of(reader.ours.get()), "=\n");
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(line_of(reader.ours.get()), "+\n");
+  EXPECT_EQ(slow.in_haste, 0);
+}
+
 TEST_F(LiveStreamsTest, NoMoreThanItsBoundFollow) {
   Numbers numbers;
   const auto streams = serve(numbers, 1h);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/socket.h>
 
@@ -139,6 +140,35 @@ TEST_F(MetricsServerTest, APortInUseIsToldWithItsAddress) {
 TEST_F(MetricsServerTest, WhatIsNoAddressIsRefused) {
   for (const char* each : {"", "here", "127.0.0.1:99999", "127.0.0.1:80s", "localhost:80"}) {
     EXPECT_FALSE(MetricsServer::start(each, metrics_).ok()) << each;
+  }
+}
+
+// An answer that its reader leaves holds what it was given to, until it is read or given up.
+TEST(HttpExchange, HoldsUntilAllIsSent) {
+  const auto held = std::make_shared<int>();
+  const HttpPages pages = [&held](const HttpRequest&) {
+    return HttpAnswer{200, "text/plain", std::string(std::size_t{8} << 20, 'x'), {}, nullptr, held};
+  };
+  for (const bool reads : {true, false}) {
+    int fds[2] = {-1, -1};
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
+    const UniqueFd client(fds[1]);
+    auto exchange = std::make_unique<HttpExchange>(UniqueFd(fds[0]), MonotonicTime::max());
+    const std::string request = "GET / HTTP/1.1\r\n\r\n";
+    ASSERT_EQ(send(client.get(), request.data(), request.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(request.size()));
+    ASSERT_TRUE(exchange->advance(pages));
+    EXPECT_EQ(exchange->events(), POLLOUT);
+    EXPECT_EQ(held.use_count(), 2);
+    std::string part(std::size_t{1} << 20, '\0');
+    while (reads && held.use_count() > 1) {
+      ASSERT_GT(recv(client.get(), part.data(), part.size(), 0), 0);
+      ASSERT_TRUE(exchange->advance(pages));
+    }
+    // Then it waits for the client to close.
+    EXPECT_EQ(exchange->events(), reads ? POLLIN : POLLOUT);
+    exchange.reset();
+    EXPECT_EQ(held.use_count(), 1);
   }
 }
 

@@ -10,6 +10,7 @@ With --shots, what was seen is left there as PNG, for people to look at.
 
 import argparse
 import http.client
+import json
 import os
 import pathlib
 import signal
@@ -169,6 +170,75 @@ class ReportTest(BrowserCase):
                 self.assertEqual(details == "none", "printed" not in how)
                 self.shot(page, name)
                 self.assert_quiet(page)
+
+    # The page as an agent serves it, which is told by the test what comes.
+    def following(self, name: str) -> tuple[Page, dict]:
+        file = self.report(name, "3").removeprefix("file://")
+        recording = file.replace(".html", ".fst")
+        run(OPTIONS.forestall, "report", recording, "-o", file + ".json", "--force")
+        html = pathlib.Path(file).read_text(encoding="utf-8")
+        before, rest = html.split('<script type="application/json" id="picture">')
+        pathlib.Path(file).write_text(before + rest.split("</script>", maxsplit=1)[1],
+                                      encoding="utf-8")
+        page = Page(self.browser)
+        self.addCleanup(page.close)
+        page.call("Page.addScriptToEvaluateOnNewDocument", source="""
+          window.EventSource = class {
+            addEventListener(kind, tell) {
+              if (kind === 'picture') window.tell = (data) => tell({ data: JSON.stringify(data) });
+            }
+          };""")
+        page.call("Page.navigate", url="file://" + file)
+        page.wait_for("window.tell")
+        return page, json.loads(pathlib.Path(file + ".json").read_text(encoding="utf-8"))
+
+    def test_following_changes_nothing_that_is_read(self) -> None:
+        page, first = self.following("followed")
+        nothing = {"atUs": [], "lines": [], "rowsRead": 0}
+        for subject, limit in (("/a", "1Ki"), ("/b", "2Ki")):
+            gauge = json.loads(json.dumps(first["gauges"][0])) | {"subject": subject}
+            gauge["thresholds"][0]["quantity"] = limit
+            first["gauges"].append(gauge)
+        page.evaluate(f"tell({json.dumps(first)})")
+        page.evaluate("""(() => {
+          const select = document.querySelector('#gauge');
+          select.selectedIndex = 1;
+          select.dispatchEvent(new Event('change'));
+          document.querySelector('#detail').firstElementChild.dataset.kept = 'yes';
+          document.querySelector('#moments button').dataset.kept = 'yes';
+        })()""")
+        more = first | {"continued": True, "moments": []}
+        more |= {each: nothing for each in ("pressure", "reclaim", "workloads")}
+        # Now /b is nearer to a threshold than /a.
+        node, a, b = first["gauges"]
+        more["gauges"] = [each | {"table": nothing} for each in (node, b, a)]
+        page.evaluate(f"tell({json.dumps(more)})")
+        chosen = "document.querySelector('#gauge').selectedOptions[0].textContent"
+        self.assertEqual(page.evaluate(chosen), "memory.available of /a")
+        self.assertIn("/a at", page.evaluate("document.querySelector('#tiles').textContent"))
+        kept = "document.querySelectorAll('[data-kept]').length"
+        self.assertEqual(page.evaluate(kept), 2, "what is read was made anew")
+        more["moments"] = first["moments"]
+        page.evaluate(f"tell({json.dumps(more)})")
+        self.assertEqual(page.evaluate(kept), 0, "what has changed was not")
+        self.assert_quiet(page)
+
+    # A status page left open forgets the oldest rows, and says so by beginning later: what it knows
+    # nothing of must not look as if nothing had been.
+    def test_live_rows_that_are_gone(self) -> None:
+        page = self.opened(self.report("calm", "3", "calm"))
+        joined = page.evaluate("""(() => {
+          const table = (from, to) => ({
+            atUs: Array.from({ length: to - from }, (_, i) => from + i),
+            lines: [], rowsRead: to });
+          const picture = (from, to) => ({
+            fromUs: 0, toUs: to, gauges: [], spans: [], moments: [], workloadNames: [],
+            workloads: table(from, to), pressure: table(from, to), reclaim: table(from, to) });
+          const some = Live.joined(picture(0, 10), picture(10, 20));
+          const many = Live.joined(picture(0, 4000), picture(4000, 4100));
+          return JSON.stringify([some.fromUs, many.fromUs, many.pressure.atUs.length]);
+        })()""")
+        self.assertEqual(joined, "[0,100,4000]")
 
     def test_before_anything_happens(self) -> None:
         page = self.opened(self.report("calm", "3", "calm"))

@@ -194,6 +194,71 @@ TEST_F(PictureTest, AnAgentsPictureStaysSmall) {
   EXPECT_GT(picture.gauges_left_out(), 0U);
 }
 
+Record kill_of(const std::string& path, std::uint64_t sequence) {
+  Record record;
+  record.sequence = sequence;
+  record.decision.action = Action::kill;
+  record.decision.considered.emplace_back().sample.workload.path = path;
+  record.decision.evictions.emplace_back();
+  return record;
+}
+
+// Of more kills than are kept each counts once, though it is on record twice.
+TEST_F(PictureTest, WhatIsLeftOutIsCounted) {
+  picture::Builder builder(Bounds::of_agent());
+  builder.anchor(from_ns(0), 0, true);
+  constexpr std::uint64_t kKills = 100;
+  for (std::uint64_t i = 0; i < kKills; ++i) {
+    Record record = kill_of("/w", i);
+    builder.record(0, record);
+    record.outcome.emplace().freed = mib(1);
+    builder.record(0, record);
+  }
+  Record kernels;
+  kernels.sequence = kKills;
+  kernels.oom_kill.emplace();
+  builder.record(0, kernels);
+  picture::Cursor all;
+  const v1::Picture picture = builder.since(all);
+  EXPECT_LT(picture.moments_size(), 100);
+  EXPECT_EQ(picture.summary().kills(), kKills);
+  EXPECT_EQ(picture.summary().freed_bytes(), mib(kKills).count);
+  EXPECT_EQ(picture.summary().kernel_ooms(), 1U);
+}
+
+// A cgroup may be called any bytes, and the kernel cuts a process's name within a character: what
+// is made of such a picture (forestall-plot) reads it as protobuf, which takes UTF-8 only.
+TEST_F(PictureTest, NamesThatAreNoUtf8CanBeReadAgain) {
+  picture::Builder builder{Bounds()};
+  builder.anchor(from_ns(0), 0, true);
+  const std::string path = "/w\xff";
+  Record look;
+  look.observation.at = from_ns(1'000'000);
+  Evidence& evidence = look.decision.evidence.emplace_back();
+  evidence.subject = path;
+  evidence.cgroup = {7};
+  evidence.limit = binary(50);
+  evidence.met = true;
+  WorkloadSample sample;
+  sample.workload.path = sample.workload.name = path;
+  sample.usage = mib(1);
+  look.observation.workloads = {sample};
+  builder.look(0, look);
+  Record kill = kill_of(path, 1);
+  kill.decision.considered.front().sample = sample;
+  builder.record(0, kill);
+  Record kernels;
+  kernels.sequence = 2;
+  kernels.oom_kill.emplace().sighting.at = from_ns(2'000'000);
+  std::string("worker-\xe5\xb7\xa5\xe4\xbd").copy(kernels.oom_kill->sighting.comm.data(), 15);
+  builder.record(0, kernels);
+  const v1::Picture picture = builder.picture();
+  ASSERT_EQ(picture.moments_size(), 2);
+  EXPECT_EQ(picture.moments(0).victim(), "/w\xef\xbf\xbd");
+  v1::Picture read;
+  EXPECT_TRUE(read.ParseFromString(picture.SerializeAsString()));
+}
+
 // What a program that was not there counted is no pressure: counters begin anew with a boot.
 TEST_F(PictureTest, PressureIsTheDifferenceOfCounters) {
   picture::Builder builder{Bounds()};
@@ -263,6 +328,17 @@ TEST_F(PictureTest, TheTextForATicketSaysItAndEscapesNames) {
   EXPECT_THAT(text, Not(HasSubstr("<script>")));
   EXPECT_THAT(text, Not(HasSubstr("<b>")));
   EXPECT_THAT(text, Not(HasSubstr("<img")));
+}
+
+// xterm takes U+009B for ESC [.
+TEST(ReportText, SaysNothingThatATerminalObeys) {
+  v1::Picture picture;
+  picture.mutable_origin()->set_node(
+      "a\xc2\x9b"
+      "2Jb\x1b[0mc");
+  const std::string text = cli::report_text(picture);
+  EXPECT_THAT(text, HasSubstr("# Forestall: a?2Jb?"));
+  EXPECT_THAT(text, Not(HasSubstr("\xc2\x9b")));
 }
 
 }  // namespace

@@ -109,6 +109,10 @@ std::string LivePicture::json() {
   return api::to_json(picture, api::JsonStyle::line);
 }
 
+std::shared_ptr<void> LivePicture::turn() const {
+  return turns_.use_count() > kUnreadMax ? nullptr : turns_;
+}
+
 void LivePicture::begin() {
   // Of this thread alone (setpriority(2) with a thread's id): the HTTP server's keeps its own.
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kWatchingNice);
@@ -223,7 +227,11 @@ HttpAnswer status_page(LivePicture& picture, exports::LiveStreams& streams,
   if (asset != assets.end()) {
     return {200, std::string(asset->type), std::string(asset->text), protecting_fields()};
   }
-  if (path == "picture") return {200, kJsonType, picture.json(), protecting_fields()};
+  if (path == "picture") {
+    auto turn = picture.turn();
+    if (!turn) return {503, kPlainType, "too many are read already\n", protecting_fields()};
+    return {200, kJsonType, picture.json(), protecting_fields(), nullptr, std::move(turn)};
+  }
   if (streams.full()) return {503, kPlainType, "too many follow already\n", protecting_fields()};
   HttpAnswer answer{200, "text/event-stream", "", protecting_fields()};
   answer.follow = [&streams](UniqueFd client) { streams.add(std::move(client)); };

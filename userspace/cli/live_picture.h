@@ -41,6 +41,8 @@ class LivePicture final : public exports::RecordSink, public exports::LiveFrames
 
   // All of it, as JSON.
   [[nodiscard]] std::string json();
+  // To be held for as long as what json() gave waits for its reader; null: kUnreadMax do already.
+  [[nodiscard]] std::shared_ptr<void> turn() const;
 
   // ---- the watching thread's ----
 
@@ -51,6 +53,9 @@ class LivePicture final : public exports::RecordSink, public exports::LiveFrames
   // More workloads than these are not read for somebody who watches: what decisions read of them is
   // drawn. Each takes three descriptors.
   static constexpr std::size_t kWorkloadsMax = 1000;
+  // Pictures that wait for readers: each is megabytes on a large node, and any user of this host
+  // may ask for one on each connection and read nothing.
+  static constexpr long kUnreadMax = 4;
 
  private:
   void anchor(MonotonicTime at, std::int64_t wall_time_ns);
@@ -60,6 +65,7 @@ class LivePicture final : public exports::RecordSink, public exports::LiveFrames
 
   const kernel::CgroupTree& tree_;
   const Clock& clock_;
+  const std::shared_ptr<void> turns_ = std::make_shared<char>();  // one use more for each turn
 
   // The loop's: records that came while somebody had the lock. They are few and must not be lost.
   std::deque<Record> waiting_;

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "api/json.h"
+#include "cli/process_text.h"
 #include "cli/table.h"
 
 namespace forestall::cli {
@@ -19,11 +20,9 @@ constexpr int kCandidatesShown = 5;
 // A text of somebody else's choosing.
 std::string plain(std::string_view text) {
   std::string safe;
-  for (const char c : text) {
-    // A process may be called what a terminal obeys.
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      safe += ' ';
-    } else if (c == '<') {
+  // A process may be called what a terminal obeys.
+  for (const char c : printable(text)) {
+    if (c == '<') {
       safe += "&lt;";
     } else if (c == '&') {
       safe += "&amp;";

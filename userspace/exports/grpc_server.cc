@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/start_thread.h"
 #include "exports/blocked_signals.h"
 
 namespace forestall::exports {
@@ -64,8 +65,12 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& path,
   LocalSocket listening = TRY(LocalSocket::listen(path, users));
   UniqueFd stop(eventfd(0, EFD_CLOEXEC));
   if (!stop) return errno_error("eventfd", "for the gRPC server");
-  return std::unique_ptr<GrpcServer>(
+  std::unique_ptr<GrpcServer> server(
       new GrpcServer(std::move(listening), std::move(stop), service, counts, limits));
+  const BlockedSignals blocked;
+  server->thread_ = TRY(start_thread("forestall-grpc", [made = server.get()] { made->serve(); }));
+  pthread_setname_np(server->thread_.native_handle(), "forestall-grpc");
+  return server;
 }
 
 GrpcServer::GrpcServer(LocalSocket listening, UniqueFd stop, GrpcService& service,
@@ -74,15 +79,11 @@ GrpcServer::GrpcServer(LocalSocket listening, UniqueFd stop, GrpcService& servic
       stop_(std::move(stop)),
       service_(service),
       counts_(counts),
-      limits_(limits) {
-  const BlockedSignals blocked;
-  thread_ = std::thread([this] { serve(); });
-  pthread_setname_np(thread_.native_handle(), "forestall-grpc");
-}
+      limits_(limits) {}
 
 GrpcServer::~GrpcServer() {
   eventfd_write(stop_.get(), 1);
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void GrpcServer::serve() {

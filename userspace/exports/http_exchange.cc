@@ -85,7 +85,7 @@ bool would_wait() {
 }  // namespace
 
 std::string http_answer(std::string_view request, bool from_here, const HttpPages& pages,
-                        std::function<void(UniqueFd)>& follow) {
+                        HttpAnswer& rest) {
   const auto end = request.find(kEndOfLine);
   std::string_view line = request.substr(0, end);
   const std::string_view method = next_field(line, ' ');
@@ -100,7 +100,8 @@ std::string http_answer(std::string_view request, bool from_here, const HttpPage
       end == std::string_view::npos ? std::string_view() : request.substr(end + kEndOfLine.size());
   HttpAnswer answer = pages({next_field(target, '?'), field_of(fields, "Host"), from_here});
   std::string text = method == "HEAD" ? head_of(answer) : whole(answer);
-  if (method != "HEAD") follow = std::move(answer.follow);
+  if (method != "HEAD") rest.follow = std::move(answer.follow);
+  rest.held = std::move(answer.held);
   return text;
 }
 
@@ -108,12 +109,12 @@ HttpExchange::HttpExchange(UniqueFd fd, MonotonicTime deadline)
     : fd_(std::move(fd)), deadline_(deadline), from_here_(is_here(fd_.get())) {}
 
 short HttpExchange::events() const {
-  return sent_ < answer_.size() ? POLLOUT : POLLIN;
+  return answer_.empty() ? POLLIN : POLLOUT;
 }
 
 bool HttpExchange::advance(const HttpPages& pages) {
-  if (answer_.empty()) return receive(pages);
-  return sent_ < answer_.size() ? send_on() : discard();
+  if (answered_) return discard();
+  return answer_.empty() ? receive(pages) : send_on();
 }
 
 bool HttpExchange::receive(const HttpPages& pages) {
@@ -123,7 +124,7 @@ bool HttpExchange::receive(const HttpPages& pages) {
   if (n == 0) return false;  // it has hung up
   request_.append(part.data(), static_cast<std::size_t>(n));
   if (request_.find(kEndOfHead) != std::string::npos) {
-    answer_ = http_answer(request_, from_here_, pages, follow_);
+    answer_ = http_answer(request_, from_here_, pages, rest_);
   } else if (request_.size() > kRequestMax) {
     answer_ = whole({431, kPlainType, "the request is too long\n"});
   } else {
@@ -138,8 +139,11 @@ bool HttpExchange::send_on() {
     if (n < 0) return would_wait();
     sent_ += static_cast<std::size_t>(n);
   }
-  if (follow_) {
-    follow_(std::move(fd_));
+  answered_ = true;
+  answer_ = std::string();
+  rest_.held.reset();
+  if (rest_.follow) {
+    rest_.follow(std::move(fd_));
     return false;
   }
   // Closing with something of the request unread would reset the connection, and may take the end

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -27,16 +28,18 @@ struct HttpAnswer {
   // Set: the answer goes on after its head, of no known length. Takes the connection over once the
   // head is sent; called by the server's thread, must not block.
   std::function<void(UniqueFd)> follow = nullptr;
+  // Let go of once nothing of the answer is kept here any more, taken or not: by it a page can
+  // bound how many of its answers wait for readers.
+  std::shared_ptr<void> held = nullptr;
 };
 
 // What the server has.
 using HttpPages = std::function<HttpAnswer(const HttpRequest& request)>;
 
-// The whole answer to a request, from its first line to the blank one. `follow` is set to what
-// takes the connection over, if anything does.
+// The whole answer to a request, from its first line to the blank one, as bytes. `rest` is set to
+// what is not bytes: what follows it, and what it holds.
 [[nodiscard]] std::string http_answer(std::string_view request, bool from_here,
-                                      const HttpPages& pages,
-                                      std::function<void(UniqueFd)>& follow);
+                                      const HttpPages& pages, HttpAnswer& rest);
 
 // Thread rule: one thread.
 class HttpExchange {
@@ -62,10 +65,11 @@ class HttpExchange {
   UniqueFd fd_;
   MonotonicTime deadline_;
   std::string request_;
-  std::string answer_;
+  std::string answer_;  // empty: not known yet, or all of it was sent
   std::size_t sent_ = 0;
+  bool answered_ = false;
   bool from_here_ = false;
-  std::function<void(UniqueFd)> follow_;
+  HttpAnswer rest_;  // what of it is no bytes
 };
 
 }  // namespace forestall::exports

@@ -104,7 +104,9 @@ void LiveStreams::tell(MonotonicTime now) {
     queue(each, each.is_new ? frame.whole : frame.next, now);
     each.is_new = false;
   }
-  due_ = now + interval_;
+  // Where a frame takes long, because the node is short of what it takes, it rests for as long.
+  const MonotonicTime told = SystemClock().now();
+  due_ = std::max(now + interval_, told + (told - now));
 }
 
 void LiveStreams::queue(Follower& follower, const std::string& frame, MonotonicTime now) {

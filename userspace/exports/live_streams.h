@@ -2,9 +2,9 @@
 // Server-sent events (HTML Living Standard, 9.2) to those who follow a running agent in a browser.
 //
 // A thread of its own, of ordinary priority and made with the first who follows, asks for a frame
-// once a second for as long as somebody does, and then sleeps until the next one comes. All get the
-// same frames; one who is new gets all of the picture first. Whoever does not read is dropped, and
-// counted: nobody's memory is theirs.
+// once a second for as long as somebody does, less often where a frame takes long, and then sleeps
+// until the next one comes. All get the same frames; one who is new gets all of the picture first.
+// Whoever does not read is dropped, and counted: nobody's memory is theirs.
 #pragma once
 
 #include <atomic>

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "base/parse.h"
+#include "base/start_thread.h"
 #include "exports/blocked_signals.h"
 
 namespace forestall::exports {
@@ -117,20 +118,20 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::serve_at(UniqueFd listenin
                                                                HttpPages pages) {
   UniqueFd stop(eventfd(0, EFD_CLOEXEC));
   if (!stop) return errno_error("eventfd", "for the HTTP server");
-  return std::unique_ptr<MetricsServer>(
+  std::unique_ptr<MetricsServer> server(
       new MetricsServer(std::move(listening), std::move(stop), std::move(pages)));
+  const BlockedSignals blocked;
+  server->thread_ = TRY(start_thread("forestall-http", [made = server.get()] { made->serve(); }));
+  pthread_setname_np(server->thread_.native_handle(), "forestall-http");
+  return server;
 }
 
 MetricsServer::MetricsServer(UniqueFd listening, UniqueFd stop, HttpPages pages)
-    : listening_(std::move(listening)), stop_(std::move(stop)), pages_(std::move(pages)) {
-  const BlockedSignals blocked;
-  thread_ = std::thread([this] { serve(); });
-  pthread_setname_np(thread_.native_handle(), "forestall-http");
-}
+    : listening_(std::move(listening)), stop_(std::move(stop)), pages_(std::move(pages)) {}
 
 MetricsServer::~MetricsServer() {
   eventfd_write(stop_.get(), 1);
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 std::uint16_t MetricsServer::port() const {

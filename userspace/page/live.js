@@ -39,6 +39,14 @@ const Live = (() => {
     return { atUs: atUs.slice(drop), lines: kept, rowsRead: more.rowsRead };
   }
 
+  // From when on there are rows, once the oldest are gone: before that nothing is known any more,
+  // which must not look as if nothing had been.
+  function reach(fromUs, tables) {
+    const known = tables.filter((table) => table.atUs.length > 0);
+    if (!known.some((table) => table.atUs.length === kRowsMax)) return fromUs;
+    return Math.max(fromUs, Math.min(...known.map((table) => table.atUs[0])));
+  }
+
   function replaced(before, after, key) {
     const all = new Map(before.map((each) => [key(each), each]));
     for (const each of after) all.set(key(each), each);
@@ -56,14 +64,16 @@ const Live = (() => {
     note(before);
     note(more);
     const workloads = joinedTable(before.workloads, more.workloads);
+    const pressure = joinedTable(before.pressure, more.pressure);
+    const gauges = more.gauges.map((each) => ({
+      ...each,
+      table: joinedTable((old.get(gaugeKey(each)) || {}).table, each.table),
+    }));
     return {
       ...more,
-      fromUs: before.fromUs,
-      gauges: more.gauges.map((each) => ({
-        ...each,
-        table: joinedTable((old.get(gaugeKey(each)) || {}).table, each.table),
-      })),
-      pressure: joinedTable(before.pressure, more.pressure),
+      fromUs: reach(before.fromUs, [workloads, pressure, ...gauges.map((each) => each.table)]),
+      gauges,
+      pressure,
       reclaim: joinedTable(before.reclaim, more.reclaim),
       workloads,
       workloadNames: workloads.lines

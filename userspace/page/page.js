@@ -212,6 +212,16 @@
   function gaugeName(each) {
     return each.subject === 'node' ? each.signal : `${each.signal} of ${each.subject}`;
   }
+  const gaugeNames = () => picture.gauges.map(gaugeName);
+  // Takes another picture. The gauge that is drawn stays that, wherever it comes in the new one.
+  // Whether the gauges are others, or in another order.
+  function take(next) {
+    const before = gaugeNames();
+    picture = next;
+    const after = gaugeNames();
+    gauge = Math.max(after.indexOf(before[gauge]), 0);
+    return before.join('\n') !== after.join('\n');
+  }
   function gaugeSelect() {
     if (picture.gauges.length < 2) {
       return el('b', {}, picture.gauges[0] ? gaugeName(picture.gauges[0]) : 'Available');
@@ -559,18 +569,19 @@
       begin,
       has: () => picture !== null,
       add: (more) => {
-        picture = Live.joined(picture, more);
-        gauge = Math.min(gauge, Math.max(picture.gauges.length - 1, 0));
+        const reordered = take(Live.joined(picture, more));
         drawHead();
         drawTiles();
-        for (const chart of charts) chart.refresh();
+        // The first one names its gauge.
+        charts.forEach((chart, i) => (reordered && i === 0 ? chart.rebuild() : chart.refresh()));
         drawSpan();
-        drawMoments();
-        if (picture.moments.some((each) => each.id === current)) choose(current);
+        // Who reads a decision, or is about to choose one, finds it as it was unless it changed.
+        if (more.moments.length > 0) drawMoments();
+        if (more.moments.some((each) => each.id === current)) choose(current);
         else drawLane();
       },
       again: (all) => {
-        picture = all;
+        take(all);
         zoomed = null;
         drawAll();
       },

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "api/utf8.h"
+
 namespace forestall::picture {
 namespace {
 
@@ -34,7 +36,7 @@ Gauges::Gauge* Gauges::find(const Evidence& evidence) {
   if (gauges_.size() >= gauges_max_) return nullptr;
   Gauge& gauge = gauges_.emplace(std::move(key), Gauge(rows_max_)).first->second;
   gauge.facts.set_signal(std::string(to_string(evidence.threshold.signal)));
-  gauge.facts.set_subject(evidence.subject);
+  gauge.facts.set_subject(api::to_utf8(evidence.subject));
   gauge.facts.set_unit(unit_of(evidence.threshold.signal));
   return &gauge;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "api/convert.h"
+#include "api/utf8.h"
 #include "model/stage.h"
 
 namespace forestall::picture {
@@ -66,6 +67,19 @@ void cut_candidates(v1::Moment& moment, int most) {
   decision.mutable_considered()->DeleteSubrange(most, surplus);
   moment.set_considered_left_out(moment.considered_left_out() +
                                  static_cast<std::uint64_t>(surplus));
+}
+
+// What it adds to what the picture comes to.
+void count(const v1::Moment& moment, v1::PictureSummary& summary) {
+  switch (moment.kind()) {
+    case v1::Moment::KILL: summary.set_kills(summary.kills() + 1); break;
+    case v1::Moment::WOULD_KILL: summary.set_would_kills(summary.would_kills() + 1); break;
+    case v1::Moment::KERNEL_OOM: summary.set_kernel_ooms(summary.kernel_ooms() + 1); break;
+    default: break;
+  }
+  if (moment.kind() == v1::Moment::KILL && moment.record().has_outcome()) {
+    summary.set_freed_bytes(summary.freed_bytes() + moment.record().outcome().freed_bytes());
+  }
 }
 
 void put_stages(const Record& record, v1::Moment& out) {
@@ -163,7 +177,7 @@ void Moments::record(std::uint64_t look, std::uint64_t run, std::int64_t at_us, 
   moment.set_id(id);
   moment.set_kind(kind_of(told, dry_run));
   moment.set_at_us(again ? entry.moment.at_us() : at_us);
-  moment.set_victim(victim_of(told));
+  moment.set_victim(api::to_utf8(victim_of(told)));
   put_stages(told, moment);
   if (told.outcome && told.outcome->signalled && !told.outcome->dry_run) {
     entry.to_signal_ns = (*told.outcome->signalled - told.stages.crossed).count();
@@ -178,6 +192,9 @@ void Moments::make_room() {
   const auto least = std::min_element(told_.begin(), told_.end(), [](const auto& a, const auto& b) {
     return worth(a.second.moment.kind()) < worth(b.second.moment.kind());
   });
+  // A kill that is not over yet is counted when it comes again.
+  const v1::Moment& moment = least->second.moment;
+  if (moment.record().has_outcome() || moment.record().has_oom_kill()) count(moment, gone_);
   told_.erase(least);  // the oldest of its kind: they are in the order of their ids
   ++left_out_;
 }
@@ -193,6 +210,7 @@ std::vector<std::int64_t> Moments::kill_times() const {
 
 void Moments::put(v1::Picture& out, std::uint64_t since) const {
   v1::PictureSummary& summary = *out.mutable_summary();
+  summary = gone_;
   std::vector<std::int64_t> to_signal;
   const int candidates = std::max(
       kCandidatesLeast, static_cast<int>(kCandidatesTold / std::max<std::size_t>(told_.size(), 1)));
@@ -202,15 +220,7 @@ void Moments::put(v1::Picture& out, std::uint64_t since) const {
       *out.add_moments() = moment;
       cut_candidates(*out.mutable_moments()->rbegin(), candidates);
     }
-    switch (moment.kind()) {
-      case v1::Moment::KILL: summary.set_kills(summary.kills() + 1); break;
-      case v1::Moment::WOULD_KILL: summary.set_would_kills(summary.would_kills() + 1); break;
-      case v1::Moment::KERNEL_OOM: summary.set_kernel_ooms(summary.kernel_ooms() + 1); break;
-      default: break;
-    }
-    if (moment.kind() == v1::Moment::KILL && moment.record().has_outcome()) {
-      summary.set_freed_bytes(summary.freed_bytes() + moment.record().outcome().freed_bytes());
-    }
+    count(moment, summary);
     if (each.to_signal_ns) to_signal.push_back(*each.to_signal_ns);
   }
   std::ranges::sort(*out.mutable_moments(), {}, &v1::Moment::at_us);

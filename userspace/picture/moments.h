@@ -64,6 +64,7 @@ class Moments {
   std::deque<Seen> others_;             // the last of the others
   std::uint64_t revision_ = 0;
   std::uint64_t left_out_ = 0;
+  v1::PictureSummary gone_;  // counts of those that were left out
 };
 
 }  // namespace forestall::picture

@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "api/utf8.h"
+
 namespace forestall::picture {
 namespace {
 
@@ -12,7 +14,7 @@ namespace {
 std::string name_of(const Evidence& evidence) {
   std::string name(to_string(evidence.threshold.signal));
   name += "<" + evidence.limit.text();
-  if (evidence.cgroup != CgroupId{}) name += " of " + evidence.subject;
+  if (evidence.cgroup != CgroupId{}) name += " of " + api::to_utf8(evidence.subject);
   return name;
 }
 

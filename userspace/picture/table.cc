@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/utf8.h"
+
 namespace forestall::picture {
 
 std::size_t Table::add_line(std::string name) {
@@ -135,7 +137,7 @@ void Table::put(v1::Table& out, std::int64_t after_us) const {
   out.set_rows_read(rows_read_);
   for (const Values& line : lines_) {
     v1::Line& told = *out.add_lines();
-    told.set_name(line.name);
+    told.set_name(api::to_utf8(line.name));
     v1::Run* run = nullptr;
     for (std::size_t row = first; row < rows(); ++row) {
       if (line.values[row] == kUnknown) {

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "api/utf8.h"
+
 namespace forestall::picture {
 namespace {
 
@@ -148,7 +150,7 @@ void WorkloadHistory::put(v1::Picture& out, std::size_t drawn, std::int64_t afte
                            [&](std::size_t line) { return owners_[line].greatest; });
   const std::size_t left_out = order.size() > drawn ? order.size() - drawn : 0;
   order.resize(order.size() - left_out);
-  for (const std::size_t line : order) out.add_workload_names(owners_[line].name);
+  for (const std::size_t line : order) out.add_workload_names(api::to_utf8(owners_[line].name));
   out.set_workloads_left_out(left_out + rest_seen_);
   put_lines(table_, order, left_out + rest_seen_ > 0, after_us, *out.mutable_workloads());
   out.mutable_workloads()->set_rows_read(table_.rows_read());

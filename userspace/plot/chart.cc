@@ -152,11 +152,17 @@ void draw_thresholds(Canvas& canvas, const Scale& scale, const v1::Gauge& gauge)
   }
 }
 
+// A threshold of the node's has no subject behind its name (picture/spans.cc).
+bool is_of(const v1::Span& span, const v1::Gauge& gauge) {
+  if (!span.name().starts_with(gauge.signal() + "<")) return false;
+  if (gauge.subject() == "node") return span.name().find(" of ") == std::string::npos;
+  return span.name().ends_with(" of " + gauge.subject());
+}
+
 void draw_spans(Canvas& canvas, const Scale& scale, const v1::Picture& picture,
                 const v1::Gauge* gauge) {
   for (const v1::Span& span : picture.spans()) {
-    const bool of_gauge = gauge != nullptr && span.name().starts_with(gauge->signal() + "<") &&
-                          (gauge->subject() == "node" || span.name().ends_with(gauge->subject()));
+    const bool of_gauge = gauge != nullptr && is_of(span, *gauge);
     Colour drawn = colour(0x888888, 0.25);
     if (span.kind() == v1::Span::MET && of_gauge) {
       drawn = colour(0xc0392b, 0.12);

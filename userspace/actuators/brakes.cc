@@ -12,6 +12,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/start_thread.h"
 #include "kernel/memory_high.h"
 
 namespace forestall::actuators {
@@ -36,8 +37,9 @@ Result<std::unique_ptr<Brakes>> Brakes::create(const kernel::CgroupTree& tree) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  brakes->thread_ = std::thread([made = brakes.get()] { made->serve(); });
+  auto thread = start_thread("forestall-brakes", [made = brakes.get()] { made->serve(); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  brakes->thread_ = TRY(std::move(thread));
   return brakes;
 }
 

@@ -7,8 +7,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <sys/eventfd.h>
 
-#include <thread>
-
+#include "base/start_thread.h"
 #include "base/unique_fd.h"
 
 namespace forestall::exports {
@@ -53,12 +52,15 @@ Log::~Log() {
   // behind, and this one waits for that with a bound.
   const UniqueFd done(eventfd(0, EFD_CLOEXEC));
   // The pool goes first: queued lines hold on to the logger, so that its last owner is this thread.
-  std::thread([logger = std::move(logger_), pool = std::move(pool_),
-               written = UniqueFd(dup(done.get()))]() mutable {
+  auto last = start_thread("forestall-log", [logger = std::move(logger_), pool = std::move(pool_),
+                                             written = UniqueFd(dup(done.get()))]() mutable {
     pool.reset();
     logger.reset();
     eventfd_write(written.get(), 1);
-  }).detach();
+  });
+  // Where there may be no more threads, this one has waited for the pool already.
+  if (!last) return;
+  last->detach();
   pollfd written{done.get(), POLLIN, 0};
   poll(&written, 1, kFlushPatienceMs);
 }

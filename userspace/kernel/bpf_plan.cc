@@ -2,6 +2,7 @@
 #include "kernel/bpf_plan.h"
 
 #include <bpf/btf.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -65,8 +66,11 @@ std::string missing(const BpfProgram& program) {
              : "BTF of this kernel has no function " + std::string(program.target);
 }
 
-// What BTF says about one feature.
+// What BTF, and how the kernel was booted, say about one feature.
 BpfVerdict judge(const KernelTypes& types, Feature feature) {
+  if (feature == Feature::bpf_stall && !psi_is_on()) {
+    return {FeatureState::absent, std::string(kPsiIsOff)};
+  }
   std::size_t present = 0;
   std::string lacks;
   for (const BpfProgram& program : kPrograms) {
@@ -86,6 +90,10 @@ BpfVerdict judge(const KernelTypes& types, Feature feature) {
 
 bool serves(const BpfProgram& program, Feature feature) {
   return program.feature == feature || program.also == feature;
+}
+
+bool psi_is_on() {
+  return ::access("/proc/pressure/memory", F_OK) == 0;
 }
 
 std::span<const BpfProgram> bpf_programs() {

@@ -43,6 +43,11 @@ struct BpfProgram {
 // The features that are made of BPF programs, `bpf` first.
 [[nodiscard]] std::span<const Feature> bpf_features();
 
+// Whether this kernel counts stalls (boot parameter psi=). Where it does not, psi_memstall_enter()
+// leaves undone what tells a stall from one within another (kernel/sched/psi.c).
+[[nodiscard]] bool psi_is_on();
+inline constexpr std::string_view kPsiIsOff = "PSI is off; boot with psi=1";
+
 // A kernel's BTF, asked by name. Immutable.
 class KernelTypes {
  public:

@@ -91,11 +91,6 @@ std::int32_t memory_hierarchy(const CgroupTree& tree) {
   return 0;
 }
 
-// Where PSI is off, psi_memstall_enter() leaves undone what tells a stall from one within another.
-bool counts_stalls() {
-  return HeldFile::open(AT_FDCWD, "/proc/pressure/memory", "/proc/pressure/memory").ok();
-}
-
 bpf_link** link_of(const forestall_trace& skeleton, std::string_view program) {
   const bpf_object_skeleton& list = *skeleton.skeleton;
   for (int i = 0; i < list.prog_cnt; ++i) {
@@ -161,8 +156,8 @@ void TracePrograms::Loaded::plan(const TraceAsked& asked, const FeatureSet& disa
       if (program.kind != report.kind || report.state != FeatureState::in_use) continue;
       if (program.hook == Hook::function && has(disabled, Feature::bpf_stall)) {
         report = {report.kind, FeatureState::forced_off, "--disable-feature bpf_stall"};
-      } else if (program.kind == ABI_TRACE_stall && !counts_stalls()) {
-        report = {report.kind, FeatureState::absent, "PSI is off; boot with psi=1"};
+      } else if (program.kind == ABI_TRACE_stall && !psi_is_on()) {
+        report = {report.kind, FeatureState::absent, std::string(kPsiIsOff)};
       } else if (!types_.has({program.name, Feature::bpf, program.hook, program.target})) {
         report = {report.kind, FeatureState::absent,
                   std::string("BTF of this kernel has no ") + program.target};

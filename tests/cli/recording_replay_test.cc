@@ -248,6 +248,28 @@ TEST_F(RecordingReplayTest, ASurveyOfTheSameLookIsNotOld) {
   EXPECT_EQ(differences[0].after->victims[1].age, 999ms);
 }
 
+// Nobody had to go, because nobody was there yet when the workloads were read.
+TEST_F(RecordingReplayTest, HoldingBackOnAnOldSurveyTellsItsAge) {
+  {
+    RecordedRun run({file_, false}, hard_below(mib(500)));
+    std::vector<WorkloadSample> empty = *node_with(0, mib(600)).workloads;
+    for (WorkloadSample& each : empty) each.processes = 0;
+    run.look(node_with(0, mib(600), false));
+    run.survey(policy::second(0), empty);
+    run.look(node_with(3, mib(540), false));
+  }
+  cli::ReplayRules rules;
+  rules.config = hard_below(mib(550));
+  RecordingReplay run(std::move(RecordingInput::open(file_).value()), rules);
+  const auto calm = run.next().value();
+  ASSERT_TRUE(calm);
+  EXPECT_EQ(calm->age, std::nullopt);
+  const auto held = run.next().value();
+  ASSERT_TRUE(held);
+  EXPECT_EQ(held->decision.reason, Reason::all_protected);
+  EXPECT_EQ(held->age, 3s);
+}
+
 // The node crashed under pressure, and its agent goes on in the same ring once it is up again.
 TEST_F(RecordingReplayTest, WhatWasCrossedEndsWithItsBoot) {
   const std::string ring = tree_ / "ring";

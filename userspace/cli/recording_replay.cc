@@ -153,12 +153,11 @@ Decision RecordingReplay::decide_anew(Step& step) {
   const bool glance = step.looked.prepared.has_value();
   if (glance && !seen_.empty()) observation.workloads = seen_.at(observation.at);
   Decision decision = glance ? fold_.glance(observation) : fold_.take(observation, supply);
-  if (!decision.evictions.empty()) {
-    const Workload& victim =
-        decision.considered[decision.evictions.front().candidate].sample.workload;
-    const auto age = seen_.age(victim.cgroup, observation.at);
-    if (age && *age > Duration::zero()) step.age = age;
-  }
+  if (decision.considered.empty()) return decision;
+  // Of the victim; of who comes first, where nobody had to go.
+  const std::size_t told = decision.victim().value_or(0);
+  const auto age = seen_.age(decision.considered[told].sample.workload.cgroup, observation.at);
+  if (age && *age > Duration::zero()) step.age = age;
   return decision;
 }
 

@@ -116,6 +116,9 @@ void ReplayText::look(const ReplayLook& look, std::string& out) {
                look.line,
                1,
                because(decision, look.observation.at)};
+    if (look.step != nullptr && look.step->age) {
+      run_->text += fmt::format(" (on what they used {} before)", to_string(*look.step->age));
+    }
     return;
   }
   add_line(look.since_first, look.line, because(decision, look.observation.at), out);

@@ -8,7 +8,8 @@
 // so that each of its charges reclaims. Work is counted by CPU second of who works, in slices, of
 // which the best counts; each round does it without a tracer, again without one (`control`: how far
 // two equal runs are apart here), beside the tracer telling each event, beside its summary, and
-// beside bpftrace; the median of the ratios of each round is told.
+// beside bpftrace, every second round the other way round; the median of the ratios of each round
+// is told.
 //
 // Then, as many events as the tracer is ever to bear: its own programs of the tracepoints
 // mm_vmscan_memcg_reclaim_begin and _end are run by BPF_PROG_TEST_RUN, which is the same code with
@@ -29,6 +30,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -240,6 +243,41 @@ std::vector<Kind> kinds_of(const std::string& forestall, const std::string& bpft
   return kinds;
 }
 
+// What one kind did in each round.
+struct Reclaimed {
+  std::vector<double> rates;
+  std::vector<double> cpu, bpf, runs;  // of the tracer; of its programs
+};
+
+// How fast the work is, and then, apart, what that costs the tracer and its programs: the kernel's
+// clock of these, two readings a run, is a cost of its own.
+void reclaim_beside(const Kind& kind, const Reader& reader, Reclaimed& out) {
+  if (kind.command.empty()) {
+    out.rates.push_back(reader.rate());
+    return;
+  }
+  Tracer tracer(kind.command);
+  tracer.wait_ready();
+  out.rates.push_back(reader.rate());
+  const UniqueFd stats(bpf_enable_stats(BPF_STATS_RUN_TIME));
+  const double cpu_before = tracer.cpu_ms();
+  const auto [ns_before, runs_before] = tracer.bpf_ns_and_runs();
+  const MonotonicTime began = SystemClock().now();
+  (void)reader.rate();
+  const double took_ms = to_ms(SystemClock().now() - began);
+  const auto [ns, runs] = tracer.bpf_ns_and_runs();
+  out.cpu.push_back((tracer.cpu_ms() - cpu_before) / took_ms);
+  out.bpf.push_back((ns - ns_before) / (kSliceSeconds * kSlices * 1e9));
+  out.runs.push_back((runs - runs_before) / took_ms * 1000);
+  tracer.stop();
+}
+
+std::vector<double> ratios(const std::vector<double>& rates, const std::vector<double>& off) {
+  std::vector<double> ratios;
+  std::ranges::transform(rates, off, std::back_inserter(ratios), std::divides());
+  return ratios;
+}
+
 void real_reclaim(const std::vector<Kind>& kinds, int rounds) {
   ScratchCgroup scratch;
   TempTree directory;
@@ -248,46 +286,26 @@ void real_reclaim(const std::vector<Kind>& kinds, int rounds) {
   if (ftruncate(made.get(), kFileBytes) != 0) throw std::runtime_error("ftruncate " + file);
   const Reader reader(scratch, file);
   (void)reader.rate();
-  std::map<std::string, std::vector<double>> ratios;
-  std::map<std::string, std::vector<double>> cpu;
-  std::map<std::string, std::vector<double>> bpf;
-  std::map<std::string, std::vector<double>> events;
+  std::map<std::string, Reclaimed> all;
   for (int round = 0; round < rounds; ++round) {
-    double off = 0;
-    for (const Kind& kind : kinds) {
-      std::optional<Tracer> tracer;
-      if (!kind.command.empty()) {
-        tracer.emplace(kind.command);
-        tracer->wait_ready();
-      }
-      const double cpu_before = tracer ? tracer->cpu_ms() : 0;
-      const auto bpf_before = tracer ? tracer->bpf_ns_and_runs() : std::pair(0.0, 0.0);
-      const MonotonicTime began = SystemClock().now();
-      const double rate = reader.rate();
-      const double took_ms = to_ms(SystemClock().now() - began);
-      if (kind.name == "off") off = rate;
-      ratios[kind.name].push_back(rate / off);
-      if (!tracer) continue;
-      cpu[kind.name].push_back((tracer->cpu_ms() - cpu_before) / took_ms);
-      const auto bpf_after = tracer->bpf_ns_and_runs();
-      const double work_ns = kSliceSeconds * kSlices * 1e9;
-      bpf[kind.name].push_back((bpf_after.first - bpf_before.first) / work_ns);
-      events[kind.name].push_back((bpf_after.second - bpf_before.second) / took_ms * 1000);
-      tracer->stop();
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      const Kind& kind = kinds[round % 2 == 0 ? i : kinds.size() - 1 - i];
+      reclaim_beside(kind, reader, all[kind.name]);
     }
   }
   fmt::print("real reclaim, {} rounds: speed of the work, of that without a tracer\n", rounds);
   for (const Kind& kind : kinds) {
     if (kind.name == "off") continue;
-    const Spread speed = spread_of(ratios[kind.name]);
+    const Reclaimed& did = all[kind.name];
+    const Spread speed = spread_of(ratios(did.rates, all["off"].rates));
     fmt::print("  {:<9} {:>7.2f} % ({:.2f}..{:.2f})", kind.name, speed.median * 100,
                speed.lower * 100, speed.upper * 100);
     if (!kind.command.empty()) {
       fmt::print(
           "; in its BPF programs {:.3f} %, runs of them a second {:.0f}, tracer {:.1f} % of "
           "a CPU",
-          spread_of(bpf[kind.name]).median * 100, spread_of(events[kind.name]).median,
-          spread_of(cpu[kind.name]).median * 100);
+          spread_of(did.bpf).median * 100, spread_of(did.runs).median,
+          spread_of(did.cpu).median * 100);
     }
     fmt::print("{}\n", speed.median < kTarget ? "  below 98 %" : "");
     fmt::print("@metric trace_speed_{} {:.4f}\n", kind.name, speed.median);
@@ -390,9 +408,9 @@ int main_of(int argc, char** argv) {
     }
   }
   if (rounds < 1 || seconds <= 0) return usage();
-  const UniqueFd stats(bpf_enable_stats(BPF_STATS_RUN_TIME));
   const auto kinds = kinds_of(argv[1], bpftrace);
   real_reclaim(kinds, rounds);
+  const UniqueFd stats(bpf_enable_stats(BPF_STATS_RUN_TIME));
   fmt::print("events made by BPF_PROG_TEST_RUN of the tracer's own programs, {} s each\n", seconds);
   for (const std::uint64_t rate : {kRate, std::uint64_t{0}}) {
     for (const Kind& kind : kinds) {

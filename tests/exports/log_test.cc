@@ -3,41 +3,56 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
+#include <cstdlib>
 #include <string>
 #include <thread>
 
 #include "base/unique_fd.h"
+#include "support/child.h"
 
 namespace forestall::exports {
 namespace {
 
-// Standard error replaced by a pipe that nobody reads, for the life of the object.
-class BlockedStandardError {
+// A standard stream replaced by a pipe that nobody reads, for the life of the object.
+class BlockedStream {
  public:
-  BlockedStandardError() {
+  explicit BlockedStream(int stream) : stream_(stream) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) std::abort();
     read_.reset(ends[0]);
     const UniqueFd write(ends[1]);
-    saved_.reset(dup(STDERR_FILENO));
-    dup2(write.get(), STDERR_FILENO);
+    saved_.reset(dup(stream_));
+    dup2(write.get(), stream_);
   }
-  ~BlockedStandardError() {
-    dup2(saved_.get(), STDERR_FILENO);
+  ~BlockedStream() {
+    dup2(saved_.get(), stream_);
     if (drainer_.joinable()) drainer_.join();
   }
   // Lets the writer go on by taking what it wrote.
   std::string take_all_after_close() {
-    dup2(saved_.get(), STDERR_FILENO);
+    dup2(saved_.get(), stream_);
     std::string all;
     std::array<char, 65536> chunk{};
     for (ssize_t got = 0; (got = read(read_.get(), chunk.data(), chunk.size())) > 0;) {
       all.append(chunk.data(), static_cast<std::size_t>(got));
     }
     return all;
+  }
+  // Waits for a line and takes what is there; empty: none came.
+  std::string take_some() const {
+    pollfd line{read_.get(), POLLIN, 0};
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(test::kPatience).count();
+    std::array<char, 4096> chunk{};
+    if (poll(&line, 1, static_cast<int>(ms)) != 1) return {};
+    const ssize_t got = read(read_.get(), chunk.data(), chunk.size());
+    return {chunk.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
   }
   // Takes everything from now on, until nobody holds the writing end any more.
   void drain_in_background() {
@@ -49,13 +64,14 @@ class BlockedStandardError {
   }
 
  private:
+  const int stream_;
   UniqueFd read_;
   UniqueFd saved_;
   std::thread drainer_;
 };
 
 TEST(Log, AFullPipeNeverBlocksTheWriterAndTheLossIsCounted) {
-  BlockedStandardError blocked;
+  BlockedStream blocked(STDERR_FILENO);
   {
     Log log(Log::Stream::standard_error, /*stamped=*/false, LogLevel::info);
     const std::string text(1000, 'x');
@@ -67,8 +83,40 @@ TEST(Log, AFullPipeNeverBlocksTheWriterAndTheLossIsCounted) {
   }
 }
 
+// More than the pipe holds.
+void fill(Log& log) {
+  for (int i = 0; i < 100; ++i) log.write_text(LogLevel::info, std::string(4096, 'x'));
+}
+
+TEST(Log, AFullPipeOfOneStreamKeepsNoLineFromTheOther) {
+  BlockedStream output(STDOUT_FILENO);
+  BlockedStream errors(STDERR_FILENO);
+  Log records(Log::Stream::standard_output, /*stamped=*/false, LogLevel::info);
+  fill(records);
+  EXPECT_FALSE(output.take_some().empty()) << "its thread writes";
+  fill(records);
+  Log log(Log::Stream::standard_error, /*stamped=*/false, LogLevel::info);
+  log.write_text(LogLevel::info, "still there");
+  EXPECT_EQ(errors.take_some(), "still there\n");
+  output.drain_in_background();
+}
+
+TEST(Log, AFullPipeDoesNotKeepTheProgramFromItsEnd) {
+  test::Child program([] {
+    BlockedStream output(STDOUT_FILENO);
+    {
+      Log records(Log::Stream::standard_output, /*stamped=*/false, LogLevel::info);
+      fill(records);
+    }
+    std::exit(7);
+    return 0;
+  });
+  ASSERT_TRUE(program.wait_exit());
+  EXPECT_EQ(WEXITSTATUS(program.reap()), 7);
+}
+
 TEST(Log, LinesBelowTheLevelAreNotWritten) {
-  BlockedStandardError captured;
+  BlockedStream captured(STDERR_FILENO);
   {
     Log log(Log::Stream::standard_error, /*stamped=*/false, LogLevel::warning);
     log.write_text(LogLevel::info, "not this");
@@ -78,7 +126,7 @@ TEST(Log, LinesBelowTheLevelAreNotWritten) {
 }
 
 TEST(Log, StampedLinesBeginWithTimeAndLevel) {
-  BlockedStandardError captured;
+  BlockedStream captured(STDERR_FILENO);
   {
     Log log(Log::Stream::standard_error, /*stamped=*/true, LogLevel::info);
     log.write(LogLevel::info, LogLine("start"));

@@ -4,8 +4,13 @@
 #include <poll.h>
 #include <spdlog/async.h>
 #include <spdlog/async_logger.h>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
 #include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <mutex>
+#include <string_view>
 
 #include "base/start_thread.h"
 #include "base/unique_fd.h"
@@ -28,11 +33,38 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
   return spdlog::level::info;
 }
 
-std::shared_ptr<spdlog::sinks::sink> make_sink(Log::Stream stream) {
-  if (stream == Log::Stream::standard_output) {
-    return std::make_shared<spdlog::sinks::stdout_sink_mt>();
+// To the descriptor itself. spdlog's own sinks of the standard streams share one lock, by which a
+// reader of one that has stopped keeps lines from the other, and hold the stream's while they wait
+// for it, which exit() then waits for.
+class DescriptorSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit DescriptorSink(int fd) : fd_(fd) {}
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    write_all({line.data(), line.size()});
   }
-  return std::make_shared<spdlog::sinks::stderr_sink_mt>();
+  void flush_() override {}
+
+  // What cannot be written is lost: there is nowhere to say so.
+  void write_all(std::string_view bytes) const {
+    while (!bytes.empty()) {
+      const ssize_t size = ::write(fd_, bytes.data(), bytes.size());
+      if (size > 0) bytes.remove_prefix(static_cast<std::size_t>(size));
+      if (size >= 0 || errno == EINTR) continue;
+      pollfd room{fd_, POLLOUT, 0};
+      if (errno != EAGAIN || (poll(&room, 1, -1) < 0 && errno != EINTR)) return;
+    }
+  }
+
+  const int fd_;
+};
+
+std::shared_ptr<spdlog::sinks::sink> make_sink(Log::Stream stream) {
+  const bool output = stream == Log::Stream::standard_output;
+  return std::make_shared<DescriptorSink>(output ? STDOUT_FILENO : STDERR_FILENO);
 }
 
 }  // namespace

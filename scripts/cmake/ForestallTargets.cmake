@@ -29,14 +29,56 @@ if(FORESTALL_SANITIZE)
   target_compile_options(forestall_flags INTERFACE -g1)
 endif()
 
-# forestall_layer(NAME SOURCES file... [DEPENDS target...] [PRIVATE_DEPENDS target...])
+# Headers that most files parse are compiled once for each kind of target. The kinds:
+#   std        the standard library and fmt
+#   messages   std, and the generated headers of forestall.v1
+#   test       std and GoogleTest
+# Files still include what they use: scripts/check_sources.py compiles each header by itself.
+option(FORESTALL_PRECOMPILE "Use precompiled headers" ON)
+set(std_headers <algorithm> <array> <charconv> <chrono> <cstdint> <deque> <functional> <map>
+  <memory> <optional> <span> <string> <string_view> <unordered_map> <utility> <variant> <vector>
+  <fmt/format.h>)
+set(precompile_std_headers ${std_headers})
+set(precompile_std_depends fmt::fmt)
+set(precompile_messages_headers ${std_headers} <forestall/v1/decision.pb.h>
+  <forestall/v1/observation.pb.h> <forestall/v1/record.pb.h> <google/protobuf/message.h>)
+set(precompile_messages_depends fmt::fmt forestall_proto)
+set(precompile_test_headers ${std_headers} <gmock/gmock.h> <gtest/gtest.h>)
+set(precompile_test_depends fmt::fmt GTest::gmock GTest::gtest)
+
+# forestall_precompile(TARGET KIND) lets TARGET use the precompiled headers of KIND. TARGET must link
+# (directly or not) what precompile_KIND_depends lists: the compiler refuses headers that were
+# precompiled under other macros.
+function(forestall_precompile target kind)
+  if(NOT FORESTALL_PRECOMPILE)
+    return()
+  endif()
+  set(owner forestall_precompiled_${kind})
+  if(NOT TARGET ${owner})
+    file(WRITE "${CMAKE_BINARY_DIR}/precompiled/${kind}.cc" "")
+    add_library(${owner} OBJECT "${CMAKE_BINARY_DIR}/precompiled/${kind}.cc")
+    target_link_libraries(${owner} PRIVATE forestall_flags ${precompile_${kind}_depends})
+    target_precompile_headers(${owner} PRIVATE ${precompile_${kind}_headers})
+    if(kind STREQUAL test)
+      set_target_properties(${owner} PROPERTIES FORESTALL_TEST ON)
+    endif()
+  endif()
+  target_precompile_headers(${target} REUSE_FROM ${owner})
+endfunction()
+
+# forestall_layer(NAME SOURCES file... [DEPENDS target...] [PRIVATE_DEPENDS target...]
+#                 [PRECOMPILE kind])
 # defines the static library forestall_NAME from the files of this folder.
 function(forestall_layer name)
-  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "" "PRECOMPILE" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  if(NOT arg_PRECOMPILE)
+    set(arg_PRECOMPILE std)
+  endif()
   add_library(forestall_${name} STATIC ${arg_SOURCES})
   target_link_libraries(forestall_${name}
     PUBLIC forestall_flags ${arg_DEPENDS}
     PRIVATE ${arg_PRIVATE_DEPENDS})
+  forestall_precompile(forestall_${name} ${arg_PRECOMPILE})
 endfunction()
 
 # All tests labelled `threads`, and nothing else: what the stage `tsan` builds.
@@ -54,6 +96,7 @@ function(forestall_test name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES FORESTALL_TEST ON)
+  forestall_precompile(${name} test)
   include(GoogleTest)
   if("threads" IN_LIST arg_LABELS)
     add_dependencies(forestall_thread_tests ${name})

@@ -47,7 +47,7 @@ IMPURE = re.compile(
 NOT_NAMES = re.compile(r"(^|_)(context|manager|helper|util|utils|handler|data|info|common)(_|$)")
 TOP_LEVEL = re.compile(
     r"CMakeLists\.txt|CMakePresets\.json|bpf|userspace|proto|scripts|tests|vmtests|README\.md"
-    r"|ARCHITECTURE\.md|CHANGELOG\.md|LICENSE|\..*")
+    r"|ARCHITECTURE\.md|CHANGELOG\.md|CONTRIBUTING\.md|SECURITY\.md|LICENSE|\..*")
 
 CODE = {".h", ".cc", ".c", ".py", ".sh", ".proto"}
 LINES_PER_FILE = 600

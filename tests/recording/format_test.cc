@@ -140,8 +140,7 @@ TEST(Format, RefusesTheVersionItDoesNotKnow) {
             "a recording of format 2.3; this version of Forestall reads format 1, a newer one is "
             "needed");
   EXPECT_TRUE(decode_file_start(encode(FileHeader{1, 9, ""})));
-  EXPECT_EQ(decode_file_start(std::string(20, '{')).error().message,
-            "not a recording of Forestall");
+  EXPECT_EQ(decode_file_start(std::string(20, '{')).error().message, "not a Forestall recording");
 }
 
 TEST(Varint, ReadsWhatItWrote) {

@@ -49,8 +49,7 @@ struct Writer::Shared {
   UniqueFd woken;    // wakes the thread
   UniqueFd stopped;  // raised by the thread when it ends
   std::atomic<bool> stop{false};
-  std::atomic<bool> over{
-      false};  // set before `stopped` is raised: what the thread left is to be read
+  std::atomic<bool> over{false};  // set before `stopped` is raised; then `ending` may be read
   std::atomic<Mode> mode{Mode::busy};
   std::atomic<bool> key_wish{true};
   std::atomic<int> trouble{0};

@@ -33,7 +33,7 @@ struct Totals {
   std::uint64_t entries = 0;       // in the file
   std::uint64_t entry_bytes = 0;   // of those entries, before compression
   std::uint64_t file_bytes = 0;    // of the file, or all segments that were made
-  std::uint64_t chunks = 0;        // of them
+  std::uint64_t chunks = 0;        // in all files
   std::uint64_t files = 0;         // segments, or one
   std::uint64_t lost_entries = 0;  // did not fit into the queue, or were not written before close()
   std::uint64_t lost_bytes = 0;    // size of those entries

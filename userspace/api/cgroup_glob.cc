@@ -51,7 +51,9 @@ Result<void> check_glob(std::string_view glob) {
   if (!glob.starts_with('/')) {
     return error("must be an absolute cgroup path (beginning with '/'), found " + quoted(glob));
   }
-  if (glob.size() > kPathMax) return error("is longer than the maximum of 4095 bytes");
+  if (glob.size() > kPathMax) {
+    return error("is longer than the maximum of " + std::to_string(kPathMax) + " bytes");
+  }
   if (glob == "/") return {};
   if (glob.ends_with('/')) return error("must not end in '/', found " + quoted(glob));
   for (const std::string_view part : parts_of(glob)) {

@@ -249,8 +249,9 @@ Result<Decision> decision_from_proto(const v1::LookDecision& message,
                                      const Observation& observation) {
   Decision decision = TRY(read_decision(message.decision()));
   const int count = message.decision().considered_size();
-  if (message.samples_size() != count)
+  if (message.samples_size() != count) {
     return error("samples: their number differs from that of the candidates");
+  }
   const std::size_t known = observation.workloads ? observation.workloads->size() : 0;
   std::size_t copied = 0;
   for (int i = 0; i < count; ++i) {

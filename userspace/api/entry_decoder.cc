@@ -56,9 +56,10 @@ struct EntryDecoder::Buffers {
   std::size_t subject_bytes = 0;
 
   Result<void> add_subject(const v1::Subject& message, std::size_t size) {
-    if (message.number() != subjects.size())
+    if (message.number() != subjects.size()) {
       return error("number: " + std::to_string(message.number()) + " is not the next one, " +
                    std::to_string(subjects.size()));
+    }
     if (subjects.size() == kSubjectsMax || size > kSubjectBytesMax - subject_bytes) {
       return error("the subjects exceed their limit");
     }
@@ -71,8 +72,9 @@ struct EntryDecoder::Buffers {
   template <typename Numbers, typename Messages>
   Result<void> read_samples(const Numbers& numbers, const Messages& messages,
                             std::vector<WorkloadSample>& out) const {
-    if (numbers.size() != messages.size())
+    if (numbers.size() != messages.size()) {
       return error("subjects: their number differs from that of the workloads");
+    }
     std::size_t copied = 0;
     for (const std::uint32_t number : numbers) {
       if (number >= subjects.size()) {

@@ -124,8 +124,9 @@ Result<void> GrpcMessageReader::read(std::string_view bytes, std::vector<std::st
       bytes.remove_prefix(taken);
       if (prefix_.size() < kPrefixBytes) return {};
       length_ = length_of(prefix_);
-      if (prefix_[0] != 0)
+      if (prefix_[0] != 0) {
         return Error{EPROTO, "the message is compressed, which is not supported"};
+      }
       if (length_ > max_message_) {
         return Error{EMSGSIZE, "a message of " + std::to_string(length_) + " bytes, the limit is " +
                                    std::to_string(max_message_)};

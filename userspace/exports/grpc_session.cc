@@ -427,7 +427,8 @@ void GrpcSession::expire(MonotonicTime now) {
     const auto due = due_of(*stream);
     if (!due || *due > now) continue;
     if (stream->responded && !stream->deferred) {
-      // The client reads nothing. The deadline is left to the client's own clock.
+      // The client does not read. If only its deadline has passed, a reset without a status is
+      // enough, because the client tracks the deadline too.
       if (stream->taken_at + limits_.patience <= now) {
         ++tally_.slow_readers;
         reset(*stream, NGHTTP2_ENHANCE_YOUR_CALM);

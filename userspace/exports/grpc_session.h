@@ -85,8 +85,8 @@ class GrpcSession {
   GrpcTally tally_;
   MonotonicTime now_;  // time of the current call of a public member
   std::map<std::int32_t, std::unique_ptr<Stream>> streams_;
-  std::unique_ptr<nghttp2_session, EndSession>
-      session_;  // last, because it calls the members above
+  // Last, because it calls the members above.
+  std::unique_ptr<nghttp2_session, EndSession> session_;
 };
 
 }  // namespace forestall::exports

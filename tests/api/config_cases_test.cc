@@ -156,11 +156,10 @@ TEST(UnreadableConfig, ManyRules) {
   }
   for (int i = 0; i < 4097; ++i) workloads += "  - {cgroup: /a" + std::to_string(i) + "}\n";
   EXPECT_EQ(error_of(watch),
-            "config.yaml:2:3: 'watch' has more than 256 rules; use wildcards to say the same with "
-            "fewer");
+            "config.yaml:2:3: 'watch' has more than 256 rules; combine them with wildcards");
   EXPECT_EQ(error_of(workloads),
-            "config.yaml:2:3: 'workloads' has more than 4096 rules; use wildcards to say the same "
-            "with fewer");
+            "config.yaml:2:3: 'workloads' has more than 4096 rules; combine them with "
+            "wildcards");
 }
 
 }  // namespace

@@ -110,7 +110,7 @@ TEST(FromProto, RefusesBrokenScenes) {
   EXPECT_EQ(refusal_of<v1::OomScene>(R"({"cgroups":[{},{"parent":0}],"processes":[{}]})"),
             "accepted");
   EXPECT_EQ(refusal_of<v1::OomScene>(R"({"cgroups":[{},{"parent":1}]})"),
-            "cgroups[1]: parent: 1 does not come before it");
+            "cgroups[1]: parent: 1 is not a preceding cgroup");
   EXPECT_EQ(refusal_of<v1::OomScene>(R"({"domain":{"constraint":9}})"),
             "domain: constraint: unknown value 9");
   EXPECT_EQ(refusal_of<v1::OomScene>(R"({"processes":[{"unkillable":9}]})"),

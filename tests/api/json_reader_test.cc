@@ -46,8 +46,8 @@ TEST(JsonReader, BothSpellingsOfAKey) {
   EXPECT_EQ(accepted(R"({"atNs":5})").at_ns(), 5);
   EXPECT_EQ(accepted(R"({"at_ns":5})").at_ns(), 5);
   EXPECT_EQ(accepted(R"({"\u0061tNs":5})").at_ns(), 5);
-  EXPECT_EQ(refusal(R"({"atNs":5,"at_ns":5})"), "10: key 'at_ns' twice");
-  EXPECT_EQ(refusal(R"({"atNs":5,"atNs":5})"), "10: key 'atNs' twice");
+  EXPECT_EQ(refusal(R"({"atNs":5,"at_ns":5})"), "10: key 'at_ns' occurs twice");
+  EXPECT_EQ(refusal(R"({"atNs":5,"atNs":5})"), "10: key 'atNs' occurs twice");
   EXPECT_EQ(refusal(R"({"AtNs":5})").substr(0, 36), "1: unknown key 'AtNs'; did you mean ");
 }
 
@@ -102,8 +102,8 @@ TEST(JsonReader, WhatIsNoInteger) {
   EXPECT_EQ(refusal(R"({"atNs":true})"), "8: atNs: expected a number, found a boolean");
   EXPECT_EQ(refusal(R"({"atNs":{}})"), "8: atNs: expected a number, found an object");
   EXPECT_EQ(refusal(R"({"atNs":[1]})"), "8: atNs: expected a number, found a list");
-  EXPECT_EQ(refusal(R"({"atNs":NaN})"), "8: atNs: expected a number, found no JSON value: 'NaN'");
-  EXPECT_EQ(refusal(R"({"atNs":+1})"), "8: atNs: expected a number, found no JSON value: '+1'");
+  EXPECT_EQ(refusal(R"({"atNs":NaN})"), "8: atNs: expected a number, found invalid JSON: 'NaN'");
+  EXPECT_EQ(refusal(R"({"atNs":+1})"), "8: atNs: expected a number, found invalid JSON: '+1'");
   for (const char* wrong : {"01", "1.", ".5", "1e", "0x10", "1x", "--1", "-", "1_000"}) {
     EXPECT_EQ(refusal("{\"atNs\":" + std::string(wrong) + "}").substr(0, 26),
               "8: atNs: expected a number")
@@ -119,14 +119,14 @@ TEST(JsonReader, Floats) {
   EXPECT_TRUE(std::isinf(accepted<v1::Limit>(R"({"fraction":"-Infinity"})").fraction()));
   EXPECT_EQ(refusal<v1::Limit>(R"({"fraction":1e39})"), "12: fraction: '1e39' is out of range");
   EXPECT_EQ(refusal<v1::Limit>(R"({"fraction":NaN})"),
-            "12: fraction: expected a number, found no JSON value: 'NaN'");
+            "12: fraction: expected a number, found invalid JSON: 'NaN'");
   EXPECT_EQ(refusal<v1::Limit>(R"({"fraction":"inf"})"),
             "12: fraction: expected a number, found the string 'inf'");
 }
 
 TEST(JsonReader, OneOfManyOnce) {
   EXPECT_EQ(refusal<v1::Limit>(R"({"fraction":1,"quantity":"1"})"),
-            "25: quantity: excludes 'fraction', given before");
+            "25: quantity: conflicts with 'fraction', which is also set");
 }
 
 TEST(JsonReader, Words) {
@@ -165,7 +165,7 @@ TEST(JsonReader, BooleansAndNull) {
   EXPECT_EQ(refusal(R"({"workloadsRead":truest})"),
             "17: workloadsRead: expected true or false, found a boolean");
   EXPECT_EQ(refusal(R"({"workloadsRead":nul})"),
-            "17: workloadsRead: expected a value, found no JSON");
+            "17: workloadsRead: expected a value, found invalid JSON");
   EXPECT_EQ(refusal(R"({"watched":[null]})"), "12: watched[0]: expected an object, found null");
 }
 
@@ -186,7 +186,7 @@ TEST(JsonReader, Maps) {
   EXPECT_EQ(config.eviction_hard().size(), 2);
   EXPECT_EQ(config.eviction_hard().at("a.b"), "1");
   EXPECT_EQ(refusal<v1::Config>(R"({"evictionHard":{"a":"1","a":"2"}})"),
-            "25: evictionHard: key 'a' twice");
+            "25: evictionHard: key 'a' occurs twice");
   EXPECT_EQ(refusal<v1::Config>(R"({"evictionHard":{"a":1}})"),
             "21: evictionHard.a: expected a string, found a number");
 }
@@ -195,7 +195,7 @@ TEST(JsonReader, Times) {
   EXPECT_EQ(accepted<v1::Record>(R"({"wallTime":"1970-01-01T00:00:01.5Z"})").wall_time().nanos(),
             500'000'000);
   EXPECT_EQ(refusal<v1::Record>(R"({"wallTime":"now"})"),
-            "12: wallTime: 'now' is no time; write one like 2026-11-21T08:00:00.5Z");
+            "12: wallTime: 'now' is not a time; write one like 2026-11-21T08:00:00.5Z");
   EXPECT_EQ(refusal<v1::Record>(R"({"wallTime":1})"),
             "12: wallTime: expected a time, as a string, found a number");
 }
@@ -206,14 +206,14 @@ TEST(JsonReader, WhatIsNoObject) {
   EXPECT_EQ(refusal("null"), "0: expected an object, found null");
   EXPECT_EQ(refusal("[]"), "0: expected an object, found a list");
   EXPECT_EQ(refusal("12"), "0: expected an object, found a number");
-  EXPECT_EQ(refusal("hello"), "0: expected an object, found no JSON value: 'hello'");
+  EXPECT_EQ(refusal("hello"), "0: expected an object, found invalid JSON: 'hello'");
   EXPECT_EQ(refusal(R"({"atNs":1} {"atNs":2})"), "11: text after the end of the object");
   for (const char* cut : {"{", R"({"atNs)", R"({"atNs")", R"({"atNs":)", R"({"atNs":1)",
                           R"({"atNs":1,)", R"({"wake":{"atNs":1})", R"({"watched":[{})"}) {
     const std::string refused = refusal(cut);
     EXPECT_TRUE(refused.starts_with(std::to_string(std::string_view(cut).size()) + ": "))
         << refused;
-    EXPECT_TRUE(refused.ends_with("ends too early")) << refused;
+    EXPECT_TRUE(refused.ends_with("ends unexpectedly")) << refused;
   }
   for (const char* wrong :
        {R"({"atNs":1,})", R"({"atNs" 1})", R"({atNs:1})", R"({"atNs":1 2})", R"({"atNs":1}})",

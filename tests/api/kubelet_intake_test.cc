@@ -243,11 +243,12 @@ TEST(Fronts, FlagsBeforeOursBeforeKubelets) {
   EXPECT_EQ(thresholds(loaded),
             (Lines{"memory.available<1Gi +4Gi", "allocatableMemory.available<1Gi +4Gi copied"}));
   EXPECT_EQ(loaded->config.max_pod_grace_seconds, 2);
-  EXPECT_EQ(loaded->warnings,
-            (Lines{"config.yaml:1:1: 'evictionHard' counts here; that of kubelet.yaml:3:1 is left "
-                   "aside",
-                   "config.yaml:2:1: 'evictionMaxPodGracePeriod' counts here; that of "
-                   "kubelet.yaml:4:1 is left aside"}));
+  EXPECT_EQ(
+      loaded->warnings,
+      (Lines{"config.yaml:1:1: 'evictionHard' takes precedence here; the value at "
+             "kubelet.yaml:3:1 is ignored",
+             "config.yaml:2:1: 'evictionMaxPodGracePeriod' takes precedence here; the value at "
+             "kubelet.yaml:4:1 is ignored"}));
   EXPECT_EQ(to_string(loaded->origins[0].origin), "--eviction-hard");
 }
 

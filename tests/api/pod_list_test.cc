@@ -272,9 +272,9 @@ TEST(PodList, IdentityIsRequiredAndUnique) {
   EXPECT_EQ(problem(R"({"kind": "PodList", "items": [
                         {"metadata": {"uid": "u", "name": "a", "namespace": "x"}},
                         {"metadata": {"uid": "u", "name": "b", "namespace": "x"}}]})"),
-            "items[1] (x/b): metadata.uid: the UID of items[0] (x/a) again: u");
+            "items[1] (x/b): metadata.uid: same UID as items[0] (x/a): u");
   EXPECT_EQ(pod_problem(R"({"containers": [{"name": "a"}, {"name": "a"}]})"),
-            "spec.containers[1]: a second container 'a'");
+            "spec.containers[1]: duplicate container 'a'");
 }
 
 TEST(PodList, MistakesNameTheirPlace) {
@@ -309,15 +309,17 @@ TEST(PodList, MistakesNameTheirPlace) {
 }
 
 TEST(PodList, WhatIsNoJsonIsToldByLineAndColumn) {
-  EXPECT_EQ(problem(""), "no JSON: the text is empty");
+  EXPECT_EQ(problem(""), "invalid JSON: the text is empty");
   EXPECT_EQ(problem("{\n  \"kind\": \"List\",\n  \"items\": [tru]\n}"),
-            "3:13: no JSON: a word that is none of true, false, null");
-  EXPECT_EQ(problem("{\n  \"kind\": \"\xff\"}"), "2:12: no JSON: not UTF-8");
-  EXPECT_THAT(problem("{\"kind\": \"List\", \"items\": [{\"a\" 1}]}"), HasSubstr("1:33: no JSON"));
-  EXPECT_THAT(problem("{\"kind\": \"List\", \"items\": ["), HasSubstr("no JSON"));
+            "3:13: invalid JSON: expected true, false or null");
+  EXPECT_EQ(problem("{\n  \"kind\": \"\xff\"}"), "2:12: invalid JSON: not UTF-8");
+  EXPECT_THAT(problem("{\"kind\": \"List\", \"items\": [{\"a\" 1}]}"),
+              HasSubstr("1:33: invalid JSON"));
+  EXPECT_THAT(problem("{\"kind\": \"List\", \"items\": ["), HasSubstr("invalid JSON"));
   EXPECT_THAT(problem("{\"kind\": \"Li"), HasSubstr("a string is not closed"));
-  EXPECT_THAT(problem("error: You must be logged in to the server"), HasSubstr("1:1: no JSON"));
-  EXPECT_THAT(problem(std::string(2000, '[')), HasSubstr("no JSON"));
+  EXPECT_THAT(problem("error: You must be logged in to the server"),
+              HasSubstr("1:1: invalid JSON"));
+  EXPECT_THAT(problem(std::string(2000, '[')), HasSubstr("invalid JSON"));
 }
 
 }  // namespace

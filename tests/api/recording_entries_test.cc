@@ -244,7 +244,8 @@ TEST(RecordingEntries, WhatRefersToMuchTooOftenIsRefused) {
   EntryDecoder decoder;
   EXPECT_TRUE(decoder.decode(entries[0]));
   EXPECT_TRUE(decoder.decode(entries[1]));
-  EXPECT_EQ(decoder.decode(look.SerializeAsString()).error().message, "look: subjects: too much");
+  EXPECT_EQ(decoder.decode(look.SerializeAsString()).error().message,
+            "look: subjects: the samples exceed the limit of 256 MiB");
 }
 
 // Nor a few kilobytes that unpack to long paths, whatever refers to them.
@@ -257,7 +258,8 @@ TEST(RecordingEntries, WorkloadsThatSayTooMuchAreRefusedUpToTheNextKey) {
     EXPECT_TRUE(decoder.decode(subject.SerializeAsString()));
   }
   subject.mutable_subject()->set_number(2);
-  EXPECT_EQ(decoder.decode(subject.SerializeAsString()).error().message, "subject: one too many");
+  EXPECT_EQ(decoder.decode(subject.SerializeAsString()).error().message,
+            "subject: the subjects exceed their limit");
   decoder.forget();
   subject.mutable_subject()->set_number(0);
   EXPECT_TRUE(decoder.decode(subject.SerializeAsString()));

@@ -147,7 +147,7 @@ TEST(StatsSummary, LayoutsByTheirFigures) {
 }
 
 TEST(StatsSummary, MistakesNameTheirPlace) {
-  EXPECT_THAT(problem("{}"), HasSubstr("expected what kubelet's /stats/summary prints"));
+  EXPECT_THAT(problem("{}"), HasSubstr("expected the output of kubelet's /stats/summary"));
   EXPECT_EQ(problem("[]"), "expected an object, found a list");
   EXPECT_EQ(problem(R"({"pods": [{}]})"), "pods[0]: 'podRef' is missing");
   EXPECT_EQ(problem(R"({"pods": [{"podRef": {"name": "a"}}]})"),
@@ -155,7 +155,7 @@ TEST(StatsSummary, MistakesNameTheirPlace) {
   EXPECT_EQ(problem(R"({"pods": [{"podRef": {"uid": ""}}]})"),
             "pods[0].podRef.uid: must not be empty");
   EXPECT_EQ(problem(R"({"pods": [{"podRef": {"uid": "u"}}, {"podRef": {"uid": "u"}}]})"),
-            "pods[1]: podRef.uid: the UID of pods[0] again: u");
+            "pods[1]: podRef.uid: same UID as pods[0]: u");
   EXPECT_EQ(
       problem(R"({"pods": [{"podRef": {"uid": "u"}, "memory": {"workingSetBytes": "1Mi"}}]})"),
       "pods[0].memory.workingSetBytes: expected a whole number, found a string");
@@ -167,7 +167,7 @@ TEST(StatsSummary, MistakesNameTheirPlace) {
   EXPECT_EQ(problem(R"({"node": {"rlimit": {"maxpid": 1.5}}})"),
             "node.rlimit.maxpid: expected a whole number, found 1.5");
   EXPECT_EQ(problem("{\"node\": {\n\"fs\": {,}}}"),
-            "2:8: no JSON: something is missing, or too much, here");
+            "2:8: invalid JSON: missing or unexpected characters");
 }
 
 // Programs that go through doubles print them so.

@@ -260,7 +260,7 @@ TEST(RankPods, MistakesAreRefusedWithTheirPlace) {
                            "a", "resources": {"requests": {"memory": "1 GB"}}}]}}]})"}};
   arguments = rank_arguments("disk", "nodefs.available");
   arguments[4] = tree / "broken.json";
-  EXPECT_THAT(refusal(arguments), HasSubstr("broken.json:3:13: no JSON"));
+  EXPECT_THAT(refusal(arguments), HasSubstr("broken.json:3:13: invalid JSON"));
   arguments[4] = tree / "bad.json";
   EXPECT_THAT(refusal(arguments),
               HasSubstr("bad.json: items[0] (default/web-0): "

@@ -145,7 +145,7 @@ TEST(RemoveDead, BudgetEndsTheWhole) {
   EXPECT_GE(removal.failures.count, 2U);
   EXPECT_LE(removal.failures.count, 4U);
   EXPECT_EQ(removal.failures.first.back().code, ETIMEDOUT);
-  EXPECT_THAT(removal.failures.first.back().text(), HasSubstr("and the rest stay"));
+  EXPECT_THAT(removal.failures.first.back().text(), HasSubstr("and all later ones are kept"));
 }
 
 TEST(RemoveDead, WithoutABudgetNothingIsTried) {
@@ -157,7 +157,8 @@ TEST(RemoveDead, WithoutABudgetNothingIsTried) {
   const DeadRemoval removal = remove_dead(fake, options);
   EXPECT_THAT(fake.calls(), IsEmpty());
   ASSERT_EQ(removal.failures.count, 1U);
-  EXPECT_THAT(removal.failures.first[0].text(), HasSubstr("container c1 and the rest stay"));
+  EXPECT_THAT(removal.failures.first[0].text(),
+              HasSubstr("container c1 and all later ones are kept"));
 }
 
 TEST(RemoveImages, WhatNobodyRefersToLargestFirst) {

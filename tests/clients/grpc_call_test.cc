@@ -154,7 +154,7 @@ TEST(GrpcCall, AnotherLanguage) {
   const OneAnswer server(listener, "220 mail.example.com ESMTP: who are you?\r\n");
   const GrpcReply reply = grpc_call(at(listener.path()), kMethod, "", seconds(20));
   EXPECT_EQ(reply.code, EPROTO);
-  EXPECT_THAT(reply.message, HasSubstr("no HTTP/2"));
+  EXPECT_THAT(reply.message, HasSubstr("not HTTP/2"));
 }
 
 TEST(GrpcCall, ClosedWithoutAnAnswer) {

@@ -124,7 +124,7 @@ TEST_F(GrpcServerTest, RefusesWhatIsNoCall) {
   const auto unknown = client.request("/t.T/No%Such", grpc_frame(""));
   ASSERT_TRUE(client.finish(unknown));
   EXPECT_EQ(status_of(client, unknown), "12");
-  EXPECT_EQ(client.answer(unknown).fields["grpc-message"], "there is no method /t.T/No%25Such");
+  EXPECT_EQ(client.answer(unknown).fields["grpc-message"], "unknown method /t.T/No%25Such");
   const auto get = client.request("/t.T/Echo", "", true, {{":method", "GET"}});
   ASSERT_TRUE(client.finish(get));
   EXPECT_EQ(client.answer(get).fields[":status"], "405");

@@ -136,12 +136,11 @@ TEST(Format, RefusesTheVersionItDoesNotKnow) {
   std::string bytes = encode(FileHeader{2, 3, ""});
   const auto newer = decode_file_start(bytes);
   ASSERT_FALSE(newer);
-  EXPECT_EQ(newer.error().message,
-            "a recording of format 2.3; this version of Forestall reads format 1, a newer one is "
-            "needed");
+  EXPECT_EQ(
+      newer.error().message,
+      "a recording of format 2.3; this version of Forestall reads format 1, use a newer version");
   EXPECT_TRUE(decode_file_start(encode(FileHeader{1, 9, ""})));
-  EXPECT_EQ(decode_file_start(std::string(20, '{')).error().message,
-            "not a recording of Forestall");
+  EXPECT_EQ(decode_file_start(std::string(20, '{')).error().message, "not a Forestall recording");
 }
 
 TEST(Varint, ReadsWhatItWrote) {

@@ -115,16 +115,20 @@ TEST(Reader, RefusesWhatIsNoRecording) {
     const auto back = read_back(bytes);
     return back ? std::string("read") : back.error().message;
   };
-  EXPECT_EQ(problem(""), "test: not a recording of Forestall");
-  EXPECT_EQ(problem("{\"atNs\": 1}\n{\"atNs\": 2}\n"), "test: not a recording of Forestall");
+  EXPECT_EQ(problem(""), "test: not a Forestall recording");
+  EXPECT_EQ(problem("{\"atNs\": 1}\n{\"atNs\": 2}\n"), "test: not a Forestall recording");
   EXPECT_EQ(problem(make_recording({}, false).bytes.substr(0, 12)),
             "test: the file ends within its header");
-  EXPECT_EQ(problem(encode(FileHeader{9, 0, ""})),
-            "test: a recording of format 9.0; this version of Forestall reads format 1, a newer "
-            "one is needed");
+  EXPECT_EQ(
+      problem(encode(FileHeader{9, 0, ""})),
+      "test: a recording of format 9.0; this version of Forestall reads format 1, use a newer "
+      "version");
   std::string huge = encode(FileHeader{kMajor, kMinor, "facts"});
   huge[12] = huge[13] = huge[14] = huge[15] = '\xff';
-  EXPECT_EQ(problem(huge), "test: the header is damaged: it declares too much");
+  EXPECT_EQ(
+      problem(huge),
+      "test: the header is damaged: it declares 4294967295 bytes of facts, at most 1048576 are "
+      "allowed");
   std::string damaged = encode(FileHeader{kMajor, kMinor, "facts"});
   damaged.back() = 'S';
   EXPECT_EQ(problem(damaged), "test: its header is damaged");

@@ -48,7 +48,7 @@ exports::GrpcFrame event_lost(std::uint64_t count, const char* where) {
   return exports::make_frame(response.SerializeAsString());
 }
 
-// Of what a recording could not do.
+// The gRPC status of a recording error.
 GrpcStatus status_of(const Error& error) {
   switch (error.code) {
     case EALREADY:
@@ -61,7 +61,7 @@ GrpcStatus status_of(const Error& error) {
   }
 }
 
-// Which entries a watcher wants, as bits by kind.
+// The entries that a client wants, as bits by kind.
 std::uint64_t wanted(const v1::WatchRecordsRequest& request) {
   return request.acts_only() ? 1U << kAct : 1U << kAct | 1U << kNoAct;
 }
@@ -70,7 +70,7 @@ std::uint64_t wanted(const v1::WatchEventsRequest& request) {
   if (request.kinds().empty()) return ~(std::uint64_t{1} << v1::Event::LOOK);
   std::uint64_t bits = std::uint64_t{1} << v1::Event::LOST;
   for (const int kind : request.kinds()) {
-    // Kinds of a later schema: nothing here is of one.
+    // Ignores kinds of a later schema; this agent never emits them.
     if (kind >= 0 && kind < 64) bits |= std::uint64_t{1} << kind;
   }
   return bits;
@@ -78,7 +78,7 @@ std::uint64_t wanted(const v1::WatchEventsRequest& request) {
 
 }  // namespace
 
-// Reads a log from where it stood when the request came.
+// Reads a log from its position at the time of the request.
 template <typename Request>
 class AgentService::WatchCall final : public exports::GrpcCall {
  public:
@@ -108,7 +108,7 @@ class AgentService::WatchCall final : public exports::GrpcCall {
   GrpcStep next() override {
     if (broken_) {
       return GrpcStep::end(GrpcStatus::invalid_argument,
-                           "the request is no " + Request::descriptor()->full_name());
+                           "the request is not a valid " + Request::descriptor()->full_name());
     }
     if (!watches_) return GrpcStep::wait();
     if (const std::uint64_t count = log_.skip_lost(place_); count > 0) {
@@ -133,11 +133,11 @@ class AgentService::WatchCall final : public exports::GrpcCall {
   bool broken_ = false;
 };
 
-// Waits for the door's answer; one call at a time.
+// Waits for the answer of the RankDoor; one call at a time.
 class AgentService::RankCall final : public exports::GrpcCall {
  public:
   explicit RankCall(AgentService& service) : service_(service) {}
-  // The answer comes all the same, to nobody.
+  // An answer that arrives later is discarded.
   ~RankCall() override {
     if (service_.ranking_ == this) service_.ranking_ = nullptr;
   }
@@ -145,17 +145,18 @@ class AgentService::RankCall final : public exports::GrpcCall {
   void take(std::string_view message) override {
     v1::RankRequest request;
     if (asked_ || !request.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
-      end_ =
-          GrpcStep::end(GrpcStatus::invalid_argument, "the request is no forestall.v1.RankRequest");
+      end_ = GrpcStep::end(GrpcStatus::invalid_argument,
+                           "the request is not a valid forestall.v1.RankRequest");
     } else if (!service_.may_rank() || !service_.doors_.rank->ask(request)) {
-      end_ = GrpcStep::end(GrpcStatus::resource_exhausted, "another ranking is under way");
+      end_ = GrpcStep::end(GrpcStatus::resource_exhausted,
+                           "another ranking is in progress; try again later");
     } else {
       service_.ranking_ = this;
     }
     asked_ = true;
   }
   void requests_end() override {
-    if (!asked_) end_ = GrpcStep::end(GrpcStatus::invalid_argument, "no request");
+    if (!asked_) end_ = GrpcStep::end(GrpcStatus::invalid_argument, "the request is empty");
   }
   GrpcStep next() override {
     if (end_) return *end_;
@@ -195,7 +196,8 @@ Result<std::unique_ptr<AgentService>> AgentService::create(const AgentDoors& doo
 
 AgentService::~AgentService() = default;
 
-// Writes a file wherever it is told to, as the agent may: for its owner alone.
+// Only the agent's own user and root may record: the agent writes the file with its own rights, to
+// any requested path.
 std::unique_ptr<exports::GrpcCall> AgentService::begin_recording(std::string_view method,
                                                                  bool is_owner) {
   if (doors_.recording == nullptr) return nullptr;

@@ -21,43 +21,44 @@
 
 namespace forestall::api {
 
-// Ranks on a thread of its own, because reading the workloads takes as long as there are many.
-// Thread rule: the server's thread.
+// Ranks in a separate thread, because reading many workloads takes long. Thread rule: the server's
+// thread.
 class RankDoor {
  public:
   virtual ~RankDoor() = default;
-  // False: another one is under way.
+  // False: another request is in progress.
   [[nodiscard]] virtual bool ask(const v1::RankRequest& request) = 0;
-  // Polls readable once there is an answer, until it is taken.
+  // Readable while an answer is available.
   [[nodiscard]] virtual int fd() const = 0;
-  // The answer to what was asked last; nothing: not there yet. An error with EINVAL is the asker's.
+  // The answer to the last request; nothing: not available yet. An error with EINVAL is the
+  // client's.
   [[nodiscard]] virtual std::optional<Result<v1::RankResponse>> answer() = 0;
 };
 
-// Makes recordings. Thread rule: the server's thread, which waits for the file system meanwhile.
+// Makes recordings. Thread rule: the server's thread, which blocks on the file system.
 class RecordingDoor {
  public:
   virtual ~RecordingDoor() = default;
-  // Errors: EALREADY while a recording is made; EEXIST; EINVAL is the asker's; others of the file
-  // system.
+  // Errors: EALREADY while a recording is running; EEXIST; EINVAL for an invalid request; file
+  // system errors.
   [[nodiscard]] virtual Result<void> start(const v1::StartRecordingRequest& request) = 0;
-  // Errors: ENODATA if start() began none that still goes on; what kept it from a clean end.
+  // Errors: ENODATA if no recording of start() is running; why the recording is not complete.
   [[nodiscard]] virtual Result<v1::StopRecordingResponse> stop() = 0;
 };
 
-// What the service speaks for; all of it outlives the service. Called from the server's thread.
+// The service's interfaces to the agent; all outlive the service. Called from the server's thread.
 struct AgentDoors {
   std::function<v1::AgentStatus()> status;
   exports::Feed* feed = nullptr;
   exports::DropCounts* drops = nullptr;
   RankDoor* rank = nullptr;
-  RecordingDoor* recording = nullptr;  // null: no recordings are made
+  RecordingDoor* recording = nullptr;  // null: recordings are not supported
 };
 
 class AgentService final : public exports::GrpcService {
  public:
-  // Rankings whose reader has yet to take all of them: with thousands of workloads each is
-  // megabytes, and whoever asks again and again without reading must not have them pile up.
+  // Limit of rankings that were sent but not read completely. With thousands of workloads, each
+  // takes megabytes; clients that request without reading must not accumulate them.
   static constexpr std::size_t kRankingsUnread = 4;
 
   static Result<std::unique_ptr<AgentService>> create(const AgentDoors& doors);
@@ -84,15 +85,15 @@ class AgentService final : public exports::GrpcService {
   [[nodiscard]] bool may_rank();
 
   const AgentDoors doors_;
-  const UniqueFd news_;  // an epoll descriptor over all that may have news
+  const UniqueFd news_;  // an epoll descriptor for all sources of news
   LookEvents look_events_;
   WatchLog records_;
   WatchLog events_;
   std::size_t record_watchers_ = 0;
   std::size_t event_watchers_ = 0;
-  const RankCall* ranking_ = nullptr;                            // who waits for an answer
-  std::optional<Result<v1::RankResponse>> rank_answer_;          // for it
-  std::vector<std::weak_ptr<const std::string>> rankings_told_;  // expired: taken
+  const RankCall* ranking_ = nullptr;                    // the call that waits for an answer
+  std::optional<Result<v1::RankResponse>> rank_answer_;  // the answer for `ranking_`
+  std::vector<std::weak_ptr<const std::string>> rankings_told_;  // expired: read completely
 };
 
 }  // namespace forestall::api

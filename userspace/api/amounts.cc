@@ -19,8 +19,8 @@ std::string found(std::string_view text) {
   return ", found '" + std::string(text) + "'";
 }
 
-// What is meant by spellings that are used elsewhere for the same thing: 100MB, 100MiB, 100mb,
-// 100 Mi, 64K, 64ki. Nothing when no simple repair makes a quantity of it.
+// Corrects notations that other programs use: 100MB, 100MiB, 100mb, 100 Mi, 64K, 64ki. Nothing if
+// no simple correction yields a quantity.
 std::optional<std::string> repair(std::string_view text) {
   std::string tried;
   for (const char c : text) {
@@ -45,7 +45,7 @@ Result<Quantity> quantity(std::string_view text, std::string_view form) {
                (meant ? "did you mean '" + *meant + "'?" : std::string(form)));
 }
 
-// Of a number that no 32-bit float can hold: whether it is too small rather than too large.
+// For a number that does not fit into a 32-bit float: whether it is too small instead of too large.
 bool is_tiny(std::string_view digits) {
   const std::size_t exponent = digits.find_first_of("eE");
   if (exponent != std::string_view::npos) return digits.substr(exponent + 1).starts_with('-');
@@ -53,15 +53,16 @@ bool is_tiny(std::string_view digits) {
   return first != std::string_view::npos && digits[first] == '.';
 }
 
-// `text` ends in '%'. As a fraction, by kubelet's own 32-bit arithmetic: all trailing '%' go, the
-// rest is what Go's ParseFloat takes (but for its hexadecimal forms), divided by 100.
+// `text` ends in '%'. The fraction in kubelet's own 32-bit arithmetic: all trailing '%' are
+// removed, and the rest is parsed like Go's ParseFloat() (except for hexadecimal forms) and divided
+// by 100.
 Result<float> fraction(std::string_view text) {
   std::string_view digits = text.substr(0, text.find_last_not_of('%') + 1);
   if (digits.starts_with('+') && !digits.starts_with("+-")) digits.remove_prefix(1);
   float percent = 0;
   const auto [end, failure] =
       std::from_chars(digits.data(), digits.data() + digits.size(), percent);
-  // Too small to be told from 0 is 0 for Go; too large is an error.
+  // Go parses a number that is too small for the type as 0; a number that is too large is an error.
   const bool tiny = failure == std::errc::result_out_of_range && is_tiny(digits);
   if (tiny) percent = 0;
   if ((failure != std::errc{} && !tiny) || end != digits.data() + digits.size() ||
@@ -134,7 +135,7 @@ std::optional<std::string> doubt_amount(std::string_view text) {
     const std::string number(text.substr(0, text.size() - 1));
     doubt += " (m means one thousandth); did you mean '" + number + "Mi'?";
   } else {
-    doubt += "; it counts as " + std::to_string(parsed->value());
+    doubt += "; it is rounded to " + std::to_string(parsed->value());
   }
   return doubt;
 }

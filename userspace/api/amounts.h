@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Amounts as operators write them: kubelet's grammar for thresholds, and its neighbours. Errors
-// say what was found and what is allowed, without naming the key, which the caller knows.
+// Parses amounts as operators write them: kubelet's grammar for thresholds, and related ones.
+// Errors contain the value and the allowed form, but not the key, which the caller adds.
 #pragma once
 
 #include <optional>
@@ -14,14 +14,14 @@
 
 namespace forestall::api {
 
-// A value of evictionHard, as kubelet reads it (pkg/kubelet/eviction/helpers.go
-// parseThresholdStatement): a quantity above 0, or a percentage from 0 to 100. Nothing for exactly
-// "0%" and "100%", which remove the threshold; "0.0%" is a threshold that is never met. Stricter
-// than kubelet in one thing: "NaN%" is an error.
+// A value of evictionHard, as kubelet parses it (pkg/kubelet/eviction/helpers.go
+// parseThresholdStatement()): a quantity above 0, or a percentage from 0 to 100. Nothing for
+// exactly "0%" and "100%", which remove the threshold; "0.0%" is a threshold that is never met.
+// Unlike in kubelet, "NaN%" is an error.
 [[nodiscard]] Result<std::optional<Limit>> parse_threshold_limit(std::string_view text);
 
-// A value of evictionMinimumReclaim (parseMinimumReclaims): a quantity of 0 or more, or a
-// percentage above 0, which may exceed 100.
+// A value of evictionMinimumReclaim (helpers.go parseMinimumReclaims()): a quantity of 0 or more,
+// or a percentage above 0, which may exceed 100.
 [[nodiscard]] Result<Limit> parse_minimum_reclaim(std::string_view text);
 
 // A quantity of any sign.
@@ -35,7 +35,7 @@ namespace forestall::api {
 [[nodiscard]] Result<Duration> parse_duration_within(std::string_view text, Duration min,
                                                      Duration max);
 
-// What is suspicious about an amount that is valid: "100m" is a tenth of a byte, not 100 MB.
+// A warning about a valid but suspicious amount: "100m" is a tenth of a byte, not 100 MB.
 [[nodiscard]] std::optional<std::string> doubt_amount(std::string_view text);
 
 }  // namespace forestall::api

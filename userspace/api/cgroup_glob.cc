@@ -17,7 +17,7 @@ std::vector<std::string_view> parts_of(std::string_view path) {
   return parts;
 }
 
-// Whether some text matches both patterns. Classic product walk: reachable[j] tells whether a
+// Whether some text matches both patterns, by a walk over the product: reachable[j] is whether a
 // prefix of `a` and the first j characters of `b` can match the same text.
 bool parts_may_meet(std::string_view a, std::string_view b) {
   if (a.find_first_of("[\\") != a.npos || b.find_first_of("[\\") != b.npos) return true;
@@ -29,7 +29,7 @@ bool parts_may_meet(std::string_view a, std::string_view b) {
         next[j] = true;
         continue;
       }
-      // '*' of either side matches nothing, or any one thing of the other side and stays.
+      // A '*' on either side matches nothing, or one more element of the other side.
       const bool skip_a = i > 0 && (a[i - 1] == '*' || (j > 0 && b[j - 1] == '*')) && reachable[j];
       const bool skip_b = j > 0 && (b[j - 1] == '*' || (i > 0 && a[i - 1] == '*')) && next[j - 1];
       const bool both = i > 0 && j > 0 && reachable[j - 1] &&
@@ -51,7 +51,9 @@ Result<void> check_glob(std::string_view glob) {
   if (!glob.starts_with('/')) {
     return error("must be an absolute cgroup path (beginning with '/'), found " + quoted(glob));
   }
-  if (glob.size() > kPathMax) return error("is longer than a path can be");
+  if (glob.size() > kPathMax) {
+    return error("is longer than the maximum of " + std::to_string(kPathMax) + " bytes");
+  }
   if (glob == "/") return {};
   if (glob.ends_with('/')) return error("must not end in '/', found " + quoted(glob));
   for (const std::string_view part : parts_of(glob)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Globs over cgroup paths, as text: whether they are well formed, and whether two of them can ever
-// concern the same cgroups. Matching against real cgroups is kernel/cgroup_tree.h's.
+// Checks of globs over cgroup paths, as text: whether a glob is well formed, and whether two globs
+// can match the same cgroups. kernel/cgroup_tree.h matches them against real cgroups.
 #pragma once
 
 #include <string>
@@ -10,15 +10,15 @@
 
 namespace forestall::api {
 
-// An absolute path without '..', '.', empty parts or a trailing slash ("/" itself is one); `*` and
-// `?` may stand for characters inside a part, "**" is refused because it would not do what it
-// promises elsewhere.
+// An absolute path without '..', '.', empty components or a trailing slash ("/" itself is valid).
+// `*` and `?` match characters within a component. "**" is refused because it would not match
+// across '/' as in other programs.
 [[nodiscard]] Result<void> check_glob(std::string_view glob);
 // The same without wildcards.
 [[nodiscard]] Result<void> check_cgroup_path(std::string_view path);
 
-// Whether some path that matches `inner` could equal or lie below some path that matches `outer`.
-// Errs towards true: bracket expressions and escapes count as matching anything.
+// Whether a path that matches `inner` can equal or be below a path that matches `outer`. May return
+// true wrongly: bracket expressions and escapes are assumed to match anything.
 [[nodiscard]] bool may_lie_within(std::string_view inner, std::string_view outer);
 
 }  // namespace forestall::api

@@ -8,10 +8,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The release in which grace periods took their present form (kubelet.md §5.3).
+// The minor version that introduced the current grace periods: kubelet 1.27.
 constexpr int kNewGraceMinor = 27;
 
-// The y of "1.y", "v1.y" and "1.y.z", whatever a distribution adds behind z.
+// The y of "1.y", "v1.y" and "1.y.z", with any suffix of a distribution after z.
 KubeletMinor parse_version(std::string_view text) {
   if (text.starts_with('v')) text.remove_prefix(1);
   if (!text.starts_with("1.")) return std::nullopt;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of the configuration's sections `compat`, `filesystems` and `oomScoreAdj`, each of which
-// stands alone.
+// Checks of the configuration's sections `compat`, `filesystems` and `oomScoreAdj`, which are
+// independent of each other.
 #pragma once
 
 #include "api/eviction_settings.h"
@@ -10,7 +10,7 @@
 
 namespace forestall::api {
 
-// Returns which kubelet to agree with.
+// Returns the minor version of the kubelet to match.
 KubeletMinor check_compat(const v1::Compat& given, Compat& out, Report& report);
 
 void check_filesystems(const v1::Filesystems& given, FilesystemPlaces& out, Report& report);

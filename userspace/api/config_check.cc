@@ -22,8 +22,8 @@ using namespace std::chrono_literals;
 constexpr std::size_t kWatchMax = 256;
 constexpr std::size_t kWorkloadRulesMax = 4096;
 
-// Priorities Kubernetes gives (pkg/apis/scheduling/types.go): users' classes end at
-// HighestUserDefinablePriority, the two system classes lie above.
+// Kubernetes' priorities (pkg/apis/scheduling/types.go): users' classes end at
+// HighestUserDefinablePriority, and the two system classes are above.
 constexpr std::int32_t kUserPriorityMax = 1'000'000'000;
 constexpr std::int32_t kSystemPriorityMin = 2'000'000'000;
 constexpr std::int32_t kSystemPriorityMax = 2'000'001'000;
@@ -40,7 +40,7 @@ std::string at_index(std::string_view list, int i) {
 std::optional<std::string> take_glob(bool given, const std::string& glob, const std::string& path,
                                      Report& report) {
   if (!given) {
-    report.error(path, "'cgroup' is missing; it says which cgroups are meant");
+    report.error(path, "'cgroup' is missing; set it to a glob of cgroup paths");
     return std::nullopt;
   }
   const Result<void> checked = check_glob(glob);
@@ -62,7 +62,7 @@ void check_watch_amounts(const Threshold& threshold, const std::string& path, Re
   }
 }
 
-// One rule; nothing when it is refused or switched off.
+// One rule; nothing if it is refused or disabled.
 std::optional<Threshold> check_watch(const v1::Watch& watch, const std::string& path,
                                      Report& report) {
   Threshold threshold;
@@ -70,7 +70,8 @@ std::optional<Threshold> check_watch(const v1::Watch& watch, const std::string& 
   threshold.tune = watch.tune_memory_high();
   const auto glob = take_glob(watch.has_cgroup(), watch.cgroup(), path, report);
   if (!watch.has_available()) {
-    report.error(path, "'available' is missing; it says when to act, e.g. 64Mi or 5%");
+    report.error(path,
+                 "'available' is missing; set it to a quantity or percentage, e.g. 64Mi or 5%");
     return std::nullopt;
   }
   const auto limit =
@@ -81,7 +82,7 @@ std::optional<Threshold> check_watch(const v1::Watch& watch, const std::string& 
     const auto reclaim =
         report.take(parse_minimum_reclaim(watch.minimum_reclaim()), place, "minimumReclaim");
     report.doubt(watch.minimum_reclaim(), place);
-    // One of 0 asks for nothing.
+    // A reclaim of 0 has no effect.
     if (reclaim != Limit::bytes(Bytes{0})) threshold.min_reclaim = reclaim;
   }
   if (watch.has_capacity()) {
@@ -92,7 +93,7 @@ std::optional<Threshold> check_watch(const v1::Watch& watch, const std::string& 
   if (!glob || !limit) return std::nullopt;
   if (!*limit) {
     report.warn(path + ".available",
-                "'" + watch.available() + "' switches this rule off, as it does in kubelet");
+                "'" + watch.available() + "' disables this rule, as in kubelet");
     return std::nullopt;
   }
   threshold.cgroup = *glob;
@@ -111,7 +112,7 @@ ThresholdOrigin origin_of(const v1::Watch& watch, const std::string& path, const
 void add_watch_thresholds(const v1::Config& file, CheckedConfig& checked, Report& report) {
   if (static_cast<std::size_t>(file.watch_size()) > kWatchMax) {
     report.error("watch", "'watch' has more than " + std::to_string(kWatchMax) +
-                              " rules; use wildcards to say the same with fewer");
+                              " rules; combine them with wildcards");
     return;
   }
   std::map<std::string, std::string> seen;  // glob -> path of its rule
@@ -131,7 +132,7 @@ void add_watch_thresholds(const v1::Config& file, CheckedConfig& checked, Report
 
 // --- workloads and pods ---------------------------------------------------------------------
 
-// The declarations a rule about a cgroup and a rule about a pod have in common.
+// Reads the declarations that rules about cgroups and rules about pods share.
 template <typename Message, typename Rule>
 void take_declarations(const Message& message, const std::string& path, Rule& rule,
                        Report& report) {
@@ -142,7 +143,7 @@ void take_declarations(const Message& message, const std::string& path, Rule& ru
         (priority < kSystemPriorityMin || priority > kSystemPriorityMax)) {
       report.error(path + ".priority",
                    "'priority' must be at most 1000000000, or from 2000000000 to 2000001000 for "
-                   "what is critical to the system, found " +
+                   "system-critical workloads, found " +
                        std::to_string(priority));
     }
     rule.priority = priority;
@@ -161,7 +162,7 @@ std::vector<WorkloadRule> check_workloads(const Messages& messages, const std::s
   std::vector<WorkloadRule> rules;
   if (static_cast<std::size_t>(messages.size()) > kWorkloadRulesMax) {
     report.error(list, "'" + list + "' has more than " + std::to_string(kWorkloadRulesMax) +
-                           " rules; use wildcards to say the same with fewer");
+                           " rules; combine them with wildcards");
     return rules;
   }
   std::map<std::string, std::string> seen;  // glob -> path of its rule
@@ -175,13 +176,13 @@ std::vector<WorkloadRule> check_workloads(const Messages& messages, const std::s
     if (rule.cgroup == "/") {
       report.error(path + ".cgroup",
                    "'cgroup' must not be '/': killing the root cgroup would "
-                   "end everything");
+                   "kill every process");
     }
     const auto [first, fresh] = seen.emplace(rule.cgroup, path);
     if (!fresh) {
       report.error(path + ".cgroup", "'" + rule.cgroup + "' already has a rule in line " +
                                          std::to_string(report.line(first->second + ".cgroup")) +
-                                         "; the first match counts, so this one never would");
+                                         "; the first match applies, so this rule has no effect");
     }
     rules.push_back(std::move(rule));
   }
@@ -223,12 +224,12 @@ void check_features_against(const v1::Config& file, const Config& config, Report
   if (has(disabled, Feature::cgroup_kill) && has(disabled, Feature::pidfd) && !config.dry_run) {
     report.error("disableFeatures",
                  "without 'cgroup-kill' and 'pidfd' nothing can be killed; set 'dryRun: true' if "
-                 "that is meant");
+                 "that is intended");
   }
   if (std::all_of(kWakeFeatures.begin(), kWakeFeatures.end(),
                   [&](Feature f) { return has(disabled, f); })) {
     report.warn("disableFeatures",
-                "every source that could wake the agent is disabled: it will only look every "
+                "every source that could wake the agent is disabled: it only evaluates every "
                 "'recheckInterval'");
   }
   if (!has(disabled, Feature::memory_high)) return;
@@ -252,15 +253,15 @@ void check_times(const v1::Config& file, Config& config, Report& report) {
   }
 }
 
-// Globs of the cgroups pods lie in, by both cgroup drivers.
+// Globs of the cgroups that contain pods, for both cgroup drivers.
 std::vector<std::string> pod_globs(const Config& config) {
   if (!config.pods) return {};
   const std::string root = config.cgroup_root == "/" ? "" : config.cgroup_root;
   return {root + "/kubepods", root + "/kubepods.slice"};
 }
 
-// Whether workloads could lie in a watched cgroup. Pods lie at unknown depth below kubepods, so it
-// is enough that one of the two may contain the other.
+// Whether a watched cgroup can contain workloads. The depth of pods below kubepods is unknown, so
+// it is enough if either glob can contain the other.
 bool may_hold_workload(const Config& config, const std::string& watched) {
   const auto rules =
       std::any_of(config.workloads.begin(), config.workloads.end(),
@@ -273,7 +274,7 @@ bool may_hold_workload(const Config& config, const std::string& watched) {
 
 // --- settings shared with the kubelet -------------------------------------------------------
 
-// Protobuf's maps have no order; their keys' places do.
+// Protobuf's maps are unordered, so the positions of the keys define the order.
 void take_pairs(const google::protobuf::Map<std::string, std::string>& map, const std::string& key,
                 const ReadConfig& own, std::optional<Written<WrittenPairs>>& out) {
   if (!own.places.has(key)) return;
@@ -341,7 +342,7 @@ CheckedConfig check_config(const ReadConfig& own, const KubeletSettings& setting
   config.dry_run = file.dry_run();
   if (file.pods().has_enabled()) config.pods = file.pods().enabled();
   const KubeletMinor minor = check_compat(file.compat(), config.compat, report);
-  // The paths of kubelet's settings first: what the file itself says of them counts before.
+  // Kubelet's settings of paths first, because the file's own settings override them.
   apply_settings(settings, minor, config, checked.origins, findings);
   check_filesystems(file.filesystems(), config.filesystems, report);
   check_oom_score_adj(file, config, report);
@@ -372,7 +373,7 @@ CheckedManifest check_manifest(const v1::Manifest& message, const std::string& f
     take_declarations(pod, path, rule, report);
     rule.uid = pod.uid();
     if (!pod.has_uid()) {
-      report.error(path, "'uid' is missing; it says which pod is meant");
+      report.error(path, "'uid' is missing; set it to the pod's metadata.uid");
     } else if (!is_uid(pod.uid())) {
       report.error(path + ".uid",
                    "'uid' may hold only letters, digits and '-', found '" + pod.uid() + "'");
@@ -402,7 +403,7 @@ void merge_manifest(const CheckedManifest& manifest, const std::string& file, co
     if (hidden) {
       report.warn(at_index("cgroups", static_cast<int>(i)) + ".cgroup",
                   "has no effect: the configuration has a rule for '" + rule.cgroup +
-                      "', which comes first");
+                      "', which takes precedence");
     }
     config.workloads.push_back(rule);
   }
@@ -419,15 +420,15 @@ void check_whole(const ReadConfig& own, const KubeletSettings& settings, const C
   }
   if (!config.pods && config.workloads.empty()) {
     report.warn_at_key("workloads",
-                       "nothing may be killed: 'pods.enabled' is false and no workload is named");
+                       "nothing may be killed: 'pods.enabled' is false and 'workloads' is empty");
     return;
   }
   for (int i = 0; i < file.watch_size(); ++i) {
     const std::string& glob = file.watch(i).cgroup();
     if (may_hold_workload(config, glob)) continue;
-    report.warn(at_index("watch", i) + ".cgroup",
-                "no workload can lie in '" + glob +
-                    "': name some under 'workloads', or nothing will be killed there");
+    report.warn(
+        at_index("watch", i) + ".cgroup",
+        "no workload can be in '" + glob + "', so nothing is killed there; add one to 'workloads'");
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From what an operator wrote to what is in force: every rule about values that the schema cannot
-// express. Pure: files were read before (config_file.h).
+// Converts the operator's configuration to the configuration in force, with all rules about values
+// that the schema cannot express. No I/O: the caller has read the files (config_file.h).
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@
 
 namespace forestall::api {
 
-// A configuration file as it was read; without any file, all of it empty.
+// A parsed configuration file; empty if there is no file.
 struct ReadConfig {
   std::string file;
   v1::Config message;
@@ -34,24 +34,24 @@ struct CheckedManifest {
   std::vector<WorkloadRule> cgroups;
 };
 
-// What the file says of the settings it shares with the kubelet.
+// The settings in the file that are shared with kubelet.
 [[nodiscard]] KubeletSettings shared_settings(const ReadConfig& own);
 
-// `settings` is what counts of all fronts. Where nothing is given the default of model/config.h
-// holds, and kubelet's for evictionHard. Only when no error was added is the result of use.
+// `settings` is merged from all sources. Settings that are not given use the defaults of
+// model/config.h, and kubelet's for evictionHard. The result is valid only if no error was added.
 [[nodiscard]] CheckedConfig check_config(const ReadConfig& own, const KubeletSettings& settings,
                                          Findings& findings);
 
 [[nodiscard]] CheckedManifest check_manifest(const v1::Manifest& message, const std::string& file,
                                              const Places& places, Findings& findings);
 
-// Adds the manifest's rules after those of the configuration. Warns, about the manifest, of what
-// can never take effect.
+// Appends the manifest's rules to those of the configuration. Warns about rules of the manifest
+// that can never take effect.
 void merge_manifest(const CheckedManifest& manifest, const std::string& file, const Places& places,
                     Config& config, Findings& findings);
 
-// Warns of what only the whole configuration shows: that nothing is watched, that nothing may be
-// killed, that a watched cgroup can hold no workload. `config` was made from `own` and `settings`.
+// Adds warnings that concern the whole configuration: nothing is watched, nothing may be killed, or
+// a watched cgroup cannot contain a workload. `config` was made from `own` and `settings`.
 void check_whole(const ReadConfig& own, const KubeletSettings& settings, const Config& config,
                  Findings& findings);
 

@@ -17,14 +17,14 @@
 namespace forestall::api {
 namespace {
 
-// `path` as seen from the directory of `file`.
+// `path` relative to the directory of `file`.
 std::string relative_to(const std::string& file, const std::string& path) {
   const std::size_t slash = file.find_last_of('/');
   if (path.starts_with('/') || slash == std::string::npos) return path;
   return file.substr(0, slash + 1) + path;
 }
 
-// One configuration on its way from texts to what is in force.
+// Loads one configuration, from its texts to the configuration in force.
 class Loader {
  public:
   explicit Loader(const ReadFile& read) : read_(read) {}
@@ -49,7 +49,7 @@ class Loader {
     loaded_.hard_given = settings.eviction_hard.has_value();
     if (!findings_.errors.empty()) return refusal();
     TRY(add_pods());
-    // What is wrong with the whole of it is told before what is wrong with the manifest.
+    // Findings about the whole configuration precede those about the manifest.
     Findings of_manifest;
     TRY(add_manifest(of_manifest));
     check_whole(own_, settings, loaded_.config, findings_);
@@ -63,7 +63,7 @@ class Loader {
  private:
   [[nodiscard]] Error refusal() const { return error(format(findings_.errors)); }
 
-  // A file that the configuration names under `key`.
+  // Reads a file that the configuration refers to under `key`.
   Result<std::string> read_named(const std::string& key, const std::string& path) {
     Result<std::string> text = read_(path);
     if (text) {
@@ -126,7 +126,8 @@ class Loader {
 }  // namespace
 
 Result<std::string> read_text_file(const std::string& path) {
-  // O_NONBLOCK: a FIFO without a writer must not hang a reload; regular files do not care.
+  // O_NONBLOCK: opening a FIFO without a writer must not block a reload; regular files ignore the
+  // flag.
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return errno_error("open", path);
   std::string text;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The configuration: Forestall's file, the kubelet's it may go by, kubelet's flags, and the files
-// they name, read, checked and put together.
+// Loads the configuration: Forestall's file, the kubelet's file, kubelet's flags, and the files
+// they refer to.
 //
-// A flag counts before Forestall's file, and that before the kubelet's. All or nothing: a
-// configuration with any error is not used, so that a reload with a mistake leaves the old one in
-// force. The text of an Error is what to print: one FILE:LINE:COLUMN: message (or FLAG: message)
-// per line, at most twenty for a file.
+// Flags take precedence over Forestall's file, and that over the kubelet's. A configuration with an
+// error is not used at all, so a reload with a mistake keeps the old one in force. The text of an
+// Error is meant to be printed: one FILE:LINE:COLUMN: message (or FLAG: message) per line, at most
+// twenty per file.
 #pragma once
 
 #include <functional>
@@ -23,36 +23,36 @@ namespace forestall::api {
 struct LoadedConfig {
   Config config;
   std::vector<ThresholdOrigin> origins;  // one for each of the thresholds
-  bool hard_given = false;               // whether evictionHard was written at all
-  // Allowed but hardly meant; FILE:LINE:COLUMN: message.
+  bool hard_given = false;               // whether evictionHard was given
+  // Allowed but probably unintended settings, as FILE:LINE:COLUMN: message.
   std::vector<std::string> warnings;
-  // The files that were read, those that are named by others included: what a reload reads again.
+  // The files that were read, including referenced ones; a reload reads them again.
   std::vector<std::string> files;
 };
 
-// Where a configuration comes from. All of it empty: it is built in.
+// Sources of a configuration. All empty: the built-in configuration.
 struct ConfigInputs {
   std::string config;          // path of Forestall's file; empty: none
-  std::string kubelet_config;  // path of the kubelet's; empty: the one Forestall's file names
+  std::string kubelet_config;  // path of the kubelet's; empty: the one in Forestall's file
   GivenFlags flags;            // kubelet's
 };
 
-// Text of a file of at most 1 MiB.
+// Reads a file of at most 1 MiB.
 using ReadFile = std::function<Result<std::string>(const std::string& path)>;
 [[nodiscard]] Result<std::string> read_text_file(const std::string& path);
 
-// What is in force without any file: kubelet's default thresholds, every pod a workload, nothing
+// The configuration without any file: kubelet's default thresholds, every pod a workload, nothing
 // else.
 [[nodiscard]] Config built_in_config();
 
 [[nodiscard]] Result<LoadedConfig> load_config(const ConfigInputs& inputs,
                                                const ReadFile& read = read_text_file);
 
-// Of Forestall's file alone, with what it names.
+// Loads Forestall's file only, with the files it refers to.
 [[nodiscard]] Result<LoadedConfig> load_config(const std::string& path);
 
-// The same for a text at hand. `file` stands in messages and is what relative paths start from;
-// what it names is read through `read`.
+// The same for a text. `file` is used in messages and as the base of relative paths; `read` reads
+// the files that the text refers to.
 [[nodiscard]] Result<LoadedConfig> parse_config(std::string_view text, const std::string& file,
                                                 const ReadFile& read = read_text_file);
 

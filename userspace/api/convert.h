@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only place that sees messages and model types together. The model is never generated from
-// the schema and the schema never from the model: each may change for its own reasons, here is
-// where they must agree.
+// Converts between messages and model types. Neither is generated from the other, so that each can
+// change separately.
 //
-// to_proto cannot fail; strings that are not UTF-8 (cgroup names may be anything) lose the bytes
-// that are not. from_proto takes unset fields for what the schema says they mean, and refuses an
-// unknown enum value, a required field that is missing, and contradictory fields; the error names
-// the field by its path in the message. For valid UTF-8, from_proto(to_proto(x)) == x.
+// to_proto() cannot fail; it replaces invalid UTF-8 in strings, because cgroup names may contain
+// any byte. from_proto() gives unset fields the meaning that the schema states. It refuses unknown
+// enum values, missing required fields and contradictory fields; the error contains the path of the
+// field. For valid UTF-8, from_proto(to_proto(x)) == x.
 //
-// One convert_*.cc for each subject.
+// There is one convert_*.cc per subject.
 #pragma once
 
 #include "base/result.h"
@@ -60,20 +59,20 @@ namespace forestall::api {
 [[nodiscard]] v1::OomPrediction to_proto(const OomPrediction& prediction);
 [[nodiscard]] v1::OomKill to_proto(const OomKill& kill);
 
-// Without `cost`, which the caller knows.
+// Without `cost`, which the caller sets.
 [[nodiscard]] v1::FeatureReport to_proto(const FeatureReport& report);
 [[nodiscard]] v1::DoctorReport::Tier to_proto(Tier tier);
 
 [[nodiscard]] Result<Pod> from_proto(const v1::Pod& message);
 [[nodiscard]] Result<KillProgress> from_proto(const v1::KillProgress& message);
-// Only the time is required: what else is unset is what its comment in the schema says.
+// Only the time is required; the schema's comments state the meaning of other unset fields.
 [[nodiscard]] Result<Observation> from_proto(const v1::Observation& message);
 [[nodiscard]] Result<Decision> from_proto(const v1::Decision& message);
 [[nodiscard]] Result<Outcome> from_proto(const v1::Outcome& message);
 [[nodiscard]] Result<Record> from_proto(const v1::Record& message);
 [[nodiscard]] Result<ProcessSample> from_proto(const v1::ProcessSample& message);
 [[nodiscard]] Result<OomScene> from_proto(const v1::OomScene& message);
-// Its indices are not checked: the scene that they point into is not at hand.
+// Does not check indices, because the scene that they refer to is not available here.
 [[nodiscard]] Result<OomPrediction> from_proto(const v1::OomPrediction& message);
 [[nodiscard]] Result<OomKill> from_proto(const v1::OomKill& message);
 [[nodiscard]] Result<Threshold> from_proto(const v1::Threshold& message);

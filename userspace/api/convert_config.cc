@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The configuration in force: thresholds and everything around them.
+// The configuration in force: thresholds and all other settings.
 #include <utility>
 
 #include "api/convert.h"
@@ -99,7 +99,7 @@ Compat from_proto(const v1::EffectiveCompat& message) {
   return compat;
 }
 
-// What EffectiveConfig takes from kubelet's settings, thresholds left aside.
+// Kubelet's settings in EffectiveConfig, except thresholds.
 void add_kubelet_part(const Config& config, v1::EffectiveConfig& out) {
   out.set_max_pod_grace_seconds(config.max_pod_grace_seconds);
   out.set_pressure_transition_ns(config.pressure_transition.count());
@@ -157,7 +157,8 @@ Result<void> take_kubelet_part(const v1::EffectiveConfig& message, Config& confi
   return {};
 }
 
-// EffectiveWorkloadRule and EffectivePodRule, which differ only in how they name their subject.
+// EffectiveWorkloadRule and EffectivePodRule, which differ only in the field that identifies their
+// subject.
 template <typename Rule, typename Message>
 Rule rule_of(const Message& message, Rule rule) {
   if (message.has_name()) rule.name = message.name();
@@ -252,7 +253,7 @@ Result<Threshold> from_proto(const v1::Threshold& message) {
   threshold.signal = *signal;
   const bool of_cgroups = *signal == Signal::cgroup_memory_available;
   if (message.has_own_limits_of() && (!of_cgroups || message.has_cgroup())) {
-    return error("ownLimitsOf: goes with signal cgroupMemory.available, in place of cgroup");
+    return error("ownLimitsOf: allowed only with signal cgroupMemory.available and without cgroup");
   }
   if (message.has_cgroup() != (of_cgroups && !message.has_own_limits_of())) {
     return error("cgroup: must be set exactly when the signal is cgroupMemory.available");

@@ -96,7 +96,7 @@ Result<void> read_conditions(const v1::Decision& message, Conditions& conditions
   return {};
 }
 
-// What must agree with something else in the message.
+// Checks indices that refer to other parts of the message.
 Result<void> check_indices(const v1::Decision& message) {
   if (message.has_driving() &&
       message.driving() >= static_cast<std::uint32_t>(message.evidence_size())) {
@@ -217,7 +217,7 @@ v1::Decision to_proto(const Decision& decision) {
 
 namespace {
 
-// All but `considered`.
+// Everything but `considered`.
 Result<Decision> read_decision(const v1::Decision& message) {
   Decision decision;
   decision.action = TRY(from_enum<Action>(message.action(), v1::Decision::Action_MAX, "action"));
@@ -249,7 +249,9 @@ Result<Decision> decision_from_proto(const v1::LookDecision& message,
                                      const Observation& observation) {
   Decision decision = TRY(read_decision(message.decision()));
   const int count = message.decision().considered_size();
-  if (message.samples_size() != count) return error("samples: not one for each candidate");
+  if (message.samples_size() != count) {
+    return error("samples: their number differs from that of the candidates");
+  }
   const std::size_t known = observation.workloads ? observation.workloads->size() : 0;
   std::size_t copied = 0;
   for (int i = 0; i < count; ++i) {
@@ -262,7 +264,7 @@ Result<Decision> decision_from_proto(const v1::LookDecision& message,
     if (sample > known) return error("samples: there is no workload " + std::to_string(sample));
     const WorkloadSample& known_sample = (*observation.workloads)[sample - 1];
     copied += size_of_copy(known_sample.workload);
-    if (copied > kCopiedMax) return error("considered: too much");
+    if (copied > kCopiedMax) return error("considered: the samples exceed the limit of 256 MiB");
     Candidate& candidate = decision.considered.emplace_back();
     candidate.sample = known_sample;
     TRY(read_rank(given, candidate));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of single fields that all of convert_*.cc share: how enums map, what stands in for an
-// id that was not given, how a failure names its field.
+// Rules for single fields that all convert_*.cc files share: the mapping of enums, defaults for
+// missing ids, and the field name in errors.
 #pragma once
 
 #include <array>
@@ -17,14 +17,14 @@
 
 namespace forestall::api {
 
-// Each enum of the schema lists the values of the model's in the same order, after UNSPECIFIED; a
-// test compares their words one by one.
+// Each enum of the schema has the model's values in the same order, after UNSPECIFIED; a test
+// compares their names.
 template <typename To, typename From>
 To to_enum(From value) {
   return static_cast<To>(static_cast<int>(value) + 1);
 }
 
-// `last` is the schema's greatest value.
+// `last` is the schema's largest value.
 template <typename To>
 Result<To> from_enum(int value, int last, std::string_view field) {
   if (value == 0) return error(std::string(field) + ": unspecified");
@@ -34,14 +34,14 @@ Result<To> from_enum(int value, int last, std::string_view field) {
   return static_cast<To>(value - 1);
 }
 
-// Where the schema gives unset a meaning of its own.
+// For fields in which unset has its own meaning.
 template <typename To>
 Result<To> from_enum_or(int value, int last, std::string_view field, To unset) {
   if (value == 0) return unset;
   return from_enum<To>(value, last, field);
 }
 
-// Appends the model of each message of a list to `out`; a failure says which one it was.
+// Appends the model of each message of a list to `out`; an error contains the index.
 template <typename Messages, typename Models, typename Convert>
 Result<void> read_each(const Messages& messages, Models& out, std::string_view list,
                        Convert convert) {
@@ -54,15 +54,15 @@ Result<void> read_each(const Messages& messages, Models& out, std::string_view l
   return {};
 }
 
-// The result, or its error with the field's name before it.
+// The result, or its error with the field's name prepended.
 template <typename T>
 Result<T> inside(std::string_view field, Result<T> result) {
   if (!result) return result.error().in(field);
   return result;
 }
 
-// Stands in for an inode number that was not given: equal for equal paths, different for different
-// ones, never 0 and beyond any real inode number. FNV-1a.
+// Replaces a missing inode number: equal for equal paths, different for different paths, never 0,
+// and larger than any real inode number. FNV-1a.
 inline CgroupId id_of_path(std::string_view path) {
   std::uint64_t hash = 0xcbf29ce484222325;
   for (const char c : path) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
@@ -73,7 +73,7 @@ inline std::string_view last_part(std::string_view path) {
   return path.substr(path.find_last_of('/') + 1);
 }
 
-// Shared by several subjects, each defined in the .cc that is named for it.
+// Shared by several subjects; each is defined in the .cc file of its own subject.
 [[nodiscard]] v1::CgroupSample to_proto(const CgroupSample& sample);
 [[nodiscard]] v1::DiskUsage to_proto(const DiskUsage& usage);
 [[nodiscard]] v1::PodStatistics to_proto(const PodStatistics& statistics);
@@ -81,41 +81,42 @@ inline std::string_view last_part(std::string_view path) {
 [[nodiscard]] ProcessId from_proto(const v1::ProcessId& message);
 [[nodiscard]] v1::ProcessMemory to_proto(const ProcessMemory& memory);
 [[nodiscard]] ProcessMemory from_proto(const v1::ProcessMemory& message);
-// As task_struct has it: cut to 15 bytes, between two characters.
+// As in task_struct: truncated to at most 15 bytes, between two characters.
 [[nodiscard]] std::array<char, 16> comm_of(std::string_view name);
-// `pods` is the path of the pods cgroup, under which a pod without a path is placed.
+// `pods` is the path of the pods cgroup, which is the parent of a pod without a path.
 [[nodiscard]] Result<Workload> workload_from_proto(const v1::Workload& message,
                                                    std::string_view pods);
 [[nodiscard]] Result<WorkloadSample> sample_from_proto(const v1::WorkloadSample& message,
                                                        std::string_view pods);
 [[nodiscard]] Result<KillState> kill_state_from_proto(int state);
 
-// In parts, for a recording, which has each where it takes the least room. What is put in is unset
-// before.
+// Conversions in parts, for recordings, which store each part where it takes the least space. The
+// output is empty before.
 void put_without_workloads(const Observation& observation, v1::Observation& out);
 void put_usage(const WorkloadSample& sample, v1::WorkloadSample& out);  // all but `workload`
 void put_without_candidates(const Decision& decision, v1::Decision& out);
 void put_rank(const Candidate& candidate, v1::Candidate& out);  // all but `sample`
-// `workloads` is nothing, whatever the message says of them.
+// Leaves `workloads` empty, whatever the message contains.
 [[nodiscard]] Result<Observation> without_workloads_from_proto(const v1::Observation& message);
 [[nodiscard]] Result<void> read_usage(const v1::WorkloadSample& message, WorkloadSample& sample);
-// What is copied from one sample to another adds up to no more than this for one look: some hundred
-// bytes of a file can refer to a long path a million times.
+// Limit of the copied samples per evaluation: a few hundred bytes of a file could refer to a long
+// path a million times.
 inline constexpr std::size_t kCopiedMax = std::size_t{256} << 20;
 [[nodiscard]] inline std::size_t size_of_copy(const Workload& workload) {
   return sizeof(WorkloadSample) + workload.path.size() + workload.name.size() +
          (workload.pod_uid ? workload.pod_uid->size() : 0);
 }
 
-// `observation`: of the same look.
+// `observation`: of the same evaluation.
 [[nodiscard]] Result<Decision> decision_from_proto(const v1::LookDecision& message,
                                                    const Observation& observation);
 
-// Of a record that refers to a look: nothing of its observation and, of the decision, evictions.
+// For a record that refers to an evaluation: nothing of its observation, and only the evictions of
+// its decision.
 void put_without_look(const Record& record, v1::Record& out);
 [[nodiscard]] Result<Record> without_look_from_proto(const v1::Record& message);
 [[nodiscard]] v1::Eviction to_proto(const Eviction& eviction);
-// `candidates`: how many there are to be named.
+// `candidates`: the number of candidates.
 [[nodiscard]] Result<void> read_evictions(const v1::Decision& message, std::uint32_t candidates,
                                           std::vector<Eviction>& evictions);
 

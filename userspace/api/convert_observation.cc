@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observations. They are also written by hand, so that from_proto asks for nothing but the time.
+// Observations. They can also be written by hand, so from_proto() requires only the time.
 #include <utility>
 
 #include "api/convert.h"
@@ -137,7 +137,7 @@ bool disk_usage_was_read(const v1::Observation& message) {
   return false;
 }
 
-// A kill that does not say when it began did so with the observation.
+// A kill without a start time began at the time of the observation.
 Result<KillProgress> begun_by(MonotonicTime at, const v1::KillProgress& message) {
   KillProgress kill = TRY(api::from_proto(message));
   if (!message.has_started_ns()) kill.started = at;

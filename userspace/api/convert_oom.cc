@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes as the kernel's OOM killer sees them, the scene it looks at, and predictions.
+// Processes as the kernel's OOM killer scores them, the scene of its choice, and predictions.
 #include <algorithm>
 
 #include "api/convert.h"
@@ -9,7 +9,7 @@
 namespace forestall::api {
 namespace {
 
-// Unset stands for all nodes.
+// Unset means all nodes.
 template <typename Message>
 NodeMask nodes_of(bool given, const Message& mask) {
   return given ? mask : kAllNodes;
@@ -47,14 +47,14 @@ v1::OomCgroup to_proto(const OomCgroup& cgroup) {
   return out;
 }
 
-// `before` is how many the scene has before this one.
+// `before` is the number of preceding cgroups of the scene.
 Result<OomCgroup> from_proto(const v1::OomCgroup& message, std::size_t before) {
   OomCgroup cgroup;
   cgroup.id.inode = message.cgroup_id();
   cgroup.path = message.path();
   if (message.has_parent()) {
     if (message.parent() >= before) {
-      return error("parent: " + std::to_string(message.parent()) + " does not come before it");
+      return error("parent: " + std::to_string(message.parent()) + " is not a preceding cgroup");
     }
     cgroup.parent = message.parent();
   }
@@ -107,7 +107,7 @@ ProcessMemory from_proto(const v1::ProcessMemory& message) {
 std::array<char, 16> comm_of(std::string_view name) {
   std::array<char, 16> comm{};
   std::size_t length = std::min(name.size(), comm.size() - 1);
-  // Not in the middle of a character, of which only the first byte is none of 10xxxxxx.
+  // Do not split a UTF-8 character: only its first byte is not 10xxxxxx.
   while (length < name.size() && length > 0 && (name[length] & 0xC0) == 0x80) --length;
   std::copy_n(name.begin(), length, comm.begin());
   return comm;

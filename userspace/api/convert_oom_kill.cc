@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kills by the kernel's OOM killer, and what was known of them before.
+// Kills by the kernel's OOM killer, and what was predicted.
 #include <cstring>
 
 #include "api/convert.h"
@@ -9,7 +9,7 @@
 namespace forestall::api {
 namespace {
 
-// The kernel's names of tasks end at their NUL, or fill the array.
+// The kernel's comm fields end at their NUL, or fill the array.
 std::string_view name_of(const std::array<char, 16>& comm) {
   return {comm.data(), strnlen(comm.data(), comm.size())};
 }

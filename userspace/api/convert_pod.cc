@@ -95,7 +95,7 @@ Result<Toleration> from_proto(const v1::Toleration& message) {
   return Toleration{message.key(), message.operator_(), message.value(), message.effect()};
 }
 
-// Everything of a pod but its lists.
+// Everything of a pod except its lists.
 Result<Pod> facts_of(const v1::Pod& message) {
   Pod pod;
   pod.uid = message.uid();

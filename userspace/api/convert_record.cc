@@ -56,10 +56,10 @@ google::protobuf::Timestamp to_timestamp(std::int64_t wall_time_ns) {
   return TimeUtil::NanosecondsToTimestamp(wall_time_ns);
 }
 
-// Timestamps reach from year 1 to 9999, nanoseconds in 64 bits from 1677 to 2262.
+// Timestamps cover the years 1 to 9999, nanoseconds in 64 bits only 1677 to 2262.
 Result<std::int64_t> nanoseconds(const google::protobuf::Timestamp& time) {
   const __int128 all = static_cast<__int128>(time.seconds()) * 1'000'000'000 + time.nanos();
-  if (all < INT64_MIN || all > INT64_MAX) return error("wallTime: beyond the years 1677 to 2262");
+  if (all < INT64_MIN || all > INT64_MAX) return error("wallTime: outside the years 1677 to 2262");
   return static_cast<std::int64_t>(all);
 }
 
@@ -81,7 +81,7 @@ v1::Outcome to_proto(const Outcome& outcome) {
 
 namespace {
 
-// All but the observation and the decision.
+// Everything but the observation and the decision.
 void put_the_rest(const Record& record, v1::Record& out) {
   out.set_sequence(record.sequence);
   *out.mutable_wall_time() = to_timestamp(record.wall_time_ns);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the policy remembers, for recordings that begin in the middle.
+// The policy's state, for recordings that are read from the middle.
 #include <memory>
 #include <utility>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a running agent says of itself, as a message.
+// Conversion of the agent's status to a message.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@
 
 namespace forestall::api {
 
-// What does not change while the agent runs.
+// Facts that do not change while the agent runs.
 struct AgentFacts {
   std::string version;
   int pid = 0;

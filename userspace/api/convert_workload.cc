@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workloads, what they use, and kills of them.
+// Workloads, their usage, and kills of them.
 #include <memory>
 #include <utility>
 
@@ -27,7 +27,7 @@ v1::VolumeSample to_proto(const VolumeSample& sample) {
   return out;
 }
 
-// DiskUsage and VolumeSample name what was measured alike.
+// DiskUsage and VolumeSample have the same field names.
 template <typename Message>
 DiskUsage usage_of(const Message& message) {
   DiskUsage usage;
@@ -56,7 +56,7 @@ PodStatistics from_proto(const v1::PodStatistics& message) {
   return statistics;
 }
 
-// Who it is: the id, path and name, with what stands in for each.
+// Sets id, path and name, with their defaults.
 void identify(const v1::Workload& message, std::string_view pods, Workload& workload) {
   if (message.has_path()) {
     workload.path = message.path();

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kShownMax = 20;
 
-// Messages quote what was written, which may hold line breaks or escape sequences of a terminal.
+// Messages quote untrusted text, which may contain line breaks or terminal escape sequences.
 std::string on_one_line(const std::string& text) {
   static constexpr char kHex[] = "0123456789abcdef";
   std::string line;
@@ -28,8 +28,8 @@ std::string on_one_line(const std::string& text) {
   return line;
 }
 
-// Places in the list, those of one file together: by position, and of several at one position the
-// first found first, as it is the most telling.
+// Indices of the list by file, sorted by position. Of several findings at one position, the first
+// one found stays first, because it is the most specific.
 std::vector<std::vector<std::size_t>> by_file(const std::vector<Finding>& findings) {
   std::vector<std::vector<std::size_t>> groups;
   std::map<std::string_view, std::size_t> group_of;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong with a file, and where: the form in which `check-config` and the agent tell it,
-// FILE:LINE:COLUMN: message, as compilers do, so that editors can jump to it.
+// Problems of a file and their positions. `check-config` and the agent print them as
+// FILE:LINE:COLUMN: message, as compilers do, so that editors can jump to them.
 #pragma once
 
 #include <compare>
@@ -19,7 +19,7 @@ struct Position {
   friend auto operator<=>(const Position&, const Position&) = default;
 };
 
-// What is wrong with a text, which whoever reads it knows the name of.
+// A problem of a text; the caller adds the name of the text.
 struct Diagnostic {
   Position at;
   std::string message;
@@ -27,9 +27,9 @@ struct Diagnostic {
   friend bool operator==(const Diagnostic&, const Diagnostic&) = default;
 };
 
-// Where a value was written: a place in a file, or a flag of the command line, which has none.
+// Where a value was written: a position in a file, or a command line flag without a position.
 struct Origin {
-  std::string file;  // or "--eviction-hard"; empty: nowhere, it is a default
+  std::string file;  // or "--eviction-hard"; empty: a default
   std::optional<Position> at;
 
   friend bool operator==(const Origin&, const Origin&) = default;
@@ -43,8 +43,8 @@ struct Finding {
   std::string message;
 };
 
-// What was found in all that was read. Errors keep the configuration from being used; a warning is
-// about something that is allowed but hardly meant.
+// All problems that were found. A configuration with errors is not used; a warning is about
+// something allowed but probably unintended.
 struct Findings {
   std::vector<Finding> errors;
   std::vector<Finding> warnings;
@@ -52,11 +52,11 @@ struct Findings {
   void add_errors(const std::string& file, const std::vector<Diagnostic>& diagnostics);
 };
 
-// One line per finding, "ORIGIN: message", without a newline at the end; control characters are
-// escaped. By file in the order in which they come up first, and in each by position. After the
-// twentieth of a file the rest is only counted: the first few are what gets fixed.
+// One line per finding, "ORIGIN: message", without a final newline; control characters are escaped.
+// Grouped by file in order of first appearance, and sorted by position within a file. After twenty
+// findings of a file, the rest is only counted.
 [[nodiscard]] std::string format(const std::vector<Finding>& findings);
-// The same, one string for each, all of them.
+// The same as one string per finding, without the limit.
 [[nodiscard]] std::vector<std::string> format_each(const std::vector<Finding>& findings);
 
 }  // namespace forestall::api

@@ -9,13 +9,14 @@
 namespace forestall::api {
 namespace {
 
-// Enough for a look at some hundred workloads: then an entry allocates nothing but its model.
+// Enough for an evaluation of several hundred workloads: then an entry allocates only its model.
 constexpr std::size_t kFirstBlock = std::size_t{128} << 10;
 
-// Of one key: an agent describes anew after a minute, and a node has thousands at most.
+// Limit of subjects per key: an agent starts a new key after a minute, and a node has thousands at
+// most.
 constexpr std::size_t kSubjectsMax = std::size_t{1} << 20;
-// Of their entries together, 16 times what the writer's queue holds: a few kilobytes of a file
-// may unpack to a path of 16 MiB.
+// Limit of their total size, 16 times the writer's queue: a few kilobytes of a file could
+// decompress to a path of 16 MiB.
 constexpr std::size_t kSubjectBytesMax = std::size_t{64} << 20;
 
 google::protobuf::ArenaOptions in_block(std::vector<char>& block) {
@@ -50,14 +51,17 @@ MemoryPressure from_proto(const v1::NodePressure& message) {
 struct EntryDecoder::Buffers {
   std::vector<char> block = std::vector<char>(kFirstBlock);
   google::protobuf::Arena arena{in_block(block)};
-  // By number. Its messages' pods are shared by all samples of it.
+  // By number. All samples of a subject share its pod.
   std::vector<Workload> subjects;
   std::size_t subject_bytes = 0;
 
   Result<void> add_subject(const v1::Subject& message, std::size_t size) {
-    if (message.number() != subjects.size()) return error("not the next number");
+    if (message.number() != subjects.size()) {
+      return error("number: " + std::to_string(message.number()) + " is not the next one, " +
+                   std::to_string(subjects.size()));
+    }
     if (subjects.size() == kSubjectsMax || size > kSubjectBytesMax - subject_bytes) {
-      return error("one too many");
+      return error("the subjects exceed their limit");
     }
     subject_bytes += size;
     subjects.push_back(
@@ -68,14 +72,16 @@ struct EntryDecoder::Buffers {
   template <typename Numbers, typename Messages>
   Result<void> read_samples(const Numbers& numbers, const Messages& messages,
                             std::vector<WorkloadSample>& out) const {
-    if (numbers.size() != messages.size()) return error("subjects: not one for each workload");
+    if (numbers.size() != messages.size()) {
+      return error("subjects: their number differs from that of the workloads");
+    }
     std::size_t copied = 0;
     for (const std::uint32_t number : numbers) {
       if (number >= subjects.size()) {
         return error("subjects: " + std::to_string(number) + " was not described");
       }
       copied += size_of_copy(subjects[number]);
-      if (copied > kCopiedMax) return error("subjects: too much");
+      if (copied > kCopiedMax) return error("subjects: the samples exceed the limit of 256 MiB");
     }
     out.reserve(static_cast<std::size_t>(messages.size()));
     for (int i = 0; i < messages.size(); ++i) {
@@ -123,7 +129,7 @@ Result<RecordingEntry> EntryDecoder::decode(std::string_view entry) {
   own.arena.Reset();
   auto& message = *google::protobuf::Arena::CreateMessage<v1::RecordingEntryUnread>(&own.arena);
   if (!message.ParseFromArray(entry.data(), static_cast<int>(entry.size()))) {
-    return error("not an entry");
+    return error("not a recording entry");
   }
   switch (message.what_case()) {
     case v1::RecordingEntryUnread::kKey: {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs in the agent's loop, after whoever had to be killed was: messages are filled in place and
-// kept, so that a look of known workloads takes next to no memory.
+// Runs in the agent's loop, after the kill of the evaluation was started. Messages are filled in
+// place and reused, so that an evaluation of known workloads allocates almost nothing.
 #include <algorithm>
 #include <deque>
 #include <unordered_map>
@@ -12,10 +12,11 @@
 namespace forestall::api {
 namespace {
 
-// A kill's outcome is on record seconds after the look, and thousands of looks later at worst.
+// The outcome of a kill is recorded seconds after its evaluation, at worst thousands of evaluations
+// later.
 constexpr std::size_t kLooksKept = 4096;
 
-// What the samples of one observation are found by.
+// Finds the samples of one observation.
 class SampleIndex {
  public:
   void use(const Observation& observation) {
@@ -28,7 +29,7 @@ class SampleIndex {
     std::ranges::sort(sorted_);
   }
 
-  // Its place plus one; 0: it is none of them, or was changed.
+  // Its index plus one; 0: not one of them, or changed.
   [[nodiscard]] std::uint32_t find(const WorkloadSample& sample) const {
     const auto found = std::ranges::lower_bound(sorted_, sample.workload.cgroup, {},
                                                 &std::pair<CgroupId, std::uint32_t>::first);
@@ -52,7 +53,7 @@ void put_decision(const Decision& decision, const SampleIndex& samples, v1::Look
   }
 }
 
-// A look as a record may name it.
+// An evaluation that a record can refer to.
 struct KnownLook {
   MonotonicTime at;
   WakeSource wake = WakeSource::recheck;
@@ -79,7 +80,7 @@ struct EntryEncoder::Buffers {
 
   v1::RecordingEntry entry;
   std::string bytes;
-  std::vector<std::size_t> ends;  // of each entry in `bytes`
+  std::vector<std::size_t> ends;  // end of each entry in `bytes`
   Entries entries;
   std::unordered_map<std::uint64_t, Described> subjects;  // by inode
   std::uint32_t next_subject = 0;
@@ -109,7 +110,7 @@ struct EntryEncoder::Buffers {
   void describe(const std::vector<WorkloadSample>& described);
 };
 
-// One that is not what it was is described again, under another number.
+// A workload that has changed is described again, with a new number.
 std::uint32_t EntryEncoder::Buffers::subject_of(const Workload& workload) {
   const auto [known, is_new] = subjects.try_emplace(workload.cgroup.inode);
   Described& described = known->second;

@@ -13,7 +13,7 @@ namespace {
 v1::Event event_at(const v1::Record& record, std::int64_t at_ns) {
   v1::Event event;
   event.set_at_ns(at_ns);
-  // The record's wall time is its decision's.
+  // The record's wall time is that of its decision.
   const std::int64_t wall = record.wall_time().seconds() * 1'000'000'000 +
                             record.wall_time().nanos() + at_ns - record.stages().decided_ns();
   event.mutable_wall_time()->set_seconds(wall / 1'000'000'000);
@@ -83,7 +83,7 @@ void tell_outcome(const v1::Record& record, const EventVisit& visit) {
 void tell_oom_kill(const v1::Record& record, const EventVisit& visit) {
   const v1::OomKillSighting& sighting = record.oom_kill().sighting();
   v1::Event event = event_at(record, sighting.at_ns());
-  // The record's stages are those of the last look before; its wall time is the kill's.
+  // The record's stages are those of the last evaluation before; its wall time is that of the kill.
   *event.mutable_wall_time() = record.wall_time();
   if (sighting.has_cgroup_id()) event.set_cgroup_id(sighting.cgroup_id());
   event.set_cgroup(sighting.path());

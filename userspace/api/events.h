@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events in brief, from what the loop hands out.
+// Converts what the loop exports to events.
 #pragma once
 
 #include <functional>
@@ -16,18 +16,18 @@ namespace forestall::api {
 
 using EventVisit = std::function<void(const v1::Event&)>;
 
-// What a record tells: conditions that changed, the decision or the kernel's kill, the outcome.
-// A kill is on record twice; its decision is told with the first, its outcome with the second.
-// REQUIRES: nothing; a record of an older or newer agent tells what is known of it.
+// The events of a record: changed conditions, the decision or the kernel kill, and the outcome. A
+// kill is recorded twice: the first record has its decision, the second its outcome. Accepts
+// records of any version of the agent.
 void events_of(const v1::Record& record, const EventVisit& visit);
 
-// Remembers which thresholds are met, to tell what changes. Thread rule: one thread.
+// Keeps track of the met thresholds to report changes. Thread rule: one thread.
 class LookEvents {
  public:
-  // What a look tells: itself, and the thresholds crossed since the last one.
+  // The events of an evaluation: itself, and the thresholds crossed since the previous one.
   void visit(const exports::LookNote& note, const EventVisit& visit);
-  // The thresholds crossed of a kill for which there was no look: one that was made ready, or a
-  // shot of the watchdog's or the guard's.
+  // The crossed thresholds of a kill without an evaluation of its own: from the victim cache, or by
+  // the watchdog or the guard.
   void visit(const v1::Record& record, const EventVisit& visit);
 
  private:
@@ -35,7 +35,7 @@ class LookEvents {
   std::map<Subject, bool> met_;
 };
 
-// Which kind an event is of.
+// The kind of an event.
 [[nodiscard]] v1::Event::Kind kind_of(const v1::Event& event);
 
 }  // namespace forestall::api

@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// pkg/kubelet/eviction/defaults_linux.go. The last came with kubelet 1.30.
+// pkg/kubelet/eviction/defaults_linux.go. The last one exists since kubelet 1.30.
 struct DefaultThreshold {
   const char* signal;
   const char* value;
@@ -86,8 +86,8 @@ class Intake {
 
   static std::string quoted_key(const std::string& key) { return "'" + key + "'"; }
 
-  // What evictionHard comes to with kubelet's defaults: these alone when it was not given, or those
-  // it does not name when they are merged in, which is done for files only.
+  // evictionHard with kubelet's defaults: only the defaults if it was not given, or also the
+  // missing ones if they are merged, which kubelet does for files only.
   WrittenPairs hard_pairs() const {
     WrittenPairs pairs;
     if (settings_.eviction_hard) pairs = settings_.eviction_hard->value;
@@ -114,7 +114,8 @@ class Intake {
     const auto early = static_cast<std::ptrdiff_t>(findings_.errors.size());
     for (const WrittenPair& pair : hard) add_threshold(pair, nullptr);
     for (const WrittenPair& pair : soft) add_threshold(pair, &graces);
-    // As kubelet reads: hard, soft, grace periods, minimum reclaims. It tells its first error only.
+    // In kubelet's order: hard, soft, grace periods, minimum reclaims. Kubelet reports only the
+    // first error.
     const auto first = findings_.errors.begin();
     std::rotate(first + told, first + early, findings_.errors.end());
     add_copies();
@@ -158,14 +159,14 @@ class Intake {
     return reclaims;
   }
 
-  // A hard threshold, or with `graces` a soft one.
+  // Adds a hard threshold, or with `graces` a soft one.
   void add_threshold(const WrittenPair& pair, const Graces* graces) {
     const auto signal = signal_of(pair);
     if (!signal) return;
     const auto limit = parse_threshold_limit(pair.value);
     if (!limit) return error(pair.value_at, about(pair.key, limit.error().message));
     doubt(pair);
-    if (!*limit) return;  // "0%" or "100%": there is no threshold, and none that needs a grace
+    if (!*limit) return;  // "0%" or "100%" remove the threshold; then no grace period is needed
     Threshold threshold;
     threshold.signal = *signal;
     threshold.limit = **limit;
@@ -179,7 +180,7 @@ class Intake {
     const auto reclaim = reclaims_.find(*signal);
     if (reclaim != reclaims_.end()) {
       origin.minimum_reclaim = reclaim->second.pair->value;
-      // One of 0 asks for nothing.
+      // A reclaim of 0 has no effect.
       if (reclaim->second.limit != Limit::bytes(Bytes{0})) {
         threshold.min_reclaim = reclaim->second.limit;
       }
@@ -188,7 +189,7 @@ class Intake {
     origins_.push_back(origin);
   }
 
-  // A grace period that was given, but is wrong, has been told of already.
+  // An invalid grace period was already reported.
   void missing_grace(const WrittenPair& pair) {
     const auto& given = settings_.eviction_soft_grace_period;
     if (given && std::any_of(given->value.begin(), given->value.end(),
@@ -199,9 +200,10 @@ class Intake {
                            pair.key + "; add it to 'evictionSoftGracePeriod'");
   }
 
-  // addAllocatableThresholds: with pods enforced, each hard memory.available threshold holds for
-  // allocatableMemory.available too, with its minimum reclaim, beside one that was given. Hard is
-  // what has no grace, wherever it was written. Given and copied alike is one threshold, not two.
+  // pkg/kubelet/eviction/helpers.go addAllocatableThresholds(): if pods are enforced, each hard
+  // memory.available threshold also applies to allocatableMemory.available, with its minimum
+  // reclaim, in addition to a given one. A threshold without a grace period is hard, wherever it
+  // was written. A given threshold that equals the copy counts once.
   void add_copies() {
     if (!pods_enforced()) return;
     const std::size_t own = config_.thresholds.size();
@@ -234,7 +236,7 @@ class Intake {
     return false;
   }
 
-  // Of what kubelet ignores without a word.
+  // Warns about settings that kubelet ignores silently.
   void warn_of_idle(const Graces& graces) {
     for (const auto& [signal, grace] : graces) {
       if (has_threshold(signal, true)) continue;
@@ -246,10 +248,11 @@ class Intake {
       if (has_threshold(signal, false)) continue;
       if (reclaim.limit == Limit::bytes(Bytes{0})) continue;
       const bool of_copy = signal == Signal::allocatable_memory_available && copied;
-      warn(reclaim.pair->key_at,
-           "minimum reclaim of " + quoted_key(reclaim.pair->key) + " has no effect: " +
-               (of_copy ? "the threshold copied from 'memory.available' takes that one's"
-                        : "there is no threshold for it"));
+      warn(reclaim.pair->key_at, "minimum reclaim of " + quoted_key(reclaim.pair->key) +
+                                     " has no effect: " +
+                                     (of_copy ? "the copy of the 'memory.available' threshold uses "
+                                                "that threshold's minimum reclaim"
+                                              : "there is no threshold for it"));
     }
   }
 
@@ -284,7 +287,7 @@ class Intake {
            "'evictionPressureTransitionPeriod' is negative: no condition is ever "
            "reported");
     }
-    // SetDefaults_KubeletConfiguration takes 0 for "not given".
+    // SetDefaults_KubeletConfiguration() treats 0 as not given.
     config_.pressure_transition = *period == Duration::zero() ? Duration(5min) : *period;
   }
 
@@ -311,7 +314,7 @@ class Intake {
     }
   }
 
-  // parseResourceList of cmd/kubelet/app/server.go.
+  // cmd/kubelet/app/server.go parseResourceList().
   void reserve(const Written<WrittenPairs>& given, Reserved& out) {
     static const std::vector<std::string> kResources{"cpu", "memory", "ephemeral-storage", "pid"};
     const std::array<std::optional<Quantity>*, 4> amounts{&out.cpu, &out.memory,
@@ -352,7 +355,7 @@ class Intake {
 
   void filesystems() {
     if (settings_.pod_logs_dir) config_.filesystems.pod_logs = settings_.pod_logs_dir->value;
-    // Images are asked of the image service where it is one of its own.
+    // The image service, if it is separate, serves the images' filesystem.
     const auto& runtime = settings_.image_service_endpoint ? settings_.image_service_endpoint
                                                            : settings_.container_runtime_endpoint;
     if (runtime) config_.filesystems.runtime = runtime->value;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kubelet's settings come to: thresholds in kubelet's order with its defaults and derived
-// copies, and everything around them. The one place that knows kubelet's rules for them
-// (pkg/kubelet/eviction/helpers.go ParseThresholdConfig, cmd/kubelet/app/server.go,
-// pkg/kubelet/apis/config/validation), whichever front a setting came in by.
+// Interprets kubelet's settings: thresholds in kubelet's order with its defaults and derived
+// copies, and all related settings. Kubelet's rules are implemented only here
+// (pkg/kubelet/eviction/helpers.go ParseThresholdConfig(), cmd/kubelet/app/server.go,
+// pkg/kubelet/apis/config/validation), for all sources of settings.
 //
-// What kubelet refuses is refused, in its words where they are clear. Where kubelet stops at the
-// first mistake, all of them are told.
+// Settings that kubelet refuses are refused, in kubelet's words where they are clear. Kubelet stops
+// at the first mistake; this code reports all of them.
 #pragma once
 
 #include <cstdint>
@@ -19,21 +19,21 @@
 
 namespace forestall::api {
 
-// How a threshold came to be; one for each of Config::thresholds, in their order.
+// The source of a threshold; one for each of Config::thresholds, in their order.
 struct ThresholdOrigin {
-  std::string value;                           // as it was written: "1.5Gi", "10%"
-  std::optional<std::string> minimum_reclaim;  // as it was written; also one of 0
+  std::string value;                           // as written: "1.5Gi", "10%"
+  std::optional<std::string> minimum_reclaim;  // as written; 0 included
   Origin key;                                  // of the signal
   Origin origin;                               // of the value
-  bool from_hard = false;                      // named in evictionHard, be it by default
-  bool copied = false;  // made from memory.available for allocatableMemory.available
+  bool from_hard = false;                      // from evictionHard, defaults included
+  bool copied = false;  // copied from memory.available for allocatableMemory.available
 };
 
-// The kubelet to agree with, by the y of its version 1.y; nothing: the current one.
+// The kubelet version to match, as the y of 1.y; nothing: the current version.
 using KubeletMinor = std::optional<int>;
 
-// Fills what `config` takes from kubelet's settings, its thresholds included; `config.pods` is set
-// before. Appends one origin for each threshold. Only when no error was added is it of use.
+// Sets what `config` takes from kubelet's settings, including its thresholds; `config.pods` must be
+// set before. Appends one origin per threshold. The result is valid only if no error was added.
 void apply_settings(const KubeletSettings& settings, KubeletMinor minor, Config& config,
                     std::vector<ThresholdOrigin>& origins, Findings& findings);
 

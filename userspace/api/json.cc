@@ -66,8 +66,8 @@ class Writer {
     close(']');
   }
 
-  // A map is a repeated message of entries in no order; sorted, so that equal messages print
-  // equally.
+  // A map is an unordered repeated message; its entries are sorted, so that equal messages have
+  // equal JSON.
   void map(const Message& message, const FieldDescriptor& field) {
     const Reflection& reflection = *message.GetReflection();
     const FieldDescriptor& key_field = *field.message_type()->map_key();
@@ -92,7 +92,7 @@ class Writer {
                                ? reflection.GetMessage(message, &field)
                                : reflection.GetRepeatedMessage(message, &field, index);
     if (child.GetDescriptor() == Timestamp::descriptor()) {
-      // RFC 3339 in UTC, as protobuf's mapping has it.
+      // RFC 3339 in UTC, as in protobuf's mapping.
       return text(google::protobuf::util::TimeUtil::ToString(
           *google::protobuf::DynamicCastToGenerated<Timestamp>(&child)));
     }
@@ -143,7 +143,7 @@ class Writer {
     out_.append(digits, end);
   }
 
-  // Shortest form that reads back as the same value.
+  // The shortest form that parses to the same value.
   template <typename Real>
   void real(Real r) {
     if (std::isnan(r)) return text("NaN");
@@ -179,7 +179,7 @@ class Writer {
     out_ += pretty_ ? ": " : ":";
   }
 
-  // Before each element: the comma after the previous one, and a line of its own.
+  // Before each element: the comma after the previous one, and a line break.
   void separate() {
     if (!first_) out_ += ',';
     first_ = false;
@@ -206,7 +206,7 @@ class Writer {
   const bool pretty_;
   std::string out_;
   std::size_t depth_ = 0;
-  bool first_ = true;  // nothing has been written yet inside the innermost bracket
+  bool first_ = true;  // true until something is written inside the innermost bracket
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers as JSON writes them, into the exact type of a field.
+// Parses JSON numbers into the exact type of a field.
 #pragma once
 
 #include <charconv>
@@ -15,8 +15,8 @@ namespace forestall::api {
 
 enum class NumberFailure : std::uint8_t { not_a_number, not_whole, out_of_range };
 
-// Whether `text` is a number by the grammar of JSON (RFC 8259 §6), which has no "+1", "01", ".5",
-// "NaN" and no blanks.
+// Whether `text` is a JSON number (RFC 8259 §6). JSON has no "+1", "01", ".5" or "NaN", and numbers
+// have no blanks.
 [[nodiscard]] inline bool is_json_number(std::string_view text) {
   std::size_t i = 0;
   const auto digits = [&] {
@@ -40,17 +40,17 @@ enum class NumberFailure : std::uint8_t { not_a_number, not_whole, out_of_range 
   return i == text.size();
 }
 
-// Nothing: `number` holds the value.
+// Nothing: success, and `number` is set.
 template <typename Integer>
 [[nodiscard]] std::optional<NumberFailure> read_integer(std::string_view text, Integer& number) {
-  // Doubles are whole numbers without gaps up to here.
+  // Doubles represent every whole number up to here.
   constexpr double kExactMax = 9007199254740992.0;  // 2^53
   if (!is_json_number(text)) return NumberFailure::not_a_number;
   const char* const end = text.data() + text.size();
   if (const auto read = std::from_chars(text.data(), end, number); read.ptr == end) {
     return read.ec == std::errc() ? std::nullopt : std::optional(NumberFailure::out_of_range);
   }
-  // 1e3, 2.0, and "-1" for what has no sign.
+  // 1e3, 2.0, and "-1" for unsigned types.
   double real = 0;
   if (std::from_chars(text.data(), end, real).ec != std::errc()) return NumberFailure::out_of_range;
   if (real != std::trunc(real)) return NumberFailure::not_whole;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pass over simdjson's on-demand parser, which hands out keys and values in the order of the
-// text and looks at nothing that was not asked for; so everything is asked for here, and what it
-// leaves to the caller (repeated keys, the form of numbers, text behind the end) is checked.
+// One pass over simdjson's on-demand parser, which returns keys and values in the order of the text
+// and does not validate skipped parts. This code therefore reads everything and checks what
+// simdjson leaves to its caller: repeated keys, the form of numbers, text after the end.
 #include "api/json_reader.h"
 
 #include <google/protobuf/descriptor.h>
@@ -33,7 +33,7 @@ using google::protobuf::Timestamp;
 
 static_assert(JsonReader::kPadding >= simdjson::SIMDJSON_PADDING);
 
-// What a token is, by its first character; all that simdjson looks at itself.
+// The kind of a token by its first character, which is all that simdjson checks.
 std::string_view kind_of(char first) {
   switch (first) {
     case '{': return "an object";
@@ -42,7 +42,7 @@ std::string_view kind_of(char first) {
     case 't':
     case 'f': return "a boolean";
     case 'n': return "null";
-    default: return first == '-' || (first >= '0' && first <= '9') ? "a number" : "no JSON value";
+    default: return first == '-' || (first >= '0' && first <= '9') ? "a number" : "invalid JSON";
   }
 }
 
@@ -64,8 +64,7 @@ struct JsonReader::Buffers {
   std::size_t error_offset = 0;
 };
 
-// One read. Functions return whether they succeeded; the first failure is kept, with the path that
-// led there.
+// One read. Functions return whether they succeeded; the first error is kept, with its path.
 class JsonReader::Reading {
  public:
   Reading(std::string_view json, Buffers& buffers) : json_(json), buffers_(buffers) {
@@ -80,7 +79,7 @@ class JsonReader::Reading {
 
  private:
   struct Step {
-    std::string_view key;  // empty: an item of the list before
+    std::string_view key;  // empty: an item of the list of the previous step
     std::size_t index = 0;
   };
 
@@ -115,7 +114,7 @@ class JsonReader::Reading {
       if (!found) {
         return fail(at, "unknown key " + in_quotes(key) + allowed_words(key, type.keys));
       }
-      if (seen.test(*found)) return fail(at, "key " + in_quotes(key) + " twice");
+      if (seen.test(*found)) return fail(at, "key " + in_quotes(key) + " occurs twice");
       seen.set(*found);
       next = *found + 1;
       path_.push_back({type.keys[*found], 0});
@@ -130,14 +129,15 @@ class JsonReader::Reading {
   bool member_value(ondemand::value& value, Message& message, const JsonField& field) {
     const std::string_view token = value.raw_json_token();
     if (token.starts_with('n')) {
-      return trimmed(token) == "null" || fail(token.data(), "expected a value, found no JSON");
+      return trimmed(token) == "null" || fail(token.data(), "expected a value, found invalid JSON");
     }
     const Reflection& reflection = *reflection_;
     if (field.excludes_others &&
         reflection.HasOneof(message, field.field->real_containing_oneof())) {
       const auto* other =
           reflection.GetOneofFieldDescriptor(message, field.field->real_containing_oneof());
-      return fail(token.data(), "excludes " + in_quotes(other->json_name()) + ", given before");
+      return fail(token.data(),
+                  "conflicts with " + in_quotes(other->json_name()) + ", which is also set");
     }
     if (field.form == JsonField::Form::map) return map(value, token, message, field);
     if (field.field->is_repeated()) return list(value, token, message, field);
@@ -177,7 +177,7 @@ class JsonReader::Reading {
     return true;
   }
 
-  // Entries of a map are messages of two fields.
+  // Entries of a map are messages with two fields.
   bool map(ondemand::value& value, std::string_view token, Message& message,
            const JsonField& field) {
     if (!token.starts_with('{')) return expected("an object", token);
@@ -191,7 +191,7 @@ class JsonReader::Reading {
       const char* const at = pair.key().raw() - 1;
       std::string_view key;
       if (const auto failed = pair.unescaped_key().get(key)) return broken(failed);
-      if (!seen.emplace(key).second) return fail(at, "key " + in_quotes(key) + " twice");
+      if (!seen.emplace(key).second) return fail(at, "key " + in_quotes(key) + " occurs twice");
       path_.push_back({key, 0});
       Message& entry = *reflection_->AddMessage(&message, field.field);
       const Reflection* const outer = std::exchange(reflection_, entry.GetReflection());
@@ -209,7 +209,7 @@ class JsonReader::Reading {
     return true;
   }
 
-  // Into `target` of `message`, which is a single field or grows by one.
+  // Stores into `target` of `message`: sets a single field, or appends to a repeated one.
   bool scalar(ondemand::value& value, std::string_view token, Message& message,
               const JsonField& field, const FieldDescriptor& target) {
     switch (target.cpp_type()) {
@@ -236,7 +236,7 @@ class JsonReader::Reading {
       case FieldDescriptor::CPPTYPE_STRING: return text(value, token, message, target);
       case FieldDescriptor::CPPTYPE_MESSAGE: return time(value, token, message, target);
     }
-    return fail(token.data(), "cannot be read");
+    return fail(token.data(), "has an unsupported type");
   }
 
   template <typename T, typename Set, typename Add>
@@ -250,7 +250,7 @@ class JsonReader::Reading {
     return true;
   }
 
-  // The token of a number, be it in quotes. simdjson skips what was not consumed.
+  // The token of a number, also if it is quoted. simdjson skips unread values.
   bool number_text(ondemand::value& value, std::string_view token, std::string_view& number) {
     number = trimmed(token);
     if (!token.starts_with('"')) return true;
@@ -308,7 +308,7 @@ class JsonReader::Reading {
                  &Reflection::AddString);
   }
 
-  // Schemas of a later version may have more values, so any number is taken.
+  // Later versions of a schema may have more values, so any number is accepted.
   bool word(ondemand::value& value, std::string_view token, Message& message,
             const JsonField& field, const FieldDescriptor& target) {
     std::optional<int> number;
@@ -336,7 +336,7 @@ class JsonReader::Reading {
     Timestamp time;
     if (!google::protobuf::util::TimeUtil::FromString(std::string(text), &time)) {
       return fail(token.data(),
-                  in_quotes(text) + " is no time; write one like 2026-11-21T08:00:00.5Z");
+                  in_quotes(text) + " is not a time; write one like 2026-11-21T08:00:00.5Z");
     }
     const Reflection& reflection = *reflection_;
     Message& field = target.is_repeated() ? *reflection.AddMessage(&message, &target)
@@ -355,18 +355,18 @@ class JsonReader::Reading {
   bool expected(std::string_view wanted, std::string_view token) {
     const std::string_view found = token.empty() ? "nothing" : kind_of(token.front());
     std::string problem = "expected " + std::string(wanted) + ", found " + std::string(found);
-    if (found == "no JSON value") problem += ": " + in_quotes(trimmed(token));
+    if (found == "invalid JSON") problem += ": " + in_quotes(trimmed(token));
     return fail(token.data(), std::move(problem));
   }
 
-  // What simdjson itself could not read, at the token it had come to.
+  // An error of simdjson, at its current token.
   bool broken(simdjson::error_code code) {
     const char* at = nullptr;
     if (document_.current_location().get(at) != simdjson::SUCCESS) at = json_.data() + json_.size();
     return broken(code, at);
   }
 
-  // Null: somewhere in the text.
+  // Null: position unknown.
   bool broken(simdjson::error_code code, const char* at) {
     if (at == nullptr) at = json_.data();
     switch (code) {
@@ -375,10 +375,10 @@ class JsonReader::Reading {
       case simdjson::UNESCAPED_CHARS: return fail(json_.data(), "control character in a string");
       case simdjson::UNCLOSED_STRING:
       case simdjson::INCOMPLETE_ARRAY_OR_OBJECT:
-        return fail(json_.data() + json_.size(), "ends too early");
+        return fail(json_.data() + json_.size(), "ends unexpectedly");
       default: break;
     }
-    if (at >= json_.data() + json_.size()) return fail(at, "ends too early");
+    if (at >= json_.data() + json_.size()) return fail(at, "ends unexpectedly");
     return fail(at, "not valid JSON: " + std::string(simdjson::error_message(code)));
   }
 
@@ -389,7 +389,7 @@ class JsonReader::Reading {
     return false;
   }
 
-  // "workloads[0].workload: "; empty for the object itself.
+  // "workloads[0].workload: "; empty for the root object.
   [[nodiscard]] std::string path() const {
     std::string text;
     for (const Step& step : path_) {
@@ -406,7 +406,8 @@ class JsonReader::Reading {
   const std::string_view json_;
   Buffers& buffers_;
   ondemand::document document_;
-  const Reflection* reflection_ = nullptr;  // of the message being filled; looking it up is slow
+  const Reflection* reflection_ =
+      nullptr;  // of the current message; cached because the lookup is slow
   std::vector<Step> path_;
   std::string problem_;
 };

@@ -24,7 +24,7 @@ char as_constant(char c) {
   return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
 }
 
-// All types that were asked for, and those they are made of.
+// All requested types, and the types they contain.
 class Types {
  public:
   const JsonMessage& of(const Descriptor& type) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the JSON reader needs to know of a message type, looked up once per type: which key is which
-// field, and which word is which value of an enum. Descriptors answer the same, but take a lock and
-// a temporary string each time.
+// A cache of what the JSON reader needs from a message type: the field of each key, and the value
+// of each enum word. Descriptors offer the same, but take a lock and allocate a string each time.
 #pragma once
 
 #include <cstddef>
@@ -25,9 +24,9 @@ class JsonWords {
  public:
   explicit JsonWords(const google::protobuf::EnumDescriptor& type);
 
-  // The number of a word in our form or the schema's, in any case.
+  // The number of a word in either form (to_json() or schema), in any case.
   [[nodiscard]] std::optional<int> find(std::string_view word) const;
-  // The words in our form, but for "unspecified".
+  // The words in the form of to_json(), without "unspecified".
   [[nodiscard]] const std::vector<std::string>& words() const { return words_; }
 
  private:
@@ -42,25 +41,26 @@ struct JsonField {
 
   const google::protobuf::FieldDescriptor* field = nullptr;
   Form form = Form::scalar;
-  const JsonMessage* message = nullptr;  // of a message; of a map's values, if they are messages
-  const JsonWords* words = nullptr;      // of an enum
-  bool excludes_others = false;          // member of a oneof
+  const JsonMessage* message =
+      nullptr;                       // for a message; for a map, of its values if they are messages
+  const JsonWords* words = nullptr;  // for an enum
+  bool excludes_others = false;      // member of a oneof
 };
 
 struct JsonMessage {
   static constexpr std::size_t kFieldsMax = 64;
 
   std::vector<JsonField> fields;                             // in the order of the schema
-  std::vector<std::string> keys;                             // theirs, in lowerCamelCase
-  std::unordered_map<std::string_view, std::size_t> by_key;  // both spellings; index into `fields`
+  std::vector<std::string> keys;                             // of the fields, in lowerCamelCase
+  std::unordered_map<std::string_view, std::size_t> by_key;  // both forms; index into `fields`
 
-  // `next` is tried first: keys mostly come in the order of the schema.
+  // `next` is tried first, because keys are usually in the order of the schema.
   [[nodiscard]] std::optional<std::size_t> find(std::string_view key, std::size_t next) const;
 };
 
-// Lives as long as the process. Any thread. REQUIRES: a type without fields of type `bytes` or
-// `group`, whose maps are keyed by strings, and with at most kFieldsMax fields; aborts else, since
-// that is a mistake in the schema.
+// Lives as long as the process. Any thread. REQUIRES: no fields of type `bytes` or `group`, only
+// string keys in maps, and at most kFieldsMax fields; aborts otherwise, because that is an error in
+// the schema.
 [[nodiscard]] const JsonMessage& json_message(const google::protobuf::Descriptor& type);
 
 }  // namespace forestall::api

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Typed access to simdjson's tree, and the place of a syntax error.
+// Typed access to simdjson's tree, and the position of a syntax error.
 #include "api/json_value.h"
 
 #include <fmt/format.h>
@@ -16,9 +16,9 @@ namespace {
 
 namespace ondemand = simdjson::ondemand;
 
-// Below simdjson::DEFAULT_MAX_DEPTH, which its checked builds assert.
+// Below simdjson::DEFAULT_MAX_DEPTH, which simdjson's debug builds assert.
 constexpr int kDepthMax = 1000;
-// Doubles are whole numbers without gaps up to here.
+// Doubles represent every whole number up to here.
 constexpr double kExactMax = 9007199254740992.0;  // 2^53
 
 std::string_view kind_of(simdjson::dom::element_type type) {
@@ -44,7 +44,7 @@ bool is_word(std::string_view key) {
   return !key.empty() && std::all_of(key.begin(), key.end(), allowed);
 }
 
-// A double that stands for a whole number exactly.
+// The value of a double that is exactly a whole number.
 std::optional<std::int64_t> whole(double number) {
   if (number != std::trunc(number) || std::abs(number) > kExactMax) return std::nullopt;
   return static_cast<std::int64_t>(number);
@@ -89,8 +89,8 @@ simdjson::error_code walk(ondemand::value value, int depth) {
   return simdjson::SUCCESS;
 }
 
-// Where the on-demand parser stops in `text`; nothing when it does not, or cannot say. The tree
-// parser, which is the faster one and reads all there is, only says that something is wrong.
+// Offset in `text` at which the on-demand parser fails; nothing if it does not fail, or reports no
+// position. The tree parser is faster and validates everything, but reports no position.
 std::optional<std::size_t> failure_offset(std::string_view text) {
   if (const auto bad = find_invalid_utf8(text)) return bad;
   const simdjson::padded_string padded(text);
@@ -110,21 +110,21 @@ std::optional<std::size_t> failure_offset(std::string_view text) {
 
 std::string problem_of(simdjson::error_code code) {
   switch (code) {
-    case simdjson::EMPTY: return "no JSON: the text is empty";
-    case simdjson::CAPACITY: return "no JSON: the text is larger than 4 GiB";
-    case simdjson::DEPTH_ERROR: return fmt::format("no JSON: more than {} levels", kDepthMax);
-    case simdjson::UTF8_ERROR: return "no JSON: not UTF-8";
-    case simdjson::UNCLOSED_STRING: return "no JSON: a string is not closed";
-    case simdjson::UNESCAPED_CHARS: return "no JSON: a control character within a string";
-    case simdjson::STRING_ERROR: return "no JSON: a bad string";
-    case simdjson::NUMBER_ERROR: return "a bad number, or one beyond 64 bits";
+    case simdjson::EMPTY: return "invalid JSON: the text is empty";
+    case simdjson::CAPACITY: return "invalid JSON: the text is larger than 4 GiB";
+    case simdjson::DEPTH_ERROR: return fmt::format("invalid JSON: more than {} levels", kDepthMax);
+    case simdjson::UTF8_ERROR: return "invalid JSON: not UTF-8";
+    case simdjson::UNCLOSED_STRING: return "invalid JSON: a string is not closed";
+    case simdjson::UNESCAPED_CHARS: return "invalid JSON: control character in a string";
+    case simdjson::STRING_ERROR: return "invalid JSON: malformed string";
+    case simdjson::NUMBER_ERROR: return "malformed number, or a number beyond 64 bits";
     case simdjson::T_ATOM_ERROR:
     case simdjson::F_ATOM_ERROR:
-    case simdjson::N_ATOM_ERROR: return "no JSON: a word that is none of true, false, null";
+    case simdjson::N_ATOM_ERROR: return "invalid JSON: expected true, false or null";
     case simdjson::TAPE_ERROR:
     case simdjson::INCOMPLETE_ARRAY_OR_OBJECT:
-      return "no JSON: something is missing, or too much, here";
-    default: return fmt::format("no JSON: {}", simdjson::error_message(code));
+      return "invalid JSON: missing or unexpected characters";
+    default: return fmt::format("invalid JSON: {}", simdjson::error_message(code));
   }
 }
 
@@ -186,7 +186,8 @@ Result<std::int64_t> JsonValue::integer() const {
   std::int64_t number = 0;
   if (element_.get(number) == simdjson::SUCCESS) return number;
   double real = 0;
-  // Of a number beyond 64 bits signed, get(double) gives the nearest double, which is not whole().
+  // For a number beyond signed 64 bits, get(double) returns the nearest double, which is not
+  // whole().
   if (element_.get(real) != simdjson::SUCCESS) return expected(kWanted);
   if (const auto exact = whole(real)) return *exact;
   return wrong(fmt::format("expected {}, found {}", kWanted, real));

@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kKind = "KubeletConfiguration";
 constexpr std::string_view kApiVersion = "kubelet.config.k8s.io/v1beta1";
 
-// What YAML 1.1 takes for a truth value; kubelet's YAML library does, too.
+// Booleans of YAML 1.1, which kubelet's YAML library accepts too.
 constexpr std::array<std::string_view, 11> kTrue{"true", "True", "TRUE", "yes", "Yes", "YES",
                                                  "on",   "On",   "ON",   "y",   "Y"};
 constexpr std::array<std::string_view, 11> kFalse{"false", "False", "FALSE", "no", "No", "NO",
@@ -28,8 +28,8 @@ bool is_one_of(std::string_view text, const std::array<std::string_view, kSize>&
   return std::find(words.begin(), words.end(), text) != words.end();
 }
 
-// What YAML 1.1 takes for an integer: decimal, or with the prefixes 0x, 0b, 0o and 0 (octal);
-// underscores may part the digits.
+// Integers of YAML 1.1: decimal, or with the prefixes 0x, 0b, 0o and 0 (octal); underscores may
+// separate digits.
 std::optional<std::int64_t> yaml_integer(std::string_view text) {
   std::string digits(text);
   std::erase(digits, '_');
@@ -58,7 +58,7 @@ std::optional<double> yaml_number(std::string_view text) {
   std::erase(digits, '_');
   std::string_view rest = digits;
   if (rest.starts_with('+')) rest.remove_prefix(1);
-  // from_chars takes "inf" and "nan" as well, which are words in YAML.
+  // from_chars() also accepts "inf" and "nan", which are strings in YAML.
   if (rest.find_first_not_of("0123456789.eE+-") != std::string_view::npos) return std::nullopt;
   double value = 0;
   const auto [end, failure] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
@@ -67,7 +67,7 @@ std::optional<double> yaml_number(std::string_view text) {
   return failure == std::errc{} ? std::optional(value) : std::nullopt;
 }
 
-// What a scalar is to JSON, into which kubelet turns YAML before it looks at types.
+// The JSON type of a scalar: kubelet converts YAML to JSON before it checks types.
 enum class JsonType : std::uint8_t { text, truth, number };
 
 JsonType type_of(const YamlNode& scalar) {
@@ -121,7 +121,7 @@ class Reader {
       const YamlEntry* entry = find(root, key);
       const std::string name = "'" + std::string(key) + "'";
       if (entry == nullptr) {
-        error(root.at, name + " is missing; a kubelet's configuration has '" + std::string(key) +
+        error(root.at, name + " is missing; a KubeletConfiguration has '" + std::string(key) +
                            ": " + std::string(wanted) + "'");
       } else if (entry->value.kind != YamlNode::Kind::scalar || entry->value.text != wanted) {
         error(entry->value.kind == YamlNode::Kind::null ? entry->at : entry->value.at,
@@ -130,8 +130,8 @@ class Reader {
     }
   }
 
-  // Everything that begins like an eviction setting must be one. What resembles another setting is
-  // taken for it; no real key of a KubeletConfiguration does.
+  // A key that begins like an eviction setting must be one. A key that resembles another setting is
+  // assumed to be misspelt; no real key of a KubeletConfiguration resembles one.
   void refuse_misspelt(const YamlEntry& entry, const std::vector<std::string>& known) {
     if (std::find(known.begin(), known.end(), entry.key) != known.end()) return;
     std::string lower = entry.key;
@@ -148,7 +148,7 @@ class Reader {
     }
   }
 
-  // Each returns whether a value was given; a null is none, as in JSON.
+  // Each returns whether a value was given; null means not given, as in JSON.
   bool value(const YamlNode& node, const std::string& key, WrittenPairs& out) {
     if (node.kind == YamlNode::Kind::null) return false;
     if (node.kind != YamlNode::Kind::map) {
@@ -179,7 +179,7 @@ class Reader {
     return true;
   }
 
-  // An empty text is kubelet's way to say "not set".
+  // Kubelet treats an empty text as not set.
   bool value(const YamlNode& node, const std::string& key, std::string& out) {
     if (node.kind == YamlNode::Kind::null) return false;
     return text(node, "'" + key + "'", out) && !out.empty();

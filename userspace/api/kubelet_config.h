@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kubelet's own configuration file: a KubeletConfiguration (kubelet.config.k8s.io/v1beta1) in
-// YAML or JSON, as far as it concerns Forestall.
+// Reads the kubelet's own configuration file: a KubeletConfiguration
+// (kubelet.config.k8s.io/v1beta1) in YAML or JSON, as far as Forestall uses it.
 //
-// It is not Forestall's file, so keys that are not known here are none of its business: there are a
-// hundred, and new ones every four months. A key that looks like a misspelt eviction setting is an
-// error all the same, since the kubelet would pass it over and so would we, silently. Values are
-// held to kubelet's types, which come from JSON: a quantity without quotes that reads as a number
-// is an error there and hence here.
+// Unknown keys are ignored: the file has a hundred keys, and new ones every four months. A key that
+// resembles an eviction setting is an error, because kubelet and Forestall would both ignore it
+// silently. Values must have kubelet's types, which are JSON's: an unquoted quantity that parses as
+// a number is an error in kubelet and therefore here.
 #pragma once
 
 #include <string>
@@ -18,8 +17,8 @@
 
 namespace forestall::api {
 
-// Appends what is wrong to `errors`; only when nothing was appended are the settings complete.
-// `file` stands in origins.
+// Appends problems to `errors`; the settings are valid only if nothing was appended. `file` is used
+// in origins.
 [[nodiscard]] KubeletSettings read_kubelet_config(std::string_view text, const std::string& file,
                                                   std::vector<Finding>& errors);
 

@@ -24,23 +24,26 @@ constexpr std::array kFlags{
     KubeletFlag{"eviction-max-pod-grace-period", "evictionMaxPodGracePeriod", "seconds",
                 "Longest grace period of pods that soft thresholds evict", false},
     KubeletFlag{"eviction-pressure-transition-period", "evictionPressureTransitionPeriod",
-                "duration", "How long a condition outlives its threshold", false},
+                "duration", "How long a condition is reported after its last threshold was met",
+                false},
     KubeletFlag{"kube-reserved", "kubeReserved", "resource=amount,...",
-                "Kept for Kubernetes' daemons: cpu, memory, ephemeral-storage, pid", false},
+                "Reserved for Kubernetes' daemons: cpu, memory, ephemeral-storage, pid", false},
     KubeletFlag{"system-reserved", "systemReserved", "resource=amount,...",
-                "Kept for the system's daemons: cpu, memory, ephemeral-storage, pid", false},
+                "Reserved for the system's daemons: cpu, memory, ephemeral-storage, pid", false},
     KubeletFlag{"enforce-node-allocatable", "enforceNodeAllocatable", "word,...",
                 "What kubelet sets limits on: pods, system-reserved, kube-reserved, none", false},
     KubeletFlag{"cgroup-driver", "cgroupDriver", "cgroupfs|systemd",
                 "How the cgroups of pods are named", false},
-    KubeletFlag{"cgroup-root", "cgroupRoot", "path", "The cgroup that kubepods lies in", false},
+    KubeletFlag{"cgroup-root", "cgroupRoot", "path", "Parent cgroup of kubepods", false},
     KubeletFlag{"kernel-memcg-notification", "kernelMemcgNotification", "true|false",
-                "Taken for compatibility; Forestall is woken by events in any case", true},
+                "Accepted for compatibility and ignored: Forestall always uses kernel events",
+                true},
     KubeletFlag{"local-storage-capacity-isolation", "localStorageCapacityIsolation", "true|false",
-                "Whether pods beyond their limits on local storage are evicted", true},
+                "Evict pods that exceed their limits on local storage", true},
 };
 
-// strconv.ParseInt(text, 0, 32): a base by its prefix, and then underscores between digits.
+// strconv.ParseInt(text, 0, 32): the prefix selects the base, and allows underscores between
+// digits.
 std::optional<std::int32_t> go_int32(std::string_view text) {
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
@@ -72,7 +75,7 @@ std::optional<std::int32_t> go_int32(std::string_view text) {
   return static_cast<std::int32_t>(value);
 }
 
-// strconv.ParseBool.
+// strconv.ParseBool().
 std::optional<bool> go_bool(std::string_view text) {
   for (const std::string_view yes : {"1", "t", "T", "true", "TRUE", "True"}) {
     if (text == yes) return true;
@@ -90,7 +93,7 @@ class Reader {
 
   [[nodiscard]] const Origin& origin() const { return origin_; }
 
-  // A repeated flag adds to the map; a repeated key changes its value and keeps its place.
+  // A repeated flag extends the map; a repeated key replaces the value and keeps its position.
   void read(const std::vector<std::string>& given, WrittenPairs& out) {
     const bool threshold = std::string_view(flag_.form).find('<') != std::string_view::npos;
     const char separator = threshold ? '<' : '=';

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kubelet's command line flags, by kubelet's grammar (component-base/cli/flag for maps and lists,
-// spf13/pflag for the rest), so that a kubelet's own command line can be tried.
+// Kubelet's command line flags, in kubelet's grammar (component-base/cli/flag for maps and lists,
+// spf13/pflag for the rest), so that a kubelet's command line can be used as it is.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,19 @@ namespace forestall::api {
 
 struct KubeletFlag {
   const char* name;  // without the dashes
-  const char* key;   // of the setting it is about
-  const char* form;  // of its value, as help shows it
+  const char* key;   // of the corresponding setting
+  const char* form;  // of its value, for help
   const char* help;  // one sentence
-  bool valueless;    // a truth value: the flag alone means true
+  bool valueless;    // a boolean: the flag alone means true
 };
 
 [[nodiscard]] std::span<const KubeletFlag> kubelet_flags();
 
-// The values given for each flag, in the order of the command line, by the flag's name. A flag
-// that was not given is not there; one that was given an empty value is.
+// The values of each flag by name, in the order of the command line. A flag that was not given has
+// no entry; a flag with an empty value has one.
 using GivenFlags = std::map<std::string, std::vector<std::string>>;
 
-// Appends what is wrong to `errors`; only when nothing was appended are the settings complete.
+// Appends problems to `errors`; the settings are valid only if nothing was appended.
 [[nodiscard]] KubeletSettings read_kubelet_flags(const GivenFlags& given,
                                                  std::vector<Finding>& errors);
 

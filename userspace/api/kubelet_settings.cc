@@ -9,8 +9,9 @@ void put_over(KubeletSettings& under, const KubeletSettings& over, std::vector<F
     if (!above) return;
     auto& below = under.*member;
     if (below && warnings != nullptr) {
-      warnings->push_back({above->key, "'" + std::string(key) + "' counts here; that of " +
-                                           to_string(below->key) + " is left aside"});
+      warnings->push_back({above->key, "'" + std::string(key) +
+                                           "' takes precedence here; the value at " +
+                                           to_string(below->key) + " is ignored"});
     }
     below = above;
   });

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The settings Forestall shares with the kubelet, as they were written, whichever of the three
-// fronts they came in by: Forestall's own file, a KubeletConfiguration, kubelet's flags. What they
-// mean is decided once, in eviction_settings.h.
+// The settings that Forestall shares with kubelet, as written in one of three sources: Forestall's
+// own file, a KubeletConfiguration, kubelet's flags. eviction_settings.h interprets them.
 #pragma once
 
 #include <cstdint>
@@ -30,12 +29,12 @@ struct WrittenPair {
 // In the order in which they were written, each key once.
 using WrittenPairs = std::vector<WrittenPair>;
 
-// A Go duration, not read yet: in a KubeletConfiguration it is a string that must not be null.
+// An unparsed Go duration: in a KubeletConfiguration it is a string that must not be null.
 struct DurationText {
   std::string text;
 };
 
-// A setting without a value was not given; an empty map or list is one that was.
+// A setting without a value was not given; an empty map or list was given.
 struct KubeletSettings {
   std::optional<Written<WrittenPairs>> eviction_hard;
   std::optional<Written<WrittenPairs>> eviction_soft;
@@ -54,12 +53,12 @@ struct KubeletSettings {
   std::optional<Written<std::string>> pod_logs_dir;
   std::optional<Written<std::string>> container_runtime_endpoint;
   std::optional<Written<std::string>> image_service_endpoint;
-  // Whether eviction_hard came by a flag: kubelet's defaults are then not merged into it.
+  // Whether eviction_hard is from a flag: then kubelet's defaults are not merged into it.
   bool hard_by_flag = false;
 };
 
-// Calls visit(key, member) for each setting, with its name in a KubeletConfiguration and the
-// pointer to its member.
+// Calls visit(key, member) for each setting, with its name in a KubeletConfiguration and a pointer
+// to its member.
 template <typename Visit>
 void for_each_setting(Visit visit) {
   visit("evictionHard", &KubeletSettings::eviction_hard);
@@ -81,11 +80,12 @@ void for_each_setting(Visit visit) {
   visit("imageServiceEndpoint", &KubeletSettings::image_service_endpoint);
 }
 
-// Puts what `over` has over what `under` has, one setting at a time: a map replaces the whole map,
-// as flags do in kubelet. With `warnings`, says of each setting that was given in both where.
+// Overrides the settings in `under` with those in `over`, one setting at a time: a map replaces the
+// whole map, as flags do in kubelet. With `warnings`, adds a warning for each setting that both
+// contain.
 void put_over(KubeletSettings& under, const KubeletSettings& over, std::vector<Finding>* warnings);
 
-// A cgroupRoot as kubelet takes it ("", "kubelet", "/kubelet/") as the absolute path it means.
+// The absolute path of a cgroupRoot as kubelet interprets it ("", "kubelet", "/kubelet/").
 [[nodiscard]] std::string cgroup_root_path(const std::string& given);
 
 }  // namespace forestall::api

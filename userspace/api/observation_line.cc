@@ -12,7 +12,7 @@
 namespace forestall::api {
 namespace {
 
-// Enough for an observation of some 30 pods: then a line allocates nothing but its model.
+// Enough for an observation of about 30 pods: then a line allocates only its model.
 constexpr std::size_t kFirstBlock = std::size_t{64} << 10;
 
 google::protobuf::ArenaOptions in_block(std::vector<char>& block) {
@@ -29,7 +29,7 @@ struct ObservationLineReader::Buffers {
   google::protobuf::Arena arena{in_block(block)};
   JsonReader json;
 
-  // Whatever the arena took beyond its first block goes back before the next line.
+  // Blocks beyond the arena's first one are freed before the next line.
   template <typename Message>
   Result<const Message*> parse(std::string_view line) {
     arena.Reset();

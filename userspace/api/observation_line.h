@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One line of an observation file: an Observation as JSON, or a Record as the agent writes them, of
-// which the observation is taken.
+// One line of an observation file: an Observation as JSON, or a Record as the agent writes it, of
+// which the observation is used.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct ObservedLine {
   bool of_record = false;
 };
 
-// For one thread at a time; keeps its buffers from line to line.
+// For one thread at a time; reuses its buffers for each line.
 class ObservationLineReader {
  public:
   ObservationLineReader();
@@ -25,8 +25,8 @@ class ObservationLineReader {
   ObservationLineReader(ObservationLineReader&&) noexcept;
   ObservationLineReader& operator=(ObservationLineReader&&) noexcept;
 
-  // REQUIRES: JsonReader::kPadding readable bytes behind `line`. Errors begin with COLUMN, counted
-  // from 1 in bytes, where the text is to blame: "17: wake.source: unknown word 'moon'…".
+  // REQUIRES: JsonReader::kPadding readable bytes after `line`. Errors about the text begin with
+  // COLUMN, counted from 1 in bytes: "17: wake.source: unknown word 'moon'…".
   [[nodiscard]] Result<ObservedLine> read(std::string_view line);
 
  private:
@@ -34,7 +34,7 @@ class ObservationLineReader {
   std::unique_ptr<Buffers> buffers_;
 };
 
-// Whether the first key of `line` is one of a Record, none of which an Observation has.
+// Whether the first key of `line` belongs to a Record; an Observation has no such key.
 [[nodiscard]] bool is_record_line(std::string_view line);
 
 }  // namespace forestall::api

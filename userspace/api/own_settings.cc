@@ -22,7 +22,7 @@ bool is_ip(std::string_view text, int family) {
          inet_pton(family, std::string(text).c_str(), address.data()) == 1;
 }
 
-// sizeof(sockaddr_un::sun_path) less the NUL behind it.
+// sizeof(sockaddr_un::sun_path) without the terminating NUL.
 constexpr std::size_t kSocketPathMax = 107;
 
 }  // namespace

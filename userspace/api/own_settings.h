@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings that no kubelet has: whose ranking counts, where metrics and where gRPC are
-// served.
+// Checks of settings that kubelet does not have: the ranking, and the addresses of metrics and of
+// the gRPC API.
 #pragma once
 
 #include <optional>
@@ -16,11 +16,11 @@ namespace forestall::api {
 [[nodiscard]] std::string_view ranking_word(Ranking ranking);
 [[nodiscard]] std::optional<Ranking> parse_ranking(std::string_view word);
 
-// Whether `address` is an IP address and a port, "127.0.0.1:9464" or "[::1]:9464". No names: the
-// agent would have to ask the network what they mean.
+// Whether `address` is an IP address and a port, "127.0.0.1:9464" or "[::1]:9464". Host names are
+// refused: the agent would depend on a name server.
 [[nodiscard]] bool is_address(std::string_view address);
 
-// What is not given keeps the value it has.
+// Settings that are not given keep their values.
 void check_ranking(const v1::Config& given, Config& out, Report& report);
 void check_metrics_address(const v1::Config& given, Config& out, Report& report);
 void check_api(const v1::Config& given, Config& out, Report& report);

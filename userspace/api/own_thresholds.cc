@@ -16,7 +16,8 @@ ThresholdOrigin origin_at(const std::string& value, const std::string& path, con
   return {value, std::nullopt, report.at_key(path), report.at_value(path)};
 }
 
-// What counts as receded again: half the margin more. One that hovers at the line is told once.
+// The threshold is clear once half the margin more is available, so that usage near the line is
+// reported only once.
 Limit half_of(const Limit& margin) {
   if (margin.fraction) return Limit::share(*margin.fraction / 2);
   return {Quantity{margin.quantity->nanos / 2, margin.quantity->format}, std::nullopt};
@@ -30,8 +31,8 @@ std::optional<Limit> check_margin(const v1::OwnLimit& given, Report& report) {
   report.doubt(text, "ownLimit.margin");
   if (!*margin || (*margin)->fraction == 0.0F) {
     report.error("ownLimit.margin",
-                 "'margin' must leave something below the limit and something above it, found '" +
-                     text + "'; a class is switched off by 'off'");
+                 "'margin' must be more than 0 and less than the limit, found '" + text +
+                     "'; to disable a class, set it to 'off'");
     return std::nullopt;
   }
   return **margin;
@@ -56,7 +57,8 @@ void add_until_oom(const v1::Config& file, CheckedConfig& checked, Report& repor
   if (!file.has_until_oom()) return;
   const v1::UntilOom& given = file.until_oom();
   if (!given.has_available()) {
-    report.error("untilOom", "'available' is missing; it says when to act, e.g. 64Mi or 2%");
+    report.error("untilOom",
+                 "'available' is missing; set it to a quantity or percentage, e.g. 64Mi or 2%");
     return;
   }
   const std::string path = "untilOom.available";
@@ -75,7 +77,7 @@ void add_until_oom(const v1::Config& file, CheckedConfig& checked, Report& repor
   }
   if (!limit) return;
   if (!*limit) {
-    report.warn(path, "'" + given.available() + "' switches this threshold off, as in kubelet");
+    report.warn(path, "'" + given.available() + "' disables this threshold, as in kubelet");
     return;
   }
   threshold.limit = **limit;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// core/v1 Pod into model/pod.h, key by key (staging/src/k8s.io/api/core/v1/types.go).
+// Converts core/v1 Pod to model/pod.h, key by key (staging/src/k8s.io/api/core/v1/types.go).
 #include "api/pod_list.h"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ constexpr std::string_view kMirrorAnnotation = "kubernetes.io/config.mirror";
 constexpr std::string_view kHashAnnotation = "kubernetes.io/config.hash";
 constexpr std::string_view kApiSource = "api";
 
-// The string member `key`, which may be neither absent nor empty.
+// The string member `key`, which must exist and not be empty.
 Result<std::string> required_text(const JsonValue& object, std::string_view key) {
   const JsonValue member = TRY(object.at(key));
   const std::string_view text = TRY(member.string());
@@ -30,7 +30,7 @@ Result<std::string> required_text(const JsonValue& object, std::string_view key)
   return std::string(text);
 }
 
-// A null is 0, as apimachinery's Quantity.UnmarshalJSON has it.
+// A null is 0, as in apimachinery's Quantity.UnmarshalJSON().
 Result<Quantity> read_quantity(const JsonValue& value) {
   if (value.is_null()) return Quantity{};
   const std::string text = TRY(value.string_or_number());
@@ -40,7 +40,7 @@ Result<Quantity> read_quantity(const JsonValue& value) {
   return *quantity;
 }
 
-// Adds the amounts of a resource list to `list`; those it does not have stay as they are.
+// Overwrites the amounts in `list` that `amounts` contains.
 Result<void> read_amounts(const JsonValue& amounts, ResourceList& list) {
   return amounts.each_member([&](std::string_view name, const JsonValue& value) -> Result<void> {
     if (name == "cpu") {
@@ -54,7 +54,7 @@ Result<void> read_amounts(const JsonValue& amounts, ResourceList& list) {
   });
 }
 
-// The resource list `key` of `object`, if it is there.
+// Reads the resource list `key` of `object`, if it exists.
 Result<void> read_list(const JsonValue& object, std::string_view key, ResourceList& list) {
   const auto amounts = TRY(object.find(key));
   return amounts ? read_amounts(*amounts, list) : Result<void>();
@@ -78,7 +78,7 @@ Result<void> read_containers(const JsonValue& spec, std::string_view key,
     const bool twice =
         std::any_of(containers.begin(), containers.end(),
                     [&](const PodContainer& each) { return each.name == container.name; });
-    if (twice) return item.wrong(fmt::format("a second container '{}'", container.name));
+    if (twice) return item.wrong(fmt::format("duplicate container '{}'", container.name));
     containers.push_back(std::move(container));
     return {};
   });
@@ -119,8 +119,8 @@ Result<Toleration> read_toleration(const JsonValue& object) {
   return toleration;
 }
 
-// pkg/kubelet/types/pod_update.go: a pod whose source is not the API is static; the API's copy of
-// one is a mirror pod, whatever its source says.
+// pkg/kubelet/types/pod_update.go: a pod whose source is not the API is static; its copy in the API
+// is a mirror pod, whatever its source.
 Result<void> read_annotations(const JsonValue& annotations, Pod& pod) {
   if (const auto source = TRY(annotations.find(kSourceAnnotation))) {
     const bool from_api = TRY(source->string()) == kApiSource;
@@ -141,7 +141,7 @@ Result<void> read_metadata(const JsonValue& metadata, Pod& pod) {
   return annotations ? read_annotations(*annotations, pod) : Result<void>();
 }
 
-// Seconds beyond what a Duration holds (292 years) are as good as for ever.
+// Seconds beyond the range of a Duration (292 years) are practically unlimited.
 Duration bounded_seconds(std::int64_t seconds) {
   constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max() / 1'000'000'000;
   return std::chrono::seconds(std::clamp(seconds, -kMax, kMax));
@@ -202,8 +202,8 @@ std::string_view without_scheme(std::string_view id) {
   return scheme == std::string_view::npos ? id : id.substr(scheme + 3);
 }
 
-// Fills in what the statuses know about `containers`, by name. A status without a container (of an
-// older revision of the pod) says nothing.
+// Sets what the statuses contain about `containers`, by name. Ignores a status without a container,
+// which belongs to an older revision of the pod.
 Result<void> read_statuses(const JsonValue& status, std::string_view key,
                            std::vector<PodContainer>& containers) {
   return status.each_in(key, [&](const JsonValue& item) -> Result<void> {
@@ -242,7 +242,7 @@ Result<ListedPod> read_pod(const JsonValue& object) {
   return listed;
 }
 
-// " (default/web-0)", as far as the object says who it is.
+// " (default/web-0)", as far as the object has these names.
 std::string label_of(const JsonValue& object) {
   const auto metadata = object.find("metadata");
   if (!metadata || !*metadata) return "";
@@ -253,7 +253,7 @@ std::string label_of(const JsonValue& object) {
   return fmt::format(" ({}/{})", *space, *name);
 }
 
-// Refuses an item that is no pod. Items of a PodList carry no kind of their own.
+// Refuses an item that is not a pod. Items of a PodList have no kind.
 Result<void> check_item_kind(const JsonValue& item, bool may_lack_kind) {
   const std::string kind = TRY(item.text("kind"));
   if (kind == "Pod" || (kind.empty() && may_lack_kind)) return {};
@@ -261,11 +261,11 @@ Result<void> check_item_kind(const JsonValue& item, bool may_lack_kind) {
   return item.wrong(fmt::format("kind is {}, expected Pod", kind));
 }
 
-// Pods as they come, each UID once.
+// Collects pods in order and refuses duplicate UIDs.
 class Collector {
  public:
   Result<void> add(const JsonValue& item, std::string_view place, bool may_lack_kind) {
-    // Paths in messages begin at the pod: its place in the list is told with its name.
+    // Paths in messages start at the pod; its position in the list is prepended with its name.
     const JsonValue object = item.as_root();
     const std::string where = fmt::format("{}{}", place, label_of(object));
     if (auto checked = check_item_kind(object, may_lack_kind); !checked) {
@@ -275,7 +275,7 @@ class Collector {
     if (!listed) return listed.error().in(where);
     const auto [first, is_new] = places_.try_emplace(listed->pod.uid, where);
     if (!is_new) {
-      return error(fmt::format("{}: metadata.uid: the UID of {} again: {}", where, first->second,
+      return error(fmt::format("{}: metadata.uid: same UID as {}: {}", where, first->second,
                                listed->pod.uid));
     }
     pods_.push_back(std::move(*listed));
@@ -305,7 +305,7 @@ Result<std::vector<ListedPod>> parse_listed_pods(std::string_view json) {
   TRY(check_version(root));
   const std::string kind = TRY(root.text("kind"));
   if (kind.empty()) {
-    return error("'kind' is missing: expected what `kubectl get pods -o json` prints");
+    return error("'kind' is missing: expected the output of `kubectl get pods -o json`");
   }
   Collector collector;
   std::size_t index = 0;
@@ -315,7 +315,7 @@ Result<std::vector<ListedPod>> parse_listed_pods(std::string_view json) {
   if (kind == "Pod") {
     TRY(collector.add(root, "the Pod", false));
   } else if (kind == "List" || kind == "PodList") {
-    // A list of nothing is printed as null by some clients.
+    // Some clients print an empty list as null.
     TRY(root.each_in("items", add_item));
   } else {
     return error(fmt::format("kind is {}, expected List, PodList or Pod", kind));

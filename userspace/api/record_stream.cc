@@ -10,7 +10,7 @@ namespace forestall::api {
 
 namespace {
 
-// Its outcome may be minutes away.
+// Its outcome may follow minutes later.
 bool has_grace(const Decision& decision) {
   return std::ranges::any_of(decision.evictions, [](const Eviction& eviction) {
     return !eviction.at_once && eviction.grace > Duration::zero();
@@ -20,7 +20,7 @@ bool has_grace(const Decision& decision) {
 }  // namespace
 
 bool RecordStream::takes(const Record& record) {
-  // The decision of a kernel's kill is the last one before it, and has a record of its own.
+  // The decision of a kernel kill is the last one before it, and has its own record.
   if (record.oom_kill || record.decision.action != Action::kill || record.outcome) return true;
   return has_grace(record.decision);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records as JSON, one a line, for `forestall agent --output json`.
+// Records as JSON, one per line, for `forestall agent --output json`.
 #pragma once
 
 #include "exports/log.h"
@@ -7,16 +7,16 @@
 
 namespace forestall::api {
 
-// A kill is written complete with its outcome, and one with a grace when it begins as well; every
-// other decision at once.
+// A kill is written with its outcome, and a kill with a grace period also when it begins; every
+// other decision is written at once.
 class RecordStream final : public exports::RecordSink {
  public:
-  // `out` outlives this; what it cannot take in time it drops and counts.
+  // `out` outlives this; it drops and counts lines if its reader is too slow.
   explicit RecordStream(exports::Log& out) : out_(out) {}
   void write(const Record& record) override;
-  // Whether a record is written now; false: a complete one of the same kill follows.
+  // Whether a record is written now; false: a complete record of the same kill follows.
   [[nodiscard]] static bool takes(const Record& record);
-  // Makes the text of a record and throws it away: what that takes is in memory from then on.
+  // Serializes a record and discards the text, so that the memory for it is allocated.
   static void warm_up();
 
  private:

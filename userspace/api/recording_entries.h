@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a recording says, in terms of the model: its facts, and the entries one by one. How it is
-// said is forestall/v1/recording.proto; how that lies in a file is recording/format.h.
+// The contents of a recording as model types: its facts and its entries.
+// forestall/v1/recording.proto defines the messages, recording/format.h the file format.
 //
-// Entries refer to earlier ones, so both sides remember: EntryEncoder what it has described since
-// the last key, EntryDecoder what was described.
+// Entries refer to earlier ones, so both EntryEncoder and EntryDecoder keep the workloads described
+// since the last key.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,10 @@ namespace forestall::api {
 
 enum class Recorder : std::uint8_t {
   agent,    // a running agent: kills are real
-  session,  // forestall record: nobody was signalled
+  session,  // forestall record: no process was signalled
 };
 
-// What all of a recording has in common.
+// Facts that apply to the whole recording.
 struct RecordingFacts {
   std::string version;
   Recorder recorder = Recorder::agent;
@@ -58,7 +58,7 @@ struct RecordingFacts {
 // Thread rule: one thread. Keeps its buffers from entry to entry.
 class EntryEncoder {
  public:
-  // In the order they are to be given; views into the encoder, until the next call.
+  // In the order in which they must be written; views into the encoder, valid until the next call.
   using Entries = std::vector<std::string_view>;
 
   EntryEncoder();
@@ -66,13 +66,14 @@ class EntryEncoder {
   EntryEncoder(const EntryEncoder&) = delete;
   EntryEncoder& operator=(const EntryEncoder&) = delete;
 
-  // From here on nothing refers to what was encoded before. `state`: before the next look.
+  // Starts a new key: later entries do not refer to earlier ones. `state`: before the next
+  // evaluation.
   const Entries& key(MonotonicTime at, std::int64_t wall_time_ns, const Config& config,
                      const PolicyState& state);
-  // A look, with the workloads it names for the first time before it. `looked.outcome`, `oom_kill`
-  // and `sequence` do not count.
+  // An evaluation, preceded by the workloads that it refers to for the first time. Ignores
+  // `looked.outcome`, `oom_kill` and `sequence`.
   const Entries& look(const Record& looked);
-  // What is on record: by reference where it is about a look encoded of late, whole else.
+  // A record: by reference if its evaluation was encoded recently, else complete.
   const Entries& record(const Record& record);
   // Workloads between decisions.
   const Entries& survey(MonotonicTime at, const std::vector<WorkloadSample>& samples);
@@ -83,8 +84,8 @@ class EntryEncoder {
   std::unique_ptr<Buffers> buffers_;
 };
 
-// The bytes of LookDecision, as a look of `observation` has them: two decisions on it are the same
-// if these are. `out` is replaced.
+// The bytes of the LookDecision in an evaluation of `observation`: two decisions on it are equal if
+// these bytes are. Replaces `out`.
 void encode_decision(const Decision& decision, const Observation& observation, std::string& out);
 
 // ---- reading ----
@@ -98,16 +99,16 @@ struct KeyEntry {
 
 struct LookEntry {
   std::uint64_t number = 0;
-  // All but the decision; `sequence`, `outcome` and `oom_kill` are not set.
+  // Everything but the decision; `sequence`, `outcome` and `oom_kill` are not set.
   Record looked;
-  // The decision, unread: for encode_decision() to be compared with, and for decode_decision().
-  // Valid until the decoder's next call.
+  // The decision, unparsed: to compare with encode_decision(), or for decode_decision(). Valid
+  // until the next call of the decoder.
   std::string_view decision;
 };
 
 struct RecordedEntry {
-  // Number of the look whose observation and decision are the record's, which then has neither but
-  // the evictions that it is about; 0: it has its own.
+  // Number of the evaluation with the observation and decision of this record; the record then
+  // contains only its evictions. 0: the record contains both.
   std::uint64_t look = 0;
   Record record;
 };
@@ -121,10 +122,10 @@ struct PressureEntry {
   MemoryPressure pressure;
 };
 
-// A workload was described, for entries to come.
+// A description of a workload, for later entries.
 struct SubjectEntry {};
 
-// A kind of entry that this version does not know.
+// A kind of entry that this version does not support.
 struct UnknownEntry {};
 
 using RecordingEntry = std::variant<UnknownEntry, SubjectEntry, KeyEntry, LookEntry, RecordedEntry,
@@ -140,9 +141,9 @@ class EntryDecoder {
   EntryDecoder(EntryDecoder&&) noexcept;
   EntryDecoder& operator=(EntryDecoder&&) noexcept;
 
-  // Errors: the bytes are no entry; an entry refers to what was not described.
+  // Errors: the bytes are not an entry; the entry refers to a workload that was not described.
   [[nodiscard]] Result<RecordingEntry> decode(std::string_view entry);
-  // Forgets what was described: after a loss, nothing can be trusted to be what is referred to.
+  // Forgets all descriptions: after a loss, references may be wrong.
   void forget();
 
  private:

@@ -35,7 +35,7 @@ std::string encode(const RecordingFacts& facts) {
 Result<RecordingFacts> decode_facts(std::string_view bytes) {
   v1::RecordingFacts message;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return error("the header says nothing that can be read");
+    return error("the facts in the header cannot be parsed");
   }
   RecordingFacts facts;
   facts.version = message.version();
@@ -48,7 +48,7 @@ Result<RecordingFacts> decode_facts(std::string_view bytes) {
   facts.began = from_ns(message.began_ns());
   facts.began_wall_ns = TRY(nanoseconds(message.began()));
   facts.tier = TRY(from_enum<Tier>(message.tier(), v1::DoctorReport::Tier_MAX, "tier"));
-  // A newer version may know features that this one does not.
+  // A newer version may have features that this one does not.
   for (const v1::FeatureReport& each : message.features()) {
     if (const auto report = from_proto(each)) facts.features.push_back(*report);
   }

@@ -6,7 +6,7 @@
 namespace forestall::api {
 namespace {
 
-// recording::kSizeMin, which this layer does not see; a test holds the two together.
+// Equal to recording::kSizeMin, which this layer must not include; a test compares them.
 constexpr Bytes kSizeMin = mib(1);
 
 }  // namespace
@@ -16,7 +16,7 @@ void check_recording(const v1::Config& given, Config& out, Report& report) {
   RecordingPlace place;
   place.directory = given.recording().directory();
   if (!given.recording().has_directory()) {
-    report.error("recording", "'directory' is missing; it says where to record");
+    report.error("recording", "'directory' is missing; set it to an absolute path");
   } else if (!place.directory.starts_with('/')) {
     report.error("recording.directory",
                  "'directory' must be an absolute path, found '" + place.directory + "'");

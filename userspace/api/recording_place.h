@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the agent's own recording goes, as an operator writes it.
+// Checks the configuration of the agent's own recording.
 #pragma once
 
 #include "api/report.h"

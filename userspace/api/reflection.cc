@@ -27,7 +27,7 @@ const DescriptorPool& pool() {
   return *DescriptorPool::generated_pool();
 }
 
-// The file and all it imports, each once, importers first.
+// The file and all its imports, each once, importers first.
 void collect(const FileDescriptor& file, std::vector<const FileDescriptor*>& all) {
   if (std::ranges::find(all, &file) != all.end()) return;
   all.push_back(&file);
@@ -39,7 +39,7 @@ std::string moved(const std::string& type) {
   return "." + std::string(kOldPackage) + "." + type.substr(from.size());
 }
 
-// v1alpha differs from v1 in nothing but its name.
+// v1alpha differs from v1 only in its name.
 std::string old_reflection() {
   FileDescriptorProto file;
   pool().FindFileByName(kFile)->CopyTo(&file);
@@ -79,7 +79,7 @@ void answer_file(const FileDescriptor* file, bool is_old, const std::string& ask
   } else if (file != nullptr) {
     add_file(*file, *answer.mutable_file_descriptor_response());
   } else {
-    refuse(answer, exports::GrpcStatus::not_found, "not known here: " + asked);
+    refuse(answer, exports::GrpcStatus::not_found, "unknown file or symbol: " + asked);
   }
 }
 
@@ -104,7 +104,8 @@ class ReflectionCall final : public exports::GrpcCall {
   exports::GrpcStep next() override {
     if (answer_ != nullptr) return exports::GrpcStep::message(std::exchange(answer_, nullptr));
     if (nonsense_) {
-      return exports::GrpcStep::end(exports::GrpcStatus::invalid_argument, "no reflection request");
+      return exports::GrpcStep::end(exports::GrpcStatus::invalid_argument,
+                                    "the request is not a valid ServerReflectionRequest");
     }
     return ended_ ? exports::GrpcStep::end() : exports::GrpcStep::wait();
   }
@@ -153,17 +154,18 @@ std::optional<std::string> reflect(std::string_view question,
       break;
     case Asked::kAllExtensionNumbersOfType:
       if (pool().FindMessageTypeByName(asked.all_extension_numbers_of_type()) == nullptr) {
-        refuse(answer, exports::GrpcStatus::not_found, "no such message");
+        refuse(answer, exports::GrpcStatus::not_found,
+               "unknown message type: " + asked.all_extension_numbers_of_type());
       } else {
         answer.mutable_all_extension_numbers_response()->set_base_type_name(
             asked.all_extension_numbers_of_type());
       }
       break;
     case Asked::kFileContainingExtension:
-      refuse(answer, exports::GrpcStatus::not_found, "nothing here is extended");
+      refuse(answer, exports::GrpcStatus::not_found, "no message has extensions");
       break;
     case Asked::MESSAGE_REQUEST_NOT_SET:
-      refuse(answer, exports::GrpcStatus::invalid_argument, "nothing is asked for");
+      refuse(answer, exports::GrpcStatus::invalid_argument, "the request is empty");
       break;
   }
   return answer.SerializeAsString();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gRPC server reflection: what is served, from the descriptors that the messages are built with.
+// gRPC server reflection: the served services, from the descriptors of the messages.
 #pragma once
 
 #include <memory>
@@ -17,12 +17,12 @@ inline constexpr std::string_view kReflectionMethod =
 inline constexpr std::string_view kOldReflectionMethod =
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
 
-// A stream of questions and answers. `services` are the full names of what is served besides
+// A stream of requests and answers. `services` are the full names of the services other than
 // reflection itself.
 [[nodiscard]] std::unique_ptr<exports::GrpcCall> begin_reflection(
     std::vector<std::string> services);
 
-// The answer to one serialized question, serialized; nothing: it is no question.
+// The serialized answer to one serialized request; nothing: the request is invalid.
 [[nodiscard]] std::optional<std::string> reflect(std::string_view question,
                                                  const std::vector<std::string>& services);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collects what is wrong with one file whose fields have Places; every check names the field by
+// Collects the problems of one file whose fields have Places; every check identifies the field by
 // its path.
 #pragma once
 
@@ -15,13 +15,12 @@
 
 namespace forestall::api {
 
-// "'<key>' <what is wrong>". Some messages begin with the value in quotes; a colon keeps it apart
-// from the key.
+// "'<key>' <problem>". A colon separates the key from a problem that begins with a quoted value.
 [[nodiscard]] inline std::string about(const std::string& key, const std::string& message) {
   return "'" + key + "'" + (message.starts_with('\'') ? ": " : " ") + message;
 }
 
-// Borrows all three for as long as it lives.
+// The arguments must outlive this object.
 class Report {
  public:
   Report(const std::string& file, const Places& places, Findings& findings)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// stats/v1alpha1 Summary into samples, key by key.
+// Converts stats/v1alpha1 Summary to samples, key by key.
 #include "api/stats_summary.h"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 namespace forestall::api {
 namespace {
 
-// types.go SystemContainerPods.
+// SystemContainerPods of types.go.
 constexpr std::string_view kPodsContainer = "pods";
 
 Result<std::optional<std::int64_t>> count_of(const JsonValue& object, std::string_view key) {
@@ -43,7 +43,7 @@ Result<std::optional<FilesystemSample>> filesystem_at(const JsonValue& object,
   return std::optional(TRY(read_filesystem(*fs)));
 }
 
-// A filesystem's part that one pod, container or volume occupies.
+// Disk usage of one pod, container or volume.
 Result<DiskUsage> read_usage(const JsonValue& fs) {
   DiskUsage usage;
   usage.used = TRY(bytes_of(fs, "usedBytes"));
@@ -106,7 +106,7 @@ Result<PodStatsEntry> read_pod(const JsonValue& object) {
   return entry;
 }
 
-// capacity = available + working set (pkg/kubelet/eviction/helpers.go makeSignalObservations).
+// capacity = available + working set (pkg/kubelet/eviction/helpers.go makeSignalObservations()).
 struct MemoryFigures {
   std::optional<Bytes> capacity;
   std::optional<Bytes> working_set;
@@ -119,7 +119,7 @@ Result<MemoryFigures> read_memory(const JsonValue& memory) {
   if (!available || !figures.working_set) return figures;
   std::int64_t sum = 0;
   if (__builtin_add_overflow(available->count, figures.working_set->count, &sum)) {
-    return memory.wrong("availableBytes + workingSetBytes is beyond 63 bits");
+    return memory.wrong("availableBytes + workingSetBytes exceeds 63 bits");
   }
   figures.capacity = Bytes{sum};
   return figures;
@@ -169,7 +169,7 @@ Result<void> read_node(const JsonValue& node, StatsSummary& summary) {
   return {};
 }
 
-// Refuses a UID that comes twice: kubelet's statistics have one entry a pod.
+// Refuses duplicate UIDs: kubelet's statistics have one entry per pod.
 Result<void> read_pods(const JsonValue& pods, StatsSummary& summary) {
   std::unordered_map<std::string, std::size_t> seen;
   return pods.each([&](const JsonValue& item) -> Result<void> {
@@ -177,14 +177,14 @@ Result<void> read_pods(const JsonValue& pods, StatsSummary& summary) {
     const auto [first, is_new] = seen.try_emplace(entry.uid, summary.pods.size());
     if (!is_new) {
       return item.wrong(
-          fmt::format("podRef.uid: the UID of pods[{}] again: {}", first->second, entry.uid));
+          fmt::format("podRef.uid: same UID as pods[{}]: {}", first->second, entry.uid));
     }
     summary.pods.push_back(std::move(entry));
     return {};
   });
 }
 
-// Whether two samples are of one filesystem; nothing when their figures do not tell.
+// Whether two samples are of the same filesystem; nothing if figures are missing.
 std::optional<bool> same(const FilesystemSample& a, const FilesystemSample& b) {
   if (!a.capacity || !b.capacity || !a.available || !b.available) return std::nullopt;
   const auto differ = [](const auto& x, const auto& y) { return x && y && *x != *y; };
@@ -198,7 +198,7 @@ std::optional<FilesystemLayout> layout_of(const FilesystemSamples& filesystems) 
   if (!filesystems.nodefs || !filesystems.imagefs) return std::nullopt;
   const std::optional<bool> shared = same(*filesystems.nodefs, *filesystems.imagefs);
   if (!shared) return std::nullopt;
-  // An old kubelet prints no containerFs, and knows no split.
+  // An old kubelet prints no containerFs, and does not support split filesystems.
   const std::optional<bool> together = filesystems.containerfs
                                            ? same(*filesystems.imagefs, *filesystems.containerfs)
                                            : std::optional(true);
@@ -213,7 +213,8 @@ Result<StatsSummary> parse_stats_summary(std::string_view json) {
   const auto node = TRY(root.find("node"));
   const auto pods = TRY(root.find("pods"));
   if (!node && !pods) {
-    return error("neither 'node' nor 'pods': expected what kubelet's /stats/summary prints");
+    return error(
+        "neither 'node' nor 'pods' is set: expected the output of kubelet's /stats/summary");
   }
   if (node) TRY(read_node(*node, summary));
   if (pods) TRY(read_pods(*pods, summary));

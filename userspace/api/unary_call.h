@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A call with one message each way, whose answer is at hand as soon as it is asked for.
+// A call with one message in each direction, whose answer is available immediately.
 #pragma once
 
 #include <functional>
@@ -23,14 +23,15 @@ class UnaryCall final : public exports::GrpcCall {
   void take(std::string_view message) override {
     if (++messages_ > 1 ||
         !request_.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
-      next_ = exports::GrpcStep::end(exports::GrpcStatus::invalid_argument,
-                                     "the request is no " + Request::descriptor()->full_name());
+      next_ = exports::GrpcStep::end(
+          exports::GrpcStatus::invalid_argument,
+          "the request is not a valid " + Request::descriptor()->full_name());
     }
   }
   void requests_end() override {
     if (next_) return;
     if (messages_ == 0) {
-      next_ = exports::GrpcStep::end(exports::GrpcStatus::invalid_argument, "no request");
+      next_ = exports::GrpcStep::end(exports::GrpcStatus::invalid_argument, "the request is empty");
       return;
     }
     Response response;

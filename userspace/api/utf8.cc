@@ -10,8 +10,8 @@ std::uint8_t byte_at(std::string_view text, std::size_t i) {
   return static_cast<std::uint8_t>(text[i]);
 }
 
-// The well-formed first bytes of each sequence length, with the range its second byte must lie in
-// (Unicode 15, table 3-7); all later bytes lie in 80..BF.
+// The well-formed first bytes for each sequence length, with the range of the second byte (Unicode
+// 15, table 3-7); all later bytes are in 80..BF.
 struct Form {
   std::uint8_t first_min, first_max, second_min, second_max;
   std::size_t length;
@@ -22,7 +22,7 @@ constexpr Form kForms[] = {
     {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
 };
 
-// Length of the well-formed sequence at the start of `text`; 0 when there is none.
+// Length of the well-formed sequence at the start of `text`; 0 if there is none.
 std::size_t sequence_length(std::string_view text) {
   const std::uint8_t first = byte_at(text, 0);
   for (const Form& form : kForms) {

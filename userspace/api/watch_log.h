@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is told to all that watch: made once, kept in one place, read by each at its own pace.
+// Messages for all watch clients: serialized once, stored once, and read by each client at its own
+// pace.
 //
-// A watcher holds its place here and nothing else. So any number of slow ones costs what one does,
-// kBytesMax, and who falls behind by more than that is told how much it has lost.
+// A client stores only its position. Any number of slow clients therefore costs at most kBytesMax
+// in total, and a client that falls further behind learns how much it lost.
 #pragma once
 
 #include <cstddef>
@@ -21,42 +22,42 @@ class WatchLog {
 
   struct Entry {
     exports::GrpcFrame frame;
-    std::uint32_t kind = 0;  // what the watcher's choice goes by
+    std::uint32_t kind = 0;  // for the client's filter
   };
 
-  // The place of who begins to watch now.
+  // The position of a new client.
   [[nodiscard]] std::uint64_t end() const { return first_ + entries_.size(); }
 
   void push(Entry entry) {
     bytes_ += entry.frame->size();
     entries_.push_back(std::move(entry));
-    // The last one stays, whatever its size.
+    // Keeps the last entry, whatever its size.
     while (bytes_ > kBytesMax && entries_.size() > 1) {
       bytes_ -= entries_.front().frame->size();
       entries_.pop_front();
       ++first_;
     }
   }
-  // Gives all back: nobody watches. Places stay what they are.
+  // Removes all entries, because no client is left. Positions remain valid.
   void clear() {
     first_ = end();
     entries_.clear();
     bytes_ = 0;
   }
 
-  // How many entries between `place` and what is still here are gone; moves `place` past them.
+  // Number of removed entries from `place` on; moves `place` after them.
   [[nodiscard]] std::uint64_t skip_lost(std::uint64_t& place) const {
     if (place >= first_) return 0;
     return first_ - std::exchange(place, first_);
   }
-  // The entry at `place`; null: it has not come yet. REQUIRES: skip_lost() before.
+  // The entry at `place`; null: not added yet. REQUIRES: skip_lost() was called before.
   [[nodiscard]] const Entry* at(std::uint64_t place) const {
     return place < end() ? &entries_[static_cast<std::size_t>(place - first_)] : nullptr;
   }
 
  private:
   std::deque<Entry> entries_;
-  std::uint64_t first_ = 0;  // place of the first of them
+  std::uint64_t first_ = 0;  // position of the first entry
   std::size_t bytes_ = 0;
 };
 

@@ -18,7 +18,7 @@ using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-// Keys longer than this are not compared with the allowed ones: the comparison is quadratic.
+// Longer keys are not compared with the allowed ones, because the comparison is quadratic.
 constexpr std::size_t kWordMax = 64;
 std::vector<std::string> keys_of(const Descriptor& type) {
   std::vector<std::string> keys;
@@ -32,7 +32,7 @@ std::string join(const std::vector<std::string>& words) {
   return text;
 }
 
-// Edits (insert, delete, replace one character, letter case ignored) between two words.
+// Number of edits (insert, delete or replace one character, ignoring case) between two words.
 std::size_t distance(std::string_view a, std::string_view b) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
   std::vector<std::size_t> row(b.size() + 1);
@@ -101,7 +101,7 @@ class Binder {
     for (const YamlNode& item : node.items) {
       const std::string child = path + "[" + std::to_string(index++) + "]";
       places_.add(child, {item.at, item.at});
-      // A bad item is added empty all the same, so that indices stay those of the text.
+      // An invalid item is added as an empty one, so that indices match the text.
       if (of_messages) {
         Message& added = *out.GetReflection()->AddMessage(&out, &field);
         if (is_map_of(item, what, *field.message_type(), "")) message(item, child, added);
@@ -111,7 +111,7 @@ class Binder {
     }
   }
 
-  // string -> string only, which is all the schemas of files have.
+  // Only string -> string, because configuration schemas have no other maps.
   void map(const YamlNode& node, const std::string& path, const FieldDescriptor& field,
            Message& out) {
     if (node.kind != YamlNode::Kind::map) {
@@ -190,7 +190,7 @@ class Binder {
         break;
       case FieldDescriptor::CPPTYPE_UINT32:
         if (const auto n = number<std::uint32_t>(node)) {
-          // The one number of which a schema has lists.
+          // Lists of numbers are always uint32 in configuration schemas.
           if (field.is_repeated()) return out.GetReflection()->AddUInt32(&out, &field, *n);
           return out.GetReflection()->SetUInt32(&out, &field, *n);
         }
@@ -200,7 +200,7 @@ class Binder {
           return out.GetReflection()->SetUInt64(&out, &field, *n);
         }
         break;
-      default: break;  // no schema of a file has these; the value is refused like a wrong one
+      default: break;  // no configuration schema has these; the value is refused
     }
     problem(node.at, what + " must be " + expected(field) + ", found " + describe(node));
   }
@@ -219,7 +219,8 @@ class Binder {
     }
   }
 
-  // Plain decimal. A leading zero is refused because YAML 1.1 reads it as octal and 1.2 does not.
+  // Plain decimal. A leading zero is refused, because it means octal in YAML 1.1 but not in YAML
+  // 1.2.
   template <typename Number>
   static std::optional<Number> number(const YamlNode& node) {
     if (node.quoted) return std::nullopt;
@@ -280,8 +281,8 @@ Places read_yaml(std::string_view text, Message& message, std::vector<Diagnostic
 std::optional<std::string> nearest_word(std::string_view word,
                                         const std::vector<std::string>& allowed) {
   if (word.empty() || word.size() > kWordMax) return std::nullopt;
-  // A quarter of the letters may be wrong: more, and the guess is worse than none (evictionSoft is
-  // not a misspelt evictionHard).
+  // At most a quarter of the letters may differ; otherwise the suggestion would mislead
+  // (evictionSoft is not a misspelt evictionHard).
   std::size_t best = std::max<std::size_t>(word.size() / 4, 1) + 1;
   std::optional<std::string> nearest;
   for (const std::string& candidate : allowed) {

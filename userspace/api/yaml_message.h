@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// YAML into any protobuf message, by the message's own description: the schema is the .proto file
-// and nothing else. Keys are the JSON names of the fields (lowerCamelCase); fields must be strings,
-// bools, 32- and 64-bit integers, messages, lists of those, or maps from string to string.
+// Reads YAML into any protobuf message by its descriptor: the .proto file is the only schema. Keys
+// are the JSON names of the fields (lowerCamelCase). Fields must be strings, bools, 32- and 64-bit
+// integers, messages, lists of those, or maps from string to string.
 //
-// Strict where protobuf's and YAML's own readers are lenient: an unknown key, a value of the wrong
-// kind, an empty value and an integer out of range are errors that say what is allowed.
+// Stricter than protobuf's and YAML's own readers: an unknown key, a value of the wrong kind, an
+// empty value and an integer out of range are errors that state what is allowed.
 #pragma once
 
 #include <map>
@@ -21,21 +21,21 @@ class Message;
 
 namespace forestall::api {
 
-// Where each field stands that was given, so that what is found wrong with a value later can be
-// pointed at as well. Fields are named by path: "pods.cgroupRoot", "watch[0].available",
-// "evictionHard[memory.available]"; the whole document is "".
+// The positions of all given fields, so that later checks of values can report them. Fields are
+// identified by path: "pods.cgroupRoot", "watch[0].available", "evictionHard[memory.available]";
+// the whole document is "".
 class Places {
  public:
   struct Place {
-    Position key;    // equal to `value` for items of lists and for the document
+    Position key;    // equal to `value` for list items and for the document
     Position value;  // of a map or list in block style: its first line
   };
 
   void add(std::string path, Place place) { places_.emplace(std::move(path), place); }
 
-  // Whether the field was given, be it empty.
+  // Whether the field was given, possibly empty.
   [[nodiscard]] bool has(std::string_view path) const { return places_.contains(path); }
-  // Of the field, or of the nearest enclosing one that was given.
+  // Of the field, or of the nearest enclosing field that was given.
   [[nodiscard]] Position key(std::string_view path) const;
   [[nodiscard]] Position value(std::string_view path) const;
 
@@ -45,15 +45,15 @@ class Places {
   std::map<std::string, Place, std::less<>> places_;
 };
 
-// Fills `message` (cleared first) from `text`. Appends what is wrong to `problems`; only when
-// nothing was appended is the message complete.
+// Fills `message` (cleared first) from `text`. Appends problems to `problems`; the message is valid
+// only if nothing was appended.
 [[nodiscard]] Places read_yaml(std::string_view text, google::protobuf::Message& message,
                                std::vector<Diagnostic>& problems);
 
-// The word of `allowed` that `word` is most likely a misspelling of; nothing when none is near.
+// The word of `allowed` that `word` is most likely meant to be; nothing if none is similar.
 [[nodiscard]] std::optional<std::string> nearest_word(std::string_view word,
                                                       const std::vector<std::string>& allowed);
-// "; did you mean 'X'? Allowed here: A, B, C", or without the question when no word is near.
+// "; did you mean 'X'? Allowed here: A, B, C", or without the question if no word is similar.
 [[nodiscard]] std::string allowed_words(std::string_view word,
                                         const std::vector<std::string>& allowed);
 

@@ -16,14 +16,14 @@
 namespace forestall::api {
 namespace {
 
-// A wrong value is shown in full up to this many bytes.
+// Longer values are truncated in messages.
 constexpr std::size_t kShownMax = 60;
 
 bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-// The text by lines, to turn yaml-cpp's byte columns into character columns.
+// The lines of the text, to convert yaml-cpp's byte columns to character columns.
 class Lines {
  public:
   explicit Lines(std::string_view text) : text_(text) {
@@ -39,8 +39,8 @@ class Lines {
     return std::min(starts_[line] + static_cast<std::size_t>(mark.column), text_.size());
   }
 
-  // Counts on from the last answer where it can: values come in the order of the text, and all of
-  // them may stand in one line.
+  // Continues from the previous position if possible, because values are in the order of the text
+  // and all of them may be on one line.
   [[nodiscard]] Position position(std::size_t offset) {
     const auto next = std::upper_bound(starts_.begin(), starts_.end(), offset);
     const std::size_t start = *(next - 1);
@@ -60,12 +60,12 @@ class Lines {
  private:
   std::string_view text_;
   std::vector<std::size_t> starts_;
-  std::size_t counted_to_ = 0;  // column_ is that of this offset
+  std::size_t counted_to_ = 0;  // column_ is the column of this offset
   std::uint32_t column_ = 1;
 };
 
-// What no YAML reader should be asked to interpret: found before yaml-cpp sees the text, because
-// it treats byte 4 as the end of the file, drops bad UTF-8 and guesses other encodings.
+// Checks for input that yaml-cpp misinterprets: it treats byte 4 as the end of the file, drops
+// invalid UTF-8 and guesses other encodings.
 std::optional<Diagnostic> find_unreadable(std::string_view text, Lines& lines) {
   if (text.size() > kYamlBytesMax) {
     return Diagnostic{{}, "the file is larger than 1 MiB"};
@@ -144,19 +144,19 @@ class TreeBuilder final : public YAML::EventHandler {
   std::optional<YamlNode> take() && { return stopped_ ? std::nullopt : std::move(root_); }
 
  private:
-  // A map or list that is not closed yet. Owned here, not by its parent, whose vector may grow.
+  // An open map or list. Stored here instead of in its parent, whose vector may grow.
   struct Open {
     YamlNode node;
-    std::optional<YamlEntry> entry;  // of a map: the key that waits for its value
-    // Of a map: each key's line. Comparing with every entry would take quadratic time, on a thread
-    // that has pressure to watch.
+    std::optional<YamlEntry> entry;  // for a map: the key whose value follows
+    // For a map: the line of each key. Comparing with every entry would take quadratic time, on the
+    // thread that evaluates pressure.
     std::unordered_map<std::string, std::uint32_t> key_lines;
   };
 
   Position at(const YAML::Mark& mark) const { return lines_.position(lines_.offset(mark)); }
 
-  // yaml-cpp gives a missing value the position of whatever follows it. Points at the last thing
-  // before instead: the key, or the dash of a list.
+  // yaml-cpp gives a missing value the position of the next token. Points to the previous token
+  // instead: the key, or the dash of a list.
   Position null_position(const YAML::Mark& mark) const {
     std::size_t offset = lines_.offset(mark);
     const std::string_view rest = lines_.text().substr(offset);
@@ -169,8 +169,7 @@ class TreeBuilder final : public YAML::EventHandler {
     return lines_.position(offset > 0 ? offset - 1 : 0);
   }
 
-  // yaml-cpp takes the end of the file for the missing quote: a file that was cut off in the
-  // middle must not pass.
+  // yaml-cpp treats the end of the file as the missing quote, but a truncated file must be refused.
   bool unclosed_quote(std::size_t offset) const {
     const std::string_view text = lines_.text();
     if (offset >= text.size()) return false;
@@ -273,7 +272,7 @@ class TreeBuilder final : public YAML::EventHandler {
   bool stopped_ = false;
 };
 
-// yaml-cpp's words, and for the mistakes that are made most what they usually mean.
+// yaml-cpp's message, with the usual cause of the most frequent mistakes.
 std::string explain(const std::string& message) {
   std::string text = "not valid YAML: " + message;
   if (message == YAML::ErrorMsg::MAP_VALUE) {
@@ -290,8 +289,8 @@ std::string explain(const std::string& message) {
   return text;
 }
 
-// JSON may be indented with tabs. A blank in the place of each keeps all positions; a string can
-// hold neither a line break nor a tab, so an indentation is never inside one.
+// JSON may be indented with tabs. Replacing each with a blank keeps all positions. A JSON string
+// cannot contain line breaks or tabs, so an indentation is never inside a string.
 std::optional<std::string> without_tabs(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos || (text[first] != '{' && text[first] != '[')) {
@@ -354,7 +353,7 @@ std::optional<YamlNode> parse_yaml(std::string_view given, std::vector<Diagnosti
   if (builder.stopped()) return std::nullopt;
   std::optional<YamlNode> root = std::move(builder).take();
   if (!root || root->kind == YamlNode::Kind::null) {
-    problems.push_back({{}, "the file says nothing; write {} if that is what is meant"});
+    problems.push_back({{}, "the file is empty; write {} if that is intended"});
     return std::nullopt;
   }
   return root;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // YAML text as a tree of maps, lists and scalars, each with its position.
 //
-// Configuration needs a small, plain part of YAML, and everything beyond it is refused rather than
-// interpreted: anchors, aliases and merge keys (what a key means should stand where it is read,
-// and a page of aliases can expand to gigabytes), tags, several documents, keys that are not
-// scalars. Scalars stay text: the schema, not YAML's guessing, says what they are, so `name: no`
-// is the name "no".
+// A configuration needs only a small part of YAML; the rest is refused: anchors, aliases and merge
+// keys (a key's value should be written where it is read, and a page of aliases can expand to
+// gigabytes), tags, several documents, and keys that are not scalars. Scalars remain text, and the
+// schema defines their types, so `name: no` is the name "no".
 //
-// Built from yaml-cpp's events rather than its nodes, since those lose positions, expand aliases
-// and keep the first of two equal keys silently. Its exceptions end here.
+// Built from yaml-cpp's events instead of its nodes, because nodes lose positions, expand aliases,
+// and silently keep the first of two equal keys. yaml-cpp's exceptions are caught here.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +32,7 @@ struct YamlNode {
   Kind kind = Kind::null;
   Position at;
   std::string text;                // of a scalar
-  bool quoted = false;             // a scalar in quotes, or a block scalar
+  bool quoted = false;             // in quotes, or a block scalar
   std::vector<YamlNode> items;     // of a list
   std::vector<YamlEntry> entries;  // of a map, in the order of the text, each key once
 };
@@ -44,14 +43,14 @@ struct YamlEntry {
   YamlNode value;
 };
 
-// What a message says was found: "a map", "'text'", "'text' in quotes", "nothing".
+// A value as messages describe it: "a map", "'text'", "'text' in quotes", "nothing".
 [[nodiscard]] std::string describe(const YamlNode& node);
-// In single quotes; long text is cut.
+// In single quotes; long text is truncated.
 [[nodiscard]] std::string quoted(std::string_view text);
 
-// The one document in `text`. JSON is YAML, but may be indented with tabs, which YAML may not.
-// Whatever is wrong is appended to `problems`; nothing is returned when the text could not be read
-// to its end, a tree without the refused parts otherwise.
+// The single document in `text`. JSON is YAML, except that JSON may be indented with tabs. Problems
+// are appended to `problems`. Returns nothing if the text could not be parsed to its end; otherwise
+// a tree without the refused parts.
 [[nodiscard]] std::optional<YamlNode> parse_yaml(std::string_view text,
                                                  std::vector<Diagnostic>& problems);
 

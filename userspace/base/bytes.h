@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A number of bytes. Signed, because memory.available is: a node can use more than it "has".
+// A number of bytes. Signed, because memory.available is negative if usage exceeds the capacity.
 #pragma once
 
 #include <compare>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time as a value. MonotonicTime is CLOCK_MONOTONIC, which is also what bpf_ktime_get_ns() counts,
-// so a kernel event and a user-space instant can be subtracted.
+// Time as a value. MonotonicTime is CLOCK_MONOTONIC, which bpf_ktime_get_ns() also counts, so that
+// kernel and user-space times can be subtracted.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,7 @@ constexpr double to_ms(Duration d) {
   return static_cast<double>(d.count()) / 1e6;
 }
 
-// Injected wherever code must ask for the time; tests use a clock they turn by hand.
+// Injected into code that needs the time, so that tests can set it.
 class Clock {
  public:
   virtual ~Clock() = default;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors as values: Result<T> holds a T or an Error, and must be looked at.
+// Errors as values: Result<T> holds a T or an Error, and the caller must check it.
 //
-// C++20 has no std::expected and the status types of the usual libraries lose errno, so this is
-// our own. TRY() is a GNU statement expression; both compilers that can build Forestall have it.
+// C++20 has no std::expected, and the status types of common libraries lose errno. TRY() is a GNU
+// statement expression, which both compilers that can build Forestall support.
 #pragma once
 
 #include <cerrno>
@@ -14,21 +14,21 @@
 
 namespace forestall {
 
-// What failed, in words an operator can act on, with the errno that caused it (0 when the failure
-// is not a system call's, e.g. a parse error).
+// What failed, in words that an operator can act on, with the errno that caused it (0 if no system
+// call failed, e.g. for a parse error).
 struct Error {
   int code = 0;
   std::string message;  // operation and object, without the strerror text
 
-  // "openat memory.stat: No such file or directory"; just the message when code is 0.
+  // "openat memory.stat: No such file or directory"; only the message if code is 0.
   [[nodiscard]] std::string text() const;
-  // The same error seen from one layer up: "<where>: <message>".
+  // The same error with its location prepended: "<where>: <message>".
   [[nodiscard]] Error in(std::string_view where) const;
 
   friend bool operator==(const Error&, const Error&) = default;
 };
 
-// An Error from the current errno. `operation` is the system call, `object` what it was applied to.
+// An Error from the current errno. `operation` is the system call, `object` its argument.
 [[nodiscard]] Error errno_error(std::string_view operation, std::string_view object);
 [[nodiscard]] Error error(std::string message);
 
@@ -53,7 +53,7 @@ class [[nodiscard]] Result {
   // REQUIRES: !ok().
   [[nodiscard]] const Error& error() const { return std::get<1>(state_); }
 
-  // The value, or nothing: for readings where "could not be read" is an answer of its own.
+  // The value, or nothing: for readings for which "unknown" is a valid value.
   [[nodiscard]] std::optional<T> optional() const {
     return ok() ? std::optional<T>(std::get<0>(state_)) : std::nullopt;
   }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bounded queue between two threads that share no lock: the writer runs at real time, and must
-// never wait for a reader that was preempted.
+// A bounded queue between two threads that share no lock: the writer runs at real-time priority and
+// must never wait for a reader that was preempted.
 //
-// The slots stay, and their contents are made, assigned and destroyed by the writer alone; the
-// reader only looks. So the two do not meet in the allocator either, whose locks are locks like any
-// other.
+// The slots are reused, and only the writer creates, assigns and destroys their contents; the
+// reader only reads. The two threads therefore do not share the allocator's locks either.
 #pragma once
 
 #include <array>
@@ -18,30 +17,30 @@ namespace forestall {
 template <typename T, std::size_t kSlots>
 class SlotRing {
  public:
-  // Writer: the slot to fill, as it was left by what is overwritten; null: all are full.
+  // Writer: the slot to fill, with its old contents; null: all slots are full.
   [[nodiscard]] T* next_free() {
     const std::uint64_t written = written_.load(std::memory_order_relaxed);
-    // Pairs with pop(): what the reader has looked at is overwritten only after it has looked.
+    // Pairs with pop(): a slot is overwritten only after the reader has finished with it.
     if (written - read_.load(std::memory_order_acquire) == kSlots) return nullptr;
     return &slots_[written % kSlots];
   }
-  // Writer: hands over the slot of next_free().
+  // Writer: publishes the slot of next_free().
   void push() { written_.store(written_.load(std::memory_order_relaxed) + 1); }
-  // Writer: whether the reader has seen all.
+  // Writer: whether the reader has read all slots.
   [[nodiscard]] bool all_read() const {
     return read_.load(std::memory_order_acquire) == written_.load(std::memory_order_relaxed);
   }
-  // Writer: gives back what the slots hold. REQUIRES: all_read().
+  // Writer: frees the contents of the slots. REQUIRES: all_read().
   void clear() {
     for (T& slot : slots_) slot = T();
   }
 
-  // Reader: the oldest slot that was not read yet; null: none.
+  // Reader: the oldest unread slot; null: none.
   [[nodiscard]] const T* front() const {
     const std::uint64_t read = read_.load(std::memory_order_relaxed);
     return read == written_.load(std::memory_order_acquire) ? nullptr : &slots_[read % kSlots];
   }
-  // Reader: is done with front().
+  // Reader: releases front().
   void pop() { read_.store(read_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread, or why there is none: a bound on tasks (pids.max, TasksMax) is met just when a node is
-// in trouble, and std::thread answers that by throwing, which would end the agent.
+// Starts a thread or returns an error. Limits on tasks (pids.max, TasksMax) are often reached when
+// a node is in trouble; std::thread then throws, which would end the agent.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace forestall {
 
 template <typename Run>
 [[nodiscard]] Result<std::thread> start_thread(std::string_view name, Run run) {
-  // The one place where the standard library leaves no other way to hear of it.
+  // std::thread reports this failure only by an exception.
   try {
     return std::thread(std::move(run));
   } catch (const std::system_error& refused) {

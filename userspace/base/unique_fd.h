@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one owner of a file descriptor. Every descriptor is opened with O_CLOEXEC and wrapped at
-// birth.
+// Owns a file descriptor. Every descriptor is opened with O_CLOEXEC and wrapped immediately.
 #pragma once
 
 #include <unistd.h>

@@ -20,11 +20,11 @@ namespace cri = ::runtime::v1;
 
 constexpr std::string_view kRuntimeService = "RuntimeService";
 constexpr std::string_view kImageService = "ImageService";
-// As the kubelet labels what it makes (pkg/kubelet/types/labels.go).
+// Labels that kubelet sets (pkg/kubelet/types/labels.go).
 constexpr const char* kPodUidLabel = "io.kubernetes.pod.uid";
 constexpr const char* kContainerNameLabel = "io.kubernetes.container.name";
 
-// The errno that says what a caller may want to know; 0 where the text says all.
+// The errno that callers distinguish; 0 if the text says everything.
 int errno_of(const GrpcReply& reply) {
   if (reply.code != 0) return reply.code;
   switch (reply.status) {
@@ -41,7 +41,7 @@ int errno_of(const GrpcReply& reply) {
 
 Error as_error(std::string_view method, const GrpcReply& reply) {
   std::string text = "CRI " + std::string(method);
-  // A failure of our own has its errno; one that the runtime told has gRPC's word.
+  // A failure of this client has an errno; a failure that the runtime reported has a gRPC status.
   if (reply.code == 0) text.append(": ").append(to_string(reply.status));
   if (!reply.message.empty()) text.append(": ").append(reply.message);
   return {errno_of(reply), std::move(text)};
@@ -63,7 +63,7 @@ RuntimeFilesystem filesystem_of(const cri::FilesystemUsage& filesystem) {
   return {filesystem.fs_id().mountpoint(), usage_of(filesystem)};
 }
 
-// Nothing for a container that kubelet did not label.
+// Nothing for a container without kubelet's labels.
 std::optional<ContainerUsage> container_usage(const cri::ContainerStats& stats) {
   const auto& labels = stats.attributes().labels();
   const auto uid = labels.find(kPodUidLabel);
@@ -78,7 +78,7 @@ std::optional<ContainerUsage> container_usage(const cri::ContainerStats& stats) 
   return usage;
 }
 
-// The image of the sandboxes, from what the runtime tells of its configuration; empty if it does
+// The image of the sandboxes, from the configuration that the runtime reports; empty if it does
 // not. containerd: info["config"] is JSON with the key sandboxImage (pkg/cri/config/config.go).
 std::string configured_sandbox_image(const cri::StatusResponse& status) {
   const auto config = status.info().find("config");
@@ -89,14 +89,14 @@ std::string configured_sandbox_image(const cri::StatusResponse& status) {
   return image == json.fields().end() ? "" : image->second.string_value();
 }
 
-// What runs in a sandbox keeps it; so does what the runtime lost track of, which may run.
+// A running container keeps its sandbox; so does one in state UNKNOWN, which may run.
 bool may_run(cri::ContainerState state) {
   return state == cri::CONTAINER_RUNNING || state == cri::CONTAINER_UNKNOWN;
 }
 
 }  // namespace
 
-// A series of removals: keeps the budget, collects the failures, knows when to stop.
+// A series of removals: enforces the budget, collects the failures, and decides when to stop.
 class CriRuntime::Removing {
  public:
   Removing(const CriRuntime& runtime, RemovalFailures& failures)
@@ -104,14 +104,15 @@ class CriRuntime::Removing {
         failures_(failures),
         until_(SystemClock().now() + runtime.options_.removal_budget) {}
 
-  // Whether `object` is gone: it was removed, or was not there any more.
+  // Whether `object` does not exist any more: it was removed, or was missing already.
   template <typename Question>
   bool gone(std::string_view service, std::string_view method, const Question& question,
             const std::string& object) {
     if (over_) return false;
     const Duration left = until_ - SystemClock().now();
     if (left <= Duration::zero()) {
-      return stop({ETIMEDOUT, "no time left for removals: " + object + " and the rest stay"});
+      return stop(
+          {ETIMEDOUT, "the time for removals is over: " + object + " and all later ones are kept"});
     }
     const GrpcReply reply = runtime_.call(service, method, question.SerializeAsString(),
                                           std::min(left, runtime_.options_.removal_deadline));
@@ -153,7 +154,7 @@ Result<Answer> CriRuntime::ask(std::string_view service, std::string_view method
   if (!reply.ok()) return as_error(method, reply);
   Answer answer;
   if (!answer.ParseFromString(reply.body)) {
-    return Error{EPROTO, "CRI " + std::string(method) + ": the answer cannot be read"};
+    return Error{EPROTO, "CRI " + std::string(method) + ": the answer cannot be parsed"};
   }
   return answer;
 }
@@ -204,7 +205,7 @@ Result<std::vector<ContainerUsage>> CriRuntime::container_stats() {
 }
 
 Result<DeadRemoval> CriRuntime::remove_dead_containers() {
-  // Sandboxes first: what starts between the two answers then keeps its sandbox.
+  // Sandboxes first: a container that starts between the two answers then keeps its sandbox.
   const auto sandboxes = TRY(ask<cri::ListPodSandboxResponse>(kRuntimeService, "ListPodSandbox",
                                                               cri::ListPodSandboxRequest()));
   const auto containers = TRY(ask<cri::ListContainersResponse>(kRuntimeService, "ListContainers",
@@ -223,7 +224,7 @@ Result<DeadRemoval> CriRuntime::remove_dead_containers() {
   }
   for (const auto& sandbox : sandboxes.items()) {
     if (sandbox.state() != cri::SANDBOX_NOTREADY || occupied.contains(sandbox.id())) continue;
-    // Stopping returns the sandbox's network; without that, removing it would leak an address.
+    // Stopping releases the sandbox's network; removing it without that would leak an address.
     cri::StopPodSandboxRequest stop;
     stop.set_pod_sandbox_id(sandbox.id());
     cri::RemovePodSandboxRequest remove;
@@ -278,7 +279,7 @@ Result<ImageReferences> CriRuntime::sandbox_references() const {
 }
 
 Result<ImageRemoval> CriRuntime::remove_unused_images() {
-  // Images first: a container made between the two answers keeps its image.
+  // Images first: a container created between the two answers keeps its image.
   auto images = TRY(stored_images());
   const ImageReferences sandboxes = TRY(sandbox_references());
   const ImageReferences containers = TRY(container_references());

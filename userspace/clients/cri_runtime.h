@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ContainerRuntime in terms of CRI calls: which calls, in which order, and what their answers mean.
+// ContainerRuntime implemented by CRI calls.
 #pragma once
 
 #include <string>
@@ -27,13 +27,13 @@ class CriRuntime final : public ContainerRuntime {
 
   [[nodiscard]] GrpcReply call(std::string_view service, std::string_view method,
                                const std::string& question, Duration patience) const;
-  // One call that reads; Answer is the message it is answered with.
+  // One read-only call; Answer is its response message.
   template <typename Answer, typename Question>
   Result<Answer> ask(std::string_view service, std::string_view method,
                      const Question& question) const;
 
   Result<std::vector<StoredImage>> stored_images() const;
-  // What containers refer to, and what sandboxes are made of.
+  // The images of containers, and the images of sandboxes.
   Result<ImageReferences> container_references() const;
   Result<ImageReferences> sandbox_references() const;
 

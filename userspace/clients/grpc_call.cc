@@ -30,7 +30,7 @@ GrpcReply timed_out(Duration patience) {
       "no answer within " + std::to_string(duration_cast<milliseconds>(patience).count()) + " ms");
 }
 
-// Waits for the socket, for `left` at most. Nothing: there is something to do.
+// Waits for the socket, at most `left`. Nothing: the exchange can continue.
 std::optional<GrpcReply> await_peer(int socket, short events, int cancel_fd, Duration left) {
   const auto whole = duration_cast<seconds>(left);
   const timespec patience{whole.count(), (left - whole).count()};
@@ -38,18 +38,18 @@ std::optional<GrpcReply> await_peer(int socket, short events, int cancel_fd, Dur
   if (::ppoll(fds.data(), fds.size(), &patience, nullptr) < 0 && errno != EINTR) {
     return failed(GrpcStatus::internal, errno, "poll");
   }
-  if (fds[1].revents != 0) return failed(GrpcStatus::cancelled, ECANCELED, "called off");
+  if (fds[1].revents != 0) return failed(GrpcStatus::cancelled, ECANCELED, "cancelled");
   return std::nullopt;
 }
 
-// Drives the exchange to its end.
+// Runs the exchange to its end.
 GrpcReply converse(GrpcExchange& exchange, GrpcReplyReader& reader, int cancel_fd,
                    MonotonicTime until, Duration patience) {
   for (;;) {
     exchange.send();
     if (const auto ended = exchange.ended()) return std::move(reader).finish(*ended);
     if (exchange.broken()) {
-      return failed(GrpcStatus::internal, EPROTO, "no HTTP/2: the server broke the protocol");
+      return failed(GrpcStatus::internal, EPROTO, "not HTTP/2: the server violated the protocol");
     }
     const Duration left = until - SystemClock().now();
     if (left <= Duration::zero()) return timed_out(patience);
@@ -69,7 +69,7 @@ GrpcReply grpc_call(const GrpcTarget& target, std::string_view method, std::stri
                     Duration patience) {
   const MonotonicTime until = SystemClock().now() + patience;
   pollfd cancelled{target.cancel_fd, POLLIN, 0};
-  if (::poll(&cancelled, 1, 0) > 0) return failed(GrpcStatus::cancelled, ECANCELED, "called off");
+  if (::poll(&cancelled, 1, 0) > 0) return failed(GrpcStatus::cancelled, ECANCELED, "cancelled");
   auto socket = connect_to(target.socket, patience);
   if (!socket) {
     const auto status =

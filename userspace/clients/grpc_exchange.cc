@@ -22,18 +22,18 @@ using std::chrono::duration_cast;
 using std::chrono::microseconds;
 using std::chrono::seconds;
 
-// How much the server may send before we take it in: enough for a long list in one go.
+// Flow control window: enough for a long list at once.
 constexpr std::int32_t kWindowBytes = 1 << 20;
 constexpr std::size_t kReadBytes = 64 * 1024;
 
 timeval as_timeval(Duration duration) {
-  // Zero would mean for ever.
+  // Zero would mean no timeout.
   const auto us = std::max(duration_cast<microseconds>(duration), microseconds(1));
   return {duration_cast<seconds>(us).count(), (us % seconds(1)).count()};
 }
 
 nghttp2_nv field(std::string_view name, std::string_view value) {
-  // nghttp2 copies both; its type is not const because others may forbid the copy.
+  // nghttp2 copies both; its type is not const only because a flag can disable the copy.
   return {reinterpret_cast<std::uint8_t*>(const_cast<char*>(name.data())),
           reinterpret_cast<std::uint8_t*>(const_cast<char*>(value.data())), name.size(),
           value.size(), NGHTTP2_NV_FLAG_NONE};
@@ -47,8 +47,8 @@ struct EndCallbacks {
 
 }  // namespace
 
-// SO_SNDTIMEO bounds the wait for a backlog, which poll() does not report on
-// (net/unix/af_unix.c unix_stream_connect).
+// SO_SNDTIMEO limits the wait for a full backlog, which poll() does not report (net/unix/af_unix.c
+// unix_stream_connect()).
 Result<UniqueFd> connect_to(const std::string& path, Duration patience) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -68,7 +68,7 @@ Result<UniqueFd> connect_to(const std::string& path, Duration patience) {
   return socket;
 }
 
-// What nghttp2 calls; `self` is the exchange.
+// nghttp2 callbacks; `self` is the exchange.
 struct GrpcExchange::Callbacks {
   static ssize_t send_body(nghttp2_session*, std::int32_t, std::uint8_t* to, std::size_t room,
                            std::uint32_t* flags, nghttp2_data_source* source, void*) {
@@ -92,7 +92,7 @@ struct GrpcExchange::Callbacks {
   static int data(nghttp2_session*, std::uint8_t, std::int32_t, const std::uint8_t* bytes,
                   std::size_t size, void* self) {
     auto& exchange = *static_cast<GrpcExchange*>(self);
-    // What is refused need not be waited for: the connection ends with the call anyway.
+    // A refused answer ends the call and with it the connection.
     if (!exchange.sink_.data({reinterpret_cast<const char*>(bytes), size})) exchange.ended_ = 0;
     return 0;
   }
@@ -154,7 +154,7 @@ short GrpcExchange::events() const {
   return static_cast<short>(unsent_.empty() ? POLLIN : POLLIN | POLLOUT);
 }
 
-// To a peer that has closed, nothing: what it said before may still be an answer.
+// Ignores a closed peer: bytes received earlier may contain an answer.
 void GrpcExchange::send() {
   for (;;) {
     if (unsent_.empty()) {
@@ -182,10 +182,10 @@ std::optional<GrpcReply> GrpcExchange::receive() {
       nghttp2_session_mem_recv(session_.get(), bytes.data(), static_cast<std::size_t>(size));
   if (taken >= 0) return std::nullopt;
   return GrpcReply{GrpcStatus::internal, EPROTO,
-                   std::string("no HTTP/2: ") + nghttp2_strerror(static_cast<int>(taken)), ""};
+                   std::string("not HTTP/2: ") + nghttp2_strerror(static_cast<int>(taken)), ""};
 }
 
-// nghttp2 answers what breaks the protocol with a goodbye of its own and reads no further.
+// nghttp2 sends GOAWAY on a protocol violation and stops reading.
 bool GrpcExchange::broken() const {
   return nghttp2_session_want_read(session_.get()) == 0;
 }

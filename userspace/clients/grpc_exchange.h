@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One request and its answer on a connection of its own: HTTP/2 framing between a socket that does
-// not block and whoever takes the answer in. Used by calls with one answer (grpc_call) and with
-// many (grpc_stream).
+// One request and its answer on its own connection: HTTP/2 framing between a non-blocking socket
+// and a GrpcSink. Used by calls with one answer (grpc_call) and with many (grpc_stream).
 #pragma once
 
 #include <cstddef>
@@ -20,31 +19,32 @@ struct nghttp2_session;
 
 namespace forestall::clients {
 
-// A connected unix socket that does not block. Connecting itself waits, for `patience` at most, and
-// only while the server's backlog is full; ETIMEDOUT then.
+// A connected, non-blocking unix socket. Connecting blocks only while the server's backlog is full,
+// for at most `patience`; then ETIMEDOUT.
 [[nodiscard]] Result<UniqueFd> connect_to(const std::string& path, Duration patience);
 
 class GrpcExchange {
  public:
-  // `sink` outlives this. `socket` is of connect_to().
+  // `sink` outlives this. `socket` is from connect_to().
   GrpcExchange(UniqueFd socket, GrpcSink& sink);
   GrpcExchange(const GrpcExchange&) = delete;
   ~GrpcExchange();
 
-  // Asks, with the one message a request has. The server is told how long there is patience;
-  // nothing: it is not.
+  // Submits the request with its only message. `patience` is sent to the server as the deadline;
+  // nothing: no deadline.
   Result<void> begin(std::string_view method, std::string_view message,
                      std::optional<Duration> patience);
   [[nodiscard]] int fd() const { return socket_.get(); }
-  // What to poll for.
+  // Events to poll for.
   [[nodiscard]] short events() const;
-  // Sends what waits, as far as the socket takes it.
+  // Sends pending bytes until the socket is full.
   void send();
-  // Takes in what has come. Nothing: go on; else why the connection is of no use any more.
+  // Processes received bytes. Nothing: continue; otherwise the error that makes the connection
+  // unusable.
   [[nodiscard]] std::optional<GrpcReply> receive();
-  // The HTTP/2 error code of a stream that has ended; nothing: it goes on.
+  // The HTTP/2 error code of a stream that has ended; nothing: it has not.
   [[nodiscard]] std::optional<std::uint32_t> ended() const { return ended_; }
-  // Whether the server broke the protocol, so that nothing more is read.
+  // Whether the server violated the protocol, so that nothing more is read.
   [[nodiscard]] bool broken() const;
 
  private:
@@ -58,7 +58,7 @@ class GrpcExchange {
   GrpcSink& sink_;
   std::string request_;
   std::size_t sent_ = 0;  // of request_
-  std::string unsent_;    // of the connection's bytes
+  std::string unsent_;    // pending bytes of the connection
   std::optional<std::uint32_t> ended_;
   std::unique_ptr<nghttp2_session, EndSession> session_;
 };

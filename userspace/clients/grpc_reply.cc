@@ -8,10 +8,10 @@
 namespace forestall::clients {
 namespace {
 
-// Longer texts of a failure are cut: they end in a log line.
+// Longer error texts are truncated, because they end in a log line.
 constexpr std::size_t kMessageBytes = 1024;
 
-// What gRPC makes of a stream that was reset without a status.
+// gRPC's status for a stream that was reset without a status.
 GrpcStatus status_of_reset(std::uint32_t error_code) {
   switch (error_code) {
     case 0x7: return GrpcStatus::unavailable;         // REFUSED_STREAM
@@ -29,7 +29,7 @@ GrpcReply refusal(const Error& why) {
 }  // namespace
 
 void GrpcEnding::header(std::string_view name, std::string_view value) {
-  // Trailers come after headers: what is said last counts.
+  // Trailers follow headers: the last value counts.
   if (name == ":status") http_status_ = value;
   if (name == "grpc-status") grpc_status_ = value;
   if (name == "grpc-message") grpc_message_ = percent_decode(value.substr(0, kMessageBytes));
@@ -41,7 +41,7 @@ GrpcReply GrpcEnding::without_status(std::uint32_t error_code) const {
             "the server reset the call (HTTP/2 error " + std::to_string(error_code) + ")", ""};
   }
   return {GrpcStatus::internal, EPROTO,
-          "no gRPC: the answer has no grpc-status, its HTTP status is " +
+          "not gRPC: the answer has no grpc-status, its HTTP status is " +
               (http_status_.empty() ? "missing" : http_status_),
           ""};
 }
@@ -69,7 +69,7 @@ GrpcReply GrpcReplyReader::finish(std::uint32_t error_code) && {
   if (refusal_) return *std::move(refusal_);
   GrpcReply reply = ending_.finish(error_code);
   if (!reply.ok()) return reply;
-  if (read_.empty()) return {GrpcStatus::internal, EPROTO, "the answer is cut short", ""};
+  if (read_.empty()) return {GrpcStatus::internal, EPROTO, "the answer is truncated", ""};
   reply.body = std::move(read_.front());
   return reply;
 }
@@ -97,7 +97,7 @@ GrpcReply GrpcStreamReader::finish(std::uint32_t error_code) const {
   if (refusal_) return *refusal_;
   GrpcReply reply = ending_.finish(error_code);
   if (reply.ok() && !messages_.between_messages()) {
-    return {GrpcStatus::internal, EPROTO, "the last message is cut short", ""};
+    return {GrpcStatus::internal, EPROTO, "the last message is truncated", ""};
   }
   return reply;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The answer to a gRPC call, put together from what HTTP/2 delivers: headers, bytes of the body,
-// trailers, and the way the stream ended (gRPC over HTTP/2, PROTOCOL-HTTP2.md). It does no I/O and
-// trusts nothing: what comes in was written by another process.
+// Builds the answer to a gRPC call from what HTTP/2 delivers: headers, body bytes, trailers, and
+// how the stream ended (gRPC over HTTP/2, PROTOCOL-HTTP2.md). No I/O. The input is from another
+// process and is not trusted.
 #pragma once
 
 #include <cstddef>
@@ -18,24 +18,24 @@ namespace forestall::clients {
 
 struct GrpcReply {
   GrpcStatus status = GrpcStatus::unknown;
-  int code = 0;         // errno, where the failure is a system call's or this client's own
+  int code = 0;         // errno, if a system call or this client failed
   std::string message;  // of a failure
   std::string body;     // the one message of a success
 
   [[nodiscard]] bool ok() const { return status == GrpcStatus::ok; }
 };
 
-// Where the headers and the body of one answer go.
+// Receives the headers and the body of one answer.
 class GrpcSink {
  public:
   virtual ~GrpcSink() = default;
   // One header or trailer.
   virtual void header(std::string_view name, std::string_view value) = 0;
-  // False when the answer will not be accepted: the stream can be given up.
+  // False if the answer is refused: the stream can be cancelled.
   [[nodiscard]] virtual bool data(std::string_view bytes) = 0;
 };
 
-// How an answer ended, from its headers and trailers: a status, and no message.
+// The end of an answer, from its headers and trailers: a status without a message.
 class GrpcEnding {
  public:
   void header(std::string_view name, std::string_view value);
@@ -68,7 +68,7 @@ class GrpcReplyReader final : public GrpcSink {
   std::optional<GrpcReply> refusal_;
 };
 
-// An answer of any number of messages, each there as soon as it is whole.
+// An answer of any number of messages; each is available as soon as it is complete.
 class GrpcStreamReader final : public GrpcSink {
  public:
   // `max_message` is the longest message accepted, bytes.
@@ -76,9 +76,9 @@ class GrpcStreamReader final : public GrpcSink {
 
   void header(std::string_view name, std::string_view value) override;
   [[nodiscard]] bool data(std::string_view bytes) override;
-  // The next message; nothing: none is whole yet.
+  // The next message; nothing: none is complete yet.
   [[nodiscard]] std::optional<std::string> next();
-  // How it ended: ok, or why not; its body is empty.
+  // How the answer ended: ok or an error; the body is empty.
   [[nodiscard]] GrpcReply finish(std::uint32_t error_code) const;
 
  private:

@@ -25,7 +25,8 @@ void GrpcStream::advance() {
   } else if (broken) {
     end_ = *std::move(broken);
   } else if (exchange_.broken()) {
-    end_ = GrpcReply{GrpcStatus::internal, EPROTO, "no HTTP/2: the server broke the protocol", ""};
+    end_ =
+        GrpcReply{GrpcStatus::internal, EPROTO, "not HTTP/2: the server violated the protocol", ""};
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A gRPC call that is answered by any number of messages, for as long as it is wanted: what a
-// running agent tells whoever watches it. Nothing here waits but open(), for a full backlog.
+// A gRPC call with any number of answer messages, such as a running agent's events. Only open() can
+// block, while the server's backlog is full.
 #pragma once
 
 #include <memory>
@@ -18,22 +18,22 @@ namespace forestall::clients {
 // Thread rule: one thread.
 class GrpcStream {
  public:
-  // The longest message taken.
+  // The longest message accepted.
   static constexpr std::size_t kMessageMax = std::size_t{16} << 20;
 
-  // Connects to the unix socket and asks. Errors are of connect(); ETIMEDOUT.
+  // Connects to the unix socket and sends the request. Errors are those of connect(); ETIMEDOUT.
   static Result<std::unique_ptr<GrpcStream>> open(const std::string& socket,
                                                   std::string_view method, std::string_view message,
                                                   Duration patience);
 
   [[nodiscard]] int fd() const { return exchange_.fd(); }
-  // What to poll for.
+  // Events to poll for.
   [[nodiscard]] short events() const { return exchange_.events(); }
-  // Goes on as far as it can without waiting.
+  // Sends and receives as much as possible without blocking.
   void advance();
-  // The next message; nothing: none has come.
+  // The next message; nothing: none has arrived.
   [[nodiscard]] std::optional<std::string> next() { return reader_.next(); }
-  // How it ended, once it has: messages may be left then.
+  // How the call ended, once it has; unread messages may remain.
   [[nodiscard]] const std::optional<GrpcReply>& end() const { return end_; }
 
  private:

@@ -36,7 +36,7 @@ std::size_t length_of(std::string_view prefix) {
   return length;
 }
 
-// Nanoseconds in one of the units that a timeout is given in; nothing for another letter.
+// Nanoseconds of a grpc-timeout unit; nothing for another letter.
 std::optional<std::int64_t> unit_ns(char unit) {
   switch (unit) {
     case 'H': return 3'600'000'000'000;
@@ -105,7 +105,7 @@ std::optional<Duration> parse_grpc_timeout(std::string_view text) {
   const auto unit = unit_ns(text.back());
   const auto count = parse_u64(text.substr(0, text.size() - 1));
   if (!unit || !count) return std::nullopt;
-  // 99999999 hours are more than 64 bits of nanoseconds.
+  // 99999999 hours exceed 64 bits of nanoseconds.
   const std::int64_t most = Duration::max().count() / *unit;
   return Duration(std::min(static_cast<std::int64_t>(*count), most) * *unit);
 }
@@ -124,7 +124,9 @@ Result<void> GrpcMessageReader::read(std::string_view bytes, std::vector<std::st
       bytes.remove_prefix(taken);
       if (prefix_.size() < kPrefixBytes) return {};
       length_ = length_of(prefix_);
-      if (prefix_[0] != 0) return Error{EPROTO, "a compressed message, which was not offered"};
+      if (prefix_[0] != 0) {
+        return Error{EPROTO, "the message is compressed, which is not supported"};
+      }
       if (length_ > max_message_) {
         return Error{EMSGSIZE, "a message of " + std::to_string(length_) + " bytes, the limit is " +
                                    std::to_string(max_message_)};

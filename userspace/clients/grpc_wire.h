@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What gRPC puts into HTTP/2 (PROTOCOL-HTTP2.md), in both directions: status codes, messages behind
-// five bytes of length, texts of failures in headers. No I/O; what is read here was written by
-// another process and is not trusted.
+// gRPC's encoding in HTTP/2 (PROTOCOL-HTTP2.md), in both directions: status codes, messages with a
+// prefix of five bytes, error texts in headers. No I/O. The input is from another process and is
+// not trusted.
 #pragma once
 
 #include <chrono>
@@ -39,38 +39,38 @@ enum class GrpcStatus : std::uint8_t {
 };
 
 [[nodiscard]] std::string_view to_string(GrpcStatus status);
-// The value of a grpc-status header; `unknown` for what is none.
+// The value of a grpc-status header; `unknown` for an invalid one.
 [[nodiscard]] GrpcStatus parse_grpc_status(std::string_view text);
 
-// A message as it goes into a body: behind the five bytes that say "not compressed" and how long.
+// A message in a body: a prefix of five bytes (not compressed, length), then the message.
 [[nodiscard]] std::string grpc_frame(std::string_view message);
 
-// The text of a grpc-message header; what is not a valid escape stays as it is.
+// The text of a grpc-message header; invalid escapes are kept as they are.
 [[nodiscard]] std::string percent_decode(std::string_view text);
-// The other way: what is not printable ASCII, and '%', as %XX.
+// The inverse: characters other than printable ASCII, and '%', become %XX.
 [[nodiscard]] std::string percent_encode(std::string_view text);
 
-// A grpc-timeout header: up to eight digits and one of H, M, S, m, u, n. Nothing: it is none.
+// A grpc-timeout header: up to eight digits and one of H, M, S, m, u, n. Nothing: invalid.
 [[nodiscard]] std::optional<Duration> parse_grpc_timeout(std::string_view text);
-// The same written: in milliseconds, rounded up, from one to what eight digits hold (a day).
+// Writes a grpc-timeout: in milliseconds, rounded up, at least 1 and at most eight digits (a day).
 [[nodiscard]] std::string grpc_timeout(Duration patience);
 
-// Takes a body apart into its messages as it comes.
+// Splits a body into its messages as it arrives.
 class GrpcMessageReader {
  public:
-  // `max_message` is the longest message accepted, bytes. No more than that is ever held, however
-  // long the body says its message is.
+  // `max_message` is the longest message accepted, bytes. The reader never holds more, whatever
+  // length the body declares.
   explicit GrpcMessageReader(std::size_t max_message) : max_message_(max_message) {}
 
-  // Appends the messages that are whole now. EPROTO: compressed, which nobody offered; EMSGSIZE:
-  // too long. After an error the reader is of no use.
+  // Appends the messages that are complete now. EPROTO: compressed, although no compression was
+  // offered; EMSGSIZE: too long. After an error the reader must not be used.
   [[nodiscard]] Result<void> read(std::string_view bytes, std::vector<std::string>& messages);
-  // Nothing of an unfinished message is held.
+  // Whether no part of an incomplete message is held.
   [[nodiscard]] bool between_messages() const { return prefix_.empty(); }
 
  private:
   std::size_t max_message_;
-  std::string prefix_;  // the five bytes before the message, as far as they came
+  std::string prefix_;  // the five bytes before the message, as far as received
   std::size_t length_ = 0;
   std::string message_;
 };

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::string_view kAlgorithm = "sha256:";
 
-// The digits of an ID or of the digest behind a name's '@'; empty for a name with a tag.
+// The digits of an ID or of the digest after a name's '@'; empty for a name with a tag.
 std::string_view digits_of(std::string_view reference) {
   if (const auto at = reference.rfind('@'); at != std::string_view::npos) {
     reference.remove_prefix(at + 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which images somebody refers to. Runtimes name an image in many ways: by tag, by digest, by ID
-// with and without "sha256:", and put each of them into different fields; an image is in use when
-// any way in which it is known is among the ways in which it is referred to.
+// Which images are referenced. Runtimes refer to an image by tag, by digest, or by ID with and
+// without "sha256:", and use different fields for each. An image is in use if any of its references
+// is among the collected references.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ struct StoredImage {
 
 class ImageReferences {
  public:
-  // A name, a name@digest or an ID; empty is no reference.
+  // Adds a name, a name@digest or an ID; an empty string is ignored.
   void add(std::string_view reference);
   [[nodiscard]] bool covers(const StoredImage& image) const;
 
@@ -32,7 +32,7 @@ class ImageReferences {
   std::unordered_set<std::string> known_;
 };
 
-// The order in which unused images go: the largest first, then by ID.
+// The order in which unused images are removed: the largest first, then by ID.
 [[nodiscard]] bool goes_before(const StoredImage& a, const StoredImage& b);
 
 }  // namespace forestall::clients

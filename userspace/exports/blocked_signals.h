@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every signal blocked, for a thread made meanwhile to inherit: those the loop takes through its
-// descriptor must not be delivered to a thread that serves clients.
+// Blocks every signal while a thread is created, so that the thread inherits the mask: signals that
+// the loop reads from its signalfd must not be delivered to threads that serve clients.
 #pragma once
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A family of counters with one for every combination of its labels' values, all made at start:
-// counting is one atomic addition, without the lock under which a family makes new ones.
+// A family of counters with one counter per combination of label values, all created at start.
+// Counting is one atomic addition, without the lock that a family takes to create a counter.
 #pragma once
 
 #include <prometheus/counter.h>
@@ -20,7 +20,7 @@ struct Label {
 };
 
 // A label whose values are those of an enumeration with contiguous enumerators, in their order;
-// to_string() is empty past the last.
+// to_string() is empty after the last one.
 template <typename Enum>
 Label label_of(std::string name) {
   Label label{std::move(name), {}};
@@ -55,8 +55,8 @@ class CounterTable {
     }
   }
 
-  // Adds one to the counter at these places, one for each label in their order.
-  // REQUIRES: each is the index of a value of its label.
+  // Increments the counter at these indices, one per label in label order. REQUIRES: each is the
+  // index of a value of its label.
   void count(std::initializer_list<std::size_t> places) const {
     std::size_t index = 0;
     std::size_t k = 0;

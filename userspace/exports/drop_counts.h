@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the agent lost and says so: lines of the log, events and work of the BPF programs, tellings
-// of the kernel's kills that came too late, what those who watch it did not get.
+// Counts of what the agent lost: log lines, BPF events and failed BPF operations, late OOM events,
+// and messages that gRPC clients missed.
 #pragma once
 
 #include <atomic>
@@ -11,15 +11,15 @@
 
 namespace forestall::exports {
 
-// Written by the loop's thread (`untold`: by the gRPC server's), read by any.
+// Written by the loop's thread (`untold`: the gRPC server's); read by any thread.
 struct DropCounts {
-  std::vector<const Log*> logs;  // count by themselves, outlive this; fixed before others read it
-  std::atomic<std::uint64_t> bpf_events{0};     // the ring had no room
+  std::vector<const Log*> logs;  // count themselves; outlive this; fixed before other threads read
+  std::atomic<std::uint64_t> bpf_events{0};     // no space in the ring
   std::atomic<std::uint64_t> bpf_failures{0};   // of helpers and maps, see bpf/abi/counters.h
-  std::atomic<std::uint64_t> late_tellings{0};  // halves of kills told already
-  std::atomic<std::uint64_t> untold{0};         // records and events, to those who watch
-  std::atomic<std::uint64_t> live_viewers{0};   // of the status page, who did not read
-  // Entries of recordings: the queue had no room. As of the last look.
+  std::atomic<std::uint64_t> late_tellings{0};  // OOM events received after the kill was recorded
+  std::atomic<std::uint64_t> untold{0};         // records and events that gRPC watch clients missed
+  std::atomic<std::uint64_t> live_viewers{0};   // status-page clients that were too slow
+  // Recording entries without space in the queue, as of the last evaluation.
   std::atomic<std::uint64_t> recording_entries{0};
 
   [[nodiscard]] std::uint64_t log_lines() const {

@@ -19,19 +19,19 @@ std::int64_t wall_time_ns() {
 
 Result<std::unique_ptr<Feed>> Feed::create() {
   UniqueFd news(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!news) return errno_error("eventfd", "for those who watch the agent");
+  if (!news) return errno_error("eventfd", "for watch clients");
   return std::unique_ptr<Feed>(new Feed(std::move(news)));
 }
 
 void Feed::tell() {
-  // EAGAIN: nobody has read 2^64 times, and is told already.
+  // EAGAIN: the counter is at its maximum, so the reader is already notified.
   (void)eventfd_write(news_.get(), 1);
 }
 
 void Feed::write(const Record& record) {
   if (!watched_.load(std::memory_order_relaxed)) return;
-  // Some kills have no look before them, but whoever tells of crossings tells of theirs: the next
-  // look says what is so since.
+  // Some kills have no evaluation of their own. Clearing this makes the next evaluation report
+  // which thresholds are met since the kill.
   if (record.decision.action == Action::kill) met_.reset();
   if (Record* slot = records_.next_free()) {
     *slot = record;
@@ -43,8 +43,8 @@ void Feed::write(const Record& record) {
   }
 }
 
-// Whether other thresholds are met than were. They come in another order then, so what is compared
-// is a sum over those that are met, of what tells each from the others.
+// Whether the set of met thresholds changed. The order of the evidence can change too, so the
+// comparison uses a sum of hashes, which does not depend on the order.
 bool Feed::crossed(const std::vector<Evidence>& evidence) {
   std::uint64_t met = evidence.size();
   for (const Evidence& each : evidence) {
@@ -94,7 +94,7 @@ void Feed::drain(const std::function<void(const Record&)>& record,
     const Record* next_record = records_.front();
     const LookNote* next_look = looks_.front();
     if (next_record == nullptr && next_look == nullptr) return;
-    // A look is handed over before the record that it led to.
+    // An evaluation is published before the record that it led to.
     const bool look_first =
         next_record == nullptr ||
         (next_look != nullptr && next_look->woken <= next_record->stages.crossed);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the loop hands to whoever watches it over gRPC: every record, and every look in brief.
+// Passes every record, and a summary of every evaluation, from the loop to the clients that watch
+// over gRPC.
 //
-// Nobody watches most of the time, and then nothing is copied. When somebody does, a record is
-// copied into a slot (base/slot_ring.h) and the watchers' thread woken; what finds no free slot is
-// dropped and counted, because the loop waits for nobody.
+// Without clients, nothing is copied. With clients, a record is copied into a slot
+// (base/slot_ring.h) and the server's thread is woken. Without a free slot the record is dropped
+// and counted, because the loop must not wait.
 #pragma once
 
 #include <atomic>
@@ -21,18 +22,18 @@
 
 namespace forestall::exports {
 
-// One look, as far as it is told.
+// A summary of one evaluation.
 struct LookNote {
-  MonotonicTime woken;    // the kernel saw the cause
-  MonotonicTime decided;  // and the policy had answered
+  MonotonicTime woken;    // the kernel detected the cause
+  MonotonicTime decided;  // the policy decided
   std::int64_t wall_time_ns = 0;
   WakeSource wake = WakeSource::startup;
   CgroupId cgroup;  // of the wake; inode 0: the node
   Action action = Action::none;
   Reason reason = Reason::no_data;
-  // Set when another set of thresholds is met than at the last look that was handed over.
+  // Set if another set of thresholds is met than at the last published evaluation.
   bool crossed = false;
-  std::vector<Evidence> evidence = {};  // all of it then, else empty
+  std::vector<Evidence> evidence = {};  // all of it if `crossed`, else empty
 };
 
 class Feed final : public RecordSink {
@@ -46,16 +47,16 @@ class Feed final : public RecordSink {
   void write(const Record& record) override;
   void looked(const Look& look) override;
 
-  // What follows: the watchers' thread.
+  // The members below are for the server's thread.
 
-  // How many watch; at 0 the loop hands nothing over.
+  // Sets the number of clients; with 0 the loop publishes nothing.
   void set_watchers(std::size_t watchers) { watched_.store(watchers > 0); }
-  // Polls readable when something was handed over.
+  // Readable if something was published.
   [[nodiscard]] int fd() const { return news_.get(); }
-  // Visits what was handed over, in the order of decisions. A visit must not keep what it is given.
+  // Visits everything published, in the order of decisions. A visitor must not keep its argument.
   void drain(const std::function<void(const Record&)>& record,
              const std::function<void(const LookNote&)>& look);
-  // Records and looks that found no slot since the last time this was asked.
+  // Records and evaluations that found no free slot since the last call.
   [[nodiscard]] std::uint64_t take_dropped() { return dropped_.exchange(0); }
 
  private:
@@ -68,10 +69,10 @@ class Feed final : public RecordSink {
   std::atomic<std::uint64_t> dropped_{0};
   SlotRing<Record, kRecords> records_;
   SlotRing<LookNote, kLooks> looks_;
-  // The loop's.
-  // What was met at the last look handed over, as one number; nothing: none was.
+  // The loop's. Hash of the thresholds met at the last published evaluation; nothing: none was
+  // published.
   std::optional<std::uint64_t> met_;
-  bool holds_slots_ = false;  // they are to be given back once nobody watches
+  bool holds_slots_ = false;  // the slots must be freed once no client watches
 };
 
 }  // namespace forestall::exports

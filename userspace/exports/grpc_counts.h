@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the gRPC server did, and with whom it would have nothing to do.
+// Counters of the gRPC server.
 #pragma once
 
 #include <atomic>
@@ -7,12 +7,12 @@
 
 namespace forestall::exports {
 
-// Written by the server's thread, read by any.
+// Written by the server's thread, read by any thread.
 struct GrpcCounts {
-  std::atomic<std::uint64_t> connections{0};   // taken
-  std::atomic<std::uint64_t> refused{0};       // of somebody who may not, or not so many
-  std::atomic<std::uint64_t> calls{0};         // begun
-  std::atomic<std::uint64_t> slow_readers{0};  // dropped because they took nothing for too long
+  std::atomic<std::uint64_t> connections{0};   // accepted
+  std::atomic<std::uint64_t> refused{0};       // not permitted, or too many
+  std::atomic<std::uint64_t> calls{0};         // started
+  std::atomic<std::uint64_t> slow_readers{0};  // ended because the client was too slow
 };
 
 }  // namespace forestall::exports

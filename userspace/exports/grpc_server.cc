@@ -18,10 +18,10 @@ namespace forestall::exports {
 namespace {
 
 constexpr std::size_t kReadBytes = 16 * 1024;
-// As many at a time: a connection that always has something must not keep the thread from others.
+// Sends per turn: a connection with unlimited output must not starve the others.
 constexpr int kSendsAtOnce = 16;
-// And of those who connect: with a socket that is open to all, whoever is refused may be back
-// before the next one is looked at, for ever.
+// Accepts per turn: with a socket that is open to all users, refused clients could reconnect
+// endlessly and starve the others.
 constexpr int kAcceptsAtOnce = 16;
 constexpr Duration kDeaf = std::chrono::seconds(2);
 
@@ -49,11 +49,11 @@ struct GrpcServer::Connection {
   const bool is_owners;
   GrpcSession session;
   std::string unsent;       // what the socket did not take
-  bool more = false;        // the session may have more to send, and was interrupted
+  bool more = false;        // the session may have more output; the turn ended before it
   bool dead = false;        // to be closed
-  short happened = 0;       // of the last poll
-  MonotonicTime active_at;  // when bytes last went through it, either way
-  GrpcTally told;           // what of its tally is in the counts
+  short happened = 0;       // events of the last poll()
+  MonotonicTime active_at;  // last transfer in either direction
+  GrpcTally told;           // the part of its tally that is already counted
 
   [[nodiscard]] short events() const { return unsent.empty() && !more ? POLLIN : POLLOUT; }
 };
@@ -102,7 +102,7 @@ void GrpcServer::serve() {
   }
 }
 
-// When something about the connection runs out at the latest.
+// The earliest time at which one of the connection's limits expires.
 MonotonicTime GrpcServer::due_of(const Connection& connection) const {
   const bool stuck = !connection.unsent.empty();
   const bool idle = connection.session.calls() == 0;
@@ -128,7 +128,7 @@ bool GrpcServer::wait() {
   polled.push_back({stop_.get(), POLLIN, 0});
   const int happened = poll(polled.data(), polled.size(), milliseconds_until(due, now));
   if (happened < 0) {
-    // Nothing is known of any of them.
+    // After a failed poll(), revents are undefined.
     for (pollfd& each : polled) each.revents = 0;
     if (errno != EINTR) return false;
   }
@@ -151,8 +151,8 @@ void GrpcServer::accept_all() {
   for (int i = 0; i < kAcceptsAtOnce && connections_.size() < kConnectionsMax; ++i) {
     UniqueFd client(accept4(listening_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!client) {
-      // Without descriptors or memory the client stays in the backlog: trying again at once would
-      // take the CPU from whatever frees them.
+      // Without descriptors or memory the client stays in the backlog. An immediate retry would use
+      // the CPU that other threads need to free them.
       if (!would_wait() && errno != ECONNABORTED) deaf_until_ = now_ + kDeaf;
       return;
     }
@@ -164,12 +164,12 @@ void GrpcServer::accept_all() {
     ++counts_.connections;
     connections_.push_back(
         std::make_unique<Connection>(std::move(client), peer, service_, limits_, now_));
-    // Our settings can go out.
+    // Sends the session's SETTINGS.
     advance(*connections_.back());
   }
 }
 
-// Sends first: what a client does not take keeps it from being heard.
+// Sends first: the server does not read from a client that leaves its output unread.
 void GrpcServer::advance(Connection& connection) {
   connection.dead = connection.dead || !send(connection);
   if (!connection.dead && connection.unsent.empty() && !connection.more &&
@@ -180,7 +180,7 @@ void GrpcServer::advance(Connection& connection) {
       connection.active_at = now_;
       connection.dead =
           !connection.session.receive({bytes.data(), static_cast<std::size_t>(size)}, now_);
-      // Even to one that speaks nonsense: it is told so (GOAWAY).
+      // After a protocol error the client still gets a GOAWAY.
       connection.dead = !send(connection) || connection.dead;
     } else {
       connection.dead = size == 0 || !would_wait();
@@ -189,7 +189,7 @@ void GrpcServer::advance(Connection& connection) {
   connection.happened = 0;
 }
 
-// Before it shows in what is sent: whoever sees a call end finds it counted.
+// Counts before sending: a client that sees its call end can rely on the counter.
 void GrpcServer::count(Connection& connection) {
   const GrpcTally& tally = connection.session.tally();
   counts_.calls += tally.calls - std::exchange(connection.told.calls, tally.calls);
@@ -197,7 +197,7 @@ void GrpcServer::count(Connection& connection) {
       tally.slow_readers - std::exchange(connection.told.slow_readers, tally.slow_readers);
 }
 
-// False: the connection is over.
+// False: the connection has ended.
 bool GrpcServer::send(Connection& connection) {
   connection.more = false;
   count(connection);

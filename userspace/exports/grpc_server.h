@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A gRPC server at a unix socket: connections, bytes, time. One thread of ordinary priority with
-// all signals blocked, which sleeps until somebody asks or the service has news: a node that is
-// short of CPU answers late, and evicts in time.
+// A gRPC server on a unix socket: connections, bytes, timeouts. It is one thread of ordinary
+// priority with all signals blocked, which sleeps until a client sends or the service has news. On
+// a node that is short of CPU, answers are late and evictions are not.
 //
-// Limits, each here or in GrpcLimits: how many may connect, how long one may be silent, how long
-// one may leave what it was sent. A connection whose socket is full is not read from either, so
-// that nobody can make us pile up answers.
+// Limits, here or in GrpcLimits: the number of connections, how long a connection may be idle, and
+// how long a client may leave its answers unread. The server does not read from a connection whose
+// socket is full, so that a client cannot make answers accumulate.
 #pragma once
 
 #include <cstddef>
@@ -28,16 +28,16 @@ namespace forestall::exports {
 class GrpcServer {
  public:
   static constexpr std::size_t kConnectionsMax = 16;
-  // Of those who are let in but own nothing here: they cannot keep root from asking.
+  // For peers other than root and the agent's user, so that these cannot be kept from connecting.
   static constexpr std::size_t kGuestConnectionsMax = 12;
 
   // Serves at `path` for root, the agent's own user and `users`. `service` and `counts` outlive the
-  // server. Errors are LocalSocket::listen()'s.
+  // server. Errors are those of LocalSocket::listen().
   static Result<std::unique_ptr<GrpcServer>> start(const std::string& path, const LocalUsers& users,
                                                    GrpcService& service, GrpcCounts& counts,
                                                    const GrpcLimits& limits = GrpcLimits());
   GrpcServer(const GrpcServer&) = delete;
-  // Ends the thread without waiting for any client.
+  // Ends the thread without waiting for clients.
   ~GrpcServer();
 
  private:
@@ -46,7 +46,7 @@ class GrpcServer {
   GrpcServer(LocalSocket listening, UniqueFd stop, GrpcService& service, GrpcCounts& counts,
              const GrpcLimits& limits);
   void serve();
-  [[nodiscard]] bool wait();  // false: it is to end
+  [[nodiscard]] bool wait();  // false: the server ends
   [[nodiscard]] bool has_room_for_guest() const;
   void accept_all();
   void advance(Connection& connection);
@@ -63,10 +63,10 @@ class GrpcServer {
   // The thread's.
   std::vector<std::unique_ptr<Connection>> connections_;
   MonotonicTime now_;
-  bool client_waits_ = false;  // for accept
+  bool client_waits_ = false;  // for accept()
   bool news_ = false;
-  std::optional<MonotonicTime> deaf_until_;  // accept was refused: not tried before
-  std::thread thread_;                       // last: it uses all of the above
+  std::optional<MonotonicTime> deaf_until_;  // accept() failed; no retry before this time
+  std::thread thread_;                       // last, because it uses the members above
 };
 
 }  // namespace forestall::exports

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a gRPC server serves, as the server sees it: calls that take whole messages and give whole
-// messages. What the messages mean is the service's (api/agent_service.h); connections, streams and
-// all of their limits are the server's (exports/grpc_session.h, exports/grpc_server.h).
+// The interface between a gRPC server and its service: calls that take and return complete
+// messages. The service (api/agent_service.h) defines the messages; the server
+// (exports/grpc_session.h, exports/grpc_server.h) owns connections, streams and all of their
+// limits.
 #pragma once
 
 #include <cstddef>
@@ -16,23 +17,23 @@ namespace forestall::exports {
 
 using clients::GrpcStatus;
 
-// Bytes of a message behind their five of length, ready to be sent. Shared, because what many watch
-// is made once.
+// A message with its prefix of five bytes, ready to be sent. Shared, so that a message for many
+// clients is serialized once.
 using GrpcFrame = std::shared_ptr<const std::string>;
 
 [[nodiscard]] inline GrpcFrame make_frame(std::string_view message) {
   return std::make_shared<const std::string>(clients::grpc_frame(message));
 }
 
-// What a call has to say next.
+// The next output of a call.
 struct GrpcStep {
-  GrpcFrame frame = nullptr;  // set: this message
-  bool over = false;          // no message, and none to come: `status` and `text` end the call
+  GrpcFrame frame = nullptr;  // set: the next message
+  bool over = false;          // no more messages: `status` and `text` end the call
   GrpcStatus status = GrpcStatus::ok;
-  std::string text = {};  // why, for a status that is not ok
+  std::string text = {};  // error text for a status that is not ok
 
   [[nodiscard]] static GrpcStep message(GrpcFrame frame) { return {std::move(frame)}; }
-  // Nothing yet.
+  // No output yet.
   [[nodiscard]] static GrpcStep wait() { return {}; }
   [[nodiscard]] static GrpcStep end(GrpcStatus status = GrpcStatus::ok, std::string text = "") {
     return {nullptr, true, status, std::move(text)};
@@ -43,31 +44,32 @@ struct GrpcStep {
 class GrpcCall {
  public:
   virtual ~GrpcCall() = default;
-  // One message of the request, whole. The next one comes when next() has said that it waits, so
-  // that whoever asks without listening fills the connection's window and not our memory.
+  // Takes one complete message of the request. The next one follows only after next() returned
+  // wait(), so that requests of a client that does not read fill the connection's window instead of
+  // the agent's memory.
   virtual void take(std::string_view message) = 0;
   // The request has no more messages.
   virtual void requests_end() = 0;
-  // Asked when the last message was sent; after it said that it waits, when something was taken or
-  // the service has something new. Not asked again after an end.
+  // Called when the last message was sent and, after wait(), when a message was taken or the
+  // service has news. Not called after an end.
   [[nodiscard]] virtual GrpcStep next() = 0;
 };
 
-// Who asks. Everybody who gets here may ask what the agent knows.
+// The client. Every client that is admitted may read all of the agent's state.
 struct GrpcPeer {
-  bool is_owner = false;  // root, or the user the agent runs as: may have it do things
+  bool is_owner = false;  // root or the agent's own user: may control the agent
 };
 
-// Thread rule: the server's thread only, but for what the service itself says.
+// Thread rule: the server's thread only, unless the service states otherwise.
 class GrpcService {
  public:
   virtual ~GrpcService() = default;
-  // A call of "/package.Service/Method"; null: there is no such method.
+  // Starts a call of "/package.Service/Method"; null: there is no such method.
   [[nodiscard]] virtual std::unique_ptr<GrpcCall> begin(std::string_view method,
                                                         const GrpcPeer& peer) = 0;
-  // Polls readable when there is something new for calls that wait; -1: there never is.
+  // Readable if there is news for waiting calls; -1: never.
   [[nodiscard]] virtual int news_fd() const = 0;
-  // It was readable: takes what is new in.
+  // Processes the news once news_fd() is readable.
   virtual void take_news() = 0;
 };
 

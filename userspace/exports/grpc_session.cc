@@ -16,19 +16,19 @@ namespace {
 
 using clients::GrpcMessageReader;
 
-// Of a text that goes into a header: a client may have given us 8 KiB to quote.
+// Limit of a text in a header: it may quote up to 8 KiB of client input.
 constexpr std::size_t kTextBytes = 512;
-// What HTTP/2 adds to each field when it counts a list's size (RFC 9113 §6.5.2).
+// HTTP/2's overhead per field in the size of a list (RFC 9113 §6.5.2).
 constexpr std::size_t kFieldOverhead = 32;
 
 nghttp2_nv field(std::string_view name, std::string_view value) {
-  // nghttp2 copies both; its type is not const because others may forbid the copy.
+  // nghttp2 copies both; its type is not const only because a flag can disable the copy.
   return {reinterpret_cast<std::uint8_t*>(const_cast<char*>(name.data())),
           reinterpret_cast<std::uint8_t*>(const_cast<char*>(value.data())), name.size(),
           value.size(), NGHTTP2_NV_FLAG_NONE};
 }
 
-// grpc-status and grpc-message, alive as long as this.
+// grpc-status and grpc-message; valid as long as this object.
 class Trailers {
  public:
   Trailers(GrpcStatus status, std::string_view text)
@@ -49,7 +49,7 @@ const nghttp2_nv kStatusOk = field(":status", "200");
 const nghttp2_nv kContentType = field("content-type", "application/grpc");
 const nghttp2_nv kAccepts = field("grpc-accept-encoding", "identity");
 
-// The fields of a request that mean something here.
+// The fields of a request that the session uses.
 struct RequestHead {
   std::string method;
   std::string path;
@@ -89,29 +89,29 @@ struct GrpcSession::Stream {
   RequestHead head;
   GrpcMessageReader reader;
   std::deque<std::string> inbox;   // messages the call has not taken yet
-  std::size_t not_given_back = 0;  // of the windows
+  std::size_t not_given_back = 0;  // bytes of the windows
   bool heard_all = false;          // the client has ended its side
-  bool told_all = false;           // and the call knows
-  std::unique_ptr<GrpcCall> call;  // null: refused, or over
+  bool told_all = false;           // and the call was notified
+  std::unique_ptr<GrpcCall> call;  // null: refused, or ended
   GrpcFrame frame;                 // being sent
-  std::size_t sent = 0;            // of it
-  std::optional<GrpcStep> end;     // to be said after it
-  bool responded = false;          // HEADERS are on their way
-  bool deferred = false;           // HTTP/2 waits for resume_data
+  std::size_t sent = 0;            // bytes of `frame`
+  std::optional<GrpcStep> end;     // sent after `frame`
+  bool responded = false;          // HEADERS are submitted
+  bool deferred = false;           // HTTP/2 waits for resume_data()
   bool gone = false;               // reset; the close callback follows
   std::optional<MonotonicTime> deadline;
-  MonotonicTime heard_at;  // when something of the request last came
-  MonotonicTime taken_at;  // when the client last took something, or there first was something
+  MonotonicTime heard_at;  // last received part of the request
+  MonotonicTime taken_at;  // last read by the client, or the start of pending output
 };
 
-// What nghttp2 calls; `self` is the session.
+// nghttp2 callbacks; `self` is the session.
 struct GrpcSession::Callbacks {
   static GrpcSession& of(void* self) { return *static_cast<GrpcSession*>(self); }
 
   static int begin_headers(nghttp2_session*, const nghttp2_frame* frame, void* self) {
     GrpcSession& session = of(self);
     if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
-    // Before the client has acknowledged our settings, it may open more than they allow.
+    // The client can open more streams than allowed until it acknowledges our SETTINGS.
     if (session.streams_.size() >= session.limits_.streams) {
       return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     }
@@ -128,7 +128,7 @@ struct GrpcSession::Callbacks {
     if (stream == nullptr) return 0;
     stream->head.add({reinterpret_cast<const char*>(name), name_size},
                      {reinterpret_cast<const char*>(value), value_size});
-    // Resets the stream, and spares us the rest of a list that may unpack to 200 MiB.
+    // Resets the stream; otherwise a compressed list could expand to 200 MiB.
     return stream->head.bytes > of(self).limits_.header_bytes
                ? NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE
                : 0;
@@ -167,7 +167,7 @@ struct GrpcSession::Callbacks {
     return 0;
   }
 
-  // An answer that is over before its request is: the client is told to stop asking.
+  // If an answer ends before its request, the client is asked to stop sending (RFC 9113 §8.1).
   static int frame_sent(nghttp2_session* http, const nghttp2_frame* frame, void* self) {
     if (frame->hd.type != NGHTTP2_HEADERS || (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) == 0) {
       return 0;
@@ -182,7 +182,7 @@ struct GrpcSession::Callbacks {
   static int close(nghttp2_session* http, std::int32_t id, std::uint32_t, void* self) {
     Stream* stream = of(self).find(id);
     if (stream == nullptr) return 0;
-    // The stream's own window goes with it, the connection's does not.
+    // The stream's own window ends with it, but the connection's window must be restored.
     if (stream->not_given_back > 0) {
       nghttp2_session_consume_connection(http, stream->not_given_back);
     }
@@ -280,44 +280,44 @@ std::size_t GrpcSession::calls_going_on() const {
       std::ranges::count_if(streams_, [](const auto& each) { return !each.second->gone; }));
 }
 
-// The request's fields are all there: what is wrong with them is known now.
+// All fields of the request are complete and can be validated.
 void GrpcSession::begin(Stream& stream) {
   ++tally_.calls;
   const RequestHead& head = stream.head;
   if (head.method != "POST" || !head.type.starts_with("application/grpc")) {
-    // Whoever this is speaks no gRPC, and reads HTTP's own status.
+    // A client that does not use gRPC reads HTTP's own status.
     const nghttp2_nv status = field(":status", head.method != "POST" ? "405" : "415");
     nghttp2_submit_response(session_.get(), stream.id, &status, 1, nullptr);
     stream.responded = true;
     return;
   }
   if (!head.encoding.empty() && head.encoding != "identity") {
-    refuse(stream, GrpcStatus::unimplemented, "compressed messages are not understood here");
+    refuse(stream, GrpcStatus::unimplemented, "compressed messages are not supported");
     return;
   }
   if (!head.timeout.empty()) {
     const auto timeout = clients::parse_grpc_timeout(head.timeout);
     if (!timeout) {
-      refuse(stream, GrpcStatus::invalid_argument, "grpc-timeout is no timeout");
+      refuse(stream, GrpcStatus::invalid_argument, "invalid grpc-timeout '" + head.timeout + "'");
       return;
     }
-    // A day is for ever here, and does not overflow.
+    // A day is practically unlimited, and does not overflow.
     stream.deadline = now_ + std::min<Duration>(*timeout, std::chrono::hours(24));
   }
   stream.call = service_.begin(head.path, peer_);
   if (stream.call == nullptr) {
-    refuse(stream, GrpcStatus::unimplemented, "there is no method " + head.path);
+    refuse(stream, GrpcStatus::unimplemented, "unknown method " + head.path);
   }
 }
 
-// Hands the call what it can take, and HTTP/2 what the call has to say.
+// Passes input to the call, and its output to HTTP/2.
 void GrpcSession::pump(Stream& stream) {
   if (stream.call == nullptr) return;
   step(stream);
   respond(stream);
 }
 
-// Until there is something to send, or nothing more can be had for now. Never sends anything.
+// Runs the call until it has output, ends or waits. Sends nothing.
 void GrpcSession::step(Stream& stream) {
   while (stream.call != nullptr && stream.frame == nullptr && !stream.end) {
     GrpcStep next = stream.call->next();
@@ -335,7 +335,7 @@ void GrpcSession::step(Stream& stream) {
       stream.call->take(message);
       give_back(stream, clients::grpc_frame("").size() + message.size());
     } else if (stream.heard_all && !stream.reader.between_messages()) {
-      stream.end = GrpcStep::end(GrpcStatus::internal, "the request is cut short");
+      stream.end = GrpcStep::end(GrpcStatus::internal, "the request is truncated");
       stream.call.reset();
     } else if (stream.heard_all && !stream.told_all) {
       stream.told_all = true;
@@ -361,7 +361,7 @@ void GrpcSession::respond(Stream& stream) {
     refuse(stream, end.status, end.text);
     return;
   }
-  // A stream that has nothing to say yet says so much: that it was accepted.
+  // HEADERS without a message yet show the client that the call was accepted.
   if (!has_something && !stream.told_all) return;
   const std::array<nghttp2_nv, 3> fields{kStatusOk, kContentType, kAccepts};
   nghttp2_data_provider body{};
@@ -372,7 +372,7 @@ void GrpcSession::respond(Stream& stream) {
   stream.taken_at = now_;
 }
 
-// Ends a call with a status that is not the call's own, or that comes without any message.
+// Ends a call with a status that is not its own, or that comes without any message.
 void GrpcSession::refuse(Stream& stream, GrpcStatus status, std::string text) {
   stream.call.reset();
   stream.inbox.clear();
@@ -410,7 +410,7 @@ void GrpcSession::resume(MonotonicTime now) {
   }
 }
 
-// When the stream runs out of time, as things are.
+// The earliest time at which one of the stream's limits expires.
 std::optional<MonotonicTime> GrpcSession::due_of(const Stream& stream) const {
   std::optional<MonotonicTime> due = stream.gone ? std::nullopt : stream.deadline;
   const auto at = [&due](MonotonicTime time) { due = due ? std::min(*due, time) : time; };
@@ -427,7 +427,8 @@ void GrpcSession::expire(MonotonicTime now) {
     const auto due = due_of(*stream);
     if (!due || *due > now) continue;
     if (stream->responded && !stream->deferred) {
-      // It takes nothing. (A deadline that passes meanwhile is its own clock's to notice.)
+      // The client does not read. If only its deadline has passed, a reset without a status is
+      // enough, because the client tracks the deadline too.
       if (stream->taken_at + limits_.patience <= now) {
         ++tally_.slow_readers;
         reset(*stream, NGHTTP2_ENHANCE_YOUR_CALM);
@@ -436,8 +437,9 @@ void GrpcSession::expire(MonotonicTime now) {
       }
     } else {
       refuse(*stream, GrpcStatus::deadline_exceeded,
-             stream->deadline && *stream->deadline <= now ? "the time the client gave is over"
-                                                          : "the request did not come in time");
+             stream->deadline && *stream->deadline <= now
+                 ? "the client's deadline has expired"
+                 : "timeout while waiting for the request");
     }
   }
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One connection of a gRPC server: HTTP/2 bytes in, HTTP/2 bytes out, no I/O of its own, on
-// nghttp2's framing (clients/grpc_call.h says why not grpc++).
+// One connection of a gRPC server: HTTP/2 bytes in, HTTP/2 bytes out, without I/O, on nghttp2's
+// framing (clients/grpc_call.h has the reasons for not using grpc++).
 //
-// Whoever is at the other end may be hostile: everything it can make us hold is bounded here, by
-// the constants below and by HTTP/2's own windows, which are opened again only for bytes that a
-// call has taken.
+// The client may be hostile. Its memory use is limited by the constants below and by HTTP/2's own
+// windows, which reopen only for bytes that a call has consumed.
 #pragma once
 
 #include <cstddef>
@@ -22,44 +21,44 @@ struct nghttp2_session;
 
 namespace forestall::exports {
 
-// What a session may cost, and what it did.
+// Limits of a session.
 struct GrpcLimits {
-  std::size_t streams = 8;                       // calls at the same time
-  std::size_t header_bytes = 8 * 1024;           // of all fields of one request
-  std::size_t message_bytes = 16 * 1024;         // of one message of a request
-  Duration request = std::chrono::seconds(10);   // a request must be whole within
-  Duration patience = std::chrono::seconds(30);  // for a reader that takes nothing
-  Duration idle = std::chrono::minutes(5);       // for a connection without a call or a word
+  std::size_t streams = 8;                       // concurrent calls
+  std::size_t header_bytes = 8 * 1024;           // all fields of one request
+  std::size_t message_bytes = 16 * 1024;         // one message of a request
+  Duration request = std::chrono::seconds(10);   // time until a request is complete
+  Duration patience = std::chrono::seconds(30);  // for a client that does not read
+  Duration idle = std::chrono::minutes(5);       // for a connection without calls or traffic
 };
 
 struct GrpcTally {
-  std::uint64_t calls = 0;         // begun
-  std::uint64_t slow_readers = 0;  // ended because they took nothing for too long
+  std::uint64_t calls = 0;         // started
+  std::uint64_t slow_readers = 0;  // ended because the client was too slow
 };
 
 // Thread rule: one thread.
 class GrpcSession {
  public:
-  // Service and limits outlive this.
+  // `service` and `limits` outlive this.
   GrpcSession(GrpcService& service, const GrpcLimits& limits, const GrpcPeer& peer = GrpcPeer());
   GrpcSession(const GrpcSession&) = delete;
   ~GrpcSession();
 
-  // Takes in what has come. False: what came is no HTTP/2, and the connection is to be closed.
+  // Processes received bytes. False: they are not HTTP/2, and the connection must be closed.
   [[nodiscard]] bool receive(std::string_view bytes, MonotonicTime now);
-  // Bytes to send next, valid until the next call; empty: none at this time.
+  // Bytes to send next, valid until the next call; empty: none now.
   [[nodiscard]] std::string_view output(MonotonicTime now);
-  // The service has something new: calls that waited are asked again.
+  // The service has news: waiting calls are polled again.
   void resume(MonotonicTime now);
-  // Ends what has taken too long, as of now.
+  // Ends whatever has timed out.
   void expire(MonotonicTime now);
-  // When expire() has something to do at the earliest; nothing: nothing runs out.
+  // When expire() next has work; nothing: no timeout is pending.
   [[nodiscard]] std::optional<MonotonicTime> due() const;
-  // Said and heard all there is: the connection can be closed.
+  // Whether all input and output is done and the connection can be closed.
   [[nodiscard]] bool over() const;
-  // Calls under way, and those that were reset of which the client has yet to be told.
+  // Current calls, including reset ones whose reset is not sent yet.
   [[nodiscard]] std::size_t calls() const { return streams_.size(); }
-  // Without the latter.
+  // The same without reset calls.
   [[nodiscard]] std::size_t calls_going_on() const;
   [[nodiscard]] const GrpcTally& tally() const { return tally_; }
 
@@ -84,9 +83,10 @@ class GrpcSession {
   const GrpcLimits& limits_;
   const GrpcPeer peer_;
   GrpcTally tally_;
-  MonotonicTime now_;  // of the call into this that is under way
+  MonotonicTime now_;  // time of the current call of a public member
   std::map<std::int32_t, std::unique_ptr<Stream>> streams_;
-  std::unique_ptr<nghttp2_session, EndSession> session_;  // last: it calls the above
+  // Last, because it calls the members above.
+  std::unique_ptr<nghttp2_session, EndSession> session_;
 };
 
 }  // namespace forestall::exports

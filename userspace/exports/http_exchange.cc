@@ -32,7 +32,7 @@ std::string_view phrase(int status) {
 }
 
 std::string head_of(const HttpAnswer& answer) {
-  // Without a length, the answer ends when the connection does.
+  // Without a length, the end of the connection ends the answer.
   const std::string length =
       answer.follow ? std::string() : fmt::format("Content-Length: {}\r\n", answer.body.size());
   return fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\n{}{}{}Connection: close\r\n\r\n",
@@ -44,7 +44,7 @@ std::string whole(const HttpAnswer& answer) {
   return head_of(answer) + answer.body;
 }
 
-// The value of the first field of that name, without blanks around it.
+// The value of the first field with that name, without surrounding blanks.
 std::string_view field_of(std::string_view head, std::string_view name) {
   while (!head.empty()) {
     const auto end = head.find(kEndOfLine);
@@ -60,11 +60,11 @@ std::string_view field_of(std::string_view head, std::string_view name) {
   return {};
 }
 
-// Whether the other end is on this host, by its address.
+// Whether the peer is on this host, by its address.
 bool is_here(int fd) {
   sockaddr_storage address{};
   socklen_t size = sizeof(address);
-  // The sockets interface hands out every kind of address through the general one.
+  // The sockets interface returns every kind of address as a generic one.
   if (getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return false;
   if (address.ss_family == AF_UNIX) return true;
   if (address.ss_family == AF_INET) {
@@ -91,10 +91,10 @@ std::string http_answer(std::string_view request, bool from_here, const HttpPage
   const std::string_view method = next_field(line, ' ');
   std::string_view target = next_field(line, ' ');
   if (method.empty() || !target.starts_with('/') || !line.starts_with("HTTP/1.")) {
-    return whole({400, kPlainType, "this is no HTTP/1 request\n"});
+    return whole({400, kPlainType, "not an HTTP/1 request\n"});
   }
   if (method != "GET" && method != "HEAD") {
-    return whole({405, kPlainType, "only GET is served here\n"});
+    return whole({405, kPlainType, "only GET and HEAD are supported\n"});
   }
   const std::string_view fields =
       end == std::string_view::npos ? std::string_view() : request.substr(end + kEndOfLine.size());
@@ -121,12 +121,13 @@ bool HttpExchange::receive(const HttpPages& pages) {
   std::array<char, 2048> part;
   const ssize_t n = recv(fd_.get(), part.data(), part.size(), 0);
   if (n < 0) return would_wait();
-  if (n == 0) return false;  // it has hung up
+  if (n == 0) return false;  // the client closed the connection
   request_.append(part.data(), static_cast<std::size_t>(n));
   if (request_.find(kEndOfHead) != std::string::npos) {
     answer_ = http_answer(request_, from_here_, pages, rest_);
   } else if (request_.size() > kRequestMax) {
-    answer_ = whole({431, kPlainType, "the request is too long\n"});
+    answer_ =
+        whole({431, kPlainType, fmt::format("the request is longer than {} bytes\n", kRequestMax)});
   } else {
     return true;
   }
@@ -146,14 +147,14 @@ bool HttpExchange::send_on() {
     rest_.follow(std::move(fd_));
     return false;
   }
-  // Closing with something of the request unread would reset the connection, and may take the end
-  // of the answer from the client: it closes first.
+  // Closing with unread input would reset the connection, and the client could lose the end of the
+  // answer; so the client must close first.
   shutdown(fd_.get(), SHUT_WR);
   return discard();
 }
 
 bool HttpExchange::discard() {
-  // One part at a time: a client that never stops sending must not keep the thread from the others.
+  // One part at a time, so that a client with unlimited input does not starve the others.
   std::array<char, 2048> part;
   const ssize_t n = recv(fd_.get(), part.data(), part.size(), 0);
   if (n < 0) return would_wait();

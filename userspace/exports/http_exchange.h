@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One request and its answer over one connection, as far as a collector of metrics speaks HTTP/1
-// (RFC 9112): a request line, fields that are passed over, no body; the answer ends the connection.
+// One request and its answer on one connection, with the part of HTTP/1 (RFC 9112) that a metrics
+// scraper uses: a request line, header fields, no body; the answer ends the connection.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@
 namespace forestall::exports {
 
 struct HttpRequest {
-  std::string_view path;   // without its query
-  std::string_view host;   // of the field of that name; empty: there is none
-  bool from_here = false;  // over a local socket, or from an address of this host's loopback
+  std::string_view path;   // without the query
+  std::string_view host;   // the Host field; empty: missing
+  bool from_here = false;  // over a unix socket, or from a loopback address
 };
 
 struct HttpAnswer {
@@ -25,19 +25,19 @@ struct HttpAnswer {
   std::string type;  // Content-Type
   std::string body;
   std::string fields = {};  // further header fields, each with its line end
-  // Set: the answer goes on after its head, of no known length. Takes the connection over once the
-  // head is sent; called by the server's thread, must not block.
+  // Set: after its head, the answer continues with unknown length. Takes over the connection once
+  // the head is sent. Called by the server's thread; must not block.
   std::function<void(UniqueFd)> follow = nullptr;
-  // Let go of once nothing of the answer is kept here any more, taken or not: by it a page can
-  // bound how many of its answers wait for readers.
+  // Released once no part of the answer is stored here any more, sent or not. A page can use it to
+  // limit the number of its pending answers.
   std::shared_ptr<void> held = nullptr;
 };
 
-// What the server has.
+// The server's pages.
 using HttpPages = std::function<HttpAnswer(const HttpRequest& request)>;
 
-// The whole answer to a request, from its first line to the blank one, as bytes. `rest` is set to
-// what is not bytes: what follows it, and what it holds.
+// The complete answer to a request as bytes, or its head if `follow` is set. `rest` receives the
+// parts that are not bytes: `follow` and `held`.
 [[nodiscard]] std::string http_answer(std::string_view request, bool from_here,
                                       const HttpPages& pages, HttpAnswer& rest);
 
@@ -46,15 +46,15 @@ class HttpExchange {
  public:
   static constexpr std::size_t kRequestMax = 8192;
 
-  // `fd` is a connected socket that does not block.
+  // `fd` is a connected, non-blocking socket.
   HttpExchange(UniqueFd fd, MonotonicTime deadline);
 
   [[nodiscard]] int fd() const { return fd_.get(); }
-  // When it is to be given up, however far it is.
+  // When to give up, in any state.
   [[nodiscard]] MonotonicTime deadline() const { return deadline_; }
-  // What to poll for.
+  // Events to poll for.
   [[nodiscard]] short events() const;
-  // Goes on as far as it can without waiting; false when it is over.
+  // Continues as far as possible without blocking; false once it has ended.
   bool advance(const HttpPages& pages);
 
  private:
@@ -65,11 +65,11 @@ class HttpExchange {
   UniqueFd fd_;
   MonotonicTime deadline_;
   std::string request_;
-  std::string answer_;  // empty: not known yet, or all of it was sent
+  std::string answer_;  // empty: not computed yet, or completely sent
   std::size_t sent_ = 0;
   bool answered_ = false;
   bool from_here_ = false;
-  HttpAnswer rest_;  // what of it is no bytes
+  HttpAnswer rest_;  // its parts that are not bytes
 };
 
 }  // namespace forestall::exports

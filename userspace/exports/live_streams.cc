@@ -31,7 +31,8 @@ LiveStreams::~LiveStreams() {
 
 bool LiveStreams::start() {
   if (thread_.joinable()) return true;
-  // By the HTTP server's thread, which has all signals blocked: so has this one.
+  // The HTTP server's thread calls this with all signals blocked, so the new thread has them
+  // blocked too.
   auto made = start_thread("forestall-live", [this] { serve(); });
   if (!made) return false;
   thread_ = std::move(made).value();
@@ -94,7 +95,7 @@ void LiveStreams::take_new(MonotonicTime now) {
   if (new_.empty()) return;
   new_.clear();
   if (!due_) frames_.begin();
-  due_ = now;  // it does not wait for its first frame
+  due_ = now;  // the first frame is due at once
 }
 
 void LiveStreams::tell(MonotonicTime now) {
@@ -104,7 +105,8 @@ void LiveStreams::tell(MonotonicTime now) {
     queue(each, each.is_new ? frame.whole : frame.next, now);
     each.is_new = false;
   }
-  // Where a frame takes long, because the node is short of what it takes, it rests for as long.
+  // If a frame takes long because the node is short of resources, the pause is as long as the frame
+  // took.
   const MonotonicTime told = SystemClock().now();
   due_ = std::max(now + interval_, told + (told - now));
 }
@@ -113,7 +115,7 @@ void LiveStreams::queue(Follower& follower, const std::string& frame, MonotonicT
   if (!follower.fd) return;
   follower.waiting.erase(0, std::exchange(follower.sent, 0));
   if (follower.waiting.empty()) follower.read_at = now;
-  // A picture larger than the bound would never be shown else.
+  // A picture larger than the limit could otherwise never be sent.
   if (!follower.waiting.empty() && follower.waiting.size() + frame.size() > kWaitingMax) {
     follower.fd.reset();
     ++dropped_;
@@ -124,7 +126,7 @@ void LiveStreams::queue(Follower& follower, const std::string& frame, MonotonicT
 }
 
 bool LiveStreams::send_on(Follower& follower, MonotonicTime now) {
-  // Whatever it says is passed over; that it hung up counts.
+  // Ignores input; only a closed connection matters.
   std::array<char, 512> said;
   const ssize_t heard = recv(follower.fd.get(), said.data(), said.size(), MSG_DONTWAIT);
   if (heard == 0 || (heard < 0 && errno != EAGAIN && errno != EINTR)) return false;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Server-sent events (HTML Living Standard, 9.2) to those who follow a running agent in a browser.
+// Server-sent events (HTML Living Standard, 9.2) for browsers that follow a running agent.
 //
-// A thread of its own, of ordinary priority and made with the first who follows, asks for a frame
-// once a second for as long as somebody does, less often where a frame takes long, and then sleeps
-// until the next one comes. All get the same frames; one who is new gets all of the picture first.
-// Whoever does not read is dropped, and counted: nobody's memory is theirs.
+// A separate thread of ordinary priority starts with the first client. While there are clients, it
+// requests a frame once a second, or less often if frames take long. Without clients it sleeps. All
+// clients get the same frames; a new client first gets the whole picture. A client that does not
+// read is disconnected and counted, so that it cannot use the agent's memory.
 #pragma once
 
 #include <atomic>
@@ -23,41 +23,41 @@
 
 namespace forestall::exports {
 
-// What is told. Called by the thread alone, in the order begin, frame…, end, again and again.
+// Source of the frames. Called by the thread only, in the order begin, frame…, end, repeatedly.
 class LiveFrames {
  public:
   virtual ~LiveFrames() = default;
-  // Somebody follows.
+  // The first client connected.
   virtual void begin() = 0;
   struct Frame {
-    std::string next;   // for those who follow: what came since the last frame
-    std::string whole;  // for one who is new; empty unless wanted
+    std::string next;   // for clients that have the last frame: the changes since then
+    std::string whole;  // for a new client; empty unless wanted
   };
   [[nodiscard]] virtual Frame frame(bool want_whole) = 0;
-  // Nobody follows any more.
+  // The last client disconnected.
   virtual void end() = 0;
 };
 
 class LiveStreams {
  public:
   static constexpr std::size_t kFollowersMax = 8;
-  // What may wait for one that reads slowly (one frame may, whatever its size), and for how long
-  // without it reading anything.
+  // Limit of unsent bytes per client (a single frame may be larger), and of the time for which a
+  // client may read nothing.
   static constexpr std::size_t kWaitingMax = std::size_t{2} << 20;
   static constexpr Duration kPatience = std::chrono::seconds(10);
   static constexpr Duration kInterval = std::chrono::seconds(1);
 
-  // `frames` outlives this. `dropped` counts who was dropped, and outlives this.
+  // `frames` outlives this. `dropped` counts disconnected slow clients, and outlives this.
   [[nodiscard]] static Result<std::unique_ptr<LiveStreams>> create(
       LiveFrames& frames, std::atomic<std::uint64_t>& dropped, Duration interval = kInterval);
   ~LiveStreams();
   LiveStreams(const LiveStreams&) = delete;
   LiveStreams& operator=(const LiveStreams&) = delete;
 
-  // Any thread. Whether one more would be refused.
+  // Any thread. Whether add() would refuse another client.
   [[nodiscard]] bool full() const { return followers_.load() >= kFollowersMax; }
-  // One thread. A connected socket that does not block, whose head was sent. Closed at once where
-  // there are kFollowersMax, or no thread is to be had.
+  // One thread. Takes a connected, non-blocking socket whose head was sent. Closes it at once if
+  // there are kFollowersMax clients, or if no thread can be started.
   void add(UniqueFd client);
 
  private:
@@ -66,21 +66,21 @@ class LiveStreams {
     std::string waiting;
     std::size_t sent = 0;
     bool is_new = true;
-    MonotonicTime read_at;  // when it last took something, or had nothing to take
+    MonotonicTime read_at;  // last read, or last time without unsent bytes
   };
 
   LiveStreams(LiveFrames& frames, std::atomic<std::uint64_t>& dropped, Duration interval,
               UniqueFd wake)
       : frames_(frames), dropped_(dropped), interval_(interval), wake_(std::move(wake)) {}
-  // False: there is no thread.
+  // False: no thread could be started.
   [[nodiscard]] bool start();
   void serve();
-  // False: it is to end.
+  // False: the thread ends.
   [[nodiscard]] bool wait(MonotonicTime now);
   void take_new(MonotonicTime now);
   void tell(MonotonicTime now);
   void queue(Follower& follower, const std::string& frame, MonotonicTime now);
-  // False: it is gone.
+  // False: the client is gone.
   [[nodiscard]] static bool send_on(Follower& follower, MonotonicTime now);
   void drop_lost(MonotonicTime now);
 
@@ -90,12 +90,12 @@ class LiveStreams {
   const UniqueFd wake_;
   std::atomic<std::size_t> followers_{0};
   std::atomic<bool> stop_{false};
-  std::mutex mutex_;  // of new_
+  std::mutex mutex_;  // protects new_
   std::vector<UniqueFd> new_;
   // The thread's.
   std::vector<Follower> follow_;
-  std::optional<MonotonicTime> due_;  // of the next frame; nothing: nobody follows
-  std::thread thread_;                // made by the first add()
+  std::optional<MonotonicTime> due_;  // of the next frame; nothing: no clients
+  std::thread thread_;                // started by the first add()
 };
 
 }  // namespace forestall::exports

@@ -29,7 +29,7 @@ Result<sockaddr_un> address_of(const std::string& path) {
   return address;
 }
 
-// The sockets interface takes every kind of address through the general one.
+// The sockets interface takes every kind of address as a generic one.
 const sockaddr* general(const sockaddr_un& address) {
   return reinterpret_cast<const sockaddr*>(&address);
 }
@@ -64,7 +64,7 @@ Result<UniqueFd> take_lock(const std::string& path) {
   return fd;
 }
 
-// Removes what a server left that did not end well. REQUIRES: the lock.
+// Removes the socket of a server that crashed. REQUIRES: the lock.
 Result<void> clear_away(const std::string& path, const sockaddr_un& address) {
   struct stat there {};
   if (::lstat(path.c_str(), &there) != 0) {
@@ -72,9 +72,9 @@ Result<void> clear_away(const std::string& path, const sockaddr_un& address) {
     return errno_error("stat", path);
   }
   if (!S_ISSOCK(there.st_mode)) {
-    return Error{EEXIST, path + " is no socket: it is left alone, and so is nobody listened to"};
+    return Error{EEXIST, path + " exists and is not a socket; remove it or set apiSocket"};
   }
-  // Whoever listens there does not know of our lock; full backlogs answer EAGAIN.
+  // A listener here does not use our lock; a full backlog returns EAGAIN.
   const UniqueFd probe = TRY(new_socket(path));
   if (::connect(probe.get(), general(address), sizeof(address)) == 0 || errno == EAGAIN) {
     return Error{EADDRINUSE, "another program listens at " + path};
@@ -84,7 +84,7 @@ Result<void> clear_away(const std::string& path, const sockaddr_un& address) {
   return {};
 }
 
-// Who made the connection; nothing: the kernel does not say.
+// The process that made the connection; nothing: the kernel does not report it.
 std::optional<ucred> peer_of(int connection) {
   ucred peer{};
   socklen_t size = sizeof(peer);
@@ -92,13 +92,13 @@ std::optional<ucred> peer_of(int connection) {
   return peer;
 }
 
-// Supplementary groups when it connected.
+// Supplementary groups at connect().
 std::vector<gid_t> groups_of(int connection) {
   std::vector<gid_t> groups(64);
   auto size = static_cast<socklen_t>(groups.size() * sizeof(gid_t));
   if (::getsockopt(connection, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &size) != 0) {
     if (errno != ERANGE) return {};
-    // The kernel has said how many there are.
+    // The kernel has returned the required size.
     groups.resize(size / sizeof(gid_t));
     if (::getsockopt(connection, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &size) != 0) return {};
   }
@@ -118,7 +118,7 @@ Result<LocalSocket> LocalSocket::listen(const std::string& path, const LocalUser
   TRY(clear_away(path, address));
   UniqueFd fd = TRY(new_socket(path));
   if (::bind(fd.get(), general(address), sizeof(address)) != 0) return errno_error("bind", path);
-  // Nobody can connect before listen(), so that the mode is right from the first moment.
+  // Clients cannot connect before listen(), so the mode is always correct.
   const mode_t mode = users.empty() ? 0600 : 0666;
   if (::chmod(path.c_str(), mode) != 0) return errno_error("chmod", path);
   if (::listen(fd.get(), kBacklog) != 0) return errno_error("listen", path);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A listening socket in the file system, and who is at the other end of a connection to it.
+// A listening unix socket, and the identity of its clients.
 #pragma once
 
 #include <sys/types.h>
@@ -12,10 +12,10 @@
 
 namespace forestall::exports {
 
-// Who may use a socket besides root and the user the agent runs as.
+// Users of a socket in addition to root and the agent's own user.
 struct LocalUsers {
   std::vector<uid_t> uids = {};
-  std::vector<gid_t> gids = {};  // of the process, supplementary ones too
+  std::vector<gid_t> gids = {};  // of the process, supplementary groups included
 
   [[nodiscard]] bool empty() const { return uids.empty() && gids.empty(); }
   friend bool operator==(const LocalUsers&, const LocalUsers&) = default;
@@ -23,23 +23,25 @@ struct LocalUsers {
 
 class LocalSocket {
  public:
-  // Listens at `path`. A lock on "<path>.lock", held as long as this lives, keeps a second server
-  // from the same path (EADDRINUSE, with its pid in words); what a dead one left there is replaced.
-  // Anything at the path but a socket that nobody listens at is left alone: EEXIST, or EADDRINUSE.
+  // Listens at `path`. A lock on "<path>.lock", held during the lifetime of this object, keeps a
+  // second server off the same path (EADDRINUSE, with its pid in the text); the socket of a dead
+  // server is replaced. Anything else at the path is kept: EEXIST, or EADDRINUSE for a socket with
+  // a listener.
   //
-  // Nobody may connect but the owner (mode 0600), unless others are named: then the kernel lets
-  // everybody (0666), and admits() has to be asked.
+  // Only the owner may connect (mode 0600), unless `users` are given. Then the kernel admits every
+  // process (0666), and the caller must check admits().
   static Result<LocalSocket> listen(const std::string& path, const LocalUsers& users);
   LocalSocket(LocalSocket&&) = default;
   LocalSocket& operator=(LocalSocket&&) = default;
-  // Removes the socket; the lock file stays, because removing it would let two servers hold two.
+  // Removes the socket. The lock file remains: if it were removed, two servers could each hold a
+  // lock on the path.
   ~LocalSocket();
 
   [[nodiscard]] int fd() const { return socket_.get(); }
-  // Whether the process that made this connection may use it (SO_PEERCRED and SO_PEERGROUPS, taken
-  // when it connected: whoever passes a descriptor on passes the right on, too).
+  // Whether the process that made this connection may use it. SO_PEERCRED and SO_PEERGROUPS are
+  // those at connect(): a passed descriptor keeps its rights.
   [[nodiscard]] bool admits(int connection) const;
-  // Whether it is root's, or of the user the agent runs as: who may do what the agent may.
+  // Whether the client is root or the agent's own user, who may control the agent.
   [[nodiscard]] static bool is_owners(int connection);
 
  private:
@@ -50,7 +52,7 @@ class LocalSocket {
         users_(std::move(users)) {}
 
   UniqueFd lock_;
-  UniqueFd socket_;  // invalid: moved from
+  UniqueFd socket_;  // invalid after a move
   std::string path_;
   LocalUsers users_;
 };

@@ -18,8 +18,8 @@
 namespace forestall::exports {
 namespace {
 
-// spdlog makes the whole queue at start, 400 bytes a line, so that memory is locked for it: with
-// this many, 400 KiB. A kill takes two or three lines.
+// spdlog allocates the whole queue at start, 400 bytes per line, so that its memory is locked: 400
+// KiB here. A kill takes two or three lines.
 constexpr std::size_t kQueueLines = 1024;
 constexpr int kFlushPatienceMs = 2000;
 
@@ -33,9 +33,9 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
   return spdlog::level::info;
 }
 
-// To the descriptor itself. spdlog's own sinks of the standard streams share one lock, by which a
-// reader of one that has stopped keeps lines from the other, and hold the stream's while they wait
-// for it, which exit() then waits for.
+// Writes directly to the descriptor. spdlog's own sinks of the standard streams share one lock, so
+// that a stopped reader of one stream blocks the other. They also hold the stdio lock during the
+// write, which blocks exit().
 class DescriptorSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   explicit DescriptorSink(int fd) : fd_(fd) {}
@@ -48,7 +48,7 @@ class DescriptorSink final : public spdlog::sinks::base_sink<std::mutex> {
   }
   void flush_() override {}
 
-  // What cannot be written is lost: there is nowhere to say so.
+  // A failed write is dropped: there is no other place to report it.
   void write_all(std::string_view bytes) const {
     while (!bytes.empty()) {
       const ssize_t size = ::write(fd_, bytes.data(), bytes.size());
@@ -80,17 +80,18 @@ Log::Log(Stream stream, bool stamped, LogLevel least, std::function<void()> on_s
 }
 
 Log::~Log() {
-  // The pool's destructor waits for its thread without bound, so it gets a thread that may be left
-  // behind, and this one waits for that with a bound.
+  // The pool's destructor waits for its thread without a limit. A separate thread, which may be
+  // abandoned, therefore destroys the pool, and this one waits for it with a limit.
   const UniqueFd done(eventfd(0, EFD_CLOEXEC));
-  // The pool goes first: queued lines hold on to the logger, so that its last owner is this thread.
+  // The pool is destroyed first: queued lines keep the logger alive, so this thread is its last
+  // owner.
   auto last = start_thread("forestall-log", [logger = std::move(logger_), pool = std::move(pool_),
                                              written = UniqueFd(dup(done.get()))]() mutable {
     pool.reset();
     logger.reset();
     eventfd_write(written.get(), 1);
   });
-  // Where there may be no more threads, this one has waited for the pool already.
+  // Without another thread, the destruction of the pool already happened here.
   if (!last) return;
   last->detach();
   pollfd written{done.get(), POLLIN, 0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agent's log: asynchronous and bounded, because a disk or a full pipe blocks exactly when
-// this program must act. When the queue is full the oldest line is dropped, and counted.
+// The agent's log: asynchronous and bounded, because a disk or a full pipe can block at the time
+// when the agent must act. If the queue is full, the oldest line is dropped and counted.
 #pragma once
 
 #include <cstdint>
@@ -25,17 +25,17 @@ enum class LogLevel : std::uint8_t { debug, info, warning, error };
 class Log {
  public:
   enum class Stream : std::uint8_t { standard_error, standard_output };
-  // `stamped` prefixes time and level; without it lines go out as they are (JSON records).
-  // `on_start` runs once in the writing thread.
+  // `stamped` adds time and level to each line; without it, lines are written unchanged (JSON
+  // records). `on_start` runs once in the writing thread.
   Log(
       Stream stream, bool stamped, LogLevel least, std::function<void()> on_start = [] {});
-  // Writes out what is queued, for at most two seconds: a reader that stopped reading must not keep
-  // the program from ending. What is left then is lost, and so is the writing thread.
+  // Writes all queued lines, for at most two seconds: a stopped reader must not keep the program
+  // from ending. The remaining lines are lost, and the writing thread is abandoned.
   ~Log();
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
 
-  // Whether a line of this level would be written: ask before making a costly one.
+  // Whether a line of this level would be written; check before building an expensive line.
   [[nodiscard]] bool writes(LogLevel level) const;
   void write(LogLevel level, const LogLine& line) { write_text(level, line.text()); }
   void write_text(LogLevel level, const std::string& text);

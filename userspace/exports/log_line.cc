@@ -11,8 +11,8 @@ bool is_plain(char c) {
   return c > ' ' && c < 0x7f && c != '"' && c != '=' && c != '\\';
 }
 
-// A cgroup's or process' name is anybody's text: whatever could end the line, move the cursor or
-// pose as another field is escaped.
+// Names of cgroups and processes are untrusted: characters that could end the line, move the cursor
+// or imitate another field are escaped.
 void append_quoted(std::string& out, std::string_view value) {
   out += '"';
   for (const char c : value) {

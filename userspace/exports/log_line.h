@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One structured log line: `event=decision action=kill victim="a b" available=12345`, the logfmt
-// that people can read and every log shipper can parse.
+// One structured log line: `event=decision action=kill victim="a b" available=12345`, in the logfmt
+// format, which log shippers can parse.
 #pragma once
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ class LogLine {
  public:
   explicit LogLine(std::string_view event) { field("event", event); }
 
-  // Quoted when it holds anything but printable non-blank ASCII without '"', '=' and '\'.
+  // Quoted if it contains anything but printable non-blank ASCII without '"', '=' and '\'.
   LogLine& field(std::string_view key, std::string_view value);
   LogLine& field(std::string_view key, const char* value) {
     return field(key, std::string_view(value));
@@ -27,7 +27,7 @@ class LogLine {
   }
   LogLine& field(std::string_view key, bool value) { return field(key, value ? "yes" : "no"); }
   LogLine& field(std::string_view key, Bytes value) { return field(key, value.count); }
-  // Microseconds with one decimal; name the key `…_us`.
+  // Microseconds with one decimal; end the key in `_us`.
   LogLine& field(std::string_view key, Duration value) {
     return raw(key, fmt::format("{:.1f}", to_us(value)));
   }

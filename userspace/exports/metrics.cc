@@ -24,7 +24,7 @@ namespace {
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-// Past the constraints that the kernel has: it was not told which.
+// One value more than the kernel's constraints, for a constraint that the kernel did not report.
 Label constraint_label() {
   Label label = label_of<Constraint>("constraint");
   label.values.emplace_back("unknown");
@@ -35,8 +35,8 @@ std::size_t place_of_constraint(const std::optional<Constraint>& constraint) {
   return place_of(constraint.value_or(static_cast<Constraint>(place_of(Constraint::memcg) + 1)));
 }
 
-// What is behind a pod's eviction, as kubelet's label has it (pkg/kubelet/eviction
-// eviction_manager.go): a signal, or one of the limits on local storage.
+// The cause of a pod's eviction, as in kubelet's label (pkg/kubelet/eviction/eviction_manager.go):
+// a signal, or one of the limits on local storage.
 Label eviction_signals() {
   Label label = label_of<Signal>("eviction_signal");
   for (std::size_t i = place_of(EvictionCause::empty_dir_limit);
@@ -58,7 +58,7 @@ const Label kYesOrNo{"dry_run", {"false", "true"}};
 
 constexpr std::size_t kAmountUnits = 3;
 
-// In the unit of the signal, each unit with a name of its own.
+// Index of the unit of the signal in the names of the amount metrics.
 std::size_t unit_of(Signal signal) {
   switch (resource_of(signal)) {
     case Resource::inodes: return 1;
@@ -69,8 +69,8 @@ std::size_t unit_of(Signal signal) {
   return 0;
 }
 
-// A path for a label: Prometheus refuses all of a scrape for one value that is not UTF-8, and
-// whoever may make a cgroup chooses its name.
+// A path as a label value: Prometheus rejects a whole scrape for one value that is not UTF-8, and
+// the creator of a cgroup chooses its name.
 std::string plain(std::string_view path) {
   std::string text;
   for (const char c : path) {
@@ -84,14 +84,14 @@ std::string plain(std::string_view path) {
   return text;
 }
 
-// What is available to each subject, as of one look.
+// The amounts available to each subject, as of one evaluation.
 class Amounts final : public prometheus::Collectable {
  public:
   Amounts() {
     for (std::vector<Amount>* each : {&shared_, &copied_}) each->reserve(Metrics::kSubjectsMax);
   }
 
-  // Loop's thread. Keeps what is there when somebody reads it right now.
+  // Loop's thread. Keeps the old amounts while a reader holds the lock.
   void put(const std::vector<Evidence>& evidence) {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock) return;
@@ -109,7 +109,8 @@ class Amounts final : public prometheus::Collectable {
     const std::lock_guard reading(reading_);
     std::size_t left_out = 0;
     {
-      // Copied into strings of our own: nothing of the loop's is freed or allocated here.
+      // Copies into strings of the reader's own, so that this neither allocates nor frees the
+      // loop's memory.
       const std::lock_guard lock(mutex_);
       copied_ = shared_;
       left_out = left_out_;
@@ -118,7 +119,7 @@ class Amounts final : public prometheus::Collectable {
     for (const Amount& each : copied_) add(families[unit_of(each.signal)], each);
     std::erase_if(families, [](const MetricFamily& family) { return family.metric.empty(); });
     MetricFamily rest{"forestall_signal_subjects_left_out",
-                      "Thresholds whose amounts are not told, because there are too many.",
+                      "Thresholds without amounts because there are too many subjects.",
                       MetricType::Gauge,
                       {}};
     rest.metric.emplace_back().gauge.value = static_cast<double>(left_out);
@@ -138,14 +139,14 @@ class Amounts final : public prometheus::Collectable {
     std::vector<MetricFamily> families;
     for (const char* unit : kUnits) {
       families.push_back({std::string("forestall_signal_available_") + unit,
-                          "What the signal had available to the subject at the last look.",
+                          "Amount of the signal available to the subject at the last evaluation.",
                           MetricType::Gauge,
                           {}});
     }
     return families;
   }
 
-  // Several thresholds of one signal on one subject have one amount.
+  // Several thresholds of one signal on one subject share one amount.
   static void add(MetricFamily& family, const Amount& amount) {
     prometheus::ClientMetric metric;
     metric.label = {{"signal", std::string(to_string(amount.signal))},
@@ -156,14 +157,14 @@ class Amounts final : public prometheus::Collectable {
     if (!told) family.metric.push_back(std::move(metric));
   }
 
-  mutable std::mutex reading_;  // among those who ask; never taken by the loop
+  mutable std::mutex reading_;  // among readers; never locked by the loop
   mutable std::vector<Amount> copied_;
-  mutable std::mutex mutex_;  // between one of them and the loop, which only tries it
+  mutable std::mutex mutex_;  // between a reader and the loop, which only tries it
   std::vector<Amount> shared_;
   std::size_t left_out_ = 0;
 };
 
-// 1, 2 and 5 of each decade: every client library has about as many.
+// 1, 2 and 5 of each decade, about as many as in every client library.
 bool is_told(std::size_t bound) {
   return bound % 10 == 0 || bound % 10 == 3 || bound % 10 == 7;
 }
@@ -175,7 +176,7 @@ prometheus::ClientMetric stage_metric(const StageHistograms& stages, Stage stage
   for (std::size_t i = 0; i < StageHistograms::kBounds; ++i) {
     if (!is_told(i)) continue;
     const Duration bound = StageHistograms::bounds()[i];
-    // Counted meanwhile: a bucket must not be below the one before it.
+    // Counting goes on concurrently: a bucket must not be smaller than the previous one.
     last = std::max(last, stages.within(stage, bound));
     metric.histogram.bucket.push_back({last, std::chrono::duration<double>(bound).count()});
   }
@@ -189,8 +190,8 @@ prometheus::ClientMetric stage_metric(const StageHistograms& stages, Stage stage
 
 MetricFamily stage_family(const StageHistograms& stages) {
   MetricFamily family{"forestall_stage_duration_seconds",
-                      "How long each stage of a kill took: up to the signal from the stage before "
-                      "it, then from the signal.",
+                      "Duration of each stage of a kill: up to the signal since the previous "
+                      "stage, then since the signal.",
                       MetricType::Histogram,
                       {}};
   for (std::size_t i = 0; i < kStageCount; ++i) {
@@ -207,35 +208,35 @@ MetricFamily count_family(const char* name, const char* help, std::uint64_t coun
 
 void add_drops(const DropCounts& drops, std::vector<MetricFamily>& all) {
   all.push_back(count_family("forestall_log_lines_dropped_total",
-                             "Lines of the log lost because its reader was too slow.",
+                             "Log lines dropped because their reader was too slow.",
                              drops.log_lines()));
   all.push_back(count_family("forestall_bpf_events_dropped_total",
-                             "Events of the BPF programs the ring had no room for.",
-                             drops.bpf_events));
+                             "BPF events without space in the ring.", drops.bpf_events));
   all.push_back(count_family("forestall_bpf_failures_total",
-                             "Reads, maps and timers that failed in the BPF programs.",
+                             "Failed reads, map operations and timers in the BPF programs.",
                              drops.bpf_failures));
   all.push_back(count_family("forestall_oom_tellings_late_total",
-                             "Tellings of a kernel OOM kill that came after it was on record.",
+                             "OOM events received after the kill was recorded.",
                              drops.late_tellings));
   all.push_back(count_family("forestall_watch_messages_dropped_total",
-                             "Records and events that those who watch over gRPC did not get.",
-                             drops.untold));
+                             "Records and events that gRPC watch clients missed.", drops.untold));
   all.push_back(count_family("forestall_recording_entries_lost_total",
-                             "Entries of recordings that found no room.", drops.recording_entries));
+                             "Recording entries without space in the queue.",
+                             drops.recording_entries));
   all.push_back(count_family("forestall_live_viewers_dropped_total",
-                             "Who followed the status page and did not read.", drops.live_viewers));
+                             "Status-page clients disconnected because they were too slow.",
+                             drops.live_viewers));
 }
 
 void add_grpc(const GrpcCounts& counts, std::vector<MetricFamily>& all) {
   all.push_back(count_family("forestall_grpc_connections_total",
-                             "Connections taken at the gRPC socket.", counts.connections));
+                             "Connections accepted at the gRPC socket.", counts.connections));
   all.push_back(count_family("forestall_grpc_connections_refused_total",
-                             "Connections of processes that may not use the gRPC socket.",
+                             "Connections refused at the gRPC socket: not permitted, or too many.",
                              counts.refused));
-  all.push_back(count_family("forestall_grpc_calls_total", "Calls begun over gRPC.", counts.calls));
+  all.push_back(count_family("forestall_grpc_calls_total", "gRPC calls started.", counts.calls));
   all.push_back(count_family("forestall_grpc_slow_readers_total",
-                             "Calls over gRPC ended because their client took nothing.",
+                             "gRPC calls ended because the client was too slow.",
                              counts.slow_readers));
 }
 
@@ -247,39 +248,38 @@ class Metrics::Families {
  public:
   Families(std::string_view version, Tier tier, Recorders recorders)
       : recorders_(recorders),
-        looks_(counters("forestall_looks_total", "Looks of the loop, by what woke it."),
+        looks_(counters("forestall_looks_total", "Evaluations of the loop, by wake source."),
                {label_of<WakeSource>("wake")}),
         decisions_(counters("forestall_decisions_total",
-                            "Decisions put on record: those that say what the last one said are "
-                            "not, and each eviction counts by itself."),
+                            "Recorded decisions. A decision that repeats the previous one is not "
+                            "recorded; each eviction counts separately."),
                    {label_of<Action>("action"), label_of<Reason>("reason")}),
         kills_(counters("forestall_kills_total",
-                        "Kills by what became of them. One that was stuck counts again if its "
-                        "memory comes back after all."),
+                        "Kills by final state. A stuck kill counts again if its memory is freed "
+                        "later."),
                {label_of<KillState>("state"), kYesOrNo}),
         kernel_kills_(
             counters("forestall_kernel_oom_kills_total",
-                     "Kills by the kernel's OOM killer: within what it chose, why the "
-                     "agent had not acted before, and whether the victim had been "
-                     "predicted (right, wrong, none: there was no prediction)."),
+                     "Kills by the kernel's OOM killer, by allocation constraint, by the reason "
+                     "why the agent had not acted before, and by whether the victim was predicted "
+                     "(right, wrong, none: no prediction)."),
             {constraint_label(), label_of<Inaction>("inaction"), {"predicted", kForetold}}),
         evictions_(
             counters("kubelet_evictions", "Cumulative number of pod evictions by eviction signal"),
             {eviction_signals()}),
         eviction_signals_(eviction_signals().values),
-        freed_(counters("forestall_freed_bytes_total",
-                        "Memory that came back from victims that are gone, in bytes.")
+        freed_(counters("forestall_freed_bytes_total", "Memory freed by killed victims, in bytes.")
                    .Add({})) {
     auto& conditions = prometheus::BuildGauge()
                            .Name("forestall_condition")
-                           .Help("Whether the node condition is reported.")
+                           .Help("State of the node condition, 1 while it is reported.")
                            .Register(registry_);
     for (std::size_t i = 0; i < kConditions.size(); ++i) {
       conditions_[i] = &conditions.Add({{"type", std::string(to_string(kConditions[i]))}});
     }
     prometheus::BuildGauge()
         .Name("forestall_build_info")
-        .Help("Which Forestall this is, and which kernel facilities it uses.")
+        .Help("Version of Forestall and tier of kernel facilities in use.")
         .Register(registry_)
         .Add({{"version", std::string(version)}, {"tier", std::string(to_string(tier))}})
         .Set(1);
@@ -316,7 +316,7 @@ class Metrics::Families {
     if (recorders_.stages != nullptr) all.push_back(stage_family(*recorders_.stages));
     if (recorders_.drops != nullptr) add_drops(*recorders_.drops, all);
     if (recorders_.grpc != nullptr) add_grpc(*recorders_.grpc, all);
-    // For people, who look for a name; Prometheus does not mind.
+    // Sorted for human readers; Prometheus does not require it.
     std::ranges::sort(all, {}, &MetricFamily::name);
     for (MetricFamily& family : all) {
       std::ranges::sort(family.metric,
@@ -341,7 +341,7 @@ class Metrics::Families {
     if (outcome.freed.count > 0) freed_.Increment(static_cast<double>(outcome.freed.count));
   }
 
-  // Kubelet counts pods, and those it did end; each once, though a stuck one has two outcomes.
+  // Kubelet counts pods that it ended, each once; a stuck kill has two outcomes.
   void count_eviction(const Record& record) {
     const Outcome& outcome = *record.outcome;
     const bool again = std::erase(stuck_, record.sequence) > 0;
@@ -359,7 +359,7 @@ class Metrics::Families {
     evictions_.count({static_cast<std::size_t>(place - eviction_signals_.begin())});
   }
 
-  // Kills that are stuck at one time are a few; of more than these, one may be counted twice.
+  // Few kills are stuck at the same time; with more than this, one may count twice.
   static constexpr std::size_t kStuckMax = 64;
 
   Recorders recorders_;
@@ -370,7 +370,7 @@ class Metrics::Families {
   CounterTable kernel_kills_;
   CounterTable evictions_;
   std::vector<std::string> eviction_signals_;
-  std::vector<std::uint64_t> stuck_;  // records, by their sequence; the loop's
+  std::vector<std::uint64_t> stuck_;  // sequences of records; the loop's
   prometheus::Counter& freed_;
   std::array<prometheus::Gauge*, kConditions.size()> conditions_{};
   Amounts amounts_;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts what the loop does, and tells it in Prometheus' text format to whoever asks.
+// Counts what the loop does, and serializes it in Prometheus' text format.
 //
-// The loop runs at real time and whoever asks does not, so they share no lock the loop would wait
-// for: counters are atomic words made at start, for every combination of labels there can be, which
-// also means that a first event is seen as an increase. What has no fixed set of labels, the
-// amounts by subject, is handed over by try-lock: while it is being read, the loop leaves the
-// amounts of its last look there, and brings the next ones.
+// The loop runs at real-time priority and the scraper does not, so they share no lock that the loop
+// waits for. Counters are atomics that are created at start for every combination of labels; a
+// first event is therefore visible as an increase. The amounts by subject have no fixed set of
+// labels. The loop publishes them under a try-lock: while they are being read, the amounts of the
+// previous evaluation remain, and the next evaluation updates them.
 //
-// Names are kubelet's where the meaning is (pkg/kubelet/metrics/metrics.go), else forestall_*; and
-// process_*, as all of Prometheus' client libraries have them.
+// Names are kubelet's where the meaning is the same (pkg/kubelet/metrics/metrics.go), else
+// forestall_*; and process_*, as in all Prometheus client libraries.
 #pragma once
 
 #include <memory>
@@ -26,13 +26,13 @@ namespace forestall::exports {
 
 class Metrics final : public RecordSink {
  public:
-  // Amounts of no more subjects than these are told, those with a threshold met first.
+  // The largest number of subjects with amounts; subjects with a threshold met come first.
   static constexpr std::size_t kSubjectsMax = 64;
-  // How much later than it said the loop may look before it counts as stuck. A service manager's
-  // watchdog is no more patient.
+  // How late an evaluation may be before the loop counts as stuck. It is not longer than a service
+  // manager's watchdog timeout.
   static constexpr Duration kSlack = std::chrono::seconds(10);
 
-  // Told besides, from these; both outlive this, null: nothing of the kind.
+  // Further sources of metrics. They outlive this; null: none.
   struct Recorders {
     const StageHistograms* stages = nullptr;
     const DropCounts* drops = nullptr;
@@ -46,9 +46,9 @@ class Metrics final : public RecordSink {
   void write(const Record& record) override;
   void looked(const Look& look) override;
 
-  // Any thread. Reads /proc/self besides.
+  // Any thread. Also reads /proc/self.
   [[nodiscard]] std::string text() const;
-  // Any thread. Whether the loop has looked, and is not overdue by more than kSlack.
+  // Any thread. Whether the loop has evaluated and is not overdue by more than kSlack.
   [[nodiscard]] bool alive(MonotonicTime now) const;
 
  private:

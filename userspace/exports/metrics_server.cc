@@ -21,7 +21,7 @@
 namespace forestall::exports {
 namespace {
 
-// What a Prometheus server asks for and understands (exposition format 0.0.4).
+// The format of Prometheus servers (exposition format 0.0.4).
 constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
 constexpr const char* kPlainType = "text/plain; charset=utf-8";
 constexpr int kBacklog = 16;
@@ -31,12 +31,12 @@ struct AddressDeleter {
 };
 using Address = std::unique_ptr<addrinfo, AddressDeleter>;
 
-// Numbers only: an agent that starts must not wait for a name server.
+// Numeric addresses only: the agent must not wait for a name server at start.
 Result<Address> read_address(const std::string& text) {
   const auto colon = text.rfind(':');
   const auto port = colon == std::string::npos ? std::nullopt : parse_u64(text.substr(colon + 1));
-  // getaddrinfo takes a port modulo 65536.
-  if (!port || *port > UINT16_MAX) return error("not an address and a port");
+  // getaddrinfo() takes a port modulo 65536.
+  if (!port || *port > UINT16_MAX) return error("expected an IP address and a port");
   std::string host = text.substr(0, colon);
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   addrinfo wanted{};
@@ -52,7 +52,7 @@ Result<UniqueFd> listen_at(const std::string& text) {
   const Address address = TRY(read_address(text));
   UniqueFd fd(socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return errno_error("socket", text);
-  // An agent that is started again must not wait for what is left of old connections.
+  // A restarted agent must not wait for the TIME_WAIT of old connections.
   const int yes = 1;
   if (setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) != 0) {
     return errno_error("setsockopt SO_REUSEADDR", text);
@@ -62,7 +62,7 @@ Result<UniqueFd> listen_at(const std::string& text) {
   return fd;
 }
 
-// Nobody can connect before listen(), so that the mode is right from the first moment.
+// Clients cannot connect before listen(), so the mode is always correct.
 Result<UniqueFd> listen_locally(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -71,7 +71,7 @@ Result<UniqueFd> listen_locally(const std::string& path) {
   UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return errno_error("socket", path);
   unlink(path.c_str());
-  // The sockets interface takes every kind of address through the general one.
+  // The sockets interface takes every kind of address as a generic one.
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     return errno_error("bind", path);
   }
@@ -84,10 +84,10 @@ HttpAnswer page(const Metrics& metrics, const HttpPages& more, const HttpRequest
   if (request.path == "/metrics") return {200, kMetricsType, metrics.text()};
   if (request.path == "/healthz" || request.path == "/readyz") {
     if (metrics.alive(SystemClock().now())) return {200, kPlainType, "ok\n"};
-    return {503, kPlainType, "the loop is overdue\n"};
+    return {503, kPlainType, "the evaluation loop is overdue\n"};
   }
   if (more) return more(request);
-  return {404, kPlainType, "/metrics, /healthz and /readyz are served here\n"};
+  return {404, kPlainType, "not found; available: /metrics, /healthz and /readyz\n"};
 }
 
 int milliseconds_until(std::optional<MonotonicTime> due, MonotonicTime now) {
@@ -137,7 +137,7 @@ MetricsServer::~MetricsServer() {
 std::uint16_t MetricsServer::port() const {
   sockaddr_storage address{};
   socklen_t size = sizeof(address);
-  // The sockets interface hands out every kind of address through the general one.
+  // The sockets interface returns every kind of address as a generic one.
   if (getsockname(listening_.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
   if (address.ss_family == AF_UNIX) return 0;
   const in_port_t port = address.ss_family == AF_INET6
@@ -149,7 +149,7 @@ std::uint16_t MetricsServer::port() const {
 void MetricsServer::serve() {
   while (wait(SystemClock().now())) {
     const MonotonicTime now = SystemClock().now();
-    // From the last, so that removing one leaves the indices of those before it.
+    // Backwards, so that removing one keeps the remaining indices valid.
     for (auto index = ready_.rbegin(); index != ready_.rend(); ++index) {
       if (exchanges_[*index].advance(pages_)) continue;
       exchanges_.erase(exchanges_.begin() + static_cast<std::ptrdiff_t>(*index));
@@ -188,8 +188,8 @@ void MetricsServer::accept_all(MonotonicTime now) {
       exchanges_.emplace_back(std::move(client), now + kPatience);
       continue;
     }
-    // Without descriptors or memory the client stays in the backlog: trying again at once would
-    // take the CPU from whatever frees them.
+    // Without descriptors or memory the client stays in the backlog. An immediate retry would use
+    // the CPU that other threads need to free them.
     if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) deaf_until_ = now + kPatience;
     return;
   }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small HTTP server for whoever collects metrics: GET /metrics, and GET /healthz and /readyz,
-// which are 200 while the loop looks when it said it would, and 503 else, before its first look
-// too. What else is served beside them is the caller's.
+// A small HTTP server for metrics scrapers: GET /metrics, and GET /healthz and /readyz, which
+// return 200 while the loop evaluates in time, and 503 otherwise and before the first evaluation.
+// The caller adds other pages.
 //
-// One thread of ordinary priority with all signals blocked, which sleeps until somebody connects: a
-// node that is short of CPU is scraped late, and evicts in time. Whoever connects can make it hold
-// kConnectionsMax descriptors for kPatience, no more: the kill ladder needs descriptors, too. No
-// library of Debian's keeps to that: civetweb gives each connection a thread to block and takes two
-// seconds to stop, libmicrohttpd has the agent lock all of GnuTLS in memory, and libevent's server
-// takes any number of connections.
+// It is one thread of ordinary priority with all signals blocked, which sleeps until a client
+// connects. On a node that is short of CPU, scrapes are late and evictions are not. Clients can
+// hold at most kConnectionsMax descriptors for kPatience, because the kill ladder needs descriptors
+// too. None of Debian's libraries has such limits: civetweb needs a thread per connection and two
+// seconds to stop, libmicrohttpd makes the agent lock all of GnuTLS in memory, and libevent's
+// server accepts any number of connections.
 #pragma once
 
 #include <chrono>
@@ -30,30 +30,29 @@ class MetricsServer {
   static constexpr Duration kPatience = std::chrono::seconds(2);
   static constexpr std::size_t kConnectionsMax = 16;
 
-  // Listens at `address`, an IP address and a port: "127.0.0.1:9464" or "[::1]:9464"; port 0 takes
-  // any that is free. `metrics` must outlive the server. An error names the address and says why,
-  // EADDRINUSE for one.
-  // `more` has what is served beside (exports' own paths come first); null: nothing. It is called
-  // by the server's thread.
+  // Listens at `address`, an IP address and a port: "127.0.0.1:9464" or "[::1]:9464"; port 0
+  // selects a free port. `metrics` must outlive the server. Errors name the address and the cause,
+  // such as EADDRINUSE. `more` serves further pages (the server's own paths take precedence); null:
+  // none. The server's thread calls it.
   static Result<std::unique_ptr<MetricsServer>> start(const std::string& address,
                                                       const Metrics& metrics,
                                                       HttpPages more = nullptr);
-  // Listens at a socket in the file system, which only its owner may connect to (mode 0600). What
-  // is there already goes: whoever starts this holds the lock that keeps another agent away.
+  // Listens at a unix socket that only its owner may connect to (mode 0600). Replaces an existing
+  // socket: the caller holds the lock that excludes another agent.
   static Result<std::unique_ptr<MetricsServer>> start_local(const std::string& path,
                                                             HttpPages pages);
   MetricsServer(const MetricsServer&) = delete;
-  // Ends the thread without waiting for any client.
+  // Ends the thread without waiting for clients.
   ~MetricsServer();
 
-  // 0 for a local one.
+  // 0 for a unix socket.
   [[nodiscard]] std::uint16_t port() const;
 
  private:
   MetricsServer(UniqueFd listening, UniqueFd stop, HttpPages pages);
   static Result<std::unique_ptr<MetricsServer>> serve_at(UniqueFd listening, HttpPages pages);
   void serve();
-  [[nodiscard]] bool wait(MonotonicTime now);  // false: it is to end
+  [[nodiscard]] bool wait(MonotonicTime now);  // false: the server ends
   void accept_all(MonotonicTime now);
 
   const UniqueFd listening_;
@@ -62,9 +61,9 @@ class MetricsServer {
   // The thread's.
   std::vector<HttpExchange> exchanges_;
   std::vector<std::size_t> ready_;           // indices into them, ascending
-  bool client_waits_ = false;                // for accept
-  std::optional<MonotonicTime> deaf_until_;  // accept was refused: not tried before
-  std::thread thread_;                       // last: it uses all of the above
+  bool client_waits_ = false;                // for accept()
+  std::optional<MonotonicTime> deaf_until_;  // accept() failed; no retry before this time
+  std::thread thread_;                       // last, because it uses the members above
 };
 
 }  // namespace forestall::exports

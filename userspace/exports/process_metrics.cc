@@ -19,13 +19,13 @@ namespace {
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-// proc(5), /proc/PID/stat: the fields after the name, of which the first is number 3.
+// proc(5), /proc/PID/stat: the fields after the name; the first of them is number 3.
 constexpr std::size_t kFirstField = 3;
 constexpr std::size_t kStartTime = 22;
 constexpr std::size_t kVirtualSize = 23;
 constexpr std::size_t kResident = 24;
 
-// The name of the process may hold blanks and parentheses; the last one closes it.
+// The name of the process may contain blanks and parentheses; the last one closes it.
 std::vector<std::string> stat_fields() {
   std::ifstream file("/proc/self/stat");
   std::stringstream text;
@@ -57,7 +57,7 @@ std::optional<double> open_files() {
   std::error_code failed;
   const std::filesystem::directory_iterator all("/proc/self/fd", failed);
   if (failed) return std::nullopt;
-  // The one the directory is read through is closed again when this is told.
+  // Without the descriptor of the directory itself, which is closed again.
   return static_cast<double>(std::distance(begin(all), end(all))) - 1;
 }
 
@@ -72,7 +72,7 @@ void add(std::vector<MetricFamily>& families, const char* name, const char* help
   if (!value) return;
   MetricFamily family{name, help, type, {}};
   family.metric.emplace_back();
-  family.metric.front().counter.value = *value;  // the serializer looks at the one of the type
+  family.metric.front().counter.value = *value;  // the serializer uses the member for the type
   family.metric.front().gauge.value = *value;
   families.push_back(std::move(family));
 }
@@ -90,16 +90,16 @@ std::vector<MetricFamily> ProcessMetrics::Collect() const {
               *start / static_cast<double>(sysconf(_SC_CLK_TCK));
   }
   std::vector<MetricFamily> all;
-  add(all, "process_cpu_seconds_total", "User and system CPU time spent, in seconds.",
+  add(all, "process_cpu_seconds_total", "User and system CPU time, in seconds.",
       MetricType::Counter, seconds(CLOCK_PROCESS_CPUTIME_ID));
   add(all, "process_resident_memory_bytes", "Resident memory, in bytes.", MetricType::Gauge,
       resident ? std::optional(*resident * page) : std::nullopt);
   add(all, "process_virtual_memory_bytes", "Virtual memory, in bytes.", MetricType::Gauge,
       field(fields, kVirtualSize));
   add(all, "process_open_fds", "Open file descriptors.", MetricType::Gauge, open_files());
-  add(all, "process_max_fds", "The most file descriptors that may be open.", MetricType::Gauge,
+  add(all, "process_max_fds", "Limit of open file descriptors.", MetricType::Gauge,
       open_files_max());
-  add(all, "process_start_time_seconds", "When the process started, in seconds since the epoch.",
+  add(all, "process_start_time_seconds", "Start time of the process, in seconds since the epoch.",
       MetricType::Gauge, started);
   return all;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every Prometheus client tells of its own process, under the names they all use.
+// The standard metrics of the process, with the names that all Prometheus clients use.
 #pragma once
 
 #include <prometheus/collectable.h>
@@ -9,7 +9,7 @@
 
 namespace forestall::exports {
 
-// Reads /proc/self each time it is asked; what cannot be read is left out. Any thread.
+// Reads /proc/self on each call; omits values that cannot be read. Any thread.
 class ProcessMetrics final : public prometheus::Collectable {
  public:
   [[nodiscard]] std::vector<prometheus::MetricFamily> Collect() const override;

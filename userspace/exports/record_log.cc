@@ -66,12 +66,12 @@ void add_stage(LogLine& line, std::string_view key, const std::optional<Duration
   if (duration) line.field(key, *duration);
 }
 
-// The kernel's names of tasks end at their NUL, or fill the array.
+// The kernel's comm fields end at their NUL, or fill the array.
 std::string_view name_of(const std::array<char, 16>& comm) {
   return {comm.data(), strnlen(comm.data(), comm.size())};
 }
 
-// Within what the kernel chose; said of a node as well, whose path would say nothing.
+// The domain in which the kernel chose. Only a memcg has a path to log.
 void add_domain(LogLine& line, const OomKillSighting& seen) {
   line.field("constraint", seen.constraint ? to_string(*seen.constraint) : "unknown");
   if (seen.constraint_deduced) line.field("deduced", true);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records as log lines: one line per decision with the numbers compared and the runners-up, one
-// per outcome with the time of each stage, one per node condition that changed, one per kill by the
-// kernel's OOM killer.
+// Log lines for records: one per decision with the compared numbers and the runners-up, one per
+// outcome with the time of each stage, one per changed node condition, and one per kernel kill.
 #pragma once
 
 #include "exports/log.h"
@@ -21,9 +20,9 @@ class RecordLog final : public RecordSink {
 // The lines themselves, for tests and for `--output text`.
 [[nodiscard]] LogLine decision_line(const Record& record);
 [[nodiscard]] LogLine outcome_line(const Record& record);
-// REQUIRES: the record tells of a kill by the kernel.
+// REQUIRES: the record is a kernel kill.
 [[nodiscard]] LogLine oom_kill_line(const Record& record);
-// In kubelet's words, as node conditions and events have them.
+// In kubelet's words, as in node conditions and events.
 [[nodiscard]] LogLine condition_line(const ConditionStatus& status);
 
 }  // namespace forestall::exports

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where records go. The loop knows sinks only by this interface.
+// The interface through which the loop exports records.
 #pragma once
 
 #include <cstdint>
@@ -12,42 +12,42 @@
 
 namespace forestall::exports {
 
-// One look of the loop, on record or not: most of them repeat the last one.
+// One evaluation of the loop, recorded or not; most repeat the previous one.
 struct Look {
   const Observation& observation;
   const Decision& decision;
-  MonotonicTime next;  // when the loop looks again at the latest, whatever happens
+  MonotonicTime next;  // latest time of the next evaluation
 };
 
-// One pass of the policy: what it was told, what it remembered, what it answered. Whoever has all
-// passes can have each answer again.
+// One step of the policy: its input, its state and its output. A sink that stores all passes can
+// reproduce each decision.
 struct Pass {
   const Config& config;
-  std::uint64_t reloads = 0;  // how often the configuration was replaced since the start
-  const PolicyState& before;  // what the policy remembered
+  std::uint64_t reloads = 0;  // number of configuration reloads since the start
+  const PolicyState& before;  // the policy's state before the step
   const Record& record;       // observation, decision, stages and time; no sequence, no outcome
 };
 
-// All workloads between decisions, and how long it took to read them.
+// All workloads between decisions, and how long reading them took.
 struct Survey {
   MonotonicTime at;
   Duration took{0};
   const std::vector<WorkloadSample>& workloads;
 };
 
-// Thread rule: called from the loop's thread, after the kill of the record was begun. Must not
-// block and must not fail loudly: what cannot be delivered is dropped and counted.
+// Thread rule: called from the loop's thread, after the kill of the record was started. Must not
+// block. Errors are not reported: what cannot be delivered is dropped and counted.
 class RecordSink {
  public:
   virtual ~RecordSink() = default;
   virtual void write(const Record& record) = 0;
-  // Before the record of the same look, if there is one.
+  // Called before the record of the same evaluation, if there is one.
   virtual void looked(const Look&) {}
-  // Every pass whose answer counts, before looked(). Of one whose `record.prepared` is set the
-  // policy remembers nothing.
+  // Called for every pass that counts, before looked(). If `record.prepared` is set, the policy
+  // keeps no state of the pass.
   virtual void passed(const Pass&) {}
-  // Whether it wants to know what every workload uses, decision or not. Asked after each pass; what
-  // it costs is `took` below.
+  // Whether the sink needs the usage of all workloads even without a decision. Called after each
+  // pass; `took` is the cost.
   [[nodiscard]] virtual bool wants_survey(MonotonicTime) { return false; }
   virtual void surveyed(const Survey&) {}
 };

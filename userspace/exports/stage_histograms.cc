@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::array<int, 10> kDecade{10, 12, 15, 20, 25, 30, 40, 50, 60, 80};
 
-// The count that `share` percent of `all` come to, rounded up.
+// `percent` percent of `all`, rounded up.
 std::uint64_t share_of(std::uint64_t all, std::uint64_t percent) {
   return all / 100 * percent + (all % 100 * percent + 99) / 100;
 }
@@ -51,7 +51,7 @@ void StageHistograms::count(Stage stage, Duration length) {
   const auto bound = std::ranges::lower_bound(bounds(), length);
   counts.within[static_cast<std::size_t>(bound - bounds().begin())].fetch_add(1);
   const std::int64_t ns = std::max<std::int64_t>(length.count(), 0);
-  // The loop alone adds: a sum that would not fit stays where it is.
+  // Only the loop adds. A sum that would overflow stays unchanged.
   const std::int64_t sum = counts.sum_ns;
   counts.sum_ns = sum > std::numeric_limits<std::int64_t>::max() - ns ? sum : sum + ns;
   if (ns > counts.max_ns) counts.max_ns = ns;

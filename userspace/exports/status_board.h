@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the agent says of itself when it is asked: the loop pins it here, whoever asks copies it.
+// The agent's status: the loop writes it, other threads copy it.
 //
-// As for metrics, the loop waits for no reader: it takes the board's lock only if nobody has it,
-// and brings the rest with its next look.
+// As for metrics, the loop does not wait for readers: it only tries the lock, and otherwise updates
+// the status with its next evaluation.
 #pragma once
 
 #include <cstdint>
@@ -20,24 +20,24 @@
 
 namespace forestall::exports {
 
-// One of the last decisions on record, or kills by the kernel.
+// One of the last recorded decisions or kernel kills.
 struct StatusDecision {
   std::uint64_t sequence = 0;
   std::int64_t wall_time_ns = 0;
   Action action = Action::none;
   Reason reason = Reason::no_data;
-  bool by_kernel = false;  // the kernel's OOM killer did it; `victim` is a process then
-  std::string subject;     // of the threshold that drove it; empty: none
-  std::string victim;      // empty: nobody had to go
+  bool by_kernel = false;  // a kernel kill; then `victim` is a process
+  std::string subject;     // of the driving threshold; empty: none
+  std::string victim;      // empty: none
   bool dry_run = false;
-  std::optional<KillState> state;  // nothing: no outcome yet, or none to come
+  std::optional<KillState> state;  // nothing: no outcome yet, or none expected
   Bytes freed;
   StageLengths stages{};
 };
 
 struct Status {
   std::uint64_t looks = 0;
-  std::optional<MonotonicTime> next_look;  // nothing: it has not looked yet
+  std::optional<MonotonicTime> next_look;  // nothing: not evaluated yet
   std::shared_ptr<const Config> config;
   std::vector<Evidence> evidence;
   std::size_t evidence_left_out = 0;
@@ -53,15 +53,15 @@ class StatusBoard final : public RecordSink {
   // Loop's thread.
   void write(const Record& record) override;
   void looked(const Look& look) override;
-  // The configuration in force from now on; told with the next look.
+  // The configuration in force from now on; published with the next evaluation.
   void set_config(const Config& config);
 
   // Any thread.
   [[nodiscard]] Status status() const;
 
  private:
-  std::uint64_t looks_ = 0;               // the loop's, as the two below
-  std::deque<StatusDecision> decisions_;  // what the board should say
+  std::uint64_t looks_ = 0;               // the loop's, like the two below
+  std::deque<StatusDecision> decisions_;  // the next content of the status
   std::shared_ptr<const Config> config_;
 
   mutable std::mutex mutex_;  // the loop only tries it

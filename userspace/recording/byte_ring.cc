@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kLeast = std::size_t{64} << 10;
 
-// What lies before each entry's bytes.
+// Stored before the bytes of each entry.
 struct Head {
   std::uint64_t size = 0;
   ByteRing::Label label;
@@ -24,7 +24,7 @@ Result<std::unique_ptr<ByteRing>> ByteRing::create(std::size_t capacity) {
   capacity = std::bit_ceil(std::max(capacity, kLeast));
   void* const mapped = ::mmap(nullptr, capacity, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapped == MAP_FAILED) return errno_error("mmap", "queue of the recording");
+  if (mapped == MAP_FAILED) return errno_error("mmap", "recording queue");
   return std::unique_ptr<ByteRing>(new ByteRing(static_cast<char*>(mapped), capacity));
 }
 
@@ -32,8 +32,9 @@ ByteRing::~ByteRing() {
   ::munmap(bytes_, capacity());
 }
 
-// Positions are loaded and stored in one order for all (seq_cst): the giver stores, then looks
-// whether the taker sleeps, while the taker says that it sleeps, then looks for what was stored.
+// seq_cst: the producer stores its position and then checks whether the consumer sleeps; the
+// consumer announces that it sleeps and then checks the position. One of the two must see the
+// other's store.
 std::size_t ByteRing::used() const {
   const std::uint64_t taken = taken_.load();
   return static_cast<std::size_t>(given_.load() - taken);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entries from one thread to another, in memory of a fixed size, without a lock.
+// Passes entries from one thread to another in memory of a fixed size, without a lock.
 //
-// No lock, because the giver is the agent's loop at real time and the taker a thread of ordinary
-// priority: one that is preempted while it holds what the loop needs would hold up the loop for as
-// long as a busy machine keeps it from the CPU. The memory is mapped for the same reason: the two
-// share no arena of the allocator. Pages are taken as they are first used.
+// The producer is the agent's loop at real-time priority; the consumer is a thread of ordinary
+// priority. If the consumer were preempted while it holds a lock, the loop would wait until the
+// consumer runs again. The memory is mapped for the same reason: the two threads share no allocator
+// arena. Pages are allocated on first use.
 #pragma once
 
 #include <atomic>
@@ -20,17 +20,17 @@ namespace forestall::recording {
 
 class ByteRing {
  public:
-  // `capacity` is rounded up to a power of two, 64 KiB at least.
+  // `capacity` is rounded up to a power of two, at least 64 KiB.
   static Result<std::unique_ptr<ByteRing>> create(std::size_t capacity);
   ~ByteRing();
   ByteRing(const ByteRing&) = delete;
   ByteRing& operator=(const ByteRing&) = delete;
 
-  // What goes with an entry.
+  // Metadata of an entry.
   struct Label {
     std::int64_t at_ns = 0;
-    std::uint64_t lost_bytes = 0;    // of entries that found no room since the one before
-    std::uint32_t lost_entries = 0;  // how many those were
+    std::uint64_t lost_bytes = 0;  // size of the entries that did not fit since the previous entry
+    std::uint32_t lost_entries = 0;  // number of those entries
     std::uint32_t flags = 0;
   };
   struct Entry {
@@ -38,16 +38,16 @@ class ByteRing {
     std::size_t size = 0;
   };
 
-  // The giver's. False: there is no room.
+  // Producer. False: the entry does not fit.
   [[nodiscard]] bool give(std::string_view bytes, const Label& label);
-  // Bytes taken, as either side sees it.
+  // Bytes in use. Either thread.
   [[nodiscard]] std::size_t used() const;
   [[nodiscard]] std::size_t capacity() const { return mask_ + 1; }
 
-  // The taker's. The oldest entry without its bytes; nothing: there is none.
+  // Consumer. The oldest entry without its bytes; nothing: the ring is empty.
   [[nodiscard]] std::optional<Entry> peek() const;
-  // Its bytes are put in `out` in place of what is there; then its room is free. REQUIRES: peek()
-  // found one.
+  // Consumer. Replaces `out` with the bytes of the oldest entry and frees its space. REQUIRES:
+  // peek() returned an entry.
   void take(std::string& out);
   [[nodiscard]] bool empty() const { return used() == 0; }
 
@@ -58,7 +58,7 @@ class ByteRing {
 
   char* const bytes_;
   const std::size_t mask_;
-  // Positions count up for ever. Each has one writer.
+  // Positions only increase. Each has one writer.
   alignas(64) std::atomic<std::uint64_t> given_{0};
   alignas(64) std::atomic<std::uint64_t> taken_{0};
 };

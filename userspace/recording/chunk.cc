@@ -10,8 +10,8 @@
 namespace forestall::recording {
 namespace {
 
-// zstd's default: entries shrink to a fifteenth at 250 MB/s; the next levels take twice the time
-// for a tenth less.
+// zstd's default level: entries shrink to a fifteenth at 250 MB/s; the next levels take twice the
+// time and save a tenth more.
 constexpr int kLevel = 3;
 
 template <typename T>
@@ -25,12 +25,12 @@ std::size_t varint_size(std::uint64_t value) {
   return size;
 }
 
-// Header and payload of a chunk into `out`; `header` gets what it lacks.
+// Writes header and payload of a chunk to `out` and completes `header`.
 void seal_into(std::string& out, ZSTD_CCtx* zstd, ChunkHeader& header, std::string_view raw) {
   out.resize(kChunkHeaderSize + ZSTD_compressBound(raw.size()));
   char* const payload = out.data() + kChunkHeaderSize;
   std::size_t stored = raw.size();
-  // Without memory for zstd's state it goes as it is, as does what would not get smaller.
+  // If zstd has no memory for its state, or compression does not save space, the payload is plain.
   if (zstd != nullptr) {
     stored = ZSTD_compressCCtx(zstd, payload, out.size() - kChunkHeaderSize, raw.data(), raw.size(),
                                kLevel);
@@ -72,8 +72,9 @@ void ChunkBuilder::append(std::string_view entry, MonotonicTime at) {
   append_varint(raw_, entry.size());
   raw_.append(entry);
   if (header_.count++ == 0) header_.first_ns = header_.last_ns = to_ns(at);
-  // What is written later may tell of earlier things (the outcome of a kill): the chunk spans all.
-  // But one with a key begins with that: whoever seeks a time before it needs an earlier one.
+  // Later entries may have earlier times (the outcome of a kill), so the chunk's range covers all
+  // of them. A chunk with a key starts at the key, because a seek to an earlier time needs an
+  // earlier chunk.
   if (!header_.has(kChunkKey)) header_.first_ns = std::min(header_.first_ns, to_ns(at));
   header_.last_ns = std::max(header_.last_ns, to_ns(at));
 }
@@ -117,18 +118,18 @@ ChunkDecoder& ChunkDecoder::operator=(ChunkDecoder&&) noexcept = default;
 
 Result<std::string_view> ChunkDecoder::unpack(const ChunkHeader& header, std::string_view payload) {
   if (header.has(kChunkPlain)) {
-    if (payload.size() != header.raw_size) return error("its size is not the one it declares");
+    if (payload.size() != header.raw_size) return error("its size differs from the declared size");
     return payload;
   }
-  // The frame's own word before any memory is taken for it.
+  // Checked before memory is allocated.
   if (ZSTD_getFrameContentSize(payload.data(), payload.size()) != header.raw_size) {
-    return error("its size is not the one it declares");
+    return error("its size differs from the declared size");
   }
   raw_.resize(header.raw_size);
   const std::size_t size = ZSTD_decompressDCtx(zstd_->state.get(), raw_.data(), raw_.size(),
                                                payload.data(), payload.size());
   if (ZSTD_isError(size) != 0) return error(std::string("zstd: ") + ZSTD_getErrorName(size));
-  if (size != raw_.size()) return error("its size is not the one it declares");
+  if (size != raw_.size()) return error("its size differs from the declared size");
   return std::string_view(raw_);
 }
 

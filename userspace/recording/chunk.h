@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entries to the bytes of a chunk, and back.
+// Conversion of entries to the bytes of a chunk, and back.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace forestall::recording {
 
-// One chunk while it grows. Its buffers stay from chunk to chunk; none is made before the first
-// entry. Thread rule: one thread.
+// One chunk under construction. Its buffers are allocated with the first entry and reused for later
+// chunks. Thread rule: one thread.
 class ChunkBuilder {
  public:
   ChunkBuilder();
@@ -23,21 +23,21 @@ class ChunkBuilder {
   ChunkBuilder(ChunkBuilder&&) noexcept;
   ChunkBuilder& operator=(ChunkBuilder&&) noexcept;
 
-  // Nothing in it, and nothing lost before it.
+  // Whether it has no entries, and no loss is noted before it.
   [[nodiscard]] bool empty() const { return header_.count == 0 && header_.lost_entries == 0; }
   [[nodiscard]] std::uint32_t count() const { return header_.count; }
   [[nodiscard]] std::size_t raw_size() const { return raw_.size(); }
 
-  // To be told of before this chunk. REQUIRES: no entry yet.
+  // Records a loss before this chunk. REQUIRES: no entry yet.
   void note_loss(std::uint64_t entries, std::uint64_t bytes);
   // REQUIRES: no entry yet.
   void begin_with_key() { header_.flags |= kChunkKey; }
-  // Whether `entry` fits behind what is there.
+  // Whether an entry of this size fits into the rest of the chunk.
   [[nodiscard]] bool fits(std::size_t entry_size) const;
   // REQUIRES: fits().
   void append(std::string_view entry, MonotonicTime at);
 
-  // The bytes to be written and where they would be found. Valid until the next call of anything.
+  // The bytes to write, and their header for the index. Valid until the next call of any member.
   struct Sealed {
     std::string_view bytes;
     ChunkHeader header;
@@ -54,7 +54,7 @@ class ChunkBuilder {
   std::unique_ptr<Zstd> zstd_;
 };
 
-// A chunk of the index. REQUIRES: the index has at most kIndexMax entries.
+// Serializes the index as a chunk. REQUIRES: the index has at most kIndexMax entries.
 inline constexpr std::size_t kIndexMax = kChunkRawMax / kIndexEntrySize;
 [[nodiscard]] std::string seal_index(const std::vector<ChunkPlace>& index, std::uint32_t sequence);
 
@@ -66,8 +66,8 @@ class ChunkDecoder {
   ChunkDecoder(ChunkDecoder&&) noexcept;
   ChunkDecoder& operator=(ChunkDecoder&&) noexcept;
 
-  // The raw payload, valid until the next call or, if it was not compressed, as long as `payload`.
-  // Errors: it does not unpack to what the header declares. REQUIRES: is_intact().
+  // The raw payload. Valid until the next call or, if it was not compressed, as long as `payload`.
+  // Errors: the unpacked size differs from the header. REQUIRES: is_intact().
   [[nodiscard]] Result<std::string_view> unpack(const ChunkHeader& header,
                                                 std::string_view payload);
 
@@ -78,7 +78,8 @@ class ChunkDecoder {
   std::unique_ptr<Zstd> zstd_;
 };
 
-// The next entry, taken from the front of a raw payload; nothing: what is left is none.
+// Removes the next entry from the front of a raw payload and returns it; nothing: no complete entry
+// is left.
 [[nodiscard]] std::optional<std::string_view> take_entry(std::string_view& raw);
 
 }  // namespace forestall::recording

@@ -9,11 +9,11 @@
 namespace forestall::recording {
 namespace {
 
-// A ring of this many: with each that goes, an eighth of what is remembered.
+// Number of segments in a ring: deleting one loses an eighth of the history.
 constexpr std::uint64_t kSegments = 8;
 
-// A crash must not take the name of a file whose contents are safe. One that cannot be synced is
-// no reason to go without.
+// Makes the file's name durable along with its contents. A failure is not fatal: the recording
+// continues.
 void sync_directory_of(const std::string& path) {
   const auto slash = path.rfind('/');
   const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
@@ -30,7 +30,10 @@ Result<Destination> Destination::open(const Target& target, std::string facts) {
     return Destination(std::move(file), std::move(facts));
   }
   if (*target.size_max < kSizeMin) {
-    return Error{EINVAL, "size of all segments of " + target.path};
+    return Error{EINVAL, "recording in " + target.path + ": a size of " +
+                             std::to_string(target.size_max->count) +
+                             " bytes is less than the minimum of " +
+                             std::to_string(kSizeMin.count)};
   }
   Segments segments = TRY(Segments::open(target.path, *target.size_max));
   FileWriter file = TRY(segments.next(facts));
@@ -41,7 +44,7 @@ Result<Destination> Destination::open(const Target& target, std::string facts) {
 }
 
 Result<void> Destination::write(ChunkBuilder& chunk) {
-  // The raw size is more than it will be; index and trailer come as well.
+  // An upper bound: the raw size, plus index and trailer.
   if (segments_) segments_->make_room(file_.size(), chunk.raw_size() + 2 * kChunkHeaderSize);
   auto written = file_.write(chunk);
   while (!written && segments_ && segments_->make_room_after(written.error())) {
@@ -58,7 +61,7 @@ Result<void> Destination::begin_next() {
   segments_->make_room(file_.size(), kFileHeaderSize + facts_.size());
   const std::uint64_t ended = segments_->current();
   FileWriter next = TRY(segments_->next(facts_));
-  // Whatever keeps the index from being written, the segment can be read without it.
+  // Without an index, readers scan the segment.
   (void)file_.finish();
   segments_->close(ended, file_.size());
   closed_bytes_ += file_.size();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a writer's chunks go: one file, or a directory of segments.
+// Destination of a writer's chunks: one file, or a directory of segments.
 #pragma once
 
 #include <cstdint>
@@ -16,29 +16,29 @@ namespace forestall::recording {
 
 struct Target {
   std::string path;        // of the file; with `size_max`, of the directory
-  bool overwrite = false;  // an existing file
-  // Set: a directory of segments whose sizes together stay within this. At least kSizeMin.
+  bool overwrite = false;  // replaces an existing file
+  // Set: a directory of segments whose total size stays within this. At least kSizeMin.
   std::optional<Bytes> size_max = std::nullopt;
 };
 
-// Below this a ring would hold less than a moment of pressure.
+// A smaller ring would hold less than one period of pressure.
 inline constexpr Bytes kSizeMin = mib(1);
 
 // Thread rule: one thread.
 class Destination {
  public:
-  // Errors: EINVAL for a bound below kSizeMin, and those of the file system.
+  // Errors: EINVAL for a size_max below kSizeMin, and file system errors.
   [[nodiscard]] static Result<Destination> open(const Target& target, std::string facts);
 
   [[nodiscard]] Result<void> write(ChunkBuilder& chunk);
   [[nodiscard]] Result<void> sync() { return file_.sync(); }
-  // Whether the next key should begin a new segment.
+  // Whether the next key should start a new segment.
   [[nodiscard]] bool is_full() const;
-  // Ends this segment and begins the next. On failure this one goes on.
+  // Closes this segment and starts the next. On failure this segment remains in use.
   [[nodiscard]] Result<void> begin_next();
   [[nodiscard]] Result<void> finish();
 
-  // Of all that was written here, removed segments included.
+  // Totals since open(), removed segments included.
   [[nodiscard]] std::uint64_t bytes() const { return closed_bytes_ + file_.size(); }
   [[nodiscard]] std::uint64_t chunks() const { return closed_chunks_ + file_.chunks(); }
   [[nodiscard]] std::uint64_t files() const { return files_; }

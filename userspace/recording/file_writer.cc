@@ -8,7 +8,7 @@
 namespace forestall::recording {
 namespace {
 
-// A file that was there keeps the mode it had.
+// open() keeps the mode of an existing file, which may admit other users.
 Result<void> keep_to_owner(int fd, const std::string& path) {
   struct stat file {};
   if (::fstat(fd, &file) != 0) return errno_error("fstat", path);
@@ -22,7 +22,7 @@ Result<void> keep_to_owner(int fd, const std::string& path) {
 Result<FileWriter> FileWriter::create(int at, const std::string& path, std::string_view facts,
                                       bool overwrite) {
   const int way = overwrite ? O_TRUNC : O_EXCL;
-  // O_NONBLOCK: a pipe that nobody reads must not hold up whoever was told to overwrite it.
+  // O_NONBLOCK: opening a pipe without a reader must not block.
   const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | way;
   UniqueFd fd(::openat(at, path.c_str(), flags, 0600));
   if (!fd) return errno_error("open", path);
@@ -41,7 +41,7 @@ Result<void> FileWriter::append(std::string_view bytes) {
     if (size < 0 && errno == EINTR) continue;
     if (size < 0) {
       const Error failed = errno_error("write", path_);
-      // Best left as it was; where that fails, the next try writes over it.
+      // If truncating fails too, the next attempt overwrites the partial write.
       if (to != offset_ && ::ftruncate(fd_.get(), static_cast<off_t>(offset_)) != 0) return failed;
       return failed;
     }
@@ -76,7 +76,7 @@ Result<void> FileWriter::append_index() {
 
 Result<void> FileWriter::finish() {
   const auto indexed = append_index();
-  // Where there is no room for an index, there still is a decision to be kept.
+  // Without space for an index, the decisions already written still have to be synced.
   const auto synced = sync();
   return indexed ? synced : indexed;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One recording on disk while it is written: chunks behind one another, the index at the end.
+// Writes one recording to disk: consecutive chunks, then the index.
 #pragma once
 
 #include <cstdint>
@@ -13,26 +13,24 @@
 
 namespace forestall::recording {
 
-// Thread rule: one thread. Every write goes to a known offset: one that fails half way, because the
-// disk is full, is done again at the same place, and what a reader finds until then is a file that
-// is cut.
+// Thread rule: one thread. Every write has a known offset. If a write fails halfway because the
+// disk is full, it is repeated at the same offset; until then, readers see a truncated file.
 class FileWriter {
  public:
-  // A new file, its header written, readable by its owner alone: it names processes and pods.
-  // `at`: directory `path` starts from, AT_FDCWD for the current one. An existing file is an error
+  // Creates a file with its header, readable only by its owner because it names processes and pods.
+  // `path` starts at the directory `at`; AT_FDCWD is the current one. An existing file is an error
   // (EEXIST) unless `overwrite`.
   [[nodiscard]] static Result<FileWriter> create(int at, const std::string& path,
                                                  std::string_view facts, bool overwrite);
 
-  // Appends what `chunk` holds. On failure the file is as it was.
+  // Appends the contents of `chunk`. On failure the file is unchanged.
   [[nodiscard]] Result<void> write(ChunkBuilder& chunk);
-  // What was written is on disk afterwards.
+  // Flushes all writes to disk.
   [[nodiscard]] Result<void> sync();
-  // Index and trailer; nothing can be written afterwards. A file with more chunks than an index
-  // takes (half a million) has none, and is read by scanning.
+  // Writes index and trailer; no write may follow. A file with more chunks than an index can hold
+  // (half a million) gets no index, and readers scan it.
   [[nodiscard]] Result<void> finish();
 
-  // Bytes so far.
   [[nodiscard]] std::uint64_t size() const { return offset_; }
   [[nodiscard]] std::uint64_t chunks() const { return chunks_; }
 
@@ -45,7 +43,7 @@ class FileWriter {
   std::string path_;
   std::uint64_t offset_ = 0;
   std::uint64_t chunks_ = 0;
-  std::vector<ChunkPlace> index_;  // of the first kIndexMax of them
+  std::vector<ChunkPlace> index_;  // of the first kIndexMax chunks
 };
 
 }  // namespace forestall::recording

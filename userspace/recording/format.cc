@@ -9,7 +9,7 @@
 namespace forestall::recording {
 namespace {
 
-// Where the sums lie in a chunk's header.
+// Offsets of the checksums.
 constexpr std::size_t kHeaderCrcAt = 56;
 constexpr std::size_t kWholeCrcAt = 60;
 constexpr std::size_t kFileCrcAt = 16;
@@ -71,7 +71,7 @@ std::optional<ChunkHeader> decode_chunk_header(std::string_view bytes) {
   header.lost_entries = get<std::uint32_t>(bytes, 44);
   header.lost_bytes = get<std::uint64_t>(bytes, 48);
   header.crc = get<std::uint32_t>(bytes, kWholeCrcAt);
-  // An entry takes at least a byte.
+  // An entry takes at least one byte.
   const bool possible = header.raw_size <= kChunkRawMax && header.stored_size <= kChunkStoredMax &&
                         (header.count <= header.raw_size || header.has(kChunkIndex));
   return possible ? std::optional(header) : std::nullopt;
@@ -94,7 +94,7 @@ std::string encode(const FileHeader& header) {
 }
 
 Result<FileStart> decode_file_start(std::string_view bytes) {
-  if (!bytes.starts_with(kFileMagic)) return error("not a recording of Forestall");
+  if (!bytes.starts_with(kFileMagic)) return error("not a Forestall recording");
   FileStart start;
   start.major = get<std::uint16_t>(bytes, 8);
   start.minor = get<std::uint16_t>(bytes, 10);
@@ -104,9 +104,12 @@ Result<FileStart> decode_file_start(std::string_view bytes) {
     return error("a recording of format " + std::to_string(start.major) + "." +
                  std::to_string(start.minor) + "; this version of Forestall reads format " +
                  std::to_string(kMajor) + ", " +
-                 (start.major > kMajor ? "a newer one is needed" : "an older one is needed"));
+                 (start.major > kMajor ? "use a newer version" : "use an older version"));
   }
-  if (start.facts_size > kFactsMax) return error("the header is damaged: it declares too much");
+  if (start.facts_size > kFactsMax) {
+    return error("the header is damaged: it declares " + std::to_string(start.facts_size) +
+                 " bytes of facts, at most " + std::to_string(kFactsMax) + " are allowed");
+  }
   return start;
 }
 

@@ -12,8 +12,8 @@ namespace forestall::recording {
 namespace {
 
 constexpr std::size_t kWindow = std::size_t{64} << 10;
-// A file that is damaged all over must not fill memory with the telling of it: beyond this many,
-// the last one grows.
+// Bounds the memory for a file that is damaged everywhere: beyond this number, the last entry
+// grows.
 constexpr std::size_t kDamagesMax = 1000;
 
 }  // namespace
@@ -21,7 +21,7 @@ constexpr std::size_t kDamagesMax = 1000;
 Result<bool> Reader::is_recording(const std::string& path) {
   struct stat file {};
   if (::stat(path.c_str(), &file) != 0) return errno_error("open", path);
-  // Whoever writes into a pipe must not see a reader that goes away again.
+  // Do not open a pipe: its writer would get SIGPIPE when this reader closes it.
   if (!S_ISREG(file.st_mode)) return false;
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return errno_error("open", path);
@@ -32,7 +32,7 @@ Result<bool> Reader::is_recording(const std::string& path) {
 }
 
 Result<Reader> Reader::open(const std::string& path) {
-  // O_NONBLOCK: a pipe is refused below, not waited for.
+  // O_NONBLOCK: a pipe is refused below; opening it must not block.
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return errno_error("open", path);
   return open(std::move(fd), path);
@@ -41,7 +41,7 @@ Result<Reader> Reader::open(const std::string& path) {
 Result<Reader> Reader::open(UniqueFd fd, std::string name) {
   struct stat file {};
   if (::fstat(fd.get(), &file) != 0) return errno_error("fstat", name);
-  if (!S_ISREG(file.st_mode)) return error(name + ": a recording must be a file");
+  if (!S_ISREG(file.st_mode)) return error(name + ": a recording must be a regular file");
   Reader reader(std::move(fd), std::move(name));
   reader.size_ = static_cast<std::uint64_t>(file.st_size);
   TRY(reader.read_header());
@@ -49,7 +49,7 @@ Result<Reader> Reader::open(UniqueFd fd, std::string name) {
   return reader;
 }
 
-// Less than `size` only at the end of the file.
+// Returns less than `size` only at the end of the file.
 Result<std::string_view> Reader::read_at(std::uint64_t offset, std::size_t size,
                                          std::string& buffer) const {
   if (buffer.size() < size) buffer.resize(size);
@@ -71,7 +71,7 @@ Result<void> Reader::read_header() {
     const bool begins =
         !bytes.empty() && kFileMagic.starts_with(bytes.substr(0, kFileMagic.size()));
     return error(name_ +
-                 (begins ? ": the file ends within its header" : ": not a recording of Forestall"));
+                 (begins ? ": the file ends within its header" : ": not a Forestall recording"));
   }
   const auto start = decode_file_start(bytes);
   if (!start) return start.error().in(name_);
@@ -84,7 +84,7 @@ Result<void> Reader::read_header() {
   return {};
 }
 
-// A trailer that points at something else than an index is none.
+// A trailer is valid only if it points to an index.
 Result<void> Reader::find_index() {
   if (size_ < first_ + kChunkHeaderSize + kTrailerSize) return {};
   const std::uint64_t at = size_ - kTrailerSize;
@@ -98,7 +98,7 @@ Result<void> Reader::find_index() {
   return {};
 }
 
-// Nothing: there is none, or the file ends within it.
+// Nothing: no valid header, or the file ends within it.
 Result<std::optional<ChunkHeader>> Reader::header_at(std::uint64_t offset) {
   const std::string_view bytes = TRY(read_at(offset, kChunkHeaderSize, header_bytes_));
   if (bytes.size() < kChunkHeaderSize) return std::optional<ChunkHeader>();
@@ -122,21 +122,21 @@ Result<std::optional<Chunk>> Reader::next() {
   return std::optional<Chunk>();
 }
 
-// Nothing: it was passed over.
+// Nothing: the chunk was skipped.
 Result<std::optional<Chunk>> Reader::take_chunk(const ChunkHeader& header) {
   const std::uint64_t offset = std::exchange(at_, at_ + kChunkHeaderSize + header.stored_size);
-  // Of chunks that were found by the index, only those that follow one another.
+  // A gap in the chunk numbers means that chunks were lost.
   const bool hole = sequence_ && header.sequence != *sequence_ + 1;
   sequence_ = header.sequence;
   const std::string_view payload =
       TRY(read_at(offset + kChunkHeaderSize, header.stored_size, payload_));
-  if (payload.size() < header.stored_size) {  // it became shorter meanwhile
+  if (payload.size() < header.stored_size) {  // the file was truncated meanwhile
     end_within(offset);
     at_ = end();
     return std::optional<Chunk>();
   }
   if (!is_intact(header, header_bytes_, payload)) {
-    note_damage(offset, kChunkHeaderSize + header.stored_size, "its checksum does not hold");
+    note_damage(offset, kChunkHeaderSize + header.stored_size, "wrong checksum");
     return std::optional<Chunk>();
   }
   if (header.is_foreign()) {
@@ -144,7 +144,8 @@ Result<std::optional<Chunk>> Reader::take_chunk(const ChunkHeader& header) {
     lost_ = true;
     return std::optional<Chunk>();
   }
-  if (header.has(kChunkIndex)) return std::optional<Chunk>();  // of a file that was written on
+  if (header.has(kChunkIndex))
+    return std::optional<Chunk>();  // from a file that was continued after its index
   const auto raw = decoder_.unpack(header, payload);
   if (!raw) {
     note_damage(offset, kChunkHeaderSize + header.stored_size, raw.error().message);
@@ -157,7 +158,7 @@ Result<std::optional<Chunk>> Reader::take_chunk(const ChunkHeader& header) {
   return std::optional(chunk);
 }
 
-// At something that is no chunk: on to the next one, or to the end of the file.
+// Skips bytes that are not a chunk, up to the next chunk or the end of the file.
 Result<void> Reader::pass_damage() {
   const std::uint64_t from = at_;
   const std::uint64_t found = TRY(find_magic(from + 1));
@@ -169,7 +170,7 @@ Result<void> Reader::pass_damage() {
   const std::uint64_t left = end() - from;
   const std::string_view rest = TRY(read_at(
       from, static_cast<std::size_t>(std::min<std::uint64_t>(left, kChunkMagic.size())), window_));
-  // Whether the last bytes would have become a chunk, or the end.
+  // Whether the last bytes could be the start of a chunk or of the trailer.
   const bool begun = (kChunkMagic.starts_with(rest) && left < kChunkHeaderSize) ||
                      (kTrailerMagic.starts_with(rest) && left < kTrailerSize);
   if (begun && !is_complete()) {
@@ -180,13 +181,14 @@ Result<void> Reader::pass_damage() {
   return {};
 }
 
-// Offset of the next header that is sound, from `from` on; end() if there is none. A magic alone
-// may be part of a payload.
+// Offset of the next valid header from `from` on; end() if there is none. A magic alone may be part
+// of a payload.
 Result<std::uint64_t> Reader::find_magic(std::uint64_t from) {
   while (from < end()) {
     const std::string_view window = TRY(read_at(from, kWindow, window_));
     const std::size_t size = window.size();
-    // All of them before any is looked at, which takes the window: a file may be full of magics.
+    // Collects all magics first, because header_at() may reuse the window; a file may be full of
+    // magics.
     std::vector<std::size_t> magics;
     for (std::size_t at = window.find(kChunkMagic); at != std::string_view::npos;
          at = window.find(kChunkMagic, at + 1)) {
@@ -196,14 +198,14 @@ Result<std::uint64_t> Reader::find_magic(std::uint64_t from) {
       if (TRY(header_at(from + at))) return from + at;
     }
     if (size < kWindow) break;
-    // The magic may lie across the edge.
+    // A magic may cross the end of the window.
     from += size - kChunkMagic.size() + 1;
   }
   return end();
 }
 
 void Reader::end_within(std::uint64_t offset) {
-  cut_ = Damage{offset, end() - offset, "the file ends within it"};
+  cut_ = Damage{offset, end() - offset, "the file is truncated here"};
   at_ = end();
 }
 
@@ -216,7 +218,7 @@ void Reader::note_damage(std::uint64_t offset, std::uint64_t bytes, std::string 
   damages_.push_back({offset, bytes, std::move(problem)});
 }
 
-// Nothing: it does not hold.
+// Nothing: the index is not valid.
 Result<std::optional<std::vector<ChunkPlace>>> Reader::read_index() {
   using Index = std::optional<std::vector<ChunkPlace>>;
   const auto header = TRY(header_at(*index_offset_));

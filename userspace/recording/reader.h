@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chunks of a recording, from a file that may be whole, cut, damaged, or still being written.
+// Reads the chunks of a recording from a file that may be complete, truncated, damaged, or still
+// being written.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@
 
 namespace forestall::recording {
 
-// Bytes that are no chunk, or none that can be read.
+// Bytes that are not a readable chunk.
 struct Damage {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
@@ -25,48 +26,48 @@ struct Damage {
 struct Chunk {
   ChunkPlace place;
   ChunkHeader header;
-  // Its entries, for take_entry(); valid until the next call of the reader.
+  // Parsed by take_entry(); valid until the next call of the reader.
   std::string_view raw;
-  // Something is missing before it, whether it was never written or cannot be read: what its
-  // entries refer to may not be there.
+  // A chunk before it is missing, because it was never written or is unreadable: the entries may
+  // refer to missing entries.
   bool after_loss = false;
 };
 
 // Thread rule: one thread.
 class Reader {
  public:
-  // Whether a file begins as a recording does. Errors: it cannot be read.
+  // Whether a file starts like a recording. Errors: it cannot be read.
   [[nodiscard]] static Result<bool> is_recording(const std::string& path);
 
-  // Errors: the file cannot be read; it is no recording; another major version; its header is cut
-  // or damaged.
+  // Errors: the file cannot be read; it is not a recording; it has another major version; its
+  // header is truncated or damaged.
   [[nodiscard]] static Result<Reader> open(const std::string& path);
-  // `name` is for errors. REQUIRES: the descriptor can be read at any place (no pipe).
+  // `name` is for errors. REQUIRES: the descriptor supports pread() (not a pipe).
   [[nodiscard]] static Result<Reader> open(UniqueFd fd, std::string name);
 
   [[nodiscard]] const FileHeader& header() const { return header_; }
   [[nodiscard]] std::uint64_t size() const { return size_; }
 
-  // The next chunk with entries; nothing at the end. What is damaged on the way is passed over and
-  // told by damages(). Errors: the file cannot be read any more.
+  // The next chunk with entries; nothing at the end. Skips damaged parts, which damages() reports.
+  // Errors: the file cannot be read any more.
   [[nodiscard]] Result<std::optional<Chunk>> next();
 
   // Continues with the last key chunk that begins at or before `ns`, or with the first chunk if
-  // there is none. Looks at the index, or at every header where there is none.
+  // there is none. Uses the index, or every header if there is no index.
   [[nodiscard]] Result<void> seek(std::int64_t ns);
 
-  // Where every readable chunk lies: from the index, or by scanning.
+  // The position of every readable chunk: from the index, or by scanning.
   [[nodiscard]] Result<std::vector<ChunkPlace>> places();
 
-  // Whether the file was ended by its writer. Otherwise it is cut: its writer was killed, or is
-  // still at it.
+  // Whether the writer completed the file. If not, the file is truncated: its writer was killed, or
+  // is still writing.
   [[nodiscard]] bool is_complete() const { return index_offset_.has_value(); }
-  // Where the file stopped being readable, known when next() came to the end: of a file that is
-  // cut within a chunk, where that chunk begins. Nothing: it is whole.
+  // Start of the chunk within which a truncated file ends; known once next() has reached the end.
+  // Nothing: the file does not end within a chunk.
   [[nodiscard]] const std::optional<Damage>& cut() const { return cut_; }
-  // So far, in the order they were met.
+  // Damage found so far, in that order.
   [[nodiscard]] const std::vector<Damage>& damages() const { return damages_; }
-  // Chunks with flags that a newer version gave a meaning, passed over so far.
+  // Number of chunks skipped so far because of flags that a newer version defines.
   [[nodiscard]] std::uint64_t foreign_chunks() const { return foreign_chunks_; }
 
  private:
@@ -88,11 +89,11 @@ class Reader {
   UniqueFd fd_;
   std::string name_;
   FileHeader header_;
-  std::uint64_t size_ = 0;                 // when it was opened
+  std::uint64_t size_ = 0;                 // when the file was opened
   std::uint64_t first_ = 0;                // offset of the first chunk
-  std::uint64_t at_ = 0;                   // of the next one
-  std::optional<std::uint32_t> sequence_;  // of the last chunk; nothing: it does not matter
-  bool lost_ = false;                      // something was passed over since the last chunk
+  std::uint64_t at_ = 0;                   // offset of the next chunk
+  std::optional<std::uint32_t> sequence_;  // of the last chunk; nothing: no gap check
+  bool lost_ = false;                      // something was skipped since the last chunk
   std::optional<std::uint64_t> index_offset_;
   std::optional<Damage> cut_;
   std::vector<Damage> damages_;

@@ -50,7 +50,7 @@ std::optional<std::uint64_t> segment_number(std::string_view name) {
   if (name.size() < kPrefix.size() + kDigits + kSuffix.size()) return std::nullopt;
   name.remove_prefix(kPrefix.size());
   name.remove_suffix(kSuffix.size());
-  // With more digits than zeros are put before, it begins with none.
+  // Leading zeros only pad to kDigits.
   if (name.size() > kDigits && name.front() == '0') return std::nullopt;
   return parse_u64(name);
 }
@@ -70,8 +70,9 @@ Result<Segments> Segments::open(const std::string& directory, Bytes size_max) {
   UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return errno_error("open", directory);
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    return errno == EWOULDBLOCK ? Error{EBUSY, directory + " (another recording is made there)"}
-                                : errno_error("flock", directory);
+    return errno == EWOULDBLOCK
+               ? Error{EBUSY, directory + ": another recording is being written there"}
+               : errno_error("flock", directory);
   }
   Segments segments(std::move(fd), directory, size_max);
   for (const std::uint64_t number : TRY(numbers_in(directory))) {
@@ -93,11 +94,11 @@ Result<FileWriter> Segments::make(std::string_view facts) {
                             /*overwrite=*/false);
 }
 
-// Somebody else made a file of that name, or the directory was removed and is made anew: tried with
-// the same number, it would fail for ever.
+// Another program created a file with that name, or the directory was removed and recreated.
+// Retrying with the same number would fail again.
 Result<void> Segments::look_again() {
   const std::uint64_t current = last_number_;
-  directory_.reset();  // and with it the lock
+  directory_.reset();  // also releases the lock
   Segments found = TRY(open(path_, size_max_));
   found.removed_ = removed_;
   std::erase_if(found.closed_, [&](const Segment& each) {
@@ -120,7 +121,7 @@ Result<FileWriter> Segments::next(std::string_view facts) {
   while (!made && make_room_after(made.error())) made = make(facts);
   if (!made) return made.error().in(path_);
   ++last_number_;
-  // A crash later must not take the name with it; one that does costs no more than the segment.
+  // Makes the name durable. Without it, a crash would lose at most this segment.
   ::fsync(directory_.get());
   return made;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recording without end on a disk that has one: a directory of files, of which the oldest goes
-// when a new one needs its place.
+// A recording of unlimited duration in limited disk space: a directory of files, whose oldest file
+// is deleted when a new one needs space.
 //
-// Each is a recording by itself that begins with a key, so any of them can be read alone. They are
-// numbered, not named for the time: clocks are set back. Only files of these names are ever
+// Each file is a complete recording that begins with a key, so it can be read alone. Names contain
+// numbers instead of times, because clocks can be set back. Files with other names are never
 // touched.
 #pragma once
 
@@ -21,37 +21,38 @@
 
 namespace forestall::recording {
 
-// Names of a directory's segments, oldest first.
+// Names of the segments in a directory, oldest first.
 [[nodiscard]] Result<std::vector<std::string>> segment_names(const std::string& directory);
 
-// Whether `name` is one of them: "segment-0000000042.rec".
+// The number in a segment's name, such as "segment-0000000042.rec"; nothing: another name.
 [[nodiscard]] std::optional<std::uint64_t> segment_number(std::string_view name);
 
 // Thread rule: one thread.
 class Segments {
  public:
-  // The directory is made if it is missing (its parent is not), for its owner alone. What earlier
-  // runs left counts towards `size_max`. Errors: EBUSY while another recording is made there, which
-  // would lose its segments to this one; those of the file system.
+  // Creates the directory, readable only by its owner, if it is missing (but not its parent).
+  // Segments of earlier runs count towards `size_max`. Errors: EBUSY if another recording is being
+  // written there, whose segments this one would delete; file system errors.
   [[nodiscard]] static Result<Segments> open(const std::string& directory, Bytes size_max);
 
-  // A new file, numbered after all that were there.
+  // Creates a file, numbered after all existing ones.
   [[nodiscard]] Result<FileWriter> next(std::string_view facts);
-  // Removes oldest segments, never the current one, until `size` more bytes than the current one
-  // has fit. Segments that cannot be removed stay and are counted on.
+  // Deletes the oldest segments, but never the current one, until `size` more bytes fit.
+  // `current_size` is the size of the current segment. A segment that cannot be deleted remains and
+  // still counts.
   void make_room(std::uint64_t current_size, std::uint64_t size);
-  // Whether to try again what failed: the disk is full, for which the oldest segment went. Others
-  // may leave less room than is allowed here, and the latest counts most.
+  // Whether to retry after `failure`: the disk was full, and the oldest segment was deleted to make
+  // space. Other programs may use the space that `size_max` allows; the newest data matters most.
   [[nodiscard]] bool make_room_after(const Error& failure);
-  // The number of the current one.
+  // The number of the current segment.
   [[nodiscard]] std::uint64_t current() const { return last_number_; }
-  // The one with that number is complete, with so many bytes.
+  // Marks segment `number` as complete, with `size` bytes.
   void close(std::uint64_t number, std::uint64_t size);
 
   [[nodiscard]] std::uint64_t removed() const { return removed_; }
 
  private:
-  // The oldest that can be removed, never the current one. False: there is none.
+  // Deletes the oldest segment that can be deleted, never the current one. False: there is none.
   bool remove_oldest();
 
   struct Segment {

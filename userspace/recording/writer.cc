@@ -20,17 +20,16 @@
 namespace forestall::recording {
 namespace {
 
-// Chunks are as large as this when there is much to write: four times as large saves a twentieth
-// of the bytes and takes four times the memory.
+// Size of a chunk under load: chunks of four times this size save a twentieth of the bytes and need
+// four times the memory.
 constexpr std::size_t kChunkTarget = std::size_t{256} << 10;
-// A place to start from each time this much, or this time, has gone by: what a reader that seeks
-// has to pass over.
+// A key is requested after this many bytes or this much time, which bounds what a seeking reader
+// skips.
 constexpr std::uint64_t kKeyBytes = std::uint64_t{4} << 20;
 constexpr Duration kKeyAge = std::chrono::minutes(1);
 
-// Who wakes the thread: nobody while it is at work, since it looks at the queue before it sleeps,
-// or while the disk fails; what is urgent, or makes a chunk, while it waits for one to grow; any
-// entry else.
+// Which entry wakes the thread. busy: none, because the thread checks the queue before it sleeps,
+// or waits to retry. gathering: an urgent entry, or enough bytes for a chunk. asleep: any entry.
 enum class Mode : std::uint8_t { busy, gathering, asleep };
 
 timespec to_timespec(Duration duration) {
@@ -40,18 +39,17 @@ timespec to_timespec(Duration duration) {
 
 }  // namespace
 
-// What both sides have. The thread owns all below "the thread's".
+// State shared by both threads. The thread owns everything below "The thread's".
 struct Writer::Shared {
   Shared(Options given, std::unique_ptr<ByteRing> made)
       : options(std::move(given)), ring(std::move(made)) {}
 
   const Options options;
   const std::unique_ptr<ByteRing> ring;
-  UniqueFd woken;    // raised for the thread
-  UniqueFd stopped;  // raised by the thread when it is over
+  UniqueFd woken;    // wakes the thread
+  UniqueFd stopped;  // raised by the thread when it ends
   std::atomic<bool> stop{false};
-  std::atomic<bool> over{
-      false};  // set before `stopped` is raised: what the thread left is to be read
+  std::atomic<bool> over{false};  // set before `stopped` is raised; then `ending` may be read
   std::atomic<Mode> mode{Mode::busy};
   std::atomic<bool> key_wish{true};
   std::atomic<int> trouble{0};
@@ -63,22 +61,22 @@ struct Writer::Shared {
   std::atomic<std::uint64_t> chunks{0};
   std::atomic<std::uint64_t> files{0};
 
-  // The giver's: lost since the last entry that found room.
+  // The producer's: lost since the last queued entry.
   std::uint64_t unseen_entries = 0;
   std::uint64_t unseen_bytes = 0;
 
   // The thread's.
   const SystemClock clock;
-  std::optional<Destination> destination;  // nothing: not opened yet
+  std::optional<Destination> destination;  // nothing: not open yet
   ChunkBuilder chunk;
   std::string entry;
   std::optional<MonotonicTime> flush_due;  // nothing: the chunk is empty
   std::optional<MonotonicTime> retry_due;  // set: writing failed
   bool sync_due = false;
-  bool wished = false;             // for a key that has not come yet
-  std::uint64_t key_at_bytes = 0;  // what was written when the last key was
+  bool wished = false;             // a key was requested and has not arrived yet
+  std::uint64_t key_at_bytes = 0;  // bytes written before the last key
   std::optional<std::int64_t> key_at_ns;
-  std::optional<Error> ending;  // what kept the end from being clean
+  std::optional<Error> ending;  // why the file is not complete
 
   void serve();
   [[nodiscard]] Result<void> open();
@@ -95,7 +93,7 @@ struct Writer::Shared {
   [[nodiscard]] bool may_write() const { return !retry_due || *retry_due <= clock.now(); }
 };
 
-// ---- the giver's side ----
+// ---- the producer's side ----
 
 Result<std::unique_ptr<Writer>> Writer::create(Options options) {
   auto ring = TRY(ByteRing::create(options.queue_bytes));
@@ -112,7 +110,8 @@ Result<std::unique_ptr<Writer>> Writer::create(Options options) {
 Writer::Writer(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
 
 Result<void> Writer::start() {
-  // A thread starts with its maker's mask: blocked before it is made, no signal ever reaches it.
+  // A thread inherits its creator's signal mask, so blocking here means that the thread never gets
+  // a signal.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -123,9 +122,9 @@ Result<void> Writer::start() {
     ::eventfd_write(keep->stopped.get(), 1);
   });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  closed_ = !thread;  // there is nobody to end the file then
+  closed_ = !thread;  // without a thread, there is nothing to close
   if (!thread) return thread.error();
-  thread->detach();  // close() waits for its end, but not for ever
+  thread->detach();  // close() waits for its end, with a timeout
   return {};
 }
 
@@ -197,7 +196,7 @@ Result<Totals> Writer::close(Duration patience) {
     pollfd over{shared_->stopped.get(), POLLIN, 0};
     const timespec limit = to_timespec(patience);
     if (::ppoll(&over, 1, &limit, nullptr) != 1 || !shared_->over.load()) {
-      return error("the disk did not take the end of the recording in time");
+      return error("timeout while writing the end of the recording to disk");
     }
     if (shared_->ending) return *shared_->ending;
   }
@@ -222,11 +221,11 @@ Result<void> Writer::Shared::open() {
   return {};
 }
 
-// Sleeps until it is woken or what there is must be written.
+// Sleeps until it is woken or a write is due.
 void Writer::Shared::wait() {
   const std::optional<MonotonicTime> due = retry_due ? retry_due : flush_due;
   if (!retry_due) mode = flush_due ? Mode::gathering : Mode::asleep;
-  // What was given before the mode could be seen has woken nobody.
+  // Entries that were queued before the mode was visible did not wake the thread.
   if ((retry_due || ring->empty()) && !stop.load()) {
     const timespec limit = to_timespec(due ? *due - clock.now() : Duration::zero());
     pollfd woken_by{woken.get(), POLLIN, 0};
@@ -235,12 +234,12 @@ void Writer::Shared::wait() {
   mode = Mode::busy;
   eventfd_t ignored = 0;
   ::eventfd_read(woken.get(), &ignored);
-  // A due time that is over must not stay where nothing is left to be tried again (after a failed
-  // fdatasync): it would keep the thread from ever sleeping.
+  // Clears an expired retry time if nothing is left to retry (after a failed fdatasync); otherwise
+  // the thread would never sleep.
   if (may_write()) retry_due.reset();
 }
 
-// What cannot be written stays in the queue, which is the bound on what is kept.
+// Entries that cannot be written stay in the queue, whose size limits the memory.
 void Writer::Shared::take_all() {
   if (!destination && (ring->empty() || !may_write() || !note(open()))) return;
   while (const auto next = ring->peek()) {
@@ -293,13 +292,13 @@ bool Writer::Shared::begin_segment() {
   return begun;
 }
 
-// Once: what a failed fdatasync did not write is not written by another one either.
+// Not retried: another fdatasync does not write what a failed one did not.
 void Writer::Shared::sync_if_due() {
   if (!std::exchange(sync_due, false)) return;
   (void)note(destination->sync());
 }
 
-// Whether it was done; if not, what is done about it.
+// Updates `trouble` and the retry time. Returns whether `done` is a success.
 bool Writer::Shared::note(const Result<void>& done) {
   trouble = done ? 0 : done.error().code;
   if (done) {
@@ -316,12 +315,12 @@ void Writer::Shared::publish() {
   files = destination->files();
 }
 
-// Nothing is given any more.
+// Runs after the last give().
 void Writer::Shared::finish() {
-  retry_due.reset();  // one last time, whatever it was that failed
+  retry_due.reset();  // tries once more after any failure
   take_all();
-  if (!destination && ring->empty()) return;  // nothing was ever given
-  // What is left in the queue found no file, or no segment, to go to.
+  if (!destination && ring->empty()) return;  // there never was an entry
+  // Entries that are left in the queue could not be written.
   bool whole = write_chunk() && ring->empty();
   if (whole && unseen_entries > 0) {
     chunk.note_loss(unseen_entries, unseen_bytes);
@@ -331,7 +330,8 @@ void Writer::Shared::finish() {
   if (!ended) ending = ended.error().in(options.target.path);
   if (!whole) count_rest_as_lost();
   if (destination) publish();
-  // Before it is told that this is over: the next recording may go to the same directory.
+  // Closes the destination before `stopped` is raised, because the next recording may use the same
+  // directory.
   destination.reset();
 }
 

@@ -5,8 +5,9 @@
 //
 // It is set at the crossing, not ahead of it as in sources/high_tripwire.h. Usage may already be
 // above the value, and then the kernel reclaims in the writing thread before the write returns.
-// Hence a separate thread of ordinary priority. The previous value is restored when a cgroup is no
-// longer listed, by the destructor, and after a SIGKILL by the next start (kernel/memory_high.h).
+// A separate thread of ordinary priority therefore writes it. The previous value is restored when a
+// cgroup is no longer listed, by the destructor, and after a SIGKILL by the next start
+// (kernel/memory_high.h).
 #pragma once
 
 #include <list>

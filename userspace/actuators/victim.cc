@@ -268,8 +268,8 @@ void Victim::watch(std::size_t from) {
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.u64 = EventKey{number_, static_cast<std::uint32_t>(i)}.pack();
-    // Fails only without memory or above fs.epoll.max_user_watches. look() then checks the
-    // processes themselves, and detects the exit a little later.
+    // Fails only without memory or above fs.epoll.max_user_watches. The next round then
+    // checks the processes themselves, and detects the exit a little later.
     if (::epoll_ctl(means_.epoll, EPOLL_CTL_ADD, held_[i].process->fd(), &event) != 0) {
       all_watched_ = false;
     }
@@ -300,7 +300,7 @@ void Victim::on_event(std::uint32_t index) {
     return;
   }
   std::array<char, 128> text{};
-  // Reading re-arms the poll. The content is not needed: look() checks the processes themselves.
+  // Reading re-arms the poll. The content is not needed: the next round checks the processes.
   if (::pread(events_.get(), text.data(), text.size(), 0) >= 0) return;
   ::epoll_ctl(means_.epoll, EPOLL_CTL_DEL, events_.get(), nullptr);
   events_.reset();

@@ -73,8 +73,8 @@ void add(const Signalled& signalled, Outcome& outcome);
 class Victim {
  public:
   // `number` is unique among the kills of a ladder, and not 0. If `only` is given, other processes
-  // of the cgroup are ignored: the warm-up kills its own child in the agent's cgroup. `grip`: the
-  // pinned processes, used for a kill without grace.
+  // of the cgroup are ignored: the warm-up kills its own child in the agent's cgroup.
+  // Pinned processes, if given, are used for a kill without grace.
   Victim(const Means& means, std::uint32_t number, const WorkloadSample& sample,
          const LadderOptions& options, std::optional<pid_t> only,
          std::shared_ptr<const Grip> grip = nullptr);
@@ -97,7 +97,7 @@ class Victim {
   [[nodiscard]] std::uint32_t number() const { return number_; }
   [[nodiscard]] CgroupId cgroup() const { return outcome_.victim.cgroup; }
   [[nodiscard]] bool under_way() const;
-  // When look() is due even without an event.
+  // When the next check is due even without an event.
   [[nodiscard]] std::optional<MonotonicTime> next_look() const;
   // Nothing is left to watch or to report.
   [[nodiscard]] bool forgettable() const { return forgettable_; }

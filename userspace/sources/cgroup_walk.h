@@ -8,7 +8,6 @@
 // the wraps of the lower half). A css can be younger than its directory if memory was added to the
 // parent's cgroup.subtree_control later. The kernel then creates the css of all children at once,
 // in the order of the directories, so the order is the same.
-// order of the directories, so that the order is the same.
 #pragma once
 
 #include <optional>

@@ -5,7 +5,6 @@
 // a second, which leaves time to decide. This changes how a cgroup runs, so only lines whose rule
 // allows it are armed (Line::tune); others are skipped. The original value is restored on disarm
 // and destruction, or by the next start after a SIGKILL (kernel/memory_high.h).
-// (kernel/memory_high.h).
 #pragma once
 
 #include <memory>

@@ -21,7 +21,6 @@
 // Process and cgroup names are chosen by their owners and may contain commas and "pid=". Each field
 // is located from parts that cannot be chosen: the start of the line, its end, earlier messages
 // about the same victim. An ambiguous field counts as unknown.
-// the same victim before. What can be read in two ways is not known.
 #pragma once
 
 #include <array>

@@ -5,7 +5,6 @@
 // container), which would leave the agent's own pod unprotected. The path is therefore checked
 // against the group's cgroup.procs. If the process is not listed there, the tree is searched for
 // it. Both paths are protected then: protecting too much is safe.
-// not in there, the tree is searched for it. Both paths are protected then: too much is safe.
 #pragma once
 
 #include <sys/types.h>

@@ -17,7 +17,7 @@ class WorkloadScorer {
  public:
   // Scans the node. Points are those of a node that is out of memory; `total_pages` is its RAM and
   // swap. Costs 1.6 µs per process with BPF, 40 µs from /proc, and 8 µs per cgroup; the caller
-  // waits for it. After an error tell() fills nothing.
+  // waits for it. After an error no workload is scored.
   Result<void> scan(const kernel::CgroupTree& tree, ProcessSource& processes, Pages total_pages);
 
   // Fills `scored` and `badness` of `workloads` from the last scan; reads nothing. A process counts

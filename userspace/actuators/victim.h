@@ -10,7 +10,7 @@
 //   in_flight ──▶ released                its memory is back (usage_meter.h has the rule)
 //     │ release_timeout
 //     ▼
-//   stuck ──▶ released                    it came back late: a second outcome says so
+//   stuck ──▶ released                    it came back late: reported as a second outcome
 //
 // A dry run stops before the first signal and stays in `in_flight` for kForgetAfter, with the
 // expected memory of the kill as remaining. The policy then waits as after a real kill. With

@@ -6,8 +6,8 @@
 // allocatableMemory.available: limit - working set of the pods cgroup
 // *fs.available, *.inodesFree: free and total bytes or inodes of that filesystem
 // pid.available:               min(pid_max, threads-max) - tasks running
-// cgroupMemory.available:      limit - working set of one watched cgroup (our own)
-// memory.untilOom:             MemAvailable + SwapFree, of MemTotal + SwapTotal (our own)
+// cgroupMemory.available:      limit - working set of one watched cgroup (Forestall only)
+// memory.untilOom:             MemAvailable + SwapFree, of MemTotal + SwapTotal (Forestall only)
 //
 // with working set = usage - inactive_file, floored at 0. Active page cache therefore counts as
 // used, as in kubelet, and available can be negative. A signal that lacks one of its readings, or

@@ -150,7 +150,7 @@ Duration PollSource::sleep_of(const Watch& watch, Bytes headroom) const {
   return interval_for(headroom - half_way, fill_rate_);
 }
 
-// The loop's fresh reading replaces ours.
+// The loop's fresh reading replaces this source's.
 void PollSource::schedule(Watch& watch, Bytes headroom, MonotonicTime now) {
   if (headroom <= Bytes{0}) {
     if (!watch.told) watch.told = watch.floor_line - headroom;

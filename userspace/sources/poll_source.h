@@ -51,8 +51,7 @@ class PollSource final : public Source {
              UniqueFd timer);
   [[nodiscard]] Watch* find(const Line& line);
   Result<void> arm_line(const Line& line, MonotonicTime now);
-  // Sets the next read after the loop found `headroom`, and whether the loop knows that the line is
-  // met.
+  // Sets the next read after the loop found `headroom`, and whether the loop found the line met.
   void schedule(Watch& watch, Bytes headroom, MonotonicTime now);
   [[nodiscard]] Duration sleep_of(const Watch& watch, Bytes headroom) const;
   // The working set, or usage if that is already at or below the line; nullopt if unreadable.

@@ -31,13 +31,13 @@ Result<std::unique_ptr<Brakes>> Brakes::create(const kernel::CgroupTree& tree) {
     return Error{ENOTSUP, "cgroup v1 has no memory.high"};
   }
   UniqueFd told(::eventfd(0, EFD_CLOEXEC));
-  if (!told) return errno_error("eventfd", "for the brakes");
+  if (!told) return errno_error("eventfd", "for memory.high throttling");
   std::unique_ptr<Brakes> brakes(new Brakes(tree, std::move(told)));
-  // A thread starts with its maker's mask: blocked before it is made, no signal ever reaches it.
+  // A thread inherits its creator's mask: with all signals blocked before, it never gets one.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  auto thread = start_thread("forestall-brakes", [made = brakes.get()] { made->serve(); });
+  auto thread = start_thread("forestall-high", [made = brakes.get()] { made->serve(); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   brakes->thread_ = TRY(std::move(thread));
   return brakes;
@@ -83,7 +83,7 @@ void Brakes::set(const std::vector<Brake>& wanted, std::list<Held>& held,
       continue;
     }
     const auto cgroup = tree_.open(brake.path);
-    if (!cgroup || cgroup->id() != brake.cgroup) continue;  // it is gone
+    if (!cgroup || cgroup->id() != brake.cgroup) continue;  // it was removed
     auto high = kernel::MemoryHigh::open(*cgroup);
     const Result<void> done = high ? high->set(brake.high) : Result<void>(high.error());
     if (!done) {
@@ -95,8 +95,8 @@ void Brakes::set(const std::vector<Brake>& wanted, std::list<Held>& held,
 }
 
 void Brakes::serve() {
-  pthread_setname_np(pthread_self(), "forestall-brake");
-  // The loop's real-time priority is inherited, and reclaim may take long.
+  pthread_setname_np(pthread_self(), "forestall-high");
+  // The thread inherits the loop's real-time priority, and reclaim may take long.
   const sched_param ordinary{};
   pthread_setschedparam(pthread_self(), SCHED_OTHER, &ordinary);
   std::list<Held> held;
@@ -106,7 +106,7 @@ void Brakes::serve() {
     std::vector<Brake> wanted;
     {
       const std::lock_guard lock(mutex_);
-      if (stop_) return;  // `held` gives everything back
+      if (stop_) return;  // `held` restores every value
       wanted = wanted_;
     }
     std::vector<std::string> failures;

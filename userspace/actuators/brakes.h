@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slows down cgroups that near their own limit: memory.high holds them up, below memory.max, where
-// the kernel would kill (v2). Past memory.high each charge first reclaims and then sleeps, the
-// longer the farther it is past it (mm/memcontrol.c mem_cgroup_handle_over_high).
+// Slows down cgroups that near their own limit with memory.high (v2), which is set below
+// memory.max, where the kernel would kill. Above memory.high each charge first reclaims and then
+// sleeps, longer with a larger excess (mm/memcontrol.c mem_cgroup_handle_over_high).
 //
-// Set at the crossing, not ahead of it as the tripwire does: so usage may be above the value, and
-// the kernel reclaims in the writing thread before the write returns. Hence a thread of its own, of
-// ordinary priority. What was there before is given back when a cgroup is not named any more, by
-// the destructor, and after SIGKILL by the next start (kernel/memory_high.h).
+// It is set at the crossing, not ahead of it as in sources/high_tripwire.h. Usage may already be
+// above the value, and then the kernel reclaims in the writing thread before the write returns.
+// A separate thread of ordinary priority therefore writes it. The previous value is restored when a
+// cgroup is no longer listed, by the destructor, and after a SIGKILL by the next start
+// (kernel/memory_high.h).
 #pragma once
 
 #include <list>
@@ -31,19 +32,19 @@ struct Brake {
   friend bool operator==(const Brake&, const Brake&) = default;
 };
 
-// Thread rule: every call from one thread, the loop's; none of them waits but the destructor.
+// Thread rule: all calls come from one thread, the loop's. Only the destructor waits.
 class Brakes {
  public:
-  // ENOTSUP where there is no memory.high (v1). `tree` must outlive the object.
+  // ENOTSUP without memory.high (v1). `tree` must outlive the object.
   static Result<std::unique_ptr<Brakes>> create(const kernel::CgroupTree& tree);
   Brakes(const Brakes&) = delete;
   Brakes& operator=(const Brakes&) = delete;
-  // Lets everybody go.
+  // Restores every cgroup.
   ~Brakes();
 
-  // From now on these are slowed, and nobody else. Takes effect on the thread.
+  // Throttles exactly these cgroups from now on. Takes effect on the thread.
   void apply(std::vector<Brake> wanted);
-  // What could not be set or given back since the last call, and why.
+  // Failures to set or restore a value since the last call.
   [[nodiscard]] std::vector<std::string> take_failures();
 
  private:
@@ -54,15 +55,15 @@ class Brakes {
            std::vector<std::string>& failures) const;
 
   const kernel::CgroupTree& tree_;
-  const UniqueFd told_;  // eventfd: there is something new below
+  const UniqueFd told_;  // eventfd: wanted_ or stop_ changed
   PriorityMutex mutex_;
-  // Under the mutex, which is held for as long as it takes to move them.
+  // Guarded by the mutex, which is held only to move them.
   std::vector<Brake> wanted_;
   std::vector<std::string> failures_;
   bool stop_ = false;
 
-  std::vector<Brake> last_;  // the loop's
-  std::thread thread_;       // last: serve() uses all of the above
+  std::vector<Brake> last_;  // used by the loop only
+  std::thread thread_;       // last: serve() uses all members above
 };
 
 }  // namespace forestall::actuators

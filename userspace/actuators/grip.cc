@@ -15,7 +15,8 @@ Result<std::shared_ptr<const Grip>> Grip::take(const kernel::CgroupTree& tree,
   if (workload.path == "/") return Error{EPERM, "the root cgroup holds the whole system"};
   auto directory = TRY(tree.open(workload.path));
   if (directory.id() != workload.cgroup) {
-    return Error{ESTALE, "cgroup " + workload.path + " was made again since it was ranked"};
+    return Error{ESTALE,
+                 "cgroup " + workload.path + " was removed and created again since it was ranked"};
   }
   std::shared_ptr<Grip> grip(new Grip);
   grip->directory_ = std::make_shared<const kernel::CgroupDir>(std::move(directory));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is held of a likely victim before there is a reason to kill it: its cgroup's directory, its
-// usage file, a pidfd of each process. Taken while there is time, it leaves one reading of
-// cgroup.procs between the decision and the first SIGKILL.
+// A pinned likely victim: its cgroup's directory, its usage file and a pidfd of each process,
+// opened before there is a reason to kill. With these, only one read of cgroup.procs is left
+// between the decision and the first SIGKILL.
 //
-// Holding proves nothing by itself: a process may leave the cgroup, or exit. Whoever signals reads
-// the list again first and leaves out who is not on it; whoever is new comes after the signal.
+// Pinned processes may have left the cgroup or exited. Before a signal the list is read again, and
+// processes that are not on it are skipped. Processes that are new on it are signalled afterwards.
 //
-// Immutable and shared: the loop and the watchdog's thread use the same one.
+// Immutable and shared between the loop and the watchdog's thread.
 #pragma once
 
 #include <cstddef>
@@ -25,11 +25,11 @@ namespace forestall::actuators {
 
 class Grip {
  public:
-  // Of a workload with more processes these many are held; the others wait for the signal.
+  // Limit of pinned processes per workload; further ones are opened after the first signal.
   static constexpr std::size_t kProcessesMax = 64;
 
-  // At most `processes_max` processes. ESTALE when another cgroup is at the path by now; ENOENT or
-  // ENODEV when none is.
+  // Pins at most `processes_max` processes. ESTALE if another cgroup is at the path by now; ENOENT
+  // or ENODEV if there is none.
   static Result<std::shared_ptr<const Grip>> take(const kernel::CgroupTree& tree,
                                                   const Untouchables& untouchables,
                                                   const Workload& workload,
@@ -39,13 +39,13 @@ class Grip {
   [[nodiscard]] const std::shared_ptr<const kernel::CgroupDir>& directory() const {
     return directory_;
   }
-  // Null when the usage file cannot be opened.
+  // Null if the usage file cannot be opened.
   [[nodiscard]] const std::shared_ptr<const UsageMeter>& meter() const { return meter_; }
-  // Those that may be signalled, by pid.
+  // Processes that may be signalled, by pid.
   [[nodiscard]] std::span<const kernel::ProcessRef> processes() const { return processes_; }
-  // Somebody in there must not be signalled: cgroup.kill is out of the question.
+  // The cgroup has a process that must not be signalled, so cgroup.kill must not be used.
   [[nodiscard]] bool has_untouchable() const { return has_untouchable_; }
-  // Whether it holds just who is there now; costs a reading of the list.
+  // Whether it covers exactly the current processes; costs a read of the list.
   [[nodiscard]] bool is_current() const;
 
  private:
@@ -53,7 +53,7 @@ class Grip {
   std::shared_ptr<const kernel::CgroupDir> directory_;
   std::shared_ptr<const UsageMeter> meter_;
   std::vector<kernel::ProcessRef> processes_;
-  std::vector<pid_t> present_;  // when it was taken, sorted
+  std::vector<pid_t> present_;  // when it was pinned, sorted
   bool has_untouchable_ = false;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kills of this agent, side by side: one epoll that hears of all of them, one pool of reapers.
+// All kills of this agent: one epoll for their events and one pool of reapers.
 #include "actuators/ladder.h"
 
 #include <sys/epoll.h>
@@ -19,14 +19,14 @@ namespace forestall::actuators {
 namespace {
 
 constexpr std::size_t kEventsPerWait = 64;
-// Processes held in advance, of all victims together.
+// Limit of pinned processes of all victims together.
 constexpr std::size_t kHeldMax = 512;
-// Waits per advance(): with more processes than this exiting at once the rest is heard on the next
-// turn of the loop, since the epoll is level-triggered.
+// Waits per advance(). If more processes exit at once, the rest is read in the next iteration of
+// the loop, since the epoll is level-triggered.
 constexpr int kWaitsPerAdvance = 16;
 constexpr Bytes kWarmUpMemory = mib(1);
 constexpr Duration kWarmUpPatience = std::chrono::seconds(2);
-// Number of the reaper's eventfd among the victims, which count from 1.
+// Key of the reapers' eventfd; victims count from 1.
 constexpr EventKey kReports{0, 0};
 
 }  // namespace
@@ -72,7 +72,7 @@ class Ladder::Machine {
 
   std::vector<std::shared_ptr<const Grip>> grips_;
   std::uint32_t last_number_ = 0;
-  // Declared after what they hold on to: a victim leaves the epoll when it goes.
+  // Declared after the members they use: a victim leaves the epoll in its destructor.
   std::vector<std::unique_ptr<Victim>> victims_;
   std::vector<ReapReport> reports_;
   std::vector<Outcome> outcomes_;
@@ -89,7 +89,7 @@ void Ladder::Machine::begin(const WorkloadSample& sample, Duration grace) {
     if ((*same)->progress().state == KillState::in_flight && (*same)->under_way()) {
       return refuse_second(sample);
     }
-    // What is remembered of an earlier try gives way to the new one.
+    // The new attempt replaces the earlier one.
     victims_.erase(same);
   }
   start(sample, grace, options_, std::nullopt);
@@ -113,7 +113,7 @@ bool Ladder::Machine::complete(const WorkloadSample& sample, const Signalled& si
   for (const auto& victim : victims_) {
     if (victim->cgroup() == sample.workload.cgroup) victim->was_signalled(signalled);
   }
-  // It may have been over at once, and wait to be told.
+  // It may already have ended, with its outcome not yet taken.
   for (Outcome& outcome : outcomes_) {
     if (outcome.victim.cgroup == sample.workload.cgroup) add(signalled, outcome);
   }
@@ -121,7 +121,7 @@ bool Ladder::Machine::complete(const WorkloadSample& sample, const Signalled& si
 }
 
 void Ladder::Machine::hold(const WorkloadSample& sample) {
-  // Without pidfds there is nothing to hold.
+  // Without pidfds nothing can be pinned.
   if (!has(options_.usable, Feature::pidfd)) return;
   const auto same = std::ranges::find(grips_, sample.workload.cgroup, &Grip::cgroup);
   if (same != grips_.end()) {
@@ -196,7 +196,7 @@ void Ladder::Machine::advance() {
   collect();
 }
 
-// Outcomes first: a kill that is over is forgotten only once it was told.
+// Outcomes first: a finished kill is forgotten only after its outcome was taken.
 void Ladder::Machine::collect() {
   for (const auto& victim : victims_) {
     if (auto outcome = victim->take_outcome()) outcomes_.push_back(std::move(*outcome));
@@ -220,15 +220,15 @@ std::vector<KillProgress> Ladder::Machine::progress() const {
   return all;
 }
 
-// Kills a child of ours inside our own cgroup, and nothing else there, through the very code that
-// kills a victim. Its memory does not decide: this process' own usage moves as well.
+// Kills a child process in the agent's own cgroup, and nothing else there, with the code that kills
+// a victim. Memory does not decide its end, because the agent's own usage changes too.
 Result<void> Ladder::Machine::warm_up() {
   if (!victims_.empty()) return Error{EBUSY, "warm-up while a kill is under way"};
   auto child = TRY(kernel::ProbeChild::start(kWarmUpMemory));
   WorkloadSample sample;
   sample.workload.path = TRY(means_.tree.path_of(getpid()));
   sample.workload.cgroup = TRY(means_.tree.open(sample.workload.path)).id();
-  // Of whoever lives beside us nobody is signalled; what is taken here is let go at once.
+  // Pins one process and releases it at once; other processes in the cgroup get no signal.
   (void)Grip::take(means_.tree, untouchables_, sample.workload, 1);
   LadderOptions options = options_;
   options.dry_run = false;
@@ -238,7 +238,7 @@ Result<void> Ladder::Machine::warm_up() {
   advance();
   (void)next_look();
   (void)progress();
-  // Only this kill can be there; it may be over, or waiting for usage that other threads raised.
+  // Only this kill can exist; it may have ended, or wait for usage that other threads raised.
   if (!victims_.empty()) outcomes_.push_back(victims_.back()->record());
   victims_.clear();
   const auto outcomes = take_outcomes();

@@ -2,14 +2,17 @@
 // The kill ladder: a non-blocking state machine per victim. The loop calls begin() once and
 // advance() on every wake of fd() or past next_look(); it never waits for a victim.
 //
-// Order of the hard path (design.md §6): re-verify that the cgroup is still the one that was
-// ranked → open a pidfd for each of its processes → SIGKILL by pidfd → cgroup.kill (v2) for whoever
-// was forked meanwhile, and process_mrelease, both on worker threads, repeated until nothing is
-// left → completion when the last pidfd polls readable / the cgroup is empty and its memory is back
+// Order of a hard kill:
+// 1. Verify that the cgroup is still the ranked one.
+// 2. Open a pidfd for each of its processes.
+// 3. SIGKILL by pidfd.
+// 4. On worker threads, repeated until nothing is left: cgroup.kill (v2) for processes forked
+// meanwhile, and process_mrelease.
+// 5. Complete when the last pidfd polls readable or the cgroup is empty, and its memory is back
 // (usage_meter.h has the rule).
 //
-// A kill that got stuck is watched on, and has a second outcome (released) when its memory comes
-// back after all. A dry run ends in `in_flight` at once, without a time of signalling.
+// A stuck kill is still watched, and has a second outcome (released) if its memory comes back
+// later. A dry run ends in `in_flight` at once, without a time of signalling.
 #pragma once
 
 #include <memory>
@@ -34,17 +37,17 @@ struct LadderOptions {
   Duration release_timeout = std::chrono::milliseconds(500);
   std::size_t reaper_threads = 2;       // read by create() only
   std::size_t reaper_queue_max = 1024;  // jobs not yet reported; read by create() only
-  // Never signalled whatever the decision says: pid 1, kernel threads, this process, its parents.
+  // Never signalled, whatever the decision: pid 1, kernel threads, this process and its ancestors.
 };
 
-// A SIGKILL that somebody else of ours sent already, to all that was in the victim's cgroup then.
+// A SIGKILL that another part of the agent already sent to all processes in the victim's cgroup.
 struct Signalled {
   MonotonicTime at;
   std::uint32_t processes = 0;
   Bytes usage_before;
 };
 
-// Thread rule: all calls come from the loop's thread; the reaper threads are the ladder's own.
+// Thread rule: all calls come from the loop's thread; the ladder owns the reaper threads.
 class Ladder {
  public:
   static Result<std::unique_ptr<Ladder>> create(const kernel::CgroupTree& tree, const Clock& clock,
@@ -54,51 +57,50 @@ class Ladder {
   // Applies to kills that begin afterwards (reload).
   void set_options(const LadderOptions& options);
 
-  // Verifies, signals and starts reaping, without waiting and without any path lookup beyond the
+  // Verifies, signals and starts reaping, without waiting. The only path lookup is that of the
   // victim's own cgroup. Measured from a SCHED_FIFO thread (tests/bench/ladder_bench.cc): about
-  // 0.12 ms to the SIGKILL of one process, 0.03 ms more for each further one, since all are held
-  // before the first is killed. A cgroup that is being killed already is
-  // not begun again: the outcome is `failed` then, and the kill under way goes on.
+  // 0.12 ms to the SIGKILL of one process and 0.03 ms per further one, since all are opened before
+  // the first is killed. If the cgroup is already being killed, the outcome is `failed` and the
+  // running kill continues.
   //
-  // With a grace above 0 every process gets SIGTERM, and whoever is left when it is over SIGKILL;
-  // nothing waits for it. For a victim in its grace, begin() ends that after at most the new
-  // grace: a hard eviction pre-empts a soft one.
+  // With a grace above 0 every process gets SIGTERM; those left when it expires get SIGKILL.
+  // begin() does not wait for it. For a victim in its grace, begin() shortens that to at most the
+  // new grace: a hard eviction pre-empts a soft one.
   void begin(const WorkloadSample& victim, Duration grace = Duration::zero());
-  // Completes a kill that was signalled already: signals whoever is left, reaps, watches, and has
-  // an outcome as any other kill, with these times and figures. False: a kill of it was under way;
-  // that one goes on, and its outcome has them.
+  // Completes a kill that was already signalled: signals the remaining processes, reaps, watches,
+  // and reports an outcome with these times and figures. False: a kill of the cgroup was running;
+  // it continues, and its outcome includes them.
   bool complete(const WorkloadSample& victim, const Signalled& signalled);
 
-  // Opens in advance what begin() of this victim needs, or brings it up to date: with that, SIGKILL
-  // is one reading of its cgroup.procs away. Costs what begin() saves; nothing is done with it.
-  // Descriptors are bounded: 64 processes a victim and 512 in all. A failure leaves begin() to do
-  // it all itself.
+  // Pins the victim, or updates its pinned processes. begin() then needs one read of cgroup.procs
+  // before SIGKILL. Costs what begin() saves and has no other effect. Limits: 64 processes per
+  // victim, 512 in total. After a failure begin() does all the work itself.
   void hold(const WorkloadSample& sample);
-  // Lets go of everybody but these.
+  // Releases all pinned victims except these.
   void release_all_but(std::span<const CgroupId> kept);
-  // What is held of it; null: nothing.
+  // The pinned state of the cgroup; null if none.
   [[nodiscard]] std::shared_ptr<const Grip> grip_of(CgroupId cgroup) const;
 
   // Polls readable when a process exited or a reaper thread reported.
   [[nodiscard]] int fd() const;
   [[nodiscard]] std::optional<MonotonicTime> next_look() const;
-  // Moves every kill forward.
+  // Advances every kill.
   void advance();
 
-  // Kills under way and recent ones, for the next observation. One that is over (released, stuck,
-  // failed) is listed until its cgroup is gone or `forget_after` (30 s) passed: kubelet waits as
-  // long for a pod's cleanup. A dry run is listed for as long, in flight with all that the kill
-  // would have returned remaining: so the policy waits as it would for the real kill, instead of
-  // taking the next candidate on every wake. What remains is working set: usage now, less the
-  // inactive file pages at the ranking.
+  // Running and recent kills, for the next observation. A finished one (released, stuck, failed) is
+  // listed until its cgroup is gone or `forget_after` (30 s) passed, because kubelet waits that
+  // long for a pod's cleanup. A dry run is listed equally long: in flight, with all expected memory
+  // remaining. The policy then waits as after a real kill instead of selecting the next candidate
+  // on every wake. The remaining memory is working set: current usage minus the inactive file pages
+  // at the ranking.
   [[nodiscard]] std::vector<KillProgress> progress() const;
-  // Outcomes completed since the last call, each exactly once. begin() may complete one already:
-  // a refusal and a dry run are over at once.
+  // Outcomes completed since the last call, each exactly once. begin() may already complete one: a
+  // refusal or a dry run ends at once.
   [[nodiscard]] std::vector<Outcome> take_outcomes();
 
-  // Runs the whole path once on nothing (a child process made for it) so that its pages and
-  // library symbols are resident before memory is short. Returns what was refused. Takes some
-  // milliseconds, 2 s at worst. REQUIRES: no begin() before it.
+  // Runs the whole path once on a child process created for it, so that code pages and library
+  // symbols are resident before memory is short. Returns what was refused. Takes some milliseconds,
+  // at most 2 s. REQUIRES: no begin() before it.
   [[nodiscard]] Result<void> warm_up();
 
  private:

@@ -67,7 +67,7 @@ void NodeReclaim::run() {
 }
 
 bool NodeReclaim::start(std::vector<ReclaimStep> steps) {
-  // Once it is over, the steps are the loop's again, though the thread is not idle yet.
+  // After the job's end the steps belong to the loop again, even if the thread is not idle yet.
   if (steps.empty() || thread_->running()) return false;
   steps_ = std::move(steps);
   return thread_->start();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Node-level reclaim, the step before any pod has to go (kubelet.md §4): dead containers and unused
-// images are removed through the container runtime, by a thread of its own, because a runtime takes
-// seconds for what the loop must not wait for. One job at a time: the loop starts it, goes on, and
-// is told by a descriptor when it is over.
+// Node-level reclaim, the step before any pod is evicted (pkg/kubelet/eviction
+// reclaimNodeLevelResources): the container runtime removes dead containers and unused images. This
+// runs on a thread of its own, because a runtime takes seconds and the loop must not wait. One job
+// at a time: the loop starts it, continues, and a descriptor signals its end.
 #pragma once
 
 #include <functional>
@@ -20,8 +20,8 @@
 namespace forestall::actuators {
 
 struct NodeReclaimResult {
-  std::vector<ReclaimStep> steps;            // as they were asked for, in order
-  std::optional<clients::DeadRemoval> dead;  // nothing: not asked for, or failed as a whole
+  std::vector<ReclaimStep> steps;            // as requested, in order
+  std::optional<clients::DeadRemoval> dead;  // nullopt: not requested, or failed as a whole
   std::optional<clients::ImageRemoval> images;
   std::vector<Error> failures;  // of whole steps; those of single objects are in the two above
   MonotonicTime began;
@@ -30,31 +30,31 @@ struct NodeReclaimResult {
   friend bool operator==(const NodeReclaimResult&, const NodeReclaimResult&) = default;
 };
 
-// Thread rule: every call from one thread, the loop's; none of them waits but the destructor.
+// Thread rule: all calls come from one thread, the loop's. Only the destructor waits.
 class NodeReclaim {
  public:
-  // Makes the runtime a job works with; called on the job's thread, once for each job. Whoever
-  // makes it hands `cancel_fd` on (RuntimeOptions::cancel_fd).
+  // Creates the runtime client of a job; called on the job's thread, once per job. It must pass
+  // `cancel_fd` on (RuntimeOptions::cancel_fd).
   using Connect = std::function<Result<std::unique_ptr<clients::ContainerRuntime>>(int cancel_fd)>;
 
   static Result<std::unique_ptr<NodeReclaim>> create(Connect connect);
-  // With the runtime at `endpoint`; options.cancel_fd is filled in here. An error when no endpoint
-  // can read so; whether anybody listens there shows in the results.
+  // Uses the runtime at `endpoint`; fills in options.cancel_fd. Fails if the endpoint is malformed.
+  // A missing server shows in the results.
   static Result<std::unique_ptr<NodeReclaim>> create(std::string_view endpoint,
                                                      clients::RuntimeOptions options = {});
   NodeReclaim(const NodeReclaim&) = delete;
   NodeReclaim& operator=(const NodeReclaim&) = delete;
-  // Calls off what is under way and waits for its thread: microseconds, or as long as connecting to
-  // a runtime with a full backlog may take (RuntimeOptions::deadline).
+  // Cancels a running job and waits for its thread: microseconds, or as long as connecting to a
+  // runtime with a full backlog may take (RuntimeOptions::deadline).
   ~NodeReclaim() = default;
 
-  // Begins a job. False, and nothing is begun, while another is under way or its result was not
-  // taken yet, and for no steps at all.
+  // Starts a job. False, without effect, if another job is running or its result was not taken yet,
+  // or if `steps` is empty.
   [[nodiscard]] bool start(std::vector<ReclaimStep> steps);
   [[nodiscard]] bool running() const { return thread_->running(); }
   // Polls readable from the end of a job until its result is taken.
   [[nodiscard]] int fd() const { return thread_->fd(); }
-  // The result of the job that is over; nothing when there is none.
+  // The result of the finished job; nullopt if there is none.
   [[nodiscard]] std::optional<NodeReclaimResult> take();
 
  private:
@@ -62,10 +62,10 @@ class NodeReclaim {
   void run();
 
   const Connect connect_;
-  // The loop's, but the job's while it runs.
+  // Owned by the loop, and by the job while it runs.
   std::vector<ReclaimStep> steps_;
   NodeReclaimResult result_;
-  std::unique_ptr<kernel::JobThread> thread_;  // last: run() uses all of the above
+  std::unique_ptr<kernel::JobThread> thread_;  // last: run() uses all members above
 };
 
 }  // namespace forestall::actuators

@@ -16,7 +16,7 @@
 namespace forestall::actuators {
 namespace {
 
-// Text of a small file below an open directory.
+// Text of a small file in an open directory.
 Result<std::string> read_at(int directory, const char* name) {
   const UniqueFd file(::openat(directory, name, O_RDONLY | O_CLOEXEC));
   if (!file) return errno_error("open", name);
@@ -63,7 +63,7 @@ class ContainerCheck {
   void check(pid_t pid) {
     const std::string path = proc_ + "/" + std::to_string(pid);
     const UniqueFd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!directory) return;  // it has exited
+    if (!directory) return;  // the process has exited
     const auto stat = read_at(directory.get(), "stat");
     const auto value_text = read_at(directory.get(), "oom_score_adj");
     if (!stat.ok() || !value_text.ok()) return;
@@ -78,8 +78,8 @@ class ContainerCheck {
     findings_.push_back(std::move(finding));
   }
 
-  // The directory was opened before the members are read once more: if the pid is listed now and
-  // the directory still works, it is that very process.
+  // The members are read again after the directory was opened: if the pid is listed now and the
+  // directory still works, it is the same process.
   void correct(int directory, OomScoreAdjFinding& finding) const {
     const auto now = sorted_processes(cgroup_);
     if (!now.ok() || !std::ranges::binary_search(*now, finding.pid)) return;

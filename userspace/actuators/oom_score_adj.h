@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// oom_score_adj of containers as their QoS class asks for it: kubelet has the runtime set it once,
-// at start (pkg/kubelet/qos/policy.go), and nobody looks again. Here it is looked at, and set where
-// the operator wants that (`oomScoreAdj: enforce`).
+// Checks the oom_score_adj of containers against their QoS class. Kubelet has the runtime set it
+// once, at start (pkg/kubelet/qos/policy.go), and never checks it again. The agent corrects it if
+// the operator enables that (`oomScoreAdj: enforce`).
 //
 // A container's main process, the one whose parent is outside, must have exactly the expected
-// value. Others may be easier to kill than that, which is a program's own choice (PostgreSQL and
-// OpenSSH raise their children's), but not harder.
+// value. Other processes may have a higher value (PostgreSQL and OpenSSH raise their children's),
+// but not a lower one.
 #pragma once
 
 #include <sys/types.h>
@@ -36,11 +36,11 @@ struct OomScoreAdjFinding {
   std::optional<Error> failure;  // of the correction: EACCES without CAP_SYS_RESOURCE
 };
 
-// Compares every process of each container, and sets what deviates when `enforce` is given. A
-// process is pinned by its open /proc directory, and found in the container's cgroup after that,
-// so that a reused pid is never set. Containers and processes that are gone are passed over.
-// Opens files: not on the way from a crossing to a kill. `proc` is the procfs of this process' own
-// pid namespace, whose pids cgroup.procs speaks of.
+// Compares every process of each container, and corrects deviations if `enforce` is set. A process
+// is pinned by its open /proc directory and then confirmed in the container's cgroup, so a reused
+// pid is never changed. Removed containers and exited processes are skipped. Opens files: not
+// called between a crossing and a kill. `proc` is the procfs of the agent's own pid namespace,
+// which cgroup.procs uses.
 [[nodiscard]] std::vector<OomScoreAdjFinding> check_oom_score_adj(
     const kernel::CgroupTree& tree, std::span<const ExpectedOomScoreAdj> expected, bool enforce,
     const std::string& proc = "/proc");

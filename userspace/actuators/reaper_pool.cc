@@ -20,10 +20,10 @@
 namespace forestall::actuators {
 namespace {
 
-// Between two tries the thread waits for the process' end, at most this long. What ends an EINVAL
-// (another process of a shared mm, a core dump) raises no event of its own.
+// Between two attempts the thread waits for the process' end, at most this long. The causes of an
+// EINVAL (another process of a shared mm, a core dump) end without an event of their own.
 constexpr timespec kRetryWait{0, 1'000'000};
-// Then the thread gives way to the next job; the ladder hands this one in again.
+// After these attempts the thread takes the next job; the ladder submits this one again.
 constexpr int kTriesPerJob = 20;
 constexpr std::size_t kStackBytes = 256 * 1024;
 
@@ -33,7 +33,7 @@ void raise_by(int fd, std::uint64_t count) {
   }
 }
 
-// Takes from the counter of a non-blocking eventfd; false when it was 0.
+// Decrements the counter of a non-blocking eventfd; false if it was 0.
 bool take_count(int fd) {
   std::uint64_t count = 0;
   ssize_t size = 0;
@@ -90,11 +90,11 @@ Result<void> ReaperPool::start_thread(std::size_t index) {
   pthread_attr_setstacksize(&attributes, kStackBytes);
   pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED);
   pthread_attr_setschedpolicy(&attributes, SCHED_OTHER);
-  // Without a parameter of its own the attribute takes the maker's real-time priority, which is no
-  // priority of SCHED_OTHER: EINVAL, just when the agent was granted SCHED_FIFO.
+  // Without a parameter of its own, the attribute takes the creator's real-time priority, which is
+  // invalid for SCHED_OTHER: EINVAL whenever the agent runs SCHED_FIFO.
   const sched_param ordinary{};
   pthread_attr_setschedparam(&attributes, &ordinary);
-  // A thread starts with its maker's mask: blocked before it is made, no signal ever reaches it.
+  // A thread inherits its creator's mask: with all signals blocked before, it never gets one.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -111,7 +111,7 @@ Result<void> ReaperPool::start_thread(std::size_t index) {
 }
 
 void* ReaperPool::thread_entry(void* pool) {
-  // Refused without CAP_SYS_NICE, and then it stays as it is: slower, not wrong.
+  // Fails without CAP_SYS_NICE; the pool then is slower but correct.
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), -20);
   static_cast<ReaperPool*>(pool)->serve();
   return nullptr;
@@ -122,7 +122,7 @@ void ReaperPool::serve() {
     std::array<pollfd, 2> waits{{{stop_.get(), POLLIN, 0}, {queued_.get(), POLLIN, 0}}};
     if (::poll(waits.data(), waits.size(), -1) < 0) continue;
     if (waits[0].revents != 0) return;
-    // Another reaper may have been quicker.
+    // Another reaper may have been faster.
     if (!take_count(queued_.get())) continue;
     ReapJob job;
     if (take(job)) report(run(job));

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads for the calls of a kill that may wait, so that the loop never does: process_mrelease, and
-// the write to cgroup.kill.
+// Threads for the calls of a kill that may block, so that the loop never does: process_mrelease,
+// and the write to cgroup.kill.
 //
-// A dying process frees its own memory, on its own CPU time: at nice 19 on a busy CPU that took
-// more than a minute for 2 GiB, and 0.2 s with process_mrelease from elsewhere (spec/bpf.md §5).
-// The threads are SCHED_OTHER with the highest nice they may have: freeing gigabytes at real-time
-// priority would starve the very machine that is being rescued.
+// A dying process frees its own memory on its own CPU time. At nice 19 on a busy CPU that took more
+// than a minute for 2 GiB; with process_mrelease from another thread it took 0.2 s. The threads are
+// SCHED_OTHER with the highest permitted nice priority: freeing gigabytes at real-time priority
+// would starve the machine.
 //
-// cgroup.kill takes the kernel's one cgroup lock (kernel/cgroup/cgroup.c cgroup_kill_write,
-// cgroup_kn_lock_live), which a cgroup_mkdir may hold while it reclaims for its allocations: a loop
-// at real-time priority that waited for it would be blind for as long.
+// cgroup.kill takes the kernel's global cgroup lock (kernel/cgroup/cgroup.c cgroup_kill_write,
+// cgroup_kn_lock_live). A cgroup_mkdir may hold it while it reclaims for its allocations. A
+// real-time loop that waited for the lock could not react during that time.
 //
-// Nothing is allocated after create(): the queues are rings of a fixed capacity, because this runs
-// when memory is short.
+// Nothing is allocated after create(): the queues are rings of a fixed capacity, because this code
+// runs when memory is short.
 #pragma once
 
 #include <pthread.h>
@@ -35,19 +35,19 @@ enum class ReapCall : std::uint8_t {
 
 // One dying process, or one cgroup to be killed. The pool owns the descriptor from submit() on.
 struct ReapJob {
-  std::uint64_t ticket = 0;  // given back in the report
+  std::uint64_t ticket = 0;  // returned in the report
   UniqueFd target;           // a pidfd, or an open cgroup.kill
   ReapCall call = ReapCall::mrelease;
-  // A cgroup.kill that comes to its turn later than this is not written (ETIME): by then somebody
-  // else may live there.
+  // A cgroup.kill whose turn is later than this is not written (ETIME): the cgroup may have new
+  // processes by then.
   MonotonicTime not_after = MonotonicTime::max();
 };
 
 enum class ReapResult : std::uint8_t {
-  freed,    // its memory was unmapped; cgroup.kill: all in it were signalled
+  freed,    // its memory was unmapped; cgroup.kill: all its processes were signalled
   gone,     // nothing was left (ESRCH, or it exited meanwhile; ENODEV, the cgroup was removed)
-  not_yet,  // still EAGAIN, EINTR or EINVAL after all tries: worth another job
-  failed,   // refused: `code` says why
+  not_yet,  // still EAGAIN, EINTR or EINVAL after all attempts: worth another job
+  failed,   // see `code`
 };
 
 struct ReapReport {
@@ -56,14 +56,14 @@ struct ReapReport {
   int code = 0;  // errno of the last call
 };
 
-// Thread rule: every call from one thread, the loop's.
+// Thread rule: all calls come from one thread, the loop's.
 class ReaperPool {
  public:
   // `capacity` is the number of jobs that may be queued, running or reported but not drained.
   static Result<std::unique_ptr<ReaperPool>> create(std::size_t threads, std::size_t capacity);
   ReaperPool(const ReaperPool&) = delete;
   ReaperPool& operator=(const ReaperPool&) = delete;
-  // Waits for calls that are running; queued jobs are dropped.
+  // Waits for running calls; queued jobs are dropped.
   ~ReaperPool();
 
   // False when the pool is full: the job is dropped and its descriptor closed.
@@ -86,11 +86,11 @@ class ReaperPool {
 
   // Constant after create().
   const UniqueFd queued_;    // eventfd semaphore: one count per queued job
-  const UniqueFd stop_;      // eventfd, readable from the destructor on
+  const UniqueFd stop_;      // eventfd, readable once the destructor runs
   const UniqueFd reported_;  // eventfd, readable while reports wait
   std::vector<pthread_t> threads_;
 
-  // The loop's alone: jobs submitted and not yet drained.
+  // Used by the loop only: jobs submitted and not yet drained.
   std::size_t outstanding_ = 0;
 
   PriorityMutex mutex_;  // guards the rings below

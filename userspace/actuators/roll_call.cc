@@ -25,7 +25,7 @@ void refuse(RollCall& roll, pid_t pid, std::string_view why) {
 void open_one(RollCall& roll, const Untouchables& untouchables, pid_t pid) {
   auto process = kernel::ProcessRef::open(pid);
   if (!process.ok()) {
-    // Gone between the list and the pidfd: the memory is on its way without us.
+    // It exited between the list and the pidfd; its memory is being freed.
     if (process.error().code == ESRCH) return;
     ++roll.unheld;
     if (!roll.failure) roll.failure = process.error();
@@ -52,7 +52,7 @@ bool still_unreaped(const kernel::ProcessRef& process) {
 
 Result<std::vector<pid_t>> sorted_processes(const kernel::CgroupDir& cgroup) {
   auto pids = TRY(cgroup.processes_recursive());
-  // A process that moves between two groups below the cgroup while they are read is listed twice.
+  // A process that moves between two groups during the read is listed twice.
   std::ranges::sort(pids);
   pids.erase(std::ranges::unique(pids).begin(), pids.end());
   return pids;

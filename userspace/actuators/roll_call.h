@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is in a victim's cgroup, each held by pidfd and proven to be in it.
+// Snapshot of the processes in a victim's cgroup, each pinned by pidfd and verified to be in it.
 //
-// Between reading a pid in cgroup.procs and opening a pidfd for it, its process may have exited and
-// the pid may be somebody else's; or it may have been moved elsewhere. So the list is read a second
-// time *after* the pidfds are open: a pid that is listed then, and whose pidfd still reaches a
-// process that was not reaped, was that very process' at the time of the second reading. Compared
-// with /proc/PID/cgroup this is one file instead of one per process, and it goes by the cgroup's
-// open directory instead of a path that somebody could have made again.
+// Between reading a pid in cgroup.procs and opening its pidfd, the process may exit and its pid be
+// reused, or it may be moved to another cgroup. The list is therefore read a second time *after*
+// the pidfds are open. A pid that is listed then, and whose pidfd reaches a process that is not yet
+// reaped, belonged to that process at the time of the second read. Unlike /proc/PID/cgroup this
+// needs one file instead of one per process. It uses the open directory of the cgroup, not a path
+// that may have been created again.
 #pragma once
 
 #include <optional>
@@ -22,14 +22,14 @@ namespace forestall::actuators {
 
 enum class Hold : std::uint8_t {
   by_pidfd,
-  by_nothing,  // pidfd is not usable here: only count who is there
+  by_nothing,  // pidfd is not usable here: only count the processes
 };
 
 struct RollCall {
-  std::vector<kernel::ProcessRef> found;  // not known before; in the cgroup, may be signalled
-  std::vector<pid_t> present;             // everybody in the cgroup, sorted, refused ones too
-  // Everybody listed was known, or stands in one of the two counts below. When it is false,
-  // somebody was found, or left while being opened and may have forked meanwhile: call again.
+  std::vector<kernel::ProcessRef> found;  // newly found; in the cgroup, may be signalled
+  std::vector<pid_t> present;  // all processes in the cgroup, sorted, refused ones included
+  // Every listed process was known or is in one of the two counts below. If false, a process was
+  // found, or exited while it was opened and may have forked: call again.
   bool quiet = true;
   std::uint32_t refused = 0;     // in the cgroup, must not be signalled
   std::uint32_t unheld = 0;      // in the cgroup, could not be held
@@ -37,15 +37,15 @@ struct RollCall {
   std::optional<Error> failure;  // why the first of them could not be held
 };
 
-// The processes in `cgroup` and below. Those in `known` (sorted) are not opened again. When `only`
-// is given, everybody else is treated as if not there (the warm-up's child).
-// ENODEV when the cgroup was removed.
+// The processes in `cgroup` and its descendants. Those in `known` (sorted) are not opened again. If
+// `only` is given, all other processes are ignored (the warm-up's child). ENODEV if the cgroup was
+// removed.
 [[nodiscard]] Result<RollCall> call_roll(const kernel::CgroupDir& cgroup,
                                          const Untouchables& untouchables,
                                          std::span<const pid_t> known, Hold hold,
                                          std::optional<pid_t> only);
 
-// The processes in `cgroup` and below, sorted, each once.
+// The processes in `cgroup` and its descendants, sorted, without duplicates.
 [[nodiscard]] Result<std::vector<pid_t>> sorted_processes(const kernel::CgroupDir& cgroup);
 
 }  // namespace forestall::actuators

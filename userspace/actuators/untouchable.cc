@@ -10,7 +10,7 @@
 namespace forestall::actuators {
 
 namespace {
-constexpr std::size_t kAncestorsMax = 256;  // against a line that changes while it is walked
+constexpr std::size_t kAncestorsMax = 256;  // bounds the walk if ancestors change during it
 }
 
 Untouchables Untouchables::of_this_process() {

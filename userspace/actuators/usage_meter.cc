@@ -23,7 +23,7 @@ Result<Bytes> UsageMeter::read() const {
   const ssize_t size = ::pread(fd_.get(), text.data(), text.size(), 0);
   if (size < 0) return errno_error("pread", "memory usage of the victim");
   const auto bytes = parse_i64(trim({text.data(), static_cast<std::size_t>(size)}));
-  if (!bytes) return error("memory usage of the victim is no number");
+  if (!bytes) return error("memory usage of the victim is not a number");
   return Bytes{*bytes};
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory usage of one cgroup, read again and again through a descriptor opened before the kill:
-// no path is looked up while memory is short.
+// The memory usage of one cgroup, read repeatedly through a descriptor opened before the kill: no
+// path lookup while memory is short.
 #pragma once
 
 #include <sys/types.h>
@@ -19,7 +19,7 @@ class UsageMeter {
   // On memory.current (v2) or memory.usage_in_bytes (v1).
   static Result<UsageMeter> open(const kernel::CgroupDir& cgroup, kernel::CgroupVersion version);
 
-  // ENODEV when the cgroup was removed: then all of it is back.
+  // ENODEV if the cgroup was removed: then all its memory is back.
   [[nodiscard]] Result<Bytes> read() const;
 
  private:
@@ -27,18 +27,18 @@ class UsageMeter {
   UniqueFd fd_;
 };
 
-// Usage below this proves nothing: the kernel charges 64 pages ahead on each CPU
-// (mm/memcontrol.c MEMCG_CHARGE_BATCH), and leaves some slab behind.
+// Usage below this is within the accounting error: the kernel charges 64 pages ahead on each CPU
+// (mm/memcontrol.c MEMCG_CHARGE_BATCH), and some slab stays charged.
 inline constexpr Bytes kUsageGrain = mib(1);
 
-// Resident pages of a process; 0 when they cannot be read.
+// Resident pages of a process; 0 if unreadable.
 [[nodiscard]] std::uint64_t resident_pages(pid_t pid);
 
 // Whether a victim's memory counts as back:
-// - all its processes exited and its usage fell at all (what remains is page cache, which belongs
-//   to nobody any more and does not come back by killing) or was next to nothing before, or
-// - its usage fell by 90 % or more, though something in it will not exit (uninterruptible sleep, a
-//   v1 freezer, a tracer): process_mrelease has taken its memory, so waiting on is for nothing.
+// - all its processes exited, and its usage fell at all or was next to nothing before. What remains
+//   is page cache that no process owns and that a kill does not free; or
+// - its usage fell by 90 % or more, although a process does not exit (uninterruptible sleep, a v1
+//   freezer, a tracer). process_mrelease has taken its memory, so further waiting is useless.
 [[nodiscard]] bool memory_is_back(Bytes before, Bytes now, bool all_exited);
 
 }  // namespace forestall::actuators

@@ -16,16 +16,16 @@
 namespace forestall::actuators {
 namespace {
 
-// Sweeps for late forks within one call; a fork bomb that outruns these is swept from the loop.
+// Sweeps for late forks per call; a faster fork bomb is swept again from the loop.
 constexpr int kSweepsPerLook = 8;
-// The freeing of pages raises no event, so a kill under way is looked at this often.
+// Interval of checks of a running kill: freeing pages raises no event.
 constexpr Duration kLookInterval = std::chrono::milliseconds(10);
 constexpr Duration kUnsettledInterval = std::chrono::milliseconds(1);
 constexpr Duration kStuckInterval = std::chrono::seconds(1);
-// A pod may ask for any number of seconds; past this the sum of times would overflow.
+// A pod may request any number of seconds; above this the sum of times would overflow.
 constexpr Duration kGraceMax = std::chrono::hours(24 * 365);
-// Up to this many processes are reaped largest first; for more the sorting would cost more than
-// the order brings, since all of them are signalled by then and free themselves as well.
+// Up to this many processes are reaped largest first. For more, sorting costs more than the order
+// gains, since all of them are signalled by then and free their own memory too.
 constexpr std::size_t kSortedMax = 32;
 
 }  // namespace
@@ -93,7 +93,7 @@ Result<void> Victim::verify() {
   }
   if (dir->id() != victim.cgroup) {
     removed_ = true;
-    return Error{ESTALE, "cgroup " + victim.path + " was removed and made again: inode " +
+    return Error{ESTALE, "cgroup " + victim.path + " was removed and created again: inode " +
                              std::to_string(dir->id().inode) + " is not the ranked " +
                              std::to_string(victim.cgroup.inode)};
   }
@@ -104,10 +104,10 @@ Result<void> Victim::verify() {
   return {};
 }
 
-// Fills held_; false when the kill ended here.
+// Fills held_; false if the kill ended here.
 bool Victim::take_roll() {
   auto roll = call_roll(*dir_, means_.untouchables, {}, hold(), only_);
-  // Everybody may have left while they were opened, and others been forked meanwhile.
+  // All listed processes may have exited while they were opened, and others been forked.
   for (int round = 1; round < kSweepsPerLook; ++round) {
     if (!roll.ok() || roll->quiet || !roll->found.empty() || roll->present.empty()) break;
     roll = call_roll(*dir_, means_.untouchables, {}, hold(), only_);
@@ -122,15 +122,17 @@ bool Victim::take_roll() {
   pidfds.failure = roll->refusal ? roll->refusal : roll->failure;
   measure_before();
   if (roll->present.empty()) {
-    // It exited by itself between the ranking and now: nothing to kill, and nothing to wait for.
+    // It exited between the ranking and now: nothing to kill or to wait for.
     outcome_.exited = outcome_.released = pidfds.at;
     finish(KillState::released);
     return false;
   }
-  // cgroup.kill spares nobody: it is out of the question as soon as one process was refused.
+  // cgroup.kill kills every process, so it must not be used once one process was refused.
   if (roll->refused == 0 && !only_) open_twin(roll->present, Twin::same);
   if (held_.empty() && !twin_) {
-    if (!pidfds.failure) pidfds.failure = Error{ESRCH, "every process left while it was opened"};
+    if (!pidfds.failure) {
+      pidfds.failure = Error{ESRCH, "every process exited while its pidfd was opened"};
+    }
     finish(KillState::failed);
     return false;
   }
@@ -146,8 +148,8 @@ void Victim::measure_before() {
 
 // ---- the signal ----
 
-// SIGTERM to every process, as service managers do it (systemd's KillMode=control-group). False
-// when nobody could be asked: then there is nothing to wait for.
+// SIGTERM to every process, as service managers do (systemd's KillMode=control-group). False if no
+// process could be signalled: then there is nothing to wait for.
 bool Victim::ask_to_end(Duration grace) {
   if (held_.empty() || !signal_processes(0, SIGTERM)) {
     if (held_.empty()) attempt(Rung::sigterm).failure = Error{ENOSYS, "SIGTERM needs pidfds"};
@@ -158,7 +160,7 @@ bool Victim::ask_to_end(Duration grace) {
   return true;
 }
 
-// No grace, or no more of it.
+// Called without a grace, or when it has expired.
 void Victim::end_now() {
   const bool after_grace = outcome_.state == KillState::terminating;
   outcome_.state = KillState::in_flight;
@@ -177,15 +179,15 @@ void Victim::end_now() {
   look();
 }
 
-// By pidfd first, which takes no lock that anybody sleeps with; cgroup.kill then reaches those that
-// could not be held or were forked meanwhile. False when nothing could be signalled.
+// pidfds first, because they take no sleeping lock. cgroup.kill then reaches processes that could
+// not be pinned or were forked meanwhile. False if nothing could be signalled.
 bool Victim::signal_all() {
   if (held_.empty() || !signal_processes(0, SIGKILL)) return kill_cgroup();
   queue_cgroup_kill();
   return true;
 }
 
-// False when nothing was there to be signalled, or all of it was refused.
+// False if there was no process to signal, or all signals failed.
 bool Victim::signal_processes(std::size_t from, int signal) {
   std::uint32_t reached = 0;
   bool any_gone = false;
@@ -197,7 +199,7 @@ bool Victim::signal_processes(std::size_t from, int signal) {
       if (++reached == 1 && !outcome_.signalled) outcome_.signalled = means_.clock.now();
       if (!std::exchange(held_[i].signalled, true)) ++outcome_.processes;
     } else if (result.error().code == ESRCH) {
-      any_gone = true;  // it exited by itself and was reaped: its memory is on its way
+      any_gone = true;  // it exited and was reaped: its memory is being freed
     } else if (!failure) {
       failure = result.error();
     }
@@ -208,7 +210,7 @@ bool Victim::signal_processes(std::size_t from, int signal) {
   return reached > 0 || any_gone;
 }
 
-// Takes over what a roll call found; the index of the first.
+// Takes the processes of a snapshot into held_; returns the index of the first.
 std::size_t Victim::admit(RollCall& roll) {
   const std::size_t from = held_.size();
   for (auto& process : roll.found) {
@@ -224,7 +226,7 @@ std::size_t Victim::admit(RollCall& roll) {
   return from;
 }
 
-// Signals whoever was forked since the last roll call, until nobody new appears.
+// Signals processes forked since the last snapshot, until no new one appears.
 void Victim::sweep() {
   for (int round = 0; round < kSweepsPerLook && !settled_; ++round) {
     auto roll = call_roll(*dir_, means_.untouchables, known(), hold(), only_);
@@ -238,9 +240,9 @@ void Victim::sweep() {
     if (settled_) return;
     if (from == held_.size()) continue;
     watch(from);
-    // Whom a terminating victim forks may be there to clean up.
+    // A terminating victim may fork processes to clean up.
     if (outcome_.state == KillState::terminating) continue;
-    // What cannot be signalled is told in the attempt, and keeps the kill from being released.
+    // Failures are in the attempt, and keep the kill from being released.
     (void)signal_processes(from, SIGKILL);
     reap(from);
   }
@@ -248,8 +250,8 @@ void Victim::sweep() {
 
 // ---- after it ----
 
-// Pids held and not known to have exited, sorted. One that exited may have been reaped, and its pid
-// given to a process forked since: that one must be opened anew.
+// Pids held and not known to have exited, sorted. A process that exited may have been reaped and
+// its pid reused by a later fork, which must be opened anew.
 std::vector<pid_t> Victim::known() const {
   std::vector<pid_t> pids;
   pids.reserve(held_.size());
@@ -266,8 +268,8 @@ void Victim::watch(std::size_t from) {
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.u64 = EventKey{number_, static_cast<std::uint32_t>(i)}.pack();
-    // Refused only for lack of memory or past fs.epoll.max_user_watches: then look() asks the
-    // processes themselves, and the exit is seen a little later.
+    // Fails only without memory or above fs.epoll.max_user_watches. The next round then
+    // checks the processes themselves, and detects the exit a little later.
     if (::epoll_ctl(means_.epoll, EPOLL_CTL_ADD, held_[i].process->fd(), &event) != 0) {
       all_watched_ = false;
     }
@@ -283,8 +285,8 @@ void Victim::watch(std::size_t from) {
   if (events_) ::epoll_ctl(means_.epoll, EPOLL_CTL_ADD, events_.get(), &event);
 }
 
-// A reaper's duplicate keeps the pidfd's open file alive after our descriptor is closed, and with
-// it the registration: it must be taken out by name.
+// A reaper's duplicate keeps the pidfd's open file, and so its registration, alive after our
+// descriptor is closed. It must be removed explicitly.
 void Victim::unwatch(Held& held) {
   if (!held.process) return;
   ::epoll_ctl(means_.epoll, EPOLL_CTL_DEL, held.process->fd(), nullptr);
@@ -298,13 +300,13 @@ void Victim::on_event(std::uint32_t index) {
     return;
   }
   std::array<char, 128> text{};
-  // Reading re-arms the poll. What it says is not needed: look() asks for the processes themselves.
+  // Reading re-arms the poll. The content is not needed: the next round checks the processes.
   if (::pread(events_.get(), text.data(), text.size(), 0) >= 0) return;
   ::epoll_ctl(means_.epoll, EPOLL_CTL_DEL, events_.get(), nullptr);
   events_.reset();
 }
 
-// Hands the dying processes to the reapers, the largest first.
+// Queues the dying processes for the reapers, the largest first.
 void Victim::reap(std::size_t from) {
   const std::size_t count = held_.size() - from;
   if (count <= means_.reapers.threads() || count > kSortedMax) {
@@ -321,7 +323,7 @@ void Victim::reap(std::size_t from) {
   }
 }
 
-// False when the queue is full: then the rest need not be tried either.
+// False if the queue is full: then the rest need not be tried either.
 bool Victim::submit(std::size_t index) {
   Held& held = held_[index];
   if (!usable(Feature::process_mrelease)) return true;
@@ -359,7 +361,8 @@ void Victim::on_report(std::uint32_t index, const ReapReport& report) {
   }
 }
 
-// Listing thousands over and over, at real time, would keep them from the CPU they need to die.
+// Listing thousands of processes repeatedly at real-time priority would keep them from the CPU time
+// they need to exit.
 void Victim::sweep_in_turn() {
   const MonotonicTime began = means_.clock.now();
   sweep();
@@ -373,21 +376,21 @@ void Victim::check_exits() {
       if (held.process && held.process->exited()) unwatch(held);
     }
   }
-  // The last one that is known left: is there one that is not?
+  // The last known process exited: check for unknown ones.
   if (alive_ == 0) settled_ = false;
   if (!settled_ && !removed_ && looked_ >= sweep_due_) sweep_in_turn();
   const bool gone = removed_ || (settled_ && alive_ == 0 && unheld_ == 0 && !populated());
   if (!gone || outcome_.exited) return;
   outcome_.exited = means_.clock.now();
-  // Who went by itself within its grace has as long as anybody for its memory to come back.
+  // A victim that exited within its grace also gets release_timeout for its memory to come back.
   if (outcome_.state == KillState::terminating) {
     deadline_ = *outcome_.exited + options_.release_timeout;
   }
 }
 
-// cgroup.procs stops listing a process when its exit begins, which is before it lets go of its
-// memory; the kernel calls the cgroup unpopulated only after that (kernel/cgroup/cgroup.c
-// css_task_iter_advance, cgroup_exit). A pidfd tells the same; this is for who has none.
+// cgroup.procs drops a process when its exit begins, before it frees its memory. The kernel reports
+// the cgroup as unpopulated only after that (kernel/cgroup/cgroup.c css_task_iter_advance,
+// cgroup_exit). A pidfd gives the same; this is for victims without pidfds.
 bool Victim::populated() const {
   std::array<char, 128> text{};
   if (!events_ || ::pread(events_.get(), text.data(), text.size() - 1, 0) <= 0) return false;
@@ -396,10 +399,10 @@ bool Victim::populated() const {
 
 void Victim::check_memory() {
   const bool exited = outcome_.exited.has_value();
-  bool back = exited;  // without a usage file there is only the exit to go by
+  bool back = exited;  // without a usage file only the exit counts
   if (meter_) {
     const auto usage = meter_->read();
-    // Removed: whoever was in it has exited, or was moved out and is no part of it any more.
+    // Removed: its processes have exited, or moved out and are no longer part of it.
     if (!usage.ok() && usage.error().code == ENODEV) removed_ = true;
     if (usage.ok()) {
       back = memory_is_back(outcome_.usage_before, *usage, exited);
@@ -411,8 +414,8 @@ void Victim::check_memory() {
   if (removed_ && !outcome_.exited) outcome_.exited = outcome_.released;
 }
 
-// A large victim on a slow machine is not stuck as long as its memory keeps coming: each step down
-// starts the wait anew. Their number is bounded by what it used.
+// A large victim on a slow machine is not stuck while its usage falls: each step down restarts the
+// timeout. The number of steps is bounded by its usage.
 void Victim::note_progress(Bytes usage) {
   if (usage + kUsageGrain > lowest_) return;
   lowest_ = usage;
@@ -421,32 +424,32 @@ void Victim::note_progress(Bytes usage) {
 
 void Victim::look() {
   looked_ = means_.clock.now();
-  // Who went by itself is not killed again: whoever is there by then is somebody else.
+  // A victim that exited is not killed again: later processes in the cgroup are not the victim.
   const bool grace_is_over =
       outcome_.state == KillState::terminating && !outcome_.exited && looked_ >= *kill_at_;
   if (grace_is_over) return end_now();
   if (!under_way()) {
-    // Of a cgroup that is gone nothing needs remembering.
+    // A removed cgroup need not be remembered.
     if (!options_.dry_run && meter_ && !usage_now()) removed_ = true;
     forgettable_ = forgettable_ || removed_ || looked_ >= forget_at_;
     return;
   }
   check_exits();
-  // What a victim frees of its own accord while it has grace says nothing about its end.
+  // What a victim frees during its grace does not show its end.
   if (outcome_.state == KillState::terminating && !outcome_.exited) return;
   check_memory();
   const bool in_time = looked_ < deadline_;
-  // Of processes that are gone nothing more will come: what is left is page cache, nobody's.
+  // After all processes exited, nothing more is freed: the rest is page cache of no process.
   if (!in_time && outcome_.exited && !outcome_.released) outcome_.released = looked_;
-  // The memory may be back before the processes are gone, since the reapers take it from them.
-  // Then their exit is waited for until the deadline, for the record's sake, and so is the thread
-  // that writes cgroup.kill; what remains to be credited is next to nothing by then.
+  // The memory may be back before the processes exit, since the reapers free it. Then the exit is
+  // awaited until the deadline, only for the record, and so is the thread that writes cgroup.kill.
+  // By then the remaining memory is next to nothing.
   const bool complete = outcome_.exited && !cgroup_kill_queued_;
   if (outcome_.released && (complete || !in_time)) return finish(KillState::released);
   if (outcome_.state == KillState::in_flight && !in_time) finish(KillState::stuck);
   if (outcome_.state == KillState::stuck && looked_ >= forget_at_) forgettable_ = true;
   if (outcome_.state == KillState::terminating) return;
-  // Once more whatever a reaper gave up on, or what found the queue full.
+  // Submits again what a reaper gave up on, or what found the queue full.
   for (std::size_t i = 0; i < held_.size() && submit(i); ++i) {
   }
 }
@@ -458,7 +461,7 @@ void Victim::finish(KillState state) {
         Error{EINPROGRESS, "cgroup.kill still waits for a reaper thread or the kernel's lock"};
   }
   const auto usage = usage_now();
-  // Of a cgroup that is gone nothing is left; of one that could not be read nothing is known.
+  // A removed cgroup has no usage left; the usage of an unreadable one is unknown.
   if (usage) outcome_.freed = outcome_.usage_before - *usage;
   if (removed_) outcome_.freed = outcome_.usage_before;
   outcome_waits_ = true;
@@ -471,7 +474,7 @@ void Victim::fail(Rung rung, Error why) {
   outcome_.freed = Bytes{0};
 }
 
-// One attempt per rung: later rounds on the same rung add to it.
+// One attempt per rung: later rounds on the same rung are added to it.
 Attempt& Victim::attempt(Rung rung) {
   const auto found = std::ranges::find(outcome_.attempts, rung, &Attempt::rung);
   Attempt& entry = found != outcome_.attempts.end()
@@ -499,8 +502,8 @@ KillProgress Victim::progress() const {
   return progress;
 }
 
-// In working set, as the policy's need is. A dry run keeps all of its credit: nothing comes back
-// of it. A victim whose usage cannot be read is credited with what it was ranked by.
+// In working set, as the policy's need is. A dry run keeps all of it, because no memory comes back.
+// A victim with unreadable usage counts with its usage at the ranking.
 Bytes Victim::remaining() const {
   const bool as_before = options_.dry_run || !meter_;
   const Bytes usage = as_before ? outcome_.usage_before : usage_now().value_or(Bytes{0});
@@ -522,7 +525,7 @@ std::optional<MonotonicTime> Victim::next_look() const {
   return std::min(next, deadline_);
 }
 
-// Nothing when the usage is unknown or the cgroup was removed.
+// Nullopt if the usage is unknown or the cgroup was removed.
 std::optional<Bytes> Victim::usage_now() const {
   return meter_ ? meter_->read().optional() : std::nullopt;
 }

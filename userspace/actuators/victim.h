@@ -4,18 +4,18 @@
 //   begin ──▶ failed                      nothing could be signalled
 //     │ └───▶ released                    it was empty already
 //     │ with a grace: SIGTERM
-//     ├───▶ terminating ──▶ released      it went by itself
-//     │        │ the grace is over, or was cut short
+//     ├───▶ terminating ──▶ released      it exited by itself
+//     │        │ the grace expired, or was shortened
 //     ▼        ▼
 //   in_flight ──▶ released                its memory is back (usage_meter.h has the rule)
 //     │ release_timeout
 //     ▼
-//   stuck ──▶ released                    it came back late: a second outcome says so
+//   stuck ──▶ released                    it came back late: reported as a second outcome
 //
-// A dry run stops before the first signal and rests in `in_flight` for kForgetAfter, credited with
-// what the kill would have returned: so the policy answers as it would after the real kill, and
-// waits. Credited with nothing it would turn to the next candidate at once, and to the next, until
-// it had "killed" the whole node. After kForgetAfter it is a candidate again.
+// A dry run stops before the first signal and stays in `in_flight` for kForgetAfter, with the
+// expected memory of the kill as remaining. The policy then waits as after a real kill. With
+// nothing remaining, it would select the next candidate at once, and so on, until it had "killed"
+// the whole node. After kForgetAfter the victim is a candidate again.
 #pragma once
 
 #include <cstdint>
@@ -39,10 +39,10 @@
 
 namespace forestall::actuators {
 
-// How long a kill that is over, or was a dry run, is remembered.
+// How long a finished kill or a dry run is remembered.
 inline constexpr Duration kForgetAfter = std::chrono::seconds(30);
 
-// What all kills share. Outlives each of them.
+// Shared by all kills; outlives each of them.
 struct Means {
   const kernel::CgroupTree& tree;
   const Clock& clock;
@@ -51,7 +51,7 @@ struct Means {
   int epoll;
 };
 
-// What the ladder's epoll (and the reapers' tickets) name: a process of a victim by its index,
+// Key of the ladder's epoll events and the reapers' tickets: a process of a victim by its index,
 // the victim's cgroup.events, or the job that writes its cgroup.kill.
 struct EventKey {
   std::uint32_t victim = 0;  // 0 is no victim
@@ -67,14 +67,14 @@ struct EventKey {
   }
 };
 
-// Puts into an outcome what was done by others before it began.
+// Adds to an outcome what another part of the agent did before the outcome began.
 void add(const Signalled& signalled, Outcome& outcome);
 
 class Victim {
  public:
-  // `number` is unique among the kills of a ladder, and not 0. When `only` is given, no other
-  // process of the cgroup is looked at: the warm-up kills its own child inside the agent's cgroup.
-  // What is held of it in advance, if anything, is used when it is to end at once.
+  // `number` is unique among the kills of a ladder, and not 0. If `only` is given, other processes
+  // of the cgroup are ignored: the warm-up kills its own child in the agent's cgroup.
+  // Pinned processes, if given, are used for a kill without grace.
   Victim(const Means& means, std::uint32_t number, const WorkloadSample& sample,
          const LadderOptions& options, std::optional<pid_t> only,
          std::shared_ptr<const Grip> grip = nullptr);
@@ -82,43 +82,42 @@ class Victim {
   Victim& operator=(const Victim&) = delete;
   ~Victim();
 
-  // Verifies, signals, starts reaping. Once. With a grace above 0 it is asked to end itself first.
+  // Verifies, signals, starts reaping. Called once. With a grace above 0 it sends SIGTERM first.
   void begin(Duration grace);
-  // Somebody else signalled it before we did.
+  // Another part of the agent has signalled it already.
   void was_signalled(const Signalled& signalled) { add(signalled, outcome_); }
-  // Ends the grace of a terminating victim after at most this much longer; a later end is no
-  // reason to wait longer than was promised.
+  // Limits the remaining grace of a terminating victim to `grace`; never extends it.
   void cut_grace(Duration grace);
-  // What the ladder's epoll said.
+  // Handles an event of the ladder's epoll.
   void on_event(std::uint32_t index);
   void on_report(std::uint32_t index, const ReapReport& report);
-  // Moves on, given everything that was heard.
+  // Advances the state machine after events.
   void look();
 
   [[nodiscard]] std::uint32_t number() const { return number_; }
   [[nodiscard]] CgroupId cgroup() const { return outcome_.victim.cgroup; }
   [[nodiscard]] bool under_way() const;
-  // When look() is due although nothing was heard.
+  // When the next check is due even without an event.
   [[nodiscard]] std::optional<MonotonicTime> next_look() const;
-  // Nothing is left to watch or to tell.
+  // Nothing is left to watch or to report.
   [[nodiscard]] bool forgettable() const { return forgettable_; }
   [[nodiscard]] KillProgress progress() const;
-  // What happened so far.
+  // The outcome so far.
   [[nodiscard]] const Outcome& record() const { return outcome_; }
-  // The outcome, when the state changed since the last call.
+  // The outcome, if the state changed since the last call.
   [[nodiscard]] std::optional<Outcome> take_outcome();
 
  private:
   enum class Twin : std::uint8_t { same, within };
   enum class Reaping : std::uint8_t { wanted, queued, ended };
   struct Held {
-    std::optional<kernel::ProcessRef> process;  // nothing once it exited
+    std::optional<kernel::ProcessRef> process;  // nullopt once it exited
     pid_t pid = 0;
     Reaping reaping = Reaping::wanted;
     bool signalled = false;
   };
 
-  // By what is held.
+  // Kill by pinned processes.
   [[nodiscard]] bool kill_by_grip();
   void take_over(std::span<const kernel::ProcessRef* const> reached);
   void follow_up(const std::vector<pid_t>& present);
@@ -164,8 +163,8 @@ class Victim {
   const LadderOptions options_;
   const std::optional<pid_t> only_;
   const std::shared_ptr<const Grip> grip_;
-  // At the ranking; 0 when unknown. It was no part of the working set that the kill is to lower, so
-  // its return is no credit either.
+  // At the ranking; 0 if unknown. It was not part of the working set that the kill is to lower, so
+  // its return does not count.
   const Bytes inactive_file_;
 
   std::shared_ptr<const kernel::CgroupDir> dir_;  // in the memory hierarchy
@@ -177,15 +176,15 @@ class Victim {
   Outcome outcome_;
   bool outcome_waits_ = false;
   MonotonicTime sweep_due_;
-  bool settled_ = false;             // the last roll call was quiet
-  bool removed_ = false;             // the cgroup is gone
+  bool settled_ = false;             // the last process snapshot was quiet
+  bool removed_ = false;             // the cgroup was removed
   bool cgroup_kill_queued_ = false;  // a reaper thread has not reported on it yet
   bool all_watched_ = true;          // every process of held_ is in the epoll
   bool forgettable_ = false;
   std::uint32_t alive_ = 0;                // of held_
-  std::uint32_t unheld_ = 0;               // at the last roll call
-  std::uint32_t left_to_cgroup_kill_ = 0;  // could not be held when it was queued
-  std::uint32_t unreaped_ = 0;             // not handed to a reaper, for now: the queue was full
+  std::uint32_t unheld_ = 0;               // at the last process snapshot
+  std::uint32_t left_to_cgroup_kill_ = 0;  // not pinned when it was queued
+  std::uint32_t unreaped_ = 0;             // not queued for a reaper yet: the queue was full
   std::optional<MonotonicTime> kill_at_;   // of a terminating one
   MonotonicTime deadline_;                 // of the release, or of the next step towards it
   Bytes lowest_;                           // usage, since it was signalled

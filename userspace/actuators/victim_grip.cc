@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kill by what is held already: SIGKILL after one reading of the list, everything else behind it.
+// A kill by pinned processes: SIGKILL after one read of the list, everything else afterwards.
 #include <signal.h>
 
 #include <algorithm>
@@ -8,8 +8,7 @@
 
 namespace forestall::actuators {
 
-// False, and nothing was done, when nobody held is there any more: then it is a kill like any
-// other.
+// False, without effect, if no pinned process is left; the caller then kills the ordinary way.
 bool Victim::kill_by_grip() {
   const auto present = sorted_processes(*grip_->directory());
   if (!present.ok()) return false;
@@ -19,7 +18,7 @@ bool Victim::kill_by_grip() {
   reached.reserve(grip_->processes().size());
   std::optional<Error> failure;
   for (const kernel::ProcessRef& process : grip_->processes()) {
-    // Listed just now, and reached now: it was in the cgroup then (roll_call.h).
+    // Listed just now and still reachable, so it is in the cgroup (roll_call.h).
     if (!std::ranges::binary_search(*present, process.id().pid)) continue;
     const auto sent = process.send_signal(SIGKILL);
     if (sent.ok()) {
@@ -42,8 +41,8 @@ bool Victim::kill_by_grip() {
   return true;
 }
 
-// Each gets a descriptor of the victim's own. Where that is refused (no descriptors are left) it
-// dies all the same, but is not reaped, and its exit shows in the cgroup only.
+// Each process gets a descriptor owned by the victim. If that fails (no descriptors left), the
+// process dies but is not reaped, and its exit shows only in the cgroup.
 void Victim::take_over(std::span<const kernel::ProcessRef* const> reached) {
   for (const kernel::ProcessRef* process : reached) {
     auto copy = process->copy();
@@ -55,7 +54,7 @@ void Victim::take_over(std::span<const kernel::ProcessRef* const> reached) {
   attempt(Rung::pidfds).processes = static_cast<std::uint32_t>(reached.size());
 }
 
-// Whoever was not held comes now.
+// Signals the processes that were not pinned.
 void Victim::follow_up(const std::vector<pid_t>& present) {
   outcome_.state = KillState::in_flight;
   reap(0);
@@ -74,7 +73,7 @@ void Victim::follow_up(const std::vector<pid_t>& present) {
     reap(from);
   }
   if (roll->refused == 0 && !grip_->has_untouchable()) {
-    // Who was there before the signal, and who was found after it.
+    // Processes present before the signal, and those found after it.
     std::vector<pid_t> own = present;
     own.insert(own.end(), roll->present.begin(), roll->present.end());
     std::ranges::sort(own);
@@ -88,8 +87,8 @@ void Victim::follow_up(const std::vector<pid_t>& present) {
 void add(const Signalled& signalled, Outcome& outcome) {
   outcome.signalled = std::min(outcome.signalled.value_or(signalled.at), signalled.at);
   outcome.processes = std::max(outcome.processes, signalled.processes);
-  // What was back before we looked came back through that kill as well. It may have been read long
-  // before, and a victim grows.
+  // Memory that came back before our first read was also freed by that kill.
+  // `signalled.usage_before` may be much older, and a victim grows.
   const Bytes before = std::max(signalled.usage_before, outcome.usage_before);
   outcome.freed += before - outcome.usage_before;
   outcome.usage_before = before;

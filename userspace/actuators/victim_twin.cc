@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of a kill that is cgroup.kill: which directory it may be written to, and writing it.
+// The cgroup.kill part of a kill: selects the directory, and writes the file.
 #include <fcntl.h>
 
 #include <algorithm>
@@ -10,15 +10,15 @@
 namespace forestall::actuators {
 namespace {
 
-// Processes that are signalled make room for others: a service that is started again in the same
-// directory is not the victim any more. A fork is there within microseconds.
+// Signalled processes may be replaced: a service that is restarted in the same directory is not the
+// victim any more. A fork appears within microseconds.
 constexpr Duration kCgroupKillLatest = std::chrono::milliseconds(250);
 
 }  // namespace
 
-// The directory whose cgroup.kill kills this victim and nobody else. On v2 it is the victim's own.
-// On a hybrid host it is a group of the same path in another hierarchy, which may hold anybody: it
-// is used only when it holds exactly the same processes, or none but those.
+// The directory whose cgroup.kill kills exactly this victim. On v2 it is the victim's own. On a
+// hybrid host it is the group of the same path in the v2 hierarchy, which may have other processes.
+// It is used only if its processes are exactly the victim's, or a subset of them.
 void Victim::open_twin(const std::vector<pid_t>& present, Twin wanted) {
   if (!usable(Feature::cgroup_kill)) return;
   auto twin = means_.tree.open_unified(outcome_.victim.path);
@@ -33,14 +33,14 @@ void Victim::open_twin(const std::vector<pid_t>& present, Twin wanted) {
   twin_ = std::move(*twin);
 }
 
-// The twin was compared when the grace began; somebody else may have entered it since.
+// The group was compared when the grace began; another process may have entered since.
 void Victim::compare_twin_again() {
   twin_.reset();
   const auto now = call_roll(*dir_, means_.untouchables, known(), hold(), only_);
   if (now.ok() && now->refused == 0 && !only_) open_twin(now->present, Twin::same);
 }
 
-// From here, where it may wait for the kernel's cgroup lock: only when no pidfd serves.
+// Writes it on this thread, where it may wait for the kernel's cgroup lock: only if no pidfd works.
 bool Victim::kill_cgroup() {
   if (!twin_) return false;
   const auto written = twin_->write("cgroup.kill", "1");
@@ -56,8 +56,8 @@ bool Victim::kill_cgroup() {
   return true;
 }
 
-// Ahead of the jobs that free memory, and never a second time: the twin was compared just now, and
-// whoever enters it later is not compared any more.
+// Queued before the jobs that free memory, and only once: the group was compared just now, and
+// processes that enter later would not be compared.
 void Victim::queue_cgroup_kill() {
   if (!twin_) return;
   auto file = twin_->open_file("cgroup.kill", O_WRONLY);
@@ -71,7 +71,7 @@ void Victim::queue_cgroup_kill() {
       {ticket, std::move(*file), ReapCall::cgroup_kill, SystemClock().now() + kCgroupKillLatest});
   if (cgroup_kill_queued_) return;
   attempt(Rung::cgroup_kill).failure =
-      Error{EAGAIN, "reaper queue full: forks are chased by pidfd alone"};
+      Error{EAGAIN, "reaper queue full: later forks are killed by pidfd only"};
 }
 
 void Victim::on_cgroup_kill(const ReapReport& report) {

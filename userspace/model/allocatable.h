@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a node is kept from its pods: kubelet's reservations (kubeReserved, systemReserved) and
-// what it enforces (enforceNodeAllocatable). Facts as configured; the arithmetic is
-// policy/plan.h's.
+// What kubelet keeps from the node's pods: its reservations (kubeReserved, systemReserved) and what
+// it enforces (enforceNodeAllocatable). Facts as configured; policy/plan.h computes with them.
 #pragma once
 
 #include <array>
@@ -13,7 +12,7 @@
 
 namespace forestall {
 
-// Amounts by resource; one that is not declared reserves nothing.
+// Amounts by resource; an undeclared one reserves nothing.
 struct Reserved {
   std::optional<Quantity> cpu;  // cores
   std::optional<Quantity> memory;
@@ -23,7 +22,7 @@ struct Reserved {
   friend bool operator==(const Reserved&, const Reserved&) = default;
 };
 
-// On which cgroups a limit is set (pkg/kubelet/types/constants.go).
+// The cgroups that get a limit (pkg/kubelet/types/constants.go).
 enum class Enforcement : std::uint8_t {
   pods,
   system_reserved,

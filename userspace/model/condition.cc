@@ -4,7 +4,7 @@
 namespace forestall {
 namespace {
 
-// Kubelet's words for one condition: [0] while it does not hold, [1] while it does.
+// Kubelet's texts for one condition: [0] while it is false, [1] while it is true.
 struct Words {
   std::string_view name;
   std::array<std::string_view, 2> reason;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Node conditions: what the node reports while a signal is met, and for a transition period after
+// Node conditions: reported while a signal is met and for a transition period afterwards
 // (pkg/kubelet/eviction/helpers.go signalToNodeCondition; reasons and messages of
 // pkg/kubelet/nodestatus/setters.go).
 #pragma once
@@ -22,10 +22,10 @@ inline constexpr std::array kConditions{Condition::memory_pressure, Condition::d
 // "MemoryPressure", "DiskPressure", "PIDPressure".
 [[nodiscard]] std::string_view to_string(Condition condition);
 [[nodiscard]] std::optional<Condition> parse_condition(std::string_view text);
-// Nothing for our own signal: a cgroup at its own limit is no condition of the node.
+// Nullopt for Forestall's own signal: a cgroup at its own limit is not a node condition.
 [[nodiscard]] std::optional<Condition> condition_of(Signal signal);
 
-// Kubelet's words for a condition with this status: "KubeletHasInsufficientMemory", "kubelet has
+// Kubelet's texts for a condition with this status: "KubeletHasInsufficientMemory", "kubelet has
 // insufficient memory available", the node event "NodeHasInsufficientMemory", the taint
 // "node.kubernetes.io/memory-pressure".
 [[nodiscard]] std::string_view condition_reason(Condition condition, bool status);
@@ -36,8 +36,8 @@ inline constexpr std::array kConditions{Condition::memory_pressure, Condition::d
 struct ConditionStatus {
   Condition condition = Condition::memory_pressure;
   bool status = false;   // reported
-  bool changed = false;  // it was reported otherwise, or not at all, in the last step
-  // When a threshold behind it was last met, on event time; nothing: never so far.
+  bool changed = false;  // the last step reported another status, or none
+  // When a threshold of this condition was last met, in event time; nullopt: never.
   std::optional<MonotonicTime> last_met;
 
   friend bool operator==(const ConditionStatus&, const ConditionStatus&) = default;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A decision: what the policy wants done, with the numbers it compared and everybody it considered.
+// A decision: what the policy wants done, the compared values and all considered candidates.
 #pragma once
 
 #include <cstdint>
@@ -18,28 +18,28 @@ namespace forestall {
 
 enum class Action : std::uint8_t {
   none,     // nothing to do
-  inspect,  // a threshold is met: read the workloads and ask again
-  kill,     // end every candidate named in `evictions`
-  reclaim,  // take the steps of `node_reclaim`, read the filesystems and ask again
+  inspect,  // a threshold is met: read the workloads and evaluate again
+  kill,     // kill every candidate named in `evictions`
+  reclaim,  // run the steps of `node_reclaim`, read the filesystems and evaluate again
 };
 
 enum class Reason : std::uint8_t {
   no_data,  // no configured signal could be computed
   no_threshold_met,
-  release_pending,        // met, but memory already on its way will satisfy it
+  release_pending,        // met, but memory that is being released will satisfy it
   workloads_unread,       // met: the workloads are needed (action inspect)
-  no_candidates,          // met, but no workload lies under the threshold's subject
+  no_candidates,          // met, but there is no workload under the threshold's subject
   all_protected,          // met, but every candidate is protected, empty or already tried
   threshold_met,          // action kill
   local_storage_limit,    // action kill: pods beyond a limit on local storage
   in_grace,               // only soft thresholds are met, within their grace period
-  statistics_not_newer,   // met, but on readings that were acted upon already
+  statistics_not_newer,   // met, but on readings that were already acted on
   cleanup_pending,        // met, but a victim of the same resource is not gone yet
-  disk_usage_unread,      // met: what the pods occupy on disk is needed
-  node_reclaim,           // action reclaim, or reclaim is under way
-  node_reclaim_sufficed,  // node-level reclaim left no threshold met
-  own_limit_near,         // workloads near a limit of their own, about which nobody is evicted
-  guard_shot,             // action kill: the guard in the kernel shot it, we complete the kill
+  disk_usage_unread,      // met: the disk usage of pods is needed
+  node_reclaim,           // action reclaim, or reclaim is running
+  node_reclaim_sufficed,  // after node-level reclaim no threshold is met
+  own_limit_near,         // workloads near a limit of their own, which causes no eviction
+  guard_shot,             // action kill: completes a kill by the guard in the kernel
 };
 
 [[nodiscard]] std::string_view to_string(Action action);
@@ -53,47 +53,48 @@ struct Evidence {
   std::int64_t capacity = 0;
   std::int64_t available = 0;
   Quantity limit;                    // the threshold at this capacity
-  std::int64_t pending_release = 0;  // credited: memory of kills in flight under this subject
-  bool met = false;  // available + pending_release < limit (+ minimum reclaim when it was driving)
+  std::int64_t pending_release = 0;  // memory of kills in flight under this subject
+  bool met = false;  // available + pending_release < limit (+ minimum reclaim while driving)
   MonotonicTime at;  // of the reading
-  // Since when it is met without a break; nothing: it is not. Credit is left aside here.
+  // Since when it is met without interruption, ignoring pending_release; nullopt: not met.
   std::optional<MonotonicTime> first_met;
   bool driving = false;  // met for its whole grace period
 
-  // Whether somebody may have to go for it. One that only warns or slows down may be met for days.
+  // Whether it can cause an eviction. A threshold that only warns or slows down may be met for
+  // days.
   [[nodiscard]] bool asks_for_eviction() const {
     return met && threshold.response == Response::evict;
   }
   friend bool operator==(const Evidence&, const Evidence&) = default;
 };
 
-// What candidates are ranked by. Which of it counts, and in which order, depends on the resource
-// that is short (policy/rank.h).
+// The ranking key of a candidate. Which fields count, and in which order, depends on the short
+// resource (policy/rank.h).
 struct RankKey {
-  bool measured = false;          // without statistics sorts first, as in kubelet
+  bool measured = false;          // unmeasured sorts first, as in kubelet
   bool exceeds_request = false;   // usage > request sorts first
   std::int32_t priority = 0;      // lower sorts first
   std::int64_t usage = 0;         // bytes, inodes or processes
   std::int64_t request = 0;       // bytes
   std::int64_t over_request = 0;  // usage - request, larger sorts first
-  // With Ranking::kernel: points of the process the kernel would choose in it, larger sorts first.
-  // Nothing: not scored, or none can be chosen.
+  // With Ranking::kernel: points of the process that the kernel would select; larger sorts first.
+  // Nullopt: not scored, or no process can be selected.
   std::optional<std::int64_t> badness = std::nullopt;
-  // With Ranking::kubelet_growth: bytes it grew since the warning, larger sorts first; growth that
-  // is noise beside the largest is 0. Nothing: not known, which sorts as 0.
+  // With Ranking::kubelet_growth: bytes of growth since the warning; larger sorts first. Growth
+  // that is noise compared with the largest counts as 0. Nullopt: unknown; sorts as 0.
   std::optional<std::int64_t> growth = std::nullopt;
 
   friend bool operator==(const RankKey&, const RankKey&) = default;
 };
 
-// Why a candidate was passed over.
+// Why a candidate was excluded.
 enum class Exclusion : std::uint8_t {
   none,
   is_protected,
   kill_in_flight,  // it is being killed already
-  kill_failed,     // it was tried and could not be killed
+  kill_failed,     // a kill was tried and failed
   empty,           // it has no processes
-  unkillable,      // with Ranking::kernel: the kernel itself could choose none of its processes
+  unkillable,      // with Ranking::kernel: the kernel could select none of its processes
 };
 
 [[nodiscard]] std::string_view to_string(Exclusion exclusion);
@@ -112,9 +113,10 @@ struct Decision {
   std::vector<Evidence> evidence;      // one per threshold and subject, met ones first
   std::optional<std::size_t> driving;  // index into `evidence` of the one that drives `action`
   std::vector<Candidate> considered;   // in eviction order, excluded ones included
-  // Who has to go: one for a threshold, any number for limits on local storage.
+  // Victims: one for a threshold, any number for limits on local storage.
   std::vector<Eviction> evictions;
-  // What comes before pods for the driving signal; with action kill it was done or is unavailable.
+  // The reclaim steps before pods for the driving signal; with action kill they are done or
+  // unavailable.
   std::vector<ReclaimStep> node_reclaim;
   Conditions conditions = kNoConditions;
 

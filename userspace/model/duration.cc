@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Durations in Go's arithmetic, kept to the letter: unsigned 64-bit nanoseconds up to 2^63, and
-// fractions through a double, because "0.3h" must come out as the nanosecond kubelet computes.
+// Durations with Go's exact arithmetic: unsigned 64-bit nanoseconds up to 2^63, and fractions
+// through a double, because "0.3h" must give the same nanoseconds as in kubelet.
 #include "model/duration.h"
 
 #include <array>
@@ -50,7 +50,7 @@ std::string quote(std::string_view text) {
   return quoted + "\"";
 }
 
-// Takes the leading digits off `text`; nothing when they exceed 2^63.
+// Takes the leading digits off `text`; nullopt if they exceed 2^63.
 std::optional<std::uint64_t> take_integer(std::string_view& text) {
   std::uint64_t value = 0;
   for (; !text.empty() && is_digit(text.front()); text.remove_prefix(1)) {
@@ -102,7 +102,7 @@ std::optional<std::uint64_t> unit_nanos(std::string_view name) {
   return std::nullopt;
 }
 
-// Takes one "12.5ms" off `text`. `whole` is only for the wording of errors.
+// Takes one "12.5ms" off `text`. `whole` is used only in errors.
 Result<std::uint64_t> take_term(std::string_view& text, std::string_view whole) {
   const Error invalid = error("time: invalid duration " + quote(whole));
   if (text.front() != '.' && !is_digit(text.front())) return invalid;
@@ -158,7 +158,7 @@ Result<Duration> parse_duration(std::string_view text) {
     if (total > kLimit) return error("time: invalid duration " + quote(whole));
   }
   if (negative) {
-    // -2^63 is a duration although 2^63 is not; unsigned negation wraps to it.
+    // -2^63 is a valid duration although 2^63 is not; unsigned negation wraps to it.
     return Duration(static_cast<std::int64_t>(std::uint64_t{0} - total));
   }
   if (total == kLimit) return error("time: invalid duration " + quote(whole));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An eviction: one candidate that has to go, and everything said about it, in kubelet's words
+// An eviction: one candidate to be evicted, with kubelet's texts about it
 // (pkg/kubelet/eviction/helpers.go evictionMessage, eviction_manager.go).
 #pragma once
 
@@ -14,12 +14,12 @@
 
 namespace forestall {
 
-// What an eviction is for: a threshold, or one of the limits on local storage.
+// The cause of an eviction: a threshold, or a limit on local storage.
 enum class EvictionCause : std::uint8_t {
   threshold,
   empty_dir_limit,          // an emptyDir beyond its sizeLimit
   pod_storage_limit,        // the pod's ephemeral storage beyond the sum of its limits
-  container_storage_limit,  // a container's beyond its own
+  container_storage_limit,  // a container's ephemeral storage beyond its own limit
 };
 
 // "threshold", "emptydirfs.limit", "ephemeralpodfs.limit", "ephemeralcontainerfs.limit".
@@ -28,9 +28,9 @@ enum class EvictionCause : std::uint8_t {
 struct Eviction {
   std::size_t candidate = 0;  // index into Decision::considered
   EvictionCause cause = EvictionCause::threshold;
-  // Time between SIGTERM and SIGKILL that kubelet would give.
+  // Kubelet's time between SIGTERM and SIGKILL.
   Duration grace{0};
-  // SIGKILL without that grace: a hard memory threshold loses the race otherwise.
+  // SIGKILL without that grace: with a hard memory threshold there is no time for it.
   bool at_once = false;
   std::string message;  // status.message and the event's text
   // Of the event, in kubelet's order: offending_containers, offending_containers_usage,
@@ -45,16 +45,16 @@ struct Eviction {
 // status.reason and the event's reason.
 inline constexpr std::string_view kEvictedReason = "Evicted";
 
-// Node-level reclaim that comes before pods (kubelet.md §4).
+// Node-level reclaim before pods (pkg/kubelet/eviction reclaimNodeLevelResources).
 enum class ReclaimStep : std::uint8_t { dead_containers, unused_images };
 [[nodiscard]] std::string_view to_string(ReclaimStep step);
 
-// Where node-level reclaim stands, as the agent sees it.
+// The state of node-level reclaim.
 enum class ReclaimState : std::uint8_t {
-  unavailable,  // no container runtime: the step is passed over
-  ready,        // it can be asked for
-  running,      // it was asked for and is under way
-  done,         // it is over since the last step; filesystems were read afterwards
+  unavailable,  // no container runtime: the step is skipped
+  ready,        // it can be started
+  running,      // it is running
+  done,         // it has finished since the last step; filesystems were read afterwards
 };
 [[nodiscard]] std::string_view to_string(ReclaimState state);
 

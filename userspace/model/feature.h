@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Features: each kernel facility Forestall can use, by the name `--disable-feature` and `doctor`
-// know it under. Only probing decides whether one is there; the kernel's version never does.
+// Features: each kernel facility Forestall can use, under its name in `--disable-feature` and
+// `doctor`. Only a probe decides whether it is available; the kernel's version never does.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 namespace forestall {
 
 enum class Feature : std::uint8_t {
-  // Wake sources made of BPF. Turning `bpf` off turns off all of them.
+  // Wake sources based on BPF. Disabling `bpf` disables all of them.
   bpf,
   bpf_timer,     // bpf_timer samples usage of the node and of watched cgroups
   bpf_charge,    // fexit/page_counter_try_charge: the exact crossing (full tier)
@@ -23,20 +23,20 @@ enum class Feature : std::uint8_t {
   bpf_oom_path,  // fentry/oom_kill_process, mem_cgroup_out_of_memory (full tier)
   bpf_cgroups,   // tracepoints cgroup_mkdir, _rmdir, _notify_populated
   bpf_tasks,     // iter/task: every process scored in the kernel, as its OOM killer does
-  guard,         // BPF programs that kill whom policy approved when the agent itself cannot
-  // Wake sources made of files.
+  guard,         // BPF programs that kill approved workloads if the agent itself cannot
+  // Wake sources based on files.
   usage_eventfd,  // v1 cgroup.event_control on memory.usage_in_bytes
   memory_high,    // v2 memory.high tripwire with POLLPRI on memory.events
   psi_trigger,    // PSI trigger on /proc/pressure/memory and memory.pressure
   poll,           // adaptive interval over /proc/vmstat and usage files
-  oom_log,        // /dev/kmsg: the kernel's own words on its OOM kills
-  // Killing and staying alive.
+  oom_log,        // /dev/kmsg: the kernel's messages about its OOM kills
+  // Killing, and protection of the agent.
   cgroup_kill,       // v2 cgroup.kill
   pidfd,             // pidfd_open, pidfd_send_signal
   process_mrelease,  // reap a dying process' memory from another thread
   sched_fifo,        // real-time scheduling of the loop
   memory_lock,       // mlockall
-  oom_score_adj,     // lower our own oom_score_adj
+  oom_score_adj,     // lower the agent's own oom_score_adj
 };
 
 inline constexpr std::size_t kFeatureCount = 21;
@@ -53,23 +53,23 @@ using FeatureSet = std::bitset<kFeatureCount>;
 
 enum class FeatureState : std::uint8_t {
   in_use,      // probed, works
-  absent,      // this host does not have it
-  refused,     // there, but not permitted
+  absent,      // not available on this host
+  refused,     // available, but not permitted
   forced_off,  // --disable-feature
 };
 
 [[nodiscard]] std::string_view to_string(FeatureState state);
 
-// The answer of one probe.
+// The result of one probe.
 struct FeatureReport {
   Feature feature = Feature::bpf;
   FeatureState state = FeatureState::absent;
-  std::string evidence;  // what was tried and what the kernel said
+  std::string evidence;  // what was tried and how the kernel answered
 
   friend bool operator==(const FeatureReport&, const FeatureReport&) = default;
 };
 
-// Which kernel facilities are in use, from most to least (design.md §4).
+// Which kernel facilities are in use, from most to least (ARCHITECTURE.md).
 enum class Tier : std::uint8_t { full, tracepoint, files, none };
 [[nodiscard]] std::string_view to_string(Tier tier);
 

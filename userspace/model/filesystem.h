@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filesystems as eviction signals see them (kubelet.md §2.3), and what of them belongs to whom.
+// Filesystems of the eviction signals (pkg/kubelet/eviction/api/types.go) and their usage.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace forestall {
 
-// Where images and writable layers lie: with kubelet's own directory; both on another filesystem;
-// images on another one, writable layers with kubelet's directory.
+// Where images and writable layers are: on the filesystem of kubelet's directory; both on another
+// one; images on another one and writable layers with kubelet's directory.
 enum class FilesystemLayout : std::uint8_t { single, imagefs, split };
 
 // "single", "imagefs", "split".
@@ -25,13 +25,13 @@ struct FilesystemSample {
   std::optional<Bytes> capacity;
   std::optional<std::int64_t> inodes_free;
   std::optional<std::int64_t> inodes;
-  std::optional<MonotonicTime> at;  // when it was read; nothing: with the observation
+  std::optional<MonotonicTime> at;  // when it was read; nullopt: with the observation
 
   friend bool operator==(const FilesystemSample&, const FilesystemSample&) = default;
 };
 
 struct FilesystemSamples {
-  std::optional<FilesystemLayout> layout;  // nothing: not known yet
+  std::optional<FilesystemLayout> layout;  // nullopt: not known yet
   std::optional<FilesystemSample> nodefs;
   std::optional<FilesystemSample> imagefs;
   std::optional<FilesystemSample> containerfs;
@@ -43,7 +43,7 @@ struct FilesystemSamples {
   friend bool operator==(const FilesystemSamples&, const FilesystemSamples&) = default;
 };
 
-// What something occupies on a filesystem.
+// Usage of a filesystem by one owner.
 struct DiskUsage {
   std::optional<Bytes> used;
   std::optional<std::int64_t> inodes;
@@ -51,11 +51,11 @@ struct DiskUsage {
   friend bool operator==(const DiskUsage&, const DiskUsage&) = default;
 };
 
-// Tasks on the node against their ceiling.
+// Tasks on the node and their limit.
 struct TaskSample {
   std::optional<std::int64_t> capacity;  // min(pid_max, threads-max)
   std::optional<std::int64_t> running;
-  std::optional<MonotonicTime> at;  // when it was read; nothing: with the observation
+  std::optional<MonotonicTime> at;  // when it was read; nullopt: with the observation
 
   friend bool operator==(const TaskSample&, const TaskSample&) = default;
 };

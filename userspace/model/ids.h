@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Identities. A path or a bare pid can be reused by somebody else; these cannot, for as long as
-// the object lives.
+// Identities. A path or a bare pid can be reused; these identify one object over its life.
 #pragma once
 
 #include <sys/types.h>

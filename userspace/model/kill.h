@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of a kill, as the actuators report it back into the next observation, so that the
-// policy can credit memory that is on its way and pass over a victim that cannot be killed.
+// The state of a kill. The actuators report it in the next observation, so that the policy can
+// count memory that is being released and skip a victim that cannot be killed.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@
 namespace forestall {
 
 enum class KillState : std::uint8_t {
-  in_flight,  // signalled; its memory is on its way
-  released,   // gone, its memory is back
-  stuck,      // signalled, but its memory did not come back in time: no more credit
+  in_flight,  // signalled; its memory is being released
+  released,   // it exited and its memory is back
+  stuck,      // signalled, but its memory did not come back in time: counts as 0
   failed,     // nothing could be signalled
-  // SIGTERM was sent; SIGKILL follows at `kill_at`. Nothing of its memory is credited yet, and a
-  // hard threshold may choose it again, which ends its grace.
+  // SIGTERM was sent; SIGKILL follows at `kill_at`. Its memory does not count yet, and a hard
+  // threshold may select it again, which ends its grace.
   terminating,
 };
 
@@ -32,7 +32,7 @@ struct KillProgress {
   KillState state = KillState::in_flight;
   MonotonicTime started;
   Bytes remaining;                       // usage of the victim that has not come back yet
-  std::optional<MonotonicTime> kill_at;  // of one that is terminating
+  std::optional<MonotonicTime> kill_at;  // of a terminating victim
 
   friend bool operator==(const KillProgress&, const KillProgress&) = default;
 };

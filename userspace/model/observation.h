@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An observation: everything the policy may know, read at one time, with that time inside.
+// An observation: all input of the policy, read at one time, with that time inside.
 #pragma once
 
 #include <cstdint>
@@ -17,35 +17,36 @@
 
 namespace forestall {
 
-// Node-wide memory, as kubelet sees it (see policy/signals.h for the formulas).
+// Node-wide memory, with kubelet's definitions (formulas in policy/signals.h).
 struct NodeSample {
-  std::optional<Bytes> capacity;          // MemTotal
-  std::optional<Bytes> usage;             // v1: root usage_in_bytes; v2: vmstat anon + file
-  std::optional<Bytes> inactive_file;     // v1: root memory.stat; v2: vmstat
-  std::optional<Bytes> kernel_available;  // MemAvailable: decided on by memory.untilOom only
+  std::optional<Bytes> capacity;       // MemTotal
+  std::optional<Bytes> usage;          // v1: root usage_in_bytes; v2: vmstat anon + file
+  std::optional<Bytes> inactive_file;  // v1: root memory.stat; v2: vmstat
+  std::optional<Bytes>
+      kernel_available;  // MemAvailable: used for decisions by memory.untilOom only
   std::optional<Bytes> swap_total;
   std::optional<Bytes> swap_free;
-  std::optional<MonotonicTime> at;  // when it was read; nothing: with the observation
+  std::optional<MonotonicTime> at;  // when it was read; nullopt: with the observation
 
   friend bool operator==(const NodeSample&, const NodeSample&) = default;
 };
 
-// One cgroup whose usage is held against its limit: the pods cgroup or a watched one.
+// One cgroup whose usage is compared with its limit: the pods cgroup or a watched one.
 struct CgroupSample {
   CgroupId id;
   std::string path;
   std::optional<Bytes> usage;
   std::optional<Bytes> inactive_file;
-  // Effective limit: the smallest of its own and its ancestors'. Nothing when unlimited or unknown.
+  // Effective limit: the smallest of its own and its ancestors'. Nullopt: unlimited or unknown.
   std::optional<Bytes> limit;
-  std::optional<MonotonicTime> at;  // when it was read; nothing: with the observation
+  std::optional<MonotonicTime> at;  // when it was read; nullopt: with the observation
   // Index into Config::thresholds of the rule that watches it; unused for the pods cgroup.
   std::size_t threshold = 0;
 
   friend bool operator==(const CgroupSample&, const CgroupSample&) = default;
 };
 
-// A part of the observation that could not be read, and why. Shown, counted, never fatal.
+// A part of the observation that could not be read, and why. Reported and counted, never fatal.
 struct SourceNote {
   std::string subject;  // file or cgroup
   std::string problem;
@@ -55,7 +56,7 @@ struct SourceNote {
 
 struct Observation {
   MonotonicTime at;  // when reading began
-  Wake wake;         // what made us look
+  Wake wake;         // the reason for the evaluation
   NodeSample node;
   std::optional<CgroupSample> pods;   // the pods cgroup, if there is one
   std::vector<CgroupSample> watched;  // each cgroup that matches a watch rule
@@ -63,12 +64,12 @@ struct Observation {
   TaskSample tasks;
   ReclaimState reclaim = ReclaimState::unavailable;
   // Whether PodStatistics were read for the workloads. False while a walk over their files is
-  // under way: a threshold on a filesystem then waits for it.
+  // running: a threshold on a filesystem then waits for it.
   bool disk_usage_read = false;
-  // Read only when a threshold is met (it is the costly part): nothing means "not read", which
-  // makes the policy answer `inspect`; empty means "there are none".
+  // Read only if a threshold is met (it is the expensive part). Nullopt means "not read", and the
+  // policy answers `inspect`; empty means "there are none".
   std::optional<std::vector<WorkloadSample>> workloads;
-  std::vector<KillProgress> kills;  // kills that are under way or have failed
+  std::vector<KillProgress> kills;  // running and failed kills
   std::vector<SourceNote> notes;
 
   friend bool operator==(const Observation&, const Observation&) = default;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kill by the kernel's OOM killer: what it did, whether we knew, and why we had not acted before.
+// A kill by the kernel's OOM killer: what it did, whether it was predicted, and why the agent had
+// not acted.
 #pragma once
 
 #include <array>
@@ -16,29 +17,30 @@
 
 namespace forestall {
 
-// What a source saw of it; what it could not see is absent.
+// A source's report of the kill; unknown values are absent.
 struct OomKillSighting {
   MonotonicTime at;  // the kernel marked the victim
-  ProcessId victim;  // start_ticks 0: not known
+  ProcessId victim;  // start_ticks 0: unknown
   std::array<char, 16> comm{};
   std::uint32_t uid = 0;
   std::int32_t oom_score_adj = 0;
-  CgroupId cgroup;   // of the victim; inode 0: not known
-  std::string path;  // the same; empty: not known
+  CgroupId cgroup;   // of the victim; inode 0: unknown
+  std::string path;  // of the victim's cgroup; empty: unknown
   std::optional<ProcessMemory> memory;
   std::optional<Pages> points;       // oom_badness in the domain
   std::optional<Pages> total_pages;  // of the domain
-  // Nothing: not told. `deduced` when it follows from who was at its limit, not from the kernel.
+  // Nullopt: not reported. `constraint_deduced`: derived from the cgroup at its limit, not from the
+  // kernel.
   std::optional<Constraint> constraint;
   bool constraint_deduced = false;
   CgroupId domain;          // with memcg: the cgroup at its limit; inode 0 otherwise
-  std::string domain_path;  // the same; empty: not known
+  std::string domain_path;  // of the domain's cgroup; empty: unknown
   std::optional<Bytes> domain_usage;
   std::optional<Bytes> domain_limit;
-  // Who allocated: "invoked oom-killer".
+  // The allocating process: "invoked oom-killer".
   std::optional<ProcessId> killer;
   std::array<char, 16> killer_comm{};
-  // It went because another of its memory.oom.group, or of its mm, was chosen.
+  // It was killed because another process of its memory.oom.group, or of its mm, was selected.
   bool with_another = false;
 
   friend bool operator==(const OomKillSighting&, const OomKillSighting&) = default;
@@ -46,34 +48,34 @@ struct OomKillSighting {
 
 // Why the agent had not acted.
 enum class Inaction : std::uint8_t {
-  not_watched,      // no threshold is on the domain
+  not_watched,      // no threshold covers the domain
   unread,           // its signal could not be computed
-  below_threshold,  // it was never crossed: usage jumped past it, or the kernel ran out elsewhere
+  below_threshold,  // never crossed: usage jumped past it, or the kernel ran out elsewhere
   in_grace,         // a soft threshold was met, within its grace period
   dry_run,          // the agent decides but does not signal
   nobody_to_kill,   // met, but no candidate, or all protected or tried
-  too_fast,         // crossed, but the kernel was there first
-  acting,           // a kill of ours was under way, its memory not yet back
-  ours,             // the kernel chose whom we had signalled already
+  too_fast,         // crossed, but the kernel acted first
+  acting,           // a kill by the agent was running, its memory not yet back
+  ours,             // the kernel selected a process that the agent had already signalled
 };
 [[nodiscard]] std::string_view to_string(Inaction inaction);
 
-// The prediction that was in force when it happened.
+// The prediction in force at the time of the kill.
 struct OomForesight {
   MonotonicTime at;  // of the scan
   OomVerdict verdict = OomVerdict::nobody;
-  std::optional<ProcessId> victim;  // whom we expected
-  bool right = false;               // that was the victim, or died with it as expected
+  std::optional<ProcessId> victim;  // predicted victim
+  bool right = false;  // the predicted victim was killed, or died with the victim as predicted
 
   friend bool operator==(const OomForesight&, const OomForesight&) = default;
 };
 
 struct OomKill {
   OomKillSighting sighting;
-  std::optional<OomForesight> foresight;  // nothing: no prediction was at hand for the domain
+  std::optional<OomForesight> foresight;  // nullopt: no prediction for the domain
   Inaction inaction = Inaction::not_watched;
-  // With too_fast, acting, ours, dry_run and nobody_to_kill: how long before it the threshold was
-  // crossed. With in_grace: how long it was met.
+  // With too_fast, acting, ours, dry_run and nobody_to_kill: time from the crossing of the
+  // threshold to the kill. With in_grace: how long it was met.
   std::optional<Duration> since_crossing;
 
   friend bool operator==(const OomKill&, const OomKill&) = default;

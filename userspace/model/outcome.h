@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An outcome: what the kill ladder did for one decision, attempt by attempt, with the time of each
-// stage. Times that never came are absent.
+// stage. Times of stages that were not reached are absent.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@
 
 namespace forestall {
 
-// Rungs of the kill ladder. SIGKILL by pidfd comes before cgroup.kill, which may wait for a lock in
-// the kernel and is there to catch what forks meanwhile.
+// Rungs of the kill ladder. SIGKILL by pidfd comes before cgroup.kill, which may wait for a kernel
+// lock and catches later forks.
 enum class Rung : std::uint8_t {
-  verify,       // the cgroup is still the one that was ranked
+  verify,       // the cgroup is still the ranked one
   pidfds,       // open a pidfd for each of its processes
   cgroup_kill,  // write cgroup.kill (v2)
   sigkill,      // pidfd_send_signal(SIGKILL)
@@ -33,7 +33,7 @@ enum class Rung : std::uint8_t {
 struct Attempt {
   Rung rung = Rung::verify;
   MonotonicTime at;             // when it ended
-  std::uint32_t processes = 0;  // how many it reached
+  std::uint32_t processes = 0;  // number of processes reached
   std::optional<Error> failure;
 
   friend bool operator==(const Attempt&, const Attempt&) = default;
@@ -41,16 +41,16 @@ struct Attempt {
 
 struct Outcome {
   Workload victim;
-  bool dry_run = false;  // everything but the signals happened
+  bool dry_run = false;  // everything except the signals happened
   KillState state = KillState::in_flight;
   std::vector<Attempt> attempts;
   std::uint32_t processes = 0;  // signalled
   Bytes usage_before;
   Bytes freed;  // usage_before - usage at the end
 
-  MonotonicTime began;                     // actuator received the decision
+  MonotonicTime began;                     // the actuator received the decision
   std::optional<MonotonicTime> signalled;  // first SIGKILL sent
-  std::optional<MonotonicTime> exited;     // the last process was gone
+  std::optional<MonotonicTime> exited;     // the last process exited
   std::optional<MonotonicTime> released;   // its memory was back
 
   friend bool operator==(const Outcome&, const Outcome&) = default;

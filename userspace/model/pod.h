@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Kubernetes knows about a pod: the part of the API object (core/v1 Pod) that eviction rules
-// look at. Immutable once read and shared by everything that speaks of the pod.
+// Kubernetes' facts about a pod: the part of the API object (core/v1 Pod) that eviction rules use.
+// Immutable and shared by everything that refers to the pod.
 //
-// Only facts as declared: what follows from them (QoS class, pod request, protection) is computed
-// in policy/, so that it exists once.
+// Only declared facts. The policy derives QoS class, pod request and protection from them, in one
+// place.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +23,14 @@ enum class QosClass : std::uint8_t { guaranteed, burstable, best_effort };
 [[nodiscard]] std::string_view to_string(QosClass qos);
 [[nodiscard]] std::optional<QosClass> parse_qos_class(std::string_view text);
 
-// How kubelet names the cgroups of pods: by plain directories, or by systemd's slices.
+// How kubelet names the cgroups of pods: as plain directories, or as systemd slices.
 enum class CgroupDriver : std::uint8_t { cgroupfs, systemd };
 
 // "cgroupfs", "systemd".
 [[nodiscard]] std::string_view to_string(CgroupDriver driver);
 [[nodiscard]] std::optional<CgroupDriver> parse_cgroup_driver(std::string_view text);
 
-// Amounts by resource; one that is not declared is not zero.
+// Amounts by resource; an undeclared one is not zero.
 struct ResourceList {
   std::optional<Quantity> cpu;  // cores
   std::optional<Quantity> memory;
@@ -41,7 +41,7 @@ struct ResourceList {
 
 struct PodContainer {
   std::string name;
-  std::string id;  // as the runtime knows it, without the "containerd://"; empty: not known
+  std::string id;  // the runtime's id, without the "containerd://"; empty: unknown
   ResourceList requests;
   ResourceList limits;
   bool restartable = false;  // an init container with restartPolicy Always: a sidecar
@@ -73,7 +73,7 @@ struct Toleration {
 // metadata.annotations["kubernetes.io/config.source"] and ["kubernetes.io/config.mirror"].
 enum class PodOrigin : std::uint8_t { api, static_file, mirror };
 
-// status.phase, as far as anybody asks.
+// status.phase, as far as it is used.
 enum class PodPhase : std::uint8_t { unknown, pending, running, succeeded, failed };
 
 struct Pod {
@@ -81,14 +81,14 @@ struct Pod {
   std::string name;
   std::string pod_namespace;
   PodOrigin origin = PodOrigin::api;
-  std::string config_hash;  // of a static pod: names its cgroup instead of the UID; empty else
+  std::string config_hash;  // of a static pod: names its cgroup instead of the UID; otherwise empty
   PodPhase phase = PodPhase::unknown;
   bool terminating = false;  // metadata.deletionTimestamp is set
   std::optional<std::int32_t> priority;
   std::string priority_class;
   std::optional<QosClass> status_qos;
   std::optional<Duration> termination_grace;
-  // spec.resources; nothing when the pod has no resources of its own (pod-level resources).
+  // spec.resources; nullopt without pod-level resources.
   std::optional<ResourceList> requests;
   std::optional<ResourceList> limits;
   ResourceList overhead;

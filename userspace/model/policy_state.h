@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one step of the policy hands to the next: everything kubelet's eviction manager remembers
-// from pass to pass (pkg/kubelet/eviction/eviction_manager.go managerImpl), per subject because we
-// watch cgroups as well as the node.
+// State that one policy step passes to the next: what kubelet's eviction manager remembers between
+// passes (pkg/kubelet/eviction/eviction_manager.go managerImpl), per subject because Forestall
+// watches cgroups and the node.
 //
-// Plain values, and so that a recording can begin in the middle: whoever replays it from there
-// needs to know what the policy remembered.
+// Plain values, so that a replay of a recording can start in the middle with the recorded state.
 #pragma once
 
 #include <array>
@@ -22,16 +21,16 @@
 
 namespace forestall {
 
-// A threshold in force, by its index, and whose amount it is held against.
+// A threshold in force, by its index, and the subject it applies to.
 struct ThresholdId {
   std::size_t threshold = 0;
   CgroupId cgroup;  // inode 0: the node
   friend auto operator<=>(const ThresholdId&, const ThresholdId&) = default;
 };
 
-// A threshold that follows from the configuration and the layout (policy/containerfs.h).
+// A threshold derived from the configuration and the layout (policy/containerfs.h).
 struct DerivedThreshold {
-  // Its index: that of the configured threshold it replaces, else behind the configured ones.
+  // Its index: that of the configured threshold it replaces, otherwise after the configured ones.
   std::size_t index = 0;
   bool replaces = false;
   Threshold threshold;
@@ -39,8 +38,8 @@ struct DerivedThreshold {
   friend bool operator==(const DerivedThreshold&, const DerivedThreshold&) = default;
 };
 
-// When each signal was read that the last step looked at. For watched cgroups only those with a
-// threshold met are kept: the same reading cannot be met afterwards if it was not before.
+// When each signal of the last step was read. Of watched cgroups only those with a met threshold
+// are kept: the same reading cannot become met later.
 struct ReadingTimes {
   struct Watched {
     CgroupId cgroup;
@@ -53,45 +52,45 @@ struct ReadingTimes {
   friend bool operator==(const ReadingTimes&, const ReadingTimes&) = default;
 };
 
-// It belongs to one Config: thresholds are named by their index. See policy::reconfigured(). Cheap
-// to copy: while nothing is met it owns no memory of its own.
+// Belongs to one Config: thresholds are identified by index. See policy::reconfigured(). Cheap to
+// copy: while no threshold is met it owns no memory.
 struct PolicyState {
   struct Met {
     ThresholdId id;
     MonotonicTime since;
     friend bool operator==(const Met&, const Met&) = default;
   };
-  // What is known of one node condition.
+  // State of one node condition.
   struct Reported {
     std::optional<MonotonicTime> last_met;
     bool status = false;
     friend bool operator==(const Reported&, const Reported&) = default;
   };
-  // Node-level reclaim that was asked for and whose pass is not over.
+  // Node-level reclaim that was requested and whose pass has not ended.
   struct Reclaim {
-    ThresholdId id;  // for whom
+    ThresholdId id;  // the threshold that requested it
     bool done = false;
     friend bool operator==(const Reclaim&, const Reclaim&) = default;
   };
 
-  std::optional<MonotonicTime> at;         // of the last step; nothing: there was none
-  std::optional<FilesystemLayout> layout;  // as found first; it stays
+  std::optional<MonotonicTime> at;         // of the last step; nullopt: there was none
+  std::optional<FilesystemLayout> layout;  // as found first; does not change
   // Null until the layout is known.
   std::shared_ptr<const std::vector<DerivedThreshold>> derived;
-  // Since when each threshold is met without a break, whatever its grace period; credit left aside
-  // (kubelet.md §3 step 6). Ascending, each once.
+  // Since when each threshold is met without interruption, whatever its grace period, ignoring
+  // memory of kills in flight. Ascending, without duplicates.
   std::vector<Met> met;
-  // Those of them whose grace period was over; minimum reclaim counts for these only (steps 5
-  // and 9). Ascending, each once.
+  // Those of them whose grace period has passed; minimum reclaim applies only to these. Ascending,
+  // without duplicates.
   std::vector<ThresholdId> driving;
   ReadingTimes read;
   std::array<Reported, kConditions.size()> conditions;  // in the order of kConditions
   std::optional<Reclaim> reclaim;
-  // When a wait for the cleanup of a victim is over, or the end of its grace comes too near to be
-  // brought forward; the first of them.
+  // When a wait for a victim's cleanup ends, or when the end of its grace is too near to be brought
+  // forward; the earlier of the two.
   std::optional<MonotonicTime> cleanup_until;
 
-  // What was derived is compared by value.
+  // Derived thresholds are compared by value.
   friend bool operator==(const PolicyState& a, const PolicyState& b);
 };
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How hard memory is to come by on the node, as the kernel counts it since boot. A rate is the
-// difference of two of these, over whatever time lies between them: nothing is lost with a sample
-// that is.
+// The kernel's memory pressure counters of the node since boot. A rate is the difference of two
+// samples over the time between them, so a lost sample loses no counts.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +10,7 @@
 
 namespace forestall {
 
-// Absent: this kernel does not tell.
+// Absent: this kernel does not report it.
 struct MemoryPressure {
   MonotonicTime at;
   std::optional<Duration> some;            // /proc/pressure/memory, total of `some`

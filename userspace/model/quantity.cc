@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantities in three steps, as apimachinery takes them: split the text into number and suffix
-// (forgiving: any run of suffix letters, sign and digits), interpret the suffix (strict), then
-// scale the digits to nanos in exact integer arithmetic. Nothing here is a floating point number.
+// Quantities in apimachinery's three steps: split the text into number and suffix (lenient: any run
+// of suffix letters, sign and digits), interpret the suffix (strict), then scale the digits to
+// nanos in exact integer arithmetic. No floating point is used.
 //
 // What apimachinery accepts beyond its documented grammar is accepted here too, because a config
-// that starts a kubelet must start us: a number without any digit ("", ".", "+" before a suffix)
-// is 0 wherever apimachinery takes its int64 path, and an error where it does not.
+// that starts a kubelet must start Forestall. A number without digits ("", ".", "+" before a
+// suffix) is 0 where apimachinery takes its int64 path, and an error elsewhere.
 #include "model/quantity.h"
 
 #include <algorithm>
@@ -61,7 +61,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// Removes and returns the leading run of characters for which `accept` holds.
+// Removes and returns the leading run of characters that `accept` accepts.
 template <typename Accept>
 std::string_view take_while(std::string_view& text, Accept accept) {
   const auto end = std::find_if_not(text.begin(), text.end(), accept);
@@ -80,7 +80,7 @@ std::optional<Parts> split(std::string_view text) {
   parts.negative = text.starts_with('-');
   skip_sign(text);
   parts.has_digits = !take_while(text, [](char c) { return c == '0'; }).empty();
-  // Nothing but a sign and zeros is a plain zero, even without a digit.
+  // Only a sign and zeros is a plain zero, even without a digit.
   if (text.empty()) parts.has_digits = true;
   parts.integer = take_while(text, is_digit);
   if (text.starts_with('.')) {
@@ -99,7 +99,7 @@ std::optional<Parts> split(std::string_view text) {
   return parts;
 }
 
-// A signed decimal integer that may carry a plus sign, as Go's strconv.ParseInt takes it.
+// A signed decimal integer with an optional plus sign, like Go's strconv.ParseInt.
 std::optional<std::int64_t> parse_exponent(std::string_view text) {
   if (text.starts_with('+')) {
     text.remove_prefix(1);
@@ -124,7 +124,7 @@ std::optional<Suffix> interpret(std::string_view text) {
   return Suffix{10, *exponent, QuantityFormat::decimal_exponent};
 }
 
-// value * 10 + digit, or kWideMax once that does not fit any more.
+// value * 10 + digit, or kWideMax once that no longer fits.
 Wide append_digit(Wide value, int digit) {
   const auto added = static_cast<Wide>(digit);
   return value > (kWideMax - added) / 10 ? kWideMax : value * 10 + added;
@@ -151,7 +151,7 @@ Wide scale_decimal(const Parts& parts, std::int64_t exponent) {
     for (std::int64_t i = 0; i < shift && nanos != kWideMax; ++i) nanos = append_digit(nanos, 0);
     return nanos;
   }
-  // Finer than nano: what is cut off rounds up, so that a wish for a little is never nothing.
+  // Finer than nano: the truncated part rounds up, so that a small amount never becomes 0.
   const auto cut = static_cast<std::size_t>(-shift);
   if (cut >= digits.size()) return 1;
   const std::string_view kept = std::string_view(digits).substr(0, digits.size() - cut);
@@ -166,8 +166,8 @@ Wide scale_binary(const Parts& parts, int exponent) {
   constexpr Wide kCap = static_cast<Wide>(kInt64Max) * kUnits;
   const Wide whole = read_digits(parts.integer);
   if (whole > (static_cast<Wide>(kInt64Max) >> exponent)) return kCap;
-  // Horner's rule from the last digit: dividing by ten at every step keeps the floor exact, and
-  // any remainder on the way means that the true value lies above it. At most 2^60 * 10^9 * 10.
+  // Horner's rule from the last digit: dividing by ten at every step keeps the floor exact, and any
+  // remainder means that the true value is larger. At most 2^60 * 10^9 * 10.
   const Wide unit = kUnits << exponent;
   Wide part = 0;
   bool inexact = false;
@@ -179,8 +179,8 @@ Wide scale_binary(const Parts& parts, int exponent) {
   return std::min(kCap, whole * unit + part + (inexact ? 1 : 0));
 }
 
-// Whether apimachinery reads a number without digits as 0: it does on its int64 path, which it
-// leaves for suffixes finer than nano and for Pi and Ei (ParseQuantity, `precision`).
+// Whether apimachinery reads a number without digits as 0: it does so on its int64 path, which it
+// does not take for suffixes finer than nano and for Pi and Ei (ParseQuantity, `precision`).
 bool digitless_is_zero(const Suffix& suffix) {
   return suffix.base == 10 ? suffix.exponent >= -9 : suffix.exponent <= 40;
 }
@@ -247,8 +247,8 @@ std::int64_t Quantity::value() const {
 }
 
 // quantity.go CanonicalizeBytes. A binary quantity that is small or not whole is printed in
-// decimal, so that nothing is lost. (apimachinery's String() may echo a spelling it considers
-// canonical enough, e.g. "+5"; this never does.)
+// decimal, so that nothing is lost. apimachinery's String() may keep an input that it considers
+// canonical enough, e.g. "+5"; this never does.
 std::string Quantity::text() const {
   if (nanos == 0) return "0";
   const std::string sign = nanos < 0 ? "-" : "";
@@ -272,7 +272,7 @@ Result<Quantity> parse_quantity(std::string_view text) {
   Quantity quantity{.nanos = 0, .format = suffix->format};
   const Wide nanos = suffix->base == 10 ? scale_decimal(*parts, suffix->exponent)
                                         : scale_binary(*parts, static_cast<int>(suffix->exponent));
-  // Below one, a power of 1024 says nothing; apimachinery forgets it as well.
+  // Below one, a power of 1024 has no meaning; apimachinery drops it as well.
   if (suffix->base == 2 && nanos > 0 && nanos < static_cast<Wide>(kNanosPerUnit)) {
     quantity.format = QuantityFormat::decimal_si;
   }

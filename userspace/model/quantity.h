@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kubernetes quantities ("100Mi", "0.5", "1e3") read and printed exactly as apimachinery does
+// Kubernetes quantities ("100Mi", "0.5", "1e3"), parsed and printed exactly as apimachinery does
 // (staging/src/k8s.io/apimachinery/pkg/api/resource/quantity.go).
 #pragma once
 
@@ -13,17 +13,17 @@
 
 namespace forestall {
 
-// How a quantity was written, and hence how it is printed.
+// How a quantity was written, which is also how it is printed.
 enum class QuantityFormat : std::uint8_t { binary_si, decimal_si, decimal_exponent };
 
-// An exact decimal number: nanos / 10^9. 128 bits hold every amount of memory that can exist.
-// apimachinery keeps decimal quantities of any size; beyond ±1.7e29 ours saturate, which no
-// comparison with a byte count can tell apart.
+// An exact decimal number: nanos / 10^9. 128 bits hold every possible amount of memory.
+// apimachinery keeps decimal quantities of any size; here they saturate beyond ±1.7e29, which no
+// comparison with a byte count can notice.
 struct Quantity {
   __int128 nanos = 0;
   QuantityFormat format = QuantityFormat::decimal_si;
 
-  // The value rounded up, away from zero, to a whole number, as Quantity.Value() documents it.
+  // The value rounded up, away from zero, to a whole number, as documented for Quantity.Value().
   // Saturates at int64.
   [[nodiscard]] std::int64_t value() const;
   [[nodiscard]] Bytes bytes() const { return {value()}; }
@@ -37,7 +37,7 @@ struct Quantity {
   }
 };
 
-// A whole number that prints in binary format ("1Mi"), and one that prints in decimal ("1M").
+// binary(): a whole number in binary format ("1Mi"). decimal(): one in decimal format ("1M").
 [[nodiscard]] constexpr Quantity binary(std::int64_t amount) {
   return {static_cast<__int128>(amount) * 1'000'000'000, QuantityFormat::binary_si};
 }
@@ -45,10 +45,10 @@ struct Quantity {
   return {static_cast<__int128>(amount) * 1'000'000'000, QuantityFormat::decimal_si};
 }
 
-// Errors carry apimachinery's own wording (ErrFormatWrong, ErrNumeric, ErrSuffix).
+// Errors have apimachinery's text (ErrFormatWrong, ErrNumeric, ErrSuffix).
 [[nodiscard]] Result<Quantity> parse_quantity(std::string_view text);
 
-// Bytes as kubelet prints a binary quantity: 1572864 -> "1536Ki", 1023 -> "1023".
+// Bytes in kubelet's binary format: 1572864 -> "1536Ki", 1023 -> "1023".
 [[nodiscard]] std::string binary_quantity(Bytes bytes);
 
 }  // namespace forestall

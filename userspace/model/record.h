@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A record: one thing that happened, whole. Exports write records, nothing else does.
+// A record: one complete incident. Exports write only records.
 #pragma once
 
 #include <cstddef>
@@ -24,11 +24,11 @@ struct StageTimes {
   friend bool operator==(const StageTimes&, const StageTimes&) = default;
 };
 
-// A decision made on what was made ready before its threshold was met: the candidates considered
-// are the first of a ranking made then, with their values read anew.
+// Set if the victim was pre-ranked before the threshold was met: the considered candidates are the
+// first of that ranking, with fresh values.
 struct Prepared {
   Duration age{0};            // of that ranking
-  std::size_t workloads = 0;  // how many it ranked
+  std::size_t workloads = 0;  // number of ranked workloads
 
   friend bool operator==(const Prepared&, const Prepared&) = default;
 };
@@ -36,15 +36,15 @@ struct Prepared {
 struct Record {
   std::uint64_t sequence = 0;     // counts up by one within one run of the agent
   std::int64_t wall_time_ns = 0;  // CLOCK_REALTIME of the decision, nanoseconds since the epoch
-  Observation observation;        // what the decision was made on
+  Observation observation;        // the input of the decision
   Decision decision;
   StageTimes stages;
-  std::optional<Outcome> outcome;  // of a kill, once it is complete
-  // Set: this record tells of a kill by the kernel; the observation and the decision are the last
-  // ones before it.
+  std::optional<Outcome> outcome;  // of a completed kill
+  // Set: this record reports a kill by the kernel; observation and decision are the last ones
+  // before it.
   std::optional<OomKill> oom_kill;
   std::optional<Prepared> prepared =
-      std::nullopt;  // nothing: everything was read for this decision
+      std::nullopt;  // nullopt: everything was read for this decision
 
   friend bool operator==(const Record&, const Record&) = default;
 };

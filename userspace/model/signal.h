@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A signal is what a threshold watches. Names and meaning are kubelet's
-// (pkg/kubelet/eviction/api/types.go) except where marked as our own. What is short when a signal
-// is met is a resource; its word is the one kubelet prints.
+// A signal is the value that a threshold watches. Names and meaning are kubelet's
+// (pkg/kubelet/eviction/api/types.go), except those marked as Forestall's own. The resource of a
+// signal is what is short when it is met; its name is the one that kubelet prints.
 #pragma once
 
 #include <array>
@@ -22,15 +22,16 @@ enum class Signal : std::uint8_t {
   // Of the filesystem that holds images (and, in the imagefs layout, writable layers).
   imagefs_available,
   imagefs_inodes_free,
-  // Of the filesystem that holds writable layers; its thresholds are derived (kubelet.md §1.5).
+  // Of the filesystem that holds writable layers; its thresholds are derived
+  // (policy/containerfs.h).
   containerfs_available,
   containerfs_inodes_free,
   // min(pid_max, threads-max) - tasks running.
   pid_available,
-  // Our own: limit of one watched cgroup - its working set.
+  // Forestall's own: limit of one watched cgroup - its working set.
   cgroup_memory_available,
-  // Our own: MemAvailable + SwapFree of the node, what may still be allocated before the kernel's
-  // OOM killer runs, by the kernel's own estimate.
+  // Forestall's own: MemAvailable + SwapFree of the node, the memory that can be allocated before
+  // the kernel's OOM killer runs, by the kernel's own estimate.
   memory_until_oom,
 };
 
@@ -42,15 +43,15 @@ inline constexpr std::array kSignals{
     Signal::pid_available,         Signal::cgroup_memory_available,
     Signal::memory_until_oom};
 
-// Whether it is one of kubelet's nine. Those that are not are set by keys of our own only.
+// Whether it is one of kubelet's nine signals. The others are set only by Forestall's own keys.
 [[nodiscard]] constexpr bool is_kubelets(Signal signal) {
   return signal != Signal::cgroup_memory_available && signal != Signal::memory_until_oom;
 }
 
-// What is short (pkg/kubelet/eviction/helpers.go signalToResource).
+// The resource that is short (pkg/kubelet/eviction/helpers.go signalToResource).
 enum class Resource : std::uint8_t { memory, ephemeral_storage, inodes, pids };
 
-// Which filesystem a signal is about; nothing for the others.
+// The filesystem of a signal; nullopt for other signals.
 enum class Filesystem : std::uint8_t { nodefs, imagefs, containerfs };
 
 [[nodiscard]] std::string_view to_string(Signal signal);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A threshold: act when a signal's available amount is below a limit.
+// A threshold: acts if the available amount of a signal is below a limit.
 #pragma once
 
 #include <array>
@@ -15,33 +15,34 @@
 
 namespace forestall {
 
-// An amount in the signal's unit (bytes, inodes, tasks), either absolute or as a fraction of the
-// signal's capacity. Fractions are 32-bit floats because kubelet's are, and its amounts must come
-// out equal (pkg/kubelet/eviction/api/types.go ThresholdValue, GetThresholdQuantity).
+// An amount in the signal's unit (bytes, inodes, tasks), absolute or as a fraction of the signal's
+// capacity. Fractions are 32-bit floats as in kubelet, so that both compute the same amounts
+// (pkg/kubelet/eviction/api/types.go ThresholdValue, GetThresholdQuantity).
 struct Limit {
   std::optional<Quantity> quantity;  // exactly one of the two is set
   std::optional<float> fraction;
 
   static Limit bytes(Bytes b) { return {binary(b.count), std::nullopt}; }
   static Limit share(float f) { return {std::nullopt, f}; }
-  // The amount for a given capacity. A fraction truncates to a whole number and prints in binary
-  // format, whatever the unit, as kubelet's does.
+  // The amount for a given capacity. As in kubelet, a fraction truncates to a whole number and
+  // prints in binary format, whatever the unit.
   [[nodiscard]] Quantity of(std::int64_t capacity) const;
 
   friend bool operator==(const Limit&, const Limit&) = default;
 };
 
-// Kinds of workloads that thresholds on own limits tell apart: pods by their QoS class, as their
-// cgroup's place has it, and the cgroups that workload rules name.
+// Classes of workloads for thresholds on own limits: pods by their QoS class, taken from the place
+// of their cgroup, and cgroups named by workload rules.
 enum class WorkloadClass : std::uint8_t { guaranteed, burstable, best_effort, other };
 inline constexpr std::array kWorkloadClasses{WorkloadClass::guaranteed, WorkloadClass::burstable,
                                              WorkloadClass::best_effort, WorkloadClass::other};
 
-// What is done once a threshold is met.
+// What happens once a threshold is met.
 enum class Response : std::uint8_t {
-  evict,  // somebody has to go
-  warn,   // it is told, once for each crossing
-  slow,   // that, and memory.high holds the cgroup up until it has receded (v2; else as warn)
+  evict,  // evict a workload
+  warn,   // report it, once per crossing
+  slow,   // report it, and throttle the cgroup with memory.high until it recovers (v2; otherwise as
+          // warn)
 };
 
 [[nodiscard]] std::string_view to_string(WorkloadClass of);
@@ -53,15 +54,15 @@ struct Threshold {
   Signal signal = Signal::memory_available;
   // Only for cgroup_memory_available: glob of the watched cgroups' paths in the memory hierarchy.
   std::string cgroup;
-  Limit limit;                       // met when available < limit (strictly)
+  Limit limit;                       // met if available < limit (strictly)
   Duration grace{0};                 // 0 makes it a hard threshold
   std::optional<Limit> min_reclaim;  // once met, stays met until available >= limit + this
   // Only for cgroup_memory_available: capacity to use instead of the cgroup's own limit.
   std::optional<Bytes> capacity;
   // Only for cgroup_memory_available: whether the agent may set memory.high as a tripwire.
   bool tune = false;
-  // Only for cgroup_memory_available: instead of what `cgroup` matches (it is empty then), every
-  // workload of this class is watched, and the containers in it, each against a limit of its own.
+  // Only for cgroup_memory_available: instead of the matches of `cgroup` (empty then), watches
+  // every workload of this class and its containers, each against its own limit.
   std::optional<WorkloadClass> own_limits_of = std::nullopt;
   Response response = Response::evict;
 

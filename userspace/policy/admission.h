@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether kubelet would admit a pod while the node is under pressure (kubelet.md §7;
-// eviction_manager.go Admit). Preemption for critical pods is another matter
+// Whether kubelet would admit a pod while the node is under pressure
+// (pkg/kubelet/eviction/eviction_manager.go Admit). Preemption for critical pods is separate
 // (policy/preemption.h).
 #pragma once
 
@@ -20,9 +20,9 @@ struct AdmissionVerdict {
   friend bool operator==(const AdmissionVerdict&, const AdmissionVerdict&) = default;
 };
 
-// `reported`: the conditions in force, each once, as the message is to list them.
+// `reported`: the conditions in force, without duplicates, in the order of the message.
 // - None, or a critical pod: admitted.
-// - MemoryPressure alone: all but BestEffort pods, and those that tolerate its taint
+// - MemoryPressure only: admitted, except BestEffort pods that do not tolerate its taint
 //   (node.kubernetes.io/memory-pressure, effect NoSchedule).
 // - Any other: rejected.
 [[nodiscard]] AdmissionVerdict admit(const Pod& pod, std::span<const Condition> reported);

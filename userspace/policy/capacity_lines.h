@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the thresholds on filesystems and tasks lie, for the source that watches what is left.
+// Lines for the thresholds on filesystems and tasks, for the source that watches them.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace forestall::policy {
 
-// One for each threshold the decision looked at that is about a filesystem or tasks: below its
-// limit, with the minimum reclaim on top while it drives, as the next step will compare it.
+// One line for each threshold of the decision that is about a filesystem or tasks: its limit, plus
+// the minimum reclaim while it drives, as the next step will compare it.
 [[nodiscard]] std::vector<CapacityLine> capacity_lines(const Decision& decision);
 
 }  // namespace forestall::policy

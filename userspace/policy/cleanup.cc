@@ -25,7 +25,7 @@ bool has_cgroup(const std::vector<WorkloadSample>& workloads, CgroupId cgroup) {
   });
 }
 
-// The earlier of two times, where nothing is never.
+// The earlier of two times; nullopt is never.
 std::optional<MonotonicTime> sooner(std::optional<MonotonicTime> a,
                                     std::optional<MonotonicTime> b) {
   if (!a || !b) return a ? a : b;

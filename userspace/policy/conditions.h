@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Node conditions over time (kubelet.md §3 steps 7 and 8; pkg/kubelet/eviction/helpers.go
-// nodeConditionsLastObservedAt, nodeConditionsObservedSince).
+// Node conditions over time (pkg/kubelet/eviction/helpers.go nodeConditionsLastObservedAt,
+// nodeConditionsObservedSince).
 #pragma once
 
 #include <array>
@@ -11,13 +11,13 @@
 
 namespace forestall::policy {
 
-// Behind which conditions a threshold is met now, whatever its grace period; as kConditions.
+// Conditions with a threshold met now, whatever its grace period; in the order of kConditions.
 using Pressure = std::array<bool, kConditions.size()>;
 using Reports = std::array<State::Reported, kConditions.size()>;
 
-// What is reported at `now`: every condition met now or less than `transition` ago, strictly, so
-// that at exactly the period it is gone. Updates `reports`, and marks what changed against them; a
-// condition that was never reported and is not now has not changed.
+// The reported conditions at `now`: every condition met now or strictly less than `transition` ago.
+// Updates `reports`, and marks changes against them. A condition that was never reported and is not
+// now has not changed.
 [[nodiscard]] Conditions report(const Pressure& pressure, Duration transition, MonotonicTime now,
                                 Reports& reports);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of thresholds, and when they begin to count.
+// Copies of thresholds, and when they start to count.
 #include "policy/containerfs.h"
 
 #include <utility>
@@ -7,7 +7,7 @@
 namespace forestall::policy {
 namespace {
 
-// The last configured threshold on `signal` that is hard, or soft; its index.
+// Index of the last configured hard (or soft) threshold on `signal`.
 std::optional<std::size_t> last_of(const std::vector<Threshold>& configured, Signal signal,
                                    bool hard) {
   for (std::size_t i = configured.size(); i-- > 0;) {

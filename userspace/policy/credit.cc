@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sum of what kills in flight still hold, per subject.
+// The memory still held by kills in flight, per subject.
 #include "policy/credit.h"
 
 #include <algorithm>
@@ -10,14 +10,14 @@
 namespace forestall::policy {
 namespace {
 
-// Whether `other` already accounts for what `kill` holds: usage is hierarchical, and a cgroup
-// listed twice still holds its memory only once.
+// Whether `other` already includes the memory of `kill`: usage is hierarchical, and a cgroup that
+// is listed twice counts once.
 bool counted_by(const KillProgress& kill, const KillProgress& other) {
   if (other.state != KillState::in_flight || &kill == &other) return false;
   if (!path_is_within(kill.path, other.path)) return false;
   if (kill.path != other.path) return true;
   if (kill.remaining != other.remaining) return kill.remaining < other.remaining;
-  return &other < &kill;  // neighbours in one vector: the first one counts
+  return &other < &kill;  // duplicates: the first one counts
 }
 
 }  // namespace

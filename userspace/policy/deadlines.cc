@@ -32,7 +32,7 @@ std::optional<MonotonicTime> next_deadline(const Config& config, const State& st
     add(later(met.since, threshold->grace));  // in the past once it drives
   }
   for (const State::Reported& condition : state.conditions) {
-    // What is met now is met again in the next step, and lasts from then on.
+    // A threshold that is met now is met again in the next step, and lasts from then on.
     if (!condition.status || condition.last_met == state.at) continue;
     add(later(*condition.last_met, config.pressure_transition));
   }

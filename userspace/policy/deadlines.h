@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When to look although nothing has happened.
+// When to evaluate without an event.
 #pragma once
 
 #include <optional>
@@ -10,9 +10,9 @@
 
 namespace forestall::policy {
 
-// When time alone changes the answer: the grace period of a soft threshold ends, a condition
-// expires, or a wait for cleanup is over. Always later than the last step. Until then a step on
-// the same readings, read anew, decides and reports the same. Nothing: never.
+// When time alone changes the result: the grace period of a soft threshold ends, a condition
+// expires, or a wait for cleanup ends. Always later than the last step. Until then a step on fresh
+// but equal readings has the same result. Nullopt: never.
 [[nodiscard]] std::optional<MonotonicTime> next_deadline(const Config& config, const State& state);
 
 }  // namespace forestall::policy

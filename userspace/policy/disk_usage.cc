@@ -42,7 +42,7 @@ struct Sum {
   }
 };
 
-// Each volume of the pod once, by the first statistics that carry its name.
+// Each volume of the pod once, from the first statistics with its name.
 template <typename Counts>
 void add_volumes(const PodStatistics& statistics, const Pod* pod, Counts counts, Sum& sum) {
   if (pod == nullptr) {

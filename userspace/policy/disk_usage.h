@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pod occupies on a filesystem (kubelet.md §5.1; pkg/kubelet/eviction/helpers.go
-// podDiskUsage, localVolumeNames, buildSignalToRankFunc; pkg/volume/util/util.go
-// IsLocalEphemeralVolume).
+// Usage of a pod on a filesystem (pkg/kubelet/eviction/helpers.go podDiskUsage, localVolumeNames,
+// buildSignalToRankFunc; pkg/volume/util/util.go IsLocalEphemeralVolume).
 //
 //             nodefs                    imagefs                   containerfs
 //   single    rootfs + logs + volumes   rootfs + logs + volumes   rootfs + logs + volumes
 //   imagefs   logs + volumes            rootfs                    rootfs
 //   split     rootfs + logs + volumes   nothing: 0 for every pod  rootfs + logs + volumes
 //
-// over all containers that have statistics, and with the local volumes: hostPath, and those that
-// live as long as the pod on the node's disk (emptyDir on the default medium, configMap, gitRepo).
-// An emptyDir on any other medium (memory, huge pages) occupies no disk.
+// Summed over all containers with statistics and the local volumes: hostPath, and those that live
+// as long as the pod on the node's disk (emptyDir on the default medium, configMap, gitRepo). An
+// emptyDir on any other medium (memory, huge pages) uses no disk.
 //
-// A pod without statistics is unknown (nothing), which ranks first; a part of one that has no
-// figure counts as 0, as in kubelet. Where the pod is not known its volumes have no kind: all that
-// were measured count, because a source that knows no pod measures only what lies on the disk.
+// The usage of a pod without statistics is unset, which ranks first. A part without a figure counts
+// as 0, as in kubelet. If the pod is unknown, its volumes have no kind: all measured ones count,
+// because a source without pod facts measures only what is on the disk.
 #pragma once
 
 #include "model/filesystem.h"
@@ -23,15 +22,15 @@
 
 namespace forestall::policy {
 
-// Both amounts are there if the pod has statistics, and neither if not.
+// Both amounts are set if the pod has statistics, otherwise neither.
 [[nodiscard]] DiskUsage measured(const WorkloadSample& sample, Filesystem filesystem,
                                  FilesystemLayout layout);
 
-// All ephemeral storage of the pod: what was read for the pod as a whole, else the sum of its
-// parts, rootfs + logs + ephemeral volumes, wherever they lie.
+// All ephemeral storage of the pod: the figure for the whole pod if there is one, otherwise the sum
+// of rootfs, logs and ephemeral volumes on any filesystem.
 [[nodiscard]] DiskUsage ephemeral_storage(const WorkloadSample& sample);
 
-// Whether a volume's bytes lie on the node's disk and die with the pod.
+// is_local_ephemeral(): the volume's bytes are on the node's disk and deleted with the pod.
 [[nodiscard]] bool is_local_ephemeral(const PodVolume& volume);
 [[nodiscard]] bool is_local(const PodVolume& volume);
 

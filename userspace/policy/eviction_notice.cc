@@ -60,8 +60,8 @@ Quantity request_of(const PodContainer& container, Resource resource) {
 
 struct Offenders {
   std::string sentences;
-  std::string names;   // with commas in between
-  std::string usages;  // likewise
+  std::string names;   // comma-separated
+  std::string usages;  // comma-separated
 
   void add(const PodContainer& container, const Quantity& usage, const Quantity& request,
            Resource resource) {
@@ -86,7 +86,7 @@ Offenders offending_containers(const WorkloadSample& sample, Resource resource) 
   return offenders;
 }
 
-// The pod's own memory request; nothing unless it has one and the pod's usage is known.
+// The pod's own memory request; nullopt without one, or if the pod's usage is unknown.
 std::optional<Quantity> own_request(const WorkloadSample& sample, Resource resource) {
   const Pod* pod = sample.workload.pod.get();
   if (resource != Resource::memory || pod == nullptr || !sample.working_set()) return std::nullopt;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exclusion of candidates by protection, by kills under way or in vain, and by emptiness.
+// Exclusion of candidates: protected, being killed, failed to be killed, or empty.
 #include "policy/exclusion.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ Exclusions::Exclusions(const std::vector<WorkloadSample>& workloads,
       case KillState::stuck:
       case KillState::failed: failed_.push_back(kill.cgroup); break;
       case KillState::released:
-        // Over. If the cgroup still has processes they came afterwards (a restarted container).
+        // Finished. Processes in the cgroup now came afterwards (a restarted container).
         break;
     }
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a candidate is passed over when its turn comes.
+// Why a candidate is excluded.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@
 
 namespace forestall::policy {
 
-// What a victim in its grace period, which is still there, is to whoever looks for the next one.
+// How a victim in its grace period is treated when the next victim is selected.
 enum class Terminating : std::uint8_t {
-  candidate,  // choosing it again ends its grace
-  excluded,   // it is going, that is enough
+  candidate,  // selecting it again ends its grace
+  excluded,   // it is already being evicted
 };
 
 class Exclusions {
@@ -26,11 +26,11 @@ class Exclusions {
   Exclusions(const std::vector<WorkloadSample>& workloads, const std::vector<KillProgress>& kills,
              Terminating terminating = Terminating::candidate);
 
-  // The first reason that holds, in the order of the enumerators:
+  // The first applicable reason, in the order of the enumerators:
   // - protected;
-  // - being killed, itself or a cgroup around it; terminating counts as that if it is excluded;
-  // - tried before without success, so that an unkillable victim gives way to the next one. By
-  //   identity: a cgroup made anew under the same path is a new candidate;
+  // - being killed, itself or an ancestor; terminating counts too if `terminating` excludes it;
+  // - tried before without success, so that the next candidate is selected instead of an unkillable
+  //   one. By identity: a cgroup created again under the same path is a new candidate;
   // - empty: known to have no process. An unknown number of processes is not zero.
   [[nodiscard]] Exclusion of(const WorkloadSample& sample) const;
 

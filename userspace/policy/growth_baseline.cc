@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Working sets of one look, and what was added to them since.
+// Working sets of one evaluation, and the growth since then.
 #include "policy/growth_baseline.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ std::optional<Bytes> GrowthBaseline::Figures::growth_of(const WorkloadSample& sa
       std::lower_bound(entries.begin(), entries.end(), cgroup,
                        [](const Entry& entry, CgroupId id) { return entry.cgroup < id; });
   if (before == entries.end() || before->cgroup != cgroup) {
-    // Its inode is of no workload of then: it was made since.
+    // No workload of the baseline has this inode: the cgroup is newer.
     return covers(sample.workload.path) ? now : std::nullopt;
   }
   if (!before->working_set) return std::nullopt;

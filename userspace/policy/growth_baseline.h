@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each workload used before memory became short, so that growth since then can be told.
+// The usage of each workload before memory became short, as the baseline of its growth.
 //
-// The baseline is taken when a warning line is first crossed and stays until usage has receded
-// below it: what was charged in between is what the crossing is made of. A spike may reach the
-// threshold before anything was read at the warning line; until then the last calm look stands in.
-// Without either there is no growth to tell, and the ranking is kubelet's.
+// The baseline is taken when a warning line is first crossed and stays until usage is below it
+// again: memory charged in between caused the crossing. A spike may reach the threshold before
+// anything was read at the warning line; until then the last calm evaluation is the baseline.
+// Without either, growth is unknown and the ranking is kubelet's.
 //
-// Pure, and of one thread. Holds one number for each workload and allocates in take() and calm()
-// only, neither of which is on the path to a kill.
+// Pure and single-threaded. Holds one number per workload. Allocates only in take() and calm(),
+// which are not on the path to a kill.
 #pragma once
 
 #include <cstddef>
@@ -24,26 +24,27 @@ namespace forestall::policy {
 
 class GrowthBaseline {
  public:
-  // A warning line of a subject was crossed, and no threshold is met yet: at one that is met, the
-  // growth has happened already. `samples` are of all workloads at or below `scope`, the path of
-  // the subject; "" is all of them. While the warning lasts the first figure of each counts:
-  // workloads of a scope that was told before are left as they are.
+  // A warning line of a subject was crossed and no threshold is met yet; once one is met, the
+  // growth has already happened. `samples` are of all workloads at or below `scope`, the path of
+  // the subject; "" is all of them. During a warning the first figure of each workload counts:
+  // workloads of an earlier scope are left unchanged.
   void take(const std::vector<WorkloadSample>& samples, MonotonicTime at,
             std::string_view scope = {});
-  // No line is crossed: `samples` of all workloads. Replaces what an earlier calm look saw.
+  // No line is crossed: `samples` of all workloads. Replaces those of the previous calm evaluation.
   void calm(const std::vector<WorkloadSample>& samples, MonotonicTime at);
-  // Usage has receded below every warning line: the next warning takes a new one. The last calm
-  // look stays.
+  // Usage is below every warning line: the next warning takes a new baseline. The last calm
+  // evaluation stays.
   void forget();
 
-  // Sets `growth` of each: the working set less that of the baseline, floored at 0. What was not
-  // there at the baseline grew by all it has. Nothing where either working set is unknown, outside
-  // of what was read, and for all without a baseline. O(n log n) in time, no memory.
+  // Sets `growth` of each sample: its working set minus the baseline's, floored at 0. A workload
+  // that is not in the baseline has grown by its whole working set. Nullopt if either working set
+  // is unknown, outside of the scopes read, and without a baseline. O(n log n) in time, no
+  // allocation.
   void apply(std::vector<WorkloadSample>& samples) const;
 
-  // Of the figures that apply() compares with; nothing: there are none.
+  // When the figures used by apply() were read; nullopt: there are none.
   [[nodiscard]] std::optional<MonotonicTime> taken_at() const;
-  // Whether they are those of a warning.
+  // Whether they belong to a warning.
   [[nodiscard]] bool warned() const { return warning_.at.has_value(); }
 
  private:

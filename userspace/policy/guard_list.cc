@@ -15,7 +15,7 @@
 namespace forestall::policy {
 namespace {
 
-// How much more may be taken until there is nothing left for the subject.
+// How much more the subject can allocate until exhaustion.
 Bytes until_exhausted(const Subject& subject, const Reading& reading, const NodeSample& node) {
   if (!subject.is_node() || !node.kernel_available) return {reading.available};
   return add(*node.kernel_available, node.swap_free.value_or(Bytes{0}));
@@ -25,7 +25,7 @@ Bytes half(Bytes amount) {
   return {amount.count / 2};
 }
 
-// The order for one threshold, still without victims; nothing: it is of no concern.
+// The order for one threshold, without victims yet; nullopt: not in its warning zone.
 std::optional<GuardOrder> order_for(const Threshold& threshold, const Subject& subject,
                                     const Reading& reading, const NodeSample& node,
                                     const Credit& credit) {
@@ -34,11 +34,11 @@ std::optional<GuardOrder> order_for(const Threshold& threshold, const Subject& s
   const Bytes to_threshold = subtract({reading.available}, limit);
   if (!in_warning_zone(to_threshold, warning_margin(level.capacity))) return std::nullopt;
   const Bytes to_exhaustion = until_exhausted(subject, reading, node);
-  // Where the kernel would be first, half of what it leaves.
+  // If the kernel's OOM killer would run before the threshold, half of the remaining amount.
   const bool kernel_first = to_exhaustion < to_threshold;
   const Bytes from = kernel_first ? Bytes{0} : to_threshold;
   const Bytes headroom = add(half(from), half(to_exhaustion));
-  // What is on its way back counts as there.
+  // Memory that is being released counts as available.
   if (credit.of(subject, level) > Bytes{0} && add(headroom, credit.of(subject, level)) > Bytes{0}) {
     return std::nullopt;
   }
@@ -53,16 +53,16 @@ std::optional<GuardOrder> order_for(const Threshold& threshold, const Subject& s
   return order;
 }
 
-// What everybody grew, where that is what they are ranked by.
+// Total growth, if the ranking uses growth.
 Bytes total_growth(const std::vector<Candidate>& considered) {
   Bytes sum;
   for (const Candidate& each : considered) sum = add(sum, Bytes{each.key.growth.value_or(0)});
   return sum;
 }
 
-// What it will hold when the line is crossed, if the rest of the way is filled by those who filled
-// it so far, each to its part; else as much as now. Who grows is small when it is listed, and a
-// calm neighbour would have to go with it.
+// The predicted memory of a victim at the line. Growing workloads are assumed to fill the remaining
+// headroom in proportion to their growth so far. Otherwise a growing workload, still small when it
+// is listed, would be grouped with a calm neighbour.
 Bytes held_at_line(const Candidate& candidate, Bytes expected, Bytes growth,
                    const GuardOrder& order) {
   if (growth <= Bytes{0} || order.headroom <= Bytes{0}) return expected;
@@ -72,7 +72,7 @@ Bytes held_at_line(const Candidate& candidate, Bytes expected, Bytes growth,
   return add(expected, Bytes{static_cast<std::int64_t>(share)});
 }
 
-// Fills in who is to go, first groups first: each as large as the need, or all there are.
+// Fills in the victims, first groups first: each as large as the need, or all there are.
 void list_victims(const Config& config, const Observation& observation,
                   const Exclusions& exclusions, GuardOrder& order) {
   const RankBy by{order.signal, std::nullopt, config.compat, config.ranking};
@@ -95,7 +95,7 @@ void list_victims(const Config& config, const Observation& observation,
   }
 }
 
-// The node's comes first whatever it has left: it has a slot of its own.
+// The node's order is always kept: it has its own slot.
 void keep_nearest(std::vector<GuardOrder>& orders) {
   const bool node = std::ranges::find(orders, CgroupId{}, &GuardOrder::cgroup) != orders.end();
   const std::size_t room = node ? kGuardSubjectsMax : kGuardSubjectsMax - 1;
@@ -115,8 +115,8 @@ std::vector<GuardOrder> guard_orders(const Config& config, const Observation& ob
   for_each_subject(config, nullptr, false, observation,
                    [&](std::size_t, const Threshold& threshold, const Subject& subject,
                        const std::optional<Reading>& reading) {
-                     // A soft threshold has a grace period, in which nobody may be killed; and
-                     // there are thresholds for which nobody is.
+                     // Nothing may be killed in the grace period of a soft threshold, and some
+                     // thresholds never evict.
                      const bool kills = threshold.hard() && threshold.response == Response::evict;
                      if (!kills || !reading || !reading->level) return;
                      auto order = order_for(threshold, subject, *reading, observation.node, credit);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the thresholds on the domain to one answer. What says most comes first: who was signalled
-// already; that nobody watched; a kill under way; then what the last decision made of a threshold
-// that drove; what waited for its time; and what was never seen to be crossed.
+// Derives one answer from the thresholds on the domain. The most informative one comes first: the
+// victim was already signalled; the domain is not watched; a kill is running; then the last
+// decision about a driving threshold; then thresholds in their grace period; then those that were
+// never crossed.
 #include "policy/inaction.h"
 
 #include <algorithm>
@@ -15,20 +16,21 @@
 namespace forestall::policy {
 namespace {
 
-// A threshold on the domain, and what was known of it.
+// A threshold on the domain and its known state.
 struct Standing {
   const Threshold* threshold = nullptr;
   ThresholdId id;
-  const Evidence* evidence = nullptr;  // null: its signal could not be computed, or it is not told
+  const Evidence* evidence =
+      nullptr;  // null: its signal could not be computed, or was not reported
   std::optional<MonotonicTime> since;  // met since then
 };
 
-// Which thresholds count.
+// The relevant thresholds.
 enum class Scope : std::uint8_t {
   node,
   one_cgroup,     // the one that was at its limit
-  around_victim,  // a cgroup, but it was not told which
-  anything,       // it was not told what was out of memory: the node, or any cgroup of the victim
+  around_victim,  // a cgroup, but unknown which
+  anything,       // unknown: the node, or any cgroup of the victim
 };
 
 Scope scope_of(const OomKillSighting& kill) {
@@ -68,7 +70,7 @@ class Standings {
 
   [[nodiscard]] const std::vector<Standing>& all() const { return standings_; }
 
-  // The earliest time since which one of those that `holds` is met.
+  // The earliest time since which one of those accepted by `holds` is met.
   template <typename Holds>
   [[nodiscard]] std::optional<MonotonicTime> earliest(Holds holds) const {
     std::optional<MonotonicTime> earliest;
@@ -96,7 +98,7 @@ class Standings {
   }
 
   void add(std::size_t index, CgroupId cgroup) {
-    // Who only warns or slows down does not guard.
+    // A threshold that only warns or slows down does not count.
     if (config_.thresholds[index].response != Response::evict) return;
     Standing standing{&config_.thresholds[index], {index, cgroup}, nullptr, std::nullopt};
     for (const Evidence& evidence : last_.evidence) {
@@ -118,8 +120,7 @@ class Standings {
   std::vector<Standing> standings_;
 };
 
-// Of those on own limits evidence tells only what is met; that the others were read is taken as
-// said.
+// The evidence has only met thresholds on own limits; the others are assumed to have been read.
 bool was_read(const Standing& standing) {
   return standing.evidence != nullptr || standing.threshold->own_limits_of.has_value();
 }
@@ -128,7 +129,7 @@ bool drives(const Standing& standing) {
   return standing.evidence != nullptr && standing.evidence->driving;
 }
 
-// Signalled, and not known to be over.
+// Signalled, and not known to have ended.
 bool is_signalled(const KillProgress& kill) {
   switch (kill.state) {
     case KillState::in_flight:
@@ -140,17 +141,17 @@ bool is_signalled(const KillProgress& kill) {
   return false;
 }
 
-// Signalled, and still believed in.
+// Signalled, and expected to free its memory.
 bool is_under_way(const KillProgress& kill) {
   return kill.state == KillState::in_flight || kill.state == KillState::terminating;
 }
 
-// Whether the kernel's victim lay in one of ours.
+// Whether the kernel's victim was in the given cgroup.
 bool holds_victim(const OomKillSighting& kill, CgroupId cgroup, std::string_view path) {
   return (cgroup != CgroupId{} && cgroup == kill.cgroup) || is_around(path, kill.path);
 }
 
-// Whether a victim of ours at `path` gives memory back to what was out of it.
+// Whether a victim of the agent at `path` frees memory of the domain.
 bool relieves(const OomKillSighting& kill, std::string_view path) {
   switch (scope_of(kill)) {
     case Scope::node:
@@ -158,12 +159,12 @@ bool relieves(const OomKillSighting& kill, std::string_view path) {
     case Scope::around_victim: return is_around(path, kill.path);
     case Scope::one_cgroup: break;
   }
-  // Killed from outside of the domain, it loses all of its own.
+  // A victim around the domain frees all of the domain's memory.
   return is_around(kill.domain_path, path) || is_around(path, kill.domain_path);
 }
 
 // Calls visit(cgroup, path) for the victims of the last decision, which were signalled after its
-// observation was made.
+// observation.
 template <typename Visit>
 bool any_chosen(const Decision& last, Visit visit) {
   return std::any_of(last.evictions.begin(), last.evictions.end(), [&](const Eviction& eviction) {
@@ -192,18 +193,18 @@ bool was_acting(const Observation& observation, const Decision& last, const OomK
                      });
 }
 
-// Why nothing was done about a threshold that drove, with no kill of ours under way.
+// Why the agent did not act on a driving threshold, without a running kill.
 Inaction of_driving(const Config& config, const Decision& last) {
   if (config.dry_run) return Inaction::dry_run;
-  // Such a decision has passed over every crossing, and names the weightiest reason.
+  // Such a decision has skipped every crossing and has the reason with the highest weight.
   if (last.reason == Reason::no_candidates || last.reason == Reason::all_protected) {
     return Inaction::nobody_to_kill;
   }
   return Inaction::too_fast;
 }
 
-// A line was crossed after the last decision, by a threshold that had not been met till then:
-// whether one that acts at once can have been it.
+// A line was crossed after the last decision, by a threshold that was not met before. Returns
+// too_fast if a hard threshold can be the one.
 std::optional<Inaction> of_crossing(const std::vector<Standing>& standings) {
   std::optional<Inaction> found;
   for (const Standing& one : standings) {
@@ -225,7 +226,7 @@ InactionAnswer inaction(const Config& config, const State& state, const Observat
     if (since) before = std::max(elapsed(*since, kill.at), Duration::zero());
     return InactionAnswer{inaction, before};
   };
-  // What was seen only after the kill did not precede it.
+  // A crossing reported after the kill did not precede it.
   if (crossed && *crossed > kill.at) crossed.reset();
   const auto any_since = standings.earliest([](const Standing&) { return true; });
   const auto first_crossed = any_since ? any_since : crossed;

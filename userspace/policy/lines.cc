@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines: thresholds in the terms of a usage counter, kubelet's formula
+// Computes lines: the positions of thresholds as values of a usage counter, with kubelet's formula
 // (pkg/kubelet/eviction/memory_threshold_notifier.go UpdateThreshold).
 #include <string>
 #include <vector>
@@ -12,9 +12,9 @@
 namespace forestall::policy {
 namespace {
 
-// Crossing a soft threshold begins a grace period, for which nothing need be ready, and one that
-// evicts nobody needs nothing. Nor do own limits: only the one that is near can go, and hundreds
-// that stay near theirs would take the node's place among the few that are made ready for.
+// Crossing a soft threshold begins a grace period, which needs no preparation, and a threshold that
+// does not evict needs none either. Own limits have no margin: only the workload near its limit can
+// be evicted, and hundreds near theirs would displace the node among the few pre-ranked subjects.
 Bytes margin_of(const Threshold& threshold, Bytes capacity) {
   const bool prepares = threshold.hard() && threshold.response == Response::evict;
   return prepares && !threshold.own_limits_of ? warning_margin(capacity) : Bytes{0};
@@ -25,7 +25,7 @@ Bytes margin_of(const Threshold& threshold, Bytes capacity) {
 std::vector<Line> lines(const Config& config, const Observation& observation) {
   std::vector<Line> lines;
   lines.reserve(config.thresholds.size() + observation.watched.size());
-  // What is derived is about filesystems, which have no lines.
+  // Derived thresholds are about filesystems, which have no lines.
   for_each_subject(config, nullptr, false, observation,
                    [&](std::size_t, const Threshold& threshold, const Subject& subject,
                        const std::optional<Reading>& reading) {
@@ -36,8 +36,7 @@ std::vector<Line> lines(const Config& config, const Observation& observation) {
                      const Bytes headroom = subtract(floor, level.used());
                      const bool waits = !threshold.hard() || threshold.response != Response::evict;
                      if (waits && headroom.count < 0) return;
-                     // What memory.untilOom counts no counter shows; the node's is the nearest
-                     // there is.
+                     // No counter covers memory.untilOom; the node's usage is the nearest one.
                      const bool until_oom = threshold.signal == Signal::memory_until_oom;
                      if (until_oom && !observation.node.usage) return;
                      const Bytes usage = until_oom ? *observation.node.usage : level.usage;
@@ -51,7 +50,7 @@ std::vector<Line> lines(const Config& config, const Observation& observation) {
                                       .floor_line = floor,
                                       .usage = usage,
                                       .capacity = level.capacity,
-                                      // A dry run sets nothing; and memory.high at a soft threshold
+                                      // A dry run sets nothing, and memory.high at a soft threshold
                                       // would throttle through its whole grace period.
                                       .tune = threshold.tune && threshold.hard() && !config.dry_run,
                                       .margin = margin,

@@ -24,7 +24,7 @@ std::vector<ReclaimStep> reclaim_steps(Signal signal, std::optional<FilesystemLa
   switch (*layout) {
     case FilesystemLayout::single: break;
     case FilesystemLayout::imagefs:
-      // The documentation speaks of dead pods here; the code does nothing for nodefs.
+      // Kubelet's documentation mentions dead pods here; its code does nothing for nodefs.
       if (*filesystem == Filesystem::nodefs) return {};
       break;
     case FilesystemLayout::split:
@@ -44,7 +44,7 @@ std::optional<State::Reclaim> taken_up(const std::optional<State::Reclaim>& befo
 
 bool sufficed(const Config& config, const Evidence& asker, std::span<const Evidence> evidence) {
   if (!config.compat.reclaim_must_clear_all) return clear(asker);
-  // A watched cgroup near its own limit is none of kubelet's thresholds.
+  // A watched cgroup near its own limit is not one of kubelet's thresholds.
   return std::all_of(evidence.begin(), evidence.end(), [](const Evidence& one) {
     return one.threshold.signal == Signal::cgroup_memory_available || clear(one);
   });

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Node-level reclaim: what comes before pods when a filesystem is short (kubelet.md §3 step 15 and
-// §4; pkg/kubelet/eviction/helpers.go buildSignalToNodeReclaimFuncs, eviction_manager.go
+// Node-level reclaim: what precedes pod evictions if a filesystem is short
+// (pkg/kubelet/eviction/helpers.go buildSignalToNodeReclaimFuncs, eviction_manager.go
 // reclaimNodeLevelResources).
 //
-// Kubelet takes these steps inside its pass. They take long, so here the pass is left when they are
-// asked for and taken up again when they are over; State::Reclaim holds its place.
+// Kubelet runs these steps inside its pass. They are slow, so here the pass ends when they are
+// requested and resumes when they have finished; State::Reclaim keeps its state.
 #pragma once
 
 #include <optional>
@@ -18,19 +18,19 @@
 
 namespace forestall::policy {
 
-// The steps for a signal, in order; none for memory and process numbers, nor while the layout is
-// not known.
+// The steps for a signal, in order; none for memory and process IDs, or while the layout is
+// unknown.
 [[nodiscard]] std::vector<ReclaimStep> reclaim_steps(Signal signal,
                                                      std::optional<FilesystemLayout> layout);
 
-// What is left of State::reclaim in a step with this observation: done as soon as the agent says
-// so; nothing where there is no runtime any more.
+// State::reclaim in a step with this observation: done once the agent reports it; nullopt if the
+// runtime is no longer available.
 [[nodiscard]] std::optional<State::Reclaim> taken_up(const std::optional<State::Reclaim>& before,
                                                      ReclaimState now);
 
-// Whether reclaim was enough: none of `evidence` would be met with its minimum reclaim enforced,
-// soft ones included and grace periods aside. With Compat::reclaim_must_clear_all off only the
-// threshold that asked, `asker`, counts.
+// Whether reclaim sufficed: none of `evidence` would be met with its minimum reclaim enforced,
+// including soft ones, ignoring grace periods. With Compat::reclaim_must_clear_all off only the
+// threshold that requested it, `asker`, counts.
 [[nodiscard]] bool sufficed(const Config& config, const Evidence& asker,
                             std::span<const Evidence> evidence);
 

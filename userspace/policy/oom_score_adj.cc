@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// oom_score_adj in int64 arithmetic, as Go does it: it wraps around where it overflows, and a
-// request of more than 2^63 / 1000 bytes (8 PiB) does overflow in kubelet.
+// oom_score_adj in int64 arithmetic, as in Go: it wraps on overflow, and in kubelet a request of
+// more than 2^63 / 1000 bytes (8 PiB) does overflow.
 #include "policy/oom_score_adj.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ constexpr std::string_view kNodeCriticalClass = "system-node-critical";
 
 std::int64_t wrapping_add(std::int64_t a, std::int64_t b) {
   std::int64_t result = 0;
-  (void)__builtin_add_overflow(a, b, &result);  // the result is the wrapped one
+  (void)__builtin_add_overflow(a, b, &result);  // `result` has the wrapped value
   return result;
 }
 
@@ -39,8 +39,8 @@ std::int64_t value_of(const std::optional<Quantity>& amount) {
   return amount ? amount->value() : 0;
 }
 
-// remainingPodMemReqPerContainer. Negative if the containers request more than the pod, which the
-// API server refuses; kubelet does not look.
+// remainingPodMemReqPerContainer. Negative if the containers request more than the pod. The API
+// server refuses that; kubelet does not check it.
 std::int64_t share_of_pod_request(const Pod& pod) {
   if (!has_pod_level_requests(pod) || !pod.requests->memory) return 0;
   const std::int64_t own = pod.requests->memory->value();

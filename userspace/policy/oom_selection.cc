@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The OOM killer's control flow on plain values. The kernel's walk keeps the best so far; here the
-// best is the greatest by (points, place in the walk), which is the same in whatever order the
-// processes come: `>=` in a walk means that the last of equal ones stays.
+// The OOM killer's control flow on plain values. The kernel's walk keeps the best so far. Here the
+// best is the maximum of (points, place in the walk), which does not depend on the order of the
+// processes: `>=` in a walk means that the last of equal ones wins.
 #include "policy/oom_selection.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 constexpr Pages kChosenFirst = std::numeric_limits<Pages>::max();
 constexpr Pages kNotChosen = std::numeric_limits<Pages>::min();
 
-// Where each cgroup of the scene stands, by its identity.
+// The place of each cgroup of the scene, by its identity.
 class Places {
  public:
   explicit Places(const std::vector<OomCgroup>& cgroups) {
@@ -46,7 +46,7 @@ class Places {
 // A process that the walk might select.
 struct Contender {
   std::size_t process = 0;
-  std::size_t place = 0;  // of its cgroup in a memcg's walk; 0 for all of the node
+  std::size_t place = 0;  // of its cgroup in a memcg's walk; 0 everywhere for the node
   Pages points = 0;
 
   [[nodiscard]] OomChoice choice() const { return {process, points}; }
@@ -66,7 +66,7 @@ bool share_memory(const ProcessSample& a, const ProcessSample& b) {
   return a.memory_id != 0 && a.memory_id == b.memory_id;
 }
 
-// The parent's index; nothing for the top, and for one that does not come before its child.
+// The parent's index; nullopt for the top, and for a parent that does not precede its child.
 std::optional<std::size_t> parent_of(const std::vector<OomCgroup>& cgroups, std::size_t index) {
   const auto& parent = cgroups[index].parent;
   return parent && *parent < index ? parent : std::nullopt;
@@ -85,7 +85,7 @@ class Selection {
     if (in_memcg()) places_.emplace(scene.cgroups);
   }
 
-  // What happens before anybody is looked for; nothing: the walk decides.
+  // The verdict before any search; nullopt: the walk decides.
   [[nodiscard]] std::optional<OomVerdict> before_walk() const {
     if (in_memcg() && scene_.domain.kill_disabled) return OomVerdict::disabled;
     if (allocating_ && will_free_memory(*allocating_)) return OomVerdict::kills_allocating;
@@ -103,8 +103,8 @@ class Selection {
 
   [[nodiscard]] std::optional<std::size_t> allocating() const { return allocating_; }
 
-  // oom_evaluate_task() for all but one: calls visit(contender) for each that could be selected, in
-  // the order of the scene. False: an earlier victim stops the walk.
+  // oom_evaluate_task() for all processes except `left_out`: calls visit(contender) for each
+  // selectable one, in the order of the scene. False: an earlier victim stops the walk.
   template <typename Visit>
   bool walk(std::optional<std::size_t> left_out, Visit visit) const {
     bool goes_on = true;
@@ -133,7 +133,7 @@ class Selection {
     return rank(a) > rank(b);
   }
 
-  // task_will_free_mem: itself and all that pin its mm are going.
+  // task_will_free_mem: the process and all others that share its mm are exiting.
   [[nodiscard]] bool will_free_memory(std::size_t index) const {
     const ProcessSample& process = scene_.processes[index];
     if (!process.dying) return false;
@@ -145,12 +145,12 @@ class Selection {
  private:
   [[nodiscard]] bool in_memcg() const { return scene_.domain.constraint == Constraint::memcg; }
 
-  // Nothing: it does not belong to the domain.
+  // Nullopt: it does not belong to the domain.
   [[nodiscard]] std::optional<std::size_t> place_of(const ProcessSample& process) const {
     return places_ ? places_->of(process.cgroup) : std::optional<std::size_t>(0);
   }
 
-  // oom_cpuset_eligible. Only for a policy the kernel keeps the mask of the allocation.
+  // oom_cpuset_eligible. The kernel keeps the mask of the allocation only for a policy.
   [[nodiscard]] bool is_eligible(const ProcessSample& process) const {
     switch (scene_.domain.constraint) {
       case Constraint::memcg: return true;
@@ -162,7 +162,7 @@ class Selection {
     return (process.nodes_allowed & scene_.processes[*allocating_].nodes_allowed) != 0;
   }
 
-  // It need not be one that the walk would select: reaped or in vfork is no reason here.
+  // It need not be selectable by the walk: a reaped mm or a vfork does not exclude it here.
   [[nodiscard]] bool kills_who_allocates() const {
     if (!scene_.settings.kill_allocating_task || in_memcg() || !allocating_) return false;
     const ProcessSample& process = scene_.processes[*allocating_];
@@ -171,11 +171,11 @@ class Selection {
   }
 
   const OomScene& scene_;
-  std::optional<std::size_t> allocating_;  // index of who allocates, if it is in the scene
-  std::optional<Places> places_;           // only where the walk goes by cgroup
+  std::optional<std::size_t> allocating_;  // index of the allocating process, if it is in the scene
+  std::optional<Places> places_;           // only if the walk is per cgroup
 };
 
-// The two that the kernel prefers.
+// The two processes that the kernel prefers.
 struct Best {
   std::optional<Contender> first;
   std::optional<Contender> second;
@@ -195,7 +195,7 @@ Best best_of(const Selection& selection, std::optional<std::size_t> left_out = s
   return best;
 }
 
-// mem_cgroup_get_oom_group: an index into the cgroups. Two linear looks, for the one victim.
+// mem_cgroup_get_oom_group: an index into the cgroups. Two linear searches, for one victim only.
 std::optional<std::size_t> group_of(const OomScene& scene, CgroupId cgroup) {
   const auto& cgroups = scene.cgroups;
   const auto found = std::find_if(cgroups.begin(), cgroups.end(),
@@ -210,7 +210,7 @@ std::optional<std::size_t> group_of(const OomScene& scene, CgroupId cgroup) {
   return group;
 }
 
-// Who is killed as a member of the group: by index of the process.
+// Processes killed as members of the group, by index.
 std::vector<bool> members_killed(const OomScene& scene, std::size_t group) {
   const auto& cgroups = scene.cgroups;
   std::vector<bool> inside(cgroups.size());
@@ -230,8 +230,9 @@ std::vector<bool> members_killed(const OomScene& scene, std::size_t group) {
   return killed;
 }
 
-// Who dies with the victim: `killed` ones, and who shares the mm of one that is killed. That kill
-// is sent to every process of the node, whatever its adjustment, but for init and kernel threads.
+// Processes that die with the victim: `killed` ones, and those that share the mm of a killed one.
+// The kernel sends that kill to every process of the node, whatever its adjustment, except init and
+// kernel threads.
 std::vector<std::size_t> die_with(const OomScene& scene, std::size_t victim,
                                   std::vector<bool> killed) {
   const auto& processes = scene.processes;
@@ -262,7 +263,7 @@ void kill(const OomScene& scene, const Selection& selection, std::size_t victim,
       die_with(scene, victim, group ? members_killed(scene, *group) : std::vector<bool>());
 }
 
-// The one that allocates goes, without a walk; the walk would have had to decide without it.
+// The allocating process is killed without a walk; the runner-up is the walk's choice without it.
 void kill_allocating(const OomScene& scene, const Selection& selection, OomPrediction& prediction) {
   const std::size_t victim = *selection.allocating();
   const auto points = badness(scene.processes[victim], scene.domain.total_pages);

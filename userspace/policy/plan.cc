@@ -23,8 +23,8 @@ Quantity floored(const Quantity& quantity) {
   return quantity.nanos < 0 ? Quantity{0, quantity.format} : quantity;
 }
 
-// The amount kept free by the hard threshold of `signal`: the last one that was named, as a
-// repeated subtraction is not made (hardEvictionReservation).
+// The amount kept free by the hard threshold of `signal`. The last one counts, since kubelet does
+// not subtract repeatedly (hardEvictionReservation).
 Quantity hard_amount(const PlanInput& input, Signal signal, const Quantity& capacity) {
   Quantity amount{0, capacity.format};
   for (const PlannedThreshold& each : input.thresholds) {
@@ -40,7 +40,7 @@ struct Row {
   std::optional<Quantity> NodeCapacity::*capacity;
   std::optional<Quantity> Reserved::*reserved;
   std::optional<Signal> eviction;
-  bool limits_pods;  // whether the pods cgroup is limited in it
+  bool limits_pods;  // whether the pods cgroup has a limit on it
 };
 
 constexpr std::array kRows{
@@ -75,12 +75,12 @@ ResourcePlan resource_plan(const PlanInput& input, const Row& row, std::vector<A
                       "resource \"" + out.name + "\" has a reservation of " + written(reservation) +
                           " (kube-reserved, system-reserved and the hard threshold) but a capacity "
                           "of " +
-                          written(out.capacity) + "; the kubelet does not start"});
+                          written(out.capacity) + "; kubelet does not start"});
   }
   return out;
 }
 
-// Rounded down to a multiple of 100Mi; of 10Mi or 1Mi where that would take too much away.
+// Rounded down to a multiple of 100Mi; of 10Mi or 1Mi if that would remove too much.
 __int128 people_size_below(__int128 nanos) {
   for (const __int128 step : {100 * kMi, 10 * kMi, kMi}) {
     if (nanos >= 5 * step) return nanos / step * step;
@@ -90,7 +90,7 @@ __int128 people_size_below(__int128 nanos) {
 
 // Rounded up to a tenth of a gibibyte; below one to 10Mi.
 __int128 people_size_above(__int128 nanos) {
-  // Tenths of 2^30 are no whole numbers of bytes; what counts is how they are written.
+  // Tenths of 2^30 are not whole numbers of bytes; only their written form matters.
   if (nanos >= kGi) return (nanos * 10 + kGi - 1) / kGi * kGi / 10;
   return (nanos + 10 * kMi - 1) / (10 * kMi) * (10 * kMi);
 }
@@ -126,7 +126,7 @@ Plan plan(const PlanInput& input) {
 
 Quantity Portion::of(const Quantity& capacity) const {
   if (amount) return *amount;
-  // In whole units first: both are far below 10^19, and their product fits.
+  // In whole units first: both are far below 10^19, so their product fits.
   const __int128 whole = capacity.nanos / kUnit * (percent->nanos / 1000);
   return {whole / 100 * 1000, capacity.format};
 }
@@ -144,7 +144,7 @@ Quantity memory_reservation(const Quantity& capacity, const Portion& reserve,
 
 MemorySettings memory_settings(const Quantity& capacity, const Portion& reserve,
                                const Portion& evict_at) {
-  // The reservation is made of the exact amounts, lest it be rounded twice.
+  // The reservation uses exact amounts, so that it is not rounded twice.
   const Quantity kept = difference(capacity, evict_at.of(capacity));
   return {memory_threshold(capacity, evict_at), memory_reservation(capacity, reserve, kept)};
 }

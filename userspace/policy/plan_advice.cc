@@ -68,7 +68,7 @@ class Checks {
     return nullptr;
   }
 
-  // What percentages of the signal are of; nothing where the input does not say.
+  // The capacity to which the signal's percentages refer; nullopt if the input does not have it.
   [[nodiscard]] std::optional<std::int64_t> capacity_of(Signal signal) const {
     const auto value = [](const std::optional<Quantity>& quantity) {
       return quantity ? std::optional(quantity->value()) : std::nullopt;
@@ -93,7 +93,7 @@ class Checks {
                  : std::to_string(quantity.value());
   }
 
-  // --- what is not there ------------------------------------------------------------------------
+  // --- missing thresholds -----------------------------------------------------------------------
 
   void missing() {
     std::string dropped;
@@ -109,8 +109,8 @@ class Checks {
     }
     if (hard_of(Signal::memory_available) == nullptr) {
       warn("no-memory-threshold",
-           "no hard threshold on memory.available: when the node runs out of memory only the "
-           "kernel's OOM killer is left");
+           "no hard threshold on memory.available: if the node runs out of memory, only the "
+           "kernel's OOM killer acts");
     }
     if (hard_of(Signal::pid_available) == nullptr) {
       warn("no-pid-threshold",
@@ -133,7 +133,7 @@ class Checks {
     if (limit >= all) {
       return warn("always-met", threshold_text(threshold) + " is not below the capacity (" +
                                     amount(threshold.signal, all) +
-                                    "): it is always met, and pods are evicted for ever");
+                                    "): it is always met, and pods are evicted without end");
     }
     if (!threshold.min_reclaim) return;
     const Quantity target = sum(limit, threshold.min_reclaim->of(*capacity));
@@ -141,7 +141,7 @@ class Checks {
     if (target >= ceiling) reclaim_too_large(threshold, amount(threshold.signal, ceiling));
   }
 
-  // How much can be available at best: all that is not reserved for others who use it.
+  // The highest possible available amount: everything that is not reserved.
   [[nodiscard]] Quantity reachable(Signal signal, const Quantity& all) const {
     const ResourcePlan* of = nullptr;
     if (signal == Signal::memory_available) of = resource("memory");
@@ -151,11 +151,11 @@ class Checks {
   }
 
   void reclaim_too_large(const Threshold& threshold, const std::string& ceiling) {
-    warn("minimum-reclaim-too-large",
-         "the minimum reclaim of " + threshold_text(threshold) + " (" +
-             limit_text(*threshold.min_reclaim) +
-             ") asks for more than there is beside the reservations (" + ceiling +
-             "): once met, eviction goes on until no pod is left");
+    warn("minimum-reclaim-too-large", "the minimum reclaim of " + threshold_text(threshold) + " (" +
+                                          limit_text(*threshold.min_reclaim) +
+                                          ") is more than the capacity without the reservations (" +
+                                          ceiling +
+                                          "): once met, eviction continues until no pod is left");
   }
 
   // --- soft against hard ------------------------------------------------------------------------
@@ -163,15 +163,16 @@ class Checks {
   void soft(const Threshold& soft) {
     if (input_.max_pod_grace_seconds <= 0 && !told_of_grace_) {
       told_of_grace_ = true;
-      warn("soft-kills-at-once",
-           "evictionMaxPodGracePeriod is " + std::to_string(input_.max_pod_grace_seconds) +
-               ": pods that a soft threshold evicts get no grace period of their own");
+      warn("soft-kills-at-once", "evictionMaxPodGracePeriod is " +
+                                     std::to_string(input_.max_pod_grace_seconds) +
+                                     ": a soft threshold evicts pods without a grace period");
     }
     const Threshold* hard = hard_of(soft.signal);
     if (hard == nullptr) {
-      return note("soft-without-hard", threshold_text(soft) +
-                                           " is soft only: nothing acts at once if the shortage "
-                                           "comes faster than its grace period");
+      return note("soft-without-hard",
+                  threshold_text(soft) +
+                      " has no matching hard threshold: there is no eviction if "
+                      "the shortage is faster than its grace period");
     }
     const bool mixed = soft.limit.quantity.has_value() != hard->limit.quantity.has_value();
     const auto capacity = capacity_of(soft.signal);
@@ -180,7 +181,8 @@ class Checks {
                   "soft " + threshold_text(soft) + " and hard " + threshold_text(*hard) +
                       " are in different units: which is reached first depends on the capacity");
     }
-    const std::int64_t of = capacity.value_or(INT64_C(1) << 40);  // any will do for equal units
+    const std::int64_t of =
+        capacity.value_or(INT64_C(1) << 40);  // any capacity works for equal units
     const Quantity soft_limit = soft.limit.of(of);
     const Quantity hard_limit = hard->limit.of(of);
     if (soft_limit > hard_limit) {
@@ -190,7 +192,7 @@ class Checks {
     warn(mixed ? "percent-against-bytes" : "soft-below-hard",
          "soft " + with_amount(soft, soft_limit) + " is not above hard " +
              with_amount(*hard, hard_limit) + (mixed ? " at this capacity" : "") +
-             ": the hard threshold is reached first, and the soft one never has its say");
+             ": the hard threshold is reached first, so the soft one has no effect");
   }
 
   static std::string with_amount(const Threshold& threshold, const Quantity& limit) {
@@ -200,10 +202,10 @@ class Checks {
 
   void mixed_units(const Threshold& soft, const Threshold& hard, const Quantity& soft_limit,
                    const Quantity& hard_limit) {
-    note("percent-against-bytes", "soft " + with_amount(soft, soft_limit) + " and hard " +
-                                      with_amount(hard, hard_limit) +
-                                      " are in different units: the order holds at this capacity, "
-                                      "and turns over on other nodes");
+    note("percent-against-bytes",
+         "soft " + with_amount(soft, soft_limit) + " and hard " + with_amount(hard, hard_limit) +
+             " are in different units: the order is right at this capacity "
+             "but reversed on other nodes");
   }
 
   // --- reservations -----------------------------------------------------------------------------
@@ -219,26 +221,26 @@ class Checks {
     const Quantity kept = sum(memory->kube_reserved, memory->system_reserved);
     if (kept.nanos == 0) {
       warn("nothing-reserved",
-           "no memory is reserved for the system and Kubernetes' daemons: what they use is taken "
-           "from what was promised to pods");
+           "no memory is reserved for the system and Kubernetes' daemons: they use memory that "
+           "the scheduler gives to pods");
     } else if (kept < memory->eviction) {
       warn("threshold-outside-reservation",
            "kube-reserved and system-reserved together (" + written(kept) +
                ") are less than the memory.available threshold keeps free (" +
                rounded(memory->eviction) +
-               "): the reservation is meant to include it, so that the daemons have the rest");
+               "): the reservation should include it and the needs of the daemons");
     } else if (memory->eviction.nanos > 0) {
       const Quantity rest{kept.nanos - memory->eviction.nanos, QuantityFormat::binary_si};
       note("threshold-inside-reservation",
            "of the " + written(kept) + " reserved, " + rounded(memory->eviction) +
-               " are what the memory.available threshold keeps free: the daemons themselves have " +
-               rounded(rest) + " before pods within their requests are evicted for them");
+               " are kept free by the memory.available threshold: the daemons can use " +
+               rounded(rest) + " before pods within their requests are evicted because of them");
     }
     if (input_.pods_enforced && kept.nanos == 0 && memory->eviction.nanos > 0) {
       warn(
           "allocatable-never-first",
           "allocatableMemory.available is never met before memory.available: with nothing reserved "
-          "both begin at the same amount, and the node's counts the daemons too");
+          "both begin at the same amount, and memory.available includes the daemons");
     }
   }
 

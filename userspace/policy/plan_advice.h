@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known to go wrong with settings that kubelet accepts, each with its reason: the pitfalls
-// of the official documentation and of the issues people raised (kubelet.md §13).
+// Known problems with settings that kubelet accepts, each with its reason, from Kubernetes'
+// documentation and from reported issues.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace forestall::policy {
 
-// Warnings and notes about `input`, whose arithmetic is in `plan`.
+// Warnings and notes about `input`, whose reservations are in `plan`.
 [[nodiscard]] std::vector<Advice> plan_advice(const PlanInput& input, const Plan& plan);
 
 }  // namespace forestall::policy

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cgroup names in two steps, as in kubelet: the parts, then their spelling for the driver.
+// Cgroup names in two steps, as in kubelet: the parts, then their form for the driver.
 #include "policy/pod_cgroup.h"
 
 #include <algorithm>

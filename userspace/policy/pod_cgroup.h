@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where kubelet puts a pod and its containers in the cgroup tree (kubelet.md §10;
-// pkg/kubelet/cm/cgroup_manager_linux.go CgroupName.ToCgroupfs, ToSystemd,
+// The cgroup paths of a pod and its containers under kubelet
+// (pkg/kubelet/cm/cgroup_manager_linux.go CgroupName.ToCgroupfs, ToSystemd,
 // pod_container_manager_linux.go GetPodContainerName).
 //
 //   cgroupfs  <root>/kubepods[/burstable|/besteffort]/pod<uid>/<container>
@@ -9,8 +9,8 @@
 //             /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod<uid_>.slice/
 //             cri-containerd-<container>.scope
 //
-// Guaranteed pods lie directly in kubepods. A static pod is named after the hash of its manifest,
-// which is its UID within kubelet, not after the UID of its mirror in the API. The other way round,
+// Guaranteed pods are directly in kubepods. A static pod is named after the hash of its manifest,
+// which is its UID in kubelet, not after the UID of its mirror in the API. The reverse direction,
 // from paths to pods, is sources/pod_paths.h.
 #pragma once
 
@@ -20,10 +20,10 @@
 
 namespace forestall::policy {
 
-// What decides about the names on one node.
+// The settings that determine the names on one node.
 struct CgroupNaming {
   CgroupDriver driver = CgroupDriver::cgroupfs;
-  // Kubelet's cgroupRoot: "/a/b" in either driver; empty is "/". A part that is spelt as a slice
+  // Kubelet's cgroupRoot: "/a/b" in either driver; empty is "/". A part in slice form
   // ("/a.slice/a-b.slice") stands for its last name ("b").
   std::string root = "/";
   // Of a container's scope (systemd only): "cri-containerd-", or "crio-" with CRI-O.
@@ -36,7 +36,7 @@ struct CgroupNaming {
 // The cgroup of a pod, by its QoS class (qos.h).
 [[nodiscard]] std::string pod_cgroup(const Pod& pod, const CgroupNaming& naming);
 
-// The cgroup of one container of the pod; empty when the runtime's id of it is not known.
+// The cgroup of one container of the pod; empty if its runtime id is unknown.
 [[nodiscard]] std::string container_cgroup(const Pod& pod, const PodContainer& container,
                                            const CgroupNaming& naming);
 

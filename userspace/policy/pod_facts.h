@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kubelet calls a critical pod and an active pod.
+// Kubelet's definitions of a critical and an active pod.
 #pragma once
 
 #include "model/pod.h"
@@ -13,8 +13,8 @@ namespace forestall::policy {
   return pod.origin != PodOrigin::api || pod.priority.value_or(0) >= kCriticalPriority;
 }
 
-// Whether the pod can still use anything: one whose containers have all ended cannot, unless it is
-// being taken down just now (pkg/kubelet/kubelet_pods.go filterOutInactivePods).
+// Whether the pod can still use resources: a pod whose containers have all ended cannot, unless it
+// is terminating (pkg/kubelet/kubelet_pods.go filterOutInactivePods).
 [[nodiscard]] inline bool is_active(const Pod& pod) {
   const bool finished = pod.phase == PodPhase::succeeded || pod.phase == PodPhase::failed;
   return !finished || pod.terminating;

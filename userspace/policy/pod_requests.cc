@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Aggregation over the containers of a pod. Per resource, because ranking needs just one of them.
+// Aggregation over the containers of a pod, per resource, because ranking needs only one.
 #include "policy/pod_requests.h"
 
 #include "policy/quantity_sum.h"
@@ -23,7 +23,7 @@ Declared aggregate(const Pod& pod, Resources resources, Amount amount) {
     const Declared& own = each.*resources.*amount;
     if (each.restartable) {
       accumulate(together, own);
-      accumulate(sidecars, own);  // at its own turn no more than `together` in the end
+      accumulate(sidecars, own);  // covered by `together` at the end
     } else {
       Declared while_it_runs = own;
       accumulate(while_it_runs, sidecars);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preemption in whole numbers of each resource's unit (cpu in thousandths), as kubelet counts it;
-// only the distance by which pods are chosen is a floating point number, there as here.
+// Preemption in whole units of each resource (cpu in thousandths), as in kubelet; only the distance
+// that selects pods is a floating point number, also as in kubelet.
 #include "policy/preemption.h"
 
 #include <algorithm>
@@ -17,8 +17,8 @@
 namespace forestall::policy {
 namespace {
 
-// In the order in which kubelet finds them lacking (pkg/scheduler/framework/plugins/noderesources/
-// fit.go fitsRequest).
+// In the order in which kubelet checks them (pkg/scheduler/framework/plugins/noderesources/fit.go
+// fitsRequest).
 constexpr std::array<std::string_view, 4> kResources{"pods", "cpu", "memory", "ephemeral-storage"};
 constexpr std::size_t kCpu = 1;
 constexpr std::size_t kMemory = 2;
@@ -59,7 +59,7 @@ struct Choice {
 };
 using Choices = std::vector<Choice>;
 
-// What is lacking by resource; 0 or less: nothing.
+// The lacking amount by resource; 0 or less: nothing is lacking.
 Amounts minus_requests(Amounts lacking, const Choices& gone) {
   for (const Choice& each : gone) {
     for (std::size_t i = 0; i < lacking.size(); ++i)
@@ -95,8 +95,8 @@ bool better(const Amounts& lacking, const Choice& a, const Choice& b) {
   return order(a) < order(b);
 }
 
-// Those of one class whom it takes to meet `lacking`, in the order they are found. REQUIRES: all of
-// them together meet it; preempt() sees to that.
+// The pods of one class that are needed to meet `lacking`, in order of selection. REQUIRES: all of
+// them together meet it; preempt() ensures that.
 Choices nearest(Choices from, Amounts lacking) {
   Choices chosen;
   while (!met(lacking) && !from.empty()) {
@@ -119,7 +119,7 @@ std::int64_t bound(const std::optional<std::int64_t>& limit) {
   return limit.value_or(std::numeric_limits<std::int64_t>::max());
 }
 
-// A resource of which the newcomer wants none is never lacking.
+// A resource that the incoming pod does not request is never lacking.
 Amounts lacking_for(const Pod& incoming, const Choices& active, const Allocatable& allocatable) {
   const ResourceList& resources = allocatable.resources;
   std::optional<std::int64_t> cpu;

@@ -28,8 +28,8 @@ Protection protection_of(const Workload& workload) {
   if (workload.protection != Protection::none) return workload.protection;
   const Pod* pod = workload.pod.get();
   if (pod != nullptr && pod->origin != PodOrigin::api) return Protection::static_pod;
-  // What is declared here counts before what Kubernetes knows. No priority is 0, as in kubelet, and
-  // 0 is not critical.
+  // A declaration here takes precedence over Kubernetes' facts. No priority is 0, as in kubelet,
+  // and 0 is not critical.
   const std::optional<std::int32_t> priority =
       workload.priority || pod == nullptr ? workload.priority : pod->priority;
   return priority.value_or(0) >= kCriticalPriority ? Protection::critical : Protection::none;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is never killed.
+// Workloads that are never killed.
 #pragma once
 
 #include <string_view>
@@ -9,18 +9,18 @@
 
 namespace forestall::policy {
 
-// Priorities from here on are system-critical (pkg/apis/scheduling/types.go SystemCriticalPriority,
-// pkg/kubelet/types/pod_update.go IsCriticalPod).
+// Priorities from this value on are system-critical (pkg/apis/scheduling/types.go
+// SystemCriticalPriority, pkg/kubelet/types/pod_update.go IsCriticalPod).
 inline constexpr std::int32_t kCriticalPriority = 2'000'000'000;
 
-// Why `workload` itself is protected: what was found out about it, else its pod's origin (static
-// and mirror pods), else its priority.
+// Why `workload` itself is protected: its own protection, otherwise its pod's origin (static and
+// mirror pods), otherwise its priority.
 [[nodiscard]] Protection protection_of(const Workload& workload);
 
-// Protection among nested workloads. Killing a cgroup kills all below it, so a workload is also
-// spared when a protected one lives inside it; and what an operator or Kubernetes protects, it
-// protects with all of its parts. (Being the home of the agent or of pid 1 does not extend
-// downwards: a sibling below the same slice is fair game.)
+// Protection among nested workloads. A kill of a cgroup includes its descendants, so a workload is
+// also spared if a protected one is inside it. Protection by an operator or by Kubernetes covers
+// all parts of a workload. Protection because the agent or pid 1 is inside does not extend to
+// descendants: siblings in the same slice may be killed.
 class ProtectedPaths {
  public:
   // `workloads` must outlive the object.
@@ -30,10 +30,10 @@ class ProtectedPaths {
 
  private:
   std::vector<std::string_view> around_;  // ancestors of protected workloads; sorted
-  std::vector<std::string_view> whole_;   // workloads protected with all their parts; sorted
+  std::vector<std::string_view> whole_;   // protected with all their parts; sorted
 };
 
-// The parent of a cgroup path; empty for "/" (and for what is not a path).
+// The parent of a cgroup path; empty for "/" and for invalid paths.
 [[nodiscard]] std::string_view parent_path(std::string_view path);
 
 }  // namespace forestall::policy

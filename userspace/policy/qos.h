@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The QoS class of a pod (kubelet.md §9; pkg/apis/core/v1/helper/qos/qos.go GetPodQOS,
-// ComputePodQOS).
+// The QoS class of a pod (pkg/apis/core/v1/helper/qos/qos.go GetPodQOS, ComputePodQOS).
 #pragma once
 
 #include "model/pod.h"
 
 namespace forestall::policy {
 
-// What the pod's status says; else computed from cpu and memory of regular and init containers, or
-// of the pod itself if it has resources of its own. Amounts of zero count as not declared.
+// From the pod's status; otherwise computed from cpu and memory of regular and init containers, or
+// from pod-level resources if there are any. Amounts of zero count as undeclared.
 // - BestEffort: no request and no limit.
-// - Guaranteed: every container limits cpu and memory, and for both of them the requests add up to
-//   what the limits add up to.
+// - Guaranteed: every container limits cpu and memory, and for both the sum of requests equals the
+//   sum of limits.
 // - Burstable: any other.
 [[nodiscard]] QosClass qos_class(const Pod& pod);
 

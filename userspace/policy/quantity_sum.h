@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sum of two quantities, as apimachinery's Quantity.Add makes it
-// (staging/src/k8s.io/apimachinery/pkg/api/resource/quantity.go). Saturates at the ends of what a
-// Quantity holds.
+// The sum of two quantities, as in apimachinery's Quantity.Add
+// (staging/src/k8s.io/apimachinery/pkg/api/resource/quantity.go). Saturates at the limits of a
+// Quantity.
 #pragma once
 
 #include <limits>
@@ -11,7 +11,7 @@
 
 namespace forestall::policy {
 
-// A zero has no format of its own: the sum prints as the other one does. Matters only for text.
+// A zero has no format of its own: the sum has the format of the other one. Only affects text.
 [[nodiscard]] constexpr Quantity sum(const Quantity& a, const Quantity& b) {
   Quantity total{.nanos = 0, .format = a.nanos == 0 ? b.format : a.format};
   if (__builtin_add_overflow(a.nanos, b.nanos, &total.nanos)) {
@@ -21,8 +21,8 @@ namespace forestall::policy {
   return total;
 }
 
-// Adds what is declared to what has been declared so far. Undeclared adds nothing, and stays
-// undeclared rather than zero when nobody declares anything.
+// Adds `more` to `total`. An undeclared amount adds nothing; if all are undeclared, the total stays
+// undeclared instead of zero.
 constexpr void accumulate(std::optional<Quantity>& total, const std::optional<Quantity>& more) {
   if (!more) return;
   total = total ? sum(*total, *more) : *more;

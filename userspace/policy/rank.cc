@@ -38,17 +38,17 @@ std::weak_ordering processes(const RankKey& a, const RankKey& b) {
   return b.usage <=> a.usage;
 }
 
-// Unknown sorts as none.
+// Unknown sorts as 0.
 std::weak_ordering growth(const RankKey& a, const RankKey& b) {
   return b.growth.value_or(0) <=> a.growth.value_or(0);
 }
 
-// No points sort last; std::optional has them first.
+// Without points sorts last; std::optional would sort it first.
 std::weak_ordering kernel_badness(const RankKey& a, const RankKey& b) {
   return b.badness <=> a.badness;
 }
 
-// Kubelet's begin behind the first.
+// Kubelet's rules follow the first one.
 constexpr std::array kKernelRules{
     RankRule{"kernel-badness", kernel_badness},
     RankRule{"missing-statistics", missing_statistics},
@@ -129,7 +129,7 @@ void measure_processes(const WorkloadSample& sample, RankKey& key) {
   key.usage = static_cast<std::int64_t>(std::min(*sample.processes, kMost));
 }
 
-// A workload with its key, light enough to be moved about by a sort.
+// A workload with its key, small enough to be moved by a sort.
 struct Ranked {
   RankKey key;
   const WorkloadSample* sample = nullptr;
@@ -141,7 +141,7 @@ bool before(const RankKey& a, const Workload& left, const RankKey& b, const Work
     const std::weak_ordering order = rule.compare(a, b);
     if (order != 0) return order < 0;
   }
-  // Name and UID tell apart what was read from files, where there is no cgroup.
+  // Name and UID distinguish workloads read from files, which have no cgroup.
   return std::tie(left.path, left.cgroup, left.name, left.pod_uid) <
          std::tie(right.path, right.cgroup, right.name, right.pod_uid);
 }

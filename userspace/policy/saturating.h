@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of amounts and times that stop at the ends of an int64. Configs may name any int64 as a
-// limit, and an overflow would turn "never met" into "always met".
+// Sums of amounts and times that saturate at the limits of an int64. Configs may have any int64 as
+// a limit, and an overflow would turn "never met" into "always met".
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ namespace forestall::policy {
                       : std::numeric_limits<std::int64_t>::max()};
 }
 
-// From `since` to `now`; negative when `since` lies ahead.
+// From `since` to `now`; negative if `since` is later.
 [[nodiscard]] constexpr Duration elapsed(MonotonicTime since, MonotonicTime now) {
   return Duration(subtract({to_ns(now)}, {to_ns(since)}).count);
 }
@@ -34,7 +34,7 @@ namespace forestall::policy {
   return from_ns(add({to_ns(time)}, {by.count()}).count);
 }
 
-// A whole number of seconds, of which an int64 may hold more than a Duration does.
+// A whole number of seconds; an int64 may exceed the range of a Duration.
 [[nodiscard]] constexpr Duration whole_seconds(std::int64_t count) {
   std::int64_t nanoseconds = 0;
   if (!__builtin_mul_overflow(count, std::int64_t{1'000'000'000}, &nanoseconds)) {

@@ -16,8 +16,8 @@ namespace {
 
 constexpr Bytes kNever{std::numeric_limits<std::int64_t>::max()};
 
-// What `behind` must grow by to go before `ahead` (rank.cc, kubelet's rules for memory). One that
-// is ahead already, by a figure that nobody knows, needs nothing.
+// The growth after which `behind` is evicted before `ahead` (rank.cc, kubelet's rules for memory).
+// 0 if `behind` already comes first because its usage is unknown.
 Bytes growth_to_pass(const RankKey& behind, const RankKey& ahead) {
   if (!behind.measured) return Bytes{0};
   if (!ahead.measured) return kNever;
@@ -37,7 +37,7 @@ Bytes lead_of(const Candidate& ahead, std::span<const Candidate> rest) {
   return lead;
 }
 
-// One without processes may have some by then.
+// A workload without processes may have some by then.
 bool may_come(const Candidate& candidate) {
   return candidate.exclusion == Exclusion::none || candidate.exclusion == Exclusion::empty;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is next: the head of the ranking, for whoever makes ready for a threshold before it is met.
+// The head of the ranking, prepared before a threshold is met.
 #pragma once
 
 #include <cstddef>
@@ -14,15 +14,15 @@ namespace forestall::policy {
 
 struct Shortlist {
   std::vector<Candidate> first;  // in the order of eviction
-  // For each of them: somebody who is not among them must have grown by so many bytes since, to be
-  // evicted before it as it is. The largest number there is: nobody can. By kubelet's order: the
-  // others may grow past their request as well as past its usage.
+  // For each of them: the growth of any other workload after which that one would be evicted first,
+  // if this one stays unchanged. Maximum: no growth suffices. In kubelet's order others may grow
+  // past their request as well as past this one's usage.
   std::vector<Bytes> leads;
 };
 
-// The first `count` candidates for `subject` when memory is short that may be killed. Whoever is
-// excluded is left out: a step on these alone must not have to know for what reason, since it may
-// lie in a workload that is not among them. REQUIRES: the workloads of `observation` were read.
+// The first `count` killable candidates for `subject` when memory is short. Excluded ones are
+// omitted: a step on these alone must not need the reason, which may be a workload that is not
+// among them. REQUIRES: the workloads of `observation` were read.
 [[nodiscard]] Shortlist shortlist(const Config& config, const Observation& observation,
                                   const Subject& subject, std::size_t count);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Capacity and available of each signal, or nothing.
+// Capacity and available of each signal, or nullopt.
 #include "policy/signals.h"
 
 namespace forestall::policy {

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each signal says: capacity, available and when that was read, from the samples of one
-// observation (kubelet.md §2, pkg/kubelet/eviction/helpers.go makeSignalObservations).
+// The values of each signal: capacity, available and the time of the reading, from the samples of
+// one observation (pkg/kubelet/eviction/helpers.go makeSignalObservations).
 //
 // memory.available:            MemTotal - working set of the node
 // allocatableMemory.available: limit - working set of the pods cgroup
 // *fs.available, *.inodesFree: free and total bytes or inodes of that filesystem
 // pid.available:               min(pid_max, threads-max) - tasks running
-// cgroupMemory.available:      limit - working set of one watched cgroup (our own)
-// memory.untilOom:             MemAvailable + SwapFree, of MemTotal + SwapTotal (our own)
+// cgroupMemory.available:      limit - working set of one watched cgroup (Forestall only)
+// memory.untilOom:             MemAvailable + SwapFree, of MemTotal + SwapTotal (Forestall only)
 //
-// with working set = usage - inactive_file, floored at 0. So active page cache counts as used, as
-// in kubelet, and available can be negative. A signal that lacks one of its readings, or whose
-// cgroup is unlimited, is unknown: no threshold on it is met, and none is taken to be over.
+// with working set = usage - inactive_file, floored at 0. Active page cache therefore counts as
+// used, as in kubelet, and available can be negative. A signal that lacks one of its readings, or
+// has an unlimited cgroup, is unknown: no threshold on it becomes met or stops being met.
 //
-// memory.untilOom is the kernel's estimate of what can be had without swapping (mm/show_mem.c
-// si_mem_available: free pages less the watermarks and reserves, plus the part of page cache and
-// slab that can be dropped) and the swap that is left. It sees what a working set does not, the
-// kernel's own memory and the watermarks: on a 2 GiB node the kernel's OOM killer ran while
-// memory.available was still 80 to 100 MiB, and with swap on compressed RAM it never falls that
-// far. Pages in such swap still occupy some RAM, so there the estimate is a bound from above.
+// memory.untilOom is the kernel's estimate of the memory available without swapping (mm/show_mem.c
+// si_mem_available: free pages minus watermarks and reserves, plus the droppable part of page cache
+// and slab) plus the free swap. Unlike a working set it includes the kernel's own memory and the
+// watermarks: on a 2 GiB node the kernel's OOM killer ran at a memory.available of 80 to 100 MiB,
+// and with swap on compressed RAM it never falls that far. Pages in such swap still occupy some
+// RAM, so there the estimate is an upper bound.
 #pragma once
 
 #include <cstddef>
@@ -46,15 +46,15 @@ struct Level {
   [[nodiscard]] Bytes available() const { return subtract(capacity, used()); }
 };
 
-// What a signal says, in its own unit: bytes, inodes or tasks.
+// The values of a signal, in its own unit: bytes, inodes or tasks.
 struct Reading {
   std::int64_t capacity = 0;
   std::int64_t available = 0;
-  MonotonicTime at;            // the observation's time where the sample has none
+  MonotonicTime at;            // the observation's time if the sample has none
   std::optional<Level> level;  // of the memory signals
 };
 
-// Whose amount is watched: the node's or one cgroup's.
+// The subject of a signal: the node or one cgroup.
 struct Subject {
   CgroupId cgroup;              // inode 0: the node
   std::string_view path = "/";  // in the memory hierarchy; "/" for the node
@@ -64,29 +64,29 @@ struct Subject {
 };
 
 [[nodiscard]] std::optional<Level> node_level(const NodeSample& node);
-// Of memory.untilOom: what is not available counts as used, and nothing of that as inactive.
+// Of memory.untilOom: what is not available counts as used, and nothing as inactive.
 [[nodiscard]] std::optional<Level> until_oom_level(const NodeSample& node);
-// `declared` stands in for the limit of the cgroup (Threshold::capacity).
+// `declared` replaces the limit of the cgroup (Threshold::capacity).
 [[nodiscard]] std::optional<Level> cgroup_level(const CgroupSample& cgroup,
                                                 std::optional<Bytes> declared);
 
-// A signal whose subject is the node; nothing as well for those about a cgroup.
+// A signal of the node; nullopt also for signals of a cgroup.
 [[nodiscard]] std::optional<Reading> node_reading(Signal signal, const Observation& observation);
 [[nodiscard]] std::optional<Reading> cgroup_reading(const CgroupSample& cgroup,
                                                     std::optional<Bytes> declared,
                                                     const Observation& observation);
 
-// Of a workload that is held against its own limit. Its inactive file pages are read near the limit
-// only; before that it counts as if it had none, which puts it no farther than it is. Nothing if
-// the threshold would be met by that.
+// Of a workload that is compared with its own limit. Its inactive file pages are read only near the
+// limit; before that they count as 0, which gives a lower bound of the distance. Nullopt if the
+// threshold would be met by that.
 [[nodiscard]] std::optional<Reading> own_limit_reading(const CgroupSample& cgroup,
                                                        const Threshold& threshold,
                                                        const Observation& observation);
 
-// Calls visit(index, threshold, subject, reading or nothing) for every threshold in force and each
-// subject that is there for it: kubelet's signals in configuration order, then the derived ones,
-// then the watched cgroups in the order of the observation. Configured thresholds on containerfs
-// are left out: what is derived takes their place. Views into `observation`.
+// Calls visit(index, threshold, subject, reading or nullopt) for every threshold in force and each
+// of its subjects: kubelet's signals in configuration order, then the derived ones, then the
+// watched cgroups in the order of the observation. Configured thresholds on containerfs are
+// omitted: the derived ones replace them. Views into `observation`.
 template <typename Visit>
 void for_each_subject(const Config& config, const std::vector<DerivedThreshold>* derived,
                       bool only_replacements, const Observation& observation, Visit visit) {
@@ -111,7 +111,7 @@ void for_each_subject(const Config& config, const std::vector<DerivedThreshold>*
     }
   }
   for (const CgroupSample& watched : observation.watched) {
-    // An observation made under another configuration may name a threshold that is gone.
+    // An observation made under another configuration may name a removed threshold.
     if (watched.threshold >= config.thresholds.size()) continue;
     const Threshold& threshold = config.thresholds[watched.threshold];
     if (threshold.signal != Signal::cgroup_memory_available) continue;

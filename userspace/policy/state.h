@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one step of the policy hands to the next (model/policy_state.h), and what of it outlives a
-// change of the configuration.
+// State passed from one policy step to the next (model/policy_state.h), and the part that survives
+// a change of the configuration.
 #pragma once
 
 #include "model/config.h"
@@ -10,15 +10,15 @@ namespace forestall::policy {
 
 using State = PolicyState;
 
-// What is left for another Config: only what the node reports. A condition stays up for its
-// transition period whatever the thresholds are now, and its fall is told.
+// The state for another Config: only the reported conditions. A condition stays set for its
+// transition period whatever the thresholds are now, and its end is reported.
 [[nodiscard]] State reloaded(const State& before);
 
-// Whether the thresholds, and what they are about, are the same in both.
+// Whether the thresholds and everything they depend on are the same in both.
 [[nodiscard]] bool same_rules(const Config& before, const Config& after);
 
-// The state to go on with when `after` takes the place of `before`: as it is if they have the same
-// rules. Pods come and go by reload, too, and that leaves every grace period as it is.
+// The state after `after` replaces `before`: unchanged if they have the same rules. Pods also
+// change by reload, and that leaves every grace period unchanged.
 [[nodiscard]] State reconfigured(const Config& before, const Config& after, const State& state);
 
 }  // namespace forestall::policy

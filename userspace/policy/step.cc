@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One step of the policy: assess the thresholds; look after limits on local storage; then act on
-// the first crossing that can be acted upon.
+// One step of the policy: assess the thresholds; check the limits on local storage; then act on the
+// first actionable crossing.
 #include "policy/step.h"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ bool is_pod(const WorkloadSample& sample) {
   return sample.workload.kind == WorkloadKind::pod;
 }
 
-// Of several reasons not to act, the one that says most about what is wrong.
+// Of several reasons not to act, the most informative one has the highest weight.
 int weight(Reason reason) {
   switch (reason) {
     case Reason::release_pending: return 1;
@@ -53,16 +53,16 @@ int weight(Reason reason) {
   }
 }
 
-// What is done about the crossings of one step.
+// Handles the crossings of one step.
 class Pass {
  public:
   Pass(const Config& config, const Observation& observation, State& next, Decision& decision)
       : config_(config), observation_(observation), next_(next), decision_(decision) {}
 
-  // Kubelet looks at one threshold only, the first. Here one that has to wait, or whose candidates
-  // are all spent, makes way for the next: a slow kill in one cgroup must not delay a kill in
-  // another (peers.md §4 items 4 and 15). When nobody can be killed, the decision shows the
-  // candidates of the first crossing in need.
+  // Kubelet handles only the first threshold. Here a threshold that has to wait, or has no killable
+  // candidates, is skipped for the next one: a slow kill in one cgroup must not delay a kill in
+  // another. If nothing can be killed, the decision shows the candidates of the first crossing in
+  // need.
   void run(const std::vector<Crossing>& crossings, bool computed) {
     if (evict_for_storage_limits()) return;
     for (const Crossing& crossing : crossings) {
@@ -85,8 +85,8 @@ class Pass {
   }
 
  private:
-  // Statistics outlive the pod they are about: what was killed of late is not killed again for what
-  // it had written.
+  // Statistics outlive their pod: a recently killed pod is not killed again for what it had
+  // written.
   std::vector<KillProgress> kills_of_late() const {
     std::vector<KillProgress> kills = observation_.kills;
     for (KillProgress& kill : kills) {
@@ -118,7 +118,7 @@ class Pass {
     return decision_.evidence[crossing.evidence];
   }
 
-  // Whether the step is over with this crossing.
+  // Whether the step ends with this crossing.
   bool act_on(const Crossing& crossing) {
     if (!crossing.newer) return pass_over(crossing, Reason::statistics_not_newer);
     if (crossing.covered) return pass_over(crossing, Reason::release_pending);
@@ -136,10 +136,11 @@ class Pass {
     return choose(crossing);
   }
 
-  // Whether the step is over with node-level reclaim; nothing: it was done and was not enough.
+  // Whether the step ends with node-level reclaim; nullopt: it was done and did not suffice.
   std::optional<bool> reclaim(const Crossing& crossing) {
     const bool is_mine = next_.reclaim && next_.reclaim->id == crossing.id;
-    // What is over just now was for everybody: thresholds of one filesystem must not ask in turns.
+    // A reclaim that has just finished counts for all thresholds: those of one filesystem must not
+    // request it in turns.
     const bool over =
         (is_mine && next_.reclaim->done) || observation_.reclaim == ReclaimState::done;
     if (over) {
@@ -154,7 +155,7 @@ class Pass {
     return ask(crossing, Action::reclaim, Reason::node_reclaim);
   }
 
-  // Ranks the candidates and chooses the first that may be killed.
+  // Ranks the candidates and selects the first killable one.
   bool choose(const Crossing& crossing) {
     if (!observation_.workloads) return ask(crossing, Action::inspect, Reason::workloads_unread);
     const Evidence& driving = evidence(crossing);
@@ -183,7 +184,7 @@ class Pass {
     const std::vector<WorkloadSample>& workloads = *observation_.workloads;
     if (!exclusions_) exclusions_.emplace(workloads, observation_.kills);
     const RankBy by{driving.threshold.signal, next_.layout, config_.compat, config_.ranking};
-    // What lies on a filesystem is known by pod only.
+    // Disk usage is known only for pods.
     if (on_disk && !std::all_of(workloads.begin(), workloads.end(), is_pod)) {
       std::vector<WorkloadSample> pods;
       std::copy_if(workloads.begin(), workloads.end(), std::back_inserter(pods), is_pod);
@@ -215,7 +216,7 @@ class Pass {
     return !decision_.driving || weight(reason) > weight(decision_.reason);
   }
 
-  // Nothing can be done about this one now, and `reason` is why; the next crossing's turn.
+  // This crossing cannot be acted on now, for `reason`; continues with the next one.
   bool pass_over(const Crossing& crossing, Reason reason) {
     if (!is_first_to_say(reason)) return false;
     decision_.driving = crossing.evidence;
@@ -230,8 +231,8 @@ class Pass {
   std::optional<Exclusions> exclusions_;
 };
 
-// Whether what asked for node-level reclaim still has a use for it. One that is not met any more
-// takes its pass up again once, when reclaim is over, and gives way to whatever else is done.
+// Whether the threshold that requested node-level reclaim still needs it. One that is no longer met
+// resumes its pass once, when reclaim has finished, and gives way to any other action.
 bool outlives(const State::Reclaim& reclaim, const std::vector<Crossing>& crossings,
               const Observation& observation, const State& next, Action action) {
   const auto mine = std::find_if(crossings.begin(), crossings.end(), [&](const Crossing& crossing) {
@@ -261,7 +262,7 @@ Step step(const Config& config, const State& state, const Observation& observati
       !outlives(*next.reclaim, assessment.crossings, observation, next, decision.action)) {
     next.reclaim.reset();
   }
-  // The pass goes on when what was asked for is there: its readings are still to be acted upon.
+  // The pass continues when the requested data is there: its readings still count as new.
   if (decision.action == Action::inspect) next.read = state.read;
   return result;
 }

@@ -8,8 +8,8 @@ namespace {
 
 constexpr Bytes kMarginMin = mib(32);
 constexpr Bytes kMarginMax = gib(1);
-// What two CPUs fill in a millisecond, which is several looks. A line nearer to the threshold would
-// be looked at when the threshold itself is crossed, and hold that look up.
+// What two CPUs fill in a millisecond, which is several evaluations. A line nearer to the threshold
+// would be evaluated while the threshold itself is crossed, and delay it.
 constexpr Bytes kLeastWarning = mib(4);
 
 Bytes part(Bytes whole, std::int64_t divisor) {

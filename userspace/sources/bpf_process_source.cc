@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast way to know every process: one walk in the kernel.
+// Reads all processes with one BPF walk in the kernel.
 #include "kernel/task_scan.h"
 #include "sources/process_source.h"
 #include "sources/task_sample.h"
@@ -15,7 +15,7 @@ class BpfProcessSource final : public ProcessSource {
   Result<void> scan(std::optional<CgroupId> subtree, std::vector<ProcessSample>& samples) override {
     samples.clear();
     const auto counting = scan_->calibration().counting;
-    // What points are worth depends on the domain: they are made from the samples by who asks.
+    // Points depend on the domain, so the caller computes them from the samples.
     kernel::TaskQuery query;
     query.subtree = subtree;
     return scan_->visit(query, [&samples, counting](const abi_task& task) {
@@ -41,7 +41,7 @@ class BpfProcessSource final : public ProcessSource {
                              const std::vector<std::size_t>& which) {
     const auto walk = scan_->walk_order(cgroup);
     if (walk) return take_walk_order(*walk, samples, which);
-    // It changes too fast, or is too large.
+    // The cgroup changes too fast, or is too large.
     if (walk.error().code == EAGAIN || walk.error().code == EOVERFLOW) return false;
     return walk.error();
   }

@@ -9,7 +9,7 @@
 namespace forestall::sources {
 namespace {
 
-// Which wake an event is; nothing for those that wait in the ring for somebody who is interested.
+// The wake for an event; nullopt for events that stay in the ring for other readers.
 std::optional<WakeSource> wake_source(std::uint32_t kind) {
   switch (kind) {
     case ABI_EVENT_usage_timer: return WakeSource::usage_timer;
@@ -43,7 +43,7 @@ std::vector<std::string> BpfSource::take_subjects(const std::map<CgroupId, Line>
         continue;
       }
       if (directory->id() != id) {
-        notes.push_back(line.path + ": removed and made again since it was observed");
+        notes.push_back(line.path + ": removed and created again since it was observed");
         continue;
       }
       subject.directory = std::move(directory).value();
@@ -55,15 +55,15 @@ std::vector<std::string> BpfSource::take_subjects(const std::map<CgroupId, Line>
 
 Result<Bytes> BpfSource::place(const Subject& subject, const Line& line) const {
   const bool met = line.headroom <= Bytes{0};
-  // Told already and still so: only growth from here is news. The step counts from where it was
-  // told last, so that slow growth adds up.
+  // Already reported and still met: only further growth is reported. The step counts from the last
+  // report, so that slow growth adds up.
   const bool still_met = met && subject.met && subject.line.has_value();
   if (still_met && !subject.fired) return *subject.line;
   if (line.cgroup.inode != 0) {
     return still_met ? line.usage + kGrowthStep : line.usage_line - line.warning.value_or(Bytes{0});
   }
-  // The node's counters are summed by the programs, not by the file the observer reads, and the two
-  // differ by per-CPU remainders: so the line is placed from where the counter is now.
+  // The BPF programs sum the node's counters, the observer reads a file, and the two differ by
+  // per-CPU remainders. The line is therefore placed relative to the current counter.
   const abi_node_usage usage = TRY(programs_.node_usage());
   const Bytes counter{static_cast<std::int64_t>(abi_node_working_set(&usage))};
   return counter + (still_met ? kGrowthStep : line.distance());
@@ -92,15 +92,14 @@ Result<std::vector<std::string>> BpfSource::arm(std::span<const Line> lines, Mon
     watched.push_back(&line);
   }
   for (const std::size_t index : TRY(programs_.watch(watches))) {
-    notes.push_back(watched[index]->path +
-                    ": not watched by BPF: its memory cgroup could not be looked up");
+    notes.push_back(watched[index]->path + ": not watched by BPF: its memory cgroup was not found");
   }
   return notes;
 }
 
 void BpfSource::take_kill(const abi_event& event, DrainPaths& paths) {
   OomKillSighting kill = to_sighting(*abi_oom_kill_of(&event));
-  // The domain first: it is what thresholds are on.
+  // The domain first: thresholds apply to it.
   kill.domain_path = paths.find(kill.domain);
   kill.path = paths.find(kill.cgroup);
   if (kills_.size() >= kKillsMax) kills_.erase(kills_.begin());
@@ -108,7 +107,7 @@ void BpfSource::take_kill(const abi_event& event, DrainPaths& paths) {
 }
 
 void BpfSource::drain(MonotonicTime, std::vector<Wake>& wakes) {
-  // Nobody knows the path of a cgroup that is gone, or of one that only privileges would show.
+  // The path of a removed cgroup, or of one that only privileges would show, stays unknown.
   DrainPaths paths(
       [this](CgroupId id) { return kernel::cgroup_path(tree_, id).optional().value_or(""); });
   programs_.drain([&](const abi_event& event) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wakes from the BPF programs: usage that reached its line, reclaim and stalls around a watched
-// cgroup, the kernel's OOM killer, workloads that came and went.
+// Wake source on the BPF programs: usage over an armed line, reclaim and stalls near a watched
+// cgroup, the kernel's OOM kills, workloads that were created or removed.
 #pragma once
 
 #include <map>
@@ -27,33 +27,31 @@ class BpfSource final : public Source {
   [[nodiscard]] Feature feature() const override { return Feature::bpf; }
   [[nodiscard]] int fd() const override { return programs_.ring_fd(); }
 
-  // The next line of each subject is armed, a warning line or a threshold's: arming is a store, so
-  // that after a warning the threshold is armed as soon as the loop has looked. One that is already
-  // met is told once; after that, for
-  // as long as it stays met, only growth by another kGrowthStep of usage is told: the loop has
-  // looked at the rest already, and telling it again would keep it spinning for as long as it can
-  // do nothing.
+  // Arms the next line of each subject: a warning line or a threshold. Arming is one store, so the
+  // threshold is armed right after the evaluation that follows a warning. A line that is already
+  // met wakes the loop once. While it stays met, only further growth by kGrowthStep wakes the loop
+  // again; otherwise the loop would spin while it has nothing to do.
   Result<std::vector<std::string>> arm(std::span<const Line> lines, MonotonicTime now) override;
   void drain(MonotonicTime now, std::vector<Wake>& wakes) override;
-  // The kernel's OOM kills told by all drains since the last call; with the paths of what was still
-  // there then, as far as DrainPaths goes. More than kKillsMax at once: the oldest are dropped.
+  // The kernel's OOM kills of all drains since the last call, with the paths that DrainPaths could
+  // resolve. Above kKillsMax the oldest are dropped.
   [[nodiscard]] std::vector<OomKillSighting> take_kills() { return std::exchange(kills_, {}); }
 
   static constexpr Bytes kGrowthStep = mib(16);
   static constexpr std::size_t kKillsMax = 4096;
 
  private:
-  // What is known about one subject from one arm() to the next.
+  // State of one subject from one arm() to the next.
   struct Subject {
-    std::optional<kernel::CgroupDir> directory;  // nothing: the node
+    std::optional<kernel::CgroupDir> directory;  // nullopt: the node
     std::optional<Bytes> line;                   // as armed, in the kernel's counter
-    bool met = false;                            // when it was armed last
-    bool fired = false;                          // since then
+    bool met = false;                            // at the last arm()
+    bool fired = false;                          // since the last arm()
   };
 
-  // Opens what is new, closes what is no longer asked for; returns what could not be opened.
+  // Opens new subjects and closes those without a line; returns those that could not be opened.
   std::vector<std::string> take_subjects(const std::map<CgroupId, Line>& lowest);
-  // Where `line` lies in the kernel's counter; kept where it was if it is not to move.
+  // Where `line` lies in the kernel's counter; its previous place if it need not move.
   Result<Bytes> place(const Subject& subject, const Line& line) const;
 
   void take_kill(const abi_event& event, DrainPaths& paths);

@@ -12,10 +12,10 @@ namespace {
 
 constexpr Duration kShortest = std::chrono::milliseconds(10);
 constexpr Duration kLongest = std::chrono::seconds(10);
-// A line that is met is looked at for its recovery alone.
+// A met line is read only to detect its recovery.
 constexpr Duration kMet = std::chrono::milliseconds(100);
-// A rate above so many times what is thought possible is no use but an act: fallocate() of a file,
-// a mount that was exchanged.
+// A rate above this multiple of the possible one is not use but one operation: fallocate() of a
+// file, or a replaced mount.
 constexpr std::int64_t kCredibleFactor = 16;
 
 bool is_of_inodes(Signal signal) {
@@ -81,17 +81,17 @@ void CapacitySource::learn(Signal signal, std::int64_t available, MonotonicTime 
       known.rate = std::max(known.rate, *known.seen);
     }
   }
-  if (known.available && elapsed < kShortest) return;  // keep the older one to measure from
+  if (known.available && elapsed < kShortest) return;  // keep the older one as the base of the rate
   known.available = available;
   known.at = now;
 }
 
-// One burst must not shorten every sleep for good: each observation gives an eighth back, down to
-// what has been seen since the last one or is possible.
+// One burst must not shorten every sleep permanently: each observation lowers the rate by an
+// eighth, down to the fastest since the last one or the fastest possible one.
 void CapacitySource::forget_rates() {
   for (const Signal signal : kSignals) {
     Level& known = level(signal);
-    if (!known.seen) continue;  // nothing was read since: no reason to think otherwise
+    if (!known.seen) continue;  // no read since: keep the rate
     known.rate =
         std::max({possible_use_rate(signal, cpus_), *known.seen, known.rate - known.rate / 8});
     known.seen.reset();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Directories are listed one at a time by their whole paths, so that a deep tree takes no stack and
-// a wide one no descriptors. kernfs tells the inode number with each entry (fs/kernfs/dir.c
-// kernfs_fop_readdir), so that nothing has to be looked up.
+// Directories are listed one at a time by full path, so a deep tree needs no stack and a wide one
+// no descriptors. kernfs returns the inode number with each entry (fs/kernfs/dir.c
+// kernfs_fop_readdir), so no lookup is needed.
 #include "sources/cgroup_names.h"
 
 #include <dirent.h>
@@ -48,7 +48,7 @@ Result<void> CgroupNames::walk(MonotonicTime now) {
     left.pop_back();
     const auto directory = open_directory(tree_.memory_fd(), path);
     if (!directory) {
-      // Removed meanwhile.
+      // Removed during the walk.
       if (directory.error().code == ENOENT && path != "/") continue;
       return directory.error();
     }
@@ -72,7 +72,7 @@ Result<void> CgroupNames::walk(MonotonicTime now) {
 
 void CgroupNames::put(CgroupId id, std::string_view path) {
   Name& name = names_[id.inode];
-  // One that was removed before its name was told stays removed.
+  // A cgroup that was removed before its name was reported stays removed.
   if (name.path != path) name.path = path;
 }
 
@@ -95,7 +95,7 @@ std::string_view CgroupNames::name(CgroupId id, MonotonicTime now) {
   if (id == CgroupId{}) return {};
   const std::string_view known = find(id);
   if (!known.empty() || now - walked_ < kWalkEvery) return known;
-  // Without the walk it stays a number.
+  // If the walk fails, the id has no name.
   (void)walk(now);
   return find(id);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paths of memory cgroups by their ids: what the tracer's programs tell is a number, and the cgroup
-// may be gone before the number is read.
+// Paths of memory cgroups by id. The tracer's BPF programs report a number, and the cgroup may be
+// removed before the number is read.
 //
-// Filled by a walk over the tree and, as cgroups come, by what BPF tells of them. Names of removed
-// cgroups are kept, the last kRemovedMax of them: no id is ever used again (kernel/fs/kernfs).
+// Filled by a walk over the tree and by BPF events about new cgroups. The names of the last
+// kRemovedMax removed cgroups are kept; ids are never reused (kernel/fs/kernfs).
 #pragma once
 
 #include <cstddef>
@@ -24,26 +24,26 @@ namespace forestall::sources {
 class CgroupNames {
  public:
   static constexpr std::size_t kRemovedMax = 65536;
-  // An id that is not known makes it walk the tree, but no more often than this.
+  // An unknown id triggers a walk of the tree, at most this often.
   static constexpr Duration kWalkEvery = std::chrono::seconds(1);
 
   // `tree` outlives this.
   explicit CgroupNames(const kernel::CgroupTree& tree) : tree_(tree) {}
 
-  // Reads the whole tree. What it does not find any more counts as removed.
+  // Reads the whole tree. Cgroups that are no longer there count as removed.
   Result<void> walk(MonotonicTime now);
-  // A cgroup appeared, or has another name.
+  // A cgroup was created or renamed.
   void put(CgroupId id, std::string_view path);
-  // It was removed; its name stays.
+  // The cgroup was removed; its name stays.
   void remove(CgroupId id);
 
-  // The path; empty: not known. The view lives until the next call of anything but this.
+  // The path; empty if unknown. The view is valid until the next call of another function.
   [[nodiscard]] std::string_view find(CgroupId id) const;
-  // The same, walking the tree for an id that is not known. Inode 0 is no cgroup.
+  // Like find(), but walks the tree for an unknown id. Inode 0 is no cgroup.
   [[nodiscard]] std::string_view name(CgroupId id, MonotonicTime now);
-  // Whether it is known to have been removed.
+  // Whether the cgroup is known to be removed.
   [[nodiscard]] bool is_removed(CgroupId id) const;
-  // Those that are not removed, in no order.
+  // Visits the cgroups that are not removed, in no particular order.
   void visit(const std::function<void(CgroupId, const std::string& path)>& visit) const;
 
  private:

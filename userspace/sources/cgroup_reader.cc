@@ -20,7 +20,7 @@ std::string file_name(const std::string& path, const char* file) {
   return path == "/" ? path + file : path + "/" + file;
 }
 
-// memory.max of the group and every ancestor that has one (the host's root has none).
+// memory.max of the group and each ancestor that has one (the host's root has none).
 Result<std::vector<HeldFile>> open_limits(const kernel::CgroupTree& tree, std::string path) {
   std::vector<HeldFile> files;
   for (;;) {
@@ -40,7 +40,7 @@ std::optional<Bytes> smaller(const std::optional<Bytes>& a, const std::optional<
   return a && b ? std::min(*a, *b) : a ? a : b;
 }
 
-// Smallest of the held limits. One that cannot be read could be the smallest: unknown then.
+// Smallest of the held limits; unknown if one cannot be read, because it could be the smallest.
 Result<std::optional<Bytes>> read_limits(const std::vector<HeldFile>& files, std::string& buffer) {
   std::optional<Bytes> limit;
   for (const auto& file : files) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One cgroup's memory on held descriptors: usage, inactive_file and, where asked for, the effective
-// limit, which is the smallest of its own and its ancestors'.
+// One cgroup's memory on held descriptors: usage, inactive_file and, if requested, the effective
+// limit (the smallest of its own and its ancestors').
 #pragma once
 
 #include <optional>
@@ -16,26 +16,27 @@
 
 namespace forestall::sources {
 
-// At or above this a limit of cgroup v1 means "none" (kubelet: pkg/kubelet/stats/helper.go).
+// At or above this value a cgroup v1 limit means "none" (kubelet: pkg/kubelet/stats/helper.go).
 inline constexpr Bytes kNoLimitOfV1{std::int64_t{1} << 62};
 
 class CgroupReader {
  public:
-  // For usage and inactive_file alone / with the limit, which on v2 costs one more descriptor per
-  // level. ENOENT: no such cgroup, or its memory controller is off; see the message.
+  // open(): usage and inactive_file only. open_with_limit(): also the limit, which on v2 costs one
+  // more descriptor per level. ENOENT: no such cgroup, or its memory controller is off; see the
+  // message.
   static Result<CgroupReader> open(const kernel::CgroupTree& tree, std::string_view path);
   static Result<CgroupReader> open_with_limit(const kernel::CgroupTree& tree,
                                               std::string_view path);
 
   struct Reading {
-    bool removed = false;  // the cgroup is gone; nothing else is set then
+    bool removed = false;  // the cgroup was removed; no other field is set
     std::optional<Bytes> usage;
     std::optional<Bytes> inactive_file;
-    std::optional<Bytes> limit;  // nothing: unlimited, or unknown with a note
+    std::optional<Bytes> limit;  // nullopt: unlimited, or unknown with a note
   };
-  // Fresh values; what could not be read stays unknown and gets a note.
+  // Fresh values. A value that cannot be read stays unset and gets a note.
   [[nodiscard]] Reading read(std::string& buffer, std::vector<SourceNote>& notes) const;
-  // Usage alone, which is one short file.
+  // Usage only: one short file.
   [[nodiscard]] Reading read_usage(std::string& buffer, std::vector<SourceNote>& notes) const;
 
   [[nodiscard]] const kernel::CgroupDir& cgroup() const { return cgroup_; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each directory is opened by its whole path, one at a time: a thousand siblings must not take a
-// thousand descriptors, nor a deep tree the stack.
+// Directories are opened one at a time by full path: a thousand siblings must not take a thousand
+// descriptors, nor a deep tree the stack.
 #include "sources/cgroup_walk.h"
 
 #include <fcntl.h>
@@ -27,8 +27,8 @@ bool gone(const Error& failure) {
   return failure.code == ENOENT || failure.code == ENODEV;
 }
 
-// Children of a directory that ends a branch need not be listed: kernfs, as most file systems,
-// counts ".", the name in the parent and each subdirectory's "..".
+// Leaf directories need not be listed: like most file systems, kernfs counts ".", the name in the
+// parent and each subdirectory's "..".
 bool has_children(const kernel::CgroupDir& directory) {
   struct stat status {};
   return ::fstat(directory.fd(), &status) != 0 || status.st_nlink != 2;
@@ -46,7 +46,7 @@ Result<std::vector<Child>> children_as_created(const kernel::CgroupDir& director
   return children;
 }
 
-// Nothing: the memory controller is off there.
+// Nullopt: the memory controller is off there.
 Result<std::optional<bool>> read_oom_group(const kernel::CgroupTree& tree,
                                            const kernel::CgroupDir& directory) {
   if (tree.version() == kernel::CgroupVersion::v1) return std::optional(false);
@@ -57,7 +57,7 @@ Result<std::optional<bool>> read_oom_group(const kernel::CgroupTree& tree,
   return std::optional(trim(*text) == "1");
 }
 
-// Appends the cgroup at `place` and returns where to go on, the oldest child last.
+// Appends the cgroup at `place` and returns its children to visit, the oldest last.
 Result<std::vector<Place>> visit(const kernel::CgroupTree& tree, const Place& place,
                                  std::vector<OomCgroup>& found) {
   const auto directory = TRY(tree.open(place.path));

@@ -32,7 +32,7 @@ std::string_view container_id(std::string_view cgroup_name) {
   constexpr std::string_view kScope = ".scope";
   if (!cgroup_name.ends_with(kScope)) return cgroup_name;
   const auto name = cgroup_name.substr(0, cgroup_name.size() - kScope.size());
-  return name.substr(name.rfind('-') + 1);  // an id has none; npos + 1 is 0
+  return name.substr(name.rfind('-') + 1);  // an id has no '-'; npos + 1 is 0
 }
 
 void add_container_samples(const kernel::CgroupTree& tree, WorkloadSample& sample,
@@ -46,7 +46,7 @@ void add_container_samples(const kernel::CgroupTree& tree, WorkloadSample& sampl
   for (const std::string& name : *names) {
     const auto reader = CgroupReader::open(tree, sample.workload.path + "/" + name);
     if (!reader) continue;
-    std::vector<SourceNote> ignored;  // it ended meanwhile, most likely
+    std::vector<SourceNote> ignored;  // most likely the container has ended
     const auto reading = reader->read(buffer, ignored);
     if (!reading.usage || !reading.inactive_file) continue;
     auto& container = container_of(*sample.statistics, name_of(sample.workload.pod.get(), name));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The containers of one pod in its cgroup, for the words about a victim: which of them used how
-// much. Nothing is decided on this, so nothing is held open for it.
+// Memory of the containers of one pod, from their cgroups, for the message about a victim. No
+// decision uses it, so no descriptor is held.
 #pragma once
 
 #include <string>
@@ -12,14 +12,14 @@
 
 namespace forestall::sources {
 
-// The container id in the name of a container's cgroup: "<id>", or with the systemd driver
-// "cri-containerd-<id>.scope", "crio-<id>.scope", "docker-<id>.scope". The name itself if it is
-// none of these.
+// The container id in a container cgroup's name: "<id>", or with the systemd driver
+// "cri-containerd-<id>.scope", "crio-<id>.scope", "docker-<id>.scope". Any other name is returned
+// unchanged.
 [[nodiscard]] std::string_view container_id(std::string_view cgroup_name);
 
-// Sets the working set of each container, in the statistics of `sample`, which are made if there
-// are none. A container is named as `sample.workload.pod` has it, by its id; else by its cgroup.
-// What cannot be read is left out.
+// Sets the working set of each container in the statistics of `sample`, and creates the statistics
+// if needed. A container takes its name from `sample.workload.pod` by its id, otherwise from its
+// cgroup. Containers that cannot be read are left out.
 void add_container_samples(const kernel::CgroupTree& tree, WorkloadSample& sample,
                            std::string& buffer);
 

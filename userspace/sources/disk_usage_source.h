@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wake source: a walk over the pods' files has ended, and what they occupy is known now.
+// Wake source: a walk over the pods' files has ended and their disk usage is available.
 #pragma once
 
 #include "sources/disk_walker.h"
@@ -14,7 +14,7 @@ class DiskUsageSource final : public Source {
 
   [[nodiscard]] Feature feature() const override { return Feature::poll; }
   [[nodiscard]] int fd() const override { return walker_.fd(); }
-  // It has no lines: it wakes when what was asked for is there.
+  // Has no lines; wakes when a requested walk has ended.
   Result<std::vector<std::string>> arm(std::span<const Line>, MonotonicTime) override {
     return std::vector<std::string>();
   }

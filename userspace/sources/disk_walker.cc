@@ -10,14 +10,14 @@
 namespace forestall::sources {
 namespace {
 
-// linux/ioprio.h, which C++ cannot read: the class is above bit 13, the level below.
+// From linux/ioprio.h, which C++ cannot include: the class is above bit 13, the level below.
 constexpr int kIoPrioWhoProcess = 1;
 constexpr int kIoPrioBestEffort = 2 << 13;
 constexpr int kIoPrioLast = 7;
 constexpr int kNicest = 19;
 
-// Of the calling thread alone, which is what 0 means to both (setpriority(2), BUGS). Neither is
-// refused to anybody: they only lower what the thread has.
+// 0 means the calling thread for both calls (setpriority(2), BUGS). Neither needs a privilege: they
+// only lower the priority.
 void use_lowest_priority() {
   ::setpriority(PRIO_PROCESS, 0, kNicest);
   ::syscall(SYS_ioprio_set, kIoPrioWhoProcess, 0, kIoPrioBestEffort | kIoPrioLast);

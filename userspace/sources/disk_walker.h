@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures what pods occupy on disk in a thread of its own, since a walk over many files takes its
-// time and the loop must not wait: ask, and a descriptor becomes readable when it is done.
+// Measures the disk usage of pods on its own thread: a walk over many files is slow and the loop
+// must not wait. The caller requests a walk; a descriptor becomes readable when it ends.
 //
-// The thread is of the lowest ordinary priority, for CPU (nice 19) and for the disk (best-effort,
-// level 7). Not of the idle class: a disk that fills is never idle, and the walk is wanted just
-// then (block/mq-deadline.c lets such a request wait for up to 10 s).
+// The thread has the lowest ordinary priority for CPU (nice 19) and disk (best-effort, level 7).
+// The idle class is wrong: a disk that fills is never idle, and the walk is needed at that time
+// (block/mq-deadline.c delays such a request by up to 10 s).
 //
-// A thread of such a priority may be kept from the CPU at any point, so the loop shares no lock
-// with it (kernel/job_thread.h), that of the allocator's arena included: each side frees only what
-// it allocated. What is asked for stays the loop's, unchanged during the walk; what was found stays
-// the walker's, unread by the loop during the walk, and is copied.
+// A thread of this priority may lose the CPU at any point, so the loop shares no lock with it
+// (kernel/job_thread.h), including the lock of the allocator's arena: each side frees only what it
+// allocated. The request belongs to the loop and does not change during the walk. The result
+// belongs to the walker; the loop copies it after the walk.
 #pragma once
 
 #include <atomic>
@@ -32,36 +32,36 @@ class DiskWalker {
  public:
   static Result<std::unique_ptr<DiskWalker>> create();
   DiskWalker(const DiskWalker&) = delete;
-  // Cancels a walk that is under way and waits until it noticed.
+  // Cancels a running walk and waits until it stops.
   ~DiskWalker();
 
   // Readable once a walk has ended, until collect().
   [[nodiscard]] int fd() const { return thread_->fd(); }
 
-  // Starts a walk over these pods, unless one is under way, or an earlier one is not older than
-  // `age_max`. Returns whether one is under way now.
+  // Starts a walk over these pods, unless one is running or the last one is at most `age_max` old.
+  // Returns whether a walk is running.
   bool ask(const FilesystemPlaces& places, std::vector<std::string> uids, MonotonicTime now,
            Duration age_max = kAgeMax);
-  // Ends the walk that is under way: the pods that are measured already join the last result.
+  // Stops the running walk. The pods measured so far are merged into the last result.
   void cancel();
-  // Takes over the result of a walk that has ended; false when none has.
+  // Takes the result of a finished walk; false if none has finished.
   bool collect(MonotonicTime now);
 
-  // When the last walk that was not cancelled ended: its figures are not older than its length
-  // before that. Nothing: there was none.
+  // When the last uncancelled walk ended. Its figures are older by at most the length of that walk.
+  // Nullopt: no such walk yet.
   [[nodiscard]] std::optional<MonotonicTime> ended() const { return ended_at_; }
   [[nodiscard]] bool fresh(MonotonicTime now, Duration age_max = kAgeMax) const {
     return ended_at_ && now - *ended_at_ <= age_max;
   }
-  // Whether the last walk that was not cancelled began at that time or later.
+  // Whether the last uncancelled walk began at or after `time`.
   [[nodiscard]] bool began_since(MonotonicTime time) const {
     return began_at_ && *began_at_ >= time;
   }
-  // Null for a pod that was not measured.
+  // Null if the pod was not measured.
   [[nodiscard]] const PodStatistics* find(const std::string& uid) const;
   [[nodiscard]] const std::vector<SourceNote>& notes() const { return found_.notes; }
 
-  // Kubelet's own figures are up to 60 s old for volumes, and 10 s for the rest.
+  // Kubelet's own figures are up to 60 s old for volumes and 10 s for the rest.
   static constexpr Duration kAgeMax = std::chrono::seconds(10);
 
  private:
@@ -76,18 +76,18 @@ class DiskWalker {
   DiskWalker() = default;
   void walk();  // on the thread
 
-  // The loop's.
-  bool walking_ = false;                   // until the end was collected
-  MonotonicTime asked_at_;                 // the walk under way, or the last
-  std::optional<MonotonicTime> began_at_;  // the last that was not cancelled
+  // Owned by the loop.
+  bool walking_ = false;                   // until the result was collected
+  MonotonicTime asked_at_;                 // start of the running or last walk
+  std::optional<MonotonicTime> began_at_;  // the last uncancelled walk
   std::optional<MonotonicTime> ended_at_;
   Found found_;
-  // The loop writes it before a walk, the walk reads it.
+  // The loop writes it before a walk; the walk reads it.
   Request request_;
-  // The walk's, and the loop's to read between two of them.
+  // Owned by the walk; the loop reads it between two walks.
   Found walked_;
   std::atomic<bool> cancelled_{false};
-  std::unique_ptr<kernel::JobThread> thread_;  // last: its job uses all of the above
+  std::unique_ptr<kernel::JobThread> thread_;  // last: its job uses all members above
 };
 
 }  // namespace forestall::sources

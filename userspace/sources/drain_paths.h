@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The paths of the cgroups that the events of one drain name.
+// The paths of the cgroups named by the events of one drain.
 //
-// A lookup is a handful of system calls, done where the loop waits for them, and one OOM kill with
-// memory.oom.group tells of hundreds of victims in two cgroups: so each cgroup is looked up once in
-// a drain. Not longer: it can be renamed, or be gone and its id be another's.
+// A lookup is a few system calls on the loop's thread. One OOM kill with memory.oom.group can
+// report hundreds of victims in two cgroups, so each cgroup is looked up once per drain. The result
+// is not kept longer: a cgroup can be renamed, or removed and its id reused.
 #pragma once
 
 #include <cstddef>
@@ -18,19 +18,19 @@ namespace forestall::sources {
 
 class DrainPaths {
  public:
-  // Tells the path of a cgroup; empty: nobody knows.
+  // Returns the path of a cgroup; empty if unknown.
   using Lookup = std::function<std::string(CgroupId)>;
   explicit DrainPaths(Lookup lookup) : lookup_(std::move(lookup)) {}
 
-  // Empty: not known, or no cgroup (inode 0), or one more than kLookupsMax of them.
+  // Empty: unknown, not a cgroup (inode 0), or beyond the first kLookupsMax cgroups.
   [[nodiscard]] std::string find(CgroupId id);
 
-  // However many cgroups the kernel kills in at once, the loop goes on soon.
+  // Bounds the time in the loop, however many cgroups the kernel kills in.
   static constexpr std::size_t kLookupsMax = 16;
 
  private:
   Lookup lookup_;
-  std::vector<std::pair<CgroupId, std::string>> found_;  // what nobody knows, too
+  std::vector<std::pair<CgroupId, std::string>> found_;  // failed lookups included
 };
 
 }  // namespace forestall::sources

@@ -13,7 +13,7 @@
 namespace forestall::sources {
 namespace {
 
-constexpr const char* kServed = "is served over a network or by a process: not read";
+constexpr const char* kServed = "not read: it is a network or FUSE filesystem";
 
 std::int64_t saturated(unsigned __int128 amount) {
   constexpr auto kMax = std::numeric_limits<std::int64_t>::max();
@@ -34,8 +34,8 @@ FilesystemSample to_sample(const struct statfs& got, MonotonicTime now) {
   return sample;
 }
 
-// Whether the mount table says that `path` must not be touched; without a table, f_type decides
-// after it was opened.
+// Whether the mount table shows that `path` must not be accessed. Without a table, f_type decides
+// after the open.
 bool is_served(const std::string& proc, const std::string& path) {
   const auto name = proc + "/self/mountinfo";
   const auto table = kernel::HeldFile::open(AT_FDCWD, name.c_str(), name);
@@ -77,7 +77,7 @@ void FilesystemReader::name_places() {
   name(nodefs_, places_.nodefs);
   nodefs_.expected = places_.nodefs != FilesystemPlaces{}.nodefs;
   name(imagefs_, places_.imagefs.empty() ? runtime_imagefs_ : places_.imagefs);
-  // What the runtime says of writable layers belongs to what it says of images.
+  // The runtime's containerfs is valid only together with its imagefs.
   const bool of_runtime = places_.containerfs.empty() && places_.imagefs.empty();
   name(containerfs_, of_runtime ? runtime_containerfs_ : places_.containerfs);
 }
@@ -129,9 +129,9 @@ bool FilesystemReader::has(Filesystem filesystem) const {
   return place != nullptr && place->directory;
 }
 
-// pkg/kubelet/eviction/eviction_manager.go and helpers.go UpdateContainerFsThresholds: writable
-// layers away from the images make a split layout wherever they are, and images away from kubelet
-// an imagefs layout.
+// As in pkg/kubelet/eviction/eviction_manager.go and helpers.go UpdateContainerFsThresholds:
+// writable layers on another filesystem than images make a split layout; images on another
+// filesystem than kubelet make an imagefs layout.
 void FilesystemReader::decide_layout(std::vector<SourceNote>& notes) {
   const Place* images = place_of(Filesystem::imagefs);
   const Place* layers = place_of(Filesystem::containerfs);
@@ -146,7 +146,7 @@ void FilesystemReader::decide_layout(std::vector<SourceNote>& notes) {
   if (layers->device != nodefs_.device) {
     notes.push_back({layers->path,
                      "writable layers are on neither kubelet's filesystem nor that of the images; "
-                     "taken for the split layout, as kubelet does"});
+                     "treated as the split layout, as kubelet does"});
   }
 }
 
@@ -166,7 +166,7 @@ FilesystemSamples FilesystemReader::read(MonotonicTime now, std::vector<SourceNo
   FilesystemSamples samples;
   samples.layout = layout_;
   samples.nodefs = read(Filesystem::nodefs, now, notes);
-  // Equal where they share a place, and not only nearly so.
+  // Filesystems that share a place get the same sample, exactly.
   const auto sample_of = [&](Filesystem filesystem) {
     const Place* place = place_of(filesystem);
     if (place == &nodefs_) return samples.nodefs;

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Space and inodes of the filesystems eviction signals speak of (kubelet.md §2.3), on held
-// directories: a look is one fstatfs() each and opens nothing.
+// Space and inodes of the filesystems that eviction signals name (nodefs, imagefs, containerfs;
+// pkg/kubelet/eviction/api/types.go), on held directories: a read is one fstatfs() each and opens
+// nothing.
 //
-// An open directory keeps its filesystem mounted: whoever wants to unmount it must stop the agent,
-// as he must stop kubelet and the runtime. fstatfs() of a filesystem that somebody serves (NFS,
-// FUSE, …) waits for that server, and the loop with it, so those are not read at all. Their type is
-// looked up in the mount table before such a place is touched for the first time; a network mount
-// that comes to lie over a place in use later is not looked for.
+// An open directory keeps its filesystem mounted: an unmount requires that the agent stops, as it
+// does for kubelet and the runtime. fstatfs() of a filesystem backed by a server (NFS, FUSE, …)
+// blocks on that server, and would block the loop, so those are not read. Their type is taken from
+// the mount table before the first access. A network mount placed later over a directory already in
+// use is not detected.
 //
-// Two places are on one filesystem when their st_dev is equal. Subvolumes of btrfs have one each
-// although they share their space, so a node whose images are in a subvolume of their own is taken
-// for one with a filesystem of its own; the figures are right all the same.
+// Two places are on one filesystem if their st_dev is equal. Btrfs subvolumes have one each
+// although they share their space. A node with images in their own subvolume is therefore treated
+// as having a separate imagefs; the figures are correct.
 #pragma once
 
 #include <sys/types.h>
@@ -28,34 +29,34 @@ namespace forestall::sources {
 
 class FilesystemReader {
  public:
-  // `proc` is where the agent's own mount table is found. Nothing is opened before refresh().
+  // `proc` is where the agent's own mount table is read. Opens nothing before refresh().
   FilesystemReader(FilesystemPlaces places, std::string proc);
 
-  // Another configuration: if the places differ, the next refresh() decides on the layout anew.
+  // Takes a new configuration. If the places differ, the next refresh() decides the layout again.
   void configure(const FilesystemPlaces& places);
-  // Where the container runtime keeps images and writable layers: counts for what the configuration
-  // leaves open, from the next refresh() on. Empty: on kubelet's filesystem. Until this was called,
-  // a configuration with a runtime and no imagefs has no layout and no imagefs.
+  // Where the container runtime keeps images and writable layers. From the next refresh() on, it
+  // fills in what the configuration leaves open. Empty: on kubelet's filesystem. Until this is
+  // called, a configuration with a runtime and without imagefs has no layout and no imagefs.
   void discovered(std::string imagefs, std::string containerfs);
 
-  // Opens what is not open yet, or is another directory than it was (a filesystem was mounted on
-  // it). Once every place that is named is there, the layout is decided, for good. A place that is
-  // not there is told unless it is the default one.
+  // Opens places that are not open or whose directory changed (a filesystem was mounted on it).
+  // Once all named places exist, the layout is decided and does not change. A missing place gets a
+  // note unless it is the default one.
   void refresh(std::vector<SourceNote>& notes);
 
-  // Fresh values of all of them.
+  // Fresh values of all filesystems.
   [[nodiscard]] FilesystemSamples read(MonotonicTime now, std::vector<SourceNote>& notes) const;
-  // Of one; nothing when it is not there or cannot be read. Where images (writable layers) have no
-  // place of their own, the sample is that of kubelet's filesystem (of the images').
+  // Fresh values of one filesystem; nullopt if it is missing or unreadable. Without a place of
+  // their own, images use kubelet's filesystem and writable layers use that of the images.
   [[nodiscard]] std::optional<FilesystemSample> read(Filesystem filesystem, MonotonicTime now,
                                                      std::vector<SourceNote>& notes) const;
-  // Whether it is there and can be read without waiting for a server.
+  // Whether it exists and can be read without blocking on a server.
   [[nodiscard]] bool has(Filesystem filesystem) const;
   [[nodiscard]] std::optional<FilesystemLayout> layout() const { return layout_; }
 
  private:
   struct Place {
-    std::string path;  // empty: none of its own
+    std::string path;  // empty: none configured
     bool expected = true;
     UniqueFd directory;  // O_PATH
     dev_t device = 0;
@@ -64,7 +65,7 @@ class FilesystemReader {
   void name_places();
   void open(Place& place, std::vector<SourceNote>& notes);
   void decide_layout(std::vector<SourceNote>& notes);
-  // Whose figures count for `filesystem`; null when that is not known yet.
+  // The place that provides the figures of `filesystem`; null while that is unknown.
   [[nodiscard]] const Place* place_of(Filesystem filesystem) const;
 
   FilesystemPlaces places_;

@@ -15,8 +15,8 @@
 namespace forestall::sources {
 namespace {
 
-// A CPU charges 64 pages ahead of use (include/linux/memcontrol.h MEMCG_CHARGE_BATCH), so usage
-// itself is uncertain by that much; a line that moved less is left where it is.
+// A CPU charges 64 pages ahead of use (include/linux/memcontrol.h MEMCG_CHARGE_BATCH), so usage is
+// uncertain by that much. A line that moved less is not written again.
 constexpr std::int64_t kStepPages = 64;
 
 bool moved(Bytes armed, Bytes line) {
@@ -31,9 +31,9 @@ struct HighTripwire::Watch {
   std::string path;
   kernel::HeldFile events;
   kernel::MemoryHigh high;
-  std::optional<std::uint64_t> crossings;  // memory.events "high" at the last look
+  std::optional<std::uint64_t> crossings;  // memory.events "high" at the last read
   bool wanted = true;
-  bool lost = false;  // somebody else owns memory.high, or the cgroup is gone
+  bool lost = false;  // memory.high was changed by another process, or the cgroup is gone
 };
 
 HighTripwire::HighTripwire(const kernel::CgroupTree& tree, UniqueFd epoll,
@@ -68,7 +68,7 @@ Result<HighTripwire::Watch*> HighTripwire::open_watch(const Line& line) {
   auto high = TRY(kernel::MemoryHigh::open(cgroup));
   auto watch = std::make_unique<Watch>(
       Watch{line.cgroup, line.path, std::move(events), std::move(high), {}, true, false});
-  // Reading is what makes later changes news to poll (fs/kernfs/file.c kernfs_generic_poll).
+  // Poll reports only changes after a read (fs/kernfs/file.c kernfs_generic_poll).
   const auto counts = kernel::parse_memory_events(TRY(watch->events.read(buffer_)));
   if (counts) watch->crossings = counts->high;
   epoll_event event{};
@@ -87,11 +87,11 @@ Result<void> HighTripwire::arm_line(const Line& line) {
   if (watch->lost) return {};
   const auto armed = watch->high.current();
   if (armed && !moved(*armed, line.usage_line)) return {};
-  // Written below usage, memory.high would make this thread reclaim before the write returns; and
-  // past the line there is nothing left to be told.
+  // A memory.high below usage would make this thread reclaim before the write returns, and a passed
+  // line needs no event.
   if (line.usage >= line.usage_line) return {};
   const auto set = watch->high.set(line.usage_line);
-  // Told once: neither a lower value of somebody else's nor a changed one is fought over.
+  // Reported once. A lower or changed value written by another process is left alone.
   watch->lost = !set;
   return set;
 }
@@ -121,13 +121,14 @@ void HighTripwire::drain(MonotonicTime now, std::vector<Wake>& wakes) {
     auto& watch = *static_cast<Watch*>(events[static_cast<std::size_t>(i)].data.ptr);
     const auto text = watch.events.read(buffer_);
     if (!text) {
-      // The cgroup was removed: poll would report it for ever.
+      // The cgroup was removed: poll would report it without end.
       ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, watch.events.fd(), nullptr);
       watch.lost = true;
       continue;
     }
     const auto counts = kernel::parse_memory_events(*text);
-    // Other counters of the file (max, oom) share its poll; they come with "high" or too late.
+    // Other counters of the file (max, oom) share its poll; they change together with "high" or too
+    // late.
     if (!counts || counts->high == watch.crossings) continue;
     watch.crossings = counts->high;
     wakes.push_back({WakeSource::high_tripwire, now, watch.cgroup, std::nullopt});

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Wake source: memory.high (cgroup v2) set at the line, and EPOLLPRI on memory.events.
 //
-// Past memory.high the kernel both tells (the counter "high" moves) and throttles whoever grows to
-// a few MiB a second, which is time to decide in. That changes how a cgroup runs, so it is done
-// only on lines whose rule allows it (Line::tune); other lines are passed over. What was set is
-// given back on disarm and destruction, and by the next start after a SIGKILL
-// (kernel/memory_high.h).
+// Above memory.high the kernel increments the counter "high" and throttles allocations to a few MiB
+// a second, which leaves time to decide. This changes how a cgroup runs, so only lines whose rule
+// allows it are armed (Line::tune); others are skipped. The original value is restored on disarm
+// and destruction, or by the next start after a SIGKILL (kernel/memory_high.h).
 #pragma once
 
 #include <memory>
@@ -19,8 +18,8 @@ namespace forestall::sources {
 
 class HighTripwire final : public Source {
  public:
-  // Refused on cgroup v1. Gives back first what a killed agent left; the first arm() tells of it.
-  // `tree` must outlive the source; `proc` is not used.
+  // Fails on cgroup v1. First restores values left by a killed agent; the first arm() returns notes
+  // about them. `tree` must outlive the source; `proc` is not used.
   static Result<std::unique_ptr<Source>> create(const kernel::CgroupTree& tree,
                                                 const std::string& proc = "/proc");
   ~HighTripwire() override;

@@ -19,8 +19,8 @@ Result<std::optional<Bytes>> read_limit(const kernel::CgroupDir& cgroup, const c
   return amount;
 }
 
-// There is no such file where swap is not accounted (swapaccount=0, or no CONFIG_SWAP); the counter
-// behind it is unlimited then.
+// The file is missing where swap is not accounted (swapaccount=0, or no CONFIG_SWAP); the kernel's
+// counter is unlimited then.
 Result<std::optional<Bytes>> read_swap_limit(const kernel::CgroupDir& cgroup, const char* file) {
   auto limit = read_limit(cgroup, file);
   if (!limit && limit.error().code == ENOENT) return std::optional<Bytes>();
@@ -62,7 +62,7 @@ std::optional<Pages> memcg_total_pages(const MemcgLimits& limits, Pages swap_pag
   Pages swap = swap_pages;
   if (limits.swap) swap = std::min(swap, limits.swap->count / page_bytes);
   if (limits.memory_and_swap) {
-    // The kernel keeps it at least as large as the limit of memory.
+    // The kernel keeps it at least as large as the memory limit.
     const Pages both = limits.memory_and_swap->count / page_bytes;
     swap = std::min(swap, std::max<Pages>(both - memory, 0));
   }

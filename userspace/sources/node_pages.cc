@@ -14,7 +14,7 @@
 namespace forestall::sources {
 namespace {
 
-// Bit of the node that a line "Node 0, zone   Normal" begins with; 0 for one from 64 on.
+// Bit of the node in a line "Node 0, zone   Normal"; 0 for nodes from 64 on.
 std::optional<NodeMask> parse_node_line(std::string_view line) {
   if (next_word(line) != "Node") return std::nullopt;
   auto word = next_word(line);

@@ -11,7 +11,7 @@ namespace {
 
 using kernel::HeldFile;
 
-// Reads and parses one held file; a failure becomes a note and nothing.
+// Reads and parses one held file. On failure adds a note and returns nothing.
 template <typename Parse>
 auto read_parsed(const HeldFile& file, std::string& buffer, std::vector<SourceNote>& notes,
                  Parse parse) -> decltype(parse(std::string_view()).optional()) {

@@ -3,11 +3,12 @@
 // fs2/memory.go): usage - inactive_file of the root group, totals from meminfo.
 //
 // On cgroup v1 usage is the root's usage_in_bytes and inactive_file its total_inactive_file. The
-// root of v2 has no usage file, and kubelet takes anon + file and inactive_file of its memory.stat.
-// Those are /proc/vmstat's nr_anon_pages, nr_file_pages and nr_inactive_file, summed up by rstat,
-// whose flush is skipped below an update count that grows with the CPUs (mm/memcontrol.c
-// memcg_vmstats_needs_flush, 6.1+): on a big machine it may be tens of MiB behind. So they are read
-// from vmstat, which is always current, and is what the poll source and the BPF timer compare.
+// root of v2 has no usage file; kubelet takes anon + file and inactive_file from its memory.stat.
+// Those are nr_anon_pages, nr_file_pages and nr_inactive_file of /proc/vmstat, summed by rstat.
+// rstat skips its flush below an update count that grows with the number of CPUs (mm/memcontrol.c
+// memcg_vmstats_needs_flush, 6.1+), so on a big machine memory.stat may lag by tens of MiB. They
+// are therefore read from vmstat, which is always current. The poll source and the BPF timer
+// compare the same values.
 #pragma once
 
 #include <cstdint>
@@ -28,19 +29,19 @@ struct NodeUsage {
   Bytes usage;
   Bytes inactive_file;
 };
-// From the text of /proc/vmstat; `page_size` in bytes. An error names the counters when one of them
-// is missing.
+// From the text of /proc/vmstat; `page_size` in bytes. If a counter is missing, the error names the
+// counters.
 [[nodiscard]] Result<NodeUsage> parse_node_usage(std::string_view vmstat, std::int64_t page_size);
 
 class NodeReader {
  public:
   static Result<NodeReader> open(const kernel::CgroupTree& tree, const std::string& proc);
 
-  // Fresh values; what could not be read stays unknown and gets a note.
+  // Fresh values. A value that cannot be read stays unset and gets a note.
   [[nodiscard]] NodeSample read(std::string& buffer, std::vector<SourceNote>& notes) const;
 
  private:
-  // `stat` is the root's memory.stat with its `usage` file on v1, /proc/vmstat without one on v2.
+  // `stat`: on v1 the root's memory.stat together with `usage`; on v2 /proc/vmstat.
   NodeReader(kernel::HeldFile meminfo, kernel::HeldFile stat,
              std::optional<kernel::HeldFile> usage) noexcept
       : meminfo_(std::move(meminfo)), stat_(std::move(stat)), usage_(std::move(usage)) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A look is preads on descriptors that refresh() opened. Whatever was removed since then shows as
-// ENODEV and is dropped here; whatever was added waits for the next refresh().
+// An evaluation only calls pread() on descriptors that refresh() opened. A cgroup removed since
+// then fails with ENODEV and is dropped here; a new one waits for the next refresh().
 #include "sources/observer.h"
 
 #include <fmt/format.h>
@@ -24,11 +24,11 @@
 namespace forestall::sources {
 namespace {
 
-// How long a decision about a filesystem waits for a walk that began since it is short.
+// How long a decision about a filesystem waits for a walk that began after the shortage.
 constexpr Duration kWalkPatience = std::chrono::minutes(1);
 
-// Larger than any file read here on hosts seen; read_whole() lets it grow, but not under pressure
-// if it need not.
+// Larger than any file read here on known hosts. read_whole() can grow it, but should not under
+// pressure.
 constexpr std::size_t kBufferSize = std::size_t{64} << 10;
 
 bool gone(const Error& failure) {
@@ -45,13 +45,13 @@ struct Readers {
   CgroupReader cgroup;
   ProcessCounter processes;
 
-  // The directory and two files, and what the counter has.
+  // The directory, two files, and those of the counter.
   [[nodiscard]] std::size_t descriptors() const { return 3 + processes.descriptors(); }
 };
 
 struct HeldWorkload {
   Workload workload;
-  // Nothing: there are so many that this one is opened when it is read.
+  // Nullopt: too many workloads; opened for each read
   std::optional<Readers> readers;
   bool removed = false;
 };
@@ -62,21 +62,21 @@ Result<Readers> open_readers(const kernel::CgroupTree& tree, const std::string& 
   return Readers{std::move(reader), std::move(processes)};
 }
 
-// Workloads may take half of the descriptors there are: a kill needs some for each process of its
-// victim, and an agent that has none left sees nothing any more.
+// Workloads may use half of the descriptors: a kill needs some for each process of its victim, and
+// without any left the agent cannot read anything.
 std::size_t descriptors_for_workloads() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
   return static_cast<std::size_t>(std::min<rlim_t>(limit.rlim_cur, 1 << 20)) / 2;
 }
 
-// What holds the subject is no candidate there, but its protection covers the subject too.
+// An ancestor of the subject is not a candidate, but its protection covers the subject too.
 bool is_related(std::string_view path, std::string_view subject) {
   return subject.empty() || path_is_within(path, subject) || path_is_within(subject, path);
 }
 
-// A workload whose usage stands still is not read for its inactive file pages again: memory.stat
-// costs twenty times as much as usage, and what is evicted has grown, or all of it was read before.
+// If a workload's usage is stable, its inactive file pages are not read again. memory.stat costs
+// twenty times as much as usage. A workload to evict has grown, or all of it was read before.
 constexpr Bytes kStandsStill = kib(256);
 
 bool has_moved(const std::optional<Bytes>& before, const std::optional<Bytes>& now) {
@@ -147,7 +147,7 @@ class Observer::Reader {
   void refresh_pods(std::vector<SourceNote>& notes);
   void refresh_watched(std::vector<SourceNote>& notes);
   void refresh_workloads(std::vector<SourceNote>& notes);
-  // Opens what is new.
+  // Opens the readers of a new workload.
   void hold(Workload workload, std::vector<SourceNote>& notes);
   [[nodiscard]] Readers* readers_of(HeldWorkload& held, std::optional<Readers>& opened,
                                     std::vector<SourceNote>& notes);
@@ -160,7 +160,7 @@ class Observer::Reader {
   Result<void> scan_processes(const NodeSample& node);
 
   const kernel::CgroupTree& tree_;
-  Config config_;  // what the next refresh() goes by
+  Config config_;  // for the next refresh()
   NodeReader node_;
   FilesystemReader filesystems_;
   TaskReader tasks_;
@@ -168,16 +168,16 @@ class Observer::Reader {
   WritableLayers layers_;
   ProcessSource* processes_ = nullptr;
   WorkloadScorer scorer_;
-  std::optional<MonotonicTime> scanned_at_;  // of the observation that scorer_ scanned for last
-  Result<void> scanned_;                     // how that went
+  std::optional<MonotonicTime> scanned_at_;  // observation of scorer_'s last scan
+  Result<void> scanned_;                     // its result
   OwnPlace self_;
   OwnPlace init_;
-  // Since the last refresh, less what was found removed.
+  // State of the last refresh, without cgroups found removed since.
   std::string pods_path_;
   std::optional<CgroupReader> pods_;
   std::vector<Watched> watched_;
   std::vector<HeldWorkload> workloads_;
-  std::size_t descriptors_ = 0;  // on them
+  std::size_t descriptors_ = 0;  // held on workloads_
   const std::size_t descriptors_max_ = descriptors_for_workloads();
   OwnLimits own_limits_;
   std::uint64_t workload_changes_ = 0;
@@ -221,7 +221,7 @@ void Observer::Reader::open_watched(const std::string& path, std::size_t thresho
   if (reader) {
     watched_.push_back({std::move(reader).value(), threshold});
   } else if (!gone(reader.error()) || tree_.open(path)) {
-    // Still there, so it is not a race: its memory controller is off.
+    // The cgroup still exists, so this is not a race: its memory controller is off.
     notes.push_back({path, reader.error().text()});
   }
 }
@@ -292,8 +292,8 @@ void Observer::Reader::hold(Workload workload, std::vector<SourceNote>& notes) {
   workloads_.push_back({std::move(workload), std::move(held), false});
 }
 
-// Those that are held, or `opened` for now; null, and the workload marked as removed, when it is
-// another one by now.
+// The held readers, or `opened` ones for this read. If the cgroup is another one by now, returns
+// null and marks the workload as removed.
 Readers* Observer::Reader::readers_of(HeldWorkload& held, std::optional<Readers>& opened,
                                       std::vector<SourceNote>& notes) {
   if (held.readers) return &*held.readers;
@@ -308,7 +308,7 @@ Readers* Observer::Reader::readers_of(HeldWorkload& held, std::optional<Readers>
   return &*opened;
 }
 
-// Slots of the BPF programs that are left: the node has one, and what is watched by name comes
+// Slots of the BPF programs that are left: the node uses one, and explicitly watched cgroups come
 // first.
 void Observer::Reader::refresh_own_limits(std::vector<SourceNote>& notes) {
   std::vector<const Workload*> workloads;
@@ -431,7 +431,7 @@ void Observer::Reader::add_workloads(Observation& observation, std::string_view 
 
 void Observer::Reader::score_workloads(Observation& observation,
                                        std::optional<MonotonicTime> since) {
-  // A scan that failed is not tried again either: it may have cost as much.
+  // A failed scan is not retried either: it may have cost as much.
   const bool will_do = since && scanned_at_ && *scanned_at_ >= *since;
   if (!will_do) {
     scanned_ = scan_processes(observation.node);
@@ -457,7 +457,7 @@ void Observer::Reader::add_statistics(Observation& observation,
   if (!observation.workloads) return;
   observation.disk_usage_read =
       walker_->fresh(observation.at) && (!since || walker_->began_since(*since));
-  // A walk that does not end must not keep a full disk from being relieved for ever.
+  // A walk that does not end must not block the relief of a full disk indefinitely.
   if (since && observation.at - *since > kWalkPatience && walker_->ended()) {
     observation.disk_usage_read = true;
   }
@@ -479,7 +479,7 @@ void Observer::Reader::ask_disk_usage(MonotonicTime now, Duration age_max) {
     if (held.workload.pod_uid) uids.push_back(*held.workload.pod_uid);
   }
   FilesystemPlaces places = config_.filesystems;
-  // A walk must not wait for a server either.
+  // Like reads, a walk must not block on a server.
   if (!filesystems_.has(Filesystem::nodefs)) places.nodefs.clear();
   walker_->ask(places, std::move(uids), now, age_max);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The observer reads fresh values for one decision: never a cached figure, never an average.
 //
-// Descriptors on the node's files and on every watched cgroup and workload are held open, so that
-// a look under pressure opens nothing: a look is preads and parsing.
+// It holds descriptors on the node's files and on every watched cgroup and workload, so an
+// evaluation under pressure opens nothing: it only reads and parses.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +25,11 @@
 
 namespace forestall::sources {
 
-// What add_workloads() may spend on the kernel's points where the configuration ranks as the kernel
-// does.
+// Whether add_workloads() also computes the kernel's badness points, if the configuration ranks as
+// the kernel does.
 struct Scoring {
   bool wanted = true;
-  // A scan of the processes for an observation made since then will do; nothing: only one of its
-  // own.
+  // The oldest process scan to reuse; nullopt: always a new scan.
   std::optional<MonotonicTime> since = std::nullopt;
 };
 inline constexpr Scoring kUnscored{false, std::nullopt};
@@ -45,54 +44,51 @@ class Observer {
 
   // Takes a new configuration; the next refresh() applies its rules.
   void configure(const Config& config);
-  // Walks the tree for the pods cgroup, watched cgroups and workloads, and looks where the
-  // filesystems are; keeps what is still there, opens what is new, closes what is gone. Costly: on
-  // start, on reload, on workload_change and on recheck; not on the way from a crossing to a kill.
-  // Returns what could not be opened.
+  // Walks the tree for the pods cgroup, watched cgroups and workloads, and locates the filesystems.
+  // Keeps what still exists, opens what is new, closes what is gone. Expensive: called on start,
+  // reload, workload_change and recheck, not between a crossing and a kill. Returns what could not
+  // be opened.
   std::vector<SourceNote> refresh();
 
   // The cheap part: node, pods cgroup, watched cgroups, filesystems, tasks.
   [[nodiscard]] Observation observe(const Wake& wake, MonotonicTime now);
-  // The costly part: usage, inactive_file and process count of every workload, or for a `subject`
-  // that is not empty of those at, below and above it: the policy spares what lies in a protected
-  // workload, and can only do so when it sees that one. Drops a workload whose cgroup was removed
-  // meanwhile. Scoring, where it is wanted and configured, scans the whole node on the caller's
-  // thread whatever the subject is: WorkloadScorer::scan() tells what that costs.
+  // The expensive part: usage, inactive_file and process count of every workload. With a `subject`,
+  // only the workloads at, below and above it: the policy spares a workload inside a protected one,
+  // and needs that one for it. Drops workloads whose cgroup was removed meanwhile. Scoring, if
+  // wanted and configured, scans the whole node on the caller's thread whatever the subject is; see
+  // WorkloadScorer::scan() for its cost.
   void add_workloads(Observation& observation, std::string_view subject, Scoring scoring = {});
 
-  // What a decision that cannot wait needs of observe(): fresh values of the subjects named (inode
-  // 0: the node's memory) and nothing else. Everything else stays unknown.
+  // The part of observe() for an urgent decision: fresh values of the named subjects only (inode 0:
+  // the node's memory). All other values stay unset.
   [[nodiscard]] Observation glance(const Wake& wake, MonotonicTime now,
                                    std::span<const CgroupId> subjects);
-  // add_workloads() by parts, so that whoever has time ahead gives way to wakes in between, and
-  // unscored: samples the next `count` of the workloads related to `subject`, from the `next`-th
-  // known on, and moves `next`. False when that was the last. A refresh() in between starts it
-  // over.
+  // add_workloads() in parts and without scores, so that the caller can handle wakes in between.
+  // Samples the next `count` workloads related to `subject`, starting at index `next`, and advances
+  // `next`. Returns false after the last one. A refresh() in between restarts it.
   [[nodiscard]] bool add_some_workloads(Observation& observation, std::string_view subject,
                                         std::size_t& next, std::size_t count);
-  // Fresh usage of workloads sampled before, by identity, and where it moved by more than 256 KiB
-  // fresh inactive_file too; drops those removed meanwhile. How many processes they have is not
-  // counted again. REQUIRES: workloads are there.
+  // Fresh usage of the workloads sampled before, matched by identity. Where usage moved by more
+  // than 256 KiB, also fresh inactive_file. Drops removed workloads. Does not count processes
+  // again. REQUIRES: workloads are there.
   void resample_workloads(Observation& observation);
 
-  // Where add_workloads() takes the kernel's points of every process from when the configuration
-  // ranks as the kernel does; not owned, must outlive the observer. Null (at first): they stay
-  // unscored.
+  // Source of the kernel's points for add_workloads(). Not owned; must outlive the observer. Null
+  // (initially): workloads stay unscored.
   void set_processes(ProcessSource* processes);
 
-  // What the workloads of `observation` occupy on disk: fills their statistics from the last walk
-  // over the pods' files, and says in disk_usage_read whether that walk is recent enough to decide
-  // on; with `since`, whether it also began no earlier. Nothing is read. REQUIRES: add_workloads()
-  // before.
+  // Fills the statistics of the workloads from the last walk over the pods' files. Sets
+  // disk_usage_read if that walk is recent enough to decide on and, with `since`, began no earlier.
+  // Reads nothing. REQUIRES: add_workloads() before.
   void add_statistics(Observation& observation,
                       std::optional<MonotonicTime> since = std::nullopt) const;
-  // Starts such a walk over all pods known, unless one is under way or the last one is not older
-  // than `age_max`. Its end shows on the walker's descriptor (DiskUsageSource).
+  // Starts such a walk over all known pods, unless one is running or the last one is at most
+  // `age_max` old. The walker's descriptor (DiskUsageSource) signals its end.
   void ask_disk_usage(MonotonicTime now, Duration age_max = DiskWalker::kAgeMax);
-  // What the container runtime says of writable layers, from now on.
+  // Replaces the writable layers reported by the container runtime.
   void set_writable_layers(WritableLayers layers);
-  // The working set of each container of one pod, by the names `workload.pod` knows them under,
-  // else those of their cgroups: for the words about a victim. Opens files.
+  // The working set of each container of one pod, named as in `workload.pod`, otherwise after its
+  // cgroup. Used in the message about a victim. Opens files.
   void add_container_samples(WorkloadSample& sample);
 
   // These live as long as the observer.
@@ -102,7 +98,7 @@ class Observer {
 
   // Workloads known at the last refresh.
   [[nodiscard]] std::size_t workload_count() const;
-  // Counts the refreshes that found other workloads than were known.
+  // Number of refreshes that changed the set of workloads.
   [[nodiscard]] std::uint64_t workload_changes() const;
   [[nodiscard]] const std::string& pods_path() const;  // empty: no pods cgroup on this host
 

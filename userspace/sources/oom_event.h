@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the BPF programs saw of an OOM kill, as a sighting.
+// Converts an OOM kill event of the BPF programs to a sighting.
 #pragma once
 
 #include "bpf/abi/oom_kill.h"
@@ -7,7 +7,7 @@
 
 namespace forestall::sources {
 
-// Paths are not among what BPF tells: they stay empty.
+// BPF reports no paths: they stay empty.
 [[nodiscard]] OomKillSighting to_sighting(const abi_oom_kill& kill);
 
 }  // namespace forestall::sources

@@ -11,10 +11,11 @@
 namespace forestall::sources {
 namespace {
 
-// No record is longer (kernel/printk/printk.c PRINTK_MESSAGE_MAX); read() refuses less with EINVAL.
+// The maximum record size (kernel/printk/printk.c PRINTK_MESSAGE_MAX); read() with a smaller buffer
+// fails with EINVAL.
 constexpr std::size_t kRecordBytes = 8192;
 
-// How fast the two clocks may part: more than NTP slews (500 ppm).
+// The maximum drift of the two clocks: more than NTP slews (500 ppm).
 constexpr std::int64_t kDriftPart = 1000;
 
 // Whether the node has no swap at all.
@@ -79,8 +80,8 @@ void OomLog::drain(MonotonicTime now, std::vector<Wake>& wakes) {
       take({buffer_.data(), static_cast<std::size_t>(got)}, swapless, now, wakes);
       continue;
     }
-    // EPIPE: what was to come next is overwritten, and the next read is of the oldest there is.
-    // How much is missing shows in its number.
+    // EPIPE: the next record was overwritten, and the next read returns the oldest one left. Its
+    // sequence number shows how many were lost.
     if (got < 0 && (errno == EPIPE || errno == EINTR)) continue;
     return;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process cannot write a line of the kernel's: its name is at most 15 bytes, and every anchor
-// here is longer than that or stands at the start of a line that begins with one.
+// A process cannot fake a line of the kernel: its name has at most 15 bytes, and every anchor here
+// is longer than that or is at the start of a line with a longer one.
 #include "sources/oom_log_text.h"
 
 #include <algorithm>
@@ -17,11 +17,11 @@ constexpr std::string_view kSummary = "oom-kill:constraint=";
 constexpr std::string_view kMemcgMessage = "Memory cgroup out of memory";
 constexpr std::string_view kNodeMessage = "Out of memory";
 constexpr std::string_view kAllocatingMessage = "Out of memory (oom_kill_allocating_task)";
-// What is printed at once is cut to what a record holds: 992 bytes in 6.1, 1021 in 6.18. A longer
-// line of several parts goes on in another record, but a path is one part.
+// One print call is truncated to the size of a record: 992 bytes in 6.1, 1021 in 6.18. A longer
+// line of several parts continues in another record, but a path is one part.
 constexpr std::size_t kRecordFull = 960;
-// Members of a memory.oom.group are killed in one go (mem_cgroup_scan_tasks); what comes later than
-// this after the one before is another kill, whose dump was suppressed.
+// Members of a memory.oom.group are killed in one pass (mem_cgroup_scan_tasks). After a longer
+// pause than this it is another kill, whose dump was suppressed.
 constexpr Duration kGroupPause = std::chrono::milliseconds(200);
 
 std::optional<std::uint8_t> hex_digit(char c) {
@@ -30,7 +30,8 @@ std::optional<std::uint8_t> hex_digit(char c) {
   return std::nullopt;
 }
 
-// kernel/printk/printk.c msg_add_ext_text: what is not printable, and '\', is "\x" and two digits.
+// kernel/printk/printk.c msg_add_ext_text: unprintable bytes and '\' are written as "\x" and two
+// digits.
 std::string unescape(std::string_view text) {
   std::string plain;
   plain.reserve(text.size());
@@ -48,7 +49,7 @@ std::string unescape(std::string_view text) {
   return plain;
 }
 
-// The number right after `name`, which ends where the digits do.
+// The number directly after `name`.
 std::optional<std::int64_t> number_after(std::string_view text, std::string_view name) {
   const auto at = text.find(name);
   if (at == std::string_view::npos) return std::nullopt;
@@ -83,7 +84,7 @@ std::array<char, 16> to_comm(std::string_view text) {
 }  // namespace
 
 std::optional<KernelLogRecord> parse_kernel_log_record(std::string_view record) {
-  // Lines after the first are "KEY=value" pairs, indented.
+  // Lines after the first are indented "KEY=value" pairs.
   auto text = next_field(record, '\n');
   const auto semicolon = text.find(';');
   if (semicolon == std::string_view::npos) return std::nullopt;
@@ -96,7 +97,7 @@ std::optional<KernelLogRecord> parse_kernel_log_record(std::string_view record) 
   constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) / 1000;
   if (!priority || !sequence || !microseconds || *microseconds > kMax) return std::nullopt;
   KernelLogRecord parsed;
-  parsed.by_kernel = *priority < 8;  // the facility is what exceeds the level's three bits
+  parsed.by_kernel = *priority < 8;  // the level has three bits, the rest is the facility
   parsed.continues = flags == "c";
   parsed.sequence = *sequence;
   parsed.at = std::chrono::microseconds(static_cast<std::int64_t>(*microseconds));
@@ -111,8 +112,8 @@ void OomLogText::forget() {
   group_ = false;
 }
 
-// "[  pid  ]   uid  tgid total_vm      rss …   pgtables_bytes swapents oom_score_adj name": which
-// columns there are differs (6.8 put three between), where the swap stands does not.
+// "[  pid  ]   uid  tgid total_vm      rss …   pgtables_bytes swapents oom_score_adj name": the
+// columns differ (6.8 added three in between), so the header gives the column of swap.
 void OomLogText::take_list_header(std::string_view text) {
   next_field(text, ']');
   swap_column_.reset();
@@ -190,7 +191,7 @@ std::optional<OomKillSighting> OomLogText::parse_victim(std::string_view text,
   constexpr std::string_view kAfterName = ") total-vm:";
   const auto pid = in_range<pid_t>(parse_i64(next_word(text)));
   text.remove_prefix(std::min<std::size_t>(text.size(), 1));
-  // The last one: what follows is numbers, what is before may be anything.
+  // The last one: only numbers follow it, the name before it may contain anything.
   const auto end = text.rfind(kAfterName);
   if (!pid || *pid <= 0 || !text.starts_with('(') || end == std::string_view::npos) {
     return std::nullopt;
@@ -224,7 +225,7 @@ void OomLogText::take_kill(const KernelLogRecord& record, std::string_view rest,
   const bool member = group_ && first_ && record.at - last_ <= kGroupPause;
   if (member) {
     last_ = record.at;
-    if (kill->victim == first_->victim) return;  // the group's walk came past it again
+    if (kill->victim == first_->victim) return;  // the group's walk visited it again
     kill->with_another = true;
     kill->constraint = first_->constraint;
     kill->domain_path = first_->domain_path;

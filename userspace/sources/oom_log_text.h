@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel's own words on its OOM kills, as /dev/kmsg has them. Pure: text in, sightings out.
+// Parser of the kernel's OOM messages in /dev/kmsg. Pure: text in, sightings out.
 //
-// What is told of one kill (mm/oom_kill.c dump_header, dump_oom_victim, __oom_kill_process;
-// mm/memcontrol.c mem_cgroup_print_oom_*), the same from 6.1 to 7.2 but for the first two fields of
-// "CPU:":
+// The messages of one kill (mm/oom_kill.c dump_header, dump_oom_victim, __oom_kill_process;
+// mm/memcontrol.c mem_cgroup_print_oom_*). They are the same from 6.1 to 7.2, except for the first
+// two fields of "CPU:":
 //   hog invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0
 //   CPU: 0 UID: 0 PID: 155 Comm: hog …
 //   memory: usage 32768kB, limit 32768kB, failcnt 19                  (of a memcg only)
@@ -15,12 +15,12 @@
 //   Memory cgroup out of memory: Killed process 156 (hog) …           (once for each; the first
 //                                                                      victim again, if it is still
 //                                                                      there)
-// Only "Killed process" is always there: the rest is rate-limited (oom_rs), and a victim that was
-// dying anyway gets no word at all.
+// Only "Killed process" is always logged: the rest is rate-limited (oom_rs), and a victim that was
+// already dying is not logged at all.
 //
-// Names of processes and of cgroups are whatever their owners chose, commas and "pid=" included.
-// Each field is found from what cannot be chosen: the start of the line, its end, what was said of
-// the same victim before. What can be read in two ways is not known.
+// Process and cgroup names are chosen by their owners and may contain commas and "pid=". Each field
+// is located from parts that cannot be chosen: the start of the line, its end, earlier messages
+// about the same victim. An ambiguous field counts as unknown.
 #pragma once
 
 #include <array>
@@ -37,13 +37,13 @@ namespace forestall::sources {
 
 // One record of /dev/kmsg (Documentation/ABI/testing/dev-kmsg): "6,339,5140900,-;text".
 struct KernelLogRecord {
-  bool by_kernel = false;  // facility 0. Whoever may write to /dev/kmsg has another one.
+  bool by_kernel = false;  // facility 0; records written through /dev/kmsg have another one
   bool continues = false;  // flag 'c': a part of a line that did not fit into one record
   std::uint64_t sequence = 0;
   Duration at{0};    // local_clock(), whole microseconds
   std::string text;  // without the escapes
 };
-// Nothing if it is not of that form.
+// Nullopt if the record has another form.
 [[nodiscard]] std::optional<KernelLogRecord> parse_kernel_log_record(std::string_view record);
 
 // A dump under way, from "invoked oom-killer" to its kill.
@@ -51,24 +51,24 @@ struct OomDump {
   std::optional<ProcessId> killer;
   std::array<char, 16> killer_comm{};
   std::optional<Bytes> usage, limit;
-  std::string summary;        // "oom-kill:…"; empty: not yet
+  std::string summary;        // "oom-kill:…"; empty: not seen yet
   bool summary_open = false;  // more of it may follow
-  bool summary_cut = false;   // a part of it filled its record: what did not fit is lost
+  bool summary_cut = false;   // a part filled its record and was truncated
 };
 
 class OomLogText {
  public:
-  // `page_bytes`: size of a page of this kernel.
+  // `page_bytes`: the kernel's page size.
   explicit OomLogText(std::int64_t page_bytes) : page_bytes_(page_bytes) {}
 
-  // Takes the next record; a kill that it tells is appended to `kills`, with the record's own time
-  // in `at` (local_clock, not CLOCK_MONOTONIC). `swapless`: the node has no swap, so that the
-  // victim had none either; else its memory is known only if it was listed before the kill.
+  // Takes the next record. If it reports a kill, appends the kill to `kills`, with the record's own
+  // time in `at` (local_clock, not CLOCK_MONOTONIC). `swapless`: the node has no swap, so the
+  // victim had none. Otherwise the victim's memory is known only if the dump listed it.
   void take(const KernelLogRecord& record, bool swapless, std::vector<OomKillSighting>& kills);
-  // Records were lost: what was gathered may belong to another kill.
+  // Records were lost: drops the collected state, which may belong to another kill.
   void forget();
 
-  // Bounds on what is gathered.
+  // Bounds on the collected state.
   static constexpr std::size_t kSummaryMax = 16384;  // bytes of a line "oom-kill:"
   static constexpr std::size_t kListedMax = 65536;   // processes in the list of a dump
 
@@ -92,10 +92,10 @@ class OomLogText {
   std::optional<OomDump> dump_;
   std::optional<std::size_t> swap_column_;
   std::vector<Listed> listed_;
-  // Of the kill before: the one that members of its memory.oom.group follow.
+  // The previous kill; kills of the same memory.oom.group follow it.
   std::optional<OomKillSighting> first_;
-  bool group_ = false;  // "Tasks in … are going to be killed" was said since
-  Duration last_{0};    // when the last of them was told
+  bool group_ = false;  // "Tasks in … are going to be killed" was logged since
+  Duration last_{0};    // time of the last of them
 };
 
 }  // namespace forestall::sources

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A scene is read when somebody asks what would happen, so nothing is held open in between. The
-// cgroups are walked anew each time (8 µs each), because they come and go and their
-// memory.oom.group with them.
+// A scene is read only on request, so no descriptor is held in between. The cgroups are walked each
+// time (8 µs each), because they and their memory.oom.group change.
 #include "sources/oom_scene.h"
 
 #include <fcntl.h>
@@ -63,7 +62,7 @@ class OomSceneReader::Reader {
   };
   Result<Totals> totals();
   Result<void> read_settings(OomSettings& settings) const;
-  // All but the domain.
+  // Everything except the domain.
   Result<void> read_rest(const std::string& top, OomScene& scene);
 
   const kernel::CgroupTree& tree_;
@@ -109,11 +108,12 @@ Result<void> OomSceneReader::Reader::read_node(OomScene& scene) {
 Result<void> OomSceneReader::Reader::read_nodes(Constraint constraint, NodeMask nodes,
                                                 OomScene& scene) {
   if (constraint != Constraint::cpuset && constraint != Constraint::memory_policy) {
-    return error(fmt::format("{}: no constraint on nodes", to_string(constraint)));
+    return error(fmt::format("{}: not a constraint on nodes", to_string(constraint)));
   }
   const auto with_memory = TRY(read_nodes_with_memory(sys_));
   if ((nodes & with_memory) == with_memory) {
-    return error("all nodes that have memory: the kernel sees no constraint in that");
+    return error(
+        "the mask has all nodes with memory, which the kernel does not treat as a constraint");
   }
   if ((nodes & with_memory) == 0) {
     return error("none of these nodes has memory, so they cannot run out");
@@ -143,7 +143,7 @@ Result<void> OomSceneReader::Reader::read_memcg(const std::string& path, OomScen
   scene.domain.kill_disabled = TRY(read_kill_disabled(tree_, cgroup));
   TRY(read_rest(path, scene));
   if (scene.cgroups.front().id != cgroup.id()) {
-    return Error{ENODEV, path + ": removed and made again meanwhile"};
+    return Error{ENODEV, path + ": removed and created again during the read"};
   }
   return {};
 }

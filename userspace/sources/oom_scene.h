@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scene an OOM killer would find: the cgroups of a domain, what a point is worth in it, the
-// kernel's settings, the processes.
+// Reads the state that an OOM killer would act on: the cgroups of a domain, the value of a point in
+// it, the kernel's settings, the processes.
 #pragma once
 
 #include <memory>
@@ -25,9 +25,10 @@ class OomSceneReader {
 
   // The whole node is out of memory.
   Result<void> read_node(OomScene& scene);
-  // The nodes of a cpuset or of a memory policy are. An error also when none of them has memory.
+  // The nodes of a cpuset or of a memory policy are out of memory. Fails if none of them has
+  // memory.
   Result<void> read_nodes(Constraint constraint, NodeMask nodes, OomScene& scene);
-  // The memory cgroup at `path` is at its limit. An error also when it has none: it cannot run out.
+  // The memory cgroup at `path` is at its limit. Fails if it has no limit.
   Result<void> read_memcg(const std::string& path, OomScene& scene);
 
  private:
@@ -35,9 +36,9 @@ class OomSceneReader {
   std::unique_ptr<Reader> reader_;
 };
 
-// Puts the kernel's own order into those of the scene's processes that tie
-// (policy::tied_for_first): in a memcg the walk of their cgroup, otherwise that of the node. False:
-// it cannot be told, or nobody ties.
+// Applies the kernel's own order to the tied processes of the scene (policy::tied_for_first). In a
+// memcg this is the walk order of their cgroup, otherwise that of the node. False: the order is
+// unknown, or there is no tie.
 [[nodiscard]] Result<bool> order_ties(ProcessSource& processes, OomScene& scene,
                                       const std::vector<std::size_t>& tied);
 

@@ -11,7 +11,7 @@ Duration apart(MonotonicTime a, MonotonicTime b) {
   return a < b ? b - a : a - b;
 }
 
-// Empty, zero and nothing all say "not known" in a sighting.
+// Empty, zero and nullopt all mean "unknown" in a sighting.
 template <typename T>
 void fill(T& into, const T& from) {
   if (into == T{}) into = from;
@@ -23,7 +23,7 @@ OomKillSighting merge_sightings(const OomKillSighting& event, const OomKillSight
   OomKillSighting both = event;
   fill(both.victim.start_ticks, log.victim.start_ticks);
   fill(both.comm, log.comm);
-  // An event without a name is one of 6.1's, whose tracepoint passes a pid and no more.
+  // An event without a name comes from 6.1, whose tracepoint passes only a pid.
   if (event.comm == decltype(event.comm){}) {
     both.uid = log.uid;
     both.oom_score_adj = log.oom_score_adj;
@@ -33,7 +33,7 @@ OomKillSighting merge_sightings(const OomKillSighting& event, const OomKillSight
   fill(both.memory, log.memory);
   fill(both.points, log.points);
   fill(both.total_pages, log.total_pages);
-  // What the kernel says itself counts before what was concluded.
+  // The kernel's own constraint takes precedence over a deduced one.
   if (log.constraint && (!event.constraint || event.constraint_deduced)) {
     both.constraint = log.constraint;
     both.constraint_deduced = log.constraint_deduced;
@@ -83,7 +83,7 @@ OomSightings::Half* OomSightings::Halves::find_other(OomTeller teller,
 }
 
 void OomSightings::tell(OomTeller teller, OomKillSighting sighting, MonotonicTime now) {
-  // They were taken in the order in which they were told.
+  // They were taken in order of arrival.
   while (!alone_.empty() && now - alone_.front().told > kWindow) alone_.take_front();
   if (const Half* told = alone_.find_other(teller, sighting)) {
     alone_.erase(*told);

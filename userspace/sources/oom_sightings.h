@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// One telling of each OOM kill, from up to two tellers of it: the BPF event, which knows the victim
-// by heart, and the kernel's log, which knows the constraint.
+// Merges the reports of one OOM kill from up to two sources: the BPF event, which identifies the
+// victim, and the kernel's log, which names the constraint.
 //
-// Both tell within microseconds of each other, but a burst of log lines, a lost event or a
-// rate-limited one makes either late or silent. So the first telling waits for its other half, not
-// longer than kPatience, and is told alone then; a half that comes even later is dropped and
-// counted.
+// Both arrive within microseconds of each other, but a burst of log lines, a lost event or rate
+// limiting can delay or drop either. The first report therefore waits up to kPatience for the
+// second, and is then emitted alone. A report that arrives even later is dropped and counted.
 //
-// Two tellings are of one kill if they name the same pid and their times are at most kWindow apart.
-// The window has to cover how far the log's clock may stray (sources/oom_log.h); for it to be
-// wrong, a pid would have to go round and be killed again within it, and even then the tellings
-// pair up as they come, because each teller keeps to its order.
+// Two reports match if they name the same pid and their times differ by at most kWindow. The window
+// must cover the drift of the log's clock (sources/oom_log.h). A wrong match requires that a pid is
+// reused and killed again within it. Even then reports are paired in order, because each source
+// keeps its order.
 #pragma once
 
 #include <cstddef>
@@ -28,28 +27,28 @@ namespace forestall::sources {
 
 enum class OomTeller : std::uint8_t { bpf, log };
 
-// What both know together. The event's own figures (times, identity, memory) count first.
+// Merges both reports. The event's own figures (times, identity, memory) take precedence.
 [[nodiscard]] OomKillSighting merge_sightings(const OomKillSighting& event,
                                               const OomKillSighting& log);
 
 class OomSightings {
  public:
-  // Which of the two there are: nobody waits for one that is not.
+  // Which of the two sources exist; a missing source is not waited for.
   OomSightings(bool bpf, bool log) : bpf_(bpf), log_(log) {}
 
   void tell(OomTeller teller, OomKillSighting sighting, MonotonicTime now);
-  // Appends the kills that are complete, or have waited for long enough, in the order in which they
-  // were first told.
+  // Appends the kills that are complete or have waited long enough, in the order of their first
+  // report.
   void take(MonotonicTime now, std::vector<OomKillSighting>& kills);
-  // When take() must be called though nobody tells anything; nothing: never.
+  // When take() must be called even without a new report; nullopt: never.
   [[nodiscard]] std::optional<MonotonicTime> next_look() const;
 
-  // Tellings that were dropped: halves of kills told already.
+  // Reports dropped because their kill was already emitted.
   [[nodiscard]] std::uint64_t late() const { return late_; }
 
   static constexpr Duration kPatience = std::chrono::milliseconds(200);
   static constexpr Duration kWindow = std::chrono::seconds(10);
-  // More than this that wait, or were told lately, are not kept: the oldest goes first.
+  // Limit of waiting and of recently emitted reports; the oldest is dropped first.
   static constexpr std::size_t kKept = 4096;
 
  private:
@@ -58,10 +57,10 @@ class OomSightings {
     OomKillSighting sighting;
     MonotonicTime told;
     bool complete = false;
-    std::uint64_t key = 0;  // in the Halves it is in
+    std::uint64_t key = 0;  // in its Halves
   };
-  // Halves as they came, found by their victim's pid: a burst of kills is as long as the ring and
-  // the log let it be.
+  // Reports in order of arrival, indexed by the victim's pid: a burst is bounded only by the ring
+  // and the log.
   class Halves {
    public:
     [[nodiscard]] bool empty() const { return halves_.empty(); }
@@ -70,22 +69,22 @@ class OomSightings {
     [[nodiscard]] const Half& front() const { return halves_.begin()->second; }
     Half take_front();
     void push_back(Half half);
-    // The first that the other teller told of the same kill and that is not complete.
+    // The first incomplete report of the same kill by the other source.
     [[nodiscard]] Half* find_other(OomTeller teller, const OomKillSighting& sighting);
     // REQUIRES: it is one of these.
     void erase(const Half& half);
 
    private:
-    std::map<std::uint64_t, Half> halves_;                 // by when they came
-    std::set<std::pair<pid_t, std::uint64_t>> by_victim_;  // the keys of all of them
+    std::map<std::uint64_t, Half> halves_;                 // by arrival
+    std::set<std::pair<pid_t, std::uint64_t>> by_victim_;  // keys of all halves
     std::uint64_t next_ = 0;
   };
   [[nodiscard]] bool waits(const Half& half, MonotonicTime now) const;
 
   bool bpf_;
   bool log_;
-  Halves halves_;  // not yet taken, as they came
-  Halves alone_;   // taken without their other half, within the window
+  Halves halves_;  // not yet taken, by arrival
+  Halves alone_;   // taken unmatched, within the window
   std::uint64_t late_ = 0;
 };
 

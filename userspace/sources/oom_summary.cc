@@ -12,7 +12,7 @@ namespace forestall::sources {
 namespace {
 
 constexpr std::string_view kBegin = "oom-kill:constraint=";
-// A name that repeats an anchor more often than this was made to be misread.
+// A name that contains an anchor more often than this was made to be misread.
 constexpr std::size_t kAnchorsMax = 16;
 
 constexpr std::pair<std::string_view, Constraint> kConstraints[] = {
@@ -22,7 +22,7 @@ constexpr std::pair<std::string_view, Constraint> kConstraints[] = {
     {"CONSTRAINT_MEMCG,", Constraint::memcg},
 };
 
-// Places of `anchor` in `text`; more than kAnchorsMax only says that there are.
+// Positions of `anchor` in `text`; stops after kAnchorsMax + 1.
 std::vector<std::size_t> find_all(std::string_view text, std::string_view anchor) {
   std::vector<std::size_t> places;
   for (auto at = text.find(anchor); at != std::string_view::npos; at = text.find(anchor, at + 1)) {
@@ -41,7 +41,7 @@ std::optional<std::uint64_t> cut_number(std::string_view& line, std::string_view
   return value;
 }
 
-// Cuts off the end what is said by number; returns the pid.
+// Cuts the numeric fields off the end; returns the pid.
 std::optional<pid_t> cut_ids(std::string_view& line) {
   if (!cut_number(line, ",uid=")) return std::nullopt;
   const auto pid = cut_number(line, ",pid=");
@@ -49,8 +49,8 @@ std::optional<pid_t> cut_ids(std::string_view& line) {
   return static_cast<pid_t>(*pid);
 }
 
-// Cuts ",task=<comm>" off the end. It may have been renamed between the two lines: then the last
-// ",task=" it is, which is right unless the name holds one.
+// Cuts ",task=<comm>" off the end. If the process was renamed between the two lines, cuts at the
+// last ",task=", which is right unless the name contains one.
 bool cut_name(std::string_view& line, std::string_view comm) {
   const auto whole = std::string(",task=").append(comm);
   if (line.ends_with(whole)) {
@@ -63,15 +63,15 @@ bool cut_name(std::string_view& line, std::string_view comm) {
   return true;
 }
 
-// What follows the first `anchor`, which ends with the '/' of a path. Before it there are only
-// fixed words, numbers and the name of a cpuset, which is one directory's and so holds no '/'.
+// The text after the first `anchor`, which ends with the '/' of a path. Before it there are only
+// fixed words, numbers and the name of a cpuset, which is one directory's and contains no '/'.
 std::optional<std::string_view> after_anchor(std::string_view text, std::string_view anchor) {
   const auto at = text.find(anchor);
   if (at == std::string_view::npos) return std::nullopt;
   return text.substr(at + anchor.size() - 1);
 }
 
-// "…,oom_memcg=/a,task_memcg=/a/b": the victim's group is the domain's or lies below it.
+// "…,oom_memcg=/a,task_memcg=/a/b": the victim's group is the domain's or a descendant of it.
 void take_memcg_paths(std::string_view text, OomSummary& summary) {
   constexpr std::string_view kVictim = ",task_memcg=";
   const auto paths = after_anchor(text, ",oom_memcg=/");

@@ -13,7 +13,7 @@
 namespace forestall::sources {
 namespace {
 
-// Time between two refreshes, in terms of how long one takes.
+// Minimum time between two refreshes, as a multiple of the duration of one.
 constexpr int kBudget = 50;
 
 bool sees_crossing(const Wake& wake) {
@@ -37,7 +37,7 @@ WorkloadClass workload_class(const Workload& workload) {
 std::optional<OwnLimits::Found> OwnLimits::look_at(const std::string& path,
                                                    std::size_t threshold) const {
   const bool v1 = tree_.version() == kernel::CgroupVersion::v1;
-  // What is gone, or has no memory controller, has no limit either.
+  // A removed cgroup, or one without memory controller, has no limit.
   const auto cgroup = tree_.open(path);
   if (!cgroup) return std::nullopt;
   const auto amount = [&](const char* file) -> std::optional<Bytes> {
@@ -71,7 +71,7 @@ void OwnLimits::refresh(const Config& config, const std::vector<const Workload*>
   const SystemClock clock;
   const MonotonicTime began = clock.now();
   if (thresholds_ == config.thresholds && now < due_) return;
-  if (thresholds_ != config.thresholds) held_.clear();  // they name thresholds by their index
+  if (thresholds_ != config.thresholds) held_.clear();  // they store thresholds by index
   thresholds_ = config.thresholds;
   std::map<WorkloadClass, std::size_t> wanted;
   for (std::size_t i = 0; i < thresholds_.size(); ++i) {
@@ -126,7 +126,7 @@ void OwnLimits::hold(std::vector<Found> found, std::vector<SourceNote>& notes) {
   }
 }
 
-// False when it is gone.
+// False if the cgroup was removed.
 bool OwnLimits::read_one(Held& held, MonotonicTime now, std::vector<SourceNote>& notes) {
   auto reading = held.reader.read_usage(buffer_, notes);
   if (!reading.removed && reading.usage && *reading.usage > held.line) {

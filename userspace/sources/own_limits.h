@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workloads near a limit of their own: which cgroups have one, and what they use.
+// Workloads near a limit of their own: which cgroups have one, and their usage.
 //
-// A pod's cgroup has a limit only if all of its containers have one, so a container is held against
-// its own as well where that is the lower. There may be thousands, of which few are near:
-// - limits are read at refresh, within a budget of time, and what has none costs nothing after;
-// - more than the BPF programs have slots for are not watched: the nearest to their limits are, and
-//   a note says how many are left out;
-// - a look reads only usage, one descriptor each, until that could meet the threshold by itself:
-//   the working set is never larger; memory.stat costs twenty times as much;
-// - a look for a crossing elsewhere reads none of them: every microsecond there is before a kill.
-//   They are then told as they were read last, with that time.
+// A pod's cgroup has a limit only if all of its containers have one, so a container is compared
+// with its own limit where that is lower. There may be thousands, of which few are near:
+// - limits are read at refresh within a time budget; cgroups without a limit cost nothing later;
+// - if there are more than the BPF programs have slots for, the nearest to their limits are watched
+//   and a note gives the number of the others;
+// - an evaluation reads only usage, one descriptor each, until usage alone could meet the
+//   threshold: the working set is never larger, and memory.stat costs twenty times as much;
+// - an evaluation for a crossing elsewhere reads none of them, to save time before a kill. It
+//   reports their last sample, with the time of that sample.
 #pragma once
 
 #include <optional>
@@ -32,17 +32,17 @@ class OwnLimits {
   // `tree` must outlive the object.
   explicit OwnLimits(const kernel::CgroupTree& tree) : tree_(tree) {}
 
-  // Opens what is to be watched of `workloads`, at most `slots`. Opens nothing without a threshold
-  // of Config that has own_limits_of, and, unless `config` changed its thresholds, not before the
-  // time the last refresh took is less than 2 % of the time since.
+  // Opens the cgroups of `workloads` to watch, at most `slots`. Opens nothing without a threshold
+  // that has own_limits_of. Unless `config` changed its thresholds, a refresh is skipped until the
+  // last one's duration is below 2 % of the time since.
   void refresh(const Config& config, const std::vector<const Workload*>& workloads,
                std::size_t slots, MonotonicTime now, std::vector<SourceNote>& notes);
 
-  // Appends a sample of each. `wake` is why they are read, at `now`.
+  // Appends a sample of each. `wake` is the reason for the read, at `now`.
   void read(const Wake& wake, MonotonicTime now, std::vector<CgroupSample>& samples,
             std::vector<SourceNote>& notes);
 
-  // The same of these cgroups alone, afresh.
+  // Fresh samples of these cgroups only.
   void read_some(std::span<const CgroupId> cgroups, MonotonicTime now,
                  std::vector<CgroupSample>& samples, std::vector<SourceNote>& notes);
 
@@ -75,7 +75,7 @@ class OwnLimits {
   std::string buffer_;
 };
 
-// The class a workload's place puts it in.
+// The class of a workload, from its place in the tree.
 [[nodiscard]] WorkloadClass workload_class(const Workload& workload);
 
 }  // namespace forestall::sources

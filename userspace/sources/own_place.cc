@@ -21,7 +21,7 @@ std::optional<std::string> claimed_path(const std::string& cgroup_file,
   return kernel::parse_cgroup_path(*text, version).optional();
 }
 
-// By the text, since CgroupDir::processes() refuses lists with processes of other namespaces.
+// Parses the text itself: CgroupDir::processes() refuses lists with processes of other namespaces.
 bool lists_process(const kernel::CgroupDir& cgroup, pid_t pid) {
   const auto text = cgroup.read("cgroup.procs");
   if (!text) return false;

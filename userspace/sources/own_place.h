@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a process that must never be killed (the agent, pid 1) lives in the memory hierarchy.
+// The memory cgroup of a process that must never be killed (the agent, pid 1).
 //
-// /proc/PID/cgroup answers that, but seen from inside a cgroup namespace its answer is relative to
-// the namespace ("/" for the agent in a container), which would leave the agent's own pod
-// unprotected. So the answer is checked against the group's cgroup.procs, and when the process is
-// not in there, the tree is searched for it. Both paths are protected then: too much is safe.
+// In a cgroup namespace /proc/PID/cgroup is relative to the namespace ("/" for the agent in a
+// container), which would leave the agent's own pod unprotected. The path is therefore checked
+// against the group's cgroup.procs. If the process is not listed there, the tree is searched for
+// it. Both paths are protected then: protecting too much is safe.
 #pragma once
 
 #include <sys/types.h>
@@ -21,7 +21,7 @@ class OwnPlace {
   // `cgroup_file` is /proc/PID/cgroup of the process, `pid` its number in our pid namespace.
   OwnPlace(std::string cgroup_file, pid_t pid) : cgroup_file_(std::move(cgroup_file)), pid_(pid) {}
 
-  // Paths to protect; the root is never among them. Opens files: at refresh, not under pressure.
+  // Paths to protect; never the root. Opens files: called at refresh, not under pressure.
   [[nodiscard]] std::vector<std::string> paths(const kernel::CgroupTree& tree);
 
  private:

@@ -13,11 +13,11 @@ namespace {
 
 constexpr std::string_view kSlice = ".slice";
 
-// The last '-'-joined part of a slice's name ("kubepods-burstable-pod1_2.slice" → "pod1_2"), with
-// systemd's '_' turned back; a cgroupfs name as it is.
+// The last '-'-joined part of a slice's name ("kubepods-burstable-pod1_2.slice" → "pod1_2") with
+// systemd's '_' converted back; a cgroupfs name unchanged.
 struct Part {
   std::string name;
-  std::string_view prefix;  // of a slice: what comes before the part, without the '-'
+  std::string_view prefix;  // of a slice: the text before the part, without the '-'
 };
 
 Part last_part(std::string_view component) {
@@ -52,7 +52,7 @@ std::optional<std::string> uid_of(std::string_view component) {
   return uid;
 }
 
-// The QoS class that the group holding a pod stands for: a QoS group, or the pods cgroup itself.
+// The QoS class of the group that holds a pod: a QoS group, or the pods cgroup itself.
 std::optional<QosClass> qos_of(std::string_view component) {
   const auto name = last_part(component).name;
   if (name == "burstable") return QosClass::burstable;
@@ -78,7 +78,7 @@ std::optional<QosClass> class_of_parents(const std::vector<std::string_view>& pa
   return qos;
 }
 
-// `root` as the systemd driver writes it, followed by a slice for "kubepods".
+// `root` in the form of the systemd driver, followed by a slice for "kubepods".
 std::string systemd_pods_cgroup(std::string_view root) {
   std::string path;
   std::string name;

@@ -19,7 +19,7 @@ struct Plugin {
   const char* directory;
   bool ephemeral;  // counts as the pod's ephemeral storage (pkg/volume/util IsLocalEphemeralVolume)
 };
-// A '/' in a plugin's name is written '~' in that of its directory.
+// A '/' in a plugin's name is '~' in its directory name.
 constexpr std::array kPlugins{
     Plugin{"kubernetes.io~empty-dir", true}, Plugin{"kubernetes.io~configmap", true},
     Plugin{"kubernetes.io~git-repo", true},  Plugin{"kubernetes.io~downward-api", false},
@@ -45,7 +45,8 @@ std::optional<struct stat> look_at(int at, const std::string& name) {
   return found;
 }
 
-// What is in a directory, sorted by name; of names only, so that its size is that of a pod's spec.
+// The entries of a directory, sorted by name. Used only for directories of names, so the size is
+// bounded by a pod's spec.
 Result<std::vector<Entry>> list(const UniqueFd& directory, const std::string& name) {
   UniqueFd copy = open_directory(directory.get(), ".");
   std::unique_ptr<DIR, CloseStream> stream(copy ? ::fdopendir(copy.get()) : nullptr);
@@ -68,7 +69,7 @@ bool is_absent(const Error& failure) {
   return failure.code == ENOENT || failure.code == ENOTDIR || failure.code == ELOOP;
 }
 
-// A name that came out of a cgroup's; it must not lead anywhere else.
+// The name comes from a cgroup's; it must not lead out of its directory.
 bool is_plain_name(std::string_view uid) {
   return !uid.empty() && uid.front() != '.' && uid.find('/') == std::string_view::npos;
 }
@@ -135,7 +136,7 @@ class PodMeasure {
     return {};
   }
 
-  // Nothing when it is not there. An error only for ECANCELED.
+  // Nullopt if it does not exist. Fails only with ECANCELED.
   Result<std::optional<DiskUsage>> measure(int at, const std::string& name,
                                            const std::string& path) {
     const auto measured = kernel::measure_tree(at, name, cancelled_);
@@ -165,13 +166,13 @@ class PodMeasure {
 
 Result<PodLogs> list_pod_logs(const std::string& pod_logs) {
   PodLogs logs;
-  // Unlike what is below it, the place itself may be a link to where there is room.
+  // Unlike its contents, the directory itself may be a link to another filesystem.
   const UniqueFd directory(::open(pod_logs.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory && errno == ENOENT) return logs;
   if (!directory) return errno_error("open", pod_logs);
   const auto entries = TRY(list(directory, pod_logs));
   for (const Entry& entry : entries) {
-    const auto last = entry.name.rfind('_');  // none of the three parts has one
+    const auto last = entry.name.rfind('_');  // none of the three parts contains one
     if (!entry.directory || last == std::string::npos) continue;
     logs.emplace(entry.name.substr(last + 1), entry.name);
   }

@@ -20,20 +20,20 @@ using kernel::HeldFile;
 
 constexpr Duration kShortest = std::chrono::milliseconds(1);
 constexpr Duration kLongest = std::chrono::seconds(10);
-// A line that is met and told needs no hurry: the loop looks again on its own for as long as it
-// holds, and a look here is only for what that may miss.
+// A met and reported line is not urgent: the loop evaluates on its own while it stays met, and a
+// read here only covers what that may miss.
 constexpr Duration kTold = std::chrono::milliseconds(100);
-// So much more than was told is news although the line was met before.
+// Growth after the last report that is reported although the line was met before.
 constexpr Bytes kToldStep = mib(16);
-// Told, but the loop did not find it met: either it has fallen since, or the loop reads another
-// counter. The second must not become a wake a millisecond.
+// Reported, but the loop did not find it met: usage has fallen since, or the loop reads another
+// counter. The latter must not cause a wake every millisecond.
 constexpr Duration kDisputed = std::chrono::milliseconds(10);
 constexpr std::int64_t kPerCpu = std::int64_t{2} << 30;
 constexpr std::int64_t kPossibleMax = std::int64_t{16} << 30;
-// A rate seen above this is an artefact (a cgroup that was moved in whole), not a fill.
+// A rate above this is an artefact (a whole cgroup was moved), not a fill.
 constexpr std::int64_t kCredibleMax = std::int64_t{128} << 30;
 
-// What of RAM and swap the kernel's estimate does not leave (policy/signals.h, memory.untilOom).
+// The part of RAM and swap outside the kernel's estimate (policy/signals.h, memory.untilOom).
 Result<Bytes> parse_not_left(std::string_view text) {
   const auto meminfo = TRY(kernel::parse_meminfo(text));
   if (!meminfo.total || !meminfo.available || !meminfo.swap_total || !meminfo.swap_free) {
@@ -61,28 +61,28 @@ Duration interval_for(Bytes headroom, std::int64_t bytes_per_second) {
   return std::max(exact, kShortest);
 }
 
-// What a look found. Two of the kinds differ by inactive_file: a step from one to the other is no
-// fill.
+// The result of a read. Two of the kinds differ by inactive_file: a step from one to the other is
+// not a fill.
 struct PollSource::Reading {
   enum class Kind : std::uint8_t { usage, working_set, not_left };
   Kind kind;
   Bytes amount;
 };
 
-// One line. The crossing is working set > floor_line, which holds whatever inactive_file became.
+// One line. It is crossed if working set > floor_line, whatever the value of inactive_file.
 struct PollSource::Watch {
   CgroupId cgroup;
   std::string path;
-  bool until_oom = false;  // held against meminfo, which is all that shows what it counts
+  bool until_oom = false;  // compared with meminfo, the only file with the needed values
   Bytes floor_line;
-  std::optional<Bytes> warning;   // headroom that is to be told of; nothing: none, or told
-  std::optional<HeldFile> usage;  // nothing for the node: vmstat
+  std::optional<Bytes> warning;   // headroom to report; nullopt: none, or already reported
+  std::optional<HeldFile> usage;  // nullopt for the node: vmstat
   std::optional<HeldFile> stat;
   bool wanted = true;
   std::optional<Reading> last;
   MonotonicTime last_at;
-  std::optional<Bytes> told;  // met, and the loop knows it of this amount
-  MonotonicTime due;          // the next look
+  std::optional<Bytes> told;  // met, and reported to the loop at this amount
+  MonotonicTime due;          // the next read
 };
 
 PollSource::PollSource(const kernel::CgroupTree& tree, HeldFile vmstat, HeldFile meminfo,
@@ -150,7 +150,7 @@ Duration PollSource::sleep_of(const Watch& watch, Bytes headroom) const {
   return interval_for(headroom - half_way, fill_rate_);
 }
 
-// The loop has just looked: its reading replaces ours.
+// The loop's fresh reading replaces this source's.
 void PollSource::schedule(Watch& watch, Bytes headroom, MonotonicTime now) {
   if (headroom <= Bytes{0}) {
     if (!watch.told) watch.told = watch.floor_line - headroom;
@@ -202,11 +202,11 @@ std::optional<PollSource::Reading> PollSource::look(const Watch& watch) {
     return Reading{Kind::working_set, *node};
   }
   const auto usage = read_usage(*watch.usage);
-  // The working set is never above usage: below the floor there is no need for the costly file.
+  // The working set is never above usage: below the floor the expensive file is not needed.
   if (!usage) return std::nullopt;
   const Bytes matters = watch.floor_line - watch.warning.value_or(Bytes{0});
   if (*usage <= matters) return Reading{Kind::usage, *usage};
-  // Drift: inactive_file decides whether the line is crossed, and usage does not show it move.
+  // Drift: inactive_file decides whether the line is crossed, and usage does not show its changes.
   const auto text = watch.stat->read(buffer_);
   if (!text) return std::nullopt;
   const auto stat = kernel::parse_memory_stat(*text);
@@ -230,7 +230,7 @@ void PollSource::learn_rate(Watch& watch, const Reading& reading, MonotonicTime 
 }
 
 void PollSource::forget_rate() {
-  if (!seen_rate_) return;  // nothing was read since: no reason to think otherwise
+  if (!seen_rate_) return;  // no read since: keep the rate
   fill_rate_ = std::max({possible_rate_, *seen_rate_, fill_rate_ - fill_rate_ / 8});
   seen_rate_.reset();
 }
@@ -261,7 +261,7 @@ void PollSource::drain(MonotonicTime now, std::vector<Wake>& wakes) {
     if (watch->due > now) continue;
     const auto reading = look(*watch);
     if (!reading) {
-      watch->due = now + kLongest;  // removed: the next arm() will not name it
+      watch->due = now + kLongest;  // removed: the next arm() drops it
       continue;
     }
     learn_rate(*watch, *reading, now);

@@ -15,8 +15,8 @@ namespace {
 using kernel::CgroupDir;
 using kernel::CgroupVersion;
 
-// Moves `before` on to `now`, and returns by how much; nothing while one of them is not known. A
-// counter that went back was somebody else's.
+// Advances `before` to `now` and returns the difference; nullopt if one is unknown, or if the
+// counter went backwards, because then it belongs to another cgroup.
 template <typename T>
 std::optional<T> advance(std::optional<T>& before, const std::optional<T>& now) {
   const std::optional<T> was = std::exchange(before, now);
@@ -83,8 +83,8 @@ std::optional<PressureReading> PressurePoll::poll_cgroup(CgroupId id, const std:
   PressureReading reading;
   reading.cgroup = id;
   reading.path = path;
-  // On a hybrid host the pressure of a cgroup shows at the same path of the other hierarchy, if it
-  // is there.
+  // On a hybrid host the pressure of a cgroup is at the same path of the v2 hierarchy, if that
+  // exists.
   const auto unified = tree_.open_unified(path);
   const auto psi = unified ? unified->read("memory.pressure") : unified.error();
   if (psi) take_psi(*psi, before, reading);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads what the kernel counts of memory pressure on the node: for recordings and pictures. Nothing
-// is decided by it.
+// Reads the kernel's memory pressure counters of the node, for recordings and pictures. No decision
+// uses them.
 #pragma once
 
 #include <optional>
@@ -13,16 +13,16 @@
 
 namespace forestall::sources {
 
-// From the texts of /proc/pressure/memory and /proc/vmstat; what they lack is absent.
+// From the texts of /proc/pressure/memory and /proc/vmstat; missing values stay unset.
 [[nodiscard]] MemoryPressure parse_memory_pressure(std::string_view psi, std::string_view vmstat);
 
 // Thread rule: one thread.
 class PressureReader {
  public:
-  // Files that are not there are left out: PSI may be off. `proc` is the procfs of the host.
+  // Missing files are left out: PSI may be off. `proc` is the procfs of the host.
   explicit PressureReader(const std::string& proc = "/proc");
 
-  // Two preads, some 30 us: /proc/vmstat is summed over all CPUs for each.
+  // Two preads, about 30 us: the kernel sums /proc/vmstat over all CPUs each time.
   [[nodiscard]] MemoryPressure read(MonotonicTime now);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The slow way to know every process: five files of /proc each. For hosts without BPF, and what the
-// BPF way is held against.
+// Reads all processes from /proc, five files each: slower than BPF. Used on hosts without BPF, and
+// as the reference for the BPF source.
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ namespace {
 
 struct Listed {
   pid_t pid = 0;
-  CgroupId cgroup;  // inode 0: by nobody
+  CgroupId cgroup;  // the cgroup that listed it; inode 0: none
   friend auto operator<=>(const Listed&, const Listed&) = default;
 };
 
@@ -46,7 +46,7 @@ class ProcProcessSource final : public ProcessSource {
   ProcessReader reader_;
   kernel::HeldFile meminfo_;
   std::string buffer_;
-  // Of the scan under way.
+  // State of the running scan.
   std::vector<Listed> listed_;
   std::vector<OomCgroup> cgroups_;
   std::vector<std::uint64_t> inside_;  // inodes of the subtree, ascending
@@ -65,7 +65,7 @@ Result<void> ProcProcessSource::list_node() {
   if (!again) return errno_error("open", "/proc");
   const std::unique_ptr<DIR, int (*)(DIR*)> list(::fdopendir(again.get()), ::closedir);
   if (!list) return errno_error("list", "/proc");
-  (void)again.release();  // the list's from now on
+  (void)again.release();  // owned by the list from now on
   errno = 0;
   while (const dirent* entry = ::readdir(list.get())) {
     const auto pid = parse_i64(entry->d_name);
@@ -86,8 +86,8 @@ Result<void> ProcProcessSource::list_subtree(CgroupId top) {
     inside_.push_back(cgroup.id.inode);
     const auto directory = tree_.open(cgroup.path);
     const auto pids = directory ? directory->processes() : directory.error();
-    // A removed one has none. Nor has a v2 group of threads a list of processes: theirs is that of
-    // the domain above.
+    // A removed group has no list. A threaded v2 group has none either: its processes are in the
+    // list of the domain above.
     if (!pids && pids.error().code != ENODEV && pids.error().code != ENOENT &&
         pids.error().code != EOPNOTSUPP) {
       return pids.error();
@@ -110,8 +110,8 @@ Result<void> ProcProcessSource::scan(std::optional<CgroupId> subtree,
   const Pages total = TRY(total_pages());
   reader_.begin(total);
   TRY(subtree ? list_subtree(*subtree) : list_node());
-  // A process may have moved from one list to the next, and v1 lists one with each of its threads'
-  // groups.
+  // A process may have moved from one list to the next, and v1 lists a process in the group of each
+  // of its threads.
   std::ranges::sort(listed_);
   const auto again = std::ranges::unique(listed_, {}, &Listed::pid);
   listed_.erase(again.begin(), again.end());
@@ -132,15 +132,15 @@ Result<void> ProcProcessSource::scan(std::optional<CgroupId> subtree,
 
 Result<bool> ProcProcessSource::order(std::vector<ProcessSample>& samples,
                                       const std::vector<std::size_t>& which) {
-  // v1 sorts the list that it shows (kernel/cgroup/cgroup-v1.c pidlist_array_load). v2 shows it as
-  // css_task_iter walks it, which is the OOM killer's walk too.
+  // v1 sorts its list (kernel/cgroup/cgroup-v1.c pidlist_array_load). v2 lists in css_task_iter
+  // order, which is also the OOM killer's.
   if (which.empty() || tree_.version() == kernel::CgroupVersion::v1) return false;
   const auto& first = samples[which.front()];
   const auto path = reader_.cgroup_path(first.id.pid);
   if (!path && path.error().code == ESRCH) return false;
   if (!path) return path.error();
   const auto directory = tree_.open(*path);
-  // It moved, or is charged to a group above, whose walk goes through more than this list.
+  // It moved, or is charged to an ancestor, whose walk covers more than this list.
   if (!directory || directory->id() != first.cgroup) return false;
   const auto walk = directory->processes();
   if (!walk) return false;

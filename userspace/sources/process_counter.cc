@@ -32,13 +32,13 @@ std::uint64_t lines_of(std::string_view text) {
   return static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
-// What a walk saw: whoever is removed below its root meanwhile has no processes.
+// Result of a walk. A group below its root that is removed during the walk has no processes.
 struct Walked {
   std::uint64_t processes = 0;
   std::size_t groups = 0;
 };
 
-// Holds two descriptors for each level at a time.
+// Holds two descriptors per level.
 Result<void> walk(const UniqueFd& directory, const std::string& path, int depth,
                   std::string& buffer, Walked& walked) {
   if (depth > kDepthMax) return Error{ELOOP, fmt::format("walk {}", path)};
@@ -47,7 +47,7 @@ Result<void> walk(const UniqueFd& directory, const std::string& path, int depth,
     const auto processes =
         TRY(kernel::HeldFile::open(directory.get(), "cgroup.procs", path + "/cgroup.procs"));
     const auto text = processes.read(buffer);
-    // A threaded group's processes are listed by the domain above it.
+    // The domain above a threaded group lists its processes.
     if (!text && text.error().code != EOPNOTSUPP) return text.error();
     if (text) walked.processes += lines_of(*text);
   }
@@ -85,7 +85,8 @@ Result<void> ProcessCounter::open_below(UniqueFd directory, const std::string& p
   if (depth > kDepthMax) return Error{ELOOP, fmt::format("walk {}", path)};
   if (groups_.size() >= kGroupsMax) return Error{E2BIG, fmt::format("hold {}", path)};
   const int at = directory.get();
-  // Before the children are listed: one that appears in between makes the count differ later.
+  // Read before the children are listed, so that a child added in between makes the count differ
+  // later.
   const auto links = TRY(links_of(at, path));
   auto processes = TRY(kernel::HeldFile::open(at, "cgroup.procs", path + "/cgroup.procs"));
   const auto listed = TRY(kernel::CgroupDir::open(at, "/"));
@@ -117,7 +118,7 @@ Result<std::uint64_t> ProcessCounter::count_held(std::string& buffer) const {
       return Error{ENODEV, fmt::format("{}: groups were added or removed", name)};
     }
     const auto text = read_list(group, buffer);
-    // A threaded group's processes are listed by the domain above it.
+    // The domain above a threaded group lists its processes.
     if (!text && text.error().code == EOPNOTSUPP) continue;
     if (!text) return text.error();
     count += lines_of(*text);
@@ -125,7 +126,7 @@ Result<std::uint64_t> ProcessCounter::count_held(std::string& buffer) const {
   return count;
 }
 
-// As long as there are that many; those of one that has got much smaller are held again.
+// Used while there are too many groups; once there are far fewer, they are held again.
 Result<std::uint64_t> ProcessCounter::count_by_walk(const kernel::CgroupDir& cgroup,
                                                     std::string& buffer) {
   const UniqueFd own = open_group(cgroup.fd(), ".");
@@ -138,7 +139,7 @@ Result<std::uint64_t> ProcessCounter::count_by_walk(const kernel::CgroupDir& cgr
 
 Result<std::uint64_t> ProcessCounter::count(const kernel::CgroupDir& cgroup, std::string& buffer) {
   Error failure{ENODEV, fmt::format("count processes of {}", cgroup.path())};
-  // A second change can fall between opening and counting; a third time is not worth waiting for.
+  // A second change can happen between opening and counting; a third attempt is not worth its time.
   for (int attempt = 0; attempt < 3 && !too_many_; ++attempt) {
     if (complete_) {
       const auto held = count_held(buffer);

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many processes are in a cgroup and below it, by held descriptors alone.
+// Counts the processes in a cgroup and its descendants on held descriptors.
 //
-// The descriptors cover the groups that existed when they were opened. Whether that is still the
-// whole subtree shows without listing it: a removed group fails its read with ENODEV, and an added
-// one raises the link count of its parent directory (kernfs counts subdirectories). Only then is
-// the subtree walked afresh.
+// The descriptors cover the groups that existed when they were opened. A change of the subtree is
+// detected without listing it: a removed group fails its read with ENODEV, and an added one raises
+// the link count of its parent directory (kernfs counts subdirectories). Only then is the subtree
+// walked again.
 //
-// On cgroup v1 a list of processes once read is kept for its reader for a second after the last
-// reading (kernel/cgroup/cgroup-v1.c cgroup_pidlist_start, CGROUP_PIDLIST_DESTROY_DELAY): a held
-// descriptor that is read again sooner shows those of before. There the file is opened anew for
-// each count, which makes the list afresh.
+// On cgroup v1 the kernel caches a process list per reader for a second after the last read
+// (kernel/cgroup/cgroup-v1.c cgroup_pidlist_start, CGROUP_PIDLIST_DESTROY_DELAY). A held descriptor
+// read again sooner returns the old list. There the file is opened anew for each count.
 //
-// Descriptors are what a kill needs too, and a delegated workload may make as many groups as it
-// likes: of one with more than kGroupsMax none are held, and each count walks it.
+// A kill needs descriptors too, and a delegated workload may create any number of groups. For more
+// than kGroupsMax groups none are held, and each count walks the subtree.
 #pragma once
 
 #include <sys/types.h>
@@ -33,13 +32,13 @@ class ProcessCounter {
  public:
   static constexpr std::size_t kGroupsMax = 64;
 
-  // Opens what is there; an unreadable group is an error of every count() then.
+  // Opens the existing groups. If one is unreadable, every count() fails.
   explicit ProcessCounter(const kernel::CgroupDir& cgroup);
 
-  // Thread groups in the subtree, those of other pid namespaces included. ENODEV when `cgroup`
+  // Thread groups in the subtree, including those of other pid namespaces. ENODEV if `cgroup`
   // itself, which must be the one given at construction, was removed.
   [[nodiscard]] Result<std::uint64_t> count(const kernel::CgroupDir& cgroup, std::string& buffer);
-  // How many descriptors it holds: two for each group, at most 2 * kGroupsMax.
+  // Descriptors held: two per group, at most 2 * kGroupsMax.
   [[nodiscard]] std::size_t descriptors() const { return 2 * groups_.size(); }
 
  private:
@@ -49,7 +48,7 @@ class ProcessCounter {
     kernel::HeldFile processes;
     bool list_is_kept = false;  // cgroup v1
   };
-  // Opens all groups afresh, or none.
+  // Opens all groups again, or none.
   Result<void> open_all(const kernel::CgroupDir& cgroup);
   Result<void> open_below(UniqueFd directory, const std::string& path, int depth);
   [[nodiscard]] Result<std::uint64_t> count_held(std::string& buffer) const;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Three things /proc does not print are inferred:
-//  - that an mm was reaped, or is its parent's during a vfork: oom_score is 0 where the figures
-//    would give more;
-//  - that a process is dying (mm/oom_kill.c task_will_free_mem): a SIGKILL is pending
-//    (complete_signal and zap_other_threads leave one with each thread), or its last thread exits;
-//  - that the OOM killer chose it already (signal->oom_mm): not at all. Such a one shows as dying.
-// Not seen either: MPOL_BIND policies, and a thread whose cpuset is not its leader's.
+// /proc does not show three facts, which are inferred:
+// - an mm was reaped, or is its parent's during a vfork: oom_score is 0 where the figures would
+//   give more;
+// - a process is dying (mm/oom_kill.c task_will_free_mem): a SIGKILL is pending (complete_signal
+//   and zap_other_threads leave one with each thread), or its last thread exits;
+// - the OOM killer already selected it (signal->oom_mm): never detected. Such a process shows as
+//   dying.
+// Also not detected: MPOL_BIND policies, and a thread whose cpuset is not its leader's.
 #include "sources/process_reader.h"
 
 #include <dirent.h>
@@ -26,19 +27,19 @@ namespace {
 
 const std::int64_t kPageBytes = ::sysconf(_SC_PAGESIZE);
 
-// A status is 1.5 KiB, but for a process in very many groups.
+// A status is 1.5 KiB, except for a process in very many groups.
 constexpr std::size_t kTextBytes = std::size_t{16} << 10;
 
-// A tick is 10 ms on every architecture (USER_HZ is 100); within one, ascending pids tell who was
-// forked first, but for the one tick in which they start over.
+// A tick is 10 ms on every architecture (USER_HZ is 100). Within one tick, ascending pids give the
+// order of forks, except when the pids wrap.
 constexpr std::uint64_t kTickNs = 10'000'000;
 
 bool gone(const Error& failure) {
   return failure.code == ENOENT || failure.code == ESRCH;
 }
 
-// Whether oom_score would be more than 0 if it can be chosen. With a step to spare: the kernel may
-// count a little less than it prints (sources/process_text.h).
+// Whether oom_score is above 0 if the process can be selected. With one step of margin: the kernel
+// may count a little less than it prints (sources/process_text.h).
 bool would_score(const ProcessSample& sample, Pages total_pages) {
   return total_pages > 0 && kernel::score_of(sample.points(total_pages), total_pages) > 1;
 }
@@ -81,7 +82,7 @@ void ProcessReader::begin(Pages total_pages) {
 Result<std::string_view> ProcessReader::read_file(int directory, const char* file) {
   const UniqueFd fd(::openat(directory, file, O_RDONLY | O_CLOEXEC));
   if (!fd) return errno_error("open", file);
-  // These files are one record each, and whole after a read that does not fill the buffer.
+  // Each of these files is one record, complete after a read that does not fill the buffer.
   const auto got = ::pread(fd.get(), buffer_.data(), buffer_.size(), 0);
   if (got < 0) return errno_error("read", file);
   const auto size = static_cast<std::size_t>(got);
@@ -112,7 +113,7 @@ Result<std::string> ProcessReader::cgroup_path(pid_t pid) {
 
 Result<CgroupId> ProcessReader::read_cgroup(int directory, const StatText& stat,
                                             CgroupId listed_in) {
-  // On v1 an exiting task is shown in the root, wherever it is charged
+  // On v1 an exiting task is shown in the root, whatever cgroup it is charged to
   // (kernel/cgroup/cgroup.c proc_cgroup_show).
   if (stat.exiting && tree_->version() == kernel::CgroupVersion::v1) return listed_in;
   const auto text = TRY(read_file(directory, "cgroup"));
@@ -126,7 +127,7 @@ Result<bool> ProcessReader::any_thread(int directory,
   if (!tasks) return errno_error("open", "task");
   const std::unique_ptr<DIR, int (*)(DIR*)> list(::fdopendir(tasks.get()), ::closedir);
   if (!list) return errno_error("list", "task");
-  const int list_fd = tasks.release();  // the list's from now on
+  const int list_fd = tasks.release();  // owned by the list from now on
   while (const dirent* entry = ::readdir(list.get())) {
     const auto number = parse_i64(entry->d_name);
     if (!number) continue;
@@ -163,7 +164,7 @@ Result<bool> ProcessReader::dying(int directory, const StatText& stat, const Sta
   if (status.kill_pending) return true;
   if (!stat.exiting) return false;
   if (status.threads <= 1) return true;
-  // The leader exits: alone, or with all its threads?
+  // The leader exits: determine whether all its threads exit too.
   return any_thread(directory, [&](int thread, pid_t) -> Result<bool> {
     return TRY(read_status(thread)).kill_pending;
   });
@@ -173,12 +174,12 @@ Result<Unkillable> ProcessReader::unkillable(int directory, const StatText& stat
                                              const StatusText& status,
                                              const ProcessSample& sample) {
   const auto score = TRY(read_number(directory, "oom_score"));
-  // Pid 1 of a nested pid namespace is not the one that the kernel spares.
+  // The kernel does not spare pid 1 of a nested pid namespace.
   if (sample.id.pid == 1 && score == 0) return Unkillable::init;
   if (!status.memory) return Unkillable::no_memory;
   if (sample.oom_score_adj == kOomScoreAdjMin) return Unkillable::adjusted;
   if (score != 0 || !would_score(sample, total_pages_)) return Unkillable::none;
-  // Did it exit between the two readings? What stands in for a dead leader is not asked again.
+  // Detects an exit between the two reads. The stand-in of a dead leader is not checked again.
   if (status.threads <= 1 && !TRY(read_status(directory)).memory) return Unkillable::no_memory;
   const bool with_parent =
       stat.parent > 0 && kcmp_memory(sample.id.pid, stat.parent) == std::strong_ordering::equal;

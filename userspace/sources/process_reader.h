@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One process, read from /proc as the OOM killer would see it.
+// One process, read from /proc as the OOM killer sees it.
 //
-// Everything is read through one descriptor on its directory, which the kernel ties to the process
-// and not to the number: after its end all reads fail, whoever gets the pid next. What one reads is
-// therefore of one process, though not of one instant.
+// All reads use one descriptor on its directory. The kernel ties it to the process, not to the pid:
+// after the process ends all reads fail, even if the pid is reused. All values are therefore of one
+// process, though not of one instant.
 #pragma once
 
 #include <sys/types.h>
@@ -24,12 +24,12 @@
 
 namespace forestall::sources {
 
-// Which memory cgroup a path is. On v2 the nearest one at or above it that has the memory
-// controller: that is whom the kernel charges. Answers are remembered for one scan.
+// The memory cgroup of a path. On v2 the nearest one at or above it that has the memory controller:
+// the kernel charges that one. Results are cached for one scan.
 class CgroupFinder {
  public:
   explicit CgroupFinder(const kernel::CgroupTree& tree) : tree_(tree) {}
-  // Inode 0: it is gone, or lies outside of what is mounted here.
+  // Inode 0: it was removed, or lies outside of what is mounted here.
   [[nodiscard]] CgroupId find(std::string_view path);
   void forget() { known_.clear(); }
 
@@ -48,16 +48,16 @@ class ProcessReader {
   struct Reading {
     ProcessSample sample;
     MemoryLayout layout;
-    pid_t thread = 0;  // the one that was found to have the memory: mostly the leader
+    pid_t thread = 0;  // the thread that has the memory: usually the leader
   };
-  // RAM + swap, which oom_score is a share of. To be set before each scan; forgets what was
-  // remembered of cgroups.
+  // Sets RAM + swap, the base of oom_score, and clears the cgroup cache. Call before each scan.
   void begin(Pages total_pages);
-  // Nothing: it is gone, is a kernel thread or no thread group, or `wanted` does not want its
-  // cgroup. `listed_in` is the cgroup that listed it, if one did; inode 0 else. memory_id stays 0.
+  // Nullopt: the process is gone, is a kernel thread or no thread group, or `wanted` rejects its
+  // cgroup. `listed_in`: the cgroup whose process list named it; inode 0 if none. memory_id stays
+  // 0.
   Result<std::optional<Reading>> read(pid_t pid, CgroupId listed_in,
                                       const std::function<bool(CgroupId)>& wanted);
-  // Its path in the memory hierarchy. ESRCH when it is gone.
+  // Its path in the memory hierarchy. ESRCH if the process is gone.
   [[nodiscard]] Result<std::string> cgroup_path(pid_t pid);
 
   [[nodiscard]] int proc_fd() const { return proc_.get(); }
@@ -65,13 +65,13 @@ class ProcessReader {
  private:
   ProcessReader(const kernel::CgroupTree& tree, UniqueFd proc)
       : tree_(&tree), proc_(std::move(proc)), cgroups_(tree) {}
-  // The text lives until the next read.
+  // The text is valid until the next read.
   Result<std::string_view> read_file(int directory, const char* file);
   Result<CgroupId> read_cgroup(int directory, const StatText& stat, CgroupId listed_in);
   Result<std::int64_t> read_number(int directory, const char* file);
   Result<StatusText> read_status(int directory);
-  // Of a group whose leader has no memory any more: the thread that the kernel takes for it.
-  // Its number; nothing if none of them has memory either.
+  // For a group whose leader has no memory any more: the thread that the kernel uses instead. Its
+  // number; nullopt if no thread has memory.
   Result<std::optional<pid_t>> stand_in(int directory, StatusText& status, StatText& stat);
   Result<bool> dying(int directory, const StatText& stat, const StatusText& status);
   Result<std::optional<Reading>> read_in(int directory, pid_t pid, CgroupId listed_in,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every process of a part of the node, scored facts only: from BPF where it may be used, else from
-// /proc. One interface, so that nobody above knows which it was.
+// Processes of a part of the node with the facts for scoring: from BPF if available, otherwise from
+// /proc.
 #pragma once
 
 #include <cstddef>
@@ -25,23 +25,23 @@ class ProcessSource {
  public:
   virtual ~ProcessSource() = default;
 
-  // Replaces `samples` by all processes of the node, or with a `subtree` by those whose memory
-  // cgroup is that one or lies below it. Kernel threads are left out. Processes that come or go
-  // meanwhile may be in it or not; none is in it twice, and none half. With a vector of enough
-  // capacity nothing is allocated (BPF).
+  // Replaces `samples` with all processes of the node, or with a `subtree` those whose memory
+  // cgroup is in it. Kernel threads are left out. Processes that start or exit meanwhile may or may
+  // not be included; none is duplicated or incomplete. With enough capacity in the vector, the BPF
+  // source allocates nothing.
   virtual Result<void> scan(std::optional<CgroupId> subtree,
                             std::vector<ProcessSample>& samples) = 0;
 
-  // Puts the kernel's own order into `order` of those samples, all of one cgroup, whose indices are
-  // given: asked for when points are equal. False: it cannot be told, `order` stays as it was.
+  // Writes the kernel's own order into `order` of the given samples, all of one cgroup. Used if
+  // points are equal. False: the order is unknown, `order` stays unchanged.
   virtual Result<bool> order(std::vector<ProcessSample>& samples,
                              const std::vector<std::size_t>& which) = 0;
 
-  // The same for processes of the whole node, whatever their cgroups: that walk goes by age
-  // (for_each_process) and knows nothing of the order within a cgroup.
+  // The same for processes of the whole node, whatever their cgroups. The kernel walks them by age
+  // (for_each_process), independent of the order within a cgroup.
   virtual Result<bool> order_on_node(std::vector<ProcessSample>& /*samples*/,
                                      const std::vector<std::size_t>& /*which*/) {
-    return false;  // when they were forked is as much as is known
+    return false;  // only the fork times are known
   }
 
   // "bpf" or "proc".

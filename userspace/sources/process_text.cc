@@ -49,7 +49,7 @@ Result<bool> has_sigkill(std::string_view key, std::string_view rest) {
   return (*mask & (std::uint64_t{1} << (SIGKILL - 1))) != 0;
 }
 
-// The figure of `memory` that a key names; null for any other key.
+// The field of `memory` for a key; null for any other key.
 Pages* memory_field(std::string_view key, ProcessMemory& memory) {
   if (key == "RssAnon") return &memory.anon;
   if (key == "RssFile") return &memory.file;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who fired is not asked of epoll: polling a trigger consumes its event, and the loop's epoll, in
-// which ours is nested, has polled it by the time drain() runs. Instead each file's stall total is
-// compared with the one at its last report, which loses nothing whoever polled.
+// epoll does not report which trigger fired: polling a trigger consumes its event, and the loop's
+// epoll, in which ours is nested, has polled it before drain() runs. Instead each file's stall
+// total is compared with the one at its last report, which loses no event.
 #include "sources/psi_source.h"
 
 #include <fcntl.h>
@@ -18,13 +18,13 @@
 namespace forestall::sources {
 namespace {
 
-// Stall that fires, whatever the window: 10 % of 500 ms. A percentage of the window would make the
-// wake four times later where only 2 s windows are allowed, which is where it can least afford it;
-// the price, more idle wakes, is bounded by the kernel at one per window.
+// Stall that fires, whatever the window: 10 % of 500 ms. A percentage of the window would delay the
+// wake by a factor of four where only 2 s windows are allowed, where the delay hurts most. The cost
+// is more idle wakes, which the kernel limits to one per window.
 constexpr Duration kThreshold = std::chrono::milliseconds(50);
-// Growth that counts as having fired. Half, because the kernel adds a share of the previous
-// window's growth to the current one's (kernel/sched/psi.c window_update), which may have been
-// reported already.
+// Growth that counts as fired. Half of the threshold, because the kernel adds a share of the
+// previous window's growth to the current one's (kernel/sched/psi.c window_update), and that share
+// may already be reported.
 constexpr Duration kReported = kThreshold / 2;
 
 }  // namespace
@@ -125,9 +125,9 @@ void PsiSource::look(Watch& watch, MonotonicTime now, std::vector<Wake>& wakes) 
 
 void PsiSource::drain(MonotonicTime now, std::vector<Wake>& wakes) {
   for (auto& watch : watches_) look(*watch, now, wakes);
-  // Removed cgroups poll EPOLLERR for ever; closing their triggers is all there is to do.
+  // Removed cgroups poll EPOLLERR without end; the only remedy is to close their triggers.
   std::erase_if(watches_, [](const std::unique_ptr<Watch>& watch) { return watch->removed; });
-  // Takes consumed triggers off the nested epoll's ready list, so that it turns silent again.
+  // Removes consumed triggers from the nested epoll's ready list, so that it is no longer readable.
   std::array<epoll_event, 64> ignored;
   ::epoll_wait(epoll_.get(), ignored.data(), static_cast<int>(ignored.size()), 0);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Wake source: PSI triggers on the node's memory pressure and on that of each watched cgroup.
 //
-// Pressure is not evidence that a line is near (CPU throttling raises it too), and rises when
-// reclaim has begun, which may be after the line. It is the backstop that works on every kernel
-// with PSI, on v2, and on hybrid hosts for cgroups that exist in the cgroup2 mount as well.
+// Pressure does not show that a line is near: CPU throttling raises it too. It rises once reclaim
+// has begun, which may be after the line. PSI is the fallback for every kernel that has it: on v2,
+// and on hybrid hosts for cgroups that also exist in the cgroup2 mount.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ namespace forestall::sources {
 
 class PsiSource final : public Source {
  public:
-  // Refused when PSI is off or triggers are not permitted. `tree` must outlive the source.
+  // Fails if PSI is off or triggers are not permitted. `tree` must outlive the source.
   static Result<std::unique_ptr<Source>> create(const kernel::CgroupTree& tree,
                                                 const std::string& proc = "/proc");
   ~PsiSource() override;
@@ -27,7 +27,7 @@ class PsiSource final : public Source {
   Result<std::vector<std::string>> arm(std::span<const Line> lines, MonotonicTime now) override;
   void drain(MonotonicTime now, std::vector<Wake>& wakes) override;
 
-  // The window the kernel granted on the node's file.
+  // The window that the kernel granted on the node's file.
   [[nodiscard]] Duration window() const;
 
  private:
@@ -40,7 +40,7 @@ class PsiSource final : public Source {
 
   const kernel::CgroupTree& tree_;
   UniqueFd epoll_;
-  std::vector<std::unique_ptr<Watch>> watches_;  // the node's is the first and always there
+  std::vector<std::unique_ptr<Watch>> watches_;  // the first is the node's and always exists
   std::string buffer_;
 };
 

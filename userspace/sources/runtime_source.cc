@@ -7,7 +7,7 @@ namespace forestall::sources {
 namespace {
 
 constexpr Duration kInterval = std::chrono::seconds(10);
-// Figures older than this convict nobody.
+// Older figures must not cause an eviction.
 constexpr Duration kLayersAgeMax = std::chrono::minutes(1);
 
 WritableLayers layers_of(std::vector<clients::ContainerUsage> containers) {
@@ -35,7 +35,7 @@ Result<std::unique_ptr<RuntimeSource>> RuntimeSource::create(const std::string& 
   return made;
 }
 
-// On the thread.
+// Runs on the thread.
 void RuntimeSource::ask() {
   answer_ = {};
   clients::RuntimeOptions options;
@@ -70,7 +70,7 @@ void RuntimeSource::take(MonotonicTime now, std::vector<Wake>& wakes) {
     layers_at_ = now;
     observer_.set_writable_layers(layers_of(std::move(*answer_.containers)));
   } else if (now - layers_at_ > kLayersAgeMax) {
-    observer_.set_writable_layers({});  // better unknown than wrong
+    observer_.set_writable_layers({});  // unknown is better than outdated
   }
   if (!answer_.filesystems) return;
   std::string imagefs = std::move(answer_.filesystems->imagefs.directory);
@@ -79,7 +79,7 @@ void RuntimeSource::take(MonotonicTime now, std::vector<Wake>& wakes) {
   imagefs_ = std::move(imagefs);
   containerfs_ = std::move(containerfs);
   observer_.filesystems().discovered(imagefs_, containerfs_);
-  // What is new is opened with the next refresh, which this wake brings about.
+  // This wake triggers the refresh that opens the new places.
   wakes.push_back({WakeSource::workload_change, now, {}, {}});
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only the container runtime knows of the node's disks: where images and writable layers lie,
-// and what each container has written. Asked every ten seconds (the runtime's own figures are no
-// fresher), in a thread of its own, because a runtime under pressure answers late or never.
+// What only the container runtime reports about the node's disks: where images and writable layers
+// are, and how much each container has written. Queried every ten seconds (the runtime refreshes
+// its figures no faster) on a thread of its own: a runtime under pressure may answer late or never.
 #pragma once
 
 #include <memory>
@@ -19,16 +19,16 @@ namespace forestall::sources {
 
 class RuntimeSource final : public Source {
  public:
-  // `observer` must outlive the source, and is told what was found. An error when `endpoint` can be
-  // none; whether anybody listens there shows later, in problem().
+  // `observer` must outlive the source; it receives the results. Fails if `endpoint` is not a valid
+  // endpoint. A missing server shows later, in problem().
   static Result<std::unique_ptr<RuntimeSource>> create(const std::string& endpoint,
                                                        Observer& observer);
 
   [[nodiscard]] Feature feature() const override { return Feature::poll; }
   [[nodiscard]] int fd() const override { return thread_->fd(); }
-  // It has no lines. The notes tell why the runtime could not be asked, for as long as that lasts.
+  // Has no lines. The notes give the reason while the runtime cannot be queried.
   Result<std::vector<std::string>> arm(std::span<const Line> lines, MonotonicTime now) override;
-  // Wakes the loop only when the filesystems are found for the first time, or elsewhere.
+  // Wakes the loop only when the filesystems are found for the first time, or have changed.
   void drain(MonotonicTime now, std::vector<Wake>& wakes) override;
   [[nodiscard]] std::optional<MonotonicTime> next_look() const override;
 
@@ -44,13 +44,13 @@ class RuntimeSource final : public Source {
 
   const std::string endpoint_;
   Observer& observer_;
-  MonotonicTime due_;             // of the next question
-  Answer answer_;                 // the thread's while it runs
+  MonotonicTime due_;             // of the next query
+  Answer answer_;                 // owned by the thread while it runs
   std::optional<Error> problem_;  // of the last answer
-  MonotonicTime layers_at_;       // of the writable layers the observer has
+  MonotonicTime layers_at_;       // of the observer's writable layers
   std::string imagefs_;
   std::string containerfs_;
-  std::unique_ptr<kernel::JobThread> thread_;  // last: its job uses all of the above
+  std::unique_ptr<kernel::JobThread> thread_;  // last: its job uses all members above
 };
 
 }  // namespace forestall::sources

@@ -10,15 +10,15 @@
 namespace forestall::sources {
 namespace {
 
-// One sample of each address space found so far, in the order of `compare`. Processes exec and die
-// meanwhile, which makes that order contradict itself; a binary search stays within its bounds
-// all the same, where std::sort() would not.
+// One sample of each address space found so far, in the order of `compare`. Processes exec and exit
+// meanwhile, so the order may be inconsistent. A binary search stays within its bounds even then;
+// std::sort() would not.
 class Spaces {
  public:
   Spaces(std::vector<ProcessSample>& samples, const MemoryOrder& compare)
       : samples_(samples), compare_(compare) {}
 
-  // The id of the address space of `owner`; 0 if it cannot be told.
+  // The id of the address space of `owner`; 0 if unknown.
   std::uint64_t id_of(const MemoryOwner& owner) {
     std::size_t first = 0;
     std::size_t last = known_.size();
@@ -27,7 +27,7 @@ class Spaces {
       const MemoryOwner& other = known_[middle];
       const auto order = compare_(owner.thread, other.thread);
       if (!order && compare_(owner.thread, owner.thread)) {
-        // The other one has died: it tells nothing of those that live.
+        // The other process has exited: it gives no order for the living ones.
         known_.erase(known_.begin() + static_cast<std::ptrdiff_t>(middle));
         --last;
         continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which processes share one address space, where only kcmp(2) can tell: the kernel's OOM killer
-// ends all that share the mm of its victim.
+// Detects processes that share one address space, using kcmp(2) where nothing else shows it. The
+// kernel's OOM killer kills all processes that share the mm of its victim.
 #pragma once
 
 #include <sys/types.h>
@@ -16,8 +16,8 @@
 
 namespace forestall::sources {
 
-// How the address spaces of two processes compare, in an order of their own that means nothing but
-// "the same" and "not the same". Nothing: it may not be asked, or one of them is gone.
+// Compares the address spaces of two processes. The order itself is arbitrary; only equality has a
+// meaning. Nullopt: not permitted, or a process has exited.
 using MemoryOrder = std::function<std::optional<std::strong_ordering>(pid_t, pid_t)>;
 
 // kcmp(KCMP_VM). Needs PTRACE_MODE_READ on both.
@@ -29,9 +29,9 @@ struct MemoryOwner {
   MemoryLayout layout;
 };
 
-// Fills memory_id of the samples that `owners` lists, which all have memory: the pid of the first
-// of those that share it. Only those with an equal layout are compared, of n such each with log n:
-// a server's thousand workers have all the same one. 0 where it cannot be told.
+// Fills memory_id of the samples in `owners`, which all have memory: the pid of the first process
+// that shares it. Compares only equal layouts, n of them at a cost of log n each, because a
+// server's thousand workers may all have the same layout. 0: unknown.
 void tell_shared_memory(std::vector<ProcessSample>& samples, std::vector<MemoryOwner>& owners,
                         const MemoryOrder& compare);
 

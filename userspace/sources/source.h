@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A source wakes the loop. It reads nothing that is decided upon: the observer does, afresh, on
+// A source wakes the loop. Decisions use no value that it reads: the observer reads fresh ones on
 // each wake.
 #pragma once
 
@@ -25,19 +25,19 @@ class Source {
 
   [[nodiscard]] virtual Feature feature() const = 0;
 
-  // A descriptor that polls readable when drain() has something to say, owned by the source and
+  // A descriptor that polls readable when drain() has wakes to return. Owned by the source and
   // constant over its life; -1 for a source that is driven by next_look() alone.
   [[nodiscard]] virtual int fd() const = 0;
 
-  // Watch these lines from now on instead of the previous ones. Called after every observation.
-  // A line that cannot be armed (its cgroup is gone, its limit cannot be watched by this source)
-  // is skipped and told in the notes; an error means the source as a whole is lost.
+  // Replaces the watched lines. Called after every observation. A line that cannot be armed (its
+  // cgroup was removed, this source cannot watch its limit) is skipped and reported in the notes.
+  // An error means that the source as a whole is lost.
   virtual Result<std::vector<std::string>> arm(std::span<const Line> lines, MonotonicTime now) = 0;
 
-  // Appends what happened since the last call. Called when fd() is readable or next_look() passed.
+  // Appends the wakes since the last call. Called when fd() is readable or next_look() has passed.
   virtual void drain(MonotonicTime now, std::vector<Wake>& wakes) = 0;
 
-  // When the loop must call drain() even though fd() is silent; nothing for "never".
+  // When the loop must call drain() even without a readable fd(); nullopt: never.
   [[nodiscard]] virtual std::optional<MonotonicTime> next_look() const { return std::nullopt; }
 };
 

@@ -17,9 +17,9 @@ Result<kernel::HeldFile> hold(const std::string& path) {
   return kernel::HeldFile::open(AT_FDCWD, path.c_str(), path);
 }
 
-// These files are a line each, and whole after one read. The kernel takes memory of the size that
-// is asked for, zeroed, for each read of a sysctl (fs/proc/proc_sysctl.c proc_sys_call_handler):
-// with the buffer that other files need, that would be 64 KiB when memory is short.
+// Each of these files is one line, complete after one read. For each read of a sysctl the kernel
+// allocates and zeroes as much memory as requested (fs/proc/proc_sysctl.c proc_sys_call_handler).
+// With the buffer of the other files that would be 64 KiB while memory is short.
 using ShortText = std::array<char, 128>;
 
 Result<std::string_view> read_line(const Result<kernel::HeldFile>& file, ShortText& text) {
@@ -29,7 +29,7 @@ Result<std::string_view> read_line(const Result<kernel::HeldFile>& file, ShortTe
   return std::string_view(text.data(), static_cast<std::size_t>(got));
 }
 
-// A positive number, or why there is none.
+// A positive number, or the reason why there is none.
 Result<std::int64_t> read_limit(const Result<kernel::HeldFile>& file) {
   ShortText line;
   const auto value = parse_i64(trim(TRY(read_line(file, line))));

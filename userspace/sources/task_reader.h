@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tasks on the node against their ceiling, as kubelet reads them (pkg/kubelet/stats/pidlimit/
-// pidlimit_linux.go): capacity is the lesser of pid_max and threads-max, running the total in the
-// fourth field of /proc/loadavg, which counts threads.
+// Tasks on the node and their limit, as kubelet reads them (pkg/kubelet/stats/pidlimit/
+// pidlimit_linux.go): capacity is the smaller of pid_max and threads-max; running is the total in
+// the fourth field of /proc/loadavg, which counts threads.
 //
-// loadavg and threads-max speak of the whole kernel. pid_max became a property of the pid namespace
-// of who opens it (6.14, kernel/pid.c), so the agent must share the host's.
+// loadavg and threads-max cover the whole kernel. From 6.14 on, pid_max belongs to the pid
+// namespace of the process that opens it (kernel/pid.c), so the agent must share the host's.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,17 @@
 
 namespace forestall::sources {
 
-// Tasks that exist, from the text of /proc/loadavg: 3518 of "0.00 0.01 0.05 2/3518 4711". Nothing
-// if its fourth field is not of that form.
+// Existing tasks, from the text of /proc/loadavg: 3518 of "0.00 0.01 0.05 2/3518 4711". Nullopt if
+// its fourth field has another form.
 [[nodiscard]] std::optional<std::int64_t> parse_task_total(std::string_view loadavg);
 
 class TaskReader {
  public:
-  // Holds what is there of the three files. `proc` is the procfs of the host.
+  // Opens those of the three files that exist. `proc` is the procfs of the host.
   explicit TaskReader(const std::string& proc);
 
-  // Fresh values. A ceiling that cannot be read leaves the other one; without loadavg, sysinfo(2)
-  // tells the tasks, 16 bits of them. What stays unknown gets a note.
+  // Fresh values. If one limit cannot be read, the other one counts. Without loadavg, sysinfo(2)
+  // provides the number of tasks in 16 bits. Unknown values get a note.
   [[nodiscard]] TaskSample read(MonotonicTime now, std::vector<SourceNote>& notes) const;
 
  private:

@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint64_t kTickNs = 10'000'000;
 
 Unkillable unkillable(const abi_task& task) {
-  // In the order in which oom_badness() asks.
+  // In the order of the checks in oom_badness().
   if ((task.flags & ABI_TASK_INIT) != 0) return Unkillable::init;
   if ((task.flags & ABI_TASK_KERNEL_THREAD) != 0) return Unkillable::kernel_thread;
   if ((task.flags & ABI_TASK_NO_MEMORY) != 0) return Unkillable::no_memory;

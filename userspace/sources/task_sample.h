@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records of the BPF scan as samples.
+// Converts records of the BPF scan to samples.
 #pragma once
 
 #include "bpf/abi/task.h"
@@ -8,7 +8,8 @@
 
 namespace forestall::sources {
 
-// `counting`: which of its counters are the memory. `summed` needs a scan that summed.
+// `counting`: which of the task's counters is used as its memory. `summed` requires a scan that
+// summed.
 [[nodiscard]] ProcessSample to_sample(const abi_task& task, kernel::RssCounting counting);
 
 }  // namespace forestall::sources

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread that registers usage thresholds, because each registration waits for an RCU grace
-// period (24 to 36 ms measured on 6.18) and the loop must not.
+// A thread that registers usage thresholds. Each registration waits for an RCU grace period (24 to
+// 36 ms measured on 6.18), and the loop must not wait.
 //
-// Requests for a cgroup replace earlier ones of their kind that have not begun, so the queue is
-// bounded by the number of cgroups. Thresholds go before warning lines.
+// A request replaces an earlier one of its kind for the same cgroup that has not begun, so the
+// number of cgroups bounds the queue. Thresholds are registered before warning lines.
 #pragma once
 
 #include <condition_variable>
@@ -39,7 +39,7 @@ class UsageArming {
   // `done` is an eventfd, written after each answer; it must outlive this object.
   explicit UsageArming(int done);
   UsageArming(const UsageArming&) = delete;
-  // Waits for the registration that is under way, at most one grace period.
+  // Waits for the running registration: at most one grace period.
   ~UsageArming();
 
   void request(Request request);
@@ -53,7 +53,7 @@ class UsageArming {
   bool stopping_ = false;         // guarded by mutex_
   std::deque<Request> requests_;  // guarded by mutex_
   std::vector<Answer> answers_;   // guarded by mutex_
-  std::thread thread_;            // last: run() uses all of the above
+  std::thread thread_;            // last: run() uses all members above
 };
 
 }  // namespace forestall::sources

@@ -14,8 +14,8 @@
 
 namespace forestall::sources {
 
-// A line that sank by less than this is left where it is: the kernel itself looks only every 128
-// page events of a CPU, so arming more finely would cost a grace period and gain nothing.
+// A line that sank by less than this is not moved: the kernel checks only every 128 page events of
+// a CPU, so a finer registration would cost a grace period without benefit.
 constexpr std::int64_t kStepPages = 128;
 
 struct UsageEventfd::Watch {
@@ -23,11 +23,11 @@ struct UsageEventfd::Watch {
   bool early = false;  // for the warning line
   std::string path;
   std::shared_ptr<const kernel::UsageEventFiles> files;
-  std::optional<Bytes> requested;  // asked of the arming thread, or armed
+  std::optional<Bytes> requested;  // requested from the arming thread, or armed
   UniqueFd event;
-  bool wanted = true;      // a line of the last arm() is for it
+  bool wanted = true;      // the last arm() has a line for it
   bool was_below = false;  // usage was below the line when it was requested
-  bool told = false;       // reported since then: usage was at what is armed, or above
+  bool told = false;       // reported since then: usage was at or above what is armed
 };
 
 namespace {
@@ -36,27 +36,28 @@ Bytes step() {
   return {kStepPages * ::sysconf(_SC_PAGESIZE)};
 }
 
-// Whether what is armed still does. Armed too low, it fires early, which costs one look; so it may
-// stay until usage gets there (the kernel then counts us as above, and would say nothing more on
-// the way up). Armed too high by more than a step, it would fire late.
+// Whether the armed threshold is still useful. If armed too low, it fires early, which costs one
+// evaluation. It may stay until usage reaches it; the kernel then counts usage as above and would
+// not signal further growth. If armed too high by more than a step, it would fire late.
 //
-// Once it was told, what the loop reads is no proof of the contrary: the kernel compares when a CPU
-// has just charged a batch of pages, and the unused rest of the batch may have been given back
-// before the loop looked.
+// After a report, a lower reading in the loop does not disprove it. The kernel compares right after
+// a CPU has charged a batch of pages, and may return the unused rest of the batch before the loop
+// reads.
 bool still_good(Bytes armed, bool told, const Line& line) {
   if (line.usage_line + step() < armed) return false;
   const bool kernel_says_above = told || line.usage >= armed;
   return !(kernel_says_above && line.headroom >= Bytes{0});
 }
 
-// Where to arm: at the line, but above what is used already if the line is not met yet. Right at
-// the line it is not (policy/thresholds.cc compares strictly), and the kernel counts it as passed.
+// Where to arm: at the line, but above current usage if the line is not met yet. Usage equal to the
+// line does not meet it (policy/thresholds.cc compares strictly), but the kernel counts it as
+// passed.
 Bytes next_threshold(const Line& line) {
   if (line.headroom < Bytes{0}) return line.usage_line;
   return std::max(line.usage_line, line.usage + Bytes{::sysconf(_SC_PAGESIZE)});
 }
 
-// The warning line as a line of its own.
+// The warning line as a separate line.
 std::optional<Line> warning_of(const Line& line) {
   if (!line.warning || line.usage_line <= *line.warning) return std::nullopt;
   Line early = line;
@@ -141,7 +142,7 @@ Result<std::vector<std::string>> UsageEventfd::arm(std::span<const Line> lines,
                                                    MonotonicTime /* now */) {
   auto notes = std::exchange(notes_, {});
   for (auto& watch : watches_) watch->wanted = false;
-  // Several thresholds may watch one cgroup: the first to be reached is the one to arm.
+  // Several thresholds may watch one cgroup: arms the one that is reached first.
   std::vector<const Line*> first;
   for (const auto& line : lines) {
     const auto same = std::find_if(first.begin(), first.end(),
@@ -156,7 +157,7 @@ Result<std::vector<std::string>> UsageEventfd::arm(std::span<const Line> lines,
   for (const Line* line : first) {
     const auto armed = arm_line(*line, false);
     if (!armed) notes.push_back(fmt::format("{}: {}", line->path, armed.error().text()));
-    // Where the warning line is at zero or below, the threshold is near enough by itself.
+    // If the warning line is at or below zero, the threshold alone is enough.
     const auto warning = warning_of(*line);
     if (armed && warning) (void)arm_line(*warning, true);
   }
@@ -165,8 +166,8 @@ Result<std::vector<std::string>> UsageEventfd::arm(std::span<const Line> lines,
 }
 
 void UsageEventfd::report(Watch& watch, MonotonicTime now, std::vector<Wake>& wakes) {
-  // Both directions of each crossing are told by the kernel. Of a warning one is enough: whoever
-  // plays about the line until the next one is registered would keep the loop busy.
+  // The kernel signals both directions of each crossing. One report of a warning is enough: usage
+  // that oscillates around the line until the next registration would keep the loop busy.
   if (watch.early && watch.told) return;
   Wake wake{WakeSource::usage_eventfd, now, std::nullopt, std::nullopt};
   if (watch.cgroup.inode != 0) wake.cgroup = watch.cgroup;
@@ -179,7 +180,7 @@ void UsageEventfd::report(Watch& watch, MonotonicTime now, std::vector<Wake>& wa
 void UsageEventfd::install(UsageArming::Answer& answer, MonotonicTime now,
                            std::vector<Wake>& wakes) {
   auto* watch = find(answer.cgroup, answer.early);
-  // Not wanted any more, or asked for at another line since: that answer is yet to come.
+  // No longer wanted, or requested at another line since; that answer follows later.
   if (watch == nullptr || watch->requested != answer.line) return;
   if (!answer.event) {
     if (answer.event.error().code != ENODEV) {
@@ -193,7 +194,7 @@ void UsageEventfd::install(UsageArming::Answer& answer, MonotonicTime now,
     watch->requested.reset();
     return;
   }
-  // The old threshold was in force until here; closing its descriptor ends it.
+  // The old threshold was active until here; closing its descriptor ends it.
   watch->event = std::move(answer.event).value();
   if (!watch->was_below) return;
   const auto text = kernel::read_whole(watch->files->usage.get(), buffer_, watch->path);
@@ -220,7 +221,7 @@ void UsageEventfd::drain(MonotonicTime now, std::vector<Wake>& wakes) {
     }
     auto& watch = *reinterpret_cast<Watch*>(static_cast<std::uintptr_t>(tag));
     eventfd_t crossings = 0;
-    // Removal of the cgroup counts the eventfd up too; its usage file then reads ENODEV.
+    // Removal of the cgroup also increments the eventfd; its usage file then reads ENODEV.
     if (::eventfd_read(watch.event.get(), &crossings) == 0) report(watch, now, wakes);
   }
   // After the events: installing replaces descriptors that may be among them.

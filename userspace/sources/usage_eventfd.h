@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Wake source: cgroup v1 thresholds on memory.usage_in_bytes, one per line and one per warning
-// line. Each has a registration of its own: as one takes up to a grace period to move, the
-// threshold's must stand before the warning is told, and must not wait for the next warning line.
+// line. Each has its own registration, because moving one takes up to a grace period. The
+// threshold's must be in place before the warning is reported, and must not wait for the next
+// warning line.
 //
 // The kernel compares every 128 page events of a CPU (mm/memcontrol-v1.c THRESHOLDS_EVENTS_TARGET)
-// and tells both directions of a crossing, so a wake is late by up to 128 pages per CPU and says
-// nothing about which side we are on. Registering takes a grace period and happens on a thread; a
-// crossing in the meantime is found by reading usage once the registration stands.
+// and signals both directions of a crossing. A wake is therefore late by up to 128 pages per CPU
+// and does not show on which side usage is. Registering takes a grace period and runs on a thread.
+// A crossing in the meantime is found by reading usage after the registration.
 #pragma once
 
 #include <memory>
@@ -21,8 +22,8 @@ namespace forestall::sources {
 
 class UsageEventfd final : public Source {
  public:
-  // Refused on cgroup v2, on v1 kernels without cgroup.event_control, and without permission to
-  // write it; the error says which. `tree` must outlive the source; `proc` is not used.
+  // Fails on cgroup v2, on v1 kernels without cgroup.event_control, and without permission to write
+  // it; the error gives the reason. `tree` must outlive the source; `proc` is not used.
   static Result<std::unique_ptr<Source>> create(const kernel::CgroupTree& tree,
                                                 const std::string& proc = "/proc");
   ~UsageEventfd() override;
@@ -44,9 +45,9 @@ class UsageEventfd final : public Source {
 
   const kernel::CgroupTree& tree_;
   UniqueFd epoll_;  // the eventfds of all watches, and done_
-  UniqueFd done_;   // the arming thread has an answer
+  UniqueFd done_;   // signalled when the arming thread has an answer
   std::vector<std::unique_ptr<Watch>> watches_;
-  std::vector<std::string> notes_;  // failures of the arming thread, told by the next arm()
+  std::vector<std::string> notes_;  // failures of the arming thread, returned by the next arm()
   std::string buffer_;
   std::unique_ptr<UsageArming> arming_;  // last: it writes to done_
 };

@@ -8,7 +8,7 @@
 namespace forestall::sources {
 namespace {
 
-// By pid, with the places of one that comes twice ascending.
+// By pid; positions of a duplicate pid ascend.
 std::vector<std::pair<pid_t, std::size_t>> places_of(std::span<const pid_t> walk) {
   std::vector<std::pair<pid_t, std::size_t>> places;
   places.reserve(walk.size());

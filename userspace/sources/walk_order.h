@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel's own order of processes that tie, put into their samples.
+// Writes the kernel's own order of tied processes into their samples.
 #pragma once
 
 #include <sys/types.h>
@@ -12,9 +12,9 @@
 
 namespace forestall::sources {
 
-// Hands the values of `order` that the samples `which` have out among them anew, ascending as their
-// pids come in `walk`: so that they stay as they were against all others. False, and nothing is
-// changed, if one of them is not in it.
+// Reassigns the `order` values of the samples `which` among them, ascending in the order of their
+// pids in `walk`. Their order relative to all other samples is unchanged. Returns false and changes
+// nothing if a pid is not in `walk`.
 bool take_walk_order(std::span<const pid_t> walk, std::vector<ProcessSample>& samples,
                      const std::vector<std::size_t>& which);
 

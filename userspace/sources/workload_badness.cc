@@ -24,7 +24,7 @@ const std::size_t* WorkloadScorer::find(CgroupId cgroup) const {
 Result<void> WorkloadScorer::scan(const kernel::CgroupTree& tree, ProcessSource& processes,
                                   Pages total_pages) {
   by_id_.clear();
-  // The processes first: one in a cgroup that came after the walk would count for nobody.
+  // Processes first: a process in a cgroup created after the walk would not count for any workload.
   TRY(processes.scan(std::nullopt, samples_));
   TRY(walk_memory_cgroups(tree, "/", cgroups_));
   by_id_.resize(cgroups_.size());
@@ -36,7 +36,7 @@ Result<void> WorkloadScorer::scan(const kernel::CgroupTree& tree, ProcessSource&
     const auto* index = find(sample.cgroup);
     if (index != nullptr) take(best_[*index], {&sample, sample.points(total_pages)});
   }
-  // Children come after their parents.
+  // Children follow their parents in the list.
   for (std::size_t i = cgroups_.size(); i-- > 0;) {
     if (cgroups_[i].parent) take(best_[*cgroups_[i].parent], best_[i]);
   }

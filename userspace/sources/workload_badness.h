@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whom the kernel's OOM killer would choose in each workload.
+// Predicts which process the kernel's OOM killer selects in each workload.
 #pragma once
 
 #include <cstddef>
@@ -15,18 +15,19 @@ namespace forestall::sources {
 
 class WorkloadScorer {
  public:
-  // Scans the node: points as a node that is out of memory gives them, `total_pages` being its RAM
-  // and swap. Costs 1.6 µs for each process with BPF, 40 µs from /proc, and 8 µs for each cgroup;
-  // the caller waits for it. After an error tell() fills nothing.
+  // Scans the node. Points are those of a node that is out of memory; `total_pages` is its RAM and
+  // swap. Costs 1.6 µs per process with BPF, 40 µs from /proc, and 8 µs per cgroup; the caller
+  // waits for it. After an error no workload is scored.
   Result<void> scan(const kernel::CgroupTree& tree, ProcessSource& processes, Pages total_pages);
 
   // Fills `scored` and `badness` of `workloads` from the last scan; reads nothing. A process counts
-  // for each workload whose cgroup holds it or a cgroup around it. Of equal points the one forked
-  // last is named, as in the kernel's walk. What the scan did not find in the tree stays unscored.
+  // for each workload whose cgroup contains it, directly or in a descendant. If points are equal,
+  // the process forked last is named, as in the kernel's walk. Workloads that the scan did not find
+  // in the tree stay unscored.
   void tell(std::vector<WorkloadSample>& workloads) const;
 
  private:
-  // The best of a cgroup and of those below it.
+  // The highest of a cgroup and its descendants.
   struct Best {
     const ProcessSample* process = nullptr;
     Pages points = 0;
@@ -34,7 +35,7 @@ class WorkloadScorer {
   static void take(Best& best, const Best& other);
   [[nodiscard]] const std::size_t* find(CgroupId cgroup) const;
 
-  // Kept from one scan to the next for their memory.
+  // Kept between scans to reuse their memory.
   std::vector<ProcessSample> samples_;
   std::vector<OomCgroup> cgroups_;
   std::vector<std::size_t> by_id_;  // indices of cgroups_, ascending by id

@@ -27,8 +27,8 @@ const WorkloadRule* first_match(const std::string& path, const Config& config) {
   return nullptr;
 }
 
-// Of a Guaranteed pod, whose requests equal its limits, kubelet writes the sum of the limits on the
-// pod's cgroup (pkg/kubelet/cm/helpers_linux.go ResourceConfigForPod). Nothing if that cannot be
+// Of a Guaranteed pod, whose requests equal its limits: kubelet writes the sum of the limits to the
+// pod's cgroup (pkg/kubelet/cm/helpers_linux.go ResourceConfigForPod). Nullopt if that cannot be
 // read or is unlimited.
 std::optional<Bytes> guaranteed_request(const kernel::CgroupTree& tree, const PodPath& pod) {
   const auto cgroup = tree.open(pod.cgroup);
@@ -39,8 +39,8 @@ std::optional<Bytes> guaranteed_request(const kernel::CgroupTree& tree, const Po
   return kernel::parse_amount(*text).optional().value_or(std::nullopt);
 }
 
-// What is known of the pod at this path. A static pod's cgroup is named after its manifest's hash,
-// which is also its own UID; the mirror pod that the API server shows has another one.
+// The known pod at this path. A static pod's cgroup is named after its manifest's hash, which is
+// also its own UID; the mirror pod in the API server has another one.
 std::shared_ptr<const Pod> known_pod(const std::string& uid, const Config& config) {
   const auto is_it = [&](const std::shared_ptr<const Pod>& pod) {
     return pod != nullptr && (pod->uid == uid || (!uid.empty() && pod->config_hash == uid));
@@ -49,7 +49,7 @@ std::shared_ptr<const Pod> known_pod(const std::string& uid, const Config& confi
   return found == config.known_pods.end() ? nullptr : *found;
 }
 
-// The strongest reason first, since only one is told.
+// The strongest reason first, since only one is reported.
 Protection protection_of(const Workload& workload, bool static_pod, bool declared,
                          const ProtectedPlaces& places) {
   if (holds_any(workload.path, places.own)) return Protection::own_cgroup;
@@ -68,7 +68,7 @@ Workload pod_workload(const PodPath& pod, const Config& config, const ProtectedP
   workload.pod_uid = pod.uid;
   std::optional<std::string> name;
   bool declared = false;
-  // The same three declarations from either kind of rule; the earlier call wins.
+  // Both kinds of rule declare the same three fields; the earlier call takes precedence.
   const auto apply = [&](const auto& rule) {
     if (!name) name = rule.name;
     if (!workload.priority) workload.priority = rule.priority;
@@ -100,8 +100,9 @@ Workload cgroup_workload(const std::string& path, const WorkloadRule& rule,
 }
 
 void protect_ancestors(std::vector<Workload>& workloads) {
-  // From the deepest to the shallowest, so that protection climbs all the way up. What lies below a
-  // path is one stretch of sorted paths, which begins no earlier than the path itself.
+  // From the deepest to the shallowest path, so that protection reaches all ancestors. The
+  // descendants of a path are one contiguous range of sorted paths, which begins no earlier than
+  // the path itself.
   for (std::size_t above = workloads.size(); above-- > 0;) {
     auto& upper = workloads[above];
     if (upper.protection != Protection::none) continue;
@@ -139,7 +140,7 @@ std::vector<Workload> find_workloads(const kernel::CgroupTree& tree, const Confi
       if (path != "/") workloads.push_back(cgroup_workload(path, rule, places));
     }
   }
-  // Of several that speak of one cgroup, the first counts.
+  // If several name one cgroup, the first counts.
   std::ranges::stable_sort(workloads, {}, &Workload::path);
   const auto repeated = std::ranges::unique(workloads, {}, &Workload::path);
   workloads.erase(repeated.begin(), repeated.end());

@@ -13,27 +13,11 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "cli/trace_options.h"
 #include "forestall/v1/event.pb.h"
 #include "kernel/trace_programs.h"
 
 namespace forestall::cli {
-
-// As the command line has it.
-struct TraceOptions {
-  std::vector<std::string> cgroups = {};
-  std::vector<std::string> pods = {};
-  std::vector<std::string> kinds = {};
-  std::string shortest = {};
-  std::string summary = {};
-  std::string duration = {};
-  std::string buffer = {};
-  std::string color = "auto";
-  std::string format = "text";
-  std::size_t top = 10;
-  std::uint64_t count = 0;
-  bool begins = false;
-  bool without_agent = false;
-};
 
 // What a trace can show, by the words of --kind.
 enum class TraceKind : std::uint8_t {

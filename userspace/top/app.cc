@@ -36,7 +36,7 @@ struct Question {
   TerminalWish terminal;
 };
 
-Result<Question> understand(const cli::Options& options, const TopOptions& top) {
+Result<Question> understand(const cli::Options& options, const cli::TopOptions& top) {
   Question question;
   if (!top.interval.empty()) {
     const auto parsed = api::parse_duration_within(top.interval, kIntervalMin, kIntervalMax);
@@ -83,7 +83,7 @@ bool wait_for_window(int stop_fd, Duration window) {
   return ::ppoll(&fd, 1, &patience, nullptr) == 0;
 }
 
-int print_once(const cli::Options& options, const TopOptions& top, const Question& question) {
+int print_once(const cli::Options& options, const cli::TopOptions& top, const Question& question) {
   const auto signals = take_signals();
   if (!signals) return fail(signals.error(), cli::kExitFailed);
   Eyes eyes(options, question.config, top.without_agent, signals->get());
@@ -193,7 +193,7 @@ Result<void> App::run(int stop_fd) {
 
 }  // namespace
 
-int run_top(const cli::Options& options, const TopOptions& top) {
+int run_top(const cli::Options& options, const cli::TopOptions& top) {
   auto question = understand(options, top);
   if (!question) return fail(question.error(), cli::kExitUsage);
   if (top.once) return print_once(options, top, *question);

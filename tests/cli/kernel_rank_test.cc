@@ -101,7 +101,7 @@ TEST(KernelRankText, Ties) {
                                "equal ones the kernel takes the last in its own order.\n"));
   view.tie_order_known = false;
   EXPECT_THAT(kernel_rank_text(view, kUnbounded),
-              HasSubstr("in its own order, which cannot be told here; either may go.\n"));
+              HasSubstr("in its own order, which is unknown here; either may be the victim.\n"));
   EXPECT_EQ(to_report(view, kUnbounded).margin_pages(), 0);
   EXPECT_FALSE(to_report(view, kUnbounded).tie_order_known());
   EXPECT_TRUE(to_report(view, kUnbounded).has_tie_order_known());
@@ -111,10 +111,11 @@ TEST(KernelRankText, WhoGoesWithIt) {
   OomScene scene = example_scene();
   scene.processes[2].memory_id = scene.processes[3].memory_id;
   EXPECT_THAT(text_of(scene),
-              HasSubstr("\nWith it die those that share its memory: worker (pid 4711).\n"));
+              HasSubstr("\nWith it die the processes that share its memory: worker (pid 4711).\n"));
   scene.cgroups[1].oom_group = true;
-  EXPECT_THAT(text_of(scene), HasSubstr("\nAll of /batch goes, because its memory.oom.group is "
-                                        "set.\nWith it die: worker (pid 4711).\n"));
+  EXPECT_THAT(text_of(scene),
+              HasSubstr("\nThe kernel kills all of /batch, because its memory.oom.group is "
+                        "set.\nWith it die: worker (pid 4711).\n"));
 }
 
 TEST(KernelRankText, NobodyIsChosen) {
@@ -127,18 +128,21 @@ TEST(KernelRankText, NobodyIsChosen) {
   EXPECT_THAT(text_of(scene), HasSubstr("waits until an earlier victim is gone, server (pid "
                                         "700).\n"));
   scene.processes.resize(1);
-  EXPECT_THAT(text_of(scene), HasSubstr("the kernel could choose nobody, and would panic.\n"));
+  EXPECT_THAT(text_of(scene),
+              HasSubstr("the kernel would find no eligible process and would panic.\n"));
 }
 
 TEST(KernelRankText, WhoAllocates) {
   OomScene scene = example_scene();
   scene.settings.kill_allocating_task = true;
-  EXPECT_THAT(text_of(scene), HasSubstr("--allocating PID says who.\n"));
+  EXPECT_THAT(text_of(scene), HasSubstr("give it with --allocating PID.\n"));
   scene.allocating = 700;
   const std::string text = text_of(scene);
   EXPECT_THAT(text, HasSubstr("kill server (pid 700), because it allocates, and "
                               "vm.oom_kill_allocating_task is set.\n"));
-  EXPECT_THAT(text, HasSubstr("\nIf somebody else allocated, it would be compiler (pid 4712).\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("\nIf another process allocated, the victim would be compiler (pid 4712).\n"));
   EXPECT_THAT(text, Not(HasSubstr("--allocating")));
 }
 
@@ -306,7 +310,7 @@ TEST(RankCommand, ByWhatGrewMeanwhile) {
   const TempTree tree{{"growth.yaml", rules + "kubelet+growth\n"},
                       {"kubelet.yaml", rules + "kubelet\n"}};
   const Ran unknown = run_forestall({"rank", "--config", tree / "growth.yaml"});
-  EXPECT_THAT(unknown.errors, HasSubstr("growth is not known, so kubelet's order counts"));
+  EXPECT_THAT(unknown.errors, HasSubstr("growth is unknown, so kubelet's order applies"));
   EXPECT_THAT(unknown.output, HasSubstr("unknown"));
 
   const std::vector<std::string> watch{"rank", "--growth-over", "3s", "--config",

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMargin = 2;
 constexpr std::size_t kGap = 2;
-// Longer names get a line of their own.
+// A longer name has its description on the next line.
 constexpr std::size_t kLongestName = 22;
 
 std::vector<std::string> wrapped(const std::string& text, std::size_t width) {

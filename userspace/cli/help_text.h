@@ -11,7 +11,7 @@ namespace forestall::cli {
 inline constexpr std::size_t kHelpColumns = 80;
 
 struct HelpEntry {
-  std::string name;  // with the form of its value
+  std::string name;  // with its value
   std::string description;
 };
 
@@ -27,8 +27,8 @@ struct HelpText {
   std::string footer;  // may be empty
 };
 
-// No line is longer than kHelpColumns, unless a single word is. Lines of the description and the
-// footer end where they are broken there, or earlier.
+// No line is longer than kHelpColumns, unless a single word is. Line breaks of the description and
+// the footer are kept; longer lines are wrapped.
 [[nodiscard]] std::string help_text(const HelpText& help);
 
 }  // namespace forestall::cli

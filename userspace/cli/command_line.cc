@@ -23,7 +23,7 @@ constexpr const char* kDescription =
 constexpr const char* kFooter =
     "`forestall SUBCOMMAND --help` lists the options of a subcommand.\n"
     "Exit codes: 0 success; 1 failure, or a check that does not hold; 2 invalid command line, "
-    "configuration or input; 3 no usable event source on this host; 4 another agent is running.\n"
+    "configuration or input; 3 this host cannot be guarded; 4 another agent is running.\n"
     "See forestall(8).";
 
 constexpr const char* kOptions = "Options";
@@ -399,6 +399,7 @@ void add_subcommand(CLI::App& app, const Row& row, CommandLine& line) {
   CLI::App& command = *app.add_subcommand(row.name, row.help);
   command.group(row.group);
   command.parse_complete_callback([&line, &row] { line.subcommand = row.subcommand; });
+  command.footer("See `forestall --help` for exit codes, and forestall(8).");
   if (row.describe != nullptr) row.describe(command, line);
   if ((row.shared & kOutput) != 0) add_output(command, line.options, "-o,--output");
   if ((row.shared & kLongOutput) != 0) add_output(command, line.options, "--output");
@@ -417,9 +418,16 @@ std::string joined_names(const std::set<CLI::Option*>& options) {
   return CLI::detail::join(names, ", ");
 }
 
+// "-o,--output" as "-o, --output".
+std::string spaced(std::string names) {
+  if (const auto comma = names.find(','); comma != std::string::npos) names.insert(comma + 1, " ");
+  return names;
+}
+
 HelpEntry help_entry(const CLI::Option& option) {
   HelpEntry entry;
-  entry.name = option.get_positional() ? option.get_name(true) : option.get_name(false, true);
+  const bool positional = option.get_positional();
+  entry.name = positional ? option.get_name(true) : spaced(option.get_name(false, true));
   if (!option.get_option_text().empty()) entry.name += " " + option.get_option_text();
   entry.description = option.get_description();
   if (option.get_required()) entry.description += " (required)";

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMargin = 2;
 constexpr std::size_t kGap = 2;
 // A longer name has its description on the next line.
-constexpr std::size_t kLongestName = 22;
+constexpr std::size_t kLongestName = 23;
 
 std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
   std::vector<std::string> lines;

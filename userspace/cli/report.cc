@@ -87,8 +87,7 @@ int run_report(const ReportOptions& options) {
   const bool to_standard = options.out.empty() || options.out == "-";
   const ReportFormat format = format_of(options);
   if (to_standard && format == ReportFormat::png && ::isatty(STDOUT_FILENO) == 1) {
-    return fail(error("PNG is not written to standard output by default: set a file with -o"),
-                kExitUsage);
+    return fail(error("PNG cannot be shown on a terminal: set a file with -o"), kExitUsage);
   }
   const Error there = error(options.out + " exists; --force overwrites it");
   // Checked before the recording is read, which takes time. write_file() checks again.

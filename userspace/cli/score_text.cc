@@ -65,8 +65,8 @@ std::string score_text(const ScoreView& view, const ProcessShow& show) {
     for (const ScoredRow& row : rows) text += details(row, view.scene.domain.total_pages, show);
     return text;
   }
-  text += fmt::format("{} process{}, {} eligible", view.processes, view.processes == 1 ? "" : "es",
-                      view.choosable);
+  text += fmt::format("{} process{}, of which the kernel could choose {}", view.processes,
+                      view.processes == 1 ? "" : "es", view.choosable);
   if (rows.size() < view.choosable) text += fmt::format("; the first {}", rows.size());
   text += rows.empty() ? ".\n" : ":\n\n" + process_table(rows, show, false);
   return text;

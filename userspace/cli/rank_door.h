@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serves rankings of a running agent. Each request runs on a thread of its own at a lower priority,
+// Serves rankings of a running agent. Each request runs on a separate thread at a lower priority,
 // with its own observer and its own table of descriptors. Reading ten thousand cgroups therefore
 // takes no descriptors from the kill ladder.
 #pragma once

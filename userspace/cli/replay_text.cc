@@ -130,7 +130,8 @@ void ReplayText::look(const ReplayLook& look, std::string& out) {
   }
 }
 
-// Whether `look` only repeats the previous kill. If not, prints the end of the previous run.
+// Whether the evaluation only repeats the previous kill. If not, prints the end of the previous
+// run.
 bool ReplayText::repeats(const ReplayLook& look, std::string& out) {
   const bool told_before = look.step == nullptr || look.step->as_recorded || all_;
   std::vector<std::string> victims;

@@ -331,7 +331,7 @@ void TraceSession::tell_drops() {
     tell_lost(now - std::exchange(before, now), where);
   };
   tell_more(dropped_in(*totals), dropped_told_, "kernel");
-  // If path records were dropped, their cgroups are looked up.
+  // If path records were dropped, their paths are resolved from the inode.
   const std::uint64_t names = totals->kinds[ABI_TRACE_path].dropped;
   if (names != std::exchange(names_lost_, names)) want_cgroups();
   tell_more(failures(*totals), failed_told_, "kernel-maps");

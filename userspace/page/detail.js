@@ -109,7 +109,7 @@ const Detail = (() => {
     const { decision } = moment.record;
     if (decision.considered.length === 0) return [];
     const columns = comparators(decision);
-    const tells = deciding(decision, columns);
+    const decider = deciding(decision, columns);
     const victims = new Set(decision.evictions.map((each) => each.candidate));
     const rows = decision.considered.map((each, i) => {
       const { workload } = each.sample;
@@ -127,7 +127,7 @@ const Detail = (() => {
         ...columns.map((column) =>
           el(
             'td',
-            { class: victims.has(i) && column === tells ? 'decided' : null },
+            { class: victims.has(i) && column === decider ? 'decided' : null },
             column.of(each.key),
           ),
         ),
@@ -153,7 +153,7 @@ const Detail = (() => {
       said.push(more);
     }
     const notes = [];
-    if (tells) notes.push(`“${tells.name}” distinguishes the victim from the next candidate.`);
+    if (decider) notes.push(`“${decider.name}” distinguishes the victim from the next candidate.`);
     if (moment.consideredLeftOut > 0)
       notes.push(`${moment.consideredLeftOut} further candidates are left out.`);
     if (moment.record.prepared) {

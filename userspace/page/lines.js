@@ -4,7 +4,7 @@
 'use strict';
 
 const Lines = (() => {
-  const kLeft = 72;  // for the amounts; equal in all charts, so that their times are aligned
+  const kLeft = 72; // for the amounts; equal in all charts, so that their times are aligned
   const kRight = 14;
   const kNarrow = 560;
   const kSyncKey = 'forestall';

@@ -39,7 +39,7 @@ const Live = (() => {
     return { atUs: atUs.slice(drop), lines: kept, rowsRead: more.rowsRead };
   }
 
-  // Start of the kept rows. Earlier times are unknown and must not look like times without events.
+  // Start of the kept rows. Earlier times are unknown and must not appear as times without events.
   function reach(fromUs, tables) {
     const known = tables.filter((table) => table.atUs.length > 0);
     if (!known.some((table) => table.atUs.length === kRowsMax)) return fromUs;

@@ -12,10 +12,10 @@
   const { kKinds, kReasons, kInaction } = Words;
 
   let picture = null;
-  let gauge = 0;  // index of the one drawn
-  let near = false;  // scale to values near the thresholds
-  let zoomed = null;  // [from, to] in seconds since 1970; null: all
-  let current = null;  // id of the moment shown
+  let gauge = 0; // index of the one drawn
+  let near = false; // scale to values near the thresholds
+  let zoomed = null; // [from, to] in seconds since 1970; null: all
+  let current = null; // id of the moment shown
   let charts = [];
 
   // ---- time ----

@@ -73,10 +73,11 @@ TEST(KernelRankText, ACgroupAtItsLimit) {
                               "swap.\n"));
   EXPECT_THAT(text, Not(HasSubstr("server")));
   scene.domain.kill_disabled = true;
-  EXPECT_THAT(text_of(scene), HasSubstr("because memory.oom_control of /batch says so"));
+  EXPECT_THAT(text_of(scene), HasSubstr("because memory.oom_control of /batch disables kills"));
   scene.domain.kill_disabled = false;
   scene.processes.clear();
-  EXPECT_THAT(text_of(scene), HasSubstr("could choose nobody, and the allocation would fail.\n"));
+  EXPECT_THAT(text_of(scene),
+              HasSubstr("would find no eligible process, and the allocation would fail.\n"));
 }
 
 TEST(KernelRankText, NodesInNeed) {
@@ -125,7 +126,7 @@ TEST(KernelRankText, NobodyIsChosen) {
   EXPECT_THAT(text_of(scene), HasSubstr("  1      4712  compiler"));
   scene.settings.panic_on_oom = 0;
   scene.processes[1].oom_victim = true;
-  EXPECT_THAT(text_of(scene), HasSubstr("waits until an earlier victim is gone, server (pid "
+  EXPECT_THAT(text_of(scene), HasSubstr("waits for an earlier victim to exit, server (pid "
                                         "700).\n"));
   scene.processes.resize(1);
   EXPECT_THAT(text_of(scene),
@@ -270,7 +271,7 @@ TEST(RankKernelCommand, WhatCannotRunOut) {
   const Ran stranger =
       run_forestall(with_empty_config({"rank", "--kernel", "--allocating", "4194305"}));
   EXPECT_EQ(stranger.exit_code, 1);
-  EXPECT_THAT(stranger.errors, HasSubstr("--allocating 4194305: there is no such process"));
+  EXPECT_THAT(stranger.errors, HasSubstr("--allocating 4194305: no such process"));
 }
 
 // `ranking: kernel`: the agent's own order follows the kernel's points.

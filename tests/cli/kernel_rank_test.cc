@@ -73,10 +73,11 @@ TEST(KernelRankText, ACgroupAtItsLimit) {
                               "swap.\n"));
   EXPECT_THAT(text, Not(HasSubstr("server")));
   scene.domain.kill_disabled = true;
-  EXPECT_THAT(text_of(scene), HasSubstr("because memory.oom_control of /batch says so"));
+  EXPECT_THAT(text_of(scene), HasSubstr("because memory.oom_control of /batch disables kills"));
   scene.domain.kill_disabled = false;
   scene.processes.clear();
-  EXPECT_THAT(text_of(scene), HasSubstr("could choose nobody, and the allocation would fail.\n"));
+  EXPECT_THAT(text_of(scene),
+              HasSubstr("would find no eligible process, and the allocation would fail.\n"));
 }
 
 TEST(KernelRankText, NodesInNeed) {
@@ -101,7 +102,7 @@ TEST(KernelRankText, Ties) {
                                "equal ones the kernel takes the last in its own order.\n"));
   view.tie_order_known = false;
   EXPECT_THAT(kernel_rank_text(view, kUnbounded),
-              HasSubstr("in its own order, which cannot be told here; either may go.\n"));
+              HasSubstr("in its own order, which is unknown here; either may be the victim.\n"));
   EXPECT_EQ(to_report(view, kUnbounded).margin_pages(), 0);
   EXPECT_FALSE(to_report(view, kUnbounded).tie_order_known());
   EXPECT_TRUE(to_report(view, kUnbounded).has_tie_order_known());
@@ -111,10 +112,11 @@ TEST(KernelRankText, WhoGoesWithIt) {
   OomScene scene = example_scene();
   scene.processes[2].memory_id = scene.processes[3].memory_id;
   EXPECT_THAT(text_of(scene),
-              HasSubstr("\nWith it die those that share its memory: worker (pid 4711).\n"));
+              HasSubstr("\nWith it die the processes that share its memory: worker (pid 4711).\n"));
   scene.cgroups[1].oom_group = true;
-  EXPECT_THAT(text_of(scene), HasSubstr("\nAll of /batch goes, because its memory.oom.group is "
-                                        "set.\nWith it die: worker (pid 4711).\n"));
+  EXPECT_THAT(text_of(scene),
+              HasSubstr("\nThe kernel kills all of /batch, because its memory.oom.group is "
+                        "set.\nWith it die: worker (pid 4711).\n"));
 }
 
 TEST(KernelRankText, NobodyIsChosen) {
@@ -124,21 +126,24 @@ TEST(KernelRankText, NobodyIsChosen) {
   EXPECT_THAT(text_of(scene), HasSubstr("  1      4712  compiler"));
   scene.settings.panic_on_oom = 0;
   scene.processes[1].oom_victim = true;
-  EXPECT_THAT(text_of(scene), HasSubstr("waits until an earlier victim is gone, server (pid "
+  EXPECT_THAT(text_of(scene), HasSubstr("waits for an earlier victim to exit, server (pid "
                                         "700).\n"));
   scene.processes.resize(1);
-  EXPECT_THAT(text_of(scene), HasSubstr("the kernel could choose nobody, and would panic.\n"));
+  EXPECT_THAT(text_of(scene),
+              HasSubstr("the kernel would find no eligible process and would panic.\n"));
 }
 
 TEST(KernelRankText, WhoAllocates) {
   OomScene scene = example_scene();
   scene.settings.kill_allocating_task = true;
-  EXPECT_THAT(text_of(scene), HasSubstr("--allocating PID says who.\n"));
+  EXPECT_THAT(text_of(scene), HasSubstr("give it with --allocating PID.\n"));
   scene.allocating = 700;
   const std::string text = text_of(scene);
   EXPECT_THAT(text, HasSubstr("kill server (pid 700), because it allocates, and "
                               "vm.oom_kill_allocating_task is set.\n"));
-  EXPECT_THAT(text, HasSubstr("\nIf somebody else allocated, it would be compiler (pid 4712).\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("\nIf another process allocated, the victim would be compiler (pid 4712).\n"));
   EXPECT_THAT(text, Not(HasSubstr("--allocating")));
 }
 
@@ -266,7 +271,7 @@ TEST(RankKernelCommand, WhatCannotRunOut) {
   const Ran stranger =
       run_forestall(with_empty_config({"rank", "--kernel", "--allocating", "4194305"}));
   EXPECT_EQ(stranger.exit_code, 1);
-  EXPECT_THAT(stranger.errors, HasSubstr("--allocating 4194305: there is no such process"));
+  EXPECT_THAT(stranger.errors, HasSubstr("--allocating 4194305: no such process"));
 }
 
 // `ranking: kernel`: the agent's own order follows the kernel's points.
@@ -306,7 +311,7 @@ TEST(RankCommand, ByWhatGrewMeanwhile) {
   const TempTree tree{{"growth.yaml", rules + "kubelet+growth\n"},
                       {"kubelet.yaml", rules + "kubelet\n"}};
   const Ran unknown = run_forestall({"rank", "--config", tree / "growth.yaml"});
-  EXPECT_THAT(unknown.errors, HasSubstr("growth is not known, so kubelet's order counts"));
+  EXPECT_THAT(unknown.errors, HasSubstr("growth is unknown, so kubelet's order applies"));
   EXPECT_THAT(unknown.output, HasSubstr("unknown"));
 
   const std::vector<std::string> watch{"rank", "--growth-over", "3s", "--config",

@@ -125,7 +125,7 @@ TEST(RankPods, ProtectedPodsAreRankedAndPassedOver) {
   EXPECT_TRUE(mirror.measured());
   EXPECT_EQ(mirror.usage(), std::int64_t{950} << 20);
   EXPECT_EQ(mirror.protection(), "static-pod");
-  EXPECT_EQ(mirror.protection_reason(), "static pod (this is its mirror)");
+  EXPECT_EQ(mirror.protection_reason(), "static pod (mirror)");
   const v1::RankedPod& critical = ranked(report, "kube-proxy-8x2lq");
   EXPECT_EQ(critical.protection(), "critical");
   EXPECT_EQ(critical.protection_reason(), "critical (priority 2000001000)");

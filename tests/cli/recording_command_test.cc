@@ -43,7 +43,7 @@ class RecordingCommand : public testing::Test {
 TEST_F(RecordingCommand, ReplayComesOutAsRecorded) {
   const Ran ran = run_forestall({"replay", file_});
   EXPECT_EQ(ran.exit_code, 0) << ran.errors;
-  EXPECT_THAT(ran.output, HasSubstr("          time     look  decision\n"));
+  EXPECT_THAT(ran.output, HasSubstr("          time   number  decision\n"));
   EXPECT_THAT(ran.output, HasSubstr("          +11s       12  kill (threshold-met): "));
   EXPECT_THAT(ran.output, HasSubstr("evict large (/large), at once"));
   EXPECT_THAT(ran.output, EndsWith("recorded decisions: 21, all the same here, byte for byte\n"));
@@ -53,30 +53,31 @@ TEST_F(RecordingCommand, ReplayComesOutAsRecorded) {
 TEST_F(RecordingCommand, ReplayUnderAnotherConfigurationTellsWhatChanges) {
   const Ran ran = run_forestall({"replay", file_, "-c", higher_});
   EXPECT_EQ(ran.exit_code, 0) << ran.errors;
-  EXPECT_THAT(ran.output, HasSubstr("beside what was recorded:\n"
+  EXPECT_THAT(ran.output, HasSubstr("compared with the recording:\n"
                                     "           +6s  memory.available of node: 5s earlier\n"
                                     "                recorded (< 500Mi): large at +11s\n"
                                     "                here (< 550Mi): large at +6s\n"
                                     "crossings: 1, 1 earlier\n"));
-  EXPECT_THAT(ran.output, HasSubstr("recorded decisions: 21, 5 act otherwise here\n"));
+  EXPECT_THAT(ran.output, HasSubstr("recorded decisions: 21, 5 act differently here\n"));
   // The recording does not show it gone.
-  EXPECT_THAT(ran.output, HasSubstr(" and at 14 looks more, up to +20s: "));
+  EXPECT_THAT(ran.output, HasSubstr("repeated in 14 more evaluations, up to +20s: "));
 }
 
 TEST_F(RecordingCommand, ReplayAtATimeShowsTheRanking) {
   const Ran ran = run_forestall({"replay", file_, "--at", "11.5s"});
   EXPECT_EQ(ran.exit_code, 0) << ran.errors;
-  EXPECT_THAT(ran.output, HasSubstr("look 12 at +11s, 2023-11-14T22:15:11.000Z, woken by "));
+  EXPECT_THAT(ran.output, HasSubstr("evaluation 12 at +11s, 2023-11-14T22:15:11.000Z, woken by "));
   EXPECT_THAT(ran.output, HasSubstr("kill (threshold-met)\n"));
   EXPECT_THAT(ran.output, HasSubstr("memory.available 490Mi < 500Mi, met, drives\n"));
   EXPECT_THAT(ran.output, HasSubstr("before the next by over-request"));
   const Ran wall = run_forestall({"replay", file_, "--at", "2023-11-14T22:15:11.5Z"});
   EXPECT_EQ(wall.output, ran.output);
   EXPECT_EQ(run_forestall({"replay", file_, "--at", "2023-11-14T22:00:00Z"}).errors,
-            "forestall replay: there is no look at or before that time\n");
+            "forestall replay: no evaluation at or before that time\n");
   const Ran refused = run_forestall({"replay", file_, "--at", "yesterday"});
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.errors, HasSubstr("--at: expected a time since the first look like 12.5s"));
+  EXPECT_THAT(refused.errors,
+              HasSubstr("--at: expected a time since the first evaluation like 12.5s"));
 }
 
 // Read from a key in the middle on, it is the look that reading from the beginning comes to.
@@ -126,16 +127,18 @@ TEST_F(RecordingCommand, ReplayAtATimeCountsOnAcrossAReboot) {
       run.look(observation);
     }
   }
-  EXPECT_THAT(run_forestall({"replay", ring, "--at", "15s"}).output, HasSubstr("look 16 at +15s,"));
-  EXPECT_THAT(run_forestall({"replay", ring, "--at", "1m"}).output, HasSubstr("look 21 at +20s,"));
+  EXPECT_THAT(run_forestall({"replay", ring, "--at", "15s"}).output,
+              HasSubstr("evaluation 16 at +15s,"));
+  EXPECT_THAT(run_forestall({"replay", ring, "--at", "1m"}).output,
+              HasSubstr("evaluation 21 at +20s,"));
   EXPECT_THAT(run_forestall({"replay", ring, "--at", "85s"}).output,
-              HasSubstr("look 6 at +1m25s,"));
+              HasSubstr("evaluation 6 at +1m25s,"));
 }
 
 TEST_F(RecordingCommand, ReplayAtATimeBeyondWhatCanBeCountedShowsTheLastLook) {
   const Ran ran = run_forestall({"replay", file_, "--at", "9999-12-31T23:59:59Z"});
   EXPECT_EQ(ran.exit_code, 0) << ran.errors;
-  EXPECT_THAT(ran.output, HasSubstr("look 21 at +20s,"));
+  EXPECT_THAT(ran.output, HasSubstr("evaluation 21 at +20s,"));
 }
 
 TEST_F(RecordingCommand, ReplayRefusesARankingOfNobody) {
@@ -148,7 +151,7 @@ TEST_F(RecordingCommand, ReplayTellsThatADirectoryHasNone) {
   tree_.write("ring/notes.txt", "");
   const Ran ran = run_forestall({"replay", tree_ / "ring"});
   EXPECT_EQ(ran.exit_code, 2);
-  EXPECT_THAT(ran.errors, HasSubstr("ring: there is no recording in it"));
+  EXPECT_THAT(ran.errors, HasSubstr("ring: contains no recording"));
   EXPECT_EQ(run_forestall({"diff", file_, tree_ / "ring"}).exit_code, 2);
 }
 
@@ -202,7 +205,7 @@ TEST_F(RecordingCommand, DiffTellsWhatIsDifferent) {
   tree_.write("other.jsonl", run_forestall({"replay", file_, "-c", higher_, "-o", "json"}).output);
   const Ran ran = run_forestall({"diff", file_, tree_ / "other.jsonl"});
   EXPECT_EQ(ran.exit_code, 1) << ran.errors;
-  EXPECT_THAT(ran.output, HasSubstr("decisions: 0 the same, 21 different, 0 in one alone\n"));
+  EXPECT_THAT(ran.output, HasSubstr("decisions: 0 equal, 21 different, 0 in only one\n"));
   EXPECT_THAT(ran.output, HasSubstr("memory.available of node: 5s earlier\n"));
   EXPECT_THAT(ran.output, HasSubstr("crossings: 1, 1 earlier\n"));
 }
@@ -237,7 +240,7 @@ TEST_F(RecordingCommand, TheLeastRingIsTheSameForBoth) {
 TEST_F(RecordingCommand, RecordDoesNotOverwriteUnlessToldTo) {
   const Ran ran = run_forestall({"record", "-o", file_, "--duration", "1ms"});
   EXPECT_EQ(ran.exit_code, 2) << ran.errors;
-  EXPECT_THAT(ran.errors, HasSubstr(file_ + " is there already; --force overwrites it\n"));
+  EXPECT_THAT(ran.errors, HasSubstr(file_ + " exists; --force overwrites it\n"));
   const Ran refused = run_forestall({"record", "-o", tree_ / "new", "--duration", "soon"});
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.errors, HasSubstr("--duration"));

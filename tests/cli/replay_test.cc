@@ -92,7 +92,7 @@ TEST_F(Replay, ALineThatIsCutOffIsLeftOut) {
   const std::string last = look(2, mib(500));
   const Ran ran = run(look(1, gib(2)) + last.substr(0, last.size() / 2));
   EXPECT_EQ(ran.exit_code, 0);
-  EXPECT_EQ(ran.errors, file_ + ":2: the file ends within this line; it was left out\n");
+  EXPECT_EQ(ran.errors, file_ + ":2: the file ends within this line; the line is ignored\n");
   EXPECT_THAT(ran.output, HasSubstr("\nobservations: 1 over"));
   // One that only lacks its line end is complete.
   const Ran whole = run(look(1, gib(2)) + last.substr(0, last.size() - 1));

@@ -94,8 +94,8 @@ TEST(ScoreText, WhyOneCannotBeChosen) {
   view.by_pid = true;
   view.shown = {0, 4};
   const std::string text = score_text(view, kUnbounded);
-  EXPECT_THAT(text, HasSubstr("  It cannot be chosen, because it is pid 1.\n"));
-  EXPECT_THAT(text, HasSubstr("  It cannot be chosen, because its oom_score_adj is -1000.\n"));
+  EXPECT_THAT(text, HasSubstr("  It is not eligible, because it is pid 1.\n"));
+  EXPECT_THAT(text, HasSubstr("  It is not eligible, because its oom_score_adj is -1000.\n"));
   EXPECT_THAT(text, HasSubstr("  oom_score_adj  -1000: never chosen\n  points         none\n"));
   EXPECT_THAT(text, HasSubstr("  cgroup         unknown\n"));
 }
@@ -105,9 +105,9 @@ TEST(ScoreText, EarlierVictimsAreTold) {
   view.by_pid = true;
   view.shown = {2};
   view.scene.processes[2].oom_victim = true;
-  EXPECT_THAT(score_text(view, kUnbounded), HasSubstr("nobody else is chosen until it is gone"));
+  EXPECT_THAT(score_text(view, kUnbounded), HasSubstr("no other process is chosen until it exits"));
   view.scene.processes[2].oom_victim_reaped = true;
-  EXPECT_THAT(score_text(view, kUnbounded), HasSubstr("reaped its memory; it is not gone yet"));
+  EXPECT_THAT(score_text(view, kUnbounded), HasSubstr("reaped its memory; it has not exited yet"));
 }
 
 // A process may call itself anything, and a terminal obeys what is written to it.
@@ -215,7 +215,7 @@ TEST(ScoreCommand, UnknownPidsAreNamed) {
   // Above the greatest pid_max there is.
   const Ran ran = run_forestall({"score", "4194305", std::to_string(getpid())});
   EXPECT_EQ(ran.exit_code, 1);
-  EXPECT_EQ(ran.errors, "forestall score: there is no process 4194305\n");
+  EXPECT_EQ(ran.errors, "forestall score: no such process: 4194305\n");
   EXPECT_THAT(ran.output, HasSubstr("(pid " + std::to_string(getpid()) + ")"));
   const Ran alone = run_forestall({"score", "4194305"});
   EXPECT_EQ(alone.exit_code, 1);

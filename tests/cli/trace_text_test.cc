@@ -127,8 +127,8 @@ TEST(TraceText, SaysWhatIsNotSeenOfWhatIs) {
   sight("pressure", true, "files, every second; 88 cgroups beyond the first 512 are not");
   sight("stall", false, "fentry is refused");
   EXPECT_THAT(line(event), Not(HasSubstr("usage")));
-  EXPECT_THAT(line(event), HasSubstr("seen in part: pressure: files, every second; 88 cgroups"));
-  EXPECT_THAT(line(event), HasSubstr("not seen: stall: fentry is refused\n"));
+  EXPECT_THAT(line(event), HasSubstr("traced in part: pressure: files, every second; 88 cgroups"));
+  EXPECT_THAT(line(event), HasSubstr("not traced: stall: fentry is refused\n"));
 }
 
 TEST(TraceText, EveryKindHasALine) {

@@ -204,7 +204,7 @@ TEST(AgentRecording, IsReadableUpToWhereItsWriterWasKilled) {
   EXPECT_EQ(told.different, 0U);
   EXPECT_EQ(told.kills, 1U);
   EXPECT_THAT(told.outcomes, testing::ElementsAre("leak"));
-  EXPECT_THAT(told.remarks, testing::ElementsAre(HasSubstr("not ended by its writer")));
+  EXPECT_THAT(told.remarks, testing::ElementsAre(HasSubstr("not closed by its writer")));
   // The next agent goes on behind it.
   {
     AgentRun agent(scene.ring_config());

@@ -278,7 +278,7 @@ TEST_F(TraceCommand, TheFilesTierSaysWhatItCannotSee) {
 TEST_F(TraceCommand, NothingToBeSeenIsAFailure) {
   const Ran ran = run_forestall({"trace", "--disable-feature", "bpf", "--kind", "kswapd,stall"});
   EXPECT_EQ(ran.exit_code, 1);
-  EXPECT_THAT(ran.errors, HasSubstr("nothing of what is asked for can be seen"));
+  EXPECT_THAT(ran.errors, HasSubstr("no requested kind of event is available"));
   EXPECT_THAT(ran.errors, HasSubstr("kswapd: bpf is turned off"));
 }
 

@@ -145,7 +145,7 @@ TEST(Draw, SaysThatThereIsNoAgent) {
   report.clear_agent();
   report.set_agent_problem("none serves gRPC at /run/forestall/forestall.sock");
   const Drawn drawn = Drawing(report).draw(160, 30);
-  EXPECT_EQ(role_at(drawn.screen, "no agent: observing, nobody acts"), Role::warned);
+  EXPECT_EQ(role_at(drawn.screen, "no agent: observing only"), Role::warned);
   EXPECT_THAT(text_of(drawn.screen), HasSubstr("none serves gRPC"));
   EXPECT_THAT(Drawing(report).draw(40, 10).screen.line(0), HasSubstr("no agent"));
 }
@@ -159,7 +159,7 @@ TEST(Draw, TellsDecisionsNewestFirst) {
   const Drawn drawn = Drawing(report).draw(160, 40);
   const int newest = line_with(drawn.screen, "22:13:10 would evict new for the node");
   ASSERT_GE(newest, 0) << text_of(drawn.screen);
-  EXPECT_EQ(line_with(drawn.screen, "the kernel's OOM killer ended java"), newest + 1);
+  EXPECT_EQ(line_with(drawn.screen, "the kernel's OOM killer killed java"), newest + 1);
   EXPECT_EQ(line_with(drawn.screen, "evicted old for the node, threshold-met: released, 512.0M"),
             newest + 2);
   EXPECT_EQ(role_at(drawn.screen, "the kernel's"), Role::bad);
@@ -170,7 +170,7 @@ TEST(Draw, AnOldPictureIsSaidToBeOld) {
   const Drawn drawn = draw({drawing.report, drawing.history, drawing.view, ascii_glyphs(),
                             std::chrono::seconds(0), std::chrono::seconds(20)},
                            {160, 30});
-  EXPECT_THAT(drawn.screen.line(0), HasSubstr("no news for 20 s"));
+  EXPECT_THAT(drawn.screen.line(0), HasSubstr("no sample for 20 s"));
 }
 
 TEST(Draw, UnknownIsNotZero) {

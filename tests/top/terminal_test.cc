@@ -61,7 +61,7 @@ void expect_restored(const TmuxRun& tmux, const std::string& ending) {
 TEST_F(TopTerminal, ShowsTheNodeWithoutAnAgentAndLeavesNothingBehind) {
   const TmuxRun tmux(command(), 140, 40);
   const std::string screen = tmux.wait_for("the-big-one");
-  EXPECT_THAT(screen, HasSubstr("no agent: observing, nobody acts"));
+  EXPECT_THAT(screen, HasSubstr("no agent: observing only"));
   EXPECT_THAT(screen, HasSubstr("memory"));
   EXPECT_THAT(screen, HasSubstr("the-small-one"));
   EXPECT_THAT(screen, HasSubstr("next victim: the-big-one"));
@@ -77,7 +77,7 @@ TEST_F(TopTerminal, KeysSwitchTheOrderFilterAndHelp) {
   tmux.press({"k"});
   EXPECT_THAT(tmux.wait_for("next, by kernel-badness"), HasSubstr("k kubelet order"));
   tmux.press({"?"});
-  EXPECT_THAT(tmux.wait_for("any key goes back"), HasSubstr("square root"));
+  EXPECT_THAT(tmux.wait_for("press any key to return"), HasSubstr("square root"));
   tmux.press({"x", "/", "s", "m", "a", "l", "Enter"});
   EXPECT_THAT(tmux.wait_without("1 the-big-one"), HasSubstr("the-small-one"));
   tmux.press({"Escape", "p"});
@@ -137,7 +137,7 @@ TEST_F(TopTerminal, SeesAnAgentGoAndReturn) {
   EXPECT_THAT(tmux.wait_for(told), HasSubstr(told));
   EXPECT_THAT(tmux.wait_for("the-big-one"), HasSubstr("next victim: the-big-one"));
   agent.reset();
-  EXPECT_THAT(tmux.wait_for("no agent"), HasSubstr("it is gone"));
+  EXPECT_THAT(tmux.wait_for("no agent"), HasSubstr("connection lost"));
   EXPECT_THAT(tmux.wait_for("the-big-one"), HasSubstr("the-big-one"));
   agent.emplace(start());
   ASSERT_TRUE(*agent) << agent->error().text();

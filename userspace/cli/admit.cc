@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall admit`: whether kubelet would run each pod while the node reports pressure, and whom
-// the critical ones would preempt where the node's requests leave no room.
+// `forestall admit`: whether kubelet admits each pod while the node reports pressure, and which
+// pods the critical ones preempt if the node's requests leave no room.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace {
 
 using Pods = std::vector<std::shared_ptr<const Pod>>;
 
-// In the order of the command line, which is the order of the message; each once.
+// In command-line order, which the message keeps; without duplicates.
 Result<std::vector<Condition>> conditions_of(std::string_view text) {
   std::vector<Condition> conditions;
   while (!text.empty()) {
@@ -79,7 +79,7 @@ Result<policy::Allocatable> allocatable_of(std::string_view text) {
   return allocatable;
 }
 
-// Those that hold their requests: finished pods do not.
+// Pods that occupy their requests: finished pods do not.
 Pods active(std::vector<api::ListedPod> listed) {
   Pods pods;
   for (api::ListedPod& each : listed) {
@@ -92,7 +92,7 @@ Pods active(std::vector<api::ListedPod> listed) {
 
 v1::PreemptionReport preemption_for(const Pod& pod, const Pods& running,
                                     const policy::Allocatable& allocatable) {
-  // A pod that runs already takes no room of its own again.
+  // A pod that already runs does not take its own room again.
   Pods others = running;
   std::erase_if(others, [&](const auto& each) { return each->uid == pod.uid; });
   v1::PreemptionReport out;
@@ -141,9 +141,9 @@ void print_text(const v1::AdmitReport& report, bool with_preemption) {
   for (const v1::PreemptionReport& each : report.preemptions()) {
     const std::string pod = text_of(each.pod());
     if (each.outcome() == "impossible") {
-      fmt::print("{}: not even preempting all it may would make room\n", pod);
+      fmt::print("{}: preempting every eligible pod would not make enough room\n", pod);
     } else if (each.outcome() == "fits") {
-      fmt::print("{}: fits, nobody is preempted\n", pod);
+      fmt::print("{}: fits, no pod is preempted\n", pod);
     } else {
       fmt::print("{}: lacks {}; preempts, with reason {}, \"{}\":\n", pod, each.lacking(),
                  each.reason(), each.message());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gRPC side of a running agent, put together: socket, server, service, rankings.
+// The gRPC API of a running agent: socket, server, service and rankings.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@
 
 namespace forestall::cli {
 
-// What it speaks for; all of it outlives the AgentApi. The functions are called from its threads.
+// Dependencies, which must outlive the AgentApi. The functions are called from its threads.
 struct AgentApiParts {
   std::function<v1::AgentStatus()> status;
   HostRankDoor::ConfigInForce config;
@@ -33,7 +33,7 @@ struct AgentApiParts {
 
 class AgentApi {
  public:
-  // Errors are LocalSocket::listen()'s.
+  // Errors: as LocalSocket::listen().
   static Result<std::unique_ptr<AgentApi>> serve(const std::string& path,
                                                  const exports::LocalUsers& users,
                                                  AgentApiParts parts);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall agent`: probe, build, arm, loop. Everything that can be refused is refused before the
-// first line is armed, so that an agent that says READY does its job.
+// `forestall agent`: probe, build, arm, loop. Every check that can fail runs before the first usage
+// line is armed, so that an agent that reports READY works.
 #include <fmt/format.h>
 #include <signal.h>
 #include <systemd/sd-daemon.h>
@@ -41,14 +41,14 @@ namespace {
 using exports::LogLevel;
 using exports::LogLine;
 
-// Signals the loop takes through its own descriptor must be blocked in every thread, hence before
-// the first one is made.
+// The loop reads these signals from a signalfd. Every thread must block them, so this runs before
+// the first thread starts.
 void block_signals() {
   sigset_t set;
   sigemptyset(&set);
   for (const int each : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, each);
   sigprocmask(SIG_BLOCK, &set, nullptr);
-  signal(SIGPIPE, SIG_IGN);  // a reader of our output that goes away must not end us
+  signal(SIGPIPE, SIG_IGN);  // a reader that closes our output must not end the agent
 }
 
 void log_start(exports::Log& log, const agent::Host& host, const Config& config,
@@ -66,43 +66,44 @@ void log_start(exports::Log& log, const agent::Host& host, const Config& config,
   log.write(LogLevel::info, line);
 }
 
-// Owns what lives as long as the agent runs; members in order of dependence.
+// Objects with the lifetime of the agent, each after those it depends on.
 struct Running {
   SystemClock clock;
   api::AgentFacts facts;
   std::unique_ptr<sources::Observer> observer;
   std::unique_ptr<actuators::Ladder> ladder;
   std::unique_ptr<actuators::NodeReclaim> reclaim;
-  std::unique_ptr<actuators::Brakes> brakes;  // null: nobody is to be slowed down, or can be
+  // null: no threshold slows workloads, or it is not possible
+  std::unique_ptr<actuators::Brakes> brakes;
   agent::Sources sources;
-  sources::CapacitySource* capacity = nullptr;  // one of them
+  sources::CapacitySource* capacity = nullptr;  // one of `sources`
   std::unique_ptr<agent::OomScoreAdjPatrol> patrol;
-  std::unique_ptr<sources::ProcessSource> processes;  // the observer's; null: it needs none
+  std::unique_ptr<sources::ProcessSource> processes;  // used by the observer; null: not needed
   std::unique_ptr<agent::OomTellers> oom_tellers;
   std::unique_ptr<agent::Watchdog> watchdog;
   std::unique_ptr<agent::Foresight> foresight;
-  std::unique_ptr<agent::GuardKeeper> guard;  // null: the guard is off, or cannot be had
+  std::unique_ptr<agent::GuardKeeper> guard;  // null: disabled or not available
   exports::DropCounts drops;
   exports::StageHistograms stages;
   exports::StatusBoard board;
   exports::GrpcCounts grpc_counts;
   std::unique_ptr<exports::Feed> feed;
   std::unique_ptr<agent::DropWatch> drop_watch;
-  std::unique_ptr<exports::Metrics> metrics;  // null: nobody asks
-  // Each with a reader of its own of what the kernel counts, opened when a recording needs it.
+  std::unique_ptr<exports::Metrics> metrics;  // null: no metrics address
+  // Each recorder has its own pressure reader, which is opened when a recording starts.
   struct Recording {
     std::optional<sources::PressureReader> pressure;
     std::unique_ptr<agent::Recorder> recorder;
   };
   Recording ring;     // the agent's own, on disk
-  Recording session;  // for as long as somebody wants one
+  Recording session;  // requested over gRPC, while it lasts
   std::vector<std::unique_ptr<exports::RecordSink>> sinks;
-  std::unique_ptr<LivePicture> picture;  // null: nobody can watch
-  // Last: their threads read the above, and each the one before.
+  std::unique_ptr<LivePicture> picture;  // null: no status page
+  // Last: their threads use the members above, and each uses the one before it.
   std::unique_ptr<exports::LiveStreams> live;
   std::unique_ptr<exports::MetricsServer> metrics_server;
   std::unique_ptr<exports::MetricsServer> status_server;
-  std::unique_ptr<AgentApi> api;  // null: gRPC is not served
+  std::unique_ptr<AgentApi> api;  // null: no gRPC server
 };
 
 actuators::LadderOptions ladder_options(const agent::Host& host, const Config& config) {
@@ -113,7 +114,7 @@ actuators::LadderOptions ladder_options(const agent::Host& host, const Config& c
   return options;
 }
 
-// What the agent knows of the kernel's OOM killer, and of each other.
+// Correlation and prediction of OOM kills, and process scores if the ranking uses them.
 Result<void> build_oom_parts(Running& running, agent::Host& host, const Config& config) {
   running.oom_tellers =
       std::make_unique<agent::OomTellers>(running.sources.bpf_oom, running.sources.oom_log);
@@ -125,7 +126,7 @@ Result<void> build_oom_parts(Running& running, agent::Host& host, const Config& 
   return {};
 }
 
-// Whatever keeps the guard from working does not keep the agent from it.
+// If the guard cannot be loaded, the agent runs without it.
 void build_guard(Running& running, agent::Host& host, const Config& config, exports::Log& log) {
   if (!config.guard) return;
   agent::load_guard(host, config.disabled);
@@ -138,7 +139,7 @@ void build_guard(Running& running, agent::Host& host, const Config& config, expo
       host.guard.get(), &host.tree, running.observer.get(), &running.clock, &log});
 }
 
-// The page beside the metrics, for a browser on this host. Null: it cannot be had.
+// Status page of the metrics server, for browsers on this host. Null: not available.
 exports::HttpPages build_status_page(Running& running, const agent::Host& host, exports::Log& log) {
   running.picture = std::make_unique<LivePicture>(host.tree, running.clock, running.facts);
   auto live = exports::LiveStreams::create(*running.picture, running.drops.live_viewers);
@@ -180,7 +181,7 @@ void build_sinks(Running& running, const agent::Host& host, const Config& config
     running.metrics_server = std::move(server).value();
     return;
   }
-  // Anybody may hold a port above 1024: that must not leave the node without its guard.
+  // Any process may hold a port above 1024. That must not leave the node unguarded.
   running.metrics.reset();
   running.live.reset();
   running.picture.reset();
@@ -193,7 +194,7 @@ bool slows(const Config& config) {
   });
 }
 
-// Who cannot be slowed down is warned about, which is no reason not to start.
+// If memory.high cannot be written, the agent starts and only warns about those workloads.
 void build_brakes(Running& running, const agent::Host& host, const Config& config,
                   exports::Log& log) {
   if (!slows(config) || has(config.disabled, Feature::memory_high)) return;
@@ -203,11 +204,11 @@ void build_brakes(Running& running, const agent::Host& host, const Config& confi
   } else {
     log.write(LogLevel::warning, LogLine("own-limit")
                                      .field("problem", brakes.error().text())
-                                     .field("instead", "those to be slowed are warned about"));
+                                     .field("instead", "warning instead of slowing"));
   }
 }
 
-// What `forestall status` asks. Without it the agent does its job as well.
+// Serves `forestall status`. The agent runs without it if it fails.
 void serve_status(Running& running, const api::AgentFacts& facts, const Options& options,
                   exports::Log& log) {
   auto server = exports::MetricsServer::start_local(
@@ -226,7 +227,7 @@ void serve_status(Running& running, const api::AgentFacts& facts, const Options&
   }
 }
 
-// The same and more for whoever speaks gRPC; nor is this anything the node's guard waits for.
+// Serves the gRPC API. The agent runs without it if it fails.
 void serve_api(Running& running, const api::AgentFacts& facts, const agent::Host& host,
                const Options& options, const Config& config, exports::Log& log) {
   const std::string path = config.api_socket.value_or(api_socket(options));
@@ -280,7 +281,7 @@ Result<void> build(Running& running, agent::Host& host, const Config& config, ex
   return {};
 }
 
-// One kill of a child, from start to end, and a record: what is touched stays in memory from here.
+// Kills one child process and makes one record, so that the pages of that path are resident.
 void warm_up(Running& running, exports::Log& log, const exports::Log* records) {
   if (records != nullptr) api::RecordStream::warm_up();
   const auto warmed = running.ladder->warm_up();
@@ -327,11 +328,11 @@ void warn_of_start(exports::Log& log, std::string_view what) {
   log.write(LogLevel::warning,
             LogLine("config").field("warning", std::string(what) +
                                                    " changed: it takes effect at the next start, "
-                                                   "what this one began with stays in use"));
+                                                   "the current value stays in use"));
 }
 
-// What SIGHUP does: the file again, the command line still over it. Some of it was built on at the
-// start.
+// SIGHUP: reads the files again; the command line still overrides them. Some settings take effect
+// only at start.
 Result<Config> reload(const Options& options, const Config& started, exports::Log& log) {
   std::vector<std::string> warnings;
   Config config = TRY(effective_config(options, warnings));
@@ -357,12 +358,12 @@ Result<Config> reload(const Options& options, const Config& started, exports::Lo
     config.recording = started.recording;
   }
   if (slows(config) && !slows(started)) warn_of_start(log, "ownLimit");
-  // Turning it off takes effect at once; it is loaded at the start.
+  // Disabling the guard takes effect at once; enabling it needs a start, which loads it.
   if (config.guard && !started.guard) {
     warn_of_start(log, "guard");
     config.guard = false;
   }
-  // The way back to kubelet's ranking needs nothing that has to be built.
+  // Leaving the kernel ranking needs no new object.
   if (config.ranking == Ranking::kernel && started.ranking != Ranking::kernel) {
     warn_of_start(log, "ranking");
     config.ranking = started.ranking;
@@ -370,7 +371,7 @@ Result<Config> reload(const Options& options, const Config& started, exports::Lo
   return config;
 }
 
-// The agent's own ring. A disk that does not take it does not keep the node from being guarded.
+// Records to the agent's ring. If the disk fails, the agent runs without a recording.
 void record_on_disk(Running& running, const agent::Host& host, const Config& config,
                     const std::string& origin, exports::Log& log) {
   if (!config.recording) return;
@@ -413,7 +414,7 @@ Result<void> guard(const Options& options, const Config& config, agent::Host& ho
   const agent::Parts parts = parts_of(running, host, log);
   running.board.set_config(config);
   api::AgentFacts& facts = running.facts;
-  facts.features = host.reports;  // complete only now
+  facts.features = host.reports;  // features are complete only here
   serve_status(running, facts, options, log);
   serve_api(running, facts, host, options, config, log);
   record_on_disk(running, host, config, config_origin(options), log);
@@ -437,7 +438,7 @@ Result<void> guard(const Options& options, const Config& config, agent::Host& ho
   return ended;
 }
 
-// As guard(), but it looks on: nothing is served, nobody is signalled, and what it sees is kept.
+// Like guard(), but without services and signals: the evaluations are recorded.
 Result<recording::Totals> look_on(const RecordingSession& session, const Config& config,
                                   agent::Host& host, exports::Log& log) {
   Running running;
@@ -454,7 +455,7 @@ Result<recording::Totals> look_on(const RecordingSession& session, const Config&
   hooks.reload = []() -> Result<Config> { return error("a recording keeps its configuration"); };
   if (session.duration) hooks.end_at = running.clock.now() + *session.duration;
   const auto ended = agent::run_loop(core, parts, hooks);
-  // Complete, whatever ended it.
+  // The recording is complete whatever ended the loop.
   auto totals = running.session.recorder->stop();
   TRY(ended);
   return totals;
@@ -466,7 +467,8 @@ Result<recording::Totals> run_recording_session(const RecordingSession& session,
                                                 const Config& config, const Options& options) {
   block_signals();
   auto host = TRY(agent::probe_host(config.disabled, options.cgroup_mount));
-  if (host.tier() == Tier::none) return error("nothing here wakes whoever looks on");
+  if (host.tier() == Tier::none)
+    return error("no usable event source on this host; see `forestall doctor`");
   exports::Log log(exports::Log::Stream::standard_error, /*stamped=*/true,
                    options.verbose ? LogLevel::debug : LogLevel::info,
                    kernel::use_service_priority);
@@ -484,16 +486,17 @@ int run_agent(const Options& options) {
   const auto lock = agent::InstanceLock::take(options.run_directory);
   if (!lock) {
     const bool held = lock.error().code == EWOULDBLOCK;
-    fmt::print(stderr, "forestall agent: {}\n",
-               held ? lock.error().message
-                    : lock.error().text() + "; run as root, or give a --run-dir of your own");
+    fmt::print(
+        stderr, "forestall agent: {}\n",
+        held ? lock.error().message
+             : lock.error().text() + "; run as root, or set --run-dir to a writable directory");
     return held ? kExitOtherAgent : kExitFailed;
   }
   auto host = agent::probe_host(config->disabled, options.cgroup_mount);
-  // A dry run has to be woken, but not to be able to kill.
+  // A dry run needs an event source, but no means to kill.
   const bool enough = host && (config->dry_run ? host->tier() != Tier::none : host->can_guard());
   if (!enough) {
-    fmt::print(stderr, "forestall agent: {}; `forestall doctor` tells more\n",
+    fmt::print(stderr, "forestall agent: {}; see `forestall doctor`\n",
                host ? "nothing can guard this host" : host.error().text());
     return kExitUnguarded;
   }

@@ -29,7 +29,7 @@ Result<UniqueFd> bind_notify_socket(const std::string& path) {
   path.copy(address.sun_path, path.size());
   UniqueFd fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!fd) return errno_error("socket", path);
-  ::unlink(path.c_str());  // of one that was started there before
+  ::unlink(path.c_str());  // left by an earlier agent
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     return errno_error("bind", path);
   }
@@ -69,7 +69,7 @@ std::string text_of(const std::string& path) {
   return text.str();
 }
 
-// READY=1 may come in any datagram, after others.
+// READY=1 may arrive in any datagram.
 bool wait_ready(int notify_fd, MonotonicTime deadline) {
   const SystemClock clock;
   while (wait_readable(notify_fd, deadline - clock.now())) {
@@ -119,7 +119,7 @@ AgentProcess::AgentProcess(AgentProcess&& other) noexcept
 
 AgentProcess::~AgentProcess() {
   if (pid_ <= 0) return;
-  output_.reset();  // or an agent that has more to say would wait for us to read it
+  output_.reset();  // otherwise an agent that still writes would block on the pipe
   kill(pid_, SIGTERM);
   if (!wait_readable(pidfd_.get(), kEndPatience)) kill(pid_, SIGKILL);
   waitpid(pid_, nullptr, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The real agent as a child process, with its records read from its standard output: for the demo,
-// and for the tests, which want nothing less.
+// The agent as a child process, with its records read from its standard output. For the demo and
+// for tests.
 #pragma once
 
 #include <sys/types.h>
@@ -17,9 +17,9 @@ namespace forestall::cli {
 
 class AgentProcess {
  public:
-  // Starts `executable agent --output json` with these further arguments, its log going to
-  // agent.log in `run_directory` (where its lock and notify socket live too), and waits until it
-  // says READY=1. An error carries the log. It is sent SIGTERM when this process dies.
+  // Starts `executable agent --output json` with further arguments, and waits until it reports
+  // READY=1. Its log is agent.log in `run_directory`, which also contains its lock and notify
+  // socket. An error contains the log. The agent gets SIGTERM when this process dies.
   static Result<AgentProcess> start(const std::string& executable,
                                     const std::vector<std::string>& arguments,
                                     const std::string& run_directory);
@@ -30,15 +30,15 @@ class AgentProcess {
   ~AgentProcess();
 
   [[nodiscard]] pid_t pid() const { return pid_; }
-  // All it has logged so far.
+  // The log up to now.
   [[nodiscard]] std::string log() const;
-  // Waits until a line of the log contains `text`; false when none did before the deadline.
+  // Waits until a line of the log contains `text`. Returns false at the deadline.
   [[nodiscard]] bool wait_log(const std::string& text, MonotonicTime deadline) const;
-  // Waits for its end and returns its wait status; nothing when it did not end before the deadline.
+  // Waits for the exit of the agent and returns its wait status; nothing at the deadline.
   [[nodiscard]] std::optional<int> wait_end(MonotonicTime deadline);
 
-  // Next line it prints (one record as JSON); nothing when none came before the deadline or the
-  // agent ended.
+  // The next line of its standard output (one record as JSON). Nothing at the deadline or after the
+  // agent's exit.
   [[nodiscard]] std::optional<std::string> next_record(MonotonicTime deadline);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall check-config`: the configuration as it would be in force, or what is wrong with it.
+// `forestall check-config`: prints the effective configuration, or its errors.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -15,7 +15,7 @@
 namespace forestall::cli {
 namespace {
 
-// What was written, and behind it what it is where that is not plain to see.
+// The value as written, followed by the resulting amount where it is not obvious.
 std::string value_text(const v1::ThresholdReport& threshold) {
   if (threshold.has_quantity() && threshold.quantity() != threshold.value()) {
     return fmt::format("{} ({})", threshold.value(), threshold.quantity());
@@ -32,7 +32,7 @@ v1::ThresholdReport report_of(const Threshold& threshold, const api::ThresholdOr
   if (threshold.limit.quantity) {
     out.set_quantity(threshold.limit.quantity->text());
   } else {
-    // A 32-bit 0.15 is not quite 0.15.
+    // 0.15 as a 32-bit float is not exactly 0.15.
     const double percentage = static_cast<double>(*threshold.limit.fraction) * 100;
     out.set_percentage(std::round(percentage * 1e5) / 1e5);
   }
@@ -131,7 +131,7 @@ void print_settings(const Config& config) {
   fmt::print("  local storage limits {}, oom_score_adj {}, cgroup driver {}\n",
              config.local_storage_isolation ? "kept" : "ignored",
              config.oom_score_adj == OomScoreAdj::enforce ? "enforced" : "observed",
-             config.cgroup_driver ? to_string(*config.cgroup_driver) : "found by looking");
+             config.cgroup_driver ? to_string(*config.cgroup_driver) : "detected");
   fmt::print("  {} pods known in advance\n", config.known_pods.size());
   fmt::print("  release timeout {}, recheck interval {}\n", to_string(config.release_timeout),
              to_string(config.recheck_interval));
@@ -141,7 +141,7 @@ void print_settings(const Config& config) {
 }
 
 void print_text(const Options& options, const Config& config, const v1::ConfigReport& report) {
-  fmt::print("{}: good{}\n\n", config_origin(options), config.dry_run ? " (dry run)" : "");
+  fmt::print("{}: valid{}\n\n", config_origin(options), config.dry_run ? " (dry run)" : "");
   print_thresholds(report);
   fmt::print("\n");
   print_workloads(config);

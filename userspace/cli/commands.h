@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The subcommands. Each returns the process' exit code and writes results to standard output,
-// problems to standard error.
+// The subcommands. Each writes results to standard output and problems to standard error, and
+// returns the exit code of the process (cli/exit_code.h).
 #pragma once
 
-#include "cli/config_options.h"
 #include "cli/oom_commands.h"
 #include "cli/options.h"
+#include "cli/plan_options.h"
 #include "cli/pod_commands.h"
 #include "cli/replay_options.h"
 #include "cli/report_options.h"
-#include "cli/trace_question.h"
+#include "cli/trace_options.h"
 
 namespace forestall::cli {
 

@@ -11,7 +11,7 @@
 namespace forestall::cli {
 namespace {
 
-// Where this executable lies.
+// Directory of this executable.
 Result<std::string> own_directory() {
   std::array<char, PATH_MAX> path{};
   const ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size());
@@ -30,7 +30,7 @@ Result<std::string> companion_program(const std::string& name) {
     std::string path = each + "/" + name;
     if (::access(path.c_str(), X_OK) == 0) return path;
   }
-  return Error{ENOENT, fmt::format("{}, looked for in {}", name, fmt::join(directories, ", "))};
+  return Error{ENOENT, fmt::format("{} not found in {}", name, fmt::join(directories, ", "))};
 }
 
 }  // namespace forestall::cli

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that come with this one and that it runs: forestall-top, forestall-plot. They are
-// programs of their own because this one is the agent as well, which keeps all code it maps in
-// memory, and libraries that draw are none of that.
+// Programs that are installed with this one and that it executes: forestall-top, forestall-plot.
+// They are separate because the agent locks all code it maps in memory, and must not map their
+// libraries.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace forestall::cli {
 
-// The path of the one called `name`: beside this program, as in a build tree; in libexec/forestall
-// of the prefix that this program lies in; or where it was to be installed. Errors: it is in none
-// of them, ENOENT, and which they are.
+// Path of the program `name`. It is searched in this program's directory (as in a build tree), in
+// libexec/forestall of this program's prefix, and in the configured install directory. Errors:
+// ENOENT with the list of directories.
 [[nodiscard]] Result<std::string> companion_program(const std::string& name);
 
 }  // namespace forestall::cli

@@ -29,7 +29,7 @@ std::string victims_of(const Episode& episode) {
   return others == 0 ? shown : fmt::format("{} and {} more", shown, others);
 }
 
-// Why nobody went, and for how long it was met.
+// Why no workload was evicted, and how long the threshold was met.
 std::string why_nobody(const Episode& episode) {
   const std::string length = to_string(episode.end() - episode.began);
   if (episode.in_grace) return fmt::format("met for {}, within its grace period", length);
@@ -38,10 +38,10 @@ std::string why_nobody(const Episode& episode) {
 
 std::string told(const Episode* episode, MonotonicTime first) {
   if (episode == nullptr) return "not crossed";
-  if (episode->kills == 0) return "nobody: " + why_nobody(*episode);
+  if (episode->kills == 0) return "no eviction: " + why_nobody(*episode);
   const Departure& victim = episode->victims.front();
   std::string text = fmt::format("{} at {}", victims_of(*episode), since(victim.at, first));
-  if (victim.age) text += fmt::format(" (on what it used {} before)", to_string(*victim.age));
+  if (victim.age) text += fmt::format(" (with usage read {} earlier)", to_string(*victim.age));
   return text;
 }
 
@@ -55,10 +55,10 @@ std::string how(const EpisodeDifference& difference) {
                          to_string(std::max(difference.shift, -difference.shift)),
                          difference.shift < Duration::zero() ? "earlier" : "later");
     case Kind::only_before:
-    case Kind::spared: return "nobody goes any more";
+    case Kind::spared: return "no longer evicts";
     case Kind::only_after:
-    case Kind::killed: return "somebody goes now";
-    case Kind::nobody: return "nobody goes";
+    case Kind::killed: return "evicts now";
+    case Kind::nobody: return "no eviction";
   }
   return "";
 }
@@ -127,32 +127,31 @@ std::string comparison_text(const RecordingReplay& replay) {
   const std::uint64_t all = replay.same() + replay.different();
   std::string out = fmt::format("recorded decisions: {}", all);
   if (const auto ready = all - replay.fold().counts().observations; ready > 0) {
-    out += fmt::format(" ({} on what had been made ready)", ready);
+    out += fmt::format(" ({} on a pre-ranked list)", ready);
   }
   if (replay.different() == 0) {
     out += replay.same() > 0 ? ", all the same here, byte for byte\n" : "\n";
   } else if (replay.rules().as_recorded()) {
     out += fmt::format(", {} different here\n", replay.different());
   } else {
-    // A threshold's limit is part of each decision, so that most differ in their bytes.
-    out += fmt::format(", {} act otherwise here\n", replay.otherwise());
+    // Each decision contains the threshold's limit, so most decisions differ in their bytes.
+    out += fmt::format(", {} act differently here\n", replay.otherwise());
   }
   if (replay.states_different() > 0) {
-    out += fmt::format("the policy remembered something else at {} places\n",
-                       replay.states_different());
+    out += fmt::format("the policy's state differs at {} places\n", replay.states_different());
   }
   if (read.lost > 0) out += fmt::format("entries lost while recording: {}\n", read.lost);
   if (read.passed_over > 0) {
-    out += fmt::format("entries passed over, because what they refer to is missing: {}\n",
+    out += fmt::format("entries skipped because an entry they refer to is missing: {}\n",
                        read.passed_over);
   }
   const auto& first_time = replay.fold().counts().first;
   if (const auto& first = replay.first_difference()) {
-    out += fmt::format("the first different decision is look {} at {}:\n{}", first->look,
+    out += fmt::format("the first different decision is evaluation {} at {}:\n{}", first->look,
                        since(first->at, first_time.value_or(first->at)),
                        difference_text(first->recorded, first->replayed, {}));
   } else if (!replay.rules().as_recorded() && first_time) {
-    out += "\nbeside what was recorded:\n" +
+    out += "\ncompared with the recording:\n" +
            episodes_text(compare(replay.recorded(), replay.replayed()), *first_time, {});
   }
   return out;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How two policies differ, for people and as messages.
+// Differences between two policies, as text and as messages.
 #pragma once
 
 #include <string>
@@ -11,23 +11,22 @@
 
 namespace forestall::cli {
 
-// How the accounts are spoken of: "recorded" and "now", or the names of two files.
+// Names of the two sides: "recorded" and "here", or two file names.
 struct Sides {
   std::string before = "recorded";
   std::string after = "here";
 };
 
-// One line for each crossing at which somebody went, or goes, or would have gone had it lasted, and
-// how many of each kind. `first`: what times are told from.
+// One line for each crossing that differs, then the number of crossings of each kind. Times are
+// relative to `first`.
 [[nodiscard]] std::string episodes_text(const std::vector<EpisodeDifference>& differences,
                                         MonotonicTime first, const Sides& sides);
 
-// Two decisions in full, and where they differ.
+// Two decisions in full, and their differences.
 [[nodiscard]] std::string difference_text(const Decision& before, const Decision& after,
                                           const Sides& sides);
 
-// The end of a replay of a recording: whether it came out as recorded, and if not, what is
-// different.
+// The summary of a replayed recording: whether all decisions are equal, and the differences.
 [[nodiscard]] std::string comparison_text(const RecordingReplay& replay);
 
 [[nodiscard]] v1::ReplayComparison comparison_of(const RecordingReplay& replay);

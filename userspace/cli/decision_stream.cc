@@ -36,7 +36,7 @@ class RecordedDecisions final : public DecisionStream {
       if (entries > 0) remarks.push_back(fmt::format("{}: {} entries {}", name_, entries, what));
     };
     add(counts.lost, "lost while recording");
-    add(counts.passed_over, "passed over, because what they refer to is missing");
+    add(counts.passed_over, "skipped because an entry they refer to is missing");
     return remarks;
   }
 
@@ -50,7 +50,7 @@ class PrintedDecisions final : public DecisionStream {
   PrintedDecisions(LineReader lines, std::string name)
       : lines_(std::move(lines)), name_(std::move(name)) {}
 
-  // The last line is a summary, which no time is in.
+  // The last line is a summary and has no time.
   Result<std::optional<TimedDecision>> next() override {
     while (const auto line = TRY(lines_.next())) {
       if (line->find_first_not_of(" \t\r") == line->npos || is_end(*line)) continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decisions in the order of time, from a recording (what was recorded) or from what
-// `forestall replay --output json` printed (what was decided then).
+// Decisions in time order, from a recording (the recorded ones) or from the output of `forestall
+// replay --output json` (the replayed ones).
 #pragma once
 
 #include <memory>
@@ -17,19 +17,19 @@ struct TimedDecision {
   MonotonicTime at;
   Decision decision;
   std::optional<Duration> age =
-      std::nullopt;  // of the workloads it was made on, if not read for it
+      std::nullopt;  // of the workload samples, if not read for this decision
 };
 
 class DecisionStream {
  public:
   virtual ~DecisionStream() = default;
-  // Nothing at the end. Errors name the file, and the line where there are lines.
+  // Nothing at the end. Errors name the file, and the line of a text file.
   [[nodiscard]] virtual Result<std::optional<TimedDecision>> next() = 0;
-  // At the end: what is missing from it and why, for people, one a line.
+  // After the end: what is missing from the stream and why, one sentence each.
   [[nodiscard]] virtual std::vector<std::string> remarks() const { return {}; }
 };
 
-// By what the file begins with. Errors: it cannot be read, or is neither.
+// Detects the kind of file by its first bytes. Errors: it is not readable, or of neither kind.
 [[nodiscard]] Result<std::unique_ptr<DecisionStream>> open_decisions(const std::string& path);
 
 }  // namespace forestall::cli

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole job on real memory, in a few seconds: a scratch cgroup with a limit, three workloads of
-// different priority in it, one of which leaks as fast as it can; the real agent must evict that
-// one, before the kernel's OOM killer acts. What is claimed at the end is checked here, against
-// wait status and the kernel's own counters, not taken from the agent.
+// Demonstrates the agent on real memory in a few seconds. A scratch cgroup with a limit has three
+// workloads of different priority. One leaks as fast as it can, and the agent must evict it before
+// the kernel's OOM killer acts.
+// The demo checks its claims against wait statuses and the kernel's counters, not against the
+// agent's reports.
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -39,13 +40,13 @@ struct Cast {
   Bytes held;
 };
 
-// The leaker is the smallest and not the last in the alphabet: only the rules find it.
+// The leaker is the smallest and not the last in alphabetical order: only the rules select it.
 constexpr std::array<Cast, 3> kCast{{{"database", 1000, mib(160), mib(128)},
                                      {"leaker", 10, mib(64), mib(16)},
                                      {"web", 100, mib(48), mib(96)}}};
 constexpr std::size_t kLeaker = 1;
 
-// Removes what the demo made, whatever way it ends.
+// Removes the demo's cgroups and files on every exit path.
 class Stage {
  public:
   static Result<std::unique_ptr<Stage>> build(const kernel::CgroupTree& tree);
@@ -56,7 +57,7 @@ class Stage {
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] const std::string& directory() const { return directory_; }
   [[nodiscard]] std::vector<DemoWorkload>& workloads() { return workloads_; }
-  // The kernel's OOM kills in all groups of the stage.
+  // OOM kills by the kernel in all cgroups of the demo.
   [[nodiscard]] Result<std::uint64_t> kernel_oom_kills() const;
 
  private:
@@ -93,10 +94,10 @@ Result<void> Stage::make_groups() {
 }
 
 Stage::~Stage() {
-  workloads_.clear();  // ends and reaps them, so that the groups are empty
+  workloads_.clear();  // kills and reaps them, which empties the cgroups
   for (auto path = groups_.rbegin(); path != groups_.rend(); ++path) {
     if (const auto removed = kernel::delete_group(tree_, *path); !removed) {
-      fmt::print(stderr, "forestall demo: {}, ignoring\n", removed.error().text());
+      fmt::print(stderr, "forestall demo: cleanup: {}\n", removed.error().text());
     }
   }
   std::error_code ignored;
@@ -146,7 +147,7 @@ Result<v1::Record> wait_for_eviction(AgentProcess& agent) {
     TRY(api::from_json(*line, record));
     if (record.decision().action() == v1::Decision::KILL && record.has_outcome()) return record;
   }
-  return error("the agent evicted nobody within 30 s");
+  return error("the agent evicted no workload within 30 s");
 }
 
 struct Verdict {
@@ -166,13 +167,13 @@ std::vector<Verdict> judge(Stage& stage, const v1::Record& record, std::uint64_t
   std::vector<Verdict> verdicts;
   verdicts.push_back(
       {"the agent chose the leaker", record.outcome().victim().name() == kCast[kLeaker].name});
-  verdicts.push_back({"the leaker was ended by SIGKILL", leaker_end == SIGKILL});
+  verdicts.push_back({"SIGKILL ended the leaker", leaker_end == SIGKILL});
   for (std::size_t i = 0; i < kCast.size(); ++i) {
     if (i == kLeaker) continue;
     verdicts.push_back({fmt::format("{} still runs", kCast[i].name), !workloads[i].ended_by()});
   }
   verdicts.push_back(
-      {"its memory came back", record.outcome().state() == v1::KillProgress::RELEASED});
+      {"its memory was released", record.outcome().state() == v1::KillProgress::RELEASED});
   verdicts.push_back(
       {fmt::format("the kernel's oom_kill count did not move (before {}, after {})",
                    oom_kills_before, oom_kills ? fmt::format("{}", *oom_kills) : "unreadable"),
@@ -235,10 +236,10 @@ void print_timeline(const v1::Record& record) {
   if (outcome.has_signalled_ns()) {
     step("signalled", outcome.signalled_ns(), fmt::format("{} process(es)", outcome.processes()));
   }
-  // The reapers may have taken all of its memory before the process itself is gone.
+  // process_mrelease() may free all of its memory before the process exits.
   const auto released = [&] {
     if (!outcome.has_released_ns()) return;
-    step("memory back", outcome.released_ns(), human({outcome.freed_bytes()}) + " freed");
+    step("memory released", outcome.released_ns(), human({outcome.freed_bytes()}) + " freed");
   };
   const bool memory_first = outcome.released_ns() < outcome.exited_ns();
   if (memory_first) released();
@@ -277,7 +278,7 @@ int run_demo(const Options& options) {
   bool all = true;
   for (const Verdict& verdict : played->verdicts) {
     all = all && verdict.held;
-    if (!verdict.held) fmt::print(stderr, "forestall demo: does not hold: {}\n", verdict.claim);
+    if (!verdict.held) fmt::print(stderr, "forestall demo: failed: {}\n", verdict.claim);
   }
   return all ? kExitOk : kExitFailed;
 }

@@ -17,8 +17,7 @@ namespace {
 // More than any demo cgroup allows, so that only a kill ends the leak.
 constexpr std::size_t kLeakBytes = std::size_t{16} << 30;
 
-// 4 KiB pages: with transparent huge pages one fault would take 2 MiB, and the timeline would show
-// the page size instead of the agent.
+// 4 KiB pages: a fault with transparent huge pages takes 2 MiB, which would dominate the timeline.
 void touch(std::size_t size) {
   if (size == 0) return;
   void* area = mmap(nullptr, size, PROT_READ | PROT_WRITE,
@@ -36,7 +35,7 @@ void touch(std::size_t size) {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   char byte = 0;
-  if (read(commands, &byte, 1) != 1) _exit(1);  // we are in our cgroup now
+  if (read(commands, &byte, 1) != 1) _exit(1);  // the parent has moved this process into its cgroup
   touch(static_cast<std::size_t>(held.count));
   if (write(replies, "r", 1) != 1) _exit(1);
   if (read(commands, &byte, 1) != 1) _exit(0);

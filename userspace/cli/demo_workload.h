@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process of the demo: lives in a cgroup of its own, holds some memory, leaks on command.
+// A process of the demo: it has its own cgroup, holds memory, and leaks on command.
 #pragma once
 
 #include <sys/types.h>
@@ -16,8 +16,8 @@ namespace forestall::cli {
 
 class DemoWorkload {
  public:
-  // Forks a process, moves it into the cgroup and waits until it holds `held` bytes of touched
-  // anonymous memory. It dies with the process that made it.
+  // Forks a process, moves it into the cgroup and waits until it has touched `held` bytes of
+  // anonymous memory. It dies with its parent.
   static Result<DemoWorkload> start(const kernel::CgroupDir& cgroup, Bytes held);
   DemoWorkload(DemoWorkload&& other) noexcept;
   DemoWorkload(const DemoWorkload&) = delete;
@@ -26,9 +26,9 @@ class DemoWorkload {
   ~DemoWorkload();
 
   [[nodiscard]] pid_t pid() const { return pid_; }
-  // From now on it takes memory, page by page, as fast as it can.
+  // Starts the leak: it touches page after page as fast as it can.
   [[nodiscard]] Result<void> leak() const;
-  // Signal that ended it (SIGKILL when it was evicted); nothing if it still lives after `patience`.
+  // Signal that killed it (SIGKILL after an eviction); nothing if it still runs after `patience`.
   [[nodiscard]] std::optional<int> ended_by(Duration patience = Duration::zero());
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall diff`: how two replays, or recordings, differ. Exit codes are those of diff(1).
+// `forestall diff`: compares the decisions of two replays or recordings. Exit codes are those of
+// diff(1).
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -15,11 +16,11 @@
 namespace forestall::cli {
 namespace {
 
-// diff(1)'s: 0 the same, 1 different, 2 trouble.
+// diff(1): 0 equal, 1 different, 2 error.
 constexpr int kDifferent = 1;
 constexpr int kTrouble = 2;
 
-// Two streams side by side, by time.
+// Merges two streams by time.
 class Comparison {
  public:
   Comparison(DecisionStream& before, DecisionStream& after) : before_(before), after_(after) {}
@@ -70,14 +71,14 @@ class Comparison {
   std::uint64_t different_ = 0;
   std::uint64_t unmatched_ = 0;
   std::optional<MonotonicTime> first_time_;
-  std::optional<std::pair<TimedDecision, TimedDecision>> first_;  // that differ
+  std::optional<std::pair<TimedDecision, TimedDecision>> first_;  // the first different pair
 };
 
 std::string Comparison::text(const Sides& sides) const {
-  std::string out = fmt::format("decisions: {} the same, {} different, {} in one alone\n", same_,
+  std::string out = fmt::format("decisions: {} equal, {} different, {} in only one\n", same_,
                                 different_, unmatched_);
   if (first_) {
-    out += fmt::format("the first different one is at +{}:\n{}",
+    out += fmt::format("the first difference is at +{}:\n{}",
                        to_string(first_->first.at - *first_time_),
                        difference_text(first_->first.decision, first_->second.decision, sides));
   }

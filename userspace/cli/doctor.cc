@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall doctor`: what this host offers, what is in use, what is missing and what that costs.
+// `forestall doctor`: which kernel features this host has, which are used, which are missing, and
+// the effect.
 #include <fmt/format.h>
 
 #include "agent/host.h"
@@ -17,7 +18,7 @@ std::string cgroup_shape(const kernel::CgroupTree& tree) {
   return tree.version() == kernel::CgroupVersion::v1 ? "v1" : "v2";
 }
 
-// One sentence for each thing an operator could do something about.
+// One sentence for each problem that an operator can fix.
 std::vector<std::string> advice(const agent::Host& host) {
   std::vector<std::string> sentences;
   const auto refused = [&](Feature feature) {
@@ -25,12 +26,12 @@ std::vector<std::string> advice(const agent::Host& host) {
   };
   if (refused(Feature::bpf)) {
     sentences.push_back(
-        "BPF is refused: grant CAP_BPF and CAP_PERFMON (or CAP_SYS_ADMIN), and "
+        "The kernel refuses BPF: grant CAP_BPF and CAP_PERFMON (or CAP_SYS_ADMIN), and "
         "check that seccomp and kernel lockdown permit bpf(2).");
   }
   if (refused(Feature::sched_fifo)) {
     sentences.push_back(
-        "Real-time scheduling is refused: grant CAP_SYS_NICE, and on cgroup v1 give "
+        "The kernel refuses real-time scheduling: grant CAP_SYS_NICE, and on cgroup v1 give "
         "the agent's cpu cgroup a cpu.rt_runtime_us.");
   }
   if (refused(Feature::oom_score_adj)) {
@@ -40,8 +41,8 @@ std::vector<std::string> advice(const agent::Host& host) {
   }
   if (!host.can_guard()) {
     sentences.push_back(
-        "Nothing wakes the agent, or nothing can end a process: every wake source "
-        "or both pidfd and cgroup-kill are missing or turned off.");
+        "The agent has no event source or cannot kill: every event source "
+        "or both pidfd and cgroup-kill are missing or disabled.");
   }
   return sentences;
 }
@@ -77,11 +78,11 @@ void print_text(const agent::Host& host, const v1::DoctorReport& report) {
   bool headed = false;
   for (const v1::FeatureReport& each : report.features()) {
     if (!each.has_cost()) continue;
-    if (!headed) fmt::print("\nWhat is missing, and what that costs\n");
+    if (!headed) fmt::print("\nMissing features and their effect\n");
     headed = true;
     fmt::print("  {}: {}\n", each.feature(), each.cost());
   }
-  if (report.advice_size() > 0) fmt::print("\nWhat you can do\n");
+  if (report.advice_size() > 0) fmt::print("\nAdvice\n");
   for (const std::string& sentence : report.advice()) fmt::print("  - {}\n", sentence);
 }
 

@@ -9,7 +9,8 @@ namespace {
 
 using Kind = EpisodeDifference::Kind;
 
-// Two policies that come to the same act at the same look; less than this is how long one took.
+// Two policies may decide the same at one evaluation. A shorter difference is the time an
+// evaluation took.
 constexpr Duration kSameTime = std::chrono::milliseconds(1);
 
 bool overlap(const Episode& a, const Episode& b) {
@@ -93,7 +94,7 @@ void Episodes::take(MonotonicTime read, const Decision& decision, std::optional<
   if (decision.action == Action::kill) note_kills(at, decision, age);
 }
 
-// For a limit on local storage the crossing is the kill.
+// For a limit on local storage, the kill is the crossing.
 void Episodes::note_kills(MonotonicTime at, const Decision& decision, std::optional<Duration> age) {
   for (const Eviction& eviction : decision.evictions) {
     const Workload& victim = decision.considered[eviction.candidate].sample.workload;
@@ -122,7 +123,7 @@ std::string_view to_string(Kind kind) {
     case Kind::only_after: return "only-after";
     case Kind::spared: return "spared";
     case Kind::killed: return "killed";
-    case Kind::nobody: return "nobody";
+    case Kind::nobody: return "no-eviction";
   }
   return "";
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What decisions came to, in the words of whoever asks about an incident: which threshold was
-// crossed where and for how long, and who had to go when. Two such accounts, of what was recorded
-// and of what another policy makes of it, can be held against each other.
+// Summarizes decisions for the analysis of an incident: which threshold was crossed where and for
+// how long, and which workloads were evicted when. The summaries of a recording and of another
+// policy can be compared.
 //
-// An episode is one crossing: from the first look at which a signal of a subject is met to the
-// first at which it is not. A signal's soft and hard thresholds are one episode, because whoever
-// compares policies moves the one or the other.
+// An episode is one crossing: from the first evaluation at which a signal of a subject is met to
+// the first at which it is not. The soft and hard thresholds of a signal form one episode, because
+// a comparison of policies may change either of them.
 #pragma once
 
 #include <cstdint>
@@ -21,47 +21,46 @@
 
 namespace forestall::cli {
 
-// Somebody who had to go.
+// An eviction.
 struct Departure {
   MonotonicTime at;
   std::string name;
   std::string path;
-  // How old the ranking's values were: of workloads that were not read for this decision. Nothing:
-  // they were.
+  // Age of the samples, if the workloads were not read for this decision.
   std::optional<Duration> age = std::nullopt;
 
   friend bool operator==(const Departure&, const Departure&) = default;
 };
 
 struct Episode {
-  std::string signal;   // its name; of limits on local storage: the cause's
-  std::string subject;  // "node", or the path of a cgroup
+  std::string signal;   // its name; for limits on local storage: the cause
+  std::string subject;  // "node" or the path of a cgroup
   MonotonicTime began;
-  std::optional<MonotonicTime> ended = std::nullopt;  // nothing: it lasted to the end
-  MonotonicTime seen;                                 // met at last
+  std::optional<MonotonicTime> ended = std::nullopt;  // nothing: not ended
+  MonotonicTime seen;                                 // last time it was met
   std::vector<Departure> victims = {};                // the first kMaxVictims
-  std::uint64_t kills = 0;                            // decisions to kill for it
-  bool in_grace = false;  // nobody had to go, and the last look said that it was in its grace
-  Reason reason = Reason::no_data;  // of the last look
-  std::string limit;                // of the threshold that was met first, as kubelet prints it
+  std::uint64_t kills = 0;                            // decisions to kill
+  bool in_grace = false;  // no eviction, and the last evaluation was within the grace period
+  Reason reason = Reason::no_data;  // of the last evaluation
+  std::string limit;                // of the first threshold met, in kubelet's format
 
   [[nodiscard]] MonotonicTime end() const { return ended.value_or(seen); }
 };
 
 class Episodes {
  public:
-  // Kept of one episode; a replay chooses the same victim at each look, because the recording does
-  // not show it gone.
+  // Victims kept per episode. A replay selects the same victim at each evaluation, because the
+  // recording does not show its exit.
   static constexpr std::size_t kMaxVictims = 16;
 
-  // A look. REQUIRES: time does not go back. `age`: of the workloads the decision was made on, if
-  // they were not read for it. `shift` is added to every time, by which that of another boot goes
-  // on.
+  // Adds the decision of an evaluation. REQUIRES: `read` does not decrease. `age`: of the workload
+  // samples, if they were not read for it. `shift` is added to every time; it continues the clock
+  // after a reboot.
   void take(MonotonicTime read, const Decision& decision,
             std::optional<Duration> age = std::nullopt, Duration shift = Duration::zero());
-  // The node was rebooted: what went on ended when it was last seen.
+  // The node was rebooted: open episodes end at the time they were last met.
   void interrupt();
-  // In the order they began.
+  // In order of their start.
   [[nodiscard]] const std::vector<Episode>& all() const { return episodes_; }
 
  private:
@@ -71,36 +70,36 @@ class Episodes {
   void note_kills(MonotonicTime at, const Decision& decision, std::optional<Duration> age);
 
   std::vector<Episode> episodes_;
-  std::map<Name, std::size_t> open_;  // indices of those that go on
+  std::map<Name, std::size_t> open_;  // indices of open episodes
 };
 
-// How one account differs from another, about one crossing.
+// The difference between two summaries at one crossing.
 struct EpisodeDifference {
   enum class Kind : std::uint8_t {
-    same,          // the same one went, within a millisecond
-    earlier,       // the same one, earlier
-    later,         // the same one, later
-    other_victim,  // another one
-    only_before,   // crossed in the first account alone, and somebody went
-    only_after,    // crossed in the second alone, and somebody goes
-    spared,        // crossed in both, somebody went in the first alone
-    killed,        // crossed in both, somebody goes in the second alone
-    nobody,        // crossed in one or both, nobody went in either
+    same,          // same victim, within a millisecond
+    earlier,       // same victim, earlier
+    later,         // same victim, later
+    other_victim,  // different victim
+    only_before,   // crossed only in the first, with an eviction
+    only_after,    // crossed only in the second, with an eviction
+    spared,        // crossed in both, eviction only in the first
+    killed,        // crossed in both, eviction only in the second
+    nobody,        // no eviction in either
   };
   Kind kind = Kind::same;
-  // The two; at least one is set. Pointers into the accounts.
+  // At least one is set. They point into the summaries.
   const Episode* before = nullptr;
   const Episode* after = nullptr;
-  // First kill of the second less that of the first; zero unless there are both.
+  // Time of the second's first kill minus that of the first's; zero unless both have one.
   Duration shift{0};
 };
 
-// Beside those of the model, which it would hide.
+// The overload below would hide those of the model.
 using forestall::to_string;
 [[nodiscard]] std::string_view to_string(EpisodeDifference::Kind kind);
 
-// Every episode of either once, in the order they began. Those of one signal and subject that
-// overlap are taken for the same crossing, each at most once.
+// Every episode of both, once, in order of start. Overlapping episodes of one signal and subject
+// are the same crossing; each is matched at most once.
 [[nodiscard]] std::vector<EpisodeDifference> compare(const Episodes& before, const Episodes& after);
 
 }  // namespace forestall::cli

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exit codes of every subcommand, as the man page lists them.
+// Exit codes of every subcommand. The man page lists them.
 #pragma once
 
 namespace forestall::cli {
 
 enum ExitCode : int {
   kExitOk = 0,
-  kExitFailed = 1,      // the command could not do its job, or what it checks does not hold
+  kExitFailed = 1,      // the command failed, or a check does not hold
   kExitUsage = 2,       // bad command line, configuration or input file
-  kExitUnguarded = 3,   // doctor: nothing can guard this host
+  kExitUnguarded = 3,   // doctor: no usable event source or no means to kill
   kExitOtherAgent = 4,  // another agent is running
 };
 

@@ -12,7 +12,7 @@ namespace forestall::cli {
 namespace {
 
 constexpr std::size_t kOrderLimit = 10;
-// Names of those that die with the victim; more make a sentence nobody reads.
+// Listed processes that die with the victim; a longer list is unreadable.
 constexpr std::size_t kAlsoLimit = 8;
 
 const ProcessSample& process_of(const KernelRankView& view, const OomChoice& choice) {
@@ -30,7 +30,7 @@ std::string nodes_text(NodeMask nodes) {
   return fmt::format("node{} {}", one ? "" : "s", list);
 }
 
-// "If … now".
+// A condition clause: "If … now".
 std::string condition(const OomDomain& domain) {
   switch (domain.constraint) {
     case Constraint::none: return "If the node ran out of memory now";
@@ -45,7 +45,7 @@ std::string condition(const OomDomain& domain) {
   return "";
 }
 
-// Who has to be gone before anybody else is chosen.
+// Earlier victims that the kernel waits for.
 std::string earlier_victims(const OomScene& scene) {
   std::string names;
   for (const ProcessSample& process : scene.processes) {
@@ -57,11 +57,11 @@ std::string earlier_victims(const OomScene& scene) {
 
 std::string why_allocating(const KernelRankView& view) {
   const ProcessSample& victim = process_of(view, *view.prediction.victim);
-  return victim.dying ? "it allocates, and is dying already"
+  return victim.dying ? "it allocates and is already exiting"
                       : "it allocates, and vm.oom_kill_allocating_task is set";
 }
 
-// What the kernel would do, as the second half of a sentence.
+// The main clause of the prediction.
 std::string verdict(const KernelRankView& view) {
   const OomPrediction& prediction = view.prediction;
   const OomScene& scene = view.scene;
@@ -73,38 +73,39 @@ std::string verdict(const KernelRankView& view) {
                          who(process_of(view, *prediction.victim)), why_allocating(view));
     case OomVerdict::waits:
       return fmt::format(
-          "the kernel would kill nobody more: it waits until an earlier victim is gone, {}",
+          "the kernel would kill no other process: it waits for an earlier victim to exit, {}",
           earlier_victims(scene));
     case OomVerdict::nobody:
       return scene.domain.constraint == Constraint::memcg
-                 ? "the kernel could choose nobody, and the allocation would fail"
-                 : "the kernel could choose nobody, and would panic";
+                 ? "the kernel would find no eligible process, and the allocation would fail"
+                 : "the kernel would find no eligible process and would panic";
     case OomVerdict::panics:
       return fmt::format("the kernel would panic, because vm.panic_on_oom is {}",
                          scene.settings.panic_on_oom);
     case OomVerdict::disabled:
       return fmt::format(
-          "the kernel would kill nobody, because memory.oom_control of {} says so: who needs "
-          "memory waits until some is freed",
+          "the kernel would kill no process, because memory.oom_control of {} disables kills: "
+          "allocations wait until memory is freed",
           printable(scene.domain.path));
   }
   return "";
 }
 
-// The victim against the next one.
+// Compares the victim with the runner-up.
 std::string comparison(const KernelRankView& view, const ProcessShow& show) {
   const OomPrediction& prediction = view.prediction;
   if (!prediction.victim) return "";
-  if (!prediction.runner_up) return "Nobody else can be chosen.\n";
+  if (!prediction.runner_up) return "No other process is eligible.\n";
   const std::string next = who(process_of(view, *prediction.runner_up));
   if (prediction.verdict == OomVerdict::kills_allocating) {
-    return fmt::format("If somebody else allocated, it would be {}.\n", next);
+    return fmt::format("If another process allocated, the victim would be {}.\n", next);
   }
   if (prediction.tied) {
     return fmt::format(
         "It has exactly as many points as the runner-up, {}: of equal ones the kernel takes the "
         "last in its own order{}.\n",
-        next, view.tie_order_known == false ? ", which cannot be told here; either may go" : "");
+        next,
+        view.tie_order_known == false ? ", which is unknown here; either may be the victim" : "");
   }
   const Pages most = prediction.victim->points;
   if (!are_pages(most)) return fmt::format("The runner-up is {}.\n", next);
@@ -117,12 +118,12 @@ std::string group_path(const KernelRankView& view, const CgroupPaths& paths) {
   return path.empty() ? fmt::format("cgroup {}", view.prediction.group->inode) : printable(path);
 }
 
-// Who dies with it.
+// Processes that die with the victim.
 std::string company(const KernelRankView& view, const CgroupPaths& paths) {
   const OomPrediction& prediction = view.prediction;
   std::string text;
   if (prediction.group) {
-    text += fmt::format("All of {} goes, because its memory.oom.group is set.\n",
+    text += fmt::format("The kernel kills all of {}, because its memory.oom.group is set.\n",
                         group_path(view, paths));
   }
   if (prediction.also.empty()) return text;
@@ -134,10 +135,11 @@ std::string company(const KernelRankView& view, const CgroupPaths& paths) {
   const std::size_t more = prediction.also.size() - named;
   if (more > 0) names += fmt::format(" and {} more", more);
   return text + fmt::format("With it {}: {}.\n",
-                            prediction.group ? "die" : "die those that share its memory", names);
+                            prediction.group ? "die" : "die the processes that share its memory",
+                            names);
 }
 
-// What a full adjustment is worth, and whether something the kernel would ask is not known.
+// The effect of a full oom_score_adj, and conditions that are unknown.
 std::string terms(const KernelRankView& view, const ProcessShow& show) {
   const OomDomain& domain = view.scene.domain;
   std::string of = "RAM and swap of the node";
@@ -152,8 +154,8 @@ std::string terms(const KernelRankView& view, const ProcessShow& show) {
   if (view.scene.settings.kill_allocating_task && !view.scene.allocating &&
       domain.constraint != Constraint::memcg) {
     text +=
-        "vm.oom_kill_allocating_task is set: whoever allocates would go instead; --allocating PID "
-        "says who.\n";
+        "vm.oom_kill_allocating_task is set: the allocating process would be the victim; "
+        "give it with --allocating PID.\n";
   }
   return text;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `forestall rank --kernel` shows, as a pure function of what it read and predicted.
+// Text of `forestall rank --kernel`, as a pure function of what was read and predicted.
 #pragma once
 
 #include <optional>
@@ -15,14 +15,13 @@ namespace forestall::cli {
 struct KernelRankView {
   OomScene scene;
   OomPrediction prediction;
-  // Of those that tie for the most points, whether the kernel's own order is known; nothing: no
-  // two do.
+  // If processes tie for the most points: whether the kernel's order of them is known.
   std::optional<bool> tie_order_known;
-  std::vector<OomChoice> order;  // who can be chosen, the first choice first
+  std::vector<OomChoice> order;  // eligible processes, the first choice first
   ProcessReading reading;
 };
 
-// With the ten that come first.
+// Includes the first ten processes of the order.
 [[nodiscard]] std::string kernel_rank_text(const KernelRankView& view, const ProcessShow& show);
 [[nodiscard]] v1::KernelRankReport to_report(const KernelRankView& view, const ProcessShow& show);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What workloads used when they were last read: the agent reads them only once its own thresholds
-// are met, and another policy may ask before.
+// The last sample of each workload. The agent reads workloads only when its own thresholds are met;
+// another policy may need them earlier.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,15 @@ namespace forestall::cli {
 
 class LastSeen {
  public:
-  // Some of them, as a decision needed them.
+  // Adds the samples of some workloads.
   void note(MonotonicTime at, const std::vector<WorkloadSample>& samples);
-  // All there were.
+  // Replaces all samples.
   void replace(MonotonicTime at, const std::vector<WorkloadSample>& samples);
 
   [[nodiscard]] bool empty() const { return samples_.empty(); }
-  // All of them, by id, so that the order says nothing. What was last read longer ago than
-  // kAgeMax is gone for all that is known.
+  // All samples, ordered by cgroup id. Samples older than kAgeMax are left out.
   [[nodiscard]] std::vector<WorkloadSample> at(MonotonicTime now) const;
-  // How long ago a workload was read; nothing: never.
+  // Time since the workload was read; nothing: never.
   [[nodiscard]] std::optional<Duration> age(CgroupId cgroup, MonotonicTime now) const;
 
   static constexpr Duration kAgeMax = std::chrono::minutes(5);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The running agent's picture: a bounded history of what its loop looked at anyway, and, for as
-// long as somebody watches, the node and its workloads each second.
+// The running agent's picture: a bounded history of the evaluations of its loop. While there are
+// viewers, it also samples the node and its workloads every second.
 //
-// The loop only adds to it, under a lock it never waits for. What somebody watching costs is paid
-// by the thread that serves him (exports/live_streams.h): it reads with an observer of its own, at
-// a lower priority, and lets go of it when nobody watches any more.
+// The loop only adds to it, under a lock that it never waits for. The thread that serves the
+// viewers (exports/live_streams.h) pays the cost of viewing: it reads with its own observer at a
+// lower priority, and releases the observer when the last viewer leaves.
 #pragma once
 
 #include <deque>
@@ -28,33 +28,33 @@ namespace forestall::cli {
 
 class LivePicture final : public exports::RecordSink, public exports::LiveFrames {
  public:
-  // `tree` and `clock` outlive this.
+  // `tree` and `clock` must outlive this.
   LivePicture(const kernel::CgroupTree& tree, const Clock& clock, const api::AgentFacts& facts);
 
-  // ---- the loop's ----
+  // ---- called by the loop ----
 
   void passed(const exports::Pass& pass) override;
   void write(const Record& record) override;
   void surveyed(const exports::Survey& survey) override;
 
-  // ---- any thread's ----
+  // ---- called by any thread ----
 
-  // All of it, as JSON.
+  // The whole picture as JSON.
   [[nodiscard]] std::string json();
-  // To be held for as long as what json() gave waits for its reader; null: kUnreadMax do already.
+  // Held while the result of json() is sent. Null: kUnreadMax answers are being sent already.
   [[nodiscard]] std::shared_ptr<void> turn() const;
 
-  // ---- the watching thread's ----
+  // ---- called by the viewers' thread ----
 
   void begin() override;
   [[nodiscard]] Frame frame(bool want_whole) override;
   void end() override;
 
-  // More workloads than these are not read for somebody who watches: what decisions read of them is
-  // drawn. Each takes three descriptors.
+  // With more workloads, viewers see only those that decisions read. Each workload takes three
+  // descriptors.
   static constexpr std::size_t kWorkloadsMax = 1000;
-  // Pictures that wait for readers: each is megabytes on a large node, and any user of this host
-  // may ask for one on each connection and read nothing.
+  // Limit of answers being sent: each is megabytes on a large node, and any user of this host may
+  // request one per connection without reading it.
   static constexpr long kUnreadMax = 4;
 
  private:
@@ -65,26 +65,27 @@ class LivePicture final : public exports::RecordSink, public exports::LiveFrames
 
   const kernel::CgroupTree& tree_;
   const Clock& clock_;
-  const std::shared_ptr<void> turns_ = std::make_shared<char>();  // one use more for each turn
+  const std::shared_ptr<void> turns_ = std::make_shared<char>();  // one use more for each answer
 
-  // The loop's: records that came while somebody had the lock. They are few and must not be lost.
+  // Used by the loop: records that arrived while the lock was taken. They are few and must not be
+  // lost.
   std::deque<Record> waiting_;
 
-  std::mutex mutex_;  // the loop only tries it
+  std::mutex mutex_;  // the loop only tries to lock it
   picture::Builder builder_;
-  std::shared_ptr<const Config> config_;  // in force; null: the loop has not looked yet
+  std::shared_ptr<const Config> config_;  // in force; null: no evaluation yet
   std::uint64_t reloads_ = 0;
 
-  // The watching thread's.
-  std::shared_ptr<const Config> watched_;  // what the observer was made for
+  // Used by the viewers' thread.
+  std::shared_ptr<const Config> watched_;  // the configuration of the observer
   std::unique_ptr<sources::Observer> observer_;
   std::optional<sources::PressureReader> pressure_;
   MonotonicTime refreshed_at_;
   picture::Cursor cursor_;
 };
 
-// Pages of the status page: itself and its parts, /picture, /live. For this host alone: whoever
-// comes from elsewhere, or by a name that is not this host's, is refused.
+// Handlers of the status page: its parts, /picture and /live. They refuse clients of other hosts,
+// and requests with a foreign host name.
 [[nodiscard]] exports::HttpPages status_pages(LivePicture& picture, exports::LiveStreams& streams);
 
 }  // namespace forestall::cli

@@ -16,7 +16,7 @@
 namespace forestall::cli {
 namespace {
 
-// The command has nothing else to do meanwhile.
+// Blocks: the command has no other work meanwhile.
 Result<void> walk_disks(sources::Observer& observer) {
   const SystemClock clock;
   observer.ask_disk_usage(clock.now());
@@ -28,8 +28,8 @@ Result<void> walk_disks(sources::Observer& observer) {
   return {};
 }
 
-// What the workloads are now, for what they will have grown by after `duration`. Time itself is
-// what is waited for, and the command has nothing else to do meanwhile.
+// Reads the workloads as the baseline for growth over `duration`. Blocks for that time: the command
+// has no other work meanwhile.
 policy::GrowthBaseline watch_growth(sources::Observer& observer, Duration duration) {
   policy::GrowthBaseline baseline;
   const SystemClock clock;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One look at this host by a subcommand that only shows: the agent's own observer and policy, with
-// nothing armed and nobody signalled.
+// One evaluation of this host for a subcommand that only shows it: the agent's observer and policy,
+// without usage lines and without signals.
 #pragma once
 
 #include <cstdint>
@@ -19,31 +19,30 @@ namespace forestall::cli {
 struct Look {
   Config config;
   std::vector<std::string> warnings;
-  Observation observation;  // workloads included
-  Decision decision;        // what the agent would decide on it
+  Observation observation;  // includes the workloads
+  Decision decision;        // what the agent would decide
 };
 
-// The configuration could not be used: `usage` is set, and the exit code is kExitUsage.
+// `usage`: the configuration is invalid, and the exit code is kExitUsage.
 struct LookFailure {
   Error error;
   bool usage = false;
 };
 
-// What a look reads of the workloads.
+// What an evaluation reads of the workloads.
 enum class Depth : std::uint8_t {
   memory,  // memory and processes
-  disk,    // also what the pods occupy on disk: walks over their files, and waits for the end of it
+  disk,    // also disk usage, which blocks until all files of the pods were walked
 };
 
-// With `disk`, what the container runtime alone knows of, writable layers, stays unknown: it is
-// asked by the agent only.
-// With `growth_over` above 0 the workloads are read twice, that long apart, and each sample has its
-// growth.
+// With `disk`, the size of writable layers stays unknown: only the agent queries the container
+// runtime. With `growth_over` above 0 the workloads are read twice, that long apart, and each
+// sample contains its growth.
 [[nodiscard]] std::variant<Look, LookFailure> look_at_host(const Options& options,
                                                            Depth depth = Depth::memory,
                                                            Duration growth_over = Duration::zero());
 
-// Prints the failure and returns the exit code for it.
+// Prints the failure and returns its exit code.
 int report_failure(const char* command, const LookFailure& failure);
 
 }  // namespace forestall::cli

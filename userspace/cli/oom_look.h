@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How `score` and `rank --kernel` look at this host: every process, scored in the kernel where BPF
-// may be used, and from /proc elsewhere. Nothing is changed by it.
+// Reads all processes for `score` and `rank --kernel`. Scores come from the kernel where BPF is
+// available, and from /proc otherwise. It changes nothing.
 #pragma once
 
 #include <cstddef>
@@ -20,19 +20,20 @@ struct OpenedProcesses {
   ProcessReading reading;
 };
 
-// By BPF, unless `disabled` has bpf or bpf_tasks, or the kernel refuses. `tree` must outlive it.
+// Uses BPF unless `disabled` has bpf or bpf_tasks, or the kernel refuses. `tree` must outlive the
+// result.
 [[nodiscard]] Result<OpenedProcesses> open_processes(const kernel::CgroupTree& tree,
                                                      const FeatureSet& disabled);
 
 struct BrokenTie {
   OomPrediction prediction;
-  std::optional<bool> order_known;  // of those that tie for the most points; nothing: no two do
+  std::optional<bool> order_known;  // of processes that tie for the most points; nothing: no tie
 };
 
-// The prediction for the scene, once the kernel's own order of those that tie is put into it.
+// Predicts the victim, with the kernel's own order of processes that tie.
 [[nodiscard]] Result<BrokenTie> predict(sources::ProcessSource& processes, OomScene& scene);
 
-// Size of a page, and the width of the terminal on standard output, if it is one.
+// Page size, and the width of the terminal if standard output is one.
 [[nodiscard]] ProcessShow show_here();
 
 }  // namespace forestall::cli

@@ -17,7 +17,7 @@ std::string all_feature_names() {
   return names;
 }
 
-// The file to read; empty for the built-in configuration.
+// Path of the file; empty: built-in configuration.
 std::string config_path(const Options& options) {
   if (!options.config.empty()) return options.config;
   return access(kSystemConfig, F_OK) == 0 ? kSystemConfig : "";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options that several subcommands share, as parsed from the command line.
+// Options that several subcommands share.
 #pragma once
 
 #include <cstdint>
@@ -17,34 +17,34 @@ enum class OutputFormat : std::uint8_t { text, json };
 struct Options {
   std::string config;             // empty: /etc/forestall/config.yaml if it exists, else built in
   std::string kubelet_config;     // the kubelet's own file; empty: the one `config` names
-  api::GivenFlags kubelet_flags;  // of kubelet's names
+  api::GivenFlags kubelet_flags;  // flags with kubelet's names
   OutputFormat output = OutputFormat::text;
   std::vector<std::string> disabled;  // feature names
   std::string cgroup_mount = "/sys/fs/cgroup";
   std::string run_directory = "/run/forestall";
-  std::string socket = {};  // where the agent serves gRPC; empty: in its run directory
+  std::string socket = {};  // of the agent's gRPC API; empty: in its run directory
   bool dry_run = false;
   bool verbose = false;
 };
 
-// The configuration the options ask for, command line over files. Errors are worded
-// FILE:LINE:COLUMN where they come from a file.
+// The configuration for the options; the command line overrides files. Errors in files start with
+// FILE:LINE:COLUMN.
 [[nodiscard]] Result<api::LoadedConfig> loaded_config(const Options& options);
 
-// The same without where it came from. Warnings about it are appended.
+// The same without origins. Its warnings are appended.
 [[nodiscard]] Result<Config> effective_config(const Options& options,
                                               std::vector<std::string>& warnings);
 
-// The features the command line turns off; an unknown name is an error that lists all of them.
+// The features disabled on the command line. An unknown name is an error that lists all features.
 [[nodiscard]] Result<FeatureSet> disabled_features(const Options& options);
 
-// Where a running agent serves gRPC unless its configuration has another place.
+// The agent's gRPC socket, unless the configuration sets another one.
 [[nodiscard]] std::string api_socket(const Options& options);
 
-// Where a running agent answers `forestall status` if it serves no gRPC.
+// The agent's HTTP status socket, which exists even if it serves no gRPC.
 [[nodiscard]] std::string status_socket(const Options& options);
 
-// Where effective_config() reads from: paths, or "built in".
+// The paths that effective_config() reads, or "built in".
 [[nodiscard]] std::string config_origin(const Options& options);
 
 }  // namespace forestall::cli

@@ -15,7 +15,7 @@ Result<std::optional<ParsedLine>> ParsedLines::next() {
       return std::optional(
           ParsedLine{lines_.number(), read->of_record, std::move(read->observation)});
     }
-    // Whoever wrote it was stopped there, or is still writing.
+    // The writer was stopped there, or still writes.
     cut_ = lines_.unterminated();
     if (cut_) break;
     return read.error();

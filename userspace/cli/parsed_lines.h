@@ -23,13 +23,13 @@ class ParsedLines {
  public:
   explicit ParsedLines(LineReader lines) : lines_(std::move(lines)) {}
 
-  // Blank lines are passed over. Nothing at the end of the file. After an error, which does not
-  // name the line, there is nothing more.
+  // Skips blank lines. Nothing at the end of the file, and after an error. The error does not name
+  // the line.
   [[nodiscard]] Result<std::optional<ParsedLine>> next();
 
-  // Number of the line that was read last, from 1.
+  // Number of the last line read, from 1.
   [[nodiscard]] std::uint64_t line() const { return lines_.number(); }
-  // Whether the file ended within a line that is no complete observation.
+  // Whether the file ends within an incomplete observation.
   [[nodiscard]] bool cut() const { return cut_; }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall plan`: from what a node has and what is wanted to the settings to use, what they leave
-// for pods, and what is wrong with them.
+// `forestall plan`: computes settings from the capacity of a node and the intent, what they leave
+// for pods, and the problems they have.
 #include "policy/plan.h"
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@
 namespace forestall::cli {
 namespace {
 
-// --- what the node has --------------------------------------------------------------------------
+// --- capacity -----------------------------------------------------------------------------------
 
 Result<std::int64_t> read_number(const char* path) {
   const std::string text = TRY(api::read_text_file(path));
@@ -39,7 +39,7 @@ Result<policy::NodeCapacity> host_capacity(const std::string& nodefs) {
   if (!meminfo.total) return error("/proc/meminfo: no MemTotal");
   capacity.memory = binary(meminfo.total->count);
   capacity.cpu = decimal(sysconf(_SC_NPROCESSORS_ONLN));
-  // Kubelet's directory may not be there yet; what will hold it is.
+  // If the kubelet's directory does not exist yet, use its nearest existing parent.
   std::string path = nodefs;
   struct statvfs filesystem {};
   while (statvfs(path.c_str(), &filesystem) != 0) {
@@ -54,8 +54,8 @@ Result<policy::NodeCapacity> host_capacity(const std::string& nodefs) {
   return capacity;
 }
 
-// What was given, or, if nothing was, what this host has: half of one node and half of another
-// would be neither.
+// The given capacities, or those of this host if none is given. A mixture would describe neither
+// node.
 Result<policy::NodeCapacity> capacity_of(const PlanOptions& given, const std::string& nodefs) {
   policy::NodeCapacity capacity;
   bool any = false;
@@ -66,7 +66,7 @@ Result<policy::NodeCapacity> capacity_of(const PlanOptions& given, const std::st
     Result<Quantity> amount = api::parse_amount(text);
     if (!amount) return amount.error().in(flag);
     if (amount->nanos <= 0) return error(fmt::format("{}: must be positive, found {}", flag, text));
-    // "34359738368" is as much as 32Gi and reads better so.
+    // 32Gi is easier to read than 34359738368.
     if (is_bytes) amount->format = QuantityFormat::binary_si;
     out = *amount;
     return {};
@@ -84,9 +84,9 @@ Result<policy::NodeCapacity> capacity_of(const PlanOptions& given, const std::st
   return capacity;
 }
 
-// --- what is wanted -----------------------------------------------------------------------------
+// --- intent -------------------------------------------------------------------------------------
 
-// The settings as they were written, by signal: what a plan hands out again.
+// The settings as written, by signal, for the output of the plan.
 struct Written {
   policy::PlanInput input;
   std::vector<std::pair<std::string, std::string>> hard, soft, grace, reclaim;
@@ -154,7 +154,7 @@ void set_memory_threshold(Written& settings, const Quantity& amount) {
   settings.hard.emplace(settings.hard.begin(), signal, policy::written(amount));
 }
 
-// Puts what the intent comes to into the settings.
+// Applies the intent to the settings.
 Result<void> apply_intent(const PlanOptions& given, const api::LoadedConfig& loaded,
                           Written& settings) {
   if (given.reserve.empty() && given.evict_at.empty()) return {};
@@ -165,10 +165,11 @@ Result<void> apply_intent(const PlanOptions& given, const api::LoadedConfig& loa
       loaded.hard_given && std::any_of(settings.hard.begin(), settings.hard.end(),
                                        [&](const auto& each) { return each.first == signal; });
   if (!given.evict_at.empty() && threshold_given) {
-    return error("--evict-at: a hard memory.available threshold is given already");
+    return error(
+        "--evict-at: conflicts with the given hard memory.available threshold; remove one of them");
   }
   if (!given.reserve.empty() && settings.input.system_reserved.memory) {
-    return error("--reserve: an amount of memory in systemReserved is given already");
+    return error("--reserve: conflicts with the given systemReserved memory; remove one of them");
   }
   Quantity kept;  // by the threshold, exactly
   if (!given.evict_at.empty()) {
@@ -188,7 +189,7 @@ Result<void> apply_intent(const PlanOptions& given, const api::LoadedConfig& loa
   return {};
 }
 
-// --- what comes out -----------------------------------------------------------------------------
+// --- output -------------------------------------------------------------------------------------
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
@@ -233,7 +234,7 @@ std::string yaml_of(const std::vector<Setting>& settings) {
   for (const Setting& each : settings) {
     const bool hard = each.separator == '<' && yaml.empty();
     if (each.pairs.empty()) {
-      // Left out it would mean kubelet's defaults.
+      // If it is omitted, kubelet's defaults apply.
       if (hard) yaml += fmt::format("{}: {{}}\n", each.key);
       continue;
     }
@@ -319,7 +320,7 @@ void print_text(const policy::Plan& plan, const v1::PlanReport& report) {
   for (const policy::Advice& each : plan.advice) {
     fmt::print("  {} ({}): {}\n", word(each.severity), each.topic, each.text);
   }
-  fmt::print("\nKubelet's flags\n");
+  fmt::print("\nKubelet flags\n");
   for (const std::string& flag : report.settings().flags()) fmt::print("  {}\n", flag);
   fmt::print("\nKubeletConfiguration\n{}\nForestall's configuration\n{}",
              report.settings().kubelet_configuration(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A picture as an image. Drawing one takes cairo, fontconfig and their dependencies, which only
-// forestall-plot (userspace/plot, companion_program.h) is linked to.
+// Renders a picture as PNG. This needs cairo and fontconfig, which only forestall-plot links
+// (userspace/plot, companion_program.h).
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace forestall::cli {
 
-// The image, PNG. Errors: that program is not there, or could not draw.
+// The PNG. Errors: forestall-plot was not found, or failed.
 [[nodiscard]] Result<std::string> plotted(const v1::Picture& picture);
 
 }  // namespace forestall::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the subcommands about pods are given on their command line, and the parts that they share.
+// Options of `forestall rank`, `qos` and `admit`.
 #pragma once
 
 #include <string>
@@ -9,21 +9,16 @@
 #include "cli/oom_commands.h"
 #include "model/signal.h"
 
-namespace CLI {
-class App;
-}
-
 namespace forestall::cli {
 
 struct RankOptions {
-  std::string cgroup;       // only workloads at or below it; empty: all
-  std::string signal;       // empty: memory.available
-  std::string pods;         // what `kubectl get pods -o json` prints; empty: this host's workloads
-  std::string stats;        // what /stats/summary prints; goes with `pods`
-  std::string fs_layout;    // empty: from the statistics, or the host
-  std::string growth_over;  // how long to watch workloads grow before ranking; empty: not at all
-  KernelRankOptions
-      kernel;  // asked: whom the kernel would choose, and nothing of the above but cgroup
+  std::string cgroup;        // only workloads at or below it; empty: all
+  std::string signal;        // empty: memory.available
+  std::string pods;          // output of `kubectl get pods -o json`; empty: this host's workloads
+  std::string stats;         // output of the kubelet's /stats/summary; required with `pods`
+  std::string fs_layout;     // empty: derived from the statistics, or from the host
+  std::string growth_over;   // time over which growth is measured; empty: not measured
+  KernelRankOptions kernel;  // if `asked`, only `cgroup` of the above applies
 };
 
 struct QosOptions {
@@ -37,14 +32,10 @@ struct AdmitOptions {
   std::string pods;
   std::string conditions;   // "MemoryPressure,DiskPressure"
   std::string allocatable;  // "cpu=4,memory=8Gi,pods=110"; empty: no preemption
-  std::string running;      // pods that are there already
+  std::string running;      // pods already on the node
 };
 
-void add_rank_options(CLI::App& command, RankOptions& options);
-void add_qos_options(CLI::App& command, QosOptions& options);
-void add_admit_options(CLI::App& command, AdmitOptions& options);
-
-// Names the option and lists all signals if it is none.
+// An unknown signal is an error that names --signal and lists all signals.
 [[nodiscard]] Result<Signal> signal_option(const std::string& text);
 
 }  // namespace forestall::cli

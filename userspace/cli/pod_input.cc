@@ -36,7 +36,7 @@ std::string name_of(const std::string& path) {
   return path == "-" ? "standard input" : path;
 }
 
-// `problem` begins with LINE:COLUMN, or with words.
+// `problem` starts with LINE:COLUMN or with text.
 Error in_file(const std::string& path, const Error& problem) {
   const bool placed =
       !problem.message.empty() && problem.message[0] >= '0' && problem.message[0] <= '9';
@@ -45,7 +45,7 @@ Error in_file(const std::string& path, const Error& problem) {
 
 using EntryByUid = std::unordered_map<std::string_view, std::size_t>;
 
-// The statistics of `pod`, as an index into pods[].
+// Index of the statistics of `pod`.
 std::optional<std::size_t> entry_of(const Pod& pod, const EntryByUid& entries) {
   auto found = entries.find(pod.uid);
   if (found == entries.end() && pod.origin != PodOrigin::api) {
@@ -72,7 +72,7 @@ WorkloadSample sample_of(std::shared_ptr<const Pod> pod, const api::PodStatsEntr
   return sample;
 }
 
-// Where a pod must be bound to be ranked; empty: it may be anywhere.
+// The node a pod must be bound to; empty: any.
 std::string_view node_to_match(const std::vector<api::ListedPod>& listed, const std::string& node) {
   const bool known = std::any_of(listed.begin(), listed.end(),
                                  [&](const api::ListedPod& each) { return each.node == node; });

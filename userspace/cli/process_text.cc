@@ -15,7 +15,7 @@
 namespace forestall::cli {
 namespace {
 
-// A path cut shorter than this says nothing any more.
+// A path cut to fewer columns is not recognizable.
 constexpr std::size_t kCgroupColumns = 12;
 
 Bytes bytes_of(Pages pages, Bytes page) {
@@ -53,7 +53,7 @@ std::size_t widest_line(std::string_view text) {
   return widest;
 }
 
-// The end of `path` says most about a cgroup.
+// Keeps the end of `path`, which identifies a cgroup best.
 std::string cut_left(std::string path, std::size_t columns) {
   if (path.size() <= columns) return path;
   return "..." + path.substr(path.size() - (columns - 3));
@@ -75,9 +75,9 @@ void add_part(Table& table, const std::string& name, const std::vector<ScoredRow
   table.add(std::move(cells));
 }
 
-// Bytes of the control beyond ASCII that `text`, which is UTF-8, begins with: C1 (U+0080 to
-// U+009F), which some terminals obey, and those that turn round the direction of writing, by which
-// a line can be made to read as another. 0: it begins with none.
+// Length of the control character beyond ASCII at the start of the UTF-8 `text`; 0: none. These are
+// C1 controls (U+0080 to U+009F), which some terminals execute, and bidirectional controls, which
+// can make a line read as another.
 std::size_t control_size(std::string_view text) {
   const auto byte = [&](std::size_t i) {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
@@ -123,14 +123,14 @@ std::string brief(Bytes bytes) {
   if (std::abs(bytes.count) < 1024) return fmt::format("{}", bytes.count);
   double amount = static_cast<double>(bytes.count) / 1024;
   std::size_t unit = 0;
-  // 999.5 on would be four digits, and 1023K is no better read than 1.0M.
+  // 999.5 rounds to four digits, and 1.0M is easier to read than 1023K.
   for (; std::abs(amount) >= 999.5 && unit + 1 < kUnits.size(); ++unit) amount /= 1024;
   const int digits = std::abs(amount) < 9.95 ? 1 : 0;
   return fmt::format("{:.{}f}{}", amount, digits, kUnits[unit]);
 }
 
 Pages adjustment(const ProcessSample& process, Pages total_pages) {
-  // The policy's own formula, of a process that has nothing but its adjustment.
+  // The policy's formula for a process that has only its adjustment.
   ProcessSample bare;
   bare.oom_score_adj = process.oom_score_adj;
   return policy::badness(bare, total_pages).value_or(0);
@@ -202,9 +202,9 @@ std::string_view unkillable_text(Unkillable reason) {
     case Unkillable::none: return "";
     case Unkillable::init: return "it is pid 1";
     case Unkillable::kernel_thread: return "it is a thread of the kernel";
-    case Unkillable::no_memory: return "it has no memory of its own any more";
+    case Unkillable::no_memory: return "it has no address space any more";
     case Unkillable::adjusted: return "its oom_score_adj is -1000";
-    case Unkillable::reaped: return "its memory was reaped already, or is pid 1's as well";
+    case Unkillable::reaped: return "its memory is already reaped, or is shared with pid 1";
     case Unkillable::in_vfork: return "it still uses its parent's memory (vfork)";
   }
   return "";
@@ -214,8 +214,7 @@ std::string reading_text(const ProcessReading& reading) {
   if (!reading.calibration) {
     const std::string why =
         reading.bpf_failure.empty() ? "" : fmt::format(", because BPF {}", reading.bpf_failure);
-    // Unlike /proc, a kernel that scores by its approximate counters leaves out what each CPU has
-    // not yet added.
+    // A kernel that scores by approximate counters omits per-CPU deltas; /proc includes them.
     return fmt::format(
         "Processes were read from /proc{}; the kernel's figures may be some pages per CPU off.",
         why);

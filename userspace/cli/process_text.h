@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes and their scores as text for people and as messages for programs: what `score` and
-// `rank --kernel` have in common. Pure functions of what was read.
+// Processes and their scores as text and as messages, for `score` and `rank --kernel`. Pure
+// functions.
 #pragma once
 
 #include <cstddef>
@@ -22,31 +22,31 @@ namespace forestall::cli {
 // How the processes were read.
 struct ProcessReading {
   std::string source;       // "bpf" or "proc"
-  std::string bpf_failure;  // why it was not bpf; empty: it was, or it was turned off
+  std::string bpf_failure;  // why BPF was not used; empty: it was, or it is disabled
   std::optional<kernel::Calibration> calibration;  // with bpf
 };
 
-// Where and by what a score is shown.
+// How scores are shown.
 struct ProcessShow {
-  Bytes page;               // size of one
-  std::size_t columns = 0;  // of the terminal; 0: lines may be as long as they like
+  Bytes page;               // page size
+  std::size_t columns = 0;  // of the terminal; 0: lines are not cut
 };
 
-// Points that are no amount: of who asked to be chosen first (LONG_MAX), and of one that goes
-// although oom_badness() would refuse it (LONG_MIN).
+// Points that are not amounts: LONG_MAX of a process that requested to be chosen first, and
+// LONG_MIN of a victim that oom_badness() would refuse.
 [[nodiscard]] constexpr bool are_pages(Pages points) {
   return points != std::numeric_limits<Pages>::max() && points != std::numeric_limits<Pages>::min();
 }
 
-// A process with its points: nothing when it cannot be chosen.
+// A process with its points; without points it is not eligible.
 struct ScoredRow {
   const ProcessSample* process = nullptr;
   std::optional<Pages> points;
   std::optional<std::int64_t> oom_score;  // nothing: the domain is not the node
-  std::string cgroup;                     // path; empty: not known
+  std::string cgroup;                     // path; empty: unknown
 };
 
-// Names and paths may hold anything: what a terminal would act on becomes '?'.
+// Replaces control characters, which a terminal would execute, by '?'.
 [[nodiscard]] std::string printable(std::string_view text);
 
 // "python3 (pid 4711)".
@@ -55,32 +55,32 @@ struct ScoredRow {
 // "12340 pages (48.2 MiB)".
 [[nodiscard]] std::string pages_text(Pages pages, Bytes page);
 
-// In five characters at most, as `free -h` has it: "0", "812K", "1.5G", "96M".
+// At most five characters, in the format of `free -h`: "0", "812K", "1.5G", "96M".
 [[nodiscard]] std::string brief(Bytes bytes);
 
-// What a process' oom_score_adj adds to its points in a domain of `total_pages`.
+// The contribution of oom_score_adj to the points of a process in a domain of `total_pages`.
 [[nodiscard]] Pages adjustment(const ProcessSample& process, Pages total_pages);
 
-// One row per process: score, points, what they are made of, cgroup. The last is cut from its left
-// where the line would not fit. `numbered` counts the rows from 1.
+// One row per process: score, points, their parts, cgroup. Cgroup paths are cut from the left to
+// fit the line. `numbered` counts the rows from 1.
 [[nodiscard]] std::string process_table(const std::vector<ScoredRow>& rows, const ProcessShow& show,
                                         bool numbered);
 
-// What the points of a few processes are made of, side by side, and what /proc shows of them.
+// The parts of the points of a few processes side by side, and the values of /proc.
 [[nodiscard]] std::string parts_table(const std::vector<ScoredRow>& rows, Pages total_pages,
                                       const ProcessShow& show);
 
-// Why it cannot be chosen, as the end of a sentence; empty for one that can be.
+// Why it is not eligible, as the end of a sentence; empty: it is eligible.
 [[nodiscard]] std::string_view unkillable_text(Unkillable reason);
 
-// How it was read, a sentence.
+// One sentence on how the processes were read.
 [[nodiscard]] std::string reading_text(const ProcessReading& reading);
 
-// The paths of a scene's cgroups, which must outlive it.
+// Paths of the cgroups of a scene, which must outlive this.
 class CgroupPaths {
  public:
   explicit CgroupPaths(const OomScene& scene);
-  // Empty: it is not one of them.
+  // Empty: not a cgroup of the scene.
   [[nodiscard]] std::string of(CgroupId cgroup) const;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall qos`: what follows from the declarations of pods: QoS class, request, limit,
-// oom_score_adj and the cgroups' names with either driver.
+// `forestall qos`: computes QoS class, request, limit, oom_score_adj and cgroup names (both
+// drivers) from the specs of pods.
 #include <fmt/format.h>
 
 #include "api/amounts.h"
@@ -101,7 +101,7 @@ void print_pod(const v1::PodQos& pod) {
     };
     table.add({each.name(), each.kind(), fmt::format("{}", each.oom_score_adj()),
                each.cgroupfs().empty()
-                   ? "not known: no container id"
+                   ? "unknown: no container id"
                    : fmt::format("{}, {}", last_part(each.cgroupfs()), last_part(each.systemd()))});
   }
   table.print();

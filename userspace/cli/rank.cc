@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall rank`: the workloads in the order they would be evicted, with every value compared.
-// Those of this host here; pods from files in rank_pods.cc.
+// `forestall rank`: the workloads of this host in eviction order, with every compared value. Pods
+// from files: rank_pods.cc.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What the command line asks for, in model terms.
+// The command line in model terms.
 struct Question {
   Signal signal = Signal::memory_available;
   std::optional<FilesystemLayout> layout;
@@ -51,14 +51,14 @@ Result<Question> question_of(const RankOptions& options) {
                     cgroup));
   }
   if (!cgroup.empty() && !options.pods.empty()) {
-    return error("--cgroup is about this host, --pods is not: give one of them");
+    return error("--cgroup selects workloads of this host and cannot be combined with --pods");
   }
   return question;
 }
 
 policy::Subject subject_of(const std::string& cgroup, const Look& look) {
   if (cgroup.empty()) return {};
-  // Any identity but the node's: ranking goes by the path.
+  // Any identity but the node's: the ranking uses the path.
   policy::Subject subject{CgroupId{UINT64_MAX}, cgroup};
   for (const CgroupSample& each : look.observation.watched) {
     if (each.path == cgroup) subject.cgroup = each.id;
@@ -79,25 +79,26 @@ void print_text(const std::vector<Candidate>& order, const policy::RankBy& by) {
                               by.ranking));
 }
 
-// Points that some do not have decide nothing.
+// If a workload has no points, points are not compared.
 void tell_unscored(const Look& look, const std::vector<WorkloadSample>& workloads,
                    const policy::RankBy& by) {
   if (by.ranking != Ranking::kernel || resource_of(by.signal) != Resource::memory) return;
   const bool scored = std::all_of(workloads.begin(), workloads.end(),
                                   [](const WorkloadSample& each) { return each.scored; });
   if (scored) return;
-  fmt::print(stderr, "processes could not be scored, so kubelet's order counts\n");
+  fmt::print(stderr, "processes could not be scored; kubelet's order applies\n");
   for (const SourceNote& note : look.observation.notes) {
     fmt::print(stderr, "note: {}: {}\n", note.subject, note.problem);
   }
 }
 
-// The agent takes its baseline when memory becomes short; a command has to be told to wait for one.
+// The agent takes its baseline when memory becomes short. The command takes one only with
+// --growth-over.
 void tell_growth_unknown(const Question& question, const policy::RankBy& by) {
   if (by.ranking != Ranking::kubelet_growth || question.growth_over > Duration::zero()) return;
   if (resource_of(by.signal) != Resource::memory) return;
   fmt::print(stderr,
-             "growth is not known, so kubelet's order counts; --growth-over 1s watches for it\n");
+             "growth is unknown, so kubelet's order applies; --growth-over 1s measures it\n");
 }
 
 int rank_host(const Options& options, const std::string& cgroup, const Question& question) {

@@ -31,8 +31,8 @@ namespace {
 
 constexpr int kNice = 10;
 
-// The thread keeps these, the standard streams and what it opens itself. Where the kernel
-// cannot (before 5.9), it shares the table of the agent: nothing is wrong but for the number of
+// Closes all other descriptors in a table of this thread's own. Kernels before 5.9 have no
+// close_range(2): the thread then shares the agent's table, which only raises the number of
 // descriptors in it.
 void leave_descriptors(std::set<int> kept) {
   unsigned from = STDERR_FILENO + 1;
@@ -42,13 +42,12 @@ void leave_descriptors(std::set<int> kept) {
     const auto next = static_cast<unsigned>(fd);
     if (fd < static_cast<int>(from)) continue;
     if (next > from && ::syscall(SYS_close_range, from, next - 1, flags) != 0) return;
-    if (next > from) flags = 0;  // once is enough
+    if (next > from) flags = 0;  // unsharing once is enough
     from = next + 1;
   }
 }
 
-// Walks what the pods occupy on disk, however long that takes: whoever asked for a signal of the
-// disk waits for it.
+// Measures the disk usage of pods. A request for a disk signal waits for it.
 Result<void> walk_disks(sources::Observer& observer, int stop_fd) {
   const SystemClock clock;
   observer.ask_disk_usage(clock.now());
@@ -58,13 +57,13 @@ Result<void> walk_disks(sources::Observer& observer, int stop_fd) {
     if (::poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) {
       return errno_error("poll", "the disk walk");
     }
-    if (fds[1].revents != 0) return Error{ECANCELED, "the agent ends"};
+    if (fds[1].revents != 0) return Error{ECANCELED, "the agent is stopping"};
   }
   return {};
 }
 
-// Read one by one from /proc, where the configuration ranks by the kernel's points: the agent's own
-// scan is its loop's.
+// If the configuration ranks by the kernel's points, reads processes from /proc: the agent's own
+// scan belongs to its loop.
 Result<Observation> observe(const kernel::CgroupTree& tree, const Config& config, bool on_disk,
                             int stop_fd) {
   std::unique_ptr<sources::ProcessSource> processes;
@@ -81,7 +80,7 @@ Result<Observation> observe(const kernel::CgroupTree& tree, const Config& config
   return observation;
 }
 
-// Leaves out the workloads: the order has them.
+// Without the workloads: the order contains them.
 v1::SignalsReport signals_of(const Config& config, Observation& observation) {
   auto workloads = std::exchange(observation.workloads, std::nullopt);
   v1::SignalsReport signals;
@@ -158,11 +157,11 @@ bool HostRankDoor::ask(const v1::RankRequest& request) {
 
 void HostRankDoor::run(const v1::RankRequest& request,
                        const std::shared_ptr<const Config>& config) {
-  // 0: this thread alone.
+  // 0: the calling thread.
   ::setpriority(PRIO_PROCESS, 0, kNice);
   leave_descriptors({done_.get(), stop_.get(), tree_.memory_fd(), tree_.unified_fd()});
   if (config == nullptr) {
-    answer_ = Result<v1::RankResponse>(error("the agent has not looked yet"));
+    answer_ = Result<v1::RankResponse>(error("the agent has made no evaluation yet"));
   } else {
     answer_ = rank(tree_, *config, request, stop_.get());
   }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks the workloads for whoever asks a running agent, apart from all that the agent does: on a
-// thread of its own and at a lower priority, with an observer of its own that is made for each
-// question, and with a table of descriptors of its own, so that reading ten thousand cgroups takes
-// none from the kill ladder.
+// Serves rankings of a running agent. Each request runs on a separate thread at a lower priority,
+// with its own observer and its own table of descriptors. Reading ten thousand cgroups therefore
+// takes no descriptors from the kill ladder.
 #pragma once
 
 #include <functional>
@@ -20,13 +19,13 @@ namespace forestall::cli {
 
 class HostRankDoor final : public api::RankDoor {
  public:
-  // The configuration in force; null: the agent has not looked yet. Called from the asker's thread.
+  // The configuration in force; null: no evaluation yet. Called from the server's thread.
   using ConfigInForce = std::function<std::shared_ptr<const Config>()>;
 
-  // `tree` outlives this.
+  // `tree` must outlive this.
   static Result<std::unique_ptr<HostRankDoor>> create(const kernel::CgroupTree& tree,
                                                       ConfigInForce config);
-  // Waits for the question under way, but for no disk.
+  // Waits for the request in progress, but not for a disk walk.
   ~HostRankDoor() override;
 
   [[nodiscard]] bool ask(const v1::RankRequest& request) override;
@@ -42,7 +41,7 @@ class HostRankDoor final : public api::RankDoor {
   const ConfigInForce config_;
   const UniqueFd done_;
   const UniqueFd stop_;
-  // The thread's while it runs, the asker's when done_ has told that it is over, or without one.
+  // Owned by the thread while it runs; by the server after done_ is readable, or without a thread.
   std::optional<Result<v1::RankResponse>> answer_;
   std::thread thread_;
 };

@@ -16,7 +16,7 @@
 namespace forestall::cli {
 namespace {
 
-// What runs out of memory.
+// The domain that runs out of memory.
 struct Place {
   Constraint constraint = Constraint::none;
   NodeMask nodes = kAllNodes;
@@ -67,7 +67,7 @@ Result<void> set_allocating(std::optional<pid_t> pid, OomScene& scene) {
                   [&](const ProcessSample& process) { return process.id.pid == *pid; });
   if (!there) {
     return error(
-        fmt::format("--allocating {}: there is no such process in {}", *pid,
+        fmt::format("--allocating {}: no such process in {}", *pid,
                     scene.domain.constraint == Constraint::memcg ? scene.domain.path : "the node"));
   }
   scene.allocating = pid;

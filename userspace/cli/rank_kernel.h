@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whom the kernel's OOM killer would choose on this host.
+// Predicts the victim of the kernel's OOM killer on this host.
 #pragma once
 
 #include "cli/options.h"
@@ -7,7 +7,7 @@
 
 namespace forestall::cli {
 
-// `forestall rank --kernel`, printed. Returns the exit code.
+// Prints the output of `forestall rank --kernel`. Returns the exit code.
 int rank_kernel(const Options& options, const RankOptions& rank_options);
 
 }  // namespace forestall::cli

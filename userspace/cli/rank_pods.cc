@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of eviction, and what would be said and done about the first: the policy's own ranking,
-// notice and grace on figures from files.
+// Eviction order of pods from files, and the message and grace of the first eviction. Uses the
+// policy's own ranking.
 //
-// The signal is taken to be met, whatever the figures say of it, because that is the question. The
-// configuration's threshold on it says with what grace; where the figures show that it is met, the
-// message quotes it as kubelet's would.
+// The command assumes that the signal is below its threshold, whatever the statistics show. The
+// configured threshold gives the grace period. If the statistics show that it is met, the message
+// quotes it as kubelet's does.
 #include "cli/rank_pods.h"
 
 #include <fmt/format.h>
@@ -37,8 +37,8 @@ struct Ranking {
   Signal signal = Signal::memory_available;
   Layout layout;
   JoinedPods pods;
-  // As a decision holds them: the order, the eviction of the first that may be evicted, and the
-  // evidence of the threshold on the signal, if there is one and figures for it.
+  // In the form of a decision: the order, the eviction of the first evictable candidate, and the
+  // evidence of the signal's threshold, if there is one with statistics.
   Decision decision;
 };
 
@@ -54,7 +54,7 @@ Observation observation_of(const api::StatsSummary& summary, FilesystemLayout la
   observation.pods = summary.pods_cgroup;
   observation.filesystems = summary.filesystems;
   observation.filesystems.layout = layout;
-  // An old kubelet tells nothing of writable layers: they lie where the layout says.
+  // Old kubelets report no writable layers: the layout says on which filesystem they are.
   if (!observation.filesystems.containerfs) {
     observation.filesystems.containerfs = layout == FilesystemLayout::imagefs
                                               ? observation.filesystems.imagefs
@@ -72,7 +72,7 @@ std::optional<policy::Reading> reading_of(Signal signal, const Observation& obse
   return policy::cgroup_reading(*observation.pods, std::nullopt, observation);
 }
 
-// The thresholds on `signal`, those on containerfs derived as kubelet derives them.
+// Thresholds on `signal`; those on containerfs are derived as kubelet derives them.
 std::vector<Threshold> thresholds_on(Signal signal, const Config& config, FilesystemLayout layout) {
   std::vector<Threshold> found;
   if (filesystem_of(signal) == Filesystem::containerfs) {
@@ -98,8 +98,8 @@ Evidence compare(const Threshold& threshold, const policy::Reading& reading) {
   return evidence;
 }
 
-// The threshold that would drive, with its figures if the summary has them: one that is met before
-// one that is not, hard before soft. Without any the signal counts as a hard one.
+// The threshold that drives the decision: a met one before an unmet one, hard before soft. Without
+// any, the signal counts as hard.
 Evidence driving_evidence(Signal signal, const Config& config, const Observation& observation,
                           std::vector<Evidence>& compared) {
   const FilesystemLayout layout = *observation.filesystems.layout;
@@ -141,7 +141,7 @@ Ranking rank_input(const Config& config, Signal signal, Layout layout,
   const policy::RankBy by{signal, layout.layout, config.compat};
   Decision& decision = ranking.decision;
   decision.considered = policy::rank(ranking.pods.workloads, by, {}, exclusions);
-  // A pod that its statistics count no process in is as good as any other to kubelet.
+  // Kubelet ranks a pod without processes in its statistics like any other.
   for (Candidate& each : decision.considered) {
     if (each.exclusion == Exclusion::empty) each.exclusion = Exclusion::none;
   }
@@ -232,7 +232,7 @@ void print_evidence(const Decision& decision) {
 void print_victim(const Decision& decision) {
   const auto victim = decision.victim();
   if (!victim) {
-    fmt::print("\nNobody may be evicted.\n");
+    fmt::print("\nNo pod may be evicted.\n");
     return;
   }
   const Eviction& eviction = decision.evictions.front();
@@ -265,7 +265,7 @@ void print_text(const Ranking& ranking) {
     fmt::print("not ranked: {} ({})\n", qualified_name(*pod), to_string(reason));
   }
   for (const api::PodStatsEntry& each : ranking.pods.unmatched) {
-    fmt::print("statistics of no pod that is listed: {}/{} ({})\n", each.pod_namespace, each.name,
+    fmt::print("statistics without a listed pod: {}/{} ({})\n", each.pod_namespace, each.name,
                each.uid);
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranking of pods that somebody else observed: their API objects and kubelet's statistics.
+// Ranks pods from files: their API objects and kubelet's statistics.
 #pragma once
 
 #include "cli/options.h"
@@ -9,7 +9,7 @@
 
 namespace forestall::cli {
 
-// `forestall rank --pods … --stats …`, printed. Returns the exit code.
+// Prints the output of `forestall rank --pods … --stats …`. Returns the exit code.
 int rank_pods(const Options& options, const RankOptions& rank_options, Signal signal,
               std::optional<FilesystemLayout> layout);
 

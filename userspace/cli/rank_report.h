@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of eviction as a message, for `rank --output json` and for the agent's Rank call.
+// The eviction order as a message, for `rank --output json` and the agent's Rank call.
 #pragma once
 
 #include <string_view>
@@ -11,11 +11,11 @@
 
 namespace forestall::cli {
 
-// `layout_from` says where by.layout is from: option, host or default.
+// `layout_from`: the origin of by.layout: option, host or default.
 [[nodiscard]] v1::RankReport rank_report(const std::vector<Candidate>& order,
                                          const policy::RankBy& by, std::string_view layout_from);
 
-// What can be ranked for `signal`: what lies on a filesystem is known by pod only
+// Removes workloads that are not ranked for `signal`: disk usage is known only of pods
 // (policy/step.cc ranked()).
 void keep_rankable(Signal signal, std::vector<WorkloadSample>& workloads);
 

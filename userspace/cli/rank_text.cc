@@ -27,12 +27,12 @@ std::string usage_heading(Resource resource) {
   return "";
 }
 
-// The kernel's points count for memory alone.
+// The kernel's points apply to memory only.
 bool by_points(Resource resource, Ranking ranking) {
   return ranking == Ranking::kernel && resource == Resource::memory;
 }
 
-// Growth is told to people even where it is not compared.
+// Growth is shown even if it is not compared.
 bool tells_growth(const std::vector<Candidate>& order, Resource resource, Ranking ranking) {
   if (resource != Resource::memory) return false;
   return ranking == Ranking::kubelet_growth ||
@@ -40,7 +40,7 @@ bool tells_growth(const std::vector<Candidate>& order, Resource resource, Rankin
                      [](const Candidate& each) { return each.sample.growth.has_value(); });
 }
 
-// What the comparators look at, in the order of their columns.
+// The compared values, in column order.
 std::vector<std::string> key_headings(Resource resource, Ranking ranking, bool with_growth) {
   if (resource == Resource::pids) return {"priority", usage_heading(resource)};
   std::vector<std::string> headings{usage_heading(resource), "request", "exceeds", "priority",
@@ -50,7 +50,7 @@ std::vector<std::string> key_headings(Resource resource, Ranking ranking, bool w
   return headings;
 }
 
-// Whom the kernel would choose in it, and with how many points.
+// The process the kernel would choose in this workload, and its points.
 std::vector<std::string> points_cells(const WorkloadSample& sample) {
   if (!sample.scored) return {"unknown", "unknown"};
   if (!sample.badness) return {"none", "none"};
@@ -75,14 +75,14 @@ std::vector<std::string> key_cells(const Candidate& candidate, Resource resource
   return cells;
 }
 
-// Why this one may not be killed, or what put it before the next one.
+// Why the workload is protected, or which value ranks it before the next one.
 std::string remark(const std::vector<Candidate>& order, std::size_t i, Resource resource,
                    Ranking ranking) {
   const Candidate& each = order[i];
   if (each.exclusion == Exclusion::is_protected) {
     const std::string reason = protection_reason(each.sample.workload);
-    return fmt::format("protected: {}", reason.empty() ? "a protected workload is part of it, or "
-                                                         "it of one"
+    return fmt::format("protected: {}", reason.empty() ? "it contains a protected workload, or "
+                                                         "is part of one"
                                                        : reason);
   }
   if (each.exclusion != Exclusion::none) return std::string(to_string(each.exclusion));
@@ -144,8 +144,7 @@ std::string protection_reason(const Workload& workload) {
       return fmt::format("critical (priority {})", priority_of(workload).value_or(0));
     case Protection::static_pod:
       if (!workload.pod) return "static pod";
-      return workload.pod->origin == PodOrigin::mirror ? "static pod (this is its mirror)"
-                                                       : "static pod";
+      return workload.pod->origin == PodOrigin::mirror ? "static pod (mirror)" : "static pod";
     case Protection::declared:
     case Protection::own_cgroup:
     case Protection::init_cgroup: return std::string(to_string(protection));

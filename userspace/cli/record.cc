@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall record`: what an agent sees and would decide, in a file, while nobody is hurt.
+// `forestall record`: writes the agent's observations and decisions to a file, without acting.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -20,8 +20,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The configuration, with everything taken out by which anything but the file would change. Those
-// of real-time scheduling and of the OOM killer's favour are for who guards the host.
+// The configuration without every setting that changes anything but the file. Real-time scheduling
+// and the agent's own oom_score_adj are also left out.
 Result<Config> observing(const Options& options, const RecordOptions& record) {
   std::vector<std::string> warnings;
   Config config = TRY(effective_config(options, warnings));
@@ -39,7 +39,7 @@ Result<Config> observing(const Options& options, const RecordOptions& record) {
     if (const auto checked = api::check_glob(glob); !checked) {
       return error(fmt::format("--cgroup '{}' {}", glob, checked.error().message));
     }
-    // First match counts: what the configuration says of a cgroup stays.
+    // The first match counts: rules of the configuration come first.
     WorkloadRule rule;
     rule.cgroup = glob;
     config.workloads.push_back(std::move(rule));
@@ -55,7 +55,7 @@ double bytes_per_entry(const recording::Totals& totals) {
 std::string text_of(const recording::Totals& totals, const std::string& file) {
   return fmt::format(
       "{}: {} entries in {} bytes, {:.1f} bytes per entry ({} bytes before packing, in {} "
-      "chunks)\nlost for want of room: {} entries, {} bytes\n",
+      "chunks)\nlost because the buffer was full: {} entries, {} bytes\n",
       file, totals.entries, totals.file_bytes, bytes_per_entry(totals), totals.entry_bytes,
       totals.chunks, totals.lost_entries, totals.lost_bytes);
 }
@@ -92,8 +92,8 @@ int run_record(const Options& options, const RecordOptions& record) {
     if (!duration) return fail(duration.error().in("--duration"), kExitUsage);
     session.duration = *duration;
   }
-  const Error there = error(record.file + " is there already; --force overwrites it");
-  // Before the host is probed, which takes its time; whoever makes it meanwhile is met below.
+  const Error there = error(record.file + " exists; --force overwrites it");
+  // Checked before the host is probed, which takes time. The open below checks again.
   if (!record.force && ::access(record.file.c_str(), F_OK) == 0) return fail(there, kExitUsage);
   const auto totals = run_recording_session(session, *config, options);
   if (!totals) {

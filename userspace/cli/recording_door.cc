@@ -9,7 +9,7 @@
 namespace forestall::cli {
 namespace {
 
-// Whoever records for an hour wants to see the workloads, too.
+// Recordings of an hour need workload samples as well.
 constexpr Duration kSurveyInterval = std::chrono::seconds(1);
 
 }  // namespace

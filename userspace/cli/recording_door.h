@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recordings of a running agent for whoever asks for them over gRPC.
+// Serves recordings of a running agent over gRPC.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ class HostRecordingDoor final : public api::RecordingDoor {
  public:
   using Facts = std::function<api::RecordingFacts()>;
 
-  // `recorder` outlives this. `facts` tells those of a recording that begins now.
+  // `recorder` must outlive this. `facts` returns those of a recording that starts now.
   HostRecordingDoor(agent::Recorder& recorder, Facts facts)
       : recorder_(recorder), facts_(std::move(facts)) {}
 

@@ -13,7 +13,7 @@ namespace {
 
 using recording::Reader;
 
-// Of a file that is damaged all over.
+// Bounds the remarks on a file with many damaged places.
 constexpr std::size_t kRemarksMax = 20;
 
 bool is_directory(const std::string& path) {
@@ -21,7 +21,7 @@ bool is_directory(const std::string& path) {
   return ::stat(path.c_str(), &file) == 0 && S_ISDIR(file.st_mode);
 }
 
-// Whether the one segment is next to the other; somebody may have removed what was between.
+// Whether segment `after` directly follows `before`; segments between them may have been removed.
 bool follows(const std::string& before, const std::string& after) {
   const auto number = [](const std::string& path) {
     return recording::segment_number(path.substr(path.find_last_of('/') + 1)).value_or(0);
@@ -47,7 +47,7 @@ Result<bool> RecordingInput::is_recording(const std::string& path) {
 Result<RecordingInput> RecordingInput::open(const std::string& path) {
   std::deque<std::string> paths{path};
   if (is_directory(path)) paths = TRY(segments_of(path));
-  if (paths.empty()) return error(path + ": there is no recording in it");
+  if (paths.empty()) return error(path + ": contains no recording");
   std::vector<std::string> remarks;
   for (;;) {
     const std::string first = std::move(paths.front());
@@ -86,11 +86,11 @@ Result<std::optional<RecordingInput::Item>> RecordingInput::next() {
   }
 }
 
-// Nothing: it is passed over.
+// Nothing: the entry is skipped.
 std::optional<RecordingInput::Item> RecordingInput::take_item(std::string_view bytes) {
   auto entry = decoder_.decode(bytes);
   if (!entry) {
-    // What comes behind a loss refers to what is lost.
+    // Entries after a loss may refer to lost entries.
     if (!lost_) remark("an entry cannot be read: " + entry.error().text());
     lost_ = true;
     ++counts_.passed_over;
@@ -143,14 +143,14 @@ Result<bool> RecordingInput::next_chunk() {
   }
 }
 
-// Behind the last chunk.
+// After the last chunk.
 void RecordingInput::close_file() {
   counts_.file_bytes += reader_.size();
   if (const auto& cut = reader_.cut()) {
-    remark(fmt::format("cut within a chunk at {}: the last {} bytes were left out", cut->offset,
+    remark(fmt::format("truncated within a chunk at {}: the last {} bytes are ignored", cut->offset,
                        cut->bytes));
   } else if (!reader_.is_complete()) {
-    remark("not ended by its writer, which was killed or is still at it; read to the last chunk");
+    remark("not closed by its writer, which was killed or still runs; read up to the last chunk");
   }
   lost_ = lost_ || !reader_.is_complete();
   if (reader_.foreign_chunks() > 0) {
@@ -163,11 +163,11 @@ Result<bool> RecordingInput::next_file() {
     const bool hole = !follows(name_, waiting_.front());
     name_ = std::move(waiting_.front());
     waiting_.pop_front();
-    if (hole) remark("what was recorded before it is not there any more");
+    if (hole) remark("earlier segments were removed");
     lost_ = lost_ || hole;
     auto reader = Reader::open(name_);
     if (!reader) {
-      // The ring's writer may have removed it meanwhile.
+      // The writer of the ring may have removed it meanwhile.
       remarks_.push_back(reader.error().text());
       lost_ = true;
       continue;
@@ -192,7 +192,7 @@ void RecordingInput::remark(std::string text) {
   if (remarks_.size() < kRemarksMax) {
     remarks_.push_back(name_ + ": " + std::move(text));
   } else if (remarks_.size() == kRemarksMax) {
-    remarks_.push_back("there is more of that kind");
+    remarks_.push_back("further remarks are omitted");
   }
 }
 
@@ -200,7 +200,7 @@ Result<MonotonicTime> RecordingInput::seek(Duration since_first) {
   const auto places = TRY(reader_.places());
   const std::int64_t first = places.empty() ? 0 : places.front().first_ns;
   std::int64_t wanted = 0;
-  // Not in a file that anybody's agent wrote.
+  // Possible only in a forged file.
   if (__builtin_add_overflow(first, since_first.count(), &wanted)) wanted = INT64_MAX;
   TRY(reader_.seek(wanted));
   return from_ns(first);

@@ -23,7 +23,7 @@ void take_facts(const api::RecordingFacts& facts, v1::PictureOrigin& origin) {
   origin.set_config_origin(facts.config_origin);
 }
 
-// Everything of a look but its decision lies there read; what was decided is needed, too.
+// Entries are decoded except for the decision, which is needed here.
 Result<Record> whole(api::LookEntry look) {
   look.looked.decision = TRY(api::decode_decision(look));
   return std::move(look.looked);
@@ -53,15 +53,15 @@ void remark_losses(const RecordingInput& input, picture::Builder& builder) {
   for (const std::string& each : input.remarks()) builder.add_remark(each);
   const RecordingInput::Counts& counts = input.counts();
   if (counts.lost > 0) {
-    builder.add_remark(fmt::format("{} entries were lost for want of room", counts.lost));
+    builder.add_remark(
+        fmt::format("{} entries were lost because the buffer was full", counts.lost));
   }
   if (counts.passed_over > 0) {
-    builder.add_remark(
-        fmt::format("{} entries behind a loss were passed over", counts.passed_over));
+    builder.add_remark(fmt::format("{} entries after a loss were skipped", counts.passed_over));
   }
   if (counts.unknown > 0) {
     builder.add_remark(
-        fmt::format("{} entries are of kinds that this version does not know", counts.unknown));
+        fmt::format("{} entries have kinds that this version does not support", counts.unknown));
   }
 }
 
@@ -82,7 +82,7 @@ Result<v1::Picture> picture_of_recording(const std::string& path, const picture:
     }
   }
   remark_losses(input, builder);
-  if (empty) builder.add_remark("nothing in it can be read");
+  if (empty) builder.add_remark("no entry can be read");
   return builder.picture();
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recording as a picture: what `forestall report` draws.
+// Builds the picture of a recording, for `forestall report`.
 #pragma once
 
 #include <string>
@@ -10,9 +10,8 @@
 
 namespace forestall::cli {
 
-// `path`: a recording, or the directory of an agent's ring. One that is cut or damaged is drawn as
-// far as it can be read, and the picture's remarks say so. Errors: there is none, or it cannot be
-// read at all.
+// `path`: a recording, or the directory of an agent's ring. A truncated or damaged recording is
+// used as far as it is readable, with remarks. Errors: it does not exist or is not readable.
 [[nodiscard]] Result<v1::Picture> picture_of_recording(const std::string& path,
                                                        const picture::Bounds& bounds);
 

@@ -31,11 +31,12 @@ Config RecordingReplay::config_of(const api::KeyEntry& key) const {
   return config;
 }
 
-// At the start, and where an agent began anew, its policy's memory is taken from the recording.
-// After a loss as well if the policies are one: what this one remembers is then of another past.
+// At the start, and where a new run of the agent starts, the policy state is taken from the
+// recording. With the recorded policy this is also done after a loss, because its state then lacks
+// lost evaluations.
 void RecordingReplay::take_key(const api::KeyEntry& key, const RecordingInput::Item& item) {
   const bool first = fold_.counts().observations == 0 || item.new_run;
-  // After a reboot cgroups and clock are others.
+  // Cgroup ids and the monotonic clock change at a reboot.
   if (item.new_run) seen_ = {};
   if (item.new_run) note_boot(key);
   if (rules_.as_recorded()) {
@@ -55,7 +56,7 @@ void RecordingReplay::take_key(const api::KeyEntry& key, const RecordingInput::I
   }
 }
 
-// Times go on behind those of the last boot, by the wall clock.
+// After a reboot, the wall clock gives the time since the last boot.
 void RecordingReplay::note_boot(const api::KeyEntry& key) {
   const std::string& boot = input_.facts().boot_id;
   if (last_ && boot != boot_id_) {
@@ -85,9 +86,9 @@ Result<std::optional<RecordingInput::Item>> RecordingReplay::next_item() {
   return input_.next();
 }
 
-// A survey is made at the end of the look at which it was due (agent/core.cc), and so is what
-// another policy would have read at that look. Only what is on record, and how hard memory was to
-// come by, comes between the two.
+// The agent samples all workloads at the end of the evaluation at which that is due
+// (agent/core.cc). Another policy would have read them at that evaluation. Only records and
+// pressure entries stand between the two entries.
 Result<void> RecordingReplay::take_survey_behind() {
   while (auto item = TRY(input_.next())) {
     if (const auto* survey = std::get_if<api::SurveyEntry>(&item->entry)) {
@@ -140,8 +141,9 @@ Result<RecordingReplay::Step> RecordingReplay::take_look(api::LookEntry look) {
   return step;
 }
 
-// A look on what was made ready knows of nobody else, and was read for the recorded policy's
-// subjects alone: this one decides on all that is known, and remembers nothing of it, as the other.
+// An evaluation of the pre-ranked victims contains no other workload, and was read for the recorded
+// policy's subjects only. This policy therefore decides on all workloads last read, and keeps no
+// state of it, as the agent.
 Decision RecordingReplay::decide_anew(Step& step) {
   Observation& observation = step.looked.observation;
   if (observation.workloads) seen_.note(observation.at, *observation.workloads);
@@ -154,7 +156,7 @@ Decision RecordingReplay::decide_anew(Step& step) {
   if (glance && !seen_.empty()) observation.workloads = seen_.at(observation.at);
   Decision decision = glance ? fold_.glance(observation) : fold_.take(observation, supply);
   if (decision.considered.empty()) return decision;
-  // Of the victim; of who comes first, where nobody had to go.
+  // Age of the victim's sample, or of the first candidate's if there is no victim.
   const std::size_t told = decision.victim().value_or(0);
   const auto age = seen_.age(decision.considered[told].sample.workload.cgroup, observation.at);
   if (age && *age > Duration::zero()) step.age = age;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recording decided again: by the same configuration, which must come to the same bytes, or by
-// another one, which shows what that would have done.
+// Repeats the decisions of a recording: with the same configuration, which must give the same
+// bytes, or with another one, which shows its effect.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@
 
 namespace forestall::cli {
 
-// By what is decided.
+// The rules of the replay.
 struct ReplayRules {
-  std::optional<Config> config = std::nullopt;    // nothing: the recorded one, at each time
-  std::optional<Ranking> ranking = std::nullopt;  // in place of that configuration's
+  std::optional<Config> config = std::nullopt;    // nothing: the recorded one
+  std::optional<Ranking> ranking = std::nullopt;  // overrides that configuration's
 
   [[nodiscard]] bool as_recorded() const { return !config && !ranking; }
 };
@@ -29,20 +29,19 @@ struct ReplayRules {
 class RecordingReplay {
  public:
   struct Step {
-    std::uint64_t look = 0;  // its number in the recording
-    // When: its observation's time; after a reboot, at which the kernel's clock begins anew, as if
-    // that had gone on.
+    std::uint64_t look = 0;  // number of the evaluation in the recording
+    // Time of the observation. After a reboot it continues the time before it.
     MonotonicTime at;
     Record looked;      // without its decision
     Decision decision;  // of the replay
-    // How long ago the workloads were read; nothing: for this look, as far as they were needed.
+    // Age of the workload samples; nothing: read for this evaluation, as far as needed.
     std::optional<Duration> age = std::nullopt;
-    bool as_recorded = false;  // the same decision, byte for byte
-    // The one that was recorded; nothing: it is the same, and was not unpacked.
+    bool as_recorded = false;  // equal to the recorded decision, byte for byte
+    // The recorded decision; nothing: equal, and not decoded.
     std::optional<Decision> recorded = std::nullopt;
   };
 
-  // What did not come out as it was recorded, under the recorded configuration.
+  // A decision that differs under the recorded configuration.
   struct Difference {
     std::uint64_t look = 0;
     MonotonicTime at;
@@ -52,7 +51,7 @@ class RecordingReplay {
 
   RecordingReplay(RecordingInput input, ReplayRules rules);
 
-  // The next look, decided; nothing at the end. Errors: the recording cannot be read.
+  // The next evaluation, decided; nothing at the end. Errors: the recording is not readable.
   [[nodiscard]] Result<std::optional<Step>> next();
 
   [[nodiscard]] const ReplayRules& rules() const { return rules_; }
@@ -61,16 +60,16 @@ class RecordingReplay {
   [[nodiscard]] std::uint64_t same() const { return same_; }
   [[nodiscard]] std::uint64_t different() const { return different_; }
   [[nodiscard]] const std::optional<Difference>& first_difference() const { return first_; }
-  // Of the different ones, those that end somebody else, or do something else.
+  // Different decisions with another action or another victim.
   [[nodiscard]] std::uint64_t otherwise() const { return otherwise_; }
-  // Keys at which the policy did not remember what the recorded one did.
+  // Keys at which the policy state differs from the recorded one.
   [[nodiscard]] std::uint64_t states_different() const { return states_different_; }
-  // Of both policies; empty as long as they are one and nothing is different.
+  // Summaries of both policies; empty with the recorded policy.
   [[nodiscard]] const Episodes& recorded() const { return recorded_; }
   [[nodiscard]] const Episodes& replayed() const { return replayed_; }
 
  private:
-  // The last look that was decided.
+  // The last evaluation.
   struct LastLook {
     MonotonicTime at;
     std::int64_t wall_time_ns = 0;
@@ -90,9 +89,9 @@ class RecordingReplay {
   LastSeen seen_;
   Episodes recorded_;
   Episodes replayed_;
-  std::optional<RecordingInput::Item> ahead_;  // read already
-  std::string boot_id_;                        // of the last key that began a run
-  Duration shift_{0};                          // of this boot's times
+  std::optional<RecordingInput::Item> ahead_;  // read ahead
+  std::string boot_id_;                        // of the last key that started a run
+  Duration shift_{0};                          // added to this boot's times
   std::optional<LastLook> last_;
   std::string bytes_;
   std::string recorded_bytes_;

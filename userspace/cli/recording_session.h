@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An agent that only looks on, and keeps what it sees: what `forestall record` runs.
+// An agent that only records: what `forestall record` runs.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,8 @@ struct RecordingSession {
   std::string config_origin;
 };
 
-// Runs until then: what it came to. Errors: what kept it from beginning, or from a clean end;
-// EEXIST where the file is there. REQUIRES: `config` is a dry run without guard and tripwires.
+// Records until `duration` ends and returns the totals. Errors: it could not start or end properly;
+// EEXIST if the file exists. REQUIRES: `config` is a dry run without guard and tripwires.
 [[nodiscard]] Result<recording::Totals> run_recording_session(const RecordingSession& session,
                                                               const Config& config,
                                                               const Options& options);

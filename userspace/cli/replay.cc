@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall replay`: what the policy decides on observations from a file, or on a recording, under
-// this configuration or the one that was recorded.
+// `forestall replay`: repeats the policy's decisions on a recording, or decides on observations
+// from a file, with the recorded or another configuration.
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@
 namespace forestall::cli {
 namespace {
 
-// Standard output in large pieces, or at once when somebody is watching a live input.
+// Standard output, written in large pieces, or per line if the input is live.
 class Printer {
  public:
   explicit Printer(bool at_once) : at_once_(at_once) {}
@@ -48,7 +48,7 @@ bool is_live(const std::string& path) {
   return failed == 0 && !S_ISREG(file.st_mode);
 }
 
-// Why the input was not read to its end.
+// Returns why the input was not read to its end.
 std::optional<std::string> fold_lines(ReplayInput& input, ReplayFold& fold, ReplayReport& report,
                                       Printer& printer) {
   for (;;) {
@@ -65,8 +65,8 @@ std::optional<std::string> fold_lines(ReplayInput& input, ReplayFold& fold, Repl
   }
 }
 
-// The same of a recording. Its first look may be one that the policy remembers nothing of; `first`
-// is when it was, if that is known already.
+// The same for a recording. Its first evaluation may be one that leaves no policy state; `first` is
+// its time, if known.
 std::optional<std::string> fold_recording(RecordingReplay& replay, ReplayReport& report,
                                           const ReplayAt* at, std::optional<MonotonicTime> first,
                                           Printer& printer) {
@@ -85,10 +85,10 @@ std::optional<std::string> fold_recording(RecordingReplay& replay, ReplayReport&
   return std::nullopt;
 }
 
-// What to do, from the command line.
+// The command line in model terms.
 struct Request {
   std::unique_ptr<ReplayReport> report;
-  ReplayAt* at = nullptr;  // the report, if it is one
+  ReplayAt* at = nullptr;  // points to `report` if --at is given
   ReplayRules rules;
 };
 
@@ -116,7 +116,8 @@ Result<Request> request_of(const Options& options, const ReplayOptions& replay, 
   if (!replay.at.empty()) {
     const ReplayTime time = TRY(parse_replay_time(replay.at));
     if (!is_recording && std::holds_alternative<WallTime>(time)) {
-      return error("--at: only recordings know the wall clock; give a time since the first look");
+      return error(
+          "--at: only recordings have wall-clock times; give a time since the first evaluation");
     }
     const Ranking ranking = request.rules.config ? request.rules.config->ranking
                                                  : request.rules.ranking.value_or(Ranking::kubelet);
@@ -126,21 +127,21 @@ Result<Request> request_of(const Options& options, const ReplayOptions& replay, 
   } else if (as_json) {
     request.report = std::make_unique<ReplayJson>();
   } else {
-    request.report = std::make_unique<ReplayText>(replay.all, is_recording ? "look" : "line");
+    request.report = std::make_unique<ReplayText>(replay.all, is_recording ? "number" : "line");
   }
   return request;
 }
 
-// The exit code once all is told.
+// The exit code, after all output.
 int conclude(const Request& request, const std::optional<std::string>& stopped,
              const Printer& printer) {
   if (printer.failed()) {
-    fmt::print(stderr, "forestall replay: standard output cannot be written\n");
+    fmt::print(stderr, "forestall replay: cannot write standard output\n");
     return kExitFailed;
   }
   if (stopped) fmt::print(stderr, "{}\n", *stopped);
   if (!stopped && request.at != nullptr && !request.at->found()) {
-    fmt::print(stderr, "forestall replay: there is no look at or before that time\n");
+    fmt::print(stderr, "forestall replay: no evaluation at or before that time\n");
     return kExitUsage;
   }
   return stopped ? kExitUsage : kExitOk;
@@ -167,9 +168,9 @@ int replay_recording(const ReplayOptions& options, Request& request) {
     fmt::print(stderr, "forestall replay: {}\n", input.error().text());
     return kExitUsage;
   }
-  // What the recorded policy remembered is in the file; what another one would have, only the looks
-  // before tell. The wall clock may have been set: where it is in a file takes looking at all of
-  // it.
+  // The recorded policy's state is in the file, so reading can start near the time. Another
+  // policy's state follows from all earlier evaluations. The wall clock may have been set, so a
+  // wall time needs the whole file as well.
   std::optional<MonotonicTime> first;
   if (const auto since = request.at != nullptr ? request.at->since_first() : std::nullopt;
       since && request.rules.as_recorded() && input->is_single()) {
@@ -187,7 +188,7 @@ int replay_recording(const ReplayOptions& options, Request& request) {
   printer.flush();
   for (const std::string& remark : replay.input().remarks()) fmt::print(stderr, "{}\n", remark);
   const int code = conclude(request, stopped, printer);
-  // The same policy on the same observations, and another answer.
+  // The same policy decided differently on the same observations.
   const bool differs = replay.different() > 0 || replay.states_different() > 0;
   return code == kExitOk && request.rules.as_recorded() && differs ? kExitFailed : code;
 }

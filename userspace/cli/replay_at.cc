@@ -26,7 +26,7 @@ std::string utc(std::int64_t wall_ns) {
   return fmt::format("{}.{:03}Z", text.data(), wall_ns % kSecond / 1'000'000);
 }
 
-// ".25" of a second; nothing: it is none.
+// ".25" of a second; nothing: not a fraction.
 std::optional<std::int64_t> fraction_of(std::string_view text) {
   if (text.empty()) return 0;
   if (text.front() != '.' || text.size() < 2 || text.size() > 10) return std::nullopt;
@@ -46,7 +46,7 @@ std::optional<std::int64_t> parse_utc(std::string_view text) {
   const auto fraction = fraction_of(text.substr(19, text.size() - 20));
   if (!fraction) return std::nullopt;
   std::int64_t ns = 0;
-  // Beyond the year 2262: later than any look is late enough, and as early as can be the other way.
+  // Years after 2262 overflow: clamp to the latest or earliest time.
   const std::int64_t seconds = timegm(&parts);
   if (__builtin_mul_overflow(seconds, kSecond, &ns) || __builtin_add_overflow(ns, *fraction, &ns)) {
     return seconds < 0 ? INT64_MIN : INT64_MAX;
@@ -58,7 +58,7 @@ std::vector<std::string> name_and_path(const Workload& workload) {
   return {workload.name, workload.path};
 }
 
-// The resource that the ranking was made for.
+// The resource of the ranking.
 Resource resource_of_decision(const Decision& decision) {
   for (const Evidence& evidence : decision.evidence) {
     if (evidence.asks_for_eviction()) return resource_of(evidence.threshold.signal);
@@ -73,8 +73,8 @@ Result<ReplayTime> parse_replay_time(std::string_view text) {
   const auto since = parse_duration(text);
   if (since && *since >= Duration::zero()) return ReplayTime(*since);
   return error(
-      fmt::format("--at: expected a time since the first look like 12.5s, or one of the "
-                  "wall clock like 2025-03-14T10:11:12Z, found '{}'",
+      fmt::format("--at: expected a time since the first evaluation like 12.5s, or a "
+                  "wall-clock time like 2025-03-14T10:11:12Z, found '{}'",
                   text));
 }
 
@@ -106,7 +106,7 @@ void ReplayAt::end(const ReplayFold::Counts&, const std::optional<std::string>&,
 std::string ReplayAt::text(Ranking ranking) const {
   const Decision& decision = kept_->decision;
   const MonotonicTime at = kept_->observation.at;
-  std::string out = fmt::format("look {} at +{}", kept_->line, to_string(kept_->since_first));
+  std::string out = fmt::format("evaluation {} at +{}", kept_->line, to_string(kept_->since_first));
   if (kept_->step) out += fmt::format(", {}", utc(kept_->step->looked.wall_time_ns));
   out += fmt::format(", woken by {}\n{} ({})\n\nthresholds\n",
                      to_string(kept_->observation.wake.source), to_string(decision.action),
@@ -118,7 +118,7 @@ std::string ReplayAt::text(Ranking ranking) const {
   if (!decision.considered.empty()) {
     out += "\nranking";
     if (kept_->step && kept_->step->age) {
-      out += fmt::format(", on what they used {} before", to_string(*kept_->step->age));
+      out += fmt::format(", with usage read {} earlier", to_string(*kept_->step->age));
     }
     out += "\n" + order_text(decision.considered, resource_of_decision(decision),
                              {"workload", "cgroup"}, name_and_path, ranking);

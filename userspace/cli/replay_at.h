@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One look of a replay in full: what was decided at a time, on which numbers, and who was ranked
-// where by what.
+// One evaluation of a replay in full: the decision at a time, its values, and the ranking with the
+// deciding values.
 #pragma once
 
 #include <cstdint>
@@ -15,33 +15,33 @@
 
 namespace forestall::cli {
 
-// A time as somebody gives it: since the first look, or on the wall clock.
+// A time from the command line: since the first evaluation, or of the wall clock.
 struct WallTime {
   std::int64_t ns = 0;  // CLOCK_REALTIME
 };
 using ReplayTime = std::variant<Duration, WallTime>;
 
-// "12.5s", "+1m30s"; "2025-03-14T10:11:12Z", with a fraction if wanted. Errors say what is allowed.
+// "12.5s", "+1m30s"; "2025-03-14T10:11:12Z", also with a fraction. Errors state the valid forms.
 [[nodiscard]] Result<ReplayTime> parse_replay_time(std::string_view text);
 
-// Keeps the last look at or before a time, and shows it at the end.
+// Keeps the last evaluation at or before a time and prints it at the end.
 class ReplayAt final : public ReplayReport {
  public:
-  // `ranking`: whose comparators the text names. Wall time is known of recordings alone.
+  // `ranking`: the comparators that the text names. Only recordings have wall-clock times.
   ReplayAt(ReplayTime time, Ranking ranking, bool as_json)
       : time_(time), ranking_(ranking), as_json_(as_json) {}
 
   void look(const ReplayLook& look, std::string& out) override;
   void end(const ReplayFold::Counts& counts, const std::optional<std::string>& stopped,
            const RecordingReplay* replay, std::string& out) override;
-  // The time, if it is one since the first look.
+  // The time, if it is relative to the first evaluation.
   [[nodiscard]] std::optional<Duration> since_first() const {
     const auto* const since = std::get_if<Duration>(&time_);
     return since != nullptr ? std::optional(*since) : std::nullopt;
   }
-  // A look later than the time was seen: no other can come.
+  // An evaluation after the time was read: none can follow.
   [[nodiscard]] bool is_over() const { return over_; }
-  // Whether there was a look.
+  // Whether there was an evaluation.
   [[nodiscard]] bool found() const { return kept_.has_value(); }
 
  private:

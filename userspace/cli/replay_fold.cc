@@ -37,7 +37,7 @@ Decision ReplayFold::take(Observation& observation, const Supply& supply) {
   return std::move(step.decision);
 }
 
-// What the agent does with such an answer: core_ready.cc.
+// The agent treats a decision on a pre-ranked list in the same way.
 Decision ReplayFold::glance(Observation& observation) {
   know_pods(observation);
   Decision decision = policy::step(config_, state_, observation).decision;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The policy over a sequence of observations, and what it came to.
+// Runs the policy over a sequence of observations and counts the results.
 #pragma once
 
 #include <array>
@@ -24,14 +24,14 @@ class ReplayFold {
  public:
   struct ConditionCount {
     std::uint64_t changes = 0;
-    bool status = false;  // reported last
+    bool status = false;  // last reported
   };
 
   struct Counts {
     std::uint64_t observations = 0;
     std::optional<MonotonicTime> first;
     std::optional<MonotonicTime> last;
-    Duration over{0};  // from the first to the last, less what lies between two boots
+    Duration over{0};  // from the first to the last, without the time between two boots
     std::map<std::pair<Action, Reason>, std::uint64_t> decisions;
     std::map<std::string, std::uint64_t> evictions;             // by eviction_signal
     std::array<ConditionCount, kConditions.size()> conditions;  // in the order of kConditions
@@ -39,30 +39,30 @@ class ReplayFold {
 
   explicit ReplayFold(Config config);
 
-  // In the middle of what an agent did: its configuration and what its policy remembered.
+  // Continues from the state of an agent: its configuration and policy state.
   void begin(Config config, const policy::State& state);
-  // Another configuration from here on, as an agent takes it on a reload.
+  // Changes the configuration, as a reload of the agent does.
   void reconfigure(Config config);
-  // From here on pods that only the configuration knows are known as well: begin() and
-  // reconfigure() forget them, because a recording's observations know what its agent knew.
+  // Adds the pods that only the configuration knows. begin() and reconfigure() remove them, because
+  // the observations of a recording already contain the pods known to the agent.
   void know_configured_pods();
   [[nodiscard]] const Config& config() const { return config_; }
   [[nodiscard]] const policy::State& state() const { return state_; }
 
-  // Decides on the next observation, as the agent would have: pods that Kubernetes has told of (the
-  // configuration's known pods) are known here too. What the decision changes of the node is for
-  // the next observation to show; none is made up. REQUIRES: time does not go back.
+  // Decides on the next observation as the agent would, with the pods of the configuration
+  // (known_pods). The effect of a decision on the node is not simulated: later observations are as
+  // recorded. REQUIRES: time does not decrease.
   //
-  // `supply` is called when the policy asks for the workloads; true: it added them, and the policy
-  // is asked again.
+  // `supply` is called if the policy requests the workloads. If it returns true, it added them, and
+  // the policy runs again.
   using Supply = std::function<bool(Observation&)>;
   [[nodiscard]] Decision take(Observation& observation, const Supply& supply = nullptr);
-  // Decides, but remembers and counts nothing: for a look at what was made ready, which the agent
-  // asks about beside its passes.
+  // Decides without changing state or counters: for evaluations of the pre-ranked victims, which
+  // the agent makes between its iterations.
   [[nodiscard]] Decision glance(Observation& observation);
 
-  // Conditions whose status is not what it was before the last take(). One that was never reported
-  // does not change by not being reported.
+  // Conditions whose status changed in the last take(). A condition that was never reported counts
+  // as false.
   [[nodiscard]] const std::vector<ConditionStatus>& changed() const { return changed_; }
   [[nodiscard]] const Counts& counts() const { return counts_; }
 

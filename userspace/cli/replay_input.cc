@@ -14,7 +14,8 @@ Result<ReplayInput> ReplayInput::open(const std::string& path) {
 
 std::optional<std::string> ReplayInput::remark() const {
   if (!parsed_.cut()) return std::nullopt;
-  return at_line(parsed_.line(), error("the file ends within this line; it was left out")).message;
+  return at_line(parsed_.line(), error("the file ends within this line; the line is ignored"))
+      .message;
 }
 
 Result<std::optional<ParsedLine>> ReplayInput::next() {
@@ -36,7 +37,7 @@ Result<std::optional<ParsedLine>> ReplayInput::next() {
   return std::optional(std::move(line));
 }
 
-// Until the first of the window is sure to be the next one.
+// Reads until the first record of the window is certain to be the next one.
 void ReplayInput::fill() {
   while (!finished_ && window_.size() <= kWindow && (window_.empty() || window_.back().of_record)) {
     auto parsed = parsed_.next();
@@ -61,7 +62,7 @@ void ReplayInput::order(ParsedLine line) {
   if (!known) window_.insert(place, std::move(line));
 }
 
-// A column stands before the problem, if the reader knew one.
+// The reader prefixes the problem with a column if it has one.
 Error ReplayInput::at_line(std::uint64_t line, const Error& problem) const {
   const bool column = problem.message.find_first_of("0123456789") == 0;
   return {problem.code,

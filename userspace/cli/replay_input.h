@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The observations of a file in the order of time, which is that of its lines; and why there are no
-// more.
+// The observations of a file in time order, and why reading stopped.
 //
-// Records are the exception: the agent writes a kill's when its outcome is complete, after what it
-// decided meanwhile, and again if a stuck victim is gone after all. They are put back into order
-// within a window, and of several on the same observation one counts.
+// Lines are in time order, except records: the agent writes a kill's record when its outcome is
+// complete, and again if a stuck victim exits later. Records are sorted within a window, and one
+// record per observation counts.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +19,17 @@ namespace forestall::cli {
 
 class ReplayInput {
  public:
-  // So many records are held back to be ordered.
+  // Records in the sorting window.
   static constexpr std::size_t kWindow = 64;
 
   // "-" is standard input.
   [[nodiscard]] static Result<ReplayInput> open(const std::string& path);
 
-  // The next observation; nothing at the end. After an error, worded FILE:LINE: or
-  // FILE:LINE:COLUMN:, there is nothing more.
+  // The next observation; nothing at the end, and after an error. Errors start with FILE:LINE: or
+  // FILE:LINE:COLUMN:.
   [[nodiscard]] Result<std::optional<ParsedLine>> next();
 
-  // What was passed over at the end without being an error.
+  // An incomplete last line, which is not an error.
   [[nodiscard]] std::optional<std::string> remark() const;
 
  private:
@@ -42,10 +41,11 @@ class ReplayInput {
 
   std::string name_;
   ParsedLines parsed_;
-  std::deque<ParsedLine> window_;  // records by time; an observation is alone in it, or the last
+  // records by time; an observation is the only or the last element
+  std::deque<ParsedLine> window_;
   std::optional<MonotonicTime> last_;
   bool finished_ = false;
-  std::optional<Error> failure_;  // told once the window is empty
+  std::optional<Error> failure_;  // reported after the window is empty
 };
 
 }  // namespace forestall::cli

@@ -10,15 +10,15 @@ namespace forestall::cli {
 struct RecordOptions {
   std::string file;
   bool force = false;                // overwrite it
-  std::string duration;              // empty: until it is interrupted
-  std::vector<std::string> cgroups;  // globs of workloads besides the configuration's
+  std::string duration;              // empty: until interrupted
+  std::vector<std::string> cgroups;  // globs of workloads in addition to the configuration's
 };
 
 struct ReplayOptions {
-  std::string file;     // "-": standard input; a directory: the segments of an agent's ring
-  bool all = false;     // text: every decision in a line of its own
-  std::string at;       // show the one look in force at this time; empty: all
-  std::string ranking;  // in place of the configuration's; empty: that
+  std::string file;     // "-": standard input; a directory: the segments an agent recorded
+  bool all = false;     // text: one line per decision
+  std::string at;       // show only the evaluation in force at this time; empty: all
+  std::string ranking;  // replaces the configuration's; empty: the configuration's
 };
 
 struct DiffOptions {

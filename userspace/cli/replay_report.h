@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a replay prints.
+// Output of a replay.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@
 
 namespace forestall::cli {
 
-// One look of the replay. Views what it names.
+// One evaluation of the replay. It does not own what it refers to.
 struct ReplayLook {
-  std::uint64_t line = 0;  // of the file, or the look's number in a recording
+  std::uint64_t line = 0;  // of the file, or the number of the evaluation in a recording
   Duration since_first{0};
   const Observation& observation;
   const Decision& decision;
   const std::vector<ConditionStatus>& changed;
-  // Of a recording; null: no recording.
+  // Null: the input is not a recording.
   const RecordingReplay::Step* step = nullptr;
 };
 
@@ -30,24 +30,24 @@ class ReplayReport {
   virtual ~ReplayReport() = default;
   // Both append to `out`.
   virtual void look(const ReplayLook& look, std::string& out) = 0;
-  // `stopped`: why the input was not read to its end; nothing: it was. `replay`: null: no
+  // `stopped`: why the input was not read to its end. `replay` is null if the input is not a
   // recording.
   virtual void end(const ReplayFold::Counts& counts, const std::optional<std::string>& stopped,
                    const RecordingReplay* replay, std::string& out) = 0;
 };
 
-// For people: a line for each decision to act and each change of a condition, and one for each run
-// of equal decisions not to (for each of them, if `all`).
+// Text: a line for each decision to act and each change of a condition, and one for each run of
+// equal decisions not to act (with `all`, for each decision).
 class ReplayText final : public ReplayReport {
  public:
-  // `unit`: what looks are numbered by, "line" or "look".
+  // `unit`: heading of the column with the line, or the number of the evaluation.
   explicit ReplayText(bool all, std::string_view unit = "line") : all_(all), unit_(unit) {}
   void look(const ReplayLook& look, std::string& out) override;
   void end(const ReplayFold::Counts& counts, const std::optional<std::string>& stopped,
            const RecordingReplay* replay, std::string& out) override;
 
  private:
-  // Equal decisions not to act, one after the other.
+  // Consecutive equal decisions not to act.
   struct Run {
     Action action = Action::none;
     Reason reason = Reason::no_data;
@@ -57,8 +57,8 @@ class ReplayText final : public ReplayReport {
     std::uint64_t looks = 0;
     std::string text;  // of the first
   };
-  // Kills of the same, one after the other, by another policy than the recorded one: what was
-  // recorded goes on without them.
+  // Consecutive kills of the same victims by another policy than the recorded one. The recording
+  // does not show their effect.
   struct Repeat {
     std::vector<std::string> victims;  // paths
     std::uint64_t looks = 0;           // after the first
@@ -75,8 +75,7 @@ class ReplayText final : public ReplayReport {
   std::optional<Repeat> repeat_;
 };
 
-// For programs: forestall.v1.ReplayStep for each observation, then forestall.v1.ReplayEnd, one a
-// line.
+// JSON lines: a forestall.v1.ReplayStep for each observation, then a forestall.v1.ReplayEnd.
 class ReplayJson final : public ReplayReport {
  public:
   void look(const ReplayLook& look, std::string& out) override;

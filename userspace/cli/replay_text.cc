@@ -9,16 +9,17 @@
 namespace forestall::cli {
 namespace {
 
-constexpr std::string_view kIndent = "                         ";  // of what() below
+// width of the columns before describe()
+constexpr std::string_view kIndent = "                         ";
 
-// Kubelet prints bytes in binary and numbers of things in decimal.
+// Kubelet prints bytes in binary units and counts in decimal.
 std::string amount(Signal signal, std::int64_t amount) {
   const Resource resource = resource_of(signal);
   const bool is_bytes = resource == Resource::memory || resource == Resource::ephemeral_storage;
   return is_bytes ? binary(amount).text() : decimal(amount).text();
 }
 
-// The threshold that explains the decision: the one that drives it, else the first that is met.
+// The threshold that explains the decision: the driving one, else the first that is met.
 const Evidence* explaining(const Decision& decision) {
   if (decision.driving) return &decision.evidence[*decision.driving];
   const bool met = !decision.evidence.empty() && decision.evidence.front().met;
@@ -31,7 +32,7 @@ std::string because(const Decision& decision, MonotonicTime now) {
   if (evidence != nullptr && decision.reason != Reason::local_storage_limit) {
     text += ": " + describe(*evidence, now);
   }
-  // With a kill it is over, or there is nobody to do it.
+  // If the decision kills, or finds no candidate, node-level reclaim is over.
   if (decision.reason != Reason::node_reclaim) return text;
   for (std::size_t i = 0; i < decision.node_reclaim.size(); ++i) {
     text += fmt::format("{}{}", i == 0 ? "; first " : ", ", to_string(decision.node_reclaim[i]));
@@ -76,9 +77,10 @@ std::string describe(const Evidence& evidence, MonotonicTime now) {
   if (threshold.signal == Signal::cgroup_memory_available) text += " of " + evidence.subject;
   text += " " + amount(threshold.signal, evidence.available);
   if (evidence.pending_release != 0) {
-    text += fmt::format(" + {} on its way", amount(threshold.signal, evidence.pending_release));
+    text +=
+        fmt::format(" + {} pending release", amount(threshold.signal, evidence.pending_release));
   }
-  // Met beyond its limit: then the minimum reclaim counts as well.
+  // If the amount exceeds the limit, the minimum reclaim applies as well.
   const __int128 counted = static_cast<__int128>(evidence.available) + evidence.pending_release;
   const bool beyond = evidence.met && threshold.min_reclaim && counted >= evidence.limit.value();
   text += fmt::format(" {} {}", evidence.met ? "<" : ">=", evidence.limit.text());
@@ -117,19 +119,19 @@ void ReplayText::look(const ReplayLook& look, std::string& out) {
                1,
                because(decision, look.observation.at)};
     if (look.step != nullptr && look.step->age) {
-      run_->text += fmt::format(" (on what they used {} before)", to_string(*look.step->age));
+      run_->text += fmt::format(" (with usage read {} earlier)", to_string(*look.step->age));
     }
     return;
   }
   add_line(look.since_first, look.line, because(decision, look.observation.at), out);
   for (const Eviction& eviction : decision.evictions) out += eviction_text(eviction, decision);
   if (look.step != nullptr && look.step->age) {
-    out += fmt::format("{}on what it used {} before\n", kIndent, to_string(*look.step->age));
+    out += fmt::format("{}with usage read {} earlier\n", kIndent, to_string(*look.step->age));
   }
 }
 
-// Whether nothing is to be said of it but that it is the same again. Ends what was said before if
-// not.
+// Whether the evaluation only repeats the previous kill. If not, prints the end of the previous
+// run.
 bool ReplayText::repeats(const ReplayLook& look, std::string& out) {
   const bool told_before = look.step == nullptr || look.step->as_recorded || all_;
   std::vector<std::string> victims;
@@ -148,8 +150,9 @@ bool ReplayText::repeats(const ReplayLook& look, std::string& out) {
 
 void ReplayText::end_repeat(std::string& out) {
   if (repeat_ && repeat_->looks > 0) {
-    out += fmt::format("{}and at {} looks more, up to +{}: the recording does not show it gone\n",
-                       kIndent, repeat_->looks, to_string(repeat_->until));
+    out += fmt::format(
+        "{}repeated in {} more evaluations, up to +{}: the recording does not show its exit\n",
+        kIndent, repeat_->looks, to_string(repeat_->until));
   }
   repeat_.reset();
 }
@@ -186,7 +189,7 @@ void ReplayText::end(const ReplayFold::Counts& counts, const std::optional<std::
     out += fmt::format("  kubelet_evictions{{eviction_signal=\"{}\"}} {}\n", signal, count);
   }
   if (!counts.evictions.empty()) {
-    out += "A kill decided here changes no later line: they are what was observed.\n";
+    out += "A kill decided here does not change later lines: they are recorded observations.\n";
   }
   if (replay != nullptr) out += comparison_text(*replay);
   if (stopped) out += "Stopped before the end: " + *stopped + "\n";

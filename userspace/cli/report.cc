@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall report`: a recording as a page, or as what fits a ticket.
+// `forestall report`: renders a recording as a page, Markdown, PNG or JSON.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -43,7 +43,7 @@ Result<std::string> rendered(const v1::Picture& picture, ReportFormat format) {
     case ReportFormat::png: return plotted(picture);
     case ReportFormat::json: return api::to_json(picture, api::JsonStyle::pretty);
   }
-  return error("no such format");
+  return error("unknown format");
 }
 
 Result<void> write_all(int fd, std::string_view text, const std::string& name) {
@@ -56,11 +56,11 @@ Result<void> write_all(int fd, std::string_view text, const std::string& name) {
   return {};
 }
 
-// Whole or not at all: what was there stays until all of the new one is on disk beside it.
+// Writes the new file completely before it replaces the old one.
 Result<void> write_file(const std::string& path, bool force, std::string_view text) {
   struct stat there {};
   if (force && ::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
-    // A file in the place of a device (/dev/null) would be everybody's trouble.
+    // A device such as /dev/null is opened, not replaced.
     const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
     if (!fd) return errno_error("open", path);
     return write_all(fd.get(), text, path);
@@ -70,7 +70,7 @@ Result<void> write_file(const std::string& path, bool force, std::string_view te
   if (!fd) return errno_error("open", beside);
   auto written = write_all(fd.get(), text, beside);
   if (written && ::fsync(fd.get()) != 0) written = errno_error("fsync", beside);
-  // link(2) refuses what is there, rename(2) replaces it.
+  // link(2) fails if the path exists; rename(2) replaces it.
   Result<void> placed = written;
   if (written && force && ::rename(beside.c_str(), path.c_str()) != 0) {
     placed = errno_error("rename", path);
@@ -87,10 +87,10 @@ int run_report(const ReportOptions& options) {
   const bool to_standard = options.out.empty() || options.out == "-";
   const ReportFormat format = format_of(options);
   if (to_standard && format == ReportFormat::png && ::isatty(STDOUT_FILENO) == 1) {
-    return fail(error("a picture is no text: name a file with -o"), kExitUsage);
+    return fail(error("PNG cannot be shown on a terminal: set a file with -o"), kExitUsage);
   }
-  const Error there = error(options.out + " is there already; --force overwrites it");
-  // Before the recording is read, which takes its time; whoever makes it meanwhile is met below.
+  const Error there = error(options.out + " exists; --force overwrites it");
+  // Checked before the recording is read, which takes time. write_file() checks again.
   if (!to_standard && !options.force && ::access(options.out.c_str(), F_OK) == 0) {
     return fail(there, kExitUsage);
   }
@@ -104,7 +104,7 @@ int run_report(const ReportOptions& options) {
                                    : write_file(options.out, options.force, *text);
   if (!written && written.error().code == EEXIST) return fail(there, kExitUsage);
   if (!written) return fail(written.error(), kExitFailed);
-  // The page says it as well, but nobody may look at it for a while.
+  // The page contains the remarks as well, but may be read much later.
   for (const std::string& remark : picture->remarks()) {
     fmt::print(stderr, "forestall report: {}\n", remark);
   }

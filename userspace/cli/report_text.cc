@@ -17,10 +17,10 @@ namespace {
 
 constexpr int kCandidatesShown = 5;
 
-// A text of somebody else's choosing.
+// Text from other programs: no Markdown or HTML in it takes effect.
 std::string plain(std::string_view text) {
   std::string safe;
-  // A process may be called what a terminal obeys.
+  // Process names may contain terminal control sequences.
   for (const char c : printable(text)) {
     if (c == '<') {
       safe += "&lt;";
@@ -69,7 +69,7 @@ void add_head(const v1::Picture& picture, std::string& out) {
                      word_of(*v1::DoctorReport::Tier_descriptor(), origin.tier()),
                      plain(origin.version()), origin.dry_run() ? ", dry run" : "");
   for (const std::string& remark : picture.remarks()) {
-    out += fmt::format("> **Not all of it:** {}\n", plain(remark));
+    out += fmt::format("> **Incomplete:** {}\n", plain(remark));
   }
   if (picture.remarks_size() > 0) out += "\n";
 }
@@ -86,11 +86,11 @@ void add_summary(const v1::Picture& picture, std::string& out) {
     for (const v1::GaugeThreshold& each : gauge.thresholds()) {
       limits += (limits.empty() ? "" : ", ") + plain(each.quantity());
     }
-    out += fmt::format("| least {} of {} | {} at {} (thresholds: {}) |\n", gauge.signal(),
+    out += fmt::format("| minimum {} of {} | {} at {} (thresholds: {}) |\n", gauge.signal(),
                        plain(gauge.subject()), amount(gauge.unit(), gauge.least()),
                        time_of(picture, gauge.least_at_us()), limits);
   }
-  out += fmt::format("| killed by Forestall | {} ({} came back) |\n", summary.kills(),
+  out += fmt::format("| killed by Forestall | {} ({} released) |\n", summary.kills(),
                      human(Bytes{summary.freed_bytes()}));
   if (summary.would_kills() > 0) {
     out += fmt::format("| would have been killed | {} |\n", summary.would_kills());
@@ -101,7 +101,7 @@ void add_summary(const v1::Picture& picture, std::string& out) {
         fmt::format("| crossing to SIGKILL | median {}, longest {} |\n",
                     length(summary.median_to_signal_ns()), length(summary.longest_to_signal_ns()));
   }
-  out += fmt::format("| looks | {} |\n", summary.looks());
+  out += fmt::format("| evaluations | {} |\n", summary.looks());
 }
 
 std::string why(const v1::Decision& decision) {
@@ -144,10 +144,10 @@ void add_decisions(const v1::Picture& picture, std::string& out) {
                     word_of(*v1::Moment::Kind_descriptor(), moment.kind()), plain(moment.victim()),
                     why(moment.record().decision()), outcome_of(moment), stages_of(moment));
   }
-  if (!any) out += "Nobody had to go.\n";
+  if (!any) out += "No workload was evicted.\n";
 }
 
-// Whom the first decision to kill compared.
+// The candidates of the first decision to kill.
 void add_ranking(const v1::Picture& picture, std::string& out) {
   const auto kill = std::ranges::find_if(picture.moments(), [](const v1::Moment& moment) {
     return moment.kind() != v1::Moment::KERNEL_OOM &&
@@ -200,7 +200,7 @@ void add_kernel_kills(const v1::Picture& picture, std::string& out) {
   }
   if (!any) out += "None.\n";
   if (picture.moments_left_out() > 0) {
-    out += fmt::format("\n{} more of what is on record is left out.\n", picture.moments_left_out());
+    out += fmt::format("\n{} more records are left out.\n", picture.moments_left_out());
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A picture in Markdown, for a ticket: what it comes to, the decisions, the kernel's OOM kills.
+// A picture as Markdown, for a ticket: summary, decisions, OOM kills by the kernel.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace forestall::cli {
 
-// Names stand in it as they are, but for what Markdown or HTML would make something of.
+// Names are escaped where Markdown or HTML would interpret them.
 [[nodiscard]] std::string report_text(const v1::Picture& picture);
 
 }  // namespace forestall::cli

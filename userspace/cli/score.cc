@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall score`: processes as the kernel's OOM killer scores them if the whole node is out of
-// memory.
+// `forestall score`: the kernel's OOM scores of processes, for a node that is out of memory.
 #include <fcntl.h>
 #include <fmt/format.h>
 
@@ -21,7 +20,7 @@
 namespace forestall::cli {
 namespace {
 
-// A screenful.
+// One screen.
 constexpr std::size_t kTextLimit = 20;
 
 Result<std::string> read_proc(const std::string& path) {
@@ -35,8 +34,8 @@ bool has_process(const OomScene& scene, pid_t pid) {
                      [&](const ProcessSample& process) { return process.id.pid == pid; });
 }
 
-// Some kernels keep pid 1 from BPF's walk (seen on a 6.18 that also refuses fentry): who is asked
-// for by pid and was not seen is looked for in /proc.
+// Some kernels hide pid 1 from the BPF task iterator (seen on a 6.18 that also refuses fentry).
+// Processes that were requested by pid and not found are read from /proc.
 Result<void> add_unseen(const kernel::CgroupTree& tree, const ScoreOptions& score,
                         ScoreView& view) {
   const auto seen = [&](pid_t pid) { return has_process(view.scene, pid); };
@@ -51,7 +50,9 @@ Result<void> add_unseen(const kernel::CgroupTree& tree, const ScoreOptions& scor
     const bool asked = std::find(score.pids.begin(), score.pids.end(), pid) != score.pids.end();
     if (!asked || seen(pid)) continue;
     view.scene.processes.push_back(sample);
-    fmt::print(stderr, "note: BPF does not show process {}; it was read from /proc\n", pid);
+    fmt::print(stderr,
+               "note: the BPF task iterator does not return process {}; it was read from /proc\n",
+               pid);
   }
   return {};
 }
@@ -71,7 +72,7 @@ Result<void> read(const Options& options, const FeatureSet& disabled, const Scor
   return {};
 }
 
-// All that can be chosen, as many as are wanted.
+// All eligible processes, up to the limit.
 void show_all(const Options& options, const ScoreOptions& score, ScoreView& view) {
   const std::vector<OomChoice> order = policy::oom_order(view.scene);
   view.choosable = order.size();
@@ -83,7 +84,7 @@ void show_all(const Options& options, const ScoreOptions& score, ScoreView& view
   }
 }
 
-// The scan leaves threads of the kernel out, whose scores are 0 always.
+// The scan omits kernel threads, whose score is always 0.
 std::optional<ProcessSample> kernel_thread(pid_t pid) {
   const auto stat = kernel::read_process_stat(pid);
   if (!stat || !stat->kernel_thread) return std::nullopt;
@@ -98,10 +99,10 @@ std::optional<ProcessSample> kernel_thread(pid_t pid) {
   return process;
 }
 
-// Why there is no process of that number; a thread has its process' score.
+// Why there is no such process. A thread has the score of its process.
 std::string why_unknown(pid_t pid) {
   const auto status = read_proc(fmt::format("/proc/{}/status", pid));
-  if (!status) return fmt::format("there is no process {}", pid);
+  if (!status) return fmt::format("no such process: {}", pid);
   std::string_view rest = *status;
   while (!rest.empty()) {
     std::string_view line = next_field(rest, '\n');
@@ -114,7 +115,8 @@ std::string why_unknown(pid_t pid) {
   return fmt::format("process {} is not among those that could be read", pid);
 }
 
-// The processes asked for, each once. False: one of them was not found, which is told.
+// The requested processes, without duplicates. Returns false after an error message if one was not
+// found.
 bool show_asked(const ScoreOptions& score, ScoreView& view) {
   bool found_all = true;
   auto& processes = view.scene.processes;

@@ -31,25 +31,25 @@ std::string header(const ScoreView& view, const ProcessShow& show) {
                      amount(view.swap), reading_text(view.reading));
 }
 
-// Why the kernel does not choose it, or chooses it first.
+// Why the kernel does not choose the process, or chooses it first.
 std::string remarks(const ProcessSample& process, bool choosable) {
   std::string text;
   if (!choosable) {
     const Unkillable reason =
         process.unkillable == Unkillable::none ? Unkillable::adjusted : process.unkillable;
-    text += fmt::format("  It cannot be chosen, because {}.\n", unkillable_text(reason));
+    text += fmt::format("  It is not eligible, because {}.\n", unkillable_text(reason));
   }
   if (process.oom_victim) {
     text += process.oom_victim_reaped
-                ? "  An OOM killer chose it already and reaped its memory; it is not gone yet.\n"
-                : "  An OOM killer chose it already; nobody else is chosen until it is gone.\n";
+                ? "  An earlier OOM kill chose it and reaped its memory; it has not exited yet.\n"
+                : "  An earlier OOM kill chose it; no other process is chosen until it exits.\n";
   }
-  if (process.oom_origin) text += "  It asked to be chosen before all others (swapoff, KSM).\n";
-  if (process.dying) text += "  It is dying.\n";
+  if (process.oom_origin) text += "  It requested to be chosen first (swapoff, KSM).\n";
+  if (process.dying) text += "  It is exiting.\n";
   return text;
 }
 
-// One process with all its parts.
+// One process with all parts of its score.
 std::string details(const ScoredRow& row, Pages total_pages, const ProcessShow& show) {
   return fmt::format("\n{}  cgroup         {}\n{}", parts_table({row}, total_pages, show),
                      row.cgroup.empty() ? "unknown" : printable(row.cgroup),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `forestall score` shows, as a pure function of what it read.
+// Text of `forestall score`, as a pure function of what was read.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +18,10 @@ struct ScoreView {
   OomScene scene;                  // of the node
   std::optional<Bytes> memory;     // MemTotal
   std::optional<Bytes> swap;       // SwapTotal
-  std::vector<std::size_t> shown;  // processes of the scene, in the order in which they are shown
-  std::size_t processes = 0;       // how many there are, kernel threads left out
-  std::size_t choosable = 0;       // how many of them the kernel could choose
-  // They were asked for by pid: each is shown with all that its points are made of.
+  std::vector<std::size_t> shown;  // processes of the scene, in the order shown
+  std::size_t processes = 0;       // number of processes without kernel threads
+  std::size_t choosable = 0;       // number of eligible processes
+  // The processes were requested by pid: each is shown with all parts of its score.
   bool by_pid = false;
   ProcessReading reading;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall signals`: the current value of every signal against its threshold.
+// `forestall signals`: the current value of every signal and its threshold.
 #include <fmt/format.h>
 
 #include "api/convert.h"
@@ -13,7 +13,7 @@
 namespace forestall::cli {
 namespace {
 
-// Bytes with their unit; inodes and tasks are numbers.
+// Bytes with a unit; inodes and tasks as numbers.
 std::string amount(Signal signal, std::int64_t count) {
   const Resource resource = resource_of(signal);
   const bool bytes = resource == Resource::memory || resource == Resource::ephemeral_storage;

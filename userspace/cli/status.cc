@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall status`: asks the running agent over gRPC, and words the answer. An agent that serves
-// no gRPC (apiSocket: "") answers over HTTP in its run directory, for the same.
+// `forestall status`: requests the status of the running agent over gRPC and prints it. If the
+// agent serves no gRPC (apiSocket: ""), the command uses HTTP in its run directory.
 #include <errno.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -27,10 +27,10 @@ namespace {
 
 constexpr const char* kRequest = "GET /status HTTP/1.1\r\nHost: forestall\r\n\r\n";
 constexpr std::string_view kEndOfHead = "\r\n\r\n";
-// The agent answers from a thread that a busy node may keep waiting.
+// A busy node may delay the agent's server thread.
 constexpr Duration kPatience = std::chrono::seconds(5);
 constexpr timeval kSocketPatience{5, 0};
-// More than any answer is: whatever sends more is no agent.
+// More than any answer: a longer one is not from an agent.
 constexpr std::size_t kAnswerMax = std::size_t{16} << 20;
 
 Result<UniqueFd> connect_to(const std::string& path) {
@@ -43,7 +43,7 @@ Result<UniqueFd> connect_to(const std::string& path) {
   for (const int wait : {SO_RCVTIMEO, SO_SNDTIMEO}) {
     setsockopt(fd.get(), SOL_SOCKET, wait, &kSocketPatience, sizeof(kSocketPatience));
   }
-  // The sockets interface takes every kind of address through the general one.
+  // connect(2) takes all address types as sockaddr.
   if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     return errno_error("connect", path);
   }
@@ -58,18 +58,18 @@ Result<v1::AgentStatus> ask_api(const std::string& path) {
   const clients::GrpcReply reply =
       clients::grpc_call(target, "/forestall.v1.Agent/GetStatus", "", kPatience);
   if (!reply.ok()) {
-    // What the system says needs no word of gRPC's beside it.
+    // A system error is clear without the gRPC status.
     if (reply.code != 0) return Error{reply.code, reply.message};
     return error(fmt::format("{}: {} ({})", path, reply.message, to_string(reply.status)));
   }
   v1::GetStatusResponse response;
   if (!response.ParseFromString(reply.body)) {
-    return error(path + ": what listens there is no agent of this version");
+    return error(path + ": the listener is not an agent of this version");
   }
   return std::move(*response.mutable_status());
 }
 
-// Over HTTP: the body of the answer.
+// The body of the HTTP answer.
 Result<std::string> ask_http(const std::string& path) {
   const UniqueFd fd = TRY(connect_to(path));
   const std::string_view request = kRequest;
@@ -86,7 +86,7 @@ Result<std::string> ask_http(const std::string& path) {
   if (got < 0) return errno_error("receive", path);
   const auto head = answer.find(kEndOfHead);
   if (!answer.starts_with("HTTP/1.1 200 ") || head == std::string::npos) {
-    return error(path + ": what listens there is no agent of this version");
+    return error(path + ": the listener is not an agent of this version");
   }
   return answer.substr(head + kEndOfHead.size());
 }
@@ -114,14 +114,14 @@ void print_head(const v1::AgentStatus& status) {
              span(status.uptime_ns()), status.kernel());
   fmt::print("tier: {}; configuration: {}{}\n",
              word_of(*v1::DoctorReport::Tier_descriptor(), status.tier()), status.config_origin(),
-             status.config().dry_run() ? "; dry run: nobody is signalled" : "");
+             status.config().dry_run() ? "; dry run: no signals are sent" : "");
   if (!status.has_next_look_in_ns()) {
-    fmt::print("it has not looked yet\n");
+    fmt::print("no evaluation yet\n");
   } else if (status.next_look_in_ns() < 0) {
-    fmt::print("looks: {}; the next one is overdue by {}\n", status.looks(),
+    fmt::print("evaluations: {}; the next one is overdue by {}\n", status.looks(),
                span(-status.next_look_in_ns()));
   } else {
-    fmt::print("looks: {}; the next one in {} at the latest\n", status.looks(),
+    fmt::print("evaluations: {}; the next one in {} at the latest\n", status.looks(),
                span(status.next_look_in_ns()));
   }
   for (const v1::ConditionStatus& each : status.conditions()) {
@@ -130,7 +130,7 @@ void print_head(const v1::AgentStatus& status) {
 }
 
 void print_thresholds(const v1::AgentStatus& status) {
-  fmt::print("\nThresholds, as of the last look\n");
+  fmt::print("\nThresholds at the last evaluation\n");
   Table table({"signal", "subject", "available", "threshold", ""});
   for (const v1::Evidence& each : status.thresholds()) {
     table.add({each.threshold().signal(), each.subject(), amount(each, each.available()),
@@ -152,7 +152,7 @@ std::string stages_of(const v1::StatusDecision& decision) {
 
 void print_decisions(const v1::AgentStatus& status) {
   if (status.decisions_size() == 0) return;
-  fmt::print("\nThe last of what is on record\n");
+  fmt::print("\nLatest records\n");
   Table table({"record", "action", "reason", "victim", "state", "stages"});
   for (const v1::StatusDecision& each : status.decisions()) {
     const std::string action = each.by_kernel()
@@ -181,7 +181,8 @@ void print_stages(const v1::AgentStatus& status) {
   table.print();
   const v1::Drops& drops = status.drops();
   fmt::print(
-      "\nlost: {} lines of the log, {} BPF events, {} late tellings, {} entries of recordings; BPF "
+      "\nlost: {} lines of the log, {} BPF events, {} late OOM events, {} entries of recordings; "
+      "BPF "
       "failures: {}\n",
       drops.log_lines(), drops.bpf_events(), drops.late_tellings(), drops.recording_entries(),
       drops.bpf_failures());
@@ -193,18 +194,18 @@ bool nobody_listens(const Error& failure) {
   return failure.code == ENOENT || failure.code == ECONNREFUSED;
 }
 
-// An agent that serves gRPC elsewhere, or not at all, still answers in its run directory.
+// An agent whose gRPC socket is elsewhere or disabled still answers in its run directory.
 Result<v1::AgentStatus> ask(const Options& options) {
   const std::string path = api_socket(options);
   auto status = ask_api(path);
   if (status.ok() || !nobody_listens(status.error()) || !options.socket.empty()) return status;
   const std::string other = status_socket(options);
   const auto body = ask_http(other);
-  // The one that is always there tells best what is wrong.
+  // The HTTP socket always exists, so its error is the useful one.
   if (!body) return body.error();
   fmt::print(stderr,
              "forestall status: no gRPC at {} (the agent's apiSocket is elsewhere, or empty); "
-             "asked at {}\n",
+             "used {}\n",
              path, other);
   v1::AgentStatus read;
   TRY(api::from_json(*body, read));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text for people: aligned columns and amounts with units.
+// Aligned columns and amounts with units.
 #pragma once
 
 #include <string>
@@ -15,9 +15,9 @@ namespace forestall::cli {
 class Table {
  public:
   explicit Table(std::vector<std::string> headings) { rows_.push_back(std::move(headings)); }
-  // REQUIRES: as many cells as there are headings.
+  // REQUIRES: one cell per heading.
   void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
-  // Indented by two, columns two blanks apart, no trailing blanks.
+  // Indented by two, two blanks between columns, no trailing blanks.
   [[nodiscard]] std::string text() const;
   void print() const;
 

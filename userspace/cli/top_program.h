@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall top` is a program of its own, forestall-top (userspace/top, companion_program.h).
+// `forestall top` is a separate program, forestall-top (userspace/top, companion_program.h).
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace forestall::cli {
 
-// Becomes that program, given what stands behind the word "top". Returns only when it cannot be
-// found or run, with the exit code.
-int become_top(std::vector<std::string> arguments);
+// Replaces this process with forestall-top, which gets the same arguments. Returns the exit code if
+// the program is not found or does not start.
+[[nodiscard]] int become_top(std::vector<std::string> arguments);
 
 }  // namespace forestall::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall trace`: memory pressure as the kernel sees it, as it happens.
+// `forestall trace`: traces memory pressure in the kernel, live.
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -21,8 +21,7 @@
 namespace forestall::cli {
 namespace {
 
-// Ctrl-C, and what a supervisor sends, end the trace in order; a reader of the output that goes
-// away does, too.
+// Ctrl-C, SIGTERM and SIGHUP end the trace with its totals. A closed output ends it as well.
 Result<UniqueFd> take_signals() {
   sigset_t set;
   ::sigemptyset(&set);
@@ -34,7 +33,7 @@ Result<UniqueFd> take_signals() {
   return fd;
 }
 
-// Names of pods that the configuration knows, for --pod.
+// Names of the configuration's pods, for --pod.
 Result<std::vector<std::pair<std::string, std::string>>> known_pods(const Options& options) {
   std::vector<std::pair<std::string, std::string>> pods;
   std::vector<std::string> warnings;

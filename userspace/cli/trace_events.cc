@@ -32,7 +32,7 @@ std::int64_t read_clock(clockid_t clock) {
 }  // namespace
 
 void WallClock::adjust() {
-  // The two are read one after the other: nearest is the reading with the least between them.
+  // Two clocks cannot be read at once: the reading with the shortest gap is the most exact.
   std::int64_t least = INT64_MAX;
   for (int i = 0; i < 3; ++i) {
     const std::int64_t before = read_clock(CLOCK_MONOTONIC);
@@ -52,7 +52,7 @@ void WallClock::stamp(std::int64_t at_ns, v1::Event& event) const {
 }
 
 std::string pod_of(std::string_view path) {
-  // Most paths are no pods', and need no parsing to see it.
+  // Skips parsing of paths that are not of pods.
   if (path.find("kubepods") == std::string_view::npos) return {};
   const auto pod = sources::parse_pod_path(path);
   return pod ? pod->uid : std::string();
@@ -118,7 +118,7 @@ const v1::Event* TraceEvents::of(const abi_trace_event& record, MonotonicTime no
   event_.Clear();
   switch (static_cast<abi_trace_kind>(record.kind)) {
     case ABI_TRACE_path: {
-      // The rest of the record lies behind its head (bpf/abi/trace.h).
+      // The rest of the record follows its head (bpf/abi/trace.h).
       const auto& path = reinterpret_cast<const abi_trace_path&>(record);
       names_.put(cgroup, {path.path, strnlen(path.path, sizeof(path.path))});
       event_.mutable_cgroup_change();
@@ -201,7 +201,7 @@ std::optional<v1::ReclaimCountEvent> reclaim_count_of(const sources::PressureRea
 }
 
 bool multi_generational_lru() {
-  // A bit mask, "0x0007"; without the feature the file is not there.
+  // A bit mask such as "0x0007". Kernels without the feature have no such file.
   const char* path = "/sys/kernel/mm/lru_gen/enabled";
   std::string buffer;
   const auto file = kernel::HeldFile::open(AT_FDCWD, path, path);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events of a trace as messages, from what BPF and the kernel's files tell.
+// Converts trace events of BPF and of the kernel's files to messages.
 #pragma once
 
 #include <array>
@@ -21,11 +21,11 @@
 
 namespace forestall::cli {
 
-// CLOCK_REALTIME at a CLOCK_MONOTONIC time, with both as they are related now.
+// Converts CLOCK_MONOTONIC to CLOCK_REALTIME with the current offset.
 class WallClock {
  public:
   WallClock() { adjust(); }
-  // The wall clock may be set while a trace runs.
+  // Reads the offset again: the wall clock may be set during a trace.
   void adjust();
   void stamp(std::int64_t at_ns, v1::Event& event) const;
 
@@ -33,20 +33,19 @@ class WallClock {
   std::int64_t offset_ns_ = 0;
 };
 
-// Thread rule: one thread. Fills one event again and again, whose parts keep their memory.
+// Thread rule: one thread. Reuses one event, whose fields keep their memory.
 class TraceEvents {
  public:
-  // `mglru`: the multi-generational LRU is on, where the kernel counts as scanned what it takes off
-  // its lists (mm/vmscan.c scan_folios), not what it looks at.
+  // `mglru`: the multi-generational LRU is enabled. The kernel then counts pages as scanned when it
+  // takes them off its lists (mm/vmscan.c scan_folios).
   TraceEvents(sources::CgroupNames& names, bool mglru) : names_(names), mglru_(mglru) {}
 
-  // Null: there is nothing to show. Notes names of cgroups on the way. The event lives until the
-  // next call.
+  // Null: the record has no event, for example the path of a cgroup. Valid until the next call.
   [[nodiscard]] const v1::Event* of(const abi_trace_event& record, MonotonicTime now);
   [[nodiscard]] const v1::Event& of(const OomKillSighting& kill);
-  // Fills in cgroup, pod and time.
+  // Sets cgroup, pod and time.
   void place(CgroupId cgroup, std::int64_t at_ns, MonotonicTime now, v1::Event& event);
-  // Time and pod for an event that has its cgroup already.
+  // Sets time and pod of an event that has its cgroup.
   void stamp(v1::Event& event) const;
 
   [[nodiscard]] std::uint64_t scanned(std::uint64_t scanned, std::uint64_t taken) const {
@@ -64,33 +63,33 @@ class TraceEvents {
   v1::Event event_;
 };
 
-// The UID of the pod that a cgroup lies in; empty: none.
+// UID of the pod that contains a cgroup; empty: none.
 [[nodiscard]] std::string pod_of(std::string_view path);
 
-// Remembers how full each cgroup was, to tell when it crosses a line.
+// Detects when the usage of a cgroup crosses a usage line.
 class UsageLines {
  public:
   using Visit = std::function<void(const v1::UsageEvent&)>;
-  // Percent of the limit; downwards it has to fall kSlack below.
+  // Percent of the limit. Downwards, usage must fall kSlack below.
   static constexpr std::array kLines{50, 75, 90, 95, 99};
   static constexpr int kSlack = 2;
 
-  // Every line crossed since the last reading of this cgroup, in the order of crossing. The first
-  // reading crosses nothing.
+  // Visits every line crossed since the last reading of this cgroup, in order. The first reading
+  // crosses no line.
   void read(const sources::PressureReading& reading, const Visit& visit);
-  // Forgets those that are not among these, which are all there are.
+  // Drops the state of all cgroups that are not in `readings`.
   void keep(const std::vector<sources::PressureReading>& readings);
 
  private:
-  std::map<std::uint64_t, std::size_t> above_;  // how many lines each is above
+  std::map<std::uint64_t, std::size_t> above_;  // number of lines each is above
 };
 
-// From a reading: what is zero is not told.
+// Nothing: all values are zero.
 [[nodiscard]] std::optional<v1::PressureEvent> pressure_of(const sources::PressureReading& reading);
 [[nodiscard]] std::optional<v1::ReclaimCountEvent> reclaim_count_of(
     const sources::PressureReading& reading);
 
-// Whether /sys/kernel/mm/lru_gen/enabled says that the multi-generational LRU is on.
+// Whether /sys/kernel/mm/lru_gen/enabled enables the multi-generational LRU.
 [[nodiscard]] bool multi_generational_lru();
 
 }  // namespace forestall::cli

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the events of a trace go: standard output, as text, as JSON (one event a line) or as
-// protobuf (each event behind its length as a varint). Whoever reads slower than the kernel tells
-// makes the trace wait here, and the kernel drops and counts what its ring has no room for. A
-// reader that stands still, as a pager does, does not keep the trace from being ended.
+// Writes the events of a trace to standard output: as text, as JSON (one event per line), or as
+// protobuf (each event after its length as a varint). A slow reader blocks the trace here; the
+// kernel then drops and counts events that do not fit its ring. A reader that stops reading, such
+// as a pager, does not prevent the end of the trace.
 #pragma once
 
 #include <sys/types.h>
@@ -23,35 +23,35 @@ namespace forestall::cli {
 
 class TraceOutput {
  public:
-  // `fd` is written to and not closed. `stop` becomes readable when the trace is to end: who does
-  // not read gets kLastPatience from then on for all that is left, which is lost after that.
+  // Writes to `fd` without closing it. `stop` becomes readable when the trace ends. The reader then
+  // has kLastPatience to read the rest; what remains is lost.
   TraceOutput(int fd, int stop, TraceFormat format, bool color);
   static constexpr Duration kLastPatience = std::chrono::seconds(1);
 
   void write(const v1::Event& event);
-  // The names of the columns, where there are any.
+  // Column headings, if the format has them.
   void write_head();
-  // Hands on what was written. False: nobody reads any more, or it cannot be written.
+  // Flushes the buffer. False: the reader has closed it, or writing failed.
   bool flush();
-  // What kept it from being written, if it was not that nobody reads.
+  // The write error, unless the reader has closed the output.
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
   [[nodiscard]] std::uint64_t written() const { return written_; }
 
  private:
   static constexpr std::size_t kFlushBytes = 64 * 1024;
 
-  // Writes what `fd_` takes at once; less than 0: see errno.
+  // Writes what `fd_` accepts at once; below 0: see errno.
   [[nodiscard]] ssize_t put(std::string_view bytes) const;
-  // Whether `fd_` takes more; false: there is no time left.
+  // Waits until `fd_` accepts more. False: the time is over.
   [[nodiscard]] bool wait_writable();
 
-  // The same file as it was given, opened again so that writing to it does not wait: that mode is
-  // the open file's, which others have as well. Invalid: it cannot be.
+  // The same file, opened again for non-blocking writes: O_NONBLOCK belongs to the open file
+  // description, which other processes share. Invalid: it cannot be opened.
   UniqueFd own_;
-  bool socket_ = false;  // there, each write says for itself that it does not wait
+  bool socket_ = false;  // a socket: each write passes MSG_DONTWAIT
   int fd_;
   int stop_;
-  std::optional<MonotonicTime> last_;  // set: the trace is to end
+  std::optional<MonotonicTime> last_;  // set: the trace ends
   TraceFormat format_;
   TraceText text_;
   std::string buffer_;

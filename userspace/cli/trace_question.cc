@@ -24,7 +24,7 @@ constexpr std::array<std::string_view, kTraceKinds> kWords{
     "memcg-reclaim", "direct-reclaim", "kswapd", "stall",         "compaction", "throttled",
     "oom",           "pressure",       "usage",  "reclaim-count", "agent",      "cgroup"};
 
-// More than one word's worth of kinds.
+// Word for several kinds.
 constexpr std::string_view kReclaim = "reclaim";
 constexpr std::string_view kAll = "all";
 
@@ -88,7 +88,7 @@ Result<bool> parse_color(const std::string& word) {
   if (word != "auto") {
     return error(fmt::format("--color: expected auto, always or never, found '{}'", word));
   }
-  // https://no-color.org: set to anything but nothing.
+  // https://no-color.org: set and not empty.
   const char* no_color = std::getenv("NO_COLOR");
   return (no_color == nullptr || *no_color == '\0') && ::isatty(STDOUT_FILENO) == 1;
 }

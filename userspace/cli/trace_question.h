@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `forestall trace` is asked for: the command line, understood.
+// The parsed and checked command line of `forestall trace`.
 #pragma once
 
 #include <array>
@@ -13,29 +13,13 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "cli/trace_options.h"
 #include "forestall/v1/event.pb.h"
 #include "kernel/trace_programs.h"
 
 namespace forestall::cli {
 
-// As the command line has it.
-struct TraceOptions {
-  std::vector<std::string> cgroups = {};
-  std::vector<std::string> pods = {};
-  std::vector<std::string> kinds = {};
-  std::string shortest = {};
-  std::string summary = {};
-  std::string duration = {};
-  std::string buffer = {};
-  std::string color = "auto";
-  std::string format = "text";
-  std::size_t top = 10;
-  std::uint64_t count = 0;
-  bool begins = false;
-  bool without_agent = false;
-};
-
-// What a trace can show, by the words of --kind.
+// Kinds of events, as named by --kind.
 enum class TraceKind : std::uint8_t {
   memcg_reclaim,
   direct_reclaim,
@@ -62,24 +46,23 @@ using TraceKindSet = std::bitset<kTraceKinds>;
   return set.test(static_cast<std::size_t>(kind));
 }
 
-// The kernel's programs for a kind, and the other way; nothing where there is no such thing.
+// Maps between kinds and BPF trace kinds; nothing: no counterpart.
 [[nodiscard]] std::optional<abi_trace_kind> abi_of(TraceKind kind);
 [[nodiscard]] std::optional<TraceKind> trace_kind_of(abi_trace_kind kind);
-// Of what lasts.
+// For kinds with a length.
 [[nodiscard]] v1::SpanKind span_kind_of(abi_trace_kind kind);
 
 enum class TraceFormat : std::uint8_t { text, json, pb };
 
-// Which cgroups are meant: all, or those that match a glob or belong to a pod, and what lies below
-// them.
+// The selected cgroups: all, or those that match a glob or belong to a pod, with their descendants.
 class CgroupChoice {
  public:
   static Result<CgroupChoice> create(const std::vector<std::string>& globs,
                                      const std::vector<std::string>& pod_uids);
   [[nodiscard]] bool all() const { return globs_.empty() && pods_.empty(); }
-  // Whether it, or one above it, is meant.
+  // Whether it or an ancestor is selected.
   [[nodiscard]] bool covers(std::string_view path) const;
-  // Whether it is meant itself, and not for one above it.
+  // Whether it is selected itself, not through an ancestor.
   [[nodiscard]] bool names(const std::string& path) const;
 
  private:
@@ -92,9 +75,9 @@ struct TraceQuestion {
   bool kinds_given = false;
   CgroupChoice choice;
   Duration shortest{0};
-  std::optional<Duration> summary = std::nullopt;  // nothing: events one by one
+  std::optional<Duration> summary = std::nullopt;  // nothing: single events
   std::optional<Duration> duration = std::nullopt;
-  std::uint64_t count = 0;  // end after so many events; 0: never
+  std::uint64_t count = 0;  // stop after this many events; 0: never
   std::size_t ring_bytes = 0;
   std::size_t top = 0;
   bool begins = false;
@@ -103,8 +86,7 @@ struct TraceQuestion {
   TraceFormat format = TraceFormat::text;
 };
 
-// A pod that is asked for by a name that is not among these is taken for a uid.
-// Errors name the option.
+// A pod that is not among these names is taken as a UID. Errors name the option.
 [[nodiscard]] Result<TraceQuestion> understand_trace(
     const TraceOptions& options,
     const std::vector<std::pair<std::string, std::string>>& pod_names_and_uids);

@@ -18,10 +18,10 @@ namespace forestall::cli {
 namespace {
 
 constexpr Duration kAgentPatience = std::chrono::seconds(2);
-// For one that was there: the trace goes on meanwhile.
+// Short, for an agent that was connected before: the trace continues meanwhile.
 constexpr Duration kAgentAgainPatience = std::chrono::milliseconds(50);
 
-// Kinds that last, and whether the kernel's own words of them are summed.
+// Kinds with a length, whose sums the kernel collects.
 constexpr bool is_span(TraceKind kind) {
   return kind <= TraceKind::throttled;
 }
@@ -65,7 +65,7 @@ void TraceSession::open_programs() {
     if (kind && question_.kinds.test(i)) asked.kinds.set(*kind);
   }
   if (asked.kinds.none()) return;
-  // Names of those that come and go meanwhile.
+  // Names of cgroups that are created and removed during the trace.
   asked.kinds.set(ABI_TRACE_path).set(ABI_TRACE_removed);
   asked.tells = !question_.summary;
   asked.tells_begins = question_.begins;
@@ -101,7 +101,7 @@ void TraceSession::open_agent(Duration patience) {
                   : stream.error().text();
 }
 
-// The kernel's log, where BPF does not tell of kills.
+// Reads the kernel's log if BPF reports no OOM kills.
 void TraceSession::open_log() {
   if (!asked(TraceKind::oom) || sight_of(TraceKind::oom).seen()) return;
   if (has(disabled_, Feature::oom_log)) {
@@ -118,7 +118,7 @@ void TraceSession::open_log() {
 
 void TraceSession::want(CgroupId id, const std::string& path) {
   if (!question_.choice.all() && programs_ && question_.choice.names(path)) {
-    // Beyond 4096 the totals still count it.
+    // Beyond 4096 cgroups, the totals still count it.
     if (const auto added = programs_->want(id); !added) ++unwanted_;
   }
   const bool polled =
@@ -131,7 +131,7 @@ void TraceSession::want_cgroups() {
   if (!walked) return;
   std::vector<std::pair<std::string, CgroupId>> all;
   names_.visit([&](CgroupId id, const std::string& path) { all.emplace_back(path, id); });
-  // Those at the top first: where there are too many to poll, these say the most.
+  // Cgroups near the root first: if there are too many to poll, these show the most.
   std::ranges::sort(all, {}, [](const auto& each) {
     return std::pair(std::ranges::count(each.first, '/'), each.first);
   });
@@ -157,8 +157,8 @@ v1::TraceSight TraceSession::sight_of(TraceKind kind) const {
   const auto abi = abi_of(kind);
   if (abi) {
     const std::string instead =
-        kind == TraceKind::oom ? (log_ ? "the kernel's log tells" : no_log_)
-        : is_span(kind)        ? "pressure and reclaim-count tell of windows of a second instead"
+        kind == TraceKind::oom ? (log_ ? "read from the kernel's log" : no_log_)
+        : is_span(kind)        ? "pressure and reclaim-count cover windows of one second instead"
                                : "";
     sight.set_evidence(no_programs_ + (instead.empty() ? "" : "; " + instead));
     if (programs_) {
@@ -207,7 +207,7 @@ v1::Event TraceSession::start_event() const {
 // ---- taking ---------------------------------------------------------------------------------
 
 void TraceSession::tell(const v1::Event& event) {
-  // One look may see more than are left to be told.
+  // One batch may contain more events than --count allows.
   if (question_.count > 0 && told_ >= question_.count) return;
   output_.write(event);
   ++told_;
@@ -234,7 +234,7 @@ void TraceSession::take_record(const abi_trace_event& record, MonotonicTime now)
     }
     if (!asked(TraceKind::cgroup)) return;
   }
-  // The programs choose by cgroup where there is a task; these have none of their own.
+  // The BPF programs filter by the cgroup of a task; these records have no task.
   const bool chosen = record.kind < ABI_TRACE_SPANS || question_.choice.covers(event->cgroup());
   if (!chosen) return;
   if (event->has_oom_kill()) ++kills_;
@@ -258,18 +258,18 @@ void TraceSession::take_agent() {
     if (!response.ParseFromString(*message)) continue;
     v1::Event& event = *response.mutable_event();
     if (event.has_lost()) agent_lost_ += event.lost().count();
-    // The kernel's kills are told at the source, if it is seen.
+    // If the kernel's OOM events are traced, the agent's copies are dropped.
     if (event.has_oom_kill() && sight_of(TraceKind::oom).seen()) continue;
     if (!event.cgroup().empty() && !question_.choice.covers(event.cgroup())) continue;
     if (const std::string pod = pod_of(event.cgroup()); !pod.empty()) event.set_pod_uid(pod);
-    // What was lost on the way has no time of day.
+    // Lost events have no time.
     if (!event.has_wall_time()) events_.stamp(event);
     tell(event);
   }
   if (agent_->end()) {
     no_agent_ = "the agent ended the call: " + agent_->end()->message;
     agent_.reset();
-    // One that hung up at once does not want us.
+    // If the agent hung up at once, it refuses the stream: do not reconnect.
     agent_gone_ = SystemClock().now() - agent_since_ >= kPollEvery;
     tell_lost(0, "agent");
   }
@@ -307,7 +307,7 @@ void TraceSession::tell_readings(const std::vector<sources::PressureReading>& re
         tell_it();
       });
     }
-    // Single reclaims say more, where they are seen.
+    // Single reclaims are more exact, if they are traced.
     if (!asked(TraceKind::reclaim_count) || (single_reclaims && !question_.kinds_given)) continue;
     if (const auto count = reclaim_count_of(reading)) {
       *event.mutable_reclaim_count() = *count;
@@ -316,12 +316,12 @@ void TraceSession::tell_readings(const std::vector<sources::PressureReading>& re
   }
 }
 
-// What the kernel, or its maps, did not do for us.
+// Failures in the kernel or in BPF maps.
 std::uint64_t TraceSession::failures(const abi_trace_totals& totals) const {
   return failed_in(totals) + programs_->passed_over() + unwanted_;
 }
 
-// Losses are told when they happen, besides in the totals.
+// Losses are reported when they occur, and in the totals.
 void TraceSession::tell_drops() {
   if (!programs_) return;
   const auto totals = programs_->totals();
@@ -331,13 +331,13 @@ void TraceSession::tell_drops() {
     tell_lost(now - std::exchange(before, now), where);
   };
   tell_more(dropped_in(*totals), dropped_told_, "kernel");
-  // A cgroup whose name was among them is asked for all the same.
+  // If path records were dropped, their paths are resolved from the inode.
   const std::uint64_t names = totals->kinds[ABI_TRACE_path].dropped;
   if (names != std::exchange(names_lost_, names)) want_cgroups();
   tell_more(failures(*totals), failed_told_, "kernel-maps");
 }
 
-// Those of cgroups that are gone are taken out once they are told: there is room for so many only.
+// Sums of removed cgroups are deleted after they are read: the map has limited room.
 std::vector<kernel::TraceSum> TraceSession::take_sums() const {
   if (!programs_) return {};
   return programs_->sums([this](CgroupId id) { return names_.is_removed(id); })
@@ -345,7 +345,7 @@ std::vector<kernel::TraceSum> TraceSession::take_sums() const {
       .value_or(std::vector<kernel::TraceSum>());
 }
 
-// Sums and pressure since the last window.
+// Sums and pressure of the last window.
 void TraceSession::tell_window(const std::vector<sources::PressureReading>& readings,
                                Duration window, MonotonicTime now) {
   v1::Event event;
@@ -353,7 +353,7 @@ void TraceSession::tell_window(const std::vector<sources::PressureReading>& read
       take_sums(), asked(TraceKind::pressure) ? readings : std::vector<sources::PressureReading>(),
       window, now);
   const bool any = event.summary().sums_size() > 0 || event.summary().pressures_size() > 0;
-  // The last one is short, and mostly empty.
+  // The last window is short and usually empty.
   if (!any && over()) return;
   event.set_at_ns(to_ns(now));
   events_.stamp(event);
@@ -376,9 +376,9 @@ void TraceSession::tick(MonotonicTime now) {
   if (now < next_tick_) return;
   const Duration every = question_.summary.value_or(kPollEvery);
   next_tick_ += every;
-  // What was missed is not made up for.
+  // Missed ticks are skipped.
   if (next_tick_ <= now) next_tick_ = now + every;
-  // Where nobody tells of new cgroups they are looked for.
+  // Without cgroup events, the tree is scanned for new cgroups.
   if (!sees(ABI_TRACE_path) && now >= next_walk_) {
     next_walk_ = now + kPollEvery;
     want_cgroups();
@@ -396,7 +396,7 @@ bool TraceSession::over() const {
   return question_.count > 0 && told_ >= question_.count;
 }
 
-// For the next thing that happens: while there are records, that is time.
+// Waits for the next event. While records remain, it only waits for a short time.
 void TraceSession::wait(int stop_fd) {
   const bool asleep = programs_ && rests_ == 0;
   if (asleep) programs_->about_to_wait();
@@ -431,7 +431,7 @@ Result<void> TraceSession::run(int stop_fd) {
     for (const v1::TraceSight& each : start.trace_start().sights()) {
       why += fmt::format("{}{}: {}", why.empty() ? "" : "\n  ", each.kind(), each.evidence());
     }
-    return error("nothing of what is asked for can be seen here:\n  " + why);
+    return error("no requested kind of event is available on this host:\n  " + why);
   }
   if (question_.duration) ends_ = began_ + *question_.duration;
   last_tick_ = began_;
@@ -440,11 +440,11 @@ Result<void> TraceSession::run(int stop_fd) {
   events_.stamp(stamped);
   output_.write(stamped);
   if (!question_.summary) output_.write_head();
-  // What usage is at first, lines are crossed from.
+  // Usage lines are crossed relative to this first reading.
   const auto first = poll_.poll(began_);
   if (!question_.summary) tell_readings(first);
   if (programs_ && question_.summary) {
-    // What was summed before the first window begins is not of it.
+    // Discards what was summed before the first window.
     (void)summary_.since_last(take_sums(), {}, Duration(1), began_);
   }
   while (!over()) {
@@ -463,7 +463,7 @@ void TraceSession::finish() {
   do take_records();
   while (more_);
   take_log();
-  // The window that was not over is told as far as it went.
+  // The last, incomplete window.
   if (question_.summary && (question_.count == 0 || told_ < question_.count)) {
     tell_polled(SystemClock().now());
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run of `forestall trace`: what tells (BPF, the kernel's files and log, a running agent), in
-// one place, until it is told to end.
+// One run of `forestall trace`: merges the events of BPF, the kernel's files and log, and a running
+// agent.
 #pragma once
 
 #include <cstdint>
@@ -30,17 +30,18 @@ namespace forestall::cli {
 // Thread rule: one thread.
 class TraceSession {
  public:
-  // `tree` and `output` outlive this. `agent_socket`: where a running agent serves gRPC.
+  // `tree` and `output` must outlive this. `agent_socket`: of a running agent's gRPC API.
   TraceSession(TraceQuestion question, const kernel::CgroupTree& tree, const FeatureSet& disabled,
                std::string agent_socket, TraceOutput& output);
 
-  // Opens what may be had, says what that is, and shows what it tells until `stop_fd` is readable,
-  // the time is over or nobody reads the output. An error: nothing that was asked for can be
-  // seen, or what was seen could not be written.
+  // Opens the available sources, prints which they are, and traces until `stop_fd` is readable, the
+  // time is over or the output is closed. Errors: no requested kind is available, or the output
+  // could not be written.
   Result<void> run(int stop_fd);
 
  private:
-  // How long the reader rests while there are records, and how long it then stays awake.
+  // Pause between reads while there are records, and the number of pauses without a record before
+  // the reader waits for a wakeup.
   static constexpr Duration kRest = std::chrono::milliseconds(20);
   static constexpr int kRestsWithoutNews = 10;
   static constexpr Duration kPollEvery = std::chrono::seconds(1);
@@ -87,11 +88,11 @@ class TraceSession {
   sources::PressurePoll poll_;
   std::unique_ptr<kernel::TracePrograms> programs_;  // null: no BPF
   std::string no_programs_;                          // why
-  std::unique_ptr<clients::GrpcStream> agent_;       // null: none runs, or it is not asked
+  std::unique_ptr<clients::GrpcStream> agent_;       // null: not connected
   std::string no_agent_;
   MonotonicTime agent_since_;
-  bool agent_gone_ = false;               // it was there, and is asked for again
-  std::unique_ptr<sources::OomLog> log_;  // null: BPF tells of kills, or the log cannot be read
+  bool agent_gone_ = false;               // it was connected; reconnect
+  std::unique_ptr<sources::OomLog> log_;  // null: BPF reports OOM kills, or the log is not readable
   std::string no_log_;
 
   MonotonicTime began_;
@@ -99,18 +100,18 @@ class TraceSession {
   MonotonicTime next_tick_;
   MonotonicTime last_tick_;
   MonotonicTime next_walk_;
-  int rests_ = 0;      // left before the reader waits to be woken
-  bool more_ = false;  // records are left that were there when the reader looked
+  int rests_ = 0;      // pauses left before the reader waits for a wakeup
+  bool more_ = false;  // the last read left records in the ring
   bool stopped_ = false;
-  bool broken_ = false;  // nobody reads the output
+  bool broken_ = false;  // the output is closed
   std::uint64_t told_ = 0;
   std::uint64_t kills_ = 0;
   std::uint64_t agent_lost_ = 0;
   std::uint64_t dropped_told_ = 0;
   std::uint64_t failed_told_ = 0;
   std::uint64_t names_lost_ = 0;
-  std::uint64_t unwanted_ = 0;  // times that there was no room for one more cgroup to ask for
-  std::size_t unpolled_ = 0;    // cgroups beyond what is polled
+  std::uint64_t unwanted_ = 0;  // cgroups that did not fit into the map of selected cgroups
+  std::size_t unpolled_ = 0;    // cgroups that are not polled
 };
 
 }  // namespace forestall::cli

@@ -18,8 +18,8 @@
 namespace forestall::cli {
 namespace {
 
-// What happened between the two; the longest is of all time, because a maximum cannot be taken
-// apart.
+// Counts between two readings. The maximum is that of the whole trace: it cannot be split by
+// window.
 abi_trace_sum difference(const abi_trace_sum& now, const abi_trace_sum& before) {
   abi_trace_sum sum = now;
   sum.count -= before.count;
@@ -143,7 +143,7 @@ void append_summary(const v1::Event& event, bool color, std::string& out) {
     return;
   }
   Table table({"kind", "count", "time", "longest", "scanned", "freed", "cgroup"});
-  // Over all that are told, by kind.
+  // By kind, over all cgroups shown.
   std::map<v1::SpanKind, std::vector<std::uint64_t>> histograms;
   for (const v1::SpanSum& each : summary.sums()) {
     table.add({std::string(span_word(each.kind())), fmt::format("{}", each.count()),

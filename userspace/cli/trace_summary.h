@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall trace --summary`: what lasted how long in which cgroup, window by window, from sums
-// that are made in the kernel: nothing of it can be lost on the way.
+// `forestall trace --summary`: lengths of events by cgroup and window, from sums that the kernel
+// collects. No event is lost.
 #pragma once
 
 #include <cstddef>
@@ -21,11 +21,11 @@ namespace forestall::cli {
 // Thread rule: one thread.
 class TraceSummary {
  public:
-  // `top`: of the cgroups of one window so many are told.
+  // `top`: cgroups shown per window.
   TraceSummary(sources::CgroupNames& names, const TraceEvents& events, std::size_t top)
       : names_(names), events_(events), top_(top) {}
 
-  // What was added to the sums since the last call, as the summary of that window.
+  // The change of the sums since the last call, as the summary of that window.
   [[nodiscard]] v1::SummaryEvent since_last(const std::vector<kernel::TraceSum>& sums,
                                             const std::vector<sources::PressureReading>& readings,
                                             Duration window, MonotonicTime now);
@@ -37,11 +37,11 @@ class TraceSummary {
   std::map<std::pair<std::uint64_t, abi_trace_kind>, abi_trace_sum> before_;
 };
 
-// As text: the cgroups in a table, then one histogram for each kind, over all of them.
+// As text: a table of cgroups, then one histogram per kind over all of them.
 void append_summary(const v1::Event& event, bool color, std::string& out);
 
-// A histogram of lengths as bpftrace prints one: a line for each power of two from the first that
-// has any to the last.
+// A histogram in bpftrace's form: a line per power of two, from the first to the last that is not
+// zero.
 void append_histogram(const std::vector<std::uint64_t>& buckets, std::string& out);
 
 }  // namespace forestall::cli

@@ -19,11 +19,11 @@ namespace forestall::cli {
 namespace {
 
 constexpr std::int64_t kMs = 1'000'000;
-// From here on a wait is felt, and from there on it is an incident.
+// Above kNotable a wait is noticeable; above the next limit it is an incident.
 constexpr std::int64_t kNotable = 10 * kMs;
 constexpr std::int64_t kGrave = 100 * kMs;
 
-// Where the columns behind the kind end: length, scanned, freed, pid, name.
+// The columns after the kind: length, scanned, freed, pid, name.
 constexpr std::string_view kHead = "{:<15} {:<15} {:>9} {:>8} {:>8} {:>8} {:<15} {}\n";
 
 std::string word_of(const google::protobuf::EnumDescriptor& words, int value) {
@@ -31,8 +31,8 @@ std::string word_of(const google::protobuf::EnumDescriptor& words, int value) {
   return found == nullptr ? "unknown" : api::enum_word(*found);
 }
 
-// Local time of day to the microsecond. Breaking a time down costs more than the rest of a line:
-// once a second is enough.
+// Local time with microseconds. The conversion to local time is costly, so it is done once per
+// second.
 void append_time(const google::protobuf::Timestamp& time, std::string& out) {
   thread_local std::time_t second = -1;
   thread_local std::array<char, 16> text{};
@@ -50,7 +50,7 @@ std::string percent(std::int64_t part, std::int64_t whole) {
   return fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
 }
 
-// The cgroup's path, its number where that is not known, "node" where there is none.
+// The cgroup's path, its inode if the path is unknown, "node" without a cgroup.
 std::string place_of(const v1::Event& event) {
   if (!event.cgroup().empty()) return printable(event.cgroup());
   return event.has_cgroup_id() ? fmt::format("cgroup:{}", event.cgroup_id()) : "node";
@@ -152,7 +152,7 @@ void TraceText::oom_kill(const v1::Event& event, std::string& out) const {
   }
   fmt::format_to(to, " oom_score_adj {}", sighting.oom_score_adj());
   if (!sighting.killer_name().empty()) {
-    fmt::format_to(to, "; {} ({}) could get no memory", printable(sighting.killer_name()),
+    fmt::format_to(to, "; {} ({}) could not allocate", printable(sighting.killer_name()),
                    sighting.killer().pid());
   }
   out += '\n';
@@ -190,7 +190,7 @@ void TraceText::outcome(const v1::Event& event, std::string& out) const {
     fmt::format_to(to, "; signalled after {}", short_length(outcome.signalled_after_ns()));
   }
   if (outcome.has_freed_after_ns()) {
-    fmt::format_to(to, ", memory back {} later", short_length(outcome.freed_after_ns()));
+    fmt::format_to(to, ", memory released {} later", short_length(outcome.freed_after_ns()));
   }
   fmt::format_to(to, "; record {}\n", outcome.sequence());
 }
@@ -212,10 +212,10 @@ void TraceText::start(const v1::TraceStartEvent& start, std::string& out) const 
   fmt::format_to(to, "forestall {} on Linux {}, tier {}. Ctrl-C ends.\n", start.version(),
                  start.kernel(), word_of(*v1::DoctorReport::Tier_descriptor(), start.tier()));
   for (const v1::TraceSight& sight : start.sights()) {
-    // What is not seen of a kind that is stands behind a semicolon.
+    // For a traced kind, the text after a semicolon states the part that is missing.
     if (sight.seen() && sight.evidence().find("; ") == std::string::npos) continue;
     paint(Tone::notable, out);
-    fmt::format_to(to, "{}: {}", sight.seen() ? "seen in part" : "not seen", sight.kind());
+    fmt::format_to(to, "{}: {}", sight.seen() ? "traced in part" : "not traced", sight.kind());
     paint(Tone::plain, out);
     fmt::format_to(to, ": {}\n", printable(sight.evidence()));
   }
@@ -224,7 +224,7 @@ void TraceText::start(const v1::TraceStartEvent& start, std::string& out) const 
 void TraceText::end(const v1::TraceEndEvent& end, std::string& out) const {
   auto to = std::back_inserter(out);
   fmt::format_to(to, "\nTotals of {}, whether shown or not\n", short_length(end.length_ns()));
-  Table table({"kind", "count", "time", "scanned", "freed", "shown", "passed over", "dropped"});
+  Table table({"kind", "count", "time", "scanned", "freed", "shown", "filtered", "dropped"});
   for (const v1::SpanTotal& each : end.totals()) {
     const bool reclaim = each.scanned_pages() > 0 || each.reclaimed_pages() > 0;
     table.add(
@@ -246,12 +246,12 @@ void TraceText::end(const v1::TraceEndEvent& end, std::string& out) const {
                  end.dropped_in_log());
   paint(Tone::plain, out);
   if (end.unpaired() > 0) {
-    fmt::format_to(to, "\n{} had begun before the trace", end.unpaired());
+    fmt::format_to(to, "\n{} began before the trace", end.unpaired());
   }
   out += '\n';
 }
 
-// What has no columns of its own.
+// Events without columns of their own.
 void TraceText::others(const v1::Event& event, std::string& out) const {
   auto to = std::back_inserter(out);
   switch (event.what_case()) {
@@ -288,7 +288,7 @@ void TraceText::others(const v1::Event& event, std::string& out) const {
       fmt::format_to(to, "{} is {}", event.condition().type(), event.condition().status());
       break;
     case v1::Event::kLook:
-      begin_line(event, "look", Tone::faint, out);
+      begin_line(event, "evaluation", Tone::faint, out);
       fmt::format_to(to, "{:>9} woken by {}: {}", short_length(event.look().length_ns()),
                      word_of(*v1::Wake::Source_descriptor(), event.look().wake()),
                      word_of(*v1::Decision::Reason_descriptor(), event.look().reason()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events of a trace for people: one line each, in columns; in colour where that is wanted.
+// Events of a trace as text: one line each, in columns, optionally in color.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ class TraceText {
  public:
   explicit TraceText(bool color) : color_(color) {}
 
-  // The names of the columns.
+  // Column headings.
   void head(std::string& out) const;
-  // The event's line, or lines, appended. What a line has no column for stands at its end.
+  // Appends the event's line or lines. Values without a column are at the end of the line.
   void append(const v1::Event& event, std::string& out) const;
 
  private:
@@ -35,9 +35,9 @@ class TraceText {
   bool color_;
 };
 
-// "1.234 ms", four digits at most.
+// "1.234 ms", at most four digits.
 [[nodiscard]] std::string short_length(std::int64_t ns);
-// The word of --kind for what lasted.
+// The --kind word of a span.
 [[nodiscard]] std::string_view span_word(v1::SpanKind kind);
 
 }  // namespace forestall::cli

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One moment in full: the numbers that were compared, everybody who was considered and why they
-// come in this order, what was done and how long each stage took.
+// One moment in full: the compared numbers, all candidates and the reasons for their order, the
+// actions, and the length of each stage.
 'use strict';
 
 const Detail = (() => {
@@ -39,8 +39,8 @@ const Detail = (() => {
 
   // ---- the ranking ----
 
-  // What candidates are compared by, in this order (RankKey). A column that says the same of all of
-  // them is left out, but for the last.
+  // The values by which candidates are compared, in this order (RankKey). A column with equal
+  // values is omitted, except the last.
   function comparators(decision) {
     const keys = decision.considered.map((each) => each.key);
     const driving = decision.driving === undefined ? null : decision.evidence[decision.driving];
@@ -82,7 +82,7 @@ const Detail = (() => {
     return list;
   }
 
-  // The first comparator that tells the victim from who would have been next.
+  // The first comparator that distinguishes the victim from the next candidate.
   function deciding(decision, columns) {
     const victims = new Set(decision.evictions.map((each) => each.candidate));
     const victim = decision.considered[[...victims][0]];
@@ -109,7 +109,7 @@ const Detail = (() => {
     const { decision } = moment.record;
     if (decision.considered.length === 0) return [];
     const columns = comparators(decision);
-    const tells = deciding(decision, columns);
+    const decider = deciding(decision, columns);
     const victims = new Set(decision.evictions.map((each) => each.candidate));
     const rows = decision.considered.map((each, i) => {
       const { workload } = each.sample;
@@ -127,7 +127,7 @@ const Detail = (() => {
         ...columns.map((column) =>
           el(
             'td',
-            { class: victims.has(i) && column === tells ? 'decided' : null },
+            { class: victims.has(i) && column === decider ? 'decided' : null },
             column.of(each.key),
           ),
         ),
@@ -153,12 +153,12 @@ const Detail = (() => {
       said.push(more);
     }
     const notes = [];
-    if (tells) notes.push(`“${tells.name}” tells the victim from who was next.`);
+    if (decider) notes.push(`“${decider.name}” distinguishes the victim from the next candidate.`);
     if (moment.consideredLeftOut > 0)
       notes.push(`${moment.consideredLeftOut} further candidates are left out.`);
     if (moment.record.prepared) {
       notes.push(
-        `Ranked ${length(moment.record.prepared.ageNs)} before, with the usage of the first ones read anew.`,
+        `Ranked ${length(moment.record.prepared.ageNs)} before, with fresh usage of the first candidates.`,
       );
     }
     if (notes.length) said.push(el('p', { class: 'quiet' }, notes.join(' ')));
@@ -194,7 +194,7 @@ const Detail = (() => {
           { name: 'available' },
           { name: 'threshold' },
           { name: 'capacity' },
-          { name: 'on its way' },
+          { name: 'pending release' },
           { name: '', text: true },
         ],
         rows,
@@ -202,8 +202,8 @@ const Detail = (() => {
     ];
   }
 
-  // A look takes microseconds, memory comes back in milliseconds: only a logarithmic scale, from a
-  // microsecond on, shows both.
+  // An evaluation takes microseconds and the release of memory milliseconds, so the scale is
+  // logarithmic and starts at a microsecond.
   function stages(moment) {
     const list = moment.stages || [];
     if (list.length === 0) return [];
@@ -249,7 +249,7 @@ const Detail = (() => {
       ),
     );
     return [
-      heading('What was done'),
+      heading('Actions'),
       grid(
         [
           { name: 'rung', wide: true },
@@ -298,9 +298,9 @@ const Detail = (() => {
         ['points', pages(seen.points)],
         ['oom_score_adj', seen.oomScoreAdj],
         ['anonymous', seen.memory && pages(seen.memory.anonPages)],
-        ['allocated by', seen.killerName],
+        ['allocating process', seen.killerName],
       ]),
-      heading('And the agent'),
+      heading('The agent'),
       facts([
         ['had not acted', Words.kInaction[oomKill.inaction] || oomKill.inaction],
         [
@@ -308,20 +308,20 @@ const Detail = (() => {
           oomKill.sinceCrossingNs === undefined ? '' : length(oomKill.sinceCrossingNs),
         ],
         [
-          'foreseen',
+          'predicted',
           !foresight
-            ? 'no prediction was at hand'
+            ? 'no prediction'
             : foresight.right
               ? 'yes, this process'
               : foresight.victim
-                ? 'another one: pid ' + foresight.victim.pid
+                ? 'another process: pid ' + foresight.victim.pid
                 : foresight.verdict,
         ],
       ]),
     ];
   }
 
-  // ---- all of it ----
+  // ---- the whole moment ----
 
   function sentence(moment, say) {
     const { decision, oomKill } = moment.record;
@@ -362,7 +362,7 @@ const Detail = (() => {
           'p',
           { class: 'said quiet' },
           `${outcome.processes} process${outcome.processes === 1 ? '' : 'es'} signalled, ` +
-            `${bytes(outcome.freedBytes)} of ${bytes(outcome.usageBeforeBytes)} came back.`,
+            `${bytes(outcome.freedBytes)} of ${bytes(outcome.usageBeforeBytes)} released.`,
         ),
       );
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of the page, as the build embeds them (scripts/cmake/EmbedText.cmake).
+// The parts of the page, embedded by the build (scripts/cmake/EmbedText.cmake).
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@ namespace forestall::page {
 
 struct Embedded {
   std::string_view text;
-  std::string_view sha256_base64;  // of the text, as a content security policy has it
+  std::string_view sha256_base64;  // of the text, for a content security policy
 };
 
 extern const Embedded kPageHtml;

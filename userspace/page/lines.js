@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Charts of a picture's tables, drawn by uPlot: lines, or areas on top of each other, over one time
-// axis that all of them share, with the thresholds, spans and moments of the picture on them.
+// Charts of a picture's tables, drawn by uPlot: lines or stacked areas on a shared time axis, with
+// the thresholds, spans and moments of the picture.
 'use strict';
 
 const Lines = (() => {
-  const kLeft = 72; // room for the amounts, the same in all charts: their times lie below each other
+  const kLeft = 72; // for the amounts; equal in all charts, so that their times are aligned
   const kRight = 14;
   const kNarrow = 560;
   const kSyncKey = 'forestall';
 
-  // ---- words for amounts ----
+  // ---- amounts as text ----
 
   function trim(number, digits) {
     return number.toFixed(digits).replace(/\.0+$|(\.\d*?)0+$/, '$1');
@@ -51,7 +51,7 @@ const Lines = (() => {
     rate: { text: (thousandths) => count(thousandths / 1000) + '/s', base: 10 },
   };
 
-  // `seconds` since 1970, with as many digits as steps of `step` seconds need.
+  // `seconds` since 1970, with the digits needed for steps of `step` seconds.
   function clock(seconds, step) {
     const iso = new Date(Math.round(seconds * 1e6) / 1e3).toISOString();
     if (step >= 86400) return iso.slice(5, 10);
@@ -62,7 +62,7 @@ const Lines = (() => {
 
   // ---- tables ----
 
-  // A table as uPlot wants it: times, and an array for each line, null where it is unknown.
+  // A table in uPlot's form: times, and an array for each line, null where it is unknown.
   function columns(table, originUs) {
     const times = (table.atUs || []).map((at) => (originUs + at) / 1e6);
     const lines = (table.lines || []).map((line) => {
@@ -82,7 +82,7 @@ const Lines = (() => {
       .getPropertyValue('--' + name)
       .trim();
 
-  // A step that people count in, of which about `wanted` fit.
+  // A round step of which about `wanted` fit.
   function niceStep(range, wanted, base) {
     const raw = range / wanted;
     if (base === 1024) {
@@ -108,8 +108,9 @@ const Lines = (() => {
 
   // ---- one chart ----
 
-  // `about`: title, unit, height, stacked, lines [{name, label, role, fill}], and functions for what
-  // may change: table(), thresholds(), spans(), moments(), max(); `timeline` is what all share.
+  // `about`: title, unit, height, stacked, lines [{name, label, role, fill}], and functions for
+  // values that change: table(), thresholds(), spans(), moments(), max(). All charts share
+  // `timeline`.
   class Chart {
     constructor(about, timeline) {
       this.about = about;
@@ -140,7 +141,7 @@ const Lines = (() => {
       return this.lines.filter((line) => !this.hidden.has(line.name));
     }
 
-    // Areas: the topmost first, each down to zero, so that the one below covers it.
+    // Areas: the topmost first, each down to zero, so that the next one covers it.
     data() {
       const shown = this.shown();
       if (!this.about.stacked) return [this.times, ...shown.map((line) => line.values)];
@@ -329,7 +330,7 @@ const Lines = (() => {
       return splits;
     }
 
-    // ---- what lies over and under the lines ----
+    // ---- layers over and under the lines ----
 
     inside(u, draw) {
       const box = u.bbox;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Follows a running agent: one picture, then what comes after it as server-sent events.
+// Follows a running agent: loads one picture, then receives changes as server-sent events.
 'use strict';
 
 const Live = (() => {
-  // The browser's window, not the agent's history: a page left open all night stays small.
+  // Limits the browser's memory: a page may stay open for days.
   const kRowsMax = 4000;
 
-  // Rows of `more` behind those of `table`, the oldest beyond kRowsMax gone.
+  // Appends the rows of `more` to `table` and drops the oldest beyond kRowsMax.
   function joinedTable(table, more) {
     const had = table ? table.atUs.length : 0;
     const atUs = (table ? table.atUs : []).concat(more.atUs);
@@ -24,7 +24,7 @@ const Live = (() => {
         }
       }
     };
-    // Lines in the order of the newer one, which knows who is largest.
+    // Lines in the order of the newer table, in which the largest is first.
     for (const line of more.lines) lines.set(line.name, { name: line.name, runs: [] });
     if (table) take(table, 0);
     take(more, had);
@@ -33,14 +33,13 @@ const Live = (() => {
       lines.delete('others');
       lines.set('others', rest);
     }
-    // Of whoever is neither drawn now nor in what is kept, nothing stays.
+    // Drops lines that are neither drawn now nor in the kept rows.
     const now = new Set(more.lines.map((line) => line.name));
     const kept = [...lines.values()].filter((line) => line.runs.length > 0 || now.has(line.name));
     return { atUs: atUs.slice(drop), lines: kept, rowsRead: more.rowsRead };
   }
 
-  // From when on there are rows, once the oldest are gone: before that nothing is known any more,
-  // which must not look as if nothing had been.
+  // Start of the kept rows. Earlier times are unknown and must not appear as times without events.
   function reach(fromUs, tables) {
     const known = tables.filter((table) => table.atUs.length > 0);
     if (!known.some((table) => table.atUs.length === kRowsMax)) return fromUs;

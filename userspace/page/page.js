@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page: draws a picture (forestall/v1/picture.proto) and knows nothing else. A report has it
-// inside; a running agent gives it at /picture, and what comes after it at /live.
+// Draws a picture (forestall/v1/picture.proto), its only input. A report contains it; a running
+// agent serves it at /picture and its changes at /live.
 //
-// Whatever a name says, it gets into the document as text: there is no markup made from strings.
+// Names are added to the document as text: no markup is made from strings.
 'use strict';
 
 (() => {
@@ -13,7 +13,7 @@
 
   let picture = null;
   let gauge = 0; // index of the one drawn
-  let near = false; // its scale shows what lies near the thresholds
+  let near = false; // scale to values near the thresholds
   let zoomed = null; // [from, to] in seconds since 1970; null: all
   let current = null; // id of the moment shown
   let charts = [];
@@ -59,7 +59,7 @@
       `${day}, ${clock(from, fine)} – ${clock(to, fine)} (${length((to - from) * 1e9)})`;
   }
 
-  // ---- the head ----
+  // ---- header ----
 
   function drawHead() {
     const origin = picture.origin || {};
@@ -71,9 +71,9 @@
       origin.tier && 'tier ' + origin.tier,
       origin.version && 'version ' + origin.version,
       origin.recorder === 'session'
-        ? 'recorded beside, nobody was signalled'
+        ? 'recorded without acting: no signals were sent'
         : origin.dryRun
-          ? 'dry run: nobody is signalled'
+          ? 'dry run: no signals are sent'
           : null,
       origin.file || null,
     ];
@@ -83,7 +83,7 @@
     const remarks = $('remarks');
     remarks.hidden = picture.remarks.length === 0;
     remarks.replaceChildren(
-      el('b', {}, 'This is not all of it'),
+      el('b', {}, 'Incomplete'),
       el('ul', {}, ...picture.remarks.map((text) => el('li', {}, text))),
     );
   }
@@ -133,7 +133,7 @@
           'Would have been killed',
           String(sum.wouldKills),
           '',
-          'dry run: nobody was signalled',
+          'dry run: no signals were sent',
         ),
       );
     if (!dry || sum.kills > 0) {
@@ -143,7 +143,7 @@
           'Killed by Forestall',
           String(sum.kills),
           '',
-          sum.kills > 0 ? bytes(sum.freedBytes) + ' came back' : 'nobody had to go',
+          sum.kills > 0 ? bytes(sum.freedBytes) + ' released' : 'no evictions',
         ),
       );
     }
@@ -153,7 +153,7 @@
         'Killed by the kernel',
         String(sum.kernelOoms),
         '',
-        sum.kernelOoms > 0 ? 'OOM kills it came too late for' : 'no OOM kill',
+        sum.kernelOoms > 0 ? 'OOM kills before Forestall acted' : 'no OOM kill',
       ),
     );
     if (sum.medianToSignalNs !== undefined) {
@@ -164,7 +164,7 @@
           'Crossing to SIGKILL',
           median[0],
           median[1],
-          'the longest ' + length(sum.longestToSignalNs),
+          'longest ' + length(sum.longestToSignalNs),
         ),
       );
     }
@@ -189,7 +189,7 @@
     tiles.push(
       tile(
         '',
-        'Looks',
+        'Evaluations',
         count(sum.looks),
         '',
         often || `in ${length((picture.toUs - picture.fromUs) * 1e3)}`,
@@ -213,8 +213,8 @@
     return each.subject === 'node' ? each.signal : `${each.signal} of ${each.subject}`;
   }
   const gaugeNames = () => picture.gauges.map(gaugeName);
-  // Takes another picture. The gauge that is drawn stays that, wherever it comes in the new one.
-  // Whether the gauges are others, or in another order.
+  // Replaces the picture. The same gauge stays selected at its new index. Returns whether the
+  // gauges or their order changed.
   function take(next) {
     const before = gaugeNames();
     picture = next;
@@ -392,7 +392,7 @@
     for (const chart of charts) chart.rebuild();
   }
 
-  // ---- marks above the charts ----
+  // ---- marks over the charts ----
 
   function drawLane() {
     const lane = $('lane');
@@ -425,7 +425,7 @@
               many > 1 ? `${many} decisions` : `${kKinds[first.kind].word} ${first.victim}`,
             title:
               many > 1
-                ? `${many}: zoom in to tell them apart`
+                ? `${many}: zoom in to separate them`
                 : `${kKinds[first.kind].word} ${first.victim}`,
             onclick: () => {
               const next =
@@ -490,14 +490,14 @@
       : kReasons[decision.reason] || decision.reason;
     const freed =
       outcome && !outcome.dryRun && outcome.state === 'released'
-        ? `, ${bytes(outcome.freedBytes)} back`
+        ? `, ${bytes(outcome.freedBytes)} released`
         : '';
     return (kKinds[each.kind].worth > 1 ? why : kReasons[decision.reason] || why) + freed;
   }
 
   const say = { gaugeName, at: (us) => clock(seconds(us), 0.001) };
 
-  // Within the list alone: the page stays where its reader has it.
+  // Scrolls only the list: the page keeps its position.
   function reveal(item) {
     const list = $('moments');
     const above = item.getBoundingClientRect().top - list.getBoundingClientRect().top;
@@ -525,7 +525,7 @@
     for (const chart of charts) if (chart.plot) chart.plot.redraw(false);
   }
 
-  // ---- all of it ----
+  // ---- start ----
 
   function drawAll() {
     drawHead();
@@ -572,10 +572,10 @@
         const reordered = take(Live.joined(picture, more));
         drawHead();
         drawTiles();
-        // The first one names its gauge.
+        // The first one shows the name of its gauge.
         charts.forEach((chart, i) => (reordered && i === 0 ? chart.rebuild() : chart.refresh()));
         drawSpan();
-        // Who reads a decision, or is about to choose one, finds it as it was unless it changed.
+        // Redraws the moments only if they changed, so that a reader is not interrupted.
         if (more.moments.length > 0) drawMoments();
         if (more.moments.some((each) => each.id === current)) choose(current);
         else drawLane();

@@ -9,8 +9,8 @@
 namespace forestall::page {
 namespace {
 
-// JSON as it may stand in a script element: what could end the element, or begin a comment in it,
-// is written another way, which means the same.
+// JSON for a script element: escapes everything that could end the element or start a comment in
+// it.
 std::string as_script_content(std::string_view json) {
   std::string text;
   text.reserve(json.size() + json.size() / 64);
@@ -26,10 +26,10 @@ std::string as_script_content(std::string_view json) {
 }
 
 struct Part {
-  std::string_view path;  // as the agent serves it
+  std::string_view path;  // path on the agent's server
   const Embedded* text = nullptr;
 };
-// In the order in which they build on each other.
+// In order of dependence.
 constexpr std::array<Part, 6> kScripts{{{"uplot.js", &kUplotJs},
                                         {"words.js", &kWordsJs},
                                         {"lines.js", &kLinesJs},
@@ -47,7 +47,7 @@ std::string hashes_of(std::span<const Part> parts) {
   return list;
 }
 
-// What stands between two marks of the markup, and what is left of it.
+// Returns the text before the next mark, and removes it and the mark from `markup`.
 std::string_view cut_at(std::string_view& markup, std::string_view mark) {
   const auto at = markup.find(mark);
   const std::string_view before = markup.substr(0, at);

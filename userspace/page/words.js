@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the page calls things, by the words the picture has for them.
+// Texts for the words of a picture.
 'use strict';
 
 const Words = (() => {
@@ -8,45 +8,45 @@ const Words = (() => {
     'would-kill': { word: 'Would have killed', sign: '?', worth: 2 },
     'kernel-oom': { word: 'Killed by the kernel', sign: '!', worth: 3 },
     reclaim: { word: 'Node-level reclaim', sign: '↻', worth: 1 },
-    held: { word: 'Nobody had to go', sign: '·', worth: 0 },
+    held: { word: 'No eviction', sign: '·', worth: 0 },
     calm: { word: 'No threshold met', sign: '·', worth: 0 },
   };
   const kReasons = {
     'no-data': 'no configured signal could be computed',
-    'no-threshold-met': 'enough is available again',
-    'release-pending': 'memory on its way back will satisfy the threshold',
-    'workloads-unread': 'the workloads are needed first',
-    'no-candidates': 'no workload lies under what is short',
-    'all-protected': 'every candidate is protected, empty or tried already',
+    'no-threshold-met': 'no threshold is met any more',
+    'release-pending': 'memory being released will satisfy the threshold',
+    'workloads-unread': 'the workloads must be read first',
+    'no-candidates': 'no workload uses what is short',
+    'all-protected': 'every candidate is protected, empty or already tried',
     'threshold-met': 'a threshold was met',
-    'local-storage-limit': 'pods are beyond a limit on local storage',
+    'local-storage-limit': 'pods exceed a limit on local storage',
     'in-grace': 'only soft thresholds are met, within their grace period',
-    'statistics-not-newer': 'the readings were acted upon already',
-    'cleanup-pending': 'a victim of the same resource is not gone yet',
-    'disk-usage-unread': 'what the pods occupy on disk is needed first',
-    'node-reclaim': 'unused images and dead containers go first',
+    'statistics-not-newer': 'the agent has already acted on these readings',
+    'cleanup-pending': 'an earlier victim for this resource has not exited yet',
+    'disk-usage-unread': 'the disk usage of pods must be read first',
+    'node-reclaim': 'unused images and dead containers are removed first',
     'node-reclaim-sufficed': 'node-level reclaim left no threshold met',
-    'own-limit-near': 'workloads are near a limit of their own',
-    'guard-shot': 'the guard in the kernel shot the victim',
+    'own-limit-near': 'workloads are near their own limits',
+    'guard-shot': 'the guard in the kernel killed the victim',
   };
   const kInaction = {
-    'not-watched': 'no threshold is on what ran out',
+    'not-watched': 'no threshold covers what ran out',
     unread: 'its signal could not be computed',
     'below-threshold': 'the threshold was never met',
     'in-grace': 'a soft threshold was in its grace period',
     'dry-run': 'the agent decides but does not signal',
-    'nobody-to-kill': 'the threshold was met, and nobody could be killed',
-    'too-fast': 'the threshold was crossed, and the kernel was there first',
-    acting: 'a kill was under way, its memory not yet back',
-    ours: 'the kernel chose whom the agent had signalled already',
+    'nobody-to-kill': 'the threshold was met, but no workload could be killed',
+    'too-fast': 'the threshold was crossed, but the kernel killed first',
+    acting: 'a kill was in progress, its memory not yet released',
+    ours: 'the kernel chose the process that the agent had already signalled',
   };
   const kStages = {
-    wake: 'seen → awake',
+    wake: 'event → awake',
     observe: '→ read',
     decide: '→ decided',
     signal: '→ SIGKILL',
-    exit: 'SIGKILL → gone',
-    freed: 'SIGKILL → memory back',
+    exit: 'SIGKILL → exit',
+    freed: 'SIGKILL → memory released',
   };
 
   return { kKinds, kReasons, kInaction, kStages };

@@ -7,9 +7,9 @@
 namespace forestall::picture {
 namespace {
 
-// Around a kill, everything that was read stays.
+// Around a kill, all values are kept.
 constexpr std::int64_t kAroundUs = 1'000'000;
-// Wakes closer to each other than so many to a screen's width are one.
+// Wakeups are merged if they are closer than this fraction of the time span.
 constexpr std::int64_t kWakesAcross = 1500;
 
 }  // namespace
@@ -54,7 +54,7 @@ std::int64_t Builder::us(MonotonicTime at) const {
   return (to_ns(at) + offset_ns_) / 1000 - facts_.origin_unix_us();
 }
 
-// The same, as part of what is spanned.
+// Converts a time, and extends the span to it.
 std::int64_t Builder::reach(MonotonicTime at) {
   const std::int64_t at_us = us(at);
   from_us_ = std::min(from_us_.value_or(at_us), at_us);
@@ -67,14 +67,14 @@ void Builder::look(std::uint64_t number, const Record& looked) {
   ++looks_;
   wakes_.take(at_us, looked.observation.wake.source);
   gauges_.take(at_us, looked.decision.evidence);
-  // What was only glanced at says nothing of the rest.
+  // An evaluation of the pre-ranked victims does not contain the other workloads.
   if (!looked.prepared) spans_.take(at_us, looked.decision);
   if (looked.observation.workloads) workloads_.note(at_us, *looked.observation.workloads);
   if (number > 0) moments_.look(number, looked);
 }
 
 void Builder::record(std::uint64_t look, const Record& record) {
-  // The record of a look says nothing of its time.
+  // The wall time of an evaluation's record differs from the time of the evaluation.
   std::int64_t at_us = record.wall_time_ns / 1000 - facts_.origin_unix_us();
   if (record.oom_kill) at_us = us(record.oom_kill->sighting.at);
   from_us_ = std::min(from_us_.value_or(at_us), at_us);
@@ -82,7 +82,7 @@ void Builder::record(std::uint64_t look, const Record& record) {
   moments_.record(look, run_, at_us, facts_.origin().dry_run(), record);
   const auto& outcome = record.outcome;
   if (outcome && outcome->released && !outcome->dry_run) {
-    // Part of what is spanned as well: a row beyond it would be told twice to whoever watches.
+    // Extends the span as well: viewers would get a row beyond it twice.
     to_us_ = std::max(to_us_, workloads_.remove(reach(*outcome->released), outcome->victim.path));
   }
 }
@@ -100,7 +100,7 @@ void Builder::pressure(const MemoryPressure& pressure) {
 }
 
 void Builder::lose(MonotonicTime until) {
-  if (!from_us_) return;  // nothing came before
+  if (!from_us_) return;  // no earlier entry
   const std::int64_t from_us = to_us_;
   spans_.lose(from_us, reach(until));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes a picture of what was seen: from the entries of a recording, or from what a running agent
-// tells as it goes. Its memory is bounded, however long that takes.
+// Builds a picture from the entries of a recording, or from the events of a running agent. Its
+// memory is bounded for any length.
 #pragma once
 
 #include <chrono>
@@ -22,10 +22,10 @@
 
 namespace forestall::picture {
 
-// How much is kept, and drawn.
+// Limits of what is kept and drawn.
 struct Bounds {
-  std::size_t workloads_drawn = 12;  // by themselves
-  std::size_t workloads_kept = 512;  // apart from each other
+  std::size_t workloads_drawn = 12;  // individually
+  std::size_t workloads_kept = 512;  // individually
   std::size_t gauges_drawn = 16;
   std::size_t gauges_kept = 256;
   std::size_t rows_drawn = 3000;  // of each table
@@ -36,11 +36,11 @@ struct Bounds {
   Moments::Limits moments = {};
   Duration workload_spacing = std::chrono::milliseconds(2);
 
-  // Of a running agent, which shares its memory with the node: some hundred KiB.
+  // For a running agent, which shares its memory with the node: some hundred KiB.
   [[nodiscard]] static Bounds of_agent();
 };
 
-// What a reader of a running agent's picture has already.
+// The part of a running agent's picture that a viewer already has.
 struct Cursor {
   std::int64_t at_us = INT64_MIN;
   std::uint64_t revision = 0;
@@ -51,33 +51,33 @@ class Builder {
  public:
   explicit Builder(const Bounds& bounds);
 
-  // What is told from here on happened on a clock that was at `at` when CLOCK_REALTIME was at
-  // `wall_time_ns`. Another run of the agent counts its records anew. REQUIRES: called before
-  // anything below.
+  // Sets the clock for the following entries: CLOCK_REALTIME was `wall_time_ns` at `at`. A new run
+  // of the agent numbers its records anew. REQUIRES: called before all functions below.
   void anchor(MonotonicTime at, std::int64_t wall_time_ns, bool new_run);
   void set_dry_run(bool dry_run);
   [[nodiscard]] v1::PictureOrigin& origin() { return *facts_.mutable_origin(); }
   void add_remark(std::string remark) { facts_.add_remarks(std::move(remark)); }
 
-  // By how much CLOCK_REALTIME is off what the last anchor has it at `at`.
+  // Difference of CLOCK_REALTIME from the last anchor at `at`.
   [[nodiscard]] std::int64_t drift_ns(MonotonicTime at, std::int64_t wall_time_ns) const {
     return wall_time_ns - to_ns(at) - offset_ns_;
   }
 
-  // A look with its decision; `number` ascends. 0: no record refers to it.
+  // An evaluation with its decision; `number` ascends. 0: no record refers to it.
   void look(std::uint64_t number, const Record& looked);
-  // What is on record, of the look with that number; 0: it has its own observation and decision.
+  // A record of the evaluation with that number; 0: the record has its own observation and
+  // decision.
   void record(std::uint64_t look, const Record& record);
-  // What a look would have found.
+  // Values of signals between evaluations.
   void readings(MonotonicTime at, const std::vector<Evidence>& evidence);
   void survey(MonotonicTime at, const std::vector<WorkloadSample>& samples);
   void pressure(const MemoryPressure& pressure);
-  // Nothing is known from the last of the above up to here.
+  // The time from the last entry to `until` is unknown.
   void lose(MonotonicTime until);
 
-  // All of it; thins what is kept to what is drawn.
+  // The whole picture, thinned to what is drawn.
   [[nodiscard]] v1::Picture picture();
-  // What came since `cursor`, which moves on. The first one has all of it.
+  // The changes since `cursor`, which is advanced. The first call returns everything.
   [[nodiscard]] v1::Picture since(Cursor& cursor) const;
 
  private:
@@ -86,7 +86,7 @@ class Builder {
   [[nodiscard]] v1::Picture told(const Cursor& cursor) const;
 
   Bounds bounds_;
-  v1::Picture facts_;  // origin, remarks
+  v1::Picture facts_;  // origin and remarks
   bool anchored_ = false;
   std::int64_t offset_ns_ = 0;  // CLOCK_REALTIME - CLOCK_MONOTONIC
   std::uint64_t run_ = 0;

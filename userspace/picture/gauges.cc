@@ -8,7 +8,7 @@
 namespace forestall::picture {
 namespace {
 
-// A threshold's amount may change with every look where its capacity does (a tmpfs, hotplug).
+// If the capacity changes, a threshold's amount may change with every evaluation (tmpfs, hotplug).
 constexpr int kThresholdsMax = 64;
 
 v1::Gauge::Unit unit_of(Signal signal) {
@@ -50,7 +50,7 @@ void Gauges::take(std::int64_t at_us, const std::vector<Evidence>& evidence) {
       continue;
     }
     take_threshold(*gauge, at_us, each);
-    // The others of the same subject say the same.
+    // The other thresholds of the subject have the same value.
     const std::size_t rows = gauge->table.rows();
     if (rows > 0 && gauge->table.at_us(rows - 1) == at_us) continue;
     gauge->table.add_row(at_us);
@@ -99,7 +99,7 @@ void Gauges::put(v1::Picture& out, std::size_t drawn, std::int64_t after_us) con
   };
   std::vector<Place> order;
   for (const auto& [key, gauge] : gauges_) {
-    // Of the node's, memory comes first, in the order of Signal.
+    // For the node, memory comes first, in the order of Signal.
     const bool is_node = key.second == "node";
     const double rank = is_node ? static_cast<double>(key.first) : gauge.nearest;
     order.push_back({!is_node, rank, &gauge});

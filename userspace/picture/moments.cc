@@ -12,15 +12,15 @@
 namespace forestall::picture {
 namespace {
 
-// A record of a kill comes seconds after its look, others with theirs, or with one of the next.
+// The record of a kill follows its evaluation by seconds; other records follow theirs directly.
 constexpr std::size_t kKillsKept = 1024;
 constexpr std::size_t kOthersKept = 128;
-// Of the subjects that a decision looked at; a node may have a threshold for each workload.
+// Of the subjects of a decision; a node may have a threshold per workload.
 constexpr std::size_t kEvidenceKept = 16;
-// Of all moments together, in what is told: some 500 bytes each.
+// Limit for all moments of a picture: some 500 bytes each.
 constexpr std::size_t kCandidatesTold = 3000;
 constexpr int kCandidatesLeast = 4;
-// Sequences of one run of the agent; ids stay exact in JavaScript.
+// Sequences per run of the agent; ids stay exact in JavaScript.
 constexpr std::uint64_t kSequencesMax = std::uint64_t{1} << 40;
 
 v1::Moment::Kind kind_of(const Record& record, bool dry_run) {
@@ -34,7 +34,7 @@ v1::Moment::Kind kind_of(const Record& record, bool dry_run) {
   return met ? v1::Moment::HELD : v1::Moment::CALM;
 }
 
-// The first to go when there is no room.
+// Moments with the lowest value are dropped first.
 int worth(v1::Moment::Kind kind) {
   switch (kind) {
     case v1::Moment::KILL:
@@ -56,7 +56,7 @@ std::string victim_of(const Record& record) {
   return record.decision.considered[*victim].sample.workload.name;
 }
 
-// Leaves the first `most`, and more up to the last who had to go.
+// Keeps the first `most` candidates, and more up to the last victim.
 void cut_candidates(v1::Moment& moment, int most) {
   v1::Decision& decision = *moment.mutable_record()->mutable_decision();
   for (const v1::Eviction& each : decision.evictions()) {
@@ -69,7 +69,7 @@ void cut_candidates(v1::Moment& moment, int most) {
                                  static_cast<std::uint64_t>(surplus));
 }
 
-// What it adds to what the picture comes to.
+// Adds a moment to the summary.
 void count(const v1::Moment& moment, v1::PictureSummary& summary) {
   switch (moment.kind()) {
     case v1::Moment::KILL: summary.set_kills(summary.kills() + 1); break;
@@ -113,7 +113,7 @@ Record Moments::trimmed(const Record& record, std::uint64_t& left_out) const {
   left_out = all.size() - told;
   decision.action = record.decision.action;
   decision.reason = record.decision.reason;
-  // Those that are met come first.
+  // Met thresholds come first.
   const auto& evidence = record.decision.evidence;
   const std::size_t driving = record.decision.driving.value_or(0);
   const std::size_t shown = std::min(evidence.size(), std::max(kEvidenceKept, driving + 1));
@@ -159,7 +159,7 @@ void Moments::record(std::uint64_t look, std::uint64_t run, std::int64_t at_us, 
   Record told = trimmed(record, left_out);
   const Seen* seen = look == 0 ? nullptr : find(look);
   if (seen != nullptr) {
-    // The evictions are the record's own: it tells of one of them.
+    // The record's own evictions are kept: it is about one of them.
     auto evictions = std::move(told.decision.evictions);
     told.decision = seen->looked.decision;
     told.decision.evictions = std::move(evictions);
@@ -192,10 +192,10 @@ void Moments::make_room() {
   const auto least = std::min_element(told_.begin(), told_.end(), [](const auto& a, const auto& b) {
     return worth(a.second.moment.kind()) < worth(b.second.moment.kind());
   });
-  // A kill that is not over yet is counted when it comes again.
+  // A kill without an outcome is counted when its final record arrives.
   const v1::Moment& moment = least->second.moment;
   if (moment.record().has_outcome() || moment.record().has_oom_kill()) count(moment, gone_);
-  told_.erase(least);  // the oldest of its kind: they are in the order of their ids
+  told_.erase(least);  // the oldest of its kind: they are in order of their ids
   ++left_out_;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is on record: decisions with their candidates and what came of them, kills by the kernel.
+// Records: decisions with their candidates and outcomes, and OOM kills by the kernel.
 //
-// A kill is on record twice, when it was begun and when it is over: the later one stands in for the
-// earlier. In a recording, records refer to looks; what they may need of those is kept.
+// A kill has two records, at its start and at its end: the later one replaces the earlier. In a
+// recording, records refer to evaluations; the parts of those that they need are kept.
 #pragma once
 
 #include <cstdint>
@@ -25,18 +25,18 @@ class Moments {
   };
   explicit Moments(Limits limits) : limits_(limits) {}
 
-  // A look that a record may refer to by its number, which ascends until forget_looks().
+  // An evaluation that a record may refer to by its number, which ascends until forget_looks().
   void look(std::uint64_t number, const Record& looked);
-  // Another run of the agent numbers its looks anew: no record refers to those so far.
+  // Another run of the agent numbers its evaluations anew: no record refers to earlier ones.
   void forget_looks();
-  // What is on record of the look with that number, which has its observation and decision; 0: the
-  // record has its own. `run` tells runs of the agent apart, whose sequences begin anew.
+  // A record of the evaluation with that number, which has its observation and decision; 0: the
+  // record has its own. `run` distinguishes runs of the agent, which number their sequences anew.
   void record(std::uint64_t look, std::uint64_t run, std::int64_t at_us, bool dry_run,
               const Record& record);
 
-  // Times of kills, ours and the kernel's.
+  // Times of kills by the agent and by the kernel.
   [[nodiscard]] std::vector<std::int64_t> kill_times() const;
-  // Those that are new or changed since `revision`, 0 for all.
+  // The moments that are new or changed since `revision`; 0: all.
   void put(v1::Picture& out, std::uint64_t since) const;
   [[nodiscard]] std::uint64_t revision() const { return revision_; }
 
@@ -46,25 +46,25 @@ class Moments {
     std::uint64_t revision = 0;
     std::optional<std::int64_t> to_signal_ns = std::nullopt;
   };
-  // A look that a record may be about.
+  // An evaluation that a record may refer to.
   struct Seen {
     std::uint64_t number = 0;
-    Record looked;  // what of it is told
+    Record looked;  // the parts that are shown
     std::uint64_t left_out = 0;
   };
 
   [[nodiscard]] const Seen* find(std::uint64_t number) const;
-  // What of a record is told; counts what is left out of `considered`.
+  // The shown parts of a record; counts candidates that are left out.
   [[nodiscard]] Record trimmed(const Record& record, std::uint64_t& left_out) const;
   void make_room();
 
   Limits limits_;
   std::map<std::uint64_t, Told> told_;  // by id
-  std::deque<Seen> kills_;              // looks that killed
-  std::deque<Seen> others_;             // the last of the others
+  std::deque<Seen> kills_;              // evaluations that killed
+  std::deque<Seen> others_;             // the last other evaluations
   std::uint64_t revision_ = 0;
   std::uint64_t left_out_ = 0;
-  v1::PictureSummary gone_;  // counts of those that were left out
+  v1::PictureSummary gone_;  // counts of moments that were dropped
 };
 
 }  // namespace forestall::picture

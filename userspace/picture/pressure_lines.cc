@@ -9,10 +9,10 @@ namespace {
 enum PressureLine : std::size_t { kSome, kFull };
 enum ReclaimLine : std::size_t { kScanned, kReclaimed, kStalls };
 
-// Thousandths of a percent: of 1e5, as much as the time that was waited for is of the time.
+// Thousandths of a percent: 1e5 is the whole time.
 constexpr double kWholeShare = 1e5;
 
-// Nothing: one of the two is not known, or the counter went back.
+// Nothing: one value is unknown, or the counter decreased.
 template <typename Counter>
 std::optional<double> difference(const std::optional<Counter>& before,
                                  const std::optional<Counter>& after) {
@@ -43,7 +43,8 @@ void PressureLines::take(std::int64_t at_us, const MemoryPressure& pressure) {
   const auto share = [&](std::size_t line, const auto& before, const auto& after) {
     const auto waited = difference(before, after);
     if (!waited) return;
-    // The kernel brings its sums up to date every two seconds: more than all of a short window.
+    // The kernel updates its sums every two seconds, so a short window may show more than all of
+    // its time.
     const double of_whole = std::min(*waited / window, 1.0);
     pressure_.set(line, static_cast<std::int64_t>(of_whole * kWholeShare));
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rates that follow from counters: PSI, pages scanned and freed, stalls.
+// Rates from counters: PSI, pages scanned and freed, stalls.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class PressureLines {
   explicit PressureLines(std::size_t rows_max);
 
   void take(std::int64_t at_us, const MemoryPressure& pressure);
-  // What comes next is no continuation: counters begin anew with a boot.
+  // The next values do not continue the last ones: counters restart at a boot.
   void forget() { last_.reset(); }
   void thin(std::size_t rows_wanted, const std::vector<std::int64_t>& moments,
             std::int64_t around_us);

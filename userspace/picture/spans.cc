@@ -10,7 +10,7 @@
 namespace forestall::picture {
 namespace {
 
-// "memory.available<100Mi", of a cgroup with its path.
+// "memory.available<100Mi", followed by the path of a cgroup.
 std::string name_of(const Evidence& evidence) {
   std::string name(to_string(evidence.threshold.signal));
   name += "<" + evidence.limit.text();
@@ -41,8 +41,8 @@ void Spans::hold(v1::Span::Kind kind, std::string name, std::int64_t at_us) {
     spans_[each.span].set_to_us(at_us);
     return;
   }
-  // Those that last cannot go: with half of all, there is always room for another one. A node may
-  // have a threshold for each workload, and a running agent's loop waits for this.
+  // Open spans cannot be dropped. With at most half of all, there is always room for a new one. A
+  // node may have a threshold per workload, and the loop of a running agent waits for this.
   if (open_.size() >= spans_max_ / 2) return;
   make_room();
   v1::Span span;
@@ -54,7 +54,7 @@ void Spans::hold(v1::Span::Kind kind, std::string name, std::int64_t at_us) {
   open_.push_back({kind, std::move(name), spans_.size() - 1, true});
 }
 
-// The shorter half of those that are over goes: nobody sees them beside the others.
+// Drops the shorter half of the finished spans, which are the least visible.
 void Spans::make_room() {
   if (spans_.size() < spans_max_) return;
   std::vector<std::int64_t> lengths;
@@ -66,7 +66,7 @@ void Spans::make_room() {
     const auto open = std::ranges::find(open_, i, &Open::span);
     const bool is_long = spans_[i].to_us() - spans_[i].from_us() > *middle;
     if (open == open_.end() && !is_long) continue;
-    // Never more than were there: those behind it are still found by their old place.
+    // Never larger than the index before: spans after it are still found by their old index.
     if (open != open_.end()) open->span = kept.size();
     kept.push_back(std::move(spans_[i]));
   }
@@ -98,7 +98,7 @@ void WakeTimes::take(std::int64_t at_us, WakeSource source) {
   ++found->count;
   auto& times = found->at_us;
   if (times.size() >= times_max_) {
-    // Every other one.
+    // Keeps every second one.
     for (std::size_t i = 0; i < times.size() / 2; ++i) times[i] = times[2 * i];
     times.resize(times.size() / 2);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times during which something was so, and the times at which the loop was woken.
+// Spans of time in which a state lasted, and the wakeup times of the loop.
 #pragma once
 
 #include <array>
@@ -17,13 +17,13 @@ namespace forestall::picture {
 // Thread rule: one thread.
 class Spans {
  public:
-  // At most half of them last at a time; what more is met then is left out.
+  // At most half of the spans may be open at a time; further ones are left out.
   explicit Spans(std::size_t spans_max) : spans_max_(spans_max) {}
 
   void take(std::int64_t at_us, const Decision& decision);
-  // Whatever lasted until then is over; what happened up to `to_us` is not known.
+  // Ends all open spans. The time up to `to_us` is unknown.
   void lose(std::int64_t from_us, std::int64_t to_us);
-  // Those that were not over at `after_us`. What still lasts ends at `now_us`.
+  // The spans that had not ended at `after_us`. Open spans end at `now_us`.
   void put(v1::Picture& out, std::int64_t after_us) const;
 
  private:
@@ -31,13 +31,13 @@ class Spans {
     v1::Span::Kind kind = v1::Span::KIND_UNSPECIFIED;
     std::string name;
     std::size_t span = 0;  // index into spans_
-    bool still = false;    // of the look that is being taken
+    bool still = false;    // seen in the current evaluation
   };
   void hold(v1::Span::Kind kind, std::string name, std::int64_t at_us);
   void make_room();
 
   std::size_t spans_max_;
-  std::vector<v1::Span> spans_;  // in the order they began
+  std::vector<v1::Span> spans_;  // in order of their start
   std::vector<Open> open_;
 };
 
@@ -47,7 +47,7 @@ class WakeTimes {
   explicit WakeTimes(std::size_t times_max) : times_max_(times_max) {}
 
   void take(std::int64_t at_us, WakeSource source);
-  // Times behind `after_us`, no two of a source closer than `apart_us`.
+  // Times after `after_us`; those of one source are at least `apart_us` apart.
   void put(v1::Picture& out, std::int64_t after_us, std::int64_t apart_us) const;
 
  private:

@@ -47,7 +47,7 @@ void Table::thin(std::size_t rows_wanted, std::span<const std::int64_t> moments,
   std::size_t size = 2 * rows() / std::max<std::size_t>(rows_wanted, 1) + 1;
   size = std::max<std::size_t>(size, 3);
   auto found = groups(size, moments, around_us);
-  // So much happened that its surroundings are nearly everything.
+  // There are so many moments that nearly all rows are near one.
   if (found.size() > rows_wanted) found = groups(size, {}, 0);
   merge(found);
 }
@@ -80,7 +80,7 @@ void Table::merge(const std::vector<std::size_t>& groups) {
   std::size_t out = 0;
   for (std::size_t i = 0; i + 1 < groups.size(); ++i) {
     const std::size_t last = groups[i + 1] - 1;
-    // Read before written: never more rows than were there.
+    // Rows are read before they are overwritten: there are never more than before.
     const std::int64_t to = at_us_[last];
     at_us_[out++] = at_us_[groups[i]];
     if (last > groups[i]) at_us_[out++] = to;
@@ -108,7 +108,7 @@ void Table::merge_line(std::vector<std::int64_t>& values,
   values.resize(out);
 }
 
-// Rows to keep: of each group those with the least and the greatest sum.
+// Rows to keep: those with the smallest and the largest sum of each group.
 std::vector<std::size_t> Table::extreme_sums(const std::vector<std::size_t>& groups) const {
   std::vector<std::int64_t> sums(rows(), 0);
   for (const Values& line : lines_) {

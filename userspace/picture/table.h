@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines over shared times, thinned as they grow: what a screen cannot tell apart is not kept, and
-// no extreme is lost.
+// Lines over shared times, thinned as they grow. Details that a screen cannot show are dropped, but
+// no extreme value is.
 //
-// Rows are thinned by their number, not by time. An agent looks often when something happens and
-// seldom else, so that groups of equally many rows are short where there is something to see.
+// Rows are thinned by number, not by time. An agent evaluates often during events and rarely
+// otherwise, so groups of equally many rows are short when there is something to see.
 #pragma once
 
 #include <cstddef>
@@ -19,29 +19,29 @@
 namespace forestall::picture {
 
 enum class Thinning : std::uint8_t {
-  each_line,  // keeps the least and the greatest value of every line
-  sum,        // keeps the rows with the least and the greatest sum: for lines that are stacked
+  each_line,  // keeps the smallest and the largest value of every line
+  sum,        // keeps the rows with the smallest and the largest sum: for stacked lines
 };
 
 // Thread rule: one thread.
 class Table {
  public:
-  // More rows than `rows_max` are thinned to about half of it at once. REQUIRES: rows_max >= 8.
+  // More than `rows_max` rows are thinned to about half of it. REQUIRES: rows_max >= 8.
   Table(Thinning thinning, std::size_t rows_max) : thinning_(thinning), rows_max_(rows_max) {}
 
-  // Index of a new line, unknown so far.
+  // Adds a line without values and returns its index.
   std::size_t add_line(std::string name);
   [[nodiscard]] std::size_t lines() const { return lines_.size(); }
   [[nodiscard]] const std::string& name(std::size_t line) const { return lines_[line].name; }
 
-  // A row in which everything is unknown, for set(). A time before that of the last row counts as
-  // that: a clock may be set back.
+  // Adds a row without values, for set(). A time before that of the last row is replaced by it: a
+  // clock may be set back.
   void add_row(std::int64_t at_us);
-  // In the last row. REQUIRES: there is one.
+  // Sets a value of the last row. REQUIRES: there is one.
   void set(std::size_t line, std::int64_t value) { lines_[line].values.back() = value; }
-  // Makes everything in the last row unknown again. REQUIRES: there is one.
+  // Removes all values of the last row. REQUIRES: there is one.
   void clear_row();
-  // Adds what `from` has to `to`; `from` is then another one's line, unknown so far.
+  // Adds the values of `from` to `to`; `from` then becomes a line without values, with a new name.
   void move_line(std::size_t from, std::size_t to, std::string new_name);
 
   [[nodiscard]] std::size_t rows() const { return at_us_.size(); }
@@ -50,11 +50,11 @@ class Table {
   // Nothing: unknown.
   [[nodiscard]] std::optional<std::int64_t> value(std::size_t line, std::size_t row) const;
 
-  // Thins to at most about `rows_wanted`; rows within `around_us` of a time in `moments` (which
-  // ascend) stay, if they are not most of them.
+  // Thins to about `rows_wanted` rows at most. Rows within `around_us` of a time in `moments`
+  // (ascending) are kept, unless they are most of the rows.
   void thin(std::size_t rows_wanted, std::span<const std::int64_t> moments, std::int64_t around_us);
 
-  // Rows behind `after_us`.
+  // The rows after `after_us`.
   void put(v1::Table& out, std::int64_t after_us = std::numeric_limits<std::int64_t>::min()) const;
 
  private:
@@ -63,7 +63,7 @@ class Table {
     std::string name;
     std::vector<std::int64_t> values;
   };
-  // Where groups of rows begin; the last one is the number of rows.
+  // Start indices of groups of rows; the last one is the number of rows.
   [[nodiscard]] std::vector<std::size_t> groups(std::size_t size,
                                                 std::span<const std::int64_t> moments,
                                                 std::int64_t around_us) const;

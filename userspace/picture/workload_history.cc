@@ -12,15 +12,14 @@ namespace {
 
 constexpr const char* kOthers = "others";
 
-// Nothing known of it is nothing drawn.
+// Unknown usage is not drawn.
 std::optional<std::int64_t> bytes_of(const WorkloadSample& sample) {
   if (const auto working_set = sample.working_set()) return working_set->count;
   if (sample.usage) return sample.usage->count;
   return std::nullopt;
 }
 
-// Copies the rows of `from` behind `after_us`, with the lines named in `lines` as they are and the
-// sum of all others behind them.
+// Copies the rows of `from` after `after_us`: the lines in `lines`, then the sum of all others.
 void put_lines(const Table& from, const std::vector<std::size_t>& lines, bool others,
                std::int64_t after_us, v1::Table& out) {
   Table drawn(Thinning::sum, from.rows() + 8);
@@ -68,7 +67,7 @@ void WorkloadHistory::replace(std::int64_t at_us, const std::vector<WorkloadSamp
   take(at_us, samples);
 }
 
-// In a row of its own: what it came to last is told by the one before.
+// In its own row: the row before shows its last usage.
 std::int64_t WorkloadHistory::remove(std::int64_t at_us, const std::string& path) {
   if (present_.erase(path) == 0) return at_us;
   const std::size_t rows = table_.rows();
@@ -92,8 +91,8 @@ void WorkloadHistory::take(std::int64_t at_us, const std::vector<WorkloadSample>
   add_row(at_us);
 }
 
-// Its own if it had one, a new one while there are any, else that of who was smallest so far, whose
-// past goes to the rest.
+// Its own line if it had one, else a new one while there are any. Otherwise it gets the line of the
+// smallest workload so far, whose history is added to the rest.
 void WorkloadHistory::give_line(const std::string& path, Known& known) {
   if (const auto had = line_of_.find(path); had != line_of_.end()) {
     known.line = had->second;

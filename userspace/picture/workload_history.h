@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the workloads used over time, to be drawn one on top of the other: the largest by
-// themselves, the rest as their sum.
+// Usage of the workloads over time, for a stacked chart: the largest individually, the rest as
+// their sum.
 #pragma once
 
 #include <cstdint>
@@ -18,37 +18,37 @@ namespace forestall::picture {
 // Thread rule: one thread.
 class WorkloadHistory {
  public:
-  // At most `lines_max` workloads are told apart: of more, those that were largest so far.
-  // Rows closer than `spacing` are one.
+  // At most `lines_max` workloads have their own line: the largest so far. Rows closer than
+  // `spacing` are merged.
   WorkloadHistory(std::size_t lines_max, std::size_t rows_max, Duration spacing);
 
-  // Some of them, as a decision needed them: of the others, what was last read still counts.
+  // Some workloads, as read for a decision: others keep their last value.
   void note(std::int64_t at_us, const std::vector<WorkloadSample>& samples);
-  // All there are.
+  // All workloads.
   void replace(std::int64_t at_us, const std::vector<WorkloadSample>& samples);
 
-  // The workload at `path` uses nothing any more. When that is drawn: at `at_us`, or a little
+  // The workload at `path` was removed. Returns the time of its last row: `at_us` or slightly
   // later.
   std::int64_t remove(std::int64_t at_us, const std::string& path);
 
   void thin(std::size_t rows_wanted, const std::vector<std::int64_t>& moments,
             std::int64_t around_us);
-  // The `drawn` largest, by the greatest they came to, as lines and names of `out`; the rest is
-  // `others`. Rows behind `after_us`.
+  // The `drawn` workloads with the largest peak, as lines and names of `out`; the rest is `others`.
+  // Rows after `after_us`.
   void put(v1::Picture& out, std::size_t drawn, std::int64_t after_us) const;
 
-  // How long what was last read of one is taken for what it uses.
+  // A workload's last value is valid for this time.
   static constexpr std::int64_t kAgeMaxUs = std::int64_t{5} * 60 * 1'000'000;
 
  private:
   struct Known {
     std::string name;
     std::size_t line = kRest;
-    std::int64_t bytes = 0;  // when last read
+    std::int64_t bytes = 0;  // at the last read
     std::int64_t greatest = 0;
     std::int64_t at_us = 0;
   };
-  static constexpr std::size_t kRest = 0;  // line of those that are not told apart
+  static constexpr std::size_t kRest = 0;  // line of the workloads without their own
 
   void take(std::int64_t at_us, const std::vector<WorkloadSample>& samples);
   void give_line(const std::string& path, Known& known);
@@ -58,14 +58,14 @@ class WorkloadHistory {
   std::int64_t spacing_us_;
   Table table_;
   std::unordered_map<std::string, Known> present_;  // by path
-  // Of each line: whose it is, and the greatest it came to.
+  // For each line: its workload, and its peak.
   struct Owner {
     std::string path;
     std::string name;
     std::int64_t greatest = 0;
   };
   std::vector<Owner> owners_;
-  std::unordered_map<std::string, std::size_t> line_of_;  // by path, of those gone as well
+  std::unordered_map<std::string, std::size_t> line_of_;  // by path, also of removed ones
   std::uint64_t rest_seen_ = 0;                           // most workloads in the rest at once
 };
 

@@ -19,7 +19,7 @@ cairo_status_t write_part(void* fd, const unsigned char* bytes, unsigned length)
   return CAIRO_STATUS_SUCCESS;
 }
 
-// Without the last character, which may be several bytes of UTF-8.
+// Removes the last character, which may be several bytes of UTF-8.
 void shorten(std::string& text) {
   while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0xc0) == 0x80) text.pop_back();
   if (!text.empty()) text.pop_back();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is drawn on: cairo's image surface, with the few things charts are made of.
+// A drawing surface: a cairo image surface with the functions that charts need.
 #pragma once
 
 #include <cairo.h>
@@ -40,7 +40,7 @@ struct Pen {
 
 class Canvas {
  public:
-  // In pixels, which are points here.
+  // In pixels; one pixel is one point.
   Canvas(int width, int height);
   Canvas(const Canvas&) = delete;
   Canvas& operator=(const Canvas&) = delete;
@@ -48,16 +48,17 @@ class Canvas {
 
   void fill(const Box& box, const Colour& colour);
   void line(double x1, double y1, double x2, double y2, const Pen& pen);
-  // `y` is the base line. Longer than `width_max` it ends in an ellipsis; 0: never. The width.
+  // `y` is the base line. Text wider than `width_max` is cut with an ellipsis; 0: no limit. Returns
+  // the width.
   double text(double x, double y, const std::string& text, double size, const Colour& colour,
               Align align = Align::left, bool bold = false, double width_max = 0);
-  // For paths of one's own.
+  // For custom paths.
   [[nodiscard]] cairo_t* cairo() { return cairo_; }
   void set(const Colour& colour);
   void clip(const Box& box);
   void unclip();
 
-  // PNG to a descriptor. Errors are cairo's.
+  // Writes a PNG to a descriptor. Errors are cairo's.
   [[nodiscard]] Result<void> write(int fd);
 
  private:

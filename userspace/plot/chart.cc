@@ -13,10 +13,10 @@
 namespace forestall::plot {
 namespace {
 
-constexpr double kLeft = 92;     // room for the amounts
+constexpr double kLeft = 92;     // for the amounts
 constexpr double kHead = 30;     // for title and legend
 constexpr double kFoot = 24;     // for the times
-constexpr double kSmall = 12.5;  // of text
+constexpr double kSmall = 12.5;  // font size
 
 const Colour kInk = colour(0x18211d);
 const Colour kQuiet = colour(0x5c6963);
@@ -40,7 +40,7 @@ Values values_of(const v1::Table& table, const std::string& name) {
   return values;
 }
 
-// A step that people count in, of which at most about `wanted` fit.
+// A round step of which at most about `wanted` fit.
 double nice_step(double range, double wanted, double base) {
   const double raw = range / wanted;
   const double power = std::pow(base, std::floor(std::log(raw) / std::log(base)));
@@ -122,7 +122,7 @@ void draw_line(Canvas& canvas, const Scale& scale, const v1::Table& table, const
   cairo_stroke(cairo);
 }
 
-// Down to zero: those below are drawn over it.
+// Down to zero: lower areas are drawn over it.
 void draw_area(Canvas& canvas, const Scale& scale, const v1::Table& table,
                const std::vector<double>& tops, const Colour& colour) {
   cairo_t* cairo = canvas.cairo();
@@ -152,7 +152,7 @@ void draw_thresholds(Canvas& canvas, const Scale& scale, const v1::Gauge& gauge)
   }
 }
 
-// A threshold of the node's has no subject behind its name (picture/spans.cc).
+// The name of a node threshold has no subject suffix (picture/spans.cc).
 bool is_of(const v1::Span& span, const v1::Gauge& gauge) {
   if (!span.name().starts_with(gauge.signal() + "<")) return false;
   if (gauge.subject() == "node") return span.name().find(" of ") == std::string::npos;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One chart: lines of a table of the picture, or areas on top of each other, over the picture's
-// time, with what happened marked.
+// One chart: lines of a table of the picture, or stacked areas, over the picture's time, with marks
+// for its moments.
 #pragma once
 
 #include <cstdint>
@@ -29,11 +29,11 @@ struct Chart {
   const v1::Table* table = nullptr;
   std::vector<ChartLine> lines;
   bool stacked = false;
-  const v1::Gauge* gauge = nullptr;  // whose thresholds are drawn; null: none
-  double least_top = 0;              // the scale reaches at least this far
+  const v1::Gauge* gauge = nullptr;  // its thresholds are drawn; null: none
+  double least_top = 0;              // the scale reaches at least this value
 };
 
-// `box` is all of it, with its title, legend and axes.
+// `box` contains the chart with its title, legend and axes.
 void draw(Canvas& canvas, const Box& box, const v1::Picture& picture, const Chart& chart);
 
 }  // namespace forestall::plot

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// forestall-plot: a picture (forestall/v1/picture.proto, as protobuf has it) from standard input,
-// as PNG to standard output. Run by `forestall report --format png`; of no use by itself.
+// forestall-plot: reads a picture (binary forestall/v1/picture.proto) from standard input and
+// writes a PNG to standard output. `forestall report --format png` runs it.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -44,7 +44,7 @@ void draw_title(Canvas& canvas, const v1::Picture& picture) {
     said += fmt::format("; crossing to SIGKILL {:.2f} ms (median)",
                         static_cast<double>(summary.median_to_signal_ns()) / 1e6);
   }
-  if (picture.remarks_size() > 0) said += "; not all of it: " + picture.remarks(0);
+  if (picture.remarks_size() > 0) said += "; incomplete: " + picture.remarks(0);
   canvas.text(kMargin, 76, said, 14, colour(0x5c6963), Align::left, false, kWidth - 2 * kMargin);
 }
 
@@ -99,7 +99,7 @@ Result<void> plot(const v1::Picture& picture) {
 int main() {
   forestall::v1::Picture picture;
   if (!picture.ParseFromFileDescriptor(STDIN_FILENO)) {
-    std::fputs("forestall-plot: standard input is no picture\n", stderr);
+    std::fputs("forestall-plot: standard input is not a picture\n", stderr);
     return 2;
   }
   if (const auto plotted = forestall::plot::plot(picture); !plotted) {

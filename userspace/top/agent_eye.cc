@@ -13,7 +13,7 @@
 namespace forestall::top {
 namespace {
 
-// The agent answers from a thread that a busy node may keep waiting.
+// A busy node may delay the agent's server thread.
 constexpr Duration kPatience = std::chrono::seconds(10);
 
 }  // namespace
@@ -35,7 +35,7 @@ Result<Response> AgentEye::ask(const char* method, const std::string& request, b
   }
   Response response;
   if (!response.ParseFromString(reply.body)) {
-    return error(socket_ + ": what listens there is no agent of this version");
+    return error(socket_ + ": the listener is not an agent of this version");
   }
   return response;
 }
@@ -52,7 +52,7 @@ Result<void> AgentEye::look(const std::string& ranking, v1::TopReport& report) {
     return ranked.error();
   }
   const auto whose = api::parse_ranking(ranked_->ranking());
-  if (!whose) return error(socket_ + ": the agent is of another version");
+  if (!whose) return error(socket_ + ": the agent has another version");
   const std::vector<Candidate> order = TRY(candidates_of(ranked_->report().order()));
   *report.mutable_agent() = std::move(*status.mutable_status());
   *report.mutable_signals() = ranked_->signals();
@@ -61,7 +61,7 @@ Result<void> AgentEye::look(const std::string& ranking, v1::TopReport& report) {
   set_order(order, *whose, report);
   add_history(report.agent().thresholds(), report);
   if (!records_) {
-    // Without it, what the agent does shows with the next look: not worth more words.
+    // If it fails, the agent's actions show only at the next sample.
     v1::WatchRecordsRequest watch;
     watch.set_acts_only(true);
     auto stream = clients::GrpcStream::open(socket_, "/forestall.v1.Agent/WatchRecords",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node as a running agent tells it, over its socket.
+// Reads the state of the node from a running agent, over its socket.
 #pragma once
 
 #include <memory>
@@ -16,18 +16,18 @@ namespace forestall::top {
 // Thread rule: one thread.
 class AgentEye {
  public:
-  // `cancel_fd`: readable, whatever is asked is given up.
+  // If `cancel_fd` is readable, requests are aborted.
   AgentEye(std::string socket, int cancel_fd);
 
-  // Asks for its status and for the order; `ranking` empty: that of its configuration. Errors:
-  // whatever connecting says, ETIMEDOUT, ECANCELED, and what the agent answered. While it ranks for
-  // somebody else, the last order is told again.
+  // Requests the status and the eviction order. If `ranking` is empty, the configuration's applies.
+  // While the agent serves another ranking, the last order is used again. Errors: those of
+  // connect(2), ETIMEDOUT, ECANCELED, and the agent's.
   [[nodiscard]] Result<void> look(const std::string& ranking, v1::TopReport& report);
 
-  // Readable when the agent has acted, or is gone: look again. -1: there is nothing to watch.
+  // Readable after the agent acted or exited: sample again. -1: no stream.
   [[nodiscard]] int news_fd() const { return records_ ? records_->fd() : -1; }
   [[nodiscard]] short news_events() const { return records_ ? records_->events() : short{0}; }
-  // Whether there was news. What it is, the next look tells.
+  // Whether there was news. The next sample shows it.
   [[nodiscard]] bool take_news();
 
  private:

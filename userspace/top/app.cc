@@ -29,14 +29,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What the command line comes to.
+// The checked command line.
 struct Question {
   View view;
   Config config;
   TerminalWish terminal;
 };
 
-Result<Question> understand(const cli::Options& options, const TopOptions& top) {
+Result<Question> understand(const cli::Options& options, const cli::TopOptions& top) {
   Question question;
   if (!top.interval.empty()) {
     const auto parsed = api::parse_duration_within(top.interval, kIntervalMin, kIntervalMax);
@@ -50,7 +50,7 @@ Result<Question> understand(const cli::Options& options, const TopOptions& top) 
   question.view.ranking = top.ranking;
   std::vector<std::string> warnings;
   question.config = TRY(cli::effective_config(options, warnings));
-  // no-color.org: set and not empty.
+  // https://no-color.org: set and not empty.
   const char* no_color = std::getenv("NO_COLOR");
   const bool wanted = no_color == nullptr || *no_color == '\0';
   question.terminal.colors = top.color == "always" || (top.color == "auto" && wanted);
@@ -63,7 +63,7 @@ int fail(const Error& failure, int code) {
   return code;
 }
 
-// Everything that asks the program to end, taken in order, so that the terminal is put back.
+// Takes all termination signals in order, so that the terminal is restored.
 Result<UniqueFd> take_signals() {
   sigset_t set;
   ::sigemptyset(&set);
@@ -74,8 +74,7 @@ Result<UniqueFd> take_signals() {
   return fd;
 }
 
-// Waits for the interval, or for a signal; false: that came. What pressure is, shows between two
-// looks only.
+// Waits for the interval; false: a signal arrived. Pressure is the change between two samples.
 bool wait_for_window(int stop_fd, Duration window) {
   pollfd fd{stop_fd, POLLIN, 0};
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(window);
@@ -83,7 +82,7 @@ bool wait_for_window(int stop_fd, Duration window) {
   return ::ppoll(&fd, 1, &patience, nullptr) == 0;
 }
 
-int print_once(const cli::Options& options, const TopOptions& top, const Question& question) {
+int print_once(const cli::Options& options, const cli::TopOptions& top, const Question& question) {
   const auto signals = take_signals();
   if (!signals) return fail(signals.error(), cli::kExitFailed);
   Eyes eyes(options, question.config, top.without_agent, signals->get());
@@ -118,7 +117,7 @@ class App {
   App(Question question, Watcher& watcher, Terminal& terminal, const Glyphs& glyphs)
       : view_(std::move(question.view)), watcher_(watcher), terminal_(terminal), glyphs_(glyphs) {}
 
-  // Until somebody wants out; an error: there was never anything to show.
+  // Runs until the user quits. An error: there was never a sample to show.
   Result<void> run(int stop_fd);
 
  private:
@@ -155,9 +154,9 @@ Result<void> App::take_picture() {
     return {};
   }
   if (report_.at_ns() == 0) return picture->error();
-  // The last picture stays, with the reason why there is no newer one.
+  // Keeps the last sample and shows why there is no newer one.
   report_.clear_agent();
-  report_.set_agent_problem("nothing can be seen: " + picture->error().text());
+  report_.set_agent_problem("no sample: " + picture->error().text());
   return {};
 }
 
@@ -168,7 +167,7 @@ bool App::take_inputs() {
       case Command::ask: watcher_.want({view_.ranking, view_.interval, view_.paused}); break;
       case Command::none: break;
     }
-    // The next one may be meant for what this one made of the screen.
+    // The next input may depend on the screen that this one changed.
     show();
   }
   return false;
@@ -179,12 +178,12 @@ Result<void> App::run(int stop_fd) {
     show();
     std::array<pollfd, 3> fds{
         {{stop_fd, POLLIN, 0}, {terminal_.fd(), POLLIN, 0}, {watcher_.fd(), POLLIN, 0}}};
-    // Now and then without news, to say how old the picture is.
+    // Redraws once a second to update the age of the sample.
     constexpr int kSecond = 1000;
-    // Interrupted: the size has changed, which the terminal tells as an input.
+    // EINTR: the terminal was resized, which is reported as an input.
     (void)::poll(fds.data(), fds.size(), kSecond);
     if (fds[0].revents != 0) return {};
-    // A terminal that is gone has nothing more to say.
+    // The terminal is closed.
     if ((fds[1].revents & (POLLHUP | POLLERR | POLLNVAL)) != 0) return {};
     if (fds[2].revents != 0) TRY(take_picture());
     if (take_inputs()) return {};
@@ -193,7 +192,7 @@ Result<void> App::run(int stop_fd) {
 
 }  // namespace
 
-int run_top(const cli::Options& options, const TopOptions& top) {
+int run_top(const cli::Options& options, const cli::TopOptions& top) {
   auto question = understand(options, top);
   if (!question) return fail(question.error(), cli::kExitUsage);
   if (top.once) return print_once(options, top, *question);

@@ -1,26 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall top`: pictures to the screen, keys to the view, until somebody wants out.
+// `forestall top`: draws samples and applies keys until the user quits.
 #pragma once
 
-#include <string>
-
 #include "cli/options.h"
+#include "cli/top_options.h"
 #include "top/view.h"
 
 namespace forestall::top {
 
-// As they were given; empty: not given.
-struct TopOptions {
-  bool once = false;
-  std::string interval;
-  std::string ranking;
-  std::string color = "auto";
-  bool ascii = false;
-  bool no_mouse = false;
-  bool without_agent = false;
-};
-
 // Returns the exit code.
-int run_top(const cli::Options& options, const TopOptions& top);
+int run_top(const cli::Options& options, const cli::TopOptions& top);
 
 }  // namespace forestall::top

@@ -14,17 +14,17 @@
 namespace forestall::top {
 namespace {
 
-// Below these heights a part is left out or kept short.
+// Below these heights, parts are omitted or short.
 constexpr int kTallEnough = 24;
 constexpr int kSmall = 14;
-// Below this width words are few.
+// Below this width, texts are short.
 constexpr int kWideEnough = 70;
-// Why there is no agent is told in no more cells than these.
+// Widest reason for the missing agent, in cells.
 constexpr int kProblemWidth = 60;
-// A picture this much later than it should be is said to be late.
+// An older sample is marked as late.
 constexpr Duration kStaleAfter = std::chrono::seconds(3);
 
-// How many lines each part gets. What is left is the table's.
+// Lines of each part. The table gets the rest.
 struct Shares {
   int memory = 1;
   int pressure = 1;
@@ -51,17 +51,18 @@ Shares shares_of(const Frame& frame, int height) {
   return shares;
 }
 
-// The words of the title, the most important first: what does not fit is left out.
+// Parts of the title, the most important first; those that do not fit are omitted.
 std::vector<std::pair<std::string, Style>> title_parts(const Frame& frame, bool narrow) {
   const v1::TopReport& report = frame.report;
   std::vector<std::pair<std::string, Style>> parts;
   if (frame.view.paused) parts.push_back({"paused", {Role::warned, false, true}});
   if (report.at_ns() == 0) {
-    parts.push_back({"looking", {Role::faint}});
+    parts.push_back({"sampling", {Role::faint}});
     return parts;
   }
   if (!frame.view.paused && frame.age > frame.view.interval + kStaleAfter) {
-    parts.push_back({"no news for " + brief_duration(frame.age.count()), {Role::bad, false, true}});
+    parts.push_back(
+        {"no sample for " + brief_duration(frame.age.count()), {Role::bad, false, true}});
   }
   if (report.has_agent()) {
     const bool dry = report.agent().config().dry_run();
@@ -71,7 +72,7 @@ std::vector<std::pair<std::string, Style>> title_parts(const Frame& frame, bool 
          {dry ? Role::warned : Role::good}});
   } else {
     parts.push_back(
-        {narrow ? "no agent" : "no agent: observing, nobody acts", {Role::warned, false, true}});
+        {narrow ? "no agent" : "no agent: observing only", {Role::warned, false, true}});
   }
   for (const v1::ConditionStatus& each : report.agent().conditions()) {
     if (each.status()) parts.push_back({each.type(), {Role::bad, false, true}});
@@ -99,7 +100,7 @@ void draw_title(const Frame& frame, Screen& screen) {
   int x = screen.write(0, 0, "forestall top", {Role::accent, false, true}, room);
   for (const auto& [text, style] : title_parts(frame, narrow)) {
     if (text.empty()) continue;
-    // The first one is said even if it has to be cut.
+    // The first part is shown even if it is cut.
     const bool first = x == 13;
     if (!first && x + 3 + width_of(text) > room) continue;
     x = screen.write(x, 0, " " + to_utf8(frame.glyphs.separator) + " ", {Role::faint});
@@ -107,7 +108,7 @@ void draw_title(const Frame& frame, Screen& screen) {
   }
 }
 
-// Of the row that is selected, else of the next victim.
+// Explains the selected row, or the next victim.
 void draw_explanation(const Frame& frame, int y, Screen& screen) {
   const v1::TopReport& report = frame.report;
   int index = report.has_next_victim() ? static_cast<int>(report.next_victim()) : -1;
@@ -123,7 +124,7 @@ void draw_explanation(const Frame& frame, int y, Screen& screen) {
   }
   if (index < 0) {
     if (report.workloads_size() > 0) {
-      screen.write(0, y, "nobody may be evicted", {Role::warned, false, true});
+      screen.write(0, y, "no workload may be evicted", {Role::warned, false, true});
     }
     return;
   }
@@ -150,7 +151,7 @@ void draw_foot(const Frame& frame, int y, const Layout& layout, Screen& screen) 
        {"k", other},
        {"s", "sort"},
        {"/", "filter"},
-       {"p", frame.view.paused ? "go on" : "pause"},
+       {"p", frame.view.paused ? "resume" : "pause"},
        {"+-", "interval"}}};
   const auto shown = static_cast<int>(layout.rows.size());
   const auto all = static_cast<int>(layout.order.size());
@@ -168,25 +169,25 @@ void draw_foot(const Frame& frame, int y, const Layout& layout, Screen& screen) 
 void draw_help(const Frame& frame, Screen& screen) {
   static constexpr std::array<std::pair<const char*, const char*>, 17> kLines{
       {{"q", "quit"},
-       {"k", "kubelet's order of eviction, or the kernel's OOM killer's"},
-       {"s, r", "sort by the next column; turn the order round"},
-       {"/", "only workloads whose name or path has this; Esc: all again"},
-       {"up, down", "select a workload and tell why it has its place"},
+       {"k", "kubelet's eviction order, or the order of the OOM killer"},
+       {"s, r", "sort by the next column; reverse the order"},
+       {"/", "show workloads whose name or path contains a text; Esc: all"},
+       {"up, down", "select a workload and explain its rank"},
        {"pgup, pgdn", "a page; home, end, g, G: the first, the last"},
-       {"p, space", "pause, go on"},
+       {"p, space", "pause, resume"},
        {"+, -", "longer, shorter interval"},
-       {"mouse", "click a row or a heading, turn the wheel"},
+       {"mouse", "click a row or a heading, scroll"},
        {"", ""},
        {"bar", "working set, then page cache that can be dropped, then free"},
        {"", "memory; the marks are the thresholds of memory.available,"},
-       {"", "and the line where the agent makes ready"},
+       {"", "and the line at which the agent starts to pre-rank"},
        {"stalled", "share of the time in which some, or all, tasks waited;"},
        {"", "its height is the square root of the share"},
        {"stall/s", "how long some task of it waited for memory in a second"},
        {"change/s", "of its working set"}}};
   int y = 0;
   screen.write(0, y, "forestall top", {Role::accent, false, true});
-  screen.write_right(screen.size().width, y, "any key goes back", {Role::faint});
+  screen.write_right(screen.size().width, y, "press any key to return", {Role::faint});
   y += screen.size().height > 19 ? 2 : 1;
   for (const auto& [key, does] : kLines) {
     screen.write(1, y, key, {Role::accent, false, true});

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A picture of the node as a screen of cells. Pure: the same arguments give the same screen.
+// Draws a sample of the node as a screen of cells. Pure: equal arguments give equal screens.
 //
-// What there is room for follows from the size alone: 40x10 has the bar, the pressure of memory,
-// the nearest threshold and a few workloads, 200x60 all of it.
+// The size selects the parts: 40x10 shows the bar, memory pressure, the nearest threshold and a few
+// workloads; 200x60 shows everything.
 #pragma once
 
 #include <chrono>
@@ -19,14 +19,14 @@ struct Drawn {
   Layout layout;
 };
 
-// What a screen is made of; all of it outlives the call.
+// Inputs of a screen, which must outlive the call.
 struct Frame {
-  const v1::TopReport& report;  // at_ns 0: nothing was read yet
+  const v1::TopReport& report;  // at_ns 0: no sample yet
   const History& history;
   const View& view;
   const Glyphs& glyphs;
-  std::chrono::seconds utc_offset{0};  // of the clock that is shown
-  Duration age{0};                     // of the picture
+  std::chrono::seconds utc_offset{0};  // of the clock on screen
+  Duration age{0};                     // of the sample
 };
 
 [[nodiscard]] Drawn draw(const Frame& frame, Size size);

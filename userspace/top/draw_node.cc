@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node: its memory against the thresholds, its pressure, the state of each threshold.
+// The node: memory and thresholds, pressure, and the state of each threshold.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kNameWidth = 8;  // "memory  "
 
-// What is wrong with a threshold, from fine to worst; they are shown the other way round.
+// Urgency of a threshold, in ascending order; the most urgent are shown first.
 enum class Need { calm, near, recedes, grace, met };
 
 bool is_bytes(const v1::Evidence& each) {
@@ -58,14 +58,14 @@ Role role_of(Need need) {
   return Role::plain;
 }
 
-// A place on the bar, and its name.
+// A position on the bar, and its name.
 struct Mark {
-  std::int64_t available = 0;  // where it lies, as memory that is left
+  std::int64_t available = 0;  // its position as available memory
   std::string name;
   Role role = Role::plain;
 };
 
-// Of memory.available of the node.
+// Of the node's memory.available.
 std::vector<Mark> marks_of(const Frame& frame) {
   std::vector<Mark> marks;
   std::optional<std::int64_t> warning;
@@ -90,7 +90,7 @@ Need worst_of_node(const v1::TopReport& report) {
   return worst;
 }
 
-// Names below the bar, from the right: each ends at its place, or left of the one before.
+// Names under the bar, from the right: each ends at its position, or left of the previous name.
 void draw_names(const std::vector<Mark>& marks, const std::vector<int>& places, int left, int y,
                 const Frame& frame, Screen& screen) {
   int right = screen.size().width;
@@ -105,7 +105,7 @@ void draw_names(const std::vector<Mark>& marks, const std::vector<int>& places, 
   }
 }
 
-// One of the two charts of a resource; ends at `right`.
+// One of the two charts of a resource; it ends at `right`.
 void draw_chart(const Frame& frame, const std::deque<double>& line, const char* name, Role role,
                 int x, int right, int y, Screen& screen) {
   x = screen.write(x, y, fmt::format("{} ", name), {Role::faint});
@@ -116,7 +116,7 @@ void draw_chart(const Frame& frame, const std::deque<double>& line, const char* 
   const auto& levels = frame.glyphs.levels;
   for (int i = 0; i < width && static_cast<std::size_t>(i) < line.size(); ++i) {
     const double share = line[line.size() - 1 - static_cast<std::size_t>(i)];
-    // The square root: one per cent of stall is worth being seen, and 25 % are half of the height.
+    // Square root: 1 % of stall is visible, and 25 % is half of the height.
     const double height =
         std::ceil(std::sqrt(std::clamp(share, 0.0, 1.0)) * static_cast<double>(levels.size() - 1));
     screen.put(x + width - 1 - i, y, levels[static_cast<std::size_t>(height)], {role});
@@ -135,13 +135,14 @@ std::string kind_of(const v1::Evidence& each) {
 }
 
 std::string state_text(const Frame& frame, const v1::Evidence& each) {
-  const std::string credit = each.pending_release() > 0
-                                 ? ", " + amount_of(each, each.pending_release()) + " on its way"
-                                 : "";
+  const std::string credit =
+      each.pending_release() > 0
+          ? ", " + amount_of(each, each.pending_release()) + " pending release"
+          : "";
   switch (need_of(each)) {
     case Need::calm: return "calm";
     case Need::near: return "near: past its warning line";
-    case Need::recedes: return "recedes: met until the minimum reclaim is back" + credit;
+    case Need::recedes: return "recedes: met until the minimum reclaim is available" + credit;
     case Need::met:
       return (warns_only(each) ? "MET, " + each.threshold().response() + "s" : "MET") + credit;
     case Need::grace: {
@@ -168,7 +169,7 @@ int draw_memory(const Frame& frame, int y, int height, Screen& screen) {
   int x = screen.write(0, y, "memory", {Role::title, false, true});
   if (!node.has_capacity_bytes() || !node.has_usage_bytes() || !node.has_inactive_file_bytes() ||
       node.capacity_bytes() <= 0) {
-    screen.write(x, y, "  what is in use could not be read", {Role::warned});
+    screen.write(x, y, "  memory in use could not be read", {Role::warned});
     return y + 1;
   }
   const std::int64_t capacity = node.capacity_bytes();
@@ -274,7 +275,7 @@ int draw_thresholds(const Frame& frame, int y, int height, Screen& screen) {
                      {Role::faint});
       }
     } else if (screen.size().width < 60) {
-      // What it comes to first.
+      // The state first.
       x = screen.write(x, y, state_text(frame, each), style) + 1;
       screen.write(x, y, each.threshold().signal(), {Role::faint});
     } else {

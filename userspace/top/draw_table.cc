@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The workloads in their order, and what was decided.
+// The ranked workloads, and the decisions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ const std::string& path_of(const v1::TopReport& report, int index) {
   return report.workloads(index).candidate().sample().workload().path();
 }
 
-// The row that must be on the screen: the selected one.
+// Scrolls so that the selected row is visible.
 int scroll_of(const Frame& frame, const std::vector<int>& rows, int page) {
   const int last = std::max(static_cast<int>(rows.size()) - page, 0);
   int scroll = std::clamp(frame.view.scroll, 0, last);
@@ -58,7 +58,7 @@ void draw_headings(const Frame& frame, const std::vector<ColumnShape>& columns, 
   }
 }
 
-// How a cell is coloured: what may be evicted stands out, what may not stays behind.
+// Style of a cell: evictable workloads are emphasized, protected ones faint.
 Style style_of(const Frame& frame, int index, Column column) {
   const v1::TopWorkload& each = frame.report.workloads(index);
   const v1::Candidate& candidate = each.candidate();
@@ -129,7 +129,7 @@ int draw_workloads(const Frame& frame, int y, int height, Screen& screen, Layout
   layout.ranking = report.ranking();
   for (const int each : rows) layout.order.push_back(path_of(report, each));
   if (rows.empty()) {
-    const char* why = report.at_ns() == 0           ? "looking"
+    const char* why = report.at_ns() == 0           ? "sampling"
                       : report.workloads_size() > 0 ? "no workload matches the filter"
                                                     : "no workloads: no pod was found, and no "
                                                       "cgroup matches a workload rule";
@@ -155,11 +155,11 @@ std::vector<const v1::StatusDecision*> acts_of(const v1::TopReport& report) {
 }
 
 std::string decision_text(const v1::StatusDecision& each) {
-  const std::string who = each.victim().empty() ? "nobody" : each.victim();
+  const std::string who = each.victim().empty() ? "no workload" : each.victim();
   const std::string where = each.subject().empty() || each.subject() == "node"
                                 ? std::string(each.subject().empty() ? "" : " for the node")
                                 : " for " + each.subject();
-  if (each.by_kernel()) return "the kernel's OOM killer ended " + who;
+  if (each.by_kernel()) return "the kernel's OOM killer killed " + who;
   std::string text;
   switch (each.action()) {
     case v1::Decision::KILL:

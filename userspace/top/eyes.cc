@@ -38,7 +38,7 @@ Result<v1::TopReport> Eyes::look(const std::string& ranking) {
   const auto asked = alone_ ? Result<void>(error("--no-agent")) : agent_.look(ranking, report);
   if (asked) {
     agent_seen_ = true;
-    // What it saw by itself is history: it begins anew if it has to.
+    // This host's samples are outdated: after a later loss of the agent they start anew.
     own_.reset();
   } else {
     if (asked.error().code == ECANCELED) return asked.error();
@@ -46,7 +46,7 @@ Result<v1::TopReport> Eyes::look(const std::string& ranking) {
     const std::string why = code == ENOENT || code == ECONNREFUSED
                                 ? fmt::format("none serves gRPC at {}", socket_)
                                 : asked.error().text();
-    report.set_agent_problem(agent_seen_ ? "it is gone, and asked for again: " + why : why);
+    report.set_agent_problem(agent_seen_ ? "connection lost, reconnecting: " + why : why);
     TRY(look_alone(ranking, report));
   }
   const MonotonicTime now = SystemClock().now();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One picture of the node after the other: an agent's where one answers, else one's own.
+// Samples of the node: from an agent if one answers, otherwise from this host's files.
 #pragma once
 
 #include <memory>
@@ -19,14 +19,14 @@ namespace forestall::top {
 // Thread rule: one thread.
 class Eyes {
  public:
-  // `cancel_fd`: readable, a look under way is given up. Without an agent `config` is what is in
-  // force. `alone`: no agent is asked.
+  // If `cancel_fd` is readable, a sample in progress is aborted. Without an agent, `config`
+  // applies. `alone`: do not connect to an agent.
   Eyes(const cli::Options& options, Config config, bool alone, int cancel_fd);
 
-  // Looks now. An error: neither an agent nor this host tells anything.
+  // Samples now. Errors: neither an agent nor this host's files are readable.
   [[nodiscard]] Result<v1::TopReport> look(const std::string& ranking);
 
-  // As AgentEye has them.
+  // As in AgentEye.
   [[nodiscard]] int news_fd() const { return agent_.news_fd(); }
   [[nodiscard]] short news_events() const { return agent_.news_events(); }
   [[nodiscard]] bool take_news() { return agent_.take_news(); }

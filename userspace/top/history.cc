@@ -34,7 +34,7 @@ void History::add(const v1::TopReport& report) {
       line = std::move(before->second);
     }
     line.push_back({at_ns_, each.candidate().key().usage()});
-    // The first that is left is five seconds old, or as near to that as there is.
+    // Keeps one sample that is at least five seconds old, if there is one.
     while (line.size() > 2 && at_ns_ - line[1].at_ns >= kChangeOverNs) line.pop_front();
   }
   seen_ = std::move(now);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the pictures so far leave behind: lines of pressure, and how fast each workload grows.
+// History of the samples: lines of pressure, and the growth of each workload.
 #pragma once
 
 #include <array>
@@ -15,25 +15,25 @@
 
 namespace forestall::top {
 
-// Pressure of one resource, oldest first, shares of 0 to 1.
+// Pressure of one resource, oldest first, as shares from 0 to 1.
 struct PressureLine {
   std::string resource;
   std::deque<double> some = {};
-  std::deque<double> full = {};  // empty: the kernel does not tell
+  std::deque<double> full = {};  // empty: the kernel does not report it
 };
 
 class History {
  public:
-  // More points than any terminal is wide.
+  // Wider than any terminal.
   static constexpr std::size_t kPointsMax = 512;
 
-  // REQUIRES: not earlier than the one before. The same one again changes nothing.
+  // REQUIRES: not earlier than the last one. The same sample again has no effect.
   void add(const v1::TopReport& report);
 
-  // Null: never told.
+  // Null: never reported.
   [[nodiscard]] const PressureLine* pressure(std::string_view resource) const;
-  // By how much its working set changed over the last five seconds, or as long as it is known,
-  // bytes per second; nothing: seen once only.
+  // Change of its working set over the last five seconds, or over the known time, in bytes per
+  // second. Nothing: sampled only once.
   [[nodiscard]] std::optional<double> change_of(const std::string& path) const;
 
  private:

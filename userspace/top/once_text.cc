@@ -18,8 +18,7 @@ std::string head(const v1::TopReport& report) {
     text += fmt::format("agent {}, pid {}{}\n", report.agent().version(), report.agent().pid(),
                         report.agent().config().dry_run() ? ", dry run" : "");
   } else {
-    text +=
-        fmt::format("no agent ({}): observed, nobody acts\n", printable(report.agent_problem()));
+    text += fmt::format("no agent ({}): observing only\n", printable(report.agent_problem()));
   }
   for (const v1::ConditionStatus& each : report.agent().conditions()) {
     if (each.status()) text += fmt::format("condition: {}\n", each.type());
@@ -72,7 +71,7 @@ std::string workloads(const Frame& frame) {
     table.add(row);
   }
   std::string text = fmt::format("\nby {} order\n{}", report.ranking(), table.text());
-  if (!report.has_next_victim()) return text + "nobody may be evicted\n";
+  if (!report.has_next_victim()) return text + "no workload may be evicted\n";
   const auto next = static_cast<int>(report.next_victim());
   return text +
          fmt::format("next victim: {}: {}\n",

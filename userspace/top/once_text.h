@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One picture as plain text, for scripts and tickets: `forestall top --once`.
+// A sample as plain text, for scripts and tickets: `forestall top --once`.
 #pragma once
 
 #include <string>

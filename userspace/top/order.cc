@@ -31,7 +31,7 @@ void set_order(const std::vector<Candidate>& order, Ranking ranking, v1::TopRepo
 
 Result<std::vector<Candidate>> candidates_of(
     const google::protobuf::RepeatedPtrField<v1::Candidate>& order) {
-  // The reader of a whole decision reads these as part of it.
+  // api::from_proto() reads candidates as a part of a decision.
   v1::Decision message;
   message.set_action(v1::Decision::NONE);
   message.set_reason(v1::Decision::NO_DATA);
@@ -51,7 +51,7 @@ void add_history(const google::protobuf::RepeatedPtrField<v1::Evidence>& known,
                         before.limit() == each.limit();
       if (!same) continue;
       each.set_pending_release(before.pending_release());
-      // The agent acts on what it saw: met until the minimum reclaim is back.
+      // The agent applies hysteresis: the threshold is met until the minimum reclaim is available.
       const bool recedes = before.met() && each.threshold().has_minimum_reclaim();
       each.set_met(each.met() || recedes);
       if (!each.met()) continue;

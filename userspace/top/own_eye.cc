@@ -62,7 +62,7 @@ v1::StatusDecision& OwnEye::add_decision(std::int64_t wall_time_ns) {
   return decision;
 }
 
-// What an agent would have done here.
+// Notes what an agent would have done.
 void OwnEye::note(const Decision& decision) {
   if (decision.reason == Reason::no_threshold_met) expected_.clear();
   const auto victim = decision.victim();
@@ -89,7 +89,7 @@ void OwnEye::take_kernel_kills(MonotonicTime now) {
     out.set_by_kernel(true);
     OomKill told;
     told.sighting = kill;
-    // Named as a record names it.
+    // The victim's name in the form of a record.
     out.set_victim(api::to_proto(told).sighting().name());
     if (!kill.domain_path.empty()) out.set_subject(api::to_proto(told).sighting().domain_path());
   }
@@ -104,7 +104,7 @@ Result<void> OwnEye::look(const std::string& ranking, v1::TopReport& report) {
   for (SourceNote& each : notes) observation.notes.push_back(std::move(each));
   policy::Step step = policy::step(config_, state_, observation);
   state_ = std::move(step.state);
-  // By an order that is only looked at, nobody would have acted.
+  // With another order than the configuration's, no agent would have acted.
   if (config_.ranking == in_force_) note(step.decision);
   take_kernel_kills(now);
   policy::RankBy by{Signal::memory_available, observation.filesystems.layout, config_.compat,

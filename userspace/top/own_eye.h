@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node as it shows without an agent: the agent's own observer and policy, nothing armed, nobody
-// signalled.
+// Samples the node without an agent: the agent's observer and policy, without usage lines and
+// signals.
 #pragma once
 
 #include <memory>
@@ -23,10 +23,10 @@ namespace forestall::top {
 // Thread rule: one thread.
 class OwnEye {
  public:
-  // `tree` outlives this.
+  // `tree` must outlive this.
   static Result<std::unique_ptr<OwnEye>> create(const kernel::CgroupTree& tree, Config config);
 
-  // Reads everything anew; `ranking` empty: that of the configuration.
+  // Reads everything again. If `ranking` is empty, the configuration's applies.
   [[nodiscard]] Result<void> look(const std::string& ranking, v1::TopReport& report);
 
  private:
@@ -40,11 +40,11 @@ class OwnEye {
   const kernel::CgroupTree& tree_;
   const Ranking in_force_;
   Config config_;
-  std::optional<cli::OpenedProcesses> processes_;  // opened when they are first asked for
+  std::optional<cli::OpenedProcesses> processes_;  // opened on first use
   std::unique_ptr<sources::Observer> observer_;
   policy::State state_;
-  std::unique_ptr<sources::OomLog> log_;  // null: it may not be read
-  std::string expected_;                  // who would go, so that it is told once
+  std::unique_ptr<sources::OomLog> log_;  // null: not readable
+  std::string expected_;                  // the expected victim, so that it is noted once
   std::vector<v1::StatusDecision> decisions_;
 };
 

@@ -12,8 +12,8 @@
 namespace forestall::top {
 namespace {
 
-// Of the window; or, where there is no earlier figure, the kernel's average. A total that is read
-// an instant later than the window ends may be a little more than the window.
+// Share of the window; without an earlier value, the kernel's average. The total is read slightly
+// after the end of the window and may exceed it.
 double share(const kernel::PsiLine& line, std::optional<Duration>& before, Duration window) {
   const auto last = std::exchange(before, line.total);
   if (!last || window <= Duration::zero()) return line.avg10_hundredths / 1e4;
@@ -42,8 +42,8 @@ void PressureEye::look_at(Resource& resource, Duration window, v1::TopReport& re
 
 std::optional<Duration> PressureEye::stalled(const v1::Workload& workload) const {
   if (tree_ == nullptr) return std::nullopt;
-  // On a hybrid host the pressure of a cgroup shows at the same path of the other hierarchy, if it
-  // is there.
+  // On a hybrid v2 host, the pressure of a cgroup is at the same path of the unified hierarchy, if
+  // that exists.
   const auto directory = tree_->open_unified(workload.path());
   const auto text = directory ? directory->read("memory.pressure") : directory.error();
   const auto psi = text ? kernel::parse_psi(*text) : text.error();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel's files say of pressure: of the node by resource, of each workload for memory.
-// An agent is not asked for it: these files are everybody's to read.
+// Pressure from the kernel's files: of the node by resource, of each workload for memory. Every
+// user may read them, so no agent is needed.
 #pragma once
 
 #include <array>
@@ -19,18 +19,18 @@ namespace forestall::top {
 // Thread rule: one thread.
 class PressureEye {
  public:
-  // `tree`, if not null, outlives this; null: workloads tell nothing.
+  // `tree`, if not null, must outlive this. Null: no pressure of workloads.
   explicit PressureEye(const kernel::CgroupTree* tree, std::string proc = "/proc");
 
-  // Fills in `pressure`, and how long each of the workloads in the report was stalled, both since
-  // the last look. With the first look the node's are the kernel's averages of ten seconds, and
-  // those of workloads stay unset.
+  // Sets `pressure`, and the stall time of each workload in the report, since the last sample. For
+  // the first sample, the node's values are the kernel's ten-second averages, and those of
+  // workloads stay unset.
   void look(MonotonicTime now, v1::TopReport& report);
 
  private:
   struct Resource {
     const char* name = "";
-    std::optional<Duration> some = std::nullopt;  // total at the last look
+    std::optional<Duration> some = std::nullopt;  // total at the last sample
     std::optional<Duration> full = std::nullopt;
   };
   struct Stalled {
@@ -38,14 +38,14 @@ class PressureEye {
     MonotonicTime at;
   };
   void look_at(Resource& resource, Duration window, v1::TopReport& report) const;
-  // How long some task of the workload was stalled so far; nothing: its cgroup does not tell.
+  // Total stall time of the workload; nothing: not reported.
   [[nodiscard]] std::optional<Duration> stalled(const v1::Workload& workload) const;
 
   const kernel::CgroupTree* tree_;
   const std::string proc_;
   std::array<Resource, 3> resources_{Resource{"memory"}, Resource{"io"}, Resource{"cpu"}};
   std::optional<MonotonicTime> last_;
-  std::map<std::uint64_t, Stalled> stalled_;  // as of the last look, by cgroup
+  std::map<std::uint64_t, Stalled> stalled_;  // at the last sample, by cgroup
 };
 
 }  // namespace forestall::top

@@ -22,7 +22,7 @@ std::string lower(std::string text) {
   return text;
 }
 
-// What a column is sorted by, the larger first; what is not known comes last.
+// Sort key of a column: larger first, unknown last.
 double amount_of(const Workload& each, Column column, const History& history) {
   const v1::RankKey& key = each.candidate().key();
   switch (column) {
@@ -35,7 +35,7 @@ double amount_of(const Workload& each, Column column, const History& history) {
     case Column::over_request:
       return key.measured() ? static_cast<double>(key.over_request()) : kUnknown;
     case Column::request: return static_cast<double>(key.request());
-    // The lower goes first.
+    // A lower priority is evicted first.
     case Column::priority: return -static_cast<double>(key.priority());
     case Column::points: return key.has_badness() ? static_cast<double>(key.badness()) : kUnknown;
     case Column::processes:
@@ -52,7 +52,7 @@ double amount_of(const Workload& each, Column column, const History& history) {
 std::string change_text(std::optional<double> change) {
   if (!change) return "-";
   const auto whole = static_cast<std::int64_t>(std::llround(*change));
-  // Noise of a page or two is no growth.
+  // A change of a page is noise.
   if (std::abs(whole) < 4096) return "0";
   return (whole > 0 ? "+" : "") + brief_bytes(whole);
 }
@@ -61,13 +61,13 @@ std::string why_text(const Workload& each, bool next) {
   const auto exclusion = each.candidate().exclusion();
   switch (exclusion) {
     case v1::Candidate::PROTECTED:
-      return "protected: " + (each.protection_reason().empty() ? "a protected workload is part of "
-                                                                 "it, or it of one"
+      return "protected: " + (each.protection_reason().empty() ? "it contains a protected "
+                                                                 "workload, or is part of one"
                                                                : each.protection_reason());
     case v1::Candidate::KILL_IN_FLIGHT: return "is being killed";
     case v1::Candidate::KILL_FAILED: return "could not be killed";
     case v1::Candidate::EMPTY: return "empty";
-    case v1::Candidate::UNKILLABLE: return "the kernel could choose none of it";
+    case v1::Candidate::UNKILLABLE: return "the kernel finds no eligible process in it";
     default: break;
   }
   const std::string decided = each.decided_by().empty() ? "" : "by " + each.decided_by();
@@ -106,7 +106,7 @@ std::vector<ColumnShape> fitting_columns(int width, bool points, int name_max) {
   while (taken() > width && columns.size() > 2) {
     columns.erase(std::ranges::min_element(columns, {}, &ColumnShape::importance));
   }
-  // What is left over goes to names until they fit, then to the reasons.
+  // Spare width goes to names until they fit, then to reasons.
   int spare = std::max(width - taken(), 0);
   for (ColumnShape& each : columns) {
     if (each.column != Column::name) continue;
@@ -173,7 +173,7 @@ std::string brief_bytes(std::int64_t bytes) {
   if (std::abs(bytes) < 1024) return fmt::format("{}", bytes);
   double amount = static_cast<double>(bytes) / 1024;
   std::size_t unit = 0;
-  // What would be shown as 1024.0 is one of the next unit.
+  // 1023.95 would be shown as 1024.0.
   while (std::abs(amount) >= 1023.95 && unit + 1 < kUnits.size()) {
     amount /= 1024;
     ++unit;

@@ -8,12 +8,12 @@ namespace {
 
 constexpr char32_t kUnshown = U'?';
 
-// Takes one code point off the front of `text`; nothing valid is there: one byte, shown as '?'.
+// Removes the first code point of `text` and returns it. An invalid byte is returned as '?'.
 char32_t take_glyph(std::string_view& text) {
   const auto first = static_cast<unsigned char>(text.front());
   std::size_t length = first < 0x80 ? 1 : first >> 5 == 0x6 ? 2 : first >> 4 == 0xE ? 3 : 0;
   if (length == 0 || text.size() < length) {
-    // Four bytes: beyond what is drawn here, and mostly wide.
+    // Code points of four bytes are not drawn: most are wide.
     length = first >> 3 == 0x1E ? std::min<std::size_t>(4, text.size()) : 1;
     text.remove_prefix(length);
     return kUnshown;
@@ -28,9 +28,10 @@ char32_t take_glyph(std::string_view& text) {
     glyph = (glyph << 6) | (byte & 0x3FU);
   }
   text.remove_prefix(length);
-  // Controls, the soft hyphen, combining marks. From Hebrew on much is written from right to left,
-  // combines or is two cells wide, but for punctuation, arrows, blocks and the like between U+2010
-  // and U+2E7F, less the invisible and combining ones of those.
+  // Not shown: control characters, the soft hyphen and combining marks. From Hebrew on, many
+  // characters are written from right to left, combine or are two cells wide. Exceptions are
+  // punctuation, arrows, blocks and similar between U+2010 and U+2E7F, without invisible and
+  // combining ones.
   if (glyph < 0x20 || (glyph >= 0x7F && glyph < 0xA0) || glyph == 0xAD) return kUnshown;
   if (glyph >= 0x300 && glyph < 0x370) return kUnshown;
   if (glyph >= 0x483 && glyph < 0x48A) return kUnshown;

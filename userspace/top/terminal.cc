@@ -14,7 +14,7 @@
 #include <cstring>
 #include <string>
 
-// Its macros for functions would take names of ours.
+// ncurses' function macros would replace our names.
 #define NCURSES_NOMACROS 1
 #define NCURSES_WIDECHAR 1
 #include <ncurses.h>
@@ -26,10 +26,10 @@ namespace forestall::top {
 namespace {
 
 constexpr std::array kCrashes{SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
-// How long ESC may be the beginning of a key, ms: within a host, and over ssh.
+// Time after ESC in which a key sequence may follow, in ms: enough locally and over ssh.
 constexpr int kEscapePatience = 50;
 
-// What the crash handler needs, made ready before: it may call next to nothing.
+// Data for the crash handler, prepared in advance: it may call only async-signal-safe functions.
 struct {
   termios as_found{};
   std::array<char, 256> goodbye{};
@@ -43,16 +43,16 @@ extern "C" void restore_and_die(int signal) {
     (void)!::write(STDOUT_FILENO, rescue.goodbye.data(), rescue.length);
     ::tcsetattr(STDIN_FILENO, TCSANOW, &rescue.as_found);
   }
-  // The disposition is the default one again (SA_RESETHAND).
+  // SA_RESETHAND has restored the default action.
   ::raise(signal);
 }
 
 void prepare_rescue() {
-  // No more mouse, in either way of telling; attributes off, cursor shown, the other screen left.
+  // Mouse off in both protocols, attributes off, cursor visible, main screen.
   std::string text = "\033[?1006l\033[?1002l\033[?1000l";
   for (const char* name : {"sgr0", "cnorm", "rmkx", "rmcup"}) {
     const char* sequence = ::tigetstr(name);
-    // -1: no string capability of that name; null: this terminal has none.
+    // -1: not a string capability; null: not supported by this terminal.
     if (sequence != nullptr && sequence != reinterpret_cast<const char*>(-1)) text += sequence;
   }
   rescue.length = std::min(text.size(), rescue.goodbye.size());
@@ -67,7 +67,7 @@ void arm_rescue() {
   for (const int each : kCrashes) ::sigaction(each, &action, nullptr);
 }
 
-// One role's colours: among 256, among 8, and what shows it without any.
+// A role's colors with 256 and 8 colors, and its attribute without colors.
 struct Ink {
   short many;
   short few;
@@ -117,7 +117,7 @@ std::optional<Input> mouse() {
   return input;
 }
 
-// Nothing: a key that means nothing here.
+// Nothing: a key without a meaning.
 std::optional<Input> function_key(wint_t code) {
   switch (code) {
     case KEY_UP: return key(Input::Kind::up);
@@ -157,16 +157,17 @@ bool Terminal::shows_unicode() {
 
 Result<std::unique_ptr<Terminal>> Terminal::open(const TerminalWish& wish) {
   if (::isatty(STDIN_FILENO) == 0 || ::isatty(STDOUT_FILENO) == 0) {
-    return error("standard input and output are no terminal; --once prints one picture as text");
+    return error(
+        "standard input and output are not a terminal; use --once to print one sample as text");
   }
   std::setlocale(LC_CTYPE, "");
   ::tcgetattr(STDIN_FILENO, &rescue.as_found);
-  // Unlike initscr(), this does not end the process if there is no such terminal.
+  // Unlike initscr(), this returns an error if the terminal type is unknown.
   SCREEN* screen = ::newterm(nullptr, stdout, stdin);
   if (screen == nullptr) {
     const char* name = std::getenv("TERM");
     return error(std::string("unknown terminal '") + (name == nullptr ? "" : name) +
-                 "' (TERM); --once prints one picture as text");
+                 "' (TERM); use --once to print one sample as text");
   }
   std::unique_ptr<Terminal> terminal(new Terminal(screen));
   prepare_rescue();
@@ -179,7 +180,7 @@ Result<std::unique_ptr<Terminal>> Terminal::open(const TerminalWish& wish) {
   ::curs_set(0);
   ::set_escdelay(kEscapePatience);
   if (wish.mouse) {
-    // At once, not after the time in which a click may become a double one.
+    // Report clicks at once, without waiting for a double click.
     ::mouseinterval(0);
     ::mousemask(BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED, nullptr);
   }
@@ -216,7 +217,7 @@ void Terminal::paint_cell(const Cell& cell) {
   const Ink ink = ink_of(cell.style.role);
   attr_t attributes = A_NORMAL;
   if (!colors_) attributes |= ink.without;
-  // With few colours, what is faint is that by its attribute.
+  // With few colors, faint text uses its attribute.
   if (colors_ && COLORS < 256 && ink.few == -1) attributes |= ink.without;
   if (cell.style.bold) attributes |= A_BOLD;
   if (cell.style.reverse) attributes |= A_REVERSE;

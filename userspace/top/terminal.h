@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The terminal: paints a screen of cells, hands out keys and the mouse. On ncurses, which knows
-// what the terminal can do and sends it only what has changed.
+// The terminal: paints a screen of cells, and reads keys and the mouse. Based on ncurses, which
+// knows the terminal's capabilities and sends only changes.
 //
-// Whatever way the program ends, the terminal is left as it was found: by the destructor, and where
-// no destructor runs (a crash, an abort) by a handler that writes what ncurses would have.
+// The terminal is restored in every case: by the destructor, and after a crash or abort by a signal
+// handler that writes the sequences ncurses would write.
 #pragma once
 
 #include <memory>
@@ -13,11 +13,11 @@
 #include "top/screen.h"
 #include "top/view.h"
 
-struct screen;  // ncurses' own
+struct screen;  // of ncurses
 
 namespace forestall::top {
 
-// What the terminal is asked to be.
+// Requested settings of the terminal.
 struct TerminalWish {
   bool colors = true;
   bool mouse = true;
@@ -26,15 +26,15 @@ struct TerminalWish {
 // Thread rule: one thread, and one Terminal at a time.
 class Terminal {
  public:
-  // Takes standard input and output. Errors: they are no terminal, or one of an unknown kind.
+  // Uses standard input and output. Errors: they are not a terminal, or its type is unknown.
   static Result<std::unique_ptr<Terminal>> open(const TerminalWish& wish);
   ~Terminal();
 
   [[nodiscard]] Size size() const;
-  // Whether glyphs beyond ASCII can be shown: by the locale.
+  // Whether the locale allows glyphs beyond ASCII.
   [[nodiscard]] static bool shows_unicode();
   void paint(const Screen& screen);
-  // The next thing that was typed, clicked or changed; nothing: all of it was taken.
+  // The next key, mouse event or resize; nothing: none left.
   [[nodiscard]] std::optional<Input> next();
   // For poll().
   [[nodiscard]] int fd() const;

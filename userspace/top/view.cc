@@ -18,7 +18,7 @@ void select_row(const Layout& layout, View& view, std::ptrdiff_t row) {
   view.selected = layout.order[static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(row, 0, last))];
 }
 
-// From the selected row, or from the first or last one shown if none is.
+// Moves from the selected row, or from the first or last visible one if none is selected.
 void move(const Layout& layout, View& view, int by) {
   const auto found =
       view.selected ? std::ranges::find(layout.order, *view.selected) : layout.order.end();
@@ -30,7 +30,7 @@ void move(const Layout& layout, View& view, int by) {
 }
 
 void wheel(const Layout& layout, View& view, int by) {
-  // Scrolling lets go of the selection if that would leave the screen: rows follow the hand.
+  // Scrolling clears a selection that would leave the screen.
   const int last = std::max(static_cast<int>(layout.order.size()) - layout.page, 0);
   view.scroll = std::clamp(layout.scroll + by, 0, last);
   if (!view.selected) return;
@@ -61,7 +61,7 @@ void click(const Input& input, const Layout& layout, View& view) {
   }
 }
 
-// The column to the right of the one that is sorted by, around the end.
+// The next column to sort by, cyclically.
 Column next_column(const Layout& layout, Column column) {
   const auto found = std::ranges::find(layout.headings, column, &Layout::Heading::column);
   if (found == layout.headings.end() || found + 1 == layout.headings.end()) return Column::order;
@@ -76,7 +76,7 @@ Command type(const Input& input, View& view) {
       }
       break;
     case Input::Kind::backspace:
-      // A whole character: its continuation bytes go with it.
+      // Removes a whole character with its continuation bytes.
       while (!view.filter.empty()) {
         const auto last = static_cast<unsigned char>(view.filter.back());
         view.filter.pop_back();
@@ -100,7 +100,7 @@ Command press(char32_t key, const Layout& layout, View& view) {
     case U'?':
     case U'h': view.help = true; break;
     case U'k':
-      // From the order of the configuration in force to the other one, whichever that is.
+      // Switches between the configured order and the other one.
       view.ranking = layout.ranking == "kernel" ? "kubelet" : "kernel";
       view.sort = Column::order;
       view.reversed = false;
@@ -140,7 +140,7 @@ Duration shorter(Duration interval) {
 Command apply(const Input& input, const Layout& layout, View& view) {
   if (input.kind == Input::Kind::resize) return Command::none;
   if (view.help) {
-    // Any key leaves it; the one that quits, quits.
+    // Any key closes the help; `q` quits.
     view.help = false;
     return input.kind == Input::Kind::character && input.character == U'q' ? Command::quit
                                                                            : Command::none;
@@ -160,7 +160,7 @@ Command apply(const Input& input, const Layout& layout, View& view) {
       select_row(layout, view, static_cast<std::ptrdiff_t>(layout.order.size()) - 1);
       break;
     case Input::Kind::escape:
-      // The innermost choice first.
+      // Esc clears the innermost choice first.
       if (view.selected) {
         view.selected.reset();
       } else {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the person at the terminal has chosen, and what a key or a click makes of it. Pure: nothing
-// here reads a terminal.
+// The user's choices, and the effect of keys and clicks on them. Pure: does not read a terminal.
 #pragma once
 
 #include <cstddef>
@@ -14,22 +13,22 @@
 
 namespace forestall::top {
 
-// A column of the table of workloads, which is also what it can be sorted by.
+// A column of the table, by which it can be sorted.
 enum class Column : std::uint8_t {
-  order,  // place in the order of eviction
+  order,  // rank in the eviction order
   name,
   working_set,
-  stall,   // ms of each second
+  stall,   // ms per second
   change,  // of the working set, bytes per second
   over_request,
   request,
   priority,
-  points,  // the kernel's
+  points,  // of the kernel
   processes,
-  why,  // what puts it before the next one, or keeps it
+  why,  // why it ranks before the next one, or is protected
 };
 
-// What came from the terminal.
+// An input from the terminal.
 struct Input {
   enum class Kind : std::uint8_t {
     character,
@@ -54,13 +53,13 @@ struct Input {
 };
 
 struct View {
-  std::string ranking = {};  // empty: the one of the configuration in force
+  std::string ranking = {};  // empty: the configuration's
   Column sort = Column::order;
   bool reversed = false;
   std::string filter = {};
-  bool filtering = false;                              // keys go to the filter
+  bool filtering = false;                              // keys edit the filter
   std::optional<std::string> selected = std::nullopt;  // path of the workload
-  int scroll = 0;                                      // first row of the table that is shown
+  int scroll = 0;                                      // first visible row
   bool paused = false;
   bool help = false;
   Duration interval = std::chrono::seconds(1);
@@ -68,7 +67,7 @@ struct View {
   friend bool operator==(const View&, const View&) = default;
 };
 
-// Where things are on the screen that was drawn last: what a click means follows from it.
+// Positions on the last drawn screen, which give clicks their meaning.
 struct Layout {
   struct Row {
     int y = 0;
@@ -81,20 +80,20 @@ struct Layout {
   };
   int headings_y = -1;
   std::vector<Heading> headings = {};
-  std::vector<Row> rows = {};           // shown
-  std::vector<std::string> order = {};  // paths of all rows, in the order of the table
+  std::vector<Row> rows = {};           // visible
+  std::vector<std::string> order = {};  // paths of all rows, in table order
   int page = 1;                         // rows that fit
-  int scroll = 0;                       // as it was drawn
-  std::string ranking = {};             // whose order is shown
+  int scroll = 0;                       // as drawn
+  std::string ranking = {};             // the order shown
 };
 
 enum class Command : std::uint8_t {
   none,
   quit,
-  ask,  // the picture has to be another one: whose order, or how often, has changed
+  ask,  // the ranking or the interval changed: a new sample is needed
 };
 
-// The shortest and the longest interval, and the next one up or down.
+// Shortest and longest interval, and the next longer or shorter one.
 inline constexpr Duration kIntervalMin = std::chrono::milliseconds(100);
 inline constexpr Duration kIntervalMax = std::chrono::minutes(1);
 [[nodiscard]] Duration longer(Duration interval);

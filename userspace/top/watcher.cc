@@ -16,10 +16,10 @@
 namespace forestall::top {
 namespace {
 
-// A look may take this part of the time, no more: an agent that has ten thousand processes to score
-// is not asked every second.
+// Samples take at most this share of the time: an agent with ten thousand processes to score is not
+// queried every second.
 constexpr int kShareOfLooking = 4;
-// What the agent tells in a burst is one picture.
+// A burst of agent events gives one sample.
 constexpr Duration kNewsRest = std::chrono::milliseconds(100);
 
 }  // namespace
@@ -29,13 +29,13 @@ Result<std::unique_ptr<Watcher>> Watcher::start(
   UniqueFd ready(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   UniqueFd changed(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   UniqueFd stop(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!ready || !changed || !stop) return errno_error("eventfd", "for pictures");
+  if (!ready || !changed || !stop) return errno_error("eventfd", "for samples");
   std::unique_ptr<Watcher> watcher(
       new Watcher(std::move(ready), std::move(changed), std::move(stop), std::move(wanted)));
   watcher->eyes_ = make(watcher->stop_.get());
   const exports::BlockedSignals blocked;
   watcher->thread_ = std::thread([raw = watcher.get()] { raw->run(); });
-  ::pthread_setname_np(watcher->thread_.native_handle(), "forestall-look");
+  ::pthread_setname_np(watcher->thread_.native_handle(), "top-sampler");
   return watcher;
 }
 
@@ -77,7 +77,7 @@ bool Watcher::stopped() const {
 }
 
 void Watcher::run() {
-  // What a crash sends must find its handler here as well: it puts the terminal back.
+  // Crash signals must reach their handler on this thread as well: it restores the terminal.
   sigset_t crashes;
   ::sigemptyset(&crashes);
   for (const int each : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}) ::sigaddset(&crashes, each);
@@ -97,8 +97,8 @@ void Watcher::run() {
   }
 }
 
-// Until the next look is due: the interval is over, something else is wanted, or the agent has
-// acted.
+// Waits until the next sample is due: after the interval, on a changed request, or on an action of
+// the agent.
 void Watcher::wait(MonotonicTime began) {
   const MonotonicTime ended = SystemClock().now();
   const MonotonicTime rested = ended + kShareOfLooking * (ended - began);
@@ -121,8 +121,8 @@ void Watcher::wait(MonotonicTime began) {
     eventfd_t count = 0;
     (void)::eventfd_read(changed_.get(), &count);
     const Wanted then = wanted();
-    // Whose order is shown is asked for at once; another interval, or the end of a pause, too: the
-    // eye that waits sees that the key was heard.
+    // A changed order, interval or end of a pause is sampled at once, so that the user sees the
+    // effect of the key.
     if (!then.paused) return;
   }
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks again and again on a thread of its own, so that keys are answered while a busy node, or a
-// busy agent, takes its time.
+// Samples the node on its own thread, so that keys are handled while the node or the agent is slow.
 #pragma once
 
 #include <functional>
@@ -18,7 +17,7 @@
 
 namespace forestall::top {
 
-// What is wanted of the next pictures.
+// What the next samples must contain.
 struct Wanted {
   std::string ranking = {};
   Duration interval = std::chrono::seconds(1);
@@ -28,18 +27,18 @@ struct Wanted {
 
 class Watcher {
  public:
-  // Begins to look at once. The function makes the eyes for a descriptor that calls a look off; it
+  // Starts sampling at once. `make` creates the sources for a descriptor that aborts a sample; it
   // is called here. Errors: eventfd().
   static Result<std::unique_ptr<Watcher>> start(
       const std::function<std::unique_ptr<Eyes>(int cancel_fd)>& make, Wanted wanted);
-  // Calls off the look under way, and waits for its end.
+  // Aborts the sample in progress and waits for its end.
   ~Watcher();
 
-  // Readable when there is a picture to take.
+  // Readable when there is a new sample.
   [[nodiscard]] int fd() const { return ready_.get(); }
-  // The newest picture, or why there is none; nothing: none is new.
+  // The newest sample, or why there is none; nothing: no new one.
   [[nodiscard]] std::optional<Result<v1::TopReport>> take();
-  // A change is looked at at once, unless it is a pause.
+  // A change is sampled at once, unless it is a pause.
   void want(const Wanted& wanted);
 
  private:
@@ -47,7 +46,7 @@ class Watcher {
   void run();
   void wait(MonotonicTime began);
   [[nodiscard]] Wanted wanted() const;
-  // Polls readable; reads nothing.
+  // Polls for readability without reading.
   [[nodiscard]] bool stopped() const;
 
   const UniqueFd ready_;
@@ -56,7 +55,7 @@ class Watcher {
   mutable std::mutex mutex_;
   Wanted wanted_;
   std::optional<Result<v1::TopReport>> newest_;
-  std::unique_ptr<Eyes> eyes_;  // the thread's
+  std::unique_ptr<Eyes> eyes_;  // used by the thread
   std::thread thread_;
 };
 

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// `--help` of the program and of every subcommand: width, groups, and where kubelet's flags are.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cli/help_text.h"
+#include "support/agent_run.h"
+
+namespace forestall::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::SizeIs;
+
+const std::vector<std::string> kWithKubeletFlags{"agent", "signals", "rank",  "check-config",
+                                                 "plan",  "replay",  "record"};
+const std::vector<std::string> kWithoutKubeletFlags{"demo", "doctor", "status", "score",  "top",
+                                                    "qos",  "admit",  "diff",   "report", "trace"};
+
+std::vector<std::string> all_subcommands() {
+  std::vector<std::string> all = kWithKubeletFlags;
+  all.insert(all.end(), kWithoutKubeletFlags.begin(), kWithoutKubeletFlags.end());
+  return all;
+}
+
+std::string help_of(const std::string& subcommand) {
+  const Ran ran = run_forestall({subcommand, "--help"});
+  EXPECT_EQ(ran.exit_code, 0) << subcommand << "\n" << ran.errors;
+  return ran.output;
+}
+
+// The titles and first words of a help text, such as "Guard: agent demo".
+std::vector<std::string> groups_of(const std::string& help) {
+  std::vector<std::string> groups;
+  std::istringstream lines(help);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.ends_with(':') && !line.starts_with(' ')) {
+      groups.push_back(line);
+    } else if (!groups.empty() && line.starts_with("  ") && !line.starts_with("   ")) {
+      groups.back() += " " + line.substr(2, line.find_first_of(" ,", 2) - 2);
+    }
+  }
+  return groups;
+}
+
+void expect_fits(const std::string& help) {
+  std::istringstream lines(help);
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_THAT(line, SizeIs(testing::Le(80U)));
+    EXPECT_THAT(line, Not(testing::EndsWith(" ")));
+  }
+}
+
+TEST(Help, EveryHelpTextFitsEightyColumns) {
+  expect_fits(run_forestall({"--help"}).output);
+  for (const std::string& subcommand : all_subcommands()) {
+    SCOPED_TRACE(subcommand);
+    expect_fits(help_of(subcommand));
+  }
+}
+
+TEST(Help, SubcommandsAreGrouped) {
+  EXPECT_THAT(
+      groups_of(run_forestall({"--help"}).output),
+      testing::ElementsAre("Guard: agent demo doctor status", "Inspect: signals rank score top",
+                           "Offline: check-config plan qos admit replay diff report",
+                           "Record and trace: trace record", "Options: -h --version"));
+}
+
+TEST(Help, OwnOptionsComeBeforeSharedOnes) {
+  EXPECT_THAT(groups_of(help_of("agent")),
+              testing::ElementsAre("Options: --dry-run --run-dir -v -o -h",
+                                   "Host: --disable-feature --cgroup-mount",
+                                   "Configuration: -c --kubelet-config",
+                                   testing::StartsWith("Kubelet flags (override the files): "
+                                                       "--eviction-hard --eviction-soft ")));
+  EXPECT_THAT(groups_of(help_of("diff")),
+              testing::ElementsAre("Arguments: before after", "Options: -o -h"));
+}
+
+TEST(Help, KubeletFlagsAreAcceptedOnlyWhereTheyApply) {
+  for (const std::string& subcommand : kWithKubeletFlags) {
+    EXPECT_THAT(help_of(subcommand), HasSubstr("\nKubelet flags")) << subcommand;
+  }
+  for (const std::string& subcommand : kWithoutKubeletFlags) {
+    EXPECT_THAT(help_of(subcommand), Not(HasSubstr("--eviction-hard"))) << subcommand;
+    const Ran ran = run_forestall({subcommand, "--eviction-hard=memory.available<1Gi"});
+    EXPECT_EQ(ran.exit_code, 2) << subcommand;
+    // Required options are missing as well, and may be reported first.
+    EXPECT_THAT(ran.errors, testing::AnyOf(HasSubstr("eviction-hard"), HasSubstr("required")));
+  }
+}
+
+TEST(Help, RelationsBetweenOptionsAreShown) {
+  const std::string help = help_of("rank");
+  EXPECT_THAT(help, HasSubstr("(needs --stats)"));
+  EXPECT_THAT(help_of("qos"), HasSubstr("(required)"));
+  EXPECT_THAT(help_of("score"), HasSubstr("Usage: forestall score [OPTIONS] [pid...]\n"));
+}
+
+TEST(HelpText, LongNamesGetALineOfTheirOwn) {
+  const cli::HelpText help{
+      "Does this.\nAnd that.",
+      "it [OPTIONS]",
+      {{"Options",
+        {{"-a", "First"}, {"--a-name-longer-than-the-column VALUE", std::string(60, 'x')}}}},
+      "The end."};
+  EXPECT_EQ(cli::help_text(help),
+            "Does this.\nAnd that.\n\nUsage: it [OPTIONS]\n\nOptions:\n"
+            "  -a  First\n"
+            "  --a-name-longer-than-the-column VALUE\n      " +
+                std::string(60, 'x') + "\n\nThe end.\n");
+}
+
+}  // namespace
+}  // namespace forestall::test

@@ -1,0 +1,502 @@
+// SPDX-License-Identifier: Apache-2.0
+// The only file that includes CLI11: its header takes longer to compile than the rest of a
+// subcommand.
+#include "cli/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <utility>
+
+#include "api/kubelet_flags.h"
+#include "cli/exit_code.h"
+#include "cli/help_text.h"
+
+namespace forestall::cli {
+namespace {
+
+constexpr const char* kDescription =
+    "Forestall acts on memory pressure before the Linux OOM killer does.\n"
+    "Without a subcommand it runs the agent.";
+
+constexpr const char* kFooter =
+    "`forestall SUBCOMMAND --help` lists the options of a subcommand.\n"
+    "Exit codes: 0 success; 1 failure, or a check that does not hold; 2 invalid command line, "
+    "configuration or input; 3 this host cannot be guarded; 4 another agent is running.\n"
+    "See forestall(8).";
+
+constexpr const char* kOptions = "Options";
+constexpr const char* kPodList = "Output of `kubectl get pods -o json`; - reads standard input";
+
+const CLI::Range& pid_range() {
+  static const CLI::Range range(1, std::numeric_limits<pid_t>::max(), "PID");
+  return range;
+}
+
+// An option with a value; `form` is the value as help shows it.
+template <typename Target>
+CLI::Option* add_value(CLI::App& command, const char* names, Target& target, const char* form,
+                       const char* help) {
+  return command.add_option(names, target, help)->option_text(form);
+}
+
+// An option that takes one of `words`; `set` gets the index of the word.
+CLI::Option* add_choice(CLI::App& command, const char* names, const std::vector<std::string>& words,
+                        const std::function<void(std::size_t)>& set, const char* help) {
+  const auto find = [words, set](const std::string& word) {
+    set(static_cast<std::size_t>(std::find(words.begin(), words.end(), word) - words.begin()));
+  };
+  return command.add_option_function<std::string>(names, find, help)
+      ->check(CLI::IsMember(words))
+      ->option_text(CLI::detail::join(words, "|"));
+}
+
+// --- options that several subcommands have ------------------------------------------------------
+
+CLI::Option* add_output(CLI::App& command, Options& options, const char* names) {
+  return add_choice(
+      command, names, {"text", "json"},
+      [&options](std::size_t i) {
+        options.output = i == 0 ? OutputFormat::text : OutputFormat::json;
+      },
+      "Output format (default: text)");
+}
+
+void add_agent_address(CLI::App& command, Options& options) {
+  add_value(command, "--run-dir", options.run_directory, "DIRECTORY",
+            "Run directory of the agent, with its socket forestall.sock (default: /run/forestall)");
+  add_value(command, "--socket", options.socket, "PATH",
+            "Socket of the agent's gRPC API (apiSocket), if it is not in the run directory");
+}
+
+void add_host(CLI::App& command, Options& options) {
+  constexpr const char* kGroup = "Host";
+  add_value(command, "--disable-feature", options.disabled, "NAME",
+            "Do not use a kernel feature, by its name in `doctor`; may be repeated")
+      ->group(kGroup);
+  add_value(command, "--cgroup-mount", options.cgroup_mount, "PATH",
+            "Mount point of the host's cgroup filesystem (default: /sys/fs/cgroup)")
+      ->group(kGroup);
+}
+
+void add_config(CLI::App& command, Options& options) {
+  constexpr const char* kGroup = "Configuration";
+  add_value(command, "-c,--config", options.config, "FILE",
+            "Configuration file (default: /etc/forestall/config.yaml if it exists, else built in)")
+      ->group(kGroup);
+  add_value(command, "--kubelet-config", options.kubelet_config, "FILE",
+            "KubeletConfiguration file; its eviction settings apply where the configuration file "
+            "has none")
+      ->group(kGroup);
+}
+
+void add_kubelet_flags(CLI::App& command, Options& options) {
+  for (const api::KubeletFlag& flag : api::kubelet_flags()) {
+    const auto keep = [&options, &flag](const std::string& value) {
+      options.kubelet_flags[flag.name].push_back(value);
+    };
+    // On every parse: a repeated flag adds to its earlier values.
+    CLI::Option* option =
+        command.add_option_function<std::string>("--" + std::string(flag.name), keep, flag.help);
+    option->trigger_on_parse()->option_text(flag.form)->group("Kubelet flags (override the files)");
+    if (flag.valueless) option->expected(0, 1)->default_str("true");
+  }
+}
+
+// --- guard --------------------------------------------------------------------------------------
+
+void describe_agent(CLI::App& command, CommandLine& line) {
+  command.add_flag("--dry-run", line.options.dry_run, "Decide and log, but send no signals");
+  add_value(command, "--run-dir", line.options.run_directory, "DIRECTORY",
+            "Directory of the sockets and of the lock that excludes a second agent (default: "
+            "/run/forestall)");
+  command.add_flag("-v,--verbose", line.options.verbose,
+                   "Log every evaluation, not only decisions");
+}
+
+void describe_demo(CLI::App& command, CommandLine& line) {
+  command.add_flag("-v,--verbose", line.options.verbose, "Show the agent's log as well");
+}
+
+void describe_status(CLI::App& command, CommandLine& line) {
+  add_agent_address(command, line.options);
+}
+
+// --- inspect ------------------------------------------------------------------------------------
+
+// Added after the options of `rank`, most of which --kernel excludes.
+void add_kernel_rank(CLI::App& command, KernelRankOptions& options) {
+  CLI::Option* kernel =
+      command.add_flag("--kernel", options.asked,
+                       "Predict the victim of the kernel's OOM killer if the node, or --cgroup, "
+                       "ran out of memory now");
+  for (const char* other : {"--pods", "--stats", "--signal", "--fs-layout"}) {
+    kernel->excludes(command.get_option(other));
+  }
+  CLI::Option* nodes = add_value(command, "--nodes", options.nodes, "LIST",
+                                 "Assume that the NUMA nodes of a cpuset run out, such as 0-1,3");
+  CLI::Option* policy = add_value(command, "--memory-policy", options.memory_policy, "LIST",
+                                  "Assume that the NUMA nodes of a memory policy run out");
+  CLI::Option* allocating =
+      add_value(command, "--allocating", options.allocating, "PID",
+                "The allocating process: it counts even while it exits, and it is the victim if "
+                "vm.oom_kill_allocating_task is set");
+  allocating->check(pid_range());
+  for (CLI::Option* each : {nodes, policy, allocating}) each->needs(kernel);
+  for (CLI::Option* each : {nodes, policy}) each->excludes(command.get_option("--cgroup"));
+  nodes->excludes(policy);
+}
+
+void describe_rank(CLI::App& command, CommandLine& line) {
+  RankOptions& options = line.rank;
+  add_value(command, "--cgroup", options.cgroup, "PATH",
+            "Only workloads at or below this path of the memory hierarchy; with --kernel, the "
+            "cgroup that runs out of memory");
+  add_value(command, "--signal", options.signal, "SIGNAL",
+            "The signal assumed to be below its threshold (default: memory.available)");
+  CLI::Option* pods = add_value(command, "--pods", options.pods, "FILE",
+                                "Rank these pods, not this host's workloads: output of `kubectl "
+                                "get pods -o json`; - reads standard input");
+  CLI::Option* stats = add_value(command, "--stats", options.stats, "FILE",
+                                 "Statistics of --pods: output of the kubelet's /stats/summary");
+  pods->needs(stats);
+  stats->needs(pods);
+  add_value(command, "--fs-layout", options.fs_layout, "single|imagefs|split",
+            "Filesystems of images and writable layers (default: from the statistics, else "
+            "single)");
+  add_value(command, "--growth-over", options.growth_over, "DURATION",
+            "Measure the growth of this host's workloads for this time and show it")
+      ->excludes(pods);
+  add_kernel_rank(command, options.kernel);
+}
+
+void describe_score(CLI::App& command, CommandLine& line) {
+  CLI::Option* pids =
+      add_value(command, "pid", line.score.pids, "",
+                "Show how the scores of these processes are computed (default: a table of all "
+                "eligible processes, the highest score first)");
+  pids->check(pid_range());
+  add_value(command, "-n,--limit", line.score.limit, "N",
+            "Rows of the table; 0 shows all (default: 20 as text, all as JSON)")
+      ->excludes(pids);
+}
+
+void describe_top(CLI::App& command, CommandLine& line) {
+  TopOptions& top = line.top;
+  CLI::Option* once = command.add_flag("--once", top.once, "Print one sample and exit");
+  add_output(command, line.options, "-o,--output")->needs(once);
+  add_value(command, "--interval", top.interval, "DURATION",
+            "Time between two samples, 100ms to 1m (default: 1s); with --once, the time over which "
+            "pressure is measured");
+  add_value(command, "--ranking", top.ranking, "kubelet|kernel|kubelet+growth",
+            "Rank by this order (default: the configuration's)");
+  add_value(command, "--color", top.color, "auto|always|never",
+            "Use the terminal's colors; auto disables them if NO_COLOR is set (default: auto)")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+  command.add_flag("--ascii", top.ascii, "Draw with ASCII characters only");
+  command.add_flag("--no-mouse", top.no_mouse, "Do not capture the mouse");
+  command.add_flag("--no-agent", top.without_agent, "Do not connect to a running agent");
+  add_agent_address(command, line.options);
+}
+
+// --- offline ------------------------------------------------------------------------------------
+
+void describe_plan(CLI::App& command, CommandLine& line) {
+  PlanOptions& options = line.plan;
+  add_value(command, "--memory-capacity", options.memory, "AMOUNT",
+            "Memory of the node, such as 32Gi (without any capacity: this host's)");
+  add_value(command, "--cpu", options.cpu, "NUMBER", "CPUs of the node");
+  add_value(command, "--storage", options.storage, "AMOUNT",
+            "Size of the node's nodefs, such as 100Gi");
+  add_value(command, "--pids", options.pids, "NUMBER", "Process IDs of the node");
+  add_value(command, "--pods", options.pods, "NUMBER", "Pods that the node accepts (maxPods)");
+  add_value(command, "--hugepages", options.huge_pages, "AMOUNT",
+            "Memory preallocated for huge pages (default: none)");
+  add_value(command, "--reserve", options.reserve, "PART",
+            "Memory reserved for the system: a percentage or an amount");
+  add_value(command, "--evict-at", options.evict_at, "PART",
+            "Memory in use at which eviction starts: a percentage or an amount");
+}
+
+void describe_qos(CLI::App& command, CommandLine& line) {
+  QosOptions& options = line.qos;
+  add_value(command, "--pods", options.pods, "FILE", kPodList)->required();
+  add_value(command, "--memory-capacity", options.memory_capacity, "QUANTITY",
+            "MemTotal of the node, such as 16Gi")
+      ->required();
+  add_value(command, "--cgroup-root", options.cgroup_root, "PATH",
+            "The kubelet's cgroupRoot (default: /)");
+  add_value(command, "--runtime", options.runtime, "containerd|crio",
+            "The runtime whose cgroup names are shown (default: containerd)")
+      ->check(CLI::IsMember({"containerd", "crio"}));
+}
+
+void describe_admit(CLI::App& command, CommandLine& line) {
+  AdmitOptions& options = line.admit;
+  add_value(command, "--pods", options.pods, "FILE", kPodList)->required();
+  add_value(command, "--conditions", options.conditions, "LIST",
+            "Node conditions: MemoryPressure, DiskPressure, PIDPressure (default: none)");
+  CLI::Option* allocatable =
+      add_value(command, "--allocatable", options.allocatable, "LIST",
+                "Allocatable resources of the node, such as cpu=4,memory=8Gi,pods=110; others are "
+                "unlimited. Shows which pods each critical pod would preempt");
+  add_value(command, "--running", options.running, "FILE",
+            "Pods already on the node, in the form of --pods (default: none)")
+      ->needs(allocatable);
+}
+
+void describe_replay(CLI::App& command, CommandLine& line) {
+  ReplayOptions& options = line.replay;
+  add_value(command, "file", options.file, "",
+            "A recording, the directory of an agent's recordings, or a file of observations or "
+            "records with one JSON object per line; - reads standard input")
+      ->required();
+  command.add_flag("--all", options.all,
+                   "Show every decision not to act, not only the first of a run of equal ones");
+  add_value(command, "--at", options.at, "TIME",
+            "Show the evaluation in force at this time, with its ranking: time since the first "
+            "evaluation (12.5s) or wall-clock time (2025-03-14T10:11:12Z)");
+  add_value(command, "--ranking", options.ranking, "kubelet|kernel|kubelet+growth",
+            "Rank by this order instead of the configuration's");
+}
+
+void describe_diff(CLI::App& command, CommandLine& line) {
+  const char* const what = "A recording, or the output of `forestall replay -o json`";
+  add_value(command, "before", line.diff.before, "", what)->required();
+  add_value(command, "after", line.diff.after, "", what)->required();
+  command.footer("Exit codes: 0 equal; 1 different; 2 error.");
+}
+
+void describe_report(CLI::App& command, CommandLine& line) {
+  ReportOptions& options = line.report;
+  add_value(command, "file", options.file, "",
+            "A recording, or the directory of an agent's recordings")
+      ->required();
+  add_value(command, "-o,--out", options.out, "FILE",
+            "Output file (default: standard output, also for -)");
+  add_choice(
+      command, "--format", {"html", "md", "png", "json"},
+      [&options](std::size_t i) {
+        options.format = static_cast<ReportFormat>(i);
+        options.format_given = true;
+      },
+      "html: a self-contained page; md and png: for a ticket; json: the data of the others "
+      "(default: by the suffix of the output file, else html)");
+  command.add_flag("-f,--force", options.force, "Overwrite an existing file");
+  add_value(command, "--workloads", options.workloads, "N",
+            "Draw the N largest workloads individually and the others as their sum (default: 12)")
+      ->check(CLI::Range(1, 100));
+}
+
+// --- record and trace ---------------------------------------------------------------------------
+
+void describe_trace(CLI::App& command, CommandLine& line) {
+  TraceOptions& trace = line.trace;
+  add_value(command, "--cgroup", trace.cgroups, "GLOB",
+            "Only cgroups whose path in the memory hierarchy matches, and their descendants; may "
+            "be repeated");
+  add_value(command, "--pod", trace.pods, "POD",
+            "Only this pod, by its UID or by a name from the configuration; may be repeated");
+  add_value(command, "--kind", trace.kinds, "LIST",
+            "Only these kinds of events: memcg-reclaim, direct-reclaim, kswapd, stall, compaction, "
+            "throttled, oom, pressure, usage, reclaim-count, agent, cgroup; reclaim for the first "
+            "three, or all");
+  add_value(command, "--min", trace.shortest, "DURATION",
+            "Only events that lasted at least this long, such as 1ms");
+  command.add_flag("--begins", trace.begins, "Show the begin of an event as well as its end");
+  add_value(command, "--summary", trace.summary, "DURATION",
+            "Instead of events, print sums and histograms for each window of this length");
+  add_value(command, "--top", trace.top, "N", "Cgroups in a summary (default: 10)");
+  add_value(command, "--duration", trace.duration, "DURATION", "Stop after this time");
+  add_value(command, "--count", trace.count, "N", "Stop after this many events");
+  add_value(command, "--buffer", trace.buffer, "AMOUNT",
+            "Size of the BPF ring buffer (default: 16Mi)");
+  add_value(command, "--color", trace.color, "auto|always|never", "Use colors (default: auto)");
+  add_value(command, "-o,--output", trace.format, "text|json|pb",
+            "text, one JSON object per line, or length-prefixed forestall.v1.Event messages "
+            "(default: text)");
+  command.add_flag("--no-agent", trace.without_agent, "Do not connect to a running agent");
+  add_agent_address(command, line.options);
+}
+
+void describe_record(CLI::App& command, CommandLine& line) {
+  RecordOptions& options = line.record;
+  add_value(command, "-o,--out", options.file, "FILE", "Output file")->required();
+  command.add_flag("-f,--force", options.force, "Overwrite an existing file");
+  add_value(command, "--duration", options.duration, "DURATION",
+            "Stop after this time (default: at Ctrl-C)");
+  add_value(command, "--cgroup", options.cgroups, "GLOB",
+            "Record matching cgroups as workloads, in addition to pods and the configuration's "
+            "workloads; may be repeated");
+}
+
+// --- all subcommands ----------------------------------------------------------------------------
+
+// What a subcommand has besides its own options.
+enum Shared : unsigned {
+  kNone = 0,
+  kOutput = 1,         // -o, --output
+  kLongOutput = 2,     // --output, where -o names a file
+  kHost = 4,           // --disable-feature, --cgroup-mount
+  kConfig = 8,         // --config, --kubelet-config
+  kKubeletFlags = 16,  // overrides of thresholds and reservations
+};
+
+struct Row {
+  Subcommand subcommand;
+  const char* group;
+  const char* name;
+  unsigned shared;
+  void (*describe)(CLI::App&, CommandLine&);  // may be null
+  const char* help;
+};
+
+constexpr unsigned kLive = kOutput | kHost | kConfig | kKubeletFlags;
+constexpr unsigned kSettings = kOutput | kConfig | kKubeletFlags;
+constexpr const char* kGuard = "Guard";
+constexpr const char* kInspect = "Inspect";
+constexpr const char* kOffline = "Offline";
+constexpr const char* kRecordAndTrace = "Record and trace";
+
+constexpr Row kRows[] = {
+    {Subcommand::agent, kGuard, "agent", kLive, describe_agent, "Guard this host (the default)"},
+    {Subcommand::demo, kGuard, "demo", kOutput | kHost, describe_demo,
+     "Leak memory in a scratch cgroup and watch the agent evict it"},
+    {Subcommand::doctor, kGuard, "doctor", kOutput | kHost, nullptr,
+     "Check which kernel features this host has and which are missing"},
+    {Subcommand::status, kGuard, "status", kOutput, describe_status,
+     "Show the state of the running agent"},
+    {Subcommand::signals, kInspect, "signals", kLive, nullptr,
+     "Show the current value of every signal and threshold"},
+    {Subcommand::rank, kInspect, "rank", kLive, describe_rank,
+     "Rank workloads in eviction order, or predict the kernel's OOM victim"},
+    {Subcommand::score, kInspect, "score", kOutput | kHost, describe_score,
+     "Show the kernel's OOM score of processes and how it is computed"},
+    {Subcommand::top, kInspect, "top", kHost | kConfig, describe_top,
+     "Show thresholds, pressure and the eviction order, live"},
+    {Subcommand::check_config, kOffline, "check-config", kSettings, nullptr,
+     "Check a configuration and show the settings that result"},
+    {Subcommand::plan, kOffline, "plan", kSettings, describe_plan,
+     "Compute allocatable resources and suggest reservations and thresholds"},
+    {Subcommand::qos, kOffline, "qos", kOutput, describe_qos,
+     "Compute QoS class, requests, oom_score_adj and cgroups of pods"},
+    {Subcommand::admit, kOffline, "admit", kOutput, describe_admit,
+     "Check whether pods are admitted under pressure, and what they preempt"},
+    {Subcommand::replay, kOffline, "replay", kSettings, describe_replay,
+     "Repeat the decisions of a recording, or decide on observations"},
+    {Subcommand::diff, kOffline, "diff", kOutput, describe_diff,
+     "Compare the decisions of two recordings or replays"},
+    {Subcommand::report, kOffline, "report", kNone, describe_report,
+     "Render a recording as a self-contained HTML page, Markdown or PNG"},
+    {Subcommand::trace, kRecordAndTrace, "trace", kHost | kConfig, describe_trace,
+     "Trace memory pressure in the kernel, live"},
+    {Subcommand::record, kRecordAndTrace, "record", kLongOutput | kHost | kConfig | kKubeletFlags,
+     describe_record, "Record what the agent would observe and decide, without acting"},
+};
+
+void add_subcommand(CLI::App& app, const Row& row, CommandLine& line) {
+  CLI::App& command = *app.add_subcommand(row.name, row.help);
+  command.group(row.group);
+  command.parse_complete_callback([&line, &row] { line.subcommand = row.subcommand; });
+  command.footer("See `forestall --help` for exit codes, and forestall(8).");
+  if (row.describe != nullptr) row.describe(command, line);
+  if ((row.shared & kOutput) != 0) add_output(command, line.options, "-o,--output");
+  if ((row.shared & kLongOutput) != 0) add_output(command, line.options, "--output");
+  if ((row.shared & kHost) != 0) add_host(command, line.options);
+  if ((row.shared & kConfig) != 0) add_config(command, line.options);
+  if ((row.shared & kKubeletFlags) != 0) add_kubelet_flags(command, line.options);
+}
+
+// --- help ---------------------------------------------------------------------------------------
+
+// CLI11 keeps these in the order of their addresses.
+std::string joined_names(const std::set<CLI::Option*>& options) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : options) names.push_back(option->get_name());
+  std::sort(names.begin(), names.end());
+  return CLI::detail::join(names, ", ");
+}
+
+// "-o,--output" as "-o, --output".
+std::string spaced(std::string names) {
+  if (const auto comma = names.find(','); comma != std::string::npos) names.insert(comma + 1, " ");
+  return names;
+}
+
+HelpEntry help_entry(const CLI::Option& option) {
+  HelpEntry entry;
+  const bool positional = option.get_positional();
+  entry.name = positional ? option.get_name(true) : spaced(option.get_name(false, true));
+  if (!option.get_option_text().empty()) entry.name += " " + option.get_option_text();
+  entry.description = option.get_description();
+  if (option.get_required()) entry.description += " (required)";
+  const std::string needs = joined_names(option.get_needs());
+  if (!needs.empty()) entry.description += " (needs " + needs + ")";
+  const std::string excludes = joined_names(option.get_excludes());
+  if (!excludes.empty()) entry.description += " (not with " + excludes + ")";
+  return entry;
+}
+
+HelpGroup& group_titled(std::vector<HelpGroup>& groups, const std::string& title) {
+  const auto found = std::find_if(groups.begin(), groups.end(),
+                                  [&](const HelpGroup& group) { return group.title == title; });
+  return found != groups.end() ? *found : groups.emplace_back(HelpGroup{title, {}});
+}
+
+std::string formatted_help(const CLI::App* app, const std::string& name, CLI::AppFormatMode) {
+  HelpText help{app->get_description(), name + " [OPTIONS]", {}, app->get_footer()};
+  for (const CLI::App* command : app->get_subcommands({})) {
+    group_titled(help.groups, command->get_group())
+        .entries.push_back({command->get_name(), command->get_description()});
+  }
+  if (!help.groups.empty()) help.usage = name + " [SUBCOMMAND] [OPTIONS]";
+  for (const CLI::Option* option : app->get_options({})) {
+    const bool positional = option->get_positional();
+    if (positional) {
+      const std::string word = option->get_name(true);
+      const bool many = option->get_items_expected_max() > 1;
+      help.usage += option->get_required() ? " " + word : " [" + word + (many ? "...]" : "]");
+    }
+    if (option == app->get_help_ptr() || option == app->get_version_ptr()) continue;
+    group_titled(help.groups, positional ? "Arguments" : option->get_group())
+        .entries.push_back(help_entry(*option));
+  }
+  HelpGroup& own = group_titled(help.groups, kOptions);
+  for (const CLI::Option* option : {app->get_help_ptr(), app->get_version_ptr()}) {
+    if (option != nullptr) own.entries.push_back(help_entry(*option));
+  }
+  return help_text(help);
+}
+
+// CLI11 takes the last argument first. `--eviction-hard=` is the kubelet's form of an empty value,
+// but CLI11 would use the next argument as the value: an empty argument is inserted.
+std::vector<std::string> reversed(const std::vector<std::string>& arguments) {
+  std::vector<std::string> result;
+  for (auto each = arguments.rbegin(); each != arguments.rend(); ++each) {
+    const bool empty_value = each->starts_with("--") && each->ends_with('=');
+    if (empty_value) result.emplace_back();
+    result.push_back(empty_value ? each->substr(0, each->size() - 1) : *each);
+  }
+  return result;
+}
+
+}  // namespace
+
+std::optional<int> parse_command_line(const std::vector<std::string>& arguments,
+                                      CommandLine& line) {
+  CLI::App app(kDescription, "forestall");
+  app.formatter_fn(formatted_help);
+  app.footer(kFooter);
+  app.set_version_flag("--version", "forestall " FORESTALL_VERSION, "Print the version and exit");
+  app.require_subcommand(0, 1);
+  for (const Row& row : kRows) add_subcommand(app, row, line);
+  try {
+    app.parse(reversed(arguments));
+  } catch (const CLI::ParseError& failure) {
+    return app.exit(failure) == 0 ? kExitOk : kExitUsage;
+  }
+  return std::nullopt;
+}
+
+}  // namespace forestall::cli

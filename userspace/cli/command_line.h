@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line of forestall and of forestall-top: all subcommands, their options and help.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/oom_commands.h"
+#include "cli/options.h"
+#include "cli/plan_options.h"
+#include "cli/pod_commands.h"
+#include "cli/replay_options.h"
+#include "cli/report_options.h"
+#include "cli/top_options.h"
+#include "cli/trace_options.h"
+
+namespace forestall::cli {
+
+enum class Subcommand : std::uint8_t {
+  agent,
+  demo,
+  doctor,
+  status,
+  signals,
+  rank,
+  score,
+  top,
+  check_config,
+  plan,
+  qos,
+  admit,
+  replay,
+  diff,
+  report,
+  trace,
+  record,
+};
+
+struct CommandLine {
+  Subcommand subcommand = Subcommand::agent;  // also if none is given
+  Options options;
+  RankOptions rank;
+  ScoreOptions score;
+  TopOptions top;
+  PlanOptions plan;
+  QosOptions qos;
+  AdmitOptions admit;
+  ReplayOptions replay;
+  DiffOptions diff;
+  ReportOptions report;
+  TraceOptions trace;
+  RecordOptions record;
+};
+
+// Parses the arguments, without the name of the program, into `line`. Returns the exit code if
+// there is no subcommand to run: help or the version was printed to standard output, or an error
+// to standard error. Throws what the standard library throws, such as std::bad_alloc.
+[[nodiscard]] std::optional<int> parse_command_line(const std::vector<std::string>& arguments,
+                                                    CommandLine& line);
+
+}  // namespace forestall::cli

@@ -41,6 +41,7 @@
 #include "bench/spread.h"
 #include "bench/told_child.h"
 #include "support/child.h"
+#include "support/program.h"
 #include "support/scratch_cgroup.h"
 #include "support/temp_tree.h"
 
@@ -120,10 +121,9 @@ class Agent {
  public:
   Agent(const std::string& executable, const TempTree& directory,
         const std::vector<std::string>& arguments)
-      : log_(directory / "agent.log"), notify_(make_notify(directory / "notify")), child_([&] {
-          exec(executable, directory, arguments);
-          return 127;
-        }) {
+      : log_(directory / "agent.log"),
+        notify_(make_notify(directory / "notify")),
+        child_([&] { return exec(executable, directory, arguments); }) {
     std::array<char, 256> text{};
     while (!std::string_view(text.data()).starts_with("READY=1")) {
       const ssize_t got = recv(notify_.get(), text.data(), text.size() - 1, 0);
@@ -142,15 +142,7 @@ class Agent {
     const auto at = log.find("tier=");
     return at == std::string::npos ? "unknown" : log.substr(at + 5, log.find(' ', at) - at - 5);
   }
-  // All threads', from the scheduler's own sums.
-  [[nodiscard]] double cpu_ms() const {
-    double ns = 0;
-    const auto tasks = fmt::format("/proc/{}/task", child_.pid());
-    for (const auto& task : std::filesystem::directory_iterator(tasks)) {
-      ns += std::strtod(read_text(task.path() / "schedstat").c_str(), nullptr);
-    }
-    return ns / 1e6;
-  }
+  [[nodiscard]] double cpu_ms() const { return cpu_ms_of(child_.pid()); }
   // In all its BPF programs so far; needs bpf_enable_stats().
   [[nodiscard]] double bpf_ms() const {
     double ns = 0;
@@ -190,19 +182,14 @@ class Agent {
     return fd;
   }
 
-  void exec(const std::string& executable, const TempTree& directory,
-            const std::vector<std::string>& more) const {
+  [[nodiscard]] int exec(const std::string& executable, const TempTree& directory,
+                         const std::vector<std::string>& more) const {
     setenv("NOTIFY_SOCKET", (directory / "notify").c_str(), 1);
     const int log = open(log_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    dup2(log, STDOUT_FILENO);
-    dup2(log, STDERR_FILENO);
     std::vector<std::string> words{
         executable, "agent", "--config", directory / "config.yaml", "--run-dir", directory / "run"};
     words.insert(words.end(), more.begin(), more.end());
-    std::vector<char*> pointers;
-    for (std::string& word : words) pointers.push_back(word.data());
-    pointers.push_back(nullptr);
-    execv(executable.c_str(), pointers.data());
+    return run_program(std::move(words), log, log);
   }
 
   std::string log_;

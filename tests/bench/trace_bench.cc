@@ -46,6 +46,7 @@
 #include "bench/told_child.h"
 #include "forestall/v1/event.pb.h"
 #include "support/child.h"
+#include "support/program.h"
 #include "support/scratch_cgroup.h"
 #include "support/temp_tree.h"
 
@@ -114,15 +115,7 @@ class Tracer {
   [[nodiscard]] const std::string& tail() const { return tail_; }
   [[nodiscard]] std::uint64_t lines() const { return lines_; }
 
-  // All threads', from the scheduler's own sums.
-  [[nodiscard]] double cpu_ms() const {
-    double ns = 0;
-    const auto tasks = fmt::format("/proc/{}/task", child_.pid());
-    for (const auto& task : std::filesystem::directory_iterator(tasks)) {
-      ns += std::strtod(read_text(task.path() / "schedstat").c_str(), nullptr);
-    }
-    return ns / 1e6;
-  }
+  [[nodiscard]] double cpu_ms() const { return cpu_ms_of(child_.pid()); }
   // The program that hangs on a raw tracepoint.
   [[nodiscard]] UniqueFd program_of(const std::string& tracepoint) const {
     const auto all = fmt::format("/proc/{}/fdinfo", child_.pid());
@@ -162,13 +155,7 @@ class Tracer {
   Tracer(std::vector<std::string> command, std::array<int, 2> ends)
       : output_(ends[0]), child_([&] {
           prctl(PR_SET_PDEATHSIG, SIGKILL);
-          dup2(ends[1], STDOUT_FILENO);
-          dup2(ends[1], STDERR_FILENO);
-          std::vector<char*> argv;
-          for (std::string& word : command) argv.push_back(word.data());
-          argv.push_back(nullptr);
-          execv(command[0].c_str(), argv.data());
-          return 127;
+          return run_program(std::move(command), ends[1], ends[1]);
         }) {
     close(ends[1]);
     thread_ = std::thread([this] { drain(); });

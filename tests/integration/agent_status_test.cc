@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall status` of an agent that runs, of one that killed, and of none.
+// `forestall status` with a running agent, with a killed one, and without one.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ std::string config_of(const ScratchCgroup& scratch) {
       scratch.path(), kThreshold.count >> 20);
 }
 
-// Where AgentRun has its agent keep its lock and socket.
+// Where AgentRun makes its agent keep its lock and socket.
 std::string run_directory(AgentRun& agent) {
   return agent.directory() / "";
 }

@@ -113,7 +113,7 @@ TEST(LadderCgroupKill, IsNotUsedWhenTheTwinHoldsSomebodyElse) {
   ScratchCgroup scratch;
   const auto path = scratch.child("victim");
   Hog hog(scratch, path, mib(16));
-  // In the cgroup2 group of that path, but in nobody's memory group.
+  // In the cgroup2 group of that path, but in no memory group.
   Child stranger([] {
     for (;;) pause();
     return 0;
@@ -218,7 +218,7 @@ TEST(LadderDryRun, KillsNothingAndIsNotRepeated) {
       << "credited as the real kill would be, or the next candidate follows at once";
 }
 
-// Moves itself into the victim, so that the agent is among its own victims.
+// Moves itself into the victim, so that the agent is one of its own victims.
 TEST(LadderSpares, TheAgentItselfAndItsParents) {
   ScratchCgroup scratch;
   const auto path = scratch.child("victim");
@@ -228,7 +228,7 @@ TEST(LadderSpares, TheAgentItselfAndItsParents) {
     LadderRun run(options_with(kAllOfKilling));
     const Outcome outcome = run.kill(run.rank(path));
     const Attempt* pidfds = attempt_on(outcome, Rung::pidfds);
-    // It cannot be released: the agent lives on in it and holds next to nothing, though.
+    // Its memory cannot be released, because the agent is part of it; it holds next to nothing.
     if (outcome.processes != 1 || !pidfds->failure) return 2;
     if (attempt_on(outcome, Rung::cgroup_kill) != nullptr) return 3;
     return pidfds->failure->message.find("is this agent") != std::string::npos ? 0 : 4;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// oom_score_adj of real processes in a real cgroup, looked at and set.
+// Reads and sets oom_score_adj of real processes in a real cgroup.
 #include "actuators/oom_score_adj.h"
 
 #include <gtest/gtest.h>
@@ -73,7 +73,7 @@ void set_adj(std::int64_t value) {
   std::ofstream("/proc/self/oom_score_adj") << value;
 }
 
-// Forks a process that sets its own value and lives until its parent is gone.
+// Forks a process that sets its own value and lives until its parent exits.
 void fork_with(std::int64_t value) {
   if (fork() != 0) return;
   prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tracer's programs on a real kernel: what they tell against what its own files say, with and
-// without filters, of cgroups that are gone before they are read, and with a ring that is too
-// small.
+// The tracer's programs on a real kernel: their reports against the kernel's files, with and
+// without filters, of cgroups removed before the read, and with a ring that is too small.
 #include "kernel/trace_programs.h"
 
 #include <fcntl.h>
@@ -44,7 +43,7 @@ const kernel::CgroupTree& tree() {
   return kTree;
 }
 
-// All records of one TracePrograms, as they came.
+// All records of one TracePrograms, in the order of arrival.
 class Records {
  public:
   explicit Records(TracePrograms& programs) : programs_(programs) {}
@@ -139,9 +138,8 @@ TEST(Trace, SeesEveryTracepointOfItsKinds) {
   }
 }
 
-// Every reclaim of the machine goes by the tracer, whoever it is of; and so it does by the kernel's
-// counters. What is under way when the one is read and the other is not, the readings before and
-// after bracket.
+// Both the tracer and the kernel's counters see every reclaim of the machine. The kernel's are read
+// before and after, because reclaims may run at the time of a reading.
 TEST(Trace, TotalsAreWhatVmstatCounts) {
   Churn churn;
   const auto before = vmstat();
@@ -174,7 +172,7 @@ TEST(Trace, TotalsAreWhatVmstatCounts) {
             << fmt::format("@metric trace_reclaimed {} of {}..{} pages\n", reclaimed,
                            least_reclaimed, most_reclaimed);
   ASSERT_GT(least_scanned, 10'000U);
-  // 1 %, and what one reclaim that was under way at either end may come to.
+  // 1 %, and one reclaim under way at either end.
   const auto near = [](std::uint64_t value, std::uint64_t least, std::uint64_t most) {
     const std::uint64_t slack = most / 100 + 2048;
     return value + slack >= least && value <= most + slack;
@@ -237,7 +235,7 @@ TEST(Trace, SumsByCgroupAreWhatTheRecordsAddUpTo) {
   EXPECT_EQ(in_buckets, own.count);
 }
 
-// There is room for so many cgroups only, and on a busy node they come and go.
+// The programs have room for a fixed number of cgroups, and a busy node creates and removes many.
 TEST(Trace, SumsOfWhatIsGoneAreToldOnceMoreAndMakeRoom) {
   Churn gone;
   Churn stays;
@@ -290,7 +288,7 @@ TEST(Trace, TellsOnlyWhatIsAskedFor) {
   TraceAsked asked;
   asked.filters = true;
   const auto programs = load(asked);
-  // What lies below is meant, too.
+  // Includes the cgroups below it.
   ASSERT_TRUE(programs->want(OpenCgroup(wanted.scratch().directory(wanted.scratch().path())).id()));
   Records records(*programs);
   wanted.run(2);
@@ -412,7 +410,7 @@ TEST(Trace, AnOomKillNamesItsVictim) {
   EXPECT_EQ(kill->killer_tgid, hog.pid());
 }
 
-// epoll tells, edge-triggered, of nothing but wake-ups; poll() would look for itself.
+// Edge-triggered epoll reports only wake-ups; poll() would check the state itself.
 TEST(Trace, AReaderIsWokenIfItWaitsAndNotOtherwise) {
   Churn churn;
   const auto programs = load({});

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// When the watchdog acts on its orders and when it does not: by how long the loop has not looked,
-// counted for each subject by itself. On real memory, with orders made by hand and the test in the
-// place of the loop.
+// When the watchdog acts on its orders: by the time since the loop's last evaluation, counted for
+// each subject. On real memory, with orders made by hand and the test in place of the loop.
 //
-// The patience is longer than the agent's, so that a test that is not given a CPU for a moment is
-// not taken for a loop that hangs.
+// The patience is longer than the agent's, so that a test without CPU for a moment does not look
+// like a loop that hangs.
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -29,7 +28,7 @@ class WatchdogPatience : public ::testing::Test {
       : watchdog_(LadderRun::must(
             agent::Watchdog::create(run_.tree(), clock_, /*real_time=*/false, kLong))) {}
 
-  // A subject which is its own victim: met while it uses more than the floor.
+  // A subject that is its own victim: met while it uses more than the floor.
   [[nodiscard]] agent::Watchdog::Order order_for(const std::string& path) {
     agent::Watchdog::Order order;
     order.victim.sample = run_.rank(path);
@@ -79,9 +78,9 @@ TEST_F(WatchdogPatience, ALoopThatLooksIsLeftAloneAndOneThatStopsIsNot) {
   EXPECT_TRUE(hog.child().wait_exit());
 }
 
-// One subject recedes just when the other is met: that the loop has not looked meanwhile says
-// nothing about the second yet. The one's end and the other's start must fall into what is left of
-// the patience: that is long, and the growth small, for a guest that is emulated.
+// One subject recedes just when the other is met: that there was no evaluation meanwhile proves
+// nothing about the second. Both must happen within the rest of the patience, which is long, with
+// little growth, for emulated guests.
 TEST_F(WatchdogPatience, TheTimeOfOneSubjectIsNotAnothers) {
   const std::string first = scratch_.child("first"), second = scratch_.child("second");
   constexpr Duration kLonger = 5 * kLong;
@@ -111,7 +110,7 @@ TEST_F(WatchdogPatience, TheMemoryOfWhomTheGuardShotIsWaitedFor) {
   ASSERT_FALSE(fires_by(clock_.now() + kLong / 2));
   const MonotonicTime fired = clock_.now();
   ++guard_fired_;
-  // It did not come back: the order still stands.
+  // The loop has not evaluated since: the order is still valid.
   ASSERT_TRUE(fires_by(clock_.now() + kPatience));
   const auto shot = watchdog_->take_shot();
   ASSERT_TRUE(shot);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Victims with a grace period, on real cgroups and real processes of this machine: who goes by
-// itself, who has to be killed when the time is over, and what cuts it short.
+// Victims with a grace period, on real cgroups and processes: those that exit by themselves, those
+// that must be killed after the period, and what shortens the period.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -26,7 +26,7 @@ LadderOptions patient() {
   return options;
 }
 
-// A process of the group that blocks SIGTERM and, if `obeys`, leaves when it comes.
+// A process of the group that blocks SIGTERM and, if `obeys`, exits when it arrives.
 class Service {
  public:
   Service(
@@ -138,7 +138,7 @@ TEST(LadderGrace, WhatIsForkedInItIsLeftToItsWorkAndFoundAtItsEnd) {
   const auto path = scratch.child("parting");
   Service service(scratch, path, true, [] {
     if (fork() == 0) {
-      for (;;) pause();  // deaf to nothing, but never asked
+      for (;;) pause();  // would exit, but received no signal
     }
   });
   LadderRun run(patient());

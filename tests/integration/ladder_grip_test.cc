@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kills by what was held in advance, on real processes.
+// Kills of pinned processes, on real cgroups.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -128,7 +128,7 @@ TEST_F(LadderGrip, WhatIsReleasedIsClosed) {
   EXPECT_EQ(run.ladder().grip_of(victim.workload.cgroup), nullptr);
 }
 
-// Somebody else of ours was first: the outcome tells of the whole kill.
+// Another thread killed first: the outcome describes the whole kill.
 TEST_F(LadderGrip, AKillThatWasSignalledIsCompleted) {
   Hog hog(scratch, path, mib(32));
   const WorkloadSample victim = run.rank(path);
@@ -144,7 +144,7 @@ TEST_F(LadderGrip, AKillThatWasSignalledIsCompleted) {
   EXPECT_GT(outcome.freed, mib(28));
 }
 
-// The loop was about to kill it when somebody else did: one kill, one outcome, the first signal.
+// The loop was about to kill it when another thread did: one kill, one outcome, the first signal.
 TEST_F(LadderGrip, AKillThatIsUnderWayIsNotBegunAgain) {
   Hog hog(scratch, path, mib(32));
   const WorkloadSample victim = run.rank(path);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kill ladder on real cgroups and real processes of this machine: what is killed, what is
-// spared, and what the outcome says about it.
+// The kill ladder on real cgroups and processes of this machine: what it kills, what it spares, and
+// what the outcome reports.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -20,7 +20,7 @@ using actuators::LadderOptions;
 LadderOptions options_with(const FeatureSet& usable) {
   LadderOptions options;
   options.usable = usable;
-  options.release_timeout = std::chrono::seconds(20);  // a loaded machine is not the subject here
+  options.release_timeout = std::chrono::seconds(20);  // the load of the machine is not under test
   return options;
 }
 
@@ -56,7 +56,7 @@ TEST_P(LadderKillTest, OneProcess) {
   const Outcome outcome = run.kill(victim);
   expect_killed(outcome, mib(60));
   EXPECT_EQ(outcome.processes, 1U) << describe(outcome);
-  // cgroup.kill comes after the pidfds, from another thread, and is told nevertheless.
+  // cgroup.kill comes after the pidfds, from another thread, and is still reported.
   EXPECT_NE(attempt_on(outcome, Rung::sigkill), nullptr) << describe(outcome);
   const Attempt* by_cgroup = attempt_on(outcome, Rung::cgroup_kill);
   const bool expected = GetParam().usable.test(static_cast<std::size_t>(Feature::cgroup_kill)) &&

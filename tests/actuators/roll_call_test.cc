@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Roll calls on cgroups that are plain files, so that they can list whom they like: init, this
-// process, pids that lead nowhere. Nothing here sends a signal but 0.
+// Process snapshots of cgroups that are plain files, so that they can list any pid: init, this
+// process, pids without a process. Sends only signal 0.
 #include "actuators/roll_call.h"
 
 #include <fcntl.h>
@@ -57,9 +57,9 @@ TEST(RollCall, HoldsWhoIsThereAndDropsWhoIsGone) {
   EXPECT_TRUE(world.call({child.pid(), gone})->quiet);
 }
 
-// Story: everybody left while they were opened, and the kill of an emptied cgroup was called
-// failed; and a sweep that met only the dead took the cgroup for settled, though they had forked
-// meanwhile.
+// Regression: all processes exited while they were opened, and the kill of an emptied cgroup was
+// reported as failed. A sweep that found only dead processes took the cgroup for settled, although
+// they had forked meanwhile.
 TEST(RollCall, IsNotQuietWhenSomebodyLeftWhileBeingOpened) {
   pid_t gone = 0;
   {

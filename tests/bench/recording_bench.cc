@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What it takes to record an agent under heavy pressure, and to decide all of it again.
+// Cost of recording an agent under heavy pressure, and of replaying the recording.
 //
-//   recording_bench [seconds] [workloads]   makes such a recording: the real agent, leaks that are
-//                                           begun again as soon as they are ended, in a scratch
-//                                           cgroup with a limit; then as below
-//   recording_bench encode                  what the loop spends on a look, by number of workloads
-//   recording_bench FILE                    bytes per entry and per look, replay against real
-//                                           time, and 100 cuts at random places, each read up to
-//                                           the cut
+//   recording_bench [seconds] [workloads]   makes a recording: the real agent, and leaks that start
+//                                           again after each kill, in a scratch cgroup with a
+//                                           limit; then measures it as below
+//   recording_bench encode                  the loop's time per evaluation, by number of workloads
+//   recording_bench FILE                    bytes per entry and per evaluation, replay against
+//                                           real time, and 100 cuts at random places, each read
+//                                           up to the cut
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
@@ -52,7 +52,7 @@ constexpr Bytes kLimit = mib(256);
 constexpr Bytes kThreshold = mib(64);
 constexpr int kLeaks = 3;  // at a time
 
-// Workloads, most of which stay as they are, and some that leak until they are ended.
+// Workloads, most of them constant, and some that leak until they are killed.
 class Pressure {
  public:
   explicit Pressure(int workloads) : workloads_(workloads) {
@@ -77,7 +77,7 @@ class Pressure {
     return text;
   }
 
-  // Begins each leak again that was ended, until the time is over. Returns how many there were.
+  // Restarts each killed leak until the time is over. Returns the number of starts.
   int go_on(double seconds) {
     const auto begin = std::chrono::steady_clock::now();
     int ended = 0;
@@ -129,7 +129,7 @@ struct Measured {
   std::uint64_t with_workloads = 0;
   std::uint64_t different = 0;
   double took = 0;      // seconds, for all of it
-  double recorded = 0;  // seconds, from the first look to the last
+  double recorded = 0;  // seconds, from the first evaluation to the last
   cli::RecordingInput::Counts counts;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was made ready is used for a crossing only while it is true. The tree is files, time is the
-// test's, and every victim is a child of the test.
+// A pre-ranked victim is used for a crossing only while it is still correct. The cgroup tree is
+// files, the test sets the time, and every victim is a child of the test.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// A clock that a test turns by hand while a thread reads it.
+// A clock that a test sets while a thread reads it.
 class TurnedClock final : public Clock {
  public:
   [[nodiscard]] MonotonicTime now() const override {
@@ -31,8 +31,8 @@ class TurnedClock final : public Clock {
   }
   void advance(Duration by) { now_ += by.count(); }
 
-  // The test's thread is held up when it has asked for the time so often; the watchdog's, which
-  // does so whenever it likes, is not counted.
+  // Blocks the test's thread at its n-th read of the time. Reads by the watchdog's thread, which
+  // come at any time, are not counted.
   mutable int calls_until_stop = 0;
   std::function<void()> stopped;
 
@@ -41,7 +41,7 @@ class TurnedClock final : public Clock {
   std::atomic<std::int64_t> now_{1'000'000'000};
 };
 
-// Tells what the test puts into it.
+// Returns what the test puts into it.
 class ToldSource final : public sources::Source {
  public:
   [[nodiscard]] Feature feature() const override { return Feature::bpf_cgroups; }
@@ -67,7 +67,8 @@ WorkloadRule workload(const std::string& path) {
   return rule;
 }
 
-// The limit of /all is 256 MiB, the threshold 64 MiB from it, and the zone begins 32 MiB ahead.
+// The limit of /all is 256 MiB, the threshold lies 64 MiB from it, and the zone begins 32 MiB
+// before that.
 class CoreReady : public ::testing::Test {
  protected:
   static constexpr Bytes kInZone = mib(180);
@@ -156,7 +157,7 @@ class CoreReady : public ::testing::Test {
     use("/all/leak", mib(170));
     tell(WakeSource::poll);
   }
-  // The first kill; null when there is none.
+  // The first kill; null if there is none.
   [[nodiscard]] const Record* kill() const {
     const auto found = std::ranges::find_if(keeper_.records, [](const Record& record) {
       return record.decision.action == Action::kill;
@@ -202,7 +203,7 @@ TEST_F(CoreReady, WhatWasMadeReadyIsUsed) {
   EXPECT_EQ(victim_of(*kill()), "/all/leak");
 }
 
-// Whoever is killed takes the protected with it.
+// Killing this workload would kill the protected one with it.
 TEST_F(CoreReady, AProtectedCgroupThatWasJustToldOfIsKnownAtTheCrossing) {
   start();
   make("/all/x", mib(1));
@@ -227,7 +228,7 @@ TEST_F(CoreReady, AListFromBeforeTheWorkloadsChangedIsNotUsed) {
   EXPECT_EQ(victim_of(*kill()), "/all/calm");
 }
 
-// A recheck may be what finds that the zone was entered: calm it is no longer then.
+// A recheck may find that the zone was entered; then the state is no longer calm.
 TEST_F(CoreReady, WhatGrewOnTheWayIntoTheZoneIsGrowth) {
   config_.ranking = Ranking::kubelet_growth;
   use("/all", mib(100));
@@ -235,14 +236,15 @@ TEST_F(CoreReady, WhatGrewOnTheWayIntoTheZoneIsGrowth) {
   build();
   use("/all", kInZone);
   use("/all/leak", mib(150));
-  pass(milliseconds(200));  // a recheck, and the list
+  pass(milliseconds(200));  // a recheck, and the pre-ranking
   ASSERT_EQ(core_->readiness().generation(), 1u);
   const Candidate& first = core_->readiness().subjects()[0].first[0];
   EXPECT_EQ(first.sample.workload.path, "/all/leak");
   EXPECT_EQ(first.sample.growth, mib(80));
 }
 
-// As a list that was sampled in mid-burst: who grew most of it would have grown by nothing since.
+// As for a pre-ranking in the middle of a burst: the workload that grew most would show no growth
+// since.
 TEST_F(CoreReady, ABurstIntoTheZoneIsCountedFromTheCalmBeforeIt) {
   config_.ranking = Ranking::kubelet_growth;
   use("/all", mib(100));
@@ -268,7 +270,7 @@ TEST_F(CoreReady, AReloadInTheZoneLeavesGrowthAsItIs) {
   EXPECT_EQ(core_->readiness().subjects()[0].first[0].sample.growth, mib(20));
 }
 
-// What a kill that was made ready did not look at is as it was.
+// What a pre-ranked kill did not read keeps its value.
 TEST_F(CoreReady, APreparedKillTellsNothingAnewOfWhoIsNearALimitOfItsOwn) {
   Threshold own = config_.thresholds[0];
   own.cgroup = "/all/calm";
@@ -290,11 +292,11 @@ TEST_F(CoreReady, APreparedKillTellsNothingAnewOfWhoIsNearALimitOfItsOwn) {
   EXPECT_EQ(log.find("own-limit-receded"), std::string::npos) << log;
 }
 
-// The thread may find that nobody was left to shoot, and says nothing then.
+// If no process is left to kill, the thread reports nothing.
 TEST_F(CoreReady, ALoopThatWasSecondLooksAgainSoon) {
   config_.dry_run = false;
   start();
-  pass(core_->next_look() - clock_.now());  // the next one is a second away, at least
+  pass(core_->next_look() - clock_.now());  // the next one is at least a second away
   bool shot = false;
   clock_.stopped = [&] {
     pollfd fired{watchdog_->fd(), POLLIN, 0};
@@ -303,7 +305,8 @@ TEST_F(CoreReady, ALoopThatWasSecondLooksAgainSoon) {
       shot = ::poll(&fired, 1, 50) > 0;
     }
   };
-  // In source_ready(), in look_or_wait(), and then in the look, which has taken no shot yet.
+  // In source_ready(), in look_or_wait(), and then in the evaluation, which has not taken the
+  // watchdog's report yet.
   clock_.calls_until_stop = 3;
   cross();
   ASSERT_TRUE(shot);
@@ -314,7 +317,7 @@ TEST_F(CoreReady, ALoopThatWasSecondLooksAgainSoon) {
   EXPECT_LE(until_next, milliseconds(10));
 }
 
-// More workloads than are listed.
+// More workloads than the cache holds.
 class CoreReadyAmongMany : public CoreReady {
  protected:
   CoreReadyAmongMany() {
@@ -357,7 +360,8 @@ TEST_F(CoreReadyAmongMany, WhoWasNotListedAndPassedThemAllIsFound) {
   EXPECT_EQ(victim_of(*kill()), "/all/late");
 }
 
-// A list that took 100 ms is followed by five seconds without one, but for a halving.
+// A pre-ranking that took 100 ms is followed by five seconds without one, unless the remaining
+// memory halves.
 TEST_F(CoreReady, ListsAreBoundedByWhatTheyTake) {
   start();
   GrowthWatch growth(clock_, *observer_);

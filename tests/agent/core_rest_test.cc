@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the agent leaves alone at rest: it polls nothing that the kernel watches for it, and does
-// not walk a large tree whose changes it is told of. The tree is files, time is the test's.
+// An idle agent does not poll what the kernel watches for it, and does not walk a large tree for
+// which it has cgroup events. The tree is files; the test sets the time.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ class FakeSource final : public sources::Source {
   Feature feature_;
 };
 
-// Each look at it takes a while, so that a walk has a length.
+// Each read of it takes some time, so that a walk has a duration.
 class SlowClock final : public Clock {
  public:
   explicit SlowClock(Duration step = milliseconds(10)) : step_(step) {}
@@ -87,7 +87,7 @@ class CoreRest : public ::testing::Test {
     return std::ranges::any_of(bpf_.armed, [&](const Line& line) { return line.path == path; });
   }
 
-  // Goes from one look to the next that is due until so much time has passed.
+  // Runs the due evaluations until so much time has passed.
   void rest(SlowClock& clock, Duration length) {
     const MonotonicTime end = clock.now() + length;
     while (core_->next_look() < end) {
@@ -154,7 +154,7 @@ TEST_F(CoreRest, AWalkIsFollowedByTwentyTimesItsLengthWithoutOne) {
   SlowClock clock(seconds(1));
   start(clock, false);
   make_pod("/pods/soon");
-  // Twenty seconds from the walk at the start, of which that took some.
+  // Twenty seconds from the walk at the start, which took some of it.
   core_->time_passed();
   EXPECT_FALSE(knows("/pods/soon")) << "as soon as a tree that changed would be looked at again";
   rest(clock, seconds(60));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which look answers for a kill, and what goes on record.
+// Which evaluation explains a kill, and what is recorded.
 #include "agent/oom_kills.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ class Kept final : public exports::RecordSink {
   std::vector<Record> records;
 };
 
-// A look on the node, told apart by when its decision was made.
+// An evaluation of the node, identified by the time of its decision.
 Record look_at(MonotonicTime decided) {
   Record record;
   record.sequence = 999;
@@ -77,7 +77,7 @@ TEST_F(OomKillsTest, ACrossingThatCameBetweenTheLookAndTheKillIsMeasured) {
   kills_.keep(look_at(ms(10)), {});
   kills_.note({WakeSource::usage_timer, ms(22), std::nullopt, mib(1)});
   kills_.note({WakeSource::charge, ms(23), CgroupId{5}, mib(1)});          // of another
-  kills_.note({WakeSource::reclaim, ms(21), std::nullopt, std::nullopt});  // only hints
+  kills_.note({WakeSource::reclaim, ms(21), std::nullopt, std::nullopt});  // hints only
   kills_.note({WakeSource::charge, ms(30), std::nullopt, mib(1)});         // after the kill
   kills_.keep(look_at(ms(31)), {});
   const OomKill& kill = *tell(node_kill(ms(25)), ms(40)).oom_kill;

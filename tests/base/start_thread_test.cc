@@ -17,7 +17,7 @@ TEST(StartThread, Runs) {
   EXPECT_TRUE(ran);
 }
 
-// As a user of its own, who may have one task and is it.
+// As a user that may have one task and already has it.
 TEST(StartThread, ABoundOnTasksIsAnErrorAndNotTheEnd) {
   constexpr uid_t kNobodyElse = 54321;
   const pid_t child = ::fork();

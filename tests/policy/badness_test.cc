@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The formula against figures worked out by hand, and against the same arithmetic done the long
-// way: C's division, which goes toward zero, is where a mirror would slip.
+// The formula against figures computed by hand, and against the same arithmetic by subtraction. C's
+// division truncates toward zero, which an imitation could get wrong.
 #include "policy/badness.h"
 
 #include <gtest/gtest.h>
@@ -78,11 +78,11 @@ TEST(OomScoreTest, KnownFigures) {
   for (const Case& one : cases) EXPECT_EQ(oom_score(one.points, one.total), one.score) << one.what;
 }
 
-// How often `by` goes into `amount`, by subtraction, toward zero.
+// `amount` divided by `by` through subtraction, toward zero.
 std::int64_t times(std::int64_t amount, std::int64_t by) {
   std::int64_t count = 0;
   std::int64_t left = std::abs(amount);
-  // Whole blocks at once, or a test would subtract for minutes.
+  // Subtracts whole blocks, because single steps would take minutes.
   for (std::int64_t block = std::int64_t{1} << 40; block > 0; block >>= 1) {
     while (left / by >= block && left >= block * by) {
       left -= block * by;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranking::kubelet_growth: inside kubelet's classes whoever grew since the warning goes first; and
-// the baseline that growth is told from.
+// Ranking::kubelet_growth: within kubelet's classes, the workload that grew most since the warning
+// is first; and the baseline for growth.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,7 +45,8 @@ std::vector<std::string> order(const std::vector<WorkloadSample>& workloads,
   return names(ranked(workloads, ranking));
 }
 
-// The spike of bench.md, scenario c: nobody who grows is as large yet as the one who does not.
+// The spike of scenario c of vmtests/bench: the growing workloads are still smaller than the
+// constant one.
 std::vector<WorkloadSample> spike() {
   return {grown(workload("/be-batch", mib(180)), mib(0)),
           grown(workload("/be-spike1", mib(120)), mib(110)),
@@ -101,7 +102,7 @@ TEST(GrowthRankingTest, OnlyMemoryAndOnlyThisRankingGoByIt) {
   }
 }
 
-// What kubelet is compatible with must stay what it is where there is nothing to add.
+// Without growth, the order must be kubelet's.
 TEST(GrowthRankingTest, WithoutGrowthTheOrderIsKubelets) {
   for (std::uint32_t seed = 0; seed < 2'000; ++seed) {
     Dice dice(seed);
@@ -119,7 +120,7 @@ TEST(GrowthRankingTest, WithoutGrowthTheOrderIsKubelets) {
   }
 }
 
-// Whoever grew more goes no later; the classes it may not leave are kubelet's.
+// More growth never moves a workload back; it stays in its kubelet class.
 TEST(GrowthRankingTest, GrowingMoreNeverMovesAWorkloadBack) {
   std::size_t moved = 0;
   for (std::uint32_t seed = 0; seed < 2'000; ++seed) {
@@ -202,7 +203,7 @@ TEST(GrowthBaselineTest, ACgroupsWarningTellsNothingOfOthers) {
   EXPECT_EQ(growth_of(baseline, workload("/batch/a", mib(14))), mib(4));
   EXPECT_EQ(growth_of(baseline, workload("/batch/new", mib(3))), mib(3));
   EXPECT_EQ(growth_of(baseline, workload("/web", mib(50))), std::nullopt);
-  // Then the node's: what is told of the cgroup stays.
+  // Then the node's: the notes of the cgroup stay.
   baseline.take(
       {workload("/batch/a", mib(13)), workload("/batch/new", mib(3)), workload("/web", mib(50))},
       second(2));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why the agent had not acted: each answer from a story that a real step made, and the kill that
-// ended it.
+// Why the agent had not acted: each answer from a scenario of real steps and the kill at its end.
 #include "policy/inaction.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +42,7 @@ std::string in_words(const InactionAnswer& answer) {
   return text;
 }
 
-// A node on which looks are made until the kernel kills.
+// A node that is evaluated until the kernel kills.
 class Watch : public Story {
  public:
   explicit Watch(Config config) : Story(std::move(config)) {
@@ -96,7 +95,7 @@ TEST(InactionTest, TheKernelWasFirst) {
   Watch node(hard_node());
   node.with_available(mib(500), 1);
   EXPECT_EQ(node.why(node_kill(2.5), 2.498), "too-fast 2 ms");
-  // The look asks for the workloads, and the kill comes before they are there.
+  // The evaluation requests the workloads, and the kill comes before they are read.
   node.now.workloads.reset();
   node.with_available(mib(50), 3);
   ASSERT_EQ(told(node.decision()), "inspect for node: workloads-unread");
@@ -209,7 +208,7 @@ class Domains : public Watch {
 TEST(InactionTest, TheDomainsOwnThresholdsCount) {
   Domains world;
   world.now.watched[0].usage = mib(195);  // 5 of 10 MiB are left
-  world.now.watched[1].usage = mib(70);   // 30 of 40: in its grace
+  world.now.watched[1].usage = mib(70);   // 30 of 40: in its grace period
   world.now.workloads.reset();
   world.look(1);
   ASSERT_EQ(told(world.decision()), "inspect for /watched: workloads-unread");
@@ -229,7 +228,7 @@ TEST(InactionTest, TheDomainsOwnThresholdsCount) {
   EXPECT_EQ(world.why(by_path), "too-fast 1010 ms");
 }
 
-// Evidence of own limits tells only of those that are near.
+// Evidence of own limits lists only those that are near.
 TEST(InactionTest, OwnLimitsGuardWhoTheyEvict) {
   for (const Response response : {Response::evict, Response::warn, Response::slow}) {
     Threshold threshold = hard(Signal::cgroup_memory_available, mib(10));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranking::kernel: whose process the kernel would choose, its workload goes first; and when the
-// points are not there, kubelet's order is what is left.
+// Ranking::kernel: the workload of the process that the kernel would choose is first; without
+// points, kubelet's order is used.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -236,7 +236,7 @@ TEST(OomSelectionTest, NodesOfACpuset) {
   EXPECT_EQ(told(scene), "kills 10");
   scene.processes[1] = chosen_before(elsewhere, false);
   EXPECT_EQ(told(scene), "kills 10") << "not eligible, so it stops nobody";
-  // Without a constraint the nodes of who allocates count.
+  // Without a constraint, the nodes of the allocating process count.
   scene.domain.constraint = Constraint::none;
   EXPECT_EQ(told(scene), "waits");
   scene.allocating = 10;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Thresholds that are ours: workloads near a limit of their own, and the node's backstop.
+// Forestall's own thresholds: workloads near a limit of their own, and the node's backstop.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

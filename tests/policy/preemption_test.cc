@@ -51,7 +51,7 @@ Allocatable node(const std::string& cpu, const std::string& memory,
   return {.resources = amounts(cpu, memory), .pods = count};
 }
 
-// Names of the victims; "impossible" alone when there is no answer.
+// Names of the victims; only "impossible" if there is no solution.
 std::vector<std::string> victims(const Pod& incoming, const Pods& active,
                                  const Allocatable& allocatable) {
   const auto found = preempt(incoming, active, allocatable);
@@ -117,7 +117,7 @@ TEST(PreemptionTest, LowerClassesGoFirst) {
   EXPECT_THAT(victims(critical("", "6Gi"), active, node("", "8Gi")), ElementsAre("b", "g"));
 }
 
-// How many pods may run is a resource like any other, and there BestEffort pods do help.
+// The number of pods is a resource like any other; for it, BestEffort pods help.
 TEST(PreemptionTest, BestEffortPodsMakeRoomForOneMorePod) {
   const Pods active{guaranteed("g", "1Gi"), burstable("b", "1Gi"), best_effort("e")};
   const auto found = preempt(critical("", "1Gi"), active, node("", "", 3));
@@ -141,7 +141,7 @@ TEST(PreemptionTest, AsFewAndAsSmallAsWillDo) {
   EXPECT_THAT(choose("9Gi"), ElementsAre("large", "also"));
 }
 
-// Each lacking resource weighs the same, by the fraction of it that stays unmet.
+// Each lacking resource has the same weight, by its unmet fraction.
 TEST(PreemptionTest, DistanceIsTheSumOfSquaredUnmetFractions) {
   // Lacking: 2 cores and 4 Gi.
   const Pods active{
@@ -180,7 +180,8 @@ TEST(PreemptionTest, AResourceNobodyAsksForIsNotLacking) {
   EXPECT_EQ(found->metric_signal, "cpu") << "the first that is lacking";
 }
 
-// In every world: those it names suffice, none is critical, and the input's order does not matter.
+// In every world: the victims suffice, none is critical, and the order of the input does not
+// matter.
 TEST(PreemptionTest, PropertiesOfTheChoice) {
   std::size_t preempting = 0;
   for (std::uint32_t seed = 0; seed < 2'000; ++seed) {

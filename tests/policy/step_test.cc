@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole steps: what is decided, with which reason, on which literal world.
+// Whole steps on literal worlds: decisions and their reasons.
 #include "policy/step.h"
 
 #include <gtest/gtest.h>

@@ -84,7 +84,7 @@ TEST(Events, ConditionsThatChangeComeFirst) {
 }
 
 TEST(Events, AKernelsKill) {
-  // As the agent has it: the look is the last one before, the time on the wall is the kill's.
+  // As in the agent: the evaluation is the last one before the kill, the wall time is the kill's.
   Record record;
   record.stages.decided = at(20);
   record.wall_time_ns = 1'700'000'000'000'000'500;
@@ -96,7 +96,7 @@ TEST(Events, AKernelsKill) {
   EXPECT_EQ(events[0].wall_time().nanos(), 500);
 }
 
-// A record from elsewhere may say anything.
+// A record from another source may have any value.
 TEST(Events, IndicesBeyondTheEndAreNobody) {
   v1::Record record;
   record.mutable_decision()->set_driving(7);
@@ -111,7 +111,7 @@ TEST(Events, IndicesBeyondTheEndAreNobody) {
 
 class LookEventsTest : public testing::Test {
  protected:
-  // The crossings that a look with these thresholds met tells: +i or -i for the i-th.
+  // The crossings found by an evaluation with these thresholds: +i or -i for the i-th.
   std::vector<int> crossings(const std::vector<bool>& met) {
     exports::LookNote note;
     note.crossed = true;

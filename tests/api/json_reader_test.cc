@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the JSON reader takes, and for everything else: what is wrong, and where.
+// What the JSON reader accepts; for everything else, the error and its place.
 #include "api/json_reader.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 using api::JsonReader;
 
-// A reader on text that has nothing readable behind its padding.
+// A reader on text with nothing readable after its padding.
 template <typename Message>
 Result<void> read(JsonReader& reader, std::string_view json, Message& message) {
   const std::string padded = std::string(json) + std::string(JsonReader::kPadding, '"');
@@ -223,7 +223,7 @@ TEST(JsonReader, WhatIsNoObject) {
   }
 }
 
-// A reader is as good as new after each read, failed or not.
+// A reader can be reused after each read, failed or not.
 TEST(JsonReader, IsUsedAgain) {
   JsonReader reader;
   v1::Observation message;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kubelet's settings by all three fronts: every line of tests/data/config/kubelet_refused.txt, and
-// what is in force when they are accepted (kubelet.md §1.1 to §1.3).
+// Kubelet's settings from flags, files and our configuration: every line of
+// tests/data/config/kubelet_refused.txt, and the effective settings of accepted ones
+// (pkg/kubelet/eviction/helpers.go ParseThresholdConfig()).
 #include <gtest/gtest.h>
 
 #include <map>
@@ -29,7 +30,7 @@ Result<api::LoadedConfig> load(const Files& files, const api::GivenFlags& flags 
   });
 }
 
-// The thresholds in words: "memory.available<100Mi", " soft 1m30s", " +500Mi", " copied".
+// The thresholds as text: "memory.available<100Mi", " soft 1m30s", " +500Mi", " copied".
 std::vector<std::string> thresholds(const Result<api::LoadedConfig>& loaded) {
   if (!loaded) return {loaded.error().text()};
   std::vector<std::string> lines;
@@ -106,7 +107,7 @@ TEST(KubeletDefaults, AreMergedBehindWhatWasNamed) {
                        "memory.available: 0%}\n"),
             (Lines{"pid.available<5%", "imagefs.available<20%", "nodefs.available<10%",
                    "nodefs.inodesFree<5%", "imagefs.inodesFree<5%"}));
-  // Kubelet merges into what its file says, before it looks at flags.
+  // Kubelet merges defaults into its file before it reads flags.
   EXPECT_EQ(thresholds(load(
                 {{"kubelet.yaml", std::string(kHead) + "mergeDefaultEvictionSettings: true\n"}},
                 {{"eviction-hard", {"pid.available<5%"}}})),
@@ -156,7 +157,7 @@ TEST(KubeletThresholds, VanishedSoftOnesNeedNoGrace) {
   EXPECT_EQ(of_kubelet("evictionHard: {}\nevictionSoft: {memory.available: 100%}\n"), Lines());
 }
 
-// Kept as written, since messages print it: 1.5Gi is binary, 1G is not.
+// Kept as written for messages: 1.5Gi is binary, 1G is not.
 TEST(KubeletThresholds, QuantitiesKeepTheirForm) {
   const auto loaded = load({}, {{"eviction-hard", {"memory.available<1.5Gi,nodefs.available<2G"}}});
   ASSERT_TRUE(loaded.ok());
@@ -300,12 +301,12 @@ TEST(KubeletFlags, MapGrammar) {
   EXPECT_EQ(of_flags({{"eviction-hard", {",, memory.available < 1Gi ,,nodefs.available<10%,"}}}),
             (Lines{"memory.available<1Gi", "nodefs.available<10%",
                    "allocatableMemory.available<1Gi copied"}));
-  // The last of two counts; a repeated flag adds; the first one clears the defaults.
+  // The last of two counts; a repeated flag appends; the first one clears the defaults.
   EXPECT_EQ(
       of_flags({{"eviction-hard", {"pid.available<1%,nodefs.available<1%", "pid.available<2%"}}}),
       (Lines{"pid.available<2%", "nodefs.available<1%"}));
   EXPECT_EQ(of_flags({{"eviction-hard", {""}}}), Lines());
-  // Only the first separator parts.
+  // Only the first separator splits.
   EXPECT_EQ(of_flags({{"eviction-hard", {"memory.available<1<2"}}}),
             Lines{"--eviction-hard: 'memory.available': '1<2' is not an amount; write a quantity "
                   "like 100Mi or 1.5Gi, or a percentage like 5%"});
@@ -359,7 +360,7 @@ TEST(KubeletFlags, OtherTypes) {
   }
 }
 
-// Every flag is about a setting that there is.
+// Every flag belongs to an existing setting.
 TEST(KubeletFlags, HaveSettings) {
   std::vector<std::string> keys;
   api::for_each_setting([&](const char* key, auto) { keys.emplace_back(key); });

@@ -25,7 +25,7 @@ TEST(RecordStream, AKillWaitsForItsOutcomeUnlessItHasAGrace) {
   EXPECT_TRUE(RecordStream::takes(Record()));
 }
 
-// The kernel was there between our decision and the next look: just what people want to know of.
+// The kernel killed between our decision and the next evaluation: it must be reported.
 TEST(RecordStream, AKillOfTheKernelIsWrittenWhateverWasDecidedBeforeIt) {
   Record record = kill_record(true);
   record.oom_kill.emplace();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entries of a recording, there and back.
+// Entries of a recording, encoded and decoded.
 #include "api/recording_entries.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 using api::EntryDecoder;
 using api::EntryEncoder;
 
-// What was given, as a file would keep it.
+// The given entries, as a file would keep them.
 std::vector<std::string> kept(const EntryEncoder::Entries& entries) {
   return {entries.begin(), entries.end()};
 }
@@ -51,7 +51,7 @@ PolicyState random_state(Dice& dice) {
   return state;
 }
 
-// A record as the policy makes them: candidates are workloads of the observation, but for some.
+// A record as the policy makes them: most candidates are workloads of the observation.
 Record random_look(Dice& dice) {
   Record record = random_record(dice);
   record.sequence = 0;
@@ -111,7 +111,7 @@ TEST(RecordingEntries, KeysComeBack) {
   EXPECT_EQ(key.state, state);
 }
 
-// One encoder and one decoder for all: workloads that were described are referred to.
+// One encoder and one decoder for all: entries refer to workloads that were described before.
 TEST(RecordingEntries, LooksComeBack) {
   EntryEncoder encoder;
   EntryDecoder decoder;
@@ -172,7 +172,7 @@ TEST(RecordingEntries, ARecordRefersToItsLook) {
   EXPECT_TRUE(read.record.decision.considered.empty());
 }
 
-// What the watchdog or the guard did is about no look of the loop's.
+// Kills of the watchdog and the guard belong to no evaluation of the loop.
 TEST(RecordingEntries, ARecordOfNoLookIsWhole) {
   for (std::uint32_t seed = 0; seed < 200; ++seed) {
     Dice dice(seed);
@@ -247,7 +247,7 @@ TEST(RecordingEntries, WhatRefersToMuchTooOftenIsRefused) {
   EXPECT_EQ(decoder.decode(look.SerializeAsString()).error().message, "look: subjects: too much");
 }
 
-// Nor a few kilobytes that unpack to long paths, whatever refers to them.
+// A few kilobytes that unpack to long paths must not either.
 TEST(RecordingEntries, WorkloadsThatSayTooMuchAreRefusedUpToTheNextKey) {
   forestall::v1::RecordingEntry subject;
   subject.mutable_subject()->mutable_workload()->set_path("/" + std::string(30 << 20, 'x'));

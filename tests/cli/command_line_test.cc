@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line as its user meets it: exit codes, help, errors that say what to do.
+// The command line: exit codes, help, and errors with instructions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -186,7 +186,7 @@ TEST(PlanCommand, DocsExampleOfAllocatable) {
   EXPECT_EQ(report.resources(2).allocatable_rounded(), "88Gi");
 }
 
-// What plan hands out is what check-config and plan itself take.
+// check-config and plan accept the output of plan.
 TEST(PlanCommand, SnippetsAreAccepted) {
   const Ran ran = run_forestall({"plan", "--memory-capacity=32Gi", "--reserve=2Gi",
                                  "--evict-at=90%", "--eviction-soft=memory.available<15%",

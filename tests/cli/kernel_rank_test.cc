@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall rank --kernel`: its text and its report of scenes made up, and the command on this
-// host.
+// `forestall rank --kernel`: text and report of made-up scenes, and the command on this host.
 #include "cli/kernel_rank_text.h"
 
 #include <gmock/gmock.h>
@@ -142,7 +141,7 @@ TEST(KernelRankText, WhoAllocates) {
   EXPECT_THAT(text, Not(HasSubstr("--allocating")));
 }
 
-// Who asked to be chosen first has no number of points that a person could use.
+// The points of a process with oom_origin are not printed, because they are no usable number.
 TEST(KernelRankText, WhoAskedToBeFirst) {
   OomScene scene = example_scene();
   scene.processes[1].oom_origin = true;
@@ -182,7 +181,7 @@ TEST(NodeList, IsAsTheKernelWritesIt) {
 
 // --- ties ------------------------------------------------------------------------------------
 
-// Tells the order it was given, or that it does not know.
+// Returns the given order, or that it is unknown.
 class FakeProcesses final : public sources::ProcessSource {
  public:
   explicit FakeProcesses(bool knows) : knows_(knows) {}
@@ -193,7 +192,7 @@ class FakeProcesses final : public sources::ProcessSource {
   Result<bool> order(std::vector<ProcessSample>& samples,
                      const std::vector<std::size_t>& which) override {
     if (!knows_) return false;
-    // The reverse of what the fork order says.
+    // The reverse of the fork order.
     std::uint64_t place = which.size();
     for (const std::size_t index : which) samples[index].order = place--;
     return true;
@@ -240,7 +239,7 @@ TEST(RankKernelCommand, TheNode) {
   EXPECT_EQ(report.scene().cgroups(0).path(), "/");
 }
 
-// Of two the greater one, by either way of reading; nobody outside is looked at.
+// The larger of two, by either source; no process outside is read.
 TEST(RankKernelCommand, ACgroupAtItsLimit) {
   ScratchCgroup scratch;
   scratch.limit(scratch.path(), mib(64));
@@ -269,7 +268,7 @@ TEST(RankKernelCommand, WhatCannotRunOut) {
   EXPECT_THAT(stranger.errors, HasSubstr("--allocating 4194305: there is no such process"));
 }
 
-// `ranking: kernel`: the agent's own order follows the kernel's points.
+// `ranking: kernel`: the agent's order follows the kernel's points.
 TEST(RankCommand, ByTheKernelsPoints) {
   ScratchCgroup scratch;
   const Hog small(scratch, scratch.child("small"), mib(4));
@@ -296,7 +295,7 @@ TEST(RankCommand, ByTheKernelsPoints) {
   EXPECT_THAT(text.output, HasSubstr("before the next by kernel-badness"));
 }
 
-// `ranking: kubelet+growth`: what grew while the command watched goes before what is larger.
+// `ranking: kubelet+growth`: a workload that grew during the command goes before a larger one.
 TEST(RankCommand, ByWhatGrewMeanwhile) {
   ScratchCgroup scratch;
   const Hog calm(scratch, scratch.child("calm"), mib(24));

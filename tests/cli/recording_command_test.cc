@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall replay` and `forestall diff` on recordings, as their user meets them.
+// `forestall replay` and `forestall diff` on recordings, from a user's view.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -59,7 +59,7 @@ TEST_F(RecordingCommand, ReplayUnderAnotherConfigurationTellsWhatChanges) {
                                     "                here (< 550Mi): large at +6s\n"
                                     "crossings: 1, 1 earlier\n"));
   EXPECT_THAT(ran.output, HasSubstr("recorded decisions: 21, 5 act otherwise here\n"));
-  // The recording does not show it gone.
+  // The recording does not show its end.
   EXPECT_THAT(ran.output, HasSubstr(" and at 14 looks more, up to +20s: "));
 }
 
@@ -79,7 +79,7 @@ TEST_F(RecordingCommand, ReplayAtATimeShowsTheRanking) {
   EXPECT_THAT(refused.errors, HasSubstr("--at: expected a time since the first look like 12.5s"));
 }
 
-// Read from a key in the middle on, it is the look that reading from the beginning comes to.
+// Read from a key in the middle, the evaluation is the same as read from the start.
 TEST_F(RecordingCommand, ReplayAtATimeIsTheSameLookWhereverReadingBegan) {
   const std::string file = tree_ / "long";
   {
@@ -111,12 +111,12 @@ TEST_F(RecordingCommand, ReplayAtATimeIsTheSameLookWhereverReadingBegan) {
   }
 }
 
-// The kernel's clock begins anew, whoever reads a ring does not.
+// The kernel's clock restarts; the reader of a ring continues its own.
 TEST_F(RecordingCommand, ReplayAtATimeCountsOnAcrossAReboot) {
   using namespace std::chrono_literals;
   const std::string ring = tree_ / "ring";
   const Boot first;
-  // Its first look is 60 s after the last one before.
+  // Its first evaluation is 60 s after the last one before.
   const Boot second{"second", first.wall_offset + 120s + 60s - 10s};
   for (const auto& [boot, start] : {std::pair{first, 100}, std::pair{second, 10}}) {
     RecordedRun run({ring, false, mib(1)}, {}, {}, boot);
@@ -223,7 +223,7 @@ TEST_F(RecordingCommand, DiffTellsTroubleFromDifference) {
   EXPECT_THAT(ran.errors, HasSubstr(tree_ / "text" + ":1: "));
 }
 
-// What the configuration may ask for is what the writer takes.
+// The writer accepts everything that the configuration accepts.
 TEST_F(RecordingCommand, TheLeastRingIsTheSameForBoth) {
   const auto checked = [&](std::int64_t bytes) {
     tree_.write("ring.yaml", "recording: {directory: /var/lib/forestall, maxSize: " +

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall replay` as its user meets it: stories told by files in tests/data/replay with the
-// output they must have, and everything that can be wrong with a file.
+// `forestall replay`: scenarios in tests/data/replay with their expected output, and all errors of
+// a file.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,8 +19,8 @@ using testing::Not;
 
 constexpr const char* kHardGibibyte = "evictionHard:\n  memory.available: 1Gi\n";
 
-// A story is NAME.jsonl under NAME.yaml; what it must print is NAME.txt. To see what changed after
-// a wanted change: forestall replay NAME.jsonl -c NAME.yaml | diff NAME.txt -
+// A scenario is NAME.jsonl with NAME.yaml; its expected output is NAME.txt. To see changes:
+// forestall replay NAME.jsonl -c NAME.yaml | diff NAME.txt -
 class ReplayStory : public testing::TestWithParam<const char*> {};
 
 TEST_P(ReplayStory, IsToldAsBefore) {
@@ -40,7 +40,7 @@ INSTANTIATE_TEST_SUITE_P(Data, ReplayStory,
                            return name;
                          });
 
-// One look at a node of 4 GiB at this time with so much available.
+// One evaluation of a node of 4 GiB at this time with so much available.
 std::string look(std::int64_t seconds, Bytes available) {
   Observation observation;
   observation.at = from_ns(seconds * 1'000'000'000);
@@ -94,7 +94,7 @@ TEST_F(Replay, ALineThatIsCutOffIsLeftOut) {
   EXPECT_EQ(ran.exit_code, 0);
   EXPECT_EQ(ran.errors, file_ + ":2: the file ends within this line; it was left out\n");
   EXPECT_THAT(ran.output, HasSubstr("\nobservations: 1 over"));
-  // One that only lacks its line end is complete.
+  // Only the final newline is missing: it is complete.
   const Ran whole = run(look(1, gib(2)) + last.substr(0, last.size() - 1));
   EXPECT_EQ(whole.errors, "");
   EXPECT_THAT(whole.output, HasSubstr("\nobservations: 2 over"));
@@ -136,7 +136,7 @@ std::string record(std::uint64_t sequence, const std::string& observed) {
   return api::to_json(message, api::JsonStyle::line) + "\n";
 }
 
-// The agent tells a kill when it is complete, later than what it decided meanwhile, and again when
+// The agent reports a kill when it is complete, later than decisions made meanwhile, and again when
 // a stuck victim is gone.
 TEST_F(Replay, RecordsOfAnAgentAreOrderedAndCountOnce) {
   const Ran ran = run(record(2, look(7, gib(2))) + record(1, look(5, mib(500))) +

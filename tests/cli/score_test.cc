@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall score`: its text and its report of a scene made up, and the command on this host.
+// `forestall score`: text and report of a made-up scene, and the command on this host.
 #include "cli/score_text.h"
 
 #include <gmock/gmock.h>
@@ -110,7 +110,7 @@ TEST(ScoreText, EarlierVictimsAreTold) {
   EXPECT_THAT(score_text(view, kUnbounded), HasSubstr("reaped its memory; it is not gone yet"));
 }
 
-// A process may call itself anything, and a terminal obeys what is written to it.
+// A process may have any name, and a terminal executes escape sequences.
 TEST(ScoreText, NamesCannotSteerTheTerminal) {
   cli::ScoreView view = example_view();
   view.scene.processes[2].comm = {'a', '\x1b', '[', '2', 'J', '\n', '\xc2', '\x9b', '\xff'};
@@ -168,8 +168,8 @@ v1::ScoreReport score_of(pid_t pid, const std::vector<std::string>& more) {
   return report;
 }
 
-// A child that stands still has the score that the kernel itself shows. By /proc a few pages may
-// be missing, and with them one step.
+// An idle child has the score that the kernel shows. Through /proc a few pages may be missing, and
+// one step of the score with them.
 TEST(ScoreCommand, AgreesWithTheKernel) {
   const Child child([] {
     pause();
@@ -203,7 +203,7 @@ TEST(ScoreCommand, KernelThreadsAndInitAreNeverChosen) {
   EXPECT_FALSE(report.processes(0).has_points());
   EXPECT_EQ(report.processes(0).oom_score(), 0);
   EXPECT_EQ(report.processes(0).process().unkillable(), v1::ProcessSample::INIT);
-  // In a pid namespace of its own there are no threads of the kernel; VMs and hosts have them.
+  // A pid namespace of its own has no kernel threads; VMs and hosts have them.
   if (read_text("/proc/2/comm") != "kthreadd\n") return;
   const auto thread = json_of<v1::ScoreReport>({"score", "2"});
   ASSERT_EQ(thread.processes_size(), 1);
@@ -212,7 +212,7 @@ TEST(ScoreCommand, KernelThreadsAndInitAreNeverChosen) {
 }
 
 TEST(ScoreCommand, UnknownPidsAreNamed) {
-  // Above the greatest pid_max there is.
+  // Above the largest possible pid_max.
   const Ran ran = run_forestall({"score", "4194305", std::to_string(getpid())});
   EXPECT_EQ(ran.exit_code, 1);
   EXPECT_EQ(ran.errors, "forestall score: there is no process 4194305\n");

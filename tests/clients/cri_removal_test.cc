@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the client removes and what it keeps, in a runtime made by the test, which would remove
-// anything it is told to.
+// What the client removes and keeps, in a runtime of the test that removes whatever it is asked to.
 #include <gmock/gmock.h>
 
 #include <cerrno>
@@ -141,7 +140,7 @@ TEST(RemoveDead, BudgetEndsTheWhole) {
   options.removal_budget = milliseconds(100);
   const DeadRemoval removal = remove_dead(fake, options);
   EXPECT_EQ(removal.containers, 0U);
-  // The runtime gives up by its own clock, which may leave some time for one more try.
+  // The runtime gives up by its own clock, which may leave some time for another try.
   EXPECT_GE(removal.failures.count, 2U);
   EXPECT_LE(removal.failures.count, 4U);
   EXPECT_EQ(removal.failures.first.back().code, ETIMEDOUT);
@@ -205,7 +204,7 @@ TEST(RemoveImages, SandboxImageAsConfiguredHere) {
   FakeRuntime fake;
   fake.add_image("sha256:1", 1, "reg.io/pause:3.9");
   fake.add_image("sha256:2", 1, "reg.io/pause:3.8");
-  // The runtime is not asked then.
+  // The client does not call the runtime then.
   fake.failures["Status"] = kRefused;
   RuntimeOptions options = FakeRuntime::patient();
   options.sandbox_image = "reg.io/pause:3.9";

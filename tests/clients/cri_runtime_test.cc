@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the client reads, from a runtime made by the test.
+// What the client reads from a runtime of the test.
 #include <gmock/gmock.h>
 #include <sys/eventfd.h>
 
@@ -84,9 +84,9 @@ TEST(CriDeadline, HangingRuntimeCostsTheDeadlineAndKnowsIt) {
   const auto identity = fake.client(options)->identity();
   ASSERT_FALSE(identity);
   EXPECT_EQ(identity.error().code, ETIMEDOUT);
-  // By the runtime's clock, if that was quicker.
+  // Or earlier, by the runtime's clock.
   EXPECT_GE(SystemClock().now() - began, milliseconds(90));
-  // Told in the call: the runtime gives up, too.
+  // Sent with the call, so the runtime gives up, too.
   EXPECT_LT(fake.last_deadline(), latest);
 }
 

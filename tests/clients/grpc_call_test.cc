@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The call itself, against what may be at the other end of a socket: nobody, somebody who does not
-// answer, somebody who speaks another language. Real answers are in the tests of the runtime.
+// The call itself, with every kind of peer on the socket: none, one that does not answer, one with
+// another protocol. The tests of the runtime cover real answers.
 #include "clients/grpc_call.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ using testing::HasSubstr;
 
 constexpr const char* kMethod = "/runtime.v1.RuntimeService/Version";
 
-// A socket that listens, and takes what a test tells it to.
+// A socket that listens and accepts on command.
 class Listener {
  public:
   explicit Listener(int backlog) : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -63,7 +63,7 @@ class Listener {
   UniqueFd socket_;
 };
 
-// Takes one connection and answers `bytes` to the first that comes; then closes.
+// Accepts one connection, sends `bytes` to its first request, and closes.
 class OneAnswer {
  public:
   OneAnswer(const Listener& listener, std::string bytes)
@@ -136,7 +136,7 @@ TEST(GrpcCall, CalledOffBeforehandNothingIsSent) {
 TEST(GrpcCall, CalledOffWhileItWaits) {
   const Listener listener(8);
   const UniqueFd cancel(::eventfd(0, EFD_CLOEXEC));
-  // The other end calls off once it has the request: the call is under way then.
+  // The peer cancels once it has the request, so the call is running.
   std::thread other_end([&] {
     const UniqueFd connection = listener.accept();
     std::array<char, 64> begin{};

@@ -16,7 +16,7 @@ struct Header {
   std::string name, value;
 };
 
-// The answer made of these headers and this body, which arrives in pieces of `piece` bytes.
+// The response made of these headers and this body, which arrives in pieces of `piece` bytes.
 GrpcReply reply_of(const std::vector<Header>& headers, std::string_view body,
                    std::size_t piece = 1000, std::uint32_t error_code = 0,
                    std::size_t limit = 100) {
@@ -81,7 +81,7 @@ TEST(GrpcReply, ResetWithoutStatusKeepsWhatHttpSaid) {
 }
 
 TEST(GrpcReply, StatusCountsEvenIfTheStreamWasResetAfterwards) {
-  // grpc-go does so when the client has not ended its side yet.
+  // grpc-go does so if the client has not ended its side yet.
   EXPECT_EQ(reply_of({{"grpc-status", "12"}}, "", 1, 0x8).status, GrpcStatus::unimplemented);
 }
 

@@ -39,11 +39,11 @@ class FeedTest : public testing::Test {
       each.cgroup = {i + 1};
       each.met = met[i];
     }
-    // As the policy has them.
+    // As in the policy.
     std::ranges::stable_partition(decision.evidence, &Evidence::met);
     feed_->looked({observation, decision, MonotonicTime()});
   }
-  // What was handed over: a record as its number, a look as minus its time.
+  // What was handed over: a record as its number, an evaluation as minus its time.
   std::vector<std::int64_t> drain() {
     std::vector<std::int64_t> told;
     feed_->drain([&](const Record& each) { told.push_back(std::int64_t(each.sequence)); },

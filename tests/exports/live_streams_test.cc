@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who follows gets everything in order; who does not read is dropped; nobody costs nothing.
+// A subscriber gets everything in order; one that does not read is dropped; without subscribers
+// there is no cost.
 #include "exports/live_streams.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Numbered frames, as large as the test wants them.
+// Numbered frames of the size that a test needs.
 class Numbers final : public LiveFrames {
  public:
   explicit Numbers(std::size_t padding = 0) : padding_(padding) {}
@@ -33,7 +34,7 @@ class Numbers final : public LiveFrames {
     note([&] { ++ended; });
   }
 
-  // Until the condition holds.
+  // Until the condition is true.
   template <typename Condition>
   bool wait(Condition condition) {
     std::unique_lock lock(mutex_);
@@ -116,7 +117,7 @@ TEST_F(LiveStreamsTest, NothingIsAskedForOnceNobodyFollows) {
 
 TEST_F(LiveStreamsTest, WhoDoesNotReadIsDroppedAndTheOthersAreNot) {
   Numbers numbers(LiveStreams::kWaitingMax / 4);
-  // A reader that the machine keeps waiting for less than three of them is not dropped.
+  // A reader that the machine delays for less than three of them is not dropped.
   const auto streams = serve(numbers, 200ms);
   Ends deaf = connected();
   Ends reader = connected();
@@ -147,14 +148,14 @@ TEST_F(LiveStreamsTest, OneFrameIsTakenWhateverItsSize) {
   EXPECT_EQ(dropped_, 0U);
 }
 
-// Frames that take long, and when each began and ended.
+// Slow frames, and when each began and ended.
 class Slow final : public LiveFrames {
  public:
   void begin() override {}
   Frame frame(bool want_whole) override {
     const MonotonicTime began = SystemClock().now();
     if (ended_ && began - *ended_ < length_) ++in_haste;
-    // It takes CPU, as reading the node does.
+    // Uses CPU, as reading the node does.
     do {
       ended_ = SystemClock().now();
       length_ = *ended_ - began;
@@ -170,7 +171,7 @@ class Slow final : public LiveFrames {
   Duration length_{0};
 };
 
-// A node that is short of what frames take is not asked for one after the other.
+// If a frame takes long on a busy node, the next one is not requested at once.
 TEST_F(LiveStreamsTest, ItRestsForAsLongAsAFrameTook) {
   Slow slow;
   const auto streams = serve(slow);

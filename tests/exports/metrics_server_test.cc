@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The server as a client sees it, over a socket; and its threads as the kernel sees them.
+// The server from a client's view, over a socket; and its threads from the kernel's view.
 #include "exports/metrics_server.h"
 
 #include <fmt/format.h>
@@ -95,7 +95,7 @@ TEST_F(MetricsServerTest, SurvivesWhatIsNoRequest) {
   EXPECT_THAT(test::http_get(port_, "/metrics"), StartsWith("HTTP/1.1 200 "));
 }
 
-// Those that never finish their requests are given up, for the others.
+// Clients that never finish their requests are dropped in favour of others.
 TEST_F(MetricsServerTest, SlowClientsDoNotKeepTheOthersOut) {
   std::vector<UniqueFd> slow;
   for (std::size_t i = 0; i < MetricsServer::kConnectionsMax + 4; ++i) {
@@ -143,7 +143,7 @@ TEST_F(MetricsServerTest, WhatIsNoAddressIsRefused) {
   }
 }
 
-// An answer that its reader leaves holds what it was given to, until it is read or given up.
+// An unread response keeps its place until it is read or dropped.
 TEST(HttpExchange, HoldsUntilAllIsSent) {
   const auto held = std::make_shared<int>();
   const HttpPages pages = [&held](const HttpRequest&) {
@@ -179,7 +179,7 @@ std::string text_of(const std::filesystem::path& path) {
   return text.str();
 }
 
-// By its name: a sanitizer has threads of its own.
+// By name, because a sanitizer has threads of its own.
 TEST_F(MetricsServerTest, ItsThreadIsOneOrdinaryAndDeafToSignals) {
   std::vector<pid_t> its;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {

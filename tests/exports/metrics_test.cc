@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is counted, and how it reads: the text is taken apart line by line, as Prometheus does.
+// What is counted, and its text, which the test parses line by line, as Prometheus does.
 #include "exports/metrics.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ using testing::Key;
 using testing::Not;
 using testing::Pair;
 
-// Every series with its value; fails on a line that is neither that nor a comment.
+// Every series with its value; fails on any line that is neither a series nor a comment.
 std::map<std::string, double> series_of(const std::string& text) {
   std::map<std::string, double> series;
   std::istringstream lines(text);
@@ -176,7 +176,7 @@ TEST(Metrics, CountsTheKernelsKillsByWhatWasKnown) {
   EXPECT_THAT(series, Contains(Pair(R"(forestall_kernel_oom_kills_total{constraint="unknown",)"
                                     R"(inaction="dry-run",predicted="wrong"})",
                                     1)));
-  // It is no decision of ours.
+  // It is not a decision of the agent.
   EXPECT_THAT(
       series,
       Contains(Pair(R"(forestall_decisions_total{action="kill",reason="threshold-met"})", 0)));
@@ -203,7 +203,7 @@ TEST(Metrics, TellsAmountsInTheUnitOfTheirSignal) {
   EXPECT_THAT(series, Contains(Pair(R"(forestall_signal_available_processes{)"
                                     R"(signal="pid.available",subject="node"})",
                                     5)));
-  // A cgroup's name is anybody's text, and need not be UTF-8.
+  // A cgroup's name may be any bytes, and need not be UTF-8.
   EXPECT_THAT(series, Contains(Pair(R"(forestall_signal_available_bytes{)"
                                     R"(signal="cgroupMemory.available",)"
                                     R"(subject="/a \"b\"\\c\\x0a\\xff"})",
@@ -234,14 +234,14 @@ TEST(Metrics, SubjectsAreBounded) {
 TEST(Metrics, IsAliveWhileTheLoopKeepsItsWord) {
   Metrics metrics("1", Tier::full);
   const MonotonicTime next = from_ns(1'000'000'000'000);
-  EXPECT_FALSE(metrics.alive(next));  // it has not looked yet
+  EXPECT_FALSE(metrics.alive(next));  // no evaluation yet
   look(metrics, Decision(), next);
   EXPECT_TRUE(metrics.alive(next));
   EXPECT_TRUE(metrics.alive(next + Metrics::kSlack));
   EXPECT_FALSE(metrics.alive(next + Metrics::kSlack + Duration(1)));
 }
 
-// Readers while the loop counts: what TSan is for. Every text is whole, and the last one has all.
+// Readers while the loop counts, for TSan. Every text is complete, and the last one has everything.
 TEST(Metrics, AreReadWhileTheyAreCounted) {
   Metrics metrics("1", Tier::full);
   std::atomic<bool> over{false};

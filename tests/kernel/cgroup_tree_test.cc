@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trees of all three shapes made from literals, and the same questions put to this machine's own
-// hierarchies on scratch cgroups, where removal really happens.
+// Trees of all three shapes made from literals; and the same tests on this machine's hierarchies
+// with scratch cgroups, where removal is real.
 #include "kernel/cgroup_tree.h"
 
 #include <fcntl.h>
@@ -99,7 +99,7 @@ TEST(CgroupDirPath, SymbolicLinksAreNotFollowed) {
   EXPECT_FALSE(discover(files.path()).open("/a/out"));
 }
 
-// oomd's DistinguishRecreate: the same path is not the same cgroup.
+// As oomd's DistinguishRecreate: the same path is not the same cgroup.
 TEST(CgroupDirIdentity, ARemadeCgroupIsAnotherOne) {
   test::ScratchCgroup scratch;
   const auto tree = discover("/sys/fs/cgroup");

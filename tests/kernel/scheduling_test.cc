@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each call changes the process for good, so each runs in a child; and since permissions differ
-// from machine to machine, a report is held against what the kernel then says, whatever it is.
+// Each call changes the process permanently, so each runs in a child. Permissions differ between
+// machines, so the test compares each report with the kernel's state.
 #include "kernel/scheduling.h"
 
 #include <gtest/gtest.h>
@@ -75,7 +75,7 @@ TEST(UseRealTime, RefusedWithoutPrivilege) {
   });
 }
 
-// Kilobytes this process has locked or locks on fault, from /proc/self/status.
+// Kilobytes that this process has locked or locks on fault, from /proc/self/status.
 bool locks_memory() {
   return test::read_text("/proc/self/smaps").find(" lo") != std::string::npos;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole incident as a picture: what is on it, that it says what is missing, that it stays small.
+// A whole incident as a picture: its contents, its marks for missing data, its size.
 #include "picture/builder.h"
 
 #include <gmock/gmock.h>
@@ -70,7 +70,7 @@ TEST_F(PictureTest, AnIncidentIsOnItWhole) {
   EXPECT_EQ(kill->record().decision().considered_size(), 3);
   EXPECT_EQ(kill->stages_size(), 6);
   EXPECT_EQ(find(picture, v1::Moment::KERNEL_OOM)->victim(), "convert");
-  // The kill lies where the memory came back.
+  // The kill is placed where the memory is free again.
   EXPECT_NEAR(static_cast<double>(kill->at_us()), static_cast<double>(gauge.least_at_us()), 1e6);
   EXPECT_GT(picture.pressure().at_us_size(), 100);
   ASSERT_EQ(picture.workload_names_size(), 3);
@@ -203,7 +203,7 @@ Record kill_of(const std::string& path, std::uint64_t sequence) {
   return record;
 }
 
-// Of more kills than are kept each counts once, though it is on record twice.
+// If there are more kills than the picture keeps, each counts once, although it is recorded twice.
 TEST_F(PictureTest, WhatIsLeftOutIsCounted) {
   picture::Builder builder(Bounds::of_agent());
   builder.anchor(from_ns(0), 0, true);
@@ -226,8 +226,8 @@ TEST_F(PictureTest, WhatIsLeftOutIsCounted) {
   EXPECT_EQ(picture.summary().kernel_ooms(), 1U);
 }
 
-// A cgroup may be called any bytes, and the kernel cuts a process's name within a character: what
-// is made of such a picture (forestall-plot) reads it as protobuf, which takes UTF-8 only.
+// A cgroup's name may be any bytes, and the kernel cuts a process's name within a character.
+// forestall-plot reads the picture as protobuf, which accepts UTF-8 only.
 TEST_F(PictureTest, NamesThatAreNoUtf8CanBeReadAgain) {
   picture::Builder builder{Bounds()};
   builder.anchor(from_ns(0), 0, true);
@@ -259,7 +259,7 @@ TEST_F(PictureTest, NamesThatAreNoUtf8CanBeReadAgain) {
   EXPECT_TRUE(read.ParseFromString(picture.SerializeAsString()));
 }
 
-// What a program that was not there counted is no pressure: counters begin anew with a boot.
+// Counts before the start of the recording are no pressure; counters restart at a boot.
 TEST_F(PictureTest, PressureIsTheDifferenceOfCounters) {
   picture::Builder builder{Bounds()};
   builder.anchor(from_ns(0), 0, true);
@@ -277,7 +277,7 @@ TEST_F(PictureTest, PressureIsTheDifferenceOfCounters) {
   EXPECT_THAT(picture.reclaim().lines(2).runs(0).values(), ElementsAre(2000));
 }
 
-// An agent that began anew numbers its looks from 1 on.
+// A restarted agent numbers its evaluations from 1 on.
 TEST_F(PictureTest, ARecordRefersToALookOfItsOwnRun) {
   picture::Builder builder{Bounds()};
   for (const std::uint64_t first : {1000UL, 1UL}) {
@@ -330,7 +330,7 @@ TEST_F(PictureTest, TheTextForATicketSaysItAndEscapesNames) {
   EXPECT_THAT(text, Not(HasSubstr("<img")));
 }
 
-// xterm takes U+009B for ESC [.
+// xterm interprets U+009B as ESC [.
 TEST(ReportText, SaysNothingThatATerminalObeys) {
   v1::Picture picture;
   picture.mutable_origin()->set_node(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines stay true when they are thinned: no extreme is lost, nothing unknown becomes known.
+// Thinned lines stay correct: no extreme is lost, nothing unknown becomes known.
 #include "picture/table.h"
 
 #include <gmock/gmock.h>

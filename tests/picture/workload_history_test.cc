@@ -84,7 +84,7 @@ TEST(WorkloadHistoryTest, OneThatIsGoneIsUnknownAndComesBackOnItsLine) {
 TEST(WorkloadHistoryTest, OneThatWasKilledUsesNothingFromThenOn) {
   WorkloadHistory history(100, 1000, 10us);
   history.replace(100, {sample("/a", 5), sample("/b", 3)});
-  EXPECT_EQ(history.remove(103, "/a"), 110);  // too soon after for a row of its own
+  EXPECT_EQ(history.remove(103, "/a"), 110);  // too soon for another row
   EXPECT_EQ(history.remove(104, "/nobody"), 104);
   const v1::Picture out = told(history, 2);
   ASSERT_EQ(out.workloads().lines_size(), 2);
@@ -103,7 +103,7 @@ TEST(WorkloadHistoryTest, OfMoreThanCanBeToldApartTheLargestAre) {
   history.replace(10, all);
   const v1::Picture out = told(history, 12);
   EXPECT_THAT(lines(out), ElementsAre("/late", "/w49", "/w48", "/w47", "others"));
-  // Nothing got lost on the way: the sum is that of all.
+  // Nothing is lost: the sum is that of all.
   std::int64_t sum = 0;
   for (int line = 0; line < 5; ++line) sum += at(out, line, 1).value_or(0);
   EXPECT_EQ(sum, 50 * 100 + 49 * 50 / 2 + 10'000);

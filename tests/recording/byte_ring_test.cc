@@ -40,7 +40,7 @@ TEST(ByteRing, RefusesWhatCanNeverFit) {
   EXPECT_TRUE(ring->empty());
 }
 
-// What the loop calls takes no memory, whether there is room or not.
+// The functions that the loop calls allocate no memory, with or without room.
 TEST(ByteRing, GivingTakesNoMemory) {
   auto ring = std::move(ByteRing::create(1).value());
   const std::string entry(1000, 'x');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recording that is as it should be, or older, newer, foreign.
+// Recordings that are valid, older, newer, or of another format.
 #include "recording/reader.h"
 
 #include <gmock/gmock.h>
@@ -72,7 +72,7 @@ TEST(Reader, TellsOfAChunkThatIsMissing) {
 }
 
 TEST(Reader, SeeksToTheKeyBefore) {
-  // Entries lie at seconds 1, 2 | 3 | 4, 5, 6; keys are the first and the third chunk.
+  // Entries are at seconds 1, 2 | 3 | 4, 5, 6; keys are the first and the third chunk.
   for (const bool ended : {true, false}) {
     Reader reader =
         std::move(Reader::open(test::file_of(make_recording(kThree, ended).bytes), "test").value());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What BPF writes, as the model has it: scanned processes and OOM kills.
+// BPF samples as model types: scanned processes and OOM kills.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -26,7 +26,7 @@ TEST(TaskSample, EachFigureInItsPlace) {
   task.page_table_bytes = 5 * kPage + 1;
   task.nodes_allowed = 3;
   task.nodes_bound = 1;
-  task.pid = 101;  // a thread that stands in
+  task.pid = 101;  // a thread in place of its leader
   task.tgid = 100;
   task.uid = 7;
   task.oom_score_adj = -3;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pace of the capacity source and what is news to it, with tasks told by a procfs of the
-// test's. Real filesystems are in tests/integration/filesystem_test.cc.
+// The pace of the capacity source and what it reports, with tasks in a procfs of the test. Real
+// filesystems are in tests/integration/filesystem_test.cc.
 #include "sources/capacity_source.h"
 
 #include <gmock/gmock.h>
@@ -49,7 +49,7 @@ class CapacityWorld : public ::testing::Test {
   void run(std::int64_t tasks) {
     proc_.write("loadavg", "0.00 0.00 0.00 1/" + std::to_string(tasks) + " 1\n");
   }
-  // The loop's look: 100 000 tasks at most, met below `met_below` available.
+  // The loop's reading: 100 000 tasks at most, met if less than `met_below` is available.
   void watch(std::int64_t met_below, std::int64_t available) {
     const CapacityLine line{Signal::pid_available, met_below, available};
     source_->watch(std::span(&line, 1), clock_.now());
@@ -97,7 +97,7 @@ TEST_F(CapacityWorld, ACrossingIsToldOnceAndARecoveryToo) {
   EXPECT_THAT(next(), IsEmpty());
 }
 
-// The loop saw the crossing before the source did: nothing to tell it, but of the recovery.
+// The loop saw the crossing before the source did: the source reports only the recovery.
 TEST_F(CapacityWorld, WhatTheLoopFoundNeedsNoTelling) {
   run(2001);
   watch(98'000, 97'999);
@@ -106,7 +106,7 @@ TEST_F(CapacityWorld, WhatTheLoopFoundNeedsNoTelling) {
   EXPECT_EQ(next().size(), 1u);
 }
 
-// Minimum reclaim: the line of a threshold that drives lies higher.
+// Minimum reclaim: the line of a driving threshold is higher.
 TEST_F(CapacityWorld, ADrivingLineRecoversWhereItSays) {
   run(2001);
   watch(98'500, 97'999);

@@ -83,7 +83,7 @@ TEST_F(ContainerSamples, OfAnUnknownPodByCgroup) {
 }
 
 TEST_F(ContainerSamples, OfAPodThatIsGoneThereAreNone) {
-  sample_.workload.cgroup.inode += 1;  // its path was made again by somebody else
+  sample_.workload.cgroup.inode += 1;  // another cgroup was made with its path
   EXPECT_THAT(seen(), IsEmpty());
 }
 

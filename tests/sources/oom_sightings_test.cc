@@ -59,7 +59,7 @@ TEST_F(OomSightingsTest, OneWaitsAndIsToldAloneAndItsOtherHalfIsLate) {
   line(5);
   EXPECT_THAT(take(), IsEmpty());
   EXPECT_EQ(both_.late(), 1U);
-  // A new kill of the same number much later is one of its own.
+  // A new kill with the same number much later is another kill.
   clock_.advance(OomSightings::kWindow + kMs);
   line(5);
   event(5);
@@ -107,7 +107,7 @@ TEST_F(OomSightingsTest, ABurstPairsUpInWhateverOrder) {
   std::vector<pid_t> all(OomSightings::kKept);
   std::iota(all.begin(), all.end(), 1);
   EXPECT_EQ(take(), all);
-  // The same, told alone: every second of them is late, the others are forgotten.
+  // The same, from one source: every second event is late, the others are dropped.
   for (pid_t pid = 1; pid <= most; ++pid) event(pid);
   clock_.advance(OomSightings::kPatience);
   EXPECT_EQ(take(), all);
@@ -126,7 +126,7 @@ TEST_F(OomSightingsTest, TheFirstOfTwoThatWereToldAloneIsTheLateOne) {
   event(5);
   clock_.advance(OomSightings::kPatience);
   EXPECT_THAT(take(), SizeIs(2));
-  line(5);  // the first is out of the window by now
+  line(5);  // the first is past the window by now
   EXPECT_EQ(both_.late(), 1U);
   line(5);
   EXPECT_EQ(both_.late(), 1U);

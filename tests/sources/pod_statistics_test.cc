@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where kubelet keeps a pod's files, in a tree laid out as it does. That the amounts are right is
-// tests/integration/disk_walker_test.cc's.
+// Where kubelet keeps a pod's files, in a tree with its layout.
+// tests/integration/disk_walker_test.cc tests the amounts.
 #include "sources/pod_statistics.h"
 
 #include <gmock/gmock.h>
@@ -76,7 +76,8 @@ TEST_F(PodStatisticsTest, EveryPlaceKubeletKeepsThingsIn) {
   EXPECT_EQ(found.containers[1].name, "sidecar");
   EXPECT_FALSE(found.containers[0].rootfs) << "only the runtime knows";
   EXPECT_FALSE(found.containers[0].working_set);
-  // etc-hosts; cache, work, settings, source; app, sidecar, own.log. Not what is projected.
+  // etc-hosts; cache, work, settings, source; app, sidecar, own.log. Projected volumes do not
+  // count.
   EXPECT_EQ(inodes(found.ephemeral_storage), 1 + 3 + 2 + 2 + 2 + 3 + 2 + 1);
 }
 

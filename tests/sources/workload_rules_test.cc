@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Kubernetes knows of a pod, joined with what is declared about it.
+// What Kubernetes reports of a pod, joined with its declarations.
 #include "sources/workload_rules.h"
 
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ TEST(KnownPods, AnUnknownOneIsNamedByItsCgroup) {
   EXPECT_EQ(found.name, std::string("pod") + kUid);
 }
 
-// The API server shows a static pod as its mirror, under another UID, with the hash that names the
+// The API server lists a static pod as its mirror, under another UID, with the hash that names the
 // cgroup in an annotation.
 TEST(KnownPods, AStaticPodIsFoundByItsHash) {
   Pod mirror = known("api-uid-of-the-mirror");
@@ -77,7 +77,8 @@ TEST(KnownPods, AStaticPodIsFoundByItsHash) {
   EXPECT_EQ(found.protection, Protection::static_pod);
 }
 
-// A static pod whose manifest declares a UID cannot be told by its path, but by what is known.
+// A static pod whose manifest declares a UID cannot be recognized by its path, only by its
+// declarations.
 TEST(KnownPods, OriginProtectsWhateverThePath) {
   for (const PodOrigin origin : {PodOrigin::static_file, PodOrigin::mirror}) {
     Pod pod = known(kUid);

@@ -23,7 +23,7 @@ using test::text_of;
 using testing::HasSubstr;
 using testing::Not;
 
-// Line of the screen that has this text; -1: none.
+// Line of the screen that contains this text; -1: none.
 int line_with(const Screen& screen, const std::string& text) {
   for (int y = 0; y < screen.size().height; ++y) {
     if (screen.line(y).find(text) != std::string::npos) return y;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cells: where text lands, and that nothing in a name can move what stands beside it.
+// Cells: where text is placed, and that no name can move its neighbours.
 #include "top/screen.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What keys and clicks make of the view.
+// How keys and clicks change the view.
 #include "top/view.h"
 
 #include <gtest/gtest.h>

@@ -14,7 +14,7 @@ from .runs import Result
 
 @dataclass(frozen=True)
 class Spread:
-    """A median with the least and the most it was; `n` values, of maybe more runs."""
+    """A median with its minimum and maximum; `n` values, possibly of more runs."""
 
     median: float
     least: float
@@ -91,12 +91,12 @@ class Cell:
     runs: int = 0
     failures: list[str] = field(default_factory=list)
     verdicts: dict[str, int] = field(default_factory=dict)
-    actors: dict[str, int] = field(default_factory=dict)  # who killed first
+    actors: dict[str, int] = field(default_factory=dict)  # the first killer
     victims: dict[str, int] = field(default_factory=dict)  # pods killed, by how many runs
     spreads: dict[str, Spread | None] = field(default_factory=dict)
 
     def verdict(self) -> str:
-        """`right` where it always was; else how often it was what."""
+        """`right` if it always was; otherwise how often it was what."""
         if not self.verdicts:
             return "failed"
         if len(self.verdicts) == 1:
@@ -105,7 +105,7 @@ class Cell:
 
 
 def cells(results: list[Result]) -> list[Cell]:
-    """In the order in which the results name them, scenario by scenario."""
+    """In the order of the results, scenario by scenario."""
     groups: dict[tuple[str, str], list[Result]] = {}
     for scenario in dict.fromkeys(result.scenario for result in results):
         for result in results:
@@ -134,7 +134,7 @@ def _count(counts: dict[str, int], word: str) -> None:
 
 @dataclass(frozen=True)
 class Ratio:
-    """Our latency against the fastest peer that acted itself, in one scenario."""
+    """Our latency against the fastest peer that acted before the kernel, in one scenario."""
 
     scenario: str
     agent: str
@@ -142,7 +142,7 @@ class Ratio:
     peer: str | None  # None: no peer acted before the kernel
     peer_ms: float | None
     peers: int  # how many were run
-    told_ms: float | None = None  # ours, as the agent tells it
+    told_ms: float | None = None  # ours, as the agent reports it
 
     @property
     def ratio(self) -> float | None:

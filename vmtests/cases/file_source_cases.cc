@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The wake sources of the file tier that this project's development host cannot show: the
-// memory.high tripwire (cgroup v2), PSI triggers with a 500 ms window (CAP_SYS_RESOURCE), and v1
-// eventfds on an older kernel. Each source is alone here: what wakes is what is named.
+// The wake sources of the file tier that the development host does not have: the memory.high
+// tripwire (cgroup v2), PSI triggers with a 500 ms window (CAP_SYS_RESOURCE), and v1 eventfds on an
+// older kernel. Each source is tested alone.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -69,7 +69,7 @@ class FileSourceVm : public ::testing::Test {
     return notes ? *notes : std::vector<std::string>();
   }
 
-  // Through an outer epoll, as the agent waits; nothing when `patience` ends first.
+  // Through an outer epoll, as the agent waits; nothing if `patience` ends first.
   static std::optional<Wake> wait(Source& source, Duration patience) {
     const SystemClock clock;
     const UniqueFd loop(epoll_create1(EPOLL_CLOEXEC));
@@ -170,7 +170,7 @@ TEST_F(TripwireVm, AChangeBySomebodyElseIsLeftAlone) {
   EXPECT_EQ(attribute(), "");
 }
 
-// An agent that was killed with SIGKILL: the next start finds and undoes its setting.
+// After an agent was killed by SIGKILL, the next start finds and undoes its setting.
 TEST_F(TripwireVm, TheNextStartUndoesWhatAKilledAgentLeft) {
   const auto at = line(mib(48));
   int ready[2];
@@ -205,8 +205,8 @@ TEST_F(FileSourceVm, PsiWakesWithinAShortWindow) {
   const test::Hog hog(scratch_, path_, mib(8));
   EXPECT_THAT(arm(**source, line(mib(48))), IsEmpty());
   EXPECT_FALSE(wait(**source, milliseconds(300))) << "woken at rest";
-  // The throttling past memory.high is the purest memory stall there is; v1 has no such file, and
-  // there the stall is that of a group which is full and reclaims its own page cache.
+  // Throttling past memory.high is a pure memory stall. v1 has no such file: there a full group
+  // reclaims its own page cache.
   if (tree_.version() == kernel::CgroupVersion::v2) {
     scratch_.write(path_, "memory.high", std::to_string(mib(32).count));
     hog.grow(mib(64));

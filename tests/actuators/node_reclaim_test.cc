@@ -105,7 +105,7 @@ TEST(NodeReclaim, OneJobWithItsResult) {
   EXPECT_FALSE(reclaim->take());
 }
 
-TEST(NodeReclaim, OnlyTheStepsAskedFor) {
+TEST(NodeReclaim, RunsOnlyTheRequestedSteps) {
   Stage stage;
   const auto reclaim = reclaim_on(stage);
   ASSERT_TRUE(reclaim->start({ReclaimStep::unused_images}));
@@ -168,7 +168,7 @@ TEST(NodeReclaim, RuntimeThatCannotBeReachedIsAResult) {
   EXPECT_THAT(result->failures, ElementsAre(Error{ENOENT, "connect /run/x"}));
 }
 
-TEST(NodeReclaim, EndCallsOffWhatHangs) {
+TEST(NodeReclaim, DestructionCancelsAHangingJob) {
   Stage stage;
   auto reclaim = reclaim_on(stage);
   ASSERT_TRUE(reclaim->start({ReclaimStep::dead_containers, ReclaimStep::unused_images}));

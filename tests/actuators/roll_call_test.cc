@@ -39,7 +39,7 @@ struct World {
   TempTree tree;
 };
 
-TEST(RollCall, HoldsWhoIsThereAndDropsWhoIsGone) {
+TEST(RollCall, PinsLiveProcessesAndDropsDeadOnes) {
   const Child child(live);
   pid_t gone = 0;
   {
@@ -60,7 +60,7 @@ TEST(RollCall, HoldsWhoIsThereAndDropsWhoIsGone) {
 // Regression: all processes exited while they were opened, and the kill of an emptied cgroup was
 // reported as failed. A sweep that found only dead processes took the cgroup for settled, although
 // they had forked meanwhile.
-TEST(RollCall, IsNotQuietWhenSomebodyLeftWhileBeingOpened) {
+TEST(RollCall, IsNotSettledIfAProcessExitedDuringTheOpen) {
   pid_t gone = 0;
   {
     const Child short_lived([] { return 0; });
@@ -85,7 +85,7 @@ TEST(RollCall, RefusesInitItselfAndItsAncestors) {
   }
 }
 
-TEST(RollCall, OpensAgainOnlyWhoIsNotKnown) {
+TEST(RollCall, OpensOnlyNewProcesses) {
   const Child first(live), second(live);
   const World world(line(first.pid()) + line(second.pid()) + line(second.pid()));
   const auto roll = world.call({first.pid()});
@@ -95,7 +95,7 @@ TEST(RollCall, OpensAgainOnlyWhoIsNotKnown) {
   EXPECT_EQ(roll->present.size(), 2U) << "listed twice is still one process";
 }
 
-TEST(RollCall, SeesNobodyButTheOneItIsRestrictedTo) {
+TEST(RollCall, SeesOnlyTheProcessItIsRestrictedTo) {
   const Child wanted(live), other(live);
   const World world(line(wanted.pid()) + line(other.pid()));
   const auto roll = world.call({}, Hold::by_pidfd, wanted.pid());
@@ -114,7 +114,7 @@ TEST(RollCall, WithoutPidfdsOnlyCounts) {
   EXPECT_EQ(roll->present.size(), 1U);
 }
 
-TEST(Untouchables, KnowsKernelThreadsAndTellsAReusedPidFromAnAncestor) {
+TEST(Untouchables, RecognizesKernelThreadsAndReusedPids) {
   const auto untouchables = Untouchables::of_this_process();
   const auto parent = kernel::read_process_id(getppid());
   ASSERT_TRUE(parent.ok());

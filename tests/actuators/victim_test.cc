@@ -106,7 +106,7 @@ TEST_F(LadderMemoryTest, ADryRunKeepsItsCreditInWorkingSetForHalfAMinute) {
   EXPECT_FALSE(bystander.ended());
 }
 
-TEST_F(LadderMemoryTest, ADryRunOfLessThanItsInactiveFilePagesIsWorthNothing) {
+TEST_F(LadderMemoryTest, DryRunCreditsNothingForInactiveFilePages) {
   ladder_->set_options({.dry_run = true, .usable = FeatureSet().set()});
   test::Child bystander([] {
     for (;;) pause();
@@ -127,7 +127,7 @@ TEST_F(LadderMemoryTest, AFailedKillMayBeTriedAgain) {
   EXPECT_EQ(ladder_->progress().size(), 1U);
 }
 
-TEST_F(LadderMemoryTest, NothingUsableIsAFailureInWords) {
+TEST_F(LadderMemoryTest, NoUsableRungIsAFailureWithAMessage) {
   ladder_->set_options({});
   ladder_->begin(rank());
   const auto outcomes = ladder_->take_outcomes();

@@ -195,7 +195,7 @@ class CoreReady : public ::testing::Test {
   std::optional<Core> core_;
 };
 
-TEST_F(CoreReady, WhatWasMadeReadyIsUsed) {
+TEST_F(CoreReady, UsesThePreRankedVictim) {
   start();
   cross();
   ASSERT_NE(kill(), nullptr);
@@ -204,7 +204,7 @@ TEST_F(CoreReady, WhatWasMadeReadyIsUsed) {
 }
 
 // Killing this workload would kill the protected one with it.
-TEST_F(CoreReady, AProtectedCgroupThatWasJustToldOfIsKnownAtTheCrossing) {
+TEST_F(CoreReady, NewProtectedCgroupIsKnownAtTheCrossing) {
   start();
   make("/all/x", mib(1));
   tell(WakeSource::workload_change);  // the tree is walked for it
@@ -229,7 +229,7 @@ TEST_F(CoreReady, AListFromBeforeTheWorkloadsChangedIsNotUsed) {
 }
 
 // A recheck may find that the zone was entered; then the state is no longer calm.
-TEST_F(CoreReady, WhatGrewOnTheWayIntoTheZoneIsGrowth) {
+TEST_F(CoreReady, GrowthBeforeTheZoneCounts) {
   config_.ranking = Ranking::kubelet_growth;
   use("/all", mib(100));
   use("/all/leak", mib(70));
@@ -271,7 +271,7 @@ TEST_F(CoreReady, AReloadInTheZoneLeavesGrowthAsItIs) {
 }
 
 // What a pre-ranked kill did not read keeps its value.
-TEST_F(CoreReady, APreparedKillTellsNothingAnewOfWhoIsNearALimitOfItsOwn) {
+TEST_F(CoreReady, PreRankedKillRepeatsNoOwnLimitWarning) {
   Threshold own = config_.thresholds[0];
   own.cgroup = "/all/calm";
   own.limit = Limit::bytes(mib(250));
@@ -293,7 +293,7 @@ TEST_F(CoreReady, APreparedKillTellsNothingAnewOfWhoIsNearALimitOfItsOwn) {
 }
 
 // If no process is left to kill, the thread reports nothing.
-TEST_F(CoreReady, ALoopThatWasSecondLooksAgainSoon) {
+TEST_F(CoreReady, LoopEvaluatesAgainSoonAfterAWatchdogKill) {
   config_.dry_run = false;
   start();
   pass(core_->next_look() - clock_.now());  // the next one is at least a second away
@@ -333,7 +333,7 @@ class CoreReadyAmongMany : public CoreReady {
   }
 };
 
-TEST_F(CoreReadyAmongMany, WhoWasListedAndGrewIsKilledAtOnce) {
+TEST_F(CoreReadyAmongMany, KillsACachedWorkloadThatGrewAtOnce) {
   use("/all/leak", mib(105));
   use("/all", mib(225));
   tell(WakeSource::poll);
@@ -342,7 +342,7 @@ TEST_F(CoreReadyAmongMany, WhoWasListedAndGrewIsKilledAtOnce) {
   EXPECT_EQ(victim_of(*kill()), "/all/leak");
 }
 
-TEST_F(CoreReadyAmongMany, WhoCanNotHaveBeenPassedIsKilledAtOnce) {
+TEST_F(CoreReadyAmongMany, KillsAtOnceIfNoOtherCanBeFirst) {
   use("/all/late", mib(31));
   use("/all", mib(210));
   tell(WakeSource::poll);
@@ -351,7 +351,7 @@ TEST_F(CoreReadyAmongMany, WhoCanNotHaveBeenPassedIsKilledAtOnce) {
   EXPECT_EQ(victim_of(*kill()), "/all/leak");
 }
 
-TEST_F(CoreReadyAmongMany, WhoWasNotListedAndPassedThemAllIsFound) {
+TEST_F(CoreReadyAmongMany, FindsAnUncachedWorkloadThatPassedAll) {
   use("/all/late", mib(66));
   use("/all", mib(245));
   tell(WakeSource::poll);
@@ -362,7 +362,7 @@ TEST_F(CoreReadyAmongMany, WhoWasNotListedAndPassedThemAllIsFound) {
 
 // A pre-ranking that took 100 ms is followed by five seconds without one, unless the remaining
 // memory halves.
-TEST_F(CoreReady, ListsAreBoundedByWhatTheyTake) {
+TEST_F(CoreReady, LimitsTheCostOfPreRanking) {
   start();
   GrowthWatch growth(clock_, *observer_);
   Readiness readiness(*observer_, *ladder_, growth);

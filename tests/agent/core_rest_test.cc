@@ -116,7 +116,7 @@ class CoreRest : public ::testing::Test {
   std::optional<Core> core_;
 };
 
-TEST_F(CoreRest, NothingIsPolledThatTheKernelWatches) {
+TEST_F(CoreRest, DoesNotPollWhatTheKernelWatches) {
   make_pod("/pods/a");
   const test::ManualClock clock;
   start(clock, true);
@@ -124,7 +124,7 @@ TEST_F(CoreRest, NothingIsPolledThatTheKernelWatches) {
   EXPECT_TRUE(poll_.armed.empty());
 }
 
-TEST_F(CoreRest, WithALineTheKernelDoesNotTakeAllArePolled) {
+TEST_F(CoreRest, PollsAllIfTheKernelRejectsALine) {
   make_pod("/pods/a");
   bpf_.problems = {"/pods/a: not watched by BPF"};
   const test::ManualClock clock;
@@ -132,14 +132,14 @@ TEST_F(CoreRest, WithALineTheKernelDoesNotTakeAllArePolled) {
   EXPECT_EQ(poll_.armed.size(), 1U);
 }
 
-TEST_F(CoreRest, WithoutTheKernelAllIsPolled) {
+TEST_F(CoreRest, PollsAllWithoutKernelSources) {
   make_pod("/pods/a");
   const test::ManualClock clock;
   start(clock, false);
   EXPECT_EQ(poll_.armed.size(), 1U);
 }
 
-TEST_F(CoreRest, ATreeWhoseChangesAreToldIsSeldomWalked) {
+TEST_F(CoreRest, SeldomWalksATreeWithCgroupEvents) {
   SlowClock clock;
   start(clock, true);
   rest(clock, seconds(20));
@@ -150,7 +150,7 @@ TEST_F(CoreRest, ATreeWhoseChangesAreToldIsSeldomWalked) {
   EXPECT_TRUE(knows("/pods/untold")) << "5000 times the 10 ms of a walk are over";
 }
 
-TEST_F(CoreRest, AWalkIsFollowedByTwentyTimesItsLengthWithoutOne) {
+TEST_F(CoreRest, PausesTwentyTimesTheLengthOfAWalk) {
   SlowClock clock(seconds(1));
   start(clock, false);
   make_pod("/pods/soon");
@@ -161,7 +161,7 @@ TEST_F(CoreRest, AWalkIsFollowedByTwentyTimesItsLengthWithoutOne) {
   EXPECT_TRUE(knows("/pods/soon"));
 }
 
-TEST_F(CoreRest, ATreeWhoseChangesAreNotToldIsWalkedAtEachRecheck) {
+TEST_F(CoreRest, WalksATreeWithoutCgroupEventsAtEachRecheck) {
   SlowClock clock;
   start(clock, false);
   rest(clock, seconds(20));

@@ -110,7 +110,7 @@ class ForesightTest : public testing::Test {
   std::unique_ptr<Foresight> foresight_;
 };
 
-TEST_F(ForesightTest, TheFirstLookAsksAndTheAnswerHolds) {
+TEST_F(ForesightTest, TheFirstEvaluationStartsARoundWhoseResultStays) {
   look();
   const auto answers = finish();
   ASSERT_EQ(answers.size(), 1U);
@@ -124,7 +124,7 @@ TEST_F(ForesightTest, TheFirstLookAsksAndTheAnswerHolds) {
   EXPECT_EQ(right->victim, (ProcessId{11, 1}));
 }
 
-TEST_F(ForesightTest, AnotherThanExpectedWasNotForeseen) {
+TEST_F(ForesightTest, AnotherVictimCountsAsUnpredicted) {
   look();
   finish();
   const auto wrong = foresight_->of(node_kill(10, clock_.now()));
@@ -136,7 +136,7 @@ TEST_F(ForesightTest, AnotherThanExpectedWasNotForeseen) {
   EXPECT_FALSE(foresight_->of(again));  // used up by the first
 }
 
-TEST_F(ForesightTest, APredictionSaysWhoIsFirstNotWhoIsNext) {
+TEST_F(ForesightTest, PredictsTheFirstVictimOnly) {
   processes_->processes[1].memory_id = 5;
   processes_->processes[2].memory_id = 5;  // killed with 11
   look();
@@ -161,7 +161,7 @@ TEST_F(ForesightTest, AKillDuringARoundIsAnsweredByTheOneBefore) {
   EXPECT_TRUE(foresight_->of(node_kill(12, clock_.now()))->right);
 }
 
-TEST_F(ForesightTest, WhatRanOutElsewhereHasNone) {
+TEST_F(ForesightTest, AnOomInAnotherDomainHasNoPrediction) {
   look();
   finish();
   OomKillSighting kill = node_kill(11, clock_.now());
@@ -174,7 +174,7 @@ TEST_F(ForesightTest, WhatRanOutElsewhereHasNone) {
   EXPECT_FALSE(foresight_->of(kill));
 }
 
-TEST_F(ForesightTest, AtRestARoundWaitsForALookAndCostsATenThousandth) {
+TEST_F(ForesightTest, WhenIdleARoundWaitsForAnEvaluationAndCostsATenThousandth) {
   look();
   finish();  // took 10 ms
   clock_.advance(milliseconds(99'999));
@@ -186,7 +186,7 @@ TEST_F(ForesightTest, AtRestARoundWaitsForALookAndCostsATenThousandth) {
   EXPECT_EQ(finish().size(), 1U);
 }
 
-TEST_F(ForesightTest, NearALineItCostsATwentiethAndIsWokenFor) {
+TEST_F(ForesightTest, NearALineARoundCostsATwentiethAndWakesTheLoop) {
   look();
   finish();
   const MonotonicTime ended = clock_.now();
@@ -199,7 +199,7 @@ TEST_F(ForesightTest, NearALineItCostsATwentiethAndIsWokenFor) {
   EXPECT_FALSE(foresight_->next_look());
 }
 
-TEST_F(ForesightTest, ThatWhichIsAskedForDuringARoundWaitsForItsLength) {
+TEST_F(ForesightTest, RequestsDuringARoundWaitForItsLength) {
   look();
   look(near_decision());  // while the first may still run
   EXPECT_EQ(finish().size(), 1U);

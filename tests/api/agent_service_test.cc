@@ -135,7 +135,7 @@ void wait_accepted(Reader& reader) {
   reader->WaitForInitialMetadata();
 }
 
-TEST_F(AgentServiceTest, TellsItsStatus) {
+TEST_F(AgentServiceTest, ReturnsItsStatus) {
   grpc::ClientContext call;
   v1::GetStatusResponse response;
   const grpc::Status status = stub_->GetStatus(&call, {}, &response);
@@ -184,7 +184,7 @@ TEST_F(AgentServiceTest, RanksOneAtATime) {
   first.join();
 }
 
-TEST_F(AgentServiceTest, RankingsThatNobodyReadsDoNotPileUp) {
+TEST_F(AgentServiceTest, UnreadRankingsDoNotAccumulate) {
   server_.reset();  // this thread is the service's
   const auto ask = [this] {
     const auto call = service_->begin("/forestall.v1.Agent/Rank", {});
@@ -202,7 +202,7 @@ TEST_F(AgentServiceTest, RankingsThatNobodyReadsDoNotPileUp) {
   EXPECT_NE(ask().frame, nullptr);
 }
 
-TEST_F(AgentServiceTest, ARankingNobodyWaitsForGoesToNobody) {
+TEST_F(AgentServiceTest, DropsTheRankingOfACancelledCall) {
   rank_.hold();
   v1::RankRequest request;
   request.set_signal("given.up");
@@ -284,7 +284,7 @@ TEST_F(AgentServiceTest, StreamsRecords) {
   EXPECT_EQ(all->Finish().error_code(), grpc::StatusCode::CANCELLED);
 }
 
-TEST_F(AgentServiceTest, StreamsEventsOfTheKindsAskedFor) {
+TEST_F(AgentServiceTest, StreamsEventsOfTheRequestedKinds) {
   grpc::ClientContext call;
   v1::WatchEventsRequest request;
   request.add_kinds(v1::Event::LOOK);
@@ -305,7 +305,7 @@ TEST_F(AgentServiceTest, StreamsEventsOfTheKindsAskedFor) {
 }
 
 // Unread messages are kept up to a limit; lost ones are counted per client.
-TEST_F(AgentServiceTest, ASlowReaderIsToldWhatItLost) {
+TEST_F(AgentServiceTest, ReportsLostMessagesToASlowReader) {
   grpc::ClientContext call;
   const auto records = stub_->WatchRecords(&call, {});
   wait_accepted(records);
@@ -475,7 +475,7 @@ TEST_P(ReflectionTest, IsEnoughToMakeACall) {
   EXPECT_THAT(response->ShortDebugString(), HasSubstr("version: \"7\""));
 }
 
-TEST_P(ReflectionTest, SaysWhatItDoesNotKnow) {
+TEST_P(ReflectionTest, ReportsUnknownSymbols) {
   Reflector reflector(channel_, GetParam());
   EXPECT_EQ(reflector.symbol("no.such.Thing").error_response().error_code(), 5);
   rpc::ServerReflectionRequest request;

@@ -36,7 +36,7 @@ std::string test_name(const testing::TestParamInfo<ConfigCase>& info) {
 
 class RefusedConfig : public testing::TestWithParam<ConfigCase> {};
 
-TEST_P(RefusedConfig, SaysWhy) {
+TEST_P(RefusedConfig, ReportsTheReason) {
   const auto parsed = parse(GetParam());
   ASSERT_FALSE(parsed.ok()) << GetParam().config;
   EXPECT_EQ(parsed.error().text(), GetParam().expected) << GetParam().config;
@@ -46,7 +46,7 @@ INSTANTIATE_TEST_SUITE_P(Table, RefusedConfig, testing::ValuesIn(refused()), tes
 
 class WarnedConfig : public testing::TestWithParam<ConfigCase> {};
 
-TEST_P(WarnedConfig, SaysWhy) {
+TEST_P(WarnedConfig, ReportsTheReason) {
   const auto parsed = parse(GetParam());
   ASSERT_TRUE(parsed.ok()) << parsed.error().text();
   std::string warnings;

@@ -205,7 +205,7 @@ TEST(EvictionHard, MemoryIsCopiedToAllocatable) {
 }
 
 // As in kubelet: exactly these two strings remove the entry.
-TEST(EvictionHard, NothingAndAllPercentVanish) {
+TEST(EvictionHard, DropsZeroAndHundredPercent) {
   EXPECT_TRUE(loaded("evictionHard: {memory.available: 0%}").config.thresholds.empty());
   EXPECT_TRUE(loaded("evictionHard: {memory.available: 100%}").config.thresholds.empty());
   EXPECT_EQ(loaded("evictionHard: {memory.available: 0.0%}").config.thresholds.front().limit,

@@ -97,7 +97,7 @@ TEST(Events, AKernelsKill) {
 }
 
 // A record from another source may have any value.
-TEST(Events, IndicesBeyondTheEndAreNobody) {
+TEST(Events, IgnoresIndicesBeyondTheEnd) {
   v1::Record record;
   record.mutable_decision()->set_driving(7);
   record.mutable_decision()->set_victim(4'000'000'000);
@@ -133,7 +133,7 @@ class LookEventsTest : public testing::Test {
   LookEvents look_events_;
 };
 
-TEST_F(LookEventsTest, TellsWhatChanges) {
+TEST_F(LookEventsTest, ReportsChanges) {
   using testing::ElementsAre;
   EXPECT_THAT(crossings({false, true}), ElementsAre(2));
   EXPECT_THAT(crossings({false, true}), ElementsAre());
@@ -141,7 +141,7 @@ TEST_F(LookEventsTest, TellsWhatChanges) {
   EXPECT_THAT(crossings({false, false}), ElementsAre(-1, -2));
 }
 
-TEST_F(LookEventsTest, AKillWithoutALookIsOfAThresholdToo) {
+TEST_F(LookEventsTest, AKillWithoutAnEvaluationHasAThresholdToo) {
   using testing::ElementsAre;
   v1::Record record;
   record.mutable_decision()->set_action(v1::Decision::KILL);
@@ -165,7 +165,7 @@ TEST_F(LookEventsTest, AKillWithoutALookIsOfAThresholdToo) {
   EXPECT_THAT(crossings({true}), ElementsAre());
 }
 
-TEST(WatchLog, KeepsWhatFitsAndCountsWhatDoesNot) {
+TEST(WatchLog, KeepsWhatFitsAndCountsTheRest) {
   WatchLog log;
   std::uint64_t place = log.end();
   const auto frame = std::make_shared<const std::string>(WatchLog::kBytesMax / 4, 'x');

@@ -149,7 +149,7 @@ TEST(Json, ReadsBothItsOwnFormAndProtobufs) {
   EXPECT_EQ(back.SerializeAsString(), record.SerializeAsString());
 }
 
-TEST(Json, RefusesWhatItDoesNotKnow) {
+TEST(Json, RefusesUnknownFields) {
   v1::Observation message;
   for (const std::string_view bad : {"", "null", "[]", "{", R"({"atNs":"x"})", R"({"colour":1})",
                                      R"({"wake":{"source":"moon"}})", R"({"atNs":1} {"atNs":2})",

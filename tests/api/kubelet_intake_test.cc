@@ -67,7 +67,7 @@ std::vector<ConfigCase> refused() {
 
 class RefusedKubeletConfig : public testing::TestWithParam<ConfigCase> {};
 
-TEST_P(RefusedKubeletConfig, SaysWhy) {
+TEST_P(RefusedKubeletConfig, ReportsTheReason) {
   const auto loaded = load({{"kubelet.yaml", GetParam().config}});
   ASSERT_FALSE(loaded.ok()) << GetParam().config;
   EXPECT_EQ(loaded.error().text(), GetParam().expected) << GetParam().config;
@@ -89,7 +89,7 @@ TEST(KubeletCases, AreThere) {
 
 // --- defaults and merging -----------------------------------------------------------------------
 
-TEST(KubeletDefaults, HoldWhenNothingIsSaid) {
+TEST(KubeletDefaults, ApplyWithoutSettings) {
   EXPECT_EQ(thresholds(load({})), kDefaults);
   EXPECT_EQ(of_kubelet(""), kDefaults);
   EXPECT_EQ(of_kubelet("evictionHard:\n"), kDefaults);  // null is absent
@@ -101,7 +101,7 @@ TEST(KubeletDefaults, AreGoneWhenAnyIsNamed) {
   EXPECT_EQ(of_kubelet("evictionHard: {nodefs.available: 1Gi}\n"), Lines{"nodefs.available<1Gi"});
 }
 
-TEST(KubeletDefaults, AreMergedBehindWhatWasNamed) {
+TEST(KubeletDefaults, AreMergedAfterNamedOnes) {
   EXPECT_EQ(of_kubelet("mergeDefaultEvictionSettings: true\n"
                        "evictionHard: {pid.available: 5%, imagefs.available: 20%, "
                        "memory.available: 0%}\n"),
@@ -133,7 +133,7 @@ TEST(KubeletThresholds, HardThenSoftThenCopiesAsWritten) {
              "memory.available<1.5Gi soft 90s", "allocatableMemory.available<500Mi copied"}));
 }
 
-TEST(KubeletThresholds, GraceOfNothingMakesASoftOneHard) {
+TEST(KubeletThresholds, ZeroGraceMakesASoftThresholdHard) {
   EXPECT_EQ(of_kubelet("evictionHard: {memory.available: 100Mi}\n"
                        "evictionSoft: {memory.available: 1Gi}\n"
                        "evictionSoftGracePeriod: {memory.available: \"0\"}\n"
@@ -153,7 +153,7 @@ TEST(KubeletThresholds, CopiesNeedPodsEnforced) {
   EXPECT_EQ(of_kubelet(hard + "enforceNodeAllocatable:\n").size(), 2U);
 }
 
-TEST(KubeletThresholds, VanishedSoftOnesNeedNoGrace) {
+TEST(KubeletThresholds, DroppedSoftThresholdsNeedNoGrace) {
   EXPECT_EQ(of_kubelet("evictionHard: {}\nevictionSoft: {memory.available: 100%}\n"), Lines());
 }
 
@@ -207,7 +207,7 @@ memoryThrottlingFactor: 0.9
   EXPECT_EQ(loaded->files, Lines{"kubelet.yaml"});
 }
 
-TEST(KubeletConfig, TransitionPeriodOfNothingIsTheDefault) {
+TEST(KubeletConfig, ZeroTransitionPeriodMeansTheDefault) {
   const auto loaded =
       load({{"kubelet.yaml", std::string(kHead) + "evictionPressureTransitionPeriod: 0s\n"}});
   ASSERT_TRUE(loaded.ok()) << loaded.error().text();
@@ -261,7 +261,7 @@ TEST(Fronts, KubeletsFileNamedInOurs) {
   EXPECT_EQ(loaded->files, (Lines{"config.yaml", "k.yaml"}));
 }
 
-TEST(Fronts, MistakesOfAllAreTold) {
+TEST(Fronts, ErrorsOfAllAreReported) {
   const auto loaded = load({{"config.yaml", "dryRun: maybe\n"},
                             {"kubelet.yaml", std::string(kHead) + "evictionHard: 1\n"}},
                            {{"eviction-soft", {"memory.available=1Gi"}}});

@@ -84,7 +84,7 @@ TEST(PodList, AMirrorPodIsKnownByItsAnnotations) {
   EXPECT_EQ(pod.volumes[1].kind, VolumeKind::other);
 }
 
-TEST(PodList, TheSourceTellsStaticPodsFromTheApis) {
+TEST(PodList, TheSourceDistinguishesStaticPods) {
   EXPECT_EQ(named("kube-proxy-8x2lq").origin, PodOrigin::api);
   EXPECT_EQ(named("web-0").origin, PodOrigin::api);
   const auto annotated = [](const std::string& annotations) {
@@ -308,7 +308,7 @@ TEST(PodList, MistakesNameTheirPlace) {
             "number");
 }
 
-TEST(PodList, WhatIsNoJsonIsToldByLineAndColumn) {
+TEST(PodList, ReportsInvalidJsonByLineAndColumn) {
   EXPECT_EQ(problem(""), "no JSON: the text is empty");
   EXPECT_EQ(problem("{\n  \"kind\": \"List\",\n  \"items\": [tru]\n}"),
             "3:13: no JSON: a word that is none of true, false, null");

@@ -26,7 +26,7 @@ TEST(RecordStream, AKillWaitsForItsOutcomeUnlessItHasAGrace) {
 }
 
 // The kernel killed between our decision and the next evaluation: it must be reported.
-TEST(RecordStream, AKillOfTheKernelIsWrittenWhateverWasDecidedBeforeIt) {
+TEST(RecordStream, AlwaysWritesAKillByTheKernel) {
   Record record = kill_record(true);
   record.oom_kill.emplace();
   EXPECT_TRUE(RecordStream::takes(record));

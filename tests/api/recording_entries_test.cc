@@ -112,7 +112,7 @@ TEST(RecordingEntries, KeysComeBack) {
 }
 
 // One encoder and one decoder for all: entries refer to workloads that were described before.
-TEST(RecordingEntries, LooksComeBack) {
+TEST(RecordingEntries, EvaluationsSurviveTheRoundTrip) {
   EntryEncoder encoder;
   EntryDecoder decoder;
   for (std::uint32_t seed = 0; seed < 500; ++seed) {
@@ -150,7 +150,7 @@ TEST(RecordingEntries, AWorkloadIsDescribedOnceUntilItChanges) {
   EXPECT_EQ(encoder.look(record).size(), 2U);
 }
 
-TEST(RecordingEntries, ARecordRefersToItsLook) {
+TEST(RecordingEntries, ARecordRefersToItsEvaluation) {
   Dice dice(4);
   Record record = random_look(dice);
   record.decision.action = Action::kill;
@@ -173,7 +173,7 @@ TEST(RecordingEntries, ARecordRefersToItsLook) {
 }
 
 // Kills of the watchdog and the guard belong to no evaluation of the loop.
-TEST(RecordingEntries, ARecordOfNoLookIsWhole) {
+TEST(RecordingEntries, ARecordWithoutAnEvaluationIsComplete) {
   for (std::uint32_t seed = 0; seed < 200; ++seed) {
     Dice dice(seed);
     const Record record = random_record(dice);
@@ -198,7 +198,7 @@ TEST(RecordingEntries, SurveysComeBack) {
   EXPECT_EQ(survey.samples, samples);
 }
 
-TEST(RecordingEntries, PressureIsTheSameAgainAndWhatIsUnknownStaysUnknown) {
+TEST(RecordingEntries, PressureSurvivesTheRoundTripAndUnknownStaysUnknown) {
   EntryEncoder encoder;
   EntryDecoder decoder;
   for (const MemoryPressure& pressure :
@@ -209,7 +209,7 @@ TEST(RecordingEntries, PressureIsTheSameAgainAndWhatIsUnknownStaysUnknown) {
   }
 }
 
-TEST(RecordingEntries, WhatRefersToNothingIsRefused) {
+TEST(RecordingEntries, RejectsDanglingReferences) {
   Record record;
   WorkloadSample sample;
   sample.workload.cgroup = {7};
@@ -227,7 +227,7 @@ TEST(RecordingEntries, WhatRefersToNothingIsRefused) {
 }
 
 // A few hundred bytes of a file must not become gigabytes of memory.
-TEST(RecordingEntries, WhatRefersToMuchTooOftenIsRefused) {
+TEST(RecordingEntries, RejectsTooManyReferences) {
   Record record;
   WorkloadSample sample;
   sample.workload.cgroup = {7};

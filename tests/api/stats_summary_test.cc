@@ -79,7 +79,7 @@ TEST(StatsSummary, APodsParts) {
   EXPECT_EQ(entry(node, "batch-7").statistics.ephemeral_storage, (DiskUsage{mib(1760), 90044}));
 }
 
-TEST(StatsSummary, WhatIsMissingIsUnknownAndNotZero) {
+TEST(StatsSummary, MissingValuesAreUnknownNotZero) {
   const StatsSummary bare = parsed(R"({"node": {}, "pods": [{"podRef": {"uid": "u"}}]})");
   EXPECT_EQ(bare.memory, NodeSample{});
   EXPECT_EQ(bare.pods_cgroup, std::nullopt);
@@ -107,7 +107,7 @@ TEST(StatsSummary, AUsageMayLackItsInodes) {
 }
 
 // Kubelet subtracts unsigned values and reads the result as signed (kubernetes issue 52386).
-TEST(StatsSummary, AvailableBelowZeroComesWrappedAround) {
+TEST(StatsSummary, NegativeAvailableIsWrapped) {
   const StatsSummary read = parsed(
       R"({"node": {"memory": {"availableBytes": 18446744073709551516, "workingSetBytes": 1100}}})");
   EXPECT_EQ(read.memory.capacity, Bytes{1000});

@@ -18,7 +18,7 @@ TEST(StartThread, Runs) {
 }
 
 // As a user that may have one task and already has it.
-TEST(StartThread, ABoundOnTasksIsAnErrorAndNotTheEnd) {
+TEST(StartThread, ALimitOnTasksIsAnError) {
   constexpr uid_t kNobodyElse = 54321;
   const pid_t child = ::fork();
   if (child == 0) {

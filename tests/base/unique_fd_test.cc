@@ -44,7 +44,7 @@ TEST(UniqueFdTest, MovingHandsOverAndEmptiesTheSource) {
   EXPECT_TRUE(is_open(number));
 }
 
-TEST(UniqueFdTest, AssigningClosesWhatWasHeld) {
+TEST(UniqueFdTest, AssignmentClosesTheOldDescriptor) {
   UniqueFd held(make());
   const int old_number = held.get();
   UniqueFd other(make());

@@ -33,7 +33,7 @@ TEST(CommandLine, UnknownWordsAreRefused) {
   EXPECT_THAT(format.errors, HasSubstr("xml"));
 }
 
-TEST(CommandLine, UnknownFeatureIsRefusedWithAllThatThereAre) {
+TEST(CommandLine, UnknownFeatureIsRefusedWithTheListOfFeatures) {
   const Ran ran = run_forestall({"doctor", "--disable-feature", "magic"});
   EXPECT_EQ(ran.exit_code, 2);
   EXPECT_THAT(ran.errors, HasSubstr("unknown feature 'magic'"));
@@ -55,7 +55,7 @@ TEST(CommandLine, BadConfigIsRefusedAtItsPlace) {
   }
 }
 
-TEST(CommandLine, DoctorWithEverythingOffSaysThatNothingGuards) {
+TEST(CommandLine, DoctorWithEverythingOffReportsNoGuard) {
   std::vector<std::string> arguments{"doctor"};
   for (const std::string& feature : wake_features()) {
     arguments.push_back("--disable-feature");
@@ -81,7 +81,7 @@ TEST(CommandLine, SignalsShowsTheNode) {
   EXPECT_THAT(ran.output, HasSubstr("node"));
 }
 
-TEST(CommandLine, RankWithoutWorkloadsSaysSo) {
+TEST(CommandLine, RankReportsThatThereAreNoWorkloads) {
   const TempTree tree{{"none.yaml", "pods: {enabled: false}\n"}};
   const Ran ran = run_forestall({"rank", "--config", tree / "none.yaml"});
   EXPECT_EQ(ran.exit_code, 0) << ran.errors;

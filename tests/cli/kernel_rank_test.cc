@@ -106,7 +106,7 @@ TEST(KernelRankText, Ties) {
   EXPECT_TRUE(to_report(view, kUnbounded).has_tie_order_known());
 }
 
-TEST(KernelRankText, WhoGoesWithIt) {
+TEST(KernelRankText, ListsProcessesKilledAlong) {
   OomScene scene = example_scene();
   scene.processes[2].memory_id = scene.processes[3].memory_id;
   EXPECT_THAT(text_of(scene),
@@ -116,7 +116,7 @@ TEST(KernelRankText, WhoGoesWithIt) {
                                         "set.\nWith it die: worker (pid 4711).\n"));
 }
 
-TEST(KernelRankText, NobodyIsChosen) {
+TEST(KernelRankText, NoProcessIsChosen) {
   OomScene scene = example_scene();
   scene.settings.panic_on_oom = 1;
   EXPECT_THAT(text_of(scene), HasSubstr("the kernel would panic, because vm.panic_on_oom is 1.\n"));
@@ -129,7 +129,7 @@ TEST(KernelRankText, NobodyIsChosen) {
   EXPECT_THAT(text_of(scene), HasSubstr("the kernel could choose nobody, and would panic.\n"));
 }
 
-TEST(KernelRankText, WhoAllocates) {
+TEST(KernelRankText, TheAllocatingProcessIsKilled) {
   OomScene scene = example_scene();
   scene.settings.kill_allocating_task = true;
   EXPECT_THAT(text_of(scene), HasSubstr("--allocating PID says who.\n"));
@@ -142,7 +142,7 @@ TEST(KernelRankText, WhoAllocates) {
 }
 
 // The points of a process with oom_origin are not printed, because they are no usable number.
-TEST(KernelRankText, WhoAskedToBeFirst) {
+TEST(KernelRankText, OomOriginIsFirst) {
   OomScene scene = example_scene();
   scene.processes[1].oom_origin = true;
   const std::string text = text_of(scene);
@@ -152,7 +152,7 @@ TEST(KernelRankText, WhoAskedToBeFirst) {
   EXPECT_FALSE(to_report(view_of(scene), kUnbounded).has_margin_pages());
 }
 
-TEST(KernelRankReport, HasAllOfIt) {
+TEST(KernelRankReport, HasAllFields) {
   const cli::KernelRankView view = view_of(example_scene());
   const v1::KernelRankReport report = to_report(view, kUnbounded);
   EXPECT_EQ(report.prediction().verdict(), v1::OomPrediction::KILLS);
@@ -207,7 +207,7 @@ class FakeProcesses final : public sources::ProcessSource {
   bool knows_ = false;
 };
 
-TEST(Predict, AsksForTheKernelsOrderOfThoseThatTie) {
+TEST(Predict, ReadsTheKernelsOrderOfTies) {
   OomScene scene = example_scene();
   scene.processes[3] = sample_of({4712, "compiler", {100, 120'000, 0, 0, 300}, 0, 2});
   FakeProcesses ignorant(false);
@@ -257,7 +257,7 @@ TEST(RankKernelCommand, ACgroupAtItsLimit) {
   }
 }
 
-TEST(RankKernelCommand, WhatCannotRunOut) {
+TEST(RankKernelCommand, RefusesADomainThatCannotRunOut) {
   const Ran none =
       run_forestall(with_empty_config({"rank", "--kernel", "--cgroup", "/forestall-is-not-here"}));
   EXPECT_EQ(none.exit_code, 1);
@@ -296,7 +296,7 @@ TEST(RankCommand, ByTheKernelsPoints) {
 }
 
 // `ranking: kubelet+growth`: a workload that grew during the command goes before a larger one.
-TEST(RankCommand, ByWhatGrewMeanwhile) {
+TEST(RankCommand, RanksByGrowthDuringTheCommand) {
   ScratchCgroup scratch;
   const Hog calm(scratch, scratch.child("calm"), mib(24));
   Hog grower(scratch, scratch.child("grower"), mib(1));

@@ -42,7 +42,7 @@ std::string refusal(const std::vector<std::string>& arguments) {
   return ran.errors;
 }
 
-TEST(Qos, TextIsWhatItWas) {
+TEST(Qos, TextMatchesTheGoldenFile) {
   EXPECT_EQ(printed(qos_arguments()), golden("qos_node.txt"));
 }
 
@@ -124,7 +124,7 @@ std::vector<std::string> rejected(const v1::AdmitReport& report) {
   return names;
 }
 
-TEST(Admit, TextIsWhatItWas) {
+TEST(Admit, TextMatchesTheGoldenFile) {
   EXPECT_EQ(printed(admit_arguments("MemoryPressure")), golden("admit_node.txt"));
 }
 

@@ -81,7 +81,7 @@ TEST(RankPods, ThePublishedMemoryExample) {
               ElementsAre("c", "a", "e", "b", "d", "f"));
 }
 
-TEST(RankPods, TextIsWhatItWas) {
+TEST(RankPods, TextMatchesTheGoldenFile) {
   EXPECT_EQ(printed(rank_arguments("disk", "nodefs.available")), golden("rank_disk.txt"));
   EXPECT_EQ(printed(rank_arguments("memory", "memory.available")), golden("rank_memory.txt"));
   EXPECT_EQ(printed(rank_arguments("node", "memory.available")), golden("rank_node_memory.txt"));
@@ -137,7 +137,7 @@ TEST(RankPods, ProtectedPodsAreRankedAndPassedOver) {
   }
 }
 
-TEST(RankPods, WhoIsNotRankedIsNamed) {
+TEST(RankPods, NamesUnrankedPods) {
   const v1::RankReport report = rank("node", "memory.available");
   ASSERT_EQ(report.left_out_size(), 2);
   EXPECT_EQ(report.left_out(0).pod().name(), "done-job");
@@ -168,7 +168,7 @@ TEST(RankPods, RequestsOfEveryKind) {
 }
 
 // Usage of one pod: 30 + 20 of layers and logs, 700 of a volume on disk, 30 in memory.
-TEST(RankPods, WhatCountsDependsOnTheLayout) {
+TEST(RankPods, CountedUsageDependsOnTheLayout) {
   const auto usage = [](const std::string& signal, const std::string& layout) {
     const v1::RankReport report = rank("node", signal, {"--fs-layout", layout});
     EXPECT_EQ(report.fs_layout(), layout);

@@ -40,7 +40,7 @@ class RecordingCommand : public testing::Test {
   const std::string higher_ = tree_ / "higher.yaml";
 };
 
-TEST_F(RecordingCommand, ReplayComesOutAsRecorded) {
+TEST_F(RecordingCommand, ReplayMatchesTheRecording) {
   const Ran ran = run_forestall({"replay", file_});
   EXPECT_EQ(ran.exit_code, 0) << ran.errors;
   EXPECT_THAT(ran.output, HasSubstr("          time     look  decision\n"));
@@ -50,7 +50,7 @@ TEST_F(RecordingCommand, ReplayComesOutAsRecorded) {
   EXPECT_EQ(ran.errors, "");
 }
 
-TEST_F(RecordingCommand, ReplayUnderAnotherConfigurationTellsWhatChanges) {
+TEST_F(RecordingCommand, ReplayUnderAnotherConfigurationReportsChanges) {
   const Ran ran = run_forestall({"replay", file_, "-c", higher_});
   EXPECT_EQ(ran.exit_code, 0) << ran.errors;
   EXPECT_THAT(ran.output, HasSubstr("beside what was recorded:\n"
@@ -80,7 +80,7 @@ TEST_F(RecordingCommand, ReplayAtATimeShowsTheRanking) {
 }
 
 // Read from a key in the middle, the evaluation is the same as read from the start.
-TEST_F(RecordingCommand, ReplayAtATimeIsTheSameLookWhereverReadingBegan) {
+TEST_F(RecordingCommand, ReplayAtATimeDoesNotDependOnTheStart) {
   const std::string file = tree_ / "long";
   {
     RecordedRun run({file, false},
@@ -132,19 +132,19 @@ TEST_F(RecordingCommand, ReplayAtATimeCountsOnAcrossAReboot) {
               HasSubstr("look 6 at +1m25s,"));
 }
 
-TEST_F(RecordingCommand, ReplayAtATimeBeyondWhatCanBeCountedShowsTheLastLook) {
+TEST_F(RecordingCommand, ReplayAtAHugeTimeShowsTheLastEvaluation) {
   const Ran ran = run_forestall({"replay", file_, "--at", "9999-12-31T23:59:59Z"});
   EXPECT_EQ(ran.exit_code, 0) << ran.errors;
   EXPECT_THAT(ran.output, HasSubstr("look 21 at +20s,"));
 }
 
-TEST_F(RecordingCommand, ReplayRefusesARankingOfNobody) {
+TEST_F(RecordingCommand, ReplayRefusesAnUnknownRanking) {
   const Ran ran = run_forestall({"replay", file_, "--ranking", "mine"});
   EXPECT_EQ(ran.exit_code, 2);
   EXPECT_EQ(ran.errors, "--ranking: expected kubelet, kernel or kubelet+growth, found 'mine'\n");
 }
 
-TEST_F(RecordingCommand, ReplayTellsThatADirectoryHasNone) {
+TEST_F(RecordingCommand, ReplayReportsADirectoryWithoutRecordings) {
   tree_.write("ring/notes.txt", "");
   const Ran ran = run_forestall({"replay", tree_ / "ring"});
   EXPECT_EQ(ran.exit_code, 2);
@@ -152,7 +152,7 @@ TEST_F(RecordingCommand, ReplayTellsThatADirectoryHasNone) {
   EXPECT_EQ(run_forestall({"diff", file_, tree_ / "ring"}).exit_code, 2);
 }
 
-TEST_F(RecordingCommand, ReplayTellsWhereAFileIsCut) {
+TEST_F(RecordingCommand, ReplayReportsWhereAFileIsTruncated) {
   const std::string bytes = read_text(file_);
   tree_.write("recording", bytes.substr(0, bytes.size() - 200));
   const Ran ran = run_forestall({"replay", file_});
@@ -164,7 +164,7 @@ TEST_F(RecordingCommand, ReplayTellsWhereAFileIsCut) {
   EXPECT_THAT(nothing.errors, HasSubstr("the file ends within its header"));
 }
 
-TEST_F(RecordingCommand, JsonSaysOfEachDecisionWhetherItWasRecorded) {
+TEST_F(RecordingCommand, JsonMarksRecordedDecisions) {
   const Ran ran = run_forestall({"replay", file_, "-c", higher_, "-o", "json"});
   EXPECT_EQ(ran.exit_code, 0) << ran.errors;
   std::istringstream lines(ran.output);
@@ -198,7 +198,7 @@ TEST_F(RecordingCommand, DiffIsSilentAboutTheSame) {
   EXPECT_EQ(replayed.exit_code, 0) << replayed.output << replayed.errors;
 }
 
-TEST_F(RecordingCommand, DiffTellsWhatIsDifferent) {
+TEST_F(RecordingCommand, DiffReportsDifferences) {
   tree_.write("other.jsonl", run_forestall({"replay", file_, "-c", higher_, "-o", "json"}).output);
   const Ran ran = run_forestall({"diff", file_, tree_ / "other.jsonl"});
   EXPECT_EQ(ran.exit_code, 1) << ran.errors;
@@ -207,7 +207,7 @@ TEST_F(RecordingCommand, DiffTellsWhatIsDifferent) {
   EXPECT_THAT(ran.output, HasSubstr("crossings: 1, 1 earlier\n"));
 }
 
-TEST_F(RecordingCommand, DiffTellsWhatIsWrongWithAFile) {
+TEST_F(RecordingCommand, DiffReportsErrorsOfAFile) {
   const std::string bytes = read_text(file_);
   tree_.write("cut", bytes.substr(0, bytes.size() - 200));
   const Ran ran = run_forestall({"diff", file_, tree_ / "cut"});
@@ -215,7 +215,7 @@ TEST_F(RecordingCommand, DiffTellsWhatIsWrongWithAFile) {
   EXPECT_THAT(ran.errors, testing::StartsWith(tree_ / "cut" + ": "));
 }
 
-TEST_F(RecordingCommand, DiffTellsTroubleFromDifference) {
+TEST_F(RecordingCommand, DiffDistinguishesErrorsFromDifferences) {
   EXPECT_EQ(run_forestall({"diff", file_, tree_ / "none"}).exit_code, 2);
   tree_.write("text", "not a replay\n");
   const Ran ran = run_forestall({"diff", file_, tree_ / "text"});
@@ -234,7 +234,7 @@ TEST_F(RecordingCommand, TheLeastRingIsTheSameForBoth) {
   EXPECT_THAT(checked(recording::kSizeMin.count - 1).errors, HasSubstr("at least 1Mi"));
 }
 
-TEST_F(RecordingCommand, RecordDoesNotOverwriteUnlessToldTo) {
+TEST_F(RecordingCommand, RecordOverwritesOnlyOnRequest) {
   const Ran ran = run_forestall({"record", "-o", file_, "--duration", "1ms"});
   EXPECT_EQ(ran.exit_code, 2) << ran.errors;
   EXPECT_THAT(ran.errors, HasSubstr(file_ + " is there already; --force overwrites it\n"));

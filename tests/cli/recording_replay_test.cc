@@ -60,7 +60,7 @@ class RecordingReplayTest : public testing::Test {
 
 // Each world is another agent: with its own policy state and configuration, and evaluations between
 // which anything may change.
-TEST_F(RecordingReplayTest, AnyRunComesOutByteForByte) {
+TEST_F(RecordingReplayTest, AnyRunReplaysByteForByte) {
   std::uint64_t kills = 0;
   for (std::uint32_t seed = 0; seed < 200; ++seed) {
     policy::Dice dice(seed);
@@ -112,7 +112,7 @@ Config hard_below(Bytes limit) {
 }
 
 // The ring's first segment is gone: the replay starts in the middle of the policy's history.
-TEST_F(RecordingReplayTest, ARingWithoutItsBeginningComesOutByteForByte) {
+TEST_F(RecordingReplayTest, ARingWithoutItsBeginningReplaysByteForByte) {
   const Config config =
       policy::config({policy::soft(policy::hard(Signal::memory_available, gib(1)), 10min)});
   const std::string ring = tree_ / "ring";
@@ -141,7 +141,7 @@ TEST_F(RecordingReplayTest, ARingWithoutItsBeginningComesOutByteForByte) {
   EXPECT_THAT(replayed.remarks, testing::IsEmpty());
 }
 
-TEST_F(RecordingReplayTest, WhatIsDamagedIsPassedOverUpToTheNextKey) {
+TEST_F(RecordingReplayTest, SkipsDamageUpToTheNextKey) {
   {
     RecordedRun run({file_, false}, hard_below(mib(500)));
     policy::Dice dice(1);
@@ -214,7 +214,7 @@ std::vector<cli::EpisodeDifference> episodes(const std::string& file, const Conf
   return cli::compare(run->recorded(), run->replayed());
 }
 
-TEST_F(RecordingReplayTest, AHigherThresholdActsEarlierOnWhatWasLastSeen) {
+TEST_F(RecordingReplayTest, AHigherThresholdActsEarlierOnTheLastSurvey) {
   record_a_leak(file_, /*with_surveys=*/true);
   std::unique_ptr<RecordingReplay> run;
   const auto differences = episodes(file_, hard_below(mib(550)), run);
@@ -229,7 +229,7 @@ TEST_F(RecordingReplayTest, AHigherThresholdActsEarlierOnWhatWasLastSeen) {
 }
 
 // The agent samples workloads at the end of an evaluation.
-TEST_F(RecordingReplayTest, ASurveyOfTheSameLookIsNotOld) {
+TEST_F(RecordingReplayTest, ASurveyOfTheSameEvaluationIsFresh) {
   {
     RecordedRun run({file_, false}, hard_below(mib(500)));
     for (int i = 0; i <= 110; ++i) {
@@ -249,7 +249,7 @@ TEST_F(RecordingReplayTest, ASurveyOfTheSameLookIsNotOld) {
 }
 
 // No workload could be killed, because there was none when the workloads were read.
-TEST_F(RecordingReplayTest, HoldingBackOnAnOldSurveyTellsItsAge) {
+TEST_F(RecordingReplayTest, ReportsTheAgeOfAnOldSurvey) {
   {
     RecordedRun run({file_, false}, hard_below(mib(500)));
     std::vector<WorkloadSample> empty = *node_with(0, mib(600)).workloads;
@@ -271,7 +271,7 @@ TEST_F(RecordingReplayTest, HoldingBackOnAnOldSurveyTellsItsAge) {
 }
 
 // The node crashed under pressure, and its agent continues the same ring after the boot.
-TEST_F(RecordingReplayTest, WhatWasCrossedEndsWithItsBoot) {
+TEST_F(RecordingReplayTest, CrossingsEndWithTheirBoot) {
   const std::string ring = tree_ / "ring";
   const Boot first;
   // Booted 60 s after its last evaluation at 100,110 s.
@@ -291,7 +291,7 @@ TEST_F(RecordingReplayTest, WhatWasCrossedEndsWithItsBoot) {
 }
 
 // Of another version, for example: the entries after it can be read.
-TEST_F(RecordingReplayTest, ASegmentWhoseFactsCannotBeReadIsPassedOver) {
+TEST_F(RecordingReplayTest, SkipsASegmentWithUnreadableFacts) {
   const recording::FileHeader strange{recording::kMajor, recording::kMinor, "\xff"};
   tree_.write("ring/segment-0000000001.rec", recording::encode(strange));
   const std::string ring = tree_ / "ring";
@@ -303,7 +303,7 @@ TEST_F(RecordingReplayTest, ASegmentWhoseFactsCannotBeReadIsPassedOver) {
 }
 
 // The workloads are unknown; the time of the action is still known.
-TEST_F(RecordingReplayTest, WithoutSurveysAHigherThresholdActsOnceSomebodyIsKnown) {
+TEST_F(RecordingReplayTest, WithoutSurveysAHigherThresholdActsOnceAWorkloadIsKnown) {
   record_a_leak(file_, /*with_surveys=*/false);
   std::unique_ptr<RecordingReplay> run;
   const auto differences = episodes(file_, hard_below(mib(550)), run);

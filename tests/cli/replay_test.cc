@@ -23,7 +23,7 @@ constexpr const char* kHardGibibyte = "evictionHard:\n  memory.available: 1Gi\n"
 // forestall replay NAME.jsonl -c NAME.yaml | diff NAME.txt -
 class ReplayStory : public testing::TestWithParam<const char*> {};
 
-TEST_P(ReplayStory, IsToldAsBefore) {
+TEST_P(ReplayStory, MatchesTheGoldenFile) {
   const std::string name = std::string(FORESTALL_TEST_DATA "/replay/") + GetParam();
   const Ran ran = run_forestall({"replay", name + ".jsonl", "-c", name + ".yaml"});
   EXPECT_EQ(ran.exit_code, 0) << ran.errors;
@@ -74,14 +74,14 @@ TEST_F(Replay, ABrokenLineEndsItWhereItIs) {
   EXPECT_THAT(ran.errors, testing::StartsWith(file_ + ":3:20: unknown key 'colour'"));
 }
 
-TEST_F(Replay, WhatIsNoObservationIsNamedByItsField) {
+TEST_F(Replay, NamesTheFieldOfAnInvalidObservation) {
   const Ran ran = run(R"({"wake":{}})"
                       "\n");
   EXPECT_EQ(ran.exit_code, 2);
   EXPECT_EQ(ran.errors, file_ + ":1: atNs: missing\n");
 }
 
-TEST_F(Replay, TimeThatGoesBackEndsIt) {
+TEST_F(Replay, EndsIfTimeGoesBack) {
   const Ran ran = run(look(5, gib(2)) + look(5, gib(2)) + look(3, gib(2)) + look(9, gib(2)));
   EXPECT_EQ(ran.exit_code, 2);
   EXPECT_EQ(ran.errors, file_ + ":3: time goes back by 2s\n");
@@ -108,7 +108,7 @@ TEST_F(Replay, BlankLinesAndLineEndsOfOtherSystems) {
   EXPECT_THAT(ran.output, HasSubstr("\nobservations: 2 over"));
 }
 
-TEST_F(Replay, AnEmptyFileIsNothingToDecide) {
+TEST_F(Replay, RefusesAnEmptyFile) {
   const Ran ran = run("");
   EXPECT_EQ(ran.exit_code, 0);
   EXPECT_THAT(ran.output, HasSubstr("\nobservations: 0\n"));
@@ -120,7 +120,7 @@ TEST_F(Replay, AMissingFileIsNamed) {
   EXPECT_THAT(ran.errors, HasSubstr("/nonexistent/x.jsonl: No such file or directory"));
 }
 
-TEST_F(Replay, EqualDecisionsAreCountedUnlessAllAreWanted) {
+TEST_F(Replay, CountsEqualDecisionsUnlessAllAreRequested) {
   const std::string lines = look(1, gib(2)) + look(2, gib(2)) + look(3, gib(2));
   EXPECT_THAT(run(lines).output, HasSubstr("none (no-threshold-met), 3 times\n"));
   const std::string all = run(lines, {"--all"}).output;

@@ -33,7 +33,7 @@ cli::ScoreView example_view() {
 }
 
 // 128,400 points are (1000 + 128,400 * 1000 / 1,000,000) * 2 / 3 = 752 in /proc.
-TEST(ScoreText, AllThatCanBeChosen) {
+TEST(ScoreText, ListsAllCandidates) {
   EXPECT_EQ("\n" + score_text(example_view(), kUnbounded), R"(
 An oom_score_adj of 1000 is worth 1000000 pages (3.8 GiB): 3.0 GiB of RAM and 0 B of swap.
 Processes were read by BPF; the kernel scores by its approximate counters (proven).
@@ -46,7 +46,7 @@ Processes were read by BPF; the kernel scores by its approximate counters (prove
 )");
 }
 
-TEST(ScoreText, FitsTheTerminalAndSaysWhatIsLeftOut) {
+TEST(ScoreText, FitsTheTerminalAndReportsOmissions) {
   cli::ScoreView view = example_view();
   view.shown.pop_back();
   view.reading = {"proc", "", std::nullopt};
@@ -68,7 +68,7 @@ TEST(ScoreText, FitsTheTerminalAndSaysWhatIsLeftOut) {
   }
 }
 
-TEST(ScoreText, OneWithAllItsParts) {
+TEST(ScoreText, ShowsAllPartsOfOneProcess) {
   cli::ScoreView view = example_view();
   view.by_pid = true;
   view.shown = {3};
@@ -100,7 +100,7 @@ TEST(ScoreText, WhyOneCannotBeChosen) {
   EXPECT_THAT(text, HasSubstr("  cgroup         unknown\n"));
 }
 
-TEST(ScoreText, EarlierVictimsAreTold) {
+TEST(ScoreText, ReportsEarlierVictims) {
   cli::ScoreView view = example_view();
   view.by_pid = true;
   view.shown = {2};
@@ -119,7 +119,7 @@ TEST(ScoreText, NamesCannotSteerTheTerminal) {
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
 }
 
-TEST(ScoreReport, HasAllOfIt) {
+TEST(ScoreReport, HasAllFields) {
   const v1::ScoreReport report = to_report(example_view(), kUnbounded);
   EXPECT_EQ(report.total_pages(), 1'000'000);
   EXPECT_EQ(report.page_bytes(), 4096);
@@ -222,7 +222,7 @@ TEST(ScoreCommand, UnknownPidsAreNamed) {
   EXPECT_EQ(alone.output, "");
 }
 
-TEST(ScoreCommand, RefusesWhatIsNoPid) {
+TEST(ScoreCommand, RefusesAnInvalidPid) {
   for (const char* bad : {"self", "0", "-3", "1.5", "99999999999"}) {
     const Ran ran = run_forestall({"score", bad});
     EXPECT_EQ(ran.exit_code, 2) << bad;

@@ -115,7 +115,7 @@ TEST(TraceText, LongWaitsStandOut) {
   EXPECT_THAT(line(event, false), Not(HasSubstr("\x1b")));
 }
 
-TEST(TraceText, SaysWhatIsNotSeenOfWhatIs) {
+TEST(TraceText, ReportsUnavailableEvents) {
   v1::Event event;
   const auto sight = [&](const char* kind, bool seen, const char* evidence) {
     v1::TraceSight& out = *event.mutable_trace_start()->add_sights();
@@ -184,7 +184,7 @@ class UsageLinesTest : public testing::Test {
   UsageLines lines_;
 };
 
-TEST_F(UsageLinesTest, TellsEachLineOnceAndForgetsNoise) {
+TEST_F(UsageLinesTest, ReportsEachLineOnceAndIgnoresNoise) {
   using testing::ElementsAre;
   EXPECT_THAT(read(80), ElementsAre()) << "how it is at first is no news";
   EXPECT_THAT(read(91), ElementsAre(90));
@@ -242,7 +242,7 @@ TEST(TraceOutput, NorDoesOneAtTheOtherEndOfASocket) {
   write_to_nobody(writer.get());
 }
 
-TEST(TraceOutput, TellsAFullDiskFromAReaderThatWent) {
+TEST(TraceOutput, DistinguishesAFullDiskFromAClosedReader) {
   const UniqueFd stop(::eventfd(0, EFD_CLOEXEC));
   const UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
   ASSERT_TRUE(full);

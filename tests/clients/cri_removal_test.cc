@@ -59,7 +59,7 @@ TEST(RemoveDead, NothingToDo) {
   EXPECT_THAT(fake.calls(), IsEmpty());
 }
 
-TEST(RemoveDead, WhatIsGoneAlreadyIsNoFailure) {
+TEST(RemoveDead, AlreadyRemovedIsNoFailure) {
   FakeRuntime fake;
   fake.add_sandbox("s", cri::SANDBOX_NOTREADY);
   fake.add_container("c", "s", cri::CONTAINER_EXITED);
@@ -69,7 +69,7 @@ TEST(RemoveDead, WhatIsGoneAlreadyIsNoFailure) {
   EXPECT_EQ(remove_dead(fake), (DeadRemoval{1, 1, {}}));
 }
 
-TEST(RemoveDead, FailuresDoNotKeepTheRest) {
+TEST(RemoveDead, FailuresDoNotBlockTheRest) {
   FakeRuntime fake;
   fake.add_sandbox("s1", cri::SANDBOX_NOTREADY);
   fake.add_sandbox("s2", cri::SANDBOX_NOTREADY);
@@ -130,7 +130,7 @@ TEST(RemoveDead, OneThatHangsCostsItsDeadlineOnly) {
   EXPECT_EQ(removal.failures.first[0].code, ETIMEDOUT);
 }
 
-TEST(RemoveDead, BudgetEndsTheWhole) {
+TEST(RemoveDead, TheBudgetLimitsTheWholeStep) {
   FakeRuntime fake;
   for (int i = 0; i < 40; ++i) {
     fake.add_container("c" + std::to_string(i), "s", cri::CONTAINER_EXITED);
@@ -147,7 +147,7 @@ TEST(RemoveDead, BudgetEndsTheWhole) {
   EXPECT_THAT(removal.failures.first.back().text(), HasSubstr("and the rest stay"));
 }
 
-TEST(RemoveDead, WithoutABudgetNothingIsTried) {
+TEST(RemoveDead, WithoutABudgetNoCallIsMade) {
   FakeRuntime fake;
   fake.add_container("c1", "s", cri::CONTAINER_EXITED);
   fake.add_container("c2", "s", cri::CONTAINER_EXITED);
@@ -159,7 +159,7 @@ TEST(RemoveDead, WithoutABudgetNothingIsTried) {
   EXPECT_THAT(removal.failures.first[0].text(), HasSubstr("container c1 and the rest stay"));
 }
 
-TEST(RemoveImages, WhatNobodyRefersToLargestFirst) {
+TEST(RemoveImages, RemovesUnusedImagesLargestFirst) {
   FakeRuntime fake;
   fake.add_image("sha256:1", 10, "reg.io/small:1");
   fake.add_image("sha256:2", 1000, "reg.io/large:1");
@@ -193,7 +193,7 @@ TEST(RemoveImages, InUseByAnyReferenceOfAnyContainer) {
   EXPECT_EQ(removal, (ImageRemoval{1, Bytes{5}, 6, 0, {}}));
 }
 
-TEST(RemoveImages, PinnedOnesStay) {
+TEST(RemoveImages, PinnedImagesStay) {
   FakeRuntime fake;
   fake.add_image("sha256:1", 1).set_pinned(true);
   EXPECT_EQ(remove_unused(fake), (ImageRemoval{0, Bytes{0}, 0, 1, {}}));
@@ -222,7 +222,7 @@ TEST(RemoveImages, SandboxImageAsTheRuntimeIsConfigured) {
   EXPECT_THAT(fake.calls(), ElementsAre("RemoveImage sha256:2"));
 }
 
-TEST(RemoveImages, RuntimeThatDoesNotTellItsSandboxImage) {
+TEST(RemoveImages, RuntimeWithoutASandboxImage) {
   for (const char* config : {"", "{", "[]", "{}", R"({"sandboxImage":7})"}) {
     FakeRuntime fake;
     (*fake.status.mutable_info())["config"] = config;
@@ -231,7 +231,7 @@ TEST(RemoveImages, RuntimeThatDoesNotTellItsSandboxImage) {
   }
 }
 
-TEST(RemoveImages, NothingIsRemovedOnHalfTheKnowledge) {
+TEST(RemoveImages, IncompleteListsRemoveNothing) {
   for (const char* call : {"ListImages", "ListContainers", "Status"}) {
     FakeRuntime fake;
     fake.add_image("sha256:1", 1);
@@ -243,7 +243,7 @@ TEST(RemoveImages, NothingIsRemovedOnHalfTheKnowledge) {
   }
 }
 
-TEST(RemoveImages, FailuresDoNotKeepTheRestAndFreeNothing) {
+TEST(RemoveImages, FailuresFreeNothingAndDoNotBlockTheRest) {
   FakeRuntime fake;
   fake.add_image("sha256:1", 100);
   fake.add_image("sha256:2", 10);
@@ -256,7 +256,7 @@ TEST(RemoveImages, FailuresDoNotKeepTheRestAndFreeNothing) {
   EXPECT_EQ(removal.failures.count, 1U);
 }
 
-TEST(RemoveImages, ListLongerThanGrpcAllowsByItself) {
+TEST(RemoveImages, AcceptsAListBeyondGrpcsDefaultLimit) {
   FakeRuntime fake;
   const std::string repository = "registry.example.com/" + std::string(400, 'r');
   for (int i = 0; i < 10'000; ++i) {

@@ -91,7 +91,7 @@ TEST(GrpcCall, NoSocket) {
   EXPECT_THAT(reply.message, HasSubstr(empty / "s"));
 }
 
-TEST(GrpcCall, SocketWithNobodyBehind) {
+TEST(GrpcCall, SocketWithoutAListener) {
   const Listener gone(1);
   const std::string path = gone.path() + "2";
   ASSERT_EQ(::link(gone.path().c_str(), path.c_str()), 0);
@@ -107,7 +107,7 @@ TEST(GrpcCall, PathLongerThanASocketMayHave) {
   EXPECT_EQ(reply.code, ENAMETOOLONG);
 }
 
-TEST(GrpcCall, NobodyAccepts) {
+TEST(GrpcCall, ListenerDoesNotAccept) {
   const Listener listener(8);
   const GrpcReply reply = grpc_call(at(listener.path()), kMethod, "", milliseconds(50));
   EXPECT_EQ(reply.status, GrpcStatus::deadline_exceeded);
@@ -125,7 +125,7 @@ TEST(GrpcCall, FullBacklogIsWaitedForNoLongerThanTheDeadline) {
   EXPECT_GE(SystemClock().now() - began, milliseconds(40));
 }
 
-TEST(GrpcCall, CalledOffBeforehandNothingIsSent) {
+TEST(GrpcCall, CancelledBeforehandItSendsNothing) {
   const Listener listener(8);
   const UniqueFd cancel(::eventfd(1, EFD_CLOEXEC));
   const GrpcReply reply = grpc_call(at(listener.path(), cancel.get()), kMethod, "", seconds(60));
@@ -133,7 +133,7 @@ TEST(GrpcCall, CalledOffBeforehandNothingIsSent) {
   EXPECT_EQ(reply.code, ECANCELED);
 }
 
-TEST(GrpcCall, CalledOffWhileItWaits) {
+TEST(GrpcCall, CancelledWhileItWaits) {
   const Listener listener(8);
   const UniqueFd cancel(::eventfd(0, EFD_CLOEXEC));
   // The peer cancels once it has the request, so the call is running.

@@ -101,7 +101,7 @@ TEST_F(GrpcServerTest, AnswersManyCallsOnOneConnection) {
   }
 }
 
-TEST_F(GrpcServerTest, TellsNewsToAllThatWait) {
+TEST_F(GrpcServerTest, SendsEventsToAllSubscribers) {
   start();
   H2Client one(path());
   H2Client other(path());
@@ -118,7 +118,7 @@ TEST_F(GrpcServerTest, TellsNewsToAllThatWait) {
       one.run_until([&] { return one.answer(a).body == grpc_frame("news") + grpc_frame("more"); }));
 }
 
-TEST_F(GrpcServerTest, RefusesWhatIsNoCall) {
+TEST_F(GrpcServerTest, RefusesInvalidCalls) {
   start();
   H2Client client(path());
   const auto unknown = client.request("/t.T/No%Such", grpc_frame(""));
@@ -194,7 +194,7 @@ TEST_F(GrpcServerTest, ARequestThatIsNeverFinishedIsGivenUp) {
 }
 
 // Its window is closed, so it accepts nothing, although its socket does.
-TEST_F(GrpcServerTest, AReaderWithAShutWindowIsDroppedAndCounted) {
+TEST_F(GrpcServerTest, AReaderWithAClosedWindowIsDroppedAndCounted) {
   start(short_patience());
   H2Client client(path(), {0, true});
   const auto stream = client.request("/t.T/Flood", grpc_frame(""));
@@ -205,7 +205,7 @@ TEST_F(GrpcServerTest, AReaderWithAShutWindowIsDroppedAndCounted) {
 }
 
 // A client that waits for events with a closed window has nothing to read, and stays.
-TEST_F(GrpcServerTest, WhoeverWaitsIsNotSlow) {
+TEST_F(GrpcServerTest, AnIdleSubscriberIsNotSlow) {
   start(short_patience());
   H2Client client(path());
   const auto stream = client.request("/t.T/Wait", grpc_frame(""));
@@ -230,7 +230,7 @@ TEST_F(GrpcServerTest, AReaderThatReadsNothingIsDroppedAndCounted) {
   EXPECT_EQ(counts_.slow_readers, 1U) << "once for its call, not again for its connection";
 }
 
-TEST_F(GrpcServerTest, AClientThatHangsUpTakesItsCallsWithIt) {
+TEST_F(GrpcServerTest, EndsTheCallsOfAClosedConnection) {
   start();
   for (int i = 0; i < 50; ++i) {
     H2Client client(path());
@@ -245,7 +245,7 @@ TEST_F(GrpcServerTest, AClientThatHangsUpTakesItsCallsWithIt) {
   EXPECT_TRUE(half.wait_closed());
 }
 
-TEST_F(GrpcServerTest, ResetStreamsCostNothingAndEndlessOnesTheConnection) {
+TEST_F(GrpcServerTest, ManyResetsEndTheConnection) {
   start();
   H2Client client(path());
   for (int i = 0; i < 5000 && !client.hung_up(); ++i) {
@@ -257,7 +257,7 @@ TEST_F(GrpcServerTest, ResetStreamsCostNothingAndEndlessOnesTheConnection) {
   expect_service();
 }
 
-TEST_F(GrpcServerTest, WhatIsNoHttp2EndsTheConnection) {
+TEST_F(GrpcServerTest, InvalidHttp2EndsTheConnection) {
   start();
   for (const std::string& bytes :
        {std::string("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), std::string(100'000, '\0'),
@@ -279,7 +279,7 @@ TEST_F(GrpcServerTest, WhatIsNoHttp2EndsTheConnection) {
 }
 
 // More simultaneous calls than allowed: the rest are refused and may be retried.
-TEST_F(GrpcServerTest, CallsAtTheSameTimeHaveALimit) {
+TEST_F(GrpcServerTest, LimitsSimultaneousCalls) {
   start();
   H2Client client(path());
   std::vector<std::int32_t> streams;
@@ -293,7 +293,7 @@ TEST_F(GrpcServerTest, CallsAtTheSameTimeHaveALimit) {
   expect_service();
 }
 
-TEST_F(GrpcServerTest, ConnectionsHaveALimitAndIdleOnesEnd) {
+TEST_F(GrpcServerTest, LimitsConnectionsAndClosesIdleOnes) {
   start(short_limits());
   std::vector<std::unique_ptr<H2Client>> clients;
   for (std::size_t i = 0; i < GrpcServer::kConnectionsMax + 4; ++i) {

@@ -86,7 +86,7 @@ class LiveStreamsTest : public testing::Test {
   std::atomic<std::uint64_t> dropped_{0};
 };
 
-TEST_F(LiveStreamsTest, TheWholeFirstThenWhatComes) {
+TEST_F(LiveStreamsTest, SendsTheWholePictureFirstThenUpdates) {
   Numbers numbers;
   const auto streams = serve(numbers);
   Ends a = connected();
@@ -101,7 +101,7 @@ TEST_F(LiveStreamsTest, TheWholeFirstThenWhatComes) {
   EXPECT_EQ(line_of(b.ours.get()), "+" + std::to_string(std::stoi(first.substr(1)) + 1) + "\n");
 }
 
-TEST_F(LiveStreamsTest, NothingIsAskedForOnceNobodyFollows) {
+TEST_F(LiveStreamsTest, MakesNoFramesWithoutSubscribers) {
   Numbers numbers;
   const auto streams = serve(numbers);
   for (int round = 1; round <= 3; ++round) {
@@ -115,7 +115,7 @@ TEST_F(LiveStreamsTest, NothingIsAskedForOnceNobodyFollows) {
   EXPECT_EQ(dropped_, 0U) << "who hangs up was not dropped";
 }
 
-TEST_F(LiveStreamsTest, WhoDoesNotReadIsDroppedAndTheOthersAreNot) {
+TEST_F(LiveStreamsTest, DropsOnlySubscribersThatDoNotRead) {
   Numbers numbers(LiveStreams::kWaitingMax / 4);
   // A reader that the machine delays for less than three of them is not dropped.
   const auto streams = serve(numbers, 200ms);
@@ -133,7 +133,7 @@ TEST_F(LiveStreamsTest, WhoDoesNotReadIsDroppedAndTheOthersAreNot) {
   EXPECT_EQ(dropped_, 1U);
 }
 
-TEST_F(LiveStreamsTest, OneFrameIsTakenWhateverItsSize) {
+TEST_F(LiveStreamsTest, AcceptsOneFrameOfAnySize) {
   Numbers numbers(LiveStreams::kWaitingMax + 1);
   const auto streams = serve(numbers, 1h);
   Ends reader = connected();
@@ -197,7 +197,7 @@ TEST_F(LiveStreamsTest, NoMoreThanItsBoundFollow) {
   EXPECT_EQ(line_of(late.ours.get()), "") << "it is closed at once";
 }
 
-TEST_F(LiveStreamsTest, ItEndsWithoutWaitingForAnybody) {
+TEST_F(LiveStreamsTest, EndsWithoutWaitingForSubscribers) {
   Numbers numbers(LiveStreams::kWaitingMax / 2);
   Ends deaf = connected();
   {

@@ -74,7 +74,7 @@ TEST_F(LocalSocketTest, IsItsOwnersAlone) {
   EXPECT_EQ(admits(*socket, 65534, 65534), std::nullopt);
 }
 
-TEST_F(LocalSocketTest, AdmitsWhomItNames) {
+TEST_F(LocalSocketTest, AdmitsOnlyConfiguredUsers) {
   open_directory();
   auto socket = LocalSocket::listen(path(), {{1234}, {5678}});
   ASSERT_TRUE(socket.ok()) << socket.error().text();
@@ -99,7 +99,7 @@ TEST_F(LocalSocketTest, AdmitsByTheLastOfManyGroups) {
   EXPECT_EQ(admits(*socket, 1235, 100, groups), true);
 }
 
-TEST_F(LocalSocketTest, ASecondOneIsRefusedAndToldWhy) {
+TEST_F(LocalSocketTest, RefusesASecondSocketWithAReason) {
   auto first = LocalSocket::listen(path(), LocalUsers());
   ASSERT_TRUE(first.ok()) << first.error().text();
   const auto second = LocalSocket::listen(path(), LocalUsers());
@@ -109,7 +109,7 @@ TEST_F(LocalSocketTest, ASecondOneIsRefusedAndToldWhy) {
   EXPECT_GE(connect_here(), 0) << "the first one still listens";
 }
 
-TEST_F(LocalSocketTest, WhatADeadOneLeftIsReplaced) {
+TEST_F(LocalSocketTest, ReplacesTheSocketOfADeadProcess) {
   const pid_t child = ::fork();
   if (child == 0) {
     auto socket = LocalSocket::listen(path(), LocalUsers());
@@ -125,7 +125,7 @@ TEST_F(LocalSocketTest, WhatADeadOneLeftIsReplaced) {
   EXPECT_GE(connect_here(), 0);
 }
 
-TEST_F(LocalSocketTest, AStrangersSocketAndWhatIsNoSocketStay) {
+TEST_F(LocalSocketTest, KeepsForeignSocketsAndOtherFiles) {
   std::ofstream(path()) << "precious";
   const auto on_file = LocalSocket::listen(path(), LocalUsers());
   ASSERT_FALSE(on_file.ok());

@@ -88,7 +88,7 @@ void fill(Log& log) {
   for (int i = 0; i < 100; ++i) log.write_text(LogLevel::info, std::string(4096, 'x'));
 }
 
-TEST(Log, AFullPipeOfOneStreamKeepsNoLineFromTheOther) {
+TEST(Log, AFullPipeDoesNotBlockTheOtherStream) {
   BlockedStream output(STDOUT_FILENO);
   BlockedStream errors(STDERR_FILENO);
   Log records(Log::Stream::standard_output, /*stamped=*/false, LogLevel::info);

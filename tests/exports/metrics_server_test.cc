@@ -60,7 +60,7 @@ TEST_F(MetricsServerTest, HealthIsTheLoops) {
   EXPECT_EQ(test::http_body(answer), "ok\n");
 }
 
-TEST_F(MetricsServerTest, RefusesWhatItDoesNotServe) {
+TEST_F(MetricsServerTest, RefusesUnknownPaths) {
   EXPECT_THAT(test::http_get(port_, "/"), StartsWith("HTTP/1.1 404 "));
   EXPECT_THAT(test::http_get(port_, "/etc/passwd"), StartsWith("HTTP/1.1 404 "));
   EXPECT_THAT(test::http_get(port_, "/../../../../etc/passwd"), testing::Not(HasSubstr("root:")));
@@ -82,7 +82,7 @@ TEST_F(MetricsServerTest, TakesARequestInPieces) {
   EXPECT_THAT(answer_of(fd.get()), StartsWith("HTTP/1.1 503 "));
 }
 
-TEST_F(MetricsServerTest, SurvivesWhatIsNoRequest) {
+TEST_F(MetricsServerTest, SurvivesInvalidRequests) {
   for (const std::string& each :
        {std::string("\r\n\r\n"), std::string("nonsense\r\n\r\n"), std::string("\0\0\0\0", 4),
         "GET /metrics HTTP/1.1\r\nX: " + std::string(100'000, 'x') + "\r\n\r\n",
@@ -128,7 +128,7 @@ TEST_F(MetricsServerTest, ServesManyAtOnce) {
   for (std::thread& each : clients) each.join();
 }
 
-TEST_F(MetricsServerTest, APortInUseIsToldWithItsAddress) {
+TEST_F(MetricsServerTest, ReportsAPortInUseWithItsAddress) {
   const std::string address = fmt::format("127.0.0.1:{}", port_);
   const auto second = MetricsServer::start(address, metrics_);
   ASSERT_FALSE(second.ok());
@@ -137,7 +137,7 @@ TEST_F(MetricsServerTest, APortInUseIsToldWithItsAddress) {
   EXPECT_THAT(second.error().text(), HasSubstr("in use"));
 }
 
-TEST_F(MetricsServerTest, WhatIsNoAddressIsRefused) {
+TEST_F(MetricsServerTest, RefusesAnInvalidAddress) {
   for (const char* each : {"", "here", "127.0.0.1:99999", "127.0.0.1:80s", "localhost:80"}) {
     EXPECT_FALSE(MetricsServer::start(each, metrics_).ok()) << each;
   }

@@ -91,7 +91,7 @@ TEST(Metrics, EverySeriesIsThereBeforeAnythingHappened) {
   EXPECT_LT(series.size(), 400U);
 }
 
-TEST(Metrics, CountsDecisionsAndLooks) {
+TEST(Metrics, CountsDecisionsAndEvaluations) {
   Metrics metrics("1", Tier::full);
   metrics.write(decided(Action::none, Reason::in_grace));
   metrics.write(decided(Action::none, Reason::in_grace));
@@ -120,7 +120,7 @@ TEST(Metrics, CountsAPodOnceThatWasStuckFirst) {
   EXPECT_THAT(series, Contains(Pair("forestall_freed_bytes_total", 3.0 * (3 << 20))));
 }
 
-TEST(Metrics, TellsTheStagesAsHistogramsAndWhatWasLost) {
+TEST(Metrics, ExportsStageHistogramsAndLosses) {
   StageHistograms stages;
   DropCounts drops;
   const Metrics metrics("1", Tier::full, {&stages, &drops});
@@ -146,7 +146,7 @@ TEST(Metrics, TellsTheStagesAsHistogramsAndWhatWasLost) {
   EXPECT_THAT(series, Contains(Pair("forestall_log_lines_dropped_total", 0)));
 }
 
-TEST(Metrics, ADryRunEvictsNobody) {
+TEST(Metrics, ADryRunCountsNoEviction) {
   Metrics metrics("1", Tier::full);
   Record record = ended(KillState::released);
   record.outcome->dry_run = true;
@@ -159,7 +159,7 @@ TEST(Metrics, ADryRunEvictsNobody) {
   EXPECT_THAT(series, Contains(Pair("forestall_freed_bytes_total", 0)));
 }
 
-TEST(Metrics, CountsTheKernelsKillsByWhatWasKnown) {
+TEST(Metrics, CountsTheKernelsKillsByPrediction) {
   Metrics metrics("1", Tier::full);
   Record record = decided(Action::kill, Reason::threshold_met);
   record.oom_kill.emplace().inaction = Inaction::dry_run;
@@ -182,7 +182,7 @@ TEST(Metrics, CountsTheKernelsKillsByWhatWasKnown) {
       Contains(Pair(R"(forestall_decisions_total{action="kill",reason="threshold-met"})", 0)));
 }
 
-TEST(Metrics, TellsAmountsInTheUnitOfTheirSignal) {
+TEST(Metrics, ExportsAmountsInTheUnitOfTheirSignal) {
   Metrics metrics("1", Tier::full);
   Decision decision;
   decision.conditions[0].status = true;

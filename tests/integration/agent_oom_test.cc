@@ -64,7 +64,7 @@ class KernelKill : public testing::TestWithParam<std::vector<std::string>> {};
 // tests may have used them up. A try takes about a second.
 constexpr int kTries = 8;
 
-TEST_P(KernelKill, OfACgroupThatNobodyWatchesIsOnRecord) {
+TEST_P(KernelKill, IsRecordedForAnUnwatchedCgroup) {
   const bool by_the_log = !GetParam().empty() && GetParam().front() == "bpf";
   if (!GetParam().empty()) {
     if (const auto line = missing_feature(by_the_log ? "oom-log" : "bpf-oom")) {
@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(Told, KernelKill,
                            return parameter.param.front() == "bpf" ? "byTheLog" : "byBpf";
                          });
 
-TEST(AgentOom, ADryRunForesawItAndSaysSo) {
+TEST(AgentOom, ADryRunRecordsThatItPredictedTheKill) {
   ScratchCgroup scratch;
   scratch.limit(scratch.path(), kLimit);
   Hog other(scratch, scratch.child("other"), mib(16));
@@ -136,7 +136,7 @@ TEST(AgentOom, ADryRunForesawItAndSaysSo) {
 
 // The threshold is measured against more memory than the cgroup may have, so the kernel's OOM comes
 // elsewhere.
-TEST(AgentOom, AThresholdThatWasNotCrossedIsToldApart) {
+TEST(AgentOom, DistinguishesAnUncrossedThreshold) {
   ScratchCgroup scratch;
   scratch.limit(scratch.path(), kLimit);
   Hog hog(scratch, scratch.child("leaf"), mib(8));
@@ -165,7 +165,7 @@ class Stopped {
 
 // An agent without CPU sees the crossing and the kill at once. It still knows their order and the
 // time between them.
-TEST(AgentOom, WhatWasTooFastForItIsMeasured) {
+TEST(AgentOom, MeasuresALeakThatWasTooFast) {
   if (const auto line = missing_feature("bpf-timer")) {
     GTEST_SKIP() << "not applicable: nobody tells when a line was crossed (" << *line
                  << "); runs wherever BPF may be used, as in the VM tests";
@@ -211,7 +211,7 @@ TEST(AgentOom, MetricsCountIt) {
   EXPECT_THAT(answer, HasSubstr("\n" + kSeries + "1\n"));
 }
 
-TEST(AgentOom, APortInUseIsToldAndTheNodeIsGuarded) {
+TEST(AgentOom, ReportsAPortInUseAndStillGuards) {
   const std::uint16_t port = free_port();
   const std::string text = config(fmt::format("metricsAddress: \"127.0.0.1:{}\"\n", port));
   AgentRun first(text);
@@ -225,7 +225,7 @@ TEST(AgentOom, APortInUseIsToldAndTheNodeIsGuarded) {
 
 // Kubelet's rules choose the leak, which uses most. The kernel's choose the small one, because of
 // its oom_score_adj.
-TEST(AgentOom, RankedAsTheKernelDoesItsFirstChoiceGoes) {
+TEST(AgentOom, TheKernelRankingKillsTheKernelsChoice) {
   ScratchCgroup scratch;
   scratch.limit(scratch.path(), kLimit);
   Hog offered(scratch, scratch.child("offered"), mib(16));

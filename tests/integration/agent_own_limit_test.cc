@@ -69,7 +69,7 @@ TEST(AgentOwnLimit, EvictEndsItBeforeTheKernelDoes) {
 
 // Page cache fills the group to its limit first. While the leak replaces it, usage does not change;
 // only the working set grows.
-TEST(AgentOwnLimit, PageCacheHidesNobody) {
+TEST(AgentOwnLimit, PageCacheDoesNotHideALeak) {
   const Pair pair;
   Hog leak(pair.scratch, pair.limited, mib(4));
   const CacheFile cache(mib(256));
@@ -88,7 +88,7 @@ TEST(AgentOwnLimit, PageCacheHidesNobody) {
   EXPECT_EQ(pair.oom_kills(), 0U);
 }
 
-TEST(AgentOwnLimit, WarnTellsOnceAndKillsNobody) {
+TEST(AgentOwnLimit, WarnReportsOnceAndKillsNothing) {
   const Pair pair;
   Hog hog(pair.scratch, pair.limited, mib(4));
   AgentRun agent(pair.config("warn"), {}, {"--verbose"});
@@ -116,7 +116,7 @@ TEST(AgentOwnLimit, WarnTellsOnceAndKillsNobody) {
 }
 
 // On v2 the kernel throttles it below its limit. v1 has no means for that, so the agent only warns.
-TEST(AgentOwnLimit, SlowHoldsItUpWhereTheKernelCan) {
+TEST(AgentOwnLimit, SlowThrottlesWhereTheKernelCan) {
   const Pair pair;
   Hog leak(pair.scratch, pair.limited, mib(4));
   AgentRun agent(pair.config("slow"));
@@ -159,7 +159,7 @@ TEST(AgentOwnLimit, ADryRunSetsNothing) {
   EXPECT_THAT(agent.process().log(), Not(HasSubstr("slowed=yes")));
 }
 
-TEST(AgentOwnLimit, WithoutItsClassNobodyIsWatched) {
+TEST(AgentOwnLimit, WithoutItsClassNoWorkloadIsWatched) {
   const Pair pair;
   Hog hog(pair.scratch, pair.limited, mib(4));
   AgentRun agent(pair.config("off"), {}, {"--verbose"});

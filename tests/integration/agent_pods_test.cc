@@ -173,7 +173,7 @@ TEST(AgentPods, TheInodesRunOut) {
   EXPECT_FALSE(modest.ended());
 }
 
-TEST(AgentPods, AnEmptyDirBeyondItsLimitGoesWithoutAnyThreshold) {
+TEST(AgentPods, EvictsAPodOverItsEmptyDirLimitWithoutAThreshold) {
   DiskNode node({{"bounded", 0, "0", "", "16Mi"}, {"unbounded", 0}});
   Child unbounded = node.inhabitant("unbounded", [] { write_file("data", mib(24)); });
   Child bounded = node.inhabitant("bounded", [] { write_file("data", mib(24)); });
@@ -206,7 +206,7 @@ TEST(AgentPods, AnOomScoreAdjThatDeviatesIsSetWhereThatIsWanted) {
   EXPECT_EQ(oom_score_adj_of(modest.pid()), 999) << agent.process().log();
 }
 
-TEST(AgentPods, WithoutPressureNobodyGoes) {
+TEST(AgentPods, EvictsNoPodWithoutPressure) {
   DiskNode node({{"modest", 0, "8Mi"}});
   Child modest = node.inhabitant("modest", [] { write_file("data", mib(12)); });
   AgentRun agent(node.config("evictionHard: {nodefs.available: 20%, nodefs.inodesFree: 5%}",

@@ -84,7 +84,7 @@ std::int64_t resident_kib(pid_t pid) {
   return -1;
 }
 
-TEST(AgentResidency, IsSmallAtRest) {
+TEST(AgentResidency, IsSmallWhenIdle) {
   ScratchCgroup scratch;
   scratch.limit(scratch.path(), kLimit);
   scratch.child("leak");

@@ -130,7 +130,7 @@ TEST(Agent, KillsOnceForOneCrossing) {
   EXPECT_TRUE(second.alive());
 }
 
-TEST(Agent, DryRunKillsNobodyAndSaysWhom) {
+TEST(Agent, DryRunKillsNothingAndRecordsTheVictim) {
   const Node node({{"leak", 0, mib(1)}, {"next", 5, mib(1)}});
   Hog next = node.hog("next", mib(8));
   Hog leak = node.hog("leak", mib(8));
@@ -180,7 +180,7 @@ TEST(Agent, FindsPressureThatWasThereBeforeIt) {
   EXPECT_TRUE(small.alive());
 }
 
-TEST(Agent, ProtectedWorkloadsSurviveAndItSaysSo) {
+TEST(Agent, ProtectedWorkloadsSurviveAndAreReported) {
   const Node node({{"leak", 0, mib(1)}});
   Hog leak = node.hog("leak", mib(8));
   std::string config = node.config();

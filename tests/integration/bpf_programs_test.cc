@@ -147,7 +147,7 @@ TEST(BpfProgramsTest, OneFeatureForcedOffTakesNoOtherWithIt) {
   }
 }
 
-TEST(BpfProgramsTest, AllForcedOffStillAnswers) {
+TEST(BpfProgramsTest, AllForcedOffStillWorks) {
   const auto programs = load(set_of({Feature::bpf}));
   for (const FeatureReport& report : programs->reports()) {
     EXPECT_EQ(report.state, FeatureState::forced_off);
@@ -159,7 +159,7 @@ TEST(BpfProgramsTest, AllForcedOffStillAnswers) {
   EXPECT_FALSE(programs->stall({}).ok());
 }
 
-TEST(BpfProgramsTest, NodeUsageIsWhatVmstatSays) {
+TEST(BpfProgramsTest, NodeUsageMatchesVmstat) {
   const auto programs = load();
   // Other processes allocate meanwhile: each figure must lie between the readings of the file
   // before and after, give or take the per-CPU deltas between reads.
@@ -261,7 +261,7 @@ class OneFreeDescriptor {
   rlimit before_{};
 };
 
-TEST(BpfProgramsTest, ASubjectThatCannotBeLookedUpCostsNoOtherItsTimer) {
+TEST(BpfProgramsTest, AFailedLookupKeepsTheTimersOfOtherSubjects) {
   const auto programs = load(without_charge());
   ScratchCgroup scratch;
   const std::string path = scratch.child("later");
@@ -324,7 +324,7 @@ TEST(BpfProgramsTest, ManyWatchesEachFireTheirOwn) {
       events.count([](const abi_event& event) { return event.kind == ABI_EVENT_usage_timer; }), 2U);
 }
 
-TEST(BpfProgramsTest, ARemovedCgroupIsTold) {
+TEST(BpfProgramsTest, ReportsARemovedCgroup) {
   const auto programs = load();
   ScratchCgroup scratch;
   const std::string path = scratch.child("goes");
@@ -342,7 +342,7 @@ TEST(BpfProgramsTest, ARemovedCgroupIsTold) {
   EXPECT_THAT(fresh->watch({&watch, 1}).value(), testing::ElementsAre(0U));
 }
 
-TEST(BpfProgramsTest, ReclaimIsCountedAndToldForAWatchedCgroup) {
+TEST(BpfProgramsTest, CountsAndReportsReclaimOfAWatchedCgroup) {
   const auto programs = load();
   ScratchCgroup scratch;
   const std::string path = scratch.child("reads");
@@ -407,7 +407,7 @@ TEST(BpfProgramsTest, ReclaimIsCountedAndToldForAWatchedCgroup) {
   EXPECT_GE(programs->stall({})->sums[ABI_STALL_MEMCG_RECLAIM].count, reclaim.count);
 }
 
-TEST(BpfProgramsTest, ReclaimElsewhereIsNotTold) {
+TEST(BpfProgramsTest, IgnoresReclaimElsewhere) {
   const auto programs = load();
   ScratchCgroup scratch;
   const std::string busy = scratch.child("busy");
@@ -450,7 +450,7 @@ TEST(BpfProgramsTest, AVictimOfTheKernelIsNamed) {
   }
 }
 
-TEST(BpfProgramsTest, WhatTheRingCannotHoldIsCounted) {
+TEST(BpfProgramsTest, CountsEventsThatTheRingCannotHold) {
   const auto programs = load();
   ScratchCgroup scratch;
   const std::string path = scratch.child("full");

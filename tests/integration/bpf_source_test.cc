@@ -72,7 +72,7 @@ class BpfSourceTest : public testing::Test {
   CgroupId id_;
 };
 
-TEST_F(BpfSourceTest, ACrossingIsToldOnce) {
+TEST_F(BpfSourceTest, ReportsACrossingOnce) {
   Hog hog(scratch_, path_, mib(8));
   arm(line(mib(32)));
   EXPECT_EQ(crossings(kSilence), 0U);
@@ -84,7 +84,7 @@ TEST_F(BpfSourceTest, ACrossingIsToldOnce) {
 
 // The warning line replaces the threshold. The threshold is reported as soon as it is armed, also
 // if it was crossed before.
-TEST_F(BpfSourceTest, AWarningIsToldFirstAndTheLineIsNotMissed) {
+TEST_F(BpfSourceTest, ReportsTheWarningFirstThenTheLine) {
   Hog hog(scratch_, path_, mib(8));
   Line next = line(mib(96));
   next.warning = mib(64);
@@ -173,7 +173,7 @@ TEST_F(BpfSourceTest, AGoneCgroupIsANoteAndTakesNoOtherLineWithIt) {
   EXPECT_EQ(crossings(kLong), 1U);
 }
 
-TEST_F(BpfSourceTest, WorkloadChangesAreTold) {
+TEST_F(BpfSourceTest, ReportsWorkloadChanges) {
   std::vector<Wake> wakes;
   source_.drain(clock_.now(), wakes);
   wakes.clear();

@@ -163,7 +163,7 @@ TEST_F(UsageEventfdTest, FollowsALineThatSinksAndIgnoresOneThatHardlyMoves) {
 
 // After an early wake (inactive_file has grown meanwhile), the kernel counts the group as above its
 // threshold and sends no second event.
-TEST_F(UsageEventfdTest, ALinePassedButNotMetIsArmedHigher) {
+TEST_F(UsageEventfdTest, ArmsHigherIfALineIsPassedButUnmet) {
   const test::Hog hog(scratch_, path_, mib(8));
   arm(*source_, cgroup_line(tree_, path_, scratch_.usage(path_), mib(16)));
   wait_armed();
@@ -215,7 +215,7 @@ TEST_F(UsageEventfdTest, WatchesTheNodeToo) {
   EXPECT_TRUE(hog.wait_grown());
 }
 
-TEST_F(UsageEventfdTest, ARemovedCgroupIsToldInTheNotes) {
+TEST_F(UsageEventfdTest, NotesARemovedCgroup) {
   const auto line = cgroup_line(tree_, path_, Bytes{0}, mib(16));
   scratch_.remove_child(path_);
   const auto notes = source_->arm(std::span(&line, 1), SystemClock().now());

@@ -114,7 +114,7 @@ TEST_F(Filesystems, FiguresAreThoseOfStatvfs) {
 
 // If a directory becomes a mount point, the next refresh() reads the new filesystem. The layout
 // does not change.
-TEST_F(Filesystems, AMountThatComesLaterIsPickedUp) {
+TEST_F(Filesystems, FindsALaterMount) {
   FilesystemPlaces places;
   places.nodefs = first_ / "kubelet";
   places.imagefs = first_ / "images";

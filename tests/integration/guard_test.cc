@@ -190,7 +190,7 @@ class Leaderless {
 };
 #endif
 
-TEST_F(GuardTest, ShootsWhoWasApprovedAndTellsIt) {
+TEST_F(GuardTest, KillsTheApprovedVictimAndReportsIt) {
   const std::string leaking = scratch_.child("leaking");
   const std::string calm = scratch_.child("calm");
   const Hog innocent(scratch_, calm, kCalm);
@@ -256,7 +256,7 @@ TEST_F(GuardTest, ADisarmedGuardDoesNotFire) {
 }
 
 // Each of these is in the list, and none is the approved process.
-TEST_F(GuardTest, NobodyElseIsShotInTheVictimsPlace) {
+TEST_F(GuardTest, KillsNoOtherProcessInsteadOfTheVictim) {
   const std::string leaking = scratch_.child("leaking");
   const std::string elsewhere = scratch_.child("elsewhere");
   Hog hog(scratch_, leaking, kCalm);
@@ -287,7 +287,7 @@ TEST_F(GuardTest, NobodyElseIsShotInTheVictimsPlace) {
   EXPECT_GT(guard_->counts().unapproved, unapproved);
 }
 
-TEST_F(GuardTest, WhoWasMovedAwayAfterwardsIsNotShot) {
+TEST_F(GuardTest, SparesAProcessThatWasMovedAway) {
   const std::string leaking = scratch_.child("leaking");
   const std::string elsewhere = scratch_.child("elsewhere");
   Hog hog(scratch_, leaking, kCalm);
@@ -300,7 +300,7 @@ TEST_F(GuardTest, WhoWasMovedAwayAfterwardsIsNotShot) {
   EXPECT_THAT(told(ABI_GUARD_SHOT), IsEmpty());
 }
 
-TEST_F(GuardTest, IdentifiesOnlyWhoMayBeApproved) {
+TEST_F(GuardTest, IdentifiesOnlyApprovableProcesses) {
   const std::string leaking = scratch_.child("leaking");
   const std::string elsewhere = scratch_.child("elsewhere");
   const Hog hog(scratch_, leaking, kCalm);
@@ -343,7 +343,7 @@ TEST_F(GuardTest, OneListFiresOnce) {
   expect_only_guard_killed();
 }
 
-TEST_F(GuardTest, TheWholeFirstGroupGoesAndNobodyBehindIt) {
+TEST_F(GuardTest, KillsTheWholeFirstGroupAndNoOther) {
   if (!guard_->reaches_others()) {
     GTEST_SKIP() << "not applicable: this kernel signals only the running process; runs on this "
                     "host and in the guest of 7.2";
@@ -370,7 +370,7 @@ TEST_F(GuardTest, TheWholeFirstGroupGoesAndNobodyBehindIt) {
   expect_only_guard_killed();
 }
 
-TEST_F(GuardTest, WhoIsBeingKilledAlreadyIsAsGoodAsShot) {
+TEST_F(GuardTest, CountsADyingProcessAsKilled) {
   if (!guard_->reaches_others()) {
     GTEST_SKIP() << "not applicable: this kernel signals only the running process; runs on this "
                     "host and in the guest of 7.2";
@@ -394,7 +394,7 @@ TEST_F(GuardTest, WhoIsBeingKilledAlreadyIsAsGoodAsShot) {
 
 #if !defined(__SANITIZE_THREAD__)
 // The kernel sends no signal to an exiting task, so it signals another thread of the process.
-TEST_F(GuardTest, AProcessIsShotWhoseMainThreadHasExited) {
+TEST_F(GuardTest, KillsAProcessWhoseMainThreadHasExited) {
   if (!guard_->reaches_others()) {
     GTEST_SKIP() << "not applicable: this kernel signals only the running process; runs on this "
                     "host and in the guest of 7.2";
@@ -486,7 +486,7 @@ TEST_F(GuardTest, TheNodeHasALineToo) {
 }
 
 // Lists are replaced while lines are crossed: every victim was in the valid list.
-TEST_F(GuardTest, ListsThatAreReplacedAllTheTimeAreNeverSeenInPart) {
+TEST_F(GuardTest, NeverSeesAPartOfAReplacedList) {
   const std::string leaking = scratch_.child("leaking");
   const std::string calm = scratch_.child("calm");
   Hog hog(scratch_, leaking, kCalm);

@@ -211,7 +211,7 @@ TEST(GuardTrial, AnotherThanTheLeakerWhileTheAgentIsStopped) {
 }
 
 // Same priority as its calm neighbour and much smaller: kubelet's order chooses the neighbour.
-TEST(GuardTrial, WhoGrewGoesBeforeWhoIsLarge) {
+TEST(GuardTrial, KillsTheGrowingBeforeTheLargeWorkload) {
   ASSERT_TRUE(can_guard()) << missing_feature("guard").value_or("");
   const Node node;
   const Hog large(node.scratch, node.path("large"), kInZone - mib(28));
@@ -240,7 +240,7 @@ TEST(GuardTrial, WhoGrewGoesBeforeWhoIsLarge) {
 
 // Without a list, the guard kills no process, even with the agent stopped past the critical line.
 // The agent has seen the threshold met each time without a candidate.
-TEST(GuardTrial, NobodyWhoIsProtected) {
+TEST(GuardTrial, KillsNoProtectedProcess) {
   ASSERT_TRUE(can_guard()) << missing_feature("guard").value_or("");
   const Node node;
   const Hog large(node.scratch, node.path("large"), kInZone - mib(16));
@@ -271,7 +271,7 @@ TEST(GuardTrial, NobodyWhoIsProtected) {
 }
 
 // Each way in which a list can be outdated when its line is crossed, in turn.
-TEST(GuardTrial, NobodyByAStaleList) {
+TEST(GuardTrial, KillsNoProcessByAStaleList) {
   auto guard = kernel::Guard::load();
   ASSERT_TRUE(guard.ok()) << guard.error().text();
   auto tree = kernel::CgroupTree::discover();

@@ -68,7 +68,7 @@ class Service {
   Child child_;
 };
 
-TEST(LadderGrace, WhoObeysGoesByItself) {
+TEST(LadderGrace, AnObedientVictimExitsByItself) {
   ScratchCgroup scratch;
   const auto path = scratch.child("obedient");
   Service service(scratch, path, true);
@@ -85,7 +85,7 @@ TEST(LadderGrace, WhoObeysGoesByItself) {
   EXPECT_EQ(service.child().reap(), 0);
 }
 
-TEST(LadderGrace, WhoDoesNotIsKilledWhenItIsOver) {
+TEST(LadderGrace, AnIgnoringVictimIsKilledAfterThePeriod) {
   ScratchCgroup scratch;
   const auto path = scratch.child("deaf");
   Service service(scratch, path, false);
@@ -133,7 +133,7 @@ TEST(LadderGrace, ALaterDecisionDoesNotLengthenIt) {
   EXPECT_TRUE(service.child().wait_exit());
 }
 
-TEST(LadderGrace, WhatIsForkedInItIsLeftToItsWorkAndFoundAtItsEnd) {
+TEST(LadderGrace, ForksDuringThePeriodAreKilledAtItsEnd) {
   ScratchCgroup scratch;
   const auto path = scratch.child("parting");
   Service service(scratch, path, true, [] {
@@ -150,7 +150,7 @@ TEST(LadderGrace, WhatIsForkedInItIsLeftToItsWorkAndFoundAtItsEnd) {
   EXPECT_TRUE(scratch.processes(path).empty());
 }
 
-TEST(LadderGrace, ADryRunAsksNobody) {
+TEST(LadderGrace, ADryRunSendsNoSignal) {
   ScratchCgroup scratch;
   const auto path = scratch.child("obedient");
   Service service(scratch, path, true);
@@ -164,7 +164,7 @@ TEST(LadderGrace, ADryRunAsksNobody) {
   EXPECT_FALSE(service.child().ended());
 }
 
-TEST(LadderGrace, OneSlowVictimHoldsUpNoOther) {
+TEST(LadderGrace, ASlowVictimDelaysNoOther) {
   ScratchCgroup scratch;
   const auto slow = scratch.child("slow");
   const auto quick = scratch.child("quick");

@@ -107,7 +107,7 @@ TEST(LadderCgroupKill, WorksWithoutPidfds) {
   EXPECT_EQ(attempt_on(outcome, Rung::sigkill), nullptr) << describe(outcome);
 }
 
-TEST(LadderCgroupKill, IsNotUsedWhenTheTwinHoldsSomebodyElse) {
+TEST(LadderCgroupKill, IsNotUsedIfTheV2CgroupHasOtherProcesses) {
   if (!mounts().v1)
     GTEST_SKIP() << "not applicable: hybrid hosts only; v2 runs ladder_cases.cc in the VMs";
   ScratchCgroup scratch;
@@ -240,7 +240,7 @@ TEST(LadderSpares, TheAgentItselfAndItsParents) {
   EXPECT_TRUE(hog.child().wait_exit());
 }
 
-TEST(LadderQueue, AFullReaperQueueIsCountedAndTheKillGoesOn) {
+TEST(LadderQueue, CountsAFullReaperQueueAndContinuesTheKill) {
   ScratchCgroup scratch;
   const auto path = scratch.child("victim");
   std::vector<Hog> hogs;
@@ -258,7 +258,7 @@ TEST(LadderQueue, AFullReaperQueueIsCountedAndTheKillGoesOn) {
   EXPECT_EQ(mrelease->failure->code, EAGAIN);
 }
 
-TEST(LadderWarmUp, KillsItsOwnChildAndNothingElse) {
+TEST(LadderWarmUp, KillsOnlyItsOwnChild) {
   ScratchCgroup scratch;
   const auto path = scratch.child("agent");
   Hog neighbour(scratch, path, mib(4));

@@ -61,7 +61,7 @@ TEST(LadderRefused, SignalsForbiddenFailTheKillAndAreRemembered) {
   EXPECT_TRUE(hog.alive());
 }
 
-TEST(LadderRefused, MreleaseForbiddenIsToldAndTheKillStillSucceeds) {
+TEST(LadderRefused, ReportsAForbiddenMreleaseAndStillKills) {
   ScratchCgroup scratch;
   const auto path = scratch.child("victim");
   Hog hog(scratch, path, mib(64));
@@ -123,7 +123,7 @@ int breed() {
 
 class ForkBombTest : public ::testing::TestWithParam<bool> {};
 
-TEST_P(ForkBombTest, IsSweptUntilNobodyIsLeft) {
+TEST_P(ForkBombTest, IsKilledToTheLastProcess) {
   ScratchCgroup scratch;
   const auto path = scratch.child("victim");
   const ScratchPids pids(scratch, path, 60);

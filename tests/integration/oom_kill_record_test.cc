@@ -90,7 +90,7 @@ void expect_victim(const abi_oom_kill& kill, pid_t pid, std::uint64_t ticks, Byt
   EXPECT_GT(kill.page_table_bytes, 0U);
 }
 
-TEST(OomKillRecord, SaysWhoseLimitItWasAndWhoMetIt) {
+TEST(OomKillRecord, NamesTheLimitedCgroupAndTheAllocatingProcess) {
   // Once with the kernel's own figures, where available, and once without.
   for (const bool exact : {true, false}) {
     const auto programs = exact ? load() : load({Feature::bpf_oom_path});

@@ -80,7 +80,7 @@ TEST_F(OomLogRunTest, TheLogNamesVictimConstraintAndPlaces) {
   EXPECT_FALSE(kill->with_another);
 }
 
-TEST_F(OomLogRunTest, BothTellersOneKillOnce) {
+TEST_F(OomLogRunTest, BothSourcesReportOneKillOnce) {
   auto programs = kernel::BpfPrograms::load({}).value();
   ASSERT_TRUE(programs->in_use(Feature::bpf_oom));
   sources::BpfSource bpf(*programs, tree_);

@@ -41,7 +41,7 @@ class OomScoreAdjTest : public ::testing::Test {
   Hog hog_{scratch_, path_, mib(1)};
 };
 
-TEST_F(OomScoreAdjTest, ObservingTellsAndSetsNothing) {
+TEST_F(OomScoreAdjTest, ObservingReportsAndSetsNothing) {
   set_own(500);
   const auto findings = check_oom_score_adj(tree_, expect(900), false);
   ASSERT_EQ(findings.size(), 1U);
@@ -105,7 +105,7 @@ TEST_F(OomScoreAdjTest, AChildMayBeEasierToKillButNotHarder) {
   EXPECT_NE(findings.front().pid, main_process.pid());
 }
 
-TEST_F(OomScoreAdjTest, WhatIsGoneIsPassedOver) {
+TEST_F(OomScoreAdjTest, SkipsExitedProcesses) {
   const std::vector<ExpectedOomScoreAdj> gone{{"default/gone: app", path_ + "/none", 900}};
   EXPECT_TRUE(check_oom_score_adj(tree_, gone, true).empty());
 }

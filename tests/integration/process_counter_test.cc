@@ -64,7 +64,7 @@ TEST_F(ManyGroups, AreCountedWithoutADescriptorForEach) {
   EXPECT_EQ(counter.descriptors(), 2U * 3U);
 }
 
-TEST_F(ManyGroups, OfAWalkThatFailsNothingIsKept) {
+TEST_F(ManyGroups, DropsTheResultOfAFailedWalk) {
   make(32);
   const auto cgroup = counted();
   rlimit before{};

@@ -84,7 +84,7 @@ class ProcessSourceTest : public testing::Test {
   std::unique_ptr<sources::ProcessSource> proc_;
 };
 
-TEST_F(ProcessSourceTest, BothTellTheSameOfAForestThatStandsStill) {
+TEST_F(ProcessSourceTest, BothSourcesAgreeOnAnIdleForest) {
   ProcessForest forest(
       {.seed = 4, .processes = 150, .most_pages = 96, .lowest_adj = 0, .equals = 5});
   const CgroupId top = id_of(forest.root());
@@ -192,7 +192,7 @@ TEST_F(ProcessSourceTest, TheOrderWithinACgroup) {
   for (std::size_t i = 0; i < samples.size(); ++i) EXPECT_EQ(samples[i], by_proc[i]);
 }
 
-TEST(CgroupPath, OfWhatIsThereAndOfWhatIsGone) {
+TEST(CgroupPath, ForExistingAndRemovedCgroups) {
   ScratchCgroup scratch;
   const auto tree = kernel::CgroupTree::discover().value();
   const auto child = scratch.child("some (deleted)");

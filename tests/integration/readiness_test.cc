@@ -35,7 +35,7 @@ class ReadinessTest : public ::testing::Test {
   ScratchCgroup scratch;
 };
 
-TEST_F(ReadinessTest, NothingIsReadyAndNothingWakesOutsideOfTheZone) {
+TEST_F(ReadinessTest, DoesNotPreRankOrWakeOutsideTheZone) {
   const Hog big = hog("big", mib(100));
   CoreRun run(config(), kPoll);
   // A newly found tree is read again until it has settled. The intervals grow with the duration of
@@ -51,7 +51,7 @@ TEST_F(ReadinessTest, NothingIsReadyAndNothingWakesOutsideOfTheZone) {
   EXPECT_FALSE(run.core().readiness().ready(SystemClock().now()));
 }
 
-TEST_F(ReadinessTest, TheWarningComesFirstAndTheKillUsesWhatWasMadeReady) {
+TEST_F(ReadinessTest, TheWarningComesFirstAndTheKillUsesThePreRankedVictim) {
   const Hog small = hog("small", mib(20));
   Hog big = hog("big", mib(60));
   CoreRun run(config(), kPoll);
@@ -88,7 +88,7 @@ TEST_F(ReadinessTest, FreshValuesDecideNotTheList) {
   EXPECT_EQ(run.kill()->outcome->victim.name, "small");
 }
 
-TEST_F(ReadinessTest, WhoComesAfterTheListIsConsidered) {
+TEST_F(ReadinessTest, ConsidersWorkloadsThatComeAfterThePreRanking) {
   const Hog big = hog("big", kInZone);
   Config with_late = config();
   WorkloadRule rule;
@@ -108,7 +108,7 @@ TEST_F(ReadinessTest, WhoComesAfterTheListIsConsidered) {
 }
 
 // At the warning there is no growth since the warning; the last calm evaluation is used instead.
-TEST_F(ReadinessTest, TheFirstListKnowsWhoGrewSinceAllWasCalm) {
+TEST_F(ReadinessTest, TheFirstPreRankingIncludesGrowthSinceTheCalm) {
   Hog small = hog("small", mib(10));
   const Hog big = hog("big", mib(100));
   Config growing = config();
@@ -122,7 +122,7 @@ TEST_F(ReadinessTest, TheFirstListKnowsWhoGrewSinceAllWasCalm) {
   EXPECT_GT(first[0].sample.growth.value_or(Bytes{0}), mib(20));
 }
 
-TEST_F(ReadinessTest, LeavingTheZoneGivesAllOfItBack) {
+TEST_F(ReadinessTest, LeavingTheZoneReleasesEverything) {
   const Hog small = hog("small", mib(20));
   std::optional<Hog> big(std::in_place, scratch, scratch.path() + "/big", kInZone - mib(20));
   CoreRun run(config(), kPoll);
@@ -195,7 +195,7 @@ TEST_F(ReadinessTest, TheWatchdogActsWhenTheLoopHangs) {
 
 // As above, with a process that entered the victim's cgroup while the loop hung. The watchdog had
 // not pinned it, and completing the kill must not kill it.
-TEST_F(ReadinessTest, AProtectedCgroupThatCameDuringTheHangSurvives) {
+TEST_F(ReadinessTest, AProtectedCgroupMadeDuringTheHangSurvives) {
   // On v2 a cgroup has processes or, with a controller, children.
   scratch.child("big/leaks");
   Hog big = hog("big/leaks", mib(60));
@@ -225,7 +225,7 @@ TEST_F(ReadinessTest, AProtectedCgroupThatCameDuringTheHangSurvives) {
   EXPECT_FALSE(run.records().front().outcome);
 }
 
-TEST_F(ReadinessTest, InADryRunNobodyIsKilledByAnybody) {
+TEST_F(ReadinessTest, ADryRunKillsNothing) {
   Config dry = config();
   dry.dry_run = true;
   Hog big = hog("big", mib(60));

@@ -132,7 +132,7 @@ TEST(TaskScan, CountsAsTheKernelDoes) {
   }
 }
 
-TEST(TaskScan, ScoresAreTheKernelsOwn) {
+TEST(TaskScan, ScoresMatchTheKernel) {
   ForestShape shape;
   shape.processes = 520;
   shape.lowest_adj = 0;
@@ -171,7 +171,7 @@ TEST(TaskScan, ScoresAreTheKernelsOwn) {
             << "\n@metric scores_unkillable " << unkillable << '\n';
 }
 
-TEST(TaskScan, SharedMemoryStandInsAndVforkAreSeen) {
+TEST(TaskScan, HandlesSharedMemoryDeadLeadersAndVfork) {
   ForestShape shape;
   shape.processes = 300;
   shape.lowest_adj = 0;
@@ -222,7 +222,7 @@ TEST(TaskScan, InitIsFlaggedAndKernelThreadsAreLeftOut) {
   }
 }
 
-TEST(TaskScan, ASubtreeIsItsCgroupAndAllBelow) {
+TEST(TaskScan, ASubtreeIncludesAllDescendants) {
   const auto scan = load();
   ScratchCgroup scratch;
   const std::string outer = scratch.child("a");
@@ -255,7 +255,7 @@ TEST(TaskScan, ASubtreeIsItsCgroupAndAllBelow) {
   }
 }
 
-TEST(TaskScan, BirthsAndDeathsLeaveEveryRecordWhole) {
+TEST(TaskScan, StartsAndExitsLeaveEveryRecordComplete) {
   ScratchCgroup scratch;
   const std::string path = scratch.child("storm");
   std::vector<Child> still;

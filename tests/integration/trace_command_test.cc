@@ -103,7 +103,7 @@ const v1::Event* find(const std::vector<v1::Event>& events, v1::Event::WhatCase 
   return found == events.end() ? nullptr : &*found;
 }
 
-TEST_F(TraceCommand, TellsReclaimOfTheCgroupItIsAskedFor) {
+TEST_F(TraceCommand, ReportsReclaimOfTheRequestedCgroup) {
   TraceRun trace({"--cgroup", scratch_.path() + "/*", "--kind", "memcg-reclaim", "-o", "pb"});
   churn();
   EXPECT_EQ(trace.interrupt(), 0);
@@ -146,7 +146,7 @@ TEST_F(TraceCommand, TextHasItsColumnsAndItsTotals) {
   EXPECT_THAT(text, HasSubstr("lost: 0 records in the kernel"));
 }
 
-TEST_F(TraceCommand, NoColourWhereNobodyLooks) {
+TEST_F(TraceCommand, NoColourWithoutATerminal) {
   TraceRun trace({"--cgroup", path_, "--duration", "1ms"});
   EXPECT_EQ(trace.finish(), 0);
   EXPECT_THAT(trace.text(), Not(HasSubstr("\x1b")));
@@ -224,7 +224,7 @@ TEST_F(TraceCommand, ASummaryAddsUpOfCgroupsThatComeAndGo) {
 }
 
 // One read of the files may see more than was requested.
-TEST_F(TraceCommand, TellsNoMoreEventsThanAskedFor) {
+TEST_F(TraceCommand, ReportsNoMoreEventsThanRequested) {
   TraceRun trace(
       {"--disable-feature", "bpf", "--kind", "pressure,reclaim-count", "--count", "1", "-o", "pb"});
   const MonotonicTime until = SystemClock().now() + kPatience;
@@ -246,7 +246,7 @@ TEST_F(TraceCommand, ASummaryInTextHasHistograms) {
 }
 
 // Without BPF, the trace reports windows of a second instead of single reclaims, and prints that.
-TEST_F(TraceCommand, TheFilesTierSaysWhatItCannotSee) {
+TEST_F(TraceCommand, TheFilesTierReportsItsLimits) {
   TraceRun trace({"--disable-feature", "bpf", "-o", "pb"});
   const MonotonicTime until = SystemClock().now() + kPatience;
   const auto counted = [&] {
@@ -272,14 +272,14 @@ TEST_F(TraceCommand, TheFilesTierSaysWhatItCannotSee) {
   EXPECT_GT(find(events, v1::Event::kReclaimCount)->reclaim_count().reclaimed_pages(), 0U);
 }
 
-TEST_F(TraceCommand, NothingToBeSeenIsAFailure) {
+TEST_F(TraceCommand, FailsIfNothingCanBeTraced) {
   const Ran ran = run_forestall({"trace", "--disable-feature", "bpf", "--kind", "kswapd,stall"});
   EXPECT_EQ(ran.exit_code, 1);
   EXPECT_THAT(ran.errors, HasSubstr("nothing of what is asked for can be seen"));
   EXPECT_THAT(ran.errors, HasSubstr("kswapd: bpf is turned off"));
 }
 
-TEST_F(TraceCommand, UsageThatCrossesALineIsTold) {
+TEST_F(TraceCommand, ReportsUsageThatCrossesALine) {
   const std::string pod = scratch_.child("filled");
   scratch_.limit(pod, mib(64));
   Hog hog(scratch_, pod, mib(4));
@@ -351,7 +351,7 @@ TEST_F(TraceCommand, ShowsWhatAnAgentDecides) {
   EXPECT_EQ(events.back().trace_end().dropped_by_agent(), 0U);
 }
 
-TEST(TraceCommandLine, RefusesWhatItDoesNotUnderstand) {
+TEST(TraceCommandLine, RefusesInvalidArguments) {
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{"trace", "--kind", "nonsense"},
         {"trace", "--min", "fast"},

@@ -140,7 +140,7 @@ TEST(Trace, SeesEveryTracepointOfItsKinds) {
 
 // Both the tracer and the kernel's counters see every reclaim of the machine. The kernel's are read
 // before and after, because reclaims may run at the time of a reading.
-TEST(Trace, TotalsAreWhatVmstatCounts) {
+TEST(Trace, TotalsMatchVmstat) {
   Churn churn;
   const auto before = vmstat();
   const auto programs = load({});
@@ -181,7 +181,7 @@ TEST(Trace, TotalsAreWhatVmstatCounts) {
   EXPECT_TRUE(near(reclaimed, least_reclaimed, most_reclaimed));
 }
 
-TEST(Trace, EveryRecordIsOfWhoReclaimedAndNothingIsLostUncounted) {
+TEST(Trace, AttributesEveryRecordAndCountsEveryLoss) {
   Churn churn;
   const auto programs = load({});
   Records records(*programs);
@@ -211,7 +211,7 @@ TEST(Trace, EveryRecordIsOfWhoReclaimedAndNothingIsLostUncounted) {
   EXPECT_EQ(total.dropped, 0U);
 }
 
-TEST(Trace, SumsByCgroupAreWhatTheRecordsAddUpTo) {
+TEST(Trace, SumsByCgroupMatchTheRecords) {
   Churn churn;
   TraceAsked asked;
   asked.sums = true;
@@ -236,7 +236,7 @@ TEST(Trace, SumsByCgroupAreWhatTheRecordsAddUpTo) {
 }
 
 // The programs have room for a fixed number of cgroups, and a busy node creates and removes many.
-TEST(Trace, SumsOfWhatIsGoneAreToldOnceMoreAndMakeRoom) {
+TEST(Trace, ReportsRemovedCgroupsOnceMoreAndFreesTheirEntries) {
   Churn gone;
   Churn stays;
   TraceAsked asked;
@@ -266,7 +266,7 @@ TEST(Trace, SumsOfWhatIsGoneAreToldOnceMoreAndMakeRoom) {
       << "each is counted once";
 }
 
-TEST(TraceSummary, WhatWasTakenOutIsCountedFromNothing) {
+TEST(TraceSummary, ARemovedEntryStartsFromZero) {
   sources::CgroupNames names(tree());
   const cli::TraceEvents events(names, false);
   cli::TraceSummary summary(names, events, 10);
@@ -282,7 +282,7 @@ TEST(TraceSummary, WhatWasTakenOutIsCountedFromNothing) {
   EXPECT_EQ(told(3, false), 3U);
 }
 
-TEST(Trace, TellsOnlyWhatIsAskedFor) {
+TEST(Trace, ReportsOnlyRequestedCgroups) {
   Churn wanted;
   Churn other;
   TraceAsked asked;
@@ -302,7 +302,7 @@ TEST(Trace, TellsOnlyWhatIsAskedFor) {
   EXPECT_GT(totals->kinds[ABI_TRACE_memcg_reclaim].passed, 0U) << "summed all the same";
 }
 
-TEST(Trace, TellsOnlyWhatIsLongEnough) {
+TEST(Trace, ReportsOnlyLongEvents) {
   Churn churn;
   TraceAsked asked;
   asked.shortest = std::chrono::microseconds(200);
@@ -347,7 +347,7 @@ TEST(Trace, BeginsComeBeforeTheirEnds) {
   EXPECT_GT(pairs, 10U);
 }
 
-TEST(Trace, ARingThatIsTooSmallCountsWhatItDrops) {
+TEST(Trace, ASmallRingCountsItsDrops) {
   Churn churn;
   TraceAsked asked;
   asked.ring_bytes = 4096;
@@ -370,7 +370,7 @@ TEST(Trace, ARingThatIsTooSmallCountsWhatItDrops) {
   EXPECT_LE(records.all().size(), 4096 / sizeof(abi_trace_event));
 }
 
-TEST(Trace, ACgroupThatIsGoneStillHasItsName) {
+TEST(Trace, ARemovedCgroupKeepsItsName) {
   const auto programs = load({});
   Records records(*programs);
   std::string path;
@@ -428,7 +428,7 @@ TEST(Trace, AReaderIsWokenIfItWaitsAndNotOtherwise) {
 
 // ---- names ----------------------------------------------------------------------------------
 
-TEST(CgroupNames, FindsWhatIsThereAndKeepsWhatWas) {
+TEST(CgroupNames, FindsExistingAndKeepsRemovedCgroups) {
   sources::CgroupNames names(tree());
   CgroupId id;
   std::string path;
@@ -448,7 +448,7 @@ TEST(CgroupNames, FindsWhatIsThereAndKeepsWhatWas) {
   EXPECT_TRUE(names.is_removed(id));
 }
 
-TEST(CgroupNames, AnUnknownOneIsLookedForNowAndThen) {
+TEST(CgroupNames, RetriesUnknownCgroupsOccasionally) {
   sources::CgroupNames names(tree());
   const MonotonicTime now = from_ns(1) + std::chrono::hours(1);
   ASSERT_TRUE(names.walk(now));

@@ -57,7 +57,7 @@ class WatchdogPatience : public ::testing::Test {
   std::unique_ptr<agent::Watchdog> watchdog_;
 };
 
-TEST_F(WatchdogPatience, ALoopThatLooksIsLeftAloneAndOneThatStopsIsNot) {
+TEST_F(WatchdogPatience, ActsOnlyIfTheLoopStopsEvaluating) {
   const std::string path = scratch_.child("large");
   Hog hog(scratch_, path, kLarge);
   watchdog_->post({order_for(path)}, clock_.now() + kPatience);
@@ -81,7 +81,7 @@ TEST_F(WatchdogPatience, ALoopThatLooksIsLeftAloneAndOneThatStopsIsNot) {
 // One subject recedes just when the other is met: that there was no evaluation meanwhile proves
 // nothing about the second. Both must happen within the rest of the patience, which is long, with
 // little growth, for emulated guests.
-TEST_F(WatchdogPatience, TheTimeOfOneSubjectIsNotAnothers) {
+TEST_F(WatchdogPatience, CountsTheTimeOfEachSubjectSeparately) {
   const std::string first = scratch_.child("first"), second = scratch_.child("second");
   constexpr Duration kLonger = 5 * kLong;
   std::optional<Hog> recedes(std::in_place, scratch_, first, kFloor + mib(8));
@@ -101,7 +101,7 @@ TEST_F(WatchdogPatience, TheTimeOfOneSubjectIsNotAnothers) {
   EXPECT_GE(shot->at - grew, kLonger);
 }
 
-TEST_F(WatchdogPatience, TheMemoryOfWhomTheGuardShotIsWaitedFor) {
+TEST_F(WatchdogPatience, WaitsForTheMemoryOfAGuardKill) {
   const std::string path = scratch_.child("large");
   const Hog hog(scratch_, path, kLarge);
   guard_fired_ = 3;  // before, for others
@@ -118,7 +118,7 @@ TEST_F(WatchdogPatience, TheMemoryOfWhomTheGuardShotIsWaitedFor) {
   EXPECT_GE(shot->at - shot->met, kLong);
 }
 
-TEST_F(WatchdogPatience, WhoeverClaimsFirstIsTheOnlyOne) {
+TEST_F(WatchdogPatience, OnlyTheFirstClaimCounts) {
   const std::string path = scratch_.child("large");
   const Hog hog(scratch_, path, kLarge);
   watchdog_->post({order_for(path)}, clock_.now() + kPatience);

@@ -28,7 +28,7 @@ TEST(BpfLogTest, TheVerifiersLastWordIsAdded) {
             "access off=16 size=8)");
 }
 
-TEST(BpfLogTest, NothingSaidIsNothing) {
+TEST(BpfLogTest, EmptyOutputGivesNoEvidence) {
   EXPECT_EQ(summarize_bpf_log(""), "");
   EXPECT_EQ(summarize_bpf_log("\n\n"), "");
   EXPECT_EQ(summarize_bpf_log("not from libbpf\n"), "");

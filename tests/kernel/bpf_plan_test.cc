@@ -132,7 +132,7 @@ TEST(BpfPlanTest, OneOfTheOomPathsFunctionsIsEnough) {
   EXPECT_EQ(plan_bpf(none, {}).at(Feature::bpf_oom_path).state, FeatureState::absent);
 }
 
-TEST(BpfPlanTest, ForcedOffIsNotTriedWhateverTheKernelHas) {
+TEST(BpfPlanTest, ForcedOffFeaturesAreNotTried) {
   const KernelTypes types(MadeUpKernel().with_all_but({}).release());
   const BpfPlan plan = plan_bpf(types, off(Feature::bpf_reclaim));
   EXPECT_EQ(plan.at(Feature::bpf_reclaim).state, FeatureState::forced_off);

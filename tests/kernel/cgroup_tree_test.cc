@@ -77,7 +77,7 @@ TEST(CgroupTreeHost, LibcgroupAndTheFilesAgree) {
   EXPECT_EQ(tree.unified_fd() >= 0, !test::mounts().unified.empty());
 }
 
-TEST(CgroupDirPath, OnlyOneSpellingOfAPathIsTaken) {
+TEST(CgroupDirPath, AcceptsOnlyTheCanonicalPath) {
   const test::TempTree files{{"cgroup.controllers", ""}, {"a/b/cgroup.procs", ""}};
   const auto tree = discover(files.path());
   for (const std::string good : {"/", "/a", "/a/b"}) EXPECT_TRUE(tree.open(good)) << good;
@@ -116,7 +116,7 @@ TEST(CgroupDirIdentity, ARemadeCgroupIsAnotherOne) {
   EXPECT_NE(after->id(), before->id());
 }
 
-TEST(CgroupDirIdentity, RemovedAndUnknownFileAreToldApart) {
+TEST(CgroupDirIdentity, DistinguishesRemovedFromUnknownFile) {
   test::ScratchCgroup scratch;
   const auto tree = discover("/sys/fs/cgroup");
   const auto path = scratch.child("gone");
@@ -185,7 +185,7 @@ TEST(CgroupDirProcesses, AProcessOfAnotherPidNamespaceIsAnErrorNotAnAbsence) {
   EXPECT_THAT(pids.error().text(), HasSubstr("pid namespace"));
 }
 
-TEST(CgroupTreeMatch, WalksOnlyWhatTheGlobNames) {
+TEST(CgroupTreeMatch, WalksOnlyMatchesOfTheGlob) {
   const test::TempTree files{
       {"cgroup.controllers", ""}, {"kube/podA/c1/", ""},        {"kube/podB/", ""},
       {"kube/other/", ""},        {"kube/podfile", "no group"}, {"system.slice/ssh.service/", ""},

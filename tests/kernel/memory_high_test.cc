@@ -63,7 +63,7 @@ TEST_F(MemoryHighFile, GivesBackTheOriginal) {
   EXPECT_FALSE(recorded());
 }
 
-TEST_F(MemoryHighFile, SomebodyElsesChangeStays) {
+TEST_F(MemoryHighFile, KeepsAChangeByAnotherProcess) {
   {
     auto held = MemoryHigh::open(*tree_.open("/a"));
     ASSERT_TRUE(held);
@@ -76,7 +76,7 @@ TEST_F(MemoryHighFile, SomebodyElsesChangeStays) {
 }
 
 // `forestall demo`, or a second agent, next to a running one.
-TEST_F(MemoryHighFile, WhatALivingProcessHasSetIsNotUndone) {
+TEST_F(MemoryHighFile, KeepsTheSettingOfALiveProcess) {
   auto held = MemoryHigh::open(*tree_.open("/a"));
   ASSERT_TRUE(held);
   ASSERT_TRUE(held->set(Bytes{20480000}));

@@ -36,7 +36,7 @@ void expect_in_child(bool (*body)()) {
   EXPECT_EQ(child.reap(), 0);
 }
 
-TEST(Residency, CodeThatIsGivenBackComesBackWhenItIsKept) {
+TEST(Residency, ReleasedCodeReturnsWhenItIsKept) {
   expect_in_child([] {
     keep_own_code_resident();
     const long kept = file_kib();
@@ -49,7 +49,7 @@ TEST(Residency, CodeThatIsGivenBackComesBackWhenItIsKept) {
 }
 
 // Relocated constants and variables are in files, too.
-TEST(Residency, WhatWasWrittenIsNotGivenBack) {
+TEST(Residency, WrittenPagesAreNotReleased) {
   static std::vector<std::string> words{"one"};
   words.emplace_back("a second one, too long for the string itself");
   expect_in_child([] {

@@ -31,7 +31,7 @@ FeatureSet only(Feature feature) {
   return set;
 }
 
-TEST(UseRealTime, ReportsWhatTheKernelThenSays) {
+TEST(UseRealTime, ReportMatchesTheKernel) {
   expect_in_child([] {
     const auto report = use_real_time({});
     const int policy = sched_getscheduler(0);
@@ -80,7 +80,7 @@ bool locks_memory() {
   return test::read_text("/proc/self/smaps").find(" lo") != std::string::npos;
 }
 
-TEST(LockMemory, ReportsWhatTheKernelThenSays) {
+TEST(LockMemory, ReportMatchesTheKernel) {
   expect_in_child([] {
     const auto report = lock_memory({});
     if (report.state == FeatureState::refused) return !locks_memory();
@@ -112,7 +112,7 @@ TEST(LockMemory, ForcedOffDoesNothing) {
   });
 }
 
-TEST(LowerOomScoreAdj, ReportsWhatTheKernelThenSays) {
+TEST(LowerOomScoreAdj, ReportMatchesTheKernel) {
   expect_in_child([] {
     const auto before = test::read_text("/proc/self/oom_score_adj");
     const auto report = lower_oom_score_adj({});

@@ -41,7 +41,7 @@ TEST(ReportPageTest, EveryScriptAndStyleIsInThePolicyByItsHash) {
   EXPECT_THAT(policy, Not(HasSubstr("http")));
 }
 
-TEST(ReportPageTest, ItRefersToNothingElse) {
+TEST(ReportPageTest, ContainsNoExternalReferences) {
   const std::string page = report_page("{}");
   for (const std::string_view what : {" src=", " href=", "url(", "@import", "onclick="}) {
     EXPECT_EQ(count(page, what), 0U) << what;

@@ -45,7 +45,7 @@ const v1::Moment* find(const v1::Picture& picture, v1::Moment::Kind kind) {
   return nullptr;
 }
 
-TEST_F(PictureTest, AnIncidentIsOnItWhole) {
+TEST_F(PictureTest, ContainsAWholeIncident) {
   const v1::Picture picture = picture_of({});
   EXPECT_EQ(picture.origin().node(), "worker-3.example.net");
   EXPECT_EQ(picture.origin().file(), "incident.fst");
@@ -77,7 +77,7 @@ TEST_F(PictureTest, AnIncidentIsOnItWhole) {
   EXPECT_EQ(picture.workload_names(0), "shop/catalog");
 }
 
-TEST_F(PictureTest, SpansSayWhatWasMetAndWhatWasInItsGrace) {
+TEST_F(PictureTest, SpansShowMetThresholdsAndGracePeriods) {
   const v1::Picture picture = picture_of({});
   bool grace = false;
   bool met = false;
@@ -107,7 +107,7 @@ TEST_F(PictureTest, ThreeHundredWorkloadsAreTwelveAndTheOthers) {
   EXPECT_LT(api::to_json(picture, api::JsonStyle::line).size(), std::size_t{3} << 20);
 }
 
-TEST_F(PictureTest, ADryRunKillsNobody) {
+TEST_F(PictureTest, ADryRunShowsNoKill) {
   Incident incident;
   incident.dry_run = true;
   const v1::Picture picture = picture_of(incident);
@@ -117,7 +117,7 @@ TEST_F(PictureTest, ADryRunKillsNobody) {
   EXPECT_FALSE(picture.summary().has_median_to_signal_ns());
 }
 
-TEST_F(PictureTest, ACutRecordingIsDrawnUpToTheCutAndSaysSo) {
+TEST_F(PictureTest, ShowsATruncatedRecordingUpToItsEndWithANote) {
   const v1::Picture whole = picture_of({});
   const auto size = std::filesystem::file_size(file_);
   std::int64_t reached = whole.to_us();
@@ -132,7 +132,7 @@ TEST_F(PictureTest, ACutRecordingIsDrawnUpToTheCutAndSaysSo) {
   }
 }
 
-TEST_F(PictureTest, WhatIsToldInPartsIsTheSame) {
+TEST_F(PictureTest, IncrementalUpdatesGiveTheSamePicture) {
   picture::Builder builder(Bounds::of_agent());
   builder.anchor(from_ns(0), 1'000'000'000'000, true);
   picture::Cursor cursor;
@@ -204,7 +204,7 @@ Record kill_of(const std::string& path, std::uint64_t sequence) {
 }
 
 // If there are more kills than the picture keeps, each counts once, although it is recorded twice.
-TEST_F(PictureTest, WhatIsLeftOutIsCounted) {
+TEST_F(PictureTest, CountsOmissions) {
   picture::Builder builder(Bounds::of_agent());
   builder.anchor(from_ns(0), 0, true);
   constexpr std::uint64_t kKills = 100;
@@ -278,7 +278,7 @@ TEST_F(PictureTest, PressureIsTheDifferenceOfCounters) {
 }
 
 // A restarted agent numbers its evaluations from 1 on.
-TEST_F(PictureTest, ARecordRefersToALookOfItsOwnRun) {
+TEST_F(PictureTest, ARecordRefersToAnEvaluationOfItsRun) {
   picture::Builder builder{Bounds()};
   for (const std::uint64_t first : {1000UL, 1UL}) {
     builder.anchor(from_ns(0), 0, true);
@@ -315,7 +315,7 @@ TEST_F(PictureTest, SpansStayFewWhateverIsMetAtOnce) {
   EXPECT_EQ(picture.spans_size(), 4);
 }
 
-TEST_F(PictureTest, TheTextForATicketSaysItAndEscapesNames) {
+TEST_F(PictureTest, TheTicketTextIsCompleteAndEscapesNames) {
   Incident incident;
   incident.evil_names = true;
   const std::string text = cli::report_text(picture_of(incident));
@@ -331,7 +331,7 @@ TEST_F(PictureTest, TheTextForATicketSaysItAndEscapesNames) {
 }
 
 // xterm interprets U+009B as ESC [.
-TEST(ReportText, SaysNothingThatATerminalObeys) {
+TEST(ReportText, ContainsNoTerminalControls) {
   v1::Picture picture;
   picture.mutable_origin()->set_node(
       "a\xc2\x9b"

@@ -15,7 +15,7 @@
 namespace forestall::policy {
 namespace {
 
-TEST(BadnessTest, AddsUpWhatTheProcessHoldsAndItsAdjustment) {
+TEST(BadnessTest, AddsMemoryAndAdjustment) {
   ProcessSample sample = process(10, 0);
   sample.memory = {.file = 1, .anon = 20, .shmem = 300, .swap = 4000, .page_tables = 50000};
   EXPECT_EQ(badness(sample, 2'000'000), 54321);
@@ -40,7 +40,7 @@ TEST(BadnessTest, AddsUpWhatTheProcessHoldsAndItsAdjustment) {
   }
 }
 
-TEST(BadnessTest, WhatCannotBeChosenHasNoPoints) {
+TEST(BadnessTest, UnkillableProcessesHaveNoPoints) {
   for (const Unkillable reason :
        {Unkillable::init, Unkillable::kernel_thread, Unkillable::no_memory, Unkillable::adjusted,
         Unkillable::reaped, Unkillable::in_vfork}) {

@@ -16,7 +16,7 @@ Evidence evidence(Signal signal, Limit limit, std::int64_t capacity, std::int64_
   return made;
 }
 
-TEST(CapacityLines, FilesystemsAndTasksHaveThemMemoryHasNot) {
+TEST(CapacityLines, ExistForFilesystemsAndTasksNotForMemory) {
   Decision decision;
   decision.evidence = {
       evidence(Signal::memory_available, Limit::bytes(mib(100)), gib(8).count, gib(4).count),

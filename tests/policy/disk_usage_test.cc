@@ -77,7 +77,7 @@ TEST(DiskUsageTest, WithoutAPodEveryMeasuredVolumeCounts) {
             on_disk(Bytes{11'100'300}, 3'036));
 }
 
-TEST(DiskUsageTest, EphemeralStorageIsWhatWasReadForThePod) {
+TEST(DiskUsageTest, EphemeralStorageIsThePodsReading) {
   WorkloadSample sample = everything();
   EXPECT_EQ(ephemeral_storage(sample), on_disk(Bytes{80'303}, 3'038)) << "no hostPath in the sum";
   sample.statistics->ephemeral_storage = on_disk(Bytes{9});

@@ -140,7 +140,7 @@ TEST(ExclusionTest, KillsUnderWayOrInVain) {
 }
 
 // A victim in its grace period is a candidate for a hard threshold only.
-TEST(ExclusionTest, TerminatingIsUpToTheOneWhoAsks) {
+TEST(ExclusionTest, TheCallerDecidesAboutTerminatingVictims) {
   const std::vector workloads{workload("/a", mib(1)), workload("/a/b", mib(1))};
   const std::vector kills{kill("/a", mib(1), KillState::terminating)};
   for (const WorkloadSample& one : workloads) {
@@ -150,7 +150,7 @@ TEST(ExclusionTest, TerminatingIsUpToTheOneWhoAsks) {
   }
 }
 
-TEST(ExclusionTest, WhatKubernetesKnowsOfThePodProtectsIt) {
+TEST(ExclusionTest, KubernetesMetadataProtectsAPod) {
   const auto protection = [](PodOrigin origin, std::optional<std::int32_t> priority,
                              std::optional<std::int32_t> declared = {}) {
     Pod pod;

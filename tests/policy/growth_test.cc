@@ -54,7 +54,7 @@ std::vector<WorkloadSample> spike() {
           grown(workload("/bu-spike", mib(130), 0, mib(64)), mib(105))};
 }
 
-TEST(GrowthRankingTest, InASpikeTheInnocentGoesLastOfItsClass) {
+TEST(GrowthRankingTest, InASpikeTheConstantWorkloadIsLastOfItsClass) {
   EXPECT_THAT(order(spike(), Ranking::kubelet),
               ElementsAre("be-batch", "be-spike2", "be-spike1", "bu-spike"));
   EXPECT_THAT(order(spike()), ElementsAre("be-spike2", "be-spike1", "bu-spike", "be-batch"));
@@ -147,7 +147,7 @@ TEST(GrowthRankingTest, GrowingMoreNeverMovesAWorkloadBack) {
   EXPECT_GT(moved, 200U) << "too few moves to prove anything";
 }
 
-TEST(GrowthRankingTest, TheStepGoesByIt) {
+TEST(GrowthRankingTest, TheStepUsesThisRanking) {
   Config config = policy::config({hard(Signal::memory_available, mib(100))});
   config.ranking = Ranking::kubelet_growth;
   Observation observation;
@@ -197,7 +197,7 @@ TEST(GrowthBaselineTest, GrowthIsTheWorkingSetSinceThen) {
   EXPECT_EQ(growth_of(baseline, again), mib(31));
 }
 
-TEST(GrowthBaselineTest, ACgroupsWarningTellsNothingOfOthers) {
+TEST(GrowthBaselineTest, ACgroupsWarningDoesNotAffectOthers) {
   GrowthBaseline baseline;
   baseline.take({workload("/batch/a", mib(10))}, second(1), "/batch");
   EXPECT_EQ(growth_of(baseline, workload("/batch/a", mib(14))), mib(4));

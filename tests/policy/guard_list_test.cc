@@ -49,7 +49,7 @@ TEST(GuardListTest, FarFromEveryThresholdThereIsNoOrder) {
   EXPECT_TRUE(guard_orders(Config{}, near(mib(1))).empty());
 }
 
-TEST(GuardListTest, TheNodeIsExhaustedWhereTheKernelSaysSo) {
+TEST(GuardListTest, TheKernelsReserveExhaustsTheNode) {
   Observation observation;
   observation.node = node(gib(2), mib(150));
   const Config of_node = config({hard(Signal::memory_available, mib(100))});
@@ -91,7 +91,7 @@ TEST(GuardListTest, OfSeveralThresholdsOnASubjectTheFirstToBeCriticalCounts) {
   EXPECT_EQ(orders[0].line, mib(256 - 50));
 }
 
-TEST(GuardListTest, ListsTheRankingWithoutThoseWhoMayNotBeKilled) {
+TEST(GuardListTest, ListsTheRankingWithoutUnkillableWorkloads) {
   Observation observation = near(mib(70));
   observation.workloads = {
       workload("/a/third", mib(40), 10),
@@ -111,7 +111,7 @@ TEST(GuardListTest, ListsTheRankingWithoutThoseWhoMayNotBeKilled) {
   EXPECT_EQ(orders[0].victims[1].group, 1U);
 }
 
-TEST(GuardListTest, WhoIsTooSmallGoesWithTheNext) {
+TEST(GuardListTest, CombinesATooSmallVictimWithTheNext) {
   Observation observation = near(mib(70));
   observation.workloads = {workload("/a/tiny", mib(1), 0), workload("/a/small", mib(20), 1),
                            workload("/a/large", mib(60), 2), workload("/a/last", mib(60), 3)};
@@ -124,7 +124,7 @@ TEST(GuardListTest, WhoIsTooSmallGoesWithTheNext) {
 }
 
 // 38 MiB are left until the line, and 32 are needed there.
-TEST(GuardListTest, WhoGrowsIsReckonedWithAsItWillBe) {
+TEST(GuardListTest, CountsAGrowingWorkloadWithItsLaterSize) {
   Observation observation = near(mib(70));
   observation.workloads = {workload("/a/grows", mib(20), 0), workload("/a/large", mib(60), 0)};
   (*observation.workloads)[0].growth = mib(10);

@@ -68,7 +68,7 @@ Config soft_node() {
   return config({soft(hard(Signal::memory_available, mib(100)), seconds(30))});
 }
 
-TEST(InactionTest, NobodyWatched) {
+TEST(InactionTest, NothingIsWatched) {
   EXPECT_EQ(Watch(config({})).with_available(mib(1), 1).why(node_kill(2)), "not-watched");
   Watch node(hard_node());
   node.with_available(mib(50), 1);
@@ -132,7 +132,7 @@ TEST(InactionTest, ADryRunOnlyDecides) {
   EXPECT_EQ(Watch(soft).with_available(mib(50), 1).why(node_kill(2)), "in-grace 1000 ms");
 }
 
-TEST(InactionTest, NobodyToKill) {
+TEST(InactionTest, NoCandidate) {
   Watch node(hard_node());
   node.now.workloads->clear();
   node.with_available(mib(50), 1);
@@ -148,7 +148,7 @@ TEST(InactionTest, NobodyToKill) {
   EXPECT_EQ(node.why(node_kill(3)), "nobody-to-kill 2000 ms") << "the last one is stuck";
 }
 
-TEST(InactionTest, AKillOfOursWasUnderWay) {
+TEST(InactionTest, OurKillWasUnderWay) {
   Watch node(hard_node());
   node.with_available(mib(50), 1);
   ASSERT_EQ(told(node.decision()), "kill /pods/a for node");
@@ -163,7 +163,7 @@ TEST(InactionTest, AKillOfOursWasUnderWay) {
   EXPECT_EQ(node.why(node_kill(1.4, "/pods/b")), "too-fast 400 ms") << "it is over";
 }
 
-TEST(InactionTest, TheKernelChoseWhomWeHadSignalled) {
+TEST(InactionTest, TheKernelChoseOurVictim) {
   Watch node(hard_node());
   node.with_available(mib(50), 1);
   ASSERT_EQ(told(node.decision()), "kill /pods/a for node");
@@ -229,7 +229,7 @@ TEST(InactionTest, TheDomainsOwnThresholdsCount) {
 }
 
 // Evidence of own limits lists only those that are near.
-TEST(InactionTest, OwnLimitsGuardWhoTheyEvict) {
+TEST(InactionTest, OwnLimitsGuardTheirVictims) {
   for (const Response response : {Response::evict, Response::warn, Response::slow}) {
     Threshold threshold = hard(Signal::cgroup_memory_available, mib(10));
     threshold.own_limits_of = WorkloadClass::other;

@@ -122,7 +122,7 @@ TEST(LinesTest, UntilOomIsPlacedByItsHeadroom) {
   EXPECT_TRUE(lines(config, observation).empty());
 }
 
-TEST(LinesTest, WhoEvictsNobodyHasALineUntilItIsMet) {
+TEST(LinesTest, AThresholdThatEvictsNothingHasALineUntilItIsMet) {
   Threshold threshold = hard(Signal::cgroup_memory_available, mib(10));
   threshold.own_limits_of = WorkloadClass::other;
   threshold.response = Response::warn;

@@ -329,7 +329,7 @@ std::optional<std::size_t> runner_up(const OomScene& scene, const Kernel& ran) {
   return again.select_without(*ran.chosen);
 }
 
-TEST(OomPropertyTest, ThePredictionIsWhatTheKernelDoes) {
+TEST(OomPropertyTest, ThePredictionMatchesTheKernel) {
   std::map<OomVerdict, std::uint32_t> verdicts;
   std::uint32_t groups = 0;
   std::uint32_t crowds = 0;
@@ -398,7 +398,7 @@ TEST(OomPropertyTest, OnlyTiesInOneCgroupDependOnTheOrder) {
 }
 
 // Consecutive kills come in the predicted order.
-TEST(OomPropertyTest, TheOrderIsWhatRemainsWhenTheFirstAreGone) {
+TEST(OomPropertyTest, TheOrderMatchesConsecutiveKills) {
   for (std::uint32_t seed = 0; seed < kScenes / 6; ++seed) {
     Dice dice(seed);
     const OomScene scene = any_scene(dice);

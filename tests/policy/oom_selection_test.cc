@@ -65,7 +65,7 @@ TEST(OomSelectionTest, PointsBelowZeroAreAsGoodAsOthers) {
   EXPECT_EQ(predict(scene).victim->points, 900 - 998'000);
 }
 
-TEST(OomSelectionTest, NobodyIsLeft) {
+TEST(OomSelectionTest, NoCandidateIsLeft) {
   EXPECT_EQ(told(node_scene({})), "nobody");
   EXPECT_EQ(
       told(node_scene({adjusted(process(10, 9), -1000), unkillable(process(1, 9), Unkillable::init),
@@ -77,7 +77,7 @@ TEST(OomSelectionTest, NobodyIsLeft) {
   EXPECT_EQ(told(node_scene({process(10, 9)})), "kills 10");
 }
 
-TEST(OomSelectionTest, OfEqualOnesTheLastInTheWalkGoes) {
+TEST(OomSelectionTest, OfEqualsTheLastInTheWalkIsChosen) {
   OomScene scene = node_scene({process(12, 7), process(10, 7), process(11, 7), process(13, 6)});
   EXPECT_EQ(told(scene), "kills 12 before 11 (tied)");
   EXPECT_EQ(tied_for_first(scene), (std::vector<std::size_t>{0, 1, 2}));
@@ -104,7 +104,7 @@ TEST(OomSelectionTest, AMemcgIsWalkedByItsTree) {
   EXPECT_TRUE(tied_for_first(scene).empty()) << "the tree has decided";
 }
 
-TEST(OomSelectionTest, AVictimThatIsNotGoneYetStopsEverything) {
+TEST(OomSelectionTest, ADyingVictimStopsTheWalk) {
   for (const pid_t pid : {5, 50}) {  // before and after all others in the walk
     EXPECT_EQ(told(node_scene({process(10, 9), chosen_before(process(pid, 1), false)})), "waits");
     EXPECT_EQ(told(node_scene({process(10, 9), chosen_before(process(pid, 1), true)})), "kills 10");
@@ -124,7 +124,7 @@ TEST(OomSelectionTest, AVictimThatIsNotGoneYetStopsEverything) {
   EXPECT_TRUE(tied_for_first(scene).empty());
 }
 
-TEST(OomSelectionTest, WhoAsksForItGoesFirst) {
+TEST(OomSelectionTest, OomOriginIsChosenFirst) {
   ProcessSample origin = adjusted(process(10, 1), -1000);
   origin.oom_origin = true;
   ProcessSample other = adjusted(process(11, 1), -1000);
@@ -164,7 +164,7 @@ TEST(OomSelectionTest, PanicsAsSet) {
   }
 }
 
-TEST(OomSelectionTest, ADisabledMemcgChoosesNobody) {
+TEST(OomSelectionTest, ADisabledMemcgChoosesNothing) {
   OomScene scene = memcg_scene({dying(process(10, 9, "/a"))}, {"/a"});
   scene.domain.kill_disabled = true;
   scene.settings.panic_on_oom = 2;
@@ -174,7 +174,7 @@ TEST(OomSelectionTest, ADisabledMemcgChoosesNobody) {
   EXPECT_EQ(told(scene), "kills-allocating 10") << "the node knows no such thing";
 }
 
-TEST(OomSelectionTest, OneThatDiesAndAllocatesIsHelpedToDie) {
+TEST(OomSelectionTest, ADyingAllocatingProcessIsChosen) {
   OomScene scene = node_scene({dying(process(10, 1)), process(11, 9)});
   EXPECT_EQ(told(scene), "kills 11 before 10") << "nobody knows who allocates";
   scene.allocating = 10;
@@ -196,7 +196,7 @@ TEST(OomSelectionTest, OneThatDiesAndAllocatesIsHelpedToDie) {
   EXPECT_EQ(told(scene), "waits") << "who allocates is not in the scene";
 }
 
-TEST(OomSelectionTest, WhoAllocatesGoesIfSoSet) {
+TEST(OomSelectionTest, KillsTheAllocatingProcessIfConfigured) {
   OomScene scene = node_scene({process(10, 1), process(11, 9), process(12, 8)});
   scene.settings.kill_allocating_task = true;
   EXPECT_EQ(told(scene), "kills 11 before 12") << "nobody knows who allocates";
@@ -262,7 +262,7 @@ TEST(OomSelectionTest, NodesOfAPolicy) {
   EXPECT_EQ(told(scene), "kills 11 before 12") << "nodes do not count";
 }
 
-TEST(OomSelectionTest, WhoSharesTheMemoryDiesWithIt) {
+TEST(OomSelectionTest, SharersOfTheMemoryDieWithIt) {
   const ProcessSample victim = process(10, 9);
   const ProcessSample init = unkillable(sharing(process(1, 0), victim), Unkillable::init);
   const OomScene scene = node_scene({init, victim, adjusted(sharing(process(11, 0), victim), -1000),
@@ -276,7 +276,7 @@ TEST(OomSelectionTest, WhoSharesTheMemoryDiesWithIt) {
   EXPECT_EQ(told(outside), "kills 10 before 12, with 11") << "the signal knows no memcg";
 }
 
-TEST(OomSelectionTest, TheOutermostGroupOfTheDomainGoesAsAWhole) {
+TEST(OomSelectionTest, TheOutermostGroupOfTheDomainIsKilledWhole) {
   const std::vector<std::string> tree{"/*", "/a", "/a/b*", "/a/b/c*", "/a/d*", "/e"};
   const ProcessSample outside = process(20, 2, "/e");
   OomScene scene = node_scene(

@@ -257,7 +257,7 @@ TEST(PassTest, LimitsOnLocalStorageComeBeforeThresholds) {
   EXPECT_EQ(look_at(run, 31, gib(50)), "none: no-threshold-met") << "nothing was measured";
 }
 
-TEST(PassTest, WithoutIsolationLimitsAreNotLookedAt) {
+TEST(PassTest, WithoutIsolationLimitsAreIgnored) {
   Config config = policy::config({});
   config.local_storage_isolation = false;
   Story run(config);

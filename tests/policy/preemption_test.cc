@@ -61,7 +61,7 @@ std::vector<std::string> victims(const Pod& incoming, const Pods& active,
   return names;
 }
 
-TEST(PreemptionTest, NobodyWhenItFits) {
+TEST(PreemptionTest, PreemptsNothingIfThePodFits) {
   const Pods active{burstable("a", "6Gi")};
   const auto found = preempt(critical("", "4Gi"), active, node("", "10Gi"));
   EXPECT_EQ(found, Preemption{});
@@ -81,7 +81,7 @@ TEST(PreemptionTest, ImpossibleWhenAllOfThemDoNotSuffice) {
               ElementsAre("impossible"));
 }
 
-TEST(PreemptionTest, WhoMayBePreempted) {
+TEST(PreemptionTest, PreemptsOnlyLowerPriorities) {
   struct Case {
     std::optional<std::int32_t> preemptor;
     std::optional<std::int32_t> other;
@@ -128,7 +128,7 @@ TEST(PreemptionTest, BestEffortPodsMakeRoomForOneMorePod) {
       << "one that gives both, then nothing is lacking";
 }
 
-TEST(PreemptionTest, AsFewAndAsSmallAsWillDo) {
+TEST(PreemptionTest, PreemptsTheFewestAndSmallest) {
   const Pods active{burstable("small", "1Gi"), burstable("large", "6Gi"), burstable("right", "3Gi"),
                     burstable("also", "3Gi")};
   const auto choose = [&](const std::string& memory) {
@@ -172,7 +172,7 @@ TEST(PreemptionTest, CpuIsCountedInThousandths) {
       << "501 thousandths, rounded up";
 }
 
-TEST(PreemptionTest, AResourceNobodyAsksForIsNotLacking) {
+TEST(PreemptionTest, AnUnrequestedResourceIsNotLacking) {
   const Pods active{requesting("a", QosClass::burstable, "5", "1Gi")};
   EXPECT_THAT(victims(critical("", "1Gi"), active, node("2", "9Gi")), IsEmpty());
   const auto found = preempt(critical("1", "9Gi"), active, node("2", "9Gi"));

@@ -114,7 +114,7 @@ void check_victim(std::uint32_t seed, const Config& config, const Observation& o
   }
 }
 
-TEST(PropertyTest, NobodyIsKilledWhoMustNotBe) {
+TEST(PropertyTest, NeverKillsExcludedWorkloads) {
   std::size_t kills = 0;
   for (std::uint32_t seed = 0; seed < kWorlds; ++seed) {
     Dice dice(seed);
@@ -130,7 +130,7 @@ TEST(PropertyTest, NobodyIsKilledWhoMustNotBe) {
   EXPECT_GT(kills, kWorlds / 10) << "the worlds are too quiet to prove anything";
 }
 
-TEST(PropertyTest, CreditIsNeverMoreThanWhatIsThere) {
+TEST(PropertyTest, CreditNeverExceedsTheUsage) {
   for (std::uint32_t seed = 0; seed < kWorlds; ++seed) {
     Dice dice(seed);
     const Config config = any_config(dice);

@@ -81,7 +81,7 @@ WorkloadSample no_statistics(const std::string& name, std::optional<std::int32_t
 }
 
 // A container that is watched separately: only its pod can be evicted.
-TEST(RankTest, WhatLiesInsideOfAWorkloadIsThatWorkloads) {
+TEST(RankTest, NestedCgroupsBelongToTheirWorkload) {
   const Subject scope{id_of("/pods/a/c"), "/pods/a/c"};
   const std::vector<WorkloadSample> around{workload("/pods", mb(9)), workload("/pods/a", mb(5)),
                                            workload("/pods/b", mb(8))};
@@ -245,13 +245,13 @@ TEST(RankTest, PidRulesAndTheirPrecedence) {
 }
 
 // Neither usage nor request of memory matters.
-TEST(RankTest, PidRankingKnowsNoRequests) {
+TEST(RankTest, PidRankingIgnoresRequests) {
   const RankKey key = rank_key(with_processes(workload("/a", std::nullopt, 7, gib(1)), 5),
                                by(Signal::pid_available));
   EXPECT_EQ(key, (RankKey{.measured = true, .exceeds_request = false, .priority = 7, .usage = 5}));
 }
 
-TEST(RankTest, KeysSayWhatWasCompared) {
+TEST(RankTest, KeysContainTheComparedValues) {
   const RankKey key = rank_key(workload("/a", mib(5), 3, mib(2)), kMemory);
   EXPECT_EQ(key, (RankKey{.measured = true,
                           .exceeds_request = true,
@@ -261,7 +261,7 @@ TEST(RankTest, KeysSayWhatWasCompared) {
                           .over_request = mib(3).count}));
 }
 
-TEST(RankTest, WhatIsDeclaredCountsBeforeThePod) {
+TEST(RankTest, ConfiguredValuesOverrideThePod) {
   Pod made = pod("a", {container("c", memory("4Mi"))});
   made.priority = 5;
   auto sample = sample_of(made, mib(10));

@@ -47,7 +47,7 @@ TEST(ContainerfsTest, ThresholdsFollowTheFilesystemOfTheWritableLayers) {
                         soft(hard(Signal::containerfs_available, gib(40), gib(2)), seconds(90))}));
 }
 
-TEST(ContainerfsTest, WhatTheOperatorGaveIsReplacedOrNeverMet) {
+TEST(ContainerfsTest, ReplacesOrIgnoresTheOperatorsThresholds) {
   const std::vector<Threshold> configured{hard(Signal::containerfs_available, gib(50)),
                                           soft(hard(Signal::containerfs_inodes_free, {9})),
                                           hard(Signal::nodefs_available, gib(10))};

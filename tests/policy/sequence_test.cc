@@ -154,7 +154,7 @@ TEST(SequenceTest, AskingForTheWorkloadsDoesNotUseUpTheReading) {
   EXPECT_EQ(run.look(6), "kill /leak for node");
 }
 
-TEST(SequenceTest, ASoftKillUnderWayHoldsUpSoftOnesAndNoHardOne) {
+TEST(SequenceTest, ASoftKillUnderWayDelaysOnlySoftOnes) {
   Story run = node_run({hard(kNode, mib(500)), soft(hard(kNode, gib(2)), seconds(30))});
   look_at(run, second(0), gib(1));
   EXPECT_EQ(look_at(run, second(30), gib(1)), "kill /leak for node");
@@ -198,7 +198,7 @@ TEST(SequenceTest, AnOverdueKillIsNotWaitedFor) {
   EXPECT_EQ(look_at(run, second(11), mib(1)), "kill /leak for node");
 }
 
-TEST(SequenceTest, AReloadKeepsWhatTheNodeReports) {
+TEST(SequenceTest, AReloadKeepsTheReportedConditions) {
   const Config config = policy::config({hard(kNode, gib(1))});
   Observation observation;
   observation.at = second(1);

@@ -47,7 +47,7 @@ TEST(StepTest, ASoftThresholdWaitsOutItsGrace) {
   EXPECT_TRUE(result.decision.evidence[0].met) << "it must not vanish";
 }
 
-TEST(StepTest, MetAndUnreadAsksForTheWorkloads) {
+TEST(StepTest, MetAndUnreadRequestsTheWorkloads) {
   Observation observation = node_at(mib(1));
   EXPECT_EQ(decide(config({hard(kNode, gib(1))}), observation),
             "inspect for node: workloads-unread");

@@ -159,7 +159,7 @@ TEST(StorageLimitsTest, TheFirstLimitInOrderCounts) {
   EXPECT_EQ(result.evictions.at(0).metric_signal, "ephemeralcontainerfs.limit");
 }
 
-TEST(StorageLimitsTest, WhatAnEvictionSays) {
+TEST(StorageLimitsTest, EvictionMessages) {
   const auto result = evict({with_empty_dir(empty_dir("v", "1Gi"), gib(2))});
   ASSERT_EQ(result.evictions.size(), 1U);
   const Eviction& eviction = result.evictions[0];

@@ -60,7 +60,7 @@ TEST(ThresholdsTest, ANeverMetShareAndAnAlwaysMetOne) {
 
 // The example of the Kubernetes documentation (node-pressure-eviction): 1Gi with a minimum reclaim
 // of 500Mi, once met, holds until 1.5Gi.
-TEST(ThresholdsTest, MinimumReclaimCountsOnlyForWhatWasDriving) {
+TEST(ThresholdsTest, MinimumReclaimCountsOnlyForDrivingThresholds) {
   const Config config = policy::config({hard(kNode, gib(1), mib(500))});
   EXPECT_THAT(assess(config, {}, node_at(gib(1))).state.driving, IsEmpty());
   const State series = assess(config, {}, node_at(gib(1) - Bytes{1})).state;

@@ -50,7 +50,7 @@ TEST(WarningTest, TheZoneIsLeftAQuarterBeyondIt) {
 }
 
 // Wherever usage moves, the warning comes before the threshold and is not reached yet.
-TEST(WarningTest, WhateverTheHeadroomTheNextLineIsBetweenItAndTheThreshold) {
+TEST(WarningTest, TheNextLineIsAlwaysBetweenUsageAndThreshold) {
   for (const Bytes capacity : {mib(16), mib(64), mib(256), gib(2), gib(4000)}) {
     const Bytes margin = warning_margin(capacity);
     for (std::int64_t headroom = 1; headroom < capacity.count; headroom = headroom * 5 / 4 + 1) {
@@ -80,7 +80,7 @@ TEST(ShortlistTest, IsTheHeadOfTheRankingWithoutTheExcluded) {
 }
 
 // Kubelet's order: usage over request first, then lower priority, then more usage over request.
-TEST(ShortlistTest, SaysWhatTheOthersMustGrowByToPass) {
+TEST(ShortlistTest, ReportsTheGrowthThatOthersNeedToPass) {
   const Config config = policy::config({hard(Signal::memory_available, mib(100))});
   Observation observation;
   observation.workloads = {workload("/a", mib(50)), workload("/b", mib(30)),

@@ -11,7 +11,7 @@
 namespace forestall::recording {
 namespace {
 
-TEST(ByteRing, GivesBackWhatItWasGivenUntilItIsFull) {
+TEST(ByteRing, ReturnsItsContentsInOrderUntilItIsFull) {
   auto ring = std::move(ByteRing::create(1).value());
   EXPECT_EQ(ring->capacity(), std::size_t{64} << 10);
   std::string out;
@@ -34,7 +34,7 @@ TEST(ByteRing, GivesBackWhatItWasGivenUntilItIsFull) {
   EXPECT_TRUE(ring->empty());
 }
 
-TEST(ByteRing, RefusesWhatCanNeverFit) {
+TEST(ByteRing, RefusesEntriesThatCanNeverFit) {
   auto ring = std::move(ByteRing::create(1).value());
   EXPECT_FALSE(ring->give(std::string(ring->capacity(), 'x'), {}));
   EXPECT_TRUE(ring->empty());

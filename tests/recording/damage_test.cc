@@ -44,7 +44,7 @@ void expect_read_up_to(const MadeRecording& made, const std::vector<test::Planne
   EXPECT_EQ(back->cut->bytes, size - end);
 }
 
-TEST(Damage, ASmallFileIsReadUpToWhereverItIsCut) {
+TEST(Damage, ReadsASmallFileUpToAnyTruncation) {
   const std::vector<test::PlannedChunk> planned{{{"one", "two"}, true}, {{"three"}}, {{"four"}}};
   const MadeRecording made = make_recording(planned, true);
   for (std::size_t size = made.places[0].offset; size <= made.bytes.size(); ++size) {
@@ -110,7 +110,7 @@ TEST(Damage, ADamagedIndexIsMadeAnew) {
   EXPECT_EQ(reader.places().value(), made.places);
 }
 
-TEST(Damage, AHoleInTheMiddleIsTold) {
+TEST(Damage, ReportsAHoleInTheMiddle) {
   const auto planned = random_chunks(/*chunks=*/9, /*entries=*/50, /*seed=*/5);
   MadeRecording made = make_recording(planned, true);
   // From the middle of the third chunk to the middle of the fifth.

@@ -94,7 +94,7 @@ TEST(Format, RefusesAFrameThatDeclaresMoreThanItsHeader) {
   EXPECT_TRUE(decoder.unpack(sealed.header, sealed.bytes.substr(kChunkHeaderSize)));
 }
 
-TEST(Format, KeepsWhatCannotBePackedAsItIs) {
+TEST(Format, KeepsIncompressibleDataUnchanged) {
   ChunkBuilder chunk;
   chunk.append("a", from_ns(1));
   const auto sealed = chunk.seal(0);
@@ -113,7 +113,7 @@ TEST(Format, SpansTheTimesOfItsEntriesInAnyOrder) {
 }
 
 // A seek to 15 needs the key before this one.
-TEST(Format, BeginsWithItsKeyWhateverIsToldLater) {
+TEST(Format, StartsWithItsKey) {
   ChunkBuilder chunk;
   chunk.begin_with_key();
   chunk.append("key", from_ns(20));

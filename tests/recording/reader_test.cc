@@ -48,7 +48,7 @@ TEST(Reader, ReadsAnEmptyRecording) {
   }
 }
 
-TEST(Reader, TellsWhatWasLostBeforeAChunk) {
+TEST(Reader, ReportsLossesBeforeAChunk) {
   auto chunks = kThree;
   chunks[1].lost = 42;
   Reader reader =
@@ -61,7 +61,7 @@ TEST(Reader, TellsWhatWasLostBeforeAChunk) {
   EXPECT_FALSE(reader.next().value()->after_loss);
 }
 
-TEST(Reader, TellsOfAChunkThatIsMissing) {
+TEST(Reader, ReportsAMissingChunk) {
   const auto made = make_recording(kThree, false);
   std::string bytes = made.bytes;
   bytes.erase(made.places[1].offset, made.places[2].offset - made.places[1].offset);
@@ -86,7 +86,7 @@ TEST(Reader, SeeksToTheKeyBefore) {
   }
 }
 
-TEST(Reader, PassesOverWhatANewerVersionAdded) {
+TEST(Reader, SkipsAdditionsOfANewerVersion) {
   const auto made = make_recording(kThree, false);
   std::string bytes = made.bytes;
   const auto set_flag = [&](std::size_t chunk, std::uint16_t flag) {
@@ -110,7 +110,7 @@ TEST(Reader, PassesOverWhatANewerVersionAdded) {
   EXPECT_TRUE(back->damages.empty());
 }
 
-TEST(Reader, RefusesWhatIsNoRecording) {
+TEST(Reader, RefusesOtherFiles) {
   const auto problem = [](std::string_view bytes) {
     const auto back = read_back(bytes);
     return back ? std::string("read") : back.error().message;
@@ -130,7 +130,7 @@ TEST(Reader, RefusesWhatIsNoRecording) {
   EXPECT_EQ(problem(damaged), "test: its header is damaged");
 }
 
-TEST(Reader, KnowsARecordingByItsBeginning) {
+TEST(Reader, RecognizesARecordingByItsHeader) {
   const test::TempTree tree(
       {{"recording", make_recording({}, true).bytes}, {"lines", "{\"atNs\": 1}\n"}, {"empty", ""}});
   EXPECT_TRUE(Reader::is_recording(tree / "recording").value());

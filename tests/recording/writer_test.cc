@@ -76,7 +76,7 @@ class WriterTest : public testing::Test {
   std::string path_ = tree_ / "d/recording";
 };
 
-TEST_F(WriterTest, WritesWhatItIsGivenAndEndsTheFile) {
+TEST_F(WriterTest, WritesItsEntriesAndEndsTheFile) {
   auto writer = std::move(Writer::create(options()).value());
   EXPECT_TRUE(writer->take_key_wish());
   EXPECT_FALSE(writer->take_key_wish());
@@ -97,7 +97,7 @@ TEST_F(WriterTest, WritesWhatItIsGivenAndEndsTheFile) {
   EXPECT_TRUE(read.complete);
 }
 
-TEST_F(WriterTest, OverwritesOnlyWhenTold) {
+TEST_F(WriterTest, OverwritesOnlyOnRequest) {
   tree_.write("d/recording", "precious");
   EXPECT_EQ(Writer::create(options()).error().code, EEXIST);
   EXPECT_EQ(test::read_text(path_), "precious");
@@ -212,7 +212,7 @@ class FullDisk {
   rlimit before_{};
 };
 
-TEST_F(WriterTest, GoesOnWhenThereIsSpaceAgainAndTellsWhatWasLost) {
+TEST_F(WriterTest, ContinuesWhenThereIsSpaceAgainAndReportsLosses) {
   Writer::Options small = options();
   small.queue_bytes = 64 << 10;
   small.flush_after = 1ms;
@@ -249,7 +249,7 @@ TEST_F(WriterTest, GoesOnWhenThereIsSpaceAgainAndTellsWhatWasLost) {
 }
 
 // A device that accepts bytes but cannot be synced: reported, and the recording continues.
-TEST_F(WriterTest, GoesOnWhenADecisionCannotBeSynced) {
+TEST_F(WriterTest, ContinuesIfADecisionCannotBeSynced) {
   Writer::Options device = options();
   device.target = {"/dev/null", true};
   device.flush_after = 24h;
@@ -264,7 +264,7 @@ TEST_F(WriterTest, GoesOnWhenADecisionCannotBeSynced) {
   EXPECT_EQ(writer->totals().lost_entries, 0U);
 }
 
-TEST_F(WriterTest, TellsAtItsEndWhatTheDiskDidNotTake) {
+TEST_F(WriterTest, ReportsUnwrittenEntriesAtTheEnd) {
   auto writer = std::move(Writer::create(options()).value());
   const FullDisk full(1);
   writer->give("key", from_ns(1), kEntryKey);

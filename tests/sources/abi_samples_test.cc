@@ -81,7 +81,7 @@ abi_oom_kill kill() {
   return made;
 }
 
-TEST(OomEvent, WhatTheFlagsSayIsKnown) {
+TEST(OomEvent, FlaggedFieldsAreKnown) {
   auto event = kill();
   event.flags = ABI_OOM_MEMORY | ABI_OOM_EXACT | ABI_OOM_POINTS | ABI_OOM_WITH_ANOTHER;
   event.start_ns = 20'000'000;
@@ -119,7 +119,7 @@ TEST(OomEvent, WhatTheFlagsSayIsKnown) {
   EXPECT_TRUE(sighting.with_another);
 }
 
-TEST(OomEvent, WhatTheyDoNotSayIsNot) {
+TEST(OomEvent, UnflaggedFieldsAreUnknown) {
   auto event = kill();
   auto sighting = to_sighting(event);
   EXPECT_EQ(sighting.victim, (ProcessId{100, 0}));

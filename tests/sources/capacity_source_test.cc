@@ -75,7 +75,7 @@ TEST_F(CapacityWorld, FarFromALineItSleepsAsLongAsItMay) {
   EXPECT_EQ(source_->interval(), seconds(10));
 }
 
-TEST_F(CapacityWorld, ACrossingIsToldOnceAndARecoveryToo) {
+TEST_F(CapacityWorld, ReportsACrossingAndARecoveryOnceEach) {
   watch(98'000, 99'000);
   EXPECT_THAT(next(), IsEmpty());
   run(2000);
@@ -98,7 +98,7 @@ TEST_F(CapacityWorld, ACrossingIsToldOnceAndARecoveryToo) {
 }
 
 // The loop saw the crossing before the source did: the source reports only the recovery.
-TEST_F(CapacityWorld, WhatTheLoopFoundNeedsNoTelling) {
+TEST_F(CapacityWorld, DoesNotReportWhatTheLoopFound) {
   run(2001);
   watch(98'000, 97'999);
   EXPECT_THAT(next(), IsEmpty());
@@ -107,7 +107,7 @@ TEST_F(CapacityWorld, WhatTheLoopFoundNeedsNoTelling) {
 }
 
 // Minimum reclaim: the line of a driving threshold is higher.
-TEST_F(CapacityWorld, ADrivingLineRecoversWhereItSays) {
+TEST_F(CapacityWorld, ADrivingLineRecoversAtItsTarget) {
   run(2001);
   watch(98'500, 97'999);
   run(1600);
@@ -136,7 +136,7 @@ TEST_F(CapacityWorld, AUseRateIsLearntAndForgotten) {
   EXPECT_EQ(source_->interval(), seconds(8));
 }
 
-TEST_F(CapacityWorld, WhatCannotBeReadIsLookedAtSeldom) {
+TEST_F(CapacityWorld, SeldomReadsUnreadableSubjects) {
   const CapacityLine line{Signal::nodefs_available, 10, 20};  // no such place
   source_->watch(std::span(&line, 1), clock_.now());
   EXPECT_EQ(source_->interval(), milliseconds(10));
@@ -144,7 +144,7 @@ TEST_F(CapacityWorld, WhatCannotBeReadIsLookedAtSeldom) {
   EXPECT_EQ(source_->interval(), seconds(10));
 }
 
-TEST_F(CapacityWorld, NothingWatchedIsNothingToLookAt) {
+TEST_F(CapacityWorld, ReadsNothingIfNothingIsWatched) {
   source_->watch({}, clock_.now());
   EXPECT_EQ(source_->interval(), Duration::zero());
   pollfd ready{source_->fd(), POLLIN, 0};

@@ -56,7 +56,7 @@ class ContainerSamples : public ::testing::Test {
   WorkloadSample sample_;
 };
 
-TEST_F(ContainerSamples, AreNamedByThePodElseByTheirCgroup) {
+TEST_F(ContainerSamples, AreNamedByThePodOrTheirCgroup) {
   Pod pod;
   pod.containers.push_back({"app", "aa11", {}, {}, false});
   pod.containers.push_back({"starting", "", {}, {}, false});

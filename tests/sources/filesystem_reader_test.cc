@@ -44,7 +44,7 @@ TEST_F(FilesystemReaderTest, WithoutPlacesOfTheirOwnAllAreKubelets) {
   EXPECT_THAT(notes_, IsEmpty());
 }
 
-TEST_F(FilesystemReaderTest, OnlyWhatWasNamedMustBeThere) {
+TEST_F(FilesystemReaderTest, OnlyConfiguredPathsMustExist) {
   FilesystemPlaces places;
   places.nodefs = tree_ / "absent";
   const auto samples = look(made(places));
@@ -105,7 +105,7 @@ TEST_F(FilesystemReaderTest, ARuntimeIsWaitedForUnlessThePlaceIsConfigured) {
 }
 
 // The configuration has precedence over the runtime.
-TEST_F(FilesystemReaderTest, DiscoveredPlacesFillOnlyWhatIsOpen) {
+TEST_F(FilesystemReaderTest, DiscoveredPathsFillOnlyUnsetOnes) {
   FilesystemPlaces places;
   places.nodefs = tree_ / "kubelet";
   places.imagefs = tree_ / "images";

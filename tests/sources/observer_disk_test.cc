@@ -81,7 +81,7 @@ class ObserverDisk : public ::testing::Test {
   test::ManualClock clock_;
 };
 
-TEST_F(ObserverDisk, EveryLookHasFilesystemsAndTasks) {
+TEST_F(ObserverDisk, EveryObservationHasFilesystemsAndTasks) {
   EXPECT_THAT(notes_, IsEmpty());
   const auto seen = observer_->observe(Wake{}, clock_.now());
   EXPECT_EQ(seen.filesystems.layout, FilesystemLayout::single);

@@ -98,7 +98,7 @@ TEST_F(ObserverMany, AllAreReadAndHalfOfTheDescriptorsIsLeft) {
   }
 }
 
-TEST_F(ObserverMany, ThoseThatAreNotHeldAreTheSameOnesAtTheNextRefresh) {
+TEST_F(ObserverMany, UnpinnedWorkloadsStayTheSameAtTheNextRefresh) {
   EXPECT_TRUE(observer_->refresh().empty());
   const std::uint64_t changes = observer_->workload_changes();
   EXPECT_TRUE(observer_->refresh().empty());

@@ -112,7 +112,7 @@ TEST(ObserverNode, V1TakesTheRootsCounterAndTheHierarchicalStat) {
   EXPECT_EQ(seen.node.inactive_file, Bytes{90});
 }
 
-TEST(ObserverNode, FreshOnEachLookAndUnknownWhenUnreadable) {
+TEST(ObserverNode, FreshInEachEvaluationAndUnknownIfUnreadable) {
   auto world = v2_world({});
   const auto observer = world.observer({});
   EXPECT_EQ(look(*observer).node.usage, pages(500));
@@ -255,7 +255,7 @@ TEST_F(ObserverWorkloads, PodsAndRulesWithEveryProtection) {
   EXPECT_EQ(protection("/init.scope"), "init-cgroup");
 }
 
-TEST_F(ObserverWorkloads, AProtectedWorkloadProtectsWhatHoldsIt) {
+TEST_F(ObserverWorkloads, AProtectedWorkloadProtectsItsAncestors) {
   Config config;
   config.pod_rules.push_back({"b", {}, {}, {}, true});
   config.workloads.push_back({"/kubepods/burstable", {}, {}, {}, false});
@@ -275,7 +275,7 @@ TEST_F(ObserverWorkloads, FindsItselfFromInsideACgroupNamespace) {
   EXPECT_EQ(sample_of(seen, "/kubepods/burstable/poda")->workload.protection, Protection::none);
 }
 
-TEST_F(ObserverWorkloads, SubjectLimitsWhatIsRead) {
+TEST_F(ObserverWorkloads, TheSubjectLimitsTheReading) {
   Config config;
   config.workloads.push_back({"/system.slice/*", {}, {}, {}, false});
   const auto observer = world_.observer(config);

@@ -65,7 +65,7 @@ TEST_F(OomLogTest, AKillIsAWakeAndASighting) {
   EXPECT_EQ(log_->lost(), 0U);
 }
 
-TEST_F(OomLogTest, WhatIsMissingIsCounted) {
+TEST_F(OomLogTest, CountsMissingRecords) {
   write(10, "x");
   write(14, "y");
   drain();

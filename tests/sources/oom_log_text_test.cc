@@ -108,7 +108,7 @@ TEST_F(OomLogTextTest, TheWordsOf61ForAGlobalOom) {
   EXPECT_EQ(kill.memory, (ProcessMemory{135, 8494, 524, 3, 31}));
 }
 
-TEST_F(OomLogTextTest, WithoutADumpTheMessageAloneIsTold) {
+TEST_F(OomLogTextTest, WithoutADumpReportsTheMessageAlone) {
   say_killed(5, "x");
   say_killed(6, "y", "Out of memory");
   say_killed(7, "z", "Out of memory (oom_kill_allocating_task)");
@@ -181,7 +181,7 @@ TEST_F(OomLogTextTest, APathThatDidNotFitIsNotKnown) {
   EXPECT_EQ(kills_.front().domain_path, "");
 }
 
-TEST_F(OomLogTextTest, WhatALeaderLeftBehindIsKnownByTheLeadersPid) {
+TEST_F(OomLogTextTest, ReportsAProcessWithoutLeaderByTheLeadersPid) {
   say("oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,"
       "task_memcg=/,task=hog,pid=5,uid=0");
   say_killed(9, "hog", "Out of memory");
@@ -189,7 +189,7 @@ TEST_F(OomLogTextTest, WhatALeaderLeftBehindIsKnownByTheLeadersPid) {
   EXPECT_EQ(kills_.front().victim.pid, 5);
 }
 
-TEST_F(OomLogTextTest, WhoeverWritesToTheLogIsNotTheKernel) {
+TEST_F(OomLogTextTest, IgnoresLinesFromUserSpace) {
   record_ = *parse_kernel_log_record(
       "12,339,5140900,-;Out of memory: Killed process 1 (init) total-vm:1kB, anon-rss:1kB, "
       "file-rss:1kB, shmem-rss:1kB, UID:0 pgtables:1kB oom_score_adj:0");
@@ -198,7 +198,7 @@ TEST_F(OomLogTextTest, WhoeverWritesToTheLogIsNotTheKernel) {
   EXPECT_THAT(kills_, IsEmpty());
 }
 
-TEST_F(OomLogTextTest, LossForgetsWhatWasGathered) {
+TEST_F(OomLogTextTest, ALossDropsPartialEvents) {
   say("oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,"
       "task_memcg=/a,task=hog,pid=5,uid=0");
   text_.forget();

@@ -134,7 +134,7 @@ TEST(OomScene, AMemcgOfV1WithoutItsKiller) {
   EXPECT_EQ(scene.domain.total_pages, in_pages(mib(4)) + in_pages(kib(128)));
 }
 
-TEST(OomScene, WhatCannotRunOutIsAnError) {
+TEST(OomScene, ADomainThatCannotRunOutIsAnError) {
   auto world = v2_world();
   OomScene scene;
   for (const char* path : {"/", "/a/b", "/a/plain", "/gone"}) {
@@ -145,7 +145,7 @@ TEST(OomScene, WhatCannotRunOutIsAnError) {
             "/a/b: no memory limit of its own, so it cannot run out");
 }
 
-TEST(OomScene, NodesCountWhatIsPresent) {
+TEST(OomScene, NodesCountPresentPages) {
   auto world = v2_world();
   OomScene scene;
   auto done = world.reader().read_nodes(Constraint::cpuset, 2, scene);

@@ -80,7 +80,7 @@ class OwnLimitsTest : public testing::Test {
   Config config_;
 };
 
-TEST_F(OwnLimitsTest, OnlyThoseWithALimitOfTheirOwnAndOfAClassThatIsAskedFor) {
+TEST_F(OwnLimitsTest, ChecksOnlyConfiguredClassesWithALimit) {
   config_.thresholds = {own_limit(WorkloadClass::burstable, {10}),
                         own_limit(WorkloadClass::other, {20})};
   const std::string burstable = "/kubepods/burstable/pod1";
@@ -158,7 +158,7 @@ TEST_F(OwnLimitsTest, ACrossingElsewhereReadsNone) {
   EXPECT_EQ(read(limits, hint, 5)[0].usage, Bytes{95});
 }
 
-TEST_F(OwnLimitsTest, OfTooManyTheNearestAreWatchedAndANoteSaysSo) {
+TEST_F(OwnLimitsTest, WatchesTheNearestOfTooManyWithANote) {
   config_.thresholds = {own_limit(WorkloadClass::other, {10})};
   std::vector<Workload> all;
   for (int i = 0; i < 20; ++i) {

@@ -23,7 +23,7 @@ std::string show(const std::optional<PodPath>& pod) {
          (pod->static_pod ? " static" : "") + " " + pod->cgroup;
 }
 
-TEST(ParsePodPath, BothDriversAndWhatOnlyLooksLikeThem) {
+TEST(ParsePodPath, AcceptsBothDriversAndRejectsSimilarPaths) {
   const std::string uid = kUid;
   const std::string slice = kUnderscored;
   const std::string hash = kHash;

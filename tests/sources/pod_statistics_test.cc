@@ -89,7 +89,7 @@ TEST_F(PodStatisticsTest, APodWithoutFilesOccupiesNothing) {
   EXPECT_THAT(notes_, IsEmpty());
 }
 
-TEST_F(PodStatisticsTest, AUidLeadsNowhereElse) {
+TEST_F(PodStatisticsTest, AUidCannotEscapeThePodsDirectory) {
   write("kubelet/secret");
   for (const char* uid : {"", ".", "..", "../..", "a/b"}) {
     EXPECT_FALSE(measure_pod(places_, uid, {}, cancelled_, notes_)) << uid;
@@ -104,7 +104,7 @@ TEST_F(PodStatisticsTest, PlacesThatAreLinksAreNotThePods) {
   EXPECT_THAT(measure().volumes, IsEmpty());
 }
 
-TEST_F(PodStatisticsTest, CancelledIsToldAsSuch) {
+TEST_F(PodStatisticsTest, ReportsACancelledWalk) {
   write(pod("volumes/kubernetes.io~empty-dir/cache/a/b"));
   cancelled_ = true;
   const auto found = measure_pod(places_, kUid, {}, cancelled_, notes_);
@@ -127,7 +127,7 @@ TEST_F(PodStatisticsTest, LogsAreFoundByTheLastPartOfTheirName) {
   EXPECT_FALSE(list_pod_logs(tree_ / "logs/a_file_uid3"));
 }
 
-TEST(WritableLayers, JoinWhatIsKnownOfAContainerAndAddUp) {
+TEST(WritableLayers, AddUpTheLayersOfAContainer) {
   PodStatistics statistics;
   statistics.ephemeral_storage = DiskUsage{Bytes{100}, 10};
   container_of(statistics, "app").logs = DiskUsage{Bytes{100}, 10};

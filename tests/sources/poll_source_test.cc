@@ -112,7 +112,7 @@ TEST_F(PollWorld, UntilOomIsReadFromMeminfo) {
   EXPECT_EQ(wakes[0].usage, kib(1100 - 63));
 }
 
-TEST_F(PollWorld, AWarningIsToldOnceAndBeforeTheLine) {
+TEST_F(PollWorld, ReportsAWarningOnceAndBeforeTheLine) {
   Line line;
   line.path = "/";
   line.floor_line = Bytes{4096 * 30'000};
@@ -130,7 +130,7 @@ TEST_F(PollWorld, AWarningIsToldOnceAndBeforeTheLine) {
   EXPECT_EQ(next().size(), 1u) << "the line itself";
 }
 
-TEST_F(PollWorld, HoveringAboveAWarningIsReadNoMoreOftenThanItsLeadAsks) {
+TEST_F(PollWorld, HoveringAboveAWarningDoesNotSpeedUpReading) {
   Line line;
   line.path = "/";
   line.floor_line = gib(4);
@@ -163,7 +163,7 @@ TEST_F(PollWorld, CgroupDriftBetweenFloorAndUsageLineIsSeen) {
   EXPECT_EQ(wakes[0].usage, Bytes{4500});
 }
 
-TEST_F(PollWorld, AMetLineIsToldOnceAndAgainOnlyWhenItGrew) {
+TEST_F(PollWorld, ReportsAMetLineOnceAndAgainOnlyAfterGrowth) {
   constexpr int kStep = 16 << 8;  // pages of 16 MiB
   Line line;
   line.path = "/";
@@ -192,7 +192,7 @@ TEST_F(PollWorld, AMetLineIsToldOnceAndAgainOnlyWhenItGrew) {
   EXPECT_EQ(next().size(), 1u);
 }
 
-TEST_F(PollWorld, ALineFoundMetByTheLoopNeedsNoTelling) {
+TEST_F(PollWorld, DoesNotReportALineThatTheLoopFoundMet) {
   write_vmstat(100, 51, 10);
   Line line;
   line.path = "/";
@@ -252,7 +252,7 @@ TEST_F(PollWorld, EachLineHasItsOwnPace) {
   EXPECT_EQ(wakes[0].cgroup, far.cgroup);
 }
 
-TEST_F(PollWorld, NothingArmedIsNothingToLookAt) {
+TEST_F(PollWorld, ReadsNothingIfNothingIsArmed) {
   ASSERT_TRUE(source_->arm({}, clock_.now()));
   pollfd ready{source_->fd(), POLLIN, 0};
   EXPECT_EQ(::poll(&ready, 1, 50), 0);

@@ -107,7 +107,7 @@ class ProcSourceV1Test : public ProcSourceTest {
   ProcSourceV1Test() : ProcSourceTest(true) {}
 };
 
-TEST_F(ProcSourceTest, WhatTheFilesSay) {
+TEST_F(ProcSourceTest, ReadsTheFiles) {
   add_cgroup("/a", "");
   add(kFirst, {.comm = "a) b", .start = 5, .cgroup = "/a", .anon = 250, .adj = -17});
   const auto samples = scan();
@@ -132,7 +132,7 @@ TEST_F(ProcSourceTest, KernelThreadsAndThreadsAreLeftOut) {
   EXPECT_THAT(scan(), IsEmpty());
 }
 
-TEST_F(ProcSourceTest, WhoVanishesInTheMiddleIsNotHalfThere) {
+TEST_F(ProcSourceTest, DropsAProcessThatExitsDuringTheRead) {
   for (const char* file : {"stat", "status", "cgroup", "oom_score_adj", "oom_score"}) {
     add(kFirst, {});
     std::filesystem::remove(files_ / ("proc/" + std::to_string(kFirst) + "/" + file));
@@ -169,7 +169,7 @@ TEST_F(ProcSourceTest, Pid1OfANestedNamespaceIsLikeAnyOther) {
   EXPECT_EQ(scan().front().unkillable, Unkillable::none);
 }
 
-TEST_F(ProcSourceTest, WhoIsDying) {
+TEST_F(ProcSourceTest, RecognizesDyingProcesses) {
   add(kFirst, {.kill_pending = true});
   add(kFirst + 1, {.flags = 4});
   add(kFirst + 2, {.flags = 4, .threads = 2});

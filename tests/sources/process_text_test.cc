@@ -50,7 +50,7 @@ TEST(StatusText, ASigkillPendingForTheThreadOrTheProcess) {
   }
 }
 
-TEST(StatusText, WhatTheKernelDoesNotPrintIsAnError) {
+TEST(StatusText, InvalidTextIsAnError) {
   for (const char* text :
        {"", "Name:\tx\n", "Tgid:\tx\n", "Tgid:\t7\nRssAnon:\t5\n", "Tgid:\t7\nRssAnon:\t5 MB\n",
         "Tgid:\t7\nRssAnon:\t-5 kB\n", "Tgid:\t7\nRssAnon:\t18446744073709551615 kB\n",

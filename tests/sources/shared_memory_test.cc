@@ -59,7 +59,7 @@ TEST(SharedMemory, UnlikeLayoutsAreNotEvenCompared) {
               ElementsAre(10, 20));
 }
 
-TEST(SharedMemory, WhatCannotBeToldIsUnknown) {
+TEST(SharedMemory, AnUnreadableResultIsUnknown) {
   EXPECT_THAT(told(processes({10, 20}), {{0, 0, {}}, {1, 0, {}}}, spaces({})), ElementsAre(0, 0));
   // The first has died: the others are still reported.
   const auto ids = told(processes({10, 20, 30}), {{0, 0, kOne}, {1, 0, kOne}, {2, 0, kOne}},
@@ -130,7 +130,7 @@ TEST(WalkOrder, AllOfALongWalkMayTie) {
   EXPECT_LT(samples[1].order, samples[0].order);
 }
 
-TEST(WalkOrder, WhoIsNotInItLeavesAllAsTheyWere) {
+TEST(WalkOrder, AMissingProcessLeavesTheOrderUnchanged) {
   auto samples = processes({10, 20});
   const auto before = samples;
   EXPECT_FALSE(take_walk_order(std::vector<pid_t>{20}, samples, {0, 1}));

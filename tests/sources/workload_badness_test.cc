@@ -74,7 +74,7 @@ class WorkloadBadnessTest : public testing::Test {
   WorkloadScorer scorer_;
 };
 
-TEST_F(WorkloadBadnessTest, AProcessCountsForAllAroundIt) {
+TEST_F(WorkloadBadnessTest, AProcessCountsForAllItsAncestors) {
   processes_.add(10, id_of("/a"), 5);
   processes_.add(11, id_of("/a/b/c"), 9);
   processes_.add(12, id_of("/a/b"), 7, 1);  // 2000 / 1000 more
@@ -100,7 +100,7 @@ TEST_F(WorkloadBadnessTest, AProcessCountsForAllAroundIt) {
   EXPECT_FALSE(workloads[0].scored);
 }
 
-TEST_F(WorkloadBadnessTest, TheObserverScansWhenTheRankingAsksForIt) {
+TEST_F(WorkloadBadnessTest, TheObserverScansIfTheRankingNeedsIt) {
   Config config;
   config.pods = false;
   config.workloads.push_back({"/d", {}, {}, {}, false});
@@ -133,7 +133,7 @@ TEST_F(WorkloadBadnessTest, TheObserverScansWhenTheRankingAsksForIt) {
   EXPECT_FALSE(look().workloads->front().scored);
 }
 
-TEST_F(WorkloadBadnessTest, OneScanDoesForALookAndNoneForWhoDoesNotWantIt) {
+TEST_F(WorkloadBadnessTest, OneScanServesAnEvaluationThatNeedsIt) {
   Config config;
   config.pods = false;
   config.ranking = Ranking::kernel;

@@ -79,7 +79,7 @@ TEST(KnownPods, AStaticPodIsFoundByItsHash) {
 
 // A static pod whose manifest declares a UID cannot be recognized by its path, only by its
 // declarations.
-TEST(KnownPods, OriginProtectsWhateverThePath) {
+TEST(KnownPods, TheOriginProtectsOnAnyPath) {
   for (const PodOrigin origin : {PodOrigin::static_file, PodOrigin::mirror}) {
     Pod pod = known(kUid);
     pod.origin = origin;
@@ -87,7 +87,7 @@ TEST(KnownPods, OriginProtectsWhateverThePath) {
   }
 }
 
-TEST(KnownPods, ALimitStandsForARequestOnlyOfPodsNothingIsKnownOf) {
+TEST(KnownPods, ALimitReplacesARequestOnlyForUnknownPods) {
   const test::TempTree files{{"cgroup/cgroup.controllers", "memory\n"},
                              {"cgroup/kubepods/poda/memory.max", "8388608\n"},
                              {"cgroup/kubepods/podb/memory.max", "8388608\n"}};

@@ -58,7 +58,7 @@ void expect_restored(const TmuxRun& tmux, const std::string& ending) {
   EXPECT_EQ(tmux.ask("#{alternate_on} #{mouse_any_flag} #{cursor_flag}"), "0 0 1") << screen;
 }
 
-TEST_F(TopTerminal, ShowsTheNodeWithoutAnAgentAndLeavesNothingBehind) {
+TEST_F(TopTerminal, ShowsTheNodeWithoutAnAgentAndRestoresTheTerminal) {
   const TmuxRun tmux(command(), 140, 40);
   const std::string screen = tmux.wait_for("the-big-one");
   EXPECT_THAT(screen, HasSubstr("no agent: observing, nobody acts"));
@@ -183,7 +183,7 @@ TEST_F(TopTerminal, OnceNeedsNoTerminal) {
   EXPECT_TRUE(report.workloads(0).candidate().key().has_badness());
 }
 
-TEST_F(TopTerminal, SaysWhatIsWrongWithTheCommandLine) {
+TEST_F(TopTerminal, ReportsCommandLineErrors) {
   const Ran no_terminal = run_forestall({"top", "--config", directory_ / "config.yaml"});
   EXPECT_EQ(no_terminal.exit_code, 2);
   EXPECT_THAT(no_terminal.errors, HasSubstr("--once"));

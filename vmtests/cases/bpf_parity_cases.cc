@@ -75,7 +75,7 @@ TEST(BpfParity, AChargeCrossingIsExact) {
   EXPECT_EQ(events.count(test::crossing(top.id())), 1U);
 }
 
-TEST(BpfParity, PsiStallIsWhatMemoryPressureSays) {
+TEST(BpfParity, PsiStallMatchesMemoryPressure) {
   const auto programs = load();
   ASSERT_TRUE(programs->in_use(Feature::bpf_stall));
   ScratchCgroup scratch;
@@ -93,7 +93,7 @@ TEST(BpfParity, PsiStallIsWhatMemoryPressureSays) {
   EXPECT_GE(stall.ns / 1000, psi_us / 100 * 80);
 }
 
-TEST(BpfParity, AStallOfAWatchedCgroupIsTold) {
+TEST(BpfParity, ReportsAStallOfAWatchedCgroup) {
   const auto programs = load();
   ScratchCgroup scratch;
   const std::string path = scratch.child("stalls");

@@ -179,7 +179,7 @@ test::Child fork_bomb(const PodNode& node, const std::string& pod) {
   });
 }
 
-TEST(Eviction, AForkBombGoesBeforePidsRunOut) {
+TEST(Eviction, EvictsAForkBombBeforePidsRunOut) {
   PodNode node(Driver::cgroupfs, {{"bomb", 0, mib(64), mib(8)}, {"quiet", 0, mib(64), mib(8)}});
   const auto agent = guard(node,
                            "evictionHard: {pid.available: 300}\nmanifest: manifest.yaml\n"

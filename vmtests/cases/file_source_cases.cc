@@ -159,7 +159,7 @@ TEST_F(TripwireVm, WithoutPermissionToTuneNothingIsTouched) {
   EXPECT_EQ(high(), "max\n");
 }
 
-TEST_F(TripwireVm, AChangeBySomebodyElseIsLeftAlone) {
+TEST_F(TripwireVm, KeepsAChangeByAnotherProcess) {
   {
     const auto source = make();
     EXPECT_THAT(arm(*source, line(mib(48))), IsEmpty());
@@ -171,7 +171,7 @@ TEST_F(TripwireVm, AChangeBySomebodyElseIsLeftAlone) {
 }
 
 // After an agent was killed by SIGKILL, the next start finds and undoes its setting.
-TEST_F(TripwireVm, TheNextStartUndoesWhatAKilledAgentLeft) {
+TEST_F(TripwireVm, TheNextStartUndoesASettingOfAKilledAgent) {
   const auto at = line(mib(48));
   int ready[2];
   ASSERT_EQ(pipe2(ready, O_CLOEXEC), 0);
@@ -290,7 +290,7 @@ TEST_F(FileSourceVm, GroupsAreMadeNestedAndLimited) {
   EXPECT_FALSE(tree_.open(top));
 }
 
-TEST_F(FileSourceVm, ProbesAgreeWithWhatWasJustShown) {
+TEST_F(FileSourceVm, ProbesAgreeWithTheseTests) {
   const bool v1 = tree_.version() == kernel::CgroupVersion::v1;
   const auto reports = kernel::probe_file_features(tree_, {});
   ASSERT_EQ(reports.size(), 4u);

@@ -198,7 +198,7 @@ TEST_F(Prediction, PanicOnOomIsNotForMemoryCgroups) {
   EXPECT_EQ(forecast_.predict().verdict, OomVerdict::panics);
 }
 
-TEST_F(Prediction, WhoAllocatesIsKilledIfSoSet) {
+TEST_F(Prediction, KillsTheAllocatingProcessIfConfigured) {
   ForestShape shape;
   shape.seed = first_seed();
   ProcessForest forest(shape);

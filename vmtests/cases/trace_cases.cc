@@ -51,7 +51,7 @@ TEST(TraceParity, EveryKindIsSeen) {
   }
 }
 
-TEST(TraceParity, StallsAreWhatMemoryPressureSays) {
+TEST(TraceParity, StallsMatchMemoryPressure) {
   kernel::TraceAsked asked;
   asked.sums = true;
   asked.kinds.reset().set(ABI_TRACE_stall);
@@ -79,7 +79,7 @@ TEST(TraceParity, StallsAreWhatMemoryPressureSays) {
 
 // Direct reclaim and kswapd, whose memcg is NULL on 7.2: scanned and freed pages equal the counts
 // of /proc/vmstat, and no program harms the kernel.
-TEST(TraceParity, AShortNodeIsWhatVmstatCounts) {
+TEST(TraceParity, TotalsOfAShortNodeMatchVmstat) {
   ShortNode node;
   const auto before = kernel::parse_reclaim_counts(test::read_text("/proc/vmstat"));
   const auto programs = load({});

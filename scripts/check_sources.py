@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rules of ARCHITECTURE.md that a program can check.
 
-Layers (who may include whom), names that are not used, SPDX lines, length of lines, files and
+Layers (allowed includes), unused names, SPDX lines, length of lines, files and
 functions, formatting, sleeps, and the fixed top level. Each rule is one function that yields
 `path:line: what is wrong`; `--junit FILE` writes one test case per rule.
 """

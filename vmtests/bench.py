@@ -141,7 +141,7 @@ def tell(result: Result) -> None:
         return
     kills = ", ".join(f"{kill.by} killed {kill.pod} at {kill.at_ms:.0f} ms" for kill in f.kills)
     late = "-" if f.crossing_to_signal_ms is None else f"{f.crossing_to_signal_ms:.1f} ms"
-    say(f"{head}{f.verdict:<7}{kills or 'nobody was killed'}; line→kill {late}, "
+    say(f"{head}{f.verdict:<7}{kills or 'no pod was killed'}; line→kill {late}, "
         f"kernel OOM {f.oom_events}, stall {f.worst_stall_ms:.0f} ms{tail}")  # fmt: skip
 
 

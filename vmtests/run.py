@@ -14,7 +14,7 @@ Examples
     vmtests/run.py --kernel 6.1 --cgroup v1        one environment
     vmtests/run.py --case 'Guard.*'                some cases everywhere
     vmtests/run.py --kernel 6.12 --run 'cat /proc/pressure/memory'
-    vmtests/run.py --kernel newest --shell         look around inside
+    vmtests/run.py --kernel newest --shell         a shell inside
 
 What a case finds in the guest
     FORESTALL_BIN        /forestall/bin/forestall

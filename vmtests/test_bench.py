@@ -190,7 +190,7 @@ class FiguresTest(unittest.TestCase):
         self.assertEqual((found.oom_events, found.oom_processes), (1, 2))
 
     def test_a_pod_s_own_kernel_kill_is_seen(self) -> None:
-        """The OOM killer runs in whoever asked for memory, which may be the victim itself."""
+        """The OOM killer runs in the allocating task, which may be the victim itself."""
         events = [
             kill(130, "be-leak-5", "be-leak", 5, code=128),
             trace(130.1, "be-leak-5", "mark_victim: pid=5 comm=be-leak"),
@@ -200,7 +200,7 @@ class FiguresTest(unittest.TestCase):
 
     def test_strangers_and_the_time_before_go_do_not_count(self) -> None:
         events = [kill(-5, "agent-7", "be-leak", 5), kill(5, "systemd-1", "sleep", 8)]
-        self.assertEqual(compute(log_text(FALL, events)).verdict, "nobody")
+        self.assertEqual(compute(log_text(FALL, events)).verdict, "none")
 
     def test_a_kill_between_two_samples(self) -> None:
         log = runlog.parse(log_text([sample(at, 0, kubelet=200 - at) for at in (0, 5, 10)], []))

@@ -2,7 +2,7 @@
 """Tests of the harness's pure parts; no guest is booted and no network used.
 
 The harness decides whether the product's VM cases passed, so a slip in here
-could turn a failure into a pass without anybody noticing. Run with
+could turn a failure into a pass unnoticed. Run with
 `python3 -m unittest` in this folder.
 """
 
@@ -223,7 +223,7 @@ deb-src http://one.example/debian bookworm main
             _, note = kernels.updated_apt(folder, kernels.TRACKS[0], guessed)
             self.assertEqual([len(sources) for sources in FakeApt.asked], [2, 1])
             self.assertIn("without security updates", note)
-            # An address that somebody named must work.
+            # An address given by the user must work.
             named = mirrors.Mirrors("http://m.example/debian", "http://m.example/s")
             with self.assertRaises(kernels.FetchError):
                 kernels.updated_apt(folder, kernels.TRACKS[0], named)

@@ -20,7 +20,7 @@ TEST(MemoryIsBack, IfAllExitedAndTheUsageFell) {
   EXPECT_FALSE(memory_is_back(mib(100), mib(100), true)) << "all of it is page cache, or not yet";
   EXPECT_FALSE(memory_is_back(mib(100), mib(101), true));
   EXPECT_TRUE(memory_is_back(Bytes{0}, Bytes{0}, true)) << "nothing was there to come back";
-  EXPECT_TRUE(memory_is_back(kUsageGrain, mib(2), true)) << "too little to be told apart";
+  EXPECT_TRUE(memory_is_back(kUsageGrain, mib(2), true)) << "too little to distinguish";
 }
 
 TEST(MemoryIsBack, IfNineTenthsAreFreeAlthoughAProcessLives) {

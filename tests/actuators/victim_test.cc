@@ -62,7 +62,7 @@ TEST_F(LadderMemoryTest, AVictimOfInitAndOurselvesFailsAndIsForgottenAfterHalfAM
   ladder_->advance();
   EXPECT_TRUE(ladder_->progress().empty());
   EXPECT_FALSE(ladder_->next_look());
-  EXPECT_TRUE(ladder_->take_outcomes().empty()) << "each outcome is told once";
+  EXPECT_TRUE(ladder_->take_outcomes().empty()) << "each outcome is returned once";
 }
 
 TEST_F(LadderMemoryTest, ADryRunIsRememberedAsLongAndHasOneOutcome) {

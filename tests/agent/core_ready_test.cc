@@ -311,7 +311,7 @@ TEST_F(CoreReady, LoopEvaluatesAgainSoonAfterAWatchdogKill) {
   cross();
   ASSERT_TRUE(shot);
   EXPECT_TRUE(child_.wait_exit());
-  EXPECT_EQ(kill(), nullptr) << "the thread's, and not told of yet";
+  EXPECT_EQ(kill(), nullptr) << "the thread's kill, not reported yet";
   const Duration until_next = core_->next_look() - clock_.now();
   EXPECT_GT(until_next, Duration::zero()) << "nothing else is due";
   EXPECT_LE(until_next, milliseconds(10));

@@ -143,11 +143,11 @@ TEST_F(CoreRest, SeldomWalksATreeWithCgroupEvents) {
   SlowClock clock;
   start(clock, true);
   rest(clock, seconds(20));
-  make_pod("/pods/untold");
+  make_pod("/pods/silent");
   rest(clock, seconds(30));
-  EXPECT_FALSE(knows("/pods/untold"));
+  EXPECT_FALSE(knows("/pods/silent"));
   rest(clock, seconds(60));
-  EXPECT_TRUE(knows("/pods/untold")) << "5000 times the 10 ms of a walk are over";
+  EXPECT_TRUE(knows("/pods/silent")) << "5000 times the 10 ms of a walk are over";
 }
 
 TEST_F(CoreRest, PausesTwentyTimesTheLengthOfAWalk) {
@@ -156,7 +156,7 @@ TEST_F(CoreRest, PausesTwentyTimesTheLengthOfAWalk) {
   make_pod("/pods/soon");
   // Twenty seconds from the walk at the start, which took some of it.
   core_->time_passed();
-  EXPECT_FALSE(knows("/pods/soon")) << "as soon as a tree that changed would be looked at again";
+  EXPECT_FALSE(knows("/pods/soon")) << "when a changed tree would be read again";
   rest(clock, seconds(60));
   EXPECT_TRUE(knows("/pods/soon"));
 }
@@ -165,9 +165,9 @@ TEST_F(CoreRest, WalksATreeWithoutCgroupEventsAtEachRecheck) {
   SlowClock clock;
   start(clock, false);
   rest(clock, seconds(20));
-  make_pod("/pods/untold");
+  make_pod("/pods/silent");
   rest(clock, seconds(11));
-  EXPECT_TRUE(knows("/pods/untold"));
+  EXPECT_TRUE(knows("/pods/silent"));
 }
 
 }  // namespace

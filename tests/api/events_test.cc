@@ -64,7 +64,7 @@ TEST(Events, AnOutcomeHasItsTimes) {
   outcome.signalled = at(1400);
   outcome.released = at(5400);
   const auto events = events_in(record);
-  ASSERT_EQ(events.size(), 1U) << "its decision was told when it began";
+  ASSERT_EQ(events.size(), 1U) << "its decision was reported when it began";
   EXPECT_EQ(kind_of(events[0]), v1::Event::OUTCOME);
   EXPECT_EQ(events[0].at_ns(), 5400);
   EXPECT_EQ(events[0].wall_time().nanos(), 5500);

@@ -312,7 +312,7 @@ int main_of(int argc, char** argv) {
   fmt::print("{} rounds; work done by CPU second, of that without an agent: median, quartiles\n",
              rounds);
   const UniqueFd stats(bpf_enable_stats(BPF_STATS_RUN_TIME));
-  if (!stats) fmt::print("the kernel does not tell the time in BPF programs here\n");
+  if (!stats) fmt::print("this kernel does not report the time in BPF programs\n");
   while (!sizes.empty()) {
     const int cgroups = std::atoi(std::string(next_field(sizes, ',')).c_str());
     Bench bench(argv[1], cgroups);

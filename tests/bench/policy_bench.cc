@@ -115,7 +115,7 @@ void full_path(benchmark::State& state) {
   const Observation observation = node(state.range(0), mib(50));
   for (auto _ : state) {
     const Step now = step(config, {}, observation);
-    if (now.decision.action != Action::kill) state.SkipWithError("nobody was chosen");
+    if (now.decision.action != Action::kill) state.SkipWithError("no workload was chosen");
     benchmark::DoNotOptimize(now);
   }
   state.SetComplexityN(state.range(0));

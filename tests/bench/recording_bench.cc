@@ -172,15 +172,16 @@ void measure(const std::string& path) {
     return count == 0 ? 0.0 : static_cast<double>(bytes) / static_cast<double>(count);
   };
   const auto& counts = best.counts;
-  fmt::print("{} looks ({} with workloads) in {:.1f} s, {} entries, {} chunks, {} lost\n",
+  fmt::print("{} evaluations ({} with workloads) in {:.1f} s, {} entries, {} chunks, {} lost\n",
              best.looks, best.with_workloads, best.recorded, counts.entries, counts.chunks,
              counts.lost);
-  fmt::print("{} bytes: {:.1f} per entry, {:.1f} per look; {:.1f} per entry before packing\n",
+  fmt::print("{} bytes: {:.1f} per entry, {:.1f} per evaluation; {:.1f} per entry before packing\n",
              counts.file_bytes, per(counts.file_bytes, counts.entries),
              per(counts.file_bytes, best.looks), per(counts.entry_bytes, counts.entries));
-  fmt::print("replay: {:.3f} s, {:.1f} us per look, {:.0f} x real time; {} decisions different\n",
-             best.took, best.took * 1e6 / static_cast<double>(best.looks),
-             best.recorded / best.took, best.different);
+  fmt::print(
+      "replay: {:.3f} s, {:.1f} us per evaluation, {:.0f} x real time; {} decisions different\n",
+      best.took, best.took * 1e6 / static_cast<double>(best.looks), best.recorded / best.took,
+      best.different);
 }
 
 // ---- cutting one ----
@@ -216,7 +217,7 @@ void cut(const std::string& path) {
     read_up_to += entries == entries_within(path, offset) && reader.damages().empty() ? 1 : 0;
     told += !reader.is_complete() ? 1 : 0;
   }
-  fmt::print("cut at 100 random places: {} read up to the cut, {} told\n", read_up_to, told);
+  fmt::print("cut at 100 random places: {} read up to the cut, {} reported\n", read_up_to, told);
 }
 
 // ---- the loop's part ----
@@ -264,8 +265,8 @@ void measure_encoding(int workloads) {
     }
   }
   const double took = seconds_since(begin);
-  fmt::print("{:4} workloads: {:7.1f} us per look, {:6} bytes, {:5.1f} allocations\n", workloads,
-             took * 1e6 / kTurns, bytes / kTurns,
+  fmt::print("{:4} workloads: {:7.1f} us per evaluation, {:6} bytes, {:5.1f} allocations\n",
+             workloads, took * 1e6 / kTurns, bytes / kTurns,
              static_cast<double>(allocation_count() - before) / kTurns);
 }
 

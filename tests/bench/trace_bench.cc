@@ -352,7 +352,7 @@ void many_events(const Kind& kind, std::uint64_t rate, double seconds) {
     const std::uint64_t told = tracer.lines() - lines_before;
     fmt::print("{} made, about {} lines, {}", made, told,
                at == std::string::npos
-                   ? "no loss told"
+                   ? "no loss reported"
                    : tracer.tail().substr(at, tracer.tail().find('\n', at) - at));
   } else {
     const v1::TraceEndEvent totals = end_of(tracer.tail());
@@ -362,7 +362,7 @@ void many_events(const Kind& kind, std::uint64_t rate, double seconds) {
         kind.name == "summary"
             ? 0  // prints none of them; its counter has them all
             : total.count() - total.told() - total.dropped() - total.passed_over();
-    fmt::print("{} made, {} counted, {} told, {} lost and counted, {} lost and not", made,
+    fmt::print("{} made, {} counted, {} printed, {} lost and counted, {} lost and not", made,
                total.count(), total.told(), total.dropped(), missing);
     if (total.count() < made) fmt::print(", {} NOT SEEN", made - total.count());
     fmt::print("\n@metric {}_lost_{} {}\n@metric {}_uncounted_{} {}\n           ", kind.name, rate,

@@ -112,7 +112,7 @@ TEST(TraceQuestion, ColourIsForTerminalsOrOnRequest) {
   EXPECT_FALSE(understand(options)->color) << "a test has no terminal";
   options.color = "always";
   ::setenv("NO_COLOR", "1", 1);
-  EXPECT_TRUE(understand(options)->color) << "who asks for it means it";
+  EXPECT_TRUE(understand(options)->color) << "explicitly requested";
   ::unsetenv("NO_COLOR");
   options.color = "never";
   EXPECT_FALSE(understand(options)->color);

@@ -93,7 +93,7 @@ TEST_F(FeedTest, ReportsThatOtherThresholdsAreMet) {
     drain();
     return crossed_;
   };
-  EXPECT_TRUE(crosses({false, false})) << "the first look";
+  EXPECT_TRUE(crosses({false, false})) << "the first evaluation";
   EXPECT_FALSE(crosses({false, false}));
   EXPECT_TRUE(crosses({true, false}));
   EXPECT_FALSE(crosses({true, false}));

@@ -112,7 +112,7 @@ TEST_F(LiveStreamsTest, MakesNoFramesWithoutSubscribers) {
     ASSERT_TRUE(numbers.wait([&] { return numbers.ended == round; }));
     EXPECT_EQ(numbers.begun, round);
   }
-  EXPECT_EQ(dropped_, 0U) << "who hangs up was not dropped";
+  EXPECT_EQ(dropped_, 0U) << "a client that closes is not counted as dropped";
 }
 
 TEST_F(LiveStreamsTest, DropsOnlySubscribersThatDoNotRead) {

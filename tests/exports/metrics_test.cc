@@ -29,7 +29,7 @@ std::map<std::string, double> series_of(const std::string& text) {
     if (blank == std::string::npos) continue;
     const auto [entry, fresh] =
         series.emplace(line.substr(0, blank), std::stod(line.substr(blank + 1)));
-    EXPECT_TRUE(fresh) << "told twice: " << line;
+    EXPECT_TRUE(fresh) << "exported twice: " << line;
   }
   return series;
 }

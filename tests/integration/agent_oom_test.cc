@@ -68,7 +68,7 @@ TEST_P(KernelKill, IsRecordedForAnUnwatchedCgroup) {
   const bool by_the_log = !GetParam().empty() && GetParam().front() == "bpf";
   if (!GetParam().empty()) {
     if (const auto line = missing_feature(by_the_log ? "oom-log" : "bpf-oom")) {
-      GTEST_SKIP() << "not applicable: nobody else tells of it here (" << *line
+      GTEST_SKIP() << "not applicable: no other source of OOM events here (" << *line
                    << "); runs wherever the feature may be used, as in the VM tests";
     }
   }
@@ -167,7 +167,7 @@ class Stopped {
 // time between them.
 TEST(AgentOom, MeasuresALeakThatWasTooFast) {
   if (const auto line = missing_feature("bpf-timer")) {
-    GTEST_SKIP() << "not applicable: nobody tells when a line was crossed (" << *line
+    GTEST_SKIP() << "not applicable: no source reports crossings here (" << *line
                  << "); runs wherever BPF may be used, as in the VM tests";
   }
   ScratchCgroup scratch;

@@ -97,7 +97,7 @@ TEST_F(BpfSourceTest, ReportsTheWarningFirstThenTheLine) {
   Line after = line(mib(96));
   hog.grow(mib(64));
   ASSERT_TRUE(hog.wait_grown());
-  EXPECT_EQ(crossings(kSilence), 0U) << "nothing is armed until the loop has looked";
+  EXPECT_EQ(crossings(kSilence), 0U) << "nothing is armed before the first evaluation";
   arm(after);
   EXPECT_EQ(crossings(kLong), 1U);
 }

@@ -134,7 +134,7 @@ TEST_F(UsageEventfdTest, TheLineStandsBesideItsWarning) {
   EXPECT_FALSE(wait(milliseconds(100))) << "warned twice";
   // No line was armed since.
   hog.grow(mib(64));
-  EXPECT_TRUE(wait(test::kPatience)) << "the line itself was not told";
+  EXPECT_TRUE(wait(test::kPatience)) << "the line itself was not reported";
 }
 
 // The crossing happens while the registration waits for its grace period.

@@ -195,7 +195,7 @@ TEST_F(CapacityWakes, SpaceUsedUpAndGivenBack) {
   EXPECT_EQ(wakes_within(3), 0u);
   write_file(first_ / "kubelet/file", 8 << 20);
   EXPECT_EQ(wakes_within(50), 1u);
-  EXPECT_EQ(wakes_within(2), 0u) << "told already";
+  EXPECT_EQ(wakes_within(2), 0u) << "reported already";
   fs::remove(first_ / "kubelet/file");
   EXPECT_EQ(wakes_within(50), 1u) << "recovery";
 }

@@ -212,7 +212,7 @@ TEST_F(GuardTest, KillsTheApprovedVictimAndReportsIt) {
   EXPECT_EQ(shot[0].code, 0);
   EXPECT_TRUE(innocent.alive());
   expect_only_guard_killed();
-  std::printf("crossing to shot: %.1f us, %u refused before, hook %u, way %u, by %s\n",
+  std::printf("crossing to kill: %.1f us, %u refused before, hook %u, way %u, by %s\n",
               static_cast<double>(shot[0].at_ns - shot[0].crossed_ns) / 1000, shot[0].refused,
               shot[0].hook, shot[0].way, shot[0].comm);
 }
@@ -507,7 +507,7 @@ TEST_F(GuardTest, NeverSeesAPartOfAReplacedList) {
   expect_killed(hog);
   EXPECT_TRUE(innocent.alive());
   const auto shots = wait_told(ABI_GUARD_SHOT, 1);
-  EXPECT_GE(shots.size(), 1U) << "whoever else killed it";
+  EXPECT_GE(shots.size(), 1U) << "although others killed as well";
   for (const abi_guard_report& report : shots) EXPECT_EQ(report.victim.tgid, guilty.tgid);
   expect_only_guard_killed();
 }

@@ -183,7 +183,7 @@ void run_trials(const char* what, const std::string& victim_name, Bytes leaker, 
     ++made;
   }
   std::printf(
-      "%s: %d trials, %d correct shots, %d wrong victims, %d missed, %lu kernel OOM kills; %d more "
+      "%s: %d trials, %d correct kills, %d wrong victims, %d missed, %lu kernel OOM kills; %d more "
       "whose list expired before the line was reached\n",
       what, trials(), tally[Ending::shot], tally[Ending::wrong], tally[Ending::missed],
       static_cast<unsigned long>(oom_kills), tally[Ending::expired]);
@@ -216,7 +216,7 @@ TEST(GuardTrial, KillsTheGrowingBeforeTheLargeWorkload) {
   const Node node;
   const Hog large(node.scratch, node.path("large"), kInZone - mib(28));
   Hog leak(node.scratch, node.path("leak"), mib(20));
-  AgentRun agent(node.config("nobody", "ranking: kubelet+growth\n"));
+  AgentRun agent(node.config("none", "ranking: kubelet+growth\n"));
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   const auto wait_first = [&](pid_t pid) {
     return agent.process().wait_log(fmt::format("first={}", pid), SystemClock().now() + kPatience);
@@ -267,7 +267,7 @@ TEST(GuardTrial, KillsNoProtectedProcess) {
   EXPECT_TRUE(large.alive());
   EXPECT_EQ(node.oom_kills(), 0U);
   EXPECT_EQ(count(agent.process().log(), "event=guard"), 0U) << agent.process().log();
-  std::printf("protected: %d trials, 0 shots\n", trials());
+  std::printf("protected: %d trials, 0 kills\n", trials());
 }
 
 // Each way in which a list can be outdated when its line is crossed, in turn.
@@ -308,7 +308,7 @@ TEST(GuardTrial, KillsNoProcessByAStaleList) {
   }
   EXPECT_EQ(shots, 0);
   EXPECT_EQ(node.oom_kills(), 0U);
-  std::printf("stale: %d trials, %d shots\n", trials(), shots);
+  std::printf("stale: %d trials, %d kills\n", trials(), shots);
 }
 
 }  // namespace

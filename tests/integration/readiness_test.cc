@@ -101,7 +101,7 @@ TEST_F(ReadinessTest, ConsidersWorkloadsThatComeAfterThePreRanking) {
   scratch.child("late");
   Hog late = hog("late", mib(1));
   const auto listed = [&] { return run.core().readiness().subjects()[0].first.size() == 2; };
-  ASSERT_TRUE(run.turn_until(listed)) << "nobody tells this core of new cgroups";
+  ASSERT_TRUE(run.turn_until(listed)) << "this core has no cgroup events";
   late.leak(mib(30), mib(2));
   ASSERT_TRUE(run.turn_until([&] { return run.kill() != nullptr; }));
   EXPECT_EQ(run.kill()->outcome->victim.name, "late") << "of lower priority, though smaller";

@@ -35,7 +35,7 @@ class TraceRun {
  public:
   explicit TraceRun(std::vector<std::string> arguments) : out_(directory_ / "out") {
     arguments.insert(arguments.begin(),
-                     {forestall_executable(), "trace", "--run-dir", directory_ / "nobody"});
+                     {forestall_executable(), "trace", "--run-dir", directory_ / "no-agent"});
     child_.emplace([&] {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       const int out = ::open(out_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);

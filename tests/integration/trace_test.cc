@@ -366,7 +366,7 @@ TEST(Trace, ASmallRingCountsItsDrops) {
     dropped += each.dropped;
   }
   EXPECT_GT(dropped, 0U);
-  EXPECT_LE(told, records.all().size()) << "begins are not counted as told";
+  EXPECT_LE(told, records.all().size()) << "begins are not counted as printed";
   EXPECT_LE(records.all().size(), 4096 / sizeof(abi_trace_event));
 }
 
@@ -420,7 +420,7 @@ TEST(Trace, AReaderIsWokenIfItWaitsAndNotOtherwise) {
   ASSERT_EQ(::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, programs->ring_fd(), &event), 0);
   (void)::epoll_wait(epoll.get(), &event, 1, 0);  // what was there already
   churn.run(1);
-  EXPECT_EQ(::epoll_wait(epoll.get(), &event, 1, 0), 0) << "nobody waits";
+  EXPECT_EQ(::epoll_wait(epoll.get(), &event, 1, 0), 0) << "no wake-up";
   programs->about_to_wait();
   churn.run(1);
   EXPECT_EQ(::epoll_wait(epoll.get(), &event, 1, 10'000), 1);

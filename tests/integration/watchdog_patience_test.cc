@@ -64,13 +64,13 @@ TEST_F(WatchdogPatience, ActsOnlyIfTheLoopStopsEvaluating) {
   const MonotonicTime end = clock_.now() + 3 * kLong;
   MonotonicTime last_look = clock_.now();
   while (last_look < end) {
-    ASSERT_FALSE(fires_by(last_look + kBetweenLooks)) << "it looks twenty times a second";
+    ASSERT_FALSE(fires_by(last_look + kBetweenLooks)) << "the loop evaluates twenty times a second";
     last_look = clock_.now();
     watchdog_->looked();
     watchdog_->announce(last_look + kBetweenLooks);
   }
   EXPECT_TRUE(hog.alive());
-  ASSERT_TRUE(fires_by(clock_.now() + kPatience)) << "nobody looks any more";
+  ASSERT_TRUE(fires_by(clock_.now() + kPatience)) << "the loop has stopped";
   const auto shot = watchdog_->take_shot();
   ASSERT_TRUE(shot);
   EXPECT_EQ(shot->order.path, path);

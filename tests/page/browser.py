@@ -121,7 +121,7 @@ class Page:
             frame = f"requestAnimationFrame(() => done(!!({condition})))"
             if self.evaluate(f"new Promise((done) => {frame})"):
                 return
-        raise AssertionError(f"it did not come to: {condition}")
+        raise AssertionError(f"never true: {condition}")
 
     def open(self, url: str) -> None:
         self.call("Page.navigate", url=url)

@@ -85,7 +85,7 @@ TEST(WorkloadHistoryTest, AKilledWorkloadUsesNothingAfterwards) {
   WorkloadHistory history(100, 1000, 10us);
   history.replace(100, {sample("/a", 5), sample("/b", 3)});
   EXPECT_EQ(history.remove(103, "/a"), 110);  // too soon for another row
-  EXPECT_EQ(history.remove(104, "/nobody"), 104);
+  EXPECT_EQ(history.remove(104, "/unknown"), 104);
   const v1::Picture out = told(history, 2);
   ASSERT_EQ(out.workloads().lines_size(), 2);
   EXPECT_EQ(at(out, 0, 0), 5);

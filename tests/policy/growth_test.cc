@@ -170,10 +170,10 @@ TEST(GrowthBaselineTest, WithoutFiguresThereIsNoGrowth) {
   EXPECT_EQ(growth_of(baseline, workload("/a", mib(5))), std::nullopt);
   EXPECT_EQ(baseline.taken_at(), std::nullopt);
   baseline.take({}, second(1));
-  EXPECT_EQ(growth_of(baseline, workload("/a", mib(5))), mib(5)) << "nobody was there";
+  EXPECT_EQ(growth_of(baseline, workload("/a", mib(5))), mib(5)) << "no workload was known";
   baseline.forget();
   EXPECT_EQ(growth_of(baseline, grown(workload("/a", mib(5)), mib(9))), std::nullopt)
-      << "what was told before is over";
+      << "the earlier baseline is dropped";
 }
 
 TEST(GrowthBaselineTest, GrowthIsTheWorkingSetSinceThen) {

@@ -126,7 +126,7 @@ TEST(InactionTest, ADryRunOnlyDecides) {
   EXPECT_EQ(node.why(node_kill(2), 1.999), "too-fast 1 ms") << "it would not have been in time";
   node.with_available(mib(50), 3);
   ASSERT_EQ(told(node.decision()), "kill /pods/a for node");
-  EXPECT_EQ(node.why(node_kill(3.5)), "dry-run 500 ms") << "whomever it would have chosen";
+  EXPECT_EQ(node.why(node_kill(3.5)), "dry-run 500 ms") << "for any victim";
   Config soft = soft_node();
   soft.dry_run = true;
   EXPECT_EQ(Watch(soft).with_available(mib(50), 1).why(node_kill(2)), "in-grace 1000 ms");
@@ -180,7 +180,7 @@ TEST(InactionTest, TheKernelChoseOurVictim) {
     nameless.path.clear();
     EXPECT_EQ(node.why(nameless), "ours") << "by identity";
     nameless.cgroup = {};
-    EXPECT_NE(node.why(nameless), "ours") << "an unknown cgroup is nobody's";
+    EXPECT_NE(node.why(nameless), "ours") << "an unknown cgroup has no workload";
   }
   for (const KillState state : {KillState::released, KillState::failed}) {
     node.now.kills = {kill("/pods/a", mib(1), state)};

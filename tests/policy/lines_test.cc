@@ -66,7 +66,7 @@ TEST(LinesTest, SoftThresholdsHaveALineUntilTheyAreMet) {
   observation.node = node(gib(8), gib(3));
   ASSERT_EQ(lines(config, observation).size(), 1U);
   EXPECT_EQ(lines(config, observation)[0].headroom, gib(2));
-  EXPECT_FALSE(lines(config, observation)[0].tune) << "nobody is throttled for a grace period";
+  EXPECT_FALSE(lines(config, observation)[0].tune) << "no workload is throttled for a grace period";
   observation.node = node(gib(8), gib(1));
   EXPECT_EQ(lines(config, observation).size(), 1U) << "at the limit nothing is met";
   observation.node = node(gib(8), gib(1) - Bytes{1});

@@ -61,7 +61,7 @@ TEST(PassTest, OnlyPodsAreCandidatesForDisk) {
   EXPECT_EQ(run.decision().considered.size(), 2U);
   run.now.workloads = {workload("/system.slice/logger", gib(3))};
   run.now.disk_usage_read = false;
-  EXPECT_EQ(look_at(run, 1, gib(9)), "none for node: no-candidates") << "no walk for nobody";
+  EXPECT_EQ(look_at(run, 1, gib(9)), "none for node: no-candidates") << "no walk without pods";
 }
 
 TEST(PassTest, DiskWaitsForItsStatistics) {

@@ -297,7 +297,7 @@ TEST(PropertyTest, NothingChangesBeforeTheNextDeadline) {
     changed += answer(step(config, now.state, observation).decision) != answered ? 1 : 0;
   }
   EXPECT_GT(deadlines, kWorlds / 10);
-  EXPECT_GT(changed, deadlines / 2) << "most of them are worth a look";
+  EXPECT_GT(changed, deadlines / 2) << "most of them matter";
 }
 
 }  // namespace

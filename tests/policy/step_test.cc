@@ -66,7 +66,7 @@ TEST(StepTest, InspectionIsAsNarrowAsTheNeed) {
   observation.node = node(gib(8), mib(1));
   EXPECT_EQ(inspection_subject(step(config, {}, observation).decision), "") << "the node";
   observation.node = node(gib(8), gib(4));
-  EXPECT_EQ(inspection_subject(step(config, {}, observation).decision), "") << "nobody";
+  EXPECT_EQ(inspection_subject(step(config, {}, observation).decision), "") << "no subject";
 }
 
 TEST(StepTest, KillsTheFirstInRankAndShowsEverybody) {
@@ -166,7 +166,8 @@ TEST(StepTest, AKillInsideACgroupIsCreditedToTheNodeAsWell) {
   observation.workloads = {workload("/a/x", mib(60)), workload("/big", gib(5))};
   EXPECT_EQ(decide(config, observation), "kill /a/x for /a");
   observation.kills = {kill("/a/x", mib(60))};
-  EXPECT_EQ(decide(config, observation), "none for /a: release-pending") << "nobody else dies";
+  EXPECT_EQ(decide(config, observation), "none for /a: release-pending")
+      << "no other workload dies";
 }
 
 TEST(StepTest, AllocatableOnlyTouchesPods) {

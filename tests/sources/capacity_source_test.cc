@@ -87,7 +87,7 @@ TEST_F(CapacityWorld, ReportsACrossingAndARecoveryOnceEach) {
   EXPECT_FALSE(wakes[0].cgroup);
   EXPECT_FALSE(wakes[0].usage);
   EXPECT_EQ(source_->interval(), milliseconds(100));
-  EXPECT_THAT(next(), IsEmpty()) << "told already";
+  EXPECT_THAT(next(), IsEmpty()) << "reported already";
   watch(98'000, 97'999);
   EXPECT_THAT(next(), IsEmpty()) << "the loop has seen it";
   run(3000);

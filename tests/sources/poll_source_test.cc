@@ -125,7 +125,7 @@ TEST_F(PollWorld, ReportsAWarningOnceAndBeforeTheLine) {
   const auto wakes = next();
   ASSERT_EQ(wakes.size(), 1u);
   EXPECT_EQ(wakes[0].usage, Bytes{4096 * 20'990});
-  EXPECT_TRUE(next().empty()) << "told already";
+  EXPECT_TRUE(next().empty()) << "reported already";
   write_vmstat(30'000, 1'000, 10);
   EXPECT_EQ(next().size(), 1u) << "the line itself";
 }
@@ -172,15 +172,15 @@ TEST_F(PollWorld, ReportsAMetLineOnceAndAgainOnlyAfterGrowth) {
   arm(line);
   write_vmstat(100, 51, 10);
   EXPECT_EQ(next().size(), 1u);
-  EXPECT_TRUE(next().empty()) << "told already";
+  EXPECT_TRUE(next().empty()) << "reported already";
   line.headroom = Bytes{-4096};
   arm(line);
   EXPECT_EQ(interval(), milliseconds(100));
-  EXPECT_TRUE(next().empty()) << "told already, and re-armed";
+  EXPECT_TRUE(next().empty()) << "reported already, and re-armed";
   write_vmstat(100, 50 + kStep, 10);
   EXPECT_TRUE(next().empty());
   write_vmstat(100, 51 + kStep, 10);
-  EXPECT_EQ(next().size(), 1u) << "16 MiB more than was told";
+  EXPECT_EQ(next().size(), 1u) << "16 MiB more than was reported";
   write_vmstat(100, 50, 10);
   EXPECT_TRUE(next().empty());
   write_vmstat(100, 51, 10);

@@ -210,7 +210,7 @@ void wait_until_still(pid_t pid, bool leader_gone) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (!stands_still(pid, leader_gone)) {
     if (std::chrono::steady_clock::now() > deadline) {
-      throw std::runtime_error(fmt::format("process {} does not come to rest", pid));
+      throw std::runtime_error(fmt::format("process {} does not become idle", pid));
     }
     ::sched_yield();
   }

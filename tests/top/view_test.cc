@@ -56,7 +56,7 @@ TEST(Keys, TheRankingKeyToggles) {
   view.sort = Column::stall;
   EXPECT_EQ(apply(key('k'), layout, view), Command::ask);
   EXPECT_EQ(view.ranking, "kernel");
-  EXPECT_EQ(view.sort, Column::order) << "who asks for an order wants to see it";
+  EXPECT_EQ(view.sort, Column::order) << "a requested order is shown";
   layout.ranking = "kernel";
   EXPECT_EQ(apply(key('k'), layout, view), Command::ask);
   EXPECT_EQ(view.ranking, "kubelet");

@@ -32,7 +32,7 @@ class Kill:
 class Figures:
     """One run. None: did not happen, or is unknown."""
 
-    verdict: str  # right, wrong, nobody
+    verdict: str  # right, wrong, none
     kills: list[Kill]  # the first SIGKILL of each pod, in order
     oom_events: int
     oom_processes: int
@@ -50,7 +50,7 @@ class Figures:
     psi_full_ms: float
     agent_cpu_ms: float | None  # from rest to the end of the run
     agent_rest_cpu_percent: float | None  # of one CPU, before go
-    agent_rss_mib: float | None  # at rest
+    agent_rss_mib: float | None  # when idle
     agent_hwm_mib: float | None
     agent_restarts: int | None
     sampler_gap_ms: float
@@ -134,7 +134,7 @@ def author(log: RunLog, signal: Signal) -> str:
 
 def verdict(victims: set[str], guilty: frozenset[str]) -> str:
     if not victims:
-        return "nobody"
+        return "none"
     return "right" if victims <= guilty else "wrong"
 
 

@@ -118,7 +118,7 @@ def parse(text: str) -> RunLog:
     told = (_TOLD.search(line) for line in parts.get("agent", []))
     log.told_us = next((float(found[1]) for found in told if found), None)
     if "go" not in log.facts or not log.samples:
-        raise LogError("the sampler did not come to its end")
+        raise LogError("the sampler did not finish")
     return log
 
 

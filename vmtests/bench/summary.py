@@ -46,10 +46,10 @@ MEASURES = (
     Measure("oom_processes", "procs", "", "processes the kernel killed for want of memory",
             lambda f: f.oom_processes),
     Measure("crossing_to_signal_ms", "line→kill", "ms",
-            "the agent's own line crossed, until the first SIGKILL of any pod, by whomever",
+            "the agent's own line crossed, until the first SIGKILL of any pod, by any process",
             lambda f: f.crossing_to_signal_ms, 1),
     Measure("told_to_signal_ms", "told", "ms",
-            "the same as the agent tells it, from the charge that crossed; the sampler's rows are "
+            "the same by the agent's log, from the charge that crossed; the sampler's rows are "
             "1 to 5 ms apart",
             lambda f: f.told_to_signal_ms, 2),
     Measure("common_to_signal_ms", "100Mi→kill", "ms",
@@ -76,7 +76,7 @@ MEASURES = (
             lambda f: f.agent_cpu_ms, 1),
     Measure("agent_rest_cpu_percent", "rest CPU", "%", "agent's CPU of one CPU, 2 s before go",
             lambda f: f.agent_rest_cpu_percent, 2),
-    Measure("agent_rss_mib", "RSS", "MiB", "agent's resident memory at rest",
+    Measure("agent_rss_mib", "RSS", "MiB", "agent's resident memory when idle",
             lambda f: f.agent_rss_mib, 1),
     Measure("agent_hwm_mib", "HWM", "MiB", "the most it ever was", lambda f: f.agent_hwm_mib, 1),
 )  # fmt: skip

@@ -24,7 +24,7 @@ class Target:
     found: str
 
     def line(self) -> str:
-        word = {True: "met", False: "MISSED", None: "cannot be told"}[self.met]
+        word = {True: "met", False: "MISSED", None: "unknown"}[self.met]
         return f"{self.name}: {self.scenario} {self.agent}: {word}: {self.found}"
 
 

@@ -204,7 +204,7 @@ TEST_F(FileSourceVm, PsiWakesWithinAShortWindow) {
   EXPECT_EQ(static_cast<PsiSource&>(**source).window(), milliseconds(500));
   const test::Hog hog(scratch_, path_, mib(8));
   EXPECT_THAT(arm(**source, line(mib(48))), IsEmpty());
-  EXPECT_FALSE(wait(**source, milliseconds(300))) << "woken at rest";
+  EXPECT_FALSE(wait(**source, milliseconds(300))) << "woken while idle";
   // Throttling past memory.high is a pure memory stall. v1 has no such file: there a full group
   // reclaims its own page cache.
   if (tree_.version() == kernel::CgroupVersion::v2) {

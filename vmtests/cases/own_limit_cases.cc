@@ -112,7 +112,7 @@ TEST_F(OwnLimit, AnAgentThatIsKilledLetsItGoAtItsNextStart) {
     ASSERT_EQ(::kill(agent.process().pid(), SIGKILL), 0);
     ASSERT_TRUE(agent.process().wait_end(soon()));
   }
-  EXPECT_EQ(high(), std::to_string(kBrake.count) + "\n") << "nobody was there to give it back";
+  EXPECT_EQ(high(), std::to_string(kBrake.count) + "\n") << "no agent was left to restore it";
   AgentRun next(config("off"));
   ASSERT_FALSE(next.failure()) << next.failure()->text();
   EXPECT_EQ(high(), std::to_string(kBefore.count) + "\n");

@@ -140,7 +140,8 @@ class Campaign:
             remaining = [name for name in remaining if name not in settled]
 
     def repeat_failed(self, names: list[str]) -> None:
-        """Repeats a few failed cases once, each in a boot of its own, to separate real failures from
+        """Repeats a few failed cases once, each in a boot of its own, to separate real failures
+        from
         stalls of an emulator on a busy machine."""
         failed = [case for case in self.environment.cases if case.verdict is Verdict.FAIL]
         tried = [case for case in failed if case.name in names and not gtest.is_disabled(case.name)]
@@ -233,7 +234,7 @@ class Campaign:
             self.environment.fault = boot_fault(outcome)
             self._give_up(remaining, self.environment.fault)
             return
-        reason = blame(outcome, boot, self._limits)
+        reason = fault_of(outcome, boot, self._limits)
         if boot.reader.open is not None:
             boot.abandon(reason)
             return
@@ -268,7 +269,7 @@ def boot_fault(outcome: Outcome) -> str:
     return f"the guest did not boot ({outcome.ending.value}){words}"
 
 
-def blame(outcome: Outcome, boot: Boot, limits: Limits) -> str:
+def fault_of(outcome: Outcome, boot: Boot, limits: Limits) -> str:
     """How the program or its machine ended."""
     if outcome.ending is Ending.FINISHED:
         signal_number = outcome.status - 128

@@ -34,7 +34,7 @@ KERNEL_COMMAND_LINE = (
 
 
 class Ending(enum.Enum):
-    """How a guest came to its end."""
+    """How a guest ended."""
 
     FINISHED = "finished"
     UNFIT = "unfit"

@@ -127,7 +127,7 @@ TEST_F(Containerd, NodeReclaimRemovesADeadPodAndItsImage) {
   EXPECT_THAT(result->failures, IsEmpty());
   EXPECT_EQ(result->dead, (DeadRemoval{1, 1, {}}));
   ASSERT_TRUE(result->images);
-  EXPECT_EQ(result->images->images, 2U) << "its own, which nobody uses now, and the free one";
+  EXPECT_EQ(result->images->images, 2U) << "its own, now unused, and the free one";
   EXPECT_EQ(result->images->pinned, 1U);
 }
 

@@ -141,8 +141,7 @@ class Campaign:
 
     def repeat_failed(self, names: list[str]) -> None:
         """Repeats a few failed cases once, each in a boot of its own, to separate real failures
-        from
-        stalls of an emulator on a busy machine."""
+        from stalls of an emulator on a busy machine."""
         failed = [case for case in self.environment.cases if case.verdict is Verdict.FAIL]
         tried = [case for case in failed if case.name in names and not gtest.is_disabled(case.name)]
         if self.environment.fault or len(failed) > len(tried) or len(tried) > REPEATED_MAX:

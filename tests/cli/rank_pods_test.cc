@@ -91,7 +91,7 @@ TEST(RankPods, TextMatchesTheGoldenFile) {
   EXPECT_EQ(printed(rank_arguments("node", "pid.available")), golden("rank_node_pids.txt"));
 }
 
-// A pod without statistics goes first, for every resource.
+// A pod without statistics is ranked first, for every resource.
 TEST(RankPods, MissingStatisticsGoFirst) {
   for (const char* signal : {"memory.available", "nodefs.available", "imagefs.inodesFree"}) {
     const v1::RankReport report = rank("node", signal);

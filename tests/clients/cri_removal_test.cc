@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the client removes and keeps, in a runtime of the test that removes whatever it is asked to.
+// What the client removes and keeps, in a runtime of the test that executes every removal.
 #include <gmock/gmock.h>
 
 #include <cerrno>

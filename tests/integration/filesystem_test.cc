@@ -172,7 +172,7 @@ class CapacityWakes : public Filesystems {
     const CapacityLine line{signal, met_below, available(signal)};
     source_->watch(std::span(&line, 1), now());
   }
-  // Number of wakes after the first one, or after `looks` polls.
+  // Number of wakes after the first one, or after so many polls.
   std::size_t wakes_within(int looks) {
     std::vector<Wake> wakes;
     for (int i = 0; i < looks && wakes.empty(); ++i) {

@@ -78,7 +78,7 @@ class ReportTest(BrowserCase):
             ".getBoundingClientRect(); return [b.left, b.top, b.width, b.height]; })()")
         return tuple(box)
 
-    def test_draws_and_asks_nobody(self) -> None:
+    def test_draws_without_network_requests(self) -> None:
         url = self.report("three", "3")
         page = self.opened(url)
         self.assertEqual(page.evaluate("document.querySelectorAll('#charts canvas').length"), 5)
@@ -145,7 +145,7 @@ class ReportTest(BrowserCase):
         self.shot(page, "report-evil")
         self.assert_quiet(page)
 
-    def test_a_cut_recording_says_so(self) -> None:
+    def test_a_truncated_recording_is_marked(self) -> None:
         page = self.opened(self.report("cut", "3", cut=True))
         self.assertFalse(page.evaluate("document.querySelector('#remarks').hidden"))
         self.assertIn("cut", page.evaluate("document.querySelector('#remarks').textContent"))
@@ -191,7 +191,7 @@ class ReportTest(BrowserCase):
         page.wait_for("window.tell")
         return page, json.loads(pathlib.Path(file + ".json").read_text(encoding="utf-8"))
 
-    def test_following_changes_nothing_that_is_read(self) -> None:
+    def test_updates_keep_the_view_stable(self) -> None:
         page, first = self.following("followed")
         nothing = {"atUs": [], "lines": [], "rowsRead": 0}
         for subject, limit in (("/a", "1Ki"), ("/b", "2Ki")):
@@ -310,7 +310,7 @@ class LiveTest(BrowserCase):
         self.end_agent()
         page.wait_for("document.querySelector('#live').className.includes('off')")
 
-    def test_what_is_served_and_to_whom(self) -> None:
+    def test_served_files_and_allowed_hosts(self) -> None:
         page = self.get("/")
         self.assertEqual(page.status, 200)
         policy = page.getheader("Content-Security-Policy")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The summary as one HTML page that needs nothing beside it but the picture."""
+"""The summary as one self-contained HTML page, except for the picture."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ struct Pod {
   std::string name, cgroup;
   std::int64_t request = 0, priority = 0, working_set = 0;
 
-  // The greater goes first.
+  // The greater is first.
   auto rank() const { return std::tuple(working_set > request, -priority, working_set - request); }
 };
 

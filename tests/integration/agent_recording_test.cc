@@ -181,7 +181,7 @@ TEST(AgentRecording, ReplaysByteForByte) {
   EXPECT_EQ(again.different, 0U);
   EXPECT_EQ(again.states_different, 0U);
   EXPECT_GE(again.same + again.by_watchdog, 7U);
-  EXPECT_EQ(again.by_loop + again.by_watchdog, 3U);
+  EXPECT_EQ(again.by_loop + again.by_watchdog, 3U) << agent.process().log();
   EXPECT_THAT(again.outcomes, testing::ElementsAre("leak", "leak", "leak"));
   EXPECT_THAT(again.remarks, testing::IsEmpty());
   EXPECT_TRUE(keep.alive());

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rules of ARCHITECTURE.md that a program can check.
 
-Layers (who may include whom), names that are not used, SPDX lines, length of lines, files and
+Layers (allowed includes), unused names, SPDX lines, length of lines, files and
 functions, formatting, sleeps, and the fixed top level. Each rule is one function that yields
 `path:line: what is wrong`; `--junit FILE` writes one test case per rule.
 """
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 
-# design.md §3, with the reasons for each departure in ARCHITECTURE.md.
+# The layers of ARCHITECTURE.md, which gives the reasons for each dependency.
 MAY_INCLUDE = {
     "base": {"base"},
     "model": {"base", "model"},
@@ -39,7 +39,7 @@ MAY_INCLUDE["agent"] = ALL - {"cli", "top"}
 MAY_INCLUDE["cli"] = ALL - {"top"}
 MAY_INCLUDE["top"] = ALL
 
-# What must not appear in the pure core, beyond our own layers.
+# What the pure core must not use beyond our own layers.
 IMPURE = re.compile(
     r"^(unistd|fcntl|thread|mutex|atomic|random|filesystem|fstream|iostream|ctime|time)(\.h)?$"
     r"|^sys/(?!types\.h)|^spdlog/|^bpf/|^systemd/")
@@ -56,7 +56,7 @@ COLUMNS = 100
 
 
 def tracked() -> list[pathlib.Path]:
-    # The tree may be somebody else's (a CI runner's, a mounted one): git would refuse it.
+    # git refuses a tree of another user (a CI runner's, a mounted one) by default.
     command = ["git", "-c", f"safe.directory={TOP}", "ls-files", "--cached", "--others",
                "--exclude-standard"]
     names = subprocess.run(command, cwd=TOP, check=True, capture_output=True, text=True).stdout
@@ -96,7 +96,7 @@ def names() -> Iterator[str]:
     for path in FILES:
         if NOT_NAMES.search(path.stem.lower()) and path.relative_to(TOP).parts[0] != "tests":
             yield f"{place(path, 1)}: not used as a name (ARCHITECTURE.md, Words)"
-    # The kernel's own type names are not ours to choose.
+    # Names of kernel types are fixed.
     for path in [each for each in code_files(".h", ".cc") if each.parent.name != "vmlinux"]:
         for number, line in enumerate(path.read_text().split("\n"), 1):
             found = re.match(r"\s*(?:enum class|class|struct) (\w+)\b(?!.*;)", line)
@@ -153,7 +153,7 @@ def functions() -> Iterator[str]:
 
 
 def sleeps() -> Iterator[str]:
-    # A pace that a load generator keeps is its job; a wait for something to happen is a bug.
+    # A load generator may sleep to keep its rate; a wait for an event must not sleep.
     sleeping = re.compile(r"\b(sleep_for|sleep_until|usleep|nanosleep|sleep)\(")
     for path in code_files(".h", ".cc", ".c"):
         for number, line in enumerate(path.read_text().split("\n"), 1):
@@ -162,7 +162,7 @@ def sleeps() -> Iterator[str]:
 
 
 def skips() -> Iterator[str]:
-    """A test that cannot run here says what it needs; only such a skip is not a failure."""
+    """A test that cannot run here names its requirement; any other skip is a failure."""
     for path in code_files(".cc"):
         text = path.read_text()
         for found in re.finditer(r'GTEST_SKIP\(\)\s*<<\s*"(?!not applicable: )', text):

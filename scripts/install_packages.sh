@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the Debian 12 packages a step needs and that are missing:
+# Installs the missing Debian 12 packages of a step:
 #   install_packages.sh build   to build and run Forestall
 #   install_packages.sh test    to run every test, VM tests included
 #   install_packages.sh bench   to run vmtests/bench.py, which makes a guest's disk and a picture
-# Does nothing, and asks the network for nothing, when all are there.
+# Does nothing, and uses no network, if none is missing.
 set -euo pipefail
 
 build=(
@@ -23,8 +23,7 @@ bench=(
   busybox-static debootstrap e2fsprogs kmod python3 python3-matplotlib qemu-system-x86 systemd
   util-linux xz-utils zstd
 )
-# Debian's containerd conflicts with Docker's, and would take Docker with it: whichever is there
-# does for the tests.
+# Debian's containerd conflicts with Docker's and would remove Docker: the tests can use either.
 command -v containerd >/dev/null || tests+=(containerd)
 command -v runc >/dev/null || tests+=(runc)
 
@@ -37,7 +36,7 @@ esac
 
 missing=()
 for package in "${wanted[@]}"; do
-  # The state of a package is its own word: "installed", or something that is not enough.
+  # The state of a package is a word: only "installed" is enough.
   if [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) != installed ]]; then
     missing+=("$package")
   fi

@@ -8,7 +8,7 @@
 set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
-# Results go to standard output; what building says goes to standard error.
+# Results go to standard output, build messages to standard error.
 {
   "$top/scripts/install_packages.sh" build
   cd "$top"

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Adds up what the stages of test.sh left behind and prints the closing line.
+"""Adds up the results of the stages of test.sh and prints the closing line.
 
 Reads every JUnit file (*.xml) and the VM results (vm.json) of a directory. A stage that failed
-without leaving a failed test (it did not build, it crashed) counts as one failure of its own, so
-that the closing line can never say 0 failed after a broken stage.
+without a failed test (a build error, a crash) counts as one failure, so that the closing line
+cannot report 0 failed after a broken stage.
 
-Of each failed test the end of what it printed is told again here: of a long run's output, the last
-lines are what gets kept and read.
-"""
+Prints the end of each failed test's output again, because of a long output only the last lines
+are kept and read."""
 
 import argparse
 import collections
@@ -19,7 +18,7 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from typing import NamedTuple
 
-# Lines told of one failure, from its end.
+# Printed lines of one failure, from its end.
 OUTPUT_LINES = 25
 
 
@@ -32,13 +31,13 @@ class Count(NamedTuple):
 class Failure(NamedTuple):
     name: str
     output: list[str]
-    # It passed when it was tried again, which is told and does not count as failed.
+    # It passed when repeated: it is printed and does not count as failed.
     passed_again: bool = False
 
 
 def judge(case: ElementTree.Element) -> str:
-    """A skip counts as such only if it says what the environment lacks and where it runs instead;
-    any other reason not to have run is a failure."""
+    """A skip counts as such only if it names what the environment lacks and where the test runs
+    instead; any other reason is a failure."""
     if case.find("skipped") is not None:
         said = "".join(case.itertext())
         return "not_applicable" if "not applicable:" in said else "failed"

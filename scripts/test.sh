@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Everything that can be proven, from a bare Debian 12, in one command: source checks, unit and
-# integration tests on this host, the same under sanitizers, short fuzzing, and the VM tests on
-# each kernel. A stage that fails does not keep the next from running.
+# All checks and tests, from a bare Debian 12, in one command: source checks, unit and integration
+# tests on this host, the same under sanitizers, short fuzzing, and the VM tests on each kernel.
+# After a failed stage the next ones still run.
 #   scripts/test.sh                 all stages
 #   scripts/test.sh STAGE…          only these: checks host vm asan tsan fuzz
 set -uo pipefail
@@ -18,8 +18,8 @@ build_target() { # PRESET TARGET
 }
 build() { build_target "$1" all; }
 
-# A few failures are tried once more, one by one, and both outcomes are told: a test that fails is
-# one thing, a machine that stood still for a second another.
+# A few failed tests run once more, one by one, and both outcomes are printed: this separates real
+# failures from a machine that stalled for a second.
 run_ctest() { # PRESET [ctest arguments]
   local preset=$1 failed
   shift
@@ -34,27 +34,27 @@ run_ctest() { # PRESET [ctest arguments]
 
 stage_checks() { scripts/check_sources.py --junit "$results/checks.xml"; }
 stage_host() { build release && run_ctest release; }
-# Forests of hundreds of processes are there for the kernel's sake, not for ours.
+# Forests of hundreds of processes test the kernel's side, not memory errors of ours.
 stage_asan() { build asan && run_ctest asan -E '^(OomPrediction|TaskScan)'; }
 stage_tsan() {
   local threadless='^(Wake/|Bpf|Oom(KillRecord|Log|Prediction)|ProcessSource|TaskScan)'
   build_target tsan forestall_thread_tests && run_ctest tsan -L threads -E "$threadless"
 }
 stage_fuzz() { build_target fuzz fuzz_all && run_ctest fuzz -L fuzz; }
-# A guest waits more than it computes: as many at once as there are CPUs.
+# A guest waits more than it computes: run as many at once as there are CPUs.
 stage_vm() {
   build release &&
     vmtests/run.py --kernel all --jobs "$(nproc)" --binaries build/release \
       --results "$results/vm.json"
 }
 
-# Where sessions have CPU shares of their own (sched(7), autogroup), each guest is one, and a nice
-# value counts within ours only: so all of ours is made nice.
+# If sessions have CPU shares of their own (sched(7), autogroup), each guest is one, and a nice
+# value counts within our session only: so our session is made nice.
 nice_session() { # NICE
   { echo "$1" >/proc/self/autogroup; } 2>/dev/null || true
 }
 
-# The guests leave some of the CPUs idle, which is enough to build what the stages after them need.
+# The guests leave some of the CPUs idle, which is enough to build for the later stages.
 build_ahead() { # STAGE…
   for stage in "$@"; do
     case $stage in
@@ -78,7 +78,7 @@ for i in "${!stages[@]}"; do
   echo "== $stage"
   started=$SECONDS
   if [[ $stage == vm ]]; then
-    # What goes wrong in it goes wrong again, and is told, in its own stage.
+    # Its own stage repeats the failure and prints it.
     nice_session 19
     (renice -n 19 "$BASHPID" && build_ahead "${stages[@]:i + 1}") >/dev/null 2>&1 &
   fi

@@ -63,7 +63,7 @@ BUILT = {"forestall": "userspace/cli/forestall"} | {
 
 
 class Unusable(Exception):
-    """The bench cannot begin as asked; the text says why."""
+    """The bench cannot start with these arguments; the text has the reason."""
 
 
 def parse_arguments(arguments: list[str]) -> argparse.Namespace:
@@ -96,7 +96,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
 def choose(
     what: str, asked: str | None, known: dict[str, object], default: tuple[str, ...]
 ) -> list[str]:
-    """The names asked for, each once, in the order asked."""
+    """The requested names, each once, in the requested order."""
     names = list(dict.fromkeys(asked.split(","))) if asked else list(default)
     unknown = [name for name in names if name not in known]
     if unknown:
@@ -132,7 +132,7 @@ def say(text: str) -> None:
 
 
 def tell(result: Result) -> None:
-    """One line about a run, as soon as it is over."""
+    """One line about a run, printed at its end."""
     head = f"{result.scenario:<14}{result.agent:<17}{result.repetition}  "
     tail = f"  ({result.host_seconds:.0f} s)"
     f = result.figures
@@ -141,7 +141,7 @@ def tell(result: Result) -> None:
         return
     kills = ", ".join(f"{kill.by} killed {kill.pod} at {kill.at_ms:.0f} ms" for kill in f.kills)
     late = "-" if f.crossing_to_signal_ms is None else f"{f.crossing_to_signal_ms:.1f} ms"
-    say(f"{head}{f.verdict:<7}{kills or 'nobody was killed'}; line→kill {late}, "
+    say(f"{head}{f.verdict:<7}{kills or 'no pod was killed'}; line→kill {late}, "
         f"kernel OOM {f.oom_events}, stall {f.worst_stall_ms:.0f} ms{tail}")  # fmt: skip
 
 
@@ -157,7 +157,7 @@ def run_all(bench: Bench, jobs: list[Job], session: Session, options: argparse.N
                 session.add(future.result())
                 tell(session.results[-1])
         except BaseException:
-            # Leaving the pool waits for its threads, and they for their guests.
+            # Leaving the pool waits for its threads, which wait for their guests.
             for future in futures:
                 future.cancel()
             fleet.stop()

@@ -14,7 +14,7 @@ Examples
     vmtests/run.py --kernel 6.1 --cgroup v1        one environment
     vmtests/run.py --case 'Guard.*'                some cases everywhere
     vmtests/run.py --kernel 6.12 --run 'cat /proc/pressure/memory'
-    vmtests/run.py --kernel newest --shell         look around inside
+    vmtests/run.py --kernel newest --shell         a shell inside
 
 What a case finds in the guest
     FORESTALL_BIN        /forestall/bin/forestall
@@ -61,13 +61,13 @@ from harness.libraries import MissingLibrary
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 DEFAULT_BUILD = REPOSITORY / "build/release"
-# Where the build puts what goes into the guest.
+# Where the build puts the guest's programs.
 BUILT = {"forestall": "userspace/cli/forestall", "vm_cases": "vmtests/vm_cases"}
 KEPT_LOGS = 10
 
 
 class Unusable(Exception):
-    """The run cannot begin as asked; the text says why."""
+    """The run cannot start with these arguments; the text has the reason."""
 
 
 def parse_arguments(arguments: list[str]) -> argparse.Namespace:
@@ -122,7 +122,7 @@ def required_labels(options: argparse.Namespace) -> set[str]:
 
 
 def matrix(options: argparse.Namespace) -> list[Environment]:
-    """The environments asked for. A cgroup version named outright is tried anyway."""
+    """The requested environments. An explicitly named cgroup version is always tried."""
     environments = []
     for track in chosen_tracks(options):
         versions = track.cgroups
@@ -173,7 +173,7 @@ def find_variables(options: argparse.Namespace) -> dict[str, str]:
 
 
 def find_cases(options: argparse.Namespace, program: Path) -> list[str]:
-    """Asks the program itself, on this machine, so that a lost case is noticed."""
+    """Runs the program's list option on this machine, so that a lost case is noticed."""
     done = subprocess.run(
         [str(program.resolve()), "--gtest_list_tests"],
         stdin=subprocess.DEVNULL,

@@ -94,7 +94,7 @@ class CatalogueTest(unittest.TestCase):
         self.assertIn(f"uid: {pod.uid}, name: be-x", manifest([pod]))
         self.assertEqual(request_table([whole]), f"g {whole.cgroup} 9 0\n")
 
-    def test_mistakes_are_told(self) -> None:
+    def test_mistakes_are_reported(self) -> None:
         good = "title = 't'\nseconds = 1\n[[pods]]\nname = 'p'\nclass = 'besteffort'\nwork = 'w'\n"
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "s.toml"
@@ -106,7 +106,7 @@ class CatalogueTest(unittest.TestCase):
             path.write_text(good + "guilty = true\n")
             self.assertEqual(catalogue.read_scenario(path).guilty, {"p"})
 
-    def test_the_seed_decides_when_go_falls(self) -> None:
+    def test_the_seed_decides_the_time_of_go(self) -> None:
         agent = catalogue.agents()["none"]
         scenario = catalogue.scenarios()["spike"]
         first, again, other = (Job(agent, scenario, n, 7) for n in (1, 1, 2))
@@ -190,7 +190,7 @@ class FiguresTest(unittest.TestCase):
         self.assertEqual((found.oom_events, found.oom_processes), (1, 2))
 
     def test_a_pod_s_own_kernel_kill_is_seen(self) -> None:
-        """The OOM killer runs in whoever asked for memory, which may be the victim itself."""
+        """The OOM killer runs in the allocating task, which may be the victim itself."""
         events = [
             kill(130, "be-leak-5", "be-leak", 5, code=128),
             trace(130.1, "be-leak-5", "mark_victim: pid=5 comm=be-leak"),
@@ -200,7 +200,7 @@ class FiguresTest(unittest.TestCase):
 
     def test_strangers_and_the_time_before_go_do_not_count(self) -> None:
         events = [kill(-5, "agent-7", "be-leak", 5), kill(5, "systemd-1", "sleep", 8)]
-        self.assertEqual(compute(log_text(FALL, events)).verdict, "nobody")
+        self.assertEqual(compute(log_text(FALL, events)).verdict, "none")
 
     def test_a_kill_between_two_samples(self) -> None:
         log = runlog.parse(log_text([sample(at, 0, kubelet=200 - at) for at in (0, 5, 10)], []))
@@ -268,7 +268,7 @@ class FiguresTest(unittest.TestCase):
         self.assertIsNone(compute(log_text(samples, events)).unmap_ms)
         self.assertIsNone(compute(log_text(FALL, events, facts="unmap_kib 1\nunmap_us 1")).unmap_ms)
 
-    def test_what_the_agent_tells_of_itself(self) -> None:
+    def test_the_agents_own_report(self) -> None:
         told = "forestall[9]: event=outcome record={} state=released crossed_to_signalled_us={}"
         log = log_text(FALL, []).replace(
             "== end", "\n".join(["== agent", told.format(1, 1614.0), told.format(2, 9.5), "== end"])

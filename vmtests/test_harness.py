@@ -2,7 +2,7 @@
 """Tests of the harness's pure parts; no guest is booted and no network used.
 
 The harness decides whether the product's VM cases passed, so a slip in here
-could turn a failure into a pass without anybody noticing. Run with
+could turn a failure into a pass unnoticed. Run with
 `python3 -m unittest` in this folder.
 """
 
@@ -223,7 +223,7 @@ deb-src http://one.example/debian bookworm main
             _, note = kernels.updated_apt(folder, kernels.TRACKS[0], guessed)
             self.assertEqual([len(sources) for sources in FakeApt.asked], [2, 1])
             self.assertIn("without security updates", note)
-            # An address that somebody named must work.
+            # An address given by the user must work.
             named = mirrors.Mirrors("http://m.example/debian", "http://m.example/s")
             with self.assertRaises(kernels.FetchError):
                 kernels.updated_apt(folder, kernels.TRACKS[0], named)
@@ -386,7 +386,7 @@ class EndingTest(unittest.TestCase):
             self.assertIs(ended_as_expected(outcome, cases), expected)
         self.assertFalse(ended_as_expected(Outcome(Ending.DIED, "6.1", 0), [passed]))
 
-    def test_boot_fault_says_why(self) -> None:
+    def test_boot_fault_has_a_reason(self) -> None:
         self.assertEqual(boot_fault(Outcome(Ending.UNFIT, detail="no v1")), "no v1")
         self.assertIn("did not boot", boot_fault(Outcome(Ending.DIED)))
 
@@ -477,7 +477,7 @@ class CampaignTest(unittest.TestCase):
         self.assertEqual(campaign.verdicts(["A.1", "A.2"]), {"A.1": "FAIL", "A.2": "FAIL"})
         self.assertFalse(campaign.environment.fault)
 
-    def test_a_few_failures_are_tried_again_and_told(self) -> None:
+    def test_a_few_failures_are_repeated_and_reported(self) -> None:
         failed = "[ RUN      ] A.2\n[  FAILED  ] A.2 (1 ms)\n"
         one = Outcome(Ending.FINISHED, "6.1.0", 1)
         for second, expected in ((self.OK.format("A.2"), "PASS"), (failed, "FAIL")):

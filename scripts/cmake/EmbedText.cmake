@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Text files as constants of a C++ source, each with its SHA-256 in base64, as a content security
-# policy names what may run. Run as a script, so that it happens when a file has changed:
+# policy names scripts. Run as a script, so that it runs when a file has changed:
 #   cmake -DOUT=embedded.cc -DNAMESPACE=forestall::page -DHEADER=page/embedded.h
 #         "-DPARTS=kPageJs=/path/page.js|kPageCss=/path/page.css" -P EmbedText.cmake
-# g++ 12 has no #embed, an array of bytes is what every compiler takes, and CMake needs no other
-# program for it.
+# g++ 12 has no #embed, every compiler accepts an array of bytes, and CMake needs no other program.
 string(ASCII 10 newline)
 
 # The digits of `hex`, which are 64, in base64 (RFC 4648): six bits for each character.

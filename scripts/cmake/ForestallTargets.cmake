@@ -2,7 +2,7 @@
 # Target rules shared by every folder: warnings, sanitizers, one static library
 # per layer, one test executable per layer.
 
-# Usage requirements of all code that is ours: include root, warnings, sanitizers.
+# Usage requirements of all our code: include root, warnings, sanitizers.
 add_library(forestall_flags INTERFACE)
 target_include_directories(forestall_flags INTERFACE
   "${CMAKE_SOURCE_DIR}/userspace" "${CMAKE_SOURCE_DIR}")
@@ -14,18 +14,19 @@ if(FORESTALL_SANITIZE)
   target_compile_options(forestall_flags INTERFACE
     "-fsanitize=${FORESTALL_SANITIZE}" -fno-sanitize-recover=all)
   if(FORESTALL_SANITIZE MATCHES undefined)
-    # UBSan opens a pipe to find out whether it may read an object's vtable, and takes a pipe it
-    # cannot have for a bad object. What is tested here does its work while descriptors are short
-    # (one left, in BpfProgramsTest), so this check would report what is not there, each time it
-    # meets a class for the first time. ASan sees calls on objects that are gone without it, and the
-    # product casts down no class hierarchy.
+    # UBSan opens a pipe to check whether it may read an object's vtable, and reports a bad object
+    # if there is no descriptor left. The tests run with few descriptors (one left, in
+    # BpfProgramsTest), so this check would give false reports for each class that it sees first.
+    # ASan finds calls on destroyed objects without it, and the product casts down no class
+    # hierarchy.
     target_compile_options(forestall_flags INTERFACE -fno-sanitize=vptr)
-    # UBSan watches the product: in GoogleTest's macros it costs a third of the build.
+    # Only the product is instrumented by UBSan: in GoogleTest's macros it costs a third of the
+    # build.
     target_compile_options(forestall_flags INTERFACE
       $<$<BOOL:$<TARGET_PROPERTY:FORESTALL_TEST>>:-fno-sanitize=undefined>)
   endif()
   target_link_options(forestall_flags INTERFACE "-fsanitize=${FORESTALL_SANITIZE}")
-  # Lines are all that a report names, and debug types take a tenth of the build.
+  # Reports name lines only, and debug types take a tenth of the build.
   target_compile_options(forestall_flags INTERFACE -g1)
 endif()
 
@@ -81,13 +82,13 @@ function(forestall_layer name)
   forestall_precompile(forestall_${name} ${arg_PRECOMPILE})
 endfunction()
 
-# All tests labelled `threads`, and nothing else: what the stage `tsan` builds.
+# All tests labelled `threads`: the stage `tsan` builds only these.
 add_custom_target(forestall_thread_tests)
 
 # forestall_test(NAME [SOURCES file...] [DEPENDS target...] [LABELS label...])
-# defines the GoogleTest executable NAME and registers each of its tests, as `unit` unless
-# labelled otherwise. Those labelled `integration` read counters of the whole machine, and fill its
-# memory and CPUs: ctest -j runs them one by one, with nothing beside them.
+# defines the GoogleTest executable NAME and registers each of its tests, as `unit` unless labelled
+# otherwise. Tests labelled `integration` read counters of the whole machine and fill its memory and
+# CPUs, so ctest -j runs each of them alone.
 function(forestall_test name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;LABELS" ${ARGN})
   if(NOT arg_LABELS)
@@ -102,11 +103,11 @@ function(forestall_test name)
     add_dependencies(forestall_thread_tests ${name})
   endif()
   set(alone OFF)
-  # Quoted: bare, a caller's variable of that name would be looked up instead.
+  # Quoted: otherwise CMake would read a caller's variable of that name.
   if("integration" IN_LIST arg_LABELS)
     set(alone ON)
   endif()
-  # One word for ctest, whose -L takes a regular expression: a list would not survive the way there.
+  # One word for ctest, whose -L takes a regular expression; a list would be split on the way.
   string(JOIN "-" label ${arg_LABELS})
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS ${label} RUN_SERIAL ${alone})

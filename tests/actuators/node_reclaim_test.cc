@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread around the removals, with a runtime that waits until the test lets it go. What the
-// removals themselves do is tested in tests/clients.
+// The thread that makes removals, with a runtime that blocks until the test releases it.
+// tests/clients tests the removals themselves.
 #include "actuators/node_reclaim.h"
 
 #include <gmock/gmock.h>
@@ -28,8 +28,8 @@ bool readable(int fd, int timeout_ms) {
   return ::poll(&waiting, 1, timeout_ms) == 1;
 }
 
-// What the test and the runtimes it makes share: a runtime's thread passes `gate` one call at a
-// time, and says in `entered` that it stands there.
+// Shared by the test and its runtimes: `gate` passes one call of a runtime's thread at a time,
+// `entered` shows that a call waits there.
 struct Stage {
   UniqueFd gate{::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE)};
   UniqueFd entered{::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE)};
@@ -105,7 +105,7 @@ TEST(NodeReclaim, OneJobWithItsResult) {
   EXPECT_FALSE(reclaim->take());
 }
 
-TEST(NodeReclaim, OnlyTheStepsAskedFor) {
+TEST(NodeReclaim, RunsOnlyTheRequestedSteps) {
   Stage stage;
   const auto reclaim = reclaim_on(stage);
   ASSERT_TRUE(reclaim->start({ReclaimStep::unused_images}));
@@ -168,12 +168,12 @@ TEST(NodeReclaim, RuntimeThatCannotBeReachedIsAResult) {
   EXPECT_THAT(result->failures, ElementsAre(Error{ENOENT, "connect /run/x"}));
 }
 
-TEST(NodeReclaim, EndCallsOffWhatHangs) {
+TEST(NodeReclaim, DestructionCancelsAHangingJob) {
   Stage stage;
   auto reclaim = reclaim_on(stage);
   ASSERT_TRUE(reclaim->start({ReclaimStep::dead_containers, ReclaimStep::unused_images}));
   ASSERT_TRUE(stage.wait_entered());
-  // The gate stays shut: this returns because the job is called off, or never.
+  // The gate stays shut: this returns only because the job is cancelled.
   reclaim.reset();
 }
 

@@ -77,7 +77,7 @@ TEST(ReaperPool, FreesTheDyingAndGivesUpOnTheLiving) {
 TEST(ReaperPool, ReportsARefusalWithItsReason) {
   auto pool = ReaperPool::create(1, 4);
   ASSERT_TRUE(pool.ok());
-  // No pidfd at all: EBADF stands for every answer that no retry will change.
+  // No pidfd at all: EBADF stands for every error that a retry does not change.
   ASSERT_TRUE((*pool)->submit({7, UniqueFd(memfd_create("no-pidfd", MFD_CLOEXEC))}));
   const auto reports = wait_reports(**pool, 1);
   ASSERT_EQ(reports.size(), 1U);
@@ -139,7 +139,7 @@ TEST(ReaperPool, CarriesManyJobsThroughASmallRing) {
   EXPECT_EQ(sum, 499U * 500U / 2);
 }
 
-// Story: the pool could not be made by a thread that already ran SCHED_FIFO.
+// Regression: a thread that already ran SCHED_FIFO could not create the pool.
 TEST(ReaperPool, IsMadeByARealTimeThreadAndDoesNotInheritIt) {
   Child maker([] {
     sched_param wanted{};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Roll calls on cgroups that are plain files, so that they can list whom they like: init, this
-// process, pids that lead nowhere. Nothing here sends a signal but 0.
+// Process snapshots of cgroups that are plain files, so that they can list any pid: init, this
+// process, pids without a process. Sends only signal 0.
 #include "actuators/roll_call.h"
 
 #include <fcntl.h>
@@ -39,7 +39,7 @@ struct World {
   TempTree tree;
 };
 
-TEST(RollCall, HoldsWhoIsThereAndDropsWhoIsGone) {
+TEST(RollCall, PinsLiveProcessesAndDropsDeadOnes) {
   const Child child(live);
   pid_t gone = 0;
   {
@@ -57,10 +57,10 @@ TEST(RollCall, HoldsWhoIsThereAndDropsWhoIsGone) {
   EXPECT_TRUE(world.call({child.pid(), gone})->quiet);
 }
 
-// Story: everybody left while they were opened, and the kill of an emptied cgroup was called
-// failed; and a sweep that met only the dead took the cgroup for settled, though they had forked
-// meanwhile.
-TEST(RollCall, IsNotQuietWhenSomebodyLeftWhileBeingOpened) {
+// Regression: all processes exited while they were opened, and the kill of an emptied cgroup was
+// reported as failed. A sweep that found only dead processes took the cgroup for settled, although
+// they had forked meanwhile.
+TEST(RollCall, IsNotSettledIfAProcessExitedDuringTheOpen) {
   pid_t gone = 0;
   {
     const Child short_lived([] { return 0; });
@@ -85,7 +85,7 @@ TEST(RollCall, RefusesInitItselfAndItsAncestors) {
   }
 }
 
-TEST(RollCall, OpensAgainOnlyWhoIsNotKnown) {
+TEST(RollCall, OpensOnlyNewProcesses) {
   const Child first(live), second(live);
   const World world(line(first.pid()) + line(second.pid()) + line(second.pid()));
   const auto roll = world.call({first.pid()});
@@ -95,7 +95,7 @@ TEST(RollCall, OpensAgainOnlyWhoIsNotKnown) {
   EXPECT_EQ(roll->present.size(), 2U) << "listed twice is still one process";
 }
 
-TEST(RollCall, SeesNobodyButTheOneItIsRestrictedTo) {
+TEST(RollCall, SeesOnlyTheProcessItIsRestrictedTo) {
   const Child wanted(live), other(live);
   const World world(line(wanted.pid()) + line(other.pid()));
   const auto roll = world.call({}, Hold::by_pidfd, wanted.pid());
@@ -114,7 +114,7 @@ TEST(RollCall, WithoutPidfdsOnlyCounts) {
   EXPECT_EQ(roll->present.size(), 1U);
 }
 
-TEST(Untouchables, KnowsKernelThreadsAndTellsAReusedPidFromAnAncestor) {
+TEST(Untouchables, RecognizesKernelThreadsAndReusedPids) {
   const auto untouchables = Untouchables::of_this_process();
   const auto parent = kernel::read_process_id(getppid());
   ASSERT_TRUE(parent.ok());

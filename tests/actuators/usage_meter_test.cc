@@ -14,16 +14,16 @@ using kernel::CgroupDir;
 using kernel::CgroupVersion;
 using test::TempTree;
 
-TEST(MemoryIsBack, WhenAllExitedAndTheUsageFell) {
+TEST(MemoryIsBack, IfAllExitedAndTheUsageFell) {
   EXPECT_TRUE(memory_is_back(mib(100), mib(99), true));
   EXPECT_TRUE(memory_is_back(mib(100), Bytes{0}, true));
   EXPECT_FALSE(memory_is_back(mib(100), mib(100), true)) << "all of it is page cache, or not yet";
   EXPECT_FALSE(memory_is_back(mib(100), mib(101), true));
   EXPECT_TRUE(memory_is_back(Bytes{0}, Bytes{0}, true)) << "nothing was there to come back";
-  EXPECT_TRUE(memory_is_back(kUsageGrain, mib(2), true)) << "too little to be told apart";
+  EXPECT_TRUE(memory_is_back(kUsageGrain, mib(2), true)) << "too little to distinguish";
 }
 
-TEST(MemoryIsBack, WhenNineTenthsCameBackThoughSomethingLivesOn) {
+TEST(MemoryIsBack, IfNineTenthsAreFreeAlthoughAProcessLives) {
   EXPECT_TRUE(memory_is_back(mib(100), mib(10), false));
   EXPECT_FALSE(memory_is_back(mib(100), mib(10) + Bytes{1}, false));
   EXPECT_FALSE(memory_is_back(Bytes{0}, Bytes{0}, false)) << "unknown or empty before: no proof";
@@ -47,14 +47,14 @@ TEST(UsageMeter, ReadsTheFileOfItsVersionAgainAndAgain) {
   EXPECT_EQ(*v2.read(), Bytes{123456789012});
 }
 
-TEST(UsageMeter, RefusesWhatIsNoNumber) {
+TEST(UsageMeter, RejectsTextThatIsNotANumber) {
   for (const char* text : {"", "max\n", "12x\n", "1 2\n", "99999999999999999999\n"}) {
     const TempTree tree{{"group/memory.current", text}};
     EXPECT_FALSE(meter_on(tree, CgroupVersion::v2).read().ok()) << text;
   }
 }
 
-TEST(UsageMeter, SaysEnodevOfARemovedCgroup) {
+TEST(UsageMeter, ReturnsEnodevForARemovedCgroup) {
   test::ScratchCgroup scratch;
   const auto path = scratch.child("gone");
   const auto tree = kernel::CgroupTree::discover();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kill's clockwork on cgroups that are plain files and a clock turned by hand: what is
-// remembered for how long. Nothing is killed: the only pids listed are init's and this process'.
+// The state and times of a kill, on cgroups that are plain files and with a manual clock. Kills no
+// process: the files list only init and this process.
 #include "actuators/victim.h"
 
 #include <gtest/gtest.h>
@@ -62,7 +62,7 @@ TEST_F(LadderMemoryTest, AVictimOfInitAndOurselvesFailsAndIsForgottenAfterHalfAM
   ladder_->advance();
   EXPECT_TRUE(ladder_->progress().empty());
   EXPECT_FALSE(ladder_->next_look());
-  EXPECT_TRUE(ladder_->take_outcomes().empty()) << "each outcome is told once";
+  EXPECT_TRUE(ladder_->take_outcomes().empty()) << "each outcome is returned once";
 }
 
 TEST_F(LadderMemoryTest, ADryRunIsRememberedAsLongAndHasOneOutcome) {
@@ -78,7 +78,7 @@ TEST_F(LadderMemoryTest, ADryRunIsRememberedAsLongAndHasOneOutcome) {
   EXPECT_TRUE(ladder_->progress().empty());
 }
 
-// Story: a dry run was credited with nothing, so the policy took candidate after candidate.
+// Regression: a dry run was credited with no memory, so the policy chose candidate after candidate.
 TEST_F(LadderMemoryTest, ADryRunKeepsItsCreditInWorkingSetForHalfAMinute) {
   ladder_->set_options({.dry_run = true, .usable = FeatureSet().set()});
   test::Child bystander([] {
@@ -92,7 +92,7 @@ TEST_F(LadderMemoryTest, ADryRunKeepsItsCreditInWorkingSetForHalfAMinute) {
   const auto outcomes = ladder_->take_outcomes();
   ASSERT_EQ(outcomes.size(), 1U);
   EXPECT_EQ(outcomes[0].state, KillState::in_flight);
-  // What the victim uses from now on is its own affair: nothing was taken from it.
+  // Later usage of the victim does not count: nothing was taken from it.
   tree_.write("memory/victim/memory.usage_in_bytes", "4096\n");
   clock_.advance(kForgetAfter - Duration(1));
   ladder_->advance();
@@ -106,7 +106,7 @@ TEST_F(LadderMemoryTest, ADryRunKeepsItsCreditInWorkingSetForHalfAMinute) {
   EXPECT_FALSE(bystander.ended());
 }
 
-TEST_F(LadderMemoryTest, ADryRunOfLessThanItsInactiveFilePagesIsWorthNothing) {
+TEST_F(LadderMemoryTest, DryRunCreditsNothingForInactiveFilePages) {
   ladder_->set_options({.dry_run = true, .usable = FeatureSet().set()});
   test::Child bystander([] {
     for (;;) pause();
@@ -127,7 +127,7 @@ TEST_F(LadderMemoryTest, AFailedKillMayBeTriedAgain) {
   EXPECT_EQ(ladder_->progress().size(), 1U);
 }
 
-TEST_F(LadderMemoryTest, NothingUsableIsAFailureInWords) {
+TEST_F(LadderMemoryTest, NoUsableRungIsAFailureWithAMessage) {
   ladder_->set_options({});
   ladder_->begin(rank());
   const auto outcomes = ladder_->take_outcomes();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was made ready is used for a crossing only while it is true. The tree is files, time is the
-// test's, and every victim is a child of the test.
+// A pre-ranked victim is used for a crossing only while it is still correct. The cgroup tree is
+// files, the test sets the time, and every victim is a child of the test.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// A clock that a test turns by hand while a thread reads it.
+// A clock that a test sets while a thread reads it.
 class TurnedClock final : public Clock {
  public:
   [[nodiscard]] MonotonicTime now() const override {
@@ -31,8 +31,8 @@ class TurnedClock final : public Clock {
   }
   void advance(Duration by) { now_ += by.count(); }
 
-  // The test's thread is held up when it has asked for the time so often; the watchdog's, which
-  // does so whenever it likes, is not counted.
+  // Blocks the test's thread at its n-th read of the time. Reads by the watchdog's thread, which
+  // come at any time, are not counted.
   mutable int calls_until_stop = 0;
   std::function<void()> stopped;
 
@@ -41,7 +41,7 @@ class TurnedClock final : public Clock {
   std::atomic<std::int64_t> now_{1'000'000'000};
 };
 
-// Tells what the test puts into it.
+// Returns what the test puts into it.
 class ToldSource final : public sources::Source {
  public:
   [[nodiscard]] Feature feature() const override { return Feature::bpf_cgroups; }
@@ -67,7 +67,8 @@ WorkloadRule workload(const std::string& path) {
   return rule;
 }
 
-// The limit of /all is 256 MiB, the threshold 64 MiB from it, and the zone begins 32 MiB ahead.
+// The limit of /all is 256 MiB, the threshold lies 64 MiB from it, and the zone begins 32 MiB
+// before that.
 class CoreReady : public ::testing::Test {
  protected:
   static constexpr Bytes kInZone = mib(180);
@@ -156,7 +157,7 @@ class CoreReady : public ::testing::Test {
     use("/all/leak", mib(170));
     tell(WakeSource::poll);
   }
-  // The first kill; null when there is none.
+  // The first kill; null if there is none.
   [[nodiscard]] const Record* kill() const {
     const auto found = std::ranges::find_if(keeper_.records, [](const Record& record) {
       return record.decision.action == Action::kill;
@@ -194,7 +195,7 @@ class CoreReady : public ::testing::Test {
   std::optional<Core> core_;
 };
 
-TEST_F(CoreReady, WhatWasMadeReadyIsUsed) {
+TEST_F(CoreReady, UsesThePreRankedVictim) {
   start();
   cross();
   ASSERT_NE(kill(), nullptr);
@@ -202,8 +203,8 @@ TEST_F(CoreReady, WhatWasMadeReadyIsUsed) {
   EXPECT_EQ(victim_of(*kill()), "/all/leak");
 }
 
-// Whoever is killed takes the protected with it.
-TEST_F(CoreReady, AProtectedCgroupThatWasJustToldOfIsKnownAtTheCrossing) {
+// Killing this workload would kill the protected one with it.
+TEST_F(CoreReady, NewProtectedCgroupIsKnownAtTheCrossing) {
   start();
   make("/all/x", mib(1));
   tell(WakeSource::workload_change);  // the tree is walked for it
@@ -227,22 +228,23 @@ TEST_F(CoreReady, AListFromBeforeTheWorkloadsChangedIsNotUsed) {
   EXPECT_EQ(victim_of(*kill()), "/all/calm");
 }
 
-// A recheck may be what finds that the zone was entered: calm it is no longer then.
-TEST_F(CoreReady, WhatGrewOnTheWayIntoTheZoneIsGrowth) {
+// A recheck may find that the zone was entered; then the state is no longer calm.
+TEST_F(CoreReady, GrowthBeforeTheZoneCounts) {
   config_.ranking = Ranking::kubelet_growth;
   use("/all", mib(100));
   use("/all/leak", mib(70));
   build();
   use("/all", kInZone);
   use("/all/leak", mib(150));
-  pass(milliseconds(200));  // a recheck, and the list
+  pass(milliseconds(200));  // a recheck, and the pre-ranking
   ASSERT_EQ(core_->readiness().generation(), 1u);
   const Candidate& first = core_->readiness().subjects()[0].first[0];
   EXPECT_EQ(first.sample.workload.path, "/all/leak");
   EXPECT_EQ(first.sample.growth, mib(80));
 }
 
-// As a list that was sampled in mid-burst: who grew most of it would have grown by nothing since.
+// As for a pre-ranking in the middle of a burst: the workload that grew most would show no growth
+// since.
 TEST_F(CoreReady, ABurstIntoTheZoneIsCountedFromTheCalmBeforeIt) {
   config_.ranking = Ranking::kubelet_growth;
   use("/all", mib(100));
@@ -268,8 +270,8 @@ TEST_F(CoreReady, AReloadInTheZoneLeavesGrowthAsItIs) {
   EXPECT_EQ(core_->readiness().subjects()[0].first[0].sample.growth, mib(20));
 }
 
-// What a kill that was made ready did not look at is as it was.
-TEST_F(CoreReady, APreparedKillTellsNothingAnewOfWhoIsNearALimitOfItsOwn) {
+// What a pre-ranked kill did not read keeps its value.
+TEST_F(CoreReady, PreRankedKillRepeatsNoOwnLimitWarning) {
   Threshold own = config_.thresholds[0];
   own.cgroup = "/all/calm";
   own.limit = Limit::bytes(mib(250));
@@ -290,11 +292,11 @@ TEST_F(CoreReady, APreparedKillTellsNothingAnewOfWhoIsNearALimitOfItsOwn) {
   EXPECT_EQ(log.find("own-limit-receded"), std::string::npos) << log;
 }
 
-// The thread may find that nobody was left to shoot, and says nothing then.
-TEST_F(CoreReady, ALoopThatWasSecondLooksAgainSoon) {
+// If no process is left to kill, the thread reports nothing.
+TEST_F(CoreReady, LoopEvaluatesAgainSoonAfterAWatchdogKill) {
   config_.dry_run = false;
   start();
-  pass(core_->next_look() - clock_.now());  // the next one is a second away, at least
+  pass(core_->next_look() - clock_.now());  // the next one is at least a second away
   bool shot = false;
   clock_.stopped = [&] {
     pollfd fired{watchdog_->fd(), POLLIN, 0};
@@ -303,18 +305,19 @@ TEST_F(CoreReady, ALoopThatWasSecondLooksAgainSoon) {
       shot = ::poll(&fired, 1, 50) > 0;
     }
   };
-  // In source_ready(), in look_or_wait(), and then in the look, which has taken no shot yet.
+  // In source_ready(), in look_or_wait(), and then in the evaluation, which has not taken the
+  // watchdog's report yet.
   clock_.calls_until_stop = 3;
   cross();
   ASSERT_TRUE(shot);
   EXPECT_TRUE(child_.wait_exit());
-  EXPECT_EQ(kill(), nullptr) << "the thread's, and not told of yet";
+  EXPECT_EQ(kill(), nullptr) << "the thread's kill, not reported yet";
   const Duration until_next = core_->next_look() - clock_.now();
   EXPECT_GT(until_next, Duration::zero()) << "nothing else is due";
   EXPECT_LE(until_next, milliseconds(10));
 }
 
-// More workloads than are listed.
+// More workloads than the cache holds.
 class CoreReadyAmongMany : public CoreReady {
  protected:
   CoreReadyAmongMany() {
@@ -330,7 +333,7 @@ class CoreReadyAmongMany : public CoreReady {
   }
 };
 
-TEST_F(CoreReadyAmongMany, WhoWasListedAndGrewIsKilledAtOnce) {
+TEST_F(CoreReadyAmongMany, KillsACachedWorkloadThatGrewAtOnce) {
   use("/all/leak", mib(105));
   use("/all", mib(225));
   tell(WakeSource::poll);
@@ -339,7 +342,7 @@ TEST_F(CoreReadyAmongMany, WhoWasListedAndGrewIsKilledAtOnce) {
   EXPECT_EQ(victim_of(*kill()), "/all/leak");
 }
 
-TEST_F(CoreReadyAmongMany, WhoCanNotHaveBeenPassedIsKilledAtOnce) {
+TEST_F(CoreReadyAmongMany, KillsAtOnceIfNoOtherCanBeFirst) {
   use("/all/late", mib(31));
   use("/all", mib(210));
   tell(WakeSource::poll);
@@ -348,7 +351,7 @@ TEST_F(CoreReadyAmongMany, WhoCanNotHaveBeenPassedIsKilledAtOnce) {
   EXPECT_EQ(victim_of(*kill()), "/all/leak");
 }
 
-TEST_F(CoreReadyAmongMany, WhoWasNotListedAndPassedThemAllIsFound) {
+TEST_F(CoreReadyAmongMany, FindsAnUncachedWorkloadThatPassedAll) {
   use("/all/late", mib(66));
   use("/all", mib(245));
   tell(WakeSource::poll);
@@ -357,8 +360,9 @@ TEST_F(CoreReadyAmongMany, WhoWasNotListedAndPassedThemAllIsFound) {
   EXPECT_EQ(victim_of(*kill()), "/all/late");
 }
 
-// A list that took 100 ms is followed by five seconds without one, but for a halving.
-TEST_F(CoreReady, ListsAreBoundedByWhatTheyTake) {
+// A pre-ranking that took 100 ms is followed by five seconds without one, unless the remaining
+// memory halves.
+TEST_F(CoreReady, LimitsTheCostOfPreRanking) {
   start();
   GrowthWatch growth(clock_, *observer_);
   Readiness readiness(*observer_, *ladder_, growth);

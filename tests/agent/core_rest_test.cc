@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the agent leaves alone at rest: it polls nothing that the kernel watches for it, and does
-// not walk a large tree whose changes it is told of. The tree is files, time is the test's.
+// An idle agent does not poll what the kernel watches for it, and does not walk a large tree for
+// which it has cgroup events. The tree is files; the test sets the time.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ class FakeSource final : public sources::Source {
   Feature feature_;
 };
 
-// Each look at it takes a while, so that a walk has a length.
+// Each read of it takes some time, so that a walk has a duration.
 class SlowClock final : public Clock {
  public:
   explicit SlowClock(Duration step = milliseconds(10)) : step_(step) {}
@@ -87,7 +87,7 @@ class CoreRest : public ::testing::Test {
     return std::ranges::any_of(bpf_.armed, [&](const Line& line) { return line.path == path; });
   }
 
-  // Goes from one look to the next that is due until so much time has passed.
+  // Runs the due evaluations until so much time has passed.
   void rest(SlowClock& clock, Duration length) {
     const MonotonicTime end = clock.now() + length;
     while (core_->next_look() < end) {
@@ -116,7 +116,7 @@ class CoreRest : public ::testing::Test {
   std::optional<Core> core_;
 };
 
-TEST_F(CoreRest, NothingIsPolledThatTheKernelWatches) {
+TEST_F(CoreRest, DoesNotPollWhatTheKernelWatches) {
   make_pod("/pods/a");
   const test::ManualClock clock;
   start(clock, true);
@@ -124,7 +124,7 @@ TEST_F(CoreRest, NothingIsPolledThatTheKernelWatches) {
   EXPECT_TRUE(poll_.armed.empty());
 }
 
-TEST_F(CoreRest, WithALineTheKernelDoesNotTakeAllArePolled) {
+TEST_F(CoreRest, PollsAllIfTheKernelRejectsALine) {
   make_pod("/pods/a");
   bpf_.problems = {"/pods/a: not watched by BPF"};
   const test::ManualClock clock;
@@ -132,42 +132,42 @@ TEST_F(CoreRest, WithALineTheKernelDoesNotTakeAllArePolled) {
   EXPECT_EQ(poll_.armed.size(), 1U);
 }
 
-TEST_F(CoreRest, WithoutTheKernelAllIsPolled) {
+TEST_F(CoreRest, PollsAllWithoutKernelSources) {
   make_pod("/pods/a");
   const test::ManualClock clock;
   start(clock, false);
   EXPECT_EQ(poll_.armed.size(), 1U);
 }
 
-TEST_F(CoreRest, ATreeWhoseChangesAreToldIsSeldomWalked) {
+TEST_F(CoreRest, SeldomWalksATreeWithCgroupEvents) {
   SlowClock clock;
   start(clock, true);
   rest(clock, seconds(20));
-  make_pod("/pods/untold");
+  make_pod("/pods/silent");
   rest(clock, seconds(30));
-  EXPECT_FALSE(knows("/pods/untold"));
+  EXPECT_FALSE(knows("/pods/silent"));
   rest(clock, seconds(60));
-  EXPECT_TRUE(knows("/pods/untold")) << "5000 times the 10 ms of a walk are over";
+  EXPECT_TRUE(knows("/pods/silent")) << "5000 times the 10 ms of a walk are over";
 }
 
-TEST_F(CoreRest, AWalkIsFollowedByTwentyTimesItsLengthWithoutOne) {
+TEST_F(CoreRest, PausesTwentyTimesTheLengthOfAWalk) {
   SlowClock clock(seconds(1));
   start(clock, false);
   make_pod("/pods/soon");
-  // Twenty seconds from the walk at the start, of which that took some.
+  // Twenty seconds from the walk at the start, which took some of it.
   core_->time_passed();
-  EXPECT_FALSE(knows("/pods/soon")) << "as soon as a tree that changed would be looked at again";
+  EXPECT_FALSE(knows("/pods/soon")) << "when a changed tree would be read again";
   rest(clock, seconds(60));
   EXPECT_TRUE(knows("/pods/soon"));
 }
 
-TEST_F(CoreRest, ATreeWhoseChangesAreNotToldIsWalkedAtEachRecheck) {
+TEST_F(CoreRest, WalksATreeWithoutCgroupEventsAtEachRecheck) {
   SlowClock clock;
   start(clock, false);
   rest(clock, seconds(20));
-  make_pod("/pods/untold");
+  make_pod("/pods/silent");
   rest(clock, seconds(11));
-  EXPECT_TRUE(knows("/pods/untold"));
+  EXPECT_TRUE(knows("/pods/silent"));
 }
 
 }  // namespace

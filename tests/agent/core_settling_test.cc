@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A runtime makes a pod's cgroup first and writes its limit a moment later: the agent must come to
-// know the limit long before the next regular recheck. The tree is files, time is the test's.
+// A runtime makes a pod's cgroup first and writes its limit a moment later. The agent must read the
+// limit long before the next regular recheck. The tree is files; the test sets the time.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Tells of new cgroups when the test says so, and keeps what it was armed on.
+// Reports new cgroups when the test says so, and keeps what was armed.
 class FakeSource final : public sources::Source {
  public:
   [[nodiscard]] Feature feature() const override { return Feature::bpf_cgroups; }
@@ -77,7 +77,7 @@ class CoreSettling : public ::testing::Test {
     files_.write("cgroup" + path + "/memory.max", limit + "\n");
   }
 
-  // Turns the clock to the next time the core asked for, and tells how long that was.
+  // Advances the clock to the next deadline of the core and returns the difference.
   Duration next() {
     const Duration wait = core_->next_look() - clock_.now();
     clock_.advance(wait);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When rounds begin, what they may cost, and which prediction answers for a kill. The processes and
-// the time are the test's; the cgroups around them are those of this machine, only read.
+// When prediction rounds begin, what they may cost, and which prediction is used for a kill. The
+// test sets processes and time; the cgroups are those of this machine, which are only read.
 #include "agent/foresight.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Turned by the round as well as by the test.
+// Advanced by the round and by the test.
 class SharedClock final : public Clock {
  public:
   [[nodiscard]] MonotonicTime now() const override { return from_ns(now_); }
@@ -90,7 +90,7 @@ class ForesightTest : public testing::Test {
     foresight_->looked(observation, decision);
   }
 
-  // Waits for the end of a round; the paths of what it answered.
+  // Waits for the end of a round; returns the paths of its results.
   std::vector<Foresight::Answer> finish() {
     pollfd over{foresight_->fd(), POLLIN, 0};
     const auto patience = std::chrono::duration_cast<milliseconds>(test::kPatience).count();
@@ -98,7 +98,7 @@ class ForesightTest : public testing::Test {
     return foresight_->collect();
   }
 
-  // REQUIRES: what decides about it happened already.
+  // REQUIRES: all events that affect it have happened.
   [[nodiscard]] bool round_runs() {
     pollfd over{foresight_->fd(), POLLIN, 0};
     return !foresight_->next_look() && poll(&over, 1, 0) == 1;
@@ -110,7 +110,7 @@ class ForesightTest : public testing::Test {
   std::unique_ptr<Foresight> foresight_;
 };
 
-TEST_F(ForesightTest, TheFirstLookAsksAndTheAnswerHolds) {
+TEST_F(ForesightTest, TheFirstEvaluationStartsARoundWhoseResultStays) {
   look();
   const auto answers = finish();
   ASSERT_EQ(answers.size(), 1U);
@@ -124,21 +124,21 @@ TEST_F(ForesightTest, TheFirstLookAsksAndTheAnswerHolds) {
   EXPECT_EQ(right->victim, (ProcessId{11, 1}));
 }
 
-TEST_F(ForesightTest, AnotherThanExpectedWasNotForeseen) {
+TEST_F(ForesightTest, AnotherVictimCountsAsUnpredicted) {
   look();
   finish();
   const auto wrong = foresight_->of(node_kill(10, clock_.now()));
   ASSERT_TRUE(wrong);
   EXPECT_FALSE(wrong->right);
-  // A pid that was used again is another process.
+  // A reused pid is another process.
   OomKillSighting again = node_kill(11, clock_.now());
   again.victim.start_ticks = 2;
   EXPECT_FALSE(foresight_->of(again));  // used up by the first
 }
 
-TEST_F(ForesightTest, APredictionSaysWhoIsFirstNotWhoIsNext) {
+TEST_F(ForesightTest, PredictsTheFirstVictimOnly) {
   processes_->processes[1].memory_id = 5;
-  processes_->processes[2].memory_id = 5;  // goes with 11
+  processes_->processes[2].memory_id = 5;  // killed with 11
   look();
   finish();
   EXPECT_TRUE(foresight_->of(node_kill(11, clock_.now()))->right);
@@ -161,7 +161,7 @@ TEST_F(ForesightTest, AKillDuringARoundIsAnsweredByTheOneBefore) {
   EXPECT_TRUE(foresight_->of(node_kill(12, clock_.now()))->right);
 }
 
-TEST_F(ForesightTest, WhatRanOutElsewhereHasNone) {
+TEST_F(ForesightTest, AnOomInAnotherDomainHasNoPrediction) {
   look();
   finish();
   OomKillSighting kill = node_kill(11, clock_.now());
@@ -174,19 +174,19 @@ TEST_F(ForesightTest, WhatRanOutElsewhereHasNone) {
   EXPECT_FALSE(foresight_->of(kill));
 }
 
-TEST_F(ForesightTest, AtRestARoundWaitsForALookAndCostsATenThousandth) {
+TEST_F(ForesightTest, WhenIdleARoundWaitsForAnEvaluationAndCostsATenThousandth) {
   look();
   finish();  // took 10 ms
   clock_.advance(milliseconds(99'999));
   look();
-  EXPECT_FALSE(foresight_->next_look());  // nobody is woken for it
+  EXPECT_FALSE(foresight_->next_look());  // nothing wakes up for it
   EXPECT_FALSE(round_runs());
   clock_.advance(milliseconds(1));
   look();
   EXPECT_EQ(finish().size(), 1U);
 }
 
-TEST_F(ForesightTest, NearALineItCostsATwentiethAndIsWokenFor) {
+TEST_F(ForesightTest, NearALineARoundCostsATwentiethAndWakesTheLoop) {
   look();
   finish();
   const MonotonicTime ended = clock_.now();
@@ -199,7 +199,7 @@ TEST_F(ForesightTest, NearALineItCostsATwentiethAndIsWokenFor) {
   EXPECT_FALSE(foresight_->next_look());
 }
 
-TEST_F(ForesightTest, ThatWhichIsAskedForDuringARoundWaitsForItsLength) {
+TEST_F(ForesightTest, RequestsDuringARoundWaitForItsLength) {
   look();
   look(near_decision());  // while the first may still run
   EXPECT_EQ(finish().size(), 1U);

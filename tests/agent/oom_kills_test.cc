@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which look answers for a kill, and what goes on record.
+// Which evaluation explains a kill, and what is recorded.
 #include "agent/oom_kills.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ class Kept final : public exports::RecordSink {
   std::vector<Record> records;
 };
 
-// A look on the node, told apart by when its decision was made.
+// An evaluation of the node, identified by the time of its decision.
 Record look_at(MonotonicTime decided) {
   Record record;
   record.sequence = 999;
@@ -55,7 +55,7 @@ class OomKillsTest : public testing::Test {
   Config config_;
 };
 
-TEST_F(OomKillsTest, TheLastLookBeforeTheKillAnswers) {
+TEST_F(OomKillsTest, TheLastEvaluationBeforeTheKillExplainsIt) {
   kills_.keep(look_at(ms(10)), {});
   kills_.keep(look_at(ms(20)), {});
   kills_.keep(look_at(ms(30)), {});
@@ -68,16 +68,16 @@ TEST_F(OomKillsTest, TheLastLookBeforeTheKillAnswers) {
   EXPECT_EQ(record.decision.considered.size(), 1U);
 }
 
-TEST_F(OomKillsTest, OneThatHappenedBeforeAllLooksIsAnsweredByTheFirst) {
+TEST_F(OomKillsTest, TheFirstEvaluationExplainsAnEarlierKill) {
   kills_.keep(look_at(ms(10)), {});
   EXPECT_EQ(tell(node_kill(ms(5)), ms(11)).stages.decided, ms(10));
 }
 
-TEST_F(OomKillsTest, ACrossingThatCameBetweenTheLookAndTheKillIsMeasured) {
+TEST_F(OomKillsTest, MeasuresACrossingBetweenEvaluationAndKill) {
   kills_.keep(look_at(ms(10)), {});
   kills_.note({WakeSource::usage_timer, ms(22), std::nullopt, mib(1)});
   kills_.note({WakeSource::charge, ms(23), CgroupId{5}, mib(1)});          // of another
-  kills_.note({WakeSource::reclaim, ms(21), std::nullopt, std::nullopt});  // only hints
+  kills_.note({WakeSource::reclaim, ms(21), std::nullopt, std::nullopt});  // hints only
   kills_.note({WakeSource::charge, ms(30), std::nullopt, mib(1)});         // after the kill
   kills_.keep(look_at(ms(31)), {});
   const OomKill& kill = *tell(node_kill(ms(25)), ms(40)).oom_kill;
@@ -85,7 +85,7 @@ TEST_F(OomKillsTest, ACrossingThatCameBetweenTheLookAndTheKillIsMeasured) {
   EXPECT_EQ(kill.since_crossing, std::chrono::milliseconds(3));
 }
 
-TEST_F(OomKillsTest, ACrossingThatWasLookedAtIsNoNews) {
+TEST_F(OomKillsTest, IgnoresACrossingThatWasEvaluated) {
   kills_.note({WakeSource::usage_timer, ms(8), std::nullopt, mib(1)});
   kills_.keep(look_at(ms(10)), {});
   EXPECT_NE(tell(node_kill(ms(25)), ms(40)).oom_kill->inaction, Inaction::too_fast);
@@ -100,7 +100,7 @@ TEST_F(OomKillsTest, ThoseThatDieWithAnotherCarryNoCandidates) {
   EXPECT_TRUE(record.decision.considered.empty());
 }
 
-TEST_F(OomKillsTest, LooksAreKeptForASecondAndTheLastForEver) {
+TEST_F(OomKillsTest, KeepsEvaluationsForASecondAndAlwaysTheLast) {
   kills_.keep(look_at(ms(10)), {});
   for (int i = 0; i < 1000; ++i) kills_.keep(look_at(ms(20'000 + i)), {});
   // Of a burst, the newest are kept.

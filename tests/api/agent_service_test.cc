@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agent's service as the rest of the world sees it: through grpc++, which is another
-// implementation of gRPC, and by reflection alone, as grpcurl would.
+// The agent's service through grpc++, another implementation of gRPC, and by reflection alone, as
+// grpcurl uses it.
 #include "api/agent_service.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ using testing::HasSubstr;
 using testing::UnorderedElementsAre;
 namespace rpc = ::grpc::reflection::v1;
 
-// Answers when it is told to.
+// Returns its result on command.
 class ToyRankDoor final : public RankDoor {
  public:
   ToyRankDoor() : done_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
@@ -62,7 +62,7 @@ class ToyRankDoor final : public RankDoor {
   std::string signal_;
 };
 
-// Has made one file, and no other can be made.
+// Has made one file and refuses another.
 class ToyRecordingDoor final : public RecordingDoor {
  public:
   Result<void> start(const v1::StartRecordingRequest& request) override {
@@ -135,7 +135,7 @@ void wait_accepted(Reader& reader) {
   reader->WaitForInitialMetadata();
 }
 
-TEST_F(AgentServiceTest, TellsItsStatus) {
+TEST_F(AgentServiceTest, ReturnsItsStatus) {
   grpc::ClientContext call;
   v1::GetStatusResponse response;
   const grpc::Status status = stub_->GetStatus(&call, {}, &response);
@@ -184,7 +184,7 @@ TEST_F(AgentServiceTest, RanksOneAtATime) {
   first.join();
 }
 
-TEST_F(AgentServiceTest, RankingsThatNobodyReadsDoNotPileUp) {
+TEST_F(AgentServiceTest, UnreadRankingsDoNotAccumulate) {
   server_.reset();  // this thread is the service's
   const auto ask = [this] {
     const auto call = service_->begin("/forestall.v1.Agent/Rank", {});
@@ -202,7 +202,7 @@ TEST_F(AgentServiceTest, RankingsThatNobodyReadsDoNotPileUp) {
   EXPECT_NE(ask().frame, nullptr);
 }
 
-TEST_F(AgentServiceTest, ARankingNobodyWaitsForGoesToNobody) {
+TEST_F(AgentServiceTest, DropsTheRankingOfACancelledCall) {
   rank_.hold();
   v1::RankRequest request;
   request.set_signal("given.up");
@@ -216,7 +216,7 @@ TEST_F(AgentServiceTest, ARankingNobodyWaitsForGoesToNobody) {
   rank_.let_go();
   request.set_signal("nonsense");
   grpc::Status status;
-  // The first one's answer may not have been taken yet.
+  // The first result may still be unread.
   do {
     grpc::ClientContext call;
     status = stub_->Rank(&call, request, &response);
@@ -246,7 +246,7 @@ TEST_F(AgentServiceTest, RecordsOneAtATime) {
   EXPECT_EQ(ended.entries(), 3U);
 }
 
-// Whoever may watch the agent may not have it write files.
+// A client that may watch the agent must not make it write files.
 TEST_F(AgentServiceTest, OnlyItsOwnerRecords) {
   for (const char* method : {"StartRecording", "StopRecording"}) {
     const auto call = service_->begin(std::string("/forestall.v1.Agent/") + method, {false});
@@ -284,7 +284,7 @@ TEST_F(AgentServiceTest, StreamsRecords) {
   EXPECT_EQ(all->Finish().error_code(), grpc::StatusCode::CANCELLED);
 }
 
-TEST_F(AgentServiceTest, StreamsEventsOfTheKindsAskedFor) {
+TEST_F(AgentServiceTest, StreamsEventsOfTheRequestedKinds) {
   grpc::ClientContext call;
   v1::WatchEventsRequest request;
   request.add_kinds(v1::Event::LOOK);
@@ -304,8 +304,8 @@ TEST_F(AgentServiceTest, StreamsEventsOfTheKindsAskedFor) {
   call.TryCancel();
 }
 
-// What it has not read is kept up to a bound, and what it lost is counted for it.
-TEST_F(AgentServiceTest, ASlowReaderIsToldWhatItLost) {
+// Unread messages are kept up to a limit; lost ones are counted per client.
+TEST_F(AgentServiceTest, ReportsLostMessagesToASlowReader) {
   grpc::ClientContext call;
   const auto records = stub_->WatchRecords(&call, {});
   wait_accepted(records);
@@ -315,7 +315,7 @@ TEST_F(AgentServiceTest, ASlowReaderIsToldWhatItLost) {
   for (std::uint64_t i = 1; i <= kAll; ++i) {
     large.sequence = i;
     feed_->write(large);
-    // The server has taken it.
+    // The server has accepted it.
     grpc::ClientContext other;
     v1::GetStatusResponse response;
     ASSERT_TRUE(stub_->GetStatus(&other, {}, &response).ok());
@@ -364,7 +364,7 @@ TEST_F(AgentServiceTest, NonsenseIsAnInvalidArgument) {
 
 // ---- reflection -----------------------------------------------------------------------------
 
-// What grpcurl does: asks for services and files, and knows nothing else.
+// Does what grpcurl does: requests services and files, without other knowledge.
 class Reflector {
  public:
   // v1alpha has the same messages under another name.
@@ -418,8 +418,7 @@ TEST_P(ReflectionTest, ListsTheServices) {
   EXPECT_TRUE(reflector.finish().ok());
 }
 
-// Every service that is listed can be described from the files that are handed out, in a pool that
-// has nothing else.
+// Every listed service can be described from the returned files, in an otherwise empty pool.
 TEST_P(ReflectionTest, HandsOutFilesThatStandAlone) {
   for (const std::string service : {"forestall.v1.Agent", "grpc.reflection.v1.ServerReflection",
                                     "grpc.reflection.v1alpha.ServerReflection"}) {
@@ -440,7 +439,7 @@ TEST_P(ReflectionTest, HandsOutFilesThatStandAlone) {
   }
 }
 
-// A call made of nothing but what reflection told.
+// A call made only from what reflection returned.
 TEST_P(ReflectionTest, IsEnoughToMakeACall) {
   Reflector reflector(channel_, GetParam());
   google::protobuf::SimpleDescriptorDatabase files;
@@ -476,7 +475,7 @@ TEST_P(ReflectionTest, IsEnoughToMakeACall) {
   EXPECT_THAT(response->ShortDebugString(), HasSubstr("version: \"7\""));
 }
 
-TEST_P(ReflectionTest, SaysWhatItDoesNotKnow) {
+TEST_P(ReflectionTest, ReportsUnknownSymbols) {
   Reflector reflector(channel_, GetParam());
   EXPECT_EQ(reflector.symbol("no.such.Thing").error_response().error_code(), 5);
   rpc::ServerReflectionRequest request;

@@ -14,7 +14,7 @@ std::optional<Limit> limit(std::string_view text) {
   return parsed.ok() ? *parsed : std::nullopt;
 }
 
-// kubelet.md §1.3, line by line.
+// The amounts that kubelet accepts (pkg/kubelet/eviction/helpers.go parseThresholdStatement()).
 TEST(ThresholdLimit, KubeletsGrammar) {
   EXPECT_EQ(limit("100Mi"), Limit::bytes(mib(100)));
   EXPECT_EQ(limit("1.05Gi")->quantity->value(), 1127428916);  // rounds up
@@ -29,10 +29,10 @@ TEST(ThresholdLimit, KubeletsGrammar) {
   EXPECT_EQ(limit("100.0%"), Limit::share(1));
   EXPECT_EQ(limit("1e1%"), Limit::share(0.1F));
   EXPECT_EQ(limit("+5%"), Limit::share(0.05F));
-  EXPECT_EQ(limit("5%%"), Limit::share(0.05F));  // all trailing '%' go
+  EXPECT_EQ(limit("5%%"), Limit::share(0.05F));  // all trailing '%' are removed
   EXPECT_EQ(limit(".5%"), Limit::share(0.005F));
   EXPECT_EQ(limit("7.%"), Limit::share(0.07F));
-  // Too little for 32 bits is 0 in Go, too much is an error.
+  // Too small for 32 bits is 0 in Go, too large is an error.
   EXPECT_EQ(limit("1e-60%"), Limit::share(0));
   EXPECT_EQ(limit("1e-999%"), Limit::share(0));
   EXPECT_EQ(limit("." + std::string(60, '0') + "1%"), Limit::share(0));

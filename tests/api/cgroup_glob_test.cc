@@ -37,8 +37,8 @@ TEST(CgroupGlob, Within) {
   EXPECT_FALSE(may_lie_within("/", "/a"));
 }
 
-// Against the definition: two patterns over {a, b} meet exactly when some text of up to 8
-// characters (enough for patterns of 4) matches both by fnmatch, which is what decides at run time.
+// Against the definition: two patterns over {a, b} overlap exactly if some text of up to 8
+// characters (enough for patterns of 4) matches both by fnmatch, which is used at run time.
 TEST(CgroupGlob, AgreesWithFnmatch) {
   std::vector<std::string> texts{""};
   for (std::size_t i = 0; i < texts.size(); ++i) {

@@ -8,7 +8,7 @@ namespace forestall::test {
 std::vector<ConfigCase> read_config_cases(const std::string& path) {
   std::ifstream in(path);
   std::vector<ConfigCase> cases;
-  std::string* part = nullptr;  // what the lines read now belong to
+  std::string* part = nullptr;  // target of the next lines
   for (std::string line; std::getline(in, line);) {
     if (line.starts_with("=== ")) {
       cases.push_back({line.substr(4), "", std::nullopt, ""});

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables of configurations with what the reader must say about them, kept as plain text under
-// tests/data/config so that they read as operators write them.
+// Tables of configurations and the reader's expected messages, as plain text in tests/data/config.
 #pragma once
 
 #include <optional>
@@ -17,8 +16,8 @@ struct ConfigCase {
   std::string expected;
 };
 
-// Reads a table (its form is described in refused.txt). A malformed table is an empty one, which
-// its test refuses.
+// Reads a table (refused.txt describes its form). A malformed table is returned empty, which its
+// test refuses.
 [[nodiscard]] std::vector<ConfigCase> read_config_cases(const std::string& path);
 
 void PrintTo(const ConfigCase& config_case, std::ostream* out);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every line of tests/data/config/{refused,warned}.txt, and the inputs that cannot be written in a
-// text file.
+// Every line of tests/data/config/{refused,warned}.txt, and inputs that a text file cannot contain.
 #include "api/config_cases.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +36,7 @@ std::string test_name(const testing::TestParamInfo<ConfigCase>& info) {
 
 class RefusedConfig : public testing::TestWithParam<ConfigCase> {};
 
-TEST_P(RefusedConfig, SaysWhy) {
+TEST_P(RefusedConfig, ReportsTheReason) {
   const auto parsed = parse(GetParam());
   ASSERT_FALSE(parsed.ok()) << GetParam().config;
   EXPECT_EQ(parsed.error().text(), GetParam().expected) << GetParam().config;
@@ -47,7 +46,7 @@ INSTANTIATE_TEST_SUITE_P(Table, RefusedConfig, testing::ValuesIn(refused()), tes
 
 class WarnedConfig : public testing::TestWithParam<ConfigCase> {};
 
-TEST_P(WarnedConfig, SaysWhy) {
+TEST_P(WarnedConfig, ReportsTheReason) {
   const auto parsed = parse(GetParam());
   ASSERT_TRUE(parsed.ok()) << parsed.error().text();
   std::string warnings;
@@ -59,7 +58,7 @@ TEST_P(WarnedConfig, SaysWhy) {
 
 INSTANTIATE_TEST_SUITE_P(Table, WarnedConfig, testing::ValuesIn(warned()), test_name);
 
-// The tables themselves: read whole, and each case once.
+// The tables themselves: complete, and each case once.
 TEST(ConfigCases, AreThere) {
   EXPECT_GE(refused().size(), 60U);
   EXPECT_GE(warned().size(), 10U);
@@ -90,7 +89,7 @@ TEST(UnreadableConfig, ByteOrderMark) {
             "config.yaml:1:1: the file begins with a byte order mark; save it as plain UTF-8");
 }
 
-// yaml-cpp takes byte 4 for the end of the file and would not see what follows it.
+// yaml-cpp takes byte 4 for the end of the file and would ignore the rest.
 TEST(UnreadableConfig, EndOfTransmission) {
   EXPECT_EQ(error_of("dryRun: true\n\x04 dryRun: false\n"), "config.yaml:2:1: control character");
 }
@@ -125,7 +124,7 @@ TEST(UnreadableConfig, TooDeep) {
     return "watch: " + std::string(depth, '[') + std::string(depth, ']');
   };
   EXPECT_EQ(error_of(nested(api::kYamlDepthMax)), "config.yaml:1:39: nested more than 32 deep");
-  // Far beyond what yaml-cpp itself would follow.
+  // Much deeper than yaml-cpp itself would follow.
   EXPECT_EQ(error_of(nested(1000)), "config.yaml:1:39: nested more than 32 deep");
 }
 

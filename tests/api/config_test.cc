@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Configurations that are accepted: what is in force then.
+// Accepted configurations and their effective settings.
 #include "api/config_file.h"
 
 #include <gtest/gtest.h>
@@ -110,7 +110,7 @@ cgroups:
   - {cgroup: '/other.slice/?', priority: 1000000000}
 )";
 
-// Of 10 % margin; what evicts nobody is over when half as much more is there.
+// Of 10 % margin; without an eviction, the condition ends when half as much more is available.
 Threshold own_limit(WorkloadClass of, Response response) {
   Threshold threshold;
   threshold.signal = Signal::cgroup_memory_available;
@@ -179,14 +179,14 @@ TEST(Config, EveryKey) {
   EXPECT_EQ(result.files, (std::vector<std::string>{"config.yaml", "manifest.yaml"}));
 }
 
-// kubelet.md §1.1: given, even empty, nothing of the default is inherited.
+// As in kubelet: a given value, even an empty one, inherits nothing from the default.
 TEST(EvictionHard, GivenReplacesTheDefault) {
   EXPECT_TRUE(loaded("evictionHard: {}").config.thresholds.empty());
   EXPECT_EQ(loaded("evictionHard: {allocatableMemory.available: 1Gi}").config.thresholds,
             std::vector{on(kPods, Limit::bytes(gib(1)))});
 }
 
-// kubelet.md §1.3: the copy is made beside a given one, with its own minimum reclaim.
+// As in kubelet: the copy is added to a given one, with its own minimum reclaim.
 TEST(EvictionHard, MemoryIsCopiedToAllocatable) {
   EXPECT_EQ(loaded("evictionHard: {memory.available: 1Gi, allocatableMemory.available: 2Gi}\n"
                    "evictionMinimumReclaim: {memory.available: 1Mi, "
@@ -195,17 +195,17 @@ TEST(EvictionHard, MemoryIsCopiedToAllocatable) {
             (std::vector{on(kNode, Limit::bytes(gib(1)), Limit::bytes(mib(1))),
                          on(kPods, Limit::bytes(gib(2)), Limit::bytes(mib(2))),
                          on(kPods, Limit::bytes(gib(1)), Limit::bytes(mib(1)))}));
-  // Given and copied alike is one threshold.
+  // If the given and the copied one are equal, they are one threshold.
   EXPECT_EQ(loaded("evictionHard: {memory.available: 1Gi, allocatableMemory.available: 1024Mi}")
                 .config.thresholds,
             (std::vector{on(kNode, Limit::bytes(gib(1))), on(kPods, Limit::bytes(gib(1)))}));
-  // Kubelet copies when "pods" is enforced; here, when pods are workloads.
+  // Kubelet copies when "pods" is enforced; Forestall, when pods are workloads.
   EXPECT_EQ(loaded("pods: {enabled: false}\nworkloads: [{cgroup: /a}]").config.thresholds.back(),
             on(Signal::imagefs_inodes_free, Limit::share(0.05F)));
 }
 
-// kubelet.md §1.3: exactly these two strings remove the entry.
-TEST(EvictionHard, NothingAndAllPercentVanish) {
+// As in kubelet: exactly these two strings remove the entry.
+TEST(EvictionHard, DropsZeroAndHundredPercent) {
   EXPECT_TRUE(loaded("evictionHard: {memory.available: 0%}").config.thresholds.empty());
   EXPECT_TRUE(loaded("evictionHard: {memory.available: 100%}").config.thresholds.empty());
   EXPECT_EQ(loaded("evictionHard: {memory.available: 0.0%}").config.thresholds.front().limit,
@@ -214,7 +214,7 @@ TEST(EvictionHard, NothingAndAllPercentVanish) {
             Limit::share(1));
 }
 
-// Text stays text: what other readers take for booleans, numbers or nothing are good names.
+// Text stays text: words that other readers parse as booleans, numbers or null are valid names.
 TEST(Config, NamesAreTakenAsWritten) {
   for (const std::string name : {"no", "true", "1e3", "0x10", "'null'", "'~'", "2026-01-01"}) {
     const auto config = loaded("workloads: [{cgroup: /a, name: " + name + "}]").config;
@@ -280,8 +280,8 @@ TEST(DeployedExample, EqualsTheBuiltIn) {
   EXPECT_EQ(result->config, api::built_in_config());
 }
 
-// The examples behind '#' must be accepted too: each list is uncommented and its empty form
-// dropped.
+// The commented examples must be accepted too: the test uncomments each list and drops its empty
+// form.
 TEST(DeployedExample, CommentedPartsAreValid) {
   std::string text = read_text(FORESTALL_DEPLOY "/config.yaml");
   std::string uncommented;
@@ -306,7 +306,7 @@ TEST(DeployedExample, CommentedPartsAreValid) {
 
 // --- the README's examples -------------------------------------------------------------------
 
-// Every block of YAML in it, what it names being there and empty.
+// Every block of YAML in it; the named files exist and are empty.
 TEST(Readme, ItsExamplesAreAccepted) {
   const std::string text = read_text(FORESTALL_README);
   const std::string begin = "\n```yaml\n", end = "\n```\n";

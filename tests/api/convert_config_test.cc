@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Configurations in force, to messages and back; and what from_proto refuses of them.
+// Effective configurations to messages and back; and what from_proto refuses.
 #include <gtest/gtest.h>
 
 #include "api/config_file.h"

@@ -6,7 +6,7 @@
 namespace forestall::test {
 namespace {
 
-TEST(ConvertStatus, TellsWhatWasLostAndWhoWasDropped) {
+TEST(ConvertStatus, ContainsLossesAndDroppedClients) {
   exports::DropCounts drops;
   drops.bpf_events = 1;
   drops.bpf_failures = 2;

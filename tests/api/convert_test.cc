@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// from_proto(to_proto(x)) == x for values made at random, through JSON and through the wire format;
-// what from_proto refuses, and what it makes of what was left out.
+// from_proto(to_proto(x)) == x for random values, through JSON and through the wire format; and how
+// from_proto handles invalid and missing fields.
 #include "api/convert.h"
 
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ TEST(RoundTrip, WhatTheOomKillerSees) {
   expect_round_trip(OomKill{}, 0);
 }
 
-// Nothing and zero, not read and none: each comes back as what it was.
+// Absent and zero, unread and none: each is preserved.
 TEST(RoundTrip, AbsentIsNotZero) {
   Observation observation;
   EXPECT_FALSE(api::from_proto(api::to_proto(observation))->workloads.has_value());
@@ -123,7 +123,7 @@ TEST(FromProto, RefusesBrokenScenes) {
             "sighting: constraint: unknown value 8");
 }
 
-// Names are at most 15 bytes in the kernel, and are cut between characters.
+// Names have at most 15 bytes in the kernel and are cut between characters.
 TEST(FromProto, CutsNames) {
   v1::ProcessSample message;
   const auto name = [&](const std::string& text) {
@@ -181,7 +181,7 @@ Observation observed(std::string_view json) {
   return observation.ok() ? *observation : Observation{};
 }
 
-// What stands in for each field that may be left out.
+// The default of each optional field.
 TEST(FromProto, ObservationsByHandMayBeShort) {
   const Observation bare = observed(R"({"atNs":7})");
   EXPECT_EQ(bare.wake, (Wake{WakeSource::recheck, from_ns(7), {}, {}}));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random values, the special ones often: zero, the ends of the range, absent.
+// Random values; often special ones: zero, the ends of the range, absent.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +36,7 @@ class Dice {
                                            "é€𝄞", "\"\\\n\t", std::string("\0x", 2)};
     return coin() ? kSpecial[below(6)] : "/s" + std::to_string(random_());
   }
-  // Binary ones within ±(2^63 - 1), beyond which reading caps them as apimachinery does.
+  // Binary values within ±(2^63 - 1), beyond which the reader caps them as apimachinery does.
   Quantity quantity() {
     if (coin()) return binary(std::max(integer(), -INT64_MAX));
     const auto format = coin() ? QuantityFormat::decimal_si : QuantityFormat::decimal_exponent;

@@ -64,7 +64,7 @@ TEST(Events, AnOutcomeHasItsTimes) {
   outcome.signalled = at(1400);
   outcome.released = at(5400);
   const auto events = events_in(record);
-  ASSERT_EQ(events.size(), 1U) << "its decision was told when it began";
+  ASSERT_EQ(events.size(), 1U) << "its decision was reported when it began";
   EXPECT_EQ(kind_of(events[0]), v1::Event::OUTCOME);
   EXPECT_EQ(events[0].at_ns(), 5400);
   EXPECT_EQ(events[0].wall_time().nanos(), 5500);
@@ -84,7 +84,7 @@ TEST(Events, ConditionsThatChangeComeFirst) {
 }
 
 TEST(Events, AKernelsKill) {
-  // As the agent has it: the look is the last one before, the time on the wall is the kill's.
+  // As in the agent: the evaluation is the last one before the kill, the wall time is the kill's.
   Record record;
   record.stages.decided = at(20);
   record.wall_time_ns = 1'700'000'000'000'000'500;
@@ -96,8 +96,8 @@ TEST(Events, AKernelsKill) {
   EXPECT_EQ(events[0].wall_time().nanos(), 500);
 }
 
-// A record from elsewhere may say anything.
-TEST(Events, IndicesBeyondTheEndAreNobody) {
+// A record from another source may have any value.
+TEST(Events, IgnoresIndicesBeyondTheEnd) {
   v1::Record record;
   record.mutable_decision()->set_driving(7);
   record.mutable_decision()->set_victim(4'000'000'000);
@@ -111,7 +111,7 @@ TEST(Events, IndicesBeyondTheEndAreNobody) {
 
 class LookEventsTest : public testing::Test {
  protected:
-  // The crossings that a look with these thresholds met tells: +i or -i for the i-th.
+  // The crossings found by an evaluation with these thresholds: +i or -i for the i-th.
   std::vector<int> crossings(const std::vector<bool>& met) {
     exports::LookNote note;
     note.crossed = true;
@@ -133,7 +133,7 @@ class LookEventsTest : public testing::Test {
   LookEvents look_events_;
 };
 
-TEST_F(LookEventsTest, TellsWhatChanges) {
+TEST_F(LookEventsTest, ReportsChanges) {
   using testing::ElementsAre;
   EXPECT_THAT(crossings({false, true}), ElementsAre(2));
   EXPECT_THAT(crossings({false, true}), ElementsAre());
@@ -141,7 +141,7 @@ TEST_F(LookEventsTest, TellsWhatChanges) {
   EXPECT_THAT(crossings({false, false}), ElementsAre(-1, -2));
 }
 
-TEST_F(LookEventsTest, AKillWithoutALookIsOfAThresholdToo) {
+TEST_F(LookEventsTest, AKillWithoutAnEvaluationHasAThresholdToo) {
   using testing::ElementsAre;
   v1::Record record;
   record.mutable_decision()->set_action(v1::Decision::KILL);
@@ -165,7 +165,7 @@ TEST_F(LookEventsTest, AKillWithoutALookIsOfAThresholdToo) {
   EXPECT_THAT(crossings({true}), ElementsAre());
 }
 
-TEST(WatchLog, KeepsWhatFitsAndCountsWhatDoesNot) {
+TEST(WatchLog, KeepsWhatFitsAndCountsTheRest) {
   WatchLog log;
   std::uint64_t place = log.end();
   const auto frame = std::make_shared<const std::string>(WatchLog::kBytesMax / 4, 'x');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the JSON reader takes, and for everything else: what is wrong, and where.
+// What the JSON reader accepts; for everything else, the error and its place.
 #include "api/json_reader.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 using api::JsonReader;
 
-// A reader on text that has nothing readable behind its padding.
+// A reader on text with nothing readable after its padding.
 template <typename Message>
 Result<void> read(JsonReader& reader, std::string_view json, Message& message) {
   const std::string padded = std::string(json) + std::string(JsonReader::kPadding, '"');
@@ -94,7 +94,7 @@ TEST(JsonReader, IntegersOutOfRange) {
             "13: threshold: '4294967296' is out of range (0 to 4294967295)");
 }
 
-TEST(JsonReader, WhatIsNoInteger) {
+TEST(JsonReader, RejectsInvalidIntegers) {
   EXPECT_EQ(refusal(R"({"atNs":1.5})"), "8: atNs: must be a whole number, found '1.5'");
   EXPECT_EQ(refusal(R"({"atNs":"x"})"), "8: atNs: expected a number, found the string 'x'");
   EXPECT_EQ(refusal(R"({"atNs":""})"), "8: atNs: expected a number, found the string ''");
@@ -200,7 +200,7 @@ TEST(JsonReader, Times) {
             "12: wallTime: expected a time, as a string, found a number");
 }
 
-TEST(JsonReader, WhatIsNoObject) {
+TEST(JsonReader, RejectsInvalidObjects) {
   EXPECT_EQ(refusal(""), "0: empty");
   EXPECT_EQ(refusal("  "), "0: empty");
   EXPECT_EQ(refusal("null"), "0: expected an object, found null");
@@ -223,7 +223,7 @@ TEST(JsonReader, WhatIsNoObject) {
   }
 }
 
-// A reader is as good as new after each read, failed or not.
+// A reader can be reused after each read, failed or not.
 TEST(JsonReader, IsUsedAgain) {
   JsonReader reader;
   v1::Observation message;
@@ -236,7 +236,7 @@ TEST(JsonReader, IsUsedAgain) {
   }
 }
 
-TEST(FromJson, SaysLineAndColumn) {
+TEST(FromJson, ReportsLineAndColumn) {
   v1::Observation message;
   const auto failed = api::from_json("{\n  \"atNs\": 1,\n  \"colour\": 2\n}\n", message);
   EXPECT_EQ(failed.error().text().substr(0, 27), "3:3: unknown key 'colour'; ");

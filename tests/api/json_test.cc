@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exact text programs get, and what is read back.
+// The exact text for programs, and the result of reading it.
 #include "api/json.h"
 
 #include <google/protobuf/util/json_util.h>
@@ -149,7 +149,7 @@ TEST(Json, ReadsBothItsOwnFormAndProtobufs) {
   EXPECT_EQ(back.SerializeAsString(), record.SerializeAsString());
 }
 
-TEST(Json, RefusesWhatItDoesNotKnow) {
+TEST(Json, RefusesUnknownFields) {
   v1::Observation message;
   for (const std::string_view bad : {"", "null", "[]", "{", R"({"atNs":"x"})", R"({"colour":1})",
                                      R"({"wake":{"source":"moon"}})", R"({"atNs":1} {"atNs":2})",
@@ -158,8 +158,8 @@ TEST(Json, RefusesWhatItDoesNotKnow) {
   }
 }
 
-// Every word of the logs is the word in JSON, for every enum value; but for the rungs, whose log
-// words are names of kernel files and calls.
+// Every log word is the word in JSON, for every enum value; except for rungs, whose log words are
+// names of kernel files and calls.
 template <typename Model>
 void expect_words(const google::protobuf::EnumDescriptor& schema) {
   for (int i = 1; i < schema.value_count(); ++i) {
@@ -168,7 +168,7 @@ void expect_words(const google::protobuf::EnumDescriptor& schema) {
         << schema.full_name();
   }
   EXPECT_TRUE(schema.value(0)->name().ends_with("_UNSPECIFIED")) << schema.full_name();
-  // The next value of the model has no word: the schema has them all.
+  // The next value of the model has no word, so the schema is complete.
   EXPECT_EQ(to_string(static_cast<Model>(schema.value_count() - 1)), "") << schema.full_name();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kubelet's settings by all three fronts: every line of tests/data/config/kubelet_refused.txt, and
-// what is in force when they are accepted (kubelet.md §1.1 to §1.3).
+// Kubelet's settings from flags, files and our configuration: every line of
+// tests/data/config/kubelet_refused.txt, and the effective settings of accepted ones
+// (pkg/kubelet/eviction/helpers.go ParseThresholdConfig()).
 #include <gtest/gtest.h>
 
 #include <map>
@@ -29,7 +30,7 @@ Result<api::LoadedConfig> load(const Files& files, const api::GivenFlags& flags 
   });
 }
 
-// The thresholds in words: "memory.available<100Mi", " soft 1m30s", " +500Mi", " copied".
+// The thresholds as text: "memory.available<100Mi", " soft 1m30s", " +500Mi", " copied".
 std::vector<std::string> thresholds(const Result<api::LoadedConfig>& loaded) {
   if (!loaded) return {loaded.error().text()};
   std::vector<std::string> lines;
@@ -66,7 +67,7 @@ std::vector<ConfigCase> refused() {
 
 class RefusedKubeletConfig : public testing::TestWithParam<ConfigCase> {};
 
-TEST_P(RefusedKubeletConfig, SaysWhy) {
+TEST_P(RefusedKubeletConfig, ReportsTheReason) {
   const auto loaded = load({{"kubelet.yaml", GetParam().config}});
   ASSERT_FALSE(loaded.ok()) << GetParam().config;
   EXPECT_EQ(loaded.error().text(), GetParam().expected) << GetParam().config;
@@ -88,7 +89,7 @@ TEST(KubeletCases, AreThere) {
 
 // --- defaults and merging -----------------------------------------------------------------------
 
-TEST(KubeletDefaults, HoldWhenNothingIsSaid) {
+TEST(KubeletDefaults, ApplyWithoutSettings) {
   EXPECT_EQ(thresholds(load({})), kDefaults);
   EXPECT_EQ(of_kubelet(""), kDefaults);
   EXPECT_EQ(of_kubelet("evictionHard:\n"), kDefaults);  // null is absent
@@ -100,13 +101,13 @@ TEST(KubeletDefaults, AreGoneWhenAnyIsNamed) {
   EXPECT_EQ(of_kubelet("evictionHard: {nodefs.available: 1Gi}\n"), Lines{"nodefs.available<1Gi"});
 }
 
-TEST(KubeletDefaults, AreMergedBehindWhatWasNamed) {
+TEST(KubeletDefaults, AreMergedAfterNamedOnes) {
   EXPECT_EQ(of_kubelet("mergeDefaultEvictionSettings: true\n"
                        "evictionHard: {pid.available: 5%, imagefs.available: 20%, "
                        "memory.available: 0%}\n"),
             (Lines{"pid.available<5%", "imagefs.available<20%", "nodefs.available<10%",
                    "nodefs.inodesFree<5%", "imagefs.inodesFree<5%"}));
-  // Kubelet merges into what its file says, before it looks at flags.
+  // Kubelet merges defaults into its file before it reads flags.
   EXPECT_EQ(thresholds(load(
                 {{"kubelet.yaml", std::string(kHead) + "mergeDefaultEvictionSettings: true\n"}},
                 {{"eviction-hard", {"pid.available<5%"}}})),
@@ -132,7 +133,7 @@ TEST(KubeletThresholds, HardThenSoftThenCopiesAsWritten) {
              "memory.available<1.5Gi soft 90s", "allocatableMemory.available<500Mi copied"}));
 }
 
-TEST(KubeletThresholds, GraceOfNothingMakesASoftOneHard) {
+TEST(KubeletThresholds, ZeroGraceMakesASoftThresholdHard) {
   EXPECT_EQ(of_kubelet("evictionHard: {memory.available: 100Mi}\n"
                        "evictionSoft: {memory.available: 1Gi}\n"
                        "evictionSoftGracePeriod: {memory.available: \"0\"}\n"
@@ -152,11 +153,11 @@ TEST(KubeletThresholds, CopiesNeedPodsEnforced) {
   EXPECT_EQ(of_kubelet(hard + "enforceNodeAllocatable:\n").size(), 2U);
 }
 
-TEST(KubeletThresholds, VanishedSoftOnesNeedNoGrace) {
+TEST(KubeletThresholds, DroppedSoftThresholdsNeedNoGrace) {
   EXPECT_EQ(of_kubelet("evictionHard: {}\nevictionSoft: {memory.available: 100%}\n"), Lines());
 }
 
-// Kept as written, since messages print it: 1.5Gi is binary, 1G is not.
+// Kept as written for messages: 1.5Gi is binary, 1G is not.
 TEST(KubeletThresholds, QuantitiesKeepTheirForm) {
   const auto loaded = load({}, {{"eviction-hard", {"memory.available<1.5Gi,nodefs.available<2G"}}});
   ASSERT_TRUE(loaded.ok());
@@ -206,7 +207,7 @@ memoryThrottlingFactor: 0.9
   EXPECT_EQ(loaded->files, Lines{"kubelet.yaml"});
 }
 
-TEST(KubeletConfig, TransitionPeriodOfNothingIsTheDefault) {
+TEST(KubeletConfig, ZeroTransitionPeriodMeansTheDefault) {
   const auto loaded =
       load({{"kubelet.yaml", std::string(kHead) + "evictionPressureTransitionPeriod: 0s\n"}});
   ASSERT_TRUE(loaded.ok()) << loaded.error().text();
@@ -261,7 +262,7 @@ TEST(Fronts, KubeletsFileNamedInOurs) {
   EXPECT_EQ(loaded->files, (Lines{"config.yaml", "k.yaml"}));
 }
 
-TEST(Fronts, MistakesOfAllAreTold) {
+TEST(Fronts, ErrorsOfAllAreReported) {
   const auto loaded = load({{"config.yaml", "dryRun: maybe\n"},
                             {"kubelet.yaml", std::string(kHead) + "evictionHard: 1\n"}},
                            {{"eviction-soft", {"memory.available=1Gi"}}});
@@ -301,12 +302,12 @@ TEST(KubeletFlags, MapGrammar) {
   EXPECT_EQ(of_flags({{"eviction-hard", {",, memory.available < 1Gi ,,nodefs.available<10%,"}}}),
             (Lines{"memory.available<1Gi", "nodefs.available<10%",
                    "allocatableMemory.available<1Gi copied"}));
-  // The last of two counts; a repeated flag adds; the first one clears the defaults.
+  // The last of two counts; a repeated flag appends; the first one clears the defaults.
   EXPECT_EQ(
       of_flags({{"eviction-hard", {"pid.available<1%,nodefs.available<1%", "pid.available<2%"}}}),
       (Lines{"pid.available<2%", "nodefs.available<1%"}));
   EXPECT_EQ(of_flags({{"eviction-hard", {""}}}), Lines());
-  // Only the first separator parts.
+  // Only the first separator splits.
   EXPECT_EQ(of_flags({{"eviction-hard", {"memory.available<1<2"}}}),
             Lines{"--eviction-hard: 'memory.available': '1<2' is not an amount; write a quantity "
                   "like 100Mi or 1.5Gi, or a percentage like 5%"});
@@ -360,7 +361,7 @@ TEST(KubeletFlags, OtherTypes) {
   }
 }
 
-// Every flag is about a setting that there is.
+// Every flag belongs to an existing setting.
 TEST(KubeletFlags, HaveSettings) {
   std::vector<std::string> keys;
   api::for_each_setting([&](const char* key, auto) { keys.emplace_back(key); });

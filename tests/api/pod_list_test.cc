@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `kubectl get pods -o json` prints, as pods; and what is wrong with it, by its place.
+// The output of `kubectl get pods -o json`, as pods; and its errors with their places.
 #include "api/pod_list.h"
 
 #include <gmock/gmock.h>
@@ -84,7 +84,7 @@ TEST(PodList, AMirrorPodIsKnownByItsAnnotations) {
   EXPECT_EQ(pod.volumes[1].kind, VolumeKind::other);
 }
 
-TEST(PodList, TheSourceTellsStaticPodsFromTheApis) {
+TEST(PodList, TheSourceDistinguishesStaticPods) {
   EXPECT_EQ(named("kube-proxy-8x2lq").origin, PodOrigin::api);
   EXPECT_EQ(named("web-0").origin, PodOrigin::api);
   const auto annotated = [](const std::string& annotations) {
@@ -95,13 +95,13 @@ TEST(PodList, TheSourceTellsStaticPodsFromTheApis) {
   EXPECT_EQ(file.origin, PodOrigin::static_file);
   EXPECT_EQ(file.config_hash, "abc");
   EXPECT_EQ(annotated(R"("kubernetes.io/config.source": "http")").origin, PodOrigin::static_file);
-  // The source of a mirror may be any, and its value is not looked at.
+  // The source of a mirror pod may have any value, which is not read.
   EXPECT_EQ(annotated(R"("kubernetes.io/config.mirror": "")").origin, PodOrigin::mirror);
   EXPECT_EQ(annotated(R"("kubernetes.io/config.source": "api",
                          "kubernetes.io/config.mirror": "x")")
                 .origin,
             PodOrigin::mirror);
-  // What anybody may write into an API pod's annotations does not name its cgroup.
+  // Annotations of an API pod can be set by users, so they do not name its cgroup.
   EXPECT_EQ(annotated(R"("kubernetes.io/config.hash": "abc")").config_hash, "");
 }
 
@@ -129,7 +129,7 @@ TEST(PodList, RequestsOfAResizedContainerAreTheAllocatedOnes) {
   const Pod pod = named("resized");
   EXPECT_EQ(pod.containers[0].requests.memory, quantity("1Gi"));
   EXPECT_EQ(pod.containers[0].requests.cpu, quantity("1"));
-  // What the status does not allocate stays as declared.
+  // Resources without an allocation in the status stay as declared.
   const Pod partly = one(R"({"containers": [{"name": "a", "resources": {"requests":
                               {"cpu": "1", "memory": "2Gi", "ephemeral-storage": "3Gi"}}}]})",
                          R"({"containerStatuses": [
@@ -198,7 +198,7 @@ TEST(PodList, Tolerations) {
             (Toleration{"node.kubernetes.io/memory-pressure", "Exists", "", "NoSchedule"}));
 }
 
-// A quantity may be a number, and a null is 0 (apimachinery Quantity.UnmarshalJSON).
+// A quantity may be a number, and null is 0 (apimachinery Quantity.UnmarshalJSON).
 TEST(PodList, QuantitiesInEveryFormTheApiTakes) {
   const auto memory = [](const std::string& json) {
     return one(R"({"containers": [{"name": "a", "resources": {"requests": {"memory": )" + json +
@@ -227,7 +227,7 @@ TEST(PodList, UnknownKeysNullsAndOtherResourcesPassBy) {
   EXPECT_EQ(pod.phase, PodPhase::unknown);
 }
 
-// encoding/json: of a repeated key the last one counts.
+// encoding/json: the last of a repeated key counts.
 TEST(PodList, TheLastOfARepeatedKeyCounts) {
   EXPECT_EQ(one(R"({"priority": 1, "priority": 2})").priority, 2);
 }
@@ -235,7 +235,7 @@ TEST(PodList, TheLastOfARepeatedKeyCounts) {
 TEST(PodList, KindsOfDocuments) {
   EXPECT_THAT(*parse_pod_list(R"({"kind": "List", "items": []})"), IsEmpty());
   EXPECT_THAT(*parse_pod_list(R"({"kind": "PodList", "items": null})"), IsEmpty());
-  // Kubelet's own /pods: no kind on the items.
+  // Kubelet's own /pods: items have no kind.
   const auto pods = parse_pod_list(
       R"({"kind": "PodList", "apiVersion": "v1", "metadata": {},
           "items": [{"metadata": {"uid": "u", "name": "n"}}]})");
@@ -308,7 +308,7 @@ TEST(PodList, MistakesNameTheirPlace) {
             "number");
 }
 
-TEST(PodList, WhatIsNoJsonIsToldByLineAndColumn) {
+TEST(PodList, ReportsInvalidJsonByLineAndColumn) {
   EXPECT_EQ(problem(""), "invalid JSON: the text is empty");
   EXPECT_EQ(problem("{\n  \"kind\": \"List\",\n  \"items\": [tru]\n}"),
             "3:13: invalid JSON: expected true, false or null");

@@ -45,7 +45,7 @@ ProcessMemory random_memory(Dice& dice) {
   return {dice.integer(), dice.integer(), dice.integer(), dice.integer(), dice.integer()};
 }
 
-// At most 15 bytes and a NUL, as the kernel has it.
+// At most 15 bytes and a NUL, as in the kernel.
 std::array<char, 16> random_comm(Dice& dice) {
   static constexpr std::string_view kNames[] = {"", "bash", "a b(c)", "\"\\\n", "€€€€€"};
   std::array<char, 16> comm{};
@@ -101,7 +101,7 @@ Workload random_workload(Dice& dice) {
   workload.protection = dice.one_of<Protection>(v1::Workload::Protection_MAX);
   if (dice.coin()) {
     workload.pod = std::make_shared<const Pod>(random_pod(dice));
-    // A pod that is known has a UID.
+    // A known pod has a UID.
     if (!workload.pod_uid) workload.pod_uid = workload.pod->uid;
   }
   return workload;

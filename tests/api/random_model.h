@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observations, decisions, records and scenes of the OOM killer made at random, every field of
-// them.
+// Random observations, decisions, records and scenes of the OOM killer, with every field.
 #pragma once
 
 #include "api/dice.h"

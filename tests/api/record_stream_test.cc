@@ -25,8 +25,8 @@ TEST(RecordStream, AKillWaitsForItsOutcomeUnlessItHasAGrace) {
   EXPECT_TRUE(RecordStream::takes(Record()));
 }
 
-// The kernel was there between our decision and the next look: just what people want to know of.
-TEST(RecordStream, AKillOfTheKernelIsWrittenWhateverWasDecidedBeforeIt) {
+// The kernel killed between our decision and the next evaluation: it must be reported.
+TEST(RecordStream, AlwaysWritesAKillByTheKernel) {
   Record record = kill_record(true);
   record.oom_kill.emplace();
   EXPECT_TRUE(RecordStream::takes(record));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entries of a recording, there and back.
+// Entries of a recording, encoded and decoded.
 #include "api/recording_entries.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 using api::EntryDecoder;
 using api::EntryEncoder;
 
-// What was given, as a file would keep it.
+// The given entries, as a file would keep them.
 std::vector<std::string> kept(const EntryEncoder::Entries& entries) {
   return {entries.begin(), entries.end()};
 }
@@ -51,7 +51,7 @@ PolicyState random_state(Dice& dice) {
   return state;
 }
 
-// A record as the policy makes them: candidates are workloads of the observation, but for some.
+// A record as the policy makes them: most candidates are workloads of the observation.
 Record random_look(Dice& dice) {
   Record record = random_record(dice);
   record.sequence = 0;
@@ -111,8 +111,8 @@ TEST(RecordingEntries, KeysComeBack) {
   EXPECT_EQ(key.state, state);
 }
 
-// One encoder and one decoder for all: workloads that were described are referred to.
-TEST(RecordingEntries, LooksComeBack) {
+// One encoder and one decoder for all: entries refer to workloads that were described before.
+TEST(RecordingEntries, EvaluationsSurviveTheRoundTrip) {
   EntryEncoder encoder;
   EntryDecoder decoder;
   for (std::uint32_t seed = 0; seed < 500; ++seed) {
@@ -150,7 +150,7 @@ TEST(RecordingEntries, AWorkloadIsDescribedOnceUntilItChanges) {
   EXPECT_EQ(encoder.look(record).size(), 2U);
 }
 
-TEST(RecordingEntries, ARecordRefersToItsLook) {
+TEST(RecordingEntries, ARecordRefersToItsEvaluation) {
   Dice dice(4);
   Record record = random_look(dice);
   record.decision.action = Action::kill;
@@ -172,8 +172,8 @@ TEST(RecordingEntries, ARecordRefersToItsLook) {
   EXPECT_TRUE(read.record.decision.considered.empty());
 }
 
-// What the watchdog or the guard did is about no look of the loop's.
-TEST(RecordingEntries, ARecordOfNoLookIsWhole) {
+// Kills of the watchdog and the guard belong to no evaluation of the loop.
+TEST(RecordingEntries, ARecordWithoutAnEvaluationIsComplete) {
   for (std::uint32_t seed = 0; seed < 200; ++seed) {
     Dice dice(seed);
     const Record record = random_record(dice);
@@ -198,7 +198,7 @@ TEST(RecordingEntries, SurveysComeBack) {
   EXPECT_EQ(survey.samples, samples);
 }
 
-TEST(RecordingEntries, PressureIsTheSameAgainAndWhatIsUnknownStaysUnknown) {
+TEST(RecordingEntries, PressureSurvivesTheRoundTripAndUnknownStaysUnknown) {
   EntryEncoder encoder;
   EntryDecoder decoder;
   for (const MemoryPressure& pressure :
@@ -209,7 +209,7 @@ TEST(RecordingEntries, PressureIsTheSameAgainAndWhatIsUnknownStaysUnknown) {
   }
 }
 
-TEST(RecordingEntries, WhatRefersToNothingIsRefused) {
+TEST(RecordingEntries, RejectsDanglingReferences) {
   Record record;
   WorkloadSample sample;
   sample.workload.cgroup = {7};
@@ -227,7 +227,7 @@ TEST(RecordingEntries, WhatRefersToNothingIsRefused) {
 }
 
 // A few hundred bytes of a file must not become gigabytes of memory.
-TEST(RecordingEntries, WhatRefersToMuchTooOftenIsRefused) {
+TEST(RecordingEntries, RejectsTooManyReferences) {
   Record record;
   WorkloadSample sample;
   sample.workload.cgroup = {7};
@@ -248,7 +248,7 @@ TEST(RecordingEntries, WhatRefersToMuchTooOftenIsRefused) {
             "look: subjects: the samples exceed the limit of 256 MiB");
 }
 
-// Nor a few kilobytes that unpack to long paths, whatever refers to them.
+// A few kilobytes that unpack to long paths must not either.
 TEST(RecordingEntries, WorkloadsThatSayTooMuchAreRefusedUpToTheNextKey) {
   forestall::v1::RecordingEntry subject;
   subject.mutable_subject()->mutable_workload()->set_path("/" + std::string(30 << 20, 'x'));

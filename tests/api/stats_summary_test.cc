@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kubelet's /stats/summary prints, as samples; and what is wrong with it, by its place.
+// The output of kubelet's /stats/summary, as samples; and its errors with their places.
 #include "api/stats_summary.h"
 
 #include <gmock/gmock.h>
@@ -79,7 +79,7 @@ TEST(StatsSummary, APodsParts) {
   EXPECT_EQ(entry(node, "batch-7").statistics.ephemeral_storage, (DiskUsage{mib(1760), 90044}));
 }
 
-TEST(StatsSummary, WhatIsMissingIsUnknownAndNotZero) {
+TEST(StatsSummary, MissingValuesAreUnknownNotZero) {
   const StatsSummary bare = parsed(R"({"node": {}, "pods": [{"podRef": {"uid": "u"}}]})");
   EXPECT_EQ(bare.memory, NodeSample{});
   EXPECT_EQ(bare.pods_cgroup, std::nullopt);
@@ -96,7 +96,7 @@ TEST(StatsSummary, WhatIsMissingIsUnknownAndNotZero) {
   EXPECT_THAT(parsed(R"({"pods": null, "node": {}})").pods, IsEmpty());
 }
 
-// A filesystem that keeps no inodes (XFS with dynamic ones, or a runtime that does not count).
+// A filesystem without inode numbers (XFS with dynamic ones, or a runtime that does not count).
 TEST(StatsSummary, AUsageMayLackItsInodes) {
   const StatsSummary read = parsed(R"({"pods": [{"podRef": {"uid": "u"}, "containers": [
       {"name": "a", "rootfs": {"usedBytes": 5}, "logs": {"inodesUsed": 7}}]}]})");
@@ -106,8 +106,8 @@ TEST(StatsSummary, AUsageMayLackItsInodes) {
   EXPECT_EQ(container.working_set, std::nullopt);
 }
 
-// Kubelet subtracts without a sign and reads the result with one (kubernetes issue 52386).
-TEST(StatsSummary, AvailableBelowZeroComesWrappedAround) {
+// Kubelet subtracts unsigned values and reads the result as signed (kubernetes issue 52386).
+TEST(StatsSummary, NegativeAvailableIsWrapped) {
   const StatsSummary read = parsed(
       R"({"node": {"memory": {"availableBytes": 18446744073709551516, "workingSetBytes": 1100}}})");
   EXPECT_EQ(read.memory.capacity, Bytes{1000});
@@ -130,7 +130,7 @@ TEST(StatsSummary, LayoutsByTheirFigures) {
   EXPECT_EQ(layout(root, images, images), FilesystemLayout::imagefs);
   EXPECT_EQ(layout(root, images, std::nullopt), FilesystemLayout::imagefs);
   EXPECT_EQ(layout(root, images, root), FilesystemLayout::split);
-  // Two disks of one size are told apart by what is on them.
+  // Two disks of one size are distinguished by their contents.
   FilesystemSample twin = root;
   twin.available = gib(20);
   EXPECT_EQ(layout(root, twin, twin), FilesystemLayout::imagefs);
@@ -139,7 +139,7 @@ TEST(StatsSummary, LayoutsByTheirFigures) {
   EXPECT_EQ(layout(root, twin, twin), FilesystemLayout::imagefs);
   twin.inodes_free.reset();
   EXPECT_EQ(layout(root, twin, twin), FilesystemLayout::single);
-  // Not known is no layout.
+  // Unknown is not a layout.
   EXPECT_EQ(layout(root, std::nullopt, std::nullopt), std::nullopt);
   EXPECT_EQ(layout(std::nullopt, images, images), std::nullopt);
   twin.available.reset();
@@ -170,7 +170,7 @@ TEST(StatsSummary, MistakesNameTheirPlace) {
             "2:8: invalid JSON: missing or unexpected characters");
 }
 
-// Programs that go through doubles print them so.
+// Programs that use doubles print them this way.
 TEST(StatsSummary, AWholeNumberMayBeWrittenAsAFraction) {
   EXPECT_EQ(parsed(R"({"pods": [{"podRef": {"uid": "u"}, "memory": {"workingSetBytes": 1.3e9}}]})")
                 .pods[0]

@@ -16,7 +16,7 @@ TEST(Utf8, WellFormed) {
 }
 
 TEST(Utf8, IllFormed) {
-  // A lone continuation, overlong forms, a surrogate, beyond U+10FFFF, cut off, never valid.
+  // A single continuation, overlong forms, a surrogate, beyond U+10FFFF, truncated, never valid.
   for (const std::string_view bad : {"\x80", "\xc0\xaf", "\xc1\xbf", "\xe0\x80\xaf", "\xed\xa0\x80",
                                      "\xf0\x80\x80\xaf", "\xf4\x90\x80\x80", "\xc3", "\xe2\x82",
                                      "\xf0\x9d\x84", "\xfe", "\xff", "\xf5\x80\x80\x80"}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The generic reader, apart from what the tables of configurations already show.
+// The generic reader, apart from what the tables of configurations cover.
 #include "api/yaml_message.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ TEST(YamlMessage, RemembersPlaces) {
   EXPECT_EQ(places.value("disableFeatures[1]"), (Position{6, 24}));
   EXPECT_TRUE(places.has("evictionHard"));
   EXPECT_FALSE(places.has("evictionMinimumReclaim"));
-  // What was not given is pointed at through what encloses it.
+  // The error for a missing value points to the enclosing element.
   EXPECT_EQ(places.key("pods.enabled"), (Position{1, 1}));
   EXPECT_EQ(places.value("watch[0].cgroup"), (Position{5, 5}));
   EXPECT_EQ(places.key("workloads[3].name"), (Position{1, 1}));

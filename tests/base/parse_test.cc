@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The small text forms of the kernel: complete understanding or nothing.
+// The kernel's small text formats: parsed completely or rejected.
 #include "base/parse.h"
 
 #include <gtest/gtest.h>

@@ -39,7 +39,7 @@ TEST(ResultTest, TryPassesValuesOnAndErrorsUp) {
   EXPECT_FALSE(twice_even(6).ok());
 }
 
-TEST(ResultTest, TryMovesWhatCannotBeCopied) {
+TEST(ResultTest, TryMovesMoveOnlyValues) {
   const auto make = []() -> Result<std::unique_ptr<int>> { return std::make_unique<int>(7); };
   const auto use = [&]() -> Result<int> {
     const std::unique_ptr<int> owned = TRY(make());

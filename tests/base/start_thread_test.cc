@@ -17,8 +17,8 @@ TEST(StartThread, Runs) {
   EXPECT_TRUE(ran);
 }
 
-// As a user of its own, who may have one task and is it.
-TEST(StartThread, ABoundOnTasksIsAnErrorAndNotTheEnd) {
+// As a user that may have one task and already has it.
+TEST(StartThread, ALimitOnTasksIsAnError) {
   constexpr uid_t kNobodyElse = 54321;
   const pid_t child = ::fork();
   if (child == 0) {

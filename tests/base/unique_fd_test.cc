@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one owner of a descriptor: closes once, on every path, and survives being moved onto itself.
+// The sole owner of a descriptor: closes once, on every path, also after a move to itself.
 #include "base/unique_fd.h"
 
 #include <fcntl.h>
@@ -39,12 +39,12 @@ TEST(UniqueFdTest, MovingHandsOverAndEmptiesTheSource) {
   UniqueFd from(make());
   const int number = from.get();
   const UniqueFd to(std::move(from));
-  EXPECT_FALSE(from.valid());  // NOLINT: that is what is tested
+  EXPECT_FALSE(from.valid());  // NOLINT: under test
   EXPECT_EQ(to.get(), number);
   EXPECT_TRUE(is_open(number));
 }
 
-TEST(UniqueFdTest, AssigningClosesWhatWasHeld) {
+TEST(UniqueFdTest, AssignmentClosesTheOldDescriptor) {
   UniqueFd held(make());
   const int old_number = held.get();
   UniqueFd other(make());

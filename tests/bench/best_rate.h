@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much of some work a CPU second is good for.
+// Amount of some work per CPU second.
 #pragma once
 
 #include <time.h>
@@ -15,8 +15,8 @@ inline double cpu_seconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
-// Turns of `work` per CPU second: the best of `slices`, each of at least `seconds` of CPU time,
-// since whatever else the machine does can only slow one down.
+// Calls of `work` per CPU second: the best of `slices`, each of at least `seconds` of CPU time,
+// because other load can only slow a slice down.
 template <typename Work>
 double best_rate(int slices, double seconds, Work work) {
   double best = 0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kill ladder costs and what its reapers gain, on small victims in scratch cgroups.
+// Costs of the kill ladder and gains of its reapers, on small victims in scratch cgroups.
 //
-//   BeginToSignal/N   begin() of a held victim of N processes up to its first SIGKILL, and up to
-//                     begin()'s return: what the loop pays for a decision
-//   Release/way/MiB   SIGKILL to memory back, with process_mrelease and without, while
-//                     every CPU is contended. Compare the two ways of one run only: the
-//                     machine and its neighbours decide the absolute numbers.
+//   BeginToSignal/N   begin() of a pinned victim of N processes up to its first SIGKILL, and up
+//                     to begin()'s return: the cost of a decision for the loop
+//   Release/way/MiB   SIGKILL to memory free, with process_mrelease and without, while every
+//                     CPU is contended. Compare the two ways of one run only: absolute
+//                     numbers depend on the machine and its load.
 #include <benchmark/benchmark.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -56,7 +56,7 @@ BENCHMARK(BeginToSignal)
     ->UseManualTime()
     ->Unit(benchmark::kMicrosecond);
 
-// A process that does nothing but use a CPU.
+// A process that only uses a CPU.
 Child spinner() {
   return Child([] {
     for (unsigned turns = 0;; ++turns) benchmark::DoNotOptimize(turns);
@@ -76,7 +76,7 @@ void Release(benchmark::State& state, const FeatureSet& usable) {
     const auto path = scratch.child("victim");
     scratch.limit(scratch.path(), held + mib(64));
     Hog hog(scratch, path, held);
-    // A dying process frees its memory on its own share of the CPU: here a small one.
+    // A dying process frees its memory on its own share of the CPU, which is small here.
     setpriority(PRIO_PROCESS, static_cast<id_t>(hog.pid()), 10);
     const Outcome outcome = run.kill(run.rank(path));
     if (!outcome.released) return state.SkipWithError(describe(outcome).c_str());

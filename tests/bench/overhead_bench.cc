@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the agent costs everybody else, and itself, while nothing is wrong.
+// Cost of an idle agent for other processes and for itself.
 //
 //   overhead_bench FORESTALL [--rounds N] [--cgroups N[,N...]]
 //
-// A scratch cgroup holds N idle ones (1000 and 10,000 when not said), each a workload the agent
-// knows, and one in which work is done:
+// A scratch cgroup holds N idle cgroups (default 1000 and 10,000), each a workload of the agent,
+// and one that works:
 //   faults   map 4 MiB, touch each page, unmap
 //   malloc   allocate and free pieces of 64 B to 64 KiB, 2 MiB at a time
 //   cache    write a file of 4 MiB, read it, drop it from the page cache
-// Each round does all three without an agent, then beside one of the files tier (BPF forced off),
-// then beside one of the tier this host offers, which only decides (dry run). Work is counted by
-// CPU second of who works, in slices, of which the best counts: whatever else the machine does can
-// only slow it down. Every second round goes the other way round; each is compared with its own
-// work without an agent, and the median of these ratios is told. Agents print text, as a service
-// does. READY first: starting is not part of it. A second run without an agent, `control`, says how
-// far two equal runs are apart here: on a busy machine more than what is looked for. What is exact
-// even there is the time the kernel says it spent in the agent's BPF programs, for this work and
-// for all others of the machine, as a share of the work's CPU time.
+// Each round does all three without an agent, then with an agent of the files tier (BPF disabled),
+// then with one of the tier of this host, in dry-run mode. Work is counted per CPU second of the
+// worker, in slices. The best slice counts, because other load can only slow one down. Every second
+// round runs in reverse order. The result is the median of the ratios to the same round without an
+// agent. Agents print text, as a service does; starting them is not measured. A second run without
+// an agent, `control`, shows the difference of two equal runs, which on a busy machine exceeds the
+// effect. Exact in any case is the kernel's time in the agent's BPF programs, for this work and all
+// other work of the machine, as a share of the work's CPU time.
 #include <bpf/bpf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -41,6 +40,7 @@
 #include "bench/spread.h"
 #include "bench/told_child.h"
 #include "support/child.h"
+#include "support/program.h"
 #include "support/scratch_cgroup.h"
 #include "support/temp_tree.h"
 
@@ -91,7 +91,7 @@ void do_cache(int file) {
   if (ftruncate(file, 0) != 0) std::abort();
 }
 
-// Does the work it is told the number of, and answers how much of it a CPU second is good for.
+// Does the work of the given number and returns its rate per CPU second.
 class Worker {
  public:
   Worker(ScratchCgroup& scratch, const std::string& directory) : child_(working(directory)) {
@@ -115,15 +115,14 @@ class Worker {
   ToldChild<int, double> child_;
 };
 
-// The agent as a service manager runs it, up to its end.
+// Runs the agent as a service manager does.
 class Agent {
  public:
   Agent(const std::string& executable, const TempTree& directory,
         const std::vector<std::string>& arguments)
-      : log_(directory / "agent.log"), notify_(make_notify(directory / "notify")), child_([&] {
-          exec(executable, directory, arguments);
-          return 127;
-        }) {
+      : log_(directory / "agent.log"),
+        notify_(make_notify(directory / "notify")),
+        child_([&] { return exec(executable, directory, arguments); }) {
     std::array<char, 256> text{};
     while (!std::string_view(text.data()).starts_with("READY=1")) {
       const ssize_t got = recv(notify_.get(), text.data(), text.size() - 1, 0);
@@ -142,21 +141,13 @@ class Agent {
     const auto at = log.find("tier=");
     return at == std::string::npos ? "unknown" : log.substr(at + 5, log.find(' ', at) - at - 5);
   }
-  // All threads', from the scheduler's own sums.
-  [[nodiscard]] double cpu_ms() const {
-    double ns = 0;
-    const auto tasks = fmt::format("/proc/{}/task", child_.pid());
-    for (const auto& task : std::filesystem::directory_iterator(tasks)) {
-      ns += std::strtod(read_text(task.path() / "schedstat").c_str(), nullptr);
-    }
-    return ns / 1e6;
-  }
+  [[nodiscard]] double cpu_ms() const { return cpu_ms_of(child_.pid()); }
   // In all its BPF programs so far; needs bpf_enable_stats().
   [[nodiscard]] double bpf_ms() const {
     double ns = 0;
     const auto all = fmt::format("/proc/{}/fd", child_.pid());
     for (const auto& each : std::filesystem::directory_iterator(all)) {
-      // Others may be closed meanwhile; programs stay as long as the agent does.
+      // Other descriptors may be closed meanwhile; programs live as long as the agent.
       std::error_code closed;
       const auto what = std::filesystem::read_symlink(each.path(), closed);
       if (closed || what != "anon_inode:bpf-prog") continue;
@@ -190,19 +181,14 @@ class Agent {
     return fd;
   }
 
-  void exec(const std::string& executable, const TempTree& directory,
-            const std::vector<std::string>& more) const {
+  [[nodiscard]] int exec(const std::string& executable, const TempTree& directory,
+                         const std::vector<std::string>& more) const {
     setenv("NOTIFY_SOCKET", (directory / "notify").c_str(), 1);
     const int log = open(log_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    dup2(log, STDOUT_FILENO);
-    dup2(log, STDERR_FILENO);
     std::vector<std::string> words{
         executable, "agent", "--config", directory / "config.yaml", "--run-dir", directory / "run"};
     words.insert(words.end(), more.begin(), more.end());
-    std::vector<char*> pointers;
-    for (std::string& word : words) pointers.push_back(word.data());
-    pointers.push_back(nullptr);
-    execv(executable.c_str(), pointers.data());
+    return run_program(std::move(words), log, log);
   }
 
   std::string log_;
@@ -211,8 +197,8 @@ class Agent {
 };
 
 struct Kind {
-  std::string name;                    // told in the table
-  bool runs = true;                    // whether there is an agent at all
+  std::string name;                    // as printed in the table
+  bool runs = true;                    // false: no agent
   std::vector<std::string> arguments;  // of the agent
 };
 
@@ -326,7 +312,7 @@ int main_of(int argc, char** argv) {
   fmt::print("{} rounds; work done by CPU second, of that without an agent: median, quartiles\n",
              rounds);
   const UniqueFd stats(bpf_enable_stats(BPF_STATS_RUN_TIME));
-  if (!stats) fmt::print("the kernel does not tell the time in BPF programs here\n");
+  if (!stats) fmt::print("this kernel does not report the time in BPF programs\n");
   while (!sizes.empty()) {
     const int cgroups = std::atoi(std::string(next_field(sizes, ',')).c_str());
     Bench bench(argv[1], cgroups);
@@ -340,7 +326,7 @@ int main_of(int argc, char** argv) {
 }  // namespace forestall::test
 
 int main(int argc, char** argv) {
-  // The scratch cgroups go with the stack.
+  // Unwinding removes the scratch cgroups.
   try {
     return forestall::test::main_of(argc, argv);
   } catch (const std::exception& failure) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one step of the policy costs, by number of workloads: the quick path (nothing met, which is
-// every look but the few that matter) and the full path (met: rank everybody, choose one).
+// Cost of one step of the policy by number of workloads: the short path (nothing met: almost every
+// evaluation) and the full path (met: rank all, choose one).
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -53,7 +53,7 @@ Config kubelet_default() {
   return config;
 }
 
-// Nothing is met. The workloads are there and must not be looked at.
+// No threshold is met; the policy must not read the workloads.
 void quick_path(benchmark::State& state) {
   const Config config = kubelet_default();
   const Observation observation = node(state.range(0), gib(10));
@@ -61,7 +61,7 @@ void quick_path(benchmark::State& state) {
 }
 BENCHMARK(quick_path)->RangeMultiplier(10)->Range(10, 10'000);
 
-// Kubelet's five defaults, PIDs and the derived thresholds, one look after the other.
+// Kubelet's five defaults, PIDs and the derived thresholds, in consecutive evaluations.
 void quick_path_all_signals(benchmark::State& state) {
   Config config = kubelet_default();
   for (const auto& [signal, share] : {std::pair{Signal::nodefs_available, 0.10F},
@@ -91,7 +91,7 @@ void quick_path_all_signals(benchmark::State& state) {
 }
 BENCHMARK(quick_path_all_signals)->Arg(1000);
 
-// Nothing is met in as many watched cgroups.
+// No threshold is met in as many watched cgroups.
 void quick_path_watched(benchmark::State& state) {
   Config config = kubelet_default();
   config.thresholds[0].signal = Signal::cgroup_memory_available;
@@ -109,13 +109,13 @@ void quick_path_watched(benchmark::State& state) {
 }
 BENCHMARK(quick_path_watched)->RangeMultiplier(10)->Range(10, 10'000);
 
-// Met: rank everybody and choose.
+// Met: rank all and choose.
 void full_path(benchmark::State& state) {
   const Config config = kubelet_default();
   const Observation observation = node(state.range(0), mib(50));
   for (auto _ : state) {
     const Step now = step(config, {}, observation);
-    if (now.decision.action != Action::kill) state.SkipWithError("nobody was chosen");
+    if (now.decision.action != Action::kill) state.SkipWithError("no workload was chosen");
     benchmark::DoNotOptimize(now);
   }
   state.SetComplexityN(state.range(0));

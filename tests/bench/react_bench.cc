@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a threshold's crossing to SIGKILL, by the real agent's own records: with few and with many
+// From the crossing of a threshold to SIGKILL, by the real agent's records: with few and many
 // workloads on the node, idle and with every CPU contended.
 //
 //   react_bench [trials] [workloads...]      default: 7 trials with 5, 100 and 1000 workloads
 //
-// Each trial leaks as fast as pages can be had until past the threshold of a scratch cgroup. The
-// executable is $FORESTALL_BIN or the one built beside this, so that two can be compared.
+// Each trial leaks at full speed past the threshold of a scratch cgroup. The executable is
+// $FORESTALL_BIN or the one of this build, so that two can be compared.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ namespace forestall::test {
 namespace {
 
 constexpr Bytes kThreshold = mib(64);
-// Where a leak stops to run, from the threshold on, and its pace from there.
+// Where the fast part of a leak ends, relative to the threshold, and its pace from there.
 constexpr Bytes kPast = mib(24);
 constexpr Bytes kPace = mib(1);
 constexpr Bytes kRoom = mib(400);  // for the leak, up to the limit
@@ -60,7 +60,7 @@ double largest(const std::vector<Trial>& trials) {
   return std::ranges::max_element(trials, {}, &Trial::total)->total;
 }
 
-// A scratch cgroup with that many workloads, each with one process that only waits.
+// A scratch cgroup with that many workloads, each with one idle process.
 class Crowd {
  public:
   explicit Crowd(int count) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What it takes to record an agent under heavy pressure, and to decide all of it again.
+// Cost of recording an agent under heavy pressure, and of replaying the recording.
 //
-//   recording_bench [seconds] [workloads]   makes such a recording: the real agent, leaks that are
-//                                           begun again as soon as they are ended, in a scratch
-//                                           cgroup with a limit; then as below
-//   recording_bench encode                  what the loop spends on a look, by number of workloads
-//   recording_bench FILE                    bytes per entry and per look, replay against real
-//                                           time, and 100 cuts at random places, each read up to
-//                                           the cut
+//   recording_bench [seconds] [workloads]   makes a recording: the real agent, and leaks that start
+//                                           again after each kill, in a scratch cgroup with a
+//                                           limit; then measures it as below
+//   recording_bench encode                  the loop's time per evaluation, by number of workloads
+//   recording_bench FILE                    bytes per entry and per evaluation, replay against
+//                                           real time, and 100 cuts at random places, each read
+//                                           up to the cut
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
@@ -52,7 +52,7 @@ constexpr Bytes kLimit = mib(256);
 constexpr Bytes kThreshold = mib(64);
 constexpr int kLeaks = 3;  // at a time
 
-// Workloads, most of which stay as they are, and some that leak until they are ended.
+// Workloads, most of them constant, and some that leak until they are killed.
 class Pressure {
  public:
   explicit Pressure(int workloads) : workloads_(workloads) {
@@ -77,7 +77,7 @@ class Pressure {
     return text;
   }
 
-  // Begins each leak again that was ended, until the time is over. Returns how many there were.
+  // Restarts each killed leak until the time is over. Returns the number of starts.
   int go_on(double seconds) {
     const auto begin = std::chrono::steady_clock::now();
     int ended = 0;
@@ -129,7 +129,7 @@ struct Measured {
   std::uint64_t with_workloads = 0;
   std::uint64_t different = 0;
   double took = 0;      // seconds, for all of it
-  double recorded = 0;  // seconds, from the first look to the last
+  double recorded = 0;  // seconds, from the first evaluation to the last
   cli::RecordingInput::Counts counts;
 };
 
@@ -172,15 +172,16 @@ void measure(const std::string& path) {
     return count == 0 ? 0.0 : static_cast<double>(bytes) / static_cast<double>(count);
   };
   const auto& counts = best.counts;
-  fmt::print("{} looks ({} with workloads) in {:.1f} s, {} entries, {} chunks, {} lost\n",
+  fmt::print("{} evaluations ({} with workloads) in {:.1f} s, {} entries, {} chunks, {} lost\n",
              best.looks, best.with_workloads, best.recorded, counts.entries, counts.chunks,
              counts.lost);
-  fmt::print("{} bytes: {:.1f} per entry, {:.1f} per look; {:.1f} per entry before packing\n",
+  fmt::print("{} bytes: {:.1f} per entry, {:.1f} per evaluation; {:.1f} per entry before packing\n",
              counts.file_bytes, per(counts.file_bytes, counts.entries),
              per(counts.file_bytes, best.looks), per(counts.entry_bytes, counts.entries));
-  fmt::print("replay: {:.3f} s, {:.1f} us per look, {:.0f} x real time; {} decisions different\n",
-             best.took, best.took * 1e6 / static_cast<double>(best.looks),
-             best.recorded / best.took, best.different);
+  fmt::print(
+      "replay: {:.3f} s, {:.1f} us per evaluation, {:.0f} x real time; {} decisions different\n",
+      best.took, best.took * 1e6 / static_cast<double>(best.looks), best.recorded / best.took,
+      best.different);
 }
 
 // ---- cutting one ----
@@ -216,7 +217,7 @@ void cut(const std::string& path) {
     read_up_to += entries == entries_within(path, offset) && reader.damages().empty() ? 1 : 0;
     told += !reader.is_complete() ? 1 : 0;
   }
-  fmt::print("cut at 100 random places: {} read up to the cut, {} told\n", read_up_to, told);
+  fmt::print("cut at 100 random places: {} read up to the cut, {} reported\n", read_up_to, told);
 }
 
 // ---- the loop's part ----
@@ -264,8 +265,8 @@ void measure_encoding(int workloads) {
     }
   }
   const double took = seconds_since(begin);
-  fmt::print("{:4} workloads: {:7.1f} us per look, {:6} bytes, {:5.1f} allocations\n", workloads,
-             took * 1e6 / kTurns, bytes / kTurns,
+  fmt::print("{:4} workloads: {:7.1f} us per evaluation, {:6} bytes, {:5.1f} allocations\n",
+             workloads, took * 1e6 / kTurns, bytes / kTurns,
              static_cast<double>(allocation_count() - before) / kTurns);
 }
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// SIGKILL to memory back, against the least it can cost: what the kernel needs to take the same
-// address space down when its owner asks for it (munmap).
+// Time from SIGKILL to free memory, against the minimum: the kernel's time to unmap the same
+// address space when its owner calls munmap.
 //
-//   release_bench [ROUNDS]     9 rounds when not said
+//   release_bench [ROUNDS]     default: 9 rounds
 //
 // For 256 MiB and 1 GiB, in 4 KiB pages and in huge ones, each round measures in turn
-//   munmap      of the region, by its owner, which nothing keeps from a CPU (SCHED_FIFO)
-//   exit        SIGKILL of a process that holds it, until its memory is back, by itself
+//   munmap      of the region by its owner, at SCHED_FIFO
+//   exit        SIGKILL of a process that holds it, until the kernel has freed its memory
 //   mrelease    SIGKILL, then process_mrelease by this thread, until that returns
-//   ladder      the agent's own way: SIGKILL to the ladder's word that the memory is back
-// so that whatever else the machine does falls on all of them. Compare within one run.
+//   ladder      the agent's way: SIGKILL until the ladder reports the memory as free
+// so that other load affects all of them. Compare within one run.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sched.h>
@@ -38,7 +38,7 @@ struct Shape {
   bool huge = false;
 };
 
-// A region of that shape, touched; whole huge pages where the kernel gives them.
+// A touched region of that shape, with huge pages where the kernel provides them.
 class Region {
  public:
   explicit Region(Shape shape) : length_(static_cast<std::size_t>(shape.size.count) + kHugePage) {
@@ -116,7 +116,7 @@ double exit_alone(ScratchCgroup& scratch, Shape shape) {
   Victim victim(scratch, shape);
   const MonotonicTime begin = SystemClock().now();
   kill(victim.child().pid(), SIGKILL);
-  // A process is reaped when its memory is gone.
+  // A process is reaped after its memory is free.
   if (!victim.child().wait_exit()) std::abort();
   return ms_since(begin);
 }
@@ -172,7 +172,7 @@ int main_of(int argc, char** argv) {
     fmt::print(stderr, "usage: release_bench [ROUNDS]\n");
     return 2;
   }
-  // The loop's own priority, which the reapers have as well; refused, all take their turns alike.
+  // The priority of the loop and of the reapers; if refused, all ways run without it.
   const sched_param priority{.sched_priority = 1};
   const bool real_time = sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &priority) == 0;
   fmt::print("{} rounds{}; ms: median, least, most; against munmap's median\n", rounds,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many lines a second `forestall replay` takes, and where the time goes: by stage, for a look
-// at the node alone and for one with 30 pods. Beside each stands simdjson's bare parse of the same
-// bytes in the same run, which nothing that reads JSON can beat by much.
+// Lines a second of `forestall replay`, and the time by stage, for an evaluation of the node alone
+// and for one with 30 pods. For comparison: simdjson's bare parse of the same bytes in the same
+// run, close to the minimum for any reader of JSON.
 //
 //   replay_bench [lines]
 #include <fmt/format.h>
@@ -87,7 +87,7 @@ struct Row {
   double seconds;
 };
 
-// `work` on each of `lines` lines, which all have the text of one.
+// Runs `work` on `lines` lines of the same text.
 template <typename Work>
 double each_line(std::int64_t lines, const std::string& line, Work work) {
   const std::string padded = line + std::string(api::JsonReader::kPadding, ' ');

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What it costs to know every process: the walk in the kernel against reading the same from /proc
-// (status, statm, oom_score_adj, cgroup), over sleeping processes in a scratch cgroup.
+// Cost of reading every process: the walk in the kernel against the same data from /proc (status,
+// statm, oom_score_adj, cgroup), for sleeping processes in a scratch cgroup.
 //
-//   scan_bench [PROCESSES]     10,000 when not said; also at a tenth, a quarter and a half
+//   scan_bench [PROCESSES]     default: 10,000; also a tenth, a quarter and a half
 //
-// Prints the CPU time of the quickest of several runs of each, made in turn, so that whatever else
-// the machine does falls on both. Compare the columns of one run only. The last line says how far
-// the time per process strays from that of all of them: the walk is linear.
+// Prints the CPU time of the fastest of several runs, in alternation, so that other load affects
+// both. Compare the columns of one run only. The last line shows how far the time per process
+// deviates from that of all processes: the walk is linear.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -32,9 +32,9 @@ namespace forestall::test {
 namespace {
 
 constexpr int kRuns = 7;
-constexpr Pages kTotalPages = 1 << 20;  // what points are computed for does not matter here
+constexpr Pages kTotalPages = 1 << 20;  // the total does not matter here
 
-// Forks sleepers on command, and reports each command's end. They die with it.
+// Forks sleeping processes on command and reports each command's end. They end with it.
 class Nursery {
  public:
   explicit Nursery(ScratchCgroup& scratch) : child_(fork_sleepers) {
@@ -59,7 +59,7 @@ class Nursery {
   ToldChild<int, int> child_;
 };
 
-// Every process of /proc, read and thrown away: parsing would only add to it.
+// Reads every process of /proc without parsing, which would only add time.
 int read_proc() {
   constexpr std::array kFiles{"status", "statm", "oom_score_adj", "cgroup"};
   std::array<char, 8192> text{};
@@ -91,7 +91,7 @@ struct Cost {
   double proc_us = 0;
 };
 
-// CPU time of this thread: the work is all done on it, and what others take is not counted.
+// CPU time of this thread, which does all the work.
 double cpu_us() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

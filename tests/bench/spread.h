@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several measurements of one thing in a few numbers.
+// Median and quartiles of several measurements.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ struct Spread {
   double upper = 0;
 };
 
-// REQUIRES: there is one.
+// REQUIRES: not empty.
 inline Spread spread_of(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const auto at = [&](std::size_t percent) { return values[(values.size() - 1) * percent / 100]; };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A child process that does as it is told, one command at a time, and answers each.
+// A child process that executes commands one at a time and returns a result for each.
 #pragma once
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@ class ToldChild {
       : pipes_(make_pipes()), child_([this, act] { return obey(act); }) {}
 
   [[nodiscard]] pid_t pid() const { return child_.pid(); }
-  // Waits for the answer. Throws if the child ended instead.
+  // Waits for the result. Throws if the child ended instead.
   Answer tell(const Command& command) const {
     Answer answer{};
     if (write(pipes_[1], &command, sizeof(command)) != sizeof(command) ||
@@ -54,7 +54,7 @@ class ToldChild {
     return 0;
   }
 
-  std::array<int, 4> pipes_;  // commands and answers, each read end first; left to the exit
+  std::array<int, 4> pipes_;  // commands and results, each read end first; closed by the exit
   Child child_;
 };
 

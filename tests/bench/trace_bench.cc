@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `forestall trace` costs whoever is traced and itself, and whether it loses anything it does
-// not count; and the same of bpftrace doing the same job, in the same run.
+// Cost of `forestall trace` for the traced process and for itself, and whether it loses events that
+// it does not count; and the same for bpftrace on the same job, in the same run.
 //
 //   trace_bench FORESTALL [--rounds N] [--seconds S] [--bpftrace PATH]
 //
-// First, real reclaim: a process in a cgroup of 24 MiB reads 64 MiB of cached zeros over and over,
-// so that each of its charges reclaims. Work is counted by CPU second of who works, in slices, of
-// which the best counts; each round does it without a tracer, again without one (`control`: how far
-// two equal runs are apart here), beside the tracer telling each event, beside its summary, and
-// beside bpftrace, every second round the other way round; the median of the ratios of each round
-// is told.
+// First, real reclaim: a process in a cgroup of 24 MiB repeatedly reads 64 MiB of cached zeros, so
+// that each charge reclaims. Work is counted per CPU second of the worker, in slices, of which the
+// best counts. Each round runs without a tracer, again without one (`control`: the difference of
+// two equal runs), with the tracer printing each event, with its summary, and with bpftrace; every
+// second round in reverse order. The result is the median of the ratios of each round.
 //
-// Then, as many events as the tracer is ever to bear: its own programs of the tracepoints
-// mm_vmscan_memcg_reclaim_begin and _end are run by BPF_PROG_TEST_RUN, which is the same code with
-// the same task, 200,000 pairs a second, and then as fast as this machine can. What was made is
-// held against what was told and what was counted as lost. Output goes to a pipe that is read.
+// Then, maximum load: BPF_PROG_TEST_RUN runs the tracer's own programs of the tracepoints
+// mm_vmscan_memcg_reclaim_begin and _end, at 200,000 pairs a second and then as fast as this
+// machine can. The number of generated events is compared with the printed and the lost ones.
+// Output goes to a pipe that is read.
 #include <bpf/bpf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -46,6 +45,7 @@
 #include "bench/told_child.h"
 #include "forestall/v1/event.pb.h"
 #include "support/child.h"
+#include "support/program.h"
 #include "support/scratch_cgroup.h"
 #include "support/temp_tree.h"
 
@@ -58,7 +58,7 @@ constexpr double kTarget = 0.98;
 constexpr std::uint64_t kRate = 200'000;
 constexpr std::size_t kFileBytes = std::size_t{64} << 20;
 
-// Reads when it is told to, and answers how many MiB a CPU second is good for.
+// Reads on command and returns its rate in MiB per CPU second.
 class Reader {
  public:
   Reader(ScratchCgroup& scratch, const std::string& path) : child_(reading(path)) {
@@ -86,7 +86,7 @@ class Reader {
   ToldChild<char, double> child_;
 };
 
-// A tracer, its output read by a thread of ours.
+// A tracer; a thread of this process reads its output.
 class Tracer {
  public:
   explicit Tracer(std::vector<std::string> command) : Tracer(std::move(command), pipe_ends()) {}
@@ -96,13 +96,13 @@ class Tracer {
   }
 
   [[nodiscard]] pid_t pid() const { return child_.pid(); }
-  // Ends it, and waits for the last of its output.
+  // Ends it and waits for the last of its output.
   void stop() {
     kill(child_.pid(), SIGINT);
     thread_.join();
     if (child_.wait_exit()) child_.reap();
   }
-  // Its first output: it is attached.
+  // The first output comes when it is attached.
   void wait_ready() const {
     while (bytes_ == 0) {
       pollfd nothing{-1, 0, 0};
@@ -110,20 +110,12 @@ class Tracer {
     }
   }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
-  // All of it, once it has ended; kept up to 64 KiB from its end.
+  // All of its output, after its end; long output is cut to its last 64 KiB.
   [[nodiscard]] const std::string& tail() const { return tail_; }
   [[nodiscard]] std::uint64_t lines() const { return lines_; }
 
-  // All threads', from the scheduler's own sums.
-  [[nodiscard]] double cpu_ms() const {
-    double ns = 0;
-    const auto tasks = fmt::format("/proc/{}/task", child_.pid());
-    for (const auto& task : std::filesystem::directory_iterator(tasks)) {
-      ns += std::strtod(read_text(task.path() / "schedstat").c_str(), nullptr);
-    }
-    return ns / 1e6;
-  }
-  // The program that hangs on a raw tracepoint.
+  [[nodiscard]] double cpu_ms() const { return cpu_ms_of(child_.pid()); }
+  // The program attached to a raw tracepoint.
   [[nodiscard]] UniqueFd program_of(const std::string& tracepoint) const {
     const auto all = fmt::format("/proc/{}/fdinfo", child_.pid());
     for (const auto& each : std::filesystem::directory_iterator(all)) {
@@ -162,13 +154,7 @@ class Tracer {
   Tracer(std::vector<std::string> command, std::array<int, 2> ends)
       : output_(ends[0]), child_([&] {
           prctl(PR_SET_PDEATHSIG, SIGKILL);
-          dup2(ends[1], STDOUT_FILENO);
-          dup2(ends[1], STDERR_FILENO);
-          std::vector<char*> argv;
-          for (std::string& word : command) argv.push_back(word.data());
-          argv.push_back(nullptr);
-          execv(command[0].c_str(), argv.data());
-          return 127;
+          return run_program(std::move(command), ends[1], ends[1]);
         }) {
     close(ends[1]);
     thread_ = std::thread([this] { drain(); });
@@ -195,7 +181,7 @@ class Tracer {
 };
 
 // Reads the last event of a delimited protobuf stream from its tail: the end of a trace is the one
-// message that parses up to the very end and has its totals.
+// message that parses to the very end and contains totals.
 v1::TraceEndEvent end_of(const std::string& tail) {
   for (std::size_t at = tail.size(); at-- > 0;) {
     google::protobuf::io::ArrayInputStream input(tail.data() + at,
@@ -222,7 +208,7 @@ struct Kind {
   std::vector<std::string> command;  // none: no tracer
 };
 
-// Not every bpftrace knows every probe, and not every machine lets it load one.
+// Some versions of bpftrace lack a probe, and some machines refuse to load one.
 bool can_do_it(const std::vector<std::string>& command) {
   Tracer tracer(command);
   tracer.wait_ready();
@@ -249,8 +235,8 @@ struct Reclaimed {
   std::vector<double> cpu, bpf, runs;  // of the tracer; of its programs
 };
 
-// How fast the work is, and then, apart, what that costs the tracer and its programs: the kernel's
-// clock of these, two readings a run, is a cost of its own.
+// Measures the rate of the work first, then the cost of the tracer and its programs: the kernel's
+// clock for these reads the time twice per run, which is a cost of its own.
 void reclaim_beside(const Kind& kind, const Reader& reader, Reclaimed& out) {
   if (kind.command.empty()) {
     out.rates.push_back(reader.rate());
@@ -312,7 +298,8 @@ void real_reclaim(const std::vector<Kind>& kinds, int rounds) {
   }
 }
 
-// Runs a pair of programs for a time, at a rate or (0) as fast as it can; how many pairs it made.
+// Runs a pair of programs for some time, at a rate or (0) as fast as possible; returns the number
+// of pairs.
 std::uint64_t make_events(int begin, int end, std::uint64_t rate, double seconds) {
   std::array<__u64, 4> arguments{32, 0, 0, 0};
   LIBBPF_OPTS(bpf_test_run_opts, options, .ctx_in = arguments.data(),
@@ -365,17 +352,17 @@ void many_events(const Kind& kind, std::uint64_t rate, double seconds) {
     const std::uint64_t told = tracer.lines() - lines_before;
     fmt::print("{} made, about {} lines, {}", made, told,
                at == std::string::npos
-                   ? "no loss told"
+                   ? "no loss reported"
                    : tracer.tail().substr(at, tracer.tail().find('\n', at) - at));
   } else {
     const v1::TraceEndEvent totals = end_of(tracer.tail());
     const v1::SpanTotal& total = totals.totals(0);
-    // The machine may have reclaimed besides.
+    // The machine may have reclaimed as well.
     const std::uint64_t missing =
         kind.name == "summary"
-            ? 0  // tells none of them; what it counts is all
+            ? 0  // prints none of them; its counter has them all
             : total.count() - total.told() - total.dropped() - total.passed_over();
-    fmt::print("{} made, {} counted, {} told, {} lost and counted, {} lost and not", made,
+    fmt::print("{} made, {} counted, {} printed, {} lost and counted, {} lost and not", made,
                total.count(), total.told(), total.dropped(), missing);
     if (total.count() < made) fmt::print(", {} NOT SEEN", made - total.count());
     fmt::print("\n@metric {}_lost_{} {}\n@metric {}_uncounted_{} {}\n           ", kind.name, rate,
@@ -424,7 +411,7 @@ int main_of(int argc, char** argv) {
 }  // namespace forestall::test
 
 int main(int argc, char** argv) {
-  // The scratch cgroups go with the stack.
+  // Unwinding removes the scratch cgroups.
   try {
     return forestall::test::main_of(argc, argv);
   } catch (const std::exception& failure) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line as its user meets it: exit codes, help, errors that say what to do.
+// The command line: exit codes, help, and errors with instructions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ TEST(CommandLine, UnknownWordsAreRefused) {
   EXPECT_THAT(format.errors, HasSubstr("xml"));
 }
 
-TEST(CommandLine, UnknownFeatureIsRefusedWithAllThatThereAre) {
+TEST(CommandLine, UnknownFeatureIsRefusedWithTheListOfFeatures) {
   const Ran ran = run_forestall({"doctor", "--disable-feature", "magic"});
   EXPECT_EQ(ran.exit_code, 2);
   EXPECT_THAT(ran.errors, HasSubstr("unknown feature 'magic'"));
@@ -55,7 +55,7 @@ TEST(CommandLine, BadConfigIsRefusedAtItsPlace) {
   }
 }
 
-TEST(CommandLine, DoctorWithEverythingOffSaysThatNothingGuards) {
+TEST(CommandLine, DoctorWithEverythingOffReportsNoGuard) {
   std::vector<std::string> arguments{"doctor"};
   for (const std::string& feature : wake_features()) {
     arguments.push_back("--disable-feature");
@@ -81,7 +81,7 @@ TEST(CommandLine, SignalsShowsTheNode) {
   EXPECT_THAT(ran.output, HasSubstr("node"));
 }
 
-TEST(CommandLine, RankWithoutWorkloadsSaysSo) {
+TEST(CommandLine, RankReportsThatThereAreNoWorkloads) {
   const TempTree tree{{"none.yaml", "pods: {enabled: false}\n"}};
   const Ran ran = run_forestall({"rank", "--config", tree / "none.yaml"});
   EXPECT_EQ(ran.exit_code, 0) << ran.errors;
@@ -186,7 +186,7 @@ TEST(PlanCommand, DocsExampleOfAllocatable) {
   EXPECT_EQ(report.resources(2).allocatable_rounded(), "88Gi");
 }
 
-// What plan hands out is what check-config and plan itself take.
+// check-config and plan accept the output of plan.
 TEST(PlanCommand, SnippetsAreAccepted) {
   const Ran ran = run_forestall({"plan", "--memory-capacity=32Gi", "--reserve=2Gi",
                                  "--evict-at=90%", "--eviction-soft=memory.available<15%",

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall rank --kernel`: its text and its report of scenes made up, and the command on this
-// host.
+// `forestall rank --kernel`: text and report of made-up scenes, and the command on this host.
 #include "cli/kernel_rank_text.h"
 
 #include <gmock/gmock.h>
@@ -108,7 +107,7 @@ TEST(KernelRankText, Ties) {
   EXPECT_TRUE(to_report(view, kUnbounded).has_tie_order_known());
 }
 
-TEST(KernelRankText, WhoGoesWithIt) {
+TEST(KernelRankText, ListsProcessesKilledAlong) {
   OomScene scene = example_scene();
   scene.processes[2].memory_id = scene.processes[3].memory_id;
   EXPECT_THAT(text_of(scene),
@@ -119,7 +118,7 @@ TEST(KernelRankText, WhoGoesWithIt) {
                         "set.\nWith it die: worker (pid 4711).\n"));
 }
 
-TEST(KernelRankText, NobodyIsChosen) {
+TEST(KernelRankText, NoProcessIsChosen) {
   OomScene scene = example_scene();
   scene.settings.panic_on_oom = 1;
   EXPECT_THAT(text_of(scene), HasSubstr("the kernel would panic, because vm.panic_on_oom is 1.\n"));
@@ -133,7 +132,7 @@ TEST(KernelRankText, NobodyIsChosen) {
               HasSubstr("the kernel would find no eligible process and would panic.\n"));
 }
 
-TEST(KernelRankText, WhoAllocates) {
+TEST(KernelRankText, TheAllocatingProcessIsKilled) {
   OomScene scene = example_scene();
   scene.settings.kill_allocating_task = true;
   EXPECT_THAT(text_of(scene), HasSubstr("give it with --allocating PID.\n"));
@@ -147,8 +146,8 @@ TEST(KernelRankText, WhoAllocates) {
   EXPECT_THAT(text, Not(HasSubstr("--allocating")));
 }
 
-// Who asked to be chosen first has no number of points that a person could use.
-TEST(KernelRankText, WhoAskedToBeFirst) {
+// The points of a process with oom_origin are not printed, because they are no usable number.
+TEST(KernelRankText, OomOriginIsFirst) {
   OomScene scene = example_scene();
   scene.processes[1].oom_origin = true;
   const std::string text = text_of(scene);
@@ -158,7 +157,7 @@ TEST(KernelRankText, WhoAskedToBeFirst) {
   EXPECT_FALSE(to_report(view_of(scene), kUnbounded).has_margin_pages());
 }
 
-TEST(KernelRankReport, HasAllOfIt) {
+TEST(KernelRankReport, HasAllFields) {
   const cli::KernelRankView view = view_of(example_scene());
   const v1::KernelRankReport report = to_report(view, kUnbounded);
   EXPECT_EQ(report.prediction().verdict(), v1::OomPrediction::KILLS);
@@ -187,7 +186,7 @@ TEST(NodeList, IsAsTheKernelWritesIt) {
 
 // --- ties ------------------------------------------------------------------------------------
 
-// Tells the order it was given, or that it does not know.
+// Returns the given order, or that it is unknown.
 class FakeProcesses final : public sources::ProcessSource {
  public:
   explicit FakeProcesses(bool knows) : knows_(knows) {}
@@ -198,7 +197,7 @@ class FakeProcesses final : public sources::ProcessSource {
   Result<bool> order(std::vector<ProcessSample>& samples,
                      const std::vector<std::size_t>& which) override {
     if (!knows_) return false;
-    // The reverse of what the fork order says.
+    // The reverse of the fork order.
     std::uint64_t place = which.size();
     for (const std::size_t index : which) samples[index].order = place--;
     return true;
@@ -213,7 +212,7 @@ class FakeProcesses final : public sources::ProcessSource {
   bool knows_ = false;
 };
 
-TEST(Predict, AsksForTheKernelsOrderOfThoseThatTie) {
+TEST(Predict, ReadsTheKernelsOrderOfTies) {
   OomScene scene = example_scene();
   scene.processes[3] = sample_of({4712, "compiler", {100, 120'000, 0, 0, 300}, 0, 2});
   FakeProcesses ignorant(false);
@@ -245,7 +244,7 @@ TEST(RankKernelCommand, TheNode) {
   EXPECT_EQ(report.scene().cgroups(0).path(), "/");
 }
 
-// Of two the greater one, by either way of reading; nobody outside is looked at.
+// The larger of two, by either source; no process outside is read.
 TEST(RankKernelCommand, ACgroupAtItsLimit) {
   ScratchCgroup scratch;
   scratch.limit(scratch.path(), mib(64));
@@ -263,7 +262,7 @@ TEST(RankKernelCommand, ACgroupAtItsLimit) {
   }
 }
 
-TEST(RankKernelCommand, WhatCannotRunOut) {
+TEST(RankKernelCommand, RefusesADomainThatCannotRunOut) {
   const Ran none =
       run_forestall(with_empty_config({"rank", "--kernel", "--cgroup", "/forestall-is-not-here"}));
   EXPECT_EQ(none.exit_code, 1);
@@ -274,7 +273,7 @@ TEST(RankKernelCommand, WhatCannotRunOut) {
   EXPECT_THAT(stranger.errors, HasSubstr("--allocating 4194305: no such process"));
 }
 
-// `ranking: kernel`: the agent's own order follows the kernel's points.
+// `ranking: kernel`: the agent's order follows the kernel's points.
 TEST(RankCommand, ByTheKernelsPoints) {
   ScratchCgroup scratch;
   const Hog small(scratch, scratch.child("small"), mib(4));
@@ -301,8 +300,8 @@ TEST(RankCommand, ByTheKernelsPoints) {
   EXPECT_THAT(text.output, HasSubstr("before the next by kernel-badness"));
 }
 
-// `ranking: kubelet+growth`: what grew while the command watched goes before what is larger.
-TEST(RankCommand, ByWhatGrewMeanwhile) {
+// `ranking: kubelet+growth`: a workload that grew during the command goes before a larger one.
+TEST(RankCommand, RanksByGrowthDuringTheCommand) {
   ScratchCgroup scratch;
   const Hog calm(scratch, scratch.child("calm"), mib(24));
   Hog grower(scratch, scratch.child("grower"), mib(1));

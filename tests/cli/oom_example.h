@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A scene of the OOM killer that the tests of `score` and `rank --kernel` share: a node of
-// 1,000,000 pages with a batch job, a server that pleads for its life, and those nobody may choose.
+// A scene of the OOM killer for the tests of `score` and `rank --kernel`: a node of 1,000,000 pages
+// with a batch job, a server with a lowered oom_score_adj, and processes that cannot be chosen.
 #pragma once
 
 #include <algorithm>

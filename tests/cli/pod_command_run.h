@@ -17,8 +17,8 @@ namespace forestall::test {
   return std::string(FORESTALL_TEST_DATA "/kubernetes/") + name;
 }
 
-// The arguments for the pods and statistics of one example ("disk", "memory", "node"), which are
-// answered without the configuration of the host the test runs on.
+// The arguments for the pods and statistics of one example ("disk", "memory", "node"), which do not
+// depend on the configuration of this host.
 [[nodiscard]] inline std::vector<std::string> rank_arguments(const std::string& example,
                                                              const std::string& signal) {
   return {"rank",
@@ -32,7 +32,7 @@ namespace forestall::test {
           signal};
 }
 
-// What the command printed with --output json, which must be the whole of it; empty after failure.
+// The complete output of the command with --output json; empty after a failure.
 template <typename Report>
 [[nodiscard]] Report json_of(std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--output", "json"});
@@ -44,7 +44,7 @@ template <typename Report>
   return report;
 }
 
-// What a command is to print, as text.
+// The expected text output of a command.
 [[nodiscard]] inline std::string golden(const std::string& name) {
   return read_text(kubernetes_file(name));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall qos` and `forestall admit`: what follows from the declarations of pods.
+// `forestall qos` and `forestall admit`: results from the declarations of pods.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ std::string refusal(const std::vector<std::string>& arguments) {
   return ran.errors;
 }
 
-TEST(Qos, TextIsWhatItWas) {
+TEST(Qos, TextMatchesTheGoldenFile) {
   EXPECT_EQ(printed(qos_arguments()), golden("qos_node.txt"));
 }
 
@@ -78,10 +78,10 @@ TEST(Qos, CgroupsOfBothDrivers) {
   const v1::ContainerQos& main = scraper.containers(0);
   EXPECT_EQ(main.cgroupfs(), scraper.cgroupfs() + "/" + main.id());
   EXPECT_EQ(main.systemd(), scraper.systemd() + "/crio-" + main.id() + ".scope");
-  // A static pod's cgroup has its hash for a name.
+  // A static pod's cgroup is named by its hash.
   EXPECT_EQ(pod(report, "kube-apiserver-worker-1").cgroupfs(),
             "/kubepods/burstable/pod5a7c3d9e1f2b4a6c8d0e2f4a6b8c0d1e");
-  // Where no container has run yet there is no id.
+  // Without a started container there is no id.
   EXPECT_EQ(pod(report, "just-started").containers(0).cgroupfs(), "");
   const auto rooted = json_of<v1::QosReport>(qos_arguments({"--cgroup-root", "/a/b"}));
   EXPECT_EQ(pod(rooted, "scraper").cgroupfs(), "/a/b/kubepods/besteffort/pod" + uid);
@@ -124,7 +124,7 @@ std::vector<std::string> rejected(const v1::AdmitReport& report) {
   return names;
 }
 
-TEST(Admit, TextIsWhatItWas) {
+TEST(Admit, TextMatchesTheGoldenFile) {
   EXPECT_EQ(printed(admit_arguments("MemoryPressure")), golden("admit_node.txt"));
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall rank --pods … --stats …`: the worked examples of kubelet.md §11, every resource and
-// layout, whoever is protected or not ranked, and what is said about the first.
+// `forestall rank --pods … --stats …`: the examples of the Kubernetes documentation
+// (node-pressure-eviction), every resource and layout, protected and unranked pods, and the
+// explanation of the first.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -80,7 +81,7 @@ TEST(RankPods, ThePublishedMemoryExample) {
               ElementsAre("c", "a", "e", "b", "d", "f"));
 }
 
-TEST(RankPods, TextIsWhatItWas) {
+TEST(RankPods, TextMatchesTheGoldenFile) {
   EXPECT_EQ(printed(rank_arguments("disk", "nodefs.available")), golden("rank_disk.txt"));
   EXPECT_EQ(printed(rank_arguments("memory", "memory.available")), golden("rank_memory.txt"));
   EXPECT_EQ(printed(rank_arguments("node", "memory.available")), golden("rank_node_memory.txt"));
@@ -90,7 +91,7 @@ TEST(RankPods, TextIsWhatItWas) {
   EXPECT_EQ(printed(rank_arguments("node", "pid.available")), golden("rank_node_pids.txt"));
 }
 
-// A pod that is not in the statistics yet goes first, by whatever resource is measured.
+// A pod without statistics is ranked first, for every resource.
 TEST(RankPods, MissingStatisticsGoFirst) {
   for (const char* signal : {"memory.available", "nodefs.available", "imagefs.inodesFree"}) {
     const v1::RankReport report = rank("node", signal);
@@ -101,7 +102,7 @@ TEST(RankPods, MissingStatisticsGoFirst) {
     EXPECT_FALSE(report.pods(0).has_exceeds_request());
     EXPECT_EQ(report.victim().name(), "just-started") << signal;
   }
-  // Its request is known nevertheless.
+  // Its request is still known.
   EXPECT_EQ(rank("node", "memory.available").pods(0).request(), 128 << 20);
 }
 
@@ -121,7 +122,7 @@ TEST(RankPods, ProcessesGoByPriorityAndNumber) {
 TEST(RankPods, ProtectedPodsAreRankedAndPassedOver) {
   const v1::RankReport report = rank("node", "memory.available");
   const v1::RankedPod& mirror = ranked(report, "kube-apiserver-worker-1");
-  // Its statistics are found under the UID of the static pod.
+  // Its statistics have the UID of the static pod.
   EXPECT_TRUE(mirror.measured());
   EXPECT_EQ(mirror.usage(), std::int64_t{950} << 20);
   EXPECT_EQ(mirror.protection(), "static-pod");
@@ -136,7 +137,7 @@ TEST(RankPods, ProtectedPodsAreRankedAndPassedOver) {
   }
 }
 
-TEST(RankPods, WhoIsNotRankedIsNamed) {
+TEST(RankPods, NamesUnrankedPods) {
   const v1::RankReport report = rank("node", "memory.available");
   ASSERT_EQ(report.left_out_size(), 2);
   EXPECT_EQ(report.left_out(0).pod().name(), "done-job");
@@ -144,7 +145,7 @@ TEST(RankPods, WhoIsNotRankedIsNamed) {
   EXPECT_EQ(report.left_out(1).pod().name(), "elsewhere");
   EXPECT_EQ(report.left_out(1).reason(), "other-node");
   EXPECT_THAT(report.unmatched_statistics(), IsEmpty());
-  // Failed, but still being taken down.
+  // Failed, but still being removed.
   EXPECT_TRUE(ranked(report, "leaving").measured());
   const TempTree tree{{"other.json", R"({"node": {}, "pods": [{"podRef": {"uid": "stranger",
       "name": "gone", "namespace": "jobs"}}]})"}};
@@ -166,8 +167,8 @@ TEST(RankPods, RequestsOfEveryKind) {
   EXPECT_TRUE(ranked(report, "resized").exceeds_request());
 }
 
-// kubelet.md §5.1 on one pod: 30 + 20 of layers and logs, 700 of a volume on disk, 30 in memory.
-TEST(RankPods, WhatCountsDependsOnTheLayout) {
+// Usage of one pod: 30 + 20 of layers and logs, 700 of a volume on disk, 30 in memory.
+TEST(RankPods, CountedUsageDependsOnTheLayout) {
   const auto usage = [](const std::string& signal, const std::string& layout) {
     const v1::RankReport report = rank("node", signal, {"--fs-layout", layout});
     EXPECT_EQ(report.fs_layout(), layout);
@@ -187,7 +188,8 @@ TEST(RankPods, WhatCountsDependsOnTheLayout) {
   EXPECT_EQ(rank("node", "nodefs.available").fs_layout_from(), "summary");
 }
 
-// Upstream's quirk: the request for ephemeral storage, in bytes, comes off the number of inodes.
+// As in kubelet: the request for ephemeral storage, in bytes, is subtracted from the number of
+// inodes.
 TEST(RankPods, InodesLessBytes) {
   const v1::RankReport report = rank("node", "imagefs.inodesFree");
   const v1::RankedPod& batch = ranked(report, "batch-7");
@@ -206,7 +208,7 @@ TEST(RankPods, MessageGraceAndAnnotationsOfTheFirst) {
   EXPECT_EQ(report.eviction().metric_signal(), "memory.available");
   EXPECT_TRUE(report.eviction().disruption_target());
   EXPECT_EQ(report.eviction().annotations_size(), 3);
-  // The default threshold of 100Mi is not met by the 6Gi that are available.
+  // The default threshold of 100Mi is not met with 6Gi available.
   EXPECT_FALSE(report.evidence().met());
   EXPECT_EQ(report.evidence().limit_quantity(), "100Mi");
 }

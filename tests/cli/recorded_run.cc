@@ -68,7 +68,7 @@ void RecordedRun::tell(const Observation& observation, Decision decision,
   record.wall_time_ns = boot_.wall_offset.count() + to_ns(observation.at);
   record.stages.decided = observation.at;
   if (prepared) record.prepared = Prepared{};
-  // An agent's day comes to pass in a second here: the writer is waited for.
+  // The writer's thread is slower than this test, which records a day in a second: wait for it.
   while (recorder_.totals() && recorder_.totals()->queued_bytes > (1U << 19)) {
     std::this_thread::yield();
   }

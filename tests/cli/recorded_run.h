@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recording of an agent that never was: observations a test makes, decided on by the policy as
-// the core does, and written by the agent's own recorder.
+// A recording without an agent: the test makes observations, the policy decides as in the core, and
+// the agent's recorder writes them.
 #pragma once
 
 #include <cstdint>
@@ -16,24 +16,25 @@
 
 namespace forestall::test {
 
-// What of a node is another one after a reboot.
+// What changes on a node with a reboot.
 struct Boot {
   std::string id = "boot";
-  Duration wall_offset{1'700'000'000'000'000'000};  // of the wall clock, ahead of the monotonic one
+  // difference of the wall clock to the monotonic one
+  Duration wall_offset{1'700'000'000'000'000'000};
 };
 
 class RecordedRun {
  public:
-  // Begins a recording; a failure fails the test. `state`: what the policy remembers at the start.
+  // Starts a recording; a failure fails the test. `state`: the policy's state at the start.
   RecordedRun(const recording::Target& target, Config config, policy::State state = {},
               Boot boot = {});
   ~RecordedRun();
 
-  // One look: decided, told to the recorder, and on record if somebody has to go.
+  // One evaluation: decides, records it, and reports a kill if there is one.
   Decision look(const Observation& observation);
-  // A look on what was made ready: the policy remembers nothing of it.
+  // An evaluation with a pre-ranked victim, which does not change the policy's state.
   Decision glance(const Observation& observation);
-  // Decides like look(), but records another decision in place of that.
+  // Decides like look(), but records another decision instead.
   void misrecord(const Observation& observation, const Decision& decision);
   void survey(MonotonicTime at, const std::vector<WorkloadSample>& workloads);
   void reload(Config config);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall replay` and `forestall diff` on recordings, as their user meets them.
+// `forestall replay` and `forestall diff` on recordings, from a user's view.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ class RecordingCommand : public testing::Test {
   const std::string higher_ = tree_ / "higher.yaml";
 };
 
-TEST_F(RecordingCommand, ReplayComesOutAsRecorded) {
+TEST_F(RecordingCommand, ReplayMatchesTheRecording) {
   const Ran ran = run_forestall({"replay", file_});
   EXPECT_EQ(ran.exit_code, 0) << ran.errors;
   EXPECT_THAT(ran.output, HasSubstr("          time   number  decision\n"));
@@ -50,7 +50,7 @@ TEST_F(RecordingCommand, ReplayComesOutAsRecorded) {
   EXPECT_EQ(ran.errors, "");
 }
 
-TEST_F(RecordingCommand, ReplayUnderAnotherConfigurationTellsWhatChanges) {
+TEST_F(RecordingCommand, ReplayUnderAnotherConfigurationReportsChanges) {
   const Ran ran = run_forestall({"replay", file_, "-c", higher_});
   EXPECT_EQ(ran.exit_code, 0) << ran.errors;
   EXPECT_THAT(ran.output, HasSubstr("compared with the recording:\n"
@@ -59,7 +59,7 @@ TEST_F(RecordingCommand, ReplayUnderAnotherConfigurationTellsWhatChanges) {
                                     "                here (< 550Mi): large at +6s\n"
                                     "crossings: 1, 1 earlier\n"));
   EXPECT_THAT(ran.output, HasSubstr("recorded decisions: 21, 5 act differently here\n"));
-  // The recording does not show it gone.
+  // The recording does not show its end.
   EXPECT_THAT(ran.output, HasSubstr("repeated in 14 more evaluations, up to +20s: "));
 }
 
@@ -80,8 +80,8 @@ TEST_F(RecordingCommand, ReplayAtATimeShowsTheRanking) {
               HasSubstr("--at: expected a time since the first evaluation like 12.5s"));
 }
 
-// Read from a key in the middle on, it is the look that reading from the beginning comes to.
-TEST_F(RecordingCommand, ReplayAtATimeIsTheSameLookWhereverReadingBegan) {
+// Read from a key in the middle, the evaluation is the same as read from the start.
+TEST_F(RecordingCommand, ReplayAtATimeDoesNotDependOnTheStart) {
   const std::string file = tree_ / "long";
   {
     RecordedRun run({file, false},
@@ -112,12 +112,12 @@ TEST_F(RecordingCommand, ReplayAtATimeIsTheSameLookWhereverReadingBegan) {
   }
 }
 
-// The kernel's clock begins anew, whoever reads a ring does not.
+// The kernel's clock restarts; the reader of a ring continues its own.
 TEST_F(RecordingCommand, ReplayAtATimeCountsOnAcrossAReboot) {
   using namespace std::chrono_literals;
   const std::string ring = tree_ / "ring";
   const Boot first;
-  // Its first look is 60 s after the last one before.
+  // Its first evaluation is 60 s after the last one before.
   const Boot second{"second", first.wall_offset + 120s + 60s - 10s};
   for (const auto& [boot, start] : {std::pair{first, 100}, std::pair{second, 10}}) {
     RecordedRun run({ring, false, mib(1)}, {}, {}, boot);
@@ -135,19 +135,19 @@ TEST_F(RecordingCommand, ReplayAtATimeCountsOnAcrossAReboot) {
               HasSubstr("evaluation 6 at +1m25s,"));
 }
 
-TEST_F(RecordingCommand, ReplayAtATimeBeyondWhatCanBeCountedShowsTheLastLook) {
+TEST_F(RecordingCommand, ReplayAtAHugeTimeShowsTheLastEvaluation) {
   const Ran ran = run_forestall({"replay", file_, "--at", "9999-12-31T23:59:59Z"});
   EXPECT_EQ(ran.exit_code, 0) << ran.errors;
   EXPECT_THAT(ran.output, HasSubstr("evaluation 21 at +20s,"));
 }
 
-TEST_F(RecordingCommand, ReplayRefusesARankingOfNobody) {
+TEST_F(RecordingCommand, ReplayRefusesAnUnknownRanking) {
   const Ran ran = run_forestall({"replay", file_, "--ranking", "mine"});
   EXPECT_EQ(ran.exit_code, 2);
   EXPECT_EQ(ran.errors, "--ranking: expected kubelet, kernel or kubelet+growth, found 'mine'\n");
 }
 
-TEST_F(RecordingCommand, ReplayTellsThatADirectoryHasNone) {
+TEST_F(RecordingCommand, ReplayReportsADirectoryWithoutRecordings) {
   tree_.write("ring/notes.txt", "");
   const Ran ran = run_forestall({"replay", tree_ / "ring"});
   EXPECT_EQ(ran.exit_code, 2);
@@ -155,7 +155,7 @@ TEST_F(RecordingCommand, ReplayTellsThatADirectoryHasNone) {
   EXPECT_EQ(run_forestall({"diff", file_, tree_ / "ring"}).exit_code, 2);
 }
 
-TEST_F(RecordingCommand, ReplayTellsWhereAFileIsCut) {
+TEST_F(RecordingCommand, ReplayReportsWhereAFileIsTruncated) {
   const std::string bytes = read_text(file_);
   tree_.write("recording", bytes.substr(0, bytes.size() - 200));
   const Ran ran = run_forestall({"replay", file_});
@@ -167,7 +167,7 @@ TEST_F(RecordingCommand, ReplayTellsWhereAFileIsCut) {
   EXPECT_THAT(nothing.errors, HasSubstr("the file ends within its header"));
 }
 
-TEST_F(RecordingCommand, JsonSaysOfEachDecisionWhetherItWasRecorded) {
+TEST_F(RecordingCommand, JsonMarksRecordedDecisions) {
   const Ran ran = run_forestall({"replay", file_, "-c", higher_, "-o", "json"});
   EXPECT_EQ(ran.exit_code, 0) << ran.errors;
   std::istringstream lines(ran.output);
@@ -201,7 +201,7 @@ TEST_F(RecordingCommand, DiffIsSilentAboutTheSame) {
   EXPECT_EQ(replayed.exit_code, 0) << replayed.output << replayed.errors;
 }
 
-TEST_F(RecordingCommand, DiffTellsWhatIsDifferent) {
+TEST_F(RecordingCommand, DiffReportsDifferences) {
   tree_.write("other.jsonl", run_forestall({"replay", file_, "-c", higher_, "-o", "json"}).output);
   const Ran ran = run_forestall({"diff", file_, tree_ / "other.jsonl"});
   EXPECT_EQ(ran.exit_code, 1) << ran.errors;
@@ -210,7 +210,7 @@ TEST_F(RecordingCommand, DiffTellsWhatIsDifferent) {
   EXPECT_THAT(ran.output, HasSubstr("crossings: 1, 1 earlier\n"));
 }
 
-TEST_F(RecordingCommand, DiffTellsWhatIsWrongWithAFile) {
+TEST_F(RecordingCommand, DiffReportsErrorsOfAFile) {
   const std::string bytes = read_text(file_);
   tree_.write("cut", bytes.substr(0, bytes.size() - 200));
   const Ran ran = run_forestall({"diff", file_, tree_ / "cut"});
@@ -218,7 +218,7 @@ TEST_F(RecordingCommand, DiffTellsWhatIsWrongWithAFile) {
   EXPECT_THAT(ran.errors, testing::StartsWith(tree_ / "cut" + ": "));
 }
 
-TEST_F(RecordingCommand, DiffTellsTroubleFromDifference) {
+TEST_F(RecordingCommand, DiffDistinguishesErrorsFromDifferences) {
   EXPECT_EQ(run_forestall({"diff", file_, tree_ / "none"}).exit_code, 2);
   tree_.write("text", "not a replay\n");
   const Ran ran = run_forestall({"diff", file_, tree_ / "text"});
@@ -226,7 +226,7 @@ TEST_F(RecordingCommand, DiffTellsTroubleFromDifference) {
   EXPECT_THAT(ran.errors, HasSubstr(tree_ / "text" + ":1: "));
 }
 
-// What the configuration may ask for is what the writer takes.
+// The writer accepts everything that the configuration accepts.
 TEST_F(RecordingCommand, TheLeastRingIsTheSameForBoth) {
   const auto checked = [&](std::int64_t bytes) {
     tree_.write("ring.yaml", "recording: {directory: /var/lib/forestall, maxSize: " +
@@ -237,7 +237,7 @@ TEST_F(RecordingCommand, TheLeastRingIsTheSameForBoth) {
   EXPECT_THAT(checked(recording::kSizeMin.count - 1).errors, HasSubstr("at least 1Mi"));
 }
 
-TEST_F(RecordingCommand, RecordDoesNotOverwriteUnlessToldTo) {
+TEST_F(RecordingCommand, RecordOverwritesOnlyOnRequest) {
   const Ran ran = run_forestall({"record", "-o", file_, "--duration", "1ms"});
   EXPECT_EQ(ran.exit_code, 2) << ran.errors;
   EXPECT_THAT(ran.errors, HasSubstr(file_ + " exists; --force overwrites it\n"));

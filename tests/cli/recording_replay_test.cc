@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recording decided again: byte for byte by the policy that was recorded, whatever happened
-// meanwhile; and beside it by another one.
+// A replay of a recording: byte for byte with the recorded policy, whatever happened meanwhile; and
+// next to it with another policy.
 #include "cli/recording_replay.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ using cli::RecordingInput;
 using cli::RecordingReplay;
 using namespace std::chrono_literals;
 
-// What a replay of a file, or a directory, comes to.
+// The result of a replay of a file or a directory.
 struct Replayed {
   std::uint64_t same = 0;
   std::uint64_t different = 0;
@@ -58,9 +58,9 @@ class RecordingReplayTest : public testing::Test {
   const std::string file_ = tree_ / "recording";
 };
 
-// Each world is another agent: its policy's memory, its configuration, and looks in between which
-// anything may change.
-TEST_F(RecordingReplayTest, AnyRunComesOutByteForByte) {
+// Each world is another agent: with its own policy state and configuration, and evaluations between
+// which anything may change.
+TEST_F(RecordingReplayTest, AnyRunReplaysByteForByte) {
   std::uint64_t kills = 0;
   for (std::uint32_t seed = 0; seed < 200; ++seed) {
     policy::Dice dice(seed);
@@ -96,7 +96,7 @@ TEST_F(RecordingReplayTest, AnyRunComesOutByteForByte) {
   EXPECT_GT(kills, 500U) << "the worlds are too quiet to prove anything";
 }
 
-// An observation of 4 GiB of which so much is available, with two workloads.
+// An observation of 4 GiB with so much available and two workloads.
 Observation node_with(double seconds, Bytes available, bool read = true) {
   Observation observation;
   observation.at = policy::second(seconds);
@@ -111,8 +111,8 @@ Config hard_below(Bytes limit) {
   return policy::config({policy::hard(Signal::memory_available, limit)});
 }
 
-// The ring's first segment is gone: the replay begins in the middle of what the policy remembers.
-TEST_F(RecordingReplayTest, ARingWithoutItsBeginningComesOutByteForByte) {
+// The ring's first segment is gone: the replay starts in the middle of the policy's history.
+TEST_F(RecordingReplayTest, ARingWithoutItsBeginningReplaysByteForByte) {
   const Config config =
       policy::config({policy::soft(policy::hard(Signal::memory_available, gib(1)), 10min)});
   const std::string ring = tree_ / "ring";
@@ -122,7 +122,7 @@ TEST_F(RecordingReplayTest, ARingWithoutItsBeginningComesOutByteForByte) {
     policy::Dice dice(1);
     for (int i = 0; i < 3000; ++i) {
       Observation observation = node_with(i, mib(500 + dice.below(400)));
-      // What cannot be packed, so that the ring turns.
+      // Data that cannot be compressed, so that the ring drops segments.
       for (int n = 0; n < 20; ++n) {
         observation.notes.push_back(
             {std::to_string(dice.below(INT64_MAX)), std::to_string(dice.below(INT64_MAX))});
@@ -135,13 +135,13 @@ TEST_F(RecordingReplayTest, ARingWithoutItsBeginningComesOutByteForByte) {
   const Replayed replayed = replay(ring);
   EXPECT_EQ(replayed.different, 0U);
   EXPECT_EQ(replayed.states_different, 0U);
-  // How much is left depends on when the writer's thread came to ask for keys.
+  // How much is left depends on the times at which the writer's thread requests keys.
   EXPECT_GT(replayed.same, 300U);
   EXPECT_LT(replayed.same, looks);
   EXPECT_THAT(replayed.remarks, testing::IsEmpty());
 }
 
-TEST_F(RecordingReplayTest, WhatIsDamagedIsPassedOverUpToTheNextKey) {
+TEST_F(RecordingReplayTest, SkipsDamageUpToTheNextKey) {
   {
     RecordedRun run({file_, false}, hard_below(mib(500)));
     policy::Dice dice(1);
@@ -164,7 +164,7 @@ TEST_F(RecordingReplayTest, WhatIsDamagedIsPassedOverUpToTheNextKey) {
   EXPECT_EQ(damaged.states_different, 0U);
   EXPECT_LT(damaged.same, whole.same);
   EXPECT_GT(damaged.same, whole.same / 2);
-  // In one chunk, or where two meet.
+  // In one chunk, or across two.
   EXPECT_THAT(damaged.remarks, testing::Not(testing::IsEmpty()));
   EXPECT_THAT(damaged.remarks, testing::Each(testing::HasSubstr("damaged at ")));
 }
@@ -214,7 +214,7 @@ std::vector<cli::EpisodeDifference> episodes(const std::string& file, const Conf
   return cli::compare(run->recorded(), run->replayed());
 }
 
-TEST_F(RecordingReplayTest, AHigherThresholdActsEarlierOnWhatWasLastSeen) {
+TEST_F(RecordingReplayTest, AHigherThresholdActsEarlierOnTheLastSurvey) {
   record_a_leak(file_, /*with_surveys=*/true);
   std::unique_ptr<RecordingReplay> run;
   const auto differences = episodes(file_, hard_below(mib(550)), run);
@@ -228,8 +228,8 @@ TEST_F(RecordingReplayTest, AHigherThresholdActsEarlierOnWhatWasLastSeen) {
   EXPECT_EQ(differences[0].before->victims.front().age, std::nullopt);
 }
 
-// The agent makes its surveys at the end of a look.
-TEST_F(RecordingReplayTest, ASurveyOfTheSameLookIsNotOld) {
+// The agent samples workloads at the end of an evaluation.
+TEST_F(RecordingReplayTest, ASurveyOfTheSameEvaluationIsFresh) {
   {
     RecordedRun run({file_, false}, hard_below(mib(500)));
     for (int i = 0; i <= 110; ++i) {
@@ -248,8 +248,8 @@ TEST_F(RecordingReplayTest, ASurveyOfTheSameLookIsNotOld) {
   EXPECT_EQ(differences[0].after->victims[1].age, 999ms);
 }
 
-// Nobody had to go, because nobody was there yet when the workloads were read.
-TEST_F(RecordingReplayTest, HoldingBackOnAnOldSurveyTellsItsAge) {
+// No workload could be killed, because there was none when the workloads were read.
+TEST_F(RecordingReplayTest, ReportsTheAgeOfAnOldSurvey) {
   {
     RecordedRun run({file_, false}, hard_below(mib(500)));
     std::vector<WorkloadSample> empty = *node_with(0, mib(600)).workloads;
@@ -270,11 +270,11 @@ TEST_F(RecordingReplayTest, HoldingBackOnAnOldSurveyTellsItsAge) {
   EXPECT_EQ(held->age, 3s);
 }
 
-// The node crashed under pressure, and its agent goes on in the same ring once it is up again.
-TEST_F(RecordingReplayTest, WhatWasCrossedEndsWithItsBoot) {
+// The node crashed under pressure, and its agent continues the same ring after the boot.
+TEST_F(RecordingReplayTest, CrossingsEndWithTheirBoot) {
   const std::string ring = tree_ / "ring";
   const Boot first;
-  // Up again 60 s after its last look, which was at 100,110 s.
+  // Booted 60 s after its last evaluation at 100,110 s.
   const Boot second{"second", first.wall_offset + 100'110s + 60s - 20s};
   for (const auto& [boot, start] : {std::pair{first, 100'000}, std::pair{second, 20}}) {
     RecordedRun run({ring, false, mib(1)}, hard_below(mib(500)), {}, boot);
@@ -290,8 +290,8 @@ TEST_F(RecordingReplayTest, WhatWasCrossedEndsWithItsBoot) {
   EXPECT_EQ(run->fold().counts().over, 220s);
 }
 
-// Of another version, say: those behind it can be read.
-TEST_F(RecordingReplayTest, ASegmentWhoseFactsCannotBeReadIsPassedOver) {
+// Of another version, for example: the entries after it can be read.
+TEST_F(RecordingReplayTest, SkipsASegmentWithUnreadableFacts) {
   const recording::FileHeader strange{recording::kMajor, recording::kMinor, "\xff"};
   tree_.write("ring/segment-0000000001.rec", recording::encode(strange));
   const std::string ring = tree_ / "ring";
@@ -302,8 +302,8 @@ TEST_F(RecordingReplayTest, ASegmentWhoseFactsCannotBeReadIsPassedOver) {
   EXPECT_THAT(replayed.remarks, testing::ElementsAre(testing::HasSubstr("segment-0000000001")));
 }
 
-// Nobody knows who was there: when it would have acted is known all the same.
-TEST_F(RecordingReplayTest, WithoutSurveysAHigherThresholdActsOnceSomebodyIsKnown) {
+// The workloads are unknown; the time of the action is still known.
+TEST_F(RecordingReplayTest, WithoutSurveysAHigherThresholdActsOnceAWorkloadIsKnown) {
   record_a_leak(file_, /*with_surveys=*/false);
   std::unique_ptr<RecordingReplay> run;
   const auto differences = episodes(file_, hard_below(mib(550)), run);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of a replay does not grow with its input: a million lines need what ten thousand need.
 //
-// Under AddressSanitizer, which makes a line take 280 us, the long input is a fiftieth as long, and
-// freed memory is not kept aside: it would grow with every line.
+// Under AddressSanitizer a line takes 280 us, so the long input is a fiftieth as long. Its
+// quarantine of freed memory is off, because it would grow with every line.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -18,8 +18,8 @@
 namespace forestall::test {
 namespace {
 
-// `forestall replay -` with both ends in our hands, so that its memory can be looked at once it has
-// read everything and before it ends.
+// `forestall replay -` with the test at both ends, so that its memory can be read after it has read
+// everything and before it ends.
 class LiveReplay {
  public:
   explicit LiveReplay(const std::string& config) {
@@ -54,7 +54,7 @@ class LiveReplay {
       done += static_cast<std::size_t>(size);
     }
   }
-  // Reads what it prints until `wanted` is in it.
+  // Reads its output until it contains `wanted`.
   void wait_for(const std::string& wanted) const {
     std::string printed;
     std::array<char, 4096> piece{};

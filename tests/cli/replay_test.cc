@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall replay` as its user meets it: stories told by files in tests/data/replay with the
-// output they must have, and everything that can be wrong with a file.
+// `forestall replay`: scenarios in tests/data/replay with their expected output, and all errors of
+// a file.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,11 +19,11 @@ using testing::Not;
 
 constexpr const char* kHardGibibyte = "evictionHard:\n  memory.available: 1Gi\n";
 
-// A story is NAME.jsonl under NAME.yaml; what it must print is NAME.txt. To see what changed after
-// a wanted change: forestall replay NAME.jsonl -c NAME.yaml | diff NAME.txt -
+// A scenario is NAME.jsonl with NAME.yaml; its expected output is NAME.txt. To see changes:
+// forestall replay NAME.jsonl -c NAME.yaml | diff NAME.txt -
 class ReplayStory : public testing::TestWithParam<const char*> {};
 
-TEST_P(ReplayStory, IsToldAsBefore) {
+TEST_P(ReplayStory, MatchesTheGoldenFile) {
   const std::string name = std::string(FORESTALL_TEST_DATA "/replay/") + GetParam();
   const Ran ran = run_forestall({"replay", name + ".jsonl", "-c", name + ".yaml"});
   EXPECT_EQ(ran.exit_code, 0) << ran.errors;
@@ -40,7 +40,7 @@ INSTANTIATE_TEST_SUITE_P(Data, ReplayStory,
                            return name;
                          });
 
-// One look at a node of 4 GiB at this time with so much available.
+// One evaluation of a node of 4 GiB at this time with so much available.
 std::string look(std::int64_t seconds, Bytes available) {
   Observation observation;
   observation.at = from_ns(seconds * 1'000'000'000);
@@ -74,14 +74,14 @@ TEST_F(Replay, ABrokenLineEndsItWhereItIs) {
   EXPECT_THAT(ran.errors, testing::StartsWith(file_ + ":3:20: unknown key 'colour'"));
 }
 
-TEST_F(Replay, WhatIsNoObservationIsNamedByItsField) {
+TEST_F(Replay, NamesTheFieldOfAnInvalidObservation) {
   const Ran ran = run(R"({"wake":{}})"
                       "\n");
   EXPECT_EQ(ran.exit_code, 2);
   EXPECT_EQ(ran.errors, file_ + ":1: atNs: missing\n");
 }
 
-TEST_F(Replay, TimeThatGoesBackEndsIt) {
+TEST_F(Replay, EndsIfTimeGoesBack) {
   const Ran ran = run(look(5, gib(2)) + look(5, gib(2)) + look(3, gib(2)) + look(9, gib(2)));
   EXPECT_EQ(ran.exit_code, 2);
   EXPECT_EQ(ran.errors, file_ + ":3: time goes back by 2s\n");
@@ -94,7 +94,7 @@ TEST_F(Replay, ALineThatIsCutOffIsLeftOut) {
   EXPECT_EQ(ran.exit_code, 0);
   EXPECT_EQ(ran.errors, file_ + ":2: the file ends within this line; the line is ignored\n");
   EXPECT_THAT(ran.output, HasSubstr("\nobservations: 1 over"));
-  // One that only lacks its line end is complete.
+  // Only the final newline is missing: it is complete.
   const Ran whole = run(look(1, gib(2)) + last.substr(0, last.size() - 1));
   EXPECT_EQ(whole.errors, "");
   EXPECT_THAT(whole.output, HasSubstr("\nobservations: 2 over"));
@@ -108,7 +108,7 @@ TEST_F(Replay, BlankLinesAndLineEndsOfOtherSystems) {
   EXPECT_THAT(ran.output, HasSubstr("\nobservations: 2 over"));
 }
 
-TEST_F(Replay, AnEmptyFileIsNothingToDecide) {
+TEST_F(Replay, RefusesAnEmptyFile) {
   const Ran ran = run("");
   EXPECT_EQ(ran.exit_code, 0);
   EXPECT_THAT(ran.output, HasSubstr("\nobservations: 0\n"));
@@ -120,7 +120,7 @@ TEST_F(Replay, AMissingFileIsNamed) {
   EXPECT_THAT(ran.errors, HasSubstr("/nonexistent/x.jsonl: No such file or directory"));
 }
 
-TEST_F(Replay, EqualDecisionsAreCountedUnlessAllAreWanted) {
+TEST_F(Replay, CountsEqualDecisionsUnlessAllAreRequested) {
   const std::string lines = look(1, gib(2)) + look(2, gib(2)) + look(3, gib(2));
   EXPECT_THAT(run(lines).output, HasSubstr("none (no-threshold-met), 3 times\n"));
   const std::string all = run(lines, {"--all"}).output;
@@ -136,7 +136,7 @@ std::string record(std::uint64_t sequence, const std::string& observed) {
   return api::to_json(message, api::JsonStyle::line) + "\n";
 }
 
-// The agent tells a kill when it is complete, later than what it decided meanwhile, and again when
+// The agent reports a kill when it is complete, later than decisions made meanwhile, and again when
 // a stuck victim is gone.
 TEST_F(Replay, RecordsOfAnAgentAreOrderedAndCountOnce) {
   const Ran ran = run(record(2, look(7, gib(2))) + record(1, look(5, mib(500))) +

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall score`: its text and its report of a scene made up, and the command on this host.
+// `forestall score`: text and report of a made-up scene, and the command on this host.
 #include "cli/score_text.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ cli::ScoreView example_view() {
 }
 
 // 128,400 points are (1000 + 128,400 * 1000 / 1,000,000) * 2 / 3 = 752 in /proc.
-TEST(ScoreText, AllThatCanBeChosen) {
+TEST(ScoreText, ListsAllCandidates) {
   EXPECT_EQ("\n" + score_text(example_view(), kUnbounded), R"(
 An oom_score_adj of 1000 is worth 1000000 pages (3.8 GiB): 3.0 GiB of RAM and 0 B of swap.
 Processes were read by BPF; the kernel scores by its approximate counters (proven).
@@ -46,7 +46,7 @@ Processes were read by BPF; the kernel scores by its approximate counters (prove
 )");
 }
 
-TEST(ScoreText, FitsTheTerminalAndSaysWhatIsLeftOut) {
+TEST(ScoreText, FitsTheTerminalAndReportsOmissions) {
   cli::ScoreView view = example_view();
   view.shown.pop_back();
   view.reading = {"proc", "", std::nullopt};
@@ -68,7 +68,7 @@ TEST(ScoreText, FitsTheTerminalAndSaysWhatIsLeftOut) {
   }
 }
 
-TEST(ScoreText, OneWithAllItsParts) {
+TEST(ScoreText, ShowsAllPartsOfOneProcess) {
   cli::ScoreView view = example_view();
   view.by_pid = true;
   view.shown = {3};
@@ -100,7 +100,7 @@ TEST(ScoreText, WhyOneCannotBeChosen) {
   EXPECT_THAT(text, HasSubstr("  cgroup         unknown\n"));
 }
 
-TEST(ScoreText, EarlierVictimsAreTold) {
+TEST(ScoreText, ReportsEarlierVictims) {
   cli::ScoreView view = example_view();
   view.by_pid = true;
   view.shown = {2};
@@ -110,7 +110,7 @@ TEST(ScoreText, EarlierVictimsAreTold) {
   EXPECT_THAT(score_text(view, kUnbounded), HasSubstr("reaped its memory; it has not exited yet"));
 }
 
-// A process may call itself anything, and a terminal obeys what is written to it.
+// A process may have any name, and a terminal executes escape sequences.
 TEST(ScoreText, NamesCannotSteerTheTerminal) {
   cli::ScoreView view = example_view();
   view.scene.processes[2].comm = {'a', '\x1b', '[', '2', 'J', '\n', '\xc2', '\x9b', '\xff'};
@@ -119,7 +119,7 @@ TEST(ScoreText, NamesCannotSteerTheTerminal) {
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
 }
 
-TEST(ScoreReport, HasAllOfIt) {
+TEST(ScoreReport, HasAllFields) {
   const v1::ScoreReport report = to_report(example_view(), kUnbounded);
   EXPECT_EQ(report.total_pages(), 1'000'000);
   EXPECT_EQ(report.page_bytes(), 4096);
@@ -168,8 +168,8 @@ v1::ScoreReport score_of(pid_t pid, const std::vector<std::string>& more) {
   return report;
 }
 
-// A child that stands still has the score that the kernel itself shows. By /proc a few pages may
-// be missing, and with them one step.
+// An idle child has the score that the kernel shows. Through /proc a few pages may be missing, and
+// one step of the score with them.
 TEST(ScoreCommand, AgreesWithTheKernel) {
   const Child child([] {
     pause();
@@ -203,7 +203,7 @@ TEST(ScoreCommand, KernelThreadsAndInitAreNeverChosen) {
   EXPECT_FALSE(report.processes(0).has_points());
   EXPECT_EQ(report.processes(0).oom_score(), 0);
   EXPECT_EQ(report.processes(0).process().unkillable(), v1::ProcessSample::INIT);
-  // In a pid namespace of its own there are no threads of the kernel; VMs and hosts have them.
+  // A pid namespace of its own has no kernel threads; VMs and hosts have them.
   if (read_text("/proc/2/comm") != "kthreadd\n") return;
   const auto thread = json_of<v1::ScoreReport>({"score", "2"});
   ASSERT_EQ(thread.processes_size(), 1);
@@ -212,7 +212,7 @@ TEST(ScoreCommand, KernelThreadsAndInitAreNeverChosen) {
 }
 
 TEST(ScoreCommand, UnknownPidsAreNamed) {
-  // Above the greatest pid_max there is.
+  // Above the largest possible pid_max.
   const Ran ran = run_forestall({"score", "4194305", std::to_string(getpid())});
   EXPECT_EQ(ran.exit_code, 1);
   EXPECT_EQ(ran.errors, "forestall score: no such process: 4194305\n");
@@ -222,7 +222,7 @@ TEST(ScoreCommand, UnknownPidsAreNamed) {
   EXPECT_EQ(alone.output, "");
 }
 
-TEST(ScoreCommand, RefusesWhatIsNoPid) {
+TEST(ScoreCommand, RefusesAnInvalidPid) {
   for (const char* bad : {"self", "0", "-3", "1.5", "99999999999"}) {
     const Ran ran = run_forestall({"score", bad});
     EXPECT_EQ(ran.exit_code, 2) << bad;

@@ -23,7 +23,7 @@ CgroupChoice choice(const std::vector<std::string>& globs,
   return *made;
 }
 
-TEST(CgroupChoice, CoversWhatMatchesAndWhatLiesBelow) {
+TEST(CgroupChoice, CoversMatchesAndTheirDescendants) {
   const CgroupChoice some = choice({"/pods/*/c?", "/system"});
   EXPECT_TRUE(some.covers("/pods/a/c1"));
   EXPECT_TRUE(some.covers("/pods/a/c1/deeper/still"));
@@ -38,7 +38,7 @@ TEST(CgroupChoice, CoversWhatMatchesAndWhatLiesBelow) {
   EXPECT_FALSE(choice({"/a"}).covers("")) << "what has no cgroup is in none";
 }
 
-TEST(CgroupChoice, KnowsPodsByTheirUid) {
+TEST(CgroupChoice, FindsPodsByUid) {
   const CgroupChoice pod = choice({}, {"11111111-2222-3333-4444-555555555555"});
   const std::string systemd =
       "/kubepods.slice/kubepods-burstable.slice/"
@@ -51,7 +51,7 @@ TEST(CgroupChoice, KnowsPodsByTheirUid) {
   EXPECT_FALSE(pod.all());
 }
 
-TEST(TraceQuestion, EverythingButCgroupsUnlessAsked) {
+TEST(TraceQuestion, IncludesCgroupsOnlyOnRequest) {
   const auto question = understand({});
   ASSERT_TRUE(question.ok());
   EXPECT_EQ(question->kinds.count(), kTraceKinds - 1);
@@ -112,7 +112,7 @@ TEST(TraceQuestion, ColourIsForTerminalsOrOnRequest) {
   EXPECT_FALSE(understand(options)->color) << "a test has no terminal";
   options.color = "always";
   ::setenv("NO_COLOR", "1", 1);
-  EXPECT_TRUE(understand(options)->color) << "who asks for it means it";
+  EXPECT_TRUE(understand(options)->color) << "explicitly requested";
   ::unsetenv("NO_COLOR");
   options.color = "never";
   EXPECT_FALSE(understand(options)->color);

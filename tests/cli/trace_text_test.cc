@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How events of a trace read, and what their summaries add up to.
+// The text of trace events, and the sums of their summaries.
 #include "cli/trace_text.h"
 
 #include <fcntl.h>
@@ -90,7 +90,7 @@ TEST(TraceText, WithoutANameTheNumberStands) {
   EXPECT_THAT(line(event), EndsWith("node\n"));
 }
 
-// Whoever may make a cgroup or name a process chooses these, and must not write on the terminal.
+// Users choose the names of cgroups and processes, which must not control the terminal.
 TEST(TraceText, NamesCannotControlTheTerminal) {
   v1::Event event = span_event();
   event.set_cgroup("/a\x1b[2J\nforged");
@@ -115,7 +115,7 @@ TEST(TraceText, LongWaitsStandOut) {
   EXPECT_THAT(line(event, false), Not(HasSubstr("\x1b")));
 }
 
-TEST(TraceText, SaysWhatIsNotSeenOfWhatIs) {
+TEST(TraceText, ReportsUnavailableEvents) {
   v1::Event event;
   const auto sight = [&](const char* kind, bool seen, const char* evidence) {
     v1::TraceSight& out = *event.mutable_trace_start()->add_sights();
@@ -169,7 +169,7 @@ TEST(Histogram, IsAsBpftracePrintsOne) {
 
 class UsageLinesTest : public testing::Test {
  protected:
-  // What a reading of so many percent crosses: +line or -line.
+  // The lines that a reading of so many percent crosses: +line or -line.
   std::vector<int> read(int percent) {
     sources::PressureReading reading;
     reading.cgroup = {7};
@@ -184,7 +184,7 @@ class UsageLinesTest : public testing::Test {
   UsageLines lines_;
 };
 
-TEST_F(UsageLinesTest, TellsEachLineOnceAndForgetsNoise) {
+TEST_F(UsageLinesTest, ReportsEachLineOnceAndIgnoresNoise) {
   using testing::ElementsAre;
   EXPECT_THAT(read(80), ElementsAre()) << "how it is at first is no news";
   EXPECT_THAT(read(91), ElementsAre(90));
@@ -213,7 +213,7 @@ TEST_F(UsageLinesTest, WithoutALimitThereIsNoLine) {
   EXPECT_EQ(calls, 0);
 }
 
-// A pager that shows its first screen and waits: Ctrl-C must end the trace all the same.
+// A pager that shows its first screen and waits: Ctrl-C must still end the trace.
 void write_to_nobody(int writer) {
   const UniqueFd stop(::eventfd(1, EFD_CLOEXEC));
   TraceOutput output(writer, stop.get(), TraceFormat::json, false);
@@ -222,7 +222,7 @@ void write_to_nobody(int writer) {
   for (int i = 0; i < 1000; ++i) output.write(event);
   EXPECT_FALSE(output.flush());
   EXPECT_FALSE(output.failure());
-  // The mode of the file that others have, too, is as it was.
+  // The mode of the file, which other processes share, is unchanged.
   EXPECT_EQ(::fcntl(writer, F_GETFL) & O_NONBLOCK, 0);
 }
 
@@ -242,7 +242,7 @@ TEST(TraceOutput, NorDoesOneAtTheOtherEndOfASocket) {
   write_to_nobody(writer.get());
 }
 
-TEST(TraceOutput, TellsAFullDiskFromAReaderThatWent) {
+TEST(TraceOutput, DistinguishesAFullDiskFromAClosedReader) {
   const UniqueFd stop(::eventfd(0, EFD_CLOEXEC));
   const UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
   ASSERT_TRUE(full);

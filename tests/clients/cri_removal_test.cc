@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the client removes and what it keeps, in a runtime made by the test, which would remove
-// anything it is told to.
+// What the client removes and keeps, in a runtime of the test that executes every removal.
 #include <gmock/gmock.h>
 
 #include <cerrno>
@@ -60,7 +59,7 @@ TEST(RemoveDead, NothingToDo) {
   EXPECT_THAT(fake.calls(), IsEmpty());
 }
 
-TEST(RemoveDead, WhatIsGoneAlreadyIsNoFailure) {
+TEST(RemoveDead, AlreadyRemovedIsNoFailure) {
   FakeRuntime fake;
   fake.add_sandbox("s", cri::SANDBOX_NOTREADY);
   fake.add_container("c", "s", cri::CONTAINER_EXITED);
@@ -70,7 +69,7 @@ TEST(RemoveDead, WhatIsGoneAlreadyIsNoFailure) {
   EXPECT_EQ(remove_dead(fake), (DeadRemoval{1, 1, {}}));
 }
 
-TEST(RemoveDead, FailuresDoNotKeepTheRest) {
+TEST(RemoveDead, FailuresDoNotBlockTheRest) {
   FakeRuntime fake;
   fake.add_sandbox("s1", cri::SANDBOX_NOTREADY);
   fake.add_sandbox("s2", cri::SANDBOX_NOTREADY);
@@ -131,7 +130,7 @@ TEST(RemoveDead, OneThatHangsCostsItsDeadlineOnly) {
   EXPECT_EQ(removal.failures.first[0].code, ETIMEDOUT);
 }
 
-TEST(RemoveDead, BudgetEndsTheWhole) {
+TEST(RemoveDead, TheBudgetLimitsTheWholeStep) {
   FakeRuntime fake;
   for (int i = 0; i < 40; ++i) {
     fake.add_container("c" + std::to_string(i), "s", cri::CONTAINER_EXITED);
@@ -141,14 +140,14 @@ TEST(RemoveDead, BudgetEndsTheWhole) {
   options.removal_budget = milliseconds(100);
   const DeadRemoval removal = remove_dead(fake, options);
   EXPECT_EQ(removal.containers, 0U);
-  // The runtime gives up by its own clock, which may leave some time for one more try.
+  // The runtime gives up by its own clock, which may leave some time for another try.
   EXPECT_GE(removal.failures.count, 2U);
   EXPECT_LE(removal.failures.count, 4U);
   EXPECT_EQ(removal.failures.first.back().code, ETIMEDOUT);
   EXPECT_THAT(removal.failures.first.back().text(), HasSubstr("and all later ones are kept"));
 }
 
-TEST(RemoveDead, WithoutABudgetNothingIsTried) {
+TEST(RemoveDead, WithoutABudgetNoCallIsMade) {
   FakeRuntime fake;
   fake.add_container("c1", "s", cri::CONTAINER_EXITED);
   fake.add_container("c2", "s", cri::CONTAINER_EXITED);
@@ -161,7 +160,7 @@ TEST(RemoveDead, WithoutABudgetNothingIsTried) {
               HasSubstr("container c1 and all later ones are kept"));
 }
 
-TEST(RemoveImages, WhatNobodyRefersToLargestFirst) {
+TEST(RemoveImages, RemovesUnusedImagesLargestFirst) {
   FakeRuntime fake;
   fake.add_image("sha256:1", 10, "reg.io/small:1");
   fake.add_image("sha256:2", 1000, "reg.io/large:1");
@@ -195,7 +194,7 @@ TEST(RemoveImages, InUseByAnyReferenceOfAnyContainer) {
   EXPECT_EQ(removal, (ImageRemoval{1, Bytes{5}, 6, 0, {}}));
 }
 
-TEST(RemoveImages, PinnedOnesStay) {
+TEST(RemoveImages, PinnedImagesStay) {
   FakeRuntime fake;
   fake.add_image("sha256:1", 1).set_pinned(true);
   EXPECT_EQ(remove_unused(fake), (ImageRemoval{0, Bytes{0}, 0, 1, {}}));
@@ -206,7 +205,7 @@ TEST(RemoveImages, SandboxImageAsConfiguredHere) {
   FakeRuntime fake;
   fake.add_image("sha256:1", 1, "reg.io/pause:3.9");
   fake.add_image("sha256:2", 1, "reg.io/pause:3.8");
-  // The runtime is not asked then.
+  // The client does not call the runtime then.
   fake.failures["Status"] = kRefused;
   RuntimeOptions options = FakeRuntime::patient();
   options.sandbox_image = "reg.io/pause:3.9";
@@ -224,7 +223,7 @@ TEST(RemoveImages, SandboxImageAsTheRuntimeIsConfigured) {
   EXPECT_THAT(fake.calls(), ElementsAre("RemoveImage sha256:2"));
 }
 
-TEST(RemoveImages, RuntimeThatDoesNotTellItsSandboxImage) {
+TEST(RemoveImages, RuntimeWithoutASandboxImage) {
   for (const char* config : {"", "{", "[]", "{}", R"({"sandboxImage":7})"}) {
     FakeRuntime fake;
     (*fake.status.mutable_info())["config"] = config;
@@ -233,7 +232,7 @@ TEST(RemoveImages, RuntimeThatDoesNotTellItsSandboxImage) {
   }
 }
 
-TEST(RemoveImages, NothingIsRemovedOnHalfTheKnowledge) {
+TEST(RemoveImages, IncompleteListsRemoveNothing) {
   for (const char* call : {"ListImages", "ListContainers", "Status"}) {
     FakeRuntime fake;
     fake.add_image("sha256:1", 1);
@@ -245,7 +244,7 @@ TEST(RemoveImages, NothingIsRemovedOnHalfTheKnowledge) {
   }
 }
 
-TEST(RemoveImages, FailuresDoNotKeepTheRestAndFreeNothing) {
+TEST(RemoveImages, FailuresFreeNothingAndDoNotBlockTheRest) {
   FakeRuntime fake;
   fake.add_image("sha256:1", 100);
   fake.add_image("sha256:2", 10);
@@ -258,7 +257,7 @@ TEST(RemoveImages, FailuresDoNotKeepTheRestAndFreeNothing) {
   EXPECT_EQ(removal.failures.count, 1U);
 }
 
-TEST(RemoveImages, ListLongerThanGrpcAllowsByItself) {
+TEST(RemoveImages, AcceptsAListBeyondGrpcsDefaultLimit) {
   FakeRuntime fake;
   const std::string repository = "registry.example.com/" + std::string(400, 'r');
   for (int i = 0; i < 10'000; ++i) {

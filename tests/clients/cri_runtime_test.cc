@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the client reads, from a runtime made by the test.
+// What the client reads from a runtime of the test.
 #include <gmock/gmock.h>
 #include <sys/eventfd.h>
 
@@ -58,14 +58,14 @@ TEST(CriEndpoint, RuntimeThatIsNotThereShowsWithTheFirstCall) {
   EXPECT_THAT(answer.error().text(), HasSubstr("CRI Version: connect " + empty / "cri.sock"));
 }
 
-TEST(CriIdentity, IsWhatTheRuntimeSays) {
+TEST(CriIdentity, IsReadFromTheRuntime) {
   const FakeRuntime fake;
   const auto identity = fake.client()->identity();
   ASSERT_TRUE(identity) << identity.error().text();
   EXPECT_EQ(*identity, (RuntimeIdentity{"fake", "v1.2.3"}));
 }
 
-TEST(CriIdentity, CallsThatTheRuntimeDoesNotHave) {
+TEST(CriIdentity, ReportsUnsupportedCalls) {
   FakeRuntime fake;
   fake.failures["Version"] = {grpc::StatusCode::UNIMPLEMENTED, "unknown service \"x\""};
   const auto identity = fake.client()->identity();
@@ -74,7 +74,7 @@ TEST(CriIdentity, CallsThatTheRuntimeDoesNotHave) {
   EXPECT_THAT(identity.error().text(), HasSubstr("UNIMPLEMENTED: unknown service \"x\""));
 }
 
-TEST(CriDeadline, HangingRuntimeCostsTheDeadlineAndKnowsIt) {
+TEST(CriDeadline, AHangingRuntimeReceivesAndCostsTheDeadline) {
   FakeRuntime fake;
   fake.hanging.insert("Version");
   RuntimeOptions options = FakeRuntime::patient();
@@ -84,13 +84,13 @@ TEST(CriDeadline, HangingRuntimeCostsTheDeadlineAndKnowsIt) {
   const auto identity = fake.client(options)->identity();
   ASSERT_FALSE(identity);
   EXPECT_EQ(identity.error().code, ETIMEDOUT);
-  // By the runtime's clock, if that was quicker.
+  // Or earlier, by the runtime's clock.
   EXPECT_GE(SystemClock().now() - began, milliseconds(90));
-  // Told in the call: the runtime gives up, too.
+  // Sent with the call, so the runtime gives up, too.
   EXPECT_LT(fake.last_deadline(), latest);
 }
 
-TEST(CriDeadline, CallThatHangsIsCalledOff) {
+TEST(CriDeadline, CancelsAHangingCall) {
   FakeRuntime fake;
   fake.hanging.insert("Version");
   const UniqueFd cancel(::eventfd(0, EFD_CLOEXEC));
@@ -123,7 +123,7 @@ TEST(CriFilesystems, OfImagesAndOfContainers) {
   EXPECT_EQ(found->containerfs, (RuntimeFilesystem{"/layers", {Bytes{0}, std::nullopt}}));
 }
 
-TEST(CriFilesystems, ContainersLieWithImagesUnlessTold) {
+TEST(CriFilesystems, ContainersAreOnTheImageFilesystemByDefault) {
   FakeRuntime fake;
   fill(*fake.filesystems.add_image_filesystems(), "/images").mutable_used_bytes()->set_value(7);
   const auto found = fake.client()->filesystems();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A container runtime made of lists, served by grpc++ on a unix socket in a directory of its own.
-// A test fills the lists, says which calls fail or hang, and looks at what was called.
+// A container runtime made of lists, served by grpc++ on a unix socket in a directory of its own. A
+// test fills the lists, sets which calls fail or hang, and reads which calls were made.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -27,19 +27,19 @@ class FakeRuntime {
   FakeRuntime();
   FakeRuntime(const FakeRuntime&) = delete;
   FakeRuntime& operator=(const FakeRuntime&) = delete;
-  // Lets hanging calls go.
+  // Releases hanging calls.
   ~FakeRuntime();
 
   [[nodiscard]] std::string endpoint() const { return "unix://" + socket(); }
   [[nodiscard]] std::string socket() const { return directory_ / "cri.sock"; }
-  // Options with deadlines that a busy machine keeps: for all that is not about them.
+  // Options with deadlines that a busy machine can meet, for tests that are not about deadlines.
   [[nodiscard]] static clients::RuntimeOptions patient();
   // A client with this endpoint.
   [[nodiscard]] std::unique_ptr<clients::ContainerRuntime> client(
       clients::RuntimeOptions options = patient()) const;
 
-  // Answers to the calls of the same names. Set before a client calls. Removals remove nothing
-  // here: what was called is in calls().
+  // Results of the calls with the same names. Set them before a client calls. Removals remove
+  // nothing here: calls() lists them.
   cri::VersionResponse version;
   cri::StatusResponse status;
   cri::ListPodSandboxResponse sandboxes;
@@ -60,16 +60,16 @@ class FakeRuntime {
 
   // Method and object of every call that changes something, in order.
   [[nodiscard]] std::vector<std::string> calls() const;
-  // Waits until a call hangs; false when none did in time.
+  // Waits until a call hangs; false if none does in time.
   [[nodiscard]] bool wait_hanging() const;
-  // The deadline the last call came with.
+  // The deadline of the last call.
   [[nodiscard]] std::chrono::system_clock::time_point last_deadline() const;
 
  private:
   class Pods;
   class Images;
 
-  // What a call of `method` on `object` is answered with.
+  // The result of a call of `method` on `object`.
   grpc::Status enter(const grpc::ServerContext& call, const std::string& method,
                      const std::string& object = "");
 

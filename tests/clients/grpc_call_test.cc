@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The call itself, against what may be at the other end of a socket: nobody, somebody who does not
-// answer, somebody who speaks another language. Real answers are in the tests of the runtime.
+// The call itself, with every kind of peer on the socket: none, one that does not answer, one with
+// another protocol. The tests of the runtime cover real answers.
 #include "clients/grpc_call.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ using testing::HasSubstr;
 
 constexpr const char* kMethod = "/runtime.v1.RuntimeService/Version";
 
-// A socket that listens, and takes what a test tells it to.
+// A socket that listens and accepts on command.
 class Listener {
  public:
   explicit Listener(int backlog) : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -63,7 +63,7 @@ class Listener {
   UniqueFd socket_;
 };
 
-// Takes one connection and answers `bytes` to the first that comes; then closes.
+// Accepts one connection, sends `bytes` to its first request, and closes.
 class OneAnswer {
  public:
   OneAnswer(const Listener& listener, std::string bytes)
@@ -91,7 +91,7 @@ TEST(GrpcCall, NoSocket) {
   EXPECT_THAT(reply.message, HasSubstr(empty / "s"));
 }
 
-TEST(GrpcCall, SocketWithNobodyBehind) {
+TEST(GrpcCall, SocketWithoutAListener) {
   const Listener gone(1);
   const std::string path = gone.path() + "2";
   ASSERT_EQ(::link(gone.path().c_str(), path.c_str()), 0);
@@ -107,7 +107,7 @@ TEST(GrpcCall, PathLongerThanASocketMayHave) {
   EXPECT_EQ(reply.code, ENAMETOOLONG);
 }
 
-TEST(GrpcCall, NobodyAccepts) {
+TEST(GrpcCall, ListenerDoesNotAccept) {
   const Listener listener(8);
   const GrpcReply reply = grpc_call(at(listener.path()), kMethod, "", milliseconds(50));
   EXPECT_EQ(reply.status, GrpcStatus::deadline_exceeded);
@@ -125,7 +125,7 @@ TEST(GrpcCall, FullBacklogIsWaitedForNoLongerThanTheDeadline) {
   EXPECT_GE(SystemClock().now() - began, milliseconds(40));
 }
 
-TEST(GrpcCall, CalledOffBeforehandNothingIsSent) {
+TEST(GrpcCall, CancelledBeforehandItSendsNothing) {
   const Listener listener(8);
   const UniqueFd cancel(::eventfd(1, EFD_CLOEXEC));
   const GrpcReply reply = grpc_call(at(listener.path(), cancel.get()), kMethod, "", seconds(60));
@@ -133,10 +133,10 @@ TEST(GrpcCall, CalledOffBeforehandNothingIsSent) {
   EXPECT_EQ(reply.code, ECANCELED);
 }
 
-TEST(GrpcCall, CalledOffWhileItWaits) {
+TEST(GrpcCall, CancelledWhileItWaits) {
   const Listener listener(8);
   const UniqueFd cancel(::eventfd(0, EFD_CLOEXEC));
-  // The other end calls off once it has the request: the call is under way then.
+  // The peer cancels once it has the request, so the call is running.
   std::thread other_end([&] {
     const UniqueFd connection = listener.accept();
     std::array<char, 64> begin{};

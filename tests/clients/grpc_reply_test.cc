@@ -16,7 +16,7 @@ struct Header {
   std::string name, value;
 };
 
-// The answer made of these headers and this body, which arrives in pieces of `piece` bytes.
+// The response made of these headers and this body, which arrives in pieces of `piece` bytes.
 GrpcReply reply_of(const std::vector<Header>& headers, std::string_view body,
                    std::size_t piece = 1000, std::uint32_t error_code = 0,
                    std::size_t limit = 100) {
@@ -30,7 +30,7 @@ GrpcReply reply_of(const std::vector<Header>& headers, std::string_view body,
 
 const std::vector<Header> kOk{{":status", "200"}, {"grpc-status", "0"}};
 
-TEST(GrpcFrame, SaysNotCompressedAndTheLengthInFourBytes) {
+TEST(GrpcFrame, HasTheUncompressedFlagAndAFourByteLength) {
   EXPECT_EQ(grpc_frame(""), "\0\0\0\0\0"s);
   EXPECT_EQ(grpc_frame("abc"), "\0\0\0\0\3abc"s);
   EXPECT_EQ(grpc_frame(std::string(0x10203, 'x')).substr(0, 5), "\0\0\1\2\3"s);
@@ -73,7 +73,7 @@ TEST(GrpcReply, NoStatusIsNoGrpc) {
   EXPECT_EQ(reply.code, EPROTO);
 }
 
-TEST(GrpcReply, ResetWithoutStatusKeepsWhatHttpSaid) {
+TEST(GrpcReply, ResetWithoutStatusKeepsTheHttpStatus) {
   EXPECT_EQ(reply_of({}, "", 1, 7).status, GrpcStatus::unavailable);
   EXPECT_EQ(reply_of({}, "", 1, 8).status, GrpcStatus::cancelled);
   EXPECT_EQ(reply_of({}, "", 1, 11).status, GrpcStatus::resource_exhausted);
@@ -81,7 +81,7 @@ TEST(GrpcReply, ResetWithoutStatusKeepsWhatHttpSaid) {
 }
 
 TEST(GrpcReply, StatusCountsEvenIfTheStreamWasResetAfterwards) {
-  // grpc-go does so when the client has not ended its side yet.
+  // grpc-go does so if the client has not ended its side yet.
   EXPECT_EQ(reply_of({{"grpc-status", "12"}}, "", 1, 0x8).status, GrpcStatus::unimplemented);
 }
 

@@ -39,11 +39,11 @@ class FeedTest : public testing::Test {
       each.cgroup = {i + 1};
       each.met = met[i];
     }
-    // As the policy has them.
+    // As in the policy.
     std::ranges::stable_partition(decision.evidence, &Evidence::met);
     feed_->looked({observation, decision, MonotonicTime()});
   }
-  // What was handed over: a record as its number, a look as minus its time.
+  // What was handed over: a record as its number, an evaluation as minus its time.
   std::vector<std::int64_t> drain() {
     std::vector<std::int64_t> told;
     feed_->drain([&](const Record& each) { told.push_back(std::int64_t(each.sequence)); },
@@ -58,7 +58,7 @@ class FeedTest : public testing::Test {
   bool crossed_ = false;
 };
 
-TEST_F(FeedTest, HandsNothingOverWhileNobodyWatches) {
+TEST_F(FeedTest, CopiesNothingWithoutSubscribers) {
   feed_->write(record_of(1, 1));
   look(1);
   EXPECT_FALSE(has_news(*feed_));
@@ -78,7 +78,7 @@ TEST_F(FeedTest, HandsOverInOrder) {
   EXPECT_FALSE(has_news(*feed_));
 }
 
-TEST_F(FeedTest, CountsWhatFindsNoRoom) {
+TEST_F(FeedTest, CountsDroppedItems) {
   feed_->set_watchers(1);
   for (std::uint64_t i = 0; i < Feed::kRecords + 3; ++i) feed_->write(record_of(i, 1));
   EXPECT_EQ(drain().size(), Feed::kRecords);
@@ -86,14 +86,14 @@ TEST_F(FeedTest, CountsWhatFindsNoRoom) {
   EXPECT_EQ(feed_->take_dropped(), 0U);
 }
 
-TEST_F(FeedTest, TellsThatOtherThresholdsAreMet) {
+TEST_F(FeedTest, ReportsThatOtherThresholdsAreMet) {
   feed_->set_watchers(1);
   const auto crosses = [this](const std::vector<bool>& met) {
     look(1, met);
     drain();
     return crossed_;
   };
-  EXPECT_TRUE(crosses({false, false})) << "the first look";
+  EXPECT_TRUE(crosses({false, false})) << "the first evaluation";
   EXPECT_FALSE(crosses({false, false}));
   EXPECT_TRUE(crosses({true, false}));
   EXPECT_FALSE(crosses({true, false}));
@@ -102,7 +102,7 @@ TEST_F(FeedTest, TellsThatOtherThresholdsAreMet) {
   EXPECT_TRUE(crosses({true, true, false})) << "a new one";
 }
 
-TEST_F(FeedTest, GivesTheSlotsBackWhenNobodyWatchesAnyMore) {
+TEST_F(FeedTest, FreesTheSlotsAfterTheLastSubscriber) {
   feed_->set_watchers(1);
   Record record = record_of(1, 1);
   const auto pod = std::make_shared<const Pod>();
@@ -118,7 +118,7 @@ TEST_F(FeedTest, GivesTheSlotsBackWhenNobodyWatchesAnyMore) {
 }
 
 // Two threads, for TSan.
-TEST_F(FeedTest, NothingIsLostUncounted) {
+TEST_F(FeedTest, CountsEveryLoss) {
   constexpr std::uint64_t kAll = 20'000;
   feed_->set_watchers(1);
   std::atomic<bool> over{false};

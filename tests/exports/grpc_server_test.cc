@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The server against clients that mean well and clients that do not. That it speaks gRPC as others
-// do is shown with grpc++ at the other end (tests/api/agent_service_test.cc).
+// The server with correct and incorrect clients. tests/api/agent_service_test.cc tests it with
+// grpc++.
 #include "exports/grpc_server.h"
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ using std::chrono::seconds;
 using test::H2Client;
 using testing::HasSubstr;
 
-// Long enough for a busy machine, short enough to wait for.
+// Long enough for a busy machine, short enough for a test.
 GrpcLimits short_limits() {
   GrpcLimits limits;
   limits.request = milliseconds(500);
@@ -40,7 +40,7 @@ GrpcLimits short_limits() {
   return limits;
 }
 
-// Only readers have to hurry: who is served beside them may be slow because the machine is.
+// Only readers have a deadline: the clients next to them may be slow because the machine is.
 GrpcLimits short_patience() {
   GrpcLimits limits;
   limits.patience = milliseconds(500);
@@ -56,7 +56,7 @@ class GrpcServerTest : public testing::Test {
     server_ = std::move(*started);
   }
   [[nodiscard]] std::string path() const { return directory_ / "s"; }
-  // Whether a client that means well is served.
+  // Whether a correct client is served.
   void expect_service() {
     H2Client client(path());
     const auto stream = client.request("/t.T/Echo", grpc_frame("hello"));
@@ -101,13 +101,13 @@ TEST_F(GrpcServerTest, AnswersManyCallsOnOneConnection) {
   }
 }
 
-TEST_F(GrpcServerTest, TellsNewsToAllThatWait) {
+TEST_F(GrpcServerTest, SendsEventsToAllSubscribers) {
   start();
   H2Client one(path());
   H2Client other(path());
   const auto a = one.request("/t.T/Wait", grpc_frame(""));
   const auto b = other.request("/t.T/Wait", grpc_frame(""));
-  // Its fields say that a stream was accepted.
+  // Its header fields show that the stream was accepted.
   ASSERT_TRUE(one.run_until([&] { return !one.answer(a).fields.empty(); }));
   ASSERT_TRUE(other.run_until([&] { return !other.answer(b).fields.empty(); }));
   service_.say("news");
@@ -118,7 +118,7 @@ TEST_F(GrpcServerTest, TellsNewsToAllThatWait) {
       one.run_until([&] { return one.answer(a).body == grpc_frame("news") + grpc_frame("more"); }));
 }
 
-TEST_F(GrpcServerTest, RefusesWhatIsNoCall) {
+TEST_F(GrpcServerTest, RefusesInvalidCalls) {
   start();
   H2Client client(path());
   const auto unknown = client.request("/t.T/No%Such", grpc_frame(""));
@@ -157,7 +157,7 @@ TEST_F(GrpcServerTest, RefusesMessagesThatAreTooLongCutShortOrCompressed) {
   const auto zipped = client.request("/t.T/Echo", std::string("\1\0\0\0\1a", 6));
   ASSERT_TRUE(client.finish(zipped));
   EXPECT_EQ(status_of(client, zipped), "12");
-  // What was refused is given back to the connection's window: it is 64 KiB, and this is 400.
+  // The refused bytes are returned to the connection's window: it is 64 KiB, and these are 400.
   for (int i = 0; i < 20; ++i) {
     const auto again = client.request("/t.T/Nothing", grpc_frame(std::string(20'000, 'x')));
     ASSERT_TRUE(client.finish(again)) << i;
@@ -193,8 +193,8 @@ TEST_F(GrpcServerTest, ARequestThatIsNeverFinishedIsGivenUp) {
   EXPECT_EQ(status_of(client, stream), "4");
 }
 
-// Its window is shut: it could be sent to, and takes nothing.
-TEST_F(GrpcServerTest, AReaderWithAShutWindowIsDroppedAndCounted) {
+// Its window is closed, so it accepts nothing, although its socket does.
+TEST_F(GrpcServerTest, AReaderWithAClosedWindowIsDroppedAndCounted) {
   start(short_patience());
   H2Client client(path(), {0, true});
   const auto stream = client.request("/t.T/Flood", grpc_frame(""));
@@ -204,8 +204,8 @@ TEST_F(GrpcServerTest, AReaderWithAShutWindowIsDroppedAndCounted) {
   EXPECT_FALSE(client.hung_up());
 }
 
-// One that waits for news with a shut window has nothing to take, and stays.
-TEST_F(GrpcServerTest, WhoeverWaitsIsNotSlow) {
+// A client that waits for events with a closed window has nothing to read, and stays.
+TEST_F(GrpcServerTest, AnIdleSubscriberIsNotSlow) {
   start(short_patience());
   H2Client client(path());
   const auto stream = client.request("/t.T/Wait", grpc_frame(""));
@@ -215,7 +215,7 @@ TEST_F(GrpcServerTest, WhoeverWaitsIsNotSlow) {
   EXPECT_TRUE(client.run_until([&] { return client.answer(stream).body == grpc_frame("late"); }));
 }
 
-// Its socket is full: everybody else is served all the same, and it is dropped in the end.
+// Its socket is full: all other clients are still served, and it is dropped at the end.
 TEST_F(GrpcServerTest, AReaderThatReadsNothingIsDroppedAndCounted) {
   start(short_patience());
   H2Client client(path(), {1U << 30, true});
@@ -223,14 +223,14 @@ TEST_F(GrpcServerTest, AReaderThatReadsNothingIsDroppedAndCounted) {
   expect_service();
   const MonotonicTime until = SystemClock().now() + seconds(30);
   while (counts_.slow_readers == 0 && SystemClock().now() < until) expect_service();
-  // Its call is dropped first; if it read then, it would be left its connection.
+  // Its call is dropped first; if it then read, it would keep its connection.
   pollfd gone{client.fd(), 0, 0};
   EXPECT_EQ(::poll(&gone, 1, 30'000), 1);
   EXPECT_NE(gone.revents & POLLHUP, 0);
   EXPECT_EQ(counts_.slow_readers, 1U) << "once for its call, not again for its connection";
 }
 
-TEST_F(GrpcServerTest, AClientThatHangsUpTakesItsCallsWithIt) {
+TEST_F(GrpcServerTest, EndsTheCallsOfAClosedConnection) {
   start();
   for (int i = 0; i < 50; ++i) {
     H2Client client(path());
@@ -245,7 +245,7 @@ TEST_F(GrpcServerTest, AClientThatHangsUpTakesItsCallsWithIt) {
   EXPECT_TRUE(half.wait_closed());
 }
 
-TEST_F(GrpcServerTest, ResetStreamsCostNothingAndEndlessOnesTheConnection) {
+TEST_F(GrpcServerTest, ManyResetsEndTheConnection) {
   start();
   H2Client client(path());
   for (int i = 0; i < 5000 && !client.hung_up(); ++i) {
@@ -257,7 +257,7 @@ TEST_F(GrpcServerTest, ResetStreamsCostNothingAndEndlessOnesTheConnection) {
   expect_service();
 }
 
-TEST_F(GrpcServerTest, WhatIsNoHttp2EndsTheConnection) {
+TEST_F(GrpcServerTest, InvalidHttp2EndsTheConnection) {
   start();
   for (const std::string& bytes :
        {std::string("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), std::string(100'000, '\0'),
@@ -278,12 +278,12 @@ TEST_F(GrpcServerTest, WhatIsNoHttp2EndsTheConnection) {
   EXPECT_TRUE(client.wait_closed());
 }
 
-// More calls at once than it takes: those beyond are refused, and may be tried again.
-TEST_F(GrpcServerTest, CallsAtTheSameTimeHaveALimit) {
+// More simultaneous calls than allowed: the rest are refused and may be retried.
+TEST_F(GrpcServerTest, LimitsSimultaneousCalls) {
   start();
   H2Client client(path());
   std::vector<std::int32_t> streams;
-  // Before the settings are known, as whoever does not care for them would.
+  // Before it has the settings, as a client that ignores them would.
   for (int i = 0; i < 40; ++i) streams.push_back(client.request("/t.T/Wait", grpc_frame("")));
   const auto refused = [&] {
     return std::ranges::count_if(
@@ -293,13 +293,13 @@ TEST_F(GrpcServerTest, CallsAtTheSameTimeHaveALimit) {
   expect_service();
 }
 
-TEST_F(GrpcServerTest, ConnectionsHaveALimitAndIdleOnesEnd) {
+TEST_F(GrpcServerTest, LimitsConnectionsAndClosesIdleOnes) {
   start(short_limits());
   std::vector<std::unique_ptr<H2Client>> clients;
   for (std::size_t i = 0; i < GrpcServer::kConnectionsMax + 4; ++i) {
     clients.push_back(std::make_unique<H2Client>(path()));
   }
-  // This one waits for an idle one to be ended.
+  // This one waits until the server ends an idle one.
   expect_service();
   for (const auto& each : clients) EXPECT_TRUE(each->wait_closed());
 }
@@ -309,7 +309,7 @@ TEST_F(GrpcServerTest, GuestsCannotTakeAllConnections) {
   ASSERT_EQ(::chmod((directory_ / "").c_str(), 0755), 0);
   start(GrpcLimits(), {.uids = {kGuest}});
   std::vector<std::unique_ptr<H2Client>> guests;
-  // The system call itself changes this thread alone.
+  // The system call changes only this thread.
   ASSERT_EQ(::syscall(SYS_setresuid, -1, kGuest, -1), 0) << "needs root";
   for (std::size_t i = 0; i < GrpcServer::kConnectionsMax; ++i) {
     guests.push_back(std::make_unique<H2Client>(path()));

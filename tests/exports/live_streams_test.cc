@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who follows gets everything in order; who does not read is dropped; nobody costs nothing.
+// A subscriber gets everything in order; one that does not read is dropped; without subscribers
+// there is no cost.
 #include "exports/live_streams.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Numbered frames, as large as the test wants them.
+// Numbered frames of the size that a test needs.
 class Numbers final : public LiveFrames {
  public:
   explicit Numbers(std::size_t padding = 0) : padding_(padding) {}
@@ -33,7 +34,7 @@ class Numbers final : public LiveFrames {
     note([&] { ++ended; });
   }
 
-  // Until the condition holds.
+  // Until the condition is true.
   template <typename Condition>
   bool wait(Condition condition) {
     std::unique_lock lock(mutex_);
@@ -85,7 +86,7 @@ class LiveStreamsTest : public testing::Test {
   std::atomic<std::uint64_t> dropped_{0};
 };
 
-TEST_F(LiveStreamsTest, TheWholeFirstThenWhatComes) {
+TEST_F(LiveStreamsTest, SendsTheWholePictureFirstThenUpdates) {
   Numbers numbers;
   const auto streams = serve(numbers);
   Ends a = connected();
@@ -100,7 +101,7 @@ TEST_F(LiveStreamsTest, TheWholeFirstThenWhatComes) {
   EXPECT_EQ(line_of(b.ours.get()), "+" + std::to_string(std::stoi(first.substr(1)) + 1) + "\n");
 }
 
-TEST_F(LiveStreamsTest, NothingIsAskedForOnceNobodyFollows) {
+TEST_F(LiveStreamsTest, MakesNoFramesWithoutSubscribers) {
   Numbers numbers;
   const auto streams = serve(numbers);
   for (int round = 1; round <= 3; ++round) {
@@ -111,12 +112,12 @@ TEST_F(LiveStreamsTest, NothingIsAskedForOnceNobodyFollows) {
     ASSERT_TRUE(numbers.wait([&] { return numbers.ended == round; }));
     EXPECT_EQ(numbers.begun, round);
   }
-  EXPECT_EQ(dropped_, 0U) << "who hangs up was not dropped";
+  EXPECT_EQ(dropped_, 0U) << "a client that closes is not counted as dropped";
 }
 
-TEST_F(LiveStreamsTest, WhoDoesNotReadIsDroppedAndTheOthersAreNot) {
+TEST_F(LiveStreamsTest, DropsOnlySubscribersThatDoNotRead) {
   Numbers numbers(LiveStreams::kWaitingMax / 4);
-  // A reader that the machine keeps waiting for less than three of them is not dropped.
+  // A reader that the machine delays for less than three of them is not dropped.
   const auto streams = serve(numbers, 200ms);
   Ends deaf = connected();
   Ends reader = connected();
@@ -132,7 +133,7 @@ TEST_F(LiveStreamsTest, WhoDoesNotReadIsDroppedAndTheOthersAreNot) {
   EXPECT_EQ(dropped_, 1U);
 }
 
-TEST_F(LiveStreamsTest, OneFrameIsTakenWhateverItsSize) {
+TEST_F(LiveStreamsTest, AcceptsOneFrameOfAnySize) {
   Numbers numbers(LiveStreams::kWaitingMax + 1);
   const auto streams = serve(numbers, 1h);
   Ends reader = connected();
@@ -147,14 +148,14 @@ TEST_F(LiveStreamsTest, OneFrameIsTakenWhateverItsSize) {
   EXPECT_EQ(dropped_, 0U);
 }
 
-// Frames that take long, and when each began and ended.
+// Slow frames, and when each began and ended.
 class Slow final : public LiveFrames {
  public:
   void begin() override {}
   Frame frame(bool want_whole) override {
     const MonotonicTime began = SystemClock().now();
     if (ended_ && began - *ended_ < length_) ++in_haste;
-    // It takes CPU, as reading the node does.
+    // Uses CPU, as reading the node does.
     do {
       ended_ = SystemClock().now();
       length_ = *ended_ - began;
@@ -170,7 +171,7 @@ class Slow final : public LiveFrames {
   Duration length_{0};
 };
 
-// A node that is short of what frames take is not asked for one after the other.
+// If a frame takes long on a busy node, the next one is not requested at once.
 TEST_F(LiveStreamsTest, ItRestsForAsLongAsAFrameTook) {
   Slow slow;
   const auto streams = serve(slow);
@@ -196,7 +197,7 @@ TEST_F(LiveStreamsTest, NoMoreThanItsBoundFollow) {
   EXPECT_EQ(line_of(late.ours.get()), "") << "it is closed at once";
 }
 
-TEST_F(LiveStreamsTest, ItEndsWithoutWaitingForAnybody) {
+TEST_F(LiveStreamsTest, EndsWithoutWaitingForSubscribers) {
   Numbers numbers(LiveStreams::kWaitingMax / 2);
   Ends deaf = connected();
   {

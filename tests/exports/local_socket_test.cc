@@ -39,7 +39,7 @@ class LocalSocketTest : public testing::Test {
     const sockaddr_un to = address();
     return ::connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) == 0 ? fd : -1;
   }
-  // Whether a process of these ids gets in; nothing: it could not even connect.
+  // Whether a process of these ids is accepted; nothing: it could not connect.
   std::optional<bool> admits(const LocalSocket& socket, uid_t uid, gid_t gid,
                              std::vector<gid_t> groups = {}) {
     const pid_t child = ::fork();
@@ -59,7 +59,7 @@ class LocalSocketTest : public testing::Test {
     EXPECT_EQ(LocalSocket::is_owners(connection.get()), uid == 0);
     return socket.admits(connection.get());
   }
-  // The temporary directory is its owner's alone.
+  // Only the owner may enter the temporary directory.
   void open_directory() { ASSERT_EQ(::chmod((directory_ / "").c_str(), 0755), 0); }
 
   test::TempTree directory_;
@@ -74,7 +74,7 @@ TEST_F(LocalSocketTest, IsItsOwnersAlone) {
   EXPECT_EQ(admits(*socket, 65534, 65534), std::nullopt);
 }
 
-TEST_F(LocalSocketTest, AdmitsWhomItNames) {
+TEST_F(LocalSocketTest, AdmitsOnlyConfiguredUsers) {
   open_directory();
   auto socket = LocalSocket::listen(path(), {{1234}, {5678}});
   ASSERT_TRUE(socket.ok()) << socket.error().text();
@@ -87,7 +87,7 @@ TEST_F(LocalSocketTest, AdmitsWhomItNames) {
   EXPECT_EQ(admits(*socket, 5678, 1234), false) << "a uid is no gid";
 }
 
-// More groups than are asked for at first.
+// More groups than the first call has room for.
 TEST_F(LocalSocketTest, AdmitsByTheLastOfManyGroups) {
   open_directory();
   auto socket = LocalSocket::listen(path(), {{}, {5678}});
@@ -99,7 +99,7 @@ TEST_F(LocalSocketTest, AdmitsByTheLastOfManyGroups) {
   EXPECT_EQ(admits(*socket, 1235, 100, groups), true);
 }
 
-TEST_F(LocalSocketTest, ASecondOneIsRefusedAndToldWhy) {
+TEST_F(LocalSocketTest, RefusesASecondSocketWithAReason) {
   auto first = LocalSocket::listen(path(), LocalUsers());
   ASSERT_TRUE(first.ok()) << first.error().text();
   const auto second = LocalSocket::listen(path(), LocalUsers());
@@ -109,7 +109,7 @@ TEST_F(LocalSocketTest, ASecondOneIsRefusedAndToldWhy) {
   EXPECT_GE(connect_here(), 0) << "the first one still listens";
 }
 
-TEST_F(LocalSocketTest, WhatADeadOneLeftIsReplaced) {
+TEST_F(LocalSocketTest, ReplacesTheSocketOfADeadProcess) {
   const pid_t child = ::fork();
   if (child == 0) {
     auto socket = LocalSocket::listen(path(), LocalUsers());
@@ -125,7 +125,7 @@ TEST_F(LocalSocketTest, WhatADeadOneLeftIsReplaced) {
   EXPECT_GE(connect_here(), 0);
 }
 
-TEST_F(LocalSocketTest, AStrangersSocketAndWhatIsNoSocketStay) {
+TEST_F(LocalSocketTest, KeepsForeignSocketsAndOtherFiles) {
   std::ofstream(path()) << "precious";
   const auto on_file = LocalSocket::listen(path(), LocalUsers());
   ASSERT_FALSE(on_file.ok());

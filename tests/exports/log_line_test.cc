@@ -24,7 +24,7 @@ struct Quoting {
   const char* written;
 };
 
-TEST(LogLine, WhatCouldEndTheLineOrPoseAsAFieldIsQuotedAndEscaped) {
+TEST(LogLine, QuotesAndEscapesSpecialCharacters) {
   const Quoting kCases[] = {
       {"", "\"\""},
       {"two words", "\"two words\""},

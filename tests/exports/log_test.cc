@@ -20,7 +20,7 @@
 namespace forestall::exports {
 namespace {
 
-// A standard stream replaced by a pipe that nobody reads, for the life of the object.
+// A standard stream replaced by an unread pipe while this object exists.
 class BlockedStream {
  public:
   explicit BlockedStream(int stream) : stream_(stream) {
@@ -35,7 +35,7 @@ class BlockedStream {
     dup2(saved_.get(), stream_);
     if (drainer_.joinable()) drainer_.join();
   }
-  // Lets the writer go on by taking what it wrote.
+  // Reads from the pipe, so that the writer continues.
   std::string take_all_after_close() {
     dup2(saved_.get(), stream_);
     std::string all;
@@ -45,7 +45,7 @@ class BlockedStream {
     }
     return all;
   }
-  // Waits for a line and takes what is there; empty: none came.
+  // Waits for a line and reads what is there; empty: none came.
   std::string take_some() const {
     pollfd line{read_.get(), POLLIN, 0};
     const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(test::kPatience).count();
@@ -54,7 +54,7 @@ class BlockedStream {
     const ssize_t got = read(read_.get(), chunk.data(), chunk.size());
     return {chunk.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
   }
-  // Takes everything from now on, until nobody holds the writing end any more.
+  // Reads everything from now on, until the last writing end is closed.
   void drain_in_background() {
     drainer_ = std::thread([this] {
       std::array<char, 65536> chunk{};
@@ -75,7 +75,7 @@ TEST(Log, AFullPipeNeverBlocksTheWriterAndTheLossIsCounted) {
   {
     Log log(Log::Stream::standard_error, /*stamped=*/false, LogLevel::info);
     const std::string text(1000, 'x');
-    // More than the pipe and the queue hold together: returning at all is what is proven.
+    // More than the pipe and the queue hold together: that it returns is the proof.
     constexpr int kLines = 20'000;
     for (int i = 0; i < kLines; ++i) log.write_text(LogLevel::info, text);
     EXPECT_GT(log.dropped(), 0u);
@@ -88,7 +88,7 @@ void fill(Log& log) {
   for (int i = 0; i < 100; ++i) log.write_text(LogLevel::info, std::string(4096, 'x'));
 }
 
-TEST(Log, AFullPipeOfOneStreamKeepsNoLineFromTheOther) {
+TEST(Log, AFullPipeDoesNotBlockTheOtherStream) {
   BlockedStream output(STDOUT_FILENO);
   BlockedStream errors(STDERR_FILENO);
   Log records(Log::Stream::standard_output, /*stamped=*/false, LogLevel::info);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The server as a client sees it, over a socket; and its threads as the kernel sees them.
+// The server from a client's view, over a socket; and its threads from the kernel's view.
 #include "exports/metrics_server.h"
 
 #include <fmt/format.h>
@@ -60,7 +60,7 @@ TEST_F(MetricsServerTest, HealthIsTheLoops) {
   EXPECT_EQ(test::http_body(answer), "ok\n");
 }
 
-TEST_F(MetricsServerTest, RefusesWhatItDoesNotServe) {
+TEST_F(MetricsServerTest, RefusesUnknownPaths) {
   EXPECT_THAT(test::http_get(port_, "/"), StartsWith("HTTP/1.1 404 "));
   EXPECT_THAT(test::http_get(port_, "/etc/passwd"), StartsWith("HTTP/1.1 404 "));
   EXPECT_THAT(test::http_get(port_, "/../../../../etc/passwd"), testing::Not(HasSubstr("root:")));
@@ -82,7 +82,7 @@ TEST_F(MetricsServerTest, TakesARequestInPieces) {
   EXPECT_THAT(answer_of(fd.get()), StartsWith("HTTP/1.1 503 "));
 }
 
-TEST_F(MetricsServerTest, SurvivesWhatIsNoRequest) {
+TEST_F(MetricsServerTest, SurvivesInvalidRequests) {
   for (const std::string& each :
        {std::string("\r\n\r\n"), std::string("nonsense\r\n\r\n"), std::string("\0\0\0\0", 4),
         "GET /metrics HTTP/1.1\r\nX: " + std::string(100'000, 'x') + "\r\n\r\n",
@@ -95,7 +95,7 @@ TEST_F(MetricsServerTest, SurvivesWhatIsNoRequest) {
   EXPECT_THAT(test::http_get(port_, "/metrics"), StartsWith("HTTP/1.1 200 "));
 }
 
-// Those that never finish their requests are given up, for the others.
+// Clients that never finish their requests are dropped in favour of others.
 TEST_F(MetricsServerTest, SlowClientsDoNotKeepTheOthersOut) {
   std::vector<UniqueFd> slow;
   for (std::size_t i = 0; i < MetricsServer::kConnectionsMax + 4; ++i) {
@@ -128,7 +128,7 @@ TEST_F(MetricsServerTest, ServesManyAtOnce) {
   for (std::thread& each : clients) each.join();
 }
 
-TEST_F(MetricsServerTest, APortInUseIsToldWithItsAddress) {
+TEST_F(MetricsServerTest, ReportsAPortInUseWithItsAddress) {
   const std::string address = fmt::format("127.0.0.1:{}", port_);
   const auto second = MetricsServer::start(address, metrics_);
   ASSERT_FALSE(second.ok());
@@ -137,13 +137,13 @@ TEST_F(MetricsServerTest, APortInUseIsToldWithItsAddress) {
   EXPECT_THAT(second.error().text(), HasSubstr("in use"));
 }
 
-TEST_F(MetricsServerTest, WhatIsNoAddressIsRefused) {
+TEST_F(MetricsServerTest, RefusesAnInvalidAddress) {
   for (const char* each : {"", "here", "127.0.0.1:99999", "127.0.0.1:80s", "localhost:80"}) {
     EXPECT_FALSE(MetricsServer::start(each, metrics_).ok()) << each;
   }
 }
 
-// An answer that its reader leaves holds what it was given to, until it is read or given up.
+// An unread response keeps its place until it is read or dropped.
 TEST(HttpExchange, HoldsUntilAllIsSent) {
   const auto held = std::make_shared<int>();
   const HttpPages pages = [&held](const HttpRequest&) {
@@ -179,7 +179,7 @@ std::string text_of(const std::filesystem::path& path) {
   return text.str();
 }
 
-// By its name: a sanitizer has threads of its own.
+// By name, because a sanitizer has threads of its own.
 TEST_F(MetricsServerTest, ItsThreadIsOneOrdinaryAndDeafToSignals) {
   std::vector<pid_t> its;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is counted, and how it reads: the text is taken apart line by line, as Prometheus does.
+// What is counted, and its text, which the test parses line by line, as Prometheus does.
 #include "exports/metrics.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ using testing::Key;
 using testing::Not;
 using testing::Pair;
 
-// Every series with its value; fails on a line that is neither that nor a comment.
+// Every series with its value; fails on any line that is neither a series nor a comment.
 std::map<std::string, double> series_of(const std::string& text) {
   std::map<std::string, double> series;
   std::istringstream lines(text);
@@ -29,7 +29,7 @@ std::map<std::string, double> series_of(const std::string& text) {
     if (blank == std::string::npos) continue;
     const auto [entry, fresh] =
         series.emplace(line.substr(0, blank), std::stod(line.substr(blank + 1)));
-    EXPECT_TRUE(fresh) << "told twice: " << line;
+    EXPECT_TRUE(fresh) << "exported twice: " << line;
   }
   return series;
 }
@@ -91,7 +91,7 @@ TEST(Metrics, EverySeriesIsThereBeforeAnythingHappened) {
   EXPECT_LT(series.size(), 400U);
 }
 
-TEST(Metrics, CountsDecisionsAndLooks) {
+TEST(Metrics, CountsDecisionsAndEvaluations) {
   Metrics metrics("1", Tier::full);
   metrics.write(decided(Action::none, Reason::in_grace));
   metrics.write(decided(Action::none, Reason::in_grace));
@@ -120,7 +120,7 @@ TEST(Metrics, CountsAPodOnceThatWasStuckFirst) {
   EXPECT_THAT(series, Contains(Pair("forestall_freed_bytes_total", 3.0 * (3 << 20))));
 }
 
-TEST(Metrics, TellsTheStagesAsHistogramsAndWhatWasLost) {
+TEST(Metrics, ExportsStageHistogramsAndLosses) {
   StageHistograms stages;
   DropCounts drops;
   const Metrics metrics("1", Tier::full, {&stages, &drops});
@@ -146,7 +146,7 @@ TEST(Metrics, TellsTheStagesAsHistogramsAndWhatWasLost) {
   EXPECT_THAT(series, Contains(Pair("forestall_log_lines_dropped_total", 0)));
 }
 
-TEST(Metrics, ADryRunEvictsNobody) {
+TEST(Metrics, ADryRunCountsNoEviction) {
   Metrics metrics("1", Tier::full);
   Record record = ended(KillState::released);
   record.outcome->dry_run = true;
@@ -159,7 +159,7 @@ TEST(Metrics, ADryRunEvictsNobody) {
   EXPECT_THAT(series, Contains(Pair("forestall_freed_bytes_total", 0)));
 }
 
-TEST(Metrics, CountsTheKernelsKillsByWhatWasKnown) {
+TEST(Metrics, CountsTheKernelsKillsByPrediction) {
   Metrics metrics("1", Tier::full);
   Record record = decided(Action::kill, Reason::threshold_met);
   record.oom_kill.emplace().inaction = Inaction::dry_run;
@@ -176,13 +176,13 @@ TEST(Metrics, CountsTheKernelsKillsByWhatWasKnown) {
   EXPECT_THAT(series, Contains(Pair(R"(forestall_kernel_oom_kills_total{constraint="unknown",)"
                                     R"(inaction="dry-run",predicted="wrong"})",
                                     1)));
-  // It is no decision of ours.
+  // It is not a decision of the agent.
   EXPECT_THAT(
       series,
       Contains(Pair(R"(forestall_decisions_total{action="kill",reason="threshold-met"})", 0)));
 }
 
-TEST(Metrics, TellsAmountsInTheUnitOfTheirSignal) {
+TEST(Metrics, ExportsAmountsInTheUnitOfTheirSignal) {
   Metrics metrics("1", Tier::full);
   Decision decision;
   decision.conditions[0].status = true;
@@ -203,7 +203,7 @@ TEST(Metrics, TellsAmountsInTheUnitOfTheirSignal) {
   EXPECT_THAT(series, Contains(Pair(R"(forestall_signal_available_processes{)"
                                     R"(signal="pid.available",subject="node"})",
                                     5)));
-  // A cgroup's name is anybody's text, and need not be UTF-8.
+  // A cgroup's name may be any bytes, and need not be UTF-8.
   EXPECT_THAT(series, Contains(Pair(R"(forestall_signal_available_bytes{)"
                                     R"(signal="cgroupMemory.available",)"
                                     R"(subject="/a \"b\"\\c\\x0a\\xff"})",
@@ -234,14 +234,14 @@ TEST(Metrics, SubjectsAreBounded) {
 TEST(Metrics, IsAliveWhileTheLoopKeepsItsWord) {
   Metrics metrics("1", Tier::full);
   const MonotonicTime next = from_ns(1'000'000'000'000);
-  EXPECT_FALSE(metrics.alive(next));  // it has not looked yet
+  EXPECT_FALSE(metrics.alive(next));  // no evaluation yet
   look(metrics, Decision(), next);
   EXPECT_TRUE(metrics.alive(next));
   EXPECT_TRUE(metrics.alive(next + Metrics::kSlack));
   EXPECT_FALSE(metrics.alive(next + Metrics::kSlack + Duration(1)));
 }
 
-// Readers while the loop counts: what TSan is for. Every text is whole, and the last one has all.
+// Readers while the loop counts, for TSan. Every text is complete, and the last one has everything.
 TEST(Metrics, AreReadWhileTheyAreCounted) {
   Metrics metrics("1", Tier::full);
   std::atomic<bool> over{false};

@@ -53,7 +53,7 @@ TEST(RecordLog, ADecisionNamesTheNumbersComparedAndTheRunnersUp) {
             "runners_up=\"web:priority=5:working-set=unknown:protected\"");
 }
 
-TEST(RecordLog, GrowthIsToldOfEverybodyItIsKnownOf) {
+TEST(RecordLog, LogsEveryKnownGrowth) {
   Record record = kill_record();
   record.decision.considered[0].sample.growth = mib(1);
   record.decision.considered[1].sample.growth = Bytes{0};
@@ -63,14 +63,14 @@ TEST(RecordLog, GrowthIsToldOfEverybodyItIsKnownOf) {
       << text;
 }
 
-TEST(RecordLog, ASoftEvictionTellsItsGrace) {
+TEST(RecordLog, ASoftEvictionLogsItsGracePeriod) {
   Record record = kill_record();
   record.decision.evictions.front().at_once = false;
   record.decision.evictions.front().grace = std::chrono::seconds(30);
   EXPECT_NE(decision_line(record).text().find(" at_once=no grace=30s "), std::string::npos);
 }
 
-TEST(RecordLog, AConditionIsToldInKubeletsWords) {
+TEST(RecordLog, AConditionIsLoggedInKubeletsWords) {
   ConditionStatus status;
   status.condition = Condition::disk_pressure;
   status.status = true;
@@ -91,7 +91,7 @@ Record kernel_kill_record() {
   return record;
 }
 
-TEST(RecordLog, AKillByTheKernelTellsWhatIsKnownOfIt) {
+TEST(RecordLog, LogsTheKnownFactsOfAKernelKill) {
   Record record = kernel_kill_record();
   EXPECT_EQ(oom_kill_line(record).text(),
             "event=kernel-oom-kill record=7 victim=\"hog 1\" pid=123 uid=1000 cgroup=unknown "
@@ -119,7 +119,7 @@ TEST(RecordLog, AKillByTheKernelTellsWhatIsKnownOfIt) {
             "prediction_age_us=1000.0 inaction=too-fast since_crossing_us=1500.0");
 }
 
-TEST(RecordLog, AnOutcomeTellsEachStageThatWasReachedAndNoOther) {
+TEST(RecordLog, AnOutcomeLogsOnlyReachedStages) {
   Record record = kill_record();
   record.stages.crossed = from_ns(1'000'000);
   record.stages.woken = from_ns(1'010'000);

@@ -32,7 +32,7 @@ TEST(StageLengths, AreFromTheStageBeforeAndThenFromTheSignal) {
                                    microseconds(150), milliseconds(30), milliseconds(10)}));
 }
 
-TEST(StageLengths, WhatWasNotReachedHasNone) {
+TEST(StageLengths, OmitsUnreachedStages) {
   Record record = killed(KillState::failed);
   record.outcome->signalled.reset();
   const StageLengths lengths = stage_lengths(record);
@@ -73,7 +73,7 @@ TEST(StageHistograms, QuantilesAreBoundsAndTheMaximumIsExact) {
   EXPECT_EQ(stages.summary(Stage::freed).count, 0U);
 }
 
-TEST(StageHistograms, ExtremesNeitherOverflowNorGetLost) {
+TEST(StageHistograms, CountsExtremesWithoutOverflow) {
   StageHistograms stages;
   stages.count(Stage::exit, Duration::max());
   stages.count(Stage::exit, Duration::max());

@@ -16,14 +16,14 @@ Record decided(std::uint64_t sequence) {
   return record;
 }
 
-TEST(StatusBoard, BeforeTheFirstLookNothingIsKnown) {
+TEST(StatusBoard, IsEmptyBeforeTheFirstEvaluation) {
   const StatusBoard board;
   const Status status = board.status();
   EXPECT_FALSE(status.next_look);
   EXPECT_FALSE(status.config);
 }
 
-TEST(StatusBoard, SaysWhatTheLastLookFound) {
+TEST(StatusBoard, ShowsTheLastEvaluation) {
   StatusBoard board;
   Config config;
   config.dry_run = true;
@@ -41,7 +41,7 @@ TEST(StatusBoard, SaysWhatTheLastLookFound) {
   EXPECT_EQ(status.evidence[0].subject, "node");
 }
 
-TEST(StatusBoard, AnOutcomeGoesToItsDecision) {
+TEST(StatusBoard, AttachesAnOutcomeToItsDecision) {
   StatusBoard board;
   Record record = decided(1);
   board.write(record);
@@ -56,7 +56,7 @@ TEST(StatusBoard, AnOutcomeGoesToItsDecision) {
   EXPECT_EQ(status.decisions[0].victim, "leak");
 }
 
-TEST(StatusBoard, KeepsTheLastOnes) {
+TEST(StatusBoard, KeepsTheLastDecisions) {
   StatusBoard board;
   for (std::uint64_t i = 1; i <= 20; ++i) board.write(decided(i));
   const Status status = board.status();
@@ -65,7 +65,7 @@ TEST(StatusBoard, KeepsTheLastOnes) {
   EXPECT_EQ(status.decisions.back().sequence, 20U);
 }
 
-TEST(StatusBoard, AKernelsKillIsToldAsSuch) {
+TEST(StatusBoard, MarksAKernelKill) {
   StatusBoard board;
   Record record;
   record.sequence = 3;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever /proc/PID/cgroup holds, the path found in it is absolute and on one line.
+// For any /proc/PID/cgroup, the path found in it is absolute and on one line.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any text either is no duration, or is one that prints as a duration.
+// Any text is either rejected or prints as a duration.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   }
   const auto again = parse_duration(to_string(*duration));
   require(again.ok());
-  // Fractions go through a double, as in Go: the printed form may read back a nanosecond off.
+  // Fractions go through a double, as in Go: the printed form may differ by a nanosecond.
   const auto off = again->count() > duration->count() ? again->count() - duration->count()
                                                       : duration->count() - again->count();
   require(off <= 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The answer to a gRPC call does not depend on the pieces its body comes in, and one that is
-// accepted is exactly the frame that was sent, within the limit.
+// The reply to a gRPC call does not depend on how its body is split, and an accepted one is exactly
+// the frame that was sent, within the limit.
 //
 // The input: trailers as "name:value" lines, an empty line, the body.
 #include <algorithm>

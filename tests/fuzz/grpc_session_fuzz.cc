@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever a client of the gRPC socket sends, and in whatever pieces, a session stays within its
-// limits: no more calls than allowed, no message longer than allowed, nothing asked of a call that
-// is over.
+// For any bytes of a client, in any pieces, a session stays within its limits: the number of calls,
+// the size of messages, and no request to a finished call.
 //
-// The input: one byte for the size of the pieces, then what is sent after a greeting that is in
-// order. A piece of size 0 sends no greeting either.
+// The input: one byte for the size of the pieces, then what is sent after a valid greeting. A piece
+// of size 0 sends no greeting.
 #include <nghttp2/nghttp2.h>
 
 #include <algorithm>
@@ -22,7 +21,7 @@ namespace {
 using namespace forestall;
 using namespace forestall::exports;
 
-// A service whose calls check what they are given.
+// A service whose calls check their arguments.
 class CheckingService final : public GrpcService {
  public:
   explicit CheckingService(std::size_t message_max) : message_max_(message_max) {}
@@ -80,7 +79,7 @@ void converse(std::string_view input, std::size_t piece, bool greets) {
     if (session.calls() > limits.streams) std::abort();
     for (std::string_view out = session.output(now); !out.empty(); out = session.output(now)) {
       sent += out.size();
-      // A client that opens its window wide gets the flood it asked for.
+      // A client that opens its window wide receives the flood that it requested.
       if (sent > (std::size_t{1} << 20)) return false;
     }
     return !session.over();
@@ -96,7 +95,7 @@ void converse(std::string_view input, std::size_t piece, bool greets) {
   session.resume(now);
   now += std::chrono::hours(1);
   session.expire(now);
-  // What was reset is closed by being said so.
+  // A reset call is closed by its report.
   for (int i = 0; i < 1000 && !session.output(now).empty(); ++i) {
   }
 }

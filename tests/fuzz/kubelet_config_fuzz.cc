@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any text as a KubeletConfiguration. Either it is refused with messages that all point into it, or
-// what is in force has an origin for each threshold and survives the way through JSON.
+// Any text as a KubeletConfiguration: it is rejected with messages that all point into it, or each
+// effective threshold has an origin and survives the round trip through JSON.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any text as the values of kubelet's flags: a line each, its first byte the flag's number. Either
-// they are refused with messages that name a flag, or reading them once more, written out from
-// what was understood, comes to the same.
+// Any text as the values of kubelet's flags: one per line, whose first byte is the flag's number.
+// Either they are rejected with messages that name a flag, or writing and reading the result again
+// gives the same.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -29,7 +29,7 @@ api::GivenFlags flags_of(std::string_view input) {
   return given;
 }
 
-// A map written again is one flag with every pair once.
+// A map is written as one flag with every pair once.
 std::string written(const api::WrittenPairs& pairs, char separator) {
   std::string text;
   for (const api::WrittenPair& pair : pairs) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// No text makes a parser of kernel/memory_files.h crash, and no value it accepts is out of the
-// range its type promises.
+// No text crashes a parser of kernel/memory_files.h, and every accepted value is in the range of
+// its type.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any text either is refused with a message that names its place, or is an observation that is
-// written and read back as the same.
+// Any text is either rejected with a message that names its place, or an observation that survives
+// a round trip.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -21,7 +21,7 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-// Right before the end of an allocation, so that a read beyond the padding is seen.
+// At the end of an allocation, so that a read beyond the padding is detected.
 Result<api::ObservedLine> read(std::string_view text) {
   const std::size_t size = text.size() + api::JsonReader::kPadding;
   const std::unique_ptr<char[]> padded(new char[size]);
@@ -31,7 +31,7 @@ Result<api::ObservedLine> read(std::string_view text) {
   return reader.read({padded.get(), text.size()});
 }
 
-// A syntax error begins with its column; any other names the field it is about.
+// A syntax error starts with its column; any other error names its field.
 bool names_a_place(const std::string& message) {
   return message.find(": ") != std::string::npos;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel's log, a record a line: whatever is in it, a kill has a pid, a name that ends, times
-// that do not wrap, and paths that are absolute or not told.
+// The kernel's log, a record per line: for any content, a kill has a pid, a terminated name, times
+// that do not wrap, and paths that are absolute or absent.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

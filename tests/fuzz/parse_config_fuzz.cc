@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any text as a configuration, with any text as its manifest (the input's two parts, parted by the
-// first byte 1, which no configuration may hold). Either it is refused with messages that all
-// point into a file, or what is in force survives the way through JSON.
+// Any text as a configuration, with any text as its manifest (the two parts of the input, split at
+// the first byte 1, which is invalid in a configuration). It is rejected with messages that all
+// point into a file, or the effective settings survive the round trip through JSON.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

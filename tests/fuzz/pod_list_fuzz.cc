@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any text as what `kubectl get pods -o json` prints: refused with a message, or pods that have an
-// identity each and survive the way through our own JSON.
+// Any text as the output of `kubectl get pods -o json`: rejected with a message, or pods with an
+// identity each that survive the round trip through our JSON.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

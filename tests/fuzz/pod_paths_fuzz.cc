@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pod found in a path is a prefix of it that ends at a '/', is found again from that prefix
-// alone, and has a UID that could be one.
+// A pod found in a path is a prefix of it that ends at a '/', is found again from that prefix, and
+// has a possible UID.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any world, however absurd its numbers, gets a decision that is well formed, the same whatever
-// the order of the workloads, and that never kills whom it must not.
+// For any world, the decision is well-formed, does not depend on the order of the workloads, and
+// never kills a workload that must not be killed.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +24,7 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-// Reads the fuzzer's bytes as choices; zeros once they are used up.
+// Reads the fuzzer's bytes as choices; zeros after their end.
 class Choices {
  public:
   Choices(const std::uint8_t* bytes, std::size_t size) : bytes_(bytes), size_(size) {}
@@ -42,7 +42,7 @@ class Choices {
     const auto shift = byte() % 57;
     return {static_cast<std::int64_t>(static_cast<std::uint64_t>(mantissa) << shift)};
   }
-  // What a kernel file can hold: an unsigned number, or it could not be read.
+  // A value of a kernel file: an unsigned number, or unreadable.
   std::optional<Bytes> reading() {
     if (!yes()) return std::nullopt;
     return std::max(amount(), Bytes{0});
@@ -56,7 +56,7 @@ class Choices {
     std::memcpy(&share, &bits, sizeof share);
     return Limit::share(share);
   }
-  // Anywhere from the beginning of time to its end, mostly near the present.
+  // Any time, in most cases near the present.
   MonotonicTime time() {
     if (yes()) return from_ns(amount().count);
     return MonotonicTime(std::chrono::seconds(1000) + std::chrono::milliseconds(100) * byte());
@@ -229,7 +229,7 @@ Observation any_observation(Choices& choices) {
   return observation;
 }
 
-// Whom nobody may kill, for whatever reason.
+// Workloads that must not be killed, for any reason.
 void check_victim(const Observation& observation, const WorkloadSample& victim) {
   const Pod* pod = victim.workload.pod.get();
   require(victim.workload.priority.value_or(0) < 2'000'000'000);
@@ -245,8 +245,8 @@ void check_victim(const Observation& observation, const WorkloadSample& victim) 
   }
 }
 
-// Of what lies inside of a workload, the innermost around it is the candidate, and the only one. (A
-// pod between the two may have ended, and is none.)
+// Of nested workloads, only the innermost surrounding one is the candidate. (A pod between the two
+// may have ended, and is none.)
 bool is_only_one_around(const Observation& observation, const Decision& decision,
                         const std::string& subject) {
   const std::string& victim = decision.considered[*decision.victim()].sample.workload.path;
@@ -292,7 +292,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     check(observation, now.decision, state.reclaim.has_value());
     if (observation.workloads) {
       std::reverse(observation.workloads->begin(), observation.workloads->end());
-      // A share that is no number is unequal to itself, so whole decisions cannot be compared.
+      // NaN is unequal to itself, so whole decisions cannot be compared.
       const Decision other = policy::step(config, state, observation).decision;
       require(other.action == now.decision.action && other.reason == now.decision.reason);
       require(other.evictions == now.decision.evictions);
@@ -304,7 +304,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     (void)policy::inspection_subject(now.decision);
     (void)policy::lines(config, observation);
     state = now.state;
-    // Two looks at one world, then one at the next deadline, then another world.
+    // Two evaluations of one world, then one at the next deadline, then another world.
     if (round == 1 && deadline) observation.at = *deadline;
     if (round == 2) observation = any_observation(choices);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts of /proc that the readers of tasks and of mounts parse: a number of tasks is never
-// negative, and a type is one word of the text that covers whatever lies below its mount point.
+// Texts of /proc for the readers of tasks and mounts: a number of tasks is never negative, and a
+// type is one word of the text for everything under its mount point.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

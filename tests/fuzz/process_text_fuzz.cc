@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts of /proc about one process, and of the node's zones: no amount is negative, and a name
-// ends.
+// Texts of /proc about one process and about the node's zones: no amount is negative, and every
+// name is terminated.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any text either is no quantity, or is one whose canonical form means and prints the same.
+// Any text is either rejected, or its canonical form has the same value and prints the same.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -28,15 +28,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   const auto again = parse_quantity(canonical);
   require(again.ok());
   require(*again == *quantity);
-  // What is printed stays as it is, unless it left its format:
+  // Printed text is stable, unless it changed its format:
   if (again->format == quantity->format) require(again->text() == canonical);
   // "31.25Ki" is printed as "32000", which is decimal when it is read again, and "32k" from then
-  // on; upstream does the same. After one more round nothing moves any more.
+  // on, as upstream. After one more round the text is stable.
   const auto settled = parse_quantity(again->text());
   require(settled.ok());
   require(settled->text() == again->text());
   require(again->value() == quantity->value());
-  // Rounding goes up in size and keeps the sign.
+  // Rounding increases the size and keeps the sign.
   require((quantity->nanos > 0) == (quantity->value() > 0));
   require((quantity->nanos < 0) == (quantity->value() < 0));
   require(!binary_quantity(quantity->bytes()).empty());

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever a file holds, its reader ends, stays within it, and tells every byte once: as a chunk,
-// as damage, or as what was cut. And whatever a chunk holds, its entries are decoded or refused.
+// For any file, the reader ends, stays within the file, and reports every byte once: as a chunk, as
+// damage, or as a truncation. The entries of any chunk are decoded or rejected.
 //
 // The first byte of the input chooses: the rest is a file; what follows a header; or the payload of
-// a chunk whose sums hold, which no random bytes would reach.
+// a chunk with valid sums, which random bytes would not reach.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -20,7 +20,7 @@ namespace {
 using namespace forestall;
 using namespace forestall::recording;
 
-// One file for all inputs: making one costs more than reading it.
+// One file for all inputs: making one is slower than reading it.
 int file_with(std::string_view bytes) {
   static const int fd = memfd_create("recording", MFD_CLOEXEC);
   if (ftruncate(fd, 0) != 0) std::abort();

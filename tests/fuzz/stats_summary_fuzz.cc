@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any text as what kubelet's /stats/summary prints: refused with a message, or entries that have
-// an identity each.
+// Any text as the output of kubelet's /stats/summary: rejected with a message, or entries with an
+// identity each.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

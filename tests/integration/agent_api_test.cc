@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a running agent serves over gRPC: its status, rankings, records and events of a real kill;
-// and what it does with a socket that is taken, turned off, or somebody else's. That its gRPC is
-// what others understand by it is shown by tests/api/agent_service_test.cc.
+// The gRPC API of a running agent: status, rankings, records and events of a real kill; and a
+// socket that is taken, turned off or restricted. tests/api/agent_service_test.cc tests that other
+// gRPC implementations understand it.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <grp.h>
@@ -52,7 +52,7 @@ Response call(const std::string& socket, const std::string& method, const Reques
   return response;
 }
 
-// The next message of a stream that `wanted` accepts.
+// The next message of a stream for which `wanted` is true.
 template <typename Response, typename Predicate>
 std::optional<Response> next(GrpcStream& stream, Predicate wanted, Duration patience = kPatience) {
   const MonotonicTime until = SystemClock().now() + patience;
@@ -75,25 +75,37 @@ class AgentApi : public testing::Test {
     leak_ = scratch_.child("leak");
     scratch_.child("calm");
   }
+  // Starts an agent with a process of 8 MiB in the workload `leak`.
+  void start_with_hog() {
+    hog_.emplace(scratch_, leak_, mib(8));
+    agent_.emplace(config_of(scratch_));
+    ASSERT_FALSE(agent_->failure()) << agent_->failure()->text();
+  }
+  [[nodiscard]] std::string socket() const { return socket_of(*agent_); }
+  void expect_refused(const v1::RankRequest& request, const std::string& value) const {
+    const auto refused = clients::grpc_call({socket()}, "/forestall.v1.Agent/Rank",
+                                            request.SerializeAsString(), seconds(30));
+    EXPECT_EQ(refused.status, clients::GrpcStatus::invalid_argument);
+    EXPECT_THAT(refused.message, HasSubstr(value));
+  }
   void leak(Hog& hog) {
     hog.leak(kLimit - kThreshold + mib(8) - scratch_.usage(scratch_.path()), mib(2));
   }
 
   ScratchCgroup scratch_;
   std::string leak_;
+  std::optional<Hog> hog_;
+  std::optional<AgentRun> agent_;
 };
 
-TEST_F(AgentApi, TellsItsStatusAndRanks) {
-  Hog hog(scratch_, leak_, mib(8));
-  AgentRun agent(config_of(scratch_));
-  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
-  struct stat socket {};
-  ASSERT_EQ(::stat(socket_of(agent).c_str(), &socket), 0);
-  EXPECT_EQ(socket.st_mode & 0777, 0600U);
-  const auto status =
-      call<v1::GetStatusResponse>(socket_of(agent), "GetStatus", v1::GetStatusRequest());
-  EXPECT_EQ(status.status().pid(), agent.process().pid());
-  const auto ranked = call<v1::RankResponse>(socket_of(agent), "Rank", v1::RankRequest());
+TEST_F(AgentApi, ServesStatusAndRanking) {
+  ASSERT_NO_FATAL_FAILURE(start_with_hog());
+  struct stat file {};
+  ASSERT_EQ(::stat(socket().c_str(), &file), 0);
+  EXPECT_EQ(file.st_mode & 0777, 0600U);
+  const auto status = call<v1::GetStatusResponse>(socket(), "GetStatus", v1::GetStatusRequest());
+  EXPECT_EQ(status.status().pid(), agent_->process().pid());
+  const auto ranked = call<v1::RankResponse>(socket(), "Rank", v1::RankRequest());
   EXPECT_EQ(ranked.report().signal(), "memory.available");
   ASSERT_EQ(ranked.report().order_size(), 2);
   EXPECT_EQ(ranked.report().order(0).sample().workload().name(), "leak");
@@ -101,19 +113,14 @@ TEST_F(AgentApi, TellsItsStatusAndRanks) {
   EXPECT_GT(ranked.read_at().seconds(), 1'600'000'000);
   v1::RankRequest nonsense;
   nonsense.set_signal("no.such");
-  const auto refused = clients::grpc_call({socket_of(agent)}, "/forestall.v1.Agent/Rank",
-                                          nonsense.SerializeAsString(), seconds(30));
-  EXPECT_EQ(refused.status, clients::GrpcStatus::invalid_argument);
-  EXPECT_THAT(refused.message, HasSubstr("no.such"));
+  expect_refused(nonsense, "no.such");
 }
 
-TEST_F(AgentApi, RanksByAnotherOrderAndTellsTheSignalsOfTheSameReading) {
-  Hog hog(scratch_, leak_, mib(8));
-  AgentRun agent(config_of(scratch_));
-  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+TEST_F(AgentApi, RanksAsTheKernelDoesAndAddsTheSignalsOfTheSameReading) {
+  ASSERT_NO_FATAL_FAILURE(start_with_hog());
   v1::RankRequest kernel;
   kernel.set_ranking("kernel");
-  const auto ranked = call<v1::RankResponse>(socket_of(agent), "Rank", kernel);
+  const auto ranked = call<v1::RankResponse>(socket(), "Rank", kernel);
   EXPECT_EQ(ranked.ranking(), "kernel");
   EXPECT_EQ(ranked.report().comparators(0), "kernel-badness");
   EXPECT_TRUE(ranked.report().order(0).key().has_badness());
@@ -121,37 +128,30 @@ TEST_F(AgentApi, RanksByAnotherOrderAndTellsTheSignalsOfTheSameReading) {
   EXPECT_EQ(ranked.signals().signals(0).subject(), scratch_.path());
   EXPECT_FALSE(ranked.signals().signals(0).met());
   EXPECT_GT(ranked.signals().observation().node().capacity_bytes(), 0);
-  EXPECT_EQ(ranked.signals().observation().workloads_size(), 0) << "the order has them";
-  EXPECT_EQ(call<v1::RankResponse>(socket_of(agent), "Rank", v1::RankRequest()).ranking(),
-            "kubelet");
+  EXPECT_EQ(ranked.signals().observation().workloads_size(), 0) << "they are in the report";
+  EXPECT_EQ(call<v1::RankResponse>(socket(), "Rank", v1::RankRequest()).ranking(), "kubelet");
   v1::RankRequest nonsense;
   nonsense.set_ranking("by-size");
-  const auto refused = clients::grpc_call({socket_of(agent)}, "/forestall.v1.Agent/Rank",
-                                          nonsense.SerializeAsString(), seconds(30));
-  EXPECT_EQ(refused.status, clients::GrpcStatus::invalid_argument);
-  EXPECT_THAT(refused.message, HasSubstr("by-size"));
+  expect_refused(nonsense, "by-size");
 }
 
 TEST_F(AgentApi, StreamsAKillAsItHappens) {
-  Hog hog(scratch_, leak_, mib(8));
-  AgentRun agent(config_of(scratch_));
-  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  ASSERT_NO_FATAL_FAILURE(start_with_hog());
   v1::WatchRecordsRequest acts;
   acts.set_acts_only(true);
-  auto records = GrpcStream::open(socket_of(agent), "/forestall.v1.Agent/WatchRecords",
+  auto records = GrpcStream::open(socket(), "/forestall.v1.Agent/WatchRecords",
                                   acts.SerializeAsString(), seconds(5));
-  auto events =
-      GrpcStream::open(socket_of(agent), "/forestall.v1.Agent/WatchEvents", "", seconds(5));
+  auto events = GrpcStream::open(socket(), "/forestall.v1.Agent/WatchEvents", "", seconds(5));
   ASSERT_TRUE(records.ok() && events.ok());
-  // Both are watched for once another call of the same thread is answered.
-  (void)call<v1::GetStatusResponse>(socket_of(agent), "GetStatus", v1::GetStatusRequest());
-  leak(hog);
+  // The same thread serves this call after it has accepted both streams.
+  (void)call<v1::GetStatusResponse>(socket(), "GetStatus", v1::GetStatusRequest());
+  leak(*hog_);
   const auto begun = next<v1::WatchRecordsResponse>(
       **records, [](const auto& each) { return each.record().decision().evictions_size() > 0; });
-  ASSERT_TRUE(begun) << agent.process().log();
+  ASSERT_TRUE(begun) << agent_->process().log();
   const auto ended = next<v1::WatchRecordsResponse>(
       **records, [](const auto& each) { return each.record().has_outcome(); });
-  ASSERT_TRUE(ended) << agent.process().log();
+  ASSERT_TRUE(ended) << agent_->process().log();
   EXPECT_EQ(ended->record().sequence(), begun->record().sequence());
   EXPECT_EQ(ended->record().outcome().state(), v1::KillProgress::RELEASED);
   const auto crossed = next<v1::WatchEventsResponse>(
@@ -170,8 +170,7 @@ TEST_F(AgentApi, StreamsAKillAsItHappens) {
   EXPECT_EQ(outcome->event().outcome().sequence(), begun->record().sequence());
 }
 
-// The agent that has the socket keeps it; the other one guards without.
-TEST_F(AgentApi, ASocketThatIsTakenIsToldAndDoesNotKeepTheAgentFromGuarding) {
+TEST_F(AgentApi, SecondAgentLogsThatTheSocketIsTakenAndGuardsWithoutIt) {
   AgentRun first(config_of(scratch_));
   ASSERT_FALSE(first.failure()) << first.failure()->text();
   Hog hog(scratch_, leak_, mib(8));
@@ -185,7 +184,7 @@ TEST_F(AgentApi, ASocketThatIsTakenIsToldAndDoesNotKeepTheAgentFromGuarding) {
   EXPECT_EQ(status.status().pid(), first.process().pid());
 }
 
-TEST_F(AgentApi, TurnedOffItIsNotServedAndStatusStillIs) {
+TEST_F(AgentApi, WithoutGrpcStatusIsServedOverHttp) {
   AgentRun agent(config_of(scratch_, "apiSocket: off\n"));
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   EXPECT_NE(::access(socket_of(agent).c_str(), F_OK), 0);
@@ -198,14 +197,14 @@ TEST_F(AgentApi, TurnedOffItIsNotServedAndStatusStillIs) {
   EXPECT_THAT(elsewhere.errors, HasSubstr("no agent is running"));
 }
 
-TEST_F(AgentApi, ServesWhomItNamesAndNobodyElse) {
+TEST_F(AgentApi, ServesOnlyTheConfiguredUsers) {
   const TempTree open_to_all;
   ASSERT_EQ(::chmod((open_to_all / "").c_str(), 0755), 0);
   const std::string path = open_to_all / "s";
   AgentRun agent(
       config_of(scratch_, fmt::format("apiSocket: {}\napiUsers: {{uids: [1234]}}\n", path)));
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
-  const auto asked_by = [&](uid_t uid) {
+  const auto call_as = [&](uid_t uid) {
     const pid_t child = ::fork();
     if (child == 0) {
       if (::setgroups(0, nullptr) != 0 || ::setgid(uid) != 0 || ::setuid(uid) != 0) ::_exit(2);
@@ -217,12 +216,11 @@ TEST_F(AgentApi, ServesWhomItNamesAndNobodyElse) {
     ::waitpid(child, &status, 0);
     return WEXITSTATUS(status);
   };
-  EXPECT_EQ(asked_by(1234), 0);
-  EXPECT_EQ(asked_by(1235), 1);
+  EXPECT_EQ(call_as(1234), 0);
+  EXPECT_EQ(call_as(1235), 1);
 }
 
-// A recording that its owner asks for, and that nobody else does.
-TEST_F(AgentApi, RecordsForItsOwner) {
+TEST_F(AgentApi, StartsAndStopsARecording) {
   AgentRun agent(config_of(scratch_));
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   const std::string path = agent.directory() / "recording.fst";
@@ -254,13 +252,13 @@ TEST_F(AgentApi, RecordsForItsOwner) {
   ASSERT_TRUE(reader) << reader.error().text();
   const auto facts = api::decode_facts(reader->header().facts);
   ASSERT_TRUE(facts) << facts.error().text();
-  EXPECT_GE(facts->began, asked) << "the recording, not the agent";
+  EXPECT_GE(facts->began, asked) << "the start of the recording, not of the agent";
   EXPECT_EQ(ask("StartRecording", request.SerializeAsString()).status,
             clients::GrpcStatus::already_exists);
 }
 
-// It answers from another thread: the loop is asked nothing.
-TEST_F(AgentApi, AskingDoesNotMakeTheAgentLook) {
+// Another thread serves the calls.
+TEST_F(AgentApi, CallsDoNotTriggerEvaluations) {
   AgentRun agent(config_of(scratch_));
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   const auto looks = [&] {
@@ -271,7 +269,7 @@ TEST_F(AgentApi, AskingDoesNotMakeTheAgentLook) {
   const std::uint64_t before = looks();
   for (int i = 0; i < 200; ++i) (void)looks();
   (void)call<v1::RankResponse>(socket_of(agent), "Rank", v1::RankRequest());
-  // It looks every second, oftener just after its start; not when it is asked.
+  // The agent evaluates every second, and more often after its start.
   EXPECT_LT(looks(), before + 50);
 }
 

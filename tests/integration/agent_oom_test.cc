@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the real agent says of kills by the kernel's OOM killer, in a memory cgroup of the test's
-// own: whom, of what, whether it was foreseen, and why the agent had not acted. And the kernel's
-// order used as a ranking. Runs on this host, and once more inside the VMs.
+// The agent's records of kills by the kernel's OOM killer in a memory cgroup of the test: victim,
+// domain, whether the agent predicted it, and why the agent had not acted. Also the kernel's order
+// as a ranking. Runs on this host and in the VMs.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ using testing::HasSubstr;
 
 constexpr Bytes kLimit = mib(96);
 
-// Nothing is watched, nothing can be a victim, unless a test adds it.
+// Without additions by a test, no cgroup is watched and no workload can be a victim.
 std::string config(const std::string& more = "") {
   return "evictionHard: {}\npods: {enabled: false}\n" + more;
 }
@@ -45,30 +45,30 @@ std::optional<v1::Record> wait_oom_kill(AgentRun& agent, const Hog& hog) {
   });
 }
 
-// Waits until the agent expects this process to go first in the cgroup.
+// Waits until the agent predicts this process as the first victim in the cgroup.
 bool wait_foresight(AgentRun& agent, const std::string& path, const Hog& hog) {
   return agent.process().wait_log(
       fmt::format("event=foresight domain={} verdict=kills pid={} ", path, hog.pid()), soon());
 }
 
-// A child that the kernel has killed, and nobody else can have.
+// A child that the kernel has killed and that no other process can reap.
 void expect_killed_by_the_kernel(const ScratchCgroup& scratch, Hog& hog) {
   EXPECT_TRUE(hog.child().wait_exit());
   EXPECT_EQ(scratch.oom_kills(scratch.path()), 1u);
 }
 
-// With each teller of such kills alone, and with both.
+// With each source of OOM events alone, and with both.
 class KernelKill : public testing::TestWithParam<std::vector<std::string>> {};
 
-// The kernel's log has the circumstances of ten kills in five seconds (mm/oom_kill.c oom_rs), and
-// whatever ran before this may have used them up. A try takes about a second.
+// The kernel logs the details of ten kills in five seconds (mm/oom_kill.c oom_rs), and earlier
+// tests may have used them up. A try takes about a second.
 constexpr int kTries = 8;
 
-TEST_P(KernelKill, OfACgroupThatNobodyWatchesIsOnRecord) {
+TEST_P(KernelKill, IsRecordedForAnUnwatchedCgroup) {
   const bool by_the_log = !GetParam().empty() && GetParam().front() == "bpf";
   if (!GetParam().empty()) {
     if (const auto line = missing_feature(by_the_log ? "oom-log" : "bpf-oom")) {
-      GTEST_SKIP() << "not applicable: nobody else tells of it here (" << *line
+      GTEST_SKIP() << "not applicable: no other source of OOM events here (" << *line
                    << "); runs wherever the feature may be used, as in the VM tests";
     }
   }
@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(Told, KernelKill,
                            return parameter.param.front() == "bpf" ? "byTheLog" : "byBpf";
                          });
 
-TEST(AgentOom, ADryRunForesawItAndSaysSo) {
+TEST(AgentOom, ADryRunRecordsThatItPredictedTheKill) {
   ScratchCgroup scratch;
   scratch.limit(scratch.path(), kLimit);
   Hog other(scratch, scratch.child("other"), mib(16));
@@ -115,7 +115,7 @@ TEST(AgentOom, ADryRunForesawItAndSaysSo) {
   AgentRun agent(config(watch(scratch, mib(32))), {}, {"--dry-run", "--verbose"});
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   ASSERT_TRUE(wait_foresight(agent, scratch.path(), other)) << agent.process().log();
-  leak.grow(mib(56));  // past the line, short of the limit
+  leak.grow(mib(56));  // past the threshold, below the limit
   const auto dry = agent.wait_kill();
   ASSERT_TRUE(dry) << agent.process().log();
   ASSERT_TRUE(wait_foresight(agent, scratch.path(), leak)) << agent.process().log();
@@ -134,8 +134,9 @@ TEST(AgentOom, ADryRunForesawItAndSaysSo) {
   EXPECT_TRUE(other.alive());
 }
 
-// The threshold counts from more than the cgroup may have: the kernel runs out elsewhere.
-TEST(AgentOom, AThresholdThatWasNotCrossedIsToldApart) {
+// The threshold is measured against more memory than the cgroup may have, so the kernel's OOM comes
+// elsewhere.
+TEST(AgentOom, DistinguishesAnUncrossedThreshold) {
   ScratchCgroup scratch;
   scratch.limit(scratch.path(), kLimit);
   Hog hog(scratch, scratch.child("leaf"), mib(8));
@@ -151,7 +152,7 @@ TEST(AgentOom, AThresholdThatWasNotCrossedIsToldApart) {
   EXPECT_TRUE(record->oom_kill().foresight().right());
 }
 
-// Holds a process still for as long as this lives.
+// Keeps a process stopped while this object exists.
 class Stopped {
  public:
   explicit Stopped(pid_t pid) : pid_(pid) { kill(pid_, SIGSTOP); }
@@ -162,11 +163,11 @@ class Stopped {
   pid_t pid_;
 };
 
-// An agent that does not get the CPU sees the crossing and the kill at once, and knows which came
-// first, and by how much.
-TEST(AgentOom, WhatWasTooFastForItIsMeasured) {
+// An agent without CPU sees the crossing and the kill at once. It still knows their order and the
+// time between them.
+TEST(AgentOom, MeasuresALeakThatWasTooFast) {
   if (const auto line = missing_feature("bpf-timer")) {
-    GTEST_SKIP() << "not applicable: nobody tells when a line was crossed (" << *line
+    GTEST_SKIP() << "not applicable: no source reports crossings here (" << *line
                  << "); runs wherever BPF may be used, as in the VM tests";
   }
   ScratchCgroup scratch;
@@ -176,8 +177,8 @@ TEST(AgentOom, WhatWasTooFastForItIsMeasured) {
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   {
     const Stopped stopped(agent.process().pid());
-    // Past the line at full speed; then four seconds to the limit, of which the timer needs a
-    // thousandth.
+    // Crosses the threshold at full speed, then takes four seconds to the limit; the timer needs a
+    // thousandth of that.
     hog.leak(mib(80), mib(2));
     expect_killed_by_the_kernel(scratch, hog);
   }
@@ -201,7 +202,7 @@ TEST(AgentOom, MetricsCountIt) {
   EXPECT_THAT(http_get(port, "/healthz"), HasSubstr(" 200 OK\r\n"));
   hog.grow(kLimit);
   ASSERT_TRUE(wait_oom_kill(agent, hog)) << agent.process().log();
-  // The record was written first, and the count follows in the same breath: ask until it is there.
+  // The agent updates the count just after it has written the record: poll until it is there.
   std::string answer;
   for (const auto end = soon(); SystemClock().now() < end;) {
     answer = http_get(port, "/metrics");
@@ -210,7 +211,7 @@ TEST(AgentOom, MetricsCountIt) {
   EXPECT_THAT(answer, HasSubstr("\n" + kSeries + "1\n"));
 }
 
-TEST(AgentOom, APortInUseIsToldAndTheNodeIsGuarded) {
+TEST(AgentOom, ReportsAPortInUseAndStillGuards) {
   const std::uint16_t port = free_port();
   const std::string text = config(fmt::format("metricsAddress: \"127.0.0.1:{}\"\n", port));
   AgentRun first(text);
@@ -222,9 +223,9 @@ TEST(AgentOom, APortInUseIsToldAndTheNodeIsGuarded) {
   EXPECT_THAT(second.process().log(), HasSubstr("in use"));
 }
 
-// By kubelet's rules the leak goes, which uses most; by the kernel's the small one, whose
-// oom_score_adj offers it.
-TEST(AgentOom, RankedAsTheKernelDoesItsFirstChoiceGoes) {
+// Kubelet's rules choose the leak, which uses most. The kernel's choose the small one, because of
+// its oom_score_adj.
+TEST(AgentOom, TheKernelRankingKillsTheKernelsChoice) {
   ScratchCgroup scratch;
   scratch.limit(scratch.path(), kLimit);
   Hog offered(scratch, scratch.child("offered"), mib(16));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Workloads near a limit of their own: the whole agent against the kernel's memcg OOM killer. Runs
-// on this host (v1), and once more inside the VMs (v1 and v2).
+// on this host (v1) and in the VMs (v1 and v2).
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using testing::Not;
 
 constexpr Bytes kLimit = mib(192);
 constexpr Bytes kMargin = mib(64);
-// Where a leak stops to run: past the margin, and short of the limit by what takes it 20 s.
+// Where the fast part of a leak ends: past the margin, and 20 s of slow growth below the limit.
 constexpr Bytes kSpurtEnd = kLimit - kMargin + mib(24);
 constexpr Bytes kPace = mib(2);
 
@@ -67,9 +67,9 @@ TEST(AgentOwnLimit, EvictEndsItBeforeTheKernelDoes) {
   EXPECT_EQ(pair.oom_kills(), 0U);
 }
 
-// Page cache fills the group to its limit first: usage stands still there while the leak takes its
-// place, and only the working set shows it.
-TEST(AgentOwnLimit, PageCacheHidesNobody) {
+// Page cache fills the group to its limit first. While the leak replaces it, usage does not change;
+// only the working set grows.
+TEST(AgentOwnLimit, PageCacheDoesNotHideALeak) {
   const Pair pair;
   Hog leak(pair.scratch, pair.limited, mib(4));
   const CacheFile cache(mib(256));
@@ -88,7 +88,7 @@ TEST(AgentOwnLimit, PageCacheHidesNobody) {
   EXPECT_EQ(pair.oom_kills(), 0U);
 }
 
-TEST(AgentOwnLimit, WarnTellsOnceAndKillsNobody) {
+TEST(AgentOwnLimit, WarnReportsOnceAndKillsNothing) {
   const Pair pair;
   Hog hog(pair.scratch, pair.limited, mib(4));
   AgentRun agent(pair.config("warn"), {}, {"--verbose"});
@@ -101,7 +101,7 @@ TEST(AgentOwnLimit, WarnTellsOnceAndKillsNobody) {
   ASSERT_EQ(record->decision().evidence_size(), 1);
   EXPECT_EQ(record->decision().evidence(0).subject(), pair.limited);
   EXPECT_EQ(record->decision().evidence(0).threshold().response(), "warn");
-  // The next look of its own, and another record if it told twice.
+  // The next evaluation of its own; it would write another record if it reported twice.
   ASSERT_TRUE(hog.wait_grown());
   hog.grow(mib(4));
   ASSERT_TRUE(hog.wait_grown());
@@ -115,9 +115,8 @@ TEST(AgentOwnLimit, WarnTellsOnceAndKillsNobody) {
   EXPECT_TRUE(agent.process().wait_log("event=own-limit-receded", soon()));
 }
 
-// On v2 the kernel holds it up below its limit; on v1 there is nothing to hold it with, and it is
-// warned about.
-TEST(AgentOwnLimit, SlowHoldsItUpWhereTheKernelCan) {
+// On v2 the kernel throttles it below its limit. v1 has no means for that, so the agent only warns.
+TEST(AgentOwnLimit, SlowThrottlesWhereTheKernelCan) {
   const Pair pair;
   Hog leak(pair.scratch, pair.limited, mib(4));
   AgentRun agent(pair.config("slow"));
@@ -130,7 +129,7 @@ TEST(AgentOwnLimit, SlowHoldsItUpWhereTheKernelCan) {
     return;
   }
   EXPECT_EQ(pair.scratch.read(pair.limited, "memory.high"), "max\n") << "nothing is set ahead";
-  // Past the limit by far if nobody held it up.
+  // Without throttling, this is far past the limit.
   leak.leak(kSpurtEnd - mib(4), mib(32));
   ASSERT_TRUE(agent.process().wait_log("event=own-limit-near", soon())) << agent.process().log();
   EXPECT_THAT(agent.process().log(), HasSubstr("slowed=yes"));
@@ -160,7 +159,7 @@ TEST(AgentOwnLimit, ADryRunSetsNothing) {
   EXPECT_THAT(agent.process().log(), Not(HasSubstr("slowed=yes")));
 }
 
-TEST(AgentOwnLimit, WithoutItsClassNobodyIsWatched) {
+TEST(AgentOwnLimit, WithoutItsClassNoWorkloadIsWatched) {
   const Pair pair;
   Hog hog(pair.scratch, pair.limited, mib(4));
   AgentRun agent(pair.config("off"), {}, {"--verbose"});

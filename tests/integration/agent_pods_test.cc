@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agent and pods it was told of: disks that fill up (real filesystems on loop devices, laid out
-// as the kubelet lays out its directory), limits on local storage, oom_score_adj. The pods' cgroups
-// are the test's. It stands in for the kubelet in one thing: it removes the volumes of a pod that
-// is gone.
+// Pods: disks that fill up (real filesystems on loop devices with the kubelet's directory layout),
+// limits on local storage, oom_score_adj. The test makes the pods' cgroups. In place of the
+// kubelet, the test removes the volumes of a pod that has ended.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -54,7 +53,7 @@ class DiskNode {
         thresholds, files_ / "pods.json", scratch_.path(), disk_.path(), files_ / "logs", more);
   }
 
-  // A process of the pod that runs `body` in its volume and then waits for its end.
+  // A process of the pod that runs `body` in its volume and then waits until it is killed.
   [[nodiscard]] Child inhabitant(const std::string& pod, const std::function<void()>& body) {
     const std::size_t i = index(pod);
     const std::string cgroup =
@@ -66,7 +65,7 @@ class DiskNode {
       for (;;) pause();
     });
   }
-  // What the kubelet does for a pod that is gone.
+  // Does what the kubelet does for a pod that has ended.
   void clean_up(const std::string& pod) const { fs::remove_all(volume(index(pod))); }
 
  private:
@@ -132,7 +131,7 @@ bool disk_pressure_changed(const v1::Record& record, bool status) {
   return false;
 }
 
-// The agent evicts `victim`, and once its files are gone the condition falls.
+// The agent evicts `victim`; after its files are gone, the condition is false.
 void expect_eviction_and_recovery(DiskNode& node, AgentRun& agent, const std::string& victim) {
   bool risen = false;
   const auto killed = agent.wait_record(
@@ -174,7 +173,7 @@ TEST(AgentPods, TheInodesRunOut) {
   EXPECT_FALSE(modest.ended());
 }
 
-TEST(AgentPods, AnEmptyDirBeyondItsLimitGoesWithoutAnyThreshold) {
+TEST(AgentPods, EvictsAPodOverItsEmptyDirLimitWithoutAThreshold) {
   DiskNode node({{"bounded", 0, "0", "", "16Mi"}, {"unbounded", 0}});
   Child unbounded = node.inhabitant("unbounded", [] { write_file("data", mib(24)); });
   Child bounded = node.inhabitant("bounded", [] { write_file("data", mib(24)); });
@@ -201,13 +200,13 @@ TEST(AgentPods, AnOomScoreAdjThatDeviatesIsSetWhereThatIsWanted) {
   AgentRun agent(node.config("evictionHard: {}", "recheckInterval: 100ms\noomScoreAdj: enforce\n"));
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   const MonotonicTime deadline = SystemClock().now() + kPatience;
-  // Burstable without a memory request: as easy to kill as that class can be.
+  // Burstable without a memory request: the highest oom_score_adj of that class.
   while (oom_score_adj_of(modest.pid()) != 999 && SystemClock().now() < deadline) {
   }
   EXPECT_EQ(oom_score_adj_of(modest.pid()), 999) << agent.process().log();
 }
 
-TEST(AgentPods, WithoutPressureNobodyGoes) {
+TEST(AgentPods, EvictsNoPodWithoutPressure) {
   DiskNode node({{"modest", 0, "8Mi"}});
   Child modest = node.inhabitant("modest", [] { write_file("data", mib(12)); });
   AgentRun agent(node.config("evictionHard: {nodefs.available: 20%, nodefs.inodesFree: 5%}",

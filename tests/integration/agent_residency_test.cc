@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the agent keeps in memory: little, and yet all that a kill takes. On this host, whose files
-// are on a disk; in a guest they are in memory whatever the agent does.
+// What the agent keeps in memory: little, but everything that a kill needs. Meaningful on a host
+// whose files are on a disk; in a guest all files are in memory.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -20,18 +20,18 @@ namespace {
 
 constexpr Bytes kLimit = mib(192);
 constexpr Bytes kThreshold = mib(64);
-// The agent under test writes records as JSON, which takes 3 MiB of code and descriptors; what a
-// service takes, overhead_bench tells. Where all files lie in memory, as in the guests, the kernel
-// maps 64 KiB around each fault, which is 5 MiB more at times. Without its diet it had 32 MiB.
+// The agent under test writes records as JSON, which takes 3 MiB of code and descriptors;
+// overhead_bench measures a service. In guests all files are in memory, and the kernel maps 64 KiB
+// around each fault, which can add 5 MiB. Without the measures under test, the agent had 32 MiB.
 constexpr std::int64_t kResidentMaxKib = 18 * 1024;
 
 #if !defined(__SANITIZE_ADDRESS__)
-// Of all threads: faults that had to wait for a disk.
+// Faults of all threads that had to wait for a disk.
 std::uint64_t major_faults(pid_t pid) {
   std::uint64_t sum = 0;
   for (const auto& task : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid))) {
     const std::string stat = read_text(task.path() / "stat");
-    // state is the first field behind the name, majflt the tenth.
+    // state is the first field after the name, majflt the tenth.
     std::istringstream fields(stat.substr(stat.rfind(')') + 1));
     std::string field;
     for (int i = 0; i < 10; ++i) fields >> field;
@@ -40,8 +40,8 @@ std::uint64_t major_faults(pid_t pid) {
   return sum;
 }
 
-// Takes the pages of a file out of the page cache, but for those that somebody has mapped: what
-// happens to them when memory runs out.
+// Drops the pages of a file from the page cache, except mapped ones, as the kernel does when memory
+// runs out.
 void forget_pages_of(const std::string& file) {
   const UniqueFd fd(open(file.c_str(), O_RDONLY | O_CLOEXEC));
   ASSERT_TRUE(fd) << file;
@@ -75,7 +75,7 @@ TEST(AgentResidency, KillsWithoutReadingAnyCodeFromDisk) {
   EXPECT_EQ(major_faults(pid), before);
 }
 
-// statm is off by what the kernel's per-CPU counters hold back.
+// statm is off by the kernel's per-CPU counters.
 std::int64_t resident_kib(pid_t pid) {
   std::istringstream lines(read_text(fmt::format("/proc/{}/smaps_rollup", pid)));
   for (std::string line; std::getline(lines, line);) {
@@ -84,7 +84,7 @@ std::int64_t resident_kib(pid_t pid) {
   return -1;
 }
 
-TEST(AgentResidency, IsSmallAtRest) {
+TEST(AgentResidency, IsSmallWhenIdle) {
   ScratchCgroup scratch;
   scratch.limit(scratch.path(), kLimit);
   scratch.child("leak");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall status` of an agent that runs, of one that killed, and of none.
+// `forestall status` with a running agent, with a killed one, and without one.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ std::string config_of(const ScratchCgroup& scratch) {
       scratch.path(), kThreshold.count >> 20);
 }
 
-// Where AgentRun has its agent keep its lock and socket.
+// Where AgentRun makes its agent keep its lock and socket.
 std::string run_directory(AgentRun& agent) {
   return agent.directory() / "";
 }
@@ -40,7 +40,7 @@ v1::AgentStatus status_of(AgentRun& agent) {
   return status;
 }
 
-TEST(AgentStatus, TellsWhatTheAgentIsAndSees) {
+TEST(AgentStatus, ShowsTheAgentAndItsReadings) {
   ScratchCgroup scratch;
   scratch.limit(scratch.path(), kLimit);
   scratch.child("leak");
@@ -62,7 +62,7 @@ TEST(AgentStatus, TellsWhatTheAgentIsAndSees) {
   EXPECT_EQ(socket.st_mode & 0777, 0600U);
 }
 
-TEST(AgentStatus, TellsHowLongEachStageOfAKillTook) {
+TEST(AgentStatus, ShowsTheTimeOfEachStageOfAKill) {
   ScratchCgroup scratch;
   scratch.limit(scratch.path(), kLimit);
   const auto leak = scratch.child("leak");
@@ -92,7 +92,7 @@ TEST(AgentStatus, TellsHowLongEachStageOfAKillTook) {
   EXPECT_THAT(agent.process().log(), HasSubstr(" freed_us="));
 }
 
-TEST(AgentStatus, WithoutAnAgentItSaysSo) {
+TEST(AgentStatus, ReportsThatNoAgentRuns) {
   const TempTree nowhere;
   const Ran ran = run_forestall({"status", "--run-dir", nowhere / ""});
   EXPECT_EQ(ran.exit_code, 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The real agent on real memory: it is started as its user starts it, memory is leaked in a
-// scratch cgroup, and what is claimed is checked against wait status and the kernel's counters.
-// Runs on this host, and once more inside the VMs on every kernel (vmtests/).
+// The real agent on real memory: the test starts it as a user does, leaks memory in a scratch
+// cgroup, and checks its records against wait status and kernel counters. Runs on this host and in
+// the VMs on every kernel (vmtests/).
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -19,8 +19,7 @@ namespace {
 
 constexpr Bytes kLimit = mib(256);
 constexpr Bytes kThreshold = mib(64);
-// Where a leak stops to run: past the line, and short of the limit by what takes it 20 s from
-// there.
+// Where the fast part of a leak ends: past the threshold, and 20 s of slow growth below the limit.
 constexpr Bytes kSpurtEnd = kLimit - kThreshold + mib(24);
 constexpr Bytes kPace = mib(2);
 
@@ -44,10 +43,10 @@ class Node {
   [[nodiscard]] Hog hog(const std::string& name, Bytes start) const {
     return Hog(scratch, path(name), start);
   }
-  // Lets it leak until it is ended, by the agent or else by the kernel. It crosses the line as fast
-  // as pages can be had; how fast the agent is after that is for the benchmarks and the demo.
+  // Starts a leak that ends by a kill, of the agent or else of the kernel. It crosses the threshold
+  // at full speed. Benchmarks and the demo measure how fast the agent reacts.
   void leak(const Hog& hog) const { hog.leak(kSpurtEnd - scratch.usage(scratch.path()), kPace); }
-  // A victim may take its time, too, before it counts as one that cannot die.
+  // A victim may also take some time before it counts as stuck.
   [[nodiscard]] std::string config(const std::string& more = "releaseTimeout: 20s") const {
     std::string text = fmt::format(
         "evictionHard: {{}}\npods: {{enabled: false}}\n{}\n"
@@ -112,8 +111,8 @@ TEST(Agent, WithoutBpfItDoesTheSameJob) {
 }
 
 TEST(Agent, KillsOnceForOneCrossing) {
-  // Two that exceed their request: after the first is gone there is room again, and its memory
-  // that is still on its way must not cost the second its life.
+  // Two workloads exceed their request. The first kill makes room, and while its memory is being
+  // released, the agent must not kill the second.
   const Node node({{"first", 0, mib(1)}, {"second", 5, mib(1)}});
   Hog second = node.hog("second", mib(48));
   Hog first = node.hog("first", mib(8));
@@ -131,7 +130,7 @@ TEST(Agent, KillsOnceForOneCrossing) {
   EXPECT_TRUE(second.alive());
 }
 
-TEST(Agent, DryRunKillsNobodyAndSaysWhom) {
+TEST(Agent, DryRunKillsNothingAndRecordsTheVictim) {
   const Node node({{"leak", 0, mib(1)}, {"next", 5, mib(1)}});
   Hog next = node.hog("next", mib(8));
   Hog leak = node.hog("leak", mib(8));
@@ -144,7 +143,8 @@ TEST(Agent, DryRunKillsNobodyAndSaysWhom) {
   EXPECT_EQ(victim_of(*record), "leak");
   ASSERT_TRUE(leak.wait_grown());
   EXPECT_TRUE(leak.alive());
-  // Nobody died, so the threshold stays met; still nobody else "would have been" killed for it.
+  // The threshold stays met, because this kill was simulated. The agent must not simulate a second
+  // one for it.
   kill(agent.process().pid(), SIGTERM);
   ASSERT_TRUE(agent.process().wait_end(SystemClock().now() + kPatience));
   const std::string log = agent.process().log();
@@ -180,7 +180,7 @@ TEST(Agent, FindsPressureThatWasThereBeforeIt) {
   EXPECT_TRUE(small.alive());
 }
 
-TEST(Agent, ProtectedWorkloadsSurviveAndItSaysSo) {
+TEST(Agent, ProtectedWorkloadsSurviveAndAreReported) {
   const Node node({{"leak", 0, mib(1)}});
   Hog leak = node.hog("leak", mib(8));
   std::string config = node.config();
@@ -198,7 +198,7 @@ TEST(Agent, ProtectedWorkloadsSurviveAndItSaysSo) {
   EXPECT_TRUE(leak.alive());
 }
 
-// A tracer that holds a process in its exit, as a driver or a network file system could.
+// A tracer that stops a process in its exit, as a driver or a network file system could.
 class ExitHolder {
  public:
   explicit ExitHolder(pid_t target) : tracer_([target] { return hold(target); }) {
@@ -214,7 +214,7 @@ class ExitHolder {
     int status = 0;
     while (waitpid(target, &status, __WALL) == target) {
       if (WIFEXITED(status) || WIFSIGNALED(status)) return 0;
-      if (status >> 8 == (SIGTRAP | (PTRACE_EVENT_EXIT << 8))) pause();  // until we are ended
+      if (status >> 8 == (SIGTRAP | (PTRACE_EVENT_EXIT << 8))) pause();  // until the test kills it
       ptrace(PTRACE_CONT, target, nullptr, WIFSTOPPED(status) ? WSTOPSIG(status) : 0);
     }
     return 0;
@@ -225,7 +225,8 @@ class ExitHolder {
   Child tracer_;
 };
 
-// In a spike whoever grows is still small when memory runs out; by size the bystander would go.
+// In a spike the growing process is still small when memory runs out; by size the agent would
+// choose the bystander.
 TEST(Agent, WithGrowthTheBystanderOfASpikeSurvives) {
   const Node node({{"bystander"}, {"spike"}});
   const Hog bystander = node.hog("bystander", mib(120));
@@ -240,8 +241,8 @@ TEST(Agent, WithGrowthTheBystanderOfASpikeSurvives) {
   EXPECT_TRUE(bystander.alive());
   const auto& considered = record->decision().considered();
   ASSERT_EQ(considered.size(), 2);
-  // From the first warning line, 32 MiB ahead, or from before; but whoever is told of it late has
-  // seen any part of that already. More than the charges that each CPU has in stock.
+  // From the first warning threshold, 32 MiB ahead, or from before. A late agent has seen some of
+  // that already. More than each CPU's stock of charges.
   EXPECT_GT(considered[0].key().growth(), mib(4).count);
   EXPECT_LT(considered[0].key().usage(), considered[1].key().usage()) << "by size it would be";
   EXPECT_EQ(considered[1].key().growth(), 0);
@@ -252,13 +253,13 @@ TEST(Agent, VictimThatCannotDieGivesWayToTheNext) {
   const Node node({{"undying", 0, mib(1)}, {"next", 5, mib(1)}, {"spared", 10, mib(64)}});
   Hog next = node.hog("next", mib(40));
   Hog spared = node.hog("spared", mib(8));
-  // Past the line before the agent comes: one that is killed right at the crossing leaves so little
-  // to be gained that the kernel's own counters, settling at the kill, may make up for it.
+  // Past the threshold before the agent starts. At a kill right at the crossing, so little is left
+  // to gain that the settling of kernel counters may hide it.
   Hog undying = node.hog("undying", mib(168));
   const ExitHolder holder(undying.pid());
   ASSERT_TRUE(holder.seized());
-  // process_mrelease would take the memory from a victim that never gets to its own exit.
-  // The time is what the others may take to die on a busy machine, before they count as stuck, too.
+  // process_mrelease would take the memory of a victim that never reaches its own exit. The time
+  // lets the other victims die on a busy machine before they count as stuck.
   AgentRun agent(node.config("releaseTimeout: 5s"), {"process-mrelease"});
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   const auto first = agent.wait_kill();
@@ -321,7 +322,7 @@ TEST(Agent, KilledAgentLeavesRoomForTheNext) {
   kill(agent.process().pid(), SIGKILL);
   const MonotonicTime deadline = SystemClock().now() + kPatience;
   ASSERT_TRUE(agent.process().wait_end(deadline));
-  // The lock and every hook died with it; only the socket of our own test is in the way.
+  // Its lock and hooks ended with it; only the socket of this test is left.
   unlink((agent.directory() / "notify").c_str());
   auto next = cli::AgentProcess::start(forestall_executable(),
                                        {"--config", agent.directory() / "config.yaml"},
@@ -334,11 +335,11 @@ TEST(Agent, KilledAgentLeavesRoomForTheNext) {
   EXPECT_EQ(node.oom_kills(), 0u);
 }
 
-// Each wake source, when it is the only one, wakes the agent.
+// Each wake source wakes the agent when it is the only one.
 class OneWake : public testing::TestWithParam<const char*> {};
 
-// Sources that see a crossing only once reclaim starts need something to start it below the
-// limit: memory.high does on v2; on v1 there is nothing.
+// Sources that see a crossing only during reclaim need reclaim below the limit: memory.high starts
+// it on v2; v1 has nothing for that.
 bool needs_reclaim(const std::string& feature) {
   return feature == "bpf-reclaim" || feature == "bpf-stall" || feature == "psi-trigger";
 }
@@ -364,7 +365,7 @@ TEST_P(OneWake, IsEnough) {
   AgentRun agent(node.config("recheckInterval: 10m\nreleaseTimeout: 20s"), disabled);
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   if (needs_reclaim(feature)) {
-    leak.grow(kLimit, mib(400));  // past memory.high the kernel itself slows it down, to a crawl
+    leak.grow(kLimit, mib(400));  // past memory.high the kernel slows it down
   } else {
     node.leak(leak);
   }

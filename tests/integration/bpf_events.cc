@@ -13,8 +13,8 @@ namespace {
 
 constexpr const char* kZramControl = "/sys/class/zram-control/";
 
-// tmpfs does not cache holes, and what it does hold cannot be reclaimed without swap: there (in the
-// VMs) an empty zram disk of its own takes the part of the sparse file. Returns its number.
+// tmpfs does not cache holes, and its pages cannot be reclaimed without swap. So in the VMs an
+// empty zram disk replaces the sparse file. Returns its number.
 int add_zram_disk(Bytes size) {
   int number = -1;
   std::ifstream(kZramControl + std::string("hot_add")) >> number;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the BPF tests share: reading events as they come, a directory as a watch, and a process that
-// makes reclaim happen.
+// Shared by the BPF tests: an event reader, a watched directory, and a process that causes reclaim.
 #pragma once
 
 #include <fcntl.h>
@@ -21,7 +20,7 @@
 
 namespace forestall::test {
 
-// A cgroup directory held open, as whoever arms a watch has it.
+// A cgroup directory held open, as a watch needs it.
 class OpenCgroup {
  public:
   explicit OpenCgroup(const std::string& directory)
@@ -38,7 +37,7 @@ class OpenCgroup {
   CgroupId id_;
 };
 
-// Events of one BpfPrograms, kept in the order they came.
+// Events of one BpfPrograms, in the order of arrival.
 class BpfEvents {
  public:
   using Match = std::function<bool(const abi_event&)>;
@@ -48,11 +47,11 @@ class BpfEvents {
   [[nodiscard]] std::size_t count(const Match& match) const {
     return static_cast<std::size_t>(std::ranges::count_if(seen_, match));
   }
-  // Takes what is there.
+  // Takes the events that are there.
   void drain() {
     programs_.drain([this](const abi_event& event) { seen_.push_back(event); });
   }
-  // The first event that matches, waiting for it; null when it did not come in time.
+  // Waits for the first event that matches; null if none comes in time.
   const abi_event* wait(const Match& match, Duration patience = kPatience) {
     const MonotonicTime end = SystemClock().now() + patience;
     while (true) {
@@ -76,7 +75,7 @@ inline BpfEvents::Match of(abi_event_kind kind, CgroupId cgroup) {
   return [=](const abi_event& event) { return event.kind == kind && event.cgroup == cgroup.inode; };
 }
 
-// A crossing, whichever of the two ways saw it.
+// A crossing, of either kind.
 inline BpfEvents::Match crossing(CgroupId cgroup) {
   return [=](const abi_event& event) {
     return (event.kind == ABI_EVENT_usage_timer || event.kind == ABI_EVENT_charge) &&
@@ -84,8 +83,8 @@ inline BpfEvents::Match crossing(CgroupId cgroup) {
   };
 }
 
-// A file of `size` bytes of zeros whose pages can be cached and reclaimed but cost no disk. It is
-// held open: a block device loses its page cache with the last who has it open.
+// A file of `size` bytes of zeros whose pages can be cached and reclaimed but need no disk space.
+// It is held open, because a block device loses its page cache when its last user closes it.
 class CacheFile {
  public:
   explicit CacheFile(Bytes size);
@@ -94,8 +93,8 @@ class CacheFile {
   ~CacheFile();
 
   [[nodiscard]] const std::string& path() const { return path_; }
-  // Reads it from start to end `times` times through the page cache of the calling process' cgroup.
-  // 0 on success, as a process' exit code.
+  // Reads it `times` times through the page cache of the calling process's cgroup. Returns an exit
+  // code: 0 on success.
   [[nodiscard]] int read_through(int times) const;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The BPF programs on the running kernel: what they report against what the kernel's files say.
-// Runs on the host (tracepoint tier, memcg v1) and, unchanged, in the VMs (full tier, v1 and v2).
+// The BPF programs on the running kernel: their reports against the kernel's files. Runs on the
+// host (tracepoint tier, memcg v1) and in the VMs (full tier, v1 and v2).
 #include "kernel/bpf_programs.h"
 
 #include <bpf/bpf.h>
@@ -41,7 +41,7 @@ FeatureSet set_of(std::initializer_list<Feature> features) {
   return set;
 }
 
-// The tracepoint tier without the charge hook, so that the timer is what is tested.
+// The tracepoint tier without the charge hook, so that the timer is under test.
 FeatureSet without_charge() {
   return set_of({Feature::bpf_charge});
 }
@@ -72,7 +72,7 @@ struct NodeFiles {
   std::int64_t free = vmstat_bytes("nr_free_pages");
 };
 
-// Field `key` of a "key value" file of a cgroup; nothing when it has no such line.
+// Field `key` of a "key value" file of a cgroup.
 std::optional<std::uint64_t> keyed(const std::string& text, const std::string& key) {
   std::istringstream lines(text);
   std::string name;
@@ -83,9 +83,9 @@ std::optional<std::uint64_t> keyed(const std::string& text, const std::string& k
   return std::nullopt;
 }
 
-// Microseconds of `some total=` in memory.pressure of the group, after the kernel has folded what
-// came before the call into it: it does so when read, but only once in two seconds (PSI_FREQ in
-// kernel/sched/psi.c), so this waits until a read lies in the next period.
+// Microseconds of `some total=` in memory.pressure of the group, with everything before the call.
+// The kernel adds it up when the file is read, at most once in two seconds (PSI_FREQ in
+// kernel/sched/psi.c), so this waits for a read in the next period.
 std::uint64_t psi_some_us(const ScratchCgroup& scratch, const std::string& path) {
   const std::string file =
       (mounts().v1 ? scratch.unified_directory(path) : scratch.directory(path)) +
@@ -103,7 +103,7 @@ std::uint64_t psi_some_us(const ScratchCgroup& scratch, const std::string& path)
   return std::stoull(text.substr(at + 6));
 }
 
-// A cpuset or taskset may keep us off CPU 0.
+// A cpuset or taskset may exclude CPU 0.
 cpu_set_t first_permitted_cpu() {
   cpu_set_t permitted;
   if (::sched_getaffinity(0, sizeof(permitted), &permitted) != 0) {
@@ -125,7 +125,7 @@ TEST(BpfProgramsTest, EveryFeatureHasAReport) {
     EXPECT_EQ(reports[i].feature, feature_at(i));
     EXPECT_FALSE(reports[i].evidence.empty()) << to_string(reports[i].feature);
   }
-  // What every kernel we support permits to root.
+  // Every supported kernel permits this to root.
   for (const Feature feature : {Feature::bpf, Feature::bpf_timer, Feature::bpf_reclaim,
                                 Feature::bpf_oom, Feature::bpf_cgroups}) {
     EXPECT_TRUE(programs->in_use(feature)) << describe(reports);
@@ -147,7 +147,7 @@ TEST(BpfProgramsTest, OneFeatureForcedOffTakesNoOtherWithIt) {
   }
 }
 
-TEST(BpfProgramsTest, AllForcedOffStillAnswers) {
+TEST(BpfProgramsTest, AllForcedOffStillWorks) {
   const auto programs = load(set_of({Feature::bpf}));
   for (const FeatureReport& report : programs->reports()) {
     EXPECT_EQ(report.state, FeatureState::forced_off);
@@ -159,10 +159,10 @@ TEST(BpfProgramsTest, AllForcedOffStillAnswers) {
   EXPECT_FALSE(programs->stall({}).ok());
 }
 
-TEST(BpfProgramsTest, NodeUsageIsWhatVmstatSays) {
+TEST(BpfProgramsTest, NodeUsageMatchesVmstat) {
   const auto programs = load();
-  // Other processes allocate meanwhile: each figure must lie between the file before and the file
-  // after, give or take what per-CPU deltas can move between reads.
+  // Other processes allocate meanwhile: each figure must lie between the readings of the file
+  // before and after, give or take the per-CPU deltas between reads.
   constexpr std::int64_t kSlack = 4 << 20;
   const auto between = [](std::int64_t before, std::uint64_t value, std::int64_t after) {
     const auto figure = static_cast<std::int64_t>(value);
@@ -181,7 +181,7 @@ TEST(BpfProgramsTest, NodeUsageIsWhatVmstatSays) {
       ++agreed;
     }
   }
-  // A value may swing out and back between two reads on a busy machine, but not often.
+  // On a busy machine a value may change and return between two reads, but not often.
   EXPECT_GE(agreed, 40);
 }
 
@@ -211,12 +211,12 @@ TEST(BpfProgramsTest, CrossingFiresOnceAndAgainWhenArmedAgain) {
   events.drain();
   EXPECT_EQ(events.count(crossing(group.id())), 1U);
 
-  // The line has been met ever since: armed again, it fires again, once.
+  // The line has stayed met: armed again, it fires once more.
   events.forget();
   ASSERT_TRUE(programs->watch({&watch, 1}).ok());
   ASSERT_NE(events.wait(crossing(group.id())), nullptr);
-  // Nothing is armed now, so the timer has stopped; one more event would have to be there by the
-  // time another subject's crossing has been told.
+  // No line is armed, so the timer has stopped. Otherwise one more event would be here when another
+  // subject's crossing arrives.
   const kernel::BpfWatch both[] = {watch, group.watch(mib(8))};
   ASSERT_TRUE(programs->watch({&both[1], 1}).ok());
   ASSERT_NE(events.wait([&](const abi_event& event) {
@@ -244,7 +244,7 @@ TEST(BpfProgramsTest, NodeLineFiresWhenTheNodesWorkingSetReachesIt) {
   ASSERT_TRUE(hog.wait_grown());
 }
 
-// Leaves this process one free descriptor for as long as it lives.
+// Leaves this process one free descriptor while this object exists.
 class OneFreeDescriptor {
  public:
   OneFreeDescriptor() {
@@ -261,14 +261,14 @@ class OneFreeDescriptor {
   rlimit before_{};
 };
 
-TEST(BpfProgramsTest, ASubjectThatCannotBeLookedUpCostsNoOtherItsTimer) {
+TEST(BpfProgramsTest, AFailedLookupKeepsTheTimersOfOtherSubjects) {
   const auto programs = load(without_charge());
   ScratchCgroup scratch;
   const std::string path = scratch.child("later");
   const OpenCgroup group(scratch.directory(path));
   const Hog hog(scratch, path, mib(16));
   BpfEvents events(*programs);
-  // Looking up takes two descriptors: a link and the walk. The node's line is met already.
+  // The lookup needs two descriptors: a link and the walk. The node's line is met already.
   const kernel::BpfWatch both[] = {group.watch(mib(8)), {{}, -1, mib(1)}};
   std::optional<Result<std::vector<std::size_t>>> unresolved;
   bool node_told = false;
@@ -291,8 +291,9 @@ TEST(BpfProgramsTest, FarFromEveryLineTheTimerHardlyRuns) {
   const OpenCgroup group(scratch.directory(scratch.child("quiet")));
   const kernel::BpfWatch watch = group.watch(gib(4096));
   ASSERT_TRUE(programs->watch({&watch, 1}).ok());
-  // Its longest interval is 1 s (LOOK_NS_MAX of bpf/usage.bpf.c): however late it or we may be, two
-  // intervals lie between the first of three ticks and the last. The first may be the arming's own.
+  // The longest interval of the timer is 1 s (LOOK_NS_MAX of bpf/usage.bpf.c), so two intervals lie
+  // between the first and the last of three ticks, even if timer or test are late. The first may
+  // come from arming.
   BpfEvents events(*programs);
   const MonotonicTime begin = SystemClock().now();
   const __u64 before = programs->counters()->ticks;
@@ -323,7 +324,7 @@ TEST(BpfProgramsTest, ManyWatchesEachFireTheirOwn) {
       events.count([](const abi_event& event) { return event.kind == ABI_EVENT_usage_timer; }), 2U);
 }
 
-TEST(BpfProgramsTest, ARemovedCgroupIsTold) {
+TEST(BpfProgramsTest, ReportsARemovedCgroup) {
   const auto programs = load();
   ScratchCgroup scratch;
   const std::string path = scratch.child("goes");
@@ -336,12 +337,12 @@ TEST(BpfProgramsTest, ARemovedCgroupIsTold) {
   const abi_event* gone =
       events.wait([](const abi_event& event) { return event.kind == ABI_EVENT_workload_change; });
   ASSERT_NE(gone, nullptr);
-  // A cgroup that is gone before it is watched is told by its index.
+  // A cgroup that was removed before it is watched is reported by its index.
   const auto fresh = load();
   EXPECT_THAT(fresh->watch({&watch, 1}).value(), testing::ElementsAre(0U));
 }
 
-TEST(BpfProgramsTest, ReclaimIsCountedAndToldForAWatchedCgroup) {
+TEST(BpfProgramsTest, CountsAndReportsReclaimOfAWatchedCgroup) {
   const auto programs = load();
   ScratchCgroup scratch;
   const std::string path = scratch.child("reads");
@@ -363,8 +364,9 @@ TEST(BpfProgramsTest, ReclaimIsCountedAndToldForAWatchedCgroup) {
   {
     Child reader([&] {
       scratch.add(path, ::getpid());
-      // PSI weighs each CPU's stall by its busy time: only on one CPU is its total the plain sum.
-      // Pinned once inside, because before 6.2 the cpuset controller of v2 undoes it on entry.
+      // PSI weighs each CPU's stall by its busy time, so only on one CPU its total is the plain
+      // sum. The process pins itself inside the cgroup, because before 6.2 the v2 cpuset controller
+      // resets the mask on entry.
       if (::sched_setaffinity(0, sizeof(one), &one) != 0) return 3;
       return file.read_through(6);
     });
@@ -384,8 +386,8 @@ TEST(BpfProgramsTest, ReclaimIsCountedAndToldForAWatchedCgroup) {
   } else {
     EXPECT_EQ(reclaim.count, hits);
   }
-  // Reclaim lies within PSI's stall and is nearly all of it: one task, no disk. PSI's own figure
-  // is summed from per-CPU clocks that it rounds to microseconds at each change.
+  // Reclaim lies within PSI's stall and is nearly all of it: one task, no disk. PSI sums per-CPU
+  // clocks, rounded to microseconds at each change.
   const std::uint64_t reclaim_us = reclaim.ns / 1000;
   RecordProperty("reclaim_us", std::to_string(reclaim_us));
   RecordProperty("psi_us", std::to_string(psi_us));
@@ -395,17 +397,17 @@ TEST(BpfProgramsTest, ReclaimIsCountedAndToldForAWatchedCgroup) {
   EXPECT_LE(reclaim_us, psi_us + psi_us / 20 + 1000);
   EXPECT_GE(reclaim_us, psi_us / 2);
   EXPECT_NE(events.wait(of(ABI_EVENT_reclaim, group.id())), nullptr);
-  // Told seldom: at most once in 20 ms (QUIET_NS of bpf/lib/watches.bpf.h), however often it
-  // happened. A reader slower than that (an emulated guest) never gets near.
+  // At most one report in 20 ms (QUIET_NS of bpf/lib/watches.bpf.h). A slow reader, such as an
+  // emulated guest, sees fewer.
   EXPECT_LE(events.count(of(ABI_EVENT_reclaim, group.id())),
             static_cast<std::size_t>(elapsed / std::chrono::milliseconds(20)) + 1);
-  // The parent's sum covers it, the node's too.
+  // The sums of the parent and of the node include it.
   const OpenCgroup parent(scratch.directory(scratch.path()));
   EXPECT_EQ(programs->stall(parent.id())->sums[ABI_STALL_MEMCG_RECLAIM].count, reclaim.count);
   EXPECT_GE(programs->stall({})->sums[ABI_STALL_MEMCG_RECLAIM].count, reclaim.count);
 }
 
-TEST(BpfProgramsTest, ReclaimElsewhereIsNotTold) {
+TEST(BpfProgramsTest, IgnoresReclaimElsewhere) {
   const auto programs = load();
   ScratchCgroup scratch;
   const std::string busy = scratch.child("busy");
@@ -448,7 +450,7 @@ TEST(BpfProgramsTest, AVictimOfTheKernelIsNamed) {
   }
 }
 
-TEST(BpfProgramsTest, WhatTheRingCannotHoldIsCounted) {
+TEST(BpfProgramsTest, CountsEventsThatTheRingCannotHold) {
   const auto programs = load();
   ScratchCgroup scratch;
   const std::string path = scratch.child("full");
@@ -468,7 +470,7 @@ TEST(BpfProgramsTest, WhatTheRingCannotHoldIsCounted) {
       after.dropped[ABI_EVENT_oom_score_adj] - before.dropped[ABI_EVENT_oom_score_adj];
   EXPECT_GT(dropped, 0U);
   EXPECT_GE(emitted + dropped, static_cast<__u64>(kWrites));
-  // A crossing still finds room, wakes, and everything that was emitted can be read.
+  // A crossing still finds room and wakes the reader, and every emitted event can be read.
   const kernel::BpfWatch watch = group.watch(mib(1));
   ASSERT_THAT(programs->watch({&watch, 1}).value(), testing::IsEmpty());
   pollfd ring{programs->ring_fd(), POLLIN, 0};
@@ -480,7 +482,7 @@ TEST(BpfProgramsTest, WhatTheRingCannotHoldIsCounted) {
       emitted);
 }
 
-// Ids of the BPF programs this process holds descriptors of.
+// Ids of the BPF programs of which this process holds descriptors.
 std::set<__u32> own_program_ids() {
   std::set<__u32> ids;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fdinfo")) {
@@ -493,7 +495,7 @@ std::set<__u32> own_program_ids() {
 }
 
 TEST(BpfProgramsTest, NothingOutlivesTheProcess) {
-  // In a process of its own that ends as kill -9 ends it: without any of our code running.
+  // A child process that ends by SIGKILL, so that none of our code runs.
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
   const UniqueFd reading(pipe[0]);
@@ -515,7 +517,7 @@ TEST(BpfProgramsTest, NothingOutlivesTheProcess) {
     ASSERT_GE(ids.size(), 10U);
     for (const __u32 id : ids) EXPECT_TRUE(UniqueFd(bpf_prog_get_fd_by_id(id)).valid());
   }  // ~Child kills it
-  // The kernel frees them a moment later, from a worker; there is no event for that.
+  // A kernel worker frees them a moment later; there is no event for that.
   const MonotonicTime end = SystemClock().now() + kPatience;
   const auto alive = [&] {
     return std::ranges::any_of(

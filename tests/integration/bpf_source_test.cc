@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The BPF wake source on a real cgroup: what the loop is told, and how seldom.
+// The BPF wake source on a real cgroup: what it reports to the loop, and how seldom.
 #include "sources/bpf_source.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ class BpfSourceTest : public testing::Test {
         path_(scratch_.child("watched")),
         id_(OpenCgroup(scratch_.directory(path_)).id()) {}
 
-  // As the policy would place it for a limit of `capacity` without inactive file pages.
+  // The line that the policy would set for a limit of `capacity` without inactive file pages.
   [[nodiscard]] Line line(Bytes at) const {
     Line line;
     line.signal = Signal::cgroup_memory_available;
@@ -39,7 +39,7 @@ class BpfSourceTest : public testing::Test {
     EXPECT_THAT(*notes, testing::IsEmpty());
   }
 
-  // Crossings of the subject told until one came or `patience` passed.
+  // Waits up to `patience` for crossings of the subject.
   std::size_t crossings(Duration patience) {
     const MonotonicTime end = clock_.now() + patience;
     std::size_t told = 0;
@@ -72,7 +72,7 @@ class BpfSourceTest : public testing::Test {
   CgroupId id_;
 };
 
-TEST_F(BpfSourceTest, ACrossingIsToldOnce) {
+TEST_F(BpfSourceTest, ReportsACrossingOnce) {
   Hog hog(scratch_, path_, mib(8));
   arm(line(mib(32)));
   EXPECT_EQ(crossings(kSilence), 0U);
@@ -82,9 +82,9 @@ TEST_F(BpfSourceTest, ACrossingIsToldOnce) {
   EXPECT_EQ(crossings(kSilence), 0U);
 }
 
-// The warning is told in the line's place, and the line as soon as it is armed, also when it was
-// crossed before the loop came to that.
-TEST_F(BpfSourceTest, AWarningIsToldFirstAndTheLineIsNotMissed) {
+// The warning line replaces the threshold. The threshold is reported as soon as it is armed, also
+// if it was crossed before.
+TEST_F(BpfSourceTest, ReportsTheWarningFirstThenTheLine) {
   Hog hog(scratch_, path_, mib(8));
   Line next = line(mib(96));
   next.warning = mib(64);
@@ -97,7 +97,7 @@ TEST_F(BpfSourceTest, AWarningIsToldFirstAndTheLineIsNotMissed) {
   Line after = line(mib(96));
   hog.grow(mib(64));
   ASSERT_TRUE(hog.wait_grown());
-  EXPECT_EQ(crossings(kSilence), 0U) << "nothing is armed until the loop has looked";
+  EXPECT_EQ(crossings(kSilence), 0U) << "nothing is armed before the first evaluation";
   arm(after);
   EXPECT_EQ(crossings(kLong), 1U);
 }
@@ -110,9 +110,9 @@ TEST_F(BpfSourceTest, AnUnmovedLineIsNotArmedAgain) {
   const __u64 before = programs_->counters()->ticks;
   for (int i = 0; i < 1000; ++i) arm(far);
   const __u64 ticks = programs_->counters()->ticks - before;
-  // Arming makes the timer look at once; a thousand unmoved lines made it look no more than its
-  // own interval does, which is 1 s so far from the line (LOOK_NS_MAX of bpf/usage.bpf.c). Two may
-  // be added: one that was on its way, and the one of the first arming.
+  // Arming makes the timer sample at once. Without a change of the lines it samples at its own
+  // interval only, 1 s this far from the line (LOOK_NS_MAX of bpf/usage.bpf.c). Two more are
+  // allowed: one under way, and the one of the first arming.
   EXPECT_LE(ticks, static_cast<__u64>((clock_.now() - begin) / std::chrono::seconds(1)) + 2);
 }
 
@@ -120,12 +120,12 @@ TEST_F(BpfSourceTest, AMetLineDoesNotKeepTheLoopSpinning) {
   Hog hog(scratch_, path_, mib(64));
   arm(line(mib(32)));
   EXPECT_EQ(crossings(kLong), 1U);
-  // The loop looks, can do nothing, arms again, and again.
+  // The loop evaluates, can do nothing, and arms again, repeatedly.
   for (int i = 0; i < 5; ++i) {
     arm(line(mib(32)));
     EXPECT_EQ(crossings(kSilence), 0U);
   }
-  // Growth is news, also when it comes in small steps with a look after each.
+  // Growth is reported, also in small steps with an evaluation after each.
   std::size_t told = 0;
   for (int i = 0; i < 3; ++i) {
     hog.grow(sources::BpfSource::kGrowthStep - mib(8));
@@ -133,7 +133,7 @@ TEST_F(BpfSourceTest, AMetLineDoesNotKeepTheLoopSpinning) {
     told += crossings(kSilence);
     arm(line(mib(32)));
   }
-  if (told == 0) told = crossings(kLong);  // later than the silence that was granted it
+  if (told == 0) told = crossings(kLong);  // after the end of its quiet time
   EXPECT_GE(told, 1U);
   EXPECT_LE(told, 2U);
 }
@@ -173,7 +173,7 @@ TEST_F(BpfSourceTest, AGoneCgroupIsANoteAndTakesNoOtherLineWithIt) {
   EXPECT_EQ(crossings(kLong), 1U);
 }
 
-TEST_F(BpfSourceTest, WorkloadChangesAreTold) {
+TEST_F(BpfSourceTest, ReportsWorkloadChanges) {
   std::vector<Wake> wakes;
   source_.drain(clock_.now(), wakes);
   wakes.clear();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agent's core on the real cgroups of this machine, in this process, driven as the event loop
-// drives it: for what must be counted or held up from inside.
+// The agent's core on the real cgroups of this machine, driven by the test as the event loop drives
+// it, for tests that count or block something inside.
 #pragma once
 
 #include <poll.h>
@@ -77,7 +77,7 @@ class CoreRun {
   [[nodiscard]] const kernel::CgroupTree& tree() const { return tree_; }
   [[nodiscard]] const std::vector<Record>& records() const { return keeper_.records; }
 
-  // Turns the loop until `done`; false when that never came within `patience`.
+  // Runs loop iterations until `done`; false if that does not happen within `patience`.
   bool turn_until(const std::function<bool()>& done, Duration patience = kPatience) {
     const MonotonicTime give_up = clock_.now() + patience;
     while (!done()) {
@@ -103,7 +103,7 @@ class CoreRun {
     return options;
   }
 
-  // Waits for whatever comes first, and hands it on in the order of the loop's priorities.
+  // Waits for the first event and handles it in the order of the loop's priorities.
   void turn(Duration longest) {
     std::vector<pollfd> fds{{ladder_->fd(), POLLIN, 0}};
     for (const auto& source : sources_) fds.push_back({source->fd(), POLLIN, 0});

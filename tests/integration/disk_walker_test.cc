@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What pods occupy on disk, on real filesystems: held against du(1) where this machine has GNU's,
-// and against numbers counted by hand everywhere; and trees that are hostile to being measured.
+// Disk usage of pods on real filesystems: compared with du(1) where it is GNU's, and with known
+// numbers everywhere; and directory trees that are hard to measure.
 #include "sources/disk_walker.h"
 
 #include <fcntl.h>
@@ -39,7 +39,7 @@ std::int64_t du(const std::string& options, const std::string& path) {
   return value;
 }
 
-// busybox's du, in the guests, knows neither --inodes nor exact bytes: blocks of 512 bytes there.
+// busybox's du, in the guests, has neither --inodes nor exact bytes, only blocks of 512 bytes.
 bool has_gnu_du() {
   static const bool found = std::system("du --version >/dev/null 2>&1") == 0;
   return found;
@@ -60,12 +60,12 @@ void sync_file_system(const std::string& path) {
 class TreeUsageOn : public ::testing::TestWithParam<ScratchKind> {
  protected:
   kernel::TreeUsage measure(const std::string& path) {
-    sync_file_system(disk_.path());  // ext4 allocates late: du and we must see the same
+    sync_file_system(disk_.path());  // ext4 allocates late: du and the walker must see the same
     const auto usage = kernel::measure_tree(AT_FDCWD, path, cancelled_);
     EXPECT_TRUE(usage) << usage.error().text();
     return usage ? *usage : kernel::TreeUsage{};
   }
-  // Equal to du's in bytes and inodes.
+  // Equal to du's result in bytes and inodes.
   void expect_as_du(const std::string& path) {
     const auto usage = measure(path);
     EXPECT_EQ(usage.problem, "");
@@ -135,14 +135,14 @@ TEST_P(TreeUsageOn, NeverEntersAnotherDevice) {
   ASSERT_EQ(::umount((disk_ / "a/other").c_str()), 0);
 }
 
-// Deeper than descriptors are held, and than a path name may be long.
+// Deeper than the number of open descriptors and the length of a path name allow.
 TEST_P(TreeUsageOn, DepthCostsNothing) {
   constexpr int kDepth = 1500;
   fs::create_directories(disk_ / "deep");
   UniqueFd at(::open((disk_ / "deep").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   for (int i = 0; i < kDepth; ++i) {
     ASSERT_EQ(::mkdirat(at.get(), "next", 0755), 0);
-    // Something to come back for on the way up, before and after in any order.
+    // Entries to visit on the way up, before and after the descent in any order.
     for (const char* name : {"a", "z"}) {
       const UniqueFd file(::openat(at.get(), name, O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
       ASSERT_TRUE(file);
@@ -161,7 +161,7 @@ TEST_P(TreeUsageOn, NothingThereIsNotZero) {
   EXPECT_EQ(usage.error().code, ENOENT);
 }
 
-// Waits as the loop does, for the descriptor; then drains the source.
+// Waits for the descriptor as the loop does, then drains the source.
 std::vector<Wake> wait_end(DiskWalker& walker, DiskUsageSource& source) {
   pollfd ready{walker.fd(), POLLIN, 0};
   EXPECT_EQ(::poll(&ready, 1, 60'000), 1) << "the walk did not end";
@@ -182,7 +182,7 @@ class DiskWalk : public ::testing::Test {
   std::string pod(const std::string& uid, const std::string& path) const {
     return places_.nodefs + "/pods/" + uid + "/" + path;
   }
-  // Walks once and returns when it is over.
+  // Walks once and returns at the end of the walk.
   void walk(std::vector<std::string> uids) {
     DiskUsageSource source(*walker_);
     ASSERT_TRUE(walker_->ask(places_, std::move(uids), SystemClock().now(), Duration(-1)));
@@ -198,7 +198,7 @@ class DiskWalk : public ::testing::Test {
   std::unique_ptr<DiskWalker> walker_;
 };
 
-// 100 000 files in one pod: the walk stops in the middle, and what was measured before stays.
+// 100 000 files in one pod: the walk stops in the middle and keeps what it has measured.
 TEST_F(DiskWalk, ALargeOneIsCancelledPromptly) {
   constexpr int kFiles = 100'000;
   write_file(pod("a", kEmptyDir + std::string("v/file")), 5000);
@@ -216,7 +216,7 @@ TEST_F(DiskWalk, ALargeOneIsCancelledPromptly) {
   const auto whole = walker_->ended();
   ASSERT_TRUE(whole);
 
-  // Over and over the large one: it would take minutes.
+  // The large one repeatedly: a full walk would take minutes.
   std::vector<std::string> uids{"a"};
   uids.insert(uids.end(), 2000, "b");
   const SystemClock clock;
@@ -231,7 +231,7 @@ TEST_F(DiskWalk, ALargeOneIsCancelledPromptly) {
   EXPECT_TRUE(walker_->fresh(*whole)) << "nor does it make the last one void";
   EXPECT_NE(walker_->find("b"), nullptr);
 
-  // Nor does the end of the agent wait for it.
+  // The end of the agent does not wait for it.
   ASSERT_TRUE(
       walker_->ask(places_, std::vector<std::string>(2000, "b"), clock.now(), Duration(-1)));
   const auto destroyed = clock.now();
@@ -239,7 +239,7 @@ TEST_F(DiskWalk, ALargeOneIsCancelledPromptly) {
   EXPECT_LT(clock.now() - destroyed, std::chrono::seconds(5));
 }
 
-// Pods go away while they are measured: whatever is found, the walk ends and tells of no problem.
+// Pods are removed while they are measured: the walk ends and reports no problem.
 TEST_F(DiskWalk, PodsVanishDuringTheWalk) {
   constexpr int kPods = 40;
   std::vector<std::string> uids;
@@ -252,7 +252,7 @@ TEST_F(DiskWalk, PodsVanishDuringTheWalk) {
   }
   DiskUsageSource source(*walker_);
   ASSERT_TRUE(walker_->ask(places_, uids, SystemClock().now()));
-  // From the far end, so that the two meet.
+  // In reverse order, so that removal and walk meet.
   std::thread remover([&] {
     for (int i = kPods - 1; i >= 0; --i) fs::remove_all(pod(uids[static_cast<std::size_t>(i)], ""));
   });
@@ -264,7 +264,7 @@ TEST_F(DiskWalk, PodsVanishDuringTheWalk) {
   EXPECT_EQ(walker_->find("uid-0")->ephemeral_storage, (DiskUsage{Bytes{0}, 0}));
 }
 
-// A volume in memory is a device of its own: measured, and not part of the ephemeral storage.
+// A volume in memory is a device of its own: it is measured, but is not ephemeral storage.
 TEST_F(DiskWalk, VolumesInMemoryAreMeasuredButNotEphemeral) {
   write_file(pod("a", kEmptyDir + std::string("disk/file")), 8192);
   fs::create_directories(pod("a", kEmptyDir + std::string("memory")));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each wake source of the file tier alone, on real scratch cgroups of this machine: does it wake
-// when a line is crossed, with the right source and cgroup, and stay silent before?
+// Each wake source of the file tier alone, on real scratch cgroups: it wakes when a line is
+// crossed, with the right source and cgroup, and not before.
 //
 // memory.high needs cgroup v2 and short PSI windows need CAP_SYS_RESOURCE: both are in
 // vmtests/cases/file_source_cases.cc.
@@ -30,8 +30,8 @@ kernel::CgroupTree host_tree() {
   return std::move(tree).value();
 }
 
-// Waits as the agent does, with the source's descriptor inside an epoll; drains until `wanted` or
-// until nothing came for `patience`.
+// Waits as the agent does, with the source's descriptor in an epoll; drains until `wanted` or until
+// nothing arrives for `patience`.
 std::optional<Wake> wait_for(Source& source, Duration patience,
                              const std::function<bool(const Wake&)>& wanted) {
   const SystemClock clock;
@@ -95,7 +95,7 @@ class UsageEventfdTest : public FileSource {
       return wake.source == WakeSource::usage_eventfd && wake.cgroup;
     });
   }
-  // The arming thread's answer makes the descriptor readable without a wake.
+  // The arming thread's result makes the descriptor readable without a wake.
   void wait_armed() {
     pollfd ready{source_->fd(), POLLIN, 0};
     ASSERT_EQ(::poll(&ready, 1, 60'000), 1) << "the threshold was never registered";
@@ -132,9 +132,9 @@ TEST_F(UsageEventfdTest, TheLineStandsBesideItsWarning) {
   ASSERT_TRUE(hog.wait_grown());
   ASSERT_TRUE(wait(test::kPatience)) << "not warned at " << scratch_.usage(path_).mib();
   EXPECT_FALSE(wait(milliseconds(100))) << "warned twice";
-  // Nobody armed anything since.
+  // No line was armed since.
   hog.grow(mib(64));
-  EXPECT_TRUE(wait(test::kPatience)) << "the line itself was not told";
+  EXPECT_TRUE(wait(test::kPatience)) << "the line itself was not reported";
 }
 
 // The crossing happens while the registration waits for its grace period.
@@ -161,9 +161,9 @@ TEST_F(UsageEventfdTest, FollowsALineThatSinksAndIgnoresOneThatHardlyMoves) {
   EXPECT_TRUE(wait(test::kPatience));
 }
 
-// After a wake that turned out early (inactive_file grew meanwhile), the kernel counts the group
-// as above its threshold and would say nothing on the rest of the way.
-TEST_F(UsageEventfdTest, ALinePassedButNotMetIsArmedHigher) {
+// After an early wake (inactive_file has grown meanwhile), the kernel counts the group as above its
+// threshold and sends no second event.
+TEST_F(UsageEventfdTest, ArmsHigherIfALineIsPassedButUnmet) {
   const test::Hog hog(scratch_, path_, mib(8));
   arm(*source_, cgroup_line(tree_, path_, scratch_.usage(path_), mib(16)));
   wait_armed();
@@ -178,9 +178,9 @@ TEST_F(UsageEventfdTest, ALinePassedButNotMetIsArmedHigher) {
   EXPECT_TRUE(wait(test::kPatience));
 }
 
-// Story: the kernel looks at a counter that has just been charged a batch, the loop at one that has
-// lost the unused rest of it. The loop saw the line not met, the kernel would say nothing more on
-// the way up, and nobody woke while the group filled.
+// The kernel compares a counter with a freshly charged batch, the loop reads it without the unused
+// rest of the batch. So the loop may see the line unmet after the kernel has sent its only event,
+// and the group would fill without a wake.
 TEST_F(UsageEventfdTest, AfterAnEarlyWakeItWakesAgain) {
   const test::Hog hog(scratch_, path_, mib(8));
   Line line = cgroup_line(tree_, path_, scratch_.usage(path_), mib(16));
@@ -190,7 +190,7 @@ TEST_F(UsageEventfdTest, AfterAnEarlyWakeItWakesAgain) {
   hog.grow(mib(16));
   ASSERT_TRUE(hog.wait_grown());
   ASSERT_TRUE(wait(test::kPatience));
-  // What the loop read: a little below the line, or right at it, which is not met either.
+  // What the loop read: a little under the line, or at it, which also counts as unmet.
   for (const Bytes headroom : {kib(100), kib(100), Bytes{0}}) {
     line.usage = line.usage_line - headroom;
     line.headroom = headroom;
@@ -215,7 +215,7 @@ TEST_F(UsageEventfdTest, WatchesTheNodeToo) {
   EXPECT_TRUE(hog.wait_grown());
 }
 
-TEST_F(UsageEventfdTest, ARemovedCgroupIsToldInTheNotes) {
+TEST_F(UsageEventfdTest, NotesARemovedCgroup) {
   const auto line = cgroup_line(tree_, path_, Bytes{0}, mib(16));
   scratch_.remove_child(path_);
   const auto notes = source_->arm(std::span(&line, 1), SystemClock().now());

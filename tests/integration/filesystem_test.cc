@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Real filesystems made for the test: which layout they are, that what is left of them is what
-// statvfs(3) says, and that the source wakes when a line is crossed and when it is crossed back.
+// Real filesystems made for the test: their layout, their free space compared with statvfs(3), and
+// wakes when a line is crossed in either direction.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -112,9 +112,9 @@ TEST_F(Filesystems, FiguresAreThoseOfStatvfs) {
   EXPECT_THAT(notes, IsEmpty());
 }
 
-// A directory that becomes a mount point is the other filesystem from the next refresh() on; the
-// layout was decided, and stays.
-TEST_F(Filesystems, AMountThatComesLaterIsPickedUp) {
+// If a directory becomes a mount point, the next refresh() reads the new filesystem. The layout
+// does not change.
+TEST_F(Filesystems, FindsALaterMount) {
   FilesystemPlaces places;
   places.nodefs = first_ / "kubelet";
   places.imagefs = first_ / "images";
@@ -134,8 +134,8 @@ TEST_F(Filesystems, AMountThatComesLaterIsPickedUp) {
   EXPECT_THAT(notes, IsEmpty());
 }
 
-// What FUSE or a network serves is told and left alone; a guest without FUSE has no such mount, so
-// the type comes from a mount table of the test's.
+// FUSE and network filesystems are reported and not read. A guest without FUSE has no such mount,
+// so the type comes from a mount table of the test.
 TEST_F(Filesystems, ServedFilesystemsAreNotTouched) {
   const test::TempTree proc;
   proc.write("self/mountinfo", "1 0 8:1 / / rw - ext4 /dev/sda rw\n2 1 0:44 / " +
@@ -172,7 +172,7 @@ class CapacityWakes : public Filesystems {
     const CapacityLine line{signal, met_below, available(signal)};
     source_->watch(std::span(&line, 1), now());
   }
-  // Number of wakes until there is one or `looks` looks were made.
+  // Number of wakes after the first one, or after so many polls.
   std::size_t wakes_within(int looks) {
     std::vector<Wake> wakes;
     for (int i = 0; i < looks && wakes.empty(); ++i) {
@@ -195,7 +195,7 @@ TEST_F(CapacityWakes, SpaceUsedUpAndGivenBack) {
   EXPECT_EQ(wakes_within(3), 0u);
   write_file(first_ / "kubelet/file", 8 << 20);
   EXPECT_EQ(wakes_within(50), 1u);
-  EXPECT_EQ(wakes_within(2), 0u) << "told already";
+  EXPECT_EQ(wakes_within(2), 0u) << "reported already";
   fs::remove(first_ / "kubelet/file");
   EXPECT_EQ(wakes_within(50), 1u) << "recovery";
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The guard's programs on the running kernel, fed by hand: whom they shoot, and whom not. Runs on
-// the host (memcg v1) and, unchanged, in the VMs. Where the kernel cannot signal a process other
-// than the running one (before 6.13), the victims here are still shot: they are who allocates.
+// The guard's programs on the running kernel, with lists made by the test: which processes they
+// kill and which not. Runs on the host (memcg v1) and in the VMs. Kernels before 6.13 can only
+// signal the running process; the victims here allocate, so they are killed there as well.
 #include "kernel/guard.h"
 
 #include <fcntl.h>
@@ -39,13 +39,13 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 constexpr Bytes kLine = mib(64);
-// Far enough above the line for the kernel's OOM killer to have nothing to do with it.
+// Far enough above the line that the kernel's OOM killer does not act.
 constexpr Bytes kLimit = mib(256);
 constexpr Bytes kCalm = mib(8);
 
 class GuardTest : public ::testing::Test {
  protected:
-  // Once for all: an emulated machine verifies the programs for seconds.
+  // Loaded once, because an emulated machine verifies the programs for seconds.
   static void SetUpTestSuite() {
     auto loaded = Guard::load();
     ASSERT_TRUE(loaded.ok()) << loaded.error().text();
@@ -109,7 +109,7 @@ class GuardTest : public ::testing::Test {
     return found;
   }
 
-  // Waits until `count` reports of that kind were told.
+  // Waits until `count` reports of that kind have arrived.
   std::vector<abi_guard_report> wait_told(std::uint32_t kind, std::size_t count) {
     const MonotonicTime deadline = SystemClock().now() + kPatience;
     for (;;) {
@@ -120,7 +120,7 @@ class GuardTest : public ::testing::Test {
     }
   }
 
-  // Everything that the programs could do has been done: a round of theirs, in this very context.
+  // Runs the programs once in this context, after which they have done everything they could.
   void settle() {
     const auto looked = guard_->look();
     ASSERT_TRUE(looked.ok()) << looked.error().text();
@@ -133,7 +133,7 @@ class GuardTest : public ::testing::Test {
     EXPECT_EQ(WTERMSIG(status), SIGKILL);
   }
 
-  // What a hog must not survive is told by its pidfd; that nobody else died, by this.
+  // A hog's pidfd shows its death; this shows that no other process died.
   void expect_only_guard_killed() const { EXPECT_EQ(scratch_.oom_kills(scratch_.path()), 0U); }
 
   ScratchCgroup scratch_;
@@ -146,7 +146,7 @@ class GuardTest : public ::testing::Test {
 
 std::unique_ptr<Guard> GuardTest::shared_;
 
-// TSan starts no thread in a child of a process that has several.
+// TSan cannot start a thread in a child of a multithreaded process.
 #if !defined(__SANITIZE_THREAD__)
 std::array<UniqueFd, 2> pipe_ends() {
   std::array<int, 2> ends{};
@@ -154,7 +154,7 @@ std::array<UniqueFd, 2> pipe_ends() {
   return {UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
-// A process whose leader exits on command and leaves a thread behind.
+// A process whose leader exits on command and leaves a thread running.
 class Leaderless {
  public:
   Leaderless() : child_([this] { return run(); }) {}
@@ -190,7 +190,7 @@ class Leaderless {
 };
 #endif
 
-TEST_F(GuardTest, ShootsWhoWasApprovedAndTellsIt) {
+TEST_F(GuardTest, KillsTheApprovedVictimAndReportsIt) {
   const std::string leaking = scratch_.child("leaking");
   const std::string calm = scratch_.child("calm");
   const Hog innocent(scratch_, calm, kCalm);
@@ -212,7 +212,7 @@ TEST_F(GuardTest, ShootsWhoWasApprovedAndTellsIt) {
   EXPECT_EQ(shot[0].code, 0);
   EXPECT_TRUE(innocent.alive());
   expect_only_guard_killed();
-  std::printf("crossing to shot: %.1f us, %u refused before, hook %u, way %u, by %s\n",
+  std::printf("crossing to kill: %.1f us, %u refused before, hook %u, way %u, by %s\n",
               static_cast<double>(shot[0].at_ns - shot[0].crossed_ns) / 1000, shot[0].refused,
               shot[0].hook, shot[0].way, shot[0].comm);
 }
@@ -255,8 +255,8 @@ TEST_F(GuardTest, ADisarmedGuardDoesNotFire) {
   EXPECT_TRUE(hog.alive());
 }
 
-// Each of these is on the list, and none is who was approved.
-TEST_F(GuardTest, NobodyElseIsShotInTheVictimsPlace) {
+// Each of these is in the list, and none is the approved process.
+TEST_F(GuardTest, KillsNoOtherProcessInsteadOfTheVictim) {
   const std::string leaking = scratch_.child("leaking");
   const std::string elsewhere = scratch_.child("elsewhere");
   Hog hog(scratch_, leaking, kCalm);
@@ -287,7 +287,7 @@ TEST_F(GuardTest, NobodyElseIsShotInTheVictimsPlace) {
   EXPECT_GT(guard_->counts().unapproved, unapproved);
 }
 
-TEST_F(GuardTest, WhoWasMovedAwayAfterwardsIsNotShot) {
+TEST_F(GuardTest, SparesAProcessThatWasMovedAway) {
   const std::string leaking = scratch_.child("leaking");
   const std::string elsewhere = scratch_.child("elsewhere");
   Hog hog(scratch_, leaking, kCalm);
@@ -300,7 +300,7 @@ TEST_F(GuardTest, WhoWasMovedAwayAfterwardsIsNotShot) {
   EXPECT_THAT(told(ABI_GUARD_SHOT), IsEmpty());
 }
 
-TEST_F(GuardTest, IdentifiesOnlyWhoMayBeApproved) {
+TEST_F(GuardTest, IdentifiesOnlyApprovableProcesses) {
   const std::string leaking = scratch_.child("leaking");
   const std::string elsewhere = scratch_.child("elsewhere");
   const Hog hog(scratch_, leaking, kCalm);
@@ -323,18 +323,18 @@ TEST_F(GuardTest, OneListFiresOnce) {
   arm(list({approve(hog, first, 0), behind}));
   hog.leak(kLine, mib(16));
   expect_killed(hog);
-  // A second crossing, of a list that is spent.
+  // A second crossing, with a list that is used up.
   other.grow(kLine);
   ASSERT_TRUE(other.wait_grown());
   settle();
   EXPECT_TRUE(other.alive());
-  // Made in ignorance of the shot.
+  // Made without knowledge of the kill.
   arm(list({next}));
   settle();
   EXPECT_TRUE(other.alive());
   EXPECT_EQ(wait_told(ABI_GUARD_SHOT, 1).size(), 1U);
-  // Known by now: a new list fires again. Its victim takes memory, so that it runs where the kernel
-  // can shoot nobody else.
+  // The kill is known now: a new list fires again. Its victim allocates, so that it is running
+  // where the kernel can kill no other process.
   other.leak(mib(1), mib(16));
   arm(list({next}));
   expect_killed(other);
@@ -343,7 +343,7 @@ TEST_F(GuardTest, OneListFiresOnce) {
   expect_only_guard_killed();
 }
 
-TEST_F(GuardTest, TheWholeFirstGroupGoesAndNobodyBehindIt) {
+TEST_F(GuardTest, KillsTheWholeFirstGroupAndNoOther) {
   if (!guard_->reaches_others()) {
     GTEST_SKIP() << "not applicable: this kernel signals only the running process; runs on this "
                     "host and in the guest of 7.2";
@@ -356,7 +356,7 @@ TEST_F(GuardTest, TheWholeFirstGroupGoesAndNobodyBehindIt) {
   const Hog next(scratch_, behind, kCalm);
   abi_guard_victim gone = approve(hog, pod, 0);
   gone.start_ns += 1;
-  // The group in front has nobody left.
+  // The first group has no process left.
   arm(list({gone, approve(sidecar, pod, 1), approve(second, pod, 1), approve(hog, pod, 1),
             approve(next, behind, 2)}));
   hog.leak(kLine, mib(16));
@@ -370,7 +370,7 @@ TEST_F(GuardTest, TheWholeFirstGroupGoesAndNobodyBehindIt) {
   expect_only_guard_killed();
 }
 
-TEST_F(GuardTest, WhoIsBeingKilledAlreadyIsAsGoodAsShot) {
+TEST_F(GuardTest, CountsADyingProcessAsKilled) {
   if (!guard_->reaches_others()) {
     GTEST_SKIP() << "not applicable: this kernel signals only the running process; runs on this "
                     "host and in the guest of 7.2";
@@ -383,8 +383,8 @@ TEST_F(GuardTest, WhoIsBeingKilledAlreadyIsAsGoodAsShot) {
   ASSERT_TRUE(hog.wait_grown());
   const abi_guard_victim victim = approve(hog, dying, 0);
   const GuardList late = list({victim, approve(next, behind, 1)});
-  // A thread of it that cannot die keeps it dying: only the kernel has such. So it is a race here,
-  // and either way nobody behind it may be shot for a crossing that its end takes back.
+  // Only the kernel has a thread that cannot die and so keeps its process dying. So the test races
+  // here. In either case, no later candidate may die for a crossing that this exit reverts.
   ASSERT_EQ(::kill(hog.pid(), SIGKILL), 0);
   arm(late);
   settle();
@@ -393,8 +393,8 @@ TEST_F(GuardTest, WhoIsBeingKilledAlreadyIsAsGoodAsShot) {
 }
 
 #if !defined(__SANITIZE_THREAD__)
-// The kernel takes no signal for a task that is exiting: the process is reached through a thread.
-TEST_F(GuardTest, AProcessIsShotWhoseMainThreadHasExited) {
+// The kernel sends no signal to an exiting task, so it signals another thread of the process.
+TEST_F(GuardTest, KillsAProcessWhoseMainThreadHasExited) {
   if (!guard_->reaches_others()) {
     GTEST_SKIP() << "not applicable: this kernel signals only the running process; runs on this "
                     "host and in the guest of 7.2";
@@ -419,7 +419,7 @@ TEST_F(GuardTest, AProcessIsShotWhoseMainThreadHasExited) {
 }
 #endif
 
-// A cgroup full of page cache is not short of memory: the kernel drops that first.
+// A cgroup full of page cache is not short of memory: the kernel drops the cache first.
 TEST_F(GuardTest, InactivePageCacheDoesNotCount) {
   const std::string leaking = scratch_.child("leaking");
   const std::string reading = scratch_.child("reading");
@@ -428,8 +428,8 @@ TEST_F(GuardTest, InactivePageCacheDoesNotCount) {
   arm(list({approve(hog, leaking, 0)}));
   const ScratchFilesystem disk(ScratchKind::ext4, mib(256), 64);
   const std::string file = disk / "cache";
-  // A hole, read: clean pages of whoever reads. What is written would pass the loop device, which
-  // charges the writer for the file behind it as well, and in a VM that one lies in memory.
+  // A hole, read: clean pages, charged to the reader. Written data would pass the loop device,
+  // which also charges the writer for its backing file; in a VM that file is in memory.
   Child reader([&] {
     scratch_.add(deep, ::getpid());
     const UniqueFd hole(::open(file.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
@@ -456,13 +456,13 @@ TEST_F(GuardTest, InactivePageCacheDoesNotCount) {
   for (std::int64_t value = 0; stat >> key >> value;) {
     if (key == wanted) inactive = value;
   }
-  // The file may be behind: the kernel adds up what CPUs did only past 64 updates for each of them
+  // The file may lag: the kernel adds up per-CPU counters only after 64 updates for each CPU
   // (mm/memcontrol.c memcg_vmstats_needs_flush).
   EXPECT_NEAR(static_cast<double>(seen->inactive_file.count), static_cast<double>(inactive),
               static_cast<double>(mib(1).count));
   EXPECT_GE(inactive, kLine.count);
 
-  // With the cache there, memory that is really taken still counts from its own first byte.
+  // Even with the cache, allocated memory counts from its first byte.
   hog.leak(kLine, mib(16));
   expect_killed(hog);
   EXPECT_EQ(wait_told(ABI_GUARD_SHOT, 1).size(), 1U);
@@ -485,15 +485,15 @@ TEST_F(GuardTest, TheNodeHasALineToo) {
   EXPECT_EQ(shot[0].cgroup, 0U);
 }
 
-// Lists come and go while lines are crossed: whoever is shot was on the list in force.
-TEST_F(GuardTest, ListsThatAreReplacedAllTheTimeAreNeverSeenInPart) {
+// Lists are replaced while lines are crossed: every victim was in the valid list.
+TEST_F(GuardTest, NeverSeesAPartOfAReplacedList) {
   const std::string leaking = scratch_.child("leaking");
   const std::string calm = scratch_.child("calm");
   Hog hog(scratch_, leaking, kCalm);
   const Hog innocent(scratch_, calm, kCalm);
   const abi_guard_victim guilty = approve(hog, leaking, 0);
-  // A list of the innocent one whose line is out of reach, in turns with the other: half of each
-  // would shoot the innocent one.
+  // Alternates with a list of the innocent process whose line is out of reach. A mix of both lists
+  // would kill the innocent one.
   const GuardList harmless = list({approve(innocent, calm, 0)}, gib(64));
   const GuardList sharp = list({guilty});
   hog.leak(kLine + mib(8), mib(16));
@@ -507,7 +507,7 @@ TEST_F(GuardTest, ListsThatAreReplacedAllTheTimeAreNeverSeenInPart) {
   expect_killed(hog);
   EXPECT_TRUE(innocent.alive());
   const auto shots = wait_told(ABI_GUARD_SHOT, 1);
-  EXPECT_GE(shots.size(), 1U) << "whoever else killed it";
+  EXPECT_GE(shots.size(), 1U) << "although others killed as well";
   for (const abi_guard_report& report : shots) EXPECT_EQ(report.victim.tgid, guilty.tgid);
   expect_only_guard_killed();
 }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The guard's reason to be: the agent is stopped (SIGSTOP) just before memory runs out, and the
-// right process dies all the same, before the kernel's OOM killer chooses. FORESTALL_GUARD_TRIALS
-// is how often each trial is made; 5 if it is not set, because an emulated machine that has others
-// beside it takes 20 s for one.
+// The agent is stopped (SIGSTOP) just before memory runs out; the guard still kills the right
+// process before the kernel's OOM killer acts. FORESTALL_GUARD_TRIALS is the number of repetitions
+// of each trial. The default is 5, because a shared emulated machine needs 20 s for one.
 //
-// A list is good for 3 s, and the leak has to reach its line by then, on a machine that may fill no
-// more than 10 MiB a second: so the zone, the line and the limit lie near each other.
+// A list expires after 3 s, and the leak must reach its line before that on a machine that may fill
+// only 10 MiB a second. So the zone, the line and the limit are close together.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -30,11 +29,11 @@ constexpr Bytes kLimit = mib(128);
 constexpr Bytes kThreshold = mib(24);
 // Between the guard's zone, 32 MiB above the threshold, and the threshold.
 constexpr Bytes kInZone = kLimit - kThreshold - mib(6);
-// Past the critical line, which lies at half of the threshold, and short of the limit.
+// Past the critical line at half of the threshold, and short of the limit.
 constexpr Bytes kCritical = kLimit - mib(8);
 constexpr Bytes kKept = mib(8);
 constexpr Bytes kPace = mib(2);
-// Less than what either victim holds when it is shot.
+// Less than the usage of either victim when it is killed.
 constexpr Bytes kFreedMin = mib(32);
 
 int trials() {
@@ -42,7 +41,7 @@ int trials() {
   return wanted != nullptr ? std::atoi(wanted) : 5;
 }
 
-// A watched cgroup with somebody who leaks, somebody large who is calm, and somebody to be kept.
+// A watched cgroup with a leak, a large calm workload, and a protected one.
 class Node {
  public:
   Node() {
@@ -52,7 +51,7 @@ class Node {
   [[nodiscard]] std::string path(const std::string& name) const {
     return scratch.path() + "/" + name;
   }
-  // `first` has the lowest priority; nobody may be ended if it is empty.
+  // `first` has the lowest priority; empty: no workload may be killed.
   [[nodiscard]] std::string config(const std::string& first, const std::string& more = "") const {
     std::string text = fmt::format(
         "evictionHard: {{}}\npods: {{enabled: false}}\nguard: on\nrecheckInterval: 100ms\n"
@@ -97,13 +96,13 @@ bool reaches_others() {
   return guard.ok() && (*guard)->reaches_others();
 }
 
-// A list lasts for three seconds, of which one may have passed when the agent is stopped. What
-// takes longer to reach the line has outlived it: on an emulated machine that others share it may.
+// A list expires after three seconds, of which one may have passed when the agent is stopped. On a
+// shared emulated machine a leak can be slower than that.
 constexpr Duration kListLasts = std::chrono::seconds(2);
 
 enum class Ending : std::uint8_t { shot, wrong, missed, expired };
 
-// Who is in a trial.
+// The processes of a trial.
 struct Cast {
   Hog& victim;
   const Hog& leak;
@@ -111,7 +110,8 @@ struct Cast {
   const Hog& keep;
 };
 
-// Waits until somebody is dead. When the critical line was reached, or else the end was.
+// Waits until a process has died. Returns when the critical line was reached, or else the end of
+// the trial.
 MonotonicTime wait_end(const Node& node, const Cast& cast) {
   constexpr Bytes kLine{kLimit.count - kThreshold.count / 2};
   std::optional<MonotonicTime> reached;
@@ -124,8 +124,8 @@ MonotonicTime wait_end(const Node& node, const Cast& cast) {
   return reached.value_or(SystemClock().now());
 }
 
-// The agent is stopped once it has listed the victim, and goes on when that is dead, to complete
-// the kill and put it on record.
+// The agent is stopped once it has listed the victim. It continues after the victim's death, to
+// complete the kill and record it.
 Ending try_once(const Node& node, AgentRun& agent, const Cast& cast, Bytes spurt,
                 const std::string& victim_name) {
   const std::uint64_t oom_kills = node.oom_kills();
@@ -150,23 +150,23 @@ Ending try_once(const Node& node, AgentRun& agent, const Cast& cast, Bytes spurt
   if (!killed || !record) return Ending::missed;
   EXPECT_EQ(record->outcome().victim().name(), victim_name);
   EXPECT_EQ(record->outcome().state(), v1::KillProgress::RELEASED);
-  // Of the shot, not of its completion, when the victim was gone.
+  // Of the guard kill, not of its completion, when the victim was gone.
   EXPECT_GE(record->outcome().processes(), 1U);
-  // Counted from the shot: the other was small when it was listed, and is gone by now.
+  // Derived from the kill: the other process was small when it was listed, and is gone by now.
   EXPECT_GT(record->outcome().freed_bytes(), kFreedMin.count);
   const auto shot = fmt::format("pid={} way=", victim_pid);
   return agent.process().log().find(shot) != std::string::npos ? Ending::shot : Ending::missed;
 }
 
-// One agent for all trials. Where the list had expired, nothing was to be shot: such a trial is
-// told of and made again, and there are no more of them than of others.
+// One agent for all trials. If the list had expired, the guard must not kill: such a trial is
+// printed and repeated. At most half of the trials may be of this kind.
 void run_trials(const char* what, const std::string& victim_name, Bytes leaker, Bytes large,
                 Bytes spurt) {
   const Node node;
   AgentRun agent(node.config(victim_name));
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   std::map<Ending, int> tally;
-  std::uint64_t oom_kills = 0;  // but for those of void trials
+  std::uint64_t oom_kills = 0;  // without void trials
   const Hog keep(node.scratch, node.path("keep"), kKept);
   for (int made = 0; made < trials() && tally[Ending::expired] <= trials();) {
     const std::uint64_t before = node.oom_kills();
@@ -183,7 +183,7 @@ void run_trials(const char* what, const std::string& victim_name, Bytes leaker, 
     ++made;
   }
   std::printf(
-      "%s: %d trials, %d correct shots, %d wrong victims, %d missed, %lu kernel OOM kills; %d more "
+      "%s: %d trials, %d correct kills, %d wrong victims, %d missed, %lu kernel OOM kills; %d more "
       "whose list expired before the line was reached\n",
       what, trials(), tally[Ending::shot], tally[Ending::wrong], tally[Ending::missed],
       static_cast<unsigned long>(oom_kills), tally[Ending::expired]);
@@ -197,7 +197,7 @@ void run_trials(const char* what, const std::string& victim_name, Bytes leaker, 
 
 TEST(GuardTrial, TheLeakerAtFullSpeedWhileTheAgentIsStopped) {
   ASSERT_TRUE(can_guard()) << missing_feature("guard").value_or("");
-  // Faster than anybody could look: up to the limit without a pause.
+  // Faster than any user-space process can react: up to the limit without a pause.
   run_trials("leaker", "leak", kInZone - kKept - mib(8), mib(8), kLimit);
 }
 
@@ -210,13 +210,13 @@ TEST(GuardTrial, AnotherThanTheLeakerWhileTheAgentIsStopped) {
   run_trials("other", "large", mib(24), kInZone - kKept - mib(24), kCritical - kInZone);
 }
 
-// Of equal priority, and much smaller than its calm neighbour: by kubelet's order that one goes.
-TEST(GuardTrial, WhoGrewGoesBeforeWhoIsLarge) {
+// Same priority as its calm neighbour and much smaller: kubelet's order chooses the neighbour.
+TEST(GuardTrial, KillsTheGrowingBeforeTheLargeWorkload) {
   ASSERT_TRUE(can_guard()) << missing_feature("guard").value_or("");
   const Node node;
   const Hog large(node.scratch, node.path("large"), kInZone - mib(28));
   Hog leak(node.scratch, node.path("leak"), mib(20));
-  AgentRun agent(node.config("nobody", "ranking: kubelet+growth\n"));
+  AgentRun agent(node.config("none", "ranking: kubelet+growth\n"));
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   const auto wait_first = [&](pid_t pid) {
     return agent.process().wait_log(fmt::format("first={}", pid), SystemClock().now() + kPatience);
@@ -238,9 +238,9 @@ TEST(GuardTrial, WhoGrewGoesBeforeWhoIsLarge) {
   EXPECT_GT(record->decision().considered(0).sample().growth_bytes(), mib(4).count);
 }
 
-// Nobody is listed, so nobody is shot: not even with the agent stopped past the critical line. The
-// agent has seen the threshold met each time, and found nobody, so that it was asked for a list.
-TEST(GuardTrial, NobodyWhoIsProtected) {
+// Without a list, the guard kills no process, even with the agent stopped past the critical line.
+// The agent has seen the threshold met each time without a candidate.
+TEST(GuardTrial, KillsNoProtectedProcess) {
   ASSERT_TRUE(can_guard()) << missing_feature("guard").value_or("");
   const Node node;
   const Hog large(node.scratch, node.path("large"), kInZone - mib(16));
@@ -267,11 +267,11 @@ TEST(GuardTrial, NobodyWhoIsProtected) {
   EXPECT_TRUE(large.alive());
   EXPECT_EQ(node.oom_kills(), 0U);
   EXPECT_EQ(count(agent.process().log(), "event=guard"), 0U) << agent.process().log();
-  std::printf("protected: %d trials, 0 shots\n", trials());
+  std::printf("protected: %d trials, 0 kills\n", trials());
 }
 
-// Each way a list can be out of date when its line is crossed, in turns.
-TEST(GuardTrial, NobodyByAStaleList) {
+// Each way in which a list can be outdated when its line is crossed, in turn.
+TEST(GuardTrial, KillsNoProcessByAStaleList) {
   auto guard = kernel::Guard::load();
   ASSERT_TRUE(guard.ok()) << guard.error().text();
   auto tree = kernel::CgroupTree::discover();
@@ -308,7 +308,7 @@ TEST(GuardTrial, NobodyByAStaleList) {
   }
   EXPECT_EQ(shots, 0);
   EXPECT_EQ(node.oom_kills(), 0U);
-  std::printf("stale: %d trials, %d shots\n", trials(), shots);
+  std::printf("stale: %d trials, %d kills\n", trials(), shots);
 }
 
 }  // namespace

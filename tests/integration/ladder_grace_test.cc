@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Victims with a grace period, on real cgroups and real processes of this machine: who goes by
-// itself, who has to be killed when the time is over, and what cuts it short.
+// Victims with a grace period, on real cgroups and processes: those that exit by themselves, those
+// that must be killed after the period, and what shortens the period.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -26,7 +26,7 @@ LadderOptions patient() {
   return options;
 }
 
-// A process of the group that blocks SIGTERM and, if `obeys`, leaves when it comes.
+// A process of the group that blocks SIGTERM and, if `obeys`, exits when it arrives.
 class Service {
  public:
   Service(
@@ -68,7 +68,7 @@ class Service {
   Child child_;
 };
 
-TEST(LadderGrace, WhoObeysGoesByItself) {
+TEST(LadderGrace, AnObedientVictimExitsByItself) {
   ScratchCgroup scratch;
   const auto path = scratch.child("obedient");
   Service service(scratch, path, true);
@@ -85,7 +85,7 @@ TEST(LadderGrace, WhoObeysGoesByItself) {
   EXPECT_EQ(service.child().reap(), 0);
 }
 
-TEST(LadderGrace, WhoDoesNotIsKilledWhenItIsOver) {
+TEST(LadderGrace, AnIgnoringVictimIsKilledAfterThePeriod) {
   ScratchCgroup scratch;
   const auto path = scratch.child("deaf");
   Service service(scratch, path, false);
@@ -133,12 +133,12 @@ TEST(LadderGrace, ALaterDecisionDoesNotLengthenIt) {
   EXPECT_TRUE(service.child().wait_exit());
 }
 
-TEST(LadderGrace, WhatIsForkedInItIsLeftToItsWorkAndFoundAtItsEnd) {
+TEST(LadderGrace, ForksDuringThePeriodAreKilledAtItsEnd) {
   ScratchCgroup scratch;
   const auto path = scratch.child("parting");
   Service service(scratch, path, true, [] {
     if (fork() == 0) {
-      for (;;) pause();  // deaf to nothing, but never asked
+      for (;;) pause();  // would exit, but received no signal
     }
   });
   LadderRun run(patient());
@@ -150,7 +150,7 @@ TEST(LadderGrace, WhatIsForkedInItIsLeftToItsWorkAndFoundAtItsEnd) {
   EXPECT_TRUE(scratch.processes(path).empty());
 }
 
-TEST(LadderGrace, ADryRunAsksNobody) {
+TEST(LadderGrace, ADryRunSendsNoSignal) {
   ScratchCgroup scratch;
   const auto path = scratch.child("obedient");
   Service service(scratch, path, true);
@@ -164,7 +164,7 @@ TEST(LadderGrace, ADryRunAsksNobody) {
   EXPECT_FALSE(service.child().ended());
 }
 
-TEST(LadderGrace, OneSlowVictimHoldsUpNoOther) {
+TEST(LadderGrace, ASlowVictimDelaysNoOther) {
   ScratchCgroup scratch;
   const auto slow = scratch.child("slow");
   const auto quick = scratch.child("quick");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kills by what was held in advance, on real processes.
+// Kills of pinned processes, on real cgroups.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -25,7 +25,7 @@ class LadderGrip : public ::testing::Test {
   LadderRun run;
 };
 
-TEST_F(LadderGrip, KillsAllThatIsHeldAndReapsIt) {
+TEST_F(LadderGrip, KillsAndReapsAllPinnedProcesses) {
   Hog first(scratch, path, mib(16));
   Hog second(scratch, path, mib(16));
   const WorkloadSample victim = run.rank(path);
@@ -46,7 +46,7 @@ TEST_F(LadderGrip, KillsAllThatIsHeldAndReapsIt) {
   EXPECT_TRUE(second.child().ended());
 }
 
-TEST_F(LadderGrip, WhoCameAfterTheHoldIsKilledToo) {
+TEST_F(LadderGrip, KillsProcessesThatCameAfterPinning) {
   Hog first(scratch, path, mib(4));
   const WorkloadSample victim = run.rank(path);
   run.ladder().hold(victim);
@@ -57,7 +57,7 @@ TEST_F(LadderGrip, WhoCameAfterTheHoldIsKilledToo) {
   EXPECT_TRUE(late.child().ended());
 }
 
-TEST_F(LadderGrip, WhoLeftTheCgroupIsSpared) {
+TEST_F(LadderGrip, SparesProcessesThatLeftTheCgroup) {
   Hog stays(scratch, path, mib(4));
   Hog leaves(scratch, path, mib(4));
   const WorkloadSample victim = run.rank(path);
@@ -69,7 +69,7 @@ TEST_F(LadderGrip, WhoLeftTheCgroupIsSpared) {
   EXPECT_TRUE(leaves.alive());
 }
 
-TEST_F(LadderGrip, WhenNobodyHeldIsLeftItIsAKillLikeAnyOther) {
+TEST_F(LadderGrip, WithoutLivePinnedProcessesItIsAnOrdinaryKill) {
   std::optional<Hog> gone(std::in_place, scratch, path, mib(4));
   const WorkloadSample victim = run.rank(path);
   run.ladder().hold(victim);
@@ -81,7 +81,7 @@ TEST_F(LadderGrip, WhenNobodyHeldIsLeftItIsAKillLikeAnyOther) {
   EXPECT_TRUE(next.child().ended());
 }
 
-TEST_F(LadderGrip, ACgroupMadeAgainIsNotTheVictim) {
+TEST_F(LadderGrip, ARecreatedCgroupIsNotTheVictim) {
   {
     Hog gone(scratch, path, mib(4));
     run.ladder().hold(run.rank(path));
@@ -109,7 +109,7 @@ TEST_F(LadderGrip, ADryRunSparesThem) {
   EXPECT_TRUE(hog.alive());
 }
 
-TEST_F(LadderGrip, OneThatBegsIsGivenItsGrace) {
+TEST_F(LadderGrip, APoliteKillGivesThePinnedItsGracePeriod) {
   Hog hog(scratch, path, mib(4));
   const WorkloadSample victim = run.rank(path);
   run.ladder().hold(victim);
@@ -117,7 +117,7 @@ TEST_F(LadderGrip, OneThatBegsIsGivenItsGrace) {
   EXPECT_EQ(run.progress_of(victim.workload.cgroup)->state, KillState::terminating);
 }
 
-TEST_F(LadderGrip, WhatIsReleasedIsClosed) {
+TEST_F(LadderGrip, ReleasingClosesTheDescriptors) {
   Hog hog(scratch, path, mib(4));
   const WorkloadSample victim = run.rank(path);
   run.ladder().hold(victim);
@@ -128,7 +128,7 @@ TEST_F(LadderGrip, WhatIsReleasedIsClosed) {
   EXPECT_EQ(run.ladder().grip_of(victim.workload.cgroup), nullptr);
 }
 
-// Somebody else of ours was first: the outcome tells of the whole kill.
+// Another thread killed first: the outcome describes the whole kill.
 TEST_F(LadderGrip, AKillThatWasSignalledIsCompleted) {
   Hog hog(scratch, path, mib(32));
   const WorkloadSample victim = run.rank(path);
@@ -144,8 +144,8 @@ TEST_F(LadderGrip, AKillThatWasSignalledIsCompleted) {
   EXPECT_GT(outcome.freed, mib(28));
 }
 
-// The loop was about to kill it when somebody else did: one kill, one outcome, the first signal.
-TEST_F(LadderGrip, AKillThatIsUnderWayIsNotBegunAgain) {
+// The loop was about to kill it when another thread did: one kill, one outcome, the first signal.
+TEST_F(LadderGrip, DoesNotRestartAKillUnderWay) {
   Hog hog(scratch, path, mib(32));
   const WorkloadSample victim = run.rank(path);
   const MonotonicTime at = SystemClock().now();

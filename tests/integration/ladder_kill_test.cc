@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kill ladder on real cgroups and real processes of this machine: what is killed, what is
-// spared, and what the outcome says about it.
+// The kill ladder on real cgroups and processes of this machine: what it kills, what it spares, and
+// what the outcome reports.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -20,7 +20,7 @@ using actuators::LadderOptions;
 LadderOptions options_with(const FeatureSet& usable) {
   LadderOptions options;
   options.usable = usable;
-  options.release_timeout = std::chrono::seconds(20);  // a loaded machine is not the subject here
+  options.release_timeout = std::chrono::seconds(20);  // the load of the machine is not under test
   return options;
 }
 
@@ -56,7 +56,7 @@ TEST_P(LadderKillTest, OneProcess) {
   const Outcome outcome = run.kill(victim);
   expect_killed(outcome, mib(60));
   EXPECT_EQ(outcome.processes, 1U) << describe(outcome);
-  // cgroup.kill comes after the pidfds, from another thread, and is told nevertheless.
+  // cgroup.kill comes after the pidfds, from another thread, and is still reported.
   EXPECT_NE(attempt_on(outcome, Rung::sigkill), nullptr) << describe(outcome);
   const Attempt* by_cgroup = attempt_on(outcome, Rung::cgroup_kill);
   const bool expected = GetParam().usable.test(static_cast<std::size_t>(Feature::cgroup_kill)) &&
@@ -107,13 +107,13 @@ TEST(LadderCgroupKill, WorksWithoutPidfds) {
   EXPECT_EQ(attempt_on(outcome, Rung::sigkill), nullptr) << describe(outcome);
 }
 
-TEST(LadderCgroupKill, IsNotUsedWhenTheTwinHoldsSomebodyElse) {
+TEST(LadderCgroupKill, IsNotUsedIfTheV2CgroupHasOtherProcesses) {
   if (!mounts().v1)
     GTEST_SKIP() << "not applicable: hybrid hosts only; v2 runs ladder_cases.cc in the VMs";
   ScratchCgroup scratch;
   const auto path = scratch.child("victim");
   Hog hog(scratch, path, mib(16));
-  // In the cgroup2 group of that path, but in nobody's memory group.
+  // In the cgroup2 group of that path, but in no memory group.
   Child stranger([] {
     for (;;) pause();
     return 0;
@@ -218,7 +218,7 @@ TEST(LadderDryRun, KillsNothingAndIsNotRepeated) {
       << "credited as the real kill would be, or the next candidate follows at once";
 }
 
-// Moves itself into the victim, so that the agent is among its own victims.
+// Moves itself into the victim, so that the agent is one of its own victims.
 TEST(LadderSpares, TheAgentItselfAndItsParents) {
   ScratchCgroup scratch;
   const auto path = scratch.child("victim");
@@ -228,7 +228,7 @@ TEST(LadderSpares, TheAgentItselfAndItsParents) {
     LadderRun run(options_with(kAllOfKilling));
     const Outcome outcome = run.kill(run.rank(path));
     const Attempt* pidfds = attempt_on(outcome, Rung::pidfds);
-    // It cannot be released: the agent lives on in it and holds next to nothing, though.
+    // Its memory cannot be released, because the agent is part of it; it holds next to nothing.
     if (outcome.processes != 1 || !pidfds->failure) return 2;
     if (attempt_on(outcome, Rung::cgroup_kill) != nullptr) return 3;
     return pidfds->failure->message.find("is this agent") != std::string::npos ? 0 : 4;
@@ -240,7 +240,7 @@ TEST(LadderSpares, TheAgentItselfAndItsParents) {
   EXPECT_TRUE(hog.child().wait_exit());
 }
 
-TEST(LadderQueue, AFullReaperQueueIsCountedAndTheKillGoesOn) {
+TEST(LadderQueue, CountsAFullReaperQueueAndContinuesTheKill) {
   ScratchCgroup scratch;
   const auto path = scratch.child("victim");
   std::vector<Hog> hogs;
@@ -258,7 +258,7 @@ TEST(LadderQueue, AFullReaperQueueIsCountedAndTheKillGoesOn) {
   EXPECT_EQ(mrelease->failure->code, EAGAIN);
 }
 
-TEST(LadderWarmUp, KillsItsOwnChildAndNothingElse) {
+TEST(LadderWarmUp, KillsOnlyItsOwnChild) {
   ScratchCgroup scratch;
   const auto path = scratch.child("agent");
   Hog neighbour(scratch, path, mib(4));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Victims that are signalled and do not exit: frozen by the v1 freezer, or held by a tracer at
-// their exit. Their memory must come back by process_mrelease alone; without it the kill must be
-// called stuck in time, so that the policy turns to the next candidate.
+// Victims that are signalled and do not exit: frozen by the v1 freezer, or stopped by a tracer at
+// their exit. process_mrelease must free their memory. Without it, the kill must be reported as
+// stuck in time, so that the policy selects the next candidate.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -46,7 +46,7 @@ class ScratchFreezer {
   void freeze(pid_t pid) const {
     write("cgroup.procs", std::to_string(pid));
     write("freezer.state", "FROZEN");
-    // The kernel moves FREEZING to FROZEN when the state is read and all have stopped.
+    // The kernel changes FREEZING to FROZEN when the state is read and all processes have stopped.
     for (int reads = 0; reads < 100'000 && state() != "FROZEN\n"; ++reads) {
     }
     ASSERT_EQ(state(), "FROZEN\n");
@@ -131,14 +131,14 @@ TEST_F(LadderFrozenTest, ASecondKillOfItIsRefusedWhileTheFirstIsUnderWay) {
   EXPECT_EQ(run.next_outcome().state, KillState::released);
 }
 
-// A tracer that asked for it stops the victim inside do_exit(), before it lets go of its memory.
+// A tracer stops the victim inside do_exit(), before it frees its memory.
 class LadderTracedTest : public ::testing::Test {
  protected:
   void SetUp() override {
     hog_ = std::make_unique<Hog>(scratch_, path_, mib(64));
     ASSERT_EQ(ptrace(PTRACE_SEIZE, hog_->pid(), 0, PTRACE_O_TRACEEXIT), 0);
   }
-  // Lets it go: continues it past its exit stop.
+  // Continues it past its exit stop.
   void release() { ptrace(PTRACE_DETACH, hog_->pid(), 0, 0); }
 
   ScratchCgroup scratch_;

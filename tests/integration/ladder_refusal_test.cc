@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hostile surroundings: calls the kernel refuses, and victims that breed faster than they die.
+// Hostile environments: system calls that the kernel refuses, and victims that fork faster than
+// they die.
 #include <gtest/gtest.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -21,7 +22,7 @@
 namespace forestall::test {
 namespace {
 
-// From now on `number` fails with EPERM in this process, and in threads made later.
+// From now on `number` fails with EPERM in this process and in its later threads.
 bool forbid(long number) {
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -34,7 +35,7 @@ bool forbid(long number) {
          prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
-// Runs `body` in a child process where `number` is forbidden; its exit status.
+// Runs `body` in a child process where `number` is forbidden; returns its exit status.
 int where_forbidden(long number, const std::function<int()>& body) {
   Child agent([&] { return forbid(number) ? body() : 100; });
   if (!agent.wait_exit()) return 101;
@@ -60,7 +61,7 @@ TEST(LadderRefused, SignalsForbiddenFailTheKillAndAreRemembered) {
   EXPECT_TRUE(hog.alive());
 }
 
-TEST(LadderRefused, MreleaseForbiddenIsToldAndTheKillStillSucceeds) {
+TEST(LadderRefused, ReportsAForbiddenMreleaseAndStillKills) {
   ScratchCgroup scratch;
   const auto path = scratch.child("victim");
   Hog hog(scratch, path, mib(64));
@@ -88,7 +89,7 @@ TEST(LadderRefused, PidfdsForbiddenFailTheKill) {
   EXPECT_TRUE(hog.alive());
 }
 
-// A group that may hold `limit` processes, in the pids hierarchy; gone at the end.
+// A group in the pids hierarchy that may hold `limit` processes; removed at the end.
 class ScratchPids {
  public:
   ScratchPids(const ScratchCgroup& scratch, const std::string& path, int limit)
@@ -108,10 +109,10 @@ class ScratchPids {
   std::string directory_;
 };
 
-// Forks for as long as it lives, and so do its children. By system call, since a sanitizer's fork()
-// does more than fork; and each with an end of its own, should this test be killed.
+// Forks until it is killed, and so do its children. By system call, because a sanitizer's fork()
+// does more. Each child ends by itself in case this test is killed.
 int breed() {
-  signal(SIGCHLD, SIG_IGN);  // no zombies of those that are killed
+  signal(SIGCHLD, SIG_IGN);  // killed children leave no zombies
   alarm(60);
   for (;;) {
     const long pid = syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr);
@@ -122,7 +123,7 @@ int breed() {
 
 class ForkBombTest : public ::testing::TestWithParam<bool> {};
 
-TEST_P(ForkBombTest, IsSweptUntilNobodyIsLeft) {
+TEST_P(ForkBombTest, IsKilledToTheLastProcess) {
   ScratchCgroup scratch;
   const auto path = scratch.child("victim");
   const ScratchPids pids(scratch, path, 60);
@@ -150,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, ForkBombTest, ::testing::Bool(), [](const auto& b
   return by_cgroup.param ? "everything" : "no_cgroup_kill";
 });
 
-// A process that ends while it is being killed must not be taken for one that cannot be killed.
+// A process that ends during its kill must not count as one that cannot be killed.
 TEST(LadderRaces, VictimsThatExitWhileTheyAreKilled) {
   LadderRun run({.usable = kByPidfd, .release_timeout = std::chrono::seconds(20)});
   for (int round = 0; round < 20; ++round) {

@@ -47,7 +47,7 @@ class LadderRun {
     return sample;
   }
 
-  // Turns the loop until `done`; false when that never came.
+  // Runs iterations until `done`; false if that does not happen in time.
   bool turn_until(const std::function<bool()>& done, Duration patience = kPatience) {
     const MonotonicTime give_up = clock_.now() + patience;
     for (;;) {
@@ -67,7 +67,7 @@ class LadderRun {
     }
   }
 
-  // Begins a kill and turns the loop until it has an outcome.
+  // Starts a kill and runs iterations until it has an outcome.
   Outcome kill(const WorkloadSample& victim) {
     outcomes_.clear();
     ladder_->begin(victim);
@@ -104,13 +104,13 @@ class LadderRun {
   std::vector<Outcome> outcomes_;
 };
 
-// The attempt on one rung of an outcome; nothing when the rung was not climbed.
+// The attempt of an outcome on one rung, if there was one.
 inline const Attempt* attempt_on(const Outcome& outcome, Rung rung) {
   const auto found = std::ranges::find(outcome.attempts, rung, &Attempt::rung);
   return found == outcome.attempts.end() ? nullptr : &*found;
 }
 
-// All attempts in words, for messages of failed checks.
+// All attempts in words, for failure messages.
 inline std::string describe(const Outcome& outcome) {
   std::string text = std::string(to_string(outcome.state)) + ", freed " +
                      std::to_string(outcome.freed.count) + " of " +

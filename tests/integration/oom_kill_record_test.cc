@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A real OOM kill as the programs tell it: who died, what it held, who allocated, which cgroup was
-// at its limit. Where fentry is permitted the killer's own words are in it, too, and are held
-// against what follows without them.
+// A real OOM kill as the BPF programs report it: victim, its memory, the allocating process, and
+// the cgroup at its limit. Where fentry is permitted, the kernel's own figures are included and
+// compared with the derived ones.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -40,7 +40,7 @@ std::uint64_t id_of(const ScratchCgroup& scratch, const std::string& path) {
   return status.st_ino;
 }
 
-// Waits for the kills of `count` processes that lay in `cgroup`, in order.
+// Waits for the kills of `count` processes of `cgroup`, in order.
 std::vector<abi_oom_kill> wait_kills(BpfPrograms& programs, std::uint64_t cgroup,
                                      std::size_t count) {
   std::vector<abi_oom_kill> kills;
@@ -69,29 +69,29 @@ std::uint64_t start_ticks(pid_t pid) {
   return parse_u64(word).value();
 }
 
-// What a child of this process has from it, and what is not charged to the child.
+// What a child of this process inherits, and what is not charged to the child.
 Bytes inherited() {
   const std::int64_t page = sysconf(_SC_PAGESIZE);
   const auto status = sources::parse_status_text(read_text("/proc/self/status"), page);
   return Bytes{status.value().memory.value().anon * page};
 }
 
-// `held`: as much as was charged to it.
+// `held`: the charged amount.
 void expect_victim(const abi_oom_kill& kill, pid_t pid, std::uint64_t ticks, Bytes held,
                    Bytes from_parent) {
   EXPECT_EQ(kill.event.tgid, pid);
   EXPECT_TRUE(kill.flags & ABI_OOM_MEMORY);
   const auto per_tick = 1'000'000'000ULL / static_cast<std::uint64_t>(sysconf(_SC_CLK_TCK));
   EXPECT_EQ(kill.start_ns / per_tick, ticks);
-  // Up to a batch of each CPU's is not counted, here and in what it has from its parent.
+  // Up to one batch per CPU is not counted, here and in what it inherits.
   const Bytes anon{kill.counted[ABI_TASK_ANON] * sysconf(_SC_PAGESIZE)};
   EXPECT_GE(anon, held - mib(2));
   EXPECT_LE(anon, held + from_parent + mib(4));
   EXPECT_GT(kill.page_table_bytes, 0U);
 }
 
-TEST(OomKillRecord, SaysWhoseLimitItWasAndWhoMetIt) {
-  // Once with the killer's own words where they can be had, and once without.
+TEST(OomKillRecord, NamesTheLimitedCgroupAndTheAllocatingProcess) {
+  // Once with the kernel's own figures, where available, and once without.
   for (const bool exact : {true, false}) {
     const auto programs = exact ? load() : load({Feature::bpf_oom_path});
     ScratchCgroup scratch;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Real kills by the kernel in a cgroup with a limit, as its log and as BPF tell them.
+// Real kills by the kernel in a cgroup with a limit, as its log and as BPF report them.
 #include "sources/oom_log.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ class OomLogRunTest : public testing::Test {
     scratch_.limit(limited_, mib(24));
   }
 
-  // Waits for the next kill of `victim` that `source` tells.
+  // Waits for the next kill of `victim` that `source` reports.
   template <typename Teller>
   std::optional<OomKillSighting> wait_kill(Teller& source, pid_t victim) {
     const MonotonicTime end = clock_.now() + kPatience;
@@ -50,8 +50,8 @@ class OomLogRunTest : public testing::Test {
 
 TEST_F(OomLogRunTest, TheLogNamesVictimConstraintAndPlaces) {
   auto log = sources::OomLog::open().value();
-  // The kernel says the whole of it ten times in five seconds (oom_rs of mm/oom_kill.c), and others
-  // on this machine may have used them up: so until it does.
+  // The kernel logs all details for ten kills in five seconds (mm/oom_kill.c oom_rs), and other
+  // OOMs of this machine may have used them up: repeat until it does.
   const MonotonicTime end = clock_.now() + kPatience;
   std::optional<OomKillSighting> kill;
   pid_t victim = 0;
@@ -63,7 +63,7 @@ TEST_F(OomLogRunTest, TheLogNamesVictimConstraintAndPlaces) {
     kill = wait_kill(*log, victim);
     ASSERT_TRUE(kill.has_value());
     EXPECT_EQ(kill->constraint, Constraint::memcg);
-    // The log's clock is known to about the time that one line waited for its reader.
+    // The log's clock is exact to about the time that the line waited for its reader.
     EXPECT_GE(kill->at, before - std::chrono::seconds(1));
     EXPECT_LE(kill->at, clock_.now());
   }
@@ -80,7 +80,7 @@ TEST_F(OomLogRunTest, TheLogNamesVictimConstraintAndPlaces) {
   EXPECT_FALSE(kill->with_another);
 }
 
-TEST_F(OomLogRunTest, BothTellersOneKillOnce) {
+TEST_F(OomLogRunTest, BothSourcesReportOneKillOnce) {
   auto programs = kernel::BpfPrograms::load({}).value();
   ASSERT_TRUE(programs->in_use(Feature::bpf_oom));
   sources::BpfSource bpf(*programs, tree_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whom the kernel kills when a cgroup reaches its limit, against what was predicted a moment
-// before: on this machine. The VM cases do much more of it (vmtests/cases/prediction_cases.cc).
+// The kernel's victim when a cgroup reaches its limit, against a prediction made just before, on
+// this machine. vmtests/cases/prediction_cases.cc does much more of it in the VMs.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@
 namespace forestall::test {
 namespace {
 
-// How far down oom_score_adj may go here (CAP_SYS_RESOURCE).
+// The lowest oom_score_adj that this process may set (CAP_SYS_RESOURCE).
 std::int32_t lowest_adj() {
   const std::string path = "/proc/self/oom_score_adj";
   const std::string before = read_text(path);
@@ -34,10 +34,10 @@ void expect_all_predicted(OomForecast::Path path, int equals) {
   shape.lowest_adj = lowest_adj();
   shape.equals = equals;
   shape.processes = equals > 0 ? 6 : 24;
-  if (equals > 0) shape.whole_one_in = 100;  // else they go all at once
+  if (equals > 0) shape.whole_one_in = 100;  // otherwise all die at once
   ProcessForest forest(shape);
-  // From 6.2 to 7.1 the kernel scores by counters of which /proc tells another reading: four of
-  // them, each off by a batch of 32 pages a CPU.
+  // From 6.2 to 7.1 the kernel scores by approximate counters, and /proc shows exact ones: four
+  // counters, each off by a batch of 32 pages per CPU.
   const auto cpus = static_cast<Pages>(std::thread::hardware_concurrency());
   OomForecast forecast(path, path == OomForecast::Path::proc ? 4 * cpus * 32 : 0);
   OomTrials trials(forest, forecast, seed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// oom_score_adj of real processes in a real cgroup, looked at and set.
+// Reads and sets oom_score_adj of real processes in a real cgroup.
 #include "actuators/oom_score_adj.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ class OomScoreAdjTest : public ::testing::Test {
   Hog hog_{scratch_, path_, mib(1)};
 };
 
-TEST_F(OomScoreAdjTest, ObservingTellsAndSetsNothing) {
+TEST_F(OomScoreAdjTest, ObservingReportsAndSetsNothing) {
   set_own(500);
   const auto findings = check_oom_score_adj(tree_, expect(900), false);
   ASSERT_EQ(findings.size(), 1U);
@@ -73,7 +73,7 @@ void set_adj(std::int64_t value) {
   std::ofstream("/proc/self/oom_score_adj") << value;
 }
 
-// Forks a process that sets its own value and lives until its parent is gone.
+// Forks a process that sets its own value and lives until its parent exits.
 void fork_with(std::int64_t value) {
   if (fork() != 0) return;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -105,7 +105,7 @@ TEST_F(OomScoreAdjTest, AChildMayBeEasierToKillButNotHarder) {
   EXPECT_NE(findings.front().pid, main_process.pid());
 }
 
-TEST_F(OomScoreAdjTest, WhatIsGoneIsPassedOver) {
+TEST_F(OomScoreAdjTest, SkipsExitedProcesses) {
   const std::vector<ExpectedOomScoreAdj> gone{{"default/gone: app", path_ + "/none", 900}};
   EXPECT_TRUE(check_oom_score_adj(tree_, gone, true).empty());
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <stdexcept>
 
@@ -19,9 +20,9 @@ namespace forestall::test {
 namespace {
 
 constexpr std::int64_t kPage = 4096;
-// So little that the filler kills once in a step: less than any process of a forest has.
+// Less than any process of a forest has, so that in most cases one step causes one kill.
 constexpr std::int64_t kStep = 16;
-// Kills in a row for which the order of equals is asked in advance.
+// Number of kills in a row for which the order of equals is read in advance.
 constexpr int kForeseen = 16;
 
 template <typename T>
@@ -79,7 +80,7 @@ OomForecast::OomForecast(Path path, Pages slack)
       tree_(need(kernel::CgroupTree::discover())),
       source_(open_source(path, tree_, counting_)),
       reader_(std::make_unique<sources::OomSceneReader>(tree_, *source_)) {
-  // Sums, or the plain atomics of before 6.2, of which there is one reading only.
+  // Sums, or the plain atomics of kernels before 6.2, which have a single reading.
   scores_by_proc_figures_ =
       counting_.starts_with("summed") || counting_.find("atomics") != std::string::npos;
 }
@@ -100,7 +101,7 @@ const OomPrediction& OomForecast::predict() {
   return prediction_;
 }
 
-// One step may kill several, and of the dead nobody tells any more where they stood.
+// One step may kill several processes, and the order of dead processes can no longer be read.
 void OomForecast::learn_orders() {
   OomScene rest = scene_;
   for (foreseen_ = 1; foreseen_ < kForeseen; ++foreseen_) {
@@ -237,7 +238,7 @@ void OomTrials::join_below(const std::string& path) {
   for (const std::string& each : forest_.homes()) {
     if (each == path || each.starts_with(path + "/")) homes.push_back(each);
   }
-  filler_.join(forest_.groups(), homes[dice_.below(homes.size())]);
+  filler_->join(forest_.groups(), homes[dice_.below(homes.size())]);
 }
 
 std::string OomTrials::fill_memcg(const std::string& path) {
@@ -249,18 +250,18 @@ std::string OomTrials::fill_memcg(const std::string& path) {
   limit_swap(path);
   forecast_.read_memcg(path);
   forecast_.predict();
-  // Where it could not be protected, the filler itself may be next: an OOM that nobody needs.
-  const bool spare = forecast_.may_choose(filler_.pid());
-  // Past the margin there is what the kernel can reclaim: page cache of the dead.
+  // An unprotected filler may be the victim: such an OOM proves nothing.
+  const bool spare = forecast_.may_choose(filler_->pid());
+  // The kernel reclaims page cache of dead processes before it kills, so the margin is not exact.
   std::optional<int> filled = 0;
   while (!spare && filled == 0 && lines_.empty()) {
-    filled = filler_.fill(kStep);
+    filled = filler_->fill(kStep);
     collect();
   }
   std::string wrong = spare ? "" : judge(path, filled);
   if (swap_) groups.write(path, swap_limit_file(), mounts().v1 ? "-1" : "max");
   groups.write(path, limit_file(), mounts().v1 ? "-1" : "max");
-  filler_.drop();
+  filler_->drop();
   return wrong;
 }
 
@@ -279,12 +280,12 @@ std::string OomTrials::lower_memcg(const std::string& path) {
   const std::int64_t below = std::max<std::int64_t>(1, usage - dice_.between(1, 600));
   groups.limit(path, {above * kPage});
   forecast_.read_memcg(path);
-  // What a point is worth goes by the limit that is being written.
+  // The kernel scales the scores by the new limit.
   forecast_.scene().domain.total_pages -= above - below;
   forecast_.predict();
   groups.limit(path, {below * kPage});
   collect();
-  // Page cache may have been enough.
+  // Reclaim of page cache may have been enough.
   std::string wrong = lines_.empty() ? "" : judge(path, 0);
   groups.write(path, limit_file(), "max");
   return wrong;
@@ -295,27 +296,49 @@ std::string OomTrials::fill_node() {
   forecast_.predict();
   std::optional<int> filled = 0;
   while (filled == 0 && lines_.empty()) {
-    // In long strides while there is much left, so that an emulated machine gets there.
+    // In long strides while much is left, because an emulated machine is slow.
     const std::int64_t left = meminfo_pages("MemAvailable");
-    filled = left > 32'768 ? filler_.hold(left - 24'576) : filler_.fill(left > 4096 ? 1024 : 256);
+    filled = left > 32'768 ? filler_->hold(left - 24'576) : filler_->fill(left > 4096 ? 1024 : 256);
     collect();
   }
   return judge("", filled);
 }
 
 void OomTrials::collect() {
-  for (OomLine& line : log_.take()) lines_.push_back(std::move(line));
+  add(log_.take());
 }
 
-// Everything the kernel said, one kill after the other: each must be the one that follows from the
-// scene without those who died before.
+// The kernel sends SIGKILL before it prints (mm/oom_kill.c __oom_kill_process()), and the task that
+// runs the OOM killer need not be the filler. So a process may be dead and reaped, and its step
+// over, before its line is in the log.
+void OomTrials::add(std::vector<OomLine> lines) {
+  std::erase_if(lines, [this](const OomLine& line) {
+    return line.kind == OomLine::Kind::killed &&
+           std::ranges::find(buried_, process_of(line.pid)) != buried_.end();
+  });
+  std::ranges::move(lines, std::back_inserter(lines_));
+}
+
+// Whether there is a line at the cursor, or the kernel prints one in time.
+bool OomTrials::wait_for_line() {
+  while (cursor_ == lines_.size()) {
+    std::vector<OomLine> lines = log_.wait();
+    if (lines.empty()) return false;
+    add(std::move(lines));
+  }
+  return true;
+}
+
+// Each kill must be the one predicted from the scene without the processes that died before.
 std::string OomTrials::judge(const std::string& domain, std::optional<int> filled) {
   std::string wrong;
-  if (!filled) wrong = fail("the filler did not come back");
+  // An unprotected filler can be the second victim of a step, after the only other candidate: then
+  // it is judged as any other.
+  if (!filled && !filler_->child().ended()) wrong = fail("the filler does not answer");
   if (wrong.empty() && lines_.empty()) {
-    // v1 memory.oom_control: the charge fails, or would wait if it were a page fault's.
+    // v1 memory.oom_control: a write fails; a page fault would wait.
     const bool disabled = forecast_.prediction().verdict == OomVerdict::disabled;
-    if (!disabled || *filled != ENOMEM) wrong = fail("the kernel said nothing");
+    if (!disabled || filled != ENOMEM) wrong = fail("the kernel printed nothing");
     ++tally_.nobodies;
   }
   for (cursor_ = 0; wrong.empty() && cursor_ < lines_.size();) {
@@ -331,8 +354,7 @@ std::string OomTrials::judge(const std::string& domain, std::optional<int> fille
 }
 
 std::string OomTrials::judge_kill(const std::string& domain) {
-  // A second kill in one step is looked at when it has happened: what order its equals had before,
-  // nobody can tell any more.
+  // A second kill in one step is judged afterwards, when the order of its equals is unknown.
   const bool doubted = cursor_ > 0 || !forecast_.order_known() || forecast_.slack() > 0;
   if (doubted && process_of(lines_[cursor_].pid) != forecast_.victim() &&
       forecast_.adopt(process_of(lines_[cursor_].pid))) {
@@ -343,7 +365,7 @@ std::string OomTrials::judge_kill(const std::string& domain) {
   const OomLine* line = &lines_[cursor_++];
   if (line->kind == OomLine::Kind::nobody) {
     ++tally_.nobodies;
-    return prediction.verdict == OomVerdict::nobody ? "" : fail("the kernel found nobody");
+    return prediction.verdict == OomVerdict::nobody ? "" : fail("the kernel found no victim");
   }
   ++tally_.ooms;
   if (expected.empty()) return fail("the kernel killed");
@@ -351,14 +373,15 @@ std::string OomTrials::judge_kill(const std::string& domain) {
     const char* constraint = domain.empty() ? "CONSTRAINT_NONE" : "CONSTRAINT_MEMCG";
     if (line->constraint != constraint || line->domain != domain) return fail("another domain");
     if (line->pid != expected.front()) return fail("the kernel chose another");
-    if (cursor_ == lines_.size()) return fail("chosen, and not killed");
+    if (!wait_for_line()) return fail("chosen, and not killed");
     line = &lines_[cursor_++];
   }
   if (line->kind != OomLine::Kind::killed || process_of(line->pid) != expected.front()) {
     return fail("the kernel killed another");
   }
   std::string group;
-  if (cursor_ < lines_.size() && lines_[cursor_].kind == OomLine::Kind::whole) {
+  const bool may_have_group = cursor_ < lines_.size() || !forecast_.expected_group().empty();
+  if (may_have_group && wait_for_line() && lines_[cursor_].kind == OomLine::Kind::whole) {
     group = lines_[cursor_++].path;
   }
   if (group != forecast_.expected_group()) return fail("another group: '" + group + "'");
@@ -374,10 +397,11 @@ std::string OomTrials::judge_kill(const std::string& domain) {
   tally_.ties += tied ? 1 : 0;
   tally_.groups += group.empty() ? 0 : 1;
   forecast_.bury(expected);
+  buried_.insert(buried_.end(), expected.begin(), expected.end());
   return "";
 }
 
-// "Killed process" names the first thread that has the memory, where the leader has gone before.
+// If the leader has exited, "Killed process" names the first thread that has the memory.
 pid_t OomTrials::process_of(pid_t thread) const {
   for (const ForestProcess& each : forest_.processes()) {
     if (std::find(each.tasks.begin(), each.tasks.end(), thread) != each.tasks.end()) {
@@ -388,16 +412,21 @@ pid_t OomTrials::process_of(pid_t thread) const {
 }
 
 std::string OomTrials::judge_dead(const std::vector<pid_t>& expected) {
-  // A vfork child is ours to reap after its parent's end only.
+  // The test can reap a vfork child only after its parent.
   std::vector<pid_t> order = expected;
   std::stable_partition(order.begin(), order.end(), [&](pid_t pid) {
     return std::any_of(forest_.processes().begin(), forest_.processes().end(),
                        [&](const ForestProcess& each) { return each.pid == pid; });
   });
   for (const pid_t pid : order) {
+    if (pid == filler_->pid()) {
+      if (!filler_->child().wait_exit()) return fail("the filler is not dead");
+      filler_ = std::make_unique<Filler>();
+      continue;
+    }
     const auto left = forest_.alive();
     if (std::find(left.begin(), left.end(), pid) == left.end()) {
-      return fail(fmt::format("{} is none of the forest's", pid));
+      return fail(fmt::format("{} is not of the forest", pid));
     }
     const std::optional<int> status = forest_.wait_end(pid);
     if (!status) return fail(fmt::format("{} is not dead", pid));
@@ -409,7 +438,7 @@ std::string OomTrials::judge_dead(const std::vector<pid_t>& expected) {
 }
 
 std::string OomTrials::fail(const std::string& what) const {
-  std::string text = what + "\n" + forecast_.table() + "the kernel said:\n";
+  std::string text = what + "\n" + forecast_.table() + "the kernel printed:\n";
   for (const OomLine& line : lines_) text += "  " + line.text + "\n";
   return text + "the forest was made as:\n" + forest_.text();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prediction against reality: the product's own reading and predicting, then a real OOM in a forest
-// of processes that stand still, then what the kernel did. Whatever differs is told with the whole
-// table of the processes, so that a failure can be understood without repeating it.
+// Compares predictions with real OOMs: the product reads and predicts, the test causes an OOM in a
+// forest of idle processes, and the kernel's log shows the victims. A difference is reported with
+// the table of all processes, so that a failure can be explained without a repetition.
 #pragma once
 
 #include <memory>
@@ -19,55 +19,54 @@
 
 namespace forestall::test {
 
-// An amount of /proc/meminfo, in pages.
+// A value of /proc/meminfo, in pages.
 [[nodiscard]] std::int64_t meminfo_pages(const std::string& key);
 
-// The product's own way from a domain to a prediction.
+// Runs the product's own code from a domain to a prediction.
 class OomForecast {
  public:
   enum class Path { bpf, proc };
-  // `slack` is how many pages the figures read may be off, where they cannot be exact: then a scene
-  // is read anew before each step, and another victim that is as good within it is accepted.
-  // Throws when that path cannot be used here.
+  // `slack`: by how many pages the figures may be off where they cannot be exact. Another victim
+  // within the slack is accepted. Throws if this host does not support the path.
   explicit OomForecast(Path path = Path::bpf, Pages slack = 0);
 
   void read_node();
   void read_memcg(const std::string& path);
-  // The order of equals is asked for as `forestall rank --kernel` does.
+  // Reads the order of equals as `forestall rank --kernel` does.
   const OomPrediction& predict();
-  // After bury(): whom the kernel takes next, from what was read before the first one died.
+  // After bury(): the next victim, predicted from what was read before the first kill.
   const OomPrediction& predict_next();
-  // Whether that order could be told, if it mattered. /proc does not tell it.
+  // False if the order of equals matters and is unknown; /proc does not show it.
   [[nodiscard]] bool order_known() const { return order_known_; }
-  // How the kernel counts and how that was found out; empty without BPF.
+  // The kernel's way of counting and the evidence for it; empty without BPF.
   [[nodiscard]] const std::string& counting() const { return counting_; }
-  // Whether the kernel scores by the very figures that /proc shows; only BPF finds that out.
+  // Whether the kernel scores by the same figures that /proc shows. Known with BPF only.
   [[nodiscard]] bool scores_by_proc_figures() const { return scores_by_proc_figures_; }
 
-  // What was read; a test may put another value into it before it predicts.
+  // What was read. A test may change it before it calls predict().
   [[nodiscard]] OomScene& scene() { return scene_; }
   [[nodiscard]] const OomPrediction& prediction() const { return prediction_; }
-  // Takes for the victim whom the kernel took, if the order of equals was not known and this is one
-  // of them, or if it is within the slack. False: it is neither.
+  // Makes the kernel's victim the predicted one if it is within the slack or one of the equals.
+  // False: it is neither.
   bool adopt(pid_t pid);
-  // Whether the kernel may choose it next: it is the one, or within the slack of it.
+  // Whether it is the predicted victim or within the slack of it.
   [[nodiscard]] bool may_choose(pid_t pid);
-  // Takes processes out of the scene: they are dead.
+  // Removes dead processes from the scene.
   void bury(const std::vector<pid_t>& pids);
 
   [[nodiscard]] Pages slack() const { return slack_; }
   [[nodiscard]] pid_t pid_of(std::size_t process) const;
-  [[nodiscard]] pid_t victim() const;  // 0: nobody
-  // Victim first, then who goes with it.
+  [[nodiscard]] pid_t victim() const;  // 0: none
+  // The victim first, then the processes that the kernel kills with it.
   [[nodiscard]] std::vector<pid_t> expected_dead() const;
-  // Path of the cgroup that is expected to go as a whole; empty: none.
+  // Path of the cgroup whose processes are all expected to be killed; empty: none.
   [[nodiscard]] std::string expected_group() const;
   // Domain, prediction and every process with its parts, points and order.
   [[nodiscard]] std::string table() const;
 
  private:
   void learn_orders();
-  // That process, if the kernel may choose it next; otherwise nullptr.
+  // Null: may_choose() is false.
   [[nodiscard]] ProcessSample* choosable(pid_t pid);
 
   Pages slack_;
@@ -79,61 +78,63 @@ class OomForecast {
   OomScene scene_;
   OomPrediction prediction_;
   bool order_known_ = true;
-  int foreseen_ = 0;  // kills from the last reading on whose equals have been put in order
+  int foreseen_ = 0;  // kills since the last reading for which the order of equals is known
 };
 
 struct OomTally {
-  int ooms = 0;       // kills of the kernel's choice that were compared
-  int matches = 0;    // as predicted, with all that went along
-  int ties = 0;       // of these, where the walk's order decided
+  int ooms = 0;       // kills that were compared with a prediction
+  int matches = 0;    // as predicted, with all processes killed along
+  int ties = 0;       // of these, decided by the order of the walk
   int groups = 0;     // of these, with a whole cgroup
-  int undecided = 0;  // one of several equals, and which one could not be predicted
-  int nobodies = 0;   // nobody could be killed, as predicted
+  int undecided = 0;  // one of several equals whose order could not be predicted
+  int nobodies = 0;   // no killable process, as predicted
 };
 
-// One forest that is used up OOM by OOM.
+// Causes OOMs in one forest until its processes are used up.
 class OomTrials {
  public:
   // `forest` must outlive it.
   OomTrials(ProcessForest& forest, OomForecast& forecast, std::uint64_t seed);
 
-  // Each makes the kernel kill (or find nobody) and answers with what was not as predicted; empty:
-  // everything was.
+  // Each causes an OOM and returns what differs from the prediction; empty: nothing.
 
-  // The limit of `path` goes down to just above its usage, and the filler fills it up.
+  // Lowers the limit of `path` to just above its usage and fills it up.
   std::string fill_memcg(const std::string& path);
-  // v2: memory.max of `path` is set below its usage, which kills until it fits.
+  // v2: sets memory.max of `path` below its usage, so that the kernel kills until the rest fits.
   std::string lower_memcg(const std::string& path);
-  // The whole machine is filled up until the kernel has killed. Only inside a VM.
+  // Fills the whole machine until the kernel kills. Only inside a VM.
   std::string fill_node();
 
-  // From now on a domain may swap that much more than it has already (fill_memcg).
+  // Sets how much more than its present swap a domain of fill_memcg() may use.
   void swap(Bytes more) { swap_ = more; }
 
-  // A cgroup of the forest to be the domain: mostly one with somebody who can be killed.
+  // A random cgroup of the forest as a domain, in most cases with a killable process.
   [[nodiscard]] std::string any_path();
   [[nodiscard]] const OomTally& tally() const { return tally_; }
-  [[nodiscard]] Filler& filler() { return filler_; }
-  // Whether no more than so many are left that can be killed.
+  [[nodiscard]] Filler& filler() { return *filler_; }
+  // Whether at most `reserve` killable processes are left.
   [[nodiscard]] bool used_up(int reserve = 0) const;
 
  private:
   std::string judge(const std::string& domain, std::optional<int> filled);
   std::string judge_kill(const std::string& domain);
+  [[nodiscard]] bool wait_for_line();
   [[nodiscard]] pid_t process_of(pid_t thread) const;
   std::string judge_dead(const std::vector<pid_t>& expected);
   std::string fail(const std::string& what) const;
   void limit_swap(const std::string& path);
   void join_below(const std::string& path);
   void collect();
+  void add(std::vector<OomLine> lines);
 
   ProcessForest& forest_;
   OomForecast& forecast_;
   Dice dice_;
-  Filler filler_;
+  std::unique_ptr<Filler> filler_ = std::make_unique<Filler>();
   KernelLog log_;
   std::optional<Bytes> swap_;
   std::vector<OomLine> lines_;
+  std::vector<pid_t> buried_;  // dead, by earlier kills of this forest
   std::size_t cursor_ = 0;
   OomTally tally_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counting processes through held descriptors: what comes and goes shows at once, on cgroup v1 as
-// well, where the kernel keeps a list for whoever has just read it.
+// Counting processes through held descriptors: starts and exits show at once, also on cgroup v1,
+// where the kernel caches the list for its last reader.
 #include "sources/process_counter.h"
 
 #include <fcntl.h>
@@ -55,7 +55,7 @@ TEST_F(ManyGroups, AreCountedWithoutADescriptorForEach) {
   const Hog last(scratch, scratch.path() + "/" + name(kMany - 1), mib(1));
   EXPECT_EQ(counter.count(cgroup, buffer).value(), 2U);
   EXPECT_EQ(counter.descriptors(), 0U);
-  // Few again: found by the next count, and held from the one after it.
+  // Few again: the next count finds it, and the one after that uses held descriptors.
   for (std::size_t i = 1; i + 1 < kMany; ++i) {
     scratch.remove_child(scratch.path() + "/" + name(i));
   }
@@ -64,7 +64,7 @@ TEST_F(ManyGroups, AreCountedWithoutADescriptorForEach) {
   EXPECT_EQ(counter.descriptors(), 2U * 3U);
 }
 
-TEST_F(ManyGroups, OfAWalkThatFailsNothingIsKept) {
+TEST_F(ManyGroups, DropsTheResultOfAFailedWalk) {
   make(32);
   const auto cgroup = counted();
   rlimit before{};

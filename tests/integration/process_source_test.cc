@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two ways to know every process, held against each other: one walk in the kernel, and /proc.
+// Compares the two process sources: one walk in the kernel, and /proc.
 #include "sources/process_source.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +22,7 @@ namespace {
 
 using Samples = std::map<pid_t, ProcessSample>;
 
-// Each once, and by pid.
+// Each process once, ordered by pid.
 Samples by_pid(const std::vector<ProcessSample>& samples) {
   Samples found;
   for (const auto& sample : samples) {
@@ -38,8 +38,8 @@ Samples scan(sources::ProcessSource& source, std::optional<CgroupId> subtree) {
   return by_pid(samples);
 }
 
-// What is of the process and not of the moment, and of neither way of counting. A sample of /proc
-// knows the fork to a tick, and an address space by another number.
+// The fields that do not depend on the moment or the way of counting. /proc gives the start time in
+// ticks and another number for an address space.
 ProcessSample identity(ProcessSample sample) {
   sample.memory = {};
   sample.memory_id = 0;
@@ -48,7 +48,7 @@ ProcessSample identity(ProcessSample sample) {
   return sample;
 }
 
-// For each the least pid it shares its memory with.
+// For each process, the lowest pid with which it shares its memory.
 std::map<pid_t, pid_t> sharers(const Samples& samples) {
   std::map<std::uint64_t, pid_t> first;
   std::map<pid_t, pid_t> least;
@@ -69,7 +69,7 @@ class ProcessSourceTest : public testing::Test {
   [[nodiscard]] CgroupId id_of(const std::string& path) const {
     return tree_.open(path).value().id();
   }
-  // By the given way of counting, whichever is this kernel's own.
+  // By the given way of counting, if this kernel uses it.
   Samples scan_bpf(CgroupId subtree, kernel::RssCounting counting) {
     std::vector<ProcessSample> samples;
     const auto done = scan_->visit({subtree, 0, true}, [&](const abi_task& task) {
@@ -84,7 +84,7 @@ class ProcessSourceTest : public testing::Test {
   std::unique_ptr<sources::ProcessSource> proc_;
 };
 
-TEST_F(ProcessSourceTest, BothTellTheSameOfAForestThatStandsStill) {
+TEST_F(ProcessSourceTest, BothSourcesAgreeOnAnIdleForest) {
   ProcessForest forest(
       {.seed = 4, .processes = 150, .most_pages = 96, .lowest_adj = 0, .equals = 5});
   const CgroupId top = id_of(forest.root());
@@ -93,7 +93,7 @@ TEST_F(ProcessSourceTest, BothTellTheSameOfAForestThatStandsStill) {
   const Samples counted = scan_bpf(top, kernel::RssCounting::counted);
   const Samples summed = scan_bpf(top, kernel::RssCounting::summed);
   ASSERT_EQ(proc.size(), summed.size());
-  // /proc prints one way of counting or the other, but one for all.
+  // /proc uses one way of counting for all processes.
   std::size_t as_counted = 0;
   std::size_t as_summed = 0;
   for (const auto& [pid, sample] : proc) {
@@ -159,7 +159,7 @@ TEST_F(ProcessSourceTest, TheNodeHoldsUsAndNoKernelThread) {
     auto bpf = fast ? sources::bpf_process_source(std::move(scan_)) : nullptr;
     const Samples node = scan(fast ? *bpf : *proc_, std::nullopt);
     ASSERT_TRUE(node.contains(getpid()));
-    // Some kernels' iterators pass over pid 1, which is never chosen anyway.
+    // Some kernels' iterators skip pid 1, which is never chosen anyway.
     ASSERT_TRUE(fast || node.contains(1));
     const auto init = node.find(1);
     EXPECT_TRUE(init == node.end() || init->second.unkillable == Unkillable::init);
@@ -186,13 +186,13 @@ TEST_F(ProcessSourceTest, TheOrderWithinACgroup) {
   EXPECT_TRUE(*known);
   const auto shown = proc_->order(by_proc, all);
   ASSERT_TRUE(shown.ok()) << shown.error().text();
-  // v1 sorts what it shows, so that only v2 tells.
+  // v1 sorts its list, so only v2 shows the order.
   EXPECT_EQ(*shown, !mounts().v1);
   if (!*shown) return;
   for (std::size_t i = 0; i < samples.size(); ++i) EXPECT_EQ(samples[i], by_proc[i]);
 }
 
-TEST(CgroupPath, OfWhatIsThereAndOfWhatIsGone) {
+TEST(CgroupPath, ForExistingAndRemovedCgroups) {
   ScratchCgroup scratch;
   const auto tree = kernel::CgroupTree::discover().value();
   const auto child = scratch.child("some (deleted)");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is made ready in the warning zone, on real memory: that it is there before the threshold is
-// met, that the kill uses it, that it is given back, and that hovering costs next to nothing.
+// Pre-ranking in the warning zone, on real memory: it is done before the threshold is met, the kill
+// uses it, the agent drops it afterwards, and usage that hovers near a line costs almost nothing.
 #include "agent/readiness.h"
 
 #include <gtest/gtest.h>
@@ -35,11 +35,11 @@ class ReadinessTest : public ::testing::Test {
   ScratchCgroup scratch;
 };
 
-TEST_F(ReadinessTest, NothingIsReadyAndNothingWakesOutsideOfTheZone) {
+TEST_F(ReadinessTest, DoesNotPreRankOrWakeOutsideTheZone) {
   const Hog big = hog("big", mib(100));
   CoreRun run(config(), kPoll);
-  // A tree that was just found is read again until it has settled, at intervals of its own: the
-  // longer that took, the longer they are. That is all for minutes.
+  // A newly found tree is read again until it has settled. The intervals grow with the duration of
+  // a read. Nothing else runs for minutes.
   const auto silent = [&] {
     return run.core().next_look() - SystemClock().now() > std::chrono::seconds(2);
   };
@@ -51,7 +51,7 @@ TEST_F(ReadinessTest, NothingIsReadyAndNothingWakesOutsideOfTheZone) {
   EXPECT_FALSE(run.core().readiness().ready(SystemClock().now()));
 }
 
-TEST_F(ReadinessTest, TheWarningComesFirstAndTheKillUsesWhatWasMadeReady) {
+TEST_F(ReadinessTest, TheWarningComesFirstAndTheKillUsesThePreRankedVictim) {
   const Hog small = hog("small", mib(20));
   Hog big = hog("big", mib(60));
   CoreRun run(config(), kPoll);
@@ -76,7 +76,7 @@ TEST_F(ReadinessTest, TheWarningComesFirstAndTheKillUsesWhatWasMadeReady) {
   EXPECT_EQ(scratch.oom_kills(scratch.path()), 0u);
 }
 
-// The first of the list is passed by another one between the list and the crossing.
+// Another workload passes the first of the list between the pre-ranking and the crossing.
 TEST_F(ReadinessTest, FreshValuesDecideNotTheList) {
   Hog small = hog("small", mib(86));
   const Hog big = hog("big", kInZone - mib(86));
@@ -88,7 +88,7 @@ TEST_F(ReadinessTest, FreshValuesDecideNotTheList) {
   EXPECT_EQ(run.kill()->outcome->victim.name, "small");
 }
 
-TEST_F(ReadinessTest, WhoComesAfterTheListIsConsidered) {
+TEST_F(ReadinessTest, ConsidersWorkloadsThatComeAfterThePreRanking) {
   const Hog big = hog("big", kInZone);
   Config with_late = config();
   WorkloadRule rule;
@@ -101,14 +101,14 @@ TEST_F(ReadinessTest, WhoComesAfterTheListIsConsidered) {
   scratch.child("late");
   Hog late = hog("late", mib(1));
   const auto listed = [&] { return run.core().readiness().subjects()[0].first.size() == 2; };
-  ASSERT_TRUE(run.turn_until(listed)) << "nobody tells this core of new cgroups";
+  ASSERT_TRUE(run.turn_until(listed)) << "this core has no cgroup events";
   late.leak(mib(30), mib(2));
   ASSERT_TRUE(run.turn_until([&] { return run.kill() != nullptr; }));
   EXPECT_EQ(run.kill()->outcome->victim.name, "late") << "of lower priority, though smaller";
 }
 
-// At the warning nobody has grown since the warning; the last calm look stands in.
-TEST_F(ReadinessTest, TheFirstListKnowsWhoGrewSinceAllWasCalm) {
+// At the warning there is no growth since the warning; the last calm evaluation is used instead.
+TEST_F(ReadinessTest, TheFirstPreRankingIncludesGrowthSinceTheCalm) {
   Hog small = hog("small", mib(10));
   const Hog big = hog("big", mib(100));
   Config growing = config();
@@ -122,7 +122,7 @@ TEST_F(ReadinessTest, TheFirstListKnowsWhoGrewSinceAllWasCalm) {
   EXPECT_GT(first[0].sample.growth.value_or(Bytes{0}), mib(20));
 }
 
-TEST_F(ReadinessTest, LeavingTheZoneGivesAllOfItBack) {
+TEST_F(ReadinessTest, LeavingTheZoneReleasesEverything) {
   const Hog small = hog("small", mib(20));
   std::optional<Hog> big(std::in_place, scratch, scratch.path() + "/big", kInZone - mib(20));
   CoreRun run(config(), kPoll);
@@ -147,7 +147,7 @@ TEST_F(ReadinessTest, PidfdsAreHeldInTheZoneAndClosedBehindIt) {
   EXPECT_TRUE(run.turn_until([&] { return !held(); }));
 }
 
-// A record sink that does not return for as long as it is told: a loop that hangs.
+// A record sink that blocks on request: a loop that hangs.
 class HangingSink final : public exports::RecordSink {
  public:
   explicit HangingSink(const Child& until) : until_(until) {}
@@ -174,9 +174,9 @@ TEST_F(ReadinessTest, TheWatchdogActsWhenTheLoopHangs) {
     return readiness.ready(SystemClock().now()) && !readiness.working();
   };
   ASSERT_TRUE(run.turn_until(held));
-  // The next look does not come back before the hog is dead, and nobody else is there to kill it.
-  // It comes at a warning line, which the spurt crosses; the threshold lies 6 MiB behind the spurt,
-  // so that the loop hangs for certain by the time that is met, and the limit is 15 s away then.
+  // The next evaluation does not return before the hog is dead, and no other process can kill it. A
+  // warning line triggers the evaluation. The threshold lies 6 MiB past the end of the fast growth,
+  // so that the loop hangs before it is met. The limit is then 15 s away.
   sink.armed = true;
   big.leak(mib(6), mib(4));
   ASSERT_TRUE(run.turn_until([&] { return run.kill() != nullptr; }));
@@ -193,9 +193,9 @@ TEST_F(ReadinessTest, TheWatchdogActsWhenTheLoopHangs) {
   EXPECT_EQ(scratch.oom_kills(scratch.path()), 0u);
 }
 
-// As above, but for one that came into the victim's cgroup while the loop hung: it is not part of
-// what the watchdog held, and completing the kill must not make it so.
-TEST_F(ReadinessTest, AProtectedCgroupThatCameDuringTheHangSurvives) {
+// As above, with a process that entered the victim's cgroup while the loop hung. The watchdog had
+// not pinned it, and completing the kill must not kill it.
+TEST_F(ReadinessTest, AProtectedCgroupMadeDuringTheHangSurvives) {
   // On v2 a cgroup has processes or, with a controller, children.
   scratch.child("big/leaks");
   Hog big = hog("big/leaks", mib(60));
@@ -225,7 +225,7 @@ TEST_F(ReadinessTest, AProtectedCgroupThatCameDuringTheHangSurvives) {
   EXPECT_FALSE(run.records().front().outcome);
 }
 
-TEST_F(ReadinessTest, InADryRunNobodyIsKilledByAnybody) {
+TEST_F(ReadinessTest, ADryRunKillsNothing) {
   Config dry = config();
   dry.dry_run = true;
   Hog big = hog("big", mib(60));
@@ -237,12 +237,12 @@ TEST_F(ReadinessTest, InADryRunNobodyIsKilledByAnybody) {
   EXPECT_TRUE(big.alive());
 }
 
-// Usage that plays about a warning line as fast as it can.
+// Usage that oscillates about a warning line as fast as possible.
 TEST_F(ReadinessTest, HoveringInTheZoneIsNoBusyLoop) {
   const Hog base = hog("big", mib(150));
   const Child flutter([&] {
     scratch.add(scratch.path() + "/small", getpid());
-    // Across the first warning line, which lies at 160 MiB, and the second, at 176.
+    // Across the first warning line at 160 MiB and the second at 176 MiB.
     const std::size_t size = std::size_t{24} << 20;
     for (;;) {
       void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,

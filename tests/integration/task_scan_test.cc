@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The walk in the kernel against what the kernel says elsewhere: scores, members of cgroups, the
-// order of a cgroup's processes; while processes stand still, and while they come and go.
+// The walk in the kernel against other kernel interfaces: scores, members of cgroups, the order of
+// a cgroup's processes; with idle processes, and with processes that start and exit.
 #include "kernel/task_scan.h"
 
 #include <gmock/gmock.h>
@@ -43,7 +43,7 @@ std::unique_ptr<TaskScan> load() {
   return std::move(scan).value();
 }
 
-// RAM + swap, as proc_oom_score() has it.
+// RAM + swap, as in proc_oom_score().
 Pages node_pages() {
   std::ifstream file("/proc/meminfo");
   Pages kib = 0;
@@ -57,7 +57,7 @@ Pages node_pages() {
   return kib * 1024 / sysconf(_SC_PAGESIZE);
 }
 
-// Fails where a process is met twice, out of order, or in part.
+// Fails if a process is seen twice, out of order, or in part.
 Records scan_all(TaskScan& scan, std::optional<CgroupId> subtree = std::nullopt) {
   Records records;
   pid_t last = 0;
@@ -104,7 +104,7 @@ bool stood_still(const abi_task& before, const abi_task& after) {
          before.start_ns == after.start_ns && before.flags == after.flags;
 }
 
-// /proc/PID/stat from its third field on, the state; empty when the process is gone.
+// /proc/PID/stat from its third field on, the state; empty if the process is gone.
 std::vector<std::string> split_stat(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string line;
@@ -113,7 +113,7 @@ std::vector<std::string> split_stat(pid_t pid) {
   return {std::istream_iterator<std::string>(words), {}};
 }
 
-// A process that waits to be ended.
+// A process that waits until it is killed.
 Child sleeper() {
   return Child([] {
     for (;;) pause();
@@ -126,13 +126,13 @@ TEST(TaskScan, CountsAsTheKernelDoes) {
   const kernel::Calibration& calibration = scan->calibration();
   EXPECT_TRUE(calibration.proven) << calibration.evidence;
   std::cout << to_string(calibration.counting) << ": " << calibration.evidence << '\n';
-  // Both ways are known everywhere, also where the kernel does not tell where its data is.
+  // Both ways work on every kernel, also if it has no BTF of its data.
   for (const auto& [pid, record] : scan_all(*scan)) {
     EXPECT_EQ(record.flags & ABI_TASK_NO_SUM, 0U);
   }
 }
 
-TEST(TaskScan, ScoresAreTheKernelsOwn) {
+TEST(TaskScan, ScoresMatchTheKernel) {
   ForestShape shape;
   shape.processes = 520;
   shape.lowest_adj = 0;
@@ -171,7 +171,7 @@ TEST(TaskScan, ScoresAreTheKernelsOwn) {
             << "\n@metric scores_unkillable " << unkillable << '\n';
 }
 
-TEST(TaskScan, SharedMemoryStandInsAndVforkAreSeen) {
+TEST(TaskScan, HandlesSharedMemoryDeadLeadersAndVfork) {
   ForestShape shape;
   shape.processes = 300;
   shape.lowest_adj = 0;
@@ -222,7 +222,7 @@ TEST(TaskScan, InitIsFlaggedAndKernelThreadsAreLeftOut) {
   }
 }
 
-TEST(TaskScan, ASubtreeIsItsCgroupAndAllBelow) {
+TEST(TaskScan, ASubtreeIncludesAllDescendants) {
   const auto scan = load();
   ScratchCgroup scratch;
   const std::string outer = scratch.child("a");
@@ -230,7 +230,7 @@ TEST(TaskScan, ASubtreeIsItsCgroupAndAllBelow) {
   const std::string other = scratch.child("ab");
   std::vector<Child> children;
   std::map<std::string, std::vector<pid_t>> members;
-  // v2 has no processes beside children that carry controllers.
+  // v2 has no processes beside children with controllers.
   for (const std::string& path : {inner, other, mounts().v1 ? outer : inner}) {
     for (int i = 0; i < 3; ++i) {
       children.push_back(sleeper());
@@ -255,7 +255,7 @@ TEST(TaskScan, ASubtreeIsItsCgroupAndAllBelow) {
   }
 }
 
-TEST(TaskScan, BirthsAndDeathsLeaveEveryRecordWhole) {
+TEST(TaskScan, StartsAndExitsLeaveEveryRecordComplete) {
   ScratchCgroup scratch;
   const std::string path = scratch.child("storm");
   std::vector<Child> still;
@@ -321,12 +321,12 @@ TEST(TaskScan, ACgroupsOrderIsThatInWhichProcessesCameIn) {
   for (const int i : {4, 2}) scratch.add(there, pids[static_cast<std::size_t>(i)]);
   EXPECT_THAT(order(here), ElementsAre(pids[3], pids[0], pids[5], pids[1]));
   EXPECT_THAT(order(there), ElementsAre(pids[4], pids[2]));
-  // Who goes and comes back is the last.
+  // A process that leaves and returns is the last.
   scratch.add(there, pids[0]);
   EXPECT_THAT(order(here), ElementsAre(pids[3], pids[5], pids[1]));
   scratch.add(here, pids[0]);
   EXPECT_THAT(order(here), ElementsAre(pids[3], pids[5], pids[1], pids[0]));
-  // Children come after, whoever their parent is.
+  // Children come later, whichever process is their parent.
   scratch.add(here, pids[4]);
   EXPECT_THAT(order(here), ElementsAre(pids[3], pids[5], pids[1], pids[0], pids[4]));
   EXPECT_THAT(order(there), ElementsAre(pids[2]));
@@ -345,7 +345,7 @@ TEST(TaskScan, ProcessesOfOneCssSetComeTogether) {
     children.push_back(sleeper());
     scratch.add(group, children.back().pid());
   }
-  // Out of the way in the other hierarchy: another css_set, which is younger.
+  // In the other hierarchy: another css_set, which is younger.
   std::ofstream(scratch.unified_directory(other) + "/cgroup.procs") << children[1].pid();
   EXPECT_THAT(
       scan->walk_order(id_of(scratch, group)).value(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall trace` as its user sees it: on every tier, in every format, beside an agent and alone.
+// `forestall trace` from a user's view: on every tier, in every format, with and without an agent.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <google/protobuf/io/coded_stream.h>
@@ -20,6 +20,7 @@
 #include "integration/bpf_events.h"
 #include "support/agent_run.h"
 #include "support/child.h"
+#include "support/program.h"
 #include "support/scratch_cgroup.h"
 #include "support/temp_tree.h"
 
@@ -29,26 +30,22 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// A trace that runs beside a test, its output in a file.
+// A trace that runs during a test, with its output in a file.
 class TraceRun {
  public:
   explicit TraceRun(std::vector<std::string> arguments) : out_(directory_ / "out") {
-    arguments.insert(arguments.begin(), {"trace", "--run-dir", directory_ / "nobody"});
+    arguments.insert(arguments.begin(),
+                     {forestall_executable(), "trace", "--run-dir", directory_ / "no-agent"});
     child_.emplace([&] {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       const int out = ::open(out_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-      ::dup2(out, STDOUT_FILENO);
-      std::vector<char*> argv{const_cast<char*>("forestall")};
-      for (std::string& each : arguments) argv.push_back(each.data());
-      argv.push_back(nullptr);
-      ::execv(forestall_executable().c_str(), argv.data());
-      return 127;
+      return run_program(arguments, out, -1);
     });
-    // What it sees is said when all of it is attached.
+    // The first output comes after everything is attached.
     while (!child_->ended() && text().empty()) std::this_thread::yield();
   }
 
-  // Ctrl-C, and its exit code.
+  // Sends SIGINT and returns the exit code.
   int interrupt() {
     ::kill(child_->pid(), SIGINT);
     return finish();
@@ -68,7 +65,7 @@ class TraceRun {
     bool clean = false;
     v1::Event event;
     while (google::protobuf::util::ParseDelimitedFromZeroCopyStream(&event, &input, &clean)) {
-      all.push_back(std::exchange(event, v1::Event()));  // parsing adds to what is there
+      all.push_back(std::exchange(event, v1::Event()));  // parsing appends
     }
     EXPECT_TRUE(clean) << "cut short";
     return all;
@@ -106,7 +103,7 @@ const v1::Event* find(const std::vector<v1::Event>& events, v1::Event::WhatCase 
   return found == events.end() ? nullptr : &*found;
 }
 
-TEST_F(TraceCommand, TellsReclaimOfTheCgroupItIsAskedFor) {
+TEST_F(TraceCommand, ReportsReclaimOfTheRequestedCgroup) {
   TraceRun trace({"--cgroup", scratch_.path() + "/*", "--kind", "memcg-reclaim", "-o", "pb"});
   churn();
   EXPECT_EQ(trace.interrupt(), 0);
@@ -124,9 +121,9 @@ TEST_F(TraceCommand, TellsReclaimOfTheCgroupItIsAskedFor) {
     ++spans;
     reclaimed += each.span().reclaimed_pages();
   }
-  // How much each of them frees is up to the kernel's readahead.
+  // How much each of them frees depends on the kernel's readahead.
   EXPECT_GT(spans, 20U);
-  // 192 MiB were read through 24.
+  // 192 MiB were read through a limit of 24 MiB.
   EXPECT_GT(reclaimed, 30'000U);
   const v1::TraceEndEvent& end = events.back().trace_end();
   ASSERT_EQ(end.totals_size(), 1);
@@ -149,7 +146,7 @@ TEST_F(TraceCommand, TextHasItsColumnsAndItsTotals) {
   EXPECT_THAT(text, HasSubstr("lost: 0 records in the kernel"));
 }
 
-TEST_F(TraceCommand, NoColourWhereNobodyLooks) {
+TEST_F(TraceCommand, NoColourWithoutATerminal) {
   TraceRun trace({"--cgroup", path_, "--duration", "1ms"});
   EXPECT_EQ(trace.finish(), 0);
   EXPECT_THAT(trace.text(), Not(HasSubstr("\x1b")));
@@ -193,12 +190,12 @@ TEST_F(TraceCommand, ASummaryAddsUp) {
       count += sum.count();
     }
   }
-  // The last window, which Ctrl-C cut short, is among them.
+  // Includes the last window, which Ctrl-C ended.
   EXPECT_GT(count, 0U);
   EXPECT_EQ(count, expected);
 }
 
-// What is gone is taken out of the kernel's sums, and is in those of one window all the same.
+// A removed cgroup disappears from the kernel's sums, but stays in those of one window.
 TEST_F(TraceCommand, ASummaryAddsUpOfCgroupsThatComeAndGo) {
   const std::string ours = scratch_.path().substr(0, scratch_.path().rfind('-') + 1) + "*";
   TraceRun trace({"--cgroup", ours, "--summary", "100ms", "--kind", "reclaim", "-o", "pb"});
@@ -226,8 +223,8 @@ TEST_F(TraceCommand, ASummaryAddsUpOfCgroupsThatComeAndGo) {
   EXPECT_EQ(count, expected);
 }
 
-// One look at the files may see more than was asked for.
-TEST_F(TraceCommand, TellsNoMoreEventsThanAskedFor) {
+// One read of the files may see more than was requested.
+TEST_F(TraceCommand, ReportsNoMoreEventsThanRequested) {
   TraceRun trace(
       {"--disable-feature", "bpf", "--kind", "pressure,reclaim-count", "--count", "1", "-o", "pb"});
   const MonotonicTime until = SystemClock().now() + kPatience;
@@ -248,8 +245,8 @@ TEST_F(TraceCommand, ASummaryInTextHasHistograms) {
   EXPECT_THAT(trace.text(), HasSubstr("|@"));
 }
 
-// Without BPF: windows of a second instead of single reclaims, and it says so.
-TEST_F(TraceCommand, TheFilesTierSaysWhatItCannotSee) {
+// Without BPF, the trace reports windows of a second instead of single reclaims, and prints that.
+TEST_F(TraceCommand, TheFilesTierReportsItsLimits) {
   TraceRun trace({"--disable-feature", "bpf", "-o", "pb"});
   const MonotonicTime until = SystemClock().now() + kPatience;
   const auto counted = [&] {
@@ -275,14 +272,14 @@ TEST_F(TraceCommand, TheFilesTierSaysWhatItCannotSee) {
   EXPECT_GT(find(events, v1::Event::kReclaimCount)->reclaim_count().reclaimed_pages(), 0U);
 }
 
-TEST_F(TraceCommand, NothingToBeSeenIsAFailure) {
+TEST_F(TraceCommand, FailsIfNothingCanBeTraced) {
   const Ran ran = run_forestall({"trace", "--disable-feature", "bpf", "--kind", "kswapd,stall"});
   EXPECT_EQ(ran.exit_code, 1);
   EXPECT_THAT(ran.errors, HasSubstr("no requested kind of event is available"));
   EXPECT_THAT(ran.errors, HasSubstr("kswapd: bpf is turned off"));
 }
 
-TEST_F(TraceCommand, UsageThatCrossesALineIsTold) {
+TEST_F(TraceCommand, ReportsUsageThatCrossesALine) {
   const std::string pod = scratch_.child("filled");
   scratch_.limit(pod, mib(64));
   Hog hog(scratch_, pod, mib(4));
@@ -305,7 +302,7 @@ TEST_F(TraceCommand, UsageThatCrossesALineIsTold) {
   EXPECT_EQ(usage->cgroup(), pod);
 }
 
-// Without the programs nobody tells of cgroups that come later.
+// Without the BPF programs, later cgroups are not reported.
 TEST_F(TraceCommand, TheFilesTierFindsNewCgroups) {
   TraceRun trace({"--disable-feature", "bpf", "--cgroup", scratch_.path() + "/*", "--kind", "usage",
                   "-o", "pb"});
@@ -313,7 +310,7 @@ TEST_F(TraceCommand, TheFilesTierFindsNewCgroups) {
   scratch_.limit(late, mib(64));
   const MonotonicTime until = SystemClock().now() + kPatience;
   const auto told = [&] { return find(trace.events(), v1::Event::kUsage) != nullptr; };
-  // Slowly, so that it is seen before it is full; again, should it have been seen too late.
+  // Slowly, so that it is seen before it is full; repeated, in case it was seen too late.
   while (!told() && SystemClock().now() < until) {
     Hog hog(scratch_, late, mib(4));
     hog.grow(mib(46), mib(23));
@@ -328,7 +325,7 @@ TEST_F(TraceCommand, TheFilesTierFindsNewCgroups) {
   EXPECT_EQ(usage->cgroup(), late);
 }
 
-// Decisions of a running agent are told beside what the kernel does.
+// Decisions of a running agent appear beside the kernel's events.
 TEST_F(TraceCommand, ShowsWhatAnAgentDecides) {
   const std::string leak = scratch_.child("leak");
   scratch_.limit(scratch_.path(), mib(192));
@@ -354,7 +351,7 @@ TEST_F(TraceCommand, ShowsWhatAnAgentDecides) {
   EXPECT_EQ(events.back().trace_end().dropped_by_agent(), 0U);
 }
 
-TEST(TraceCommandLine, RefusesWhatItDoesNotUnderstand) {
+TEST(TraceCommandLine, RefusesInvalidArguments) {
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{"trace", "--kind", "nonsense"},
         {"trace", "--min", "fast"},

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tracer's programs on a real kernel: what they tell against what its own files say, with and
-// without filters, of cgroups that are gone before they are read, and with a ring that is too
-// small.
+// The tracer's programs on a real kernel: their reports against the kernel's files, with and
+// without filters, of cgroups removed before the read, and with a ring that is too small.
 #include "kernel/trace_programs.h"
 
 #include <fcntl.h>
@@ -44,7 +43,7 @@ const kernel::CgroupTree& tree() {
   return kTree;
 }
 
-// All records of one TracePrograms, as they came.
+// All records of one TracePrograms, in the order of arrival.
 class Records {
  public:
   explicit Records(TracePrograms& programs) : programs_(programs) {}
@@ -139,10 +138,9 @@ TEST(Trace, SeesEveryTracepointOfItsKinds) {
   }
 }
 
-// Every reclaim of the machine goes by the tracer, whoever it is of; and so it does by the kernel's
-// counters. What is under way when the one is read and the other is not, the readings before and
-// after bracket.
-TEST(Trace, TotalsAreWhatVmstatCounts) {
+// Both the tracer and the kernel's counters see every reclaim of the machine. The kernel's are read
+// before and after, because reclaims may run at the time of a reading.
+TEST(Trace, TotalsMatchVmstat) {
   Churn churn;
   const auto before = vmstat();
   const auto programs = load({});
@@ -174,7 +172,7 @@ TEST(Trace, TotalsAreWhatVmstatCounts) {
             << fmt::format("@metric trace_reclaimed {} of {}..{} pages\n", reclaimed,
                            least_reclaimed, most_reclaimed);
   ASSERT_GT(least_scanned, 10'000U);
-  // 1 %, and what one reclaim that was under way at either end may come to.
+  // 1 %, and one reclaim under way at either end.
   const auto near = [](std::uint64_t value, std::uint64_t least, std::uint64_t most) {
     const std::uint64_t slack = most / 100 + 2048;
     return value + slack >= least && value <= most + slack;
@@ -183,7 +181,7 @@ TEST(Trace, TotalsAreWhatVmstatCounts) {
   EXPECT_TRUE(near(reclaimed, least_reclaimed, most_reclaimed));
 }
 
-TEST(Trace, EveryRecordIsOfWhoReclaimedAndNothingIsLostUncounted) {
+TEST(Trace, AttributesEveryRecordAndCountsEveryLoss) {
   Churn churn;
   const auto programs = load({});
   Records records(*programs);
@@ -213,7 +211,7 @@ TEST(Trace, EveryRecordIsOfWhoReclaimedAndNothingIsLostUncounted) {
   EXPECT_EQ(total.dropped, 0U);
 }
 
-TEST(Trace, SumsByCgroupAreWhatTheRecordsAddUpTo) {
+TEST(Trace, SumsByCgroupMatchTheRecords) {
   Churn churn;
   TraceAsked asked;
   asked.sums = true;
@@ -237,8 +235,8 @@ TEST(Trace, SumsByCgroupAreWhatTheRecordsAddUpTo) {
   EXPECT_EQ(in_buckets, own.count);
 }
 
-// There is room for so many cgroups only, and on a busy node they come and go.
-TEST(Trace, SumsOfWhatIsGoneAreToldOnceMoreAndMakeRoom) {
+// The programs have room for a fixed number of cgroups, and a busy node creates and removes many.
+TEST(Trace, ReportsRemovedCgroupsOnceMoreAndFreesTheirEntries) {
   Churn gone;
   Churn stays;
   TraceAsked asked;
@@ -268,7 +266,7 @@ TEST(Trace, SumsOfWhatIsGoneAreToldOnceMoreAndMakeRoom) {
       << "each is counted once";
 }
 
-TEST(TraceSummary, WhatWasTakenOutIsCountedFromNothing) {
+TEST(TraceSummary, ARemovedEntryStartsFromZero) {
   sources::CgroupNames names(tree());
   const cli::TraceEvents events(names, false);
   cli::TraceSummary summary(names, events, 10);
@@ -284,13 +282,13 @@ TEST(TraceSummary, WhatWasTakenOutIsCountedFromNothing) {
   EXPECT_EQ(told(3, false), 3U);
 }
 
-TEST(Trace, TellsOnlyWhatIsAskedFor) {
+TEST(Trace, ReportsOnlyRequestedCgroups) {
   Churn wanted;
   Churn other;
   TraceAsked asked;
   asked.filters = true;
   const auto programs = load(asked);
-  // What lies below is meant, too.
+  // Includes the cgroups below it.
   ASSERT_TRUE(programs->want(OpenCgroup(wanted.scratch().directory(wanted.scratch().path())).id()));
   Records records(*programs);
   wanted.run(2);
@@ -304,7 +302,7 @@ TEST(Trace, TellsOnlyWhatIsAskedFor) {
   EXPECT_GT(totals->kinds[ABI_TRACE_memcg_reclaim].passed, 0U) << "summed all the same";
 }
 
-TEST(Trace, TellsOnlyWhatIsLongEnough) {
+TEST(Trace, ReportsOnlyLongEvents) {
   Churn churn;
   TraceAsked asked;
   asked.shortest = std::chrono::microseconds(200);
@@ -349,7 +347,7 @@ TEST(Trace, BeginsComeBeforeTheirEnds) {
   EXPECT_GT(pairs, 10U);
 }
 
-TEST(Trace, ARingThatIsTooSmallCountsWhatItDrops) {
+TEST(Trace, ASmallRingCountsItsDrops) {
   Churn churn;
   TraceAsked asked;
   asked.ring_bytes = 4096;
@@ -368,11 +366,11 @@ TEST(Trace, ARingThatIsTooSmallCountsWhatItDrops) {
     dropped += each.dropped;
   }
   EXPECT_GT(dropped, 0U);
-  EXPECT_LE(told, records.all().size()) << "begins are not counted as told";
+  EXPECT_LE(told, records.all().size()) << "begins are not counted as printed";
   EXPECT_LE(records.all().size(), 4096 / sizeof(abi_trace_event));
 }
 
-TEST(Trace, ACgroupThatIsGoneStillHasItsName) {
+TEST(Trace, ARemovedCgroupKeepsItsName) {
   const auto programs = load({});
   Records records(*programs);
   std::string path;
@@ -412,7 +410,7 @@ TEST(Trace, AnOomKillNamesItsVictim) {
   EXPECT_EQ(kill->killer_tgid, hog.pid());
 }
 
-// epoll tells, edge-triggered, of nothing but wake-ups; poll() would look for itself.
+// Edge-triggered epoll reports only wake-ups; poll() would check the state itself.
 TEST(Trace, AReaderIsWokenIfItWaitsAndNotOtherwise) {
   Churn churn;
   const auto programs = load({});
@@ -422,7 +420,7 @@ TEST(Trace, AReaderIsWokenIfItWaitsAndNotOtherwise) {
   ASSERT_EQ(::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, programs->ring_fd(), &event), 0);
   (void)::epoll_wait(epoll.get(), &event, 1, 0);  // what was there already
   churn.run(1);
-  EXPECT_EQ(::epoll_wait(epoll.get(), &event, 1, 0), 0) << "nobody waits";
+  EXPECT_EQ(::epoll_wait(epoll.get(), &event, 1, 0), 0) << "no wake-up";
   programs->about_to_wait();
   churn.run(1);
   EXPECT_EQ(::epoll_wait(epoll.get(), &event, 1, 10'000), 1);
@@ -430,7 +428,7 @@ TEST(Trace, AReaderIsWokenIfItWaitsAndNotOtherwise) {
 
 // ---- names ----------------------------------------------------------------------------------
 
-TEST(CgroupNames, FindsWhatIsThereAndKeepsWhatWas) {
+TEST(CgroupNames, FindsExistingAndKeepsRemovedCgroups) {
   sources::CgroupNames names(tree());
   CgroupId id;
   std::string path;
@@ -450,7 +448,7 @@ TEST(CgroupNames, FindsWhatIsThereAndKeepsWhatWas) {
   EXPECT_TRUE(names.is_removed(id));
 }
 
-TEST(CgroupNames, AnUnknownOneIsLookedForNowAndThen) {
+TEST(CgroupNames, RetriesUnknownCgroupsOccasionally) {
   sources::CgroupNames names(tree());
   const MonotonicTime now = from_ns(1) + std::chrono::hours(1);
   ASSERT_TRUE(names.walk(now));

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// When the watchdog acts on its orders and when it does not: by how long the loop has not looked,
-// counted for each subject by itself. On real memory, with orders made by hand and the test in the
-// place of the loop.
+// When the watchdog acts on its orders: by the time since the loop's last evaluation, counted for
+// each subject. On real memory, with orders made by hand and the test in place of the loop.
 //
-// The patience is longer than the agent's, so that a test that is not given a CPU for a moment is
-// not taken for a loop that hangs.
+// The patience is longer than the agent's, so that a test without CPU for a moment does not look
+// like a loop that hangs.
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -29,7 +28,7 @@ class WatchdogPatience : public ::testing::Test {
       : watchdog_(LadderRun::must(
             agent::Watchdog::create(run_.tree(), clock_, /*real_time=*/false, kLong))) {}
 
-  // A subject which is its own victim: met while it uses more than the floor.
+  // A subject that is its own victim: met while it uses more than the floor.
   [[nodiscard]] agent::Watchdog::Order order_for(const std::string& path) {
     agent::Watchdog::Order order;
     order.victim.sample = run_.rank(path);
@@ -58,20 +57,20 @@ class WatchdogPatience : public ::testing::Test {
   std::unique_ptr<agent::Watchdog> watchdog_;
 };
 
-TEST_F(WatchdogPatience, ALoopThatLooksIsLeftAloneAndOneThatStopsIsNot) {
+TEST_F(WatchdogPatience, ActsOnlyIfTheLoopStopsEvaluating) {
   const std::string path = scratch_.child("large");
   Hog hog(scratch_, path, kLarge);
   watchdog_->post({order_for(path)}, clock_.now() + kPatience);
   const MonotonicTime end = clock_.now() + 3 * kLong;
   MonotonicTime last_look = clock_.now();
   while (last_look < end) {
-    ASSERT_FALSE(fires_by(last_look + kBetweenLooks)) << "it looks twenty times a second";
+    ASSERT_FALSE(fires_by(last_look + kBetweenLooks)) << "the loop evaluates twenty times a second";
     last_look = clock_.now();
     watchdog_->looked();
     watchdog_->announce(last_look + kBetweenLooks);
   }
   EXPECT_TRUE(hog.alive());
-  ASSERT_TRUE(fires_by(clock_.now() + kPatience)) << "nobody looks any more";
+  ASSERT_TRUE(fires_by(clock_.now() + kPatience)) << "the loop has stopped";
   const auto shot = watchdog_->take_shot();
   ASSERT_TRUE(shot);
   EXPECT_EQ(shot->order.path, path);
@@ -79,10 +78,10 @@ TEST_F(WatchdogPatience, ALoopThatLooksIsLeftAloneAndOneThatStopsIsNot) {
   EXPECT_TRUE(hog.child().wait_exit());
 }
 
-// One subject recedes just when the other is met: that the loop has not looked meanwhile says
-// nothing about the second yet. The one's end and the other's start must fall into what is left of
-// the patience: that is long, and the growth small, for a guest that is emulated.
-TEST_F(WatchdogPatience, TheTimeOfOneSubjectIsNotAnothers) {
+// One subject recedes just when the other is met: that there was no evaluation meanwhile proves
+// nothing about the second. Both must happen within the rest of the patience, which is long, with
+// little growth, for emulated guests.
+TEST_F(WatchdogPatience, CountsTheTimeOfEachSubjectSeparately) {
   const std::string first = scratch_.child("first"), second = scratch_.child("second");
   constexpr Duration kLonger = 5 * kLong;
   std::optional<Hog> recedes(std::in_place, scratch_, first, kFloor + mib(8));
@@ -102,7 +101,7 @@ TEST_F(WatchdogPatience, TheTimeOfOneSubjectIsNotAnothers) {
   EXPECT_GE(shot->at - grew, kLonger);
 }
 
-TEST_F(WatchdogPatience, TheMemoryOfWhomTheGuardShotIsWaitedFor) {
+TEST_F(WatchdogPatience, WaitsForTheMemoryOfAGuardKill) {
   const std::string path = scratch_.child("large");
   const Hog hog(scratch_, path, kLarge);
   guard_fired_ = 3;  // before, for others
@@ -111,7 +110,7 @@ TEST_F(WatchdogPatience, TheMemoryOfWhomTheGuardShotIsWaitedFor) {
   ASSERT_FALSE(fires_by(clock_.now() + kLong / 2));
   const MonotonicTime fired = clock_.now();
   ++guard_fired_;
-  // It did not come back: the order still stands.
+  // The loop has not evaluated since: the order is still valid.
   ASSERT_TRUE(fires_by(clock_.now() + kPatience));
   const auto shot = watchdog_->take_shot();
   ASSERT_TRUE(shot);
@@ -119,7 +118,7 @@ TEST_F(WatchdogPatience, TheMemoryOfWhomTheGuardShotIsWaitedFor) {
   EXPECT_GE(shot->at - shot->met, kLong);
 }
 
-TEST_F(WatchdogPatience, WhoeverClaimsFirstIsTheOnlyOne) {
+TEST_F(WatchdogPatience, OnlyTheFirstClaimCounts) {
   const std::string path = scratch_.child("large");
   const Hog hog(scratch_, path, kLarge);
   watchdog_->post({order_for(path)}, clock_.now() + kPatience);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The watchdog's orders where several thresholds are about one subject: each of them is watched,
-// whichever is the nearest when the orders are made. On real memory; the node's thresholds are told
-// by hand, so that what else runs on this machine has no part in it.
+// The watchdog's orders for several thresholds of one subject: it watches each of them, whichever
+// is the nearest when the orders are made. On real memory. The test sets the node's thresholds by
+// hand, so that other load of this machine does not matter.
 #include "agent/watchdog.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ class WatchdogTest : public ::testing::Test {
     node_ = LadderRun::must(sources::NodeReader::open(run_.tree(), "/proc")).read(buffer, notes);
   }
 
-  // A threshold of the node; `is_met` whatever the node's memory does from now on, or never.
+  // A threshold of the node: `is_met` always or never, whatever the node's memory does.
   [[nodiscard]] Line line(Signal signal, Bytes headroom, bool is_met) const {
     const auto level = signal == Signal::memory_until_oom ? policy::until_oom_level(node_)
                                                           : policy::node_level(node_);
@@ -51,7 +51,7 @@ class WatchdogTest : public ::testing::Test {
     line.margin = mib(64);
     return line;
   }
-  // What the readiness makes of them.
+  // The orders that the victim cache makes of them.
   std::vector<agent::Watchdog::Order> orders_for(const std::vector<Line>& lines) {
     readiness_.note(lines, clock_.now());
     while (readiness_.working()) readiness_.work(config_, {}, clock_.now());
@@ -111,7 +111,7 @@ TEST_F(WatchdogTest, UntilOomIsActedUponToo) {
   EXPECT_TRUE(hog_.child().wait_exit());
 }
 
-// With another amount of swap than the order was made for, its line lies elsewhere.
+// If the amount of swap changes after the order, its line is elsewhere.
 TEST_F(WatchdogTest, UntilOomOfAnotherCapacityIsVoid) {
   Line stale = line(Signal::memory_until_oom, mib(8), true);
   stale.capacity += mib(64);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One line of evidence out of what libbpf and the verifier write.
+// One line of evidence from the output of libbpf and the verifier.
 #include "kernel/bpf_log.h"
 
 #include <bpf/libbpf.h>
@@ -28,7 +28,7 @@ TEST(BpfLogTest, TheVerifiersLastWordIsAdded) {
             "access off=16 size=8)");
 }
 
-TEST(BpfLogTest, NothingSaidIsNothing) {
+TEST(BpfLogTest, EmptyOutputGivesNoEvidence) {
   EXPECT_EQ(summarize_bpf_log(""), "");
   EXPECT_EQ(summarize_bpf_log("\n\n"), "");
   EXPECT_EQ(summarize_bpf_log("not from libbpf\n"), "");
@@ -42,7 +42,8 @@ TEST(BpfLogTest, WarningsAreCaughtAndNotPrinted) {
     EXPECT_EQ(bpf_object__open("/nonexistent/object.bpf.o"), nullptr);
     caught = log.text();
   }
-  EXPECT_EQ(bpf_object__open("/nonexistent/object.bpf.o"), nullptr);  // nobody listens any more
+  // after the end of the listener
+  EXPECT_EQ(bpf_object__open("/nonexistent/object.bpf.o"), nullptr);
   EXPECT_NE(caught.find("/nonexistent/object.bpf.o"), std::string::npos);
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }

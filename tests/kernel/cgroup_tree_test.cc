@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trees of all three shapes made from literals, and the same questions put to this machine's own
-// hierarchies on scratch cgroups, where removal really happens.
+// Trees of all three shapes made from literals; and the same tests on this machine's hierarchies
+// with scratch cgroups, where removal is real.
 #include "kernel/cgroup_tree.h"
 
 #include <fcntl.h>
@@ -77,7 +77,7 @@ TEST(CgroupTreeHost, LibcgroupAndTheFilesAgree) {
   EXPECT_EQ(tree.unified_fd() >= 0, !test::mounts().unified.empty());
 }
 
-TEST(CgroupDirPath, OnlyOneSpellingOfAPathIsTaken) {
+TEST(CgroupDirPath, AcceptsOnlyTheCanonicalPath) {
   const test::TempTree files{{"cgroup.controllers", ""}, {"a/b/cgroup.procs", ""}};
   const auto tree = discover(files.path());
   for (const std::string good : {"/", "/a", "/a/b"}) EXPECT_TRUE(tree.open(good)) << good;
@@ -99,7 +99,7 @@ TEST(CgroupDirPath, SymbolicLinksAreNotFollowed) {
   EXPECT_FALSE(discover(files.path()).open("/a/out"));
 }
 
-// oomd's DistinguishRecreate: the same path is not the same cgroup.
+// As oomd's DistinguishRecreate: the same path is not the same cgroup.
 TEST(CgroupDirIdentity, ARemadeCgroupIsAnotherOne) {
   test::ScratchCgroup scratch;
   const auto tree = discover("/sys/fs/cgroup");
@@ -116,7 +116,7 @@ TEST(CgroupDirIdentity, ARemadeCgroupIsAnotherOne) {
   EXPECT_NE(after->id(), before->id());
 }
 
-TEST(CgroupDirIdentity, RemovedAndUnknownFileAreToldApart) {
+TEST(CgroupDirIdentity, DistinguishesRemovedFromUnknownFile) {
   test::ScratchCgroup scratch;
   const auto tree = discover("/sys/fs/cgroup");
   const auto path = scratch.child("gone");
@@ -185,7 +185,7 @@ TEST(CgroupDirProcesses, AProcessOfAnotherPidNamespaceIsAnErrorNotAnAbsence) {
   EXPECT_THAT(pids.error().text(), HasSubstr("pid namespace"));
 }
 
-TEST(CgroupTreeMatch, WalksOnlyWhatTheGlobNames) {
+TEST(CgroupTreeMatch, WalksOnlyMatchesOfTheGlob) {
   const test::TempTree files{
       {"cgroup.controllers", ""}, {"kube/podA/c1/", ""},        {"kube/podB/", ""},
       {"kube/other/", ""},        {"kube/podfile", "no group"}, {"system.slice/ssh.service/", ""},

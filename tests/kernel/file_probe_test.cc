@@ -9,7 +9,7 @@
 namespace forestall::kernel {
 namespace {
 
-TEST(FileProbe, SaysWhatThisHostAllows) {
+TEST(FileProbe, ReportsWhatThisHostAllows) {
   const auto tree = CgroupTree::discover();
   ASSERT_TRUE(tree) << tree.error().text();
   const auto before = tree->match("/*").value();
@@ -36,7 +36,7 @@ TEST(FileProbe, ForcedOffIsNotTried) {
   }
 }
 
-TEST(FileProbe, WhatIsMissingIsNamed) {
+TEST(FileProbe, NamesWhatIsMissing) {
   const test::TempTree files{{"cgroup.controllers", ""}, {"proc/vmstat", "nr_anon_pages x\n"}};
   const auto tree = CgroupTree::discover(files.path());
   ASSERT_TRUE(tree);

@@ -9,7 +9,7 @@
 namespace forestall::kernel {
 namespace {
 
-TEST(HeldFile, ReadsTheWholeFileAfreshWhateverItsSize) {
+TEST(HeldFile, ReadsFilesOfAnySizeAnew) {
   const test::TempTree files{{"f", "one\n"}};
   const auto path = files / "f";
   const auto file = HeldFile::open(AT_FDCWD, path.c_str(), "f");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Good files as captured from kernels, and a table of bad and odd ones, each with the value or the
-// error it must give. One row is one text for one parser; what() prints the part that matters.
+// Valid files of real kernels, and a table of invalid and unusual ones with the expected value or
+// error. One row is one text for one parser; what() prints the relevant part.
 #include "kernel/memory_files.h"
 
 #include <fmt/format.h>

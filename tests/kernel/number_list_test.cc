@@ -19,7 +19,7 @@ TEST(NumberList, RangesAndSingleNumbers) {
   EXPECT_THAT(parse_number_list("\n", 64), Optional(IsEmpty()));
 }
 
-TEST(NumberList, NothingElse) {
+TEST(NumberList, RejectsEverythingElse) {
   for (const char* text : {"-", "0-", "-3", "1-0", "0,0", "3,1", "0-2,2", "a", "0,", ",0", "0 1",
                            "0-1-2", "64", "0-64", "99999999999999999999"}) {
     EXPECT_THAT(parse_number_list(text, 64), Eq(std::nullopt)) << text;

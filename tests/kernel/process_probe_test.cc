@@ -55,7 +55,8 @@ TEST(ProbeProcesses, ForcedOffIsNotTried) {
   }
 }
 
-// Story: earlyoom found out that seccomp killed it only when memory was short (its issue 315).
+// Regression in earlyoom (issue 315): it noticed that seccomp forbids kills only when memory was
+// short.
 TEST(ProbeProcesses, ASyscallFilterIsFoundAtTheStart) {
   Child agent([] {
     sock_filter program[] = {

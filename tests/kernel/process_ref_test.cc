@@ -30,7 +30,7 @@ std::string stat_of(const std::string& name, const std::string& flags = "4194560
          " 10 11 12 13 14 15 16 17 20 0 1 0 4242 1000000 50 18446744073709551615 0 0 0\n";
 }
 
-TEST(ParseProcessStat, FindsTheFieldsWhateverTheNameHolds) {
+TEST(ParseProcessStat, FindsTheFieldsWithAnyName) {
   for (const char* name : {"sleep", "a b", ")", "((", ") S 9 9 9", "x)\ny (z", "", "\n\n)\n"}) {
     const auto stat = parse_process_stat(stat_of(name));
     ASSERT_TRUE(stat.ok()) << name << ": " << stat.error().text();
@@ -40,13 +40,13 @@ TEST(ParseProcessStat, FindsTheFieldsWhateverTheNameHolds) {
   }
 }
 
-TEST(ParseProcessStat, KnowsAKernelThreadByItsFlag) {
+TEST(ParseProcessStat, RecognizesAKernelThreadByItsFlag) {
   const auto stat = parse_process_stat(stat_of("kworker/0:1", "69238880"));
   ASSERT_TRUE(stat.ok());
   EXPECT_TRUE(stat->kernel_thread);
 }
 
-TEST(ParseProcessStat, RefusesWhatItDoesNotUnderstand) {
+TEST(ParseProcessStat, RejectsInvalidText) {
   const std::string whole = stat_of("sleep");
   for (const std::string& text :
        {std::string(), std::string("123 sleep S 7"), std::string("123 (sleep"),
@@ -67,7 +67,7 @@ TEST(ReadProcessStat, AgreesWithTheKernelAboutThisProcess) {
   EXPECT_EQ(read_process_id(getpid()).value(), (ProcessId{getpid(), stat->start_ticks}));
 }
 
-TEST(ReadProcessStat, SaysEsrchWhenThereIsNoSuchProcess) {
+TEST(ReadProcessStat, ReturnsEsrchWithoutSuchAProcess) {
   pid_t gone = 0;
   {
     const Child child([] { return 0; });
@@ -118,7 +118,7 @@ TEST(ProcessRef, ADuplicateOutlivesIt) {
   EXPECT_NE(fcntl(copy.get(), F_GETFD) & FD_CLOEXEC, 0);
 }
 
-TEST(ProcessRef, RefusesWhatIsNoPid) {
+TEST(ProcessRef, RejectsInvalidPids) {
   EXPECT_FALSE(ProcessRef::open(0).ok());
   EXPECT_FALSE(ProcessRef::open(-1).ok());
 }

@@ -6,7 +6,7 @@
 namespace forestall::kernel {
 namespace {
 
-TEST(ReclaimCounts, SumsWhatTheKernelTellsApart) {
+TEST(ReclaimCounts, SumsTheKernelsSeparateCounters) {
   const ReclaimCounts counts = parse_reclaim_counts(
       "nr_free_pages 1\nallocstall_dma32 1\nallocstall_normal 20\nallocstall_movable 300\n"
       "pgsteal_anon 4\npgsteal_file 50\npgscan_direct 7\npgscan_direct_throttle 99\n"
@@ -17,7 +17,7 @@ TEST(ReclaimCounts, SumsWhatTheKernelTellsApart) {
   EXPECT_EQ(counts.direct_scanned, 7U);
 }
 
-TEST(ReclaimCounts, WhatIsNotThereIsNotKnown) {
+TEST(ReclaimCounts, MissingCountersAreUnknown) {
   const ReclaimCounts counts = parse_reclaim_counts("pgscan_file x\npgsteal_file\n\n");
   EXPECT_FALSE(counts.scanned);
   EXPECT_FALSE(counts.reclaimed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each call changes the process for good, so each runs in a child.
+// Each call changes the process permanently, so each runs in a child.
 #include "kernel/residency.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 namespace forestall::kernel {
 namespace {
 
-// KiB in memory; `status` has it only roughly, for the kernel counts on each CPU first.
+// KiB in memory; `status` is inexact, because the kernel counts per CPU first.
 long rollup_kib(const std::string& field) {
   std::istringstream lines(test::read_text("/proc/self/smaps_rollup"));
   for (std::string line; std::getline(lines, line);) {
@@ -25,7 +25,7 @@ long rollup_kib(const std::string& field) {
   return -1;
 }
 
-// Of files, but for pages of them that were written.
+// Of files, without written pages.
 long file_kib() {
   return rollup_kib("Rss") - rollup_kib("Anonymous");
 }
@@ -36,7 +36,7 @@ void expect_in_child(bool (*body)()) {
   EXPECT_EQ(child.reap(), 0);
 }
 
-TEST(Residency, CodeThatIsGivenBackComesBackWhenItIsKept) {
+TEST(Residency, ReleasedCodeReturnsWhenItIsKept) {
   expect_in_child([] {
     keep_own_code_resident();
     const long kept = file_kib();
@@ -48,8 +48,8 @@ TEST(Residency, CodeThatIsGivenBackComesBackWhenItIsKept) {
   });
 }
 
-// Relocated constants and variables lie in files, too.
-TEST(Residency, WhatWasWrittenIsNotGivenBack) {
+// Relocated constants and variables are in files, too.
+TEST(Residency, WrittenPagesAreNotReleased) {
   static std::vector<std::string> words{"one"};
   words.emplace_back("a second one, too long for the string itself");
   expect_in_child([] {
@@ -58,19 +58,19 @@ TEST(Residency, WhatWasWrittenIsNotGivenBack) {
   });
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // their heap is their own
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they have heaps of their own
 TEST(Residency, FreeHeapIsGivenBackAndAReserveKept) {
   expect_in_child([] {
     std::vector<std::string> pieces;
     for (int i = 0; i < 4096; ++i) pieces.emplace_back(std::size_t{4096}, 'x');
-    const std::string above = std::move(pieces.back());  // else the heap shrinks by itself
+    const std::string above = std::move(pieces.back());  // otherwise the heap shrinks by itself
     pieces.clear();
     const long full = rollup_kib("Anonymous");
     give_back_start_up_memory();
     const long trimmed = rollup_kib("Anonymous");
     keep_heap_reserve();
     const long reserved = rollup_kib("Anonymous");
-    // What fits the reserve takes no more.
+    // What fits into the reserve allocates no more.
     std::vector<char> within(256 * 1024, 'x');
     const bool fits = rollup_kib("Anonymous") <= reserved + 64 && within.back() == above.back();
     return full > trimmed + 8192 && reserved >= trimmed + 256 && fits;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each call changes the process for good, so each runs in a child; and since permissions differ
-// from machine to machine, a report is held against what the kernel then says, whatever it is.
+// Each call changes the process permanently, so each runs in a child. Permissions differ between
+// machines, so the test compares each report with the kernel's state.
 #include "kernel/scheduling.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ FeatureSet only(Feature feature) {
   return set;
 }
 
-TEST(UseRealTime, ReportsWhatTheKernelThenSays) {
+TEST(UseRealTime, ReportMatchesTheKernel) {
   expect_in_child([] {
     const auto report = use_real_time({});
     const int policy = sched_getscheduler(0);
@@ -75,12 +75,12 @@ TEST(UseRealTime, RefusedWithoutPrivilege) {
   });
 }
 
-// Kilobytes this process has locked or locks on fault, from /proc/self/status.
+// Kilobytes that this process has locked or locks on fault, from /proc/self/status.
 bool locks_memory() {
   return test::read_text("/proc/self/smaps").find(" lo") != std::string::npos;
 }
 
-TEST(LockMemory, ReportsWhatTheKernelThenSays) {
+TEST(LockMemory, ReportMatchesTheKernel) {
   expect_in_child([] {
     const auto report = lock_memory({});
     if (report.state == FeatureState::refused) return !locks_memory();
@@ -112,7 +112,7 @@ TEST(LockMemory, ForcedOffDoesNothing) {
   });
 }
 
-TEST(LowerOomScoreAdj, ReportsWhatTheKernelThenSays) {
+TEST(LowerOomScoreAdj, ReportMatchesTheKernel) {
   expect_in_child([] {
     const auto before = test::read_text("/proc/self/oom_score_adj");
     const auto report = lower_oom_score_adj({});

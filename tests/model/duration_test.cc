@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Durations against Go's time.ParseDuration and Duration.String, rules and wording.
+// Durations against Go's time.ParseDuration and Duration.String: rules and error texts.
 #include "model/duration.h"
 
 #include <gtest/gtest.h>
@@ -133,7 +133,7 @@ TEST(DurationTest, Printed) {
 TEST(DurationTest, PrintedFormsReadBack) {
   std::mt19937_64 random(2);
   for (int i = 0; i < 20'000; ++i) {
-    // Whole microseconds below a day: within what Go's double keeps exact.
+    // Whole microseconds below a day, which Go's double represents exactly.
     const Duration duration =
         std::chrono::microseconds(static_cast<std::int64_t>(random() % 86'400'000'000));
     const auto again = parse_duration(to_string(duration));

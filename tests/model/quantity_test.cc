@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantities against apimachinery's documented behaviour (kubelet.md §1.4): each row is a text and
-// what ParseQuantity, Value and the canonical form make of it.
+// Quantities against apimachinery (pkg/api/resource/quantity.go): each row is a text and its
+// results of ParseQuantity, Value and the canonical form.
 #include "model/quantity.h"
 
 #include <gtest/gtest.h>
@@ -58,7 +58,7 @@ TEST(QuantityTest, EverySuffix) {
 TEST(QuantityTest, DecimalExponents) {
   check({{"1e3", 1'000, "1e3"},
          {"1E3", 1'000, "1e3"},
-         {"1E", 1'000'000'000'000'000'000, "1E"},  // a lone E is exa
+         {"1E", 1'000'000'000'000'000'000, "1E"},  // a single E is exa
          {"1e+3", 1'000, "1e3"},
          {"1e-3", 1, "1e-3"},
          {"1e0", 1, "1"},
@@ -151,7 +151,7 @@ TEST(QuantityTest, BeyondOneHundredTwentyEightBitsSaturates) {
 }
 
 TEST(QuantityTest, NumbersWithoutDigits) {
-  // apimachinery takes these on its int64 path ...
+  // apimachinery accepts these on its int64 path ...
   check({{".", 0, "0"},
          {"-", 0, "0"},
          {"+", 0, "0"},
@@ -210,7 +210,7 @@ TEST(QuantityTest, BinaryQuantityOfBytes) {
   EXPECT_EQ(binary_quantity({kMin}), "-8Ei");
 }
 
-// Whatever was parsed prints as something that parses back to the same value and prints the same.
+// Every parsed value prints as text that parses to the same value and prints the same.
 TEST(QuantityTest, CanonicalFormsAreFixedPoints) {
   std::mt19937_64 random(1);
   const std::vector<std::string> suffixes{"",   "n",  "u",  "m",  "k",   "M", "G",

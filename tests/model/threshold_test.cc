@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits in bytes: kubelet computes percentages from a 32-bit float in double arithmetic and cuts
-// (E/helpers.go, GetThresholdQuantity); ours must give the same byte counts.
+// Limits in bytes: kubelet computes percentages from a 32-bit float in double arithmetic and
+// truncates (pkg/kubelet/eviction/helpers.go GetThresholdQuantity()). The byte counts must be
+// equal.
 #include "model/threshold.h"
 
 #include <gtest/gtest.h>

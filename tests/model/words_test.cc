@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of the model: every enumerator has a name of its own, and names that are read back
-// (in configs and on the command line) are read back as what they were.
+// The words of the model: every enumerator has its own name, and names in configurations and on the
+// command line parse to their enumerator.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -67,7 +67,7 @@ TEST(WordsTest, SignalsAndFeaturesAreReadBack) {
   for (std::size_t i = 0; i < kFeatureCount; ++i) {
     EXPECT_EQ(parse_feature(to_string(feature_at(i))), feature_at(i));
   }
-  EXPECT_EQ(parse_signal("Memory.available"), std::nullopt);  // case matters, as in kubelet
+  EXPECT_EQ(parse_signal("Memory.available"), std::nullopt);  // case-sensitive, as in kubelet
   EXPECT_EQ(parse_signal(""), std::nullopt);
   EXPECT_EQ(parse_feature("no-such-feature"), std::nullopt);
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chromium without a window, spoken to over a pipe in the DevTools protocol: no driver, no port and
-no library beside Python's own, so that nothing has to fit Debian's version of the browser but the
-protocol itself."""
+"""Chromium without a window, controlled over a pipe with the DevTools protocol: no driver, no port
+and no library except Python's own, so that only the protocol must match Debian's version of the
+browser."""
 
 import base64
 import json
@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 
-# A machine that does something else as well takes its time for a browser.
+# A browser on a busy machine is slow.
 PATIENCE = 120
 
 FLAGS = [
@@ -28,7 +28,7 @@ class Browser:
         if program is None:
             raise SystemExit("chromium is not there: scripts/install_packages.sh test installs it")
         self.profile = tempfile.mkdtemp(prefix="forestall-browser-")
-        # It reads commands from descriptor 3 and writes answers to 4.
+        # It reads commands from descriptor 3 and writes results to 4.
         command_read, self.write = os.pipe()
         self.read, answer_write = os.pipe()
 
@@ -84,7 +84,7 @@ class Browser:
 
 
 class Page:
-    """One tab. What it complains of and what it asks the network for is kept."""
+    """One tab. Keeps its errors and its network requests."""
 
     def __init__(self, browser: Browser, width: int = 1360, height: int = 900, dark: bool = False,
                  phone: bool = False, printed: bool = False) -> None:
@@ -115,13 +115,13 @@ class Page:
         return told["result"].get("value")
 
     def wait_for(self, condition: str) -> None:
-        """Until it is true, asked again with each frame the page draws."""
+        """Waits until it is true; evaluates it with each frame that the page draws."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             frame = f"requestAnimationFrame(() => done(!!({condition})))"
             if self.evaluate(f"new Promise((done) => {frame})"):
                 return
-        raise AssertionError(f"it did not come to: {condition}")
+        raise AssertionError(f"never true: {condition}")
 
     def open(self, url: str) -> None:
         self.call("Page.navigate", url=url)

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The report and the status page in a real browser: they draw, they can be used, they complain of
-nothing, they ask the network for nothing, and no name in a recording becomes markup.
+"""The report and the status page in a real browser: they draw, they react to input, they report no
+errors, they make no network requests, and no name in a recording becomes markup.
 
-  browser_test.py report|live --forestall PATH --make-incident PATH [--shots DIR]
+browser_test.py report|live --forestall PATH --make-incident PATH [--shots DIR]
 
-With --shots, what was seen is left there as PNG, for people to look at.
-"""
+--shots stores screenshots as PNG for people."""
 
 import argparse
 import http.client
@@ -79,7 +78,7 @@ class ReportTest(BrowserCase):
             ".getBoundingClientRect(); return [b.left, b.top, b.width, b.height]; })()")
         return tuple(box)
 
-    def test_draws_and_asks_nobody(self) -> None:
+    def test_draws_without_network_requests(self) -> None:
         url = self.report("three", "3")
         page = self.opened(url)
         self.assertEqual(page.evaluate("document.querySelectorAll('#charts canvas').length"), 5)
@@ -146,7 +145,7 @@ class ReportTest(BrowserCase):
         self.shot(page, "report-evil")
         self.assert_quiet(page)
 
-    def test_a_cut_recording_says_so(self) -> None:
+    def test_a_truncated_recording_is_marked(self) -> None:
         page = self.opened(self.report("cut", "3", cut=True))
         self.assertFalse(page.evaluate("document.querySelector('#remarks').hidden"))
         self.assertIn("cut", page.evaluate("document.querySelector('#remarks').textContent"))
@@ -171,7 +170,7 @@ class ReportTest(BrowserCase):
                 self.shot(page, name)
                 self.assert_quiet(page)
 
-    # The page as an agent serves it, which is told by the test what comes.
+    # The page as an agent serves it, with events of the test.
     def following(self, name: str) -> tuple[Page, dict]:
         file = self.report(name, "3").removeprefix("file://")
         recording = file.replace(".html", ".fst")
@@ -192,7 +191,7 @@ class ReportTest(BrowserCase):
         page.wait_for("window.tell")
         return page, json.loads(pathlib.Path(file + ".json").read_text(encoding="utf-8"))
 
-    def test_following_changes_nothing_that_is_read(self) -> None:
+    def test_updates_keep_the_view_stable(self) -> None:
         page, first = self.following("followed")
         nothing = {"atUs": [], "lines": [], "rowsRead": 0}
         for subject, limit in (("/a", "1Ki"), ("/b", "2Ki")):
@@ -223,8 +222,8 @@ class ReportTest(BrowserCase):
         self.assertEqual(page.evaluate(kept), 0, "what has changed was not")
         self.assert_quiet(page)
 
-    # A status page left open forgets the oldest rows, and says so by beginning later: what it knows
-    # nothing of must not look as if nothing had been.
+    # A status page left open drops the oldest rows, and shows that by a later start: an unknown
+    # time must not look like an idle one.
     def test_live_rows_that_are_gone(self) -> None:
         page = self.opened(self.report("calm", "3", "calm"))
         joined = page.evaluate("""(() => {
@@ -306,12 +305,12 @@ class LiveTest(BrowserCase):
         dark.wait_for("document.querySelector('#live').textContent === 'live'")
         self.assert_fits(dark)
         self.shot(dark, "live-phone-dark")
-        # Only the page in front draws frames, by which is asked.
+        # Only the page in front draws frames, which trigger the checks.
         page.call("Page.bringToFront")
         self.end_agent()
         page.wait_for("document.querySelector('#live').className.includes('off')")
 
-    def test_what_is_served_and_to_whom(self) -> None:
+    def test_served_files_and_allowed_hosts(self) -> None:
         page = self.get("/")
         self.assertEqual(page.status, 200)
         policy = page.getheader("Content-Security-Policy")
@@ -325,7 +324,7 @@ class LiveTest(BrowserCase):
         self.assertEqual(self.get("/", method="POST").status, 405)
         self.assertEqual(self.get("/", method="HEAD").text, "")
         self.assertEqual(self.get("/nowhere").status, 404)
-        # A page of somebody else's whose name leads here is told nothing.
+        # A page of another site whose name resolves to this host gets no data.
         self.assertEqual(self.get("/picture", Host="evil.example").status, 403)
         self.assertEqual(self.get("/picture", Host=f"localhost:{self.port}").status, 200)
         for path in ("/metrics", "/healthz", "/readyz"):

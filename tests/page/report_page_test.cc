@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the page is put together. What it does in a browser is browser_test.py.
+// The parts of the page. browser_test.py tests it in a browser.
 #include "page/report_page.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ TEST(ReportPageTest, NothingInThePictureEndsItsElement) {
 
 TEST(ReportPageTest, EveryScriptAndStyleIsInThePolicyByItsHash) {
   const std::string page = report_page("{}");
-  // The picture's element is no script that runs.
+  // The picture's element is not an executable script.
   const std::size_t scripts = count(page, "<script>");
   const std::size_t styles = count(page, "<style>");
   EXPECT_EQ(count(page, "<script"), scripts + 1);
@@ -41,7 +41,7 @@ TEST(ReportPageTest, EveryScriptAndStyleIsInThePolicyByItsHash) {
   EXPECT_THAT(policy, Not(HasSubstr("http")));
 }
 
-TEST(ReportPageTest, ItRefersToNothingElse) {
+TEST(ReportPageTest, ContainsNoExternalReferences) {
   const std::string page = report_page("{}");
   for (const std::string_view what : {" src=", " href=", "url(", "@import", "onclick="}) {
     EXPECT_EQ(count(page, what), 0U) << what;

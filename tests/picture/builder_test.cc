@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole incident as a picture: what is on it, that it says what is missing, that it stays small.
+// A whole incident as a picture: its contents, its marks for missing data, its size.
 #include "picture/builder.h"
 
 #include <gmock/gmock.h>
@@ -45,7 +45,7 @@ const v1::Moment* find(const v1::Picture& picture, v1::Moment::Kind kind) {
   return nullptr;
 }
 
-TEST_F(PictureTest, AnIncidentIsOnItWhole) {
+TEST_F(PictureTest, ContainsAWholeIncident) {
   const v1::Picture picture = picture_of({});
   EXPECT_EQ(picture.origin().node(), "worker-3.example.net");
   EXPECT_EQ(picture.origin().file(), "incident.fst");
@@ -70,14 +70,14 @@ TEST_F(PictureTest, AnIncidentIsOnItWhole) {
   EXPECT_EQ(kill->record().decision().considered_size(), 3);
   EXPECT_EQ(kill->stages_size(), 6);
   EXPECT_EQ(find(picture, v1::Moment::KERNEL_OOM)->victim(), "convert");
-  // The kill lies where the memory came back.
+  // The kill is placed where the memory is free again.
   EXPECT_NEAR(static_cast<double>(kill->at_us()), static_cast<double>(gauge.least_at_us()), 1e6);
   EXPECT_GT(picture.pressure().at_us_size(), 100);
   ASSERT_EQ(picture.workload_names_size(), 3);
   EXPECT_EQ(picture.workload_names(0), "shop/catalog");
 }
 
-TEST_F(PictureTest, SpansSayWhatWasMetAndWhatWasInItsGrace) {
+TEST_F(PictureTest, SpansShowMetThresholdsAndGracePeriods) {
   const v1::Picture picture = picture_of({});
   bool grace = false;
   bool met = false;
@@ -107,7 +107,7 @@ TEST_F(PictureTest, ThreeHundredWorkloadsAreTwelveAndTheOthers) {
   EXPECT_LT(api::to_json(picture, api::JsonStyle::line).size(), std::size_t{3} << 20);
 }
 
-TEST_F(PictureTest, ADryRunKillsNobody) {
+TEST_F(PictureTest, ADryRunShowsNoKill) {
   Incident incident;
   incident.dry_run = true;
   const v1::Picture picture = picture_of(incident);
@@ -117,7 +117,7 @@ TEST_F(PictureTest, ADryRunKillsNobody) {
   EXPECT_FALSE(picture.summary().has_median_to_signal_ns());
 }
 
-TEST_F(PictureTest, ACutRecordingIsDrawnUpToTheCutAndSaysSo) {
+TEST_F(PictureTest, ShowsATruncatedRecordingUpToItsEndWithANote) {
   const v1::Picture whole = picture_of({});
   const auto size = std::filesystem::file_size(file_);
   std::int64_t reached = whole.to_us();
@@ -132,7 +132,7 @@ TEST_F(PictureTest, ACutRecordingIsDrawnUpToTheCutAndSaysSo) {
   }
 }
 
-TEST_F(PictureTest, WhatIsToldInPartsIsTheSame) {
+TEST_F(PictureTest, IncrementalUpdatesGiveTheSamePicture) {
   picture::Builder builder(Bounds::of_agent());
   builder.anchor(from_ns(0), 1'000'000'000'000, true);
   picture::Cursor cursor;
@@ -203,8 +203,8 @@ Record kill_of(const std::string& path, std::uint64_t sequence) {
   return record;
 }
 
-// Of more kills than are kept each counts once, though it is on record twice.
-TEST_F(PictureTest, WhatIsLeftOutIsCounted) {
+// If there are more kills than the picture keeps, each counts once, although it is recorded twice.
+TEST_F(PictureTest, CountsOmissions) {
   picture::Builder builder(Bounds::of_agent());
   builder.anchor(from_ns(0), 0, true);
   constexpr std::uint64_t kKills = 100;
@@ -226,8 +226,8 @@ TEST_F(PictureTest, WhatIsLeftOutIsCounted) {
   EXPECT_EQ(picture.summary().kernel_ooms(), 1U);
 }
 
-// A cgroup may be called any bytes, and the kernel cuts a process's name within a character: what
-// is made of such a picture (forestall-plot) reads it as protobuf, which takes UTF-8 only.
+// A cgroup's name may be any bytes, and the kernel cuts a process's name within a character.
+// forestall-plot reads the picture as protobuf, which accepts UTF-8 only.
 TEST_F(PictureTest, NamesThatAreNoUtf8CanBeReadAgain) {
   picture::Builder builder{Bounds()};
   builder.anchor(from_ns(0), 0, true);
@@ -259,7 +259,7 @@ TEST_F(PictureTest, NamesThatAreNoUtf8CanBeReadAgain) {
   EXPECT_TRUE(read.ParseFromString(picture.SerializeAsString()));
 }
 
-// What a program that was not there counted is no pressure: counters begin anew with a boot.
+// Counts before the start of the recording are no pressure; counters restart at a boot.
 TEST_F(PictureTest, PressureIsTheDifferenceOfCounters) {
   picture::Builder builder{Bounds()};
   builder.anchor(from_ns(0), 0, true);
@@ -277,8 +277,8 @@ TEST_F(PictureTest, PressureIsTheDifferenceOfCounters) {
   EXPECT_THAT(picture.reclaim().lines(2).runs(0).values(), ElementsAre(2000));
 }
 
-// An agent that began anew numbers its looks from 1 on.
-TEST_F(PictureTest, ARecordRefersToALookOfItsOwnRun) {
+// A restarted agent numbers its evaluations from 1 on.
+TEST_F(PictureTest, ARecordRefersToAnEvaluationOfItsRun) {
   picture::Builder builder{Bounds()};
   for (const std::uint64_t first : {1000UL, 1UL}) {
     builder.anchor(from_ns(0), 0, true);
@@ -315,7 +315,7 @@ TEST_F(PictureTest, SpansStayFewWhateverIsMetAtOnce) {
   EXPECT_EQ(picture.spans_size(), 4);
 }
 
-TEST_F(PictureTest, TheTextForATicketSaysItAndEscapesNames) {
+TEST_F(PictureTest, TheTicketTextIsCompleteAndEscapesNames) {
   Incident incident;
   incident.evil_names = true;
   const std::string text = cli::report_text(picture_of(incident));
@@ -330,8 +330,8 @@ TEST_F(PictureTest, TheTextForATicketSaysItAndEscapesNames) {
   EXPECT_THAT(text, Not(HasSubstr("<img")));
 }
 
-// xterm takes U+009B for ESC [.
-TEST(ReportText, SaysNothingThatATerminalObeys) {
+// xterm interprets U+009B as ESC [.
+TEST(ReportText, ContainsNoTerminalControls) {
   v1::Picture picture;
   picture.mutable_origin()->set_node(
       "a\xc2\x9b"

@@ -68,7 +68,7 @@ class Node {
     }
   }
 
-  // What the leaker (the second pod) has beyond its base.
+  // What the leaking workload (the second pod) has beyond its base.
   [[nodiscard]] double leak(double at) const {
     if (at < kLeakBegins || at >= killed_) return 0;
     return 22 * std::pow(at - kLeakBegins, 1.02);
@@ -127,7 +127,7 @@ Config config_of(const Incident& incident) {
   return config;
 }
 
-// The loop, as far as its sinks see it.
+// The part of the loop that its sinks see.
 class Agent {
  public:
   Agent(const std::string& path, const Incident& incident)
@@ -160,7 +160,8 @@ class Agent {
       const bool rest = at >= next_rest;
       const bool near = node_.available(at) < kSoft.mib();
       if (!rest && !near) continue;
-      // An hour comes to pass in a second here: the writer is waited for.
+      // The writer's thread is slower than this test, which records an hour in a second: wait for
+      // it.
       while (recorder_.totals()->queued_bytes > (1U << 19)) std::this_thread::yield();
       look(at, rest ? WakeSource::recheck : WakeSource::usage_timer);
       next_rest = at + 5;
@@ -176,7 +177,7 @@ class Agent {
   }
 
  private:
-  // Counters that rise the faster the less is available.
+  // Counters that rise faster the less is available.
   MemoryPressure pressure(MonotonicTime now) {
     const double at = static_cast<double>(to_ns(now)) / 1e9;
     const double passed = std::max(at - counted_at_, 0.0);

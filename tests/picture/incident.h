@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recording of a node that never was, with an incident on it: quiet minutes, a leak that meets a
-// soft threshold and then a hard one, a kill whose memory comes back, and a kill by the kernel in a
-// cgroup that nobody watched. Decided on by the policy, written by the agent's own recorder: what
-// `forestall report` is shown in tests and screenshots.
+// A recording of a made-up node with an incident: quiet minutes, a leak that meets a soft and then
+// a hard threshold, a kill whose memory is freed, and a kill by the kernel in an unwatched cgroup.
+// The policy decides, the agent's recorder writes. Tests and screenshots of `forestall report` use
+// it.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,10 @@ namespace forestall::test {
 
 struct Incident {
   std::size_t workloads = 3;
-  bool calm = false;  // it ends before anything happens
+  bool calm = false;  // it ends before the incident
   bool dry_run = false;
-  bool evil_names = false;  // workloads and processes are called what a page must not run
+  // names of workloads and processes contain code that a page must not run
+  bool evil_names = false;
 };
 
 void write_incident(const std::string& path, const Incident& incident);

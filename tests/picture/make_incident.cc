@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // make_incident FILE [WORKLOADS] [calm] [dry-run] [evil]: the recording of incident.h, for the
-// browser's test and for whoever wants to look at a report.
+// browser's test and for viewing a report.
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines stay true when they are thinned: no extreme is lost, nothing unknown becomes known.
+// Thinned lines stay correct: no extreme is lost, nothing unknown becomes known.
 #include "picture/table.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ v1::Table told(const Table& table) {
   return out;
 }
 
-TEST(PictureTableTest, WhatIsUnknownIsInNoRun) {
+TEST(PictureTableTest, OmitsUnknownValues) {
   Table table(Thinning::each_line, 100);
   table.add_row(10);
   const std::size_t a = table.add_line("a");  // later than the first row
@@ -131,7 +131,7 @@ TEST(PictureTableTest, AClockThatIsSetBackDoesNotTurnTimeAround) {
   EXPECT_THAT(told(table).at_us(), ElementsAre(5, 9, 9, 10));
 }
 
-TEST(PictureTableTest, WhatComesAfterIsToldByItself) {
+TEST(PictureTableTest, LaterRowsAreSentAlone) {
   Table table(Thinning::each_line, 64);
   table.add_line("a");
   for (std::int64_t at = 0; at < 10; ++at) {

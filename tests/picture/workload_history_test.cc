@@ -57,7 +57,7 @@ TEST(WorkloadHistoryTest, TheLargestByThemselvesTheRestAsTheirSum) {
   EXPECT_EQ(at(out, 2, 1), 5);
 }
 
-TEST(WorkloadHistoryTest, WhatASubjectNeedsLeavesTheOthersAsTheyWere) {
+TEST(WorkloadHistoryTest, ASubjectsRowsKeepTheOthersUnchanged) {
   WorkloadHistory history(100, 1000, 0s);
   history.replace(0, {sample("/a", 5), sample("/b", 1)});
   history.note(10, {sample("/b", 2)});
@@ -69,7 +69,7 @@ TEST(WorkloadHistoryTest, WhatASubjectNeedsLeavesTheOthersAsTheyWere) {
   EXPECT_EQ(at(out, 1, 2), 3);
 }
 
-TEST(WorkloadHistoryTest, OneThatIsGoneIsUnknownAndComesBackOnItsLine) {
+TEST(WorkloadHistoryTest, ARemovedWorkloadIsUnknownAndReturnsOnItsLine) {
   WorkloadHistory history(100, 1000, 0s);
   history.replace(0, {sample("/a", 5)});
   history.replace(10, {});
@@ -81,11 +81,11 @@ TEST(WorkloadHistoryTest, OneThatIsGoneIsUnknownAndComesBackOnItsLine) {
   EXPECT_EQ(at(out, 0, 2), 7);
 }
 
-TEST(WorkloadHistoryTest, OneThatWasKilledUsesNothingFromThenOn) {
+TEST(WorkloadHistoryTest, AKilledWorkloadUsesNothingAfterwards) {
   WorkloadHistory history(100, 1000, 10us);
   history.replace(100, {sample("/a", 5), sample("/b", 3)});
-  EXPECT_EQ(history.remove(103, "/a"), 110);  // too soon after for a row of its own
-  EXPECT_EQ(history.remove(104, "/nobody"), 104);
+  EXPECT_EQ(history.remove(103, "/a"), 110);  // too soon for another row
+  EXPECT_EQ(history.remove(104, "/unknown"), 104);
   const v1::Picture out = told(history, 2);
   ASSERT_EQ(out.workloads().lines_size(), 2);
   EXPECT_EQ(at(out, 0, 0), 5);
@@ -94,7 +94,7 @@ TEST(WorkloadHistoryTest, OneThatWasKilledUsesNothingFromThenOn) {
   EXPECT_EQ(at(out, 1, 2), std::nullopt);
 }
 
-TEST(WorkloadHistoryTest, OfMoreThanCanBeToldApartTheLargestAre) {
+TEST(WorkloadHistoryTest, ShowsTheLargestOfTooMany) {
   WorkloadHistory history(4, 1000, 0s);
   std::vector<WorkloadSample> all;
   for (int i = 0; i < 50; ++i) all.push_back(sample(fmt::format("/w{:02}", i), 100 + i));
@@ -103,14 +103,14 @@ TEST(WorkloadHistoryTest, OfMoreThanCanBeToldApartTheLargestAre) {
   history.replace(10, all);
   const v1::Picture out = told(history, 12);
   EXPECT_THAT(lines(out), ElementsAre("/late", "/w49", "/w48", "/w47", "others"));
-  // Nothing got lost on the way: the sum is that of all.
+  // Nothing is lost: the sum is that of all.
   std::int64_t sum = 0;
   for (int line = 0; line < 5; ++line) sum += at(out, line, 1).value_or(0);
   EXPECT_EQ(sum, 50 * 100 + 49 * 50 / 2 + 10'000);
   EXPECT_EQ(out.workloads_left_out(), 47U);
 }
 
-TEST(WorkloadHistoryTest, RowsThatComeTooFastAreOne) {
+TEST(WorkloadHistoryTest, MergesRowsThatComeTooFast) {
   WorkloadHistory history(4, 1000, 2ms);
   history.replace(0, {sample("/a", 1)});
   history.note(500, {sample("/a", 2)});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is admitted under which conditions (kubelet.md §7).
+// Which pods are admitted under which conditions (pkg/kubelet/eviction/eviction_manager.go
+// Admit()).
 #include "policy/admission.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small worlds made at random: configurations and observations with ties, nesting, and things
-// missing.
+// Small random worlds: configurations and observations with ties, nesting, and missing values.
 #pragma once
 
 #include <algorithm>
@@ -87,7 +86,7 @@ inline std::vector<KillProgress> any_kills(Dice& dice, MonotonicTime now) {
   return kills;
 }
 
-// Everything that is not memory.
+// Everything except memory.
 inline void add_the_rest(Dice& dice, Observation& observation) {
   if (!dice.one_in(4)) {
     observation.filesystems.layout = static_cast<FilesystemLayout>(dice.below(3));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The formula against figures worked out by hand, and against the same arithmetic done the long
-// way: C's division, which goes toward zero, is where a mirror would slip.
+// The formula against figures computed by hand, and against the same arithmetic by subtraction. C's
+// division truncates toward zero, which an imitation could get wrong.
 #include "policy/badness.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace forestall::policy {
 namespace {
 
-TEST(BadnessTest, AddsUpWhatTheProcessHoldsAndItsAdjustment) {
+TEST(BadnessTest, AddsMemoryAndAdjustment) {
   ProcessSample sample = process(10, 0);
   sample.memory = {.file = 1, .anon = 20, .shmem = 300, .swap = 4000, .page_tables = 50000};
   EXPECT_EQ(badness(sample, 2'000'000), 54321);
@@ -40,7 +40,7 @@ TEST(BadnessTest, AddsUpWhatTheProcessHoldsAndItsAdjustment) {
   }
 }
 
-TEST(BadnessTest, WhatCannotBeChosenHasNoPoints) {
+TEST(BadnessTest, UnkillableProcessesHaveNoPoints) {
   for (const Unkillable reason :
        {Unkillable::init, Unkillable::kernel_thread, Unkillable::no_memory, Unkillable::adjusted,
         Unkillable::reaped, Unkillable::in_vfork}) {
@@ -78,11 +78,11 @@ TEST(OomScoreTest, KnownFigures) {
   for (const Case& one : cases) EXPECT_EQ(oom_score(one.points, one.total), one.score) << one.what;
 }
 
-// How often `by` goes into `amount`, by subtraction, toward zero.
+// `amount` divided by `by` through subtraction, toward zero.
 std::int64_t times(std::int64_t amount, std::int64_t by) {
   std::int64_t count = 0;
   std::int64_t left = std::abs(amount);
-  // Whole blocks at once, or a test would subtract for minutes.
+  // Subtracts whole blocks, because single steps would take minutes.
   for (std::int64_t block = std::int64_t{1} << 40; block > 0; block >>= 1) {
     while (left / by >= block && left >= block * by) {
       left -= block * by;

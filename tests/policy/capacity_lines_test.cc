@@ -16,7 +16,7 @@ Evidence evidence(Signal signal, Limit limit, std::int64_t capacity, std::int64_
   return made;
 }
 
-TEST(CapacityLines, FilesystemsAndTasksHaveThemMemoryHasNot) {
+TEST(CapacityLines, ExistForFilesystemsAndTasksNotForMemory) {
   Decision decision;
   decision.evidence = {
       evidence(Signal::memory_available, Limit::bytes(mib(100)), gib(8).count, gib(4).count),
@@ -38,7 +38,7 @@ TEST(CapacityLines, TheMinimumReclaimCountsWhileTheThresholdDrives) {
   EXPECT_EQ(capacity_lines(decision).front().met_below, (gib(1) + mib(512)).count);
 }
 
-// A fraction of a byte above what is left is met, as kubelet compares exact quantities.
+// Met with a fraction of a byte above what is left, because kubelet compares exact quantities.
 TEST(CapacityLines, AFractionRoundsUp) {
   Decision decision;
   decision.evidence = {evidence(Signal::nodefs_available,

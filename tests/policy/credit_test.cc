@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Credit: what is on its way back, to whom, and never more than is there.
+// Credit: memory on its way back, per subject, never more than there is.
 #include "policy/credit.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random choices for property tests, the same for the same seed.
+// Random choices for property tests, reproducible from the seed.
 #pragma once
 
 #include <algorithm>

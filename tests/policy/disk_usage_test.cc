@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which parts of a pod lie where.
+// Which parts of a pod are on which filesystem.
 #include "policy/disk_usage.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace forestall::policy {
 namespace {
 
-// Two containers and a volume of each kind, in amounts whose sums tell which parts are in them.
+// Two containers and a volume of each kind; each sum of the amounts identifies its parts.
 WorkloadSample everything() {
   Pod made = pod("p", {container("a"), container("b")});
   made.volumes = {empty_dir("dir"), volume("host", VolumeKind::host_path),
@@ -77,7 +77,7 @@ TEST(DiskUsageTest, WithoutAPodEveryMeasuredVolumeCounts) {
             on_disk(Bytes{11'100'300}, 3'036));
 }
 
-TEST(DiskUsageTest, EphemeralStorageIsWhatWasReadForThePod) {
+TEST(DiskUsageTest, EphemeralStorageIsThePodsReading) {
   WorkloadSample sample = everything();
   EXPECT_EQ(ephemeral_storage(sample), on_disk(Bytes{80'303}, 3'038)) << "no hostPath in the sum";
   sample.statistics->ephemeral_storage = on_disk(Bytes{9});

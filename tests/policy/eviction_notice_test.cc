@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of an eviction for a threshold.
+// The texts of an eviction for a threshold.
 #include "policy/eviction_notice.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is passed over, and why.
+// Which workloads are skipped, and why.
 #include "policy/exclusion.h"
 
 #include <gtest/gtest.h>
@@ -124,7 +124,7 @@ TEST(ExclusionTest, KillsUnderWayOrInVain) {
        {kill("/a/b", mib(1), KillState::failed), kill("/a/b", mib(1))},
        Exclusion::kill_in_flight},
   });
-  // The kill was of an older cgroup with the same path: the new one is somebody else.
+  // The kill was of an older cgroup with the same path: the new one is another workload.
   auto recreated = plain;
   recreated.workload.cgroup.inode ^= 0x100;
   check({{"made anew after a failed kill",
@@ -139,8 +139,8 @@ TEST(ExclusionTest, KillsUnderWayOrInVain) {
           Exclusion::none}});
 }
 
-// A victim in its grace period is a candidate for a hard threshold, and for nothing else.
-TEST(ExclusionTest, TerminatingIsUpToTheOneWhoAsks) {
+// A victim in its grace period is a candidate for a hard threshold only.
+TEST(ExclusionTest, TheCallerDecidesAboutTerminatingVictims) {
   const std::vector workloads{workload("/a", mib(1)), workload("/a/b", mib(1))};
   const std::vector kills{kill("/a", mib(1), KillState::terminating)};
   for (const WorkloadSample& one : workloads) {
@@ -150,7 +150,7 @@ TEST(ExclusionTest, TerminatingIsUpToTheOneWhoAsks) {
   }
 }
 
-TEST(ExclusionTest, WhatKubernetesKnowsOfThePodProtectsIt) {
+TEST(ExclusionTest, KubernetesMetadataProtectsAPod) {
   const auto protection = [](PodOrigin origin, std::optional<std::int32_t> priority,
                              std::optional<std::int32_t> declared = {}) {
     Pod pod;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranking::kubelet_growth: inside kubelet's classes whoever grew since the warning goes first; and
-// the baseline that growth is told from.
+// Ranking::kubelet_growth: within kubelet's classes, the workload that grew most since the warning
+// is first; and the baseline for growth.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,7 +45,8 @@ std::vector<std::string> order(const std::vector<WorkloadSample>& workloads,
   return names(ranked(workloads, ranking));
 }
 
-// The spike of bench.md, scenario c: nobody who grows is as large yet as the one who does not.
+// The spike of scenario c of vmtests/bench: the growing workloads are still smaller than the
+// constant one.
 std::vector<WorkloadSample> spike() {
   return {grown(workload("/be-batch", mib(180)), mib(0)),
           grown(workload("/be-spike1", mib(120)), mib(110)),
@@ -53,7 +54,7 @@ std::vector<WorkloadSample> spike() {
           grown(workload("/bu-spike", mib(130), 0, mib(64)), mib(105))};
 }
 
-TEST(GrowthRankingTest, InASpikeTheInnocentGoesLastOfItsClass) {
+TEST(GrowthRankingTest, InASpikeTheConstantWorkloadIsLastOfItsClass) {
   EXPECT_THAT(order(spike(), Ranking::kubelet),
               ElementsAre("be-batch", "be-spike2", "be-spike1", "bu-spike"));
   EXPECT_THAT(order(spike()), ElementsAre("be-spike2", "be-spike1", "bu-spike", "be-batch"));
@@ -101,7 +102,7 @@ TEST(GrowthRankingTest, OnlyMemoryAndOnlyThisRankingGoByIt) {
   }
 }
 
-// What kubelet is compatible with must stay what it is where there is nothing to add.
+// Without growth, the order must be kubelet's.
 TEST(GrowthRankingTest, WithoutGrowthTheOrderIsKubelets) {
   for (std::uint32_t seed = 0; seed < 2'000; ++seed) {
     Dice dice(seed);
@@ -119,7 +120,7 @@ TEST(GrowthRankingTest, WithoutGrowthTheOrderIsKubelets) {
   }
 }
 
-// Whoever grew more goes no later; the classes it may not leave are kubelet's.
+// More growth never moves a workload back; it stays in its kubelet class.
 TEST(GrowthRankingTest, GrowingMoreNeverMovesAWorkloadBack) {
   std::size_t moved = 0;
   for (std::uint32_t seed = 0; seed < 2'000; ++seed) {
@@ -146,7 +147,7 @@ TEST(GrowthRankingTest, GrowingMoreNeverMovesAWorkloadBack) {
   EXPECT_GT(moved, 200U) << "too few moves to prove anything";
 }
 
-TEST(GrowthRankingTest, TheStepGoesByIt) {
+TEST(GrowthRankingTest, TheStepUsesThisRanking) {
   Config config = policy::config({hard(Signal::memory_available, mib(100))});
   config.ranking = Ranking::kubelet_growth;
   Observation observation;
@@ -169,10 +170,10 @@ TEST(GrowthBaselineTest, WithoutFiguresThereIsNoGrowth) {
   EXPECT_EQ(growth_of(baseline, workload("/a", mib(5))), std::nullopt);
   EXPECT_EQ(baseline.taken_at(), std::nullopt);
   baseline.take({}, second(1));
-  EXPECT_EQ(growth_of(baseline, workload("/a", mib(5))), mib(5)) << "nobody was there";
+  EXPECT_EQ(growth_of(baseline, workload("/a", mib(5))), mib(5)) << "no workload was known";
   baseline.forget();
   EXPECT_EQ(growth_of(baseline, grown(workload("/a", mib(5)), mib(9))), std::nullopt)
-      << "what was told before is over";
+      << "the earlier baseline is dropped";
 }
 
 TEST(GrowthBaselineTest, GrowthIsTheWorkingSetSinceThen) {
@@ -196,13 +197,13 @@ TEST(GrowthBaselineTest, GrowthIsTheWorkingSetSinceThen) {
   EXPECT_EQ(growth_of(baseline, again), mib(31));
 }
 
-TEST(GrowthBaselineTest, ACgroupsWarningTellsNothingOfOthers) {
+TEST(GrowthBaselineTest, ACgroupsWarningDoesNotAffectOthers) {
   GrowthBaseline baseline;
   baseline.take({workload("/batch/a", mib(10))}, second(1), "/batch");
   EXPECT_EQ(growth_of(baseline, workload("/batch/a", mib(14))), mib(4));
   EXPECT_EQ(growth_of(baseline, workload("/batch/new", mib(3))), mib(3));
   EXPECT_EQ(growth_of(baseline, workload("/web", mib(50))), std::nullopt);
-  // Then the node's: what is told of the cgroup stays.
+  // Then the node's: the notes of the cgroup stay.
   baseline.take(
       {workload("/batch/a", mib(13)), workload("/batch/new", mib(3)), workload("/web", mib(50))},
       second(2));

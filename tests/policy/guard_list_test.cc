@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whom the guard may shoot, and where its line is.
+// Which processes the guard may kill, and where its line is.
 #include "policy/guard_list.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ Config watch(Bytes limit) {
   return config({hard(Signal::cgroup_memory_available, limit)});
 }
 
-// A cgroup of 256 MiB with a threshold at 64 and some available.
+// A cgroup of 256 MiB with a threshold at 64 MiB and some available.
 Observation near(Bytes available) {
   Observation observation;
   observation.watched = {cgroup("/a", mib(256), available)};
@@ -37,7 +37,7 @@ TEST(GuardListTest, TheCriticalLineOfACgroupIsAtHalfOfTheThreshold) {
   EXPECT_EQ(orders[0].headroom, mib(70 - 32));
   EXPECT_EQ(orders[0].need, mib(32));
   EXPECT_TRUE(orders[0].victims.empty()) << "the workloads were not read";
-  // It stays where it is when the threshold is crossed.
+  // It does not move when the threshold is crossed.
   EXPECT_EQ(guard_orders(watch(mib(64)), near(mib(40)))[0].line, mib(256 - 32));
   EXPECT_EQ(guard_orders(watch(mib(64)), near(mib(10)))[0].headroom, mib(10 - 32));
 }
@@ -49,13 +49,13 @@ TEST(GuardListTest, FarFromEveryThresholdThereIsNoOrder) {
   EXPECT_TRUE(guard_orders(Config{}, near(mib(1))).empty());
 }
 
-TEST(GuardListTest, TheNodeIsExhaustedWhereTheKernelSaysSo) {
+TEST(GuardListTest, TheKernelsReserveExhaustsTheNode) {
   Observation observation;
   observation.node = node(gib(2), mib(150));
   const Config of_node = config({hard(Signal::memory_available, mib(100))});
   // 50 MiB until the threshold, 150 until nothing is available: half way is 100.
   EXPECT_EQ(guard_orders(of_node, observation)[0].headroom, mib(100));
-  // The kernel finds 80 only.
+  // The kernel finds only 80.
   observation.node.kernel_available = mib(80);
   EXPECT_EQ(guard_orders(of_node, observation)[0].headroom, mib(65));
   observation.node.swap_free = mib(100);
@@ -91,7 +91,7 @@ TEST(GuardListTest, OfSeveralThresholdsOnASubjectTheFirstToBeCriticalCounts) {
   EXPECT_EQ(orders[0].line, mib(256 - 50));
 }
 
-TEST(GuardListTest, ListsTheRankingWithoutThoseWhoMayNotBeKilled) {
+TEST(GuardListTest, ListsTheRankingWithoutUnkillableWorkloads) {
   Observation observation = near(mib(70));
   observation.workloads = {
       workload("/a/third", mib(40), 10),
@@ -111,7 +111,7 @@ TEST(GuardListTest, ListsTheRankingWithoutThoseWhoMayNotBeKilled) {
   EXPECT_EQ(orders[0].victims[1].group, 1U);
 }
 
-TEST(GuardListTest, WhoIsTooSmallGoesWithTheNext) {
+TEST(GuardListTest, CombinesATooSmallVictimWithTheNext) {
   Observation observation = near(mib(70));
   observation.workloads = {workload("/a/tiny", mib(1), 0), workload("/a/small", mib(20), 1),
                            workload("/a/large", mib(60), 2), workload("/a/last", mib(60), 3)};
@@ -124,7 +124,7 @@ TEST(GuardListTest, WhoIsTooSmallGoesWithTheNext) {
 }
 
 // 38 MiB are left until the line, and 32 are needed there.
-TEST(GuardListTest, WhoGrowsIsReckonedWithAsItWillBe) {
+TEST(GuardListTest, CountsAGrowingWorkloadWithItsLaterSize) {
   Observation observation = near(mib(70));
   observation.workloads = {workload("/a/grows", mib(20), 0), workload("/a/large", mib(60), 0)};
   (*observation.workloads)[0].growth = mib(10);
@@ -135,14 +135,14 @@ TEST(GuardListTest, WhoGrowsIsReckonedWithAsItWillBe) {
   EXPECT_EQ(names(order), (std::vector<std::string>{"grows", "large"}));
   EXPECT_EQ(order.victims[0].expected, mib(20));
   EXPECT_EQ(order.victims[1].group, 1U) << "a bystander would go with it";
-  // Of two that grow alike each fills a half of the way, and one alone will not do.
+  // Two workloads that grow alike each cause half of the crossing, so one victim is not enough.
   (*observation.workloads)[0].usage = mib(5);
   (*observation.workloads)[1].growth = mib(10);
   (*observation.workloads)[1].usage = mib(12);
   order = guard_orders(growing, observation)[0];
   ASSERT_EQ(order.victims.size(), 2U);
   EXPECT_EQ(order.victims[1].group, 0U);
-  // Kubelet's order does not go by growth: the larger goes, and it is enough.
+  // Kubelet's order ignores growth: it selects the larger one, which is enough.
   (*observation.workloads)[1].usage = mib(60);
   order = guard_orders(watch(mib(64)), observation)[0];
   EXPECT_EQ(names(order)[0], "large");
@@ -163,7 +163,7 @@ TEST(GuardListTest, OfTooManySubjectsTheNodeAndTheNearestAreGuarded) {
   Observation observation;
   observation.node = node(gib(2), mib(150));
   for (int i = 0; i < 100; ++i) {
-    // The later, the nearer.
+    // Later means nearer.
     observation.watched.push_back(cgroup("/" + std::to_string(i), mib(256), mib(70) - kib(i)));
   }
   const Config both = config(

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why the agent had not acted: each answer from a story that a real step made, and the kill that
-// ended it.
+// Why the agent had not acted: each answer from a scenario of real steps and the kill at its end.
 #include "policy/inaction.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +42,7 @@ std::string in_words(const InactionAnswer& answer) {
   return text;
 }
 
-// A node on which looks are made until the kernel kills.
+// A node that is evaluated until the kernel kills.
 class Watch : public Story {
  public:
   explicit Watch(Config config) : Story(std::move(config)) {
@@ -69,7 +68,7 @@ Config soft_node() {
   return config({soft(hard(Signal::memory_available, mib(100)), seconds(30))});
 }
 
-TEST(InactionTest, NobodyWatched) {
+TEST(InactionTest, NothingIsWatched) {
   EXPECT_EQ(Watch(config({})).with_available(mib(1), 1).why(node_kill(2)), "not-watched");
   Watch node(hard_node());
   node.with_available(mib(50), 1);
@@ -96,7 +95,7 @@ TEST(InactionTest, TheKernelWasFirst) {
   Watch node(hard_node());
   node.with_available(mib(500), 1);
   EXPECT_EQ(node.why(node_kill(2.5), 2.498), "too-fast 2 ms");
-  // The look asks for the workloads, and the kill comes before they are there.
+  // The evaluation requests the workloads, and the kill comes before they are read.
   node.now.workloads.reset();
   node.with_available(mib(50), 3);
   ASSERT_EQ(told(node.decision()), "inspect for node: workloads-unread");
@@ -127,13 +126,13 @@ TEST(InactionTest, ADryRunOnlyDecides) {
   EXPECT_EQ(node.why(node_kill(2), 1.999), "too-fast 1 ms") << "it would not have been in time";
   node.with_available(mib(50), 3);
   ASSERT_EQ(told(node.decision()), "kill /pods/a for node");
-  EXPECT_EQ(node.why(node_kill(3.5)), "dry-run 500 ms") << "whomever it would have chosen";
+  EXPECT_EQ(node.why(node_kill(3.5)), "dry-run 500 ms") << "for any victim";
   Config soft = soft_node();
   soft.dry_run = true;
   EXPECT_EQ(Watch(soft).with_available(mib(50), 1).why(node_kill(2)), "in-grace 1000 ms");
 }
 
-TEST(InactionTest, NobodyToKill) {
+TEST(InactionTest, NoCandidate) {
   Watch node(hard_node());
   node.now.workloads->clear();
   node.with_available(mib(50), 1);
@@ -149,7 +148,7 @@ TEST(InactionTest, NobodyToKill) {
   EXPECT_EQ(node.why(node_kill(3)), "nobody-to-kill 2000 ms") << "the last one is stuck";
 }
 
-TEST(InactionTest, AKillOfOursWasUnderWay) {
+TEST(InactionTest, OurKillWasUnderWay) {
   Watch node(hard_node());
   node.with_available(mib(50), 1);
   ASSERT_EQ(told(node.decision()), "kill /pods/a for node");
@@ -164,7 +163,7 @@ TEST(InactionTest, AKillOfOursWasUnderWay) {
   EXPECT_EQ(node.why(node_kill(1.4, "/pods/b")), "too-fast 400 ms") << "it is over";
 }
 
-TEST(InactionTest, TheKernelChoseWhomWeHadSignalled) {
+TEST(InactionTest, TheKernelChoseOurVictim) {
   Watch node(hard_node());
   node.with_available(mib(50), 1);
   ASSERT_EQ(told(node.decision()), "kill /pods/a for node");
@@ -181,7 +180,7 @@ TEST(InactionTest, TheKernelChoseWhomWeHadSignalled) {
     nameless.path.clear();
     EXPECT_EQ(node.why(nameless), "ours") << "by identity";
     nameless.cgroup = {};
-    EXPECT_NE(node.why(nameless), "ours") << "an unknown cgroup is nobody's";
+    EXPECT_NE(node.why(nameless), "ours") << "an unknown cgroup has no workload";
   }
   for (const KillState state : {KillState::released, KillState::failed}) {
     node.now.kills = {kill("/pods/a", mib(1), state)};
@@ -209,7 +208,7 @@ class Domains : public Watch {
 TEST(InactionTest, TheDomainsOwnThresholdsCount) {
   Domains world;
   world.now.watched[0].usage = mib(195);  // 5 of 10 MiB are left
-  world.now.watched[1].usage = mib(70);   // 30 of 40: in its grace
+  world.now.watched[1].usage = mib(70);   // 30 of 40: in its grace period
   world.now.workloads.reset();
   world.look(1);
   ASSERT_EQ(told(world.decision()), "inspect for /watched: workloads-unread");
@@ -229,8 +228,8 @@ TEST(InactionTest, TheDomainsOwnThresholdsCount) {
   EXPECT_EQ(world.why(by_path), "too-fast 1010 ms");
 }
 
-// Evidence of own limits tells only of those that are near.
-TEST(InactionTest, OwnLimitsGuardWhoTheyEvict) {
+// Evidence of own limits lists only those that are near.
+TEST(InactionTest, OwnLimitsGuardTheirVictims) {
   for (const Response response : {Response::evict, Response::warn, Response::slow}) {
     Threshold threshold = hard(Signal::cgroup_memory_available, mib(10));
     threshold.own_limits_of = WorkloadClass::other;

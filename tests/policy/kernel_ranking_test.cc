@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranking::kernel: whose process the kernel would choose, its workload goes first; and when the
-// points are not there, kubelet's order is what is left.
+// Ranking::kernel: the workload of the process that the kernel would choose is first; without
+// points, kubelet's order is used.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -83,7 +83,7 @@ TEST(KernelRankingTest, KubeletsRulesBreakTies) {
   EXPECT_THAT(order(workloads), ElementsAre("b 10", "c 10", "a 10", "d 10"));
 }
 
-TEST(KernelRankingTest, WhomTheKernelCouldNotChooseIsUnkillable) {
+TEST(KernelRankingTest, UnchoosableWorkloadsAreUnkillable) {
   auto empty = scored(with_processes(workload("/empty", mib(9)), 0), std::nullopt);
   auto spared =
       with_protection(scored(workload("/spared", mib(9)), std::nullopt), Protection::declared);
@@ -98,7 +98,7 @@ TEST(KernelRankingTest, WhomTheKernelCouldNotChooseIsUnkillable) {
       << "kubelet asks no such thing";
 }
 
-TEST(KernelRankingTest, WhoWasNotScoredComesAfterThoseThatWere) {
+TEST(KernelRankingTest, UnscoredWorkloadsComeLast) {
   std::vector<WorkloadSample> workloads{scored(workload("/a", mib(1)), 40),
                                         scored(workload("/b", mib(2)), -50),
                                         scored(workload("/c", mib(3)), std::nullopt),
@@ -120,7 +120,7 @@ TEST(KernelRankingTest, OtherResourcesKeepKubeletsOrder) {
               ElementsAre("few 50", "many unkillable"));
 }
 
-TEST(KernelRankingTest, TheStepGoesByIt) {
+TEST(KernelRankingTest, TheStepUsesThisRanking) {
   Config config = policy::config({hard(Signal::memory_available, mib(100))});
   Observation observation;
   observation.at = second(1);

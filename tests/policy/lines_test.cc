@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines: where each threshold on memory lies for a usage counter.
+// Lines: the value of a usage counter at which each memory threshold is met.
 #include <gtest/gtest.h>
 
 #include "policy/step.h"
@@ -66,7 +66,7 @@ TEST(LinesTest, SoftThresholdsHaveALineUntilTheyAreMet) {
   observation.node = node(gib(8), gib(3));
   ASSERT_EQ(lines(config, observation).size(), 1U);
   EXPECT_EQ(lines(config, observation)[0].headroom, gib(2));
-  EXPECT_FALSE(lines(config, observation)[0].tune) << "nobody is throttled for a grace period";
+  EXPECT_FALSE(lines(config, observation)[0].tune) << "no workload is throttled for a grace period";
   observation.node = node(gib(8), gib(1));
   EXPECT_EQ(lines(config, observation).size(), 1U) << "at the limit nothing is met";
   observation.node = node(gib(8), gib(1) - Bytes{1});
@@ -101,7 +101,8 @@ TEST(LinesTest, OnlyMemoryHasLines) {
           .empty());
 }
 
-// What is short of memory.untilOom no counter shows: the line is placed from the nearest there is.
+// No counter shows the shortage of memory.untilOom: the line is set by the nearest counter there
+// is.
 TEST(LinesTest, UntilOomIsPlacedByItsHeadroom) {
   Observation observation;
   observation.node = node(gib(2), mib(900), mib(30));
@@ -121,7 +122,7 @@ TEST(LinesTest, UntilOomIsPlacedByItsHeadroom) {
   EXPECT_TRUE(lines(config, observation).empty());
 }
 
-TEST(LinesTest, WhoEvictsNobodyHasALineUntilItIsMet) {
+TEST(LinesTest, AThresholdThatEvictsNothingHasALineUntilItIsMet) {
   Threshold threshold = hard(Signal::cgroup_memory_available, mib(10));
   threshold.own_limits_of = WorkloadClass::other;
   threshold.response = Response::warn;
@@ -135,14 +136,14 @@ TEST(LinesTest, WhoEvictsNobodyHasALineUntilItIsMet) {
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0].margin, Bytes{0}) << "hundreds may stay near theirs";
   EXPECT_EQ(found[0].warning, std::nullopt);
-  // Not read, as it is far: the line is where it would be if nothing was inactive.
+  // Not read, because it is far: the line assumes no inactive pages.
   observation.watched[0].inactive_file.reset();
   found = lines(config({threshold}), observation);
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0].usage_line, mib(54));
 }
 
-// The line and the threshold agree: at the line nothing is met, one byte above it is.
+// The line and the threshold agree: at the line the threshold is unmet, one byte above it is met.
 TEST(LinesTest, OneByteAboveTheLineMeetsTheThreshold) {
   const Config config = policy::config({hard(Signal::memory_available, mib(100))});
   Observation observation;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The prediction against a literal simulation of the kernel's control flow, on many small random
-// scenes. The reference shares nothing with the code under test but the nouns: it lays the walk out
-// as a list, runs the evaluation over it task by task with the chosen one and its points as only
-// state, and kills by marking. Small numbers on purpose, so that ties and shared things abound.
-// Every failure names its seed.
+// scenes. The reference shares only the model types with the code under test: it makes the walk a
+// list, evaluates task by task with the chosen one and its points as its only state, and kills by
+// marking. Small numbers on purpose, so that ties and sharing are frequent. Every failure prints
+// its seed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -74,7 +74,7 @@ class Kernel {
     oom_kill_process();
   }
 
-  // The walk alone, with one thread group out of the way.
+  // The walk without one thread group.
   std::optional<std::size_t> select_without(std::size_t left_out) {
     std::vector<std::size_t> list = walk();
     std::erase(list, left_out);
@@ -92,7 +92,7 @@ class Kernel {
     return true;
   }
 
-  // for_each_process, or for_each_mem_cgroup_tree with each one's tasks.
+  // for_each_process, or for_each_mem_cgroup_tree with the tasks of each.
   [[nodiscard]] std::vector<std::size_t> walk() const {
     std::vector<std::size_t> list;
     const auto append = [&](auto belongs) {
@@ -252,7 +252,7 @@ class Kernel {
   std::optional<std::size_t> current_;
 };
 
-// A tree in pre-order: each node is appended below a random one of the path to the last.
+// A tree in pre-order: each node is appended under a random node of the path to the last.
 std::vector<OomCgroup> any_tree(Dice& dice) {
   std::vector<OomCgroup> tree;
   std::vector<std::size_t> open;  // the path to the last one
@@ -264,7 +264,7 @@ std::vector<OomCgroup> any_tree(Dice& dice) {
       one.parent = open.back();
     }
     one.path = (one.parent ? tree[*one.parent].path + "/" : "/") + std::to_string(i);
-    // Identities follow nothing.
+    // Identities are unordered.
     one.id = {static_cast<std::uint64_t>(1'000 + (i * 37) % 101)};
     one.oom_group = dice.one_in(4);
     open.push_back(tree.size());
@@ -319,7 +319,7 @@ std::optional<std::size_t> process_of(const std::optional<OomChoice>& choice) {
   return choice ? std::optional(choice->process) : std::nullopt;
 }
 
-// Whom the walk would choose if the prediction's victim were not there.
+// The choice of the walk without the prediction's victim.
 std::optional<std::size_t> runner_up(const OomScene& scene, const Kernel& ran) {
   if (!ran.chosen) return std::nullopt;
   Kernel again(scene);
@@ -329,7 +329,7 @@ std::optional<std::size_t> runner_up(const OomScene& scene, const Kernel& ran) {
   return again.select_without(*ran.chosen);
 }
 
-TEST(OomPropertyTest, ThePredictionIsWhatTheKernelDoes) {
+TEST(OomPropertyTest, ThePredictionMatchesTheKernel) {
   std::map<OomVerdict, std::uint32_t> verdicts;
   std::uint32_t groups = 0;
   std::uint32_t crowds = 0;
@@ -348,7 +348,7 @@ TEST(OomPropertyTest, ThePredictionIsWhatTheKernelDoes) {
     if (prediction.victim) {
       ASSERT_TRUE(dead.insert(prediction.victim->process).second) << seed;
     }
-    // One that asked to be chosen and has no mm is chosen, but not killed.
+    // A process with oom_origin and without an mm is chosen, but not killed.
     if (kernel.chosen) kernel.killed.insert(*kernel.chosen);
     ASSERT_EQ(dead, kernel.killed) << seed;
     if (prediction.verdict == OomVerdict::kills) {
@@ -369,7 +369,7 @@ TEST(OomPropertyTest, ThePredictionIsWhatTheKernelDoes) {
   EXPECT_GT(ties, 3'000U);
 }
 
-// Whose order has to be known is exactly who could become the victim by another order.
+// The order must be known exactly for the processes that another order could make the victim.
 TEST(OomPropertyTest, OnlyTiesInOneCgroupDependOnTheOrder) {
   std::uint32_t ties = 0;
   for (std::uint32_t seed = 0; seed < kScenes / 6; ++seed) {
@@ -397,8 +397,8 @@ TEST(OomPropertyTest, OnlyTiesInOneCgroupDependOnTheOrder) {
   EXPECT_GT(ties, 500U);
 }
 
-// Kills one after the other come in the order that is told.
-TEST(OomPropertyTest, TheOrderIsWhatRemainsWhenTheFirstAreGone) {
+// Consecutive kills come in the predicted order.
+TEST(OomPropertyTest, TheOrderMatchesConsecutiveKills) {
   for (std::uint32_t seed = 0; seed < kScenes / 6; ++seed) {
     Dice dice(seed);
     const OomScene scene = any_scene(dice);
@@ -406,7 +406,7 @@ TEST(OomPropertyTest, TheOrderIsWhatRemainsWhenTheFirstAreGone) {
     OomScene left = scene;
     left.settings = {};
     left.domain.kill_disabled = false;
-    // Who allocates matters for its nodes; a dying one would be chosen for that.
+    // The allocating process matters for its nodes; a dying one would be chosen for that.
     for (ProcessSample& one : left.processes) one.dying = false;
     std::erase_if(left.processes, [](const ProcessSample& one) {
       return one.oom_victim && !one.oom_victim_reaped;

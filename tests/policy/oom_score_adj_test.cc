@@ -24,7 +24,7 @@ std::int64_t adj_of(const std::string& request, Bytes capacity = kCapacity) {
   return oom_score_adj(made, made.containers[0], capacity);
 }
 
-// kubelet.md §11, the published example.
+// The example of the Kubernetes documentation (node-pressure-eviction, oom_score_adj).
 TEST(OomScoreAdjTest, KubeletsWorkedExample) {
   EXPECT_EQ(adj_of("4Gi"), 867);
   const Pod best_effort = pod("b", {container("a")});
@@ -73,7 +73,7 @@ TEST(OomScoreAdjTest, NodeCriticalPodsAreLikeGuaranteedOnes) {
   EXPECT_EQ(adj(), 1000);
 }
 
-// The score follows the container, the class its pod.
+// The score depends on the container, the class on its pod.
 TEST(OomScoreAdjTest, ContainersOfOnePodDiffer) {
   const Pod made = pod("p", {container("a", memory("15Gi")), container("b")});
   EXPECT_EQ(oom_score_adj(made, made.containers[0], kCapacity), 500);
@@ -94,7 +94,7 @@ TEST(OomScoreAdjTest, ARegularContainerWithoutARequestDoesNotHelpASidecar) {
   EXPECT_EQ(oom_score_adj(made, made.init_containers[0], kCapacity), 999);
 }
 
-// What the pod requests beyond its containers is shared out evenly, init containers included.
+// What the pod requests beyond its containers is shared evenly, init containers included.
 TEST(OomScoreAdjTest, ThePodsOwnRequestIsSharedOut) {
   Pod made =
       pod("p", {container("a", memory("3Gi")), container("b")}, {sidecar("s"), container("i")});

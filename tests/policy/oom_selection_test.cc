@@ -65,7 +65,7 @@ TEST(OomSelectionTest, PointsBelowZeroAreAsGoodAsOthers) {
   EXPECT_EQ(predict(scene).victim->points, 900 - 998'000);
 }
 
-TEST(OomSelectionTest, NobodyIsLeft) {
+TEST(OomSelectionTest, NoCandidateIsLeft) {
   EXPECT_EQ(told(node_scene({})), "nobody");
   EXPECT_EQ(
       told(node_scene({adjusted(process(10, 9), -1000), unkillable(process(1, 9), Unkillable::init),
@@ -77,14 +77,14 @@ TEST(OomSelectionTest, NobodyIsLeft) {
   EXPECT_EQ(told(node_scene({process(10, 9)})), "kills 10");
 }
 
-TEST(OomSelectionTest, OfEqualOnesTheLastInTheWalkGoes) {
+TEST(OomSelectionTest, OfEqualsTheLastInTheWalkIsChosen) {
   OomScene scene = node_scene({process(12, 7), process(10, 7), process(11, 7), process(13, 6)});
   EXPECT_EQ(told(scene), "kills 12 before 11 (tied)");
   EXPECT_EQ(tied_for_first(scene), (std::vector<std::size_t>{0, 1, 2}));
   scene.processes[1].order = 99;
   EXPECT_EQ(told(scene), "kills 10 before 12 (tied)") << "fork order, not pids";
   for (ProcessSample& one : scene.processes) one.order = 5;
-  EXPECT_EQ(told(scene), "kills 12 before 11 (tied)") << "pids where the order tells nothing";
+  EXPECT_EQ(told(scene), "kills 12 before 11 (tied)") << "pids if the order is unknown";
   scene.processes[3].memory.anon = 8;
   EXPECT_EQ(told(scene), "kills 13 before 12");
   EXPECT_TRUE(tied_for_first(scene).empty());
@@ -104,7 +104,7 @@ TEST(OomSelectionTest, AMemcgIsWalkedByItsTree) {
   EXPECT_TRUE(tied_for_first(scene).empty()) << "the tree has decided";
 }
 
-TEST(OomSelectionTest, AVictimThatIsNotGoneYetStopsEverything) {
+TEST(OomSelectionTest, ADyingVictimStopsTheWalk) {
   for (const pid_t pid : {5, 50}) {  // before and after all others in the walk
     EXPECT_EQ(told(node_scene({process(10, 9), chosen_before(process(pid, 1), false)})), "waits");
     EXPECT_EQ(told(node_scene({process(10, 9), chosen_before(process(pid, 1), true)})), "kills 10");
@@ -120,11 +120,11 @@ TEST(OomSelectionTest, AVictimThatIsNotGoneYetStopsEverything) {
       "kills 10")
       << "not of this domain";
   const OomScene scene = node_scene({process(10, 9), chosen_before(process(11, 99), false)});
-  EXPECT_EQ(order(scene), " 10") << "who could be chosen is told all the same";
+  EXPECT_EQ(order(scene), " 10") << "candidates are still listed";
   EXPECT_TRUE(tied_for_first(scene).empty());
 }
 
-TEST(OomSelectionTest, WhoAsksForItGoesFirst) {
+TEST(OomSelectionTest, OomOriginIsChosenFirst) {
   ProcessSample origin = adjusted(process(10, 1), -1000);
   origin.oom_origin = true;
   ProcessSample other = adjusted(process(11, 1), -1000);
@@ -160,23 +160,23 @@ TEST(OomSelectionTest, PanicsAsSet) {
     scene.settings.panic_on_oom = one.setting;
     scene.domain.constraint = one.constraint;
     EXPECT_EQ(told(scene), one.told) << one.setting << " " << to_string(one.constraint);
-    EXPECT_EQ(order(scene), " 10") << "what there is to choose from is told all the same";
+    EXPECT_EQ(order(scene), " 10") << "candidates are still listed";
   }
 }
 
-TEST(OomSelectionTest, ADisabledMemcgChoosesNobody) {
+TEST(OomSelectionTest, ADisabledMemcgChoosesNothing) {
   OomScene scene = memcg_scene({dying(process(10, 9, "/a"))}, {"/a"});
   scene.domain.kill_disabled = true;
   scene.settings.panic_on_oom = 2;
   scene.allocating = 10;
   EXPECT_EQ(told(scene), "disabled") << "before everything else";
   scene.domain.constraint = Constraint::none;
-  EXPECT_EQ(told(scene), "kills-allocating 10") << "the node knows no such thing";
+  EXPECT_EQ(told(scene), "kills-allocating 10") << "the node has no such setting";
 }
 
-TEST(OomSelectionTest, OneThatDiesAndAllocatesIsHelpedToDie) {
+TEST(OomSelectionTest, ADyingAllocatingProcessIsChosen) {
   OomScene scene = node_scene({dying(process(10, 1)), process(11, 9)});
-  EXPECT_EQ(told(scene), "kills 11 before 10") << "nobody knows who allocates";
+  EXPECT_EQ(told(scene), "kills 11 before 10") << "the allocating process is unknown";
   scene.allocating = 10;
   EXPECT_EQ(told(scene), "kills-allocating 10 before 11");
   scene.settings.panic_on_oom = 2;
@@ -186,20 +186,20 @@ TEST(OomSelectionTest, OneThatDiesAndAllocatesIsHelpedToDie) {
   EXPECT_EQ(told(scene), "kills-allocating 10 before 11") << "whatever its adjustment";
   EXPECT_EQ(predict(scene).victim->points, std::numeric_limits<Pages>::min());
   scene.processes.push_back(sharing(process(12, 0), scene.processes[0]));
-  EXPECT_EQ(told(scene), "kills 11 before 12") << "who shares its mm is not dying";
+  EXPECT_EQ(told(scene), "kills 11 before 12") << "a sharer of its mm is not dying";
   scene.processes[2] = dying(scene.processes[2]);
   EXPECT_EQ(told(scene), "kills-allocating 10 before 11");
   scene.processes[0].oom_victim = true;
   scene.processes[1] = chosen_before(scene.processes[1], false);
   EXPECT_EQ(told(scene), "kills-allocating 10") << "without it the walk would wait for 11";
   scene.allocating = 77;
-  EXPECT_EQ(told(scene), "waits") << "who allocates is not in the scene";
+  EXPECT_EQ(told(scene), "waits") << "the allocating process is not in the scene";
 }
 
-TEST(OomSelectionTest, WhoAllocatesGoesIfSoSet) {
+TEST(OomSelectionTest, KillsTheAllocatingProcessIfConfigured) {
   OomScene scene = node_scene({process(10, 1), process(11, 9), process(12, 8)});
   scene.settings.kill_allocating_task = true;
-  EXPECT_EQ(told(scene), "kills 11 before 12") << "nobody knows who allocates";
+  EXPECT_EQ(told(scene), "kills 11 before 12") << "the allocating process is unknown";
   scene.allocating = 10;
   EXPECT_EQ(told(scene), "kills-allocating 10 before 11");
   EXPECT_EQ(predict(scene).victim, (OomChoice{0, 1}));
@@ -221,7 +221,7 @@ TEST(OomSelectionTest, WhoAllocatesGoesIfSoSet) {
     EXPECT_EQ(told(scene), "kills-allocating 10 before 11") << to_string(reason);
   }
   scene.processes[1] = chosen_before(process(11, 9), false);
-  EXPECT_EQ(told(scene), "kills-allocating 10") << "earlier victims are not looked at";
+  EXPECT_EQ(told(scene), "kills-allocating 10") << "earlier victims do not matter";
 }
 
 TEST(OomSelectionTest, NodesOfACpuset) {
@@ -235,8 +235,8 @@ TEST(OomSelectionTest, NodesOfACpuset) {
   scene.domain.nodes = 0b010;
   EXPECT_EQ(told(scene), "kills 10");
   scene.processes[1] = chosen_before(elsewhere, false);
-  EXPECT_EQ(told(scene), "kills 10") << "not eligible, so it stops nobody";
-  // Without a constraint the nodes of who allocates count.
+  EXPECT_EQ(told(scene), "kills 10") << "not eligible, so it does not stop the walk";
+  // Without a constraint, the nodes of the allocating process count.
   scene.domain.constraint = Constraint::none;
   EXPECT_EQ(told(scene), "waits");
   scene.allocating = 10;
@@ -244,7 +244,7 @@ TEST(OomSelectionTest, NodesOfACpuset) {
   scene.settings.kill_allocating_task = true;
   scene.domain.constraint = Constraint::cpuset;
   scene.domain.nodes = 0b100;
-  EXPECT_EQ(told(scene), "waits") << "who allocates is not eligible itself";
+  EXPECT_EQ(told(scene), "waits") << "the allocating process is not eligible";
 }
 
 TEST(OomSelectionTest, NodesOfAPolicy) {
@@ -262,7 +262,7 @@ TEST(OomSelectionTest, NodesOfAPolicy) {
   EXPECT_EQ(told(scene), "kills 11 before 12") << "nodes do not count";
 }
 
-TEST(OomSelectionTest, WhoSharesTheMemoryDiesWithIt) {
+TEST(OomSelectionTest, SharersOfTheMemoryDieWithIt) {
   const ProcessSample victim = process(10, 9);
   const ProcessSample init = unkillable(sharing(process(1, 0), victim), Unkillable::init);
   const OomScene scene = node_scene({init, victim, adjusted(sharing(process(11, 0), victim), -1000),
@@ -273,10 +273,10 @@ TEST(OomSelectionTest, WhoSharesTheMemoryDiesWithIt) {
   EXPECT_EQ(told(unknown), "kills 13 before 10 (tied)") << "not known to be shared";
   const OomScene outside = memcg_scene(
       {process(10, 9, "/a"), sharing(process(11, 0, "/b"), victim), process(12, 1, "/a")}, {"/a"});
-  EXPECT_EQ(told(outside), "kills 10 before 12, with 11") << "the signal knows no memcg";
+  EXPECT_EQ(told(outside), "kills 10 before 12, with 11") << "the signal ignores memcgs";
 }
 
-TEST(OomSelectionTest, TheOutermostGroupOfTheDomainGoesAsAWhole) {
+TEST(OomSelectionTest, TheOutermostGroupOfTheDomainIsKilledWhole) {
   const std::vector<std::string> tree{"/*", "/a", "/a/b*", "/a/b/c*", "/a/d*", "/e"};
   const ProcessSample outside = process(20, 2, "/e");
   OomScene scene = node_scene(

@@ -62,7 +62,7 @@ inline ProcessSample sharing(ProcessSample sample, const ProcessSample& with) {
   return sample;
 }
 
-// Cgroups by path, in the order of the walk; a `*` behind one sets its memory.oom.group.
+// Cgroups by path, in the order of the walk; a final `*` sets memory.oom.group.
 inline std::vector<OomCgroup> cgroups(const std::vector<std::string>& paths) {
   std::vector<OomCgroup> made;
   for (std::string path : paths) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Thresholds that are ours: workloads near a limit of their own, and the node's backstop.
+// Forestall's own thresholds: workloads near a limit of their own, and the node's backstop.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ TEST(OwnLimitTest, EvictTakesThatVeryWorkload) {
   EXPECT_EQ(inspection_subject(asked), "/pod");
 }
 
-TEST(OwnLimitTest, FarFromItThereIsNothingToSay) {
+TEST(OwnLimitTest, FarFromTheLimitThereIsNoEvidence) {
   for (const Response response : {Response::evict, Response::warn, Response::slow}) {
     const Decision decision =
         step(policy::config({own_limit(response)}), {}, near_limit(mib(10))).decision;
@@ -48,7 +48,7 @@ TEST(OwnLimitTest, FarFromItThereIsNothingToSay) {
   }
 }
 
-TEST(OwnLimitTest, WarningsEvictNobodyAndNeedNoWorkloads) {
+TEST(OwnLimitTest, WarningsEvictNothingAndNeedNoWorkloads) {
   for (const Response response : {Response::warn, Response::slow}) {
     Observation observation = near_limit(mib(9));
     observation.workloads.reset();
@@ -84,7 +84,7 @@ TEST(OwnLimitTest, AWarningDoesNotHoldUpAnEviction) {
 }
 
 // Inactive file pages are read near the limit only.
-TEST(OwnLimitTest, WhatWasNotReadCannotMeetIt) {
+TEST(OwnLimitTest, UnreadUsageCannotMeetIt) {
   const Config config = policy::config({own_limit(Response::evict)});
   Observation observation = near_limit(mib(9));
   observation.watched[0].inactive_file.reset();
@@ -132,7 +132,7 @@ TEST(UntilOomTest, ShareIsOfRamAndSwap) {
             mib(768));
 }
 
-TEST(UntilOomTest, WhatIsOnItsWayCounts) {
+TEST(UntilOomTest, MemoryOnItsWayCounts) {
   const Config config = policy::config({hard(Signal::memory_until_oom, mib(64))});
   Observation observation = until_oom(mib(10), mib(10));
   observation.kills = {kill("/large", mib(50))};

@@ -61,7 +61,7 @@ TEST(PassTest, OnlyPodsAreCandidatesForDisk) {
   EXPECT_EQ(run.decision().considered.size(), 2U);
   run.now.workloads = {workload("/system.slice/logger", gib(3))};
   run.now.disk_usage_read = false;
-  EXPECT_EQ(look_at(run, 1, gib(9)), "none for node: no-candidates") << "no walk for nobody";
+  EXPECT_EQ(look_at(run, 1, gib(9)), "none for node: no-candidates") << "no walk without pods";
 }
 
 TEST(PassTest, DiskWaitsForItsStatistics) {
@@ -106,8 +106,8 @@ TEST(PassTest, ReclaimThatIsNotEnoughIsFollowedByAPod) {
   EXPECT_EQ(look_at(run, 2, gib(14)), "reclaim for node: node-reclaim") << "in every pass";
 }
 
-// kubelet.md §12.7: whatever else is met denies reclaim its success, so a pod goes although the
-// filesystem is fine.
+// As in kubelet, node-level reclaim fails while another threshold is met, so a pod is evicted
+// although the filesystem is fine.
 TEST(PassTest, ReclaimMustClearEverything) {
   const auto thresholds =
       std::vector{hard(kNodefs, gib(10)), soft(hard(Signal::memory_available, gib(5)))};
@@ -243,12 +243,12 @@ TEST(PassTest, LimitsOnLocalStorageComeBeforeThresholds) {
   EXPECT_EQ(look_at(run, 0, gib(50)), "kill /kubepods/limited: local-storage-limit");
   EXPECT_EQ(run.decision().driving, std::nullopt);
   EXPECT_EQ(run.conditions(), "MemoryPressure*") << "thresholds are assessed all the same";
-  // It is going: once is enough, and the threshold has its turn.
+  // It is being evicted: once is enough, and the threshold is next.
   run.now.kills = {kill("/kubepods/limited", mib(1), KillState::terminating)};
   run.now.kills[0].kill_at = second(1);
   run.now.node = node(gib(8), gib(6));
   EXPECT_EQ(look_at(run, 0.1, gib(50)), "none: no-threshold-met");
-  // Gone and begun anew by kubelet: the statistics are those of before.
+  // Removed and started again by kubelet: the statistics are the earlier ones.
   run.now.kills[0].state = KillState::released;
   EXPECT_EQ(look_at(run, 1.5, gib(50)), "none: no-threshold-met");
   EXPECT_EQ(look_at(run, 30, gib(50)), "kill /kubepods/limited: local-storage-limit");
@@ -257,7 +257,7 @@ TEST(PassTest, LimitsOnLocalStorageComeBeforeThresholds) {
   EXPECT_EQ(look_at(run, 31, gib(50)), "none: no-threshold-met") << "nothing was measured";
 }
 
-TEST(PassTest, WithoutIsolationLimitsAreNotLookedAt) {
+TEST(PassTest, WithoutIsolationLimitsAreIgnored) {
   Config config = policy::config({});
   config.local_storage_isolation = false;
   Story run(config);

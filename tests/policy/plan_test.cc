@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The official docs' two examples (kubelet.md §11), the arithmetic at its edges, and every pitfall
-// beside the settings that avoid it.
+// The two examples of the Kubernetes documentation (reserve-compute-resources,
+// node-pressure-eviction), the arithmetic at its limits, and every pitfall with the settings that
+// avoid it.
 #include "policy/plan.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +33,7 @@ Limit amount(std::string_view text) {
   return {quantity(text), std::nullopt};
 }
 
-// 32Gi, 16 CPUs, 100Gi, all of it as the docs have it; nothing is wrong with it.
+// 32Gi, 16 CPUs, 100Gi, as in the documentation; it has no errors.
 PlanInput docs_example() {
   PlanInput input;
   input.capacity.cpu = quantity("16");
@@ -80,7 +81,7 @@ TEST(Plan, DocsExampleOfAllocatable) {
   EXPECT_EQ(resource(result, "memory").allocatable.text(), "29196Mi");
   EXPECT_EQ(resource(result, "cpu").allocatable.text(), "14500m");
   EXPECT_EQ(rounded(resource(result, "ephemeral-storage").allocatable), "88Gi");
-  // To the byte as kubelet has it: a 32-bit 10% of 100Gi is 160 bytes more than a tenth.
+  // To the byte as in kubelet: a 32-bit 10% of 100Gi is 160 bytes more than a tenth.
   EXPECT_EQ(resource(result, "ephemeral-storage").allocatable.value(), (88LL << 30) - 160);
   EXPECT_EQ(resource(result, "memory").pods_limit->text(), "29Gi");
   EXPECT_EQ(rounded(*result.pods_evicted_above), "28.5Gi");
@@ -129,7 +130,7 @@ TEST(Plan, HugePagesAndPods) {
   EXPECT_FALSE(resource(result, "pods").pods_limit);
 }
 
-// Only evictionHard is subtracted, not a soft threshold whose grace is 0.
+// Only evictionHard is subtracted, not a soft threshold with a grace period of 0.
 TEST(Plan, HardByGraceIsNotSubtracted) {
   PlanInput input = docs_example();
   input.thresholds.front().from_hard = false;
@@ -175,7 +176,7 @@ TEST(Pitfall, PercentAgainstBytes) {
   input.thresholds.back() = soft(Signal::memory_available, amount("2Gi"));
   EXPECT_EQ(complaints(input), Topics());
   EXPECT_EQ(notes(input).front(), "percent-against-bytes");
-  // Nobody says how large the imagefs is.
+  // The size of the imagefs is unknown.
   input.thresholds.back() = soft(Signal::imagefs_available, amount("2Gi"));
   EXPECT_EQ(complaints(input), Topics());
   EXPECT_EQ(notes(input).front(), "percent-against-bytes");

@@ -73,7 +73,7 @@ TEST(PodCgroupTest, TheRootIsExpanded) {
   EXPECT_EQ(pods_cgroup(cgroupfs("/a.slice")), "/a.slice/kubepods");
 }
 
-// The class is computed where the status does not tell.
+// The class is computed if the status does not have it.
 TEST(PodCgroupTest, TheClassMayHaveToBeComputed) {
   Pod made = pod("p", {container("a", memory("1Gi"))});
   made.uid = "u";

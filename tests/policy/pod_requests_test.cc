@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pod requests and is limited to, by what its parts declare.
+// Requests and limits of a pod, from the declarations of its parts.
 #include "policy/pod_requests.h"
 
 #include <gtest/gtest.h>
@@ -105,7 +105,7 @@ TEST(PodRequestsTest, OverheadComesOnTopOfWhatIsNotZero) {
 TEST(PodRequestsTest, ThePodsOwnResourcesStandAlone) {
   Pod made =
       pod("p", {container("a", amounts("1", "3Gi", "1Gi"))}, {container("i", memory("9Gi"))});
-  made.requests = amounts("", "2Gi", "7Gi");  // storage cannot be given here
+  made.requests = amounts("", "2Gi", "7Gi");  // storage is not allowed here
   EXPECT_EQ(memory_request(made), "2Gi");
   EXPECT_EQ(text(pod_requests(made).cpu), "none");
   EXPECT_EQ(text(pod_requests(made).ephemeral_storage), "none");
@@ -139,7 +139,7 @@ TEST(PodRequestsTest, LimitsAggregateLikewise) {
 
 TEST(PodRequestsTest, ThePodsOwnLimitsReplaceThoseOfContainers) {
   Pod made = pod("p", {container("a", {}, amounts("1", "3Gi", "1Gi"))});
-  made.limits = amounts("", "2Gi", "7Gi");  // storage cannot be given here
+  made.limits = amounts("", "2Gi", "7Gi");  // storage is not allowed here
   EXPECT_EQ(text(pod_limits(made).memory), "2Gi");
   EXPECT_EQ(text(pod_limits(made).cpu), "1") << "where the pod has none, those of its containers";
   EXPECT_EQ(text(pod_limits(made).ephemeral_storage), "1Gi");

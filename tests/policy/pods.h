@@ -24,12 +24,12 @@ inline std::ostream& operator<<(std::ostream& out, QosClass qos) {
 
 namespace policy {
 
-// A quantity in kubelet's spelling; must be one.
+// A quantity in kubelet's notation; must be valid.
 inline Quantity q(const std::string& text) {
   return parse_quantity(text).value();
 }
 
-// Amounts in kubelet's spelling; "" is not declared.
+// Amounts in kubelet's notation; "" is undeclared.
 inline ResourceList amounts(const std::string& cpu, const std::string& memory,
                             const std::string& storage = "") {
   ResourceList list;

@@ -51,7 +51,7 @@ Allocatable node(const std::string& cpu, const std::string& memory,
   return {.resources = amounts(cpu, memory), .pods = count};
 }
 
-// Names of the victims; "impossible" alone when there is no answer.
+// Names of the victims; only "impossible" if there is no solution.
 std::vector<std::string> victims(const Pod& incoming, const Pods& active,
                                  const Allocatable& allocatable) {
   const auto found = preempt(incoming, active, allocatable);
@@ -61,7 +61,7 @@ std::vector<std::string> victims(const Pod& incoming, const Pods& active,
   return names;
 }
 
-TEST(PreemptionTest, NobodyWhenItFits) {
+TEST(PreemptionTest, PreemptsNothingIfThePodFits) {
   const Pods active{burstable("a", "6Gi")};
   const auto found = preempt(critical("", "4Gi"), active, node("", "10Gi"));
   EXPECT_EQ(found, Preemption{});
@@ -81,7 +81,7 @@ TEST(PreemptionTest, ImpossibleWhenAllOfThemDoNotSuffice) {
               ElementsAre("impossible"));
 }
 
-TEST(PreemptionTest, WhoMayBePreempted) {
+TEST(PreemptionTest, PreemptsOnlyLowerPriorities) {
   struct Case {
     std::optional<std::int32_t> preemptor;
     std::optional<std::int32_t> other;
@@ -117,7 +117,7 @@ TEST(PreemptionTest, LowerClassesGoFirst) {
   EXPECT_THAT(victims(critical("", "6Gi"), active, node("", "8Gi")), ElementsAre("b", "g"));
 }
 
-// How many pods may run is a resource like any other, and there BestEffort pods do help.
+// The number of pods is a resource like any other; for it, BestEffort pods help.
 TEST(PreemptionTest, BestEffortPodsMakeRoomForOneMorePod) {
   const Pods active{guaranteed("g", "1Gi"), burstable("b", "1Gi"), best_effort("e")};
   const auto found = preempt(critical("", "1Gi"), active, node("", "", 3));
@@ -128,7 +128,7 @@ TEST(PreemptionTest, BestEffortPodsMakeRoomForOneMorePod) {
       << "one that gives both, then nothing is lacking";
 }
 
-TEST(PreemptionTest, AsFewAndAsSmallAsWillDo) {
+TEST(PreemptionTest, PreemptsTheFewestAndSmallest) {
   const Pods active{burstable("small", "1Gi"), burstable("large", "6Gi"), burstable("right", "3Gi"),
                     burstable("also", "3Gi")};
   const auto choose = [&](const std::string& memory) {
@@ -141,7 +141,7 @@ TEST(PreemptionTest, AsFewAndAsSmallAsWillDo) {
   EXPECT_THAT(choose("9Gi"), ElementsAre("large", "also"));
 }
 
-// Each lacking resource weighs the same, by the fraction of it that stays unmet.
+// Each lacking resource has the same weight, by its unmet fraction.
 TEST(PreemptionTest, DistanceIsTheSumOfSquaredUnmetFractions) {
   // Lacking: 2 cores and 4 Gi.
   const Pods active{
@@ -172,7 +172,7 @@ TEST(PreemptionTest, CpuIsCountedInThousandths) {
       << "501 thousandths, rounded up";
 }
 
-TEST(PreemptionTest, AResourceNobodyAsksForIsNotLacking) {
+TEST(PreemptionTest, AnUnrequestedResourceIsNotLacking) {
   const Pods active{requesting("a", QosClass::burstable, "5", "1Gi")};
   EXPECT_THAT(victims(critical("", "1Gi"), active, node("2", "9Gi")), IsEmpty());
   const auto found = preempt(critical("1", "9Gi"), active, node("2", "9Gi"));
@@ -180,7 +180,8 @@ TEST(PreemptionTest, AResourceNobodyAsksForIsNotLacking) {
   EXPECT_EQ(found->metric_signal, "cpu") << "the first that is lacking";
 }
 
-// In every world: those it names suffice, none is critical, and the input's order does not matter.
+// In every world: the victims suffice, none is critical, and the order of the input does not
+// matter.
 TEST(PreemptionTest, PropertiesOfTheChoice) {
   std::size_t preempting = 0;
   for (std::uint32_t seed = 0; seed < 2'000; ++seed) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Properties that hold in every world, tried on many small random ones. Small numbers on purpose:
-// ties, nesting and repeated kills are where orders break. Every failure names its seed.
+// Properties that hold in every world, on many small random ones. Small numbers on purpose: orders
+// break at ties, nesting and repeated kills. Every failure prints its seed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::uint32_t kWorlds = 3'000;
 
-// What is left of up to three looks at other worlds, or at this one, before it.
+// The state after up to three evaluations of other worlds, or of this one, before it.
 State any_state(Dice& dice, const Config& config, const Observation& observation) {
   State state;
   for (auto count = dice.below(4); count > 0; --count) {
@@ -95,7 +95,7 @@ void check_victim(std::uint32_t seed, const Config& config, const Observation& o
     EXPECT_TRUE(observation.disk_usage_read) << seed;
   }
   if (evidence.cgroup != CgroupId{}) {
-    // Around it only when nobody is in it, and then that one alone.
+    // Evicts the surrounding cgroup only when it is empty, and then only that.
     const bool inside = path_is_within(victim.workload.path, evidence.subject);
     EXPECT_TRUE(inside || path_is_within(evidence.subject, victim.workload.path)) << seed;
     EXPECT_TRUE(inside || decision.considered.size() == 1) << seed;
@@ -114,7 +114,7 @@ void check_victim(std::uint32_t seed, const Config& config, const Observation& o
   }
 }
 
-TEST(PropertyTest, NobodyIsKilledWhoMustNotBe) {
+TEST(PropertyTest, NeverKillsExcludedWorkloads) {
   std::size_t kills = 0;
   for (std::uint32_t seed = 0; seed < kWorlds; ++seed) {
     Dice dice(seed);
@@ -130,7 +130,7 @@ TEST(PropertyTest, NobodyIsKilledWhoMustNotBe) {
   EXPECT_GT(kills, kWorlds / 10) << "the worlds are too quiet to prove anything";
 }
 
-TEST(PropertyTest, CreditIsNeverMoreThanWhatIsThere) {
+TEST(PropertyTest, CreditNeverExceedsTheUsage) {
   for (std::uint32_t seed = 0; seed < kWorlds; ++seed) {
     Dice dice(seed);
     const Config config = any_config(dice);
@@ -194,7 +194,7 @@ TEST(PropertyTest, ConsideredAreInEvictionOrder) {
   }
 }
 
-// A reported condition was met less than the transition period ago, one that is not was not.
+// A reported condition was met within the transition period; an unreported one was not.
 TEST(PropertyTest, ConditionsNeverFallBeforeTheirTime) {
   std::size_t fallen = 0;
   for (std::uint32_t seed = 0; seed < kWorlds / 10; ++seed) {
@@ -224,7 +224,7 @@ TEST(PropertyTest, ConditionsNeverFallBeforeTheirTime) {
   EXPECT_GT(fallen, 100U);
 }
 
-// What a threshold does hard, it does no later than soft.
+// A hard threshold acts no later than the same soft one.
 TEST(PropertyTest, HardIsNeverLaterThanSoft) {
   std::size_t acted = 0;
   for (std::uint32_t seed = 0; seed < kWorlds / 3; ++seed) {
@@ -258,7 +258,7 @@ TEST(PropertyTest, HardIsNeverLaterThanSoft) {
   EXPECT_GT(acted, 100U);
 }
 
-// What the next step is told to be on the same readings: everything but times.
+// The next step on the same readings is equal in everything except times.
 std::string answer(const Decision& decision) {
   std::string text = told(decision) + " |";
   for (const ConditionStatus& one : decision.conditions) text += one.status ? " yes" : " no";
@@ -273,7 +273,7 @@ TEST(PropertyTest, NothingChangesBeforeTheNextDeadline) {
     Dice dice(seed);
     const Config config = any_config(dice);
     Observation observation = any_observation(dice, config);
-    // Reclaim that is over is told once, so it is not the same reading again.
+    // The end of reclaim is reported once, so the reading is not the same again.
     if (observation.reclaim == ReclaimState::done) observation.reclaim = ReclaimState::ready;
     State state = any_state(dice, config, observation);
     state.reclaim.reset();
@@ -297,7 +297,7 @@ TEST(PropertyTest, NothingChangesBeforeTheNextDeadline) {
     changed += answer(step(config, now.state, observation).decision) != answered ? 1 : 0;
   }
   EXPECT_GT(deadlines, kWorlds / 10);
-  EXPECT_GT(changed, deadlines / 2) << "most of them are worth a look";
+  EXPECT_GT(changed, deadlines / 2) << "most of them matter";
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# purity_test.sh NM ARCHIVE: fails when ARCHIVE (libforestall_policy.a) needs anything but our own
-# pure layers, memory, strings and arithmetic. The list names what is allowed, not what is
-# forbidden, so that a system call nobody thought of fails too.
+# purity_test.sh NM ARCHIVE: fails if ARCHIVE (libforestall_policy.a) needs anything except our pure
+# layers, memory, strings and arithmetic. The list names what is allowed, so that an unexpected
+# system call fails as well.
 set -eu
 
 nm=$1
@@ -13,10 +13,10 @@ undefined=$("$nm" --undefined-only --format=posix "$archive" |
   grep -v ':$' | cut -d' ' -f1 | sort -u)
 [ -n "$undefined" ] || { echo "purity: nm shows no undefined symbol in $archive"; exit 1; }
 
-# Beside base, model and policy: operator new and delete, std::allocator (out of line in debug
-# builds), std::string, what the library throws, unwinding, mem* and the stack protector; division
-# of 128-bit quantities; the flag by which std::shared_ptr counts cheaply in a single thread, and
-# the type information that it compares; std::to_chars, which knows no locale.
+# Besides base, model and policy: operator new and delete, std::allocator (out of line in debug
+# builds), std::string, the library's exceptions, unwinding, mem* and the stack protector; division
+# of 128-bit quantities; the flag by which std::shared_ptr counts without atomics in a single
+# thread, and the type information that it compares; std::to_chars, which ignores locales.
 allow() {
   grep -E -v \
     -e '^_ZN?K?9forestall' \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds for every ranking, tried on many small random worlds. Small numbers on purpose: ties
-// are where orders break. Every failure names its seed.
+// Properties of every ranking, on many small random worlds. Small numbers on purpose: orders break
+// at ties. Every failure prints its seed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -83,7 +83,7 @@ RankKey any_key(Dice& dice) {
           .growth = dice.one_in(3) ? std::nullopt : std::optional(dice.below(3))};
 }
 
-// The chain of rules alone, without the identity that breaks ties after it.
+// The chain of rules without the identity that breaks final ties.
 std::weak_ordering by_rules(const RankKey& a, const RankKey& b, Resource resource,
                             Ranking ranking) {
   for (const RankRule& rule : rules_for(resource, ranking)) {
@@ -166,7 +166,7 @@ TEST(RankPropertyTest, TheOrderOfTheInputDoesNotMatter) {
   for (std::uint32_t seed = 0; seed < kWorlds; ++seed) {
     Dice dice(seed);
     auto workloads = any_workloads(dice);
-    // As read from files: no path, no cgroup, only names.
+    // As read from files: names without paths and cgroups.
     if (dice.one_in(2)) {
       for (WorkloadSample& each : workloads) {
         each.workload.path.clear();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of eviction: each rule alone, their precedence, and the published examples.
+// The order of eviction: each rule alone, their precedence, and the documented examples.
 #include "policy/rank.h"
 
 #include <gmock/gmock.h>
@@ -64,7 +64,7 @@ std::vector<std::string> names_of(Resource resource) {
   return names;
 }
 
-// A pod with one container that has these on disk, and this request for ephemeral storage.
+// A pod with one container with this disk usage and this request for ephemeral storage.
 WorkloadSample on_disk_pod(const std::string& name, const DiskUsage& rootfs,
                            std::optional<std::int32_t> priority = {},
                            const std::string& request = "") {
@@ -80,8 +80,8 @@ WorkloadSample no_statistics(const std::string& name, std::optional<std::int32_t
   return sample;
 }
 
-// A container that is watched by itself: what can be evicted is its pod.
-TEST(RankTest, WhatLiesInsideOfAWorkloadIsThatWorkloads) {
+// A container that is watched separately: only its pod can be evicted.
+TEST(RankTest, NestedCgroupsBelongToTheirWorkload) {
   const Subject scope{id_of("/pods/a/c"), "/pods/a/c"};
   const std::vector<WorkloadSample> around{workload("/pods", mb(9)), workload("/pods/a", mb(5)),
                                            workload("/pods/b", mb(8))};
@@ -92,7 +92,7 @@ TEST(RankTest, WhatLiesInsideOfAWorkloadIsThatWorkloads) {
   EXPECT_THAT(order({workload("/pods/b", mb(8))}, kMemory, scope), ElementsAre());
 }
 
-// kubelet.md §11, the published memory example (request / usage).
+// The memory example of the Kubernetes documentation (node-pressure-eviction): request / usage.
 TEST(RankTest, KubeletsMemoryExample) {
   EXPECT_THAT(order({workload("/A", mb(700)), workload("/B", mb(1900), {}, gib(2)),
                      workload("/C", mb(1800), {}, gib(1)), workload("/D", mb(800), {}, gib(1)),
@@ -100,7 +100,7 @@ TEST(RankTest, KubeletsMemoryExample) {
               ElementsAre("C", "A", "E", "B", "D", "F"));
 }
 
-// The same with the requests where they are in a cluster: in the pods.
+// The same with the requests in the pods, as in a cluster.
 TEST(RankTest, KubeletsMemoryExampleWithPods) {
   const auto with = [](const std::string& name, const std::string& request, Bytes used) {
     return sample_of(pod(name, {container("c", memory(request))}), used);
@@ -111,7 +111,8 @@ TEST(RankTest, KubeletsMemoryExampleWithPods) {
       ElementsAre("C", "A", "E", "B", "D", "F"));
 }
 
-// kubelet.md §11, the published disk example; QoS classes do not matter.
+// The disk example of the Kubernetes documentation (node-pressure-eviction); QoS classes do not
+// matter.
 TEST(RankTest, KubeletsDiskExample) {
   const auto with = [](const std::string& name, Bytes used, QosClass qos) {
     auto sample = on_disk_pod(name, on_disk(used));
@@ -243,14 +244,14 @@ TEST(RankTest, PidRulesAndTheirPrecedence) {
       by(Signal::pid_available));
 }
 
-// Memory has no part in it: neither usage nor request.
-TEST(RankTest, PidRankingKnowsNoRequests) {
+// Neither usage nor request of memory matters.
+TEST(RankTest, PidRankingIgnoresRequests) {
   const RankKey key = rank_key(with_processes(workload("/a", std::nullopt, 7, gib(1)), 5),
                                by(Signal::pid_available));
   EXPECT_EQ(key, (RankKey{.measured = true, .exceeds_request = false, .priority = 7, .usage = 5}));
 }
 
-TEST(RankTest, KeysSayWhatWasCompared) {
+TEST(RankTest, KeysContainTheComparedValues) {
   const RankKey key = rank_key(workload("/a", mib(5), 3, mib(2)), kMemory);
   EXPECT_EQ(key, (RankKey{.measured = true,
                           .exceeds_request = true,
@@ -260,7 +261,7 @@ TEST(RankTest, KeysSayWhatWasCompared) {
                           .over_request = mib(3).count}));
 }
 
-TEST(RankTest, WhatIsDeclaredCountsBeforeThePod) {
+TEST(RankTest, ConfiguredValuesOverrideThePod) {
   Pod made = pod("a", {container("c", memory("4Mi"))});
   made.priority = 5;
   auto sample = sample_of(made, mib(10));
@@ -288,7 +289,7 @@ TEST(RankTest, EndsOfTheRangeDoNotWrapAround) {
             std::numeric_limits<std::int64_t>::max());
 }
 
-// In the split layout no part of a pod lies on imagefs.
+// In the split layout no part of a pod is on imagefs.
 TEST(RankTest, SplitImagefsRanksByPriorityThenSmallerRequest) {
   const RankBy imagefs = by(Signal::imagefs_available, FilesystemLayout::split);
   check(
@@ -322,7 +323,7 @@ TEST(RankTest, OnePathWithTwoIdentitiesIsStillOrdered) {
   EXPECT_FALSE(evicted_before(candidate(newer), candidate(older), Resource::memory));
 }
 
-// What was read from files has neither path nor cgroup.
+// Observations read from files have neither path nor cgroup.
 TEST(RankTest, WithoutACgroupTheNameAndTheUidDecide) {
   auto a = workload("", mib(1));
   a.workload.cgroup = {};

@@ -47,7 +47,7 @@ TEST(ContainerfsTest, ThresholdsFollowTheFilesystemOfTheWritableLayers) {
                         soft(hard(Signal::containerfs_available, gib(40), gib(2)), seconds(90))}));
 }
 
-TEST(ContainerfsTest, WhatTheOperatorGaveIsReplacedOrNeverMet) {
+TEST(ContainerfsTest, ReplacesOrIgnoresTheOperatorsThresholds) {
   const std::vector<Threshold> configured{hard(Signal::containerfs_available, gib(50)),
                                           soft(hard(Signal::containerfs_inodes_free, {9})),
                                           hard(Signal::nodefs_available, gib(10))};
@@ -55,7 +55,7 @@ TEST(ContainerfsTest, WhatTheOperatorGaveIsReplacedOrNeverMet) {
   ASSERT_EQ(derived.size(), 1U) << "the inodes have no original";
   EXPECT_EQ(derived[0], (DerivedThreshold{0, true, hard(Signal::containerfs_available, gib(10))}));
   EXPECT_TRUE(containerfs_thresholds(configured, kImagefs).empty());
-  // Replaced ones count in the first pass already: they were in kubelet's list.
+  // Replaced ones count in the first pass already, because they were in kubelet's list.
   Observation observation;
   observation.filesystems.layout = kSingle;
   observation.filesystems.containerfs = filesystem(gib(100), gib(9));
@@ -91,7 +91,7 @@ TEST(ContainerfsTest, AnUnknownLayoutLeavesThemOutAndTheOthersIn) {
   EXPECT_EQ(decision.evidence[0].threshold.signal, Signal::nodefs_available);
 }
 
-// kubelet.md §4.
+// pkg/kubelet/eviction/helpers.go UpdateContainerFsThresholds().
 TEST(NodeReclaimTest, StepsByLayoutAndFilesystem) {
   struct Case {
     FilesystemLayout layout;
@@ -119,7 +119,7 @@ TEST(NodeReclaimTest, StepsByLayoutAndFilesystem) {
   EXPECT_EQ(steps(Signal::nodefs_available, std::nullopt), "");
 }
 
-// kubelet.md §5.3.
+// pkg/kubelet/eviction/helpers.go buildSignalToNodeReclaimFuncs().
 TEST(GraceTest, ByVersionAndPod) {
   struct Case {
     std::string name;

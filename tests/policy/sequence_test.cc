@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences of node states on event time: grace periods, oscillation, minimum reclaim, conditions,
-// and hard thresholds crossed during a soft kill.
+// Sequences of node states over time: grace periods, oscillation, minimum reclaim, conditions, and
+// hard thresholds crossed during a soft kill.
 #include <gtest/gtest.h>
 
 #include "policy/deadlines.h"
@@ -31,8 +31,8 @@ std::string look_at(Story& run, MonotonicTime at, Bytes available) {
   return run.look(at);
 }
 
-// kubelet.md §11, the reference control loop: hard 1Gi, soft 2Gi for 2 minutes, transition 5
-// minutes, at most 5 s of grace.
+// The example of the Kubernetes documentation (node-pressure-eviction): hard 1Gi, soft 2Gi for 2
+// minutes, transition 5 minutes, at most 5 s of grace.
 TEST(SequenceTest, TheReferenceControlLoop) {
   Config config = policy::config({hard(kNode, gib(1)), soft(hard(kNode, gib(2)), minutes(2))});
   config.pressure_transition = minutes(5);
@@ -91,7 +91,7 @@ TEST(SequenceTest, AnUnreadableSignalDoesNotRestartTheGrace) {
   EXPECT_EQ(look_at(run, second(30), gib(1)), "kill /leak for node");
 }
 
-// A soft threshold has driven: from then on it asks for its minimum reclaim as well.
+// A soft threshold has caused an eviction: from then on its minimum reclaim counts as well.
 TEST(SequenceTest, MinimumReclaimCountsOnceAThresholdDrives) {
   Threshold threshold = soft(hard(kNode, gib(2), mib(500)), seconds(30));
   Story run = node_run({threshold});
@@ -143,7 +143,7 @@ TEST(SequenceTest, AGraceThatEndsOnAnOldReadingWaitsForANewOne) {
   EXPECT_EQ(run.look(31), "kill /leak for node");
 }
 
-// The read that an inspection asks for belongs to the same pass.
+// The read that an inspection requests belongs to the same pass.
 TEST(SequenceTest, AskingForTheWorkloadsDoesNotUseUpTheReading) {
   Story run = node_run({hard(kNode, gib(1))});
   run.now.node = node(gib(8), mib(1));
@@ -154,7 +154,7 @@ TEST(SequenceTest, AskingForTheWorkloadsDoesNotUseUpTheReading) {
   EXPECT_EQ(run.look(6), "kill /leak for node");
 }
 
-TEST(SequenceTest, ASoftKillUnderWayHoldsUpSoftOnesAndNoHardOne) {
+TEST(SequenceTest, ASoftKillUnderWayDelaysOnlySoftOnes) {
   Story run = node_run({hard(kNode, mib(500)), soft(hard(kNode, gib(2)), seconds(30))});
   look_at(run, second(0), gib(1));
   EXPECT_EQ(look_at(run, second(30), gib(1)), "kill /leak for node");
@@ -172,8 +172,7 @@ TEST(SequenceTest, ASoftKillUnderWayHoldsUpSoftOnesAndNoHardOne) {
   EXPECT_EQ(look_at(run, second(602), mib(400)), "none for node: release-pending");
 }
 
-// Without Compat::hard_at_once a hard victim has a second to go: it is not chosen again meanwhile,
-// and nobody else is.
+// Without Compat::hard_at_once a hard victim has a second to exit: meanwhile no workload is chosen.
 TEST(SequenceTest, AHardKillWithGraceIsNotRepeated) {
   Config config = policy::config({hard(kNode, gib(1))});
   config.compat.hard_at_once = false;
@@ -189,7 +188,7 @@ TEST(SequenceTest, AHardKillWithGraceIsNotRepeated) {
   EXPECT_EQ(next_deadline(config, run.state()), second(29));
 }
 
-// A SIGKILL that is due and does not come must not hold up a hard threshold.
+// A SIGKILL that is due and does not come must not delay a hard threshold.
 TEST(SequenceTest, AnOverdueKillIsNotWaitedFor) {
   Story run = node_run({hard(kNode, gib(1))});
   run.now.kills = {kill("/leak", gib(3), KillState::terminating)};
@@ -199,7 +198,7 @@ TEST(SequenceTest, AnOverdueKillIsNotWaitedFor) {
   EXPECT_EQ(look_at(run, second(11), mib(1)), "kill /leak for node");
 }
 
-TEST(SequenceTest, AReloadKeepsWhatTheNodeReports) {
+TEST(SequenceTest, AReloadKeepsTheReportedConditions) {
   const Config config = policy::config({hard(kNode, gib(1))});
   Observation observation;
   observation.at = second(1);
@@ -229,7 +228,7 @@ TEST(SequenceTest, OneKillUntilCleanup) {
   EXPECT_EQ(look_at(run, second(3), mib(11)), "kill /other for node");
 }
 
-// Order of acting over time: hard before soft, so that a soft one never takes a hard one's turn.
+// Order of actions over time: hard before soft, so that a soft threshold never delays a hard one.
 TEST(SequenceTest, WithBothDrivingTheHardOneActs) {
   Story run = node_run({soft(hard(kNode, gib(2)), seconds(1)), hard(kNode, gib(1))});
   look_at(run, second(0), mib(1));

@@ -24,7 +24,7 @@ TEST(SignalsTest, NodeAvailableIsCapacityLessWorkingSet) {
   EXPECT_EQ(level->available(), gib(5));
 }
 
-TEST(SignalsTest, ActivePageCacheCountsAsUsedAndMemAvailableIsNotAsked) {
+TEST(SignalsTest, ActivePageCacheCountsAsUsedAndMemAvailableIsIgnored) {
   NodeSample sample = node(gib(8), gib(1));
   sample.kernel_available = gib(7);
   EXPECT_EQ(node_level(sample)->available(), gib(1));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole steps: what is decided, with which reason, on which literal world.
+// Whole steps on literal worlds: decisions and their reasons.
 #include "policy/step.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ TEST(StepTest, ASoftThresholdWaitsOutItsGrace) {
   EXPECT_TRUE(result.decision.evidence[0].met) << "it must not vanish";
 }
 
-TEST(StepTest, MetAndUnreadAsksForTheWorkloads) {
+TEST(StepTest, MetAndUnreadRequestsTheWorkloads) {
   Observation observation = node_at(mib(1));
   EXPECT_EQ(decide(config({hard(kNode, gib(1))}), observation),
             "inspect for node: workloads-unread");
@@ -66,7 +66,7 @@ TEST(StepTest, InspectionIsAsNarrowAsTheNeed) {
   observation.node = node(gib(8), mib(1));
   EXPECT_EQ(inspection_subject(step(config, {}, observation).decision), "") << "the node";
   observation.node = node(gib(8), gib(4));
-  EXPECT_EQ(inspection_subject(step(config, {}, observation).decision), "") << "nobody";
+  EXPECT_EQ(inspection_subject(step(config, {}, observation).decision), "") << "no subject";
 }
 
 TEST(StepTest, KillsTheFirstInRankAndShowsEverybody) {
@@ -166,7 +166,8 @@ TEST(StepTest, AKillInsideACgroupIsCreditedToTheNodeAsWell) {
   observation.workloads = {workload("/a/x", mib(60)), workload("/big", gib(5))};
   EXPECT_EQ(decide(config, observation), "kill /a/x for /a");
   observation.kills = {kill("/a/x", mib(60))};
-  EXPECT_EQ(decide(config, observation), "none for /a: release-pending") << "nobody else dies";
+  EXPECT_EQ(decide(config, observation), "none for /a: release-pending")
+      << "no other workload dies";
 }
 
 TEST(StepTest, AllocatableOnlyTouchesPods) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pods beyond their limits on local storage: each limit alone, their order, and who is spared.
+// Pods over their limits on local storage: each limit alone, their order, and spared pods.
 #include "policy/storage_limits.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ Result evict(std::vector<WorkloadSample> workloads, const Config& config = {},
   return result;
 }
 
-// The message for a single pod; empty when it stays.
+// The message for a single pod; empty if it stays.
 std::string message(const WorkloadSample& sample,
                     FilesystemLayout layout = FilesystemLayout::single) {
   const Result result = evict({sample}, {}, layout);
@@ -96,7 +96,7 @@ TEST(StorageLimitsTest, ThePodsUsageAsReadCountsBeforeTheSum) {
             "Pod ephemeral local storage usage exceeds the total limit of containers 1Gi. ");
 }
 
-// A limit of zero is a limit for the pod, though not for its container.
+// A limit of zero is valid for the pod, though not for its container.
 TEST(StorageLimitsTest, ALimitOfZeroLimitsThePod) {
   EXPECT_EQ(message(limited({{"a", "0"}}, {container_sample("a", on_disk(Bytes{1}), {})})),
             "Pod ephemeral local storage usage exceeds the total limit of containers 0. ");
@@ -159,7 +159,7 @@ TEST(StorageLimitsTest, TheFirstLimitInOrderCounts) {
   EXPECT_EQ(result.evictions.at(0).metric_signal, "ephemeralcontainerfs.limit");
 }
 
-TEST(StorageLimitsTest, WhatAnEvictionSays) {
+TEST(StorageLimitsTest, EvictionMessages) {
   const auto result = evict({with_empty_dir(empty_dir("v", "1Gi"), gib(2))});
   ASSERT_EQ(result.evictions.size(), 1U);
   const Eviction& eviction = result.evictions[0];
@@ -176,7 +176,7 @@ TEST(StorageLimitsTest, WhatAnEvictionSays) {
             Duration{0});
 }
 
-// All at once, in order of their paths; whom it may not kill it names and passes over.
+// All at once, ordered by path; a pod that must not be killed is listed and skipped.
 TEST(StorageLimitsTest, EveryPodBeyondALimit) {
   const auto over = [](const std::string& name) {
     return with_empty_dir(empty_dir("v", "1Mi"), gib(1), name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Met, still met, driving, and in which order.
+// Met, still met, driving, and their order.
 #include "policy/thresholds.h"
 
 #include <gmock/gmock.h>
@@ -58,8 +58,9 @@ TEST(ThresholdsTest, ANeverMetShareAndAnAlwaysMetOne) {
   EXPECT_FALSE(assess(config({always}), {}, node_at(gib(8))).evidence[0].met);
 }
 
-// kubelet.md §11: 1Gi with a minimum reclaim of 500Mi, once met, holds until 1.5Gi.
-TEST(ThresholdsTest, MinimumReclaimCountsOnlyForWhatWasDriving) {
+// The example of the Kubernetes documentation (node-pressure-eviction): 1Gi with a minimum reclaim
+// of 500Mi, once met, holds until 1.5Gi.
+TEST(ThresholdsTest, MinimumReclaimCountsOnlyForDrivingThresholds) {
   const Config config = policy::config({hard(kNode, gib(1), mib(500))});
   EXPECT_THAT(assess(config, {}, node_at(gib(1))).state.driving, IsEmpty());
   const State series = assess(config, {}, node_at(gib(1) - Bytes{1})).state;
@@ -98,7 +99,7 @@ TEST(ThresholdsTest, CreditStopsActingButDoesNotEndTheSeries) {
   ASSERT_EQ(assessment.crossings.size(), 1U);
   EXPECT_TRUE(assessment.crossings[0].covered);
   EXPECT_THAT(assessment.state.driving, ElementsAre(ThresholdId{0, {}}));
-  // The victim is gone, and gave less than hoped: the minimum reclaim still counts.
+  // The victim is dead and freed less than expected: the minimum reclaim still counts.
   EXPECT_TRUE(assess(config, assessment.state, node_at(gib(1) + mib(100))).evidence[0].met);
 }
 
@@ -112,7 +113,7 @@ TEST(ThresholdsTest, AnUnknownSignalGivesNoEvidenceAndEndsNoSeries) {
   unreadable.watched[0].usage.reset();
   const auto assessment = assess(config, series, unreadable);
   EXPECT_THAT(assessment.evidence, IsEmpty());
-  // The pods cgroup is not there any more: nothing is left of its series.
+  // The pods cgroup was removed, and its series with it.
   EXPECT_THAT(assessment.state.driving, ElementsAre(ThresholdId{0, {}}, ThresholdId{2, a}));
 }
 
@@ -146,7 +147,7 @@ TEST(ThresholdsTest, ASharesAmountIsCutToAWholeNumber) {
   const Config config = policy::config({share(kNode, 0.10F)});
   Observation observation;
   observation.node = node({1009}, {100});
-  // 0.1 as a 32-bit float is a little more than a tenth: 100.9... is cut to 100.
+  // 0.1 as a 32-bit float is a little more than a tenth: 100.9... is truncated to 100.
   EXPECT_EQ(assess(config, {}, observation).evidence[0].limit.value(), 100);
   EXPECT_FALSE(assess(config, {}, observation).evidence[0].met);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decisions in a few words, and runs of steps on one node.
+// Decisions as short texts, and runs of steps on one node.
 #pragma once
 
 #include <string>
@@ -36,7 +36,7 @@ inline std::string told(const Conditions& conditions) {
   return text;
 }
 
-// A node under one configuration: change `now`, then look.
+// A node under one configuration: change `now`, then evaluate.
 class Story {
  public:
   explicit Story(Config config) : config_(std::move(config)) {}

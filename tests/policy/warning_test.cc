@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Warning lines: where they lie, and that hovering about one is not told of over and over.
+// Warning lines: their places, and that usage hovering about one is not reported repeatedly.
 #include "policy/warning.h"
 
 #include <gtest/gtest.h>
@@ -49,8 +49,8 @@ TEST(WarningTest, TheZoneIsLeftAQuarterBeyondIt) {
   EXPECT_TRUE(out_of_warning_zone(mib(256 + 64) + Bytes{1}, mib(256)));
 }
 
-// However usage moves, the warning is ahead of the threshold and not yet reached.
-TEST(WarningTest, WhateverTheHeadroomTheNextLineIsBetweenItAndTheThreshold) {
+// Wherever usage moves, the warning comes before the threshold and is not reached yet.
+TEST(WarningTest, TheNextLineIsAlwaysBetweenUsageAndThreshold) {
   for (const Bytes capacity : {mib(16), mib(64), mib(256), gib(2), gib(4000)}) {
     const Bytes margin = warning_margin(capacity);
     for (std::int64_t headroom = 1; headroom < capacity.count; headroom = headroom * 5 / 4 + 1) {
@@ -79,8 +79,8 @@ TEST(ShortlistTest, IsTheHeadOfTheRankingWithoutTheExcluded) {
   EXPECT_TRUE(shortlist(config, observation, {id_of("/x"), "/x"}, 9).first.empty());
 }
 
-// By kubelet's order: past its request first, then lower priority, then over its request by more.
-TEST(ShortlistTest, SaysWhatTheOthersMustGrowByToPass) {
+// Kubelet's order: usage over request first, then lower priority, then more usage over request.
+TEST(ShortlistTest, ReportsTheGrowthThatOthersNeedToPass) {
   const Config config = policy::config({hard(Signal::memory_available, mib(100))});
   Observation observation;
   observation.workloads = {workload("/a", mib(50)), workload("/b", mib(30)),
@@ -90,7 +90,7 @@ TEST(ShortlistTest, SaysWhatTheOthersMustGrowByToPass) {
   EXPECT_EQ(shortlist(config, observation, {}, 3).leads, (std::vector{never, never, never}));
   observation.workloads->at(2).workload.priority = 1;
   EXPECT_EQ(shortlist(config, observation, {}, 2).leads, (std::vector{never, never}));
-  // Of lower priority, but within its request for so much.
+  // Of lower priority, but within its request for a certain amount.
   observation.workloads->at(2).workload.priority = -1;
   observation.workloads->at(2).workload.memory_request = mib(15);
   EXPECT_EQ(shortlist(config, observation, {}, 2).leads, (std::vector{mib(5), mib(5)}));

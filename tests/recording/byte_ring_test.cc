@@ -11,7 +11,7 @@
 namespace forestall::recording {
 namespace {
 
-TEST(ByteRing, GivesBackWhatItWasGivenUntilItIsFull) {
+TEST(ByteRing, ReturnsItsContentsInOrderUntilItIsFull) {
   auto ring = std::move(ByteRing::create(1).value());
   EXPECT_EQ(ring->capacity(), std::size_t{64} << 10);
   std::string out;
@@ -34,13 +34,13 @@ TEST(ByteRing, GivesBackWhatItWasGivenUntilItIsFull) {
   EXPECT_TRUE(ring->empty());
 }
 
-TEST(ByteRing, RefusesWhatCanNeverFit) {
+TEST(ByteRing, RefusesEntriesThatCanNeverFit) {
   auto ring = std::move(ByteRing::create(1).value());
   EXPECT_FALSE(ring->give(std::string(ring->capacity(), 'x'), {}));
   EXPECT_TRUE(ring->empty());
 }
 
-// What the loop calls takes no memory, whether there is room or not.
+// The functions that the loop calls allocate no memory, with or without room.
 TEST(ByteRing, GivingTakesNoMemory) {
   auto ring = std::move(ByteRing::create(1).value());
   const std::string entry(1000, 'x');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recordings that are cut or damaged: what is whole is read, and what is not is told.
+// Recordings that are truncated or damaged: whole chunks are read, and the rest is reported.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -14,7 +14,7 @@ using test::make_recording;
 using test::random_chunks;
 using test::read_back;
 
-// Chunks of `made` that lie whole within the first `size` bytes.
+// Chunks of `made` that are complete within the first `size` bytes.
 std::size_t whole_chunks(const MadeRecording& made, std::size_t size) {
   std::size_t count = 0;
   for (std::size_t i = 0; i < made.places.size(); ++i) {
@@ -34,7 +34,7 @@ void expect_read_up_to(const MadeRecording& made, const std::vector<test::Planne
   for (std::size_t i = 0; i < whole; ++i) EXPECT_EQ(back->chunks[i], planned[i].entries);
   EXPECT_EQ(back->complete, size == made.bytes.size()) << size;
   EXPECT_TRUE(back->damages.empty()) << size << ": " << back->damages[0].problem;
-  // Where it was cut: at the end of what is whole, unless that is where the file ends.
+  // Where it was truncated: at the end of the last whole chunk, unless the file ends there.
   std::size_t end = whole == 0 ? made.places[0].offset : made.end_of_chunks;
   if (whole < made.places.size()) end = made.places[whole].offset;
   if (size > made.end_of_chunks) return;
@@ -44,7 +44,7 @@ void expect_read_up_to(const MadeRecording& made, const std::vector<test::Planne
   EXPECT_EQ(back->cut->bytes, size - end);
 }
 
-TEST(Damage, ASmallFileIsReadUpToWhereverItIsCut) {
+TEST(Damage, ReadsASmallFileUpToAnyTruncation) {
   const std::vector<test::PlannedChunk> planned{{{"one", "two"}, true}, {{"three"}}, {{"four"}}};
   const MadeRecording made = make_recording(planned, true);
   for (std::size_t size = made.places[0].offset; size <= made.bytes.size(); ++size) {
@@ -66,7 +66,7 @@ TEST(Damage, ALargeFileIsReadUpToAnyOfAHundredRandomCuts) {
   }
 }
 
-// One bit anywhere costs the chunk it is in and no other, and never passes.
+// One flipped bit costs its chunk and no other, and is always detected.
 TEST(Damage, AFlippedBitCostsItsChunkAndNoOther) {
   const auto planned = random_chunks(/*chunks=*/5, /*entries=*/4, /*seed=*/3);
   const MadeRecording made = make_recording(planned, true);
@@ -83,7 +83,7 @@ TEST(Damage, AFlippedBitCostsItsChunkAndNoOther) {
       EXPECT_LE(damage.offset, bit / 8);
       EXPECT_GT(damage.offset + damage.bytes, bit / 8);
     } else if (back->complete) {
-      // The index is damaged in what only a seek looks at.
+      // The damage is in the part of the index that only a seek reads.
       continue;
     } else {
       EXPECT_TRUE(!back->damages.empty() || back->cut) << "byte " << bit / 8;
@@ -96,7 +96,7 @@ TEST(Damage, AFlippedBitOfTheHeaderIsRefused) {
   for (std::size_t bit = 0; bit < 8 * made.places[0].offset; ++bit) {
     std::string bytes = made.bytes;
     bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << (bit % 8)));
-    // The minor version alone may differ, and is under the checksum too.
+    // Only the minor version may differ, and the checksum covers it.
     EXPECT_FALSE(read_back(bytes)) << "byte " << bit / 8;
   }
 }
@@ -110,7 +110,7 @@ TEST(Damage, ADamagedIndexIsMadeAnew) {
   EXPECT_EQ(reader.places().value(), made.places);
 }
 
-TEST(Damage, AHoleInTheMiddleIsTold) {
+TEST(Damage, ReportsAHoleInTheMiddle) {
   const auto planned = random_chunks(/*chunks=*/9, /*entries=*/50, /*seed=*/5);
   MadeRecording made = make_recording(planned, true);
   // From the middle of the third chunk to the middle of the fifth.
@@ -128,7 +128,7 @@ TEST(Damage, AHoleInTheMiddleIsTold) {
   EXPECT_EQ(back->damages[1].offset + back->damages[1].bytes, made.places[5].offset);
 }
 
-// What a payload happens to contain is not taken for a chunk.
+// The contents of a payload are never taken for a chunk.
 TEST(Damage, AMagicInsideAnEntryIsNoChunk) {
   std::string trap(kChunkMagic);
   trap += std::string(200, 'x') + std::string(kChunkMagic);

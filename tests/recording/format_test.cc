@@ -39,7 +39,7 @@ TEST(Format, ReadsTheChunkHeaderItWrote) {
   EXPECT_EQ(*read, header);
 }
 
-// The bytes are the format: a file of today is read by whoever comes later.
+// The bytes are the format: later versions read today's files.
 TEST(Format, KeepsItsBytes) {
   const auto bytes = encode(sample_header(), "load");
   const unsigned char expected[] = {
@@ -66,7 +66,7 @@ TEST(Format, TakesNoHeaderWithAnyBitOff) {
   }
 }
 
-// Whoever can write the sums can write anything: sizes are bounded before they are used.
+// Sums do not prove sizes: they are checked before use.
 TEST(Format, RefusesSizesThatCannotBe) {
   for (const auto& [raw, stored] : {std::pair{std::uint32_t{0xffffffff}, std::uint32_t{4}},
                                     std::pair{std::uint32_t{100}, std::uint32_t{0xffffffff}},
@@ -94,7 +94,7 @@ TEST(Format, RefusesAFrameThatDeclaresMoreThanItsHeader) {
   EXPECT_TRUE(decoder.unpack(sealed.header, sealed.bytes.substr(kChunkHeaderSize)));
 }
 
-TEST(Format, KeepsWhatCannotBePackedAsItIs) {
+TEST(Format, KeepsIncompressibleDataUnchanged) {
   ChunkBuilder chunk;
   chunk.append("a", from_ns(1));
   const auto sealed = chunk.seal(0);
@@ -112,8 +112,8 @@ TEST(Format, SpansTheTimesOfItsEntriesInAnyOrder) {
   EXPECT_EQ(sealed.header.last_ns, 20);
 }
 
-// Whoever seeks 15 needs the key before this one.
-TEST(Format, BeginsWithItsKeyWhateverIsToldLater) {
+// A seek to 15 needs the key before this one.
+TEST(Format, StartsWithItsKey) {
   ChunkBuilder chunk;
   chunk.begin_with_key();
   chunk.append("key", from_ns(20));

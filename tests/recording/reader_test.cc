@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recording that is as it should be, or older, newer, foreign.
+// Recordings that are valid, older, newer, or of another format.
 #include "recording/reader.h"
 
 #include <gmock/gmock.h>
@@ -48,7 +48,7 @@ TEST(Reader, ReadsAnEmptyRecording) {
   }
 }
 
-TEST(Reader, TellsWhatWasLostBeforeAChunk) {
+TEST(Reader, ReportsLossesBeforeAChunk) {
   auto chunks = kThree;
   chunks[1].lost = 42;
   Reader reader =
@@ -61,7 +61,7 @@ TEST(Reader, TellsWhatWasLostBeforeAChunk) {
   EXPECT_FALSE(reader.next().value()->after_loss);
 }
 
-TEST(Reader, TellsOfAChunkThatIsMissing) {
+TEST(Reader, ReportsAMissingChunk) {
   const auto made = make_recording(kThree, false);
   std::string bytes = made.bytes;
   bytes.erase(made.places[1].offset, made.places[2].offset - made.places[1].offset);
@@ -72,7 +72,7 @@ TEST(Reader, TellsOfAChunkThatIsMissing) {
 }
 
 TEST(Reader, SeeksToTheKeyBefore) {
-  // Entries lie at seconds 1, 2 | 3 | 4, 5, 6; keys are the first and the third chunk.
+  // Entries are at seconds 1, 2 | 3 | 4, 5, 6; keys are the first and the third chunk.
   for (const bool ended : {true, false}) {
     Reader reader =
         std::move(Reader::open(test::file_of(make_recording(kThree, ended).bytes), "test").value());
@@ -86,7 +86,7 @@ TEST(Reader, SeeksToTheKeyBefore) {
   }
 }
 
-TEST(Reader, PassesOverWhatANewerVersionAdded) {
+TEST(Reader, SkipsAdditionsOfANewerVersion) {
   const auto made = make_recording(kThree, false);
   std::string bytes = made.bytes;
   const auto set_flag = [&](std::size_t chunk, std::uint16_t flag) {
@@ -110,7 +110,7 @@ TEST(Reader, PassesOverWhatANewerVersionAdded) {
   EXPECT_TRUE(back->damages.empty());
 }
 
-TEST(Reader, RefusesWhatIsNoRecording) {
+TEST(Reader, RefusesOtherFiles) {
   const auto problem = [](std::string_view bytes) {
     const auto back = read_back(bytes);
     return back ? std::string("read") : back.error().message;
@@ -134,7 +134,7 @@ TEST(Reader, RefusesWhatIsNoRecording) {
   EXPECT_EQ(problem(damaged), "test: its header is damaged");
 }
 
-TEST(Reader, KnowsARecordingByItsBeginning) {
+TEST(Reader, RecognizesARecordingByItsHeader) {
   const test::TempTree tree(
       {{"recording", make_recording({}, true).bytes}, {"lines", "{\"atNs\": 1}\n"}, {"empty", ""}});
   EXPECT_TRUE(Reader::is_recording(tree / "recording").value());

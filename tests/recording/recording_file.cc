@@ -43,7 +43,7 @@ std::vector<PlannedChunk> random_chunks(std::size_t chunks, std::size_t entries,
   for (std::size_t i = 0; i < chunks; ++i) {
     planned[i].key = i % 4 == 0;
     for (std::size_t each = 0; each < entries; ++each) {
-      // Digits only, so that it can be packed.
+      // Digits only, so that it can be compressed.
       std::string entry(random() % 200, '\0');
       for (char& c : entry) c = static_cast<char>('0' + random() % 10);
       planned[i].entries.push_back(std::move(entry));

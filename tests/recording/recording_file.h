@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recording made in memory, broken by hand, and read back.
+// A recording made in memory, damaged by the test, and read again.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace forestall::test {
 
-// A chunk to be: entries, each a second after the one before.
+// A chunk to write: entries, each a second after the one before.
 struct PlannedChunk {
   std::vector<std::string> entries;
   bool key = false;
@@ -23,17 +23,17 @@ struct PlannedChunk {
 struct MadeRecording {
   std::string bytes;
   std::vector<recording::ChunkPlace> places;
-  std::size_t end_of_chunks = 0;  // where index and trailer begin
+  std::size_t end_of_chunks = 0;  // start of index and trailer
 };
 
 // `ended`: with index and trailer.
 [[nodiscard]] MadeRecording make_recording(const std::vector<PlannedChunk>& chunks, bool ended);
 
-// `chunks` of `entries` each; contents are random, from `seed`, and shrink when packed.
+// `chunks` of `entries` each; the contents are random, from `seed`, and compressible.
 [[nodiscard]] std::vector<PlannedChunk> random_chunks(std::size_t chunks, std::size_t entries,
                                                       std::uint32_t seed);
 
-// All that a reader says of `bytes`.
+// All results of a reader of `bytes`.
 struct ReadBack {
   std::vector<std::vector<std::string>> chunks;  // entries of each
   std::vector<bool> after_loss;
@@ -46,7 +46,7 @@ struct ReadBack {
 };
 [[nodiscard]] Result<ReadBack> read_back(std::string_view bytes);
 
-// A file without a name that holds `bytes`.
+// An unnamed file with these bytes.
 [[nodiscard]] UniqueFd file_of(std::string_view bytes);
 
 }  // namespace forestall::test

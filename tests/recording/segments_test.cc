@@ -19,7 +19,7 @@ namespace {
 using testing::ElementsAre;
 
 void fill(ChunkBuilder& chunk, std::size_t size, char of) {
-  // Bytes that cannot be packed.
+  // Bytes that cannot be compressed.
   std::string entry(size, of);
   std::uint32_t state = static_cast<unsigned char>(of) + 1U;
   for (char& byte : entry) byte = static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
@@ -62,7 +62,7 @@ TEST(Segments, StayWithinTheirBoundAndLoseTheOldest) {
   EXPECT_EQ(destination->chunks(), 100U);
   const auto names = segment_names(ring);
   EXPECT_GE(names->size(), 4U);
-  // The oldest went, one after the other: there is no hole.
+  // The oldest were removed in order: there is no gap.
   EXPECT_GT(segment_number(names->front()), 1U);
   EXPECT_EQ(*segment_number(names->back()), *segment_number(names->front()) + names->size() - 1);
   // All but the last were ended when the next one began; the last one by finish().
@@ -89,7 +89,7 @@ TEST(Segments, OfEarlierRunsCountAndGoFirst) {
   ASSERT_TRUE(destination->write(chunk));
   EXPECT_THAT(*segment_names(tree.path().string()),
               ElementsAre("segment-0000000009.rec", "segment-0000000010.rec"));
-  // What is not ours by its name is not touched.
+  // Files with other names are not touched.
   struct stat file {};
   EXPECT_EQ(stat((tree / "notes.txt").c_str(), &file), 0);
   EXPECT_EQ(stat((tree / "segment-9.rec").c_str(), &file), 0);

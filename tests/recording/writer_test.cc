@@ -28,7 +28,7 @@ using test::kPatience;
 struct Read {
   std::vector<std::string> entries;
   std::vector<std::uint32_t> lost;  // before each chunk
-  std::vector<std::size_t> keys;    // indices of entries that begin anew
+  std::vector<std::size_t> keys;    // numbers of the entries that restart the history
   bool complete = false;
 };
 
@@ -47,7 +47,7 @@ Read read_all(const std::string& path) {
   return read;
 }
 
-// Whether `there` came true, looked at whenever the directory's files change.
+// Waits until `there` is true; evaluates it whenever a file of the directory changes.
 bool wait_for(const std::string& directory, const std::function<bool()>& there) {
   const UniqueFd watch(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   inotify_add_watch(watch.get(), directory.c_str(), IN_MODIFY | IN_CREATE);
@@ -76,7 +76,7 @@ class WriterTest : public testing::Test {
   std::string path_ = tree_ / "d/recording";
 };
 
-TEST_F(WriterTest, WritesWhatItIsGivenAndEndsTheFile) {
+TEST_F(WriterTest, WritesItsEntriesAndEndsTheFile) {
   auto writer = std::move(Writer::create(options()).value());
   EXPECT_TRUE(writer->take_key_wish());
   EXPECT_FALSE(writer->take_key_wish());
@@ -97,7 +97,7 @@ TEST_F(WriterTest, WritesWhatItIsGivenAndEndsTheFile) {
   EXPECT_TRUE(read.complete);
 }
 
-TEST_F(WriterTest, OverwritesOnlyWhenTold) {
+TEST_F(WriterTest, OverwritesOnlyOnRequest) {
   tree_.write("d/recording", "precious");
   EXPECT_EQ(Writer::create(options()).error().code, EEXIST);
   EXPECT_EQ(test::read_text(path_), "precious");
@@ -111,14 +111,14 @@ TEST_F(WriterTest, OverwritesOnlyWhenTold) {
   struct stat file {};
   ASSERT_EQ(stat(path_.c_str(), &file), 0);
   EXPECT_EQ(file.st_mode & 0777, 0600U);
-  // Nobody reads it: that is no reason to wait.
+  // Nothing reads it: that must not block.
   force.target.path = tree_ / "d/pipe";
   ASSERT_EQ(mkfifo(force.target.path.c_str(), 0600), 0);
   EXPECT_EQ(Writer::create(force).error().code, ENXIO);
   EXPECT_FALSE(Reader::open(force.target.path));
 }
 
-// Opening one that nobody reads from must not wait for somebody who does.
+// Opening a pipe without a reader must not block.
 TEST_F(WriterTest, RefusesAFifo) {
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
   Writer::Options force = options();
@@ -132,7 +132,7 @@ TEST_F(WriterTest, RefusesADirectoryThatIsNotThere) {
   EXPECT_EQ(Writer::create(nowhere).error().code, ENOENT);
 }
 
-// A disk that is mounted late: nothing waits for it, and what it missed is told.
+// A disk that is mounted late does not block the writer, and the gap is reported.
 TEST_F(WriterTest, OpensByItsThreadAsSoonAsItCan) {
   Writer::Options late = options();
   late.target = {tree_ / "late/ring", false, mib(1)};
@@ -198,7 +198,7 @@ TEST_F(WriterTest, WantsAKeyAgainAfterAMinuteOfEntries) {
   EXPECT_TRUE(writer->take_key_wish());
 }
 
-// A disk that is full, made of the limit on the size of files.
+// A full disk, by a limit on the size of files.
 class FullDisk {
  public:
   explicit FullDisk(rlim_t size) {
@@ -212,7 +212,7 @@ class FullDisk {
   rlimit before_{};
 };
 
-TEST_F(WriterTest, GoesOnWhenThereIsSpaceAgainAndTellsWhatWasLost) {
+TEST_F(WriterTest, ContinuesWhenThereIsSpaceAgainAndReportsLosses) {
   Writer::Options small = options();
   small.queue_bytes = 64 << 10;
   small.flush_after = 1ms;
@@ -223,7 +223,7 @@ TEST_F(WriterTest, GoesOnWhenThereIsSpaceAgainAndTellsWhatWasLost) {
   std::uint64_t given = 0;
   {
     const FullDisk full(1);
-    // More than the queue and a chunk hold, and until the thread has come to try.
+    // More than the queue and a chunk hold, until the thread has tried to write.
     while (writer->trouble() == 0 || writer->totals().lost_entries < 100) {
       if (writer->give(entry + std::to_string(given), from_ns(1))) ++given;
     }
@@ -242,14 +242,14 @@ TEST_F(WriterTest, GoesOnWhenThereIsSpaceAgainAndTellsWhatWasLost) {
   EXPECT_TRUE(read.complete);
   ASSERT_EQ(read.entries.size(), given + 1);
   EXPECT_EQ(read.entries.back(), "after");
-  // Each is told exactly once, where it is missing.
+  // Each gap is reported exactly once, at its place.
   std::uint64_t told = 0;
   for (const std::uint32_t each : read.lost) told += each;
   EXPECT_EQ(told, totals->lost_entries);
 }
 
-// A device that takes bytes but cannot be synced: told, and the recording goes on.
-TEST_F(WriterTest, GoesOnWhenADecisionCannotBeSynced) {
+// A device that accepts bytes but cannot be synced: reported, and the recording continues.
+TEST_F(WriterTest, ContinuesIfADecisionCannotBeSynced) {
   Writer::Options device = options();
   device.target = {"/dev/null", true};
   device.flush_after = 24h;
@@ -264,7 +264,7 @@ TEST_F(WriterTest, GoesOnWhenADecisionCannotBeSynced) {
   EXPECT_EQ(writer->totals().lost_entries, 0U);
 }
 
-TEST_F(WriterTest, TellsAtItsEndWhatTheDiskDidNotTake) {
+TEST_F(WriterTest, ReportsUnwrittenEntriesAtTheEnd) {
   auto writer = std::move(Writer::create(options()).value());
   const FullDisk full(1);
   writer->give("key", from_ns(1), kEntryKey);

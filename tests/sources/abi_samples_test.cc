@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What BPF writes, as the model has it: scanned processes and OOM kills.
+// BPF samples as model types: scanned processes and OOM kills.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -26,7 +26,7 @@ TEST(TaskSample, EachFigureInItsPlace) {
   task.page_table_bytes = 5 * kPage + 1;
   task.nodes_allowed = 3;
   task.nodes_bound = 1;
-  task.pid = 101;  // a thread that stands in
+  task.pid = 101;  // a thread in place of its leader
   task.tgid = 100;
   task.uid = 7;
   task.oom_score_adj = -3;
@@ -81,7 +81,7 @@ abi_oom_kill kill() {
   return made;
 }
 
-TEST(OomEvent, WhatTheFlagsSayIsKnown) {
+TEST(OomEvent, FlaggedFieldsAreKnown) {
   auto event = kill();
   event.flags = ABI_OOM_MEMORY | ABI_OOM_EXACT | ABI_OOM_POINTS | ABI_OOM_WITH_ANOTHER;
   event.start_ns = 20'000'000;
@@ -119,7 +119,7 @@ TEST(OomEvent, WhatTheFlagsSayIsKnown) {
   EXPECT_TRUE(sighting.with_another);
 }
 
-TEST(OomEvent, WhatTheyDoNotSayIsNot) {
+TEST(OomEvent, UnflaggedFieldsAreUnknown) {
   auto event = kill();
   auto sighting = to_sighting(event);
   EXPECT_EQ(sighting.victim, (ProcessId{100, 0}));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pace of the capacity source and what is news to it, with tasks told by a procfs of the
-// test's. Real filesystems are in tests/integration/filesystem_test.cc.
+// The pace of the capacity source and what it reports, with tasks in a procfs of the test. Real
+// filesystems are in tests/integration/filesystem_test.cc.
 #include "sources/capacity_source.h"
 
 #include <gmock/gmock.h>
@@ -49,7 +49,7 @@ class CapacityWorld : public ::testing::Test {
   void run(std::int64_t tasks) {
     proc_.write("loadavg", "0.00 0.00 0.00 1/" + std::to_string(tasks) + " 1\n");
   }
-  // The loop's look: 100 000 tasks at most, met below `met_below` available.
+  // The loop's reading: 100 000 tasks at most, met if less than `met_below` is available.
   void watch(std::int64_t met_below, std::int64_t available) {
     const CapacityLine line{Signal::pid_available, met_below, available};
     source_->watch(std::span(&line, 1), clock_.now());
@@ -75,7 +75,7 @@ TEST_F(CapacityWorld, FarFromALineItSleepsAsLongAsItMay) {
   EXPECT_EQ(source_->interval(), seconds(10));
 }
 
-TEST_F(CapacityWorld, ACrossingIsToldOnceAndARecoveryToo) {
+TEST_F(CapacityWorld, ReportsACrossingAndARecoveryOnceEach) {
   watch(98'000, 99'000);
   EXPECT_THAT(next(), IsEmpty());
   run(2000);
@@ -87,7 +87,7 @@ TEST_F(CapacityWorld, ACrossingIsToldOnceAndARecoveryToo) {
   EXPECT_FALSE(wakes[0].cgroup);
   EXPECT_FALSE(wakes[0].usage);
   EXPECT_EQ(source_->interval(), milliseconds(100));
-  EXPECT_THAT(next(), IsEmpty()) << "told already";
+  EXPECT_THAT(next(), IsEmpty()) << "reported already";
   watch(98'000, 97'999);
   EXPECT_THAT(next(), IsEmpty()) << "the loop has seen it";
   run(3000);
@@ -97,8 +97,8 @@ TEST_F(CapacityWorld, ACrossingIsToldOnceAndARecoveryToo) {
   EXPECT_THAT(next(), IsEmpty());
 }
 
-// The loop saw the crossing before the source did: nothing to tell it, but of the recovery.
-TEST_F(CapacityWorld, WhatTheLoopFoundNeedsNoTelling) {
+// The loop saw the crossing before the source did: the source reports only the recovery.
+TEST_F(CapacityWorld, DoesNotReportWhatTheLoopFound) {
   run(2001);
   watch(98'000, 97'999);
   EXPECT_THAT(next(), IsEmpty());
@@ -106,8 +106,8 @@ TEST_F(CapacityWorld, WhatTheLoopFoundNeedsNoTelling) {
   EXPECT_EQ(next().size(), 1u);
 }
 
-// Minimum reclaim: the line of a threshold that drives lies higher.
-TEST_F(CapacityWorld, ADrivingLineRecoversWhereItSays) {
+// Minimum reclaim: the line of a driving threshold is higher.
+TEST_F(CapacityWorld, ADrivingLineRecoversAtItsTarget) {
   run(2001);
   watch(98'500, 97'999);
   run(1600);
@@ -136,7 +136,7 @@ TEST_F(CapacityWorld, AUseRateIsLearntAndForgotten) {
   EXPECT_EQ(source_->interval(), seconds(8));
 }
 
-TEST_F(CapacityWorld, WhatCannotBeReadIsLookedAtSeldom) {
+TEST_F(CapacityWorld, SeldomReadsUnreadableSubjects) {
   const CapacityLine line{Signal::nodefs_available, 10, 20};  // no such place
   source_->watch(std::span(&line, 1), clock_.now());
   EXPECT_EQ(source_->interval(), milliseconds(10));
@@ -144,7 +144,7 @@ TEST_F(CapacityWorld, WhatCannotBeReadIsLookedAtSeldom) {
   EXPECT_EQ(source_->interval(), seconds(10));
 }
 
-TEST_F(CapacityWorld, NothingWatchedIsNothingToLookAt) {
+TEST_F(CapacityWorld, ReadsNothingIfNothingIsWatched) {
   source_->watch({}, clock_.now());
   EXPECT_EQ(source_->interval(), Duration::zero());
   pollfd ready{source_->fd(), POLLIN, 0};

@@ -56,7 +56,7 @@ class ContainerSamples : public ::testing::Test {
   WorkloadSample sample_;
 };
 
-TEST_F(ContainerSamples, AreNamedByThePodElseByTheirCgroup) {
+TEST_F(ContainerSamples, AreNamedByThePodOrTheirCgroup) {
   Pod pod;
   pod.containers.push_back({"app", "aa11", {}, {}, false});
   pod.containers.push_back({"starting", "", {}, {}, false});
@@ -83,7 +83,7 @@ TEST_F(ContainerSamples, OfAnUnknownPodByCgroup) {
 }
 
 TEST_F(ContainerSamples, OfAPodThatIsGoneThereAreNone) {
-  sample_.workload.cgroup.inode += 1;  // its path was made again by somebody else
+  sample_.workload.cgroup.inode += 1;  // another cgroup was made with its path
   EXPECT_THAT(seen(), IsEmpty());
 }
 

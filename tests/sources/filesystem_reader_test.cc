@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which place counts for which filesystem, and what is said of places that are not there. Layouts
-// of real filesystems are in tests/integration/filesystem_test.cc.
+// Which path is used for which filesystem, and the notes for missing paths. Layouts of real
+// filesystems are in tests/integration/filesystem_test.cc.
 #include "sources/filesystem_reader.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ class FilesystemReaderTest : public ::testing::Test {
   FilesystemSamples look(const FilesystemReader& reader) {
     return reader.read(test::ManualClock().now(), notes_);
   }
-  // One that found every place it named, unless the test looks at the notes.
+  // A reader that found every path, unless the test reads the notes.
   FilesystemReader made(const FilesystemPlaces& places) {
     FilesystemReader reader(places, tree_ / "proc");
     reader.refresh(notes_);
@@ -44,7 +44,7 @@ TEST_F(FilesystemReaderTest, WithoutPlacesOfTheirOwnAllAreKubelets) {
   EXPECT_THAT(notes_, IsEmpty());
 }
 
-TEST_F(FilesystemReaderTest, OnlyWhatWasNamedMustBeThere) {
+TEST_F(FilesystemReaderTest, OnlyConfiguredPathsMustExist) {
   FilesystemPlaces places;
   places.nodefs = tree_ / "absent";
   const auto samples = look(made(places));
@@ -104,8 +104,8 @@ TEST_F(FilesystemReaderTest, ARuntimeIsWaitedForUnlessThePlaceIsConfigured) {
   EXPECT_THAT(notes_, IsEmpty());
 }
 
-// The configuration's word counts before the runtime's.
-TEST_F(FilesystemReaderTest, DiscoveredPlacesFillOnlyWhatIsOpen) {
+// The configuration has precedence over the runtime.
+TEST_F(FilesystemReaderTest, DiscoveredPathsFillOnlyUnsetOnes) {
   FilesystemPlaces places;
   places.nodefs = tree_ / "kubelet";
   places.imagefs = tree_ / "images";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The observer's part in what is short beside memory: filesystems and tasks in every look, and what
-// pods occupy on disk once a walk has measured it.
+// The observer's data besides memory: filesystems and tasks in every evaluation, and disk usage of
+// pods once a walk has measured it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -45,7 +45,7 @@ class ObserverDisk : public ::testing::Test {
     observer_->add_statistics(observation);
     return observation;
   }
-  // Asks, and waits until the source says that the walk is over.
+  // Requests a walk and waits for its end.
   void walk() {
     observer_->ask_disk_usage(clock_.now());
     DiskUsageSource source(observer_->disk_walker());
@@ -81,7 +81,7 @@ class ObserverDisk : public ::testing::Test {
   test::ManualClock clock_;
 };
 
-TEST_F(ObserverDisk, EveryLookHasFilesystemsAndTasks) {
+TEST_F(ObserverDisk, EveryObservationHasFilesystemsAndTasks) {
   EXPECT_THAT(notes_, IsEmpty());
   const auto seen = observer_->observe(Wake{}, clock_.now());
   EXPECT_EQ(seen.filesystems.layout, FilesystemLayout::single);

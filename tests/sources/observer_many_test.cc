@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// More workloads than there are descriptors for: all are seen, and descriptors are left for kills.
+// More workloads than there are descriptors for: all are observed, and descriptors are left for
+// kills.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -16,7 +17,7 @@ namespace {
 constexpr int kWorkloads = 100;
 constexpr rlim_t kDescriptors = 200;
 
-// For the life of the object.
+// While this object exists.
 class FewDescriptors {
  public:
   FewDescriptors() {
@@ -97,7 +98,7 @@ TEST_F(ObserverMany, AllAreReadAndHalfOfTheDescriptorsIsLeft) {
   }
 }
 
-TEST_F(ObserverMany, ThoseThatAreNotHeldAreTheSameOnesAtTheNextRefresh) {
+TEST_F(ObserverMany, UnpinnedWorkloadsStayTheSameAtTheNextRefresh) {
   EXPECT_TRUE(observer_->refresh().empty());
   const std::uint64_t changes = observer_->workload_changes();
   EXPECT_TRUE(observer_->refresh().empty());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The observer in worlds made from literals (v1, v2, hybrid; kubelet's formulas against the numbers
-// written there), and on this machine against the kernel's own files.
+// The observer in literal worlds (v1, v2, hybrid; kubelet's formulas with known results), and on
+// this machine against the kernel's files.
 #include "sources/observer.h"
 
 #include <gmock/gmock.h>
@@ -112,7 +112,7 @@ TEST(ObserverNode, V1TakesTheRootsCounterAndTheHierarchicalStat) {
   EXPECT_EQ(seen.node.inactive_file, Bytes{90});
 }
 
-TEST(ObserverNode, FreshOnEachLookAndUnknownWhenUnreadable) {
+TEST(ObserverNode, FreshInEachEvaluationAndUnknownIfUnreadable) {
   auto world = v2_world({});
   const auto observer = world.observer({});
   EXPECT_EQ(look(*observer).node.usage, pages(500));
@@ -157,7 +157,7 @@ TEST(ObserverWatched, LimitIsTheSmallestOnTheWayUp) {
   EXPECT_EQ(seen.watched[2].path, "/c");
   EXPECT_FALSE(seen.watched[2].limit) << "max is unlimited, not a number";
   EXPECT_FALSE(seen.watched[2].inactive_file) << "absent is not zero";
-  // An unreadable limit above could be the smallest one.
+  // An unreadable limit of an ancestor could be the smallest one.
   world.files.write("cgroup/a/memory.max", "garbage\n");
   const auto broken = look(*observer);
   EXPECT_FALSE(broken.watched[0].limit);
@@ -255,7 +255,7 @@ TEST_F(ObserverWorkloads, PodsAndRulesWithEveryProtection) {
   EXPECT_EQ(protection("/init.scope"), "init-cgroup");
 }
 
-TEST_F(ObserverWorkloads, AProtectedWorkloadProtectsWhatHoldsIt) {
+TEST_F(ObserverWorkloads, AProtectedWorkloadProtectsItsAncestors) {
   Config config;
   config.pod_rules.push_back({"b", {}, {}, {}, true});
   config.workloads.push_back({"/kubepods/burstable", {}, {}, {}, false});
@@ -264,7 +264,7 @@ TEST_F(ObserverWorkloads, AProtectedWorkloadProtectsWhatHoldsIt) {
   EXPECT_EQ(sample_of(seen, "/kubepods/burstable/poda")->workload.protection, Protection::none);
 }
 
-// In a cgroup namespace /proc/self/cgroup says "/": the agent must find itself by its pid.
+// In a cgroup namespace /proc/self/cgroup contains "/": the agent must find itself by its pid.
 TEST_F(ObserverWorkloads, FindsItselfFromInsideACgroupNamespace) {
   world_.files.write("proc/self/cgroup", "0::/\n");
   world_.files.write("cgroup/kubepods/burstable/podc/c1/cgroup.procs",
@@ -275,7 +275,7 @@ TEST_F(ObserverWorkloads, FindsItselfFromInsideACgroupNamespace) {
   EXPECT_EQ(sample_of(seen, "/kubepods/burstable/poda")->workload.protection, Protection::none);
 }
 
-TEST_F(ObserverWorkloads, SubjectLimitsWhatIsRead) {
+TEST_F(ObserverWorkloads, TheSubjectLimitsTheReading) {
   Config config;
   config.workloads.push_back({"/system.slice/*", {}, {}, {}, false});
   const auto observer = world_.observer(config);
@@ -285,7 +285,7 @@ TEST_F(ObserverWorkloads, SubjectLimitsWhatIsRead) {
   EXPECT_EQ(all(*observer).workloads->size(), 7u);
 }
 
-// The policy spares what lies in a protected workload, so it must see that one.
+// The policy spares the contents of a protected workload, so the observer must list it.
 TEST_F(ObserverWorkloads, AProtectedWorkloadAboveTheSubjectIsReadToo) {
   Config config;
   config.pod_rules.push_back({"b", {}, {}, {}, true});
@@ -393,7 +393,7 @@ TEST_F(ObserverHost, ACgroupRemovedAfterTheRefreshIsDropped) {
   EXPECT_THAT(*seen.workloads, IsEmpty());
   EXPECT_THAT(seen.notes, IsEmpty());
   EXPECT_EQ(observer_->workload_count(), 0u);
-  // Made again under the same path it is another cgroup, seen from the next refresh on.
+  // With the same path again it is another cgroup, visible from the next refresh on.
   EXPECT_EQ(scratch_.child("w"), path_);
   EXPECT_THAT(look(*observer_).watched, IsEmpty());
   EXPECT_THAT(observer_->refresh(), IsEmpty());

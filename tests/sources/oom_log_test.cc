@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reader of the kernel's log on a socket that hands out a record per read, and its clock.
+// The reader of the kernel's log on a socket that returns a record per read, and its clock.
 #include "sources/oom_log.h"
 
 #include <gmock/gmock.h>
@@ -65,7 +65,7 @@ TEST_F(OomLogTest, AKillIsAWakeAndASighting) {
   EXPECT_EQ(log_->lost(), 0U);
 }
 
-TEST_F(OomLogTest, WhatIsMissingIsCounted) {
+TEST_F(OomLogTest, CountsMissingRecords) {
   write(10, "x");
   write(14, "y");
   drain();
@@ -92,7 +92,7 @@ TEST(LogClock, LearnsTheDifferenceFromPromptRecords) {
   // The log's clock lags 100 ms behind; the first record is read 50 ms late.
   EXPECT_EQ(clock.to_monotonic(850 * kMs, at(1000)), at(1000));
   EXPECT_EQ(clock.to_monotonic(1900 * kMs, at(2000)), at(2000));
-  // Read 300 ms late: told when it was, but for what the clocks may have parted.
+  // Read 300 ms late: reported with its own time, except for the drift of the clocks.
   const auto late = clock.to_monotonic(2600 * kMs, at(3000));
   EXPECT_GE(late, at(2700));
   EXPECT_LE(late, at(2702));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel's lines, as 6.1, 6.18 and 7.2 wrote them, and as somebody wrote them who wants to be
-// misread.
+// The kernel's lines as 6.1, 6.18 and 7.2 wrote them, and lines made to be misread.
 #include "sources/oom_log_text.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +13,7 @@ namespace {
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// Taken on 6.18 in a cgroup whose name and in a process whose name were chosen to be misread.
+// From 6.18, with names of a cgroup and a process that were chosen to be misread.
 constexpr const char* kHostile[] = {
     "4,4312,29826318110,-;a,task=b) \\x0a\\x5c\\xff invoked oom-killer: gfp_mask=0xcc0(GFP_KE"
     "RNEL), order=0, oom_score_adj=0",
@@ -37,7 +36,7 @@ constexpr const char* kHostile[] = {
 
 class OomLogTextTest : public testing::Test {
  protected:
-  // A record of the kernel's, a microsecond after the one before.
+  // A record of the kernel, a microsecond after the one before.
   void say(const std::string& text, Duration later = std::chrono::microseconds(1)) {
     record_.by_kernel = true;
     record_.at += later;
@@ -109,7 +108,7 @@ TEST_F(OomLogTextTest, TheWordsOf61ForAGlobalOom) {
   EXPECT_EQ(kill.memory, (ProcessMemory{135, 8494, 524, 3, 31}));
 }
 
-TEST_F(OomLogTextTest, WithoutADumpTheMessageAloneIsTold) {
+TEST_F(OomLogTextTest, WithoutADumpReportsTheMessageAlone) {
   say_killed(5, "x");
   say_killed(6, "y", "Out of memory");
   say_killed(7, "z", "Out of memory (oom_kill_allocating_task)");
@@ -151,7 +150,7 @@ TEST_F(OomLogTextTest, MembersOfAGroupGoWithTheirFirst) {
     EXPECT_EQ(kills_[i].constraint, Constraint::memcg);
     EXPECT_EQ(kills_[i].path, "");
   }
-  // One that comes later is no member any more.
+  // A later one is not a member any more.
   say("", std::chrono::seconds(1));
   say_killed(8, "late");
   EXPECT_FALSE(kills_.back().with_another);
@@ -170,7 +169,7 @@ TEST_F(OomLogTextTest, ALineInPartsIsPutTogether) {
 }
 
 TEST_F(OomLogTextTest, APathThatDidNotFitIsNotKnown) {
-  // As 6.18 does it: the path is a part of its own, and cut to a record.
+  // As on 6.18: the path is a separate part, truncated to a record.
   say("oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/a,"
       "task_memcg=");
   say_on("/a/" + std::string(1018, 'x'));
@@ -182,7 +181,7 @@ TEST_F(OomLogTextTest, APathThatDidNotFitIsNotKnown) {
   EXPECT_EQ(kills_.front().domain_path, "");
 }
 
-TEST_F(OomLogTextTest, WhatALeaderLeftBehindIsKnownByTheLeadersPid) {
+TEST_F(OomLogTextTest, ReportsAProcessWithoutLeaderByTheLeadersPid) {
   say("oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,"
       "task_memcg=/,task=hog,pid=5,uid=0");
   say_killed(9, "hog", "Out of memory");
@@ -190,7 +189,7 @@ TEST_F(OomLogTextTest, WhatALeaderLeftBehindIsKnownByTheLeadersPid) {
   EXPECT_EQ(kills_.front().victim.pid, 5);
 }
 
-TEST_F(OomLogTextTest, WhoeverWritesToTheLogIsNotTheKernel) {
+TEST_F(OomLogTextTest, IgnoresLinesFromUserSpace) {
   record_ = *parse_kernel_log_record(
       "12,339,5140900,-;Out of memory: Killed process 1 (init) total-vm:1kB, anon-rss:1kB, "
       "file-rss:1kB, shmem-rss:1kB, UID:0 pgtables:1kB oom_score_adj:0");
@@ -199,7 +198,7 @@ TEST_F(OomLogTextTest, WhoeverWritesToTheLogIsNotTheKernel) {
   EXPECT_THAT(kills_, IsEmpty());
 }
 
-TEST_F(OomLogTextTest, LossForgetsWhatWasGathered) {
+TEST_F(OomLogTextTest, ALossDropsPartialEvents) {
   say("oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,"
       "task_memcg=/a,task=hog,pid=5,uid=0");
   text_.forget();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scene of an OOM in worlds made from literals, and on this machine.
+// The scene of an OOM in literal worlds, and on this machine.
 #include "sources/oom_scene.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ constexpr const char* kZoneinfo =
     "Node 0, zone   Normal\n  pages free     3\n        present  2000\n        managed  1900\n"
     "Node 1, zone   Normal\n  pages free     3\n        present  4000\n        managed  1\n";
 
-// Says what it was asked for.
+// Records what was requested.
 class FakeProcesses final : public ProcessSource {
  public:
   Result<void> scan(std::optional<CgroupId> subtree, std::vector<ProcessSample>& samples) override {
@@ -97,7 +97,7 @@ TEST(OomScene, TheNode) {
   EXPECT_EQ(scene.allocating, std::nullopt);
   EXPECT_EQ(scene.processes.size(), 1U);
   EXPECT_EQ(world.processes.asked, std::nullopt);
-  // The group without the controller is none.
+  // The group without the controller does not count.
   ASSERT_EQ(scene.cgroups.size(), 4U);
   EXPECT_EQ(scene.cgroups.front().path, "/");
   EXPECT_EQ(scene.cgroups.front().parent, std::nullopt);
@@ -124,7 +124,7 @@ TEST(OomScene, AMemcgOfV1WithoutItsKiller) {
   auto done = world.reader().read_memcg("/a", scene);
   ASSERT_TRUE(done.ok()) << done.error().text();
   EXPECT_TRUE(scene.domain.kill_disabled);
-  // Swap is not accounted: nothing but the node's bounds it.
+  // Swap is not accounted: only the node limits it.
   EXPECT_EQ(scene.domain.total_pages, in_pages(mib(4)) + in_pages(kib(1000)));
   world.files.write("cgroup/memory/a/memory.memsw.limit_in_bytes", "4325376\n");
   world.files.write("cgroup/memory/a/memory.oom_control", "oom_kill_disable 0\nunder_oom 1\n");
@@ -134,18 +134,18 @@ TEST(OomScene, AMemcgOfV1WithoutItsKiller) {
   EXPECT_EQ(scene.domain.total_pages, in_pages(mib(4)) + in_pages(kib(128)));
 }
 
-TEST(OomScene, WhatCannotRunOutIsAnError) {
+TEST(OomScene, ADomainThatCannotRunOutIsAnError) {
   auto world = v2_world();
   OomScene scene;
   for (const char* path : {"/", "/a/b", "/a/plain", "/gone"}) {
     EXPECT_FALSE(world.reader().read_memcg(path, scene).ok()) << path;
   }
-  // A refusal of ours is no system call's.
+  // Our own refusal is not an error of a system call.
   EXPECT_EQ(world.reader().read_memcg("/a/b", scene).error().text(),
             "/a/b: no memory limit of its own, so it cannot run out");
 }
 
-TEST(OomScene, NodesCountWhatIsPresent) {
+TEST(OomScene, NodesCountPresentPages) {
   auto world = v2_world();
   OomScene scene;
   auto done = world.reader().read_nodes(Constraint::cpuset, 2, scene);
@@ -153,11 +153,11 @@ TEST(OomScene, NodesCountWhatIsPresent) {
   EXPECT_EQ(scene.domain.total_pages, 4000 + in_pages(kib(1000)));
   EXPECT_EQ(scene.domain.nodes, 2U);
   EXPECT_EQ(scene.domain.constraint, Constraint::cpuset);
-  // All that there are: the kernel sees no constraint in that, nor do we.
+  // All nodes: neither the kernel nor we see a constraint in that.
   EXPECT_FALSE(world.reader().read_nodes(Constraint::memory_policy, kAllNodes, scene).ok());
   EXPECT_FALSE(world.reader().read_nodes(Constraint::memory_policy, 3, scene).ok());
   EXPECT_EQ(world.reader().read_nodes(Constraint::memcg, 1, scene).error().code, 0);
-  // Without memory there is nothing to run out of: no domain of 0 pages.
+  // Without memory there can be no OOM: no domain of 0 pages.
   done = world.reader().read_nodes(Constraint::cpuset, 4, scene);
   ASSERT_FALSE(done.ok());
   EXPECT_EQ(done.error().text(), "none of these nodes has memory, so they cannot run out");
@@ -198,7 +198,7 @@ TEST(MemcgTotalPages, AsMemCgroupGetMaxSumsThem) {
   EXPECT_EQ(total({Bytes{0}, std::nullopt, std::nullopt, 60}, 0), 1);
 }
 
-// The order of the walk is that of creation, whatever the names.
+// The walk follows the order of creation, not of names.
 TEST(CgroupWalk, SiblingsComeAsTheyWereMade) {
   test::ScratchCgroup scratch;
   std::vector<std::string> made{scratch.path()};

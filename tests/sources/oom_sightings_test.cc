@@ -51,7 +51,7 @@ TEST_F(OomSightingsTest, TwoHalvesAreOneKill) {
   EXPECT_EQ(both_.next_look(), std::nullopt);
 }
 
-TEST_F(OomSightingsTest, OneWaitsAndIsToldAloneAndItsOtherHalfIsLate) {
+TEST_F(OomSightingsTest, ReportsAnEventAloneAfterTheWaitAndDropsItsLateHalf) {
   event(5);
   EXPECT_EQ(both_.next_look(), clock_.now() + OomSightings::kPatience);
   clock_.advance(OomSightings::kPatience);
@@ -59,14 +59,14 @@ TEST_F(OomSightingsTest, OneWaitsAndIsToldAloneAndItsOtherHalfIsLate) {
   line(5);
   EXPECT_THAT(take(), IsEmpty());
   EXPECT_EQ(both_.late(), 1U);
-  // A new kill of the same number much later is one of its own.
+  // A new kill with the same number much later is another kill.
   clock_.advance(OomSightings::kWindow + kMs);
   line(5);
   event(5);
   EXPECT_THAT(take(), testing::ElementsAre(5));
 }
 
-TEST_F(OomSightingsTest, NobodyWaitsForATellerThatIsNotThere) {
+TEST_F(OomSightingsTest, DoesNotWaitForAMissingSource) {
   OomSightings log_only(false, true);
   log_only.tell(OomTeller::log, kill(5), clock_.now());
   EXPECT_EQ(log_only.next_look(), clock_.now());
@@ -98,7 +98,7 @@ TEST_F(OomSightingsTest, FarApartInTimeIsNotTheSame) {
   EXPECT_THAT(take(), SizeIs(2));
 }
 
-TEST_F(OomSightingsTest, ABurstPairsUpInWhateverOrder) {
+TEST_F(OomSightingsTest, PairsABurstInAnyOrder) {
   const auto most = static_cast<pid_t>(OomSightings::kKept);
   for (pid_t pid = 1; pid <= most; ++pid) event(pid);
   for (pid_t pid = most; pid > 1; --pid) line(pid);
@@ -107,7 +107,7 @@ TEST_F(OomSightingsTest, ABurstPairsUpInWhateverOrder) {
   std::vector<pid_t> all(OomSightings::kKept);
   std::iota(all.begin(), all.end(), 1);
   EXPECT_EQ(take(), all);
-  // The same, told alone: every second of them is late, the others are forgotten.
+  // The same, from one source: every second event is late, the others are dropped.
   for (pid_t pid = 1; pid <= most; ++pid) event(pid);
   clock_.advance(OomSightings::kPatience);
   EXPECT_EQ(take(), all);
@@ -120,13 +120,13 @@ TEST_F(OomSightingsTest, ABurstPairsUpInWhateverOrder) {
   EXPECT_THAT(take(), SizeIs(OomSightings::kKept));
 }
 
-TEST_F(OomSightingsTest, TheFirstOfTwoThatWereToldAloneIsTheLateOne) {
+TEST_F(OomSightingsTest, ALateHalfBelongsToTheFirstUnpairedEvent) {
   event(5);
   clock_.advance(OomSightings::kWindow);
   event(5);
   clock_.advance(OomSightings::kPatience);
   EXPECT_THAT(take(), SizeIs(2));
-  line(5);  // the first is out of the window by now
+  line(5);  // the first is past the window by now
   EXPECT_EQ(both_.late(), 1U);
   line(5);
   EXPECT_EQ(both_.late(), 1U);
@@ -139,7 +139,7 @@ TEST_F(OomSightingsTest, MemoryIsBounded) {
   EXPECT_THAT(take(), SizeIs(10));
 }
 
-TEST(MergeSightings, EachSaysWhatItKnows) {
+TEST(MergeSightings, CombinesTheFieldsOfBoth) {
   OomKillSighting event;
   event.at = from_ns(1000);
   event.victim = {5, 77};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which cgroups are held against limits of their own, and how little of them is read.
+// Which cgroups are checked for limits of their own, and how little of them is read.
 #include "sources/own_limits.h"
 
 #include <gmock/gmock.h>
@@ -80,7 +80,7 @@ class OwnLimitsTest : public testing::Test {
   Config config_;
 };
 
-TEST_F(OwnLimitsTest, OnlyThoseWithALimitOfTheirOwnAndOfAClassThatIsAskedFor) {
+TEST_F(OwnLimitsTest, ChecksOnlyConfiguredClassesWithALimit) {
   config_.thresholds = {own_limit(WorkloadClass::burstable, {10}),
                         own_limit(WorkloadClass::other, {20})};
   const std::string burstable = "/kubepods/burstable/pod1";
@@ -107,7 +107,7 @@ TEST_F(OwnLimitsTest, OnlyThoseWithALimitOfTheirOwnAndOfAClassThatIsAskedFor) {
   EXPECT_THAT(read(limits), IsEmpty());
 }
 
-// A pod of several containers has a limit only if all have one; what a container may have is less.
+// A pod of several containers has a limit only if all have one; a container may have less.
 TEST_F(OwnLimitsTest, ContainersCountWhereTheirLimitIsTheLower) {
   config_.thresholds = {own_limit(WorkloadClass::guaranteed, {10}),
                         own_limit(WorkloadClass::other, {10})};
@@ -136,7 +136,7 @@ TEST_F(OwnLimitsTest, MemoryStatIsReadNearTheLimitOnly) {
   EXPECT_EQ(read(limits)[0].inactive_file, Bytes{30});
 }
 
-// Whoever crossed a line has to be looked at before anybody else.
+// A workload that crossed a line is read before all others.
 TEST_F(OwnLimitsTest, ACrossingElsewhereReadsNone) {
   config_.thresholds = {own_limit(WorkloadClass::other, {10})};
   cgroup("/a", "100", 50);
@@ -158,7 +158,7 @@ TEST_F(OwnLimitsTest, ACrossingElsewhereReadsNone) {
   EXPECT_EQ(read(limits, hint, 5)[0].usage, Bytes{95});
 }
 
-TEST_F(OwnLimitsTest, OfTooManyTheNearestAreWatchedAndANoteSaysSo) {
+TEST_F(OwnLimitsTest, WatchesTheNearestOfTooManyWithANote) {
   config_.thresholds = {own_limit(WorkloadClass::other, {10})};
   std::vector<Workload> all;
   for (int i = 0; i < 20; ++i) {

@@ -23,7 +23,7 @@ std::string show(const std::optional<PodPath>& pod) {
          (pod->static_pod ? " static" : "") + " " + pod->cgroup;
 }
 
-TEST(ParsePodPath, BothDriversAndWhatOnlyLooksLikeThem) {
+TEST(ParsePodPath, AcceptsBothDriversAndRejectsSimilarPaths) {
   const std::string uid = kUid;
   const std::string slice = kUnderscored;
   const std::string hash = kHash;
@@ -112,7 +112,7 @@ TEST_F(PodTree, SystemdPodsBelowARootOfTheirOwn) {
   ASSERT_TRUE(pods) << pods.error().text();
   ASSERT_EQ(pods->size(), 1u);
   EXPECT_EQ(pods->front().uid, "1-2");
-  // The path alone gives the same answer as the walk.
+  // The path alone gives the same result as the walk.
   EXPECT_EQ(parse_pod_path(pods->front().cgroup), pods->front());
 }
 

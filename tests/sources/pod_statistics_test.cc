@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where kubelet keeps a pod's files, in a tree laid out as it does. That the amounts are right is
-// tests/integration/disk_walker_test.cc's.
+// Where kubelet keeps a pod's files, in a tree with its layout.
+// tests/integration/disk_walker_test.cc tests the amounts.
 #include "sources/pod_statistics.h"
 
 #include <gmock/gmock.h>
@@ -76,7 +76,8 @@ TEST_F(PodStatisticsTest, EveryPlaceKubeletKeepsThingsIn) {
   EXPECT_EQ(found.containers[1].name, "sidecar");
   EXPECT_FALSE(found.containers[0].rootfs) << "only the runtime knows";
   EXPECT_FALSE(found.containers[0].working_set);
-  // etc-hosts; cache, work, settings, source; app, sidecar, own.log. Not what is projected.
+  // etc-hosts; cache, work, settings, source; app, sidecar, own.log. Projected volumes do not
+  // count.
   EXPECT_EQ(inodes(found.ephemeral_storage), 1 + 3 + 2 + 2 + 2 + 3 + 2 + 1);
 }
 
@@ -88,7 +89,7 @@ TEST_F(PodStatisticsTest, APodWithoutFilesOccupiesNothing) {
   EXPECT_THAT(notes_, IsEmpty());
 }
 
-TEST_F(PodStatisticsTest, AUidLeadsNowhereElse) {
+TEST_F(PodStatisticsTest, AUidCannotEscapeThePodsDirectory) {
   write("kubelet/secret");
   for (const char* uid : {"", ".", "..", "../..", "a/b"}) {
     EXPECT_FALSE(measure_pod(places_, uid, {}, cancelled_, notes_)) << uid;
@@ -103,7 +104,7 @@ TEST_F(PodStatisticsTest, PlacesThatAreLinksAreNotThePods) {
   EXPECT_THAT(measure().volumes, IsEmpty());
 }
 
-TEST_F(PodStatisticsTest, CancelledIsToldAsSuch) {
+TEST_F(PodStatisticsTest, ReportsACancelledWalk) {
   write(pod("volumes/kubernetes.io~empty-dir/cache/a/b"));
   cancelled_ = true;
   const auto found = measure_pod(places_, kUid, {}, cancelled_, notes_);
@@ -126,7 +127,7 @@ TEST_F(PodStatisticsTest, LogsAreFoundByTheLastPartOfTheirName) {
   EXPECT_FALSE(list_pod_logs(tree_ / "logs/a_file_uid3"));
 }
 
-TEST(WritableLayers, JoinWhatIsKnownOfAContainerAndAddUp) {
+TEST(WritableLayers, AddUpTheLayersOfAContainer) {
   PodStatistics statistics;
   statistics.ephemeral_storage = DiskUsage{Bytes{100}, 10};
   container_of(statistics, "app").logs = DiskUsage{Bytes{100}, 10};

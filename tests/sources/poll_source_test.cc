@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pace of the poll source, and that it wakes on exactly what the formula says.
+// The pace of the poll source, and that it wakes exactly when the formula requires it.
 #include "sources/poll_source.h"
 
 #include <gtest/gtest.h>
@@ -88,7 +88,7 @@ TEST_F(PollWorld, NodeWakesWhenTheWorkingSetIsStrictlyAboveTheLine) {
   EXPECT_EQ(wakes[0].usage, Bytes{4096 * 141});
 }
 
-// The kernel's own memory and swap show in meminfo only.
+// Only meminfo shows the kernel's own memory and swap.
 TEST_F(PollWorld, UntilOomIsReadFromMeminfo) {
   const auto write_meminfo = [&](int available, int swap_free) {
     files_.write("proc/meminfo", "MemTotal: 1000 kB\nMemFree: 1 kB\nMemAvailable: " +
@@ -112,7 +112,7 @@ TEST_F(PollWorld, UntilOomIsReadFromMeminfo) {
   EXPECT_EQ(wakes[0].usage, kib(1100 - 63));
 }
 
-TEST_F(PollWorld, AWarningIsToldOnceAndBeforeTheLine) {
+TEST_F(PollWorld, ReportsAWarningOnceAndBeforeTheLine) {
   Line line;
   line.path = "/";
   line.floor_line = Bytes{4096 * 30'000};
@@ -125,12 +125,12 @@ TEST_F(PollWorld, AWarningIsToldOnceAndBeforeTheLine) {
   const auto wakes = next();
   ASSERT_EQ(wakes.size(), 1u);
   EXPECT_EQ(wakes[0].usage, Bytes{4096 * 20'990});
-  EXPECT_TRUE(next().empty()) << "told already";
+  EXPECT_TRUE(next().empty()) << "reported already";
   write_vmstat(30'000, 1'000, 10);
   EXPECT_EQ(next().size(), 1u) << "the line itself";
 }
 
-TEST_F(PollWorld, HoveringAboveAWarningIsReadNoMoreOftenThanItsLeadAsks) {
+TEST_F(PollWorld, HoveringAboveAWarningDoesNotSpeedUpReading) {
   Line line;
   line.path = "/";
   line.floor_line = gib(4);
@@ -141,7 +141,7 @@ TEST_F(PollWorld, HoveringAboveAWarningIsReadNoMoreOftenThanItsLeadAsks) {
             interval_for(mib(129), possible_fill_rate(std::thread::hardware_concurrency())));
 }
 
-// inactive_file shrinks while usage stands still: no usage counter can show that crossing.
+// inactive_file shrinks while usage is constant: no usage counter can show that crossing.
 TEST_F(PollWorld, CgroupDriftBetweenFloorAndUsageLineIsSeen) {
   files_.write("cgroup/a/memory.current", "5000\n");
   files_.write("cgroup/a/memory.stat", "inactive_file 2000\n");
@@ -163,7 +163,7 @@ TEST_F(PollWorld, CgroupDriftBetweenFloorAndUsageLineIsSeen) {
   EXPECT_EQ(wakes[0].usage, Bytes{4500});
 }
 
-TEST_F(PollWorld, AMetLineIsToldOnceAndAgainOnlyWhenItGrew) {
+TEST_F(PollWorld, ReportsAMetLineOnceAndAgainOnlyAfterGrowth) {
   constexpr int kStep = 16 << 8;  // pages of 16 MiB
   Line line;
   line.path = "/";
@@ -172,27 +172,27 @@ TEST_F(PollWorld, AMetLineIsToldOnceAndAgainOnlyWhenItGrew) {
   arm(line);
   write_vmstat(100, 51, 10);
   EXPECT_EQ(next().size(), 1u);
-  EXPECT_TRUE(next().empty()) << "told already";
+  EXPECT_TRUE(next().empty()) << "reported already";
   line.headroom = Bytes{-4096};
   arm(line);
   EXPECT_EQ(interval(), milliseconds(100));
-  EXPECT_TRUE(next().empty()) << "told already, and re-armed";
+  EXPECT_TRUE(next().empty()) << "reported already, and re-armed";
   write_vmstat(100, 50 + kStep, 10);
   EXPECT_TRUE(next().empty());
   write_vmstat(100, 51 + kStep, 10);
-  EXPECT_EQ(next().size(), 1u) << "16 MiB more than was told";
+  EXPECT_EQ(next().size(), 1u) << "16 MiB more than was reported";
   write_vmstat(100, 50, 10);
   EXPECT_TRUE(next().empty());
   write_vmstat(100, 51, 10);
   EXPECT_EQ(next().size(), 1u) << "met anew";
-  // The loop found it not met: a crossing after that is news, but not every millisecond.
+  // The loop found it unmet: a later crossing is reported, but not every millisecond.
   line.headroom = Bytes{4096};
   arm(line);
   EXPECT_EQ(interval(), milliseconds(10));
   EXPECT_EQ(next().size(), 1u);
 }
 
-TEST_F(PollWorld, ALineFoundMetByTheLoopNeedsNoTelling) {
+TEST_F(PollWorld, DoesNotReportALineThatTheLoopFoundMet) {
   write_vmstat(100, 51, 10);
   Line line;
   line.path = "/";
@@ -205,7 +205,7 @@ TEST_F(PollWorld, ALineFoundMetByTheLoopNeedsNoTelling) {
 TEST_F(PollWorld, AFillRateIsLearntFromReadingsOfOneKindAndForgotten) {
   const auto possible =
       interval_for(mib(610), possible_fill_rate(std::thread::hardware_concurrency()));
-  // One millisecond after an arm(), whatever the distance, reads these.
+  // Reads these one millisecond after an arm(), at any distance.
   const auto reads = [&](Bytes usage, Bytes inactive) {
     files_.write("cgroup/a/memory.current", std::to_string(usage.count) + "\n");
     files_.write("cgroup/a/memory.stat", "inactive_file " + std::to_string(inactive.count) + "\n");
@@ -228,7 +228,7 @@ TEST_F(PollWorld, AFillRateIsLearntFromReadingsOfOneKindAndForgotten) {
   EXPECT_EQ(interval(), possible);
 }
 
-// A line far away is not read at the pace of one nearby.
+// A distant line is not read at the pace of a near one.
 TEST_F(PollWorld, EachLineHasItsOwnPace) {
   Line near;
   near.path = "/";
@@ -237,7 +237,7 @@ TEST_F(PollWorld, EachLineHasItsOwnPace) {
   Line far;
   far.cgroup = tree_.open("/a")->id();
   far.path = "/a";
-  far.floor_line = Bytes{500};  // crossed, as its first look would tell
+  far.floor_line = Bytes{500};  // crossed, as its first reading shows
   far.headroom = mib(512);
   const Line lines[] = {near, far};
   ASSERT_TRUE(source_->arm(lines, clock_.now()));
@@ -252,7 +252,7 @@ TEST_F(PollWorld, EachLineHasItsOwnPace) {
   EXPECT_EQ(wakes[0].cgroup, far.cgroup);
 }
 
-TEST_F(PollWorld, NothingArmedIsNothingToLookAt) {
+TEST_F(PollWorld, ReadsNothingIfNothingIsArmed) {
   ASSERT_TRUE(source_->arm({}, clock_.now()));
   pollfd ready{source_->fd(), POLLIN, 0};
   EXPECT_EQ(::poll(&ready, 1, 50), 0);

@@ -17,7 +17,7 @@ constexpr const char* kVmstat =
     "nr_free_pages 1\nallocstall_dma 1\nallocstall_normal 20\nallocstall_movable 300\n"
     "pgsteal_kswapd 9\npgscan_anon 40\npgscan_file 2\npgsteal_anon 10\npgsteal_file 5\n";
 
-TEST(PressureReaderTest, ReadsWhatTheKernelCounts) {
+TEST(PressureReaderTest, ReadsTheKernelsCounters) {
   const MemoryPressure pressure = parse_memory_pressure(kPsi, kVmstat);
   EXPECT_EQ(pressure.some, 1234567us);
   EXPECT_EQ(pressure.full, 7654us);
@@ -26,7 +26,7 @@ TEST(PressureReaderTest, ReadsWhatTheKernelCounts) {
   EXPECT_EQ(pressure.stalls, 321U);
 }
 
-TEST(PressureReaderTest, WhatThereIsNotIsUnknown) {
+TEST(PressureReaderTest, MissingValuesAreUnknown) {
   const MemoryPressure nothing = parse_memory_pressure("", "nr_free_pages 1\n");
   EXPECT_EQ(nothing, MemoryPressure());
   test::TempTree tree;

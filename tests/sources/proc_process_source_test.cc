@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes in a /proc made from literals. Their pids are beyond any that exists, so that nothing
-// real is asked about.
+// Processes in a /proc made from literals. Their pids are above any real one, so that no real
+// process is read.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -107,7 +107,7 @@ class ProcSourceV1Test : public ProcSourceTest {
   ProcSourceV1Test() : ProcSourceTest(true) {}
 };
 
-TEST_F(ProcSourceTest, WhatTheFilesSay) {
+TEST_F(ProcSourceTest, ReadsTheFiles) {
   add_cgroup("/a", "");
   add(kFirst, {.comm = "a) b", .start = 5, .cgroup = "/a", .anon = 250, .adj = -17});
   const auto samples = scan();
@@ -128,11 +128,11 @@ TEST_F(ProcSourceTest, KernelThreadsAndThreadsAreLeftOut) {
   add(kFirst, {.flags = 0x200000});
   add(kFirst + 1, {});
   files_.write("proc/" + std::to_string(kFirst + 1) + "/status",
-               status_text(kFirst, {}));  // as it is seen at /proc/TID
+               status_text(kFirst, {}));  // as it appears at /proc/TID
   EXPECT_THAT(scan(), IsEmpty());
 }
 
-TEST_F(ProcSourceTest, WhoVanishesInTheMiddleIsNotHalfThere) {
+TEST_F(ProcSourceTest, DropsAProcessThatExitsDuringTheRead) {
   for (const char* file : {"stat", "status", "cgroup", "oom_score_adj", "oom_score"}) {
     add(kFirst, {});
     std::filesystem::remove(files_ / ("proc/" + std::to_string(kFirst) + "/" + file));
@@ -169,7 +169,7 @@ TEST_F(ProcSourceTest, Pid1OfANestedNamespaceIsLikeAnyOther) {
   EXPECT_EQ(scan().front().unkillable, Unkillable::none);
 }
 
-TEST_F(ProcSourceTest, WhoIsDying) {
+TEST_F(ProcSourceTest, RecognizesDyingProcesses) {
   add(kFirst, {.kill_pending = true});
   add(kFirst + 1, {.flags = 4});
   add(kFirst + 2, {.flags = 4, .threads = 2});
@@ -183,7 +183,7 @@ TEST_F(ProcSourceTest, WhoIsDying) {
   ASSERT_THAT(samples, SizeIs(6));
   EXPECT_TRUE(samples[0].dying);
   EXPECT_TRUE(samples[1].dying);
-  EXPECT_FALSE(samples[2].dying);  // the leader alone leaves
+  EXPECT_FALSE(samples[2].dying);  // only the leader exits
   EXPECT_TRUE(samples[3].dying);
   EXPECT_FALSE(samples[4].dying);  // a core dump may need its memory for long
   EXPECT_FALSE(samples[5].dying);  // it has none left to free

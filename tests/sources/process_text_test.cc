@@ -8,7 +8,7 @@
 namespace forestall::sources {
 namespace {
 
-// As 6.18 prints it, shortened to what matters and its neighbours.
+// Output of 6.18, shortened to the relevant lines and their neighbours.
 constexpr const char* kStatus =
     "Name:\thog\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t155\nNgid:\t0\nPid:\t155\n"
     "Uid:\t1000\t0\t0\t0\nVmPeak:\t82368 kB\nRssAnon:\t33976 kB\nRssFile:\t540 kB\n"
@@ -50,7 +50,7 @@ TEST(StatusText, ASigkillPendingForTheThreadOrTheProcess) {
   }
 }
 
-TEST(StatusText, WhatTheKernelDoesNotPrintIsAnError) {
+TEST(StatusText, InvalidTextIsAnError) {
   for (const char* text :
        {"", "Name:\tx\n", "Tgid:\tx\n", "Tgid:\t7\nRssAnon:\t5\n", "Tgid:\t7\nRssAnon:\t5 MB\n",
         "Tgid:\t7\nRssAnon:\t-5 kB\n", "Tgid:\t7\nRssAnon:\t18446744073709551615 kB\n",
@@ -81,7 +81,7 @@ TEST(NodeList, Ranges) {
 
 std::string stat(const std::string& comm, const std::string& flags) {
   std::string text = "155 (" + comm + ") S 1 155 155 0 -1 " + flags;
-  // Fields 10 to 52; each is its own number, but for the start time.
+  // Fields 10 to 52; each is its own number, except the start time.
   for (int field = 10; field <= 52; ++field) {
     text += ' ' + std::to_string(field == 22 ? 4711 : field);
   }

@@ -35,7 +35,7 @@ std::vector<std::uint64_t> told(std::vector<ProcessSample> samples, std::vector<
 constexpr MemoryLayout kOne{1, 2, 3};
 constexpr MemoryLayout kOther{1, 2, 4};
 
-// Compares by the address space each pid is given; -1: gone.
+// Compares by the address space given for each pid; -1: gone.
 MemoryOrder spaces(std::map<pid_t, int> of) {
   return [of](pid_t a, pid_t b) -> std::optional<std::strong_ordering> {
     if (of.at(a) < 0 || of.at(b) < 0) return std::nullopt;
@@ -59,9 +59,9 @@ TEST(SharedMemory, UnlikeLayoutsAreNotEvenCompared) {
               ElementsAre(10, 20));
 }
 
-TEST(SharedMemory, WhatCannotBeToldIsUnknown) {
+TEST(SharedMemory, AnUnreadableResultIsUnknown) {
   EXPECT_THAT(told(processes({10, 20}), {{0, 0, {}}, {1, 0, {}}}, spaces({})), ElementsAre(0, 0));
-  // The first has died: the others are told all the same.
+  // The first has died: the others are still reported.
   const auto ids = told(processes({10, 20, 30}), {{0, 0, kOne}, {1, 0, kOne}, {2, 0, kOne}},
                         spaces({{10, -1}, {20, 7}, {30, 7}}));
   EXPECT_EQ(ids[1], ids[2]);
@@ -124,13 +124,13 @@ TEST(WalkOrder, AllOfALongWalkMayTie) {
   auto samples = processes(pids);
   EXPECT_TRUE(take_walk_order(walk, samples, which));
   EXPECT_TRUE(std::ranges::is_sorted(samples, std::ranges::greater(), &ProcessSample::order));
-  // One that the walk came upon twice stands where it did first.
+  // A process that the walk returned twice keeps its first place.
   samples = processes({10, 20});
   EXPECT_TRUE(take_walk_order(std::vector<pid_t>{20, 10, 20}, samples, {0, 1}));
   EXPECT_LT(samples[1].order, samples[0].order);
 }
 
-TEST(WalkOrder, WhoIsNotInItLeavesAllAsTheyWere) {
+TEST(WalkOrder, AMissingProcessLeavesTheOrderUnchanged) {
   auto samples = processes({10, 20});
   const auto before = samples;
   EXPECT_FALSE(take_walk_order(std::vector<pid_t>{20}, samples, {0, 1}));

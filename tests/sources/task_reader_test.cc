@@ -57,14 +57,14 @@ TEST(TaskReader, OneCeilingIsEnoughAndNoneIsUnknown) {
   EXPECT_EQ(seen.notes, 2u);
 }
 
-TEST(TaskReader, WithoutLoadavgTheKernelTellsBySysinfo) {
+TEST(TaskReader, WithoutLoadavgItUsesSysinfo) {
   test::TempTree proc{{"sys/kernel/pid_max", "32768\n"}, {"sys/kernel/threads-max", "32768\n"}};
   EXPECT_GT(look(proc).sample.running.value_or(0), 0);
   proc.write("loadavg", "not what it was\n");
   EXPECT_GT(look(proc).sample.running.value_or(0), 0);
 }
 
-TEST(TaskReader, FreshOnEachLook) {
+TEST(TaskReader, FreshInEachEvaluation) {
   test::TempTree proc{{"loadavg", "0.00 0.01 0.05 2/10 1\n"},
                       {"sys/kernel/pid_max", "32768\n"},
                       {"sys/kernel/threads-max", "32768\n"}};

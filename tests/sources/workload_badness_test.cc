@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whom the kernel would choose in each workload, from processes that a test invents.
+// The process that the kernel would choose in each workload, from made-up processes.
 #include "sources/workload_badness.h"
 
 #include <gmock/gmock.h>
@@ -74,7 +74,7 @@ class WorkloadBadnessTest : public testing::Test {
   WorkloadScorer scorer_;
 };
 
-TEST_F(WorkloadBadnessTest, AProcessCountsForAllAroundIt) {
+TEST_F(WorkloadBadnessTest, AProcessCountsForAllItsAncestors) {
   processes_.add(10, id_of("/a"), 5);
   processes_.add(11, id_of("/a/b/c"), 9);
   processes_.add(12, id_of("/a/b"), 7, 1);  // 2000 / 1000 more
@@ -86,13 +86,13 @@ TEST_F(WorkloadBadnessTest, AProcessCountsForAllAroundIt) {
   workloads.back().workload.cgroup = CgroupId{1};
   ASSERT_TRUE(scorer_.scan(tree_, processes_, 2000).ok());
   scorer_.tell(workloads);
-  // 9 points each: the one forked last.
+  // 9 points each: the last forked one.
   EXPECT_EQ(workloads[0].badness, (WorkloadBadness{{12, 1}, 9}));
   EXPECT_EQ(workloads[1].badness, (WorkloadBadness{{11, 1}, 9}));
   EXPECT_TRUE(workloads[2].scored);
   EXPECT_EQ(workloads[2].badness, std::nullopt);
   EXPECT_FALSE(workloads[3].scored);  // it is gone
-  // Of a scan that failed nothing is told, nor of the one before.
+  // After a failed scan nothing is reported, not even the result of the one before.
   processes_.failure = Error{EPERM, "scan"};
   EXPECT_FALSE(scorer_.scan(tree_, processes_, 2000).ok());
   workloads = {workload("/a")};
@@ -100,7 +100,7 @@ TEST_F(WorkloadBadnessTest, AProcessCountsForAllAroundIt) {
   EXPECT_FALSE(workloads[0].scored);
 }
 
-TEST_F(WorkloadBadnessTest, TheObserverScansWhenTheRankingAsksForIt) {
+TEST_F(WorkloadBadnessTest, TheObserverScansIfTheRankingNeedsIt) {
   Config config;
   config.pods = false;
   config.workloads.push_back({"/d", {}, {}, {}, false});
@@ -133,7 +133,7 @@ TEST_F(WorkloadBadnessTest, TheObserverScansWhenTheRankingAsksForIt) {
   EXPECT_FALSE(look().workloads->front().scored);
 }
 
-TEST_F(WorkloadBadnessTest, OneScanDoesForALookAndNoneForWhoDoesNotWantIt) {
+TEST_F(WorkloadBadnessTest, OneScanServesAnEvaluationThatNeedsIt) {
   Config config;
   config.pods = false;
   config.ranking = Ranking::kernel;
@@ -158,7 +158,7 @@ TEST_F(WorkloadBadnessTest, OneScanDoesForALookAndNoneForWhoDoesNotWantIt) {
   const auto again = look("/a", {true, begin});
   EXPECT_EQ(again.workloads->front().badness, (WorkloadBadness{{10, 1}, 5}));
   EXPECT_EQ(processes_.scans, 1);
-  // The next look, and one that fails.
+  // The next evaluation, and one that fails.
   processes_.failure = Error{EPERM, "scan"};
   for (int decisions = 0; decisions < 3; ++decisions) {
     const auto failed = look("", {true, begin + std::chrono::seconds(1)});
@@ -167,7 +167,7 @@ TEST_F(WorkloadBadnessTest, OneScanDoesForALookAndNoneForWhoDoesNotWantIt) {
   }
   EXPECT_EQ(processes_.scans, 2);
   EXPECT_EQ(look("", kUnscored).notes.size(), 0U);
-  // Who names no time gets a scan of its own.
+  // A request without a time gets a scan of its own.
   processes_.failure.reset();
   EXPECT_TRUE(look("", {}).workloads->front().scored);
   EXPECT_TRUE(look("", {}).workloads->front().scored);

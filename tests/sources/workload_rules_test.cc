@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Kubernetes knows of a pod, joined with what is declared about it.
+// What Kubernetes reports of a pod, joined with its declarations.
 #include "sources/workload_rules.h"
 
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ TEST(KnownPods, AnUnknownOneIsNamedByItsCgroup) {
   EXPECT_EQ(found.name, std::string("pod") + kUid);
 }
 
-// The API server shows a static pod as its mirror, under another UID, with the hash that names the
+// The API server lists a static pod as its mirror, under another UID, with the hash that names the
 // cgroup in an annotation.
 TEST(KnownPods, AStaticPodIsFoundByItsHash) {
   Pod mirror = known("api-uid-of-the-mirror");
@@ -77,8 +77,9 @@ TEST(KnownPods, AStaticPodIsFoundByItsHash) {
   EXPECT_EQ(found.protection, Protection::static_pod);
 }
 
-// A static pod whose manifest declares a UID cannot be told by its path, but by what is known.
-TEST(KnownPods, OriginProtectsWhateverThePath) {
+// A static pod whose manifest declares a UID cannot be recognized by its path, only by its
+// declarations.
+TEST(KnownPods, TheOriginProtectsOnAnyPath) {
   for (const PodOrigin origin : {PodOrigin::static_file, PodOrigin::mirror}) {
     Pod pod = known(kUid);
     pod.origin = origin;
@@ -86,7 +87,7 @@ TEST(KnownPods, OriginProtectsWhateverThePath) {
   }
 }
 
-TEST(KnownPods, ALimitStandsForARequestOnlyOfPodsNothingIsKnownOf) {
+TEST(KnownPods, ALimitReplacesARequestOnlyForUnknownPods) {
   const test::TempTree files{{"cgroup/cgroup.controllers", "memory\n"},
                              {"cgroup/kubepods/poda/memory.max", "8388608\n"},
                              {"cgroup/kubepods/podb/memory.max", "8388608\n"}};

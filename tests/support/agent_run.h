@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The real agent, run on a configuration a test writes, in a directory of its own.
+// The real agent with a configuration of the test, in a directory of its own.
 #pragma once
 
 #include <optional>
@@ -13,15 +13,15 @@
 
 namespace forestall::test {
 
-// Path of the forestall executable: $FORESTALL_BIN in a VM, the one built beside the tests else.
+// Path of the forestall executable: $FORESTALL_BIN in a VM, otherwise the one of this build.
 [[nodiscard]] std::string forestall_executable();
 
 // Features that wake the agent, as --disable-feature names them.
 [[nodiscard]] const std::vector<std::string>& wake_features();
-// All of those but `kept` (and `bpf` itself, if kept is made of BPF).
+// All of those except `kept` (and `bpf` itself, unless kept uses BPF).
 [[nodiscard]] std::vector<std::string> all_wakes_but(const std::string& kept);
 
-// What a command printed and how it ended.
+// Output and exit code of a command.
 struct Ran {
   int exit_code = -1;
   std::string output;  // standard output
@@ -29,16 +29,16 @@ struct Ran {
 };
 [[nodiscard]] Ran run_forestall(const std::vector<std::string>& arguments);
 
-// Nothing if this host offers the feature; else the line of `doctor` that says why not.
+// Nothing if this host supports the feature, otherwise the line of `doctor` with the reason.
 [[nodiscard]] std::optional<std::string> missing_feature(const std::string& feature);
 
 class AgentRun {
  public:
-  // `manifest`, if not empty, is written as manifest.yaml beside the configuration.
+  // `manifest`, if not empty, is written to manifest.yaml next to the configuration.
   explicit AgentRun(const std::string& config, std::vector<std::string> disabled = {},
                     std::vector<std::string> more_arguments = {}, const std::string& manifest = "");
 
-  // Why the agent did not start; nothing when it did.
+  // Why the agent did not start; nothing if it did.
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
   // REQUIRES: !failure().
   [[nodiscard]] cli::AgentProcess& process() { return *process_; }
@@ -46,7 +46,7 @@ class AgentRun {
   // Replaces the configuration file; the agent reads it on SIGHUP.
   void rewrite_config(const std::string& config) const;
 
-  // Next record that `wanted` accepts; nothing when none came in time.
+  // The next record for which `wanted` is true; nothing if none comes in time.
   template <typename Predicate>
   std::optional<v1::Record> wait_record(Predicate wanted, Duration patience = kPatience) {
     const MonotonicTime deadline = SystemClock().now() + patience;

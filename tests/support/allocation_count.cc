@@ -11,9 +11,9 @@ std::atomic<std::uint64_t> allocations{0};
 
 }  // namespace
 
-// All others call these, but under ASan, whose every form stands for itself: so all that the
-// library uses are here, and none is freed by another's. In a file of their own, so that nobody's
-// compiler sees through one of them and complains that free() does not belong to new.
+// Outside of ASan, all other forms of operator new call these. ASan replaces each form separately,
+// so every form that the library uses is here, and none is freed by another's delete. In a separate
+// file, so that no compiler inlines them and warns that free() does not match new.
 void* operator new(std::size_t size) {
   allocations.fetch_add(1, std::memory_order_relaxed);
   void* memory = std::malloc(size == 0 ? 1 : size);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How often this program has called operator new, on any thread: for tests that something does not.
-// Linking it replaces the operators of the whole program.
+// Number of calls of operator new in this program, on any thread. Linking it replaces the operators
+// of the whole program.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,7 @@ bool wait_readable(int fd, Duration patience) {
   return poll(&ready, 1, static_cast<int>(ms)) == 1;
 }
 
-// More than any test lets anybody have, so that growth by this much ends by a kill.
+// More than any test allows, so that growth by this much ends by a kill.
 constexpr Bytes kEndless = gib(64);
 
 struct GrowCommand {
@@ -33,11 +33,11 @@ struct GrowCommand {
   std::int64_t bytes_per_second;
 };
 
-// Touches `total` bytes of fresh 4 KiB pages, in 1 MiB steps paced to the rate. Not instrumented:
-// TSan's shadow of them would be charged as well, four times as much.
+// Touches `total` bytes of fresh 4 KiB pages, in 1 MiB steps at the given rate. Not instrumented,
+// because TSan's shadow memory, four times as much, would be charged as well.
 __attribute__((no_sanitize("thread"))) void take_memory(std::int64_t total,
                                                         std::int64_t bytes_per_second) {
-  if (total <= 0) return;  // a spurt whose end is reached already
+  if (total <= 0) return;  // the fast part is over already
   const auto size = static_cast<std::size_t>(total);
   void* area = mmap(nullptr, size, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -52,7 +52,7 @@ __attribute__((no_sanitize("thread"))) void take_memory(std::int64_t total,
     next.tv_nsec += static_cast<long>((1LL << 20) * 1'000'000'000LL / bytes_per_second);
     next.tv_sec += next.tv_nsec / 1'000'000'000;
     next.tv_nsec %= 1'000'000'000;
-    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, nullptr);  // the pace is its job
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, nullptr);  // this sleep keeps the rate
   }
 }
 
@@ -118,13 +118,13 @@ Hog::Hog(const ScratchCgroup& scratch, const std::string& path, Bytes start)
           return run_hog(command_read_.get(), reply_write_.get(), start);
         });
       }()) {
-  reply_write_.reset();  // its own end is the only one now: its death is the end of the replies
+  reply_write_.reset();  // so that the child's death ends the replies
   if (!wait_grown()) throw std::runtime_error("the hog did not come up in " + path);
 }
 
 void Hog::grow(Bytes total, Bytes bytes_per_second) const {
   const GrowCommand command{total.count, bytes_per_second.count};
-  // We hold the reading end, too: a command to one that is dead stays in the pipe, unread.
+  // The parent holds the read end as well: a command to a dead child stays in the pipe, unread.
   if (write(command_write_.get(), &command, sizeof(command)) != sizeof(command)) {
     throw std::runtime_error("the hog does not listen");
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes a test starts and ends itself: one that runs a function, and one that takes memory on
-// command. Each dies with the test process.
+// Processes that a test starts: one that runs a function, and one that allocates on command. Each
+// dies with the test process.
 #pragma once
 
 #include <sys/types.h>
@@ -16,8 +16,8 @@ namespace forestall::test {
 
 class ScratchCgroup;
 
-// How long a test waits for what must come. It is only ever spent by a test that fails, so it asks
-// nothing of the machine: not that it is fast, nor that its CPUs are its own.
+// Timeout for events that must happen. Only a failing test waits this long, so it may be long
+// enough for any slow or busy machine.
 inline constexpr Duration kPatience = std::chrono::seconds(60);
 
 class Child {
@@ -32,7 +32,7 @@ class Child {
 
   [[nodiscard]] pid_t pid() const { return pid_; }
   [[nodiscard]] int pidfd() const { return pidfd_.get(); }
-  // Waits for its end; false when it did not come within `patience`.
+  // Waits for its end; false if it does not end within `patience`.
   [[nodiscard]] bool wait_exit(Duration patience = kPatience) const;
   // Whether it has ended (without waiting).
   [[nodiscard]] bool ended() const { return wait_exit(Duration::zero()); }
@@ -44,25 +44,25 @@ class Child {
   UniqueFd pidfd_;
 };
 
-// A process in a cgroup of a test that holds `start` bytes of touched anonymous memory (4 KiB
-// pages) and grows on command.
+// A process in a test's cgroup that holds `start` bytes of touched anonymous memory (4 KiB pages)
+// and grows on command.
 class Hog {
  public:
   Hog(const ScratchCgroup& scratch, const std::string& path, Bytes start);
 
   [[nodiscard]] pid_t pid() const { return child_.pid(); }
   [[nodiscard]] Child& child() { return child_; }
-  // Starts growing by `total` bytes, at `bytes_per_second` (0: as fast as it can). Returns at once;
-  // growth that is commanded meanwhile follows. Commanding one that has been killed does nothing.
+  // Starts growth by `total` bytes, at `bytes_per_second` (0: as fast as possible), and returns at
+  // once. Commands during growth are queued. A command to a killed process does nothing.
   void grow(Bytes total, Bytes bytes_per_second = {0}) const;
-  // Starts a leak that nothing but its death ends: `spurt` as fast as it can, then on and on at
-  // `bytes_per_second`. Returns at once.
+  // Starts a leak that ends only by a kill: `spurt` bytes as fast as possible, then
+  // `bytes_per_second` without end. Returns at once.
   //
-  // For whatever must act on a crossing before the kernel's OOM killer does: with a spurt that ends
-  // past the line and short of the limit the crossing comes at full speed, and how much time there
-  // is to act is decided by the test, not by how fast this machine runs the one and the other.
+  // For tests of an action between a crossing and the kernel's OOM killer. If the spurt ends past
+  // the line and short of the limit, the test decides how much time there is to act, not the speed
+  // of the machine.
   void leak(Bytes spurt, Bytes bytes_per_second) const;
-  // Waits until a growth that was commanded is complete; false when it never came.
+  // Waits until the growth is complete; false if that does not happen.
   [[nodiscard]] bool wait_grown(Duration patience = kPatience) const;
   [[nodiscard]] bool alive() const { return !child_.ended(); }
 

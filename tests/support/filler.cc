@@ -49,7 +49,7 @@ int hold_pages(Held& held, std::int64_t pages) {
 }
 
 int run_filler(int commands, int replies) {
-  // Refused without CAP_SYS_RESOURCE: then it is as little as any process can be.
+  // Without CAP_SYS_RESOURCE the kernel refuses this, and may choose the filler as a victim.
   std::ofstream("/proc/self/oom_score_adj") << -1000;
   const int file = ::memfd_create("filler", MFD_CLOEXEC);
   off_t at = 0;
@@ -87,8 +87,8 @@ Filler::Filler()
           return run_filler(command_read_.get(), reply_write_.get());
         });
       }()) {
-  reply_write_.reset();  // its death is the end of the replies
-  drop();                // it is up
+  reply_write_.reset();  // so that the filler's death ends the replies
+  drop();                // returns when the filler runs
 }
 
 void Filler::join(const ScratchCgroup& groups, const std::string& path) {
@@ -104,7 +104,7 @@ std::optional<int> Filler::hold(std::int64_t pages) {
 }
 
 void Filler::drop() {
-  if (command('d', 0) != 0) throw std::runtime_error("the filler does not give its memory back");
+  if (command('d', 0) != 0) throw std::runtime_error("the filler did not free its memory");
 }
 
 std::optional<int> Filler::command(char what, std::int64_t pages) {
@@ -113,7 +113,7 @@ std::optional<int> Filler::command(char what, std::int64_t pages) {
     return std::nullopt;
   }
   pollfd readable{reply_read_.get(), POLLIN, 0};
-  // A gigabyte without huge pages takes an emulated machine minutes when others use the CPUs too.
+  // Without huge pages, a gigabyte takes an emulated machine on busy CPUs minutes.
   const Duration patience = what == 'h' ? 4 * kPatience : kPatience;
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(patience).count();
   int result = 0;

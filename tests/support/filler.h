@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process that fills memory which is nobody's: pages of a tmpfs file that no process maps. They
-// are charged to its cgroup and counted in nobody's memory, so that filling up to an OOM changes no
-// score. It is protected from the OOM killer where the machine allows that.
+// A process that fills memory with pages of a tmpfs file that no process maps. The kernel charges
+// them to the filler's cgroup and counts them for no process, so filling up to an OOM changes no
+// score. The filler protects itself from the OOM killer, which needs CAP_SYS_RESOURCE.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,20 @@ namespace forestall::test {
 class Filler {
  public:
   Filler();
-  // Moves it, and with it where the next pages are charged.
+  // Moves the process; its next pages are charged there.
   void join(const ScratchCgroup& groups, const std::string& path);
-  // Writes that many pages of 4 KiB more; waits for it, through whatever OOM it meets. Answers
-  // with 0 or the errno of the write: ENOMEM when nobody could be killed. Nothing: it does not
-  // come back, or is gone.
+  // Writes that many more pages of 4 KiB and waits for the end of the write, OOMs included. Returns
+  // 0 or the errno of the write: ENOMEM if the kernel found no killable process. Nothing: the
+  // filler died or does not answer.
   [[nodiscard]] std::optional<int> fill(std::int64_t pages);
-  // Takes that many pages that stay until drop(): private ones, huge where possible, because an
-  // emulated machine needs a minute for so many small ones.
+  // Takes that many private pages until drop(). Huge pages where possible, because an emulated
+  // machine needs a minute for so many small ones.
   [[nodiscard]] std::optional<int> hold(std::int64_t pages);
-  // Gives all of it back.
+  // Frees all of it.
   void drop();
 
   [[nodiscard]] pid_t pid() const { return child_.pid(); }
+  [[nodiscard]] const Child& child() const { return child_; }
 
  private:
   std::optional<int> command(char what, std::int64_t pages);

@@ -104,7 +104,7 @@ H2Client::H2Client(const std::string& socket, Habits habits) : socket_(connect_t
   nghttp2_option_del(option);
   const nghttp2_settings_entry window{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, habits.window};
   nghttp2_submit_settings(session, NGHTTP2_FLAG_NONE, &window, 1);
-  // The connection's own window is no setting, and never smaller than this.
+  // The connection's window is not a setting, and never smaller than this.
   if (habits.window > 65535) {
     nghttp2_session_set_local_window_size(session, NGHTTP2_FLAG_NONE, 0,
                                           static_cast<std::int32_t>(habits.window));
@@ -121,7 +121,7 @@ std::int32_t H2Client::request(const std::string& path, std::string_view body, b
                                          {"te", "trailers"},  {"content-type", "application/grpc"}};
   for (const auto& [name, value] : more) all.insert_or_assign(name, value);
   std::vector<nghttp2_nv> fields;
-  // ':' sorts before letters, as HTTP/2 wants it.
+  // ':' sorts before letters, as HTTP/2 requires.
   for (const auto& [name, value] : all) fields.push_back(field(name, value));
   bodies_.push_back(std::make_unique<Body>(Body{std::string(body), 0, ends}));
   nghttp2_data_provider provider{};
@@ -173,7 +173,7 @@ void H2Client::receive() {
     hung_up_ = true;
     return;
   }
-  // What it does not understand it passes over.
+  // Skips what it does not understand.
   (void)nghttp2_session_mem_recv(session_.get(), bytes.data(), static_cast<std::size_t>(size));
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client that speaks HTTP/2 as it is told to, well or badly: windows that stay shut, requests
-// that are never finished, bytes that mean nothing.
+// A client of HTTP/2 that can also misbehave: closed windows, unfinished requests, invalid bytes.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +18,7 @@ struct nghttp2_session;
 
 namespace forestall::test {
 
-// What came of one request.
+// The result of one request.
 struct H2Answer {
   std::map<std::string, std::string> fields;  // headers and trailers
   std::string body;
@@ -30,27 +29,27 @@ struct H2Answer {
 class H2Client {
  public:
   struct Habits {
-    std::uint32_t window = 65535;  // of each stream; and of all, if that is more
-    bool opens_windows = true;     // takes what it has read off the windows
+    std::uint32_t window = 65535;  // of each stream; of the connection, if that is more
+    bool opens_windows = true;     // returns read bytes to the windows
   };
 
   explicit H2Client(const std::string& socket) : H2Client(socket, Habits()) {}
   H2Client(const std::string& socket, Habits habits);
   ~H2Client();
 
-  // A gRPC request. `more` fields come after those that gRPC has; one of the same name replaces it.
-  // Without `ends` the request stays open.
+  // A gRPC request. `more` fields follow those of gRPC; one of the same name replaces it. Without
+  // `ends` the request stays open.
   std::int32_t request(const std::string& path, std::string_view body, bool ends = true,
                        const std::map<std::string, std::string>& more = {});
-  // Ends an open request, or gives any up.
+  // Ends an open request, or resets any.
   void reset(std::int32_t stream, std::uint32_t error_code);
-  // Bytes as they are, past all framing.
+  // Raw bytes without framing.
   void send_raw(std::string_view bytes);
   // The client will send nothing more.
   void half_close();
 
-  // Sends what waits and reads what comes until `done`, or the deadline, or the server has closed.
-  // Whether it was done.
+  // Sends what is queued and reads until `done`, the deadline, or the server closes the connection.
+  // Returns whether it was done.
   bool run_until(const std::function<bool()>& done, Duration patience = std::chrono::seconds(30));
   // Until the stream is closed.
   bool finish(std::int32_t stream) {
@@ -64,7 +63,7 @@ class H2Client {
 
   [[nodiscard]] H2Answer& answer(std::int32_t stream) { return answers_[stream]; }
   [[nodiscard]] bool hung_up() const { return hung_up_; }
-  // The error code of a GOAWAY; nothing: none came.
+  // The error code of a GOAWAY, if one came.
   [[nodiscard]] std::optional<std::uint32_t> goodbye() const { return goodbye_; }
   [[nodiscard]] int fd() const { return socket_.get(); }
 

@@ -40,7 +40,7 @@ std::string answer_of(int fd) {
 std::string http_get(std::uint16_t port, const std::string& path, const std::string& method) {
   const UniqueFd fd = connect_to(port);
   const std::string request = method + " " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
-  // It may be refused before it is all sent.
+  // The server may refuse it before all is sent.
   (void)send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL);
   return answer_of(fd.get());
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client of HTTP/1.1 for tests, on plain sockets: what it sends is what the test wrote.
+// A client of HTTP/1.1 for tests, on plain sockets: sends exactly what the test wrote.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,18 @@
 
 namespace forestall::test {
 
-// A connection to 127.0.0.1. Throws when there is no server.
+// A connection to 127.0.0.1. Throws if there is no server.
 [[nodiscard]] UniqueFd connect_to(std::uint16_t port);
-// All there is to read until the server closes.
+// Reads until the server closes.
 [[nodiscard]] std::string answer_of(int fd);
 
-// The whole answer, from its status line on.
+// The whole response, from its status line on.
 [[nodiscard]] std::string http_get(std::uint16_t port, const std::string& path,
                                    const std::string& method = "GET");
-// What follows the head of an answer.
+// The body of a response.
 [[nodiscard]] std::string http_body(const std::string& answer);
 
-// A port of 127.0.0.1 that nobody listened at just now.
+// A port of 127.0.0.1 without a listener at the moment.
 [[nodiscard]] std::uint16_t free_port();
 
 }  // namespace forestall::test

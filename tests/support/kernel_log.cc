@@ -2,6 +2,7 @@
 #include "support/kernel_log.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <array>
@@ -9,10 +10,13 @@
 #include <charconv>
 #include <stdexcept>
 
+#include "base/clock.h"
+#include "support/child.h"
+
 namespace forestall::test {
 namespace {
 
-// The text between `before` and the next of `ends`, or nothing.
+// The text between `before` and the next character of `ends`.
 std::optional<std::string_view> between(std::string_view text, std::string_view before,
                                         std::string_view ends) {
   const auto at = text.find(before);
@@ -38,7 +42,7 @@ std::optional<OomLine> parse_oom_line(std::string_view message) {
     line.domain = between(message, "oom_memcg=", ",").value_or("");
     line.path = between(message, "task_memcg=", ",").value_or("");
     line.pid = number(between(message, ",pid=", ","));
-    // Another line came between its halves: "Killed process" names the victim as well.
+    // Another record split the line. "Killed process" names the victim as well.
     if (line.pid == 0) return std::nullopt;
     return line;
   }
@@ -65,17 +69,29 @@ KernelLog::KernelLog() : fd_(::open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEX
 
 std::vector<OomLine> KernelLog::take() {
   std::vector<OomLine> lines;
-  std::array<char, 8192> record{};  // a record is never longer (CONSOLE_EXT_LOG_MAX)
+  std::array<char, 8192> record{};  // the longest record (CONSOLE_EXT_LOG_MAX)
   for (;;) {
     const ssize_t size = ::read(fd_.get(), record.data(), record.size());
     if (size < 0 && errno == EAGAIN) return lines;
-    if (size < 0) throw std::runtime_error("the kernel's log was overwritten before it was read");
+    if (size < 0) throw std::runtime_error("the kernel overwrote log records before the read");
     // "priority,sequence,time,flags;message\n KEY=value…"
     std::string_view text(record.data(), static_cast<std::size_t>(size));
     text.remove_prefix(text.find(';') + 1);
     if (auto line = parse_oom_line(text.substr(0, text.find('\n')))) {
       lines.push_back(std::move(*line));
     }
+  }
+}
+
+std::vector<OomLine> KernelLog::wait() {
+  const MonotonicTime deadline = SystemClock().now() + kPatience;
+  for (;;) {
+    std::vector<OomLine> lines = take();
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - SystemClock().now());
+    if (!lines.empty() || left.count() <= 0) return lines;
+    pollfd readable{fd_.get(), POLLIN, 0};
+    ::poll(&readable, 1, static_cast<int>(left.count()));
   }
 }
 

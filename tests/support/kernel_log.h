@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel's OOM killer writes into its log, read from /dev/kmsg with plain code: what the
-// product's own reader and predictor are held against.
+// A reader of the OOM killer's lines in /dev/kmsg, independent of the product's reader, so that
+// tests can compare the two.
 #pragma once
 
 #include <sys/types.h>
@@ -14,11 +14,11 @@
 
 namespace forestall::test {
 
-// One line of the OOM killer's that says who.
+// A line of the OOM killer that identifies a victim.
 struct OomLine {
   enum class Kind {
-    chosen,  // "oom-kill:constraint=…": the summary, of which the kernel suppresses most in a burst
-    killed,  // "…: Killed process PID": one for each process that is ended, in that order
+    chosen,  // "oom-kill:constraint=…": the summary; the kernel suppresses most of a burst
+    killed,  // "…: Killed process PID": one for each killed process, in the order of the kills
     whole,   // "Tasks in PATH are going to be killed due to memory.oom.group set"
     nobody,  // "Out of memory and no killable processes..."
   };
@@ -30,16 +30,22 @@ struct OomLine {
   std::string text;
 };
 
-// Nothing when the line is of something else.
+// Nothing if the line is not one of these.
 [[nodiscard]] std::optional<OomLine> parse_oom_line(std::string_view message);
 
 // Thread rule: one thread.
 class KernelLog {
  public:
-  // From here on. Throws without /dev/kmsg.
+  // Starts at the end of the log. Throws if /dev/kmsg cannot be opened.
   KernelLog();
-  // The OOM killer's lines since the last call. Throws when the log was overwritten meanwhile.
+  // Each returns OOM killer lines since the last call, and throws if the kernel overwrote unread
+  // records.
+
+  // The lines that are readable now. The kernel prints after it has killed, so a line may be
+  // missing although its process is dead.
   [[nodiscard]] std::vector<OomLine> take();
+  // Waits for at least one line; empty after kPatience.
+  [[nodiscard]] std::vector<OomLine> wait();
 
  private:
   UniqueFd fd_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A clock that a test turns by hand.
+// A clock that a test sets.
 #pragma once
 
 #include "base/clock.h"

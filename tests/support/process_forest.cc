@@ -32,16 +32,16 @@ constexpr std::int64_t kFilePages = 2048;
 constexpr int kDepth = 3;  // below the root: four levels of cgroups
 constexpr uid_t kNobody = 65534;
 
-// What a process says when it has all it shall have.
+// A process sends this when it has all its memory.
 struct Ready {
   pid_t pid = 0;
   pid_t sharer_pid = 0;
   int failed_at = 0;  // line of this file; 0: all is well
 };
 
-// A file whose page cache counts as file pages, which that of tmpfs does not. In the VMs nothing
-// but tmpfs is mounted, but a RAM disk is there. It is read here, so that no cgroup of a forest is
-// charged for pages that readahead brings and reclaim takes away again.
+// A file whose page cache counts as file pages; that of tmpfs does not. The VMs have only tmpfs and
+// a RAM disk. The test reads it here, so that no cgroup of a forest is charged for readahead pages,
+// which reclaim would take away again.
 UniqueFd open_file_pages() {
   UniqueFd file(::open("/dev/ram0", O_RDONLY | O_CLOEXEC));
   const off_t bytes = kFilePages * static_cast<off_t>(kPage);
@@ -72,7 +72,7 @@ bool write_file(const char* path, const char* text) {
   return written;
 }
 
-// Maps and touches that many pages, each one of its own (no huge pages).
+// Maps and touches that many single pages (no huge pages).
 bool take(std::int64_t pages, int flags, int fd, bool lock) {
   if (pages == 0) return true;
   const std::size_t size = static_cast<std::size_t>(pages) * kPage;
@@ -95,12 +95,12 @@ bool take(std::int64_t pages, int flags, int fd, bool lock) {
   for (;;) ::pause();
 }
 
-// Dies with the test. After setuid, which clears it.
+// Dies with the test. Called after setuid, which clears the setting.
 bool die_with(pid_t parent) {
   return ::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && ::getppid() == parent;
 }
 
-// The body of a process, from where its memory is taken to where it stands still for ever.
+// The body of a process: it takes its memory, then sleeps until it is killed.
 class Life {
  public:
   Life(const ForestProcess& plan, pid_t parent, int file, int ready)
@@ -146,7 +146,7 @@ class Life {
     const int flags = CLONE_VM | SIGCHLD | (vfork ? CLONE_VFORK : CLONE_PARENT);
     const auto body = [](void* self) -> int {
       auto* life = static_cast<Life*>(self);
-      // Of a vfork, the parent does not get to say anything any more.
+      // The parent of a vfork child cannot send any more, so the child does.
       if (life->plan_.sharer == Sharer::vfork) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         life->ready_message_.sharer_pid = static_cast<pid_t>(::syscall(SYS_getpid));
@@ -158,7 +158,7 @@ class Life {
     };
     ready_message_.sharer_pid = ::clone(body, top, flags, this);
     if (ready_message_.sharer_pid < 0) fail(__LINE__);
-    // After the end of a vfork child, nothing is left to do.
+    // Runs after the end of the vfork child.
     if (vfork) ::_exit(0);
   }
 
@@ -185,7 +185,7 @@ char state_of(const fs::path& task) {
   return at == std::string::npos || at + 2 >= text.size() ? '?' : text[at + 2];
 }
 
-// Whether all its threads sleep: in stand_still(), or where a parent waits for its vfork child.
+// Whether all its threads sleep: in stand_still(), or as the parent of a vfork child.
 bool stands_still(pid_t pid, bool leader_gone) {
   const fs::path leader = fmt::format("/proc/{}/task/{}", pid, pid);
   for (const auto& task : fs::directory_iterator(leader.parent_path())) {
@@ -196,7 +196,7 @@ bool stands_still(pid_t pid, bool leader_gone) {
   return true;
 }
 
-// Of those that may be used here: pages that are counted on one CPU are counted alike.
+// The first usable CPU: the kernel counts pages of processes on one CPU alike.
 int first_cpu() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
@@ -210,7 +210,7 @@ void wait_until_still(pid_t pid, bool leader_gone) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (!stands_still(pid, leader_gone)) {
     if (std::chrono::steady_clock::now() > deadline) {
-      throw std::runtime_error(fmt::format("process {} does not come to rest", pid));
+      throw std::runtime_error(fmt::format("process {} does not become idle", pid));
     }
     ::sched_yield();
   }
@@ -232,7 +232,7 @@ ProcessForest::ProcessForest(const ForestShape& shape) : file_(open_file_pages()
   equal.anon = shape.most_pages * 4;
   equal.oom_score_adj = static_cast<std::int32_t>(dice.between(0, 200));
   std::vector<std::size_t> equals;
-  // All of them begin in one cgroup: even the length of its path would make a page's difference.
+  // All of them start in one cgroup: even the length of its path could change a page count.
   equal.path = homes_.front();
   for (int i = 0; i < shape.equals; ++i) {
     equals.push_back(processes_.size());
@@ -247,14 +247,14 @@ ProcessForest::ProcessForest(const ForestShape& shape) : file_(open_file_pages()
 ProcessForest::~ProcessForest() {
   for (const pid_t pid : alive_) ::kill(pid, SIGKILL);
   for (const pid_t pid : alive()) wait_end(pid);
-  // Whoever comes after this in the same process does not reap strangers, and would keep them.
+  // Later code of this process does not reap unknown children, and they would stay.
   ::prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
 void ProcessForest::grow_tree(const ForestShape& shape, Dice& dice) {
   paths_.push_back(root());
   grow_groups(root(), 0, dice);
-  // On v2 a group that hands its controllers down has no processes of its own.
+  // On v2 a group that enables controllers for its children has no processes of its own.
   for (const std::string& path : paths_) {
     const bool inner = std::any_of(paths_.begin(), paths_.end(), [&](const std::string& other) {
       return other.starts_with(path + "/");
@@ -270,7 +270,7 @@ void ProcessForest::grow_tree(const ForestShape& shape, Dice& dice) {
 void ProcessForest::grow_groups(const std::string& at, int level, Dice& dice) {
   const auto fan_out = level == 0 ? dice.between(2, 3) : dice.between(0, 3);
   for (std::int64_t i = 0; level < kDepth && i < fan_out; ++i) {
-    // Names in no order: the kernel goes by age.
+    // Names in random order: the kernel orders by age.
     const std::string below = at.substr(root().size());
     const std::string name = fmt::format("{}/{:c}{}", below, 'a' + dice.below(26), i);
     const std::string path = groups_.child(name.substr(1));
@@ -338,8 +338,8 @@ void ProcessForest::await(ForestProcess& process) {
   }
   process.sharer_pid = ready.sharer_pid;
   if (ready.sharer_pid != 0) alive_.push_back(ready.sharer_pid);
-  // Threads still touch their stacks on the way to where they sleep, and a leader on its way out
-  // still has its memory. Nothing tells when they are there, so they are looked at.
+  // Threads still touch their stacks before they sleep, and an exiting leader still has its memory.
+  // There is no event for the end of that, so this polls.
   wait_until_still(process.pid, process.leader_gone);
   if (ready.sharer_pid != 0) wait_until_still(ready.sharer_pid, false);
   for (const auto& task : fs::directory_iterator(fmt::format("/proc/{}/task", process.pid))) {
@@ -354,7 +354,7 @@ void ProcessForest::shuffle_into_place(std::vector<std::size_t> which, Dice& dic
   for (const std::size_t each : which) {
     ForestProcess& process = processes_[each];
     process.path = homes_[dice.below(homes_.size())];
-    // Those that stay leave once as well, or they would be the first of their list for ever.
+    // Those that stay also leave once and return, or they would remain first in their list.
     if (process.path == homes_.front()) groups_.add(homes_.back(), process.pid);
     groups_.add(process.path, process.pid);
   }
@@ -366,7 +366,7 @@ std::optional<int> ProcessForest::wait_end(pid_t pid) {
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(kPatience).count();
   int status = 0;
   if (::poll(&exited, 1, static_cast<int>(ms)) != 1) return std::nullopt;
-  // A vfork child is its parent's until that one has been reaped, and then it is ours.
+  // A vfork child belongs to its parent until the parent is reaped; then the test can reap it.
   ::waitpid(pid, &status, __WALL);
   std::erase(alive_, pid);
   return status;

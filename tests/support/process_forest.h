@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A random tree of cgroups full of random processes that stand still: what a scorer and a predictor
-// of the OOM killer are held against. Everything follows from one seed.
+// A random tree of cgroups full of random idle processes, for comparing a scorer and a predictor of
+// the OOM killer with the kernel. One seed determines everything.
 //
-// The processes are forked and never exec: an emulated machine makes hundreds of them in a second.
-// Each takes its memory inside its cgroup and then waits for a signal for ever, so that its figures
-// are the same whenever they are read. What reclaim could take from it while a test drives the
-// machine out of memory (page cache, shared memory with swap) is locked.
+// The processes fork and never exec, because an emulated machine starts hundreds of them in a
+// second. Each takes its memory inside its cgroup and then waits for a signal, so that its figures
+// do not change. Memory that reclaim could take while a test drives the machine out of memory (page
+// cache, shared memory with swap) is locked.
 #pragma once
 
 #include <sys/types.h>
@@ -22,7 +22,7 @@
 
 namespace forestall::test {
 
-// Random numbers that are the same with every library.
+// Random numbers that are the same with every standard library.
 class Dice {
  public:
   explicit Dice(std::uint64_t seed) : engine_(seed) {}
@@ -37,25 +37,24 @@ class Dice {
   std::mt19937_64 engine_;
 };
 
-// A second process on the same memory.
+// A second process with the same memory.
 enum class Sharer : std::uint8_t {
   none,
-  clone,  // CLONE_VM, a sibling: scored as the first one is
-  vfork,  // a vfork child that never execs: the kernel passes over it
+  clone,  // CLONE_VM, a sibling: scored like the first one
+  vfork,  // a vfork child that never execs: the kernel skips it
 };
 
 struct ForestProcess {
   std::string path;                            // of its cgroup
-  std::int64_t anon = 0, shmem = 0, file = 0;  // pages of 4 KiB it takes, each touched
+  std::int64_t anon = 0, shmem = 0, file = 0;  // number of touched pages of 4 KiB
   std::int32_t oom_score_adj = 0;
-  int threads = 0;           // beside the leader
-  bool leader_gone = false;  // the leader has exited, a thread goes on
+  int threads = 0;           // besides the leader
+  bool leader_gone = false;  // the leader has exited, a thread still runs
   bool nobody = false;       // uid 65534
   Sharer sharer = Sharer::none;
   pid_t pid = 0;
   pid_t sharer_pid = 0;
-  // All its threads. With leader_gone, the kernel's log names the process by the first that is
-  // left.
+  // All its threads. With leader_gone, the kernel's log names the process by its first live thread.
   std::vector<pid_t> tasks;
 };
 
@@ -63,44 +62,45 @@ struct ForestShape {
   std::uint64_t seed = 1;
   int processes = 40;
   std::int64_t most_pages = 256;  // of one kind in one process
-  // A process without CAP_SYS_RESOURCE cannot go below its own.
+  // A process without CAP_SYS_RESOURCE cannot lower its own.
   std::int32_t lowest_adj = -1000;
-  // This many more that are equal in memory and adjustment, larger than most others. They take
-  // their memory in the first home and are moved from there, in another order than they were forked
-  // in: so only the root is sure to be charged for them.
+  // This many more processes with equal memory and adjustment, larger than most others. They take
+  // their memory in the first home and are then moved in random order, so only the root is sure to
+  // be charged for them.
   int equals = 0;
-  // v2: of so many cgroups one has memory.oom.group.
+  // v2: one cgroup in this many has memory.oom.group.
   std::uint64_t whole_one_in = 4;
-  bool corners = true;  // threads, dead leaders, shared memory, vfork, other users
+  bool corners = true;  // threads, exited leaders, shared memory, vfork, other users
 };
 
-// Thread rule: one thread. Makes its process a subreaper, for children of those it ends.
+// Thread rule: one thread. Makes this process a subreaper, for children of killed processes.
 class ProcessForest {
  public:
-  // Returns when all processes stand still. Throws when one does not come up.
+  // Returns when all processes are idle. Throws if one does not start.
   explicit ProcessForest(const ForestShape& shape);
   ProcessForest(const ProcessForest&) = delete;
   ProcessForest& operator=(const ProcessForest&) = delete;
-  // Ends and reaps whoever is left.
+  // Kills and reaps all that are left.
   ~ProcessForest();
 
   [[nodiscard]] ScratchCgroup& groups() { return groups_; }
   [[nodiscard]] const std::string& root() const { return groups_.path(); }
-  // All cgroups, the root first; and those a process may be in.
+  // All cgroups, the root first; and those that may hold processes.
   [[nodiscard]] const std::vector<std::string>& paths() const { return paths_; }
   [[nodiscard]] const std::vector<std::string>& homes() const { return homes_; }
   // v2: those with memory.oom.group.
   [[nodiscard]] const std::vector<std::string>& wholes() const { return wholes_; }
 
-  // As made, the dead included.
+  // All processes, dead ones included.
   [[nodiscard]] const std::vector<ForestProcess>& processes() const { return processes_; }
-  // Everybody who has not been reaped, sharers included.
+  // All that are not reaped, sharers included.
   [[nodiscard]] std::vector<pid_t> alive() const { return alive_; }
-  // Waits for the end of one of them and reaps it: its wait status. Nothing: it does not end.
+  // Waits for the end of one of them and reaps it; returns its wait status, or nothing if it does
+  // not end.
   std::optional<int> wait_end(pid_t pid);
-  // Reaps all that have ended already.
+  // Reaps all that have ended.
   std::vector<pid_t> ended();
-  // One line for each process, for whoever has to look into a failure.
+  // One line for each process, for failure messages.
   [[nodiscard]] std::string text() const;
 
  private:
@@ -115,14 +115,14 @@ class ProcessForest {
   std::vector<std::string> paths_, homes_, wholes_;
   std::vector<ForestProcess> processes_;
   std::vector<pid_t> alive_;
-  UniqueFd file_;  // whose pages are mapped as file pages
+  UniqueFd file_;  // mapped for file pages
   UniqueFd ready_read_, ready_write_;
 };
 
-// Sets a file of /proc/sys or /sys for as long as it lives.
+// Sets a file of /proc/sys or /sys while this object exists.
 class KernelSetting {
  public:
-  // Throws when it cannot be set.
+  // Throws if the file cannot be set.
   KernelSetting(std::string path, const std::string& value);
   KernelSetting(const KernelSetting&) = delete;
   KernelSetting& operator=(const KernelSetting&) = delete;

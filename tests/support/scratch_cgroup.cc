@@ -48,8 +48,8 @@ void make_directory(const std::string& path) {
   if (mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) throw std::runtime_error("mkdir " + path);
 }
 
-// A path that is in no hierarchy yet. A test that was killed leaves its groups behind, and its pid
-// comes round again.
+// A path that exists in no hierarchy. A killed test leaves its groups behind, and its pid may be
+// reused.
 std::string unique_path() {
   static int count = 0;
   for (;;) {
@@ -61,7 +61,7 @@ std::string unique_path() {
   }
 }
 
-// Ends a process of a scratch cgroup and waits until it is really gone.
+// Kills a process of a scratch cgroup and waits until it is gone.
 void end_process(pid_t pid) {
   const UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd) return;

@@ -24,7 +24,7 @@ namespace {
   throw std::runtime_error(what + ": " + std::generic_category().message(errno));
 }
 
-// Threads made later inherit it; those that exist already do not see the mounts.
+// Later threads inherit it; existing threads do not see the mounts.
 void enter_own_mounts() {
   static const bool entered = [] {
     if (::unshare(CLONE_NEWNS) != 0) fail("unshare CLONE_NEWNS");
@@ -46,7 +46,7 @@ void run(std::vector<std::string> words) {
   if (status != 0) throw std::runtime_error(words[0] + " failed");
 }
 
-// A free loop device over `file`, which detaches itself with its last user. Somebody else may take
+// A free loop device over `file`, detached when its last user closes it. Another process may take
 // the free one first.
 std::pair<UniqueFd, std::string> attach(const std::string& file) {
   const UniqueFd control(::open("/dev/loop-control", O_RDWR | O_CLOEXEC));

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A filesystem made for one test: ext4 in a sparse file behind a loop device, or tmpfs. Mounted in
-// a mount namespace of the test process, so that the host never sees it and nothing of it is left
-// when the process ends, however it ends.
+// A filesystem for one test: ext4 in a sparse file on a loop device, or tmpfs. Mounted in a mount
+// namespace of the test process, so that the host never sees it and its end removes everything.
 //
-// Needs CAP_SYS_ADMIN; ext4 needs mkfs.ext4 and a loop device too, as this host and the guests of
-// vmtests have them.
+// Needs CAP_SYS_ADMIN. ext4 also needs mkfs.ext4 and a loop device, which this host and the guests
+// of vmtests have.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +18,8 @@ enum class ScratchKind : std::uint8_t { ext4, tmpfs };
 
 class ScratchFilesystem {
  public:
-  // `size` includes what the filesystem needs for itself; `inodes` likewise. ext4 is without a
-  // journal and without blocks reserved for root. Throws what went wrong.
+  // `size` and `inodes` include those of the filesystem itself. ext4 has no journal and no blocks
+  // reserved for root. Throws on errors.
   ScratchFilesystem(ScratchKind kind, Bytes size, std::int64_t inodes);
   ScratchFilesystem(const ScratchFilesystem&) = delete;
   ScratchFilesystem& operator=(const ScratchFilesystem&) = delete;

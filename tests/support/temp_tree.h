@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A directory tree written as one literal under a fresh temporary directory; gone at the end.
+// A directory tree written as one literal in a new temporary directory; removed at the end.
 #pragma once
 
 #include <filesystem>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A service for tests of the server: what a client may ask a server to do, and no more.
-//   /t.T/Echo   one message back for each one taken
+// A service for tests of the server.
+//   /t.T/Echo   returns each message
 //   /t.T/Flood  messages of 1000 bytes without end
-//   /t.T/Wait   nothing, until say() is called; then that, to all
+//   /t.T/Wait   waits until say() is called; then sends that to all
 #pragma once
 
 #include <sys/eventfd.h>

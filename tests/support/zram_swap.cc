@@ -21,7 +21,7 @@ bool set(const char* file, std::int64_t value) {
 
 ZramSwap::ZramSwap(Bytes size) {
   if (!set("reset", 1) || !set("disksize", size.count)) throw std::runtime_error("zram0");
-  // The program of busybox or util-linux: what a swap area looks like is its business.
+  // The program of busybox or util-linux, which defines the format of a swap area.
   if (std::system("mkswap /dev/zram0 >/dev/null") != 0) throw std::runtime_error("mkswap");
   if (::swapon(kDisk, 0) != 0) throw std::runtime_error("swapon /dev/zram0");
 }

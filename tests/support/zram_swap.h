@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Swap on a RAM disk for the time of a case: only inside a VM, where /dev/zram0 is nobody else's.
+// Swap on a RAM disk for one case. Only inside a VM, where nothing else uses /dev/zram0.
 #pragma once
 
 #include "base/bytes.h"
@@ -8,7 +8,7 @@ namespace forestall::test {
 
 class ZramSwap {
  public:
-  // Throws when there is no zram, or swap cannot be turned on.
+  // Throws if there is no zram, or if swap cannot be enabled.
   explicit ZramSwap(Bytes size);
   ZramSwap(const ZramSwap&) = delete;
   ZramSwap& operator=(const ZramSwap&) = delete;

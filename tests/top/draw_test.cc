@@ -23,7 +23,7 @@ using test::text_of;
 using testing::HasSubstr;
 using testing::Not;
 
-// Line of the screen that has this text; -1: none.
+// Line of the screen that contains this text; -1: none.
 int line_with(const Screen& screen, const std::string& text) {
   for (int y = 0; y < screen.size().height; ++y) {
     if (screen.line(y).find(text) != std::string::npos) return y;
@@ -39,7 +39,7 @@ Role role_at(const Screen& screen, const std::string& text) {
   return screen.at(width_of(line.substr(0, line.find(text))), y).style.role;
 }
 
-TEST(Draw, TellsACalmNode) {
+TEST(Draw, ShowsACalmNode) {
   const Drawn drawn = Drawing(example_report(3)).draw(160, 30);
   const std::string text = text_of(drawn.screen);
   EXPECT_THAT(text, HasSubstr("agent 0.1.0 pid 812"));
@@ -55,7 +55,7 @@ TEST(Draw, TellsACalmNode) {
   EXPECT_EQ(drawn.layout.order.front(), "/kubepods/pod0");
 }
 
-TEST(Draw, MarksTheNextVictimAndSaysWhy) {
+TEST(Draw, MarksTheNextVictimWithTheReason) {
   const Drawn drawn = Drawing(example_report(3)).draw(160, 30);
   const int y = drawn.layout.rows.front().y;
   EXPECT_EQ(drawn.screen.at(0, y).glyph, unicode_glyphs().next);
@@ -66,7 +66,7 @@ TEST(Draw, MarksTheNextVictimAndSaysWhy) {
   EXPECT_THAT(text, HasSubstr("protected: static pod"));
 }
 
-TEST(Draw, TellsGraceAndWhatIsMet) {
+TEST(Draw, ShowsGracePeriodsAndMetThresholds) {
   const Drawn soft = Drawing(example_report(3, kSoftMet)).draw(160, 30);
   EXPECT_EQ(role_at(soft.screen, "in grace 12 s of 30 s"), Role::warned);
   EXPECT_LT(line_with(soft.screen, "in grace"), line_with(soft.screen, "calm"))
@@ -75,14 +75,14 @@ TEST(Draw, TellsGraceAndWhatIsMet) {
   EXPECT_EQ(role_at(hard.screen, "MET"), Role::bad);
 }
 
-TEST(Draw, TellsAThresholdThatRecedes) {
+TEST(Draw, ShowsARecedingThreshold) {
   v1::TopReport report = example_report(3);
   v1::Evidence& each = add_threshold(report, "memory.available", 500 * kMib, 700 * kMib);
   each.set_met(true);
   EXPECT_EQ(role_at(Drawing(report).draw(160, 30).screen, "recedes"), Role::warned);
 }
 
-TEST(Draw, SmallTerminalsGetWhatMattersMost) {
+TEST(Draw, SmallTerminalsShowTheMostImportant) {
   for (const auto& [width, height] : {std::pair{40, 10}, {80, 24}, {60, 14}, {30, 8}}) {
     const Drawn drawn = Drawing(example_report(300, kHardMet)).draw(width, height);
     const std::string text = text_of(drawn.screen);
@@ -140,7 +140,7 @@ TEST(Draw, SortsAndFilters) {
   EXPECT_THAT(text_of(drawing.draw(120, 40).screen), HasSubstr("no workload matches the filter"));
 }
 
-TEST(Draw, SaysThatThereIsNoAgent) {
+TEST(Draw, ReportsThatThereIsNoAgent) {
   v1::TopReport report = example_report(3);
   report.clear_agent();
   report.set_agent_problem("none serves gRPC at /run/forestall/forestall.sock");
@@ -150,7 +150,7 @@ TEST(Draw, SaysThatThereIsNoAgent) {
   EXPECT_THAT(Drawing(report).draw(40, 10).screen.line(0), HasSubstr("no agent"));
 }
 
-TEST(Draw, TellsDecisionsNewestFirst) {
+TEST(Draw, ShowsDecisionsNewestFirst) {
   v1::TopReport report = example_report(3);
   add_decision(report, "old");
   add_decision(report, "java", true);
@@ -165,7 +165,7 @@ TEST(Draw, TellsDecisionsNewestFirst) {
   EXPECT_EQ(role_at(drawn.screen, "the kernel's"), Role::bad);
 }
 
-TEST(Draw, AnOldPictureIsSaidToBeOld) {
+TEST(Draw, MarksAnOldPicture) {
   Drawing drawing(example_report(3));
   const Drawn drawn = draw({drawing.report, drawing.history, drawing.view, ascii_glyphs(),
                             std::chrono::seconds(0), std::chrono::seconds(20)},
@@ -192,7 +192,7 @@ TEST(Draw, AsciiStaysAscii) {
   }
 }
 
-TEST(History, TellsHowFastAWorkloadGrows) {
+TEST(History, ShowsTheGrowthRateOfAWorkload) {
   Drawing drawing(example_report(3));
   EXPECT_EQ(drawing.history.change_of("/kubepods/pod0"), std::nullopt) << "seen once only";
   v1::TopReport later = drawing.report;
@@ -207,7 +207,7 @@ TEST(History, TellsHowFastAWorkloadGrows) {
   EXPECT_EQ(drawing.history.pressure("irq"), nullptr);
 }
 
-TEST(Once, HasAllOfItAsPlainText) {
+TEST(Once, PrintsEverythingAsPlainText) {
   v1::TopReport report = example_report(3, kSoftMet);
   add_decision(report, "old");
   const Drawing drawing(report);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node to look at: 16 GiB, a hard and a soft threshold, and as many workloads as are wanted.
+// A made-up node: 16 GiB, a hard and a soft threshold, and any number of workloads.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace forestall::test {
 inline constexpr std::int64_t kMib = 1 << 20;
 inline constexpr std::int64_t kSecondNs = 1'000'000'000;
 
-// Available on the node; above the warning line, between the soft and the hard threshold, or below
+// Available on the node: above the warning line, between the soft and the hard threshold, or under
 // it.
 inline constexpr std::int64_t kCalm = 9000 * kMib;
 inline constexpr std::int64_t kSoftMet = 1200 * kMib;
@@ -35,7 +35,7 @@ inline v1::Evidence& add_threshold(v1::TopReport& report, const std::string& sig
   return each;
 }
 
-// The one that is number `i` in the order: each uses less than the one before.
+// The i-th workload: each uses less than the one before.
 inline void add_workload(v1::TopReport& report, int i, int count) {
   v1::TopWorkload& each = *report.add_workloads();
   v1::Candidate& candidate = *each.mutable_candidate();
@@ -104,7 +104,7 @@ inline v1::StatusDecision& add_decision(v1::TopReport& report, const std::string
   return each;
 }
 
-// Draws with all that is at hand.
+// Draws with all data.
 struct Drawing {
   v1::TopReport report;
   top::View view = {};

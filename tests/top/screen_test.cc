@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cells: where text lands, and that nothing in a name can move what stands beside it.
+// Cells: where text is placed, and that no name can move its neighbours.
 #include "top/screen.h"
 
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 namespace forestall::top {
 namespace {
 
-TEST(Screen, WritesWhereItIsToldAndLeavesOutWhatDoesNotFit) {
+TEST(Screen, WritesAtTheGivenPlaceAndTruncates) {
   Screen screen({8, 2});
   EXPECT_EQ(screen.write(5, 0, "abcdef", {}), 8);
   EXPECT_EQ(screen.write(0, 1, "abcdef", {}, 3), 3);
@@ -19,7 +19,7 @@ TEST(Screen, WritesWhereItIsToldAndLeavesOutWhatDoesNotFit) {
   EXPECT_EQ(screen.line(1), "abc   xy");
 }
 
-TEST(Screen, ShowsWhatWouldBreakTheTableAsQuestionMarks) {
+TEST(Screen, ReplacesUnsafeCharactersByQuestionMarks) {
   // Escape, tab, two cells wide, combining, no UTF-8, cut short, beyond the basic plane, invisible,
   // from right to left.
   for (const char* text : {"\033", "\t", "\u7a0b", "\u0301", "\xff", "\xe2\x96", "\U0001F4A3",
@@ -33,7 +33,7 @@ TEST(Screen, ShowsWhatWouldBreakTheTableAsQuestionMarks) {
   }
 }
 
-TEST(Screen, KeepsWhatIsOneCellWide) {
+TEST(Screen, KeepsCharactersOfOneCell) {
   Screen screen({8, 1});
   screen.write(0, 0, "é▶█…·", {});
   EXPECT_EQ(screen.line(0), "é▶█…·");
@@ -47,7 +47,7 @@ TEST(Screen, ShortensWithAMark) {
   EXPECT_EQ(shortened("abcdef", 0, ascii_glyphs()), "");
 }
 
-TEST(Screen, OfNoSizeTakesNothing) {
+TEST(Screen, AnEmptyScreenAcceptsNothing) {
   Screen screen({0, 0});
   EXPECT_EQ(screen.write(0, 0, "a", {}), 0);
   const Screen negative({-3, 5});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall top` as its user sees it: in a terminal (tmux), beside an agent and without one.
+// `forestall top` in a terminal (tmux), with an agent and without one.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ class TopTerminal : public testing::Test {
                                  scratch_.path()));
   }
 
-  // The command line of a `forestall top` that sees the workloads of this test.
+  // The command line of a `forestall top` that reads the workloads of this test.
   [[nodiscard]] std::string command(const std::string& more = "") const {
     return fmt::format("{} top --config {} --run-dir {} --interval 200ms {}",
                        forestall_executable(), directory_ / "config.yaml", run_directory(), more);
@@ -50,7 +50,7 @@ class TopTerminal : public testing::Test {
   TempTree directory_{{"run/", ""}};
 };
 
-// What is left when the program has ended: the screen of before, no mouse, the cursor, the echo.
+// The state after the program: the earlier screen, no mouse, the cursor, the echo.
 void expect_restored(const TmuxRun& tmux, const std::string& ending) {
   const std::string screen = tmux.wait_for("echo");
   EXPECT_THAT(screen, HasSubstr(ending));
@@ -58,7 +58,7 @@ void expect_restored(const TmuxRun& tmux, const std::string& ending) {
   EXPECT_EQ(tmux.ask("#{alternate_on} #{mouse_any_flag} #{cursor_flag}"), "0 0 1") << screen;
 }
 
-TEST_F(TopTerminal, ShowsTheNodeWithoutAnAgentAndLeavesNothingBehind) {
+TEST_F(TopTerminal, ShowsTheNodeWithoutAnAgentAndRestoresTheTerminal) {
   const TmuxRun tmux(command(), 140, 40);
   const std::string screen = tmux.wait_for("the-big-one");
   EXPECT_THAT(screen, HasSubstr("no agent: observing only"));
@@ -94,7 +94,7 @@ TEST_F(TopTerminal, TakesTheMouse) {
   tmux.mouse(10, static_cast<int>(row));
   EXPECT_THAT(tmux.wait_for("number 2: the-small-one"), HasSubstr("number 2: the-small-one"));
   tmux.mouse(10, static_cast<int>(row) - 2);
-  // By name, then the other way round.
+  // By name, then in reverse.
   tmux.mouse(10, static_cast<int>(row) - 2);
   const std::string turned = tmux.wait_for("workload▲");
   EXPECT_LT(turned.find("2 the-small-one"), turned.find("1 the-big-one")) << turned;
@@ -157,7 +157,7 @@ TEST_F(TopTerminal, WithoutColorsThereAreNone) {
 TEST_F(TopTerminal, AsciiWhereTheLocaleHasNoMore) {
   const TmuxRun tmux("env LC_ALL=C " + command(), 140, 40);
   const std::string screen = tmux.wait_for("the-big-one");
-  // How much of the bar is in use is the host's affair.
+  // The used share of the bar depends on the host.
   EXPECT_THAT(screen, testing::ContainsRegex("memory +[#=.]{20}"));
   for (const char each : screen) EXPECT_GE(each, 0) << screen;
 }
@@ -183,7 +183,7 @@ TEST_F(TopTerminal, OnceNeedsNoTerminal) {
   EXPECT_TRUE(report.workloads(0).candidate().key().has_badness());
 }
 
-TEST_F(TopTerminal, SaysWhatIsWrongWithTheCommandLine) {
+TEST_F(TopTerminal, ReportsCommandLineErrors) {
   const Ran no_terminal = run_forestall({"top", "--config", directory_ / "config.yaml"});
   EXPECT_EQ(no_terminal.exit_code, 2);
   EXPECT_THAT(no_terminal.errors, HasSubstr("--once"));

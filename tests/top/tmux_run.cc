@@ -40,7 +40,7 @@ TmuxRun::TmuxRun(const std::string& command, int width, int height, const std::s
                                             terminal)},
                   {"inner.sh", ""}}) {
   directory_.write("inner.sh", fmt::format("echo $$ >{}\nexec {}\n", directory_ / "pid", command));
-  // The echo of the terminal tells whether it was put back.
+  // The echo of the terminal shows whether the program restored it.
   directory_.write("outer.sh",
                    fmt::format("sh {}\necho ended $?\n"
                                "stty -a | grep -q -- ' -echo ' && echo no echo || echo echoes\n"
@@ -84,7 +84,7 @@ void TmuxRun::press(const std::vector<std::string>& keys) const {
 }
 
 void TmuxRun::mouse(int x, int y, int button) const {
-  // X10's way of telling: ESC [ M, then button and place, each with 32 added, places from 1 on.
+  // X10's encoding: ESC [ M, then button and place, each with 32 added, places from 1 on.
   const auto tell = [&](int code) {
     (void)tmux(fmt::format("send-keys -H 1b 5b 4d {:x} {:x} {:x}", code + 32, x + 33, y + 33));
   };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program in a terminal of a size of the test's choice: a tmux server of its own, whose screen
-// can be looked at and whose keyboard and mouse the test has.
+// A program in a terminal of any size: a tmux server, whose screen the test reads and whose
+// keyboard and mouse it controls.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace forestall::test {
 
 class TmuxRun {
  public:
-  // Runs `command` (a line of sh). When it is over, "ended CODE" shows and the terminal stays.
+  // Runs `command` (a line of sh). At its end, "ended CODE" appears and the terminal stays.
   // `terminal` is its TERM.
   TmuxRun(const std::string& command, int width, int height,
           const std::string& terminal = "tmux-256color");
@@ -22,27 +22,27 @@ class TmuxRun {
   TmuxRun(const TmuxRun&) = delete;
   TmuxRun& operator=(const TmuxRun&) = delete;
 
-  // What the terminal shows now.
+  // The present text of the terminal.
   [[nodiscard]] std::string screen() const;
   // The same with its colours, as escape sequences.
   [[nodiscard]] std::string coloured_screen() const;
-  // Looks until it shows `text`; what it shows then, or at last if that never came.
+  // Polls until it shows `text`; returns its text then, or at the timeout.
   [[nodiscard]] std::string wait_for(const std::string& text) const;
   // The same until `text` is gone.
   [[nodiscard]] std::string wait_without(const std::string& text) const;
-  // Names of keys as tmux has them ("q", "Down", "Escape").
+  // Names of keys as in tmux ("q", "Down", "Escape").
   void press(const std::vector<std::string>& keys) const;
-  // The left button at a cell, or the wheel there (button 64 up, 65 down), as xterm tells them.
+  // The left button at a cell, or the wheel there (button 64 up, 65 down), as xterm encodes them.
   void mouse(int x, int y, int button = 0) const;
   void resize(int width, int height) const;
   // A format of tmux: "#{alternate_on}".
   [[nodiscard]] std::string ask(const std::string& format) const;
-  // The program's process, once it runs; -1: it does not.
+  // The program's process, once it runs; -1: not running.
   [[nodiscard]] pid_t program() const;
   [[nodiscard]] const TempTree& directory() const { return directory_; }
 
  private:
-  // What tmux prints.
+  // The output of tmux.
   [[nodiscard]] std::string tmux(const std::string& arguments) const;
   TempTree directory_;
 };

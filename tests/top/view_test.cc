@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What keys and clicks make of the view.
+// How keys and clicks change the view.
 #include "top/view.h"
 
 #include <gtest/gtest.h>
@@ -50,19 +50,19 @@ TEST(Keys, QuitAndHelp) {
   EXPECT_EQ(apply(key('q'), layout, view), Command::quit);
 }
 
-TEST(Keys, RankingGoesToTheOtherOneAndBack) {
+TEST(Keys, TheRankingKeyToggles) {
   Layout layout = layout_of(3, 5);
   View view;
   view.sort = Column::stall;
   EXPECT_EQ(apply(key('k'), layout, view), Command::ask);
   EXPECT_EQ(view.ranking, "kernel");
-  EXPECT_EQ(view.sort, Column::order) << "who asks for an order wants to see it";
+  EXPECT_EQ(view.sort, Column::order) << "a requested order is shown";
   layout.ranking = "kernel";
   EXPECT_EQ(apply(key('k'), layout, view), Command::ask);
   EXPECT_EQ(view.ranking, "kubelet");
 }
 
-TEST(Keys, SortGoesThroughTheColumnsThatAreShown) {
+TEST(Keys, TheSortKeyCyclesThroughTheColumns) {
   const Layout layout = layout_of(3, 5);
   View view;
   std::vector<Column> seen;
@@ -125,7 +125,7 @@ TEST(Keys, IntervalKeepsItsBounds) {
   EXPECT_EQ(shorter(700ms), 500ms);
 }
 
-TEST(Keys, PauseIsToldToWhoLooks) {
+TEST(Keys, ShowsThatItIsPaused) {
   View view;
   EXPECT_EQ(apply(key('p'), layout_of(3, 5), view), Command::ask);
   EXPECT_TRUE(view.paused);
@@ -155,7 +155,7 @@ TEST(Mouse, AHeadingSortsAndTurnsRound) {
   EXPECT_FALSE(view.reversed);
 }
 
-TEST(Mouse, WheelScrollsAndLetsGoOfWhatLeaves) {
+TEST(Mouse, TheWheelScrollsAndDeselectsHiddenRows) {
   Layout layout = layout_of(20, 5);
   View view;
   view.selected = "/w1";

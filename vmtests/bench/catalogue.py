@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Agents, scenarios and pods, as their small files describe them.
+"""Agents, scenarios and pods, read from their small files.
 
 agents/NAME/     agent.toml (title, configuration, its lines) and `start`, a script
-                 that runs in the guest and prints the name of the unit it started
+that runs in the guest and prints the name of the unit it started
 scenarios/NAME.toml  a title, how long it lasts and the pods it adds to the steady ones
 
-Pods get what kubelet gives them: a class by their request, an oom_score_adj by
-their class, and cgroups named as the systemd driver names them.
-"""
+Pods get what kubelet gives them: a class by their request, an oom_score_adj by their class, and
+cgroups with the names of the systemd driver."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ SCENARIOS = HERE / "scenarios"
 STEADY = HERE / "steady.toml"
 STEADY_FOR_MIB = 2048
 
-# In the order of the issue; what is not listed comes after, by name.
+# In a fixed order; unlisted ones follow, by name.
 DEFAULT_AGENTS = (
     "forestall", "forestall-nobpf", "earlyoom", "nohang", "oomd", "systemd-oomd", "kubelet-poll",
     "none",
@@ -36,28 +35,27 @@ DEFAULT_SCENARIOS = (
 )  # fmt: skip
 
 _NAMES_OF_PODS = uuid.UUID("6b1f7f0e-0000-4000-8000-f07e57a11000")
-_COMM_MOST = 15  # a longer name would be cut in traces
+_COMM_MOST = 15  # the kernel cuts longer names in traces
 _READINGS = ("available", "kubelet_available", "until_oom", "limit_left")
 
 
 class CatalogueError(Exception):
-    """A file of the catalogue says something that cannot be meant."""
+    """A file of the catalogue is invalid."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """Where an agent draws a line, in a reading the sampler takes.
+    """Where an agent's threshold is, in a reading of the sampler.
 
-    available: MemAvailable. kubelet_available: MemTotal less the working set.
-    until_oom: MemAvailable and SwapFree together. limit_left: how far the
-    scenario's limited pod is from its limit; there is no such line elsewhere.
-    """
+    available: MemAvailable. kubelet_available: MemTotal less the working set. until_oom:
+    MemAvailable and SwapFree together. limit_left: how far the scenario's limited pod is from its
+    limit; only scenarios with such a pod have this line."""
 
     reading: str
     mib: float | None = None
     percent: float | None = None  # of all memory
-    # What agents that ask for two things ask beside: free swap below this share. Without swap that
-    # is so at any time, unless the line is of nodes with swap only.
+    # The second condition of some agents: free swap is less than this share. Without swap it is
+    # always true, unless the line is of nodes with swap only.
     swap_percent: float | None = None
     with_swap: bool = False
 
@@ -73,8 +71,8 @@ class Agent:
     name: str
     title: str
     configuration: str
-    lines: tuple[Line, ...]  # it acts at the first; empty: none that readings could express
-    phase_ms: int  # how far the seed may shift "go", to meet a poller at any phase
+    lines: tuple[Line, ...]  # acts at the first; empty: not expressible in readings
+    phase_ms: int  # how far the seed may shift "go", so that it hits any phase of a polling agent
 
     @property
     def ours(self) -> bool:
@@ -133,7 +131,8 @@ class Scenario:
 
     @property
     def limited(self) -> str:
-        """The cgroup whose own limit is sampled, kubelet's way: the pod's; `-` if there is none."""
+        """The cgroup whose own limit is sampled, as kubelet does: the pod's; `-` if there is none.
+        """
         limited = [pod.cgroup.rpartition("/")[0] for pod in self.pods if pod.limit is not None]
         return limited[0] if limited else "-"
 
@@ -149,7 +148,8 @@ def scenarios() -> dict[str, Scenario]:
 
 
 def steady(memory_mib: int = STEADY_FOR_MIB) -> tuple[Pod, ...]:
-    """What always runs. A larger node gets one pod more, which leaves as much as on a small one."""
+    """The pods of every scenario. A larger node gets one more, which leaves as much free as on a
+    small one."""
     pods = _pods(_read(STEADY), STEADY)
     more = memory_mib - STEADY_FOR_MIB
     if more <= 0:

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The disk every guest boots from: Debian 12 with systemd and the peers' own packages.
+"""The disk that every guest boots from: Debian 12 with systemd and the peers' packages.
 
-Made by debootstrap once, from Debian's archive and verified by its keys, and
-kept. Nothing of ours is on it, so it does not change with what is measured.
-"""
+Made once by debootstrap from Debian's archive, verified by its keys, and kept. It contains
+nothing of ours, so it does not change with what is measured."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ PACKAGES = (
     "systemd", "systemd-sysv", "dbus", "udev", "kmod", "procps", "iproute2",
     "systemd-oomd", "earlyoom", "nohang", "oomd",
 )  # fmt: skip
-# What would start by itself: the agents, and what has nothing to do in a guest that lives a minute.
+# Units that would start by themselves: the agents, and what a guest of one minute does not need.
 MASKED = (
     "apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer", "e2scrub_all.timer",
     "e2scrub_reap.service", "fstrim.timer", "getty@tty1.service", "serial-getty@ttyS0.service",
@@ -34,7 +33,7 @@ BIG_FILE_MIB = 450
 
 
 class DiskError(Exception):
-    """A disk could not be made; the text says which tool complained of what."""
+    """A disk could not be made; the text has the failed tool and its message."""
 
 
 def root_disk(cache: Path) -> Path:
@@ -66,7 +65,7 @@ def data_disk(cache: Path) -> Path:
 
 
 def make_disk(tree: Path, disk: Path, mib: int) -> None:
-    """An ext4 image of a folder; it appears only once it is whole."""
+    """An ext4 image of a folder; it appears only when it is complete."""
     mkfs = shutil.which("mkfs.ext4", path="/usr/sbin:/sbin")
     if mkfs is None:
         raise DiskError("mkfs.ext4 is needed (package e2fsprogs)")
@@ -102,7 +101,7 @@ def _bootstrap(tree: Path) -> None:
 
 
 def _settle(tree: Path) -> None:
-    """Nothing starts but what a run asks for; nothing is there that only people read."""
+    """Starts only what a run needs; drops documentation."""
     systemctl = shutil.which("systemctl")
     if systemctl is None:
         raise DiskError("systemctl is needed (package systemd)")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one run comes to: who died, by whom, how fast, at what cost."""
+"""The result of one run: which pods died, what killed them, how fast, at what cost."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 from .catalogue import Line
 from .runlog import SIGKILL, RunLog, Sample, Signal
 
-# Everybody's latency is also told from this line, whatever the agent's own is.
+# Every agent's latency is also measured from this line, whatever its own is.
 COMMON_LINE = (Line("available", mib=100),)
 COMMON_KIB = 100 * 1024
-# A memory gain is judged within this time of the first SIGKILL, and taken as done at this share.
+# A memory gain counts within this time of the first SIGKILL, and is complete at this share.
 GAIN_US = 2_000_000
 GAIN_SHARE = 0.8
 GAIN_LEAST_KIB = 20 * 1024
@@ -30,18 +30,18 @@ class Kill:
 
 @dataclass
 class Figures:
-    """One run. None: did not happen, or cannot be told."""
+    """One run. None: did not happen, or is unknown."""
 
-    verdict: str  # right, wrong, nobody
+    verdict: str  # right, wrong, none
     kills: list[Kill]  # the first SIGKILL of each pod, in order
     oom_events: int
     oom_processes: int
     crossing_ms: float | None  # own line, after go
     crossing_to_signal_ms: float | None  # own line to the first SIGKILL
-    told_to_signal_ms: float | None  # the same in the agent's own words
+    told_to_signal_ms: float | None  # the same by the agent's own log
     common_to_signal_ms: float | None  # MemAvailable < 100 MiB to the first SIGKILL
     signal_to_freed_ms: float | None
-    unmap_ms: float | None  # what the kernel needs to take as much down, in the same guest
+    unmap_ms: float | None  # the kernel's time to unmap as much, in the same guest
     signal_to_exit_ms: float | None  # last process of the first victim
     minimum_available_mib: float
     minimum_kubelet_available_mib: float
@@ -50,7 +50,7 @@ class Figures:
     psi_full_ms: float
     agent_cpu_ms: float | None  # from rest to the end of the run
     agent_rest_cpu_percent: float | None  # of one CPU, before go
-    agent_rss_mib: float | None  # at rest
+    agent_rss_mib: float | None  # when idle
     agent_hwm_mib: float | None
     agent_restarts: int | None
     sampler_gap_ms: float
@@ -63,7 +63,7 @@ class Figures:
 def compute(
     log: RunLog, pods: set[str], guilty: frozenset[str], lines: tuple[Line, ...]
 ) -> Figures:
-    """`lines`: where the agent acts; those that this run has not are left out of account."""
+    """`lines`: where the agent acts; those that this run does not have are ignored."""
     go = int(log.facts["go"])
     end = int(log.facts["end"])
     seen = [sample for sample in log.samples if sample.at_us >= go]
@@ -113,11 +113,10 @@ def compute(
 
 
 def external_kills(log: RunLog, pods: set[str], go: int) -> dict[str, Signal]:
-    """The first SIGKILL each pod got from outside.
+    """The first SIGKILL that each pod got from outside.
 
-    When PID 1 of a pod dies, the kernel kills the rest of the pod in its name:
-    that is a consequence and nobody's deed.
-    """
+    When PID 1 of a pod dies, the kernel kills the rest of the pod in its name, which is a
+    consequence and not a decision."""
     found: dict[str, Signal] = {}
     for signal in sorted(log.signals, key=lambda each: each.at_us):
         if signal.number != SIGKILL or signal.at_us < go or signal.victim not in pods:
@@ -135,7 +134,7 @@ def author(log: RunLog, signal: Signal) -> str:
 
 def verdict(victims: set[str], guilty: frozenset[str]) -> str:
     if not victims:
-        return "nobody"
+        return "none"
     return "right" if victims <= guilty else "wrong"
 
 
@@ -144,9 +143,8 @@ def crossing(
 ) -> float | None:
     """When the first of some lines was crossed, by linear interpolation between two samples.
 
-    An agent can act before the next sample is taken; then the trend of the last
-    two before its signal says when the line was crossed, or that it was not.
-    """
+    An agent can act before the next sample; then the trend of the last two before its signal
+    shows when the line was crossed, or that it was not."""
     before: tuple[Sample, float] | None = None
     trend: tuple[tuple[Sample, float], tuple[Sample, float]] | None = None
     for sample, room in rooms(log, lines):
@@ -167,7 +165,7 @@ def crossing(
 
 
 def rooms(log: RunLog, lines: tuple[Line, ...]) -> Iterator[tuple[Sample, float]]:
-    """How far, in KiB, each sample is from the nearest of some lines; below it if negative."""
+    """The distance in KiB of each sample from the nearest of some lines; negative under it."""
     total_kib = int(log.facts["total_kib"])
     swap_kib = max(sample.swap_free for sample in log.samples)
     there = [line for line in lines if swap_kib or not line.with_swap]
@@ -189,7 +187,7 @@ def _room(sample: Sample, line: Line, total_kib: int, swap_kib: int) -> float | 
 
 
 def freed(samples: list[Sample], first: int | None) -> tuple[int | None, int]:
-    """When most of what was freed after the first SIGKILL was free; how much that is, in KiB."""
+    """When most of the memory freed after the first SIGKILL was free; and how much, in KiB."""
     if first is None:
         return None, 0
     before = [sample.free for sample in samples if sample.at_us <= first]

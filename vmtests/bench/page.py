@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The summary as one HTML page that needs nothing beside it but the picture."""
+"""The summary as one self-contained HTML page, except for the picture."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ th, td { padding: .25rem .6rem; border-bottom: 1px solid #d8dee6; text-align: le
 tr.ours td:first-child { font-weight: 600; }
 td.right { background: #e2f4e6; }
 td.wrong, li.wrong { background: #fbdedd; }
-td.nobody { background: #eef0f3; }
+td.none { background: #eef0f3; }
 img { max-width: 100%; }
 dt { font-weight: 600; } dd { margin: 0 0 .6rem 0; }
 """

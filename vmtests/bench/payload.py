@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a guest gets beside Debian: our programs, the agents' folders and the pods.
+"""The guest's contents besides Debian: our programs, the agents' folders and the pods.
 
-Disks made anew for each invocation, because this is what changes. What a saved
-machine already uses is part of the key under which it is found again; agents,
-Forestall's program and scenarios are not, so it survives a new build of those.
-"""
+The disks are made for each invocation. What a saved machine already uses is part of its key;
+agents, Forestall's program and scenarios are not, so it survives a new build of those."""
 
 from __future__ import annotations
 
@@ -27,14 +25,14 @@ MODULES = ("virtio_blk", "overlay", "ext4", "crc32c_generic", "lzo", "lzo_rle", 
 UNIT = HERE.parent.parent / "scripts/deploy/forestall.service"
 
 
-# Part of a saved machine, so they have to be as they were: what is on the early disk.
+# Part of a saved machine, so the contents of the early disk must not change.
 EARLY_SCRIPTS = ("boot.sh", "pods.sh")
-LATE_MIB = 192  # of always the same size, as a resumed machine expects its disks to be
+LATE_MIB = 192  # constant size, because a resumed machine expects the same disks
 
 
 @dataclass(frozen=True)
 class Payload:
-    """Two disks: what the saved machine has in use, and what a run finds when it is resumed."""
+    """Two disks: one that the saved machine uses, and one that a run finds after resuming."""
 
     early: Path
     late: Path
@@ -86,7 +84,7 @@ def _stage_late(
         quotas = "".join(f"{pod.slice} {pod.cpu}\n" for pod in scenario.pods if pod.cpu)
         (stage / "quotas" / scenario.name).write_text(quotas)
         for pod in scenario.pods:
-            # A name may mean different work in two scenarios, but never another request.
+            # A name may have different work in two scenarios, but the same request.
             if everybody.setdefault(pod.name, pod).request != pod.request:
                 raise debian.DiskError(f"{scenario.name}: {pod.name} has another request before")
     (stage / "pods").write_text(request_table(everybody.values()))
@@ -125,7 +123,7 @@ def request_table(pods: Iterable[Pod]) -> str:
 
 
 def manifest(pods: Iterable[Pod]) -> str:
-    """For Forestall: what the API server would have told it."""
+    """For Forestall: the data of the API server."""
     lines = [
         f"  - {{uid: {pod.uid}, name: {pod.name}, priority: 0, memoryRequest: {pod.request}}}\n"
         for pod in pods
@@ -146,7 +144,7 @@ def _place_programs(stage: Path, programs: dict[str, Path]) -> None:
     (stage / "lib").mkdir()
     for name, source in programs.items():
         _copy_stripped(source, stage / "bin" / name)
-        # The loader itself is the guest's own, which is the same Debian's.
+        # The loader is the guest's, which is of the same Debian release.
         for guest, library in libraries.needed_by(source).items():
             if not Path(guest).name.startswith("ld-linux"):
                 shutil.copy(library, stage / "lib" / Path(guest).name)

@@ -18,13 +18,13 @@ import matplotlib
 matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402
 
-# The last is the least that is drawn: the axes are logarithmic, and less is drawn there.
+# The last is the smallest drawn value: the axes are logarithmic, and smaller ones are drawn there.
 PANELS = (
     ("crossing_to_signal_ms", "own line crossed → first SIGKILL, ms (at 0.1: not later)", 0.1),
     ("worst_stall_ms", "worst stall of an innocent pod, ms", 1.0),
     ("psi_full_ms", "every task waiting for memory (PSI full), ms (at 1: at most that)", 1.0),
 )
-# Blues are ours; the kernel alone is grey. Distinct under the common colour blindnesses.
+# Blue is Forestall; the kernel alone is grey. Distinct under the common colour blindnesses.
 COLOURS = {
     "forestall": "#0b5cad", "forestall-nobpf": "#6fb1e8", "forestall-growth": "#0a8f8f",
     "forestall-guard": "#3f3fae", "earlyoom": "#d55e00",

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One machine: its command line, its monitor, saving and resuming it.
 
-Guest time is counted in instructions (-icount), one nanosecond each, plus real
-time while every CPU is idle: how busy this host is does not enter it. Nothing
-in the guest writes to a disk, so a file of RAM and devices is all of a machine.
-"""
+Guest time is counted in instructions (-icount), one nanosecond each, plus real time while every
+CPU is idle, so the load of this host does not matter. The guest writes to no disk, so a file of
+RAM and devices contains the whole machine."""
 
 from __future__ import annotations
 
@@ -26,21 +25,21 @@ COMMAND_LINE = (
     # OOM reports list every process, and a fork bomb has many.
     "log_buf_len=4M"
 )
-# Each round of a string instruction counts as one: with the two features Linux would clear memory
+# Each round of a string instruction counts as one: with these two features Linux would clear memory
 # byte by byte, 4 us a page, which no real CPU needs.
 CPU = "max,-erms,-fsrm"
-# What a small cloud disk gives.
+# The speed of a small cloud disk.
 DISK_BYTES_PER_SECOND = 125 << 20
 DISK_OPERATIONS_PER_SECOND = 3000
 
 
 class MachineError(Exception):
-    """A machine did not do as told; the text says what it did instead."""
+    """A machine did not do what was requested; the text has what it did instead."""
 
 
 @dataclass(frozen=True)
 class Hardware:
-    """What machine is booted; all of it is part of a saved machine's key."""
+    """The booted machine; all of it is part of a saved machine's key."""
 
     kernel: Path
     initramfs: Path
@@ -107,7 +106,7 @@ class Machine:
         self.process.stdin.flush()
 
     def lines(self, bound_seconds: float):
-        """What the guest says, line by line, until it is silent for good or time is up."""
+        """The guest's output, line by line, until it ends or time is up."""
         assert self.process.stdout is not None
         until = time.monotonic() + bound_seconds
         with selectors.DefaultSelector() as selector:
@@ -122,7 +121,7 @@ class Machine:
         raise MachineError(f"not done after {bound_seconds:.0f} s of this host's time")
 
     def save(self, target: Path) -> None:
-        """Stops the machine for good and writes what it is to a file."""
+        """Stops the machine permanently and writes its state to a file."""
         partial = target.with_suffix(".partial")
         self._monitor.ask("stop")
         self._monitor.ask("migrate-set-parameters", {"max-bandwidth": 1 << 40})
@@ -135,7 +134,7 @@ class Machine:
                 return
             if state == "failed":
                 break
-            time.sleep(0.2)  # the monitor has to be asked: 7.2 sends no event by default
+            time.sleep(0.2)  # the monitor must be polled: 7.2 sends no event by default
         raise MachineError(f"the machine could not be saved: {self._complaint()}")
 
     def _await_status(self, wanted: set[str], meanwhile: set[str], seconds: float) -> None:
@@ -197,6 +196,6 @@ class _Monitor:
 
 
 def _leash() -> list[str]:
-    """If the bench is killed outright, the kernel takes QEMU down with it."""
+    """If the bench is killed, the kernel kills QEMU as well."""
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []

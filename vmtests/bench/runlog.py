@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a guest sent about one run, as values.
+"""The data that a guest sent about one run, as values.
 
-The log is text in sections (`== name`), kept as it came; times in it are
-microseconds of the guest's monotonic clock, in the trace as in the samples.
-"""
+The log is text in sections (`== name`), kept as received; times in it are microseconds of the
+guest's monotonic clock, in the trace as in the samples."""
 
 from __future__ import annotations
 
@@ -35,7 +34,8 @@ class Sample:
     kubelet_available: int
     oom_kills: int
     full_us: int
-    limit_left: int | None = None  # KiB; None: no pod has a limit, or the log is from before that
+    # KiB; None: no pod has a limit, or the log is of an older version
+    limit_left: int | None = None
 
     @property
     def until_oom(self) -> int:
@@ -61,7 +61,7 @@ class Signal:
 
 @dataclass(frozen=True)
 class Delay:
-    """How late the probe was, and when it had noticed."""
+    """How late the probe was, and when it noticed."""
 
     at_us: int
     late_us: int
@@ -77,7 +77,7 @@ class RunLog:
     marked: set[int] = field(default_factory=set)  # pids the kernel's OOM killer chose
     exits: dict[int, int] = field(default_factory=dict)  # pid: when
     oom_events: int = 0
-    told_us: float | None = None  # from crossing to signal, as the agent says of its first kill
+    told_us: float | None = None  # from crossing to signal, by the agent's report of its first kill
 
     def number(self, name: str) -> float | None:
         text = self.facts.get(name)
@@ -118,7 +118,7 @@ def parse(text: str) -> RunLog:
     told = (_TOLD.search(line) for line in parts.get("agent", []))
     log.told_us = next((float(found[1]) for found in told if found), None)
     if "go" not in log.facts or not log.samples:
-        raise LogError("the sampler did not come to its end")
+        raise LogError("the sampler did not finish")
     return log
 
 

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One run after the other, each from the same saved machine.
 
-The machine is booted once: steady pods up, no agent yet. It is saved there, and
-every run resumes it, so no run knows of another. The seed shifts when "go"
-falls, so that repetitions meet an agent's periods at other phases.
-"""
+The machine is booted once, with steady pods and without an agent, and saved. Every run resumes
+it, so no run affects another. The seed shifts "go", so that repetitions hit an agent's periods at
+different phases."""
 
 from __future__ import annotations
 
@@ -46,8 +45,8 @@ class Job:
 
     @property
     def lead_ms(self) -> int:
-        # Of the seed, the scenario and the repetition, not of the agent: who is compared is
-        # compared at the same phase, as far as each began its own period at its start.
+        # From the seed, the scenario and the repetition, not from the agent: compared agents have
+        # the same phase relative to their start.
         drawn = random.Random(f"{self.seed}/{self.scenario.name}/{self.repetition}").random()
         return LEAD_MS + round(drawn * self.agent.phase_ms)
 
@@ -62,7 +61,7 @@ class Job:
 
 @dataclass
 class Result:
-    """What came of a job. A run that failed stays in every count."""
+    """The result of a job. A failed run stays in every count."""
 
     agent: str
     scenario: str
@@ -70,15 +69,15 @@ class Result:
     seed: int
     lead_ms: int
     log: str  # file name in the output folder
-    invocation: int = 0  # which of those that added to this folder
+    invocation: int = 0  # the invocation that added it to this folder
     failure: str = ""
     figures: Figures | None = None
     host_seconds: float = 0.0
-    broken_machines: int = 0  # attempts before that QEMU broke, whose logs are gone
+    broken_machines: int = 0  # attempts before that in which QEMU broke, whose logs are gone
 
 
 class Bench:
-    """The saved machine and what is run on it."""
+    """The saved machine and its runs."""
 
     def __init__(
         self, fleet: Fleet, hardware: Hardware, key: str, cache: Path, scratch: Path,
@@ -92,7 +91,7 @@ class Bench:
         self._state = cache / f"machine-{state_key(hardware, key)}.state"
 
     def prepare(self) -> None:
-        """Boots and saves the machine, unless that was done before."""
+        """Boots and saves the machine, unless it is saved already."""
         if self._state.exists():
             self._state.touch()
             return
@@ -113,7 +112,7 @@ class Bench:
         prune(self._state)
 
     def run(self, job: Job, output: Path, resume: bool = True) -> Result:
-        """One run; whatever goes wrong is in the result."""
+        """One run; any error is in the result."""
         begun = time.monotonic()
         log_file = output / "logs" / f"{job.name}.log.gz"
         result = Result(
@@ -133,7 +132,7 @@ class Bench:
         return result
 
     def _attempt(self, job: Job, resume: bool) -> tuple[str, str]:
-        """What a guest sent, and what its console said."""
+        """The data that a guest sent, and the output of its console."""
         folder = self._scratch / job.name
         text = self._text_of(job, folder, resume)
         file = folder / "console.log"
@@ -167,7 +166,7 @@ class Bench:
 def measure(
     result: Result, output: Path, agent: Agent, scenario: Scenario, steady: set[str]
 ) -> None:
-    """Fills in the figures from the log, or why there are none."""
+    """Adds the figures from the log, or the reason for their absence."""
     result.figures, result.failure = None, ""
     try:
         with gzip.open(output / result.log, "rt", encoding="utf-8") as file:
@@ -193,7 +192,7 @@ def state_key(hardware: Hardware, payload: str) -> str:
 
 
 def prune(current: Path) -> None:
-    """Old machines go; the last but one stays, since another bench may be resuming it."""
+    """Removes old machines except the last but one, which another bench may be resuming."""
     states = sorted(
         current.parent.glob("machine-*.state"), key=lambda path: path.stat().st_mtime, reverse=True
     )

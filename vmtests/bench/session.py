@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An output folder and what is in it: logs, results.json and the reports made of them.
+"""An output folder and its contents: logs, results.json and the reports made of them.
 
-Figures are always computed from the logs, so a better arithmetic serves old
-runs as well, and a folder can be added to by later invocations.
-"""
+Figures are always computed from the logs, so an improved computation applies to old runs as well,
+and later invocations can add to a folder."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from .targets import targets
 
 
 class Session:
-    """An output folder: what was measured into it, now and by earlier invocations."""
+    """An output folder: the measurements of this and earlier invocations."""
 
     def __init__(self, output: Path) -> None:
         self.output = output
@@ -29,19 +28,19 @@ class Session:
 
     @staticmethod
     def of(output: Path, agents: dict[str, Agent], scenarios: dict[str, Scenario]) -> Session:
-        """With the runs that are there already, measured anew from their logs."""
+        """Includes the earlier runs, computed again from their logs."""
         session = Session(output)
         file = output / "results.json"
         if not file.exists():
             return session
         content = json.loads(file.read_text())
         session.invocations = content["invocations"]
-        # With all that a node of any size has.
+        # With the lines of nodes of every size.
         steady = {pod.name for pod in catalogue.steady(catalogue.STEADY_FOR_MIB + 1)}
         for run in content["runs"]:
             result = Result(**{**run, "figures": None})
             if result.agent not in agents or result.scenario not in scenarios:
-                continue  # of a catalogue that was another one
+                continue  # made with another catalogue
             session.results.append(result)
             measure(result, output, agents[result.agent], scenarios[result.scenario], steady)
         return session
@@ -93,7 +92,7 @@ class Session:
 
 
 def draw(results: Path, target: Path) -> str | None:
-    """The picture, by whichever Python has matplotlib; nothing if none has."""
+    """The picture, by any Python that has matplotlib; nothing if none has."""
     for python in (sys.executable, "/usr/bin/python3"):
         command = [python, str(HERE / "plot.py"), str(results), str(target)]
         try:

@@ -14,7 +14,7 @@ from .runs import Result
 
 @dataclass(frozen=True)
 class Spread:
-    """A median with the least and the most it was; `n` values, of maybe more runs."""
+    """A median with its minimum and maximum; `n` values, possibly of more runs."""
 
     median: float
     least: float
@@ -46,10 +46,10 @@ MEASURES = (
     Measure("oom_processes", "procs", "", "processes the kernel killed for want of memory",
             lambda f: f.oom_processes),
     Measure("crossing_to_signal_ms", "line→kill", "ms",
-            "the agent's own line crossed, until the first SIGKILL of any pod, by whomever",
+            "the agent's own line crossed, until the first SIGKILL of any pod, by any process",
             lambda f: f.crossing_to_signal_ms, 1),
     Measure("told_to_signal_ms", "told", "ms",
-            "the same as the agent tells it, from the charge that crossed; the sampler's rows are "
+            "the same by the agent's log, from the charge that crossed; the sampler's rows are "
             "1 to 5 ms apart",
             lambda f: f.told_to_signal_ms, 2),
     Measure("common_to_signal_ms", "100Mi→kill", "ms",
@@ -76,7 +76,7 @@ MEASURES = (
             lambda f: f.agent_cpu_ms, 1),
     Measure("agent_rest_cpu_percent", "rest CPU", "%", "agent's CPU of one CPU, 2 s before go",
             lambda f: f.agent_rest_cpu_percent, 2),
-    Measure("agent_rss_mib", "RSS", "MiB", "agent's resident memory at rest",
+    Measure("agent_rss_mib", "RSS", "MiB", "agent's resident memory when idle",
             lambda f: f.agent_rss_mib, 1),
     Measure("agent_hwm_mib", "HWM", "MiB", "the most it ever was", lambda f: f.agent_hwm_mib, 1),
 )  # fmt: skip
@@ -91,12 +91,12 @@ class Cell:
     runs: int = 0
     failures: list[str] = field(default_factory=list)
     verdicts: dict[str, int] = field(default_factory=dict)
-    actors: dict[str, int] = field(default_factory=dict)  # who killed first
+    actors: dict[str, int] = field(default_factory=dict)  # the first killer
     victims: dict[str, int] = field(default_factory=dict)  # pods killed, by how many runs
     spreads: dict[str, Spread | None] = field(default_factory=dict)
 
     def verdict(self) -> str:
-        """`right` where it always was; else how often it was what."""
+        """`right` if it always was; otherwise how often it was what."""
         if not self.verdicts:
             return "failed"
         if len(self.verdicts) == 1:
@@ -105,7 +105,7 @@ class Cell:
 
 
 def cells(results: list[Result]) -> list[Cell]:
-    """In the order in which the results name them, scenario by scenario."""
+    """In the order of the results, scenario by scenario."""
     groups: dict[tuple[str, str], list[Result]] = {}
     for scenario in dict.fromkeys(result.scenario for result in results):
         for result in results:
@@ -134,7 +134,7 @@ def _count(counts: dict[str, int], word: str) -> None:
 
 @dataclass(frozen=True)
 class Ratio:
-    """Our latency against the fastest peer that acted itself, in one scenario."""
+    """Our latency against the fastest peer that acted before the kernel, in one scenario."""
 
     scenario: str
     agent: str
@@ -142,7 +142,7 @@ class Ratio:
     peer: str | None  # None: no peer acted before the kernel
     peer_ms: float | None
     peers: int  # how many were run
-    told_ms: float | None = None  # ours, as the agent tells it
+    told_ms: float | None = None  # ours, as the agent reports it
 
     @property
     def ratio(self) -> float | None:

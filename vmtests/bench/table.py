@@ -13,7 +13,7 @@ def number(value: float, digits: int) -> str:
 
 
 def spread_text(spread: Spread | None, measure: Measure) -> str:
-    """`12`, or `12 [9..31]` where the runs differ."""
+    """`12`, or `12 [9..31]` if the runs differ."""
     if spread is None:
         return "-"
     middle, least, most = (
@@ -23,7 +23,7 @@ def spread_text(spread: Spread | None, measure: Measure) -> str:
 
 
 def counts_text(counts: dict[str, int], runs: int) -> str:
-    """Names; with how many runs where it was not every one."""
+    """Names; with the number of runs if it was not every run."""
     if not counts:
         return "-"
     return " ".join(

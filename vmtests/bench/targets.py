@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Forestall is meant to reach beside its peers, and whether these runs say so."""
+"""Forestall's targets relative to its peers, and whether these runs meet them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHARE_OF_UNMAP = 1.3
 
 @dataclass(frozen=True)
 class Target:
-    """One of ours in one scenario. `met` is None where these runs cannot tell."""
+    """One target in one scenario. `met` is None if these runs cannot decide it."""
 
     name: str
     scenario: str
@@ -24,7 +24,7 @@ class Target:
     found: str
 
     def line(self) -> str:
-        word = {True: "met", False: "MISSED", None: "cannot be told"}[self.met]
+        word = {True: "met", False: "MISSED", None: "unknown"}[self.met]
         return f"{self.name}: {self.scenario} {self.agent}: {word}: {self.found}"
 
 
@@ -43,11 +43,10 @@ def targets(
 
 
 def _ahead(cell: Cell, nobody: Cell | None) -> Target:
-    """Never the kernel, never the wrong one. A failed run proves nothing, but is not forgotten.
+    """Never the kernel, never the wrong one. A failed run proves nothing, but is counted.
 
-    Three tellers of the kernel's killing, as each alone may have lost it: its log,
-    its counter, and who sent the first SIGKILL.
-    """
+    Three sources for a kill by the kernel, as each may have missed it: its log, its counter, and
+    the sender of the first SIGKILL."""
     ooms = cell.spreads.get("oom_events")
     kills = "no run" if ooms is None else f"kernel OOM kills {ooms.least:.0f}..{ooms.most:.0f}"
     window = nobody.spreads.get("crossing_to_signal_ms") if nobody else None

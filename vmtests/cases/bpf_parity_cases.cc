@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // BPF's full tier on kernels that permit fentry: exact crossings, PSI stalls against
 // memory.pressure, the OOM path; and that no program harms a kernel when a tracepoint passes NULL.
-// What every tier can do is tested by tests/integration/bpf_programs_test.cc.
+// tests/integration/bpf_programs_test.cc tests every tier.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ TEST(BpfParity, AChargeCrossingIsExact) {
     const abi_event* crossed = events.wait(test::crossing(group->id()));
     ASSERT_NE(crossed, nullptr);
     EXPECT_EQ(crossed->kind, ABI_EVENT_charge);
-    // One charge is a batch of 64 pages (MEMCG_CHARGE_BATCH); two CPUs may be at it.
+    // One charge is a batch of 64 pages (MEMCG_CHARGE_BATCH), and two CPUs may charge at once.
     EXPECT_GE(crossed->usage, static_cast<__u64>(line.count));
     EXPECT_LE(crossed->usage, static_cast<__u64>((line + kib(2 * 256)).count));
     std::cout << "@metric charge_overshoot " << crossed->usage - static_cast<__u64>(line.count)
@@ -75,7 +75,7 @@ TEST(BpfParity, AChargeCrossingIsExact) {
   EXPECT_EQ(events.count(test::crossing(top.id())), 1U);
 }
 
-TEST(BpfParity, PsiStallIsWhatMemoryPressureSays) {
+TEST(BpfParity, PsiStallMatchesMemoryPressure) {
   const auto programs = load();
   ASSERT_TRUE(programs->in_use(Feature::bpf_stall));
   ScratchCgroup scratch;
@@ -88,12 +88,12 @@ TEST(BpfParity, PsiStallIsWhatMemoryPressureSays) {
             << " us\n";
   ASSERT_GT(stall.count, 0U);
   // The programs start their clock after the kernel's and stop it before: never more, and less by
-  // what the trampolines cost per stall, which is a lot under emulation.
+  // the cost of the trampolines per stall, which is large under emulation.
   EXPECT_LE(stall.ns / 1000, psi_us + psi_us / 100 + 1000);
   EXPECT_GE(stall.ns / 1000, psi_us / 100 * 80);
 }
 
-TEST(BpfParity, AStallOfAWatchedCgroupIsTold) {
+TEST(BpfParity, ReportsAStallOfAWatchedCgroup) {
   const auto programs = load();
   ScratchCgroup scratch;
   const std::string path = scratch.child("stalls");
@@ -131,8 +131,8 @@ TEST(BpfParity, TheLastCallComesBeforeTheKill) {
   EXPECT_LT(call->at_ns, kill->at_ns);
 }
 
-// On 7.2 mm_vmscan_direct_reclaim_begin passes a NULL memcg when the whole node is short, and a
-// program that trusts its type takes the kernel down.
+// On 7.2 mm_vmscan_direct_reclaim_begin passes a NULL memcg when the whole node is short. A program
+// that trusts the type would crash the kernel.
 TEST(BpfParity, NoProgramHarmsTheKernelUnderGlobalAndMemcgReclaim) {
   const auto programs = load();
   ShortNode node;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kubelet's eviction rules over time, on a machine of its own: soft thresholds with their grace,
-// recovery inside it, conditions that must not flap, hard thresholds that must not wait for a slow
-// soft eviction, and nodes that run out of PIDs. Disks are in storage_cases.cc.
+// Kubelet's eviction rules over time, on a machine of its own: soft thresholds with grace periods,
+// recovery within them, conditions that must not flap, hard thresholds that must not wait for a
+// slow soft eviction, and nodes that run out of PIDs. Disks are in storage_cases.cc.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,11 +22,11 @@ namespace {
 using testing::ElementsAre;
 
 constexpr Duration kPatience = std::chrono::seconds(90);
-// Far below what these cases use, and above what the kernel keeps for itself, which
-// memory.available does not count: its OOM killer has come at 120 MiB.
+// More than the kernel's reserve, which memory.available does not count (its OOM killer has come at
+// 120 MiB), and far less than these cases use.
 constexpr Bytes kHard = mib(250);
 
-// A node whose memory.available is `room` above the soft threshold while nobody grows.
+// A node whose memory.available is `room` above the soft threshold without growth.
 class SoftNode {
  public:
   SoftNode(std::vector<Pod> pods, Bytes room, const std::string& grace, const std::string& more)
@@ -38,7 +38,7 @@ class SoftNode {
                                                        soft.count, grace, more)));
   }
 
-  // The next record that says so.
+  // The next record with this reason.
   std::optional<v1::Record> wait_reason(v1::Decision::Reason reason) const {
     return agent->wait_record(
         [&](const v1::Record& record) { return record.decision().reason() == reason; }, kPatience);
@@ -79,7 +79,7 @@ TEST(Eviction, ASoftThresholdActsAfterItsGrace) {
   EXPECT_EQ(killed->decision().evictions(0).grace_ns(), 20'000'000'000);
   EXPECT_FALSE(killed->decision().evictions(0).at_once());
   EXPECT_TRUE(soft.node.hog("greedy").child().wait_exit());
-  // It was asked, and went: nothing had to be killed.
+  // It received SIGTERM and exited: no process had to be killed.
   const int status = soft.node.hog("greedy").child().reap();
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
   EXPECT_THAT(soft.node.dead(), ElementsAre("greedy"));
@@ -105,7 +105,7 @@ TEST(Eviction, RecoveryInsideTheGraceSparesEverybody) {
 
 TEST(Eviction, AConditionDoesNotFlapWhileMemoryDoes) {
   SoftNode soft({{"modest", 0, mib(256), mib(64)}}, mib(80), "120s",
-                "evictionPressureTransitionPeriod: 30s");  // longer than any round takes
+                "evictionPressureTransitionPeriod: 30s");  // longer than any iteration takes
   ASSERT_FALSE(soft.agent->failure()) << soft.agent->failure()->text();
   for (int round = 0; round < 3; ++round) {
     test::Hog passing(soft.node.groups(), soft.node.container_path("modest"), mib(140));
@@ -123,7 +123,7 @@ TEST(Eviction, AConditionDoesNotFlapWhileMemoryDoes) {
   EXPECT_TRUE(soft.node.dead().empty());
 }
 
-// A process of the pod that holds memory and does not listen to SIGTERM.
+// A process of the pod that holds memory and ignores SIGTERM.
 test::Child deaf_hog(const PodNode& node, const std::string& pod, Bytes held) {
   return test::Child([&node, pod, held] {
     signal(SIGTERM, SIG_IGN);
@@ -146,8 +146,8 @@ TEST(Eviction, AHardThresholdDoesNotWaitForASlowSoftEviction) {
   ASSERT_TRUE(asked) << soft.agent->process().log();
   EXPECT_EQ(asked->decision().evictions(0).grace_ns(), 600'000'000'000);
   EXPECT_FALSE(deaf.ended());
-  // Past the line at full speed; from there, and to where it is its own turn, at a pace that leaves
-  // the agent ten seconds before the kernel must act.
+  // Past the line at full speed, then at a pace that leaves the agent ten seconds before the kernel
+  // must act.
   soft.node.hog("leak").leak(memory_available() - kHard + mib(24), mib(6));
   EXPECT_TRUE(deaf.wait_exit(kPatience)) << soft.agent->process().log();
   EXPECT_TRUE(soft.node.hog("leak").child().wait_exit(kPatience)) << soft.agent->process().log();
@@ -156,7 +156,7 @@ TEST(Eviction, AHardThresholdDoesNotWaitForASlowSoftEviction) {
 
 // ---- PIDs ----
 
-// A lower ceiling for the number of tasks, for as long as it lives.
+// A lower limit for the number of tasks, while this object exists.
 class PidMax {
  public:
   explicit PidMax(int ceiling) : before_(test::read_text("/proc/sys/kernel/pid_max")) {
@@ -170,7 +170,7 @@ class PidMax {
   std::string before_;
 };
 
-// Forks without end inside the pod. Who cannot fork tries again.
+// Forks without end inside the pod, and retries after a failed fork.
 test::Child fork_bomb(const PodNode& node, const std::string& pod) {
   return test::Child([&node, pod] {
     node.groups().add(node.container_path(pod), getpid());
@@ -179,7 +179,7 @@ test::Child fork_bomb(const PodNode& node, const std::string& pod) {
   });
 }
 
-TEST(Eviction, AForkBombGoesBeforePidsRunOut) {
+TEST(Eviction, EvictsAForkBombBeforePidsRunOut) {
   PodNode node(Driver::cgroupfs, {{"bomb", 0, mib(64), mib(8)}, {"quiet", 0, mib(64), mib(8)}});
   const auto agent = guard(node,
                            "evictionHard: {pid.available: 300}\nmanifest: manifest.yaml\n"
@@ -187,7 +187,7 @@ TEST(Eviction, AForkBombGoesBeforePidsRunOut) {
   ASSERT_FALSE(agent->failure()) << agent->failure()->text();
   const PidMax low(1000);
   const test::Child bomb = fork_bomb(node, "bomb");
-  // The condition may fall before the last of so many processes is gone.
+  // The condition may end before the last of so many processes is gone.
   std::optional<v1::Record> killed;
   bool fallen = false;
   (void)agent->wait_record(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The wake sources of the file tier that this project's development host cannot show: the
-// memory.high tripwire (cgroup v2), PSI triggers with a 500 ms window (CAP_SYS_RESOURCE), and v1
-// eventfds on an older kernel. Each source is alone here: what wakes is what is named.
+// The wake sources of the file tier that the development host does not have: the memory.high
+// tripwire (cgroup v2), PSI triggers with a 500 ms window (CAP_SYS_RESOURCE), and v1 eventfds on an
+// older kernel. Each source is tested alone.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -69,7 +69,7 @@ class FileSourceVm : public ::testing::Test {
     return notes ? *notes : std::vector<std::string>();
   }
 
-  // Through an outer epoll, as the agent waits; nothing when `patience` ends first.
+  // Through an outer epoll, as the agent waits; nothing if `patience` ends first.
   static std::optional<Wake> wait(Source& source, Duration patience) {
     const SystemClock clock;
     const UniqueFd loop(epoll_create1(EPOLL_CLOEXEC));
@@ -159,7 +159,7 @@ TEST_F(TripwireVm, WithoutPermissionToTuneNothingIsTouched) {
   EXPECT_EQ(high(), "max\n");
 }
 
-TEST_F(TripwireVm, AChangeBySomebodyElseIsLeftAlone) {
+TEST_F(TripwireVm, KeepsAChangeByAnotherProcess) {
   {
     const auto source = make();
     EXPECT_THAT(arm(*source, line(mib(48))), IsEmpty());
@@ -170,8 +170,8 @@ TEST_F(TripwireVm, AChangeBySomebodyElseIsLeftAlone) {
   EXPECT_EQ(attribute(), "");
 }
 
-// An agent that was killed with SIGKILL: the next start finds and undoes its setting.
-TEST_F(TripwireVm, TheNextStartUndoesWhatAKilledAgentLeft) {
+// After an agent was killed by SIGKILL, the next start finds and undoes its setting.
+TEST_F(TripwireVm, TheNextStartUndoesASettingOfAKilledAgent) {
   const auto at = line(mib(48));
   int ready[2];
   ASSERT_EQ(pipe2(ready, O_CLOEXEC), 0);
@@ -204,9 +204,9 @@ TEST_F(FileSourceVm, PsiWakesWithinAShortWindow) {
   EXPECT_EQ(static_cast<PsiSource&>(**source).window(), milliseconds(500));
   const test::Hog hog(scratch_, path_, mib(8));
   EXPECT_THAT(arm(**source, line(mib(48))), IsEmpty());
-  EXPECT_FALSE(wait(**source, milliseconds(300))) << "woken at rest";
-  // The throttling past memory.high is the purest memory stall there is; v1 has no such file, and
-  // there the stall is that of a group which is full and reclaims its own page cache.
+  EXPECT_FALSE(wait(**source, milliseconds(300))) << "woken while idle";
+  // Throttling past memory.high is a pure memory stall. v1 has no such file: there a full group
+  // reclaims its own page cache.
   if (tree_.version() == kernel::CgroupVersion::v2) {
     scratch_.write(path_, "memory.high", std::to_string(mib(32).count));
     hog.grow(mib(64));
@@ -290,7 +290,7 @@ TEST_F(FileSourceVm, GroupsAreMadeNestedAndLimited) {
   EXPECT_FALSE(tree_.open(top));
 }
 
-TEST_F(FileSourceVm, ProbesAgreeWithWhatWasJustShown) {
+TEST_F(FileSourceVm, ProbesAgreeWithTheseTests) {
   const bool v1 = tree_.version() == kernel::CgroupVersion::v1;
   const auto reports = kernel::probe_file_features(tree_, {});
   ASSERT_EQ(reports.size(), 4u);

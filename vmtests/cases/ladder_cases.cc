@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kill ladder where the host cannot show it: cgroup v2 with cgroup.kill in the very hierarchy
-// that is charged, and a machine whose pids are reused within milliseconds.
+// The kill ladder on systems that the host is not: cgroup v2 with cgroup.kill in the charged
+// hierarchy, and a machine whose pids are reused within milliseconds.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -32,7 +32,7 @@ using test::Hog;
 using test::LadderRun;
 using test::ScratchCgroup;
 
-// Emulated machines are slow: the release is waited for, its time is not the subject.
+// Emulated machines are slow, and the time of the release is not under test.
 constexpr Duration kReleaseTimeout = std::chrono::seconds(60);
 
 int live() {
@@ -86,7 +86,7 @@ TEST(Ladder, KillsAFrozenCgroup) {
   EXPECT_TRUE(outcome.exited);
 }
 
-// Few pids, for as long as this lives; only ever inside a VM.
+// Few pids, while this object exists; only inside a VM.
 class FewPids {
  public:
   explicit FewPids(int max) : before_(test::read_text(kFile)) { write(std::to_string(max)); }
@@ -108,7 +108,7 @@ bool in_vm() {
 TEST(LadderPidReuse, AHeldProcessIsNeverTakenForTheNextOfItsPid) {
   ASSERT_TRUE(in_vm()) << "it changes pid_max";
   const FewPids few(400);
-  // Pids below RESERVED_PIDS (300, kernel/pid.c) are given out once after boot and never again.
+  // Pids under RESERVED_PIDS (300, kernel/pid.c) are allocated once after boot and never again.
   pid_t pid = 0;
   for (int tries = 0; tries < 1000 && pid <= 300; ++tries) pid = Child(live).pid();
   ASSERT_GT(pid, 300);
@@ -127,8 +127,8 @@ TEST(LadderPidReuse, AHeldProcessIsNeverTakenForTheNextOfItsPid) {
   FAIL() << "the pid was never given out again: nothing was compared";
 }
 
-// Victims fork all the time and so do bystanders, from a few hundred pids: every pid the ladder
-// reads may be somebody else's a moment later. No bystander may ever be signalled.
+// Victims and bystanders fork continuously from a few hundred pids, so every pid that the ladder
+// reads may be another process's a moment later. No bystander may ever be signalled.
 TEST(LadderPidReuse, NoBystanderIsHitWhilePidsAreReused) {
   ASSERT_TRUE(in_vm()) << "it changes pid_max";
   const FewPids few(400);
@@ -152,7 +152,7 @@ TEST(LadderPidReuse, NoBystanderIsHitWhilePidsAreReused) {
       if (pid > 0 && (waitpid(pid, &status, 0) != pid || status != 0)) return 1;
     }
   });
-  // As many rounds as it takes for some to have lived, and been reaped, beside the kills.
+  // Enough rounds that some bystanders have lived, and were reaped, during the kills.
   const MonotonicTime deadline = SystemClock().now() + std::chrono::seconds(60);
   for (int round = 0; round < 10 || (lives < 200 && SystemClock().now() < deadline); ++round) {
     ScratchCgroup scratch;
@@ -176,7 +176,7 @@ TEST(LadderPidReuse, NoBystanderIsHitWhilePidsAreReused) {
   stop_write.reset();
   ASSERT_TRUE(bystanders.wait_exit(std::chrono::seconds(60)));
   EXPECT_EQ(bystanders.reap(), 0) << "a bystander died of a signal";
-  EXPECT_GE(lives, 200) << "hardly anybody was there to be hit";
+  EXPECT_GE(lives, 200) << "too few bystanders were at risk";
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole machine runs out of memory, and the agent must be there first: the right pod is
-// evicted, the kernel's OOM killer has nothing to do, nobody else dies. Whole-machine pressure is
-// only ever made inside a VM.
+// The whole machine runs out of memory, and the agent must act first: the right pod is evicted, the
+// kernel's OOM killer does not act, no other process dies. Whole-machine pressure only inside a VM.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -20,11 +19,11 @@ namespace {
 using testing::ElementsAre;
 using testing::UnorderedElementsAre;
 
-// Far enough above what the kernel itself needs before it reclaims in earnest (a guest of this
-// size keeps some 50 MiB), and small against the machine.
+// Far enough above the reserve of the kernel before it reclaims heavily (some 50 MiB in a guest of
+// this size), and small relative to the machine.
 constexpr Bytes kThreshold = mib(250);
-// How far past the line a leak runs at full speed, and how fast it goes on from there: some 18 s to
-// where the kernel must act, on however slow or busy a machine the guest is emulated.
+// How far past the line a leak grows at full speed, and its rate from there: some 18 s until the
+// kernel must act, on any slow or busy host.
 constexpr Bytes kPastLine = mib(48);
 constexpr Bytes kPace = mib(8);
 
@@ -48,7 +47,7 @@ void expect_only(PodNode& node, test::AgentRun& agent, const std::string& victim
   fmt::print("@metric crossing_to_signal {:.1f} us\n", us);
 }
 
-// Runs until `past_line` (before it, if negative), then crawls, until it is ended.
+// Grows fast until `past_line` (before it, if negative), then slowly, until it is killed.
 void leak(PodNode& node, Bytes past_line = kPastLine) {
   node.hog("leak").leak(memory_available() - kThreshold + past_line, kPace);
 }
@@ -78,7 +77,7 @@ TEST(Node, SlowLeakWithoutBpf) {
   leak_and_expect(Driver::systemd, mib(-64), {"bpf"});
 }
 
-// A disk of zeroes whose pages, once read, are clean page cache of whoever read them.
+// A disk of zeroes whose pages, once read, are clean page cache of the reader.
 class ZeroDisk {
  public:
   explicit ZeroDisk(Bytes size) {
@@ -98,7 +97,7 @@ class ZeroDisk {
   bool usable_ = false;
 };
 
-// Reads the whole disk over and over, from inside a pod's cgroup.
+// Reads the whole disk repeatedly, from inside a pod's cgroup.
 test::Child cache_reader(const PodNode& node, const std::string& pod) {
   return test::Child([&node, pod] {
     node.groups().add(node.container_path(pod), getpid());
@@ -112,7 +111,7 @@ test::Child cache_reader(const PodNode& node, const std::string& pod) {
   });
 }
 
-// Waits until the pod's page cache holds `amount`, by reading what the kernel accounts to it.
+// Waits until the kernel has charged `amount` of page cache to the pod.
 bool cache_reaches(const PodNode& node, const std::string& pod, Bytes amount) {
   const MonotonicTime deadline = SystemClock().now() + std::chrono::seconds(60);
   while (SystemClock().now() < deadline) {
@@ -122,7 +121,7 @@ bool cache_reaches(const PodNode& node, const std::string& pod, Bytes amount) {
 }
 
 void leak_beside_page_cache(std::vector<std::string> disabled) {
-  // Read twice it is active, which counts as used: all of it may be before the leak begins.
+  // Read twice it is active, which counts as used: all of it may be, before the leak begins.
   const ZeroDisk disk(mib(640));
   ASSERT_TRUE(disk.usable()) << "zram0 is not there";
   PodNode node(Driver::cgroupfs, three_pods());
@@ -150,14 +149,14 @@ TEST(Node, SeveralPodsAllocatingAtOnce) {
   const std::uint64_t before = kernel_oom_kills();
   const auto agent = guard(node, node.config(kThreshold));
   ASSERT_FALSE(agent->failure()) << agent->failure()->text();
-  // All at once and at full speed, as far past the line as one alone elsewhere; and those that are
-  // left again when one of them is gone. So in the end all three are.
+  // All at full speed, as far past the line as a single one in other cases; the remaining ones
+  // again after each kill. So at the end all three are dead.
   std::vector<std::string> spiking{"one", "two", "three"};
   while (!spiking.empty()) {
     const Bytes together = memory_available() - kThreshold + kPastLine;
     const auto count = static_cast<std::int64_t>(spiking.size());
     for (const std::string& each : spiking) node.hog(each).grow({together.count / count});
-    // With its outcome: what it held is back, so that how much there is can be read.
+    // With its outcome: its memory is free, so that the amount can be read.
     ASSERT_TRUE(agent->wait_kill(std::chrono::seconds(90))) << agent->process().log();
     std::erase_if(spiking, [&](const std::string& each) { return !node.hog(each).alive(); });
     for (const std::string& each : spiking) {
@@ -169,12 +168,13 @@ TEST(Node, SeveralPodsAllocatingAtOnce) {
 }
 
 TEST(Node, RankingIsKubelets) {
-  // Nobody leaks; the biggest is within its request, the highest above its request has priority.
+  // No pod leaks; the biggest is within its request, and the pod most above its request has
+  // priority.
   PodNode node(Driver::systemd, {{"big-within-request", 0, mib(512), mib(256)},
                                  {"over-but-important", 1000, mib(16), mib(96)},
                                  {"over-and-cheap", 0, mib(16), mib(64)}});
   const std::uint64_t before = kernel_oom_kills();
-  // A threshold that is met at once, and no longer once 30 MiB came back.
+  // A threshold that is met at once, and unmet after 30 MiB are freed.
   const Bytes now_available = memory_available();
   ASSERT_LT(now_available, machine_memory());
   const auto agent = guard(node, node.config(now_available + mib(24)));
@@ -182,7 +182,7 @@ TEST(Node, RankingIsKubelets) {
   expect_only(node, *agent, "over-and-cheap", before);
 }
 
-// Every source that can see the whole node fill up, alone.
+// Each source that can see the whole node fill up, alone.
 class NodeWake : public testing::TestWithParam<const char*> {};
 
 TEST_P(NodeWake, IsEnough) {
@@ -194,7 +194,7 @@ TEST_P(NodeWake, IsEnough) {
   if (line.find(" in-use") == std::string::npos) {
     GTEST_SKIP() << "not applicable: this environment lacks it (" << line << ")";
   }
-  // Those that only see reclaim or stall need something to reclaim before memory is gone.
+  // Sources that see only reclaim or stalls need reclaimable memory before memory is used up.
   const bool sees_reclaim_only = feature == "bpf-reclaim" || feature == "psi-trigger";
   const ZeroDisk disk(gib(1));
   ASSERT_TRUE(disk.usable());

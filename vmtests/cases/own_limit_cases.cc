@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `ownLimit: slow` on cgroup v2, which the development host does not have: memory.high is borrowed,
-// and whatever ends the loan, it is what it was before. What needs no memory.high is in
+// `ownLimit: slow` on cgroup v2, which the development host does not have: the agent changes
+// memory.high temporarily and always restores it. Tests without memory.high are in
 // integration/agent_own_limit_test.cc, which runs in these guests too.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -25,11 +25,11 @@ using test::mounts;
 constexpr Duration kPatience = std::chrono::seconds(90);
 constexpr Bytes kLimit = mib(192);
 constexpr Bytes kMargin = mib(64);
-// Where it is held up, and what somebody else had set before, above that.
+// Where the agent throttles it, and an earlier setting above that.
 constexpr Bytes kBrake = kLimit - kMargin;
 constexpr Bytes kBefore = kLimit - mib(16);
 constexpr Bytes kPast = kBrake + mib(8);
-// Reaches the limit within two seconds if nobody holds it up.
+// Reaches the limit within two seconds without throttling.
 constexpr Bytes kPace = mib(32);
 
 MonotonicTime soon() {
@@ -54,7 +54,7 @@ class OwnLimit : public ::testing::Test {
     scratch_.write(workload_, "memory.high", std::to_string(high.count));
   }
   [[nodiscard]] std::string high() const { return scratch_.read(workload_, "memory.high"); }
-  // Until it is this; the kernel tells nobody of a write.
+  // Polls for this value; the kernel has no event for a write.
   [[nodiscard]] bool wait_high(Bytes wanted) const {
     const std::string text = std::to_string(wanted.count) + "\n";
     for (const auto end = soon(); SystemClock().now() < end;) {
@@ -62,7 +62,7 @@ class OwnLimit : public ::testing::Test {
     }
     return false;
   }
-  // A leak that the agent has slowed down.
+  // A leak that the agent has throttled.
   void slow_down(Hog& leak, AgentRun& agent) const {
     leak.leak(kPast - scratch_.usage(workload_), kPace);
     ASSERT_TRUE(agent.process().wait_log("event=own-limit-near", soon())) << agent.process().log();
@@ -112,7 +112,7 @@ TEST_F(OwnLimit, AnAgentThatIsKilledLetsItGoAtItsNextStart) {
     ASSERT_EQ(::kill(agent.process().pid(), SIGKILL), 0);
     ASSERT_TRUE(agent.process().wait_end(soon()));
   }
-  EXPECT_EQ(high(), std::to_string(kBrake.count) + "\n") << "nobody was there to give it back";
+  EXPECT_EQ(high(), std::to_string(kBrake.count) + "\n") << "no agent was left to restore it";
   AgentRun next(config("off"));
   ASSERT_FALSE(next.failure()) << next.failure()->text();
   EXPECT_EQ(high(), std::to_string(kBefore.count) + "\n");
@@ -128,9 +128,9 @@ TEST_F(OwnLimit, WarnSetsNothing) {
   EXPECT_TRUE(hog.alive());
 }
 
-// By the kernel's own count.
+// By the kernel's count.
 TEST_F(OwnLimit, EvictIsAheadOfTheKernel) {
-  set_high(kLimit);  // nobody holds it up
+  set_high(kLimit);  // without throttling
   Hog leak(scratch_, workload_, mib(4));
   AgentRun agent(config("evict"));
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();

@@ -40,7 +40,7 @@ Bytes memory_available() {
   for (const v1::Evidence& each : report.signals()) {
     if (each.threshold().signal() == "memory.available") return Bytes{each.available()};
   }
-  throw std::runtime_error("signals tell nothing of memory.available");
+  throw std::runtime_error("no memory.available in the output of signals");
 }
 
 PodNode::PodNode(Driver driver, std::vector<Pod> pods) : driver_(driver), pods_(std::move(pods)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node full of pods, for cases that may use up all of a machine's memory: only inside a VM.
+// A node full of pods, for cases that may use all of a machine's memory: only inside a VM.
 #pragma once
 
 #include <deque>
@@ -27,9 +27,9 @@ class PodNode {
   // Pods as kubelet's cgroup driver lays them out, each with one container that holds a hog.
   PodNode(Driver driver, std::vector<Pod> pods);
 
-  // Thresholds on the node; everything else at its default, pods found by themselves.
+  // Thresholds on the node; everything else has its default, and the agent finds the pods.
   [[nodiscard]] std::string config(Bytes threshold, const std::string& more = "") const;
-  // The manifest that belongs to it; the config names it relative to itself.
+  // Its manifest; the config refers to it by a relative path.
   [[nodiscard]] std::string manifest() const;
 
   [[nodiscard]] test::Hog& hog(const std::string& name);
@@ -50,11 +50,11 @@ class PodNode {
   std::deque<test::Hog> hogs_;
 };
 
-// oom_kill of /proc/vmstat: every kill of the kernel's, whole machine.
+// oom_kill of /proc/vmstat: every kill by the kernel on the whole machine.
 [[nodiscard]] std::uint64_t kernel_oom_kills();
 // MemTotal.
 [[nodiscard]] Bytes machine_memory();
-// memory.available as `forestall signals` computes it now.
+// memory.available as `forestall signals` prints it now.
 [[nodiscard]] Bytes memory_available();
 
 // Starts the agent on the node's config and manifest.

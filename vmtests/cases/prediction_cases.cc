@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prediction against reality: hundreds of real OOMs of memory cgroups and of the whole machine, in
-// random trees of random processes, and every one of them must take whom the product named before.
-// Each case is repeatable from the seed it prints: --env FORESTALL_SEED=N.
+// Prediction against the kernel: hundreds of real OOMs of memory cgroups and of the whole machine,
+// in random trees of random processes. Each must kill the process that the product predicted. Each
+// case can be repeated from the seed that it prints: --env FORESTALL_SEED=N.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ using test::OomTrials;
 using test::ProcessForest;
 using test::ZramSwap;
 
-// With nobody left to kill, the machine panics: one step may take a few.
+// The machine panics without a killable process, and one step may kill several.
 constexpr int kReserve = 6;
 
 std::uint64_t first_seed() {
@@ -37,8 +37,8 @@ std::uint64_t first_seed() {
   return seed;
 }
 
-// The test itself must outlive every OOM; and what the kernel tells about hundreds of them would
-// take longer on the serial line than all the rest.
+// The test must survive every OOM. The kernel's messages of hundreds of OOMs would take longer on
+// the serial line than everything else.
 class Survivor {
  public:
   Survivor() : before_(test::read_text(kPath)) { std::ofstream(kPath) << -1000; }
@@ -51,7 +51,7 @@ class Survivor {
   std::string before_;
   KernelSetting quiet_{"/proc/sys/kernel/printk", "1 4 1 7"};
   KernelSetting short_{"/proc/sys/vm/oom_dump_tasks", "0"};
-  // Who is moved to a cgroup waits for a grace period: otherwise most of the time goes there.
+  // A move to another cgroup waits for a grace period, which would take most of the time.
   KernelSetting hasty_{"/sys/kernel/rcu_expedited", "1"};
 };
 
@@ -75,8 +75,8 @@ class Prediction : public testing::Test {
  protected:
   explicit Prediction(Pages slack = 0) : forecast_(OomForecast::Path::bpf, slack) {}
 
-  // A forest after the other until there were so many OOMs. `step` makes one and says what was
-  // wrong.
+  // Makes one forest after another until there were so many OOMs. `step` causes one and returns the
+  // difference from the prediction.
   template <typename Step>
   void run(int ooms, ForestShape shape, const Step& step, int reserve = 0) {
     fmt::print("the kernel scores by what is {}\n", forecast_.counting());
@@ -91,7 +91,7 @@ class Prediction : public testing::Test {
       }
       add(sum, trials.tally());
       fmt::print("forest of seed {}: {} OOMs\n", seed, trials.tally().ooms);
-      std::fflush(stdout);  // for whoever waits, and for what is left of a machine that died
+      std::fflush(stdout);  // shows progress, and the last state of a machine that died
     }
     print(sum);
     EXPECT_EQ(sum.matches, sum.ooms);
@@ -145,8 +145,8 @@ TEST_F(Prediction, EqualsOnTheNode) {
   EXPECT_GE(tally_.ties, 6);
 }
 
-// While anonymous pages go out to swap, what their processes have in sum stays as it is; but where
-// the kernel's counters are approximate, their errors move.
+// Swapping out anonymous pages does not change the sums of their processes; but where the kernel's
+// counters are approximate, their errors change.
 class PredictionWithSwap : public Prediction {
  protected:
   PredictionWithSwap() : Prediction(256) {}
@@ -198,17 +198,17 @@ TEST_F(Prediction, PanicOnOomIsNotForMemoryCgroups) {
   EXPECT_EQ(forecast_.predict().verdict, OomVerdict::panics);
 }
 
-TEST_F(Prediction, WhoAllocatesIsKilledIfSoSet) {
+TEST_F(Prediction, KillsTheAllocatingProcessIfConfigured) {
   ForestShape shape;
   shape.seed = first_seed();
   ProcessForest forest(shape);
   OomTrials trials(forest, forecast_, shape.seed);
   const KernelSetting allocating("/proc/sys/vm/oom_kill_allocating_task", "1");
-  EXPECT_EQ(trials.fill_memcg(forest.root()), "");  // not for a memcg
+  EXPECT_EQ(trials.fill_memcg(forest.root()), "");  // does not apply to a memcg
   ASSERT_GE(trials.tally().matches, 1);
 
   test::KernelLog log;
-  // In a cgroup of its own, that nobody else goes along.
+  // In a cgroup of its own, so that no other process is killed with it.
   if (!test::mounts().v1) forest.groups().write(forest.root(), "memory.oom.group", "0");
   test::Hog hog(forest.groups(), forest.groups().child("hog"), mib(1));
   std::ofstream("/proc/" + std::to_string(hog.pid()) + "/oom_score_adj") << -900;
@@ -216,7 +216,7 @@ TEST_F(Prediction, WhoAllocatesIsKilledIfSoSet) {
   forecast_.scene().allocating = hog.pid();
   EXPECT_EQ(forecast_.predict().verdict, OomVerdict::kills_allocating);
   ASSERT_EQ(forecast_.victim(), hog.pid());
-  // The filler takes all but what the hog then asks for, so that it is the hog who runs out.
+  // The filler takes all but what the hog then allocates, so that the hog runs out of memory.
   ASSERT_EQ(trials.filler().hold(test::meminfo_pages("MemAvailable") - 16'384), 0);
   hog.grow(gib(4));
   ASSERT_TRUE(hog.child().wait_exit());

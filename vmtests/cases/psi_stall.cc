@@ -14,8 +14,8 @@
 namespace forestall::vm {
 namespace {
 
-// The kernel folds stalls into `total` when the file is read, at most once in two seconds
-// (PSI_FREQ, kernel/sched/psi.c): wait for the next period.
+// The kernel adds stalls to `total` when the file is read, at most once in two seconds (PSI_FREQ,
+// kernel/sched/psi.c): wait for the next period.
 void wait_psi_period() {
   const UniqueFd period(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
   const itimerspec once{{0, 0}, {2, 100'000'000}};
@@ -30,7 +30,7 @@ std::uint64_t psi_some_us(const std::string& file) {
   return std::stoull(text.substr(text.find("total=") + 6));
 }
 
-// PSI weighs each CPU's stall by its busy time: only on one CPU is its total the plain sum.
+// PSI weighs each CPU's stall by its busy time, so only on one CPU its total is the plain sum.
 bool stay_on_one_cpu() {
   cpu_set_t one;
   CPU_ZERO(&one);
@@ -49,7 +49,7 @@ std::uint64_t psi_us_of_stalls(const test::ScratchCgroup& scratch, const std::st
   const std::uint64_t before = psi_some_us(file);
   test::Child reader([&] {
     scratch.add(path, ::getpid());
-    // Once inside, because before 6.2 the cpuset controller of v2 undoes it on entry.
+    // Inside the cgroup, because before 6.2 the cpuset controller of v2 resets it on entry.
     return stay_on_one_cpu() ? cache.read_through(4) : 3;
   });
   EXPECT_TRUE(reader.wait_exit(std::chrono::seconds(100)));

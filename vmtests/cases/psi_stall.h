@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cgroup that stalls for memory on one CPU, and what the kernel says of it.
+// A cgroup that stalls for memory on one CPU, and the kernel's figures for it.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace forestall::vm {
 
-// What memory.pressure of `path`, a child of `scratch` with a limit of 24 MiB, grows by (`some`,
-// us) while a process in it reads 64 MiB of page cache over and over. Takes some seconds, since
-// the kernel folds stalls into what the file says every two. A failure of the reader is the test's.
+// The growth of memory.pressure of `path`, a child of `scratch` with a limit of 24 MiB (`some`,
+// us), while a process in it reads 64 MiB of page cache repeatedly. Takes some seconds, since the
+// kernel updates the file every two. A failure of the reader fails the test.
 [[nodiscard]] std::uint64_t psi_us_of_stalls(const test::ScratchCgroup& scratch,
                                              const std::string& path);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scores, for hundreds of processes that stand still: what the product computes from what it reads
-// against /proc/PID/oom_score, and to the page against what oom_badness() returned for it, which a
-// return probe writes into the kernel's trace.
+// Scores of hundreds of idle processes: the product's results against /proc/PID/oom_score, and to
+// the page against the return values of oom_badness(), which a return probe writes into the
+// kernel's trace.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -27,14 +27,14 @@ using test::ProcessForest;
 
 constexpr const char* kTracing = "/sys/kernel/tracing/";
 
-// Opening kprobe_events for it removes the probes there were: nobody else has any.
+// Opening kprobe_events this way removes all existing probes; no other process has any.
 void write_trace(const std::string& file, const std::string& text) {
   std::ofstream out(kTracing + file);
   if (!(out << text << std::flush)) throw std::runtime_error(std::string(kTracing) + file);
 }
 
-// What oom_badness() returns to whoever asks, in the order of asking. On one CPU, because only
-// there does the trace keep that order.
+// The return values of oom_badness(), in order. On one CPU, because only there the trace keeps the
+// order.
 class BadnessProbe {
  public:
   BadnessProbe() {
@@ -74,7 +74,7 @@ struct Scored {
   std::int64_t shown = 0;  // /proc/PID/oom_score
 };
 
-// The forest's own among all that were read, with what the kernel shows for each.
+// The processes of the forest among all that were read, with the kernel's figures for each.
 std::vector<Scored> read_scores(const ProcessForest& forest, const OomScene& scene) {
   const std::vector<pid_t> ours = forest.alive();
   std::vector<Scored> scored;
@@ -86,7 +86,7 @@ std::vector<Scored> read_scores(const ProcessForest& forest, const OomScene& sce
   return scored;
 }
 
-// `slack` pages may be missing or too many.
+// Up to `slack` pages may be missing or too many.
 void expect_scores(const ProcessForest& forest, OomForecast& forecast, Pages slack) {
   forecast.read_node();
   const Pages total = forecast.scene().domain.total_pages;
@@ -110,7 +110,7 @@ void expect_scores(const ProcessForest& forest, OomForecast& forecast, Pages sla
   fmt::print("@metric scores_compared {}\n", scored.size());
 }
 
-// What both paths read of the same processes.
+// The data that both paths read of the same processes.
 void expect_parity(const ProcessForest& forest, OomForecast& bpf, OomForecast& proc, Pages slack) {
   bpf.read_node();
   proc.read_node();
@@ -126,8 +126,8 @@ void expect_parity(const ProcessForest& forest, OomForecast& bpf, OomForecast& p
     ASSERT_NE(same, others.end()) << each.id.pid;
     const auto at = fmt::format("process {}", each.id.pid);
     ASSERT_EQ(same->id, each.id) << at;
-    // v1 shows who is exiting in the root, and so a process by its leader that has gone: there the
-    // cgroup is not known, unless one listed it.
+    // v1 lists exiting tasks in the root, and so a process whose leader has exited: its cgroup is
+    // unknown, unless another one lists it.
     const bool shown = !test::mounts().v1 || same->cgroup.inode != 0;
     ASSERT_EQ(shown ? same->cgroup : each.cgroup, each.cgroup) << at;
     unknown += shown ? 0 : 1;
@@ -149,7 +149,7 @@ void expect_parity(const ProcessForest& forest, OomForecast& bpf, OomForecast& p
 
 void expect_all(const ProcessForest& forest, OomForecast& bpf, OomForecast& proc) {
   // Where the kernel scores by approximate counters, /proc may show exact ones (since 6.17, and in
-  // stable updates of older ones): four of them, each off by less than a batch of 32 a CPU.
+  // stable updates of older kernels): four counters, each off by less than a batch of 32 per CPU.
   const auto cpus = static_cast<Pages>(std::thread::hardware_concurrency());
   const Pages slack = bpf.scores_by_proc_figures() ? 0 : 4 * 32 * cpus;
   expect_scores(forest, bpf, 0);
@@ -179,7 +179,7 @@ TEST(Score, IsTheKernelsWithSwapToo) {
   const test::ZramSwap swap(mib(128));
   ProcessForest forest(hundreds());
   OomForecast bpf(OomForecast::Path::bpf), proc(OomForecast::Path::proc);
-  // A limit below the usage, for once with somewhere to go.
+  // A limit under the usage, with swap available.
   const Bytes usage = forest.groups().usage(forest.root());
   forest.groups().limit(forest.root(), usage - mib(64));
   ASSERT_TRUE(forest.ended().empty());

@@ -51,14 +51,14 @@ test::Child ShortNode::reads(const std::string& path, const test::CacheFile& cac
 void ShortNode::start() {
   readers_[0].emplace(reads(limited_, small_));
   for (std::size_t i = 1; i < std::size(readers_); ++i) readers_[i].emplace(reads(filler_, large_));
-  // Leaves the readers too little to cache their file in.
+  // Leaves the readers too little memory to cache their file.
   const auto size = static_cast<std::size_t>((available_memory() - mib(96)).count);
   hog_.emplace([this, size] {
     std::ofstream("/proc/self/oom_score_adj") << 1000;
     scratch_.add(filler_, ::getpid());
     void* area = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (area == MAP_FAILED) return 1;
-    // Huge pages, because an emulated machine takes a minute to touch so much in small ones.
+    // Huge pages, because an emulated machine needs a minute to touch so many small ones.
     ::madvise(area, size, MADV_HUGEPAGE);
     for (std::size_t at = 0; at < size; at += 4096) static_cast<volatile char*>(area)[at] = 1;
     return ::pause();

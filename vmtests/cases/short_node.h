@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A machine that is short of memory as a whole, for as long as this lives: readers that cache more
-// than there is, one of them within a limit of its own, and a hog that leaves them too little.
-// Kswapd and everybody else must reclaim. Only for machines of their own.
+// A machine that is short of memory as a whole, while this object exists: readers that cache more
+// than fits, one of them within a limit of its own, and a hog that leaves them too little. Kswapd
+// and all allocating tasks must reclaim. Only inside a VM.
 #pragma once
 
 #include <optional>
@@ -34,11 +34,11 @@ class ShortNode {
  public:
   // Makes the cgroups; nothing runs yet.
   ShortNode();
-  // What reads within a limit, 24 MiB.
+  // The reader within a limit of 24 MiB.
   [[nodiscard]] const std::string& limited() const { return limited_; }
   [[nodiscard]] const test::ScratchCgroup& scratch() const { return scratch_; }
   void start();
-  // The hog is gone: the kernel had to kill it, and nothing is short any more.
+  // The kernel had to kill the hog, and the shortage is over.
   [[nodiscard]] bool over() const { return hog_->ended(); }
 
  private:
@@ -47,10 +47,10 @@ class ShortNode {
   test::ScratchCgroup scratch_;
   const std::string limited_ = scratch_.child("limited");
   const std::string filler_ = scratch_.child("filler");
-  // Each its own file: what one has cached is not charged to the other.
+  // Each its own file, because cache of one reader is not charged to another.
   const test::CacheFile small_, large_;
-  // Next to no distance between the watermarks at which kswapd wakes and at which everybody must
-  // reclaim for himself: else kswapd alone keeps up with so small a machine.
+  // A minimal distance between the watermarks at which kswapd wakes and at which tasks must
+  // reclaim: otherwise kswapd alone keeps up with so small a machine.
   const VmSetting distance_{"watermark_scale_factor", "1"};
   const VmSetting least_{"min_free_kbytes", "1024"};
   std::optional<test::Child> readers_[4];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tracer on machines of its own: PSI stalls where fentry is permitted, and a node that is short
-// as a whole, each against the kernel's own files. What every tier can do is tested by
-// tests/integration/trace_test.cc and trace_command_test.cc, here as well.
+// as a whole, each against the kernel's files. tests/integration/trace_test.cc and
+// trace_command_test.cc test every tier, here as well.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -51,7 +51,7 @@ TEST(TraceParity, EveryKindIsSeen) {
   }
 }
 
-TEST(TraceParity, StallsAreWhatMemoryPressureSays) {
+TEST(TraceParity, StallsMatchMemoryPressure) {
   kernel::TraceAsked asked;
   asked.sums = true;
   asked.kinds.reset().set(ABI_TRACE_stall);
@@ -72,14 +72,14 @@ TEST(TraceParity, StallsAreWhatMemoryPressureSays) {
             << " us\n";
   ASSERT_GT(traced_us, 0U);
   // The programs start their clock after the kernel's and stop it before: never more, and less by
-  // what they cost per stall, which is a lot under emulation.
+  // their cost per stall, which is large under emulation.
   EXPECT_LE(traced_us, psi_us + psi_us / 100 + 1000);
   EXPECT_GE(traced_us, psi_us / 100 * 75);
 }
 
-// Direct reclaim and kswapd, whose memcg is NULL on 7.2: what they scan and free is what
-// /proc/vmstat counts, and no program harms the kernel.
-TEST(TraceParity, AShortNodeIsWhatVmstatCounts) {
+// Direct reclaim and kswapd, whose memcg is NULL on 7.2: scanned and freed pages equal the counts
+// of /proc/vmstat, and no program harms the kernel.
+TEST(TraceParity, TotalsOfAShortNodeMatchVmstat) {
   ShortNode node;
   const auto before = kernel::parse_reclaim_counts(test::read_text("/proc/vmstat"));
   const auto programs = load({});
@@ -123,11 +123,11 @@ TEST(TraceParity, AShortNodeIsWhatVmstatCounts) {
   EXPECT_GT(totals.kinds[ABI_TRACE_direct_reclaim].count, 0U);
   EXPECT_GT(totals.kinds[ABI_TRACE_memcg_reclaim].count, 0U);
   EXPECT_GT(records, 0U);
-  // allocstall counts a try of direct reclaim, of which one may make several; those that are under
-  // way when it is read have not ended for us.
+  // allocstall counts tries of direct reclaim, of which one call may make several; those under way
+  // at the reading have not ended for the tracer.
   EXPECT_LE(totals.kinds[ABI_TRACE_direct_reclaim].count, *after.stalls - *before.stalls);
   const auto near = [](std::uint64_t value, std::uint64_t least, std::uint64_t most) {
-    // 2 %, and what reclaims that were under way at either end may come to.
+    // 2 %, and reclaims under way at either end.
     const std::uint64_t slack = most / 50 + 4096;
     return value + slack >= least && value <= most + slack;
   };

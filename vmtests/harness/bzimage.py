@@ -31,7 +31,7 @@ def payload(image: bytes) -> bytes | None:
 
 
 def extract(image: bytes) -> bytes | None:
-    """The ELF file inside a bzImage, or nothing if it cannot be had."""
+    """The ELF file inside a bzImage, or nothing if it cannot be extracted."""
     packed = payload(image)
     if packed is None:
         return None

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs all selected cases of one environment, over as many boots as that takes.
+"""Runs all selected cases of one environment, over as many boots as needed.
 
-One boot normally does. A case which takes the machine down, or never ends,
-costs itself and one more boot; the cases after it still run. Every boot
-settles at least one case, so this always comes to an end.
-"""
+One boot is usually enough. A case that crashes the machine, or hangs, costs itself and one more
+boot; the cases after it still run. Every boot settles at least one case, so the campaign always
+ends."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from .kernels import Kernel
 BOOT_SECONDS = 120.0
 CONSOLE_TAIL = 16384
 EMULATOR_FAULTS_MAX = 3
-# More failures than these in one environment are no accident.
+# More failures than these in one environment are not random.
 REPEATED_MAX = 3
 _COMPLAINT = re.compile(r"\] (?:WARNING: |BUG: |INFO: task .* blocked|Kernel panic)")
 
@@ -39,7 +38,7 @@ class Limits:
 
 @dataclass
 class Environment:
-    """One cell of the matrix and what came of it."""
+    """One cell of the matrix and its results."""
 
     label: str  # 6.1, 6.12, newest
     cgroup: str  # v1, v2
@@ -127,7 +126,7 @@ class Campaign:
         self._emulator_faults = 0
 
     def run_cases(self, names: list[str]) -> None:
-        """Runs until every case has a verdict, be it that it never could run."""
+        """Runs until every case has a verdict, possibly that it could not run."""
         for name in filter(gtest.is_disabled, names):
             self._settle(Case(name, reason="disabled in the source"))
         remaining = [name for name in names if not gtest.is_disabled(name)]
@@ -141,8 +140,8 @@ class Campaign:
             remaining = [name for name in remaining if name not in settled]
 
     def repeat_failed(self, names: list[str]) -> None:
-        """Tries the few that failed once more, each in a boot of its own, to tell a case that fails
-        from one that failed: an emulator on a busy machine stands still when it likes to."""
+        """Repeats a few failed cases once, each in a boot of its own, to separate real failures
+        from stalls of an emulator on a busy machine."""
         failed = [case for case in self.environment.cases if case.verdict is Verdict.FAIL]
         tried = [case for case in failed if case.name in names and not gtest.is_disabled(case.name)]
         if self.environment.fault or len(failed) > len(tried) or len(tried) > REPEATED_MAX:
@@ -217,7 +216,7 @@ class Campaign:
         self.environment.notes += [f"{machine.folder.name}: {line}" for line in lines[:5]]
 
     def _was_the_emulator(self, outcome: Outcome) -> bool:
-        """Whether what had no verdict is run again, in another boot; not for ever."""
+        """Whether cases without a verdict run again in another boot; limited."""
         if outcome.ending is not Ending.DIED or self.environment.logs is None:
             return False
         console = self.environment.logs / f"boot{self.environment.boots}" / "console.log"
@@ -229,12 +228,12 @@ class Campaign:
         return self._emulator_faults <= EMULATOR_FAULTS_MAX
 
     def _close_boot(self, outcome: Outcome, boot: Boot, remaining: list[str]) -> None:
-        """Blames somebody for whatever the boot left unsettled."""
+        """Assigns a verdict to what the boot left unsettled."""
         if not outcome.release:
             self.environment.fault = boot_fault(outcome)
             self._give_up(remaining, self.environment.fault)
             return
-        reason = blame(outcome, boot, self._limits)
+        reason = fault_of(outcome, boot, self._limits)
         if boot.reader.open is not None:
             boot.abandon(reason)
             return
@@ -255,22 +254,22 @@ class Campaign:
 
 
 def ended_as_expected(outcome: Outcome, cases: list[Case]) -> bool:
-    """gtest ends with 1 after a failure; anything else went wrong on the way out."""
+    """gtest exits with 1 after a failure; any other code is an error at the exit."""
     failed = any(case.verdict is Verdict.FAIL for case in cases)
     expected = (0, 1) if failed else (0,)
     return outcome.ending is Ending.FINISHED and outcome.status in expected
 
 
 def boot_fault(outcome: Outcome) -> str:
-    """Why a guest never came as far as running the plan."""
+    """Why a guest did not reach the plan."""
     if outcome.ending is Ending.UNFIT:
         return outcome.detail
     words = f": {outcome.detail}" if outcome.detail else ""
     return f"the guest did not boot ({outcome.ending.value}){words}"
 
 
-def blame(outcome: Outcome, boot: Boot, limits: Limits) -> str:
-    """How the program or the machine below it went away."""
+def fault_of(outcome: Outcome, boot: Boot, limits: Limits) -> str:
+    """How the program or its machine ended."""
     if outcome.ending is Ending.FINISHED:
         signal_number = outcome.status - 128
         how = f"signal {signal_number}" if signal_number > 0 else f"status {outcome.status}"
@@ -288,7 +287,7 @@ def last_words(boot: Boot) -> str:
 
 
 def console_tail(path: Path, begin: int) -> str:
-    """What the kernel said since an offset, the last part of it if that is much."""
+    """The kernel's output since an offset, or its last part."""
     try:
         with path.open("rb") as file:
             file.seek(max(begin, _size(path) - CONSOLE_TAIL))

@@ -15,7 +15,7 @@ BLOCK = 512
 
 
 class Archive:
-    """A newc archive under construction; parents of an entry come by themselves."""
+    """A newc archive under construction; adds the parents of an entry."""
 
     def __init__(self, output: BinaryIO) -> None:
         self._output = output

@@ -51,7 +51,7 @@ class Case:
     lines: list[str] = field(default_factory=list)
     metrics: list[Metric] = field(default_factory=list)
     console: str = ""
-    # How it failed before it was tried again; None for one that was tried once.
+    # The earlier failure if it was repeated; None if it ran once.
     first_try: Case | None = None
 
 
@@ -71,7 +71,7 @@ def parse_list(text: str) -> list[str]:
 
 
 def is_disabled(name: str) -> bool:
-    """gtest passes over such cases without a word."""
+    """gtest skips such cases silently."""
     return any(part.startswith("DISABLED_") for part in re.split(r"[./]", name))
 
 
@@ -91,7 +91,7 @@ class Reader:
         self.outside: list[str] = []  # of the current suite, between its cases
 
     def feed(self, line: str) -> Case | None:
-        """Takes one line; answers with the case it ended, if it ended one."""
+        """Takes one line; returns the case that it ended, if any."""
         begun = _RUN.search(line)
         if begun:
             lost = self._close(Verdict.FAIL, 0.0, "its verdict was never printed")
@@ -125,7 +125,7 @@ class Reader:
         try:
             self.open.metrics.append(Metric(match[1], float(match[2]), match[3] or ""))
         except ValueError:
-            # A number nobody can read is a fault of the case, and must show.
+            # An unreadable number is an error of the case, and must be visible.
             self.open.reason = f"malformed metric: {match[0].strip()}"
 
     def _end(self, word: str, seconds: float) -> Case | None:

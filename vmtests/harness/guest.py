@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One QEMU process: starts it, follows what it says, and never outlives its bound.
+"""One QEMU process: starts it, follows its output, and ends it at its time limit.
 
-Emulated (TCG), because the machines this runs on have no KVM. The second
-serial port arrives on QEMU's standard output, so following it means waiting
-on a pipe and not looking at a file again and again.
-"""
+Emulated (TCG), because the test machines have no KVM. The second serial port is QEMU's standard
+output, so following it needs no polling of a file."""
 
 from __future__ import annotations
 
@@ -24,11 +22,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 QEMU = "qemu-system-x86_64"
-# From the last line to the process being gone; a guest that takes longer hangs.
+# From the last line to the end of the process; a guest that takes longer hangs.
 POWER_OFF_SECONDS = 10.0
 
-# The timer and clock settings skip calibration that means nothing under
-# emulation; a panic or an oops ends the machine at once (with -no-reboot).
+# The timer and clock settings skip calibration that is useless under emulation; a panic or an oops
+# ends the machine at once (with -no-reboot).
 KERNEL_COMMAND_LINE = (
     "console=ttyS0 loglevel=7 panic=-1 oops=panic psi=1 "
     "no_timer_check tsc=reliable clocksource=tsc cryptomgr.notests"
@@ -36,7 +34,7 @@ KERNEL_COMMAND_LINE = (
 
 
 class Ending(enum.Enum):
-    """How a guest came to its end."""
+    """How a guest ended."""
 
     FINISHED = "finished"
     UNFIT = "unfit"
@@ -50,7 +48,7 @@ class Outcome:
     """What is known about a guest which has ended."""
 
     ending: Ending
-    release: str = ""  # empty: it never came as far as the plan
+    release: str = ""  # empty: it did not reach the plan
     status: int = -1
     detail: str = ""
     seconds: float = 0.0
@@ -77,7 +75,7 @@ class Machine:
 
 
 class Fleet:
-    """Every QEMU alive, so that an interrupt can end exactly these."""
+    """Every running QEMU, so that an interrupt can end exactly these."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -98,7 +96,7 @@ class Fleet:
         return process
 
     def end(self, process: subprocess.Popen[bytes]) -> None:
-        """Kills a process if it still runs, and forgets it."""
+        """Kills a process if it still runs, and drops it from the list."""
         if process.poll() is None:
             process.send_signal(signal.SIGKILL)
         process.wait()
@@ -118,7 +116,7 @@ def new_token() -> str:
 
 
 def command_line(machine: Machine) -> list[str]:
-    # If the harness is killed outright, the kernel takes QEMU down with it.
+    # If the harness is killed, the kernel kills QEMU as well.
     setpriv = shutil.which("setpriv")
     leash = [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
     return [
@@ -183,9 +181,8 @@ def run(
 ) -> Outcome:
     """Boots a guest and follows it to its end.
 
-    `deadline` is asked again after every piece of output: the bound of a case
-    starts anew with each case, the machine's own bound never does.
-    """
+    `deadline` is evaluated after every piece of output: the limit of a case restarts with each
+    case, the limit of the machine does not."""
     begun = time.monotonic()
     follower = Follower(machine.token, on_line)
     process = fleet.start(
@@ -236,7 +233,7 @@ def _follow(
 
 
 def _qemu_complaint(machine: Machine) -> str:
-    """QEMU's own words, when it refused to start at all."""
+    """QEMU's error output, if it did not start."""
     text = (machine.folder / "qemu-errors.log").read_text(errors="replace").strip()
     return text.splitlines()[-1] if text else ""
 

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# PID 1 of the guest: makes the machine look like an ordinary host, runs what
-# /vmtests/plan.sh asks for, says how it ended, and switches the machine off.
-# Everything for the harness goes to the second serial port (fd 3); the first
-# one belongs to the kernel, whose log is evidence when a case brings it down.
+# PID 1 of the guest: makes the machine look like an ordinary host, runs what /vmtests/plan.sh
+# requests, reports how it ended, and switches the machine off. Everything for the harness goes to
+# the second serial port (fd 3); the first one has the kernel's log, which is evidence when a case
+# crashes it.
 
 export PATH=/bin HOME=/root TMPDIR=/tmp TERM=linux
 

@@ -91,7 +91,7 @@ def base(kernel: Kernel) -> Path:
     busybox = find_busybox()
     dependencies = modules.parse_dependencies((kernel.modules / "modules.dep").read_text())
     order = modules.load_order(dependencies, modules.WANTED)
-    # This file's own text is part of the key, as it says what goes in.
+    # The text of this file is part of the key, as it defines the contents.
     key = hashlib.sha256(Path(__file__).read_bytes() + busybox.read_bytes())
     key.update("\n".join(order).encode())
     path = kernel.folder / f"base-{key.hexdigest()[:16]}.cpio"

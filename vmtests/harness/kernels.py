@@ -39,7 +39,7 @@ class FetchError(Exception):
 
 @dataclass(frozen=True)
 class Track:
-    """A kernel line of the matrix: what is asked for, not yet what was got."""
+    """A kernel line of the matrix: the request, not yet the result."""
 
     label: str
     package: str
@@ -70,7 +70,7 @@ class Kernel:
 
     label: str
     version: str  # of the Debian package
-    release: str  # what `uname -r` says
+    release: str  # output of `uname -r`
     folder: Path
     note: str = ""
 
@@ -222,7 +222,7 @@ class Store:
         self._apts: dict[str, tuple[Apt, str]] = {}
 
     def get(self, track: Track) -> Kernel:
-        """The kernel of a track; asks the network only when the cached one is old."""
+        """The kernel of a track; uses the network only if the cached one is old."""
         folder = self._root / "kernels" / track.label
         folder.mkdir(parents=True, exist_ok=True)
         with _locked(folder / "lock"):
@@ -272,7 +272,7 @@ class Store:
 
 
 def updated_apt(folder: Path, track: Track, chosen: mirrors.Mirrors) -> tuple[Apt, str]:
-    """Asks for all suites; without the security suite where its address was only a guess."""
+    """Requests all suites; omits the security suite if its guessed address fails."""
     apt = Apt(folder, [chosen.source_line(suite) for suite in track.suites])
     plain = [suite for suite in track.suites if not suite.endswith("-security")]
     try:

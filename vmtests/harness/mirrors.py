@@ -32,7 +32,7 @@ class Mirrors:
 
     archive: str = DEFAULT_ARCHIVE
     security: str = DEFAULT_SECURITY
-    security_guessed: bool = False  # nobody named it: it may not be there
+    security_guessed: bool = False  # not named by the user: it may not exist
 
     def source_line(self, suite: str) -> str:
         """One line of sources.list for a suite, accepting only Debian's own keys."""
@@ -83,7 +83,7 @@ def choose(entries: list[tuple[str, str]]) -> Mirrors:
     """The first address that carries Debian itself, and the first with its security suite.
 
     A machine that names a private mirror often reaches nothing else, so the security suite is
-    then looked for beside it. Debian's own mirrors do not carry it, but its own host does.
+    then searched on the same host. Debian's own mirrors do not carry it, but its own host does.
     """
     archive = security = None
     for address, suite in entries:

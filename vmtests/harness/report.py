@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run tells people, and the same for programs.
+"""The results of a run for people and for programs.
 
 Lines go out while cases run, since a run takes minutes and the first failure
 is worth reading at once; the summary repeats what has to be acted upon.

@@ -21,6 +21,7 @@
 #include "base/unique_fd.h"
 #include "clients/grpc_call.h"
 #include "cri/setup.pb.h"
+#include "support/program.h"
 
 namespace forestall::test {
 namespace {
@@ -37,17 +38,11 @@ std::string program(const std::string& name) {
   return "";
 }
 
-// Runs a program to its end; throws with its output when it fails.
+// Runs a program to its end; throws with its output if it fails.
 void run(const std::vector<std::string>& command, const std::string& output) {
   Child child([&] {
     const int file = open(output.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600);
-    dup2(file, STDOUT_FILENO);
-    dup2(file, STDERR_FILENO);
-    std::vector<char*> arguments;
-    for (const auto& each : command) arguments.push_back(const_cast<char*>(each.c_str()));
-    arguments.push_back(nullptr);
-    execv(arguments[0], arguments.data());
-    return 127;
+    return run_program(command, file, file);
   });
   const bool ended = child.wait_exit(std::chrono::seconds(60));
   if (!ended || child.reap() != 0) {
@@ -68,7 +63,7 @@ class ReadySocket {
     }
   }
   [[nodiscard]] const std::string& path() const { return path_; }
-  // False when `service` ended or nothing came in time.
+  // False if `service` ended or did not report in time.
   [[nodiscard]] bool wait_ready(const Child& service) const {
     for (;;) {
       std::array<pollfd, 2> waits{{{socket_.get(), POLLIN, 0}, {service.pidfd(), POLLIN, 0}}};
@@ -88,7 +83,7 @@ class ReadySocket {
   UniqueFd socket_;
 };
 
-// Removes a cgroup with all below it.
+// Removes a cgroup and its children.
 void remove_group(const fs::path& group) {
   std::error_code ignored;
   for (const auto& each : fs::directory_iterator(group, ignored)) {
@@ -150,8 +145,8 @@ std::string missing_for_containerd() {
 }
 
 ContainerdRun::ContainerdRun() {
-  // Shims detach themselves from containerd: they become children of this process when it ends, or
-  // when they are orphans, and can be ended.
+  // Shims detach from containerd. As orphans they become children of this process, which can then
+  // end them.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   directory_.write("config.toml", config());
   start();
@@ -168,8 +163,8 @@ ContainerdRun::~ContainerdRun() {
   unmount_all();
 }
 
-// The settings that matter are explained in spec k8s.md §1.1: most of all restrict_oom_score_adj,
-// without which runc cannot start anything where CAP_SYS_RESOURCE is missing.
+// Important: restrict_oom_score_adj. Without it, runc cannot start a container where
+// CAP_SYS_RESOURCE is missing.
 std::string ContainerdRun::config() const {
   std::ostringstream text;
   text << "version = 2\n"
@@ -207,11 +202,8 @@ void ContainerdRun::start() {
   daemon_.emplace([&] {
     setsid();
     const int file = open(log_path.c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600);
-    dup2(file, STDOUT_FILENO);
-    dup2(file, STDERR_FILENO);
     setenv("NOTIFY_SOCKET", ready.path().c_str(), 1);
-    execl(containerd.c_str(), "containerd", "-c", config_path.c_str(), nullptr);
-    return 127;
+    return run_program({containerd, "-c", config_path}, file, file);
   });
   if (!ready.wait_ready(*daemon_)) throw std::runtime_error("containerd does not start: " + log());
 }
@@ -289,7 +281,7 @@ void ContainerdRun::stop_pod(const std::string& sandbox) const {
   (void)call("StopPodSandbox", request.SerializeAsString());
 }
 
-// Shims first, then what they leave behind: each that dies hands its children over.
+// Shims first, then their children: a dying shim hands them over.
 void ContainerdRun::end_descendants() const {
   for (int round = 0; round < 16; ++round) {
     const auto children = own_children();

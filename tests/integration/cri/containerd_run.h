@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A containerd of the test's own, from Debian's package, in a directory of its own, and the part of
-// the kubelet that makes pods in it. Pods live under one cgroup, made by the test in every
-// hierarchy. At the end all of it is gone: processes, mounts, groups, files.
+// A containerd for the test, from Debian's package, in a directory of its own, and the part of the
+// kubelet that makes pods in it. The test makes one cgroup in every hierarchy for all pods. At the
+// end it removes everything: processes, mounts, groups, files.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ class PodCgroup {
   PodCgroup();
   PodCgroup(const PodCgroup&) = delete;
   PodCgroup& operator=(const PodCgroup&) = delete;
-  // Removes it with all groups below, which must be empty of processes.
+  // Removes it with all groups in it, which must be empty of processes.
   ~PodCgroup();
   [[nodiscard]] const std::string& path() const { return path_; }
 
@@ -31,7 +31,7 @@ class PodCgroup {
   std::vector<std::string> directories_;
 };
 
-// What is missing on this machine, and how to install it; empty when all is there.
+// What is missing on this machine and how to install it; empty if nothing is.
 [[nodiscard]] std::string missing_for_containerd();
 
 class ContainerdRun {
@@ -46,7 +46,7 @@ class ContainerdRun {
 
   [[nodiscard]] std::string endpoint() const { return "unix://" + socket(); }
   [[nodiscard]] std::string root() const { return directory_ / "root"; }
-  // Options with deadlines that a busy machine keeps.
+  // Options with deadlines that a busy machine can meet.
   [[nodiscard]] static clients::RuntimeOptions patient();
   [[nodiscard]] std::unique_ptr<clients::ContainerRuntime> client() const;
   [[nodiscard]] pid_t pid() const { return daemon_->pid(); }
@@ -54,16 +54,16 @@ class ContainerdRun {
 
   // Packs an image of one layer with the program /pause and imports it.
   void import_image(const std::string& name) const;
-  // As the kubelet would, with its labels. All return IDs.
+  // As the kubelet does, with its labels. All return IDs.
   [[nodiscard]] std::string run_pod(const std::string& uid) const;
   [[nodiscard]] std::string start_container(const std::string& sandbox, const std::string& pod_uid,
                                             const std::string& name, const std::string& image,
                                             const std::vector<std::string>& command) const;
-  // SIGTERM; returns when it has ended.
+  // Sends SIGTERM and returns after the end of the process.
   void stop_container(const std::string& id) const;
   void stop_pod(const std::string& sandbox) const;
 
-  // Asks again and again until `holds`, at a pace kept by waiting for the daemon's unexpected end.
+  // Calls `holds` until it is true; polls the daemon for an unexpected end between calls.
   template <typename Predicate>
   [[nodiscard]] bool wait_until(Predicate holds) const {
     const MonotonicTime deadline = SystemClock().now() + std::chrono::seconds(30);
@@ -78,7 +78,7 @@ class ContainerdRun {
   [[nodiscard]] std::string socket() const { return directory_ / "c.sock"; }
   [[nodiscard]] std::string config() const;
   void start();
-  // One call of the RuntimeService; throws what it says when it fails.
+  // One call of the RuntimeService; throws its error.
   [[nodiscard]] std::string call(const std::string& method, const std::string& message) const;
   void end_descendants() const;
   void unmount_all() const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client against a real containerd with real pods: what the test runtime of tests/clients
-// cannot prove, that containerd means by its answers what we take them for.
+// The client against a real containerd with real pods. The test runtime of tests/clients cannot
+// prove that containerd's answers mean what the client assumes.
 #include <gmock/gmock.h>
 #include <poll.h>
 #include <signal.h>
@@ -29,7 +29,7 @@ class Containerd : public testing::Test {
  protected:
   void SetUp() override { ASSERT_EQ(test::missing_for_containerd(), ""); }
 
-  // Images that are there, once the CRI part of containerd has heard of them.
+  // The images, once the CRI part of containerd has registered them.
   static void import_images(const ContainerdRun& containerd) {
     for (const char* name : {ContainerdRun::kSandboxImage, "localhost/app:1", "localhost/free:1"}) {
       containerd.import_image(name);
@@ -56,7 +56,7 @@ TEST_F(Containerd, RunsItsCourse) {
   const std::string container = containerd.start_container(sandbox, kUid, "app", "localhost/app:1",
                                                            {"/pause", "/file", "1048576"});
 
-  // ImageFsInfo: a directory that can be asked for its filesystem, measured in time.
+  // ImageFsInfo: a directory whose filesystem can be measured, with its usage in time.
   ASSERT_TRUE(containerd.wait_until([&] {
     const auto found = runtime->filesystems();
     return found && found->imagefs.usage.used > Bytes{0} && found->imagefs.usage.inodes > 0;
@@ -68,7 +68,7 @@ TEST_F(Containerd, RunsItsCourse) {
   EXPECT_EQ(statfs(filesystems->imagefs.directory.c_str(), &found), 0);
   EXPECT_EQ(filesystems->containerfs, filesystems->imagefs);
 
-  // The file it wrote shows in its writable layer.
+  // The file that it wrote is counted in its writable layer.
   ASSERT_TRUE(containerd.wait_until([&] {
     const auto usage = only_usage(*runtime);
     return usage && usage->writable_layer.used >= mib(1);
@@ -81,7 +81,7 @@ TEST_F(Containerd, RunsItsCourse) {
   EXPECT_GE(usage->writable_layer.inodes, 1);
   EXPECT_TRUE(usage->at);
 
-  // What lives stays; an image that nobody uses does not.
+  // Images in use stay; unused ones are removed.
   EXPECT_EQ(*runtime->remove_dead_containers(), DeadRemoval());
   auto images = runtime->remove_unused_images();
   ASSERT_TRUE(images) << images.error().text();
@@ -92,14 +92,14 @@ TEST_F(Containerd, RunsItsCourse) {
   EXPECT_GT(images->freed, Bytes{0});
   EXPECT_TRUE(only_usage(*runtime)) << "it runs on";
 
-  // A dead container goes, its living sandbox does not.
+  // A dead container is removed, its live sandbox is not.
   containerd.stop_container(container);
   EXPECT_EQ(*runtime->remove_dead_containers(), (DeadRemoval{1, 0, {}}));
   EXPECT_EQ(*runtime->remove_dead_containers(), DeadRemoval());
   containerd.stop_pod(sandbox);
   EXPECT_EQ(*runtime->remove_dead_containers(), (DeadRemoval{0, 1, {}}));
 
-  // Nobody refers to the other image any more; sandboxes can still be made.
+  // No container uses the other image any more; sandboxes can still be made.
   images = runtime->remove_unused_images();
   ASSERT_TRUE(images) << images.error().text();
   EXPECT_EQ(images->images, 1U);
@@ -127,7 +127,7 @@ TEST_F(Containerd, NodeReclaimRemovesADeadPodAndItsImage) {
   EXPECT_THAT(result->failures, IsEmpty());
   EXPECT_EQ(result->dead, (DeadRemoval{1, 1, {}}));
   ASSERT_TRUE(result->images);
-  EXPECT_EQ(result->images->images, 2U) << "its own, which nobody uses now, and the free one";
+  EXPECT_EQ(result->images->images, 2U) << "its own, now unused, and the free one";
   EXPECT_EQ(result->images->pinned, 1U);
 }
 
@@ -144,7 +144,7 @@ TEST_F(Containerd, StoppedDaemonCostsTheDeadlineAndNoShutdown) {
   auto reclaim = actuators::NodeReclaim::create(containerd.endpoint(), options);
   ASSERT_TRUE(reclaim);
   ASSERT_TRUE((*reclaim)->start({ReclaimStep::dead_containers}));
-  reclaim->reset();  // returns, or the test never ends
+  reclaim->reset();  // it must return, or the test hangs
   ASSERT_EQ(kill(containerd.pid(), SIGCONT), 0);
   EXPECT_TRUE(containerd.client()->identity());
 }

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packs a program into an OCI image of one layer: pack_image.py PROGRAM NAME OUT.tar
 
-The image's configuration names NAME, so that two images of one program have two IDs.
-"""
+The image's configuration contains NAME, so that two images of one program have two IDs."""
 
 import hashlib
 import io

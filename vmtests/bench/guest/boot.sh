@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The bench's side in the guest until the machine is saved: starts the steady pods and says READY.
-# Every run resumes here, finds this run's disk and does what run.sh on it does.
-# Lines to and from the host go through a virtio port (fd 3).
+# The bench's part in the guest until the machine is saved: starts the steady pods and prints READY.
+# Every run resumes here, mounts its own disk and runs run.sh from it. Lines to and from the host go
+# through a virtio port (fd 3).
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 EARLY=/forestall
 export BENCH=$EARLY/late
@@ -15,7 +15,7 @@ mkfifo "$RUN/go"
 : >"$RUN/exits"
 : >"$RUN/start"
 start_pods $EARLY/steady
-# What booting left to do is done before the machine is saved.
+# The rest of the boot happens before the machine is saved.
 systemctl is-system-running --wait >/dev/null
 sleep 3
 echo READY >&3

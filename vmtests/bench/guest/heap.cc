@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kNoisy = kPage / 2;
 
-// Half a page of noise: with it, zram compresses a page as it does real heaps.
+// Half a page of noise, with which zram compresses a page as well as real heaps.
 const char* noise() {
   static char bytes[kNoisy];
   static bool made = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that grows as a program's heap does: what the pods hold and leak, and what the bench takes
-// down again to see how long the kernel needs for it.
+// Memory that grows as a program's heap does: what the pods hold and leak, and what the bench
+// unmaps to measure the kernel's time for it.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,20 @@ namespace forestall::bench {
 
 constexpr std::int64_t kPage = 4096;
 
-// A mapping that is filled page by page. Nothing gives it back but release(): most heaps live as
-// long as their process.
+// A mapping that is filled page by page. Only release() frees it: most heaps live as long as their
+// process.
 class Heap {
  public:
   // Room for `most` bytes, none of them filled. Ends the process if there is no such room.
   explicit Heap(std::int64_t most);
 
-  // Fills `bytes` more, in whole pages, up to the room there is. Filling is cheap: what costs time
-  // is the kernel's part.
+  // Fills `bytes` more, in whole pages, up to the room there is. Filling is cheap: most of the time
+  // is the kernel's.
   void grow(std::int64_t bytes);
 
   bool full() const { return used_ + kPage > most_; }
 
-  // Gives it all back. Nothing may be asked of it afterwards.
+  // Frees all of it. It cannot be used afterwards.
   void release();
 
  private:

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# PID 1 until systemd is: lays a tmpfs over the read-only root, so that no disk ever changes and a
-# snapshot of RAM is all of a machine's state.
+# PID 1 before systemd: mounts a tmpfs over the read-only root, so that no disk changes and a
+# snapshot of RAM contains the whole state of a machine.
 export PATH=/bin
 
 lose() {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A poller that keeps kubelet's rules, as the peer to beat: every PERIOD_MS it reads what is
-// available (MemTotal less the working set); below LINE it kills one pod, the one that uses more
-// than its request first, then the lower priority, then the larger excess.
+// A poller with kubelet's rules, as a peer: every PERIOD_MS it reads what is available (MemTotal
+// less the working set). If that is less than LINE, it kills one pod: usage over request first,
+// then the lower priority, then the larger excess.
 //
 //   kubelet_poll PERIOD_MS LINE PODS
 //
-// PODS: one pod a line, as the bench's `pods` table has them (name, scope, request, priority).
-// It asks no runtime and waits for no cached statistics, so it is faster than kubelet.
+// PODS: one pod per line, as in the bench's `pods` table (name, scope, request, priority). It calls
+// no runtime and uses no cached statistics, so it is faster than kubelet.
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -26,7 +26,7 @@ struct Pod {
   std::string name, cgroup;
   std::int64_t request = 0, priority = 0, working_set = 0;
 
-  // The greater goes first.
+  // The greater is first.
   auto rank() const { return std::tuple(working_set > request, -priority, working_set - request); }
 };
 
@@ -47,7 +47,7 @@ std::int64_t available() {
   return number_after(read_file("/proc/meminfo"), "MemTotal") * 1024 - pages * 4096;
 }
 
-// Those that run, in kubelet's order.
+// The running pods in kubelet's order.
 std::vector<Pod> ranked(std::vector<Pod> pods) {
   for (Pod& pod : pods) {
     const std::string usage = read_file(pod.cgroup + "/memory.current");

@@ -91,7 +91,7 @@ void spread(std::int64_t processes) {
   for (volatile std::uint64_t i = 0;;) i = i + 1;
 }
 
-// Children do as their parents: the number doubles with every period.
+// Children do the same as their parents: the number doubles with every period.
 [[noreturn]] void fork_for_ever(std::int64_t size, std::int64_t period_us, int most) {
   void* const shared = mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -109,8 +109,8 @@ void spread(std::int64_t processes) {
   }
 }
 
-// Delays of a process as any other, into a file that was filled beforehand: noting them down must
-// not wait for memory.
+// Delays of a normal process, written to a file filled beforehand, so that writing them does not
+// wait for memory.
 [[noreturn]] void probe(const std::string& path) {
   constexpr std::int64_t kPeriodUs = 10'000;
   constexpr std::int64_t kWorthNotingUs = 2'000;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pod of the bench does with memory and CPU. Steady memory is there before the pod is
-// ready; everything else begins at "go", for all pods at once.
+// A pod's use of memory and CPU in the bench. Steady memory is allocated before the pod is ready;
+// everything else begins at "go", for all pods at once.
 #pragma once
 
 #include <string>
@@ -22,11 +22,11 @@ struct Work {
   std::vector<std::string> arguments;
 };
 
-// Where the pods wait for "go": whoever opens it for writing sends them off.
+// Where the pods wait for "go": a process that opens it for writing releases them.
 constexpr const char* kGoFifo = "/run/bench/go";
 
-// Does the work for ever; `ready_fd` gets one byte from each process whose steady memory is there,
-// then nobody holds it open.
+// Does the work until it is killed; `ready_fd` gets one byte from each process whose steady memory
+// is allocated, and is then closed.
 [[noreturn]] void perform(const Work& work, int ready_fd);
 
 }  // namespace forestall::bench

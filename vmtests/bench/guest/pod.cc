@@ -3,10 +3,10 @@
 //
 //   bench_pod NAME OOM_SCORE_ADJ SHIMS LIVE WORK [ARGUMENT...]
 //
-// Started by systemd-run in the container's scope. The container becomes PID 1 of a pid namespace
-// of its own, with no handler for any signal, as most containers run; the shim leaves the scope for
-// the cgroup SHIMS, as a runtime's does. The file LIVE exists from when the pod's steady memory is
-// there until the container is gone.
+// systemd-run starts it in the container's scope. The container becomes PID 1 of a new pid
+// namespace, without signal handlers, as most containers do; the shim moves to the cgroup SHIMS, as
+// a runtime's does. The file LIVE exists from the time when the pod's steady memory is allocated
+// until the end of the container.
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -26,7 +26,7 @@ std::string own_cgroup() {
   return "/sys/fs/cgroup" + line.substr(3, line.find('\n') - 3);
 }
 
-// The container: named as the pod, so that traces tell whom they mean.
+// The container: named like the pod, so that traces identify it.
 [[noreturn]] void contain(const std::string& name, int gate, int ready, const Work& work) {
   prctl(PR_SET_NAME, name.c_str());
   setsid();

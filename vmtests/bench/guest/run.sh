@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh
-# One run, from when the machine was resumed: starts the agent and the scenario's pods, has the
-# sampler say "go", and sends what was seen. Sourced by boot.sh, with the order in $words.
+# One run from the resumed machine: starts the agent and the scenario's pods, makes the sampler give
+# the "go", and sends the results. Sourced by boot.sh, with the order in $words.
 TRACE=/sys/kernel/tracing/instances/bench
 
 trace_on() {
@@ -21,7 +21,7 @@ swap_on() {
   swapon /dev/zram0 || give_up "zram: no swap"
 }
 
-# What the agent has cost so far. Its unit may have restarted or be gone.
+# Cost of the agent so far. Its unit may have restarted or be gone.
 agent_cost() {
   systemctl show -p MainPID,ControlGroup,NRestarts "$unit" >"$RUN/unit"
   pid=$(sed -n 's/^MainPID=//p' "$RUN/unit")
@@ -33,7 +33,7 @@ agent_cost() {
   echo "$1_restarts $(sed -n 's/^NRestarts=//p' "$RUN/unit")"
 }
 
-# How long the kernel needs to take memory down, with no agent that could mind it.
+# The kernel's time to unmap memory, without an agent that could react.
 unmap_cost() {
   [ -z "$unit" ] || systemctl stop "$unit"
   "$BENCH/bin/bench_unmap" 256M 5

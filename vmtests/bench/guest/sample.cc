@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Says "go", and notes how the node does before and after it.
+// Gives the "go", and samples the node before and after it.
 //
 //   bench_sample LEAD_MS LAST_MS SETTLE_MS OUTPUT LIMITED [LIVE...]
 //
-// A row every 5 ms, every 1 ms where an agent's line may be and for a while after, from LEAD_MS
-// before "go" to LAST_MS after it, or to SETTLE_MS after the last of the files LIVE has gone,
-// whichever is first. The rows stay in memory until then: nothing is written while the node is
-// short of it. One row: time in us, then MemFree, MemAvailable, SwapFree, what kubelet calls
-// available (MemTotal less the working set), all in KiB, then the kernel's count of OOM kills, the
-// microseconds all tasks were stalled on memory (PSI full), and in KiB how far the working set of
-// the cgroup LIMITED is from its limit (-1 if LIMITED is "-").
+// A row every 5 ms, every 1 ms near an agent's line and for a while after, from LEAD_MS before "go"
+// to LAST_MS after it, or to SETTLE_MS after the last of the files LIVE is gone, whichever is
+// first. The rows stay in memory until then, so that nothing is written while the node is short of
+// it. One row: time in us, then MemFree, MemAvailable, SwapFree, kubelet's available (MemTotal less
+// the working set), all in KiB, then the kernel's count of OOM kills, the microseconds all tasks
+// were stalled on memory (PSI full), and in KiB how far the working set of the cgroup LIMITED is
+// from its limit (-1 if LIMITED is "-").
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -32,10 +32,10 @@ namespace {
 constexpr std::int64_t kTickUs = 1'000;
 constexpr std::int64_t kTicksPerRow = 5;
 constexpr std::int64_t kTicksPerLook = 100;  // PSI and the pods, which need no finer time
-// Lines lie at 100 MiB, or a few percent of a small node: near them every tick is a row.
+// Lines are at 100 MiB, or at a few percent of a small node: near them every tick is a row.
 constexpr std::int64_t kNearFrom = 85 * 1024, kNearTo = 130 * 1024;  // KiB
 constexpr std::int64_t kNearLimit = 40 * 1024;                       // KiB, of a cgroup's own
-// After such a time come the kill and the release, which are told from the rows too.
+// The kill and the release follow within this time; the rows show them, too.
 constexpr std::int64_t kNearForUs = 100'000;
 constexpr std::int64_t kNoLimit = -1;
 
@@ -43,7 +43,7 @@ struct Row {
   std::int64_t at_us, free, available, swap_free, kubelet_available, oom_kills, full_us, limit_left;
 };
 
-// How far a cgroup is from its own limit, in what kubelet would count.
+// How far a cgroup is from its own limit, as kubelet counts.
 class Limit {
  public:
   explicit Limit(const std::string& cgroup)
@@ -126,7 +126,7 @@ class Sampler {
   HeldText meminfo_{"/proc/meminfo"}, vmstat_{"/proc/vmstat"}, pressure_{"/proc/pressure/memory"};
 };
 
-// Before everybody else, and never waiting for memory itself.
+// Before all other processes, and without waiting for memory.
 void come_first() {
   const sched_param priority{.sched_priority = 60};
   if (sched_setscheduler(0, SCHED_FIFO, &priority) != 0) fail("SCHED_FIFO");
@@ -141,7 +141,7 @@ bool any_lives(const std::vector<const char*>& live) {
   return live.empty();
 }
 
-// Opening for writing is what the pods wait for; without any pod it would wait itself.
+// The pods wait for this open for writing; without any pod it would block.
 std::int64_t say_go() {
   const std::int64_t now = monotonic_us();
   open(kGoFifo, O_WRONLY | O_NONBLOCK | O_CLOEXEC);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small files of the kernel's, read and written whole, and the amounts written in them.
+// Small kernel files, read and written whole, and their numbers.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,17 @@
 
 namespace forestall::bench {
 
-// Ends the process, naming the operation and errno: nothing here can go on without what it asked.
+// Ends the process with the operation and errno: nothing here can continue without it.
 [[noreturn]] void fail(const std::string& what);
 
 // The whole file; empty if it cannot be read.
 std::string read_file(const std::string& path);
 
-// A file read again and again through one descriptor.
+// A file that is read repeatedly through one descriptor.
 class HeldText {
  public:
   explicit HeldText(const char* path);
-  // What it says now; valid until the next call. Empty if the file does not exist.
+  // Its present text; valid until the next call. Empty if the file does not exist.
   std::string_view read();
 
  private:

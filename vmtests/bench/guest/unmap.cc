@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long this kernel needs to take an address space down: the least that any killing can cost.
+// The kernel's time to unmap an address space: the minimum cost of any kill.
 //
 //   bench_unmap SIZE TIMES
 //
 // Fills SIZE as a leaking pod does and unmaps it, TIMES times. Prints, as facts of a run, the size,
-// the median time, and how much of it lay in huge pages, which are freed hundreds of times faster.
-// Takes less if the node has less than twice as much available, and nothing if that is hardly any:
-// what a run left behind must not be killed for this. Runs before all others, as time that others
-// run in is not the kernel's.
+// the median time, and the part in huge pages, which are freed hundreds of times faster. Uses less
+// memory if the node has less than twice as much available, and none if that is hardly any, because
+// what a run left must not be killed for this. Runs before all others, to measure the kernel's time
+// without their load.
 #include <sched.h>
 
 #include <algorithm>

@@ -64,14 +64,6 @@ Observation observation_of(const api::StatsSummary& summary, FilesystemLayout la
   return observation;
 }
 
-std::optional<policy::Reading> reading_of(Signal signal, const Observation& observation) {
-  if (signal != Signal::allocatable_memory_available) {
-    return policy::node_reading(signal, observation);
-  }
-  if (!observation.pods) return std::nullopt;
-  return policy::cgroup_reading(*observation.pods, std::nullopt, observation);
-}
-
 // The thresholds on `signal`, those on containerfs derived as kubelet derives them.
 std::vector<Threshold> thresholds_on(Signal signal, const Config& config, FilesystemLayout layout) {
   std::vector<Threshold> found;
@@ -104,7 +96,7 @@ Evidence driving_evidence(Signal signal, const Config& config, const Observation
                           std::vector<Evidence>& compared) {
   const FilesystemLayout layout = *observation.filesystems.layout;
   const std::vector<Threshold> thresholds = thresholds_on(signal, config, layout);
-  const auto reading = reading_of(signal, observation);
+  const auto reading = policy::signal_reading(signal, observation);
   Evidence best;
   best.threshold.signal = signal;
   bool first = true;

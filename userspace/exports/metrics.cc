@@ -56,19 +56,6 @@ Foretold foretold(const OomKill& kill) {
 
 const Label kYesOrNo{"dry_run", {"false", "true"}};
 
-constexpr std::size_t kAmountUnits = 3;
-
-// In the unit of the signal, each unit with a name of its own.
-std::size_t unit_of(Signal signal) {
-  switch (resource_of(signal)) {
-    case Resource::inodes: return 1;
-    case Resource::pids: return 2;
-    case Resource::memory:
-    case Resource::ephemeral_storage: break;
-  }
-  return 0;
-}
-
 // A path for a label: Prometheus refuses all of a scrape for one value that is not UTF-8, and
 // whoever may make a cgroup chooses its name.
 std::string plain(std::string_view path) {
@@ -115,7 +102,8 @@ class Amounts final : public prometheus::Collectable {
       left_out = left_out_;
     }
     std::vector<MetricFamily> families = empty_families();
-    for (const Amount& each : copied_) add(families[unit_of(each.signal)], each);
+    for (const Amount& each : copied_)
+      add(families[static_cast<std::size_t>(unit_of(each.signal))], each);
     std::erase_if(families, [](const MetricFamily& family) { return family.metric.empty(); });
     MetricFamily rest{"forestall_signal_subjects_left_out",
                       "Thresholds whose amounts are not told, because there are too many.",
@@ -134,7 +122,8 @@ class Amounts final : public prometheus::Collectable {
   };
 
   static std::vector<MetricFamily> empty_families() {
-    static const std::array<const char*, kAmountUnits> kUnits{"bytes", "inodes", "processes"};
+    // In the order of Unit.
+    static const std::array<const char*, 3> kUnits{"bytes", "inodes", "processes"};
     std::vector<MetricFamily> families;
     for (const char* unit : kUnits) {
       families.push_back({std::string("forestall_signal_available_") + unit,

@@ -53,16 +53,16 @@ class Standings {
             const Decision& last, const OomKillSighting& kill)
       : config_(config), state_(state), last_(last), kill_(kill), scope_(scope_of(kill)) {
     if (scope_ == Scope::node || scope_ == Scope::anything) {
-      add_all(Signal::memory_available, CgroupId{});
-      add_all(Signal::memory_until_oom, CgroupId{});
+      add_all(SubjectKind::node, CgroupId{});
     }
     if (observation.pods && counts(*observation.pods)) {
-      add_all(Signal::allocatable_memory_available, observation.pods->id);
+      add_all(SubjectKind::pods_cgroup, observation.pods->id);
     }
     for (const CgroupSample& watched : observation.watched) {
       if (watched.threshold >= config.thresholds.size() || !counts(watched)) continue;
-      const Signal signal = config.thresholds[watched.threshold].signal;
-      if (signal == Signal::cgroup_memory_available) add(watched.threshold, watched.id);
+      if (is_of_watched_cgroup(config.thresholds[watched.threshold].signal)) {
+        add(watched.threshold, watched.id);
+      }
     }
   }
 
@@ -89,9 +89,11 @@ class Standings {
     return cgroup.id == kill_.cgroup || is_around(cgroup.path, kill_.path);
   }
 
-  void add_all(Signal signal, CgroupId cgroup) {
+  // All thresholds on memory of the subject.
+  void add_all(SubjectKind subject, CgroupId cgroup) {
     for (std::size_t i = 0; i < config_.thresholds.size(); ++i) {
-      if (config_.thresholds[i].signal == signal) add(i, cgroup);
+      const SignalRow& row = row_of(config_.thresholds[i].signal);
+      if (row.resource == Resource::memory && row.subject == subject) add(i, cgroup);
     }
   }
 

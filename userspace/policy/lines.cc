@@ -36,18 +36,17 @@ std::vector<Line> lines(const Config& config, const Observation& observation) {
                      const Bytes headroom = subtract(floor, level.used());
                      const bool waits = !threshold.hard() || threshold.response != Response::evict;
                      if (waits && headroom.count < 0) return;
-                     // What memory.untilOom counts no counter shows; the node's is the nearest
-                     // there is.
-                     const bool until_oom = threshold.signal == Signal::memory_until_oom;
-                     if (until_oom && !observation.node.usage) return;
-                     const Bytes usage = until_oom ? *observation.node.usage : level.usage;
+                     // No counter shows all that meminfo does; the node's usage is the nearest.
+                     const bool by_meminfo = row_of(threshold.signal).watch == SignalWatch::meminfo;
+                     if (by_meminfo && !observation.node.usage) return;
+                     const Bytes usage = by_meminfo ? *observation.node.usage : level.usage;
                      const Bytes margin = margin_of(threshold, level.capacity);
                      lines.push_back({.signal = threshold.signal,
                                       .cgroup = subject.cgroup,
                                       .path = std::string(subject.path),
                                       .headroom = headroom,
-                                      .usage_line = until_oom ? add(usage, headroom)
-                                                              : add(floor, level.inactive_file),
+                                      .usage_line = by_meminfo ? add(usage, headroom)
+                                                               : add(floor, level.inactive_file),
                                       .floor_line = floor,
                                       .usage = usage,
                                       .capacity = level.capacity,

@@ -9,8 +9,8 @@ Reading memory(const Level& level, MonotonicTime at) {
   return {level.capacity.count, level.available().count, at, level};
 }
 
-std::optional<Reading> space(const FilesystemSample& sample, Resource resource, MonotonicTime at) {
-  if (resource == Resource::inodes) {
+std::optional<Reading> space(const FilesystemSample& sample, Unit unit, MonotonicTime at) {
+  if (unit == Unit::inodes) {
     if (!sample.inodes || !sample.inodes_free) return std::nullopt;
     return Reading{*sample.inodes, *sample.inodes_free, at, std::nullopt};
   }
@@ -45,20 +45,39 @@ std::optional<Level> cgroup_level(const CgroupSample& cgroup, std::optional<Byte
   return Level{*capacity, *cgroup.usage, *cgroup.inactive_file};
 }
 
+std::optional<Level> level_of(Signal signal, const NodeSample& node) {
+  switch (row_of(signal).measure) {
+    case Measure::working_set: return node_level(node);
+    case Measure::memory_and_swap: return until_oom_level(node);
+    case Measure::filesystem:
+    case Measure::tasks: break;
+  }
+  return std::nullopt;
+}
+
 std::optional<Reading> node_reading(Signal signal, const Observation& observation) {
-  if (const auto filesystem = filesystem_of(signal)) {
-    const std::optional<FilesystemSample>& sample = observation.filesystems.of(*filesystem);
-    if (!sample) return std::nullopt;
-    return space(*sample, resource_of(signal), sample->at.value_or(observation.at));
+  const SignalRow& row = row_of(signal);
+  if (row.subject != SubjectKind::node) return std::nullopt;
+  switch (row.measure) {
+    case Measure::filesystem: {
+      const std::optional<FilesystemSample>& sample = observation.filesystems.of(*row.filesystem);
+      if (!sample) return std::nullopt;
+      return space(*sample, row.unit, sample->at.value_or(observation.at));
+    }
+    case Measure::tasks:
+      return tasks(observation.tasks, observation.tasks.at.value_or(observation.at));
+    case Measure::working_set:
+    case Measure::memory_and_swap: break;
   }
-  if (signal == Signal::pid_available) {
-    return tasks(observation.tasks, observation.tasks.at.value_or(observation.at));
-  }
-  const bool until_oom = signal == Signal::memory_until_oom;
-  if (signal != Signal::memory_available && !until_oom) return std::nullopt;
-  const auto level = until_oom ? until_oom_level(observation.node) : node_level(observation.node);
+  const auto level = level_of(signal, observation.node);
   if (!level) return std::nullopt;
   return memory(*level, observation.node.at.value_or(observation.at));
+}
+
+std::optional<Reading> signal_reading(Signal signal, const Observation& observation) {
+  if (row_of(signal).subject != SubjectKind::pods_cgroup) return node_reading(signal, observation);
+  if (!observation.pods) return std::nullopt;
+  return cgroup_reading(*observation.pods, std::nullopt, observation);
 }
 
 std::optional<Reading> cgroup_reading(const CgroupSample& cgroup, std::optional<Bytes> declared,

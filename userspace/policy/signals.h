@@ -70,6 +70,11 @@ struct Subject {
 [[nodiscard]] std::optional<Level> cgroup_level(const CgroupSample& cgroup,
                                                 std::optional<Bytes> declared);
 
+// The level of a memory signal of the node.
+[[nodiscard]] std::optional<Level> level_of(Signal signal, const NodeSample& node);
+
+// A signal of the node or of the pods cgroup; nothing for one of watched cgroups.
+[[nodiscard]] std::optional<Reading> signal_reading(Signal signal, const Observation& observation);
 // A signal whose subject is the node; nothing as well for those about a cgroup.
 [[nodiscard]] std::optional<Reading> node_reading(Signal signal, const Observation& observation);
 [[nodiscard]] std::optional<Reading> cgroup_reading(const CgroupSample& cgroup,
@@ -92,13 +97,11 @@ void for_each_subject(const Config& config, const std::vector<DerivedThreshold>*
                       bool only_replacements, const Observation& observation, Visit visit) {
   for (std::size_t i = 0; i < config.thresholds.size(); ++i) {
     const Threshold& threshold = config.thresholds[i];
-    if (threshold.signal == Signal::cgroup_memory_available ||
-        filesystem_of(threshold.signal) == Filesystem::containerfs) {
-      continue;
-    }
-    if (threshold.signal != Signal::allocatable_memory_available) {
-      visit(i, threshold, Subject{}, node_reading(threshold.signal, observation));
-    } else if (observation.pods) {
+    const SignalRow& row = row_of(threshold.signal);
+    if (row.filesystem == Filesystem::containerfs) continue;
+    if (row.subject == SubjectKind::node) {
+      visit(i, threshold, Subject{}, node_reading(row.signal, observation));
+    } else if (row.subject == SubjectKind::pods_cgroup && observation.pods) {
       const CgroupSample& pods = *observation.pods;
       visit(i, threshold, Subject{pods.id, pods.path},
             cgroup_reading(pods, std::nullopt, observation));
@@ -114,7 +117,7 @@ void for_each_subject(const Config& config, const std::vector<DerivedThreshold>*
     // An observation made under another configuration may name a threshold that is gone.
     if (watched.threshold >= config.thresholds.size()) continue;
     const Threshold& threshold = config.thresholds[watched.threshold];
-    if (threshold.signal != Signal::cgroup_memory_available) continue;
+    if (!is_of_watched_cgroup(threshold.signal)) continue;
     visit(watched.threshold, threshold, Subject{watched.id, watched.path},
           threshold.own_limits_of ? own_limit_reading(watched, threshold, observation)
                                   : cgroup_reading(watched, threshold.capacity, observation));

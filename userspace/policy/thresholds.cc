@@ -99,13 +99,13 @@ class Assessor {
   void keep(const ThresholdId& id, Signal signal) {
     if (const auto since = met_since(id)) next_.met.push_back({id, *since});
     if (was_driving(id)) next_.driving.push_back(id);
-    if (signal != Signal::cgroup_memory_available) return;
+    if (!is_of_watched_cgroup(signal)) return;
     if (const auto at = watched_at(id.cgroup)) next_.read.watched.push_back({id.cgroup, *at});
   }
 
   // Whether the reading is newer than the one that the last step looked at, or the first.
   bool remember(Signal signal, CgroupId cgroup, MonotonicTime at, bool met) {
-    if (signal == Signal::cgroup_memory_available) {
+    if (is_of_watched_cgroup(signal)) {
       if (met) next_.read.watched.push_back({cgroup, at});
       const auto before = watched_at(cgroup);
       return !before || at > *before;
@@ -161,8 +161,8 @@ bool acts_before(const Assessment& assessment, const Crossing& a, const Crossing
   const Evidence& left = assessment.evidence[a.evidence];
   const Evidence& right = assessment.evidence[b.evidence];
   if (urgency(left) != urgency(right)) return urgency(left) < urgency(right);
-  const bool left_watched = left.threshold.signal == Signal::cgroup_memory_available;
-  const bool right_watched = right.threshold.signal == Signal::cgroup_memory_available;
+  const bool left_watched = is_of_watched_cgroup(left.threshold.signal);
+  const bool right_watched = is_of_watched_cgroup(right.threshold.signal);
   if (left_watched != right_watched) return left_watched;
   if (!left_watched) return a.id < b.id;
   return std::make_tuple(-depth(left), left.available, a.id, std::string_view(left.subject)) <

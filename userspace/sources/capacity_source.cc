@@ -18,15 +18,15 @@ constexpr Duration kMet = std::chrono::milliseconds(100);
 // a mount that was exchanged.
 constexpr std::int64_t kCredibleFactor = 16;
 
-bool is_of_inodes(Signal signal) {
-  return resource_of(signal) == Resource::inodes;
-}
-
 }  // namespace
 
 std::int64_t possible_use_rate(Signal signal, unsigned cpus) {
-  if (signal == Signal::pid_available) return 30'000 * std::max<std::int64_t>(cpus, 1);
-  return is_of_inodes(signal) ? 200'000 : gib(2).count;
+  switch (unit_of(signal)) {
+    case Unit::bytes: return gib(2).count;
+    case Unit::inodes: return 200'000;
+    case Unit::tasks: return 30'000 * std::max<std::int64_t>(cpus, 1);
+  }
+  return gib(2).count;
 }
 
 Duration capacity_interval(std::int64_t headroom, std::int64_t rate) {
@@ -55,16 +55,25 @@ Result<std::unique_ptr<CapacitySource>> CapacitySource::create(const FilesystemR
 
 std::optional<std::int64_t> CapacitySource::look(Signal signal, MonotonicTime now) {
   notes_.clear();
-  if (signal == Signal::pid_available) {
-    const auto tasks = tasks_.read(now, notes_);
-    if (!tasks.capacity || !tasks.running) return std::nullopt;
-    return *tasks.capacity - *tasks.running;
+  switch (row_of(signal).measure) {
+    case Measure::tasks: return read_tasks(now);
+    case Measure::filesystem: return read_filesystem(signal, now);
+    case Measure::working_set:
+    case Measure::memory_and_swap: break;
   }
-  const auto filesystem = filesystem_of(signal);
-  if (!filesystem) return std::nullopt;
-  const auto sample = filesystems_.read(*filesystem, now, notes_);
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> CapacitySource::read_tasks(MonotonicTime now) {
+  const auto tasks = tasks_.read(now, notes_);
+  if (!tasks.capacity || !tasks.running) return std::nullopt;
+  return *tasks.capacity - *tasks.running;
+}
+
+std::optional<std::int64_t> CapacitySource::read_filesystem(Signal signal, MonotonicTime now) {
+  const auto sample = filesystems_.read(*filesystem_of(signal), now, notes_);
   if (!sample) return std::nullopt;
-  if (is_of_inodes(signal)) return sample->inodes_free;
+  if (unit_of(signal) == Unit::inodes) return sample->inodes_free;
   if (!sample->available) return std::nullopt;
   return sample->available->count;
 }

@@ -67,6 +67,8 @@ class CapacitySource final : public Source {
   [[nodiscard]] Level& level(Signal signal) { return levels_[static_cast<std::size_t>(signal)]; }
   // Nothing when the signal is none of this source's, or cannot be read.
   [[nodiscard]] std::optional<std::int64_t> look(Signal signal, MonotonicTime now);
+  [[nodiscard]] std::optional<std::int64_t> read_tasks(MonotonicTime now);
+  [[nodiscard]] std::optional<std::int64_t> read_filesystem(Signal signal, MonotonicTime now);
   void learn(Signal signal, std::int64_t available, MonotonicTime now);
   void forget_rates();
   [[nodiscard]] Duration sleep_of(const Watch& watch, std::int64_t available);

@@ -230,7 +230,7 @@ void Observer::Reader::refresh_watched(std::vector<SourceNote>& notes) {
   auto old = std::exchange(watched_, {});
   for (std::size_t i = 0; i < config_.thresholds.size(); ++i) {
     const auto& threshold = config_.thresholds[i];
-    if (threshold.signal != Signal::cgroup_memory_available || threshold.own_limits_of) continue;
+    if (!is_of_watched_cgroup(threshold.signal) || threshold.own_limits_of) continue;
     const auto paths = tree_.match(threshold.cgroup);
     if (!paths) notes.push_back({threshold.cgroup, paths.error().text()});
     for (const auto& path : paths ? *paths : std::vector<std::string>()) {

@@ -28,11 +28,11 @@ std::vector<Line> lines(const Config& config, const Observation& observation) {
   // What is derived is about filesystems, which have no lines.
   for_each_subject(config, nullptr, false, observation,
                    [&](std::size_t, const Threshold& threshold, const Subject& subject,
-                       const std::optional<Reading>& reading) {
-                     if (!reading || !reading->level) return;
-                     const Level& level = *reading->level;
+                       const std::optional<SignalState>& signal) {
+                     if (!signal || !signal->level) return;
+                     const Level& level = *signal->level;
                      const Bytes floor =
-                         subtract(level.capacity, threshold.limit.of(reading->capacity).bytes());
+                         subtract(level.capacity, threshold.limit.of(signal->capacity).bytes());
                      const Bytes headroom = subtract(floor, level.used());
                      const bool waits = !threshold.hard() || threshold.response != Response::evict;
                      if (waits && headroom.count < 0) return;

@@ -5,23 +5,23 @@
 namespace forestall::policy {
 namespace {
 
-Reading memory(const Level& level, MonotonicTime at) {
+SignalState memory(const Level& level, MonotonicTime at) {
   return {level.capacity.count, level.available().count, at, level};
 }
 
-std::optional<Reading> space(const FilesystemSample& sample, Unit unit, MonotonicTime at) {
+std::optional<SignalState> space(const FilesystemSample& sample, Unit unit, MonotonicTime at) {
   if (unit == Unit::inodes) {
     if (!sample.inodes || !sample.inodes_free) return std::nullopt;
-    return Reading{*sample.inodes, *sample.inodes_free, at, std::nullopt};
+    return SignalState{*sample.inodes, *sample.inodes_free, at, std::nullopt};
   }
   if (!sample.capacity || !sample.available) return std::nullopt;
-  return Reading{sample.capacity->count, sample.available->count, at, std::nullopt};
+  return SignalState{sample.capacity->count, sample.available->count, at, std::nullopt};
 }
 
-std::optional<Reading> tasks(const TaskSample& sample, MonotonicTime at) {
+std::optional<SignalState> tasks(const TaskSample& sample, MonotonicTime at) {
   if (!sample.capacity || !sample.running) return std::nullopt;
   const Bytes available = subtract(Bytes{*sample.capacity}, Bytes{*sample.running});
-  return Reading{*sample.capacity, available.count, at, std::nullopt};
+  return SignalState{*sample.capacity, available.count, at, std::nullopt};
 }
 
 }  // namespace
@@ -55,7 +55,7 @@ std::optional<Level> level_of(Signal signal, const NodeSample& node) {
   return std::nullopt;
 }
 
-std::optional<Reading> node_reading(Signal signal, const Observation& observation) {
+std::optional<SignalState> node_state(Signal signal, const Observation& observation) {
   const SignalRow& row = row_of(signal);
   if (row.subject != SubjectKind::node) return std::nullopt;
   switch (row.measure) {
@@ -74,27 +74,27 @@ std::optional<Reading> node_reading(Signal signal, const Observation& observatio
   return memory(*level, observation.node.at.value_or(observation.at));
 }
 
-std::optional<Reading> signal_reading(Signal signal, const Observation& observation) {
-  if (row_of(signal).subject != SubjectKind::pods_cgroup) return node_reading(signal, observation);
+std::optional<SignalState> signal_state(Signal signal, const Observation& observation) {
+  if (row_of(signal).subject != SubjectKind::pods_cgroup) return node_state(signal, observation);
   if (!observation.pods) return std::nullopt;
-  return cgroup_reading(*observation.pods, std::nullopt, observation);
+  return cgroup_state(*observation.pods, std::nullopt, observation);
 }
 
-std::optional<Reading> cgroup_reading(const CgroupSample& cgroup, std::optional<Bytes> declared,
-                                      const Observation& observation) {
+std::optional<SignalState> cgroup_state(const CgroupSample& cgroup, std::optional<Bytes> declared,
+                                        const Observation& observation) {
   const auto level = cgroup_level(cgroup, declared);
   if (!level) return std::nullopt;
   return memory(*level, cgroup.at.value_or(observation.at));
 }
 
-std::optional<Reading> own_limit_reading(const CgroupSample& cgroup, const Threshold& threshold,
-                                         const Observation& observation) {
-  if (cgroup.inactive_file) return cgroup_reading(cgroup, std::nullopt, observation);
+std::optional<SignalState> own_limit_state(const CgroupSample& cgroup, const Threshold& threshold,
+                                           const Observation& observation) {
+  if (cgroup.inactive_file) return cgroup_state(cgroup, std::nullopt, observation);
   CgroupSample bound = cgroup;
   bound.inactive_file = Bytes{0};
-  auto reading = cgroup_reading(bound, std::nullopt, observation);
-  if (reading && decimal(reading->available) < threshold.limit.of(reading->capacity)) return {};
-  return reading;
+  auto state = cgroup_state(bound, std::nullopt, observation);
+  if (state && decimal(state->available) < threshold.limit.of(state->capacity)) return {};
+  return state;
 }
 
 }  // namespace forestall::policy

@@ -47,7 +47,7 @@ struct Level {
 };
 
 // What a signal says, in its own unit: bytes, inodes or tasks.
-struct Reading {
+struct SignalState {
   std::int64_t capacity = 0;
   std::int64_t available = 0;
   MonotonicTime at;            // the observation's time where the sample has none
@@ -74,19 +74,20 @@ struct Subject {
 [[nodiscard]] std::optional<Level> level_of(Signal signal, const NodeSample& node);
 
 // A signal of the node or of the pods cgroup; nothing for one of watched cgroups.
-[[nodiscard]] std::optional<Reading> signal_reading(Signal signal, const Observation& observation);
+[[nodiscard]] std::optional<SignalState> signal_state(Signal signal,
+                                                      const Observation& observation);
 // A signal whose subject is the node; nothing as well for those about a cgroup.
-[[nodiscard]] std::optional<Reading> node_reading(Signal signal, const Observation& observation);
-[[nodiscard]] std::optional<Reading> cgroup_reading(const CgroupSample& cgroup,
-                                                    std::optional<Bytes> declared,
-                                                    const Observation& observation);
+[[nodiscard]] std::optional<SignalState> node_state(Signal signal, const Observation& observation);
+[[nodiscard]] std::optional<SignalState> cgroup_state(const CgroupSample& cgroup,
+                                                      std::optional<Bytes> declared,
+                                                      const Observation& observation);
 
 // Of a workload that is held against its own limit. Its inactive file pages are read near the limit
 // only; before that it counts as if it had none, which puts it no farther than it is. Nothing if
 // the threshold would be met by that.
-[[nodiscard]] std::optional<Reading> own_limit_reading(const CgroupSample& cgroup,
-                                                       const Threshold& threshold,
-                                                       const Observation& observation);
+[[nodiscard]] std::optional<SignalState> own_limit_state(const CgroupSample& cgroup,
+                                                         const Threshold& threshold,
+                                                         const Observation& observation);
 
 // Calls visit(index, threshold, subject, reading or nothing) for every threshold in force and each
 // subject that is there for it: kubelet's signals in configuration order, then the derived ones,
@@ -100,17 +101,17 @@ void for_each_subject(const Config& config, const std::vector<DerivedThreshold>*
     const SignalRow& row = row_of(threshold.signal);
     if (row.filesystem == Filesystem::containerfs) continue;
     if (row.subject == SubjectKind::node) {
-      visit(i, threshold, Subject{}, node_reading(row.signal, observation));
+      visit(i, threshold, Subject{}, node_state(row.signal, observation));
     } else if (row.subject == SubjectKind::pods_cgroup && observation.pods) {
       const CgroupSample& pods = *observation.pods;
       visit(i, threshold, Subject{pods.id, pods.path},
-            cgroup_reading(pods, std::nullopt, observation));
+            cgroup_state(pods, std::nullopt, observation));
     }
   }
   if (derived != nullptr) {
     for (const DerivedThreshold& one : *derived) {
       if (only_replacements && !one.replaces) continue;
-      visit(one.index, one.threshold, Subject{}, node_reading(one.threshold.signal, observation));
+      visit(one.index, one.threshold, Subject{}, node_state(one.threshold.signal, observation));
     }
   }
   for (const CgroupSample& watched : observation.watched) {
@@ -119,8 +120,8 @@ void for_each_subject(const Config& config, const std::vector<DerivedThreshold>*
     const Threshold& threshold = config.thresholds[watched.threshold];
     if (!is_of_watched_cgroup(threshold.signal)) continue;
     visit(watched.threshold, threshold, Subject{watched.id, watched.path},
-          threshold.own_limits_of ? own_limit_reading(watched, threshold, observation)
-                                  : cgroup_reading(watched, threshold.capacity, observation));
+          threshold.own_limits_of ? own_limit_state(watched, threshold, observation)
+                                  : cgroup_state(watched, threshold.capacity, observation));
   }
 }
 

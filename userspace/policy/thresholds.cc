@@ -28,17 +28,17 @@ Quantity met_below(const Threshold& threshold, std::int64_t capacity, bool was_d
   return sum(limit, threshold.min_reclaim->of(capacity));
 }
 
-Evidence compare(const Threshold& threshold, const Subject& subject, const Reading& reading,
+Evidence compare(const Threshold& threshold, const Subject& subject, const SignalState& signal,
                  Bytes pending, const Quantity& bound) {
   return {.threshold = threshold,
           .subject = std::string(subject.name()),
           .cgroup = subject.cgroup,
-          .capacity = reading.capacity,
-          .available = reading.available,
-          .limit = threshold.limit.of(reading.capacity),
+          .capacity = signal.capacity,
+          .available = signal.available,
+          .limit = threshold.limit.of(signal.capacity),
           .pending_release = pending.count,
-          .met = decimal(add(Bytes{reading.available}, pending).count) < bound,
-          .at = reading.at,
+          .met = decimal(add(Bytes{signal.available}, pending).count) < bound,
+          .at = signal.at,
           .first_met = std::nullopt,
           .driving = false};
 }
@@ -54,20 +54,20 @@ class Assessor {
         next_(assessment.state) {}
 
   void operator()(std::size_t index, const Threshold& threshold, const Subject& subject,
-                  const std::optional<Reading>& reading) {
+                  const std::optional<SignalState>& signal) {
     const ThresholdId id{index, subject.cgroup};
-    if (!reading) {
+    if (!signal) {
       keep(id, threshold.signal);
       return;
     }
-    const Quantity bound = met_below(threshold, reading->capacity, was_driving(id));
+    const Quantity bound = met_below(threshold, signal->capacity, was_driving(id));
     assessment_.computed = true;
     // There may be thousands that are far from their limits, and nobody asks about those.
-    const bool is_met = decimal(reading->available) < bound;
+    const bool is_met = decimal(signal->available) < bound;
     if (threshold.own_limits_of && !is_met) return;
-    const Bytes pending = reading->level ? credit_.of(subject, *reading->level) : Bytes{0};
-    assessment_.evidence.push_back(compare(threshold, subject, *reading, pending, bound));
-    const bool newer = remember(threshold.signal, subject.cgroup, reading->at, is_met);
+    const Bytes pending = signal->level ? credit_.of(subject, *signal->level) : Bytes{0};
+    assessment_.evidence.push_back(compare(threshold, subject, *signal, pending, bound));
+    const bool newer = remember(threshold.signal, subject.cgroup, signal->at, is_met);
     if (is_met) {
       note_met(id, newer);
     } else if (next_.reclaim && next_.reclaim->done && next_.reclaim->id == id) {

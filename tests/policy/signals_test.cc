@@ -134,6 +134,23 @@ TEST(SignalsTest, MemoryReadingsCarryTheirLevelAndTime) {
   EXPECT_EQ(watched->at, second(3));
 }
 
+TEST(SignalsTest, SwapIsUnknownWithoutSwap) {
+  Observation observation;
+  observation.at = second(3);
+  EXPECT_FALSE(node_state(Signal::swap_available, observation).has_value());
+  observation.node.swap_free = mib(40);
+  EXPECT_FALSE(node_state(Signal::swap_available, observation).has_value());
+  observation.node.swap_total = gib(1);
+  const auto state = signal_state(Signal::swap_available, observation);
+  ASSERT_TRUE(state.has_value());
+  EXPECT_EQ(state->capacity, gib(1).count);
+  EXPECT_EQ(state->available, mib(40).count);
+  EXPECT_EQ(state->at, second(3));
+  EXPECT_FALSE(state->level.has_value());
+  observation.node.swap_total = observation.node.swap_free = Bytes{0};
+  EXPECT_FALSE(node_state(Signal::swap_available, observation).has_value());
+}
+
 TEST(SaturatingTest, TimesStopAtTheEnds) {
   EXPECT_EQ(elapsed(second(1), second(3)), std::chrono::seconds(2));
   EXPECT_EQ(elapsed(MonotonicTime::min(), second(1)), Duration::max());

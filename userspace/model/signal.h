@@ -25,6 +25,7 @@ enum class Signal : std::uint8_t {
   pid_available,
   cgroup_memory_available,
   memory_until_oom,
+  swap_available,
 };
 
 // What is short while a threshold on the signal is met (pkg/kubelet/eviction/helpers.go
@@ -41,6 +42,7 @@ enum class SubjectKind : std::uint8_t { node, pods_cgroup, watched_cgroup };
 enum class Measure : std::uint8_t {
   working_set,      // capacity or limit less working set
   memory_and_swap,  // MemAvailable + SwapFree
+  swap,             // SwapFree
   filesystem,       // free bytes or free inodes, by the signal's unit
   tasks,            // min(pid_max, threads-max) less running tasks
 };
@@ -168,6 +170,14 @@ inline constexpr std::array kSignalTable{
               .measure = Measure::memory_and_swap,
               .watch = SignalWatch::meminfo,
               .own_key = "untilOom"},
+    SignalRow{.signal = Signal::swap_available,
+              .name = "swap.available",
+              .resource = Resource::memory,
+              .unit = Unit::bytes,
+              .subject = SubjectKind::node,
+              .measure = Measure::swap,
+              .watch = SignalWatch::capacity_poll,
+              .own_key = "swap"},
 };
 
 [[nodiscard]] constexpr const SignalRow& row_of(Signal signal) {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Capacity and available of each signal, or nothing.
 #include "policy/signals.h"
 
 namespace forestall::policy {
@@ -22,6 +21,14 @@ std::optional<SignalState> tasks(const TaskSample& sample, MonotonicTime at) {
   if (!sample.capacity || !sample.running) return std::nullopt;
   const Bytes available = subtract(Bytes{*sample.capacity}, Bytes{*sample.running});
   return SignalState{*sample.capacity, available.count, at, std::nullopt};
+}
+
+// A node without swap has no amount that could be short.
+std::optional<SignalState> swap(const NodeSample& sample, MonotonicTime at) {
+  if (!sample.swap_total || !sample.swap_free || *sample.swap_total <= Bytes{0}) {
+    return std::nullopt;
+  }
+  return SignalState{sample.swap_total->count, sample.swap_free->count, at, std::nullopt};
 }
 
 }  // namespace
@@ -49,6 +56,7 @@ std::optional<Level> level_of(Signal signal, const NodeSample& node) {
   switch (row_of(signal).measure) {
     case Measure::working_set: return node_level(node);
     case Measure::memory_and_swap: return until_oom_level(node);
+    case Measure::swap:
     case Measure::filesystem:
     case Measure::tasks: break;
   }
@@ -66,6 +74,7 @@ std::optional<SignalState> node_state(Signal signal, const Observation& observat
     }
     case Measure::tasks:
       return tasks(observation.tasks, observation.tasks.at.value_or(observation.at));
+    case Measure::swap: return swap(observation.node, observation.node.at.value_or(observation.at));
     case Measure::working_set:
     case Measure::memory_and_swap: break;
   }

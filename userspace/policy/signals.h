@@ -8,6 +8,7 @@
 // pid.available:               min(pid_max, threads-max) - tasks running
 // cgroupMemory.available:      limit - working set of one watched cgroup (our own)
 // memory.untilOom:             MemAvailable + SwapFree, of MemTotal + SwapTotal (our own)
+// swap.available:              SwapFree, of SwapTotal; unknown if there is no swap (our own)
 //
 // with working set = usage - inactive_file, floored at 0. So active page cache counts as used, as
 // in kubelet, and available can be negative. A signal that lacks one of its readings, or whose

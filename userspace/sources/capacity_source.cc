@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sources/capacity_source.h"
 
+#include <fcntl.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <thread>
+
+#include "kernel/memory_files.h"
 
 namespace forestall::sources {
 namespace {
@@ -38,19 +41,24 @@ Duration capacity_interval(std::int64_t headroom, std::int64_t rate) {
 }
 
 CapacitySource::CapacitySource(const FilesystemReader& filesystems, const TaskReader& tasks,
-                               UniqueFd timer)
+                               kernel::HeldFile meminfo, UniqueFd timer)
     : filesystems_(filesystems),
       tasks_(tasks),
+      meminfo_(std::move(meminfo)),
       timer_(std::move(timer)),
       cpus_(std::thread::hardware_concurrency()) {
   for (const Signal signal : kSignals) level(signal).rate = possible_use_rate(signal, cpus_);
 }
 
 Result<std::unique_ptr<CapacitySource>> CapacitySource::create(const FilesystemReader& filesystems,
-                                                               const TaskReader& tasks) {
+                                                               const TaskReader& tasks,
+                                                               const std::string& proc) {
+  const std::string path = proc + "/meminfo";
+  auto meminfo = TRY(kernel::HeldFile::open(AT_FDCWD, path.c_str(), path));
   UniqueFd timer(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
   if (!timer) return errno_error("timerfd_create", "for filesystems and tasks");
-  return std::unique_ptr<CapacitySource>(new CapacitySource(filesystems, tasks, std::move(timer)));
+  return std::unique_ptr<CapacitySource>(
+      new CapacitySource(filesystems, tasks, std::move(meminfo), std::move(timer)));
 }
 
 std::optional<std::int64_t> CapacitySource::look(Signal signal, MonotonicTime now) {
@@ -58,6 +66,7 @@ std::optional<std::int64_t> CapacitySource::look(Signal signal, MonotonicTime no
   switch (row_of(signal).measure) {
     case Measure::tasks: return read_tasks(now);
     case Measure::filesystem: return read_filesystem(signal, now);
+    case Measure::swap: return read_swap();
     case Measure::working_set:
     case Measure::memory_and_swap: break;
   }
@@ -76,6 +85,16 @@ std::optional<std::int64_t> CapacitySource::read_filesystem(Signal signal, Monot
   if (unit_of(signal) == Unit::inodes) return sample->inodes_free;
   if (!sample->available) return std::nullopt;
   return sample->available->count;
+}
+
+// Nothing if swap was removed since the line was computed.
+std::optional<std::int64_t> CapacitySource::read_swap() {
+  const auto text = meminfo_.read(buffer_);
+  if (!text) return std::nullopt;
+  const auto meminfo = kernel::parse_meminfo(*text);
+  if (!meminfo || !meminfo->swap_total || !meminfo->swap_free) return std::nullopt;
+  if (*meminfo->swap_total <= Bytes{0}) return std::nullopt;
+  return meminfo->swap_free->count;
 }
 
 void CapacitySource::learn(Signal signal, std::int64_t available, MonotonicTime now) {

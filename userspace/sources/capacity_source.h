@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wake source for what no kernel event tells: free space, free inodes, tasks. Reads them on held
-// descriptors, and sleeps for as long as no line can be reached.
+// Wake source for what no kernel event reports: free space, free inodes, tasks, free swap. It reads
+// them on held descriptors, and sleeps for as long as no line can be reached.
 //
 // Sleep of each line = headroom / max(fastest fill rate seen of late, fastest possible), between
 // 10 ms and 10 s. It wakes the loop only with news: a line is crossed that the loop did not find
@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "kernel/held_file.h"
 #include "model/capacity_line.h"
 #include "sources/filesystem_reader.h"
 #include "sources/source.h"
@@ -24,8 +25,8 @@
 namespace forestall::sources {
 
 // What can be used up a second, at most, as far as anybody plans for it: 2 GiB (a fast disk; the
-// page cache lets nobody reserve space faster for long), 200 000 inodes, 30 000 tasks for each CPU
-// (a fork takes some 30 µs).
+// page cache lets nobody reserve space faster for long; swapping out is no faster), 200 000 inodes,
+// 30 000 tasks for each CPU (a fork takes some 30 µs).
 [[nodiscard]] std::int64_t possible_use_rate(Signal signal, unsigned cpus);
 // The formula above; no headroom gives the shortest sleep. REQUIRES: rate > 0.
 [[nodiscard]] Duration capacity_interval(std::int64_t headroom, std::int64_t rate);
@@ -34,7 +35,8 @@ class CapacitySource final : public Source {
  public:
   // The readers must outlive the source; they are read from the loop's thread.
   static Result<std::unique_ptr<CapacitySource>> create(const FilesystemReader& filesystems,
-                                                        const TaskReader& tasks);
+                                                        const TaskReader& tasks,
+                                                        const std::string& proc = "/proc");
 
   [[nodiscard]] Feature feature() const override { return Feature::poll; }
   // A timerfd set to the next look.
@@ -63,12 +65,14 @@ class CapacitySource final : public Source {
     bool met = false;  // as the loop knows it
     MonotonicTime due;
   };
-  CapacitySource(const FilesystemReader& filesystems, const TaskReader& tasks, UniqueFd timer);
+  CapacitySource(const FilesystemReader& filesystems, const TaskReader& tasks,
+                 kernel::HeldFile meminfo, UniqueFd timer);
   [[nodiscard]] Level& level(Signal signal) { return levels_[static_cast<std::size_t>(signal)]; }
   // Nothing when the signal is none of this source's, or cannot be read.
   [[nodiscard]] std::optional<std::int64_t> look(Signal signal, MonotonicTime now);
   [[nodiscard]] std::optional<std::int64_t> read_tasks(MonotonicTime now);
   [[nodiscard]] std::optional<std::int64_t> read_filesystem(Signal signal, MonotonicTime now);
+  [[nodiscard]] std::optional<std::int64_t> read_swap();
   void learn(Signal signal, std::int64_t available, MonotonicTime now);
   void forget_rates();
   [[nodiscard]] Duration sleep_of(const Watch& watch, std::int64_t available);
@@ -76,11 +80,13 @@ class CapacitySource final : public Source {
 
   const FilesystemReader& filesystems_;
   const TaskReader& tasks_;
+  kernel::HeldFile meminfo_;
   UniqueFd timer_;
   unsigned cpus_;
   std::array<Level, kSignals.size()> levels_;
   std::vector<Watch> watches_;
   Duration interval_{0};
+  std::string buffer_;             // of meminfo_
   std::vector<SourceNote> notes_;  // of a look; the observer tells the same ones
 };
 

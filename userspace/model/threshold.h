@@ -16,32 +16,32 @@
 namespace forestall {
 
 // An amount in the signal's unit (bytes, inodes, tasks), either absolute or as a fraction of the
-// signal's capacity. Fractions are 32-bit floats because kubelet's are, and its amounts must come
-// out equal (pkg/kubelet/eviction/api/types.go ThresholdValue, GetThresholdQuantity).
+// signal's capacity. Fractions are 32-bit floats because kubelet's are and the amounts must be
+// equal (pkg/kubelet/eviction/api/types.go ThresholdValue, GetThresholdQuantity).
 struct Limit {
   std::optional<Quantity> quantity;  // exactly one of the two is set
   std::optional<float> fraction;
 
   static Limit bytes(Bytes b) { return {binary(b.count), std::nullopt}; }
   static Limit share(float f) { return {std::nullopt, f}; }
-  // The amount for a given capacity. A fraction truncates to a whole number and prints in binary
-  // format, whatever the unit, as kubelet's does.
+  // The amount for a given capacity. As in kubelet, a fraction truncates to a whole number and
+  // prints in binary format, whatever the unit.
   [[nodiscard]] Quantity of(std::int64_t capacity) const;
 
   friend bool operator==(const Limit&, const Limit&) = default;
 };
 
-// Kinds of workloads that thresholds on own limits tell apart: pods by their QoS class, as their
-// cgroup's place has it, and the cgroups that workload rules name.
+// Classes of workloads with thresholds on their own limits: pods by the QoS class that their
+// cgroup's path shows, and the cgroups that workload rules name.
 enum class WorkloadClass : std::uint8_t { guaranteed, burstable, best_effort, other };
 inline constexpr std::array kWorkloadClasses{WorkloadClass::guaranteed, WorkloadClass::burstable,
                                              WorkloadClass::best_effort, WorkloadClass::other};
 
-// What is done once a threshold is met.
+// What the agent does once a threshold is met.
 enum class Response : std::uint8_t {
-  evict,  // somebody has to go
-  warn,   // it is told, once for each crossing
-  slow,   // that, and memory.high holds the cgroup up until it has receded (v2; else as warn)
+  evict,  // evict a workload
+  warn,   // report each crossing once
+  slow,   // report it, and throttle the cgroup by memory.high until it recedes (v1: as warn)
 };
 
 [[nodiscard]] std::string_view to_string(WorkloadClass of);
@@ -60,8 +60,8 @@ struct Threshold {
   std::optional<Bytes> capacity;
   // Only for cgroup_memory_available: whether the agent may set memory.high as a tripwire.
   bool tune = false;
-  // Only for cgroup_memory_available: instead of what `cgroup` matches (it is empty then), every
-  // workload of this class is watched, and the containers in it, each against a limit of its own.
+  // Only for cgroup_memory_available: every workload of this class and each of its containers is
+  // watched, each against a limit of its own. `cgroup` is empty then.
   std::optional<WorkloadClass> own_limits_of = std::nullopt;
   Response response = Response::evict;
 

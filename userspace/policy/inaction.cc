@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the thresholds on the domain to one answer. What says most comes first: who was signalled
-// already; that nobody watched; a kill under way; then what the last decision made of a threshold
-// that drove; what waited for its time; and what was never seen to be crossed.
 #include "policy/inaction.h"
 
 #include <algorithm>
@@ -15,20 +12,20 @@
 namespace forestall::policy {
 namespace {
 
-// A threshold on the domain, and what was known of it.
+// A relevant threshold and its state at the last decision.
 struct Standing {
   const Threshold* threshold = nullptr;
   ThresholdId id;
-  const Evidence* evidence = nullptr;  // null: its signal could not be computed, or it is not told
+  const Evidence* evidence = nullptr;  // null: its signal is unknown, or it has no evidence
   std::optional<MonotonicTime> since;  // met since then
 };
 
-// Which thresholds count.
+// Which thresholds are relevant.
 enum class Scope : std::uint8_t {
   node,
-  one_cgroup,     // the one that was at its limit
-  around_victim,  // a cgroup, but it was not told which
-  anything,       // it was not told what was out of memory: the node, or any cgroup of the victim
+  one_cgroup,     // the cgroup that was at its limit
+  around_victim,  // a cgroup that the OOM event does not name
+  anything,       // unknown: the node, or any cgroup that contains the victim
 };
 
 Scope scope_of(const OomKillSighting& kill) {
@@ -68,7 +65,7 @@ class Standings {
 
   [[nodiscard]] const std::vector<Standing>& all() const { return standings_; }
 
-  // The earliest time since which one of those that `holds` is met.
+  // The earliest time since which a threshold accepted by `holds` has been met.
   template <typename Holds>
   [[nodiscard]] std::optional<MonotonicTime> earliest(Holds holds) const {
     std::optional<MonotonicTime> earliest;
@@ -98,7 +95,7 @@ class Standings {
   }
 
   void add(std::size_t index, CgroupId cgroup) {
-    // Who only warns or slows down does not guard.
+    // A threshold that only warns or throttles does not prevent an OOM kill.
     if (config_.thresholds[index].response != Response::evict) return;
     Standing standing{&config_.thresholds[index], {index, cgroup}, nullptr, std::nullopt};
     for (const Evidence& evidence : last_.evidence) {
@@ -120,8 +117,7 @@ class Standings {
   std::vector<Standing> standings_;
 };
 
-// Of those on own limits evidence tells only what is met; that the others were read is taken as
-// said.
+// Thresholds on own limits have evidence only if they are met; the others are assumed to be read.
 bool was_read(const Standing& standing) {
   return standing.evidence != nullptr || standing.threshold->own_limits_of.has_value();
 }
@@ -130,7 +126,7 @@ bool drives(const Standing& standing) {
   return standing.evidence != nullptr && standing.evidence->driving;
 }
 
-// Signalled, and not known to be over.
+// Signalled, and not known to be finished.
 bool is_signalled(const KillProgress& kill) {
   switch (kill.state) {
     case KillState::in_flight:
@@ -142,17 +138,17 @@ bool is_signalled(const KillProgress& kill) {
   return false;
 }
 
-// Signalled, and still believed in.
+// Signalled, and still expected to release memory.
 bool is_under_way(const KillProgress& kill) {
   return kill.state == KillState::in_flight || kill.state == KillState::terminating;
 }
 
-// Whether the kernel's victim lay in one of ours.
+// Whether the kernel's victim was in this cgroup.
 bool holds_victim(const OomKillSighting& kill, CgroupId cgroup, std::string_view path) {
   return (cgroup != CgroupId{} && cgroup == kill.cgroup) || is_around(path, kill.path);
 }
 
-// Whether a victim of ours at `path` gives memory back to what was out of it.
+// Whether a victim of the agent at `path` releases memory to the domain that was out of it.
 bool relieves(const OomKillSighting& kill, std::string_view path) {
   switch (scope_of(kill)) {
     case Scope::node:
@@ -160,12 +156,12 @@ bool relieves(const OomKillSighting& kill, std::string_view path) {
     case Scope::around_victim: return is_around(path, kill.path);
     case Scope::one_cgroup: break;
   }
-  // Killed from outside of the domain, it loses all of its own.
+  // A victim that contains the domain releases all of the domain's memory.
   return is_around(kill.domain_path, path) || is_around(path, kill.domain_path);
 }
 
-// Calls visit(cgroup, path) for the victims of the last decision, which were signalled after its
-// observation was made.
+// Calls visit(cgroup, path) for the victims of the last decision. They were signalled after its
+// observation, which therefore does not list them as kills.
 template <typename Visit>
 bool any_chosen(const Decision& last, Visit visit) {
   return std::any_of(last.evictions.begin(), last.evictions.end(), [&](const Eviction& eviction) {
@@ -194,18 +190,18 @@ bool was_acting(const Observation& observation, const Decision& last, const OomK
                      });
 }
 
-// Why nothing was done about a threshold that drove, with no kill of ours under way.
+// Why the agent did not act on a driving threshold although none of its kills is under way.
 Inaction of_driving(const Config& config, const Decision& last) {
   if (config.dry_run) return Inaction::dry_run;
-  // Such a decision has passed over every crossing, and names the weightiest reason.
+  // A decision without an action passed over every crossing and has the most significant reason.
   if (last.reason == Reason::no_candidates || last.reason == Reason::all_protected) {
     return Inaction::nobody_to_kill;
   }
   return Inaction::too_fast;
 }
 
-// A line was crossed after the last decision, by a threshold that had not been met till then:
-// whether one that acts at once can have been it.
+// A line was crossed after the last decision, on a threshold that was not met before. Whether that
+// can have been a threshold that acts at once.
 std::optional<Inaction> of_crossing(const std::vector<Standing>& standings) {
   std::optional<Inaction> found;
   for (const Standing& one : standings) {
@@ -227,7 +223,7 @@ InactionAnswer inaction(const Config& config, const State& state, const Observat
     if (since) before = std::max(elapsed(*since, kill.at), Duration::zero());
     return InactionAnswer{inaction, before};
   };
-  // What was seen only after the kill did not precede it.
+  // A crossing seen after the kill did not precede it.
   if (crossed && *crossed > kill.at) crossed.reset();
   const auto any_since = standings.earliest([](const Standing&) { return true; });
   const auto first_crossed = any_since ? any_since : crossed;

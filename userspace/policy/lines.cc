@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines: thresholds in the terms of a usage counter, kubelet's formula
+// Usage lines: thresholds converted to values of a usage counter, by kubelet's formula
 // (pkg/kubelet/eviction/memory_threshold_notifier.go UpdateThreshold).
 #include <string>
 #include <vector>
@@ -12,9 +12,9 @@
 namespace forestall::policy {
 namespace {
 
-// Crossing a soft threshold begins a grace period, for which nothing need be ready, and one that
-// evicts nobody needs nothing. Nor do own limits: only the one that is near can go, and hundreds
-// that stay near theirs would take the node's place among the few that are made ready for.
+// No pre-ranking for a soft threshold, which starts a grace period, or for one that does not evict.
+// None for own limits either: only the workload near its limit can be evicted, and hundreds that
+// stay near theirs would displace the node from the few subjects that are pre-ranked.
 Bytes margin_of(const Threshold& threshold, Bytes capacity) {
   const bool prepares = threshold.hard() && threshold.response == Response::evict;
   return prepares && !threshold.own_limits_of ? warning_margin(capacity) : Bytes{0};
@@ -25,7 +25,7 @@ Bytes margin_of(const Threshold& threshold, Bytes capacity) {
 std::vector<Line> lines(const Config& config, const Observation& observation) {
   std::vector<Line> lines;
   lines.reserve(config.thresholds.size() + observation.watched.size());
-  // What is derived is about filesystems, which have no lines.
+  // Derived thresholds are on filesystems, which have no usage lines.
   for_each_subject(config, nullptr, false, observation,
                    [&](std::size_t, const Threshold& threshold, const Subject& subject,
                        const std::optional<SignalState>& signal) {
@@ -36,7 +36,7 @@ std::vector<Line> lines(const Config& config, const Observation& observation) {
                      const Bytes headroom = subtract(floor, level.used());
                      const bool waits = !threshold.hard() || threshold.response != Response::evict;
                      if (waits && headroom.count < 0) return;
-                     // No counter shows all that meminfo does; the node's usage is the nearest.
+                     // No counter shows all of the amount; the node's usage is the closest.
                      const bool by_meminfo = row_of(threshold.signal).watch == SignalWatch::meminfo;
                      if (by_meminfo && !observation.node.usage) return;
                      const Bytes usage = by_meminfo ? *observation.node.usage : level.usage;
@@ -50,8 +50,8 @@ std::vector<Line> lines(const Config& config, const Observation& observation) {
                                       .floor_line = floor,
                                       .usage = usage,
                                       .capacity = level.capacity,
-                                      // A dry run sets nothing; and memory.high at a soft threshold
-                                      // would throttle through its whole grace period.
+                                      // A dry run sets nothing, and memory.high at a soft threshold
+                                      // would throttle for its whole grace period.
                                       .tune = threshold.tune && threshold.hard() && !config.dry_run,
                                       .margin = margin,
                                       .warning = next_warning(headroom, margin)});

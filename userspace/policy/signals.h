@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each signal says: capacity, available and when that was read, from the samples of one
-// observation (kubelet.md §2, pkg/kubelet/eviction/helpers.go makeSignalObservations).
+// Computes each signal's capacity, available amount and read time from the samples of one
+// observation (pkg/kubelet/eviction/helpers.go makeSignalObservations).
 //
 // memory.available:            MemTotal - working set of the node
 // allocatableMemory.available: limit - working set of the pods cgroup
 // *fs.available, *.inodesFree: free and total bytes or inodes of that filesystem
 // pid.available:               min(pid_max, threads-max) - tasks running
-// cgroupMemory.available:      limit - working set of one watched cgroup (our own)
-// memory.untilOom:             MemAvailable + SwapFree, of MemTotal + SwapTotal (our own)
-// swap.available:              SwapFree, of SwapTotal; unknown if there is no swap (our own)
+// cgroupMemory.available:      limit - working set of one watched cgroup (Forestall's own)
+// memory.untilOom:             MemAvailable + SwapFree, of MemTotal + SwapTotal (Forestall's own)
+// swap.available:              SwapFree, of SwapTotal; unknown without swap (Forestall's own)
 //
-// with working set = usage - inactive_file, floored at 0. So active page cache counts as used, as
-// in kubelet, and available can be negative. A signal that lacks one of its readings, or whose
-// cgroup is unlimited, is unknown: no threshold on it is met, and none is taken to be over.
+// Working set = usage - inactive_file, floored at 0. As in kubelet, active page cache counts as
+// used, and available can be negative. A signal is unknown if one of its readings is missing or its
+// cgroup is unlimited. A threshold on an unknown signal keeps its state: met or not met.
 //
-// memory.untilOom is the kernel's estimate of what can be had without swapping (mm/show_mem.c
-// si_mem_available: free pages less the watermarks and reserves, plus the part of page cache and
-// slab that can be dropped) and the swap that is left. It sees what a working set does not, the
-// kernel's own memory and the watermarks: on a 2 GiB node the kernel's OOM killer ran while
-// memory.available was still 80 to 100 MiB, and with swap on compressed RAM it never falls that
-// far. Pages in such swap still occupy some RAM, so there the estimate is a bound from above.
+// memory.untilOom adds free swap to the kernel's estimate of what can be allocated without swapping
+// (mm/show_mem.c si_mem_available: free pages less watermarks and reserves, plus the page cache and
+// slab that can be dropped). Unlike a working set, it covers the kernel's own memory and the
+// watermarks. Measured on a 2 GiB node: the kernel's OOM killer ran while memory.available was
+// still 80 to 100 MiB; with swap on compressed RAM, memory.available never falls that far. Pages in
+// such swap still occupy some RAM, so there the estimate is an upper bound.
 #pragma once
 
 #include <cstddef>
@@ -47,15 +47,15 @@ struct Level {
   [[nodiscard]] Bytes available() const { return subtract(capacity, used()); }
 };
 
-// What a signal says, in its own unit: bytes, inodes or tasks.
+// The amounts of a signal, in its unit: bytes, inodes or tasks.
 struct SignalState {
   std::int64_t capacity = 0;
   std::int64_t available = 0;
-  MonotonicTime at;            // the observation's time where the sample has none
-  std::optional<Level> level;  // of the memory signals
+  MonotonicTime at;            // the observation's time if the sample has none
+  std::optional<Level> level;  // only for signals with usage lines
 };
 
-// Whose amount is watched: the node's or one cgroup's.
+// The object whose amount is watched: the node or one cgroup.
 struct Subject {
   CgroupId cgroup;              // inode 0: the node
   std::string_view path = "/";  // in the memory hierarchy; "/" for the node
@@ -65,9 +65,9 @@ struct Subject {
 };
 
 [[nodiscard]] std::optional<Level> node_level(const NodeSample& node);
-// Of memory.untilOom: what is not available counts as used, and nothing of that as inactive.
+// For memory.untilOom: what is not available counts as used, none of it as inactive.
 [[nodiscard]] std::optional<Level> until_oom_level(const NodeSample& node);
-// `declared` stands in for the limit of the cgroup (Threshold::capacity).
+// `declared` replaces the limit of the cgroup (Threshold::capacity).
 [[nodiscard]] std::optional<Level> cgroup_level(const CgroupSample& cgroup,
                                                 std::optional<Bytes> declared);
 
@@ -77,23 +77,23 @@ struct Subject {
 // A signal of the node or of the pods cgroup; nothing for one of watched cgroups.
 [[nodiscard]] std::optional<SignalState> signal_state(Signal signal,
                                                       const Observation& observation);
-// A signal whose subject is the node; nothing as well for those about a cgroup.
+// A signal whose subject is the node; nothing for signals of cgroups.
 [[nodiscard]] std::optional<SignalState> node_state(Signal signal, const Observation& observation);
 [[nodiscard]] std::optional<SignalState> cgroup_state(const CgroupSample& cgroup,
                                                       std::optional<Bytes> declared,
                                                       const Observation& observation);
 
-// Of a workload that is held against its own limit. Its inactive file pages are read near the limit
-// only; before that it counts as if it had none, which puts it no farther than it is. Nothing if
-// the threshold would be met by that.
+// A workload compared with its own limit. The observer reads its inactive file pages only near the
+// limit. Without them, the state assumes there are none, which cannot overestimate what is
+// available. If the threshold would be met under that assumption, the result is nothing.
 [[nodiscard]] std::optional<SignalState> own_limit_state(const CgroupSample& cgroup,
                                                          const Threshold& threshold,
                                                          const Observation& observation);
 
-// Calls visit(index, threshold, subject, reading or nothing) for every threshold in force and each
-// subject that is there for it: kubelet's signals in configuration order, then the derived ones,
-// then the watched cgroups in the order of the observation. Configured thresholds on containerfs
-// are left out: what is derived takes their place. Views into `observation`.
+// Calls visit(index, threshold, subject, SignalState or nothing) for every threshold in force and
+// each subject observed for it: thresholds on the node and the pods cgroup in configuration order,
+// then the derived ones, then the watched cgroups in the order of the observation. Derived
+// thresholds replace the configured ones on containerfs. Subjects are views into `observation`.
 template <typename Visit>
 void for_each_subject(const Config& config, const std::vector<DerivedThreshold>* derived,
                       bool only_replacements, const Observation& observation, Visit visit) {
@@ -116,7 +116,7 @@ void for_each_subject(const Config& config, const std::vector<DerivedThreshold>*
     }
   }
   for (const CgroupSample& watched : observation.watched) {
-    // An observation made under another configuration may name a threshold that is gone.
+    // An observation made under another configuration may name a threshold that is removed.
     if (watched.threshold >= config.thresholds.size()) continue;
     const Threshold& threshold = config.thresholds[watched.threshold];
     if (!is_of_watched_cgroup(threshold.signal)) continue;

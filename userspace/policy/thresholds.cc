@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Thresholds against readings.
 #include "policy/thresholds.h"
 
 #include <algorithm>
@@ -19,9 +18,8 @@
 namespace forestall::policy {
 namespace {
 
-// Below this much available the threshold is met: strictly, at the limit nothing is. A threshold
-// that was driving asks for its minimum reclaim on top (E/helpers.go thresholdsMet,
-// enforceMinReclaim).
+// The threshold is met if strictly less than this is available. A driving threshold adds its
+// minimum reclaim (pkg/kubelet/eviction/helpers.go thresholdsMet, enforceMinReclaim).
 Quantity met_below(const Threshold& threshold, std::int64_t capacity, bool was_driving) {
   const Quantity limit = threshold.limit.of(capacity);
   if (!was_driving || !threshold.min_reclaim) return limit;
@@ -62,7 +60,7 @@ class Assessor {
     }
     const Quantity bound = met_below(threshold, signal->capacity, was_driving(id));
     assessment_.computed = true;
-    // There may be thousands that are far from their limits, and nobody asks about those.
+    // Thousands of workloads may be far from their own limits; evidence on those is of no use.
     const bool is_met = decimal(signal->available) < bound;
     if (threshold.own_limits_of && !is_met) return;
     const Bytes pending = signal->level ? credit_.of(subject, *signal->level) : Bytes{0};
@@ -95,7 +93,7 @@ class Assessor {
     return std::nullopt;
   }
 
-  // Unknown is not over: what was under way is still under way.
+  // An unknown signal does not end anything: thresholds that were met or driving stay so.
   void keep(const ThresholdId& id, Signal signal) {
     if (const auto since = met_since(id)) next_.met.push_back({id, *since});
     if (was_driving(id)) next_.driving.push_back(id);
@@ -103,7 +101,7 @@ class Assessor {
     if (const auto at = watched_at(id.cgroup)) next_.read.watched.push_back({id.cgroup, *at});
   }
 
-  // Whether the reading is newer than the one that the last step looked at, or the first.
+  // Whether the signal was read again since the last step evaluated it, or for the first time.
   bool remember(Signal signal, CgroupId cgroup, MonotonicTime at, bool met) {
     if (is_of_watched_cgroup(signal)) {
       if (met) next_.read.watched.push_back({cgroup, at});
@@ -128,7 +126,7 @@ class Assessor {
     evidence.driving = true;
     next_.driving.push_back(id);
     if (evidence.threshold.response != Response::evict) return;
-    // While node-level reclaim is under way for it, its pass is not over.
+    // While node-level reclaim runs for the threshold, its pass is not over.
     const bool same_pass = next_.reclaim && next_.reclaim->id == id;
     assessment_.crossings.push_back(
         {id, assessment_.evidence.size() - 1, !evidence.met, newer || same_pass, false});
@@ -145,18 +143,18 @@ std::ptrdiff_t depth(const Evidence& evidence) {
   return std::count(evidence.subject.begin(), evidence.subject.end(), '/');
 }
 
-// Memory first, then hard before soft (kubelet.md §3 step 13).
+// Memory first (pkg/kubelet/eviction/helpers.go byEvictionPriority), then hard before soft.
 std::pair<bool, bool> urgency(const Evidence& evidence) {
   return {resource_of(evidence.threshold.signal) != Resource::memory, !evidence.threshold.hard()};
 }
 
-// Order of acting. Of equal urgency, watched cgroups come first, the innermost before those around
-// it, because that order loses least. A cgroup at its own limit is 1 to 2 ms from an OOM kill
-// inside it (a node near its own has a quarter of a second, bench.md observation 1), so somebody in
-// it dies in any case; and what is killed in an inner subject is credited to every subject around
-// it, never the other way round. Acting on the node first could cost a second victim elsewhere.
-// Between cgroups of one depth the one with the least available is the nearest to its end.
-// Kubelet's signals follow in configuration order (upstream's own order is random).
+// The order of acting. At equal urgency, watched cgroups come before the node and the innermost
+// cgroup before its ancestors, because that order costs the fewest victims. A cgroup at its own
+// limit is 1 to 2 ms from an OOM kill inside it; a node near its limit has a quarter of a second
+// (measured). So one of the cgroup's processes dies in any case. A kill in an inner subject is
+// credited to all of its ancestors but not the reverse: acting on the node first could cost a
+// second victim elsewhere. Of cgroups at one depth, the one with the least available comes first.
+// Kubelet's signals follow in configuration order; kubelet's own order is random.
 bool acts_before(const Assessment& assessment, const Crossing& a, const Crossing& b) {
   const Evidence& left = assessment.evidence[a.evidence];
   const Evidence& right = assessment.evidence[b.evidence];
@@ -169,14 +167,14 @@ bool acts_before(const Assessment& assessment, const Crossing& a, const Crossing
          std::make_tuple(-depth(right), right.available, b.id, std::string_view(right.subject));
 }
 
-// Moves the met ones to the front and lets the crossings follow.
+// Moves met evidence to the front and updates the indices in the crossings.
 void put_met_first(Assessment& assessment) {
   std::vector<Evidence> sorted;
   std::vector<std::size_t> place(assessment.evidence.size());
   sorted.reserve(place.size());
   for (const bool met : {true, false}) {
     for (std::size_t i = 0; i < place.size(); ++i) {
-      // Moving the evidence out leaves its `met` as it was.
+      // `met` is still valid after the move.
       if (assessment.evidence[i].met != met) continue;
       place[i] = sorted.size();
       sorted.push_back(std::move(assessment.evidence[i]));

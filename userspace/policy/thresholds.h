@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which thresholds are met, which of them drive, and in which order they are acted upon.
+// Decides which thresholds are met, which of them drive an eviction, and in which order the policy
+// acts on them.
 //
-// The rules are kubelet's (kubelet.md §3 steps 4 to 10 and 13) with three additions. Credit:
-// memory that is on its way counts as available when it comes to acting, but not when it comes to
-// the end of a series, so that a minimum reclaim outlives the steps taken while a victim exits.
-// Watched cgroups, each a subject of its own. And a signal that could not be read leaves everything
-// about its thresholds as it was: kubelet, whose readings come all together or not at all, then
-// ends its pass without a trace.
+// The rules are kubelet's (pkg/kubelet/eviction/eviction_manager.go synchronize) with three
+// additions:
+// - Credit: memory that victims are about to release counts as available when the policy decides
+//   whether to act, but not when it decides whether a threshold is still met. So a minimum reclaim
+//   stays in force while a victim exits.
+// - Each watched cgroup is a subject of its own.
+// - A signal that could not be read leaves the state of its thresholds unchanged. Kubelet reads all
+//   signals together or none, and ends its pass in that case.
 #pragma once
 
 #include <cstddef>
@@ -20,26 +23,26 @@
 
 namespace forestall::policy {
 
-// A threshold that drives when credit is left aside.
+// A threshold that drives an eviction if credit is ignored.
 struct Crossing {
   ThresholdId id;
   std::size_t evidence = 0;  // index into Assessment::evidence
-  bool covered = false;      // memory on its way will satisfy it
-  bool newer = true;         // its reading is not the one that the last step acted upon
-  // It is not met any more, but asked for node-level reclaim, which is over since.
+  bool covered = false;      // memory about to be released will satisfy it
+  bool newer = true;         // the signal was read again since the last step acted on it
+  // No longer met, but node-level reclaim that it requested has finished.
   bool resumed = false;
 };
 
 struct Assessment {
-  bool computed = false;            // whether there was a reading for any threshold
-  std::vector<Evidence> evidence;   // met ones first, else in the order of for_each_subject()
-  std::vector<Crossing> crossings;  // in the order in which they are acted upon
+  bool computed = false;            // the signal of at least one threshold is known
+  std::vector<Evidence> evidence;   // met ones first, then in the order of for_each_subject()
+  std::vector<Crossing> crossings;  // in the order in which the policy acts on them
   Pressure pressure{};
-  State state;  // the next one but for its conditions and `cleanup_until`
+  State state;  // the next state, without its conditions and `cleanup_until`
 };
 
-// Allocates nothing but the evidence as long as nothing is met and nothing was driving, once the
-// thresholds on containerfs are derived.
+// Once the thresholds on containerfs are derived, and while nothing is met or driving, allocates
+// only the evidence.
 [[nodiscard]] Assessment assess(const Config& config, const State& state,
                                 const Observation& observation);
 

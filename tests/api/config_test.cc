@@ -98,6 +98,7 @@ ranking: kernel
 metricsAddress: "[::1]:9464"
 guard: on
 untilOom: {available: 2%, minimumReclaim: 16Mi}
+swap: {available: 10%, minimumReclaim: 5%}
 ownLimit: {guaranteed: off, burstable: warn, bestEffort: slow, other: evict, margin: 10%}
 recording: {directory: /var/lib/forestall/recording, maxSize: 1Gi}
 )";
@@ -134,6 +135,15 @@ TEST(OwnLimit, MarginAndHysteresis) {
   EXPECT_TRUE(loaded("evictionHard: {}\nuntilOom: {available: 0%}").config.thresholds.empty());
 }
 
+TEST(OwnThreshold, SwapIsGivenAsAQuantityOrAPercentage) {
+  const auto absolute = loaded("evictionHard: {}\nswap: {available: 512Mi}").config;
+  ASSERT_EQ(absolute.thresholds.size(), 1U);
+  EXPECT_EQ(absolute.thresholds[0], on(Signal::swap_available, Limit::bytes(mib(512)), {}));
+  const auto percent = loaded("evictionHard: {}\nswap: {available: 12.5%}").config;
+  EXPECT_EQ(percent.thresholds[0].limit, Limit::share(0.125F));
+  EXPECT_TRUE(loaded("evictionHard: {}\nswap: {available: 100%}").config.thresholds.empty());
+}
+
 TEST(Config, EveryKey) {
   const auto result = loaded(kEveryKey, kEveryManifestKey);
   Config expected;
@@ -143,14 +153,15 @@ TEST(Config, EveryKey) {
       on(kNode, Limit::share(0.1F), Limit::bytes(kib(1536))),
       on(kPods, Limit::share(0.05F), Limit::bytes(kib(1536))),
       on(Signal::memory_until_oom, Limit::share(0.02F), Limit::bytes(mib(16))),
+      on(Signal::swap_available, Limit::share(0.1F), Limit::share(0.05F)),
       on(Signal::cgroup_memory_available, Limit::bytes(mib(64)), Limit::share(1.5F)),
       own_limit(WorkloadClass::burstable, Response::warn),
       own_limit(WorkloadClass::best_effort, Response::slow),
       own_limit(WorkloadClass::other, Response::evict)};
   expected.thresholds[1].grace = 90s;
-  expected.thresholds[4].cgroup = "/batch.slice/*";
-  expected.thresholds[4].capacity = gib(2);
-  expected.thresholds[4].tune = true;
+  expected.thresholds[5].cgroup = "/batch.slice/*";
+  expected.thresholds[5].capacity = gib(2);
+  expected.thresholds[5].tune = true;
   expected.max_pod_grace_seconds = -1;
   expected.pressure_transition = 1min;
   expected.kernel_memcg_notification = true;

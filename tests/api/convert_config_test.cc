@@ -44,6 +44,17 @@ TEST(RoundTrip, Configs) {
   expect_round_trip(api::built_in_config(), 0);
 }
 
+TEST(RoundTrip, SwapThresholds) {
+  Config config;
+  Threshold threshold;
+  threshold.signal = Signal::swap_available;
+  threshold.limit = Limit::share(0.1F);
+  threshold.min_reclaim = Limit::bytes(mib(64));
+  config.thresholds = {threshold};
+  expect_round_trip(config, 0);
+  EXPECT_EQ(api::to_proto(config).thresholds(0).signal(), "swap.available");
+}
+
 std::string config_refusal(std::string_view json) {
   v1::EffectiveConfig message;
   const auto read = api::from_json(json, message);

@@ -33,7 +33,7 @@ TEST_P(ReplayStory, MatchesTheGoldenFile) {
 INSTANTIATE_TEST_SUITE_P(Data, ReplayStory,
                          testing::Values("control-loop", "soft-grace", "oscillation",
                                          "minimum-reclaim", "hard-during-soft", "disk-single",
-                                         "disk-imagefs", "disk-split"),
+                                         "disk-imagefs", "disk-split", "swap"),
                          [](const auto& story) {
                            std::string name = story.param;
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -43,7 +43,7 @@ TEST(WordsTest, EveryEnumeratorHasItsOwnName) {
   check_names(Tier::none);
   check_names(KillState::terminating);
   check_names(Rung::sigterm);
-  check_names(Signal::memory_until_oom);
+  check_names(Signal::swap_available);
   check_names(WorkloadClass::other);
   check_names(Response::slow);
   check_names(WakeSource::guard);

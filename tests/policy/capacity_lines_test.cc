@@ -38,7 +38,17 @@ TEST(CapacityLines, TheMinimumReclaimCountsWhileTheThresholdDrives) {
   EXPECT_EQ(capacity_lines(decision).front().met_below, (gib(1) + mib(512)).count);
 }
 
-// Met with a fraction of a byte above what is left, because kubelet compares exact quantities.
+TEST(CapacityLines, FreeSwapHasOne) {
+  Decision decision;
+  decision.evidence = {
+      evidence(Signal::memory_until_oom, Limit::bytes(mib(64)), gib(9).count, gib(4).count),
+      evidence(Signal::swap_available, Limit::share(0.25F), gib(1).count, mib(300).count)};
+  const std::vector<CapacityLine> expected{
+      {Signal::swap_available, mib(256).count, mib(300).count}};
+  EXPECT_EQ(capacity_lines(decision), expected);
+}
+
+// A fraction of a byte above what is left is met, as kubelet compares exact quantities.
 TEST(CapacityLines, AFractionRoundsUp) {
   Decision decision;
   decision.evidence = {evidence(Signal::nodefs_available,

@@ -91,6 +91,18 @@ TEST(InactionTest, NeverCrossed) {
   EXPECT_EQ(unread.why(node_kill(2)), "unread");
 }
 
+TEST(InactionTest, ThresholdsOnFreeSwapCountForTheNode) {
+  Watch without(config({hard(Signal::swap_available, mib(100))}));
+  without.now.node.swap_total = without.now.node.swap_free = Bytes{0};
+  without.look(1);
+  EXPECT_EQ(without.why(node_kill(2)), "unread");
+  Watch low(config({hard(Signal::swap_available, mib(100))}));
+  low.now.node.swap_total = gib(1);
+  low.now.node.swap_free = mib(200);
+  low.look(1);
+  EXPECT_EQ(low.why(node_kill(2)), "below-threshold");
+}
+
 TEST(InactionTest, TheKernelWasFirst) {
   Watch node(hard_node());
   node.with_available(mib(500), 1);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "policy/guard_list.h"
 #include "policy/step.h"
 #include "tests/policy/told.h"
 #include "tests/policy/world.h"
@@ -139,6 +140,56 @@ TEST(UntilOomTest, MemoryOnItsWayCounts) {
   EXPECT_EQ(told(step(config, {}, observation).decision), "none for node: release-pending");
   observation.kills = {kill("/large", mib(40))};
   EXPECT_EQ(told(step(config, {}, observation).decision), "kill /small for node");
+}
+
+Observation swap(Bytes total, Bytes free) {
+  Observation observation = until_oom(gib(1), free);
+  observation.node.swap_total = total;
+  return observation;
+}
+
+Config quarter_of_swap() {
+  Threshold threshold = hard(Signal::swap_available, {0});
+  threshold.limit = Limit::share(0.25F);
+  return config({threshold});
+}
+
+TEST(SwapTest, ReportsMemoryPressureAndEvictsBelowTheShareOfSwapTotal) {
+  const Decision enough = step(quarter_of_swap(), {}, swap(gib(1), mib(256))).decision;
+  ASSERT_EQ(enough.evidence.size(), 1U);
+  EXPECT_EQ(enough.evidence[0].limit.bytes(), mib(256));
+  EXPECT_EQ(enough.evidence[0].capacity, gib(1).count);
+  EXPECT_EQ(enough.evidence[0].subject, "node");
+  EXPECT_EQ(told(enough), "none: no-threshold-met");
+  const Decision low = step(quarter_of_swap(), {}, swap(gib(1), mib(256) - Bytes{1})).decision;
+  EXPECT_EQ(told(low), "kill /large for node");
+  EXPECT_EQ(told(low.conditions), "MemoryPressure*");
+  EXPECT_TRUE(low.evictions[0].at_once);
+}
+
+TEST(SwapTest, AQuantityNeedsNoCapacity) {
+  const Config config = policy::config({hard(Signal::swap_available, mib(64))});
+  EXPECT_EQ(told(step(config, {}, swap(gib(1), mib(64))).decision), "none: no-threshold-met");
+  EXPECT_EQ(told(step(config, {}, swap(gib(1), mib(63))).decision), "kill /large for node");
+}
+
+TEST(SwapTest, IsNeverMetWithoutSwap) {
+  EXPECT_EQ(told(step(quarter_of_swap(), {}, swap({0}, {0})).decision), "none: no-data");
+}
+
+// How much swap the victim will give back is unknown: its memory is no credit here.
+TEST(SwapTest, WaitsUntilTheLastVictimIsCleanedUp) {
+  Observation observation = swap(gib(1), mib(10));
+  observation.kills = {kill("/large", gib(1))};
+  const Decision waiting = step(quarter_of_swap(), {}, observation).decision;
+  EXPECT_EQ(told(waiting), "none for node: cleanup-pending");
+  EXPECT_EQ(waiting.evidence[0].pending_release, 0);
+}
+
+// No usage counter moves with free swap.
+TEST(SwapTest, HasNoUsageLineAndNoGuardOrder) {
+  EXPECT_TRUE(lines(quarter_of_swap(), swap(gib(1), mib(1))).empty());
+  EXPECT_TRUE(guard_orders(quarter_of_swap(), swap(gib(1), mib(1))).empty());
 }
 
 }  // namespace

@@ -79,44 +79,44 @@ TEST(SignalsTest, FilesystemsSayBytesAndInodes) {
   Observation observation;
   observation.at = second(9);
   observation.filesystems.nodefs = filesystem(gib(100), gib(10), 5000, 70);
-  const auto bytes = node_reading(Signal::nodefs_available, observation);
+  const auto bytes = node_state(Signal::nodefs_available, observation);
   ASSERT_TRUE(bytes.has_value());
   EXPECT_EQ(bytes->capacity, gib(100).count);
   EXPECT_EQ(bytes->available, gib(10).count);
   EXPECT_EQ(bytes->at, second(9)) << "the sample has no time of its own";
   EXPECT_FALSE(bytes->level.has_value());
   observation.filesystems.nodefs->at = second(4);
-  const auto inodes = node_reading(Signal::nodefs_inodes_free, observation);
+  const auto inodes = node_state(Signal::nodefs_inodes_free, observation);
   ASSERT_TRUE(inodes.has_value());
   EXPECT_EQ(inodes->capacity, 5000);
   EXPECT_EQ(inodes->available, 70);
   EXPECT_EQ(inodes->at, second(4));
-  EXPECT_FALSE(node_reading(Signal::imagefs_available, observation).has_value());
-  EXPECT_FALSE(node_reading(Signal::containerfs_inodes_free, observation).has_value());
+  EXPECT_FALSE(node_state(Signal::imagefs_available, observation).has_value());
+  EXPECT_FALSE(node_state(Signal::containerfs_inodes_free, observation).has_value());
 }
 
 TEST(SignalsTest, HalfAFilesystemIsUnknownByHalves) {
   Observation observation;
   observation.filesystems.imagefs = filesystem(gib(100), gib(10), 5000, 70);
   observation.filesystems.imagefs->capacity.reset();
-  EXPECT_FALSE(node_reading(Signal::imagefs_available, observation).has_value());
-  EXPECT_TRUE(node_reading(Signal::imagefs_inodes_free, observation).has_value());
+  EXPECT_FALSE(node_state(Signal::imagefs_available, observation).has_value());
+  EXPECT_TRUE(node_state(Signal::imagefs_inodes_free, observation).has_value());
   observation.filesystems.imagefs = filesystem(gib(100), gib(10), 5000, 70);
   observation.filesystems.imagefs->inodes_free.reset();
-  EXPECT_TRUE(node_reading(Signal::imagefs_available, observation).has_value());
-  EXPECT_FALSE(node_reading(Signal::imagefs_inodes_free, observation).has_value());
+  EXPECT_TRUE(node_state(Signal::imagefs_available, observation).has_value());
+  EXPECT_FALSE(node_state(Signal::imagefs_inodes_free, observation).has_value());
 }
 
 TEST(SignalsTest, PidsAvailableIsCapacityLessRunning) {
   Observation observation;
-  EXPECT_FALSE(node_reading(Signal::pid_available, observation).has_value());
+  EXPECT_FALSE(node_state(Signal::pid_available, observation).has_value());
   observation.tasks = tasks(32768, 3518);
-  EXPECT_EQ(node_reading(Signal::pid_available, observation)->available, 29250);
-  EXPECT_EQ(node_reading(Signal::pid_available, observation)->capacity, 32768);
+  EXPECT_EQ(node_state(Signal::pid_available, observation)->available, 29250);
+  EXPECT_EQ(node_state(Signal::pid_available, observation)->capacity, 32768);
   observation.tasks.running = 40000;
-  EXPECT_EQ(node_reading(Signal::pid_available, observation)->available, -7232);
+  EXPECT_EQ(node_state(Signal::pid_available, observation)->available, -7232);
   observation.tasks.capacity.reset();
-  EXPECT_FALSE(node_reading(Signal::pid_available, observation).has_value());
+  EXPECT_FALSE(node_state(Signal::pid_available, observation).has_value());
 }
 
 TEST(SignalsTest, MemoryReadingsCarryTheirLevelAndTime) {
@@ -124,14 +124,31 @@ TEST(SignalsTest, MemoryReadingsCarryTheirLevelAndTime) {
   observation.at = second(3);
   observation.node = node(gib(8), gib(2), gib(1));
   observation.node.at = second(2);
-  const auto reading = node_reading(Signal::memory_available, observation);
-  ASSERT_TRUE(reading.has_value());
-  EXPECT_EQ(reading->available, gib(2).count);
-  EXPECT_EQ(reading->at, second(2));
-  EXPECT_EQ(reading->level->inactive_file, gib(1));
-  const auto watched = cgroup_reading(cgroup("/a", mib(64), mib(1)), mib(32), observation);
+  const auto state = node_state(Signal::memory_available, observation);
+  ASSERT_TRUE(state.has_value());
+  EXPECT_EQ(state->available, gib(2).count);
+  EXPECT_EQ(state->at, second(2));
+  EXPECT_EQ(state->level->inactive_file, gib(1));
+  const auto watched = cgroup_state(cgroup("/a", mib(64), mib(1)), mib(32), observation);
   EXPECT_EQ(watched->capacity, mib(32).count);
   EXPECT_EQ(watched->at, second(3));
+}
+
+TEST(SignalsTest, SwapIsUnknownWithoutSwap) {
+  Observation observation;
+  observation.at = second(3);
+  EXPECT_FALSE(node_state(Signal::swap_available, observation).has_value());
+  observation.node.swap_free = mib(40);
+  EXPECT_FALSE(node_state(Signal::swap_available, observation).has_value());
+  observation.node.swap_total = gib(1);
+  const auto state = signal_state(Signal::swap_available, observation);
+  ASSERT_TRUE(state.has_value());
+  EXPECT_EQ(state->capacity, gib(1).count);
+  EXPECT_EQ(state->available, mib(40).count);
+  EXPECT_EQ(state->at, second(3));
+  EXPECT_FALSE(state->level.has_value());
+  observation.node.swap_total = observation.node.swap_free = Bytes{0};
+  EXPECT_FALSE(node_state(Signal::swap_available, observation).has_value());
 }
 
 TEST(SaturatingTest, TimesStopAtTheEnds) {

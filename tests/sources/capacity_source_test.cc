@@ -32,6 +32,7 @@ TEST(CapacityInterval, HeadroomOverRateBetweenTenMillisecondsAndTenSeconds) {
 TEST(PossibleUseRate, InTheSignalsUnit) {
   EXPECT_EQ(possible_use_rate(Signal::nodefs_available, 4), gib(2).count);
   EXPECT_EQ(possible_use_rate(Signal::containerfs_available, 4), gib(2).count);
+  EXPECT_EQ(possible_use_rate(Signal::swap_available, 4), gib(2).count);
   EXPECT_EQ(possible_use_rate(Signal::imagefs_inodes_free, 4), 200'000);
   EXPECT_EQ(possible_use_rate(Signal::pid_available, 4), 120'000);
   EXPECT_EQ(possible_use_rate(Signal::pid_available, 0), 30'000);
@@ -42,12 +43,17 @@ class CapacityWorld : public ::testing::Test {
   CapacityWorld() : filesystems_({}, proc_.path()) {
     run(1000);
     tasks_.emplace(proc_.path());
-    auto made = CapacitySource::create(filesystems_, *tasks_);
+    swap(1000, 500);
+    auto made = CapacitySource::create(filesystems_, *tasks_, proc_.path());
     if (!made) throw std::runtime_error(made.error().text());
     source_ = std::move(made).value();
   }
   void run(std::int64_t tasks) {
     proc_.write("loadavg", "0.00 0.00 0.00 1/" + std::to_string(tasks) + " 1\n");
+  }
+  void swap(std::int64_t total_kib, std::int64_t free_kib) {
+    proc_.write("meminfo", "MemTotal: 9 kB\nSwapTotal: " + std::to_string(total_kib) +
+                               " kB\nSwapFree: " + std::to_string(free_kib) + " kB\n");
   }
   // The loop's reading: 100 000 tasks at most, met if less than `met_below` is available.
   void watch(std::int64_t met_below, std::int64_t available) {
@@ -134,6 +140,19 @@ TEST_F(CapacityWorld, AUseRateIsLearntAndForgotten) {
     watch(0, 8 * possible);
   }
   EXPECT_EQ(source_->interval(), seconds(8));
+}
+
+TEST_F(CapacityWorld, FreeSwapIsReadFromMeminfo) {
+  const CapacityLine line{Signal::swap_available, kib(400).count, kib(500).count};
+  source_->watch(std::span(&line, 1), clock_.now());
+  EXPECT_THAT(next(), IsEmpty());
+  swap(1000, 399);
+  EXPECT_EQ(next().size(), 1u);
+  swap(0, 0);
+  EXPECT_THAT(next(), IsEmpty()) << "swapoff is no recovery";
+  EXPECT_EQ(source_->interval(), seconds(10));
+  swap(1000, 400);
+  EXPECT_EQ(next().size(), 1u) << "recovery";
 }
 
 TEST_F(CapacityWorld, SeldomReadsUnreadableSubjects) {

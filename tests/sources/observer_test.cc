@@ -105,6 +105,21 @@ TEST(ObserverNode, V2EmulatesRootUsageAsAnonPlusFileOfVmstat) {
   EXPECT_THAT(seen.notes, IsEmpty());
 }
 
+TEST(ObserverNode, SaysWhyAThresholdOnMissingSwapIsNeverMet) {
+  auto world = v2_world({});
+  Config config;
+  config.thresholds = {threshold(Signal::memory_until_oom, ""),
+                       threshold(Signal::swap_available, "")};
+  const auto observer = world.observer(config);
+  EXPECT_THAT(look(*observer).notes, IsEmpty());
+  world.files.write("proc/meminfo", "MemTotal: 1000 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n");
+  EXPECT_THAT(
+      look(*observer).notes,
+      ElementsAre(SourceNote{"swap.available",
+                             "unknown: this node has no swap, so the threshold is never met"}));
+  EXPECT_THAT(look(*world.observer({})).notes, IsEmpty());
+}
+
 TEST(ObserverNode, V1TakesTheRootsCounterAndTheHierarchicalStat) {
   auto world = v1_world({});
   const auto seen = look(*world.observer({}));

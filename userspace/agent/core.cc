@@ -498,8 +498,9 @@ void Core::arm(const Observation& observation, const Decision& decision) {
   bool watched = false;  // every line, by the kernel
   // But for what no counter of the programs shows.
   std::vector<Line> unseen;
-  std::ranges::copy_if(lines, std::back_inserter(unseen),
-                       [](const Line& line) { return line.signal == Signal::memory_until_oom; });
+  std::ranges::copy_if(lines, std::back_inserter(unseen), [](const Line& line) {
+    return row_of(line.signal).watch == SignalWatch::meminfo;
+  });
   for (sources::Source* source : parts_.sources) {
     const bool polls = source->feature() == Feature::poll;
     auto armed = source->arm(polls && watched ? unseen : lines, now);

@@ -96,7 +96,7 @@ bool Core::may_signal() {
 void Core::take_charge(const Decision& decision) {
   const bool met = std::ranges::any_of(decision.evidence, [](const Evidence& evidence) {
     return evidence.first_met && evidence.threshold.hard() &&
-           resource_of(evidence.threshold.signal) == Resource::memory;
+           has_usage_line(evidence.threshold.signal);
   });
   if (met && parts_.watchdog != nullptr) parts_.watchdog->withdraw();
 }

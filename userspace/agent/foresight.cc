@@ -15,7 +15,7 @@ constexpr int kRestFar = 10000;
 
 // A line is near when less than the threshold itself is left up to it.
 bool is_near(const Evidence& evidence) {
-  return resource_of(evidence.threshold.signal) == Resource::memory &&
+  return has_usage_line(evidence.threshold.signal) &&
          (evidence.met || evidence.available / 2 < evidence.limit.value());
 }
 

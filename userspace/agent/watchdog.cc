@@ -41,19 +41,18 @@ struct Watchdog::Post {
   bool own_limit = false;              // its capacity is the cgroup's limit
   std::optional<Suspicion> suspicion;  // the thread's, once it is posted
 
-  // What memory.untilOom counts in place of a working set (policy/signals.h until_oom_level);
-  // nothing when swap was added or taken away since: the order is of another capacity then.
-  [[nodiscard]] std::optional<Bytes> not_available(const NodeSample& sample) const {
-    const auto level = policy::until_oom_level(sample);
+  // Nothing if swap was added or removed: the order is for another capacity then.
+  [[nodiscard]] std::optional<Bytes> used_by_meminfo(const NodeSample& sample) const {
+    const auto level = policy::level_of(order.signal, sample);
     if (!level || level->capacity != order.capacity) return std::nullopt;
-    return level->usage;
+    return level->used();
   }
   // The subject's working set; nothing: unknown, gone, or of another limit than the order is about.
   [[nodiscard]] std::optional<Bytes> read(std::string& buffer) const {
     std::vector<SourceNote> notes;
     if (node) {
       const NodeSample sample = node->read(buffer, notes);
-      if (order.signal == Signal::memory_until_oom) return not_available(sample);
+      if (row_of(order.signal).watch == SignalWatch::meminfo) return used_by_meminfo(sample);
       if (!sample.usage || !sample.inactive_file) return std::nullopt;
       return working_set(*sample.usage, *sample.inactive_file);
     }

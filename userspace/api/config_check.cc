@@ -346,7 +346,7 @@ CheckedConfig check_config(const ReadConfig& own, const KubeletSettings& setting
   apply_settings(settings, minor, config, checked.origins, findings);
   check_filesystems(file.filesystems(), config.filesystems, report);
   check_oom_score_adj(file, config, report);
-  add_until_oom(file, checked, report);
+  add_own_thresholds(file, checked, report);
   add_watch_thresholds(file, checked, report);
   add_own_limits(file, checked, report);
   config.workloads = check_workloads(file.workloads(), "workloads", report);

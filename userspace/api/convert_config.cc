@@ -187,7 +187,7 @@ v1::Threshold to_proto(const Threshold& threshold) {
   out.set_signal(std::string(to_string(threshold.signal)));
   if (threshold.own_limits_of) {
     out.set_own_limits_of(std::string(to_string(*threshold.own_limits_of)));
-  } else if (threshold.signal == Signal::cgroup_memory_available) {
+  } else if (is_of_watched_cgroup(threshold.signal)) {
     out.set_cgroup(to_utf8(threshold.cgroup));
   }
   if (threshold.response != Response::evict) {
@@ -251,7 +251,7 @@ Result<Threshold> from_proto(const v1::Threshold& message) {
   const std::optional<Signal> signal = parse_signal(message.signal());
   if (!signal) return error("signal: unknown '" + message.signal() + "'");
   threshold.signal = *signal;
-  const bool of_cgroups = *signal == Signal::cgroup_memory_available;
+  const bool of_cgroups = is_of_watched_cgroup(*signal);
   if (message.has_own_limits_of() && (!of_cgroups || message.has_cgroup())) {
     return error("ownLimitsOf: allowed only with signal cgroupMemory.available and without cgroup");
   }

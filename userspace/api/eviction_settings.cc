@@ -18,22 +18,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// pkg/kubelet/eviction/defaults_linux.go. The last one exists since kubelet 1.30.
-struct DefaultThreshold {
-  const char* signal;
-  const char* value;
-  int since_minor;
-};
-constexpr std::array kDefaults{DefaultThreshold{"memory.available", "100Mi", 0},
-                               DefaultThreshold{"nodefs.available", "10%", 0},
-                               DefaultThreshold{"nodefs.inodesFree", "5%", 0},
-                               DefaultThreshold{"imagefs.available", "15%", 0},
-                               DefaultThreshold{"imagefs.inodesFree", "5%", 30}};
-
 std::vector<std::string> kubelet_signals() {
   std::vector<std::string> names;
-  for (const Signal signal : kSignals) {
-    if (is_kubelets(signal)) names.emplace_back(to_string(signal));
+  for (const SignalRow& row : kSignalTable) {
+    if (is_kubelets(row.signal)) names.emplace_back(row.name);
   }
   return names;
 }
@@ -78,8 +66,7 @@ class Intake {
     const std::optional<Signal> signal = parse_signal(pair.key);
     if (signal && is_kubelets(*signal)) return signal;
     std::string message = "unsupported eviction signal " + quoted_key(pair.key);
-    if (signal)
-      message += *signal == Signal::memory_until_oom ? "; use 'untilOom'" : "; use 'watch'";
+    if (signal) message += "; use '" + std::string(row_of(*signal).own_key) + "'";
     error(pair.key_at, message + allowed_words(signal ? "" : pair.key, kubelet_signals()));
     return std::nullopt;
   }
@@ -94,11 +81,13 @@ class Intake {
     const auto& merge = settings_.merge_default_eviction_settings;
     const bool merged = merge && merge->value && !settings_.hard_by_flag;
     if (settings_.eviction_hard && !merged) return pairs;
-    for (const DefaultThreshold& each : kDefaults) {
+    for (const SignalRow& row : kSignalTable) {
+      const auto& [limit, since_minor] = row.kubelet_default;
+      if (limit.empty()) continue;
       const bool named = std::any_of(pairs.begin(), pairs.end(),
-                                     [&](const auto& pair) { return pair.key == each.signal; });
-      if (!named && (!minor_ || *minor_ >= each.since_minor)) {
-        pairs.push_back({each.signal, each.value, {}, {}});
+                                     [&](const auto& pair) { return pair.key == row.name; });
+      if (!named && (!minor_ || *minor_ >= since_minor)) {
+        pairs.push_back({std::string(row.name), std::string(limit), {}, {}});
       }
     }
     return pairs;
@@ -200,10 +189,10 @@ class Intake {
                            pair.key + "; add it to 'evictionSoftGracePeriod'");
   }
 
-  // pkg/kubelet/eviction/helpers.go addAllocatableThresholds(): if pods are enforced, each hard
-  // memory.available threshold also applies to allocatableMemory.available, with its minimum
-  // reclaim, in addition to a given one. A threshold without a grace period is hard, wherever it
-  // was written. A given threshold that equals the copy counts once.
+  // addAllocatableThresholds: if pods are enforced, kubelet copies each hard memory.available
+  // threshold, with its minimum reclaim, to allocatableMemory.available, in addition to a given
+  // one. Hard means without a grace period, under whichever key. A copy equal to a given threshold
+  // is left out. These two signals are named because the rule is about this one pair.
   void add_copies() {
     if (!pods_enforced()) return;
     const std::size_t own = config_.thresholds.size();
@@ -247,12 +236,11 @@ class Intake {
     for (const auto& [signal, reclaim] : reclaims_) {
       if (has_threshold(signal, false)) continue;
       if (reclaim.limit == Limit::bytes(Bytes{0})) continue;
-      const bool of_copy = signal == Signal::allocatable_memory_available && copied;
-      warn(reclaim.pair->key_at, "minimum reclaim of " + quoted_key(reclaim.pair->key) +
-                                     " has no effect: " +
-                                     (of_copy ? "the copy of the 'memory.available' threshold uses "
-                                                "that threshold's minimum reclaim"
-                                              : "there is no threshold for it"));
+      const bool of_copy = row_of(signal).subject == SubjectKind::pods_cgroup && copied;
+      warn(reclaim.pair->key_at,
+           "minimum reclaim of " + quoted_key(reclaim.pair->key) + " has no effect: " +
+               (of_copy ? "the threshold copied from 'memory.available' takes that one's"
+                        : "there is no threshold for it"));
     }
   }
 
@@ -266,7 +254,8 @@ class Intake {
                  " is overwritten in the first pass, as in kubelet: thresholds of the "
                  "containerfs are copies of those of the nodefs or imagefs");
       }
-      if (signal == Signal::allocatable_memory_available && !config_.pods && !origins_[i].copied) {
+      const bool of_pods = row_of(signal).subject == SubjectKind::pods_cgroup;
+      if (of_pods && !config_.pods && !origins_[i].copied) {
         error(origins_[i].key, name + " watches the pods cgroup, but 'pods.enabled' is false");
       }
     }

@@ -51,24 +51,22 @@ std::array<ClassRule, 4> class_rules(const v1::OwnLimit& given) {
            {WorkloadClass::other, given.has_other(), given.other()}}};
 }
 
-}  // namespace
-
-void add_until_oom(const v1::Config& file, CheckedConfig& checked, Report& report) {
-  if (!file.has_until_oom()) return;
-  const v1::UntilOom& given = file.until_oom();
+// One of the keys that the table of signals names.
+void add_own_threshold(const SignalRow& row, const v1::OwnThreshold& given, CheckedConfig& checked,
+                       Report& report) {
+  const std::string key(row.own_key);
   if (!given.has_available()) {
-    report.error("untilOom",
-                 "'available' is missing; set it to a quantity or percentage, e.g. 64Mi or 2%");
+    report.error(key, "'available' is missing; it says when to act, e.g. 64Mi or 2%");
     return;
   }
-  const std::string path = "untilOom.available";
+  const std::string path = key + ".available";
   const auto limit = report.take(parse_threshold_limit(given.available()), path, "available");
   report.doubt(given.available(), path);
   Threshold threshold;
-  threshold.signal = Signal::memory_until_oom;
+  threshold.signal = row.signal;
   ThresholdOrigin origin = origin_at(given.available(), path, report);
   if (given.has_minimum_reclaim()) {
-    const std::string place = "untilOom.minimumReclaim";
+    const std::string place = key + ".minimumReclaim";
     const auto reclaim =
         report.take(parse_minimum_reclaim(given.minimum_reclaim()), place, "minimumReclaim");
     report.doubt(given.minimum_reclaim(), place);
@@ -83,6 +81,19 @@ void add_until_oom(const v1::Config& file, CheckedConfig& checked, Report& repor
   threshold.limit = **limit;
   checked.config.thresholds.push_back(std::move(threshold));
   checked.origins.push_back(std::move(origin));
+}
+
+}  // namespace
+
+void add_own_thresholds(const v1::Config& file, CheckedConfig& checked, Report& report) {
+  for (const SignalRow& row : kSignalTable) {
+    if (row.own_key.empty() || row.subject != SubjectKind::node) continue;
+    const auto* field =
+        v1::Config::descriptor()->FindFieldByCamelcaseName(std::string(row.own_key));
+    if (!file.GetReflection()->HasField(file, field)) continue;
+    const auto& given = file.GetReflection()->GetMessage(file, field);
+    add_own_threshold(row, dynamic_cast<const v1::OwnThreshold&>(given), checked, report);
+  }
 }
 
 void add_own_limits(const v1::Config& file, CheckedConfig& checked, Report& report) {

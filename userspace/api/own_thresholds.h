@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Thresholds that kubelet does not have: the backstop on memory.untilOom, and thresholds on
-// workloads' own limits. Keys `untilOom` and `ownLimit` of the configuration file.
+// Thresholds that kubelet does not have: on node signals with a key of their own (`untilOom`, see
+// SignalRow::own_key), and on workloads' own limits (`ownLimit`).
 #pragma once
 
 #include "api/config_check.h"
@@ -8,8 +8,8 @@
 
 namespace forestall::api {
 
-// Both append the given thresholds to `checked`; refused or disabled ones add nothing.
-void add_until_oom(const v1::Config& file, CheckedConfig& checked, Report& report);
+// Both append what is given to `checked`, but nothing that is refused or switched off.
+void add_own_thresholds(const v1::Config& file, CheckedConfig& checked, Report& report);
 void add_own_limits(const v1::Config& file, CheckedConfig& checked, Report& report);
 
 }  // namespace forestall::api

@@ -131,6 +131,7 @@ Written written_settings(const api::LoadedConfig& loaded) {
   return out;
 }
 
+// --evict-at is about this signal alone.
 policy::PlannedThreshold* memory_threshold_of(Written& settings) {
   for (policy::PlannedThreshold& each : settings.input.thresholds) {
     if (each.from_hard && each.threshold.signal == Signal::memory_available) return &each;

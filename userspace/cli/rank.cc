@@ -134,8 +134,8 @@ int rank_host(const Options& options, const std::string& cgroup, const Question&
 Result<Signal> signal_option(const std::string& text) {
   if (const auto signal = parse_signal(text)) return *signal;
   std::string all;
-  for (const Signal each : kSignals) {
-    all += fmt::format("{}{}", all.empty() ? "" : ", ", to_string(each));
+  for (const SignalRow& row : kSignalTable) {
+    all += fmt::format("{}{}", all.empty() ? "" : ", ", row.name);
   }
   return error(fmt::format("--signal: unknown signal '{}'; signals are: {}", text, all));
 }

@@ -64,15 +64,7 @@ Observation observation_of(const api::StatsSummary& summary, FilesystemLayout la
   return observation;
 }
 
-std::optional<policy::Reading> reading_of(Signal signal, const Observation& observation) {
-  if (signal != Signal::allocatable_memory_available) {
-    return policy::node_reading(signal, observation);
-  }
-  if (!observation.pods) return std::nullopt;
-  return policy::cgroup_reading(*observation.pods, std::nullopt, observation);
-}
-
-// Thresholds on `signal`; those on containerfs are derived as kubelet derives them.
+// The thresholds on `signal`, those on containerfs derived as kubelet derives them.
 std::vector<Threshold> thresholds_on(Signal signal, const Config& config, FilesystemLayout layout) {
   std::vector<Threshold> found;
   if (filesystem_of(signal) == Filesystem::containerfs) {
@@ -86,14 +78,14 @@ std::vector<Threshold> thresholds_on(Signal signal, const Config& config, Filesy
   return found;
 }
 
-Evidence compare(const Threshold& threshold, const policy::Reading& reading) {
+Evidence compare(const Threshold& threshold, const policy::SignalState& state) {
   Evidence evidence;
   evidence.threshold = threshold;
   evidence.subject = "node";
-  evidence.capacity = reading.capacity;
-  evidence.available = reading.available;
-  evidence.limit = threshold.limit.of(reading.capacity);
-  evidence.met = evidence.limit > binary(reading.available);
+  evidence.capacity = state.capacity;
+  evidence.available = state.available;
+  evidence.limit = threshold.limit.of(state.capacity);
+  evidence.met = evidence.limit > binary(state.available);
   evidence.driving = evidence.met;
   return evidence;
 }
@@ -104,19 +96,19 @@ Evidence driving_evidence(Signal signal, const Config& config, const Observation
                           std::vector<Evidence>& compared) {
   const FilesystemLayout layout = *observation.filesystems.layout;
   const std::vector<Threshold> thresholds = thresholds_on(signal, config, layout);
-  const auto reading = reading_of(signal, observation);
+  const auto state = policy::signal_state(signal, observation);
   Evidence best;
   best.threshold.signal = signal;
   bool first = true;
   for (const Threshold& each : thresholds) {
     Evidence evidence;
     evidence.threshold = each;
-    if (reading) evidence = compare(each, *reading);
+    if (state) evidence = compare(each, *state);
     const auto rank = [](const Evidence& one) { return std::pair(one.met, one.threshold.hard()); };
     if (first || rank(evidence) > rank(best)) best = evidence;
     first = false;
   }
-  if (!first && reading) compared.push_back(best);
+  if (!first && state) compared.push_back(best);
   return best;
 }
 

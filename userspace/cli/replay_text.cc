@@ -14,9 +14,7 @@ constexpr std::string_view kIndent = "                         ";
 
 // Kubelet prints bytes in binary units and counts in decimal.
 std::string amount(Signal signal, std::int64_t amount) {
-  const Resource resource = resource_of(signal);
-  const bool is_bytes = resource == Resource::memory || resource == Resource::ephemeral_storage;
-  return is_bytes ? binary(amount).text() : decimal(amount).text();
+  return (unit_of(signal) == Unit::bytes ? binary(amount) : decimal(amount)).text();
 }
 
 // The threshold that explains the decision: the driving one, else the first that is met.
@@ -74,7 +72,7 @@ bool acts(const Decision& decision) {
 std::string describe(const Evidence& evidence, MonotonicTime now) {
   const Threshold& threshold = evidence.threshold;
   std::string text(to_string(threshold.signal));
-  if (threshold.signal == Signal::cgroup_memory_available) text += " of " + evidence.subject;
+  if (is_of_watched_cgroup(threshold.signal)) text += " of " + evidence.subject;
   text += " " + amount(threshold.signal, evidence.available);
   if (evidence.pending_release != 0) {
     text +=

@@ -15,9 +15,7 @@ namespace {
 
 // Bytes with a unit; inodes and tasks as numbers.
 std::string amount(Signal signal, std::int64_t count) {
-  const Resource resource = resource_of(signal);
-  const bool bytes = resource == Resource::memory || resource == Resource::ephemeral_storage;
-  return bytes ? human(Bytes{count}) : fmt::format("{}", count);
+  return unit_of(signal) == Unit::bytes ? human(Bytes{count}) : fmt::format("{}", count);
 }
 
 std::string state(const Evidence& evidence) {

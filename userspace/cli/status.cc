@@ -104,9 +104,7 @@ std::string span(std::int64_t ns) {
 
 std::string amount(const v1::Evidence& evidence, std::int64_t count) {
   const auto signal = parse_signal(evidence.threshold().signal());
-  const bool counts = signal && (resource_of(*signal) == Resource::inodes ||
-                                 resource_of(*signal) == Resource::pids);
-  return counts ? fmt::format("{}", count) : human(Bytes{count});
+  return signal && unit_of(*signal) != Unit::bytes ? fmt::format("{}", count) : human(Bytes{count});
 }
 
 void print_head(const v1::AgentStatus& status) {

@@ -56,19 +56,6 @@ Foretold foretold(const OomKill& kill) {
 
 const Label kYesOrNo{"dry_run", {"false", "true"}};
 
-constexpr std::size_t kAmountUnits = 3;
-
-// Index of the unit of the signal in the names of the amount metrics.
-std::size_t unit_of(Signal signal) {
-  switch (resource_of(signal)) {
-    case Resource::inodes: return 1;
-    case Resource::pids: return 2;
-    case Resource::memory:
-    case Resource::ephemeral_storage: break;
-  }
-  return 0;
-}
-
 // A path as a label value: Prometheus rejects a whole scrape for one value that is not UTF-8, and
 // the creator of a cgroup chooses its name.
 std::string plain(std::string_view path) {
@@ -116,7 +103,8 @@ class Amounts final : public prometheus::Collectable {
       left_out = left_out_;
     }
     std::vector<MetricFamily> families = empty_families();
-    for (const Amount& each : copied_) add(families[unit_of(each.signal)], each);
+    for (const Amount& each : copied_)
+      add(families[static_cast<std::size_t>(unit_of(each.signal))], each);
     std::erase_if(families, [](const MetricFamily& family) { return family.metric.empty(); });
     MetricFamily rest{"forestall_signal_subjects_left_out",
                       "Thresholds without amounts because there are too many subjects.",
@@ -135,7 +123,8 @@ class Amounts final : public prometheus::Collectable {
   };
 
   static std::vector<MetricFamily> empty_families() {
-    static const std::array<const char*, kAmountUnits> kUnits{"bytes", "inodes", "processes"};
+    // In the order of Unit.
+    static const std::array<const char*, 3> kUnits{"bytes", "inodes", "processes"};
     std::vector<MetricFamily> families;
     for (const char* unit : kUnits) {
       families.push_back({std::string("forestall_signal_available_") + unit,

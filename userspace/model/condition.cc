@@ -49,7 +49,7 @@ std::optional<Condition> parse_condition(std::string_view text) {
 }
 
 std::optional<Condition> condition_of(Signal signal) {
-  if (signal == Signal::cgroup_memory_available) return std::nullopt;
+  if (is_of_watched_cgroup(signal)) return std::nullopt;
   switch (resource_of(signal)) {
     case Resource::memory: return Condition::memory_pressure;
     case Resource::ephemeral_storage:

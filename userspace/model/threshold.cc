@@ -8,8 +8,8 @@ namespace forestall {
 
 Quantity Limit::of(std::int64_t capacity) const {
   if (quantity) return *quantity;
-  // A minimum reclaim may be any multiple of the capacity. A cast of a double that does not fit is
-  // undefined in C++, so it is clamped. "NaN%" becomes the minimum, as in Go on x86-64.
+  // A minimum reclaim may be many times the capacity. Casting a double that does not fit is
+  // undefined, so the amount saturates. "NaN%" gives the minimum, as in Go on x86-64.
   constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
   constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
   const double amount = static_cast<double>(capacity) * static_cast<double>(*fraction);

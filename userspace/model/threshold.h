@@ -15,9 +15,9 @@
 
 namespace forestall {
 
-// An amount in the signal's unit (bytes, inodes, tasks), absolute or as a fraction of the signal's
-// capacity. Fractions are 32-bit floats as in kubelet, so that both compute the same amounts
-// (pkg/kubelet/eviction/api/types.go ThresholdValue, GetThresholdQuantity).
+// An amount in the signal's unit (bytes, inodes, tasks), either absolute or as a fraction of the
+// signal's capacity. Fractions are 32-bit floats because kubelet's are and the amounts must be
+// equal (pkg/kubelet/eviction/api/types.go ThresholdValue, GetThresholdQuantity).
 struct Limit {
   std::optional<Quantity> quantity;  // exactly one of the two is set
   std::optional<float> fraction;
@@ -31,18 +31,17 @@ struct Limit {
   friend bool operator==(const Limit&, const Limit&) = default;
 };
 
-// Classes of workloads for thresholds on own limits: pods by their QoS class, taken from the place
-// of their cgroup, and cgroups named by workload rules.
+// Classes of workloads with thresholds on their own limits: pods by the QoS class that their
+// cgroup's path shows, and the cgroups that workload rules name.
 enum class WorkloadClass : std::uint8_t { guaranteed, burstable, best_effort, other };
 inline constexpr std::array kWorkloadClasses{WorkloadClass::guaranteed, WorkloadClass::burstable,
                                              WorkloadClass::best_effort, WorkloadClass::other};
 
-// What happens once a threshold is met.
+// What the agent does once a threshold is met.
 enum class Response : std::uint8_t {
   evict,  // evict a workload
-  warn,   // report it, once per crossing
-  slow,   // report it, and throttle the cgroup with memory.high until it recovers (v2; otherwise as
-          // warn)
+  warn,   // report each crossing once
+  slow,   // report it, and throttle the cgroup by memory.high until it recedes (v1: as warn)
 };
 
 [[nodiscard]] std::string_view to_string(WorkloadClass of);
@@ -61,8 +60,8 @@ struct Threshold {
   std::optional<Bytes> capacity;
   // Only for cgroup_memory_available: whether the agent may set memory.high as a tripwire.
   bool tune = false;
-  // Only for cgroup_memory_available: instead of the matches of `cgroup` (empty then), watches
-  // every workload of this class and its containers, each against its own limit.
+  // Only for cgroup_memory_available: every workload of this class and each of its containers is
+  // watched, each against a limit of its own. `cgroup` is empty then.
   std::optional<WorkloadClass> own_limits_of = std::nullopt;
   Response response = Response::evict;
 

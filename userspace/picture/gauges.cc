@@ -11,12 +11,11 @@ namespace {
 // If the capacity changes, a threshold's amount may change with every evaluation (tmpfs, hotplug).
 constexpr int kThresholdsMax = 64;
 
-v1::Gauge::Unit unit_of(Signal signal) {
-  switch (resource_of(signal)) {
-    case Resource::memory:
-    case Resource::ephemeral_storage: return v1::Gauge::BYTES;
-    case Resource::inodes: return v1::Gauge::INODES;
-    case Resource::pids: return v1::Gauge::TASKS;
+v1::Gauge::Unit gauge_unit(Signal signal) {
+  switch (unit_of(signal)) {
+    case Unit::bytes: return v1::Gauge::BYTES;
+    case Unit::inodes: return v1::Gauge::INODES;
+    case Unit::tasks: return v1::Gauge::TASKS;
   }
   return v1::Gauge::UNIT_UNSPECIFIED;
 }
@@ -37,7 +36,7 @@ Gauges::Gauge* Gauges::find(const Evidence& evidence) {
   Gauge& gauge = gauges_.emplace(std::move(key), Gauge(rows_max_)).first->second;
   gauge.facts.set_signal(std::string(to_string(evidence.threshold.signal)));
   gauge.facts.set_subject(api::to_utf8(evidence.subject));
-  gauge.facts.set_unit(unit_of(evidence.threshold.signal));
+  gauge.facts.set_unit(gauge_unit(evidence.threshold.signal));
   return &gauge;
 }
 

@@ -18,7 +18,7 @@ std::vector<CapacityLine> capacity_lines(const Decision& decision) {
   std::vector<CapacityLine> lines;
   for (const Evidence& evidence : decision.evidence) {
     const Signal signal = evidence.threshold.signal;
-    if (!filesystem_of(signal) && signal != Signal::pid_available) continue;
+    if (row_of(signal).watch != SignalWatch::capacity_poll) continue;
     lines.push_back({signal, met_below(evidence).value(), evidence.available});
   }
   return lines;

@@ -11,7 +11,7 @@ namespace forestall::policy {
 namespace {
 
 bool waits_for_all(const Config& config, const Threshold& threshold) {
-  return config.compat.one_kill_until_cleanup || resource_of(threshold.signal) != Resource::memory;
+  return config.compat.one_kill_until_cleanup || !has_usage_line(threshold.signal);
 }
 
 bool covers(const KillProgress& kill, const Evidence& crossing) {

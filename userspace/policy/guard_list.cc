@@ -16,8 +16,8 @@ namespace forestall::policy {
 namespace {
 
 // How much more the subject can allocate until exhaustion.
-Bytes until_exhausted(const Subject& subject, const Reading& reading, const NodeSample& node) {
-  if (!subject.is_node() || !node.kernel_available) return {reading.available};
+Bytes until_exhausted(const Subject& subject, const SignalState& signal, const NodeSample& node) {
+  if (!subject.is_node() || !node.kernel_available) return {signal.available};
   return add(*node.kernel_available, node.swap_free.value_or(Bytes{0}));
 }
 
@@ -27,13 +27,13 @@ Bytes half(Bytes amount) {
 
 // The order for one threshold, without victims yet; nullopt: not in its warning zone.
 std::optional<GuardOrder> order_for(const Threshold& threshold, const Subject& subject,
-                                    const Reading& reading, const NodeSample& node,
+                                    const SignalState& signal, const NodeSample& node,
                                     const Credit& credit) {
-  const Level& level = *reading.level;
-  const Bytes limit = threshold.limit.of(reading.capacity).bytes();
-  const Bytes to_threshold = subtract({reading.available}, limit);
+  const Level& level = *signal.level;
+  const Bytes limit = threshold.limit.of(signal.capacity).bytes();
+  const Bytes to_threshold = subtract({signal.available}, limit);
   if (!in_warning_zone(to_threshold, warning_margin(level.capacity))) return std::nullopt;
-  const Bytes to_exhaustion = until_exhausted(subject, reading, node);
+  const Bytes to_exhaustion = until_exhausted(subject, signal, node);
   // If the kernel's OOM killer would run before the threshold, half of the remaining amount.
   const bool kernel_first = to_exhaustion < to_threshold;
   const Bytes from = kernel_first ? Bytes{0} : to_threshold;
@@ -114,12 +114,12 @@ std::vector<GuardOrder> guard_orders(const Config& config, const Observation& ob
   const Credit credit(observation.kills);
   for_each_subject(config, nullptr, false, observation,
                    [&](std::size_t, const Threshold& threshold, const Subject& subject,
-                       const std::optional<Reading>& reading) {
+                       const std::optional<SignalState>& signal) {
                      // Nothing may be killed in the grace period of a soft threshold, and some
                      // thresholds never evict.
                      const bool kills = threshold.hard() && threshold.response == Response::evict;
-                     if (!kills || !reading || !reading->level) return;
-                     auto order = order_for(threshold, subject, *reading, observation.node, credit);
+                     if (!kills || !signal || !signal->level) return;
+                     auto order = order_for(threshold, subject, *signal, observation.node, credit);
                      if (!order) return;
                      const auto same =
                          std::ranges::find(orders, order->cgroup, &GuardOrder::cgroup);

@@ -1,8 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Derives one answer from the thresholds on the domain. The most informative one comes first: the
-// victim was already signalled; the domain is not watched; a kill is running; then the last
-// decision about a driving threshold; then thresholds in their grace period; then those that were
-// never crossed.
 #include "policy/inaction.h"
 
 #include <algorithm>
@@ -16,21 +12,20 @@
 namespace forestall::policy {
 namespace {
 
-// A threshold on the domain and its known state.
+// A relevant threshold and its state at the last decision.
 struct Standing {
   const Threshold* threshold = nullptr;
   ThresholdId id;
-  const Evidence* evidence =
-      nullptr;  // null: its signal could not be computed, or was not reported
+  const Evidence* evidence = nullptr;  // null: its signal is unknown, or it has no evidence
   std::optional<MonotonicTime> since;  // met since then
 };
 
-// The relevant thresholds.
+// Which thresholds are relevant.
 enum class Scope : std::uint8_t {
   node,
-  one_cgroup,     // the one that was at its limit
-  around_victim,  // a cgroup, but unknown which
-  anything,       // unknown: the node, or any cgroup of the victim
+  one_cgroup,     // the cgroup that was at its limit
+  around_victim,  // a cgroup that the OOM event does not name
+  anything,       // unknown: the node, or any cgroup that contains the victim
 };
 
 Scope scope_of(const OomKillSighting& kill) {
@@ -55,22 +50,22 @@ class Standings {
             const Decision& last, const OomKillSighting& kill)
       : config_(config), state_(state), last_(last), kill_(kill), scope_(scope_of(kill)) {
     if (scope_ == Scope::node || scope_ == Scope::anything) {
-      add_all(Signal::memory_available, CgroupId{});
-      add_all(Signal::memory_until_oom, CgroupId{});
+      add_all(SubjectKind::node, CgroupId{});
     }
     if (observation.pods && counts(*observation.pods)) {
-      add_all(Signal::allocatable_memory_available, observation.pods->id);
+      add_all(SubjectKind::pods_cgroup, observation.pods->id);
     }
     for (const CgroupSample& watched : observation.watched) {
       if (watched.threshold >= config.thresholds.size() || !counts(watched)) continue;
-      const Signal signal = config.thresholds[watched.threshold].signal;
-      if (signal == Signal::cgroup_memory_available) add(watched.threshold, watched.id);
+      if (is_of_watched_cgroup(config.thresholds[watched.threshold].signal)) {
+        add(watched.threshold, watched.id);
+      }
     }
   }
 
   [[nodiscard]] const std::vector<Standing>& all() const { return standings_; }
 
-  // The earliest time since which one of those accepted by `holds` is met.
+  // The earliest time since which a threshold accepted by `holds` has been met.
   template <typename Holds>
   [[nodiscard]] std::optional<MonotonicTime> earliest(Holds holds) const {
     std::optional<MonotonicTime> earliest;
@@ -91,14 +86,16 @@ class Standings {
     return cgroup.id == kill_.cgroup || is_around(cgroup.path, kill_.path);
   }
 
-  void add_all(Signal signal, CgroupId cgroup) {
+  // All thresholds on memory of the subject.
+  void add_all(SubjectKind subject, CgroupId cgroup) {
     for (std::size_t i = 0; i < config_.thresholds.size(); ++i) {
-      if (config_.thresholds[i].signal == signal) add(i, cgroup);
+      const SignalRow& row = row_of(config_.thresholds[i].signal);
+      if (row.resource == Resource::memory && row.subject == subject) add(i, cgroup);
     }
   }
 
   void add(std::size_t index, CgroupId cgroup) {
-    // A threshold that only warns or slows down does not count.
+    // A threshold that only warns or throttles does not prevent an OOM kill.
     if (config_.thresholds[index].response != Response::evict) return;
     Standing standing{&config_.thresholds[index], {index, cgroup}, nullptr, std::nullopt};
     for (const Evidence& evidence : last_.evidence) {
@@ -120,7 +117,7 @@ class Standings {
   std::vector<Standing> standings_;
 };
 
-// The evidence has only met thresholds on own limits; the others are assumed to have been read.
+// Thresholds on own limits have evidence only if they are met; the others are assumed to be read.
 bool was_read(const Standing& standing) {
   return standing.evidence != nullptr || standing.threshold->own_limits_of.has_value();
 }
@@ -129,7 +126,7 @@ bool drives(const Standing& standing) {
   return standing.evidence != nullptr && standing.evidence->driving;
 }
 
-// Signalled, and not known to have ended.
+// Signalled, and not known to be finished.
 bool is_signalled(const KillProgress& kill) {
   switch (kill.state) {
     case KillState::in_flight:
@@ -141,17 +138,17 @@ bool is_signalled(const KillProgress& kill) {
   return false;
 }
 
-// Signalled, and expected to free its memory.
+// Signalled, and still expected to release memory.
 bool is_under_way(const KillProgress& kill) {
   return kill.state == KillState::in_flight || kill.state == KillState::terminating;
 }
 
-// Whether the kernel's victim was in the given cgroup.
+// Whether the kernel's victim was in this cgroup.
 bool holds_victim(const OomKillSighting& kill, CgroupId cgroup, std::string_view path) {
   return (cgroup != CgroupId{} && cgroup == kill.cgroup) || is_around(path, kill.path);
 }
 
-// Whether a victim of the agent at `path` frees memory of the domain.
+// Whether a victim of the agent at `path` releases memory to the domain that was out of it.
 bool relieves(const OomKillSighting& kill, std::string_view path) {
   switch (scope_of(kill)) {
     case Scope::node:
@@ -159,12 +156,12 @@ bool relieves(const OomKillSighting& kill, std::string_view path) {
     case Scope::around_victim: return is_around(path, kill.path);
     case Scope::one_cgroup: break;
   }
-  // A victim around the domain frees all of the domain's memory.
+  // A victim that contains the domain releases all of the domain's memory.
   return is_around(kill.domain_path, path) || is_around(path, kill.domain_path);
 }
 
-// Calls visit(cgroup, path) for the victims of the last decision, which were signalled after its
-// observation.
+// Calls visit(cgroup, path) for the victims of the last decision. They were signalled after its
+// observation, which therefore does not list them as kills.
 template <typename Visit>
 bool any_chosen(const Decision& last, Visit visit) {
   return std::any_of(last.evictions.begin(), last.evictions.end(), [&](const Eviction& eviction) {
@@ -193,18 +190,18 @@ bool was_acting(const Observation& observation, const Decision& last, const OomK
                      });
 }
 
-// Why the agent did not act on a driving threshold, without a running kill.
+// Why the agent did not act on a driving threshold although none of its kills is under way.
 Inaction of_driving(const Config& config, const Decision& last) {
   if (config.dry_run) return Inaction::dry_run;
-  // Such a decision has skipped every crossing and has the reason with the highest weight.
+  // A decision without an action passed over every crossing and has the most significant reason.
   if (last.reason == Reason::no_candidates || last.reason == Reason::all_protected) {
     return Inaction::nobody_to_kill;
   }
   return Inaction::too_fast;
 }
 
-// A line was crossed after the last decision, by a threshold that was not met before. Returns
-// too_fast if a hard threshold can be the one.
+// A line was crossed after the last decision, on a threshold that was not met before. Whether that
+// can have been a threshold that acts at once.
 std::optional<Inaction> of_crossing(const std::vector<Standing>& standings) {
   std::optional<Inaction> found;
   for (const Standing& one : standings) {
@@ -226,7 +223,7 @@ InactionAnswer inaction(const Config& config, const State& state, const Observat
     if (since) before = std::max(elapsed(*since, kill.at), Duration::zero());
     return InactionAnswer{inaction, before};
   };
-  // A crossing reported after the kill did not precede it.
+  // A crossing seen after the kill did not precede it.
   if (crossed && *crossed > kill.at) crossed.reset();
   const auto any_since = standings.earliest([](const Standing&) { return true; });
   const auto first_crossed = any_since ? any_since : crossed;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes lines: the positions of thresholds as values of a usage counter, with kubelet's formula
+// Usage lines: thresholds converted to values of a usage counter, by kubelet's formula
 // (pkg/kubelet/eviction/memory_threshold_notifier.go UpdateThreshold).
 #include <string>
 #include <vector>
@@ -12,9 +12,9 @@
 namespace forestall::policy {
 namespace {
 
-// Crossing a soft threshold begins a grace period, which needs no preparation, and a threshold that
-// does not evict needs none either. Own limits have no margin: only the workload near its limit can
-// be evicted, and hundreds near theirs would displace the node among the few pre-ranked subjects.
+// No pre-ranking for a soft threshold, which starts a grace period, or for one that does not evict.
+// None for own limits either: only the workload near its limit can be evicted, and hundreds that
+// stay near theirs would displace the node from the few subjects that are pre-ranked.
 Bytes margin_of(const Threshold& threshold, Bytes capacity) {
   const bool prepares = threshold.hard() && threshold.response == Response::evict;
   return prepares && !threshold.own_limits_of ? warning_margin(capacity) : Bytes{0};
@@ -25,33 +25,33 @@ Bytes margin_of(const Threshold& threshold, Bytes capacity) {
 std::vector<Line> lines(const Config& config, const Observation& observation) {
   std::vector<Line> lines;
   lines.reserve(config.thresholds.size() + observation.watched.size());
-  // Derived thresholds are about filesystems, which have no lines.
+  // Derived thresholds are on filesystems, which have no usage lines.
   for_each_subject(config, nullptr, false, observation,
                    [&](std::size_t, const Threshold& threshold, const Subject& subject,
-                       const std::optional<Reading>& reading) {
-                     if (!reading || !reading->level) return;
-                     const Level& level = *reading->level;
+                       const std::optional<SignalState>& signal) {
+                     if (!signal || !signal->level) return;
+                     const Level& level = *signal->level;
                      const Bytes floor =
-                         subtract(level.capacity, threshold.limit.of(reading->capacity).bytes());
+                         subtract(level.capacity, threshold.limit.of(signal->capacity).bytes());
                      const Bytes headroom = subtract(floor, level.used());
                      const bool waits = !threshold.hard() || threshold.response != Response::evict;
                      if (waits && headroom.count < 0) return;
-                     // No counter covers memory.untilOom; the node's usage is the nearest one.
-                     const bool until_oom = threshold.signal == Signal::memory_until_oom;
-                     if (until_oom && !observation.node.usage) return;
-                     const Bytes usage = until_oom ? *observation.node.usage : level.usage;
+                     // No counter shows all of the amount; the node's usage is the closest.
+                     const bool by_meminfo = row_of(threshold.signal).watch == SignalWatch::meminfo;
+                     if (by_meminfo && !observation.node.usage) return;
+                     const Bytes usage = by_meminfo ? *observation.node.usage : level.usage;
                      const Bytes margin = margin_of(threshold, level.capacity);
                      lines.push_back({.signal = threshold.signal,
                                       .cgroup = subject.cgroup,
                                       .path = std::string(subject.path),
                                       .headroom = headroom,
-                                      .usage_line = until_oom ? add(usage, headroom)
-                                                              : add(floor, level.inactive_file),
+                                      .usage_line = by_meminfo ? add(usage, headroom)
+                                                               : add(floor, level.inactive_file),
                                       .floor_line = floor,
                                       .usage = usage,
                                       .capacity = level.capacity,
                                       // A dry run sets nothing, and memory.high at a soft threshold
-                                      // would throttle through its whole grace period.
+                                      // would throttle for its whole grace period.
                                       .tune = threshold.tune && threshold.hard() && !config.dry_run,
                                       .margin = margin,
                                       .warning = next_warning(headroom, margin)});

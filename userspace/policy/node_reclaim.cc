@@ -46,7 +46,7 @@ bool sufficed(const Config& config, const Evidence& asker, std::span<const Evide
   if (!config.compat.reclaim_must_clear_all) return clear(asker);
   // A watched cgroup near its own limit is not one of kubelet's thresholds.
   return std::all_of(evidence.begin(), evidence.end(), [](const Evidence& one) {
-    return one.threshold.signal == Signal::cgroup_memory_available || clear(one);
+    return is_of_watched_cgroup(one.threshold.signal) || clear(one);
   });
 }
 

@@ -108,7 +108,7 @@ Plan plan(const PlanInput& input) {
   for (const Row& row : kRows) {
     if (!(input.capacity.*row.capacity)) continue;
     out.resources.push_back(resource_plan(input, row, out.advice));
-    if (row.eviction != Signal::memory_available) continue;
+    if (row.capacity != &NodeCapacity::memory) continue;
     const ResourcePlan& memory = out.resources.back();
     if (memory.eviction.nanos == 0) continue;
     out.node_evicts_above = floored(difference(memory.capacity, memory.eviction));

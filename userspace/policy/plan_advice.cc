@@ -10,10 +10,6 @@
 namespace forestall::policy {
 namespace {
 
-constexpr std::array kDefaultSignals{Signal::memory_available, Signal::nodefs_available,
-                                     Signal::nodefs_inodes_free, Signal::imagefs_available,
-                                     Signal::imagefs_inodes_free};
-
 std::string name(Signal signal) {
   return std::string(to_string(signal));
 }
@@ -73,32 +69,35 @@ class Checks {
     const auto value = [](const std::optional<Quantity>& quantity) {
       return quantity ? std::optional(quantity->value()) : std::nullopt;
     };
-    switch (signal) {
-      case Signal::memory_available: return value(input_.capacity.memory);
-      case Signal::allocatable_memory_available: {
-        const ResourcePlan* memory = resource("memory");
-        return memory != nullptr ? value(memory->pods_limit) : std::nullopt;
-      }
-      case Signal::nodefs_available: return value(input_.capacity.ephemeral_storage);
-      case Signal::pid_available: return value(input_.capacity.pids);
-      default: return std::nullopt;
+    const SignalRow& row = row_of(signal);
+    if (row.subject == SubjectKind::pods_cgroup) {
+      const ResourcePlan* memory = resource("memory");
+      return memory != nullptr ? value(memory->pods_limit) : std::nullopt;
     }
+    switch (row.resource) {
+      case Resource::memory: return value(input_.capacity.memory);
+      case Resource::pids: return value(input_.capacity.pids);
+      case Resource::ephemeral_storage:
+        if (row.filesystem == Filesystem::nodefs) return value(input_.capacity.ephemeral_storage);
+        break;
+      case Resource::inodes: break;
+    }
+    return std::nullopt;
   }
 
   // An amount of bytes of a signal, for people.
   static std::string amount(Signal signal, const Quantity& quantity) {
-    const bool bytes = resource_of(signal) == Resource::memory ||
-                       resource_of(signal) == Resource::ephemeral_storage;
-    return bytes ? rounded({quantity.nanos, QuantityFormat::binary_si})
-                 : std::to_string(quantity.value());
+    return unit_of(signal) == Unit::bytes ? rounded({quantity.nanos, QuantityFormat::binary_si})
+                                          : std::to_string(quantity.value());
   }
 
   // --- missing thresholds -----------------------------------------------------------------------
 
   void missing() {
     std::string dropped;
-    for (const Signal signal : kDefaultSignals) {
-      if (hard_of(signal) == nullptr) dropped += (dropped.empty() ? "" : ", ") + name(signal);
+    for (const SignalRow& row : kSignalTable) {
+      if (row.kubelet_default.limit.empty() || hard_of(row.signal) != nullptr) continue;
+      dropped += (dropped.empty() ? "" : ", ") + name(row.signal);
     }
     if (input_.hard_given && !dropped.empty()) {
       warn("defaults-dropped",
@@ -144,8 +143,13 @@ class Checks {
   // The highest possible available amount: everything that is not reserved.
   [[nodiscard]] Quantity reachable(Signal signal, const Quantity& all) const {
     const ResourcePlan* of = nullptr;
-    if (signal == Signal::memory_available) of = resource("memory");
-    if (signal == Signal::nodefs_available) of = resource("ephemeral-storage");
+    const SignalRow& row = row_of(signal);
+    if (row.subject == SubjectKind::node && row.resource == Resource::memory) {
+      of = resource("memory");
+    }
+    if (row.resource == Resource::ephemeral_storage && row.filesystem == Filesystem::nodefs) {
+      of = resource("ephemeral-storage");
+    }
     if (of == nullptr) return all;
     return sum(of->allocatable, of->eviction);
   }

@@ -1,27 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// Capacity and available of each signal, or nullopt.
 #include "policy/signals.h"
 
 namespace forestall::policy {
 namespace {
 
-Reading memory(const Level& level, MonotonicTime at) {
+SignalState memory(const Level& level, MonotonicTime at) {
   return {level.capacity.count, level.available().count, at, level};
 }
 
-std::optional<Reading> space(const FilesystemSample& sample, Resource resource, MonotonicTime at) {
-  if (resource == Resource::inodes) {
+std::optional<SignalState> space(const FilesystemSample& sample, Unit unit, MonotonicTime at) {
+  if (unit == Unit::inodes) {
     if (!sample.inodes || !sample.inodes_free) return std::nullopt;
-    return Reading{*sample.inodes, *sample.inodes_free, at, std::nullopt};
+    return SignalState{*sample.inodes, *sample.inodes_free, at, std::nullopt};
   }
   if (!sample.capacity || !sample.available) return std::nullopt;
-  return Reading{sample.capacity->count, sample.available->count, at, std::nullopt};
+  return SignalState{sample.capacity->count, sample.available->count, at, std::nullopt};
 }
 
-std::optional<Reading> tasks(const TaskSample& sample, MonotonicTime at) {
+std::optional<SignalState> tasks(const TaskSample& sample, MonotonicTime at) {
   if (!sample.capacity || !sample.running) return std::nullopt;
   const Bytes available = subtract(Bytes{*sample.capacity}, Bytes{*sample.running});
-  return Reading{*sample.capacity, available.count, at, std::nullopt};
+  return SignalState{*sample.capacity, available.count, at, std::nullopt};
+}
+
+// A node without swap has no amount that could be short.
+std::optional<SignalState> swap(const NodeSample& sample, MonotonicTime at) {
+  if (!sample.swap_total || !sample.swap_free || *sample.swap_total <= Bytes{0}) {
+    return std::nullopt;
+  }
+  return SignalState{sample.swap_total->count, sample.swap_free->count, at, std::nullopt};
 }
 
 }  // namespace
@@ -45,37 +52,58 @@ std::optional<Level> cgroup_level(const CgroupSample& cgroup, std::optional<Byte
   return Level{*capacity, *cgroup.usage, *cgroup.inactive_file};
 }
 
-std::optional<Reading> node_reading(Signal signal, const Observation& observation) {
-  if (const auto filesystem = filesystem_of(signal)) {
-    const std::optional<FilesystemSample>& sample = observation.filesystems.of(*filesystem);
-    if (!sample) return std::nullopt;
-    return space(*sample, resource_of(signal), sample->at.value_or(observation.at));
+std::optional<Level> level_of(Signal signal, const NodeSample& node) {
+  switch (row_of(signal).measure) {
+    case Measure::working_set: return node_level(node);
+    case Measure::memory_and_swap: return until_oom_level(node);
+    case Measure::swap:
+    case Measure::filesystem:
+    case Measure::tasks: break;
   }
-  if (signal == Signal::pid_available) {
-    return tasks(observation.tasks, observation.tasks.at.value_or(observation.at));
+  return std::nullopt;
+}
+
+std::optional<SignalState> node_state(Signal signal, const Observation& observation) {
+  const SignalRow& row = row_of(signal);
+  if (row.subject != SubjectKind::node) return std::nullopt;
+  switch (row.measure) {
+    case Measure::filesystem: {
+      const std::optional<FilesystemSample>& sample = observation.filesystems.of(*row.filesystem);
+      if (!sample) return std::nullopt;
+      return space(*sample, row.unit, sample->at.value_or(observation.at));
+    }
+    case Measure::tasks:
+      return tasks(observation.tasks, observation.tasks.at.value_or(observation.at));
+    case Measure::swap: return swap(observation.node, observation.node.at.value_or(observation.at));
+    case Measure::working_set:
+    case Measure::memory_and_swap: break;
   }
-  const bool until_oom = signal == Signal::memory_until_oom;
-  if (signal != Signal::memory_available && !until_oom) return std::nullopt;
-  const auto level = until_oom ? until_oom_level(observation.node) : node_level(observation.node);
+  const auto level = level_of(signal, observation.node);
   if (!level) return std::nullopt;
   return memory(*level, observation.node.at.value_or(observation.at));
 }
 
-std::optional<Reading> cgroup_reading(const CgroupSample& cgroup, std::optional<Bytes> declared,
-                                      const Observation& observation) {
+std::optional<SignalState> signal_state(Signal signal, const Observation& observation) {
+  if (row_of(signal).subject != SubjectKind::pods_cgroup) return node_state(signal, observation);
+  if (!observation.pods) return std::nullopt;
+  return cgroup_state(*observation.pods, std::nullopt, observation);
+}
+
+std::optional<SignalState> cgroup_state(const CgroupSample& cgroup, std::optional<Bytes> declared,
+                                        const Observation& observation) {
   const auto level = cgroup_level(cgroup, declared);
   if (!level) return std::nullopt;
   return memory(*level, cgroup.at.value_or(observation.at));
 }
 
-std::optional<Reading> own_limit_reading(const CgroupSample& cgroup, const Threshold& threshold,
-                                         const Observation& observation) {
-  if (cgroup.inactive_file) return cgroup_reading(cgroup, std::nullopt, observation);
+std::optional<SignalState> own_limit_state(const CgroupSample& cgroup, const Threshold& threshold,
+                                           const Observation& observation) {
+  if (cgroup.inactive_file) return cgroup_state(cgroup, std::nullopt, observation);
   CgroupSample bound = cgroup;
   bound.inactive_file = Bytes{0};
-  auto reading = cgroup_reading(bound, std::nullopt, observation);
-  if (reading && decimal(reading->available) < threshold.limit.of(reading->capacity)) return {};
-  return reading;
+  auto state = cgroup_state(bound, std::nullopt, observation);
+  if (state && decimal(state->available) < threshold.limit.of(state->capacity)) return {};
+  return state;
 }
 
 }  // namespace forestall::policy

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares thresholds with readings.
 #include "policy/thresholds.h"
 
 #include <algorithm>
@@ -19,25 +18,25 @@
 namespace forestall::policy {
 namespace {
 
-// The threshold is met strictly below this amount. A driving threshold adds its minimum reclaim
-// (pkg/kubelet/eviction/helpers.go thresholdsMet, enforceMinReclaim).
+// The threshold is met if strictly less than this is available. A driving threshold adds its
+// minimum reclaim (pkg/kubelet/eviction/helpers.go thresholdsMet, enforceMinReclaim).
 Quantity met_below(const Threshold& threshold, std::int64_t capacity, bool was_driving) {
   const Quantity limit = threshold.limit.of(capacity);
   if (!was_driving || !threshold.min_reclaim) return limit;
   return sum(limit, threshold.min_reclaim->of(capacity));
 }
 
-Evidence compare(const Threshold& threshold, const Subject& subject, const Reading& reading,
+Evidence compare(const Threshold& threshold, const Subject& subject, const SignalState& signal,
                  Bytes pending, const Quantity& bound) {
   return {.threshold = threshold,
           .subject = std::string(subject.name()),
           .cgroup = subject.cgroup,
-          .capacity = reading.capacity,
-          .available = reading.available,
-          .limit = threshold.limit.of(reading.capacity),
+          .capacity = signal.capacity,
+          .available = signal.available,
+          .limit = threshold.limit.of(signal.capacity),
           .pending_release = pending.count,
-          .met = decimal(add(Bytes{reading.available}, pending).count) < bound,
-          .at = reading.at,
+          .met = decimal(add(Bytes{signal.available}, pending).count) < bound,
+          .at = signal.at,
           .first_met = std::nullopt,
           .driving = false};
 }
@@ -53,20 +52,20 @@ class Assessor {
         next_(assessment.state) {}
 
   void operator()(std::size_t index, const Threshold& threshold, const Subject& subject,
-                  const std::optional<Reading>& reading) {
+                  const std::optional<SignalState>& signal) {
     const ThresholdId id{index, subject.cgroup};
-    if (!reading) {
+    if (!signal) {
       keep(id, threshold.signal);
       return;
     }
-    const Quantity bound = met_below(threshold, reading->capacity, was_driving(id));
+    const Quantity bound = met_below(threshold, signal->capacity, was_driving(id));
     assessment_.computed = true;
-    // Thousands may be far from their limits; those have no evidence.
-    const bool is_met = decimal(reading->available) < bound;
+    // Thousands of workloads may be far from their own limits; evidence on those is of no use.
+    const bool is_met = decimal(signal->available) < bound;
     if (threshold.own_limits_of && !is_met) return;
-    const Bytes pending = reading->level ? credit_.of(subject, *reading->level) : Bytes{0};
-    assessment_.evidence.push_back(compare(threshold, subject, *reading, pending, bound));
-    const bool newer = remember(threshold.signal, subject.cgroup, reading->at, is_met);
+    const Bytes pending = signal->level ? credit_.of(subject, *signal->level) : Bytes{0};
+    assessment_.evidence.push_back(compare(threshold, subject, *signal, pending, bound));
+    const bool newer = remember(threshold.signal, subject.cgroup, signal->at, is_met);
     if (is_met) {
       note_met(id, newer);
     } else if (next_.reclaim && next_.reclaim->done && next_.reclaim->id == id) {
@@ -94,17 +93,17 @@ class Assessor {
     return std::nullopt;
   }
 
-  // An unknown signal leaves the state of its threshold unchanged.
+  // An unknown signal does not end anything: thresholds that were met or driving stay so.
   void keep(const ThresholdId& id, Signal signal) {
     if (const auto since = met_since(id)) next_.met.push_back({id, *since});
     if (was_driving(id)) next_.driving.push_back(id);
-    if (signal != Signal::cgroup_memory_available) return;
+    if (!is_of_watched_cgroup(signal)) return;
     if (const auto at = watched_at(id.cgroup)) next_.read.watched.push_back({id.cgroup, *at});
   }
 
-  // Whether the reading is newer than the one of the last step, or the first.
+  // Whether the signal was read again since the last step evaluated it, or for the first time.
   bool remember(Signal signal, CgroupId cgroup, MonotonicTime at, bool met) {
-    if (signal == Signal::cgroup_memory_available) {
+    if (is_of_watched_cgroup(signal)) {
       if (met) next_.read.watched.push_back({cgroup, at});
       const auto before = watched_at(cgroup);
       return !before || at > *before;
@@ -127,7 +126,7 @@ class Assessor {
     evidence.driving = true;
     next_.driving.push_back(id);
     if (evidence.threshold.response != Response::evict) return;
-    // While node-level reclaim is running for it, its pass has not ended.
+    // While node-level reclaim runs for the threshold, its pass is not over.
     const bool same_pass = next_.reclaim && next_.reclaim->id == id;
     assessment_.crossings.push_back(
         {id, assessment_.evidence.size() - 1, !evidence.met, newer || same_pass, false});
@@ -149,33 +148,33 @@ std::pair<bool, bool> urgency(const Evidence& evidence) {
   return {resource_of(evidence.threshold.signal) != Resource::memory, !evidence.threshold.hard()};
 }
 
-// The order of actions. Of equal urgency, watched cgroups come first, the innermost before its
-// ancestors, because that order costs the least. A cgroup at its own limit is 1 to 2 ms from an OOM
-// kill inside it (a node near its own has a quarter of a second), so one of its processes dies in
-// any case. A kill in an inner subject is credited to every subject around it, never the other way
-// round, so acting on the node first could cost a second victim elsewhere. Among cgroups of one
-// depth, the one with the least available is nearest to its limit. Kubelet's signals follow in
-// configuration order (upstream's own order is random).
+// The order of acting. At equal urgency, watched cgroups come before the node and the innermost
+// cgroup before its ancestors, because that order costs the fewest victims. A cgroup at its own
+// limit is 1 to 2 ms from an OOM kill inside it; a node near its limit has a quarter of a second
+// (measured). So one of the cgroup's processes dies in any case. A kill in an inner subject is
+// credited to all of its ancestors but not the reverse: acting on the node first could cost a
+// second victim elsewhere. Of cgroups at one depth, the one with the least available comes first.
+// Kubelet's signals follow in configuration order; kubelet's own order is random.
 bool acts_before(const Assessment& assessment, const Crossing& a, const Crossing& b) {
   const Evidence& left = assessment.evidence[a.evidence];
   const Evidence& right = assessment.evidence[b.evidence];
   if (urgency(left) != urgency(right)) return urgency(left) < urgency(right);
-  const bool left_watched = left.threshold.signal == Signal::cgroup_memory_available;
-  const bool right_watched = right.threshold.signal == Signal::cgroup_memory_available;
+  const bool left_watched = is_of_watched_cgroup(left.threshold.signal);
+  const bool right_watched = is_of_watched_cgroup(right.threshold.signal);
   if (left_watched != right_watched) return left_watched;
   if (!left_watched) return a.id < b.id;
   return std::make_tuple(-depth(left), left.available, a.id, std::string_view(left.subject)) <
          std::make_tuple(-depth(right), right.available, b.id, std::string_view(right.subject));
 }
 
-// Moves the met ones to the front and updates the crossings.
+// Moves met evidence to the front and updates the indices in the crossings.
 void put_met_first(Assessment& assessment) {
   std::vector<Evidence> sorted;
   std::vector<std::size_t> place(assessment.evidence.size());
   sorted.reserve(place.size());
   for (const bool met : {true, false}) {
     for (std::size_t i = 0; i < place.size(); ++i) {
-      // The move leaves `met` unchanged.
+      // `met` is still valid after the move.
       if (assessment.evidence[i].met != met) continue;
       place[i] = sorted.size();
       sorted.push_back(std::move(assessment.evidence[i]));

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which thresholds are met, which of them drive, and the order in which they are acted on.
+// Decides which thresholds are met, which of them drive an eviction, and in which order the policy
+// acts on them.
 //
 // The rules are kubelet's (pkg/kubelet/eviction/eviction_manager.go synchronize) with three
 // additions:
-// - Credit: memory that is being released counts as available for a new action, but not for the end
-//   of a series, so that a minimum reclaim outlives the steps taken while a victim exits.
-// - Watched cgroups, each a separate subject.
+// - Credit: memory that victims are about to release counts as available when the policy decides
+//   whether to act, but not when it decides whether a threshold is still met. So a minimum reclaim
+//   stays in force while a victim exits.
+// - Each watched cgroup is a subject of its own.
 // - A signal that could not be read leaves the state of its thresholds unchanged. Kubelet reads all
-//   signals or none, and then ends its pass without an effect.
+//   signals together or none, and ends its pass in that case.
 #pragma once
 
 #include <cstddef>
@@ -21,26 +23,26 @@
 
 namespace forestall::policy {
 
-// A threshold that drives, ignoring credit.
+// A threshold that drives an eviction if credit is ignored.
 struct Crossing {
   ThresholdId id;
   std::size_t evidence = 0;  // index into Assessment::evidence
-  bool covered = false;      // memory that is being released will satisfy it
-  bool newer = true;         // the last step did not act on its reading
-  // It is no longer met, but requested node-level reclaim, which has finished since.
+  bool covered = false;      // memory about to be released will satisfy it
+  bool newer = true;         // the signal was read again since the last step acted on it
+  // No longer met, but node-level reclaim that it requested has finished.
   bool resumed = false;
 };
 
 struct Assessment {
-  bool computed = false;            // whether there was a reading for any threshold
-  std::vector<Evidence> evidence;   // met ones first, else in the order of for_each_subject()
-  std::vector<Crossing> crossings;  // in the order in which they are acted on
+  bool computed = false;            // the signal of at least one threshold is known
+  std::vector<Evidence> evidence;   // met ones first, then in the order of for_each_subject()
+  std::vector<Crossing> crossings;  // in the order in which the policy acts on them
   Pressure pressure{};
-  State state;  // the next one, except its conditions and `cleanup_until`
+  State state;  // the next state, without its conditions and `cleanup_until`
 };
 
-// While nothing is met and nothing was driving, allocates only the evidence, once the thresholds on
-// containerfs are derived.
+// Once the thresholds on containerfs are derived, and while nothing is met or driving, allocates
+// only the evidence.
 [[nodiscard]] Assessment assess(const Config& config, const State& state,
                                 const Observation& observation);
 

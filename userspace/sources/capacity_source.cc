@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sources/capacity_source.h"
 
+#include <fcntl.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <thread>
+
+#include "kernel/memory_files.h"
 
 namespace forestall::sources {
 namespace {
@@ -18,15 +21,15 @@ constexpr Duration kMet = std::chrono::milliseconds(100);
 // file, or a replaced mount.
 constexpr std::int64_t kCredibleFactor = 16;
 
-bool is_of_inodes(Signal signal) {
-  return resource_of(signal) == Resource::inodes;
-}
-
 }  // namespace
 
 std::int64_t possible_use_rate(Signal signal, unsigned cpus) {
-  if (signal == Signal::pid_available) return 30'000 * std::max<std::int64_t>(cpus, 1);
-  return is_of_inodes(signal) ? 200'000 : gib(2).count;
+  switch (unit_of(signal)) {
+    case Unit::bytes: return gib(2).count;
+    case Unit::inodes: return 200'000;
+    case Unit::tasks: return 30'000 * std::max<std::int64_t>(cpus, 1);
+  }
+  return gib(2).count;
 }
 
 Duration capacity_interval(std::int64_t headroom, std::int64_t rate) {
@@ -38,35 +41,60 @@ Duration capacity_interval(std::int64_t headroom, std::int64_t rate) {
 }
 
 CapacitySource::CapacitySource(const FilesystemReader& filesystems, const TaskReader& tasks,
-                               UniqueFd timer)
+                               kernel::HeldFile meminfo, UniqueFd timer)
     : filesystems_(filesystems),
       tasks_(tasks),
+      meminfo_(std::move(meminfo)),
       timer_(std::move(timer)),
       cpus_(std::thread::hardware_concurrency()) {
   for (const Signal signal : kSignals) level(signal).rate = possible_use_rate(signal, cpus_);
 }
 
 Result<std::unique_ptr<CapacitySource>> CapacitySource::create(const FilesystemReader& filesystems,
-                                                               const TaskReader& tasks) {
+                                                               const TaskReader& tasks,
+                                                               const std::string& proc) {
+  const std::string path = proc + "/meminfo";
+  auto meminfo = TRY(kernel::HeldFile::open(AT_FDCWD, path.c_str(), path));
   UniqueFd timer(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
   if (!timer) return errno_error("timerfd_create", "for filesystems and tasks");
-  return std::unique_ptr<CapacitySource>(new CapacitySource(filesystems, tasks, std::move(timer)));
+  return std::unique_ptr<CapacitySource>(
+      new CapacitySource(filesystems, tasks, std::move(meminfo), std::move(timer)));
 }
 
 std::optional<std::int64_t> CapacitySource::look(Signal signal, MonotonicTime now) {
   notes_.clear();
-  if (signal == Signal::pid_available) {
-    const auto tasks = tasks_.read(now, notes_);
-    if (!tasks.capacity || !tasks.running) return std::nullopt;
-    return *tasks.capacity - *tasks.running;
+  switch (row_of(signal).measure) {
+    case Measure::tasks: return read_tasks(now);
+    case Measure::filesystem: return read_filesystem(signal, now);
+    case Measure::swap: return read_swap();
+    case Measure::working_set:
+    case Measure::memory_and_swap: break;
   }
-  const auto filesystem = filesystem_of(signal);
-  if (!filesystem) return std::nullopt;
-  const auto sample = filesystems_.read(*filesystem, now, notes_);
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> CapacitySource::read_tasks(MonotonicTime now) {
+  const auto tasks = tasks_.read(now, notes_);
+  if (!tasks.capacity || !tasks.running) return std::nullopt;
+  return *tasks.capacity - *tasks.running;
+}
+
+std::optional<std::int64_t> CapacitySource::read_filesystem(Signal signal, MonotonicTime now) {
+  const auto sample = filesystems_.read(*filesystem_of(signal), now, notes_);
   if (!sample) return std::nullopt;
-  if (is_of_inodes(signal)) return sample->inodes_free;
+  if (unit_of(signal) == Unit::inodes) return sample->inodes_free;
   if (!sample->available) return std::nullopt;
   return sample->available->count;
+}
+
+// Nothing if swap was removed since the line was computed.
+std::optional<std::int64_t> CapacitySource::read_swap() {
+  const auto text = meminfo_.read(buffer_);
+  if (!text) return std::nullopt;
+  const auto meminfo = kernel::parse_meminfo(*text);
+  if (!meminfo || !meminfo->swap_total || !meminfo->swap_free) return std::nullopt;
+  if (*meminfo->swap_total <= Bytes{0}) return std::nullopt;
+  return meminfo->swap_free->count;
 }
 
 void CapacitySource::learn(Signal signal, std::int64_t available, MonotonicTime now) {

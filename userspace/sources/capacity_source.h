@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wake source for free space, free inodes and tasks, for which the kernel has no event. Reads them
-// on held descriptors and sleeps for as long as no line can be reached.
+// Wake source for what no kernel event reports: free space, free inodes, tasks, free swap. It reads
+// them on held descriptors, and sleeps for as long as no line can be reached.
 //
 // Sleep of each line = headroom / max(fastest recent fill rate, fastest possible rate), between 10
 // ms and 10 s. It wakes the loop only if a line changed state since the last evaluation: newly
@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "kernel/held_file.h"
 #include "model/capacity_line.h"
 #include "sources/filesystem_reader.h"
 #include "sources/source.h"
@@ -23,8 +24,9 @@
 
 namespace forestall::sources {
 
-// The fastest use per second that is planned for: 2 GiB (a fast disk; the page cache does not
-// reserve space faster for long), 200 000 inodes, 30 000 tasks per CPU (a fork takes about 30 µs).
+// What can be used up a second, at most, as far as anybody plans for it: 2 GiB (a fast disk; the
+// page cache lets nobody reserve space faster for long; swapping out is no faster), 200 000 inodes,
+// 30 000 tasks for each CPU (a fork takes some 30 µs).
 [[nodiscard]] std::int64_t possible_use_rate(Signal signal, unsigned cpus);
 // The formula above. Without headroom it returns the shortest sleep. REQUIRES: rate > 0.
 [[nodiscard]] Duration capacity_interval(std::int64_t headroom, std::int64_t rate);
@@ -33,7 +35,8 @@ class CapacitySource final : public Source {
  public:
   // The readers must outlive the source; they are read from the loop's thread.
   static Result<std::unique_ptr<CapacitySource>> create(const FilesystemReader& filesystems,
-                                                        const TaskReader& tasks);
+                                                        const TaskReader& tasks,
+                                                        const std::string& proc = "/proc");
 
   [[nodiscard]] Feature feature() const override { return Feature::poll; }
   // A timerfd set to the next read.
@@ -62,10 +65,14 @@ class CapacitySource final : public Source {
     bool met = false;  // at the loop's last evaluation
     MonotonicTime due;
   };
-  CapacitySource(const FilesystemReader& filesystems, const TaskReader& tasks, UniqueFd timer);
+  CapacitySource(const FilesystemReader& filesystems, const TaskReader& tasks,
+                 kernel::HeldFile meminfo, UniqueFd timer);
   [[nodiscard]] Level& level(Signal signal) { return levels_[static_cast<std::size_t>(signal)]; }
   // Nullopt if this source does not read the signal, or the read fails.
   [[nodiscard]] std::optional<std::int64_t> look(Signal signal, MonotonicTime now);
+  [[nodiscard]] std::optional<std::int64_t> read_tasks(MonotonicTime now);
+  [[nodiscard]] std::optional<std::int64_t> read_filesystem(Signal signal, MonotonicTime now);
+  [[nodiscard]] std::optional<std::int64_t> read_swap();
   void learn(Signal signal, std::int64_t available, MonotonicTime now);
   void forget_rates();
   [[nodiscard]] Duration sleep_of(const Watch& watch, std::int64_t available);
@@ -73,12 +80,14 @@ class CapacitySource final : public Source {
 
   const FilesystemReader& filesystems_;
   const TaskReader& tasks_;
+  kernel::HeldFile meminfo_;
   UniqueFd timer_;
   unsigned cpus_;
   std::array<Level, kSignals.size()> levels_;
   std::vector<Watch> watches_;
   Duration interval_{0};
-  std::vector<SourceNote> notes_;  // of one read; the observer reports the same ones
+  std::string buffer_;             // of meminfo_
+  std::vector<SourceNote> notes_;  // of a look; the observer tells the same ones
 };
 
 }  // namespace forestall::sources

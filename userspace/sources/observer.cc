@@ -85,6 +85,17 @@ bool has_moved(const std::optional<Bytes>& before, const std::optional<Bytes>& n
   return moved > kStandsStill || Bytes{0} - moved > kStandsStill;
 }
 
+// The policy takes swap that does not exist for unknown; this says why its threshold is never met.
+void note_missing_swap(const Config& config, Observation& observation) {
+  if (observation.node.swap_total != Bytes{0}) return;
+  for (const Threshold& threshold : config.thresholds) {
+    const SignalRow& row = row_of(threshold.signal);
+    if (row.measure != Measure::swap) continue;
+    observation.notes.push_back(
+        {std::string(row.name), "unknown: this node has no swap, so the threshold is never met"});
+  }
+}
+
 CgroupSample to_sample(const CgroupReader& reader, const CgroupReader::Reading& reading,
                        std::size_t threshold) {
   CgroupSample sample;
@@ -230,7 +241,7 @@ void Observer::Reader::refresh_watched(std::vector<SourceNote>& notes) {
   auto old = std::exchange(watched_, {});
   for (std::size_t i = 0; i < config_.thresholds.size(); ++i) {
     const auto& threshold = config_.thresholds[i];
-    if (threshold.signal != Signal::cgroup_memory_available || threshold.own_limits_of) continue;
+    if (!is_of_watched_cgroup(threshold.signal) || threshold.own_limits_of) continue;
     const auto paths = tree_.match(threshold.cgroup);
     if (!paths) notes.push_back({threshold.cgroup, paths.error().text()});
     for (const auto& path : paths ? *paths : std::vector<std::string>()) {
@@ -339,6 +350,7 @@ Observation Observer::Reader::observe(const Wake& wake, MonotonicTime now) {
   own_limits_.read(wake, now, observation.watched, observation.notes);
   observation.filesystems = filesystems_.read(now, observation.notes);
   observation.tasks = tasks_.read(now, observation.notes);
+  note_missing_swap(config_, observation);
   return observation;
 }
 

@@ -73,7 +73,7 @@ struct PollSource::Reading {
 struct PollSource::Watch {
   CgroupId cgroup;
   std::string path;
-  bool until_oom = false;  // compared with meminfo, the only file with the needed values
+  bool by_meminfo = false;  // compared with /proc/meminfo instead of a working set
   Bytes floor_line;
   std::optional<Bytes> warning;   // headroom to report; nullopt: none, or already reported
   std::optional<HeldFile> usage;  // nullopt for the node: vmstat
@@ -112,9 +112,9 @@ Result<std::unique_ptr<Source>> PollSource::create(const kernel::CgroupTree& tre
 }
 
 PollSource::Watch* PollSource::find(const Line& line) {
-  const bool until_oom = line.signal == Signal::memory_until_oom;
+  const bool by_meminfo = row_of(line.signal).watch == SignalWatch::meminfo;
   const auto found = std::find_if(watches_.begin(), watches_.end(), [&](const auto& watch) {
-    return watch->cgroup == line.cgroup && watch->until_oom == until_oom &&
+    return watch->cgroup == line.cgroup && watch->by_meminfo == by_meminfo &&
            (watch->floor_line == line.floor_line || !watch->wanted);
   });
   return found == watches_.end() ? nullptr : found->get();
@@ -126,7 +126,7 @@ Result<void> PollSource::arm_line(const Line& line, MonotonicTime now) {
     auto fresh = std::make_unique<Watch>();
     fresh->cgroup = line.cgroup;
     fresh->path = line.path;
-    fresh->until_oom = line.signal == Signal::memory_until_oom;
+    fresh->by_meminfo = row_of(line.signal).watch == SignalWatch::meminfo;
     if (line.cgroup.inode != 0) {
       const auto cgroup = TRY(tree_.open(line.path));
       if (cgroup.id() != line.cgroup) return Error{ENODEV, fmt::format("{}", line.path)};
@@ -189,7 +189,7 @@ std::optional<Bytes> PollSource::read_usage(const HeldFile& file) {
 
 std::optional<PollSource::Reading> PollSource::look(const Watch& watch) {
   using Kind = Reading::Kind;
-  if (watch.until_oom) {
+  if (watch.by_meminfo) {
     const auto text = meminfo_.read(buffer_);
     if (!text) return std::nullopt;
     const auto not_left = parse_not_left(*text);

@@ -23,9 +23,7 @@ enum class Need { calm, near, recedes, grace, met };
 
 bool is_bytes(const v1::Evidence& each) {
   const auto signal = parse_signal(each.threshold().signal());
-  if (!signal) return true;
-  const Resource resource = resource_of(*signal);
-  return resource == Resource::memory || resource == Resource::ephemeral_storage;
+  return !signal || unit_of(*signal) == Unit::bytes;
 }
 
 bool warns_only(const v1::Evidence& each) {
@@ -34,7 +32,7 @@ bool warns_only(const v1::Evidence& each) {
 
 Bytes margin_of(const v1::Evidence& each) {
   const auto signal = parse_signal(each.threshold().signal());
-  if (!signal || resource_of(*signal) != Resource::memory) return Bytes{0};
+  if (!signal || !has_usage_line(*signal)) return Bytes{0};
   return policy::warning_margin(Bytes{each.capacity()});
 }
 

@@ -59,6 +59,7 @@ class CoreRun {
         log_(exports::Log::Stream::standard_error, /*stamped=*/true, exports::LogLevel::error) {
     for (const MakeSource make : sources) sources_.push_back(LadderRun::must(make(tree_, "/proc")));
     parts_.clock = &clock_;
+    parts_.tree = &tree_;
     parts_.observer = observer_.get();
     parts_.ladder = ladder_.get();
     for (const auto& source : sources_) parts_.sources.push_back(source.get());

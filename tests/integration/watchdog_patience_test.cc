@@ -72,10 +72,10 @@ TEST_F(WatchdogPatience, ALoopThatLooksIsLeftAloneAndOneThatStopsIsNot) {
   }
   EXPECT_TRUE(hog.alive());
   ASSERT_TRUE(fires_by(clock_.now() + kPatience)) << "nobody looks any more";
-  const auto shot = watchdog_->take_shot();
-  ASSERT_TRUE(shot);
-  EXPECT_EQ(shot->order.path, path);
-  EXPECT_EQ(shot->processes, 1U);
+  const auto kill = watchdog_->take_kill();
+  ASSERT_TRUE(kill);
+  EXPECT_EQ(kill->decision.evidence.front().subject, path);
+  EXPECT_EQ(kill->signalled->processes, 1U);
   EXPECT_TRUE(hog.child().wait_exit());
 }
 
@@ -95,11 +95,11 @@ TEST_F(WatchdogPatience, TheTimeOfOneSubjectIsNotAnothers) {
   ASSERT_TRUE(grows.wait_grown());
   recedes.reset();
   ASSERT_TRUE(fires_by(clock_.now() + kPatience));
-  const auto shot = watchdog_->take_shot();
-  ASSERT_TRUE(shot);
-  EXPECT_EQ(shot->order.path, second);
-  EXPECT_GE(shot->met, grew);
-  EXPECT_GE(shot->at - grew, kLonger);
+  const auto kill = watchdog_->take_kill();
+  ASSERT_TRUE(kill);
+  EXPECT_EQ(kill->decision.evidence.front().subject, second);
+  EXPECT_GE(kill->stages.crossed, grew);
+  EXPECT_GE(kill->signalled->at - grew, kLonger);
 }
 
 TEST_F(WatchdogPatience, TheMemoryOfWhomTheGuardShotIsWaitedFor) {
@@ -113,10 +113,10 @@ TEST_F(WatchdogPatience, TheMemoryOfWhomTheGuardShotIsWaitedFor) {
   ++guard_fired_;
   // It did not come back: the order still stands.
   ASSERT_TRUE(fires_by(clock_.now() + kPatience));
-  const auto shot = watchdog_->take_shot();
-  ASSERT_TRUE(shot);
-  EXPECT_GE(shot->met - fired, agent::Watchdog::kGuardRelease);
-  EXPECT_GE(shot->at - shot->met, kLong);
+  const auto kill = watchdog_->take_kill();
+  ASSERT_TRUE(kill);
+  EXPECT_GE(kill->stages.crossed - fired, agent::Watchdog::kGuardRelease);
+  EXPECT_GE(kill->signalled->at - kill->stages.crossed, kLong);
 }
 
 TEST_F(WatchdogPatience, WhoeverClaimsFirstIsTheOnlyOne) {

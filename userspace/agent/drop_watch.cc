@@ -12,7 +12,7 @@ constexpr Duration kInterval = std::chrono::seconds(10);
 }  // namespace
 
 void DropWatch::looked(const exports::Look& look) {
-  // Not while somebody has to go: it takes a system call.
+  // Not on the way to a kill: it takes a system call.
   if (look.decision.action != Action::none) return;
   const MonotonicTime now = look.observation.at;
   if (read_at_ && now - *read_at_ < kInterval) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings the counts of what was lost to where others may read them. Those of the BPF programs are
-// read by the loop's thread, as all of BPF is, with a look that happens anyway and seldom.
+// Copies the counts of lost events to where other threads may read them. The loop's thread reads
+// those of the BPF programs, as it reads all BPF maps: with an evaluation, and at most every 10 s.
 #pragma once
 
 #include "agent/oom_tellers.h"
@@ -12,7 +12,7 @@ namespace forestall::agent {
 
 class DropWatch final : public exports::RecordSink {
  public:
-  // Null: nothing of the kind. All outlive this.
+  // Null: there is no such part. All outlive this.
   DropWatch(const kernel::BpfPrograms* bpf, const OomTellers* tellers, exports::DropCounts& counts)
       : bpf_(bpf), tellers_(tellers), counts_(counts) {}
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sources that tell of kills by the kernel's OOM killer, brought together: one telling of each.
+// Kills by the kernel's OOM killer, from every source that reports them, each once.
 #pragma once
 
 #include <optional>
@@ -16,15 +16,17 @@ namespace forestall::agent {
 // Thread rule: the loop's thread only. The sources outlive it.
 class OomTellers {
  public:
-  // Null: there is no such source, or it does not tell.
+  // No source reports kills.
+  OomTellers() : OomTellers(nullptr, nullptr) {}
+  // Null: there is no such source, or it does not report kills.
   OomTellers(sources::BpfSource* bpf, sources::OomLog* log)
       : bpf_(bpf), log_(log), sightings_(bpf != nullptr, log != nullptr) {}
 
-  // The kills that can be told by now, from what the sources drained so far.
+  // The kills that are complete by now, from what the sources drained so far.
   [[nodiscard]] std::vector<OomKillSighting> take(MonotonicTime now);
-  // When to ask again though no source has anything to say.
+  // When to call take() though no source has drained anything.
   [[nodiscard]] std::optional<MonotonicTime> next_look() const { return sightings_.next_look(); }
-  // Tellings of kills that were told already, and dropped.
+  // Events dropped because their kill was taken before.
   [[nodiscard]] std::uint64_t late() const { return sightings_.late(); }
 
  private:

@@ -44,7 +44,7 @@ class CapacitySource final : public Source {
     return std::vector<std::string>();
   }
   // Watch these lines from now on instead of the previous ones. Called after every observation.
-  void watch(std::span<const CapacityLine> lines, MonotonicTime now);
+  void watch(std::span<const CapacityLine> lines, MonotonicTime now) override;
   void drain(MonotonicTime now, std::vector<Wake>& wakes) override;
 
   // Length of the sleep last set; zero when nothing is watched.

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "model/capacity_line.h"
 #include "model/feature.h"
 #include "model/line.h"
 #include "model/wake.h"
@@ -33,6 +34,9 @@ class Source {
   // A line that cannot be armed (its cgroup is gone, its limit cannot be watched by this source)
   // is skipped and told in the notes; an error means the source as a whole is lost.
   virtual Result<std::vector<std::string>> arm(std::span<const Line> lines, MonotonicTime now) = 0;
+
+  // The same for what no kernel counter watches; a source that polls it overrides this.
+  virtual void watch(std::span<const CapacityLine>, MonotonicTime) {}
 
   // Appends what happened since the last call. Called when fd() is readable or next_look() passed.
   virtual void drain(MonotonicTime now, std::vector<Wake>& wakes) = 0;

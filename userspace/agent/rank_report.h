@@ -9,14 +9,14 @@
 #include "model/decision.h"
 #include "policy/rank.h"
 
-namespace forestall::cli {
+namespace forestall::agent {
 
-// `layout_from` says where by.layout is from: option, host or default.
+// `layout_from`: where by.layout is from: option, host or default.
 [[nodiscard]] v1::RankReport rank_report(const std::vector<Candidate>& order,
                                          const policy::RankBy& by, std::string_view layout_from);
 
-// What can be ranked for `signal`: what lies on a filesystem is known by pod only
+// Keeps what can be ranked for `signal`: usage of a filesystem is known by pod only
 // (policy/step.cc ranked()).
 void keep_rankable(Signal signal, std::vector<WorkloadSample>& workloads);
 
-}  // namespace forestall::cli
+}  // namespace forestall::agent

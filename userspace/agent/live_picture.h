@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The running agent's picture: a bounded history of what its loop looked at anyway, and, for as
-// long as somebody watches, the node and its workloads each second.
+// The running agent's picture: a bounded history of the loop's evaluations and, while a client
+// watches, the node and its workloads each second.
 //
-// The loop only adds to it, under a lock it never waits for. What somebody watching costs is paid
-// by the thread that serves him (exports/live_streams.h): it reads with an observer of its own, at
-// a lower priority, and lets go of it when nobody watches any more.
+// The loop only adds to it, under a lock it never waits for. Reading for clients is done by the
+// thread that serves them (exports/live_streams.h), with its own observer and at a lower priority.
+// The observer is closed when the last client leaves.
 #pragma once
 
 #include <deque>
@@ -24,37 +24,37 @@
 #include "sources/observer.h"
 #include "sources/pressure_reader.h"
 
-namespace forestall::cli {
+namespace forestall::agent {
 
 class LivePicture final : public exports::RecordSink, public exports::LiveFrames {
  public:
   // `tree` and `clock` outlive this.
   LivePicture(const kernel::CgroupTree& tree, const Clock& clock, const api::AgentFacts& facts);
 
-  // ---- the loop's ----
+  // ---- the loop's thread ----
 
   void passed(const exports::Pass& pass) override;
   void write(const Record& record) override;
   void surveyed(const exports::Survey& survey) override;
 
-  // ---- any thread's ----
+  // ---- any thread ----
 
-  // All of it, as JSON.
+  // The whole picture, as JSON.
   [[nodiscard]] std::string json();
-  // To be held for as long as what json() gave waits for its reader; null: kUnreadMax do already.
+  // To be held while a result of json() waits for its reader; null: kUnreadMax are held already.
   [[nodiscard]] std::shared_ptr<void> turn() const;
 
-  // ---- the watching thread's ----
+  // ---- the serving thread ----
 
   void begin() override;
   [[nodiscard]] Frame frame(bool want_whole) override;
   void end() override;
 
-  // More workloads than these are not read for somebody who watches: what decisions read of them is
-  // drawn. Each takes three descriptors.
+  // With more workloads the serving thread reads none, and the picture shows those that decisions
+  // read. Each takes three descriptors.
   static constexpr std::size_t kWorkloadsMax = 1000;
   // Pictures that wait for readers: each is megabytes on a large node, and any user of this host
-  // may ask for one on each connection and read nothing.
+  // may request one on each connection without reading it.
   static constexpr long kUnreadMax = 4;
 
  private:
@@ -67,24 +67,25 @@ class LivePicture final : public exports::RecordSink, public exports::LiveFrames
   const Clock& clock_;
   const std::shared_ptr<void> turns_ = std::make_shared<char>();  // one use more for each turn
 
-  // The loop's: records that came while somebody had the lock. They are few and must not be lost.
+  // The loop's: records that came while another thread had the lock. They are few and must not be
+  // lost.
   std::deque<Record> waiting_;
 
   std::mutex mutex_;  // the loop only tries it
   picture::Builder builder_;
-  std::shared_ptr<const Config> config_;  // in force; null: the loop has not looked yet
+  std::shared_ptr<const Config> config_;  // in force; null: there was no evaluation yet
   std::uint64_t reloads_ = 0;
 
-  // The watching thread's.
-  std::shared_ptr<const Config> watched_;  // what the observer was made for
+  // The serving thread's.
+  std::shared_ptr<const Config> watched_;  // the observer was made for this one
   std::unique_ptr<sources::Observer> observer_;
   std::optional<sources::PressureReader> pressure_;
   MonotonicTime refreshed_at_;
   picture::Cursor cursor_;
 };
 
-// Pages of the status page: itself and its parts, /picture, /live. For this host alone: whoever
-// comes from elsewhere, or by a name that is not this host's, is refused.
+// Pages of the status page: itself and its parts, /picture, /live. A request from another host, or
+// for a name that is not this host's, is refused.
 [[nodiscard]] exports::HttpPages status_pages(LivePicture& picture, exports::LiveStreams& streams);
 
-}  // namespace forestall::cli
+}  // namespace forestall::agent

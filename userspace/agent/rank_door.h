@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks the workloads for whoever asks a running agent, apart from all that the agent does: on a
-// thread of its own and at a lower priority, with an observer of its own that is made for each
-// question, and with a table of descriptors of its own, so that reading ten thousand cgroups takes
-// none from the kill ladder.
+// Ranks the workloads for clients of a running agent, separately from its loop: on its own thread
+// at a lower priority, with an observer that is made for each request, and with its own descriptor
+// table, so that reading ten thousand cgroups takes no descriptor from the kill ladder.
 #pragma once
 
 #include <functional>
@@ -16,17 +15,17 @@
 #include "kernel/cgroup_tree.h"
 #include "model/config.h"
 
-namespace forestall::cli {
+namespace forestall::agent {
 
 class HostRankDoor final : public api::RankDoor {
  public:
-  // The configuration in force; null: the agent has not looked yet. Called from the asker's thread.
+  // The configuration in force; null: there was no evaluation yet. Called from ask()'s thread.
   using ConfigInForce = std::function<std::shared_ptr<const Config>()>;
 
   // `tree` outlives this.
   static Result<std::unique_ptr<HostRankDoor>> create(const kernel::CgroupTree& tree,
                                                       ConfigInForce config);
-  // Waits for the question under way, but for no disk.
+  // Waits for the request under way, and cancels its disk walk.
   ~HostRankDoor() override;
 
   [[nodiscard]] bool ask(const v1::RankRequest& request) override;
@@ -42,9 +41,9 @@ class HostRankDoor final : public api::RankDoor {
   const ConfigInForce config_;
   const UniqueFd done_;
   const UniqueFd stop_;
-  // The thread's while it runs, the asker's when done_ has told that it is over, or without one.
+  // Owned by the thread while it runs, and by the caller after done_ or without a thread.
   std::optional<Result<v1::RankResponse>> answer_;
   std::thread thread_;
 };
 
-}  // namespace forestall::cli
+}  // namespace forestall::agent

@@ -29,7 +29,7 @@ Core::Core(Parts parts, Config config)
       readiness_(*parts_.observer, *parts_.ladder, growth_),
       evaluator_({*parts_.clock, *parts_.observer, *parts_.ladder, *parts_.reclaim, tree_,
                   readiness_, growth_, config_}),
-      reporter_(parts_.sinks),
+      reporter_(parts_),
       kills_({*parts_.clock, *parts_.observer, *parts_.ladder, *parts_.watchdog, *parts_.guard,
               readiness_, tree_, scheduler_, reporter_, *parts_.log, parts_.sinks}),
       lines_(parts_.sources, parts_.told_of_usage, *parts_.log),
@@ -58,6 +58,7 @@ void Core::source_ready(sources::Source& source) {
     if (wake) evaluate(*wake);
   }
   // Kills by the kernel are recorded after the agent has acted.
+  parts_.oom_events->take_from(source, parts_.clock->now());
   report_kernel_kills();
 }
 
@@ -97,7 +98,7 @@ void Core::time_passed() {
   for (sources::Source* source : parts_.sources) {
     if (is_due(source->next_look(), now)) source_ready(*source);
   }
-  if (is_due(parts_.oom_tellers->next_look(), now)) report_kernel_kills();
+  if (is_due(parts_.oom_events->next_look(), now)) report_kernel_kills();
   parts_.foresight->time_passed();
   if (const auto wake = scheduler_.deferred_due(now)) evaluate(*wake);
   if (pods_.is_due(now)) pods_.reconcile();
@@ -123,7 +124,7 @@ MonotonicTime Core::next_look() const {
   consider(pods_.next());
   consider(parts_.ladder->next_look());
   consider(readiness_.next_look());
-  consider(parts_.oom_tellers->next_look());
+  consider(parts_.oom_events->next_look());
   consider(parts_.foresight->next_look());
   consider(parts_.guard->next_look());
   for (const sources::Source* source : parts_.sources) consider(source->next_look());
@@ -240,7 +241,7 @@ void Core::report(Record record) {
     } else {
       reporter_.report_news(record);
     }
-    reporter_.survey(evaluator_, *parts_.clock, record.stages.decided);
+    reporter_.survey(evaluator_, record.stages.decided);
   }
   oom_kills_.keep(std::move(record), evaluator_.state());
 }
@@ -248,7 +249,9 @@ void Core::report(Record record) {
 // Each once, when it is known as well as it will be.
 void Core::report_kernel_kills() {
   const MonotonicTime now = parts_.clock->now();
-  for (const OomKillSighting& kill : parts_.oom_tellers->take(now)) {
+  std::vector<OomKillSighting> kills;
+  parts_.oom_events->take(now, kills);
+  for (const OomKillSighting& kill : kills) {
     ++kernel_kills_;
     oom_kills_.tell(kill, config_, reporter_.next_sequence(), now, wall_time_ns());
   }

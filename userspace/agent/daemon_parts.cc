@@ -2,7 +2,6 @@
 #include "agent/daemon_parts.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <utility>
 
 #include "api/record_stream.h"
@@ -49,7 +48,8 @@ void build_throttle(DaemonParts& parts, const Host& host, const Config& config, 
 }
 
 Result<void> build_oom_parts(DaemonParts& parts, Host& host, const Config& config) {
-  parts.oom_tellers = std::make_unique<OomTellers>(parts.sources.bpf_oom, parts.sources.oom_log);
+  parts.oom_events =
+      std::make_unique<sources::OomSightings>(parts.sources.bpf_oom, parts.sources.oom_log);
   auto scanned = TRY(make_process_source(host));
   parts.foresight = TRY(Foresight::create(host.tree, std::move(scanned), parts.clock));
   if (config.ranking != Ranking::kernel) return {};
@@ -121,7 +121,7 @@ void build_sinks(DaemonParts& parts, const Host& host, exports::Log& log, export
     parts.drops.logs.push_back(records);
   }
   parts.drop_watch = std::make_unique<DropWatch>(
-      host.in_use(Feature::bpf) ? host.bpf.get() : nullptr, parts.oom_tellers.get(), parts.drops);
+      host.in_use(Feature::bpf) ? host.bpf.get() : nullptr, *parts.oom_events, parts.drops);
 }
 
 }  // namespace
@@ -155,16 +155,27 @@ Parts core_parts(DaemonParts& parts, const Host& host, exports::Log& log) {
   core.watchdog = parts.watchdog.get();
   core.foresight = parts.foresight.get();
   core.throttle = parts.throttle.get();
-  core.oom_tellers = parts.oom_tellers.get();
+  core.oom_events = parts.oom_events.get();
   core.told_of_cgroups = host.in_use(Feature::bpf_cgroups);
   core.told_of_usage = host.in_use(Feature::bpf_timer);
   for (const auto& source : parts.sources.all) core.sources.push_back(source.get());
   for (const auto& sink : parts.sinks) core.sinks.push_back(sink.get());
-  for (exports::RecordSink* sink : std::initializer_list<exports::RecordSink*>{
-           parts.ring.recorder.get(), parts.session.recorder.get(), parts.drop_watch.get(),
-           &parts.stages, &parts.board, parts.feed.get(), parts.metrics.get(),
-           parts.picture.get()}) {
-    if (sink != nullptr) core.sinks.push_back(sink);
+  for (const auto& each : {parts.ring.recorder.get(), parts.session.recorder.get()}) {
+    core.sinks.push_back(each);
+    core.pass_listeners.push_back(each);
+  }
+  core.sinks.push_back(&parts.stages);
+  core.evaluation_listeners.push_back(parts.drop_watch.get());
+  const auto add = [&core](auto* receiver) {
+    core.sinks.push_back(receiver);
+    core.evaluation_listeners.push_back(receiver);
+  };
+  add(&parts.board);
+  add(parts.feed.get());
+  if (parts.metrics) add(parts.metrics.get());
+  if (parts.picture) {
+    core.sinks.push_back(parts.picture.get());
+    core.pass_listeners.push_back(parts.picture.get());
   }
   return core;
 }

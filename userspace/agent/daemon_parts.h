@@ -45,7 +45,7 @@ struct DaemonParts {
   std::unique_ptr<Throttle> throttle;
   Sources sources;
   std::unique_ptr<sources::ProcessSource> processes;  // the observer's; null: it needs none
-  std::unique_ptr<OomTellers> oom_tellers;
+  std::unique_ptr<sources::OomSightings> oom_events;
   std::unique_ptr<Watchdog> watchdog;
   std::unique_ptr<Foresight> foresight;
   std::unique_ptr<KernelGuard> guard;

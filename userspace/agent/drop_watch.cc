@@ -17,7 +17,7 @@ void DropWatch::looked(const exports::Look& look) {
   const MonotonicTime now = look.observation.at;
   if (read_at_ && now - *read_at_ < kInterval) return;
   read_at_ = now;
-  if (tellers_ != nullptr) counts_.late_tellings = tellers_->late();
+  counts_.late_tellings = oom_events_.late();
   if (bpf_ == nullptr) return;
   const auto counters = bpf_->counters();
   if (!counters) return;

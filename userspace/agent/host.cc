@@ -12,6 +12,7 @@
 #include "kernel/scheduling.h"
 #include "sources/bpf_source.h"
 #include "sources/high_tripwire.h"
+#include "sources/oom_log.h"
 #include "sources/poll_source.h"
 #include "sources/psi_source.h"
 #include "sources/usage_eventfd.h"
@@ -159,12 +160,12 @@ Sources make_sources(Host& host) {
   if (any_in_use(host, kWakesByBpf) || host.in_use(Feature::bpf_oom) ||
       host.in_use(Feature::bpf_cgroups)) {
     auto bpf = std::make_unique<sources::BpfSource>(*host.bpf, host.tree);
-    if (host.in_use(Feature::bpf_oom)) made.bpf_oom = bpf.get();
+    made.bpf_oom = host.in_use(Feature::bpf_oom);
     made.all.push_back(std::move(bpf));
   }
   if (host.in_use(Feature::oom_log)) {
     if (auto log = sources::OomLog::open(); log.ok()) {
-      made.oom_log = log->get();
+      made.oom_log = true;
       made.all.push_back(std::move(*log));
     } else {
       put(host, failed(Feature::oom_log, log.error()));

@@ -12,8 +12,6 @@
 #include "kernel/guard.h"
 #include "kernel/task_scan.h"
 #include "model/feature.h"
-#include "sources/bpf_source.h"
-#include "sources/oom_log.h"
 #include "sources/process_source.h"
 #include "sources/source.h"
 
@@ -48,9 +46,9 @@ void protect_self(Host& host, const FeatureSet& disabled);
 
 struct Sources {
   std::vector<std::unique_ptr<sources::Source>> all;
-  // Those of them that report kills by the kernel; null: there is none.
-  sources::BpfSource* bpf_oom = nullptr;
-  sources::OomLog* oom_log = nullptr;
+  // Which of them report kills by the kernel.
+  bool bpf_oom = false;
+  bool oom_log = false;
 };
 
 // Every source this host can use. One that could not be made is noted in the host's reports.

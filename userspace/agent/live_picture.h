@@ -26,7 +26,9 @@
 
 namespace forestall::agent {
 
-class LivePicture final : public exports::RecordSink, public exports::LiveFrames {
+class LivePicture final : public exports::RecordSink,
+                          public exports::PassListener,
+                          public exports::LiveFrames {
  public:
   // `tree` and `clock` outlive this.
   LivePicture(const kernel::CgroupTree& tree, const Clock& clock, const api::AgentFacts& facts);

@@ -7,7 +7,6 @@
 #include "actuators/ladder.h"
 #include "agent/foresight.h"
 #include "agent/guard_keeper.h"
-#include "agent/oom_tellers.h"
 #include "agent/own_limit_watch.h"
 #include "agent/reclaim_controller.h"
 #include "agent/watchdog.h"
@@ -16,6 +15,7 @@
 #include "exports/sink.h"
 #include "kernel/cgroup_tree.h"
 #include "sources/observer.h"
+#include "sources/oom_sightings.h"
 #include "sources/source.h"
 
 namespace forestall::agent {
@@ -35,13 +35,15 @@ struct Parts {
   exports::Log* log = nullptr;
   std::vector<sources::Source*> sources;
   std::vector<exports::RecordSink*> sinks;
+  std::vector<exports::EvaluationListener*> evaluation_listeners;
+  std::vector<exports::PassListener*> pass_listeners;
   // The agent also runs without each of these.
   ReclaimController* reclaim = none<ReclaimController>();
   KernelGuard* guard = none<KernelGuard>();
   LoopWatchdog* watchdog = none<LoopWatchdog>();
   OomForecast* foresight = none<OomForecast>();
   Throttle* throttle = none<Throttle>();
-  OomTellers* oom_tellers = none<OomTellers>();
+  sources::OomSightings* oom_events = none<sources::OomSightings>();
   // A source reports new cgroups. Without one, the tree is rescanned when candidates are needed.
   bool told_of_cgroups = false;
   // Feature::bpf_timer is in use: while the source that has it could arm every line, nothing is

@@ -8,18 +8,18 @@ namespace forestall::agent {
 
 void RecordReporter::report_pass(const Config& config, const policy::State& before,
                                  const Record& record) {
-  for (exports::RecordSink* sink : sinks_) sink->passed({config, reloads_, before, record});
+  for (auto* listener : parts_.pass_listeners) listener->passed({config, reloads_, before, record});
 }
 
 void RecordReporter::report_look(const Record& record, MonotonicTime next) {
   const exports::Look look{record.observation, record.decision, next};
-  for (exports::RecordSink* sink : sinks_) sink->looked(look);
+  for (auto* listener : parts_.evaluation_listeners) listener->looked(look);
 }
 
 void RecordReporter::report(Record& record) {
   record.sequence = next_sequence();
   set_last(record.decision);
-  for (exports::RecordSink* sink : sinks_) sink->write(record);
+  for (auto* sink : parts_.sinks) sink->write(record);
 }
 
 void RecordReporter::report_news(Record& record) {
@@ -37,14 +37,14 @@ bool RecordReporter::is_repetition(const Decision& decision) const {
          subject(*last_reported_) == subject(decision);
 }
 
-void RecordReporter::survey(Evaluator& evaluator, const Clock& clock, MonotonicTime now) {
-  const auto wants = [&](exports::RecordSink* sink) { return sink->wants_survey(now); };
-  if (std::ranges::none_of(sinks_, wants)) return;
-  const MonotonicTime began = clock.now();
+void RecordReporter::survey(Evaluator& evaluator, MonotonicTime now) {
+  const auto wants = [&](exports::PassListener* listener) { return listener->wants_survey(now); };
+  if (std::ranges::none_of(parts_.pass_listeners, wants)) return;
+  const MonotonicTime began = parts_.clock->now();
   const auto workloads = evaluator.sample_workloads();
   if (!workloads) return;
-  const Duration took = clock.now() - began;
-  for (exports::RecordSink* sink : sinks_) sink->surveyed({began, took, *workloads});
+  const Duration took = parts_.clock->now() - began;
+  for (auto* listener : parts_.pass_listeners) listener->surveyed({began, took, *workloads});
 }
 
 }  // namespace forestall::agent

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hands what the loop does to the record sinks: every evaluation, and the records of those that
-// differ from the last one.
+// Hands evaluations to the listeners, and the records of those that differ from the last one to the
+// sinks.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,17 @@
 #include <vector>
 
 #include "agent/evaluator.h"
+#include "agent/parts.h"
 #include "base/clock.h"
-#include "exports/sink.h"
 #include "model/config.h"
 #include "model/record.h"
 
 namespace forestall::agent {
 
-// Thread rule: the loop's thread only. The sinks outlive it.
+// Thread rule: the loop's thread only. The parts outlive it.
 class RecordReporter {
  public:
-  explicit RecordReporter(const std::vector<exports::RecordSink*>& sinks) : sinks_(sinks) {}
+  explicit RecordReporter(const Parts& parts) : parts_(parts) {}
 
   // Every answer of the policy, whatever becomes of it.
   void report_pass(const Config& config, const policy::State& before, const Record& record);
@@ -31,16 +31,16 @@ class RecordReporter {
   // The decision is reported by its kills' own records.
   void set_last(const Decision& decision) { last_reported_ = decision; }
   [[nodiscard]] std::uint64_t next_sequence() { return ++sequence_; }
-  // Reads the workloads while no threshold is met, if a sink wants them: a replay under another
+  // Reads the workloads while no threshold is met, if a listener wants them: a replay under another
   // configuration needs them.
-  void survey(Evaluator& evaluator, const Clock& clock, MonotonicTime now);
+  void survey(Evaluator& evaluator, MonotonicTime now);
   // The configuration was replaced.
   void reconfigured() { ++reloads_; }
 
  private:
   [[nodiscard]] bool is_repetition(const Decision& decision) const;
 
-  const std::vector<exports::RecordSink*>& sinks_;
+  const Parts& parts_;
   std::optional<Decision> last_reported_;
   std::uint64_t sequence_ = 0;
   std::uint64_t reloads_ = 0;

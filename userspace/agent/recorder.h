@@ -31,7 +31,7 @@ namespace forestall::agent {
 [[nodiscard]] api::RecordingFacts recording_facts(const Host& host, api::Recorder recorder,
                                                   const std::string& config_origin);
 
-class Recorder final : public exports::RecordSink {
+class Recorder final : public exports::RecordSink, public exports::PassListener {
  public:
   // Both outlive this; `drops` may be null.
   explicit Recorder(exports::Log& log, exports::DropCounts* drops = nullptr);

@@ -24,7 +24,7 @@
 
 namespace forestall::exports {
 
-class Metrics final : public RecordSink {
+class Metrics final : public RecordSink, public EvaluationListener {
  public:
   // Amounts of no more subjects than these are told, those with a threshold met first.
   static constexpr std::size_t kSubjectsMax = 64;

@@ -35,7 +35,6 @@ class StageHistograms final : public RecordSink {
   // Counts the outcome of a kill, of a stage that a stuck one reaches later once more. A dry run is
   // counted as far as it goes.
   void write(const Record& record) override;
-  void looked(const Look&) override {}
 
   // Any thread, from here on.
   void count(Stage stage, Duration length);

@@ -23,6 +23,7 @@
 
 #include "base/clock.h"
 #include "model/oom_kill.h"
+#include "sources/source.h"
 
 namespace forestall::sources {
 
@@ -34,9 +35,13 @@ enum class OomTeller : std::uint8_t { bpf, log };
 
 class OomSightings {
  public:
-  // Which of the two there are: nobody waits for one that is not.
+  // No source reports kills.
+  OomSightings() : OomSightings(false, false) {}
+  // Which of the two sources there are: a kill does not wait for one that is missing.
   OomSightings(bool bpf, bool log) : bpf_(bpf), log_(log) {}
 
+  // Takes the kills that `source` has drained.
+  void take_from(Source& source, MonotonicTime now);
   void tell(OomTeller teller, OomKillSighting sighting, MonotonicTime now);
   // Appends the kills that are complete, or have waited for long enough, in the order in which they
   // were first told.

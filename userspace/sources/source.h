@@ -15,6 +15,7 @@
 #include "model/capacity_line.h"
 #include "model/feature.h"
 #include "model/line.h"
+#include "model/oom_kill.h"
 #include "model/wake.h"
 
 namespace forestall::sources {
@@ -40,6 +41,9 @@ class Source {
 
   // Appends what happened since the last call. Called when fd() is readable or next_look() passed.
   virtual void drain(MonotonicTime now, std::vector<Wake>& wakes) = 0;
+
+  // Kills by the kernel's OOM killer that all drains since the last call reported.
+  [[nodiscard]] virtual std::vector<OomKillSighting> take_kills() { return {}; }
 
   // When the loop must call drain() even though fd() is silent; nothing for "never".
   [[nodiscard]] virtual std::optional<MonotonicTime> next_look() const { return std::nullopt; }

@@ -123,13 +123,14 @@ class CoreReady : public ::testing::Test {
     }
     Parts parts;
     parts.clock = &clock_;
+    parts.tree = &tree_;
     parts.observer = observer_.get();
     parts.ladder = ladder_.get();
     parts.sources = {&source_};
     parts.sinks = {&keeper_};
     parts.log = &*log_;
     parts.told_of_cgroups = true;
-    parts.watchdog = watchdog_.get();
+    if (watchdog_) parts.watchdog = watchdog_.get();
     core_.emplace(parts, config_);
     core_->start();
   }
@@ -305,8 +306,7 @@ TEST_F(CoreReady, LoopEvaluatesAgainSoonAfterAWatchdogKill) {
       shot = ::poll(&fired, 1, 50) > 0;
     }
   };
-  // In source_ready(), in look_or_wait(), and then in the evaluation, which has not taken the
-  // watchdog's report yet.
+  // Twice in source_ready(), and then in evaluate(), right after it found no kill to take.
   clock_.calls_until_stop = 3;
   cross();
   ASSERT_TRUE(shot);

@@ -66,6 +66,7 @@ class CoreRest : public ::testing::Test {
     ladder_ = std::move(ladder).value();
     Parts parts;
     parts.clock = &clock;
+    parts.tree = &tree_;
     parts.observer = observer_.get();
     parts.ladder = ladder_.get();
     parts.sources = {&bpf_, &poll_};

@@ -61,6 +61,7 @@ class CoreSettling : public ::testing::Test {
     ladder_ = std::move(ladder).value();
     Parts parts;
     parts.clock = &clock_;
+    parts.tree = &tree_;
     parts.observer = observer_.get();
     parts.ladder = ladder_.get();
     parts.sources = {&source_};

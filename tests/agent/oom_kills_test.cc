@@ -51,7 +51,8 @@ class OomKillsTest : public testing::Test {
 
   Kept sink_;
   std::vector<exports::RecordSink*> sinks_{&sink_};
-  OomKills kills_{sinks_, nullptr};
+  OomForecast unpredicted_;
+  OomKills kills_{sinks_, unpredicted_};
   Config config_;
 };
 

@@ -52,13 +52,14 @@ class CoreRun {
                                                                   const std::string&);
 
   CoreRun(const Config& config, const std::vector<MakeSource>& sources,
-          std::vector<exports::RecordSink*> more_sinks = {})
+          const std::vector<exports::EvaluationListener*>& listeners = {})
       : tree_(LadderRun::must(kernel::CgroupTree::discover())),
         observer_(LadderRun::must(sources::Observer::create(tree_, config))),
         ladder_(LadderRun::must(actuators::Ladder::create(tree_, clock_, options_of(config)))),
         log_(exports::Log::Stream::standard_error, /*stamped=*/true, exports::LogLevel::error) {
     for (const MakeSource make : sources) sources_.push_back(LadderRun::must(make(tree_, "/proc")));
     parts_.clock = &clock_;
+    parts_.tree = &tree_;
     parts_.observer = observer_.get();
     parts_.ladder = ladder_.get();
     for (const auto& source : sources_) parts_.sources.push_back(source.get());
@@ -66,7 +67,7 @@ class CoreRun {
         agent::Watchdog::create(tree_, clock_, /*real_time=*/false, agent::Watchdog::kPatience));
     parts_.watchdog = watchdog_.get();
     parts_.sinks = {&keeper_};
-    for (exports::RecordSink* sink : more_sinks) parts_.sinks.push_back(sink);
+    parts_.evaluation_listeners = listeners;
     parts_.log = &log_;
     core_ = std::make_unique<agent::Core>(parts_, config);
     core_->start();

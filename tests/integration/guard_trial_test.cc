@@ -192,7 +192,7 @@ void run_trials(const char* what, const std::string& victim_name, Bytes leaker, 
   EXPECT_EQ(tally[Ending::shot], trials()) << agent.process().log();
   EXPECT_EQ(tally[Ending::wrong], 0);
   EXPECT_EQ(oom_kills, 0U);
-  EXPECT_EQ(count(agent.process().log(), "what=shot"), static_cast<std::size_t>(trials()));
+  EXPECT_EQ(count(agent.process().log(), "what=killed"), static_cast<std::size_t>(trials()));
 }
 
 TEST(GuardTrial, TheLeakerAtFullSpeedWhileTheAgentIsStopped) {

@@ -147,11 +147,10 @@ TEST_F(ReadinessTest, PidfdsAreHeldInTheZoneAndClosedBehindIt) {
   EXPECT_TRUE(run.turn_until([&] { return !held(); }));
 }
 
-// A record sink that blocks on request: a loop that hangs.
-class HangingSink final : public exports::RecordSink {
+// An evaluation listener that blocks on request: a loop that hangs.
+class HangingListener final : public exports::EvaluationListener {
  public:
-  explicit HangingSink(const Child& until) : until_(until) {}
-  void write(const Record&) override {}
+  explicit HangingListener(const Child& until) : until_(until) {}
   void looked(const exports::Look&) override {
     if (armed) ended_in_time = until_.wait_exit();
     armed = false;
@@ -166,8 +165,8 @@ class HangingSink final : public exports::RecordSink {
 TEST_F(ReadinessTest, TheWatchdogActsWhenTheLoopHangs) {
   const Hog small = hog("small", mib(20));
   Hog big = hog("big", mib(60));
-  HangingSink sink(big.child());
-  CoreRun run(config(), kPoll, {&sink});
+  HangingListener listener(big.child());
+  CoreRun run(config(), kPoll, {&listener});
   big.grow(kInZone - scratch.usage(scratch.path()));
   const auto held = [&] {
     const auto& readiness = run.core().readiness();
@@ -177,10 +176,10 @@ TEST_F(ReadinessTest, TheWatchdogActsWhenTheLoopHangs) {
   // The next evaluation does not return before the hog is dead, and no other process can kill it. A
   // warning line triggers the evaluation. The threshold lies 6 MiB past the end of the fast growth,
   // so that the loop hangs before it is met. The limit is then 15 s away.
-  sink.armed = true;
+  listener.armed = true;
   big.leak(mib(6), mib(4));
   ASSERT_TRUE(run.turn_until([&] { return run.kill() != nullptr; }));
-  EXPECT_TRUE(sink.ended_in_time) << "the loop waited in vain";
+  EXPECT_TRUE(listener.ended_in_time) << "the loop waited in vain";
   const Record& kill = *run.kill();
   EXPECT_EQ(kill.observation.wake.source, WakeSource::watchdog);
   EXPECT_EQ(kill.outcome->victim.name, "big");
@@ -199,14 +198,14 @@ TEST_F(ReadinessTest, AProtectedCgroupMadeDuringTheHangSurvives) {
   // On v2 a cgroup has processes or, with a controller, children.
   scratch.child("big/leaks");
   Hog big = hog("big/leaks", mib(60));
-  HangingSink sink(big.child());
+  HangingListener listener(big.child());
   Config with_protected = config();
   WorkloadRule rule;
   rule.cgroup = scratch.path() + "/big/keep";
   rule.name = "keep";
   rule.is_protected = true;
   with_protected.workloads.push_back(rule);
-  CoreRun run(with_protected, kPoll, {&sink});
+  CoreRun run(with_protected, kPoll, {&listener});
   big.grow(kInZone - scratch.usage(scratch.path()));
   const auto held = [&] {
     const auto& readiness = run.core().readiness();
@@ -215,10 +214,10 @@ TEST_F(ReadinessTest, AProtectedCgroupMadeDuringTheHangSurvives) {
   ASSERT_TRUE(run.turn_until(held));
   scratch.child("big/keep");
   const Hog keep = hog("big/keep", mib(1));
-  sink.armed = true;
+  listener.armed = true;
   big.leak(mib(6), mib(4));
-  ASSERT_TRUE(run.turn_until([&] { return !sink.armed && !run.records().empty(); }));
-  EXPECT_TRUE(sink.ended_in_time) << "the loop waited in vain";
+  ASSERT_TRUE(run.turn_until([&] { return !listener.armed && !run.records().empty(); }));
+  EXPECT_TRUE(listener.ended_in_time) << "the loop waited in vain";
   EXPECT_FALSE(big.alive());
   EXPECT_TRUE(keep.alive());
   EXPECT_EQ(run.records().front().observation.wake.source, WakeSource::watchdog);

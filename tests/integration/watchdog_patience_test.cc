@@ -71,10 +71,10 @@ TEST_F(WatchdogPatience, ActsOnlyIfTheLoopStopsEvaluating) {
   }
   EXPECT_TRUE(hog.alive());
   ASSERT_TRUE(fires_by(clock_.now() + kPatience)) << "the loop has stopped";
-  const auto shot = watchdog_->take_shot();
-  ASSERT_TRUE(shot);
-  EXPECT_EQ(shot->order.path, path);
-  EXPECT_EQ(shot->processes, 1U);
+  const auto kill = watchdog_->take_kill();
+  ASSERT_TRUE(kill);
+  EXPECT_EQ(kill->decision.evidence.front().subject, path);
+  EXPECT_EQ(kill->signalled->processes, 1U);
   EXPECT_TRUE(hog.child().wait_exit());
 }
 
@@ -94,11 +94,11 @@ TEST_F(WatchdogPatience, CountsTheTimeOfEachSubjectSeparately) {
   ASSERT_TRUE(grows.wait_grown());
   recedes.reset();
   ASSERT_TRUE(fires_by(clock_.now() + kPatience));
-  const auto shot = watchdog_->take_shot();
-  ASSERT_TRUE(shot);
-  EXPECT_EQ(shot->order.path, second);
-  EXPECT_GE(shot->met, grew);
-  EXPECT_GE(shot->at - grew, kLonger);
+  const auto kill = watchdog_->take_kill();
+  ASSERT_TRUE(kill);
+  EXPECT_EQ(kill->decision.evidence.front().subject, second);
+  EXPECT_GE(kill->stages.crossed, grew);
+  EXPECT_GE(kill->signalled->at - grew, kLonger);
 }
 
 TEST_F(WatchdogPatience, WaitsForTheMemoryOfAGuardKill) {
@@ -112,10 +112,10 @@ TEST_F(WatchdogPatience, WaitsForTheMemoryOfAGuardKill) {
   ++guard_fired_;
   // The loop has not evaluated since: the order is still valid.
   ASSERT_TRUE(fires_by(clock_.now() + kPatience));
-  const auto shot = watchdog_->take_shot();
-  ASSERT_TRUE(shot);
-  EXPECT_GE(shot->met - fired, agent::Watchdog::kGuardRelease);
-  EXPECT_GE(shot->at - shot->met, kLong);
+  const auto kill = watchdog_->take_kill();
+  ASSERT_TRUE(kill);
+  EXPECT_GE(kill->stages.crossed - fired, agent::Watchdog::kGuardRelease);
+  EXPECT_GE(kill->signalled->at - kill->stages.crossed, kLong);
 }
 
 TEST_F(WatchdogPatience, OnlyTheFirstClaimCounts) {

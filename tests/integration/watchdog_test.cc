@@ -57,10 +57,10 @@ class WatchdogTest : public ::testing::Test {
     while (readiness_.working()) readiness_.work(config_, {}, clock_.now());
     return readiness_.orders();
   }
-  std::optional<agent::Watchdog::Shot> wait_shot() {
+  std::optional<agent::KillRequest> wait_kill() {
     pollfd fired{watchdog_->fd(), POLLIN, 0};
     ::poll(&fired, 1, static_cast<int>(kPatience / std::chrono::milliseconds(1)));
-    return watchdog_->take_shot();
+    return watchdog_->take_kill();
   }
 
   SystemClock clock_;
@@ -93,10 +93,10 @@ TEST_F(WatchdogTest, MemoryAvailableIsActedUponBehindANearerUntilOom) {
   auto orders = orders_for({line(Signal::memory_until_oom, mib(8), false),
                             line(Signal::memory_available, mib(32), true)});
   watchdog_->post(std::move(orders), clock_.now() + kPatience);
-  const auto shot = wait_shot();
-  ASSERT_TRUE(shot);
-  EXPECT_EQ(shot->order.signal, Signal::memory_available);
-  EXPECT_EQ(shot->processes, 1U);
+  const auto kill = wait_kill();
+  ASSERT_TRUE(kill);
+  EXPECT_EQ(kill->decision.evidence.front().threshold.signal, Signal::memory_available);
+  EXPECT_EQ(kill->signalled->processes, 1U);
   EXPECT_TRUE(hog_.child().wait_exit());
 }
 
@@ -104,10 +104,10 @@ TEST_F(WatchdogTest, UntilOomIsActedUponToo) {
   auto orders = orders_for({line(Signal::memory_available, mib(8), false),
                             line(Signal::memory_until_oom, mib(32), true)});
   watchdog_->post(std::move(orders), clock_.now() + kPatience);
-  const auto shot = wait_shot();
-  ASSERT_TRUE(shot);
-  EXPECT_EQ(shot->order.signal, Signal::memory_until_oom);
-  EXPECT_GT(shot->working_set, Bytes{0});
+  const auto kill = wait_kill();
+  ASSERT_TRUE(kill);
+  EXPECT_EQ(kill->decision.evidence.front().threshold.signal, Signal::memory_until_oom);
+  EXPECT_GT(kill->observation.wake.usage, Bytes{0});
   EXPECT_TRUE(hog_.child().wait_exit());
 }
 
@@ -118,9 +118,9 @@ TEST_F(WatchdogTest, UntilOomOfAnotherCapacityIsVoid) {
   auto orders = orders_for({stale, line(Signal::memory_available, mib(32), true)});
   ASSERT_EQ(orders.size(), 2U);
   watchdog_->post(std::move(orders), clock_.now() + kPatience);
-  const auto shot = wait_shot();
-  ASSERT_TRUE(shot);
-  EXPECT_EQ(shot->order.signal, Signal::memory_available);
+  const auto kill = wait_kill();
+  ASSERT_TRUE(kill);
+  EXPECT_EQ(kill->decision.evidence.front().threshold.signal, Signal::memory_available);
 }
 
 }  // namespace

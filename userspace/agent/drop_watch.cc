@@ -12,12 +12,12 @@ constexpr Duration kInterval = std::chrono::seconds(10);
 }  // namespace
 
 void DropWatch::looked(const exports::Look& look) {
-  // Not while somebody has to go: it takes a system call.
+  // Not on the way to a kill: it takes a system call.
   if (look.decision.action != Action::none) return;
   const MonotonicTime now = look.observation.at;
   if (read_at_ && now - *read_at_ < kInterval) return;
   read_at_ = now;
-  if (tellers_ != nullptr) counts_.late_tellings = tellers_->late();
+  counts_.late_tellings = oom_events_.late();
   if (bpf_ == nullptr) return;
   const auto counters = bpf_->counters();
   if (!counters) return;

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings the counts of what was lost to where others may read them. Those of the BPF programs are
-// read by the loop's thread, as all of BPF is, with a look that happens anyway and seldom.
+// Copies the counts of lost events to where other threads may read them. The loop's thread reads
+// those of the BPF programs, as it reads all BPF maps: with an evaluation, and at most every 10 s.
 #pragma once
 
-#include "agent/oom_tellers.h"
 #include "exports/drop_counts.h"
 #include "exports/sink.h"
 #include "kernel/bpf_programs.h"
+#include "sources/oom_sightings.h"
 
 namespace forestall::agent {
 
-class DropWatch final : public exports::RecordSink {
+class DropWatch final : public exports::EvaluationListener {
  public:
-  // Null: nothing of the kind. All outlive this.
-  DropWatch(const kernel::BpfPrograms* bpf, const OomTellers* tellers, exports::DropCounts& counts)
-      : bpf_(bpf), tellers_(tellers), counts_(counts) {}
+  // `bpf` may be null. All outlive this.
+  DropWatch(const kernel::BpfPrograms* bpf, const sources::OomSightings& oom_events,
+            exports::DropCounts& counts)
+      : bpf_(bpf), oom_events_(oom_events), counts_(counts) {}
 
-  void write(const Record&) override {}
   void looked(const exports::Look& look) override;
 
  private:
   const kernel::BpfPrograms* bpf_;
-  const OomTellers* tellers_;
+  const sources::OomSightings& oom_events_;
   exports::DropCounts& counts_;
   std::optional<MonotonicTime> read_at_;
 };

@@ -9,11 +9,11 @@
 namespace forestall::agent {
 namespace {
 
-// Rest after a round, as a multiple of its length.
+// Pause after a round, as a multiple of its length.
 constexpr int kRestNear = 20;
 constexpr int kRestFar = 10000;
 
-// A line is near when less than the threshold itself is left up to it.
+// A line is near when the headroom is less than the threshold itself.
 bool is_near(const Evidence& evidence) {
   return has_usage_line(evidence.threshold.signal) &&
          (evidence.met || evidence.available / 2 < evidence.limit.value());
@@ -24,7 +24,7 @@ bool is_alarm(const Wake& wake) {
   return wake.source == WakeSource::oom_last_call || wake.source == WakeSource::oom_kill;
 }
 
-// Without a start time a pid has to do: the kernel's log tells no more.
+// The kernel's log has a pid but no start time.
 bool same_process(const ProcessId& predicted, const ProcessId& seen) {
   return predicted.pid == seen.pid &&
          (seen.start_ticks == 0 || predicted.start_ticks == seen.start_ticks);
@@ -48,7 +48,7 @@ Foresight::Foresight(const kernel::CgroupTree& tree,
 
 Foresight::~Foresight() = default;
 
-// Those whose last turn was longest ago first.
+// The domain whose last round was longest ago comes first.
 std::vector<Foresight::Domain> Foresight::domains_of(const Observation& observation) const {
   std::vector<Domain> domains{{CgroupId{}, "/"}};
   if (observation.pods) domains.push_back({observation.pods->id, observation.pods->path});
@@ -63,7 +63,7 @@ void Foresight::looked(const Observation& observation, const Decision& decision)
   const bool near = std::ranges::any_of(decision.evidence, is_near);
   const Duration rest = length_ * (alarm || near ? kRestNear : kRestFar);
   const bool early = running_ || (ended_ && clock_.now() < *ended_ + rest);
-  // At rest, the next look will do.
+  // Far from every line, a later evaluation will do.
   if (early && !alarm && !near) return;
   std::vector<Domain> domains = domains_of(observation);
   const auto far = std::ranges::stable_partition(domains, [&](const Domain& domain) {
@@ -71,7 +71,7 @@ void Foresight::looked(const Observation& observation, const Decision& decision)
       return evidence.cgroup == domain.cgroup && is_near(evidence);
     });
   });
-  // Near some lines, the other domains need not be looked at again.
+  // Near some lines, only their domains are predicted.
   if (near && !alarm) domains.erase(far.begin(), far.end());
   if (domains.size() > kRoundMax) domains.resize(kRoundMax);
   if (domains.empty()) return;
@@ -115,7 +115,7 @@ std::vector<Foresight::Answer> Foresight::collect() {
     answers.push_back({each.domain.path, made.verdict, made.victim, made.ended - made.began});
     keep(each);
   }
-  // What was asked for meanwhile waits for this round's length, too.
+  // A request made during the round waits for its pause as well.
   if (due_) due_ = *ended_ + length_ * kRestNear;
   time_passed();
   return answers;
@@ -165,7 +165,7 @@ std::optional<OomForesight> Foresight::of(const OomKillSighting& kill) {
     foresight.right =
         (each->victim && is_it(*each->victim)) || std::ranges::any_of(each->also, is_it);
     const bool over = std::exchange(each->used, true);
-    // Whoever dies with the first is told after it, and was expected as well.
+    // A process that dies with the victim is reported after it, and was predicted as well.
     if (over && !foresight.right) return std::nullopt;
     return foresight;
   }
@@ -180,7 +180,7 @@ void Foresight::predict_all() {
     prediction.began = clock_.now();
     const auto read = domain.cgroup.inode == 0 ? reader_.read_node(scene_)
                                                : reader_.read_memcg(domain.path, scene_);
-    // One that has no limit of its own, or is gone, cannot run out.
+    // A cgroup without a limit of its own, or a removed one, cannot run out.
     if (!read.ok() || scene_.domain.cgroup != domain.cgroup) continue;
     predict_scene(prediction);
     prediction.ended = clock_.now();
@@ -189,7 +189,8 @@ void Foresight::predict_all() {
   round_ended_ = clock_.now();
 }
 
-// Who is first among equals only the kernel's own walk can tell; where it does not, the pid does.
+// The kernel breaks ties in the order of its walk. Where that order cannot be read, the pid
+// decides.
 void Foresight::predict_scene(Prediction& prediction) {
   if (const auto tied = policy::tied_for_first(scene_); !tied.empty()) {
     (void)sources::order_ties(*processes_, scene_, tied).ok();

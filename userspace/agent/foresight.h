@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whom the kernel would kill, kept at hand: for the node, for the pods cgroup and for each watched
-// cgroup that has a limit. A memory cgroup that nobody watches can run out as well; for those there
-// is no foresight.
+// Predicts the kernel OOM killer's victim for the node, for the pods cgroup and for each watched
+// cgroup that has a limit. A memory cgroup that is not watched can run out as well; there is no
+// prediction for it.
 //
-// A round reads and predicts some domains on a thread of ordinary priority, so that neither a scan
-// of /proc that takes its time nor a process that exits slowly ever stands between a crossing and a
-// kill. What a round may cost is bounded by what the last one did:
-// - near a line, or when the kernel is about to choose or has chosen, the next one begins no sooner
-//   than 20 times the length of the last after its end: 5 % of one CPU;
-// - else no sooner than 10,000 times that length (0.01 %), and only with a look that happens
-// anyway:
-//   an agent at rest is not woken for it.
+// A round reads and predicts some domains on a thread of ordinary priority, so that neither a slow
+// scan of /proc nor a process that exits slowly delays a kill. The length of a round bounds the
+// cost of the next:
+// - near a line, or when the kernel is about to select a victim or has selected one, the next round
+//   begins at the earliest 20 lengths after the end of the last: 5 % of one CPU;
+// - else at the earliest 10,000 lengths after it (0.01 %), and only with an evaluation that happens
+//   for another reason: a round does not wake an idle agent.
 #pragma once
 
 #include <array>
@@ -33,25 +32,10 @@
 
 namespace forestall::agent {
 
+// Predictions as the loop uses them. Base: there are none.
 // Thread rule: all calls come from the loop's thread.
-class Foresight {
+class OomForecast {
  public:
-  // Domains in one round. The rest have their turn in the next.
-  static constexpr std::size_t kRoundMax = 16;
-  // Domains of which a prediction is kept; the oldest goes first.
-  static constexpr std::size_t kKeptMax = 256;
-  // Processes remembered to die with a victim.
-  static constexpr std::size_t kAlsoMax = 4096;
-
-  // `tree` must outlive it; `proc` and `sys` are as for OomSceneReader.
-  static Result<std::unique_ptr<Foresight>> create(
-      const kernel::CgroupTree& tree, std::unique_ptr<sources::ProcessSource> processes,
-      const Clock& clock, const std::string& proc = "/proc",
-      const std::string& sys = "/sys/devices/system");
-  Foresight(const Foresight&) = delete;
-  // Waits for a round under way.
-  ~Foresight();
-
   // One domain's answer in a round that is over, for the log.
   struct Answer {
     std::string path;
@@ -60,21 +44,51 @@ class Foresight {
     Duration took{0};
   };
 
-  // Readable when a round is over: call collect(), which takes over what it found.
-  [[nodiscard]] int fd() const { return thread_->fd(); }
-  std::vector<Answer> collect();
+  OomForecast() = default;
+  OomForecast(const OomForecast&) = delete;
+  OomForecast& operator=(const OomForecast&) = delete;
+  virtual ~OomForecast() = default;
 
-  // After each look that began no kill. Costs a comparison per threshold, and nothing is read here.
-  void looked(const Observation& observation, const Decision& decision);
-  // When a round that was asked for may begin; nothing while none waits.
-  [[nodiscard]] std::optional<MonotonicTime> next_look() const;
+  // Polls readable when a round is over: call collect(), which takes its results. -1: never.
+  [[nodiscard]] virtual int fd() const { return -1; }
+  virtual std::vector<Answer> collect() { return {}; }
+  // After each evaluation that began no kill. Costs a comparison per threshold and reads nothing.
+  virtual void looked(const Observation&, const Decision&) {}
+  // When a requested round may begin; nothing while none waits.
+  [[nodiscard]] virtual std::optional<MonotonicTime> next_look() const { return std::nullopt; }
   // That time has come.
-  void time_passed();
+  virtual void time_passed() {}
+  // The prediction for the domain of this kill when it happened, and whether it was right. Nothing
+  // when there was none, or when the last one had come true before: it named the first victim, not
+  // the next.
+  [[nodiscard]] virtual std::optional<OomForesight> of(const OomKillSighting&) {
+    return std::nullopt;
+  }
+};
 
-  // What was predicted for the domain of this kill when it happened, and whether it was right.
-  // Nothing when there was no prediction, or when the last one had come true before: it said who is
-  // first, not who is next.
-  [[nodiscard]] std::optional<OomForesight> of(const OomKillSighting& kill);
+class Foresight final : public OomForecast {
+ public:
+  // Domains in one round. The rest follow in the next.
+  static constexpr std::size_t kRoundMax = 16;
+  // Domains with a stored prediction; the oldest is dropped first.
+  static constexpr std::size_t kKeptMax = 256;
+  // Processes stored that die with a victim.
+  static constexpr std::size_t kAlsoMax = 4096;
+
+  // `tree` and `clock` must outlive it; `proc` and `sys` are as for OomSceneReader.
+  static Result<std::unique_ptr<Foresight>> create(
+      const kernel::CgroupTree& tree, std::unique_ptr<sources::ProcessSource> processes,
+      const Clock& clock, const std::string& proc = "/proc",
+      const std::string& sys = "/sys/devices/system");
+  // Waits for a round under way.
+  ~Foresight() override;
+
+  [[nodiscard]] int fd() const override { return thread_->fd(); }
+  std::vector<Answer> collect() override;
+  void looked(const Observation& observation, const Decision& decision) override;
+  [[nodiscard]] std::optional<MonotonicTime> next_look() const override;
+  void time_passed() override;
+  [[nodiscard]] std::optional<OomForesight> of(const OomKillSighting& kill) override;
 
  private:
   struct Domain {
@@ -90,8 +104,8 @@ class Foresight {
   };
   struct Kept {
     std::string path;
-    MonotonicTime tried;  // when its last round began, whatever came of it
-    // The last, and the one before: a kill may be told after a scan that began later.
+    MonotonicTime tried;  // when its last round began, with or without a result
+    // The last and the one before: a kill may be reported after a scan that began later.
     std::array<std::optional<Prediction>, 2> predictions;
   };
   struct Found {
@@ -106,7 +120,7 @@ class Foresight {
   void start();
   void keep(const Found& found);
   [[nodiscard]] Kept* find(const OomKillSighting& kill);
-  // When the domain had its last turn; the beginning of time: never.
+  // When the domain was last in a round; zero: never.
   [[nodiscard]] MonotonicTime tried_at(CgroupId cgroup) const;
   void forget_oldest();
   void predict_all();                          // on the thread
@@ -115,7 +129,7 @@ class Foresight {
   const Clock& clock_;
   // The loop's.
   std::map<CgroupId, Kept> kept_;
-  std::vector<Domain> wanted_;  // for the next round; empty: none was asked for
+  std::vector<Domain> wanted_;  // for the next round; empty: none was requested
   std::optional<MonotonicTime> due_;
   std::optional<MonotonicTime> ended_;  // of the last round
   Duration length_{0};                  // of it

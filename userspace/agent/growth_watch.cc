@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calm look, within its budget.
 #include "agent/growth_watch.h"
 
 namespace forestall::agent {
 namespace {
 
-// Time between two calm looks, in terms of how long one takes.
+// Time between two such samplings, as a multiple of the length of one.
 constexpr int kBudget = 1000;
 
 }  // namespace

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// When the figures are taken that growth is told from (policy/growth_baseline.h).
+// When the baseline of growth is sampled (policy/growth_baseline.h).
 //
-// The warning line is the time for it. A spike may pass from there to the threshold before anything
-// was read, so with `ranking: kubelet+growth` workloads are also read while all is calm: on the
-// rechecks that are made anyway, and no oftener than costs a thousandth of one CPU, however many
-// workloads there are. With any other ranking growth is only shown, and nothing is read for it.
+// It is sampled at the warning line. A spike may pass from there to the threshold before a sample
+// is complete. So with `ranking: kubelet+growth` workloads are also sampled far from every line: on
+// rechecks, and at a cost of at most a thousandth of one CPU, however many workloads there are.
+// With any other ranking growth is only shown, and no sample is taken for it.
 #pragma once
 
 #include <string_view>
@@ -25,10 +25,10 @@ class GrowthWatch {
   GrowthWatch(const Clock& clock, sources::Observer& observer)
       : clock_(clock), observer_(observer) {}
 
-  // Nothing is met, and a recheck is due: reads the workloads if they are worth it now.
+  // No threshold is met: samples the workloads if the budget allows.
   void look_calmly(const Config& config);
-  // A warning line is crossed, and no threshold is met: GrowthBaseline::take(). May be told again
-  // while it lasts; the first time counts.
+  // A warning line is crossed, and no threshold is met: GrowthBaseline::take(). Repeated calls
+  // while that lasts change nothing.
   void warned(const std::vector<WorkloadSample>& samples, MonotonicTime at,
               std::string_view scope) {
     baseline_.take(samples, at, scope);
@@ -36,7 +36,7 @@ class GrowthWatch {
   // No warning line is crossed any more.
   void receded() { baseline_.forget(); }
 
-  // There is something to tell growth from.
+  // There is a baseline.
   [[nodiscard]] bool known() const { return baseline_.taken_at().has_value(); }
 
   // Sets the growth of each sample.

@@ -15,7 +15,7 @@
 namespace forestall::agent {
 namespace {
 
-// Processes of one workload that are looked at, to find the largest.
+// Processes of one workload that are sized to find the largest.
 constexpr std::size_t kProcessesMax = 256;
 
 static_assert(policy::kGuardSubjectsMax == ABI_GUARD_SLOTS, "each order has a slot");
@@ -40,11 +40,11 @@ std::string_view hook_word(std::uint32_t hook) {
 std::string_view kind_word(std::uint32_t kind) {
   switch (kind) {
     case ABI_GUARD_CROSSED: return "crossed";
-    case ABI_GUARD_SHOT: return "shot";
+    case ABI_GUARD_SHOT: return "killed";
     case ABI_GUARD_DYING: return "dying-already";
     case ABI_GUARD_FAILED: return "failed";
     case ABI_GUARD_GIVEN_UP: return "given-up";
-    default: return "nobody";
+    default: return "no-victim";
   }
 }
 
@@ -52,7 +52,7 @@ Bytes bytes(std::uint64_t count) {
   return Bytes{static_cast<std::int64_t>(count)};
 }
 
-// Resident pages, for the order only; 0 when they cannot be read.
+// Resident pages, for sorting only; 0 when they cannot be read.
 std::uint64_t resident_pages(pid_t pid) {
   const std::string path = "/proc/" + std::to_string(pid) + "/statm";
   const auto file = kernel::HeldFile::open(AT_FDCWD, path.c_str(), path);
@@ -67,7 +67,7 @@ std::uint64_t resident_pages(pid_t pid) {
   return pages;
 }
 
-// The largest first: a list has room for so many, and they hold the memory.
+// The largest hold the memory, and a list has room for few.
 std::vector<pid_t> largest_first(std::vector<pid_t> pids) {
   if (pids.size() > kProcessesMax) pids.resize(kProcessesMax);
   if (pids.size() < 2) return pids;
@@ -79,13 +79,9 @@ std::vector<pid_t> largest_first(std::vector<pid_t> pids) {
   return pids;
 }
 
-const WorkloadSample& victim_of(const Record& record) {
-  return record.decision.considered[*record.decision.victim()].sample;
-}
-
-// Of the whole workload, right before its first process was shot; what was expected when it was
-// listed, where the program could not read it.
-Bytes usage_at_shot(const abi_guard_report& report) {
+// Of the whole workload, right before its first process was signalled. Where the BPF program could
+// not read it: what was expected when it was listed.
+Bytes usage_at_kill(const abi_guard_report& report) {
   return bytes(report.workload_usage != 0 ? report.workload_usage : report.victim.expected);
 }
 
@@ -128,14 +124,15 @@ void GuardKeeper::disarm() {
 void GuardKeeper::refresh(const Config& config, const Record& record, const Readiness& readiness,
                           const GrowthWatch& growth, MonotonicTime now) {
   const bool first = !std::exchange(due_, now + kRefresh).has_value();
-  // Before anything that takes time: the headroom is as of the look, and memory fills meanwhile.
+  // Before anything that takes time: the headroom is that of the evaluation, and memory fills
+  // meanwhile.
   const auto node = parts_.guard->usage(CgroupId{});
   Observation observation = record.observation;
   kills_ = observation.kills;
-  // What the decision read may be of one subject only.
+  // The decision may have read the workloads of one subject only.
   observation.workloads.reset();
   if (!take_samples(config, readiness, now, observation)) {
-    // Readiness gives way to wakes as it samples, which we would not.
+    // The victim cache serves wakes while it samples; sampling here would not.
     if (first && readiness.working()) return;
     parts_.observer->add_workloads(observation, {}, sources::Scoring{true, observation.at});
     growth.apply(*observation.workloads);
@@ -153,7 +150,7 @@ void GuardKeeper::refresh(const Config& config, const Record& record, const Read
     }
     Kept kept{std::move(order), {}};
     kept.victims = approve(kept.order);
-    // The programs count the node's memory by themselves: the line lies where they are.
+    // The BPF programs count the node's memory themselves: the line is relative to their count.
     std::optional<Bytes> line = kept.order.line;
     if (directory == nullptr) {
       line = node.ok() ? std::optional(node->usage + kept.order.headroom) : std::nullopt;
@@ -167,7 +164,7 @@ void GuardKeeper::refresh(const Config& config, const Record& record, const Read
   made_from_.stages = record.stages;
   arm(lists);
   subjects_ = std::move(subjects);
-  // What was to be told last time has waited for a clock long enough.
+  // Lists that were not logged last time have waited for a clock long enough.
   tell_armed(now, tell_due_.has_value());
 }
 
@@ -191,8 +188,8 @@ void GuardKeeper::arm(const std::vector<kernel::GuardList>& lists) {
                         .field("subject", kept_.at(first.subject).order.path));
 }
 
-// Only of what is in force, which takes a clock: a new list is told of when the first one runs, or,
-// where none can be started (another hook fires it then), with the next refresh.
+// A list is in force when a clock runs: it is logged then, or with the next refresh where no clock
+// can be started (another hook fires the guard then).
 void GuardKeeper::tell_armed(MonotonicTime now, bool waited) {
   tell_due_.reset();
   if (armed_.empty()) return;
@@ -204,7 +201,7 @@ void GuardKeeper::tell_armed(MonotonicTime now, bool waited) {
   armed_.clear();
 }
 
-// Who was killed since shows in none of its samples.
+// Samples taken before a kill still count its victim.
 bool GuardKeeper::take_samples(const Config& config, const Readiness& readiness, MonotonicTime now,
                                Observation& observation) const {
   if (!observation.kills.empty()) return false;
@@ -241,7 +238,7 @@ std::vector<abi_guard_victim> GuardKeeper::approve(const policy::GuardOrder& ord
   return victims;
 }
 
-// Each process by pidfd, so that what was learnt of it is of one and the same.
+// Each process by pidfd, so that all that is read belongs to one process.
 void GuardKeeper::add_processes(const Workload& workload, const policy::GuardVictim& victim,
                                 std::vector<abi_guard_victim>& out) {
   const auto directory = parts_.tree->open(workload.path);
@@ -262,7 +259,7 @@ void GuardKeeper::add_processes(const Workload& workload, const policy::GuardVic
   }
 }
 
-// Who is next, whenever that changes.
+// Logs the next victim when it changes.
 void GuardKeeper::tell_listed(const Kept& kept) {
   const std::int32_t first = kept.victims.empty() ? 0 : kept.victims.front().tgid;
   std::int32_t& told = told_first_[kept.order.cgroup];
@@ -298,7 +295,7 @@ void GuardKeeper::tell(const abi_guard_report& report) {
   parts_.log->write(exports::LogLevel::warning, line);
 }
 
-std::optional<Record> GuardKeeper::record_of(const abi_guard_report& report) const {
+std::optional<KillRequest> GuardKeeper::request_of(const abi_guard_report& report) const {
   const auto kept = kept_.find(CgroupId{report.cgroup});
   if (kept == kept_.end()) return std::nullopt;
   const policy::GuardOrder& order = kept->second.order;
@@ -306,19 +303,16 @@ std::optional<Record> GuardKeeper::record_of(const abi_guard_report& report) con
     return candidate.sample.workload.cgroup == CgroupId{report.victim.cgroup};
   });
   if (victim == order.considered.end()) return std::nullopt;
-  Record record = made_from_;
-  const MonotonicTime crossed = from_ns(static_cast<std::int64_t>(report.crossed_ns));
-  record.observation.wake = {WakeSource::guard, crossed, std::nullopt, bytes(report.usage)};
-  if (order.cgroup != CgroupId{}) record.observation.wake.cgroup = order.cgroup;
-  record.stages.crossed = crossed;
-  // Of the completion: what the guard itself took is in its own line of the log.
-  record.stages.woken = parts_.clock->now();
-  record.stages.observed = record.stages.woken;
-  record.stages.decided = record.stages.woken;
-  Decision& decision = record.decision;
-  decision.action = Action::kill;
-  decision.reason = Reason::guard_shot;
-  decision.node_reclaim.clear();
+  KillRequest request;
+  request.origin = KillOrigin::guard;
+  // The stages are those of the completion: the guard's own times are in its line of the log.
+  const MonotonicTime now = parts_.clock->now();
+  request.stages = {now, now, now, now};
+  request.observation = made_from_.observation;
+  request.set_crossing(order.cgroup, bytes(report.usage),
+                       from_ns(static_cast<std::int64_t>(report.crossed_ns)));
+  Decision& decision = request.decision;
+  decision = made_from_.decision;
   decision.driving.reset();
   for (std::size_t i = 0; i < decision.evidence.size() && !decision.driving; ++i) {
     const Evidence& evidence = decision.evidence[i];
@@ -327,39 +321,35 @@ std::optional<Record> GuardKeeper::record_of(const abi_guard_report& report) con
     }
   }
   decision.considered = order.considered;
-  Eviction eviction;
-  eviction.candidate = static_cast<std::size_t>(victim - order.considered.begin());
-  eviction.at_once = true;
+  request.set_victim(static_cast<std::size_t>(victim - order.considered.begin()));
   if (decision.driving) {
     policy::write_notice(*victim, decision.evidence[*decision.driving], decision.evidence,
-                         eviction);
+                         decision.evictions.front());
   }
-  decision.evictions = {std::move(eviction)};
-  for (ConditionStatus& status : decision.conditions) status.changed = false;
-  return record;
+  request.signalled = {from_ns(static_cast<std::int64_t>(report.at_ns)), 1, usage_at_kill(report)};
+  return request;
 }
 
-std::vector<GuardKeeper::Shot> GuardKeeper::take_shots() {
-  std::vector<Shot> shots;
+std::vector<KillRequest> GuardKeeper::take_kills() {
+  std::vector<KillRequest> kills;
   parts_.guard->drain([&](const abi_guard_report& report) {
     tell(report);
     if (report.kind != ABI_GUARD_SHOT) return;
-    const MonotonicTime at = from_ns(static_cast<std::int64_t>(report.at_ns));
-    const auto same = std::ranges::find_if(shots, [&](const Shot& shot) {
-      return victim_of(shot.record).workload.cgroup == CgroupId{report.victim.cgroup};
+    const auto same = std::ranges::find_if(kills, [&](const KillRequest& kill) {
+      return kill.victim().workload.cgroup == CgroupId{report.victim.cgroup};
     });
-    if (same != shots.end()) {
-      same->signalled.at = std::min(same->signalled.at, at);
-      same->signalled.usage_before = std::max(same->signalled.usage_before, usage_at_shot(report));
-      ++same->signalled.processes;
-      return;
+    if (same != kills.end()) {
+      actuators::Signalled& signalled = *same->signalled;
+      const MonotonicTime at = from_ns(static_cast<std::int64_t>(report.at_ns));
+      signalled.at = std::min(signalled.at, at);
+      signalled.usage_before = std::max(signalled.usage_before, usage_at_kill(report));
+      ++signalled.processes;
+    } else if (auto request = request_of(report)) {
+      kills.push_back(std::move(*request));
     }
-    auto record = record_of(report);
-    if (!record) return;
-    shots.push_back({std::move(*record), {at, 1, usage_at_shot(report)}});
   });
-  ranked();  // what is listed was made without knowing of this
-  return shots;
+  ranked();  // the lists were made without these kills
+  return kills;
 }
 
 }  // namespace forestall::agent

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the guard in the kernel supplied with lists of who may be shot, and completes what it shot.
+// Supplies the guard in the kernel with lists of victims, and requests the completion of its kills.
 //
-// A list says what the policy would decide, is at most a second older than the last look, and
-// expires after three: a process that was stopped right after making one leaves a guard behind that
-// acts on it for so long, and one that ended leaves none. Outside of the zone near a threshold, in
-// a dry run, and while enough memory is on its way, there is no list.
+// A list holds what the policy would decide. It is at most a second older than the last evaluation
+// and expires after three: a stopped agent leaves a guard that acts for so long, and an agent that
+// ended leaves none. Outside of the warning zone, in a dry run, and while enough memory is pending
+// release, there is no list.
 //
-// It is made of what readiness.h sampled for its own list, and again whenever that one is made: so
-// who is shot is who would be chosen, growth included, and nobody is sampled twice. Only near a
-// limit of its own, for which nothing is made ready, and after kills, which its samples do not show
-// yet, the workloads are sampled for the guard alone.
+// A list is made from the samples of the pre-ranked list (readiness.h), and again whenever that one
+// is made: so the guard's victim is the loop's, growth included, and no workload is sampled twice.
+// The workloads are sampled for the guard alone near a workload's own limit, which has no
+// pre-ranked list, and after kills, which its samples do not show yet.
 //
-// After a shot the ladder takes over, as if the kill had been ours: what the guard did not list or
-// what was forked since is killed, process_mrelease takes the memory back sooner than the victim
-// would give it, and record, outcome and credit come out as for any other kill.
+// After a kill by the guard the ladder takes over: it kills processes that were not listed or were
+// forked since, and calls process_mrelease. Record, outcome and credit are those of any other kill.
 #pragma once
 
 #include <algorithm>
@@ -26,6 +25,7 @@
 #include "actuators/ladder.h"
 #include "actuators/untouchable.h"
 #include "agent/growth_watch.h"
+#include "agent/kill_request.h"
 #include "agent/readiness.h"
 #include "base/clock.h"
 #include "exports/log.h"
@@ -38,7 +38,33 @@
 
 namespace forestall::agent {
 
-// What it works with; all owned by the caller, who outlives it.
+// The guard in the kernel as the loop uses it. Base: it is off.
+// Thread rule: the loop's thread only.
+class KernelGuard {
+ public:
+  KernelGuard() = default;
+  KernelGuard(const KernelGuard&) = delete;
+  KernelGuard& operator=(const KernelGuard&) = delete;
+  virtual ~KernelGuard() = default;
+
+  // After each evaluation. Makes new lists when they are due, or when kills began or ended;
+  // withdraws them when there is nothing to guard. Costs nothing outside of the zone. `readiness`
+  // and `growth` are those of the evaluation.
+  virtual void looked(const Config&, const Record&, const Readiness&, const GrowthWatch&) {}
+  // The pre-ranked list is new: if there is a guard list, an evaluation is due at once.
+  virtual void ranked() {}
+  // Another configuration: the lists are void.
+  virtual void disarm() {}
+  // When looked() has to be called at the latest; nothing: no list is in force.
+  [[nodiscard]] virtual std::optional<MonotonicTime> next_look() const { return std::nullopt; }
+  // Polls readable when there are reports; -1: never.
+  [[nodiscard]] virtual int fd() const { return -1; }
+  // Logs every report since the last call. Returns the kills, one for each workload; their usage is
+  // that right before the first signal.
+  [[nodiscard]] virtual std::vector<KillRequest> take_kills() { return {}; }
+};
+
+// What the guard's keeper works with. The caller owns all of it and outlives the keeper.
 struct GuardParts {
   kernel::Guard* guard = nullptr;
   const kernel::CgroupTree* tree = nullptr;
@@ -47,40 +73,25 @@ struct GuardParts {
   exports::Log* log = nullptr;
 };
 
-// Thread rule: the loop's thread only.
-class GuardKeeper {
+class GuardKeeper final : public KernelGuard {
  public:
   static constexpr Duration kRefresh = std::chrono::seconds(1);
   static constexpr Duration kExpiry = std::chrono::seconds(3);
-  // A thread visits each CPU to start its clock; so long after a list it is asked whether it has.
+  // A thread visits each CPU to start its clock; so long after a new list the result is read.
   static constexpr Duration kClockStart = std::chrono::milliseconds(20);
 
   explicit GuardKeeper(GuardParts parts)
       : parts_(parts), untouchables_(actuators::Untouchables::of_this_process()) {}
 
-  // After each look. Makes new lists when they are due, or when kills began or ended; withdraws
-  // them when there is nothing to guard. Costs nothing outside of the zone. `readiness` and
-  // `growth` are those the look was decided with.
   void looked(const Config& config, const Record& record, const Readiness& readiness,
-              const GrowthWatch& growth);
-  // Readiness has ranked anew: if there is anything to guard, a look is due at once.
-  void ranked();
-  // Another configuration: what is listed is void.
-  void disarm();
-  // When looked() has to be called at the latest; nothing: no list is in force.
-  [[nodiscard]] std::optional<MonotonicTime> next_look() const {
+              const GrowthWatch& growth) override;
+  void ranked() override;
+  void disarm() override;
+  [[nodiscard]] std::optional<MonotonicTime> next_look() const override {
     return tell_due_ ? std::min(tell_due_, due_) : due_;
   }
-
-  [[nodiscard]] int fd() const { return parts_.guard->fd(); }
-  // One workload that was shot, as of a decision to kill it, with the look the list was made from.
-  struct Shot {
-    Record record;
-    actuators::Signalled signalled;  // its usage is that right before the shot
-  };
-  // What happened since the last call, told to the log: each workload that was shot. REQUIRES: the
-  // ladder completes it.
-  [[nodiscard]] std::vector<Shot> take_shots();
+  [[nodiscard]] int fd() const override { return parts_.guard->fd(); }
+  [[nodiscard]] std::vector<KillRequest> take_kills() override;
 
  private:
   // What one subject's list was made of.
@@ -104,19 +115,19 @@ class GuardKeeper {
   void tell_armed(MonotonicTime now, bool waited);
   void tell_listed(const Kept& kept);
   void tell(const abi_guard_report& report);
-  [[nodiscard]] std::optional<Record> record_of(const abi_guard_report& report) const;
+  [[nodiscard]] std::optional<KillRequest> request_of(const abi_guard_report& report) const;
 
   const GuardParts parts_;
   const actuators::Untouchables untouchables_;
   std::optional<MonotonicTime> due_;
   std::vector<KillProgress> kills_;              // when the lists were made
   std::map<CgroupId, Kept> kept_;                // by subject
-  std::vector<CgroupId> armed_;                  // subjects whose list is still to be told of
+  std::vector<CgroupId> armed_;                  // subjects whose list is still to be logged
   std::optional<MonotonicTime> tell_due_;        // when tell_armed() tries again
-  std::size_t told_unarmed_ = 0;                 // lists that could not be armed, as it was told
-  std::map<CgroupId, std::int32_t> told_first_;  // by subject: the first victim, as it was told
+  std::size_t told_unarmed_ = 0;                 // lists that could not be armed, as logged last
+  std::map<CgroupId, std::int32_t> told_first_;  // by subject: the first victim, as logged last
   std::map<CgroupId, kernel::CgroupDir> subjects_;
-  Record made_from_;
+  Record made_from_;  // the evaluation that the lists were made from
 };
 
 }  // namespace forestall::agent

@@ -12,6 +12,7 @@
 #include "kernel/scheduling.h"
 #include "sources/bpf_source.h"
 #include "sources/high_tripwire.h"
+#include "sources/oom_log.h"
 #include "sources/poll_source.h"
 #include "sources/psi_source.h"
 #include "sources/usage_eventfd.h"
@@ -39,7 +40,7 @@ void put(Host& host, FeatureReport report) {
   host.reports[static_cast<std::size_t>(report.feature)] = std::move(report);
 }
 
-// Every slot filled before probing, so that a feature no probe speaks of is not left blank.
+// Every slot is filled before probing, because a probe may report nothing for a feature.
 std::vector<FeatureReport> blank_reports(const FeatureSet& disabled) {
   std::vector<FeatureReport> reports(kFeatureCount);
   for (std::size_t i = 0; i < kFeatureCount; ++i) {
@@ -60,7 +61,7 @@ FeatureReport failed(Feature feature, const Error& error) {
           error.text()};
 }
 
-// Loads the programs that walk all tasks, which also finds out how this kernel counts.
+// Loads the BPF programs that walk all tasks, which also probes how this kernel counts rss.
 void probe_tasks(Host& host, const FeatureSet& disabled) {
   if (has(disabled, Feature::bpf_tasks)) return;
   if (has(disabled, Feature::bpf)) {
@@ -138,7 +139,7 @@ void load_guard(Host& host, const FeatureSet& disabled) {
     put(host, {Feature::guard, FeatureState::forced_off, "bpf is forced off"});
     return;
   }
-  // Where fexit is refused, trying it here as well would only take time.
+  // Where fexit is refused, a second attempt would only take time.
   auto guard = kernel::Guard::load({.charge_hook = host.in_use(Feature::bpf_charge)});
   if (!guard.ok()) {
     put(host, failed(Feature::guard, guard.error()));
@@ -159,12 +160,12 @@ Sources make_sources(Host& host) {
   if (any_in_use(host, kWakesByBpf) || host.in_use(Feature::bpf_oom) ||
       host.in_use(Feature::bpf_cgroups)) {
     auto bpf = std::make_unique<sources::BpfSource>(*host.bpf, host.tree);
-    if (host.in_use(Feature::bpf_oom)) made.bpf_oom = bpf.get();
+    made.bpf_oom = host.in_use(Feature::bpf_oom);
     made.all.push_back(std::move(bpf));
   }
   if (host.in_use(Feature::oom_log)) {
     if (auto log = sources::OomLog::open(); log.ok()) {
-      made.oom_log = log->get();
+      made.oom_log = true;
       made.all.push_back(std::move(*log));
     } else {
       put(host, failed(Feature::oom_log, log.error()));
@@ -197,32 +198,34 @@ Result<std::unique_ptr<sources::ProcessSource>> make_process_source(Host& host) 
 std::string_view cost_of_missing(Feature feature) {
   switch (feature) {
     case Feature::bpf:
-    case Feature::bpf_timer: return "crossings are seen by files instead: later, or by polling";
+    case Feature::bpf_timer: return "crossings are detected by files instead: later, or by polling";
     case Feature::bpf_charge:
-      return "a crossing is seen at the next tick (1 ms near the line) instead of at the charge";
+      return "a crossing is detected at the next tick (1 ms near the line) instead of at the "
+             "charge";
     case Feature::bpf_reclaim:
-      return "reclaim that turns cache into working set is seen by polling only";
-    case Feature::bpf_stall: return "no stall time per cgroup; PSI files tell of averages";
-    case Feature::bpf_oom: return "the kernel's OOM kills are known by its log only";
-    case Feature::bpf_oom_path: return "no last call before the kernel chooses a victim";
-    case Feature::bpf_cgroups: return "new workloads are found when they are needed, by a walk";
+      return "reclaim that turns cache into working set is detected by polling only";
+    case Feature::bpf_stall: return "no stall time per cgroup; PSI files have averages only";
+    case Feature::bpf_oom: return "the kernel's OOM kills are read from its log only";
+    case Feature::bpf_oom_path: return "no event right before the kernel selects a victim";
+    case Feature::bpf_cgroups:
+      return "new workloads are found by a rescan of the cgroup tree when they are needed";
     case Feature::bpf_tasks:
-      return "whom the kernel would kill is read from /proc, 50 times slower";
-    case Feature::guard: return "an agent that is stopped or starved saves nobody";
+      return "the kernel's next victim is computed from /proc, 50 times slower";
+    case Feature::guard: return "no workload is killed while the agent is stopped or gets no CPU";
     case Feature::usage_eventfd: return "without BPF, usage has to be polled";
     case Feature::memory_high:
-      return "an offender is not slowed down by the kernel before it reaches its limit";
-    case Feature::psi_trigger: return "stalls below the threshold go unnoticed without BPF";
-    case Feature::poll: return "nothing looks if every event source fails";
+      return "the kernel does not throttle a workload before it reaches its limit";
+    case Feature::psi_trigger: return "without BPF, stalls below the threshold are not detected";
+    case Feature::poll: return "nothing wakes the agent if every event source fails";
     case Feature::oom_log:
-      return "what ran out when the kernel killed is concluded; without BPF its kills go unseen";
-    case Feature::cgroup_kill: return "processes are signalled one by one, and forks chased";
+      return "the constraint of an OOM kill is deduced; without BPF such kills are not detected";
+    case Feature::cgroup_kill: return "processes are signalled one by one, and new forks again";
     case Feature::pidfd: return "no process can be signalled safely";
     case Feature::process_mrelease:
-      return "memory comes back when the victim gets to run: 10 to 300 times later on a busy CPU";
+      return "memory is freed when the victim runs: 10 to 300 times later on a busy CPU";
     case Feature::sched_fifo: return "on a busy node the reaction can take 100 ms instead of 0.2";
     case Feature::memory_lock: return "the agent may wait for its own pages under pressure";
-    case Feature::oom_score_adj: return "the kernel may choose the agent as its victim";
+    case Feature::oom_score_adj: return "the kernel may select the agent as its victim";
   }
   return "";
 }

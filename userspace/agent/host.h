@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host as found: its cgroup hierarchies, what its kernel offers, and the sources built on that.
+// The host as probed: its cgroup hierarchies, the features of its kernel, and the sources for them.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,6 @@
 #include "kernel/guard.h"
 #include "kernel/task_scan.h"
 #include "model/feature.h"
-#include "sources/bpf_source.h"
-#include "sources/oom_log.h"
 #include "sources/process_source.h"
 #include "sources/source.h"
 
@@ -22,46 +20,45 @@ namespace forestall::agent {
 struct Host {
   std::string kernel_release;  // uname -r: shown, never decided upon
   kernel::CgroupTree tree;
-  std::unique_ptr<kernel::BpfPrograms> bpf;  // none when turned off
-  std::unique_ptr<kernel::TaskScan> tasks;   // none when it cannot be had, or was handed out
-  std::unique_ptr<kernel::Guard> guard;      // none unless load_guard() was called and could
+  std::unique_ptr<kernel::BpfPrograms> bpf;  // null when turned off
+  std::unique_ptr<kernel::TaskScan> tasks;   // null when it did not load, or was handed out
+  std::unique_ptr<kernel::Guard> guard;      // null unless load_guard() loaded it
   // One per feature, in Feature order; complete once protect_self() ran.
   std::vector<FeatureReport> reports;
 
   [[nodiscard]] bool in_use(Feature feature) const;
   [[nodiscard]] FeatureSet usable() const;
   [[nodiscard]] Tier tier() const;
-  // Whether something wakes the loop and something can end a process.
+  // Whether there is a wake source and a way to kill a process.
   [[nodiscard]] bool can_guard() const;
 };
 
-// Probes everything but what changes this process itself. An error means that there is no memory
-// controller to work with.
+// Probes every feature except those that change this process itself. An error means that there is
+// no memory controller.
 [[nodiscard]] Result<Host> probe_host(const FeatureSet& disabled, const std::string& cgroup_mount);
 
-// Loads the guard's programs, which takes some 100 ms: for who has turned it on, and for whoever
-// wants to know whether he could.
+// Loads the guard's BPF programs, which takes about 100 ms: for agents that use it, and for doctor.
 void load_guard(Host& host, const FeatureSet& disabled);
 
 // Real-time scheduling, locked memory, a lower oom_score_adj; adds their reports. To be called
-// from the loop's thread, after the warm-up.
+// from the loop's thread.
 void protect_self(Host& host, const FeatureSet& disabled);
 
 struct Sources {
   std::vector<std::unique_ptr<sources::Source>> all;
-  // Those of them that tell of kills by the kernel; null: there is none.
-  sources::BpfSource* bpf_oom = nullptr;
-  sources::OomLog* oom_log = nullptr;
+  // Which of them report kills by the kernel.
+  bool bpf_oom = false;
+  bool oom_log = false;
 };
 
-// Every source this host takes. What could not be made is noted in the host's reports.
+// Every source this host can use. One that could not be made is noted in the host's reports.
 [[nodiscard]] Sources make_sources(Host& host);
 
-// A way to read all processes as the OOM killer does, by BPF if that is in use, else by /proc. Each
-// call makes another one, for another thread. `host` must outlive it.
+// Reads all processes as the OOM killer does, by BPF if that is in use, else by /proc. Each call
+// makes another one, for another thread. `host` must outlive it.
 [[nodiscard]] Result<std::unique_ptr<sources::ProcessSource>> make_process_source(Host& host);
 
-// What is lost without a feature, for people; empty for one whose loss costs nothing by itself.
+// What is lost without a feature, for people; empty where nothing is.
 [[nodiscard]] std::string_view cost_of_missing(Feature feature);
 
 }  // namespace forestall::agent

@@ -32,8 +32,8 @@ Result<InstanceLock> InstanceLock::take(const std::string& run_directory) {
   if (!fd) return errno_error("open", path);
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return errno_error("flock", path);
-    return Error{EWOULDBLOCK, fmt::format("another agent ({}) holds {}; stop it first, or give "
-                                          "this one a --run-dir of its own",
+    return Error{EWOULDBLOCK, fmt::format("another agent ({}) holds {}; stop it first, or set "
+                                          "another --run-dir",
                                           holder(fd.get()), path)};
   }
   const std::string pid = fmt::format("{}\n", getpid());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One agent per host: two would credit and kill without knowing of each other.
+// One agent per host: two would each kill for the same crossing.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace forestall::agent {
 
-// Held for the life of the object; the kernel drops it when the process dies, however it dies, so
-// that nothing has to be cleaned up after a kill -9.
+// Held for the life of the object. The kernel releases it when the process ends, so kill -9 leaves
+// nothing to clean up.
 class InstanceLock {
  public:
   // Makes `run_directory` if need be and locks `agent.lock` in it. EWOULDBLOCK (with the holder's

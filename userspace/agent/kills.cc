@@ -28,7 +28,7 @@ bool Kills::complete(const WorkloadSample& victim, const actuators::Signalled& s
 }
 
 void Kills::keep(Record record) {
-  // A victim in its grace that is chosen again has one outcome, which belongs to the last decision.
+  // A victim in its grace period that is selected again has one outcome: that of the last decision.
   forget(victim_of(record));
   write(record);
   open_.push_back(std::move(record));
@@ -46,7 +46,7 @@ void Kills::collect() {
   drop_forgotten();
 }
 
-// The ladder watches a stuck kill for a while; then no second outcome will come.
+// After the ladder drops a stuck kill, no second outcome comes.
 void Kills::drop_forgotten() {
   if (open_.empty()) return;
   const auto listed = ladder_.progress();

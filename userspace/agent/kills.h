@@ -17,12 +17,12 @@ class Kills {
   Kills(actuators::Ladder& ladder, const std::vector<exports::RecordSink*>& sinks)
       : ladder_(ladder), sinks_(sinks) {}
 
-  // Signals every victim of the decision. This alone is on the way from a crossing to a kill.
+  // Signals every victim of the decision. No other call lies between a crossing and its kill.
   void signal(const Decision& decision);
-  // Takes up a kill that was signalled already. False: one of the same victim is under way, and
-  // has its record: this is part of it.
+  // Completes a kill that was signalled already. False: a kill of the same victim is under way and
+  // has its record, which covers this one.
   bool complete(const WorkloadSample& victim, const actuators::Signalled& signalled);
-  // Tells of a kill that was signalled and keeps its record until the outcome is there. The
+  // Writes the record of a kill that was signalled, and keeps it until the outcome is there. The
   // decision has exactly one eviction.
   void keep(Record record);
   // Writes every record whose outcome is complete.

@@ -32,7 +32,7 @@ struct Running {
   Core* core;
   exports::Log* log;
   const LoopHooks* hooks;
-  Watchdog* watchdog;
+  LoopWatchdog* watchdog;
   EventSource timer = nullptr;
 };
 
@@ -46,10 +46,10 @@ Result<void> check(int code, const char* what) {
   return {};
 }
 
-// Every callback may have moved the time of the next look.
+// Every callback may have moved the time of the next evaluation.
 int set_timer(Running& running) {
   const MonotonicTime next = running.core->next_look();
-  if (running.watchdog != nullptr) running.watchdog->announce(next);
+  running.watchdog->announce(next);
   const auto due = std::max<std::int64_t>(to_ns(next), 1000);
   sd_event_source_set_time(running.timer.get(), static_cast<std::uint64_t>(due) / 1000);
   return sd_event_source_set_enabled(running.timer.get(), SD_EVENT_ONESHOT);
@@ -61,33 +61,11 @@ int on_source(sd_event_source*, int, std::uint32_t, void* userdata) {
   return set_timer(*slot->running);
 }
 
-int on_ladder(sd_event_source*, int, std::uint32_t, void* userdata) {
+// For a part whose descriptor became readable.
+template <void (Core::*on_ready)()>
+int on_part(sd_event_source*, int, std::uint32_t, void* userdata) {
   auto* running = static_cast<Running*>(userdata);
-  running->core->ladder_ready();
-  return set_timer(*running);
-}
-
-int on_guard(sd_event_source*, int, std::uint32_t, void* userdata) {
-  auto* running = static_cast<Running*>(userdata);
-  running->core->guard_ready();
-  return set_timer(*running);
-}
-
-int on_reclaim(sd_event_source*, int, std::uint32_t, void* userdata) {
-  auto* running = static_cast<Running*>(userdata);
-  running->core->reclaim_ready();
-  return set_timer(*running);
-}
-
-int on_foresight(sd_event_source*, int, std::uint32_t, void* userdata) {
-  auto* running = static_cast<Running*>(userdata);
-  running->core->foresight_ready();
-  return set_timer(*running);
-}
-
-int on_watchdog(sd_event_source*, int, std::uint32_t, void* userdata) {
-  auto* running = static_cast<Running*>(userdata);
-  running->core->watchdog_ready();
+  (running->core->*on_ready)();
   return set_timer(*running);
 }
 
@@ -114,7 +92,7 @@ int on_reload(sd_event_source*, const signalfd_siginfo*, void* userdata) {
   return set_timer(*running);
 }
 
-// The loop has a reference of its own to what floats in it, and frees it with itself.
+// The event loop owns a floating source and frees it with itself.
 Result<void> add_io(sd_event* event, int fd, sd_event_io_handler_t on_ready, void* userdata,
                     std::int64_t priority) {
   sd_event_source* raw = nullptr;
@@ -134,21 +112,23 @@ Result<void> add_sources(sd_event* event, const Parts& parts, Running& running,
   return {};
 }
 
-Result<void> add_actors(sd_event* event, const Parts& parts, Running& running) {
-  TRY(add_io(event, parts.ladder->fd(), on_ladder, &running, kLadderPriority));
-  // Before any crossing: whom the guard shot must be known when the next victim is chosen.
-  if (parts.guard != nullptr) {
-    TRY(add_io(event, parts.guard->fd(), on_guard, &running, kLadderPriority));
-  }
-  // What ends on a thread of its own can wait.
-  if (parts.reclaim != nullptr) {
-    TRY(add_io(event, parts.reclaim->fd(), on_reclaim, &running, SD_EVENT_PRIORITY_NORMAL));
-  }
-  if (parts.watchdog != nullptr) {
-    TRY(add_io(event, parts.watchdog->fd(), on_watchdog, &running, SD_EVENT_PRIORITY_NORMAL));
-  }
-  if (parts.foresight != nullptr) {
-    TRY(add_io(event, parts.foresight->fd(), on_foresight, &running, SD_EVENT_PRIORITY_NORMAL));
+Result<void> add_parts(sd_event* event, const Parts& parts, Running& running) {
+  const struct {
+    int fd;
+    sd_event_io_handler_t on_ready;
+    std::int64_t priority;
+  } all[] = {
+      {parts.ladder->fd(), on_part<&Core::ladder_ready>, kLadderPriority},
+      // Before any crossing: the guard's victim must be known when the next one is selected.
+      {parts.guard->fd(), on_part<&Core::guard_ready>, kLadderPriority},
+      // What ends on a thread of its own can wait.
+      {parts.reclaim->fd(), on_part<&Core::reclaim_ready>, SD_EVENT_PRIORITY_NORMAL},
+      {parts.watchdog->fd(), on_part<&Core::watchdog_ready>, SD_EVENT_PRIORITY_NORMAL},
+      {parts.foresight->fd(), on_part<&Core::foresight_ready>, SD_EVENT_PRIORITY_NORMAL},
+  };
+  for (const auto& part : all) {
+    if (part.fd < 0) continue;  // the agent runs without it
+    TRY(add_io(event, part.fd, part.on_ready, &running, part.priority));
   }
   return {};
 }
@@ -184,7 +164,7 @@ Result<void> run_loop(Core& core, const Parts& parts, const LoopHooks& hooks) {
   Running running{&core, parts.log, &hooks, parts.watchdog};
   std::deque<SourceSlot> slots;  // stable addresses: sd-event keeps pointers to them
   TRY(add_sources(event.get(), parts, running, slots));
-  TRY(add_actors(event.get(), parts, running));
+  TRY(add_parts(event.get(), parts, running));
   TRY(add_times_and_signals(event.get(), running));
   core.start();
   set_timer(running);

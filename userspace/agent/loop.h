@@ -11,16 +11,16 @@
 namespace forestall::agent {
 
 struct LoopHooks {
-  // SIGHUP: read the configuration again. The new one, or an error that leaves the old in force.
+  // SIGHUP: reads the configuration again. On an error the old one stays in force.
   std::function<Result<Config>()> reload;
-  // Everything is armed: tell the service manager.
+  // Every source is armed: notifies the service manager.
   std::function<void()> ready;
-  // When to end by itself; nothing: never.
+  // When the loop ends without a signal; nothing: never.
   std::optional<MonotonicTime> end_at = std::nullopt;
 };
 
 // Runs until SIGTERM, SIGINT or `end_at`. REQUIRES: those and SIGHUP are blocked in every thread.
-// An error is a defect of the host (no memory, no descriptors), not a condition to be expected.
+// An error means that the host has no memory or no descriptors left.
 [[nodiscard]] Result<void> run_loop(Core& core, const Parts& parts, const LoopHooks& hooks);
 
 }  // namespace forestall::agent

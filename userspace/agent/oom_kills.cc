@@ -9,7 +9,7 @@
 namespace forestall::agent {
 namespace {
 
-// Whether the kernel's own counter of the subject reached its line. All others only hint.
+// Whether the kernel's own counter of the subject reached its line. All other wakes are hints.
 bool is_crossing(WakeSource source) {
   switch (source) {
     case WakeSource::usage_timer:
@@ -21,7 +21,7 @@ bool is_crossing(WakeSource source) {
   }
 }
 
-// Those that die with another may be a thousand: the candidates are on record with the first.
+// A thousand processes may die with one victim: the candidates are recorded with the first.
 void drop_candidates(Record& record) {
   record.observation.workloads.reset();
   record.decision.considered.clear();
@@ -39,14 +39,14 @@ void OomKills::note(const Wake& wake) {
 void OomKills::keep(Record look, const policy::State& state) {
   looks_.push_back({std::move(look), state});
   const MonotonicTime needed = looks_.back().record.stages.decided - kLooksAge;
-  // The first one that is old enough answers for all of the time before.
+  // The first one that is old enough stands for all of the time before.
   while (looks_.size() > 1 &&
          (looks_.size() > kLooksMax || looks_[1].record.stages.decided <= needed)) {
     looks_.pop_front();
   }
 }
 
-// REQUIRES: there was a look, which there is from the start.
+// REQUIRES: there was an evaluation; start() makes one.
 const OomKills::Look& OomKills::before(MonotonicTime kill) const {
   const auto found = std::find_if(looks_.rbegin(), looks_.rend(), [&](const Look& look) {
     return look.record.stages.decided <= kill;
@@ -56,7 +56,7 @@ const OomKills::Look& OomKills::before(MonotonicTime kill) const {
 
 std::optional<MonotonicTime> OomKills::crossed(const OomKillSighting& kill,
                                                MonotonicTime after) const {
-  // A cpuset or a policy runs out without any line of ours being crossed.
+  // No armed line covers a cpuset or a memory policy.
   const bool of_a_cgroup = kill.constraint == Constraint::memcg;
   if (!of_a_cgroup && kill.constraint != Constraint::none) return std::nullopt;
   if (of_a_cgroup && kill.domain.inode == 0) return std::nullopt;
@@ -79,7 +79,7 @@ void OomKills::tell(const OomKillSighting& kill, const Config& config, std::uint
   record.sequence = sequence;
   record.wall_time_ns = wall_time_ns - (now - kill.at).count();
   record.oom_kill = OomKill{kill, std::nullopt, answer.inaction, answer.since_crossing};
-  if (foresight_ != nullptr) record.oom_kill->foresight = foresight_->of(kill);
+  record.oom_kill->foresight = foresight_.of(kill);
   if (kill.with_another) drop_candidates(record);
   for (exports::RecordSink* sink : sinks_) sink->write(record);
 }

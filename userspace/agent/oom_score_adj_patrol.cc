@@ -39,11 +39,11 @@ void OomScoreAdjPatrol::look(std::span<const WorkloadSample> workloads, Bytes ca
   for (const actuators::OomScoreAdjFinding& finding : findings) tell(finding);
 }
 
-// The sandbox's own container is none of the pod's and is left to the runtime.
+// The sandbox's own container is not one of the pod's: the runtime sets its value.
 std::vector<actuators::ExpectedOomScoreAdj> OomScoreAdjPatrol::expected_of(const Workload& workload,
                                                                            Bytes capacity) const {
   std::vector<actuators::ExpectedOomScoreAdj> expected;
-  // The agent's own value is its own affair.
+  // The agent sets its own value.
   if (!workload.pod || workload.protection == Protection::own_cgroup) return expected;
   const auto cgroup = tree_.open(workload.path);
   if (!cgroup.ok()) return expected;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks now and then whether the containers of known pods still have the oom_score_adj their QoS
-// class asks for, tells what deviates, and sets it where the configuration says so.
+// Checks whether the containers of known pods still have the oom_score_adj of their QoS class, logs
+// deviations, and corrects them where the configuration says so.
 #pragma once
 
 #include <set>
@@ -21,8 +21,8 @@ class OomScoreAdjPatrol {
  public:
   OomScoreAdjPatrol(const kernel::CgroupTree& tree, exports::Log& log) : tree_(tree), log_(log) {}
 
-  // Looks at the next few pods of `workloads`, beginning after those of the last call: reading a
-  // hundred pods' processes at once would keep the loop from a crossing for milliseconds.
+  // Checks the next few pods of `workloads`, beginning after those of the last call: reading the
+  // processes of a hundred pods at once would block the loop for milliseconds.
   // `capacity` is MemTotal.
   void look(std::span<const WorkloadSample> workloads, Bytes capacity, OomScoreAdj mode);
 
@@ -34,7 +34,7 @@ class OomScoreAdjPatrol {
   const kernel::CgroupTree& tree_;
   exports::Log& log_;
   std::size_t next_ = 0;
-  std::set<std::string> told_;  // what lasts is told once
+  std::set<std::string> told_;  // a deviation is logged once while it lasts
 };
 
 }  // namespace forestall::agent

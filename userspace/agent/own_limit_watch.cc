@@ -13,10 +13,10 @@ bool is_near(const Evidence& evidence) {
 
 }  // namespace
 
-// A tripwire has memory.high of its cgroup already, and holds it up just as well.
+// A tripwire has set memory.high of its cgroup already, which throttles it as well.
 bool OwnLimitWatch::may_slow(const Config& config, const Decision& decision,
                              const Evidence& evidence) const {
-  if (evidence.threshold.response != Response::slow || brakes_ == nullptr) return false;
+  if (evidence.threshold.response != Response::slow || !throttle_.works()) return false;
   if (config.dry_run || has(config.disabled, Feature::memory_high)) return false;
   return std::ranges::none_of(decision.evidence, [&](const Evidence& other) {
     return other.cgroup == evidence.cgroup && other.threshold.tune;
@@ -51,9 +51,8 @@ bool OwnLimitWatch::look(const Config& config, const Decision& decision) {
     log_.write(exports::LogLevel::info,
                exports::LogLine("own-limit-receded").field("cgroup", each.path));
   }
-  if (brakes_ == nullptr) return news;
-  brakes_->apply(std::move(slowed));
-  for (const std::string& failure : brakes_->take_failures()) {
+  throttle_.apply(std::move(slowed));
+  for (const std::string& failure : throttle_.take_failures()) {
     log_.write(exports::LogLevel::warning,
                exports::LogLine("own-limit-not-slowed").field("failure", failure));
   }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done about workloads near a limit of their own besides evicting them, which is the
-// ladder's: each crossing is told once, and those that are to be slowed are.
+// The responses to workloads near a limit of their own other than eviction, which is the ladder's:
+// each crossing is logged once, and workloads with `response: slow` are throttled.
 #pragma once
 
-#include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "actuators/brakes.h"
@@ -13,17 +14,44 @@
 
 namespace forestall::agent {
 
-// Thread rule: the loop's thread only.
+// Base: there is no memory.high, or it must not be used. Such workloads are warned about instead.
+class Throttle {
+ public:
+  Throttle() = default;
+  Throttle(const Throttle&) = delete;
+  Throttle& operator=(const Throttle&) = delete;
+  virtual ~Throttle() = default;
+
+  [[nodiscard]] virtual bool works() const { return false; }
+  // From now on these are throttled, and no others.
+  virtual void apply(std::vector<actuators::Brake>) {}
+  // What could not be set or reset since the last call, and why.
+  [[nodiscard]] virtual std::vector<std::string> take_failures() { return {}; }
+};
+
+// Throttles by memory.high.
+class HighThrottle final : public Throttle {
+ public:
+  // `brakes` outlives it.
+  explicit HighThrottle(actuators::Brakes& brakes) : brakes_(brakes) {}
+
+  [[nodiscard]] bool works() const override { return true; }
+  void apply(std::vector<actuators::Brake> wanted) override { brakes_.apply(std::move(wanted)); }
+  [[nodiscard]] std::vector<std::string> take_failures() override {
+    return brakes_.take_failures();
+  }
+
+ private:
+  actuators::Brakes& brakes_;
+};
+
+// Thread rule: the loop's thread only. What it is made with outlives it.
 class OwnLimitWatch {
  public:
-  explicit OwnLimitWatch(exports::Log& log) : log_(log) {}
+  OwnLimitWatch(exports::Log& log, Throttle& throttle) : log_(log), throttle_(throttle) {}
 
-  // Who may be slowed: null where there is no memory.high, or it must not be used; those are warned
-  // about instead. Borrowed.
-  void use(actuators::Brakes* brakes) { brakes_ = brakes; }
-
-  // Tells who is near since the last look and who is not any more; slows down who is to be, unless
-  // this is a dry run. Whether somebody is near who was not.
+  // Logs which workloads are near since the last call and which no longer are. Throttles those that
+  // ask for it, except in a dry run. True when one is near that was not.
   bool look(const Config& config, const Decision& decision);
 
  private:
@@ -37,7 +65,7 @@ class OwnLimitWatch {
                               const Evidence& evidence) const;
 
   exports::Log& log_;
-  actuators::Brakes* brakes_ = nullptr;
+  Throttle& throttle_;
   std::vector<Near> near_;
 };
 

@@ -13,16 +13,16 @@
 namespace forestall::agent {
 namespace {
 
-// Workloads sampled before the loop has its turn again: 20 to 50 us each.
+// Workloads sampled before the loop serves other events: 20 to 50 us each.
 constexpr std::size_t kSamplesPerTurn = 8;
-// The list is made no more often than this for usage that only moves about.
+// Between two lists while usage moves without a halving of the headroom.
 constexpr Duration kShortestInterval = std::chrono::seconds(1);
 constexpr Duration kLongestInterval = std::chrono::seconds(8);
 // A list is followed by so many times its length without one: at most 2 % of a CPU on a node of any
-// size that stays in the zone for days. What comes to that is a list that grows too old to be used,
-// and a crossing at which everybody is read.
+// size that stays in the zone for days. On a very large node the list may thus become too old to be
+// used, and a crossing reads all workloads.
 constexpr int kRest = 50;
-// Movement that is none.
+// Usage that moved by less has not moved.
 constexpr Bytes kGrain = mib(1);
 
 Bytes distance(Bytes a, Bytes b) {
@@ -33,8 +33,8 @@ Readiness::Subject to_subject(const Line& line) {
   return {line.cgroup, line.path, line.headroom, line.margin, {}, {}, {}, {}};
 }
 
-// Whether it is among those who may be chosen. One more was ranked with them: it stands for
-// everybody behind it, so that who is chosen before it is chosen before them.
+// Whether it is among those that may be selected. One more was ranked with them: a workload that
+// ranks before that one ranks before all behind it.
 bool stands_for(const Readiness::Subject& subject, CgroupId workload) {
   const std::size_t count = std::min(subject.first.size(), Readiness::kFirst);
   const auto first = std::span(subject.first).first(count);
@@ -47,15 +47,15 @@ CgroupId id_of(const Candidate& candidate) {
   return candidate.sample.workload.cgroup;
 }
 
-// What a workload holds more than when it was listed. One that is gone, or cannot be read, gave
-// back all it had.
+// How much more a workload uses than when it was listed. One that is gone, or cannot be read, has
+// freed all of its memory.
 Bytes growth_since(const Candidate& then, std::span<const Candidate> considered) {
   const auto now = std::ranges::find(considered, id_of(then), id_of);
   const auto used = now == considered.end() ? std::nullopt : now->sample.working_set();
   return used.value_or(Bytes{0}) - then.sample.working_set().value_or(Bytes{0});
 }
 
-// What it grew counts with the other one already.
+// Its growth is part of the other one's.
 bool lies_in_another(const Candidate& candidate, std::span<const Candidate> others) {
   return std::ranges::any_of(others, [&](const Candidate& other) {
     return id_of(other) != id_of(candidate) &&
@@ -65,7 +65,7 @@ bool lies_in_another(const Candidate& candidate, std::span<const Candidate> othe
 
 }  // namespace
 
-// Several thresholds may be about one cgroup: the nearest says when, all of them are watched.
+// One cgroup may have several thresholds: the nearest decides when, all of them are watched.
 bool Readiness::update_zone(std::span<const Line> lines) {
   std::vector<Subject> now;
   for (const Line& line : lines) {
@@ -106,7 +106,7 @@ Bytes Readiness::nearest() const {
 }
 
 bool Readiness::is_outdated(MonotonicTime now) const {
-  // Each halving on the way to the threshold, however fast they follow each other.
+  // Each halving, however fast they follow each other.
   if (nearest() > Bytes{0} && nearest().count <= began_headroom_.count / 2) return true;
   if (now < rested_at_) return false;
   if (changes_ != observer_.workload_changes()) return true;
@@ -122,7 +122,7 @@ void Readiness::note(std::span<const Line> lines, MonotonicTime now) {
   look_interval_ = moves ? kShortestInterval
                          : std::clamp(look_interval_ * 2, kShortestInterval, kLongestInterval);
   look_due_ = now + look_interval_;
-  // A list of others than there are is no good: the first one that may be made is waited for.
+  // The list does not cover the present workloads: the next one is made as soon as it may be.
   if (!begin && changes_ != observer_.workload_changes()) {
     look_due_ = std::min(look_due_, std::max(rested_at_, now));
   }
@@ -201,10 +201,10 @@ void Readiness::make_list(const Config& config, MonotonicTime now) {
   ++generation_;
 }
 
-// The first list of a stay is told by who grew since all was calm: since the warning nobody did.
+// The first list of a stay ranks by growth since the last baseline from before the zone.
 void Readiness::tell_growth(const Config& config, Sampling& sampling, MonotonicTime now) {
   growth_.apply(*sampling.observation.workloads);
-  if (nearest() <= Bytes{0}) return;  // it has happened already
+  if (nearest() <= Bytes{0}) return;  // the threshold is met already
   const Bytes far = growth_.known() ? Bytes{subjects_.front().margin.count / 2} : Bytes{0};
   const auto fresh = observer_.glance(Wake{WakeSource::recheck, now, {}, {}}, now, watched_);
   for (const Line& line : policy::lines(config, fresh)) {
@@ -215,8 +215,8 @@ void Readiness::tell_growth(const Config& config, Sampling& sampling, MonotonicT
   growth_.warned(*sampling.observation.workloads, began_at_, sampling.subject);
 }
 
-// One at a time: each takes as long as a few samples. What the last list held goes when this one's
-// is there.
+// One at a time: each takes as long as a few samples. The pins of the last list are released when
+// those of this one are complete.
 void Readiness::hold_next() {
   if (to_hold_ >= listed_.size()) return;
   const WorkloadSample& sample = listed_[to_hold_++];
@@ -257,8 +257,8 @@ bool Readiness::vouches_for(const Decision& decision) const {
   return stands_for(*subject, victim) && others_are_behind(*subject, decision);
 }
 
-// What the subject grew by since the list and none of those listed did, somebody else did: all of
-// it one of them, at worst.
+// Growth of the subject that no listed workload explains belongs to unlisted ones: at worst all of
+// it to a single one.
 bool Readiness::others_are_behind(const Subject& subject, const Decision& decision) const {
   if (listed_.size() >= samples_.size()) return true;
   const Evidence& evidence = decision.evidence[*decision.driving];

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known before a threshold is met, so that a decision at the crossing costs the same on a
-// node of ten workloads and of ten thousand: who would be evicted, ranked of late, a few of them.
+// Pre-ranks the first victims before a threshold is met, so that a decision at the crossing takes
+// as long on a node of ten workloads as on one of ten thousand.
 //
-// While nothing is in the warning zone (policy/warning.h) there is none of it and nothing wakes.
-// Once something is, all workloads are sampled, a few at a time so that a wake never waits for
-// long, then ranked; the first of the ranking are kept, and what it takes to kill them is held
-// (actuators/grip.h). That is done again
-// - when half of what was left until the threshold is gone,
-// - when the workloads are others than before,
-// - and else at most once a second, if usage moved, which is looked at ever more seldom while it
-//   does not: a node may stay in the zone for days.
-// Only the halvings are free to cost what they cost: else no more than 2 % of a CPU goes into
-// lists, however many workloads there are.
-// The first sampling of a stay in the zone is what growth is counted from (growth_watch.h), if half
-// of the zone was still ahead when it was done: else a burst is part of it already, and the last
-// calm look goes on being what it is counted from.
-// Whoever leaves the zone by a quarter of its margin gives it all back.
+// While no subject is in the warning zone (policy/warning.h) there is no list and no work. Once one
+// is, all workloads are sampled, a few at a time so that a wake never waits for long, then ranked.
+// The first of the ranking are kept, and their processes are pinned (actuators/grip.h). The list is
+// made again
+// - when the headroom has halved,
+// - when the set of workloads has changed,
+// - and else at most once a second, if usage moved. While it does not, usage is checked at growing
+//   intervals: a node may stay in the zone for days.
+// Lists after a halving have no budget. All others together take at most 2 % of a CPU, however many
+// workloads there are.
 //
-// The list is a hint like any other: the crossing is decided on fresh values of the subject and of
-// the first candidates, by the same policy, and only if its victim is among those first. Else
-// everything is read as if there had been no list.
+// The first sampling of a stay in the zone is the baseline of growth (growth_watch.h), if half of
+// the zone was still ahead when it was done. Else a burst is part of it already, and the last
+// baseline from before the zone stays in use. When a subject leaves the zone by a quarter of its
+// margin, its list and pins are released.
+//
+// The list is a hint: the crossing is decided on fresh values of the subject and of the first
+// candidates, by the same policy, and only if the victim is among those first. Else everything is
+// read as if there were no list.
 #pragma once
 
 #include <cstddef>
@@ -45,23 +46,24 @@ namespace forestall::agent {
 // Thread rule: the loop's thread only.
 class Readiness {
  public:
-  // Candidates of each subject that may be chosen without reading everything again. Kubelet's order
-  // seldom changes beyond its head within a second; eight is more than one crossing ever took.
+  // Candidates of each subject that may be selected without reading everything again. Kubelet's
+  // order seldom changes beyond its head within a second, and no measured crossing took eight
+  // victims.
   static constexpr std::size_t kFirst = 8;
-  // Subjects near their threshold at once, the nearest first; with more there is no list for the
-  // others, and their crossings take the long way.
+  // Subjects with a list at once, the nearest to their threshold first. A crossing of any other
+  // subject reads everything.
   static constexpr std::size_t kSubjectsMax = 4;
   // A list that is older is not used.
   static constexpr Duration kGoodFor = std::chrono::seconds(10);
 
-  // Those in the zone that are made ready for.
+  // A subject in the zone.
   struct Subject {
     CgroupId cgroup;  // inode 0: the node
     std::string path;
-    Bytes headroom;  // of the nearest threshold, at the last look
+    Bytes headroom;  // of the nearest threshold, at the last evaluation
     Bytes margin;    // of the same
-    // All hard thresholds about it, far ones too: they count different things (memory.untilOom
-    // beside memory.available), and while the loop hangs any of them may be met first.
+    // All of its hard thresholds, far ones too: they count different things (memory.untilOom and
+    // memory.available), and while the loop hangs any of them may be met first.
     std::vector<Line> lines;
     std::vector<Candidate> first;  // in the order of eviction; as they were ranked
     std::vector<Bytes> leads;      // policy::Shortlist
@@ -72,43 +74,42 @@ class Readiness {
   Readiness(sources::Observer& observer, actuators::Ladder& ladder, GrowthWatch& growth)
       : observer_(observer), ladder_(ladder), growth_(growth) {}
 
-  // What the lines were at a look that armed them.
+  // The lines as an evaluation armed them.
   void note(std::span<const Line> lines, MonotonicTime now);
-  // Another configuration: what was made ready is void. With the `same_rules` for what is short of
-  // memory, growth goes on being told from where it was: pods come and go by reload, too.
+  // Another configuration: the lists are void. With the `same_rules` for memory the baseline of
+  // growth stays: a reload may only add or remove pods.
   void reconfigured(bool same_rules);
-  // A step of the work, when next_look() has come: samples a few workloads, ranks them, or holds
-  // one of them. `kills` as in an observation.
+  // One step of the work, when next_look() has come: samples a few workloads, ranks them, or pins
+  // the processes of one. `kills` as in an observation.
   void work(const Config& config, const std::vector<KillProgress>& kills, MonotonicTime now);
   // There is work to do.
   [[nodiscard]] bool working() const { return sampling_ || to_hold_ < listed_.size(); }
-  // When work() or, if there is none to do, a look is due; nothing outside of the zone.
+  // When work() or, if there is none to do, an evaluation is due; nothing outside of the zone.
   [[nodiscard]] std::optional<MonotonicTime> next_look() const;
 
-  // Whether there is a list that may be used: of late, and of the workloads known now.
+  // Whether there is a recent list, made from the workloads known now.
   [[nodiscard]] bool ready(MonotonicTime now) const;
-  // Counts the lists made.
+  // The number of lists made.
   [[nodiscard]] std::uint64_t generation() const { return generation_; }
   [[nodiscard]] const std::vector<Subject>& subjects() const { return subjects_; }
-  // Whose fresh values decide: every subject in the zone.
+  // Every subject in the zone: their fresh values decide.
   [[nodiscard]] std::span<const CgroupId> watched() const { return watched_; }
   // Puts the listed workloads, as they were sampled, into `observation`.
   void offer(Observation& observation) const;
-  // Whether the list allows to act on the decision: its victims are among the first of the subject
-  // that drives it, who may be killed without asking how everybody else is doing: the subject has
-  // not grown by so much, beyond what those who were listed did, that anybody else can be before
-  // them by now.
+  // Whether the list suffices for the decision: its one victim is among the first of the subject
+  // that drives it, and no unlisted workload can rank before it by now. One could if the subject
+  // had grown, beyond the growth of the listed ones, by more than the victim's lead.
   [[nodiscard]] bool vouches_for(const Decision& decision) const;
   // All workloads the list was made from, as they were sampled, with the growth they were ranked
-  // by: for whoever ranks for the same subjects. Null when there is no list that may be used, or it
-  // knows nothing of somebody a subject is about. `subjects`: their paths, "/" for the node.
+  // by. Null when there is no list that may be used, or it does not cover all of `subjects` (paths,
+  // "/" for the node).
   [[nodiscard]] const std::vector<WorkloadSample>* samples_for(
       std::span<const std::string> subjects, MonotonicTime now) const;
-  // What the watchdog is to do if the loop cannot, for each threshold: the first of its subject, if
-  // it is held.
+  // For the watchdog: for each threshold the first victim of its subject, if its processes are
+  // pinned.
   [[nodiscard]] std::vector<Watchdog::Order> orders() const;
   [[nodiscard]] MonotonicTime good_until() const;
-  // What a record says of a decision made on the list. REQUIRES: ready().
+  // For the record of a decision made on the list. REQUIRES: ready().
   [[nodiscard]] Prepared prepared(MonotonicTime now) const;
 
  private:
@@ -140,19 +141,19 @@ class Readiness {
   std::vector<CgroupId> watched_;
   std::optional<Sampling> sampling_;
 
-  std::vector<WorkloadSample> samples_;  // what the list was made from
+  std::vector<WorkloadSample> samples_;  // the list was made from these
   std::string scope_;                    // of those; "": all workloads
   std::vector<WorkloadSample> listed_;   // of all subjects, each once
   std::optional<MonotonicTime> listed_at_;
   std::size_t to_hold_ = 0;  // index into listed_
-  // Ranked by growth: who grew since the list was made need not be among the first of it.
+  // Ranked by growth: a workload that grew since need not be among the first of the list.
   bool by_growth_ = false;
   std::uint64_t changes_ = 0;  // Observer::workload_changes() of the list
   std::uint64_t generation_ = 0;
 
   MonotonicTime began_at_;   // the last sampling
   Bytes began_headroom_;     // nearest() then
-  MonotonicTime rested_at_;  // another list may be made but for a halving
+  MonotonicTime rested_at_;  // from then on another list may be made without a halving
   MonotonicTime look_due_;
   Duration look_interval_{0};
 };

@@ -2,13 +2,13 @@
 #include "agent/recorder.h"
 
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 #include <utility>
 
+#include "agent/wall_time.h"
 #include "base/clock.h"
 
 namespace forestall::agent {
@@ -17,13 +17,7 @@ namespace {
 using exports::LogLevel;
 using exports::LogLine;
 
-std::int64_t wall_time_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
-}
-
-// Time between two surveys, in terms of how long one takes.
+// Time between two surveys, as a multiple of the length of one.
 constexpr int kSurveyBudget = 1000;
 
 std::string boot_id() {
@@ -59,9 +53,9 @@ struct Recorder::Session {
   std::unique_ptr<recording::Writer> writer;
   // Made by the loop, with the first pass.
   std::unique_ptr<api::EntryEncoder> encoder;
-  bool broken = true;  // entries cannot refer to what was given before: a key comes first
+  bool broken = true;  // entries cannot refer to earlier ones: a key comes first
   std::uint64_t reloads = 0;
-  int told = 0;               // errno of the trouble that was told
+  int told = 0;               // errno of the trouble that was logged
   std::uint64_t counted = 0;  // lost entries among those of all recordings
   Duration survey_interval{0};
   MonotonicTime survey_due;
@@ -153,7 +147,7 @@ void Recorder::passed(const exports::Pass& pass) {
     session.reloads = pass.reloads;
     const auto& key = session.encoder->key(at, record.wall_time_ns, pass.config, pass.before);
     if (!session.give(key, at, recording::kEntryKey, false)) {
-      session.writer->lose(1);  // the look
+      session.writer->lose(1);  // the evaluation
       return;
     }
   }
@@ -171,7 +165,7 @@ void Recorder::write(const Record& record) {
   const auto lock = try_lock(1);
   if (!lock || session_ == nullptr) return;
   Session& session = *session_;
-  // What is told before the first look, or since something was lost, would come before the key.
+  // Before the first evaluation, or after a loss, a record would come before the key.
   if (session.encoder == nullptr || session.broken) return session.writer->lose(1);
   const bool durable = record.oom_kill || record.outcome;
   session.give(session.encoder->record(record), record.observation.at, 0, durable);
@@ -179,7 +173,7 @@ void Recorder::write(const Record& record) {
 
 bool Recorder::wants_survey(MonotonicTime now) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  // A look that could not be recorded is no time for more.
+  // An evaluation that could not be recorded leaves no room for a survey.
   return lock && session_ != nullptr && !session_->broken && session_->survey_due <= now;
 }
 
@@ -187,7 +181,7 @@ void Recorder::surveyed(const exports::Survey& survey) {
   const auto lock = try_lock(1);
   if (!lock || session_ == nullptr || session_->broken) return;
   Session& session = *session_;
-  if (survey.at < session.survey_due) return;  // somebody else's wish
+  if (survey.at < session.survey_due) return;  // made for another recording
   session.survey_due = survey.at + std::max(session.survey_interval, survey.took * kSurveyBudget);
   session.give(session.encoder->survey(survey.at, survey.workloads), survey.at, 0, false);
 }
@@ -198,7 +192,7 @@ void Recorder::count_lost(Session& session) {
   session.counted = lost;
 }
 
-// Once for each kind, and when it is over; by the loop, which has the log to itself.
+// Logs each kind of trouble once, and its end.
 void Recorder::tell_trouble(Session& session) {
   const int trouble = session.writer->trouble();
   if (trouble == session.told) return;

@@ -18,9 +18,9 @@
 namespace forestall::agent {
 namespace {
 
-// Between two looks at subjects in the zone.
+// Between two reads of the subjects in the zone.
 constexpr Duration kPace = std::chrono::milliseconds(125);
-// Turns of process_mrelease for one process: it gives up in between when a lock is taken.
+// Attempts of process_mrelease for one process: EAGAIN means that it did not get a lock.
 constexpr int kReleases = 10;
 
 enum class Claim : std::uint8_t { open, by_loop, by_thread };
@@ -32,7 +32,7 @@ timespec to_timespec(Duration duration) {
 
 }  // namespace
 
-// An order with the files that tell of its subject.
+// An order with the files of its subject.
 struct Watchdog::Post {
   Order order;
   std::optional<sources::NodeReader> node;
@@ -47,7 +47,7 @@ struct Watchdog::Post {
     if (!level || level->capacity != order.capacity) return std::nullopt;
     return level->used();
   }
-  // The subject's working set; nothing: unknown, gone, or of another limit than the order is about.
+  // The subject's working set. Nothing: unknown, removed, or its limit is not the order's capacity.
   [[nodiscard]] std::optional<Bytes> read(std::string& buffer) const {
     std::vector<SourceNote> notes;
     if (node) {
@@ -155,12 +155,17 @@ bool Watchdog::claim() {
   return orders == nullptr || orders->take(Claim::by_loop) || orders->claim == Claim::by_loop;
 }
 
-std::optional<Watchdog::Shot> Watchdog::take_shot() {
+std::optional<KillRequest> Watchdog::take_kill() {
   eventfd_t ignored = 0;
   if (::eventfd_read(fired_.get(), &ignored) != 0) return std::nullopt;
   withdraw();
-  const std::lock_guard lock(mutex_);
-  return std::exchange(shot_, std::nullopt);
+  std::optional<Kill> kill;
+  {
+    const std::lock_guard lock(mutex_);
+    kill = std::exchange(kill_, std::nullopt);
+  }
+  if (!kill) return std::nullopt;
+  return to_request(*kill);
 }
 
 // ---- the thread's ----
@@ -193,8 +198,7 @@ void Watchdog::watch(Orders& orders) {
   }
 }
 
-// Two victims for one crossing would be one too many. That it fired is all that is asked: on whom,
-// only the loop reads.
+// One crossing must have one victim. The count is enough here: only the loop reads the reports.
 bool Watchdog::gives_way(Orders& orders, MonotonicTime now) const {
   if (!guard_fired_) return false;
   const std::uint64_t fired = guard_fired_();
@@ -215,22 +219,23 @@ void Watchdog::act(Orders& orders, const Post& post, Bytes working_set) {
   const actuators::Grip& grip = *post.order.grip;
   const auto present = actuators::sorted_processes(*grip.directory());
   if (!present.ok()) return;
-  Shot shot;
-  shot.working_set = working_set;
-  shot.met = post.suspicion->since;
+  Kill kill;
+  kill.working_set = working_set;
+  kill.met = post.suspicion->since;
+  actuators::Signalled& signalled = kill.signalled;
   if (grip.meter() != nullptr) {
-    shot.victim_usage = grip.meter()->read().optional().value_or(Bytes{0});
+    signalled.usage_before = grip.meter()->read().optional().value_or(Bytes{0});
   }
   if (!orders.take(Claim::by_thread)) return;
   for (const kernel::ProcessRef& process : grip.processes()) {
     if (!std::ranges::binary_search(*present, process.id().pid)) continue;
     if (!process.send_signal(SIGKILL).ok()) continue;
-    if (shot.processes++ == 0) shot.at = clock_.now();
+    if (signalled.processes++ == 0) signalled.at = clock_.now();
   }
-  // Nobody was left of those that are held: void, and nothing to tell.
-  if (shot.processes == 0) return orders.claim.store(Claim::by_loop);
-  shot.order = post.order;
-  tell(std::move(shot));
+  // No pinned process was left: the order is void, and there is no kill.
+  if (signalled.processes == 0) return orders.claim.store(Claim::by_loop);
+  kill.order = post.order;
+  hand_over(std::move(kill));
   for (const kernel::ProcessRef& process : grip.processes()) {
     for (int turn = 0; turn < kReleases; ++turn) {
       if (kernel::release_memory_of(process.fd()) != EAGAIN) break;
@@ -238,13 +243,14 @@ void Watchdog::act(Orders& orders, const Post& post, Bytes working_set) {
   }
 }
 
-Record to_record(const Watchdog::Shot& shot) {
-  const Watchdog::Order& order = shot.order;
-  Record record;
-  record.stages = {shot.met, shot.at, shot.at, shot.at};
-  record.observation.at = shot.at;
-  record.observation.wake = {WakeSource::watchdog, shot.met, std::nullopt, shot.working_set};
-  if (order.cgroup != CgroupId{}) record.observation.wake.cgroup = order.cgroup;
+KillRequest Watchdog::to_request(const Kill& kill) {
+  const Order& order = kill.order;
+  const MonotonicTime at = kill.signalled.at;
+  KillRequest request;
+  request.origin = KillOrigin::watchdog;
+  request.stages = {kill.met, at, at, at};
+  request.observation.at = at;
+  request.set_crossing(order.cgroup, kill.working_set, kill.met);
   const Bytes limit = order.capacity - order.floor_line;
   Evidence evidence;
   evidence.threshold.signal = order.signal;
@@ -252,28 +258,23 @@ Record to_record(const Watchdog::Shot& shot) {
   evidence.subject = order.cgroup == CgroupId{} ? "node" : order.path;
   evidence.cgroup = order.cgroup;
   evidence.capacity = order.capacity.count;
-  evidence.available = (order.capacity - shot.working_set).count;
+  evidence.available = (order.capacity - kill.working_set).count;
   evidence.limit = binary(limit.count);
   evidence.met = evidence.driving = true;
-  evidence.at = shot.at;
-  evidence.first_met = shot.met;
-  Decision& decision = record.decision;
-  decision.action = Action::kill;
-  decision.reason = Reason::threshold_met;
-  decision.evidence = {std::move(evidence)};
-  decision.driving = 0;
-  decision.considered = {order.victim};
-  Eviction eviction;
-  eviction.cause = EvictionCause::threshold;
-  eviction.at_once = true;
-  decision.evictions = {std::move(eviction)};
-  return record;
+  evidence.at = at;
+  evidence.first_met = kill.met;
+  request.decision.evidence = {std::move(evidence)};
+  request.decision.driving = 0;
+  request.decision.considered = {order.victim};
+  request.set_victim(0);
+  request.signalled = kill.signalled;
+  return request;
 }
 
-void Watchdog::tell(Shot shot) {
+void Watchdog::hand_over(Kill kill) {
   {
     const std::lock_guard lock(mutex_);
-    shot_ = std::move(shot);
+    kill_ = std::move(kill);
   }
   ::eventfd_write(fired_.get(), 1);
 }

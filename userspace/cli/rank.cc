@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "agent/rank_report.h"
 #include "api/amounts.h"
 #include "api/json.h"
 #include "cli/commands.h"
@@ -12,7 +13,6 @@
 #include "cli/look.h"
 #include "cli/rank_kernel.h"
 #include "cli/rank_pods.h"
-#include "cli/rank_report.h"
 #include "cli/rank_text.h"
 #include "policy/rank.h"
 
@@ -116,13 +116,14 @@ int rank_host(const Options& options, const std::string& cgroup, const Question&
     layout_from = by.layout ? "host" : "default";
   }
   auto& workloads = *look.observation.workloads;
-  keep_rankable(question.signal, workloads);
+  agent::keep_rankable(question.signal, workloads);
   tell_unscored(look, workloads, by);
   tell_growth_unknown(question, by);
   const policy::Exclusions exclusions(workloads, look.observation.kills);
   const auto order = policy::rank(workloads, by, subject_of(cgroup, look), exclusions);
   if (options.output == OutputFormat::json) {
-    fmt::print("{}", api::to_json(rank_report(order, by, layout_from), api::JsonStyle::pretty));
+    fmt::print("{}",
+               api::to_json(agent::rank_report(order, by, layout_from), api::JsonStyle::pretty));
   } else {
     print_text(order, by);
   }

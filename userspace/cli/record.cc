@@ -6,12 +6,12 @@
 #include <cerrno>
 #include <chrono>
 
+#include "agent/recording_session.h"
 #include "api/amounts.h"
 #include "api/cgroup_glob.h"
 #include "api/json.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
-#include "cli/recording_session.h"
 #include "forestall/v1/report.pb.h"
 #include "model/duration.h"
 
@@ -83,7 +83,9 @@ int fail(const Error& failure, int code) {
 int run_record(const Options& options, const RecordOptions& record) {
   const auto config = observing(options, record);
   if (!config) return fail(config.error(), kExitUsage);
-  RecordingSession session;
+  agent::RecordingSession session;
+  session.cgroup_mount = options.cgroup_mount;
+  session.verbose = options.verbose;
   session.target.path = record.file;
   session.target.overwrite = record.force;
   session.config_origin = config_origin(options);
@@ -95,7 +97,7 @@ int run_record(const Options& options, const RecordOptions& record) {
   const Error there = error(record.file + " exists; --force overwrites it");
   // Checked before the host is probed, which takes time. The open below checks again.
   if (!record.force && ::access(record.file.c_str(), F_OK) == 0) return fail(there, kExitUsage);
-  const auto totals = run_recording_session(session, *config, options);
+  const auto totals = run_recording_session(session, *config);
   if (!totals) {
     const bool exists = totals.error().code == EEXIST;
     return exists ? fail(there, kExitUsage) : fail(totals.error(), kExitFailed);

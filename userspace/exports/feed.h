@@ -36,7 +36,7 @@ struct LookNote {
   std::vector<Evidence> evidence = {};  // all of it if `crossed`, else empty
 };
 
-class Feed final : public RecordSink {
+class Feed final : public RecordSink, public EvaluationListener {
  public:
   static constexpr std::size_t kRecords = 32;
   static constexpr std::size_t kLooks = 256;

@@ -24,7 +24,7 @@
 
 namespace forestall::exports {
 
-class Metrics final : public RecordSink {
+class Metrics final : public RecordSink, public EvaluationListener {
  public:
   // The largest number of subjects with amounts; subjects with a threshold met come first.
   static constexpr std::size_t kSubjectsMax = 64;

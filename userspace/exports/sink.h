@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interface through which the loop exports records.
+// What the loop hands out: records, a tick after each evaluation, and what a replay needs. The loop
+// knows the receivers by these interfaces only.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +13,19 @@
 
 namespace forestall::exports {
 
-// One evaluation of the loop, recorded or not; most repeat the previous one.
+// One evaluation, recorded or not: most of them repeat the last one.
 struct Look {
   const Observation& observation;
   const Decision& decision;
-  MonotonicTime next;  // latest time of the next evaluation
+  MonotonicTime next;  // when the next evaluation is due at the latest
 };
 
-// One step of the policy: its input, its state and its output. A sink that stores all passes can
-// reproduce each decision.
+// One pass of the policy: its input, its state and its answer. With all passes each answer can be
+// computed again.
 struct Pass {
   const Config& config;
-  std::uint64_t reloads = 0;  // number of configuration reloads since the start
-  const PolicyState& before;  // the policy's state before the step
+  std::uint64_t reloads = 0;  // how often the configuration was replaced since the start
+  const PolicyState& before;  // the policy's state before the pass
   const Record& record;       // observation, decision, stages and time; no sequence, no outcome
 };
 
@@ -35,21 +36,33 @@ struct Survey {
   const std::vector<WorkloadSample>& workloads;
 };
 
-// Thread rule: called from the loop's thread, after the kill of the record was started. Must not
-// block. Errors are not reported: what cannot be delivered is dropped and counted.
+// Thread rule for all three: called from the loop's thread, after the kill of the record was begun.
+// They must not block. What cannot be delivered is dropped and counted.
+
 class RecordSink {
  public:
   virtual ~RecordSink() = default;
   virtual void write(const Record& record) = 0;
-  // Called before the record of the same evaluation, if there is one.
-  virtual void looked(const Look&) {}
-  // Called for every pass that counts, before looked(). If `record.prepared` is set, the policy
-  // keeps no state of the pass.
-  virtual void passed(const Pass&) {}
-  // Whether the sink needs the usage of all workloads even without a decision. Called after each
-  // pass; `took` is the cost.
+};
+
+// A tick: each evaluation that read all of the node, before its record if there is one.
+class EvaluationListener {
+ public:
+  virtual ~EvaluationListener() = default;
+  virtual void looked(const Look& look) = 0;
+};
+
+// What a replay needs.
+class PassListener {
+ public:
+  virtual ~PassListener() = default;
+  // Every pass whose answer counts, before looked(). If `record.prepared` is set, the policy's
+  // state does not change with it.
+  virtual void passed(const Pass& pass) = 0;
+  // Whether to sample all workloads now, decision or not. Called after each pass without a kill;
+  // the cost is Survey::took.
   [[nodiscard]] virtual bool wants_survey(MonotonicTime) { return false; }
-  virtual void surveyed(const Survey&) {}
+  virtual void surveyed(const Survey& survey) = 0;
 };
 
 }  // namespace forestall::exports

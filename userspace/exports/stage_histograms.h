@@ -35,7 +35,6 @@ class StageHistograms final : public RecordSink {
   // Counts the stages of a kill's outcome; a stuck kill adds later stages with its second outcome.
   // A dry run counts as far as it goes.
   void write(const Record& record) override;
-  void looked(const Look&) override {}
 
   // The members below can be called by any thread.
   void count(Stage stage, Duration length);

@@ -45,7 +45,7 @@ struct Status {
   std::deque<StatusDecision> decisions;  // newest last
 };
 
-class StatusBoard final : public RecordSink {
+class StatusBoard final : public RecordSink, public EvaluationListener {
  public:
   static constexpr std::size_t kDecisionsMax = 16;
   static constexpr std::size_t kEvidenceMax = 64;

@@ -35,7 +35,9 @@ class BpfSource final : public Source {
   void drain(MonotonicTime now, std::vector<Wake>& wakes) override;
   // The kernel's OOM kills of all drains since the last call, with the paths that DrainPaths could
   // resolve. Above kKillsMax the oldest are dropped.
-  [[nodiscard]] std::vector<OomKillSighting> take_kills() { return std::exchange(kills_, {}); }
+  [[nodiscard]] std::vector<OomKillSighting> take_kills() override {
+    return std::exchange(kills_, {});
+  }
 
   static constexpr Bytes kGrowthStep = mib(16);
   static constexpr std::size_t kKillsMax = 4096;

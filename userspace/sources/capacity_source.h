@@ -46,7 +46,7 @@ class CapacitySource final : public Source {
     return std::vector<std::string>();
   }
   // Replaces the watched lines. Called after every observation.
-  void watch(std::span<const CapacityLine> lines, MonotonicTime now);
+  void watch(std::span<const CapacityLine> lines, MonotonicTime now) override;
   void drain(MonotonicTime now, std::vector<Wake>& wakes) override;
 
   // Length of the current sleep; zero when no line is watched.

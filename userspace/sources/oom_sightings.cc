@@ -82,6 +82,11 @@ OomSightings::Half* OomSightings::Halves::find_other(OomTeller teller,
   return nullptr;
 }
 
+void OomSightings::take_from(Source& source, MonotonicTime now) {
+  const auto teller = source.feature() == Feature::oom_log ? OomTeller::log : OomTeller::bpf;
+  for (OomKillSighting& kill : source.take_kills()) tell(teller, std::move(kill), now);
+}
+
 void OomSightings::tell(OomTeller teller, OomKillSighting sighting, MonotonicTime now) {
   // They were taken in order of arrival.
   while (!alone_.empty() && now - alone_.front().told > kWindow) alone_.take_front();

@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "model/oom_kill.h"
+#include "sources/source.h"
 
 namespace forestall::sources {
 
@@ -33,9 +34,13 @@ enum class OomTeller : std::uint8_t { bpf, log };
 
 class OomSightings {
  public:
+  // No source reports kills.
+  OomSightings() : OomSightings(false, false) {}
   // Which of the two sources exist; a missing source is not waited for.
   OomSightings(bool bpf, bool log) : bpf_(bpf), log_(log) {}
 
+  // Takes the kills that `source` has drained.
+  void take_from(Source& source, MonotonicTime now);
   void tell(OomTeller teller, OomKillSighting sighting, MonotonicTime now);
   // Appends the kills that are complete or have waited long enough, in the order of their first
   // report.

@@ -12,8 +12,10 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "model/capacity_line.h"
 #include "model/feature.h"
 #include "model/line.h"
+#include "model/oom_kill.h"
 #include "model/wake.h"
 
 namespace forestall::sources {
@@ -34,10 +36,16 @@ class Source {
   // An error means that the source as a whole is lost.
   virtual Result<std::vector<std::string>> arm(std::span<const Line> lines, MonotonicTime now) = 0;
 
-  // Appends the wakes since the last call. Called when fd() is readable or next_look() has passed.
+  // The same for what no kernel counter watches; a source that polls it overrides this.
+  virtual void watch(std::span<const CapacityLine>, MonotonicTime) {}
+
+  // Appends what happened since the last call. Called when fd() is readable or next_look() passed.
   virtual void drain(MonotonicTime now, std::vector<Wake>& wakes) = 0;
 
-  // When the loop must call drain() even without a readable fd(); nullopt: never.
+  // Kills by the kernel's OOM killer that all drains since the last call reported.
+  [[nodiscard]] virtual std::vector<OomKillSighting> take_kills() { return {}; }
+
+  // When the loop must call drain() even though fd() is silent; nothing for "never".
   [[nodiscard]] virtual std::optional<MonotonicTime> next_look() const { return std::nullopt; }
 };
 

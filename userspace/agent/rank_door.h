@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serves rankings of a running agent. Each request runs on a separate thread at a lower priority,
-// with its own observer and its own table of descriptors. Reading ten thousand cgroups therefore
-// takes no descriptors from the kill ladder.
+// Ranks the workloads for clients of a running agent, separately from its loop: on its own thread
+// at a lower priority, with an observer that is made for each request, and with its own descriptor
+// table, so that reading ten thousand cgroups takes no descriptor from the kill ladder.
 #pragma once
 
 #include <functional>
@@ -15,17 +15,17 @@
 #include "kernel/cgroup_tree.h"
 #include "model/config.h"
 
-namespace forestall::cli {
+namespace forestall::agent {
 
 class HostRankDoor final : public api::RankDoor {
  public:
-  // The configuration in force; null: no evaluation yet. Called from the server's thread.
+  // The configuration in force; null: there was no evaluation yet. Called from ask()'s thread.
   using ConfigInForce = std::function<std::shared_ptr<const Config>()>;
 
   // `tree` must outlive this.
   static Result<std::unique_ptr<HostRankDoor>> create(const kernel::CgroupTree& tree,
                                                       ConfigInForce config);
-  // Waits for the request in progress, but not for a disk walk.
+  // Waits for the request under way, and cancels its disk walk.
   ~HostRankDoor() override;
 
   [[nodiscard]] bool ask(const v1::RankRequest& request) override;
@@ -41,9 +41,9 @@ class HostRankDoor final : public api::RankDoor {
   const ConfigInForce config_;
   const UniqueFd done_;
   const UniqueFd stop_;
-  // Owned by the thread while it runs; by the server after done_ is readable, or without a thread.
+  // Owned by the thread while it runs, and by the caller after done_ or without a thread.
   std::optional<Result<v1::RankResponse>> answer_;
   std::thread thread_;
 };
 
-}  // namespace forestall::cli
+}  // namespace forestall::agent

@@ -10,22 +10,22 @@
 #include "api/recording_entries.h"
 #include "base/result.h"
 
-namespace forestall::cli {
+namespace forestall::agent {
 
 class HostRecordingDoor final : public api::RecordingDoor {
  public:
   using Facts = std::function<api::RecordingFacts()>;
 
-  // `recorder` must outlive this. `facts` returns those of a recording that starts now.
-  HostRecordingDoor(agent::Recorder& recorder, Facts facts)
+  // `recorder` outlives this. `facts` returns those of a recording that begins now.
+  HostRecordingDoor(Recorder& recorder, Facts facts)
       : recorder_(recorder), facts_(std::move(facts)) {}
 
   [[nodiscard]] Result<void> start(const v1::StartRecordingRequest& request) override;
   [[nodiscard]] Result<v1::StopRecordingResponse> stop() override;
 
  private:
-  agent::Recorder& recorder_;
+  Recorder& recorder_;
   const Facts facts_;
 };
 
-}  // namespace forestall::cli
+}  // namespace forestall::agent

@@ -9,14 +9,14 @@
 #include "model/decision.h"
 #include "policy/rank.h"
 
-namespace forestall::cli {
+namespace forestall::agent {
 
-// `layout_from`: the origin of by.layout: option, host or default.
+// `layout_from`: where by.layout is from: option, host or default.
 [[nodiscard]] v1::RankReport rank_report(const std::vector<Candidate>& order,
                                          const policy::RankBy& by, std::string_view layout_from);
 
-// Removes workloads that are not ranked for `signal`: disk usage is known only of pods
+// Keeps what can be ranked for `signal`: usage of a filesystem is known by pod only
 // (policy/step.cc ranked()).
 void keep_rankable(Signal signal, std::vector<WorkloadSample>& workloads);
 
-}  // namespace forestall::cli
+}  // namespace forestall::agent

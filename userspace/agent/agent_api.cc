@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/agent_api.h"
+#include "agent/agent_api.h"
 
 #include <utility>
 
-namespace forestall::cli {
+namespace forestall::agent {
 
 Result<std::unique_ptr<AgentApi>> AgentApi::serve(const std::string& path,
                                                   const exports::LocalUsers& users,
@@ -18,4 +18,4 @@ Result<std::unique_ptr<AgentApi>> AgentApi::serve(const std::string& path,
   return api;
 }
 
-}  // namespace forestall::cli
+}  // namespace forestall::agent

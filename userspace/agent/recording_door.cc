@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/recording_door.h"
+#include "agent/recording_door.h"
 
 #include <cerrno>
 #include <chrono>
 
 #include "recording/destination.h"
 
-namespace forestall::cli {
+namespace forestall::agent {
 namespace {
 
-// Recordings of an hour need workload samples as well.
+// How often workloads are recorded between decisions.
 constexpr Duration kSurveyInterval = std::chrono::seconds(1);
 
 }  // namespace
@@ -34,4 +34,4 @@ Result<v1::StopRecordingResponse> HostRecordingDoor::stop() {
   return response;
 }
 
-}  // namespace forestall::cli
+}  // namespace forestall::agent

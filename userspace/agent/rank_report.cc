@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/rank_report.h"
+#include "agent/rank_report.h"
 
 #include <string>
 
 #include "api/convert.h"
 
-namespace forestall::cli {
+namespace forestall::agent {
 
 v1::RankReport rank_report(const std::vector<Candidate>& order, const policy::RankBy& by,
                            std::string_view layout_from) {
@@ -27,4 +27,4 @@ void keep_rankable(Signal signal, std::vector<WorkloadSample>& workloads) {
                 [](const WorkloadSample& each) { return each.workload.kind != WorkloadKind::pod; });
 }
 
-}  // namespace forestall::cli
+}  // namespace forestall::agent

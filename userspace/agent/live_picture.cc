@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/live_picture.h"
+#include "agent/live_picture.h"
 
 #include <arpa/inet.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,34 +10,29 @@
 #include <cstdlib>
 #include <utility>
 
+#include "agent/wall_time.h"
 #include "api/convert.h"
 #include "api/json.h"
 #include "page/report_page.h"
 #include "policy/step.h"
 
-namespace forestall::cli {
+namespace forestall::agent {
 namespace {
 
 constexpr std::size_t kWaitingMax = 16;
 constexpr Duration kRefreshEvery = std::chrono::seconds(10);
 constexpr int kWatchingNice = 10;
-// Clocks drift by microseconds between evaluations; a larger change means that the clock was set.
+// Clocks drift by microseconds from one evaluation to the next; more means that one was set.
 constexpr std::int64_t kClockSetNs = 1'000'000'000;
-
-std::int64_t wall_time_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
-}
 
 std::string event_of(const v1::Picture& picture) {
   return "event: picture\ndata: " + api::to_json(picture, api::JsonStyle::line) + "\n\n";
 }
 
-// The configuration without the parts that only the agent's own observer needs.
+// The configuration without what only the loop's observer does.
 Config watching(const Config& config, bool workloads) {
   Config own = config;
-  own.ranking = Ranking::kubelet;  // viewers need no process scores
+  own.ranking = Ranking::kubelet;  // no process is scored for a client
   own.filesystems.runtime.clear();
   if (workloads) return own;
   own.pods = false;
@@ -75,7 +69,7 @@ void LivePicture::passed(const exports::Pass& pass) {
   take_waiting();
 }
 
-// CLOCK_REALTIME of the decision is slightly later than the observation.
+// The wall time is that of the decision, a little after the observation.
 void LivePicture::anchor(MonotonicTime at, std::int64_t wall_time_ns) {
   if (std::abs(builder_.drift_ns(at, wall_time_ns)) > kClockSetNs) {
     builder_.anchor(at, wall_time_ns, false);
@@ -114,8 +108,7 @@ std::shared_ptr<void> LivePicture::turn() const {
 }
 
 void LivePicture::begin() {
-  // setpriority(2) with a thread id affects that thread only: the HTTP server's thread keeps its
-  // priority.
+  // Of this thread only (setpriority(2) with a thread's id): the HTTP server's keeps its priority.
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kWatchingNice);
   pressure_.emplace();
   cursor_ = {};
@@ -137,7 +130,7 @@ void LivePicture::make_observer() {
   }
 }
 
-// Samples the node for viewers. The loop does not use the result: it reads its own values.
+// Observes as the loop would, and does not pass it to the loop.
 void LivePicture::watch(MonotonicTime now) {
   std::shared_ptr<const Config> config;
   {
@@ -153,7 +146,7 @@ void LivePicture::watch(MonotonicTime now) {
   } else if (due) {
     observer_->refresh();
     refreshed_at_ = now;
-    // The number of workloads may have grown since the observer was created.
+    // There may be more workloads than when it was made.
     if (observer_->workload_count() > kWorkloadsMax) make_observer();
   }
   const MemoryPressure pressure = pressure_->read(now);
@@ -192,8 +185,8 @@ using exports::HttpRequest;
 constexpr const char* kPlainType = "text/plain; charset=utf-8";
 constexpr const char* kJsonType = "application/json";
 
-// Accepts "localhost" or an address, with or without a port. DNS rebinding can resolve a foreign
-// page's name to this host; that page must not read the picture.
+// "localhost" or an address, with or without a port. A page of another site could point its own
+// name at this host (DNS rebinding) and read the answers.
 bool is_own_name(std::string_view host) {
   if (host.empty()) return true;  // not a browser
   std::string name(host);
@@ -221,19 +214,23 @@ HttpAnswer status_page(LivePicture& picture, exports::LiveStreams& streams,
   const auto assets = page::assets();
   const auto asset = std::ranges::find(assets, path, &page::Asset::path);
   const bool known = asset != assets.end() || path == "picture" || path == "live";
-  if (!known) return {404, kPlainType, "not found\n"};
+  if (!known) return {404, kPlainType, "no such page\n"};
   if (!request.from_here || !is_own_name(request.host)) {
-    return {403, kPlainType, "the status page serves this host only: use its loopback address\n"};
+    return {403, kPlainType,
+            "the status page is served to this host only: use its loopback address\n"};
   }
   if (asset != assets.end()) {
     return {200, std::string(asset->type), std::string(asset->text), protecting_fields()};
   }
   if (path == "picture") {
     auto turn = picture.turn();
-    if (!turn) return {503, kPlainType, "too many requests in progress\n", protecting_fields()};
+    if (!turn)
+      return {503, kPlainType, "too many pictures are being read; try again\n",
+              protecting_fields()};
     return {200, kJsonType, picture.json(), protecting_fields(), nullptr, std::move(turn)};
   }
-  if (streams.full()) return {503, kPlainType, "too many viewers\n", protecting_fields()};
+  if (streams.full())
+    return {503, kPlainType, "too many clients follow already\n", protecting_fields()};
   HttpAnswer answer{200, "text/event-stream", "", protecting_fields()};
   answer.follow = [&streams](UniqueFd client) { streams.add(std::move(client)); };
   return answer;
@@ -247,4 +244,4 @@ exports::HttpPages status_pages(LivePicture& picture, exports::LiveStreams& stre
   };
 }
 
-}  // namespace forestall::cli
+}  // namespace forestall::agent

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gRPC API of a running agent: socket, server, service and rankings.
+// The gRPC API of a running agent: socket, server, service, rankings, recordings.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <string>
 
+#include "agent/rank_door.h"
+#include "agent/recording_door.h"
 #include "api/agent_service.h"
 #include "base/result.h"
-#include "cli/rank_door.h"
-#include "cli/recording_door.h"
 #include "exports/drop_counts.h"
 #include "exports/feed.h"
 #include "exports/grpc_counts.h"
@@ -17,9 +17,9 @@
 #include "exports/local_socket.h"
 #include "kernel/cgroup_tree.h"
 
-namespace forestall::cli {
+namespace forestall::agent {
 
-// Dependencies, which must outlive the AgentApi. The functions are called from its threads.
+// What it serves; all of it outlives the AgentApi. The functions are called from its threads.
 struct AgentApiParts {
   std::function<v1::AgentStatus()> status;
   HostRankDoor::ConfigInForce config;
@@ -27,7 +27,7 @@ struct AgentApiParts {
   exports::Feed* feed = nullptr;
   exports::DropCounts* drops = nullptr;
   exports::GrpcCounts* counts = nullptr;
-  agent::Recorder* recorder = nullptr;
+  Recorder* recorder = nullptr;
   HostRecordingDoor::Facts recording_facts;
 };
 
@@ -46,4 +46,4 @@ class AgentApi {
   std::unique_ptr<exports::GrpcServer> server_;  // last: its thread uses the above
 };
 
-}  // namespace forestall::cli
+}  // namespace forestall::agent

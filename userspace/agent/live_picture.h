@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The running agent's picture: a bounded history of the evaluations of its loop. While there are
-// viewers, it also samples the node and its workloads every second.
+// The running agent's picture: a bounded history of the loop's evaluations and, while a client
+// watches, the node and its workloads each second.
 //
-// The loop only adds to it, under a lock that it never waits for. The thread that serves the
-// viewers (exports/live_streams.h) pays the cost of viewing: it reads with its own observer at a
-// lower priority, and releases the observer when the last viewer leaves.
+// The loop only adds to it, under a lock it never waits for. Reading for clients is done by the
+// thread that serves them (exports/live_streams.h), with its own observer and at a lower priority.
+// The observer is closed when the last client leaves.
 #pragma once
 
 #include <deque>
@@ -24,37 +24,39 @@
 #include "sources/observer.h"
 #include "sources/pressure_reader.h"
 
-namespace forestall::cli {
+namespace forestall::agent {
 
-class LivePicture final : public exports::RecordSink, public exports::LiveFrames {
+class LivePicture final : public exports::RecordSink,
+                          public exports::PassListener,
+                          public exports::LiveFrames {
  public:
   // `tree` and `clock` must outlive this.
   LivePicture(const kernel::CgroupTree& tree, const Clock& clock, const api::AgentFacts& facts);
 
-  // ---- called by the loop ----
+  // ---- the loop's thread ----
 
   void passed(const exports::Pass& pass) override;
   void write(const Record& record) override;
   void surveyed(const exports::Survey& survey) override;
 
-  // ---- called by any thread ----
+  // ---- any thread ----
 
-  // The whole picture as JSON.
+  // The whole picture, as JSON.
   [[nodiscard]] std::string json();
-  // Held while the result of json() is sent. Null: kUnreadMax answers are being sent already.
+  // To be held while a result of json() waits for its reader; null: kUnreadMax are held already.
   [[nodiscard]] std::shared_ptr<void> turn() const;
 
-  // ---- called by the viewers' thread ----
+  // ---- the serving thread ----
 
   void begin() override;
   [[nodiscard]] Frame frame(bool want_whole) override;
   void end() override;
 
-  // With more workloads, viewers see only those that decisions read. Each workload takes three
-  // descriptors.
+  // With more workloads the serving thread reads none, and the picture shows those that decisions
+  // read. Each takes three descriptors.
   static constexpr std::size_t kWorkloadsMax = 1000;
-  // Limit of answers being sent: each is megabytes on a large node, and any user of this host may
-  // request one per connection without reading it.
+  // Pictures that wait for readers: each is megabytes on a large node, and any user of this host
+  // may request one on each connection without reading it.
   static constexpr long kUnreadMax = 4;
 
  private:
@@ -67,25 +69,25 @@ class LivePicture final : public exports::RecordSink, public exports::LiveFrames
   const Clock& clock_;
   const std::shared_ptr<void> turns_ = std::make_shared<char>();  // one use more for each answer
 
-  // Used by the loop: records that arrived while the lock was taken. They are few and must not be
+  // The loop's: records that came while another thread had the lock. They are few and must not be
   // lost.
   std::deque<Record> waiting_;
 
   std::mutex mutex_;  // the loop only tries to lock it
   picture::Builder builder_;
-  std::shared_ptr<const Config> config_;  // in force; null: no evaluation yet
+  std::shared_ptr<const Config> config_;  // in force; null: there was no evaluation yet
   std::uint64_t reloads_ = 0;
 
-  // Used by the viewers' thread.
-  std::shared_ptr<const Config> watched_;  // the configuration of the observer
+  // The serving thread's.
+  std::shared_ptr<const Config> watched_;  // the observer was made for this one
   std::unique_ptr<sources::Observer> observer_;
   std::optional<sources::PressureReader> pressure_;
   MonotonicTime refreshed_at_;
   picture::Cursor cursor_;
 };
 
-// Handlers of the status page: its parts, /picture and /live. They refuse clients of other hosts,
-// and requests with a foreign host name.
+// Pages of the status page: itself and its parts, /picture, /live. A request from another host, or
+// for a name that is not this host's, is refused.
 [[nodiscard]] exports::HttpPages status_pages(LivePicture& picture, exports::LiveStreams& streams);
 
-}  // namespace forestall::cli
+}  // namespace forestall::agent

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/rank_door.h"
+#include "agent/rank_door.h"
 
 #include <linux/close_range.h>
 #include <poll.h>
@@ -17,23 +17,22 @@
 #include <set>
 #include <utility>
 
+#include "agent/rank_report.h"
 #include "api/convert.h"
 #include "api/own_settings.h"
 #include "base/start_thread.h"
-#include "cli/rank_report.h"
 #include "exports/blocked_signals.h"
 #include "policy/rank.h"
 #include "policy/step.h"
 #include "sources/observer.h"
 
-namespace forestall::cli {
+namespace forestall::agent {
 namespace {
 
 constexpr int kNice = 10;
 
-// Closes all other descriptors in a table of this thread's own. Kernels before 5.9 have no
-// close_range(2): the thread then shares the agent's table, which only raises the number of
-// descriptors in it.
+// The thread keeps these, the standard streams and what it opens itself. Before Linux 5.9 it shares
+// the agent's table, and its descriptors count against the agent's limit.
 void leave_descriptors(std::set<int> kept) {
   unsigned from = STDERR_FILENO + 1;
   unsigned flags = CLOSE_RANGE_UNSHARE;
@@ -47,7 +46,7 @@ void leave_descriptors(std::set<int> kept) {
   }
 }
 
-// Measures the disk usage of pods. A request for a disk signal waits for it.
+// Walks the pods' files on disk, however long that takes: a request for a disk signal waits for it.
 Result<void> walk_disks(sources::Observer& observer, int stop_fd) {
   const SystemClock clock;
   observer.ask_disk_usage(clock.now());
@@ -57,13 +56,13 @@ Result<void> walk_disks(sources::Observer& observer, int stop_fd) {
     if (::poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) {
       return errno_error("poll", "the disk walk");
     }
-    if (fds[1].revents != 0) return Error{ECANCELED, "the agent is stopping"};
+    if (fds[1].revents != 0) return Error{ECANCELED, "the agent is shutting down"};
   }
   return {};
 }
 
-// If the configuration ranks by the kernel's points, reads processes from /proc: the agent's own
-// scan belongs to its loop.
+// Where the configuration ranks by the kernel's points, processes are read from /proc: the BPF scan
+// belongs to the loop.
 Result<Observation> observe(const kernel::CgroupTree& tree, const Config& config, bool on_disk,
                             int stop_fd) {
   std::unique_ptr<sources::ProcessSource> processes;
@@ -80,7 +79,7 @@ Result<Observation> observe(const kernel::CgroupTree& tree, const Config& config
   return observation;
 }
 
-// Without the workloads: the order contains them.
+// Without the workloads, which the order contains.
 v1::SignalsReport signals_of(const Config& config, Observation& observation) {
   auto workloads = std::exchange(observation.workloads, std::nullopt);
   v1::SignalsReport signals;
@@ -157,11 +156,11 @@ bool HostRankDoor::ask(const v1::RankRequest& request) {
 
 void HostRankDoor::run(const v1::RankRequest& request,
                        const std::shared_ptr<const Config>& config) {
-  // 0: the calling thread.
+  // 0: this thread only.
   ::setpriority(PRIO_PROCESS, 0, kNice);
   leave_descriptors({done_.get(), stop_.get(), tree_.memory_fd(), tree_.unified_fd()});
   if (config == nullptr) {
-    answer_ = Result<v1::RankResponse>(error("the agent has made no evaluation yet"));
+    answer_ = Result<v1::RankResponse>(error("the agent has not evaluated yet; try again"));
   } else {
     answer_ = rank(tree_, *config, request, stop_.get());
   }
@@ -175,4 +174,4 @@ std::optional<Result<v1::RankResponse>> HostRankDoor::answer() {
   return std::exchange(answer_, std::nullopt);
 }
 
-}  // namespace forestall::cli
+}  // namespace forestall::agent

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/evaluator.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace forestall::agent {
+namespace {
+
+// Whether candidates may be ranked for memory, the one ranking that uses the kernel's points.
+bool is_short_of_memory(const Decision& decision) {
+  return std::ranges::any_of(decision.evidence, [](const Evidence& evidence) {
+    return evidence.asks_for_eviction() && evidence.driving &&
+           has_usage_line(evidence.threshold.signal);
+  });
+}
+
+}  // namespace
+
+Record Evaluator::evaluate(const Wake& wake, MonotonicTime began) {
+  Record record;
+  if (!evaluate_prepared(wake, record)) evaluate_everything(wake, began, record);
+  return record;
+}
+
+// `read_more` adds what the decision asks for; false: there is nothing to add.
+template <class ReadMore>
+policy::Step Evaluator::ask(Observation& observation, ReadMore read_more) const {
+  auto answer = policy::step(parts_.config, state_, observation);
+  while (read_more(answer.decision)) {
+    answer = policy::step(parts_.config, state_, observation);
+  }
+  return answer;
+}
+
+// False: the list does not answer for the decision, and `record` is as it was. The state stays as
+// it was in either case: the policy saw a part of the node only, and the evaluation that follows
+// the kill reads all of it.
+bool Evaluator::evaluate_prepared(const Wake& wake, Record& record) {
+  const Readiness& readiness = parts_.readiness;
+  const MonotonicTime now = parts_.clock.now();
+  if (!readiness.ready(now) || !parts_.tree.knows_workloads(now)) return false;
+  const auto watched = readiness.watched();
+  const CgroupId crossed = wake.cgroup.value_or(CgroupId{});
+  if (wake.usage && std::ranges::find(watched, crossed) == watched.end()) return false;
+  // Pending releases are read before usage. Memory that a victim returns between the two reads then
+  // counts twice, for this one evaluation; in the other order it would not count at all, and
+  // another workload would be killed for it.
+  auto kills = parts_.ladder.progress();
+  Observation observation = parts_.observer.glance(wake, now, watched);
+  observation.kills = std::move(kills);
+  MonotonicTime observed;
+  bool inspected = false;
+  auto answer = ask(observation, [&](const Decision& decision) {
+    if (inspected || decision.action != Action::inspect) return false;
+    readiness.offer(observation);
+    parts_.observer.resample_workloads(observation);
+    parts_.growth.apply(*observation.workloads);
+    observed = parts_.clock.now();
+    return inspected = true;
+  });
+  if (!inspected || answer.decision.action != Action::kill) return false;
+  if (!readiness.vouches_for(answer.decision)) return false;
+  for (ConditionStatus& status : answer.decision.conditions) status.changed = false;
+  record.stages.observed = observed;
+  record.prepared = readiness.prepared(now);
+  record.observation = std::move(observation);
+  record.decision = std::move(answer.decision);
+  return true;
+}
+
+void Evaluator::evaluate_everything(const Wake& wake, MonotonicTime began, Record& record) {
+  auto kills = parts_.ladder.progress();  // before the node: see evaluate_prepared()
+  Observation& observation = record.observation;
+  observation = parts_.observer.observe(wake, parts_.clock.now());
+  observation.kills = std::move(kills);
+  observation.reclaim = parts_.reclaim.state(parts_.config, state_);
+  bool inspected = false;
+  bool named = false;
+  auto answer = ask(observation, [&](const Decision& decision) {
+    if (!std::exchange(inspected, true) && add_workloads(decision, began, observation)) return true;
+    return !std::exchange(named, true) && add_containers(decision, observation);
+  });
+  record.stages.observed = parts_.clock.now();
+  before_ = std::exchange(state_, std::move(answer.state));
+  parts_.reclaim.observed();
+  record.decision = std::move(answer.decision);
+}
+
+bool Evaluator::add_workloads(const Decision& decision, MonotonicTime began,
+                              Observation& observation) {
+  note_disk_shortage(decision, observation.at);
+  // What the pods occupy on disk is measured on its own schedule, and used when it is there.
+  const bool measured = observation.wake.source == WakeSource::disk_usage;
+  if (!measured && decision.action != Action::inspect) return false;
+  parts_.tree.refresh_if_changed_or_stale();
+  const auto subject = measured ? std::string_view() : policy::inspection_subject(decision);
+  const sources::Scoring scoring{is_short_of_memory(decision), began};
+  parts_.observer.add_workloads(observation, subject, scoring);
+  parts_.growth.apply(*observation.workloads);
+  if (measured || disk_short_since_) {
+    parts_.observer.add_statistics(observation, disk_short_since_);
+  }
+  return true;
+}
+
+// A walk over the disks that began before the shortage does not show which pod caused it.
+void Evaluator::note_disk_shortage(const Decision& decision, MonotonicTime at) {
+  const bool is_short = std::ranges::any_of(decision.evidence, [](const Evidence& evidence) {
+    return evidence.met && filesystem_of(evidence.threshold.signal);
+  });
+  if (!is_short) {
+    disk_short_since_.reset();
+  } else if (!disk_short_since_) {
+    disk_short_since_ = at;
+  }
+}
+
+// A victim with a grace period leaves time to read which of its containers used how much, for the
+// message. False when there is none.
+bool Evaluator::add_containers(const Decision& decision, Observation& observation) {
+  if (decision.reason == Reason::disk_usage_unread) {
+    parts_.observer.ask_disk_usage(parts_.clock.now(), Duration::zero());
+    return false;
+  }
+  if (decision.evictions.size() != 1 || decision.evictions.front().at_once) return false;
+  const CgroupId victim = decision.considered[*decision.victim()].sample.workload.cgroup;
+  const auto sample =
+      std::ranges::find(*observation.workloads, victim,
+                        [](const WorkloadSample& each) { return each.workload.cgroup; });
+  if (sample == observation.workloads->end()) return false;
+  // Without statistics it ranks first for a disk, and no longer would with its containers named.
+  const bool on_disk =
+      !decision.driving || filesystem_of(decision.evidence[*decision.driving].threshold.signal);
+  if (on_disk && !sample->statistics) return false;
+  parts_.observer.add_container_samples(*sample);
+  return true;
+}
+
+std::optional<std::vector<WorkloadSample>> Evaluator::sample_workloads() {
+  Observation read;
+  parts_.observer.add_workloads(read, {}, sources::kUnscored);
+  if (read.workloads) parts_.growth.apply(*read.workloads);
+  return std::move(read.workloads);
+}
+
+void Evaluator::reconfigure(const Config& next) {
+  state_ = policy::reconfigured(parts_.config, next, state_);
+}
+
+}  // namespace forestall::agent

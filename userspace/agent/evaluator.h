@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// One evaluation's readings and decision: observe, ask the policy, read what it asks for, ask
+// again.
+//
+// The policy answers `inspect` first, so workloads are read only when a threshold is met. The
+// pre-ranked ones (readiness.h) are read first; if the list does not answer for the decision, all
+// of them are.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "actuators/ladder.h"
+#include "agent/growth_watch.h"
+#include "agent/readiness.h"
+#include "agent/reclaim_controller.h"
+#include "agent/tree_refresher.h"
+#include "base/clock.h"
+#include "model/config.h"
+#include "model/record.h"
+#include "policy/step.h"
+#include "sources/observer.h"
+
+namespace forestall::agent {
+
+// What it works with; all of it outlives the evaluator.
+struct EvaluatorParts {
+  const Clock& clock;
+  sources::Observer& observer;
+  actuators::Ladder& ladder;
+  ReclaimController& reclaim;
+  TreeRefresher& tree;
+  Readiness& readiness;
+  GrowthWatch& growth;
+  const Config& config;  // in force
+};
+
+// Thread rule: the loop's thread only.
+class Evaluator {
+ public:
+  explicit Evaluator(const EvaluatorParts& parts) : parts_(parts) {}
+
+  // The record's observation, decision, `prepared` and time of observing. `began` is when the
+  // evaluation began: all decisions of one evaluation share a scan of the processes.
+  [[nodiscard]] Record evaluate(const Wake& wake, MonotonicTime began);
+  // All workloads as they are, unscored, for recordings.
+  [[nodiscard]] std::optional<std::vector<WorkloadSample>> sample_workloads();
+  // The configuration is about to be replaced.
+  void reconfigure(const Config& next);
+
+  // What the policy remembers.
+  [[nodiscard]] const policy::State& state() const { return state_; }
+  // What it remembered when it decided on `record`, the last one.
+  [[nodiscard]] const policy::State& state_before(const Record& record) const {
+    return record.prepared ? state_ : before_;
+  }
+
+ private:
+  template <class ReadMore>
+  [[nodiscard]] policy::Step ask(Observation& observation, ReadMore read_more) const;
+  [[nodiscard]] bool evaluate_prepared(const Wake& wake, Record& record);
+  void evaluate_everything(const Wake& wake, MonotonicTime began, Record& record);
+  [[nodiscard]] bool add_workloads(const Decision& decision, MonotonicTime began,
+                                   Observation& observation);
+  [[nodiscard]] bool add_containers(const Decision& decision, Observation& observation);
+  void note_disk_shortage(const Decision& decision, MonotonicTime at);
+
+  const EvaluatorParts parts_;
+  policy::State state_;
+  policy::State before_;  // what state_ was before the last step
+  std::optional<MonotonicTime> disk_short_since_;
+};
+
+}  // namespace forestall::agent

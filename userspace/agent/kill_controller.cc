@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/kill_controller.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/wall_time.h"
+#include "policy/protection.h"
+
+namespace forestall::agent {
+namespace {
+
+// After a kill that was left to the watchdog.
+constexpr Duration kWatchdogHold = std::chrono::milliseconds(10);
+
+}  // namespace
+
+// The watchdog reports its kill at once, and the next evaluation sees it. If no process was left to
+// signal it reports nothing: the hold covers that, because no line was armed.
+bool KillController::claim() {
+  if (parts_.watchdog.claim()) return true;
+  parts_.scheduler.hold_until(parts_.clock.now() + kWatchdogHold);
+  return false;
+}
+
+bool KillController::signal(const Decision& decision) {
+  if (!claim()) return false;
+  kills_.signal(decision);
+  return true;
+}
+
+void KillController::record_loop_kills(const Record& evaluated) {
+  for (const Eviction& eviction : evaluated.decision.evictions) {
+    KillRequest request;
+    request.stages = evaluated.stages;
+    request.observation = evaluated.observation;
+    request.decision = evaluated.decision;
+    request.decision.evictions = {eviction};
+    request.prepared = evaluated.prepared;
+    submit(std::move(request));
+  }
+  kills_.collect();  // a dry run, or a victim that is gone already, is complete at once
+}
+
+void KillController::take_watchdog_kill() {
+  auto request = parts_.watchdog.take_kill();
+  if (!request) return;
+  submit(std::move(*request));
+  kills_.collect();
+}
+
+void KillController::take_guard_kills() {
+  std::vector<KillRequest> requests = parts_.guard.take_kills();
+  if (requests.empty()) return;
+  // The watchdog's orders do not know of these kills. If it acted already, the next evaluation
+  // takes its kill.
+  static_cast<void>(claim());
+  for (KillRequest& request : requests) submit(std::move(request));
+  kills_.collect();
+}
+
+void KillController::submit(KillRequest request) {
+  bool completes = true;
+  if (request.signalled) {
+    const WorkloadSample& victim = request.victim();
+    completes = may_complete(victim);
+    // A kill of the same victim is under way, and its record covers this one.
+    if (completes && !kills_.complete(victim, *request.signalled)) return;
+  }
+  if (request.origin == KillOrigin::watchdog) {  // its orders come from the pre-ranked list
+    const MonotonicTime at = request.signalled->at;
+    if (parts_.readiness.ready(at)) request.prepared = parts_.readiness.prepared(at);
+  }
+  Record record = to_record(std::move(request), wall_time_ns());
+  if (!completes) return parts_.reporter.report(record);
+  parts_.reporter.set_last(record.decision);
+  record.sequence = parts_.reporter.next_sequence();
+  kills_.keep(std::move(record));
+}
+
+// The watchdog and the guard signal the processes that were listed, and completing a kill ends
+// every process in the victim's cgroup. A protected workload may have come there since the last
+// rescan.
+bool KillController::may_complete(const WorkloadSample& victim) {
+  parts_.tree.refresh();
+  Observation around;
+  parts_.observer.add_workloads(around, victim.workload.path);
+  if (!policy::ProtectedPaths(*around.workloads).spares(victim.workload)) return true;
+  problems_.warn(victim.workload.path +
+                 ": killed, and not completed: a protected workload has come there since");
+  return false;
+}
+
+void KillController::advance() {
+  parts_.ladder.advance();
+  kills_.collect();
+}
+
+void KillController::post_orders(const Config& config) {
+  if (config.dry_run || !config.compat.hard_at_once) return;
+  const auto is_under_way = [](const KillProgress& kill) {
+    return kill.state == KillState::in_flight || kill.state == KillState::terminating;
+  };
+  if (std::ranges::any_of(parts_.ladder.progress(), is_under_way)) {
+    return parts_.watchdog.withdraw();
+  }
+  parts_.watchdog.post(parts_.readiness.orders(), parts_.readiness.good_until());
+}
+
+// Orders are for a threshold that the loop has not seen met. If it saw one and did not kill, it had
+// a reason not to.
+void KillController::withdraw_if_met(const Decision& decision) {
+  const bool met = std::ranges::any_of(decision.evidence, [](const Evidence& evidence) {
+    return evidence.first_met && evidence.threshold.hard() &&
+           has_usage_line(evidence.threshold.signal);
+  });
+  if (met) parts_.watchdog.withdraw();
+}
+
+}  // namespace forestall::agent

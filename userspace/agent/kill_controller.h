@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kills by the loop, the watchdog and the guard: at most one victim for one crossing, and one path
+// from each kill to its record.
+#pragma once
+
+#include "actuators/ladder.h"
+#include "agent/guard_keeper.h"
+#include "agent/kill_request.h"
+#include "agent/kills.h"
+#include "agent/problem_log.h"
+#include "agent/readiness.h"
+#include "agent/record_reporter.h"
+#include "agent/tree_refresher.h"
+#include "agent/wake_scheduler.h"
+#include "agent/watchdog.h"
+#include "base/clock.h"
+#include "model/config.h"
+
+namespace forestall::agent {
+
+// What it works with; all of it outlives the controller.
+struct KillParts {
+  const Clock& clock;
+  sources::Observer& observer;
+  actuators::Ladder& ladder;
+  LoopWatchdog& watchdog;
+  KernelGuard& guard;
+  const Readiness& readiness;
+  TreeRefresher& tree;
+  WakeScheduler& scheduler;
+  RecordReporter& reporter;
+  exports::Log& log;
+  const std::vector<exports::RecordSink*>& sinks;
+};
+
+// Thread rule: the loop's thread only.
+class KillController {
+ public:
+  explicit KillController(const KillParts& parts)
+      : parts_(parts), kills_(parts.ladder, parts.sinks), problems_(parts.log) {}
+
+  // Signals every victim of the decision. False: the watchdog was first, nothing is signalled, and
+  // the next evaluation comes after a short hold.
+  [[nodiscard]] bool signal(const Decision& decision);
+  // Records the kills that were signalled so, one record for each victim.
+  void record_loop_kills(const Record& evaluated);
+  // Completes and records what the watchdog or the guard killed since the last call.
+  void take_watchdog_kill();
+  void take_guard_kills();
+  // The ladder's descriptor became readable, or its time came.
+  void advance();
+
+  // Hands the watchdog the first of each list, for thresholds that are to be acted upon at once,
+  // while no memory is pending release.
+  void post_orders(const Config& config);
+  // The loop has seen a hard threshold met: the watchdog's orders are void.
+  void withdraw_if_met(const Decision& decision);
+
+  [[nodiscard]] std::uint64_t count() const { return kills_.count(); }
+
+ private:
+  [[nodiscard]] bool claim();
+  void submit(KillRequest request);
+  [[nodiscard]] bool may_complete(const WorkloadSample& victim);
+
+  const KillParts parts_;
+  Kills kills_;
+  ProblemLog problems_;
+};
+
+}  // namespace forestall::agent

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/kill_request.h"
+
+#include <utility>
+
+namespace forestall::agent {
+
+void KillRequest::set_crossing(CgroupId subject, Bytes usage, MonotonicTime at) {
+  const WakeSource source = origin == KillOrigin::guard ? WakeSource::guard : WakeSource::watchdog;
+  observation.wake = {source, at, std::nullopt, usage};
+  if (subject != CgroupId{}) observation.wake.cgroup = subject;
+  stages.crossed = at;
+}
+
+void KillRequest::set_victim(std::size_t candidate) {
+  Eviction eviction;
+  eviction.candidate = candidate;
+  eviction.cause = EvictionCause::threshold;
+  eviction.at_once = true;
+  decision.evictions = {std::move(eviction)};
+}
+
+Record to_record(KillRequest request, std::int64_t wall_time_ns) {
+  Record record;
+  record.wall_time_ns = wall_time_ns;
+  record.observation = std::move(request.observation);
+  record.decision = std::move(request.decision);
+  record.stages = request.stages;
+  record.prepared = request.prepared;
+  if (request.origin == KillOrigin::loop) return record;
+  Decision& decision = record.decision;
+  decision.action = Action::kill;
+  decision.reason =
+      request.origin == KillOrigin::guard ? Reason::guard_shot : Reason::threshold_met;
+  decision.node_reclaim.clear();
+  for (ConditionStatus& status : decision.conditions) status.changed = false;
+  return record;
+}
+
+}  // namespace forestall::agent

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/line_armer.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "policy/capacity_lines.h"
+#include "policy/step.h"
+
+namespace forestall::agent {
+namespace {
+
+// A line nearer than this to the present usage would fire before the loop is back in epoll: memcg
+// charges come in batches of 64 pages per CPU (mm/memcontrol.c MEMCG_CHARGE_BATCH), so usage itself
+// is no finer.
+constexpr Bytes kNearestLine = kib(256);
+
+// Lines that are not met are moved far enough away not to fire at once. Sources get those that are
+// met unchanged, and do not report a line twice.
+std::vector<Line> armable(std::vector<Line> lines) {
+  for (Line& line : lines) {
+    if (line.headroom.count <= 0) continue;
+    line.headroom = std::max(line.headroom, kNearestLine);
+    line.usage_line = std::max(line.usage_line, line.usage + kNearestLine);
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::vector<Line> LineArmer::arm(const Config& config, const Observation& observation,
+                                 const Decision& decision, MonotonicTime now) {
+  std::vector<Line> lines = armable(policy::lines(config, observation));
+  std::vector<std::string> problems;
+  for (const SourceNote& note : observation.notes) problems.push_back(ProblemLog::text_of(note));
+  bool watched = false;  // every line, by the kernel
+  // Lines that no counter of the BPF programs shows.
+  std::vector<Line> unseen;
+  std::ranges::copy_if(lines, std::back_inserter(unseen), [](const Line& line) {
+    return row_of(line.signal).watch == SignalWatch::meminfo;
+  });
+  const auto capacity_lines = policy::capacity_lines(decision);
+  for (sources::Source* source : sources_) {
+    source->watch(capacity_lines, now);
+    const bool polls = source->feature() == Feature::poll;
+    auto armed = source->arm(polls && watched ? unseen : lines, now);
+    if (source->feature() == Feature::bpf) watched = told_of_usage_ && armed && armed->empty();
+    if (!armed) {
+      problems.push_back(std::string(to_string(source->feature())) + ": " + armed.error().text());
+      continue;
+    }
+    for (std::string& problem : *armed) problems.push_back(std::move(problem));
+  }
+  problems_.report(std::move(problems));
+  return lines;
+}
+
+}  // namespace forestall::agent

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arms every wake source on the lines that the policy computes from an observation.
+#pragma once
+
+#include <vector>
+
+#include "agent/problem_log.h"
+#include "base/clock.h"
+#include "model/config.h"
+#include "model/decision.h"
+#include "model/line.h"
+#include "model/observation.h"
+#include "sources/source.h"
+
+namespace forestall::agent {
+
+// Thread rule: the loop's thread only. The sources and the log outlive it.
+class LineArmer {
+ public:
+  // `told_of_usage`: see Parts.
+  LineArmer(const std::vector<sources::Source*>& sources, bool told_of_usage, exports::Log& log)
+      : sources_(sources), told_of_usage_(told_of_usage), problems_(log) {}
+
+  // Returns the lines on memory as they were armed.
+  std::vector<Line> arm(const Config& config, const Observation& observation,
+                        const Decision& decision, MonotonicTime now);
+
+ private:
+  const std::vector<sources::Source*>& sources_;
+  const bool told_of_usage_;
+  ProblemLog problems_;
+};
+
+}  // namespace forestall::agent

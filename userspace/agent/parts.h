@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the core works with. The caller owns all of it and outlives the core.
+#pragma once
+
+#include <vector>
+
+#include "actuators/ladder.h"
+#include "agent/foresight.h"
+#include "agent/guard_keeper.h"
+#include "agent/own_limit_watch.h"
+#include "agent/reclaim_controller.h"
+#include "agent/watchdog.h"
+#include "base/clock.h"
+#include "exports/log.h"
+#include "exports/sink.h"
+#include "kernel/cgroup_tree.h"
+#include "sources/observer.h"
+#include "sources/oom_sightings.h"
+#include "sources/source.h"
+
+namespace forestall::agent {
+
+// The null object of a part: its base class, which does nothing and keeps nothing.
+template <class Part>
+Part* none() {
+  static Part absent;
+  return &absent;
+}
+
+struct Parts {
+  const Clock* clock = nullptr;
+  const kernel::CgroupTree* tree = nullptr;
+  sources::Observer* observer = nullptr;
+  actuators::Ladder* ladder = nullptr;
+  exports::Log* log = nullptr;
+  std::vector<sources::Source*> sources;
+  std::vector<exports::RecordSink*> sinks;
+  std::vector<exports::EvaluationListener*> evaluation_listeners;
+  std::vector<exports::PassListener*> pass_listeners;
+  // The agent also runs without each of these.
+  ReclaimController* reclaim = none<ReclaimController>();
+  KernelGuard* guard = none<KernelGuard>();
+  LoopWatchdog* watchdog = none<LoopWatchdog>();
+  OomForecast* foresight = none<OomForecast>();
+  Throttle* throttle = none<Throttle>();
+  sources::OomSightings* oom_events = none<sources::OomSightings>();
+  // A source reports new cgroups. Without one, the tree is rescanned when candidates are needed.
+  bool told_of_cgroups = false;
+  // Feature::bpf_timer is in use: while the source that has it could arm every line, nothing is
+  // polled but memory.untilOom. REQUIRES: that source comes before those that poll.
+  bool told_of_usage = false;
+};
+
+}  // namespace forestall::agent

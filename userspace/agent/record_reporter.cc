@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/record_reporter.h"
+
+#include <algorithm>
+#include <string>
+
+namespace forestall::agent {
+
+void RecordReporter::report_pass(const Config& config, const policy::State& before,
+                                 const Record& record) {
+  for (auto* listener : parts_.pass_listeners) listener->passed({config, reloads_, before, record});
+}
+
+void RecordReporter::report_look(const Record& record, MonotonicTime next) {
+  const exports::Look look{record.observation, record.decision, next};
+  for (auto* listener : parts_.evaluation_listeners) listener->looked(look);
+}
+
+void RecordReporter::report(Record& record) {
+  record.sequence = next_sequence();
+  set_last(record.decision);
+  for (auto* sink : parts_.sinks) sink->write(record);
+}
+
+void RecordReporter::report_news(Record& record) {
+  if (!is_repetition(record.decision)) report(record);
+}
+
+bool RecordReporter::is_repetition(const Decision& decision) const {
+  if (std::ranges::any_of(decision.conditions, &ConditionStatus::changed)) return false;
+  if (decision.reason == Reason::no_threshold_met && !last_reported_) return true;
+  if (!last_reported_) return false;
+  const auto subject = [](const Decision& of) {
+    return of.driving ? of.evidence[*of.driving].subject : std::string();
+  };
+  return last_reported_->action == decision.action && last_reported_->reason == decision.reason &&
+         subject(*last_reported_) == subject(decision);
+}
+
+void RecordReporter::survey(Evaluator& evaluator, MonotonicTime now) {
+  const auto wants = [&](exports::PassListener* listener) { return listener->wants_survey(now); };
+  if (std::ranges::none_of(parts_.pass_listeners, wants)) return;
+  const MonotonicTime began = parts_.clock->now();
+  const auto workloads = evaluator.sample_workloads();
+  if (!workloads) return;
+  const Duration took = parts_.clock->now() - began;
+  for (auto* listener : parts_.pass_listeners) listener->surveyed({began, took, *workloads});
+}
+
+}  // namespace forestall::agent

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hands evaluations to the listeners, and the records of those that differ from the last one to the
+// sinks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "agent/evaluator.h"
+#include "agent/parts.h"
+#include "base/clock.h"
+#include "model/config.h"
+#include "model/record.h"
+
+namespace forestall::agent {
+
+// Thread rule: the loop's thread only. The parts outlive it.
+class RecordReporter {
+ public:
+  explicit RecordReporter(const Parts& parts) : parts_(parts) {}
+
+  // Every answer of the policy, whatever becomes of it.
+  void report_pass(const Config& config, const policy::State& before, const Record& record);
+  // An evaluation that read all of the node. `next`: when the next one is due at the latest.
+  void report_look(const Record& record, MonotonicTime next);
+  // Numbers the record and hands it on.
+  void report(Record& record);
+  // The same, unless the decision repeats the last one reported.
+  void report_news(Record& record);
+  // The decision is reported by its kills' own records.
+  void set_last(const Decision& decision) { last_reported_ = decision; }
+  [[nodiscard]] std::uint64_t next_sequence() { return ++sequence_; }
+  // Reads the workloads while no threshold is met, if a listener wants them: a replay under another
+  // configuration needs them.
+  void survey(Evaluator& evaluator, MonotonicTime now);
+  // The configuration was replaced.
+  void reconfigured() { ++reloads_; }
+
+ private:
+  [[nodiscard]] bool is_repetition(const Decision& decision) const;
+
+  const Parts& parts_;
+  std::optional<Decision> last_reported_;
+  std::uint64_t sequence_ = 0;
+  std::uint64_t reloads_ = 0;
+};
+
+}  // namespace forestall::agent

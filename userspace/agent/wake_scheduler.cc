@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/wake_scheduler.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "sources/poll_source.h"
+
+namespace forestall::agent {
+namespace {
+
+constexpr Duration kShortestHold = std::chrono::milliseconds(10);
+constexpr Duration kLongestHold = std::chrono::seconds(1);
+// The longest that a hint of pressure may wait.
+constexpr Duration kHintMax = std::chrono::milliseconds(100);
+// Headroom where no line is armed.
+constexpr Bytes kFar = gib(1024);
+
+// Usage crossed a line, or the kernel is about to act: such a wake never waits.
+bool is_urgent(const Wake& wake) {
+  switch (wake.source) {
+    case WakeSource::reclaim:
+    case WakeSource::stall:
+    case WakeSource::psi_trigger:
+    case WakeSource::workload_change: return false;
+    default: return true;
+  }
+}
+
+// The wake that goes on record: the first that saw a crossing, else the first.
+const Wake& foremost(const std::vector<Wake>& wakes) {
+  const auto sees_usage = [](const Wake& wake) { return wake.usage.has_value(); };
+  const auto found = std::ranges::find_if(wakes, sees_usage);
+  return found == wakes.end() ? wakes.front() : *found;
+}
+
+}  // namespace
+
+std::optional<Wake> WakeScheduler::admit(const std::vector<Wake>& wakes, MonotonicTime tree_due,
+                                         MonotonicTime now) {
+  MonotonicTime soonest = due(wakes.front(), tree_due);
+  for (const Wake& wake : wakes) soonest = std::min(soonest, due(wake, tree_due));
+  if (soonest <= now) return foremost(wakes);
+  if (!deferred_until_ || soonest < *deferred_until_) defer(foremost(wakes), soonest);
+  return std::nullopt;
+}
+
+MonotonicTime WakeScheduler::due(const Wake& wake, MonotonicTime tree_due) const {
+  if (is_urgent(wake)) return wake.at;
+  if (wake.source == WakeSource::workload_change) return tree_due;
+  static const std::int64_t kRate =
+      sources::possible_fill_rate(std::thread::hardware_concurrency());
+  const double seconds = static_cast<double>(nearest_headroom_.count) / static_cast<double>(kRate);
+  const auto quiet = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+  return began_at_ + std::min(quiet, kHintMax);
+}
+
+void WakeScheduler::defer(const Wake& wake, MonotonicTime until) {
+  deferred_ = wake;
+  deferred_until_ = until;
+}
+
+void WakeScheduler::begin(MonotonicTime now) {
+  began_at_ = now;
+  deferred_until_.reset();
+}
+
+void WakeScheduler::set_lines(std::span<const Line> lines) {
+  nearest_headroom_ = kFar;
+  for (const Line& line : lines) {
+    if (line.headroom.count > 0) nearest_headroom_ = std::min(nearest_headroom_, line.headroom);
+  }
+}
+
+void WakeScheduler::hold(const Decision& decision, MonotonicTime now) {
+  if (std::ranges::none_of(decision.evidence, &Evidence::asks_for_eviction)) {
+    hold_until_.reset();
+    hold_length_ = Duration::zero();
+    return;
+  }
+  if (hold_until_ && *hold_until_ > now) return;
+  hold_length_ = std::clamp(hold_length_ * 2, kShortestHold, kLongestHold);
+  hold_until_ = now + hold_length_;
+}
+
+std::optional<Wake> WakeScheduler::deferred_due(MonotonicTime now) const {
+  if (!deferred_until_ || *deferred_until_ > now) return std::nullopt;
+  return deferred_;
+}
+
+std::optional<MonotonicTime> WakeScheduler::next() const {
+  std::optional<MonotonicTime> next;
+  for (const auto& due : {deferred_until_, deadline_, hold_until_}) {
+    if (due && (!next || *due < *next)) next = due;
+  }
+  return next;
+}
+
+}  // namespace forestall::agent

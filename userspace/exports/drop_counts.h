@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the agent lost and says so: lines of the log, events and work of the BPF programs, tellings
-// of the kernel's kills that came too late, what those who watch it did not get.
+// Losses of the agent: log lines, events and work of the BPF programs, OOM events that came too
+// late, and messages that a client did not get.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <vector>
 
+#include "exports/bpf_counts.h"
 #include "exports/log.h"
 
 namespace forestall::exports {
@@ -14,11 +15,11 @@ namespace forestall::exports {
 // Written by the loop's thread (`untold`: by the gRPC server's), read by any.
 struct DropCounts {
   std::vector<const Log*> logs;  // count by themselves, outlive this; fixed before others read it
-  std::atomic<std::uint64_t> bpf_events{0};     // the ring had no room
-  std::atomic<std::uint64_t> bpf_failures{0};   // of helpers and maps, see bpf/abi/counters.h
-  std::atomic<std::uint64_t> late_tellings{0};  // halves of kills told already
-  std::atomic<std::uint64_t> untold{0};         // records and events, to those who watch
-  std::atomic<std::uint64_t> live_viewers{0};   // of the status page, who did not read
+  BpfCounts bpf;
+  std::atomic<std::uint64_t> bpf_read_errors{0};  // reads of the BPF counters that failed
+  std::atomic<std::uint64_t> late_tellings{0};    // halves of kills told already
+  std::atomic<std::uint64_t> untold{0};           // records and events, to those who watch
+  std::atomic<std::uint64_t> live_viewers{0};     // of the status page, who did not read
   // Entries of recordings: the queue had no room. As of the last look.
   std::atomic<std::uint64_t> recording_entries{0};
 

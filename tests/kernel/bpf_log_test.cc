@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The summary of a log of libbpf and the verifier in one line.
+// One line of evidence out of what libbpf and the verifier write.
 #include "kernel/bpf_log.h"
 
 #include <bpf/libbpf.h>
@@ -42,7 +42,7 @@ TEST(BpfLogTest, WarningsAreCaughtAndNotPrinted) {
     EXPECT_EQ(bpf_object__open("/nonexistent/object.bpf.o"), nullptr);
     caught = log.text();
   }
-  EXPECT_EQ(bpf_object__open("/nonexistent/object.bpf.o"), nullptr);  // no BpfLog exists any more
+  EXPECT_EQ(bpf_object__open("/nonexistent/object.bpf.o"), nullptr);  // nobody listens any more
   EXPECT_NE(caught.find("/nonexistent/object.bpf.o"), std::string::npos);
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }

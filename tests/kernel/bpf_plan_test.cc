@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The BPF features that BTF and the operator allow, with BTF of imaginary kernels.
+// What BTF and the operator leave of the BPF features, on kernels made up for the purpose.
 #include "kernel/bpf_plan.h"
 
 #include <bpf/btf.h>
@@ -13,7 +13,7 @@
 namespace forestall::kernel {
 namespace {
 
-// BTF of a kernel with the functions and tracepoints of the programs, except some.
+// BTF of a kernel with the functions and tracepoints our programs hang on, and some left out.
 class MadeUpKernel {
  public:
   MadeUpKernel() : types_(btf__new_empty()) {
@@ -31,7 +31,7 @@ class MadeUpKernel {
     }
     return *this;
   }
-  // A tracepoint with arguments of these types after the private pointer.
+  // A tracepoint with arguments of these types, after the private pointer each has.
   MadeUpKernel& with_tracepoint(const std::string& name, const std::vector<int>& arguments) {
     const int prototype = btf__add_func_proto(types_, 0);
     btf__add_func_param(types_, "", btf__add_ptr_void());
@@ -137,7 +137,7 @@ TEST(BpfPlanTest, ForcedOffIsNotTriedWhateverTheKernelHas) {
   const BpfPlan plan = plan_bpf(types, off(Feature::bpf_reclaim));
   EXPECT_EQ(plan.at(Feature::bpf_reclaim).state, FeatureState::forced_off);
   EXPECT_FALSE(wanted(plan, types).contains("memcg_reclaim_begin"));
-  // PSI stalls also need the program that removes exiting threads.
+  // PSI stalls need threads that exit to be forgotten, too.
   EXPECT_TRUE(wanted(plan, types).contains("forget_task"));
 
   for (const auto& [feature, verdict] : plan_bpf(types, off(Feature::bpf))) {

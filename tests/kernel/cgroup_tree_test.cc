@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trees of all three shapes made from literals, and the same checks on scratch cgroups in this
-// machine's own hierarchies, where cgroups are really removed.
+// Trees of all three shapes made from literals, and the same questions put to this machine's own
+// hierarchies on scratch cgroups, where removal really happens.
 #include "kernel/cgroup_tree.h"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Valid files captured from kernels, and a table of invalid and unusual ones with the expected
-// value or error. One row is one text for one parser; what() prints the relevant part.
+// Good files as captured from kernels, and a table of bad and odd ones, each with the value or the
+// error it must give. One row is one text for one parser; what() prints the part that matters.
 #include "kernel/memory_files.h"
 
 #include <fmt/format.h>
@@ -171,7 +171,7 @@ TEST(MemoryFilesTable, EachOddTextHasItsValueOrItsError) {
   for (const auto& row : kRows) EXPECT_EQ(row.what(row.text), row.expected) << "text: " << row.text;
 }
 
-// Files of kernel 6.18, shortened to the parsed keys and some of their neighbours.
+// Whole files as kernel 6.18 wrote them (shortened to some neighbours of the wanted keys).
 TEST(MemoryFiles, ReadsAHostsMeminfo) {
   const auto meminfo = parse_meminfo(
       "MemTotal:       24654320 kB\nMemFree:        20112544 kB\nMemAvailable:   23100480 kB\n"

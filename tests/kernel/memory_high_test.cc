@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The protocol of setting and restoring memory.high, on plain files. vmtests/cases/
-// file_source_cases.cc tests it on a kernel. The file system of the temporary directory must
-// support user extended attributes, as cgroup2 does.
+// The protocol of borrowing memory.high, on plain files; the kernel's part in it is shown by
+// vmtests/cases/file_source_cases.cc. The file system of the temporary directory must hold user
+// extended attributes, as cgroup2 does.
 #include "kernel/memory_high.h"
 
 #include <gmock/gmock.h>
@@ -35,7 +35,7 @@ class MemoryHighFile : public ::testing::Test {
     if (!tree) throw std::runtime_error(tree.error().text());
     tree_ = std::move(tree).value();
   }
-  // A plain file keeps the tail of a longer text and memory.high does not, so all values here have
+  // A plain file keeps the tail of a longer text, which memory.high does not; all values here have
   // the same length.
   std::string high() const { return test::read_text(files_ / "a/memory.high").substr(0, 8); }
   bool recorded() const {
@@ -75,7 +75,7 @@ TEST_F(MemoryHighFile, SomebodyElsesChangeStays) {
   EXPECT_FALSE(recorded());
 }
 
-// `forestall demo` or a second agent while another one runs.
+// `forestall demo`, or a second agent, beside one that runs.
 TEST_F(MemoryHighFile, WhatALivingProcessHasSetIsNotUndone) {
   auto held = MemoryHigh::open(*tree_.open("/a"));
   ASSERT_TRUE(held);
@@ -100,7 +100,7 @@ TEST_F(MemoryHighFile, ASettingOfAnotherLivingProcessIsNotTakenOver) {
   EXPECT_EQ(held->set(Bytes{20480000}).error().code, EBUSY);
   EXPECT_THAT(restore_leftovers(tree_), testing::IsEmpty());
   EXPECT_EQ(high(), "40960000");
-  // The same pid with another start time is another process.
+  // The same pid, started at another time: another process.
   record({parent->pid, parent->start_ticks + 1});
   EXPECT_EQ(restore_leftovers(tree_).size(), 1u);
   EXPECT_EQ(high(), "81920000");

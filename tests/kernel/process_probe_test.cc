@@ -55,7 +55,7 @@ TEST(ProbeProcesses, ForcedOffIsNotTried) {
   }
 }
 
-// In earlyoom a seccomp filter took effect only when memory was short (earlyoom issue 315).
+// Story: earlyoom found out that seccomp killed it only when memory was short (its issue 315).
 TEST(ProbeProcesses, ASyscallFilterIsFoundAtTheStart) {
   Child agent([] {
     sock_filter program[] = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each call changes the process permanently, so each test runs it in a child.
+// Each call changes the process for good, so each runs in a child.
 #include "kernel/residency.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 namespace forestall::kernel {
 namespace {
 
-// KiB in memory; `status` has only an approximate value, because the kernel counts per CPU first.
+// KiB in memory; `status` has it only roughly, for the kernel counts on each CPU first.
 long rollup_kib(const std::string& field) {
   std::istringstream lines(test::read_text("/proc/self/smaps_rollup"));
   for (std::string line; std::getline(lines, line);) {
@@ -25,7 +25,7 @@ long rollup_kib(const std::string& field) {
   return -1;
 }
 
-// Pages of files, without those that were written.
+// Of files, but for pages of them that were written.
 long file_kib() {
   return rollup_kib("Rss") - rollup_kib("Anonymous");
 }
@@ -48,7 +48,7 @@ TEST(Residency, CodeThatIsGivenBackComesBackWhenItIsKept) {
   });
 }
 
-// Relocated constants and variables belong to files too.
+// Relocated constants and variables lie in files, too.
 TEST(Residency, WhatWasWrittenIsNotGivenBack) {
   static std::vector<std::string> words{"one"};
   words.emplace_back("a second one, too long for the string itself");
@@ -58,19 +58,19 @@ TEST(Residency, WhatWasWrittenIsNotGivenBack) {
   });
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // sanitizers replace the heap
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // their heap is their own
 TEST(Residency, FreeHeapIsGivenBackAndAReserveKept) {
   expect_in_child([] {
     std::vector<std::string> pieces;
     for (int i = 0; i < 4096; ++i) pieces.emplace_back(std::size_t{4096}, 'x');
-    const std::string above = std::move(pieces.back());  // keeps the heap from shrinking
+    const std::string above = std::move(pieces.back());  // else the heap shrinks by itself
     pieces.clear();
     const long full = rollup_kib("Anonymous");
     give_back_start_up_memory();
     const long trimmed = rollup_kib("Anonymous");
     keep_heap_reserve();
     const long reserved = rollup_kib("Anonymous");
-    // An allocation that fits the reserve takes no more memory.
+    // What fits the reserve takes no more.
     std::vector<char> within(256 * 1024, 'x');
     const bool fits = rollup_kib("Anonymous") <= reserved + 64 && within.back() == above.back();
     return full > trimmed + 8192 && reserved >= trimmed + 256 && fits;

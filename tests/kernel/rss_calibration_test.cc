@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic of the calibration, and its result if it fails.
-// tests/integration/task_scan_test.cc tests on real kernels that its result is right.
+// The arithmetic of the experiment, and what it says when it cannot be made. That it decides, and
+// rightly, is tested on real kernels (tests/integration/task_scan_test.cc).
 #include "kernel/rss_calibration.h"
 
 #include <gmock/gmock.h>

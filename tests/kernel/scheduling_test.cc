@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each call changes the process permanently, so each test runs it in a child. Permissions differ
-// between machines, so a test compares the report with the kernel's state, whatever that is.
+// Each call changes the process for good, so each runs in a child; and since permissions differ
+// from machine to machine, a report is held against what the kernel then says, whatever it is.
 #include "kernel/scheduling.h"
 
 #include <gtest/gtest.h>

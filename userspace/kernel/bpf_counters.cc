@@ -23,12 +23,6 @@ constexpr std::array<std::string_view, ABI_FAILURE_COUNT> kFailures{
 #undef FAILURE_NAME
 };
 
-constexpr std::array<std::string_view, ABI_TRACE_FAILURE_COUNT> kTraceFailures{
-#define TRACE_FAILURE_NAME(name) #name,
-    ABI_TRACE_FAILURES(TRACE_FAILURE_NAME)
-#undef TRACE_FAILURE_NAME
-};
-
 constexpr std::string_view kFailureCounter = "failures";
 
 void append_kinds(BpfCounter counter, std::span<const std::string_view> kinds,
@@ -64,11 +58,6 @@ void append_counters(std::string_view object, const abi_guard_counts& from,
 void append_failures(std::string_view object, const abi_counters& from,
                      std::vector<BpfCounter>& out) {
   append_kinds({object, kFailureCounter, {}, true}, kFailures, from.failures, out);
-}
-
-void append_failures(std::string_view object, const abi_trace_totals& from,
-                     std::vector<BpfCounter>& out) {
-  append_kinds({object, kFailureCounter, {}, true}, kTraceFailures, from.failures, out);
 }
 
 Result<std::vector<BpfCounter>> bpf_counters(const BpfPrograms* programs, const Guard* guard) {

@@ -98,12 +98,12 @@ class BpfPrograms::Loaded {
 Result<void> BpfPrograms::Loaded::start() {
   lines.emplace(TRY(MappedLines::map(bpf_map__fd(skeleton->maps.watches))));
   const auto visit = [](void* self, void* record, std::size_t size) {
-    const auto& visitor = static_cast<Loaded*>(self)->visitor;
-    if (size < sizeof(abi_event) || !visitor) return 0;
+    const auto& take = static_cast<Loaded*>(self)->visitor;
+    if (size < sizeof(abi_event) || !take) return 0;
     const auto& event = *static_cast<const abi_event*>(record);
     // A short record would make abi_oom_kill_of() read past its end.
     if (event.kind == ABI_EVENT_oom_kill && size < sizeof(abi_oom_kill)) return 0;
-    visitor(event);
+    take(event);
     return 0;
   };
   ring.reset(ring_buffer__new(bpf_map__fd(skeleton->maps.ring), visit, this, nullptr));

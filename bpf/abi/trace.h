@@ -84,15 +84,15 @@ struct abi_trace_path {
 ABI_ASSERT(sizeof(struct abi_trace_path) == 96 + ABI_TRACE_PATH_LENGTH,
            "abi_trace_path has no hidden padding");
 
-/* X(name): failures. Each is a loss. */
-#define ABI_TRACE_FAILURES(X)                                 \
-  X(read)      /* bpf_probe_read_kernel refused an address */ \
-  X(open_full) /* the map of open spans was full */           \
-  X(sum_full)  /* the map of sums by cgroup was full */       \
-  X(unpaired)  /* an end without a begin, after the tracer had begun */
+/* X(name, loss): failures. `loss` as in ABI_EVENT_COUNTERS. */
+#define ABI_TRACE_FAILURES(X)                                    \
+  X(read, 1)      /* bpf_probe_read_kernel refused an address */ \
+  X(open_full, 1) /* the map of open spans was full */           \
+  X(sum_full, 1)  /* the map of sums by cgroup was full */       \
+  X(unpaired, 0)  /* an end without a begin, after the tracer had begun */
 
 enum abi_trace_failure {
-#define ABI_TRACE_FAILURE_ENUM(name) ABI_TRACE_FAILURE_##name,
+#define ABI_TRACE_FAILURE_ENUM(name, loss) ABI_TRACE_FAILURE_##name,
   ABI_TRACE_FAILURES(ABI_TRACE_FAILURE_ENUM)
 #undef ABI_TRACE_FAILURE_ENUM
       ABI_TRACE_FAILURE_COUNT

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
+#include <algorithm>
 #include <cstring>
 #include <set>
 #include <string>
@@ -12,6 +12,8 @@
 namespace forestall::kernel {
 namespace {
 
+using testing::Contains;
+using testing::Field;
 using testing::SizeIs;
 
 // A struct of __u64 counters in which the i-th has the value i + 1.
@@ -55,6 +57,16 @@ TEST(BpfCounters, MarksLosses) {
         each.counter == "dropped" || each.counter == "failures" || each.counter == "unread";
     EXPECT_EQ(each.loss, loss) << each.object << ' ' << each.counter;
   }
+}
+
+TEST(BpfCounters, TheTracersFailuresHaveTheirNames) {
+  abi_trace_totals totals{};
+  totals.failures[ABI_TRACE_FAILURE_sum_full] = 4;
+  std::vector<BpfCounter> all;
+  append_failures("tracer", totals, all);
+  EXPECT_THAT(all, SizeIs(ABI_TRACE_FAILURE_COUNT));
+  EXPECT_THAT(all, Contains(testing::AllOf(Field(&BpfCounter::kind, "sum_full"),
+                                           Field(&BpfCounter::value, 4U))));
 }
 
 TEST(BpfCounters, WithoutBpfThereAreNone) {

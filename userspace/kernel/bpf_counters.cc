@@ -60,6 +60,15 @@ void append_failures(std::string_view object, const abi_counters& from,
   append_kinds({object, kFailureCounter, {}, true}, kFailures, from.failures, out);
 }
 
+void append_failures(std::string_view object, const abi_trace_totals& from,
+                     std::vector<BpfCounter>& out) {
+#define APPEND_TRACE_FAILURE(name, loss) \
+  out.push_back(                         \
+      {object, kFailureCounter, #name, (loss) != 0, from.failures[ABI_TRACE_FAILURE_##name]});
+  ABI_TRACE_FAILURES(APPEND_TRACE_FAILURE)
+#undef APPEND_TRACE_FAILURE
+}
+
 Result<std::vector<BpfCounter>> bpf_counters(const BpfPrograms* programs, const Guard* guard) {
   std::vector<BpfCounter> all;
   if (programs != nullptr) all = TRY(programs->counters_by_name());

@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "bpf/abi/counters.h"
 #include "bpf/abi/guard.h"
+#include "bpf/abi/trace.h"
 #include "model/bpf_counter.h"
 
 namespace forestall::kernel {
@@ -20,8 +21,11 @@ void append_counters(std::string_view object, const abi_counters& from,
                      std::vector<BpfCounter>& out);
 void append_counters(std::string_view object, const abi_guard_counts& from,
                      std::vector<BpfCounter>& out);
-// The failures only, for an object whose programs emit no events.
+// The failures only. An object whose programs emit no events has no other shared counters, and the
+// tracer reports its other totals by kind.
 void append_failures(std::string_view object, const abi_counters& from,
+                     std::vector<BpfCounter>& out);
+void append_failures(std::string_view object, const abi_trace_totals& from,
                      std::vector<BpfCounter>& out);
 
 // The counters of the BPF objects that an agent has loaded; null: not in use.

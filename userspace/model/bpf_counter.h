@@ -9,7 +9,7 @@ namespace forestall {
 
 struct BpfCounter {
   // Each a string literal.
-  std::string_view object;   // the BPF object: agent or guard
+  std::string_view object;   // the BPF object: agent, guard or tracer
   std::string_view counter;  // the member of the object's counters, for example dropped
   std::string_view kind;     // the event kind or failure; empty for a counter without kinds
   bool loss = false;         // something was lost whenever it moved

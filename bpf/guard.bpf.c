@@ -174,9 +174,8 @@ static __always_inline int shoot_at(struct guard_state* state, struct volley* vo
   int who = who_is(victim->tgid, victim->start_ns, victim->cgroup);
 
   if (who == WHO_OTHER) {
-    /* Without bpf_task_from_pid, a victim that is not running cannot be
-     * distinguished from one that is gone.
-     */
+    /* Without bpf_task_from_pid, a victim that is not running cannot be distinguished from one that
+     * is gone. */
     if (!can_signal_others() && !is_current(victim->tgid)) return 0;
     COUNT_GUARD(unapproved);
     return 1;

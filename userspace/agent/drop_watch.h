@@ -1,26 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings the counts of what was lost to where others may read them. Those of the BPF programs are
-// read by the loop's thread, as all of BPF is, with a look that happens anyway and seldom.
+// Copies the counts of what was lost to where other threads read them. The loop's thread reads the
+// counters of the BPF programs, at most every ten seconds and only with an evaluation that happens
+// anyway.
 #pragma once
 
 #include "agent/oom_tellers.h"
 #include "exports/drop_counts.h"
 #include "exports/sink.h"
 #include "kernel/bpf_programs.h"
+#include "kernel/guard.h"
 
 namespace forestall::agent {
 
 class DropWatch final : public exports::RecordSink {
  public:
-  // Null: nothing of the kind. All outlive this.
-  DropWatch(const kernel::BpfPrograms* bpf, const OomTellers* tellers, exports::DropCounts& counts)
-      : bpf_(bpf), tellers_(tellers), counts_(counts) {}
+  // Null: not in use. All outlive this. Reads the BPF counters once, which fixes their list.
+  DropWatch(const kernel::BpfPrograms* bpf, const kernel::Guard* guard, const OomTellers* tellers,
+            exports::DropCounts& counts);
 
   void write(const Record&) override {}
   void looked(const exports::Look& look) override;
 
  private:
+  void read_bpf();
+
   const kernel::BpfPrograms* bpf_;
+  const kernel::Guard* guard_;
   const OomTellers* tellers_;
   exports::DropCounts& counts_;
   std::optional<MonotonicTime> read_at_;

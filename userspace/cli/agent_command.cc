@@ -168,9 +168,9 @@ void build_sinks(Running& running, const agent::Host& host, const Config& config
   if (records != nullptr) running.sinks.push_back(std::make_unique<api::RecordStream>(*records));
   running.drops.logs = {&log};
   if (records != nullptr) running.drops.logs.push_back(records);
-  running.drop_watch =
-      std::make_unique<agent::DropWatch>(host.in_use(Feature::bpf) ? host.bpf.get() : nullptr,
-                                         running.oom_tellers.get(), running.drops);
+  running.drop_watch = std::make_unique<agent::DropWatch>(
+      host.in_use(Feature::bpf) ? host.bpf.get() : nullptr,
+      running.guard ? host.guard.get() : nullptr, running.oom_tellers.get(), running.drops);
   if (config.metrics_address.empty()) return;
   running.metrics = std::make_unique<exports::Metrics>(
       FORESTALL_VERSION, host.tier(),
@@ -276,8 +276,8 @@ Result<void> build(Running& running, agent::Host& host, const Config& config, ex
       std::make_unique<sources::DiskUsageSource>(running.observer->disk_walker()));
   TRY(build_oom_parts(running, host, config));
   running.feed = TRY(exports::Feed::create());
-  build_sinks(running, host, config, log, records);
   build_guard(running, host, config, log);
+  build_sinks(running, host, config, log, records);
   return {};
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Have the workloads changed?
+ * Events of cgroups that appear, are removed, fill or empty.
  *
- * Cgroups of the memory hierarchy only: on a hybrid host each change happens in several. A
- * container that starts makes dozens of changes, so after one event nothing is told until userspace
- * says that it has read it.
+ * Only the memory hierarchy counts: on a hybrid host each change happens in several hierarchies. A
+ * starting container makes dozens of changes, so after one event the programs emit no other until
+ * userspace has read it.
  */
 #include "bpf/lib/counters.bpf.h"
 #include "bpf/lib/memcg.bpf.h"
@@ -13,8 +13,7 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* Cleared by userspace before it looks at the tree, so that a change during the look tells again.
- */
+/* Userspace clears it before it scans the tree, so a change during the scan emits an event. */
 __u64 change_told;
 
 static __always_inline int in_memory_hierarchy(struct cgroup* cgroup) {

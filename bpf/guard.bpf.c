@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The guard: kills whom policy has approved when memory is nearly exhausted and userspace, stopped
- * or starved, has not. An object of its own, loaded only where it is turned on.
+ * The guard kills processes that the policy has approved, when memory is nearly exhausted and
+ * userspace is stopped or starved. It is a separate object, loaded only if the guard is on.
  *
- * Seeing and sending are apart. Any hook may see that a line is crossed; who wins the
- * compare-and-exchange on the slot's `shots` owns the crossing. Sending may be refused: the kernel
- * takes a signal only from a context that has an mm (nmi_uaccess_okay() in kernel/trace/
- * bpf_trace.c), which the idle task and kernel threads have not. So what was refused stays pending
- * and is tried again by whichever hook runs next:
- *  - a clock on every CPU. One clock would stay on its CPU, and where that one idles it fails for
- *    seconds (measured: 7.7 s); but the task that fills the memory runs on some CPU, and the clock
- *    of that one interrupts just it;
- *  - reclaim, begun by the task that allocates;
- *  - where fexit is permitted, every batch of charges.
- * Where the kernel cannot signal another task (before 6.13), a victim is shot when it is the
- * running one itself, which a process that fills the memory soon is.
+ * Detecting a crossing and sending the signal are separate steps. Any hook may detect a crossing;
+ * the one that wins the compare-and-exchange on the slot's `shots` owns it. The kernel may refuse
+ * to send: it accepts a signal only from a context with an mm (nmi_uaccess_okay() in kernel/trace/
+ * bpf_trace.c), which the idle task and kernel threads lack. A refused signal stays pending, and
+ * the next hook retries it:
+ *  - A clock on every CPU. A single clock stays on its CPU, and while that CPU idles it fails for
+ *    seconds (measured: 7.7 s). But the task that fills the memory runs on some CPU, and the clock
+ *    of that CPU interrupts it.
+ *  - Reclaim by an allocating task.
+ *  - If fexit is permitted, every batch of charges.
+ * A kernel before 6.13 cannot signal another task. There the guard kills a victim only while it is
+ * the current task, which a process that fills the memory soon is.
  *
- * The tracepoint programs are tp_btf because raw_tp ones may not call task kfuncs before 7.2. Their
- * arguments, which the verifier believes non-NULL and 7.2 passes as NULL, are never looked at.
+ * The tracepoint programs are tp_btf, because raw_tp programs may not call task kfuncs before 7.2.
+ * They never read their arguments: the verifier assumes non-NULL, and 7.2 passes NULL.
  */
 #define RING_BYTES (16 * 1024)
 
@@ -33,12 +33,12 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define CLOCK_MONOTONIC 1
 #define LOOK_NS_MIN (1000 * 1000ULL)
-/* Far from every line the clocks still run, because a line may come nearer by a new list. */
+/* The clocks also run far from every line, because a new list may lower a line. */
 #define LOOK_NS_MAX (20 * 1000 * 1000ULL)
-/* Inactive file pages are added up this often: their walk may be long. */
+/* Least time between two walks that add up inactive file pages; a walk may be long. */
 #define WALK_NS (2 * 1000 * 1000ULL)
 
-/* The fastest possible fill rate; set before loading. */
+/* Upper bound on the rate at which this machine can fill memory; set before loading. */
 const volatile __u64 fill_bytes_per_us = 8192;
 
 struct {
@@ -49,21 +49,21 @@ struct {
   __type(value, struct abi_guard_slot);
 } guard_slots SEC(".maps");
 
-/* What only programs know of a slot. */
+/* State of a slot that userspace does not read. */
 struct guard_state {
-  __u64 memcg;  /* address; 0: nobody */
+  __u64 memcg;  /* address; 0: none */
   __u64 cgroup; /* id the address must still have when it is read */
   __u64 next_look_ns;
   __u64 next_walk_ns;
   __u64 looked_for; /* generation of the list that next_look_ns was for */
-  __u64 shooting;   /* generation of the list that is being shot from; 0: none */
+  __u64 shooting;   /* generation of the list that is being carried out; 0: none */
   __u64 crossed_ns;
   __u64 usage;
   __u64 line;
   __u64 shots;
   __u32 group;
-  __u32 claimed; /* victims, by bit: somebody is at it */
-  __u32 settled; /* victims, by bit: done for good */
+  __u32 claimed; /* victims, by bit: a CPU is processing it */
+  __u32 settled; /* victims, by bit: finished */
   __u32 refused;
 };
 
@@ -78,7 +78,7 @@ struct guard_clock {
   struct bpf_timer timer;
 };
 
-/* One for each CPU; as many as there are is set before loading. */
+/* One for each CPU; their number is set before loading. */
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
   __uint(max_entries, ABI_GUARD_CPUS);
@@ -86,16 +86,16 @@ struct {
   __type(value, struct guard_clock);
 } guard_clocks SEC(".maps");
 
-/* Clocks that run, by index. A clock ends when no list is in force. */
+/* Running clocks, by index. A clock stops when no list is in force. */
 __u32 running[ABI_GUARD_CPUS];
-/* Counts publications; a clock that would end looks whether one came meanwhile. */
+/* Number of publications. A clock that is about to stop checks for a new one. */
 __u64 armings;
-/* Slots that are shooting, by bit. */
+/* Slots with pending signals, by bit. */
 __u32 pending;
 
 struct abi_guard_counts counts;
 
-/* What guard_resolve and guard_identify are asked, and answer; userspace asks one at a time. */
+/* Arguments and results of guard_resolve and guard_identify; userspace runs one at a time. */
 __u32 resolving_slot;
 __u64 resolved_cgroup;
 __u64 identify_within; /* cgroup id */
@@ -107,9 +107,9 @@ static __always_inline __u64 in_force(struct abi_guard_slot* slot) {
   return *(volatile __u64*)&slot->published;
 }
 
-/* ---- telling -------------------------------------------------------------------------------- */
+/* ---- reports -------------------------------------------------------------------------------- */
 
-/* One crossing, as a program acts on it. */
+/* One crossing, as one program handles it. */
 struct volley {
   __u64 generation;
   __u32 hook;
@@ -145,9 +145,9 @@ static __always_inline void tell(struct guard_state* state, const struct volley*
   bpf_ringbuf_submit(report, BPF_RB_FORCE_WAKEUP);
 }
 
-/* ---- shooting ------------------------------------------------------------------------------- */
+/* ---- kills ---------------------------------------------------------------------------------- */
 
-/* Copies victim `i` of the list; 0 when there is none. *replaced: the list is not in force. */
+/* Copies victim `i` of the list; 0: there is none. *replaced: the list is no longer in force. */
 static __always_inline int take_victim(struct abi_guard_slot* slot, __u64 generation, __u32 i,
                                        struct abi_guard_victim* victim, int* replaced) {
   struct abi_guard_list* list = &slot->banks[generation & 1];
@@ -161,20 +161,21 @@ static __always_inline int take_victim(struct abi_guard_slot* slot, __u64 genera
 }
 
 enum aimed {
-  AIMED_SETTLED, /* nothing more is to be done about this one */
-  AIMED_LEFT,    /* to be tried again */
-  AIMED_BEYOND,  /* the list or the group ends before it */
+  AIMED_SETTLED, /* the victim is finished */
+  AIMED_LEFT,    /* to be retried */
+  AIMED_BEYOND,  /* the list or the group has no such victim */
   AIMED_REPLACED,
 };
 
-/* Whether it is settled. */
+/* Returns whether the victim is settled. */
 static __always_inline int shoot_at(struct guard_state* state, struct volley* volley,
                                     const struct abi_guard_victim* victim) {
   __u32 way = ABI_GUARD_BY_NONE, kind = ABI_GUARD_DYING;
   int who = who_is(victim->tgid, victim->start_ns, victim->cgroup);
 
   if (who == WHO_OTHER) {
-    /* Who is not running cannot be told from who is gone, where others cannot be signalled. */
+    /* Without bpf_task_from_pid, a victim that is not running cannot be distinguished from one that
+     * is gone. */
     if (!can_signal_others() && !is_current(victim->tgid)) return 0;
     COUNT_GUARD(unapproved);
     return 1;
@@ -216,7 +217,7 @@ __noinline int aim(__u32 index, __u32 i, __u64 generation, __u32 hook) {
   return AIMED_LEFT;
 }
 
-/* Ends the volley; whoever does it tells, if it is given up. */
+/* Ends the kill of this list once, and reports it if the list was given up. */
 __noinline int cease(__u32 index, __u64 generation, __u32 hook, __u32 given_up) {
   struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
   struct volley volley = {.generation = generation, .hook = hook};
@@ -228,7 +229,7 @@ __noinline int cease(__u32 index, __u64 generation, __u32 hook, __u32 given_up) 
   return 0;
 }
 
-/* Shoots at whoever of the group is not settled yet. */
+/* Signals each process of the group that is not settled yet. */
 __noinline int shoot(__u32 index, __u64 generation, __u32 hook) {
   __u32 left = 0;
 
@@ -242,8 +243,8 @@ __noinline int shoot(__u32 index, __u64 generation, __u32 hook) {
   return left ? 0 : cease(index, generation, hook, 0);
 }
 
-/* The group of victim `i` if he still is who was approved, or is dying; -1: he is not, -2: the list
- * ends before him, -3: it is not in force any more. */
+/* The group of victim `i` if it is still the approved process, or dying. -1: it is not; -2: the
+ * list has no such victim; -3: the list is no longer in force. */
 __noinline int group_of(__u32 index, __u32 i, __u64 generation) {
   struct abi_guard_slot* slot = bpf_map_lookup_elem(&guard_slots, &index);
   struct abi_guard_victim victim;
@@ -257,7 +258,7 @@ __noinline int group_of(__u32 index, __u32 i, __u64 generation) {
   return -1;
 }
 
-/* The first group of which anybody is left; below 0: there is none. */
+/* The first group with a process left; negative: there is none. */
 static __always_inline int first_group(__u32 index, __u64 generation) {
   int group = -2;
 
@@ -269,7 +270,8 @@ static __always_inline int first_group(__u32 index, __u64 generation) {
   return group;
 }
 
-/* Whether there is somebody to be shot. REQUIRES: the crossing is ours alone. */
+/* Begins the kill; returns whether a process is left to signal. REQUIRES: the caller owns the
+ * crossing. */
 __noinline int cross(__u32 index, __u64 generation, __u32 hook) {
   struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
   struct volley volley = {.generation = generation, .hook = hook};
@@ -292,9 +294,9 @@ __noinline int cross(__u32 index, __u64 generation, __u32 hook) {
   return 1;
 }
 
-/* ---- looking -------------------------------------------------------------------------------- */
+/* ---- usage ---------------------------------------------------------------------------------- */
 
-/* Bytes; -1 when the subtree is too large, or changed under the walk. */
+/* Bytes; -1: the subtree is too large or changed during the walk. */
 __noinline __s64 inactive_below(__u64 memcg) {
   __u32 whole = 0;
   __u64 inactive = subtree_inactive((void*)memcg, &whole);
@@ -302,7 +304,7 @@ __noinline __s64 inactive_below(__u64 memcg) {
   return whole ? (__s64)inactive : -1;
 }
 
-/* Working set of a cgroup, as far as it matters: while usage alone is below the line, usage. */
+/* Working set of a cgroup; its usage while that alone is below the line. */
 static __always_inline __u64 cgroup_working_set(struct guard_state* state, __u64 now, __u64 line,
                                                 __u64 inactive_known) {
   struct mem_cgroup* memcg = (void*)state->memcg;
@@ -318,7 +320,7 @@ static __always_inline __u64 cgroup_working_set(struct guard_state* state, __u64
   if (usage < line) return usage;
   state->next_walk_ns = now + WALK_NS;
   inactive = inactive_below((__u64)memcg);
-  /* Again, because memory may have come back while that walked. */
+  /* Read again, because memory may have been freed during the walk. */
   usage = memcg_usage(memcg);
   if (inactive < 0) {
     COUNT_GUARD(unread);
@@ -334,7 +336,7 @@ static __always_inline __u64 node_working_set(void) {
   return abi_node_working_set(&usage);
 }
 
-/* When a subject that far below its line may cross it at the earliest. */
+/* The earliest time at which a subject with this headroom can cross its line. */
 static __always_inline __u64 time_to(__u64 now, __u64 headroom) {
   __u64 wait = headroom / fill_bytes_per_us * 1000;
 
@@ -349,8 +351,8 @@ __noinline __u64 working_set(__u32 index, __u64 now, __u64 line, __u64 inactive_
   return state ? cgroup_working_set(state, now, line, inactive_known) : 0;
 }
 
-/* Whether a look is due, and this CPU's to take: one is enough, and its walk may be long. Who
- * claims it and is held up keeps the others waiting for the shortest interval, no longer. */
+/* Whether a check is due and this CPU may take it. One CPU is enough, because the walk may be long.
+ * If that CPU is delayed, another one may check after LOOK_NS_MIN. */
 static __always_inline int claim_look(struct guard_state* state, __u64 generation, __u64 now) {
   __u64 due = *(volatile __u64*)&state->next_look_ns;
 
@@ -360,7 +362,7 @@ static __always_inline int claim_look(struct guard_state* state, __u64 generatio
   return 1;
 }
 
-/* Looks at a slot whose list may still fire; when it is due again. */
+/* Checks a slot whose list may still fire; returns when it is due again. */
 static __always_inline __u64 look_at(__u32 index, struct abi_guard_slot* slot,
                                      struct guard_state* state, __u64 generation, __u64 now,
                                      __u32 hook) {
@@ -368,11 +370,11 @@ static __always_inline __u64 look_at(__u32 index, struct abi_guard_slot* slot,
   __u64 line = list->line, seen = list->shots_seen, usage;
 
   if (!claim_look(state, generation, now)) return *(volatile __u64*)&state->next_look_ns;
-  COUNT_GUARD(looks);
+  COUNT_GUARD(usages_read);
   usage = working_set(index, now, line, list->inactive_file);
   if (usage < line) {
     state->next_look_ns = time_to(now, line - usage);
-    /* Near the line only by its page cache: the walk was what cost. */
+    /* Near the line only because of page cache: do not repeat the expensive walk too soon. */
     if (state->next_look_ns < state->next_walk_ns) state->next_look_ns = state->next_walk_ns;
     return state->next_look_ns;
   }
@@ -388,7 +390,7 @@ static __always_inline __u64 look_at(__u32 index, struct abi_guard_slot* slot,
   return now + LOOK_NS_MIN;
 }
 
-/* When the slot is due again; 0: no list is in force, or the one that is has fired. */
+/* When the slot is due again; 0: no list is in force, or the list has fired. */
 __noinline __u64 look(__u32 index, __u64 now, __u32 hook) {
   struct abi_guard_slot* slot = bpf_map_lookup_elem(&guard_slots, &index);
   struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
@@ -430,21 +432,21 @@ static __always_inline __u64 run_round(__u32 hook) {
 
 /* ---- the hooks ------------------------------------------------------------------------------ */
 
-/* The first in the object: where it is refused, it is before anything else was verified. */
+/* First in the object: if the kernel refuses fexit, it does so before it verifies the rest. */
 SEC("fexit/page_counter_try_charge")
 int guard_charge(void* ctx) {
   if (*(volatile __u32*)&pending) run_round(ABI_GUARD_CHARGE);
   return 0;
 }
 
-/* No clock has an index beyond it; the verifier is told so. */
+/* The mask proves to the verifier that the index is in range. */
 static __always_inline __u32* running_of(__u32 cpu) {
   cpu &= ABI_GUARD_CPUS - 1;
   barrier_var(cpu);
   return &running[cpu];
 }
 
-/* The timer is restarted by its own callback, so that it stays on the CPU it was started on. */
+/* The callback restarts its own timer, so the timer stays on the CPU that started it. */
 static int tick(void* map, __u32* key, struct guard_clock* clock) {
   __u64 seen = *(volatile __u64*)&armings, wait;
   __u32* runs = running_of(*key);
@@ -452,7 +454,7 @@ static int tick(void* map, __u32* key, struct guard_clock* clock) {
   COUNT_GUARD(ticks);
   wait = run_round(ABI_GUARD_TIMER);
   if (!wait) {
-    /* An exchange, because the store has to come before the look at `armings`. */
+    /* An exchange, because the store must precede the read of `armings`. */
     __sync_lock_test_and_set(runs, 0);
     if (*(volatile __u64*)&armings == seen) return 0;
     *runs = 1;
@@ -470,7 +472,7 @@ int guard_start_clock(__u32* index) {
   long error;
 
   if (!clock) return -2;
-  /* Fails with EBUSY from the second time on, which is fine. */
+  /* Fails with EBUSY once the timer is initialized. */
   if (!bpf_timer_init(&clock->timer, &guard_clocks, CLOCK_MONOTONIC)) {
     error = bpf_timer_set_callback(&clock->timer, tick);
     if (error) return error;
@@ -493,16 +495,16 @@ int guard_direct_reclaim(void* ctx) {
   return 0;
 }
 
-/* A round at once, in the caller's context. */
+/* Runs a round at once, in the caller's context. */
 SEC("syscall")
 int guard_look(void* ctx) {
   run_round(ABI_GUARD_COMMAND);
   return 0;
 }
 
-/* ---- what userspace asks -------------------------------------------------------------------- */
+/* ---- requests of userspace ------------------------------------------------------------------ */
 
-/* Run once. Returns 0, or 1 when the root memcg, 2 when no node was found. */
+/* Run once. Returns 0; 1: the root memcg was not found; 2: no node was found. */
 SEC("syscall")
 int guard_setup(void* ctx) {
   struct mem_cgroup* root = root_memcg();
@@ -517,7 +519,7 @@ int guard_reach(void* ctx) {
   return can_signal_others();
 }
 
-/* What slot's line is compared with, now. Returns 0, or 1 when the slot has no subject. */
+/* Samples the usage that is compared with the slot's line. Returns 1 if the slot has no subject. */
 SEC("syscall")
 int guard_sample(struct abi_guard_sample* out) {
   __u32 index = out->slot;
@@ -542,7 +544,7 @@ int guard_sample(struct abi_guard_sample* out) {
   return 0;
 }
 
-/* Run over one cgroup directory (order SELF_ONLY): puts it into resolving_slot. */
+/* Run on one cgroup directory (order SELF_ONLY): puts it into resolving_slot. */
 SEC("iter/cgroup")
 int guard_resolve(struct bpf_iter__cgroup* ctx) {
   __u64 address = (__u64)ctx->cgroup;
@@ -560,15 +562,15 @@ int guard_resolve(struct bpf_iter__cgroup* ctx) {
   return 0;
 }
 
-/* Run over one thread: who it is, if it leads a process that may be shot and lies within
- * identify_within. */
+/* Run on one thread: fills `identified` if it leads a process that may be killed and that lies
+ * within identify_within. */
 SEC("iter/task")
 int guard_identify(struct bpf_iter__task* ctx) {
   struct task_struct* task = ctx->task;
   __u64 address = 0;
   __s32 tgid;
 
-  /* As a number, see who_is(). */
+  /* As a number; see who_is(). */
   bpf_probe_read_kernel(&address, sizeof(address), &task);
   task = (void*)address;
   if (!task) return 0;

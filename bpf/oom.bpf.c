@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Has the kernel's OOM killer beaten us, or is it about to?
+ * Events of the kernel's OOM killer.
  *
- * mark_victim names who was chosen, and is told with its circumstances: what the victim held, who
- * allocated, which cgroup was at its limit. Where fentry is permitted, the entries of the OOM path
- * tell before anybody is chosen, and what the killer itself knows (struct oom_control) is kept for
- * the mark_victim that the same task comes to next. Writes to oom_score_adj are passed on because
- * they change who would be chosen.
+ * mark_victim reports each victim with its memory, the allocating task and the cgroup at its limit.
+ * If fentry is permitted, the functions of the OOM path report before a victim is chosen, and the
+ * program keeps struct oom_control for the next mark_victim of the same thread. Writes to
+ * oom_score_adj are reported because they change the kernel's choice.
  */
 #include "bpf/abi/oom_kill.h"
 #include "bpf/lib/compat.bpf.h"
@@ -17,7 +16,7 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* out_of_memory is called again and again while the victim dies. */
+/* The kernel calls out_of_memory repeatedly while the victim exits. */
 __u64 last_call_ns;
 
 static __always_inline void describe(struct abi_event* event, struct task_struct* task) {
@@ -29,9 +28,9 @@ static __always_inline void describe(struct abi_event* event, struct task_struct
   BPF_CORE_READ_STR_INTO(&event->comm, task, comm);
 }
 
-/* ---- what the killer knows ------------------------------------------------------------------ */
+/* ---- struct oom_control --------------------------------------------------------------------- */
 
-/* From the entry of oom_kill_process(), by thread: an OOM killer never moves to another one. */
+/* Saved at the entry of oom_kill_process(), by thread: one OOM kill runs in one thread. */
 struct verdict {
   __u64 memcg;  /* address; 0: not a memcg's OOM */
   __u64 chosen; /* address of the chosen task's group leader */
@@ -41,7 +40,7 @@ struct verdict {
   __u32 constraint;
 };
 
-/* As many as can be out of memory at once: each holds a lock of its domain. */
+/* More than can run at once: each OOM kill holds a lock of its domain. */
 struct {
   __uint(type, BPF_MAP_TYPE_LRU_HASH);
   __uint(max_entries, 1024);
@@ -66,19 +65,19 @@ static __always_inline void keep_verdict(struct oom_control* oc) {
 
 /* ---- where memory ran out ------------------------------------------------------------------- */
 
-/* Pages that are charged at a time (MEMCG_CHARGE_BATCH, 32 until 5.12): a counter that is nearer to
- * its limit than that has refused the last one. */
+/* Pages that the kernel charges at a time (MEMCG_CHARGE_BATCH, 32 until 5.12). A counter closer to
+ * its limit has refused the last charge. */
 #define CHARGE_BATCH 64
 
-/* page_counter.max of who has none (PAGE_COUNTER_MAX is LONG_MAX / page size on 64 bits). */
+/* False for PAGE_COUNTER_MAX, which means no limit: LONG_MAX / page size on 64 bits. */
 static __always_inline int is_limit(unsigned long max) {
   return max < (~0UL >> 1 >> page_shift);
 }
 
 struct shortage {
-  struct mem_cgroup* memcg; /* to begin with */
+  struct mem_cgroup* memcg; /* where the search starts */
   __u32 is_v1;
-  __u32 memsw; /* it is memory and swap that ran out */
+  __u32 memsw; /* the limit on memory and swap was reached */
   __u32 found;
 };
 
@@ -97,7 +96,7 @@ static __always_inline struct page_counter* memory_of(struct mem_cgroup* memcg) 
   return (void*)memcg + bpf_core_field_offset(struct mem_cgroup, memory);
 }
 
-/* try_charge_memcg() asks memsw first, where there is one. */
+/* try_charge_memcg() checks memsw first, if the hierarchy has it. */
 static long look_for_limit(__u32 i, struct shortage* shortage) {
   struct mem_cgroup* memcg = shortage->memcg;
 
@@ -112,7 +111,7 @@ static long look_for_limit(__u32 i, struct shortage* shortage) {
   return 0;
 }
 
-/* The first one at its limit on the way up; NULL: none is. */
+/* The first cgroup at its limit from `from` upwards; NULL: none is. */
 static __always_inline struct mem_cgroup* short_memcg(struct mem_cgroup* from, __u32* memsw) {
   struct shortage shortage = {.memcg = from};
 
@@ -143,7 +142,7 @@ static long ascend(__u32 i, struct ascent* ascent) {
   return 0;
 }
 
-/* Whether `from` lies in `to`; *group: the highest on the way that goes as a whole, if any
+/* Whether `from` lies in `to`. *group: the highest cgroup on the way with memory.oom.group, if any
  * (mem_cgroup_get_oom_group). */
 static __always_inline int lies_in(struct mem_cgroup* from, struct mem_cgroup* to,
                                    struct mem_cgroup** group) {
@@ -177,7 +176,7 @@ static __always_inline void describe_killer(struct abi_oom_kill* kill) {
   BPF_CORE_READ_STR_INTO(&kill->killer_comm, current, comm);
 }
 
-/* mark_oom_victim() runs with the victim's mm held in place. */
+/* mark_oom_victim() runs while the kernel holds a reference to the victim's mm. */
 static __always_inline void describe_victim(struct abi_oom_kill* kill, struct task_struct* victim) {
   struct task_struct* leader = BPF_CORE_READ(victim, group_leader);
   struct mm_struct* mm = BPF_CORE_READ(victim, mm);
@@ -190,7 +189,7 @@ static __always_inline void describe_victim(struct abi_oom_kill* kill, struct ta
   kill->page_table_bytes = BPF_CORE_READ(mm, pgtables_bytes.counter);
 }
 
-/* By what the killer said, or by what can be seen. */
+/* From the saved struct oom_control, or deduced without one. */
 static __always_inline void describe_cause(struct abi_oom_kill* kill, struct mem_cgroup* of_victim,
                                            __u64 victim) {
   __u32 thread = (__u32)bpf_get_current_pid_tgid();
@@ -212,7 +211,7 @@ static __always_inline void describe_cause(struct abi_oom_kill* kill, struct mem
       kill->points = verdict->points;
     }
     domain = (void*)verdict->memcg;
-    /* Which of the two counters: as it looks. */
+    /* struct oom_control does not name the counter: memsw only if it is at its limit. */
     if (domain && domain != short_memcg(domain, &memsw)) memsw = 0;
   } else {
     domain = short_memcg(of_killer, &memsw);
@@ -283,7 +282,7 @@ SEC("fentry/out_of_memory")
 int out_of_memory(void* ctx) {
   __u32 thread = (__u32)bpf_get_current_pid_tgid();
 
-  /* Of the last time; this time it may come to mark somebody without choosing anybody. */
+  /* Left over from an earlier OOM: this one may mark a victim without choosing one. */
   bpf_map_delete_elem(&verdicts, &thread);
   return last_call_of(ARG(ctx, 0));
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Who waits for memory, and how long?
+ * Reclaim and stalls.
  *
- * Begin and end of memcg reclaim, direct reclaim, PSI memory stalls and kswapd's work are paired
- * per thread and summed per cgroup, in the kernel: under pressure these happen thousands of times a
- * second, and an event each would be a storm exactly then. Userspace is woken only when reclaim
- * begins around a watched cgroup, when kswapd wakes, and when a watched cgroup has stalled for
- * long; each rate-limited.
+ * The programs pair begin and end of memcg reclaim, direct reclaim, PSI memory stalls and kswapd
+ * runs per thread, and sum them per cgroup. Under pressure these happen thousands of times a
+ * second, so an event for each would flood userspace. Events are emitted only when reclaim begins
+ * in, above or below a watched cgroup, when kswapd wakes, and when a watched cgroup has stalled for
+ * STALL_NS. Each is rate-limited.
  */
 #include "bpf/abi/stall.h"
 #include "bpf/lib/compat.bpf.h"
@@ -19,10 +19,11 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* A watched cgroup is announced when its tasks stalled for STALL_NS within WINDOW_NS. */
+/* An event is emitted when a watched cgroup's tasks stalled for STALL_NS within WINDOW_NS. */
 #define STALL_NS (20 * 1000 * 1000ULL)
 #define WINDOW_NS (1000 * 1000 * 1000ULL)
-/* kswapd wakes at every dip below a low watermark, also on a healthy host that caches files. */
+/* kswapd wakes each time free memory falls below a low watermark, also on a healthy host that
+ * caches files. */
 #define KSWAPD_QUIET_NS (100 * 1000 * 1000ULL)
 
 __u64 last_kswapd_ns;
@@ -33,7 +34,7 @@ static __always_inline __u32 current_tid(void) {
   return (__u32)bpf_get_current_pid_tgid();
 }
 
-/* Ids from the task's cgroup up, the root left out. */
+/* Ids from the task's cgroup up, without the root. */
 static __always_inline void list_cgroups(struct mem_cgroup* memcg, __u64* cgroups) {
   for (int i = 0; i < ABI_STALL_LEVELS; i++) {
     struct mem_cgroup* parent = memcg ? memcg_parent(memcg) : 0;
@@ -58,7 +59,7 @@ static __always_inline void add_stall(__u64 cgroup, __u32 kind, __u64 ns, __u64 
   struct abi_stall* sum = bpf_map_lookup_elem(&stalls, &cgroup);
 
   if (!sum) {
-    /* Another CPU may have made it meanwhile: only its absence afterwards is a failure. */
+    /* Another CPU may have added it first, so only a failed lookup afterwards is a failure. */
     bpf_map_update_elem(&stalls, &cgroup, &no_stall, BPF_NOEXIST);
     sum = bpf_map_lookup_elem(&stalls, &cgroup);
   }
@@ -71,8 +72,7 @@ static __always_inline void add_stall(__u64 cgroup, __u32 kind, __u64 ns, __u64 
   sum->sums[kind].pages += pages;
 }
 
-/* Tells that a watched subject has stalled for STALL_NS within the running window: once a window.
- */
+/* Emits an event once per window when a watched subject has stalled for STALL_NS in it. */
 static __always_inline void announce_stall(__u64 cgroup, __u64 now, __u64 ns) {
   struct abi_relation* relation = bpf_map_lookup_elem(&relations, &cgroup);
   struct abi_event* event;
@@ -99,7 +99,7 @@ static __always_inline void stall_end(__u32 kind, __u64 pages) {
   struct abi_open_stall *found = bpf_map_lookup_elem(&open_stalls, &key), open;
   __u64 now = bpf_ktime_get_ns(), ns;
 
-  /* Began before we were attached. */
+  /* The stall began before the program was attached. */
   if (!found) return;
   open = *found;
   bpf_map_delete_elem(&open_stalls, &key);
@@ -129,13 +129,14 @@ static __always_inline void tell_reclaim(__u64 cgroup, struct abi_relation* rela
   event_end(event, ABI_EVENT_reclaim);
 }
 
-/* Tells if the reclaimed cgroup is watched, lies below a watched one, or above one. */
+/* Emits an event if the reclaimed cgroup is watched, or is an ancestor or descendant of a watched
+ * one. */
 static __always_inline void announce_reclaim(struct mem_cgroup* memcg) {
   for (int i = 0; i < ABI_STALL_LEVELS && memcg; i++) {
     __u64 id = memcg_id(memcg);
     struct abi_relation* relation = id ? bpf_map_lookup_elem(&relations, &id) : 0;
 
-    /* An ancestor of a watched cgroup counts only when it is what is reclaimed. */
+    /* An ancestor of a watched cgroup counts only if it is the reclaimed cgroup itself. */
     if (relation && (relation->watched || i == 0)) {
       tell_reclaim(id, relation);
       return;
@@ -153,14 +154,14 @@ int memcg_reclaim_begin(struct bpf_raw_tracepoint_args* ctx) {
   return 0;
 }
 
-/* (nr_reclaimed[, memcg]): the memcg of 7.2 may be NULL and is not looked at. */
+/* (nr_reclaimed[, memcg]): the memcg of 7.2 may be NULL; the program does not use it. */
 SEC("raw_tp/mm_vmscan_memcg_reclaim_end")
 int memcg_reclaim_end(struct bpf_raw_tracepoint_args* ctx) {
   stall_end(ABI_STALL_MEMCG_RECLAIM, ctx->args[0]);
   return 0;
 }
 
-/* The memcg of 7.2 is NULL here whenever the whole node is short: never looked at. */
+/* The memcg of 7.2 is NULL here if the whole node is short; the program does not use it. */
 SEC("raw_tp/mm_vmscan_direct_reclaim_begin")
 int direct_reclaim_begin(struct bpf_raw_tracepoint_args* ctx) {
   __u64 node = 0;
@@ -177,8 +178,7 @@ int direct_reclaim_end(struct bpf_raw_tracepoint_args* ctx) {
   return 0;
 }
 
-/* (nid, zid, order), from kswapd itself. It also fires for a kswapd that is awake and asked again.
- */
+/* (nid, zid, order), in kswapd itself. It also fires if kswapd is already awake. */
 SEC("raw_tp/mm_vmscan_kswapd_wake")
 int kswapd_wake(struct bpf_raw_tracepoint_args* ctx) {
   struct abi_open_key key = {.tid = current_tid(), .kind = ABI_STALL_KSWAPD};
@@ -202,7 +202,7 @@ int kswapd_sleep(struct bpf_raw_tracepoint_args* ctx) {
   return 0;
 }
 
-/* A thread that dies inside a stall never ends it. */
+/* A thread that exits inside a stall never reaches the stall's end. */
 SEC("raw_tp/sched_process_exit")
 int forget_task(struct bpf_raw_tracepoint_args* ctx) {
   struct abi_open_key key = {.tid = current_tid()};

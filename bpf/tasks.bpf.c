@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Whom would the kernel's OOM killer choose?
+ * The input for the prediction of the kernel's OOM victim.
  *
- * `scan` walks all tasks and hands out one struct abi_task for each process: what oom_badness() and
- * oom_evaluate_task() look at, and the points. `walk` tells in which order the kernel itself goes
- * through the processes of one memory cgroup, or of the node, which decides between equal points.
+ * `scan` walks all tasks and writes one struct abi_task for each process: the facts that
+ * oom_badness() and oom_evaluate_task() use, and the points. `walk` records the order in which the
+ * kernel walks the processes of one memory cgroup, or of the node. That order decides between equal
+ * points.
  *
- * The large steps are global functions, which the verifier looks at once and each by itself. As one
- * function it is beyond what 7.2's is ready to follow.
+ * The large steps are global functions, which the verifier checks once each. As one function they
+ * exceed the limit of 7.2's verifier.
  *
- * Nothing is locked. What the kernel does under task_lock is done here twice: an mm is only
- * believed when the task still has it after its counters were read, because its memory may be
- * another's by then. Lists are walked under RCU, which the iterator holds.
+ * The programs take no lock. Where the kernel holds task_lock, they check twice: the counters of an
+ * mm are valid only if the task still has that mm afterwards, because its memory may have been
+ * reused. Lists are walked under RCU, which the iterator holds.
  */
 #include "bpf/abi/task.h"
 #include "bpf/lib/compat.bpf.h"
@@ -20,26 +21,26 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* ---- what userspace asks for: set before a run, one run at a time --------------------------- */
+/* ---- arguments: userspace sets them before a run, one run at a time -------------------------- */
 
-/* Id of the memory cgroup whose subtree is meant; 0: the node. */
+/* Id of the memory cgroup whose subtree is scanned; 0: the node. */
 __u64 wanted_cgroup;
-/* What one step of oom_score_adj is worth: totalpages / 1000. */
+/* Points per unit of oom_score_adj: totalpages / 1000. */
 __s64 pages_per_adj;
-/* Whether `summed` is wanted, where it can be had; and whether the kernel scores by it. */
+/* Whether to fill `summed` if possible, and whether the kernel scores by it. */
 __u32 sums_wanted;
 __u32 score_by_sum;
 
-/* Makes memory_id out of an address, so that it tells equality and nothing else. */
+/* Obscures the address in memory_id, which then shows equality only. */
 const volatile __u64 address_mask = 0;
 
-/* The machine has node 0 and no other: nobody can be bound to anything else. */
+/* The machine has only node 0, so no task is bound to another one. */
 const volatile __u8 one_node = 0;
 
 /* ---- the CPUs' parts of a counter ----------------------------------------------------------- */
 
-/* Numbers of the possible CPUs, set by userspace; learn_cpus turns them into the offsets of their
- * per-CPU areas. 0 CPUs: not known, then nothing is summed. */
+/* Userspace sets the numbers of the possible CPUs; learn_cpus replaces them by the offsets of their
+ * per-CPU areas. cpu_count 0: unknown, and nothing is summed. */
 #define MAX_CPUS ABI_TASK_CPUS
 __u64 cpu_offsets[MAX_CPUS];
 __u32 cpu_count;
@@ -51,24 +52,24 @@ struct {
   __type(value, __u64);
 } ruler SEC(".maps");
 
-/* A pointer of the verifier's becomes a number by being stored and loaded. */
+/* A store and a load turn a typed pointer into a number for the verifier. */
 volatile __u64 as_number;
 
 static long learn_cpu(__u32 i, void* ruler_pointer) {
   __u64 base = *(__u64*)ruler_pointer;
   __u32 key = 0;
 
-  i &= MAX_CPUS - 1; /* for the verifier */
+  i &= MAX_CPUS - 1; /* proves the bound to the verifier */
   as_number = (__u64)bpf_map_lookup_percpu_elem(&ruler, &key, (__u32)cpu_offsets[i]);
   cpu_offsets[i] = as_number ? as_number - base : 0;
   return 0;
 }
 
 /*
- * Run once by userspace. The kernel's own table __per_cpu_offset is data, and locked-down kernels
- * do not tell where data is (CONFIG_KALLSYMS_ALL). A per-CPU map tells as much: it has a per-CPU
- * pointer, and hands out what that is on each CPU; the difference is the CPU's offset.
- * Returns 0, or 1 when the pointer was not found.
+ * Run once by userspace. The kernel's table __per_cpu_offset is data, and locked-down kernels hide
+ * data symbols (CONFIG_KALLSYMS_ALL). A per-CPU map serves instead: the difference between its
+ * per-CPU pointer and the address on each CPU is the CPU's offset.
+ * Returns 0; 1: the pointer was not found.
  */
 SEC("syscall")
 int learn_cpus(void* ctx) {
@@ -85,7 +86,7 @@ int learn_cpus(void* ctx) {
 struct cpu_sum {
   __u64 counters[ABI_TASK_COUNTERS]; /* the per-CPU pointers */
   __s64 pages[ABI_TASK_COUNTERS];
-  __u64 apart; /* 0: the four lie one after the other (since 6.6), and are read at once */
+  __u64 apart; /* 0: the four are adjacent (since 6.6), and one read covers them */
 };
 
 static long add_cpu(__u32 i, struct cpu_sum* sum) {
@@ -102,12 +103,12 @@ static long add_cpu(__u32 i, struct cpu_sum* sum) {
   return 0;
 }
 
-/* percpu_counter_sum_positive() of all four. */
+/* percpu_counter_sum_positive() of all four counters. */
 __noinline int sum_counters(__u64 address, struct abi_task* record) {
   struct mm_struct* mm = (void*)address;
   struct cpu_sum sum = {};
 
-  /* The verifier looks at it also where it is never called. */
+  /* The verifier checks this function even if it is never called. */
   if (!record || rss_is_atomic()) return 0;
   barrier_var(mm);
   for (int k = 0; k < ABI_TASK_COUNTERS; k++) {
@@ -122,13 +123,13 @@ __noinline int sum_counters(__u64 address, struct abi_task* record) {
   return 0;
 }
 
-/* ---- whose process it is -------------------------------------------------------------------- */
+/* ---- membership of the subtree -------------------------------------------------------------- */
 
-/* Of the process before: mostly many in a row belong to one cgroup. */
+/* Result for the previous process: consecutive processes often share a cgroup. */
 __u64 last_cgroup;
 __u32 last_is_wanted;
 
-/* Levels that a cgroup may lie below the wanted one. */
+/* Bound on the levels between a cgroup and wanted_cgroup. */
 #define MAX_DEPTH 4096
 
 struct climb {
@@ -179,7 +180,7 @@ static __always_inline void add_nodes(struct task_struct* task, struct node_unio
   if (bpf_core_field_exists(task->mempolicy)) policy = BPF_CORE_READ(task, mempolicy);
   if (policy && BPF_CORE_READ(policy, mode) == MPOL_BIND) {
     bound = BPF_CORE_READ(policy, nodes.bits[0]);
-    /* Replaced meanwhile: what was read may be anything. */
+    /* The policy was replaced during the read, so the value is invalid. */
     if (BPF_CORE_READ(task, mempolicy) != policy) bound = ~0ULL;
   }
   nodes->bound |= bound;
@@ -194,7 +195,7 @@ static long add_thread_nodes(__u32 i, struct node_union* nodes) {
   return 0;
 }
 
-/* What oom_cpuset_eligible() asks of all threads, together. */
+/* The union over all threads of what oom_cpuset_eligible() checks. */
 __noinline int describe_nodes(__u64 leader, __u64 signal_address, struct abi_task* record) {
   struct signal_struct* signal = (void*)signal_address;
   struct list_head* head = (void*)signal + bpf_core_field_offset(struct signal_struct, thread_head);
@@ -213,13 +214,13 @@ __noinline int describe_nodes(__u64 leader, __u64 signal_address, struct abi_tas
 
 /* ---- the record ----------------------------------------------------------------------------- */
 
-/* Times that a process whose mm changes while it is read is read again. */
+/* Reads of a process whose mm changes during the read. */
 #define MM_TRIES 4
 
-/* Odd, so that multiplying by it keeps unequal addresses unequal. */
+/* Odd, so a multiplication by it keeps unequal addresses unequal. */
 #define SPREAD 0x9e3779b97f4a7c15ULL
 
-/* What oom_badness() and task_will_free_mem() ask about the mm. */
+/* The facts about the mm that oom_badness() and task_will_free_mem() use. */
 static __always_inline __u32 memory_flags(struct task_struct* task, __u32 task_flags,
                                           struct signal_struct* signal, struct mm_struct* mm,
                                           int stands_in) {
@@ -234,8 +235,8 @@ static __always_inline __u32 memory_flags(struct task_struct* task, __u32 task_f
 
 enum { MM_READ, MM_NONE, MM_CHANGED };
 
-/* find_lock_task_mm() and what it is for: what of the record depends on the mm. MM_CHANGED: by the
- * end the task's mm was another. */
+/* find_lock_task_mm(), and all fields of the record that depend on the mm. MM_CHANGED: the task got
+ * another mm during the read. */
 __noinline int read_memory(__u64 leader, __u32 leader_flags, __u64 signal_address,
                            struct abi_task* record) {
   struct signal_struct* signal = (void*)signal_address;
@@ -321,7 +322,7 @@ int scan(struct bpf_iter__task* ctx) {
   if (!address) return 0;
   record.pid = BPF_CORE_READ(task, pid);
   record.tgid = BPF_CORE_READ(task, tgid);
-  /* Of a process, the leader; threads and the kernel's own tasks end here. */
+  /* Only leaders of user processes pass: no other threads, no kernel threads. */
   if (record.pid != record.tgid) return 0;
   flags = BPF_CORE_READ(task, flags);
   if (flags & PF_KTHREAD) return 0;
@@ -344,22 +345,23 @@ int scan(struct bpf_iter__task* ctx) {
   record.nodes_bound = ~0ULL;
   if (!one_node) describe_nodes((__u64)task, (__u64)signal, &record);
   record.points = badness(&record);
-  /* Does not fit: the kernel drops what was written of it and runs us again with room for it. */
+  /* If the record does not fit, the kernel discards it and runs the program again with more room.
+   */
   bpf_seq_write(seq, &record, sizeof(record));
   return 0;
 }
 
 /* ---- the kernel's order --------------------------------------------------------------------- */
 
-/* What walk found: process ids in the kernel's order, and how it went. Cleared by userspace. */
+/* Result of walk: process ids in the kernel's order, and the state. Userspace clears them. */
 __s32 walked[ABI_WALK_MAX];
 __u32 walked_count;
 __u32 walk_state; /* enum abi_walk_state */
 
-/* Of a kernel's struct, not of ours: an array of them is indexed by it. */
+/* The size in the running kernel, for the index into an array. */
 #define LIST_HEAD_BYTES bpf_core_type_size(struct list_head)
 
-/* Steps of one walk: tasks and lists. */
+/* Bound on the steps of one walk: tasks and lists. */
 #define MAX_STEPS (1 << 22)
 
 static __always_inline struct list_head next_of(__u64 node) {
@@ -369,7 +371,7 @@ static __always_inline struct list_head next_of(__u64 node) {
   return links;
 }
 
-/* Kernel threads are walked too, and cannot be chosen. */
+/* The walk also visits kernel threads, which the OOM killer never chooses. */
 static __always_inline void note_walked(struct task_struct* task) {
   __s32 pid = BPF_CORE_READ(task, pid);
   __u32 at = walked_count;
@@ -383,13 +385,13 @@ static __always_inline void note_walked(struct task_struct* task) {
   walked_count = at + 1;
 }
 
-/* One list after the other, each from its head round to it again. A node whose predecessor is not
- * the one we came from was moved or taken out meanwhile: then the walk is torn. In memory and not
- * on the stack, where the verifier would follow each combination of what it may be. */
+/* Position of the walk, which goes through each list from its head back to its head. If a node's
+ * predecessor is not the previous node, the list changed and the walk is torn. The state is global
+ * and not on the stack, where the verifier would follow each combination of values. */
 struct {
   __u64 head, at, before;
-  __u64 set;      /* css_set; 0: before the first one. Unused by the node's walk. */
-  __u64 set_node; /* its place among the sets of the cgroup */
+  __u64 set;      /* css_set; 0: before the first one. Unused by the walk of the node. */
+  __u64 set_node; /* its node in the cgroup's list of sets */
   __u64 set_head;
   __u32 which; /* of the set's lists */
   __u32 seeking;
@@ -401,7 +403,7 @@ static __always_inline void begin_list(__u64 head) {
   going.at = (__u64)next_of(head).next;
 }
 
-/* Over one step: 0 goes on, 1 is torn. */
+/* Advances by one node; 1: the walk is torn. */
 static __always_inline int next_node(void) {
   struct list_head links = next_of(going.at);
 
@@ -420,7 +422,7 @@ static __always_inline __u64 list_of_set(__u64 set, __u32 which) {
   return set + bpf_core_field_offset(struct css_set, dying_tasks);
 }
 
-/* css_task_iter_advance(): the lists of a css_set, then the next one's. */
+/* css_task_iter_advance(): the lists of one css_set, then those of the next. */
 static long walk_cgroup_step(__u32 i, void* unused) {
   __u64 place = bpf_core_field_offset(struct css_set, e_cset_node) +
                 bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id) * LIST_HEAD_BYTES;
@@ -456,8 +458,8 @@ static __always_inline void walk_cgroup(struct mem_cgroup* memcg) {
   bpf_loop(MAX_STEPS, walk_cgroup_step, 0, 0);
 }
 
-/* for_each_process(): round from init_task, whose pid is 0 and which is no member itself. Where
- * that is, nobody tells; it is found on the way round from anybody. */
+/* for_each_process(): starts at init_task, which has pid 0 and does not count. Its address is not
+ * exported, so the walk first seeks it from any process. */
 static long walk_node_step(__u32 i, void* unused) {
   __u64 node = going.at;
   struct task_struct* task = (void*)node - bpf_core_field_offset(struct task_struct, tasks);
@@ -483,7 +485,7 @@ static __always_inline void walk_node(struct task_struct* leader) {
   bpf_loop(MAX_STEPS, walk_node_step, 0, 0);
 }
 
-/* Finds anybody who is in the cgroup, and goes round from there, once. */
+/* Walks once, from the first process found in the cgroup. */
 SEC("iter/task")
 int walk(struct bpf_iter__task* ctx) {
   __u64 address = (__u64)ctx->task;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What does memory pressure look like from inside the kernel? (`forestall trace`)
+ * The programs of `forestall trace`.
  *
- * Reclaim, compaction, throttling and PSI stalls, each paired per thread and told when it ends with
- * its length and, for reclaim, the pages it looked at and freed; OOM kills; and the names of
- * cgroups as they appear, so that one that lives for a millisecond still has a name. All of it is
- * summed as well, before any filter and whatever the ring has room for: the totals hold against
- * /proc/vmstat even where a record was lost.
+ * They pair begin and end of reclaim, compaction, throttling and PSI stalls per thread, and emit a
+ * record at the end: its length and, for reclaim, the pages scanned and freed. They also record OOM
+ * kills, and the names of cgroups as they appear, so that even a short-lived cgroup has a name. All
+ * spans are summed before any filter and even if the ring is full, so the totals agree with
+ * /proc/vmstat although records may be lost.
  *
- * An object of its own that only the tracer loads: the agent's has to be cheap on a machine where
- * nothing happens, this one on a machine where 200,000 things a second do. Hence one hash entry per
- * thread, which stays from its first stall to its end, and no wake-up while the reader is awake.
+ * Only the tracer loads this object. The agent's object must be cheap on an idle machine; this one
+ * must be cheap at 200,000 spans a second. So each thread has one hash entry, which stays from its
+ * first stall until it exits, and no record wakes a reader that is awake.
  */
 #include "bpf/lib/compat.bpf.h"
 #include "bpf/lib/memcg.bpf.h"
@@ -21,21 +21,21 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* ---- what the tracer asks for: set before loading ------------------------------------------- */
+/* ---- options: set before loading ------------------------------------------------------------ */
 
-const volatile __u64 shortest_ns = 0;  /* shorter ones are summed, not told */
+const volatile __u64 shortest_ns = 0;  /* shorter spans are summed, not recorded */
 const volatile __u8 tells = 1;         /* records, besides sums */
-const volatile __u8 tells_begins = 0;  /* also when something begins */
+const volatile __u8 tells_begins = 0;  /* records of begins too */
 const volatile __u8 sums = 0;          /* by cgroup */
-const volatile __u8 filters = 0;       /* only what lies in a cgroup of `wanted` */
+const volatile __u8 filters = 0;       /* only spans in a cgroup of `wanted` */
 const volatile __s32 hierarchy = 0;    /* hierarchy_id of the memory controller */
-const volatile __u32 lru_argument = 6; /* of mm_vmscan_lru_isolate: which list */
+const volatile __u32 lru_argument = 6; /* index of mm_vmscan_lru_isolate's lru */
 
-/* ---- the ways out --------------------------------------------------------------------------- */
+/* ---- maps ----------------------------------------------------------------------------------- */
 
 struct {
   __uint(type, BPF_MAP_TYPE_RINGBUF);
-  __uint(max_entries, 8 * 1024 * 1024); /* userspace has the last word */
+  __uint(max_entries, 8 * 1024 * 1024); /* userspace changes it before loading */
 } records SEC(".maps");
 
 struct {
@@ -45,7 +45,7 @@ struct {
   __type(value, struct abi_trace_totals);
 } totals SEC(".maps");
 
-/* Not preallocated: few of all cgroups there are ever stall. */
+/* Not preallocated, because few cgroups ever stall. */
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_HASH);
   __uint(map_flags, BPF_F_NO_PREALLOC);
@@ -54,7 +54,7 @@ struct {
   __type(value, struct abi_trace_sum);
 } sums_by_cgroup SEC(".maps");
 
-/* Ids of cgroups that were asked for; what lies below them is, too. */
+/* The filter: ids of cgroups. Their descendants pass too. */
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, ABI_TRACE_WANTED);
@@ -62,12 +62,12 @@ struct {
   __type(value, __u8);
 } wanted SEC(".maps");
 
-/* What a thread has open. */
+/* Open spans of a thread. */
 struct open_task {
   __u64 begin_ns[ABI_TRACE_SPANS]; /* 0: not open */
   __u64 subject;
-  /* Of the reclaim that is open: a thread has one at a time. */
-  __u64 reclaims; /* its kind, plus one; 0: none is */
+  /* The open reclaim: a thread has one at a time. */
+  __u64 reclaims; /* its kind, plus one; 0: none */
   __u64 scanned;
   __u64 taken;
   __u64 reclaimed;
@@ -76,7 +76,7 @@ struct open_task {
 static const struct open_task nothing_open;
 static const struct abi_trace_sum no_sum;
 
-/* Preallocated: entries are made in the middle of reclaim, where nothing should be allocated. */
+/* Preallocated, because entries are made during reclaim, when nothing should be allocated. */
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, 32768);
@@ -84,8 +84,8 @@ struct {
   __type(value, struct open_task);
 } open_tasks SEC(".maps");
 
-/* Set by a reader that waits for the next record; cleared by whoever wakes it. While there are many
- * it looks by itself, and nobody who stalls has to wake it. */
+/* A reader sets it before it waits for the next record; the program that wakes the reader clears
+ * it. While records are frequent the reader polls, and no stalling task pays for a wake-up. */
 __u32 reader_waits = 0;
 
 static __always_inline struct abi_trace_totals* own_totals(void) {
@@ -94,8 +94,8 @@ static __always_inline struct abi_trace_totals* own_totals(void) {
   return bpf_map_lookup_elem(&totals, &key);
 }
 
-/* To this CPU's counter. Tracepoints cannot be preempted; an fentry program, which stalls are told
- * by, can, and by one of them. */
+/* Adds to this CPU's counter. Atomic, because a tracepoint may preempt an fentry program, which
+ * stalls use. */
 #define ADD(kind, member, add)                       \
   do {                                               \
     if ((kind) == ABI_TRACE_stall)                   \
@@ -122,14 +122,14 @@ static __always_inline __u32 current_tid(void) {
   return (__u32)bpf_get_current_pid_tgid();
 }
 
-/* Wakes the reader only if it said that it waits. */
+/* Wakes the reader only if it waits. */
 static __always_inline __u64 wake_flags(void) {
   if (!*(volatile __u32*)&reader_waits) return BPF_RB_NO_WAKEUP;
   return __sync_val_compare_and_swap(&reader_waits, 1, 0) ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
-/* Zeroed but for what every record has; NULL (and counted) when the ring is full. `size` is a
- * constant. */
+/* Reserves a record with the fields that all kinds share; the rest is 0. NULL (and counted) if the
+ * ring is full. `size` is a constant. */
 static __always_inline void* record_begin(__u32 kind, __u64 size, __u64 now) {
   struct abi_trace_event* event = bpf_ringbuf_reserve(&records, size, 0);
   __u64 ids = bpf_get_current_pid_tgid();
@@ -168,7 +168,7 @@ static __always_inline __u32 bucket_of(__u64 ns) {
   __u64 us = ns / 1000;
   __u32 bucket = 0;
 
-  /* log2 without a loop: which half holds the highest bit, five times. */
+  /* log2 by bisection, without a loop. */
   if (us >> 32) return ABI_TRACE_BUCKETS - 1;
   if (us >> 16) bucket += 16, us >>= 16;
   if (us >> 8) bucket += 8, us >>= 8;
@@ -186,7 +186,7 @@ static __always_inline void add_to_sum(__u32 kind, __u64 cgroup, __u64 ns,
   __u32 bucket = bucket_of(ns);
 
   if (!sum) {
-    /* Another CPU may have made it meanwhile: only its absence afterwards is a failure. */
+    /* Another CPU may have added it first, so only a failed lookup afterwards is a failure. */
     bpf_map_update_elem(&sums_by_cgroup, &key, &no_sum, BPF_NOEXIST);
     sum = bpf_map_lookup_elem(&sums_by_cgroup, &key);
   }
@@ -220,7 +220,7 @@ static __always_inline int reclaims(__u32 kind) {
          kind == ABI_TRACE_kswapd;
 }
 
-/* `value`: what a record of the begin says beside the task; of kswapd, its node. */
+/* `value`: for the record of the begin; kswapd's NUMA node. */
 static __always_inline struct open_task* span_begin(__u32 kind, __s32 value) {
   struct open_task* task = open_task_of(current_tid());
   __u64 now = bpf_ktime_get_ns();
@@ -248,7 +248,7 @@ static __always_inline struct open_task* span_begin(__u32 kind, __s32 value) {
   return task;
 }
 
-/* What has ended is told, summed, or passed over. `task` may be NULL: of what is no reclaim. */
+/* Records, sums or skips a span that has ended. `task` is NULL for a span that is not a reclaim. */
 static __always_inline void tell_span(__u32 kind, __u64 now, __u64 ns, __s32 value,
                                       const struct open_task* task) {
   struct abi_trace_totals* all = own_totals();
@@ -288,8 +288,8 @@ static __always_inline void tell_span(__u32 kind, __u64 now, __u64 ns, __s32 val
   record_end(event);
 }
 
-/* Since 6.16 sched_process_exit comes before exit_mm(), and a thread may still stall there, on what
- * it writes to tell of its end: nobody else would remove what that has made. */
+/* Since 6.16 sched_process_exit comes before exit_mm(), where a thread may still stall. This
+ * removes the entry that such a stall makes. */
 static __always_inline void forget_exiting(const struct open_task* task, __u32 tid) {
   struct task_struct* current = (void*)bpf_get_current_task();
 
@@ -299,8 +299,8 @@ static __always_inline void forget_exiting(const struct open_task* task, __u32 t
   bpf_map_delete_elem(&open_tasks, &tid);
 }
 
-/* `reclaimed`: what the kernel says it freed, slab included; it counts where no page was seen to
- * leave an LRU list. Negative: it does not say. */
+/* `reclaimed`: the kernel's own count of freed pages, including slab; used if the programs saw no
+ * page leave an LRU list. Negative: unknown. */
 static __always_inline void span_end(__u32 kind, __s64 reclaimed, __s32 value) {
   __u32 tid = current_tid();
   struct open_task* task = bpf_map_lookup_elem(&open_tasks, &tid);
@@ -309,7 +309,7 @@ static __always_inline void span_end(__u32 kind, __s64 reclaimed, __s32 value) {
 
   begin = task ? task->begin_ns[kind] : 0;
   if (!begin) {
-    /* Began before we were attached, or there was no room for it. */
+    /* The span began before the programs were attached, or the map was full. */
     COUNT_FAILURE(unpaired);
     return;
   }
@@ -336,14 +336,14 @@ int memcg_reclaim_begin(struct bpf_raw_tracepoint_args* ctx) {
   return 0;
 }
 
-/* (nr_reclaimed[, memcg]): the memcg of 7.2 may be NULL and is not looked at. */
+/* (nr_reclaimed[, memcg]): the memcg of 7.2 may be NULL; the program does not use it. */
 SEC("raw_tp/mm_vmscan_memcg_reclaim_end")
 int memcg_reclaim_end(struct bpf_raw_tracepoint_args* ctx) {
   span_end(ABI_TRACE_memcg_reclaim, ctx->args[0], 0);
   return 0;
 }
 
-/* The memcg of 7.2 is NULL here whenever the whole node is short: never looked at. */
+/* The memcg of 7.2 is NULL here if the whole node is short; the program does not use it. */
 SEC("raw_tp/mm_vmscan_direct_reclaim_begin")
 int direct_reclaim_begin(struct bpf_raw_tracepoint_args* ctx) {
   span_begin(ABI_TRACE_direct_reclaim, 0);
@@ -356,7 +356,7 @@ int direct_reclaim_end(struct bpf_raw_tracepoint_args* ctx) {
   return 0;
 }
 
-/* (nid, zid, order), from kswapd itself; also from one that is awake and asked again. */
+/* (nid, zid, order), in kswapd itself; also if kswapd is already awake. */
 SEC("raw_tp/mm_vmscan_kswapd_wake")
 int kswapd_wake(struct bpf_raw_tracepoint_args* ctx) {
   __u32 tid = current_tid();
@@ -367,7 +367,7 @@ int kswapd_wake(struct bpf_raw_tracepoint_args* ctx) {
   return 0;
 }
 
-/* (nid). Kswapd sleeps before it first wakes, which is no end of anything. */
+/* (nid). kswapd also sleeps before its first wake, where no span ends. */
 SEC("raw_tp/mm_vmscan_kswapd_sleep")
 int kswapd_sleep(struct bpf_raw_tracepoint_args* ctx) {
   __u32 tid = current_tid();
@@ -377,7 +377,7 @@ int kswapd_sleep(struct bpf_raw_tracepoint_args* ctx) {
   return 0;
 }
 
-/* What the current thread reclaims for; NULL: it does not, or began before we were attached. */
+/* The current thread's open reclaim; NULL: none, or it began before the programs were attached. */
 static __always_inline struct open_task* reclaiming_task(void) {
   __u32 tid = current_tid();
   struct open_task* task = bpf_map_lookup_elem(&open_tasks, &tid);
@@ -385,7 +385,7 @@ static __always_inline struct open_task* reclaiming_task(void) {
   return task && task->reclaims ? task : 0;
 }
 
-/* Pages count in the totals when they are seen: kswapd may be at it for minutes. */
+/* Pages count in the totals at once, because a run of kswapd may last minutes. */
 static __always_inline struct abi_trace_total* total_of(const struct open_task* task) {
   struct abi_trace_totals* all = own_totals();
   __u64 kind = task->reclaims - 1;
@@ -394,15 +394,16 @@ static __always_inline struct abi_trace_total* total_of(const struct open_task* 
 }
 
 /* (highest_zoneidx, order, nr_requested, nr_scanned, nr_skipped, nr_taken, [isolate_mode,] lru);
- * the mode went in 6.7. Inactive lists have even numbers (enum lru_list); what is only moved from
- * an active list to an inactive one, the kernel does not count as scanned either. */
+ * 6.7 removed the mode. Inactive lists have even numbers (enum lru_list). As in the kernel, a move
+ * from an active list to an inactive one does not count as scanned. */
 SEC("raw_tp/mm_vmscan_lru_isolate")
 int lru_isolate(struct bpf_raw_tracepoint_args* ctx) {
   struct open_task* task = reclaiming_task();
   struct abi_trace_total* total;
   __u64 lru;
 
-  /* The compiler must not make one load from a computed place of both: the verifier refuses it. */
+  /* The compiler must not merge the two loads into one with a computed offset, which the verifier
+   * refuses. */
   if (lru_argument == 7) {
     lru = ctx->args[7];
     asm volatile("" : "+r"(lru));
@@ -433,7 +434,7 @@ int lru_shrink_inactive(struct bpf_raw_tracepoint_args* ctx) {
   return 0;
 }
 
-/* (nid, usec_timeout, usec_delayed, reason), when the wait is over. */
+/* (nid, usec_timeout, usec_delayed, reason), at the end of the wait. */
 SEC("raw_tp/mm_vmscan_throttled")
 int throttled(struct bpf_raw_tracepoint_args* ctx) {
   tell_span(ABI_TRACE_throttled, bpf_ktime_get_ns(), (__u64)(__u32)ctx->args[2] * 1000,
@@ -454,7 +455,7 @@ int compaction_end(struct bpf_raw_tracepoint_args* ctx) {
   return 0;
 }
 
-/* A thread's end is its stalls' end, told or not. */
+/* An exiting thread never reaches the end of its open spans. */
 SEC("raw_tp/sched_process_exit")
 int forget_task(struct bpf_raw_tracepoint_args* ctx) {
   __u32 tid = current_tid();
@@ -539,7 +540,7 @@ static __always_inline void tell_path(struct cgroup* cgroup, const char* path) {
   record_end(record);
 }
 
-/* (cgroup, path), as the next two */
+/* (cgroup, path); the next two tracepoints have the same arguments. */
 SEC("raw_tp/cgroup_mkdir")
 int cgroup_mkdir(struct bpf_raw_tracepoint_args* ctx) {
   tell_path((void*)ctx->args[0], (void*)ctx->args[1]);

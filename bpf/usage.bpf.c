@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Has a watched usage reached its line?
- *
- * Two ways to know, both firing the same one-shot line:
- *  - a timer that re-arms itself reads usages: each subject again after headroom / fastest possible
- *    fill rate, between 1 ms and 1 s, so a subject far from its line costs one comparison a look
- *    and nothing on anybody's fault path; it stops when no line is armed;
- *  - where fexit is permitted, page_counter_try_charge sees the crossing itself. Charges come in
- *    batches of 64 pages per CPU, which is what makes that cheap (+0.2 % of a pure fault loop).
+ * Fires a watch when its usage reaches its line, in two ways that share one-shot lines:
+ *  - A timer that re-arms itself reads usages. It reads a subject again after headroom / fastest
+ *    possible fill rate, between 1 ms and 1 s. A subject far from its line costs one comparison per
+ *    tick and nothing on a fault path. The timer stops when no line is armed.
+ *  - If fexit is permitted, page_counter_try_charge detects the crossing itself. The kernel charges
+ *    in batches of 64 pages per CPU, so this costs 0.2 % of a pure fault loop.
  */
 #include "bpf/abi/watch.h"
 #include "bpf/lib/compat.bpf.h"
@@ -22,20 +20,20 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define LOOK_NS_MAX (1000 * 1000 * 1000ULL)
 #define CLOCK_MONOTONIC 1
 
-/* Fastest rate at which this machine could fill memory; set before loading. */
+/* Upper bound on the rate at which this machine can fill memory; set before loading. */
 const volatile __u64 fill_bytes_per_us = 8192;
 
-/* Slots in use, the node's included; set by userspace. */
+/* Slots in use, including the node's; set by userspace. */
 __u32 slot_count;
 /* Slot that resolve_cgroup fills next; set by userspace, which runs one resolution at a time. */
 __u32 resolving_slot;
-/* Id of the cgroup that resolve_cgroup put there; 0: it could not. */
+/* Id of the cgroup that resolve_cgroup put there; 0: it failed. */
 __u64 resolved_cgroup;
 
 /* ---- setup ---------------------------------------------------------------------------------- */
 
-/* Run once by userspace. Returns 0, or 1 when the root memcg, 2 when no node (or not each of its
- * counters) was found. */
+/* Run once by userspace. Returns 0; 1: the root memcg was not found; 2: no node, or not each of its
+ * counters, was found. */
 SEC("syscall")
 int setup(void* ctx) {
   struct mem_cgroup* root = root_memcg();
@@ -67,7 +65,7 @@ static __always_inline void relate(__u64 id, __u32 slot, __u32 watched) {
   if (bpf_map_update_elem(&relations, &id, &fresh, BPF_ANY)) COUNT_FAILURE(watch_full);
 }
 
-/* Run over one cgroup directory (order SELF_ONLY). A directory of a v1 hierarchy works too. */
+/* Run on one cgroup directory (order SELF_ONLY), of v2 or of a v1 hierarchy. */
 SEC("iter/cgroup")
 int resolve_cgroup(struct bpf_iter__cgroup* ctx) {
   __u64 address = (__u64)ctx->cgroup;
@@ -89,7 +87,7 @@ int resolve_cgroup(struct bpf_iter__cgroup* ctx) {
   relate(id, slot, 1);
   for (int i = 0; i < TREE_LEVELS; i++) {
     memcg = memcg_parent(memcg);
-    /* The root is left out: reclaim of everything is not reclaim "above" one cgroup. */
+    /* Without the root: reclaim of the whole node concerns no cgroup in particular. */
     if (!memcg || !memcg_parent(memcg)) break;
     relate(memcg_id(memcg), slot, 0);
   }
@@ -110,18 +108,18 @@ struct {
   __type(value, struct usage_clock);
 } usage_clocks SEC(".maps");
 
-/* Counts armings; the last one the timer acted on. */
+/* Number of armings, and its value at the timer's last tick. */
 __u64 armings;
 __u64 armings_seen;
 
 struct round {
   __u64 now;
   __u64 nearest; /* when the next subject is due */
-  __u32 all;     /* look at everything: something was armed since the last round */
+  __u32 all;     /* read every subject: a line was armed since the last round */
   __u32 armed;
 };
 
-/* Reads the usage that slot's line is compared with; 0 when the subject is gone. */
+/* Reads the usage to compare with the slot's line; 0 if the subject is gone. */
 static __always_inline __u64 usage_of(__u32 slot, struct subject* subject) {
   struct mem_cgroup* memcg = (void*)subject->memcg;
 
@@ -149,11 +147,11 @@ static long look(__u32 slot, struct round* round) {
   line = *(volatile __u64*)&watch->line;
   if (!line || (slot != ABI_WATCH_NODE && !subject->memcg)) return 0;
   if (round->all || subject->next_look_ns <= round->now) {
-    COUNT(looks);
+    COUNT(usages_read);
     usage = usage_of(slot, subject);
     if (usage >= line) {
       fire_if_crossed(slot, subject->cgroup, usage, ABI_EVENT_usage_timer);
-      /* Still armed only if the ring was full: then soon again. */
+      /* If the ring was full the line is still armed: read it again soon. */
       if (!*(volatile __u64*)&watch->line) return 0;
       line = usage;
     }
@@ -179,13 +177,13 @@ static int tick(void* map, __u32* key, struct usage_clock* clock) {
     COUNT_FAILURE(timer);
   wait = round.nearest > round.now + LOOK_NS_MIN ? round.nearest - round.now : LOOK_NS_MIN;
   if (round.armed && bpf_timer_start(&clock->timer, wait, 0)) COUNT_FAILURE(timer);
-  /* Armed while we looked: whoever armed started the timer before we did, or will do after. */
+  /* A line was armed during the round. Its bpf_timer_start() may have come before the one above. */
   if (*(volatile __u64*)&armings != seen && bpf_timer_start(&clock->timer, 0, 0))
     COUNT_FAILURE(timer);
   return 0;
 }
 
-/* Run by userspace after arming: makes the timer look at every subject now. Returns 0 or a negative
+/* Run by userspace after arming: makes the timer read every subject now. Returns 0 or a negative
  * errno. */
 SEC("syscall")
 int start_timer(void* ctx) {
@@ -194,7 +192,7 @@ int start_timer(void* ctx) {
   long error;
 
   if (!clock) return -2;
-  /* Fails with EBUSY from the second time on, which is fine. */
+  /* Fails with EBUSY once the timer is initialized. */
   if (!bpf_timer_init(&clock->timer, &usage_clocks, CLOCK_MONOTONIC)) {
     error = bpf_timer_set_callback(&clock->timer, tick);
     if (error) return error;
@@ -211,14 +209,14 @@ static __always_inline void check_charge(struct page_counter* counter, __u32 slo
   __u64 usage = ((__u64)BPF_CORE_READ(counter, usage.counter) + failed) << page_shift;
 
   if (!subject || !watch || usage < *(volatile __u64*)&watch->line) return;
-  /* The address of a removed cgroup's counter may be another's by now. */
+  /* The address of a removed cgroup's counter may have been reused. */
   if (subject->memcg && memcg_id((void*)subject->memcg) == subject->cgroup)
     fire_if_crossed(slot, subject->cgroup, usage, ABI_EVENT_charge);
 }
 
-/* bool page_counter_try_charge(counter, nr_pages, **fail): climbs from the leaf, as the function
- * itself does. On success the usage includes the charge; on failure it does not, but the attempt
- * went that high. */
+/* bool page_counter_try_charge(counter, nr_pages, **fail): checks each level from the leaf up, as
+ * the function does. On success the usage includes the charge. On failure it does not, so the pages
+ * are added. */
 SEC("fexit/page_counter_try_charge")
 int charge(void* ctx) {
   __u64 counter = ARG(ctx, 0), pages = ARG(ctx, 1);

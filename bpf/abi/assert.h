@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A compile-time check with one spelling for the BPF programs' C and for C++. */
+/* A compile-time check that both C and C++ accept. */
 #ifndef FORESTALL_BPF_ABI_ASSERT_H
 #define FORESTALL_BPF_ABI_ASSERT_H
 

@@ -1,23 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the programs did and what they could not do. One per CPU in the kernel; userspace sums.
- * Nothing is ever dropped without one of these moving.
+ * Counters of the BPF programs. The kernel keeps one copy per CPU; userspace adds them up.
+ *
+ * The X-macro lists are the only place that names a counter: the struct, the metrics, `status` and
+ * `doctor` are generated from them. To add a counter, add a line to a list.
  */
 #ifndef FORESTALL_BPF_ABI_COUNTERS_H
 #define FORESTALL_BPF_ABI_COUNTERS_H
 
 #include "bpf/abi/event.h"
 
-/* X(name): a helper that failed, a map that was full, a bound that was met. */
-#define ABI_FAILURES(X)                                                       \
-  X(read)       /* bpf_probe_read_kernel refused an address */                \
-  X(open_full)  /* no room for one more stall that began */                   \
-  X(stall_full) /* no room for one more cgroup's stall sums */                \
-  X(depth)      /* a cgroup lies deeper than ABI_STALL_LEVELS */              \
-  X(watch_full) /* no room for a watched cgroup or one of its ancestors */    \
-  X(timer)      /* bpf_timer_start or bpf_loop refused */                     \
-  X(stale)      /* a watched cgroup's memory now belongs to something else */ \
-  X(setup)      /* the root memory cgroup or the NUMA nodes were not found */
+/* X(name, loss): what a program did with an event, counted per event kind. `loss` is 1 when the
+ * counter means that something was lost. */
+#define ABI_EVENT_COUNTERS(X)           \
+  X(emitted, 0) /* put into the ring */ \
+  X(dropped, 1) /* the ring was full */ \
+  X(quieted, 0) /* suppressed: the same event was emitted just now */
+
+/* X(name): a helper call failed, a map was full or a bound was reached. Each is a loss. */
+#define ABI_FAILURES(X)                                                        \
+  X(read)       /* bpf_probe_read_kernel refused an address */                 \
+  X(open_full)  /* open_stalls was full when a stall began */                  \
+  X(stall_full) /* stalls was full when a cgroup stalled for the first time */ \
+  X(depth)      /* a cgroup lies deeper than ABI_STALL_LEVELS */               \
+  X(watch_full) /* relations or charged was full */                            \
+  X(timer)      /* bpf_timer_start or bpf_loop refused */                      \
+  X(stale)      /* the address of a watched cgroup was reused */               \
+  X(setup)      /* the root memory cgroup or a NUMA node was not found */
+
+/* X(name, loss): work of the usage timer. */
+#define ABI_TIMER_COUNTERS(X)  \
+  X(ticks, 0) /* timer runs */ \
+  X(usages_read, 0)
 
 enum abi_failure {
 #define ABI_FAILURE_ENUM(name) ABI_FAILURE_##name,
@@ -27,12 +41,13 @@ enum abi_failure {
 };
 
 struct abi_counters {
-  __u64 emitted[ABI_EVENT_KIND_COUNT]; /* events put into the ring */
-  __u64 dropped[ABI_EVENT_KIND_COUNT]; /* events the ring had no room for */
-  __u64 quieted[ABI_EVENT_KIND_COUNT]; /* not told because one like it had just been */
+#define ABI_EVENT_COUNTER_FIELD(name, loss) __u64 name[ABI_EVENT_KIND_COUNT];
+  ABI_EVENT_COUNTERS(ABI_EVENT_COUNTER_FIELD)
+#undef ABI_EVENT_COUNTER_FIELD
   __u64 failures[ABI_FAILURE_COUNT];
-  __u64 ticks; /* runs of the usage timer */
-  __u64 looks; /* usages it read */
+#define ABI_TIMER_COUNTER_FIELD(name, loss) __u64 name;
+  ABI_TIMER_COUNTERS(ABI_TIMER_COUNTER_FIELD)
+#undef ABI_TIMER_COUNTER_FIELD
 };
 
 #endif

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a BPF program tells userspace through the ring buffer. Plain C, included by the programs and
- * by C++: the one description of these bytes.
- *
- * An event reports a fact with the time it was seen; it never says what to do about it.
+ * The events that the BPF programs emit to userspace through the ring buffer. The programs (C) and
+ * the agent (C++) include this file; the bytes are described nowhere else.
  */
 #ifndef FORESTALL_BPF_ABI_EVENT_H
 #define FORESTALL_BPF_ABI_EVENT_H
@@ -12,18 +10,18 @@
 
 #include "bpf/abi/assert.h"
 
-/* X(kind, wakes): `wakes` is 1 when the event wakes userspace at once, 0 when it only waits in the
- * ring for the next look. */
+/* X(kind, wakes): `wakes` is 1 if the event wakes userspace at once, 0 if it stays in the ring
+ * until userspace drains it for another reason. */
 #define ABI_EVENT_KINDS(X)                                                        \
-  X(usage_timer, 1)     /* the timer saw a watched usage at or above its line */  \
+  X(usage_timer, 1)     /* the timer read a watched usage at or above its line */ \
   X(charge, 1)          /* a charge took a watched cgroup to or above its line */ \
   X(reclaim, 1)         /* reclaim began in, above or below a watched cgroup */   \
   X(kswapd, 1)          /* kswapd of node `value` woke */                         \
-  X(stall, 1)           /* a watched cgroup stalled for long enough to say so */  \
+  X(stall, 1)           /* a watched cgroup stalled longer than the limit */      \
   X(oom_kill, 1)        /* the kernel OOM killer marked a victim */               \
   X(oom_last_call, 1)   /* the kernel is about to choose a victim */              \
-  X(oom_score_adj, 0)   /* somebody wrote an oom_score_adj */                     \
-  X(workload_change, 1) /* a cgroup appeared, vanished, filled or emptied */
+  X(oom_score_adj, 0)   /* a process' oom_score_adj was written */                \
+  X(workload_change, 1) /* a cgroup appeared, was removed, filled or emptied */
 
 enum abi_event_kind {
 #define ABI_EVENT_ENUM(name, wakes) ABI_EVENT_##name,

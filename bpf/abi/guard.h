@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The guard: whom the kernel side may kill when userspace does not get to it, and what it tells
- * about each shot. Plain C, included by the program and by C++.
+ * The guard: the processes that the BPF programs may kill when userspace is stopped or starved, and
+ * the reports about each kill. The programs (C) and the agent (C++) include this file.
  *
- * A list is written by userspace and read by programs at the same time, and userspace may be
- * stopped between any two instructions: that is what the guard is for. So each slot has two banks.
- * Userspace fills the one that is not in force and publishes it with one store; a program copies
- * what it needs and looks afterwards whether the same list is still in force. Half a list is never
- * seen, and a writer that is stopped leaves the last whole one behind, until it expires.
+ * Userspace writes a list while programs read it, and userspace may be stopped between any two
+ * instructions. So each slot has two banks. Userspace fills the bank that is not in force and
+ * publishes it with one store. A program copies what it needs and then checks that the same list is
+ * still in force, so it never acts on a partial list. If the writer is stopped, the last complete
+ * list stays in force until it expires.
  */
 #ifndef FORESTALL_BPF_ABI_GUARD_H
 #define FORESTALL_BPF_ABI_GUARD_H
@@ -20,30 +20,30 @@
 /* Slot 0 is the node; the others are cgroups. */
 #define ABI_GUARD_NODE 0
 #define ABI_GUARD_SLOTS 32
-/* Processes of one list; a bit each in one word. */
+/* Processes in one list; each has a bit in one word. */
 #define ABI_GUARD_VICTIMS 32
-/* Most CPUs that have a clock of their own. */
+/* At most this many CPUs have a clock. */
 #define ABI_GUARD_CPUS 1024
 
-/* A process that policy has approved. It is shot only if it still is this very process, and still
- * in that cgroup or below. */
+/* A process that the policy has approved. The guard kills it only if it is still the same process
+ * and still in that cgroup or below. */
 struct abi_guard_victim {
   __u64 start_ns; /* start_boottime of its thread group leader */
   __u64 cgroup;   /* kernfs id in the memory hierarchy, of the workload it was approved in */
-  __u64 expected; /* bytes that its end is expected to give back; only reported */
+  __u64 expected; /* bytes that the kill is expected to free; only reported */
   __s32 tgid;     /* in the initial pid namespace */
-  __u32 group;    /* equal for those of one workload, who go together; counts up from 0 */
+  __u32 group;    /* the workload: its processes are killed together; counts up from 0 */
 };
 
 struct abi_guard_list {
-  __u64 generation; /* of this list; never 0, and never the same twice in a slot */
+  __u64 generation; /* of this list; never 0, and never reused in a slot */
   __u64 line;       /* bytes of working set at which it fires */
-  __u64 expires_ns; /* CLOCK_MONOTONIC; from then on the list is as good as none */
-  /* The slot's `shots` as userspace knew them when it made the list. One that was made in ignorance
-   * of a shot does not fire; and because firing adds one, no list fires twice. */
+  __u64 expires_ns; /* CLOCK_MONOTONIC; the list does nothing from then on */
+  /* The slot's `shots` as userspace had read them when it made the list. If the slot has fired
+   * since, the list does not fire. Firing adds one, so no list fires twice. */
   __u64 shots_seen;
-  /* Bytes of inactive file pages below the subject when the list was made; stands in where the
-   * program cannot add them up itself. */
+  /* Bytes of inactive file pages in the subject's subtree when the list was made. The program uses
+   * this if it cannot add them up itself. */
   __u64 inactive_file;
   __u32 victim_count;
   __u32 pad;
@@ -53,21 +53,21 @@ struct abi_guard_list {
 /* One slot of the memory-mapped array `guard_slots`. */
 struct abi_guard_slot {
   __u64 published; /* generation in force, in banks[published % 2]; 0: none, nothing fires */
-  __u64 shots;     /* times the slot fired; only the programs write it */
+  __u64 shots;     /* how often the slot fired; only the programs write it */
   struct abi_guard_list banks[2];
 };
 
-/* What became of one victim, or of a crossing as a whole. */
+/* Result for one victim, or for a crossing as a whole. */
 enum abi_guard_report_kind {
-  ABI_GUARD_CROSSED = 1, /* usage reached the line: told at once, before anybody is shot */
+  ABI_GUARD_CROSSED = 1, /* usage reached the line; reported before any signal is sent */
   ABI_GUARD_SHOT,        /* SIGKILL was sent to the victim */
-  ABI_GUARD_DYING,       /* the victim is being killed already, which is as good */
-  ABI_GUARD_FAILED,      /* the kernel refused for good */
-  ABI_GUARD_GIVEN_UP,    /* the list expired or was replaced before the victim could be shot */
-  ABI_GUARD_NOBODY,      /* crossed, but nobody on the list is who was approved */
+  ABI_GUARD_DYING,       /* the victim was already being killed */
+  ABI_GUARD_FAILED,      /* the kernel refused the signal permanently */
+  ABI_GUARD_GIVEN_UP,    /* the list expired or was replaced before the victim was signalled */
+  ABI_GUARD_NOBODY,      /* crossed, but no listed process is still the approved one */
 };
 
-/* Which way the signal went. */
+/* How the signal was sent. */
 enum abi_guard_way {
   ABI_GUARD_BY_NONE,
   ABI_GUARD_BY_TASK,    /* bpf_send_signal_task */
@@ -85,40 +85,46 @@ enum abi_guard_hook {
 /* One record of the ring. */
 struct abi_guard_report {
   __u64 at_ns;                    /* CLOCK_MONOTONIC */
-  __u64 crossed_ns;               /* when the line was seen crossed */
+  __u64 crossed_ns;               /* when the program found the line crossed */
   __u64 cgroup;                   /* subject; 0: the node */
   __u64 generation;               /* of the list */
-  __u64 usage;                    /* bytes of working set when the line was seen crossed */
+  __u64 usage;                    /* bytes of working set at crossed_ns */
   __u64 line;                     /* bytes */
   __u64 shots;                    /* of the slot, this crossing included */
   __u64 workload_usage;           /* bytes the victim's workload used right before; 0: unknown */
-  struct abi_guard_victim victim; /* zeroes: crossed, nobody */
+  struct abi_guard_victim victim; /* zeroes in reports about the crossing */
   __u32 kind;                     /* enum abi_guard_report_kind */
   __u32 way;                      /* enum abi_guard_way */
   __u32 hook;                     /* enum abi_guard_hook */
-  __s32 code;                     /* what the last send returned: 0 or a negative errno */
+  __s32 code;                     /* result of the last send: 0 or a negative errno */
   __u32 refused;                  /* sends that were refused before, for this crossing */
-  __s32 tgid;                     /* who was running when it was sent; 0: the idle task */
+  __s32 tgid;                     /* process that was running then; 0: the idle task */
   char comm[ABI_COMM_LENGTH];     /* its name */
 };
 
-/* What the programs did not do. Summed over CPUs by atomic adds. */
+/* X(name, loss): counters of the guard's programs. `loss` as in ABI_EVENT_COUNTERS. */
+#define ABI_GUARD_COUNTERS(X)                                                   \
+  X(ticks, 0) /* clock runs */                                                  \
+  X(usages_read, 0)                                                             \
+  X(crossings, 0)  /* lines that fired */                                       \
+  X(refused, 0)    /* signals that the kernel refused; they are retried */      \
+  X(unapproved, 0) /* listed processes that are no longer the approved ones */  \
+  X(unread, 1)     /* subtrees too large to add up their inactive file pages */ \
+  X(dropped, 1)    /* reports that found the ring full */
+
+/* One copy for all CPUs: the programs add atomically. */
 struct abi_guard_counts {
-  __u64 ticks;      /* runs of the clocks */
-  __u64 looks;      /* usages read */
-  __u64 crossings;  /* lines that fired */
-  __u64 refused;    /* sends that were refused, to be tried again */
-  __u64 unapproved; /* listed processes that are not who was approved */
-  __u64 unread;     /* subtrees too large to add up their inactive file pages */
-  __u64 dropped;    /* reports that the ring had no room for */
+#define ABI_GUARD_COUNTER_FIELD(name, loss) __u64 name;
+  ABI_GUARD_COUNTERS(ABI_GUARD_COUNTER_FIELD)
+#undef ABI_GUARD_COUNTER_FIELD
 };
 
 /* Argument block of the program `guard_sample`. */
 struct abi_guard_sample {
   __u32 slot;
-  __u32 exact;         /* whether inactive_file could be added up */
+  __u32 exact;         /* whether the program could add up inactive_file */
   __u64 usage;         /* bytes */
-  __u64 inactive_file; /* bytes; of the node it is taken off `usage` already: 0 */
+  __u64 inactive_file; /* bytes; 0 for the node, whose `usage` excludes it already */
 };
 
 ABI_ASSERT(sizeof(struct abi_guard_victim) == 32, "abi_guard_victim has no hidden padding");

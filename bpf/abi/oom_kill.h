@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What an event of kind oom_kill carries besides: the record in the ring is a struct abi_oom_kill,
- * whose first member is the event. One for each process that mark_victim names: the chosen one
- * first, then the other members of its memory.oom.group.
+ * The record of an event of kind oom_kill: a struct abi_oom_kill, whose first member is the event.
+ * The program emits one for each process that mark_victim names: first the chosen process, then the
+ * other members of its memory.oom.group.
  */
 #ifndef FORESTALL_BPF_ABI_OOM_KILL_H
 #define FORESTALL_BPF_ABI_OOM_KILL_H
@@ -14,19 +14,19 @@
 #include "bpf/abi/task.h"
 
 enum abi_oom_flag {
-  /* The tracepoint passed the task itself and it had an mm: start_ns, counted and page_table_bytes
-   * are known. Unset: of the victim, only `event` tells anything, perhaps only its pid. */
+  /* The tracepoint passed the task and it had an mm: start_ns, counted and page_table_bytes are
+   * known. Unset: only `event` describes the victim, and possibly only its pid is set. */
   ABI_OOM_MEMORY = 1 << 0,
-  /* constraint, total_pages, domain and chosen_tgid are the kernel's own (struct oom_control, seen
-   * at fentry/oom_kill_process). Unset: the domain follows from who was at its limit, and the
-   * others are not known. */
+  /* constraint, total_pages, domain and chosen_tgid are the kernel's own (struct oom_control, read
+   * at fentry/oom_kill_process). Unset: the domain is deduced from the cgroup at its limit, and the
+   * other three are unknown. */
   ABI_OOM_EXACT = 1 << 1,
-  /* `points` is the kernel's own. Never of who died with another. */
+  /* `points` is the kernel's own. Never set with ABI_OOM_WITH_ANOTHER. */
   ABI_OOM_POINTS = 1 << 2,
-  /* With ABI_OOM_EXACT: another process was chosen, and this one goes with it. */
+  /* With ABI_OOM_EXACT: the kernel chose another process and kills this one along with it. */
   ABI_OOM_WITH_ANOTHER = 1 << 3,
-  ABI_OOM_DOMAIN_V1 = 1 << 4, /* the domain is of a v1 hierarchy */
-  /* domain_usage and domain_limit are of memory and swap together (v1 memory.memsw). */
+  ABI_OOM_DOMAIN_V1 = 1 << 4, /* the domain is in a v1 hierarchy */
+  /* domain_usage and domain_limit cover memory and swap together (v1 memory.memsw). */
   ABI_OOM_MEMSW = 1 << 5,
 };
 
@@ -45,10 +45,11 @@ struct abi_oom_kill {
   __u64 page_table_bytes;
   __s64 points;      /* oc->chosen_points */
   __u64 total_pages; /* oc->totalpages */
-  /* Kernfs id of the memory cgroup that is out of memory: 0: the node is, or some of its nodes.
-   * Deduced: of the allocating task's cgroup and its ancestors the first one within a charge batch
-   * of its limit, which is where a charge fails first, if the victim lies in it; else the same of
-   * the victim's. A charge on behalf of another cgroup is not seen through. */
+  /* Kernfs id of the memory cgroup that is out of memory; 0: the node, or some of its NUMA nodes.
+   * Without ABI_OOM_EXACT it is deduced: the first of the allocating task's cgroup and its
+   * ancestors within a charge batch of its limit, because a charge fails there first. If the victim
+   * is not in it, the same search starts at the victim's cgroup. A charge on behalf of another
+   * cgroup is attributed wrongly. */
   __u64 domain;
   __u64 domain_usage;    /* bytes */
   __u64 domain_limit;    /* bytes; 0: the node, or no limit */
@@ -66,8 +67,8 @@ struct abi_oom_kill {
 
 ABI_ASSERT(sizeof(struct abi_oom_kill) == 224, "abi_oom_kill has no hidden padding");
 
-/* The whole record of an event out of the ring; NULL when it is of another kind. Not to be asked
- * about a copy of the event: the rest lies behind it. */
+/* The whole record that begins with this event; NULL if the event is of another kind.
+ * REQUIRES: `event` is in the ring, not a copy. */
 static inline const struct abi_oom_kill* abi_oom_kill_of(const struct abi_event* event) {
   return event->kind == ABI_EVENT_oom_kill ? (const struct abi_oom_kill*)event : 0;
 }

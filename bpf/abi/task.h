@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * One process as the iterator program `tasks` writes it, for as many processes as there are, with
- * nothing between. Userspace reads the stream into a buffer and looks at the records in place.
+ * One process, as the iterator program `scan` writes it. The stream is an array of these records;
+ * userspace reads it into a buffer and uses the records in place.
  */
 #ifndef FORESTALL_BPF_ABI_TASK_H
 #define FORESTALL_BPF_ABI_TASK_H
@@ -22,14 +22,15 @@ enum abi_task_flag {
   ABI_TASK_OOM_ORIGIN = 1 << 5,    /* signal->oom_flag_origin */
   ABI_TASK_OOM_VICTIM = 1 << 6,    /* signal->oom_mm is set */
   ABI_TASK_VICTIM_REAPED = 1 << 7, /* MMF_OOM_SKIP of signal->oom_mm */
-  ABI_TASK_DYING = 1 << 8,         /* task_will_free_mem, but for those that share its mm */
-  /* The leader has no mm any more, so that the killer looks at the first thread that has: `pid`,
-   * the memory and IN_VFORK are of that one, which is also whom mark_victim names. The two are set
-   * together; there is one record for each process. */
+  ABI_TASK_DYING = 1 << 8,         /* task_will_free_mem, ignoring other users of the mm */
+  /* The leader has no mm any more, so the OOM killer uses the first thread that has one: `pid`, the
+   * memory and IN_VFORK describe that thread, and mark_victim names it. The two flags are set
+   * together; each process has one record. */
   ABI_TASK_THREAD = 1 << 9,
   ABI_TASK_STANDS_IN = 1 << 10,
-  ABI_TASK_NO_SUM = 1 << 11, /* `summed` was not asked for, or is not known here: zeroes */
-  ABI_TASK_ATOMIC = 1 << 12, /* rss_stat is of atomics (before 6.2): `summed` is `counted` */
+  ABI_TASK_NO_SUM = 1 << 11, /* `summed` was not requested or is unknown: zeroes */
+  ABI_TASK_ATOMIC =
+      1 << 12, /* rss_stat is an array of atomics (before 6.2): `summed` is `counted` */
 };
 
 /* mm->rss_stat, in pages; the order is the kernel's (MM_FILEPAGES, MM_ANONPAGES, MM_SWAPENTS,
@@ -45,34 +46,34 @@ enum abi_task_counter {
 #define ABI_TASK_UNKILLABLE (-0x7fffffffffffffffLL - 1)
 #define ABI_TASK_ADJ_NEVER (-1000) /* OOM_SCORE_ADJ_MIN */
 
-/* How a walk in the kernel's own order went. */
+/* Result of a walk in the kernel's own order. */
 enum abi_walk_state {
-  ABI_WALK_NOBODY,  /* nobody is in the cgroup */
-  ABI_WALK_RUNNING, /* only when it took more steps than it may */
+  ABI_WALK_NOBODY,  /* the cgroup has no process */
+  ABI_WALK_RUNNING, /* the walk reached its bound on steps */
   ABI_WALK_DONE,
-  ABI_WALK_TORN, /* the lists changed under it */
+  ABI_WALK_TORN, /* the lists changed during the walk */
   ABI_WALK_FULL, /* more than ABI_WALK_MAX processes */
 };
 #define ABI_WALK_MAX 32768
 
-/* Most CPUs that are summed over; more than Linux can have on x86. */
+/* Bound on the CPUs that are summed over; more than Linux supports on x86. */
 #define ABI_TASK_CPUS 8192
 
 struct abi_task {
   __u64 start_ns;  /* start_boottime of the thread group leader */
   __u64 cgroup;    /* kernfs id of the leader's memory cgroup; 0: none */
-  __u64 memory_id; /* equal for those that share one mm; opaque */
-  /* Both ways of counting; the kernel's own is found out by calibration. `counted` is what
-   * percpu_counter_read_positive() says, `summed` what percpu_counter_sum_positive() does. Where
-   * rss_stat is no percpu_counter, they are equal. */
+  __u64 memory_id; /* equal for processes that share one mm; opaque */
+  /* Both ways of counting; calibration finds the one that the kernel uses. `counted` is the value
+   * of percpu_counter_read_positive(), `summed` that of percpu_counter_sum_positive(). They are
+   * equal where rss_stat is not a percpu_counter. */
   __s64 counted[ABI_TASK_COUNTERS];
   __s64 summed[ABI_TASK_COUNTERS];
   __u64 page_table_bytes;
-  __s64 points; /* oom_badness() for the total_pages asked for; ABI_TASK_UNKILLABLE: LONG_MIN */
+  __s64 points; /* oom_badness() for the requested total_pages; ABI_TASK_UNKILLABLE: LONG_MIN */
   __u64 nodes_allowed; /* first 64 bits of mems_allowed, of all threads together */
-  __u64 nodes_bound;   /* of their MPOL_BIND policies; all ones: one has no such policy */
-  __s32 pid;           /* of the thread that the record is of */
-  __s32 tgid;          /* the process */
+  __u64 nodes_bound;   /* of their MPOL_BIND policies; all ones: a thread has no such policy */
+  __s32 pid;           /* thread that the memory belongs to */
+  __s32 tgid;          /* process */
   __u32 uid;           /* real uid in the initial user namespace */
   __s32 oom_score_adj;
   __u32 flags; /* enum abi_task_flag */

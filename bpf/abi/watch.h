@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Watches: lines that userspace arms and the programs compare usage with, and the usage of the node
- * by the programs' own formula.
+ * Watches: lines that userspace arms and the programs compare with usage; and the usage of the node
+ * as the programs compute it.
  */
 #ifndef FORESTALL_BPF_ABI_WATCH_H
 #define FORESTALL_BPF_ABI_WATCH_H
@@ -15,27 +15,28 @@
 #define ABI_WATCH_SLOTS 512
 
 /*
- * One slot of the memory-mapped array `watches`. The word is both the line and whether it is armed,
- * so that arming is one store and firing one compare-and-exchange, and neither can be seen half
- * done: 0 is "disarmed", any other value is the usage in bytes at which the watch fires, once.
+ * One slot of the memory-mapped array `watches`. One word holds both the line and whether it is
+ * armed, so arming is one store and firing one compare-and-exchange. 0 means disarmed; any other
+ * value is the usage in bytes at which the watch fires, once.
  */
 struct abi_watch {
   __u64 line;
 };
 
-/* What reclaim or a stall in a cgroup means: value of the hash `relations`, whose key is a cgroup
- * id (0: the node). Watched cgroups and their ancestors are in it; userspace adds the node. */
+/* Value of the hash `relations`, which maps a cgroup id (0: the node) to the watch that reclaim or
+ * a stall in it concerns. It holds the watched cgroups and their ancestors; userspace adds the
+ * node. */
 struct abi_relation {
   __u32 slot;
   __u32 watched; /* 0: only an ancestor of the watched cgroup in `slot` */
-  /* The programs' own memory, for saying things once; starts as 0. */
+  /* Written by the programs to limit the rate of events; starts as 0. */
   __u64 last_reclaim_ns;
   __u64 window_begin_ns;
   __u64 stalled_ns; /* in that window */
 };
 
-/* Node counters, all in bytes: sums of pglist_data.vm_stat (zone.vm_stat for `free`), which is what
- * /proc/vmstat shows as nr_file_pages, nr_anon_pages, nr_inactive_file and nr_free_pages. */
+/* Node counters in bytes: sums of pglist_data.vm_stat (zone.vm_stat for `free`). /proc/vmstat shows
+ * them as nr_file_pages, nr_anon_pages, nr_inactive_file and nr_free_pages. */
 struct abi_node_usage {
   __u64 at_ns; /* CLOCK_MONOTONIC */
   __u64 file;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Whether a process still is the one that was approved: asked right before the shot, of the
- * kernel's own structures. A pid alone says nothing, and a process may have been moved since.
+ * Verifies from the kernel's own structures, right before a signal is sent, that a process is still
+ * the approved one. A pid may have been reused, and the process may have moved to another cgroup.
  */
 #ifndef FORESTALL_BPF_APPROVAL_BPF_H
 #define FORESTALL_BPF_APPROVAL_BPF_H
@@ -14,14 +14,14 @@ extern int bpf_send_signal_task(struct task_struct* task, int signal, enum pid_t
 extern struct task_struct* bpf_task_from_pid(__s32 pid) __ksym __weak;
 extern void bpf_task_release(struct task_struct* task) __ksym __weak;
 
-/* Never shot; set before loading. */
+/* The agent itself is never signalled; set before loading. */
 const volatile __s32 agent_tgid = 0;
 
 enum who { WHO_APPROVED, WHO_DYING, WHO_OTHER };
 
 /*
- * Global functions are verified once for each program, others once for each way to them, callbacks
- * and what they call included: 7.2's verifier does not finish with all of this as one.
+ * The verifier checks a global function once per program, and any other function once per path to
+ * it, including callbacks. Without global functions the verifier of 7.2 reaches its limit.
  */
 
 struct climb_to {
@@ -49,12 +49,12 @@ static __always_inline struct climb_to climb_from(__u64 task, __u64 cgroup) {
   return climb;
 }
 
-/* Whether the memory cgroup of the task at that address is that one, or lies below it. */
+/* Whether the memory cgroup of the task at that address is `cgroup` or a descendant. */
 __noinline int lies_within(__u64 task, __u64 cgroup) {
   return climb_from(task, cgroup).found;
 }
 
-/* Bytes that this memory cgroup uses, if the task at that address lies in it or below; else 0. */
+/* Usage of this memory cgroup in bytes if the task at that address is in its subtree; else 0. */
 __noinline __u64 usage_around(__u64 task, __u64 cgroup) {
   return climb_from(task, cgroup).usage;
 }
@@ -66,7 +66,7 @@ __noinline __s32 tid_with_mm(__u64 signal) {
   return thread ? BPF_CORE_READ(thread, pid) : 0;
 }
 
-/* Never shot, whatever a list says. */
+/* Never signalled, even if a list contains it. */
 static __always_inline int is_untouchable(struct task_struct* leader, __s32 tgid) {
   return tgid <= 1 || tgid == agent_tgid || (BPF_CORE_READ(leader, flags) & PF_KTHREAD);
 }
@@ -106,7 +106,9 @@ __noinline int who_is(__s32 tgid, __u64 start_ns, __u64 cgroup) {
   if (can_signal_others()) {
     task = bpf_task_from_pid(tgid);
     if (task) {
-      /* As a number: what the verifier knows of it, it would not let a global function have. */
+      /* As a number: the verifier does not accept the typed pointer as a global function's
+       * argument.
+       */
       bpf_probe_read_kernel(&leader, sizeof(leader), &task);
       who = compare((void*)leader, tgid, start_ns, cgroup);
       bpf_task_release(task);
@@ -115,7 +117,7 @@ __noinline int who_is(__s32 tgid, __u64 start_ns, __u64 cgroup) {
   return who;
 }
 
-/* Bytes that the workload of the process uses now; 0: it has gone, or to another cgroup. */
+/* Current usage of the process' workload in bytes; 0: the process is gone or in another cgroup. */
 __noinline __u64 usage_of_workload(__s32 tgid, __u64 cgroup) {
   struct task_struct *current = (void*)bpf_get_current_task(), *task;
   __u64 leader = 0, usage;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Counting, and the ring buffer: the two ways out of the kernel. They stand together because an
- * event that does not fit must be counted in the same place where it is refused.
+ * The counters and the ring buffer. They share a file because an event that does not fit is counted
+ * where the ring refuses it.
  */
 #ifndef FORESTALL_BPF_COUNTERS_BPF_H
 #define FORESTALL_BPF_COUNTERS_BPF_H
 
 #include "bpf/vmlinux/vmlinux.h"
-/* After vmlinux.h, whose types they use. */
+/* These use the types of vmlinux.h. */
 #include <bpf/bpf_helpers.h>
 
 #include "bpf/abi/counters.h"
 #include "bpf/abi/event.h"
 
-/* An object with little to tell makes its ring smaller. A power of two, at least a page. */
+/* An object with few events defines a smaller ring. A power of two, at least a page. */
 #ifndef RING_BYTES
 #define RING_BYTES (256 * 1024)
 #endif
@@ -30,8 +30,8 @@ struct {
   __uint(max_entries, RING_BYTES);
 } ring __weak SEC(".maps");
 
-/* Adds one to a member of this CPU's counters. A tracepoint program may be interrupted by the timer
- * on the same CPU: the add is atomic so that neither loses the other's. */
+/* Adds one to a member of this CPU's counters. The add is atomic because the timer may interrupt a
+ * tracepoint program on the same CPU. */
 #define COUNT(member)                                                        \
   do {                                                                       \
     __u32 count_key = 0;                                                     \
@@ -41,16 +41,16 @@ struct {
 
 #define COUNT_FAILURE(name) COUNT(failures[ABI_FAILURE_##name])
 
-/* One bit for each kind that wakes. */
+/* One bit for each kind that wakes userspace. */
 enum {
 #define WAKING_BIT(name, wakes) | (wakes << ABI_EVENT_##name)
   WAKING_KINDS = 0 ABI_EVENT_KINDS(WAKING_BIT)
 #undef WAKING_BIT
 };
 
-/* Reserves a record that begins with an event, zeroed but for kind and time; NULL (and counted)
- * when the ring is full. An event that does not wake may only use the first three quarters of the
- * ring, so that news nobody waits for never costs a crossing its place. `size` is a constant. */
+/* Reserves a record that begins with an event; all of it is 0 except kind and time. NULL (and
+ * counted) if the ring is full. An event that does not wake userspace may use only the first three
+ * quarters of the ring, which leaves room for crossings. `size` is a constant. */
 static __always_inline void* record_begin(__u32 kind, __u64 size) {
   struct abi_event* event = 0;
 
@@ -71,8 +71,8 @@ static __always_inline struct abi_event* event_begin(__u32 kind) {
   return record_begin(kind, sizeof(struct abi_event));
 }
 
-/* Hands it over. The wake-up is forced, because by default the ring wakes only a reader that has
- * read everything, which a reader that was not woken for the event before has not. */
+/* Submits the event. The wake-up is forced: by default the ring wakes only a reader that has
+ * drained it, and a reader that was not woken for an earlier event has not. */
 static __always_inline void event_end(struct abi_event* event, __u32 kind) {
   COUNT(emitted[kind]);
   bpf_ringbuf_submit(event, WAKING_KINDS & (1 << kind) ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);

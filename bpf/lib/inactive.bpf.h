@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Inactive file pages of a cgroup and all below it, as they are now.
+ * Current inactive file pages of a cgroup and its descendants.
  *
- * What memory.stat shows is kept by rstat, which a program cannot flush before 7.2 and which lags
- * by up to two seconds. The sizes of the LRU lists are kept exactly, but for each memcg by itself,
- * so the subtree is walked. Removed cgroups that still hold pages are in it, as in the kernel.
+ * memory.stat comes from rstat, which lags by up to two seconds and which a program cannot flush
+ * before 7.2. The sizes of the LRU lists are exact, but each memcg has its own, so the program
+ * walks the subtree. As in the kernel, it includes removed cgroups that still hold pages.
  */
 #ifndef FORESTALL_BPF_INACTIVE_BPF_H
 #define FORESTALL_BPF_INACTIVE_BPF_H
@@ -12,9 +12,9 @@
 #include "bpf/lib/memcg.bpf.h"
 #include "bpf/lib/node.bpf.h"
 
-/* Steps of a walk, up to three for each cgroup: what is larger is not added up. */
+/* Bound on the steps of a walk, up to three for each cgroup. A larger subtree is not added up. */
 #define SUBTREE_STEPS 4096
-/* More than any kernel has (MAX_NR_ZONES). */
+/* At least MAX_NR_ZONES of every kernel. */
 #define ZONES_MAX 8
 /* include/linux/mmzone.h: generations of the multi-generational LRU, and anon before file. */
 #define LRU_GENERATIONS 4
@@ -35,14 +35,14 @@ static __always_inline __u64 long_at(__u64 address) {
   return value > 0 ? (__u64)value : 0;
 }
 
-/* Where an array of mem_cgroup_per_node lies, and how long it is; both 0 where there is none. */
+/* Address and size in bytes of an array in mem_cgroup_per_node; both 0 if the kernel has none. */
 struct place {
   __u64 address;
   __u64 size;
 };
 
-/* Each branch begins with something the compiler may not move the relocations in it past: the ones
- * that this kernel's BTF cannot answer must not be reached. */
+/* The barriers keep each relocation inside its branch: a program must not reach a relocation that
+ * this kernel's BTF cannot resolve. */
 #define PLACE_OF(place, info, field)                                                              \
   do {                                                                                            \
     if (bpf_core_field_exists(struct mem_cgroup_per_node, field)) {                               \
@@ -74,8 +74,8 @@ static __always_inline __u64 inactive_on_lists(__u64 info) {
   return pages;
 }
 
-/* The generations that lru_gen_is_active() (include/linux/mm_inline.h) is false of: all but the two
- * youngest. */
+/* The generations for which lru_gen_is_active() (include/linux/mm_inline.h) is false: all except
+ * the two youngest. */
 static __always_inline __u64 inactive_in_generations(__u64 info) {
   struct mem_cgroup_per_node* of = (void*)info;
   struct place sizes = {};
@@ -118,7 +118,7 @@ static __always_inline __u64 children_of(__u64 css) {
   return css + bpf_core_field_offset(struct cgroup_subsys_state, children);
 }
 
-/* css_next_descendant_pre() (kernel/cgroup/cgroup.c), a step at a time. */
+/* One step of css_next_descendant_pre() (kernel/cgroup/cgroup.c). */
 static long walk_subtree(__u32 i, struct subtree* walk) {
   struct cgroup_subsys_state* css = (void*)walk->at;
   struct list_head* next;
@@ -146,7 +146,7 @@ static long walk_subtree(__u32 i, struct subtree* walk) {
   return 0;
 }
 
-/* Bytes; 0 and *whole unset when the subtree is too large, or changed under the walk. */
+/* Bytes. If the subtree is too large or changes during the walk: 0, and *whole is 0. */
 static __always_inline __u64 subtree_inactive(struct mem_cgroup* memcg, __u32* whole) {
   __u64 root = (__u64)memcg + bpf_core_field_offset(struct mem_cgroup, css);
   struct subtree walk = {.root = root, .at = root};

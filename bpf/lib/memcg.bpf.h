@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Memory cgroups as numbers: addresses that are only ever followed by bpf_probe_read_kernel, so a
- * stale or NULL one reads as 0 and harms nothing. The same code serves v1 and v2, because both hang
- * off css_set.subsys[memory_cgrp_id].
+ * Memory cgroups as numbers: only bpf_probe_read_kernel follows an address, so a stale or NULL one
+ * reads as 0. The same code serves v1 and v2, because both use css_set.subsys[memory_cgrp_id].
  */
 #ifndef FORESTALL_BPF_MEMCG_BPF_H
 #define FORESTALL_BPF_MEMCG_BPF_H
 
 #include "bpf/vmlinux/vmlinux.h"
-/* After vmlinux.h, whose types they use. */
+/* These use the types of vmlinux.h. */
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
 /* log2 of the kernel's page size; set before loading. */
 const volatile __u32 page_shift __weak = 12;
 
-/* Deepest cgroup tree that is walked from a leaf to the root. */
+/* Bound on the levels of a walk from a leaf to the root. */
 #define TREE_LEVELS 24
 
-/* The mem_cgroup whose css this is (its first member on every kernel, but BTF knows). */
+/* The mem_cgroup of a css: the css is its first member so far, and BTF has the offset. */
 static __always_inline struct mem_cgroup* memcg_of_css(struct cgroup_subsys_state* css) {
   return css ? (void*)css - bpf_core_field_offset(struct mem_cgroup, css) : 0;
 }
@@ -47,7 +46,7 @@ static __always_inline struct mem_cgroup* memcg_parent(struct mem_cgroup* memcg)
   return memcg_of_css(BPF_CORE_READ(memcg, css.parent));
 }
 
-/* Inode number of its directory; 0 when the address is no cgroup's (any more). */
+/* Inode number of its directory; 0 if the address is not, or no longer, that of a cgroup. */
 static __always_inline __u64 memcg_id(struct mem_cgroup* memcg) {
   return BPF_CORE_READ(memcg, css.cgroup, kn, id);
 }

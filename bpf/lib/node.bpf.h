@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The node's memory counters. They are reached through a memory cgroup: data symbols need
- * CONFIG_KALLSYMS_ALL, which locked-down kernels lack, but every memcg's nodeinfo leads to its
- * pglist_data, and that one's zonelist to the zones of all nodes that have memory.
+ * The node's memory counters, reached through a memory cgroup. Data symbols need
+ * CONFIG_KALLSYMS_ALL, which locked-down kernels lack. But each memcg's nodeinfo points to its
+ * pglist_data, whose zonelist contains the zones of all nodes with memory.
  *
- * Each object that includes this finds the nodes by itself (find_nodes).
+ * Each object that includes this file runs find_nodes() once.
  */
 #ifndef FORESTALL_BPF_NODE_BPF_H
 #define FORESTALL_BPF_NODE_BPF_H
@@ -15,8 +15,8 @@
 
 #define NUMA_NODES 64
 
-/* Filled by find_nodes: each node's pglist_data, and one of them to start a walk over all zones
- * from. */
+/* Filled by find_nodes(): each node's pglist_data, and one of them, where a walk over all zones
+ * starts. */
 __u64 node_pgdats[NUMA_NODES];
 __u64 any_pgdat;
 /* One more than the highest node with memory. */
@@ -30,8 +30,8 @@ static __always_inline __u64 pages_at(__u64 base, __u64 offset, int index) {
   return pages > 0 ? (__u64)pages << page_shift : 0;
 }
 
-/* Indices by BTF. On a kernel without one of these counters setup finds no node (see there), and
- * the guard keeps the rest of the object loadable. */
+/* The index is BTF's. On a kernel without the counter, find_nodes() finds no node; the check here
+ * keeps the object loadable. */
 #define ADD_NODE_STAT(sum, pgdat, item)                                            \
   do {                                                                             \
     if (bpf_core_enum_value_exists(enum node_stat_item, item))                     \
@@ -69,7 +69,7 @@ struct zone_walk {
   __u64 free;
 };
 
-/* Visits one zoneref: learns the node it belongs to, sums its free pages. */
+/* Visits one zoneref: records its node and adds up its free pages. */
 static long visit_zone(__u32 i, struct zone_walk* walk) {
   struct zoneref* ref = (void*)(walk->zoneref + i * bpf_core_type_size(struct zoneref));
   struct zone* zone = BPF_CORE_READ(ref, zone);
@@ -91,7 +91,7 @@ static long visit_zone(__u32 i, struct zone_walk* walk) {
   return 0;
 }
 
-/* Sum of free pages over all zones; fills node_pgdats on the way. */
+/* Sum of free pages over all zones, in bytes. Also fills node_pgdats. */
 static __always_inline __u64 walk_zones(__u64 pgdat) {
   struct zone_walk walk = {
       .zoneref = pgdat + bpf_core_field_offset(struct pglist_data, node_zonelists) +
@@ -114,7 +114,7 @@ static long climb(__u32 i, struct root_walk* walk) {
   return 0;
 }
 
-/* The root of the memory hierarchy; NULL when the current task has no memory cgroup. */
+/* The root of the memory hierarchy; NULL if the current task has no memory cgroup. */
 static __always_inline struct mem_cgroup* root_memcg(void) {
   struct root_walk walk = {.memcg = memcg_of_task((void*)bpf_get_current_task())};
 
@@ -122,8 +122,8 @@ static __always_inline struct mem_cgroup* root_memcg(void) {
   return walk.memcg;
 }
 
-/* pglist_data of the first node that the root memcg knows. lruvec.pgdat is set on first use, so
- * nodes without pages may have none. */
+/* pglist_data of the first node in the root memcg. lruvec.pgdat is set on first use, so a node
+ * without pages may have none. */
 static __always_inline __u64 first_pgdat(struct mem_cgroup* root) {
   for (int nid = 0; nid < NUMA_NODES; nid++) {
     struct mem_cgroup_per_node* info = 0;
@@ -139,8 +139,7 @@ static __always_inline __u64 first_pgdat(struct mem_cgroup* root) {
   return 0;
 }
 
-/* Fills what read_node and walk_zones need; 0 when no node, or not each of its counters, was found.
- */
+/* Prepares read_node() and walk_zones(). 0: no node was found, or the kernel lacks a counter. */
 static __always_inline int find_nodes(struct mem_cgroup* root) {
   any_pgdat = node_counters_exist() ? first_pgdat(root) : 0;
   if (!any_pgdat) return 0;

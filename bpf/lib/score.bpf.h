@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the OOM killer asks about one process (mm/oom_kill.c), answered from numbers: no pointer is
- * followed but by bpf_probe_read_kernel. Used by the scan (tasks.bpf.c) and by what records a kill
- * (oom.bpf.c), so that both speak of the same figures.
+ * The facts about one process that the OOM killer uses (mm/oom_kill.c). Addresses are numbers, and
+ * only bpf_probe_read_kernel follows them. The scan (tasks.bpf.c) and the record of a kill
+ * (oom.bpf.c) share this file, so their figures agree.
  */
 #ifndef FORESTALL_BPF_SCORE_BPF_H
 #define FORESTALL_BPF_SCORE_BPF_H
 
 #include "bpf/lib/compat.bpf.h"
 #include "bpf/vmlinux/vmlinux.h"
-/* After vmlinux.h, whose types they use. */
+/* These use the types of vmlinux.h. */
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
 #include "bpf/abi/task.h"
 
-/* Constants that BTF does not know, because they are macros: include/linux/sched.h, sched/signal.h,
- * mm_types.h (sched/coredump.h before 6.18). None has changed since 5.x. */
+/* Macros, which BTF does not contain: include/linux/sched.h, sched/signal.h, mm_types.h
+ * (sched/coredump.h before 6.18). None has changed since 5.x. */
 #define PF_EXITING 0x4
 #define PF_KTHREAD 0x200000
 #define SIGNAL_GROUP_EXIT 0x4
@@ -43,16 +43,15 @@ static __always_inline struct percpu_counter* rss_counter(struct mm_struct* mm, 
          i * bpf_core_type_size(struct percpu_counter);
 }
 
-/* 0 for what is negative. Without a branch, which the verifier would follow both ways for each of
- * the counters. */
+/* max(pages, 0). Without a branch, because the verifier would follow both paths for each counter.
+ */
 static __always_inline __s64 positive(__s64 pages) {
   return pages & ~(pages >> 63);
 }
 
-/* get_mm_counter() as it is without sums, of all four: percpu_counter_read_positive(), or an
- * atomic. Whole branches, with something between that the compiler may not move past: it would
- * otherwise prepare both offsets before it asks which is there, and the one that is not cannot be
- * loaded. */
+/* get_mm_counter() without sums, of all four counters: percpu_counter_read_positive(), or an
+ * atomic. The barriers keep each branch whole. Otherwise the compiler computes both offsets before
+ * the check, and the kernel refuses the one that its BTF lacks. */
 static __always_inline void mm_counted(struct mm_struct* mm, __s64* pages) {
   if (rss_is_atomic()) {
     struct mm_struct___atomic_rss* atomic = (void*)mm;
@@ -70,7 +69,7 @@ static __always_inline void mm_counted(struct mm_struct* mm, __s64* pages) {
   for (int i = 0; i < ABI_TASK_COUNTERS; i++) pages[i] = positive(pages[i]);
 }
 
-/* in_vfork(): the mm is only borrowed from a parent that waits. */
+/* in_vfork(): the mm belongs to a parent that waits. */
 static __always_inline int in_vfork(struct task_struct* task, struct mm_struct* mm) {
   struct task_struct* parent;
 
@@ -81,7 +80,7 @@ static __always_inline int in_vfork(struct task_struct* task, struct mm_struct* 
 
 struct thread_search {
   __u64 head; /* signal->thread_head */
-  __u64 node; /* thread_node of the one looked at */
+  __u64 node; /* thread_node of the current one */
   struct task_struct* found;
 };
 
@@ -106,8 +105,8 @@ static long look_for_mm(__u32 i, struct thread_search* search) {
 
 #define MAX_THREADS (1 << 20)
 
-/* What find_lock_task_mm() goes on to when the leader has no mm, without its lock: the first thread
- * of the group that has one. NULL: none has. */
+/* The second step of find_lock_task_mm(), for a leader without an mm, without its lock: the first
+ * thread of the group that has an mm. NULL: none has. */
 static __always_inline struct task_struct* thread_with_mm(struct signal_struct* signal) {
   struct thread_search search = {};
   struct list_head* head;
@@ -126,8 +125,8 @@ static __always_inline int only_thread(struct signal_struct* signal) {
   return links.next == links.prev;
 }
 
-/* __task_will_free_mem() of the leader, and that its mm was not reaped: without those that share
- * it, which the reader of all processes can see for himself. Of most, the flags say no. */
+/* __task_will_free_mem() of the leader, and whether its mm is not reaped yet. Ignores other users
+ * of the mm; userspace, which reads all processes, finds them itself. */
 static __always_inline int will_free_mem(__u32 task_flags, struct signal_struct* signal,
                                          struct mm_struct* mm) {
   if (!(BPF_CORE_READ(signal, flags) & SIGNAL_GROUP_EXIT) &&

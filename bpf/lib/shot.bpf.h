@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The shot itself: SIGKILL to a process that approval.bpf.h has just found to be the victim, by
- * whichever way this kernel and this context permit.
+ * Sends SIGKILL to a process that approval.bpf.h has just verified, by the function that this
+ * kernel and this context permit.
  */
 #ifndef FORESTALL_BPF_SHOT_BPF_H
 #define FORESTALL_BPF_SHOT_BPF_H
@@ -15,8 +15,8 @@
 #define EBUSY 16
 #define EOPNOTSUPP 95
 
-/* Through which thread the process is reached, since the kernel takes no signal for one that is
- * exiting: the leader, or, where that has ended before its threads, one of those. */
+/* The thread to signal: the leader, or another thread if the leader has exited before its threads.
+ * The kernel refuses a signal to an exiting thread. */
 static __always_inline __s32 reached_through(struct task_struct* leader, __s32 tgid) {
   struct signal_struct* signal;
   __s32 tid = 0;
@@ -27,13 +27,14 @@ static __always_inline __s32 reached_through(struct task_struct* leader, __s32 t
   return tid ? tid : tgid;
 }
 
-/* The task of that id, if it is of the victim's process; else NULL. The caller releases it. */
+/* The task with that id if it belongs to the victim's process, else NULL. The caller releases it.
+ */
 static __always_inline struct task_struct* thread_of(const struct abi_guard_victim* victim,
                                                      __s32 tid) {
   struct task_struct* task = bpf_task_from_pid(tid);
 
   if (!task) return 0;
-  /* The id may be another's since who_is() asked. */
+  /* The id may have been reused since who_is() read it. */
   if (BPF_CORE_READ(task, tgid) == victim->tgid &&
       BPF_CORE_READ(task, group_leader, start_boottime) == victim->start_ns)
     return task;
@@ -41,7 +42,7 @@ static __always_inline struct task_struct* thread_of(const struct abi_guard_vict
   return 0;
 }
 
-/* To a process that is not the running one. 0: done, or it is gone, which is as good. */
+/* Signals a process that is not the current one. 0: sent, or the process is gone. */
 static __always_inline __s32 send_to_other(const struct abi_guard_victim* victim) {
   struct task_struct* task = thread_of(victim, victim->tgid);
   __s32 tid, code;
@@ -58,7 +59,7 @@ static __always_inline __s32 send_to_other(const struct abi_guard_victim* victim
   return code;
 }
 
-/* SIGKILL to who was just found to be the victim; `code` says how it went. */
+/* Sends SIGKILL to the victim; *code is the result. Returns the enum abi_guard_way. */
 static __always_inline __u32 send(const struct abi_guard_victim* victim, __s32* code) {
   *code = -EOPNOTSUPP;
   if (is_current(victim->tgid)) {
@@ -70,7 +71,7 @@ static __always_inline __u32 send(const struct abi_guard_victim* victim, __s32* 
   return ABI_GUARD_BY_TASK;
 }
 
-/* Refusals that depend on where it was sent from. */
+/* Whether the refusal depends on the sender's context, so that a retry may succeed. */
 static __always_inline int may_go_later(__s32 code) {
   return code == -EPERM || code == -EBUSY || code == -EAGAIN || code == -EOPNOTSUPP;
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The maps of stalls: those that are open, by thread, and the sums, by cgroup. */
+/* The maps of stalls: open ones by thread, and sums by cgroup. */
 #ifndef FORESTALL_BPF_STALLS_BPF_H
 #define FORESTALL_BPF_STALLS_BPF_H
 
 #include "bpf/vmlinux/vmlinux.h"
-/* After vmlinux.h, whose types they use. */
+/* These use the types of vmlinux.h. */
 #include <bpf/bpf_helpers.h>
 
 #include "bpf/abi/stall.h"
 
-/* Preallocated: an entry is made in the middle of reclaim, where nothing should be allocated. One
- * thread has at most one of each kind. */
+/* Preallocated, because entries are made during reclaim, when nothing should be allocated. A thread
+ * has at most one of each kind. */
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, 8192);
@@ -18,8 +18,8 @@ struct {
   __type(value, struct abi_open_stall);
 } open_stalls __weak SEC(".maps");
 
-/* Key: cgroup id, 0 for the node. Not preallocated, because per-CPU values of all cgroups that
- * might ever stall are a lot and few ever do. Entries go with their cgroup (cgroups.bpf.c). */
+/* Key: cgroup id, 0 for the node. Not preallocated, because per-CPU values for every cgroup take
+ * much memory and few cgroups ever stall. cgroups.bpf.c removes an entry with its cgroup. */
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_HASH);
   __uint(map_flags, BPF_F_NO_PREALLOC);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The watched subjects: found once by the iterator (usage.bpf.c), consulted by every program that
- * might have to tell about them, forgotten on rmdir.
+ * The watched subjects. The iterator (usage.bpf.c) resolves each once, the event programs read
+ * them, and cgroup_rmdir removes them.
  */
 #ifndef FORESTALL_BPF_WATCHES_BPF_H
 #define FORESTALL_BPF_WATCHES_BPF_H
@@ -10,7 +10,7 @@
 #include "bpf/lib/counters.bpf.h"
 #include "bpf/lib/memcg.bpf.h"
 
-/* Written by userspace (arming), memory-mapped; cleared by whoever fires. */
+/* Memory-mapped. Userspace arms a slot; the program that fires it clears it. */
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
   __uint(map_flags, BPF_F_MMAPABLE);
@@ -19,9 +19,10 @@ struct {
   __type(value, struct abi_watch);
 } watches __weak SEC(".maps");
 
-/* Who sits in a slot. Kernel addresses stay in the kernel: only programs write this. */
+/* The subject of a slot. Only programs write this map, so that no kernel address leaves the kernel.
+ */
 struct subject {
-  __u64 memcg;  /* address; 0: nobody */
+  __u64 memcg;  /* address; 0: none */
   __u64 cgroup; /* id the address must still have when it is read */
   __u64 next_look_ns;
 };
@@ -33,7 +34,7 @@ struct {
   __type(value, struct subject);
 } subjects __weak SEC(".maps");
 
-/* Subjects in which reclaim or a stall is news. */
+/* Cgroups whose reclaim and stalls are reported. */
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, ABI_WATCH_SLOTS * 8);
@@ -52,8 +53,8 @@ struct {
 /* hierarchy_id of the memory controller; found by setup (usage.bpf.c). */
 int memory_hierarchy __weak = -1;
 
-/* Least time between two events of one kind about one subject, for kinds that announce pressure
- * rather than a crossing: the loop looks afresh anyway, so more of them tell nothing. */
+/* Least time between two events of one kind about one subject, for kinds that report pressure and
+ * not a crossing. The first event makes userspace read fresh values, so more add nothing. */
 #define QUIET_NS (20 * 1000 * 1000ULL)
 
 /* Whether `ns` have passed since `then`. Signed, because another CPU may have stored a time
@@ -62,15 +63,15 @@ static __always_inline int passed(__u64 then, __u64 now, __u64 ns) {
   return (__s64)(now - then) >= (__s64)ns;
 }
 
-/* Whether this CPU is the one that may tell now; moves *last on. */
+/* Whether this CPU may emit the event now; advances *last if so. */
 static __always_inline int after_quiet(__u64* last, __u64 now, __u64 quiet) {
   __u64 seen = *(volatile __u64*)last;
 
   return passed(seen, now, quiet) && __sync_val_compare_and_swap(last, seen, now) == seen;
 }
 
-/* Fires the slot if `usage` is at or above its line: exactly once per arming, whichever program
- * sees it first. A crossing that finds the ring full stays armed and is told at the next look. */
+/* Fires the slot if `usage` is at or above its line: once per arming, whichever program finds the
+ * crossing first. If the ring is full the slot stays armed, and the next check tries again. */
 static __always_inline void fire_if_crossed(__u32 slot, __u64 cgroup, __u64 usage, __u32 kind) {
   struct abi_watch* watch = bpf_map_lookup_elem(&watches, &slot);
   struct abi_event* event;
@@ -91,8 +92,8 @@ static __always_inline void fire_if_crossed(__u32 slot, __u64 cgroup, __u64 usag
   event_end(event, kind);
 }
 
-/* Forgets a cgroup that is being removed. By the time of the tracepoint its css may already be
- * detached, so the address comes from the slot. */
+/* Removes a cgroup from the maps. When the tracepoint fires its css may already be detached, so the
+ * address comes from the slot. */
 static __always_inline void forget_cgroup(__u64 id) {
   struct abi_relation* relation = bpf_map_lookup_elem(&relations, &id);
   struct subject* subject;

@@ -8,8 +8,10 @@ namespace {
 
 TEST(ConvertStatus, ContainsLossesAndDroppedClients) {
   exports::DropCounts drops;
-  drops.bpf_events = 1;
-  drops.bpf_failures = 2;
+  const std::vector<BpfCounter> counters{{"agent", "dropped", "charge", true, 1},
+                                         {"guard", "failures", "read", true, 2},
+                                         {"agent", "ticks", {}, false, 9}};
+  drops.bpf.set(counters);
   drops.late_tellings = 3;
   drops.recording_entries = 4;
   drops.untold = 5;
@@ -22,6 +24,14 @@ TEST(ConvertStatus, ContainsLossesAndDroppedClients) {
   EXPECT_EQ(status.drops().log_lines(), 0U);
   EXPECT_EQ(status.drops().bpf_events(), 1U);
   EXPECT_EQ(status.drops().bpf_failures(), 2U);
+  ASSERT_EQ(status.bpf_counters_size(), 3);
+  EXPECT_EQ(status.bpf_counters(0).object(), "agent");
+  EXPECT_EQ(status.bpf_counters(0).counter(), "dropped");
+  EXPECT_EQ(status.bpf_counters(0).kind(), "charge");
+  EXPECT_EQ(status.bpf_counters(0).value(), 1U);
+  EXPECT_TRUE(status.bpf_counters(0).loss());
+  EXPECT_FALSE(status.bpf_counters(2).has_kind());
+  EXPECT_FALSE(status.bpf_counters(2).loss());
   EXPECT_EQ(status.drops().late_tellings(), 3U);
   EXPECT_EQ(status.drops().recording_entries(), 4U);
   EXPECT_EQ(status.drops().watch_messages(), 5U);

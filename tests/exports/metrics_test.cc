@@ -126,7 +126,9 @@ TEST(Metrics, ExportsStageHistogramsAndLosses) {
   const Metrics metrics("1", Tier::full, {&stages, &drops});
   stages.count(Stage::signal, std::chrono::microseconds(150));
   stages.count(Stage::signal, std::chrono::seconds(20));
-  drops.bpf_events = 3;
+  const std::vector<BpfCounter> counters{{"agent", "dropped", "charge", true, 3},
+                                         {"guard", "crossings", {}, false, 2}};
+  drops.bpf.set(counters);
   drops.recording_entries = 5;
   const auto series = series_of(metrics);
   const auto bucket = [](const char* bound) {
@@ -141,7 +143,13 @@ TEST(Metrics, ExportsStageHistogramsAndLosses) {
               Contains(Pair(R"(forestall_stage_duration_seconds_count{stage="signal"})", 2)));
   EXPECT_THAT(series,
               Contains(Pair(R"(forestall_stage_duration_seconds_count{stage="freed"})", 0)));
-  EXPECT_THAT(series, Contains(Pair("forestall_bpf_events_dropped_total", 3)));
+  EXPECT_THAT(series,
+              Contains(Pair(R"(forestall_bpf_events_total{object="agent",counter="dropped",)"
+                            R"(kind="charge"})",
+                            3)));
+  EXPECT_THAT(series, Contains(Pair(
+                          R"(forestall_bpf_events_total{object="guard",counter="crossings"})", 2)));
+  EXPECT_THAT(series, Contains(Pair("forestall_bpf_counter_read_errors_total", 0)));
   EXPECT_THAT(series, Contains(Pair("forestall_recording_entries_lost_total", 5)));
   EXPECT_THAT(series, Contains(Pair("forestall_log_lines_dropped_total", 0)));
 }

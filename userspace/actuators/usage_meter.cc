@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdio>
 
 #include "base/parse.h"
 
@@ -25,16 +24,6 @@ Result<Bytes> UsageMeter::read() const {
   const auto bytes = parse_i64(trim({text.data(), static_cast<std::size_t>(size)}));
   if (!bytes) return error("memory usage of the victim is not a number");
   return Bytes{*bytes};
-}
-
-std::uint64_t resident_pages(pid_t pid) {
-  std::array<char, 32> path{};
-  std::snprintf(path.data(), path.size(), "/proc/%d/statm", pid);
-  const UniqueFd file(::open(path.data(), O_RDONLY | O_CLOEXEC));
-  std::array<char, 128> text{};
-  if (!file || ::read(file.get(), text.data(), text.size() - 1) <= 0) return 0;
-  unsigned long total = 0, resident = 0;
-  return std::sscanf(text.data(), "%lu %lu", &total, &resident) == 2 ? resident : 0;
 }
 
 bool memory_is_back(Bytes before, Bytes now, bool all_exited) {

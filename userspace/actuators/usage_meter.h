@@ -3,10 +3,6 @@
 // path lookup while memory is short.
 #pragma once
 
-#include <sys/types.h>
-
-#include <cstdint>
-
 #include "base/bytes.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
@@ -30,9 +26,6 @@ class UsageMeter {
 // Usage below this is within the accounting error: the kernel charges 64 pages ahead on each CPU
 // (mm/memcontrol.c MEMCG_CHARGE_BATCH), and some slab stays charged.
 inline constexpr Bytes kUsageGrain = mib(1);
-
-// Resident pages of a process; 0 if unreadable.
-[[nodiscard]] std::uint64_t resident_pages(pid_t pid);
 
 // Whether a victim's memory counts as back:
 // - all its processes exited, and its usage fell at all or was next to nothing before. What remains

@@ -316,7 +316,7 @@ void Victim::reap(std::size_t from) {
   }
   std::array<std::pair<std::uint64_t, std::size_t>, kSortedMax> order;
   for (std::size_t i = 0; i < count; ++i) {
-    order[i] = {resident_pages(held_[from + i].pid), from + i};
+    order[i] = {kernel::resident_pages(held_[from + i].pid), from + i};
   }
   std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), std::greater<>());
   for (std::size_t i = 0; i < count && submit(order[i].second); ++i) {

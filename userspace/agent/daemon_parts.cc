@@ -120,8 +120,9 @@ void build_sinks(DaemonParts& parts, const Host& host, exports::Log& log, export
     parts.sinks.push_back(std::make_unique<api::RecordStream>(*records));
     parts.drops.logs.push_back(records);
   }
-  parts.drop_watch = std::make_unique<DropWatch>(
-      host.in_use(Feature::bpf) ? host.bpf.get() : nullptr, *parts.oom_events, parts.drops);
+  parts.drop_watch =
+      std::make_unique<DropWatch>(host.in_use(Feature::bpf) ? host.bpf.get() : nullptr,
+                                  host.guard.get(), *parts.oom_events, parts.drops);
 }
 
 }  // namespace
@@ -137,9 +138,9 @@ Result<void> build_parts(DaemonParts& parts, Host& host, const Config& config, e
   build_throttle(parts, host, config, log);
   TRY(build_oom_parts(parts, host, config));
   parts.feed = TRY(exports::Feed::create());
-  build_sinks(parts, host, log, records);
-  build_metrics(parts, host, config, log);
   build_guard(parts, host, config, log);
+  build_sinks(parts, host, log, records);  // after the guard: its counters are read once at start
+  build_metrics(parts, host, config, log);
   return {};
 }
 

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/guard_keeper.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <utility>
 
-#include "kernel/held_file.h"
 #include "kernel/process_ref.h"
 #include "policy/eviction_notice.h"
 
@@ -52,28 +48,13 @@ Bytes bytes(std::uint64_t count) {
   return Bytes{static_cast<std::int64_t>(count)};
 }
 
-// Resident pages, for sorting only; 0 when they cannot be read.
-std::uint64_t resident_pages(pid_t pid) {
-  const std::string path = "/proc/" + std::to_string(pid) + "/statm";
-  const auto file = kernel::HeldFile::open(AT_FDCWD, path.c_str(), path);
-  std::string text;
-  if (!file.ok()) return 0;
-  const auto statm = file->read(text);
-  if (!statm.ok()) return 0;
-  const std::size_t second = statm->find(' ');
-  std::uint64_t pages = 0;
-  if (second == std::string_view::npos) return 0;
-  std::from_chars(statm->data() + second + 1, statm->data() + statm->size(), pages);
-  return pages;
-}
-
-// The largest hold the memory, and a list has room for few.
+// The largest first: they hold the memory, and a list has room for a limited number.
 std::vector<pid_t> largest_first(std::vector<pid_t> pids) {
   if (pids.size() > kProcessesMax) pids.resize(kProcessesMax);
   if (pids.size() < 2) return pids;
   std::vector<std::pair<std::uint64_t, pid_t>> sized;
   sized.reserve(pids.size());
-  for (const pid_t pid : pids) sized.emplace_back(resident_pages(pid), pid);
+  for (const pid_t pid : pids) sized.emplace_back(kernel::resident_pages(pid), pid);
   std::ranges::sort(sized, std::greater<>());
   std::ranges::transform(sized, pids.begin(), &std::pair<std::uint64_t, pid_t>::second);
   return pids;

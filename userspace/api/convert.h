@@ -18,6 +18,7 @@
 #include "forestall/v1/oom.pb.h"
 #include "forestall/v1/pod.pb.h"
 #include "forestall/v1/record.pb.h"
+#include "model/bpf_counter.h"
 #include "model/config.h"
 #include "model/decision.h"
 #include "model/feature.h"
@@ -62,6 +63,7 @@ namespace forestall::api {
 // Without `cost`, which the caller sets.
 [[nodiscard]] v1::FeatureReport to_proto(const FeatureReport& report);
 [[nodiscard]] v1::DoctorReport::Tier to_proto(Tier tier);
+[[nodiscard]] v1::BpfCounter to_proto(const BpfCounter& counter);
 
 [[nodiscard]] Result<Pod> from_proto(const v1::Pod& message);
 [[nodiscard]] Result<KillProgress> from_proto(const v1::KillProgress& message);

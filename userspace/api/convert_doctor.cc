@@ -18,4 +18,14 @@ v1::DoctorReport::Tier to_proto(Tier tier) {
   return to_enum<v1::DoctorReport::Tier>(tier);
 }
 
+v1::BpfCounter to_proto(const BpfCounter& counter) {
+  v1::BpfCounter out;
+  out.set_object(std::string(counter.object));
+  out.set_counter(std::string(counter.counter));
+  if (!counter.kind.empty()) out.set_kind(std::string(counter.kind));
+  out.set_value(counter.value);
+  out.set_loss(counter.loss);
+  return out;
+}
+
 }  // namespace forestall::api

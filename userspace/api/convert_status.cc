@@ -73,13 +73,14 @@ v1::AgentStatus to_proto(const AgentFacts& facts, const exports::Status& status,
   }
   v1::Drops& lost = *out.mutable_drops();
   lost.set_log_lines(drops.log_lines());
-  lost.set_bpf_events(drops.bpf_events);
-  lost.set_bpf_failures(drops.bpf_failures);
+  lost.set_bpf_events(drops.bpf.sum_of("dropped"));
+  lost.set_bpf_failures(drops.bpf.sum_of("failures"));
   lost.set_late_tellings(drops.late_tellings);
   lost.set_recording_entries(drops.recording_entries);
   lost.set_watch_messages(drops.untold);
   lost.set_slow_readers(grpc.slow_readers);
   lost.set_live_viewers(drops.live_viewers);
+  for (const BpfCounter& each : drops.bpf.all()) *out.add_bpf_counters() = to_proto(each);
   return out;
 }
 

@@ -165,19 +165,19 @@ std::vector<Verdict> judge(Stage& stage, const v1::Record& record, std::uint64_t
   const auto oom_kills = stage.kernel_oom_kills();
   const auto leaker_end = workloads[kLeaker].ended_by(std::chrono::seconds(5));
   std::vector<Verdict> verdicts;
-  verdicts.push_back(
-      {"the agent chose the leaker", record.outcome().victim().name() == kCast[kLeaker].name});
-  verdicts.push_back({"SIGKILL ended the leaker", leaker_end == SIGKILL});
+  const auto check = [&](std::string claim, bool held) {
+    verdicts.emplace_back(std::move(claim), held);
+  };
+  check("the agent chose the leaker", record.outcome().victim().name() == kCast[kLeaker].name);
+  check("SIGKILL ended the leaker", leaker_end == SIGKILL);
   for (std::size_t i = 0; i < kCast.size(); ++i) {
     if (i == kLeaker) continue;
-    verdicts.push_back({fmt::format("{} still runs", kCast[i].name), !workloads[i].ended_by()});
+    check(fmt::format("{} still runs", kCast[i].name), !workloads[i].ended_by());
   }
-  verdicts.push_back(
-      {"its memory was released", record.outcome().state() == v1::KillProgress::RELEASED});
-  verdicts.push_back(
-      {fmt::format("the kernel's oom_kill count did not move (before {}, after {})",
-                   oom_kills_before, oom_kills ? fmt::format("{}", *oom_kills) : "unreadable"),
-       oom_kills.ok() && *oom_kills == oom_kills_before});
+  check("its memory was released", record.outcome().state() == v1::KillProgress::RELEASED);
+  check(fmt::format("the kernel's oom_kill count did not move (before {}, after {})",
+                    oom_kills_before, oom_kills ? fmt::format("{}", *oom_kills) : "unreadable"),
+        oom_kills.ok() && *oom_kills == oom_kills_before);
   return verdicts;
 }
 

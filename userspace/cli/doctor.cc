@@ -6,9 +6,11 @@
 #include "agent/host.h"
 #include "api/convert.h"
 #include "api/json.h"
+#include "cli/bpf_counter_text.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/table.h"
+#include "kernel/bpf_counters.h"
 
 namespace forestall::cli {
 namespace {
@@ -60,6 +62,14 @@ v1::DoctorReport to_report(const agent::Host& host) {
     const std::string_view cost = agent::cost_of_missing(each.feature);
     if (each.state != FeatureState::in_use && !cost.empty()) feature->set_cost(std::string(cost));
   }
+  // An unreadable counter is not a reason to withhold the report.
+  const auto counters = kernel::bpf_counters(host.bpf.get(), host.guard.get());
+  if (counters) {
+    for (const BpfCounter& each : *counters) *report.add_bpf_counters() = api::to_proto(each);
+  } else {
+    report.add_advice(
+        "The counters of the BPF programs cannot be read: " + counters.error().text() + ".");
+  }
   for (std::string& sentence : advice(host)) report.add_advice(std::move(sentence));
   return report;
 }
@@ -75,6 +85,7 @@ void print_text(const agent::Host& host, const v1::DoctorReport& report) {
         {std::string(to_string(each.feature)), std::string(to_string(each.state)), each.evidence});
   }
   table.print();
+  fmt::print("{}", bpf_counter_text(report.bpf_counters()));
   bool headed = false;
   for (const v1::FeatureReport& each : report.features()) {
     if (!each.has_cost()) continue;

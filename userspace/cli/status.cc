@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "cli/bpf_counter_text.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/table.h"
@@ -186,6 +187,7 @@ void print_stages(const v1::AgentStatus& status) {
       drops.bpf_failures());
   fmt::print("dropped: {} slow readers, {} viewers of the status page, {} messages to watchers\n",
              drops.slow_readers(), drops.live_viewers(), drops.watch_messages());
+  fmt::print("{}", bpf_counter_text(status.bpf_counters()));
 }
 
 bool nobody_listens(const Error& failure) {

@@ -13,6 +13,7 @@
 #include "api/convert.h"
 #include "api/events.h"
 #include "forestall/v1/service.pb.h"
+#include "kernel/bpf_counters.h"
 
 namespace forestall::cli {
 namespace {
@@ -491,6 +492,9 @@ void TraceSession::finish() {
       end.set_dropped_in_kernel(dropped_in(*totals));
       end.set_failed_in_kernel(failures(*totals));
       end.set_unpaired(totals->failures[ABI_TRACE_FAILURE_unpaired]);
+      std::vector<BpfCounter> counters;
+      kernel::append_failures("tracer", *totals, counters);
+      for (const BpfCounter& each : counters) *end.add_bpf_counters() = api::to_proto(each);
     }
   }
   end.set_oom_kills(kills_);

@@ -244,6 +244,10 @@ void TraceText::end(const v1::TraceEndEvent& end, std::string& out) const {
                  "records of the kernel's log",
                  end.dropped_in_kernel(), end.failed_in_kernel(), end.dropped_by_agent(),
                  end.dropped_in_log());
+  for (const v1::BpfCounter& each : end.bpf_counters()) {
+    if (each.value() == 0 || !each.loss()) continue;
+    fmt::format_to(to, ", {} {} {}", each.counter(), each.kind(), each.value());
+  }
   paint(Tone::plain, out);
   if (end.unpaired() > 0) {
     fmt::format_to(to, "\n{} began before the trace", end.unpaired());

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "exports/bpf_counts.h"
 #include "exports/log.h"
 
 namespace forestall::exports {
@@ -14,11 +15,11 @@ namespace forestall::exports {
 // Written by the loop's thread (`untold`: the gRPC server's); read by any thread.
 struct DropCounts {
   std::vector<const Log*> logs;  // count themselves; outlive this; fixed before other threads read
-  std::atomic<std::uint64_t> bpf_events{0};     // no space in the ring
-  std::atomic<std::uint64_t> bpf_failures{0};   // of helpers and maps, see bpf/abi/counters.h
-  std::atomic<std::uint64_t> late_tellings{0};  // OOM events received after the kill was recorded
-  std::atomic<std::uint64_t> untold{0};         // records and events that gRPC watch clients missed
-  std::atomic<std::uint64_t> live_viewers{0};   // status-page clients that were too slow
+  BpfCounts bpf;
+  std::atomic<std::uint64_t> bpf_read_errors{0};  // failed reads of the BPF counters
+  std::atomic<std::uint64_t> late_tellings{0};    // OOM events received after the kill was recorded
+  std::atomic<std::uint64_t> untold{0};        // records and events that gRPC watch clients missed
+  std::atomic<std::uint64_t> live_viewers{0};  // status-page clients that were too slow
   // Recording entries without space in the queue, as of the last evaluation.
   std::atomic<std::uint64_t> recording_entries{0};
 

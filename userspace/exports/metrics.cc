@@ -195,15 +195,29 @@ MetricFamily count_family(const char* name, const char* help, std::uint64_t coun
   return family;
 }
 
+MetricFamily bpf_family(const BpfCounts& counts) {
+  MetricFamily family{
+      "forestall_bpf_events_total",
+      "Events counted by the BPF programs, by BPF object, counter and kind of event "
+      "or failure.",
+      MetricType::Counter,
+      {}};
+  for (const BpfCounter& each : counts.all()) {
+    prometheus::ClientMetric& metric = family.metric.emplace_back();
+    metric.label = {{"object", std::string(each.object)}, {"counter", std::string(each.counter)}};
+    if (!each.kind.empty()) metric.label.push_back({"kind", std::string(each.kind)});
+    metric.counter.value = static_cast<double>(each.value);
+  }
+  return family;
+}
+
 void add_drops(const DropCounts& drops, std::vector<MetricFamily>& all) {
   all.push_back(count_family("forestall_log_lines_dropped_total",
                              "Log lines dropped because their reader was too slow.",
                              drops.log_lines()));
-  all.push_back(count_family("forestall_bpf_events_dropped_total",
-                             "BPF events without space in the ring.", drops.bpf_events));
-  all.push_back(count_family("forestall_bpf_failures_total",
-                             "Failed reads, map operations and timers in the BPF programs.",
-                             drops.bpf_failures));
+  all.push_back(bpf_family(drops.bpf));
+  all.push_back(count_family("forestall_bpf_counter_read_errors_total",
+                             "Failed reads of the BPF programs' counters.", drops.bpf_read_errors));
   all.push_back(count_family("forestall_oom_tellings_late_total",
                              "OOM events received after the kill was recorded.",
                              drops.late_tellings));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every BPF object of ours is told about the machine before it is loaded.
+// Facts about the machine that each BPF object needs before it is loaded.
 #pragma once
 
 #include <cstdint>
@@ -9,21 +9,21 @@
 
 namespace forestall::kernel {
 
-// A bound on how fast memory can be filled here, in bytes per microsecond: clocks look at a subject
-// again after headroom / this. A page fault that zeroes 4 KiB takes about 2 µs on the machines
-// measured and huge pages are a few times faster, so one CPU is credited with 4 GiB/s; the sum
-// stops where memory buses do. Too high only costs looks, too low is late.
+// Upper bound on the rate at which memory can be filled, in bytes per microsecond. The BPF clocks
+// read a subject again after headroom / this rate. A page fault that zeroes 4 KiB takes about 2 µs
+// on the machines measured, and huge pages are a few times faster, so each CPU counts 4 GiB/s, up
+// to the rate of a memory bus. Too high a bound costs reads; too low a bound detects crossings
+// late.
 [[nodiscard]] std::uint64_t fastest_fill_bytes_per_us();
 
 // log2 of the page size.
 [[nodiscard]] std::uint32_t page_shift();
 
 // Numbers of the possible CPUs or nodes, from a list file such as
-// /sys/devices/system/cpu/possible; empty when they cannot be known.
+// /sys/devices/system/cpu/possible; empty if it cannot be read.
 [[nodiscard]] std::vector<std::uint32_t> possible_numbers(const char* list);
 
-// EPERM in any pid namespace but the initial one: the programs tell and take pids of that one, and
-// elsewhere a number would point at a stranger.
+// EPERM in any pid namespace except the initial one, whose pids the programs use.
 [[nodiscard]] Result<void> require_initial_pid_namespace();
 
 }  // namespace forestall::kernel

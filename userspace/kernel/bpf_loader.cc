@@ -22,7 +22,7 @@ std::string errno_text(int code) {
 
 struct Attempt {
   Skeleton skeleton;
-  std::string refusal;  // set when there is no skeleton
+  std::string refusal;  // set if there is no skeleton
 };
 
 Attempt try_load(const BpfPlan& plan, const KernelTypes& types) {
@@ -34,10 +34,10 @@ Attempt try_load(const BpfPlan& plan, const KernelTypes& types) {
     if (found == nullptr) return {nullptr, "object without program " + std::string(program.name)};
     bpf_program__set_autoload(found, wants(plan, types, program));
   }
-  // Creating a map with a timer in it is part of what the timer feature needs.
+  // The kernel may refuse a map with a timer, so only the timer feature creates it.
   bpf_map__set_autocreate(skeleton->maps.usage_clocks,
                           plan.at(Feature::bpf_timer).state == FeatureState::in_use);
-  // (gfp, order, memcg) since 7.2, see bpf/lib/compat.bpf.h.
+  // (gfp, order, memcg) since 7.2; see bpf/lib/compat.bpf.h.
   skeleton->rodata->reclaim_passes_memcg =
       types.tracepoint_arguments("mm_vmscan_memcg_reclaim_begin") >= 3;
   skeleton->rodata->mark_victim_passes_task = types.tracepoint_passes_pointer("mark_victim");
@@ -50,16 +50,16 @@ Attempt try_load(const BpfPlan& plan, const KernelTypes& types) {
   return {nullptr, "load: " + refusal};
 }
 
-// Adds to what has been accepted, one group after the other; keeps the last object that loaded, so
-// what is accepted is known to load together.
+// Adds features to the accepted set, group by group. Keeps the last object that loaded, so the
+// accepted features load together.
 class Search {
  public:
   Search(BpfPlan& plan, const KernelTypes& types) : plan_(plan), types_(types), accepted_(plan) {
     for (auto& [feature, verdict] : accepted_) verdict.state = FeatureState::absent;
   }
 
-  // Tries the features that are still planned, together. On refusal of a single one that is its
-  // verdict; true when they were accepted.
+  // Tries those of the group that are still planned, together; true if they were accepted. The
+  // refusal of a single feature is its verdict.
   bool accept(std::span<const Feature> group) {
     BpfPlan trial = accepted_;
     std::vector<Feature> planned;
@@ -88,7 +88,7 @@ class Search {
   Skeleton skeleton_;
 };
 
-// Loads what can be loaded; writes into `plan` what was refused.
+// Loads the permitted features and records the refused ones in `plan`.
 Skeleton load_what_is_permitted(BpfPlan& plan, const KernelTypes& types) {
   if (plan.at(Feature::bpf).state != FeatureState::in_use) return nullptr;
   Search search(plan, types);
@@ -101,7 +101,7 @@ Skeleton load_what_is_permitted(BpfPlan& plan, const KernelTypes& types) {
     }
     return nullptr;
   }
-  // Where something is refused it is mostly fentry as such: the others are tried together first.
+  // The usual refusal concerns all of fentry, so the other features are tried together first.
   constexpr std::array kTracepoints{Feature::bpf_timer, Feature::bpf_reclaim, Feature::bpf_oom,
                                     Feature::bpf_cgroups};
   constexpr std::array kFunctions{Feature::bpf_charge, Feature::bpf_stall, Feature::bpf_oom_path};
@@ -112,7 +112,7 @@ Skeleton load_what_is_permitted(BpfPlan& plan, const KernelTypes& types) {
   return search.take();
 }
 
-// Where the skeleton keeps the link of a program; it destroys what it finds there.
+// The skeleton's pointer to a program's link; the skeleton destroys the link.
 bpf_link** link_of(const forestall_bpf& skeleton, std::string_view program) {
   const bpf_object_skeleton& list = *skeleton.skeleton;
   for (int i = 0; i < list.prog_cnt; ++i) {
@@ -130,8 +130,7 @@ void detach_feature(const forestall_bpf& skeleton, Feature feature) {
   }
 }
 
-// Attaches the programs of one feature, each by itself; all or none, because half a pair would sum
-// stalls that never end.
+// Attaches all programs of one feature, or none: half a pair would sum stalls that never end.
 void attach_feature(const forestall_bpf& skeleton, Feature feature, BpfVerdict& verdict) {
   const BpfLog log;
   std::string hooks;

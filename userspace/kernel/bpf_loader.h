@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loads the BPF object with as many features as this kernel permits.
 //
-// BTF tells what exists, never what is permitted (some hosts refuse fentry, lockdown refuses more),
-// and one refused program fails the whole object. So: try everything; if that is refused, try each
-// feature by itself to find whose fault it is, then load what is left.
+// BTF shows what exists, not what is permitted: some hosts refuse fentry, and lockdown refuses
+// more. One refused program fails the whole object. So the loader tries all features together; if
+// the kernel refuses, it tries them one by one and loads the accepted ones.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ struct SkeletonDeleter {
 using Skeleton = std::unique_ptr<forestall_bpf, SkeletonDeleter>;
 
 struct LoadedBpf {
-  Skeleton skeleton;                   // null when not even the base programs could be loaded
+  Skeleton skeleton;                   // null: the kernel refused even the base programs
   std::vector<FeatureReport> reports;  // one per BPF feature, in Feature order
 };
 

@@ -13,7 +13,7 @@
 namespace forestall::kernel {
 namespace {
 
-// A verifier log can be megabytes; its last lines are what counts, and libbpf prints it whole.
+// A verifier log can take megabytes and libbpf prints all of it; only its last lines matter.
 constexpr std::size_t kLongestMessage = 64 * 1024;
 
 thread_local std::string* sink = nullptr;
@@ -35,7 +35,7 @@ thread_local std::string* sink = nullptr;
   return 0;
 }
 
-// Lines that surround the interesting one in every log.
+// Lines that every log contains.
 bool is_noise(std::string_view line) {
   return line.empty() || line.starts_with("processed ") || line.starts_with("-- ") ||
          line.find("PROG LOAD LOG --") != std::string_view::npos;

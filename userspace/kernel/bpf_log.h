@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What libbpf and the verifier say, caught instead of printed: an agent's stderr is its operator's,
-// and a refusal is evidence that belongs into a FeatureReport.
+// Captures the messages of libbpf and of the verifier, which libbpf prints to stderr by default. A
+// refusal is evidence for a FeatureReport.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace forestall::kernel {
 
-// Collects libbpf's warnings of this thread while it lives; with no BpfLog alive they are
+// Collects libbpf's warnings of this thread during its lifetime. Without a BpfLog they are
 // discarded.
 class BpfLog {
  public:
@@ -24,7 +24,7 @@ class BpfLog {
   std::string* previous_;
 };
 
-// One line out of many: libbpf's first complaint, and the verifier's last word if there is one.
+// One line: libbpf's first message, and the verifier's last one if there is one.
 [[nodiscard]] std::string summarize_bpf_log(std::string_view log);
 
 }  // namespace forestall::kernel

@@ -32,7 +32,7 @@ constexpr auto kPrograms = std::to_array<BpfProgram>({
     {"memstall_leave", Feature::bpf_stall, Hook::function, "psi_memstall_leave"},
     {"mark_victim", Feature::bpf_oom, Hook::tracepoint, "mark_victim"},
     {"oom_score_adj_update", Feature::bpf_oom, Hook::tracepoint, "oom_score_adj_update"},
-    // Any of them is a last call; compilers inline one or the other.
+    // Any one of them is enough; compilers inline one or another.
     {"mem_cgroup_out_of_memory", Feature::bpf_oom_path, Hook::function, "mem_cgroup_out_of_memory",
      std::nullopt, true},
     {"out_of_memory", Feature::bpf_oom_path, Hook::function, "out_of_memory", std::nullopt, true},
@@ -47,8 +47,8 @@ constexpr std::array kFeatures{Feature::bpf,          Feature::bpf_timer,  Featu
                                Feature::bpf_reclaim,  Feature::bpf_stall,  Feature::bpf_oom,
                                Feature::bpf_oom_path, Feature::bpf_cgroups};
 
-// The function prototype behind typedef btf_trace_NAME (a pointer to a function); its first
-// parameter is the tracepoint's private pointer. Null when there is none.
+// The function prototype that typedef btf_trace_NAME points to; its first parameter is the
+// tracepoint's private pointer. Null: there is none.
 const btf_type* tracepoint_prototype(const btf* types, std::string_view tracepoint) {
   const std::string name = "btf_trace_" + std::string(tracepoint);
   const int id = btf__find_by_name_kind(types, name.c_str(), BTF_KIND_TYPEDEF);
@@ -66,7 +66,7 @@ std::string missing(const BpfProgram& program) {
              : "BTF of this kernel has no function " + std::string(program.target);
 }
 
-// What BTF, and how the kernel was booted, say about one feature.
+// The verdict of BTF and of the boot parameters on one feature.
 BpfVerdict judge(const KernelTypes& types, Feature feature) {
   if (feature == Feature::bpf_stall && !psi_is_on()) {
     return {FeatureState::absent, std::string(kPsiIsOff)};

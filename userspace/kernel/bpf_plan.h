@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each BPF feature is made of, and what the kernel's BTF says may exist. Facts and a pure
-// decision; loading is bpf_loader's.
+// The programs of each BPF feature, and which of them the kernel's BTF allows to try. A pure
+// decision; bpf_loader loads them.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct btf;
 
 namespace forestall::kernel {
 
-// What a program hangs on.
+// What a program is attached to.
 enum class Hook : std::uint8_t {
   none,        // run by userspace or by the iterator
   tracepoint,  // raw tracepoint; in BTF as typedef btf_trace_NAME
@@ -25,12 +25,12 @@ enum class Hook : std::uint8_t {
 
 struct BpfProgram {
   const char* name;  // in the object
-  Feature feature;   // belongs to
+  Feature feature;
   Hook hook = Hook::none;
   const char* target = "";
-  // Needed by this one, too, when `feature` itself is not in use.
+  // This feature needs the program too, even if `feature` is not in use.
   std::optional<Feature> also = std::nullopt;
-  // The feature still works without it when the kernel has no such function.
+  // The feature works without it if the kernel has no such function.
   bool may_lack = false;
 };
 
@@ -43,15 +43,15 @@ struct BpfProgram {
 // The features that are made of BPF programs, `bpf` first.
 [[nodiscard]] std::span<const Feature> bpf_features();
 
-// Whether this kernel counts stalls (boot parameter psi=). Where it does not, psi_memstall_enter()
-// leaves undone what tells a stall from one within another (kernel/sched/psi.c).
+// Whether this kernel counts stalls (boot parameter psi=). Otherwise psi_memstall_enter() returns
+// early and does not mark nested stalls (kernel/sched/psi.c).
 [[nodiscard]] bool psi_is_on();
 inline constexpr std::string_view kPsiIsOff = "PSI is off; boot with psi=1";
 
-// A kernel's BTF, asked by name. Immutable.
+// Queries of a kernel's BTF by name. Immutable.
 class KernelTypes {
  public:
-  // Of the running kernel; not valid() when it offers none.
+  // Of the running kernel; not valid() if it has no BTF.
   KernelTypes();
   // Of any kernel; takes ownership.
   explicit KernelTypes(btf* types) : btf_(types) {}
@@ -61,7 +61,7 @@ class KernelTypes {
 
   [[nodiscard]] bool valid() const { return btf_ != nullptr; }
   [[nodiscard]] bool has(const BpfProgram& program) const;
-  // Number of arguments of a tracepoint; 0 when there is no such tracepoint.
+  // Number of arguments of a tracepoint; 0: there is no such tracepoint.
   [[nodiscard]] std::uint32_t tracepoint_arguments(std::string_view tracepoint) const;
   // Whether its first argument is a pointer.
   [[nodiscard]] bool tracepoint_passes_pointer(std::string_view tracepoint) const;
@@ -70,7 +70,7 @@ class KernelTypes {
   btf* btf_;
 };
 
-// One feature's answer while it is being found out.
+// The result for one feature so far.
 struct BpfVerdict {
   FeatureState state = FeatureState::in_use;
   std::string evidence;
@@ -78,10 +78,10 @@ struct BpfVerdict {
 
 using BpfPlan = std::map<Feature, BpfVerdict>;
 
-// What is worth trying: in_use here means "not ruled out by the operator or by BTF".
+// The features to try: in_use here means that neither the operator nor BTF excludes the feature.
 [[nodiscard]] BpfPlan plan_bpf(const KernelTypes& types, const FeatureSet& disabled);
 
-// Whether the program is to be loaded under the plan.
+// Whether the plan needs the program.
 [[nodiscard]] bool wants(const BpfPlan& plan, const KernelTypes& types, const BpfProgram& program);
 
 }  // namespace forestall::kernel

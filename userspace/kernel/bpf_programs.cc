@@ -4,7 +4,6 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <forestall_bpf.skel.h>
 #include <algorithm>
@@ -14,30 +13,12 @@
 #include <unordered_map>
 
 #include "base/clock.h"
-#include "base/unique_fd.h"
+#include "kernel/bpf_counters.h"
 #include "kernel/bpf_loader.h"
-#include "kernel/bpf_log.h"
+#include "kernel/bpf_run.h"
 
 namespace forestall::kernel {
 namespace {
-
-// Runs a `syscall` program once; `argument` is copied in and out. The program's return value.
-template <typename Argument>
-Result<int> run(const bpf_program* program, Argument* argument) {
-  LIBBPF_OPTS(bpf_test_run_opts, options);
-  if (argument != nullptr) {
-    options.ctx_in = argument;
-    options.ctx_size_in = sizeof(Argument);
-  }
-  if (bpf_prog_test_run_opts(bpf_program__fd(program), &options) != 0) {
-    return errno_error("BPF_PROG_TEST_RUN", bpf_program__name(program));
-  }
-  return static_cast<int>(options.retval);
-}
-
-Result<int> run(const bpf_program* program) {
-  return run<char>(program, nullptr);
-}
 
 // Empties a hash.
 void clear(const bpf_map* map) {
@@ -46,18 +27,7 @@ void clear(const bpf_map* map) {
   while (bpf_map_get_next_key(fd, nullptr, key.data()) == 0) bpf_map_delete_elem(fd, key.data());
 }
 
-// Adds the values of all CPUs, word by word: every per-CPU value of ours is made of __u64 sums.
-template <typename Value>
-void add_cpus(std::span<const Value> cpus, Value& sum) {
-  constexpr std::size_t kWords = sizeof(Value) / sizeof(__u64);
-  auto* words = reinterpret_cast<__u64*>(&sum);
-  for (const Value& cpu : cpus) {
-    const auto* from = reinterpret_cast<const __u64*>(&cpu);
-    for (std::size_t i = 0; i < kWords; ++i) words[i] += from[i];
-  }
-}
-
-// Lines as the programs see them: the memory-mapped array `watches`.
+// The memory-mapped array `watches`, which the programs share.
 class MappedLines {
  public:
   static Result<MappedLines> map(int fd) {
@@ -84,10 +54,6 @@ class MappedLines {
   abi_watch* slots_;
 };
 
-struct RingDeleter {
-  void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
-};
-
 }  // namespace
 
 class BpfPrograms::Loaded {
@@ -104,7 +70,7 @@ class BpfPrograms::Loaded {
   Skeleton skeleton;
   std::vector<FeatureReport> reports;
   std::optional<MappedLines> lines;
-  std::unique_ptr<ring_buffer, RingDeleter> ring;
+  BpfRing ring;
   std::function<void(const abi_event&)> visitor;
   bool node_found = false;
 
@@ -119,30 +85,30 @@ class BpfPrograms::Loaded {
   [[nodiscard]] bool same_subjects(std::span<const BpfWatch> watches) const;
   Result<void> take_subjects(std::span<const BpfWatch> watches);
   [[nodiscard]] bool resolve(const BpfWatch& watch, std::size_t slot) const;
-  // Whether the subject is found (now), and therefore armed.
+  // Returns whether the subject is resolved and therefore armed.
   [[nodiscard]] bool arm(const BpfWatch& watch, Subject& subject);
   Result<void> start_owed_timer();
 
   std::vector<Subject> subjects_;  // in the order of the watches they came from
-  // A line was armed that the timer does not know of yet. Outlives a call that fails, because the
-  // next one finds the line in place and would otherwise see no reason to start the timer.
+  // A line was armed and the timer was not started yet. Kept over a failed call: the next call
+  // finds the line in place and would not start the timer otherwise.
   bool timer_owed_ = false;
 };
 
 Result<void> BpfPrograms::Loaded::start() {
   lines.emplace(TRY(MappedLines::map(bpf_map__fd(skeleton->maps.watches))));
   const auto visit = [](void* self, void* record, std::size_t size) {
-    const auto& tell = static_cast<Loaded*>(self)->visitor;
-    if (size < sizeof(abi_event) || !tell) return 0;
+    const auto& take = static_cast<Loaded*>(self)->visitor;
+    if (size < sizeof(abi_event) || !take) return 0;
     const auto& event = *static_cast<const abi_event*>(record);
-    // What the visitor may ask for has to be there.
+    // A short record would make abi_oom_kill_of() read past its end.
     if (event.kind == ABI_EVENT_oom_kill && size < sizeof(abi_oom_kill)) return 0;
-    tell(event);
+    take(event);
     return 0;
   };
   ring.reset(ring_buffer__new(bpf_map__fd(skeleton->maps.ring), visit, this, nullptr));
   if (!ring) return errno_error("ring_buffer__new", "BPF map ring");
-  const int found = TRY(run(skeleton->progs.setup));
+  const int found = TRY(run_program(skeleton->progs.setup));
   if (found == 1) return error("BPF setup: the root memory cgroup was not found");
   node_found = found == 0;
   return {};
@@ -152,31 +118,17 @@ bool BpfPrograms::Loaded::same_subjects(std::span<const BpfWatch> watches) const
   return std::ranges::equal(watches, subjects_, {}, &BpfWatch::cgroup, &Subject::cgroup);
 }
 
-// Puts one cgroup into a slot; false when it has no memory cgroup (any more), or when descriptors
-// or memory are short just now: whatever it is, it must not cost the other subjects their lines.
+// Resolves one cgroup into a slot. False: it has no memory cgroup, or descriptors or memory are
+// short. Either way the other subjects keep their lines.
 bool BpfPrograms::Loaded::resolve(const BpfWatch& watch, std::size_t slot) const {
   skeleton->bss->resolving_slot = static_cast<__u32>(slot);
   skeleton->bss->resolved_cgroup = 0;
-  bpf_iter_link_info where{};
-  where.cgroup.order = BPF_CGROUP_ITER_SELF_ONLY;
-  where.cgroup.cgroup_fd = static_cast<__u32>(watch.cgroup_fd);
-  LIBBPF_OPTS(bpf_iter_attach_opts, options);
-  options.link_info = &where;
-  options.link_info_len = sizeof(where);
-  const BpfLog quiet;
-  bpf_link* link = bpf_program__attach_iter(skeleton->progs.resolve_cgroup, &options);
-  if (link == nullptr) return false;  // not a cgroup directory, or removed
-  const UniqueFd walk(bpf_iter_create(bpf_link__fd(link)));
-  bpf_link__destroy(link);
-  if (!walk) return false;
-  char nothing = 0;
-  // The program writes no text: one read runs it to the end.
-  if (::read(walk.get(), &nothing, 1) < 0) return false;
-  return skeleton->bss->resolved_cgroup == watch.cgroup.inode;
+  return run_cgroup_iterator(skeleton->progs.resolve_cgroup, watch.cgroup_fd).ok() &&
+         skeleton->bss->resolved_cgroup == watch.cgroup.inode;
 }
 
-// Gives every subject a slot anew. Only when the set changes, so simple beats clever: nothing is
-// armed meanwhile, and a line crossed meanwhile fires as soon as it is armed.
+// Assigns all slots again. Runs only if the set of subjects changes. Nothing is armed meanwhile; a
+// line that is crossed in between fires as soon as it is armed.
 Result<void> BpfPrograms::Loaded::take_subjects(std::span<const BpfWatch> watches) {
   for (std::size_t slot = 0; slot < ABI_WATCH_SLOTS; ++slot) lines->set(slot, 0);
   clear(skeleton->maps.relations);
@@ -195,7 +147,7 @@ Result<void> BpfPrograms::Loaded::take_subjects(std::span<const BpfWatch> watche
     if (bpf_map__update_elem(skeleton->maps.relations, &node, sizeof(node), &relation,
                              sizeof(relation), BPF_ANY) != 0) {
       const Error failure = errno_error("bpf_map_update_elem", "relations");
-      subjects_.clear();  // so that the next call does not take this half for the whole
+      subjects_.clear();  // the set is incomplete: the next call assigns all slots again
       return failure;
     }
   }
@@ -208,7 +160,7 @@ bool BpfPrograms::Loaded::arm(const BpfWatch& watch, Subject& subject) {
     subject.resolved = resolve(watch, subject.slot);
   }
   if (!subject.resolved) return false;
-  // 0 means disarmed in the kernel; a line at or below 0 is met by any usage, as is 1.
+  // 0 means disarmed in the kernel. Any usage meets a line at or below 0, as it meets 1.
   const auto line = static_cast<__u64>(std::max<std::int64_t>(watch.usage_line.count, 1));
   if (lines->line(subject.slot) != line) {
     lines->set(subject.slot, line);
@@ -219,7 +171,7 @@ bool BpfPrograms::Loaded::arm(const BpfWatch& watch, Subject& subject) {
 
 Result<void> BpfPrograms::Loaded::start_owed_timer() {
   if (!timer_owed_ || bpf_program__fd(skeleton->progs.start_timer) < 0) return {};
-  const int failure = TRY(run(skeleton->progs.start_timer));
+  const int failure = TRY(run_program(skeleton->progs.start_timer));
   if (failure != 0) return Error{-failure, "bpf_timer_start"};
   timer_owed_ = false;
   return {};
@@ -227,16 +179,15 @@ Result<void> BpfPrograms::Loaded::start_owed_timer() {
 
 Result<std::vector<std::size_t>> BpfPrograms::Loaded::watch(std::span<const BpfWatch> watches) {
   if (!same_subjects(watches)) TRY(take_subjects(watches));
-  // The node first, running before the others are looked up: hundreds of them take a while, and
-  // taking subjects has disarmed it. A failure here leaves the timer owed, for the end.
+  // Arms the node before it resolves the others: resolving hundreds takes a while, and
+  // take_subjects() has disarmed the node. A failure leaves the timer owed until the end.
   for (std::size_t i = 0; i < watches.size(); ++i) {
     if (subjects_[i].slot == ABI_WATCH_NODE) static_cast<void>(arm(watches[i], subjects_[i]));
   }
   static_cast<void>(start_owed_timer());
   std::vector<std::size_t> unresolved;
   for (std::size_t i = 0; i < watches.size(); ++i) {
-    // A node line that has fired meanwhile was met once and is told: arming it again is for the
-    // next call.
+    // If the node's line fired meanwhile, its event is in the ring; the next call arms it again.
     const bool found =
         subjects_[i].slot == ABI_WATCH_NODE ? subjects_[i].resolved : arm(watches[i], subjects_[i]);
     if (!found) unresolved.push_back(i);
@@ -246,15 +197,9 @@ Result<std::vector<std::size_t>> BpfPrograms::Loaded::watch(std::span<const BpfW
 }
 
 Result<abi_stall> BpfPrograms::Loaded::closed_stalls(std::uint64_t cgroup) const {
-  std::vector<abi_stall> cpus(static_cast<std::size_t>(libbpf_num_possible_cpus()));
-  abi_stall sum{};
   const __u64 key = cgroup;
-  if (bpf_map__lookup_elem(skeleton->maps.stalls, &key, sizeof(key), cpus.data(),
-                           cpus.size() * sizeof(abi_stall), 0) != 0) {
-    if (errno != ENOENT) return errno_error("bpf_map_lookup_elem", "stalls");
-    return sum;
-  }
-  add_cpus<abi_stall>(cpus, sum);
+  const auto sum = sum_over_cpus<abi_stall>(skeleton->maps.stalls, &key);
+  if (!sum && sum.error().code == ENOENT) return abi_stall{};
   return sum;
 }
 
@@ -263,7 +208,7 @@ Result<void> BpfPrograms::Loaded::add_open_stalls(std::uint64_t cgroup, abi_stal
   const auto now = static_cast<__u64>(to_ns(SystemClock().now()));
   const abi_open_key* previous = nullptr;
   abi_open_key key{};
-  // Bounded, because a key deleted under us makes the kernel start over.
+  // Bounded, because the kernel restarts the walk if the current key is deleted.
   for (std::uint32_t i = 0; i < bpf_map__max_entries(skeleton->maps.open_stalls); ++i) {
     abi_open_key next{};
     if (bpf_map_get_next_key(map, previous, &next) != 0) break;
@@ -310,7 +255,7 @@ Result<abi_node_usage> BpfPrograms::node_usage() const {
   if (!loaded_->skeleton) return error("BPF is not in use");
   if (!loaded_->node_found) return error("BPF found no NUMA node");
   abi_node_usage usage{};
-  const int failure = TRY(run(loaded_->skeleton->progs.sample_node, &usage));
+  const int failure = TRY(run_program(loaded_->skeleton->progs.sample_node, usage));
   if (failure != 0) return error("BPF found no NUMA node");
   return usage;
 }
@@ -321,7 +266,7 @@ int BpfPrograms::ring_fd() const {
 
 void BpfPrograms::drain(const std::function<void(const abi_event&)>& visit) {
   if (!loaded_->ring) return;
-  // Before reading: a change that comes while we look must be told again.
+  // Before the drain, so that a change during the drain emits another event.
   __atomic_store_n(&loaded_->skeleton->bss->change_told, 0, __ATOMIC_RELEASE);
   loaded_->visitor = visit;
   ring_buffer__consume(loaded_->ring.get());
@@ -330,15 +275,14 @@ void BpfPrograms::drain(const std::function<void(const abi_event&)>& visit) {
 
 Result<abi_counters> BpfPrograms::counters() const {
   if (!loaded_->skeleton) return error("BPF is not in use");
-  std::vector<abi_counters> cpus(static_cast<std::size_t>(libbpf_num_possible_cpus()));
   const __u32 key = 0;
-  if (bpf_map__lookup_elem(loaded_->skeleton->maps.counters, &key, sizeof(key), cpus.data(),
-                           cpus.size() * sizeof(abi_counters), 0) != 0) {
-    return errno_error("bpf_map_lookup_elem", "counters");
-  }
-  abi_counters sum{};
-  add_cpus<abi_counters>(cpus, sum);
-  return sum;
+  return sum_over_cpus<abi_counters>(loaded_->skeleton->maps.counters, &key);
+}
+
+Result<std::vector<BpfCounter>> BpfPrograms::counters_by_name() const {
+  std::vector<BpfCounter> all;
+  if (loaded_->skeleton) append_counters("agent", TRY(counters()), all);
+  return all;
 }
 
 Result<abi_stall> BpfPrograms::stall(CgroupId cgroup) const {

@@ -20,7 +20,7 @@ struct FreeGroup {
 using Group = std::unique_ptr<cgroup, FreeGroup>;
 
 // libcgroup's error texts are off by one from 50023 on (ECGEOF reads "Failed to parse config
-// file"), so its number is told too. ECGOTHER stands for the errno of a system call.
+// file"), so the message has the number too. ECGOTHER means the errno of a system call.
 Error libcgroup_error(std::string_view operation, std::string_view path, int failure) {
   if (failure == ECGOTHER) {
     return Error{::cgroup_get_last_errno(), fmt::format("libcgroup: {} {}", operation, path)};
@@ -43,7 +43,7 @@ Result<void> check_mount(const CgroupTree& tree) {
   return Error{ENODEV, fmt::format("libcgroup uses {}, not {}", mount, tree.memory_mount())};
 }
 
-// libcgroup turns the controller on in every group above the new one except the root.
+// libcgroup turns the controller on in every ancestor of the new group except the root.
 Result<void> enable_in_root(const CgroupTree& tree) {
   const auto root = TRY(tree.open("/"));
   return root.write("cgroup.subtree_control", "+memory");

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kKernfsId = 0xfe;  // FILEID_KERNFS, include/linux/exportfs.h
 
-// struct file_handle with the id behind it.
+// struct file_handle followed by the id.
 struct Handle {
   unsigned int bytes = sizeof(std::uint64_t);
   int type = kKernfsId;
@@ -33,7 +33,7 @@ Result<std::string> path_of(int fd) {
 
 Result<std::string> cgroup_path(const CgroupTree& tree, CgroupId id) {
   const auto object = fmt::format("cgroup {}", id.inode);
-  // The tree's own descriptor is O_PATH, which does not do.
+  // open_by_handle_at() refuses an O_PATH descriptor, which the tree's own is.
   const UniqueFd mount(::openat(tree.memory_fd(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!mount) return errno_error("open", tree.memory_mount());
   Handle handle;
@@ -45,7 +45,7 @@ Result<std::string> cgroup_path(const CgroupTree& tree, CgroupId id) {
   const auto path = TRY(path_of(cgroup.get()));
   if (path == root) return std::string("/");
   const auto prefix = root + "/";
-  // "/a (deleted)" is a path, too, but not of this one. It can also be its name.
+  // A removed cgroup reads as "/a (deleted)", which can also be the name of an existing one.
   if (!path.starts_with(prefix)) return Error{ESTALE, object};
   auto found = path.substr(root.size());
   const auto there = tree.open(found);

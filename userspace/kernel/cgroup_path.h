@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a memory cgroup is that the kernel named by its id alone.
+// The path of a memory cgroup of which only the id is known.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace forestall::kernel {
 
-// Its path in the memory hierarchy, without walking it: kernfs opens a directory by id
-// (fs/kernfs/mount.c kernfs_fh_to_dentry). Needs CAP_DAC_READ_SEARCH. ESTALE when there is no such
-// cgroup (any more).
+// Its path in the memory hierarchy, without a walk: kernfs opens a directory by id
+// (fs/kernfs/mount.c kernfs_fh_to_dentry). Needs CAP_DAC_READ_SEARCH. ESTALE: there is no such
+// cgroup, or not any more.
 [[nodiscard]] Result<std::string> cgroup_path(const CgroupTree& tree, CgroupId id);
 
 }  // namespace forestall::kernel

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cgroups as directories. Discovery asks libcgroup, once, at start; everything after that works on
-// held descriptors, because libcgroup takes 1 ms and 232 KiB of heap for what a pread does in 2 µs,
-// knows only the first mount of a controller, and cannot see a hierarchy without controllers.
+// Cgroups as directories. Discovery uses libcgroup once, at start. All later reads use held
+// descriptors: libcgroup takes 1 ms and 232 KiB of heap for what a pread does in 2 µs, finds only
+// the first mount of a controller, and does not support a hierarchy without controllers.
 #include "kernel/cgroup_tree.h"
 
 #include <dirent.h>
@@ -24,8 +24,8 @@
 namespace forestall::kernel {
 namespace {
 
-// Deepest tree that is walked. systemd and Kubernetes stay below 10; a tree deeper than this was
-// made to exhaust whoever walks it.
+// Bound on the depth of a walk. systemd and Kubernetes stay below 10; a deeper tree is an attack on
+// the walk.
 constexpr int kDepthMax = 64;
 
 Result<UniqueFd> open_directory(int at, const char* name, std::string_view path) {
@@ -34,11 +34,11 @@ Result<UniqueFd> open_directory(int at, const char* name, std::string_view path)
   return fd;
 }
 
-// "/a/b" as "a/b", "/" as ".": what openat() wants. An error for anything that could leave the
-// hierarchy or name the same cgroup in two ways.
+// "/a/b" as "a/b" and "/" as ".", for openat(). An error for a path that could leave the hierarchy
+// or name the same cgroup in two ways.
 Result<std::string> relative_path(std::string_view path) {
   if (path == "/") return std::string(".");
-  // Made only when needed: a walk over the tree comes here thousands of times.
+  // Built only on failure: a walk over the tree calls this thousands of times.
   const auto invalid = [&] { return Error{EINVAL, fmt::format("cgroup path \"{}\"", path)}; };
   if (!path.starts_with('/') || path.find('\0') != std::string_view::npos) return invalid();
   auto rest = path.substr(1);
@@ -60,8 +60,8 @@ bool is_directory(int at, const dirent64& entry) {
   return ::fstatat(at, entry.d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode);
 }
 
-// Child directories of an O_PATH descriptor. getdents64() itself instead of readdir(), because
-// readdir() turns the ENOENT of a removed directory into a plain end. ENODEV when it was removed.
+// Child directories of an O_PATH descriptor. Calls getdents64() instead of readdir(), because
+// readdir() reports the ENOENT of a removed directory as its end. ENODEV: it was removed.
 Result<std::vector<std::string>> list_children(int at, std::string_view path) {
   const UniqueFd fd(::openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return errno_error("open cgroup", path);
@@ -83,14 +83,14 @@ Result<std::vector<std::string>> list_children(int at, std::string_view path) {
   }
 }
 
-// Whether the directory behind `at` was removed: it can be listed for as long as it exists.
+// Whether the directory of `at` was removed: the kernel lists it as long as it exists.
 bool was_removed(int at) {
   const auto children = list_children(at, "");
   return !children && children.error().code == ENODEV;
 }
 
-// openat() of a control file. The kernel says ENOENT both for a file it does not have and for any
-// file of a removed cgroup; callers must tell these apart.
+// openat() of a control file. The kernel returns ENOENT both for a file that it does not have and
+// for any file of a removed cgroup. This returns ENODEV for the latter.
 Result<UniqueFd> open_control_file(int at, std::string_view path, const char* file, int flags) {
   UniqueFd fd(::openat(at, file, flags | O_CLOEXEC));
   if (fd) return fd;
@@ -105,10 +105,10 @@ Result<void> append_processes(int at, std::string_view path, std::vector<pid_t>&
   auto text = TRY(read_whole(fd.get(), buffer, join(path, "cgroup.procs")));
   for (auto word = next_word(text); !word.empty(); word = next_word(text)) {
     const auto pid = parse_i64(word);
-    // 0 stands for a process that this pid namespace cannot name: it could not be signalled, so
-    // a list without it would be a lie.
+    // 0 means a process outside of this pid namespace. The agent could not signal it, so a list
+    // without it would be incomplete.
     if (!pid || *pid <= 0 || *pid > std::int64_t{1} << 30) {
-      return error(fmt::format("{}: \"{}\" is no process of this pid namespace",
+      return error(fmt::format("{}: \"{}\" is not a process of this pid namespace",
                                join(path, "cgroup.procs"), word));
     }
     pids.push_back(static_cast<pid_t>(*pid));
@@ -124,7 +124,7 @@ Result<void> append_descendants(int at, const std::string& path, int depth,
                                 std::vector<pid_t>& pids) {
   if (depth > kDepthMax) return Error{ELOOP, fmt::format("walk {}", path)};
   const auto own = append_processes(at, path, pids);
-  // The processes of a threaded cgroup are listed by the domain above it.
+  // The kernel lists the processes of a threaded cgroup in its domain ancestor.
   if (!own && own.error().code != EOPNOTSUPP) return own.error();
   for (const auto& name : TRY(list_children(at, path))) {
     const auto child_path = join(path, name);
@@ -145,14 +145,14 @@ bool names_directory(int at, const std::string& name) {
   return ::fstatat(at, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode);
 }
 
-// Collects matches of the remaining components `rest` below `at`: a component without wildcard is
-// looked up, any other is held against the children.
+// Collects matches of the remaining components `rest` in `at`. Opens a component without wildcards
+// directly and matches any other against the children.
 Result<void> append_matches(int at, const std::string& path, std::string_view rest,
                             std::vector<std::string>& found) {
   const std::string part(next_field(rest, '/'));
   std::vector<std::string> names;
   if (!has_wildcard(part)) {
-    if (part.empty() || part == "." || part == "..") return {};  // no cgroup is called that
+    if (part.empty() || part == "." || part == "..") return {};  // no cgroup has such a name
     names.push_back(part);
   } else {
     for (auto& name : TRY(list_children(at, path))) {
@@ -167,7 +167,7 @@ Result<void> append_matches(int at, const std::string& path, std::string_view re
     }
     auto child = open_directory(at, name.c_str(), child_path);
     if (!child) {
-      // Gone since it was listed, or a plain file of that name.
+      // Removed since it was listed, or a plain file of that name.
       if (vanished(child.error()) || child.error().code == ENOTDIR) continue;
       return child.error();
     }
@@ -181,7 +181,7 @@ Result<void> append_matches(int at, const std::string& path, std::string_view re
 
 enum class Hierarchy : std::uint8_t { none, v1, v2 };
 
-// What is mounted at `directory`, by the magic number of its file system.
+// The hierarchy that is mounted at `directory`, by the magic number of its file system.
 Hierarchy hierarchy_at(const std::string& directory) {
   struct statfs status {};
   if (::statfs(directory.c_str(), &status) != 0) return Hierarchy::none;
@@ -202,7 +202,7 @@ Hierarchy hierarchy_by_shape(const std::string& directory) {
 struct Found {
   std::string memory;
   CgroupVersion version = CgroupVersion::v2;
-  std::string unified;  // empty: none besides `memory`
+  std::string unified;  // empty: only `memory`
 };
 
 // From the directory alone: v2 is the directory itself, v1 has "memory" (and on hybrid hosts
@@ -223,8 +223,8 @@ Result<Found> find_in(const std::string& directory) {
   return found;
 }
 
-// Where libcgroup says the memory controller is mounted. Its text for errors above 50022 is off
-// by one, so the number is reported too.
+// The mount of the memory controller according to libcgroup. Its text for errors above 50022 is off
+// by one, so the message has the number too.
 Result<std::string> ask_libcgroup() {
   if (const int failure = ::cgroup_init(); failure != 0) {
     return error(fmt::format("libcgroup {}: {}", failure, ::cgroup_strerror(failure)));
@@ -238,11 +238,11 @@ Result<std::string> ask_libcgroup() {
   return found;
 }
 
-// The host's own hierarchies: libcgroup's answer, held against statfs.
+// The host's own hierarchies: libcgroup's result, verified by statfs.
 Result<Found> find_mounted(const std::string& directory) {
   const auto memory = ask_libcgroup();
-  // Newer kernels list only v1 controllers in /proc/cgroups, which is where libcgroup looks first;
-  // a cgroup2 mount at the usual place is then the answer.
+  // Newer kernels list only v1 controllers in /proc/cgroups, which libcgroup reads first. The
+  // fallback is a cgroup2 mount at the usual place.
   if (!memory) {
     const auto fallback = find_in(directory);
     if (fallback) return fallback;
@@ -258,7 +258,7 @@ Result<Found> find_mounted(const std::string& directory) {
     case Hierarchy::none: break;
   }
   return error(
-      fmt::format("libcgroup says the memory controller is at {}, but that is no cgroup "
+      fmt::format("libcgroup reports the memory controller at {}, which is not a cgroup "
                   "file system",
                   *memory));
 }
@@ -297,7 +297,7 @@ Result<std::string> CgroupDir::read(const char* file) const {
 
 Result<void> CgroupDir::write(const char* file, std::string_view text) const {
   const UniqueFd fd = TRY(open_file(file, O_WRONLY));
-  // Control files take one value in one write(); a rest could not be sent on its own.
+  // A control file takes its whole value in one write(), so a partial write cannot be continued.
   const ssize_t written = ::write(fd.get(), text.data(), text.size());
   if (written < 0) return errno_error(fmt::format("write \"{}\" to", text), join(path_, file));
   if (static_cast<std::size_t>(written) != text.size()) {
@@ -329,7 +329,7 @@ Result<std::vector<std::string>> CgroupDir::children() const {
 bool CgroupDir::still_at_path(int mount_fd) const {
   const auto relative = relative_path(path_);
   struct stat now {};
-  // Asked of every workload of the node in a row: one call each.
+  // Called for every workload of the node, so it makes only one system call.
   return relative && ::fstatat(mount_fd, relative->c_str(), &now, AT_SYMLINK_NOFOLLOW) == 0 &&
          S_ISDIR(now.st_mode) && CgroupId{now.st_ino} == id_;
 }
@@ -337,8 +337,8 @@ bool CgroupDir::still_at_path(int mount_fd) const {
 // ---- CgroupTree ----
 
 Result<CgroupTree> CgroupTree::discover(const std::string& cgroup_mount) {
-  // libcgroup takes the first mount of a controller in /proc/mounts, which in a container is the
-  // container's own: for any directory but the usual one, the directory alone is believed.
+  // libcgroup uses the first mount of a controller in /proc/mounts, which in a container is the
+  // container's own. So only the usual directory is found by libcgroup; any other is used as given.
   const auto found =
       TRY(cgroup_mount == "/sys/fs/cgroup" ? find_mounted(cgroup_mount) : find_in(cgroup_mount));
   CgroupTree tree;
@@ -360,8 +360,8 @@ Result<std::vector<std::string>> CgroupTree::match(const std::string& glob) cons
   if (glob == "/") return std::vector<std::string>{"/"};
   const auto walk = append_matches(memory_.get(), "/", std::string_view(glob).substr(1), found);
   if (!walk) return walk.error();
-  // The walk matches part by part; a bracket expression that spans a slash does so differently
-  // than fnmatch() does, and fnmatch() is what was promised.
+  // The walk matches part by part. For a bracket expression that spans a slash it differs from
+  // fnmatch(), whose result glob_matches() documents.
   std::erase_if(found, [&](const std::string& path) { return !glob_matches(glob, path); });
   std::sort(found.begin(), found.end());
   return found;

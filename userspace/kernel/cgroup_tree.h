@@ -20,8 +20,8 @@ namespace forestall::kernel {
 
 enum class CgroupVersion : std::uint8_t { v1, v2 };
 
-// One cgroup in one hierarchy, held open: reads go through the descriptor, so a cgroup that was
-// removed and made again under the same path is never mistaken for this one.
+// One cgroup in one hierarchy, held open. Reads use the descriptor, so a cgroup that was removed
+// and created again at the same path is never mistaken for this one.
 class CgroupDir {
  public:
   // `mount_fd` is the hierarchy's root directory; `path` is absolute within it ("/" is the root).
@@ -31,19 +31,19 @@ class CgroupDir {
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] int fd() const { return fd_.get(); }
 
-  // Whole text of a control file. ENODEV when the cgroup was removed, ENOENT when this kernel has
-  // no such file.
+  // Whole text of a control file. ENODEV: the cgroup was removed. ENOENT: this kernel has no such
+  // file.
   [[nodiscard]] Result<std::string> read(const char* file) const;
   [[nodiscard]] Result<void> write(const char* file, std::string_view text) const;
   // O_CLOEXEC descriptor on a control file; `flags` as for openat.
   [[nodiscard]] Result<UniqueFd> open_file(const char* file, int flags) const;
 
-  // Pids (thread group leaders) in this cgroup alone / in it and all its descendants.
+  // Pids (thread group leaders) in this cgroup alone; and in it and all its descendants.
   [[nodiscard]] Result<std::vector<pid_t>> processes() const;
   [[nodiscard]] Result<std::vector<pid_t>> processes_recursive() const;
   // Names of the child cgroups, unsorted.
   [[nodiscard]] Result<std::vector<std::string>> children() const;
-  // Whether the path still leads to this very directory.
+  // Whether the path still refers to this directory.
   [[nodiscard]] bool still_at_path(int mount_fd) const;
 
  private:
@@ -56,9 +56,9 @@ class CgroupDir {
 
 class CgroupTree {
  public:
-  // Finds the hierarchies by libcgroup and checks them against statfs. `root` is "/" on a host; a
-  // DaemonSet that mounts the host's tree elsewhere (or a test) passes that directory, which is
-  // then taken to be the /sys/fs/cgroup of the host.
+  // Finds the hierarchies by libcgroup and checks them against statfs. A DaemonSet that mounts the
+  // host's tree elsewhere, or a test, passes that directory as `cgroup_mount`; it is then used as
+  // the host's /sys/fs/cgroup.
   static Result<CgroupTree> discover(const std::string& cgroup_mount = "/sys/fs/cgroup");
 
   // Version of the hierarchy that carries the memory controller.
@@ -74,7 +74,7 @@ class CgroupTree {
   [[nodiscard]] Result<CgroupDir> open(std::string_view path) const {
     return CgroupDir::open(memory_.get(), path);
   }
-  // The directory at the same path in the cgroup2 mount. ENOENT when there is none.
+  // The directory at the same path in the cgroup2 mount. ENOENT: there is none.
   [[nodiscard]] Result<CgroupDir> open_unified(std::string_view path) const;
 
   // Paths of all existing cgroups that match the glob; `*` and `?` do not match '/'. Sorted.

@@ -12,7 +12,7 @@
 namespace forestall::kernel {
 namespace {
 
-// More memory than any machine has: registered, it never fires.
+// More memory than any machine has, so the registered threshold never fires.
 constexpr Bytes kNeverReached{std::int64_t{1} << 60};
 
 bool is_refusal(const Error& failure) {
@@ -44,8 +44,8 @@ FeatureReport probe_usage_eventfd(const CgroupTree& tree) {
                                      tree.memory_mount()));
 }
 
-// First group that has the file, breadth first; they all have it or none has, except below groups
-// whose memory controller is off, so two levels are enough.
+// The first group that has the file, breadth first. Either all groups have it or none, except below
+// a group whose memory controller is off, so two levels are enough.
 std::optional<CgroupDir> find_tunable(const CgroupTree& tree) {
   for (const char* glob : {"/*", "/*/*"}) {
     const auto paths = tree.match(glob);

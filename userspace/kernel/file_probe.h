@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which wake sources of the file tier this host allows, found out by trying each on something
-// harmless: a threshold no usage reaches, a trigger closed at once, a file opened but not written.
-// Leaves nothing behind and makes no cgroup.
+// Probes which wake sources of the file tier this host permits, with harmless trials: a threshold
+// that no usage reaches, a trigger that is closed at once, a file that is opened but not written.
+// Leaves nothing behind and creates no cgroup.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@
 
 namespace forestall::kernel {
 
-// One report each for usage_eventfd, memory_high, psi_trigger and poll, in this order; forced off
-// ones are not tried. The evidence says what was done and what the kernel answered. Start only:
-// the eventfd registration blocks for a grace period.
+// One report each for usage_eventfd, memory_high, psi_trigger and poll, in this order; features
+// that are forced off are not tried. The evidence is the trial and the kernel's result. Call at
+// start only: the eventfd registration blocks for an RCU grace period.
 [[nodiscard]] std::vector<FeatureReport> probe_file_features(const CgroupTree& tree,
                                                              const FeatureSet& disabled,
                                                              const std::string& proc = "/proc");

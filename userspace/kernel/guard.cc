@@ -14,59 +14,19 @@
 #include <cerrno>
 #include <utility>
 
-#include "base/unique_fd.h"
+#include "kernel/bpf_counters.h"
 #include "kernel/bpf_host.h"
 #include "kernel/bpf_log.h"
+#include "kernel/bpf_run.h"
 #include "kernel/job_thread.h"
 #include "kernel/scheduling.h"
 
 namespace forestall::kernel {
 namespace {
 
-struct SkeletonDeleter {
-  void operator()(forestall_guard* skeleton) const { forestall_guard__destroy(skeleton); }
-};
-using Skeleton = std::unique_ptr<forestall_guard, SkeletonDeleter>;
+using Skeleton = std::unique_ptr<forestall_guard, BpfDeleter<&forestall_guard::destroy>>;
 
-struct RingDeleter {
-  void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
-};
-
-struct LinkDeleter {
-  void operator()(bpf_link* link) const { bpf_link__destroy(link); }
-};
-using Link = std::unique_ptr<bpf_link, LinkDeleter>;
-
-// Runs a `syscall` program once; `argument` is copied in and out. The program's return value.
-template <typename Argument>
-Result<int> run(const bpf_program* program, Argument* argument) {
-  LIBBPF_OPTS(bpf_test_run_opts, options);
-  if (argument != nullptr) {
-    options.ctx_in = argument;
-    options.ctx_size_in = sizeof(Argument);
-  }
-  if (bpf_prog_test_run_opts(bpf_program__fd(program), &options) != 0) {
-    return errno_error("BPF_PROG_TEST_RUN", bpf_program__name(program));
-  }
-  return static_cast<int>(options.retval);
-}
-
-// Runs an iterator that writes no text: one read takes it to its end.
-Result<void> run_iterator(const bpf_program* program, bpf_iter_link_info& where) {
-  const BpfLog quiet;
-  LIBBPF_OPTS(bpf_iter_attach_opts, options);
-  options.link_info = &where;
-  options.link_info_len = sizeof(where);
-  const Link link(bpf_program__attach_iter(program, &options));
-  if (!link) return errno_error("attach", bpf_program__name(program));
-  const UniqueFd walk(bpf_iter_create(bpf_link__fd(link.get())));
-  if (!walk) return errno_error("bpf_iter_create", bpf_program__name(program));
-  char nothing = 0;
-  if (::read(walk.get(), &nothing, 1) < 0) return errno_error("read", bpf_program__name(program));
-  return {};
-}
-
-// The slots as the programs see them: the memory-mapped array `guard_slots`.
+// The memory-mapped array `guard_slots`, which the programs share.
 class MappedSlots {
  public:
   static Result<MappedSlots> map(int fd) {
@@ -89,14 +49,14 @@ class MappedSlots {
   void withdraw(std::size_t slot) {
     __atomic_store_n(&slots_[slot].published, 0, __ATOMIC_SEQ_CST);
   }
-  // Fills the bank that is not in force, then puts it into force.
+  // Fills the bank that is not in force, then publishes it.
   void publish(std::size_t slot, const abi_guard_list& list) {
     slots_[slot].banks[list.generation % 2] = list;
     __atomic_store_n(&slots_[slot].published, list.generation, __ATOMIC_SEQ_CST);
   }
 
  private:
-  // The kernel gives the map's values their size in steps of 8, and a mapping whole pages.
+  // The kernel rounds a value up to a multiple of 8 bytes, which abi_guard_slot already is.
   static std::size_t bytes() { return ABI_GUARD_SLOTS * sizeof(abi_guard_slot); }
   explicit MappedSlots(abi_guard_slot* slots) : slots_(slots) {}
   abi_guard_slot* slots_;
@@ -104,7 +64,7 @@ class MappedSlots {
 
 struct Opened {
   Skeleton skeleton;
-  std::string refusal;  // set when there is no skeleton
+  std::string refusal;  // set if there is no skeleton
   int code = 0;
 };
 
@@ -151,7 +111,7 @@ class Guard::Loaded {
   Skeleton skeleton;
   std::string evidence;
   bool reaches_others = false;
-  std::unique_ptr<ring_buffer, RingDeleter> ring;
+  BpfRing ring;
 
  private:
   struct Slot {
@@ -175,7 +135,7 @@ class Guard::Loaded {
   std::vector<std::uint32_t> cpus_;
   std::array<Slot, ABI_GUARD_SLOTS> slots_;
   std::optional<MappedSlots> mapped_;
-  std::uint64_t dropped_ = 0;  // reports that are known to have been dropped
+  std::uint64_t dropped_ = 0;  // dropped reports that drain() has handled
   const std::function<void(const abi_guard_report&)>* visit_ = nullptr;
   std::unique_ptr<JobThread> starter_;  // last: it uses the above
 };
@@ -212,9 +172,9 @@ Result<void> Guard::Loaded::start() {
   };
   ring.reset(ring_buffer__new(bpf_map__fd(skeleton->maps.ring), visit, this, nullptr));
   if (!ring) return errno_error("ring_buffer__new", "BPF map ring of the guard");
-  const int found = TRY(run<char>(skeleton->progs.guard_setup, nullptr));
+  const int found = TRY(run_program(skeleton->progs.guard_setup));
   if (found == 1) return error("BPF guard: the root memory cgroup was not found");
-  reaches_others = TRY(run<char>(skeleton->progs.guard_reach, nullptr)) == 1;
+  reaches_others = TRY(run_program(skeleton->progs.guard_reach)) == 1;
   starter_ = TRY(JobThread::create("guard-clocks", [this] { start_clocks(); }));
   return attach();
 }
@@ -231,9 +191,9 @@ std::uint32_t Guard::Loaded::running_clocks() const {
   return clocks;
 }
 
-// On the starter's thread: goes to each CPU whose clock stands still, and starts it there. A CPU
-// that is offline, or that a cpuset keeps us from, has none; whoever runs there is shot from
-// another hook.
+// On the starter's thread: moves to each CPU without a running clock and starts it there. A CPU
+// that is offline or outside of our cpuset gets none; another hook signals the tasks that run
+// there.
 void Guard::Loaded::start_clocks() {
   use_service_priority();
   const std::size_t bytes = CPU_ALLOC_SIZE(ABI_GUARD_CPUS);
@@ -246,13 +206,13 @@ void Guard::Loaded::start_clocks() {
     CPU_SET_S(cpus_[i], bytes, one.data());
     if (::sched_setaffinity(0, bytes, one.data()) != 0) continue;
     auto index = static_cast<__u32>(i);
-    static_cast<void>(run(skeleton->progs.guard_start_clock, &index));
+    static_cast<void>(run_program(skeleton->progs.guard_start_clock, index));
   }
   ::sched_setaffinity(0, bytes, before.data());
 }
 
 void Guard::Loaded::start_stopped_clocks() {
-  // A clock that is about to end looks here once more.
+  // A clock that is about to stop reads this once more.
   __atomic_fetch_add(&skeleton->bss->armings, 1, __ATOMIC_SEQ_CST);
   static_cast<void>(starter_->finish());
   if (running_clocks() < cpus_.size()) static_cast<void>(starter_->start());
@@ -269,14 +229,11 @@ std::optional<std::size_t> Guard::Loaded::slot_of(CgroupId subject) const {
 bool Guard::Loaded::resolve(const GuardList& list, std::size_t slot) const {
   skeleton->bss->resolving_slot = static_cast<__u32>(slot);
   skeleton->bss->resolved_cgroup = 0;
-  bpf_iter_link_info where{};
-  where.cgroup.order = BPF_CGROUP_ITER_SELF_ONLY;
-  where.cgroup.cgroup_fd = static_cast<__u32>(list.subject_fd);
-  return run_iterator(skeleton->progs.guard_resolve, where).ok() &&
+  return run_cgroup_iterator(skeleton->progs.guard_resolve, list.subject_fd).ok() &&
          skeleton->bss->resolved_cgroup == list.subject.inode;
 }
 
-// The slot of the list's subject; a fresh one if it had none. Nothing: no slot is left, or its
+// The slot of the list's subject; assigns one if it has none. Nothing: no slot is free, or the
 // cgroup is gone.
 std::optional<std::size_t> Guard::Loaded::take_slot(const GuardList& list) {
   if (const auto present = slot_of(list.subject)) return present;
@@ -296,7 +253,7 @@ std::optional<std::size_t> Guard::Loaded::take_slot(const GuardList& list) {
 
 void Guard::Loaded::publish(const GuardList& list, std::size_t slot) {
   Slot& mine = slots_[slot];
-  // It fired, and nobody was told yet: whatever this list was made from did not know of it.
+  // The slot fired and drain() has not reported it yet, so this list was made without knowing it.
   if (mapped_->shots(slot) != mine.shots_seen) return;
   if (list.victims.empty()) return mapped_->withdraw(slot);
   abi_guard_list fresh{};
@@ -358,7 +315,7 @@ void Guard::Loaded::note(const abi_guard_report& report) {
 }
 
 void Guard::Loaded::drain(const std::function<void(const abi_guard_report&)>& visit) {
-  // Read before the ring: what is dropped from here on is the next call's.
+  // Read before the ring: the next call handles reports that are dropped from here on.
   const std::uint64_t dropped = __atomic_load_n(&skeleton->bss->counts.dropped, __ATOMIC_ACQUIRE);
   std::array<std::uint64_t, ABI_GUARD_SLOTS> shots{};
   for (std::size_t slot = 0; slot < slots_.size(); ++slot) shots[slot] = mapped_->shots(slot);
@@ -366,7 +323,7 @@ void Guard::Loaded::drain(const std::function<void(const abi_guard_report&)>& vi
   ring_buffer__consume(ring.get());
   visit_ = nullptr;
   if (dropped == dropped_) return;
-  // A crossing that nobody will ever be told of must not keep its slot spent for good.
+  // The report of a crossing may be lost; its slot must not stay spent.
   dropped_ = dropped;
   for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
     slots_[slot].shots_seen = std::max(slots_[slot].shots_seen, shots[slot]);
@@ -376,9 +333,9 @@ void Guard::Loaded::drain(const std::function<void(const abi_guard_report&)>& vi
 Result<abi_guard_victim> Guard::Loaded::identify(pid_t pid, CgroupId workload) {
   skeleton->bss->identify_within = workload.inode;
   skeleton->bss->identified = {};
-  bpf_iter_link_info who{};
-  who.task.tid = static_cast<__u32>(pid);
-  TRY(run_iterator(skeleton->progs.guard_identify, who));
+  bpf_iter_link_info one{};
+  one.task.tid = static_cast<__u32>(pid);
+  TRY(run_iterator(skeleton->progs.guard_identify, one));
   const abi_guard_victim found = skeleton->bss->identified;
   if (found.tgid != pid) return Error{ESRCH, "identify process " + std::to_string(pid)};
   return found;
@@ -394,7 +351,7 @@ Result<std::unique_ptr<Guard>> Guard::load(const GuardOptions& options) {
   const bool try_charges = options.charge_hook && kernel_has_function("page_counter_try_charge");
   Opened opened = open_and_load(try_charges);
   const bool with_charges = opened.skeleton && try_charges;
-  // fexit may be refused where all else is permitted.
+  // A kernel may refuse fexit and permit the rest.
   if (!opened.skeleton && try_charges) opened = open_and_load(false);
   if (!opened.skeleton) return Error{opened.code, opened.refusal};
   auto loaded = std::make_unique<Loaded>(std::move(opened.skeleton), with_charges);
@@ -435,7 +392,7 @@ void Guard::drain(const std::function<void(const abi_guard_report&)>& visit) {
 }
 
 Result<void> Guard::look() {
-  TRY(run<char>(loaded_->skeleton->progs.guard_look, nullptr));
+  TRY(run_program(loaded_->skeleton->progs.guard_look));
   return {};
 }
 
@@ -445,7 +402,7 @@ Result<GuardUsage> Guard::usage(CgroupId subject) const {
   if (!slot) return Error{ENOENT, "the guard has no list for this cgroup"};
   abi_guard_sample sample{};
   sample.slot = static_cast<__u32>(*slot);
-  const int failure = TRY(run(loaded_->skeleton->progs.guard_sample, &sample));
+  const int failure = TRY(run_program(loaded_->skeleton->progs.guard_sample, sample));
   if (failure != 0) return Error{ENODEV, "the guard's subject is gone"};
   return GuardUsage{Bytes{static_cast<std::int64_t>(sample.usage)},
                     Bytes{static_cast<std::int64_t>(sample.inactive_file)}, sample.exact != 0};
@@ -453,6 +410,16 @@ Result<GuardUsage> Guard::usage(CgroupId subject) const {
 
 abi_guard_counts Guard::counts() const {
   return loaded_->skeleton->bss->counts;
+}
+
+Result<std::vector<BpfCounter>> Guard::counters_by_name() const {
+  const __u32 key = 0;
+  // bpf/lib counts its failures in a map of its own in each object.
+  const auto shared = TRY(sum_over_cpus<abi_counters>(loaded_->skeleton->maps.counters, &key));
+  std::vector<BpfCounter> all;
+  append_failures("guard", shared, all);
+  append_counters("guard", counts(), all);
+  return all;
 }
 
 std::uint32_t Guard::clocks() const {

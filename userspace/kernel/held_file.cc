@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pread() until it returns 0. A short read is not the end: seq_file hands out /proc/vmstat and
-// long cgroup.procs in pieces of its own buffer's size, however much is asked for.
+// Reads until pread() returns 0. A short read is not the end: seq_file returns /proc/vmstat and
+// long cgroup.procs in pieces of its own buffer's size.
 #include "kernel/held_file.h"
 
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 namespace forestall::kernel {
 namespace {
 
-// Holds memory.stat and /proc/meminfo at once on every kernel seen.
+// Enough for memory.stat and for /proc/meminfo on every kernel tested.
 constexpr std::size_t kFirstSize = 8192;
 constexpr std::size_t kLargest = std::size_t{1} << 20;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel file held open and read again and again from its start: no path lookup, and with a
-// buffer that has grown once no allocation either, so that it still works when memory is short.
-// The buffer is the caller's, so that hundreds of held files share one.
+// A kernel file that stays open and is read repeatedly from its start. A read resolves no path and,
+// once the buffer has grown, allocates nothing, so it works when memory is short. The caller owns
+// the buffer, so hundreds of files share one.
 #pragma once
 
 #include <string>
@@ -12,18 +12,18 @@
 
 namespace forestall::kernel {
 
-// Whole text behind `fd`, read from offset 0 into `buffer`, which grows as needed and never
-// shrinks. The view lives until the buffer's next change. EFBIG above 1 MiB: no file read here
-// comes near that, so it is not the file we think it is. Error messages name `object`.
+// The whole text of `fd`, read from offset 0 into `buffer`, which grows as needed and never
+// shrinks. The view is valid until the buffer changes. EFBIG above 1 MiB: far more than any
+// expected file has. Error messages name `object`.
 [[nodiscard]] Result<std::string_view> read_whole(int fd, std::string& buffer,
                                                   std::string_view object);
 
 class HeldFile {
  public:
-  // `directory_fd` may be AT_FDCWD for an absolute path. `name` is what errors call the file.
+  // `directory_fd` may be AT_FDCWD for an absolute path. `name` is the file's name in errors.
   static Result<HeldFile> open(int directory_fd, const char* file, std::string name);
 
-  // Fresh text of the file; the view lives in `buffer`. ENODEV when its cgroup is gone.
+  // Current text of the file; the view points into `buffer`. ENODEV: the file's cgroup was removed.
   [[nodiscard]] Result<std::string_view> read(std::string& buffer) const {
     return read_whole(fd_.get(), buffer, name_);
   }

@@ -37,7 +37,7 @@ JobThread::~JobThread() {
 }
 
 Result<void> JobThread::begin(const char* name) {
-  // A thread starts with its maker's mask: blocked before it is made, no signal ever reaches it.
+  // A thread inherits the signal mask of its creator, so signals blocked here never reach it.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -69,9 +69,9 @@ bool JobThread::start() {
 }
 
 bool JobThread::finish() {
-  // The thread stores the state before it raises the event, so that a loop that was woken finds the
-  // job over. One that looked in between is woken once more, for nothing: hence it is lowered
-  // first.
+  // The thread stores the state before it raises the event, so a loop that wakes finds the job
+  // over. The event is cleared first: a check between the two steps costs one extra wake-up at
+  // most.
   eventfd_t count = 0;
   ::eventfd_read(done_.get(), &count);
   if (state_.load() != State::over) return false;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread that does one job at a time for the loop: started without waiting, its end told by a
-// descriptor. For what may take seconds, such as asking a container runtime.
+// A thread that runs one job at a time for the loop. start() does not wait, and a descriptor
+// signals the end. For jobs that may take seconds, such as a request to a container runtime.
 //
-// The two sides share one word of state: no lock that a preempted thread of ordinary priority could
-// hold against a loop that runs at real time. It also says whose the job's data is: the starter's
-// while idle and over, the job's while running.
+// The two threads share one atomic word of state and no lock: a preempted thread of ordinary
+// priority could otherwise hold the lock while the real-time loop waits. The state also defines the
+// owner of the job's data: the starter while idle and over, the job while running.
 #pragma once
 
 #include <atomic>
@@ -18,24 +18,24 @@
 
 namespace forestall::kernel {
 
-// Thread rule: every call from one thread, the loop's; none of them waits but the destructor.
+// Thread rule: every call from one thread, the loop's. Only the destructor waits.
 class JobThread {
  public:
-  // `job` runs on the thread, once for each start(). `name` shows in ps, at most 15 characters.
+  // `job` runs on the thread once for each start(). ps shows `name`, at most 15 characters.
   static Result<std::unique_ptr<JobThread>> create(const char* name, std::function<void()> job);
   JobThread(const JobThread&) = delete;
   JobThread& operator=(const JobThread&) = delete;
-  // Raises stop_fd() and waits for the job to notice.
+  // Raises stop_fd() and waits until the job has ended.
   ~JobThread();
 
-  // False, and nothing is begun, unless it is idle.
+  // Starts the job; false if the thread is not idle.
   [[nodiscard]] bool start();
   [[nodiscard]] bool running() const { return state_.load() == State::running; }
   // Polls readable from the end of a job until finish().
   [[nodiscard]] int fd() const { return done_.get(); }
-  // Whether a job is over, which makes the thread idle again.
+  // Returns whether a job is over, and makes the thread idle again.
   [[nodiscard]] bool finish();
-  // Polls readable once the thread is to end: a job that waits gives up then.
+  // Polls readable once the thread must end: a job that waits gives up then.
   [[nodiscard]] int stop_fd() const { return stop_.get(); }
 
  private:

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel's memory files are all "key value [unit]" lines, so one routine walks the lines and
-// each parser only lists the keys it wants and where they go.
+// The kernel's memory files consist of "key value [unit]" lines, so one routine walks the lines and
+// each parser lists its keys and fields.
 //
-// A known key that is malformed or there twice is an error although the rest is readable: these
-// numbers decide about killing, and a file that contradicts itself was not written by the kernel
-// we know. Unknown keys are passed over whatever follows them, since newer kernels add some.
+// A known key that is malformed or appears twice is an error, although the rest is readable: these
+// numbers decide about kills, and no known kernel writes such a file. Unknown keys are skipped with
+// whatever follows them, because newer kernels add some.
 #include "kernel/memory_files.h"
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ constexpr std::size_t kKeysMax = 16;
 
 enum class Unit : std::uint8_t { none, kb };
 
-// One wanted key and the field its value goes to: a count or an amount of bytes.
+// One key and the field for its value: a count or an amount of bytes.
 struct Slot {
   std::string_view key;
   std::optional<std::uint64_t>* count = nullptr;
@@ -88,7 +88,7 @@ std::optional<Duration> parse_total(std::string_view text) {
   return std::chrono::microseconds(static_cast<std::int64_t>(*microseconds));
 }
 
-// The fields after "some" or "full". All four must be there; further ones are passed over.
+// The fields after "some" or "full". All four are required; further ones are skipped.
 Result<PsiLine> parse_psi_line(std::string_view kind, std::string_view rest) {
   PsiLine line;
   std::optional<std::uint32_t> averages[3];
@@ -159,8 +159,8 @@ Result<MemoryStat> parse_memory_stat(std::string_view text) {
       {"pgsteal", &stat.pgsteal},
   };
   TRY(parse_keyed(text, slots, Unit::none));
-  // v1 writes both: the plain key is the group alone, the total_ key includes its descendants,
-  // which is what usage_in_bytes counts too. v2 has only the plain key and means the subtree.
+  // v1 has both keys: the plain one for the group alone, the total_ one with its descendants, as in
+  // usage_in_bytes. v2 has only the plain key, for the subtree.
   if (total_inactive_file) stat.inactive_file = total_inactive_file;
   return stat;
 }

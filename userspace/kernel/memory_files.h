@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pure parsers of the kernel's memory files. Unknown keys are ignored (newer kernels add some), a
-// missing key is nothing, a malformed or duplicated one is an error that names it.
+// Pure parsers of the kernel's memory files. They ignore unknown keys, because newer kernels add
+// some; a missing key is nothing; a malformed or duplicate key is an error that names it.
 #pragma once
 
 #include <cstdint>
@@ -49,8 +49,8 @@ struct MemoryEvents {  // memory.events (v2); oom_kill also from memory.oom_cont
 };
 [[nodiscard]] Result<MemoryEvents> parse_memory_events(std::string_view text);
 
-// A single amount: "123456\n", or "max" (v2) which is nothing. v1 writes a huge page-aligned
-// number instead of "max": at or above 2^62 is taken as unlimited, as kubelet does.
+// A single amount: "123456\n", or "max" (v2), which is nothing. v1 has a huge page-aligned number
+// instead of "max": a value of 2^62 or more means unlimited, as in kubelet.
 [[nodiscard]] Result<std::optional<Bytes>> parse_amount(std::string_view text);
 
 struct PsiLine {

@@ -50,7 +50,7 @@ void drop_record(int directory) {
   for (const char* attribute : kAttributes) ::fremovexattr(directory, attribute);
 }
 
-// The text of the record; nothing when there is none.
+// The text of the record; nothing: there is none.
 std::optional<std::string> read_record(int directory) {
   std::array<char, 128> text;
   for (const char* attribute : kAttributes) {
@@ -60,14 +60,14 @@ std::optional<std::string> read_record(int directory) {
   return std::nullopt;
 }
 
-// Whether the process that wrote the record still runs. One that waits to be reaped does not.
+// Whether the process that wrote the record still runs. A zombie does not.
 bool owner_lives(const MemoryHighRecord& record) {
   if (!record.owner) return false;
   const auto process = ProcessRef::open(record.owner->pid);
   return process && process->id() == *record.owner && !process->exited();
 }
 
-// Whether another process that still runs has the setting on record.
+// Whether another running process has a record of this setting.
 bool held_by_another(int directory, ProcessId self) {
   const auto text = read_record(directory);
   if (!text) return false;
@@ -79,7 +79,7 @@ Result<UniqueFd> open_readable(const CgroupDir& cgroup) {
   return cgroup.open_file(".", O_RDONLY | O_DIRECTORY);
 }
 
-// Gives back what `record` says, if the current value is still one of ours.
+// Restores the original of `record` if the current value is still one of the record's.
 Result<void> undo(int directory, int file, const MemoryHighRecord& record, std::string_view name) {
   const auto now = TRY(read_amount(file, name));
   if (now == record.old_value || now == record.new_value) {
@@ -89,7 +89,7 @@ Result<void> undo(int directory, int file, const MemoryHighRecord& record, std::
   return {};
 }
 
-// Whether there was anything to undo: not when the owner still lives.
+// Returns whether there was anything to undo; there is not if the owner still runs.
 Result<bool> undo_leftover(const CgroupDir& cgroup, int directory, std::string_view text) {
   const auto record = TRY(parse_memory_high_record(text));
   if (owner_lives(record)) return false;
@@ -98,7 +98,7 @@ Result<bool> undo_leftover(const CgroupDir& cgroup, int directory, std::string_v
   return true;
 }
 
-// Restores one cgroup, and says what came of it.
+// Restores one cgroup and appends the result to `log`.
 void restore_one(const CgroupDir& cgroup, std::vector<std::string>& log) {
   const auto directory = open_readable(cgroup);
   if (!directory) return;
@@ -115,7 +115,7 @@ void restore_one(const CgroupDir& cgroup, std::vector<std::string>& log) {
 
 void restore_below(const CgroupTree& tree, const std::string& path, std::vector<std::string>& log) {
   const auto cgroup = tree.open(path);
-  if (!cgroup) return;  // gone since it was listed
+  if (!cgroup) return;  // removed since it was listed
   restore_one(*cgroup, log);
   const auto children = cgroup->children();
   if (!children) return;
@@ -168,7 +168,7 @@ Result<MemoryHigh> MemoryHigh::open(const CgroupDir& cgroup) {
 }
 
 MemoryHigh::~MemoryHigh() {
-  // Nobody is left to tell; a failure leaves the record, and the next start tries again.
+  // A destructor cannot report an error. A failure leaves the record, and the next start retries.
   if (file_) static_cast<void>(restore());
 }
 
@@ -178,7 +178,7 @@ Result<void> MemoryHigh::set(Bytes value) {
   if (original_ && *original_ <= rounded) return Error{EPERM, fmt::format("raise {}", name_)};
   const auto before = ours_ ? ours_ : original_;
   if (TRY(read_amount(file_.get(), name_)) != before) {
-    return Error{EBUSY, fmt::format("{} was changed by somebody else", name_)};
+    return Error{EBUSY, fmt::format("{} was changed by another process", name_)};
   }
   if (!ours_ && held_by_another(directory_.get(), self_)) {
     return Error{EBUSY, fmt::format("{} is set by another agent", name_)};

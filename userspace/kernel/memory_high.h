@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// memory.high of one cgroup, borrowed: set for a while, and given back whatever happens.
+// Sets memory.high of one cgroup temporarily and always restores it.
 //
-// The destructor gives it back; an agent that is killed with SIGKILL runs no destructor. So before
-// the first write the original is recorded in an extended attribute of the cgroup's directory,
-// user.forestall.memory_high (trusted.… where user.… is refused). The next start finds the records
-// (restore_leftovers) and undoes what is left. Text of a record:
+// The destructor restores it. SIGKILL runs no destructor, so before the first write the original is
+// recorded in an extended attribute of the cgroup's directory, user.forestall.memory_high
+// (trusted.… where user.… is refused). The next start reads the records (restore_leftovers) and
+// restores the originals. Text of a record:
 //   <original> <old> <new> <pid> <start ticks>
-// The current value must be <old> or <new> (the write may or may not have happened); if it is
-// neither, somebody else has taken the setting over and it is left alone. The last two say whose
-// record it is: a second agent beside a living one must not undo that one's setting.
+// The current value must be <old> or <new>, because the write may or may not have happened. If it
+// is neither, another process has changed the setting and it stays. The last two identify the owner
+// of the record: a second agent must not undo the setting of a running one.
 #pragma once
 
 #include <optional>
@@ -28,7 +28,7 @@ struct MemoryHighRecord {
   std::optional<Bytes> original;  // nothing: "max"
   std::optional<Bytes> old_value;
   std::optional<Bytes> new_value;
-  std::optional<ProcessId> owner;  // nothing: the text ends before it, and nobody is protected
+  std::optional<ProcessId> owner;  // nothing: a text without one; its setting may be undone
 
   friend bool operator==(const MemoryHighRecord&, const MemoryHighRecord&) = default;
 };
@@ -37,26 +37,25 @@ struct MemoryHighRecord {
 
 class MemoryHigh {
  public:
-  // Opens memory.high and remembers its value; changes nothing yet. ENOENT on cgroup v1, on the
-  // root, and where the memory controller is off.
+  // Opens memory.high and saves its value; changes nothing yet. ENOENT on cgroup v1, on the root,
+  // and if the memory controller is off.
   static Result<MemoryHigh> open(const CgroupDir& cgroup);
   MemoryHigh(MemoryHigh&&) noexcept = default;
   MemoryHigh& operator=(MemoryHigh&&) = delete;
   ~MemoryHigh();
 
-  // What it was before us; nothing is "max".
+  // The value before the first set(); nothing is "max".
   [[nodiscard]] const std::optional<Bytes>& original() const { return original_; }
-  // The value set by us, if any.
+  // The value that set() wrote, if any.
   [[nodiscard]] const std::optional<Bytes>& current() const { return ours_; }
 
-  // Records, then writes `value` rounded down to a page. Refused with EPERM when the original is
-  // lower (it is never raised), with EBUSY when somebody else has changed it meanwhile or another
-  // living process has it on record, with the xattr's error when no record can be kept. REQUIRES:
-  // usage is below `value`; the kernel would otherwise reclaim in this thread before the write
-  // returns.
+  // Writes the record, then `value` rounded down to a page. EPERM: the original is not higher, and
+  // the value is never raised. EBUSY: another process has changed the file meanwhile, or another
+  // running process has a record. Other errors: the record could not be written. REQUIRES: usage is
+  // below `value`; otherwise the kernel reclaims in this thread before the write returns.
   [[nodiscard]] Result<void> set(Bytes value);
-  // Writes the original back and drops the record. Nothing to do when nothing was set, when the
-  // cgroup is gone, or when somebody else has changed it.
+  // Writes the original back and deletes the record. Does nothing if nothing was set, if the cgroup
+  // was removed, or if another process has changed the file.
   [[nodiscard]] Result<void> restore();
 
  private:
@@ -70,9 +69,9 @@ class MemoryHigh {
   ProcessId self_;  // the owner in our records
 };
 
-// Undoes what a killed agent left behind, in the whole tree (v2; nothing to do on v1); records of
-// processes that still live are passed over. Returns one line per cgroup that was restored or could
-// not be. Start only: walks every cgroup.
+// Restores the settings of a killed agent in the whole tree (v2; does nothing on v1). Skips records
+// of running processes. Returns one line for each cgroup that was restored or could not be. Call at
+// start only: walks every cgroup.
 [[nodiscard]] std::vector<std::string> restore_leftovers(const CgroupTree& tree);
 
 }  // namespace forestall::kernel

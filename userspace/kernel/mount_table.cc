@@ -11,7 +11,7 @@
 namespace forestall::kernel {
 namespace {
 
-// Local block devices under FUSE (fuseblk: ntfs-3g) are served by a process all the same.
+// A process serves even local block devices under FUSE (fuseblk: ntfs-3g).
 constexpr std::array<std::string_view, 11> kServed{
     "nfs", "nfs4", "cifs", "smb3", "ceph", "afs", "9p", "fuse", "fuseblk", "virtiofs", "lustre"};
 
@@ -23,7 +23,7 @@ bool is_octal(char c) {
   return c >= '0' && c <= '7';
 }
 
-// fs/proc_namespace.c mangles blank, tab, newline, backslash and '#' as \ooo.
+// fs/proc_namespace.c escapes blank, tab, newline, backslash and '#' as \ooo.
 std::string unescape(std::string_view text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -10,8 +10,8 @@
 
 namespace forestall::kernel {
 
-// Ascending, as the kernel writes it; empty text is an empty list. Nothing for text that is not
-// such a list, for one that does not ascend, and for numbers from `limit` on.
+// The numbers in ascending order; empty text is an empty list. Nothing for text that is not such a
+// list, for a list that does not ascend, and for numbers of `limit` or more.
 [[nodiscard]] std::optional<std::vector<std::uint32_t>> parse_number_list(std::string_view text,
                                                                           std::uint32_t limit);
 

@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::size_t kPageBytes = 4096;
 
-// Between fork() and its death this process runs alone on a copy of a threaded one's memory: only
-// async-signal-safe calls from here.
+// The child has only one thread of its multi-threaded parent, so until its end it may make only
+// async-signal-safe calls.
 [[noreturn]] void live_to_be_killed(pid_t parent, int ready, std::size_t size) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
@@ -55,7 +55,7 @@ Result<ProbeChild> ProbeChild::start(Bytes memory) {
   writing.reset();
   char ready = 0;
   if (!readable(reading.get(), std::chrono::seconds(5)) || read(reading.get(), &ready, 1) != 1) {
-    return error("a probe child did not come up");
+    return error("a probe child did not start");
   }
   return child;
 }
@@ -64,7 +64,7 @@ ProbeChild::ProbeChild(ProbeChild&& other) noexcept : pid_(std::exchange(other.p
 
 ProbeChild::~ProbeChild() {
   if (pid_ < 0) return;
-  // A child of our own that was not reaped keeps its pid: no pidfd is needed to be safe here.
+  // An unreaped child keeps its pid, so this needs no pidfd.
   kill(pid_, SIGKILL);
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }

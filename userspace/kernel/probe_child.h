@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A child process made to be killed: probes and the warm-up of the kill path try their system
-// calls on it, so that nothing else is ever at risk.
+// A child process for trials: probes and the warm-up of the kill path kill it, so that no other
+// process is at risk.
 #pragma once
 
 #include <sys/types.h>
@@ -14,19 +14,19 @@ namespace forestall::kernel {
 
 class ProbeChild {
  public:
-  // Forks; the child touches `memory`, and then waits to be killed. Returns once it has touched
-  // it. The child does nothing but system calls, so threads of the parent do not matter, and it
-  // dies with the thread that made it.
+  // Forks a child that touches `memory` and then waits to be killed. Returns once the child has
+  // touched it. The child makes only system calls, so other threads of the parent do not matter. It
+  // dies with the thread that started it.
   static Result<ProbeChild> start(Bytes memory);
   ProbeChild(ProbeChild&& other) noexcept;
   ProbeChild& operator=(ProbeChild&&) = delete;
   ProbeChild(const ProbeChild&) = delete;
   ProbeChild& operator=(const ProbeChild&) = delete;
-  // Kills it if it still lives, and reaps it.
+  // Kills it if it still runs, and reaps it.
   ~ProbeChild();
 
   [[nodiscard]] pid_t pid() const { return pid_; }
-  // Waits for its end and reaps it; the wait status. ETIMEDOUT when it did not end in time.
+  // Waits until it ends, reaps it and returns the wait status. ETIMEDOUT: it did not end in time.
   [[nodiscard]] Result<int> wait_end(Duration patience);
 
  private:

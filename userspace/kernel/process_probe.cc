@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every call of the kill path is tried once here, because a seccomp filter or an LSM that forbids
-// one must be found at the start and not when memory is short (earlyoom issue 315).
+// Tries every call of the kill path once, so that a seccomp filter or an LSM that forbids one is
+// found at start and not when memory is short (earlyoom issue 315).
 #include "kernel/process_probe.h"
 
 #include <fcntl.h>
@@ -23,7 +23,7 @@ namespace {
 constexpr Bytes kChildMemory = kib(64);
 constexpr Duration kPatience = std::chrono::seconds(2);
 
-// EPERM and its kin mean that the call is there; anything else that it is not.
+// EPERM and similar errors mean that the kernel has the call; any other error that it does not.
 FeatureState state_of(int code) {
   const bool refused = code == EPERM || code == EACCES || code == EROFS || code == EBUSY;
   return refused ? FeatureState::refused : FeatureState::absent;
@@ -50,12 +50,13 @@ Result<std::string> try_pidfd() {
 Result<std::string> try_mrelease() {
   auto child = TRY(ProbeChild::start(kChildMemory));
   const ProcessRef ref = TRY(ProcessRef::open(child.pid()));
-  // On a process that is not dying the kernel answers EINVAL, after all its checks of permission.
+  // For a process that is not dying the kernel returns EINVAL, after it has checked the
+  // permissions.
   const auto before = ref.release_memory();
   if (!before.ok() && before.error().code != EINVAL) return before.error();
   TRY(ref.send_signal(SIGKILL));
   const auto after = ref.release_memory();
-  // ESRCH: it was gone before we could help.
+  // ESRCH: the process had exited already.
   if (!after.ok() && after.error().code != ESRCH && after.error().code != EAGAIN) {
     return after.error();
   }
@@ -63,7 +64,7 @@ Result<std::string> try_mrelease() {
   return std::string("process_mrelease: EINVAL before SIGKILL, accepted after");
 }
 
-// A cgroup made for the probe directly under the cgroup2 root; removed again with this object.
+// A cgroup for the probe, directly under the cgroup2 root; removed with this object.
 class ProbeCgroup {
  public:
   static Result<ProbeCgroup> make(int root) {

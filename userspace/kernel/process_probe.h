@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which ways of killing this host permits, found by killing children made for it.
+// Probes which ways of killing this host permits, by killing child processes of its own.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,8 @@
 namespace forestall::kernel {
 
 // Reports on cgroup_kill, pidfd and process_mrelease, in Feature order. Features in `disabled` are
-// not tried. May take some tens of milliseconds: to put a child into a cgroup made for it, the
-// kernel waits for an RCU grace period. Not for the loop; call it at the start.
+// not tried. May take tens of milliseconds: the kernel waits for an RCU grace period when a child
+// moves into its cgroup. Call at start only, not from the loop.
 [[nodiscard]] std::vector<FeatureReport> probe_processes(const CgroupTree& tree,
                                                          const FeatureSet& disabled);
 

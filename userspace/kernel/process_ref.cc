@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// pidfds and /proc/PID/stat. The calls are made by number: glibc 2.36 declares them, but its
-// <sys/pidfd.h> forgets extern "C".
+// pidfds and /proc/PID/stat. The system calls are made by number: glibc 2.36 declares them, but its
+// <sys/pidfd.h> lacks extern "C".
 //
-// Everything here is on the kill path: no allocation but error texts,
-// and /proc is read into a buffer on the stack.
+// All of this is on the kill path: it reads /proc into a buffer on the stack and allocates only
+// error texts.
 #include "kernel/process_ref.h"
 
 #include <fcntl.h>
@@ -45,11 +45,11 @@ Result<ProcessStat> parse_process_stat(std::string_view stat) {
   std::string_view rest = stat.substr(comm_end + 1);
   // Fields after the name: 3 is the state, 4 the parent, 9 the flags, 22 the start time.
   const auto parent = parse_u64(skip_to(rest, 2));
-  if (!parent) return malformed("field 4 (parent) is no number");
+  if (!parent) return malformed("field 4 (parent) is not a number");
   const auto flags = parse_u64(skip_to(rest, 5));
-  if (!flags) return malformed("field 9 (flags) is no number");
+  if (!flags) return malformed("field 9 (flags) is not a number");
   const auto start = parse_u64(skip_to(rest, 13));
-  if (!start) return malformed("field 22 (start time) is no number");
+  if (!start) return malformed("field 22 (start time) is not a number");
   return ProcessStat{static_cast<pid_t>(*parent), (*flags & kKernelThreadFlag) != 0, *start};
 }
 
@@ -66,7 +66,7 @@ Result<ProcessStat> read_process_stat(pid_t pid) {
     return errno_error("open", path.data());
   }
   std::array<char, kStatBytesMax> text{};
-  // One read suffices: seq_file hands out a record that fits the buffer in one piece.
+  // One read suffices: seq_file returns a record that fits the buffer in one piece.
   const ssize_t size = ::read(file.get(), text.data(), text.size());
   if (size < 0) return errno_error("read", path.data());
   return parse_process_stat({text.data(), static_cast<std::size_t>(size)});
@@ -74,6 +74,18 @@ Result<ProcessStat> read_process_stat(pid_t pid) {
 
 Result<ProcessId> read_process_id(pid_t pid) {
   return ProcessId{pid, TRY(read_process_stat(pid)).start_ticks};
+}
+
+std::uint64_t resident_pages(pid_t pid) {
+  std::array<char, 32> path{};
+  std::snprintf(path.data(), path.size(), "/proc/%d/statm", pid);
+  const UniqueFd file(::open(path.data(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 128> text{};
+  const ssize_t size = file ? ::read(file.get(), text.data(), text.size()) : 0;
+  if (size <= 0) return 0;
+  std::string_view rest(text.data(), static_cast<std::size_t>(size));
+  next_word(rest);  // total pages
+  return parse_u64(next_word(rest)).value_or(0);
 }
 
 Result<UniqueFd> open_pidfd(pid_t pid) {
@@ -86,8 +98,8 @@ Result<ProcessRef> ProcessRef::open(pid_t pid) {
   UniqueFd fd = TRY(open_pidfd(pid));
   const ProcessStat stat = TRY(read_process_stat(pid));
   ProcessRef ref({pid, stat.start_ticks}, stat.kernel_thread, std::move(fd));
-  // A pid is not given to anybody else before its process was reaped. If the pidfd still reaches
-  // one now, then /proc/PID/stat above was this process' own.
+  // The kernel reuses a pid only after its process was reaped. If the pidfd still refers to a
+  // process now, /proc/PID/stat above belonged to it.
   if (auto alive = ref.send_signal(0); !alive && alive.error().code != EPERM) {
     return alive.error();
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process held by pidfd, so that a reused pid can never be signalled in its place.
+// A process held by pidfd, so that a signal never reaches another process with a reused pid.
 #pragma once
 
 #include <cstdint>
@@ -11,48 +11,52 @@
 
 namespace forestall::kernel {
 
-// What is used of /proc/PID/stat (fs/proc/array.c do_task_stat).
+// The used fields of /proc/PID/stat (fs/proc/array.c do_task_stat).
 struct ProcessStat {
   pid_t parent = 0;               // field 4; 0 for pid 1 and for a parent outside our pid namespace
   bool kernel_thread = false;     // PF_KTHREAD of field 9
   std::uint64_t start_ticks = 0;  // field 22, clock ticks since boot
 };
 
-// The comm field may hold anything, parentheses and newlines included: the fields are counted from
-// the last ')', after which the kernel prints numbers and one letter only.
+// The comm field may contain any character, including parentheses and newlines. So the fields are
+// counted from the last ')', after which the kernel prints only numbers and one letter.
 [[nodiscard]] Result<ProcessStat> parse_process_stat(std::string_view stat);
 // Start time (field 22) alone.
 [[nodiscard]] Result<std::uint64_t> parse_start_ticks(std::string_view stat);
-// /proc/PID/stat of a process. ESRCH when there is no such process.
+// /proc/PID/stat of a process. ESRCH: there is no such process.
 [[nodiscard]] Result<ProcessStat> read_process_stat(pid_t pid);
 // Start time of a live process, read from /proc.
 [[nodiscard]] Result<ProcessId> read_process_id(pid_t pid);
 
-// A bare pidfd (always O_CLOEXEC). Safe on its own only for a child that was not reaped yet.
+// Resident pages of a process from /proc/PID/statm; 0 if it cannot be read. Allocates nothing.
+[[nodiscard]] std::uint64_t resident_pages(pid_t pid);
+
+// A bare pidfd (always O_CLOEXEC). Identifies the right process only for a child that is not reaped
+// yet.
 [[nodiscard]] Result<UniqueFd> open_pidfd(pid_t pid);
 
 class ProcessRef {
  public:
-  // Opens a pidfd and reads the start time through /proc while the pidfd pins the identity.
-  // ESRCH when there is no such process (any more). EINVAL (ENOENT since 6.14) when `pid` is a
-  // thread that leads no group.
+  // Opens a pidfd and reads the start time from /proc while the pidfd pins the identity. ESRCH:
+  // there is no such process, or not any more. EINVAL (ENOENT since 6.14): `pid` is a thread that
+  // does not lead its group.
   static Result<ProcessRef> open(pid_t pid);
 
   [[nodiscard]] const ProcessId& id() const { return id_; }
   [[nodiscard]] int fd() const { return fd_.get(); }
   [[nodiscard]] bool kernel_thread() const { return kernel_thread_; }
 
-  // pidfd_send_signal. ESRCH when it has been reaped already; 0 only asks whether it has.
+  // pidfd_send_signal. ESRCH: the process was reaped. Signal 0 only checks for that.
   [[nodiscard]] Result<void> send_signal(int signal) const;
   // One process_mrelease call: frees the anonymous memory of a dying process from this thread.
-  // EINVAL: not dying yet, or its mm lives on elsewhere. ESRCH: nothing left to free (success for
-  // the caller). EAGAIN: partly done, call again.
+  // EINVAL: not dying yet, or another process shares its mm. ESRCH: nothing left to free (success
+  // for the caller). EAGAIN: partly done, call again.
   [[nodiscard]] Result<void> release_memory() const;
   // Whether it has exited (its pidfd polls readable). Never blocks.
   [[nodiscard]] bool exited() const;
-  // A second descriptor on the same process, for another thread to own.
+  // A second descriptor of the same process, which another thread can own.
   [[nodiscard]] Result<UniqueFd> duplicate() const;
-  // The same process, held once more.
+  // A second reference to the same process.
   [[nodiscard]] Result<ProcessRef> copy() const;
 
  private:
@@ -63,8 +67,8 @@ class ProcessRef {
   UniqueFd fd_;
 };
 
-// The same call for a descriptor alone: what a reaper thread holds is a duplicate, not a
-// ProcessRef. 0 or an errno, because a retry loop must not build error texts.
+// ProcessRef::release_memory() for a bare descriptor, as the reaper thread has. Returns 0 or an
+// errno, because a retry loop must not build error texts.
 [[nodiscard]] int release_memory_of(int pidfd);
 
 }  // namespace forestall::kernel

@@ -16,8 +16,8 @@ constexpr std::array kWindows{milliseconds(500),  milliseconds(1000), millisecon
                               milliseconds(4000), milliseconds(6000), milliseconds(8000),
                               milliseconds(10000)};
 
-// The write must include the terminating NUL: the kernel overwrites the last byte it was given
-// (psi_write), and would otherwise cut the window short by a digit.
+// The write must include the terminating NUL: the kernel overwrites the last byte (psi_write),
+// which would otherwise be the window's last digit.
 bool try_window(int fd, Duration threshold, Duration window) {
   const auto request =
       fmt::format("some {} {}", std::chrono::duration_cast<microseconds>(threshold).count(),
@@ -33,8 +33,8 @@ Result<PsiTrigger> open_psi_trigger(int directory_fd, const char* file, std::str
   if (!fd) return errno_error("open", name);
   for (const auto window : kWindows) {
     if (try_window(fd.get(), threshold, window)) return PsiTrigger{std::move(fd), window};
-    // EINVAL is the answer to a window that is not allowed to us, or that this kernel finds too
-    // short; anything else would be the answer to the next window too.
+    // EINVAL: the window is not permitted, or too short for this kernel. Any other error would
+    // repeat with the next window.
     if (errno != EINVAL) break;
   }
   return errno_error("set trigger on", name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel counts of the reclaim of pages on the node, out of /proc/vmstat.
+// The kernel's counters of page reclaim on the node, from /proc/vmstat.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace forestall::kernel {
 
-// Since boot, in pages (mm/vmstat.c, enum vm_event_item). Nothing: this kernel does not tell.
+// Since boot, in pages (mm/vmstat.c, enum vm_event_item). Nothing: this kernel has no such counter.
 struct ReclaimCounts {
   std::optional<std::uint64_t> scanned = std::nullopt;         // pgscan_anon + pgscan_file
   std::optional<std::uint64_t> reclaimed = std::nullopt;       // pgsteal_anon + pgsteal_file
@@ -17,7 +17,7 @@ struct ReclaimCounts {
   std::optional<std::uint64_t> stalls = std::nullopt;
 };
 
-// From the text of /proc/vmstat. A line that is no number is as one that is not there.
+// From the text of /proc/vmstat. A line without a number counts as missing.
 [[nodiscard]] ReclaimCounts parse_reclaim_counts(std::string_view vmstat);
 
 }  // namespace forestall::kernel

@@ -15,7 +15,7 @@
 namespace forestall::kernel {
 namespace {
 
-// A look at a thousand cgroups takes about 300 KiB for as long as it lasts.
+// An evaluation of a thousand cgroups takes about 300 KiB while it runs.
 constexpr std::size_t kHeapReserve = 512 * 1024;
 
 struct Range {
@@ -23,7 +23,7 @@ struct Range {
   std::uintptr_t end = 0;
 };
 
-// The whole pages inside, or those it touches.
+// The whole pages inside the range.
 Range shrunk_to_pages(Range range) {
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   return {(range.begin + page - 1) & ~(page - 1), range.end & ~(page - 1)};
@@ -36,7 +36,6 @@ Range grown_to_pages(Range range) {
 
 void advise(Range pages, int advice) {
   if (pages.begin >= pages.end) return;
-  // The interface takes addresses as pointers.
   madvise(reinterpret_cast<void*>(pages.begin), pages.end - pages.begin, advice);
 }
 
@@ -45,7 +44,7 @@ Range segment_of(const dl_phdr_info& object, const ElfW(Phdr) & segment) {
   return {begin, begin + segment.p_memsz};
 }
 
-// Whether the loader patched the object's code: dropped pages would come back without the patches.
+// Whether the loader patched the object's code: a dropped page would be read again unpatched.
 bool has_text_relocations(const dl_phdr_info& object) {
   for (int i = 0; i < object.dlpi_phnum; ++i) {
     const ElfW(Phdr)& segment = object.dlpi_phdr[i];
@@ -59,8 +58,8 @@ bool has_text_relocations(const dl_phdr_info& object) {
   return false;
 }
 
-// Segments that were never writable are the file, unchanged. (What is made read-only after
-// relocation lies in segments that were writable.)
+// A segment that was never writable equals the file. (Sections that become read-only after
+// relocation are in writable segments.)
 int drop_unchanged(dl_phdr_info* object, std::size_t, void*) {
   if (has_text_relocations(*object)) return 0;
   for (int i = 0; i < object->dlpi_phnum; ++i) {
@@ -71,8 +70,8 @@ int drop_unchanged(dl_phdr_info* object, std::size_t, void*) {
   return 0;
 }
 
-// Of constants, what lies before the tables that only exceptions need. Those follow, with every
-// layout of GNU ld; where they do not, all is kept.
+// The constants without the tables that only exceptions need. GNU ld places these tables last; with
+// another layout all constants are kept.
 Range without_exception_tables(const dl_phdr_info& object, Range constants) {
   for (int i = 0; i < object.dlpi_phnum; ++i) {
     const ElfW(Phdr)& segment = object.dlpi_phdr[i];
@@ -83,7 +82,7 @@ Range without_exception_tables(const dl_phdr_info& object, Range constants) {
   return constants;
 }
 
-// The first object told of is the executable.
+// The first object that dl_iterate_phdr() reports is the executable.
 int keep_executable(dl_phdr_info* object, std::size_t, void*) {
   const auto mark = reinterpret_cast<std::uintptr_t>(&forestall_resident_end);
   bool behind_code = false;
@@ -115,14 +114,14 @@ void keep_own_code_resident() {
 }
 
 void keep_heap_reserve() {
-  // Freed memory at the top of the heap stays from here on, and large pieces come from there, too:
-  // those would be mapped and unmapped each time else.
+  // From here on freed memory at the top of the heap stays, and large blocks come from the heap too
+  // instead of being mapped and unmapped each time.
   mallopt(M_TRIM_THRESHOLD, 2 * static_cast<int>(kHeapReserve));
   mallopt(M_MMAP_THRESHOLD, static_cast<int>(kHeapReserve));
   void* reserve = std::malloc(kHeapReserve - 4096);
   if (reserve == nullptr) return;
   std::memset(reserve, 0, kHeapReserve - 4096);
-  // Else the compiler leaves out both.
+  // Otherwise the compiler removes the allocation and the free.
   asm volatile("" : : "r"(reserve) : "memory");
   std::free(reserve);
 }

@@ -21,16 +21,15 @@
 namespace forestall::kernel {
 namespace {
 
-// Steps that are tried before giving up: at each, the chance that both ways agree just there is
-// about one in the batch.
+// Steps to try. At each, both ways agree by chance with a probability of about one in the batch.
 constexpr int kTries = 8;
-// Looks at the child on its way to one step: it overshoots by the page tables it needs, or not.
+// Reads of the child on its way to one step: each growth misses by the page tables it needs.
 constexpr int kLooks = 8;
-// Distance that is grown by touching single pages, each of which counts at once.
+// The last pages before a step, which the child touches one by one; each counts at once.
 constexpr Pages kSingly = 512;
-// Single pages a child can take in all: 8 looks at 8 steps would be more than 8 MiB.
+// Bound on the single pages of a child: 8 reads at 8 steps would need more than 8 MiB.
 constexpr Pages kMostSingly = 1536;
-// One stretch of memory whose pages are mapped again and again: a mapping counts, not a page.
+// An area whose pages are mapped repeatedly: the kernel counts mappings, not pages.
 constexpr Pages kShared = 64;
 
 constexpr std::int64_t kAdjMost = 999;
@@ -46,7 +45,7 @@ Result<Pages> memory_and_swap() {
     const std::string_view name = next_word(line);
     if (name != "MemTotal:" && name != "SwapTotal:") continue;
     const auto amount = parse_i64(next_word(line));
-    if (!amount) return error("/proc/meminfo: no number");
+    if (!amount) return error("/proc/meminfo: a total is not a number");
     kib += *amount;
     ++found;
   }
@@ -54,14 +53,14 @@ Result<Pages> memory_and_swap() {
   return kib / (::sysconf(_SC_PAGESIZE) / 1024);
 }
 
-// What the child is told: map this many shared pages, then touch this many of its own.
+// A request to the child: map this many shared pages, then touch this many of its own.
 struct Order {
   Pages shared = 0;
   Pages own = 0;
 };
 
-// Between fork() and its death this process runs alone on a copy of a threaded one's memory: only
-// async-signal-safe calls from here. The areas are the parent's, made before the fork.
+// The child has only one thread of its multi-threaded parent, so until its end it may make only
+// async-signal-safe calls. The parent maps the areas before the fork.
 struct Growth {
   int orders = -1;
   int shared_file = -1;
@@ -95,7 +94,7 @@ class GrowingChild {
   GrowingChild& operator=(const GrowingChild&) = delete;
   ~GrowingChild() {
     if (pid_ >= 0) {
-      // A child of our own that was not reaped keeps its pid: no pidfd is needed to be safe here.
+      // An unreaped child keeps its pid, so this needs no pidfd.
       kill(pid_, SIGKILL);
       while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
       }
@@ -104,11 +103,11 @@ class GrowingChild {
   }
 
   [[nodiscard]] pid_t pid() const { return pid_; }
-  // Waits until it has done so.
+  // Waits until the child has grown.
   Result<void> grow(const Order& order);
   Result<void> adjust(std::int32_t oom_score_adj);
   Result<std::int64_t> number(const char* file);
-  // Pages of its own that it can still take.
+  // Own pages that the child has not touched yet.
   [[nodiscard]] Pages left() const { return left_; }
 
  private:
@@ -136,7 +135,7 @@ Result<std::unique_ptr<GrowingChild>> GrowingChild::start(MonotonicTime deadline
   child->own_ = mmap(nullptr, own_bytes(), PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (child->own_ == MAP_FAILED) return errno_error("mmap", "for calibration");
-  // So that each page touched is one page more.
+  // Each touched page must add exactly one page.
   madvise(child->own_, own_bytes(), MADV_NOHUGEPAGE);
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
@@ -191,14 +190,14 @@ Result<void> GrowingChild::adjust(std::int32_t oom_score_adj) {
 Result<std::int64_t> GrowingChild::number(const char* file) {
   const HeldFile held = TRY(HeldFile::open(directory_.get(), file, file));
   const auto value = parse_i64(trim(TRY(held.read(text_))));
-  if (!value) return error(std::string(file) + ": no number");
+  if (!value) return error(std::string(file) + ": not a number");
   return *value;
 }
 
 struct Verdict {
   std::optional<RssCounting> counting;
   std::string evidence;
-  RssCounting unproven = RssCounting::summed;  // what is taken without a `counting`
+  RssCounting unproven = RssCounting::summed;  // used without a `counting`
 };
 
 // The experiment. REQUIRES: the child's counters are percpu_counters.
@@ -207,11 +206,11 @@ class Experiment {
   Experiment(const ReadTask& read, GrowingChild& child, Pages total)
       : read_(read), child_(child), total_(total) {}
 
-  // Nothing decided in `counting`: this step told nothing, another one may.
+  // No `counting` in the verdict: this step decided nothing, another one may.
   Result<Verdict> try_step();
 
  private:
-  // Brings the child to `pages`, as the sums count; how many it has.
+  // Grows the child to `pages`, counted by sums; returns how many it has.
   Result<Pages> approach(Pages pages);
 
   const ReadTask& read_;
@@ -225,11 +224,11 @@ Result<Pages> Experiment::approach(Pages pages) {
     const Pages have = pages_of(task, RssCounting::summed);
     const Pages lacking = pages - have;
     if (lacking <= 0) return have;
-    // Page tables come on top of what is mapped, one for every 512 pages at most.
+    // Page tables add at most one page for every 512 mapped ones.
     const Pages shared = lacking > kSingly ? lacking - lacking / kSingly * 2 - kShared : 0;
     TRY(child_.grow(shared > 0 ? Order{shared, 0} : Order{0, lacking}));
   }
-  return error("the child did not come to the step");
+  return error("the child did not reach the step");
 }
 
 Result<Verdict> Experiment::try_step() {
@@ -268,7 +267,8 @@ Result<Verdict> experiment(const ReadTask& read, MonotonicTime deadline) {
                    RssCounting::counted};
   }
   if ((task.flags & ABI_TASK_ATOMIC) != 0) {
-    return Verdict{RssCounting::counted, "rss_stat is of atomics: there is one way of counting"};
+    return Verdict{RssCounting::counted,
+                   "rss_stat consists of atomics: there is one way of counting"};
   }
   Experiment steps(read, *child, total);
   Verdict verdict;
@@ -299,7 +299,7 @@ std::optional<ScoreStep> next_score_step(Pages from, std::int32_t least_adj, Pag
   std::optional<ScoreStep> nearest;
   for (std::int64_t adj = least_adj; adj <= kAdjMost; ++adj) {
     // The quotient points * 1000 / total reaches `k` at k * total / 1000 points, rounded up. The
-    // score rises with two of three of them.
+    // score rises at two of three values of `k`.
     for (auto k = (from + adj * unit) * 1000 / total_pages;; ++k) {
       const Pages pages = (k * total_pages + 999) / 1000 - adj * unit;
       if (pages < from || (1000 + k) * 2 / 3 == (999 + k) * 2 / 3) continue;
@@ -314,8 +314,8 @@ std::optional<ScoreStep> next_score_step(Pages from, std::int32_t least_adj, Pag
 
 Calibration calibrate_rss(const ReadTask& read, Duration patience) {
   const Result<Verdict> found = experiment(read, SystemClock().now() + patience);
-  // Unproven, it is the sum: what a kernel newer than all we know does, and the true figure, from
-  // which the other is never farther than a batch for each CPU.
+  // If unproven, the sum: newer kernels use it, it is the exact figure, and the other one differs
+  // from it by at most a batch per CPU.
   if (!found.ok()) return {RssCounting::summed, false, found.error().text()};
   return {found->counting.value_or(found->unproven), found->counting.has_value(), found->evidence};
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// By which of the two ways of counting does the running kernel score?
+// Determines by which of two ways of counting the running kernel computes OOM scores.
 //
-// oom_badness() took percpu_counter's approximate value until 5898aa8f9a0b ("mm: fix OOM killer
-// inaccuracy on large many-core systems"), which sums the CPUs' parts and may have reached any
-// stable kernel. So the kernel is asked: /proc/PID/oom_score shows the points, coarsely,
+// oom_badness() used percpu_counter's approximate value until 5898aa8f9a0b ("mm: fix OOM killer
+// inaccuracy on large many-core systems"), which sums the CPUs' parts and may be in any stable
+// kernel. So the kernel's own result decides: /proc/PID/oom_score shows the points, coarsely,
 //
 //   score = (1000 + points * 1000 / total) * 2 / 3,  points = pages + adj * (total / 1000)
 //
-// with RAM + swap as `total`, which is some 36 MiB a step on a host of 24 GiB. But where a step
-// lies depends on adj, by the remainders of the divisions: one of the 1000 adjustments has its step
-// within a few pages of whatever a process has. A child of ours is given that adjustment and grows
-// to exactly the step by one way of counting. The other way lags behind by up to a batch (32 pages
-// and more) and predicts one less: the file says which is right.
+// with RAM + swap as `total`, about 36 MiB per step on a host with 24 GiB. The position of a step
+// depends on adj, by the remainders of the divisions: for any size of a process, one of the 1000
+// adjustments has a step within a few pages of it. A child process gets that adjustment and grows
+// exactly to the step by one way of counting. The other way lags by up to a batch (32 pages and
+// more) and predicts a score of one less. The file shows which one is right.
 #pragma once
 
 #include <cstdint>
@@ -36,33 +36,33 @@ enum class RssCounting : std::uint8_t {
 
 struct Calibration {
   RssCounting counting = RssCounting::counted;
-  bool proven = false;   // false: nothing told the two apart; `counting` is the safer guess
-  std::string evidence;  // what was tried and what the kernel said
+  bool proven = false;   // false: no trial distinguished the two; `counting` is the safer guess
+  std::string evidence;  // the trial and the kernel's result
 };
 
 // Pages (file + anon + shmem + swap + page tables) of a record by one way of counting.
 [[nodiscard]] Pages pages_of(const abi_task& task, RssCounting counting);
 
-// What /proc/PID/oom_score shows for that many points.
+// The value of /proc/PID/oom_score for these points.
 // REQUIRES: total_pages >= 1.
 [[nodiscard]] std::int64_t score_of(Pages points, Pages total_pages);
 
-// An adjustment and the pages from which on a process with it shows a higher score.
+// An adjustment, and the number of pages at which the score of a process with it rises.
 struct ScoreStep {
   std::int32_t oom_score_adj = 0;
   Pages pages = 0;
 };
-// The nearest step that is at least `from` pages and whose adjustment lies within
-// [least_adj, 999]; nothing when there is none (total_pages below 1000).
+// The nearest step of at least `from` pages with an adjustment within [least_adj, 999]; nothing:
+// there is none (total_pages below 1000).
 [[nodiscard]] std::optional<ScoreStep> next_score_step(Pages from, std::int32_t least_adj,
                                                        Pages total_pages);
 
-// Reads one process afresh, both ways counted.
+// Reads the current counters of one process, counted both ways.
 using ReadTask = std::function<Result<abi_task>(pid_t)>;
 
-// Forks a child and makes it grow: some ten looks, tens of milliseconds, and less than 8 MiB of
-// memory besides page tables. Gives up after `patience` and says so. Never fails: what goes wrong
-// becomes the evidence of a calibration that proves nothing.
+// Forks a child and makes it grow: about ten reads, tens of milliseconds, and less than 8 MiB of
+// memory besides page tables. Never fails: after an error or after `patience` the calibration is
+// not proven, and its evidence has the reason.
 [[nodiscard]] Calibration calibrate_rss(const ReadTask& read, Duration patience);
 
 }  // namespace forestall::kernel

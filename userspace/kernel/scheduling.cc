@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Self-protection by trying: the kernel's refusal, not a capability bit read beforehand, decides,
-// because cgroup bandwidth (CONFIG_RT_GROUP_SCHED), rlimits and seccomp all have a say as well.
+// The kernel's result of a trial decides, not a capability bit: cgroup bandwidth
+// (CONFIG_RT_GROUP_SCHED), rlimits and seccomp matter too.
 #include "kernel/scheduling.h"
 
 #include <fcntl.h>
@@ -77,7 +77,7 @@ FeatureReport use_real_time(const FeatureSet& disabled) {
 
 namespace {
 
-// Refused where the loop is refused real time as well: there is nothing to invert then.
+// If the kernel refuses, it refuses the loop too, so no priority inversion is possible.
 void try_real_time(int priority) {
   sched_param wanted{};
   wanted.sched_priority = priority;
@@ -111,8 +111,8 @@ FeatureReport lock_memory(const FeatureSet& disabled) {
     return {feature, FeatureState::in_use, "mlockall CURRENT|FUTURE|ONFAULT: accepted"};
   }
   const int code = errno;
-  // MCL_CURRENT checks the whole mapped size against RLIMIT_MEMLOCK (mm/mlock.c) and changes
-  // nothing when that is exceeded: nothing is half locked here.
+  // MCL_CURRENT compares the whole mapped size with RLIMIT_MEMLOCK (mm/mlock.c) and locks nothing
+  // if it is exceeded, so nothing is partially locked.
   rlimit limit{};
   getrlimit(RLIMIT_MEMLOCK, &limit);
   return {feature, code == ENOSYS ? FeatureState::absent : FeatureState::refused,

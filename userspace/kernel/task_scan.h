@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The iterator program that walks all tasks in the kernel and hands out what its OOM killer looks
-// at (bpf/tasks.bpf.c). A second BPF object, loaded only by who scans.
+// The iterator program that walks all tasks in the kernel and returns the facts that the OOM killer
+// uses (bpf/tasks.bpf.c). A separate BPF object, loaded only for a scan.
 //
-// Which way of counting the running kernel scores by is found out once by load(), against its own
-// figure (kernel/rss_calibration.h).
+// load() determines once how the running kernel counts memory for its scores
+// (kernel/rss_calibration.h).
 #pragma once
 
 #include <cstdint>
@@ -22,29 +22,29 @@ namespace forestall::kernel {
 
 struct TaskQuery {
   std::optional<CgroupId> subtree;  // this memory cgroup and below; nothing: the node
-  Pages total_pages = 0;            // what abi_task::points are computed for
-  // Sums over all CPUs cost a cache miss for each CPU and process, so without this they are made
-  // only where the kernel scores by them; elsewhere ABI_TASK_NO_SUM is set.
+  Pages total_pages = 0;            // total for which abi_task::points are computed
+  // Sums over all CPUs cost a cache miss per CPU and process. Without this they are made only if
+  // the kernel scores by them; otherwise ABI_TASK_NO_SUM is set.
   bool both_ways = false;
 };
 
 // Thread rule: one thread at a time.
 class TaskScan {
  public:
-  // Loads the program and calibrates. An error says why it cannot be used (EPERM, ENOENT, …); in
-  // another pid namespace than the host's it cannot.
+  // Loads the program and calibrates. EPERM: refused, or not in the host's pid namespace. Other
+  // errors (ENOENT, …): this kernel lacks something that the program needs.
   static Result<std::unique_ptr<TaskScan>> load();
   ~TaskScan();
 
-  // Visits every process asked for, once and in ascending order of pid, in place: a record lives
-  // until its visit returns. Allocates nothing. Kernel threads are left out, and so is what lies
-  // outside our pid namespace. A process that comes or goes meanwhile may be visited or not.
+  // Visits each process of the query once, in ascending order of pid. A record is valid until its
+  // visit returns. Allocates nothing. Skips kernel threads and processes outside our pid namespace.
+  // A process that starts or exits meanwhile may be visited or not.
   Result<void> visit(const TaskQuery& query, const std::function<void(const abi_task&)>& visit);
 
-  // The processes of one memory cgroup itself in the order in which the kernel walks them
-  // (css_task_iter: css_sets, then each one's list of tasks), or with inode 0 those of the node
-  // (for_each_process). Empty: nobody is in it. EAGAIN: it changed too fast to be told; EOVERFLOW:
-  // more than ABI_WALK_MAX.
+  // The processes of one memory cgroup, without its descendants, in the order in which the kernel
+  // walks them (css_task_iter: css_sets, then each one's list of tasks); inode 0: those of the node
+  // (for_each_process). Empty: the cgroup has no process. EAGAIN: it changed during every try.
+  // EOVERFLOW: more than ABI_WALK_MAX.
   Result<std::vector<pid_t>> walk_order(CgroupId cgroup);
 
   [[nodiscard]] const Calibration& calibration() const;

@@ -16,12 +16,13 @@
 #include "kernel/bpf_host.h"
 #include "kernel/bpf_log.h"
 #include "kernel/bpf_plan.h"
+#include "kernel/bpf_run.h"
 #include "kernel/held_file.h"
 
 namespace forestall::kernel {
 namespace {
 
-// A program, the kind it serves and the hook it hangs on.
+// A program, the kind it serves and the hook it is attached to.
 struct TraceProgram {
   const char* name;
   abi_trace_kind kind;
@@ -29,7 +30,7 @@ struct TraceProgram {
   const char* target;
 };
 
-// Several kinds of reclaim share what counts their pages: listed once for each.
+// The programs that count pages serve several kinds of reclaim, so they are listed for each.
 constexpr auto kPrograms = std::to_array<TraceProgram>({
     {"memcg_reclaim_begin", ABI_TRACE_memcg_reclaim, Hook::tracepoint,
      "mm_vmscan_memcg_reclaim_begin"},
@@ -46,7 +47,7 @@ constexpr auto kPrograms = std::to_array<TraceProgram>({
     {"lru_shrink_inactive", ABI_TRACE_direct_reclaim, Hook::tracepoint,
      "mm_vmscan_lru_shrink_inactive"},
     {"forget_task", ABI_TRACE_direct_reclaim, Hook::tracepoint, "sched_process_exit"},
-    // The end first: a begin whose end is not seen would last until the one after it.
+    // The end first: a begin without its end would last until the next begin.
     {"kswapd_sleep", ABI_TRACE_kswapd, Hook::tracepoint, "mm_vmscan_kswapd_sleep"},
     {"kswapd_wake", ABI_TRACE_kswapd, Hook::tracepoint, "mm_vmscan_kswapd_wake"},
     {"lru_isolate", ABI_TRACE_kswapd, Hook::tracepoint, "mm_vmscan_lru_isolate"},
@@ -64,16 +65,9 @@ constexpr auto kPrograms = std::to_array<TraceProgram>({
     {"cgroup_rmdir", ABI_TRACE_removed, Hook::tracepoint, "cgroup_rmdir"},
 });
 
-struct SkeletonDeleter {
-  void operator()(forestall_trace* skeleton) const { forestall_trace__destroy(skeleton); }
-};
-using Skeleton = std::unique_ptr<forestall_trace, SkeletonDeleter>;
+using Skeleton = std::unique_ptr<forestall_trace, BpfDeleter<&forestall_trace::destroy>>;
 
-struct RingDeleter {
-  void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
-};
-
-// hierarchy_id of the memory controller's v1 hierarchy; 0, which is cgroup2's, when it has none.
+// hierarchy_id of the memory controller's v1 hierarchy; 0, cgroup2's, if it has none.
 // /proc/cgroups: name, hierarchy, number of cgroups, enabled.
 std::int32_t memory_hierarchy(const CgroupTree& tree) {
   if (tree.version() == CgroupVersion::v2) return 0;
@@ -99,7 +93,6 @@ bpf_link** link_of(const forestall_trace& skeleton, std::string_view program) {
   return nullptr;
 }
 
-// Of all CPUs.
 abi_trace_sum sum_of(const std::vector<abi_trace_sum>& cpus) {
   abi_trace_sum sum{};
   for (const abi_trace_sum& cpu : cpus) {
@@ -130,7 +123,7 @@ class TracePrograms::Loaded {
   Result<void> load(const TraceAsked& asked, const CgroupTree& tree, const FeatureSet& disabled);
 
   Skeleton skeleton;
-  std::unique_ptr<ring_buffer, RingDeleter> ring;
+  BpfRing ring;
   std::vector<TraceKindReport> reports;
   const std::function<void(const abi_trace_event&)>* visit = nullptr;
   std::size_t visited = 0;
@@ -147,7 +140,7 @@ class TracePrograms::Loaded {
   KernelTypes types_;
 };
 
-// What the operator and BTF say about each kind.
+// Decides for each kind from the operator's options and from BTF.
 void TracePrograms::Loaded::plan(const TraceAsked& asked, const FeatureSet& disabled) {
   for (std::size_t i = 0; i < ABI_TRACE_KIND_COUNT; ++i) {
     if (!asked.kinds.test(i)) continue;
@@ -202,14 +195,14 @@ Result<void> TracePrograms::Loaded::try_load(const TraceAsked& asked, std::int32
   bpf_map__set_max_entries(skeleton->maps.records, static_cast<__u32>(asked.ring_bytes));
   const int failure = forestall_trace__load(skeleton.get());
   if (failure == 0) return {};
-  // It tells the reason as well.
+  // The summary contains the reason.
   if (const std::string refusal = summarize_bpf_log(log.text()); !refusal.empty()) {
     return error("load BPF object of the tracer: " + refusal);
   }
   return Error{-failure, "load BPF object of the tracer"};
 }
 
-// All of its programs or none: half a pair would open what never ends.
+// All of its programs or none: half a pair would leave spans open.
 void TracePrograms::Loaded::attach_kind(TraceKindReport& report) {
   const BpfLog log;
   std::string hooks;
@@ -233,7 +226,7 @@ void TracePrograms::Loaded::attach() {
   for (TraceKindReport& report : reports) {
     if (report.state == FeatureState::in_use) attach_kind(report);
   }
-  // What only a kind that was refused had use for.
+  // Programs that only a refused kind uses.
   for (const TraceProgram& program : kPrograms) {
     bpf_link** link = link_of(*skeleton, program.name);
     if (*link == nullptr || wanted(program.name)) continue;
@@ -246,7 +239,7 @@ Result<void> TracePrograms::Loaded::open_ring() {
   const auto call = [](void* self, void* record, std::size_t) {
     auto& loaded = *static_cast<Loaded*>(self);
     (*loaded.visit)(*static_cast<const abi_trace_event*>(record));
-    // What stops libbpf stops it behind this record.
+    // A negative result makes libbpf stop after this record.
     return ++loaded.visited < kDrainMax ? 0 : -EAGAIN;
   };
   ring.reset(ring_buffer__new(bpf_map__fd(skeleton->maps.records), call, this, nullptr));
@@ -258,14 +251,14 @@ Result<void> TracePrograms::Loaded::load(const TraceAsked& asked, const CgroupTr
                                          const FeatureSet& disabled) {
   if (has(disabled, Feature::bpf)) return Error{EPERM, "bpf is turned off by --disable-feature"};
   if (!types_.valid()) {
-    return Error{ENOENT, "this kernel offers no BTF (/sys/kernel/btf/vmlinux)"};
+    return Error{ENOENT, "this kernel has no BTF (/sys/kernel/btf/vmlinux)"};
   }
   TRY(require_initial_pid_namespace());
   plan(asked, disabled);
   const std::int32_t hierarchy = memory_hierarchy(tree);
   auto loaded = try_load(asked, hierarchy);
   if (!loaded && wants_functions()) {
-    // Where something is refused it is mostly fentry as such: the rest is tried without.
+    // The usual refusal concerns all of fentry, so the rest is tried without it.
     const auto stall = std::ranges::find(reports, ABI_TRACE_stall, &TraceKindReport::kind);
     *stall = {ABI_TRACE_stall, FeatureState::refused, loaded.error().text()};
     loaded = try_load(asked, hierarchy);
@@ -302,12 +295,11 @@ Result<void> TracePrograms::want(CgroupId cgroup) {
 
 void TracePrograms::unwant(CgroupId cgroup) {
   const __u64 id = cgroup.inode;
-  // Most were not asked for by themselves.
+  // Most cgroups are not in the filter themselves.
   (void)bpf_map_delete_elem(bpf_map__fd(loaded_->skeleton->maps.wanted), &id);
 }
 
-// The map itself, not libbpf's epoll descriptor: that one reports only what somebody was woken for,
-// this one what is there.
+// The map itself, not libbpf's epoll descriptor, which reports only records that wake a reader.
 int TracePrograms::ring_fd() const {
   return bpf_map__fd(loaded_->skeleton->maps.records);
 }
@@ -342,29 +334,18 @@ std::uint64_t TracePrograms::passed_over() const {
 }
 
 Result<abi_trace_totals> TracePrograms::totals() const {
-  static_assert(sizeof(abi_trace_totals) % sizeof(__u64) == 0);
-  std::vector<abi_trace_totals> cpus(static_cast<std::size_t>(libbpf_num_possible_cpus()));
   const __u32 key = 0;
-  if (bpf_map_lookup_elem(bpf_map__fd(loaded_->skeleton->maps.totals), &key, cpus.data()) != 0) {
-    return errno_error("bpf_map_lookup_elem", "totals");
-  }
-  abi_trace_totals sum{};
-  auto* words = reinterpret_cast<__u64*>(&sum);
-  for (const abi_trace_totals& cpu : cpus) {
-    const auto* from = reinterpret_cast<const __u64*>(&cpu);
-    for (std::size_t i = 0; i < sizeof(sum) / sizeof(__u64); ++i) words[i] += from[i];
-  }
-  return sum;
+  return sum_over_cpus<abi_trace_totals>(loaded_->skeleton->maps.totals, &key);
 }
 
 Result<std::vector<TraceSum>> TracePrograms::sums(const Gone& gone) const {
   const int map = bpf_map__fd(loaded_->skeleton->maps.sums_by_cgroup);
-  std::vector<abi_trace_sum> cpus(static_cast<std::size_t>(libbpf_num_possible_cpus()));
+  std::vector<abi_trace_sum> cpus(TRY(possible_cpus()));
   std::vector<TraceSum> all;
   abi_trace_key key{};
   abi_trace_key next{};
-  // Only what is here deletes, and not before it knows the next one: the walk visits each entry
-  // that was there when it began.
+  // Only this loop deletes entries, and it reads the next key first, so it visits each entry that
+  // existed at its start.
   bool more = bpf_map_get_next_key(map, nullptr, &next) == 0;
   int failure = errno;
   while (more) {

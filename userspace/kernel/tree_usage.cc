@@ -17,14 +17,13 @@
 namespace forestall::kernel {
 namespace {
 
-// Directories held open on the way down. Deeper ones are closed from the top and found again
-// through "..", so that depth costs no descriptors.
+// Directories held open on the way down. At a greater depth the topmost ones are closed and opened
+// again through "..", so depth costs no descriptors.
 constexpr std::size_t kOpenLevels = 64;
-// Inodes with several names that are remembered, at some 32 bytes each. With more of them than
-// this, the rest counts once for each name: whoever has so many is told more than he uses, never
-// less.
+// Bound on the remembered inodes with several names, of about 32 bytes each. Beyond it an inode
+// counts once per name, so the result is too high, never too low.
 constexpr std::size_t kRememberedInodes = std::size_t{1} << 16;
-constexpr std::int64_t kBlock = 512;  // of st_blocks, whatever the filesystem's own is
+constexpr std::int64_t kBlock = 512;  // unit of st_blocks on every filesystem
 
 struct CloseStream {
   void operator()(DIR* stream) const { ::closedir(stream); }
@@ -39,7 +38,7 @@ struct Attributes {
   bool directory = false;
 };
 
-// Errno in the error alone: the message is made by those who tell of it.
+// The error has only the errno; the caller that reports it adds the message.
 std::optional<Attributes> attributes_of(int directory_fd, const char* name, int flags) {
   struct statx got {};
   flags |= AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
@@ -48,8 +47,7 @@ std::optional<Attributes> attributes_of(int directory_fd, const char* name, int 
                     static_cast<std::int64_t>(got.stx_blocks), S_ISDIR(got.stx_mode)};
 }
 
-// Reading leaves no trace in the access times where that is permitted: it would be a write to a
-// disk that is full.
+// Without updates of access times, if permitted: they would be writes to a full disk.
 UniqueFd open_directory(int directory_fd, const char* name) {
   constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
   UniqueFd fd(::openat(directory_fd, name, kFlags | O_NOATIME));
@@ -83,7 +81,7 @@ class TreeWalk {
 
  private:
   struct Level {
-    Stream stream;  // null while it is closed for those below it
+    Stream stream;  // null while closed in favour of deeper levels
     ino_t inode = 0;
     long position = 0;  // telldir() when it was closed
   };
@@ -114,7 +112,7 @@ class TreeWalk {
   void enter(int parent, const char* name, ino_t inode) {
     UniqueFd fd = open_directory(parent, name);
     if (!fd) {
-      // ENOTDIR, ELOOP: it was replaced since it was looked at.
+      // ENOTDIR, ELOOP: it was replaced since it was read.
       if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP) note("open", name);
       return;
     }
@@ -126,7 +124,7 @@ class TreeWalk {
     above.stream.reset();
   }
 
-  // Something else may have come to `name` since it was looked at.
+  // `name` may refer to something else by now.
   void push(Level level, UniqueFd fd, std::string_view name) {
     const auto opened = attributes_of(fd.get(), "", AT_EMPTY_PATH);
     if (!opened || opened->device != device_ || opened->inode != level.inode) return;
@@ -150,7 +148,7 @@ class TreeWalk {
       ::seekdir(levels_.back().stream.get(), position);
       return;
     }
-    // Moved elsewhere while it was below: the way back up is lost.
+    // The directory was moved while the walk was inside, so ".." leads elsewhere.
     levels_.clear();
     usage_.problem = "a directory was moved while it was measured";
   }

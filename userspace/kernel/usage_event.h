@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cgroup v1 threshold on memory.usage_in_bytes: an eventfd that the kernel counts up whenever
-// usage passes a value, upwards or downwards (mm/memcontrol-v1.c __mem_cgroup_threshold).
+// The cgroup v1 threshold on memory.usage_in_bytes: an eventfd that the kernel signals when usage
+// crosses a value in either direction (mm/memcontrol-v1.c __mem_cgroup_threshold).
 #pragma once
 
 #include "base/bytes.h"
@@ -17,9 +17,9 @@ struct UsageEventFiles {
 };
 [[nodiscard]] Result<UsageEventFiles> open_usage_event_files(const CgroupDir& cgroup);
 
-// Registers a threshold; it lives until the returned (non-blocking) eventfd is closed. Says nothing
-// when usage is past `line` already. Blocks for an RCU grace period: 24 to 36 ms measured on 6.18.
-// ENODEV when the cgroup was removed.
+// Registers a threshold, which lasts until the returned non-blocking eventfd is closed. There is no
+// event if usage is above `line` already. Blocks for an RCU grace period: 24 to 36 ms measured on
+// 6.18. ENODEV: the cgroup was removed.
 [[nodiscard]] Result<UniqueFd> register_usage_event(const UsageEventFiles& files, Bytes line);
 
 }  // namespace forestall::kernel

@@ -148,7 +148,7 @@ class ReportTest(BrowserCase):
     def test_a_truncated_recording_is_marked(self) -> None:
         page = self.opened(self.report("cut", "3", cut=True))
         self.assertFalse(page.evaluate("document.querySelector('#remarks').hidden"))
-        self.assertIn("cut", page.evaluate("document.querySelector('#remarks').textContent"))
+        self.assertIn("truncated", page.evaluate("document.querySelector('#remarks').textContent"))
         self.shot(page, "report-cut")
         self.assert_quiet(page)
 

@@ -125,7 +125,7 @@ TEST_F(PictureTest, ShowsATruncatedRecordingUpToItsEndWithANote) {
     std::filesystem::resize_file(file_, part);
     const v1::Picture cut = read();
     ASSERT_GT(cut.remarks_size(), 0);
-    EXPECT_THAT(cut.remarks(0), HasSubstr("cut"));
+    EXPECT_THAT(cut.remarks(0), HasSubstr("truncated"));
     EXPECT_LE(cut.to_us(), reached);
     EXPECT_EQ(cut.from_us(), whole.from_us());
     reached = cut.to_us();

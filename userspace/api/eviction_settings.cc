@@ -237,10 +237,11 @@ class Intake {
       if (has_threshold(signal, false)) continue;
       if (reclaim.limit == Limit::bytes(Bytes{0})) continue;
       const bool of_copy = row_of(signal).subject == SubjectKind::pods_cgroup && copied;
-      warn(reclaim.pair->key_at,
-           "minimum reclaim of " + quoted_key(reclaim.pair->key) + " has no effect: " +
-               (of_copy ? "the threshold copied from 'memory.available' takes that one's"
-                        : "there is no threshold for it"));
+      warn(reclaim.pair->key_at, "minimum reclaim of " + quoted_key(reclaim.pair->key) +
+                                     " has no effect: " +
+                                     (of_copy ? "the copy of the 'memory.available' threshold uses "
+                                                "that threshold's minimum reclaim"
+                                              : "there is no threshold for it"));
     }
   }
 

@@ -56,7 +56,8 @@ void add_own_threshold(const SignalRow& row, const v1::OwnThreshold& given, Chec
                        Report& report) {
   const std::string key(row.own_key);
   if (!given.has_available()) {
-    report.error(key, "'available' is missing; it says when to act, e.g. 64Mi or 2%");
+    report.error(key,
+                 "'available' is missing; set it to a quantity or percentage, e.g. 64Mi or 2%");
     return;
   }
   const std::string path = key + ".available";

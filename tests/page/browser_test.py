@@ -183,12 +183,13 @@ class ReportTest(BrowserCase):
         self.addCleanup(page.close)
         page.call("Page.addScriptToEvaluateOnNewDocument", source="""
           window.EventSource = class {
-            addEventListener(kind, tell) {
-              if (kind === 'picture') window.tell = (data) => tell({ data: JSON.stringify(data) });
+            addEventListener(kind, deliver) {
+              if (kind !== 'picture') return;
+              window.deliver = (data) => deliver({ data: JSON.stringify(data) });
             }
           };""")
         page.call("Page.navigate", url="file://" + file)
-        page.wait_for("window.tell")
+        page.wait_for("window.deliver")
         return page, json.loads(pathlib.Path(file + ".json").read_text(encoding="utf-8"))
 
     def test_updates_keep_the_view_stable(self) -> None:
@@ -198,7 +199,7 @@ class ReportTest(BrowserCase):
             gauge = json.loads(json.dumps(first["gauges"][0])) | {"subject": subject}
             gauge["thresholds"][0]["quantity"] = limit
             first["gauges"].append(gauge)
-        page.evaluate(f"tell({json.dumps(first)})")
+        page.evaluate(f"deliver({json.dumps(first)})")
         page.evaluate("""(() => {
           const select = document.querySelector('#gauge');
           select.selectedIndex = 1;
@@ -211,14 +212,14 @@ class ReportTest(BrowserCase):
         # Now /b is nearer to a threshold than /a.
         node, a, b = first["gauges"]
         more["gauges"] = [each | {"table": nothing} for each in (node, b, a)]
-        page.evaluate(f"tell({json.dumps(more)})")
+        page.evaluate(f"deliver({json.dumps(more)})")
         chosen = "document.querySelector('#gauge').selectedOptions[0].textContent"
         self.assertEqual(page.evaluate(chosen), "memory.available of /a")
         self.assertIn("/a at", page.evaluate("document.querySelector('#tiles').textContent"))
         kept = "document.querySelectorAll('[data-kept]').length"
         self.assertEqual(page.evaluate(kept), 2, "what is read was made anew")
         more["moments"] = first["moments"]
-        page.evaluate(f"tell({json.dumps(more)})")
+        page.evaluate(f"deliver({json.dumps(more)})")
         self.assertEqual(page.evaluate(kept), 0, "what has changed was not")
         self.assert_quiet(page)
 

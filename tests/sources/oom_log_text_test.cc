@@ -159,7 +159,7 @@ TEST_F(OomLogTextTest, MembersOfAGroupGoWithTheirFirst) {
 TEST_F(OomLogTextTest, ALineInPartsIsPutTogether) {
   say("hog invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0");
   say("oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/a");
-  say("somebody else's line");
+  say("a line of another program");
   say_on(",task_memcg=/a/b");
   say_on(",task=hog,pid=5,uid=0");
   say_killed(5, "hog");

@@ -24,9 +24,9 @@
 
 namespace forestall::sources {
 
-// What can be used up a second, at most, as far as anybody plans for it: 2 GiB (a fast disk; the
-// page cache lets nobody reserve space faster for long; swapping out is no faster), 200 000 inodes,
-// 30 000 tasks for each CPU (a fork takes some 30 µs).
+// The highest planned rate of use per second: 2 GiB (a fast disk; neither writes through the page
+// cache nor swapping out last at a higher rate), 200 000 inodes, 30 000 tasks for each CPU (a fork
+// takes some 30 µs).
 [[nodiscard]] std::int64_t possible_use_rate(Signal signal, unsigned cpus);
 // The formula above. Without headroom it returns the shortest sleep. REQUIRES: rate > 0.
 [[nodiscard]] Duration capacity_interval(std::int64_t headroom, std::int64_t rate);
@@ -87,7 +87,7 @@ class CapacitySource final : public Source {
   std::vector<Watch> watches_;
   Duration interval_{0};
   std::string buffer_;             // of meminfo_
-  std::vector<SourceNote> notes_;  // of a look; the observer tells the same ones
+  std::vector<SourceNote> notes_;  // of one read; the observer reports the same ones
 };
 
 }  // namespace forestall::sources

@@ -239,7 +239,7 @@ void print_timeline(const v1::Record& record) {
   // process_mrelease() may free all of its memory before the process exits.
   const auto released = [&] {
     if (!outcome.has_released_ns()) return;
-    step("memory released", outcome.released_ns(), human({outcome.freed_bytes()}) + " freed");
+    step("memory freed", outcome.released_ns(), human({outcome.freed_bytes()}));
   };
   const bool memory_first = outcome.released_ns() < outcome.exited_ns();
   if (memory_first) released();

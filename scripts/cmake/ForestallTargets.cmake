@@ -34,7 +34,7 @@ endif()
 #   std        the standard library and fmt
 #   messages   std, and the generated headers of forestall.v1
 #   test       std and GoogleTest
-# Files still include what they use: scripts/check_sources.py compiles each header by itself.
+# Files still include what they use; configure with -DFORESTALL_PRECOMPILE=OFF to check it.
 option(FORESTALL_PRECOMPILE "Use precompiled headers" ON)
 set(std_headers <algorithm> <array> <charconv> <chrono> <cstdint> <deque> <functional> <map>
   <memory> <optional> <span> <string> <string_view> <unordered_map> <utility> <variant> <vector>

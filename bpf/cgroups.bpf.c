@@ -14,22 +14,22 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* Userspace clears it before it scans the tree, so a change during the scan emits an event. */
-__u64 change_told;
+__u64 change_reported;
 
 static __always_inline int in_memory_hierarchy(struct cgroup* cgroup) {
   return BPF_CORE_READ(cgroup, root, hierarchy_id) == memory_hierarchy;
 }
 
-static __always_inline void tell_change(__u64 id, __s32 what) {
+static __always_inline void report_change(__u64 id, __s32 what) {
   struct abi_event* event;
 
-  if (__sync_val_compare_and_swap(&change_told, 0, 1)) {
+  if (__sync_val_compare_and_swap(&change_reported, 0, 1)) {
     COUNT(quieted[ABI_EVENT_workload_change]);
     return;
   }
   event = event_begin(ABI_EVENT_workload_change);
   if (!event) {
-    change_told = 0;
+    change_reported = 0;
     return;
   }
   event->cgroup = id;
@@ -42,7 +42,7 @@ int cgroup_mkdir(struct bpf_raw_tracepoint_args* ctx) {
   struct cgroup* cgroup = (void*)ctx->args[0];
 
   if (in_memory_hierarchy(cgroup))
-    tell_change(BPF_CORE_READ(cgroup, kn, id), ABI_WORKLOAD_APPEARED);
+    report_change(BPF_CORE_READ(cgroup, kn, id), ABI_WORKLOAD_APPEARED);
   return 0;
 }
 
@@ -55,7 +55,7 @@ int cgroup_rmdir(struct bpf_raw_tracepoint_args* ctx) {
   id = BPF_CORE_READ(cgroup, kn, id);
   bpf_map_delete_elem(&stalls, &id);
   forget_cgroup(id);
-  tell_change(id, ABI_WORKLOAD_VANISHED);
+  report_change(id, ABI_WORKLOAD_VANISHED);
   return 0;
 }
 
@@ -65,7 +65,7 @@ int cgroup_notify_populated(struct bpf_raw_tracepoint_args* ctx) {
   struct cgroup* cgroup = (void*)ctx->args[0];
 
   if (in_memory_hierarchy(cgroup))
-    tell_change(BPF_CORE_READ(cgroup, kn, id),
+    report_change(BPF_CORE_READ(cgroup, kn, id),
                 (__s32)ctx->args[2] ? ABI_WORKLOAD_FILLED : ABI_WORKLOAD_EMPTIED);
   return 0;
 }

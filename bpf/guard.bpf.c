@@ -24,7 +24,7 @@
 #include "bpf/abi/guard.h"
 #include "bpf/lib/compat.bpf.h"
 #include "bpf/lib/counters.bpf.h"
-#include "bpf/lib/inactive.bpf.h"
+#include "bpf/lib/guard_usage.bpf.h"
 #include "bpf/lib/memcg.bpf.h"
 #include "bpf/lib/node.bpf.h"
 #include "bpf/lib/shot.bpf.h"
@@ -32,12 +32,9 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define CLOCK_MONOTONIC 1
-#define LOOK_NS_MIN (1000 * 1000ULL)
+#define CHECK_NS_MIN (1000 * 1000ULL)
 /* The clocks also run far from every line, because a new list may lower a line. */
-#define LOOK_NS_MAX (20 * 1000 * 1000ULL)
-/* Least time between two walks that add up inactive file pages; a walk may be long. */
-#define WALK_NS (2 * 1000 * 1000ULL)
-
+#define CHECK_NS_MAX (20 * 1000 * 1000ULL)
 /* Upper bound on the rate at which this machine can fill memory; set before loading. */
 const volatile __u64 fill_bytes_per_us = 8192;
 
@@ -48,31 +45,6 @@ struct {
   __type(key, __u32);
   __type(value, struct abi_guard_slot);
 } guard_slots SEC(".maps");
-
-/* State of a slot that userspace does not read. */
-struct guard_state {
-  __u64 memcg;  /* address; 0: none */
-  __u64 cgroup; /* id the address must still have when it is read */
-  __u64 next_look_ns;
-  __u64 next_walk_ns;
-  __u64 looked_for; /* generation of the list that next_look_ns was for */
-  __u64 shooting;   /* generation of the list that is being carried out; 0: none */
-  __u64 crossed_ns;
-  __u64 usage;
-  __u64 line;
-  __u64 shots;
-  __u32 group;
-  __u32 claimed; /* victims, by bit: a CPU is processing it */
-  __u32 settled; /* victims, by bit: finished */
-  __u32 refused;
-};
-
-struct {
-  __uint(type, BPF_MAP_TYPE_ARRAY);
-  __uint(max_entries, ABI_GUARD_SLOTS);
-  __type(key, __u32);
-  __type(value, struct guard_state);
-} guard_states SEC(".maps");
 
 struct guard_clock {
   struct bpf_timer timer;
@@ -93,18 +65,21 @@ __u64 armings;
 /* Slots with pending signals, by bit. */
 __u32 pending;
 
-struct abi_guard_counts counts;
-
 /* Arguments and results of guard_resolve and guard_identify; userspace runs one at a time. */
 __u32 resolving_slot;
 __u64 resolved_cgroup;
 __u64 identify_within; /* cgroup id */
 struct abi_guard_victim identified;
 
-#define COUNT_GUARD(member) __sync_fetch_and_add(&counts.member, 1)
-
 static __always_inline __u64 in_force(struct abi_guard_slot* slot) {
   return *(volatile __u64*)&slot->published;
+}
+
+/* The same, with a full barrier before and after it: no read of a list moves across. BPF's atomics
+ * are fully ordered if they return the old value. An acquire alone would not order the reads that
+ * precede it, and the kernels before 6.15 have no acquire for BPF. Adding 0 changes nothing. */
+static __always_inline __u64 in_force_ordered(struct abi_guard_slot* slot) {
+  return __sync_fetch_and_add(&slot->published, 0);
 }
 
 /* ---- reports -------------------------------------------------------------------------------- */
@@ -117,8 +92,8 @@ struct volley {
   __u64 workload_usage;
 };
 
-static __always_inline void tell(struct guard_state* state, const struct volley* volley, __u32 kind,
-                                 __u32 way, const struct abi_guard_victim* victim) {
+static __always_inline void report(struct guard_state* state, const struct volley* volley,
+                                   __u32 kind, __u32 way, const struct abi_guard_victim* victim) {
   struct abi_guard_report* report = bpf_ringbuf_reserve(&ring, sizeof(*report), 0);
 
   if (!report) {
@@ -155,8 +130,7 @@ static __always_inline int take_victim(struct abi_guard_slot* slot, __u64 genera
   *replaced = 0;
   if (i >= ABI_GUARD_VICTIMS || i >= list->victim_count) return 0;
   *victim = list->victims[i];
-  barrier();
-  *replaced = in_force(slot) != generation;
+  *replaced = in_force_ordered(slot) != generation;
   return !*replaced;
 }
 
@@ -173,6 +147,7 @@ static __always_inline int shoot_at(struct guard_state* state, struct volley* vo
   __u32 way = ABI_GUARD_BY_NONE, kind = ABI_GUARD_DYING;
   int who = who_is(victim->tgid, victim->start_ns, victim->cgroup);
 
+  if (who == WHO_UNKNOWN) return 0;
   if (who == WHO_OTHER) {
     /* Without bpf_task_from_pid, a victim that is not running cannot be distinguished from one that
      * is gone. */
@@ -190,7 +165,7 @@ static __always_inline int shoot_at(struct guard_state* state, struct volley* vo
     }
     kind = volley->code ? ABI_GUARD_FAILED : ABI_GUARD_SHOT;
   }
-  tell(state, volley, kind, way, victim);
+  report(state, volley, kind, way, victim);
   return 1;
 }
 
@@ -225,7 +200,7 @@ __noinline int cease(__u32 index, __u64 generation, __u32 hook, __u32 given_up) 
   if (!state) return 0;
   if (__sync_val_compare_and_swap(&state->shooting, generation, 0) != generation) return 0;
   __sync_fetch_and_and(&pending, ~(1U << (index & 31)));
-  if (given_up) tell(state, &volley, ABI_GUARD_GIVEN_UP, ABI_GUARD_BY_NONE, 0);
+  if (given_up) report(state, &volley, ABI_GUARD_GIVEN_UP, ABI_GUARD_BY_NONE, 0);
   return 0;
 }
 
@@ -244,16 +219,18 @@ __noinline int shoot(__u32 index, __u64 generation, __u32 hook) {
 }
 
 /* The group of victim `i` if it is still the approved process, or dying. -1: it is not; -2: the
- * list has no such victim; -3: the list is no longer in force. */
+ * list has no such victim, or its place is unknown, which ends the search; -3: the list is no
+ * longer in force. */
 __noinline int group_of(__u32 index, __u32 i, __u64 generation) {
   struct abi_guard_slot* slot = bpf_map_lookup_elem(&guard_slots, &index);
   struct abi_guard_victim victim;
-  int replaced;
+  int replaced, who;
 
   if (!slot) return -2;
   if (!take_victim(slot, generation, i, &victim, &replaced)) return replaced ? -3 : -2;
-  if (who_is(victim.tgid, victim.start_ns, victim.cgroup) != WHO_OTHER)
-    return victim.group & 0xffff;
+  who = who_is(victim.tgid, victim.start_ns, victim.cgroup);
+  if (who == WHO_UNKNOWN) return -2;
+  if (who != WHO_OTHER) return victim.group & 0xffff;
   COUNT_GUARD(unapproved);
   return -1;
 }
@@ -282,10 +259,12 @@ __noinline int cross(__u32 index, __u64 generation, __u32 hook) {
   state->claimed = 0;
   state->settled = 0;
   state->refused = 0;
-  tell(state, &volley, ABI_GUARD_CROSSED, ABI_GUARD_BY_NONE, 0);
+  report(state, &volley, ABI_GUARD_CROSSED, ABI_GUARD_BY_NONE, 0);
   group = first_group(index, generation);
   if (group < 0) {
-    tell(state, &volley, group == -3 ? ABI_GUARD_GIVEN_UP : ABI_GUARD_NOBODY, ABI_GUARD_BY_NONE, 0);
+    __u32 kind = group == -3 ? ABI_GUARD_GIVEN_UP : ABI_GUARD_NO_VICTIM;
+
+    report(state, &volley, kind, ABI_GUARD_BY_NONE, 0);
     return 0;
   }
   state->group = group;
@@ -295,39 +274,6 @@ __noinline int cross(__u32 index, __u64 generation, __u32 hook) {
 }
 
 /* ---- usage ---------------------------------------------------------------------------------- */
-
-/* Bytes; -1: the subtree is too large or changed during the walk. */
-__noinline __s64 inactive_below(__u64 memcg) {
-  __u32 whole = 0;
-  __u64 inactive = subtree_inactive((void*)memcg, &whole);
-
-  return whole ? (__s64)inactive : -1;
-}
-
-/* Working set of a cgroup; its usage while that alone is below the line. */
-static __always_inline __u64 cgroup_working_set(struct guard_state* state, __u64 now, __u64 line,
-                                                __u64 inactive_known) {
-  struct mem_cgroup* memcg = (void*)state->memcg;
-  __u64 usage;
-  __s64 inactive;
-
-  if (!memcg) return 0;
-  if (memcg_id(memcg) != state->cgroup) {
-    state->memcg = 0;
-    return 0;
-  }
-  usage = memcg_usage(memcg);
-  if (usage < line) return usage;
-  state->next_walk_ns = now + WALK_NS;
-  inactive = inactive_below((__u64)memcg);
-  /* Read again, because memory may have been freed during the walk. */
-  usage = memcg_usage(memcg);
-  if (inactive < 0) {
-    COUNT_GUARD(unread);
-    inactive = (__s64)inactive_known;
-  }
-  return usage > (__u64)inactive ? usage - (__u64)inactive : 0;
-}
 
 static __always_inline __u64 node_working_set(void) {
   struct abi_node_usage usage;
@@ -340,46 +286,44 @@ static __always_inline __u64 node_working_set(void) {
 static __always_inline __u64 time_to(__u64 now, __u64 headroom) {
   __u64 wait = headroom / fill_bytes_per_us * 1000;
 
-  if (wait < LOOK_NS_MIN) wait = LOOK_NS_MIN;
-  return now + (wait > LOOK_NS_MAX ? LOOK_NS_MAX : wait);
+  if (wait < CHECK_NS_MIN) wait = CHECK_NS_MIN;
+  return now + (wait > CHECK_NS_MAX ? CHECK_NS_MAX : wait);
 }
 
 __noinline __u64 working_set(__u32 index, __u64 now, __u64 line, __u64 inactive_known) {
   struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
 
   if (index == ABI_GUARD_NODE) return any_pgdat ? node_working_set() : 0;
-  return state ? cgroup_working_set(state, now, line, inactive_known) : 0;
+  return state ? cgroup_working_set(index, state, now, line, inactive_known) : 0;
 }
 
 /* Whether a check is due and this CPU may take it. One CPU is enough, because the walk may be long.
- * If that CPU is delayed, another one may check after LOOK_NS_MIN. */
-static __always_inline int claim_look(struct guard_state* state, __u64 generation, __u64 now) {
-  __u64 due = *(volatile __u64*)&state->next_look_ns;
+ * If that CPU is delayed, another one may check after CHECK_NS_MIN. */
+static __always_inline int claim_check(struct guard_state* state, __u64 generation,
+                                            __u64 now) {
+  __u64 due = *(volatile __u64*)&state->next_check_ns;
 
-  if (state->looked_for == generation && due > now) return 0;
-  if (__sync_val_compare_and_swap(&state->next_look_ns, due, now + LOOK_NS_MIN) != due) return 0;
-  state->looked_for = generation;
+  if (state->checked_for == generation && due > now) return 0;
+  if (__sync_val_compare_and_swap(&state->next_check_ns, due, now + CHECK_NS_MIN) != due) return 0;
+  state->checked_for = generation;
   return 1;
 }
 
 /* Checks a slot whose list may still fire; returns when it is due again. */
-static __always_inline __u64 look_at(__u32 index, struct abi_guard_slot* slot,
+static __always_inline __u64 check_at(__u32 index, struct abi_guard_slot* slot,
                                      struct guard_state* state, __u64 generation, __u64 now,
                                      __u32 hook) {
   struct abi_guard_list* list = &slot->banks[generation & 1];
   __u64 line = list->line, seen = list->shots_seen, usage;
 
-  if (!claim_look(state, generation, now)) return *(volatile __u64*)&state->next_look_ns;
+  if (!claim_check(state, generation, now)) return *(volatile __u64*)&state->next_check_ns;
   COUNT_GUARD(usages_read);
   usage = working_set(index, now, line, list->inactive_file);
   if (usage < line) {
-    state->next_look_ns = time_to(now, line - usage);
-    /* Near the line only because of page cache: do not repeat the expensive walk too soon. */
-    if (state->next_look_ns < state->next_walk_ns) state->next_look_ns = state->next_walk_ns;
-    return state->next_look_ns;
+    state->next_check_ns = time_to(now, line - usage);
+    return state->next_check_ns;
   }
-  barrier();
-  if (in_force(slot) == generation &&
+  if (in_force_ordered(slot) == generation &&
       __sync_val_compare_and_swap(&slot->shots, seen, seen + 1) == seen) {
     state->crossed_ns = now;
     state->usage = usage;
@@ -387,11 +331,11 @@ static __always_inline __u64 look_at(__u32 index, struct abi_guard_slot* slot,
     state->shots = seen + 1;
     if (cross(index, generation, hook)) shoot(index, generation, hook);
   }
-  return now + LOOK_NS_MIN;
+  return now + CHECK_NS_MIN;
 }
 
 /* When the slot is due again; 0: no list is in force, or the list has fired. */
-__noinline __u64 look(__u32 index, __u64 now, __u32 hook) {
+__noinline __u64 check(__u32 index, __u64 now, __u32 hook) {
   struct abi_guard_slot* slot = bpf_map_lookup_elem(&guard_slots, &index);
   struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
   struct abi_guard_list* list;
@@ -402,19 +346,20 @@ __noinline __u64 look(__u32 index, __u64 now, __u32 hook) {
   generation = in_force(slot);
   shooting = *(volatile __u64*)&state->shooting;
   if (!generation && !shooting) return 0;
+  generation = in_force_ordered(slot); /* the list is read after this */
   list = &slot->banks[generation & 1];
   expired = !generation || list->generation != generation || list->expires_ns <= now;
   if (shooting && (expired || shooting != generation)) {
     cease(index, shooting, hook, 1);
-    return expired ? 0 : now + LOOK_NS_MIN;
+    return expired ? 0 : now + CHECK_NS_MIN;
   }
   if (expired) return 0;
   if (shooting) {
     shoot(index, generation, hook);
-    return now + LOOK_NS_MIN;
+    return now + CHECK_NS_MIN;
   }
   if (*(volatile __u64*)&slot->shots != list->shots_seen) return 0;
-  return look_at(index, slot, state, generation, now, hook);
+  return check_at(index, slot, state, generation, now, hook);
 }
 
 /* Time to the next round; 0: no list is in force. */
@@ -422,12 +367,12 @@ static __always_inline __u64 run_round(__u32 hook) {
   __u64 now = bpf_ktime_get_ns(), nearest = 0;
 
   for (__u32 index = 0; index < ABI_GUARD_SLOTS; index++) {
-    __u64 due = look(index, now, hook);
+    __u64 due = check(index, now, hook);
 
     if (due && (!nearest || due < nearest)) nearest = due;
   }
   if (!nearest) return 0;
-  return nearest > now + LOOK_NS_MIN ? nearest - now : LOOK_NS_MIN;
+  return nearest > now + CHECK_NS_MIN ? nearest - now : CHECK_NS_MIN;
 }
 
 /* ---- the hooks ------------------------------------------------------------------------------ */
@@ -458,7 +403,7 @@ static int tick(void* map, __u32* key, struct guard_clock* clock) {
     __sync_lock_test_and_set(runs, 0);
     if (*(volatile __u64*)&armings == seen) return 0;
     *runs = 1;
-    wait = LOOK_NS_MIN;
+    wait = CHECK_NS_MIN;
   }
   if (bpf_timer_start(&clock->timer, wait, 0)) *runs = 0;
   return 0;
@@ -497,7 +442,7 @@ int guard_direct_reclaim(void* ctx) {
 
 /* Runs a round at once, in the caller's context. */
 SEC("syscall")
-int guard_look(void* ctx) {
+int guard_evaluate(void* ctx) {
   run_round(ABI_GUARD_COMMAND);
   return 0;
 }
@@ -557,8 +502,10 @@ int guard_resolve(struct bpf_iter__cgroup* ctx) {
   resolved_cgroup = memcg ? memcg_id(memcg) : 0;
   state->memcg = resolved_cgroup ? (__u64)memcg : 0;
   state->cgroup = resolved_cgroup;
-  state->next_look_ns = 0;
+  state->next_check_ns = 0;
   state->next_walk_ns = 0;
+  state->walked_ns = 0;
+  state->inactive = 0;
   return 0;
 }
 
@@ -575,8 +522,8 @@ int guard_identify(struct bpf_iter__task* ctx) {
   task = (void*)address;
   if (!task) return 0;
   tgid = BPF_CORE_READ(task, tgid);
-  if (BPF_CORE_READ(task, pid) != tgid || is_untouchable(task, tgid) ||
-      !lies_within(address, identify_within))
+  if (BPF_CORE_READ(task, pid) != tgid || is_never_killed(task, tgid) ||
+      lies_within(address, identify_within) <= 0)
     return 0;
   identified.tgid = tgid;
   identified.start_ns = BPF_CORE_READ(task, start_boottime);

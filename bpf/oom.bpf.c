@@ -97,7 +97,7 @@ static __always_inline struct page_counter* memory_of(struct mem_cgroup* memcg) 
 }
 
 /* try_charge_memcg() checks memsw first, if the hierarchy has it. */
-static long look_for_limit(__u32 i, struct shortage* shortage) {
+static long find_limit(__u32 i, struct shortage* shortage) {
   struct mem_cgroup* memcg = shortage->memcg;
 
   if (!memcg) return 1;
@@ -117,7 +117,7 @@ static __always_inline struct mem_cgroup* short_memcg(struct mem_cgroup* from, _
 
   /* Hierarchy 0 is cgroup2. */
   shortage.is_v1 = BPF_CORE_READ(from, css.cgroup, root, hierarchy_id) != 0;
-  bpf_loop(TREE_LEVELS, look_for_limit, &shortage, 0);
+  bpf_loop(TREE_LEVELS, find_limit, &shortage, 0);
   *memsw = shortage.memsw;
   return shortage.found ? shortage.memcg : 0;
 }

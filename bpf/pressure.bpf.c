@@ -34,8 +34,35 @@ static __always_inline __u32 current_tid(void) {
   return (__u32)bpf_get_current_pid_tgid();
 }
 
-/* Ids from the task's cgroup up, without the root. */
+struct watched_climb {
+  struct mem_cgroup* at;
+  __u64 found[ABI_STALL_WATCHED]; /* ids, lowest first */
+  __u32 count;
+};
+
+static long climb_to_watched(__u32 i, struct watched_climb* climb) {
+  struct abi_relation* relation;
+  __u64 id;
+
+  if (!climb->at) return 1;
+  id = memcg_id(climb->at);
+  relation = id ? bpf_map_lookup_elem(&relations, &id) : 0;
+  if (relation && relation->watched) {
+    if (climb->count >= ABI_STALL_WATCHED) {
+      COUNT_FAILURE(depth);
+      return 1;
+    }
+    climb->found[climb->count++] = id;
+  }
+  climb->at = memcg_parent(climb->at);
+  return 0;
+}
+
+/* Ids from the task's cgroup up, without the root. In a deeper tree, the last ones are those of the
+ * watched ancestors further up: the depth of its tree does not hide a tenant's stalls. */
 static __always_inline void list_cgroups(struct mem_cgroup* memcg, __u64* cgroups) {
+  struct watched_climb climb = {};
+
   for (int i = 0; i < ABI_STALL_LEVELS; i++) {
     struct mem_cgroup* parent = memcg ? memcg_parent(memcg) : 0;
 
@@ -43,7 +70,11 @@ static __always_inline void list_cgroups(struct mem_cgroup* memcg, __u64* cgroup
     cgroups[i] = memcg_id(memcg);
     memcg = parent;
   }
-  if (memcg && memcg_parent(memcg)) COUNT_FAILURE(depth);
+  if (!memcg || !memcg_parent(memcg)) return;
+  climb.at = memcg;
+  bpf_loop(TREE_LEVELS, climb_to_watched, &climb, 0);
+  for (int i = 0; i < ABI_STALL_WATCHED; i++) cgroups[ABI_STALL_LEVELS + i] = climb.found[i];
+  COUNT_FAILURE(depth);
 }
 
 static __always_inline void stall_begin(__u32 kind) {
@@ -106,7 +137,7 @@ static __always_inline void stall_end(__u32 kind, __u64 pages) {
   ns = now - open.begin_ns;
   add_stall(0, kind, ns, pages);
   if (kind == ABI_STALL_PSI) announce_stall(0, now, ns);
-  for (int i = 0; i < ABI_STALL_LEVELS && open.cgroups[i]; i++) {
+  for (int i = 0; i < ABI_STALL_LEVELS + ABI_STALL_WATCHED && open.cgroups[i]; i++) {
     add_stall(open.cgroups[i], kind, ns, pages);
     if (kind == ABI_STALL_PSI) announce_stall(open.cgroups[i], now, ns);
   }
@@ -114,7 +145,7 @@ static __always_inline void stall_end(__u32 kind, __u64 pages) {
 
 /* ---- announcing reclaim --------------------------------------------------------------------- */
 
-static __always_inline void tell_reclaim(__u64 cgroup, struct abi_relation* relation) {
+static __always_inline void report_reclaim(__u64 cgroup, struct abi_relation* relation) {
   struct abi_event* event;
 
   if (!after_quiet(&relation->last_reclaim_ns, bpf_ktime_get_ns(), QUIET_NS)) {
@@ -131,18 +162,38 @@ static __always_inline void tell_reclaim(__u64 cgroup, struct abi_relation* rela
 
 /* Emits an event if the reclaimed cgroup is watched, or is an ancestor or descendant of a watched
  * one. */
-static __always_inline void announce_reclaim(struct mem_cgroup* memcg) {
-  for (int i = 0; i < ABI_STALL_LEVELS && memcg; i++) {
-    __u64 id = memcg_id(memcg);
-    struct abi_relation* relation = id ? bpf_map_lookup_elem(&relations, &id) : 0;
+struct related_climb {
+  struct mem_cgroup* at;
+  __u64 found; /* id */
+};
 
-    /* An ancestor of a watched cgroup counts only if it is the reclaimed cgroup itself. */
-    if (relation && (relation->watched || i == 0)) {
-      tell_reclaim(id, relation);
-      return;
-    }
-    memcg = memcg_parent(memcg);
+static long climb_to_related(__u32 i, struct related_climb* climb) {
+  struct abi_relation* relation;
+  __u64 id;
+
+  if (!climb->at) return 1;
+  id = memcg_id(climb->at);
+  relation = id ? bpf_map_lookup_elem(&relations, &id) : 0;
+  /* An ancestor of a watched cgroup counts only if it is the reclaimed cgroup itself. */
+  if (relation && (relation->watched || i == 0)) {
+    climb->found = id;
+    climb->at = 0;
+    return 1;
   }
+  climb->at = memcg_parent(climb->at);
+  return 0;
+}
+
+static __always_inline void announce_reclaim(struct mem_cgroup* memcg) {
+  struct related_climb climb = {.at = memcg};
+  struct abi_relation* relation;
+  __u64 id;
+
+  bpf_loop(TREE_LEVELS, climb_to_related, &climb, 0);
+  if (climb.at) COUNT_FAILURE(depth);
+  id = climb.found;
+  relation = id ? bpf_map_lookup_elem(&relations, &id) : 0;
+  if (relation) report_reclaim(id, relation);
 }
 
 /* ---- the hooks ------------------------------------------------------------------------------ */
@@ -168,7 +219,7 @@ int direct_reclaim_begin(struct bpf_raw_tracepoint_args* ctx) {
   struct abi_relation* relation = bpf_map_lookup_elem(&relations, &node);
 
   stall_begin(ABI_STALL_DIRECT_RECLAIM);
-  if (relation) tell_reclaim(0, relation);
+  if (relation) report_reclaim(0, relation);
   return 0;
 }
 

@@ -492,7 +492,7 @@ int walk(struct bpf_iter__task* ctx) {
   struct task_struct* task = (void*)address;
   struct mem_cgroup* memcg;
 
-  if (!address || walk_state != ABI_WALK_NOBODY) return 0;
+  if (!address || walk_state != ABI_WALK_EMPTY) return 0;
   memcg = memcg_of_task(task);
   if (wanted_cgroup && (!memcg || memcg_id(memcg) != wanted_cgroup)) return 0;
   walk_state = ABI_WALK_RUNNING;

@@ -24,8 +24,8 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 /* ---- options: set before loading ------------------------------------------------------------ */
 
 const volatile __u64 shortest_ns = 0;  /* shorter spans are summed, not recorded */
-const volatile __u8 tells = 1;         /* records, besides sums */
-const volatile __u8 tells_begins = 0;  /* records of begins too */
+const volatile __u8 reports_events = 1;         /* records, besides sums */
+const volatile __u8 reports_begins = 0;  /* records of begins too */
 const volatile __u8 sums = 0;          /* by cgroup */
 const volatile __u8 filters = 0;       /* only spans in a cgroup of `wanted` */
 const volatile __s32 hierarchy = 0;    /* hierarchy_id of the memory controller */
@@ -153,15 +153,30 @@ static __always_inline void record_end(void* event) {
 
 /* ---- filters and sums ----------------------------------------------------------------------- */
 
-static __always_inline int is_wanted(struct mem_cgroup* memcg) {
-  if (!filters) return 1;
-  for (int i = 0; i < ABI_TRACE_LEVELS && memcg; i++) {
-    __u64 id = memcg_id(memcg);
+struct wanted_climb {
+  struct mem_cgroup* at;
+  __u32 found;
+};
 
-    if (bpf_map_lookup_elem(&wanted, &id)) return 1;
-    memcg = memcg_parent(memcg);
+static long climb_to_wanted(__u32 i, struct wanted_climb* climb) {
+  __u64 id;
+
+  if (!climb->at) return 1;
+  id = memcg_id(climb->at);
+  if (bpf_map_lookup_elem(&wanted, &id)) {
+    climb->found = 1;
+    return 1;
   }
+  climb->at = memcg_parent(climb->at);
   return 0;
+}
+
+static __always_inline int is_wanted(struct mem_cgroup* memcg) {
+  struct wanted_climb climb = {.at = memcg};
+
+  if (!filters) return 1;
+  bpf_loop(TREE_LEVELS, climb_to_wanted, &climb, 0);
+  return climb.found;
 }
 
 static __always_inline __u32 bucket_of(__u64 ns) {
@@ -236,7 +251,7 @@ static __always_inline struct open_task* span_begin(__u32 kind, __s32 value) {
     task->subject = task->scanned = task->taken = task->reclaimed = 0;
     task->reclaims = kind + 1;
   }
-  if (!tells || !tells_begins) return task;
+  if (!reports_events || !reports_begins) return task;
   memcg = memcg_of_task((void*)bpf_get_current_task());
   if (!is_wanted(memcg)) return task;
   event = record_begin(kind, sizeof(*event), now);
@@ -249,7 +264,7 @@ static __always_inline struct open_task* span_begin(__u32 kind, __s32 value) {
 }
 
 /* Records, sums or skips a span that has ended. `task` is NULL for a span that is not a reclaim. */
-static __always_inline void tell_span(__u32 kind, __u64 now, __u64 ns, __s32 value,
+static __always_inline void report_span(__u32 kind, __u64 now, __u64 ns, __s32 value,
                                       const struct open_task* task) {
   struct abi_trace_totals* all = own_totals();
   struct abi_trace_event* event;
@@ -272,7 +287,7 @@ static __always_inline void tell_span(__u32 kind, __u64 now, __u64 ns, __s32 val
   }
   cgroup = memcg_id(memcg);
   if (sums) add_to_sum(kind, cgroup, ns, task);
-  if (!tells) return;
+  if (!reports_events) return;
   event = record_begin(kind, sizeof(*event), now);
   if (!event) return;
   event->length_ns = ns;
@@ -284,7 +299,7 @@ static __always_inline void tell_span(__u32 kind, __u64 now, __u64 ns, __s32 val
     event->taken = task->taken;
     event->reclaimed = task->reclaimed;
   }
-  ADD(kind, total->told, 1);
+  ADD(kind, total->reported, 1);
   record_end(event);
 }
 
@@ -321,7 +336,7 @@ static __always_inline void span_end(__u32 kind, __s64 reclaimed, __s32 value) {
       TOTAL(kind, reclaimed, reclaimed);
     }
   }
-  tell_span(kind, now, now - begin, value, reclaims(kind) ? task : 0);
+  report_span(kind, now, now - begin, value, reclaims(kind) ? task : 0);
   forget_exiting(task, tid);
 }
 
@@ -437,7 +452,7 @@ int lru_shrink_inactive(struct bpf_raw_tracepoint_args* ctx) {
 /* (nid, usec_timeout, usec_delayed, reason), at the end of the wait. */
 SEC("raw_tp/mm_vmscan_throttled")
 int throttled(struct bpf_raw_tracepoint_args* ctx) {
-  tell_span(ABI_TRACE_throttled, bpf_ktime_get_ns(), (__u64)(__u32)ctx->args[2] * 1000,
+  report_span(ABI_TRACE_throttled, bpf_ktime_get_ns(), (__u64)(__u32)ctx->args[2] * 1000,
             (__s32)ctx->args[3], 0);
   return 0;
 }
@@ -516,7 +531,7 @@ int mark_victim(struct bpf_raw_tracepoint_args* ctx) {
     kill->event.pid = kill->event.tgid = (__s32)ctx->args[0];
     __builtin_memset(kill->event.comm, 0, sizeof(kill->event.comm));
   }
-  TOTAL(ABI_TRACE_oom_kill, told, 1);
+  TOTAL(ABI_TRACE_oom_kill, reported, 1);
   record_end(kill);
   return 0;
 }
@@ -527,7 +542,7 @@ static __always_inline int in_hierarchy(struct cgroup* cgroup) {
   return BPF_CORE_READ(cgroup, root, hierarchy_id) == hierarchy;
 }
 
-static __always_inline void tell_path(struct cgroup* cgroup, const char* path) {
+static __always_inline void report_path(struct cgroup* cgroup, const char* path) {
   struct abi_trace_path* record;
 
   if (!in_hierarchy(cgroup)) return;
@@ -536,20 +551,20 @@ static __always_inline void tell_path(struct cgroup* cgroup, const char* path) {
   if (!record) return;
   record->event.cgroup = BPF_CORE_READ(cgroup, kn, id);
   if (bpf_probe_read_kernel_str(record->path, sizeof(record->path), path) < 0) COUNT_FAILURE(read);
-  TOTAL(ABI_TRACE_path, told, 1);
+  TOTAL(ABI_TRACE_path, reported, 1);
   record_end(record);
 }
 
 /* (cgroup, path); the next two tracepoints have the same arguments. */
 SEC("raw_tp/cgroup_mkdir")
 int cgroup_mkdir(struct bpf_raw_tracepoint_args* ctx) {
-  tell_path((void*)ctx->args[0], (void*)ctx->args[1]);
+  report_path((void*)ctx->args[0], (void*)ctx->args[1]);
   return 0;
 }
 
 SEC("raw_tp/cgroup_rename")
 int cgroup_rename(struct bpf_raw_tracepoint_args* ctx) {
-  tell_path((void*)ctx->args[0], (void*)ctx->args[1]);
+  report_path((void*)ctx->args[0], (void*)ctx->args[1]);
   return 0;
 }
 
@@ -563,7 +578,7 @@ int cgroup_rmdir(struct bpf_raw_tracepoint_args* ctx) {
   event = record_begin(ABI_TRACE_removed, sizeof(*event), bpf_ktime_get_ns());
   if (!event) return 0;
   event->cgroup = BPF_CORE_READ(cgroup, kn, id);
-  TOTAL(ABI_TRACE_removed, told, 1);
+  TOTAL(ABI_TRACE_removed, reported, 1);
   record_end(event);
   return 0;
 }

@@ -16,8 +16,8 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-#define LOOK_NS_MIN (1000 * 1000ULL)
-#define LOOK_NS_MAX (1000 * 1000 * 1000ULL)
+#define CHECK_NS_MIN (1000 * 1000ULL)
+#define CHECK_NS_MAX (1000 * 1000 * 1000ULL)
 #define CLOCK_MONOTONIC 1
 
 /* Upper bound on the rate at which this machine can fill memory; set before loading. */
@@ -65,6 +65,29 @@ static __always_inline void relate(__u64 id, __u32 slot, __u32 watched) {
   if (bpf_map_update_elem(&relations, &id, &fresh, BPF_ANY)) COUNT_FAILURE(watch_full);
 }
 
+struct relating {
+  struct mem_cgroup* at;
+  __u32 slot;
+};
+
+static long relate_parent(__u32 i, struct relating* relating) {
+  relating->at = memcg_parent(relating->at);
+  /* Without the root: reclaim of the whole node concerns no cgroup in particular. */
+  if (!relating->at || !memcg_parent(relating->at)) {
+    relating->at = 0;
+    return 1;
+  }
+  relate(memcg_id(relating->at), relating->slot, 0);
+  return 0;
+}
+
+static __always_inline void relate_ancestors(struct mem_cgroup* memcg, __u32 slot) {
+  struct relating relating = {.at = memcg, .slot = slot};
+
+  bpf_loop(TREE_LEVELS, relate_parent, &relating, 0);
+  if (relating.at) COUNT_FAILURE(depth);
+}
+
 /* Run on one cgroup directory (order SELF_ONLY), of v2 or of a v1 hierarchy. */
 SEC("iter/cgroup")
 int resolve_cgroup(struct bpf_iter__cgroup* ctx) {
@@ -81,16 +104,11 @@ int resolve_cgroup(struct bpf_iter__cgroup* ctx) {
   if (!id) return 0;
   subject->memcg = (__u64)memcg;
   subject->cgroup = id;
-  subject->next_look_ns = 0;
+  subject->next_check_ns = 0;
   counter = (__u64)memcg + bpf_core_field_offset(struct mem_cgroup, memory);
   if (bpf_map_update_elem(&charged, &counter, &slot, BPF_ANY)) COUNT_FAILURE(watch_full);
   relate(id, slot, 1);
-  for (int i = 0; i < TREE_LEVELS; i++) {
-    memcg = memcg_parent(memcg);
-    /* Without the root: reclaim of the whole node concerns no cgroup in particular. */
-    if (!memcg || !memcg_parent(memcg)) break;
-    relate(memcg_id(memcg), slot, 0);
-  }
+  relate_ancestors(memcg, slot);
   resolved_cgroup = id;
   return 0;
 }
@@ -138,7 +156,7 @@ static __always_inline __u64 usage_of(__u32 slot, struct subject* subject) {
   return memcg_usage(memcg);
 }
 
-static long look(__u32 slot, struct round* round) {
+static long check_slot(__u32 slot, struct round* round) {
   struct abi_watch* watch = bpf_map_lookup_elem(&watches, &slot);
   struct subject* subject = bpf_map_lookup_elem(&subjects, &slot);
   __u64 line, usage, wait;
@@ -146,7 +164,7 @@ static long look(__u32 slot, struct round* round) {
   if (!watch || !subject) return 1;
   line = *(volatile __u64*)&watch->line;
   if (!line || (slot != ABI_WATCH_NODE && !subject->memcg)) return 0;
-  if (round->all || subject->next_look_ns <= round->now) {
+  if (round->all || subject->next_check_ns <= round->now) {
     COUNT(usages_read);
     usage = usage_of(slot, subject);
     if (usage >= line) {
@@ -156,12 +174,12 @@ static long look(__u32 slot, struct round* round) {
       line = usage;
     }
     wait = (line - usage) / fill_bytes_per_us * 1000;
-    if (wait < LOOK_NS_MIN) wait = LOOK_NS_MIN;
-    if (wait > LOOK_NS_MAX) wait = LOOK_NS_MAX;
-    subject->next_look_ns = round->now + wait;
+    if (wait < CHECK_NS_MIN) wait = CHECK_NS_MIN;
+    if (wait > CHECK_NS_MAX) wait = CHECK_NS_MAX;
+    subject->next_check_ns = round->now + wait;
   }
   round->armed = 1;
-  if (subject->next_look_ns < round->nearest) round->nearest = subject->next_look_ns;
+  if (subject->next_check_ns < round->nearest) round->nearest = subject->next_check_ns;
   return 0;
 }
 
@@ -171,11 +189,12 @@ static int tick(void* map, __u32* key, struct usage_clock* clock) {
   __u64 wait;
 
   armings_seen = seen;
-  round.nearest = round.now + LOOK_NS_MAX;
+  round.nearest = round.now + CHECK_NS_MAX;
   COUNT(ticks);
-  if (bpf_loop(slot_count < ABI_WATCH_SLOTS ? slot_count : ABI_WATCH_SLOTS, look, &round, 0) < 0)
-    COUNT_FAILURE(timer);
-  wait = round.nearest > round.now + LOOK_NS_MIN ? round.nearest - round.now : LOOK_NS_MIN;
+  __u32 slots = slot_count < ABI_WATCH_SLOTS ? slot_count : ABI_WATCH_SLOTS;
+
+  if (bpf_loop(slots, check_slot, &round, 0) < 0) COUNT_FAILURE(timer);
+  wait = round.nearest > round.now + CHECK_NS_MIN ? round.nearest - round.now : CHECK_NS_MIN;
   if (round.armed && bpf_timer_start(&clock->timer, wait, 0)) COUNT_FAILURE(timer);
   /* A line was armed during the round. Its bpf_timer_start() may have come before the one above. */
   if (*(volatile __u64*)&armings != seen && bpf_timer_start(&clock->timer, 0, 0))
@@ -214,21 +233,34 @@ static __always_inline void check_charge(struct page_counter* counter, __u32 slo
     fire_if_crossed(slot, subject->cgroup, usage, ABI_EVENT_charge);
 }
 
+struct charge_climb {
+  __u64 counter;
+  __u64 failed; /* pages of a refused charge, which usage does not include */
+};
+
+static long check_level(__u32 i, struct charge_climb* climb) {
+  struct page_counter* level = (void*)climb->counter;
+  __u64 key = climb->counter;
+  __u32* slot;
+
+  if (!level) return 1;
+  slot = bpf_map_lookup_elem(&charged, &key);
+  if (slot) check_charge(level, *slot, climb->failed);
+  climb->counter = (__u64)BPF_CORE_READ(level, parent);
+  return 0;
+}
+
 /* bool page_counter_try_charge(counter, nr_pages, **fail): checks each level from the leaf up, as
  * the function does. On success the usage includes the charge. On failure it does not, so the pages
  * are added. */
 SEC("fexit/page_counter_try_charge")
 int charge(void* ctx) {
-  __u64 counter = ARG(ctx, 0), pages = ARG(ctx, 1);
+  __u64 pages = ARG(ctx, 1);
   int charged_in_full = ARG(ctx, 3) & 0xff;
+  struct charge_climb climb = {.counter = ARG(ctx, 0), .failed = charged_in_full ? 0 : pages};
 
   if (slot_count <= 1) return 0;
-  for (int i = 0; i < TREE_LEVELS && counter; i++) {
-    struct page_counter* level = (void*)counter;
-    __u32* slot = bpf_map_lookup_elem(&charged, &counter);
-
-    if (slot) check_charge(level, *slot, charged_in_full ? 0 : pages);
-    counter = (__u64)BPF_CORE_READ(level, parent);
-  }
+  bpf_loop(TREE_LEVELS, check_level, &climb, 0);
+  if (climb.counter) COUNT_FAILURE(depth);
   return 0;
 }

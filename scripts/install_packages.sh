@@ -11,13 +11,13 @@ build=(
   bpftool ca-certificates ccache clang-19 cmake g++ libbpf-dev libcairo2-dev libcgroup-dev
   libcli11-dev libelf-dev libfmt-dev libncurses-dev libnghttp2-dev libprotobuf-dev libsimdjson-dev
   libspdlog-dev
-  libsystemd-dev libyaml-cpp-dev libzstd-dev llvm-19 ninja-build pkg-config prometheus-cpp-dev
+  libsystemd-dev libyaml-cpp-dev libzstd-dev llvm-19 mold ninja-build pkg-config prometheus-cpp-dev
   protobuf-compiler zlib1g-dev
 )
 tests=(
-  apt-utils chromium clang-format cpio e2fsprogs git kmod libbenchmark-dev libclang-rt-19-dev
-  libgmock-dev libgrpc++-dev libgtest-dev mandoc protobuf-compiler-grpc python3 qemu-system-x86
-  tmux xz-utils zstd busybox-static
+  apt-utils chromium clang-format clang-tidy-19 cpio e2fsprogs git kmod libbenchmark-dev
+  libclang-rt-19-dev libgmock-dev libgrpc++-dev libgtest-dev mandoc protobuf-compiler-grpc python3
+  qemu-system-x86 tmux xz-utils zstd busybox-static
 )
 bench=(
   busybox-static debootstrap e2fsprogs kmod python3 python3-matplotlib qemu-system-x86 systemd

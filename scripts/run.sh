@@ -14,7 +14,12 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
   cd "$top"
   [[ -e build/run/build.ninja ]] ||
     cmake --preset release -B build/run -DFORESTALL_TESTS=OFF --log-level=WARNING >/dev/null
-  ninja -C build/run --quiet forestall
+  programs=(forestall)
+  case "${1:-}" in # the programs that these subcommands start
+    report) programs+=(forestall-plot) ;;
+    top) programs+=(forestall-top) ;;
+  esac
+  ninja -C build/run --quiet "${programs[@]}"
   cd - >/dev/null
 } >&2
 exec "$top/build/run/userspace/cli/forestall" "$@"

@@ -6,8 +6,8 @@ Reads every JUnit file (*.xml) and the VM results (vm.json) of a directory. A st
 without a failed test (a build error, a crash) counts as one failure, so that the closing line
 cannot report 0 failed after a broken stage.
 
-Prints the end of each failed test's output again, because of a long output only the last lines
-are kept and read."""
+Prints the slowest tests, and the end of each failed test's output again, because of a long output
+only the last lines are kept and read. A test that ran twice is printed with both outputs."""
 
 import argparse
 import collections
@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 # Printed lines of one failure, from its end.
 OUTPUT_LINES = 25
+SLOWEST_TESTS = 20
 
 
 class Count(NamedTuple):
@@ -31,8 +32,17 @@ class Count(NamedTuple):
 class Failure(NamedTuple):
     name: str
     output: list[str]
+    # Of the repetition; None if it ran once.
+    output_again: list[str] | None = None
     # It passed when repeated: it is printed and does not count as failed.
     passed_again: bool = False
+
+
+class Stage(NamedTuple):
+    count: Count
+    failures: list[Failure]
+    # Name to seconds, of the first run.
+    durations: dict[str, float]
 
 
 def judge(case: ElementTree.Element) -> str:
@@ -50,18 +60,24 @@ def read_cases(path: pathlib.Path) -> Iterator[tuple[str, str, ElementTree.Eleme
         yield case.get("name", "?"), judge(case), case
 
 
-def read_junit(path: pathlib.Path) -> tuple[Count, list[Failure]]:
+def output_of(case: ElementTree.Element) -> list[str]:
+    return "".join(case.itertext()).strip().splitlines()
+
+
+def read_junit(path: pathlib.Path) -> Stage:
     tried_again = path.with_suffix(".again.xml")
-    again = {name: verdict for name, verdict, _ in read_cases(tried_again)} \
+    again = {name: (verdict, output_of(case)) for name, verdict, case in read_cases(tried_again)} \
         if tried_again.exists() else {}
     counted: collections.Counter[str] = collections.Counter()
     failures = []
+    durations = {}
     for name, verdict, case in read_cases(path):
-        counted[again.get(name, verdict)] += 1
+        final, output_again = again.get(name, (verdict, None))
+        counted[final] += 1
+        durations[name] = float(case.get("time") or 0)
         if verdict == "failed":
-            output = "".join(case.itertext()).strip().splitlines()
-            failures.append(Failure(name, output, again.get(name) == "passed"))
-    return Count(*(counted[word] for word in Count._fields)), failures
+            failures.append(Failure(name, output_of(case), output_again, final == "passed"))
+    return Stage(Count(*(counted[word] for word in Count._fields)), failures, durations)
 
 
 def vm_failures(outcome: dict) -> Iterator[Failure]:
@@ -70,16 +86,47 @@ def vm_failures(outcome: dict) -> Iterator[Failure]:
         if guest["unavailable"] or guest["fault"]:
             yield Failure(name, [guest["unavailable"] or guest["fault"]])
         for case in guest["cases"]:
-            failed = case["first_try"] or case
-            if failed["verdict"] == "FAIL":
-                output = [failed["reason"] or "", *failed["output"]]
-                yield Failure(f"{name} {case['name']}", output, case["verdict"] == "PASS")
+            first = case["first_try"] or case
+            if first["verdict"] == "FAIL":
+                again = vm_output(case) if case["first_try"] else None
+                yield Failure(f"{name} {case['name']}", vm_output(first), again,
+                              case["verdict"] == "PASS")
 
 
-def read_vm(path: pathlib.Path) -> tuple[Count, list[Failure]]:
+def vm_output(case: dict) -> list[str]:
+    return [case["reason"] or "", *case["output"]]
+
+
+def read_vm(path: pathlib.Path) -> Stage:
     outcome = json.loads(path.read_text())
     count = Count(outcome["passed"], outcome["failed"], outcome["not_applicable"])
-    return count, list(vm_failures(outcome))
+    durations = {
+        f"{guest['kernel']} {guest['cgroup']} {case['name']}":
+            (case["first_try"] or case)["seconds"]
+        for guest in outcome["environments"] for case in guest["cases"]
+    }
+    return Stage(count, list(vm_failures(outcome)), durations)
+
+
+def print_slowest(stages: dict[str, Stage]) -> None:
+    every = [(seconds, stage, name) for stage, read in stages.items()
+             for name, seconds in read.durations.items()]
+    print(f"slowest {min(SLOWEST_TESTS, len(every))} of {len(every)} tests:")
+    for seconds, stage, name in sorted(every, reverse=True)[:SLOWEST_TESTS]:
+        print(f"{seconds:8.1f} s  {stage}: {name}")
+
+
+def print_failure(stage: str, failure: Failure) -> None:
+    word = "FAILED, then passed" if failure.passed_again else "FAILED"
+    print(f"{word} {stage}: {failure.name}")
+    print_end(failure.output)
+    if failure.output_again is not None:
+        print("  repeated:")
+        print_end(failure.output_again)
+
+
+def print_end(output: list[str]) -> None:
+    print("\n".join("    " + line[:300] for line in output[-OUTPUT_LINES:]))
 
 
 def main() -> int:
@@ -89,21 +136,19 @@ def main() -> int:
     options = parser.parse_args()
 
     failed_stages = options.failed_stages.split()
-    passed = failed = 0
-    failures: list[tuple[str, Failure]] = []
-    for path in sorted(options.results.iterdir()):
-        if path.name.endswith(".again.xml"):
-            continue
-        counted, failed_here = read_vm(path) if path.suffix == ".json" else read_junit(path)
-        failures += [(path.stem, failure) for failure in failed_here]
-        print(f"{path.stem:8} {counted.passed:5} passed {counted.failed:5} failed "
-              f"{counted.not_applicable:5} not applicable here")
-        passed += counted.passed
-        failed += counted.failed
-    for stage, failure in failures:
-        word = "FAILED, then passed" if failure.passed_again else "FAILED"
-        print(f"{word} {stage}: {failure.name}")
-        print("\n".join("    " + line[:300] for line in failure.output[-OUTPUT_LINES:]))
+    stages = {
+        path.stem: read_vm(path) if path.suffix == ".json" else read_junit(path)
+        for path in sorted(options.results.iterdir()) if not path.name.endswith(".again.xml")
+    }
+    print_slowest(stages)
+    for name, stage in stages.items():
+        print(f"{name:8} {stage.count.passed:5} passed {stage.count.failed:5} failed "
+              f"{stage.count.not_applicable:5} not applicable here")
+    passed = sum(stage.count.passed for stage in stages.values())
+    failed = sum(stage.count.failed for stage in stages.values())
+    for name, stage in stages.items():
+        for failure in stage.failures:
+            print_failure(name, failure)
     if failed_stages:
         print("failed stages: " + " ".join(failed_stages))
         failed = max(failed, len(failed_stages))

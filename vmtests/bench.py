@@ -131,7 +131,7 @@ def say(text: str) -> None:
     print(f"bench: {text}", file=sys.stderr, flush=True)
 
 
-def tell(result: Result) -> None:
+def report(result: Result) -> None:
     """One line about a run, printed at its end."""
     head = f"{result.scenario:<14}{result.agent:<17}{result.repetition}  "
     tail = f"  ({result.host_seconds:.0f} s)"
@@ -155,7 +155,7 @@ def run_all(bench: Bench, jobs: list[Job], session: Session, options: argparse.N
         try:
             for future in futures:
                 session.add(future.result())
-                tell(session.results[-1])
+                report(session.results[-1])
         except BaseException:
             # Leaving the pool waits for its threads, which wait for their guests.
             for future in futures:

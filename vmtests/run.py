@@ -9,6 +9,10 @@ kernel and cgroup version:
 
     6.1 v1   6.1 v2   6.12 v2   newest v2 (Debian sid, 7.2 when this was written)
 
+Cases listed in vmtests/once.txt do not depend on the kernel and run in one
+guest: 6.12 v2, or the first one if 6.12 v2 is not part of the run. Cases named
+with --case run in every guest.
+
 Examples
     vmtests/run.py                                 everything, from build/release
     vmtests/run.py --kernel 6.1 --cgroup v1        one environment
@@ -54,13 +58,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from harness import gtest, guest, image, kernels, report
+from harness import gtest, guest, image, kernels, placement, report
 from harness.campaign import Campaign, Environment, Limits
 from harness.guest import Ending, Fleet
 from harness.libraries import MissingLibrary
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 DEFAULT_BUILD = REPOSITORY / "build/release"
+ONCE = REPOSITORY / "vmtests/once.txt"
 # Where the build puts the guest's programs.
 BUILT = {"forestall": "userspace/cli/forestall", "vm_cases": "vmtests/vm_cases"}
 KEPT_LOGS = 10
@@ -184,10 +189,18 @@ def find_cases(options: argparse.Namespace, program: Path) -> list[str]:
     )
     if done.returncode != 0:
         raise Unusable(f"{program} --gtest_list_tests: {done.stderr.strip() or done.returncode}")
-    names = gtest.select(gtest.parse_list(done.stdout), options.case)
+    every = gtest.parse_list(done.stdout)
+    stale = placement.unmatched(once_patterns(), every)
+    if stale:
+        raise Unusable(f"{ONCE}: no case matches {', '.join(stale)}: correct or remove these lines")
+    names = gtest.select(every, options.case)
     if not names:
         raise Unusable("no case matches")
     return names
+
+
+def once_patterns() -> list[str]:
+    return placement.parse_patterns(ONCE.read_text())
 
 
 def fetch_kernels(
@@ -251,8 +264,8 @@ class Run:
         programs = find_programs(options)
         cases = [] if options.run or options.shell else find_cases(options, programs["vm_cases"])
         if options.list:
-            for environment in environments:
-                self.printer.line(f"{environment.name}: {len(cases)} cases")
+            for environment, its_cases in self._place(environments, cases):
+                self.printer.line(f"{environment.name}: {len(its_cases)} cases")
             for name in cases:
                 self.printer.line(f"  {name}")
             return 0
@@ -276,9 +289,19 @@ class Run:
         self._run_all(campaigns, cases)
         return self._conclude(environments)
 
+    def _place(
+        self, environments: list[Environment], cases: list[str]
+    ) -> list[tuple[Environment, list[str]]]:
+        once = [] if self._options.case else once_patterns()
+        return placement.place(environments, cases, once)
+
     def _run_all(self, campaigns: list[Campaign], cases: list[str]) -> None:
+        placed = self._place([campaign.environment for campaign in campaigns], cases)
         with ThreadPoolExecutor(max(1, self._options.jobs)) as pool:
-            futures = [pool.submit(run_and_repeat, campaign, cases) for campaign in campaigns]
+            futures = [
+                pool.submit(run_and_repeat, campaign, its_cases)
+                for campaign, (_, its_cases) in zip(campaigns, placed, strict=True)
+            ]
             try:
                 for future in futures:
                     future.result()

@@ -158,7 +158,7 @@ class RecordedTest(unittest.TestCase):
         self.assertAlmostEqual(found.agent_cpu_ms or 0, 6.389)
         self.assertAlmostEqual(found.agent_rest_cpu_percent or 0, 0.0435, places=4)
         self.assertEqual((found.agent_rss_mib, found.agent_hwm_mib), (1628 / 1024, 1636 / 1024))
-        self.assertIsNone(found.told_to_signal_ms)
+        self.assertIsNone(found.reported_to_signal_ms)
 
 
 class FiguresTest(unittest.TestCase):
@@ -269,11 +269,12 @@ class FiguresTest(unittest.TestCase):
         self.assertIsNone(compute(log_text(FALL, events, facts="unmap_kib 1\nunmap_us 1")).unmap_ms)
 
     def test_the_agents_own_report(self) -> None:
-        told = "forestall[9]: event=outcome record={} state=released crossed_to_signalled_us={}"
+        reported = "forestall[9]: event=outcome record={} state=released crossed_to_signalled_us={}"
         log = log_text(FALL, []).replace(
-            "== end", "\n".join(["== agent", told.format(1, 1614.0), told.format(2, 9.5), "== end"])
+            "== end",
+            "\n".join(["== agent", reported.format(1, 1614.0), reported.format(2, 9.5), "== end"]),
         )
-        self.assertEqual(compute(log).told_to_signal_ms, 1.614)
+        self.assertEqual(compute(log).reported_to_signal_ms, 1.614)
 
     def test_cost(self) -> None:
         facts = ("start_cpu_us 1000\nrest_cpu_us 3000\nend_cpu_us 8000\nstart_monotonic 5.0\n"

@@ -16,7 +16,7 @@ from pathlib import Path
 from unittest import mock
 
 import run
-from harness import bzimage, gtest, kernels, libraries, mirrors, modules
+from harness import bzimage, gtest, kernels, libraries, mirrors, modules, placement
 from harness.campaign import Campaign, Environment, Limits, boot_fault, ended_as_expected
 from harness.cpio import BLOCK, Archive
 from harness.gtest import Case, Reader, Verdict
@@ -28,7 +28,7 @@ from harness.report import Summary
 def read_all(text: str) -> Reader:
     reader = Reader()
     for line in text.splitlines():
-        reader.feed(line)
+        reader.broadcast(line)
     return reader
 
 
@@ -59,6 +59,30 @@ Typed/0.  # TypeParam = int
         self.assertEqual(gtest.select(names, []), names)
         self.assertEqual(gtest.select(names, ["A.*", "*.One"]), names)
         self.assertEqual(gtest.select(names, ["B.?ne"]), ["B.One"])
+
+
+class PlacementTest(unittest.TestCase):
+    NAMES = ["A.One", "B.One", "B.Two"]
+
+    def test_patterns_have_comments(self) -> None:
+        text = "# why\n\nA.*  # and this\nB.Two\n"
+        self.assertEqual(placement.parse_patterns(text), ["A.*", "B.Two"])
+
+    def test_listed_cases_run_in_the_preferred_guest_only(self) -> None:
+        guests = [Environment("6.1", "v2"), Environment("6.12", "v2"), Environment("newest", "v2")]
+        placed = placement.place(guests, self.NAMES, ["B.*"])
+        self.assertEqual([e for e, _ in placed], guests)
+        self.assertEqual([cases for _, cases in placed], [["A.One"], self.NAMES, ["A.One"]])
+
+    def test_without_the_preferred_guest_the_first_runs_them(self) -> None:
+        guests = [Environment("6.1", "v1"), Environment("newest", "v2")]
+        placed = placement.place(guests, self.NAMES, ["B.Two"])
+        self.assertEqual([cases for _, cases in placed], [self.NAMES, ["A.One", "B.One"]])
+        self.assertEqual(placement.place([], self.NAMES, ["B.Two"]), [])
+
+    def test_a_pattern_without_a_case_is_found(self) -> None:
+        self.assertEqual(placement.unmatched(["B.*", "C.*", "A.Two"], self.NAMES),
+                         ["C.*", "A.Two"])  # fmt: skip
 
 
 class ReaderTest(unittest.TestCase):
@@ -139,7 +163,7 @@ kernel/fs/other.ko.xz:
 
 
 class LddTest(unittest.TestCase):
-    def test_libraries_go_where_the_loader_looks(self) -> None:
+    def test_libraries_go_where_the_loader_evaluations(self) -> None:
         text = """\tlinux-vdso.so.1 (0x00007ffd)
 \tlibfoo.so.1 => /opt/foo/libfoo.so.1 (0x00007f)
 \t/lib64/ld-linux-x86-64.so.2 (0x00007f)

@@ -18,14 +18,14 @@
   X(quieted, 0) /* suppressed: the same event was emitted just now */
 
 /* X(name): a helper call failed, a map was full or a bound was reached. Each is a loss. */
-#define ABI_FAILURES(X)                                                        \
-  X(read)       /* bpf_probe_read_kernel refused an address */                 \
-  X(open_full)  /* open_stalls was full when a stall began */                  \
-  X(stall_full) /* stalls was full when a cgroup stalled for the first time */ \
-  X(depth)      /* a cgroup lies deeper than ABI_STALL_LEVELS */               \
-  X(watch_full) /* relations or charged was full */                            \
-  X(timer)      /* bpf_timer_start or bpf_loop refused */                      \
-  X(stale)      /* the address of a watched cgroup was reused */               \
+#define ABI_FAILURES(X)                                                         \
+  X(read)       /* bpf_probe_read_kernel refused an address */                  \
+  X(open_full)  /* open_stalls was full when a stall began */                   \
+  X(stall_full) /* stalls was full when a cgroup stalled for the first time */  \
+  X(depth)      /* a cgroup lies deeper than ABI_STALL_LEVELS or TREE_LEVELS */ \
+  X(watch_full) /* relations or charged was full */                             \
+  X(timer)      /* bpf_timer_start or bpf_loop refused */                       \
+  X(stale)      /* the address of a watched cgroup was reused */                \
   X(setup)      /* the root memory cgroup or a NUMA node was not found */
 
 /* X(name, loss): work of the usage timer. */

@@ -5,9 +5,9 @@
  *
  * Userspace writes a list while programs read it, and userspace may be stopped between any two
  * instructions. So each slot has two banks. Userspace fills the bank that is not in force and
- * publishes it with one store. A program copies what it needs and then checks that the same list is
- * still in force, so it never acts on a partial list. If the writer is stopped, the last complete
- * list stays in force until it expires.
+ * publishes it with one store (release). A program reads which list is in force (acquire), copies
+ * what it needs and then checks that the same list is still in force, so it never acts on a partial
+ * list. If the writer is stopped, the last complete list stays in force until it expires.
  */
 #ifndef FORESTALL_BPF_ABI_GUARD_H
 #define FORESTALL_BPF_ABI_GUARD_H
@@ -64,7 +64,7 @@ enum abi_guard_report_kind {
   ABI_GUARD_DYING,       /* the victim was already being killed */
   ABI_GUARD_FAILED,      /* the kernel refused the signal permanently */
   ABI_GUARD_GIVEN_UP,    /* the list expired or was replaced before the victim was signalled */
-  ABI_GUARD_NOBODY,      /* crossed, but no listed process is still the approved one */
+  ABI_GUARD_NO_VICTIM,   /* crossed, but no listed process is still the approved one */
 };
 
 /* How the signal was sent. */
@@ -109,6 +109,8 @@ struct abi_guard_report {
   X(crossings, 0)  /* lines that fired */                                       \
   X(refused, 0)    /* signals that the kernel refused; they are retried */      \
   X(unapproved, 0) /* listed processes that are no longer the approved ones */  \
+  X(walks, 0)      /* times inactive file pages were added up */                \
+  X(walk_ns, 0)    /* time that took, on one CPU */                             \
   X(unread, 1)     /* subtrees too large to add up their inactive file pages */ \
   X(dropped, 1)    /* reports that found the ring full */
 

@@ -33,8 +33,10 @@ struct abi_stall {
 };
 
 /* Levels of the cgroup tree, from the leaf up, that a stall counts for. Kubernetes needs four. In a
- * deeper tree the upper levels are left out and ABI_FAILURE_depth counts it. */
+ * deeper tree, of the levels above only the watched ones count, and ABI_FAILURE_depth counts it. */
 #define ABI_STALL_LEVELS 7
+/* At most this many of those. */
+#define ABI_STALL_WATCHED 4
 
 /* A stall that has begun: key and value of the hash `open_stalls`. Kept per thread, so that the end
  * of one thread's stall never closes another thread's. */
@@ -45,12 +47,13 @@ struct abi_open_key {
 
 struct abi_open_stall {
   __u64 begin_ns;
-  __u64 cgroups[ABI_STALL_LEVELS]; /* ids, leaf first; 0 ends the list; the root is left out */
+  /* Ids, leaf first; 0 ends the list; the root is left out. */
+  __u64 cgroups[ABI_STALL_LEVELS + ABI_STALL_WATCHED];
 };
 
 ABI_ASSERT(sizeof(struct abi_stall_sum) == 24, "abi_stall_sum has no hidden padding");
 ABI_ASSERT(sizeof(struct abi_stall) == 96, "abi_stall has no hidden padding");
 ABI_ASSERT(sizeof(struct abi_open_key) == 8, "abi_open_key has no hidden padding");
-ABI_ASSERT(sizeof(struct abi_open_stall) == 64, "abi_open_stall has no hidden padding");
+ABI_ASSERT(sizeof(struct abi_open_stall) == 96, "abi_open_stall has no hidden padding");
 
 #endif

@@ -48,7 +48,7 @@ enum abi_task_counter {
 
 /* Result of a walk in the kernel's own order. */
 enum abi_walk_state {
-  ABI_WALK_NOBODY,  /* the cgroup has no process */
+  ABI_WALK_EMPTY,   /* the cgroup has no process */
   ABI_WALK_RUNNING, /* the walk reached its bound on steps */
   ABI_WALK_DONE,
   ABI_WALK_TORN, /* the lists changed during the walk */

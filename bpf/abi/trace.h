@@ -106,9 +106,9 @@ struct abi_trace_total {
   __u64 scanned;
   __u64 taken;
   __u64 reclaimed;
-  __u64 told;    /* records put into the ring, without begins */
-  __u64 dropped; /* records that found the ring full, with begins */
-  __u64 passed;  /* not recorded: too short, or of a cgroup that the filter excludes */
+  __u64 reported; /* records put into the ring, without begins */
+  __u64 dropped;  /* records that found the ring full, with begins */
+  __u64 passed;   /* not recorded: too short, or of a cgroup that the filter excludes */
 };
 
 /* One per CPU in the kernel; userspace sums. */
@@ -141,8 +141,6 @@ ABI_ASSERT(sizeof(struct abi_trace_key) == 16, "abi_trace_key has no hidden padd
 ABI_ASSERT(sizeof(struct abi_trace_sum) == 48 + 4 * ABI_TRACE_BUCKETS,
            "abi_trace_sum has no hidden padding");
 
-/* Levels above a task's cgroup that are searched for a cgroup of the filter. */
-#define ABI_TRACE_LEVELS 16
 /* Capacity of the filter, in cgroups. */
 #define ABI_TRACE_WANTED 4096
 

@@ -2,6 +2,9 @@
 /*
  * Verifies from the kernel's own structures, right before a signal is sent, that a process is still
  * the approved one. A pid may have been reused, and the process may have moved to another cgroup.
+ *
+ * A process belongs to the cgroup of its leader. It is spared if any of its threads is in a
+ * protected cgroup, which cgroup v1 permits. userspace/actuators/members.h has the same rule.
  */
 #ifndef FORESTALL_BPF_APPROVAL_BPF_H
 #define FORESTALL_BPF_APPROVAL_BPF_H
@@ -17,7 +20,12 @@ extern void bpf_task_release(struct task_struct* task) __ksym __weak;
 /* The agent itself is never signalled; set before loading. */
 const volatile __s32 agent_tgid = 0;
 
-enum who { WHO_APPROVED, WHO_DYING, WHO_OTHER };
+enum who {
+  WHO_APPROVED,
+  WHO_DYING,
+  WHO_OTHER,
+  WHO_UNKNOWN, /* more levels below the root than are read: not signalled, nor another instead */
+};
 
 /*
  * The verifier checks a global function once per program, and any other function once per path to
@@ -49,14 +57,95 @@ static __always_inline struct climb_to climb_from(__u64 task, __u64 cgroup) {
   return climb;
 }
 
-/* Whether the memory cgroup of the task at that address is `cgroup` or a descendant. */
+/* Whether the memory cgroup of the task at that address is `cgroup` or a descendant; negative if
+ * its group is too deep to decide. */
 __noinline int lies_within(__u64 task, __u64 cgroup) {
-  return climb_from(task, cgroup).found;
+  struct climb_to climb = climb_from(task, cgroup);
+
+  return climb.found || !climb.at ? (int)climb.found : -1;
 }
 
 /* Usage of this memory cgroup in bytes if the task at that address is in its subtree; else 0. */
 __noinline __u64 usage_around(__u64 task, __u64 cgroup) {
   return climb_from(task, cgroup).usage;
+}
+
+/* Cgroups of protected workloads, by kernfs id. 1: with their descendants. Only userspace writes.
+ * Preallocated: before 6.1 a tracing program that uses another hash causes a kernel warning. */
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, 4096);
+  __type(key, __u64);
+  __type(value, __u32);
+} guard_protected SEC(".maps");
+
+struct protected_climb {
+  struct mem_cgroup* at;
+  __u32 found;
+};
+
+static long climb_to_protected(__u32 i, struct protected_climb* climb) {
+  __u64 id;
+  __u32* whole;
+
+  if (!climb->at) return 1;
+  id = memcg_id(climb->at);
+  whole = bpf_map_lookup_elem(&guard_protected, &id);
+  if (whole && (*whole || !i)) {
+    climb->found = 1;
+    return 1;
+  }
+  climb->at = memcg_parent(climb->at);
+  return 0;
+}
+
+/* Whether the memory cgroup at that address is protected; also if it is too deep to decide. Inline:
+ * the verifier permits eight frames, which the path from a timer to here uses up. */
+static __always_inline int is_protected(__u64 memcg) {
+  struct protected_climb climb = {.at = (void*)memcg};
+
+  bpf_loop(TREE_LEVELS, climb_to_protected, &climb, 0);
+  return climb.found || climb.at;
+}
+
+/* More threads are not read. */
+#define APPROVAL_THREADS (1 << 15)
+
+struct thread_check {
+  __u64 head;  /* signal->thread_head */
+  __u64 node;  /* thread_node of the next one */
+  __u64 memcg; /* of the leader */
+  __u32 found;
+};
+
+static long check_thread(__u32 i, struct thread_check* check) {
+  __u64 node = check->node, memcg;
+
+  if (!node || node == check->head) {
+    check->node = 0;
+    return 1;
+  }
+  memcg = (__u64)memcg_of_task(thread_of_node(node));
+  if (memcg && memcg != check->memcg && is_protected(memcg)) {
+    check->found = 1;
+    return 1;
+  }
+  check->node = (__u64)BPF_CORE_READ((struct list_head*)node, next);
+  return 0;
+}
+
+/* Whether a thread of the process is in a protected cgroup; negative: too many to read. */
+__noinline int has_protected_thread(__u64 leader, __u64 signal) {
+  __u64 head = signal + bpf_core_field_offset(struct signal_struct, thread_head);
+  struct thread_check check = {
+      .head = head,
+      .node = (__u64)BPF_CORE_READ((struct list_head*)head, next),
+      .memcg = (__u64)memcg_of_task((void*)leader),
+  };
+
+  bpf_loop(APPROVAL_THREADS, check_thread, &check, 0);
+  if (check.found) return 1;
+  return check.node ? -1 : 0;
 }
 
 /* Id of the first thread that has an mm; 0: none has. */
@@ -67,7 +156,7 @@ __noinline __s32 tid_with_mm(__u64 signal) {
 }
 
 /* Never signalled, even if a list contains it. */
-static __always_inline int is_untouchable(struct task_struct* leader, __s32 tgid) {
+static __always_inline int is_never_killed(struct task_struct* leader, __s32 tgid) {
   return tgid <= 1 || tgid == agent_tgid || (BPF_CORE_READ(leader, flags) & PF_KTHREAD);
 }
 
@@ -82,14 +171,18 @@ static __always_inline int is_current(__s32 tgid) {
 static __always_inline int compare(struct task_struct* leader, __s32 tgid, __u64 start_ns,
                                    __u64 cgroup) {
   struct signal_struct* signal;
+  int within, threads;
 
   if (BPF_CORE_READ(leader, pid) != tgid || BPF_CORE_READ(leader, tgid) != tgid ||
-      BPF_CORE_READ(leader, start_boottime) != start_ns || is_untouchable(leader, tgid) ||
-      !lies_within((__u64)leader, cgroup))
+      BPF_CORE_READ(leader, start_boottime) != start_ns || is_never_killed(leader, tgid))
     return WHO_OTHER;
+  within = lies_within((__u64)leader, cgroup);
+  if (within <= 0) return within ? WHO_UNKNOWN : WHO_OTHER;
   signal = BPF_CORE_READ(leader, signal);
   /* A zombie has given its memory back. */
   if (!signal || (BPF_CORE_READ(leader, exit_state) && only_thread(signal))) return WHO_OTHER;
+  threads = has_protected_thread((__u64)leader, (__u64)signal);
+  if (threads) return threads < 0 ? WHO_UNKNOWN : WHO_OTHER;
   if (BPF_CORE_READ(signal, flags) & SIGNAL_GROUP_EXIT) return WHO_DYING;
   return BPF_CORE_READ(leader, mm) || tid_with_mm((__u64)signal) ? WHO_APPROVED : WHO_OTHER;
 }

@@ -14,8 +14,9 @@
 /* log2 of the kernel's page size; set before loading. */
 const volatile __u32 page_shift __weak = 12;
 
-/* Bound on the levels of a walk from a leaf to the root. */
-#define TREE_LEVELS 24
+/* Bound on the levels of a climb from a leaf to the root, each a step of bpf_loop. A tenant decides
+ * how deep its tree is. One climb over so many levels takes about 0.1 ms. */
+#define TREE_LEVELS 1024
 
 /* The mem_cgroup of a css: the css is its first member so far, and BTF has the offset. */
 static __always_inline struct mem_cgroup* memcg_of_css(struct cgroup_subsys_state* css) {

@@ -15,8 +15,9 @@
 
 #include "bpf/abi/task.h"
 
-/* Macros, which BTF does not contain: include/linux/sched.h, sched/signal.h, mm_types.h
- * (sched/coredump.h before 6.18). None has changed since 5.x. */
+/* Macros, which BTF does not contain: include/linux/sched.h, include/linux/sched/signal.h,
+ * include/linux/mm_types.h (include/linux/sched/coredump.h before 6.18). None has changed since
+ * 5.x. */
 #define PF_EXITING 0x4
 #define PF_KTHREAD 0x200000
 #define SIGNAL_GROUP_EXIT 0x4
@@ -88,7 +89,7 @@ static __always_inline struct task_struct* thread_of_node(__u64 node) {
   return (void*)node - bpf_core_field_offset(struct task_struct, thread_node);
 }
 
-static long look_for_mm(__u32 i, struct thread_search* search) {
+static long find_mm(__u32 i, struct thread_search* search) {
   struct task_struct* thread;
   struct list_head* node;
 
@@ -114,7 +115,7 @@ static __always_inline struct task_struct* thread_with_mm(struct signal_struct* 
   head = (void*)signal + bpf_core_field_offset(struct signal_struct, thread_head);
   search.head = (__u64)head;
   search.node = (__u64)BPF_CORE_READ(head, next);
-  bpf_loop(MAX_THREADS, look_for_mm, &search, 0);
+  bpf_loop(MAX_THREADS, find_mm, &search, 0);
   return search.found;
 }
 

@@ -24,7 +24,7 @@ struct {
 struct subject {
   __u64 memcg;  /* address; 0: none */
   __u64 cgroup; /* id the address must still have when it is read */
-  __u64 next_look_ns;
+  __u64 next_check_ns;
 };
 
 struct {

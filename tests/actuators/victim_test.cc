@@ -54,14 +54,14 @@ TEST_F(LadderMemoryTest, AVictimOfInitAndOurselvesFailsAndIsForgottenAfterHalfAM
 
   ASSERT_EQ(ladder_->progress().size(), 1U);
   EXPECT_EQ(ladder_->progress()[0].state, KillState::failed);
-  EXPECT_EQ(ladder_->next_look(), clock_.now() + kForgetAfter);
+  EXPECT_EQ(ladder_->next_due(), clock_.now() + kForgetAfter);
   clock_.advance(kForgetAfter - Duration(1));
   ladder_->advance();
   EXPECT_EQ(ladder_->progress().size(), 1U);
   clock_.advance(Duration(1));
   ladder_->advance();
   EXPECT_TRUE(ladder_->progress().empty());
-  EXPECT_FALSE(ladder_->next_look());
+  EXPECT_FALSE(ladder_->next_due());
   EXPECT_TRUE(ladder_->take_outcomes().empty()) << "each outcome is returned once";
 }
 
@@ -92,8 +92,8 @@ TEST_F(LadderMemoryTest, ADryRunKeepsItsCreditInWorkingSetForHalfAMinute) {
   const auto outcomes = ladder_->take_outcomes();
   ASSERT_EQ(outcomes.size(), 1U);
   EXPECT_EQ(outcomes[0].state, KillState::in_flight);
-  // Later usage of the victim does not count: nothing was taken from it.
-  tree_.write("memory/victim/memory.usage_in_bytes", "4096\n");
+  // Less usage does not count while the victim has most of its memory: nothing was taken from it.
+  tree_.write("memory/victim/memory.usage_in_bytes", "786432\n");
   clock_.advance(kForgetAfter - Duration(1));
   ladder_->advance();
   ASSERT_EQ(ladder_->progress().size(), 1U);

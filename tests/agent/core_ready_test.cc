@@ -42,7 +42,7 @@ class TurnedClock final : public Clock {
 };
 
 // Returns what the test puts into it.
-class ToldSource final : public sources::Source {
+class ReportedSource final : public sources::Source {
  public:
   [[nodiscard]] Feature feature() const override { return Feature::bpf_cgroups; }
   [[nodiscard]] int fd() const override { return -1; }
@@ -50,12 +50,12 @@ class ToldSource final : public sources::Source {
     return std::vector<std::string>();
   }
   void drain(MonotonicTime now, std::vector<Wake>& wakes) override {
-    wakes.push_back(Wake{told, now, {}, {}});
+    wakes.push_back(Wake{reported, now, {}, {}});
   }
-  WakeSource told = WakeSource::poll;
+  WakeSource reported = WakeSource::poll;
 };
 
-class RecordKeeper final : public exports::RecordSink {
+class RecordCollector final : public exports::RecordSink {
  public:
   void write(const Record& record) override { records.push_back(record); }
   std::vector<Record> records;
@@ -127,9 +127,9 @@ class CoreReady : public ::testing::Test {
     parts.observer = observer_.get();
     parts.ladder = ladder_.get();
     parts.sources = {&source_};
-    parts.sinks = {&keeper_};
+    parts.sinks = {&controller_};
     parts.log = &*log_;
-    parts.told_of_cgroups = true;
+    parts.has_cgroup_events = has_cgroup_events_;
     if (watchdog_) parts.watchdog = watchdog_.get();
     core_.emplace(parts, config_);
     core_->start();
@@ -138,32 +138,32 @@ class CoreReady : public ::testing::Test {
     build();
     // Until the tree has settled.
     pass(seconds(5));
-    ASSERT_TRUE(core_->readiness().ready(clock_.now()));
-    ASSERT_FALSE(core_->readiness().working());
+    ASSERT_TRUE(core_->victim_cache().ready(clock_.now()));
+    ASSERT_FALSE(core_->victim_cache().working());
   }
   void pass(Duration length) {
     const MonotonicTime end = clock_.now() + length;
-    while (core_->next_look() <= end) {
-      clock_.advance(std::max(core_->next_look() - clock_.now(), Duration::zero()));
+    while (core_->next_due() <= end) {
+      clock_.advance(std::max(core_->next_due() - clock_.now(), Duration::zero()));
       core_->time_passed();
     }
     clock_.advance(end - clock_.now());
   }
-  void tell(WakeSource what) {
-    source_.told = what;
+  void report(WakeSource what) {
+    source_.reported = what;
     core_->source_ready(source_);
   }
   void cross() {
     use("/all", kCrossed);
     use("/all/leak", mib(170));
-    tell(WakeSource::poll);
+    report(WakeSource::poll);
   }
   // The first kill; null if there is none.
   [[nodiscard]] const Record* kill() const {
-    const auto found = std::ranges::find_if(keeper_.records, [](const Record& record) {
+    const auto found = std::ranges::find_if(controller_.records, [](const Record& record) {
       return record.decision.action == Action::kill;
     });
-    return found == keeper_.records.end() ? nullptr : &*found;
+    return found == controller_.records.end() ? nullptr : &*found;
   }
   [[nodiscard]] static std::string victim_of(const Record& record) {
     return record.decision.considered[*record.decision.victim()].sample.workload.path;
@@ -185,11 +185,12 @@ class CoreReady : public ::testing::Test {
   }};
   TurnedClock clock_;
   Config config_;
+  bool has_cgroup_events_ = true;
   kernel::CgroupTree tree_;
   std::unique_ptr<sources::Observer> observer_;
   std::unique_ptr<actuators::Ladder> ladder_;
-  ToldSource source_;
-  RecordKeeper keeper_;
+  ReportedSource source_;
+  RecordCollector controller_;
   std::unique_ptr<Watchdog> watchdog_;
   std::optional<exports::Log> log_{std::in_place, exports::Log::Stream::standard_error, true,
                                    exports::LogLevel::error};
@@ -208,21 +209,35 @@ TEST_F(CoreReady, UsesThePreRankedVictim) {
 TEST_F(CoreReady, NewProtectedCgroupIsKnownAtTheCrossing) {
   start();
   make("/all/x", mib(1));
-  tell(WakeSource::workload_change);  // the tree is walked for it
+  report(WakeSource::workload_change);  // the tree is walked for it
   clock_.advance(milliseconds(20));
   make("/all/leak/crit", mib(1));
-  tell(WakeSource::workload_change);  // too soon for another walk
+  report(WakeSource::workload_change);  // too soon for another walk
   cross();
   ASSERT_NE(kill(), nullptr);
   EXPECT_FALSE(kill()->prepared);
   EXPECT_EQ(victim_of(*kill()), "/all/calm");
 }
 
+// As on a host without BPF, where nothing wakes the loop for a new cgroup.
+TEST_F(CoreReady, ANewWorkloadThatNoSourceReportsIsKnownAtTheCrossing) {
+  has_cgroup_events_ = false;
+  config_.workloads.push_back(workload("/all/late/*"));
+  start();
+  make("/all/late/x", mib(160));
+  use("/all/leak", mib(20));
+  use("/all", kCrossed);
+  report(WakeSource::poll);
+  ASSERT_NE(kill(), nullptr);
+  EXPECT_FALSE(kill()->prepared);
+  EXPECT_EQ(victim_of(*kill()), "/all/late/x");
+}
+
 TEST_F(CoreReady, AListFromBeforeTheWorkloadsChangedIsNotUsed) {
   start();
   make("/all/leak/crit", mib(1));
-  tell(WakeSource::workload_change);
-  EXPECT_FALSE(core_->readiness().ready(clock_.now())) << "sampled again, which takes its time";
+  report(WakeSource::workload_change);
+  EXPECT_FALSE(core_->victim_cache().ready(clock_.now())) << "sampled again, which takes its time";
   cross();
   ASSERT_NE(kill(), nullptr);
   EXPECT_FALSE(kill()->prepared);
@@ -238,8 +253,8 @@ TEST_F(CoreReady, GrowthBeforeTheZoneCounts) {
   use("/all", kInZone);
   use("/all/leak", mib(150));
   pass(milliseconds(200));  // a recheck, and the pre-ranking
-  ASSERT_EQ(core_->readiness().generation(), 1u);
-  const Candidate& first = core_->readiness().subjects()[0].first[0];
+  ASSERT_EQ(core_->victim_cache().generation(), 1u);
+  const Candidate& first = core_->victim_cache().subjects()[0].first[0];
   EXPECT_EQ(first.sample.workload.path, "/all/leak");
   EXPECT_EQ(first.sample.growth, mib(80));
 }
@@ -256,8 +271,8 @@ TEST_F(CoreReady, ABurstIntoTheZoneIsCountedFromTheCalmBeforeIt) {
   pass(seconds(5));
   use("/all", mib(187));
   pass(seconds(5));
-  ASSERT_GT(core_->readiness().generation(), 1u);
-  EXPECT_EQ(core_->readiness().subjects()[0].first[0].sample.growth, mib(80));
+  ASSERT_GT(core_->victim_cache().generation(), 1u);
+  EXPECT_EQ(core_->victim_cache().subjects()[0].first[0].sample.growth, mib(80));
 }
 
 TEST_F(CoreReady, AReloadInTheZoneLeavesGrowthAsItIs) {
@@ -267,8 +282,8 @@ TEST_F(CoreReady, AReloadInTheZoneLeavesGrowthAsItIs) {
   use("/all/leak", mib(170));
   core_->reload(config_);
   pass(seconds(1));
-  ASSERT_TRUE(core_->readiness().ready(clock_.now()));
-  EXPECT_EQ(core_->readiness().subjects()[0].first[0].sample.growth, mib(20));
+  ASSERT_TRUE(core_->victim_cache().ready(clock_.now()));
+  EXPECT_EQ(core_->victim_cache().subjects()[0].first[0].sample.growth, mib(20));
 }
 
 // What a pre-ranked kill did not read keeps its value.
@@ -287,9 +302,9 @@ TEST_F(CoreReady, PreRankedKillRepeatsNoOwnLimitWarning) {
   const std::string log = testing::internal::GetCapturedStderr();
   ASSERT_NE(kill(), nullptr);
   EXPECT_TRUE(kill()->prepared);
-  const std::size_t told = log.find("own-limit-near");
-  ASSERT_NE(told, std::string::npos) << log;
-  EXPECT_EQ(log.find("own-limit-near", told + 1), std::string::npos) << log;
+  const std::size_t reported = log.find("own-limit-near");
+  ASSERT_NE(reported, std::string::npos) << log;
+  EXPECT_EQ(log.find("own-limit-near", reported + 1), std::string::npos) << log;
   EXPECT_EQ(log.find("own-limit-receded"), std::string::npos) << log;
 }
 
@@ -297,7 +312,7 @@ TEST_F(CoreReady, PreRankedKillRepeatsNoOwnLimitWarning) {
 TEST_F(CoreReady, LoopEvaluatesAgainSoonAfterAWatchdogKill) {
   config_.dry_run = false;
   start();
-  pass(core_->next_look() - clock_.now());  // the next one is at least a second away
+  pass(core_->next_due() - clock_.now());  // the next one is at least a second away
   bool shot = false;
   clock_.stopped = [&] {
     pollfd fired{watchdog_->fd(), POLLIN, 0};
@@ -312,7 +327,7 @@ TEST_F(CoreReady, LoopEvaluatesAgainSoonAfterAWatchdogKill) {
   ASSERT_TRUE(shot);
   EXPECT_TRUE(child_.wait_exit());
   EXPECT_EQ(kill(), nullptr) << "the thread's kill, not reported yet";
-  const Duration until_next = core_->next_look() - clock_.now();
+  const Duration until_next = core_->next_due() - clock_.now();
   EXPECT_GT(until_next, Duration::zero()) << "nothing else is due";
   EXPECT_LE(until_next, milliseconds(10));
 }
@@ -336,7 +351,7 @@ class CoreReadyAmongMany : public CoreReady {
 TEST_F(CoreReadyAmongMany, KillsACachedWorkloadThatGrewAtOnce) {
   use("/all/leak", mib(105));
   use("/all", mib(225));
-  tell(WakeSource::poll);
+  report(WakeSource::poll);
   ASSERT_NE(kill(), nullptr);
   EXPECT_TRUE(kill()->prepared);
   EXPECT_EQ(victim_of(*kill()), "/all/leak");
@@ -345,7 +360,7 @@ TEST_F(CoreReadyAmongMany, KillsACachedWorkloadThatGrewAtOnce) {
 TEST_F(CoreReadyAmongMany, KillsAtOnceIfNoOtherCanBeFirst) {
   use("/all/late", mib(31));
   use("/all", mib(210));
-  tell(WakeSource::poll);
+  report(WakeSource::poll);
   ASSERT_NE(kill(), nullptr);
   EXPECT_TRUE(kill()->prepared);
   EXPECT_EQ(victim_of(*kill()), "/all/leak");
@@ -354,7 +369,7 @@ TEST_F(CoreReadyAmongMany, KillsAtOnceIfNoOtherCanBeFirst) {
 TEST_F(CoreReadyAmongMany, FindsAnUncachedWorkloadThatPassedAll) {
   use("/all/late", mib(66));
   use("/all", mib(245));
-  tell(WakeSource::poll);
+  report(WakeSource::poll);
   ASSERT_NE(kill(), nullptr);
   EXPECT_FALSE(kill()->prepared);
   EXPECT_EQ(victim_of(*kill()), "/all/late");
@@ -365,27 +380,27 @@ TEST_F(CoreReadyAmongMany, FindsAnUncachedWorkloadThatPassedAll) {
 TEST_F(CoreReady, LimitsTheCostOfPreRanking) {
   start();
   GrowthWatch growth(clock_, *observer_);
-  Readiness readiness(*observer_, *ladder_, growth);
+  VictimCache victim_cache(*observer_, *ladder_, growth);
   std::vector<Line> lines(1);
   lines[0].path = "/";
   lines[0].margin = mib(32);
   lines[0].headroom = mib(20);
   MonotonicTime now = clock_.now();
-  readiness.note(lines, now);
-  ASSERT_TRUE(readiness.working());
+  victim_cache.note(lines, now);
+  ASSERT_TRUE(victim_cache.working());
   now += milliseconds(100);
-  while (readiness.working()) readiness.work(config_, {}, now);
+  while (victim_cache.working()) victim_cache.work(config_, {}, now);
   lines[0].headroom = mib(17);
-  readiness.note(lines, now + seconds(2));
-  EXPECT_FALSE(readiness.working());
-  EXPECT_TRUE(readiness.next_look());
-  readiness.note(lines, now + seconds(5));
-  EXPECT_TRUE(readiness.working());
+  victim_cache.note(lines, now + seconds(2));
+  EXPECT_FALSE(victim_cache.working());
+  EXPECT_TRUE(victim_cache.next_due());
+  victim_cache.note(lines, now + seconds(5));
+  EXPECT_TRUE(victim_cache.working());
   now += seconds(5) + milliseconds(100);
-  while (readiness.working()) readiness.work(config_, {}, now);
+  while (victim_cache.working()) victim_cache.work(config_, {}, now);
   lines[0].headroom = mib(8);
-  readiness.note(lines, now + milliseconds(1));
-  EXPECT_TRUE(readiness.working());
+  victim_cache.note(lines, now + milliseconds(1));
+  EXPECT_TRUE(victim_cache.working());
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ class SlowClock final : public Clock {
 
 class CoreRest : public ::testing::Test {
  protected:
-  void start(const Clock& clock, bool told) {
+  void start(const Clock& clock, bool reported) {
     auto found = kernel::CgroupTree::discover(files_ / "cgroup");
     ASSERT_TRUE(found) << found.error().text();
     tree_ = std::move(found).value();
@@ -71,8 +71,9 @@ class CoreRest : public ::testing::Test {
     parts.ladder = ladder_.get();
     parts.sources = {&bpf_, &poll_};
     parts.log = &log_;
-    parts.told_of_cgroups = told;
-    parts.told_of_usage = told;
+    parts.pass_listeners = listeners_;
+    parts.has_cgroup_events = reported;
+    parts.has_usage_events = reported;
     core_.emplace(parts, config);
     core_->start();
   }
@@ -91,8 +92,8 @@ class CoreRest : public ::testing::Test {
   // Runs the due evaluations until so much time has passed.
   void rest(SlowClock& clock, Duration length) {
     const MonotonicTime end = clock.now() + length;
-    while (core_->next_look() < end) {
-      clock.advance(std::max(core_->next_look() - clock.now(), Duration::zero()));
+    while (core_->next_due() < end) {
+      clock.advance(std::max(core_->next_due() - clock.now(), Duration::zero()));
       core_->time_passed();
     }
   }
@@ -111,6 +112,7 @@ class CoreRest : public ::testing::Test {
   kernel::CgroupTree tree_;
   std::unique_ptr<sources::Observer> observer_;
   std::unique_ptr<actuators::Ladder> ladder_;
+  std::vector<exports::PassListener*> listeners_;
   FakeSource bpf_{Feature::bpf};
   FakeSource poll_{Feature::poll};
   exports::Log log_{exports::Log::Stream::standard_error, true, exports::LogLevel::error};
@@ -160,6 +162,29 @@ TEST_F(CoreRest, PausesTwentyTimesTheLengthOfAWalk) {
   EXPECT_FALSE(knows("/pods/soon")) << "when a changed tree would be read again";
   rest(clock, seconds(60));
   EXPECT_TRUE(knows("/pods/soon"));
+}
+
+// A recording: passes at a fixed rate, and the workloads at the end of each.
+class EachSecond final : public exports::PassListener {
+ public:
+  void passed(const exports::Pass&) override { ++passes; }
+  [[nodiscard]] std::optional<Duration> pass_interval() const override { return seconds(1); }
+  [[nodiscard]] bool wants_workload_sample(MonotonicTime) override { return true; }
+  void sampled(const exports::WorkloadSampling&) override { ++samples; }
+
+  int passes = 0;
+  int samples = 0;
+};
+
+TEST_F(CoreRest, EvaluatesAsOftenAsAListenerWants) {
+  EachSecond listener;
+  listeners_ = {&listener};
+  SlowClock clock(milliseconds(1));
+  start(clock, true);
+  rest(clock, seconds(20));
+  EXPECT_GE(listener.passes, 20);
+  EXPECT_LE(listener.passes, 30);
+  EXPECT_GE(listener.samples, 20);
 }
 
 TEST_F(CoreRest, WalksATreeWithoutCgroupEventsAtEachRecheck) {

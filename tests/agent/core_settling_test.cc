@@ -66,7 +66,7 @@ class CoreSettling : public ::testing::Test {
     parts.ladder = ladder_.get();
     parts.sources = {&source_};
     parts.log = &log_;
-    parts.told_of_cgroups = true;
+    parts.has_cgroup_events = true;
     core_.emplace(parts, config);
     core_->start();
   }
@@ -80,7 +80,7 @@ class CoreSettling : public ::testing::Test {
 
   // Advances the clock to the next deadline of the core and returns the difference.
   Duration next() {
-    const Duration wait = core_->next_look() - clock_.now();
+    const Duration wait = core_->next_due() - clock_.now();
     clock_.advance(wait);
     core_->time_passed();
     return wait;

@@ -19,11 +19,11 @@ TEST(StartThread, Runs) {
 
 // As a user that may have one task and already has it.
 TEST(StartThread, ALimitOnTasksIsAnError) {
-  constexpr uid_t kNobodyElse = 54321;
+  constexpr uid_t kOtherUser = 54321;
   const pid_t child = ::fork();
   if (child == 0) {
     const rlimit one{1, 1};
-    if (::setgid(kNobodyElse) != 0 || ::setuid(kNobodyElse) != 0 ||
+    if (::setgid(kOtherUser) != 0 || ::setuid(kOtherUser) != 0 ||
         ::setrlimit(RLIMIT_NPROC, &one) != 0) {
       ::_exit(2);
     }

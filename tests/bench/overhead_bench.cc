@@ -37,8 +37,8 @@
 
 #include "base/parse.h"
 #include "bench/best_rate.h"
+#include "bench/signalled_child.h"
 #include "bench/spread.h"
-#include "bench/told_child.h"
 #include "support/child.h"
 #include "support/program.h"
 #include "support/scratch_cgroup.h"
@@ -97,10 +97,10 @@ class Worker {
   Worker(ScratchCgroup& scratch, const std::string& directory) : child_(working(directory)) {
     scratch.add(scratch.child("work"), child_.pid());
   }
-  [[nodiscard]] double rate(int work) const { return child_.tell(work); }
+  [[nodiscard]] double rate(int work) const { return child_.report(work); }
 
  private:
-  static ToldChild<int, double>::Act working(const std::string& directory) {
+  static SignalledChild<int, double>::Act working(const std::string& directory) {
     return [directory](int work) -> std::optional<double> {
       static const int file = open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
       if (file < 0) return std::nullopt;
@@ -112,7 +112,7 @@ class Worker {
     };
   }
 
-  ToldChild<int, double> child_;
+  SignalledChild<int, double> child_;
 };
 
 // Runs the agent as a service manager does.
@@ -245,7 +245,7 @@ class Bench {
     }
   }
 
-  void tell(int cgroups) const {
+  void report(int cgroups) const {
     const Figures& off = figures_.at(&kinds_.front());
     for (const Kind& kind : kinds_) {
       if (&kind == &kinds_.front()) continue;
@@ -317,7 +317,7 @@ int main_of(int argc, char** argv) {
     const int cgroups = std::atoi(std::string(next_field(sizes, ',')).c_str());
     Bench bench(argv[1], cgroups);
     for (int i = 0; i < rounds; ++i) bench.round(i % 2 == 1);
-    bench.tell(cgroups);
+    bench.report(cgroups);
   }
   return 0;
 }

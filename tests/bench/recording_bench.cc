@@ -22,9 +22,9 @@
 #include <fstream>
 #include <random>
 
-#include "cli/recording_replay.h"
-#include "cli/replay_report.h"
 #include "recording/segments.h"
+#include "replay/recording_replay.h"
+#include "replay/replay_report.h"
 #include "support/agent_run.h"
 #include "support/allocation_count.h"
 #include "support/child.h"
@@ -125,20 +125,20 @@ void make_recording(double seconds, int workloads, const std::string& ring) {
 // ---- measuring one ----
 
 struct Measured {
-  std::uint64_t looks = 0;
+  std::uint64_t evaluations = 0;
   std::uint64_t with_workloads = 0;
   std::uint64_t different = 0;
   double took = 0;      // seconds, for all of it
   double recorded = 0;  // seconds, from the first evaluation to the last
-  cli::RecordingInput::Counts counts;
+  replay::RecordingInput::Counts counts;
 };
 
 Measured replay(const std::string& path) {
   const auto begin = std::chrono::steady_clock::now();
-  auto input = cli::RecordingInput::open(path);
+  auto input = replay::RecordingInput::open(path);
   if (!input) fail(input.error().text());
-  cli::RecordingReplay run(std::move(*input), {});
-  cli::ReplayText report(false, "look");
+  replay::RecordingReplay run(std::move(*input), {});
+  replay::ReplayText report(false, "evaluation");
   std::string out;
   Measured measured;
   std::optional<MonotonicTime> first, last;
@@ -146,16 +146,16 @@ Measured replay(const std::string& path) {
     auto step = run.next();
     if (!step) fail(step.error().text());
     if (!*step) break;
-    const Observation& observation = (*step)->looked.observation;
+    const Observation& observation = (*step)->evaluated.observation;
     first = first.value_or(observation.at);
     last = observation.at;
     measured.with_workloads += observation.workloads ? 1 : 0;
-    report.look({(*step)->look, observation.at - *first, observation, (*step)->decision,
-                 run.fold().changed(), &**step},
-                out);
+    report.evaluation({(*step)->evaluation, observation.at - *first, observation, (*step)->decision,
+                       run.fold().changed(), &**step},
+                      out);
   }
   measured.took = seconds_since(begin);
-  measured.looks = run.same() + run.different();
+  measured.evaluations = run.same() + run.different();
   measured.different = run.different() + run.states_different();
   measured.counts = run.input().counts();
   if (first) measured.recorded = std::chrono::duration<double>(*last - *first).count();
@@ -173,14 +173,14 @@ void measure(const std::string& path) {
   };
   const auto& counts = best.counts;
   fmt::print("{} evaluations ({} with workloads) in {:.1f} s, {} entries, {} chunks, {} lost\n",
-             best.looks, best.with_workloads, best.recorded, counts.entries, counts.chunks,
+             best.evaluations, best.with_workloads, best.recorded, counts.entries, counts.chunks,
              counts.lost);
   fmt::print("{} bytes: {:.1f} per entry, {:.1f} per evaluation; {:.1f} per entry before packing\n",
              counts.file_bytes, per(counts.file_bytes, counts.entries),
-             per(counts.file_bytes, best.looks), per(counts.entry_bytes, counts.entries));
+             per(counts.file_bytes, best.evaluations), per(counts.entry_bytes, counts.entries));
   fmt::print(
       "replay: {:.3f} s, {:.1f} us per evaluation, {:.0f} x real time; {} decisions different\n",
-      best.took, best.took * 1e6 / static_cast<double>(best.looks), best.recorded / best.took,
+      best.took, best.took * 1e6 / static_cast<double>(best.evaluations), best.recorded / best.took,
       best.different);
 }
 
@@ -208,21 +208,22 @@ void cut(const std::string& path) {
   for (int i = 0; i < 100; ++i) offsets.push_back(first + random() % (size - first));
   std::ranges::sort(offsets, std::greater<>());
   int read_up_to = 0;
-  int told = 0;
+  int reported = 0;
   for (const std::uint64_t offset : offsets) {
     std::filesystem::resize_file(copy, offset);
     auto reader = std::move(recording::Reader::open(copy).value());
     std::uint64_t entries = 0;
     while (const auto chunk = reader.next().value()) entries += chunk->header.count;
     read_up_to += entries == entries_within(path, offset) && reader.damages().empty() ? 1 : 0;
-    told += !reader.is_complete() ? 1 : 0;
+    reported += !reader.is_complete() ? 1 : 0;
   }
-  fmt::print("cut at 100 random places: {} read up to the cut, {} reported\n", read_up_to, told);
+  fmt::print("cut at 100 random places: {} read up to the cut, {} reported\n", read_up_to,
+             reported);
 }
 
 // ---- the loop's part ----
 
-Record look_at(int workloads, std::int64_t turn) {
+Record evaluate_at(int workloads, std::int64_t turn) {
   Record record;
   record.observation.at = from_ns(turn * 1'000'000);
   record.observation.node = {gib(16), gib(12), mib(500), gib(3), Bytes{0}, Bytes{0}, std::nullopt};
@@ -251,16 +252,16 @@ Record look_at(int workloads, std::int64_t turn) {
 
 void measure_encoding(int workloads) {
   constexpr int kTurns = 2000;
-  api::EntryEncoder encoder;
-  const Record first = look_at(workloads, 0);
-  const Record second = look_at(workloads, 1);
-  (void)encoder.look(first);
-  (void)encoder.look(second);
+  messages::EntryEncoder encoder;
+  const Record first = evaluate_at(workloads, 0);
+  const Record second = evaluate_at(workloads, 1);
+  (void)encoder.evaluation(first);
+  (void)encoder.evaluation(second);
   std::uint64_t bytes = 0;
   const std::uint64_t before = allocation_count();
   const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < kTurns; ++i) {
-    for (const std::string_view entry : encoder.look(i % 2 == 0 ? first : second)) {
+    for (const std::string_view entry : encoder.evaluation(i % 2 == 0 ? first : second)) {
       bytes += entry.size();
     }
   }

@@ -14,15 +14,15 @@
 #include <fstream>
 #include <string>
 
-#include "api/convert.h"
-#include "api/json.h"
-#include "api/json_reader.h"
-#include "api/observation_line.h"
-#include "cli/replay_fold.h"
-#include "cli/replay_input.h"
-#include "cli/replay_report.h"
+#include "messages/convert.h"
+#include "messages/json.h"
+#include "messages/json_reader.h"
+#include "messages/observation_line.h"
+#include "replay/replay_fold.h"
+#include "replay/replay_input.h"
+#include "replay/replay_report.h"
 
-namespace forestall::cli {
+namespace forestall::replay {
 namespace {
 
 WorkloadSample pod(int number) {
@@ -90,7 +90,7 @@ struct Row {
 // Runs `work` on `lines` lines of the same text.
 template <typename Work>
 double each_line(std::int64_t lines, const std::string& line, Work work) {
-  const std::string padded = line + std::string(api::JsonReader::kPadding, ' ');
+  const std::string padded = line + std::string(messages::JsonReader::kPadding, ' ');
   const std::string_view text = std::string_view(padded).substr(0, line.size());
   return seconds([&] {
     for (std::int64_t i = 0; i < lines; ++i) require(work(text), "a line was refused");
@@ -109,8 +109,8 @@ double whole_replay(const std::string& file, std::int64_t lines) {
       require(next.ok(), "a line was refused");
       if (!*next) break;
       const Decision decision = fold.take((*next)->observation);
-      report.look({(*next)->line, {}, (*next)->observation, decision, fold.changed(), nullptr},
-                  out);
+      report.evaluation(
+          {(*next)->line, {}, (*next)->observation, decision, fold.changed(), nullptr}, out);
     }
     require(fold.counts().observations == static_cast<std::uint64_t>(lines), "lines were lost");
   });
@@ -123,12 +123,14 @@ long peak_kib() {
 }
 
 void measure(int pods, std::int64_t lines) {
-  const std::string line = api::to_json(api::to_proto(node(1, pods)), api::JsonStyle::line);
+  const std::string line =
+      messages::to_json(messages::to_proto(node(1, pods)), messages::JsonStyle::line);
   const std::string file = fmt::format("/tmp/replay_bench.{}.jsonl", getpid());
   {
     std::ofstream out(file, std::ios::binary);
     for (std::int64_t i = 0; i < lines; ++i) {
-      out << api::to_json(api::to_proto(node(i, pods)), api::JsonStyle::line) << '\n';
+      out << messages::to_json(messages::to_proto(node(i, pods)), messages::JsonStyle::line)
+          << '\n';
     }
   }
   const long before = peak_kib();
@@ -140,11 +142,11 @@ void measure(int pods, std::int64_t lines) {
   const double bare = each_line(lines, line, [&](std::string_view text) {
     return parser.parse(text.data(), text.size(), false).error() == simdjson::SUCCESS;
   });
-  api::JsonReader reader;
+  messages::JsonReader reader;
   v1::Observation message;
   const double json = each_line(
       lines, line, [&](std::string_view text) { return reader.read(text, message).ok(); });
-  api::ObservationLineReader observations;
+  messages::ObservationLineReader observations;
   const double model =
       each_line(lines, line, [&](std::string_view text) { return observations.read(text).ok(); });
   fmt::print("{} pods, {} lines of {} bytes; peak memory grew by {} KiB during the replay\n", pods,
@@ -158,11 +160,11 @@ void measure(int pods, std::int64_t lines) {
 }
 
 }  // namespace
-}  // namespace forestall::cli
+}  // namespace forestall::replay
 
 int main(int argc, char** argv) {
   const std::int64_t lines = argc > 1 ? std::atoll(argv[1]) : 1'000'000;
-  forestall::cli::measure(0, lines);
-  forestall::cli::measure(30, lines / 20);
+  forestall::replay::measure(0, lines);
+  forestall::replay::measure(30, lines / 20);
   return 0;
 }

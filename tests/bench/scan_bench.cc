@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "base/parse.h"
-#include "bench/told_child.h"
+#include "bench/signalled_child.h"
 #include "kernel/task_scan.h"
 #include "support/child.h"
 #include "support/scratch_cgroup.h"
@@ -40,7 +40,7 @@ class Nursery {
   explicit Nursery(ScratchCgroup& scratch) : child_(fork_sleepers) {
     scratch.add(scratch.child("sleepers"), child_.pid());
   }
-  void fork_more(int count) const { child_.tell(count); }
+  void fork_more(int count) const { child_.report(count); }
 
  private:
   static std::optional<int> fork_sleepers(int count) {
@@ -56,7 +56,7 @@ class Nursery {
     return count;
   }
 
-  ToldChild<int, int> child_;
+  SignalledChild<int, int> child_;
 };
 
 // Reads every process of /proc without parsing, which would only add time.

@@ -41,8 +41,8 @@
 #include "base/clock.h"
 #include "base/unique_fd.h"
 #include "bench/best_rate.h"
+#include "bench/signalled_child.h"
 #include "bench/spread.h"
-#include "bench/told_child.h"
 #include "forestall/v1/event.pb.h"
 #include "support/child.h"
 #include "support/program.h"
@@ -66,10 +66,10 @@ class Reader {
     scratch.limit(cgroup, mib(24));
     scratch.add(cgroup, child_.pid());
   }
-  [[nodiscard]] double rate() const { return child_.tell('r'); }
+  [[nodiscard]] double rate() const { return child_.report('r'); }
 
  private:
-  static ToldChild<char, double>::Act reading(const std::string& path) {
+  static SignalledChild<char, double>::Act reading(const std::string& path) {
     return [path](char) -> std::optional<double> {
       static const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
       static std::vector<char> chunk(std::size_t{1} << 20);
@@ -83,7 +83,7 @@ class Reader {
     };
   }
 
-  ToldChild<char, double> child_;
+  SignalledChild<char, double> child_;
 };
 
 // A tracer; a thread of this process reads its output.
@@ -349,8 +349,8 @@ void many_events(const Kind& kind, std::uint64_t rate, double seconds) {
              static_cast<double>(made) / took_ms * 1000);
   if (kind.name == "bpftrace") {
     const auto at = tracer.tail().rfind("Lost ");
-    const std::uint64_t told = tracer.lines() - lines_before;
-    fmt::print("{} made, about {} lines, {}", made, told,
+    const std::uint64_t reported = tracer.lines() - lines_before;
+    fmt::print("{} made, about {} lines, {}", made, reported,
                at == std::string::npos
                    ? "no loss reported"
                    : tracer.tail().substr(at, tracer.tail().find('\n', at) - at));
@@ -361,9 +361,9 @@ void many_events(const Kind& kind, std::uint64_t rate, double seconds) {
     const std::uint64_t missing =
         kind.name == "summary"
             ? 0  // prints none of them; its counter has them all
-            : total.count() - total.told() - total.dropped() - total.passed_over();
+            : total.count() - total.reported() - total.dropped() - total.passed_over();
     fmt::print("{} made, {} counted, {} printed, {} lost and counted, {} lost and not", made,
-               total.count(), total.told(), total.dropped(), missing);
+               total.count(), total.reported(), total.dropped(), missing);
     if (total.count() < made) fmt::print(", {} NOT SEEN", made - total.count());
     fmt::print("\n@metric {}_lost_{} {}\n@metric {}_uncounted_{} {}\n           ", kind.name, rate,
                total.dropped(), kind.name, rate, missing + (made - std::min(made, total.count())));

@@ -3,11 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "api/json.h"
+#include <algorithm>
+
 #include "forestall/v1/config.pb.h"
+#include "forestall/v1/doctor.pb.h"
 #include "forestall/v1/plan.pb.h"
+#include "forestall/v1/report.pb.h"
+#include "messages/json.h"
 #include "model/feature.h"
 #include "support/agent_run.h"
+#include "support/scratch_cgroup.h"
 
 namespace forestall::test {
 namespace {
@@ -25,12 +30,67 @@ TEST(CommandLine, VersionAndHelpSucceed) {
   }
 }
 
+TEST(CommandLine, HelpAndVersionAreSubcommandsToo) {
+  EXPECT_EQ(run_forestall({"version"}).output, run_forestall({"--version"}).output);
+  EXPECT_EQ(run_forestall({"help"}).output, run_forestall({"--help"}).output);
+  const Ran rank = run_forestall({"help", "rank"});
+  EXPECT_EQ(rank.exit_code, 0);
+  EXPECT_EQ(rank.output, run_forestall({"rank", "--help"}).output);
+  EXPECT_THAT(run_forestall({"--help"}).output, HasSubstr("Show the help of a subcommand"));
+  EXPECT_THAT(run_forestall({"help", "rnak"}).errors, HasSubstr("did you mean 'rank'?"));
+  EXPECT_EQ(run_forestall({"version", "2"}).exit_code, 2);
+  EXPECT_EQ(run_forestall({"help", "rank", "score"}).exit_code, 2);
+}
+
 TEST(CommandLine, UnknownWordsAreRefused) {
   EXPECT_EQ(run_forestall({"evict"}).exit_code, 2);
   EXPECT_EQ(run_forestall({"doctor", "--frobnicate"}).exit_code, 2);
   const Ran format = run_forestall({"doctor", "--output", "xml"});
   EXPECT_EQ(format.exit_code, 2);
   EXPECT_THAT(format.errors, HasSubstr("xml"));
+}
+
+TEST(CommandLine, UnknownSubcommandIsRefusedWithTheSimilarOne) {
+  const Ran ran = run_forestall({"rnak"});
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_THAT(ran.errors, HasSubstr("unknown subcommand 'rnak'; did you mean 'rank'?"));
+}
+
+TEST(CommandLine, UnknownChoiceIsRefusedWithTheListOfChoices) {
+  const Ran ran = run_forestall({"rank", "-o", "yaml"});
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_THAT(ran.errors, HasSubstr("unknown value 'yaml'; use one of: text, json"));
+  const Ran log = run_forestall({"agent", "--log-format", "xml"});
+  EXPECT_EQ(log.exit_code, 2);
+  EXPECT_THAT(log.errors, HasSubstr("unknown value 'xml'; use one of: text, logfmt, json"));
+}
+
+TEST(CommandLine, NumbersOutsideTheRangeAreRefused) {
+  const Ran count = run_forestall({"trace", "--count", "0"});
+  EXPECT_EQ(count.exit_code, 2);
+  EXPECT_THAT(count.errors, HasSubstr("invalid number '0'; use a whole number from 1"));
+  const Ran limit = run_forestall({"score", "-n", "-1"});
+  EXPECT_EQ(limit.exit_code, 2);
+  EXPECT_THAT(limit.errors, HasSubstr("invalid number '-1'; use a whole number from 0"));
+}
+
+TEST(CommandLine, ConfigOfCommentsOnlyIsAcceptedAndAnEmptyFileIsRefused) {
+  const TempTree tree{{"comments.yaml", "# memory.available: 100Mi\n\n"}, {"empty.yaml", "\n"}};
+  const Ran comments = run_forestall({"check-config", "--config", tree / "comments.yaml"});
+  EXPECT_EQ(comments.exit_code, 0) << comments.errors;
+  EXPECT_EQ(run_forestall({"check-config", "--config", tree / "empty.yaml"}).exit_code, 2);
+}
+
+TEST(CommandLine, FullStandardOutputIsAFailure) {
+  const TempTree tree{{"errors", ""}};
+  for (const char* command : {"--version", "--help", "qos --help", "signals", "doctor", "score",
+                              "check-config", "plan", "rank"}) {
+    const std::string shell =
+        "'" + forestall_executable() + "' " + command + " >/dev/full 2>'" + (tree / "errors") + "'";
+    EXPECT_NE(std::system(shell.c_str()), 0) << command;
+    EXPECT_THAT(read_text(tree / "errors"), HasSubstr("cannot write to standard output"))
+        << command;
+  }
 }
 
 TEST(CommandLine, UnknownFeatureIsRefusedWithTheListOfFeatures) {
@@ -74,11 +134,80 @@ TEST(CommandLine, DoctorInJsonListsEveryFeature) {
   }
 }
 
+// Each feature that is not in use has a reason, and a remedy or the statement that there is none.
+TEST(CommandLine, DoctorHasAReasonAndARemedyForEachFeatureNotInUse) {
+  const Ran ran = run_forestall({"doctor", "--output", "json", "--disable-feature", "pidfd"});
+  v1::DoctorReport report;
+  const auto read = messages::from_json(ran.output, report);
+  ASSERT_TRUE(read) << read.error().text();
+  ASSERT_EQ(report.features_size(), static_cast<int>(kFeatureCount));
+  for (const v1::FeatureReport& each : report.features()) {
+    if (each.state() == v1::FeatureReport::IN_USE) continue;
+    EXPECT_NE(each.evidence(), "") << each.feature();
+    EXPECT_TRUE(std::ranges::any_of(report.advice(), [&](const std::string& sentence) {
+      return sentence.starts_with(each.feature() + ": ");
+    })) << each.feature();
+  }
+  const Ran text = run_forestall({"doctor", "--disable-feature", "pidfd"});
+  EXPECT_THAT(text.output, HasSubstr("  - pidfd: remove it from disableFeatures and "
+                                     "--disable-feature.\n"));
+}
+
+TEST(CommandLine, DoctorSaysThatNothingMayBeKilledAndWhatChangesIt) {
+  ScratchCgroup scratch;
+  scratch.child("batch");
+  const std::string off = "pods: {enabled: false}\n";
+  const std::string rules = "workloads: [{cgroup: " + scratch.path() + "/batch, protected: ";
+  const TempTree tree{{"none.yaml", off},
+                      {"protected.yaml", off + rules + "true}]\n"},
+                      {"some.yaml", off + rules + "false}]\n"}};
+  const auto doctor = [&](const char* config) {
+    return run_forestall({"doctor", "--config", tree / config}).output;
+  };
+  EXPECT_THAT(doctor("some.yaml"), testing::Not(HasSubstr("guards no workload")));
+  const std::string all_protected = doctor("protected.yaml");
+  EXPECT_THAT(all_protected, HasSubstr("guards no workload"));
+  EXPECT_THAT(all_protected, HasSubstr("protected: 1."));
+  EXPECT_THAT(all_protected, testing::Not(HasSubstr("NAME.service")));
+  const std::string none = doctor("none.yaml");
+  EXPECT_THAT(none, HasSubstr("guards no workload"));
+  // As a user pastes them.
+  std::string lines = none.substr(std::min(none.find("\nworkloads:"), none.size()));
+  ASSERT_THAT(lines, HasSubstr("NAME.service"));
+  lines.resize(lines.rfind("}\n") + 2);
+  tree.write("pasted.yaml", off + lines);
+  const Ran checked = run_forestall({"check-config", "--config", tree / "pasted.yaml"});
+  EXPECT_EQ(checked.exit_code, 0) << checked.errors;
+  EXPECT_EQ(checked.errors, "");
+  EXPECT_THAT(checked.output, HasSubstr("/user.slice/user-*.slice"));
+}
+
 TEST(CommandLine, SignalsShowsTheNode) {
   const Ran ran = run_forestall({"signals"});
   EXPECT_EQ(ran.exit_code, 0) << ran.errors;
   EXPECT_THAT(ran.output, HasSubstr("memory.available"));
   EXPECT_THAT(ran.output, HasSubstr("node"));
+}
+
+TEST(CommandLine, SignalsListsThresholdsWhoseSourceIsMissing) {
+  const TempTree tree{{"missing.yaml", "filesystems: {nodefs: /forestall-test-missing}\n"}};
+  const Ran ran = run_forestall({"signals", "--config", tree / "missing.yaml"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.errors;
+  for (const char* signal :
+       {"nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree"}) {
+    EXPECT_THAT(ran.output,
+                testing::ContainsRegex(std::string(signal) +
+                                       " +hard +node +unknown .*/forestall-test-missing: "));
+  }
+  const Ran json = run_forestall({"signals", "--config", tree / "missing.yaml", "-o", "json"});
+  v1::SignalsReport report;
+  const auto read = messages::from_json(json.output, report);
+  ASSERT_TRUE(read) << read.error().text();
+  const auto& notes = report.observation().notes();
+  EXPECT_TRUE(std::ranges::any_of(notes, [](const v1::SourceNote& note) {
+    return note.subject() == "imagefs.inodesFree" &&
+           note.problem().starts_with("unknown: /forestall-test-missing: ");
+  })) << json.output;
 }
 
 TEST(CommandLine, RankReportsThatThereAreNoWorkloads) {
@@ -127,7 +256,7 @@ TEST(CheckConfig, ShowsThresholdsInOrder) {
                                  "--eviction-soft-grace-period", "memory.available=1m30s"});
   ASSERT_EQ(ran.exit_code, 0) << ran.errors;
   v1::ConfigReport report;
-  ASSERT_TRUE(api::from_json(ran.output, report).ok()) << ran.output;
+  ASSERT_TRUE(messages::from_json(ran.output, report).ok()) << ran.output;
   ASSERT_EQ(report.thresholds_size(), 3);
   const v1::ThresholdReport& hard = report.thresholds(0);
   EXPECT_EQ(hard.signal() + " " + hard.operator_() + " " + hard.value(),
@@ -179,7 +308,7 @@ TEST(PlanCommand, DocsExampleOfAllocatable) {
                      "--eviction-hard=memory.available<500Mi,nodefs.available<10%", "-o", "json"});
   ASSERT_EQ(ran.exit_code, 0) << ran.errors;
   v1::PlanReport report;
-  ASSERT_TRUE(api::from_json(ran.output, report).ok()) << ran.output;
+  ASSERT_TRUE(messages::from_json(ran.output, report).ok()) << ran.output;
   ASSERT_EQ(report.resources_size(), 3);
   EXPECT_EQ(report.resources(0).allocatable(), "14500m");
   EXPECT_EQ(report.resources(1).allocatable_rounded(), "28.5Gi");
@@ -193,7 +322,7 @@ TEST(PlanCommand, SnippetsAreAccepted) {
                                  "--eviction-soft-grace-period=memory.available=1m", "-o", "json"});
   ASSERT_EQ(ran.exit_code, 0) << ran.errors;
   v1::PlanReport report;
-  ASSERT_TRUE(api::from_json(ran.output, report).ok()) << ran.output;
+  ASSERT_TRUE(messages::from_json(ran.output, report).ok()) << ran.output;
   const TempTree tree{{"kubelet.yaml", report.settings().kubelet_configuration()},
                       {"config.yaml", report.settings().forestall_configuration()}};
   const Ran kubelet = run_forestall({"check-config", "--kubelet-config", tree / "kubelet.yaml"});

@@ -65,16 +65,16 @@ TEST(Help, EveryHelpTextFitsEightyColumns) {
 }
 
 TEST(Help, SubcommandsAreGrouped) {
-  EXPECT_THAT(
-      groups_of(run_forestall({"--help"}).output),
-      testing::ElementsAre("Guard: agent demo doctor status", "Inspect: signals rank score top",
-                           "Offline: check-config plan qos admit replay diff report",
-                           "Record and trace: trace record", "Options: -h --version"));
+  EXPECT_THAT(groups_of(run_forestall({"--help"}).output),
+              testing::ElementsAre(
+                  "Guard: agent demo doctor status", "Inspect: signals rank score top",
+                  "Offline: check-config plan qos admit replay diff report",
+                  "Record and trace: trace record", "Help: help version", "Options: -h --version"));
 }
 
 TEST(Help, OwnOptionsComeBeforeSharedOnes) {
   EXPECT_THAT(groups_of(help_of("agent")),
-              testing::ElementsAre("Options: --dry-run --run-dir -v -o -h",
+              testing::ElementsAre("Options: --dry-run --run-dir -v --log-format -o -h",
                                    "Host: --disable-feature --cgroup-mount",
                                    "Configuration: -c --kubelet-config",
                                    testing::StartsWith("Kubelet flags (override the files): "

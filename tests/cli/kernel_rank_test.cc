@@ -6,10 +6,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "api/convert.h"
 #include "cli/oom_example.h"
-#include "cli/oom_look.h"
 #include "cli/pod_command_run.h"
+#include "cli/process_input.h"
+#include "messages/convert.h"
 #include "policy/oom_selection.h"
 #include "support/scratch_cgroup.h"
 
@@ -20,7 +20,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-constexpr cli::ProcessShow kUnbounded{Bytes{4096}};
+constexpr tables::ProcessShow kUnbounded{Bytes{4096}};
 
 cli::KernelRankView view_of(const OomScene& scene) {
   cli::KernelRankView view;
@@ -118,6 +118,19 @@ TEST(KernelRankText, ListsProcessesKilledAlong) {
                         "set.\nWith it die: worker (pid 4711).\n"));
 }
 
+TEST(KernelRankText, SaysHowManyOthersMayShareItsMemory) {
+  OomScene scene = example_scene();
+  EXPECT_THAT(text_of(scene), Not(HasSubstr("may die with it")));
+  scene.processes[2].memory_id = 0;
+  EXPECT_THAT(text_of(scene),
+              HasSubstr("\n1 process may die with it: whether it shares its memory is unknown. "
+                        "Comparing processes of other users needs CAP_SYS_PTRACE.\n"));
+  scene.processes[2].memory_id = scene.processes[1].memory_id;
+  scene.processes[3].memory_id = 0;
+  EXPECT_THAT(text_of(scene),
+              HasSubstr("\n3 processes may die with it: whether they share its memory is "));
+}
+
 TEST(KernelRankText, NoProcessIsChosen) {
   OomScene scene = example_scene();
   scene.settings.panic_on_oom = 1;
@@ -173,8 +186,8 @@ TEST(KernelRankReport, HasAllFields) {
   ASSERT_EQ(report.order_size(), 3);
   EXPECT_EQ(report.order(2).name(), "server");
   EXPECT_EQ(report.order(2).cgroup(), "/");
-  EXPECT_EQ(*api::from_proto(report.scene()), view.scene);
-  EXPECT_EQ(*api::from_proto(report.prediction()), view.prediction);
+  EXPECT_EQ(*messages::from_proto(report.scene()), view.scene);
+  EXPECT_EQ(*messages::from_proto(report.prediction()), view.prediction);
 }
 
 TEST(NodeList, IsAsTheKernelWritesIt) {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <string_view>
 
-#include "cli/process_text.h"
 #include "model/oom.h"
+#include "tables/process_text.h"
 
 namespace forestall::test {
 
@@ -50,7 +50,7 @@ struct ExampleProcess {
   return scene;
 }
 
-[[nodiscard]] inline cli::ProcessReading read_by_bpf() {
+[[nodiscard]] inline tables::ProcessReading read_by_bpf() {
   return {"bpf", "", kernel::Calibration{kernel::RssCounting::counted, true, "seen"}};
 }
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "api/json.h"
+#include "messages/json.h"
 #include "support/agent_run.h"
 
 namespace forestall::test {
@@ -39,7 +39,7 @@ template <typename Report>
   const Ran ran = run_forestall(arguments);
   EXPECT_EQ(ran.exit_code, 0) << ran.errors;
   Report report;
-  const auto read = api::from_json(ran.output, report);
+  const auto read = messages::from_json(ran.output, report);
   EXPECT_TRUE(read) << read.error().text() << "\n" << ran.output;
   return report;
 }

@@ -16,7 +16,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr cli::ProcessShow kUnbounded{Bytes{4096}};
+constexpr tables::ProcessShow kUnbounded{Bytes{4096}};
 
 cli::ScoreView example_view() {
   cli::ScoreView view;
@@ -138,17 +138,17 @@ TEST(ScoreReport, HasAllFields) {
 }
 
 TEST(Brief, FiveCharactersAtMost) {
-  EXPECT_EQ(cli::brief(Bytes{0}), "0");
-  EXPECT_EQ(cli::brief(Bytes{1023}), "1023");
-  EXPECT_EQ(cli::brief(kib(1)), "1.0K");
-  EXPECT_EQ(cli::brief(Bytes{10188}), "9.9K");
-  EXPECT_EQ(cli::brief(Bytes{10189}), "10K");
-  EXPECT_EQ(cli::brief(kib(999)), "999K");
-  EXPECT_EQ(cli::brief(kib(1000)), "1.0M");
-  EXPECT_EQ(cli::brief(mib(1536)), "1.5G");
-  EXPECT_EQ(cli::brief(Bytes{-mib(3).count}), "-3.0M");
+  EXPECT_EQ(tables::brief(Bytes{0}), "0");
+  EXPECT_EQ(tables::brief(Bytes{1023}), "1023");
+  EXPECT_EQ(tables::brief(kib(1)), "1.0K");
+  EXPECT_EQ(tables::brief(Bytes{10188}), "9.9K");
+  EXPECT_EQ(tables::brief(Bytes{10189}), "10K");
+  EXPECT_EQ(tables::brief(kib(999)), "999K");
+  EXPECT_EQ(tables::brief(kib(1000)), "1.0M");
+  EXPECT_EQ(tables::brief(mib(1536)), "1.5G");
+  EXPECT_EQ(tables::brief(Bytes{-mib(3).count}), "-3.0M");
   for (std::int64_t bytes = 1; bytes > 0 && bytes < INT64_MAX / 3; bytes = bytes * 3 + 1) {
-    EXPECT_LE(cli::brief(Bytes{bytes}).size(), 5U) << bytes;
+    EXPECT_LE(tables::brief(Bytes{bytes}).size(), 5U) << bytes;
   }
 }
 

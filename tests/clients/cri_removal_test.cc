@@ -20,11 +20,28 @@ namespace cri = test::cri;
 const grpc::Status kRefused{grpc::StatusCode::FAILED_PRECONDITION, "not now"};
 const grpc::Status kNotFound{grpc::StatusCode::NOT_FOUND, "no such thing"};
 
+// With one pod that runs, so that a pod without a directory counts as gone.
+class NodeRuntime : public FakeRuntime {
+ public:
+  NodeRuntime() {
+    add_sandbox("live", cri::SANDBOX_READY);
+    add_pod_directory("live");
+  }
+  [[nodiscard]] RuntimeOptions options() const {
+    RuntimeOptions options = patient();
+    options.pods_directory = pods_directory();
+    return options;
+  }
+};
+
 // REQUIRES: the step as a whole succeeds.
-DeadRemoval remove_dead(const FakeRuntime& fake, RuntimeOptions options = FakeRuntime::patient()) {
+DeadRemoval remove_dead(const FakeRuntime& fake, RuntimeOptions options) {
   auto removal = fake.client(std::move(options))->remove_dead_containers();
   if (!removal) ADD_FAILURE() << removal.error().text();
   return removal ? *removal : DeadRemoval();
+}
+DeadRemoval remove_dead(const NodeRuntime& fake) {
+  return remove_dead(fake, fake.options());
 }
 
 ImageRemoval remove_unused(const FakeRuntime& fake,
@@ -34,33 +51,109 @@ ImageRemoval remove_unused(const FakeRuntime& fake,
   return removal ? *removal : ImageRemoval();
 }
 
-TEST(RemoveDead, ExitedContainersAndSandboxesWhereNothingRuns) {
-  FakeRuntime fake;
-  fake.add_sandbox("ready", cri::SANDBOX_READY);
+TEST(RemoveDead, EverythingOfPodsThatAreGone) {
+  NodeRuntime fake;
   fake.add_sandbox("empty", cri::SANDBOX_NOTREADY);
   fake.add_sandbox("dead", cri::SANDBOX_NOTREADY);
   fake.add_sandbox("running", cri::SANDBOX_NOTREADY);
   fake.add_sandbox("lost", cri::SANDBOX_NOTREADY);
-  fake.add_container("c-exited", "ready", cri::CONTAINER_EXITED);
-  fake.add_container("c-starting", "ready", cri::CONTAINER_CREATED);
+  fake.add_sandbox("ready", cri::SANDBOX_READY);
+  fake.add_container("c-starting", "dead", cri::CONTAINER_CREATED);
   fake.add_container("c-dead", "dead", cri::CONTAINER_EXITED);
   fake.add_container("c-running", "running", cri::CONTAINER_RUNNING);
+  fake.add_container("c-beside", "running", cri::CONTAINER_EXITED);
   fake.add_container("c-lost", "lost", cri::CONTAINER_UNKNOWN);
+  fake.add_container("c-ready", "ready", cri::CONTAINER_EXITED);
   const DeadRemoval removal = remove_dead(fake);
-  EXPECT_THAT(fake.calls(), ElementsAre("RemoveContainer c-exited", "RemoveContainer c-dead",
-                                        "StopPodSandbox empty", "RemovePodSandbox empty",
-                                        "StopPodSandbox dead", "RemovePodSandbox dead"));
-  EXPECT_EQ(removal, (DeadRemoval{2, 2, {}}));
+  EXPECT_THAT(fake.calls(), ElementsAre("RemoveContainer c-dead", "StopPodSandbox empty",
+                                        "RemovePodSandbox empty", "StopPodSandbox dead",
+                                        "RemovePodSandbox dead"));
+  EXPECT_EQ(removal, (DeadRemoval{1, 2, {}}));
+}
+
+cri::Container& add_instance(FakeRuntime& fake, const std::string& id, const std::string& name,
+                             std::uint32_t attempt, cri::ContainerState state) {
+  cri::Container& made = fake.add_container(id, "live", state);
+  (*made.mutable_labels())["io.kubernetes.container.name"] = name;
+  made.mutable_metadata()->set_attempt(attempt);
+  made.set_created_at(1000 + attempt);
+  return made;
+}
+
+// With restartPolicy Never or OnFailure kubelet would run a removed container again, and
+// `kubectl logs --previous` reads the newest dead one of a container that runs.
+TEST(RemoveDead, LivePodsKeepTheNewestDeadInstanceOfEachContainer) {
+  NodeRuntime fake;
+  add_instance(fake, "job-0", "job", 0, cri::CONTAINER_EXITED);
+  add_instance(fake, "app-1", "app", 1, cri::CONTAINER_EXITED);
+  add_instance(fake, "app-2", "app", 2, cri::CONTAINER_EXITED);
+  add_instance(fake, "app-0", "app", 0, cri::CONTAINER_EXITED);
+  add_instance(fake, "app-3", "app", 3, cri::CONTAINER_RUNNING);
+  EXPECT_EQ(remove_dead(fake), (DeadRemoval{2, 0, {}}));
+  EXPECT_THAT(fake.calls(), ElementsAre("RemoveContainer app-1", "RemoveContainer app-0"));
+}
+
+// A completed pod, and every pod right after a reboot: the sandbox is not ready.
+TEST(RemoveDead, PodsWithADirectoryKeepTheirNewestSandbox) {
+  NodeRuntime fake;
+  fake.add_pod_directory("pod");
+  for (int i = 0; i < 3; ++i) {
+    cri::PodSandbox& sandbox = fake.add_sandbox("s" + std::to_string(i), cri::SANDBOX_NOTREADY);
+    (*sandbox.mutable_labels())["io.kubernetes.pod.uid"] = "pod";
+    sandbox.set_created_at(1000 + i);
+  }
+  cri::Container& done = fake.add_container("c", "s0", cri::CONTAINER_EXITED);
+  (*done.mutable_labels())["io.kubernetes.pod.uid"] = "pod";
+  EXPECT_EQ(remove_dead(fake), (DeadRemoval{0, 1, {}}));
+  EXPECT_THAT(fake.calls(), ElementsAre("StopPodSandbox s1", "RemovePodSandbox s1"))
+      << "s0 holds the container, s2 is the newest";
+}
+
+// Without the directories, or with those of another root, no pod is known to be gone.
+TEST(RemoveDead, UnknownPodsCountAsLive) {
+  for (const bool other_root : {false, true}) {
+    FakeRuntime fake;
+    fake.add_sandbox("live", cri::SANDBOX_READY);
+    fake.add_sandbox("dead", cri::SANDBOX_NOTREADY);
+    fake.add_container("c", "dead", cri::CONTAINER_EXITED);
+    RuntimeOptions options = FakeRuntime::patient();
+    if (other_root) {
+      fake.add_pod_directory("of-another-node");
+      options.pods_directory = fake.pods_directory();
+    }
+    EXPECT_EQ(remove_dead(fake, options), DeadRemoval());
+    EXPECT_THAT(fake.calls(), IsEmpty());
+  }
+}
+
+TEST(RemoveDead, NothingIsRemovedUnlessTheDirectoriesCanBeRead) {
+  FakeRuntime fake;
+  fake.add_container("c", "s", cri::CONTAINER_EXITED);
+  RuntimeOptions options = FakeRuntime::patient();
+  options.pods_directory = fake.pods_directory();
+  const auto removal = fake.client(options)->remove_dead_containers();
+  ASSERT_FALSE(removal);
+  EXPECT_EQ(removal.error().code, ENOENT);
+  EXPECT_THAT(fake.calls(), IsEmpty());
+}
+
+// Another client of the runtime created it, and only that client knows whether it needs it.
+TEST(RemoveDead, ContainersWithoutKubeletsLabelsAreNeverGone) {
+  NodeRuntime fake;
+  fake.add_sandbox("other", cri::SANDBOX_NOTREADY).clear_labels();
+  fake.add_container("c", "other", cri::CONTAINER_EXITED).clear_labels();
+  EXPECT_EQ(remove_dead(fake), DeadRemoval());
+  EXPECT_THAT(fake.calls(), IsEmpty());
 }
 
 TEST(RemoveDead, NothingToDo) {
-  const FakeRuntime fake;
+  const NodeRuntime fake;
   EXPECT_EQ(remove_dead(fake), DeadRemoval());
   EXPECT_THAT(fake.calls(), IsEmpty());
 }
 
 TEST(RemoveDead, AlreadyRemovedIsNoFailure) {
-  FakeRuntime fake;
+  NodeRuntime fake;
   fake.add_sandbox("s", cri::SANDBOX_NOTREADY);
   fake.add_container("c", "s", cri::CONTAINER_EXITED);
   fake.failures["RemoveContainer"] = kNotFound;
@@ -70,7 +163,7 @@ TEST(RemoveDead, AlreadyRemovedIsNoFailure) {
 }
 
 TEST(RemoveDead, FailuresDoNotBlockTheRest) {
-  FakeRuntime fake;
+  NodeRuntime fake;
   fake.add_sandbox("s1", cri::SANDBOX_NOTREADY);
   fake.add_sandbox("s2", cri::SANDBOX_NOTREADY);
   fake.add_sandbox("s3", cri::SANDBOX_NOTREADY);
@@ -94,7 +187,7 @@ TEST(RemoveDead, FailuresDoNotBlockTheRest) {
 }
 
 TEST(RemoveDead, ManyFailuresAreCountedNotKept) {
-  FakeRuntime fake;
+  NodeRuntime fake;
   for (int i = 0; i < 40; ++i) {
     fake.add_container("c" + std::to_string(i), "s", cri::CONTAINER_EXITED);
   }
@@ -106,7 +199,7 @@ TEST(RemoveDead, ManyFailuresAreCountedNotKept) {
 
 TEST(RemoveDead, NothingIsRemovedUnlessBothAreListed) {
   for (const char* list : {"ListPodSandbox", "ListContainers"}) {
-    FakeRuntime fake;
+    NodeRuntime fake;
     fake.add_sandbox("s", cri::SANDBOX_NOTREADY);
     fake.add_container("c", "s", cri::CONTAINER_EXITED);
     fake.failures[list] = kRefused;
@@ -118,11 +211,11 @@ TEST(RemoveDead, NothingIsRemovedUnlessBothAreListed) {
 }
 
 TEST(RemoveDead, OneThatHangsCostsItsDeadlineOnly) {
-  FakeRuntime fake;
+  NodeRuntime fake;
   fake.add_container("c1", "s", cri::CONTAINER_EXITED);
   fake.add_container("c2", "s", cri::CONTAINER_EXITED);
   fake.hanging.insert("RemoveContainer c1");
-  RuntimeOptions options = FakeRuntime::patient();
+  RuntimeOptions options = fake.options();
   options.removal_deadline = milliseconds(100);
   const DeadRemoval removal = remove_dead(fake, options);
   EXPECT_EQ(removal.containers, 1U);
@@ -131,12 +224,12 @@ TEST(RemoveDead, OneThatHangsCostsItsDeadlineOnly) {
 }
 
 TEST(RemoveDead, TheBudgetLimitsTheWholeStep) {
-  FakeRuntime fake;
+  NodeRuntime fake;
   for (int i = 0; i < 40; ++i) {
     fake.add_container("c" + std::to_string(i), "s", cri::CONTAINER_EXITED);
   }
   fake.hanging.insert("RemoveContainer");
-  RuntimeOptions options = FakeRuntime::patient();
+  RuntimeOptions options = fake.options();
   options.removal_budget = milliseconds(100);
   const DeadRemoval removal = remove_dead(fake, options);
   EXPECT_EQ(removal.containers, 0U);
@@ -148,10 +241,10 @@ TEST(RemoveDead, TheBudgetLimitsTheWholeStep) {
 }
 
 TEST(RemoveDead, WithoutABudgetNoCallIsMade) {
-  FakeRuntime fake;
+  NodeRuntime fake;
   fake.add_container("c1", "s", cri::CONTAINER_EXITED);
   fake.add_container("c2", "s", cri::CONTAINER_EXITED);
-  RuntimeOptions options = FakeRuntime::patient();
+  RuntimeOptions options = fake.options();
   options.removal_budget = Duration::zero();
   const DeadRemoval removal = remove_dead(fake, options);
   EXPECT_THAT(fake.calls(), IsEmpty());
@@ -255,6 +348,35 @@ TEST(RemoveImages, FailuresFreeNothingAndDoNotBlockTheRest) {
   EXPECT_EQ(removal.images, 2U);
   EXPECT_EQ(removal.freed, Bytes{11});
   EXPECT_EQ(removal.failures.count, 1U);
+}
+
+// The container that an image was pulled for may not exist yet.
+TEST(RemoveImages, ImagesPulledAfterTheFirstListingStayForTheMinimumAge) {
+  FakeRuntime fake;
+  fake.add_image("sha256:old", 10);
+  RuntimeOptions options = FakeRuntime::patient();
+  options.image_ages = std::make_shared<ImageAges>();
+  ASSERT_TRUE(fake.client(options)->note_images());
+  fake.add_image("sha256:pulled", 100);
+  const ImageRemoval removal = remove_unused(fake, options);
+  EXPECT_THAT(fake.calls(), ElementsAre("RemoveImage sha256:old"));
+  EXPECT_EQ(removal, (ImageRemoval{1, Bytes{10}, 0, 0, {}, 1}));
+}
+
+TEST(ImageAges, CountFromTheListingThatFoundTheImage) {
+  ImageAges ages;
+  const MonotonicTime start = from_ns(1);
+  EXPECT_FALSE(ages.is_old("a", start));
+  ages.note({"a"}, start);
+  EXPECT_TRUE(ages.is_old("a", start));
+  ages.note({"a", "b"}, start);
+  EXPECT_TRUE(ages.is_old("a", start));
+  EXPECT_FALSE(ages.is_old("b", start + ImageAges::kMinimum - Duration{1}));
+  EXPECT_TRUE(ages.is_old("b", start + ImageAges::kMinimum));
+  // Removed and pulled again.
+  ages.note({"a"}, start + ImageAges::kMinimum);
+  ages.note({"a", "b"}, start + ImageAges::kMinimum);
+  EXPECT_FALSE(ages.is_old("b", start + ImageAges::kMinimum));
 }
 
 TEST(RemoveImages, AcceptsAListBeyondGrpcsDefaultLimit) {

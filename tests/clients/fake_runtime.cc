@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake_runtime.h"
 
+#include <filesystem>
 #include <stdexcept>
 
 namespace forestall::test {
@@ -110,10 +111,16 @@ std::unique_ptr<clients::ContainerRuntime> FakeRuntime::client(
   return std::move(*made);
 }
 
-void FakeRuntime::add_sandbox(const std::string& id, cri::PodSandboxState state) {
+cri::PodSandbox& FakeRuntime::add_sandbox(const std::string& id, cri::PodSandboxState state) {
   auto& sandbox = *sandboxes.add_items();
   sandbox.set_id(id);
   sandbox.set_state(state);
+  (*sandbox.mutable_labels())["io.kubernetes.pod.uid"] = id;
+  return sandbox;
+}
+
+void FakeRuntime::add_pod_directory(const std::string& uid) const {
+  std::filesystem::create_directories(pods_directory() + "/" + uid);
 }
 
 cri::Container& FakeRuntime::add_container(const std::string& id, const std::string& sandbox,
@@ -122,6 +129,8 @@ cri::Container& FakeRuntime::add_container(const std::string& id, const std::str
   container.set_id(id);
   container.set_pod_sandbox_id(sandbox);
   container.set_state(state);
+  (*container.mutable_labels())["io.kubernetes.pod.uid"] = sandbox;
+  (*container.mutable_labels())["io.kubernetes.container.name"] = id;
   return container;
 }
 

@@ -48,11 +48,16 @@ class FakeRuntime {
   cri::ListImagesResponse images;
   cri::ImageFsInfoResponse filesystems;
 
-  // Adds one to the lists.
-  void add_sandbox(const std::string& id, cri::PodSandboxState state);
+  // Adds one to the lists, with kubelet's labels: the pod has the UID of the sandbox, and the
+  // container the name of its ID.
+  cri::PodSandbox& add_sandbox(const std::string& id, cri::PodSandboxState state);
   cri::Container& add_container(const std::string& id, const std::string& sandbox,
                                 cri::ContainerState state);
   cri::Image& add_image(const std::string& id, std::uint64_t size, const std::string& tag = "");
+
+  // Kubelet's directory of pods, with one for the pod `uid`.
+  [[nodiscard]] std::string pods_directory() const { return directory_ / "pods"; }
+  void add_pod_directory(const std::string& uid) const;
 
   // By method ("ListImages"), or method and object ("RemoveImage sha256:1").
   std::map<std::string, grpc::Status> failures;

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -102,6 +103,7 @@ TEST(Log, AFullPipeDoesNotBlockTheOtherStream) {
 }
 
 TEST(Log, AFullPipeDoesNotKeepTheProgramFromItsEnd) {
+  std::fputs("unwritten text that a child must not inherit\n", stdout);
   test::Child program([] {
     BlockedStream output(STDOUT_FILENO);
     {
@@ -133,6 +135,43 @@ TEST(Log, StampedLinesBeginWithTimeAndLevel) {
   }
   const std::string line = captured.take_all_after_close();
   EXPECT_EQ(line.find("Z info    event=start\n"), 26u) << line;
+}
+
+std::string logged(LogFormat format) {
+  BlockedStream captured(STDERR_FILENO);
+  {
+    Log log(
+        Log::Stream::standard_error, /*stamped=*/true, LogLevel::info, [] {}, format);
+    log.write(LogLevel::warning, LogLine("note").field("problem", "a b"));
+  }
+  return captured.take_all_after_close();
+}
+
+TEST(Log, EachFormatHasTimeLevelAndLine) {
+  const std::string text = logged(LogFormat::text);
+  EXPECT_EQ(text.find("Z warning note: a b\n"), 23u) << text;
+  const std::string logfmt = logged(LogFormat::logfmt);
+  EXPECT_EQ(logfmt.find("Z warning event=note problem=\"a b\"\n"), 26u) << logfmt;
+  const std::string json = logged(LogFormat::json);
+  EXPECT_TRUE(json.starts_with("{\"time\":\"20")) << json;
+  EXPECT_TRUE(json.ends_with("Z\",\"level\":\"warning\",\"event\":\"note\",\"problem\":\"a b\"}\n"))
+      << json;
+}
+
+TEST(Log, SentencesAreTheDefaultOnATerminalOnly) {
+  const UniqueFd terminal(posix_openpt(O_RDWR | O_NOCTTY));
+  ASSERT_TRUE(terminal);
+  ASSERT_EQ(grantpt(terminal.get()), 0);
+  ASSERT_EQ(unlockpt(terminal.get()), 0);
+  const UniqueFd user(open(ptsname(terminal.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
+  ASSERT_TRUE(user);
+  const UniqueFd saved(dup(STDERR_FILENO));
+  dup2(user.get(), STDERR_FILENO);
+  const LogFormat on_terminal = default_log_format();
+  dup2(saved.get(), STDERR_FILENO);
+  EXPECT_EQ(on_terminal, LogFormat::text);
+  const BlockedStream pipe(STDERR_FILENO);
+  EXPECT_EQ(default_log_format(), LogFormat::logfmt);
 }
 
 }  // namespace

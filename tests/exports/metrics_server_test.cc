@@ -46,15 +46,15 @@ TEST_F(MetricsServerTest, ServesTheText) {
   EXPECT_THAT(answer, HasSubstr("Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"));
   const std::string body = test::http_body(answer);
   EXPECT_THAT(answer, HasSubstr(fmt::format("Content-Length: {}\r\n", body.size())));
-  EXPECT_THAT(body, HasSubstr("\n# TYPE forestall_looks_total counter\n"));
-  EXPECT_THAT(body, HasSubstr("\nforestall_looks_total{wake=\"startup\"} 0\n"));
+  EXPECT_THAT(body, HasSubstr("\n# TYPE forestall_evaluations_total counter\n"));
+  EXPECT_THAT(body, HasSubstr("\nforestall_evaluations_total{wake=\"startup\"} 0\n"));
 }
 
 TEST_F(MetricsServerTest, HealthIsTheLoops) {
   EXPECT_THAT(test::http_get(port_, "/healthz"), StartsWith("HTTP/1.1 503 "));
   const Observation observation;
   const Decision decision;
-  metrics_.looked({observation, decision, SystemClock().now()});
+  metrics_.evaluated({observation, decision, SystemClock().now()});
   const std::string answer = test::http_get(port_, "/healthz");
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\n"));
   EXPECT_EQ(test::http_body(answer), "ok\n");
@@ -104,6 +104,34 @@ TEST_F(MetricsServerTest, SlowClientsDoNotKeepTheOthersOut) {
   }
   EXPECT_THAT(test::http_get(port_, "/metrics"), StartsWith("HTTP/1.1 200 "));
   EXPECT_EQ(answer_of(slow.front().get()), "");
+}
+
+// The answer arrives long before the idle clients would be dropped for their age.
+TEST_F(MetricsServerTest, IdleClientsDoNotDelayAProbe) {
+  std::vector<UniqueFd> idle;
+  for (std::size_t i = 0; i < 4 * MetricsServer::kConnectionsMax; ++i) {
+    idle.push_back(connect_to(port_));
+  }
+  const MonotonicTime began = SystemClock().now();
+  EXPECT_THAT(test::http_get(port_, "/healthz"), StartsWith("HTTP/1.1 503 "));
+  EXPECT_LT(SystemClock().now() - began, MetricsServer::kPatience / 2);
+  EXPECT_EQ(answer_of(idle.front().get()), "");
+}
+
+TEST_F(MetricsServerTest, ALoopbackListenerRefusesTheNamesOfOtherHosts) {
+  const auto status_for = [&](const std::string& host) {
+    const UniqueFd fd = connect_to(port_);
+    const std::string request = "GET /metrics HTTP/1.1\r\nHost: " + host + "\r\n\r\n";
+    EXPECT_EQ(send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL), ssize(request));
+    return answer_of(fd.get()).substr(9, 3);
+  };
+  for (const char* each : {"rebound.example", "rebound.example:9464", "localhost.example",
+                           "127.0.0.1.example", "a@127.0.0.1"}) {
+    EXPECT_EQ(status_for(each), "403") << each;
+  }
+  for (const char* each : {"127.0.0.1", "127.0.0.1:9464", "[::1]:9464", "localhost:9464", ""}) {
+    EXPECT_EQ(status_for(each), "200") << each;
+  }
 }
 
 TEST_F(MetricsServerTest, ServesAtIpv6) {

@@ -53,6 +53,28 @@ TEST(RecordLog, ADecisionNamesTheNumbersComparedAndTheRunnersUp) {
             "runners_up=\"web:priority=5:working-set=unknown:protected\"");
 }
 
+TEST(RecordLog, AKillThatIsHeldBackNamesTheMemory) {
+  Record record = kill_record();
+  record.decision.action = Action::none;
+  record.decision.reason = Reason::kills_freed_little;
+  record.decision.evictions.clear();
+  record.decision.damage = Damage{.kills = 2,
+                                  .expected = mib(8),
+                                  .freed = mib(1),
+                                  .need = mib(3),
+                                  .killable = mib(4),
+                                  .left_behind = mib(7),
+                                  .outside = std::nullopt,
+                                  .outside_growth = mib(5)};
+  record.observation.kinds = MemoryKinds{mib(2), std::nullopt, mib(6), Bytes{0}};
+  const std::string text = decision_line(record).text();
+  EXPECT_NE(text.find("recent_kills=2 expected=8388608 freed=1048576 need=3145728 "
+                      "killable=4194304 left_behind=7340032 outside=unknown "
+                      "outside_growth=5242880 anon=2097152 shmem=6291456 kernel=0 candidates="),
+            std::string::npos)
+      << text;
+}
+
 TEST(RecordLog, LogsEveryKnownGrowth) {
   Record record = kill_record();
   record.decision.considered[0].sample.growth = mib(1);
@@ -82,7 +104,7 @@ TEST(RecordLog, AConditionIsLoggedInKubeletsWords) {
 
 Record kernel_kill_record() {
   Record record = kill_record();
-  OomKillSighting& seen = record.oom_kill.emplace().sighting;
+  OomKillEvent& seen = record.oom_kill.emplace().event;
   seen.at = from_ns(9'000'000);
   seen.victim = {123, 4};
   seen.comm = {'h', 'o', 'g', ' ', '1'};
@@ -97,18 +119,18 @@ TEST(RecordLog, LogsTheKnownFactsOfAKernelKill) {
             "event=kernel-oom-kill record=7 victim=\"hog 1\" pid=123 uid=1000 cgroup=unknown "
             "constraint=unknown oom_score_adj=-7 predicted=none inaction=not-watched");
   OomKill& kill = *record.oom_kill;
-  kill.sighting.path = "/a/b";
-  kill.sighting.constraint = Constraint::memcg;
-  kill.sighting.constraint_deduced = true;
-  kill.sighting.domain_path = "/a";
-  kill.sighting.domain_usage = mib(2);
-  kill.sighting.points = 17;
-  kill.sighting.total_pages = 512;
-  kill.sighting.memory = ProcessMemory{1, 2, 3, 4, 5};
-  kill.sighting.killer = ProcessId{9, 1};
-  kill.sighting.killer_comm = {'x'};
-  kill.sighting.with_another = true;
-  kill.foresight = OomForesight{from_ns(8'000'000), OomVerdict::kills, ProcessId{123, 4}, true};
+  kill.event.path = "/a/b";
+  kill.event.constraint = Constraint::memcg;
+  kill.event.constraint_deduced = true;
+  kill.event.domain_path = "/a";
+  kill.event.domain_usage = mib(2);
+  kill.event.points = 17;
+  kill.event.total_pages = 512;
+  kill.event.memory = ProcessMemory{1, 2, 3, 4, 5};
+  kill.event.killer = ProcessId{9, 1};
+  kill.event.killer_comm = {'x'};
+  kill.event.with_another = true;
+  kill.forecast = OomForecast{from_ns(8'000'000), OomVerdict::kills, ProcessId{123, 4}, true};
   kill.inaction = Inaction::too_fast;
   kill.since_crossing = std::chrono::microseconds(1500);
   EXPECT_EQ(oom_kill_line(record).text(),

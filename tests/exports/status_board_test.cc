@@ -19,7 +19,7 @@ Record decided(std::uint64_t sequence) {
 TEST(StatusBoard, IsEmptyBeforeTheFirstEvaluation) {
   const StatusBoard board;
   const Status status = board.status();
-  EXPECT_FALSE(status.next_look);
+  EXPECT_FALSE(status.next_evaluation);
   EXPECT_FALSE(status.config);
 }
 
@@ -31,10 +31,9 @@ TEST(StatusBoard, ShowsTheLastEvaluation) {
   Decision decision;
   decision.evidence.resize(StatusBoard::kEvidenceMax + 3);
   decision.evidence[0].subject = "node";
-  board.looked({Observation(), decision, from_ns(5)});
+  board.evaluated({Observation(), decision, from_ns(5)});
   const Status status = board.status();
-  EXPECT_EQ(status.looks, 1U);
-  EXPECT_EQ(status.next_look, from_ns(5));
+  EXPECT_EQ(status.next_evaluation, from_ns(5));
   EXPECT_TRUE(status.config->dry_run);
   EXPECT_EQ(status.evidence.size(), StatusBoard::kEvidenceMax);
   EXPECT_EQ(status.evidence_left_out, 3U);
@@ -56,6 +55,19 @@ TEST(StatusBoard, AttachesAnOutcomeToItsDecision) {
   EXPECT_EQ(status.decisions[0].victim, "leak");
 }
 
+// Nothing was signalled, so nothing is in flight.
+TEST(StatusBoard, ADryRunHasNoState) {
+  StatusBoard board;
+  Record record = decided(1);
+  record.outcome.emplace().state = KillState::in_flight;
+  record.outcome->dry_run = true;
+  board.write(record);
+  const Status status = board.status();
+  ASSERT_EQ(status.decisions.size(), 1U);
+  EXPECT_TRUE(status.decisions[0].dry_run);
+  EXPECT_FALSE(status.decisions[0].state);
+}
+
 TEST(StatusBoard, KeepsTheLastDecisions) {
   StatusBoard board;
   for (std::uint64_t i = 1; i <= 20; ++i) board.write(decided(i));
@@ -69,7 +81,7 @@ TEST(StatusBoard, MarksAKernelKill) {
   StatusBoard board;
   Record record;
   record.sequence = 3;
-  record.oom_kill.emplace().sighting.comm = {'h', 'o', 'g'};
+  record.oom_kill.emplace().event.comm = {'h', 'o', 'g'};
   board.write(record);
   EXPECT_TRUE(board.status().decisions[0].by_kernel);
   EXPECT_EQ(board.status().decisions[0].victim, "hog");

@@ -9,12 +9,12 @@
 #include <string_view>
 
 #include "base/parse.h"
-#include "clients/grpc_reply.h"
+#include "wire/grpc_reply.h"
 
 namespace {
 
 using namespace forestall;
-using namespace forestall::clients;
+using namespace forestall::wire;
 
 constexpr std::size_t kLimit = 64;
 

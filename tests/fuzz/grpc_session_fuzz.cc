@@ -13,13 +13,13 @@
 #include <string_view>
 
 #include "base/clock.h"
-#include "exports/grpc_session.h"
 #include "support/toy_service.h"
+#include "wire/grpc_session.h"
 
 namespace {
 
 using namespace forestall;
-using namespace forestall::exports;
+using namespace forestall::wire;
 
 // A service whose calls check their arguments.
 class CheckingService final : public GrpcService {

@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "api/config_file.h"
-#include "api/convert.h"
-#include "api/json.h"
 #include "base/parse.h"
+#include "intake/config_file.h"
+#include "messages/convert.h"
+#include "messages/json.h"
 
 namespace forestall {
 namespace {
@@ -23,16 +23,17 @@ void check_error(std::string_view text) {
   while (!text.empty()) require(next_field(text, '\n').starts_with("kubelet.yaml:"));
 }
 
-void check_accepted(const api::LoadedConfig& loaded) {
+void check_accepted(const intake::LoadedConfig& loaded) {
   require(loaded.origins.size() == loaded.config.thresholds.size());
   for (const Threshold& threshold : loaded.config.thresholds) {
     require(threshold.limit.quantity.has_value() != threshold.limit.fraction.has_value());
     require(threshold.grace >= Duration::zero());
   }
-  const std::string json = api::to_json(api::to_proto(loaded.config), api::JsonStyle::line);
+  const std::string json =
+      messages::to_json(messages::to_proto(loaded.config), messages::JsonStyle::line);
   v1::EffectiveConfig message;
-  require(api::from_json(json, message).ok());
-  const Result<Config> back = api::from_proto(message);
+  require(messages::from_json(json, message).ok());
+  const Result<Config> back = messages::from_proto(message);
   require(back.ok() && *back == loaded.config);
 }
 
@@ -42,8 +43,8 @@ void check_accepted(const api::LoadedConfig& loaded) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace forestall;
   const std::string text(reinterpret_cast<const char*>(data), size);
-  const auto loaded =
-      api::load_config({"", "kubelet.yaml", {}}, [&](const std::string&) { return Result(text); });
+  const auto loaded = intake::load_config({"", "kubelet.yaml", {}},
+                                          [&](const std::string&) { return Result(text); });
   if (loaded.ok()) {
     check_accepted(*loaded);
   } else {

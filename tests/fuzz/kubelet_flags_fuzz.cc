@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "api/config_file.h"
 #include "base/parse.h"
+#include "intake/config_file.h"
 
 namespace forestall {
 namespace {
@@ -17,9 +17,9 @@ void require(bool held) {
   if (!held) std::abort();
 }
 
-api::GivenFlags flags_of(std::string_view input) {
-  api::GivenFlags given;
-  const auto flags = api::kubelet_flags();
+intake::GivenFlags flags_of(std::string_view input) {
+  intake::GivenFlags given;
+  const auto flags = intake::kubelet_flags();
   while (!input.empty()) {
     std::string_view line = next_field(input, '\n');
     if (line.empty()) continue;
@@ -30,20 +30,20 @@ api::GivenFlags flags_of(std::string_view input) {
 }
 
 // A map is written as one flag with every pair once.
-std::string written(const api::WrittenPairs& pairs, char separator) {
+std::string written(const intake::WrittenPairs& pairs, char separator) {
   std::string text;
-  for (const api::WrittenPair& pair : pairs) {
+  for (const intake::WrittenPair& pair : pairs) {
     text += (text.empty() ? "" : ",") + pair.key + separator + pair.value;
   }
   return text;
 }
 
-void check_pairs(const char* flag, const std::optional<api::Written<api::WrittenPairs>>& map,
+void check_pairs(const char* flag, const std::optional<intake::Written<intake::WrittenPairs>>& map,
                  char separator) {
   if (!map) return;
-  std::vector<api::Finding> errors;
-  const api::KubeletSettings again =
-      api::read_kubelet_flags({{flag, {written(map->value, separator)}}}, errors);
+  std::vector<text::Finding> errors;
+  const intake::KubeletSettings again =
+      intake::read_kubelet_flags({{flag, {written(map->value, separator)}}}, errors);
   require(errors.empty());
   const auto& back = separator == '<' ? again.eviction_hard : again.kube_reserved;
   require(back.has_value() && back->value.size() == map->value.size());
@@ -63,14 +63,14 @@ void check_error(std::string_view text) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace forestall;
-  const api::GivenFlags given = flags_of({reinterpret_cast<const char*>(data), size});
-  std::vector<api::Finding> errors;
-  const api::KubeletSettings settings = api::read_kubelet_flags(given, errors);
+  const intake::GivenFlags given = flags_of({reinterpret_cast<const char*>(data), size});
+  std::vector<text::Finding> errors;
+  const intake::KubeletSettings settings = intake::read_kubelet_flags(given, errors);
   if (errors.empty()) {
     check_pairs("eviction-hard", settings.eviction_hard, '<');
     check_pairs("kube-reserved", settings.kube_reserved, '=');
   }
-  const auto loaded = api::load_config({"", "", given});
+  const auto loaded = intake::load_config({"", "", given});
   require(errors.empty() || !loaded.ok());
   if (loaded.ok()) {
     require(loaded->origins.size() == loaded->config.thresholds.size());

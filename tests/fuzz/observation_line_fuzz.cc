@@ -8,10 +8,10 @@
 #include <string>
 #include <string_view>
 
-#include "api/convert.h"
-#include "api/json.h"
-#include "api/json_reader.h"
-#include "api/observation_line.h"
+#include "messages/convert.h"
+#include "messages/json.h"
+#include "messages/json_reader.h"
+#include "messages/observation_line.h"
 
 namespace {
 
@@ -22,12 +22,12 @@ void require(bool holds) {
 }
 
 // At the end of an allocation, so that a read beyond the padding is detected.
-Result<api::ObservedLine> read(std::string_view text) {
-  const std::size_t size = text.size() + api::JsonReader::kPadding;
+Result<messages::ObservedLine> read(std::string_view text) {
+  const std::size_t size = text.size() + messages::JsonReader::kPadding;
   const std::unique_ptr<char[]> padded(new char[size]);
   text.copy(padded.get(), text.size());
-  std::string(api::JsonReader::kPadding, '\xff').copy(padded.get() + text.size(), size);
-  static api::ObservationLineReader reader;
+  std::string(messages::JsonReader::kPadding, '\xff').copy(padded.get() + text.size(), size);
+  static messages::ObservationLineReader reader;
   return reader.read({padded.get(), text.size()});
 }
 
@@ -46,8 +46,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     require(names_a_place(line.error().text()));
     return 0;
   }
-  const auto message = api::to_proto(line->observation);
-  const auto again = read(api::to_json(message, api::JsonStyle::line));
+  const auto message = messages::to_proto(line->observation);
+  const auto again = read(messages::to_json(message, messages::JsonStyle::line));
   require(again.ok());
   require(again->observation == line->observation);
   return 0;

@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace forestall;
   std::string_view text(reinterpret_cast<const char*>(data), size);
   sources::OomLogText log(4096);
-  std::vector<OomKillSighting> kills;
+  std::vector<OomKillEvent> kills;
   while (!text.empty()) {
     const auto record = sources::parse_kernel_log_record(next_field(text, '\n'));
     if (record) log.take(*record, (size & 1) != 0, kills);

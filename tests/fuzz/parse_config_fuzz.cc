@@ -7,10 +7,10 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "api/config_file.h"
-#include "api/convert.h"
-#include "api/json.h"
 #include "base/parse.h"
+#include "intake/config_file.h"
+#include "messages/convert.h"
+#include "messages/json.h"
 
 namespace forestall {
 namespace {
@@ -28,20 +28,20 @@ void check_error(std::string_view text) {
 }
 
 void check_config(const Config& config) {
-  const std::string json = api::to_json(api::to_proto(config), api::JsonStyle::line);
+  const std::string json = messages::to_json(messages::to_proto(config), messages::JsonStyle::line);
   v1::EffectiveConfig message;
-  require(api::from_json(json, message).ok());
-  const Result<Config> back = api::from_proto(message);
+  require(messages::from_json(json, message).ok());
+  const Result<Config> back = messages::from_proto(message);
   require(back.ok() && *back == config);
 }
 
 void run(std::string_view input) {
   const std::string_view config = next_field(input, '\x01');
-  const auto parsed =
-      api::parse_config(config, "config.yaml", [&](const std::string& path) -> Result<std::string> {
-        if (path == "manifest.yaml") return std::string(input);
-        return error("no such file");
-      });
+  const auto parsed = intake::parse_config(config, "config.yaml",
+                                           [&](const std::string& path) -> Result<std::string> {
+                                             if (path == "manifest.yaml") return std::string(input);
+                                             return error("no such file");
+                                           });
   if (parsed.ok()) {
     check_config(parsed->config);
   } else {

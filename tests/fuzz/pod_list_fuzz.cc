@@ -7,9 +7,9 @@
 #include <set>
 #include <string_view>
 
-#include "api/convert.h"
-#include "api/json.h"
-#include "api/pod_list.h"
+#include "intake/pod_list.h"
+#include "messages/convert.h"
+#include "messages/json.h"
 
 namespace forestall {
 namespace {
@@ -19,18 +19,19 @@ void require(bool held) {
 }
 
 void run(std::string_view input) {
-  const auto listed = api::parse_listed_pods(input);
+  const auto listed = intake::parse_listed_pods(input);
   if (!listed.ok()) {
     require(!listed.error().text().empty());
     return;
   }
   std::set<std::string> uids;
-  for (const api::ListedPod& each : *listed) {
+  for (const intake::ListedPod& each : *listed) {
     require(!each.pod.name.empty());
     require(uids.insert(each.pod.uid).second && !each.pod.uid.empty());
     v1::Pod message;
-    const std::string json = api::to_json(api::to_proto(each.pod), api::JsonStyle::line);
-    require(api::from_json(json, message).ok());
+    const std::string json =
+        messages::to_json(messages::to_proto(each.pod), messages::JsonStyle::line);
+    require(messages::from_json(json, message).ok());
     require(message.uid() == each.pod.uid);
   }
 }

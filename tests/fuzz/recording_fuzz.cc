@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "api/recording_entries.h"
+#include "messages/recording_entries.h"
 #include "recording/reader.h"
 
 namespace {
@@ -33,21 +33,21 @@ void require(bool holds) {
 }
 
 void decode_all(std::string_view raw) {
-  static api::EntryDecoder decoder;
+  static messages::EntryDecoder decoder;
   decoder.forget();
   while (const auto bytes = take_entry(raw)) {
     const auto entry = decoder.decode(*bytes);
     if (!entry) continue;
-    const auto* look = std::get_if<api::LookEntry>(&*entry);
-    if (look != nullptr) (void)api::decode_decision(*look);
+    const auto* evaluation = std::get_if<messages::EvaluationEntry>(&*entry);
+    if (evaluation != nullptr) (void)messages::decode_decision(*evaluation);
   }
 }
 
 void read_all(std::string_view file) {
   auto reader = Reader::open(UniqueFd(file_with(file)), "input");
   if (!reader) return;
-  (void)api::decode_facts(reader->header().facts);
-  std::uint64_t told = 0;
+  (void)messages::decode_facts(reader->header().facts);
+  std::uint64_t reported = 0;
   std::uint64_t last = 0;
   for (;;) {
     const auto chunk = reader->next();
@@ -56,12 +56,12 @@ void read_all(std::string_view file) {
     require((*chunk)->place.offset >= last);
     last = (*chunk)->place.offset + 1;
     require((*chunk)->raw.size() == (*chunk)->header.raw_size);
-    told += kChunkHeaderSize + (*chunk)->header.stored_size;
+    reported += kChunkHeaderSize + (*chunk)->header.stored_size;
     decode_all((*chunk)->raw);
   }
-  for (const Damage& damage : reader->damages()) told += damage.bytes;
-  if (reader->cut()) told += reader->cut()->bytes;
-  require(told <= file.size());
+  for (const recording::Damage& damage : reader->damages()) reported += damage.bytes;
+  if (reader->cut()) reported += reader->cut()->bytes;
+  require(reported <= file.size());
   const auto places = reader->places();
   require(places.ok());
   for (const ChunkPlace& place : *places) require(place.offset < file.size());

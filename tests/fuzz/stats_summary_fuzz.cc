@@ -7,7 +7,7 @@
 #include <set>
 #include <string_view>
 
-#include "api/stats_summary.h"
+#include "intake/stats_summary.h"
 
 namespace forestall {
 namespace {
@@ -17,16 +17,16 @@ void require(bool held) {
 }
 
 void run(std::string_view input) {
-  const auto summary = api::parse_stats_summary(input);
+  const auto summary = intake::parse_stats_summary(input);
   if (!summary.ok()) {
     require(!summary.error().text().empty());
     return;
   }
   std::set<std::string> uids;
-  for (const api::PodStatsEntry& each : summary->pods) {
+  for (const intake::PodStatsEntry& each : summary->pods) {
     require(uids.insert(each.uid).second && !each.uid.empty());
   }
-  require(summary->filesystems.layout == api::layout_of(summary->filesystems));
+  require(summary->filesystems.layout == intake::layout_of(summary->filesystems));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gRPC API of a running agent: status, rankings, records and events of a real kill; and a
-// socket that is taken, turned off or restricted. tests/api/agent_service_test.cc tests that other
-// gRPC implementations understand it.
+// socket that is taken, turned off or restricted. tests/service/agent_service_test.cc tests that
+// other gRPC implementations understand it.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <grp.h>
@@ -11,21 +11,23 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "api/recording_entries.h"
-#include "clients/grpc_call.h"
-#include "clients/grpc_stream.h"
+#include <filesystem>
+
 #include "forestall/v1/service.pb.h"
+#include "messages/recording_entries.h"
 #include "recording/reader.h"
 #include "support/agent_run.h"
 #include "support/child.h"
 #include "support/scratch_cgroup.h"
+#include "wire/grpc_call.h"
+#include "wire/grpc_stream.h"
 
 namespace forestall::test {
 namespace {
 
-using clients::GrpcStream;
 using std::chrono::seconds;
 using testing::HasSubstr;
+using wire::GrpcStream;
 
 constexpr Bytes kLimit = mib(192);
 constexpr Bytes kThreshold = mib(64);
@@ -44,8 +46,8 @@ std::string socket_of(const AgentRun& agent) {
 
 template <typename Response, typename Request>
 Response call(const std::string& socket, const std::string& method, const Request& request) {
-  const auto reply = clients::grpc_call({socket}, "/forestall.v1.Agent/" + method,
-                                        request.SerializeAsString(), seconds(30));
+  const auto reply = wire::grpc_call({socket}, "/forestall.v1.Agent/" + method,
+                                     request.SerializeAsString(), seconds(30));
   EXPECT_TRUE(reply.ok()) << method << ": " << reply.message;
   Response response;
   EXPECT_TRUE(response.ParseFromString(reply.body));
@@ -83,9 +85,9 @@ class AgentApi : public testing::Test {
   }
   [[nodiscard]] std::string socket() const { return socket_of(*agent_); }
   void expect_refused(const v1::RankRequest& request, const std::string& value) const {
-    const auto refused = clients::grpc_call({socket()}, "/forestall.v1.Agent/Rank",
-                                            request.SerializeAsString(), seconds(30));
-    EXPECT_EQ(refused.status, clients::GrpcStatus::invalid_argument);
+    const auto refused = wire::grpc_call({socket()}, "/forestall.v1.Agent/Rank",
+                                         request.SerializeAsString(), seconds(30));
+    EXPECT_EQ(refused.status, wire::GrpcStatus::invalid_argument);
     EXPECT_THAT(refused.message, HasSubstr(value));
   }
   void leak(Hog& hog) {
@@ -184,17 +186,26 @@ TEST_F(AgentApi, SecondAgentLogsThatTheSocketIsTakenAndGuardsWithoutIt) {
   EXPECT_EQ(status.status().pid(), first.process().pid());
 }
 
-TEST_F(AgentApi, WithoutGrpcStatusIsServedOverHttp) {
+TEST_F(AgentApi, WithoutAnApiSocketTheAgentOpensNoUnixSocket) {
   AgentRun agent(config_of(scratch_, "apiSocket: off\n"));
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
-  EXPECT_NE(::access(socket_of(agent).c_str(), F_OK), 0);
+  for (const auto& each : std::filesystem::directory_iterator(agent.directory() / "")) {
+    EXPECT_FALSE(each.is_socket() && each.path().filename() != "notify") << each.path();
+  }
   const Ran ran = run_forestall({"status", "--run-dir", agent.directory() / ""});
-  EXPECT_EQ(ran.exit_code, 0);
-  EXPECT_THAT(ran.errors, HasSubstr("no gRPC at"));
+  EXPECT_EQ(ran.exit_code, 1);
+  EXPECT_THAT(ran.errors, HasSubstr("no agent listens at "));
+  EXPECT_THAT(ran.errors, HasSubstr("with apiSocket: off it serves no status"));
+}
+
+TEST_F(AgentApi, StatusIsReadFromTheConfiguredSocket) {
+  const TempTree directory;
+  const std::string path = directory / "api.sock";
+  AgentRun agent(config_of(scratch_, fmt::format("apiSocket: {}\n", path)));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  const Ran ran = run_forestall({"status", "--socket", path});
+  EXPECT_EQ(ran.exit_code, 0) << ran.errors;
   EXPECT_THAT(ran.output, HasSubstr(fmt::format("pid {}", agent.process().pid())));
-  const Ran elsewhere = run_forestall({"status", "--socket", socket_of(agent)});
-  EXPECT_EQ(elsewhere.exit_code, 1);
-  EXPECT_THAT(elsewhere.errors, HasSubstr("no agent is running"));
 }
 
 TEST_F(AgentApi, ServesOnlyTheConfiguredUsers) {
@@ -208,8 +219,7 @@ TEST_F(AgentApi, ServesOnlyTheConfiguredUsers) {
     const pid_t child = ::fork();
     if (child == 0) {
       if (::setgroups(0, nullptr) != 0 || ::setgid(uid) != 0 || ::setuid(uid) != 0) ::_exit(2);
-      const auto reply =
-          clients::grpc_call({path}, "/forestall.v1.Agent/GetStatus", "", seconds(30));
+      const auto reply = wire::grpc_call({path}, "/forestall.v1.Agent/GetStatus", "", seconds(30));
       ::_exit(reply.ok() ? 0 : 1);
     }
     int status = 0;
@@ -227,17 +237,17 @@ TEST_F(AgentApi, StartsAndStopsARecording) {
   v1::StartRecordingRequest request;
   request.set_path("relative");
   const auto ask = [&](const std::string& method, const std::string& message) {
-    return clients::grpc_call({socket_of(agent)}, "/forestall.v1.Agent/" + method, message,
-                              seconds(30));
+    return wire::grpc_call({socket_of(agent)}, "/forestall.v1.Agent/" + method, message,
+                           seconds(30));
   };
   EXPECT_EQ(ask("StartRecording", request.SerializeAsString()).status,
-            clients::GrpcStatus::invalid_argument);
-  EXPECT_EQ(ask("StopRecording", "").status, clients::GrpcStatus::failed_precondition);
+            wire::GrpcStatus::invalid_argument);
+  EXPECT_EQ(ask("StopRecording", "").status, wire::GrpcStatus::failed_precondition);
   request.set_path(path);
   const MonotonicTime asked = SystemClock().now();
   (void)call<v1::StartRecordingResponse>(socket_of(agent), "StartRecording", request);
   EXPECT_EQ(ask("StartRecording", request.SerializeAsString()).status,
-            clients::GrpcStatus::failed_precondition);
+            wire::GrpcStatus::failed_precondition);
   Hog hog(scratch_, leak_, mib(8));
   leak(hog);
   ASSERT_TRUE(agent.wait_kill()) << agent.process().log();
@@ -250,27 +260,27 @@ TEST_F(AgentApi, StartsAndStopsARecording) {
   EXPECT_EQ(static_cast<std::uint64_t>(file.st_size), ended.bytes());
   const auto reader = recording::Reader::open(path);
   ASSERT_TRUE(reader) << reader.error().text();
-  const auto facts = api::decode_facts(reader->header().facts);
+  const auto facts = messages::decode_facts(reader->header().facts);
   ASSERT_TRUE(facts) << facts.error().text();
   EXPECT_GE(facts->began, asked) << "the start of the recording, not of the agent";
   EXPECT_EQ(ask("StartRecording", request.SerializeAsString()).status,
-            clients::GrpcStatus::already_exists);
+            wire::GrpcStatus::already_exists);
 }
 
 // Another thread serves the calls.
 TEST_F(AgentApi, CallsDoNotTriggerEvaluations) {
   AgentRun agent(config_of(scratch_));
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
-  const auto looks = [&] {
+  const auto evaluations = [&] {
     return call<v1::GetStatusResponse>(socket_of(agent), "GetStatus", v1::GetStatusRequest())
         .status()
-        .looks();
+        .evaluations();
   };
-  const std::uint64_t before = looks();
-  for (int i = 0; i < 200; ++i) (void)looks();
+  const std::uint64_t before = evaluations();
+  for (int i = 0; i < 200; ++i) (void)evaluations();
   (void)call<v1::RankResponse>(socket_of(agent), "Rank", v1::RankRequest());
   // The agent evaluates every second, and more often after its start.
-  EXPECT_LT(looks(), before + 50);
+  EXPECT_LT(evaluations(), before + 50);
 }
 
 }  // namespace

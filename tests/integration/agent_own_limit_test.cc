@@ -105,7 +105,7 @@ TEST(AgentOwnLimit, WarnReportsOnceAndKillsNothing) {
   ASSERT_TRUE(hog.wait_grown());
   hog.grow(mib(4));
   ASSERT_TRUE(hog.wait_grown());
-  ASSERT_TRUE(agent.process().wait_log("event=look wake=recheck", soon()));
+  ASSERT_TRUE(agent.process().wait_log("event=evaluation wake=recheck", soon()));
   const std::string log = agent.process().log();
   const auto first = log.find("event=own-limit-near");
   ASSERT_NE(first, std::string::npos) << log;
@@ -166,7 +166,7 @@ TEST(AgentOwnLimit, WithoutItsClassNoWorkloadIsWatched) {
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   hog.grow(pair.to_spurt_end());
   ASSERT_TRUE(hog.wait_grown());
-  ASSERT_TRUE(agent.process().wait_log("event=look wake=recheck", soon()));
+  ASSERT_TRUE(agent.process().wait_log("event=evaluation wake=recheck", soon()));
   EXPECT_THAT(agent.process().log(), Not(HasSubstr("own-limit")));
 }
 

@@ -218,5 +218,53 @@ TEST(AgentPods, EvictsNoPodWithoutPressure) {
   EXPECT_FALSE(modest.ended());
 }
 
+// A process of a container, with the value that kubelet would give it.
+// Lowering it needs CAP_SYS_RESOURCE. Returns the value in force.
+int set_oom_score_adj(pid_t pid, int value) {
+  const std::string path = fmt::format("/proc/{}/oom_score_adj", pid);
+  std::ofstream(path) << value;
+  int in_force = 0;
+  std::ifstream(path) >> in_force;
+  return in_force;
+}
+
+// Without a list of the pods, the larger pod would go first: neither has a known request.
+TEST(AgentPods, SparesAPodThatMayBeCriticalIfNothingIsDeclared) {
+  ScratchCgroup scratch;
+  scratch.limit(scratch.path(), mib(256));
+  const std::string group = "kubepods/besteffort/pod";
+  const auto critical_path = scratch.child(group + "11111111-bbbb-4ccc-8ddd-eeeeeeeeeeee/c1");
+  const auto leak_path = scratch.child(group + "22222222-bbbb-4ccc-8ddd-eeeeeeeeeeee/c2");
+  Hog critical(scratch, critical_path, mib(110));
+  Hog leak(scratch, leak_path, mib(8));
+  // Without the capability it stays 0, which may be critical just as well.
+  const int of_critical = set_oom_score_adj(critical.pid(), -997);
+  ASSERT_LE(of_critical, 0);
+  ASSERT_EQ(set_oom_score_adj(leak.pid(), 1000), 1000);
+  AgentRun agent(
+      fmt::format("evictionHard: {{}}\nreleaseTimeout: 20s\npods: {{cgroupRoot: {0}}}\n"
+                  "watch:\n  - {{cgroup: {0}, available: 64Mi, tuneMemoryHigh: true}}\n",
+                  scratch.path()));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  leak.leak(mib(98), mib(2));
+  const auto record = agent.wait_kill();
+  ASSERT_TRUE(record) << agent.process().log();
+  EXPECT_EQ(record->outcome().victim().pod_uid(), "22222222-bbbb-4ccc-8ddd-eeeeeeeeeeee")
+      << agent.process().log();
+  EXPECT_TRUE(leak.child().wait_exit());
+  EXPECT_TRUE(critical.alive());
+  // A pre-ranked list need not contain the protected pod.
+  const auto& considered = record->decision().considered();
+  ASSERT_FALSE(considered.empty());
+  for (const v1::Candidate& each : considered) {
+    const bool is_victim = each.exclusion() == v1::Candidate::NONE;
+    EXPECT_TRUE(each.key().priority_unknown());
+    EXPECT_EQ(each.sample().workload().inferred().oom_score_adj(), is_victim ? 1000 : of_critical);
+    EXPECT_EQ(each.sample().workload().inferred().qos_class(), "BestEffort");
+  }
+  EXPECT_NE(agent.process().log().find("event=pod-facts"), std::string::npos)
+      << agent.process().log();
+}
+
 }  // namespace
 }  // namespace forestall::test

@@ -16,7 +16,7 @@
 #include <optional>
 #include <set>
 
-#include "cli/recording_replay.h"
+#include "replay/recording_replay.h"
 #include "support/agent_run.h"
 #include "support/child.h"
 #include "support/program.h"
@@ -134,27 +134,27 @@ struct Replayed {
 
 Replayed replayed(const std::string& path) {
   Replayed result;
-  auto input = cli::RecordingInput::open(path);
+  auto input = replay::RecordingInput::open(path);
   EXPECT_TRUE(input) << input.error().text();
   if (!input) return result;
-  cli::RecordingReplay replay(std::move(*input), {});
+  replay::RecordingReplay replay(std::move(*input), {});
   std::set<std::uint64_t> killing;
   while (auto step = replay.next().value()) {
-    if (step->decision.action == Action::kill) killing.insert(step->look);
+    if (step->decision.action == Action::kill) killing.insert(step->evaluation);
   }
   result.kills = killing.size();
   result.same = replay.same();
   result.different = replay.different();
   result.states_different = replay.states_different();
   result.remarks = replay.input().remarks();
-  auto again = std::move(cli::RecordingInput::open(path).value());
+  auto again = std::move(replay::RecordingInput::open(path).value());
   while (auto item = again.next().value()) {
-    const auto* record = std::get_if<api::RecordedEntry>(&item->entry);
+    const auto* record = std::get_if<messages::RecordedEntry>(&item->entry);
     if (record == nullptr || !record->record.outcome) continue;
     result.outcomes.push_back(record->record.outcome->victim.name);
     const bool by_watchdog = record->record.observation.wake.source == WakeSource::watchdog;
-    if (record->look == 0 && by_watchdog) ++result.by_watchdog;
-    if (killing.contains(record->look)) ++result.by_loop;
+    if (record->evaluation == 0 && by_watchdog) ++result.by_watchdog;
+    if (killing.contains(record->evaluation)) ++result.by_loop;
   }
   return result;
 }
@@ -222,6 +222,43 @@ TEST(AgentRecording, IsReadableUpToTheDeathOfItsWriter) {
   EXPECT_GT(both.same, first.same);
 }
 
+// Times of the entries of one kind, in seconds.
+template <typename Entry>
+std::vector<double> entry_times(const std::string& path) {
+  std::vector<double> times;
+  auto input = replay::RecordingInput::open(path);
+  if (!input) return times;
+  while (auto item = input->next().value()) {
+    if (const auto* entry = std::get_if<Entry>(&item->entry)) {
+      if constexpr (std::is_same_v<Entry, messages::EvaluationEntry>) {
+        times.push_back(static_cast<double>(to_ns(entry->evaluated.observation.at)) / 1e9);
+      } else {
+        times.push_back(static_cast<double>(to_ns(entry->at)) / 1e9);
+      }
+    }
+  }
+  return times;
+}
+
+// Nothing happens, and the next recheck is in a minute. A reader would draw a straight line from
+// one sample to the next.
+TEST(AgentRecording, SamplesEachSecondWhileNothingHappens) {
+  const Scene scene;
+  Hog keep(scene.scratch, scene.path("keep"), mib(16));
+  AgentRun agent(scene.ring_config() + "recheckInterval: 1m\n");
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  ASSERT_TRUE(wait_for(scene.ring(), -1, [&] {
+    return entry_times<messages::WorkloadSampleEntry>(scene.ring()).size() >= 5;
+  }));
+  kill(agent.process().pid(), SIGTERM);
+  ASSERT_TRUE(agent.process().wait_end(SystemClock().now() + kPatience));
+  for (const auto& times : {entry_times<messages::WorkloadSampleEntry>(scene.ring()),
+                            entry_times<messages::EvaluationEntry>(scene.ring())}) {
+    ASSERT_GE(times.size(), 5U);
+    for (std::size_t i = 1; i < times.size(); ++i) EXPECT_LT(times[i] - times[i - 1], 1.5) << i;
+  }
+}
+
 TEST(AgentRecording, AgentGuardsWithoutADiskToRecordOn) {
   const Scene scene;
   Hog leak(scene.scratch, scene.path("leak"), mib(8));
@@ -246,7 +283,7 @@ void record_a_session(const std::vector<std::string>& more) {
   arguments.insert(arguments.end(), more.begin(), more.end());
   Command session(arguments, scene.tree);
   ASSERT_TRUE(session.wait_until([&] {
-    auto input = cli::RecordingInput::open(file);
+    auto input = replay::RecordingInput::open(file);
     return input && input->next().value().has_value();
   })) << session.errors();
   leak.grow(mib(120));

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "api/json.h"
 #include "forestall/v1/status.pb.h"
+#include "messages/json.h"
 #include "support/agent_run.h"
 #include "support/child.h"
 #include "support/scratch_cgroup.h"
@@ -15,6 +15,7 @@ namespace forestall::test {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr Bytes kLimit = mib(192);
 constexpr Bytes kThreshold = mib(64);
@@ -35,7 +36,7 @@ v1::AgentStatus status_of(AgentRun& agent) {
   const Ran ran = run_forestall({"status", "--run-dir", run_directory(agent), "-o", "json"});
   EXPECT_EQ(ran.exit_code, 0) << ran.errors;
   v1::AgentStatus status;
-  const auto read = api::from_json(ran.output, status);
+  const auto read = messages::from_json(ran.output, status);
   EXPECT_TRUE(read) << read.error().text() << "\n" << ran.output;
   return status;
 }
@@ -49,8 +50,8 @@ TEST(AgentStatus, ShowsTheAgentAndItsReadings) {
   const v1::AgentStatus status = status_of(agent);
   EXPECT_EQ(status.pid(), agent.process().pid());
   EXPECT_GT(status.uptime_ns(), 0);
-  EXPECT_GE(status.looks(), 1U);
-  EXPECT_TRUE(status.has_next_look_in_ns()) << "below 0 when it is overdue";
+  EXPECT_GE(status.evaluations(), 1U);
+  EXPECT_TRUE(status.has_next_evaluation_in_ns()) << "below 0 when it is overdue";
   EXPECT_EQ(status.config().thresholds_size(), 1);
   ASSERT_EQ(status.thresholds_size(), 1);
   EXPECT_EQ(status.thresholds(0).subject(), scratch.path());
@@ -58,7 +59,7 @@ TEST(AgentStatus, ShowsTheAgentAndItsReadings) {
   EXPECT_EQ(status.stages_size(), 6);
   EXPECT_EQ(status.drops().log_lines(), 0U);
   struct stat socket {};
-  ASSERT_EQ(stat((agent.directory() / "agent.sock").c_str(), &socket), 0);
+  ASSERT_EQ(stat((agent.directory() / "forestall.sock").c_str(), &socket), 0);
   EXPECT_EQ(socket.st_mode & 0777, 0600U);
 }
 
@@ -76,14 +77,14 @@ TEST(AgentStatus, ShowsTheTimeOfEachStageOfAKill) {
     EXPECT_EQ(stage.count(), 1U) << stage.stage();
     EXPECT_EQ(stage.p99_ns(), stage.max_ns()) << stage.stage();
   }
-  bool told = false;
+  bool reported = false;
   for (const v1::StatusDecision& each : status.decisions()) {
     if (each.victim() != "leak") continue;
-    told = true;
+    reported = true;
     EXPECT_EQ(each.state(), v1::KillProgress::RELEASED);
     EXPECT_EQ(each.stages_size(), 6);
   }
-  EXPECT_TRUE(told);
+  EXPECT_TRUE(reported);
   const Ran text = run_forestall({"status", "--run-dir", run_directory(agent)});
   EXPECT_EQ(text.exit_code, 0) << text.errors;
   EXPECT_THAT(text.output, HasSubstr("leak"));
@@ -92,11 +93,78 @@ TEST(AgentStatus, ShowsTheTimeOfEachStageOfAKill) {
   EXPECT_THAT(agent.process().log(), HasSubstr(" freed_us="));
 }
 
+// The numbers of the status are those of the message at the agent's end, and a dry run shows no
+// kill in flight.
+TEST(AgentStatus, CountsWhatTheStopMessageCounts) {
+  ScratchCgroup scratch;
+  scratch.limit(scratch.path(), kLimit);
+  const auto leak = scratch.child("leak");
+  Hog hog(scratch, leak, mib(8));
+  AgentRun agent("dryRun: true\n" + config_of(scratch));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  hog.leak(kLimit - kThreshold + mib(8) - scratch.usage(scratch.path()), mib(2));
+  ASSERT_TRUE(agent.wait_kill()) << agent.process().log();
+  const v1::AgentStatus status = status_of(agent);
+  bool listed = false;
+  for (const v1::StatusDecision& each : status.decisions()) {
+    if (each.victim() != "leak") continue;
+    listed = true;
+    EXPECT_TRUE(each.dry_run());
+    EXPECT_FALSE(each.has_state());
+  }
+  EXPECT_TRUE(listed);
+  const Ran text = run_forestall({"status", "--run-dir", run_directory(agent)});
+  EXPECT_THAT(text.output, HasSubstr("dry run, not signalled"));
+  EXPECT_THAT(text.output, testing::Not(HasSubstr("in-flight")));
+  ASSERT_EQ(kill(agent.process().pid(), SIGTERM), 0);
+  const std::string stop = "event=stop evaluations=";
+  ASSERT_TRUE(agent.process().wait_log(stop, SystemClock().now() + kPatience));
+  const std::string log = agent.process().log();
+  const auto counted = std::stoull(log.substr(log.find(stop) + stop.size()));
+  EXPECT_GE(counted, status.evaluations());
+  EXPECT_LE(counted, status.evaluations() + 1000);
+}
+
+// A threshold on own limits has values only while a workload is near its limit.
+TEST(AgentStatus, ListsThresholdsOnOwnLimits) {
+  ScratchCgroup scratch;
+  scratch.limit(scratch.path(), kLimit);
+  scratch.child("leak");
+  AgentRun agent(config_of(scratch) + "ownLimit: {other: warn, margin: 5%}\n");
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  const Ran text = run_forestall({"status", "--run-dir", run_directory(agent)});
+  EXPECT_THAT(text.output, testing::ContainsRegex("cgroupMemory.available +ownLimit other +- +5%"
+                                                  " +no workload is near its own limit"));
+}
+
+TEST(AgentStatus, SaysThatNothingMayBeKilledAndWhatChangesIt) {
+  AgentRun agent("pods: {enabled: false}\n");
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  EXPECT_THAT(agent.process().log(), HasSubstr("event=no-candidates protected=0 problem="));
+  EXPECT_THAT(agent.process().log(), HasSubstr("event=example line=workloads:"));
+  (void)status_of(agent);  // it has evaluated
+  const Ran text = run_forestall({"status", "--run-dir", run_directory(agent)});
+  EXPECT_EQ(text.exit_code, 0) << text.errors;
+  EXPECT_THAT(text.output, HasSubstr("guards no workload"));
+  EXPECT_THAT(text.output, HasSubstr("\nworkloads:\n  - {cgroup: /user.slice/user-*.slice}\n"));
+}
+
+TEST(AgentStatus, SaysNothingOfTheKindWithACandidate) {
+  ScratchCgroup scratch;
+  scratch.limit(scratch.path(), kLimit);
+  scratch.child("leak");
+  AgentRun agent(config_of(scratch));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  EXPECT_THAT(agent.process().log(), Not(HasSubstr("event=no-candidates")));
+  const Ran text = run_forestall({"status", "--run-dir", run_directory(agent)});
+  EXPECT_THAT(text.output, Not(HasSubstr("guards no workload")));
+}
+
 TEST(AgentStatus, ReportsThatNoAgentRuns) {
   const TempTree nowhere;
   const Ran ran = run_forestall({"status", "--run-dir", nowhere / ""});
   EXPECT_EQ(ran.exit_code, 1);
-  EXPECT_THAT(ran.errors, HasSubstr("no agent is running"));
+  EXPECT_THAT(ran.errors, HasSubstr("no agent listens at "));
 }
 
 }  // namespace

@@ -5,13 +5,16 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/exit_code.h"
 #include "support/agent_run.h"
 #include "support/child.h"
+#include "support/http_get.h"
 #include "support/scratch_cgroup.h"
 
 namespace forestall::test {
@@ -276,14 +279,18 @@ TEST(Agent, BadConfigOnReloadLeavesTheOldInForce) {
   const Node node({{"keep", 10, mib(64)}, {"leak", 0, mib(16)}});
   Hog keep = node.hog("keep", mib(8));
   Hog leak = node.hog("leak", mib(8));
-  AgentRun agent(node.config());
+  const std::uint16_t port = free_port();
+  AgentRun agent(node.config() + fmt::format("metricsAddress: 127.0.0.1:{}\n", port));
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  const auto metrics = [&] { return http_body(http_get(port, "/metrics")); };
+  EXPECT_NE(metrics().find("\nforestall_config_last_reload_successful 1\n"), std::string::npos);
   agent.rewrite_config("evictonHard: {memory.available: 1Mi}\n");
   kill(agent.process().pid(), SIGHUP);
   const MonotonicTime deadline = SystemClock().now() + kPatience;
   ASSERT_TRUE(agent.process().wait_log("reload-refused", deadline)) << agent.process().log();
   EXPECT_NE(agent.process().log().find("config.yaml:1:1"), std::string::npos)
       << agent.process().log();
+  EXPECT_NE(metrics().find("\nforestall_config_last_reload_successful 0\n"), std::string::npos);
   node.leak(leak);
   const auto record = agent.wait_kill();
   ASSERT_TRUE(record) << agent.process().log();
@@ -305,6 +312,18 @@ TEST(Agent, GoodConfigOnReloadTakesEffect) {
   EXPECT_EQ(victim_of(*record), "leak");
 }
 
+TEST(Agent, LogsInTheSelectedFormat) {
+  const std::pair<const char*, const char*> kStarts[] = {
+      {"json", "\"level\":\"info\",\"event\":\"start\",\"version\":\""},
+      {"logfmt", "Z info    event=start version="},
+      {"text", "Z info    started version "}};
+  for (const auto& [format, start] : kStarts) {
+    AgentRun agent("evictionHard: {}\npods: {enabled: false}\n", {}, {"--log-format", format});
+    ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+    EXPECT_NE(agent.process().log().find(start), std::string::npos) << agent.process().log();
+  }
+}
+
 TEST(Agent, SecondAgentRefusesAndNamesTheFirst) {
   AgentRun agent("evictionHard: {}\npods: {enabled: false}\n");
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
@@ -312,6 +331,28 @@ TEST(Agent, SecondAgentRefusesAndNamesTheFirst) {
   EXPECT_EQ(second.exit_code, 4);
   EXPECT_NE(second.errors.find(fmt::format("pid {}", agent.process().pid())), std::string::npos)
       << second.errors;
+}
+
+// Every pod would evaluation empty, and none could be killed.
+TEST(Agent, RefusesAPidNamespaceOfItsOwn) {
+  const TempTree files({{"config.yaml", "evictionHard: {}\npods: {enabled: false}\n"}});
+  for (const char* mode : {"agent", "agent --dry-run", "doctor"}) {
+    Child pod([&] {
+      if (unshare(CLONE_NEWPID) != 0) return 2;
+      std::vector<std::string> command{"doctor"};
+      if (std::string_view(mode) != "doctor") {
+        command = {"agent", "--run-dir", files / "run", "--config", files / "config.yaml"};
+        if (std::string_view(mode) != "agent") command.emplace_back("--dry-run");
+      }
+      const Ran ran = run_forestall(command);
+      if (ran.exit_code != cli::kExitUnguarded) return 3;
+      const auto text = ran.output + ran.errors;
+      return text.find("set hostPID: true") == std::string::npos ? 4 : 0;
+    });
+    ASSERT_TRUE(pod.wait_exit()) << mode;
+    const int status = pod.reap();
+    EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0) << mode;
+  }
 }
 
 TEST(Agent, KilledAgentLeavesRoomForTheNext) {

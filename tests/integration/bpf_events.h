@@ -87,6 +87,9 @@ inline BpfEvents::Match crossing(CgroupId cgroup) {
 // It is held open, because a block device loses its page cache when its last user closes it.
 class CacheFile {
  public:
+  // More often than any test lasts: its process is killed.
+  static constexpr int kUntilEnded = 1'000'000;
+
   explicit CacheFile(Bytes size);
   CacheFile(const CacheFile&) = delete;
   CacheFile& operator=(const CacheFile&) = delete;

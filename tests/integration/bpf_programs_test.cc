@@ -117,6 +117,13 @@ cpu_set_t first_permitted_cpu() {
   return one;
 }
 
+// "/l/l/l…"
+std::string levels(int count) {
+  std::string path;
+  for (int i = 0; i < count; ++i) path += "/l";
+  return path;
+}
+
 TEST(BpfProgramsTest, EveryFeatureHasAReport) {
   const auto programs = load();
   const std::vector<FeatureReport>& reports = programs->reports();
@@ -271,15 +278,15 @@ TEST(BpfProgramsTest, AFailedLookupKeepsTheTimersOfOtherSubjects) {
   // The lookup needs two descriptors: a link and the walk. The node's line is met already.
   const kernel::BpfWatch both[] = {group.watch(mib(8)), {{}, -1, mib(1)}};
   std::optional<Result<std::vector<std::size_t>>> unresolved;
-  bool node_told = false;
+  bool node_reported = false;
   {
     const OneFreeDescriptor scarce;
     unresolved = programs->watch(both);
-    node_told = events.wait(of(ABI_EVENT_usage_timer, {})) != nullptr;
+    node_reported = events.wait(of(ABI_EVENT_usage_timer, {})) != nullptr;
   }
   ASSERT_TRUE(unresolved->ok()) << unresolved->error().text();
   EXPECT_THAT(unresolved->value(), testing::ElementsAre(0U));
-  EXPECT_TRUE(node_told);
+  EXPECT_TRUE(node_reported);
   EXPECT_EQ(events.count(crossing(group.id())), 0U);
   EXPECT_THAT(programs->watch(both).value(), testing::IsEmpty());
   EXPECT_NE(events.wait(crossing(group.id())), nullptr);
@@ -291,9 +298,9 @@ TEST(BpfProgramsTest, FarFromEveryLineTheTimerHardlyRuns) {
   const OpenCgroup group(scratch.directory(scratch.child("quiet")));
   const kernel::BpfWatch watch = group.watch(gib(4096));
   ASSERT_TRUE(programs->watch({&watch, 1}).ok());
-  // The longest interval of the timer is 1 s (LOOK_NS_MAX of bpf/usage.bpf.c), so two intervals lie
-  // between the first and the last of three ticks, even if timer or test are late. The first may
-  // come from arming.
+  // The longest interval of the timer is 1 s (CHECK_NS_MAX of bpf/usage.bpf.c), so two intervals
+  // lie between the first and the last of three ticks, even if timer or test are late. The first
+  // may come from arming.
   BpfEvents events(*programs);
   const MonotonicTime begin = SystemClock().now();
   const __u64 before = programs->counters()->ticks;
@@ -407,6 +414,51 @@ TEST(BpfProgramsTest, CountsAndReportsReclaimOfAWatchedCgroup) {
   EXPECT_GE(programs->stall({})->sums[ABI_STALL_MEMCG_RECLAIM].count, reclaim.count);
 }
 
+// A tenant decides how deep its tree is.
+TEST(BpfProgramsTest, ADeepTreeDoesNotHideItsReclaim) {
+  const auto programs = load();
+  ScratchCgroup scratch;
+  const std::string top = scratch.child("tenant");
+  const std::string deep = scratch.child("tenant" + levels(60));
+  scratch.limit(top, mib(24));
+  const OpenCgroup group(scratch.directory(top));
+  const kernel::BpfWatch watch = group.watch(gib(1));
+  ASSERT_THAT(programs->watch({&watch, 1}).value(), testing::IsEmpty());
+  const CacheFile file(mib(64));
+  Child reader([&] {
+    scratch.add(deep, ::getpid());
+    return file.read_through(1);
+  });
+  ASSERT_TRUE(reader.wait_exit(std::chrono::seconds(60)));
+  ASSERT_EQ(reader.reap(), 0);
+  BpfEvents events(*programs);
+  EXPECT_NE(events.wait(of(ABI_EVENT_reclaim, group.id())), nullptr);
+  EXPECT_GT(programs->stall(group.id())->sums[ABI_STALL_MEMCG_RECLAIM].count, 0U);
+}
+
+TEST(BpfProgramsTest, AWatchedCgroupDeepInATreeIsResolved) {
+  const auto programs = load(without_charge());
+  ScratchCgroup scratch;
+  const std::string deep = scratch.child("tenant" + levels(60));
+  const OpenCgroup group(scratch.directory(deep));
+  const OpenCgroup top(scratch.directory(scratch.path() + "/tenant"));
+  const kernel::BpfWatch watch = group.watch(mib(8));
+  ASSERT_THAT(programs->watch({&watch, 1}).value(), testing::IsEmpty());
+  BpfEvents events(*programs);
+  scratch.limit(scratch.path() + "/tenant", mib(24));
+  const std::string beside = scratch.child("tenant/reader");  // v2 has processes in leaves only
+  const CacheFile file(mib(64));
+  Child reader([&] {
+    scratch.add(beside, ::getpid());
+    return file.read_through(CacheFile::kUntilEnded);  // the programs find the path meanwhile
+  });
+  EXPECT_NE(events.wait(of(ABI_EVENT_reclaim, top.id())), nullptr)
+      << "the reclaim of an ancestor concerns the watched cgroup";
+  reader.reap();
+  const Hog hog(scratch, deep, mib(16));
+  EXPECT_NE(events.wait(crossing(group.id())), nullptr);
+}
+
 TEST(BpfProgramsTest, IgnoresReclaimElsewhere) {
   const auto programs = load();
   ScratchCgroup scratch;
@@ -419,7 +471,7 @@ TEST(BpfProgramsTest, IgnoresReclaimElsewhere) {
   const CacheFile file(mib(64));
   Child reader([&] {
     scratch.add(busy, ::getpid());
-    return file.read_through(5);
+    return file.read_through(1);
   });
   ASSERT_TRUE(reader.wait_exit(std::chrono::seconds(60)));
   BpfEvents events(*programs);

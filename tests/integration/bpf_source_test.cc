@@ -42,8 +42,8 @@ class BpfSourceTest : public testing::Test {
   // Waits up to `patience` for crossings of the subject.
   std::size_t crossings(Duration patience) {
     const MonotonicTime end = clock_.now() + patience;
-    std::size_t told = 0;
-    while (told == 0 && clock_.now() < end) {
+    std::size_t reported = 0;
+    while (reported == 0 && clock_.now() < end) {
       pollfd ring{source_.fd(), POLLIN, 0};
       ::poll(&ring, 1, static_cast<int>((end - clock_.now()) / std::chrono::milliseconds(1)) + 1);
       std::vector<Wake> wakes;
@@ -54,10 +54,10 @@ class BpfSourceTest : public testing::Test {
         if (!crossing || wake.cgroup != id_) continue;
         EXPECT_TRUE(wake.usage.has_value());
         EXPECT_LE(wake.at, clock_.now());
-        ++told;
+        ++reported;
       }
     }
-    return told;
+    return reported;
   }
 
   static constexpr Duration kLong = kPatience;
@@ -111,7 +111,7 @@ TEST_F(BpfSourceTest, AnUnmovedLineIsNotArmedAgain) {
   for (int i = 0; i < 1000; ++i) arm(far);
   const __u64 ticks = programs_->counters()->ticks - before;
   // Arming makes the timer sample at once. Without a change of the lines it samples at its own
-  // interval only, 1 s this far from the line (LOOK_NS_MAX of bpf/usage.bpf.c). Two more are
+  // interval only, 1 s this far from the line (CHECK_NS_MAX of bpf/usage.bpf.c). Two more are
   // allowed: one under way, and the one of the first arming.
   EXPECT_LE(ticks, static_cast<__u64>((clock_.now() - begin) / std::chrono::seconds(1)) + 2);
 }
@@ -126,16 +126,16 @@ TEST_F(BpfSourceTest, AMetLineDoesNotKeepTheLoopSpinning) {
     EXPECT_EQ(crossings(kSilence), 0U);
   }
   // Growth is reported, also in small steps with an evaluation after each.
-  std::size_t told = 0;
+  std::size_t reported = 0;
   for (int i = 0; i < 3; ++i) {
     hog.grow(sources::BpfSource::kGrowthStep - mib(8));
     ASSERT_TRUE(hog.wait_grown());
-    told += crossings(kSilence);
+    reported += crossings(kSilence);
     arm(line(mib(32)));
   }
-  if (told == 0) told = crossings(kLong);  // after the end of its quiet time
-  EXPECT_GE(told, 1U);
-  EXPECT_LE(told, 2U);
+  if (reported == 0) reported = crossings(kLong);  // after the end of its quiet time
+  EXPECT_GE(reported, 1U);
+  EXPECT_LE(reported, 2U);
 }
 
 TEST_F(BpfSourceTest, TheNodeLineIsPlacedByHeadroom) {
@@ -147,17 +147,17 @@ TEST_F(BpfSourceTest, TheNodeLineIsPlacedByHeadroom) {
   arm(node);
   hog.grow(mib(320));
   const MonotonicTime end = clock_.now() + kLong;
-  std::optional<Wake> told;
-  while (!told && clock_.now() < end) {
+  std::optional<Wake> reported;
+  while (!reported && clock_.now() < end) {
     pollfd ring{source_.fd(), POLLIN, 0};
     ::poll(&ring, 1, 1000);
     std::vector<Wake> wakes;
     source_.drain(clock_.now(), wakes);
     for (const Wake& wake : wakes) {
-      if (wake.source == WakeSource::usage_timer && !wake.cgroup) told = wake;
+      if (wake.source == WakeSource::usage_timer && !wake.cgroup) reported = wake;
     }
   }
-  EXPECT_TRUE(told.has_value());
+  EXPECT_TRUE(reported.has_value());
 }
 
 TEST_F(BpfSourceTest, AGoneCgroupIsANoteAndTakesNoOtherLineWithIt) {

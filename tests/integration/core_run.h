@@ -20,7 +20,7 @@
 namespace forestall::test {
 
 // Keeps every record.
-class RecordKeeper final : public exports::RecordSink {
+class RecordCollector final : public exports::RecordSink {
  public:
   void write(const Record& record) override { records.push_back(record); }
   std::vector<Record> records;
@@ -66,8 +66,9 @@ class CoreRun {
     watchdog_ = LadderRun::must(
         agent::Watchdog::create(tree_, clock_, /*real_time=*/false, agent::Watchdog::kPatience));
     parts_.watchdog = watchdog_.get();
-    parts_.sinks = {&keeper_};
+    parts_.sinks = {&controller_};
     parts_.evaluation_listeners = listeners;
+    parts_.has_cgroup_events = true;  // no test makes a workload after the start
     parts_.log = &log_;
     core_ = std::make_unique<agent::Core>(parts_, config);
     core_->start();
@@ -76,7 +77,7 @@ class CoreRun {
   [[nodiscard]] agent::Core& core() { return *core_; }
   [[nodiscard]] actuators::Ladder& ladder() { return *ladder_; }
   [[nodiscard]] const kernel::CgroupTree& tree() const { return tree_; }
-  [[nodiscard]] const std::vector<Record>& records() const { return keeper_.records; }
+  [[nodiscard]] const std::vector<Record>& records() const { return controller_.records; }
 
   // Runs loop iterations until `done`; false if that does not happen within `patience`.
   bool turn_until(const std::function<bool()>& done, Duration patience = kPatience) {
@@ -84,7 +85,7 @@ class CoreRun {
     while (!done()) {
       const MonotonicTime now = clock_.now();
       if (now >= give_up) return false;
-      turn(std::min(give_up, core_->next_look()) - now);
+      turn(std::min(give_up, core_->next_due()) - now);
     }
     return true;
   }
@@ -109,7 +110,7 @@ class CoreRun {
     std::vector<pollfd> fds{{ladder_->fd(), POLLIN, 0}};
     for (const auto& source : sources_) fds.push_back({source->fd(), POLLIN, 0});
     const auto wait = std::max(Duration::zero(), longest);
-    watchdog_->announce(core_->next_look());
+    watchdog_->announce(core_->next_due());
     fds.push_back({watchdog_->fd(), POLLIN, 0});
     const timespec timeout{static_cast<time_t>(wait.count() / 1'000'000'000),
                            static_cast<long>(wait.count() % 1'000'000'000)};
@@ -119,7 +120,7 @@ class CoreRun {
       if (fds[i + 1].revents != 0) return core_->source_ready(*sources_[i]);
     }
     if (fds.back().revents != 0) return core_->watchdog_ready();
-    if (core_->next_look() <= clock_.now()) core_->time_passed();
+    if (core_->next_due() <= clock_.now()) core_->time_passed();
   }
 
   SystemClock clock_;
@@ -129,7 +130,7 @@ class CoreRun {
   std::unique_ptr<agent::Watchdog> watchdog_;
   exports::Log log_;
   std::vector<std::unique_ptr<sources::Source>> sources_;
-  RecordKeeper keeper_;
+  RecordCollector controller_;
   agent::Parts parts_;
   std::unique_ptr<agent::Core> core_;
 };

@@ -4,9 +4,11 @@
 //
 // memory.high needs cgroup v2 and short PSI windows need CAP_SYS_RESOURCE: both are in
 // vmtests/cases/file_source_cases.cc.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -278,6 +280,25 @@ TEST_F(PsiSourceTest, WakesWhenTheWatchedCgroupStalls) {
   ASSERT_TRUE(wake) << scratch_.read(path_, "memory.stat");
   EXPECT_EQ(wake->source, WakeSource::psi_trigger);
   EXPECT_EQ(wake->cgroup, line.cgroup);
+}
+
+// On a hybrid host most cgroups of the memory hierarchy are absent from the cgroup2 mount.
+TEST_F(PsiSourceTest, ACgroupOfTheMemoryHierarchyAloneIsNoProblem) {
+  if (!tree_.hybrid())
+    GTEST_SKIP() << "not applicable: memory and PSI are in one hierarchy; runs where they are not, "
+                    "as in the VM test 6.1 v1";
+  auto source = PsiSource::create(tree_);
+  ASSERT_TRUE(source) << source.error().text();
+  ASSERT_EQ(::rmdir(scratch_.unified_directory(path_).c_str()), 0) << strerror(errno);
+  const auto line = cgroup_line(tree_, path_, Bytes{0}, mib(16));
+  const auto armed = (*source)->arm({&line, 1}, SystemClock().now());
+  ASSERT_TRUE(armed) << armed.error().text();
+  EXPECT_THAT(*armed, testing::IsEmpty());
+  // Once the cgroup2 mount has it, it is watched.
+  ASSERT_EQ(::mkdir(scratch_.unified_directory(path_).c_str(), 0755), 0) << strerror(errno);
+  const auto again = (*source)->arm({&line, 1}, SystemClock().now());
+  ASSERT_TRUE(again) << again.error().text();
+  EXPECT_THAT(*again, testing::IsEmpty());
 }
 
 TEST_F(PsiSourceTest, ARemovedCgroupIsDroppedQuietly) {

@@ -173,9 +173,9 @@ class CapacityWakes : public Filesystems {
     source_->watch(std::span(&line, 1), now());
   }
   // Number of wakes after the first one, or after so many polls.
-  std::size_t wakes_within(int looks) {
+  std::size_t wakes_within(int evaluations) {
     std::vector<Wake> wakes;
-    for (int i = 0; i < looks && wakes.empty(); ++i) {
+    for (int i = 0; i < evaluations && wakes.empty(); ++i) {
       pollfd ready{source_->fd(), POLLIN, 0};
       EXPECT_EQ(::poll(&ready, 1, 15'000), 1);
       source_->drain(now(), wakes);

@@ -299,7 +299,7 @@ TEST(GuardTrial, KillsNoProcessByAStaleList) {
     if (kind == 3) (*guard)->disarm();
     hog.grow(mib(64));
     ASSERT_TRUE(hog.wait_grown());
-    ASSERT_TRUE((*guard)->look().ok());
+    ASSERT_TRUE((*guard)->evaluate().ok());
     EXPECT_TRUE(hog.alive()) << "kind " << kind;
     (*guard)->drain([&](const abi_guard_report& report) {
       if (report.kind == ABI_GUARD_SHOT) ++shots;

@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+
 #include "integration/ladder_run.h"
 #include "support/child.h"
 #include "support/scratch_cgroup.h"
@@ -83,6 +85,33 @@ TEST(LadderGrace, AnObedientVictimExitsByItself) {
   EXPECT_TRUE(outcome.signalled);
   ASSERT_TRUE(service.child().wait_exit());
   EXPECT_EQ(service.child().reap(), 0);
+}
+
+// A clock on which each reading takes as long as on a very slow machine.
+class SlowClock : public Clock {
+ public:
+  [[nodiscard]] MonotonicTime now() const override {
+    return began_ + std::chrono::milliseconds(20) * ++readings_;
+  }
+
+ private:
+  MonotonicTime began_ = SystemClock().now();
+  mutable std::atomic<int> readings_ = 0;
+};
+
+// Sweeps are spaced by their own duration, so the exit may be reported while the next is not due.
+TEST(LadderGrace, AnExitDuringThePauseBetweenSweepsIsCheckedSoon) {
+  ScratchCgroup scratch;
+  const auto path = scratch.child("obedient");
+  Service service(scratch, path, true);
+  const LadderRun run(patient());
+  const SlowClock clock;
+  const auto ladder = LadderRun::must(actuators::Ladder::create(run.tree(), clock, patient()));
+  ladder->begin(run.rank(path), kLong);
+  ASSERT_TRUE(service.child().wait_exit());
+  ladder->advance();
+  ASSERT_TRUE(ladder->next_due());
+  EXPECT_LT(*ladder->next_due(), clock.now() + std::chrono::minutes(1));
 }
 
 TEST(LadderGrace, AnIgnoringVictimIsKilledAfterThePeriod) {

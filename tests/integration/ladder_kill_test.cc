@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <optional>
 
 #include "integration/ladder_run.h"
 #include "support/child.h"
@@ -134,9 +135,28 @@ TEST(LadderSpares, AVictimThatExitedByItself) {
   const auto victim = run.rank(path);
   hog.child().reap();
   const Outcome outcome = run.kill(victim);
-  EXPECT_EQ(outcome.state, KillState::released) << describe(outcome);
+  EXPECT_EQ(outcome.state, KillState::failed) << describe(outcome);
+  const Attempt* pidfds = attempt_on(outcome, Rung::pidfds);
+  ASSERT_TRUE(pidfds != nullptr && pidfds->failure) << describe(outcome);
+  EXPECT_EQ(pidfds->failure->code, ESRCH);
   EXPECT_EQ(outcome.processes, 0U);
   EXPECT_FALSE(outcome.signalled);
+  EXPECT_TRUE(run.ladder().progress().empty()) << "a restarted workload can be killed at once";
+}
+
+// What the guard or the watchdog killed counts as their kill, although nothing is left to signal.
+TEST(LadderSpares, AVictimThatAnotherPartHasKilled) {
+  ScratchCgroup scratch;
+  const auto path = scratch.child("victim");
+  Hog hog(scratch, path, mib(8));
+  LadderRun run(options_with(kAllOfKilling));
+  const auto victim = run.rank(path);
+  hog.child().reap();
+  ASSERT_TRUE(run.ladder().complete(victim, {SystemClock().now(), 1, mib(8)}));
+  const Outcome outcome = run.next_outcome();
+  EXPECT_EQ(outcome.state, KillState::released) << describe(outcome);
+  EXPECT_EQ(outcome.processes, 1U);
+  EXPECT_GE(outcome.freed, mib(7));
 }
 
 TEST(LadderSpares, ACgroupThatWasMadeAgainUnderThePath) {
@@ -216,6 +236,27 @@ TEST(LadderDryRun, KillsNothingAndIsNotRepeated) {
   EXPECT_GE(outcome.usage_before, mib(8));
   EXPECT_EQ(progress->remaining, outcome.usage_before - mib(3))
       << "credited as the real kill would be, or the next candidate follows at once";
+}
+
+// Otherwise every later leak within half a minute has the reason release-pending.
+TEST(LadderDryRun, IsOverOnceTheVictimReturnedItsMemory) {
+  ScratchCgroup scratch;
+  const auto path = scratch.child("victim");
+  auto options = options_with(kAllOfKilling);
+  options.dry_run = true;
+  LadderRun run(options);
+  std::optional<Hog> hog(std::in_place, scratch, path, mib(32));
+  const Outcome outcome = run.kill(run.rank(path));
+  const CgroupId cgroup = outcome.victim.cgroup;
+  EXPECT_EQ(run.progress_of(cgroup)->state, KillState::in_flight);
+  hog.reset();
+  ASSERT_TRUE(
+      run.turn_until([&] { return run.progress_of(cgroup)->state != KillState::in_flight; }));
+  const auto progress = run.progress_of(cgroup);
+  EXPECT_EQ(progress->state, KillState::released);
+  EXPECT_EQ(progress->remaining, Bytes{0});
+  EXPECT_GE(progress->freed, mib(16)) << "it counts as a kill that freed what it should";
+  EXPECT_TRUE(run.outcomes().empty()) << "it has one outcome";
 }
 
 // Moves itself into the victim, so that the agent is one of its own victims.

@@ -55,7 +55,7 @@ class LadderRun {
       if (done()) return true;
       const MonotonicTime now = clock_.now();
       if (now >= give_up) return false;
-      const MonotonicTime due = std::min(give_up, ladder_->next_look().value_or(give_up));
+      const MonotonicTime due = std::min(give_up, ladder_->next_due().value_or(give_up));
       const Duration wait = std::max(Duration::zero(), due - now);
       const timespec timeout{
           static_cast<time_t>(wait.count() / 1'000'000'000),

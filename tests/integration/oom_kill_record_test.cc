@@ -117,14 +117,36 @@ TEST(OomKillRecord, NamesTheLimitedCgroupAndTheAllocatingProcess) {
     EXPECT_STREQ(kill.killer_comm, kill.event.comm);
     EXPECT_EQ(kill.group, 0U);
     EXPECT_FALSE(kill.flags & ABI_OOM_WITH_ANOTHER);
-    const bool told = exact && programs->in_use(Feature::bpf_oom_path);
-    EXPECT_EQ((kill.flags & ABI_OOM_EXACT) != 0, told);
-    if (!told) continue;
+    const bool reported = exact && programs->in_use(Feature::bpf_oom_path);
+    EXPECT_EQ((kill.flags & ABI_OOM_EXACT) != 0, reported);
+    if (!reported) continue;
     EXPECT_EQ(kill.constraint, ABI_OOM_CONSTRAINT_MEMCG);
     EXPECT_EQ(kill.chosen_tgid, hog.pid());
     EXPECT_EQ(static_cast<long>(kill.total_pages), mib(48).count / sysconf(_SC_PAGESIZE));
     EXPECT_TRUE(kill.flags & ABI_OOM_POINTS);
     EXPECT_GE(kill.points, kill.counted[ABI_TASK_ANON]);
+  }
+}
+
+// A tenant decides how deep its tree is.
+TEST(OomKillRecord, ADeepTreeDoesNotHideTheLimitedCgroup) {
+  for (const bool exact : {true, false}) {
+    const auto programs = exact ? load() : load({Feature::bpf_oom_path});
+    ScratchCgroup scratch;
+    const std::string outer = scratch.child("outer");
+    std::string inner = "outer";
+    for (int i = 0; i < 60; ++i) inner += "/l";
+    inner = scratch.child(inner);
+    scratch.limit(outer, mib(48));
+    if (!mounts().v1) scratch.write(outer, "memory.oom.group", "1");
+    Hog hog(scratch, inner, mib(16));
+    hog.grow(mib(64));
+    const abi_oom_kill kill = wait_kills(*programs, id_of(scratch, inner), 1).at(0);
+    EXPECT_EQ(kill.event.tgid, hog.pid());
+    EXPECT_EQ(kill.domain, id_of(scratch, outer));
+    EXPECT_EQ(kill.domain_limit, static_cast<std::uint64_t>(mib(48).count));
+    EXPECT_EQ(kill.group, mounts().v1 ? 0U : id_of(scratch, outer));
+    ASSERT_TRUE(hog.child().wait_exit());
   }
 }
 

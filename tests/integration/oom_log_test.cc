@@ -8,8 +8,8 @@
 
 #include "kernel/bpf_programs.h"
 #include "sources/bpf_source.h"
+#include "sources/oom_event_correlator.h"
 #include "sources/oom_scene.h"
-#include "sources/oom_sightings.h"
 #include "support/child.h"
 #include "support/process_forest.h"
 #include "support/scratch_cgroup.h"
@@ -26,8 +26,8 @@ class OomLogRunTest : public testing::Test {
   }
 
   // Waits for the next kill of `victim` that `source` reports.
-  template <typename Teller>
-  std::optional<OomKillSighting> wait_kill(Teller& source, pid_t victim) {
+  template <typename EventSource>
+  std::optional<OomKillEvent> wait_kill(EventSource& source, pid_t victim) {
     const MonotonicTime end = clock_.now() + kPatience;
     while (clock_.now() < end) {
       pollfd ready{source.fd(), POLLIN, 0};
@@ -53,7 +53,7 @@ TEST_F(OomLogRunTest, TheLogNamesVictimConstraintAndPlaces) {
   // The kernel logs all details for ten kills in five seconds (mm/oom_kill.c oom_rs), and other
   // OOMs of this machine may have used them up: repeat until it does.
   const MonotonicTime end = clock_.now() + kPatience;
-  std::optional<OomKillSighting> kill;
+  std::optional<OomKillEvent> kill;
   pid_t victim = 0;
   while ((!kill || kill->path.empty()) && clock_.now() < end) {
     const MonotonicTime before = clock_.now();
@@ -85,8 +85,8 @@ TEST_F(OomLogRunTest, BothSourcesReportOneKillOnce) {
   ASSERT_TRUE(programs->in_use(Feature::bpf_oom));
   sources::BpfSource bpf(*programs, tree_);
   auto log = sources::OomLog::open().value();
-  std::optional<OomKillSighting> event;
-  std::optional<OomKillSighting> line;
+  std::optional<OomKillEvent> event;
+  std::optional<OomKillEvent> line;
   const Hog hog(scratch_, inner_, mib(4));
   hog.grow(mib(64));
   event = wait_kill(bpf, hog.pid());
@@ -99,11 +99,11 @@ TEST_F(OomLogRunTest, BothSourcesReportOneKillOnce) {
   EXPECT_EQ(event->cgroup, tree_.open(inner_).value().id());
   EXPECT_EQ(event->domain, tree_.open(limited_).value().id());
   EXPECT_EQ(event->domain_path, limited_);
-  sources::OomSightings sightings(true, true);
-  sightings.tell(sources::OomTeller::log, *line, clock_.now());
-  sightings.tell(sources::OomTeller::bpf, *event, clock_.now());
-  std::vector<OomKillSighting> kills;
-  sightings.take(clock_.now(), kills);
+  sources::OomEventCorrelator events(true, true);
+  events.report(sources::OomEventSource::log, *line, clock_.now());
+  events.report(sources::OomEventSource::bpf, *event, clock_.now());
+  std::vector<OomKillEvent> kills;
+  events.take(clock_.now(), kills);
   ASSERT_EQ(kills.size(), 1U);
   EXPECT_EQ(kills.front().constraint, Constraint::memcg);
   EXPECT_FALSE(kills.front().constraint_deduced);

@@ -363,9 +363,9 @@ std::string OomTrials::judge_kill(const std::string& domain) {
   const OomPrediction& prediction = forecast_.prediction();
   const std::vector<pid_t> expected = forecast_.expected_dead();
   const OomLine* line = &lines_[cursor_++];
-  if (line->kind == OomLine::Kind::nobody) {
+  if (line->kind == OomLine::Kind::no_victim) {
     ++tally_.nobodies;
-    return prediction.verdict == OomVerdict::nobody ? "" : fail("the kernel found no victim");
+    return prediction.verdict == OomVerdict::no_victim ? "" : fail("the kernel found no victim");
   }
   ++tally_.ooms;
   if (expected.empty()) return fail("the kernel killed");

@@ -184,7 +184,7 @@ TEST(TaskScan, HandlesSharedMemoryDeadLeadersAndVfork) {
     const abi_task& record = records.at(process.pid);
     EXPECT_EQ((record.flags & ABI_TASK_STANDS_IN) != 0, process.leader_gone) << process.pid;
     if (process.leader_gone) ++stood_in;
-    EXPECT_EQ(record.uid == 65534, process.nobody) << process.pid;
+    EXPECT_EQ(record.uid == 65534, process.other_user) << process.pid;
     EXPECT_EQ(record.oom_score_adj, process.oom_score_adj);
     if (process.sharer == Sharer::none) continue;
     const abi_task& sharer = records.at(process.sharer_pid);

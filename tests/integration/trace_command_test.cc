@@ -14,10 +14,10 @@
 #include <thread>
 #include <utility>
 
-#include "api/json.h"
 #include "base/unique_fd.h"
 #include "forestall/v1/event.pb.h"
 #include "integration/bpf_events.h"
+#include "messages/json.h"
 #include "support/agent_run.h"
 #include "support/child.h"
 #include "support/program.h"
@@ -127,9 +127,9 @@ TEST_F(TraceCommand, ReportsReclaimOfTheRequestedCgroup) {
   EXPECT_GT(reclaimed, 30'000U);
   const v1::TraceEndEvent& end = events.back().trace_end();
   ASSERT_EQ(end.totals_size(), 1);
-  EXPECT_EQ(end.totals(0).told(), spans);
+  EXPECT_EQ(end.totals(0).reported(), spans);
   EXPECT_EQ(end.totals(0).count(),
-            end.totals(0).told() + end.totals(0).passed_over() + end.totals(0).dropped());
+            end.totals(0).reported() + end.totals(0).passed_over() + end.totals(0).dropped());
   EXPECT_EQ(end.dropped_in_kernel(), 0U);
 }
 
@@ -161,7 +161,7 @@ TEST_F(TraceCommand, JsonIsAnObjectALine) {
   int count = 0;
   while (std::getline(lines, line)) {
     v1::Event event;
-    const auto read = api::from_json(line, event);
+    const auto read = messages::from_json(line, event);
     EXPECT_TRUE(read) << read.error().text() << "\n" << line;
     ++count;
   }
@@ -176,7 +176,7 @@ TEST_F(TraceCommand, ASummaryAddsUp) {
   ASSERT_TRUE(events.back().has_trace_end());
   std::uint64_t expected = 0;
   for (const v1::SpanTotal& total : events.back().trace_end().totals()) {
-    EXPECT_EQ(total.told(), 0U);
+    EXPECT_EQ(total.reported(), 0U);
     expected += total.count() - total.passed_over();
   }
   std::uint64_t count = 0;
@@ -234,7 +234,7 @@ TEST_F(TraceCommand, ReportsNoMoreEventsThanRequested) {
   EXPECT_EQ(trace.finish(), 0);
   const auto events = trace.events();
   ASSERT_EQ(events.size(), 3U) << "the start, one, the end";
-  EXPECT_EQ(events.back().trace_end().told(), 1U);
+  EXPECT_EQ(events.back().trace_end().reported(), 1U);
 }
 
 TEST_F(TraceCommand, ASummaryInTextHasHistograms) {
@@ -259,15 +259,15 @@ TEST_F(TraceCommand, TheFilesTierReportsItsLimits) {
   const auto events = trace.events();
   const v1::TraceStartEvent& start = events.front().trace_start();
   EXPECT_EQ(start.tier(), v1::DoctorReport::FILES);
-  bool told = false;
+  bool reported = false;
   for (const v1::TraceSight& sight : start.sights()) {
     if (sight.kind() != "memcg-reclaim") continue;
-    told = true;
+    reported = true;
     EXPECT_FALSE(sight.seen());
     EXPECT_THAT(sight.evidence(), HasSubstr("turned off"));
     EXPECT_THAT(sight.evidence(), HasSubstr("reclaim-count"));
   }
-  EXPECT_TRUE(told);
+  EXPECT_TRUE(reported);
   ASSERT_NE(find(events, v1::Event::kReclaimCount), nullptr);
   EXPECT_GT(find(events, v1::Event::kReclaimCount)->reclaim_count().reclaimed_pages(), 0U);
 }
@@ -284,7 +284,7 @@ TEST_F(TraceCommand, ReportsUsageThatCrossesALine) {
   scratch_.limit(pod, mib(64));
   Hog hog(scratch_, pod, mib(4));
   TraceRun trace({"--cgroup", pod, "--kind", "usage", "-o", "pb"});
-  const auto told = [&] {
+  const auto reported = [&] {
     const auto events = trace.events();
     return std::ranges::any_of(events,
                                [](const v1::Event& each) { return each.usage().percent() == 75; });
@@ -292,7 +292,7 @@ TEST_F(TraceCommand, ReportsUsageThatCrossesALine) {
   hog.grow(mib(46));
   ASSERT_TRUE(hog.wait_grown());
   const MonotonicTime until = SystemClock().now() + kPatience;
-  while (!told() && SystemClock().now() < until) std::this_thread::yield();
+  while (!reported() && SystemClock().now() < until) std::this_thread::yield();
   EXPECT_EQ(trace.interrupt(), 0);
   const auto events = trace.events();
   const v1::Event* usage = find(events, v1::Event::kUsage);
@@ -309,14 +309,14 @@ TEST_F(TraceCommand, TheFilesTierFindsNewCgroups) {
   const std::string late = scratch_.child("late");
   scratch_.limit(late, mib(64));
   const MonotonicTime until = SystemClock().now() + kPatience;
-  const auto told = [&] { return find(trace.events(), v1::Event::kUsage) != nullptr; };
+  const auto reported = [&] { return find(trace.events(), v1::Event::kUsage) != nullptr; };
   // Slowly, so that it is seen before it is full; repeated, in case it was seen too late.
-  while (!told() && SystemClock().now() < until) {
+  while (!reported() && SystemClock().now() < until) {
     Hog hog(scratch_, late, mib(4));
     hog.grow(mib(46), mib(23));
     ASSERT_TRUE(hog.wait_grown());
     const MonotonicTime seen = SystemClock().now() + std::chrono::seconds(3);
-    while (!told() && SystemClock().now() < seen) std::this_thread::yield();
+    while (!reported() && SystemClock().now() < seen) std::this_thread::yield();
   }
   EXPECT_EQ(trace.interrupt(), 0);
   const auto events = trace.events();
@@ -340,8 +340,8 @@ TEST_F(TraceCommand, ShowsWhatAnAgentDecides) {
   hog.leak(mib(136) - scratch_.usage(scratch_.path()), mib(2));
   ASSERT_TRUE(agent.wait_kill()) << agent.process().log();
   const MonotonicTime until = SystemClock().now() + kPatience;
-  const auto told = [&] { return find(trace.events(), v1::Event::kOutcome) != nullptr; };
-  while (!told() && SystemClock().now() < until) std::this_thread::yield();
+  const auto reported = [&] { return find(trace.events(), v1::Event::kOutcome) != nullptr; };
+  while (!reported() && SystemClock().now() < until) std::this_thread::yield();
   EXPECT_EQ(trace.interrupt(), 0);
   const auto events = trace.events();
   const v1::Event* decision = find(events, v1::Event::kDecision);

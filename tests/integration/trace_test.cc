@@ -17,14 +17,15 @@
 #include <vector>
 
 #include "base/unique_fd.h"
-#include "cli/trace_events.h"
-#include "cli/trace_summary.h"
 #include "integration/bpf_events.h"
 #include "kernel/reclaim_counts.h"
 #include "sources/cgroup_names.h"
 #include "support/child.h"
+#include "support/long_path_group.h"
 #include "support/scratch_cgroup.h"
 #include "support/temp_tree.h"
+#include "trace/trace_events.h"
+#include "trace/trace_summary.h"
 
 namespace forestall::test {
 namespace {
@@ -152,7 +153,7 @@ TEST(Trace, TotalsMatchVmstat) {
   const auto totals = programs->totals();
   ASSERT_TRUE(totals.ok());
   sources::CgroupNames names(tree());
-  const cli::TraceEvents counting(names, cli::multi_generational_lru());
+  const trace::TraceEvents counting(names, trace::multi_generational_lru());
   std::uint64_t scanned = 0;
   std::uint64_t reclaimed = 0;
   for (const abi_trace_kind kind :
@@ -196,18 +197,18 @@ TEST(Trace, AttributesEveryRecordAndCountsEveryLoss) {
   EXPECT_GT(own.reclaimed, 10'000U);
   EXPECT_GE(own.scanned, own.taken);
   EXPECT_GE(own.taken, own.reclaimed / 2);
-  EXPECT_EQ(total.count, total.told + total.dropped + total.passed);
-  std::uint64_t told = 0;
+  EXPECT_EQ(total.count, total.reported + total.dropped + total.passed);
+  std::uint64_t reported = 0;
   for (const abi_trace_event& each : records.all()) {
     if (each.kind != ABI_TRACE_memcg_reclaim) continue;
-    ++told;
+    ++reported;
     EXPECT_GT(each.length_ns, 0U);
     EXPECT_NE(each.tgid, 0);
     if (each.cgroup == churn.id().inode) {
       EXPECT_EQ(each.subject, churn.id().inode);
     }
   }
-  EXPECT_EQ(told, total.told);
+  EXPECT_EQ(reported, total.reported);
   EXPECT_EQ(total.dropped, 0U);
 }
 
@@ -268,18 +269,18 @@ TEST(Trace, ReportsRemovedCgroupsOnceMoreAndFreesTheirEntries) {
 
 TEST(TraceSummary, ARemovedEntryStartsFromZero) {
   sources::CgroupNames names(tree());
-  const cli::TraceEvents events(names, false);
-  cli::TraceSummary summary(names, events, 10);
-  const auto told = [&](std::uint64_t count, bool last) {
+  const trace::TraceEvents events(names, false);
+  trace::TraceSummary summary(names, events, 10);
+  const auto reported = [&](std::uint64_t count, bool last) {
     kernel::TraceSum sum{{std::uint64_t{1} << 62}, ABI_TRACE_memcg_reclaim, {}, last};
     sum.sum.count = count;
     const v1::SummaryEvent window =
         summary.since_last({sum}, {}, std::chrono::seconds(1), SystemClock().now());
     return window.sums_size() == 0 ? 0 : window.sums(0).count();
   };
-  EXPECT_EQ(told(5, false), 5U);
-  EXPECT_EQ(told(7, true), 2U);
-  EXPECT_EQ(told(3, false), 3U);
+  EXPECT_EQ(reported(5, false), 5U);
+  EXPECT_EQ(reported(7, true), 2U);
+  EXPECT_EQ(reported(3, false), 3U);
 }
 
 TEST(Trace, ReportsOnlyRequestedCgroups) {
@@ -320,13 +321,13 @@ TEST(Trace, ReportsOnlyLongEvents) {
   ASSERT_TRUE(totals.ok());
   const abi_trace_total& total = totals->kinds[ABI_TRACE_memcg_reclaim];
   EXPECT_GT(total.count, 0U);
-  EXPECT_EQ(total.count, total.told + total.dropped + total.passed);
+  EXPECT_EQ(total.count, total.reported + total.dropped + total.passed);
 }
 
 TEST(Trace, BeginsComeBeforeTheirEnds) {
   Churn churn;
   TraceAsked asked;
-  asked.tells_begins = true;
+  asked.reports_begins = true;
   const auto programs = load(asked);
   Records records(*programs);
   churn.run(1);
@@ -351,7 +352,7 @@ TEST(Trace, ASmallRingCountsItsDrops) {
   Churn churn;
   TraceAsked asked;
   asked.ring_bytes = 4096;
-  asked.tells_begins = true;
+  asked.reports_begins = true;
   const auto programs = load(asked);
   churn.run(2);
   programs->stop();
@@ -359,14 +360,14 @@ TEST(Trace, ASmallRingCountsItsDrops) {
   records.drain();
   const auto totals = programs->totals();
   ASSERT_TRUE(totals.ok());
-  std::uint64_t told = 0;
+  std::uint64_t reported = 0;
   std::uint64_t dropped = 0;
   for (const abi_trace_total& each : totals->kinds) {
-    told += each.told;
+    reported += each.reported;
     dropped += each.dropped;
   }
   EXPECT_GT(dropped, 0U);
-  EXPECT_LE(told, records.all().size()) << "begins are not counted as printed";
+  EXPECT_LE(reported, records.all().size()) << "begins are not counted as printed";
   EXPECT_LE(records.all().size(), 4096 / sizeof(abi_trace_event));
 }
 
@@ -427,6 +428,16 @@ TEST(Trace, AReaderIsWokenIfItWaitsAndNotOtherwise) {
 }
 
 // ---- names ----------------------------------------------------------------------------------
+
+// A tenant decides how deep its tree is.
+TEST(CgroupNames, ACgroupBelowPathMaxHidesNoOther) {
+  ScratchCgroup scratch;
+  const std::string path = scratch.child("calm");
+  const LongPathGroup deep(scratch.directory(scratch.child("tenant")));
+  sources::CgroupNames names(tree());
+  ASSERT_TRUE(names.walk(SystemClock().now()));
+  EXPECT_EQ(names.find(OpenCgroup(scratch.directory(path)).id()), path);
+}
 
 TEST(CgroupNames, FindsExistingAndKeepsRemovedCgroups) {
   sources::CgroupNames names(tree());

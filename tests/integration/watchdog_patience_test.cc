@@ -2,8 +2,8 @@
 // When the watchdog acts on its orders: by the time since the loop's last evaluation, counted for
 // each subject. On real memory, with orders made by hand and the test in place of the loop.
 //
-// The patience is longer than the agent's, so that a test without CPU for a moment does not look
-// like a loop that hangs.
+// The patience is longer than the agent's, so that a test without CPU for a moment does not
+// evaluation like a loop that hangs.
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -18,7 +18,7 @@ namespace forestall::test {
 namespace {
 
 constexpr Duration kLong = std::chrono::seconds(1);
-constexpr Duration kBetweenLooks = std::chrono::milliseconds(50);
+constexpr Duration kBetweenEvaluations = std::chrono::milliseconds(50);
 constexpr Bytes kFloor = mib(32);
 constexpr Bytes kLarge = mib(64);
 
@@ -38,7 +38,7 @@ class WatchdogPatience : public ::testing::Test {
     order.floor_line = kFloor;
     order.capacity = mib(256);
     run_.ladder().hold(order.victim.sample);
-    order.grip = run_.ladder().grip_of(order.cgroup);
+    order.pinned = run_.ladder().pinned_of(order.cgroup);
     return order;
   }
   // Whether it fires before `end`.
@@ -62,12 +62,13 @@ TEST_F(WatchdogPatience, ActsOnlyIfTheLoopStopsEvaluating) {
   Hog hog(scratch_, path, kLarge);
   watchdog_->post({order_for(path)}, clock_.now() + kPatience);
   const MonotonicTime end = clock_.now() + 3 * kLong;
-  MonotonicTime last_look = clock_.now();
-  while (last_look < end) {
-    ASSERT_FALSE(fires_by(last_look + kBetweenLooks)) << "the loop evaluates twenty times a second";
-    last_look = clock_.now();
-    watchdog_->looked();
-    watchdog_->announce(last_look + kBetweenLooks);
+  MonotonicTime last_evaluation = clock_.now();
+  while (last_evaluation < end) {
+    ASSERT_FALSE(fires_by(last_evaluation + kBetweenEvaluations))
+        << "the loop evaluates twenty times a second";
+    last_evaluation = clock_.now();
+    watchdog_->evaluated();
+    watchdog_->announce(last_evaluation + kBetweenEvaluations);
   }
   EXPECT_TRUE(hog.alive());
   ASSERT_TRUE(fires_by(clock_.now() + kPatience)) << "the loop has stopped";

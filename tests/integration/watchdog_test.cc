@@ -5,12 +5,20 @@
 #include "agent/watchdog.h"
 
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "agent/growth_watch.h"
-#include "agent/readiness.h"
+#include "agent/victim_cache.h"
 #include "integration/core_run.h"
 #include "policy/signals.h"
 #include "sources/node_reader.h"
@@ -21,6 +29,34 @@ namespace {
 
 constexpr Duration kSoon = std::chrono::milliseconds(40);
 
+// From now on call `number` of this thread, and of threads that it starts, waits until the owner of
+// the returned descriptor lets it continue.
+UniqueFd listen_to(long number) {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(number), 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{sizeof(program) / sizeof(program[0]), program};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return {};
+  return UniqueFd(static_cast<int>(
+      syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &filter)));
+}
+
+// The scheduling policy of the thread that makes the call, which then continues; -1: there is none.
+int policy_of_caller(int listener) {
+  pollfd called{listener, POLLIN, 0};
+  if (poll(&called, 1, static_cast<int>(kPatience / std::chrono::milliseconds(1))) != 1) return -1;
+  seccomp_notif call{};
+  if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &call) != 0) return -1;
+  const int policy = sched_getscheduler(static_cast<pid_t>(call.pid));
+  seccomp_notif_resp resume{};
+  resume.id = call.id;
+  resume.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+  return ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &resume) == 0 ? policy : -1;
+}
+
 class WatchdogTest : public ::testing::Test {
  protected:
   WatchdogTest()
@@ -29,7 +65,7 @@ class WatchdogTest : public ::testing::Test {
         config_(watching(scratch_.path(), mib(64), {"victim"})),
         observer_(LadderRun::must(sources::Observer::create(run_.tree(), config_))),
         growth_(clock_, *observer_),
-        readiness_(*observer_, run_.ladder(), growth_),
+        victim_cache_(*observer_, run_.ladder(), growth_),
         watchdog_(LadderRun::must(
             agent::Watchdog::create(run_.tree(), clock_, /*real_time=*/false, kSoon))) {
     observer_->refresh();
@@ -53,9 +89,9 @@ class WatchdogTest : public ::testing::Test {
   }
   // The orders that the victim cache makes of them.
   std::vector<agent::Watchdog::Order> orders_for(const std::vector<Line>& lines) {
-    readiness_.note(lines, clock_.now());
-    while (readiness_.working()) readiness_.work(config_, {}, clock_.now());
-    return readiness_.orders();
+    victim_cache_.note(lines, clock_.now());
+    while (victim_cache_.working()) victim_cache_.work(config_, {}, clock_.now());
+    return victim_cache_.orders();
   }
   std::optional<agent::KillRequest> wait_kill() {
     pollfd fired{watchdog_->fd(), POLLIN, 0};
@@ -71,7 +107,7 @@ class WatchdogTest : public ::testing::Test {
   Config config_;
   std::unique_ptr<sources::Observer> observer_;
   agent::GrowthWatch growth_;
-  agent::Readiness readiness_;
+  agent::VictimCache victim_cache_;
   std::unique_ptr<agent::Watchdog> watchdog_;
   NodeSample node_;
 };
@@ -84,7 +120,7 @@ TEST_F(WatchdogTest, EveryThresholdOfASubjectIsWatched) {
     const auto order = std::ranges::find(orders, signal, &agent::Watchdog::Order::signal);
     ASSERT_NE(order, orders.end());
     EXPECT_EQ(order->victim.sample.workload.path, path_);
-    EXPECT_NE(order->grip, nullptr);
+    EXPECT_NE(order->pinned, nullptr);
   }
 }
 
@@ -108,6 +144,24 @@ TEST_F(WatchdogTest, UntilOomIsActedUponToo) {
   ASSERT_TRUE(kill);
   EXPECT_EQ(kill->decision.evidence.front().threshold.signal, Signal::memory_until_oom);
   EXPECT_GT(kill->observation.wake.usage, Bytes{0});
+  EXPECT_TRUE(hog_.child().wait_exit());
+}
+
+// process_mrelease of gigabytes at FIFO 51 would keep a CPU from all other work.
+TEST_F(WatchdogTest, FreesTheVictimsMemoryAtOrdinaryPriority) {
+  UniqueFd listener;
+  std::thread creator([&] {
+    listener = listen_to(SYS_process_mrelease);
+    watchdog_ = LadderRun::must(agent::Watchdog::create(run_.tree(), clock_, true, kSoon));
+  });
+  creator.join();
+  ASSERT_TRUE(listener) << errno;
+  watchdog_->post(orders_for({line(Signal::memory_available, mib(32), true)}),
+                  clock_.now() + kPatience);
+  ASSERT_TRUE(wait_kill());
+  EXPECT_EQ(policy_of_caller(listener.get()), SCHED_OTHER);
+  // Further calls are not held: they fail with ENOSYS.
+  listener.reset();
   EXPECT_TRUE(hog_.child().wait_exit());
 }
 

@@ -22,6 +22,7 @@
 #include "kernel/bpf_run.h"
 #include "support/child.h"
 #include "support/scratch_cgroup.h"
+#include "support/straddler.h"
 
 namespace forestall::kernel {
 namespace {
@@ -229,6 +230,23 @@ TEST_F(BpfLib, AMemcgHasTheInodeOfItsDirectory) {
   EXPECT_EQ(bss.root_id, root.st_ino);
 }
 
+// A tenant decides how deep its tree is, and the agent may run in a deep one.
+TEST_F(BpfLib, TheRootIsFoundFromADeepTree) {
+  ScratchCgroup scratch;
+  std::string name = "l";
+  for (int i = 0; i < 60; ++i) name += "/l";
+  const std::string path = scratch.child(name);
+  struct stat root {};
+  ASSERT_EQ(::stat(test::mounts().memory.c_str(), &root), 0);
+  Child child([&] {
+    scratch.add(path, ::getpid());
+    return run_program(skeleton_->progs.memcg).ok() ? 0 : 1;
+  });
+  ASSERT_TRUE(child.wait_exit());
+  ASSERT_EQ(child.reap(), 0);
+  EXPECT_EQ(skeleton_->bss->root_id, root.st_ino);
+}
+
 TEST_F(BpfLib, ANullMemcgReadsAsZero) {
   run(skeleton_->progs.memcg);
   EXPECT_EQ(skeleton_->bss->null_sum, 0U);
@@ -306,6 +324,49 @@ TEST_F(BpfLib, AProcessIsApprovedAsLongAsItIsTheSameInTheSameCgroup) {
   victim.cgroup = own;
   ++victim.start_ns;
   EXPECT_EQ(who(), kOther);
+}
+
+// The rule of userspace/actuators/members.h, on the kernel's own structures.
+#if !defined(__SANITIZE_THREAD__)
+TEST_F(BpfLib, AThreadInAProtectedGroupSparesItsProcess) {
+  if (!test::mounts().v1) {
+    GTEST_SKIP() << "not applicable: on v2 all threads of a process share one memory cgroup; runs "
+                    "on v1 hosts";
+  }
+  ScratchCgroup scratch;
+  const std::string own = scratch.child("own"), other = scratch.child("other/below");
+  test::Straddler process(scratch, own, other);
+  take_victim(process.pid());
+  EXPECT_EQ(who(), kApproved);
+  struct stat above {
+  }, group{};
+  ASSERT_EQ(::stat(scratch.directory(scratch.path() + "/other").c_str(), &above), 0);
+  ASSERT_EQ(::stat(scratch.directory(other).c_str(), &group), 0);
+  const int map = bpf_map__fd(skeleton_->maps.guard_protected);
+  const auto protect = [&](__u64 cgroup, __u32 with_descendants) {
+    ASSERT_EQ(bpf_map_update_elem(map, &cgroup, &with_descendants, BPF_ANY), 0);
+  };
+  protect(above.st_ino, 0);
+  EXPECT_EQ(who(), kApproved) << "its descendants are not protected";
+  protect(above.st_ino, 1);
+  EXPECT_EQ(who(), kOther);
+  protect(above.st_ino, 0);
+  protect(group.st_ino, 0);
+  EXPECT_EQ(who(), kOther);
+}
+#endif
+
+// Regression: 24 levels were read, and a process below them was never approved.
+TEST_F(BpfLib, AProcessFarBelowIsInTheCgroup) {
+  ScratchCgroup scratch;
+  std::string name = "top";
+  for (int level = 0; level < 100; ++level) name += "/d";
+  const Hog hog(scratch, scratch.child(name), mib(1));
+  take_victim(hog.pid());
+  struct stat top {};
+  ASSERT_EQ(::stat(scratch.directory(scratch.path() + "/top").c_str(), &top), 0);
+  skeleton_->bss->victim.cgroup = top.st_ino;
+  EXPECT_EQ(who(), kApproved);
 }
 
 TEST_F(BpfLib, AZombieIsNotApproved) {

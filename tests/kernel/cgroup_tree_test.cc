@@ -10,6 +10,7 @@
 
 #include <filesystem>
 
+#include "kernel/cgroup_processes.h"
 #include "support/child.h"
 #include "support/scratch_cgroup.h"
 #include "support/temp_tree.h"
@@ -127,7 +128,7 @@ TEST(CgroupDirIdentity, DistinguishesRemovedFromUnknownFile) {
   scratch.remove_child(path);
   EXPECT_EQ(dir->read("cgroup.procs").error().code, ENODEV);
   EXPECT_EQ(dir->processes().error().code, ENODEV);
-  EXPECT_EQ(dir->processes_recursive().error().code, ENODEV);
+  EXPECT_EQ(list_processes(*dir).error().code, ENODEV);
   EXPECT_EQ(dir->children().error().code, ENODEV);
 }
 
@@ -162,14 +163,14 @@ TEST(CgroupDirProcesses, OwnAndRecursive) {
   ASSERT_TRUE(dir) << dir.error().text();
   const auto own = dir->processes();
   ASSERT_TRUE(own) << own.error().text();
-  const auto all = dir->processes_recursive();
+  const auto all = list_processes(*dir);
   ASSERT_TRUE(all) << all.error().text();
   if (both) {
     EXPECT_THAT(*own, ElementsAre(in_outer->pid()));
-    EXPECT_THAT(*all, UnorderedElementsAre(in_inner.pid(), in_outer->pid()));
+    EXPECT_THAT(all->pids, UnorderedElementsAre(in_inner.pid(), in_outer->pid()));
   } else {
     EXPECT_THAT(*own, IsEmpty());
-    EXPECT_THAT(*all, ElementsAre(in_inner.pid()));
+    EXPECT_THAT(all->pids, ElementsAre(in_inner.pid()));
   }
   const auto children = dir->children();
   ASSERT_TRUE(children) << children.error().text();

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The protocol for a temporary memory.high, on plain files. vmtests/cases/file_source_cases.cc
-// tests the kernel's part. The file system of the temporary directory must support user extended
-// attributes, as cgroup2 does.
+// tests the kernel's part.
 #include "kernel/memory_high.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+
+#include <filesystem>
 
 #include "kernel/process_ref.h"
 #include "support/temp_tree.h"
@@ -38,19 +40,27 @@ class MemoryHighFile : public ::testing::Test {
   // A plain file keeps the tail of a longer text, unlike memory.high; all values here have the same
   // length.
   std::string high() const { return test::read_text(files_ / "a/memory.high").substr(0, 8); }
-  bool recorded() const {
-    char text[128];
-    return getxattr((files_ / "a").c_str(), "user.forestall.memory_high", text, sizeof(text)) > 0;
+  bool recorded() const { return records_.read(id()).value().has_value(); }
+  CgroupId id() const { return tree_.open("/a")->id(); }
+  // A record as a killed agent leaves it.
+  void leave(const std::string& text) const {
+    const auto written = records_.write({id(), "/a", text});
+    ASSERT_TRUE(written) << written.error().text();
+  }
+  std::vector<std::string> restore(bool dry_run = false) const {
+    return restore_leftovers(tree_, records_, dry_run);
   }
   test::TempTree files_{{"cgroup.controllers", ""}, {"a/memory.high", "40960000"}};
   CgroupTree tree_;
+  test::TempTree run_;
+  MemoryHighRecords records_{run_ / "memory-high"};
 };
 
 TEST_F(MemoryHighFile, GivesBackTheOriginal) {
   const auto cgroup = tree_.open("/a");
   ASSERT_TRUE(cgroup);
   {
-    auto held = MemoryHigh::open(*cgroup);
+    auto held = MemoryHigh::open(*cgroup, records_);
     ASSERT_TRUE(held) << held.error().text();
     EXPECT_EQ(held->original(), Bytes{40960000});
     const auto set = held->set(Bytes{20480001});
@@ -65,7 +75,7 @@ TEST_F(MemoryHighFile, GivesBackTheOriginal) {
 
 TEST_F(MemoryHighFile, KeepsAChangeByAnotherProcess) {
   {
-    auto held = MemoryHigh::open(*tree_.open("/a"));
+    auto held = MemoryHigh::open(*tree_.open("/a"), records_);
     ASSERT_TRUE(held);
     ASSERT_TRUE(held->set(Bytes{20480000}));
     files_.write("a/memory.high", "12288000");
@@ -77,10 +87,10 @@ TEST_F(MemoryHighFile, KeepsAChangeByAnotherProcess) {
 
 // `forestall demo`, or a second agent, next to a running one.
 TEST_F(MemoryHighFile, KeepsTheSettingOfALiveProcess) {
-  auto held = MemoryHigh::open(*tree_.open("/a"));
+  auto held = MemoryHigh::open(*tree_.open("/a"), records_);
   ASSERT_TRUE(held);
   ASSERT_TRUE(held->set(Bytes{20480000}));
-  EXPECT_THAT(restore_leftovers(tree_), testing::IsEmpty());
+  EXPECT_THAT(restore(), testing::IsEmpty());
   EXPECT_EQ(high(), "20480000");
   EXPECT_TRUE(recorded());
 }
@@ -89,41 +99,113 @@ TEST_F(MemoryHighFile, ASettingOfAnotherLivingProcessIsNotTakenOver) {
   const auto parent = read_process_id(getppid());
   ASSERT_TRUE(parent) << parent.error().text();
   const auto record = [&](ProcessId owner) {
-    const auto text = to_string({Bytes{81920000}, Bytes{81920000}, Bytes{40960000}, owner});
-    ASSERT_EQ(
-        setxattr((files_ / "a").c_str(), "user.forestall.memory_high", text.data(), text.size(), 0),
-        0);
+    leave(to_string({Bytes{81920000}, Bytes{81920000}, Bytes{40960000}, owner}));
   };
   record(*parent);
-  auto held = MemoryHigh::open(*tree_.open("/a"));
+  auto held = MemoryHigh::open(*tree_.open("/a"), records_);
   ASSERT_TRUE(held);
   EXPECT_EQ(held->set(Bytes{20480000}).error().code, EBUSY);
-  EXPECT_THAT(restore_leftovers(tree_), testing::IsEmpty());
+  EXPECT_THAT(restore(), testing::IsEmpty());
   EXPECT_EQ(high(), "40960000");
   // The same pid with another start time: another process.
   record({parent->pid, parent->start_ticks + 1});
-  EXPECT_EQ(restore_leftovers(tree_).size(), 1u);
+  EXPECT_EQ(restore().size(), 1u);
   EXPECT_EQ(high(), "81920000");
 }
 
 TEST_F(MemoryHighFile, LeftoversAreUndoneOnlyWhereTheValueIsStillOurs) {
-  const auto leave = [&](const std::string& record, const std::string& now) {
+  const auto leave_at = [&](const std::string& record, const std::string& now) {
     files_.write("a/memory.high", now);
-    ASSERT_EQ(setxattr((files_ / "a").c_str(), "user.forestall.memory_high", record.data(),
-                       record.size(), 0),
-              0);
+    leave(record);
   };
-  leave("40960000 40960000 20480000", "20480000");
-  EXPECT_EQ(restore_leftovers(tree_).size(), 1u);
+  leave_at("40960000 40960000 20480000", "20480000");
+  EXPECT_EQ(restore().size(), 1u);
   EXPECT_EQ(high(), "40960000");
   EXPECT_FALSE(recorded());
-  leave("40960000 20480000 24576000", "12288000");
-  EXPECT_EQ(restore_leftovers(tree_).size(), 1u);
+  leave_at("40960000 20480000 24576000", "12288000");
+  EXPECT_EQ(restore().size(), 1u);
   EXPECT_EQ(high(), "12288000");
   EXPECT_FALSE(recorded());
-  leave("nonsense", "20480000");
-  EXPECT_THAT(restore_leftovers(tree_), testing::ElementsAre(testing::HasSubstr("not restored")));
+  leave_at("nonsense", "20480000");
+  EXPECT_THAT(restore(), testing::ElementsAre(testing::HasSubstr("not restored")));
   EXPECT_EQ(high(), "20480000");
+}
+
+// The owner of a delegated cgroup can set user.* attributes of it.
+TEST_F(MemoryHighFile, AnAttributeOfTheCgroupIsNoRecord) {
+  for (const std::string forged : {"max 40960000 40960000", "max 40960000 40960000 1 1"}) {
+    if (setxattr((files_ / "a").c_str(), "user.forestall.memory_high", forged.data(), forged.size(),
+                 0) != 0) {
+      GTEST_SKIP() << "not applicable: no user attributes on this file system; runs on ext4 and on "
+                      "tmpfs since Linux 6.6";
+    }
+    EXPECT_THAT(restore(), testing::IsEmpty());
+    EXPECT_EQ(high(), "40960000");
+    auto held = MemoryHigh::open(*tree_.open("/a"), records_);
+    ASSERT_TRUE(held);
+    const auto set = held->set(Bytes{20480000});
+    EXPECT_TRUE(set) << set.error().text();
+  }
+}
+
+TEST_F(MemoryHighFile, ADryRunReportsLeftoversAndWritesNothing) {
+  files_.write("a/memory.high", "20480000");
+  leave("40960000 40960000 20480000");
+  EXPECT_THAT(restore(/*dry_run=*/true),
+              testing::ElementsAre(testing::HasSubstr("left as it is by a dry run")));
+  EXPECT_EQ(high(), "20480000");
+  EXPECT_TRUE(recorded());
+  EXPECT_EQ(restore().size(), 1u);
+  EXPECT_EQ(high(), "40960000");
+}
+
+TEST_F(MemoryHighFile, ACgroupMadeAnewAtThePathIsNotTouched) {
+  files_.write("a/memory.high", "20480000");
+  leave("max 40960000 20480000");
+  const CgroupId before = id();
+  // The old directory keeps its inode until the end of the test.
+  std::filesystem::rename(files_ / "a", files_ / "b");
+  files_.write("a/memory.high", "20480000");
+  ASSERT_NE(id(), before);
+  EXPECT_THAT(restore(), testing::IsEmpty());
+  EXPECT_EQ(high(), "20480000");
+  EXPECT_FALSE(records_.read(before).value());
+}
+
+TEST_F(MemoryHighFile, RecordsOfAnEarlierBootAreDeleted) {
+  leave("max 40960000 40960000");
+  const std::string name = "memory-high/" + std::to_string(id().inode);
+  const std::string text = test::read_text(run_ / name);
+  run_.write(name, "00000000" + text.substr(8));
+  EXPECT_THAT(restore(), testing::IsEmpty());
+  EXPECT_EQ(high(), "40960000");
+  EXPECT_FALSE(std::filesystem::exists(run_ / name));
+}
+
+TEST_F(MemoryHighFile, RecordsAreTheAgentsUsersOnly) {
+  leave("max 40960000 40960000");
+  const std::string directory = run_ / "memory-high";
+  struct stat made {};
+  ASSERT_EQ(stat(directory.c_str(), &made), 0);
+  EXPECT_EQ(made.st_mode & 07777, 0700U);
+  ASSERT_EQ(stat((directory + "/" + std::to_string(id().inode)).c_str(), &made), 0);
+  EXPECT_EQ(made.st_mode & 07777, 0600U);
+  // A directory that another user could have filled.
+  ASSERT_EQ(chmod(directory.c_str(), 0777), 0);
+  EXPECT_THAT(restore(), testing::ElementsAre(testing::HasSubstr("other users can write to it")));
+  EXPECT_EQ(high(), "40960000");
+  auto held = MemoryHigh::open(*tree_.open("/a"), records_);
+  ASSERT_TRUE(held);
+  EXPECT_FALSE(held->set(Bytes{20480000}));
+  EXPECT_EQ(high(), "40960000");
+}
+
+TEST_F(MemoryHighFile, WithoutADirectoryNothingIsSet) {
+  const MemoryHighRecords none;
+  auto held = MemoryHigh::open(*tree_.open("/a"), none);
+  ASSERT_TRUE(held);
+  EXPECT_FALSE(held->set(Bytes{20480000}));
+  EXPECT_EQ(high(), "40960000");
 }
 
 }  // namespace

@@ -2,12 +2,15 @@
 #include "kernel/process_probe.h"
 
 #include <gtest/gtest.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include <array>
 #include <filesystem>
 
 #include "support/child.h"
@@ -53,6 +56,53 @@ TEST(ProbeProcesses, ForcedOffIsNotTried) {
   for (const auto& report : probe_processes(host(), disabled)) {
     EXPECT_EQ(report.state, FeatureState::forced_off) << to_string(report.feature);
   }
+}
+
+// Drops a capability of this thread for the duration of a scope.
+class WithoutCapability {
+ public:
+  explicit WithoutCapability(int capability) {
+    EXPECT_EQ(::syscall(SYS_capget, &header_, before_.data()), 0);
+    auto now = before_;
+    now[CAP_TO_INDEX(capability)].effective &= ~CAP_TO_MASK(capability);
+    EXPECT_EQ(::syscall(SYS_capset, &header_, now.data()), 0);
+  }
+  WithoutCapability(const WithoutCapability&) = delete;
+  WithoutCapability& operator=(const WithoutCapability&) = delete;
+  ~WithoutCapability() { EXPECT_EQ(::syscall(SYS_capset, &header_, before_.data()), 0); }
+
+ private:
+  __user_cap_header_struct header_{_LINUX_CAPABILITY_VERSION_3, 0};
+  std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> before_{};
+};
+
+// A child of the probe can be killed without it, processes of other users cannot.
+TEST(ProbeProcesses, PidfdIsRefusedWithoutCapKill) {
+  const auto tree = host();
+  const WithoutCapability without(CAP_KILL);
+  const auto reports = probe_processes(tree, {});
+  EXPECT_EQ(reports[1].state, FeatureState::refused);
+  EXPECT_NE(reports[1].evidence.find("CAP_KILL"), std::string::npos) << reports[1].evidence;
+}
+
+// As in a pod with hostPID: false: a child of the probe can be killed, processes of pods cannot.
+TEST(ProbeProcesses, EveryWayToKillIsRefusedInAnotherPidNamespace) {
+  Child outside([] {
+    if (unshare(CLONE_NEWPID) != 0) return 2;
+    Child inside([] {
+      for (const auto& report : probe_processes(host(), {})) {
+        if (report.state != FeatureState::refused) return 3;
+        if (report.evidence.find("set hostPID: true") == std::string::npos) return 4;
+      }
+      return 0;
+    });
+    if (!inside.wait_exit()) return 5;
+    const int status = inside.reap();
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 6;
+  });
+  ASSERT_TRUE(outside.wait_exit());
+  const int status = outside.reap();
+  EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0);
 }
 
 // Regression in earlyoom (issue 315): it noticed that seccomp forbids kills only when memory was

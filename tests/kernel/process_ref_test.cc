@@ -3,11 +3,15 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/kcmp.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -101,6 +105,37 @@ TEST(ProcessRef, SignalsAndSeesTheExit) {
   child.reap();
   EXPECT_EQ(ref->send_signal(SIGKILL).error().code, ESRCH);
   EXPECT_EQ(ref->release_memory().error().code, ESRCH);
+}
+
+// No kill of the agent depends on which processes share memory: a protected process that shares the
+// memory of a victim survives (unlike a kill by the kernel's OOM killer).
+TEST(ProcessRef, AProcessThatSharesTheMemoryOfAVictimSurvives) {
+  int pipe_ends[2];
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  const UniqueFd reader(pipe_ends[0]);
+  UniqueFd writer(pipe_ends[1]);
+  Child kept([&] {
+    static std::array<char, 64 << 10> stack;
+    const auto stay = [](void*) { return live(); };
+    const pid_t twin = clone(stay, stack.data() + stack.size(), CLONE_VM | SIGCHLD, nullptr);
+    if (write(writer.get(), &twin, sizeof twin) != sizeof twin) return 1;
+    return live();
+  });
+  pid_t twin = 0;
+  ASSERT_EQ(read(reader.get(), &twin, sizeof twin), static_cast<ssize_t>(sizeof twin));
+  ASSERT_GT(twin, 0);
+  ASSERT_EQ(syscall(SYS_kcmp, kept.pid(), twin, KCMP_VM, 0, 0), 0) << "they share their memory";
+  const auto ref = ProcessRef::open(twin);
+  ASSERT_TRUE(ref.ok());
+  ASSERT_TRUE(ref->send_signal(SIGKILL).ok());
+  // EINVAL: the memory still has a living user. ESRCH: the twin has exited already.
+  const auto released = ref->release_memory();
+  ASSERT_FALSE(released.ok());
+  EXPECT_TRUE(released.error().code == EINVAL || released.error().code == ESRCH)
+      << released.error().text();
+  pollfd exit{ref->fd(), POLLIN, 0};
+  ASSERT_EQ(poll(&exit, 1, 60'000), 1);
+  EXPECT_FALSE(kept.ended());
 }
 
 TEST(ProcessRef, ADuplicateOutlivesIt) {

@@ -142,5 +142,27 @@ TEST(DurationTest, PrintedFormsReadBack) {
   }
 }
 
+TEST(Brief, HasThreeSignificantDigits) {
+  EXPECT_EQ(brief(Duration(10'896'317'920)), "10.9s");
+  EXPECT_EQ(brief(Duration(-10'896'317'920)), "-10.9s");
+  EXPECT_EQ(brief(Duration(999'600'000)), "1s");
+  EXPECT_EQ(brief(Duration(1'234'567)), "1.23ms");
+  EXPECT_EQ(brief(Duration(123'456)), "123\u00b5s");
+  EXPECT_EQ(brief(Duration(65'432'100'000)), "1m5.4s");
+  EXPECT_EQ(brief(Duration(3'725'600'000'000)), "1h2m6s") << "never rounded to minutes";
+  EXPECT_EQ(brief(Duration(999)), "999ns");
+  EXPECT_EQ(brief(Duration(0)), "0s");
+  EXPECT_EQ(brief(Duration::max()), "2562047h47m16s");
+}
+
+TEST(Offset, HasMillisecondsAtTheSamePlace) {
+  EXPECT_EQ(offset(Duration(10'896'317'920)), "+10.896s");
+  EXPECT_EQ(offset(Duration(11'000'000'000)), "+11.000s");
+  EXPECT_EQ(offset(Duration(119'999'600'000)), "+2m0.000s");
+  EXPECT_EQ(offset(Duration(3'600'050'000'000)), "+1h0m0.050s");
+  EXPECT_EQ(offset(Duration(-1'500'000'000)), "-1.500s");
+  EXPECT_EQ(offset(Duration(0)), "+0.000s");
+}
+
 }  // namespace
 }  // namespace forestall

@@ -36,13 +36,13 @@ void check_names(Enum last) {
 
 TEST(WordsTest, EveryEnumeratorHasItsOwnName) {
   check_names(Action::reclaim);
-  check_names(Reason::guard_shot);
+  check_names(Reason::kill_limit_reached);
   check_names(Exclusion::unkillable);
   check_names(Feature::oom_score_adj);
   check_names(FeatureState::forced_off);
   check_names(Tier::none);
   check_names(KillState::terminating);
-  check_names(Rung::sigterm);
+  check_names(Rung::reclaim);
   check_names(Signal::swap_available);
   check_names(WorkloadClass::other);
   check_names(Response::slow);
@@ -55,11 +55,11 @@ TEST(WordsTest, EveryEnumeratorHasItsOwnName) {
   check_names(EvictionCause::container_storage_limit);
   check_names(ReclaimStep::unused_images);
   check_names(ReclaimState::done);
-  check_names(Protection::init_cgroup);
+  check_names(Protection::may_be_critical);
   check_names(Unkillable::in_vfork);
   check_names(Constraint::memcg);
   check_names(OomVerdict::disabled);
-  check_names(Inaction::ours);
+  check_names(Inaction::stopped);
 }
 
 TEST(WordsTest, SignalsAndFeaturesAreReadBack) {

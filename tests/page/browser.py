@@ -108,11 +108,11 @@ class Page:
         self.browser.call("Target.closeTarget", targetId=self.target)
 
     def evaluate(self, expression: str):
-        told = self.call("Runtime.evaluate", expression=expression, awaitPromise=True,
+        reported = self.call("Runtime.evaluate", expression=expression, awaitPromise=True,
                          returnByValue=True)
-        if "exceptionDetails" in told:
-            raise AssertionError(f"{expression}: {told['exceptionDetails']}")
-        return told["result"].get("value")
+        if "exceptionDetails" in reported:
+            raise AssertionError(f"{expression}: {reported['exceptionDetails']}")
+        return reported["result"].get("value")
 
     def wait_for(self, condition: str) -> None:
         """Waits until it is true; evaluates it with each frame that the page draws."""
@@ -160,9 +160,9 @@ class Page:
 
     def complaints(self) -> list[str]:
         """Errors of scripts, of the content security policy, of the network; dialogs."""
-        told = self.own_events("Runtime.exceptionThrown", "Runtime.consoleAPICalled",
+        reported = self.own_events("Runtime.exceptionThrown", "Runtime.consoleAPICalled",
                                "Log.entryAdded", "Page.javascriptDialogOpening")
-        return [json.dumps(each["params"])[:600] for each in told]
+        return [json.dumps(each["params"])[:600] for each in reported]
 
     def requests(self) -> list[str]:
         return [each["params"]["request"]["url"]

@@ -223,6 +223,22 @@ class ReportTest(BrowserCase):
         self.assertEqual(page.evaluate(kept), 0, "what has changed was not")
         self.assert_quiet(page)
 
+    def test_the_headline_follows_what_is_nearest_to_its_threshold(self) -> None:
+        page, first = self.following("headline")
+        nothing = {"atUs": [], "lines": [], "rowsRead": 0}
+        gauge = json.loads(json.dumps(first["gauges"][0])) | {"subject": "/a"}
+        first["gauges"].append(gauge)
+        page.evaluate(f"deliver({json.dumps(first)})")
+        headline = "document.querySelector('#tiles .tile').textContent"
+        self.assertIn("memory.available at", page.evaluate(headline))
+        more = first | {"continued": True}
+        more |= {each: nothing for each in ("pressure", "reclaim", "workloads")}
+        node, other = first["gauges"]
+        more["gauges"] = [each | {"table": nothing} for each in (other, node)]
+        page.evaluate(f"deliver({json.dumps(more)})")
+        self.assertIn("/a at", page.evaluate(headline))
+        self.assert_quiet(page)
+
     # A status page left open drops the oldest rows, and shows that by a later start: an unknown
     # time must not look like an idle one.
     def test_live_rows_that_are_gone(self) -> None:

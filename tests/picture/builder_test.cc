@@ -8,9 +8,9 @@
 
 #include <filesystem>
 
-#include "api/json.h"
 #include "cli/recording_picture.h"
 #include "cli/report_text.h"
+#include "messages/json.h"
 #include "picture/incident.h"
 #include "support/temp_tree.h"
 
@@ -104,7 +104,7 @@ TEST_F(PictureTest, ThreeHundredWorkloadsAreTwelveAndTheOthers) {
   const v1::Moment* kill = find(picture, v1::Moment::KILL);
   EXPECT_EQ(kill->record().decision().considered_size(), 32);
   EXPECT_EQ(kill->considered_left_out(), 268U);
-  EXPECT_LT(api::to_json(picture, api::JsonStyle::line).size(), std::size_t{3} << 20);
+  EXPECT_LT(messages::to_json(picture, messages::JsonStyle::line).size(), std::size_t{3} << 20);
 }
 
 TEST_F(PictureTest, ADryRunShowsNoKill) {
@@ -146,7 +146,7 @@ TEST_F(PictureTest, IncrementalUpdatesGiveTheSamePicture) {
     evidence.available = 1000 - i;
     evidence.limit = binary(100);
     record.decision.evidence = {evidence};
-    builder.look(0, record);
+    builder.evaluation(0, record);
     if (i % 7 != 0) continue;
     const v1::Picture part = builder.since(cursor);
     EXPECT_EQ(part.continued(), i > 0);
@@ -181,7 +181,7 @@ TEST_F(PictureTest, AnAgentsPictureStaysSmall) {
       samples.push_back(sample);
     }
     record.observation.workloads = samples;
-    builder.look(0, record);
+    builder.evaluation(0, record);
     builder.record(0, record);
     builder.pressure({record.observation.at, Duration(i * 1000), Duration(i * 500),
                       static_cast<std::uint64_t>(i), 0, 0});
@@ -226,15 +226,60 @@ TEST_F(PictureTest, CountsOmissions) {
   EXPECT_EQ(picture.summary().kernel_ooms(), 1U);
 }
 
+// An agent that is stopped records nothing: neither its gauges nor the workloads are drawn on.
+TEST_F(PictureTest, LinesEndWhereTheAgentDidNotRun) {
+  picture::Builder builder{Bounds()};
+  builder.anchor(from_ns(0), 0, true);
+  builder.set_interval(std::chrono::seconds(1));
+  std::uint64_t scanned = 0;
+  for (const int second : {1, 2, 3, 12, 13}) {
+    Record record;
+    record.observation.at = from_ns(second * 1'000'000'000LL);
+    Evidence& evidence = record.decision.evidence.emplace_back();
+    evidence.subject = "node";
+    evidence.available = 100;
+    evidence.limit = binary(50);
+    WorkloadSample sample;
+    sample.workload.path = "/w";
+    sample.usage = mib(second);
+    builder.evaluation(0, record);
+    builder.workload_sample(record.observation.at, {sample});
+    builder.pressure({record.observation.at, {}, {}, scanned += 100, 0, 0});
+  }
+  const v1::Picture picture = builder.picture();
+  ASSERT_EQ(picture.spans_size(), 1);
+  EXPECT_EQ(picture.spans(0).kind(), v1::Span::LOST);
+  EXPECT_EQ(picture.spans(0).from_us(), 3'000'000);
+  EXPECT_EQ(picture.spans(0).to_us(), 12'000'000);
+  EXPECT_EQ(picture.gauges(0).table().lines(0).runs_size(), 2);
+  EXPECT_EQ(picture.workloads().lines(0).runs_size(), 2);
+  EXPECT_EQ(picture.workloads().lines(0).runs(0).values_size(), 3);
+  EXPECT_EQ(picture.reclaim().lines(0).runs_size(), 2);
+}
+
+// A kill where no threshold evicts is not one that the agent came too late for.
+TEST_F(PictureTest, CountsKernelKillsElsewhereApart) {
+  picture::Builder builder{Bounds()};
+  builder.anchor(from_ns(0), 0, true);
+  for (const Inaction inaction : {Inaction::not_watched, Inaction::warn_only, Inaction::stopped}) {
+    Record record;
+    record.sequence = static_cast<std::uint64_t>(inaction);
+    record.oom_kill.emplace().inaction = inaction;
+    builder.record(0, record);
+  }
+  EXPECT_EQ(builder.picture().summary().kernel_ooms(), 3U);
+  EXPECT_EQ(builder.picture().summary().kernel_ooms_elsewhere(), 2U);
+}
+
 // A cgroup's name may be any bytes, and the kernel cuts a process's name within a character.
 // forestall-plot reads the picture as protobuf, which accepts UTF-8 only.
 TEST_F(PictureTest, NamesThatAreNoUtf8CanBeReadAgain) {
   picture::Builder builder{Bounds()};
   builder.anchor(from_ns(0), 0, true);
   const std::string path = "/w\xff";
-  Record look;
-  look.observation.at = from_ns(1'000'000);
-  Evidence& evidence = look.decision.evidence.emplace_back();
+  Record evaluation;
+  evaluation.observation.at = from_ns(1'000'000);
+  Evidence& evidence = evaluation.decision.evidence.emplace_back();
   evidence.subject = path;
   evidence.cgroup = {7};
   evidence.limit = binary(50);
@@ -242,15 +287,15 @@ TEST_F(PictureTest, NamesThatAreNoUtf8CanBeReadAgain) {
   WorkloadSample sample;
   sample.workload.path = sample.workload.name = path;
   sample.usage = mib(1);
-  look.observation.workloads = {sample};
-  builder.look(0, look);
+  evaluation.observation.workloads = {sample};
+  builder.evaluation(0, evaluation);
   Record kill = kill_of(path, 1);
   kill.decision.considered.front().sample = sample;
   builder.record(0, kill);
   Record kernels;
   kernels.sequence = 2;
-  kernels.oom_kill.emplace().sighting.at = from_ns(2'000'000);
-  std::string("worker-\xe5\xb7\xa5\xe4\xbd").copy(kernels.oom_kill->sighting.comm.data(), 15);
+  kernels.oom_kill.emplace().event.at = from_ns(2'000'000);
+  std::string("worker-\xe5\xb7\xa5\xe4\xbd").copy(kernels.oom_kill->event.comm.data(), 15);
   builder.record(0, kernels);
   const v1::Picture picture = builder.picture();
   ASSERT_EQ(picture.moments_size(), 2);
@@ -287,7 +332,7 @@ TEST_F(PictureTest, ARecordRefersToAnEvaluationOfItsRun) {
     record.decision.considered.resize(1);
     record.decision.considered[0].sample.workload.name = "of " + std::to_string(first);
     record.decision.evictions.resize(1);
-    builder.look(first, record);
+    builder.evaluation(first, record);
     record.decision.considered.clear();
     record.sequence = 1;
     record.wall_time_ns = first == 1 ? 2'000'000 : 1'000'000;
@@ -339,6 +384,40 @@ TEST(ReportText, ContainsNoTerminalControls) {
   const std::string text = cli::report_text(picture);
   EXPECT_THAT(text, HasSubstr("# Forestall: a?2Jb?"));
   EXPECT_THAT(text, Not(HasSubstr("\xc2\x9b")));
+}
+
+// The first one is the headline of the page.
+TEST(PictureGauges, TheSubjectNearestToItsThresholdIsFirst) {
+  picture::Builder builder(Bounds::of_agent());
+  builder.anchor(from_ns(0), 0, true);
+  Record record;
+  const auto add = [&](Signal signal, const std::string& subject, std::int64_t available) {
+    Evidence& evidence = record.decision.evidence.emplace_back();
+    evidence.threshold.signal = signal;
+    evidence.subject = subject;
+    evidence.capacity = 10'000;
+    evidence.available = available;
+    evidence.limit = binary(100);
+  };
+  add(Signal::nodefs_available, "node", 200);
+  add(Signal::memory_available, "node", 5000);
+  add(Signal::cgroup_memory_available, "/far", 9000);
+  add(Signal::cgroup_memory_available, "/near", 300);
+  const auto order = [&] {
+    record.observation.at += std::chrono::seconds(1);
+    builder.evaluation(0, record);
+    picture::Cursor all;
+    const v1::Picture picture = builder.since(all);
+    std::vector<std::string> subjects;
+    for (const v1::Gauge& each : picture.gauges()) {
+      subjects.push_back(each.signal() + " " + each.subject());
+    }
+    return subjects;
+  };
+  EXPECT_THAT(order(), ElementsAre("cgroupMemory.available /near", "memory.available node",
+                                   "cgroupMemory.available /far", "nodefs.available node"));
+  record.decision.evidence[0].available = 90;
+  EXPECT_EQ(order().front(), "nodefs.available node") << "it crossed its threshold";
 }
 
 }  // namespace

@@ -136,9 +136,9 @@ class Agent {
         node_(incident),
         log_(exports::Log::Stream::standard_error, /*stamped=*/false, exports::LogLevel::error),
         recorder_(log_) {
-    api::RecordingFacts facts;
+    messages::RecordingFacts facts;
     facts.version = FORESTALL_VERSION;
-    facts.recorder = api::Recorder::agent;
+    facts.recorder = messages::Recorder::agent;
     facts.pid = 4711;
     facts.node = "worker-3.example.net";
     facts.kernel = "6.12.43";
@@ -155,7 +155,7 @@ class Agent {
   void run() {
     const double end = incident_.calm ? kLeakBegins - 60 : kEnd;
     double next_rest = kBegin;
-    double next_survey = kBegin;
+    double next_workload_sample = kBegin;
     for (double at = kBegin; at < end; at += step(at)) {
       const bool rest = at >= next_rest;
       const bool near = node_.available(at) < kSoft.mib();
@@ -163,11 +163,11 @@ class Agent {
       // The writer's thread is slower than this test, which records an hour in a second: wait for
       // it.
       while (recorder_.totals()->queued_bytes > (1U << 19)) std::this_thread::yield();
-      look(at, rest ? WakeSource::recheck : WakeSource::usage_timer);
+      evaluate(at, rest ? WakeSource::recheck : WakeSource::usage_timer);
       next_rest = at + 5;
-      if (at >= next_survey) {
-        recorder_.surveyed({second(at + 0.001), Duration(40us), node_.samples(at)});
-        next_survey = at + 5;
+      if (at >= next_workload_sample) {
+        recorder_.sampled({second(at + 0.001), Duration(40us), node_.samples(at)});
+        next_workload_sample = at + 5;
       }
       if (at > kLeakBegins + 200 && !kernel_killed_) kernel_kill(at + 0.25);
     }
@@ -201,7 +201,7 @@ class Agent {
     return 1;
   }
 
-  void look(double at, WakeSource source) {
+  void evaluate(double at, WakeSource source) {
     Record record;
     Observation& observation = record.observation;
     observation.at = second(at);
@@ -272,18 +272,18 @@ class Agent {
   void kernel_kill(double at) {
     kernel_killed_ = true;
     OomKill kill;
-    kill.sighting.at = second(at);
-    kill.sighting.victim = {31337, 99};
+    kill.event.at = second(at);
+    kill.event.victim = {31337, 99};
     const std::string name = incident_.evil_names ? "<b>x</b>" : "convert";
-    name.copy(kill.sighting.comm.data(), kill.sighting.comm.size() - 1);
-    kill.sighting.path = "/system.slice/thumbnails.service";
-    kill.sighting.domain_path = kill.sighting.path;
-    kill.sighting.domain = {77};
-    kill.sighting.domain_usage = mib(256);
-    kill.sighting.domain_limit = mib(256);
-    kill.sighting.constraint = Constraint::memcg;
-    kill.sighting.points = 64210;
-    kill.sighting.memory = ProcessMemory{310, 63100, 0, 0, 140};
+    name.copy(kill.event.comm.data(), kill.event.comm.size() - 1);
+    kill.event.path = "/system.slice/thumbnails.service";
+    kill.event.domain_path = kill.event.path;
+    kill.event.domain = {77};
+    kill.event.domain_usage = mib(256);
+    kill.event.domain_limit = mib(256);
+    kill.event.constraint = Constraint::memcg;
+    kill.event.points = 64210;
+    kill.event.memory = ProcessMemory{310, 63100, 0, 0, 140};
     kill.inaction = Inaction::not_watched;
     Record record;
     record.observation.at = second(at);

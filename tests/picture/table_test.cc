@@ -21,7 +21,7 @@ std::vector<std::optional<std::int64_t>> column(const v1::Table& table, int line
   return values;
 }
 
-v1::Table told(const Table& table) {
+v1::Table reported(const Table& table) {
   v1::Table out;
   table.put(out);
   return out;
@@ -35,13 +35,34 @@ TEST(PictureTableTest, OmitsUnknownValues) {
     table.add_row(at);
     if (at != 40) table.set(a, at);
   }
-  const v1::Table out = told(table);
+  const v1::Table out = reported(table);
   EXPECT_THAT(out.at_us(), ElementsAre(10, 20, 30, 40, 50, 60));
   ASSERT_EQ(out.lines(0).runs_size(), 2);
   EXPECT_EQ(out.lines(0).runs(0).first(), 1U);
   EXPECT_THAT(out.lines(0).runs(0).values(), ElementsAre(20, 30));
   EXPECT_EQ(out.lines(0).runs(1).first(), 4U);
   EXPECT_THAT(out.lines(0).runs(1).values(), ElementsAre(50, 60));
+}
+
+// A line that continued over a gap would show values that were never read.
+TEST(PictureTableTest, ThinningKeepsGaps) {
+  for (const Thinning thinning : {Thinning::each_line, Thinning::sum}) {
+    Table table(thinning, 100'000);
+    table.add_line("value");
+    for (std::int64_t i = 0; i < 10'000; ++i) {
+      if (i == 5000) table.break_lines(i * 1000 - 500);
+      if (i == 5000) table.break_lines(i * 1000 - 400);
+      table.add_row(i * 1000);
+      table.set(0, i);
+    }
+    table.thin(500, {}, 0);
+    const v1::Table out = reported(table);
+    EXPECT_LE(out.at_us_size(), 520);
+    ASSERT_EQ(out.lines(0).runs_size(), 2);
+    const v1::Run& before = out.lines(0).runs(0);
+    EXPECT_EQ(before.values(before.values_size() - 1), 4999);
+    EXPECT_EQ(out.lines(0).runs(1).values(0), 5000);
+  }
 }
 
 TEST(PictureTableTest, ThinningKeepsTheExtremesOfEveryLineInTheirOrder) {
@@ -54,7 +75,7 @@ TEST(PictureTableTest, ThinningKeepsTheExtremesOfEveryLineInTheirOrder) {
     table.set(1, i == 5555 ? 1'000'000 : i == 5556 ? -7 : 100);
   }
   table.thin(500, {}, 0);
-  const v1::Table out = told(table);
+  const v1::Table out = reported(table);
   EXPECT_LE(out.at_us_size(), 520);
   EXPECT_EQ(out.rows_read(), 10'000U);
   const auto up = column(out, 0);
@@ -78,7 +99,7 @@ TEST(PictureTableTest, RowsNearAKillStayAsTheyAre) {
   }
   const std::vector<std::int64_t> kills{5'000'000};
   table.thin(1000, kills, 50'000);
-  const v1::Table out = told(table);
+  const v1::Table out = reported(table);
   EXPECT_LT(out.at_us_size(), 1300);
   for (std::int64_t at = 4'951'000; at < 5'050'000; at += 1000) {
     ASSERT_NE(std::ranges::find(out.at_us(), at), out.at_us().end()) << at;
@@ -99,7 +120,7 @@ TEST(PictureTableTest, StackedLinesKeepWholeRows) {
     greatest = std::max(greatest, 3 * a + 1);
   }
   table.thin(100, {}, 0);
-  const v1::Table out = told(table);
+  const v1::Table out = reported(table);
   const auto a = column(out, 0);
   const auto b = column(out, 1);
   std::int64_t most = 0;
@@ -119,7 +140,7 @@ TEST(PictureTableTest, ItNeverHoldsMoreThanItsBound) {
     ASSERT_LE(table.rows(), 64U);
   }
   EXPECT_EQ(table.rows_read(), 100'000U);
-  const auto values = column(told(table), 0);
+  const auto values = column(reported(table), 0);
   EXPECT_NE(std::find(values.begin(), values.end(), -1), values.end())
       << "the least of all was thinned away";
 }
@@ -128,7 +149,7 @@ TEST(PictureTableTest, AClockThatIsSetBackDoesNotTurnTimeAround) {
   Table table(Thinning::each_line, 64);
   table.add_line("a");
   for (const std::int64_t at : {5, 9, 3, 10}) table.add_row(at);
-  EXPECT_THAT(told(table).at_us(), ElementsAre(5, 9, 9, 10));
+  EXPECT_THAT(reported(table).at_us(), ElementsAre(5, 9, 9, 10));
 }
 
 TEST(PictureTableTest, LaterRowsAreSentAlone) {

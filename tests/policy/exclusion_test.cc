@@ -52,6 +52,36 @@ TEST(ExclusionTest, Protection) {
   check(cases);
 }
 
+WorkloadSample inferred_pod(std::optional<std::int32_t> oom_score_adj, QosClass qos) {
+  WorkloadSample sample = as_pod(workload("/kubepods/p", mib(1)));
+  sample.workload.inferred = InferredFacts{qos, oom_score_adj, {}};
+  return sample;
+}
+
+// Kubelet gives -997 to system-node-critical and Guaranteed pods, 3 to 1000 to others.
+TEST(ExclusionTest, APodOfUnknownPriorityThatMayBeCriticalIsProtected) {
+  std::vector<Case> cases;
+  for (const QosClass qos : {QosClass::guaranteed, QosClass::burstable, QosClass::best_effort}) {
+    for (const auto value : std::vector<std::optional<std::int32_t>>{std::nullopt, -1000, -999,
+                                                                     -998, -997, 0, 2, 1001}) {
+      cases.push_back(
+          {"may be critical", inferred_pod(value, qos), {}, {}, Exclusion::is_protected});
+    }
+    for (const std::int32_t value : {3, 500, 999, 1000}) {
+      cases.push_back(
+          {"cannot be node-critical", inferred_pod(value, qos), {}, {}, Exclusion::none});
+    }
+  }
+  WorkloadSample declared = inferred_pod(-997, QosClass::guaranteed);
+  declared.workload.priority = 0;
+  cases.push_back({"a declared priority decides", declared, {}, {}, Exclusion::none});
+  declared = inferred_pod(1000, QosClass::best_effort);
+  declared.workload.priority = 2'000'000'000;
+  cases.push_back({"a declared critical priority", declared, {}, {}, Exclusion::is_protected});
+  check(cases);
+  EXPECT_EQ(protection_of(cases.front().candidate.workload), Protection::may_be_critical);
+}
+
 TEST(ExclusionTest, ProtectionAmongNestedWorkloads) {
   const auto at = [](const std::string& path, Protection protection) {
     return with_protection(workload(path, mib(1)), protection);

@@ -11,7 +11,7 @@
 #include "policy/rank.h"
 #include "policy/step.h"
 #include "tests/policy/dice.h"
-#include "tests/policy/told.h"
+#include "tests/policy/reported.h"
 #include "tests/policy/world.h"
 
 namespace forestall::policy {
@@ -135,8 +135,8 @@ TEST(GrowthRankingTest, GrowingMoreNeverMovesAWorkloadBack) {
         dice.below(static_cast<std::int64_t>(workloads.size())))];
     const std::string name = one.workload.name;
     const auto place = [&] {
-      const auto told = order(workloads);
-      return std::find(told.begin(), told.end(), name) - told.begin();
+      const auto reported = order(workloads);
+      return std::find(reported.begin(), reported.end(), name) - reported.begin();
     };
     const auto before = place();
     *one.growth += mib(dice.below(200));

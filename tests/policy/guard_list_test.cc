@@ -187,5 +187,60 @@ TEST(GuardListTest, NoMoreThanAFewAreListed) {
   EXPECT_EQ(guard_orders(watch(mib(64)), observation)[0].victims.size(), kGuardVictimsMax);
 }
 
+WorkloadSample calm(const std::string& path) {
+  return workload(path, mib(40), 0, mib(60));
+}
+
+KillProgress killed(const std::string& path, Bytes freed) {
+  KillProgress done = kill(path, Bytes{0}, KillState::released);
+  done.started = second(1);
+  done.expected = mib(40);
+  done.freed = freed;
+  return done;
+}
+
+TEST(GuardListTest, OfAWatchedCgroupNoWorkloadWithinItsRequestIsListed) {
+  Observation observation = near(mib(70));
+  observation.workloads = {workload("/a/over", mib(40), 0, mib(1)), calm("/a/calm")};
+  EXPECT_EQ(names(guard_orders(watch(mib(64)), observation)[0]),
+            (std::vector<std::string>{"over"}));
+  observation.workloads = {calm("/a/calm")};
+  EXPECT_TRUE(guard_orders(watch(mib(64)), observation)[0].victims.empty());
+}
+
+TEST(GuardListTest, OfTheNodeOnlyTheFirstVictimMayBeWithinItsRequest) {
+  Observation observation;
+  observation.at = second(2);
+  observation.node = node(gib(2), mib(150));
+  observation.workloads = {calm("/a/calm"), calm("/a/second")};
+  const Config of_node = config({hard(Signal::memory_available, mib(100))});
+  EXPECT_EQ(guard_orders(of_node, observation)[0].victims.size(), 1U);
+  observation.kills = {killed("/b", mib(40))};
+  EXPECT_TRUE(guard_orders(of_node, observation)[0].victims.empty());
+}
+
+TEST(GuardListTest, NoListWhileKillsFreeLittle) {
+  Observation observation = near(mib(70));
+  observation.at = second(2);
+  observation.workloads = {workload("/a/over", mib(40), 0, mib(1))};
+  observation.kills = {killed("/a/first", mib(40))};
+  EXPECT_EQ(guard_orders(watch(mib(64)), observation)[0].victims.size(), 1U);
+  observation.kills = {killed("/a/first", mib(1))};
+  EXPECT_TRUE(guard_orders(watch(mib(64)), observation)[0].victims.empty());
+}
+
+TEST(GuardListTest, TheKillLimitBoundsTheListTogetherWithPastKills) {
+  Observation observation = near(mib(70));
+  observation.at = second(2);
+  observation.workloads = {workload("/a/1", mib(40), 0), workload("/a/2", mib(40), 1),
+                           workload("/a/3", mib(40), 2)};
+  observation.kills = {killed("/b", mib(40))};
+  Config limited = watch(mib(64));
+  limited.kill_limit.node = 3;
+  EXPECT_EQ(guard_orders(limited, observation)[0].victims.size(), 2U);
+  limited.kill_limit.node = 1;
+  EXPECT_TRUE(guard_orders(limited, observation)[0].victims.empty());
+}
+
 }  // namespace
 }  // namespace forestall::policy

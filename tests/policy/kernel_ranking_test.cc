@@ -9,7 +9,7 @@
 
 #include "model/process.h"
 #include "policy/rank.h"
-#include "tests/policy/told.h"
+#include "tests/policy/reported.h"
 #include "tests/policy/world.h"
 
 namespace forestall::policy {
@@ -29,14 +29,14 @@ RankBy by_kernel(Signal signal = Signal::memory_available) {
 
 std::vector<std::string> order(const std::vector<WorkloadSample>& workloads,
                                const RankBy& by = by_kernel(), const Subject& subject = {}) {
-  std::vector<std::string> told;
+  std::vector<std::string> reported;
   for (const Candidate& one : rank(workloads, by, subject, Exclusions(workloads, {}))) {
     std::string text = one.sample.workload.name;
     if (one.key.badness) text += " " + std::to_string(*one.key.badness);
     if (one.exclusion != Exclusion::none) text += " " + std::string(to_string(one.exclusion));
-    told.push_back(text);
+    reported.push_back(text);
   }
-  return told;
+  return reported;
 }
 
 std::vector<std::string> names(std::span<const RankRule> rules) {
@@ -128,11 +128,11 @@ TEST(KernelRankingTest, TheStepUsesThisRanking) {
   observation.workloads = {scored(workload("/large", mib(500)), 10),
                            scored(workload("/adjusted", mib(1)), 900),
                            scored(workload("/never", mib(200)), std::nullopt)};
-  EXPECT_EQ(told(step(config, {}, observation).decision), "kill /large for node");
+  EXPECT_EQ(reported(step(config, {}, observation).decision), "kill /large for node");
   config.ranking = Ranking::kernel;
-  EXPECT_EQ(told(step(config, {}, observation).decision), "kill /adjusted for node");
+  EXPECT_EQ(reported(step(config, {}, observation).decision), "kill /adjusted for node");
   observation.workloads->erase(observation.workloads->begin(), observation.workloads->begin() + 2);
-  EXPECT_EQ(told(step(config, {}, observation).decision), "none for node: all-protected");
+  EXPECT_EQ(reported(step(config, {}, observation).decision), "none for node: all-protected");
 }
 
 }  // namespace

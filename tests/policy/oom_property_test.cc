@@ -35,7 +35,7 @@ class Kernel {
     }
   }
 
-  OomVerdict verdict = OomVerdict::nobody;
+  OomVerdict verdict = OomVerdict::no_victim;
   std::optional<std::size_t> chosen;
   Pages chosen_points = kLongMin;
   std::optional<CgroupId> group;
@@ -361,7 +361,7 @@ TEST(OomPropertyTest, ThePredictionMatchesTheKernel) {
     ties += prediction.tied ? 1 : 0;
   }
   for (const OomVerdict each : {OomVerdict::kills, OomVerdict::kills_allocating, OomVerdict::waits,
-                                OomVerdict::nobody, OomVerdict::panics, OomVerdict::disabled}) {
+                                OomVerdict::no_victim, OomVerdict::panics, OomVerdict::disabled}) {
     EXPECT_GT(verdicts[each], 300U) << to_string(each) << ": too few to prove anything";
   }
   EXPECT_GT(groups, 5'000U);
@@ -419,7 +419,7 @@ TEST(OomPropertyTest, TheOrderMatchesConsecutiveKills) {
       left.processes[next.process].oom_victim = true;
       left.processes[next.process].oom_victim_reaped = true;
     }
-    ASSERT_EQ(predict(left).verdict, OomVerdict::nobody) << seed;
+    ASSERT_EQ(predict(left).verdict, OomVerdict::no_victim) << seed;
   }
 }
 

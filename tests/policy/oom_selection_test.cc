@@ -20,7 +20,7 @@ constexpr auto kPids = [](const OomScene& scene, const std::vector<std::size_t>&
 };
 
 // "kills 12 before 10, /a goes with 13 14".
-std::string told(const OomScene& scene, const OomPrediction& prediction) {
+std::string reported(const OomScene& scene, const OomPrediction& prediction) {
   const auto pid = [&](const OomChoice& choice) {
     return std::to_string(scene.processes[choice.process].id.pid);
   };
@@ -37,8 +37,8 @@ std::string told(const OomScene& scene, const OomPrediction& prediction) {
   return text;
 }
 
-std::string told(const OomScene& scene) {
-  return told(scene, predict(scene));
+std::string reported(const OomScene& scene) {
+  return reported(scene, predict(scene));
 }
 
 std::string order(const OomScene& scene) {
@@ -50,7 +50,7 @@ std::string order(const OomScene& scene) {
 TEST(OomSelectionTest, TheMostPointsGo) {
   const OomScene scene =
       node_scene({process(10, 500), adjusted(process(11, 400), 1), process(12, 300)});
-  EXPECT_EQ(told(scene), "kills 11 before 10");
+  EXPECT_EQ(reported(scene), "kills 11 before 10");
   EXPECT_EQ(predict(scene).victim, (OomChoice{1, 1400}));
   EXPECT_EQ(predict(scene).runner_up, (OomChoice{0, 500}));
   EXPECT_EQ(order(scene), " 11 10 12");
@@ -61,32 +61,32 @@ TEST(OomSelectionTest, PointsBelowZeroAreAsGoodAsOthers) {
   const OomScene scene =
       node_scene({adjusted(process(10, 1), -998), adjusted(process(11, 900), -998),
                   adjusted(process(12, 5), -999)});
-  EXPECT_EQ(told(scene), "kills 11 before 10");
+  EXPECT_EQ(reported(scene), "kills 11 before 10");
   EXPECT_EQ(predict(scene).victim->points, 900 - 998'000);
 }
 
 TEST(OomSelectionTest, NoCandidateIsLeft) {
-  EXPECT_EQ(told(node_scene({})), "nobody");
-  EXPECT_EQ(
-      told(node_scene({adjusted(process(10, 9), -1000), unkillable(process(1, 9), Unkillable::init),
-                       unkillable(process(2, 0), Unkillable::kernel_thread),
-                       unkillable(process(11, 0), Unkillable::no_memory),
-                       unkillable(process(12, 9), Unkillable::reaped),
-                       unkillable(process(13, 9), Unkillable::in_vfork)})),
-      "nobody");
-  EXPECT_EQ(told(node_scene({process(10, 9)})), "kills 10");
+  EXPECT_EQ(reported(node_scene({})), "no-victim");
+  EXPECT_EQ(reported(node_scene({adjusted(process(10, 9), -1000),
+                                 unkillable(process(1, 9), Unkillable::init),
+                                 unkillable(process(2, 0), Unkillable::kernel_thread),
+                                 unkillable(process(11, 0), Unkillable::no_memory),
+                                 unkillable(process(12, 9), Unkillable::reaped),
+                                 unkillable(process(13, 9), Unkillable::in_vfork)})),
+            "no-victim");
+  EXPECT_EQ(reported(node_scene({process(10, 9)})), "kills 10");
 }
 
 TEST(OomSelectionTest, OfEqualsTheLastInTheWalkIsChosen) {
   OomScene scene = node_scene({process(12, 7), process(10, 7), process(11, 7), process(13, 6)});
-  EXPECT_EQ(told(scene), "kills 12 before 11 (tied)");
+  EXPECT_EQ(reported(scene), "kills 12 before 11 (tied)");
   EXPECT_EQ(tied_for_first(scene), (std::vector<std::size_t>{0, 1, 2}));
   scene.processes[1].order = 99;
-  EXPECT_EQ(told(scene), "kills 10 before 12 (tied)") << "fork order, not pids";
+  EXPECT_EQ(reported(scene), "kills 10 before 12 (tied)") << "fork order, not pids";
   for (ProcessSample& one : scene.processes) one.order = 5;
-  EXPECT_EQ(told(scene), "kills 12 before 11 (tied)") << "pids if the order is unknown";
+  EXPECT_EQ(reported(scene), "kills 12 before 11 (tied)") << "pids if the order is unknown";
   scene.processes[3].memory.anon = 8;
-  EXPECT_EQ(told(scene), "kills 13 before 12");
+  EXPECT_EQ(reported(scene), "kills 13 before 12");
   EXPECT_TRUE(tied_for_first(scene).empty());
 }
 
@@ -96,28 +96,31 @@ TEST(OomSelectionTest, AMemcgIsWalkedByItsTree) {
       memcg_scene({process(12, 7, "/a"), process(10, 7, "/a/c"), process(11, 7, "/a/b"),
                    process(9, 7, "/a/c"), process(30, 900, "/other"), process(31, 900, "/")},
                   {"/a", "/a/b", "/a/c"});
-  EXPECT_EQ(told(scene), "kills 10 before 9 (tied)") << "others are not of the domain";
+  EXPECT_EQ(reported(scene), "kills 10 before 9 (tied)") << "others are not of the domain";
   EXPECT_EQ(tied_for_first(scene), (std::vector<std::size_t>{1, 3})) << "only the last cgroup's";
   EXPECT_EQ(order(scene), " 10 9 11 12");
   scene.cgroups = cgroups({"/a", "/a/c", "/a/b"});
-  EXPECT_EQ(told(scene), "kills 11 before 10 (tied)") << "siblings as they were created";
+  EXPECT_EQ(reported(scene), "kills 11 before 10 (tied)") << "siblings as they were created";
   EXPECT_TRUE(tied_for_first(scene).empty()) << "the tree has decided";
 }
 
 TEST(OomSelectionTest, ADyingVictimStopsTheWalk) {
   for (const pid_t pid : {5, 50}) {  // before and after all others in the walk
-    EXPECT_EQ(told(node_scene({process(10, 9), chosen_before(process(pid, 1), false)})), "waits");
-    EXPECT_EQ(told(node_scene({process(10, 9), chosen_before(process(pid, 1), true)})), "kills 10");
+    EXPECT_EQ(reported(node_scene({process(10, 9), chosen_before(process(pid, 1), false)})),
+              "waits");
+    EXPECT_EQ(reported(node_scene({process(10, 9), chosen_before(process(pid, 1), true)})),
+              "kills 10");
   }
-  EXPECT_EQ(told(node_scene({chosen_before(adjusted(process(10, 1), -1000), false)})), "waits")
+  EXPECT_EQ(reported(node_scene({chosen_before(adjusted(process(10, 1), -1000), false)})), "waits")
       << "whatever its points";
-  EXPECT_EQ(told(node_scene({process(10, 9),
-                             chosen_before(unkillable(process(1, 9), Unkillable::init), false)})),
-            "kills 10")
-      << "init is passed over first";
   EXPECT_EQ(
-      told(memcg_scene({process(10, 9, "/a"), chosen_before(process(11, 9, "/b"), false)}, {"/a"})),
+      reported(node_scene(
+          {process(10, 9), chosen_before(unkillable(process(1, 9), Unkillable::init), false)})),
       "kills 10")
+      << "init is passed over first";
+  EXPECT_EQ(reported(memcg_scene({process(10, 9, "/a"), chosen_before(process(11, 9, "/b"), false)},
+                                 {"/a"})),
+            "kills 10")
       << "not of this domain";
   const OomScene scene = node_scene({process(10, 9), chosen_before(process(11, 99), false)});
   EXPECT_EQ(order(scene), " 10") << "candidates are still listed";
@@ -130,19 +133,19 @@ TEST(OomSelectionTest, OomOriginIsChosenFirst) {
   ProcessSample other = adjusted(process(11, 1), -1000);
   other.oom_origin = true;
   OomScene scene = node_scene({other, process(12, 999), origin});
-  EXPECT_EQ(told(scene), "kills 11 before 10 (tied)") << "adjusted or not";
+  EXPECT_EQ(reported(scene), "kills 11 before 10 (tied)") << "adjusted or not";
   EXPECT_EQ(predict(scene).victim->points, std::numeric_limits<Pages>::max());
   scene.processes[0] = chosen_before(other, true);
-  EXPECT_EQ(told(scene), "kills 10 before 12") << "but not twice";
+  EXPECT_EQ(reported(scene), "kills 10 before 12") << "but not twice";
   scene.processes[2].unkillable = Unkillable::init;
-  EXPECT_EQ(told(scene), "kills 12");
+  EXPECT_EQ(reported(scene), "kills 12");
 }
 
 TEST(OomSelectionTest, PanicsAsSet) {
   struct Case {
     int setting;
     Constraint constraint;
-    std::string told;
+    std::string reported;
   };
   const std::vector<Case> cases{
       {0, Constraint::none, "kills 10"},
@@ -159,7 +162,7 @@ TEST(OomSelectionTest, PanicsAsSet) {
     OomScene scene = node_scene({process(10, 9)});
     scene.settings.panic_on_oom = one.setting;
     scene.domain.constraint = one.constraint;
-    EXPECT_EQ(told(scene), one.told) << one.setting << " " << to_string(one.constraint);
+    EXPECT_EQ(reported(scene), one.reported) << one.setting << " " << to_string(one.constraint);
     EXPECT_EQ(order(scene), " 10") << "candidates are still listed";
   }
 }
@@ -169,59 +172,59 @@ TEST(OomSelectionTest, ADisabledMemcgChoosesNothing) {
   scene.domain.kill_disabled = true;
   scene.settings.panic_on_oom = 2;
   scene.allocating = 10;
-  EXPECT_EQ(told(scene), "disabled") << "before everything else";
+  EXPECT_EQ(reported(scene), "disabled") << "before everything else";
   scene.domain.constraint = Constraint::none;
-  EXPECT_EQ(told(scene), "kills-allocating 10") << "the node has no such setting";
+  EXPECT_EQ(reported(scene), "kills-allocating 10") << "the node has no such setting";
 }
 
 TEST(OomSelectionTest, ADyingAllocatingProcessIsChosen) {
   OomScene scene = node_scene({dying(process(10, 1)), process(11, 9)});
-  EXPECT_EQ(told(scene), "kills 11 before 10") << "the allocating process is unknown";
+  EXPECT_EQ(reported(scene), "kills 11 before 10") << "the allocating process is unknown";
   scene.allocating = 10;
-  EXPECT_EQ(told(scene), "kills-allocating 10 before 11");
+  EXPECT_EQ(reported(scene), "kills-allocating 10 before 11");
   scene.settings.panic_on_oom = 2;
-  EXPECT_EQ(told(scene), "kills-allocating 10") << "without it the kernel would panic";
+  EXPECT_EQ(reported(scene), "kills-allocating 10") << "without it the kernel would panic";
   scene.settings.panic_on_oom = 0;
   scene.processes[0] = adjusted(scene.processes[0], -1000);
-  EXPECT_EQ(told(scene), "kills-allocating 10 before 11") << "whatever its adjustment";
+  EXPECT_EQ(reported(scene), "kills-allocating 10 before 11") << "whatever its adjustment";
   EXPECT_EQ(predict(scene).victim->points, std::numeric_limits<Pages>::min());
   scene.processes.push_back(sharing(process(12, 0), scene.processes[0]));
-  EXPECT_EQ(told(scene), "kills 11 before 12") << "a sharer of its mm is not dying";
+  EXPECT_EQ(reported(scene), "kills 11 before 12") << "a sharer of its mm is not dying";
   scene.processes[2] = dying(scene.processes[2]);
-  EXPECT_EQ(told(scene), "kills-allocating 10 before 11");
+  EXPECT_EQ(reported(scene), "kills-allocating 10 before 11");
   scene.processes[0].oom_victim = true;
   scene.processes[1] = chosen_before(scene.processes[1], false);
-  EXPECT_EQ(told(scene), "kills-allocating 10") << "without it the walk would wait for 11";
+  EXPECT_EQ(reported(scene), "kills-allocating 10") << "without it the walk would wait for 11";
   scene.allocating = 77;
-  EXPECT_EQ(told(scene), "waits") << "the allocating process is not in the scene";
+  EXPECT_EQ(reported(scene), "waits") << "the allocating process is not in the scene";
 }
 
 TEST(OomSelectionTest, KillsTheAllocatingProcessIfConfigured) {
   OomScene scene = node_scene({process(10, 1), process(11, 9), process(12, 8)});
   scene.settings.kill_allocating_task = true;
-  EXPECT_EQ(told(scene), "kills 11 before 12") << "the allocating process is unknown";
+  EXPECT_EQ(reported(scene), "kills 11 before 12") << "the allocating process is unknown";
   scene.allocating = 10;
-  EXPECT_EQ(told(scene), "kills-allocating 10 before 11");
+  EXPECT_EQ(reported(scene), "kills-allocating 10 before 11");
   EXPECT_EQ(predict(scene).victim, (OomChoice{0, 1}));
   EXPECT_TRUE(tied_for_first(scene).empty());
   scene.domain.constraint = Constraint::memcg;
   scene.domain.cgroup = id_of("/");
-  EXPECT_EQ(told(scene), "kills 11 before 12") << "not for a memcg";
+  EXPECT_EQ(reported(scene), "kills 11 before 12") << "not for a memcg";
   scene.domain.constraint = Constraint::none;
   scene.settings.panic_on_oom = 1;
-  EXPECT_EQ(told(scene), "panics") << "comes before it";
+  EXPECT_EQ(reported(scene), "panics") << "comes before it";
   scene.settings.panic_on_oom = 0;
   for (const Unkillable reason :
        {Unkillable::init, Unkillable::kernel_thread, Unkillable::no_memory, Unkillable::adjusted}) {
     scene.processes[0] = unkillable(process(10, 1), reason);
-    EXPECT_EQ(told(scene), "kills 11 before 12") << to_string(reason);
+    EXPECT_EQ(reported(scene), "kills 11 before 12") << to_string(reason);
   }
   for (const Unkillable reason : {Unkillable::reaped, Unkillable::in_vfork}) {
     scene.processes[0] = unkillable(process(10, 1), reason);
-    EXPECT_EQ(told(scene), "kills-allocating 10 before 11") << to_string(reason);
+    EXPECT_EQ(reported(scene), "kills-allocating 10 before 11") << to_string(reason);
   }
   scene.processes[1] = chosen_before(process(11, 9), false);
-  EXPECT_EQ(told(scene), "kills-allocating 10") << "earlier victims do not matter";
+  EXPECT_EQ(reported(scene), "kills-allocating 10") << "earlier victims do not matter";
 }
 
 TEST(OomSelectionTest, NodesOfACpuset) {
@@ -230,21 +233,21 @@ TEST(OomSelectionTest, NodesOfACpuset) {
   ProcessSample elsewhere = process(11, 9);
   elsewhere.nodes_allowed = 0b100;
   OomScene scene = node_scene({here, elsewhere});
-  EXPECT_EQ(told(scene), "kills 11 before 10");
+  EXPECT_EQ(reported(scene), "kills 11 before 10");
   scene.domain.constraint = Constraint::cpuset;
   scene.domain.nodes = 0b010;
-  EXPECT_EQ(told(scene), "kills 10");
+  EXPECT_EQ(reported(scene), "kills 10");
   scene.processes[1] = chosen_before(elsewhere, false);
-  EXPECT_EQ(told(scene), "kills 10") << "not eligible, so it does not stop the walk";
+  EXPECT_EQ(reported(scene), "kills 10") << "not eligible, so it does not stop the walk";
   // Without a constraint, the nodes of the allocating process count.
   scene.domain.constraint = Constraint::none;
-  EXPECT_EQ(told(scene), "waits");
+  EXPECT_EQ(reported(scene), "waits");
   scene.allocating = 10;
-  EXPECT_EQ(told(scene), "kills 10");
+  EXPECT_EQ(reported(scene), "kills 10");
   scene.settings.kill_allocating_task = true;
   scene.domain.constraint = Constraint::cpuset;
   scene.domain.nodes = 0b100;
-  EXPECT_EQ(told(scene), "waits") << "the allocating process is not eligible";
+  EXPECT_EQ(reported(scene), "waits") << "the allocating process is not eligible";
 }
 
 TEST(OomSelectionTest, NodesOfAPolicy) {
@@ -257,9 +260,9 @@ TEST(OomSelectionTest, NodesOfAPolicy) {
   OomScene scene = node_scene({here, elsewhere, anywhere});
   scene.domain.constraint = Constraint::memory_policy;
   scene.domain.nodes = 0b010;
-  EXPECT_EQ(told(scene), "kills 12 before 10") << "cpusets do not count";
+  EXPECT_EQ(reported(scene), "kills 12 before 10") << "cpusets do not count";
   scene.domain.constraint = Constraint::memcg;
-  EXPECT_EQ(told(scene), "kills 11 before 12") << "nodes do not count";
+  EXPECT_EQ(reported(scene), "kills 11 before 12") << "nodes do not count";
 }
 
 TEST(OomSelectionTest, SharersOfTheMemoryDieWithIt) {
@@ -267,13 +270,13 @@ TEST(OomSelectionTest, SharersOfTheMemoryDieWithIt) {
   const ProcessSample init = unkillable(sharing(process(1, 0), victim), Unkillable::init);
   const OomScene scene = node_scene({init, victim, adjusted(sharing(process(11, 0), victim), -1000),
                                      process(12, 1), sharing(process(13, 0), victim)});
-  EXPECT_EQ(told(scene), "kills 13 before 10 (tied), with 10 11");
+  EXPECT_EQ(reported(scene), "kills 13 before 10 (tied), with 10 11");
   OomScene unknown = scene;
   for (ProcessSample& one : unknown.processes) one.memory_id = 0;
-  EXPECT_EQ(told(unknown), "kills 13 before 10 (tied)") << "not known to be shared";
+  EXPECT_EQ(reported(unknown), "kills 13 before 10 (tied)") << "not known to be shared";
   const OomScene outside = memcg_scene(
       {process(10, 9, "/a"), sharing(process(11, 0, "/b"), victim), process(12, 1, "/a")}, {"/a"});
-  EXPECT_EQ(told(outside), "kills 10 before 12, with 11") << "the signal ignores memcgs";
+  EXPECT_EQ(reported(outside), "kills 10 before 12, with 11") << "the signal ignores memcgs";
 }
 
 TEST(OomSelectionTest, TheOutermostGroupOfTheDomainIsKilledWhole) {
@@ -287,33 +290,33 @@ TEST(OomSelectionTest, TheOutermostGroupOfTheDomainIsKilledWhole) {
        sharing(process(17, 0, "/a/b"), outside), outside,
        unkillable(process(18, 1, "/a/b"), Unkillable::in_vfork)},
       tree);
-  EXPECT_EQ(told(scene), "kills 10 before 20, /a/b goes, with 11 12 17 20 18")
+  EXPECT_EQ(reported(scene), "kills 10 before 20, /a/b goes, with 11 12 17 20 18")
       << "20 shares the mm of a member; the root has no such file";
   scene.domain.constraint = Constraint::memcg;
   scene.cgroups = cgroups({"/a/b/c*"});
-  EXPECT_EQ(told(scene), "kills 10 before 12, /a/b/c goes, with 12") << "not beyond the domain";
+  EXPECT_EQ(reported(scene), "kills 10 before 12, /a/b/c goes, with 12") << "not beyond the domain";
   scene.cgroups = cgroups({"/a", "/a/b", "/a/b/c", "/a/d*"});
-  EXPECT_EQ(told(scene), "kills 10 before 17") << "not the victim's";
+  EXPECT_EQ(reported(scene), "kills 10 before 17") << "not the victim's";
   scene.cgroups = cgroups({"/a*", "/a/b", "/a/b/c", "/a/d"});
-  EXPECT_EQ(told(scene), "kills 10 before 17, /a goes, with 11 12 13 14 17 20 18");
+  EXPECT_EQ(reported(scene), "kills 10 before 17, /a goes, with 11 12 13 14 17 20 18");
 }
 
 TEST(OomSelectionTest, AVictimThatIsDyingAnywayIsOnlyMarked) {
   const ProcessSample victim = dying(process(10, 9, "/a"));
   OomScene scene = memcg_scene(
       {victim, dying(sharing(process(11, 0, "/a"), victim)), process(12, 1, "/a")}, {"/a*"});
-  EXPECT_EQ(told(scene), "kills 11 before 10 (tied)");
+  EXPECT_EQ(reported(scene), "kills 11 before 10 (tied)");
   scene.processes[0].dying = false;
-  EXPECT_EQ(told(scene), "kills 11 before 10 (tied), /a goes, with 10 12");
+  EXPECT_EQ(reported(scene), "kills 11 before 10 (tied), /a goes, with 10 12");
 }
 
 TEST(OomSelectionTest, AVictimsCgroupThatIsNotKnownHasNoGroup) {
   OomScene scene = node_scene({process(10, 9, "/new"), process(11, 1, "/a")}, {"/", "/a*"});
-  EXPECT_EQ(told(scene), "kills 10 before 11");
+  EXPECT_EQ(reported(scene), "kills 10 before 11");
   scene.domain.constraint = Constraint::memcg;
-  EXPECT_EQ(told(scene), "kills 11, /a goes") << "and belongs to no memcg";
+  EXPECT_EQ(reported(scene), "kills 11, /a goes") << "and belongs to no memcg";
   scene.cgroups.clear();
-  EXPECT_EQ(told(scene), "nobody");
+  EXPECT_EQ(reported(scene), "no-victim");
 }
 
 }  // namespace

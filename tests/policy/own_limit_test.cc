@@ -8,7 +8,7 @@
 
 #include "policy/guard_list.h"
 #include "policy/step.h"
-#include "tests/policy/told.h"
+#include "tests/policy/reported.h"
 #include "tests/policy/world.h"
 
 namespace forestall::policy {
@@ -32,7 +32,7 @@ Observation near_limit(Bytes available, double at = 1) {
 
 TEST(OwnLimitTest, EvictTakesThatVeryWorkload) {
   const Config config = policy::config({own_limit(Response::evict)});
-  EXPECT_EQ(told(step(config, {}, near_limit(mib(9))).decision), "kill /pod for /pod");
+  EXPECT_EQ(reported(step(config, {}, near_limit(mib(9))).decision), "kill /pod for /pod");
   Observation unread = near_limit(mib(9));
   unread.workloads.reset();
   const Decision asked = step(config, {}, unread).decision;
@@ -44,7 +44,7 @@ TEST(OwnLimitTest, FarFromTheLimitThereIsNoEvidence) {
   for (const Response response : {Response::evict, Response::warn, Response::slow}) {
     const Decision decision =
         step(policy::config({own_limit(response)}), {}, near_limit(mib(10))).decision;
-    EXPECT_EQ(told(decision), "none: no-threshold-met");
+    EXPECT_EQ(reported(decision), "none: no-threshold-met");
     EXPECT_TRUE(decision.evidence.empty()) << "thousands would fill every record";
   }
 }
@@ -54,7 +54,7 @@ TEST(OwnLimitTest, WarningsEvictNothingAndNeedNoWorkloads) {
     Observation observation = near_limit(mib(9));
     observation.workloads.reset();
     const Decision decision = step(policy::config({own_limit(response)}), {}, observation).decision;
-    EXPECT_EQ(told(decision), "none: own-limit-near");
+    EXPECT_EQ(reported(decision), "none: own-limit-near");
     ASSERT_EQ(decision.evidence.size(), 1U);
     EXPECT_TRUE(decision.evidence[0].met);
     EXPECT_FALSE(decision.evidence[0].asks_for_eviction());
@@ -68,9 +68,10 @@ TEST(OwnLimitTest, AWarningIsOverWhenHalfTheMarginMoreIsThere) {
   ASSERT_EQ(at.decision.evidence.size(), 1U);
   EXPECT_EQ(at.decision.evidence[0].first_met, second(1)) << "it is the same crossing";
   at = step(config, at.state, near_limit(mib(15), 3));
-  EXPECT_EQ(told(at.decision), "none: no-threshold-met");
+  EXPECT_EQ(reported(at.decision), "none: no-threshold-met");
   at = step(config, at.state, near_limit(mib(14), 4));
-  EXPECT_EQ(told(at.decision), "none: no-threshold-met") << "from above the margin itself counts";
+  EXPECT_EQ(reported(at.decision), "none: no-threshold-met")
+      << "from above the margin itself counts";
 }
 
 TEST(OwnLimitTest, AWarningDoesNotHoldUpAnEviction) {
@@ -78,7 +79,7 @@ TEST(OwnLimitTest, AWarningDoesNotHoldUpAnEviction) {
       policy::config({own_limit(Response::warn), hard(Signal::memory_available, mib(100))});
   Observation observation = near_limit(mib(9));
   observation.node = node(gib(2), mib(90));
-  EXPECT_EQ(told(step(config, {}, observation).decision), "kill /other for node");
+  EXPECT_EQ(reported(step(config, {}, observation).decision), "kill /other for node");
   observation.workloads.reset();
   EXPECT_EQ(inspection_subject(step(config, {}, observation).decision), "")
       << "all workloads are needed, not those of the one that is warned about";
@@ -89,12 +90,12 @@ TEST(OwnLimitTest, UnreadUsageCannotMeetIt) {
   const Config config = policy::config({own_limit(Response::evict)});
   Observation observation = near_limit(mib(9));
   observation.watched[0].inactive_file.reset();
-  EXPECT_EQ(told(step(config, {}, observation).decision), "none: no-data");
+  EXPECT_EQ(reported(step(config, {}, observation).decision), "none: no-data");
   observation.watched[0].usage = mib(90);
-  EXPECT_EQ(told(step(config, {}, observation).decision), "none: no-threshold-met");
+  EXPECT_EQ(reported(step(config, {}, observation).decision), "none: no-threshold-met");
   observation.watched[0].usage = mib(100);
   observation.watched[0].inactive_file = mib(30);
-  EXPECT_EQ(told(step(config, {}, observation).decision), "none: no-threshold-met")
+  EXPECT_EQ(reported(step(config, {}, observation).decision), "none: no-threshold-met")
       << "full of page cache";
 }
 
@@ -116,12 +117,12 @@ TEST(UntilOomTest, IsMemAvailablePlusSwapFree) {
   EXPECT_EQ(enough.evidence[0].available, mib(64).count);
   EXPECT_EQ(enough.evidence[0].capacity, gib(3).count);
   EXPECT_EQ(enough.evidence[0].subject, "node");
-  EXPECT_EQ(told(enough), "none: no-threshold-met");
+  EXPECT_EQ(reported(enough), "none: no-threshold-met");
   const Decision short_of = step(config, {}, until_oom(mib(24), mib(40) - Bytes{1})).decision;
-  EXPECT_EQ(told(short_of), "kill /large for node");
-  EXPECT_EQ(told(short_of.conditions), "MemoryPressure*");
+  EXPECT_EQ(reported(short_of), "kill /large for node");
+  EXPECT_EQ(reported(short_of.conditions), "MemoryPressure*");
   for (const auto& unknown : {until_oom(std::nullopt, mib(1)), until_oom(mib(1), std::nullopt)}) {
-    EXPECT_EQ(told(step(config, {}, unknown).decision), "none: no-data");
+    EXPECT_EQ(reported(step(config, {}, unknown).decision), "none: no-data");
   }
 }
 
@@ -137,9 +138,9 @@ TEST(UntilOomTest, MemoryOnItsWayCounts) {
   const Config config = policy::config({hard(Signal::memory_until_oom, mib(64))});
   Observation observation = until_oom(mib(10), mib(10));
   observation.kills = {kill("/large", mib(50))};
-  EXPECT_EQ(told(step(config, {}, observation).decision), "none for node: release-pending");
+  EXPECT_EQ(reported(step(config, {}, observation).decision), "none for node: release-pending");
   observation.kills = {kill("/large", mib(40))};
-  EXPECT_EQ(told(step(config, {}, observation).decision), "kill /small for node");
+  EXPECT_EQ(reported(step(config, {}, observation).decision), "kill /small for node");
 }
 
 Observation swap(Bytes total, Bytes free) {
@@ -160,21 +161,21 @@ TEST(SwapTest, ReportsMemoryPressureAndEvictsBelowTheShareOfSwapTotal) {
   EXPECT_EQ(enough.evidence[0].limit.bytes(), mib(256));
   EXPECT_EQ(enough.evidence[0].capacity, gib(1).count);
   EXPECT_EQ(enough.evidence[0].subject, "node");
-  EXPECT_EQ(told(enough), "none: no-threshold-met");
+  EXPECT_EQ(reported(enough), "none: no-threshold-met");
   const Decision low = step(quarter_of_swap(), {}, swap(gib(1), mib(256) - Bytes{1})).decision;
-  EXPECT_EQ(told(low), "kill /large for node");
-  EXPECT_EQ(told(low.conditions), "MemoryPressure*");
+  EXPECT_EQ(reported(low), "kill /large for node");
+  EXPECT_EQ(reported(low.conditions), "MemoryPressure*");
   EXPECT_TRUE(low.evictions[0].at_once);
 }
 
 TEST(SwapTest, AQuantityNeedsNoCapacity) {
   const Config config = policy::config({hard(Signal::swap_available, mib(64))});
-  EXPECT_EQ(told(step(config, {}, swap(gib(1), mib(64))).decision), "none: no-threshold-met");
-  EXPECT_EQ(told(step(config, {}, swap(gib(1), mib(63))).decision), "kill /large for node");
+  EXPECT_EQ(reported(step(config, {}, swap(gib(1), mib(64))).decision), "none: no-threshold-met");
+  EXPECT_EQ(reported(step(config, {}, swap(gib(1), mib(63))).decision), "kill /large for node");
 }
 
 TEST(SwapTest, IsNeverMetWithoutSwap) {
-  EXPECT_EQ(told(step(quarter_of_swap(), {}, swap({0}, {0})).decision), "none: no-data");
+  EXPECT_EQ(reported(step(quarter_of_swap(), {}, swap({0}, {0})).decision), "none: no-data");
 }
 
 // How much swap the victim will give back is unknown: its memory is no credit here.
@@ -182,7 +183,7 @@ TEST(SwapTest, WaitsUntilTheLastVictimIsCleanedUp) {
   Observation observation = swap(gib(1), mib(10));
   observation.kills = {kill("/large", gib(1))};
   const Decision waiting = step(quarter_of_swap(), {}, observation).decision;
-  EXPECT_EQ(told(waiting), "none for node: cleanup-pending");
+  EXPECT_EQ(reported(waiting), "none for node: cleanup-pending");
   EXPECT_EQ(waiting.evidence[0].pending_release, 0);
 }
 

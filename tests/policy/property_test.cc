@@ -16,7 +16,7 @@
 #include "policy/step.h"
 #include "tests/policy/any_world.h"
 #include "tests/policy/dice.h"
-#include "tests/policy/told.h"
+#include "tests/policy/reported.h"
 #include "tests/policy/world.h"
 
 namespace forestall::policy {
@@ -260,7 +260,7 @@ TEST(PropertyTest, HardIsNeverLaterThanSoft) {
 
 // The next step on the same readings is equal in everything except times.
 std::string answer(const Decision& decision) {
-  std::string text = told(decision) + " |";
+  std::string text = reported(decision) + " |";
   for (const ConditionStatus& one : decision.conditions) text += one.status ? " yes" : " no";
   for (const Evidence& one : decision.evidence) text += one.driving ? " drives" : " -";
   return text;

@@ -81,6 +81,30 @@ WorkloadSample no_statistics(const std::string& name, std::optional<std::int32_t
 }
 
 // A container that is watched separately: only its pod can be evicted.
+WorkloadSample inferred(const std::string& path, Bytes used, Bytes request) {
+  WorkloadSample sample = as_pod(workload(path, used));
+  sample.workload.inferred = InferredFacts{QosClass::burstable, 900, request};
+  return sample;
+}
+
+TEST(RankTest, AnUnknownPriorityGoesAfterEveryKnownOne) {
+  check({{"the highest priority of a user", workload("/b", mib(2), 1'000'000'000),
+          inferred("/a", mib(9), mib(1)), "priority"},
+         {"unless only the unknown one exceeds its request", inferred("/b", mib(2), mib(1)),
+          workload("/a", mib(2), 0, mib(3)), "exceeds-request"},
+         {"two unknown ones", inferred("/b", mib(9), mib(1)), inferred("/a", mib(2), mib(1)),
+          "over-request"}},
+        kMemory);
+}
+
+TEST(RankTest, AnInferredRequestCountsUnlessOneIsDeclared) {
+  WorkloadSample sample = inferred("/a", mib(2), mib(3));
+  EXPECT_FALSE(rank_key(sample, kMemory).exceeds_request);
+  EXPECT_EQ(rank_key(sample, kMemory).request, mib(3).count);
+  sample.workload.memory_request = mib(1);
+  EXPECT_TRUE(rank_key(sample, kMemory).exceeds_request);
+}
+
 TEST(RankTest, NestedCgroupsBelongToTheirWorkload) {
   const Subject scope{id_of("/pods/a/c"), "/pods/a/c"};
   const std::vector<WorkloadSample> around{workload("/pods", mb(9)), workload("/pods/a", mb(5)),

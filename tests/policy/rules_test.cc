@@ -13,7 +13,7 @@
 #include "policy/grace.h"
 #include "policy/node_reclaim.h"
 #include "tests/policy/pods.h"
-#include "tests/policy/told.h"
+#include "tests/policy/reported.h"
 #include "tests/policy/world.h"
 
 namespace forestall::policy {
@@ -183,7 +183,7 @@ TEST(GraceTest, OnlyHardMemoryAndProcessNumbersKillAtOnce) {
 TEST(ConditionsTest, EachLastsOnItsOwn) {
   Reports reports;
   const auto at = [&](double now, Pressure pressure) {
-    return told(report(pressure, seconds(300), second(now), reports));
+    return reported(report(pressure, seconds(300), second(now), reports));
   };
   EXPECT_EQ(at(0, {false, false, false}), "") << "never reported is not a change";
   EXPECT_EQ(at(10, {true, false, false}), "MemoryPressure*");
@@ -211,7 +211,7 @@ TEST(ConditionsTest, AWatchedCgroupIsNoConditionOfTheNode) {
   const auto decision =
       step(config({hard(Signal::cgroup_memory_available, mib(10))}), {}, observation).decision;
   EXPECT_TRUE(decision.evidence[0].met);
-  EXPECT_EQ(told(decision.conditions), "");
+  EXPECT_EQ(reported(decision.conditions), "");
 }
 
 TEST(DeadlinesTest, TheNextThingThatTimeChanges) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/policy/told.h"
+#include "tests/policy/reported.h"
 #include "tests/policy/world.h"
 
 namespace forestall::policy {
@@ -24,7 +24,7 @@ Observation node_at(Bytes available) {
 }
 
 std::string decide(const Config& config, const Observation& observation, const State& state = {}) {
-  return told(step(config, state, observation).decision);
+  return reported(step(config, state, observation).decision);
 }
 
 TEST(StepTest, NothingToDecideOn) {
@@ -74,7 +74,7 @@ TEST(StepTest, KillsTheFirstInRankAndShowsEverybody) {
   observation.workloads = {workload("/kept", mib(900), 10), workload("/leak", mib(800), 0),
                            workload("/idle", mib(1), 0)};
   const Step result = step(config({hard(kNode, gib(1))}), {}, observation);
-  EXPECT_EQ(told(result.decision), "kill /leak for node");
+  EXPECT_EQ(reported(result.decision), "kill /leak for node");
   EXPECT_EQ(result.decision.reason, Reason::threshold_met);
   EXPECT_EQ(result.decision.considered.size(), 3U);
   EXPECT_EQ(result.state.driving, (std::vector<ThresholdId>{{0, {}}}));
@@ -90,7 +90,7 @@ TEST(StepTest, PassesOverProtectedEmptyTriedAndDying) {
   EXPECT_EQ(decide(config({hard(kNode, gib(1))}), observation), "kill /next for node");
   observation.workloads->pop_back();
   const Step result = step(config({hard(kNode, gib(1))}), {}, observation);
-  EXPECT_EQ(told(result.decision), "none for node: all-protected");
+  EXPECT_EQ(reported(result.decision), "none for node: all-protected");
   EXPECT_EQ(result.decision.considered.size(), 4U);
 }
 
@@ -112,7 +112,7 @@ TEST(StepTest, OneCrossingCostsOneVictimWhileItsMemoryComesBack) {
   Observation observation = node_at(mib(900));
   observation.workloads = {workload("/leak", gib(2)), workload("/other", gib(1))};
   Step now = step(config, {}, observation);
-  EXPECT_EQ(told(now.decision), "kill /leak for node");
+  EXPECT_EQ(reported(now.decision), "kill /leak for node");
   for (const std::int64_t back : {0, 500, 1000, 1500, 1900}) {
     observation.at += std::chrono::milliseconds(10);
     observation.node = node(gib(8), mib(900 + back));
@@ -124,7 +124,7 @@ TEST(StepTest, OneCrossingCostsOneVictimWhileItsMemoryComesBack) {
   observation.node = node(gib(8), mib(900) + gib(2));
   observation.kills.clear();
   now = step(config, now.state, observation);
-  EXPECT_EQ(told(now.decision), "none: no-threshold-met");
+  EXPECT_EQ(reported(now.decision), "none: no-threshold-met");
   EXPECT_TRUE(now.state.driving.empty());
 }
 
@@ -132,7 +132,7 @@ TEST(StepTest, TooLittleOnItsWayKillsTheNextAtOnce) {
   Observation observation = node_at(mib(100));
   observation.workloads = {workload("/a", mib(300)), workload("/b", mib(200))};
   observation.kills = {kill("/a", mib(300))};
-  EXPECT_EQ(decide(config({hard(kNode, gib(1))}), observation), "kill /b for node");
+  EXPECT_EQ(decide(config({hard(kNode, mib(512))}), observation), "kill /b for node");
 }
 
 TEST(StepTest, ASlowKillInOneCgroupDoesNotDelayAnother) {

@@ -118,7 +118,7 @@ TEST(Format, StartsWithItsKey) {
   chunk.begin_with_key();
   chunk.append("key", from_ns(20));
   chunk.append("outcome", from_ns(10));
-  chunk.append("look", from_ns(30));
+  chunk.append("evaluation", from_ns(30));
   const auto sealed = chunk.seal(0);
   EXPECT_EQ(sealed.header.first_ns, 20);
   EXPECT_EQ(sealed.header.last_ns, 30);

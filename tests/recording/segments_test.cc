@@ -109,7 +109,7 @@ TEST(Segments, GoOnBesideThoseOfAnotherAndInADirectoryMadeAnew) {
   EXPECT_THAT(*segment_names(ring), ElementsAre("segment-0000000001.rec"));
 }
 
-TEST(Segments, OfEarlierRunsGoWhenOthersFillTheDisk) {
+TEST(Segments, OfEarlierRunsStayWhenOthersFillTheDisk) {
   const test::ScratchFilesystem disk(test::ScratchKind::tmpfs, mib(2), 100);
   const std::string ring = disk / "ring";
   std::filesystem::create_directory(ring);
@@ -126,14 +126,66 @@ TEST(Segments, OfEarlierRunsGoWhenOthersFillTheDisk) {
     fill(chunk, 200 << 10, 'n');
     return destination->write(chunk);
   };
-  for (int i = 0; i < 5; ++i) ASSERT_TRUE(write()) << i;
-  EXPECT_THAT(*segment_names(ring), ElementsAre("segment-0000000003.rec"));
-  // Its own current one stays, and waits for room.
+  // A quarter of a MiB is left: one chunk.
+  ASSERT_TRUE(write());
+  const Result<void> refused = write();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ENOSPC);
+  EXPECT_THAT(*segment_names(ring), ElementsAre("segment-0000000001.rec", "segment-0000000002.rec",
+                                                "segment-0000000003.rec"));
+  EXPECT_EQ(std::filesystem::file_size(ring + "/segment-0000000001.rec"), 512U << 10);
+  // Once there is room, the recording continues.
+  std::filesystem::remove(disk / "of-others");
+  EXPECT_TRUE(write());
+}
+
+// The ring is at its own limit and the disk is full: at most one segment makes room, once.
+TEST(Segments, AFullDiskCostsARingAtItsLimitOneSegment) {
+  const test::ScratchFilesystem disk(test::ScratchKind::tmpfs, mib(4), 100);
+  const std::string ring = disk / "ring";
+  auto destination = Destination::open({ring, false, mib(1)}, "facts");
+  ASSERT_TRUE(destination) << destination.error().text();
+  const auto write = [&]() -> Result<void> {
+    if (destination->is_full()) TRY(destination->begin_next());
+    ChunkBuilder chunk;
+    fill(chunk, 60 << 10, 'n');
+    return destination->write(chunk);
+  };
+  for (int i = 0; i < 40; ++i) ASSERT_TRUE(write()) << i;
+  const auto before = segment_names(ring)->size();
+  const auto fill_disk = [&] {
+    std::ofstream others(disk / "of-others", std::ios::app);
+    const std::string page(4096, 'x');
+    while (others.write(page.data(), static_cast<std::streamsize>(page.size())).flush()) {
+    }
+  };
+  fill_disk();
+  for (int i = 0; i < 40; ++i) {
+    if (!write()) fill_disk();
+  }
+  EXPECT_GE(segment_names(ring)->size() + 1, before);
+}
+
+TEST(Segments, ASingleFileEndsAtItsLimit) {
+  const test::TempTree tree({});
+  Target target{tree / "recording"};
+  target.file_max = mib(1);
+  auto destination = Destination::open(target, "facts");
+  ASSERT_TRUE(destination);
   Result<void> last;
-  for (int i = 0; i < 5 && last; ++i) last = write();
-  ASSERT_FALSE(last);
-  EXPECT_EQ(last.error().code, ENOSPC);
-  EXPECT_EQ(std::filesystem::file_size(disk / "of-others"), 768U << 10);
+  int written = 0;
+  for (; last; ++written) {
+    ChunkBuilder chunk;
+    fill(chunk, 100'000, 'n');
+    last = destination->write(chunk);
+  }
+  EXPECT_EQ(last.error().code, EFBIG);
+  EXPECT_EQ(written - 1, 10);
+  ASSERT_TRUE(destination->finish());
+  EXPECT_LE(std::filesystem::file_size(target.path), 1U << 20);
+  auto reader = Reader::open(target.path);
+  ASSERT_TRUE(reader);
+  EXPECT_TRUE(reader->is_complete());
 }
 
 TEST(Segments, TwoRecordingsDoNotShareADirectory) {

@@ -243,9 +243,9 @@ TEST_F(WriterTest, ContinuesWhenThereIsSpaceAgainAndReportsLosses) {
   ASSERT_EQ(read.entries.size(), given + 1);
   EXPECT_EQ(read.entries.back(), "after");
   // Each gap is reported exactly once, at its place.
-  std::uint64_t told = 0;
-  for (const std::uint32_t each : read.lost) told += each;
-  EXPECT_EQ(told, totals->lost_entries);
+  std::uint64_t reported = 0;
+  for (const std::uint32_t each : read.lost) reported += each;
+  EXPECT_EQ(reported, totals->lost_entries);
 }
 
 // A device that accepts bytes but cannot be synced: reported, and the recording continues.
@@ -274,6 +274,22 @@ TEST_F(WriterTest, ReportsUnwrittenEntriesAtTheEnd) {
   EXPECT_EQ(closed.error().code, EFBIG);
   EXPECT_EQ(writer->totals().lost_entries, 2U);
   EXPECT_EQ(writer->totals().entries, 0U);
+}
+
+TEST_F(WriterTest, KeepsWhatItWroteBeforeTheLimitOfItsFile) {
+  Writer::Options bounded = options();
+  bounded.target.file_max = Bytes{1024};
+  bounded.flush_after = 24h;
+  bounded.retry_after = 1ms;
+  auto writer = std::move(Writer::create(bounded).value());
+  writer->give("fits", from_ns(1), kEntryKey | kEntryDurable);
+  ASSERT_TRUE(wait_for(tree_ / "d", [&] { return read_all(path_).entries.size() == 1; }));
+  writer->give(std::string(4096, 'x'), from_ns(2), kEntryDurable);
+  while (writer->trouble() == 0) std::this_thread::yield();
+  EXPECT_EQ(writer->trouble(), EFBIG);
+  EXPECT_EQ(writer->close().error().code, EFBIG);
+  EXPECT_EQ(writer->totals().lost_entries, 1U);
+  EXPECT_THAT(read_all(path_).entries, testing::ElementsAre("fits"));
 }
 
 TEST_F(WriterTest, BeginsASegmentAtAKeyOnly) {

@@ -99,43 +99,43 @@ TEST(OomEvent, FlaggedFieldsAreKnown) {
   event.killer_pid = 61;
   event.killer_start_ns = 30'000'000;
   std::memcpy(event.killer_comm, "eater", 5);
-  const auto sighting = to_sighting(event);
-  EXPECT_EQ(sighting.at, from_ns(1000));
-  EXPECT_EQ(sighting.victim, (ProcessId{100, 2}));
-  EXPECT_STREQ(sighting.comm.data(), "hog");
-  EXPECT_EQ(sighting.uid, 7U);
-  EXPECT_EQ(sighting.oom_score_adj, -5);
-  EXPECT_EQ(sighting.cgroup, CgroupId{9});
-  EXPECT_EQ(sighting.memory, (ProcessMemory{1, 2, 4, 3, 5}));
-  EXPECT_EQ(sighting.points, 15);
-  EXPECT_EQ(sighting.total_pages, 1000);
-  EXPECT_EQ(sighting.constraint, Constraint::memcg);
-  EXPECT_FALSE(sighting.constraint_deduced);
-  EXPECT_EQ(sighting.domain, CgroupId{8});
-  EXPECT_EQ(sighting.domain_usage, Bytes{4096});
-  EXPECT_EQ(sighting.domain_limit, std::nullopt);
-  EXPECT_EQ(sighting.killer, (ProcessId{60, 3}));
-  EXPECT_STREQ(sighting.killer_comm.data(), "eater");
-  EXPECT_TRUE(sighting.with_another);
+  const auto found = to_event(event);
+  EXPECT_EQ(found.at, from_ns(1000));
+  EXPECT_EQ(found.victim, (ProcessId{100, 2}));
+  EXPECT_STREQ(found.comm.data(), "hog");
+  EXPECT_EQ(found.uid, 7U);
+  EXPECT_EQ(found.oom_score_adj, -5);
+  EXPECT_EQ(found.cgroup, CgroupId{9});
+  EXPECT_EQ(found.memory, (ProcessMemory{1, 2, 4, 3, 5}));
+  EXPECT_EQ(found.points, 15);
+  EXPECT_EQ(found.total_pages, 1000);
+  EXPECT_EQ(found.constraint, Constraint::memcg);
+  EXPECT_FALSE(found.constraint_deduced);
+  EXPECT_EQ(found.domain, CgroupId{8});
+  EXPECT_EQ(found.domain_usage, Bytes{4096});
+  EXPECT_EQ(found.domain_limit, std::nullopt);
+  EXPECT_EQ(found.killer, (ProcessId{60, 3}));
+  EXPECT_STREQ(found.killer_comm.data(), "eater");
+  EXPECT_TRUE(found.with_another);
 }
 
 TEST(OomEvent, UnflaggedFieldsAreUnknown) {
   auto event = kill();
-  auto sighting = to_sighting(event);
-  EXPECT_EQ(sighting.victim, (ProcessId{100, 0}));
-  EXPECT_EQ(sighting.memory, std::nullopt);
-  EXPECT_EQ(sighting.points, std::nullopt);
-  EXPECT_EQ(sighting.total_pages, std::nullopt);
-  EXPECT_EQ(sighting.killer, std::nullopt);
-  EXPECT_EQ(sighting.domain_usage, std::nullopt);
-  EXPECT_EQ(sighting.constraint, Constraint::none);
-  EXPECT_TRUE(sighting.constraint_deduced);
+  auto found = to_event(event);
+  EXPECT_EQ(found.victim, (ProcessId{100, 0}));
+  EXPECT_EQ(found.memory, std::nullopt);
+  EXPECT_EQ(found.points, std::nullopt);
+  EXPECT_EQ(found.total_pages, std::nullopt);
+  EXPECT_EQ(found.killer, std::nullopt);
+  EXPECT_EQ(found.domain_usage, std::nullopt);
+  EXPECT_EQ(found.constraint, Constraint::none);
+  EXPECT_TRUE(found.constraint_deduced);
   event.domain = 8;
   event.domain_limit = 4096;
-  sighting = to_sighting(event);
-  EXPECT_EQ(sighting.constraint, Constraint::memcg);
-  EXPECT_TRUE(sighting.constraint_deduced);
-  EXPECT_EQ(sighting.domain_limit, Bytes{4096});
+  found = to_event(event);
+  EXPECT_EQ(found.constraint, Constraint::memcg);
+  EXPECT_TRUE(found.constraint_deduced);
+  EXPECT_EQ(found.domain_limit, Bytes{4096});
 }
 
 }  // namespace

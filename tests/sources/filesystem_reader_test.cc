@@ -18,7 +18,7 @@ using ::testing::IsEmpty;
 
 class FilesystemReaderTest : public ::testing::Test {
  protected:
-  FilesystemSamples look(const FilesystemReader& reader) {
+  FilesystemSamples evaluate(const FilesystemReader& reader) {
     return reader.read(test::ManualClock().now(), notes_);
   }
   // A reader that found every path, unless the test reads the notes.
@@ -34,7 +34,7 @@ class FilesystemReaderTest : public ::testing::Test {
 TEST_F(FilesystemReaderTest, WithoutPlacesOfTheirOwnAllAreKubelets) {
   FilesystemPlaces places;
   places.nodefs = tree_ / "kubelet";
-  const auto samples = look(made(places));
+  const auto samples = evaluate(made(places));
   EXPECT_EQ(samples.layout, FilesystemLayout::single);
   ASSERT_TRUE(samples.nodefs);
   EXPECT_GT(samples.nodefs->capacity->count, 0);
@@ -47,7 +47,7 @@ TEST_F(FilesystemReaderTest, WithoutPlacesOfTheirOwnAllAreKubelets) {
 TEST_F(FilesystemReaderTest, OnlyConfiguredPathsMustExist) {
   FilesystemPlaces places;
   places.nodefs = tree_ / "absent";
-  const auto samples = look(made(places));
+  const auto samples = evaluate(made(places));
   EXPECT_FALSE(samples.nodefs);
   EXPECT_FALSE(samples.layout);
   ASSERT_EQ(notes_.size(), 1u);
@@ -55,11 +55,11 @@ TEST_F(FilesystemReaderTest, OnlyConfiguredPathsMustExist) {
   notes_.clear();
 
   places.nodefs.clear();
-  EXPECT_FALSE(look(made(places)).nodefs);
+  EXPECT_FALSE(evaluate(made(places)).nodefs);
   EXPECT_THAT(notes_, IsEmpty()) << "named nothing";
 
   places.nodefs = tree_ / "file";
-  EXPECT_FALSE(look(made(places)).nodefs);
+  EXPECT_FALSE(evaluate(made(places)).nodefs);
   EXPECT_EQ(notes_.size(), 1u) << "not a directory";
 }
 
@@ -69,21 +69,21 @@ TEST_F(FilesystemReaderTest, AnAbsentImagefsLeavesTheLayoutOpenAndNodefsKnown) {
   places.imagefs = tree_ / "later";
   auto reader = made(places);
   EXPECT_EQ(notes_.size(), 1u);
-  auto samples = look(reader);
+  auto samples = evaluate(reader);
   EXPECT_TRUE(samples.nodefs);
   EXPECT_FALSE(samples.imagefs);
   EXPECT_FALSE(samples.containerfs);
   EXPECT_FALSE(samples.layout);
   std::filesystem::create_directory(tree_ / "later");
   reader.refresh(notes_);
-  samples = look(reader);
+  samples = evaluate(reader);
   EXPECT_TRUE(samples.imagefs);
   EXPECT_EQ(samples.layout, FilesystemLayout::single);
   EXPECT_EQ(notes_.size(), 1u);
   std::filesystem::remove(tree_ / "later");
   reader.refresh(notes_);
-  EXPECT_FALSE(look(reader).imagefs);
-  EXPECT_EQ(look(reader).layout, FilesystemLayout::single) << "decided once";
+  EXPECT_FALSE(evaluate(reader).imagefs);
+  EXPECT_EQ(evaluate(reader).layout, FilesystemLayout::single) << "decided once";
 }
 
 TEST_F(FilesystemReaderTest, ARuntimeIsWaitedForUnlessThePlaceIsConfigured) {
@@ -92,12 +92,12 @@ TEST_F(FilesystemReaderTest, ARuntimeIsWaitedForUnlessThePlaceIsConfigured) {
   places.runtime = "unix:///run/test.sock";
   auto reader = made(places);
   EXPECT_FALSE(reader.layout());
-  EXPECT_TRUE(look(reader).nodefs);
-  EXPECT_FALSE(look(reader).imagefs) << "not known is not kubelet's";
+  EXPECT_TRUE(evaluate(reader).nodefs);
+  EXPECT_FALSE(evaluate(reader).imagefs) << "not known is not kubelet's";
   reader.discovered(tree_ / "images", "");
   reader.refresh(notes_);
   EXPECT_EQ(reader.layout(), FilesystemLayout::single);
-  EXPECT_TRUE(look(reader).imagefs);
+  EXPECT_TRUE(evaluate(reader).imagefs);
 
   places.imagefs = tree_ / "images";
   EXPECT_EQ(made(places).layout(), FilesystemLayout::single);
@@ -112,8 +112,8 @@ TEST_F(FilesystemReaderTest, DiscoveredPathsFillOnlyUnsetOnes) {
   auto reader = made(places);
   reader.discovered("/absent", "/absent");
   reader.refresh(notes_);
-  EXPECT_TRUE(look(reader).imagefs);
-  EXPECT_TRUE(look(reader).containerfs);
+  EXPECT_TRUE(evaluate(reader).imagefs);
+  EXPECT_TRUE(evaluate(reader).containerfs);
   EXPECT_THAT(notes_, IsEmpty());
 }
 
@@ -128,7 +128,7 @@ TEST_F(FilesystemReaderTest, OtherPlacesAreDecidedOnAnew) {
   EXPECT_FALSE(reader.layout());
   reader.refresh(notes_);
   EXPECT_EQ(reader.layout(), FilesystemLayout::imagefs);
-  const auto imagefs = look(reader).imagefs;
+  const auto imagefs = evaluate(reader).imagefs;
   ASSERT_TRUE(imagefs);
   EXPECT_FALSE(imagefs->inodes) << "procfs has no number of inodes: unknown, not none";
   EXPECT_FALSE(imagefs->inodes_free);

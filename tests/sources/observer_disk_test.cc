@@ -39,8 +39,8 @@ class ObserverDisk : public ::testing::Test {
     observer_ = std::move(made).value();
     notes_ = observer_->refresh();
   }
-  Observation look() {
-    auto observation = observer_->observe(Wake{}, clock_.now());
+  Observation evaluate() {
+    auto observation = observer_->sample_node(Wake{}, clock_.now());
     observer_->add_workloads(observation, "");
     observer_->add_statistics(observation);
     return observation;
@@ -83,7 +83,7 @@ class ObserverDisk : public ::testing::Test {
 
 TEST_F(ObserverDisk, EveryObservationHasFilesystemsAndTasks) {
   EXPECT_THAT(notes_, IsEmpty());
-  const auto seen = observer_->observe(Wake{}, clock_.now());
+  const auto seen = observer_->sample_node(Wake{}, clock_.now());
   EXPECT_EQ(seen.filesystems.layout, FilesystemLayout::single);
   ASSERT_TRUE(seen.filesystems.nodefs);
   EXPECT_EQ(seen.filesystems.nodefs->at, clock_.now());
@@ -95,11 +95,11 @@ TEST_F(ObserverDisk, EveryObservationHasFilesystemsAndTasks) {
 }
 
 TEST_F(ObserverDisk, StatisticsComeWithTheWalkAndAge) {
-  auto seen = look();
+  auto seen = evaluate();
   EXPECT_FALSE(seen.disk_usage_read);
   EXPECT_FALSE(pod(seen, "a").statistics);
   walk();
-  seen = look();
+  seen = evaluate();
   EXPECT_TRUE(seen.disk_usage_read);
   ASSERT_TRUE(pod(seen, "a").statistics);
   EXPECT_THAT(pod(seen, "a").statistics->volumes, SizeIs(1));
@@ -108,10 +108,10 @@ TEST_F(ObserverDisk, StatisticsComeWithTheWalkAndAge) {
   EXPECT_EQ(pod(seen, "b").statistics->ephemeral_storage, (DiskUsage{Bytes{0}, 0}));
 
   clock_.advance(seconds(10));
-  EXPECT_TRUE(look().disk_usage_read);
+  EXPECT_TRUE(evaluate().disk_usage_read);
   EXPECT_FALSE(walks_when_asked()) << "recent enough";
   clock_.advance(seconds(1));
-  seen = look();
+  seen = evaluate();
   EXPECT_FALSE(seen.disk_usage_read);
   EXPECT_TRUE(pod(seen, "a").statistics) << "shown all the same";
   EXPECT_TRUE(walks_when_asked());
@@ -123,7 +123,7 @@ TEST_F(ObserverDisk, WritableLayersAreTheRuntimesWord) {
   app.rootfs = DiskUsage{mib(5), 7};
   observer_->set_writable_layers({{"a", {app}}, {"unknown", {app}}});
   walk();
-  const auto seen = look();
+  const auto seen = evaluate();
   const auto& statistics = *pod(seen, "a").statistics;
   ASSERT_THAT(statistics.containers, SizeIs(1));
   EXPECT_EQ(statistics.containers[0].rootfs, app.rootfs);

@@ -78,8 +78,8 @@ World v1_world(std::initializer_list<std::pair<std::string, std::string>> more) 
                        "hierarchical_memory_limit 9223372036854771712\n"}});
 }
 
-Observation look(Observer& observer) {
-  return observer.observe(Wake{}, test::ManualClock().now());
+Observation evaluate(Observer& observer) {
+  return observer.sample_node(Wake{}, test::ManualClock().now());
 }
 
 const WorkloadSample* sample_of(const Observation& observation, const std::string& path) {
@@ -93,7 +93,7 @@ TEST(ObserverNode, V2EmulatesRootUsageAsAnonPlusFileOfVmstat) {
   auto world = v2_world({});
   const auto observer = world.observer({});
   EXPECT_THAT(world.notes, IsEmpty());
-  const auto seen = look(*observer);
+  const auto seen = evaluate(*observer);
   EXPECT_EQ(seen.node.capacity, kib(1000));
   EXPECT_EQ(seen.node.usage, pages(500));
   EXPECT_EQ(seen.node.inactive_file, pages(50));
@@ -111,18 +111,18 @@ TEST(ObserverNode, SaysWhyAThresholdOnMissingSwapIsNeverMet) {
   config.thresholds = {threshold(Signal::memory_until_oom, ""),
                        threshold(Signal::swap_available, "")};
   const auto observer = world.observer(config);
-  EXPECT_THAT(look(*observer).notes, IsEmpty());
+  EXPECT_THAT(evaluate(*observer).notes, IsEmpty());
   world.files.write("proc/meminfo", "MemTotal: 1000 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n");
   EXPECT_THAT(
-      look(*observer).notes,
+      evaluate(*observer).notes,
       ElementsAre(SourceNote{"swap.available",
                              "unknown: this node has no swap, so the threshold is never met"}));
-  EXPECT_THAT(look(*world.observer({})).notes, IsEmpty());
+  EXPECT_THAT(evaluate(*world.observer({})).notes, IsEmpty());
 }
 
 TEST(ObserverNode, V1TakesTheRootsCounterAndTheHierarchicalStat) {
   auto world = v1_world({});
-  const auto seen = look(*world.observer({}));
+  const auto seen = evaluate(*world.observer({}));
   EXPECT_EQ(seen.node.usage, Bytes{700});
   EXPECT_EQ(seen.node.inactive_file, Bytes{90});
 }
@@ -130,11 +130,11 @@ TEST(ObserverNode, V1TakesTheRootsCounterAndTheHierarchicalStat) {
 TEST(ObserverNode, FreshInEachEvaluationAndUnknownIfUnreadable) {
   auto world = v2_world({});
   const auto observer = world.observer({});
-  EXPECT_EQ(look(*observer).node.usage, pages(500));
+  EXPECT_EQ(evaluate(*observer).node.usage, pages(500));
   world.files.write("proc/vmstat", "nr_anon_pages 301\nnr_file_pages 200\nnr_inactive_file 50\n");
-  EXPECT_EQ(look(*observer).node.usage, pages(501));
+  EXPECT_EQ(evaluate(*observer).node.usage, pages(501));
   world.files.write("proc/vmstat", "nr_anon_pages 301\nnr_file_pages lots\n");
-  const auto broken = look(*observer);
+  const auto broken = evaluate(*observer);
   EXPECT_FALSE(broken.node.usage);
   EXPECT_FALSE(broken.node.inactive_file);
   EXPECT_EQ(broken.node.capacity, kib(1000));
@@ -160,7 +160,7 @@ TEST(ObserverWatched, LimitIsTheSmallestOnTheWayUp) {
   const auto observer = world.observer(config);
   ASSERT_EQ(world.notes.size(), 1u);  // "/bare" has no memory controller
   EXPECT_EQ(world.notes[0].subject, "/bare");
-  const auto seen = look(*observer);
+  const auto seen = evaluate(*observer);
   ASSERT_EQ(seen.watched.size(), 3u);
   EXPECT_EQ(seen.watched[0].path, "/a/b");
   EXPECT_EQ(seen.watched[0].threshold, 0u);
@@ -174,7 +174,7 @@ TEST(ObserverWatched, LimitIsTheSmallestOnTheWayUp) {
   EXPECT_FALSE(seen.watched[2].inactive_file) << "absent is not zero";
   // An unreadable limit of an ancestor could be the smallest one.
   world.files.write("cgroup/a/memory.max", "garbage\n");
-  const auto broken = look(*observer);
+  const auto broken = evaluate(*observer);
   EXPECT_FALSE(broken.watched[0].limit);
   EXPECT_FALSE(broken.notes.empty());
 }
@@ -185,7 +185,7 @@ TEST(ObserverWatched, V1LimitComesFromTheStatFile) {
                           "total_inactive_file 7\nhierarchical_memory_limit 8192\n"}});
   const auto observer = world.observer({});
   EXPECT_EQ(observer->pods_path(), "/kubepods");
-  const auto seen = look(*observer);
+  const auto seen = evaluate(*observer);
   ASSERT_TRUE(seen.pods);
   EXPECT_EQ(seen.pods->path, "/kubepods");
   EXPECT_EQ(seen.pods->limit, Bytes{8192});
@@ -217,7 +217,7 @@ class ObserverWorkloads : public ::testing::Test {
     add("cgroup/init.scope", "1\n");
   }
   Observation all(Observer& observer, std::string_view subject = "") {
-    auto observation = look(observer);
+    auto observation = evaluate(observer);
     observer.add_workloads(observation, subject);
     return observation;
   }
@@ -324,7 +324,8 @@ TEST_F(ObserverWorkloads, AGuaranteedPodRequestsItsLimitUnlessDeclared) {
   config.pod_rules.push_back({"declared", {}, {}, mib(5), false});
   const auto seen = all(*world_.observer(config));
   const auto request = [&](const std::string& path) {
-    return sample_of(seen, "/kubepods/" + path)->workload.memory_request;
+    const Workload& found = sample_of(seen, "/kubepods/" + path)->workload;
+    return found.memory_request ? found.memory_request : found.inferred->memory_request;
   };
   EXPECT_EQ(request("podg"), mib(8));
   EXPECT_EQ(request("poddeclared"), mib(5));
@@ -339,6 +340,17 @@ TEST_F(ObserverWorkloads, CountsProcessesOfContainersMadeSinceTheRefresh) {
   EXPECT_EQ(sample_of(all(*observer), "/kubepods/burstable/poda")->processes, 3u);
   std::filesystem::remove_all(world_.files / (pod("a") + "/c1"));
   EXPECT_EQ(sample_of(all(*observer), "/kubepods/burstable/poda")->processes, 1u);
+}
+
+// Regression: candidates that were read again kept the count of their first reading.
+TEST_F(ObserverWorkloads, ResamplingCountsProcessesAgain) {
+  const auto observer = world_.observer({});
+  auto observation = all(*observer);
+  EXPECT_EQ(sample_of(observation, "/kubepods/burstable/poda")->processes, 2u);
+  add(pod("a") + "/c1", "");
+  observer->resample_workloads(observation);
+  EXPECT_EQ(sample_of(observation, "/kubepods/burstable/poda")->processes, 0u);
+  EXPECT_EQ(sample_of(observation, "/kubepods/burstable/podb")->processes, 2u);
 }
 
 TEST_F(ObserverWorkloads, ConfigureTakesEffectOnRefresh) {
@@ -379,7 +391,7 @@ TEST_F(ObserverHost, ValuesEqualTheFiles) {
   const test::Hog hog(scratch_, path_, mib(8));
   EXPECT_THAT(observer_->refresh(), IsEmpty());
   const auto low = scratch_.usage(path_);
-  auto seen = look(*observer_);
+  auto seen = evaluate(*observer_);
   observer_->add_workloads(seen, "");
   const auto high = scratch_.usage(path_);
   ASSERT_EQ(seen.watched.size(), 1u);
@@ -402,7 +414,7 @@ TEST_F(ObserverHost, ACgroupRemovedAfterTheRefreshIsDropped) {
   EXPECT_THAT(observer_->refresh(), IsEmpty());
   EXPECT_EQ(observer_->workload_count(), 1u);
   scratch_.remove_child(path_);
-  auto seen = look(*observer_);
+  auto seen = evaluate(*observer_);
   observer_->add_workloads(seen, "");
   EXPECT_THAT(seen.watched, IsEmpty());
   EXPECT_THAT(*seen.workloads, IsEmpty());
@@ -410,9 +422,9 @@ TEST_F(ObserverHost, ACgroupRemovedAfterTheRefreshIsDropped) {
   EXPECT_EQ(observer_->workload_count(), 0u);
   // With the same path again it is another cgroup, visible from the next refresh on.
   EXPECT_EQ(scratch_.child("w"), path_);
-  EXPECT_THAT(look(*observer_).watched, IsEmpty());
+  EXPECT_THAT(evaluate(*observer_).watched, IsEmpty());
   EXPECT_THAT(observer_->refresh(), IsEmpty());
-  EXPECT_EQ(look(*observer_).watched.size(), 1u);
+  EXPECT_EQ(evaluate(*observer_).watched.size(), 1u);
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ class OomLogTest : public testing::Test {
   UniqueFd writer_;
 };
 
-TEST_F(OomLogTest, AKillIsAWakeAndASighting) {
+TEST_F(OomLogTest, AKillIsAWakeAndAnEvent) {
   write(1, "something else");
   EXPECT_THAT(drain(), IsEmpty());
   write_kill(2, 7);

@@ -57,7 +57,7 @@ class OomLogTextTest : public testing::Test {
 
   OomLogText text_{4096};
   KernelLogRecord record_;
-  std::vector<OomKillSighting> kills_;
+  std::vector<OomKillEvent> kills_;
 };
 
 TEST_F(OomLogTextTest, ADumpOfThisKernel) {

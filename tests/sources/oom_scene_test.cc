@@ -6,9 +6,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <climits>
+
 #include "sources/cgroup_walk.h"
 #include "sources/memcg_limit.h"
 #include "sources/node_pages.h"
+#include "support/child.h"
+#include "support/long_path_group.h"
 #include "support/scratch_cgroup.h"
 #include "support/temp_tree.h"
 
@@ -217,6 +222,55 @@ TEST(CgroupWalk, SiblingsComeAsTheyWereMade) {
   ASSERT_TRUE(walk_memory_cgroups(tree, scratch.path(), found).ok());
   EXPECT_EQ(found.size(), made.size() - 1);
   EXPECT_FALSE(walk_memory_cgroups(tree, scratch.path() + "/m", found).ok());
+}
+
+// A tenant with 17 levels of the longest names must not turn the prediction off.
+TEST(CgroupWalk, PathsLongerThanPathMaxAreVisited) {
+  test::ScratchCgroup scratch;
+  const std::string top = scratch.child("tenant");
+  const std::string younger = scratch.child("younger");
+  const test::LongPathGroup deep(scratch.directory(top));
+  const auto tree = kernel::CgroupTree::discover().value();
+  std::vector<OomCgroup> found;
+  std::size_t opened = 0;
+  const auto done = walk_memory_cgroups(tree, scratch.path(), found, [&](const auto& group) {
+    opened += group.id() == found.back().id ? 1 : 0;
+    return Result<void>();
+  });
+  ASSERT_TRUE(done.ok()) << done.error().text();
+  ASSERT_EQ(found.size(), 3U + test::LongPathGroup::kLevels);
+  EXPECT_EQ(opened, found.size());
+  for (std::size_t i = 1; i + 1 < found.size(); ++i) EXPECT_EQ(found[i].parent, i - 1);
+  EXPECT_EQ(found.back().path, younger) << "after all of its older sibling";
+  EXPECT_EQ(found.back().parent, 0U);
+  for (const auto& each : found) EXPECT_LT(each.path.size(), PATH_MAX + 4) << "a bounded amount";
+  EXPECT_TRUE(found[found.size() - 2].path.ends_with("/..."));
+}
+
+TEST(CgroupWalk, ProcessesBelowPathMaxAreRead) {
+  test::ScratchCgroup scratch;
+  const std::string top = scratch.child("tenant");
+  const test::LongPathGroup deep(scratch.directory(top));
+  const auto tree = kernel::CgroupTree::discover().value();
+  {
+    const test::Hog hog(scratch, top, mib(1));
+    deep.write("cgroup.procs", std::to_string(hog.pid()));
+    const auto processes = std::move(proc_process_source(tree)).value();
+    std::vector<ProcessSample> samples;
+    const auto scanned = processes->scan(tree.open(top)->id(), samples);
+    ASSERT_TRUE(scanned.ok()) << scanned.error().text();
+    ASSERT_EQ(samples.size(), 1U);
+    EXPECT_EQ(samples[0].id.pid, hog.pid());
+    // A scan of the whole node attributes it to a group of the tenant, too.
+    ASSERT_TRUE(processes->scan(std::nullopt, samples).ok());
+    std::vector<OomCgroup> groups;
+    ASSERT_TRUE(walk_memory_cgroups(tree, top, groups).ok());
+    const auto own = std::ranges::find(samples, hog.pid(), [](const auto& s) { return s.id.pid; });
+    ASSERT_NE(own, samples.end());
+    if (own->cgroup != CgroupId{}) {
+      EXPECT_NE(std::ranges::find(groups, own->cgroup, &OomCgroup::id), groups.end());
+    }
+  }
 }
 
 }  // namespace

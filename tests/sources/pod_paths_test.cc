@@ -81,21 +81,27 @@ class PodTree : public ::testing::Test {
   test::TempTree files_{{"cgroup.controllers", "memory\n"}};
 };
 
+std::optional<std::string> pods_cgroup(const kernel::CgroupTree& tree, std::string_view root) {
+  const auto found = find_pods_cgroup(tree, root);
+  EXPECT_TRUE(found) << found.error().text();
+  return *found;
+}
+
 TEST_F(PodTree, CgroupfsPodsOfAllClasses) {
   files_.write("kubepods/poda/c1/", "");
   files_.write("kubepods/burstable/podb/", "");
   files_.write("kubepods/besteffort/podc/", "");
   files_.write("kubepods/besteffort/notapod/", "");
   const auto host = tree();
-  EXPECT_EQ(find_pods_cgroup(host, "/"), "/kubepods");
-  const auto pods = list_pods(host, "/kubepods");
-  ASSERT_TRUE(pods) << pods.error().text();
-  EXPECT_THAT(*pods, ElementsAre(Field(&PodPath::cgroup, "/kubepods/besteffort/podc"),
-                                 Field(&PodPath::cgroup, "/kubepods/burstable/podb"),
-                                 Field(&PodPath::cgroup, "/kubepods/poda")));
-  EXPECT_EQ((*pods)[0].qos, QosClass::best_effort);
-  EXPECT_EQ((*pods)[1].qos, QosClass::burstable);
-  EXPECT_EQ((*pods)[2].qos, QosClass::guaranteed);
+  EXPECT_EQ(pods_cgroup(host, "/"), "/kubepods");
+  std::vector<PodPath> pods;
+  ASSERT_TRUE(list_pods(host, "/kubepods", pods));
+  EXPECT_THAT(pods, ElementsAre(Field(&PodPath::cgroup, "/kubepods/besteffort/podc"),
+                                Field(&PodPath::cgroup, "/kubepods/burstable/podb"),
+                                Field(&PodPath::cgroup, "/kubepods/poda")));
+  EXPECT_EQ(pods[0].qos, QosClass::best_effort);
+  EXPECT_EQ(pods[1].qos, QosClass::burstable);
+  EXPECT_EQ(pods[2].qos, QosClass::guaranteed);
 }
 
 TEST_F(PodTree, SystemdPodsBelowARootOfTheirOwn) {
@@ -104,23 +110,23 @@ TEST_F(PodTree, SystemdPodsBelowARootOfTheirOwn) {
       "a-b_c-kubepods-burstable-pod1_2.slice/",
       "");
   const auto host = tree();
-  const auto path = find_pods_cgroup(host, "/a/b-c/");
+  const auto path = pods_cgroup(host, "/a/b-c/");
   ASSERT_TRUE(path);
   EXPECT_EQ(*path, "/a.slice/a-b_c.slice/a-b_c-kubepods.slice");
-  EXPECT_EQ(find_pods_cgroup(host, "/a.slice/a-b_c.slice"), *path);
-  const auto pods = list_pods(host, *path);
-  ASSERT_TRUE(pods) << pods.error().text();
-  ASSERT_EQ(pods->size(), 1u);
-  EXPECT_EQ(pods->front().uid, "1-2");
+  EXPECT_EQ(pods_cgroup(host, "/a.slice/a-b_c.slice"), *path);
+  std::vector<PodPath> pods;
+  ASSERT_TRUE(list_pods(host, *path, pods));
+  ASSERT_EQ(pods.size(), 1u);
+  EXPECT_EQ(pods.front().uid, "1-2");
   // The path alone gives the same result as the walk.
-  EXPECT_EQ(parse_pod_path(pods->front().cgroup), pods->front());
+  EXPECT_EQ(parse_pod_path(pods.front().cgroup), pods.front());
 }
 
 TEST_F(PodTree, OfTwoDriversTheOneWithPodsCounts) {
   files_.write("kubepods/burstable/", "");
   files_.write("kubepods.slice/kubepods-pod1.slice/", "");
-  EXPECT_EQ(find_pods_cgroup(tree(), "/"), "/kubepods.slice");
-  EXPECT_EQ(find_pods_cgroup(tree(), "/elsewhere"), std::nullopt);
+  EXPECT_EQ(pods_cgroup(tree(), "/"), "/kubepods.slice");
+  EXPECT_EQ(pods_cgroup(tree(), "/elsewhere"), std::nullopt);
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ struct Seen {
   std::size_t notes = 0;
 };
 
-Seen look(const test::TempTree& proc) {
+Seen evaluate(const test::TempTree& proc) {
   std::vector<SourceNote> notes;
   const auto sample = TaskReader(proc.path()).read(test::ManualClock().now(), notes);
   return {sample, notes.size()};
@@ -36,32 +36,32 @@ TEST(TaskReader, TheLowerCeilingCounts) {
   test::TempTree proc{{"loadavg", "0.00 0.01 0.05 2/3518 4711\n"},
                       {"sys/kernel/pid_max", "32768\n"},
                       {"sys/kernel/threads-max", "31000\n"}};
-  auto seen = look(proc);
+  auto seen = evaluate(proc);
   EXPECT_EQ(seen.sample.capacity, 31000);
   EXPECT_EQ(seen.sample.running, 3518);
   EXPECT_EQ(seen.sample.at, test::ManualClock().now());
   EXPECT_EQ(seen.notes, 0u);
   proc.write("sys/kernel/pid_max", "20000\n");
-  EXPECT_EQ(look(proc).sample.capacity, 20000);
+  EXPECT_EQ(evaluate(proc).sample.capacity, 20000);
 }
 
 TEST(TaskReader, OneCeilingIsEnoughAndNoneIsUnknown) {
   test::TempTree proc{{"loadavg", "0.00 0.01 0.05 2/3518 4711\n"},
                       {"sys/kernel/pid_max", "32768\n"}};
-  auto seen = look(proc);
+  auto seen = evaluate(proc);
   EXPECT_EQ(seen.sample.capacity, 32768);
   EXPECT_EQ(seen.notes, 1u);
   proc.write("sys/kernel/pid_max", "many\n");
-  seen = look(proc);
+  seen = evaluate(proc);
   EXPECT_EQ(seen.sample.capacity, std::nullopt);
   EXPECT_EQ(seen.notes, 2u);
 }
 
 TEST(TaskReader, WithoutLoadavgItUsesSysinfo) {
   test::TempTree proc{{"sys/kernel/pid_max", "32768\n"}, {"sys/kernel/threads-max", "32768\n"}};
-  EXPECT_GT(look(proc).sample.running.value_or(0), 0);
+  EXPECT_GT(evaluate(proc).sample.running.value_or(0), 0);
   proc.write("loadavg", "not what it was\n");
-  EXPECT_GT(look(proc).sample.running.value_or(0), 0);
+  EXPECT_GT(evaluate(proc).sample.running.value_or(0), 0);
 }
 
 TEST(TaskReader, FreshInEachEvaluation) {

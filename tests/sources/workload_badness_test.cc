@@ -85,7 +85,7 @@ TEST_F(WorkloadBadnessTest, AProcessCountsForAllItsAncestors) {
   workloads.push_back({});
   workloads.back().workload.cgroup = CgroupId{1};
   ASSERT_TRUE(scorer_.scan(tree_, processes_, 2000).ok());
-  scorer_.tell(workloads);
+  scorer_.report(workloads);
   // 9 points each: the last forked one.
   EXPECT_EQ(workloads[0].badness, (WorkloadBadness{{12, 1}, 9}));
   EXPECT_EQ(workloads[1].badness, (WorkloadBadness{{11, 1}, 9}));
@@ -96,7 +96,7 @@ TEST_F(WorkloadBadnessTest, AProcessCountsForAllItsAncestors) {
   processes_.failure = Error{EPERM, "scan"};
   EXPECT_FALSE(scorer_.scan(tree_, processes_, 2000).ok());
   workloads = {workload("/a")};
-  scorer_.tell(workloads);
+  scorer_.report(workloads);
   EXPECT_FALSE(workloads[0].scored);
 }
 
@@ -107,30 +107,30 @@ TEST_F(WorkloadBadnessTest, TheObserverScansIfTheRankingNeedsIt) {
   processes_.add(10, id_of("/d"), 5, 1000);
   auto observer = Observer::create(tree_, config, files_ / "proc").value();
   observer->set_processes(&processes_);
-  const auto look = [&] {
+  const auto evaluate = [&] {
     observer->refresh();
-    auto seen = observer->observe(Wake{}, test::ManualClock().now());
+    auto seen = observer->sample_node(Wake{}, test::ManualClock().now());
     observer->add_workloads(seen, "");
     return seen;
   };
-  auto seen = look();
+  auto seen = evaluate();
   ASSERT_EQ(seen.workloads->size(), 1U);
   EXPECT_FALSE(seen.workloads->front().scored);
   EXPECT_EQ(processes_.scans, 0);
   config.ranking = Ranking::kernel;
   observer->configure(config);
-  seen = look();
+  seen = evaluate();
   EXPECT_EQ(processes_.scans, 1);
   EXPECT_TRUE(seen.workloads->front().scored);
   const Pages total = 4000 * 1024 / ::sysconf(_SC_PAGESIZE);
   EXPECT_EQ(seen.workloads->front().badness, (WorkloadBadness{{10, 1}, 5 + 1000 * (total / 1000)}));
   processes_.failure = Error{EPERM, "scan"};
-  seen = look();
+  seen = evaluate();
   EXPECT_FALSE(seen.workloads->front().scored);
   ASSERT_EQ(seen.notes.size(), 1U);
   EXPECT_EQ(seen.notes.front().subject, "processes");
   observer->set_processes(nullptr);
-  EXPECT_FALSE(look().workloads->front().scored);
+  EXPECT_FALSE(evaluate().workloads->front().scored);
 }
 
 TEST_F(WorkloadBadnessTest, OneScanServesAnEvaluationThatNeedsIt) {
@@ -144,33 +144,33 @@ TEST_F(WorkloadBadnessTest, OneScanServesAnEvaluationThatNeedsIt) {
   observer->set_processes(&processes_);
   observer->refresh();
   test::ManualClock clock;
-  const auto look = [&](std::string_view subject, Scoring scoring) {
-    auto seen = observer->observe(Wake{}, clock.now());
+  const auto evaluate = [&](std::string_view subject, Scoring scoring) {
+    auto seen = observer->sample_node(Wake{}, clock.now());
     observer->add_workloads(seen, subject, scoring);
     return seen;
   };
-  EXPECT_FALSE(look("", kUnscored).workloads->front().scored);
+  EXPECT_FALSE(evaluate("", kUnscored).workloads->front().scored);
   EXPECT_EQ(processes_.scans, 0);
   const auto begin = clock.now();
   // The first scan is of the whole node, whatever the subject is.
-  EXPECT_TRUE(look("/d", {true, begin}).workloads->front().scored);
+  EXPECT_TRUE(evaluate("/d", {true, begin}).workloads->front().scored);
   clock.advance(std::chrono::seconds(1));
-  const auto again = look("/a", {true, begin});
+  const auto again = evaluate("/a", {true, begin});
   EXPECT_EQ(again.workloads->front().badness, (WorkloadBadness{{10, 1}, 5}));
   EXPECT_EQ(processes_.scans, 1);
   // The next evaluation, and one that fails.
   processes_.failure = Error{EPERM, "scan"};
   for (int decisions = 0; decisions < 3; ++decisions) {
-    const auto failed = look("", {true, begin + std::chrono::seconds(1)});
+    const auto failed = evaluate("", {true, begin + std::chrono::seconds(1)});
     EXPECT_FALSE(failed.workloads->front().scored);
     EXPECT_THAT(failed.notes, testing::SizeIs(1));
   }
   EXPECT_EQ(processes_.scans, 2);
-  EXPECT_EQ(look("", kUnscored).notes.size(), 0U);
+  EXPECT_EQ(evaluate("", kUnscored).notes.size(), 0U);
   // A request without a time gets a scan of its own.
   processes_.failure.reset();
-  EXPECT_TRUE(look("", {}).workloads->front().scored);
-  EXPECT_TRUE(look("", {}).workloads->front().scored);
+  EXPECT_TRUE(evaluate("", {}).workloads->front().scored);
+  EXPECT_TRUE(evaluate("", {}).workloads->front().scored);
   EXPECT_EQ(processes_.scans, 4);
 }
 

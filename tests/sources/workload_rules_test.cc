@@ -94,10 +94,12 @@ TEST(KnownPods, ALimitReplacesARequestOnlyForUnknownPods) {
   const auto tree = kernel::CgroupTree::discover(files / "cgroup");
   ASSERT_TRUE(tree);
   std::vector<SourceNote> notes;
-  const auto found = find_workloads(*tree, knowing(known("b")), "/kubepods", {}, notes);
+  const auto found = find_workloads(*tree, knowing(known("b")), "/kubepods", {}, {}, notes);
   ASSERT_EQ(found.size(), 2u);
-  EXPECT_EQ(found[0].memory_request, mib(8));
+  EXPECT_EQ(found[0].memory_request, std::nullopt) << "nothing is declared";
+  EXPECT_EQ(found[0].inferred, (InferredFacts{QosClass::guaranteed, {}, mib(8)}));
   EXPECT_EQ(found[1].memory_request, std::nullopt) << "the policy computes it";
+  EXPECT_EQ(found[1].inferred, std::nullopt);
 }
 
 }  // namespace

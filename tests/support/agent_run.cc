@@ -9,7 +9,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "api/json.h"
+#include "messages/json.h"
 
 namespace forestall::test {
 namespace {
@@ -86,7 +86,7 @@ std::optional<v1::Record> AgentRun::next_record(MonotonicTime deadline) {
   const auto line = process_->next_record(deadline);
   if (!line) return std::nullopt;
   v1::Record record;
-  if (const auto read = api::from_json(*line, record); !read) {
+  if (const auto read = messages::from_json(*line, record); !read) {
     throw std::runtime_error("record is not JSON: " + read.error().text() + "\n" + *line);
   }
   return record;

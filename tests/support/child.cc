@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
 
@@ -76,11 +77,14 @@ std::pair<UniqueFd, UniqueFd> make_pipe() {
 
 Child::Child(const std::function<int()>& body) {
   const pid_t parent = getpid();
+  // Or the child inherits unwritten text, and exit() writes it once more or blocks on a full pipe.
+  std::fflush(nullptr);
   pid_ = fork();
   if (pid_ < 0) throw std::runtime_error("fork");
   if (pid_ == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(1);
+    // 0: the parent is outside of this process's pid namespace.
+    if (const pid_t found = getppid(); found != parent && found != 0) _exit(1);
     _exit(body());
   }
   pidfd_ = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/h2_client.h"
 
-#include <fcntl.h>
 #include <nghttp2/nghttp2.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <algorithm>
 #include <array>
@@ -14,19 +12,17 @@
 #include <stdexcept>
 #include <utility>
 
+#include "wire/grpc_exchange.h"
+
 namespace forestall::test {
 namespace {
 
-UniqueFd connect_to(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
-  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    throw std::runtime_error("connect " + path + ": " + std::strerror(errno));
-  }
-  ::fcntl(fd.get(), F_SETFL, O_NONBLOCK);
-  return fd;
+constexpr Duration kConnectPatience = std::chrono::seconds(30);
+
+UniqueFd connected(const std::string& path) {
+  auto socket = wire::connect_to(path, kConnectPatience);
+  if (!socket) throw std::runtime_error(socket.error().text());
+  return std::move(socket).value();
 }
 
 nghttp2_nv field(const std::string& name, const std::string& value) {
@@ -87,7 +83,7 @@ void H2Client::EndSession::operator()(nghttp2_session* session) const {
   nghttp2_session_del(session);
 }
 
-H2Client::H2Client(const std::string& socket, Habits habits) : socket_(connect_to(socket)) {
+H2Client::H2Client(const std::string& socket, Habits habits) : socket_(connected(socket)) {
   nghttp2_session_callbacks* callbacks = nullptr;
   nghttp2_option* option = nullptr;
   nghttp2_session* session = nullptr;

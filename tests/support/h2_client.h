@@ -43,6 +43,10 @@ class H2Client {
                        const std::map<std::string, std::string>& more = {});
   // Ends an open request, or resets any.
   void reset(std::int32_t stream, std::uint32_t error_code);
+  // Waits until the socket took all requests and resets. A reset of a queued request cancels it.
+  bool flush() {
+    return run_until([this] { return unsent_.empty(); });
+  }
   // Raw bytes without framing.
   void send_raw(std::string_view bytes);
   // The client will send nothing more.

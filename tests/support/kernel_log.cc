@@ -57,7 +57,7 @@ std::optional<OomLine> parse_oom_line(std::string_view message) {
     return line;
   }
   if (message.find("no killable processes") != std::string_view::npos) {
-    line.kind = OomLine::Kind::nobody;
+    line.kind = OomLine::Kind::no_victim;
     return line;
   }
   return std::nullopt;

@@ -17,10 +17,10 @@ namespace forestall::test {
 // A line of the OOM killer that identifies a victim.
 struct OomLine {
   enum class Kind {
-    chosen,  // "oom-kill:constraint=…": the summary; the kernel suppresses most of a burst
-    killed,  // "…: Killed process PID": one for each killed process, in the order of the kills
-    whole,   // "Tasks in PATH are going to be killed due to memory.oom.group set"
-    nobody,  // "Out of memory and no killable processes..."
+    chosen,     // "oom-kill:constraint=…": the summary; the kernel suppresses most of a burst
+    killed,     // "…: Killed process PID": one for each killed process, in the order of the kills
+    whole,      // "Tasks in PATH are going to be killed due to memory.oom.group set"
+    no_victim,  // "Out of memory and no killable processes..."
   };
   Kind kind = Kind::killed;
   pid_t pid = 0;           // chosen, killed

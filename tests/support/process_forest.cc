@@ -30,7 +30,7 @@ namespace {
 constexpr std::size_t kPage = 4096;
 constexpr std::int64_t kFilePages = 2048;
 constexpr int kDepth = 3;  // below the root: four levels of cgroups
-constexpr uid_t kNobody = 65534;
+constexpr uid_t kNobodyUser = 65534;
 
 // A process sends this when it has all its memory.
 struct Ready {
@@ -115,7 +115,7 @@ class Life {
     if (!take(plan_.shmem, shared, -1, true)) fail(__LINE__);
     if (!take(plan_.file, MAP_SHARED, file_, true)) fail(__LINE__);
     for (int i = 0; i < plan_.threads; ++i) std::thread([] { stand_still(); }).detach();
-    if (plan_.nobody && ::setuid(kNobody) != 0) fail(__LINE__);
+    if (plan_.other_user && ::setuid(kNobodyUser) != 0) fail(__LINE__);
     if (!die_with(parent_)) fail(__LINE__);
     if (plan_.sharer != Sharer::none) share();
     if (plan_.leader_gone) leave_to_a_thread();
@@ -299,7 +299,7 @@ ForestProcess ProcessForest::plan(const ForestShape& shape, Dice& dice) const {
   made.oom_score_adj = std::max(static_cast<std::int32_t>(adj), shape.lowest_adj);
   if (!shape.corners) return made;
   if (dice.one_in(4)) made.threads = static_cast<int>(dice.between(1, 3));
-  made.nobody = dice.one_in(6);
+  made.other_user = dice.one_in(6);
   switch (dice.below(10)) {
     case 0: made.sharer = Sharer::clone; break;
     case 1: made.sharer = Sharer::vfork; break;
@@ -387,7 +387,7 @@ std::string ProcessForest::text() const {
     text +=
         fmt::format("{:>7} {} adj {} anon {} shmem {} file {} threads {}{}{}{}\n", each.pid,
                     each.path, each.oom_score_adj, each.anon, each.shmem, each.file, each.threads,
-                    each.leader_gone ? " leader-gone" : "", each.nobody ? " nobody" : "",
+                    each.leader_gone ? " leader-gone" : "", each.other_user ? " other_user" : "",
                     each.sharer_pid == 0
                         ? ""
                         : fmt::format(" {} {}", each.sharer == Sharer::vfork ? "vfork" : "shares",

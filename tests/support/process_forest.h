@@ -50,7 +50,7 @@ struct ForestProcess {
   std::int32_t oom_score_adj = 0;
   int threads = 0;           // besides the leader
   bool leader_gone = false;  // the leader has exited, a thread still runs
-  bool nobody = false;       // uid 65534
+  bool other_user = false;   // uid 65534
   Sharer sharer = Sharer::none;
   pid_t pid = 0;
   pid_t sharer_pid = 0;

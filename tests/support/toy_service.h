@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "base/unique_fd.h"
-#include "exports/grpc_service.h"
+#include "wire/grpc_service.h"
 
-namespace forestall::exports {
+namespace forestall::wire {
 
 class ToyService final : public GrpcService {
  public:
@@ -90,4 +90,4 @@ class ToyService final : public GrpcService {
   std::vector<std::string> saying_;
 };
 
-}  // namespace forestall::exports
+}  // namespace forestall::wire

@@ -93,6 +93,37 @@ TEST(Draw, SmallTerminalsShowTheMostImportant) {
   }
 }
 
+// The line of a watched cgroup reads as a true statement about a named subject, at any width.
+TEST(Draw, AThresholdNamesItsSubjectAndComparesTruthfullyAt80Columns) {
+  v1::TopReport report = example_report(3);
+  v1::Evidence& calm = add_threshold(report, "cgroupMemory.available", 64 * kMib, 255 * kMib);
+  calm.set_subject("/sre");
+  calm.set_capacity(256 * kMib);
+  v1::Evidence& met = add_threshold(report, "cgroupMemory.available", 64 * kMib, 64 * kMib - 1);
+  met.set_subject("/batch/a-service-with-a-name-that-is-longer-than-the-whole-line.service");
+  const std::string at_80 = text_of(Drawing(report).draw(80, 30).screen);
+  EXPECT_THAT(at_80, testing::ContainsRegex("/sre +cgroupMemory.available +255.0M >= 64.0M +calm"));
+  EXPECT_THAT(at_80, testing::ContainsRegex("node +memory.available +8.8G >= 100.0M +calm"));
+  EXPECT_THAT(at_80,
+              testing::ContainsRegex("/batch/.*cgroupMemory.available +67108863 < 67108864 +MET"));
+  const std::string at_100 = text_of(Drawing(report).draw(100, 30).screen);
+  EXPECT_THAT(at_100, testing::ContainsRegex("/sre +cgroupMemory.available hard +255.0M >= 64.0M"));
+  const std::string at_60 = text_of(Drawing(report).draw(60, 30).screen);
+  EXPECT_THAT(at_60, testing::ContainsRegex("/sre +cgroup.* 255.0M >= 64.0M +calm"));
+  const std::string at_40 = text_of(Drawing(report).draw(40, 30).screen);
+  EXPECT_THAT(at_40, testing::ContainsRegex("calm +/sre 255.0M >= 64.0M"));
+}
+
+TEST(Draw, AThresholdInGraceFitsIn80Columns) {
+  v1::TopReport report = example_report(3, kSoftMet);
+  v1::Evidence& soft =
+      add_threshold(report, "cgroupMemory.available", 300 * kMib, 255 * kMib, 30 * test::kSecondNs);
+  soft.set_subject("/sre");
+  EXPECT_THAT(text_of(Drawing(report).draw(80, 30).screen),
+              testing::ContainsRegex("/sre +cgroupMemory.available +255.0M < 300.0M +"
+                                     "(in )?grace 12 s of 30 s"));
+}
+
 TEST(Draw, NoSizeIsTooSmall) {
   for (int width = 0; width < 30; ++width) {
     for (int height = 0; height < 12; ++height) {
@@ -205,6 +236,24 @@ TEST(History, ShowsTheGrowthRateOfAWorkload) {
   ASSERT_NE(drawing.history.pressure("memory"), nullptr);
   EXPECT_EQ(drawing.history.pressure("memory")->some.size(), 2U);
   EXPECT_EQ(drawing.history.pressure("irq"), nullptr);
+}
+
+// A workload that stops growing shows it with the next sample.
+TEST(History, TheChangeIsThatOfTheLastInterval) {
+  Drawing drawing(example_report(3));
+  v1::TopReport later = drawing.report;
+  const auto sample = [&](std::int64_t after_ns, std::int64_t usage) {
+    later.set_at_ns(later.at_ns() + after_ns);
+    later.mutable_workloads(0)->mutable_candidate()->mutable_key()->set_usage(usage);
+    drawing.history.add(later);
+    return *drawing.history.change_of("/kubepods/pod0");
+  };
+  EXPECT_DOUBLE_EQ(sample(test::kSecondNs, 148 * kMib), 100.0 * kMib);
+  EXPECT_DOUBLE_EQ(sample(test::kSecondNs, 148 * kMib), 0);
+  EXPECT_DOUBLE_EQ(sample(test::kSecondNs, 138 * kMib), -10.0 * kMib);
+  // Short intervals are joined to about a second: the kernel counts in batches of pages.
+  EXPECT_DOUBLE_EQ(sample(test::kSecondNs / 2, 143 * kMib), 10.0 * kMib * -5 / 15);
+  EXPECT_DOUBLE_EQ(sample(test::kSecondNs / 2, 148 * kMib), 10.0 * kMib);
 }
 
 TEST(Once, PrintsEverythingAsPlainText) {

@@ -7,9 +7,9 @@
 
 #include <optional>
 
-#include "api/json.h"
 #include "cli/agent_process.h"
 #include "forestall/v1/top.pb.h"
+#include "messages/json.h"
 #include "support/agent_run.h"
 #include "support/child.h"
 #include "support/scratch_cgroup.h"
@@ -133,8 +133,8 @@ TEST_F(TopTerminal, SeesAnAgentGoAndReturn) {
   std::optional<Result<cli::AgentProcess>> agent(start());
   ASSERT_TRUE(*agent) << agent->error().text();
   const TmuxRun tmux(command(), 140, 40);
-  const auto told = fmt::format("agent 0.1.0 pid {}", (*agent)->pid());
-  EXPECT_THAT(tmux.wait_for(told), HasSubstr(told));
+  const auto reported = fmt::format("agent 0.1.0 pid {}", (*agent)->pid());
+  EXPECT_THAT(tmux.wait_for(reported), HasSubstr(reported));
   EXPECT_THAT(tmux.wait_for("the-big-one"), HasSubstr("next victim: the-big-one"));
   agent.reset();
   EXPECT_THAT(tmux.wait_for("no agent"), HasSubstr("connection lost"));
@@ -175,7 +175,7 @@ TEST_F(TopTerminal, OnceNeedsNoTerminal) {
   const Ran json = run_forestall(as_json);
   EXPECT_EQ(json.exit_code, 0) << json.errors;
   v1::TopReport report;
-  const auto read = api::from_json(json.output, report);
+  const auto read = messages::from_json(json.output, report);
   ASSERT_TRUE(read) << read.error().text();
   EXPECT_EQ(report.ranking(), "kernel");
   EXPECT_EQ(report.ranking_in_force(), "kubelet");

@@ -24,7 +24,7 @@ std::string output_of(const std::string& command) {
 }
 
 template <typename Good>
-std::string look_until(const TmuxRun& run, Good good) {
+std::string read_until(const TmuxRun& run, Good good) {
   const MonotonicTime deadline = SystemClock().now() + kPatience;
   std::string text = run.screen();
   while (!good(text) && SystemClock().now() < deadline) text = run.screen();
@@ -70,12 +70,12 @@ std::string TmuxRun::coloured_screen() const {
 }
 
 std::string TmuxRun::wait_for(const std::string& text) const {
-  return look_until(
+  return read_until(
       *this, [&](const std::string& screen) { return screen.find(text) != std::string::npos; });
 }
 
 std::string TmuxRun::wait_without(const std::string& text) const {
-  return look_until(
+  return read_until(
       *this, [&](const std::string& screen) { return screen.find(text) == std::string::npos; });
 }
 
@@ -85,11 +85,11 @@ void TmuxRun::press(const std::vector<std::string>& keys) const {
 
 void TmuxRun::mouse(int x, int y, int button) const {
   // X10's encoding: ESC [ M, then button and place, each with 32 added, places from 1 on.
-  const auto tell = [&](int code) {
+  const auto report = [&](int code) {
     (void)tmux(fmt::format("send-keys -H 1b 5b 4d {:x} {:x} {:x}", code + 32, x + 33, y + 33));
   };
-  tell(button);
-  if (button == 0) tell(3);  // released
+  report(button);
+  if (button == 0) report(3);  // released
 }
 
 void TmuxRun::resize(int width, int height) const {

@@ -90,9 +90,9 @@ TEST(Keys, SelectionMovesAndStaysInside) {
   EXPECT_EQ(view.selected, "/w0");
   (void)apply(other(Input::Kind::escape), layout, view);
   EXPECT_EQ(view.selected, std::nullopt);
-  View nobody;
-  (void)apply(other(Input::Kind::down), layout_of(0, 5), nobody);
-  EXPECT_EQ(nobody.selected, std::nullopt);
+  View none;
+  (void)apply(other(Input::Kind::down), layout_of(0, 5), none);
+  EXPECT_EQ(none.selected, std::nullopt);
 }
 
 TEST(Keys, FilterIsTypedAndTakenBack) {

@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <string>
 
+#include "actuators/never_kill.h"
 #include "actuators/reaper_pool.h"
-#include "actuators/untouchable.h"
 #include "actuators/victim.h"
 #include "kernel/probe_child.h"
 
@@ -24,6 +24,8 @@ constexpr std::size_t kHeldMax = 512;
 // Waits per advance(). If more processes exit at once, the rest is read in the next iteration of
 // the loop, since the epoll is level-triggered.
 constexpr int kWaitsPerAdvance = 16;
+// Victims whose leftover memory waits for reclaim.
+constexpr std::size_t kReclaimsMax = 64;
 constexpr Bytes kWarmUpMemory = mib(1);
 constexpr Duration kWarmUpPatience = std::chrono::seconds(2);
 // Key of the reapers' eventfd; victims count from 1.
@@ -34,23 +36,37 @@ constexpr EventKey kReports{0, 0};
 class Ladder::Machine {
  public:
   Machine(const kernel::CgroupTree& tree, const Clock& clock, LadderOptions options,
-          std::unique_ptr<ReaperPool> reapers, UniqueFd epoll)
+          std::unique_ptr<ReaperPool> reapers, std::unique_ptr<ReaperPool> reclaimer,
+          std::unique_ptr<ReaperPool> left_behind_pool, UniqueFd epoll)
       : options_(std::move(options)),
-        untouchables_(Untouchables::of_this_process()),
+        never_kill_(NeverKill::of_this_process()),
         reapers_(std::move(reapers)),
+        reclaimer_(std::move(reclaimer)),
+        left_behind_pool_(std::move(left_behind_pool)),
         epoll_(std::move(epoll)),
-        means_{tree, clock, untouchables_, *reapers_, epoll_.get()} {}
+        means_{tree, clock, never_kill_, *reapers_, *reclaimer_, epoll_.get()},
+        left_behind_(tree, clock, *left_behind_pool_) {
+    // The warm-up then also reads what the check of threads needs.
+    protect(std::make_shared<const ProtectedGroups>(std::vector<ProtectedGroup>()));
+  }
 
   void set_options(const LadderOptions& options) { options_ = options; }
+  void protect(std::shared_ptr<const ProtectedGroups> groups) {
+    never_kill_.protect(std::move(groups));
+  }
   [[nodiscard]] int fd() const { return epoll_.get(); }
 
   void begin(const WorkloadSample& sample, Duration grace);
   bool complete(const WorkloadSample& sample, const Signalled& signalled);
+  bool reclaim(const WorkloadSample& sample) {
+    return !options_.dry_run && left_behind_.start(sample);
+  }
+  [[nodiscard]] std::vector<Reclaimed> take_reclaimed() { return left_behind_.take(); }
   void hold(const WorkloadSample& sample);
   void release_all_but(std::span<const CgroupId> kept);
-  [[nodiscard]] std::shared_ptr<const Grip> grip_of(CgroupId cgroup) const;
+  [[nodiscard]] std::shared_ptr<const PinnedProcesses> pinned_of(CgroupId cgroup) const;
   void advance();
-  [[nodiscard]] std::optional<MonotonicTime> next_look() const;
+  [[nodiscard]] std::optional<MonotonicTime> next_due() const;
   [[nodiscard]] std::vector<KillProgress> progress() const;
   [[nodiscard]] std::vector<Outcome> take_outcomes() { return std::exchange(outcomes_, {}); }
   [[nodiscard]] Result<void> warm_up();
@@ -65,12 +81,16 @@ class Ladder::Machine {
   void refuse_second(const WorkloadSample& sample);
 
   LadderOptions options_;
-  const Untouchables untouchables_;
+  NeverKill never_kill_;
   const std::unique_ptr<ReaperPool> reapers_;
+  const std::unique_ptr<ReaperPool> reclaimer_;
+  // A tenant decides how long such a reclaim takes; that of a victim must not wait for it.
+  const std::unique_ptr<ReaperPool> left_behind_pool_;
   const UniqueFd epoll_;
   const Means means_;
+  LeftBehindReclaim left_behind_;
 
-  std::vector<std::shared_ptr<const Grip>> grips_;
+  std::vector<std::shared_ptr<const PinnedProcesses>> pinned_all_;
   std::uint32_t last_number_ = 0;
   // Declared after the members they use: a victim leaves the epoll in its destructor.
   std::vector<std::unique_ptr<Victim>> victims_;
@@ -100,7 +120,7 @@ void Ladder::Machine::start(const WorkloadSample& sample, Duration grace,
                             const LadderOptions& options, std::optional<pid_t> only) {
   if (++last_number_ == 0) ++last_number_;
   victims_.push_back(std::make_unique<Victim>(means_, last_number_, sample, options, only,
-                                              grip_of(sample.workload.cgroup)));
+                                              pinned_of(sample.workload.cgroup)));
   victims_.back()->begin(grace);
 }
 
@@ -123,28 +143,29 @@ bool Ladder::Machine::complete(const WorkloadSample& sample, const Signalled& si
 void Ladder::Machine::hold(const WorkloadSample& sample) {
   // Without pidfds nothing can be pinned.
   if (!has(options_.usable, Feature::pidfd)) return;
-  const auto same = std::ranges::find(grips_, sample.workload.cgroup, &Grip::cgroup);
-  if (same != grips_.end()) {
+  const auto same =
+      std::ranges::find(pinned_all_, sample.workload.cgroup, &PinnedProcesses::cgroup);
+  if (same != pinned_all_.end()) {
     if ((*same)->is_current()) return;
-    grips_.erase(same);
+    pinned_all_.erase(same);
   }
   std::size_t held = 0;
-  for (const auto& grip : grips_) held += grip->processes().size();
+  for (const auto& pinned : pinned_all_) held += pinned->processes().size();
   const std::size_t room = kHeldMax - std::min(kHeldMax, held);
-  auto grip =
-      Grip::take(means_.tree, untouchables_, sample.workload, std::min(room, Grip::kProcessesMax));
-  if (grip.ok()) grips_.push_back(std::move(*grip));
+  auto pinned = PinnedProcesses::take(means_.tree, never_kill_, sample.workload,
+                                      std::min(room, PinnedProcesses::kProcessesMax));
+  if (pinned.ok()) pinned_all_.push_back(std::move(*pinned));
 }
 
 void Ladder::Machine::release_all_but(std::span<const CgroupId> kept) {
-  std::erase_if(grips_, [&](const auto& grip) {
-    return std::find(kept.begin(), kept.end(), grip->cgroup()) == kept.end();
+  std::erase_if(pinned_all_, [&](const auto& pinned) {
+    return std::find(kept.begin(), kept.end(), pinned->cgroup()) == kept.end();
   });
 }
 
-std::shared_ptr<const Grip> Ladder::Machine::grip_of(CgroupId cgroup) const {
-  const auto found = std::ranges::find(grips_, cgroup, &Grip::cgroup);
-  return found == grips_.end() ? nullptr : *found;
+std::shared_ptr<const PinnedProcesses> Ladder::Machine::pinned_of(CgroupId cgroup) const {
+  const auto found = std::ranges::find(pinned_all_, cgroup, &PinnedProcesses::cgroup);
+  return found == pinned_all_.end() ? nullptr : *found;
 }
 
 void Ladder::Machine::refuse_second(const WorkloadSample& sample) {
@@ -184,15 +205,18 @@ void Ladder::Machine::hear_events() {
 void Ladder::Machine::hear_reports() {
   reports_.clear();
   reapers_->drain(reports_);
+  reclaimer_->drain(reports_);
+  left_behind_pool_->drain(reports_);
   for (const ReapReport& report : reports_) {
     const auto key = EventKey::unpack(report.ticket);
+    if (key.victim == 0) left_behind_.on_report(key.index, report);
     if (Victim* victim = find(key.victim)) victim->on_report(key.index, report);
   }
 }
 
 void Ladder::Machine::advance() {
   hear_events();
-  for (const auto& victim : victims_) victim->look();
+  for (const auto& victim : victims_) victim->check();
   collect();
 }
 
@@ -204,10 +228,10 @@ void Ladder::Machine::collect() {
   std::erase_if(victims_, [](const auto& victim) { return victim->forgettable(); });
 }
 
-std::optional<MonotonicTime> Ladder::Machine::next_look() const {
+std::optional<MonotonicTime> Ladder::Machine::next_due() const {
   std::optional<MonotonicTime> next;
   for (const auto& victim : victims_) {
-    const auto due = victim->next_look();
+    const auto due = victim->next_due();
     if (due && (!next || *due < *next)) next = due;
   }
   return next;
@@ -229,14 +253,14 @@ Result<void> Ladder::Machine::warm_up() {
   sample.workload.path = TRY(means_.tree.path_of(getpid()));
   sample.workload.cgroup = TRY(means_.tree.open(sample.workload.path)).id();
   // Pins one process and releases it at once; other processes in the cgroup get no signal.
-  (void)Grip::take(means_.tree, untouchables_, sample.workload, 1);
+  (void)PinnedProcesses::take(means_.tree, never_kill_, sample.workload, 1);
   LadderOptions options = options_;
   options.dry_run = false;
   options.release_timeout = kWarmUpPatience;
   start(sample, Duration::zero(), options, child.pid());
   const auto ended = child.wait_end(kWarmUpPatience);
   advance();
-  (void)next_look();
+  (void)next_due();
   (void)progress();
   // Only this kill can exist; it may have ended, or wait for usage that other threads raised.
   if (!victims_.empty()) outcomes_.push_back(victims_.back()->record());
@@ -255,16 +279,21 @@ Result<void> Ladder::Machine::warm_up() {
 Result<std::unique_ptr<Ladder>> Ladder::create(const kernel::CgroupTree& tree, const Clock& clock,
                                                LadderOptions options) {
   auto reapers = TRY(ReaperPool::create(options.reaper_threads, options.reaper_queue_max));
+  auto reclaimer = TRY(ReaperPool::create(1, kReclaimsMax));
+  auto left_behind = TRY(ReaperPool::create(1, 1));
   UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return errno_error("epoll_create1", "for the ladder");
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = kReports.pack();
-  if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, reapers->fd(), &event) != 0) {
-    return errno_error("epoll_ctl", "the reapers' eventfd");
+  for (const int fd : {reapers->fd(), reclaimer->fd(), left_behind->fd()}) {
+    if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
+      return errno_error("epoll_ctl", "the reapers' eventfd");
+    }
   }
-  return std::unique_ptr<Ladder>(new Ladder(std::make_unique<Machine>(
-      tree, clock, std::move(options), std::move(reapers), std::move(epoll))));
+  return std::unique_ptr<Ladder>(new Ladder(
+      std::make_unique<Machine>(tree, clock, std::move(options), std::move(reapers),
+                                std::move(reclaimer), std::move(left_behind), std::move(epoll))));
 }
 
 Ladder::Ladder(std::unique_ptr<Machine> machine) : machine_(std::move(machine)) {}
@@ -273,11 +302,20 @@ Ladder::~Ladder() = default;
 void Ladder::set_options(const LadderOptions& options) {
   machine_->set_options(options);
 }
+void Ladder::protect(std::shared_ptr<const ProtectedGroups> groups) {
+  machine_->protect(std::move(groups));
+}
 void Ladder::begin(const WorkloadSample& victim, Duration grace) {
   machine_->begin(victim, grace);
 }
 bool Ladder::complete(const WorkloadSample& victim, const Signalled& signalled) {
   return machine_->complete(victim, signalled);
+}
+bool Ladder::reclaim(const WorkloadSample& left_behind) {
+  return machine_->reclaim(left_behind);
+}
+std::vector<Reclaimed> Ladder::take_reclaimed() {
+  return machine_->take_reclaimed();
 }
 void Ladder::hold(const WorkloadSample& sample) {
   machine_->hold(sample);
@@ -285,14 +323,14 @@ void Ladder::hold(const WorkloadSample& sample) {
 void Ladder::release_all_but(std::span<const CgroupId> kept) {
   machine_->release_all_but(kept);
 }
-std::shared_ptr<const Grip> Ladder::grip_of(CgroupId cgroup) const {
-  return machine_->grip_of(cgroup);
+std::shared_ptr<const PinnedProcesses> Ladder::pinned_of(CgroupId cgroup) const {
+  return machine_->pinned_of(cgroup);
 }
 int Ladder::fd() const {
   return machine_->fd();
 }
-std::optional<MonotonicTime> Ladder::next_look() const {
-  return machine_->next_look();
+std::optional<MonotonicTime> Ladder::next_due() const {
+  return machine_->next_due();
 }
 void Ladder::advance() {
   machine_->advance();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kill ladder: a non-blocking state machine per victim. The loop calls begin() once and
-// advance() on every wake of fd() or past next_look(); it never waits for a victim.
+// advance() on every wake of fd() or past next_due(); it never waits for a victim.
 //
 // Order of a hard kill:
 // 1. Verify that the cgroup is still the ranked one.
@@ -8,7 +8,8 @@
 // 3. SIGKILL by pidfd.
 // 4. On worker threads, repeated until nothing is left: cgroup.kill (v2) for processes forked
 // meanwhile, and process_mrelease.
-// 5. Complete when the last pidfd polls readable or the cgroup is empty, and its memory is back
+// 5. When the last process exited, reclaim what stays charged to the cgroup, on a thread.
+// 6. Complete when the last pidfd polls readable or the cgroup is empty, and its memory is back
 // (usage_meter.h has the rule).
 //
 // A stuck kill is still watched, and has a second outcome (released) if its memory comes back
@@ -20,7 +21,8 @@
 #include <span>
 #include <vector>
 
-#include "actuators/grip.h"
+#include "actuators/left_behind_reclaim.h"
+#include "actuators/pinned_processes.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "kernel/cgroup_tree.h"
@@ -57,6 +59,9 @@ class Ladder {
   // Applies to kills that begin afterwards (reload).
   void set_options(const LadderOptions& options);
 
+  // From now on processes with a thread in one of these groups are spared (members.h).
+  void protect(std::shared_ptr<const ProtectedGroups> groups);
+
   // Verifies, signals and starts reaping, without waiting. The only path lookup is that of the
   // victim's own cgroup. Measured from a SCHED_FIFO thread (tests/bench/ladder_bench.cc): about
   // 0.12 ms to the SIGKILL of one process and 0.03 ms per further one, since all are opened before
@@ -72,6 +77,12 @@ class Ladder {
   // it continues, and its outcome includes them.
   bool complete(const WorkloadSample& victim, const Signalled& signalled);
 
+  // Begins to reclaim what a workload without processes has left behind, on a thread. False if
+  // nothing was started: see LeftBehindReclaim; also in a dry run.
+  bool reclaim(const WorkloadSample& left_behind);
+  // Results since the last call.
+  [[nodiscard]] std::vector<Reclaimed> take_reclaimed();
+
   // Pins the victim, or updates its pinned processes. begin() then needs one read of cgroup.procs
   // before SIGKILL. Costs what begin() saves and has no other effect. Limits: 64 processes per
   // victim, 512 in total. After a failure begin() does all the work itself.
@@ -79,20 +90,20 @@ class Ladder {
   // Releases all pinned victims except these.
   void release_all_but(std::span<const CgroupId> kept);
   // The pinned state of the cgroup; null if none.
-  [[nodiscard]] std::shared_ptr<const Grip> grip_of(CgroupId cgroup) const;
+  [[nodiscard]] std::shared_ptr<const PinnedProcesses> pinned_of(CgroupId cgroup) const;
 
   // Polls readable when a process exited or a reaper thread reported.
   [[nodiscard]] int fd() const;
-  [[nodiscard]] std::optional<MonotonicTime> next_look() const;
+  [[nodiscard]] std::optional<MonotonicTime> next_due() const;
   // Advances every kill.
   void advance();
 
   // Running and recent kills, for the next observation. A finished one (released, stuck, failed) is
-  // listed until its cgroup is gone or `forget_after` (30 s) passed, because kubelet waits that
-  // long for a pod's cleanup. A dry run is listed equally long: in flight, with all expected memory
-  // remaining. The policy then waits as after a real kill instead of selecting the next candidate
-  // on every wake. The remaining memory is working set: current usage minus the inactive file pages
-  // at the ranking.
+  // listed until `forget_after` (30 s) passed, because kubelet waits that long for a pod's cleanup,
+  // and the policy counts recent kills. A dry run is listed equally long: in flight, with all
+  // memory remaining. The policy then waits as after a real kill instead of selecting the next
+  // candidate on every wake. The remaining memory is working set: current usage minus the inactive
+  // file pages at the ranking.
   [[nodiscard]] std::vector<KillProgress> progress() const;
   // Outcomes completed since the last call, each exactly once. begin() may already complete one: a
   // refusal or a dry run ends at once.

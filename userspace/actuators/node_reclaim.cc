@@ -39,7 +39,7 @@ NodeReclaim::NodeReclaim(Connect connect) : connect_(std::move(connect)) {}
 Result<std::unique_ptr<NodeReclaim>> NodeReclaim::create(Connect connect) {
   std::unique_ptr<NodeReclaim> made(new NodeReclaim(std::move(connect)));
   made->thread_ =
-      TRY(kernel::JobThread::create("forestall-node", [self = made.get()] { self->run(); }));
+      TRY(base::JobThread::create("forestall-node", [self = made.get()] { self->run(); }));
   return made;
 }
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/job_thread.h"
 #include "base/result.h"
 #include "clients/runtime.h"
-#include "kernel/job_thread.h"
 #include "model/eviction.h"
 
 namespace forestall::actuators {
@@ -65,7 +65,7 @@ class NodeReclaim {
   // Owned by the loop, and by the job while it runs.
   std::vector<ReclaimStep> steps_;
   NodeReclaimResult result_;
-  std::unique_ptr<kernel::JobThread> thread_;  // last: run() uses all members above
+  std::unique_ptr<base::JobThread> thread_;  // last: run() uses all members above
 };
 
 }  // namespace forestall::actuators

@@ -10,7 +10,7 @@
 #include <charconv>
 #include <string_view>
 
-#include "actuators/roll_call.h"
+#include "kernel/cgroup_processes.h"
 #include "kernel/process_ref.h"
 
 namespace forestall::actuators {
@@ -81,8 +81,8 @@ class ContainerCheck {
   // The members are read again after the directory was opened: if the pid is listed now and the
   // directory still works, it is the same process.
   void correct(int directory, OomScoreAdjFinding& finding) const {
-    const auto now = sorted_processes(cgroup_);
-    if (!now.ok() || !std::ranges::binary_search(*now, finding.pid)) return;
+    const auto now = kernel::list_processes(cgroup_);
+    if (!now.ok() || !std::ranges::binary_search(now->pids, finding.pid)) return;
     if (!read_at(directory, "stat").ok()) return;
     const auto written = write_value(directory, finding.expected);
     if (written.ok()) {
@@ -109,9 +109,9 @@ std::vector<OomScoreAdjFinding> check_oom_score_adj(const kernel::CgroupTree& tr
   for (const ExpectedOomScoreAdj& each : expected) {
     const auto cgroup = tree.open(each.cgroup);
     if (!cgroup.ok()) continue;
-    auto members = sorted_processes(*cgroup);
+    auto members = kernel::list_processes(*cgroup);
     if (!members.ok()) continue;
-    ContainerCheck(each, *cgroup, std::move(*members), enforce, proc, findings).run();
+    ContainerCheck(each, *cgroup, std::move(members->pids), enforce, proc, findings).run();
   }
   return findings;
 }

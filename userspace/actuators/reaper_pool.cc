@@ -14,6 +14,7 @@
 #include <ctime>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "kernel/process_ref.h"
 
@@ -47,14 +48,21 @@ bool worth_another_try(int code) {
   return code == EAGAIN || code == EINVAL || code == EINTR;
 }
 
-ReapReport kill_cgroup(const ReapJob& job) {
+ReapReport write_once(const ReapJob& job, std::string_view text) {
   ssize_t size = 0;
   do {
-    size = ::write(job.target.get(), "1", 1);
+    size = ::write(job.target.get(), text.data(), text.size());
   } while (size < 0 && errno == EINTR);
-  if (size == 1) return {job.ticket, ReapResult::freed, 0};
+  if (size == static_cast<ssize_t>(text.size())) return {job.ticket, ReapResult::freed, 0};
   const int code = size < 0 ? errno : EIO;
   return {job.ticket, code == ENODEV ? ReapResult::gone : ReapResult::failed, code};
+}
+
+// memory.reclaim returns EAGAIN if it reclaimed less than requested: usage shows how much.
+ReapReport reclaim(const ReapJob& job) {
+  ReapReport done = write_once(job, std::to_string(job.bytes.count));
+  if (done.result == ReapResult::failed && done.code == EAGAIN) done.result = ReapResult::freed;
+  return done;
 }
 
 }  // namespace
@@ -141,7 +149,7 @@ bool ReaperPool::take(ReapJob& job) {
 ReapReport ReaperPool::run(const ReapJob& job) const {
   if (job.call == ReapCall::mrelease) return reap(job);
   if (SystemClock().now() > job.not_after) return {job.ticket, ReapResult::failed, ETIME};
-  return kill_cgroup(job);
+  return job.call == ReapCall::reclaim ? reclaim(job) : write_once(job, "1");
 }
 
 ReapReport ReaperPool::reap(const ReapJob& job) const {

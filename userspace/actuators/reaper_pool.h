@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Threads for the calls of a kill that may block, so that the loop never does: process_mrelease,
-// and the write to cgroup.kill.
+// and the writes to cgroup.kill, memory.reclaim and memory.force_empty.
 //
 // A dying process frees its own memory on its own CPU time. At nice 19 on a busy CPU that took more
 // than a minute for 2 GiB; with process_mrelease from another thread it took 0.2 s. The threads are
@@ -21,8 +21,9 @@
 #include <memory>
 #include <vector>
 
-#include "actuators/priority_mutex.h"
+#include "base/bytes.h"
 #include "base/clock.h"
+#include "base/priority_mutex.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 
@@ -31,6 +32,7 @@ namespace forestall::actuators {
 enum class ReapCall : std::uint8_t {
   mrelease,     // process_mrelease on a pidfd, until nothing is left
   cgroup_kill,  // "1" written to a descriptor of cgroup.kill, once
+  reclaim,      // `bytes` written to memory.reclaim (v2), or 0 to memory.force_empty (v1), once
 };
 
 // One dying process, or one cgroup to be killed. The pool owns the descriptor from submit() on.
@@ -41,10 +43,12 @@ struct ReapJob {
   // A cgroup.kill whose turn is later than this is not written (ETIME): the cgroup may have new
   // processes by then.
   MonotonicTime not_after = MonotonicTime::max();
+  Bytes bytes = {};  // of reclaim
 };
 
 enum class ReapResult : std::uint8_t {
-  freed,    // its memory was unmapped; cgroup.kill: all its processes were signalled
+  freed,    // its memory was unmapped; cgroup.kill: all its processes were signalled; reclaim: the
+            // kernel tried
   gone,     // nothing was left (ESRCH, or it exited meanwhile; ENODEV, the cgroup was removed)
   not_yet,  // still EAGAIN, EINTR or EINVAL after all attempts: worth another job
   failed,   // see `code`
@@ -93,7 +97,7 @@ class ReaperPool {
   // Used by the loop only: jobs submitted and not yet drained.
   std::size_t outstanding_ = 0;
 
-  PriorityMutex mutex_;  // guards the rings below
+  base::PriorityMutex mutex_;  // guards the rings below
   std::vector<ReapJob> jobs_;
   std::size_t first_job_ = 0, job_count_ = 0;
   std::vector<ReapReport> reports_;

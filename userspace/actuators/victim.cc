@@ -17,10 +17,12 @@ namespace forestall::actuators {
 namespace {
 
 // Sweeps for late forks per call; a faster fork bomb is swept again from the loop.
-constexpr int kSweepsPerLook = 8;
+constexpr int kSweepsPerEvaluation = 8;
 // Interval of checks of a running kill: freeing pages raises no event.
-constexpr Duration kLookInterval = std::chrono::milliseconds(10);
+constexpr Duration kEvaluationInterval = std::chrono::milliseconds(10);
 constexpr Duration kUnsettledInterval = std::chrono::milliseconds(1);
+// How often the memory of a victim of a dry run is read.
+constexpr Duration kDryRunInterval = std::chrono::milliseconds(500);
 constexpr Duration kStuckInterval = std::chrono::seconds(1);
 // A pod may request any number of seconds; above this the sum of times would overflow.
 constexpr Duration kGraceMax = std::chrono::hours(24 * 365);
@@ -32,13 +34,14 @@ constexpr std::size_t kSortedMax = 32;
 
 Victim::Victim(const Means& means, std::uint32_t number, const WorkloadSample& sample,
                const LadderOptions& options, std::optional<pid_t> only,
-               std::shared_ptr<const Grip> grip)
+               std::shared_ptr<const PinnedProcesses> pinned)
     : means_(means),
       number_(number),
       options_(options),
       only_(only),
-      grip_(std::move(grip)),
-      inactive_file_(sample.inactive_file.value_or(Bytes{0})) {
+      pinned_(std::move(pinned)),
+      inactive_file_(sample.inactive_file.value_or(Bytes{0})),
+      expected_(sample.working_set().value_or(Bytes{0})) {
   outcome_.victim = sample.workload;
   outcome_.usage_before = sample.usage.value_or(Bytes{0});
 }
@@ -51,14 +54,14 @@ Victim::~Victim() {
 // ---- before the signal ----
 
 void Victim::begin(Duration grace) {
-  outcome_.began = looked_ = means_.clock.now();
+  outcome_.began = evaluated_ = means_.clock.now();
   deadline_ = outcome_.began + options_.release_timeout;
   lowest_ = outcome_.usage_before;
   forget_at_ = outcome_.began + kForgetAfter;
   outcome_.dry_run = options_.dry_run;
   outcome_.attempts.reserve(5);
   const bool at_once = grace <= Duration::zero() && !options_.dry_run;
-  if (grip_ && at_once && kill_by_grip()) return;
+  if (pinned_ && at_once && kill_pinned()) return;
   if (auto verified = verify(); !verified.ok()) return fail(Rung::verify, verified.error());
   attempt(Rung::verify).processes = 0;
   if (!take_roll()) return;
@@ -70,7 +73,7 @@ void Victim::begin(Duration grace) {
   }
   if (grace > Duration::zero() && ask_to_end(grace)) {
     watch(0);
-    return look();
+    return check();
   }
   end_now();
 }
@@ -78,7 +81,7 @@ void Victim::begin(Duration grace) {
 void Victim::cut_grace(Duration grace) {
   if (outcome_.state != KillState::terminating) return;
   kill_at_ = std::min(*kill_at_, means_.clock.now() + grace);
-  look();
+  check();
 }
 
 Result<void> Victim::verify() {
@@ -104,31 +107,41 @@ Result<void> Victim::verify() {
   return {};
 }
 
+Result<ProcessSnapshot> Victim::roll_now() {
+  auto snapshot = take_process_snapshot(*dir_, means_.never_kill, known(), hold(), only_);
+  unlisted_ = snapshot.ok() && snapshot->unlisted.has_value();
+  return snapshot;
+}
+
 // Fills held_; false if the kill ended here.
 bool Victim::take_roll() {
-  auto roll = call_roll(*dir_, means_.untouchables, {}, hold(), only_);
-  // All listed processes may have exited while they were opened, and others been forked.
-  for (int round = 1; round < kSweepsPerLook; ++round) {
-    if (!roll.ok() || roll->quiet || !roll->found.empty() || roll->present.empty()) break;
-    roll = call_roll(*dir_, means_.untouchables, {}, hold(), only_);
+  auto snapshot = roll_now();
+  // All listed processes may have exited while they were opened, and others been forked. What could
+  // not be listed may be listed now.
+  for (int round = 1; round < kSweepsPerEvaluation; ++round) {
+    if (!snapshot.ok() || snapshot->quiet || !snapshot->found.empty()) break;
+    if (snapshot->present.empty() && !snapshot->unlisted) break;
+    snapshot = roll_now();
   }
-  if (!roll.ok()) {
-    removed_ = roll.error().code == ENODEV;
-    fail(Rung::pidfds, roll.error());
+  if (!snapshot.ok()) {
+    removed_ = true;
+    fail(Rung::pidfds, snapshot.error());
     return false;
   }
-  admit(*roll);
+  admit(*snapshot);
   Attempt& pidfds = attempt(Rung::pidfds);
-  pidfds.failure = roll->refusal ? roll->refusal : roll->failure;
+  pidfds.failure = why_incomplete(*snapshot);
   measure_before();
-  if (roll->present.empty()) {
-    // It exited between the ranking and now: nothing to kill or to wait for.
-    outcome_.exited = outcome_.released = pidfds.at;
-    finish(KillState::released);
+  if (snapshot->present.empty() && !snapshot->unlisted) {
+    // It exited between the ranking and now. This is no kill, and nothing is pending release. The
+    // cgroup is not remembered as failed: processes that enter it later can be killed.
+    outcome_.exited = pidfds.at;
+    fail(Rung::pidfds, Error{ESRCH, "no process was left in the cgroup"});
+    forgettable_ = true;
     return false;
   }
   // cgroup.kill kills every process, so it must not be used once one process was refused.
-  if (roll->refused == 0 && !only_) open_twin(roll->present, Twin::same);
+  if (snapshot->refused == 0 && !only_) open_twin(snapshot->present, Twin::same);
   if (held_.empty() && !twin_) {
     if (!pidfds.failure) {
       pidfds.failure = Error{ESRCH, "every process exited while its pidfd was opened"};
@@ -169,14 +182,14 @@ void Victim::end_now() {
   if (after_grace) {
     settled_ = false;
     sweep();
-    if (alive_ == 0 && settled_) return look();
+    if (alive_ == 0 && settled_) return check();
     compare_twin_again();
   }
   if (!signal_all()) return finish(KillState::failed);
   reap(0);
   if (!after_grace) watch(0);
   sweep();
-  look();
+  check();
 }
 
 // pidfds first, because they take no sleeping lock. cgroup.kill then reaches processes that could
@@ -211,33 +224,34 @@ bool Victim::signal_processes(std::size_t from, int signal) {
 }
 
 // Takes the processes of a snapshot into held_; returns the index of the first.
-std::size_t Victim::admit(RollCall& roll) {
+std::size_t Victim::admit(ProcessSnapshot& snapshot) {
   const std::size_t from = held_.size();
-  for (auto& process : roll.found) {
+  for (auto& process : snapshot.found) {
     const pid_t pid = process.id().pid;
     held_.push_back({std::move(process), pid, Reaping::wanted});
   }
   const auto added = static_cast<std::uint32_t>(held_.size() - from);
   alive_ += added;
   unheld_ = hold() == Hold::by_pidfd
-                ? roll.unheld
-                : static_cast<std::uint32_t>(roll.present.size()) - roll.refused;
+                ? snapshot.unpinned
+                : static_cast<std::uint32_t>(snapshot.present.size()) - snapshot.refused;
   attempt(Rung::pidfds).processes += added;
   return from;
 }
 
 // Signals processes forked since the last snapshot, until no new one appears.
 void Victim::sweep() {
-  for (int round = 0; round < kSweepsPerLook && !settled_; ++round) {
-    auto roll = call_roll(*dir_, means_.untouchables, known(), hold(), only_);
-    if (!roll.ok()) {
-      removed_ = roll.error().code == ENODEV;
-      if (!removed_) attempt(Rung::pidfds).failure = roll.error();
+  for (int round = 0; round < kSweepsPerEvaluation && !settled_; ++round) {
+    auto snapshot = roll_now();
+    if (!snapshot.ok()) {
+      removed_ = true;
       return;
     }
-    settled_ = roll->quiet;
-    const std::size_t from = admit(*roll);
+    settled_ = snapshot->quiet;
+    const std::size_t from = admit(*snapshot);
+    if (snapshot->unlisted) attempt(Rung::pidfds).failure = snapshot->unlisted;
     if (settled_) return;
+    if (from == held_.size() && unlisted_) return;  // the next round tries again
     if (from == held_.size()) continue;
     watch(from);
     // A terminating victim may fork processes to clean up.
@@ -345,6 +359,7 @@ bool Victim::submit(std::size_t index) {
 
 void Victim::on_report(std::uint32_t index, const ReapReport& report) {
   if (index == EventKey::kCgroupKill) return on_cgroup_kill(report);
+  if (index == EventKey::kReclaim) return on_reclaim(report);
   if (index >= held_.size()) return;
   Attempt& mrelease = attempt(Rung::mrelease);
   switch (report.result) {
@@ -378,8 +393,10 @@ void Victim::check_exits() {
   }
   // The last known process exited: check for unknown ones.
   if (alive_ == 0) settled_ = false;
-  if (!settled_ && !removed_ && looked_ >= sweep_due_) sweep_in_turn();
-  const bool gone = removed_ || (settled_ && alive_ == 0 && unheld_ == 0 && !populated());
+  if (!settled_ && !removed_ && evaluated_ >= sweep_due_) sweep_in_turn();
+  // cgroup.events covers what could not be listed. On a hybrid host it is that of another group.
+  const bool all_seen = settled_ || (unlisted_ && events_ && !means_.tree.hybrid());
+  const bool gone = removed_ || (all_seen && alive_ == 0 && unheld_ == 0 && !populated());
   if (!gone || outcome_.exited) return;
   outcome_.exited = means_.clock.now();
   // A victim that exited within its grace also gets release_timeout for its memory to come back.
@@ -419,39 +436,52 @@ void Victim::check_memory() {
 void Victim::note_progress(Bytes usage) {
   if (usage + kUsageGrain > lowest_) return;
   lowest_ = usage;
-  deadline_ = looked_ + options_.release_timeout;
+  deadline_ = evaluated_ + options_.release_timeout;
 }
 
-void Victim::look() {
-  looked_ = means_.clock.now();
+void Victim::check() {
+  evaluated_ = means_.clock.now();
   // A victim that exited is not killed again: later processes in the cgroup are not the victim.
   const bool grace_is_over =
-      outcome_.state == KillState::terminating && !outcome_.exited && looked_ >= *kill_at_;
+      outcome_.state == KillState::terminating && !outcome_.exited && evaluated_ >= *kill_at_;
   if (grace_is_over) return end_now();
   if (!under_way()) {
-    // A removed cgroup need not be remembered.
+    // A removed cgroup need not be remembered if it was never signalled. A kill counts for the next
+    // decisions (policy/damage_limit.h), whatever becomes of the cgroup.
+    if (options_.dry_run) note_memory_of_dry_run();
     if (!options_.dry_run && meter_ && !usage_now()) removed_ = true;
-    forgettable_ = forgettable_ || removed_ || looked_ >= forget_at_;
+    forgettable_ = forgettable_ || evaluated_ >= forget_at_ || (removed_ && !outcome_.signalled);
     return;
   }
   check_exits();
+  reclaim_rest();
   // What a victim frees during its grace does not show its end.
   if (outcome_.state == KillState::terminating && !outcome_.exited) return;
   check_memory();
-  const bool in_time = looked_ < deadline_;
+  const bool in_time = evaluated_ < deadline_;
+  if (reclaiming_ == Reclaiming::ended && !outcome_.released) outcome_.released = evaluated_;
   // After all processes exited, nothing more is freed: the rest is page cache of no process.
-  if (!in_time && outcome_.exited && !outcome_.released) outcome_.released = looked_;
+  if (!in_time && outcome_.exited && !outcome_.released) outcome_.released = evaluated_;
   // The memory may be back before the processes exit, since the reapers free it. Then the exit is
   // awaited until the deadline, only for the record, and so is the thread that writes cgroup.kill.
   // By then the remaining memory is next to nothing.
-  const bool complete = outcome_.exited && !cgroup_kill_queued_;
+  const bool complete =
+      outcome_.exited && !cgroup_kill_queued_ && !is_reaping() && reclaiming_ != Reclaiming::queued;
   if (outcome_.released && (complete || !in_time)) return finish(KillState::released);
   if (outcome_.state == KillState::in_flight && !in_time) finish(KillState::stuck);
-  if (outcome_.state == KillState::stuck && looked_ >= forget_at_) forgettable_ = true;
+  if (outcome_.state == KillState::stuck && evaluated_ >= forget_at_) forgettable_ = true;
   if (outcome_.state == KillState::terminating) return;
   // Submits again what a reaper gave up on, or what found the queue full.
   for (std::size_t i = 0; i < held_.size() && submit(i); ++i) {
   }
+}
+
+void Victim::note_memory_of_dry_run() {
+  if (outcome_.state != KillState::in_flight || !meter_) return;
+  const Bytes usage = usage_now().value_or(Bytes{0});  // removed: none
+  if (usage.count > outcome_.usage_before.count / 2) return;
+  outcome_.state = KillState::released;
+  outcome_.freed = outcome_.usage_before - usage;
 }
 
 void Victim::finish(KillState state) {
@@ -463,9 +493,10 @@ void Victim::finish(KillState state) {
   const auto usage = usage_now();
   // A removed cgroup has no usage left; the usage of an unreadable one is unknown.
   if (usage) outcome_.freed = outcome_.usage_before - *usage;
+  if (usage && outcome_.exited) note_left_behind(*usage);
   if (removed_) outcome_.freed = outcome_.usage_before;
   outcome_waits_ = true;
-  forgettable_ = removed_ && (state == KillState::released || state == KillState::failed);
+  forgettable_ = removed_ && !outcome_.signalled;
 }
 
 void Victim::fail(Rung rung, Error why) {
@@ -499,6 +530,8 @@ KillProgress Victim::progress() const {
                         credit,
                         std::nullopt};
   if (outcome_.state == KillState::terminating) progress.kill_at = kill_at_;
+  progress.expected = expected_;
+  progress.freed = outcome_.freed;
   return progress;
 }
 
@@ -516,13 +549,17 @@ bool Victim::under_way() const {
          outcome_.state == KillState::terminating;
 }
 
-std::optional<MonotonicTime> Victim::next_look() const {
+std::optional<MonotonicTime> Victim::next_due() const {
+  const bool would_die = options_.dry_run && outcome_.state == KillState::in_flight;
+  if (would_die) return std::min(evaluated_ + kDryRunInterval, forget_at_);
   if (!under_way()) return forget_at_;
-  if (outcome_.state == KillState::stuck) return looked_ + kStuckInterval;
-  if (outcome_.state == KillState::terminating && !outcome_.exited) return kill_at_;
+  if (outcome_.state == KillState::stuck) return evaluated_ + kStuckInterval;
+  const bool in_grace = outcome_.state == KillState::terminating && !outcome_.exited;
+  // After the last exit the sweep that confirms it may still be due, and no event follows.
+  if (in_grace && alive_ > 0) return kill_at_;
   const MonotonicTime next =
-      std::max(looked_ + (settled_ ? kLookInterval : kUnsettledInterval), sweep_due_);
-  return std::min(next, deadline_);
+      std::max(evaluated_ + (settled_ ? kEvaluationInterval : kUnsettledInterval), sweep_due_);
+  return std::min(next, in_grace ? *kill_at_ : deadline_);
 }
 
 // Nullopt if the usage is unknown or the cgroup was removed.

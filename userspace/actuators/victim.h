@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One kill, from the decision to the memory's return: a state machine that never waits.
 //
-//   begin ──▶ failed                      nothing could be signalled
-//     │ └───▶ released                    it was empty already
+//   begin ──▶ failed                      nothing could be signalled, or it was empty already
 //     │ with a grace: SIGTERM
 //     ├───▶ terminating ──▶ released      it exited by itself
 //     │        │ the grace expired, or was shortened
@@ -15,7 +14,8 @@
 // A dry run stops before the first signal and stays in `in_flight` for kForgetAfter, with the
 // expected memory of the kill as remaining. The policy then waits as after a real kill. With
 // nothing remaining, it would select the next candidate at once, and so on, until it had "killed"
-// the whole node. After kForgetAfter the victim is a candidate again.
+// the whole node. Once it has returned half of its memory by itself, nothing remains of this kill;
+// a leak that follows is another one. After kForgetAfter the victim is a candidate again.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,11 @@
 #include <span>
 #include <vector>
 
-#include "actuators/grip.h"
 #include "actuators/ladder.h"
+#include "actuators/never_kill.h"
+#include "actuators/pinned_processes.h"
+#include "actuators/process_snapshot.h"
 #include "actuators/reaper_pool.h"
-#include "actuators/roll_call.h"
-#include "actuators/untouchable.h"
 #include "actuators/usage_meter.h"
 #include "base/clock.h"
 #include "kernel/cgroup_tree.h"
@@ -46,8 +46,11 @@ inline constexpr Duration kForgetAfter = std::chrono::seconds(30);
 struct Means {
   const kernel::CgroupTree& tree;
   const Clock& clock;
-  const Untouchables& untouchables;
+  const NeverKill& never_kill;
   ReaperPool& reapers;
+  // One thread for memory.reclaim and memory.force_empty, which may wait for swap or a disk. It
+  // must not delay process_mrelease of another victim.
+  ReaperPool& reclaimer;
   int epoll;
 };
 
@@ -59,6 +62,7 @@ struct EventKey {
 
   static constexpr std::uint32_t kCgroupEvents = UINT32_MAX;
   static constexpr std::uint32_t kCgroupKill = UINT32_MAX - 1;  // only on tickets
+  static constexpr std::uint32_t kReclaim = UINT32_MAX - 2;     // only on tickets
   [[nodiscard]] constexpr std::uint64_t pack() const {
     return (std::uint64_t{victim} << 32) | index;
   }
@@ -77,7 +81,7 @@ class Victim {
   // Pinned processes, if given, are used for a kill without grace.
   Victim(const Means& means, std::uint32_t number, const WorkloadSample& sample,
          const LadderOptions& options, std::optional<pid_t> only,
-         std::shared_ptr<const Grip> grip = nullptr);
+         std::shared_ptr<const PinnedProcesses> pinned = nullptr);
   Victim(const Victim&) = delete;
   Victim& operator=(const Victim&) = delete;
   ~Victim();
@@ -92,13 +96,13 @@ class Victim {
   void on_event(std::uint32_t index);
   void on_report(std::uint32_t index, const ReapReport& report);
   // Advances the state machine after events.
-  void look();
+  void check();
 
   [[nodiscard]] std::uint32_t number() const { return number_; }
   [[nodiscard]] CgroupId cgroup() const { return outcome_.victim.cgroup; }
   [[nodiscard]] bool under_way() const;
   // When the next check is due even without an event.
-  [[nodiscard]] std::optional<MonotonicTime> next_look() const;
+  [[nodiscard]] std::optional<MonotonicTime> next_due() const;
   // Nothing is left to watch or to report.
   [[nodiscard]] bool forgettable() const { return forgettable_; }
   [[nodiscard]] KillProgress progress() const;
@@ -110,6 +114,7 @@ class Victim {
  private:
   enum class Twin : std::uint8_t { same, within };
   enum class Reaping : std::uint8_t { wanted, queued, ended };
+  enum class Reclaiming : std::uint8_t { not_yet, queued, ended };
   struct Held {
     std::optional<kernel::ProcessRef> process;  // nullopt once it exited
     pid_t pid = 0;
@@ -118,9 +123,10 @@ class Victim {
   };
 
   // Kill by pinned processes.
-  [[nodiscard]] bool kill_by_grip();
+  [[nodiscard]] bool kill_pinned();
   void take_over(std::span<const kernel::ProcessRef* const> reached);
   void follow_up(const std::vector<pid_t>& present);
+  [[nodiscard]] Result<ProcessSnapshot> roll_now();
   // Before the signal.
   [[nodiscard]] Result<void> verify();
   [[nodiscard]] bool take_roll();
@@ -135,7 +141,7 @@ class Victim {
   void queue_cgroup_kill();
   void on_cgroup_kill(const ReapReport& report);
   [[nodiscard]] bool signal_processes(std::size_t from, int signal);
-  std::size_t admit(RollCall& roll);
+  std::size_t admit(ProcessSnapshot& snapshot);
   void sweep();
   void sweep_in_turn();
   // After it.
@@ -147,25 +153,30 @@ class Victim {
   void check_exits();
   void check_memory();
   void note_progress(Bytes usage);
+  void reclaim_rest();
+  [[nodiscard]] bool is_reaping() const;
+  void on_reclaim(const ReapReport& report);
+  void note_left_behind(Bytes usage);
   [[nodiscard]] bool populated() const;
+  // A dry run is over when the victim has returned its memory by itself.
+  void note_memory_of_dry_run();
   void finish(KillState state);
   void fail(Rung rung, Error why);
   Attempt& attempt(Rung rung);
   [[nodiscard]] std::optional<Bytes> usage_now() const;
   [[nodiscard]] Bytes remaining() const;
   [[nodiscard]] bool usable(Feature feature) const { return has(options_.usable, feature); }
-  [[nodiscard]] Hold hold() const {
-    return usable(Feature::pidfd) ? Hold::by_pidfd : Hold::by_nothing;
-  }
+  [[nodiscard]] Hold hold() const { return usable(Feature::pidfd) ? Hold::by_pidfd : Hold::none; }
 
   const Means& means_;
   const std::uint32_t number_;
   const LadderOptions options_;
   const std::optional<pid_t> only_;
-  const std::shared_ptr<const Grip> grip_;
+  const std::shared_ptr<const PinnedProcesses> pinned_;
   // At the ranking; 0 if unknown. It was not part of the working set that the kill is to lower, so
   // its return does not count.
   const Bytes inactive_file_;
+  const Bytes expected_;  // working set at the ranking
 
   std::shared_ptr<const kernel::CgroupDir> dir_;  // in the memory hierarchy
   std::optional<kernel::CgroupDir> twin_;  // in the cgroup2 hierarchy, when it can be killed there
@@ -177,10 +188,12 @@ class Victim {
   bool outcome_waits_ = false;
   MonotonicTime sweep_due_;
   bool settled_ = false;             // the last process snapshot was quiet
+  bool unlisted_ = false;            // it may have missed processes
   bool removed_ = false;             // the cgroup was removed
   bool cgroup_kill_queued_ = false;  // a reaper thread has not reported on it yet
   bool all_watched_ = true;          // every process of held_ is in the epoll
   bool forgettable_ = false;
+  Reclaiming reclaiming_ = Reclaiming::not_yet;
   std::uint32_t alive_ = 0;                // of held_
   std::uint32_t unheld_ = 0;               // at the last process snapshot
   std::uint32_t left_to_cgroup_kill_ = 0;  // not pinned when it was queued
@@ -189,7 +202,7 @@ class Victim {
   MonotonicTime deadline_;                 // of the release, or of the next step towards it
   Bytes lowest_;                           // usage, since it was signalled
   MonotonicTime forget_at_;
-  MonotonicTime looked_;
+  MonotonicTime evaluated_;
 };
 
 }  // namespace forestall::actuators

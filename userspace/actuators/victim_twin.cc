@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "actuators/victim.h"
+#include "kernel/cgroup_processes.h"
 
 namespace forestall::actuators {
 namespace {
@@ -24,19 +25,22 @@ void Victim::open_twin(const std::vector<pid_t>& present, Twin wanted) {
   auto twin = means_.tree.open_unified(outcome_.victim.path);
   if (!twin.ok()) return;
   if (means_.tree.hybrid()) {
-    const auto members = sorted_processes(*twin);
-    if (!members.ok() || members->empty() || !std::ranges::includes(present, *members)) return;
-    if (wanted == Twin::same && *members != present) return;
+    const auto members = kernel::list_processes(*twin);
+    if (!members.ok() || members->failure || members->pids.empty()) return;
+    if (!std::ranges::includes(present, members->pids)) return;
+    if (wanted == Twin::same && members->pids != present) return;
   } else if (twin->id() != cgroup()) {
     return;
   }
+  // A process that could not be listed could not be refused either.
+  if (unlisted_ && means_.never_kill.any_within(means_.tree, outcome_.victim.path)) return;
   twin_ = std::move(*twin);
 }
 
 // The group was compared when the grace began; another process may have entered since.
 void Victim::compare_twin_again() {
   twin_.reset();
-  const auto now = call_roll(*dir_, means_.untouchables, known(), hold(), only_);
+  const auto now = roll_now();
   if (now.ok() && now->refused == 0 && !only_) open_twin(now->present, Twin::same);
 }
 

@@ -2,8 +2,11 @@
 #include "agent/core.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <functional>
 #include <utility>
 
+#include "agent/protected_workloads.h"
 #include "agent/wall_time.h"
 #include "policy/deadlines.h"
 
@@ -13,9 +16,31 @@ namespace {
 // Kills begun in one evaluation before the loop serves other events. Each is for another subject,
 // or for the next victim of one whose memory the last victim cannot satisfy.
 constexpr int kMaxKillsPerEvaluation = 16;
+// A shorter absence is logged only if the agent was stopped by a signal.
+constexpr Duration kReportedAbsence = std::chrono::seconds(1);
+
+// Less than this is accounting noise.
+constexpr Bytes kLeftBehindMin = mib(1);
 
 bool is_due(const std::optional<MonotonicTime>& due, MonotonicTime now) {
   return due && *due <= now;
+}
+
+// Reclaim moves memory into swap, which is of no use when swap is short.
+bool is_short_of_memory(const Decision& decision) {
+  if (!decision.driving) return false;
+  const SignalRow& row = row_of(decision.evidence[*decision.driving].threshold.signal);
+  return row.resource == Resource::memory && row.measure != Measure::swap;
+}
+
+// A tenant decides how often reclaim frees nothing, or finds the group removed.
+exports::LogLevel level_of(const actuators::Reclaimed& reclaimed) {
+  const auto& failure = reclaimed.failure;
+  if (failure && failure->code != ENOENT && failure->code != ENODEV) {
+    return exports::LogLevel::warning;
+  }
+  const bool freed = reclaimed.after && *reclaimed.after + kLeftBehindMin <= reclaimed.before;
+  return freed ? exports::LogLevel::info : exports::LogLevel::debug;
 }
 
 }  // namespace
@@ -24,16 +49,17 @@ Core::Core(Parts parts, Config config)
     : parts_(std::move(parts)),
       config_(std::move(config)),
       tree_(*parts_.clock, *parts_.observer, *parts_.log, *parts_.watchdog, config_,
-            parts_.told_of_cgroups),
+            parts_.has_cgroup_events, [this] { protect(); }),
       growth_(*parts_.clock, *parts_.observer),
-      readiness_(*parts_.observer, *parts_.ladder, growth_),
+      victim_cache_(*parts_.observer, *parts_.ladder, growth_),
       evaluator_({*parts_.clock, *parts_.observer, *parts_.ladder, *parts_.reclaim, tree_,
-                  readiness_, growth_, config_}),
+                  victim_cache_, growth_, config_, parts_.tree}),
       reporter_(parts_),
       kills_({*parts_.clock, *parts_.observer, *parts_.ladder, *parts_.watchdog, *parts_.guard,
-              readiness_, tree_, scheduler_, reporter_, *parts_.log, parts_.sinks}),
-      lines_(parts_.sources, parts_.told_of_usage, *parts_.log),
-      oom_kills_(parts_.sinks, *parts_.foresight),
+              victim_cache_, tree_, scheduler_, reporter_, *parts_.log, parts_.sinks,
+              *parts_.counts}),
+      lines_(parts_.sources, parts_.has_usage_events, *parts_.log),
+      oom_kills_(parts_.sinks, *parts_.forecast),
       own_limits_(*parts_.log, *parts_.throttle),
       pods_(*parts_.clock, *parts_.observer, *parts_.tree, *parts_.log, config_) {}
 
@@ -42,16 +68,38 @@ Core::Core(Parts parts, Config config)
 void Core::start() {
   tree_.refresh_changed();
   pods_.reconcile();
-  growth_.look_calmly(config_);
+  growth_.evaluate_calm(config_);
   evaluate(WakeSource::startup);
+}
+
+// No process with a thread in a protected workload is signalled.
+void Core::protect() {
+  const auto groups = protected_groups(*parts_.observer);
+  parts_.ladder->protect(groups);
+  parts_.guard->protect(groups);
+}
+
+void Core::resumed(MonotonicTime last_ran, MonotonicTime due, bool continued) {
+  const MonotonicTime now = parts_.clock->now();
+  oom_kills_.note_absence(continued ? last_ran : due, now);
+  const Duration at_least = std::max(now - due, Duration::zero());
+  if (!continued && at_least < kReportedAbsence) return;
+  // A service manager sends SIGCONT with its SIGTERM, so that alone shows no absence.
+  parts_.log->write(
+      at_least < kReportedAbsence ? exports::LogLevel::info : exports::LogLevel::warning,
+      exports::LogLine("resumed")
+          .field("cause", continued ? "SIGCONT" : "unknown")
+          .field("away_at_least_us", at_least)
+          .field("away_at_most_us", now - last_ran));
 }
 
 void Core::source_ready(sources::Source& source) {
   std::vector<Wake> wakes;
-  source.drain(parts_.clock->now(), wakes);
+  const MonotonicTime now = parts_.clock->now();
+  source.drain(now, wakes);
   for (const Wake& wake : wakes) {
     if (wake.source == WakeSource::workload_change) tree_.note_change();
-    oom_kills_.note(wake);
+    oom_kills_.note(wake, now);
   }
   if (!wakes.empty()) {
     const auto wake = scheduler_.admit(wakes, tree_.change_due(), parts_.clock->now());
@@ -64,6 +112,7 @@ void Core::source_ready(sources::Source& source) {
 
 void Core::ladder_ready() {
   kills_.advance();
+  log_reclaimed();
   evaluate(WakeSource::kill_progress);
 }
 
@@ -81,10 +130,10 @@ void Core::guard_ready() {
   evaluate(Wake{WakeSource::guard, woken, {}, {}});
 }
 
-void Core::foresight_ready() {
-  for (const OomForecast::Answer& answer : parts_.foresight->collect()) {
+void Core::forecast_ready() {
+  for (const OomForecaster::Answer& answer : parts_.forecast->collect()) {
     if (!parts_.log->writes(exports::LogLevel::debug)) continue;
-    exports::LogLine line("foresight");
+    exports::LogLine line("forecast");
     line.field("domain", answer.path).field("verdict", to_string(answer.verdict));
     if (answer.victim) line.field("pid", answer.victim->pid);
     line.field("took_us", answer.took);
@@ -94,48 +143,51 @@ void Core::foresight_ready() {
 
 void Core::time_passed() {
   const MonotonicTime now = parts_.clock->now();
-  if (is_due(parts_.ladder->next_look(), now)) ladder_ready();
+  if (is_due(parts_.ladder->next_due(), now)) ladder_ready();
   for (sources::Source* source : parts_.sources) {
-    if (is_due(source->next_look(), now)) source_ready(*source);
+    if (is_due(source->next_due(), now)) source_ready(*source);
   }
-  if (is_due(parts_.oom_events->next_look(), now)) report_kernel_kills();
-  parts_.foresight->time_passed();
+  if (is_due(parts_.oom_events->next_due(), now)) report_kernel_kills();
+  parts_.forecast->time_passed();
   if (const auto wake = scheduler_.deferred_due(now)) evaluate(*wake);
   if (pods_.is_due(now)) pods_.reconcile();
-  if (is_due(readiness_.next_look(), now)) make_ready(now);
+  if (is_due(victim_cache_.next_due(), now)) pre_rank(now);
   if (scheduler_.deadline_due(now)) evaluate(Wake{WakeSource::deadline, now, {}, {}});
   const Wake recheck{WakeSource::recheck, now, {}, {}};
-  if (is_due(parts_.guard->next_look(), now)) evaluate(recheck);
+  const bool pass_due = is_due(reporter_.next_pass(), now);
+  if (pass_due) reporter_.pass_due(now);
+  if (is_due(parts_.guard->next_due(), now)) evaluate(recheck);
   if (tree_.recheck_at() <= now) {
     tree_.recheck();
     evaluate(recheck);
-    if (!scheduler_.holds() && readiness_.subjects().empty()) growth_.look_calmly(config_);
-  } else if (scheduler_.hold_due(now)) {
+    if (!scheduler_.holds() && victim_cache_.subjects().empty()) growth_.evaluate_calm(config_);
+  } else if (scheduler_.hold_due(now) || pass_due) {
     evaluate(recheck);
   }
 }
 
-MonotonicTime Core::next_look() const {
+MonotonicTime Core::next_due() const {
   MonotonicTime next = tree_.recheck_at();
   const auto consider = [&next](const std::optional<MonotonicTime>& due) {
     if (due) next = std::min(next, *due);
   };
   consider(scheduler_.next());
+  consider(reporter_.next_pass());
   consider(pods_.next());
-  consider(parts_.ladder->next_look());
-  consider(readiness_.next_look());
-  consider(parts_.oom_events->next_look());
-  consider(parts_.foresight->next_look());
-  consider(parts_.guard->next_look());
-  for (const sources::Source* source : parts_.sources) consider(source->next_look());
+  consider(parts_.ladder->next_due());
+  consider(victim_cache_.next_due());
+  consider(parts_.oom_events->next_due());
+  consider(parts_.forecast->next_due());
+  consider(parts_.guard->next_due());
+  for (const sources::Source* source : parts_.sources) consider(source->next_due());
   return next;
 }
 
-void Core::make_ready(MonotonicTime now) {
-  if (!readiness_.working()) return evaluate(Wake{WakeSource::recheck, now, {}, {}});
+void Core::pre_rank(MonotonicTime now) {
+  if (!victim_cache_.working()) return evaluate(Wake{WakeSource::recheck, now, {}, {}});
   tree_.refresh_if_stale(now);
-  readiness_.work(config_, parts_.ladder->progress(), now);
-  if (readiness_.working()) return;
+  victim_cache_.work(config_, parts_.ladder->progress(), now);
+  if (victim_cache_.working()) return;
   kills_.post_orders(config_);
   parts_.guard->ranked();
 }
@@ -146,7 +198,7 @@ void Core::reload(Config config) {
   config_ = std::move(config);
   reporter_.reconfigured();
   parts_.observer->configure(config_);
-  readiness_.reconfigured(same_rules);
+  victim_cache_.reconfigured(same_rules);
   parts_.watchdog->withdraw();
   parts_.guard->disarm();
   tree_.refresh();
@@ -162,7 +214,7 @@ void Core::evaluate(WakeSource source) {
 void Core::evaluate(const Wake& wake) {
   kills_.take_watchdog_kill();
   const MonotonicTime woken = parts_.clock->now();
-  ++looks_;
+  ++parts_.counts->evaluations;
   scheduler_.begin(woken);
   decide_all(wake, woken);
   if (tree_.changed() && parts_.clock->now() < tree_.change_due()) {
@@ -171,7 +223,7 @@ void Core::evaluate(const Wake& wake) {
     tree_.refresh_changed();
     decide_all(wake, woken);  // arms what was just found
   }
-  parts_.watchdog->looked();
+  parts_.watchdog->evaluated();
 }
 
 void Core::decide_all(const Wake& wake, MonotonicTime woken) {
@@ -211,8 +263,8 @@ void Core::rest(const Record& record) {
   const auto lines = lines_.arm(config_, record.observation, record.decision, now);
   scheduler_.set_lines(lines);
   // The kernel's points change with every page: that ranking is made at the crossing only.
-  if (config_.ranking != Ranking::kernel) readiness_.note(lines, now);
-  if (readiness_.subjects().empty()) parts_.watchdog->withdraw();
+  if (config_.ranking != Ranking::kernel) victim_cache_.note(lines, now);
+  if (victim_cache_.subjects().empty()) parts_.watchdog->withdraw();
   scheduler_.hold(record.decision, record.stages.decided);
   kills_.withdraw_if_met(record.decision);
 }
@@ -224,14 +276,15 @@ void Core::report(Record record) {
   // A pre-ranked decision read a part of the node only; after its kill the next evaluation follows
   // at once and reads all of it.
   if (!record.prepared) {
-    reporter_.report_look(record, tree_.recheck_at());
-    near_own_limit = own_limits_.look(config_, record.decision);
+    reclaim_left_behind(record.decision);
+    reporter_.report_evaluation(record, tree_.recheck_at(), tree_.pod_facts());
+    near_own_limit = own_limits_.evaluate(config_, record.decision);
   }
   // While a victim's memory is pending release, neither the kernel's next victim nor the guard's
   // list can be computed.
   if (!record.prepared && !kills) {
-    parts_.foresight->looked(record.observation, record.decision);
-    parts_.guard->looked(config_, record, readiness_, growth_);
+    parts_.forecast->evaluated(record.observation, record.decision);
+    parts_.guard->evaluated(config_, record, victim_cache_, growth_);
   }
   if (kills) {
     kills_.record_loop_kills(record);
@@ -241,19 +294,51 @@ void Core::report(Record record) {
     } else {
       reporter_.report_news(record);
     }
-    reporter_.survey(evaluator_, record.stages.decided);
+    reporter_.workload_sample(evaluator_, record.stages.decided);
   }
   oom_kills_.keep(std::move(record), evaluator_.state());
+}
+
+// Before a neighbour within its request pays for it: while it is left, such a workload is killed
+// only if the kernel's OOM killer would act next (policy/damage_limit.h). When a reclaim has ended,
+// the next evaluation follows and starts the next one.
+void Core::reclaim_left_behind(const Decision& decision) {
+  if (!is_short_of_memory(decision)) return log_reclaimed();
+  std::vector<const WorkloadSample*> left;
+  for (const Candidate& candidate : decision.considered) {
+    const auto held = candidate.sample.working_set();
+    if (candidate.exclusion == Exclusion::empty && held && *held > kLeftBehindMin) {
+      left.push_back(&candidate.sample);
+    }
+  }
+  std::ranges::sort(left, std::greater(), [](const auto* sample) { return sample->working_set(); });
+  for (const WorkloadSample* sample : left) {
+    if (parts_.ladder->reclaim(*sample)) break;
+  }
+  log_reclaimed();
+}
+
+void Core::log_reclaimed() {
+  for (const actuators::Reclaimed& each : parts_.ladder->take_reclaimed()) {
+    exports::LogLine line("left-behind");
+    line.field("cgroup", each.path).field("before", each.before);
+    if (each.after) line.field("after", *each.after);
+    if (each.kinds.file) line.field("file", *each.kinds.file);
+    if (each.kinds.shmem) line.field("shmem", *each.kinds.shmem);
+    if (each.kinds.kernel) line.field("kernel", *each.kinds.kernel);
+    if (each.failure) line.field("failure", each.failure->text());
+    parts_.log->write(level_of(each), line);
+  }
 }
 
 // Each once, when it is known as well as it will be.
 void Core::report_kernel_kills() {
   const MonotonicTime now = parts_.clock->now();
-  std::vector<OomKillSighting> kills;
+  std::vector<OomKillEvent> kills;
   parts_.oom_events->take(now, kills);
-  for (const OomKillSighting& kill : kills) {
-    ++kernel_kills_;
-    oom_kills_.tell(kill, config_, reporter_.next_sequence(), now, wall_time_ns());
+  for (const OomKillEvent& kill : kills) {
+    ++parts_.counts->kernel_oom_kills;
+    oom_kills_.report(kill, config_, reporter_.next_sequence(), now, wall_time_ns());
   }
 }
 
@@ -261,7 +346,7 @@ void Core::log_evaluation(const Record& record) const {
   if (!parts_.log->writes(exports::LogLevel::debug)) return;
   const StageTimes& stages = record.stages;
   parts_.log->write(exports::LogLevel::debug,
-                    exports::LogLine("look")
+                    exports::LogLine("evaluation")
                         .field("wake", to_string(record.observation.wake.source))
                         .field("reason", to_string(record.decision.reason))
                         .field("wake_us", stages.woken - stages.crossed)

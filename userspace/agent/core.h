@@ -20,9 +20,9 @@
 #include "agent/own_limit_watch.h"
 #include "agent/parts.h"
 #include "agent/pod_reconciler.h"
-#include "agent/readiness.h"
 #include "agent/record_reporter.h"
 #include "agent/tree_refresher.h"
+#include "agent/victim_cache.h"
 #include "agent/wake_scheduler.h"
 #include "model/config.h"
 #include "model/record.h"
@@ -38,6 +38,9 @@ class Core {
 
   // First evaluation: finds the workloads, arms every source.
   void start();
+  // The loop runs again after it was late for `due`, or after SIGCONT (`continued`). `last_ran`:
+  // when it ran before. To be called before anything else.
+  void resumed(MonotonicTime last_ran, MonotonicTime due, bool continued);
   // A source's descriptor became readable, or its time came.
   void source_ready(sources::Source& source);
   // The ladder's descriptor became readable.
@@ -45,32 +48,35 @@ class Core {
   // Node-level reclaim is over.
   void reclaim_ready();
   // A round of predictions is over.
-  void foresight_ready();
+  void forecast_ready();
   // The watchdog has killed.
   void watchdog_ready();
   // The guard in the kernel has reports.
   void guard_ready();
-  // The time next_look() named has come.
+  // The time next_due() named has come.
   void time_passed();
   // A new configuration, already checked. Takes effect with the evaluation it causes.
   void reload(Config config);
 
   // When time_passed() must be called at the latest.
-  [[nodiscard]] MonotonicTime next_look() const;
-  [[nodiscard]] std::uint64_t looks() const { return looks_; }
-  [[nodiscard]] const Readiness& readiness() const { return readiness_; }
-  [[nodiscard]] std::uint64_t kills() const { return kills_.count(); }
-  [[nodiscard]] std::uint64_t kernel_kills() const { return kernel_kills_; }
+  [[nodiscard]] MonotonicTime next_due() const;
+  [[nodiscard]] std::uint64_t evaluations() const { return parts_.counts->evaluations; }
+  [[nodiscard]] const VictimCache& victim_cache() const { return victim_cache_; }
+  [[nodiscard]] std::uint64_t kills() const { return parts_.counts->kills; }
+  [[nodiscard]] std::uint64_t kernel_kills() const { return parts_.counts->kernel_oom_kills; }
 
  private:
+  void protect();
   void evaluate(WakeSource source);
   void evaluate(const Wake& wake);
   void decide_all(const Wake& wake, MonotonicTime woken);
   [[nodiscard]] bool decide(const Wake& wake, MonotonicTime woken);
   void rest(const Record& record);
   void report(Record record);
+  void reclaim_left_behind(const Decision& decision);
+  void log_reclaimed();
   void report_kernel_kills();
-  void make_ready(MonotonicTime now);
+  void pre_rank(MonotonicTime now);
   void log_evaluation(const Record& record) const;
 
   const Parts parts_;
@@ -78,7 +84,7 @@ class Core {
   WakeScheduler scheduler_;
   TreeRefresher tree_;
   GrowthWatch growth_;
-  Readiness readiness_;
+  VictimCache victim_cache_;
   Evaluator evaluator_;
   RecordReporter reporter_;
   KillController kills_;
@@ -86,8 +92,6 @@ class Core {
   OomKills oom_kills_;
   OwnLimitWatch own_limits_;
   PodReconciler pods_;
-  std::uint64_t looks_ = 0;
-  std::uint64_t kernel_kills_ = 0;
 };
 
 }  // namespace forestall::agent

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernel/memory_kinds.h"
+#include "policy/damage_limit.h"
+
 namespace forestall::agent {
 namespace {
 
@@ -37,33 +40,39 @@ policy::Step Evaluator::ask(Observation& observation, ReadMore read_more) const 
 // it was in either case: the policy saw a part of the node only, and the evaluation that follows
 // the kill reads all of it.
 bool Evaluator::evaluate_prepared(const Wake& wake, Record& record) {
-  const Readiness& readiness = parts_.readiness;
+  const VictimCache& victim_cache = parts_.victim_cache;
   const MonotonicTime now = parts_.clock.now();
-  if (!readiness.ready(now) || !parts_.tree.knows_workloads(now)) return false;
-  const auto watched = readiness.watched();
+  if (!victim_cache.ready(now) || !parts_.tree.knows_workloads(now)) return false;
+  const auto watched = victim_cache.watched();
   const CgroupId crossed = wake.cgroup.value_or(CgroupId{});
   if (wake.usage && std::ranges::find(watched, crossed) == watched.end()) return false;
   // Pending releases are read before usage. Memory that a victim returns between the two reads then
   // counts twice, for this one evaluation; in the other order it would not count at all, and
   // another workload would be killed for it.
   auto kills = parts_.ladder.progress();
-  Observation observation = parts_.observer.glance(wake, now, watched);
+  // A further kill is decided on all that a subject holds (policy/damage_limit.h).
+  if (std::ranges::any_of(kills, [&](const KillProgress& kill) {
+        return now - kill.started < parts_.config.kill_limit.window;
+      })) {
+    return false;
+  }
+  Observation observation = parts_.observer.sample_subjects(wake, now, watched);
   observation.kills = std::move(kills);
   MonotonicTime observed;
   bool inspected = false;
   auto answer = ask(observation, [&](const Decision& decision) {
     if (inspected || decision.action != Action::inspect) return false;
-    readiness.offer(observation);
+    victim_cache.offer(observation);
     parts_.observer.resample_workloads(observation);
     parts_.growth.apply(*observation.workloads);
     observed = parts_.clock.now();
     return inspected = true;
   });
   if (!inspected || answer.decision.action != Action::kill) return false;
-  if (!readiness.vouches_for(answer.decision)) return false;
+  if (!victim_cache.covers(answer.decision)) return false;
   for (ConditionStatus& status : answer.decision.conditions) status.changed = false;
   record.stages.observed = observed;
-  record.prepared = readiness.prepared(now);
+  record.prepared = victim_cache.prepared(now);
   record.observation = std::move(observation);
   record.decision = std::move(answer.decision);
   return true;
@@ -72,7 +81,7 @@ bool Evaluator::evaluate_prepared(const Wake& wake, Record& record) {
 void Evaluator::evaluate_everything(const Wake& wake, MonotonicTime began, Record& record) {
   auto kills = parts_.ladder.progress();  // before the node: see evaluate_prepared()
   Observation& observation = record.observation;
-  observation = parts_.observer.observe(wake, parts_.clock.now());
+  observation = parts_.observer.sample_node(wake, parts_.clock.now());
   observation.kills = std::move(kills);
   observation.reclaim = parts_.reclaim.state(parts_.config, state_);
   bool inspected = false;
@@ -85,6 +94,17 @@ void Evaluator::evaluate_everything(const Wake& wake, MonotonicTime began, Recor
   before_ = std::exchange(state_, std::move(answer.state));
   parts_.reclaim.observed();
   record.decision = std::move(answer.decision);
+  if (policy::is_held_back(record.decision.reason)) add_kinds(record);
+}
+
+// Names the memory that no kill would free.
+void Evaluator::add_kinds(Record& record) const {
+  const Evidence& driving = record.decision.evidence[*record.decision.driving];
+  if (driving.cgroup == CgroupId{}) {
+    record.observation.kinds = kernel::node_memory_kinds().optional();
+  } else if (const auto cgroup = parts_.cgroups->open(driving.subject)) {
+    record.observation.kinds = kernel::memory_kinds(*cgroup, parts_.cgroups->version()).optional();
+  }
 }
 
 bool Evaluator::add_workloads(const Decision& decision, MonotonicTime began,

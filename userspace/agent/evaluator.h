@@ -3,8 +3,8 @@
 // again.
 //
 // The policy answers `inspect` first, so workloads are read only when a threshold is met. The
-// pre-ranked ones (readiness.h) are read first; if the list does not answer for the decision, all
-// of them are.
+// pre-ranked ones (victim_cache.h) are read first; if the list does not answer for the decision,
+// all of them are.
 #pragma once
 
 #include <optional>
@@ -12,9 +12,9 @@
 
 #include "actuators/ladder.h"
 #include "agent/growth_watch.h"
-#include "agent/readiness.h"
 #include "agent/reclaim_controller.h"
 #include "agent/tree_refresher.h"
+#include "agent/victim_cache.h"
 #include "base/clock.h"
 #include "model/config.h"
 #include "model/record.h"
@@ -30,9 +30,10 @@ struct EvaluatorParts {
   actuators::Ladder& ladder;
   ReclaimController& reclaim;
   TreeRefresher& tree;
-  Readiness& readiness;
+  VictimCache& victim_cache;
   GrowthWatch& growth;
   const Config& config;  // in force
+  const kernel::CgroupTree* cgroups = nullptr;
 };
 
 // Thread rule: the loop's thread only.
@@ -63,6 +64,7 @@ class Evaluator {
   [[nodiscard]] bool add_workloads(const Decision& decision, MonotonicTime began,
                                    Observation& observation);
   [[nodiscard]] bool add_containers(const Decision& decision, Observation& observation);
+  void add_kinds(Record& record) const;
   void note_disk_shortage(const Decision& decision, MonotonicTime at);
 
   const EvaluatorParts parts_;

@@ -9,7 +9,7 @@ constexpr int kBudget = 1000;
 
 }  // namespace
 
-void GrowthWatch::look_calmly(const Config& config) {
+void GrowthWatch::evaluate_calm(const Config& config) {
   const MonotonicTime began = clock_.now();
   if (config.ranking != Ranking::kubelet_growth || baseline_.warned() || began < calm_due_) return;
   Observation read;

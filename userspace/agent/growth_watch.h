@@ -26,7 +26,7 @@ class GrowthWatch {
       : clock_(clock), observer_(observer) {}
 
   // No threshold is met: samples the workloads if the budget allows.
-  void look_calmly(const Config& config);
+  void evaluate_calm(const Config& config);
   // A warning line is crossed, and no threshold is met: GrowthBaseline::take(). Repeated calls
   // while that lasts change nothing.
   void warned(const std::vector<WorkloadSample>& samples, MonotonicTime at,

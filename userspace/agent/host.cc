@@ -4,6 +4,7 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
+#include <functional>
 #include <initializer_list>
 #include <utility>
 
@@ -87,8 +88,8 @@ void probe_oom_log(Host& host, const FeatureSet& disabled) {
                      : failed(Feature::oom_log, log.error()));
 }
 
-using MakeSource = Result<std::unique_ptr<sources::Source>> (*)(const kernel::CgroupTree&,
-                                                                const std::string&);
+using MakeSource = std::function<Result<std::unique_ptr<sources::Source>>(const kernel::CgroupTree&,
+                                                                          const std::string&)>;
 
 }  // namespace
 
@@ -173,7 +174,10 @@ Sources make_sources(Host& host) {
   }
   const std::initializer_list<std::pair<Feature, MakeSource>> kFileSources{
       {Feature::usage_eventfd, sources::UsageEventfd::create},
-      {Feature::memory_high, sources::HighTripwire::create},
+      {Feature::memory_high,
+       [&host](const kernel::CgroupTree& tree, const std::string&) {
+         return sources::HighTripwire::create(tree, host.high_records);
+       }},
       {Feature::psi_trigger, sources::PsiSource::create},
       {Feature::poll, sources::PollSource::create}};
   for (const auto& [feature, make] : kFileSources) {

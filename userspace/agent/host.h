@@ -10,6 +10,7 @@
 #include "kernel/bpf_programs.h"
 #include "kernel/cgroup_tree.h"
 #include "kernel/guard.h"
+#include "kernel/memory_high_records.h"
 #include "kernel/task_scan.h"
 #include "model/feature.h"
 #include "sources/process_source.h"
@@ -25,6 +26,7 @@ struct Host {
   std::unique_ptr<kernel::Guard> guard;      // null unless load_guard() loaded it
   // One per feature, in Feature order; complete once protect_self() ran.
   std::vector<FeatureReport> reports;
+  kernel::MemoryHighRecords high_records{};  // without a directory, memory.high is never set
 
   [[nodiscard]] bool in_use(Feature feature) const;
   [[nodiscard]] FeatureSet usable() const;

@@ -13,8 +13,9 @@ namespace forestall::agent {
 // nothing to clean up.
 class InstanceLock {
  public:
-  // Makes `run_directory` if need be and locks `agent.lock` in it. EWOULDBLOCK (with the holder's
-  // pid in the message) when another agent has it.
+  // Creates `run_directory` if it is missing, and locks `agent.lock` in it. EWOULDBLOCK (with the
+  // holder's pid in the message) if another agent has it. Refuses a directory that another user
+  // owns or can write to, and a symbolic link.
   static Result<InstanceLock> take(const std::string& run_directory);
 
  private:

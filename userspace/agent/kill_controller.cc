@@ -69,7 +69,7 @@ void KillController::submit(KillRequest request) {
   }
   if (request.origin == KillOrigin::watchdog) {  // its orders come from the pre-ranked list
     const MonotonicTime at = request.signalled->at;
-    if (parts_.readiness.ready(at)) request.prepared = parts_.readiness.prepared(at);
+    if (parts_.victim_cache.ready(at)) request.prepared = parts_.victim_cache.prepared(at);
   }
   Record record = to_record(std::move(request), wall_time_ns());
   if (!completes) return parts_.reporter.report(record);
@@ -104,7 +104,7 @@ void KillController::post_orders(const Config& config) {
   if (std::ranges::any_of(parts_.ladder.progress(), is_under_way)) {
     return parts_.watchdog.withdraw();
   }
-  parts_.watchdog.post(parts_.readiness.orders(), parts_.readiness.good_until());
+  parts_.watchdog.post(parts_.victim_cache.orders(), parts_.victim_cache.good_until());
 }
 
 // Orders are for a threshold that the loop has not seen met. If it saw one and did not kill, it had

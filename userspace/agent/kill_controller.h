@@ -4,13 +4,13 @@
 #pragma once
 
 #include "actuators/ladder.h"
-#include "agent/guard_keeper.h"
+#include "agent/guard_controller.h"
 #include "agent/kill_request.h"
 #include "agent/kills.h"
 #include "agent/problem_log.h"
-#include "agent/readiness.h"
 #include "agent/record_reporter.h"
 #include "agent/tree_refresher.h"
+#include "agent/victim_cache.h"
 #include "agent/wake_scheduler.h"
 #include "agent/watchdog.h"
 #include "base/clock.h"
@@ -25,19 +25,20 @@ struct KillParts {
   actuators::Ladder& ladder;
   LoopWatchdog& watchdog;
   KernelGuard& guard;
-  const Readiness& readiness;
+  const VictimCache& victim_cache;
   TreeRefresher& tree;
   WakeScheduler& scheduler;
   RecordReporter& reporter;
   exports::Log& log;
   const std::vector<exports::RecordSink*>& sinks;
+  exports::LoopCounts& counts;
 };
 
 // Thread rule: the loop's thread only.
 class KillController {
  public:
   explicit KillController(const KillParts& parts)
-      : parts_(parts), kills_(parts.ladder, parts.sinks), problems_(parts.log) {}
+      : parts_(parts), kills_(parts.ladder, parts.sinks, parts.counts), problems_(parts.log) {}
 
   // Signals every victim of the decision. False: the watchdog was first, nothing is signalled, and
   // the next evaluation comes after a short hold.
@@ -55,8 +56,6 @@ class KillController {
   void post_orders(const Config& config);
   // The loop has seen a hard threshold met: the watchdog's orders are void.
   void withdraw_if_met(const Decision& decision);
-
-  [[nodiscard]] std::uint64_t count() const { return kills_.count(); }
 
  private:
   [[nodiscard]] bool claim();

@@ -16,14 +16,19 @@ CgroupId victim_of(const Record& record) {
 void Kills::signal(const Decision& decision) {
   for (const Eviction& eviction : decision.evictions) {
     const Duration grace = eviction.at_once ? Duration::zero() : eviction.grace;
-    ladder_.begin(decision.considered[eviction.candidate].sample, grace);
-    ++count_;
+    const WorkloadSample& victim = decision.considered[eviction.candidate].sample;
+    ladder_.begin(victim, grace);
+    // The ladder forgets at once a victim that had no process left: that was no kill.
+    const auto kills = ladder_.progress();
+    const bool listed =
+        std::ranges::find(kills, victim.workload.cgroup, &KillProgress::cgroup) != kills.end();
+    if (listed) ++counts_.kills;
   }
 }
 
 bool Kills::complete(const WorkloadSample& victim, const actuators::Signalled& signalled) {
   const bool afresh = ladder_.complete(victim, signalled);
-  if (afresh) ++count_;
+  if (afresh) ++counts_.kills;
   return afresh;
 }
 

@@ -2,10 +2,10 @@
 // The kills the agent has begun, each with the record it belongs to, until its outcome is known.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "actuators/ladder.h"
+#include "exports/loop_counts.h"
 #include "exports/sink.h"
 #include "model/record.h"
 
@@ -14,8 +14,9 @@ namespace forestall::agent {
 // Thread rule: the loop's thread only. What it is made with outlives it.
 class Kills {
  public:
-  Kills(actuators::Ladder& ladder, const std::vector<exports::RecordSink*>& sinks)
-      : ladder_(ladder), sinks_(sinks) {}
+  Kills(actuators::Ladder& ladder, const std::vector<exports::RecordSink*>& sinks,
+        exports::LoopCounts& counts)
+      : ladder_(ladder), sinks_(sinks), counts_(counts) {}
 
   // Signals every victim of the decision. No other call lies between a crossing and its kill.
   void signal(const Decision& decision);
@@ -28,8 +29,6 @@ class Kills {
   // Writes every record whose outcome is complete.
   void collect();
 
-  [[nodiscard]] std::uint64_t count() const { return count_; }
-
  private:
   void forget(CgroupId cgroup);
   void drop_forgotten();
@@ -38,7 +37,7 @@ class Kills {
   actuators::Ladder& ladder_;
   const std::vector<exports::RecordSink*>& sinks_;
   std::vector<Record> open_;
-  std::uint64_t count_ = 0;
+  exports::LoopCounts& counts_;
 };
 
 }  // namespace forestall::agent

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "policy/capacity_lines.h"
+#include "policy/damage_limit.h"
 #include "policy/step.h"
 
 namespace forestall::agent {
@@ -27,11 +28,27 @@ std::vector<Line> armable(std::vector<Line> lines) {
   return lines;
 }
 
+// While a kill is held back, the line of its threshold is where the kernel's OOM killer is near.
+void move_to_last_resort(const Decision& decision, std::vector<Line>& lines) {
+  if (!policy::is_held_back(decision.reason)) return;
+  const Evidence& driving = decision.evidence[*decision.driving];
+  const Bytes further = driving.limit.bytes() - policy::last_resort(driving);
+  for (Line& line : lines) {
+    if (line.cgroup != driving.cgroup || line.signal != driving.threshold.signal) continue;
+    if (line.headroom.count > 0 || line.headroom + further <= Bytes{0}) continue;
+    line.headroom += further;
+    line.usage_line += further;
+    line.floor_line += further;
+  }
+}
+
 }  // namespace
 
 std::vector<Line> LineArmer::arm(const Config& config, const Observation& observation,
                                  const Decision& decision, MonotonicTime now) {
-  std::vector<Line> lines = armable(policy::lines(config, observation));
+  std::vector<Line> lines = policy::lines(config, observation);
+  move_to_last_resort(decision, lines);
+  lines = armable(std::move(lines));
   std::vector<std::string> problems;
   for (const SourceNote& note : observation.notes) problems.push_back(ProblemLog::text_of(note));
   bool watched = false;  // every line, by the kernel
@@ -45,7 +62,7 @@ std::vector<Line> LineArmer::arm(const Config& config, const Observation& observ
     source->watch(capacity_lines, now);
     const bool polls = source->feature() == Feature::poll;
     auto armed = source->arm(polls && watched ? unseen : lines, now);
-    if (source->feature() == Feature::bpf) watched = told_of_usage_ && armed && armed->empty();
+    if (source->feature() == Feature::bpf) watched = has_usage_events_ && armed && armed->empty();
     if (!armed) {
       problems.push_back(std::string(to_string(source->feature())) + ": " + armed.error().text());
       continue;

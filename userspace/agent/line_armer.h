@@ -17,9 +17,9 @@ namespace forestall::agent {
 // Thread rule: the loop's thread only. The sources and the log outlive it.
 class LineArmer {
  public:
-  // `told_of_usage`: see Parts.
-  LineArmer(const std::vector<sources::Source*>& sources, bool told_of_usage, exports::Log& log)
-      : sources_(sources), told_of_usage_(told_of_usage), problems_(log) {}
+  // `has_usage_events`: see Parts.
+  LineArmer(const std::vector<sources::Source*>& sources, bool has_usage_events, exports::Log& log)
+      : sources_(sources), has_usage_events_(has_usage_events), problems_(log) {}
 
   // Returns the lines on memory as they were armed.
   std::vector<Line> arm(const Config& config, const Observation& observation,
@@ -27,7 +27,7 @@ class LineArmer {
 
  private:
   const std::vector<sources::Source*>& sources_;
-  const bool told_of_usage_;
+  const bool has_usage_events_;
   ProblemLog problems_;
 };
 

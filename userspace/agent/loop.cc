@@ -14,6 +14,8 @@ namespace {
 
 // sd-event dispatches the smallest number first: dying victims make room, then crossings, then
 // everything that can wait.
+// An absence of the loop must be known before what happened meanwhile is evaluated.
+constexpr std::int64_t kContinuedPriority = -30;
 constexpr std::int64_t kLadderPriority = -20;
 constexpr std::int64_t kSourcePriority = -10;
 constexpr std::int64_t kTimerPriority = -5;
@@ -33,7 +35,11 @@ struct Running {
   exports::Log* log;
   const LoopHooks* hooks;
   LoopWatchdog* watchdog;
+  const Clock* clock;
   EventSource timer = nullptr;
+  // Of the last callback: its end, and when the next one was due at the latest.
+  MonotonicTime last_ran = {};
+  MonotonicTime due = {};
 };
 
 struct SourceSlot {
@@ -46,9 +52,17 @@ Result<void> check(int code, const char* what) {
   return {};
 }
 
-// Every callback may have moved the time of the next evaluation.
+// Every callback begins with it.
+void note_lateness(Running& running) {
+  if (running.clock->now() - running.due < OomKills::kLate) return;
+  running.core->resumed(running.last_ran, running.due, /*continued=*/false);
+}
+
+// Every callback ends with it, because it may have moved the time of the next evaluation.
 int set_timer(Running& running) {
-  const MonotonicTime next = running.core->next_look();
+  const MonotonicTime next = running.core->next_due();
+  running.last_ran = running.clock->now();
+  running.due = std::max(next, running.last_ran);
   running.watchdog->announce(next);
   const auto due = std::max<std::int64_t>(to_ns(next), 1000);
   sd_event_source_set_time(running.timer.get(), static_cast<std::uint64_t>(due) / 1000);
@@ -57,6 +71,7 @@ int set_timer(Running& running) {
 
 int on_source(sd_event_source*, int, std::uint32_t, void* userdata) {
   auto* slot = static_cast<SourceSlot*>(userdata);
+  note_lateness(*slot->running);
   slot->running->core->source_ready(*slot->source);
   return set_timer(*slot->running);
 }
@@ -65,13 +80,22 @@ int on_source(sd_event_source*, int, std::uint32_t, void* userdata) {
 template <void (Core::*on_ready)()>
 int on_part(sd_event_source*, int, std::uint32_t, void* userdata) {
   auto* running = static_cast<Running*>(userdata);
+  note_lateness(*running);
   (running->core->*on_ready)();
   return set_timer(*running);
 }
 
 int on_time(sd_event_source*, std::uint64_t, void* userdata) {
   auto* running = static_cast<Running*>(userdata);
+  note_lateness(*running);
   running->core->time_passed();
+  return set_timer(*running);
+}
+
+// The process was stopped; SIGCONT ends that whatever its disposition.
+int on_continued(sd_event_source*, const signalfd_siginfo*, void* userdata) {
+  auto* running = static_cast<Running*>(userdata);
+  running->core->resumed(running->last_ran, running->due, /*continued=*/true);
   return set_timer(*running);
 }
 
@@ -89,6 +113,12 @@ int on_reload(sd_event_source*, const signalfd_siginfo*, void* userdata) {
                             .field("in_force", "the previous configuration"));
   }
   sd_notify(0, "READY=1");
+  return set_timer(*running);
+}
+
+int on_pod_list(sd_event_source*, int, std::uint32_t, void* userdata) {
+  auto* running = static_cast<Running*>(userdata);
+  if (auto config = running->hooks->take_pod_list()) running->core->reload(std::move(*config));
   return set_timer(*running);
 }
 
@@ -124,13 +154,22 @@ Result<void> add_parts(sd_event* event, const Parts& parts, Running& running) {
       // What ends on a thread of its own can wait.
       {parts.reclaim->fd(), on_part<&Core::reclaim_ready>, SD_EVENT_PRIORITY_NORMAL},
       {parts.watchdog->fd(), on_part<&Core::watchdog_ready>, SD_EVENT_PRIORITY_NORMAL},
-      {parts.foresight->fd(), on_part<&Core::foresight_ready>, SD_EVENT_PRIORITY_NORMAL},
+      {parts.forecast->fd(), on_part<&Core::forecast_ready>, SD_EVENT_PRIORITY_NORMAL},
   };
   for (const auto& part : all) {
     if (part.fd < 0) continue;  // the agent runs without it
     TRY(add_io(event, part.fd, part.on_ready, &running, part.priority));
   }
   return {};
+}
+
+Result<void> add_continued(sd_event* event, Running& running) {
+  sd_event_source* raw = nullptr;
+  TRY(check(sd_event_add_signal(event, &raw, SIGCONT, on_continued, &running),
+            "sd_event_add_signal"));
+  const EventSource added(raw);
+  TRY(check(sd_event_source_set_priority(raw, kContinuedPriority), "sd_event priority"));
+  return check(sd_event_source_set_floating(raw, 1), "sd_event floating");
 }
 
 Result<void> add_times_and_signals(sd_event* event, Running& running) {
@@ -145,6 +184,7 @@ Result<void> add_times_and_signals(sd_event* event, Running& running) {
   }
   TRY(check(sd_event_add_signal(event, nullptr, SIGHUP, on_reload, &running),
             "sd_event_add_signal"));
+  TRY(add_continued(event, running));
   if (const auto end = running.hooks->end_at) {
     // Without a handler the loop ends.
     const auto us = static_cast<std::uint64_t>(std::max<std::int64_t>(to_ns(*end), 1000)) / 1000;
@@ -161,11 +201,14 @@ Result<void> run_loop(Core& core, const Parts& parts, const LoopHooks& hooks) {
   sd_event* raw = nullptr;
   TRY(check(sd_event_new(&raw), "sd_event_new"));
   const EventLoop event(raw);
-  Running running{&core, parts.log, &hooks, parts.watchdog};
+  Running running{&core, parts.log, &hooks, parts.watchdog, parts.clock};
   std::deque<SourceSlot> slots;  // stable addresses: sd-event keeps pointers to them
   TRY(add_sources(event.get(), parts, running, slots));
   TRY(add_parts(event.get(), parts, running));
   TRY(add_times_and_signals(event.get(), running));
+  if (hooks.pod_list_fd >= 0) {
+    TRY(add_io(event.get(), hooks.pod_list_fd, on_pod_list, &running, SD_EVENT_PRIORITY_NORMAL));
+  }
   core.start();
   set_timer(running);
   if (hooks.ready) hooks.ready();

@@ -30,31 +30,48 @@ void drop_candidates(Record& record) {
 
 }  // namespace
 
-void OomKills::note(const Wake& wake) {
+void OomKills::note(const Wake& wake, MonotonicTime now) {
+  note_absence(wake.at, now);
   if (!is_crossing(wake.source)) return;
   if (crossings_.size() == kCrossingsMax) crossings_.pop_front();
   crossings_.push_back({wake.cgroup.value_or(CgroupId{}), wake.at});
 }
 
-void OomKills::keep(Record look, const policy::State& state) {
-  looks_.push_back({std::move(look), state});
-  const MonotonicTime needed = looks_.back().record.stages.decided - kLooksAge;
+void OomKills::note_absence(MonotonicTime since, MonotonicTime now) {
+  if (now - since < kLate) return;
+  if (absences_.size() == kAbsencesMax) absences_.pop_front();
+  absences_.push_back({since, now});
+}
+
+// The earliest of the absences in which the kill was.
+std::optional<MonotonicTime> OomKills::away_since(const OomKillEvent& kill) const {
+  std::optional<MonotonicTime> first;
+  for (const Absence& each : absences_) {
+    if (kill.at - each.since < kLate || kill.at > each.until) continue;
+    if (!first || each.since < *first) first = each.since;
+  }
+  return first;
+}
+
+void OomKills::keep(Record evaluation, const policy::State& state) {
+  evaluations_.push_back({std::move(evaluation), state});
+  const MonotonicTime needed = evaluations_.back().record.stages.decided - kEvaluationsAge;
   // The first one that is old enough stands for all of the time before.
-  while (looks_.size() > 1 &&
-         (looks_.size() > kLooksMax || looks_[1].record.stages.decided <= needed)) {
-    looks_.pop_front();
+  while (evaluations_.size() > 1 && (evaluations_.size() > kEvaluationsMax ||
+                                     evaluations_[1].record.stages.decided <= needed)) {
+    evaluations_.pop_front();
   }
 }
 
 // REQUIRES: there was an evaluation; start() makes one.
-const OomKills::Look& OomKills::before(MonotonicTime kill) const {
-  const auto found = std::find_if(looks_.rbegin(), looks_.rend(), [&](const Look& look) {
-    return look.record.stages.decided <= kill;
-  });
-  return found == looks_.rend() ? looks_.front() : *found;
+const OomKills::Evaluation& OomKills::before(MonotonicTime kill) const {
+  const auto found = std::find_if(
+      evaluations_.rbegin(), evaluations_.rend(),
+      [&](const Evaluation& evaluation) { return evaluation.record.stages.decided <= kill; });
+  return found == evaluations_.rend() ? evaluations_.front() : *found;
 }
 
-std::optional<MonotonicTime> OomKills::crossed(const OomKillSighting& kill,
+std::optional<MonotonicTime> OomKills::crossed(const OomKillEvent& kill,
                                                MonotonicTime after) const {
   // No armed line covers a cpuset or a memory policy.
   const bool of_a_cgroup = kill.constraint == Constraint::memcg;
@@ -68,18 +85,22 @@ std::optional<MonotonicTime> OomKills::crossed(const OomKillSighting& kill,
   return first;
 }
 
-void OomKills::tell(const OomKillSighting& kill, const Config& config, std::uint64_t sequence,
-                    MonotonicTime now, std::int64_t wall_time_ns) {
-  const Look& look = before(kill.at);
-  const Observation& observation = look.record.observation;
-  const Decision& decision = look.record.decision;
-  const auto answer = policy::inaction(config, look.state, observation, decision, kill,
-                                       crossed(kill, observation.at));
-  Record record = look.record;
+void OomKills::report(const OomKillEvent& kill, const Config& config, std::uint64_t sequence,
+                      MonotonicTime now, std::int64_t wall_time_ns) {
+  const Evaluation& evaluation = before(kill.at);
+  const Observation& observation = evaluation.record.observation;
+  const Decision& decision = evaluation.record.decision;
+  const policy::LoopTimes times{crossed(kill, observation.at), away_since(kill)};
+  const auto answer =
+      policy::inaction(config, evaluation.state, observation, decision, kill, times);
+  Record record = evaluation.record;
   record.sequence = sequence;
   record.wall_time_ns = wall_time_ns - (now - kill.at).count();
   record.oom_kill = OomKill{kill, std::nullopt, answer.inaction, answer.since_crossing};
-  record.oom_kill->foresight = foresight_.of(kill);
+  if (answer.inaction == Inaction::stopped && times.away_since) {
+    record.oom_kill->agent_away = kill.at - *times.away_since;
+  }
+  record.oom_kill->forecast = forecast_.of(kill);
   if (kill.with_another) drop_candidates(record);
   for (exports::RecordSink* sink : sinks_) sink->write(record);
 }

@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "agent/foresight.h"
+#include "agent/oom_predictor.h"
 #include "base/clock.h"
 #include "exports/sink.h"
 #include "model/config.h"
@@ -24,25 +24,33 @@ namespace forestall::agent {
 class OomKills {
  public:
   // How far back evaluations are kept, and how many at most. A kill is reported after
-  // OomSightings::kPatience at the latest; the last evaluation is kept however old it is.
-  static constexpr Duration kLooksAge = std::chrono::seconds(1);
-  static constexpr std::size_t kLooksMax = 64;
+  // OomEventCorrelator::kPatience at the latest; the last evaluation is kept however old it is.
+  static constexpr Duration kEvaluationsAge = std::chrono::seconds(1);
+  static constexpr std::size_t kEvaluationsMax = 64;
   // Crossings kept, of all cgroups together.
   static constexpr std::size_t kCrossingsMax = 64;
 
-  OomKills(const std::vector<exports::RecordSink*>& sinks, OomForecast& foresight)
-      : sinks_(sinks), foresight_(foresight) {}
+  OomKills(const std::vector<exports::RecordSink*>& sinks, OomForecaster& forecast)
+      : sinks_(sinks), forecast_(forecast) {}
 
-  // Every wake, before the evaluation it causes.
-  void note(const Wake& wake);
+  // A loop that runs later than this after an event or a deadline was away: as long as the watchdog
+  // waits for it.
+  static constexpr Duration kLate = std::chrono::milliseconds(250);
+  // Absences kept.
+  static constexpr std::size_t kAbsencesMax = 16;
+
+  // Every wake, before the evaluation it causes. `now`: the loop runs.
+  void note(const Wake& wake, MonotonicTime now);
+  // The loop did not run although it should have since then. Ignored if that was not long.
+  void note_absence(MonotonicTime since, MonotonicTime now);
   // Every evaluation: its observation, its decision, and the state that came out of it.
-  void keep(Record look, const policy::State& state);
+  void keep(Record evaluation, const policy::State& state);
   // One kill. `now` and `wall_time_ns` are of this call, `sequence` is the record's.
-  void tell(const OomKillSighting& kill, const Config& config, std::uint64_t sequence,
-            MonotonicTime now, std::int64_t wall_time_ns);
+  void report(const OomKillEvent& kill, const Config& config, std::uint64_t sequence,
+              MonotonicTime now, std::int64_t wall_time_ns);
 
  private:
-  struct Look {
+  struct Evaluation {
     Record record;
     policy::State state;
   };
@@ -50,14 +58,20 @@ class OomKills {
     CgroupId cgroup;  // inode 0: the node
     MonotonicTime at;
   };
-  [[nodiscard]] const Look& before(MonotonicTime kill) const;
-  [[nodiscard]] std::optional<MonotonicTime> crossed(const OomKillSighting& kill,
+  struct Absence {
+    MonotonicTime since;
+    MonotonicTime until;
+  };
+  [[nodiscard]] std::optional<MonotonicTime> away_since(const OomKillEvent& kill) const;
+  [[nodiscard]] const Evaluation& before(MonotonicTime kill) const;
+  [[nodiscard]] std::optional<MonotonicTime> crossed(const OomKillEvent& kill,
                                                      MonotonicTime after) const;
 
   const std::vector<exports::RecordSink*>& sinks_;
-  OomForecast& foresight_;
-  std::deque<Look> looks_;          // oldest first
-  std::deque<Crossing> crossings_;  // oldest first
+  OomForecaster& forecast_;
+  std::deque<Evaluation> evaluations_;  // oldest first
+  std::deque<Crossing> crossings_;      // oldest first
+  std::deque<Absence> absences_;        // oldest first
 };
 
 }  // namespace forestall::agent

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "exports/amount_text.h"
+
 namespace forestall::agent {
 namespace {
 
@@ -23,9 +25,9 @@ bool OwnLimitWatch::may_slow(const Config& config, const Decision& decision,
   });
 }
 
-bool OwnLimitWatch::look(const Config& config, const Decision& decision) {
+bool OwnLimitWatch::evaluate(const Config& config, const Decision& decision) {
   const auto before = std::exchange(near_, {});
-  std::vector<actuators::Brake> slowed;
+  std::vector<actuators::ThrottledCgroup> slowed;
   bool news = false;
   for (const Evidence& evidence : decision.evidence) {
     if (!is_near(evidence)) continue;
@@ -41,7 +43,7 @@ bool OwnLimitWatch::look(const Config& config, const Decision& decision) {
     });
     if (known) continue;
     news = true;
-    tell(evidence, slows);
+    report(evidence, slows);
   }
   for (const Near& each : before) {
     const bool still = std::ranges::any_of(near_, [&](const Near& now) {
@@ -59,14 +61,18 @@ bool OwnLimitWatch::look(const Config& config, const Decision& decision) {
   return news;
 }
 
-void OwnLimitWatch::tell(const Evidence& evidence, bool slowed) {
+void OwnLimitWatch::report(const Evidence& evidence, bool slowed) {
   exports::LogLine line("own-limit-near");
   line.field("cgroup", evidence.subject)
       .field("available", evidence.available)
       .field("margin", evidence.limit.text())
       .field("limit", evidence.capacity)
       .field("response", to_string(evidence.threshold.response))
-      .field("slowed", slowed);
+      .field("slowed", slowed)
+      .sentence(fmt::format("{} is near its own limit: {} of {} left{}",
+                            exports::logfmt_value(evidence.subject),
+                            exports::amount_text(evidence.available),
+                            exports::amount_text(evidence.capacity), slowed ? "; throttled" : ""));
   log_.write(exports::LogLevel::warning, line);
 }
 

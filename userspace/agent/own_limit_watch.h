@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "actuators/brakes.h"
+#include "actuators/memory_high_throttle.h"
 #include "exports/log.h"
 #include "model/config.h"
 #include "model/decision.h"
@@ -24,7 +24,7 @@ class Throttle {
 
   [[nodiscard]] virtual bool works() const { return false; }
   // From now on these are throttled, and no others.
-  virtual void apply(std::vector<actuators::Brake>) {}
+  virtual void apply(std::vector<actuators::ThrottledCgroup>) {}
   // What could not be set or reset since the last call, and why.
   [[nodiscard]] virtual std::vector<std::string> take_failures() { return {}; }
 };
@@ -32,17 +32,19 @@ class Throttle {
 // Throttles by memory.high.
 class HighThrottle final : public Throttle {
  public:
-  // `brakes` outlives it.
-  explicit HighThrottle(actuators::Brakes& brakes) : brakes_(brakes) {}
+  // `throttle` outlives it.
+  explicit HighThrottle(actuators::MemoryHighThrottle& throttle) : throttle_(throttle) {}
 
   [[nodiscard]] bool works() const override { return true; }
-  void apply(std::vector<actuators::Brake> wanted) override { brakes_.apply(std::move(wanted)); }
+  void apply(std::vector<actuators::ThrottledCgroup> wanted) override {
+    throttle_.apply(std::move(wanted));
+  }
   [[nodiscard]] std::vector<std::string> take_failures() override {
-    return brakes_.take_failures();
+    return throttle_.take_failures();
   }
 
  private:
-  actuators::Brakes& brakes_;
+  actuators::MemoryHighThrottle& throttle_;
 };
 
 // Thread rule: the loop's thread only. What it is made with outlives it.
@@ -52,7 +54,7 @@ class OwnLimitWatch {
 
   // Logs which workloads are near since the last call and which no longer are. Throttles those that
   // ask for it, except in a dry run. True when one is near that was not.
-  bool look(const Config& config, const Decision& decision);
+  bool evaluate(const Config& config, const Decision& decision);
 
  private:
   struct Near {
@@ -60,7 +62,7 @@ class OwnLimitWatch {
     std::string path;
     Response response = Response::warn;
   };
-  void tell(const Evidence& evidence, bool slowed);
+  void report(const Evidence& evidence, bool slowed);
   [[nodiscard]] bool may_slow(const Config& config, const Decision& decision,
                               const Evidence& evidence) const;
 

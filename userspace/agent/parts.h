@@ -2,20 +2,22 @@
 // What the core works with. The caller owns all of it and outlives the core.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "actuators/ladder.h"
-#include "agent/foresight.h"
-#include "agent/guard_keeper.h"
+#include "agent/guard_controller.h"
+#include "agent/oom_predictor.h"
 #include "agent/own_limit_watch.h"
 #include "agent/reclaim_controller.h"
 #include "agent/watchdog.h"
 #include "base/clock.h"
 #include "exports/log.h"
+#include "exports/loop_counts.h"
 #include "exports/sink.h"
 #include "kernel/cgroup_tree.h"
 #include "sources/observer.h"
-#include "sources/oom_sightings.h"
+#include "sources/oom_event_correlator.h"
 #include "sources/source.h"
 
 namespace forestall::agent {
@@ -37,18 +39,19 @@ struct Parts {
   std::vector<exports::RecordSink*> sinks;
   std::vector<exports::EvaluationListener*> evaluation_listeners;
   std::vector<exports::PassListener*> pass_listeners;
+  std::shared_ptr<exports::LoopCounts> counts = std::make_shared<exports::LoopCounts>();
   // The agent also runs without each of these.
   ReclaimController* reclaim = none<ReclaimController>();
   KernelGuard* guard = none<KernelGuard>();
   LoopWatchdog* watchdog = none<LoopWatchdog>();
-  OomForecast* foresight = none<OomForecast>();
+  OomForecaster* forecast = none<OomForecaster>();
   Throttle* throttle = none<Throttle>();
-  sources::OomSightings* oom_events = none<sources::OomSightings>();
+  sources::OomEventCorrelator* oom_events = none<sources::OomEventCorrelator>();
   // A source reports new cgroups. Without one, the tree is rescanned when candidates are needed.
-  bool told_of_cgroups = false;
+  bool has_cgroup_events = false;
   // Feature::bpf_timer is in use: while the source that has it could arm every line, nothing is
   // polled but memory.untilOom. REQUIRES: that source comes before those that poll.
-  bool told_of_usage = false;
+  bool has_usage_events = false;
 };
 
 }  // namespace forestall::agent

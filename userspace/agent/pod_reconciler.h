@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "agent/oom_score_adj_patrol.h"
+#include "agent/oom_score_adj_reconciler.h"
 #include "base/clock.h"
 #include "model/config.h"
 #include "sources/observer.h"
@@ -30,7 +30,7 @@ class PodReconciler {
   const Clock& clock_;
   sources::Observer& observer_;
   const Config& config_;
-  OomScoreAdjPatrol oom_score_adj_;
+  OomScoreAdjReconciler oom_score_adj_;
   MonotonicTime due_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,10 +18,12 @@ class ProblemLog {
 
   // All problems there are now.
   void report(std::vector<std::string> problems) {
-    for (const std::string& problem : problems) {
-      if (std::ranges::find(last_, problem) == last_.end()) warn(problem);
+    std::set<std::string> now;
+    for (std::string& problem : problems) {
+      if (!last_.contains(problem) && !now.contains(problem)) warn(problem);
+      now.insert(std::move(problem));
     }
-    last_ = std::move(problems);
+    last_ = std::move(now);
   }
   // One that is logged each time.
   void warn(const std::string& problem) {
@@ -34,7 +36,7 @@ class ProblemLog {
 
  private:
   exports::Log& log_;
-  std::vector<std::string> last_;
+  std::set<std::string> last_;
 };
 
 }  // namespace forestall::agent

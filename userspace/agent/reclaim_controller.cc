@@ -34,6 +34,7 @@ bool RuntimeReclaimController::finish(exports::Log& log) {
   }
   if (result->images) {
     line.field("images", result->images->images)
+        .field("images_young", result->images->young)
         .field("freed", result->images->freed)
         .field("images_failed", result->images->failures.count);
   }

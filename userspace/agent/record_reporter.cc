@@ -11,9 +11,19 @@ void RecordReporter::report_pass(const Config& config, const policy::State& befo
   for (auto* listener : parts_.pass_listeners) listener->passed({config, reloads_, before, record});
 }
 
-void RecordReporter::report_look(const Record& record, MonotonicTime next) {
-  const exports::Look look{record.observation, record.decision, next};
-  for (auto* listener : parts_.evaluation_listeners) listener->looked(look);
+std::optional<MonotonicTime> RecordReporter::next_pass() const {
+  std::optional<MonotonicTime> next;
+  for (const auto* listener : parts_.pass_listeners) {
+    const auto interval = listener->pass_interval();
+    if (interval && (!next || last_due_ + *interval < *next)) next = last_due_ + *interval;
+  }
+  return next;
+}
+
+void RecordReporter::report_evaluation(const Record& record, MonotonicTime next,
+                                       const exports::PodFactCounts& pods) {
+  const exports::Evaluation evaluation{record.observation, record.decision, next, pods};
+  for (auto* listener : parts_.evaluation_listeners) listener->evaluated(evaluation);
 }
 
 void RecordReporter::report(Record& record) {
@@ -37,14 +47,16 @@ bool RecordReporter::is_repetition(const Decision& decision) const {
          subject(*last_reported_) == subject(decision);
 }
 
-void RecordReporter::survey(Evaluator& evaluator, MonotonicTime now) {
-  const auto wants = [&](exports::PassListener* listener) { return listener->wants_survey(now); };
+void RecordReporter::workload_sample(Evaluator& evaluator, MonotonicTime now) {
+  const auto wants = [&](exports::PassListener* listener) {
+    return listener->wants_workload_sample(now);
+  };
   if (std::ranges::none_of(parts_.pass_listeners, wants)) return;
   const MonotonicTime began = parts_.clock->now();
   const auto workloads = evaluator.sample_workloads();
   if (!workloads) return;
   const Duration took = parts_.clock->now() - began;
-  for (auto* listener : parts_.pass_listeners) listener->surveyed({began, took, *workloads});
+  for (auto* listener : parts_.pass_listeners) listener->sampled({began, took, *workloads});
 }
 
 }  // namespace forestall::agent

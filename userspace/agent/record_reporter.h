@@ -22,8 +22,13 @@ class RecordReporter {
 
   // Every answer of the policy, whatever becomes of it.
   void report_pass(const Config& config, const policy::State& before, const Record& record);
+  // When a listener wants the next pass, whatever happens meanwhile; nullopt: none does.
+  [[nodiscard]] std::optional<MonotonicTime> next_pass() const;
+  // That pass is made now.
+  void pass_due(MonotonicTime now) { last_due_ = now; }
   // An evaluation that read all of the node. `next`: when the next one is due at the latest.
-  void report_look(const Record& record, MonotonicTime next);
+  void report_evaluation(const Record& record, MonotonicTime next,
+                         const exports::PodFactCounts& pods);
   // Numbers the record and hands it on.
   void report(Record& record);
   // The same, unless the decision repeats the last one reported.
@@ -33,7 +38,7 @@ class RecordReporter {
   [[nodiscard]] std::uint64_t next_sequence() { return ++sequence_; }
   // Reads the workloads while no threshold is met, if a listener wants them: a replay under another
   // configuration needs them.
-  void survey(Evaluator& evaluator, MonotonicTime now);
+  void workload_sample(Evaluator& evaluator, MonotonicTime now);
   // The configuration was replaced.
   void reconfigured() { ++reloads_; }
 
@@ -42,6 +47,7 @@ class RecordReporter {
 
   const Parts& parts_;
   std::optional<Decision> last_reported_;
+  MonotonicTime last_due_;
   std::uint64_t sequence_ = 0;
   std::uint64_t reloads_ = 0;
 };

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <utility>
 
@@ -17,8 +18,8 @@ namespace {
 using exports::LogLevel;
 using exports::LogLine;
 
-// Time between two surveys, as a multiple of the length of one.
-constexpr int kSurveyBudget = 1000;
+// Time between two workload_samples, as a multiple of the length of one.
+constexpr int kWorkloadSampleBudget = 50;
 
 std::string boot_id() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
@@ -29,11 +30,11 @@ std::string boot_id() {
 
 }  // namespace
 
-api::RecordingFacts recording_facts(const Host& host, api::Recorder recorder,
-                                    const std::string& config_origin) {
+messages::RecordingFacts recording_facts(const Host& host, messages::Recorder recorder,
+                                         const std::string& config_origin) {
   utsname names{};
   ::uname(&names);
-  api::RecordingFacts facts;
+  messages::RecordingFacts facts;
   facts.version = FORESTALL_VERSION;
   facts.recorder = recorder;
   facts.pid = ::getpid();
@@ -45,6 +46,7 @@ api::RecordingFacts recording_facts(const Host& host, api::Recorder recorder,
   facts.tier = host.tier();
   facts.features = host.reports;
   facts.config_origin = config_origin;
+  facts.interval = Recorder::kInterval;
   return facts;
 }
 
@@ -52,17 +54,19 @@ struct Recorder::Session {
   std::string path;
   std::unique_ptr<recording::Writer> writer;
   // Made by the loop, with the first pass.
-  std::unique_ptr<api::EntryEncoder> encoder;
+  std::unique_ptr<messages::EntryEncoder> encoder;
   bool broken = true;  // entries cannot refer to earlier ones: a key comes first
   std::uint64_t reloads = 0;
-  int told = 0;               // errno of the trouble that was logged
+  int reported = 0;           // errno of the trouble that was logged
   std::uint64_t counted = 0;  // lost entries among those of all recordings
-  Duration survey_interval{0};
-  MonotonicTime survey_due;
+  Duration workload_sample_interval{0};
+  MonotonicTime workload_sample_due;
+  // The evaluation at whose end the loop samples them.
+  std::optional<MonotonicTime> workload_sample_wanted;
   MonotonicTime pressure_due;
 
   // `flags` are those of the first entry, the last one is durable if wanted.
-  bool give(const api::EntryEncoder::Entries& entries, MonotonicTime at, std::uint32_t flags,
+  bool give(const messages::EntryEncoder::Entries& entries, MonotonicTime at, std::uint32_t flags,
             bool durable) {
     for (std::size_t i = 0; i < entries.size(); ++i) {
       std::uint32_t own = i == 0 ? flags : 0;
@@ -82,24 +86,25 @@ Recorder::~Recorder() {
   if (session_ != nullptr) (void)stop();
 }
 
-Result<void> Recorder::start(const recording::Target& target, const api::RecordingFacts& facts,
-                             Duration survey_interval, Opening opening) {
+Result<void> Recorder::start(const recording::Target& target, const messages::RecordingFacts& facts,
+                             Duration workload_sample_interval, Opening opening) {
   {
     const std::lock_guard lock(mutex_);
     if (session_ != nullptr) return Error{EALREADY, "a recording is being made"};
   }
   recording::Writer::Options options;
   options.target = target;
-  options.facts = api::encode(facts);
+  options.facts = messages::encode(facts);
   options.opened_by_thread = opening == Opening::by_thread;
   auto session = std::make_unique<Session>();
   session->path = target.path;
-  session->survey_interval = survey_interval;
+  session->workload_sample_interval = workload_sample_interval;
   session->writer = TRY(recording::Writer::create(std::move(options)));
   const std::lock_guard lock(mutex_);
   if (session_ != nullptr) return Error{EALREADY, "a recording is being made"};
   missed_ = 0;
   session_ = std::move(session);
+  recording_ = true;
   return {};
 }
 
@@ -108,6 +113,7 @@ Result<recording::Totals> Recorder::stop() {
   {
     const std::lock_guard lock(mutex_);
     if (session_ == nullptr) return Error{ENODATA, "no recording is being made"};
+    recording_ = false;
     writer = std::move(session_->writer);
     retired_.push_back(std::move(session_));
   }
@@ -132,9 +138,9 @@ void Recorder::passed(const exports::Pass& pass) {
   retired_.clear();
   if (session_ == nullptr) return;
   Session& session = *session_;
-  tell_trouble(session);
+  report_trouble(session);
   count_lost(session);
-  if (session.encoder == nullptr) session.encoder = std::make_unique<api::EntryEncoder>();
+  if (session.encoder == nullptr) session.encoder = std::make_unique<messages::EntryEncoder>();
   if (const std::uint64_t missed = missed_.exchange(0); missed > 0) {
     session.writer->lose(missed);
     session.broken = true;
@@ -152,10 +158,10 @@ void Recorder::passed(const exports::Pass& pass) {
     }
   }
   const bool kills = record.decision.action == Action::kill;
-  if (session.give(session.encoder->look(record), at, 0, kills)) tell_pressure(session, at);
+  if (session.give(session.encoder->evaluation(record), at, 0, kills)) report_pressure(session, at);
 }
 
-void Recorder::tell_pressure(Session& session, MonotonicTime at) {
+void Recorder::report_pressure(Session& session, MonotonicTime at) {
   if (!gauge_ || at < session.pressure_due) return;
   session.pressure_due = at + kPressureEvery;
   session.give(session.encoder->pressure(gauge_(at)), at, 0, false);
@@ -171,19 +177,28 @@ void Recorder::write(const Record& record) {
   session.give(session.encoder->record(record), record.observation.at, 0, durable);
 }
 
-bool Recorder::wants_survey(MonotonicTime now) {
+bool Recorder::wants_workload_sample(MonotonicTime now) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  // An evaluation that could not be recorded leaves no room for a survey.
-  return lock && session_ != nullptr && !session_->broken && session_->survey_due <= now;
+  // An evaluation that could not be recorded leaves no room for a sampling of the workloads.
+  const bool wanted =
+      lock && session_ != nullptr && !session_->broken && session_->workload_sample_due <= now;
+  if (wanted) session_->workload_sample_wanted = now;
+  return wanted;
 }
 
-void Recorder::surveyed(const exports::Survey& survey) {
+void Recorder::sampled(const exports::WorkloadSampling& workload_sample) {
   const auto lock = try_lock(1);
   if (!lock || session_ == nullptr || session_->broken) return;
   Session& session = *session_;
-  if (survey.at < session.survey_due) return;  // made for another recording
-  session.survey_due = survey.at + std::max(session.survey_interval, survey.took * kSurveyBudget);
-  session.give(session.encoder->survey(survey.at, survey.workloads), survey.at, 0, false);
+  if (workload_sample.at < session.workload_sample_due) return;  // made for another recording
+  // From the evaluation on, and a little earlier: the next one takes a little more or less time.
+  const MonotonicTime from = session.workload_sample_wanted.value_or(workload_sample.at);
+  session.workload_sample_wanted.reset();
+  session.workload_sample_due =
+      from + std::max(session.workload_sample_interval - session.workload_sample_interval / 8,
+                      workload_sample.took * kWorkloadSampleBudget);
+  session.give(session.encoder->workload_sample(workload_sample.at, workload_sample.workloads),
+               workload_sample.at, 0, false);
 }
 
 void Recorder::count_lost(Session& session) {
@@ -193,15 +208,17 @@ void Recorder::count_lost(Session& session) {
 }
 
 // Logs each kind of trouble once, and its end.
-void Recorder::tell_trouble(Session& session) {
+void Recorder::report_trouble(Session& session) {
   const int trouble = session.writer->trouble();
-  if (trouble == session.told) return;
-  session.told = trouble;
+  if (trouble == session.reported) return;
+  session.reported = trouble;
   LogLine line("recording");
   if (trouble == 0) {
     line.field("state", "goes on").field("lost", session.writer->totals().lost_entries);
   } else {
-    line.field("problem", Error{trouble, session.path}.text()).field("state", "waits");
+    // EFBIG: a single file has reached its limit.
+    line.field("problem", Error{trouble, session.path}.text())
+        .field("state", trouble == EFBIG ? "at its limit" : "waits");
   }
   log_.write(trouble == 0 ? LogLevel::info : LogLevel::error, line);
 }

@@ -18,18 +18,19 @@
 #include <vector>
 
 #include "agent/host.h"
-#include "api/recording_entries.h"
 #include "base/result.h"
 #include "exports/drop_counts.h"
 #include "exports/log.h"
 #include "exports/sink.h"
+#include "messages/recording_entries.h"
 #include "recording/writer.h"
 
 namespace forestall::agent {
 
 // The facts of a recording that begins now.
-[[nodiscard]] api::RecordingFacts recording_facts(const Host& host, api::Recorder recorder,
-                                                  const std::string& config_origin);
+[[nodiscard]] messages::RecordingFacts recording_facts(const Host& host,
+                                                       messages::Recorder recorder,
+                                                       const std::string& config_origin);
 
 class Recorder final : public exports::RecordSink, public exports::PassListener {
  public:
@@ -37,6 +38,10 @@ class Recorder final : public exports::RecordSink, public exports::PassListener 
   explicit Recorder(exports::Log& log, exports::DropCounts* drops = nullptr);
   // Calls stop(). REQUIRES: the loop has ended.
   ~Recorder() override;
+
+  // The longest time between two recorded evaluations, and between two samples of all workloads
+  // unless those take more than 2 % of the loop's time. A reader draws no line over a longer gap.
+  static constexpr Duration kInterval = std::chrono::seconds(1);
 
   // ---- any thread ----
 
@@ -46,10 +51,11 @@ class Recorder final : public exports::RecordSink, public exports::PassListener 
 
   // From the loop's next evaluation on. Errors: EALREADY while a recording is made, and those of
   // recording::Writer::create().
-  // `survey_interval`: how often workloads are read between decisions, at most; no more than a
-  // thousandth of the loop's time goes into it.
+  // `workload_sample_interval`: how often workloads are read between decisions, at most; no more
+  // than a fiftieth of the loop's time goes into it.
   [[nodiscard]] Result<void> start(const recording::Target& target,
-                                   const api::RecordingFacts& facts, Duration survey_interval,
+                                   const messages::RecordingFacts& facts,
+                                   Duration workload_sample_interval,
                                    Opening opening = Opening::now);
   // Ends it and returns its totals. Errors: ENODATA if there is none; what kept it from a clean
   // end.
@@ -67,22 +73,26 @@ class Recorder final : public exports::RecordSink, public exports::PassListener 
 
   void passed(const exports::Pass& pass) override;
   void write(const Record& record) override;
-  [[nodiscard]] bool wants_survey(MonotonicTime now) override;
-  void surveyed(const exports::Survey& survey) override;
+  [[nodiscard]] std::optional<Duration> pass_interval() const override {
+    return recording_ ? std::optional(kInterval) : std::nullopt;
+  }
+  [[nodiscard]] bool wants_workload_sample(MonotonicTime now) override;
+  void sampled(const exports::WorkloadSampling& workload_sample) override;
 
  private:
   struct Session;
 
   // Without the lock if another thread has it; `entries` are counted as lost then.
   [[nodiscard]] std::unique_lock<std::mutex> try_lock(std::uint64_t entries);
-  void tell_trouble(Session& session);
-  void tell_pressure(Session& session, MonotonicTime at);
+  void report_trouble(Session& session);
+  void report_pressure(Session& session, MonotonicTime at);
   void count_lost(Session& session);
 
   exports::Log& log_;
   exports::DropCounts* drops_;
   PressureGauge gauge_;
   mutable std::mutex mutex_;
+  std::atomic<bool> recording_{false};
   std::unique_ptr<Session> session_;  // null: no recording is made
   // Ended ones. The loop allocated what they own and frees it: no other thread takes its arena's
   // lock.

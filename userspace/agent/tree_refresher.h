@@ -7,9 +7,14 @@
 // up to the configured one.
 #pragma once
 
+#include <functional>
+#include <optional>
+#include <utility>
+
 #include "agent/problem_log.h"
 #include "agent/watchdog.h"
 #include "base/clock.h"
+#include "exports/sink.h"
 #include "model/config.h"
 #include "sources/observer.h"
 
@@ -19,14 +24,18 @@ namespace forestall::agent {
 class TreeRefresher {
  public:
   // `watchdog`: its orders name victims among the workloads known so far, and are withdrawn when a
-  // rescan finds others. `told_of_cgroups`: a source reports new cgroups.
+  // rescan finds others. `has_cgroup_events`: a source reports new cgroups. `rescanned` is called
+  // after each rescan.
   TreeRefresher(const Clock& clock, sources::Observer& observer, exports::Log& log,
-                LoopWatchdog& watchdog, const Config& config, bool told_of_cgroups)
+                LoopWatchdog& watchdog, const Config& config, bool has_cgroup_events,
+                std::function<void()> rescanned)
       : clock_(clock),
         observer_(observer),
         watchdog_(watchdog),
         config_(config),
-        told_of_cgroups_(told_of_cgroups),
+        has_cgroup_events_(has_cgroup_events),
+        rescanned_(std::move(rescanned)),
+        log_(log),
         problems_(log) {}
 
   // A source reports that cgroups came or went.
@@ -43,23 +52,36 @@ class TreeRefresher {
   void recheck();
   [[nodiscard]] MonotonicTime recheck_at() const { return recheck_at_; }
 
+  // Where the facts of the pods found by the last rescan come from.
+  [[nodiscard]] const exports::PodFactCounts& pod_facts() const { return pod_facts_; }
+
   // Before all candidates are read.
   void refresh_if_changed_or_stale();
   // Before a list of the next victims is sampled.
   void refresh_if_stale(MonotonicTime now);
   // Whether a workload that came lately would be known. A new one may be protected and lie inside
   // a listed one, so a list is used only then.
-  [[nodiscard]] bool knows_workloads(MonotonicTime now) const;
+  [[nodiscard]] bool knows_workloads(MonotonicTime now);
 
  private:
+  // Takes what inotify reports, which no event wakes the loop for.
+  void note_new_cgroups();
   [[nodiscard]] Duration age_min() const;
+  // Only without a source that reports new cgroups.
+  [[nodiscard]] Duration age_max() const;
+  void count_pod_facts();
+  void report_candidates();
 
   const Clock& clock_;
   sources::Observer& observer_;
   LoopWatchdog& watchdog_;
   const Config& config_;
-  const bool told_of_cgroups_;
+  const bool has_cgroup_events_;
+  const std::function<void()> rescanned_;
+  exports::Log& log_;
   ProblemLog problems_;
+  exports::PodFactCounts pod_facts_;
+  std::optional<bool> had_candidates_;  // nullopt: not scanned yet
   bool changed_ = true;
   MonotonicTime refreshed_at_;
   Duration scan_length_{0};  // of the last rescan

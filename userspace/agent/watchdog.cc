@@ -9,7 +9,6 @@
 #include <mutex>
 #include <utility>
 
-#include "actuators/roll_call.h"
 #include "kernel/scheduling.h"
 #include "policy/signals.h"
 #include "sources/cgroup_reader.h"
@@ -20,8 +19,6 @@ namespace {
 
 // Between two reads of the subjects in the zone.
 constexpr Duration kPace = std::chrono::milliseconds(125);
-// Attempts of process_mrelease for one process: EAGAIN means that it did not get a lock.
-constexpr int kReleases = 10;
 
 enum class Claim : std::uint8_t { open, by_loop, by_thread };
 
@@ -84,18 +81,21 @@ Result<std::unique_ptr<Watchdog>> Watchdog::create(const kernel::CgroupTree& tre
   if (!changed) return errno_error("eventfd", "for the watchdog");
   UniqueFd fired(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!fired) return errno_error("eventfd", "for the watchdog");
-  return std::unique_ptr<Watchdog>(
-      new Watchdog(tree, clock, real_time, patience, std::move(changed), std::move(fired)));
+  auto reaper = TRY(actuators::ReaperPool::create(1, actuators::PinnedProcesses::kProcessesMax));
+  return std::unique_ptr<Watchdog>(new Watchdog(
+      tree, clock, real_time, patience, std::move(changed), std::move(fired), std::move(reaper)));
 }
 
 Watchdog::Watchdog(const kernel::CgroupTree& tree, const Clock& clock, bool real_time,
-                   Duration patience, UniqueFd changed, UniqueFd fired)
+                   Duration patience, UniqueFd changed, UniqueFd fired,
+                   std::unique_ptr<actuators::ReaperPool> reaper)
     : tree_(tree),
       clock_(clock),
       real_time_(real_time),
       patience_(patience),
       changed_(std::move(changed)),
       fired_(std::move(fired)),
+      reaper_(std::move(reaper)),
       thread_([this] { serve(); }) {}
 
 Watchdog::~Watchdog() {
@@ -111,7 +111,7 @@ void Watchdog::post(std::vector<Order> orders, MonotonicTime until) {
   fresh->until = until;
   if (guard_fired_) fresh->guard_fired = guard_fired_();
   for (Order& order : orders) {
-    if (order.grip == nullptr) continue;
+    if (order.pinned == nullptr) continue;
     Post post;
     post.order = std::move(order);
     if (post.order.cgroup == CgroupId{}) {
@@ -193,7 +193,7 @@ void Watchdog::watch(Orders& orders) {
       post.suspicion.reset();
       continue;
     }
-    if (!post.suspicion) post.suspicion = {now, looks_.load(std::memory_order_relaxed)};
+    if (!post.suspicion) post.suspicion = {now, evaluations_.load(std::memory_order_relaxed)};
     if (loop_is_late(*post.suspicion, now)) return act(orders, post, *used);
   }
 }
@@ -211,24 +211,24 @@ bool Watchdog::gives_way(Orders& orders, MonotonicTime now) const {
 
 bool Watchdog::loop_is_late(const Suspicion& suspicion, MonotonicTime now) const {
   if (now - suspicion.since < patience_) return false;
-  const bool unseen = looks_.load(std::memory_order_relaxed) == suspicion.looks;
-  return unseen || next_look_ns_.load() < to_ns(now) - patience_.count();
+  const bool unseen = evaluations_.load(std::memory_order_relaxed) == suspicion.evaluations;
+  return unseen || next_evaluation_ns_.load() < to_ns(now) - patience_.count();
 }
 
 void Watchdog::act(Orders& orders, const Post& post, Bytes working_set) {
-  const actuators::Grip& grip = *post.order.grip;
-  const auto present = actuators::sorted_processes(*grip.directory());
-  if (!present.ok()) return;
+  const actuators::PinnedProcesses& pinned = *post.order.pinned;
+  const auto members = pinned.members();
+  if (!members.ok()) return;
   Kill kill;
   kill.working_set = working_set;
   kill.met = post.suspicion->since;
   actuators::Signalled& signalled = kill.signalled;
-  if (grip.meter() != nullptr) {
-    signalled.usage_before = grip.meter()->read().optional().value_or(Bytes{0});
+  if (pinned.meter() != nullptr) {
+    signalled.usage_before = pinned.meter()->read().optional().value_or(Bytes{0});
   }
   if (!orders.take(Claim::by_thread)) return;
-  for (const kernel::ProcessRef& process : grip.processes()) {
-    if (!std::ranges::binary_search(*present, process.id().pid)) continue;
+  for (const kernel::ProcessRef& process : pinned.processes()) {
+    if (!members->may_be_signalled(process.id().pid)) continue;
     if (!process.send_signal(SIGKILL).ok()) continue;
     if (signalled.processes++ == 0) signalled.at = clock_.now();
   }
@@ -236,10 +236,17 @@ void Watchdog::act(Orders& orders, const Post& post, Bytes working_set) {
   if (signalled.processes == 0) return orders.claim.store(Claim::by_loop);
   kill.order = post.order;
   hand_over(std::move(kill));
-  for (const kernel::ProcessRef& process : grip.processes()) {
-    for (int turn = 0; turn < kReleases; ++turn) {
-      if (kernel::release_memory_of(process.fd()) != EAGAIN) break;
-    }
+  release(pinned);
+}
+
+// At this thread's real-time priority, freeing gigabytes would starve the machine, and another
+// crossing would wait for it. What is not submitted here is freed by its process, only later.
+void Watchdog::release(const actuators::PinnedProcesses& pinned) {
+  reaped_.clear();
+  reaper_->drain(reaped_);
+  for (const kernel::ProcessRef& process : pinned.processes()) {
+    auto copy = process.duplicate();
+    if (!copy.ok() || !reaper_->submit({0, std::move(*copy)})) return;
   }
 }
 

@@ -29,10 +29,11 @@
 #include <utility>
 #include <vector>
 
-#include "actuators/grip.h"
-#include "actuators/priority_mutex.h"
+#include "actuators/pinned_processes.h"
+#include "actuators/reaper_pool.h"
 #include "agent/kill_request.h"
 #include "base/clock.h"
+#include "base/priority_mutex.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "kernel/cgroup_tree.h"
@@ -53,7 +54,7 @@ class LoopWatchdog {
     Bytes floor_line;
     Bytes capacity;
     Candidate victim;
-    std::shared_ptr<const actuators::Grip> grip;
+    std::shared_ptr<const actuators::PinnedProcesses> pinned;
   };
 
   LoopWatchdog() = default;
@@ -67,7 +68,7 @@ class LoopWatchdog {
   // There are no orders any more. Costs nothing when there were none.
   virtual void withdraw() {}
   // The loop has finished an evaluation.
-  virtual void looked() {}
+  virtual void evaluated() {}
   // The loop will evaluate again at this time at the latest.
   virtual void announce(MonotonicTime) {}
   // The loop is about to signal a victim. False: the thread was first, and there is a kill to take.
@@ -97,8 +98,8 @@ class Watchdog final : public LoopWatchdog {
   void heed_guard(std::function<std::uint64_t()> fired) { guard_fired_ = std::move(fired); }
   void post(std::vector<Order> orders, MonotonicTime until) override;
   void withdraw() override;
-  void looked() override { looks_.fetch_add(1, std::memory_order_relaxed); }
-  void announce(MonotonicTime next) override { next_look_ns_.store(to_ns(next)); }
+  void evaluated() override { evaluations_.fetch_add(1, std::memory_order_relaxed); }
+  void announce(MonotonicTime next) override { next_evaluation_ns_.store(to_ns(next)); }
   [[nodiscard]] bool claim() override;
   [[nodiscard]] int fd() const override { return fired_.get(); }
   [[nodiscard]] std::optional<KillRequest> take_kill() override;
@@ -116,11 +117,11 @@ class Watchdog final : public LoopWatchdog {
   // Since when an order's threshold is seen met, and how often the loop had evaluated by then.
   struct Suspicion {
     MonotonicTime since;
-    std::uint64_t looks = 0;
+    std::uint64_t evaluations = 0;
   };
 
   Watchdog(const kernel::CgroupTree& tree, const Clock& clock, bool real_time, Duration patience,
-           UniqueFd changed, UniqueFd fired);
+           UniqueFd changed, UniqueFd fired, std::unique_ptr<actuators::ReaperPool> reaper);
   void replace(std::shared_ptr<Orders> orders);
   [[nodiscard]] std::shared_ptr<Orders> current();
   void serve();
@@ -128,6 +129,7 @@ class Watchdog final : public LoopWatchdog {
   [[nodiscard]] bool gives_way(Orders& orders, MonotonicTime now) const;
   [[nodiscard]] bool loop_is_late(const Suspicion& suspicion, MonotonicTime now) const;
   void act(Orders& orders, const Post& post, Bytes working_set);
+  void release(const actuators::PinnedProcesses& pinned);
   void hand_over(Kill kill);
   [[nodiscard]] static KillRequest to_request(const Kill& kill);
 
@@ -138,14 +140,17 @@ class Watchdog final : public LoopWatchdog {
   const UniqueFd changed_;                      // wakes the thread
   const UniqueFd fired_;                        // wakes the loop
   std::function<std::uint64_t()> guard_fired_;  // none: there is no guard
-  std::atomic<std::uint64_t> looks_{0};
-  std::atomic<std::int64_t> next_look_ns_{INT64_MAX};
+  std::atomic<std::uint64_t> evaluations_{0};
+  std::atomic<std::int64_t> next_evaluation_ns_{INT64_MAX};
   std::atomic<bool> stopping_{false};
-  actuators::PriorityMutex mutex_;
+  base::PriorityMutex mutex_;
   std::shared_ptr<Orders> orders_;  // guarded by mutex_
   std::optional<Kill> kill_;        // guarded by mutex_
   std::string buffer_;              // the thread's
-  std::thread thread_;              // last: serve() uses all of the above
+  // The thread's: frees the victim's memory at ordinary priority.
+  const std::unique_ptr<actuators::ReaperPool> reaper_;
+  std::vector<actuators::ReapReport> reaped_;
+  std::thread thread_;  // last: serve() uses all of the above
 };
 
 }  // namespace forestall::agent

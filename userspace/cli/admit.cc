@@ -7,15 +7,16 @@
 #include <memory>
 #include <vector>
 
-#include "api/json.h"
 #include "base/parse.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/pod_input.h"
-#include "cli/table.h"
+#include "messages/json.h"
 #include "policy/admission.h"
 #include "policy/pod_facts.h"
 #include "policy/preemption.h"
+#include "tables/table.h"
 
 namespace forestall::cli {
 namespace {
@@ -80,9 +81,9 @@ Result<policy::Allocatable> allocatable_of(std::string_view text) {
 }
 
 // Pods that occupy their requests: finished pods do not.
-Pods active(std::vector<api::ListedPod> listed) {
+Pods active(std::vector<intake::ListedPod> listed) {
   Pods pods;
-  for (api::ListedPod& each : listed) {
+  for (intake::ListedPod& each : listed) {
     if (policy::is_active(each.pod)) {
       pods.push_back(std::make_shared<const Pod>(std::move(each.pod)));
     }
@@ -129,7 +130,7 @@ std::string text_of(const v1::PodName& pod) {
 }
 
 void print_text(const v1::AdmitReport& report, bool with_preemption) {
-  Table table({"pod", "verdict", "reason", "message"});
+  tables::Table table({"pod", "verdict", "reason", "message"});
   for (const v1::AdmissionReport& each : report.pods()) {
     table.add({text_of(each.pod()), each.admitted() ? "admitted" : "rejected", each.reason(),
                each.message()});
@@ -153,7 +154,7 @@ void print_text(const v1::AdmitReport& report, bool with_preemption) {
 }
 
 int usage_error(const Error& problem) {
-  fmt::print(stderr, "forestall admit: {}\n", problem.text());
+  fmt::print(stderr, "forestall admit: {}\n", printable_lines(problem.text()));
   return kExitUsage;
 }
 
@@ -171,7 +172,7 @@ Result<v1::AdmitReport> admit_pods(const AdmitOptions& options) {
   }
   v1::AdmitReport report;
   for (const Condition each : conditions) report.add_conditions(std::string(to_string(each)));
-  for (const api::ListedPod& each : pods) {
+  for (const intake::ListedPod& each : pods) {
     *report.add_pods() = admission_of(each.pod, conditions);
     if (options.allocatable.empty() || !policy::is_critical(each.pod)) continue;
     *report.add_preemptions() = preemption_for(each.pod, running, allocatable);
@@ -185,7 +186,7 @@ int run_admit(const Options& options, const AdmitOptions& admit_options) {
   const auto report = admit_pods(admit_options);
   if (!report) return usage_error(report.error());
   if (options.output == OutputFormat::json) {
-    fmt::print("{}", api::to_json(*report, api::JsonStyle::pretty));
+    fmt::print("{}", messages::to_json(*report, messages::JsonStyle::pretty));
   } else {
     print_text(*report, !admit_options.allocatable.empty());
   }

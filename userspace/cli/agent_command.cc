@@ -2,57 +2,63 @@
 // `forestall agent`: its options, and the exit code of each refusal.
 #include <fmt/format.h>
 
-#include "agent/daemon.h"
 #include "agent/host.h"
 #include "agent/instance_lock.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "daemon/daemon.h"
+#include "kernel/bpf_host.h"
 
 namespace forestall::cli {
 namespace {
 
-agent::DaemonOptions daemon_options(const Options& options) {
-  agent::DaemonOptions daemon;
+daemon::DaemonOptions daemon_options(const Options& options) {
+  daemon::DaemonOptions daemon;
   daemon.verbose = options.verbose;
+  daemon.log_format = options.log_format.value_or(exports::default_log_format());
   daemon.prints_records = options.output == OutputFormat::json;
   daemon.config_origin = config_origin(options);
-  daemon.status_socket = status_socket(options);
   daemon.api_socket = api_socket(options);
-  daemon.load_config = [options](std::vector<std::string>& warnings) {
-    return effective_config(options, warnings);
-  };
+  daemon.load_config = [options] { return loaded_config(options, intake::FileTrust::required); };
   return daemon;
 }
 
 }  // namespace
 
 int run_agent(const Options& options) {
-  agent::block_loop_signals();
-  std::vector<std::string> warnings;
-  const auto config = effective_config(options, warnings);
-  if (!config) {
-    fmt::print(stderr, "{}\n", config.error().text());
+  daemon::block_loop_signals();
+  const auto loaded = loaded_config(options, intake::FileTrust::required);
+  if (!loaded) {
+    fmt::print(stderr, "{}\n", printable_lines(loaded.error().text()));
     return kExitUsage;
   }
+  const Config& config = loaded->config;
   const auto lock = agent::InstanceLock::take(options.run_directory);
   if (!lock) {
-    const bool held = lock.error().code == EWOULDBLOCK;
-    fmt::print(
-        stderr, "forestall agent: {}\n",
-        held ? lock.error().message : lock.error().text() + "; run as root, or set --run-dir");
+    const int code = lock.error().code;
+    const bool held = code == EWOULDBLOCK;
+    const bool denied = code == EACCES || code == EPERM || code == EROFS;
+    fmt::print(stderr, "forestall agent: {}{}\n", held ? lock.error().message : lock.error().text(),
+               denied ? "; run as root, or set --run-dir" : "");
     return held ? kExitOtherAgent : kExitFailed;
   }
-  auto host = agent::probe_host(config->disabled, options.cgroup_mount);
+  // A dry run is refused as well: it would decide on pods that evaluation empty.
+  if (const auto visible = kernel::require_initial_pid_namespace(); !visible.ok()) {
+    fmt::print(stderr, "forestall agent: {}\n", visible.error().message);
+    return kExitUnguarded;
+  }
+  auto host = agent::probe_host(config.disabled, options.cgroup_mount);
+  if (host) host->high_records = kernel::MemoryHighRecords(options.run_directory + "/memory-high");
   // A dry run needs a wake source, and no way to kill.
-  const bool enough = host && (config->dry_run ? host->tier() != Tier::none : host->can_guard());
+  const bool enough = host && (config.dry_run ? host->tier() != Tier::none : host->can_guard());
   if (!enough) {
     fmt::print(
         stderr, "forestall agent: {}; see `forestall doctor`\n",
         host ? "this host has no usable event source or no way to kill" : host.error().text());
     return kExitUnguarded;
   }
-  return agent::run_daemon(daemon_options(options), *config, warnings, *host) ? kExitOk
-                                                                              : kExitFailed;
+  return daemon::run_daemon(daemon_options(options), *loaded, *host) ? kExitOk : kExitFailed;
 }
 
 }  // namespace forestall::cli

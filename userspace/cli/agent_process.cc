@@ -36,10 +36,12 @@ Result<UniqueFd> bind_notify_socket(const std::string& path) {
   return fd;
 }
 
-bool wait_readable(int fd, Duration patience) {
-  pollfd ready{fd, POLLIN, 0};
+// Whether `fd` became readable before `patience` ended or one of `others` (-1: none) was readable.
+bool wait_readable(int fd, Duration patience, std::array<int, 2> others = {-1, -1}) {
+  std::array<pollfd, 3> ready{{{fd, POLLIN, 0}, {others[0], POLLIN, 0}, {others[1], POLLIN, 0}}};
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(patience).count();
-  return poll(&ready, 1, static_cast<int>(std::max<std::int64_t>(ms, 0))) == 1;
+  return poll(ready.data(), ready.size(), static_cast<int>(std::max<std::int64_t>(ms, 0))) > 0 &&
+         ready[0].revents != 0;
 }
 
 [[noreturn]] void become_agent(const std::string& executable,
@@ -47,6 +49,9 @@ bool wait_readable(int fd, Duration patience) {
                                const std::string& run_directory, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(1);
+  sigset_t none;  // the parent may have blocked the signals that end the agent
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
   dup2(output, STDOUT_FILENO);
   dup2(log, STDERR_FILENO);
   setenv("NOTIFY_SOCKET", (run_directory + "/notify").c_str(), 1);
@@ -69,10 +74,10 @@ std::string text_of(const std::string& path) {
   return text.str();
 }
 
-// READY=1 may arrive in any datagram.
-bool wait_ready(int notify_fd, MonotonicTime deadline) {
+// READY=1 may arrive in any datagram. False if the agent ended or an interrupt came first.
+bool wait_ready(int notify_fd, MonotonicTime deadline, std::array<int, 2> ends) {
   const SystemClock clock;
-  while (wait_readable(notify_fd, deadline - clock.now())) {
+  while (wait_readable(notify_fd, deadline - clock.now(), ends)) {
     std::array<char, 1024> text{};
     const ssize_t size = recv(notify_fd, text.data(), text.size(), 0);
     if (size <= 0) return false;
@@ -86,7 +91,7 @@ bool wait_ready(int notify_fd, MonotonicTime deadline) {
 
 Result<AgentProcess> AgentProcess::start(const std::string& executable,
                                          const std::vector<std::string>& arguments,
-                                         const std::string& run_directory) {
+                                         const std::string& run_directory, int interrupt_fd) {
   const std::string socket_path = run_directory + "/notify";
   const std::string log_path = run_directory + "/agent.log";
   const UniqueFd notify = TRY(bind_notify_socket(socket_path));
@@ -103,8 +108,9 @@ Result<AgentProcess> AgentProcess::start(const std::string& executable,
     become_agent(executable, arguments, agent_end.get(), log.get(), run_directory, parent);
   }
   UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  AgentProcess agent(pid, std::move(pidfd), std::move(output), log_path);
-  if (!wait_ready(notify.get(), SystemClock().now() + kStartPatience)) {
+  AgentProcess agent(pid, std::move(pidfd), std::move(output), log_path, interrupt_fd);
+  if (!wait_ready(notify.get(), SystemClock().now() + kStartPatience,
+                  {interrupt_fd, agent.pidfd_.get()})) {
     return error("the agent did not become ready; its log:\n" + text_of(log_path));
   }
   return agent;
@@ -115,6 +121,7 @@ AgentProcess::AgentProcess(AgentProcess&& other) noexcept
       pidfd_(std::move(other.pidfd_)),
       output_(std::move(other.output_)),
       log_path_(std::move(other.log_path_)),
+      interrupt_fd_(other.interrupt_fd_),
       pending_(std::move(other.pending_)) {}
 
 AgentProcess::~AgentProcess() {
@@ -159,7 +166,9 @@ std::optional<std::string> AgentProcess::next_record(MonotonicTime deadline) {
       pending_.erase(0, end + 1);
       return line;
     }
-    if (!wait_readable(output_.get(), deadline - clock.now())) return std::nullopt;
+    if (!wait_readable(output_.get(), deadline - clock.now(), {interrupt_fd_, -1})) {
+      return std::nullopt;
+    }
     std::array<char, 65536> chunk{};
     const ssize_t size = read(output_.get(), chunk.data(), chunk.size());
     if (size <= 0) return std::nullopt;

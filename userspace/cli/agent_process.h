@@ -20,9 +20,10 @@ class AgentProcess {
   // Starts `executable agent --output json` with further arguments, and waits until it reports
   // READY=1. Its log is agent.log in `run_directory`, which also contains its lock and notify
   // socket. An error contains the log. The agent gets SIGTERM when this process dies.
+  // If `interrupt_fd` (-1: none) becomes readable, this and next_record() return early.
   static Result<AgentProcess> start(const std::string& executable,
                                     const std::vector<std::string>& arguments,
-                                    const std::string& run_directory);
+                                    const std::string& run_directory, int interrupt_fd = -1);
   AgentProcess(AgentProcess&& other) noexcept;
   AgentProcess(const AgentProcess&) = delete;
   AgentProcess& operator=(const AgentProcess&) = delete;
@@ -37,20 +38,22 @@ class AgentProcess {
   // Waits for the exit of the agent and returns its wait status; nothing at the deadline.
   [[nodiscard]] std::optional<int> wait_end(MonotonicTime deadline);
 
-  // The next line of its standard output (one record as JSON). Nothing at the deadline or after the
-  // agent's exit.
+  // The next line of its standard output (one record as JSON). Nothing at the deadline, after the
+  // agent's exit or after an interrupt.
   [[nodiscard]] std::optional<std::string> next_record(MonotonicTime deadline);
 
  private:
-  AgentProcess(pid_t pid, UniqueFd pidfd, UniqueFd output, std::string log_path)
+  AgentProcess(pid_t pid, UniqueFd pidfd, UniqueFd output, std::string log_path, int interrupt_fd)
       : pid_(pid),
         pidfd_(std::move(pidfd)),
         output_(std::move(output)),
-        log_path_(std::move(log_path)) {}
+        log_path_(std::move(log_path)),
+        interrupt_fd_(interrupt_fd) {}
   pid_t pid_;
   UniqueFd pidfd_;
   UniqueFd output_;
   std::string log_path_;
+  int interrupt_fd_;
   std::string pending_;
 };
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/bpf_counter_text.h"
 
-#include "cli/table.h"
+#include "tables/table.h"
 
 namespace forestall::cli {
 
 std::string bpf_counter_text(const google::protobuf::RepeatedPtrField<v1::BpfCounter>& counters) {
   if (counters.empty()) return {};
-  Table table({"object", "counter", "kind", "value", "loss"});
+  tables::Table table({"object", "counter", "kind", "value", "loss"});
   bool any = false;
   for (const bool loss : {true, false}) {
     for (const v1::BpfCounter& each : counters) {

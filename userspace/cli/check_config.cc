@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // `forestall check-config`: prints the effective configuration, or its errors.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cmath>
 
-#include "api/convert.h"
-#include "api/json.h"
+#include "base/printable.h"
+#include "base/trusted_file.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
-#include "cli/table.h"
+#include "messages/convert.h"
+#include "messages/json.h"
 #include "model/duration.h"
 #include "model/quantity.h"
+#include "tables/table.h"
 
 namespace forestall::cli {
 namespace {
@@ -23,7 +26,7 @@ std::string value_text(const v1::ThresholdReport& threshold) {
   return threshold.value();
 }
 
-v1::ThresholdReport report_of(const Threshold& threshold, const api::ThresholdOrigin& origin) {
+v1::ThresholdReport report_of(const Threshold& threshold, const intake::ThresholdOrigin& origin) {
   v1::ThresholdReport out;
   out.set_signal(std::string(to_string(threshold.signal)));
   if (!threshold.cgroup.empty()) out.set_cgroup(threshold.cgroup);
@@ -40,7 +43,7 @@ v1::ThresholdReport report_of(const Threshold& threshold, const api::ThresholdOr
   out.set_grace_ns(threshold.grace.count());
   out.set_hard(threshold.hard());
   if (origin.minimum_reclaim) out.set_minimum_reclaim(*origin.minimum_reclaim);
-  out.set_origin(api::to_string(origin.origin));
+  out.set_origin(text::to_string(origin.origin));
   out.set_copied(origin.copied);
   if (threshold.own_limits_of) {
     out.set_own_limits_of(std::string(to_string(*threshold.own_limits_of)));
@@ -49,13 +52,13 @@ v1::ThresholdReport report_of(const Threshold& threshold, const api::ThresholdOr
   return out;
 }
 
-v1::ConfigReport report_of(const api::LoadedConfig& loaded) {
+v1::ConfigReport report_of(const intake::LoadedConfig& loaded) {
   v1::ConfigReport report;
   for (const std::string& file : loaded.files) report.add_files(file);
   for (std::size_t i = 0; i < loaded.config.thresholds.size(); ++i) {
     *report.add_thresholds() = report_of(loaded.config.thresholds[i], loaded.origins[i]);
   }
-  *report.mutable_config() = api::to_proto(loaded.config);
+  *report.mutable_config() = messages::to_proto(loaded.config);
   for (const std::string& warning : loaded.warnings) report.add_warnings(warning);
   return report;
 }
@@ -71,7 +74,7 @@ std::string kind_text(const v1::ThresholdReport& threshold) {
 }
 
 void print_thresholds(const v1::ConfigReport& report) {
-  Table table({"threshold", "cgroup", "below", "kind", "grace", "minimum reclaim", "from"});
+  tables::Table table({"threshold", "cgroup", "below", "kind", "grace", "minimum reclaim", "from"});
   for (const v1::ThresholdReport& each : report.thresholds()) {
     table.add({each.signal(), subject_text(each), value_text(each), kind_text(each),
                each.hard() ? "-" : each.grace(),
@@ -82,8 +85,28 @@ void print_thresholds(const v1::ConfigReport& report) {
   if (report.thresholds().empty()) fmt::print("  no thresholds: the agent would never act\n");
 }
 
+// Kubernetes' facts of a pod decide whether it is critical and what it may use.
+constexpr const char* kInferredWarning =
+    "warning: pods may be killed, and neither podList nor manifest declares their priorities: the "
+    "agent infers what it can from oom_score_adj, protects every pod that may be "
+    "system-node-critical, and cannot recognize a system-cluster-critical one; set podList";
+
+bool infers_pods(const Config& config) {
+  return config.pods && config.known_pods.empty() && config.pod_rules.empty();
+}
+
+// As root, what the agent as root would find. Other users may check files of their own.
+void add_trust_warnings(intake::LoadedConfig& loaded) {
+  if (::geteuid() != 0) return;
+  for (const std::string& file : loaded.files) {
+    const auto opened = open_trusted(file);
+    if (opened) continue;
+    loaded.warnings.push_back("warning: the agent refuses a file: " + opened.error().text());
+  }
+}
+
 void print_workloads(const Config& config) {
-  Table table({"may be killed", "name", "priority", "memory request", "protected"});
+  tables::Table table({"may be killed", "name", "priority", "memory request", "protected"});
   if (config.pods) {
     table.add({fmt::format("pods below {}", config.cgroup_root), "-", "-", "-", "no"});
   }
@@ -135,6 +158,16 @@ void print_settings(const Config& config) {
   fmt::print("  {} pods known in advance\n", config.known_pods.size());
   fmt::print("  release timeout {}, recheck interval {}\n", to_string(config.release_timeout),
              to_string(config.recheck_interval));
+  const KillLimit& limit = config.kill_limit;
+  fmt::print(
+      "  kill limit in {}: {} on the node; guaranteed {}, burstable {}, bestEffort {}, other "
+      "{}\n",
+      to_string(limit.window), limit.node, limit.classes[0], limit.classes[1], limit.classes[2],
+      limit.classes[3]);
+  fmt::print("  watched cgroups: {}; podList stale after {}\n",
+             config.watched_cgroups_max ? fmt::format("at most {}", *config.watched_cgroups_max)
+                                        : "as many as the limit of open files permits",
+             to_string(config.pod_list_max_age));
   for (std::size_t i = 0; i < kFeatureCount; ++i) {
     if (config.disabled.test(i)) fmt::print("  disabled: {}\n", to_string(feature_at(i)));
   }
@@ -152,15 +185,17 @@ void print_text(const Options& options, const Config& config, const v1::ConfigRe
 }  // namespace
 
 int run_check_config(const Options& options) {
-  const auto loaded = loaded_config(options);
+  auto loaded = loaded_config(options);
   if (!loaded) {
-    fmt::print(stderr, "{}\n", loaded.error().text());
+    fmt::print(stderr, "{}\n", printable_lines(loaded.error().text()));
     return kExitUsage;
   }
+  add_trust_warnings(*loaded);
+  if (infers_pods(loaded->config)) loaded->warnings.emplace_back(kInferredWarning);
   for (const std::string& warning : loaded->warnings) fmt::print(stderr, "{}\n", warning);
   const v1::ConfigReport report = report_of(*loaded);
   if (options.output == OutputFormat::json) {
-    fmt::print("{}", api::to_json(report, api::JsonStyle::pretty));
+    fmt::print("{}", messages::to_json(report, messages::JsonStyle::pretty));
   } else {
     print_text(options, loaded->config, report);
   }

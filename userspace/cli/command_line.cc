@@ -5,13 +5,17 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
 #include <functional>
 #include <limits>
 #include <utility>
 
-#include "api/kubelet_flags.h"
+#include "base/parse.h"
+#include "base/printable.h"
 #include "cli/exit_code.h"
 #include "cli/help_text.h"
+#include "intake/kubelet_flags.h"
+#include "messages/yaml_message.h"
 
 namespace forestall::cli {
 namespace {
@@ -41,6 +45,36 @@ CLI::Option* add_value(CLI::App& command, const char* names, Target& target, con
   return command.add_option(names, target, help)->option_text(form);
 }
 
+// CLI11's own message for a set of words is "Check xml value in {text,json}".
+std::function<std::string(const std::string&)> one_of(const std::vector<std::string>& words) {
+  return [words](const std::string& word) -> std::string {
+    if (std::find(words.begin(), words.end(), word) != words.end()) return {};
+    return "unknown value '" + word + "'; use one of: " + CLI::detail::join(words, ", ");
+  };
+}
+
+// std::strtoull reads "-1" as the largest number.
+std::function<std::string(const std::string&)> number_from(std::uint64_t least) {
+  return [least](const std::string& word) -> std::string {
+    const auto number = parse_u64(word);
+    if (number && *number >= least) return {};
+    return "invalid number '" + word + "'; use a whole number from " + std::to_string(least);
+  };
+}
+
+// -o is the output format in most subcommands, but names a file in `record`.
+std::string not_a_format(const std::string& file) {
+  if (file != "text" && file != "json") return {};
+  return "'" + file + "' is a format, and -o names a file here; set the format with --output " +
+         file + ", or write ./" + file;
+}
+
+std::string not_text(const std::string& file) {
+  if (file != "text") return {};
+  return "a report has no text format; use one of: " + CLI::detail::join(report_formats(), ", ") +
+         "; for a file, write ./text";
+}
+
 // An option that takes one of `words`; `set` gets the index of the word.
 CLI::Option* add_choice(CLI::App& command, const char* names, const std::vector<std::string>& words,
                         const std::function<void(std::size_t)>& set, const char* help) {
@@ -48,7 +82,7 @@ CLI::Option* add_choice(CLI::App& command, const char* names, const std::vector<
     set(static_cast<std::size_t>(std::find(words.begin(), words.end(), word) - words.begin()));
   };
   return command.add_option_function<std::string>(names, find, help)
-      ->check(CLI::IsMember(words))
+      ->check(one_of(words))
       ->option_text(CLI::detail::join(words, "|"));
 }
 
@@ -92,7 +126,7 @@ void add_config(CLI::App& command, Options& options) {
 }
 
 void add_kubelet_flags(CLI::App& command, Options& options) {
-  for (const api::KubeletFlag& flag : api::kubelet_flags()) {
+  for (const intake::KubeletFlag& flag : intake::kubelet_flags()) {
     const auto keep = [&options, &flag](const std::string& value) {
       options.kubelet_flags[flag.name].push_back(value);
     };
@@ -113,6 +147,13 @@ void describe_agent(CLI::App& command, CommandLine& line) {
             "/run/forestall)");
   command.add_flag("-v,--verbose", line.options.verbose,
                    "Log every evaluation, not only decisions");
+  add_choice(
+      command, "--log-format", {"text", "logfmt", "json"},
+      [&options = line.options](std::size_t i) {
+        options.log_format = static_cast<exports::LogFormat>(i);
+      },
+      "Format of the log: short sentences, or all values for programs (default: text on a "
+      "terminal, else logfmt)");
 }
 
 void describe_demo(CLI::App& command, CommandLine& line) {
@@ -179,6 +220,7 @@ void describe_score(CLI::App& command, CommandLine& line) {
   pids->check(pid_range());
   add_value(command, "-n,--limit", line.score.limit, "N",
             "Rows of the table; 0 shows all (default: 20 as text, all as JSON)")
+      ->check(number_from(0))
       ->excludes(pids);
 }
 
@@ -193,7 +235,7 @@ void describe_top(CLI::App& command, CommandLine& line) {
             "Rank by this order (default: the configuration's)");
   add_value(command, "--color", top.color, "auto|always|never",
             "Use the terminal's colors; auto disables them if NO_COLOR is set (default: auto)")
-      ->check(CLI::IsMember({"auto", "always", "never"}));
+      ->check(one_of({"auto", "always", "never"}));
   command.add_flag("--ascii", top.ascii, "Draw with ASCII characters only");
   command.add_flag("--no-mouse", top.no_mouse, "Do not capture the mouse");
   command.add_flag("--no-agent", top.without_agent, "Do not connect to a running agent");
@@ -229,7 +271,7 @@ void describe_qos(CLI::App& command, CommandLine& line) {
             "The kubelet's cgroupRoot (default: /)");
   add_value(command, "--runtime", options.runtime, "containerd|crio",
             "The runtime whose cgroup names are shown (default: containerd)")
-      ->check(CLI::IsMember({"containerd", "crio"}));
+      ->check(one_of({"containerd", "crio"}));
 }
 
 void describe_admit(CLI::App& command, CommandLine& line) {
@@ -247,7 +289,7 @@ void describe_admit(CLI::App& command, CommandLine& line) {
 }
 
 void describe_replay(CLI::App& command, CommandLine& line) {
-  ReplayOptions& options = line.replay;
+  replay::ReplayOptions& options = line.replay;
   add_value(command, "file", options.file, "",
             "A recording, the directory of an agent's recordings, or a file of observations or "
             "records with one JSON object per line; - reads standard input")
@@ -259,6 +301,10 @@ void describe_replay(CLI::App& command, CommandLine& line) {
             "evaluation (12.5s) or wall-clock time (2025-03-14T10:11:12Z)");
   add_value(command, "--ranking", options.ranking, "kubelet|kernel|kubelet+growth",
             "Rank by this order instead of the configuration's");
+  command.footer(
+      "A recording is replayed under its own configuration. --config replaces it; "
+      "--kubelet-config and kubelet's flags override single keys of it.\n"
+      "See `forestall --help` for exit codes, and forestall(8).");
 }
 
 void describe_diff(CLI::App& command, CommandLine& line) {
@@ -273,14 +319,13 @@ void describe_report(CLI::App& command, CommandLine& line) {
   add_value(command, "file", options.file, "",
             "A recording, or the directory of an agent's recordings")
       ->required();
-  add_value(command, "-o,--out", options.out, "FILE",
-            "Output file (default: standard output, also for -)");
+  add_value(command, "-o,--out", options.out, "FILE|FORMAT",
+            "Output file (default: standard output, also for -), or a format for standard output; "
+            "write ./json for a file with such a name")
+      ->check(not_text);
   add_choice(
-      command, "--format", {"html", "md", "png", "json"},
-      [&options](std::size_t i) {
-        options.format = static_cast<ReportFormat>(i);
-        options.format_given = true;
-      },
+      command, "--format,--output", report_formats(),
+      [&options](std::size_t i) { options.format = static_cast<ReportFormat>(i); },
       "html: a self-contained page; md and png: for a ticket; json: the data of the others "
       "(default: by the suffix of the output file, else html)");
   command.add_flag("-f,--force", options.force, "Overwrite an existing file");
@@ -292,7 +337,7 @@ void describe_report(CLI::App& command, CommandLine& line) {
 // --- record and trace ---------------------------------------------------------------------------
 
 void describe_trace(CLI::App& command, CommandLine& line) {
-  TraceOptions& trace = line.trace;
+  trace::TraceOptions& trace = line.trace;
   add_value(command, "--cgroup", trace.cgroups, "GLOB",
             "Only cgroups whose path in the memory hierarchy matches, and their descendants; may "
             "be repeated");
@@ -307,9 +352,11 @@ void describe_trace(CLI::App& command, CommandLine& line) {
   command.add_flag("--begins", trace.begins, "Show the begin of an event as well as its end");
   add_value(command, "--summary", trace.summary, "DURATION",
             "Instead of events, print sums and histograms for each window of this length");
-  add_value(command, "--top", trace.top, "N", "Cgroups in a summary (default: 10)");
+  add_value(command, "--top", trace.top, "N", "Cgroups in a summary (default: 10)")
+      ->check(number_from(1));
   add_value(command, "--duration", trace.duration, "DURATION", "Stop after this time");
-  add_value(command, "--count", trace.count, "N", "Stop after this many events");
+  add_value(command, "--count", trace.count, "N", "Stop after this many events")
+      ->check(number_from(1));
   add_value(command, "--buffer", trace.buffer, "AMOUNT",
             "Size of the BPF ring buffer (default: 16Mi)");
   add_value(command, "--color", trace.color, "auto|always|never", "Use colors (default: auto)");
@@ -321,8 +368,10 @@ void describe_trace(CLI::App& command, CommandLine& line) {
 }
 
 void describe_record(CLI::App& command, CommandLine& line) {
-  RecordOptions& options = line.record;
-  add_value(command, "-o,--out", options.file, "FILE", "Output file")->required();
+  replay::RecordOptions& options = line.record;
+  add_value(command, "-o,--out", options.file, "FILE", "Output file")
+      ->required()
+      ->check(not_a_format);
   command.add_flag("-f,--force", options.force, "Overwrite an existing file");
   add_value(command, "--duration", options.duration, "DURATION",
             "Stop after this time (default: at Ctrl-C)");
@@ -363,7 +412,7 @@ constexpr Row kRows[] = {
     {Subcommand::agent, kGuard, "agent", kLive, describe_agent, "Guard this host (the default)"},
     {Subcommand::demo, kGuard, "demo", kOutput | kHost, describe_demo,
      "Leak memory in a scratch cgroup and watch the agent evict it"},
-    {Subcommand::doctor, kGuard, "doctor", kOutput | kHost, nullptr,
+    {Subcommand::doctor, kGuard, "doctor", kOutput | kConfig | kHost, nullptr,
      "Check which kernel features this host has and which are missing"},
     {Subcommand::status, kGuard, "status", kOutput, describe_status,
      "Show the state of the running agent"},
@@ -481,16 +530,51 @@ std::vector<std::string> reversed(const std::vector<std::string>& arguments) {
   return result;
 }
 
+// `help` and `version` are other words for options. They are subcommands of CLI11 as well, so that
+// help lists them and further arguments are refused.
+struct Alias {
+  const char* name;
+  const char* help;
+};
+constexpr Alias kAliases[] = {{"help", "Show the help of a subcommand: forestall help rank"},
+                              {"version", "Print the version"}};
+
+std::vector<std::string> without_alias(const std::vector<std::string>& arguments) {
+  const std::string first = arguments.empty() ? "" : arguments[0];
+  if (first == "version" && arguments.size() == 1) return {"--version"};
+  if (first == "help" && arguments.size() == 1) return {"--help"};
+  if (first == "help" && arguments.size() == 2 && !arguments[1].starts_with('-')) {
+    return {arguments[1], "--help"};
+  }
+  return arguments;
+}
+
+// Whether the first argument is neither an option nor a subcommand; then prints an error.
+bool refuses_subcommand(const std::vector<std::string>& arguments) {
+  if (arguments.empty() || arguments[0].starts_with('-')) return false;
+  std::vector<std::string> names;
+  for (const Row& row : kRows) names.emplace_back(row.name);
+  for (const Alias& alias : kAliases) names.emplace_back(alias.name);
+  if (std::find(names.begin(), names.end(), arguments[0]) != names.end()) return false;
+  const auto near = messages::nearest_word(arguments[0], names);
+  std::fprintf(stderr, "forestall: unknown subcommand '%s'%s; `forestall --help` lists all\n",
+               printable(arguments[0]).c_str(),
+               near ? ("; did you mean '" + *near + "'?").c_str() : "");
+  return true;
+}
+
 }  // namespace
 
-std::optional<int> parse_command_line(const std::vector<std::string>& arguments,
-                                      CommandLine& line) {
+std::optional<int> parse_command_line(const std::vector<std::string>& given, CommandLine& line) {
+  const std::vector<std::string> arguments = without_alias(given);
+  if (refuses_subcommand(arguments)) return kExitUsage;
   CLI::App app(kDescription, "forestall");
   app.formatter_fn(formatted_help);
   app.footer(kFooter);
   app.set_version_flag("--version", "forestall " FORESTALL_VERSION, "Print the version and exit");
   app.require_subcommand(0, 1);
   for (const Row& row : kRows) add_subcommand(app, row, line);
+  for (const Alias& alias : kAliases) app.add_subcommand(alias.name, alias.help)->group("Help");
   try {
     app.parse(reversed(arguments));
   } catch (const CLI::ParseError& failure) {

@@ -11,10 +11,10 @@
 #include "cli/options.h"
 #include "cli/plan_options.h"
 #include "cli/pod_commands.h"
-#include "cli/replay_options.h"
 #include "cli/report_options.h"
 #include "cli/top_options.h"
-#include "cli/trace_options.h"
+#include "replay/replay_options.h"
+#include "trace/trace_options.h"
 
 namespace forestall::cli {
 
@@ -47,11 +47,11 @@ struct CommandLine {
   PlanOptions plan;
   QosOptions qos;
   AdmitOptions admit;
-  ReplayOptions replay;
-  DiffOptions diff;
+  replay::ReplayOptions replay;
+  replay::DiffOptions diff;
   ReportOptions report;
-  TraceOptions trace;
-  RecordOptions record;
+  trace::TraceOptions trace;
+  replay::RecordOptions record;
 };
 
 // Parses the arguments, without the name of the program, into `line`. Returns the exit code if

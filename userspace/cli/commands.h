@@ -7,9 +7,9 @@
 #include "cli/options.h"
 #include "cli/plan_options.h"
 #include "cli/pod_commands.h"
-#include "cli/replay_options.h"
 #include "cli/report_options.h"
-#include "cli/trace_options.h"
+#include "replay/replay_options.h"
+#include "trace/trace_options.h"
 
 namespace forestall::cli {
 
@@ -23,10 +23,10 @@ int run_score(const Options& options, const ScoreOptions& score);
 int run_qos(const Options& options, const QosOptions& qos_options);
 int run_admit(const Options& options, const AdmitOptions& admit_options);
 int run_check_config(const Options& options);
-int run_record(const Options& options, const RecordOptions& record);
-int run_replay(const Options& options, const ReplayOptions& replay);
-int run_diff(const Options& options, const DiffOptions& diff);
-int run_trace(const Options& options, const TraceOptions& trace);
+int run_record(const Options& options, const replay::RecordOptions& record);
+int run_replay(const Options& options, const replay::ReplayOptions& replay);
+int run_diff(const Options& options, const replay::DiffOptions& diff);
+int run_trace(const Options& options, const trace::TraceOptions& trace);
 int run_report(const ReportOptions& report);
 int run_plan(const Options& options, const PlanOptions& plan_options);
 

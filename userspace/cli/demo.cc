@@ -4,8 +4,11 @@
 // the kernel's OOM killer acts.
 // The demo checks its claims against wait statuses and the kernel's counters, not against the
 // agent's reports.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <array>
@@ -14,17 +17,18 @@
 #include <filesystem>
 #include <fstream>
 
-#include "api/json.h"
+#include "base/printable.h"
 #include "cli/agent_process.h"
 #include "cli/commands.h"
 #include "cli/demo_workload.h"
 #include "cli/exit_code.h"
-#include "cli/table.h"
 #include "forestall/v1/record.pb.h"
 #include "kernel/cgroup_create.h"
 #include "kernel/cgroup_tree.h"
 #include "kernel/memory_files.h"
+#include "messages/json.h"
 #include "model/workload.h"
+#include "tables/table.h"
 
 namespace forestall::cli {
 namespace {
@@ -45,6 +49,44 @@ constexpr std::array<Cast, 3> kCast{{{"database", 1000, mib(160), mib(128)},
                                      {"leaker", 10, mib(64), mib(16)},
                                      {"web", 100, mib(48), mib(96)}}};
 constexpr std::size_t kLeaker = 1;
+
+// Ctrl-C, SIGTERM and SIGHUP end the demo early, with its cgroups removed.
+class Interrupt {
+ public:
+  static Result<Interrupt> take() {
+    sigset_t set;
+    ::sigemptyset(&set);
+    for (const int each : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&set, each);
+    ::sigprocmask(SIG_BLOCK, &set, nullptr);
+    UniqueFd fd(::signalfd(-1, &set, SFD_CLOEXEC));
+    if (!fd) return errno_error("signalfd", "demo");
+    return Interrupt(std::move(fd));
+  }
+  [[nodiscard]] int fd() const { return fd_.get(); }
+  [[nodiscard]] bool came() const {
+    pollfd ready{fd_.get(), POLLIN, 0};
+    return ::poll(&ready, 1, 0) == 1;
+  }
+
+ private:
+  explicit Interrupt(UniqueFd fd) : fd_(std::move(fd)) {}
+  UniqueFd fd_;
+};
+
+// Without this check the library that creates cgroups would fail, with its own error number.
+Result<void> check_permission(const kernel::CgroupTree& tree) {
+  if (::faccessat(tree.memory_fd(), ".", W_OK | X_OK, AT_EACCESS) == 0) return {};
+  if (errno == EROFS) {
+    return error(
+        fmt::format("{} is mounted read-only, and the demo creates cgroups there; run it "
+                    "on the host, or in a container with a writable cgroup filesystem",
+                    tree.memory_mount()));
+  }
+  return error(
+      fmt::format("the demo creates cgroups in {} and starts an agent, which user {} may "
+                  "not do; run it as root: sudo forestall demo",
+                  tree.memory_mount(), ::geteuid()));
+}
 
 // Removes the demo's cgroups and files on every exit path.
 class Stage {
@@ -97,7 +139,7 @@ Stage::~Stage() {
   workloads_.clear();  // kills and reaps them, which empties the cgroups
   for (auto path = groups_.rbegin(); path != groups_.rend(); ++path) {
     if (const auto removed = kernel::delete_group(tree_, *path); !removed) {
-      fmt::print(stderr, "forestall demo: cleanup: {}\n", removed.error().text());
+      fmt::print(stderr, "forestall demo: cleanup: {}\n", printable_lines(removed.error().text()));
     }
   }
   std::error_code ignored;
@@ -144,7 +186,7 @@ Result<v1::Record> wait_for_eviction(AgentProcess& agent) {
   const MonotonicTime deadline = SystemClock().now() + kPatience;
   while (const auto line = agent.next_record(deadline)) {
     v1::Record record;
-    TRY(api::from_json(*line, record));
+    TRY(messages::from_json(*line, record));
     if (record.decision().action() == v1::Decision::KILL && record.has_outcome()) return record;
   }
   return error("the agent evicted no workload within 30 s");
@@ -181,8 +223,9 @@ std::vector<Verdict> judge(Stage& stage, const v1::Record& record, std::uint64_t
   return verdicts;
 }
 
-Result<Played> play(const Options& options) {
+Result<Played> play(const Options& options, const Interrupt& interrupt) {
   const kernel::CgroupTree tree = TRY(kernel::CgroupTree::discover(options.cgroup_mount));
+  TRY(check_permission(tree));
   const auto stage = TRY(Stage::build(tree));
   const std::string config = TRY(write_config(*stage));
   std::vector<std::string> arguments{"--config", config, "--cgroup-mount", options.cgroup_mount};
@@ -191,26 +234,28 @@ Result<Played> play(const Options& options) {
     arguments.push_back("--disable-feature");
     arguments.push_back(feature);
   }
-  AgentProcess agent = TRY(AgentProcess::start("/proc/self/exe", arguments, stage->directory()));
+  AgentProcess agent =
+      TRY(AgentProcess::start("/proc/self/exe", arguments, stage->directory(), interrupt.fd()));
   const std::uint64_t before = TRY(stage->kernel_oom_kills());
   TRY(stage->workloads()[kLeaker].leak());
   Played played;
   played.record = TRY(wait_for_eviction(agent));
   played.verdicts = judge(*stage, played.record, before);
-  if (options.verbose) fmt::print(stderr, "{}", agent.log());
+  if (options.verbose) fmt::print(stderr, "{}", printable_lines(agent.log()));
   return played;
 }
 
 void print_ranking(const v1::Decision& decision) {
-  Table table({"order", "workload", "working set", "request", "exceeds request", "priority", ""});
+  tables::Table table(
+      {"order", "workload", "working set", "request", "exceeds request", "priority", ""});
   for (int i = 0; i < decision.considered_size(); ++i) {
     const v1::Candidate& each = decision.considered(i);
     const auto& sample = each.sample();
     const Bytes set =
         forestall::working_set({sample.usage_bytes()}, {sample.inactive_file_bytes()});
     table.add(
-        {fmt::format("{}", i + 1), sample.workload().name(), human(set),
-         human({sample.workload().memory_request_bytes()}),
+        {fmt::format("{}", i + 1), sample.workload().name(), tables::human(set),
+         tables::human({sample.workload().memory_request_bytes()}),
          each.key().exceeds_request() ? "yes" : "no", fmt::format("{}", each.key().priority()),
          decision.has_victim() && static_cast<int>(decision.victim()) == i ? "<- evicted" : ""});
   }
@@ -226,12 +271,12 @@ void print_timeline(const v1::Record& record) {
   const auto& outcome = record.outcome();
   const auto& evidence = record.decision().evidence(static_cast<int>(record.decision().driving()));
   step("crossing seen", start,
-       fmt::format("by {}", api::enum_word(*v1::Wake::Source_descriptor()->FindValueByNumber(
+       fmt::format("by {}", messages::enum_word(*v1::Wake::Source_descriptor()->FindValueByNumber(
                                 record.observation().wake().source()))));
   step("awake", record.stages().woken_ns(), "");
   step("observed", record.stages().observed_ns(),
-       fmt::format("{} available, threshold {}", human({evidence.available()}),
-                   human({evidence.limit()})));
+       fmt::format("{} available, threshold {}", tables::human({evidence.available()}),
+                   tables::human({evidence.limit()})));
   step("decided", record.stages().decided_ns(), "evict " + outcome.victim().name());
   if (outcome.has_signalled_ns()) {
     step("signalled", outcome.signalled_ns(), fmt::format("{} process(es)", outcome.processes()));
@@ -239,7 +284,7 @@ void print_timeline(const v1::Record& record) {
   // process_mrelease() may free all of its memory before the process exits.
   const auto released = [&] {
     if (!outcome.has_released_ns()) return;
-    step("memory freed", outcome.released_ns(), human({outcome.freed_bytes()}));
+    step("memory freed", outcome.released_ns(), tables::human({outcome.freed_bytes()}));
   };
   const bool memory_first = outcome.released_ns() < outcome.exited_ns();
   if (memory_first) released();
@@ -251,7 +296,7 @@ void print_text(const Played& played) {
   fmt::print(
       "A scratch cgroup limited to {}; three workloads in it; `leaker` takes memory as fast as it "
       "can.\nThe agent acts when less than {} is available, before the kernel has to.\n\n",
-      human(kLimit), human(kThreshold));
+      tables::human(kLimit), tables::human(kThreshold));
   fmt::print("Timeline\n");
   print_timeline(played.record);
   fmt::print("\nRanking (kubelet's rules: exceeds its request, then priority, then how far)\n");
@@ -265,13 +310,23 @@ void print_text(const Played& played) {
 }  // namespace
 
 int run_demo(const Options& options) {
-  const auto played = play(options);
+  const auto interrupt = Interrupt::take();
+  if (!interrupt) {
+    fmt::print(stderr, "forestall demo: {}\n", printable_lines(interrupt.error().text()));
+    return kExitFailed;
+  }
+  const auto played = play(options, *interrupt);
+  // The signals of a terminal also end the agent and the workloads, which then are errors.
+  if (interrupt->came()) {
+    fmt::print(stderr, "forestall demo: interrupted; its cgroups and processes are removed\n");
+    return kExitFailed;
+  }
   if (!played) {
-    fmt::print(stderr, "forestall demo: {}\n", played.error().text());
+    fmt::print(stderr, "forestall demo: {}\n", printable_lines(played.error().text()));
     return kExitFailed;
   }
   if (options.output == OutputFormat::json) {
-    fmt::print("{}", api::to_json(played->record, api::JsonStyle::pretty));
+    fmt::print("{}", messages::to_json(played->record, messages::JsonStyle::pretty));
   } else {
     print_text(*played);
   }

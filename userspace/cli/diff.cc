@@ -5,13 +5,15 @@
 
 #include <cstdio>
 
-#include "api/convert.h"
-#include "api/json.h"
+#include "base/printable.h"
 #include "cli/commands.h"
-#include "cli/comparison_text.h"
-#include "cli/decision_stream.h"
 #include "cli/exit_code.h"
+#include "messages/convert.h"
+#include "messages/json.h"
 #include "model/duration.h"
+#include "replay/comparison_text.h"
+#include "replay/decision_difference.h"
+#include "replay/decision_stream.h"
 
 namespace forestall::cli {
 namespace {
@@ -23,7 +25,8 @@ constexpr int kTrouble = 2;
 // Merges two streams by time.
 class Comparison {
  public:
-  Comparison(DecisionStream& before, DecisionStream& after) : before_(before), after_(after) {}
+  Comparison(replay::DecisionStream& before, replay::DecisionStream& after)
+      : before_(before), after_(after) {}
 
   Result<void> run() {
     auto a = TRY(before_.next());
@@ -37,6 +40,8 @@ class Comparison {
       } else {
         hold_together(*a, *b);
       }
+      seen_before_ |= !only_b;
+      seen_after_ |= !only_a;
       if (!only_b) {
         episodes_before_.take(a->at, a->decision, a->age);
         a = TRY(before_.next());
@@ -49,41 +54,51 @@ class Comparison {
     return {};
   }
 
+  // Whether the streams have a decision.
+  [[nodiscard]] bool seen_before() const { return seen_before_; }
+  [[nodiscard]] bool seen_after() const { return seen_after_; }
   [[nodiscard]] bool equal() const { return different_ == 0 && unmatched_ == 0; }
-  [[nodiscard]] std::string text(const Sides& sides) const;
+  [[nodiscard]] std::string text(const replay::Sides& sides) const;
   [[nodiscard]] v1::ReplayComparison message() const;
 
  private:
-  void hold_together(const TimedDecision& a, const TimedDecision& b) {
+  void hold_together(const replay::TimedDecision& a, const replay::TimedDecision& b) {
     if (a.decision == b.decision) {
       ++same_;
       return;
     }
     ++different_;
-    if (!first_) first_ = std::pair(a, b);
+    const bool otherwise = replay::acts_otherwise(a.decision, b.decision);
+    act_otherwise_ += otherwise ? 1 : 0;
+    if (!first_ || (otherwise && act_otherwise_ == 1)) first_ = std::pair(a, b);
   }
 
-  DecisionStream& before_;
-  DecisionStream& after_;
-  Episodes episodes_before_;
-  Episodes episodes_after_;
+  replay::DecisionStream& before_;
+  replay::DecisionStream& after_;
+  replay::Episodes episodes_before_;
+  replay::Episodes episodes_after_;
   std::uint64_t same_ = 0;
   std::uint64_t different_ = 0;
+  std::uint64_t act_otherwise_ = 0;  // of the different ones
   std::uint64_t unmatched_ = 0;
   std::optional<MonotonicTime> first_time_;
-  std::optional<std::pair<TimedDecision, TimedDecision>> first_;  // the first different pair
+  // The first pair that acts differently; if none does, the first different one.
+  std::optional<std::pair<replay::TimedDecision, replay::TimedDecision>> first_;
+  bool seen_before_ = false;
+  bool seen_after_ = false;
 };
 
-std::string Comparison::text(const Sides& sides) const {
-  std::string out = fmt::format("decisions: {} equal, {} different, {} in only one\n", same_,
-                                different_, unmatched_);
-  if (first_) {
-    out += fmt::format("the first difference is at +{}:\n{}",
-                       to_string(first_->first.at - *first_time_),
-                       difference_text(first_->first.decision, first_->second.decision, sides));
-  }
-  return out + "\n" +
-         episodes_text(compare(episodes_before_, episodes_after_), *first_time_, sides);
+std::string Comparison::text(const replay::Sides& sides) const {
+  std::string out = replay::episodes_text(replay::compare(episodes_before_, episodes_after_),
+                                          *first_time_, sides);
+  out += fmt::format("\ndecisions: {} equal, {} different ({} act differently), {} in only one\n",
+                     same_, different_, act_otherwise_, unmatched_);
+  if (!first_) return out;
+  const auto& [a, b] = *first_;
+  return out + fmt::format("the first {} is at {}:\n{}",
+                           act_otherwise_ > 0 ? "that acts differently" : "difference",
+                           offset(a.at - *first_time_),
+                           replay::difference_text(a.decision, b.decision, a.at, sides));
 }
 
 v1::ReplayComparison Comparison::message() const {
@@ -91,21 +106,22 @@ v1::ReplayComparison Comparison::message() const {
   out.set_same(same_);
   out.set_different(different_);
   out.set_unmatched(unmatched_);
-  add_episodes(compare(episodes_before_, episodes_after_), out);
+  out.set_act_otherwise(act_otherwise_);
+  replay::add_episodes(replay::compare(episodes_before_, episodes_after_), out);
   return out;
 }
 
 int fail(const Error& failure) {
-  fmt::print(stderr, "forestall diff: {}\n", failure.text());
+  fmt::print(stderr, "forestall diff: {}\n", printable_lines(failure.text()));
   return kTrouble;
 }
 
 }  // namespace
 
-int run_diff(const Options& options, const DiffOptions& diff) {
-  const auto before = open_decisions(diff.before);
+int run_diff(const Options& options, const replay::DiffOptions& diff) {
+  const auto before = replay::open_decisions(diff.before);
   if (!before) return fail(before.error());
-  const auto after = open_decisions(diff.after);
+  const auto after = replay::open_decisions(diff.after);
   if (!after) return fail(after.error());
   Comparison comparison(**before, **after);
   const auto done = comparison.run();
@@ -113,9 +129,11 @@ int run_diff(const Options& options, const DiffOptions& diff) {
     for (const std::string& remark : (*stream)->remarks()) fmt::print(stderr, "{}\n", remark);
   }
   if (!done) return fail(done.error());
+  if (!comparison.seen_before()) return fail(error(diff.before + ": contains no decision"));
+  if (!comparison.seen_after()) return fail(error(diff.after + ": contains no decision"));
   std::string out;
   if (options.output == OutputFormat::json) {
-    out = api::to_json(comparison.message(), api::JsonStyle::pretty);
+    out = messages::to_json(comparison.message(), messages::JsonStyle::pretty);
   } else if (!comparison.equal()) {
     out = comparison.text({diff.before, diff.after});
   }

@@ -3,14 +3,23 @@
 // the effect.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "agent/host.h"
-#include "api/convert.h"
-#include "api/json.h"
+#include "agent/remedy.h"
+#include "base/printable.h"
 #include "cli/bpf_counter_text.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
-#include "cli/table.h"
 #include "kernel/bpf_counters.h"
+#include "kernel/bpf_host.h"
+#include "messages/convert.h"
+#include "messages/json.h"
+#include "model/workload_example.h"
+#include "policy/protection.h"
+#include "sources/observer.h"
+#include "sources/pod_paths.h"
+#include "tables/table.h"
 
 namespace forestall::cli {
 namespace {
@@ -20,26 +29,11 @@ std::string cgroup_shape(const kernel::CgroupTree& tree) {
   return tree.version() == kernel::CgroupVersion::v1 ? "v1" : "v2";
 }
 
-// One sentence for each problem that an operator can fix.
+// Problems of the host as a whole.
 std::vector<std::string> advice(const agent::Host& host) {
   std::vector<std::string> sentences;
-  const auto refused = [&](Feature feature) {
-    return host.reports[static_cast<std::size_t>(feature)].state == FeatureState::refused;
-  };
-  if (refused(Feature::bpf)) {
-    sentences.push_back(
-        "The kernel refuses BPF: grant CAP_BPF and CAP_PERFMON (or CAP_SYS_ADMIN), and "
-        "check that seccomp and kernel lockdown permit bpf(2).");
-  }
-  if (refused(Feature::sched_fifo)) {
-    sentences.push_back(
-        "The kernel refuses real-time scheduling: grant CAP_SYS_NICE, and on cgroup v1 give "
-        "the agent's cpu cgroup a cpu.rt_runtime_us.");
-  }
-  if (refused(Feature::oom_score_adj)) {
-    sentences.push_back(
-        "The agent cannot protect itself from the OOM killer: grant "
-        "CAP_SYS_RESOURCE, or set OOMScoreAdjust=-1000 in its unit.");
+  if (const auto visible = kernel::require_initial_pid_namespace(); !visible.ok()) {
+    sentences.push_back("The agent is " + visible.error().message + ".");
   }
   if (!host.can_guard()) {
     sentences.push_back(
@@ -49,28 +43,78 @@ std::vector<std::string> advice(const agent::Host& host) {
   return sentences;
 }
 
-v1::DoctorReport to_report(const agent::Host& host) {
+struct Workloads {
+  std::size_t all = 0;
+  std::size_t candidates = 0;
+};
+
+// Nullopt: that cannot be read.
+std::optional<Workloads> count_workloads(const agent::Host& host, const Config& config) {
+  const auto observer = sources::Observer::create(host.tree, config);
+  if (!observer) return std::nullopt;
+  (void)(*observer)->refresh();
+  const auto found = (*observer)->workloads();
+  const auto candidates = std::ranges::count_if(
+      found, [](const Workload* each) { return policy::protection_of(*each) == Protection::none; });
+  return Workloads{found.size(), static_cast<std::size_t>(candidates)};
+}
+
+// A configuration that cannot be read has its own error in `check-config`.
+std::optional<std::string> candidate_advice(const Options& options, const agent::Host& host) {
+  const auto loaded = loaded_config(options);
+  if (!loaded) return std::nullopt;
+  const auto counted = count_workloads(host, loaded->config);
+  if (!counted || counted->candidates > 0) return std::nullopt;
+  auto sentence =
+      fmt::format("With this configuration ({}) {}", config_origin(options), kNoCandidates);
+  if (counted->all > 0) return fmt::format("{}; protected: {}.", sentence, counted->all);
+  return fmt::format("{}. Add lines such as these to it:\n{}", sentence,
+                     fmt::join(kWorkloadExample, "\n"));
+}
+
+// Without Kubernetes' facts, pods are killed by what the node shows of them. A configuration that
+// cannot be read has its own error in `check-config`.
+std::optional<std::string> pod_advice(const Options& options, const agent::Host& host) {
+  const auto loaded = loaded_config(options);
+  const Config config = loaded ? loaded->config : intake::built_in_config();
+  if (!config.pods || !config.known_pods.empty() || !config.pod_rules.empty()) return std::nullopt;
+  const auto path =
+      sources::find_pods_cgroup(host.tree, config.cgroup_root).optional().value_or(std::nullopt);
+  std::vector<sources::PodPath> pods;
+  if (!path || !sources::list_pods(host.tree, *path, pods) || pods.empty()) return std::nullopt;
+  return fmt::format(
+      "The priorities of {} pods below {} are unknown: the agent protects those that may be "
+      "system-node-critical, and cannot recognize system-cluster-critical ones. Set podList.",
+      pods.size(), *path);
+}
+
+v1::DoctorReport to_report(const Options& options, const agent::Host& host) {
   v1::DoctorReport report;
   report.set_version(FORESTALL_VERSION);
   report.set_kernel(host.kernel_release);
   report.set_cgroups(cgroup_shape(host.tree));
-  report.set_tier(api::to_proto(host.tier()));
+  report.set_tier(messages::to_proto(host.tier()));
   report.set_can_guard(host.can_guard());
+  const agent::RemedyFacts facts{host.in_use(Feature::bpf), host.tree.version()};
   for (const FeatureReport& each : host.reports) {
     v1::FeatureReport* feature = report.add_features();
-    *feature = api::to_proto(each);
+    *feature = messages::to_proto(each);
     const std::string_view cost = agent::cost_of_missing(each.feature);
-    if (each.state != FeatureState::in_use && !cost.empty()) feature->set_cost(std::string(cost));
+    if (each.state == FeatureState::in_use) continue;
+    if (!cost.empty()) feature->set_cost(std::string(cost));
+    report.add_advice(fmt::format("{}: {}.", to_string(each.feature), agent::remedy(each, facts)));
   }
   // An unreadable counter is not a reason to withhold the report.
   const auto counters = kernel::bpf_counters(host.bpf.get(), host.guard.get());
   if (counters) {
-    for (const BpfCounter& each : *counters) *report.add_bpf_counters() = api::to_proto(each);
+    for (const BpfCounter& each : *counters) *report.add_bpf_counters() = messages::to_proto(each);
   } else {
     report.add_advice(
         "The counters of the BPF programs cannot be read: " + counters.error().text() + ".");
   }
   for (std::string& sentence : advice(host)) report.add_advice(std::move(sentence));
+  if (auto sentence = candidate_advice(options, host)) report.add_advice(std::move(*sentence));
+  if (auto sentence = pod_advice(options, host)) report.add_advice(std::move(*sentence));
   return report;
 }
 
@@ -79,7 +123,7 @@ void print_text(const agent::Host& host, const v1::DoctorReport& report) {
              report.cgroups());
   fmt::print("tier: {} - {}\n\n", to_string(host.tier()),
              report.can_guard() ? "this host can be guarded" : "NOTHING CAN GUARD THIS HOST");
-  Table table({"feature", "state", "evidence"});
+  tables::Table table({"feature", "state", "evidence"});
   for (const FeatureReport& each : host.reports) {
     table.add(
         {std::string(to_string(each.feature)), std::string(to_string(each.state)), each.evidence});
@@ -93,7 +137,7 @@ void print_text(const agent::Host& host, const v1::DoctorReport& report) {
     headed = true;
     fmt::print("  {}: {}\n", each.feature(), each.cost());
   }
-  if (report.advice_size() > 0) fmt::print("\nAdvice\n");
+  if (report.advice_size() > 0) fmt::print("\nAdvice and remedies\n");
   for (const std::string& sentence : report.advice()) fmt::print("  - {}\n", sentence);
 }
 
@@ -102,19 +146,19 @@ void print_text(const agent::Host& host, const v1::DoctorReport& report) {
 int run_doctor(const Options& options) {
   const auto disabled = disabled_features(options);
   if (!disabled) {
-    fmt::print(stderr, "forestall doctor: {}\n", disabled.error().text());
+    fmt::print(stderr, "forestall doctor: {}\n", printable_lines(disabled.error().text()));
     return kExitUsage;
   }
   auto host = agent::probe_host(*disabled, options.cgroup_mount);
   if (!host) {
-    fmt::print(stderr, "forestall doctor: {}\n", host.error().text());
+    fmt::print(stderr, "forestall doctor: {}\n", printable_lines(host.error().text()));
     return kExitUnguarded;
   }
   agent::load_guard(*host, *disabled);
   agent::protect_self(*host, *disabled);
-  const v1::DoctorReport report = to_report(*host);
+  const v1::DoctorReport report = to_report(options, *host);
   if (options.output == OutputFormat::json) {
-    fmt::print("{}", api::to_json(report, api::JsonStyle::pretty));
+    fmt::print("{}", messages::to_json(report, messages::JsonStyle::pretty));
   } else {
     print_text(*host, report);
   }

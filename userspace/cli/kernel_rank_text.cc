@@ -5,8 +5,10 @@
 
 #include <algorithm>
 
-#include "api/convert.h"
-#include "api/utf8.h"
+#include "base/printable.h"
+#include "messages/convert.h"
+#include "policy/oom_selection.h"
+#include "text/utf8.h"
 
 namespace forestall::cli {
 namespace {
@@ -19,7 +21,8 @@ const ProcessSample& process_of(const KernelRankView& view, const OomChoice& cho
   return view.scene.processes[choice.process];
 }
 
-ScoredRow row_of(const KernelRankView& view, const OomChoice& choice, const CgroupPaths& paths) {
+tables::ScoredRow row_of(const KernelRankView& view, const OomChoice& choice,
+                         const tables::CgroupPaths& paths) {
   const ProcessSample& process = process_of(view, choice);
   return {&process, choice.points, std::nullopt, paths.of(process.cgroup)};
 }
@@ -50,7 +53,7 @@ std::string earlier_victims(const OomScene& scene) {
   std::string names;
   for (const ProcessSample& process : scene.processes) {
     if (!process.oom_victim || process.oom_victim_reaped) continue;
-    names += (names.empty() ? "" : ", ") + who(process);
+    names += (names.empty() ? "" : ", ") + tables::who(process);
   }
   return names;
 }
@@ -67,15 +70,16 @@ std::string verdict(const KernelRankView& view) {
   const OomScene& scene = view.scene;
   switch (prediction.verdict) {
     case OomVerdict::kills:
-      return fmt::format("the kernel would kill {}", who(process_of(view, *prediction.victim)));
+      return fmt::format("the kernel would kill {}",
+                         tables::who(process_of(view, *prediction.victim)));
     case OomVerdict::kills_allocating:
       return fmt::format("the kernel would kill {}, because {}",
-                         who(process_of(view, *prediction.victim)), why_allocating(view));
+                         tables::who(process_of(view, *prediction.victim)), why_allocating(view));
     case OomVerdict::waits:
       return fmt::format(
           "the kernel would kill no other process: it waits for an earlier victim to exit, {}",
           earlier_victims(scene));
-    case OomVerdict::nobody:
+    case OomVerdict::no_victim:
       return scene.domain.constraint == Constraint::memcg
                  ? "the kernel would find no eligible process, and the allocation would fail"
                  : "the kernel would find no eligible process and would panic";
@@ -92,11 +96,11 @@ std::string verdict(const KernelRankView& view) {
 }
 
 // Compares the victim with the runner-up.
-std::string comparison(const KernelRankView& view, const ProcessShow& show) {
+std::string comparison(const KernelRankView& view, const tables::ProcessShow& show) {
   const OomPrediction& prediction = view.prediction;
   if (!prediction.victim) return "";
   if (!prediction.runner_up) return "No other process is eligible.\n";
-  const std::string next = who(process_of(view, *prediction.runner_up));
+  const std::string next = tables::who(process_of(view, *prediction.runner_up));
   if (prediction.verdict == OomVerdict::kills_allocating) {
     return fmt::format("If another process allocated, the victim would be {}.\n", next);
   }
@@ -108,18 +112,18 @@ std::string comparison(const KernelRankView& view, const ProcessShow& show) {
         view.tie_order_known == false ? ", which is unknown here; either may be the victim" : "");
   }
   const Pages most = prediction.victim->points;
-  if (!are_pages(most)) return fmt::format("The runner-up is {}.\n", next);
+  if (!tables::are_pages(most)) return fmt::format("The runner-up is {}.\n", next);
   return fmt::format("It has {} more than the runner-up, {}.\n",
-                     pages_text(most - prediction.runner_up->points, show.page), next);
+                     tables::pages_text(most - prediction.runner_up->points, show.page), next);
 }
 
-std::string group_path(const KernelRankView& view, const CgroupPaths& paths) {
+std::string group_path(const KernelRankView& view, const tables::CgroupPaths& paths) {
   const std::string path = paths.of(*view.prediction.group);
   return path.empty() ? fmt::format("cgroup {}", view.prediction.group->inode) : printable(path);
 }
 
 // Processes that die with the victim.
-std::string company(const KernelRankView& view, const CgroupPaths& paths) {
+std::string company(const KernelRankView& view, const tables::CgroupPaths& paths) {
   const OomPrediction& prediction = view.prediction;
   std::string text;
   if (prediction.group) {
@@ -130,7 +134,7 @@ std::string company(const KernelRankView& view, const CgroupPaths& paths) {
   std::string names;
   const std::size_t named = std::min(prediction.also.size(), kAlsoLimit);
   for (std::size_t i = 0; i < named; ++i) {
-    names += (i == 0 ? "" : ", ") + who(view.scene.processes[prediction.also[i]]);
+    names += (i == 0 ? "" : ", ") + tables::who(view.scene.processes[prediction.also[i]]);
   }
   const std::size_t more = prediction.also.size() - named;
   if (more > 0) names += fmt::format(" and {} more", more);
@@ -139,8 +143,18 @@ std::string company(const KernelRankView& view, const CgroupPaths& paths) {
                             names);
 }
 
+// Processes that die with the victim if they share its memory.
+std::string company_unknown(const KernelRankView& view) {
+  const std::size_t count = policy::may_die_too(view.scene, view.prediction);
+  if (count == 0) return "";
+  return fmt::format(
+      "{} {} may die with it: whether {} its memory is unknown. Comparing processes of "
+      "other users needs CAP_SYS_PTRACE.\n",
+      count, count == 1 ? "process" : "processes", count == 1 ? "it shares" : "they share");
+}
+
 // The effect of a full oom_score_adj, and conditions that are unknown.
-std::string terms(const KernelRankView& view, const ProcessShow& show) {
+std::string terms(const KernelRankView& view, const tables::ProcessShow& show) {
   const OomDomain& domain = view.scene.domain;
   std::string of = "RAM and swap of the node";
   if (domain.constraint == Constraint::memcg) {
@@ -148,9 +162,9 @@ std::string terms(const KernelRankView& view, const ProcessShow& show) {
   } else if (domain.constraint != Constraint::none) {
     of = fmt::format("RAM of {}, and all swap", nodes_text(domain.nodes));
   }
-  std::string text =
-      fmt::format("An oom_score_adj of 1000 is worth {}: {}.\n{}\n",
-                  pages_text(domain.total_pages, show.page), of, reading_text(view.reading));
+  std::string text = fmt::format("An oom_score_adj of 1000 is worth {}: {}.\n{}\n",
+                                 tables::pages_text(domain.total_pages, show.page), of,
+                                 tables::reading_text(view.reading));
   if (view.scene.settings.kill_allocating_task && !view.scene.allocating &&
       domain.constraint != Constraint::memcg) {
     text +=
@@ -160,13 +174,13 @@ std::string terms(const KernelRankView& view, const ProcessShow& show) {
   return text;
 }
 
-std::string order_text(const KernelRankView& view, const ProcessShow& show,
-                       const CgroupPaths& paths) {
+std::string order_text(const KernelRankView& view, const tables::ProcessShow& show,
+                       const tables::CgroupPaths& paths) {
   if (view.order.empty()) return "";
-  std::vector<ScoredRow> rows;
+  std::vector<tables::ScoredRow> rows;
   const std::size_t shown = std::min(view.order.size(), kOrderLimit);
   for (std::size_t i = 0; i < shown; ++i) rows.push_back(row_of(view, view.order[i], paths));
-  std::string text = "\n" + process_table(rows, show, true);
+  std::string text = "\n" + tables::process_table(rows, show, true);
   if (shown < view.order.size()) {
     text += fmt::format("  and {} more, which --output json lists\n", view.order.size() - shown);
   }
@@ -177,7 +191,7 @@ std::optional<Pages> margin(const OomPrediction& prediction) {
   if (!prediction.victim || !prediction.runner_up) return std::nullopt;
   const Pages most = prediction.victim->points;
   const Pages next = prediction.runner_up->points;
-  if (!are_pages(most) || !are_pages(next)) return std::nullopt;
+  if (!tables::are_pages(most) || !tables::are_pages(next)) return std::nullopt;
   return most - next;
 }
 
@@ -197,28 +211,28 @@ std::string node_list(NodeMask nodes) {
   return list;
 }
 
-std::string kernel_rank_text(const KernelRankView& view, const ProcessShow& show) {
-  const CgroupPaths paths(view.scene);
+std::string kernel_rank_text(const KernelRankView& view, const tables::ProcessShow& show) {
+  const tables::CgroupPaths paths(view.scene);
   const OomPrediction& prediction = view.prediction;
   std::string text = fmt::format("{}, {}.\n", condition(view.scene.domain), verdict(view));
-  text += comparison(view, show) + company(view, paths) + terms(view, show);
+  text += comparison(view, show) + company(view, paths) + company_unknown(view) + terms(view, show);
   if (prediction.victim) {
-    std::vector<ScoredRow> rows{row_of(view, *prediction.victim, paths)};
+    std::vector<tables::ScoredRow> rows{row_of(view, *prediction.victim, paths)};
     if (prediction.runner_up) rows.push_back(row_of(view, *prediction.runner_up, paths));
-    text += "\n" + parts_table(rows, view.scene.domain.total_pages, show);
+    text += "\n" + tables::parts_table(rows, view.scene.domain.total_pages, show);
   }
   return text + order_text(view, show, paths);
 }
 
-v1::KernelRankReport to_report(const KernelRankView& view, const ProcessShow& show) {
-  const CgroupPaths paths(view.scene);
+v1::KernelRankReport to_report(const KernelRankView& view, const tables::ProcessShow& show) {
+  const tables::CgroupPaths paths(view.scene);
   const OomPrediction& prediction = view.prediction;
   const Pages total = view.scene.domain.total_pages;
   v1::KernelRankReport report;
-  *report.mutable_scene() = api::to_proto(view.scene);
+  *report.mutable_scene() = messages::to_proto(view.scene);
   report.set_page_bytes(show.page.count);
   *report.mutable_reading() = to_report(view.reading);
-  *report.mutable_prediction() = api::to_proto(prediction);
+  *report.mutable_prediction() = messages::to_proto(prediction);
   if (prediction.victim) {
     *report.mutable_victim() = to_report(row_of(view, *prediction.victim, paths), total);
   }
@@ -232,8 +246,8 @@ v1::KernelRankReport to_report(const KernelRankView& view, const ProcessShow& sh
     v1::KernelCandidate& added = *report.add_order();
     added.set_process(static_cast<std::uint32_t>(choice.process));
     added.set_pid(process.id.pid);
-    added.set_name(api::to_utf8(process.name()));
-    added.set_cgroup(api::to_utf8(paths.of(process.cgroup)));
+    added.set_name(text::to_utf8(process.name()));
+    added.set_cgroup(text::to_utf8(paths.of(process.cgroup)));
     added.set_points(choice.points);
   }
   return report;

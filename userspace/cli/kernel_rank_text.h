@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/process_text.h"
 #include "forestall/v1/report.pb.h"
 #include "model/oom.h"
+#include "tables/process_text.h"
 
 namespace forestall::cli {
 
@@ -18,12 +18,14 @@ struct KernelRankView {
   // If processes tie for the most points: whether the kernel's order of them is known.
   std::optional<bool> tie_order_known;
   std::vector<OomChoice> order;  // eligible processes, the first choice first
-  ProcessReading reading;
+  tables::ProcessReading reading;
 };
 
 // Includes the first ten processes of the order.
-[[nodiscard]] std::string kernel_rank_text(const KernelRankView& view, const ProcessShow& show);
-[[nodiscard]] v1::KernelRankReport to_report(const KernelRankView& view, const ProcessShow& show);
+[[nodiscard]] std::string kernel_rank_text(const KernelRankView& view,
+                                           const tables::ProcessShow& show);
+[[nodiscard]] v1::KernelRankReport to_report(const KernelRankView& view,
+                                             const tables::ProcessShow& show);
 
 // "0-1,3".
 [[nodiscard]] std::string node_list(NodeMask nodes);

@@ -36,6 +36,14 @@ int run(const std::vector<std::string>& arguments) {
   return kExitFailed;
 }
 
+// Standard output is buffered: a full disk is reported only by the last flush.
+int flushed(int exit_code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
+  // An earlier failed write leaves the error flag, and errno may be of another call.
+  std::fprintf(stderr, "forestall: cannot write to standard output; the output is incomplete\n");
+  return exit_code == kExitOk ? kExitFailed : exit_code;
+}
+
 }  // namespace
 }  // namespace forestall::cli
 
@@ -43,7 +51,7 @@ int main(int argc, char** argv) {
   // Our own code throws no exceptions. Those of libraries (bad_alloc, an invalid locale) end in an
   // error message instead of an abort.
   try {
-    return forestall::cli::run({argv + 1, argv + argc});
+    return forestall::cli::flushed(forestall::cli::run({argv + 1, argv + argc}));
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "forestall: %s\n", failure.what());
     return forestall::cli::kExitFailed;

@@ -38,27 +38,23 @@ Result<FeatureSet> disabled_features(const Options& options) {
   return set;
 }
 
-Result<api::LoadedConfig> loaded_config(const Options& options) {
+Result<intake::LoadedConfig> loaded_config(const Options& options, intake::FileTrust trust) {
   const FeatureSet disabled = TRY(disabled_features(options));
-  api::LoadedConfig loaded =
-      TRY(api::load_config({config_path(options), options.kubelet_config, options.kubelet_flags}));
+  intake::LoadedConfig loaded = TRY(intake::load_config(
+      {config_path(options), options.kubelet_config, options.kubelet_flags}, trust));
   loaded.config.disabled |= disabled;
   loaded.config.dry_run = loaded.config.dry_run || options.dry_run;
   return loaded;
 }
 
 Result<Config> effective_config(const Options& options, std::vector<std::string>& warnings) {
-  api::LoadedConfig loaded = TRY(loaded_config(options));
+  intake::LoadedConfig loaded = TRY(loaded_config(options));
   warnings.insert(warnings.end(), loaded.warnings.begin(), loaded.warnings.end());
   return std::move(loaded.config);
 }
 
 std::string api_socket(const Options& options) {
   return options.socket.empty() ? options.run_directory + "/forestall.sock" : options.socket;
-}
-
-std::string status_socket(const Options& options) {
-  return options.run_directory + "/agent.sock";
 }
 
 std::string config_origin(const Options& options) {

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "api/config_file.h"
 #include "base/result.h"
+#include "exports/log.h"
+#include "intake/config_file.h"
 #include "model/config.h"
 
 namespace forestall::cli {
@@ -15,9 +17,9 @@ namespace forestall::cli {
 enum class OutputFormat : std::uint8_t { text, json };
 
 struct Options {
-  std::string config;             // empty: /etc/forestall/config.yaml if it exists, else built in
-  std::string kubelet_config;     // the kubelet's own file; empty: the one `config` names
-  api::GivenFlags kubelet_flags;  // flags with kubelet's names
+  std::string config;          // empty: /etc/forestall/config.yaml if it exists, else built in
+  std::string kubelet_config;  // the kubelet's own file; empty: the one `config` names
+  intake::GivenFlags kubelet_flags;  // flags with kubelet's names
   OutputFormat output = OutputFormat::text;
   std::vector<std::string> disabled;  // feature names
   std::string cgroup_mount = "/sys/fs/cgroup";
@@ -25,11 +27,13 @@ struct Options {
   std::string socket = {};  // of the agent's gRPC API; empty: in its run directory
   bool dry_run = false;
   bool verbose = false;
+  std::optional<exports::LogFormat> log_format = {};  // of the agent; nullopt: by the stream
 };
 
 // The configuration for the options; the command line overrides files. Errors in files start with
-// FILE:LINE:COLUMN.
-[[nodiscard]] Result<api::LoadedConfig> loaded_config(const Options& options);
+// FILE:LINE:COLUMN. An agent requires `trust` in the files.
+[[nodiscard]] Result<intake::LoadedConfig> loaded_config(
+    const Options& options, intake::FileTrust trust = intake::FileTrust::any);
 
 // The same without origins. Its warnings are appended.
 [[nodiscard]] Result<Config> effective_config(const Options& options,
@@ -40,9 +44,6 @@ struct Options {
 
 // The agent's gRPC socket, unless the configuration sets another one.
 [[nodiscard]] std::string api_socket(const Options& options);
-
-// The agent's HTTP status socket, which exists even if it serves no gRPC.
-[[nodiscard]] std::string status_socket(const Options& options);
 
 // The paths that effective_config() reads, or "built in".
 [[nodiscard]] std::string config_origin(const Options& options);

@@ -2,6 +2,7 @@
 // `forestall plan`: computes settings from the capacity of a node and the intent, what they leave
 // for pods, and the problems they have.
 #include "policy/plan.h"
+#include "base/printable.h"
 
 #include <fmt/format.h>
 #include <sys/statvfs.h>
@@ -10,15 +11,15 @@
 #include <algorithm>
 #include <variant>
 
-#include "api/amounts.h"
-#include "api/json.h"
 #include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
-#include "cli/table.h"
 #include "forestall/v1/plan.pb.h"
+#include "intake/amounts.h"
 #include "kernel/memory_files.h"
+#include "messages/json.h"
 #include "model/duration.h"
+#include "tables/table.h"
 
 namespace forestall::cli {
 namespace {
@@ -26,7 +27,7 @@ namespace {
 // --- capacity -----------------------------------------------------------------------------------
 
 Result<std::int64_t> read_number(const char* path) {
-  const std::string text = TRY(api::read_text_file(path));
+  const std::string text = TRY(intake::read_text_file(path));
   const auto number = parse_i64(trim(text));
   if (!number) return error(fmt::format("{}: not a number", path));
   return *number;
@@ -34,7 +35,7 @@ Result<std::int64_t> read_number(const char* path) {
 
 Result<policy::NodeCapacity> host_capacity(const std::string& nodefs) {
   policy::NodeCapacity capacity;
-  const std::string text = TRY(api::read_text_file("/proc/meminfo"));
+  const std::string text = TRY(intake::read_text_file("/proc/meminfo"));
   const auto meminfo = TRY(kernel::parse_meminfo(text));
   if (!meminfo.total) return error("/proc/meminfo: no MemTotal");
   capacity.memory = binary(meminfo.total->count);
@@ -63,7 +64,7 @@ Result<policy::NodeCapacity> capacity_of(const PlanOptions& given, const std::st
                         std::optional<Quantity>& out) -> Result<void> {
     if (text.empty()) return {};
     any = true;
-    Result<Quantity> amount = api::parse_amount(text);
+    Result<Quantity> amount = intake::parse_amount(text);
     if (!amount) return amount.error().in(flag);
     if (amount->nanos <= 0) return error(fmt::format("{}: must be positive, found {}", flag, text));
     // 32Gi is easier to read than 34359738368.
@@ -95,7 +96,7 @@ struct Written {
 Result<policy::Portion> parse_portion(const char* flag, std::string_view text) {
   const bool percent = text.ends_with('%');
   const std::string_view digits = percent ? text.substr(0, text.size() - 1) : text;
-  const Result<Quantity> amount = api::parse_amount(digits);
+  const Result<Quantity> amount = intake::parse_amount(digits);
   if (!amount) return amount.error().in(flag);
   if (amount->nanos < 0 || (percent && *amount > decimal(100))) {
     return error(fmt::format("{}: must be from 0% to 100%, or an amount, found {}", flag, text));
@@ -105,7 +106,7 @@ Result<policy::Portion> parse_portion(const char* flag, std::string_view text) {
   return portion;
 }
 
-Written written_settings(const api::LoadedConfig& loaded) {
+Written written_settings(const intake::LoadedConfig& loaded) {
   Written out;
   out.input.kube_reserved = loaded.config.kube_reserved;
   out.input.system_reserved = loaded.config.system_reserved;
@@ -116,7 +117,7 @@ Written written_settings(const api::LoadedConfig& loaded) {
   out.input.hard_given = loaded.hard_given;
   for (std::size_t i = 0; i < loaded.config.thresholds.size(); ++i) {
     const Threshold& threshold = loaded.config.thresholds[i];
-    const api::ThresholdOrigin& origin = loaded.origins[i];
+    const intake::ThresholdOrigin& origin = loaded.origins[i];
     if (origin.copied || !is_kubelets(threshold.signal)) continue;
     const std::string signal(to_string(threshold.signal));
     out.input.thresholds.push_back({threshold, origin.from_hard});
@@ -156,7 +157,7 @@ void set_memory_threshold(Written& settings, const Quantity& amount) {
 }
 
 // Applies the intent to the settings.
-Result<void> apply_intent(const PlanOptions& given, const api::LoadedConfig& loaded,
+Result<void> apply_intent(const PlanOptions& given, const intake::LoadedConfig& loaded,
                           Written& settings) {
   if (given.reserve.empty() && given.evict_at.empty()) return {};
   const auto& capacity = settings.input.capacity.memory;
@@ -300,8 +301,8 @@ v1::PlanReport report_of(const policy::Plan& plan, const Written& written) {
 }
 
 void print_text(const policy::Plan& plan, const v1::PlanReport& report) {
-  Table table({"resource", "capacity", "kube-reserved", "system-reserved", "eviction",
-               "allocatable", "pods cgroup"});
+  tables::Table table({"resource", "capacity", "kube-reserved", "system-reserved", "eviction",
+                       "allocatable", "pods cgroup"});
   for (const policy::ResourcePlan& each : plan.resources) {
     table.add({each.name, policy::rounded(each.capacity), policy::written(each.kube_reserved),
                policy::written(each.system_reserved), policy::rounded(each.eviction),
@@ -330,7 +331,7 @@ void print_text(const policy::Plan& plan, const v1::PlanReport& report) {
 
 Result<Written> intake(const Options& options, const PlanOptions& given,
                        std::vector<std::string>& warnings) {
-  const api::LoadedConfig loaded = TRY(loaded_config(options));
+  const intake::LoadedConfig loaded = TRY(loaded_config(options));
   warnings = loaded.warnings;
   Written settings = written_settings(loaded);
   Result<policy::NodeCapacity> capacity = capacity_of(given, loaded.config.filesystems.nodefs);
@@ -347,14 +348,14 @@ int run_plan(const Options& options, const PlanOptions& given) {
   std::vector<std::string> warnings;
   const auto settings = intake(options, given, warnings);
   if (!settings) {
-    fmt::print(stderr, "{}\n", settings.error().text());
+    fmt::print(stderr, "{}\n", printable_lines(settings.error().text()));
     return kExitUsage;
   }
   for (const std::string& warning : warnings) fmt::print(stderr, "{}\n", warning);
   const policy::Plan plan = policy::plan(settings->input);
   const v1::PlanReport report = report_of(plan, *settings);
   if (options.output == OutputFormat::json) {
-    fmt::print("{}", api::to_json(report, api::JsonStyle::pretty));
+    fmt::print("{}", messages::to_json(report, messages::JsonStyle::pretty));
   } else {
     print_text(plan, report);
   }
@@ -364,7 +365,7 @@ int run_plan(const Options& options, const PlanOptions& given) {
   if (!refused) return kExitOk;
   for (const policy::Advice& each : plan.advice) {
     if (each.severity == policy::Severity::error) {
-      fmt::print(stderr, "forestall plan: {}\n", each.text);
+      fmt::print(stderr, "forestall plan: {}\n", printable(each.text));
     }
   }
   return kExitUsage;

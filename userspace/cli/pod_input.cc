@@ -55,7 +55,7 @@ std::optional<std::size_t> entry_of(const Pod& pod, const EntryByUid& entries) {
   return found->second;
 }
 
-WorkloadSample sample_of(std::shared_ptr<const Pod> pod, const api::PodStatsEntry* entry) {
+WorkloadSample sample_of(std::shared_ptr<const Pod> pod, const intake::PodStatsEntry* entry) {
   WorkloadSample sample;
   Workload& workload = sample.workload;
   workload.kind = WorkloadKind::pod;
@@ -73,13 +73,14 @@ WorkloadSample sample_of(std::shared_ptr<const Pod> pod, const api::PodStatsEntr
 }
 
 // The node a pod must be bound to; empty: any.
-std::string_view node_to_match(const std::vector<api::ListedPod>& listed, const std::string& node) {
+std::string_view node_to_match(const std::vector<intake::ListedPod>& listed,
+                               const std::string& node) {
   const bool known = std::any_of(listed.begin(), listed.end(),
-                                 [&](const api::ListedPod& each) { return each.node == node; });
+                                 [&](const intake::ListedPod& each) { return each.node == node; });
   return known ? std::string_view(node) : std::string_view();
 }
 
-std::optional<LeftOut> reason_to_leave_out(const api::ListedPod& listed, std::string_view node) {
+std::optional<LeftOut> reason_to_leave_out(const intake::ListedPod& listed, std::string_view node) {
   if (!policy::is_active(listed.pod)) return LeftOut::finished;
   if (node.empty() || listed.node == node) return std::nullopt;
   return listed.node.empty() ? LeftOut::unbound : LeftOut::other_node;
@@ -103,27 +104,27 @@ Result<std::string> read_input(const std::string& path) {
   return read_all(fd.get(), path);
 }
 
-Result<std::vector<api::ListedPod>> load_pods(const std::string& path) {
+Result<std::vector<intake::ListedPod>> load_pods(const std::string& path) {
   const std::string text = TRY(read_input(path));
-  auto pods = api::parse_listed_pods(text);
+  auto pods = intake::parse_listed_pods(text);
   if (!pods) return in_file(path, pods.error());
   return pods;
 }
 
-Result<api::StatsSummary> load_stats(const std::string& path) {
+Result<intake::StatsSummary> load_stats(const std::string& path) {
   const std::string text = TRY(read_input(path));
-  auto summary = api::parse_stats_summary(text);
+  auto summary = intake::parse_stats_summary(text);
   if (!summary) return in_file(path, summary.error());
   return summary;
 }
 
-JoinedPods join(std::vector<api::ListedPod> listed, const api::StatsSummary& summary) {
+JoinedPods join(std::vector<intake::ListedPod> listed, const intake::StatsSummary& summary) {
   EntryByUid entries;
   for (std::size_t i = 0; i < summary.pods.size(); ++i) entries.emplace(summary.pods[i].uid, i);
   const std::string_view node = node_to_match(listed, summary.node);
   std::vector<bool> used(summary.pods.size(), false);
   JoinedPods joined;
-  for (api::ListedPod& each : listed) {
+  for (intake::ListedPod& each : listed) {
     const auto reason = reason_to_leave_out(each, node);
     const auto entry = entry_of(each.pod, entries);
     if (entry) used[*entry] = true;

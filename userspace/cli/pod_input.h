@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "api/pod_list.h"
-#include "api/stats_summary.h"
 #include "base/result.h"
 #include "forestall/v1/report.pb.h"
+#include "intake/pod_list.h"
+#include "intake/stats_summary.h"
 #include "model/pod.h"
 #include "model/workload.h"
 
@@ -23,8 +23,8 @@ namespace forestall::cli {
 [[nodiscard]] Result<std::string> read_input(const std::string& path);
 
 // Errors name the file: "pods.json:3:7: …", "pods.json: items[3] (default/web-0): …".
-[[nodiscard]] Result<std::vector<api::ListedPod>> load_pods(const std::string& path);
-[[nodiscard]] Result<api::StatsSummary> load_stats(const std::string& path);
+[[nodiscard]] Result<std::vector<intake::ListedPod>> load_pods(const std::string& path);
+[[nodiscard]] Result<intake::StatsSummary> load_stats(const std::string& path);
 
 // Why kubelet would not rank a listed pod.
 enum class LeftOut : std::uint8_t {
@@ -37,7 +37,7 @@ enum class LeftOut : std::uint8_t {
 struct JoinedPods {
   std::vector<WorkloadSample> workloads;  // in list order
   std::vector<std::pair<std::shared_ptr<const Pod>, LeftOut>> left_out;
-  std::vector<api::PodStatsEntry> unmatched;  // statistics without a listed pod
+  std::vector<intake::PodStatsEntry> unmatched;  // statistics without a listed pod
 };
 
 // Joins kubelet's active pods (policy/pod_facts.h is_active) of the node of `summary` with their
@@ -45,7 +45,8 @@ struct JoinedPods {
 // unmeasured. Missing memory or process counts are 0, as in kubelet.
 // Pods are filtered by node only if at least one pod is bound to the summary's node. Paths are
 // those of the cgroupfs driver.
-[[nodiscard]] JoinedPods join(std::vector<api::ListedPod> listed, const api::StatsSummary& summary);
+[[nodiscard]] JoinedPods join(std::vector<intake::ListedPod> listed,
+                              const intake::StatsSummary& summary);
 
 [[nodiscard]] v1::PodName pod_name(const Pod& pod);
 // "default/web-0".

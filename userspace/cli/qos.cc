@@ -3,17 +3,18 @@
 // drivers) from the specs of pods.
 #include <fmt/format.h>
 
-#include "api/amounts.h"
-#include "api/convert.h"
-#include "api/json.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/pod_input.h"
-#include "cli/table.h"
+#include "intake/amounts.h"
+#include "messages/convert.h"
+#include "messages/json.h"
 #include "policy/oom_score_adj.h"
 #include "policy/pod_cgroup.h"
 #include "policy/pod_requests.h"
 #include "policy/qos.h"
+#include "tables/table.h"
 
 namespace forestall::cli {
 namespace {
@@ -94,7 +95,8 @@ void print_pod(const v1::PodQos& pod) {
   if (pod.mismatch()) fmt::print(", but its resources make it {}", pod.computed_qos_class());
   fmt::print(")\n  request   {}\n  limit     {}\n  cgroupfs  {}\n  systemd   {}\n",
              list_text(pod.request()), list_text(pod.limit()), pod.cgroupfs(), pod.systemd());
-  Table table({"container", "kind", "oom_score_adj", "cgroup in the pod's (cgroupfs, systemd)"});
+  tables::Table table(
+      {"container", "kind", "oom_score_adj", "cgroup in the pod's (cgroupfs, systemd)"});
   for (const v1::ContainerQos& each : pod.containers()) {
     const auto last_part = [](const std::string& path) {
       return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
@@ -108,14 +110,14 @@ void print_pod(const v1::PodQos& pod) {
 }
 
 int usage_error(const Error& problem) {
-  fmt::print(stderr, "forestall qos: {}\n", problem.text());
+  fmt::print(stderr, "forestall qos: {}\n", printable_lines(problem.text()));
   return kExitUsage;
 }
 
 }  // namespace
 
 int run_qos(const Options& options, const QosOptions& qos_options) {
-  const auto capacity = api::parse_positive_bytes(qos_options.memory_capacity);
+  const auto capacity = intake::parse_positive_bytes(qos_options.memory_capacity);
   if (!capacity) return usage_error(capacity.error().in("--memory-capacity"));
   const auto naming = naming_of(qos_options);
   if (!naming) return usage_error(naming.error());
@@ -123,11 +125,11 @@ int run_qos(const Options& options, const QosOptions& qos_options) {
   if (!pods) return usage_error(pods.error());
   v1::QosReport report;
   report.set_memory_capacity_bytes(capacity->count);
-  for (const api::ListedPod& each : *pods) {
+  for (const intake::ListedPod& each : *pods) {
     *report.add_pods() = pod_qos(each.pod, *capacity, *naming);
   }
   if (options.output == OutputFormat::json) {
-    fmt::print("{}", api::to_json(report, api::JsonStyle::pretty));
+    fmt::print("{}", messages::to_json(report, messages::JsonStyle::pretty));
     return kExitOk;
   }
   for (int i = 0; i < report.pods_size(); ++i) {

@@ -5,16 +5,17 @@
 
 #include <algorithm>
 
-#include "agent/rank_report.h"
-#include "api/amounts.h"
-#include "api/json.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
-#include "cli/look.h"
+#include "cli/host_evaluation.h"
 #include "cli/rank_kernel.h"
 #include "cli/rank_pods.h"
-#include "cli/rank_text.h"
+#include "daemon/rank_report.h"
+#include "intake/amounts.h"
+#include "messages/json.h"
 #include "policy/rank.h"
+#include "tables/rank_text.h"
 
 namespace forestall::cli {
 namespace {
@@ -39,7 +40,7 @@ Result<Question> question_of(const RankOptions& options) {
     }
   }
   if (!options.growth_over.empty()) {
-    const auto parsed = api::parse_duration_within(options.growth_over, 1ms, 10min);
+    const auto parsed = intake::parse_duration_within(options.growth_over, 1ms, 10min);
     if (!parsed) return error("--growth-over: " + parsed.error().message);
     question.growth_over = *parsed;
   }
@@ -56,11 +57,11 @@ Result<Question> question_of(const RankOptions& options) {
   return question;
 }
 
-policy::Subject subject_of(const std::string& cgroup, const Look& look) {
+policy::Subject subject_of(const std::string& cgroup, const Evaluation& evaluation) {
   if (cgroup.empty()) return {};
   // Any identity but the node's: the ranking uses the path.
   policy::Subject subject{CgroupId{UINT64_MAX}, cgroup};
-  for (const CgroupSample& each : look.observation.watched) {
+  for (const CgroupSample& each : evaluation.observation.watched) {
     if (each.path == cgroup) subject.cgroup = each.id;
   }
   return subject;
@@ -75,26 +76,26 @@ void print_text(const std::vector<Candidate>& order, const policy::RankBy& by) {
     fmt::print("no workloads: no pod was found, and no cgroup matches a workload rule\n");
     return;
   }
-  fmt::print("{}", order_text(order, resource_of(by.signal), {"workload", "cgroup"}, describe,
-                              by.ranking));
+  fmt::print("{}", tables::order_text(order, resource_of(by.signal), {"workload", "cgroup"},
+                                      describe, by.ranking));
 }
 
 // If a workload has no points, points are not compared.
-void tell_unscored(const Look& look, const std::vector<WorkloadSample>& workloads,
-                   const policy::RankBy& by) {
+void report_unscored(const Evaluation& evaluation, const std::vector<WorkloadSample>& workloads,
+                     const policy::RankBy& by) {
   if (by.ranking != Ranking::kernel || resource_of(by.signal) != Resource::memory) return;
   const bool scored = std::all_of(workloads.begin(), workloads.end(),
                                   [](const WorkloadSample& each) { return each.scored; });
   if (scored) return;
   fmt::print(stderr, "processes could not be scored; kubelet's order applies\n");
-  for (const SourceNote& note : look.observation.notes) {
-    fmt::print(stderr, "note: {}: {}\n", note.subject, note.problem);
+  for (const SourceNote& note : evaluation.observation.notes) {
+    fmt::print(stderr, "note: {}: {}\n", printable(note.subject), printable(note.problem));
   }
 }
 
 // The agent takes its baseline when memory becomes short. The command takes one only with
 // --growth-over.
-void tell_growth_unknown(const Question& question, const policy::RankBy& by) {
+void report_growth_unknown(const Question& question, const policy::RankBy& by) {
   if (by.ranking != Ranking::kubelet_growth || question.growth_over > Duration::zero()) return;
   if (resource_of(by.signal) != Resource::memory) return;
   fmt::print(stderr,
@@ -103,27 +104,29 @@ void tell_growth_unknown(const Question& question, const policy::RankBy& by) {
 
 int rank_host(const Options& options, const std::string& cgroup, const Question& question) {
   const bool on_disk = filesystem_of(question.signal).has_value();
-  auto looked = look_at_host(options, on_disk ? Depth::disk : Depth::memory, question.growth_over);
-  if (const auto* failure = std::get_if<LookFailure>(&looked)) {
+  auto evaluated =
+      evaluate_host(options, on_disk ? Depth::disk : Depth::memory, question.growth_over);
+  if (const auto* failure = std::get_if<EvaluationFailure>(&evaluated)) {
     return report_failure("rank", *failure);
   }
-  Look& look = std::get<Look>(looked);
-  for (const std::string& warning : look.warnings) fmt::print(stderr, "{}\n", warning);
-  policy::RankBy by{question.signal, question.layout, look.config.compat, look.config.ranking};
+  Evaluation& evaluation = std::get<Evaluation>(evaluated);
+  for (const std::string& warning : evaluation.warnings) fmt::print(stderr, "{}\n", warning);
+  policy::RankBy by{question.signal, question.layout, evaluation.config.compat,
+                    evaluation.config.ranking};
   std::string_view layout_from = "option";
   if (!by.layout) {
-    by.layout = look.observation.filesystems.layout;
+    by.layout = evaluation.observation.filesystems.layout;
     layout_from = by.layout ? "host" : "default";
   }
-  auto& workloads = *look.observation.workloads;
-  agent::keep_rankable(question.signal, workloads);
-  tell_unscored(look, workloads, by);
-  tell_growth_unknown(question, by);
-  const policy::Exclusions exclusions(workloads, look.observation.kills);
-  const auto order = policy::rank(workloads, by, subject_of(cgroup, look), exclusions);
+  auto& workloads = *evaluation.observation.workloads;
+  daemon::keep_rankable(question.signal, workloads);
+  report_unscored(evaluation, workloads, by);
+  report_growth_unknown(question, by);
+  const policy::Exclusions exclusions(workloads, evaluation.observation.kills);
+  const auto order = policy::rank(workloads, by, subject_of(cgroup, evaluation), exclusions);
   if (options.output == OutputFormat::json) {
-    fmt::print("{}",
-               api::to_json(agent::rank_report(order, by, layout_from), api::JsonStyle::pretty));
+    fmt::print("{}", messages::to_json(daemon::rank_report(order, by, layout_from),
+                                       messages::JsonStyle::pretty));
   } else {
     print_text(order, by);
   }
@@ -144,7 +147,7 @@ Result<Signal> signal_option(const std::string& text) {
 int run_rank(const Options& options, const RankOptions& rank_options) {
   const auto question = question_of(rank_options);
   if (!question) {
-    fmt::print(stderr, "forestall rank: {}\n", question.error().text());
+    fmt::print(stderr, "forestall rank: {}\n", printable_lines(question.error().text()));
     return kExitUsage;
   }
   if (rank_options.kernel.asked) return rank_kernel(options, rank_options);

@@ -5,11 +5,12 @@
 
 #include <algorithm>
 
-#include "api/json.h"
+#include "base/printable.h"
 #include "cli/exit_code.h"
 #include "cli/kernel_rank_text.h"
-#include "cli/oom_look.h"
+#include "cli/process_input.h"
 #include "kernel/number_list.h"
+#include "messages/json.h"
 #include "policy/oom_selection.h"
 #include "sources/oom_scene.h"
 
@@ -74,8 +75,8 @@ Result<void> set_allocating(std::optional<pid_t> pid, OomScene& scene) {
   return {};
 }
 
-Result<void> look(const Options& options, const RankOptions& rank_options, const Place& place,
-                  const FeatureSet& disabled, KernelRankView& view) {
+Result<void> evaluate(const Options& options, const RankOptions& rank_options, const Place& place,
+                      const FeatureSet& disabled, KernelRankView& view) {
   const kernel::CgroupTree tree = TRY(kernel::CgroupTree::discover(options.cgroup_mount));
   OpenedProcesses processes = TRY(open_processes(tree, disabled));
   view.reading = processes.reading;
@@ -90,7 +91,7 @@ Result<void> look(const Options& options, const RankOptions& rank_options, const
 }
 
 int fail(const Error& error, ExitCode code) {
-  fmt::print(stderr, "forestall rank: {}\n", error.text());
+  fmt::print(stderr, "forestall rank: {}\n", printable_lines(error.text()));
   return code;
 }
 
@@ -102,16 +103,16 @@ int rank_kernel(const Options& options, const RankOptions& rank_options) {
   std::vector<std::string> warnings;
   const auto config = effective_config(options, warnings);
   if (!config) {
-    fmt::print(stderr, "{}\n", config.error().text());
+    fmt::print(stderr, "{}\n", printable_lines(config.error().text()));
     return kExitUsage;
   }
   for (const std::string& warning : warnings) fmt::print(stderr, "{}\n", warning);
   KernelRankView view;
-  const auto looked = look(options, rank_options, *place, config->disabled, view);
-  if (!looked) return fail(looked.error(), kExitFailed);
-  const ProcessShow show = show_here();
+  const auto evaluated = evaluate(options, rank_options, *place, config->disabled, view);
+  if (!evaluated) return fail(evaluated.error(), kExitFailed);
+  const tables::ProcessShow show = show_here();
   if (options.output == OutputFormat::json) {
-    fmt::print("{}", api::to_json(to_report(view, show), api::JsonStyle::pretty));
+    fmt::print("{}", messages::to_json(to_report(view, show), messages::JsonStyle::pretty));
   } else {
     fmt::print("{}", kernel_rank_text(view, show));
   }

@@ -11,11 +11,11 @@
 
 #include <algorithm>
 
-#include "api/convert.h"
-#include "api/json.h"
+#include "base/printable.h"
 #include "cli/exit_code.h"
 #include "cli/pod_input.h"
-#include "cli/rank_text.h"
+#include "messages/convert.h"
+#include "messages/json.h"
 #include "model/duration.h"
 #include "policy/containerfs.h"
 #include "policy/eviction_notice.h"
@@ -24,6 +24,7 @@
 #include "policy/qos.h"
 #include "policy/rank.h"
 #include "policy/signals.h"
+#include "tables/rank_text.h"
 
 namespace forestall::cli {
 namespace {
@@ -42,13 +43,13 @@ struct Ranking {
   Decision decision;
 };
 
-Layout choose_layout(std::optional<FilesystemLayout> given, const api::StatsSummary& summary) {
+Layout choose_layout(std::optional<FilesystemLayout> given, const intake::StatsSummary& summary) {
   if (given) return {*given, "option"};
   if (summary.filesystems.layout) return {*summary.filesystems.layout, "summary"};
   return {FilesystemLayout::single, "default"};
 }
 
-Observation observation_of(const api::StatsSummary& summary, FilesystemLayout layout) {
+Observation observation_of(const intake::StatsSummary& summary, FilesystemLayout layout) {
   Observation observation;
   observation.node = summary.memory;
   observation.pods = summary.pods_cgroup;
@@ -123,7 +124,7 @@ Eviction eviction_of(const Candidate& victim, std::size_t index, const Evidence&
 }
 
 Ranking rank_input(const Config& config, Signal signal, Layout layout,
-                   std::vector<api::ListedPod> listed, const api::StatsSummary& summary) {
+                   std::vector<intake::ListedPod> listed, const intake::StatsSummary& summary) {
   Ranking ranking;
   ranking.signal = signal;
   ranking.layout = layout;
@@ -161,7 +162,7 @@ v1::RankedPod ranked_pod(const std::vector<Candidate>& order, std::size_t i, Res
   out.set_priority(key.priority);
   if (key.measured) out.set_usage(key.usage);
   if (resource != Resource::pids) {
-    out.set_request(request_of(candidate, resource).value_or(Bytes{0}).count);
+    out.set_request(tables::request_of(candidate, resource).value_or(Bytes{0}).count);
     if (key.measured) out.set_exceeds_request(key.exceeds_request);
     if (key.measured) out.set_over_request(key.over_request);
   }
@@ -170,14 +171,14 @@ v1::RankedPod ranked_pod(const std::vector<Candidate>& order, std::size_t i, Res
   }
   const Workload& workload = candidate.sample.workload;
   out.set_protection(std::string(to_string(policy::protection_of(workload))));
-  out.set_protection_reason(protection_reason(workload));
+  out.set_protection_reason(tables::protection_reason(workload));
   return out;
 }
 
 void print_json(const Ranking& ranking) {
   const Resource resource = resource_of(ranking.signal);
   const std::vector<Candidate>& order = ranking.decision.considered;
-  v1::Decision decision = api::to_proto(ranking.decision);
+  v1::Decision decision = messages::to_proto(ranking.decision);
   v1::RankReport report;
   report.mutable_order()->Swap(decision.mutable_considered());
   report.set_signal(std::string(to_string(ranking.signal)));
@@ -198,14 +199,14 @@ void print_json(const Ranking& ranking) {
     *left_out->mutable_pod() = pod_name(*pod);
     left_out->set_reason(std::string(to_string(reason)));
   }
-  for (const api::PodStatsEntry& each : ranking.pods.unmatched) {
+  for (const intake::PodStatsEntry& each : ranking.pods.unmatched) {
     Pod pod;
     pod.uid = each.uid;
     pod.name = each.name;
     pod.pod_namespace = each.pod_namespace;
     *report.add_unmatched_statistics() = pod_name(pod);
   }
-  fmt::print("{}", api::to_json(report, api::JsonStyle::pretty));
+  fmt::print("{}", messages::to_json(report, messages::JsonStyle::pretty));
 }
 
 std::vector<std::string> describe(const Workload& workload) {
@@ -217,8 +218,9 @@ void print_evidence(const Decision& decision) {
   const Evidence& one = decision.evidence.front();
   const Resource resource = resource_of(one.threshold.signal);
   fmt::print("The summary has {} of {} available; the {} threshold is {}: {}.\n",
-             amount_text(resource, one.available), amount_text(resource, one.capacity),
-             one.threshold.hard() ? "hard" : "soft", one.limit.text(), one.met ? "met" : "not met");
+             tables::amount_text(resource, one.available),
+             tables::amount_text(resource, one.capacity), one.threshold.hard() ? "hard" : "soft",
+             one.limit.text(), one.met ? "met" : "not met");
 }
 
 void print_victim(const Decision& decision) {
@@ -249,21 +251,21 @@ void print_text(const Ranking& ranking) {
   if (decision.considered.empty()) {
     fmt::print("  no pods to rank\n");
   } else {
-    fmt::print("{}", order_text(decision.considered, resource, {"pod", "QoS"}, describe));
+    fmt::print("{}", tables::order_text(decision.considered, resource, {"pod", "QoS"}, describe));
     print_victim(decision);
   }
   if (!ranking.pods.left_out.empty() || !ranking.pods.unmatched.empty()) fmt::print("\n");
   for (const auto& [pod, reason] : ranking.pods.left_out) {
     fmt::print("not ranked: {} ({})\n", qualified_name(*pod), to_string(reason));
   }
-  for (const api::PodStatsEntry& each : ranking.pods.unmatched) {
+  for (const intake::PodStatsEntry& each : ranking.pods.unmatched) {
     fmt::print("statistics without a listed pod: {}/{} ({})\n", each.pod_namespace, each.name,
                each.uid);
   }
 }
 
 int usage_error(const Error& problem) {
-  fmt::print(stderr, "forestall rank: {}\n", problem.text());
+  fmt::print(stderr, "forestall rank: {}\n", printable_lines(problem.text()));
   return kExitUsage;
 }
 
@@ -277,7 +279,7 @@ int rank_pods(const Options& options, const RankOptions& rank_options, Signal si
   std::vector<std::string> warnings;
   const auto config = effective_config(options, warnings);
   if (!config) {
-    fmt::print(stderr, "{}\n", config.error().text());
+    fmt::print(stderr, "{}\n", printable_lines(config.error().text()));
     return kExitUsage;
   }
   for (const std::string& warning : warnings) fmt::print(stderr, "{}\n", warning);

@@ -6,13 +6,14 @@
 #include <cerrno>
 #include <chrono>
 
-#include "agent/recording_session.h"
-#include "api/amounts.h"
-#include "api/cgroup_glob.h"
-#include "api/json.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "daemon/recording_session.h"
 #include "forestall/v1/report.pb.h"
+#include "intake/amounts.h"
+#include "intake/cgroup_glob.h"
+#include "messages/json.h"
 #include "model/duration.h"
 
 namespace forestall::cli {
@@ -22,7 +23,7 @@ using namespace std::chrono_literals;
 
 // The configuration without every setting that changes anything but the file. Real-time scheduling
 // and the agent's own oom_score_adj are also left out.
-Result<Config> observing(const Options& options, const RecordOptions& record) {
+Result<Config> observing(const Options& options, const replay::RecordOptions& record) {
   std::vector<std::string> warnings;
   Config config = TRY(effective_config(options, warnings));
   for (const std::string& warning : warnings) fmt::print(stderr, "{}\n", warning);
@@ -36,7 +37,7 @@ Result<Config> observing(const Options& options, const RecordOptions& record) {
     config.disabled.set(static_cast<std::size_t>(feature));
   }
   for (const std::string& glob : record.cgroups) {
-    if (const auto checked = api::check_glob(glob); !checked) {
+    if (const auto checked = intake::check_glob(glob); !checked) {
       return error(fmt::format("--cgroup '{}' {}", glob, checked.error().message));
     }
     // The first match counts: rules of the configuration come first.
@@ -70,27 +71,27 @@ std::string json_of(const recording::Totals& totals, const std::string& file) {
   report.set_lost_entries(totals.lost_entries);
   report.set_lost_bytes(totals.lost_bytes);
   report.set_bytes_per_entry(bytes_per_entry(totals));
-  return api::to_json(report, api::JsonStyle::pretty);
+  return messages::to_json(report, messages::JsonStyle::pretty);
 }
 
 int fail(const Error& failure, int code) {
-  fmt::print(stderr, "forestall record: {}\n", failure.text());
+  fmt::print(stderr, "forestall record: {}\n", printable_lines(failure.text()));
   return code;
 }
 
 }  // namespace
 
-int run_record(const Options& options, const RecordOptions& record) {
+int run_record(const Options& options, const replay::RecordOptions& record) {
   const auto config = observing(options, record);
   if (!config) return fail(config.error(), kExitUsage);
-  agent::RecordingSession session;
+  daemon::RecordingSession session;
   session.cgroup_mount = options.cgroup_mount;
   session.verbose = options.verbose;
   session.target.path = record.file;
   session.target.overwrite = record.force;
   session.config_origin = config_origin(options);
   if (!record.duration.empty()) {
-    const auto duration = api::parse_duration_within(record.duration, 1ms, 8760h);
+    const auto duration = intake::parse_duration_within(record.duration, 1ms, 8760h);
     if (!duration) return fail(duration.error().in("--duration"), kExitUsage);
     session.duration = *duration;
   }

@@ -6,52 +6,54 @@
 #include <utility>
 #include <variant>
 
-#include "api/convert.h"
-#include "api/recording_entries.h"
-#include "cli/recording_input.h"
+#include "messages/convert.h"
+#include "messages/recording_entries.h"
+#include "replay/recording_input.h"
 
 namespace forestall::cli {
 namespace {
 
-void take_facts(const api::RecordingFacts& facts, v1::PictureOrigin& origin) {
+void take_facts(const messages::RecordingFacts& facts, v1::PictureOrigin& origin) {
   origin.set_node(facts.node);
   origin.set_kernel(facts.kernel);
   origin.set_version(facts.version);
-  origin.set_recorder(facts.recorder == api::Recorder::agent ? v1::RecordingFacts::AGENT
-                                                             : v1::RecordingFacts::SESSION);
-  origin.set_tier(api::to_proto(facts.tier));
+  origin.set_recorder(facts.recorder == messages::Recorder::agent ? v1::RecordingFacts::AGENT
+                                                                  : v1::RecordingFacts::SESSION);
+  origin.set_tier(messages::to_proto(facts.tier));
   origin.set_config_origin(facts.config_origin);
 }
 
 // Entries are decoded except for the decision, which is needed here.
-Result<Record> whole(api::LookEntry look) {
-  look.looked.decision = TRY(api::decode_decision(look));
-  return std::move(look.looked);
+Result<Record> whole(messages::EvaluationEntry evaluation) {
+  evaluation.evaluated.decision = TRY(messages::decode_decision(evaluation));
+  return std::move(evaluation.evaluated);
 }
 
-Result<void> take(const RecordingInput& input, RecordingInput::Item item,
+Result<void> take(const replay::RecordingInput& input, replay::RecordingInput::Item item,
                   picture::Builder& builder) {
-  if (const auto* key = std::get_if<api::KeyEntry>(&item.entry)) {
+  if (const auto* key = std::get_if<messages::KeyEntry>(&item.entry)) {
     builder.anchor(key->at, key->wall_time_ns, item.new_run);
     if (item.new_run) take_facts(input.facts(), builder.origin());
+    builder.set_interval(input.facts().interval);
     builder.set_dry_run(key->config.dry_run);
     if (item.after_loss || item.new_run) builder.lose(key->at);
-  } else if (auto* look = std::get_if<api::LookEntry>(&item.entry)) {
-    const std::uint64_t number = look->number;
-    builder.look(number, TRY(whole(std::move(*look))));
-  } else if (const auto* recorded = std::get_if<api::RecordedEntry>(&item.entry)) {
-    builder.record(recorded->look, recorded->record);
-  } else if (const auto* survey = std::get_if<api::SurveyEntry>(&item.entry)) {
-    builder.survey(survey->at, survey->samples);
-  } else if (const auto* entry = std::get_if<api::PressureEntry>(&item.entry)) {
+  } else if (auto* evaluation = std::get_if<messages::EvaluationEntry>(&item.entry)) {
+    const std::uint64_t number = evaluation->number;
+    builder.evaluation(number, TRY(whole(std::move(*evaluation))));
+  } else if (const auto* recorded = std::get_if<messages::RecordedEntry>(&item.entry)) {
+    builder.record(recorded->evaluation, recorded->record);
+  } else if (const auto* workload_sample =
+                 std::get_if<messages::WorkloadSampleEntry>(&item.entry)) {
+    builder.workload_sample(workload_sample->at, workload_sample->samples);
+  } else if (const auto* entry = std::get_if<messages::PressureEntry>(&item.entry)) {
     builder.pressure(entry->pressure);
   }
   return {};
 }
 
-void remark_losses(const RecordingInput& input, picture::Builder& builder) {
+void remark_losses(const replay::RecordingInput& input, picture::Builder& builder) {
   for (const std::string& each : input.remarks()) builder.add_remark(each);
-  const RecordingInput::Counts& counts = input.counts();
+  const replay::RecordingInput::Counts& counts = input.counts();
   if (counts.lost > 0) {
     builder.add_remark(
         fmt::format("{} entries were lost because the buffer was full", counts.lost));
@@ -68,7 +70,7 @@ void remark_losses(const RecordingInput& input, picture::Builder& builder) {
 }  // namespace
 
 Result<v1::Picture> picture_of_recording(const std::string& path, const picture::Bounds& bounds) {
-  RecordingInput input = TRY(RecordingInput::open(path));
+  replay::RecordingInput input = TRY(replay::RecordingInput::open(path));
   picture::Builder builder(bounds);
   builder.origin().set_file(path.substr(path.find_last_of('/') + 1));
   take_facts(input.facts(), builder.origin());

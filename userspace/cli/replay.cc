@@ -8,14 +8,16 @@
 #include <cstdio>
 #include <memory>
 
-#include "api/own_settings.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
-#include "cli/recording_replay.h"
-#include "cli/replay_at.h"
-#include "cli/replay_fold.h"
-#include "cli/replay_input.h"
-#include "cli/replay_report.h"
+#include "intake/config_override.h"
+#include "messages/convert.h"
+#include "replay/recording_replay.h"
+#include "replay/replay_at.h"
+#include "replay/replay_fold.h"
+#include "replay/replay_input.h"
+#include "replay/replay_report.h"
 
 namespace forestall::cli {
 namespace {
@@ -49,17 +51,17 @@ bool is_live(const std::string& path) {
 }
 
 // Returns why the input was not read to its end.
-std::optional<std::string> fold_lines(ReplayInput& input, ReplayFold& fold, ReplayReport& report,
-                                      Printer& printer) {
+std::optional<std::string> fold_lines(replay::ReplayInput& input, replay::ReplayFold& fold,
+                                      replay::ReplayReport& report, Printer& printer) {
   for (;;) {
     auto next = input.next();
     if (!next) return next.error().text();
     if (!*next) return std::nullopt;
-    ParsedLine& line = **next;
+    replay::ParsedLine& line = **next;
     const Decision decision = fold.take(line.observation);
     const Duration since_first = line.observation.at - *fold.counts().first;
-    report.look({line.line, since_first, line.observation, decision, fold.changed(), nullptr},
-                printer.text());
+    report.evaluation({line.line, since_first, line.observation, decision, fold.changed(), nullptr},
+                      printer.text());
     printer.pace();
     if (printer.failed()) return "standard output cannot be written";
   }
@@ -67,18 +69,18 @@ std::optional<std::string> fold_lines(ReplayInput& input, ReplayFold& fold, Repl
 
 // The same for a recording. Its first evaluation may be one that leaves no policy state; `first` is
 // its time, if known.
-std::optional<std::string> fold_recording(RecordingReplay& replay, ReplayReport& report,
-                                          const ReplayAt* at, std::optional<MonotonicTime> first,
-                                          Printer& printer) {
+std::optional<std::string> fold_recording(replay::RecordingReplay& replay,
+                                          replay::ReplayReport& report, const replay::ReplayAt* at,
+                                          std::optional<MonotonicTime> first, Printer& printer) {
   while (at == nullptr || !at->is_over()) {
     auto next = replay.next();
     if (!next) return next.error().text();
     if (!*next) return std::nullopt;
-    const RecordingReplay::Step& step = **next;
+    const replay::RecordingReplay::Step& step = **next;
     if (!first) first = step.at;
-    report.look({step.look, step.at - *first, step.looked.observation, step.decision,
-                 replay.fold().changed(), &step},
-                printer.text());
+    report.evaluation({step.evaluation, step.at - *first, step.evaluated.observation, step.decision,
+                       replay.fold().changed(), &step},
+                      printer.text());
     printer.pace();
     if (printer.failed()) return "standard output cannot be written";
   }
@@ -87,25 +89,30 @@ std::optional<std::string> fold_recording(RecordingReplay& replay, ReplayReport&
 
 // The command line in model terms.
 struct Request {
-  std::unique_ptr<ReplayReport> report;
-  ReplayAt* at = nullptr;  // points to `report` if --at is given
-  ReplayRules rules;
+  std::unique_ptr<replay::ReplayReport> report;
+  replay::ReplayAt* at = nullptr;  // points to `report` if --at is given
+  replay::ReplayRules rules;
 };
 
-bool names_a_config(const Options& options) {
-  return !options.config.empty() || !options.kubelet_config.empty() ||
-         !options.kubelet_flags.empty();
+// A recording has its own configuration. A configuration file replaces it; the kubelet's file and
+// flags override single keys.
+Result<void> set_rules(const Options& options, bool is_recording, replay::ReplayRules& rules) {
+  if (!is_recording || !options.config.empty()) {
+    std::vector<std::string> warnings;
+    rules.config = TRY(effective_config(options, warnings));
+    for (const std::string& warning : warnings) fmt::print(stderr, "{}\n", warning);
+  } else if (!options.kubelet_config.empty() || !options.kubelet_flags.empty()) {
+    rules.settings = TRY(intake::read_settings(options.kubelet_config, options.kubelet_flags));
+  }
+  return {};
 }
 
-Result<Request> request_of(const Options& options, const ReplayOptions& replay, bool is_recording) {
+Result<Request> request_of(const Options& options, const replay::ReplayOptions& replay,
+                           bool is_recording) {
   Request request;
-  if (!is_recording || names_a_config(options)) {
-    std::vector<std::string> warnings;
-    request.rules.config = TRY(effective_config(options, warnings));
-    for (const std::string& warning : warnings) fmt::print(stderr, "{}\n", warning);
-  }
+  TRY(set_rules(options, is_recording, request.rules));
   if (!replay.ranking.empty()) {
-    request.rules.ranking = api::parse_ranking(replay.ranking);
+    request.rules.ranking = messages::parse_ranking(replay.ranking);
     if (!request.rules.ranking) {
       return error(fmt::format("--ranking: expected kubelet, kernel or kubelet+growth, found '{}'",
                                replay.ranking));
@@ -114,20 +121,21 @@ Result<Request> request_of(const Options& options, const ReplayOptions& replay, 
   }
   const bool as_json = options.output == OutputFormat::json;
   if (!replay.at.empty()) {
-    const ReplayTime time = TRY(parse_replay_time(replay.at));
-    if (!is_recording && std::holds_alternative<WallTime>(time)) {
+    const replay::ReplayTime time = TRY(replay::parse_replay_time(replay.at));
+    if (!is_recording && std::holds_alternative<replay::WallTime>(time)) {
       return error(
           "--at: only recordings have wall-clock times; give a time since the first evaluation");
     }
     const Ranking ranking = request.rules.config ? request.rules.config->ranking
                                                  : request.rules.ranking.value_or(Ranking::kubelet);
-    auto at = std::make_unique<ReplayAt>(time, ranking, as_json);
+    auto at = std::make_unique<replay::ReplayAt>(time, ranking, as_json);
     request.at = at.get();
     request.report = std::move(at);
   } else if (as_json) {
-    request.report = std::make_unique<ReplayJson>();
+    request.report = std::make_unique<replay::ReplayJson>();
   } else {
-    request.report = std::make_unique<ReplayText>(replay.all, is_recording ? "number" : "line");
+    request.report =
+        std::make_unique<replay::ReplayText>(replay.all, is_recording ? "number" : "line");
   }
   return request;
 }
@@ -139,7 +147,7 @@ int conclude(const Request& request, const std::optional<std::string>& stopped,
     fmt::print(stderr, "forestall replay: cannot write standard output\n");
     return kExitFailed;
   }
-  if (stopped) fmt::print(stderr, "{}\n", *stopped);
+  if (stopped) fmt::print(stderr, "{}\n", printable_lines(*stopped));
   if (!stopped && request.at != nullptr && !request.at->found()) {
     fmt::print(stderr, "forestall replay: no evaluation at or before that time\n");
     return kExitUsage;
@@ -147,25 +155,29 @@ int conclude(const Request& request, const std::optional<std::string>& stopped,
   return stopped ? kExitUsage : kExitOk;
 }
 
-int replay_lines(const ReplayOptions& replay, Request& request) {
-  auto input = ReplayInput::open(replay.file);
+int replay_lines(const replay::ReplayOptions& replay, Request& request) {
+  auto input = replay::ReplayInput::open(replay.file);
   if (!input) {
-    fmt::print(stderr, "forestall replay: {}\n", input.error().text());
+    fmt::print(stderr, "forestall replay: {}\n", printable_lines(input.error().text()));
     return kExitUsage;
   }
-  ReplayFold fold(std::move(*request.rules.config));
+  replay::ReplayFold fold(std::move(*request.rules.config));
   Printer printer(is_live(replay.file));
-  const auto stopped = fold_lines(*input, fold, *request.report, printer);
-  request.report->end(fold.counts(), stopped, nullptr, printer.text());
+  auto stopped = fold_lines(*input, fold, *request.report, printer);
+  if (fold.counts().observations > 0) {
+    request.report->end(fold.counts(), stopped, nullptr, printer.text());
+  } else if (!stopped) {
+    stopped = "forestall replay: " + replay.file + ": contains no observation";
+  }
   printer.flush();
   if (const auto remark = input->remark()) fmt::print(stderr, "{}\n", *remark);
   return conclude(request, stopped, printer);
 }
 
-int replay_recording(const ReplayOptions& options, Request& request) {
-  auto input = RecordingInput::open(options.file);
+int replay_recording(const replay::ReplayOptions& options, Request& request) {
+  auto input = replay::RecordingInput::open(options.file);
   if (!input) {
-    fmt::print(stderr, "forestall replay: {}\n", input.error().text());
+    fmt::print(stderr, "forestall replay: {}\n", printable_lines(input.error().text()));
     return kExitUsage;
   }
   // The recorded policy's state is in the file, so reading can start near the time. Another
@@ -176,16 +188,21 @@ int replay_recording(const ReplayOptions& options, Request& request) {
       since && request.rules.as_recorded() && input->is_single()) {
     const auto sought = input->seek(*since);
     if (!sought) {
-      fmt::print(stderr, "forestall replay: {}\n", sought.error().text());
+      fmt::print(stderr, "forestall replay: {}\n", printable_lines(sought.error().text()));
       return kExitUsage;
     }
     first = *sought;
   }
-  RecordingReplay replay(std::move(*input), request.rules);
+  replay::RecordingReplay replay(std::move(*input), request.rules);
   Printer printer(/*at_once=*/false);
-  const auto stopped = fold_recording(replay, *request.report, request.at, first, printer);
-  request.report->end(replay.fold().counts(), stopped, &replay, printer.text());
+  auto stopped = fold_recording(replay, *request.report, request.at, first, printer);
+  if (replay.fold().counts().observations > 0) {
+    request.report->end(replay.fold().counts(), stopped, &replay, printer.text());
+  } else if (!stopped) {
+    stopped = "forestall replay: " + options.file + ": contains no evaluation";
+  }
   printer.flush();
+  for (const std::string& warning : replay.warnings()) fmt::print(stderr, "{}\n", warning);
   for (const std::string& remark : replay.input().remarks()) fmt::print(stderr, "{}\n", remark);
   const int code = conclude(request, stopped, printer);
   // The same policy decided differently on the same observations.
@@ -195,16 +212,16 @@ int replay_recording(const ReplayOptions& options, Request& request) {
 
 }  // namespace
 
-int run_replay(const Options& options, const ReplayOptions& replay) {
+int run_replay(const Options& options, const replay::ReplayOptions& replay) {
   const auto recorded =
-      replay.file == "-" ? Result<bool>(false) : RecordingInput::is_recording(replay.file);
+      replay.file == "-" ? Result<bool>(false) : replay::RecordingInput::is_recording(replay.file);
   if (!recorded) {
-    fmt::print(stderr, "forestall replay: {}\n", recorded.error().text());
+    fmt::print(stderr, "forestall replay: {}\n", printable_lines(recorded.error().text()));
     return kExitUsage;
   }
   auto request = request_of(options, replay, *recorded);
   if (!request) {
-    fmt::print(stderr, "{}\n", request.error().text());
+    fmt::print(stderr, "{}\n", printable_lines(request.error().text()));
     return kExitUsage;
   }
   return *recorded ? replay_recording(replay, *request) : replay_lines(replay, *request);

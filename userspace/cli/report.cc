@@ -5,11 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <string>
 #include <string_view>
 
-#include "api/json.h"
+#include "base/printable.h"
 #include "base/unique_fd.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
@@ -17,31 +19,54 @@
 #include "cli/recording_picture.h"
 #include "cli/report_options.h"
 #include "cli/report_text.h"
+#include "messages/json.h"
 #include "page/report_page.h"
 
 namespace forestall::cli {
 namespace {
 
 int fail(const Error& failure, int code) {
-  fmt::print(stderr, "forestall report: {}\n", failure.text());
+  fmt::print(stderr, "forestall report: {}\n", printable_lines(failure.text()));
   return code;
 }
 
+std::optional<ReportFormat> format_named(std::string_view word) {
+  const auto& words = report_formats();
+  const auto found = std::ranges::find(words, word);
+  if (found == words.end()) return std::nullopt;
+  return static_cast<ReportFormat>(found - words.begin());
+}
+
+// By the suffix of the output file, else html.
 ReportFormat format_of(const ReportOptions& options) {
-  if (options.format_given) return options.format;
-  const std::string_view out = options.out;
-  if (out.ends_with(".md")) return ReportFormat::md;
-  if (out.ends_with(".png")) return ReportFormat::png;
-  if (out.ends_with(".json")) return ReportFormat::json;
-  return ReportFormat::html;
+  if (options.format) return *options.format;
+  const std::size_t dot = options.out.rfind('.');
+  if (dot == std::string::npos) return ReportFormat::html;
+  return format_named(std::string_view(options.out).substr(dot + 1)).value_or(ReportFormat::html);
+}
+
+// `-o json` as in other subcommands: the format of standard output.
+Result<ReportOptions> resolved(ReportOptions options) {
+  const auto named = format_named(options.out);
+  if (!named) return options;
+  if (options.format && options.format != named) {
+    return error(fmt::format(
+        "-o {} and --format {} contradict each other; for a file, write -o "
+        "./{}",
+        options.out, report_formats()[static_cast<std::size_t>(*options.format)], options.out));
+  }
+  options.format = named;
+  options.out.clear();
+  return options;
 }
 
 Result<std::string> rendered(const v1::Picture& picture, ReportFormat format) {
   switch (format) {
-    case ReportFormat::html: return page::report_page(api::to_json(picture, api::JsonStyle::line));
+    case ReportFormat::html:
+      return page::report_page(messages::to_json(picture, messages::JsonStyle::line));
     case ReportFormat::md: return report_text(picture);
     case ReportFormat::png: return plotted(picture);
-    case ReportFormat::json: return api::to_json(picture, api::JsonStyle::pretty);
+    case ReportFormat::json: return messages::to_json(picture, messages::JsonStyle::pretty);
   }
   return error("unknown format");
 }
@@ -83,7 +108,10 @@ Result<void> write_file(const std::string& path, bool force, std::string_view te
 
 }  // namespace
 
-int run_report(const ReportOptions& options) {
+int run_report(const ReportOptions& given) {
+  const auto resolved_options = resolved(given);
+  if (!resolved_options) return fail(resolved_options.error(), kExitUsage);
+  const ReportOptions& options = *resolved_options;
   const bool to_standard = options.out.empty() || options.out == "-";
   const ReportFormat format = format_of(options);
   if (to_standard && format == ReportFormat::png && ::isatty(STDOUT_FILENO) == 1) {

@@ -3,19 +3,26 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace forestall::cli {
 
 enum class ReportFormat : std::uint8_t { html, md, png, json };
+// The words for them, in the same order.
+[[nodiscard]] inline const std::vector<std::string>& report_formats() {
+  static const std::vector<std::string> words{"html", "md", "png", "json"};
+  return words;
+}
 
 struct ReportOptions {
-  std::string file;                          // a recording, or a directory of segments
-  std::string out;                           // empty or "-": standard output
-  ReportFormat format = ReportFormat::html;  // by the suffix of `out`, unless `format_given`
-  bool format_given = false;
-  bool force = false;       // overwrite `out`
-  unsigned workloads = 12;  // workloads drawn individually
+  std::string file;  // a recording, or a directory of segments
+  // Empty or "-": standard output. The word of a format: in that format to standard output.
+  std::string out;
+  std::optional<ReportFormat> format = std::nullopt;  // nothing: by `out`
+  bool force = false;                                 // overwrite `out`
+  unsigned workloads = 12;                            // workloads drawn individually
 };
 
 }  // namespace forestall::cli

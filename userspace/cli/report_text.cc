@@ -8,9 +8,10 @@
 #include <chrono>
 #include <string_view>
 
-#include "api/json.h"
-#include "cli/process_text.h"
-#include "cli/table.h"
+#include "base/printable.h"
+#include "messages/json.h"
+#include "tables/process_text.h"
+#include "tables/table.h"
 
 namespace forestall::cli {
 namespace {
@@ -52,11 +53,11 @@ std::string length(std::int64_t ns) {
 template <typename Enum>
 std::string word_of(const google::protobuf::EnumDescriptor& words, Enum value) {
   const auto* found = words.FindValueByNumber(static_cast<int>(value));
-  return found == nullptr ? "unknown" : api::enum_word(*found);
+  return found == nullptr ? "unknown" : messages::enum_word(*found);
 }
 
 std::string amount(v1::Gauge::Unit unit, std::int64_t count) {
-  return unit == v1::Gauge::BYTES ? human(Bytes{count}) : fmt::format("{}", count);
+  return unit == v1::Gauge::BYTES ? tables::human(Bytes{count}) : fmt::format("{}", count);
 }
 
 void add_head(const v1::Picture& picture, std::string& out) {
@@ -91,17 +92,26 @@ void add_summary(const v1::Picture& picture, std::string& out) {
                        time_of(picture, gauge.least_at_us()), limits);
   }
   out += fmt::format("| killed by Forestall | {} ({} released) |\n", summary.kills(),
-                     human(Bytes{summary.freed_bytes()}));
+                     tables::human(Bytes{summary.freed_bytes()}));
   if (summary.would_kills() > 0) {
     out += fmt::format("| would have been killed | {} |\n", summary.would_kills());
   }
-  out += fmt::format("| killed by the kernel (OOM) | {} |\n", summary.kernel_ooms());
+  out += fmt::format("| killed by the kernel (OOM) | {}", summary.kernel_ooms());
+  if (summary.kernel_ooms_elsewhere() > 0) {
+    out += fmt::format(", {} of them where no threshold evicts", summary.kernel_ooms_elsewhere());
+  }
+  out += " |\n";
   if (summary.has_median_to_signal_ns()) {
     out +=
         fmt::format("| crossing to SIGKILL | median {}, longest {} |\n",
                     length(summary.median_to_signal_ns()), length(summary.longest_to_signal_ns()));
   }
-  out += fmt::format("| evaluations | {} |\n", summary.looks());
+  for (const v1::Span& span : picture.spans()) {
+    if (span.kind() != v1::Span::LOST) continue;
+    out += fmt::format("| no data | {} to {} |\n", time_of(picture, span.from_us()),
+                       time_of(picture, span.to_us()));
+  }
+  out += fmt::format("| evaluations | {} |\n", summary.evaluations());
 }
 
 std::string why(const v1::Decision& decision) {
@@ -118,7 +128,7 @@ std::string outcome_of(const v1::Moment& moment) {
   const v1::Outcome& outcome = moment.record().outcome();
   if (outcome.dry_run()) return "dry run";
   return fmt::format("{}, {} back", word_of(*v1::KillProgress::State_descriptor(), outcome.state()),
-                     human(Bytes{outcome.freed_bytes()}));
+                     tables::human(Bytes{outcome.freed_bytes()}));
 }
 
 std::string stages_of(const v1::Moment& moment) {
@@ -167,13 +177,13 @@ void add_ranking(const v1::Picture& picture, std::string& out) {
       return static_cast<int>(eviction.candidate()) == i;
     });
     const bool passed = each.exclusion() > v1::Candidate::NONE;
-    out += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", i + 1,
-                       plain(each.sample().workload().name()),
-                       each.key().exceeds_request() ? "yes" : "no", each.key().priority(),
-                       human(Bytes{each.key().usage()}), human(Bytes{each.key().request()}),
-                       goes     ? "victim"
-                       : passed ? word_of(*v1::Candidate::Exclusion_descriptor(), each.exclusion())
-                                : "");
+    out += fmt::format(
+        "| {} | {} | {} | {} | {} | {} | {} |\n", i + 1, plain(each.sample().workload().name()),
+        each.key().exceeds_request() ? "yes" : "no", each.key().priority(),
+        tables::human(Bytes{each.key().usage()}), tables::human(Bytes{each.key().request()}),
+        goes     ? "victim"
+        : passed ? word_of(*v1::Candidate::Exclusion_descriptor(), each.exclusion())
+                 : "");
   }
   const std::uint64_t more =
       static_cast<std::uint64_t>(decision.considered_size() - shown) + kill->considered_left_out();
@@ -192,7 +202,7 @@ void add_kernel_kills(const v1::Picture& picture, std::string& out) {
     }
     any = true;
     const v1::OomKill& kill = moment.record().oom_kill();
-    const v1::OomKillSighting& seen = kill.sighting();
+    const v1::OomKillEvent& seen = kill.event();
     out += fmt::format("| {} | {} ({}) | {} | {} | {} |\n", time_of(picture, moment.at_us()),
                        plain(seen.name()), seen.victim().pid(), plain(seen.path()),
                        plain(seen.domain_path().empty() ? "node" : seen.domain_path()),

@@ -5,15 +5,16 @@
 
 #include <algorithm>
 
-#include "api/json.h"
 #include "base/parse.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
-#include "cli/oom_look.h"
+#include "cli/process_input.h"
 #include "cli/score_text.h"
 #include "kernel/held_file.h"
 #include "kernel/memory_files.h"
 #include "kernel/process_ref.h"
+#include "messages/json.h"
 #include "policy/oom_selection.h"
 #include "sources/oom_scene.h"
 
@@ -146,13 +147,13 @@ bool show_asked(const ScoreOptions& score, ScoreView& view) {
 int run_score(const Options& options, const ScoreOptions& score) {
   const auto disabled = disabled_features(options);
   if (!disabled) {
-    fmt::print(stderr, "forestall score: {}\n", disabled.error().text());
+    fmt::print(stderr, "forestall score: {}\n", printable_lines(disabled.error().text()));
     return kExitUsage;
   }
   ScoreView view;
   const auto done = read(options, *disabled, score, view);
   if (!done) {
-    fmt::print(stderr, "forestall score: {}\n", done.error().text());
+    fmt::print(stderr, "forestall score: {}\n", printable_lines(done.error().text()));
     return kExitFailed;
   }
   bool found_all = true;
@@ -162,9 +163,9 @@ int run_score(const Options& options, const ScoreOptions& score) {
     found_all = show_asked(score, view);
     if (view.shown.empty()) return kExitFailed;
   }
-  const ProcessShow show = show_here();
+  const tables::ProcessShow show = show_here();
   if (options.output == OutputFormat::json) {
-    fmt::print("{}", api::to_json(to_report(view, show), api::JsonStyle::pretty));
+    fmt::print("{}", messages::to_json(to_report(view, show), messages::JsonStyle::pretty));
   } else {
     fmt::print("{}", score_text(view, show));
   }

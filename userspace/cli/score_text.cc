@@ -3,16 +3,17 @@
 
 #include <fmt/format.h>
 
-#include "cli/table.h"
+#include "base/printable.h"
 #include "policy/badness.h"
+#include "tables/table.h"
 
 namespace forestall::cli {
 namespace {
 
-std::vector<ScoredRow> rows_of(const ScoreView& view) {
+std::vector<tables::ScoredRow> rows_of(const ScoreView& view) {
   const Pages total = view.scene.domain.total_pages;
-  const CgroupPaths paths(view.scene);
-  std::vector<ScoredRow> rows;
+  const tables::CgroupPaths paths(view.scene);
+  std::vector<tables::ScoredRow> rows;
   rows.reserve(view.shown.size());
   for (const std::size_t index : view.shown) {
     const ProcessSample& process = view.scene.processes[index];
@@ -22,13 +23,13 @@ std::vector<ScoredRow> rows_of(const ScoreView& view) {
   return rows;
 }
 
-std::string header(const ScoreView& view, const ProcessShow& show) {
+std::string header(const ScoreView& view, const tables::ProcessShow& show) {
   const auto amount = [](const std::optional<Bytes>& bytes) {
-    return bytes ? human(*bytes) : std::string("an unknown amount");
+    return bytes ? tables::human(*bytes) : std::string("an unknown amount");
   };
   return fmt::format("An oom_score_adj of 1000 is worth {}: {} of RAM and {} of swap.\n{}\n",
-                     pages_text(view.scene.domain.total_pages, show.page), amount(view.memory),
-                     amount(view.swap), reading_text(view.reading));
+                     tables::pages_text(view.scene.domain.total_pages, show.page),
+                     amount(view.memory), amount(view.swap), tables::reading_text(view.reading));
 }
 
 // Why the kernel does not choose the process, or chooses it first.
@@ -37,7 +38,7 @@ std::string remarks(const ProcessSample& process, bool choosable) {
   if (!choosable) {
     const Unkillable reason =
         process.unkillable == Unkillable::none ? Unkillable::adjusted : process.unkillable;
-    text += fmt::format("  It is not eligible, because {}.\n", unkillable_text(reason));
+    text += fmt::format("  It is not eligible, because {}.\n", tables::unkillable_text(reason));
   }
   if (process.oom_victim) {
     text += process.oom_victim_reaped
@@ -50,29 +51,31 @@ std::string remarks(const ProcessSample& process, bool choosable) {
 }
 
 // One process with all parts of its score.
-std::string details(const ScoredRow& row, Pages total_pages, const ProcessShow& show) {
-  return fmt::format("\n{}  cgroup         {}\n{}", parts_table({row}, total_pages, show),
+std::string details(const tables::ScoredRow& row, Pages total_pages,
+                    const tables::ProcessShow& show) {
+  return fmt::format("\n{}  cgroup         {}\n{}", tables::parts_table({row}, total_pages, show),
                      row.cgroup.empty() ? "unknown" : printable(row.cgroup),
                      remarks(*row.process, row.points.has_value()));
 }
 
 }  // namespace
 
-std::string score_text(const ScoreView& view, const ProcessShow& show) {
-  const std::vector<ScoredRow> rows = rows_of(view);
+std::string score_text(const ScoreView& view, const tables::ProcessShow& show) {
+  const std::vector<tables::ScoredRow> rows = rows_of(view);
   std::string text = header(view, show);
   if (view.by_pid) {
-    for (const ScoredRow& row : rows) text += details(row, view.scene.domain.total_pages, show);
+    for (const tables::ScoredRow& row : rows)
+      text += details(row, view.scene.domain.total_pages, show);
     return text;
   }
   text += fmt::format("{} process{}, of which the kernel could choose {}", view.processes,
                       view.processes == 1 ? "" : "es", view.choosable);
   if (rows.size() < view.choosable) text += fmt::format("; the first {}", rows.size());
-  text += rows.empty() ? ".\n" : ":\n\n" + process_table(rows, show, false);
+  text += rows.empty() ? ".\n" : ":\n\n" + tables::process_table(rows, show, false);
   return text;
 }
 
-v1::ScoreReport to_report(const ScoreView& view, const ProcessShow& show) {
+v1::ScoreReport to_report(const ScoreView& view, const tables::ProcessShow& show) {
   v1::ScoreReport report;
   const Pages total = view.scene.domain.total_pages;
   report.set_total_pages(total);
@@ -81,7 +84,8 @@ v1::ScoreReport to_report(const ScoreView& view, const ProcessShow& show) {
   if (view.swap) report.set_swap_bytes(view.swap->count);
   *report.mutable_reading() = to_report(view.reading);
   report.set_process_count(view.processes);
-  for (const ScoredRow& row : rows_of(view)) *report.add_processes() = to_report(row, total);
+  for (const tables::ScoredRow& row : rows_of(view))
+    *report.add_processes() = to_report(row, total);
   return report;
 }
 

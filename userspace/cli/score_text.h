@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "cli/process_text.h"
 #include "forestall/v1/report.pb.h"
 #include "model/oom.h"
+#include "tables/process_text.h"
 
 namespace forestall::cli {
 
@@ -23,10 +23,10 @@ struct ScoreView {
   std::size_t choosable = 0;       // number of eligible processes
   // The processes were requested by pid: each is shown with all parts of its score.
   bool by_pid = false;
-  ProcessReading reading;
+  tables::ProcessReading reading;
 };
 
-[[nodiscard]] std::string score_text(const ScoreView& view, const ProcessShow& show);
-[[nodiscard]] v1::ScoreReport to_report(const ScoreView& view, const ProcessShow& show);
+[[nodiscard]] std::string score_text(const ScoreView& view, const tables::ProcessShow& show);
+[[nodiscard]] v1::ScoreReport to_report(const ScoreView& view, const tables::ProcessShow& show);
 
 }  // namespace forestall::cli

@@ -2,20 +2,23 @@
 // `forestall signals`: the current value of every signal and its threshold.
 #include <fmt/format.h>
 
-#include "api/convert.h"
-#include "api/json.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
-#include "cli/look.h"
-#include "cli/table.h"
-#include "forestall/v1/report.pb.h"
+#include "cli/host_evaluation.h"
+#include "daemon/rank_report.h"
+#include "messages/convert.h"
+#include "messages/json.h"
+#include "model/unknown_threshold.h"
+#include "tables/limit_text.h"
+#include "tables/table.h"
 
 namespace forestall::cli {
 namespace {
 
 // Bytes with a unit; inodes and tasks as numbers.
 std::string amount(Signal signal, std::int64_t count) {
-  return unit_of(signal) == Unit::bytes ? human(Bytes{count}) : fmt::format("{}", count);
+  return unit_of(signal) == Unit::bytes ? tables::human(Bytes{count}) : fmt::format("{}", count);
 }
 
 std::string state(const Evidence& evidence) {
@@ -23,50 +26,58 @@ std::string state(const Evidence& evidence) {
   return evidence.threshold.hard() || evidence.driving ? "MET" : "MET, in grace";
 }
 
-void print_text(const Look& look) {
-  Table table({"signal", "kind", "subject", "available", "threshold", "capacity", "headroom", ""});
-  for (const Evidence& each : look.decision.evidence) {
+void print_text(const Evaluation& evaluation, const std::vector<UnknownThreshold>& unknown) {
+  tables::Table table(
+      {"signal", "kind", "subject", "available", "threshold", "capacity", "headroom", ""});
+  for (const Evidence& each : evaluation.decision.evidence) {
     const Signal signal = each.threshold.signal;
     const std::int64_t limit = each.limit.value();
     table.add({std::string(to_string(signal)), each.threshold.hard() ? "hard" : "soft",
                each.subject, amount(signal, each.available), amount(signal, limit),
                amount(signal, each.capacity), amount(signal, each.available - limit), state(each)});
   }
+  for (const UnknownThreshold& each : unknown) {
+    table.add(
+        {std::string(to_string(each.threshold.signal)), each.threshold.hard() ? "hard" : "soft",
+         each.subject, each.threshold.own_limits_of ? "-" : "unknown",
+         tables::limit_text(messages::to_proto(each.threshold)), "-", "-", printable(each.reason)});
+  }
   table.print();
-  if (look.decision.evidence.empty()) fmt::print("  no configured signal could be computed\n");
-  const NodeSample& node = look.observation.node;
+  if (evaluation.config.thresholds.empty()) fmt::print("  no threshold is configured\n");
+  const NodeSample& node = evaluation.observation.node;
   if (node.kernel_available) {
     fmt::print(
         "\nThe kernel's own MemAvailable is {}; kubelet's memory.available differs, because "
         "it counts active page cache as used.\n",
-        human(*node.kernel_available));
+        tables::human(*node.kernel_available));
   }
-  for (const SourceNote& note : look.observation.notes) {
-    fmt::print("note: {}: {}\n", note.subject, note.problem);
+  for (const SourceNote& note : evaluation.observation.notes) {
+    fmt::print("note: {}: {}\n", printable(note.subject), printable(note.problem));
   }
 }
 
 }  // namespace
 
 int run_signals(const Options& options) {
-  auto looked = look_at_host(options);
-  if (const auto* failure = std::get_if<LookFailure>(&looked)) {
+  auto evaluated = evaluate_host(options);
+  if (const auto* failure = std::get_if<EvaluationFailure>(&evaluated)) {
     return report_failure("signals", *failure);
   }
-  Look& look = std::get<Look>(looked);
-  for (const std::string& warning : look.warnings) fmt::print(stderr, "{}\n", warning);
+  const Evaluation& evaluation = std::get<Evaluation>(evaluated);
+  for (const std::string& warning : evaluation.warnings) fmt::print(stderr, "{}\n", warning);
+  const auto unknown =
+      unknown_thresholds(evaluation.config, evaluation.observation, evaluation.decision.evidence);
   if (options.output == OutputFormat::json) {
-    look.decision.considered.clear();  // that is what `rank` is for
-    look.decision.evictions.clear();
-    v1::SignalsReport report;
-    look.observation.workloads.reset();
-    *report.mutable_observation() = api::to_proto(look.observation);
-    for (const Evidence& each : look.decision.evidence) {
-      *report.add_signals() = api::to_proto(each);
+    Observation observation = evaluation.observation;
+    for (const UnknownThreshold& each : unknown) {
+      observation.notes.push_back(
+          {std::string(to_string(each.threshold.signal)), "unknown: " + each.reason});
     }
-    fmt::print("{}", api::to_json(report, api::JsonStyle::pretty));
+    const auto report =
+        daemon::signals_report(std::move(observation), evaluation.decision.evidence);
+    fmt::print("{}", messages::to_json(report, messages::JsonStyle::pretty));
   } else {
-    print_text(look);
+    print_text(evaluation, unknown);
   }
   return kExitOk;
 }

@@ -1,63 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall status`: requests the status of the running agent over gRPC and prints it. If the
-// agent serves no gRPC (apiSocket: ""), the command uses HTTP in its run directory.
+// `forestall status`: requests the status of the running agent over gRPC and prints it.
 #include <errno.h>
 #include <fmt/format.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/un.h>
+#include <google/protobuf/util/message_differencer.h>
 
-#include <array>
+#include <algorithm>
 #include <chrono>
 #include <string>
 
-#include "api/json.h"
 #include "base/clock.h"
+#include "base/printable.h"
 #include "base/result.h"
-#include "base/unique_fd.h"
 #include "cli/bpf_counter_text.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
-#include "cli/table.h"
-#include "clients/grpc_call.h"
 #include "forestall/v1/service.pb.h"
+#include "messages/json.h"
 #include "model/signal.h"
+#include "model/workload_example.h"
+#include "tables/limit_text.h"
+#include "tables/table.h"
+#include "wire/grpc_call.h"
 
 namespace forestall::cli {
 namespace {
 
-constexpr const char* kRequest = "GET /status HTTP/1.1\r\nHost: forestall\r\n\r\n";
-constexpr std::string_view kEndOfHead = "\r\n\r\n";
 // A busy node may delay the agent's server thread.
 constexpr Duration kPatience = std::chrono::seconds(5);
-constexpr timeval kSocketPatience{5, 0};
 // More than any answer: a longer one is not from an agent.
 constexpr std::size_t kAnswerMax = std::size_t{16} << 20;
 
-Result<UniqueFd> connect_to(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path)) return Error{ENAMETOOLONG, path};
-  path.copy(address.sun_path, path.size());
-  UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!fd) return errno_error("socket", path);
-  for (const int wait : {SO_RCVTIMEO, SO_SNDTIMEO}) {
-    setsockopt(fd.get(), SOL_SOCKET, wait, &kSocketPatience, sizeof(kSocketPatience));
-  }
-  // connect(2) takes all address types as sockaddr.
-  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    return errno_error("connect", path);
-  }
-  return fd;
-}
-
-// Over gRPC.
-Result<v1::AgentStatus> ask_api(const std::string& path) {
-  clients::GrpcTarget target;
+Result<v1::AgentStatus> ask(const std::string& path) {
+  wire::GrpcTarget target;
   target.socket = path;
   target.max_reply_bytes = kAnswerMax;
-  const clients::GrpcReply reply =
-      clients::grpc_call(target, "/forestall.v1.Agent/GetStatus", "", kPatience);
+  const wire::GrpcReply reply =
+      wire::grpc_call(target, "/forestall.v1.Agent/GetStatus", "", kPatience);
   if (!reply.ok()) {
     // A system error is clear without the gRPC status.
     if (reply.code != 0) return Error{reply.code, reply.message};
@@ -70,31 +48,9 @@ Result<v1::AgentStatus> ask_api(const std::string& path) {
   return std::move(*response.mutable_status());
 }
 
-// The body of the HTTP answer.
-Result<std::string> ask_http(const std::string& path) {
-  const UniqueFd fd = TRY(connect_to(path));
-  const std::string_view request = kRequest;
-  if (send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL) < 0) {
-    return errno_error("send", path);
-  }
-  std::string answer;
-  std::array<char, 65536> chunk{};
-  ssize_t got = 0;
-  while ((got = recv(fd.get(), chunk.data(), chunk.size(), 0)) > 0) {
-    answer.append(chunk.data(), static_cast<std::size_t>(got));
-    if (answer.size() > kAnswerMax) return Error{EFBIG, path};
-  }
-  if (got < 0) return errno_error("receive", path);
-  const auto head = answer.find(kEndOfHead);
-  if (!answer.starts_with("HTTP/1.1 200 ") || head == std::string::npos) {
-    return error(path + ": the listener is not an agent of this version");
-  }
-  return answer.substr(head + kEndOfHead.size());
-}
-
 std::string word_of(const google::protobuf::EnumDescriptor& words, int value) {
   const auto* found = words.FindValueByNumber(value);
-  return found == nullptr ? "unknown" : api::enum_word(*found);
+  return found == nullptr ? "unknown" : messages::enum_word(*found);
 }
 
 std::string span(std::int64_t ns) {
@@ -105,35 +61,79 @@ std::string span(std::int64_t ns) {
 
 std::string amount(const v1::Evidence& evidence, std::int64_t count) {
   const auto signal = parse_signal(evidence.threshold().signal());
-  return signal && unit_of(*signal) != Unit::bytes ? fmt::format("{}", count) : human(Bytes{count});
+  return signal && unit_of(*signal) != Unit::bytes ? fmt::format("{}", count)
+                                                   : tables::human(Bytes{count});
+}
+
+void print_pods(const v1::AgentStatus& status) {
+  if (const auto& pods = status.pods(); pods.known() + pods.inferred() > 0) {
+    fmt::print("pods: {} of known priority, {} with inferred facts", pods.known(), pods.inferred());
+    fmt::print("{}\n", pods.may_be_critical() == 0
+                           ? ""
+                           : fmt::format(" ({} of them protected: may be critical)",
+                                         pods.may_be_critical()));
+  }
+  if (!status.has_pod_list()) return;
+  const v1::PodListStatus& list = status.pod_list();
+  fmt::print("podList: {}, {} pods{}{}\n", list.path(), list.pods(),
+             list.has_age_ns() ? ", written " + span(list.age_ns()) + " ago" : "",
+             list.stale() ? " (STALE)" : "");
+  if (list.has_problem()) fmt::print("podList not in force: {}\n", list.problem());
+}
+
+// As far as the configuration shows it: rules may also match no cgroup.
+void print_unguarded(const v1::AgentStatus& status) {
+  const auto& rules = status.config().workloads();
+  const bool may_kill =
+      std::ranges::any_of(rules, [](const auto& rule) { return !rule.protected_(); });
+  if (!status.has_pods() || status.pods().known() + status.pods().inferred() > 0 || may_kill) {
+    return;
+  }
+  fmt::print("NO CANDIDATES: {}\nAdd lines such as these to the configuration:\n{}\n",
+             kNoCandidates, fmt::join(kWorkloadExample, "\n"));
 }
 
 void print_head(const v1::AgentStatus& status) {
-  fmt::print("forestall {}, pid {}, up {}, Linux {}\n", status.version(), status.pid(),
-             span(status.uptime_ns()), status.kernel());
+  fmt::print("forestall {}, pid {}, up {}, Linux {}\n", printable(status.version()), status.pid(),
+             span(status.uptime_ns()), printable(status.kernel()));
   fmt::print("tier: {}; configuration: {}{}\n",
-             word_of(*v1::DoctorReport::Tier_descriptor(), status.tier()), status.config_origin(),
+             word_of(*v1::DoctorReport::Tier_descriptor(), status.tier()),
+             printable(status.config_origin()),
              status.config().dry_run() ? "; dry run: no signals are sent" : "");
-  if (!status.has_next_look_in_ns()) {
+  if (!status.has_next_evaluation_in_ns()) {
     fmt::print("no evaluation yet\n");
-  } else if (status.next_look_in_ns() < 0) {
-    fmt::print("evaluations: {}; the next one is overdue by {}\n", status.looks(),
-               span(-status.next_look_in_ns()));
   } else {
-    fmt::print("evaluations: {}; the next one in {} at the latest\n", status.looks(),
-               span(status.next_look_in_ns()));
+    fmt::print("evaluations: {}\n", status.evaluations());
+    const std::int64_t left = status.next_evaluation_in_ns();
+    if (left < 0) fmt::print("the next evaluation is overdue by {}\n", span(-left));
+    if (left >= 0) fmt::print("the next evaluation is in {} at the latest\n", span(left));
   }
+  print_pods(status);
+  print_unguarded(status);
   for (const v1::ConditionStatus& each : status.conditions()) {
-    if (each.status()) fmt::print("condition: {}\n", each.type());
+    if (each.status()) fmt::print("condition: {}\n", printable(each.type()));
   }
+}
+
+bool has_values(const v1::AgentStatus& status, const v1::Threshold& threshold) {
+  return std::ranges::any_of(status.thresholds(), [&](const v1::Evidence& each) {
+    return google::protobuf::util::MessageDifferencer::Equals(each.threshold(), threshold);
+  });
 }
 
 void print_thresholds(const v1::AgentStatus& status) {
   fmt::print("\nThresholds at the last evaluation\n");
-  Table table({"signal", "subject", "available", "threshold", ""});
+  tables::Table table({"signal", "subject", "available", "threshold", ""});
   for (const v1::Evidence& each : status.thresholds()) {
     table.add({each.threshold().signal(), each.subject(), amount(each, each.available()),
                amount(each, each.limit()), each.met() ? "MET" : ""});
+  }
+  for (const v1::Threshold& each : status.config().thresholds()) {
+    if (status.thresholds_left_out() > 0 || has_values(status, each)) continue;
+    const bool own = each.has_own_limits_of();
+    table.add({each.signal(), own ? "ownLimit " + each.own_limits_of() : each.cgroup(),
+               own ? "-" : "unknown", tables::limit_text(each),
+               own ? "no workload is near its own limit" : "see forestall signals"});
   }
   table.print();
   if (status.thresholds_left_out() > 0) {
@@ -152,7 +152,7 @@ std::string stages_of(const v1::StatusDecision& decision) {
 void print_decisions(const v1::AgentStatus& status) {
   if (status.decisions_size() == 0) return;
   fmt::print("\nLatest records\n");
-  Table table({"record", "action", "reason", "victim", "state", "stages"});
+  tables::Table table({"record", "action", "reason", "victim", "state", "stages"});
   for (const v1::StatusDecision& each : status.decisions()) {
     const std::string action = each.by_kernel()
                                    ? "kernel-oom-kill"
@@ -161,14 +161,14 @@ void print_decisions(const v1::AgentStatus& status) {
         each.has_state() ? word_of(*v1::KillProgress::State_descriptor(), each.state()) : "";
     table.add({fmt::format("{}", each.sequence()), action,
                word_of(*v1::Decision::Reason_descriptor(), each.reason()), each.victim(),
-               each.dry_run() ? state + " (dry run)" : state, stages_of(each)});
+               each.dry_run() ? "dry run, not signalled" : state, stages_of(each)});
   }
   table.print();
 }
 
 void print_stages(const v1::AgentStatus& status) {
   fmt::print("\nStages of all kills so far\n");
-  Table table({"stage", "kills", "p50", "p90", "p99", "max"});
+  tables::Table table({"stage", "kills", "p50", "p90", "p99", "max"});
   for (const v1::StageSummary& each : status.stages()) {
     if (each.count() == 0) {
       table.add({each.stage(), "0", "-", "-", "-", "-"});
@@ -183,47 +183,32 @@ void print_stages(const v1::AgentStatus& status) {
       "\nlost: {} lines of the log, {} BPF events, {} late OOM events, {} entries of recordings; "
       "BPF "
       "failures: {}\n",
-      drops.log_lines(), drops.bpf_events(), drops.late_tellings(), drops.recording_entries(),
+      drops.log_lines(), drops.bpf_events(), drops.late_oom_events(), drops.recording_entries(),
       drops.bpf_failures());
   fmt::print("dropped: {} slow readers, {} viewers of the status page, {} messages to watchers\n",
              drops.slow_readers(), drops.live_viewers(), drops.watch_messages());
   fmt::print("{}", bpf_counter_text(status.bpf_counters()));
 }
 
-bool nobody_listens(const Error& failure) {
-  return failure.code == ENOENT || failure.code == ECONNREFUSED;
-}
-
-// An agent whose gRPC socket is elsewhere or disabled still answers in its run directory.
-Result<v1::AgentStatus> ask(const Options& options) {
-  const std::string path = api_socket(options);
-  auto status = ask_api(path);
-  if (status.ok() || !nobody_listens(status.error()) || !options.socket.empty()) return status;
-  const std::string other = status_socket(options);
-  const auto body = ask_http(other);
-  // The HTTP socket always exists, so its error is the useful one.
-  if (!body) return body.error();
-  fmt::print(stderr,
-             "forestall status: no gRPC at {} (the agent's apiSocket is elsewhere, or empty); "
-             "used {}\n",
-             path, other);
-  v1::AgentStatus read;
-  TRY(api::from_json(*body, read));
-  return read;
-}
-
 }  // namespace
 
 int run_status(const Options& options) {
-  const auto status = ask(options);
+  const std::string path = api_socket(options);
+  const auto status = ask(path);
   if (!status) {
-    fmt::print(stderr, "forestall status: {}{}\n",
-               nobody_listens(status.error()) ? "no agent is running: " : "",
-               status.error().text());
+    const int code = status.error().code;
+    if (code == ENOENT || code == ECONNREFUSED) {
+      fmt::print(stderr,
+                 "forestall status: no agent listens at {}; start one, or set --socket if its "
+                 "apiSocket is another path (with apiSocket: off it serves no status)\n",
+                 path);
+    } else {
+      fmt::print(stderr, "forestall status: {}\n", printable(status.error().text()));
+    }
     return kExitFailed;
   }
   if (options.output == OutputFormat::json) {
-    fmt::print("{}", api::to_json(*status, api::JsonStyle::pretty));
+    fmt::print("{}", messages::to_json(*status, messages::JsonStyle::pretty));
     return kExitOk;
   }
   print_head(*status);

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "base/printable.h"
 #include "base/result.h"
 #include "cli/companion_program.h"
 #include "cli/exit_code.h"
@@ -21,7 +22,7 @@ int become_top(std::vector<std::string> arguments) {
   const auto path = companion_program("forestall-top");
   if (path) ::execv(path->c_str(), argv.data());
   const Error failure = path ? errno_error("exec", *path) : path.error();
-  fmt::print(stderr, "forestall top: {}\n", failure.text());
+  fmt::print(stderr, "forestall top: {}\n", printable_lines(failure.text()));
   return kExitFailed;
 }
 

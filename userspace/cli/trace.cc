@@ -9,14 +9,16 @@
 #include <utility>
 #include <vector>
 
+#include "base/printable.h"
 #include "base/unique_fd.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
-#include "cli/trace_output.h"
-#include "cli/trace_question.h"
-#include "cli/trace_session.h"
 #include "kernel/cgroup_tree.h"
 #include "kernel/scheduling.h"
+#include "sources/pod_paths.h"
+#include "trace/trace_output.h"
+#include "trace/trace_question.h"
+#include "trace/trace_session.h"
 
 namespace forestall::cli {
 namespace {
@@ -33,44 +35,58 @@ Result<UniqueFd> take_signals() {
   return fd;
 }
 
-// Names of the configuration's pods, for --pod.
-Result<std::vector<std::pair<std::string, std::string>>> known_pods(const Options& options) {
-  std::vector<std::pair<std::string, std::string>> pods;
-  std::vector<std::string> warnings;
-  const Config config = TRY(effective_config(options, warnings));
-  for (const auto& pod : config.known_pods) {
-    pods.emplace_back(pod->name, pod->uid);
-    pods.emplace_back(pod->pod_namespace + "/" + pod->name, pod->uid);
-  }
-  for (const PodRule& rule : config.pod_rules) {
-    if (rule.name) pods.emplace_back(*rule.name, rule.uid);
-  }
-  return pods;
+// The pods that have a cgroup now.
+Result<std::vector<std::string>> uids_of_host(const Options& options, const Config& config) {
+  const kernel::CgroupTree tree = TRY(kernel::CgroupTree::discover(options.cgroup_mount));
+  const auto pods_cgroup = TRY(sources::find_pods_cgroup(tree, config.cgroup_root));
+  std::vector<sources::PodPath> pods;
+  if (pods_cgroup) TRY(sources::list_pods(tree, *pods_cgroup, pods));
+  std::vector<std::string> uids;
+  for (const sources::PodPath& each : pods) uids.push_back(each.uid);
+  return uids;
 }
 
-Result<TraceQuestion> question_of(const Options& options, const TraceOptions& trace) {
-  std::vector<std::pair<std::string, std::string>> pods;
-  if (!trace.pods.empty()) pods = TRY(known_pods(options));
-  return understand_trace(trace, pods);
+Result<trace::KnownPods> known_pods(const Options& options) {
+  std::vector<std::string> warnings;
+  const Config config = TRY(effective_config(options, warnings));
+  trace::KnownPods known;
+  known.uids = TRY(uids_of_host(options, config));
+  for (const auto& pod : config.known_pods) {
+    known.uid_of_name.emplace_back(pod->name, pod->uid);
+    known.uid_of_name.emplace_back(pod->pod_namespace + "/" + pod->name, pod->uid);
+  }
+  for (const PodRule& rule : config.pod_rules) {
+    if (rule.name) known.uid_of_name.emplace_back(*rule.name, rule.uid);
+  }
+  return known;
+}
+
+Result<trace::TraceQuestion> question_of(const Options& options, const trace::TraceOptions& trace) {
+  trace::KnownPods known;
+  if (!trace.pods.empty()) known = TRY(known_pods(options));
+  return trace::understand_trace(trace, known);
 }
 
 }  // namespace
 
-int run_trace(const Options& options, const TraceOptions& trace) {
+int run_trace(const Options& options, const trace::TraceOptions& trace) {
   const auto fail = [](const Error& failure, int code) {
-    fmt::print(stderr, "forestall trace: {}\n", failure.text());
+    fmt::print(stderr, "forestall trace: {}\n", printable_lines(failure.text()));
     return code;
   };
   auto question = question_of(options, trace);
   if (!question) return fail(question.error(), kExitUsage);
+  for (const std::string& warning : question->warnings) {
+    fmt::print(stderr, "forestall trace: {}\n", printable(warning));
+  }
   const auto disabled = disabled_features(options);
   if (!disabled) return fail(disabled.error(), kExitUsage);
   const auto signals = take_signals();
   if (!signals) return fail(signals.error(), kExitFailed);
   const auto tree = kernel::CgroupTree::discover(options.cgroup_mount);
   if (!tree) return fail(tree.error(), kExitFailed);
-  TraceOutput output(STDOUT_FILENO, signals->get(), question->format, question->color);
-  TraceSession session(std::move(*question), *tree, *disabled, api_socket(options), output);
+  trace::TraceOutput output(STDOUT_FILENO, signals->get(), question->format, question->color);
+  trace::TraceSession session(std::move(*question), *tree, *disabled, api_socket(options), output);
   if (const auto ended = session.run(signals->get()); !ended) {
     return fail(ended.error(), kExitFailed);
   }

@@ -8,9 +8,9 @@
 #include <cerrno>
 #include <limits>
 #include <map>
-#include <unordered_set>
 #include <utility>
 
+#include "clients/dead_objects.h"
 #include "runtime/v1/api.pb.h"
 
 namespace forestall::clients {
@@ -25,21 +25,21 @@ constexpr const char* kPodUidLabel = "io.kubernetes.pod.uid";
 constexpr const char* kContainerNameLabel = "io.kubernetes.container.name";
 
 // The errno that callers distinguish; 0 if the text says everything.
-int errno_of(const GrpcReply& reply) {
+int errno_of(const wire::GrpcReply& reply) {
   if (reply.code != 0) return reply.code;
   switch (reply.status) {
-    case GrpcStatus::cancelled: return ECANCELED;
-    case GrpcStatus::deadline_exceeded: return ETIMEDOUT;
-    case GrpcStatus::not_found: return ENOENT;
-    case GrpcStatus::unimplemented: return ENOSYS;
-    case GrpcStatus::unavailable: return EAGAIN;
-    case GrpcStatus::permission_denied:
-    case GrpcStatus::unauthenticated: return EACCES;
+    case wire::GrpcStatus::cancelled: return ECANCELED;
+    case wire::GrpcStatus::deadline_exceeded: return ETIMEDOUT;
+    case wire::GrpcStatus::not_found: return ENOENT;
+    case wire::GrpcStatus::unimplemented: return ENOSYS;
+    case wire::GrpcStatus::unavailable: return EAGAIN;
+    case wire::GrpcStatus::permission_denied:
+    case wire::GrpcStatus::unauthenticated: return EACCES;
     default: return 0;
   }
 }
 
-Error as_error(std::string_view method, const GrpcReply& reply) {
+Error as_error(std::string_view method, const wire::GrpcReply& reply) {
   std::string text = "CRI " + std::string(method);
   // A failure of this client has an errno; a failure that the runtime reported has a gRPC status.
   if (reply.code == 0) text.append(": ").append(to_string(reply.status));
@@ -89,11 +89,6 @@ std::string configured_sandbox_image(const cri::StatusResponse& status) {
   return image == json.fields().end() ? "" : image->second.string_value();
 }
 
-// A running container keeps its sandbox; so does one in state UNKNOWN, which may run.
-bool may_run(cri::ContainerState state) {
-  return state == cri::CONTAINER_RUNNING || state == cri::CONTAINER_UNKNOWN;
-}
-
 }  // namespace
 
 // A series of removals: enforces the budget, collects the failures, and decides when to stop.
@@ -114,9 +109,9 @@ class CriRuntime::Removing {
       return stop(
           {ETIMEDOUT, "the time for removals is over: " + object + " and all later ones are kept"});
     }
-    const GrpcReply reply = runtime_.call(service, method, question.SerializeAsString(),
-                                          std::min(left, runtime_.options_.removal_deadline));
-    if (reply.ok() || reply.status == GrpcStatus::not_found) return true;
+    const wire::GrpcReply reply = runtime_.call(service, method, question.SerializeAsString(),
+                                                std::min(left, runtime_.options_.removal_deadline));
+    if (reply.ok() || reply.status == wire::GrpcStatus::not_found) return true;
     const Error failure = as_error(method, reply).in(object);
     if (failure.code == ECANCELED) return stop(failure);
     failures_.add(failure);
@@ -140,17 +135,18 @@ CriRuntime::CriRuntime(std::string socket, RuntimeOptions options)
     : options_(std::move(options)),
       target_{std::move(socket), options_.max_reply_bytes, options_.cancel_fd} {}
 
-GrpcReply CriRuntime::call(std::string_view service, std::string_view method,
-                           const std::string& question, Duration patience) const {
+wire::GrpcReply CriRuntime::call(std::string_view service, std::string_view method,
+                                 const std::string& question, Duration patience) const {
   std::string path("/runtime.v1.");
   path.append(service).append("/").append(method);
-  return grpc_call(target_, path, question, patience);
+  return wire::grpc_call(target_, path, question, patience);
 }
 
 template <typename Answer, typename Question>
 Result<Answer> CriRuntime::ask(std::string_view service, std::string_view method,
                                const Question& question) const {
-  const GrpcReply reply = call(service, method, question.SerializeAsString(), options_.deadline);
+  const wire::GrpcReply reply =
+      call(service, method, question.SerializeAsString(), options_.deadline);
   if (!reply.ok()) return as_error(method, reply);
   Answer answer;
   if (!answer.ParseFromString(reply.body)) {
@@ -210,26 +206,24 @@ Result<DeadRemoval> CriRuntime::remove_dead_containers() {
                                                               cri::ListPodSandboxRequest()));
   const auto containers = TRY(ask<cri::ListContainersResponse>(kRuntimeService, "ListContainers",
                                                                cri::ListContainersRequest()));
+  const auto dead =
+      dead_objects(sandboxes, containers, TRY(pods_with_directory(options_.pods_directory)));
   DeadRemoval removal;
   Removing removing(*this, removal.failures);
-  std::unordered_set<std::string> occupied;
-  for (const auto& container : containers.containers()) {
-    if (may_run(container.state())) occupied.insert(container.pod_sandbox_id());
-    if (container.state() != cri::CONTAINER_EXITED) continue;
+  for (const std::string& id : dead.containers) {
     cri::RemoveContainerRequest request;
-    request.set_container_id(container.id());
-    if (removing.gone(kRuntimeService, "RemoveContainer", request, "container " + container.id())) {
+    request.set_container_id(id);
+    if (removing.gone(kRuntimeService, "RemoveContainer", request, "container " + id)) {
       ++removal.containers;
     }
   }
-  for (const auto& sandbox : sandboxes.items()) {
-    if (sandbox.state() != cri::SANDBOX_NOTREADY || occupied.contains(sandbox.id())) continue;
+  for (const std::string& id : dead.sandboxes) {
     // Stopping releases the sandbox's network; removing it without that would leak an address.
     cri::StopPodSandboxRequest stop;
-    stop.set_pod_sandbox_id(sandbox.id());
+    stop.set_pod_sandbox_id(id);
     cri::RemovePodSandboxRequest remove;
-    remove.set_pod_sandbox_id(sandbox.id());
-    const std::string object = "sandbox " + sandbox.id();
+    remove.set_pod_sandbox_id(id);
+    const std::string object = "sandbox " + id;
     if (removing.gone(kRuntimeService, "StopPodSandbox", stop, object) &&
         removing.gone(kRuntimeService, "RemovePodSandbox", remove, object)) {
       ++removal.sandboxes;
@@ -249,6 +243,12 @@ Result<std::vector<StoredImage>> CriRuntime::stored_images() const {
     stored.names.insert(stored.names.end(), image.repo_digests().begin(),
                         image.repo_digests().end());
     images.push_back(std::move(stored));
+  }
+  if (options_.image_ages) {
+    std::vector<std::string> ids;
+    ids.reserve(images.size());
+    for (const StoredImage& image : images) ids.push_back(image.id);
+    options_.image_ages->note(ids, SystemClock().now());
   }
   return images;
 }
@@ -278,11 +278,17 @@ Result<ImageReferences> CriRuntime::sandbox_references() const {
   return references;
 }
 
+Result<void> CriRuntime::note_images() {
+  TRY(stored_images());
+  return {};
+}
+
 Result<ImageRemoval> CriRuntime::remove_unused_images() {
   // Images first: a container created between the two answers keeps its image.
   auto images = TRY(stored_images());
   const ImageReferences sandboxes = TRY(sandbox_references());
   const ImageReferences containers = TRY(container_references());
+  const MonotonicTime now = SystemClock().now();
   std::sort(images.begin(), images.end(), &goes_before);
   ImageRemoval removal;
   Removing removing(*this, removal.failures);
@@ -291,6 +297,8 @@ Result<ImageRemoval> CriRuntime::remove_unused_images() {
       ++removal.pinned;
     } else if (containers.covers(image)) {
       ++removal.in_use;
+    } else if (options_.image_ages && !options_.image_ages->is_old(image.id, now)) {
+      ++removal.young;
     } else {
       cri::RemoveImageRequest request;
       request.mutable_image()->set_image(image.id);

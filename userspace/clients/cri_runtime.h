@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "clients/grpc_call.h"
 #include "clients/image_use.h"
 #include "clients/runtime.h"
+#include "wire/grpc_call.h"
 
 namespace forestall::clients {
 
@@ -21,24 +21,26 @@ class CriRuntime final : public ContainerRuntime {
   Result<std::vector<ContainerUsage>> container_stats() override;
   Result<DeadRemoval> remove_dead_containers() override;
   Result<ImageRemoval> remove_unused_images() override;
+  Result<void> note_images() override;
 
  private:
   class Removing;
 
-  [[nodiscard]] GrpcReply call(std::string_view service, std::string_view method,
-                               const std::string& question, Duration patience) const;
+  [[nodiscard]] wire::GrpcReply call(std::string_view service, std::string_view method,
+                                     const std::string& question, Duration patience) const;
   // One read-only call; Answer is its response message.
   template <typename Answer, typename Question>
   Result<Answer> ask(std::string_view service, std::string_view method,
                      const Question& question) const;
 
+  // Also notes their ages.
   Result<std::vector<StoredImage>> stored_images() const;
   // The images of containers, and the images of sandboxes.
   Result<ImageReferences> container_references() const;
   Result<ImageReferences> sandbox_references() const;
 
   const RuntimeOptions options_;
-  const GrpcTarget target_;
+  const wire::GrpcTarget target_;
 };
 
 }  // namespace forestall::clients

@@ -19,6 +19,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/result.h"
+#include "clients/image_ages.h"
 #include "model/filesystem.h"
 
 namespace forestall::clients {
@@ -37,6 +38,10 @@ struct RuntimeOptions {
   // The image of the pods' sandboxes, by name or ID: kept, although no container refers to it.
   // Empty: the image in the runtime's own configuration, if the runtime reports it (containerd).
   std::string sandbox_image;
+  // Kubelet's <root>/pods: a pod that has no directory there is gone. Empty: no pod counts as gone.
+  std::string pods_directory;
+  // Shared by all clients of a runtime. Null: every image counts as old.
+  std::shared_ptr<ImageAges> image_ages = nullptr;
   // When readable (an eventfd), cancels everything: the current call ends at once, and later calls
   // fail with ECANCELED. -1: never. Not owned; must outlive the ContainerRuntime.
   int cancel_fd = -1;
@@ -103,6 +108,7 @@ struct ImageRemoval {
   std::uint32_t in_use = 0;  // kept: a container refers to it
   std::uint32_t pinned = 0;  // kept: pinned by the runtime, or used by sandboxes
   RemovalFailures failures;
+  std::uint32_t young = 0;  // kept: stored for less than ImageAges::kMinimum
 
   friend bool operator==(const ImageRemoval&, const ImageRemoval&) = default;
 };
@@ -126,17 +132,21 @@ class ContainerRuntime {
   // io.kubernetes.container.name. Containers without these labels are skipped.
   [[nodiscard]] virtual Result<std::vector<ContainerUsage>> container_stats() = 0;
 
-  // Removes every container that has exited, and every sandbox that is not ready and has no running
-  // container, of any age (kubelet's DeleteAllUnusedContainers, container_gc.go). An object that no
-  // longer exists counts as removed. Errors: listing the containers failed.
+  // Removes exited containers and empty sandboxes: all of pods that are gone, and of other pods
+  // those that a newer instance has replaced (clients/dead_objects.h). An object that no longer
+  // exists counts as removed. Errors: listing the containers or RuntimeOptions::pods_directory
+  // failed.
   [[nodiscard]] virtual Result<DeadRemoval> remove_dead_containers() = 0;
 
-  // Removes every image that no container (exited ones included) refers to, that is not pinned, and
-  // that sandboxes do not use (kubelet's DeleteUnusedImages, image_gc_manager.go). CRI reports
-  // neither when an image was pulled nor when it was last used. The largest image is removed first,
-  // so that the most space is freed if the budget ends. The runtime would also remove an image in
-  // use, so nothing is removed unless the containers could be listed.
+  // Removes every image that no container (exited ones included) refers to, that is not pinned,
+  // that sandboxes do not use, and that is old enough (kubelet's DeleteUnusedImages,
+  // image_gc_manager.go). The largest image is removed first, so that the most space is freed if
+  // the budget ends. The runtime would also remove an image in use, so nothing is removed unless
+  // the containers could be listed.
   [[nodiscard]] virtual Result<ImageRemoval> remove_unused_images() = 0;
+
+  // Lists the images for RuntimeOptions::image_ages.
+  [[nodiscard]] virtual Result<void> note_images() = 0;
 };
 
 // A runtime at `endpoint`: "unix:///run/containerd/containerd.sock", or the absolute path alone, as

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // A family of counters with one counter per combination of label values, all created at start.
-// Counting is one atomic addition, without the lock that a family takes to create a counter.
+// Counting is one atomic addition, without a lock.
 #pragma once
 
-#include <prometheus/counter.h>
-#include <prometheus/family.h>
+#include <prometheus/metric_family.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,38 +38,67 @@ constexpr std::size_t place_of(Enum value) {
   return static_cast<std::size_t>(value);
 }
 
-// Thread rule: count() from any thread.
+// Thread rule: all members from any thread.
 class CounterTable {
  public:
-  // `family` must outlive the table.
-  CounterTable(prometheus::Family<prometheus::Counter>& family, const std::vector<Label>& labels) {
-    std::size_t all = 1;
-    for (const Label& label : labels) {
-      sizes_.push_back(label.values.size());
-      all *= label.values.size();
-    }
-    for (std::size_t i = 0; i < all; ++i) {
-      prometheus::Labels pairs;
-      std::size_t rest = i;
-      for (std::size_t k = labels.size(); k-- > 0; rest /= sizes_[k]) {
-        pairs.emplace(labels[k].name, labels[k].values[rest % sizes_[k]]);
-      }
-      counters_.push_back(&family.Add(pairs));
-    }
-  }
+  // The index of a value for each label, in label order.
+  using Places = std::span<const std::size_t>;
+  // Whether a combination can occur. One that cannot is exported only once it was counted.
+  using Possible = bool (*)(Places places);
 
-  // Increments the counter at these indices, one per label in label order. REQUIRES: each is the
-  // index of a value of its label.
-  void count(std::initializer_list<std::size_t> places) const {
+  CounterTable(
+      std::string name, std::string help, std::vector<Label> labels,
+      Possible possible = [](Places) { return true; })
+      : name_(std::move(name)),
+        help_(std::move(help)),
+        labels_(std::move(labels)),
+        possible_(possible),
+        counts_(combinations(labels_)) {}
+
+  // REQUIRES: each is the index of a value of its label.
+  void count(std::initializer_list<std::size_t> places) {
     std::size_t index = 0;
     std::size_t k = 0;
-    for (const std::size_t place : places) index = index * sizes_[k++] + place;
-    counters_[index]->Increment();
+    for (const std::size_t place : places) index = index * labels_[k++].values.size() + place;
+    counts_[index].fetch_add(1, std::memory_order_relaxed);
+  }
+
+  [[nodiscard]] prometheus::MetricFamily collect() const {
+    prometheus::MetricFamily family{name_, help_, prometheus::MetricType::Counter, {}};
+    for (std::size_t i = 0; i < counts_.size(); ++i) {
+      const auto places = places_of(i);
+      const std::uint64_t count = counts_[i].load(std::memory_order_relaxed);
+      if (count == 0 && !possible_(places)) continue;
+      prometheus::ClientMetric& metric = family.metric.emplace_back();
+      metric.counter.value = static_cast<double>(count);
+      for (std::size_t k = 0; k < labels_.size(); ++k) {
+        metric.label.push_back({labels_[k].name, labels_[k].values[places[k]]});
+      }
+      std::ranges::sort(metric.label, {}, &prometheus::ClientMetric::Label::name);
+    }
+    return family;
   }
 
  private:
-  std::vector<std::size_t> sizes_;
-  std::vector<prometheus::Counter*> counters_;
+  static std::size_t combinations(const std::vector<Label>& labels) {
+    std::size_t all = 1;
+    for (const Label& label : labels) all *= label.values.size();
+    return all;
+  }
+
+  [[nodiscard]] std::vector<std::size_t> places_of(std::size_t index) const {
+    std::vector<std::size_t> places(labels_.size());
+    for (std::size_t k = labels_.size(); k-- > 0; index /= labels_[k].values.size()) {
+      places[k] = index % labels_[k].values.size();
+    }
+    return places;
+  }
+
+  const std::string name_;
+  const std::string help_;
+  const std::vector<Label> labels_;
+  const Possible possible_;
+  std::vector<std::atomic<std::uint64_t>> counts_;
 };
 
 }  // namespace forestall::exports

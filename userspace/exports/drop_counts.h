@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counts of what the agent lost: log lines, BPF events and failed BPF operations, late OOM events,
-// and messages that gRPC clients missed.
+// workloads that could not be opened, and messages that gRPC clients missed.
 #pragma once
 
 #include <atomic>
@@ -12,13 +12,15 @@
 
 namespace forestall::exports {
 
-// Written by the loop's thread (`untold`: the gRPC server's); read by any thread.
+// Written by the loop's thread (`dropped`: the gRPC server's); read by any thread.
 struct DropCounts {
   std::vector<const Log*> logs;  // count themselves; outlive this; fixed before other threads read
   BpfCounts bpf;
   std::atomic<std::uint64_t> bpf_read_errors{0};  // failed reads of the BPF counters
-  std::atomic<std::uint64_t> late_tellings{0};    // OOM events received after the kill was recorded
-  std::atomic<std::uint64_t> untold{0};        // records and events that gRPC watch clients missed
+  std::atomic<std::uint64_t> late_oom_events{0};  // OOM events received after the kill was recorded
+  // Failed opens of known workloads, which keep their last values
+  std::atomic<std::uint64_t> unread_workloads{0};
+  std::atomic<std::uint64_t> dropped{0};       // records and events that gRPC watch clients missed
   std::atomic<std::uint64_t> live_viewers{0};  // status-page clients that were too slow
   // Recording entries without space in the queue, as of the last evaluation.
   std::atomic<std::uint64_t> recording_entries{0};

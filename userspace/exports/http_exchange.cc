@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exports/http_exchange.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -83,6 +84,20 @@ bool would_wait() {
 }
 
 }  // namespace
+
+bool is_own_name(std::string_view host) {
+  if (host.empty()) return true;  // not a browser
+  std::string name(host);
+  if (name.starts_with('[')) {
+    name = name.substr(1, name.find(']') - 1);
+  } else {
+    name = name.substr(0, name.find(':'));
+  }
+  if (name == "localhost") return true;
+  in6_addr address{};
+  return inet_pton(AF_INET, name.c_str(), &address) == 1 ||
+         inet_pton(AF_INET6, name.c_str(), &address) == 1;
+}
 
 std::string http_answer(std::string_view request, bool from_here, const HttpPages& pages,
                         HttpAnswer& rest) {

@@ -36,6 +36,11 @@ struct HttpAnswer {
 // The server's pages.
 using HttpPages = std::function<HttpAnswer(const HttpRequest& request)>;
 
+// Whether a Host field is "localhost" or an address, with or without a port, or missing: no browser
+// sends none. A page of another site could point its own name at this host (DNS rebinding) and read
+// the answers.
+[[nodiscard]] bool is_own_name(std::string_view host);
+
 // The complete answer to a request as bytes, or its head if `follow` is set. `rest` receives the
 // parts that are not bytes: `follow` and `held`.
 [[nodiscard]] std::string http_answer(std::string_view request, bool from_here,
@@ -54,6 +59,8 @@ class HttpExchange {
   [[nodiscard]] MonotonicTime deadline() const { return deadline_; }
   // Events to poll for.
   [[nodiscard]] short events() const;
+  // Whether the client is awaited: its request, or its end of the answered connection.
+  [[nodiscard]] bool idle() const { return answered_ || answer_.empty(); }
   // Continues as far as possible without blocking; false once it has ended.
   bool advance(const HttpPages& pages);
 

@@ -54,7 +54,7 @@ void LiveStreams::serve() {
   while (wait(SystemClock().now())) {
     const MonotonicTime now = SystemClock().now();
     take_new(now);
-    if (due_ && *due_ <= now) tell(now);
+    if (due_ && *due_ <= now) report(now);
     drop_lost(now);
     if (!follow_.empty() || !due_) continue;
     due_.reset();
@@ -98,7 +98,7 @@ void LiveStreams::take_new(MonotonicTime now) {
   due_ = now;  // the first frame is due at once
 }
 
-void LiveStreams::tell(MonotonicTime now) {
+void LiveStreams::report(MonotonicTime now) {
   const bool any_new = std::ranges::any_of(follow_, &Follower::is_new);
   const LiveFrames::Frame frame = frames_.frame(any_new);
   for (Follower& each : follow_) {
@@ -107,8 +107,8 @@ void LiveStreams::tell(MonotonicTime now) {
   }
   // If a frame takes long because the node is short of resources, the pause is as long as the frame
   // took.
-  const MonotonicTime told = SystemClock().now();
-  due_ = std::max(now + interval_, told + (told - now));
+  const MonotonicTime reported = SystemClock().now();
+  due_ = std::max(now + interval_, reported + (reported - now));
 }
 
 void LiveStreams::queue(Follower& follower, const std::string& frame, MonotonicTime now) {

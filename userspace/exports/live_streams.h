@@ -78,7 +78,7 @@ class LiveStreams {
   // False: the thread ends.
   [[nodiscard]] bool wait(MonotonicTime now);
   void take_new(MonotonicTime now);
-  void tell(MonotonicTime now);
+  void report(MonotonicTime now);
   void queue(Follower& follower, const std::string& frame, MonotonicTime now);
   // False: the client is gone.
   [[nodiscard]] static bool send_on(Follower& follower, MonotonicTime now);

@@ -67,14 +67,28 @@ std::shared_ptr<spdlog::sinks::sink> make_sink(Log::Stream stream) {
   return std::make_shared<DescriptorSink>(output ? STDOUT_FILENO : STDERR_FILENO);
 }
 
+const char* pattern_of(LogFormat format) {
+  switch (format) {
+    case LogFormat::text: return "%Y-%m-%dT%H:%M:%S.%eZ %-7l %v";
+    case LogFormat::logfmt: return "%Y-%m-%dT%H:%M:%S.%fZ %-7l %v";
+    case LogFormat::json: return R"({"time":"%Y-%m-%dT%H:%M:%S.%fZ","level":"%l",%v})";
+  }
+  return "%v";
+}
+
 }  // namespace
 
-Log::Log(Stream stream, bool stamped, LogLevel least, std::function<void()> on_start)
-    : pool_(std::make_shared<spdlog::details::thread_pool>(kQueueLines, 1, std::move(on_start))),
+LogFormat default_log_format() {
+  return isatty(STDERR_FILENO) == 1 ? LogFormat::text : LogFormat::logfmt;
+}
+
+Log::Log(Stream stream, bool stamped, LogLevel least, std::function<void()> on_start,
+         LogFormat format)
+    : format_(format),
+      pool_(std::make_shared<spdlog::details::thread_pool>(kQueueLines, 1, std::move(on_start))),
       logger_(std::make_shared<spdlog::async_logger>(
           "forestall", make_sink(stream), pool_, spdlog::async_overflow_policy::overrun_oldest)) {
-  logger_->set_pattern(stamped ? "%Y-%m-%dT%H:%M:%S.%fZ %-7l %v" : "%v",
-                       spdlog::pattern_time_type::utc);
+  logger_->set_pattern(stamped ? pattern_of(format) : "%v", spdlog::pattern_time_type::utc);
   logger_->set_level(to_spdlog(least));
   logger_->flush_on(spdlog::level::debug);
 }
@@ -100,6 +114,15 @@ Log::~Log() {
 
 bool Log::writes(LogLevel level) const {
   return logger_->should_log(to_spdlog(level));
+}
+
+void Log::write(LogLevel level, const LogLine& line) {
+  if (!writes(level)) return;
+  switch (format_) {
+    case LogFormat::text: return write_text(level, line.plain());
+    case LogFormat::logfmt: return write_text(level, line.text());
+    case LogFormat::json: return write_text(level, line.json_members());
+  }
 }
 
 void Log::write_text(LogLevel level, const std::string& text) {

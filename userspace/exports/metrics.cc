@@ -11,12 +11,14 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <limits>
-#include <mutex>
 #include <vector>
 
 #include "exports/counter_table.h"
+#include "exports/metric_labels.h"
 #include "exports/process_metrics.h"
+#include "exports/signal_metrics.h"
 
 namespace forestall::exports {
 namespace {
@@ -24,137 +26,8 @@ namespace {
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-// One value more than the kernel's constraints, for a constraint that the kernel did not report.
-Label constraint_label() {
-  Label label = label_of<Constraint>("constraint");
-  label.values.emplace_back("unknown");
-  return label;
-}
-
-std::size_t place_of_constraint(const std::optional<Constraint>& constraint) {
-  return place_of(constraint.value_or(static_cast<Constraint>(place_of(Constraint::memcg) + 1)));
-}
-
-// The cause of a pod's eviction, as in kubelet's label (pkg/kubelet/eviction/eviction_manager.go):
-// a signal, or one of the limits on local storage.
-Label eviction_signals() {
-  Label label = label_of<Signal>("eviction_signal");
-  for (std::size_t i = place_of(EvictionCause::empty_dir_limit);
-       !to_string(static_cast<EvictionCause>(i)).empty(); ++i) {
-    label.values.emplace_back(to_string(static_cast<EvictionCause>(i)));
-  }
-  return label;
-}
-
-enum class Foretold : std::uint8_t { right, wrong, none };
-const std::vector<std::string> kForetold{"right", "wrong", "none"};
-
-Foretold foretold(const OomKill& kill) {
-  if (!kill.foresight) return Foretold::none;
-  return kill.foresight->right ? Foretold::right : Foretold::wrong;
-}
-
-const Label kYesOrNo{"dry_run", {"false", "true"}};
-
-// A path as a label value: Prometheus rejects a whole scrape for one value that is not UTF-8, and
-// the creator of a cgroup chooses its name.
-std::string plain(std::string_view path) {
-  std::string text;
-  for (const char c : path) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte < 0x7f) {
-      text += c;
-    } else {
-      text += fmt::format("\\x{:02x}", byte);
-    }
-  }
-  return text;
-}
-
-// The amounts available to each subject, as of one evaluation.
-class Amounts final : public prometheus::Collectable {
- public:
-  Amounts() {
-    for (std::vector<Amount>* each : {&shared_, &copied_}) each->reserve(Metrics::kSubjectsMax);
-  }
-
-  // Loop's thread. Keeps the old amounts while a reader holds the lock.
-  void put(const std::vector<Evidence>& evidence) {
-    const std::unique_lock lock(mutex_, std::try_to_lock);
-    if (!lock) return;
-    const std::size_t told = std::min(evidence.size(), Metrics::kSubjectsMax);
-    shared_.resize(told);
-    for (std::size_t i = 0; i < told; ++i) {
-      shared_[i].signal = evidence[i].threshold.signal;
-      shared_[i].subject = evidence[i].subject;
-      shared_[i].available = evidence[i].available;
-    }
-    left_out_ = evidence.size() - told;
-  }
-
-  [[nodiscard]] std::vector<MetricFamily> Collect() const override {
-    const std::lock_guard reading(reading_);
-    std::size_t left_out = 0;
-    {
-      // Copies into strings of the reader's own, so that this neither allocates nor frees the
-      // loop's memory.
-      const std::lock_guard lock(mutex_);
-      copied_ = shared_;
-      left_out = left_out_;
-    }
-    std::vector<MetricFamily> families = empty_families();
-    for (const Amount& each : copied_)
-      add(families[static_cast<std::size_t>(unit_of(each.signal))], each);
-    std::erase_if(families, [](const MetricFamily& family) { return family.metric.empty(); });
-    MetricFamily rest{"forestall_signal_subjects_left_out",
-                      "Thresholds without amounts because there are too many subjects.",
-                      MetricType::Gauge,
-                      {}};
-    rest.metric.emplace_back().gauge.value = static_cast<double>(left_out);
-    families.push_back(std::move(rest));
-    return families;
-  }
-
- private:
-  struct Amount {
-    Signal signal = Signal::memory_available;
-    std::string subject;
-    std::int64_t available = 0;
-  };
-
-  static std::vector<MetricFamily> empty_families() {
-    // In the order of Unit.
-    static const std::array<const char*, 3> kUnits{"bytes", "inodes", "processes"};
-    std::vector<MetricFamily> families;
-    for (const char* unit : kUnits) {
-      families.push_back({std::string("forestall_signal_available_") + unit,
-                          "Amount of the signal available to the subject at the last evaluation.",
-                          MetricType::Gauge,
-                          {}});
-    }
-    return families;
-  }
-
-  // Several thresholds of one signal on one subject share one amount.
-  static void add(MetricFamily& family, const Amount& amount) {
-    prometheus::ClientMetric metric;
-    metric.label = {{"signal", std::string(to_string(amount.signal))},
-                    {"subject", plain(amount.subject)}};
-    metric.gauge.value = static_cast<double>(amount.available);
-    const bool told = std::ranges::any_of(
-        family.metric, [&](const auto& each) { return each.label == metric.label; });
-    if (!told) family.metric.push_back(std::move(metric));
-  }
-
-  mutable std::mutex reading_;  // among readers; never locked by the loop
-  mutable std::vector<Amount> copied_;
-  mutable std::mutex mutex_;  // between a reader and the loop, which only tries it
-  std::vector<Amount> shared_;
-  std::size_t left_out_ = 0;
-};
-
 // 1, 2 and 5 of each decade, about as many as in every client library.
-bool is_told(std::size_t bound) {
+bool is_reported(std::size_t bound) {
   return bound % 10 == 0 || bound % 10 == 3 || bound % 10 == 7;
 }
 
@@ -163,7 +36,7 @@ prometheus::ClientMetric stage_metric(const StageHistograms& stages, Stage stage
   metric.label = {{"stage", std::string(to_string(stage))}};
   std::uint64_t last = 0;
   for (std::size_t i = 0; i < StageHistograms::kBounds; ++i) {
-    if (!is_told(i)) continue;
+    if (!is_reported(i)) continue;
     const Duration bound = StageHistograms::bounds()[i];
     // Counting goes on concurrently: a bucket must not be smaller than the previous one.
     last = std::max(last, stages.within(stage, bound));
@@ -218,11 +91,14 @@ void add_drops(const DropCounts& drops, std::vector<MetricFamily>& all) {
   all.push_back(bpf_family(drops.bpf));
   all.push_back(count_family("forestall_bpf_counter_read_errors_total",
                              "Failed reads of the BPF programs' counters.", drops.bpf_read_errors));
-  all.push_back(count_family("forestall_oom_tellings_late_total",
+  all.push_back(count_family("forestall_oom_events_late_total",
                              "OOM events received after the kill was recorded.",
-                             drops.late_tellings));
+                             drops.late_oom_events));
+  all.push_back(count_family("forestall_workload_open_errors_total",
+                             "Failed opens of known workloads, which keep their last values.",
+                             drops.unread_workloads));
   all.push_back(count_family("forestall_watch_messages_dropped_total",
-                             "Records and events that gRPC watch clients missed.", drops.untold));
+                             "Records and events that gRPC watch clients missed.", drops.dropped));
   all.push_back(count_family("forestall_recording_entries_lost_total",
                              "Recording entries without space in the queue.",
                              drops.recording_entries));
@@ -231,7 +107,7 @@ void add_drops(const DropCounts& drops, std::vector<MetricFamily>& all) {
                              drops.live_viewers));
 }
 
-void add_grpc(const GrpcCounts& counts, std::vector<MetricFamily>& all) {
+void add_grpc(const wire::GrpcCounts& counts, std::vector<MetricFamily>& all) {
   all.push_back(count_family("forestall_grpc_connections_total",
                              "Connections accepted at the gRPC socket.", counts.connections));
   all.push_back(count_family("forestall_grpc_connections_refused_total",
@@ -251,28 +127,42 @@ class Metrics::Families {
  public:
   Families(std::string_view version, Tier tier, Recorders recorders)
       : recorders_(recorders),
-        looks_(counters("forestall_looks_total", "Evaluations of the loop, by wake source."),
-               {label_of<WakeSource>("wake")}),
-        decisions_(counters("forestall_decisions_total",
-                            "Recorded decisions. A decision that repeats the previous one is not "
-                            "recorded; each eviction counts separately."),
-                   {label_of<Action>("action"), label_of<Reason>("reason")}),
-        kills_(counters("forestall_kills_total",
-                        "Kills by final state. A stuck kill counts again if its memory is freed "
-                        "later."),
-               {label_of<KillState>("state"), kYesOrNo}),
-        kernel_kills_(
-            counters("forestall_kernel_oom_kills_total",
-                     "Kills by the kernel's OOM killer, by allocation constraint, by the reason "
-                     "why the agent had not acted before, and by whether the victim was predicted "
-                     "(right, wrong, none: no prediction)."),
-            {constraint_label(), label_of<Inaction>("inaction"), {"predicted", kForetold}}),
-        evictions_(
-            counters("kubelet_evictions", "Cumulative number of pod evictions by eviction signal"),
-            {eviction_signals()}),
+        evaluations_("forestall_evaluations_total", "Evaluations of the loop, by wake source.",
+                     {label_of<WakeSource>("wake")}),
+        decisions_("forestall_decisions_total",
+                   "Recorded decisions. A decision that repeats the previous one is not recorded; "
+                   "each eviction counts separately.",
+                   {label_of<Action>("action"), label_of<Reason>("reason")}, decision_occurs),
+        kills_("forestall_kills_total",
+               "Kills by final state. A stuck kill counts again if its memory is freed later.",
+               {label_of<KillState>("state"), Label{"dry_run", {"false", "true"}}}, kill_occurs),
+        kills_by_class_("forestall_workload_kills_total",
+                        "Workloads killed, by class of the workload. Dry runs do not count.",
+                        {label_of<VictimClass>("class")}, victim_occurs),
+        kernel_kills_("forestall_kernel_oom_kills_total",
+                      "Kills by the kernel's OOM killer, by allocation constraint, by the reason "
+                      "why the agent had not acted before, and by whether the victim was predicted "
+                      "(right, wrong, none: no prediction).",
+                      {constraint_label(), label_of<Inaction>("inaction"),
+                       label_of<ForecastResult>("predicted")},
+                      kernel_kill_occurs),
+        kernel_kills_by_class_(
+            "forestall_workload_kernel_oom_kills_total",
+            "Processes killed by the kernel's OOM killer, by class of their workload.",
+            {label_of<VictimClass>("class")}),
+        evictions_("kubelet_evictions", "Cumulative number of pod evictions by eviction signal",
+                   {eviction_signals()}),
         eviction_signals_(eviction_signals().values),
-        freed_(counters("forestall_freed_bytes_total", "Memory freed by killed victims, in bytes.")
-                   .Add({})) {
+        freed_(counter("forestall_freed_bytes_total", "Memory freed by killed victims, in bytes.")),
+        left_behind_(counter("forestall_left_behind_bytes_total",
+                             "Memory that stayed charged to victims after their last process "
+                             "exited and after an attempt to reclaim it, in bytes.")),
+        reloaded_well_(gauge("forestall_config_last_reload_successful",
+                             "Whether the last load of the configuration succeeded, 1 or 0; after "
+                             "0 the previous configuration remains in force.")),
+        reloaded_at_(gauge("forestall_config_last_reload_timestamp_seconds",
+                           "Time of the last load of the configuration, at the start or by a "
+                           "reload, successful or not, in seconds since the epoch.")) {
     auto& conditions = prometheus::BuildGauge()
                            .Name("forestall_condition")
                            .Help("State of the node condition, 1 while it is reported.")
@@ -286,28 +176,36 @@ class Metrics::Families {
         .Register(registry_)
         .Add({{"version", std::string(version)}, {"tier", std::string(to_string(tier))}})
         .Set(1);
+    reloaded(true);
+  }
+
+  void reloaded(bool well) {
+    reloaded_well_.Set(well ? 1 : 0);
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    reloaded_at_.Set(std::chrono::duration<double>(now).count());
   }
 
   void count(const Record& record) {
     if (record.oom_kill) {
-      kernel_kills_.count({place_of_constraint(record.oom_kill->sighting.constraint),
+      kernel_kills_by_class_.count({place_of(victim_class_at(record.oom_kill->event.path))});
+      kernel_kills_.count({place_of_constraint(record.oom_kill->event.constraint),
                            place_of(record.oom_kill->inaction),
-                           place_of(foretold(*record.oom_kill))});
+                           place_of(forecast_result(*record.oom_kill))});
     } else if (record.outcome) {
       count_outcome(*record.outcome);
-      count_eviction(record);
+      count_victim(record);
     } else {
       decisions_.count({place_of(record.decision.action), place_of(record.decision.reason)});
     }
   }
 
-  void looked(const Look& look) {
-    looks_.count({place_of(look.observation.wake.source)});
+  void evaluated(const Evaluation& evaluation) {
+    evaluations_.count({place_of(evaluation.observation.wake.source)});
     for (std::size_t i = 0; i < kConditions.size(); ++i) {
-      conditions_[i]->Set(look.decision.conditions[i].status ? 1 : 0);
+      conditions_[i]->Set(evaluation.decision.conditions[i].status ? 1 : 0);
     }
-    amounts_.put(look.decision.evidence);
-    next_look_ = to_ns(look.next);
+    amounts_.put(evaluation.decision.evidence);
+    next_evaluation_ = to_ns(evaluation.next);
   }
 
   [[nodiscard]] std::string text() const {
@@ -315,6 +213,10 @@ class Metrics::Families {
     for (const prometheus::Collectable* each :
          std::initializer_list<const prometheus::Collectable*>{&amounts_, &process_}) {
       for (MetricFamily& family : each->Collect()) all.push_back(std::move(family));
+    }
+    for (const CounterTable* each : {&evaluations_, &decisions_, &kills_, &kills_by_class_,
+                                     &kernel_kills_, &kernel_kills_by_class_, &evictions_}) {
+      all.push_back(each->collect());
     }
     if (recorders_.stages != nullptr) all.push_back(stage_family(*recorders_.stages));
     if (recorders_.drops != nullptr) add_drops(*recorders_.drops, all);
@@ -329,23 +231,29 @@ class Metrics::Families {
   }
 
   [[nodiscard]] bool alive(MonotonicTime now) const {
-    const std::int64_t next = next_look_;
+    const std::int64_t next = next_evaluation_;
     return next != kNever && now <= from_ns(next) + kSlack;
   }
 
  private:
-  prometheus::Family<prometheus::Counter>& counters(const char* name, const char* help) {
-    return prometheus::BuildCounter().Name(name).Help(help).Register(registry_);
+  prometheus::Counter& counter(const char* name, const char* help) {
+    return prometheus::BuildCounter().Name(name).Help(help).Register(registry_).Add({});
+  }
+  prometheus::Gauge& gauge(const char* name, const char* help) {
+    return prometheus::BuildGauge().Name(name).Help(help).Register(registry_).Add({});
   }
 
   void count_outcome(const Outcome& outcome) {
     kills_.count({place_of(outcome.state), outcome.dry_run ? 1U : 0U});
     if (outcome.dry_run || outcome.state != KillState::released) return;
     if (outcome.freed.count > 0) freed_.Increment(static_cast<double>(outcome.freed.count));
+    if (outcome.left_behind) {
+      left_behind_.Increment(static_cast<double>(outcome.left_behind->total.count));
+    }
   }
 
-  // Kubelet counts pods that it ended, each once; a stuck kill has two outcomes.
-  void count_eviction(const Record& record) {
+  // Each victim once; a stuck kill has two outcomes.
+  void count_victim(const Record& record) {
     const Outcome& outcome = *record.outcome;
     const bool again = std::erase(stuck_, record.sequence) > 0;
     if (outcome.state == KillState::stuck) {
@@ -353,8 +261,13 @@ class Metrics::Families {
       stuck_.push_back(record.sequence);
     }
     const bool ended = outcome.state == KillState::released || outcome.state == KillState::stuck;
-    const bool of_a_pod = outcome.victim.kind == WorkloadKind::pod;
-    if (again || !ended || !of_a_pod || outcome.dry_run) return;
+    if (again || !ended || outcome.dry_run) return;
+    kills_by_class_.count({place_of(victim_class_at(outcome.victim.path))});
+    if (outcome.victim.kind == WorkloadKind::pod) count_eviction(record);
+  }
+
+  // As kubelet counts the pods that it ended.
+  void count_eviction(const Record& record) {
     if (record.decision.evictions.empty()) return;
     const auto place =
         std::ranges::find(eviction_signals_, record.decision.evictions.front().metric_signal);
@@ -367,18 +280,23 @@ class Metrics::Families {
 
   Recorders recorders_;
   prometheus::Registry registry_;
-  CounterTable looks_;
+  CounterTable evaluations_;
   CounterTable decisions_;
   CounterTable kills_;
+  CounterTable kills_by_class_;
   CounterTable kernel_kills_;
+  CounterTable kernel_kills_by_class_;
   CounterTable evictions_;
   std::vector<std::string> eviction_signals_;
   std::vector<std::uint64_t> stuck_;  // sequences of records; the loop's
   prometheus::Counter& freed_;
+  prometheus::Counter& left_behind_;
+  prometheus::Gauge& reloaded_well_;
+  prometheus::Gauge& reloaded_at_;
   std::array<prometheus::Gauge*, kConditions.size()> conditions_{};
-  Amounts amounts_;
+  SignalMetrics amounts_{Metrics::kSubjectsMax};
   ProcessMetrics process_;
-  std::atomic<std::int64_t> next_look_{kNever};
+  std::atomic<std::int64_t> next_evaluation_{kNever};
 };
 
 Metrics::Metrics(std::string_view version, Tier tier, Recorders recorders)
@@ -390,8 +308,12 @@ void Metrics::write(const Record& record) {
   families_->count(record);
 }
 
-void Metrics::looked(const Look& look) {
-  families_->looked(look);
+void Metrics::reloaded(bool well) {
+  families_->reloaded(well);
+}
+
+void Metrics::evaluated(const Evaluation& evaluation) {
+  families_->evaluated(evaluation);
 }
 
 std::string Metrics::text() const {

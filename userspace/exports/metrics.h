@@ -2,10 +2,10 @@
 // Counts what the loop does, and serializes it in Prometheus' text format.
 //
 // The loop runs at real-time priority and the scraper does not, so they share no lock that the loop
-// waits for. Counters are atomics that are created at start for every combination of labels; a
-// first event is therefore visible as an increase. The amounts by subject have no fixed set of
-// labels. The loop publishes them under a try-lock: while they are being read, the amounts of the
-// previous evaluation remain, and the next evaluation updates them.
+// waits for. Counters are atomics that are created at start for every combination of labels that
+// can occur; a first event is therefore visible as an increase. The amounts by subject have no
+// fixed set of labels. The loop publishes them under a try-lock: while they are being read, the
+// amounts of the previous evaluation remain, and the next evaluation updates them.
 //
 // Names are kubelet's where the meaning is the same (pkg/kubelet/metrics/metrics.go), else
 // forestall_*; and process_*, as in all Prometheus client libraries.
@@ -17,10 +17,10 @@
 
 #include "base/clock.h"
 #include "exports/drop_counts.h"
-#include "exports/grpc_counts.h"
 #include "exports/sink.h"
 #include "exports/stage_histograms.h"
 #include "model/feature.h"
+#include "wire/grpc_counts.h"
 
 namespace forestall::exports {
 
@@ -36,7 +36,7 @@ class Metrics final : public RecordSink, public EvaluationListener {
   struct Recorders {
     const StageHistograms* stages = nullptr;
     const DropCounts* drops = nullptr;
-    const GrpcCounts* grpc = nullptr;
+    const wire::GrpcCounts* grpc = nullptr;
   };
 
   Metrics(std::string_view version, Tier tier, Recorders recorders);
@@ -44,7 +44,9 @@ class Metrics final : public RecordSink, public EvaluationListener {
   ~Metrics() override;
 
   void write(const Record& record) override;
-  void looked(const Look& look) override;
+  void evaluated(const Evaluation& evaluation) override;
+  // The configuration was loaded again; false: it had an error. Any thread.
+  void reloaded(bool well);
 
   // Any thread. Also reads /proc/self.
   [[nodiscard]] std::string text() const;

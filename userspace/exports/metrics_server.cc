@@ -7,16 +7,14 @@
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <string_view>
 
+#include "base/blocked_signals.h"
 #include "base/parse.h"
 #include "base/start_thread.h"
-#include "exports/blocked_signals.h"
 
 namespace forestall::exports {
 namespace {
@@ -24,7 +22,7 @@ namespace {
 // The format of Prometheus servers (exposition format 0.0.4).
 constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
 constexpr const char* kPlainType = "text/plain; charset=utf-8";
-constexpr int kBacklog = 16;
+constexpr int kBacklog = 128;
 
 struct AddressDeleter {
   void operator()(addrinfo* address) const { freeaddrinfo(address); }
@@ -62,22 +60,17 @@ Result<UniqueFd> listen_at(const std::string& text) {
   return fd;
 }
 
-// Clients cannot connect before listen(), so the mode is always correct.
-Result<UniqueFd> listen_locally(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path)) return Error{ENAMETOOLONG, path};
-  path.copy(address.sun_path, path.size());
-  UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd) return errno_error("socket", path);
-  unlink(path.c_str());
-  // The sockets interface takes every kind of address as a generic one.
-  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    return errno_error("bind", path);
+// Whether only clients on this host reach the socket.
+bool is_loopback(int listening) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  // The sockets interface returns every kind of address as a generic one.
+  if (getsockname(listening, reinterpret_cast<sockaddr*>(&address), &size) != 0) return true;
+  if (address.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+    return ntohl(v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
   }
-  if (chmod(path.c_str(), S_IRUSR | S_IWUSR) != 0) return errno_error("chmod", path);
-  if (listen(fd.get(), kBacklog) != 0) return errno_error("listen", path);
-  return fd;
+  return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
 }
 
 HttpAnswer page(const Metrics& metrics, const HttpPages& more, const HttpRequest& request) {
@@ -103,24 +96,18 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::start(const std::string& a
                                                             HttpPages more) {
   auto listening = listen_at(address);
   if (!listening.ok()) return listening.error().in("metrics at " + address);
-  return serve_at(std::move(*listening),
-                  [&metrics, more = std::move(more)](const HttpRequest& request) {
-                    return page(metrics, more, request);
-                  });
-}
-
-Result<std::unique_ptr<MetricsServer>> MetricsServer::start_local(const std::string& path,
-                                                                  HttpPages pages) {
-  return serve_at(TRY(listen_locally(path)), std::move(pages));
-}
-
-Result<std::unique_ptr<MetricsServer>> MetricsServer::serve_at(UniqueFd listening,
-                                                               HttpPages pages) {
   UniqueFd stop(eventfd(0, EFD_CLOEXEC));
   if (!stop) return errno_error("eventfd", "for the HTTP server");
+  const bool local = is_loopback(listening->get());
+  HttpPages pages = [&metrics, more = std::move(more), local](const HttpRequest& request) {
+    if (local && !is_own_name(request.host)) {
+      return HttpAnswer{403, kPlainType, "unknown Host: use localhost or an IP address\n"};
+    }
+    return page(metrics, more, request);
+  };
   std::unique_ptr<MetricsServer> server(
-      new MetricsServer(std::move(listening), std::move(stop), std::move(pages)));
-  const BlockedSignals blocked;
+      new MetricsServer(std::move(*listening), std::move(stop), std::move(pages)));
+  const base::BlockedSignals blocked;
   server->thread_ = TRY(start_thread("forestall-http", [made = server.get()] { made->serve(); }));
   pthread_setname_np(server->thread_.native_handle(), "forestall-http");
   return server;
@@ -139,7 +126,6 @@ std::uint16_t MetricsServer::port() const {
   socklen_t size = sizeof(address);
   // The sockets interface returns every kind of address as a generic one.
   if (getsockname(listening_.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
-  if (address.ss_family == AF_UNIX) return 0;
   const in_port_t port = address.ss_family == AF_INET6
                              ? reinterpret_cast<const sockaddr_in6*>(&address)->sin6_port
                              : reinterpret_cast<const sockaddr_in*>(&address)->sin_port;
@@ -167,8 +153,7 @@ bool MetricsServer::wait(MonotonicTime now) {
     polled.push_back({each.fd(), each.events(), 0});
     due = due ? std::min(*due, each.deadline()) : each.deadline();
   }
-  const bool full = exchanges_.size() == kConnectionsMax;
-  polled.push_back({full || deaf_until_ ? -1 : listening_.get(), POLLIN, 0});
+  polled.push_back({deaf_until_ ? -1 : listening_.get(), POLLIN, 0});
   polled.push_back({stop_.get(), POLLIN, 0});
   const int happened = poll(polled.data(), polled.size(), milliseconds_until(due, now));
   ready_.clear();
@@ -182,10 +167,14 @@ bool MetricsServer::wait(MonotonicTime now) {
 }
 
 void MetricsServer::accept_all(MonotonicTime now) {
-  while (exchanges_.size() < kConnectionsMax) {
+  // A round is bounded, so that clients that connect all the time do not delay the answers.
+  for (std::size_t i = 0; i < kConnectionsMax; ++i) {
     UniqueFd client(accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (client) {
+      if (exchanges_.size() == kConnectionsMax) drop_oldest();
       exchanges_.emplace_back(std::move(client), now + kPatience);
+      // Most requests arrive with the connection: those are answered before others can drop it.
+      if (!exchanges_.back().advance(pages_)) exchanges_.pop_back();
       continue;
     }
     // Without descriptors or memory the client stays in the backlog. An immediate retry would use
@@ -193,6 +182,13 @@ void MetricsServer::accept_all(MonotonicTime now) {
     if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) deaf_until_ = now + kPatience;
     return;
   }
+}
+
+// An exchange that waits for its client goes first: an answer that is being sent continues. The
+// exchanges are in the order of their connections.
+void MetricsServer::drop_oldest() {
+  const auto idle = std::ranges::find_if(exchanges_, &HttpExchange::idle);
+  exchanges_.erase(idle == exchanges_.end() ? exchanges_.begin() : idle);
 }
 
 }  // namespace forestall::exports

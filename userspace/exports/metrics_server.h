@@ -6,9 +6,11 @@
 // It is one thread of ordinary priority with all signals blocked, which sleeps until a client
 // connects. On a node that is short of CPU, scrapes are late and evictions are not. Clients can
 // hold at most kConnectionsMax descriptors for kPatience, because the kill ladder needs descriptors
-// too. None of Debian's libraries has such limits: civetweb needs a thread per connection and two
-// seconds to stop, libmicrohttpd makes the agent lock all of GnuTLS in memory, and libevent's
-// server accepts any number of connections.
+// too. A further client replaces the one that has been idle longest, so idle clients cannot delay a
+// probe. A listener on a loopback address refuses requests that name another host. None of Debian's
+// libraries has such limits: civetweb needs a thread per connection and two seconds to stop,
+// libmicrohttpd makes the agent lock all of GnuTLS in memory, and libevent's server accepts any
+// number of connections.
 #pragma once
 
 #include <chrono>
@@ -37,23 +39,18 @@ class MetricsServer {
   static Result<std::unique_ptr<MetricsServer>> start(const std::string& address,
                                                       const Metrics& metrics,
                                                       HttpPages more = nullptr);
-  // Listens at a unix socket that only its owner may connect to (mode 0600). Replaces an existing
-  // socket: the caller holds the lock that excludes another agent.
-  static Result<std::unique_ptr<MetricsServer>> start_local(const std::string& path,
-                                                            HttpPages pages);
   MetricsServer(const MetricsServer&) = delete;
   // Ends the thread without waiting for clients.
   ~MetricsServer();
 
-  // 0 for a unix socket.
   [[nodiscard]] std::uint16_t port() const;
 
  private:
   MetricsServer(UniqueFd listening, UniqueFd stop, HttpPages pages);
-  static Result<std::unique_ptr<MetricsServer>> serve_at(UniqueFd listening, HttpPages pages);
   void serve();
   [[nodiscard]] bool wait(MonotonicTime now);  // false: the server ends
   void accept_all(MonotonicTime now);
+  void drop_oldest();  // REQUIRES: there is one
 
   const UniqueFd listening_;
   const UniqueFd stop_;

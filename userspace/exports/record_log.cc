@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "exports/record_sentence.h"
 #include "model/duration.h"
 #include "model/stage.h"
 
@@ -17,6 +18,10 @@ std::string amount(std::optional<Bytes> bytes) {
   return bytes ? fmt::format("{}", bytes->count) : "unknown";
 }
 
+std::string priority_of(const RankKey& key) {
+  return key.priority_unknown ? "unknown" : fmt::format("{}", key.priority);
+}
+
 // "path:priority=5:over-request=1234:exceeds" for each candidate after the victim.
 std::string runners_up(const Decision& decision) {
   std::string out;
@@ -25,8 +30,8 @@ std::string runners_up(const Decision& decision) {
     if (decision.victim() == i) continue;
     const Candidate& each = decision.considered[i];
     fmt::format_to(std::back_inserter(out), "{}{}:priority={}:working-set={}{}", named ? "," : "",
-                   each.sample.workload.name, each.key.priority, amount(each.sample.working_set()),
-                   each.key.exceeds_request ? ":exceeds" : "");
+                   each.sample.workload.name, priority_of(each.key),
+                   amount(each.sample.working_set()), each.key.exceeds_request ? ":exceeds" : "");
     if (each.sample.growth) {
       fmt::format_to(std::back_inserter(out), ":growth={}", each.sample.growth->count);
     }
@@ -34,6 +39,13 @@ std::string runners_up(const Decision& decision) {
     ++named;
   }
   return out;
+}
+
+// Facts of the victim that Kubernetes has not provided.
+std::string inferred_facts(const InferredFacts& facts) {
+  return fmt::format("qos={}:oom-score-adj={}:request-at-most={}", to_string(facts.qos),
+                     facts.oom_score_adj ? fmt::format("{}", *facts.oom_score_adj) : "unknown",
+                     amount(facts.memory_request));
 }
 
 void add_evidence(LogLine& line, const Evidence& evidence) {
@@ -52,9 +64,30 @@ void add_victim(LogLine& line, const Eviction& eviction, const Candidate& victim
       .field("cgroup", victim.sample.workload.path)
       .field("victim_working_set", amount(victim.sample.working_set()))
       .field("victim_request", amount(victim.sample.workload.memory_request))
-      .field("victim_priority", victim.key.priority)
+      .field("victim_priority", priority_of(victim.key))
       .field("victim_exceeds_request", victim.key.exceeds_request)
       .field("victim_growth", amount(victim.sample.growth));
+  if (const auto& inferred = victim.sample.workload.inferred) {
+    line.field("victim_inferred", inferred_facts(*inferred));
+  }
+}
+
+void add_kinds(LogLine& line, const MemoryKinds& kinds) {
+  if (kinds.anon) line.field("anon", *kinds.anon);
+  if (kinds.file) line.field("file", *kinds.file);
+  if (kinds.shmem) line.field("shmem", *kinds.shmem);
+  if (kinds.kernel) line.field("kernel", *kinds.kernel);
+}
+
+void add_damage(LogLine& line, const Damage& damage) {
+  line.field("recent_kills", damage.kills)
+      .field("expected", damage.expected)
+      .field("freed", damage.freed)
+      .field("need", damage.need)
+      .field("killable", amount(damage.killable))
+      .field("left_behind", amount(damage.left_behind))
+      .field("outside", amount(damage.outside));
+  if (damage.outside_growth) line.field("outside_growth", *damage.outside_growth);
 }
 
 std::optional<Duration> since(MonotonicTime from, const std::optional<MonotonicTime>& to) {
@@ -72,7 +105,7 @@ std::string_view name_of(const std::array<char, 16>& comm) {
 }
 
 // The domain in which the kernel chose. Only a memcg has a path to log.
-void add_domain(LogLine& line, const OomKillSighting& seen) {
+void add_domain(LogLine& line, const OomKillEvent& seen) {
   line.field("constraint", seen.constraint ? to_string(*seen.constraint) : "unknown");
   if (seen.constraint_deduced) line.field("deduced", true);
   if (seen.constraint != Constraint::memcg) return;
@@ -81,16 +114,16 @@ void add_domain(LogLine& line, const OomKillSighting& seen) {
       .field("domain_limit", amount(seen.domain_limit));
 }
 
-void add_foresight(LogLine& line, const OomKill& kill) {
-  if (!kill.foresight) {
+void add_forecast(LogLine& line, const OomKill& kill) {
+  if (!kill.forecast) {
     line.field("predicted", "none");
     return;
   }
-  const OomForesight& foresight = *kill.foresight;
-  line.field("predicted", foresight.right ? "right" : "wrong")
-      .field("prediction", to_string(foresight.verdict));
-  if (foresight.victim) line.field("predicted_pid", foresight.victim->pid);
-  line.field("prediction_age_us", kill.sighting.at - foresight.at);
+  const OomForecast& forecast = *kill.forecast;
+  line.field("predicted", forecast.right ? "right" : "wrong")
+      .field("prediction", to_string(forecast.verdict));
+  if (forecast.victim) line.field("predicted_pid", forecast.victim->pid);
+  line.field("prediction_age_us", kill.event.at - forecast.at);
 }
 
 }  // namespace
@@ -111,6 +144,8 @@ LogLine decision_line(const Record& record) {
     add_victim(line, eviction, record.decision.considered[eviction.candidate]);
     line.field("message", eviction.message);
   }
+  if (record.decision.damage) add_damage(line, *record.decision.damage);
+  if (record.observation.kinds) add_kinds(line, *record.observation.kinds);
   if (!record.decision.considered.empty()) {
     line.field("candidates", record.decision.considered.size())
         .field("runners_up", runners_up(record.decision));
@@ -130,6 +165,10 @@ LogLine outcome_line(const Record& record) {
       .field("processes", outcome.processes)
       .field("freed", outcome.freed)
       .field("crossed_to_decided_us", record.stages.decided - crossed);
+  if (outcome.left_behind) {
+    line.field("left_behind", outcome.left_behind->total);
+    add_kinds(line, outcome.left_behind->kinds);
+  }
   const StageLengths stages = stage_lengths(record);
   for (std::size_t i = 0; i < kStageCount; ++i) {
     add_stage(line, std::string(to_string(static_cast<Stage>(i))) + "_us", stages[i]);
@@ -147,7 +186,7 @@ LogLine outcome_line(const Record& record) {
 
 LogLine oom_kill_line(const Record& record) {
   const OomKill& kill = *record.oom_kill;
-  const OomKillSighting& seen = kill.sighting;
+  const OomKillEvent& seen = kill.event;
   LogLine line("kernel-oom-kill");
   line.field("record", record.sequence)
       .field("victim", name_of(seen.comm))
@@ -163,9 +202,10 @@ LogLine oom_kill_line(const Record& record) {
     line.field("killer", name_of(seen.killer_comm)).field("killer_pid", seen.killer->pid);
   }
   if (seen.with_another) line.field("with_another", true);
-  add_foresight(line, kill);
+  add_forecast(line, kill);
   line.field("inaction", to_string(kill.inaction));
   if (kill.since_crossing) line.field("since_crossing_us", *kill.since_crossing);
+  if (kill.agent_away) line.field("agent_away_us", *kill.agent_away);
   return line;
 }
 
@@ -182,20 +222,31 @@ LogLine condition_line(const ConditionStatus& status) {
 
 void RecordLog::write(const Record& record) {
   if (record.oom_kill) {
-    log_.write(LogLevel::error, oom_kill_line(record));
+    write(LogLevel::error, record, oom_kill_line, oom_kill_sentence);
     return;
   }
   if (record.outcome) {
     const bool well = record.outcome->state == KillState::released || record.outcome->dry_run;
-    log_.write(well ? LogLevel::info : LogLevel::error, outcome_line(record));
+    write(well ? LogLevel::info : LogLevel::error, record, outcome_line, outcome_sentence);
     return;
   }
   for (const ConditionStatus& status : record.decision.conditions) {
     if (!status.changed) continue;
-    log_.write(status.status ? LogLevel::warning : LogLevel::info, condition_line(status));
+    write(status.status ? LogLevel::warning : LogLevel::info, status, condition_line,
+          condition_sentence);
   }
   const bool acts = record.decision.action == Action::kill;
-  log_.write(acts ? LogLevel::warning : LogLevel::info, decision_line(record));
+  write(acts ? LogLevel::warning : LogLevel::info, record, decision_line, decision_sentence);
+}
+
+template <typename Event>
+void RecordLog::write(LogLevel level, const Event& event, LogLine (*line)(const Event&),
+                      std::string (*sentence)(const Event&)) {
+  if (log_.format() == LogFormat::text) {
+    log_.write_text(level, sentence(event));
+  } else {
+    log_.write(level, line(event));
+  }
 }
 
 }  // namespace forestall::exports

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Log lines for records: one per decision with the compared numbers and the runners-up, one per
-// outcome with the time of each stage, one per changed node condition, and one per kernel kill.
+// outcome with the time of each stage, one per changed node condition, and one per kernel kill. In
+// the text format these are the sentences of exports/record_sentence.h.
 #pragma once
+
+#include <string>
 
 #include "exports/log.h"
 #include "exports/sink.h"
@@ -14,6 +17,10 @@ class RecordLog final : public RecordSink {
   void write(const Record& record) override;
 
  private:
+  template <typename Event>
+  void write(LogLevel level, const Event& event, LogLine (*line)(const Event&),
+             std::string (*sentence)(const Event&));
+
   Log& log_;
 };
 

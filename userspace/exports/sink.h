@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/clock.h"
@@ -13,11 +14,21 @@
 
 namespace forestall::exports {
 
+// Where the facts of the known pods come from: how far decisions rest on inference.
+struct PodFactCounts {
+  std::size_t known = 0;            // declared by Kubernetes or an operator
+  std::size_t inferred = 0;         // inferred from the node, the priority unknown
+  std::size_t may_be_critical = 0;  // of those: protected, because they may be critical
+
+  friend bool operator==(const PodFactCounts&, const PodFactCounts&) = default;
+};
+
 // One evaluation, recorded or not: most of them repeat the last one.
-struct Look {
+struct Evaluation {
   const Observation& observation;
   const Decision& decision;
   MonotonicTime next;  // when the next evaluation is due at the latest
+  PodFactCounts pods = {};
 };
 
 // One pass of the policy: its input, its state and its answer. With all passes each answer can be
@@ -30,7 +41,7 @@ struct Pass {
 };
 
 // All workloads between decisions, and how long reading them took.
-struct Survey {
+struct WorkloadSampling {
   MonotonicTime at;
   Duration took{0};
   const std::vector<WorkloadSample>& workloads;
@@ -49,20 +60,22 @@ class RecordSink {
 class EvaluationListener {
  public:
   virtual ~EvaluationListener() = default;
-  virtual void looked(const Look& look) = 0;
+  virtual void evaluated(const Evaluation& evaluation) = 0;
 };
 
 // What a replay needs.
 class PassListener {
  public:
   virtual ~PassListener() = default;
-  // Every pass whose answer counts, before looked(). If `record.prepared` is set, the policy's
+  // Every pass whose answer counts, before evaluated(). If `record.prepared` is set, the policy's
   // state does not change with it.
   virtual void passed(const Pass& pass) = 0;
+  // How often this listener wants a pass, whatever happens; nullopt: only when there is a reason.
+  [[nodiscard]] virtual std::optional<Duration> pass_interval() const { return std::nullopt; }
   // Whether to sample all workloads now, decision or not. Called after each pass without a kill;
-  // the cost is Survey::took.
-  [[nodiscard]] virtual bool wants_survey(MonotonicTime) { return false; }
-  virtual void surveyed(const Survey& survey) = 0;
+  // the cost is WorkloadSampling::took.
+  [[nodiscard]] virtual bool wants_workload_sample(MonotonicTime) { return false; }
+  virtual void sampled(const WorkloadSampling& workload_sample) = 0;
 };
 
 }  // namespace forestall::exports

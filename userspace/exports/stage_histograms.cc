@@ -67,27 +67,27 @@ std::uint64_t StageHistograms::within(Stage stage, Duration bound) const {
 StageSummary StageHistograms::summary(Stage stage) const {
   const Counts& counts = stages_[static_cast<std::size_t>(stage)];
   std::array<std::uint64_t, kBounds + 1> within{};
-  StageSummary told;
-  told.stage = stage;
+  StageSummary reported;
+  reported.stage = stage;
   for (std::size_t i = 0; i < within.size(); ++i) {
     within[i] = counts.within[i];
-    told.count += within[i];
+    reported.count += within[i];
   }
-  told.sum = Duration(counts.sum_ns.load());
-  told.max = Duration(counts.max_ns.load());
+  reported.sum = Duration(counts.sum_ns.load());
+  reported.max = Duration(counts.max_ns.load());
   const auto quantile = [&](std::uint64_t percent) {
-    std::uint64_t left = share_of(told.count, percent);
+    std::uint64_t left = share_of(reported.count, percent);
     for (std::size_t i = 0; i < kBounds; ++i) {
-      if (within[i] >= left) return std::min(bounds()[i], told.max);
+      if (within[i] >= left) return std::min(bounds()[i], reported.max);
       left -= within[i];
     }
-    return told.max;
+    return reported.max;
   };
-  if (told.count == 0) return told;
-  told.p50 = quantile(50);
-  told.p90 = quantile(90);
-  told.p99 = quantile(99);
-  return told;
+  if (reported.count == 0) return reported;
+  reported.p50 = quantile(50);
+  reported.p90 = quantile(90);
+  reported.p99 = quantile(99);
+  return reported;
 }
 
 }  // namespace forestall::exports

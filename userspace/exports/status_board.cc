@@ -8,59 +8,60 @@ namespace forestall::exports {
 namespace {
 
 StatusDecision to_decision(const Record& record) {
-  StatusDecision told;
-  told.sequence = record.sequence;
-  told.wall_time_ns = record.wall_time_ns;
-  told.action = record.decision.action;
-  told.reason = record.decision.reason;
+  StatusDecision reported;
+  reported.sequence = record.sequence;
+  reported.wall_time_ns = record.wall_time_ns;
+  reported.action = record.decision.action;
+  reported.reason = record.decision.reason;
   if (record.decision.driving) {
-    told.subject = record.decision.evidence[*record.decision.driving].subject;
+    reported.subject = record.decision.evidence[*record.decision.driving].subject;
   }
   if (record.oom_kill) {
-    const auto& name = record.oom_kill->sighting.comm;
-    told.by_kernel = true;
-    told.victim.assign(name.data(), strnlen(name.data(), name.size()));
-    return told;
+    const auto& name = record.oom_kill->event.comm;
+    reported.by_kernel = true;
+    reported.victim.assign(name.data(), strnlen(name.data(), name.size()));
+    return reported;
   }
   if (const auto victim = record.decision.victim()) {
-    told.victim = record.decision.considered[*victim].sample.workload.name;
+    reported.victim = record.decision.considered[*victim].sample.workload.name;
   }
-  told.stages = stage_lengths(record);
+  reported.stages = stage_lengths(record);
   if (record.outcome) {
-    told.state = record.outcome->state;
-    told.dry_run = record.outcome->dry_run;
-    told.freed = record.outcome->freed;
+    // A dry run signals nothing, so nothing is in flight.
+    if (!record.outcome->dry_run) reported.state = record.outcome->state;
+    reported.dry_run = record.outcome->dry_run;
+    reported.freed = record.outcome->freed;
   }
-  return told;
+  return reported;
 }
 
 }  // namespace
 
 void StatusBoard::write(const Record& record) {
-  StatusDecision told = to_decision(record);
-  const auto same = std::ranges::find(decisions_, told.sequence, &StatusDecision::sequence);
+  StatusDecision reported = to_decision(record);
+  const auto same = std::ranges::find(decisions_, reported.sequence, &StatusDecision::sequence);
   if (same != decisions_.end()) {
-    *same = std::move(told);  // its outcome
+    *same = std::move(reported);  // its outcome
   } else {
-    decisions_.push_back(std::move(told));
+    decisions_.push_back(std::move(reported));
     if (decisions_.size() > kDecisionsMax) decisions_.pop_front();
   }
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (lock) shared_.decisions = decisions_;
 }
 
-void StatusBoard::looked(const Look& look) {
-  ++looks_;
+void StatusBoard::evaluated(const Evaluation& evaluation) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return;
-  shared_.looks = looks_;
-  shared_.next_look = look.next;
+  shared_.next_evaluation = evaluation.next;
   shared_.config = config_;
-  const auto& evidence = look.decision.evidence;
-  const std::size_t told = std::min(evidence.size(), kEvidenceMax);
-  shared_.evidence.assign(evidence.begin(), evidence.begin() + static_cast<std::ptrdiff_t>(told));
-  shared_.evidence_left_out = evidence.size() - told;
-  shared_.conditions = look.decision.conditions;
+  const auto& evidence = evaluation.decision.evidence;
+  const std::size_t reported = std::min(evidence.size(), kEvidenceMax);
+  shared_.evidence.assign(evidence.begin(),
+                          evidence.begin() + static_cast<std::ptrdiff_t>(reported));
+  shared_.evidence_left_out = evidence.size() - reported;
+  shared_.conditions = evaluation.decision.conditions;
+  shared_.pods = evaluation.pods;
   shared_.decisions = decisions_;
 }
 

@@ -30,18 +30,18 @@ struct StatusDecision {
   std::string subject;     // of the driving threshold; empty: none
   std::string victim;      // empty: none
   bool dry_run = false;
-  std::optional<KillState> state;  // nothing: no outcome yet, or none expected
+  std::optional<KillState> state;  // nothing: no outcome yet, or none expected (dry run)
   Bytes freed;
   StageLengths stages{};
 };
 
 struct Status {
-  std::uint64_t looks = 0;
-  std::optional<MonotonicTime> next_look;  // nothing: not evaluated yet
+  std::optional<MonotonicTime> next_evaluation;  // nothing: not evaluated yet
   std::shared_ptr<const Config> config;
   std::vector<Evidence> evidence;
   std::size_t evidence_left_out = 0;
   Conditions conditions = kNoConditions;
+  PodFactCounts pods;
   std::deque<StatusDecision> decisions;  // newest last
 };
 
@@ -52,7 +52,7 @@ class StatusBoard final : public RecordSink, public EvaluationListener {
 
   // Loop's thread.
   void write(const Record& record) override;
-  void looked(const Look& look) override;
+  void evaluated(const Evaluation& evaluation) override;
   // The configuration in force from now on; published with the next evaluation.
   void set_config(const Config& config);
 
@@ -60,8 +60,7 @@ class StatusBoard final : public RecordSink, public EvaluationListener {
   [[nodiscard]] Status status() const;
 
  private:
-  std::uint64_t looks_ = 0;               // the loop's, like the two below
-  std::deque<StatusDecision> decisions_;  // the next content of the status
+  std::deque<StatusDecision> decisions_;  // the loop's: the next content of the status
   std::shared_ptr<const Config> config_;
 
   mutable std::mutex mutex_;  // the loop only tries it

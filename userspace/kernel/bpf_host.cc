@@ -41,7 +41,9 @@ Result<void> require_initial_pid_namespace() {
   struct stat own {};
   if (::stat("/proc/self/ns/pid", &own) != 0) return errno_error("stat", "/proc/self/ns/pid");
   if (own.st_ino == kInitial) return {};
-  return Error{EPERM, "not in the host's pid namespace"};
+  return Error{EPERM,
+               "not in the host's pid namespace, so processes of other pods are invisible; set "
+               "hostPID: true in the pod (docker run --pid=host)"};
 }
 
 }  // namespace forestall::kernel

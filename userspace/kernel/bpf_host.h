@@ -23,7 +23,9 @@ namespace forestall::kernel {
 // /sys/devices/system/cpu/possible; empty if it cannot be read.
 [[nodiscard]] std::vector<std::uint32_t> possible_numbers(const char* list);
 
-// EPERM in any pid namespace except the initial one, whose pids the programs use.
+// EPERM, with the remedy, in any pid namespace except the initial one. BPF programs use its pids.
+// In another one, cgroup.procs omits the processes of other pods or shows them as 0: every pod
+// evaluations empty, and no process of it can be signalled.
 [[nodiscard]] Result<void> require_initial_pid_namespace();
 
 }  // namespace forestall::kernel

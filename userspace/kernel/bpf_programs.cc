@@ -267,7 +267,7 @@ int BpfPrograms::ring_fd() const {
 void BpfPrograms::drain(const std::function<void(const abi_event&)>& visit) {
   if (!loaded_->ring) return;
   // Before the drain, so that a change during the drain emits another event.
-  __atomic_store_n(&loaded_->skeleton->bss->change_told, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&loaded_->skeleton->bss->change_reported, 0, __ATOMIC_RELEASE);
   loaded_->visitor = visit;
   ring_buffer__consume(loaded_->ring.get());
   loaded_->visitor = nullptr;

@@ -24,10 +24,6 @@
 namespace forestall::kernel {
 namespace {
 
-// Bound on the depth of a walk. systemd and Kubernetes stay below 10; a deeper tree is an attack on
-// the walk.
-constexpr int kDepthMax = 64;
-
 Result<UniqueFd> open_directory(int at, const char* name, std::string_view path) {
   UniqueFd fd(::openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd) return errno_error("open cgroup", path);
@@ -120,22 +116,6 @@ bool vanished(const Error& failure) {
   return failure.code == ENODEV || failure.code == ENOENT;
 }
 
-Result<void> append_descendants(int at, const std::string& path, int depth,
-                                std::vector<pid_t>& pids) {
-  if (depth > kDepthMax) return Error{ELOOP, fmt::format("walk {}", path)};
-  const auto own = append_processes(at, path, pids);
-  // The kernel lists the processes of a threaded cgroup in its domain ancestor.
-  if (!own && own.error().code != EOPNOTSUPP) return own.error();
-  for (const auto& name : TRY(list_children(at, path))) {
-    const auto child_path = join(path, name);
-    auto child = open_directory(at, name.c_str(), child_path);
-    auto result = child ? append_descendants(child->get(), child_path, depth + 1, pids)
-                        : Result<void>(child.error());
-    if (!result && !vanished(result.error())) return result.error();
-  }
-  return {};
-}
-
 bool has_wildcard(std::string_view part) {
   return part.find_first_of("*?[\\") != std::string_view::npos;
 }
@@ -147,35 +127,51 @@ bool names_directory(int at, const std::string& name) {
 
 // Collects matches of the remaining components `rest` in `at`. Opens a component without wildcards
 // directly and matches any other against the children.
-Result<void> append_matches(int at, const std::string& path, std::string_view rest,
-                            std::vector<std::string>& found) {
-  const std::string part(next_field(rest, '/'));
-  std::vector<std::string> names;
-  if (!has_wildcard(part)) {
+class GlobWalk {
+ public:
+  explicit GlobWalk(std::vector<std::string>& found) : found_(found) {}
+
+  void visit(int at, const std::string& path, std::string_view rest) {
+    const std::string part(next_field(rest, '/'));
+    for (const auto& name : names_in(at, path, part)) {
+      const auto child_path = join(path, name);
+      if (rest.empty()) {
+        if (names_directory(at, name)) found_.push_back(child_path);
+        continue;
+      }
+      const auto child = open_directory(at, name.c_str(), child_path);
+      if (child) {
+        visit(child->get(), child_path, rest);
+      } else {
+        note(child.error());
+      }
+    }
+  }
+  [[nodiscard]] const Result<void>& result() const { return result_; }
+
+ private:
+  std::vector<std::string> names_in(int at, const std::string& path, const std::string& part) {
     if (part.empty() || part == "." || part == "..") return {};  // no cgroup has such a name
-    names.push_back(part);
-  } else {
-    for (auto& name : TRY(list_children(at, path))) {
-      if (::fnmatch(part.c_str(), name.c_str(), 0) == 0) names.push_back(std::move(name));
+    if (!has_wildcard(part)) return {part};
+    auto children = list_children(at, path);
+    if (!children) {
+      note(children.error());
+      return {};
     }
+    std::erase_if(*children, [&](const std::string& name) {
+      return ::fnmatch(part.c_str(), name.c_str(), 0) != 0;
+    });
+    return std::move(children).value();
   }
-  for (const auto& name : names) {
-    const auto child_path = join(path, name);
-    if (rest.empty()) {
-      if (names_directory(at, name)) found.push_back(child_path);
-      continue;
-    }
-    auto child = open_directory(at, name.c_str(), child_path);
-    if (!child) {
-      // Removed since it was listed, or a plain file of that name.
-      if (vanished(child.error()) || child.error().code == ENOTDIR) continue;
-      return child.error();
-    }
-    const auto below = append_matches(child->get(), child_path, rest, found);
-    if (!below && !vanished(below.error())) return below.error();
+  void note(const Error& failure) {
+    // Removed since it was listed, or a plain file of that name.
+    if (vanished(failure) || failure.code == ENOTDIR) return;
+    if (result_.ok()) result_ = failure;
   }
-  return {};
-}
+
+  std::vector<std::string>& found_;
+  Result<void> result_;
+};
 
 // ---- discovery ----
 
@@ -316,12 +312,6 @@ Result<std::vector<pid_t>> CgroupDir::processes() const {
   return pids;
 }
 
-Result<std::vector<pid_t>> CgroupDir::processes_recursive() const {
-  std::vector<pid_t> pids;
-  TRY(append_descendants(fd_.get(), path_, 0, pids));
-  return pids;
-}
-
 Result<std::vector<std::string>> CgroupDir::children() const {
   return list_children(fd_.get(), path_);
 }
@@ -354,17 +344,36 @@ Result<CgroupDir> CgroupTree::open_unified(std::string_view path) const {
   return CgroupDir::open(unified_fd(), path);
 }
 
+Result<CgroupId> CgroupTree::id_at(std::string_view path) const {
+  const auto relative = TRY(relative_path(path));
+  struct stat status {};
+  if (::fstatat(memory_.get(), relative.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+    return errno_error("stat cgroup", path);
+  }
+  if (!S_ISDIR(status.st_mode)) return Error{ENOENT, fmt::format("cgroup {}", path)};
+  return CgroupId{status.st_ino};
+}
+
 Result<std::vector<std::string>> CgroupTree::match(const std::string& glob) const {
-  if (!glob.starts_with('/')) return error(fmt::format("glob \"{}\" does not begin with /", glob));
   std::vector<std::string> found;
-  if (glob == "/") return std::vector<std::string>{"/"};
-  const auto walk = append_matches(memory_.get(), "/", std::string_view(glob).substr(1), found);
-  if (!walk) return walk.error();
+  TRY(match(glob, found));
+  return found;
+}
+
+Result<void> CgroupTree::match(const std::string& glob, std::vector<std::string>& found) const {
+  found.clear();
+  if (!glob.starts_with('/')) return error(fmt::format("glob \"{}\" does not begin with /", glob));
+  if (glob == "/") {
+    found = {"/"};
+    return {};
+  }
+  GlobWalk walk(found);
+  walk.visit(memory_.get(), "/", std::string_view(glob).substr(1));
   // The walk matches part by part. For a bracket expression that spans a slash it differs from
   // fnmatch(), whose result glob_matches() documents.
   std::erase_if(found, [&](const std::string& path) { return !glob_matches(glob, path); });
   std::sort(found.begin(), found.end());
-  return found;
+  return walk.result();
 }
 
 Result<std::string> CgroupTree::path_of(pid_t pid) const {

@@ -38,9 +38,8 @@ class CgroupDir {
   // O_CLOEXEC descriptor on a control file; `flags` as for openat.
   [[nodiscard]] Result<UniqueFd> open_file(const char* file, int flags) const;
 
-  // Pids (thread group leaders) in this cgroup alone; and in it and all its descendants.
+  // Pids (thread group leaders) in this cgroup alone; list_processes() includes its descendants.
   [[nodiscard]] Result<std::vector<pid_t>> processes() const;
-  [[nodiscard]] Result<std::vector<pid_t>> processes_recursive() const;
   // Names of the child cgroups, unsorted.
   [[nodiscard]] Result<std::vector<std::string>> children() const;
   // Whether the path still refers to this directory.
@@ -77,8 +76,14 @@ class CgroupTree {
   // The directory at the same path in the cgroup2 mount. ENOENT: there is none.
   [[nodiscard]] Result<CgroupDir> open_unified(std::string_view path) const;
 
+  // Identity of the cgroup at `path`. Opens nothing, so it works without a free descriptor.
+  [[nodiscard]] Result<CgroupId> id_at(std::string_view path) const;
+
   // Paths of all existing cgroups that match the glob; `*` and `?` do not match '/'. Sorted.
   [[nodiscard]] Result<std::vector<std::string>> match(const std::string& glob) const;
+  // The same into `found`. After an error the search continues elsewhere, and the first error is
+  // returned.
+  [[nodiscard]] Result<void> match(const std::string& glob, std::vector<std::string>& found) const;
   // Path of a process in the memory hierarchy, from /proc/PID/cgroup.
   [[nodiscard]] Result<std::string> path_of(pid_t pid) const;
 

@@ -12,13 +12,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <map>
 #include <utility>
 
+#include "base/job_thread.h"
 #include "kernel/bpf_counters.h"
 #include "kernel/bpf_host.h"
 #include "kernel/bpf_log.h"
 #include "kernel/bpf_run.h"
-#include "kernel/job_thread.h"
 #include "kernel/scheduling.h"
 
 namespace forestall::kernel {
@@ -49,8 +50,10 @@ class MappedSlots {
   void withdraw(std::size_t slot) {
     __atomic_store_n(&slots_[slot].published, 0, __ATOMIC_SEQ_CST);
   }
-  // Fills the bank that is not in force, then publishes it.
+  // Fills the bank that is not in force, then publishes it. A program that sees any of the new list
+  // must also see that the bank is no longer in force, so the stores before come first.
   void publish(std::size_t slot, const abi_guard_list& list) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
     slots_[slot].banks[list.generation % 2] = list;
     __atomic_store_n(&slots_[slot].published, list.generation, __ATOMIC_SEQ_CST);
   }
@@ -101,6 +104,7 @@ class Guard::Loaded {
 
   Result<void> start();
   Result<std::vector<std::size_t>> arm(std::span<const GuardList> lists);
+  Result<void> protect(std::span<const GuardProtected> groups);
   void disarm();
   void drain(const std::function<void(const abi_guard_report&)>& visit);
   Result<abi_guard_victim> identify(pid_t pid, CgroupId workload);
@@ -134,10 +138,11 @@ class Guard::Loaded {
   bool with_charges_;
   std::vector<std::uint32_t> cpus_;
   std::array<Slot, ABI_GUARD_SLOTS> slots_;
+  std::map<std::uint64_t, __u32> protected_;  // as in the BPF map
   std::optional<MappedSlots> mapped_;
   std::uint64_t dropped_ = 0;  // dropped reports that drain() has handled
   const std::function<void(const abi_guard_report&)>* visit_ = nullptr;
-  std::unique_ptr<JobThread> starter_;  // last: it uses the above
+  std::unique_ptr<base::JobThread> starter_;  // last: it uses the above
 };
 
 Result<void> Guard::Loaded::attach() {
@@ -175,7 +180,7 @@ Result<void> Guard::Loaded::start() {
   const int found = TRY(run_program(skeleton->progs.guard_setup));
   if (found == 1) return error("BPF guard: the root memory cgroup was not found");
   reaches_others = TRY(run_program(skeleton->progs.guard_reach)) == 1;
-  starter_ = TRY(JobThread::create("guard-clocks", [this] { start_clocks(); }));
+  starter_ = TRY(base::JobThread::create("guard-clocks", [this] { start_clocks(); }));
   return attach();
 }
 
@@ -292,6 +297,27 @@ Result<std::vector<std::size_t>> Guard::Loaded::arm(std::span<const GuardList> l
   return failed;
 }
 
+// New ones first, so that a group that stays is never missing.
+Result<void> Guard::Loaded::protect(std::span<const GuardProtected> groups) {
+  const int map = bpf_map__fd(skeleton->maps.guard_protected);
+  std::map<std::uint64_t, __u32> wanted;
+  for (const GuardProtected& group : groups) {
+    wanted[group.cgroup.inode] = group.with_descendants ? 1 : 0;
+  }
+  for (const auto& [cgroup, whole] : wanted) {
+    const auto known = protected_.find(cgroup);
+    if (known != protected_.end() && known->second == whole) continue;
+    if (bpf_map_update_elem(map, &cgroup, &whole, BPF_ANY) != 0) {
+      return errno_error("write a protected cgroup to", "BPF map guard_protected");
+    }
+    protected_[cgroup] = whole;
+  }
+  std::erase_if(protected_, [&](const auto& known) {
+    return !wanted.contains(known.first) && bpf_map_delete_elem(map, &known.first) == 0;
+  });
+  return {};
+}
+
 void Guard::Loaded::disarm() {
   for (std::size_t slot = 0; slot < slots_.size(); ++slot) release(slot);
 }
@@ -375,6 +401,10 @@ Result<std::vector<std::size_t>> Guard::arm(std::span<const GuardList> lists) {
   return loaded_->arm(lists);
 }
 
+Result<void> Guard::protect(std::span<const GuardProtected> groups) {
+  return loaded_->protect(groups);
+}
+
 void Guard::disarm() {
   loaded_->disarm();
 }
@@ -391,8 +421,8 @@ void Guard::drain(const std::function<void(const abi_guard_report&)>& visit) {
   loaded_->drain(visit);
 }
 
-Result<void> Guard::look() {
-  TRY(run_program(loaded_->skeleton->progs.guard_look));
+Result<void> Guard::evaluate() {
+  TRY(run_program(loaded_->skeleton->progs.guard_evaluate));
   return {};
 }
 

@@ -35,6 +35,12 @@ struct GuardList {
   std::vector<abi_guard_victim> victims;
 };
 
+// A cgroup whose threads keep their process from being killed.
+struct GuardProtected {
+  CgroupId cgroup;
+  bool with_descendants = true;
+};
+
 struct GuardUsage {
   Bytes usage;
   Bytes inactive_file;
@@ -66,6 +72,9 @@ class Guard {
   // of the process and checks afterwards that it still exists.
   [[nodiscard]] Result<abi_guard_victim> identify(pid_t pid, CgroupId workload);
 
+  // Replaces the protected cgroups. After a failure some of them may be missing.
+  [[nodiscard]] Result<void> protect(std::span<const GuardProtected> groups);
+
   // Publishes these lists, each atomically, and disarms every other subject. A list without victims
   // disarms its subject. A subject that has fired since the last drain() keeps its spent list; the
   // first call after the next drain() arms it again. Returns the indices of the lists that could
@@ -80,7 +89,7 @@ class Guard {
   void drain(const std::function<void(const abi_guard_report&)>& visit);
 
   // Runs one round of the programs in this thread: pending signals are sent. For tests.
-  [[nodiscard]] Result<void> look();
+  [[nodiscard]] Result<void> evaluate();
   // The usage that the programs read for a subject with a list; always possible for the node.
   [[nodiscard]] Result<GuardUsage> usage(CgroupId subject) const;
   // The programs' counters. Any thread.

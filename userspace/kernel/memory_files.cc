@@ -128,7 +128,9 @@ Result<Meminfo> parse_meminfo(std::string_view text) {
   const Slot slots[] = {
       {"MemTotal:", nullptr, &meminfo.total},     {"MemAvailable:", nullptr, &meminfo.available},
       {"MemFree:", nullptr, &meminfo.free},       {"SwapTotal:", nullptr, &meminfo.swap_total},
-      {"SwapFree:", nullptr, &meminfo.swap_free},
+      {"SwapFree:", nullptr, &meminfo.swap_free}, {"AnonPages:", nullptr, &meminfo.anon},
+      {"Cached:", nullptr, &meminfo.cached},      {"Shmem:", nullptr, &meminfo.shmem},
+      {"Slab:", nullptr, &meminfo.slab},
   };
   TRY(parse_keyed(text, slots, Unit::kb));
   return meminfo;
@@ -149,9 +151,15 @@ Result<Vmstat> parse_vmstat(std::string_view text) {
 Result<MemoryStat> parse_memory_stat(std::string_view text) {
   MemoryStat stat;
   std::optional<Bytes> total_inactive_file;
+  std::optional<Bytes> plain_shmem;
   const Slot slots[] = {
       {"anon", nullptr, &stat.anon},
+      {"total_rss", nullptr, &stat.anon},
       {"file", nullptr, &stat.file},
+      {"total_cache", nullptr, &stat.file},
+      {"shmem", nullptr, &plain_shmem},
+      {"total_shmem", nullptr, &stat.shmem},
+      {"kernel", nullptr, &stat.kernel},
       {"inactive_file", nullptr, &stat.inactive_file},
       {"total_inactive_file", nullptr, &total_inactive_file},
       {"hierarchical_memory_limit", nullptr, &stat.hierarchical_limit},
@@ -162,6 +170,7 @@ Result<MemoryStat> parse_memory_stat(std::string_view text) {
   // v1 has both keys: the plain one for the group alone, the total_ one with its descendants, as in
   // usage_in_bytes. v2 has only the plain key, for the subtree.
   if (total_inactive_file) stat.inactive_file = total_inactive_file;
+  if (!stat.shmem) stat.shmem = plain_shmem;
   return stat;
 }
 

@@ -19,6 +19,10 @@ struct Meminfo {  // /proc/meminfo, kB turned into bytes
   std::optional<Bytes> free;
   std::optional<Bytes> swap_total;
   std::optional<Bytes> swap_free;
+  std::optional<Bytes> anon;    // AnonPages
+  std::optional<Bytes> cached;  // page cache, tmpfs included
+  std::optional<Bytes> shmem;
+  std::optional<Bytes> slab;
 };
 [[nodiscard]] Result<Meminfo> parse_meminfo(std::string_view text);
 
@@ -35,8 +39,10 @@ struct Vmstat {  // /proc/vmstat, pages
 [[nodiscard]] Result<Vmstat> parse_vmstat(std::string_view text);
 
 struct MemoryStat {  // memory.stat of v1 (total_* keys preferred) and v2, bytes unless named so
-  std::optional<Bytes> anon;                // v2 only
-  std::optional<Bytes> file;                // v2 only
+  std::optional<Bytes> anon;                // v1: total_rss
+  std::optional<Bytes> file;                // v1: total_cache; tmpfs included
+  std::optional<Bytes> shmem;               // v1: total_shmem
+  std::optional<Bytes> kernel;              // v2 only, since Linux 5.18
   std::optional<Bytes> inactive_file;       // v1: total_inactive_file
   std::optional<Bytes> hierarchical_limit;  // v1 only: hierarchical_memory_limit
   std::optional<std::uint64_t> pgscan;

@@ -3,10 +3,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
-#include <array>
 #include <limits>
 
 #include "base/parse.h"
@@ -16,8 +14,6 @@
 
 namespace forestall::kernel {
 namespace {
-
-constexpr std::array kAttributes{"user.forestall.memory_high", "trusted.forestall.memory_high"};
 
 std::string amount_text(const std::optional<Bytes>& amount) {
   return amount ? std::to_string(amount->count) : "max";
@@ -38,28 +34,6 @@ Result<void> write_amount(int fd, const std::optional<Bytes>& amount, std::strin
   return {};
 }
 
-Result<void> write_record(int directory, const MemoryHighRecord& record, std::string_view name) {
-  const auto text = to_string(record);
-  for (const char* attribute : kAttributes) {
-    if (::fsetxattr(directory, attribute, text.data(), text.size(), 0) == 0) return {};
-  }
-  return errno_error("record the original of", name);
-}
-
-void drop_record(int directory) {
-  for (const char* attribute : kAttributes) ::fremovexattr(directory, attribute);
-}
-
-// The text of the record; nothing: there is none.
-std::optional<std::string> read_record(int directory) {
-  std::array<char, 128> text;
-  for (const char* attribute : kAttributes) {
-    const ssize_t size = ::fgetxattr(directory, attribute, text.data(), text.size());
-    if (size >= 0) return std::string(text.data(), static_cast<std::size_t>(size));
-  }
-  return std::nullopt;
-}
-
 // Whether the process that wrote the record still runs. A zombie does not.
 bool owner_lives(const MemoryHighRecord& record) {
   if (!record.owner) return false;
@@ -67,61 +41,33 @@ bool owner_lives(const MemoryHighRecord& record) {
   return process && process->id() == *record.owner && !process->exited();
 }
 
-// Whether another running process has a record of this setting.
-bool held_by_another(int directory, ProcessId self) {
-  const auto text = read_record(directory);
-  if (!text) return false;
-  const auto record = parse_memory_high_record(*text);
-  return record && record->owner != self && owner_lives(*record);
-}
-
-Result<UniqueFd> open_readable(const CgroupDir& cgroup) {
-  return cgroup.open_file(".", O_RDONLY | O_DIRECTORY);
-}
-
 // Restores the original of `record` if the current value is still one of the record's.
-Result<void> undo(int directory, int file, const MemoryHighRecord& record, std::string_view name) {
+Result<void> undo(int file, const MemoryHighRecord& record, std::string_view name) {
   const auto now = TRY(read_amount(file, name));
-  if (now == record.old_value || now == record.new_value) {
-    TRY(write_amount(file, record.original, name));
-  }
-  drop_record(directory);
-  return {};
+  if (now != record.old_value && now != record.new_value) return {};
+  return write_amount(file, record.original, name);
 }
 
-// Returns whether there was anything to undo; there is not if the owner still runs.
-Result<bool> undo_leftover(const CgroupDir& cgroup, int directory, std::string_view text) {
-  const auto record = TRY(parse_memory_high_record(text));
-  if (owner_lives(record)) return false;
-  const UniqueFd file = TRY(cgroup.open_file("memory.high", O_RDWR));
-  TRY(undo(directory, file.get(), record, cgroup.path() + "/memory.high"));
-  return true;
+// Whether `path` still has the cgroup of the record.
+bool is_there(const Result<CgroupDir>& cgroup, const MemoryHighRecords::Record& left) {
+  return cgroup.ok() && cgroup->id() == left.cgroup;
 }
 
-// Restores one cgroup and appends the result to `log`.
-void restore_one(const CgroupDir& cgroup, std::vector<std::string>& log) {
-  const auto directory = open_readable(cgroup);
-  if (!directory) return;
-  const auto text = read_record(directory->get());
-  if (!text) return;
-  const auto undone = undo_leftover(cgroup, directory->get(), *text);
-  if (!undone) {
-    log.push_back(
-        fmt::format("{}: memory.high not restored: {}", cgroup.path(), undone.error().text()));
-  } else if (*undone) {
-    log.push_back(fmt::format("{}: memory.high restored (\"{}\")", cgroup.path(), *text));
+// Returns what was done; empty if there is nothing to undo.
+Result<std::string> undo_leftover(const CgroupTree& tree, const MemoryHighRecords& records,
+                                  const MemoryHighRecords::Record& left, bool dry_run) {
+  const auto cgroup = tree.open(left.path);
+  if (!is_there(cgroup, left)) {
+    records.drop(left.cgroup);
+    return std::string();
   }
-}
-
-void restore_below(const CgroupTree& tree, const std::string& path, std::vector<std::string>& log) {
-  const auto cgroup = tree.open(path);
-  if (!cgroup) return;  // removed since it was listed
-  restore_one(*cgroup, log);
-  const auto children = cgroup->children();
-  if (!children) return;
-  for (const auto& name : *children) {
-    restore_below(tree, path == "/" ? path + name : path + "/" + name, log);
-  }
+  const auto record = TRY(parse_memory_high_record(left.text));
+  if (owner_lives(record)) return std::string();
+  if (dry_run) return fmt::format("left as it is by a dry run (\"{}\")", left.text);
+  const UniqueFd file = TRY(cgroup->open_file("memory.high", O_RDWR));
+  TRY(undo(file.get(), record, left.path + "/memory.high"));
+  records.drop(left.cgroup);
+  return fmt::format("restored (\"{}\")", left.text);
 }
 
 }  // namespace
@@ -150,21 +96,29 @@ Result<MemoryHighRecord> parse_memory_high_record(std::string_view text) {
   return record;
 }
 
-MemoryHigh::MemoryHigh(UniqueFd directory, UniqueFd file, std::string name,
+MemoryHigh::MemoryHigh(const MemoryHighRecords& records, const CgroupDir& cgroup, UniqueFd file,
                        std::optional<Bytes> original, ProcessId self)
-    : directory_(std::move(directory)),
+    : records_(&records),
+      cgroup_(cgroup.id()),
+      path_(cgroup.path()),
       file_(std::move(file)),
-      name_(std::move(name)),
+      name_(path_ + "/memory.high"),
       original_(original),
       self_(self) {}
 
-Result<MemoryHigh> MemoryHigh::open(const CgroupDir& cgroup) {
-  auto name = cgroup.path() + "/memory.high";
+Result<MemoryHigh> MemoryHigh::open(const CgroupDir& cgroup, const MemoryHighRecords& records) {
   UniqueFd file = TRY(cgroup.open_file("memory.high", O_RDWR));
-  UniqueFd directory = TRY(open_readable(cgroup));
-  const auto original = TRY(read_amount(file.get(), name));
+  const auto original = TRY(read_amount(file.get(), cgroup.path() + "/memory.high"));
   const auto self = TRY(read_process_id(::getpid()));
-  return MemoryHigh(std::move(directory), std::move(file), std::move(name), original, self);
+  return MemoryHigh(records, cgroup, std::move(file), original, self);
+}
+
+// Whether another running process has a record of this setting.
+Result<bool> MemoryHigh::held_by_another() const {
+  const auto text = TRY(records_->read(cgroup_));
+  if (!text) return false;
+  const auto record = parse_memory_high_record(*text);
+  return record && record->owner != self_ && owner_lives(*record);
 }
 
 MemoryHigh::~MemoryHigh() {
@@ -180,10 +134,11 @@ Result<void> MemoryHigh::set(Bytes value) {
   if (TRY(read_amount(file_.get(), name_)) != before) {
     return Error{EBUSY, fmt::format("{} was changed by another process", name_)};
   }
-  if (!ours_ && held_by_another(directory_.get(), self_)) {
+  if (!ours_ && TRY(held_by_another())) {
     return Error{EBUSY, fmt::format("{} is set by another agent", name_)};
   }
-  TRY(write_record(directory_.get(), {original_, before, rounded, self_}, name_));
+  const auto text = to_string(MemoryHighRecord{original_, before, rounded, self_});
+  TRY(records_->write({cgroup_, path_, text}));
   TRY(write_amount(file_.get(), rounded, name_));
   ours_ = rounded;
   return {};
@@ -192,15 +147,31 @@ Result<void> MemoryHigh::set(Bytes value) {
 Result<void> MemoryHigh::restore() {
   if (!ours_) return {};
   const MemoryHighRecord record{original_, ours_, ours_, self_};
-  const auto undone = undo(directory_.get(), file_.get(), record, name_);
+  const auto undone = undo(file_.get(), record, name_);
   if (!undone && undone.error().code != ENODEV) return undone.error();
+  records_->drop(cgroup_);
   ours_.reset();
   return {};
 }
 
-std::vector<std::string> restore_leftovers(const CgroupTree& tree) {
+std::vector<std::string> restore_leftovers(const CgroupTree& tree, const MemoryHighRecords& records,
+                                           bool dry_run) {
   std::vector<std::string> log;
-  if (tree.version() == CgroupVersion::v2) restore_below(tree, "/", log);
+  if (tree.version() != CgroupVersion::v2) return log;
+  const auto all = records.all();
+  if (!all) {
+    log.push_back("memory.high not restored: " + all.error().text());
+    return log;
+  }
+  for (const auto& left : *all) {
+    const auto done = undo_leftover(tree, records, left, dry_run);
+    if (!done) {
+      log.push_back(
+          fmt::format("{}: memory.high not restored: {}", left.path, done.error().text()));
+    } else if (!done->empty()) {
+      log.push_back(fmt::format("{}: memory.high {}", left.path, *done));
+    }
+  }
   return log;
 }
 

@@ -2,8 +2,7 @@
 // Sets memory.high of one cgroup temporarily and always restores it.
 //
 // The destructor restores it. SIGKILL runs no destructor, so before the first write the original is
-// recorded in an extended attribute of the cgroup's directory, user.forestall.memory_high
-// (trusted.… where user.… is refused). The next start reads the records (restore_leftovers) and
+// recorded (kernel/memory_high_records.h). The next start reads the records (restore_leftovers) and
 // restores the originals. Text of a record:
 //   <original> <old> <new> <pid> <start ticks>
 // The current value must be <old> or <new>, because the write may or may not have happened. If it
@@ -20,6 +19,7 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "kernel/cgroup_tree.h"
+#include "kernel/memory_high_records.h"
 #include "model/ids.h"
 
 namespace forestall::kernel {
@@ -38,8 +38,8 @@ struct MemoryHighRecord {
 class MemoryHigh {
  public:
   // Opens memory.high and saves its value; changes nothing yet. ENOENT on cgroup v1, on the root,
-  // and if the memory controller is off.
-  static Result<MemoryHigh> open(const CgroupDir& cgroup);
+  // and if the memory controller is off. `records` must outlive it.
+  static Result<MemoryHigh> open(const CgroupDir& cgroup, const MemoryHighRecords& records);
   MemoryHigh(MemoryHigh&&) noexcept = default;
   MemoryHigh& operator=(MemoryHigh&&) = delete;
   ~MemoryHigh();
@@ -59,9 +59,13 @@ class MemoryHigh {
   [[nodiscard]] Result<void> restore();
 
  private:
-  MemoryHigh(UniqueFd directory, UniqueFd file, std::string name, std::optional<Bytes> original,
-             ProcessId self);
-  UniqueFd directory_;  // readable, for the extended attribute
+  MemoryHigh(const MemoryHighRecords& records, const CgroupDir& cgroup, UniqueFd file,
+             std::optional<Bytes> original, ProcessId self);
+  [[nodiscard]] Result<bool> held_by_another() const;
+
+  const MemoryHighRecords* records_;
+  CgroupId cgroup_;
+  std::string path_;
   UniqueFd file_;
   std::string name_;
   std::optional<Bytes> original_;
@@ -69,9 +73,11 @@ class MemoryHigh {
   ProcessId self_;  // the owner in our records
 };
 
-// Restores the settings of a killed agent in the whole tree (v2; does nothing on v1). Skips records
-// of running processes. Returns one line for each cgroup that was restored or could not be. Call at
-// start only: walks every cgroup.
-[[nodiscard]] std::vector<std::string> restore_leftovers(const CgroupTree& tree);
+// Restores the settings of a killed agent (v2; does nothing on v1). Skips records of running
+// processes. Returns one line for each cgroup that was restored or could not be. A dry run writes
+// nothing, and returns a line for each cgroup that it leaves as it is.
+[[nodiscard]] std::vector<std::string> restore_leftovers(const CgroupTree& tree,
+                                                         const MemoryHighRecords& records,
+                                                         bool dry_run);
 
 }  // namespace forestall::kernel

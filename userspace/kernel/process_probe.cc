@@ -4,16 +4,21 @@
 #include "kernel/process_probe.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <functional>
 #include <string>
 #include <system_error>
 
+#include "kernel/bpf_host.h"
 #include "kernel/probe_child.h"
 #include "kernel/process_ref.h"
 
@@ -39,11 +44,28 @@ Result<void> ended_by_sigkill(ProbeChild& child) {
   return error("the probe child did not die of SIGKILL");
 }
 
+// A child of the probe has the agent's own user, the victims have not.
+Result<void> may_signal_other_users() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> sets{};
+  if (::syscall(SYS_capget, &header, sets.data()) != 0) return errno_error("capget", "self");
+  const bool capable = (sets[CAP_TO_INDEX(CAP_KILL)].effective & CAP_TO_MASK(CAP_KILL)) != 0;
+  if (!capable) {
+    return Error{EPERM, fmt::format("without CAP_KILL only processes of user {} can be signalled",
+                                    ::geteuid())};
+  }
+  // In a user namespace of its own, the capability does not reach the host's processes.
+  // EACCES is a security module's rule about pid 1, which need not apply to the victims.
+  if (::kill(1, 0) != 0 && errno != EACCES) return errno_error("kill", "1");
+  return {};
+}
+
 Result<std::string> try_pidfd() {
   auto child = TRY(ProbeChild::start(kChildMemory));
   const ProcessRef ref = TRY(ProcessRef::open(child.pid()));
   TRY(ref.send_signal(SIGKILL));
   TRY(ended_by_sigkill(child));
+  TRY(may_signal_other_users());
   return std::string("pidfd_open, pidfd_send_signal: a child was killed");
 }
 
@@ -103,6 +125,9 @@ FeatureReport probe(Feature feature, const FeatureSet& disabled,
   if (has(disabled, feature)) {
     return {feature, FeatureState::forced_off, "disabled by the operator"};
   }
+  // A child of the probe is in the agent's own pid namespace; the victims are not.
+  const auto visible = require_initial_pid_namespace();
+  if (!visible.ok()) return lacking(feature, visible.error());
   const auto tried = attempt();
   if (!tried.ok()) return lacking(feature, tried.error());
   return {feature, FeatureState::in_use, *tried};

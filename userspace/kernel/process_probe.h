@@ -9,9 +9,10 @@
 
 namespace forestall::kernel {
 
-// Reports on cgroup_kill, pidfd and process_mrelease, in Feature order. Features in `disabled` are
-// not tried. May take tens of milliseconds: the kernel waits for an RCU grace period when a child
-// moves into its cgroup. Call at start only, not from the loop.
+// Reports on cgroup_kill, pidfd and process_mrelease, in Feature order. All are refused outside of
+// the host's pid namespace. Features in `disabled` are not tried. May take tens of milliseconds:
+// the kernel waits for an RCU grace period when a child moves into its cgroup. Call at start only,
+// not from the loop.
 [[nodiscard]] std::vector<FeatureReport> probe_processes(const CgroupTree& tree,
                                                          const FeatureSet& disabled);
 

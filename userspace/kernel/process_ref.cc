@@ -44,13 +44,16 @@ Result<ProcessStat> parse_process_stat(std::string_view stat) {
   if (comm_end == std::string_view::npos) return malformed("no ')' after the name");
   std::string_view rest = stat.substr(comm_end + 1);
   // Fields after the name: 3 is the state, 4 the parent, 9 the flags, 22 the start time.
-  const auto parent = parse_u64(skip_to(rest, 2));
+  const std::string_view state = next_word(rest);
+  const auto parent = parse_u64(next_word(rest));
   if (!parent) return malformed("field 4 (parent) is not a number");
   const auto flags = parse_u64(skip_to(rest, 5));
   if (!flags) return malformed("field 9 (flags) is not a number");
   const auto start = parse_u64(skip_to(rest, 13));
   if (!start) return malformed("field 22 (start time) is not a number");
-  return ProcessStat{static_cast<pid_t>(*parent), (*flags & kKernelThreadFlag) != 0, *start};
+  const bool exited = state == "Z" || state == "X";
+  return ProcessStat{static_cast<pid_t>(*parent), (*flags & kKernelThreadFlag) != 0, *start,
+                     exited};
 }
 
 Result<std::uint64_t> parse_start_ticks(std::string_view stat) {

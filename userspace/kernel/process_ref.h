@@ -16,6 +16,7 @@ struct ProcessStat {
   pid_t parent = 0;               // field 4; 0 for pid 1 and for a parent outside our pid namespace
   bool kernel_thread = false;     // PF_KTHREAD of field 9
   std::uint64_t start_ticks = 0;  // field 22, clock ticks since boot
+  bool exited = false;            // Z or X of field 3: a leader may exit before its threads
 };
 
 // The comm field may contain any character, including parentheses and newlines. So the fields are

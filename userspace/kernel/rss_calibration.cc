@@ -24,7 +24,7 @@ namespace {
 // Steps to try. At each, both ways agree by chance with a probability of about one in the batch.
 constexpr int kTries = 8;
 // Reads of the child on its way to one step: each growth misses by the page tables it needs.
-constexpr int kLooks = 8;
+constexpr int kEvaluations = 8;
 // The last pages before a step, which the child touches one by one; each counts at once.
 constexpr Pages kSingly = 512;
 // Bound on the single pages of a child: 8 reads at 8 steps would need more than 8 MiB.
@@ -219,7 +219,7 @@ class Experiment {
 };
 
 Result<Pages> Experiment::approach(Pages pages) {
-  for (int look = 0; look < kLooks; ++look) {
+  for (int evaluation = 0; evaluation < kEvaluations; ++evaluation) {
     const abi_task task = TRY(read_(child_.pid()));
     const Pages have = pages_of(task, RssCounting::summed);
     const Pages lacking = pages - have;

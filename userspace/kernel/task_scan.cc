@@ -45,7 +45,7 @@ Result<Skeleton> load_skeleton() {
   auto& mask = skeleton->rodata->address_mask;
   __u64 random = 0;
   // Without it memory_id reveals kernel addresses, and nothing else fails.
-  static_cast<void>(::getrandom(&random, sizeof(random), GRND_NONBLOCK));
+  if (::getrandom(&random, sizeof(random), GRND_NONBLOCK) < 0) random = 0;
   std::memcpy(const_cast<__u64*>(&mask), &random, sizeof(random));
   const int failure = forestall_tasks__load(skeleton.get());
   if (failure == 0) return skeleton;
@@ -141,10 +141,10 @@ Result<abi_task> TaskScan::Loaded::read_one(pid_t pid) {
 Result<void> TaskScan::Loaded::walk() {
   for (int i = 0; i < kWalkTries; ++i) {
     skeleton->bss->walked_count = 0;
-    skeleton->bss->walk_state = ABI_WALK_NOBODY;
+    skeleton->bss->walk_state = ABI_WALK_EMPTY;
     TRY(run(walker, [](const abi_task&) {}));
     switch (skeleton->bss->walk_state) {
-      case ABI_WALK_NOBODY:
+      case ABI_WALK_EMPTY:
       case ABI_WALK_DONE: return {};
       case ABI_WALK_TORN: continue;
       default: return Error{EOVERFLOW, "the kernel's order of processes"};

@@ -182,8 +182,8 @@ Result<void> TracePrograms::Loaded::try_load(const TraceAsked& asked, std::int32
   }
   auto& out = *skeleton->rodata;
   out.shortest_ns = static_cast<__u64>(asked.shortest.count());
-  out.tells = asked.tells ? 1 : 0;
-  out.tells_begins = asked.tells_begins ? 1 : 0;
+  out.reports_events = asked.reports_events ? 1 : 0;
+  out.reports_begins = asked.reports_begins ? 1 : 0;
   out.sums = asked.sums ? 1 : 0;
   out.filters = asked.filters ? 1 : 0;
   out.hierarchy = hierarchy;

@@ -27,8 +27,8 @@ using TraceKinds = std::bitset<ABI_TRACE_KIND_COUNT>;
 
 struct TraceAsked {
   TraceKinds kinds = TraceKinds().set();
-  bool tells = true;                               // records
-  bool tells_begins = false;                       // records of begins too
+  bool reports_events = true;                      // records
+  bool reports_begins = false;                     // records of begins too
   bool sums = false;                               // by cgroup
   bool filters = false;                            // only spans in a cgroup of want()
   Duration shortest{0};                            // shorter spans count in the totals only

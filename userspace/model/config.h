@@ -2,6 +2,7 @@
 // The validated configuration in force: what is watched, what may be killed, how.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -96,6 +97,19 @@ struct RecordingPlace {
   friend bool operator==(const RecordingPlace&, const RecordingPlace&) = default;
 };
 
+// The most kills for thresholds in a period: the last limit on damage, whatever was decided.
+struct KillLimit {
+  Duration window = std::chrono::seconds(10);
+  std::uint32_t node = 8;
+  // Per class, in the order of kWorkloadClasses.
+  std::array<std::uint32_t, kWorkloadClasses.size()> classes{8, 8, 8, 8};
+
+  friend bool operator==(const KillLimit&, const KillLimit&) = default;
+};
+
+// The BPF programs have 512 slots, of which the node and the pods cgroup use two.
+inline constexpr std::uint32_t kWatchedCgroupsMax = 510;
+
 struct Config {
   bool dry_run = false;  // decide and log, never signal
   std::vector<Threshold> thresholds;
@@ -141,6 +155,11 @@ struct Config {
   Duration release_timeout = std::chrono::milliseconds(500);
   // Longest time between two evaluations without events; lines are re-armed then.
   Duration recheck_interval = std::chrono::seconds(10);
+  KillLimit kill_limit;
+  // The most watched cgroups; nullopt: as many as the limit of open files permits.
+  std::optional<std::uint32_t> watched_cgroups_max;
+  // Age of the podList at which pods started since may be missing on it.
+  Duration pod_list_max_age = std::chrono::minutes(10);
 
   friend bool operator==(const Config&, const Config&) = default;
 };

@@ -40,6 +40,12 @@ enum class Reason : std::uint8_t {
   node_reclaim_sufficed,  // after node-level reclaim no threshold is met
   own_limit_near,         // workloads near a limit of their own, which causes no eviction
   guard_shot,             // action kill: completes a kill by the guard in the kernel
+  // Met, and a further kill is held back (policy/damage_limit.h):
+  kills_freed_little,    // the last victim freed less than half of what it was said to hold
+  held_by_no_candidate,  // what kills freed is used outside of all candidates
+  candidates_too_small,  // all remaining candidates together hold less than is needed
+  within_requests,       // every remaining candidate is within its request
+  kill_limit_reached,    // Config::kill_limit
 };
 
 [[nodiscard]] std::string_view to_string(Action action);
@@ -83,6 +89,8 @@ struct RankKey {
   // With Ranking::kubelet_growth: bytes of growth since the warning; larger sorts first. Growth
   // that is noise compared with the largest counts as 0. Nullopt: unknown; sorts as 0.
   std::optional<std::int64_t> growth = std::nullopt;
+  // A pod's priority that is not known: sorts after every known one. `priority` is then 0.
+  bool priority_unknown = false;
 
   friend bool operator==(const RankKey&, const RankKey&) = default;
 };
@@ -107,6 +115,23 @@ struct Candidate {
   friend bool operator==(const Candidate&, const Candidate&) = default;
 };
 
+// The facts that decide on a further kill for one threshold (policy/damage_limit.h).
+struct Damage {
+  std::uint32_t kills = 0;  // at the subject, within KillLimit::window
+  Bytes expected;           // working sets of those of them that have ended
+  Bytes freed;              // what these freed
+  Bytes need;               // what the threshold lacks, beyond memory that is being released
+  // Working sets of the candidates that may be killed; nullopt: one of them is unknown.
+  std::optional<Bytes> killable;
+  std::optional<Bytes> left_behind;  // of candidates without processes
+  std::optional<Bytes> outside;      // used at the subject, and by no candidate
+  // Increase of `outside` since the first of the kills was decided.
+  std::optional<Bytes> outside_growth;
+  bool near_oom = false;  // the kernel's OOM killer would act next
+
+  friend bool operator==(const Damage&, const Damage&) = default;
+};
+
 struct Decision {
   Action action = Action::none;
   Reason reason = Reason::no_data;
@@ -119,6 +144,7 @@ struct Decision {
   // unavailable.
   std::vector<ReclaimStep> node_reclaim;
   Conditions conditions = kNoConditions;
+  std::optional<Damage> damage = std::nullopt;  // of the driving threshold, after a kill for it
 
   // Index into `considered` of the first eviction.
   [[nodiscard]] std::optional<std::size_t> victim() const {

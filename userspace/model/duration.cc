@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <optional>
 
@@ -181,6 +182,33 @@ std::string to_string(Duration duration) {
   if (minutes >= 60) text += std::to_string(minutes / 60) + "h";
   if (minutes > 0) text += std::to_string(minutes % 60) + "m";
   return text + with_fraction(nanos % kMinute, 9) + "s";
+}
+
+std::string brief(Duration duration) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  const std::int64_t ns = duration.count();
+  std::int64_t step = 1;
+  // A step of a second keeps three digits from 100 s on.
+  for (std::int64_t rest = std::abs(ns / 1000); rest > 0 && step < kSecond; rest /= 10) step *= 10;
+  const std::int64_t part = ns % step;
+  std::int64_t rounded = ns - part;
+  const bool up = part != 0 && std::abs(part) >= step - std::abs(part);
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max() - step;
+  if (up && std::abs(rounded) <= most) rounded += part > 0 ? step : -step;
+  return to_string(Duration(rounded));
+}
+
+std::string offset(Duration duration) {
+  const auto ms = std::chrono::round<std::chrono::milliseconds>(duration).count();
+  const std::int64_t all = std::abs(ms);
+  std::string text = ms < 0 ? "-" : "+";
+  const std::int64_t hours = all / 3'600'000;
+  const std::int64_t minutes = all / 60'000 % 60;
+  if (hours > 0) text += std::to_string(hours) + "h";
+  if (hours > 0 || minutes > 0) text += std::to_string(minutes) + "m";
+  const std::string thousandths = std::to_string(all % 1000);
+  return text + std::to_string(all / 1000 % 60) + "." + std::string(3 - thousandths.size(), '0') +
+         thousandths + "s";
 }
 
 }  // namespace forestall

@@ -18,4 +18,11 @@ namespace forestall {
 // Go's Duration.String(): "1m30s", "1h0m0s", "1.5ms", "0s". Parses back to the same duration.
 [[nodiscard]] std::string to_string(Duration duration);
 
+// The same for people, rounded to three significant digits, but not to more than a second:
+// "10.9s", "1m5.4s", "450us".
+[[nodiscard]] std::string brief(Duration duration);
+// A position on a timeline, with milliseconds, so that a column of them is aligned at the point:
+// "+10.896s", "+1m5.400s".
+[[nodiscard]] std::string offset(Duration duration);
+
 }  // namespace forestall

@@ -33,6 +33,8 @@ struct KillProgress {
   MonotonicTime started;
   Bytes remaining;                       // usage of the victim that has not come back yet
   std::optional<MonotonicTime> kill_at;  // of a terminating victim
+  Bytes expected = {};                   // its working set when it was selected
+  Bytes freed = {};                      // of its usage, once it is released or stuck
 
   friend bool operator==(const KillProgress&, const KillProgress&) = default;
 };

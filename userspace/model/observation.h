@@ -12,6 +12,7 @@
 #include "model/eviction.h"
 #include "model/filesystem.h"
 #include "model/kill.h"
+#include "model/memory_kinds.h"
 #include "model/wake.h"
 #include "model/workload.h"
 
@@ -71,6 +72,8 @@ struct Observation {
   std::optional<std::vector<WorkloadSample>> workloads;
   std::vector<KillProgress> kills;  // running and failed kills
   std::vector<SourceNote> notes;
+  // What the subject's memory consists of; read for decisions that hold a kill back.
+  std::optional<MemoryKinds> kinds = std::nullopt;
 
   friend bool operator==(const Observation&, const Observation&) = default;
 };

@@ -18,7 +18,7 @@ std::string_view to_string(OomVerdict verdict) {
     case OomVerdict::kills: return "kills";
     case OomVerdict::kills_allocating: return "kills-allocating";
     case OomVerdict::waits: return "waits";
-    case OomVerdict::nobody: return "nobody";
+    case OomVerdict::no_victim: return "no-victim";
     case OomVerdict::panics: return "panics";
     case OomVerdict::disabled: return "disabled";
   }

@@ -78,7 +78,7 @@ enum class OomVerdict : std::uint8_t {
   kills,             // the process with the highest points
   kills_allocating,  // the allocating process: it is dying, or vm.oom_kill_allocating_task is set
   waits,             // an earlier victim has not exited yet: no further one is selected
-  nobody,            // no process can be selected; the node panics, a memcg's charge fails
+  no_victim,         // no process can be selected; the node panics, a memcg's charge fails
   panics,            // vm.panic_on_oom
   disabled,          // v1 memory.oom_control: charging processes wait
 };
@@ -93,7 +93,7 @@ struct OomChoice {
 };
 
 struct OomPrediction {
-  OomVerdict verdict = OomVerdict::nobody;
+  OomVerdict verdict = OomVerdict::no_victim;
   std::optional<OomChoice> victim;     // with kills and kills_allocating
   std::optional<OomChoice> runner_up;  // the victim if the victim's thread group is ignored
   // Victim and runner-up have equal points: the kernel's walk order decided.

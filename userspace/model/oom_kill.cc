@@ -10,10 +10,13 @@ std::string_view to_string(Inaction inaction) {
     case Inaction::below_threshold: return "below-threshold";
     case Inaction::in_grace: return "in-grace";
     case Inaction::dry_run: return "dry-run";
-    case Inaction::nobody_to_kill: return "nobody-to-kill";
+    case Inaction::no_victim: return "no-victim";
     case Inaction::too_fast: return "too-fast";
     case Inaction::acting: return "acting";
     case Inaction::ours: return "ours";
+    case Inaction::held_back: return "held-back";
+    case Inaction::warn_only: return "warn-only";
+    case Inaction::stopped: return "stopped";
   }
   return "";
 }

@@ -18,7 +18,7 @@
 namespace forestall {
 
 // A source's report of the kill; unknown values are absent.
-struct OomKillSighting {
+struct OomKillEvent {
   MonotonicTime at;  // the kernel marked the victim
   ProcessId victim;  // start_ticks 0: unknown
   std::array<char, 16> comm{};
@@ -43,7 +43,7 @@ struct OomKillSighting {
   // It was killed because another process of its memory.oom.group, or of its mm, was selected.
   bool with_another = false;
 
-  friend bool operator==(const OomKillSighting&, const OomKillSighting&) = default;
+  friend bool operator==(const OomKillEvent&, const OomKillEvent&) = default;
 };
 
 // Why the agent had not acted.
@@ -53,30 +53,35 @@ enum class Inaction : std::uint8_t {
   below_threshold,  // never crossed: usage jumped past it, or the kernel ran out elsewhere
   in_grace,         // a soft threshold was met, within its grace period
   dry_run,          // the agent decides but does not signal
-  nobody_to_kill,   // met, but no candidate, or all protected or tried
+  no_victim,        // met, but no candidate, or all protected or tried
   too_fast,         // crossed, but the kernel acted first
   acting,           // a kill by the agent was running, its memory not yet back
   ours,             // the kernel selected a process that the agent had already signalled
+  held_back,        // met, but a further kill would not have helped (policy/damage_limit.h)
+  warn_only,        // the thresholds on the domain warn or throttle, and do not evict
+  stopped,          // the agent did not run: it was stopped, frozen or hung, or got no CPU
 };
 [[nodiscard]] std::string_view to_string(Inaction inaction);
 
 // The prediction in force at the time of the kill.
-struct OomForesight {
+struct OomForecast {
   MonotonicTime at;  // of the scan
-  OomVerdict verdict = OomVerdict::nobody;
+  OomVerdict verdict = OomVerdict::no_victim;
   std::optional<ProcessId> victim;  // predicted victim
   bool right = false;  // the predicted victim was killed, or died with the victim as predicted
 
-  friend bool operator==(const OomForesight&, const OomForesight&) = default;
+  friend bool operator==(const OomForecast&, const OomForecast&) = default;
 };
 
 struct OomKill {
-  OomKillSighting sighting;
-  std::optional<OomForesight> foresight;  // nullopt: no prediction for the domain
+  OomKillEvent event;
+  std::optional<OomForecast> forecast;  // nullopt: no prediction for the domain
   Inaction inaction = Inaction::not_watched;
-  // With too_fast, acting, ours, dry_run and nobody_to_kill: time from the crossing of the
+  // With too_fast, stopped, acting, ours, dry_run and no_victim: time from the crossing of the
   // threshold to the kill. With in_grace: how long it was met.
   std::optional<Duration> since_crossing;
+  // With stopped: for how long at least the agent had not run.
+  std::optional<Duration> agent_away = std::nullopt;
 
   friend bool operator==(const OomKill&, const OomKill&) = default;
 };

@@ -11,6 +11,7 @@ std::string_view to_string(Rung rung) {
     case Rung::sigkill: return "sigkill";
     case Rung::mrelease: return "process_mrelease";
     case Rung::sigterm: return "sigterm";
+    case Rung::reclaim: return "reclaim";
   }
   return "";
 }

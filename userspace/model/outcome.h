@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "model/kill.h"
+#include "model/memory_kinds.h"
 #include "model/workload.h"
 
 namespace forestall {
@@ -26,6 +27,7 @@ enum class Rung : std::uint8_t {
   sigkill,      // pidfd_send_signal(SIGKILL)
   mrelease,     // process_mrelease on a worker thread
   sigterm,      // pidfd_send_signal(SIGTERM): the grace of a soft eviction begins
+  reclaim,      // memory.reclaim (v2) or memory.force_empty (v1) on what stayed charged
 };
 
 [[nodiscard]] std::string_view to_string(Rung rung);
@@ -39,6 +41,14 @@ struct Attempt {
   friend bool operator==(const Attempt&, const Attempt&) = default;
 };
 
+// Memory that stays charged to the victim's cgroup after its last process exited.
+struct LeftBehind {
+  Bytes total;  // usage, after an attempt to reclaim it
+  MemoryKinds kinds;
+
+  friend bool operator==(const LeftBehind&, const LeftBehind&) = default;
+};
+
 struct Outcome {
   Workload victim;
   bool dry_run = false;  // everything except the signals happened
@@ -48,10 +58,11 @@ struct Outcome {
   Bytes usage_before;
   Bytes freed;  // usage_before - usage at the end
 
-  MonotonicTime began;                     // the actuator received the decision
-  std::optional<MonotonicTime> signalled;  // first SIGKILL sent
-  std::optional<MonotonicTime> exited;     // the last process exited
-  std::optional<MonotonicTime> released;   // its memory was back
+  MonotonicTime began;                                   // the actuator received the decision
+  std::optional<MonotonicTime> signalled;                // first SIGKILL sent
+  std::optional<MonotonicTime> exited;                   // the last process exited
+  std::optional<MonotonicTime> released;                 // its memory was back
+  std::optional<LeftBehind> left_behind = std::nullopt;  // nullopt: next to nothing, or unknown
 
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };

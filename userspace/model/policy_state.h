@@ -13,6 +13,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "model/condition.h"
 #include "model/filesystem.h"
@@ -73,6 +74,14 @@ struct PolicyState {
     friend bool operator==(const Reclaim&, const Reclaim&) = default;
   };
 
+  // What lay outside of all candidates when a kill for a threshold was decided.
+  struct Series {
+    ThresholdId id;
+    MonotonicTime began;
+    Bytes outside;
+    friend bool operator==(const Series&, const Series&) = default;
+  };
+
   std::optional<MonotonicTime> at;         // of the last step; nullopt: there was none
   std::optional<FilesystemLayout> layout;  // as found first; does not change
   // Null until the layout is known.
@@ -89,6 +98,10 @@ struct PolicyState {
   // When a wait for a victim's cleanup ends, or when the end of its grace is too near to be brought
   // forward; the earlier of the two.
   std::optional<MonotonicTime> cleanup_until;
+  // Younger than KillLimit::window; at most one for each threshold. Ascending.
+  std::vector<Series> series;
+  // When time alone ends the reason for which a further kill is held back.
+  std::optional<MonotonicTime> held_until;
 
   // Derived thresholds are compared by value.
   friend bool operator==(const PolicyState& a, const PolicyState& b);

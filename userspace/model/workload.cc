@@ -19,6 +19,7 @@ std::string_view to_string(Protection protection) {
     case Protection::static_pod: return "static-pod";
     case Protection::own_cgroup: return "own-cgroup";
     case Protection::init_cgroup: return "init-cgroup";
+    case Protection::may_be_critical: return "may-be-critical";
   }
   return "";
 }
@@ -33,7 +34,8 @@ bool operator==(const Workload& a, const Workload& b) {
   if (a.pod && a.pod != b.pod && !(*a.pod == *b.pod)) return false;
   return a.cgroup == b.cgroup && a.path == b.path && a.kind == b.kind && a.name == b.name &&
          a.pod_uid == b.pod_uid && a.priority == b.priority &&
-         a.memory_request == b.memory_request && a.protection == b.protection;
+         a.memory_request == b.memory_request && a.protection == b.protection &&
+         a.inferred == b.inferred;
 }
 
 }  // namespace forestall

@@ -25,15 +25,29 @@ enum class WorkloadKind : std::uint8_t { pod, cgroup };
 // Why a workload is never killed; only `none` may be killed.
 enum class Protection : std::uint8_t {
   none,
-  declared,     // the config or the manifest says `protected: true`
-  critical,     // priority >= 2000000000 (pkg/apis/scheduling/types.go SystemCriticalPriority)
-  static_pod,   // static or mirror pod
-  own_cgroup,   // contains the agent
-  init_cgroup,  // contains pid 1
+  declared,         // the config or the manifest says `protected: true`
+  critical,         // priority >= 2000000000 (pkg/apis/scheduling/types.go SystemCriticalPriority)
+  static_pod,       // static or mirror pod
+  own_cgroup,       // contains the agent
+  init_cgroup,      // contains pid 1
+  may_be_critical,  // pod of unknown priority that the node shows as possibly critical
 };
 
 [[nodiscard]] std::string_view to_string(WorkloadKind kind);
 [[nodiscard]] std::string_view to_string(Protection protection);
+
+// What the node itself shows of a pod whose facts are not known from Kubernetes: the group of its
+// cgroup, and the oom_score_adj that kubelet gave its processes (pkg/kubelet/qos/policy.go).
+struct InferredFacts {
+  QosClass qos = QosClass::guaranteed;
+  // The lowest of its containers; the sandbox has the runtime's own value. Nullopt: no container
+  // has a value that kubelet writes.
+  std::optional<std::int32_t> oom_score_adj;
+  // The most that its containers can have requested; nullopt: unknown.
+  std::optional<Bytes> memory_request;
+
+  friend bool operator==(const InferredFacts&, const InferredFacts&) = default;
+};
 
 struct Workload {
   CgroupId cgroup;
@@ -46,6 +60,8 @@ struct Workload {
   Protection protection = Protection::none;
   // All known facts of the pod; the declarations above take precedence. Null: unknown.
   std::shared_ptr<const Pod> pod;
+  // Set for pods without `pod`. Used only for what is not declared above.
+  std::optional<InferredFacts> inferred = std::nullopt;
 
   // The pod's facts are compared by value.
   friend bool operator==(const Workload& a, const Workload& b);

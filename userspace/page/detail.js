@@ -273,10 +273,10 @@ const Detail = (() => {
     return list;
   }
   function kernel(oomKill) {
-    const seen = oomKill.sighting;
+    const seen = oomKill.event;
     const domain = seen.domainPath || (seen.constraint === 'none' ? 'the node' : '');
     const pages = (n) => (n === undefined ? undefined : `${n.toLocaleString('en')} pages`);
-    const foresight = oomKill.foresight;
+    const forecast = oomKill.forecast;
     return [
       heading('What the kernel did'),
       facts([
@@ -307,15 +307,16 @@ const Detail = (() => {
           'since the crossing',
           oomKill.sinceCrossingNs === undefined ? '' : length(oomKill.sinceCrossingNs),
         ],
+        ['agent away', oomKill.agentAwayNs === undefined ? '' : length(oomKill.agentAwayNs)],
         [
           'predicted',
-          !foresight
+          !forecast
             ? 'no prediction'
-            : foresight.right
+            : forecast.right
               ? 'yes, this process'
-              : foresight.victim
-                ? 'another process: pid ' + foresight.victim.pid
-                : foresight.verdict,
+              : forecast.victim
+                ? 'another process: pid ' + forecast.victim.pid
+                : forecast.verdict,
         ],
       ]),
     ];

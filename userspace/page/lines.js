@@ -146,10 +146,11 @@ const Lines = (() => {
       const shown = this.shown();
       if (!this.about.stacked) return [this.times, ...shown.map((line) => line.values)];
       const sum = new Array(this.times.length).fill(0);
+      const known = sum.map((_, i) => this.lines.some((line) => line.values[i] !== null));
       const stacked = shown.map((line) =>
         line.values.map((value, i) => {
           sum[i] += value || 0;
-          return sum[i];
+          return known[i] ? sum[i] : null;
         }),
       );
       return [this.times, ...stacked.reverse()];
@@ -286,7 +287,11 @@ const Lines = (() => {
         series: [{}, ...this.series()],
         hooks: {
           drawClear: [(u) => this.drawSpans(u)],
-          draw: [(u) => this.drawThresholds(u), (u) => this.drawMoments(u)],
+          draw: [
+            (u) => this.drawGapLabels(u),
+            (u) => this.drawThresholds(u),
+            (u) => this.drawMoments(u),
+          ],
           setSelect: [(u) => this.selected(u)],
           setCursor: [(u) => this.drawTip(u)],
         },
@@ -302,6 +307,8 @@ const Lines = (() => {
             stroke: card,
             width: this.lines.length > 8 ? 0.4 : 0.8,
             fill: colour,
+            // A sample shows nothing of the time before it.
+            paths: uPlot.paths.stepped({ align: 1 }),
             points: { show: false },
           };
         }
@@ -356,6 +363,33 @@ const Lines = (() => {
           ctx.fillRect(left, box.top, width, box.height);
         }
       });
+    }
+
+    // Over the grid.
+    drawGapLabels(u) {
+      this.inside(u, (ctx, box, ratio) => {
+        for (const span of this.about.spans ? this.about.spans() : []) {
+          if (span.kind !== 'lost') continue;
+          const left = Math.max(this.x(u, span.fromUs), box.left);
+          const right = Math.min(this.x(u, span.toUs), box.left + box.width);
+          this.labelGap(ctx, box, ratio, span, left, right - left);
+        }
+      });
+    }
+
+    // "no data for 10.8 s", if there is room.
+    labelGap(ctx, box, ratio, span, left, width) {
+      const full = `no data for ${length((span.toUs - span.fromUs) * 1e3)}`;
+      ctx.font = `${11 * ratio}px system-ui, "DejaVu Sans", sans-serif`;
+      const fits = (text) => ctx.measureText(text).width + 8 * ratio <= width;
+      const text = [full, 'no data'].find(fits);
+      if (!text) return;
+      ctx.textAlign = 'center';
+      ctx.lineWidth = 3 * ratio;
+      ctx.strokeStyle = role('card');
+      ctx.strokeText(text, left + width / 2, box.top + 16 * ratio);
+      ctx.fillStyle = role('quiet');
+      ctx.fillText(text, left + width / 2, box.top + 16 * ratio);
     }
 
     drawThresholds(u) {

@@ -13,6 +13,7 @@
 
   let picture = null;
   let gauge = 0; // index of the one drawn
+  let gaugeChosen = false; // by the user; otherwise the first, which came nearest to its threshold
   let near = false; // scale to values near the thresholds
   let zoomed = null; // [from, to] in seconds since 1970; null: all
   let current = null; // id of the moment shown
@@ -136,6 +137,8 @@
           'dry run: no signals were sent',
         ),
       );
+    const elsewhere = sum.kernelOomsElsewhere || 0;
+    const kernelOoms = sum.kernelOoms - elsewhere;
     if (!dry || sum.kills > 0) {
       tiles.push(
         tile(
@@ -149,11 +152,12 @@
     }
     tiles.push(
       tile(
-        sum.kernelOoms > 0 ? 'oom' : 'good',
+        kernelOoms > 0 ? 'oom' : 'good',
         'Killed by the kernel',
-        String(sum.kernelOoms),
+        String(kernelOoms),
         '',
-        sum.kernelOoms > 0 ? 'OOM kills before Forestall acted' : 'no OOM kill',
+        (kernelOoms > 0 ? 'OOM kills before Forestall acted' : 'no OOM kill') +
+          (elsewhere > 0 ? `; ${elsewhere} where no threshold evicts` : ''),
       ),
     );
     if (sum.medianToSignalNs !== undefined) {
@@ -190,7 +194,7 @@
       tile(
         '',
         'Evaluations',
-        count(sum.looks),
+        count(sum.evaluations),
         '',
         often || `in ${length((picture.toUs - picture.fromUs) * 1e3)}`,
       ),
@@ -213,13 +217,13 @@
     return each.subject === 'node' ? each.signal : `${each.signal} of ${each.subject}`;
   }
   const gaugeNames = () => picture.gauges.map(gaugeName);
-  // Replaces the picture. The same gauge stays selected at its new index. Returns whether the
+  // Replaces the picture. A gauge that the user chose stays selected at its new index. Returns whether the
   // gauges or their order changed.
   function take(next) {
     const before = gaugeNames();
     picture = next;
     const after = gaugeNames();
-    gauge = Math.max(after.indexOf(before[gauge]), 0);
+    gauge = gaugeChosen ? Math.max(after.indexOf(before[gauge]), 0) : 0;
     return before.join('\n') !== after.join('\n');
   }
   function gaugeSelect() {
@@ -233,6 +237,7 @@
         'aria-label': 'Signal',
         onchange: () => {
           gauge = select.selectedIndex;
+          gaugeChosen = true;
           charts[0].rebuild();
           drawTiles();
         },

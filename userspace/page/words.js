@@ -28,6 +28,11 @@ const Words = (() => {
     'node-reclaim-sufficed': 'node-level reclaim left no threshold met',
     'own-limit-near': 'workloads are near their own limits',
     'guard-shot': 'the guard in the kernel killed the victim',
+    'kills-freed-little': 'the last victim freed less than half of its working set',
+    'held-by-no-candidate': 'what kills freed is used outside of all candidates',
+    'candidates-too-small': 'all remaining candidates hold less than is needed',
+    'within-requests': 'every remaining candidate is within its request',
+    'kill-limit-reached': 'killLimit allows no further kill in this period',
   };
   const kInaction = {
     'not-watched': 'no threshold covers what ran out',
@@ -35,8 +40,11 @@ const Words = (() => {
     'below-threshold': 'the threshold was never met',
     'in-grace': 'a soft threshold was in its grace period',
     'dry-run': 'the agent decides but does not signal',
-    'nobody-to-kill': 'the threshold was met, but no workload could be killed',
+    'no-victim': 'the threshold was met, but no workload could be killed',
+    'held-back': 'the threshold was met, but a further kill would not have helped',
     'too-fast': 'the threshold was crossed, but the kernel killed first',
+    'warn-only': 'the threshold only warns or throttles',
+    stopped: 'the agent did not run: stopped, frozen, hung, or without CPU',
     acting: 'a kill was in progress, its memory not yet released',
     ours: 'the kernel chose the process that the agent had already signalled',
   };

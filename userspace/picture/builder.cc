@@ -11,6 +11,8 @@ namespace {
 constexpr std::int64_t kAroundUs = 1'000'000;
 // Wakeups are merged if they are closer than this fraction of the time span.
 constexpr std::int64_t kWakesAcross = 1500;
+// An agent that is late by so many intervals did not run.
+constexpr int kIntervalsMissed = 3;
 
 }  // namespace
 
@@ -43,7 +45,7 @@ void Builder::anchor(MonotonicTime at, std::int64_t wall_time_ns, bool new_run) 
   if (!new_run) return;
   ++run_;
   pressure_.forget();
-  moments_.forget_looks();
+  moments_.forget_evaluations();
 }
 
 void Builder::set_dry_run(bool dry_run) {
@@ -62,24 +64,32 @@ std::int64_t Builder::reach(MonotonicTime at) {
   return at_us;
 }
 
-void Builder::look(std::uint64_t number, const Record& looked) {
-  const std::int64_t at_us = reach(looked.observation.at);
-  ++looks_;
-  wakes_.take(at_us, looked.observation.wake.source);
-  gauges_.take(at_us, looked.decision.evidence);
-  // An evaluation of the pre-ranked victims does not contain the other workloads.
-  if (!looked.prepared) spans_.take(at_us, looked.decision);
-  if (looked.observation.workloads) workloads_.note(at_us, *looked.observation.workloads);
-  if (number > 0) moments_.look(number, looked);
+void Builder::note_gap(MonotonicTime at) {
+  const bool is_gap = interval_ > Duration::zero() && last_evaluation_ &&
+                      at - *last_evaluation_ > kIntervalsMissed * interval_;
+  if (is_gap) lose(at);
+  last_evaluation_ = at;
 }
 
-void Builder::record(std::uint64_t look, const Record& record) {
+void Builder::evaluation(std::uint64_t number, const Record& evaluated) {
+  note_gap(evaluated.observation.at);
+  const std::int64_t at_us = reach(evaluated.observation.at);
+  ++evaluations_;
+  wakes_.take(at_us, evaluated.observation.wake.source);
+  gauges_.take(at_us, evaluated.decision.evidence);
+  // An evaluation of the pre-ranked victims does not contain the other workloads.
+  if (!evaluated.prepared) spans_.take(at_us, evaluated.decision);
+  if (evaluated.observation.workloads) workloads_.note(at_us, *evaluated.observation.workloads);
+  if (number > 0) moments_.evaluation(number, evaluated);
+}
+
+void Builder::record(std::uint64_t evaluation, const Record& record) {
   // The wall time of an evaluation's record differs from the time of the evaluation.
   std::int64_t at_us = record.wall_time_ns / 1000 - facts_.origin_unix_us();
-  if (record.oom_kill) at_us = us(record.oom_kill->sighting.at);
+  if (record.oom_kill) at_us = us(record.oom_kill->event.at);
   from_us_ = std::min(from_us_.value_or(at_us), at_us);
   to_us_ = std::max(to_us_, at_us);
-  moments_.record(look, run_, at_us, facts_.origin().dry_run(), record);
+  moments_.record(evaluation, run_, at_us, facts_.origin().dry_run(), record);
   const auto& outcome = record.outcome;
   if (outcome && outcome->released && !outcome->dry_run) {
     // Extends the span as well: viewers would get a row beyond it twice.
@@ -91,7 +101,7 @@ void Builder::readings(MonotonicTime at, const std::vector<Evidence>& evidence) 
   gauges_.take(reach(at), evidence);
 }
 
-void Builder::survey(MonotonicTime at, const std::vector<WorkloadSample>& samples) {
+void Builder::workload_sample(MonotonicTime at, const std::vector<WorkloadSample>& samples) {
   workloads_.replace(reach(at), samples);
 }
 
@@ -100,8 +110,12 @@ void Builder::pressure(const MemoryPressure& pressure) {
 }
 
 void Builder::lose(MonotonicTime until) {
+  last_evaluation_ = until;
   if (!from_us_) return;  // no earlier entry
   const std::int64_t from_us = to_us_;
+  gauges_.lose(from_us);
+  workloads_.lose(from_us);
+  pressure_.lose(from_us);
   spans_.lose(from_us, reach(until));
 }
 
@@ -110,10 +124,10 @@ v1::Picture Builder::picture() {
   gauges_.thin(bounds_.rows_drawn, kills, kAroundUs);
   workloads_.thin(bounds_.rows_drawn, kills, kAroundUs);
   pressure_.thin(bounds_.rows_drawn, kills, kAroundUs);
-  return told(Cursor{});
+  return reported(Cursor{});
 }
 
-v1::Picture Builder::told(const Cursor& cursor) const {
+v1::Picture Builder::reported(const Cursor& cursor) const {
   v1::Picture out = facts_;
   out.set_from_us(from_us_.value_or(0));
   out.set_to_us(to_us_);
@@ -123,12 +137,12 @@ v1::Picture Builder::told(const Cursor& cursor) const {
   spans_.put(out, cursor.at_us);
   wakes_.put(out, cursor.at_us, (to_us_ - from_us_.value_or(0)) / kWakesAcross);
   moments_.put(out, cursor.revision);
-  out.mutable_summary()->set_looks(looks_);
+  out.mutable_summary()->set_evaluations(evaluations_);
   return out;
 }
 
 v1::Picture Builder::since(Cursor& cursor) const {
-  v1::Picture out = told(cursor);
+  v1::Picture out = reported(cursor);
   out.set_continued(cursor.at_us != INT64_MIN);
   cursor.at_us = to_us_;
   cursor.revision = moments_.revision();

@@ -55,6 +55,9 @@ class Builder {
   // of the agent numbers its records anew. REQUIRES: called before all functions below.
   void anchor(MonotonicTime at, std::int64_t wall_time_ns, bool new_run);
   void set_dry_run(bool dry_run);
+  // The longest time between two evaluations of a running agent: over a much longer time, nothing
+  // is known. 0: unknown.
+  void set_interval(Duration interval) { interval_ = interval; }
   [[nodiscard]] v1::PictureOrigin& origin() { return *facts_.mutable_origin(); }
   void add_remark(std::string remark) { facts_.add_remarks(std::move(remark)); }
 
@@ -64,13 +67,13 @@ class Builder {
   }
 
   // An evaluation with its decision; `number` ascends. 0: no record refers to it.
-  void look(std::uint64_t number, const Record& looked);
+  void evaluation(std::uint64_t number, const Record& evaluated);
   // A record of the evaluation with that number; 0: the record has its own observation and
   // decision.
-  void record(std::uint64_t look, const Record& record);
+  void record(std::uint64_t evaluation, const Record& record);
   // Values of signals between evaluations.
   void readings(MonotonicTime at, const std::vector<Evidence>& evidence);
-  void survey(MonotonicTime at, const std::vector<WorkloadSample>& samples);
+  void workload_sample(MonotonicTime at, const std::vector<WorkloadSample>& samples);
   void pressure(const MemoryPressure& pressure);
   // The time from the last entry to `until` is unknown.
   void lose(MonotonicTime until);
@@ -83,14 +86,17 @@ class Builder {
  private:
   [[nodiscard]] std::int64_t us(MonotonicTime at) const;
   std::int64_t reach(MonotonicTime at);
-  [[nodiscard]] v1::Picture told(const Cursor& cursor) const;
+  void note_gap(MonotonicTime at);
+  [[nodiscard]] v1::Picture reported(const Cursor& cursor) const;
 
   Bounds bounds_;
   v1::Picture facts_;  // origin and remarks
   bool anchored_ = false;
   std::int64_t offset_ns_ = 0;  // CLOCK_REALTIME - CLOCK_MONOTONIC
   std::uint64_t run_ = 0;
-  std::uint64_t looks_ = 0;
+  std::uint64_t evaluations_ = 0;
+  Duration interval_{0};
+  std::optional<MonotonicTime> last_evaluation_;
   std::optional<std::int64_t> from_us_;
   std::int64_t to_us_ = 0;
   Gauges gauges_;

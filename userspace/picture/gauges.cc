@@ -2,8 +2,9 @@
 #include "picture/gauges.h"
 
 #include <algorithm>
+#include <tuple>
 
-#include "api/utf8.h"
+#include "text/utf8.h"
 
 namespace forestall::picture {
 namespace {
@@ -20,10 +21,10 @@ v1::Gauge::Unit gauge_unit(Signal signal) {
   return v1::Gauge::UNIT_UNSPECIFIED;
 }
 
-bool is_same(const v1::GaugeThreshold& told, const Evidence& evidence) {
-  return told.limit() == evidence.limit.value() &&
-         told.grace_ns() == evidence.threshold.grace.count() &&
-         told.response() == to_string(evidence.threshold.response);
+bool is_same(const v1::GaugeThreshold& reported, const Evidence& evidence) {
+  return reported.limit() == evidence.limit.value() &&
+         reported.grace_ns() == evidence.threshold.grace.count() &&
+         reported.response() == to_string(evidence.threshold.response);
 }
 
 }  // namespace
@@ -35,7 +36,7 @@ Gauges::Gauge* Gauges::find(const Evidence& evidence) {
   if (gauges_.size() >= gauges_max_) return nullptr;
   Gauge& gauge = gauges_.emplace(std::move(key), Gauge(rows_max_)).first->second;
   gauge.facts.set_signal(std::string(to_string(evidence.threshold.signal)));
-  gauge.facts.set_subject(api::to_utf8(evidence.subject));
+  gauge.facts.set_subject(text::to_utf8(evidence.subject));
   gauge.facts.set_unit(gauge_unit(evidence.threshold.signal));
   return &gauge;
 }
@@ -69,14 +70,14 @@ void Gauges::take_threshold(Gauge& gauge, std::int64_t at_us, const Evidence& ev
     const double ratio = static_cast<double>(evidence.available) / static_cast<double>(limit);
     gauge.nearest = std::min(gauge.nearest, ratio);
   }
-  auto& told = *gauge.facts.mutable_thresholds();
-  for (auto each = told.rbegin(); each != told.rend(); ++each) {
+  auto& reported = *gauge.facts.mutable_thresholds();
+  for (auto each = reported.rbegin(); each != reported.rend(); ++each) {
     if (!is_same(*each, evidence)) continue;
     each->set_to_us(at_us);
     return;
   }
-  if (told.size() == kThresholdsMax) return;
-  v1::GaugeThreshold& added = *told.Add();
+  if (reported.size() == kThresholdsMax) return;
+  v1::GaugeThreshold& added = *reported.Add();
   added.set_limit(limit);
   added.set_quantity(evidence.limit.text());
   added.set_grace_ns(evidence.threshold.grace.count());
@@ -85,33 +86,39 @@ void Gauges::take_threshold(Gauge& gauge, std::int64_t at_us, const Evidence& ev
   added.set_to_us(at_us);
 }
 
+void Gauges::lose(std::int64_t at_us) {
+  for (auto& [key, gauge] : gauges_) gauge.table.break_lines(at_us);
+}
+
 void Gauges::thin(std::size_t rows_wanted, const std::vector<std::int64_t>& moments,
                   std::int64_t around_us) {
   for (auto& [key, gauge] : gauges_) gauge.table.thin(rows_wanted, moments, around_us);
 }
 
 void Gauges::put(v1::Picture& out, std::size_t drawn, std::int64_t after_us) const {
+  // What crossed a threshold comes first, then memory, and within each what came nearest: the first
+  // one is the page's headline.
   struct Place {
-    bool of_others = false;
+    bool crossed = false;
+    bool is_memory = false;
     double nearest = 0;
     const Gauge* gauge = nullptr;
   };
   std::vector<Place> order;
   for (const auto& [key, gauge] : gauges_) {
-    // For the node, memory comes first, in the order of Signal.
-    const bool is_node = key.second == "node";
-    const double rank = is_node ? static_cast<double>(key.first) : gauge.nearest;
-    order.push_back({!is_node, rank, &gauge});
+    const bool is_memory = resource_of(key.first) == Resource::memory;
+    order.push_back({gauge.nearest < 1, is_memory, gauge.nearest, &gauge});
   }
-  std::ranges::stable_sort(
-      order, {}, [](const Place& place) { return std::pair(place.of_others, place.nearest); });
-  const std::size_t told = std::min(drawn, order.size());
-  for (std::size_t i = 0; i < told; ++i) {
+  std::ranges::stable_sort(order, {}, [](const Place& place) {
+    return std::tuple(!place.crossed, !place.is_memory, place.nearest);
+  });
+  const std::size_t reported = std::min(drawn, order.size());
+  for (std::size_t i = 0; i < reported; ++i) {
     v1::Gauge& gauge = *out.add_gauges();
     gauge = order[i].gauge->facts;
     order[i].gauge->table.put(*gauge.mutable_table(), after_us);
   }
-  out.set_gauges_left_out(order.size() - told + refused_);
+  out.set_gauges_left_out(order.size() - reported + refused_);
 }
 
 }  // namespace forestall::picture

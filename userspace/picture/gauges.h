@@ -23,6 +23,8 @@ class Gauges {
       : gauges_max_(gauges_max), rows_max_(rows_max) {}
 
   void take(std::int64_t at_us, const std::vector<Evidence>& evidence);
+  // Values from then on are unknown until the next ones.
+  void lose(std::int64_t at_us);
   void thin(std::size_t rows_wanted, const std::vector<std::int64_t>& moments,
             std::int64_t around_us);
   // The node's gauges, and those closest to a threshold, up to `drawn`.

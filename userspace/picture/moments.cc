@@ -5,9 +5,9 @@
 #include <cstring>
 #include <utility>
 
-#include "api/convert.h"
-#include "api/utf8.h"
+#include "messages/convert.h"
 #include "model/stage.h"
+#include "text/utf8.h"
 
 namespace forestall::picture {
 namespace {
@@ -18,7 +18,7 @@ constexpr std::size_t kOthersKept = 128;
 // Of the subjects of a decision; a node may have a threshold per workload.
 constexpr std::size_t kEvidenceKept = 16;
 // Limit for all moments of a picture: some 500 bytes each.
-constexpr std::size_t kCandidatesTold = 3000;
+constexpr std::size_t kCandidatesShown = 3000;
 constexpr int kCandidatesLeast = 4;
 // Sequences per run of the agent; ids stay exact in JavaScript.
 constexpr std::uint64_t kSequencesMax = std::uint64_t{1} << 40;
@@ -47,7 +47,7 @@ int worth(v1::Moment::Kind kind) {
 
 std::string victim_of(const Record& record) {
   if (record.oom_kill) {
-    const auto& comm = record.oom_kill->sighting.comm;
+    const auto& comm = record.oom_kill->event.comm;
     return {comm.data(), strnlen(comm.data(), comm.size())};
   }
   if (record.outcome) return record.outcome->victim.name;
@@ -69,12 +69,19 @@ void cut_candidates(v1::Moment& moment, int most) {
                                  static_cast<std::uint64_t>(surplus));
 }
 
+void count_kernel_kill(const v1::Moment& moment, v1::PictureSummary& summary) {
+  const auto inaction = moment.record().oom_kill().inaction();
+  const bool elsewhere = inaction == v1::OomKill::NOT_WATCHED || inaction == v1::OomKill::WARN_ONLY;
+  summary.set_kernel_ooms(summary.kernel_ooms() + 1);
+  summary.set_kernel_ooms_elsewhere(summary.kernel_ooms_elsewhere() + (elsewhere ? 1 : 0));
+}
+
 // Adds a moment to the summary.
 void count(const v1::Moment& moment, v1::PictureSummary& summary) {
   switch (moment.kind()) {
     case v1::Moment::KILL: summary.set_kills(summary.kills() + 1); break;
     case v1::Moment::WOULD_KILL: summary.set_would_kills(summary.would_kills() + 1); break;
-    case v1::Moment::KERNEL_OOM: summary.set_kernel_ooms(summary.kernel_ooms() + 1); break;
+    case v1::Moment::KERNEL_OOM: count_kernel_kill(moment, summary); break;
     default: break;
   }
   if (moment.kind() == v1::Moment::KILL && moment.record().has_outcome()) {
@@ -106,11 +113,11 @@ Record Moments::trimmed(const Record& record, std::uint64_t& left_out) const {
   kept.prepared = record.prepared;
   Decision& decision = kept.decision;
   const auto& all = record.decision.considered;
-  std::size_t told = std::min(limits_.candidates, all.size());
+  std::size_t reported = std::min(limits_.candidates, all.size());
   for (const Eviction& each : record.decision.evictions) {
-    if (each.candidate < all.size()) told = std::max<std::size_t>(told, each.candidate + 1);
+    if (each.candidate < all.size()) reported = std::max<std::size_t>(reported, each.candidate + 1);
   }
-  left_out = all.size() - told;
+  left_out = all.size() - reported;
   decision.action = record.decision.action;
   decision.reason = record.decision.reason;
   // Met thresholds come first.
@@ -119,7 +126,7 @@ Record Moments::trimmed(const Record& record, std::uint64_t& left_out) const {
   const std::size_t shown = std::min(evidence.size(), std::max(kEvidenceKept, driving + 1));
   decision.evidence.assign(evidence.begin(), evidence.begin() + static_cast<std::ptrdiff_t>(shown));
   decision.driving = record.decision.driving;
-  decision.considered.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(told));
+  decision.considered.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(reported));
   for (Candidate& each : decision.considered) {
     each.sample.workload.pod.reset();
     each.sample.statistics.reset();
@@ -131,16 +138,16 @@ Record Moments::trimmed(const Record& record, std::uint64_t& left_out) const {
   return kept;
 }
 
-void Moments::look(std::uint64_t number, const Record& looked) {
-  const bool kills = looked.decision.action == Action::kill;
+void Moments::evaluation(std::uint64_t number, const Record& evaluated) {
+  const bool kills = evaluated.decision.action == Action::kill;
   auto& seen = kills ? kills_ : others_;
   if (seen.size() == (kills ? kKillsKept : kOthersKept)) seen.pop_front();
   Seen& added = seen.emplace_back();
   added.number = number;
-  added.looked = trimmed(looked, added.left_out);
+  added.evaluated = trimmed(evaluated, added.left_out);
 }
 
-void Moments::forget_looks() {
+void Moments::forget_evaluations() {
   kills_.clear();
   others_.clear();
 }
@@ -153,55 +160,56 @@ const Moments::Seen* Moments::find(std::uint64_t number) const {
   return nullptr;
 }
 
-void Moments::record(std::uint64_t look, std::uint64_t run, std::int64_t at_us, bool dry_run,
+void Moments::record(std::uint64_t evaluation, std::uint64_t run, std::int64_t at_us, bool dry_run,
                      const Record& record) {
   std::uint64_t left_out = 0;
-  Record told = trimmed(record, left_out);
-  const Seen* seen = look == 0 ? nullptr : find(look);
+  Record reported = trimmed(record, left_out);
+  const Seen* seen = evaluation == 0 ? nullptr : find(evaluation);
   if (seen != nullptr) {
     // The record's own evictions are kept: it is about one of them.
-    auto evictions = std::move(told.decision.evictions);
-    told.decision = seen->looked.decision;
-    told.decision.evictions = std::move(evictions);
-    told.observation = seen->looked.observation;
-    told.stages = seen->looked.stages;
-    told.prepared = seen->looked.prepared;
+    auto evictions = std::move(reported.decision.evictions);
+    reported.decision = seen->evaluated.decision;
+    reported.decision.evictions = std::move(evictions);
+    reported.observation = seen->evaluated.observation;
+    reported.stages = seen->evaluated.stages;
+    reported.prepared = seen->evaluated.prepared;
     left_out = seen->left_out;
   }
-  const std::uint64_t id = run * kSequencesMax + told.sequence;
-  if (!told_.contains(id)) make_room();
-  Told& entry = told_[id];
+  const std::uint64_t id = run * kSequencesMax + reported.sequence;
+  if (!reported_.contains(id)) make_room();
+  Reported& entry = reported_[id];
   const bool again = entry.moment.id() == id && entry.revision != 0;
   entry.revision = ++revision_;
   v1::Moment moment;
   moment.set_id(id);
-  moment.set_kind(kind_of(told, dry_run));
+  moment.set_kind(kind_of(reported, dry_run));
   moment.set_at_us(again ? entry.moment.at_us() : at_us);
-  moment.set_victim(api::to_utf8(victim_of(told)));
-  put_stages(told, moment);
-  if (told.outcome && told.outcome->signalled && !told.outcome->dry_run) {
-    entry.to_signal_ns = (*told.outcome->signalled - told.stages.crossed).count();
+  moment.set_victim(text::to_utf8(victim_of(reported)));
+  put_stages(reported, moment);
+  if (reported.outcome && reported.outcome->signalled && !reported.outcome->dry_run) {
+    entry.to_signal_ns = (*reported.outcome->signalled - reported.stages.crossed).count();
   }
-  *moment.mutable_record() = api::to_proto(told);
+  *moment.mutable_record() = messages::to_proto(reported);
   moment.set_considered_left_out(left_out);
   entry.moment = std::move(moment);
 }
 
 void Moments::make_room() {
-  if (told_.size() < limits_.moments) return;
-  const auto least = std::min_element(told_.begin(), told_.end(), [](const auto& a, const auto& b) {
-    return worth(a.second.moment.kind()) < worth(b.second.moment.kind());
-  });
+  if (reported_.size() < limits_.moments) return;
+  const auto least =
+      std::min_element(reported_.begin(), reported_.end(), [](const auto& a, const auto& b) {
+        return worth(a.second.moment.kind()) < worth(b.second.moment.kind());
+      });
   // A kill without an outcome is counted when its final record arrives.
   const v1::Moment& moment = least->second.moment;
   if (moment.record().has_outcome() || moment.record().has_oom_kill()) count(moment, gone_);
-  told_.erase(least);  // the oldest of its kind: they are in order of their ids
+  reported_.erase(least);  // the oldest of its kind: they are in order of their ids
   ++left_out_;
 }
 
 std::vector<std::int64_t> Moments::kill_times() const {
   std::vector<std::int64_t> times;
-  for (const auto& [id, each] : told_) {
+  for (const auto& [id, each] : reported_) {
     if (worth(each.moment.kind()) > 1) times.push_back(each.moment.at_us());
   }
   std::ranges::sort(times);
@@ -212,9 +220,10 @@ void Moments::put(v1::Picture& out, std::uint64_t since) const {
   v1::PictureSummary& summary = *out.mutable_summary();
   summary = gone_;
   std::vector<std::int64_t> to_signal;
-  const int candidates = std::max(
-      kCandidatesLeast, static_cast<int>(kCandidatesTold / std::max<std::size_t>(told_.size(), 1)));
-  for (const auto& [id, each] : told_) {
+  const int candidates =
+      std::max(kCandidatesLeast,
+               static_cast<int>(kCandidatesShown / std::max<std::size_t>(reported_.size(), 1)));
+  for (const auto& [id, each] : reported_) {
     const v1::Moment& moment = each.moment;
     if (each.revision > since) {
       *out.add_moments() = moment;

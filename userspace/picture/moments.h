@@ -25,13 +25,14 @@ class Moments {
   };
   explicit Moments(Limits limits) : limits_(limits) {}
 
-  // An evaluation that a record may refer to by its number, which ascends until forget_looks().
-  void look(std::uint64_t number, const Record& looked);
+  // An evaluation that a record may refer to by its number, which ascends until
+  // forget_evaluations().
+  void evaluation(std::uint64_t number, const Record& evaluated);
   // Another run of the agent numbers its evaluations anew: no record refers to earlier ones.
-  void forget_looks();
+  void forget_evaluations();
   // A record of the evaluation with that number, which has its observation and decision; 0: the
   // record has its own. `run` distinguishes runs of the agent, which number their sequences anew.
-  void record(std::uint64_t look, std::uint64_t run, std::int64_t at_us, bool dry_run,
+  void record(std::uint64_t evaluation, std::uint64_t run, std::int64_t at_us, bool dry_run,
               const Record& record);
 
   // Times of kills by the agent and by the kernel.
@@ -41,7 +42,7 @@ class Moments {
   [[nodiscard]] std::uint64_t revision() const { return revision_; }
 
  private:
-  struct Told {
+  struct Reported {
     v1::Moment moment;
     std::uint64_t revision = 0;
     std::optional<std::int64_t> to_signal_ns = std::nullopt;
@@ -49,7 +50,7 @@ class Moments {
   // An evaluation that a record may refer to.
   struct Seen {
     std::uint64_t number = 0;
-    Record looked;  // the parts that are shown
+    Record evaluated;  // the parts that are shown
     std::uint64_t left_out = 0;
   };
 
@@ -59,9 +60,9 @@ class Moments {
   void make_room();
 
   Limits limits_;
-  std::map<std::uint64_t, Told> told_;  // by id
-  std::deque<Seen> kills_;              // evaluations that killed
-  std::deque<Seen> others_;             // the last other evaluations
+  std::map<std::uint64_t, Reported> reported_;  // by id
+  std::deque<Seen> kills_;                      // evaluations that killed
+  std::deque<Seen> others_;                     // the last other evaluations
   std::uint64_t revision_ = 0;
   std::uint64_t left_out_ = 0;
   v1::PictureSummary gone_;  // counts of moments that were dropped

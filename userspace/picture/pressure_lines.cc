@@ -60,6 +60,12 @@ void PressureLines::take(std::int64_t at_us, const MemoryPressure& pressure) {
   rate(kStalls, last->stalls, pressure.stalls, 1e12);
 }
 
+void PressureLines::lose(std::int64_t at_us) {
+  last_.reset();
+  pressure_.break_lines(at_us);
+  reclaim_.break_lines(at_us);
+}
+
 void PressureLines::thin(std::size_t rows_wanted, const std::vector<std::int64_t>& moments,
                          std::int64_t around_us) {
   pressure_.thin(rows_wanted, moments, around_us);

@@ -20,6 +20,8 @@ class PressureLines {
   void take(std::int64_t at_us, const MemoryPressure& pressure);
   // The next values do not continue the last ones: counters restart at a boot.
   void forget() { last_.reset(); }
+  // Values from then on are unknown until the next ones.
+  void lose(std::int64_t at_us);
   void thin(std::size_t rows_wanted, const std::vector<std::int64_t>& moments,
             std::int64_t around_us);
   void put(v1::Picture& out, std::int64_t after_us) const;

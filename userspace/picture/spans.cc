@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "api/utf8.h"
+#include "text/utf8.h"
 
 namespace forestall::picture {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 std::string name_of(const Evidence& evidence) {
   std::string name(to_string(evidence.threshold.signal));
   name += "<" + evidence.limit.text();
-  if (evidence.cgroup != CgroupId{}) name += " of " + api::to_utf8(evidence.subject);
+  if (evidence.cgroup != CgroupId{}) name += " of " + text::to_utf8(evidence.subject);
   return name;
 }
 
@@ -107,13 +107,13 @@ void WakeTimes::take(std::int64_t at_us, WakeSource source) {
 
 void WakeTimes::put(v1::Picture& out, std::int64_t after_us, std::int64_t apart_us) const {
   for (const Times& each : times_) {
-    v1::Wakes& told = *out.add_wakes();
-    told.set_source(std::string(to_string(each.source)));
-    told.set_count(each.count);
+    v1::Wakes& reported = *out.add_wakes();
+    reported.set_source(std::string(to_string(each.source)));
+    reported.set_count(each.count);
     std::int64_t last = std::numeric_limits<std::int64_t>::min() / 2;
     for (const std::int64_t at : each.at_us) {
       if (at <= after_us || at - last < apart_us) continue;
-      told.add_at_us(at);
+      reported.add_at_us(at);
       last = at;
     }
   }

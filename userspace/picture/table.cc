@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/utf8.h"
+#include "text/utf8.h"
 
 namespace forestall::picture {
 
@@ -18,6 +18,15 @@ void Table::add_row(std::int64_t at_us) {
   at_us_.push_back(at_us_.empty() ? at_us : std::max(at_us, at_us_.back()));
   for (Values& line : lines_) line.values.push_back(kUnknown);
   ++rows_read_;
+}
+
+void Table::break_lines(std::int64_t at_us) {
+  if (rows() > 0 && !is_blank(rows() - 1)) add_row(at_us);
+}
+
+bool Table::is_blank(std::size_t row) const {
+  return std::ranges::all_of(lines_,
+                             [&](const Values& line) { return line.values[row] == kUnknown; });
 }
 
 void Table::clear_row() {
@@ -56,10 +65,13 @@ std::vector<std::size_t> Table::groups(std::size_t size, std::span<const std::in
                                        std::int64_t around_us) const {
   std::vector<std::size_t> found{0};
   auto moment = moments.begin();
+  bool blank = is_blank(0);
   for (std::size_t row = 1; row < rows(); ++row) {
     while (moment != moments.end() && *moment + around_us < at_us_[row]) ++moment;
     const bool stays = moment != moments.end() && *moment - around_us <= at_us_[row];
-    if (stays || row - found.back() >= size) found.push_back(row);
+    // No group has rows on both sides of a gap.
+    const bool breaks = is_blank(row) != std::exchange(blank, is_blank(row));
+    if (stays || breaks || row - found.back() >= size) found.push_back(row);
   }
   found.push_back(rows());
   return found;
@@ -136,8 +148,8 @@ void Table::put(v1::Table& out, std::int64_t after_us) const {
   out.mutable_at_us()->Add(at_us_.begin() + begin, at_us_.end());
   out.set_rows_read(rows_read_);
   for (const Values& line : lines_) {
-    v1::Line& told = *out.add_lines();
-    told.set_name(api::to_utf8(line.name));
+    v1::Line& reported = *out.add_lines();
+    reported.set_name(text::to_utf8(line.name));
     v1::Run* run = nullptr;
     for (std::size_t row = first; row < rows(); ++row) {
       if (line.values[row] == kUnknown) {
@@ -145,7 +157,7 @@ void Table::put(v1::Table& out, std::int64_t after_us) const {
         continue;
       }
       if (run == nullptr) {
-        run = told.add_runs();
+        run = reported.add_runs();
         run->set_first(static_cast<std::uint32_t>(row - first));
       }
       run->add_values(line.values[row]);

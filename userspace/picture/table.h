@@ -39,6 +39,8 @@ class Table {
   void add_row(std::int64_t at_us);
   // Sets a value of the last row. REQUIRES: there is one.
   void set(std::size_t line, std::int64_t value) { lines_[line].values.back() = value; }
+  // Ends all lines: adds a row without values, unless the last one has none. Thinning keeps it.
+  void break_lines(std::int64_t at_us);
   // Removes all values of the last row. REQUIRES: there is one.
   void clear_row();
   // Adds the values of `from` to `to`; `from` then becomes a line without values, with a new name.
@@ -67,6 +69,7 @@ class Table {
   [[nodiscard]] std::vector<std::size_t> groups(std::size_t size,
                                                 std::span<const std::int64_t> moments,
                                                 std::int64_t around_us) const;
+  [[nodiscard]] bool is_blank(std::size_t row) const;
   void merge(const std::vector<std::size_t>& groups);
   void merge_line(std::vector<std::int64_t>& values, const std::vector<std::size_t>& groups) const;
   [[nodiscard]] std::vector<std::size_t> extreme_sums(const std::vector<std::size_t>& groups) const;

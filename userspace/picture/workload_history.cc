@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include "api/utf8.h"
+#include "text/utf8.h"
 
 namespace forestall::picture {
 namespace {
@@ -39,10 +39,12 @@ void put_lines(const Table& from, const std::vector<std::size_t>& lines, bool ot
     }
     if (!others) continue;
     std::int64_t sum = 0;
+    bool known = false;
     for (std::size_t line = 0; line < from.lines(); ++line) {
+      known |= from.value(line, row).has_value();
       if (!is_drawn[line]) sum += from.value(line, row).value_or(0);
     }
-    drawn.set(target, sum);
+    if (known) drawn.set(target, sum);
   }
   drawn.put(out);
 }
@@ -137,6 +139,13 @@ void WorkloadHistory::add_row(std::int64_t at_us) {
   rest_seen_ = std::max(rest_seen_, in_rest);
 }
 
+void WorkloadHistory::lose(std::int64_t at_us) {
+  // The last samples hold up to there.
+  if (!present_.empty()) add_row(at_us);
+  present_.clear();
+  table_.break_lines(at_us);
+}
+
 void WorkloadHistory::thin(std::size_t rows_wanted, const std::vector<std::int64_t>& moments,
                            std::int64_t around_us) {
   table_.thin(rows_wanted, moments, around_us);
@@ -149,7 +158,7 @@ void WorkloadHistory::put(v1::Picture& out, std::size_t drawn, std::int64_t afte
                            [&](std::size_t line) { return owners_[line].greatest; });
   const std::size_t left_out = order.size() > drawn ? order.size() - drawn : 0;
   order.resize(order.size() - left_out);
-  for (const std::size_t line : order) out.add_workload_names(api::to_utf8(owners_[line].name));
+  for (const std::size_t line : order) out.add_workload_names(text::to_utf8(owners_[line].name));
   out.set_workloads_left_out(left_out + rest_seen_);
   put_lines(table_, order, left_out + rest_seen_ > 0, after_us, *out.mutable_workloads());
   out.mutable_workloads()->set_rows_read(table_.rows_read());

@@ -31,6 +31,9 @@ class WorkloadHistory {
   // later.
   std::int64_t remove(std::int64_t at_us, const std::string& path);
 
+  // Usage from then on is unknown until the next samples.
+  void lose(std::int64_t at_us);
+
   void thin(std::size_t rows_wanted, const std::vector<std::int64_t>& moments,
             std::int64_t around_us);
   // The `drawn` workloads with the largest peak, as lines and names of `out`; the rest is `others`.

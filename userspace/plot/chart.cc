@@ -122,21 +122,19 @@ void draw_line(Canvas& canvas, const Scale& scale, const v1::Table& table, const
   cairo_stroke(cairo);
 }
 
-// Down to zero: lower areas are drawn over it.
+// Down to zero: lower areas are drawn over it. In steps, because a sample shows nothing of the time
+// before it; rows that are not `known` have no area.
 void draw_area(Canvas& canvas, const Scale& scale, const v1::Table& table,
-               const std::vector<double>& tops, const Colour& colour) {
-  cairo_t* cairo = canvas.cairo();
-  if (tops.empty()) return;
+               const std::vector<double>& tops, const std::vector<bool>& known,
+               const Colour& colour) {
   const auto x = [&](std::size_t row) {
     return scale.x(static_cast<double>(table.at_us(static_cast<int>(row))));
   };
-  cairo_move_to(cairo, x(0), scale.y(0));
-  for (std::size_t row = 0; row < tops.size(); ++row)
-    cairo_line_to(cairo, x(row), scale.y(tops[row]));
-  cairo_line_to(cairo, x(tops.size() - 1), scale.y(0));
-  cairo_close_path(cairo);
-  canvas.set(colour);
-  cairo_fill(cairo);
+  for (std::size_t row = 0; row + 1 < tops.size(); ++row) {
+    if (!known[row]) continue;
+    const double top = scale.y(tops[row]);
+    canvas.fill({x(row), top, x(row + 1) - x(row), scale.y(0) - top}, colour);
+  }
 }
 
 void draw_thresholds(Canvas& canvas, const Scale& scale, const v1::Gauge& gauge) {
@@ -174,6 +172,9 @@ void draw_spans(Canvas& canvas, const Scale& scale, const v1::Picture& picture,
     const double left = scale.x(static_cast<double>(span.from_us()));
     const double right = scale.x(static_cast<double>(span.to_us()));
     canvas.fill({left, scale.plot.top, std::max(right - left, 1.5), scale.plot.height}, drawn);
+    constexpr double kLabelWidth = 60;
+    if (span.kind() != v1::Span::LOST || right - left < kLabelWidth) continue;
+    canvas.text((left + right) / 2, scale.plot.top + 16, "no data", kSmall, kQuiet, Align::centre);
   }
 }
 
@@ -234,10 +235,12 @@ void draw(Canvas& canvas, const Box& box, const v1::Picture& picture, const Char
   for (const ChartLine& line : chart.lines) values.push_back(values_of(*chart.table, line.name));
   std::vector<std::vector<double>> tops;
   std::vector<double> sum(static_cast<std::size_t>(chart.table->at_us_size()), 0);
+  std::vector<bool> known(sum.size(), false);
   double high = chart.least_top;
   for (const Values& line : values) {
     for (std::size_t row = 0; row < line.size(); ++row) {
       const double value = line[row].value_or(0);
+      known[row] = known[row] || line[row].has_value();
       sum[row] = chart.stacked ? sum[row] + value : value;
       high = std::max(high, sum[row]);
       scale.low = std::min(scale.low, value);
@@ -257,7 +260,7 @@ void draw(Canvas& canvas, const Box& box, const v1::Picture& picture, const Char
   for (std::size_t i = chart.lines.size(); i-- > 0;) {
     const ChartLine& line = chart.lines[i];
     if (chart.stacked) {
-      draw_area(canvas, scale, *chart.table, tops[i], line.colour);
+      draw_area(canvas, scale, *chart.table, tops[i], known, line.colour);
     } else {
       draw_line(canvas, scale, *chart.table, values[i], line);
     }

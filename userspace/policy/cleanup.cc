@@ -32,8 +32,8 @@ std::optional<MonotonicTime> sooner(std::optional<MonotonicTime> a,
   return std::min(*a, *b);
 }
 
-void look_at_terminating(const Config& config, const Evidence& crossing, const KillProgress& kill,
-                         MonotonicTime now, CleanupWait& wait) {
+void consider_terminating(const Config& config, const Evidence& crossing, const KillProgress& kill,
+                          MonotonicTime now, CleanupWait& wait) {
   const Threshold& threshold = crossing.threshold;
   if (!threshold.hard()) {
     wait.pending = true;
@@ -62,7 +62,7 @@ CleanupWait cleanup_wait(const Config& config, const Evidence& crossing,
   for (const KillProgress& kill : observation.kills) {
     if (!covers(kill, crossing)) continue;
     if (kill.state == KillState::terminating) {
-      look_at_terminating(config, crossing, kill, observation.at, wait);
+      consider_terminating(config, crossing, kill, observation.at, wait);
       continue;
     }
     if (!for_all || kill.state == KillState::failed) continue;

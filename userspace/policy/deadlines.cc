@@ -26,6 +26,7 @@ std::optional<MonotonicTime> next_deadline(const Config& config, const State& st
     if (!next || time < *next) next = time;
   };
   if (state.cleanup_until) add(*state.cleanup_until);
+  if (state.held_until) add(*state.held_until);
   for (const State::Met& met : state.met) {
     const Threshold* threshold = threshold_at(config, state, met.id.threshold);
     if (threshold == nullptr || threshold->hard()) continue;

@@ -44,10 +44,10 @@ std::optional<Bytes> GrowthBaseline::Figures::growth_of(const WorkloadSample& sa
 
 void GrowthBaseline::take(const std::vector<WorkloadSample>& samples, MonotonicTime at,
                           std::string_view scope) {
-  const bool is_told = scope.empty() ? std::find(warning_.scopes.begin(), warning_.scopes.end(),
-                                                 "") != warning_.scopes.end()
-                                     : warning_.covers(scope);
-  if (is_told) return;
+  const bool is_reported = scope.empty() ? std::find(warning_.scopes.begin(), warning_.scopes.end(),
+                                                     "") != warning_.scopes.end()
+                                         : warning_.covers(scope);
+  if (is_reported) return;
   if (!warning_.at) warning_.at = at;
   warning_.add(samples, scope);
 }

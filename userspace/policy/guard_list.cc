@@ -5,7 +5,9 @@
 #include <optional>
 #include <utility>
 
+#include "model/workload_class.h"
 #include "policy/credit.h"
+#include "policy/damage_limit.h"
 #include "policy/exclusion.h"
 #include "policy/rank.h"
 #include "policy/saturating.h"
@@ -14,6 +16,12 @@
 
 namespace forestall::policy {
 namespace {
+
+// The order for one threshold, and what the limit on the damage needs to know of it.
+struct Listing {
+  GuardOrder order;
+  Evidence driving;
+};
 
 // How much more the subject can allocate until exhaustion.
 Bytes until_exhausted(const Subject& subject, const SignalState& signal, const NodeSample& node) {
@@ -26,9 +34,9 @@ Bytes half(Bytes amount) {
 }
 
 // The order for one threshold, without victims yet; nullopt: not in its warning zone.
-std::optional<GuardOrder> order_for(const Threshold& threshold, const Subject& subject,
-                                    const SignalState& signal, const NodeSample& node,
-                                    const Credit& credit) {
+std::optional<Listing> order_for(const Threshold& threshold, const Subject& subject,
+                                 const SignalState& signal, const NodeSample& node,
+                                 const Credit& credit) {
   const Level& level = *signal.level;
   const Bytes limit = threshold.limit.of(signal.capacity).bytes();
   const Bytes to_threshold = subtract({signal.available}, limit);
@@ -42,7 +50,15 @@ std::optional<GuardOrder> order_for(const Threshold& threshold, const Subject& s
   if (credit.of(subject, level) > Bytes{0} && add(headroom, credit.of(subject, level)) > Bytes{0}) {
     return std::nullopt;
   }
-  GuardOrder order;
+  Listing listing;
+  listing.driving.threshold = threshold;
+  listing.driving.subject = std::string(subject.name());
+  listing.driving.cgroup = subject.cgroup;
+  listing.driving.capacity = signal.capacity;
+  listing.driving.available = signal.available;
+  listing.driving.limit = threshold.limit.of(signal.capacity);
+  listing.driving.at = signal.at;
+  GuardOrder& order = listing.order;
   order.cgroup = subject.cgroup;
   order.path = std::string(subject.path);
   order.signal = threshold.signal;
@@ -50,7 +66,7 @@ std::optional<GuardOrder> order_for(const Threshold& threshold, const Subject& s
   order.line = add(level.used(), headroom);
   order.inactive_file = level.inactive_file;
   order.need = std::max(subtract(to_exhaustion, headroom), Bytes{1});
-  return order;
+  return listing;
 }
 
 // Total growth, if the ranking uses growth.
@@ -72,13 +88,42 @@ Bytes held_at_line(const Candidate& candidate, Bytes expected, Bytes growth,
   return add(expected, Bytes{static_cast<std::int64_t>(share)});
 }
 
+// The guard acts between two evaluations, so it lists only workloads that every evaluation until
+// then would kill. A workload within its request is one of those only as the first victim of the
+// node, as kubelet's is. The list ends before the first workload that the guard may not kill: it
+// must not kill the next one in its place.
+class GuardLimit {
+ public:
+  GuardLimit(const Config& config, const Observation& observation, const Listing& listing)
+      : damage_(config, listing.driving, observation, listing.order.considered, nullptr),
+        rate_(config, observation),
+        spares_requests_(listing.order.cgroup != CgroupId{} || damage_.facts().kills > 0) {}
+
+  bool admit(const Candidate& candidate) {
+    if (damage_.reason(candidate)) return false;
+    if (spares_requests_ && is_within_request(candidate.key)) return false;
+    const WorkloadClass of = workload_class_at(candidate.sample.workload.path);
+    if (rate_.is_reached(of)) return false;
+    rate_.add(of);
+    spares_requests_ = true;
+    return true;
+  }
+
+ private:
+  DamageLimit damage_;
+  KillRate rate_;  // with the victims that are listed
+  bool spares_requests_;
+};
+
 // Fills in the victims, first groups first: each as large as the need, or all there are.
 void list_victims(const Config& config, const Observation& observation,
-                  const Exclusions& exclusions, GuardOrder& order) {
+                  const Exclusions& exclusions, Listing& listing) {
+  GuardOrder& order = listing.order;
   const RankBy by{order.signal, std::nullopt, config.compat, config.ranking};
   const Subject subject =
       order.cgroup == CgroupId{} ? Subject{} : Subject{order.cgroup, order.path};
   order.considered = rank(*observation.workloads, by, subject, exclusions);
+  GuardLimit limit(config, observation, listing);
   const Bytes growth = total_growth(order.considered);
   std::uint32_t group = 0;
   Bytes sum;
@@ -87,6 +132,7 @@ void list_victims(const Config& config, const Observation& observation,
     const Candidate& candidate = order.considered[i];
     const std::optional<Bytes> expected = candidate.sample.working_set();
     if (candidate.exclusion != Exclusion::none || !expected || expected->count <= 0) continue;
+    if (!limit.admit(candidate)) return;
     order.victims.push_back({i, group, *expected});
     sum = add(sum, held_at_line(candidate, *expected, growth, order));
     if (sum < order.need) continue;
@@ -95,22 +141,36 @@ void list_victims(const Config& config, const Observation& observation,
   }
 }
 
+CgroupId subject_of(const Listing& listing) {
+  return listing.order.cgroup;
+}
+
 // The node's order is always kept: it has its own slot.
-void keep_nearest(std::vector<GuardOrder>& orders) {
-  const bool node = std::ranges::find(orders, CgroupId{}, &GuardOrder::cgroup) != orders.end();
+void keep_nearest(std::vector<Listing>& orders) {
+  const bool node = std::ranges::find(orders, CgroupId{}, subject_of) != orders.end();
   const std::size_t room = node ? kGuardSubjectsMax : kGuardSubjectsMax - 1;
   if (orders.size() <= room) return;
-  const auto key = [](const GuardOrder& order) {
-    return std::pair(order.cgroup != CgroupId{}, order.headroom);
+  const auto key = [](const Listing& listing) {
+    return std::pair(subject_of(listing) != CgroupId{}, listing.order.headroom);
   };
   std::ranges::stable_sort(orders, {}, key);
   orders.erase(orders.begin() + static_cast<std::ptrdiff_t>(room), orders.end());
 }
 
+// Of several thresholds of a subject, the first to be critical.
+void keep_first(std::vector<Listing>& orders, Listing listing) {
+  const auto same = std::ranges::find(orders, subject_of(listing), subject_of);
+  if (same == orders.end()) {
+    orders.push_back(std::move(listing));
+  } else if (listing.order.headroom < same->order.headroom) {
+    *same = std::move(listing);
+  }
+}
+
 }  // namespace
 
 std::vector<GuardOrder> guard_orders(const Config& config, const Observation& observation) {
-  std::vector<GuardOrder> orders;
+  std::vector<Listing> listings;
   const Credit credit(observation.kills);
   for_each_subject(config, nullptr, false, observation,
                    [&](std::size_t, const Threshold& threshold, const Subject& subject,
@@ -119,20 +179,17 @@ std::vector<GuardOrder> guard_orders(const Config& config, const Observation& ob
                      // thresholds never evict.
                      const bool kills = threshold.hard() && threshold.response == Response::evict;
                      if (!kills || !signal || !signal->level) return;
-                     auto order = order_for(threshold, subject, *signal, observation.node, credit);
-                     if (!order) return;
-                     const auto same =
-                         std::ranges::find(orders, order->cgroup, &GuardOrder::cgroup);
-                     if (same == orders.end()) {
-                       orders.push_back(std::move(*order));
-                     } else if (order->headroom < same->headroom) {
-                       *same = std::move(*order);
-                     }
+                     auto near = order_for(threshold, subject, *signal, observation.node, credit);
+                     if (near) keep_first(listings, std::move(*near));
                    });
-  keep_nearest(orders);
-  if (orders.empty() || !observation.workloads) return orders;
-  const Exclusions exclusions(*observation.workloads, observation.kills, Terminating::candidate);
-  for (GuardOrder& order : orders) list_victims(config, observation, exclusions, order);
+  keep_nearest(listings);
+  std::vector<GuardOrder> orders;
+  if (listings.empty()) return orders;
+  if (observation.workloads) {
+    const Exclusions exclusions(*observation.workloads, observation.kills, Terminating::candidate);
+    for (Listing& each : listings) list_victims(config, observation, exclusions, each);
+  }
+  for (Listing& each : listings) orders.push_back(std::move(each.order));
   return orders;
 }
 

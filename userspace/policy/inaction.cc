@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/parse.h"
+#include "policy/damage_limit.h"
 #include "policy/saturating.h"
 
 namespace forestall::policy {
@@ -28,7 +29,7 @@ enum class Scope : std::uint8_t {
   anything,       // unknown: the node, or any cgroup that contains the victim
 };
 
-Scope scope_of(const OomKillSighting& kill) {
+Scope scope_of(const OomKillEvent& kill) {
   const bool names_cgroup = kill.domain != CgroupId{} || !kill.domain_path.empty();
   if (!kill.constraint) return names_cgroup ? Scope::one_cgroup : Scope::anything;
   if (*kill.constraint != Constraint::memcg) return Scope::node;
@@ -39,7 +40,7 @@ bool is_around(std::string_view path, std::string_view inner) {
   return !inner.empty() && path_is_within(inner, path);
 }
 
-bool is_domain(const OomKillSighting& kill, CgroupId id, std::string_view path) {
+bool is_domain(const OomKillEvent& kill, CgroupId id, std::string_view path) {
   if (kill.domain != CgroupId{}) return kill.domain == id;
   return kill.domain_path == path;
 }
@@ -47,7 +48,7 @@ bool is_domain(const OomKillSighting& kill, CgroupId id, std::string_view path) 
 class Standings {
  public:
   Standings(const Config& config, const State& state, const Observation& observation,
-            const Decision& last, const OomKillSighting& kill)
+            const Decision& last, const OomKillEvent& kill)
       : config_(config), state_(state), last_(last), kill_(kill), scope_(scope_of(kill)) {
     if (scope_ == Scope::node || scope_ == Scope::anything) {
       add_all(SubjectKind::node, CgroupId{});
@@ -64,6 +65,9 @@ class Standings {
   }
 
   [[nodiscard]] const std::vector<Standing>& all() const { return standings_; }
+  // Whether a threshold on the domain warns or throttles, and since when such a one is met.
+  [[nodiscard]] bool warns() const { return warns_; }
+  [[nodiscard]] std::optional<MonotonicTime> warned() const { return warned_; }
 
   // The earliest time since which a threshold accepted by `holds` has been met.
   template <typename Holds>
@@ -96,7 +100,7 @@ class Standings {
 
   void add(std::size_t index, CgroupId cgroup) {
     // A threshold that only warns or throttles does not prevent an OOM kill.
-    if (config_.thresholds[index].response != Response::evict) return;
+    if (config_.thresholds[index].response != Response::evict) return add_warning({index, cgroup});
     Standing standing{&config_.thresholds[index], {index, cgroup}, nullptr, std::nullopt};
     for (const Evidence& evidence : last_.evidence) {
       if (evidence.cgroup == cgroup && evidence.threshold == *standing.threshold) {
@@ -109,12 +113,21 @@ class Standings {
     standings_.push_back(standing);
   }
 
+  void add_warning(ThresholdId id) {
+    warns_ = true;
+    for (const State::Met& met : state_.met) {
+      if (met.id == id && (!warned_ || met.since < *warned_)) warned_ = met.since;
+    }
+  }
+
   const Config& config_;
   const State& state_;
   const Decision& last_;
-  const OomKillSighting& kill_;
+  const OomKillEvent& kill_;
   const Scope scope_;
   std::vector<Standing> standings_;
+  bool warns_ = false;
+  std::optional<MonotonicTime> warned_;
 };
 
 // Thresholds on own limits have evidence only if they are met; the others are assumed to be read.
@@ -144,12 +157,12 @@ bool is_under_way(const KillProgress& kill) {
 }
 
 // Whether the kernel's victim was in this cgroup.
-bool holds_victim(const OomKillSighting& kill, CgroupId cgroup, std::string_view path) {
+bool holds_victim(const OomKillEvent& kill, CgroupId cgroup, std::string_view path) {
   return (cgroup != CgroupId{} && cgroup == kill.cgroup) || is_around(path, kill.path);
 }
 
 // Whether a victim of the agent at `path` releases memory to the domain that was out of it.
-bool relieves(const OomKillSighting& kill, std::string_view path) {
+bool relieves(const OomKillEvent& kill, std::string_view path) {
   switch (scope_of(kill)) {
     case Scope::node:
     case Scope::anything: return true;
@@ -171,7 +184,7 @@ bool any_chosen(const Decision& last, Visit visit) {
   });
 }
 
-bool was_ours(const Observation& observation, const Decision& last, const OomKillSighting& kill) {
+bool was_ours(const Observation& observation, const Decision& last, const OomKillEvent& kill) {
   const auto holds = [&](CgroupId cgroup, std::string_view path) {
     return holds_victim(kill, cgroup, path);
   };
@@ -182,7 +195,7 @@ bool was_ours(const Observation& observation, const Decision& last, const OomKil
                      });
 }
 
-bool was_acting(const Observation& observation, const Decision& last, const OomKillSighting& kill) {
+bool was_acting(const Observation& observation, const Decision& last, const OomKillEvent& kill) {
   return any_chosen(last, [&](CgroupId, std::string_view path) { return relieves(kill, path); }) ||
          std::any_of(observation.kills.begin(), observation.kills.end(),
                      [&](const KillProgress& one) {
@@ -195,8 +208,9 @@ Inaction of_driving(const Config& config, const Decision& last) {
   if (config.dry_run) return Inaction::dry_run;
   // A decision without an action passed over every crossing and has the most significant reason.
   if (last.reason == Reason::no_candidates || last.reason == Reason::all_protected) {
-    return Inaction::nobody_to_kill;
+    return Inaction::no_victim;
   }
+  if (is_held_back(last.reason)) return Inaction::held_back;
   return Inaction::too_fast;
 }
 
@@ -212,11 +226,15 @@ std::optional<Inaction> of_crossing(const std::vector<Standing>& standings) {
   return found;
 }
 
+std::optional<MonotonicTime> before_kill(std::optional<MonotonicTime> time,
+                                         const OomKillEvent& kill) {
+  return time && *time <= kill.at ? time : std::nullopt;
+}
+
 }  // namespace
 
 InactionAnswer inaction(const Config& config, const State& state, const Observation& observation,
-                        const Decision& last, const OomKillSighting& kill,
-                        std::optional<MonotonicTime> crossed) {
+                        const Decision& last, const OomKillEvent& kill, LoopTimes times) {
   const Standings standings(config, state, observation, last, kill);
   const auto answer = [&](Inaction inaction, std::optional<MonotonicTime> since) {
     std::optional<Duration> before;
@@ -224,20 +242,25 @@ InactionAnswer inaction(const Config& config, const State& state, const Observat
     return InactionAnswer{inaction, before};
   };
   // A crossing seen after the kill did not precede it.
-  if (crossed && *crossed > kill.at) crossed.reset();
+  const auto crossed = before_kill(times.crossed, kill);
+  const bool away = before_kill(times.away_since, kill).has_value();
   const auto any_since = standings.earliest([](const Standing&) { return true; });
   const auto first_crossed = any_since ? any_since : crossed;
   if (!config.dry_run && was_ours(observation, last, kill)) {
     return answer(Inaction::ours, first_crossed);
   }
   const std::vector<Standing>& all = standings.all();
+  if (all.empty() && standings.warns()) return answer(Inaction::warn_only, standings.warned());
   if (all.empty()) return answer(Inaction::not_watched, std::nullopt);
   if (!config.dry_run && was_acting(observation, last, kill)) {
     return answer(Inaction::acting, first_crossed);
   }
   if (std::any_of(all.begin(), all.end(), drives)) {
-    return answer(of_driving(config, last), standings.earliest(drives));
+    const Inaction inaction = of_driving(config, last);
+    const bool stopped = away && inaction == Inaction::too_fast;
+    return answer(stopped ? Inaction::stopped : inaction, standings.earliest(drives));
   }
+  if (away) return answer(Inaction::stopped, first_crossed);
   const auto by_crossing = crossed ? of_crossing(all) : std::nullopt;
   if (by_crossing == Inaction::too_fast) return answer(Inaction::too_fast, crossed);
   if (const auto since = standings.earliest(was_read)) return answer(Inaction::in_grace, since);

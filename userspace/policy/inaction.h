@@ -12,6 +12,15 @@
 
 namespace forestall::policy {
 
+// When the loop should have run before the kill.
+struct LoopTimes {
+  // The kernel's counters reported that a line of the domain was crossed after the last decision.
+  std::optional<MonotonicTime> crossed = std::nullopt;
+  // The loop had an event or a deadline at this time, and had not run by the time of the kill.
+  // Short delays do not count.
+  std::optional<MonotonicTime> away_since = std::nullopt;
+};
+
 struct InactionAnswer {
   Inaction inaction = Inaction::not_watched;
   std::optional<Duration> since_crossing;
@@ -20,8 +29,7 @@ struct InactionAnswer {
 };
 
 // `last` is the last decision before the kill, `observation` its input (with the kills known then),
-// `state` the state after that step. `crossed` is when the kernel's counters reported that a line
-// of the domain was crossed after `last`; a time after the kill is ignored.
+// `state` the state after that step. Times after the kill are ignored.
 //
 // The relevant thresholds are those on the domain that was out of memory. For the node they are all
 // thresholds on the node's memory; cpusets and memory policies count as the node because nothing
@@ -34,22 +42,24 @@ struct InactionAnswer {
 //  1. ours: the victim is in a cgroup that the agent signalled (terminating and stuck ones
 //     included) or that `last` chose, watched or not.
 //  2. not_watched: no threshold is relevant, as far as the observation knows the cgroups.
+//  warn_only:
+//     the relevant ones warn or throttle, and do not evict.
 //  3. acting: a victim of the agent is in flight or terminating, or was chosen by `last`, and is
 //     inside the domain or contains it.
-//  4. A threshold was met for its grace period: dry_run; nobody_to_kill, if that is the reason of
-//     `last`; too_fast.
-//  5. too_fast: `crossed` is given, and a hard threshold was not met at `last`.
-//  6. in_grace: a soft threshold was met, or only soft ones can have been crossed since.
-//  7. unread: no relevant signal was known.
-//  8. below_threshold.
-// A dry run signals nothing, so 1 and 3 do not apply. 5 does: without the dry run the kernel would
-// still have been first.
+//  4. A threshold was met for its grace period: dry_run; no_victim or held_back, if that is
+//     the reason of `last`; too_fast, or stopped if the loop was away.
+//  5. stopped: the loop was away.
+//  6. too_fast: `crossed` is given, and a hard threshold was not met at `last`.
+//  7. in_grace: a soft threshold was met, or only soft ones can have been crossed since.
+//  8. unread: no relevant signal was known.
+//  9. below_threshold.
+// A dry run signals nothing, so 1 and 3 do not apply. 5 and 6 do: without the dry run the kernel
+// would still have been first.
 //
 // `since_crossing` counts from the earliest crossing that the answer is based on, otherwise from
 // `crossed`; absent if neither is known. Never negative.
 [[nodiscard]] InactionAnswer inaction(const Config& config, const State& state,
                                       const Observation& observation, const Decision& last,
-                                      const OomKillSighting& kill,
-                                      std::optional<MonotonicTime> crossed);
+                                      const OomKillEvent& kill, LoopTimes times);
 
 }  // namespace forestall::policy

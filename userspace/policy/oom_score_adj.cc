@@ -13,7 +13,6 @@
 namespace forestall::policy {
 namespace {
 
-constexpr std::int64_t kLowestBurstable = 1000 + kGuaranteedOomScoreAdj;
 constexpr std::string_view kNodeCriticalClass = "system-node-critical";
 
 std::int64_t wrapping_add(std::int64_t a, std::int64_t b) {

@@ -19,6 +19,7 @@ namespace forestall::policy {
 
 inline constexpr std::int64_t kGuaranteedOomScoreAdj = -997;
 inline constexpr std::int64_t kBestEffortOomScoreAdj = 1000;
+inline constexpr std::int64_t kLowestBurstable = 1000 + kGuaranteedOomScoreAdj;
 
 // `container` is one of the pod's, `capacity` the node's MemTotal. Division truncates. Details of
 // the Burstable formula:

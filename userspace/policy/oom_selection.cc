@@ -313,6 +313,26 @@ std::vector<OomChoice> oom_order(const OomScene& scene) {
   return order;
 }
 
+std::size_t may_die_too(const OomScene& scene, const OomPrediction& prediction) {
+  if (!prediction.victim) return 0;
+  std::vector<bool> dies(scene.processes.size());
+  dies[prediction.victim->process] = true;
+  for (const std::size_t each : prediction.also) dies[each] = true;
+  bool all_known = true;
+  for (std::size_t i = 0; i < dies.size(); ++i) {
+    if (dies[i] && has_memory(scene.processes[i]) && scene.processes[i].memory_id == 0) {
+      all_known = false;
+    }
+  }
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < dies.size(); ++i) {
+    const ProcessSample& process = scene.processes[i];
+    if (dies[i] || never_killed(process) || !has_memory(process)) continue;
+    if (!all_known || process.memory_id == 0) ++count;
+  }
+  return count;
+}
+
 std::vector<std::size_t> tied_for_first(const OomScene& scene) {
   const Selection selection(scene);
   if (selection.before_walk()) return {};

@@ -51,6 +51,10 @@ namespace forestall::policy {
 // basis of the prediction. Earlier victims are omitted, whatever their effect on the verdict.
 [[nodiscard]] std::vector<OomChoice> oom_order(const OomScene& scene);
 
+// How many further processes may die with the predicted victim: it is unknown whether they share
+// its memory, or that of a process that dies with it.
+[[nodiscard]] std::size_t may_die_too(const OomScene& scene, const OomPrediction& prediction);
+
 // Indices of the processes that tie for the highest points within one cgroup (for the node:
 // overall), whose order in the kernel's walk is needed. Ascending. Empty: no tie, or none that
 // decides. Of a memcg's cgroups only the last in the walk with the highest points matters, and a

@@ -165,8 +165,8 @@ class Checks {
   // --- soft against hard ------------------------------------------------------------------------
 
   void soft(const Threshold& soft) {
-    if (input_.max_pod_grace_seconds <= 0 && !told_of_grace_) {
-      told_of_grace_ = true;
+    if (input_.max_pod_grace_seconds <= 0 && !logged_grace_) {
+      logged_grace_ = true;
       warn("soft-kills-at-once", "evictionMaxPodGracePeriod is " +
                                      std::to_string(input_.max_pod_grace_seconds) +
                                      ": a soft threshold evicts pods without a grace period");
@@ -251,7 +251,7 @@ class Checks {
   const PlanInput& input_;
   const Plan& plan_;
   std::vector<Advice> advice_;
-  bool told_of_grace_ = false;
+  bool logged_grace_ = false;
 };
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "policy/oom_score_adj.h"
+
 namespace forestall::policy {
 namespace {
 
@@ -24,6 +26,16 @@ std::string_view parent_path(std::string_view path) {
   return slash == 0 ? path.substr(0, 1) : path.substr(0, slash);
 }
 
+bool priority_unknown(const Workload& workload) {
+  return workload.inferred && !workload.priority;
+}
+
+bool may_be_critical(const Workload& workload) {
+  if (!priority_unknown(workload)) return false;
+  const auto& value = workload.inferred->oom_score_adj;
+  return !value || *value < kLowestBurstable || *value > kBestEffortOomScoreAdj;
+}
+
 Protection protection_of(const Workload& workload) {
   if (workload.protection != Protection::none) return workload.protection;
   const Pod* pod = workload.pod.get();
@@ -32,7 +44,8 @@ Protection protection_of(const Workload& workload) {
   // and 0 is not critical.
   const std::optional<std::int32_t> priority =
       workload.priority || pod == nullptr ? workload.priority : pod->priority;
-  return priority.value_or(0) >= kCriticalPriority ? Protection::critical : Protection::none;
+  if (priority.value_or(0) >= kCriticalPriority) return Protection::critical;
+  return may_be_critical(workload) ? Protection::may_be_critical : Protection::none;
 }
 
 ProtectedPaths::ProtectedPaths(const std::vector<WorkloadSample>& workloads) {

@@ -13,8 +13,17 @@ namespace forestall::policy {
 // SystemCriticalPriority, pkg/kubelet/types/pod_update.go IsCriticalPod).
 inline constexpr std::int32_t kCriticalPriority = 2'000'000'000;
 
+// Whether `workload` is a pod whose priority neither Kubernetes nor an operator has declared.
+[[nodiscard]] bool priority_unknown(const Workload& workload);
+
+// Whether its priority is unknown and the node does not rule out system-node-critical. Kubelet
+// gives such a pod the oom_score_adj of a Guaranteed one; 3 to 1000 are of other pods. A pod
+// without a value that kubelet writes may be critical too. The node does not show whether a pod is
+// system-cluster-critical: kubelet treats its oom_score_adj like any other pod's.
+[[nodiscard]] bool may_be_critical(const Workload& workload);
+
 // Why `workload` itself is protected: its own protection, otherwise its pod's origin (static and
-// mirror pods), otherwise its priority.
+// mirror pods), otherwise its priority, otherwise that it may be critical.
 [[nodiscard]] Protection protection_of(const Workload& workload);
 
 // Protection among nested workloads. A kill of a cgroup includes its descendants, so a workload is

@@ -29,6 +29,8 @@ std::weak_ordering exceeds_request(const RankKey& a, const RankKey& b) {
   return true_first(a.exceeds_request, b.exceeds_request);
 }
 std::weak_ordering priority(const RankKey& a, const RankKey& b) {
+  if (a.priority_unknown != b.priority_unknown)
+    return true_first(b.priority_unknown, a.priority_unknown);
   return a.priority <=> b.priority;
 }
 std::weak_ordering over_request(const RankKey& a, const RankKey& b) {
@@ -76,6 +78,9 @@ std::int32_t priority_of(const Workload& workload) {
 
 Quantity memory_request(const Workload& workload) {
   if (workload.memory_request) return binary(workload.memory_request->count);
+  if (workload.inferred && workload.inferred->memory_request) {
+    return binary(workload.inferred->memory_request->count);
+  }
   if (!workload.pod) return {};
   return pod_request(*workload.pod, &ResourceList::memory).value_or(Quantity{});
 }
@@ -175,6 +180,7 @@ std::span<const RankRule> rules_for(Resource resource, Ranking ranking) {
 RankKey rank_key(const WorkloadSample& sample, const RankBy& by) {
   RankKey key;
   key.priority = priority_of(sample.workload);
+  key.priority_unknown = priority_unknown(sample.workload);
   switch (resource_of(by.signal)) {
     case Resource::memory: measure_memory(sample, key); break;
     case Resource::ephemeral_storage: measure_storage(sample, by, key); break;

@@ -8,7 +8,8 @@
 // rule; usually the workload has only just started. The observer drops removed workloads, and the
 // kill ladder verifies its victim, so the worst case is a failed attempt and the next candidate.
 // 2. exceeds-request: usage above the request (no request: 0) goes first.
-// 3. priority: the lower priority (none: 0) goes first.
+// 3. priority: the lower priority (none: 0) goes first. A pod's priority that is not known goes
+//    after every known one.
 // 4. over-request: the larger usage - request goes first.
 // pids:
 // 1. priority, 2. missing-statistics, 3. processes: the larger number of processes goes first.

@@ -23,9 +23,12 @@ Bytes growth_to_pass(const RankKey& behind, const RankKey& ahead) {
   if (!ahead.measured) return kNever;
   const Bytes by_size = subtract(Bytes{ahead.over_request}, Bytes{behind.over_request});
   const Bytes to_exceed = std::max(subtract(Bytes{0}, Bytes{behind.over_request}), Bytes{0});
-  if (behind.priority > ahead.priority) return ahead.exceeds_request ? kNever : to_exceed;
+  const auto priority_of = [](const RankKey& key) {
+    return std::pair(key.priority_unknown, key.priority);
+  };
+  if (priority_of(behind) > priority_of(ahead)) return ahead.exceeds_request ? kNever : to_exceed;
   const bool same_class = behind.exceeds_request == ahead.exceeds_request;
-  if (behind.priority == ahead.priority) return std::max(by_size, Bytes{0});
+  if (priority_of(behind) == priority_of(ahead)) return std::max(by_size, Bytes{0});
   return same_class ? Bytes{0} : to_exceed;
 }
 

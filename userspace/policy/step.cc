@@ -11,6 +11,7 @@
 
 #include "policy/cleanup.h"
 #include "policy/conditions.h"
+#include "policy/damage_limit.h"
 #include "policy/eviction_notice.h"
 #include "policy/exclusion.h"
 #include "policy/grace.h"
@@ -49,6 +50,11 @@ int weight(Reason reason) {
     case Reason::node_reclaim: return 4;
     case Reason::no_candidates:
     case Reason::all_protected: return 5;
+    case Reason::kills_freed_little:
+    case Reason::held_by_no_candidate:
+    case Reason::candidates_too_small:
+    case Reason::within_requests:
+    case Reason::kill_limit_reached: return 6;
     default: return 0;
   }
 }
@@ -172,11 +178,44 @@ class Pass {
       if (is_first_to_say(reason)) decision_.considered = std::move(candidates);
       return pass_over(crossing, reason);
     }
+    if (holds_back(crossing, candidates, *victim)) return false;
     decision_.driving = crossing.evidence;
     decision_.action = Action::kill;
     decision_.reason = Reason::threshold_met;
     decision_.considered = std::move(candidates);
     decision_.evictions.push_back(eviction(driving, *victim));
+    return true;
+  }
+
+  const State::Series* series_of(const ThresholdId& id) const {
+    const auto found = std::ranges::find(next_.series, id, &State::Series::id);
+    return found == next_.series.end() ? nullptr : &*found;
+  }
+
+  // Whether facts or the kill limit forbid this kill (damage_limit.h). Otherwise the kill begins or
+  // continues the series of its threshold.
+  bool holds_back(const Crossing& crossing, std::vector<Candidate>& candidates,
+                  std::size_t victim) {
+    const State::Series* series = series_of(crossing.id);
+    const DamageLimit limit(config_, evidence(crossing), observation_, candidates, series);
+    const auto reason = limit.reason(candidates[victim]);
+    if (!reason) {
+      decision_.damage.reset();
+      if (limit.facts().kills > 0) decision_.damage = limit.facts();
+      if (series == nullptr && limit.facts().outside) {
+        next_.series.push_back({crossing.id, observation_.at, *limit.facts().outside});
+        std::ranges::sort(next_.series, {}, &State::Series::id);
+      }
+      return false;
+    }
+    if (limit.until() && (!next_.held_until || *limit.until() < *next_.held_until)) {
+      next_.held_until = limit.until();
+    }
+    if (is_first_to_say(*reason)) {
+      decision_.considered = std::move(candidates);
+      decision_.damage = limit.facts();
+    }
+    pass_over(crossing, *reason);
     return true;
   }
 
@@ -209,6 +248,7 @@ class Pass {
     decision_.action = action;
     decision_.reason = reason;
     decision_.considered.clear();
+    decision_.damage.reset();
     return true;
   }
 
@@ -253,6 +293,9 @@ Step step(const Config& config, const State& state, const Observation& observati
   decision.evidence = std::move(assessment.evidence);
   decision.conditions =
       report(assessment.pressure, config.pressure_transition, observation.at, next.conditions);
+  std::ranges::copy_if(state.series, std::back_inserter(next.series), [&](const auto& series) {
+    return elapsed(series.began, observation.at) < config.kill_limit.window;
+  });
   Pass(config, observation, next, decision).run(assessment.crossings, assessment.computed);
   if (decision.driving) {
     const Signal signal = decision.evidence[*decision.driving].threshold.signal;

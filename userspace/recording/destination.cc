@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "base/unique_fd.h"
 
 namespace forestall::recording {
@@ -27,7 +29,9 @@ Result<Destination> Destination::open(const Target& target, std::string facts) {
   if (!target.size_max) {
     FileWriter file = TRY(FileWriter::create(AT_FDCWD, target.path, facts, target.overwrite));
     sync_directory_of(target.path);
-    return Destination(std::move(file), std::move(facts));
+    Destination made(std::move(file), std::move(facts));
+    made.file_max_ = target.file_max;
+    return made;
   }
   if (*target.size_max < kSizeMin) {
     return Error{EINVAL, "recording in " + target.path + ": a size of " +
@@ -45,12 +49,14 @@ Result<Destination> Destination::open(const Target& target, std::string facts) {
 
 Result<void> Destination::write(ChunkBuilder& chunk) {
   // An upper bound: the raw size, plus index and trailer.
-  if (segments_) segments_->make_room(file_.size(), chunk.raw_size() + 2 * kChunkHeaderSize);
-  auto written = file_.write(chunk);
-  while (!written && segments_ && segments_->make_room_after(written.error())) {
-    written = file_.write(chunk);
+  const std::uint64_t size = chunk.raw_size() + 2 * kChunkHeaderSize;
+  if (segments_) {
+    segments_->make_room(file_.size(), size);
+  } else if (file_.size() + size > static_cast<std::uint64_t>(file_max_.count)) {
+    return Error{EFBIG, "the recording has reached its limit of " +
+                            std::to_string(file_max_.count) + " bytes"};
   }
-  return written;
+  return file_.write(chunk);
 }
 
 bool Destination::is_full() const {

@@ -19,6 +19,9 @@ struct Target {
   bool overwrite = false;  // replaces an existing file
   // Set: a directory of segments whose total size stays within this. At least kSizeMin.
   std::optional<Bytes> size_max = std::nullopt;
+  // The limit of a single file. Later chunks are refused, so that an agent that is left recording
+  // does not fill the disk; what was written stays.
+  Bytes file_max = gib(1);
 };
 
 // A smaller ring would hold less than one period of pressure.
@@ -30,6 +33,9 @@ class Destination {
   // Errors: EINVAL for a size_max below kSizeMin, and file system errors.
   [[nodiscard]] static Result<Destination> open(const Target& target, std::string facts);
 
+  // EFBIG: a single file is at its limit. ENOSPC or EDQUOT: the disk is full. Nothing is deleted
+  // for it, not even in a ring: a program that fills the disk must not erase the history, which
+  // shows what it did.
   [[nodiscard]] Result<void> write(ChunkBuilder& chunk);
   [[nodiscard]] Result<void> sync() { return file_.sync(); }
   // Whether the next key should start a new segment.
@@ -50,6 +56,7 @@ class Destination {
   FileWriter file_;
   std::string facts_;
   std::optional<Segments> segments_;
+  Bytes file_max_{0};
   std::uint64_t segment_size_ = 0;
   std::uint64_t closed_bytes_ = 0;
   std::uint64_t closed_chunks_ = 0;

@@ -96,7 +96,7 @@ Result<FileWriter> Segments::make(std::string_view facts) {
 
 // Another program created a file with that name, or the directory was removed and recreated.
 // Retrying with the same number would fail again.
-Result<void> Segments::look_again() {
+Result<void> Segments::open_again() {
   const std::uint64_t current = last_number_;
   directory_.reset();  // also releases the lock
   Segments found = TRY(open(path_, size_max_));
@@ -111,14 +111,13 @@ Result<void> Segments::look_again() {
 }
 
 Result<FileWriter> Segments::next(std::string_view facts) {
-  if (!directory_) TRY(look_again());
+  if (!directory_) TRY(open_again());
   make_room(0, kFileHeaderSize + facts.size());
   auto made = make(facts);
   if (!made && (made.error().code == EEXIST || made.error().code == ENOENT)) {
-    TRY(look_again());
+    TRY(open_again());
     made = make(facts);
   }
-  while (!made && make_room_after(made.error())) made = make(facts);
   if (!made) return made.error().in(path_);
   ++last_number_;
   // Makes the name durable. Without it, a crash would lose at most this segment.
@@ -130,10 +129,6 @@ void Segments::make_room(std::uint64_t current_size, std::uint64_t size) {
   const auto limit = static_cast<std::uint64_t>(size_max_.count);
   while (closed_size_ + current_size + size > limit && remove_oldest()) {
   }
-}
-
-bool Segments::make_room_after(const Error& failure) {
-  return (failure.code == ENOSPC || failure.code == EDQUOT) && remove_oldest();
 }
 
 bool Segments::remove_oldest() {

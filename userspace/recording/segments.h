@@ -37,13 +37,11 @@ class Segments {
 
   // Creates a file, numbered after all existing ones.
   [[nodiscard]] Result<FileWriter> next(std::string_view facts);
-  // Deletes the oldest segments, but never the current one, until `size` more bytes fit.
+  // Deletes the oldest segments, but never the current one, until `size` more bytes fit into
+  // `size_max`. A full disk is no reason to delete: see Destination::write().
   // `current_size` is the size of the current segment. A segment that cannot be deleted remains and
   // still counts.
   void make_room(std::uint64_t current_size, std::uint64_t size);
-  // Whether to retry after `failure`: the disk was full, and the oldest segment was deleted to make
-  // space. Other programs may use the space that `size_max` allows; the newest data matters most.
-  [[nodiscard]] bool make_room_after(const Error& failure);
   // The number of the current segment.
   [[nodiscard]] std::uint64_t current() const { return last_number_; }
   // Marks segment `number` as complete, with `size` bytes.
@@ -64,7 +62,7 @@ class Segments {
       : directory_(std::move(directory)), path_(std::move(path)), size_max_(size_max) {}
 
   [[nodiscard]] Result<FileWriter> make(std::string_view facts);
-  [[nodiscard]] Result<void> look_again();
+  [[nodiscard]] Result<void> open_again();
 
   UniqueFd directory_;
   std::string path_;

@@ -98,7 +98,7 @@ Result<std::vector<std::string>> BpfSource::arm(std::span<const Line> lines, Mon
 }
 
 void BpfSource::take_kill(const abi_event& event, DrainPaths& paths) {
-  OomKillSighting kill = to_sighting(*abi_oom_kill_of(&event));
+  OomKillEvent kill = to_event(*abi_oom_kill_of(&event));
   // The domain first: thresholds apply to it.
   kill.domain_path = paths.find(kill.domain);
   kill.path = paths.find(kill.cgroup);

@@ -35,7 +35,7 @@ class BpfSource final : public Source {
   void drain(MonotonicTime now, std::vector<Wake>& wakes) override;
   // The kernel's OOM kills of all drains since the last call, with the paths that DrainPaths could
   // resolve. Above kKillsMax the oldest are dropped.
-  [[nodiscard]] std::vector<OomKillSighting> take_kills() override {
+  [[nodiscard]] std::vector<OomKillEvent> take_kills() override {
     return std::exchange(kills_, {});
   }
 
@@ -61,7 +61,7 @@ class BpfSource final : public Source {
   kernel::BpfPrograms& programs_;
   const kernel::CgroupTree& tree_;
   std::map<CgroupId, Subject> subjects_;
-  std::vector<OomKillSighting> kills_;
+  std::vector<OomKillEvent> kills_;
 };
 
 }  // namespace forestall::sources

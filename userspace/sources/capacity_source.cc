@@ -61,7 +61,7 @@ Result<std::unique_ptr<CapacitySource>> CapacitySource::create(const FilesystemR
       new CapacitySource(filesystems, tasks, std::move(meminfo), std::move(timer)));
 }
 
-std::optional<std::int64_t> CapacitySource::look(Signal signal, MonotonicTime now) {
+std::optional<std::int64_t> CapacitySource::evaluate(Signal signal, MonotonicTime now) {
   notes_.clear();
   switch (row_of(signal).measure) {
     case Measure::tasks: return read_tasks(now);
@@ -149,7 +149,7 @@ void CapacitySource::drain(MonotonicTime now, std::vector<Wake>& wakes) {
   bool news = false;
   for (Watch& watch : watches_) {
     if (watch.due > now) continue;
-    const auto available = look(watch.line.signal, now);
+    const auto available = evaluate(watch.line.signal, now);
     if (!available) {
       watch.due = now + kLongest;
       continue;

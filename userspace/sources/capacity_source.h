@@ -69,7 +69,7 @@ class CapacitySource final : public Source {
                  kernel::HeldFile meminfo, UniqueFd timer);
   [[nodiscard]] Level& level(Signal signal) { return levels_[static_cast<std::size_t>(signal)]; }
   // Nullopt if this source does not read the signal, or the read fails.
-  [[nodiscard]] std::optional<std::int64_t> look(Signal signal, MonotonicTime now);
+  [[nodiscard]] std::optional<std::int64_t> evaluate(Signal signal, MonotonicTime now);
   [[nodiscard]] std::optional<std::int64_t> read_tasks(MonotonicTime now);
   [[nodiscard]] std::optional<std::int64_t> read_filesystem(Signal signal, MonotonicTime now);
   [[nodiscard]] std::optional<std::int64_t> read_swap();

@@ -48,8 +48,9 @@ Result<void> CgroupNames::walk(MonotonicTime now) {
     left.pop_back();
     const auto directory = open_directory(tree_.memory_fd(), path);
     if (!directory) {
-      // Removed during the walk.
-      if (directory.error().code == ENOENT && path != "/") continue;
+      // Removed during the walk; or too deep to be opened by its path, as a tenant decides.
+      const int code = directory.error().code;
+      if ((code == ENOENT || code == ENAMETOOLONG) && path != "/") continue;
       return directory.error();
     }
     while (const dirent* entry = ::readdir(directory->get())) {

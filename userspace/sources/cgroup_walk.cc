@@ -1,50 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Directories are opened one at a time by full path: a thousand siblings must not take a thousand
-// descriptors, nor a deep tree the stack.
 #include "sources/cgroup_walk.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
-#include <algorithm>
+#include <climits>
 
 #include "base/parse.h"
+#include "kernel/cgroup_descent.h"
 
 namespace forestall::sources {
 namespace {
-
-struct Place {
-  std::string path;
-  std::optional<std::size_t> parent;
-};
-
-struct Child {
-  std::uint64_t inode = 0;
-  std::string name;
-};
-
-bool gone(const Error& failure) {
-  return failure.code == ENOENT || failure.code == ENODEV;
-}
-
-// Leaf directories need not be listed: like most file systems, kernfs counts ".", the name in the
-// parent and each subdirectory's "..".
-bool has_children(const kernel::CgroupDir& directory) {
-  struct stat status {};
-  return ::fstat(directory.fd(), &status) != 0 || status.st_nlink != 2;
-}
-
-Result<std::vector<Child>> children_as_created(const kernel::CgroupDir& directory) {
-  std::vector<Child> children;
-  if (!has_children(directory)) return children;
-  for (auto& name : TRY(directory.children())) {
-    struct stat status {};
-    if (::fstatat(directory.fd(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    children.push_back({status.st_ino, std::move(name)});
-  }
-  std::ranges::sort(children, {}, &Child::inode);
-  return children;
-}
 
 // Nullopt: the memory controller is off there.
 Result<std::optional<bool>> read_oom_group(const kernel::CgroupTree& tree,
@@ -57,38 +20,30 @@ Result<std::optional<bool>> read_oom_group(const kernel::CgroupTree& tree,
   return std::optional(trim(*text) == "1");
 }
 
-// Appends the cgroup at `place` and returns its children to visit, the oldest last.
-Result<std::vector<Place>> visit(const kernel::CgroupTree& tree, const Place& place,
-                                 std::vector<OomCgroup>& found) {
-  const auto directory = TRY(tree.open(place.path));
-  const auto group = TRY(read_oom_group(tree, directory));
-  std::vector<Place> below;
-  if (!group) return below;
-  auto children = TRY(children_as_created(directory));
-  const std::size_t index = found.size();
-  found.push_back({directory.id(), place.path, place.parent, *group});
-  for (auto child = children.rbegin(); child != children.rend(); ++child) {
-    below.push_back({(place.path == "/" ? "/" : place.path + "/") + child->name, index});
-  }
-  return below;
+// A tenant decides how long the paths of its tree are, and the list has one for each group.
+std::string bounded(const std::string& path) {
+  if (path.size() < PATH_MAX) return path;
+  return path.substr(0, path.rfind('/', PATH_MAX - 1)) + "/...";
 }
 
 }  // namespace
 
 Result<void> walk_memory_cgroups(const kernel::CgroupTree& tree, const std::string& top,
-                                 std::vector<OomCgroup>& found) {
+                                 std::vector<OomCgroup>& found, const VisitMemoryCgroup& visit) {
   found.clear();
-  std::vector<Place> left{{top, std::nullopt}};
-  while (!left.empty()) {
-    const Place place = std::move(left.back());
-    left.pop_back();
-    const auto below = visit(tree, place, found);
-    if (below) {
-      left.insert(left.end(), below->begin(), below->end());
-    } else if (!place.parent || !gone(below.error())) {
-      return below.error();
-    }
-  }
+  std::vector<std::size_t> above;  // the ancestors of the visited group, as indices
+  const auto add = [&](const kernel::VisitedGroup& visited) -> Result<bool> {
+    const auto group = TRY(read_oom_group(tree, visited.group));
+    if (!group) return false;
+    above.resize(visited.depth);
+    const auto parent = above.empty() ? std::nullopt : std::optional(above.back());
+    above.push_back(found.size());
+    found.push_back({visited.group.id(), bounded(visited.path), parent, *group});
+    if (visit) TRY(visit(visited.group));
+    return true;
+  };
+  const auto directory = TRY(tree.open(top));
+  TRY(kernel::visit_groups_as_created(directory, add));
   if (found.empty()) return Error{ENOENT, top + ": no memory cgroup"};
   return {};
 }

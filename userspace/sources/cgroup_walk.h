@@ -10,6 +10,7 @@
 // in the order of the directories, so the order is the same.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,8 +25,14 @@ namespace forestall::sources {
 // directory whose parent does not enable the memory controller is no memory cgroup, nor are its
 // descendants. Cgroups removed during the walk may or may not be included. Fails if `top` itself is
 // removed. Reads memory.oom.group on the way.
+//
+// Covers a tree of any depth. A path longer than PATH_MAX is shortened: it ends in "/..." and
+// cannot be opened. So `visit`, if set, receives each group open, when it is the last one of
+// `found`.
+using VisitMemoryCgroup = std::function<Result<void>(const kernel::CgroupDir& group)>;
 [[nodiscard]] Result<void> walk_memory_cgroups(const kernel::CgroupTree& tree,
                                                const std::string& top,
-                                               std::vector<OomCgroup>& found);
+                                               std::vector<OomCgroup>& found,
+                                               const VisitMemoryCgroup& visit = {});
 
 }  // namespace forestall::sources

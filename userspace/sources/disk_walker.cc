@@ -28,7 +28,7 @@ void use_lowest_priority() {
 Result<std::unique_ptr<DiskWalker>> DiskWalker::create() {
   std::unique_ptr<DiskWalker> made(new DiskWalker);
   made->thread_ =
-      TRY(kernel::JobThread::create("forestall-disk", [walker = made.get()] { walker->walk(); }));
+      TRY(base::JobThread::create("forestall-disk", [walker = made.get()] { walker->walk(); }));
   return made;
 }
 

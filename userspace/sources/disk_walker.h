@@ -7,7 +7,7 @@
 // (block/mq-deadline.c delays such a request by up to 10 s).
 //
 // A thread of this priority may lose the CPU at any point, so the loop shares no lock with it
-// (kernel/job_thread.h), including the lock of the allocator's arena: each side frees only what it
+// (base/job_thread.h), including the lock of the allocator's arena: each side frees only what it
 // allocated. The request belongs to the loop and does not change during the walk. The result
 // belongs to the walker; the loop copies it after the walk.
 #pragma once
@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/job_thread.h"
 #include "base/result.h"
-#include "kernel/job_thread.h"
 #include "model/config.h"
 #include "model/observation.h"
 
@@ -87,7 +87,7 @@ class DiskWalker {
   // Owned by the walk; the loop reads it between two walks.
   Found walked_;
   std::atomic<bool> cancelled_{false};
-  std::unique_ptr<kernel::JobThread> thread_;  // last: its job uses all members above
+  std::unique_ptr<base::JobThread> thread_;  // last: its job uses all members above
 };
 
 }  // namespace forestall::sources

@@ -2,8 +2,8 @@
 // The paths of the cgroups named by the events of one drain.
 //
 // A lookup is a few system calls on the loop's thread. One OOM kill with memory.oom.group can
-// report hundreds of victims in two cgroups, so each cgroup is looked up once per drain. The result
-// is not kept longer: a cgroup can be renamed, or removed and its id reused.
+// report hundreds of victims in two cgroups, so each cgroup is looked up once per drain. The
+// result is not kept longer: a cgroup can be renamed, or removed and its id reused.
 #pragma once
 
 #include <cstddef>

@@ -5,7 +5,6 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 
 #include "kernel/held_file.h"
@@ -36,28 +35,25 @@ struct HighTripwire::Watch {
   bool lost = false;  // memory.high was changed by another process, or the cgroup is gone
 };
 
-HighTripwire::HighTripwire(const kernel::CgroupTree& tree, UniqueFd epoll,
-                           std::vector<std::string> notes)
-    : tree_(tree), epoll_(std::move(epoll)), notes_(std::move(notes)) {}
+HighTripwire::HighTripwire(const kernel::CgroupTree& tree, const kernel::MemoryHighRecords& records,
+                           UniqueFd epoll)
+    : tree_(tree), records_(records), epoll_(std::move(epoll)) {}
 
 HighTripwire::~HighTripwire() = default;
 
 Result<std::unique_ptr<Source>> HighTripwire::create(const kernel::CgroupTree& tree,
-                                                     const std::string& /* proc */) {
+                                                     const kernel::MemoryHighRecords& records) {
   if (tree.version() != kernel::CgroupVersion::v2) {
     return error("memory_high: cgroup v1 has no memory.high");
   }
   UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return errno_error("epoll_create1", "for memory_high");
-  auto restored = kernel::restore_leftovers(tree);
-  return std::unique_ptr<Source>(new HighTripwire(tree, std::move(epoll), std::move(restored)));
+  return std::unique_ptr<Source>(new HighTripwire(tree, records, std::move(epoll)));
 }
 
 HighTripwire::Watch* HighTripwire::find(CgroupId cgroup) {
-  const auto found =
-      std::find_if(watches_.begin(), watches_.end(),
-                   [&](const std::unique_ptr<Watch>& watch) { return watch->cgroup == cgroup; });
-  return found == watches_.end() ? nullptr : found->get();
+  const auto found = watches_.find(cgroup);
+  return found == watches_.end() ? nullptr : found->second.get();
 }
 
 Result<HighTripwire::Watch*> HighTripwire::open_watch(const Line& line) {
@@ -65,7 +61,7 @@ Result<HighTripwire::Watch*> HighTripwire::open_watch(const Line& line) {
   if (cgroup.id() != line.cgroup) return Error{ENODEV, fmt::format("{}", line.path)};
   auto events =
       TRY(kernel::HeldFile::open(cgroup.fd(), "memory.events", line.path + "/memory.events"));
-  auto high = TRY(kernel::MemoryHigh::open(cgroup));
+  auto high = TRY(kernel::MemoryHigh::open(cgroup, records_));
   auto watch = std::make_unique<Watch>(
       Watch{line.cgroup, line.path, std::move(events), std::move(high), {}, true, false});
   // Poll reports only changes after a read (fs/kernfs/file.c kernfs_generic_poll).
@@ -77,7 +73,7 @@ Result<HighTripwire::Watch*> HighTripwire::open_watch(const Line& line) {
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, watch->events.fd(), &event) != 0) {
     return errno_error("epoll_ctl", watch->events.name());
   }
-  return watches_.emplace_back(std::move(watch)).get();
+  return watches_.emplace(line.cgroup, std::move(watch)).first->second.get();
 }
 
 Result<void> HighTripwire::arm_line(const Line& line) {
@@ -98,19 +94,19 @@ Result<void> HighTripwire::arm_line(const Line& line) {
 
 Result<std::vector<std::string>> HighTripwire::arm(std::span<const Line> lines,
                                                    MonotonicTime /* now */) {
-  auto notes = std::exchange(notes_, {});
-  for (auto& watch : watches_) watch->wanted = false;
+  std::vector<std::string> notes;
+  for (auto& [cgroup, watch] : watches_) watch->wanted = false;
   for (const auto& line : lines) {
     if (!line.tune || line.cgroup.inode == 0) continue;
     const auto armed = arm_line(line);
     if (!armed) notes.push_back(fmt::format("{}: {}", line.path, armed.error().text()));
   }
-  for (auto& watch : watches_) {
+  for (auto& [cgroup, watch] : watches_) {
     if (watch->wanted) continue;
     const auto restored = watch->high.restore();
     if (!restored) notes.push_back(fmt::format("{}: {}", watch->path, restored.error().text()));
   }
-  std::erase_if(watches_, [](const std::unique_ptr<Watch>& watch) { return !watch->wanted; });
+  std::erase_if(watches_, [](const auto& entry) { return !entry.second->wanted; });
   return notes;
 }
 

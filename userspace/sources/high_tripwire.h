@@ -7,21 +7,22 @@
 // and destruction, or by the next start after a SIGKILL (kernel/memory_high.h).
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 
 #include "base/result.h"
 #include "kernel/cgroup_tree.h"
+#include "kernel/memory_high_records.h"
 #include "sources/source.h"
 
 namespace forestall::sources {
 
 class HighTripwire final : public Source {
  public:
-  // Fails on cgroup v1. First restores values left by a killed agent; the first arm() returns notes
-  // about them. `tree` must outlive the source; `proc` is not used.
+  // Fails on cgroup v1. `tree` and `records` must outlive the source.
   static Result<std::unique_ptr<Source>> create(const kernel::CgroupTree& tree,
-                                                const std::string& proc = "/proc");
+                                                const kernel::MemoryHighRecords& records);
   ~HighTripwire() override;
 
   [[nodiscard]] Feature feature() const override { return Feature::memory_high; }
@@ -31,15 +32,16 @@ class HighTripwire final : public Source {
 
  private:
   struct Watch;
-  HighTripwire(const kernel::CgroupTree& tree, UniqueFd epoll, std::vector<std::string> notes);
+  HighTripwire(const kernel::CgroupTree& tree, const kernel::MemoryHighRecords& records,
+               UniqueFd epoll);
   [[nodiscard]] Watch* find(CgroupId cgroup);
   Result<Watch*> open_watch(const Line& line);
   Result<void> arm_line(const Line& line);
 
   const kernel::CgroupTree& tree_;
+  const kernel::MemoryHighRecords& records_;
   UniqueFd epoll_;
-  std::vector<std::unique_ptr<Watch>> watches_;
-  std::vector<std::string> notes_;
+  std::map<CgroupId, std::unique_ptr<Watch>> watches_;
   std::string buffer_;
 };
 

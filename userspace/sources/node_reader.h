@@ -6,9 +6,9 @@
 // root of v2 has no usage file; kubelet takes anon + file and inactive_file from its memory.stat.
 // Those are nr_anon_pages, nr_file_pages and nr_inactive_file of /proc/vmstat, summed by rstat.
 // rstat skips its flush below an update count that grows with the number of CPUs (mm/memcontrol.c
-// memcg_vmstats_needs_flush, 6.1+), so on a big machine memory.stat may lag by tens of MiB. They
-// are therefore read from vmstat, which is always current. The poll source and the BPF timer
-// compare the same values.
+// memcg_vmstats_needs_flush, memcg_should_flush_stats before 6.8), so on a big machine memory.stat
+// may lag by tens of MiB. They are therefore read from vmstat, which is always current. The poll
+// source and the BPF timer compare the same values.
 #pragma once
 
 #include <cstdint>

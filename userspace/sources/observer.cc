@@ -4,22 +4,22 @@
 #include "sources/observer.h"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/parse.h"
 #include "bpf/abi/watch.h"
 #include "sources/cgroup_reader.h"
 #include "sources/container_reader.h"
+#include "sources/held_workloads.h"
+#include "sources/new_cgroups.h"
 #include "sources/node_reader.h"
 #include "sources/own_limits.h"
-#include "sources/own_place.h"
 #include "sources/pod_paths.h"
-#include "sources/process_counter.h"
+#include "sources/watched_cgroups.h"
 #include "sources/workload_badness.h"
-#include "sources/workload_rules.h"
 
 namespace forestall::sources {
 namespace {
@@ -36,53 +36,13 @@ bool gone(const Error& failure) {
 }
 
 struct Watched {
-  CgroupReader reader;
+  std::shared_ptr<const CgroupReader> reader;  // all thresholds of one cgroup share it
   std::size_t threshold = 0;
 };
-
-// Descriptors on one workload.
-struct Readers {
-  CgroupReader cgroup;
-  ProcessCounter processes;
-
-  // The directory, two files, and those of the counter.
-  [[nodiscard]] std::size_t descriptors() const { return 3 + processes.descriptors(); }
-};
-
-struct HeldWorkload {
-  Workload workload;
-  // Nullopt: too many workloads; opened for each read
-  std::optional<Readers> readers;
-  bool removed = false;
-};
-
-Result<Readers> open_readers(const kernel::CgroupTree& tree, const std::string& path) {
-  auto reader = TRY(CgroupReader::open(tree, path));
-  ProcessCounter processes(reader.cgroup());
-  return Readers{std::move(reader), std::move(processes)};
-}
-
-// Workloads may use half of the descriptors: a kill needs some for each process of its victim, and
-// without any left the agent cannot read anything.
-std::size_t descriptors_for_workloads() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
-  return static_cast<std::size_t>(std::min<rlim_t>(limit.rlim_cur, 1 << 20)) / 2;
-}
 
 // An ancestor of the subject is not a candidate, but its protection covers the subject too.
 bool is_related(std::string_view path, std::string_view subject) {
   return subject.empty() || path_is_within(path, subject) || path_is_within(subject, path);
-}
-
-// If a workload's usage is stable, its inactive file pages are not read again. memory.stat costs
-// twenty times as much as usage. A workload to evict has grown, or all of it was read before.
-constexpr Bytes kStandsStill = kib(256);
-
-bool has_moved(const std::optional<Bytes>& before, const std::optional<Bytes>& now) {
-  if (!before || !now) return true;
-  const Bytes moved = *now - *before;
-  return moved > kStandsStill || Bytes{0} - moved > kStandsStill;
 }
 
 // The policy takes swap that does not exist for unknown; this says why its threshold is never met.
@@ -120,8 +80,7 @@ class Observer::Reader {
         filesystems_(config_.filesystems, proc),
         tasks_(proc),
         walker_(std::move(walker)),
-        self_(proc + "/self/cgroup", ::getpid()),
-        init_(proc + "/1/cgroup", 1),
+        workloads_(tree, proc),
         own_limits_(tree) {
     buffer_.resize(kBufferSize);
   }
@@ -131,9 +90,10 @@ class Observer::Reader {
     filesystems_.configure(config.filesystems);
   }
   std::vector<SourceNote> refresh();
-  Observation observe(const Wake& wake, MonotonicTime now);
+  Observation sample_node(const Wake& wake, MonotonicTime now);
   void add_workloads(Observation& observation, std::string_view subject, Scoring scoring);
-  Observation glance(const Wake& wake, MonotonicTime now, std::span<const CgroupId> subjects);
+  Observation sample_subjects(const Wake& wake, MonotonicTime now,
+                              std::span<const CgroupId> subjects);
   bool add_some_workloads(Observation& observation, std::string_view subject, std::size_t& next,
                           std::size_t count);
   void resample_workloads(Observation& observation);
@@ -147,26 +107,24 @@ class Observer::Reader {
   void add_container_samples(WorkloadSample& sample) {
     sources::add_container_samples(tree_, sample, buffer_);
   }
+  [[nodiscard]] bool has_new_cgroups() { return new_cgroups_.any(); }
   [[nodiscard]] DiskWalker& walker() { return *walker_; }
   [[nodiscard]] FilesystemReader& filesystems() { return filesystems_; }
   [[nodiscard]] const TaskReader& tasks() const { return tasks_; }
-  [[nodiscard]] std::size_t workload_count() const { return workloads_.size(); }
-  [[nodiscard]] std::uint64_t workload_changes() const { return workload_changes_; }
+  [[nodiscard]] const HeldWorkloads& workloads() const { return workloads_; }
   [[nodiscard]] const std::string& pods_path() const { return pods_path_; }
 
  private:
+  void watch_new_cgroups();
   void refresh_pods(std::vector<SourceNote>& notes);
   void refresh_watched(std::vector<SourceNote>& notes);
-  void refresh_workloads(std::vector<SourceNote>& notes);
-  // Opens the readers of a new workload.
-  void hold(Workload workload, std::vector<SourceNote>& notes);
-  [[nodiscard]] Readers* readers_of(HeldWorkload& held, std::optional<Readers>& opened,
-                                    std::vector<SourceNote>& notes);
   void refresh_own_limits(std::vector<SourceNote>& notes);
-  void open_watched(const std::string& path, std::size_t threshold, std::vector<Watched>& old,
-                    std::vector<SourceNote>& notes);
-  void sample_workload(HeldWorkload& held, std::vector<WorkloadSample>& samples,
-                       std::vector<SourceNote>& notes);
+  using WatchReaders = std::map<std::string, std::shared_ptr<const CgroupReader>>;  // by path
+  [[nodiscard]] std::shared_ptr<const CgroupReader> open_watched(
+      const std::string& path, WatchReaders& known, std::vector<SourceNote>& notes) const;
+  // Paths to watch for each threshold.
+  [[nodiscard]] std::vector<std::vector<std::string>> paths_to_watch(
+      std::vector<SourceNote>& notes) const;
   void score_workloads(Observation& observation, std::optional<MonotonicTime> since);
   Result<void> scan_processes(const NodeSample& node);
 
@@ -181,156 +139,120 @@ class Observer::Reader {
   WorkloadScorer scorer_;
   std::optional<MonotonicTime> scanned_at_;  // observation of scorer_'s last scan
   Result<void> scanned_;                     // its result
-  OwnPlace self_;
-  OwnPlace init_;
   // State of the last refresh, without cgroups found removed since.
   std::string pods_path_;
   std::optional<CgroupReader> pods_;
   std::vector<Watched> watched_;
-  std::vector<HeldWorkload> workloads_;
-  std::size_t descriptors_ = 0;  // held on workloads_
-  const std::size_t descriptors_max_ = descriptors_for_workloads();
+  HeldWorkloads workloads_;
   OwnLimits own_limits_;
-  std::uint64_t workload_changes_ = 0;
+  NewCgroups new_cgroups_;
   std::string buffer_;
 };
 
 std::vector<SourceNote> Observer::Reader::refresh() {
   std::vector<SourceNote> notes;
   refresh_pods(notes);
+  watch_new_cgroups();
   refresh_watched(notes);
-  refresh_workloads(notes);
+  workloads_.refresh(config_, pods_path_, notes);
   refresh_own_limits(notes);
   filesystems_.refresh(notes);
   return notes;
 }
 
+// A pod comes in the pods cgroup or in one of its two QoS groups, with either cgroup driver.
+void Observer::Reader::watch_new_cgroups() {
+  std::vector<std::string> globs;
+  for (const WorkloadRule& rule : config_.workloads) globs.push_back(rule.cgroup);
+  for (const Threshold& threshold : config_.thresholds) {
+    if (is_of_watched_cgroup(threshold.signal)) globs.push_back(threshold.cgroup);
+  }
+  if (config_.pods && !pods_path_.empty()) {
+    globs.push_back(pods_path_ + "/*");
+    for (const char* group : {"burstable", "besteffort"}) {
+      globs.push_back(fmt::format("{}/*{}*/*", pods_path_, group));
+    }
+  }
+  new_cgroups_.watch(tree_, globs);
+}
+
 void Observer::Reader::refresh_pods(std::vector<SourceNote>& notes) {
-  pods_path_ = find_pods_cgroup(tree_, config_.cgroup_root).value_or("");
+  auto found = find_pods_cgroup(tree_, config_.cgroup_root);
+  // Unknown is not gone: the cgroup known so far stays.
+  if (!found) return notes.push_back({config_.cgroup_root, found.error().text()});
+  pods_path_ = std::move(found).value().value_or("");
   const bool same = pods_ && pods_->cgroup().path() == pods_path_ &&
                     pods_->cgroup().still_at_path(tree_.memory_fd());
   if (same) return;
-  pods_.reset();
+  if (pods_path_.empty()) pods_.reset();
   if (pods_path_.empty()) return;
   auto reader = CgroupReader::open_with_limit(tree_, pods_path_);
   if (reader) pods_ = std::move(reader).value();
+  if (!reader && gone(reader.error())) pods_.reset();
   if (!reader) notes.push_back({pods_path_, reader.error().text()});
 }
 
-void Observer::Reader::open_watched(const std::string& path, std::size_t threshold,
-                                    std::vector<Watched>& old, std::vector<SourceNote>& notes) {
-  const auto kept = std::find_if(old.begin(), old.end(), [&](const Watched& watched) {
-    return watched.threshold == threshold && watched.reader.cgroup().path() == path &&
-           watched.reader.cgroup().still_at_path(tree_.memory_fd());
-  });
-  if (kept != old.end()) {
-    watched_.push_back(std::move(*kept));
-    old.erase(kept);
-    return;
-  }
+std::shared_ptr<const CgroupReader> Observer::Reader::open_watched(
+    const std::string& path, WatchReaders& known, std::vector<SourceNote>& notes) const {
+  auto& held = known[path];
+  if (held && held->cgroup().still_at_path(tree_.memory_fd())) return held;
+  held.reset();
   auto reader = CgroupReader::open_with_limit(tree_, path);
   if (reader) {
-    watched_.push_back({std::move(reader).value(), threshold});
+    held = std::make_shared<const CgroupReader>(std::move(reader).value());
   } else if (!gone(reader.error()) || tree_.open(path)) {
     // The cgroup still exists, so this is not a race: its memory controller is off.
     notes.push_back({path, reader.error().text()});
   }
+  return held;
 }
 
-void Observer::Reader::refresh_watched(std::vector<SourceNote>& notes) {
-  auto old = std::exchange(watched_, {});
+std::vector<std::vector<std::string>> Observer::Reader::paths_to_watch(
+    std::vector<SourceNote>& notes) const {
+  std::vector<std::vector<std::string>> wanted(config_.thresholds.size());
   for (std::size_t i = 0; i < config_.thresholds.size(); ++i) {
     const auto& threshold = config_.thresholds[i];
     if (!is_of_watched_cgroup(threshold.signal) || threshold.own_limits_of) continue;
-    const auto paths = tree_.match(threshold.cgroup);
-    if (!paths) notes.push_back({threshold.cgroup, paths.error().text()});
-    for (const auto& path : paths ? *paths : std::vector<std::string>()) {
-      open_watched(path, i, old, notes);
-    }
-  }
-}
-
-void Observer::Reader::refresh_workloads(std::vector<SourceNote>& notes) {
-  const ProtectedPlaces places{self_.paths(tree_), init_.paths(tree_)};
-  // Both are sorted by path.
-  auto old = std::exchange(workloads_, {});
-  descriptors_ = 0;
-  auto known = old.begin();
-  std::size_t kept = 0;
-  auto found = find_workloads(tree_, config_, pods_path_, places, notes);
-  workloads_.reserve(found.size());
-  for (auto& workload : found) {
-    while (known != old.end() && known->workload.path < workload.path) ++known;
-    const bool same = known != old.end() && known->workload.path == workload.path &&
-                      known->readers &&
-                      known->readers->cgroup.cgroup().still_at_path(tree_.memory_fd());
-    if (same) {
-      known->workload = std::move(workload);
-      known->workload.cgroup = known->readers->cgroup.cgroup().id();
-      descriptors_ += known->readers->descriptors();
-      workloads_.push_back(std::move(*known));
-      ++kept;
-    } else {
-      const bool was_there = known != old.end() && known->workload.path == workload.path;
-      const std::size_t before = workloads_.size();
-      hold(std::move(workload), notes);
-      if (was_there && workloads_.size() > before &&
-          workloads_.back().workload.cgroup == known->workload.cgroup) {
-        ++kept;
+    const auto matched = tree_.match(threshold.cgroup, wanted[i]);
+    if (matched) continue;
+    // Unknown is not gone: what was watched stays watched.
+    notes.push_back({threshold.cgroup, matched.error().text()});
+    for (const Watched& each : watched_) {
+      const std::string& path = each.reader->cgroup().path();
+      if (each.threshold == i && kernel::glob_matches(threshold.cgroup, path)) {
+        wanted[i].push_back(path);
       }
     }
+    std::ranges::sort(wanted[i]);
+    const auto repeated = std::ranges::unique(wanted[i]);
+    wanted[i].erase(repeated.begin(), repeated.end());
   }
-  if (kept != old.size() || kept != workloads_.size()) ++workload_changes_;
+  bound_watched(tree_, config_, wanted, notes);
+  return wanted;
 }
 
-void Observer::Reader::hold(Workload workload, std::vector<SourceNote>& notes) {
-  const auto failed = [&](const Error& failure) {
-    if (gone(failure) && !tree_.open(workload.path)) return;
-    notes.push_back({workload.path, failure.text()});
-  };
-  std::optional<Readers> held;
-  if (descriptors_ < descriptors_max_) {
-    auto readers = open_readers(tree_, workload.path);
-    if (!readers) return failed(readers.error());
-    workload.cgroup = readers->cgroup.cgroup().id();
-    descriptors_ += readers->descriptors();
-    held = std::move(readers).value();
-  } else {
-    const auto cgroup = tree_.open(workload.path);
-    if (!cgroup) return failed(cgroup.error());
-    workload.cgroup = cgroup->id();
+void Observer::Reader::refresh_watched(std::vector<SourceNote>& notes) {
+  const auto wanted = paths_to_watch(notes);
+  WatchReaders known;
+  for (const Watched& each : watched_) known.emplace(each.reader->cgroup().path(), each.reader);
+  std::vector<Watched> watched;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    for (const auto& path : wanted[i]) {
+      if (auto reader = open_watched(path, known, notes)) watched.push_back({reader, i});
+    }
   }
-  workloads_.push_back({std::move(workload), std::move(held), false});
-}
-
-// The held readers, or `opened` ones for this read. If the cgroup is another one by now, returns
-// null and marks the workload as removed.
-Readers* Observer::Reader::readers_of(HeldWorkload& held, std::optional<Readers>& opened,
-                                      std::vector<SourceNote>& notes) {
-  if (held.readers) return &*held.readers;
-  auto readers = open_readers(tree_, held.workload.path);
-  if (!readers && !gone(readers.error())) {
-    notes.push_back({held.workload.path, readers.error().text()});
-    return nullptr;
-  }
-  held.removed = !readers || readers->cgroup.cgroup().id() != held.workload.cgroup;
-  if (held.removed) return nullptr;
-  opened = std::move(readers).value();
-  return &*opened;
+  watched_ = std::move(watched);
 }
 
 // Slots of the BPF programs that are left: the node uses one, and explicitly watched cgroups come
 // first.
 void Observer::Reader::refresh_own_limits(std::vector<SourceNote>& notes) {
-  std::vector<const Workload*> workloads;
-  workloads.reserve(workloads_.size());
-  for (const HeldWorkload& held : workloads_) workloads.push_back(&held.workload);
-  const std::size_t taken = 1 + (pods_ ? 1 : 0) + watched_.size();
-  const std::size_t slots = ABI_WATCH_SLOTS - std::min<std::size_t>(taken, ABI_WATCH_SLOTS);
-  own_limits_.refresh(config_, workloads, slots, SystemClock().now(), notes);
+  const std::size_t most = config_.watched_cgroups_max.value_or(kWatchedCgroupsMax);
+  const std::size_t slots = most - std::min(watched_.size(), most);
+  own_limits_.refresh(config_, workloads_.list(), slots, SystemClock().now(), notes);
 }
 
-Observation Observer::Reader::observe(const Wake& wake, MonotonicTime now) {
+Observation Observer::Reader::sample_node(const Wake& wake, MonotonicTime now) {
   Observation observation;
   observation.at = now;
   observation.wake = wake;
@@ -341,9 +263,9 @@ Observation Observer::Reader::observe(const Wake& wake, MonotonicTime now) {
     if (reading.removed) pods_.reset();
   }
   std::erase_if(watched_, [&](const Watched& watched) {
-    const auto reading = watched.reader.read(buffer_, observation.notes);
+    const auto reading = watched.reader->read(buffer_, observation.notes);
     if (!reading.removed) {
-      observation.watched.push_back(to_sample(watched.reader, reading, watched.threshold));
+      observation.watched.push_back(to_sample(*watched.reader, reading, watched.threshold));
     }
     return reading.removed;
   });
@@ -354,8 +276,8 @@ Observation Observer::Reader::observe(const Wake& wake, MonotonicTime now) {
   return observation;
 }
 
-Observation Observer::Reader::glance(const Wake& wake, MonotonicTime now,
-                                     std::span<const CgroupId> subjects) {
+Observation Observer::Reader::sample_subjects(const Wake& wake, MonotonicTime now,
+                                              std::span<const CgroupId> subjects) {
   Observation observation;
   observation.at = now;
   observation.wake = wake;
@@ -368,10 +290,10 @@ Observation Observer::Reader::glance(const Wake& wake, MonotonicTime now,
     if (!reading.removed) observation.pods = to_sample(*pods_, reading, 0);
   }
   for (const Watched& watched : watched_) {
-    if (!asked(watched.reader.cgroup().id())) continue;
-    const auto reading = watched.reader.read(buffer_, observation.notes);
+    if (!asked(watched.reader->cgroup().id())) continue;
+    const auto reading = watched.reader->read(buffer_, observation.notes);
     if (reading.removed) continue;
-    observation.watched.push_back(to_sample(watched.reader, reading, watched.threshold));
+    observation.watched.push_back(to_sample(*watched.reader, reading, watched.threshold));
   }
   own_limits_.read_some(subjects, now, observation.watched, observation.notes);
   return observation;
@@ -381,62 +303,30 @@ bool Observer::Reader::add_some_workloads(Observation& observation, std::string_
                                           std::size_t& next, std::size_t count) {
   if (!observation.workloads) observation.workloads.emplace();
   for (; next < workloads_.size() && count > 0; ++next) {
-    if (!is_related(workloads_[next].workload.path, subject)) continue;
-    sample_workload(workloads_[next], *observation.workloads, observation.notes);
+    if (!is_related(workloads_.at(next).path, subject)) continue;
+    workloads_.sample(next, *observation.workloads, observation.notes);
     --count;
   }
   if (next < workloads_.size()) return true;
-  std::erase_if(workloads_, [](const HeldWorkload& held) { return held.removed; });
+  workloads_.drop_removed();
   return false;
 }
 
 void Observer::Reader::resample_workloads(Observation& observation) {
   std::erase_if(*observation.workloads, [&](WorkloadSample& sample) {
-    const auto held = std::find_if(
-        workloads_.begin(), workloads_.end(),
-        [&](const HeldWorkload& each) { return each.workload.cgroup == sample.workload.cgroup; });
-    if (held == workloads_.end()) return true;
-    std::optional<Readers> opened;
-    const Readers* readers = readers_of(*held, opened, observation.notes);
-    if (readers == nullptr) {
-      sample.usage.reset();
-      sample.inactive_file.reset();
-      return held->removed;
-    }
-    auto reading = readers->cgroup.read_usage(buffer_, observation.notes);
-    if (!reading.removed && has_moved(sample.usage, reading.usage)) {
-      reading = readers->cgroup.read(buffer_, observation.notes);
-      sample.inactive_file = reading.inactive_file;
-    }
-    sample.usage = reading.usage;
-    return reading.removed;
+    return !workloads_.resample(sample, observation.notes);
   });
-}
-
-void Observer::Reader::sample_workload(HeldWorkload& held, std::vector<WorkloadSample>& samples,
-                                       std::vector<SourceNote>& notes) {
-  std::optional<Readers> opened;
-  Readers* readers = readers_of(held, opened, notes);
-  if (readers == nullptr) return;
-  const auto reading = readers->cgroup.read(buffer_, notes);
-  held.removed = reading.removed;
-  if (held.removed) return;
-  const auto processes = readers->processes.count(readers->cgroup.cgroup(), buffer_);
-  if (!processes && !gone(processes.error())) {
-    notes.push_back({held.workload.path, processes.error().text()});
-  }
-  samples.push_back(
-      {held.workload, reading.usage, reading.inactive_file, processes.optional(), std::nullopt});
 }
 
 void Observer::Reader::add_workloads(Observation& observation, std::string_view subject,
                                      Scoring scoring) {
   auto& samples = observation.workloads.emplace();
-  for (auto& held : workloads_) {
-    if (!is_related(held.workload.path, subject)) continue;
-    sample_workload(held, samples, observation.notes);
+  for (std::size_t i = 0; i < workloads_.size(); ++i) {
+    if (is_related(workloads_.at(i).path, subject)) {
+      workloads_.sample(i, samples, observation.notes);
+    }
   }
-  std::erase_if(workloads_, [](const HeldWorkload& held) { return held.removed; });
+  workloads_.drop_removed();
   if (!scoring.wanted || config_.ranking != Ranking::kernel || processes_ == nullptr) return;
   score_workloads(observation, scoring.since);
 }
@@ -450,7 +340,7 @@ void Observer::Reader::score_workloads(Observation& observation,
     scanned_at_ = observation.at;
   }
   if (scanned_) {
-    scorer_.tell(*observation.workloads);
+    scorer_.report(*observation.workloads);
   } else {
     observation.notes.push_back({"processes", scanned_.error().text()});
   }
@@ -487,8 +377,8 @@ void Observer::Reader::add_statistics(Observation& observation,
 
 void Observer::Reader::ask_disk_usage(MonotonicTime now, Duration age_max) {
   std::vector<std::string> uids;
-  for (const auto& held : workloads_) {
-    if (held.workload.pod_uid) uids.push_back(*held.workload.pod_uid);
+  for (const Workload* workload : workloads_.list()) {
+    if (workload->pod_uid) uids.push_back(*workload->pod_uid);
   }
   FilesystemPlaces places = config_.filesystems;
   // Like reads, a walk must not block on a server.
@@ -513,15 +403,15 @@ void Observer::configure(const Config& config) {
 std::vector<SourceNote> Observer::refresh() {
   return reader_->refresh();
 }
-Observation Observer::observe(const Wake& wake, MonotonicTime now) {
-  return reader_->observe(wake, now);
+Observation Observer::sample_node(const Wake& wake, MonotonicTime now) {
+  return reader_->sample_node(wake, now);
 }
 void Observer::add_workloads(Observation& observation, std::string_view subject, Scoring scoring) {
   reader_->add_workloads(observation, subject, scoring);
 }
-Observation Observer::glance(const Wake& wake, MonotonicTime now,
-                             std::span<const CgroupId> subjects) {
-  return reader_->glance(wake, now, subjects);
+Observation Observer::sample_subjects(const Wake& wake, MonotonicTime now,
+                                      std::span<const CgroupId> subjects) {
+  return reader_->sample_subjects(wake, now, subjects);
 }
 bool Observer::add_some_workloads(Observation& observation, std::string_view subject,
                                   std::size_t& next, std::size_t count) {
@@ -555,10 +445,20 @@ const TaskReader& Observer::tasks() const {
   return reader_->tasks();
 }
 std::size_t Observer::workload_count() const {
-  return reader_->workload_count();
+  return reader_->workloads().size();
 }
+std::vector<const Workload*> Observer::workloads() const {
+  return reader_->workloads().list();
+}
+bool Observer::has_new_cgroups() {
+  return reader_->has_new_cgroups();
+}
+
 std::uint64_t Observer::workload_changes() const {
-  return reader_->workload_changes();
+  return reader_->workloads().changes();
+}
+std::uint64_t Observer::unread_workloads() const {
+  return reader_->workloads().unread();
 }
 const std::string& Observer::pods_path() const {
   return reader_->pods_path();

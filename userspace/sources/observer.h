@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -50,8 +51,11 @@ class Observer {
   // be opened.
   std::vector<SourceNote> refresh();
 
+  // Whether a cgroup that refresh() would find may have come since. Costs one system call.
+  [[nodiscard]] bool has_new_cgroups();
+
   // The cheap part: node, pods cgroup, watched cgroups, filesystems, tasks.
-  [[nodiscard]] Observation observe(const Wake& wake, MonotonicTime now);
+  [[nodiscard]] Observation sample_node(const Wake& wake, MonotonicTime now);
   // The expensive part: usage, inactive_file and process count of every workload. With a `subject`,
   // only the workloads at, below and above it: the policy spares a workload inside a protected one,
   // and needs that one for it. Drops workloads whose cgroup was removed meanwhile. Scoring, if
@@ -61,16 +65,16 @@ class Observer {
 
   // The part of observe() for an urgent decision: fresh values of the named subjects only (inode 0:
   // the node's memory). All other values stay unset.
-  [[nodiscard]] Observation glance(const Wake& wake, MonotonicTime now,
-                                   std::span<const CgroupId> subjects);
+  [[nodiscard]] Observation sample_subjects(const Wake& wake, MonotonicTime now,
+                                            std::span<const CgroupId> subjects);
   // add_workloads() in parts and without scores, so that the caller can handle wakes in between.
   // Samples the next `count` workloads related to `subject`, starting at index `next`, and advances
   // `next`. Returns false after the last one. A refresh() in between restarts it.
   [[nodiscard]] bool add_some_workloads(Observation& observation, std::string_view subject,
                                         std::size_t& next, std::size_t count);
-  // Fresh usage of the workloads sampled before, matched by identity. Where usage moved by more
-  // than 256 KiB, also fresh inactive_file. Drops removed workloads. Does not count processes
-  // again. REQUIRES: workloads are there.
+  // Fresh usage and process counts of the workloads sampled before, matched by identity. Where
+  // usage moved by more than 256 KiB, also fresh inactive_file. Drops removed workloads. REQUIRES:
+  // workloads are there.
   void resample_workloads(Observation& observation);
 
   // Source of the kernel's points for add_workloads(). Not owned; must outlive the observer. Null
@@ -98,8 +102,12 @@ class Observer {
 
   // Workloads known at the last refresh.
   [[nodiscard]] std::size_t workload_count() const;
+  // The same, each with what is declared or inferred of it; valid until the next call.
+  [[nodiscard]] std::vector<const Workload*> workloads() const;
   // Number of refreshes that changed the set of workloads.
   [[nodiscard]] std::uint64_t workload_changes() const;
+  // How often a known workload could not be opened; see HeldWorkloads.
+  [[nodiscard]] std::uint64_t unread_workloads() const;
   [[nodiscard]] const std::string& pods_path() const;  // empty: no pods cgroup on this host
 
  private:

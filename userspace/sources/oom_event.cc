@@ -28,48 +28,48 @@ std::optional<Constraint> to_constraint(std::uint32_t constraint) {
   }
 }
 
-void take_domain(const abi_oom_kill& kill, OomKillSighting& sighting) {
+void take_domain(const abi_oom_kill& kill, OomKillEvent& event) {
   if ((kill.flags & ABI_OOM_EXACT) != 0) {
-    sighting.constraint = to_constraint(kill.constraint);
-    sighting.total_pages = static_cast<Pages>(kill.total_pages);
+    event.constraint = to_constraint(kill.constraint);
+    event.total_pages = static_cast<Pages>(kill.total_pages);
   } else {
-    sighting.constraint = kill.domain != 0 ? Constraint::memcg : Constraint::none;
-    sighting.constraint_deduced = true;
+    event.constraint = kill.domain != 0 ? Constraint::memcg : Constraint::none;
+    event.constraint_deduced = true;
   }
   if (kill.domain == 0) return;
-  sighting.domain = CgroupId{kill.domain};
-  sighting.domain_usage = Bytes{static_cast<std::int64_t>(kill.domain_usage)};
+  event.domain = CgroupId{kill.domain};
+  event.domain_usage = Bytes{static_cast<std::int64_t>(kill.domain_usage)};
   if (kill.domain_limit != 0) {
-    sighting.domain_limit = Bytes{static_cast<std::int64_t>(kill.domain_limit)};
+    event.domain_limit = Bytes{static_cast<std::int64_t>(kill.domain_limit)};
   }
 }
 
 }  // namespace
 
-OomKillSighting to_sighting(const abi_oom_kill& kill) {
-  OomKillSighting sighting;
-  const abi_event& event = kill.event;
-  sighting.at = from_ns(static_cast<std::int64_t>(event.at_ns));
-  sighting.victim.pid = event.tgid;
-  copy_name(event.comm, sighting.comm);
-  sighting.uid = event.uid;
-  sighting.oom_score_adj = event.value;
-  sighting.cgroup = CgroupId{event.cgroup};
+OomKillEvent to_event(const abi_oom_kill& kill) {
+  OomKillEvent event;
+  const abi_event& raw = kill.event;
+  event.at = from_ns(static_cast<std::int64_t>(raw.at_ns));
+  event.victim.pid = raw.tgid;
+  copy_name(raw.comm, event.comm);
+  event.uid = raw.uid;
+  event.oom_score_adj = raw.value;
+  event.cgroup = CgroupId{raw.cgroup};
   if ((kill.flags & ABI_OOM_MEMORY) != 0) {
     static const auto kPageBytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-    sighting.victim.start_ticks = kill.start_ns / kTickNs;
-    sighting.memory = ProcessMemory{kill.counted[ABI_TASK_FILE], kill.counted[ABI_TASK_ANON],
-                                    kill.counted[ABI_TASK_SHMEM], kill.counted[ABI_TASK_SWAP],
-                                    static_cast<Pages>(kill.page_table_bytes / kPageBytes)};
+    event.victim.start_ticks = kill.start_ns / kTickNs;
+    event.memory = ProcessMemory{kill.counted[ABI_TASK_FILE], kill.counted[ABI_TASK_ANON],
+                                 kill.counted[ABI_TASK_SHMEM], kill.counted[ABI_TASK_SWAP],
+                                 static_cast<Pages>(kill.page_table_bytes / kPageBytes)};
   }
-  if ((kill.flags & ABI_OOM_POINTS) != 0) sighting.points = kill.points;
-  take_domain(kill, sighting);
+  if ((kill.flags & ABI_OOM_POINTS) != 0) event.points = kill.points;
+  take_domain(kill, event);
   if (kill.killer_tgid != 0) {
-    sighting.killer = ProcessId{kill.killer_tgid, kill.killer_start_ns / kTickNs};
-    copy_name(kill.killer_comm, sighting.killer_comm);
+    event.killer = ProcessId{kill.killer_tgid, kill.killer_start_ns / kTickNs};
+    copy_name(kill.killer_comm, event.killer_comm);
   }
-  sighting.with_another = (kill.flags & ABI_OOM_WITH_ANOTHER) != 0;
-  return sighting;
+  event.with_another = (kill.flags & ABI_OOM_WITH_ANOTHER) != 0;
+  return event;
 }
 
 }  // namespace forestall::sources

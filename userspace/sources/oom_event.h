@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts an OOM kill event of the BPF programs to a sighting.
+// Converts an OOM kill event of the BPF programs to an event.
 #pragma once
 
 #include "bpf/abi/oom_kill.h"
@@ -8,6 +8,6 @@
 namespace forestall::sources {
 
 // BPF reports no paths: they stay empty.
-[[nodiscard]] OomKillSighting to_sighting(const abi_oom_kill& kill);
+[[nodiscard]] OomKillEvent to_event(const abi_oom_kill& kill);
 
 }  // namespace forestall::sources

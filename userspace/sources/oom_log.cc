@@ -87,7 +87,7 @@ void OomLog::drain(MonotonicTime now, std::vector<Wake>& wakes) {
   }
 }
 
-std::vector<OomKillSighting> OomLog::take_kills() {
+std::vector<OomKillEvent> OomLog::take_kills() {
   return std::exchange(kills_, {});
 }
 

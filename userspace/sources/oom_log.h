@@ -47,7 +47,7 @@ class OomLog final : public Source {
   // continue. The descriptor stays readable for the rest.
   void drain(MonotonicTime now, std::vector<Wake>& wakes) override;
   // The kills of all drains since the last call.
-  [[nodiscard]] std::vector<OomKillSighting> take_kills() override;
+  [[nodiscard]] std::vector<OomKillEvent> take_kills() override;
 
   // Records that were overwritten before they were read.
   [[nodiscard]] std::uint64_t lost() const { return lost_; }
@@ -64,7 +64,7 @@ class OomLog final : public Source {
   LogClock clock_;
   std::optional<std::uint64_t> next_sequence_;
   std::uint64_t lost_ = 0;
-  std::vector<OomKillSighting> kills_;
+  std::vector<OomKillEvent> kills_;
   std::vector<char> buffer_;
 };
 

@@ -169,7 +169,7 @@ void OomLogText::take_dump_line(std::string_view text) {
   }
 }
 
-void OomLogText::add_dump(OomKillSighting& kill) const {
+void OomLogText::add_dump(OomKillEvent& kill) const {
   if (!dump_ || dump_->summary.empty()) return;
   const auto summary = parse_oom_summary(dump_->summary, kill.comm.data());
   if (!summary) return;
@@ -186,8 +186,7 @@ void OomLogText::add_dump(OomKillSighting& kill) const {
 
 // "155 (hog) total-vm:82368kB, anon-rss:33976kB, file-rss:540kB, shmem-rss:2096kB, UID:0
 // pgtables:124kB oom_score_adj:0"
-std::optional<OomKillSighting> OomLogText::parse_victim(std::string_view text,
-                                                        bool swapless) const {
+std::optional<OomKillEvent> OomLogText::parse_victim(std::string_view text, bool swapless) const {
   constexpr std::string_view kAfterName = ") total-vm:";
   const auto pid = in_range<pid_t>(parse_i64(next_word(text)));
   text.remove_prefix(std::min<std::size_t>(text.size(), 1));
@@ -196,7 +195,7 @@ std::optional<OomKillSighting> OomLogText::parse_victim(std::string_view text,
   if (!pid || *pid <= 0 || !text.starts_with('(') || end == std::string_view::npos) {
     return std::nullopt;
   }
-  OomKillSighting kill;
+  OomKillEvent kill;
   kill.victim = {*pid, 0};
   kill.comm = to_comm(text.substr(1, end - 1));
   text.remove_prefix(end);
@@ -218,7 +217,7 @@ std::optional<OomKillSighting> OomLogText::parse_victim(std::string_view text,
 }
 
 void OomLogText::take_kill(const KernelLogRecord& record, std::string_view rest, bool memcg,
-                           bool swapless, std::vector<OomKillSighting>& kills) {
+                           bool swapless, std::vector<OomKillEvent>& kills) {
   auto kill = parse_victim(rest, swapless);
   if (!kill) return;
   kill->at = from_ns(record.at.count());
@@ -245,7 +244,7 @@ void OomLogText::take_kill(const KernelLogRecord& record, std::string_view rest,
 }
 
 void OomLogText::take(const KernelLogRecord& record, bool swapless,
-                      std::vector<OomKillSighting>& kills) {
+                      std::vector<OomKillEvent>& kills) {
   constexpr std::string_view kKilled = ": Killed process ";
   constexpr std::string_view kGroup = " are going to be killed due to memory.oom.group set";
   if (!record.by_kernel) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parser of the kernel's OOM messages in /dev/kmsg. Pure: text in, sightings out.
+// Parser of the kernel's OOM messages in /dev/kmsg. Pure: text in, events out.
 //
 // The messages of one kill (mm/oom_kill.c dump_header, dump_oom_victim, __oom_kill_process;
 // mm/memcontrol.c mem_cgroup_print_oom_*). They are the same from 6.1 to 7.2, except for the first
@@ -64,7 +64,7 @@ class OomLogText {
   // Takes the next record. If it reports a kill, appends the kill to `kills`, with the record's own
   // time in `at` (local_clock, not CLOCK_MONOTONIC). `swapless`: the node has no swap, so the
   // victim had none. Otherwise the victim's memory is known only if the dump listed it.
-  void take(const KernelLogRecord& record, bool swapless, std::vector<OomKillSighting>& kills);
+  void take(const KernelLogRecord& record, bool swapless, std::vector<OomKillEvent>& kills);
   // Records were lost: drops the collected state, which may belong to another kill.
   void forget();
 
@@ -82,10 +82,10 @@ class OomLogText {
   void take_listed(std::string_view text);
   // `rest` follows "Killed process "; `memcg`: which of the two messages it was.
   void take_kill(const KernelLogRecord& record, std::string_view rest, bool memcg, bool swapless,
-                 std::vector<OomKillSighting>& kills);
-  [[nodiscard]] std::optional<OomKillSighting> parse_victim(std::string_view text,
-                                                            bool swapless) const;
-  void add_dump(OomKillSighting& kill) const;
+                 std::vector<OomKillEvent>& kills);
+  [[nodiscard]] std::optional<OomKillEvent> parse_victim(std::string_view text,
+                                                         bool swapless) const;
+  void add_dump(OomKillEvent& kill) const;
   [[nodiscard]] std::optional<Pages> swap_of(pid_t pid) const;
 
   std::int64_t page_bytes_;
@@ -93,7 +93,7 @@ class OomLogText {
   std::optional<std::size_t> swap_column_;
   std::vector<Listed> listed_;
   // The previous kill; kills of the same memory.oom.group follow it.
-  std::optional<OomKillSighting> first_;
+  std::optional<OomKillEvent> first_;
   bool group_ = false;  // "Tasks in … are going to be killed" was logged since
   Duration last_{0};    // time of the last of them
 };

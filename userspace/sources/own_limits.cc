@@ -34,8 +34,8 @@ WorkloadClass workload_class(const Workload& workload) {
   return WorkloadClass::other;
 }
 
-std::optional<OwnLimits::Found> OwnLimits::look_at(const std::string& path,
-                                                   std::size_t threshold) const {
+std::optional<OwnLimits::Found> OwnLimits::evaluate_at(const std::string& path,
+                                                       std::size_t threshold) const {
   const bool v1 = tree_.version() == kernel::CgroupVersion::v1;
   // A removed cgroup, or one without memory controller, has no limit.
   const auto cgroup = tree_.open(path);
@@ -54,12 +54,12 @@ std::optional<OwnLimits::Found> OwnLimits::look_at(const std::string& path,
 }
 
 void OwnLimits::find(const Workload& workload, std::size_t threshold, std::vector<Found>& found) {
-  auto whole = look_at(workload.path, threshold);
+  auto whole = evaluate_at(workload.path, threshold);
   const auto cgroup = tree_.open(workload.path);
   if (workload.kind == WorkloadKind::pod && cgroup) {
     const auto children = cgroup->children();
     for (const std::string& child : children ? *children : std::vector<std::string>()) {
-      auto part = look_at(workload.path + "/" + child, threshold);
+      auto part = evaluate_at(workload.path + "/" + child, threshold);
       if (part && (!whole || part->limit < whole->limit)) found.push_back(std::move(*part));
     }
   }

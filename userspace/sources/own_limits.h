@@ -64,7 +64,8 @@ class OwnLimits {
     std::optional<CgroupSample> last;
   };
   void find(const Workload& workload, std::size_t threshold, std::vector<Found>& found);
-  [[nodiscard]] std::optional<Found> look_at(const std::string& path, std::size_t threshold) const;
+  [[nodiscard]] std::optional<Found> evaluate_at(const std::string& path,
+                                                 std::size_t threshold) const;
   void hold(std::vector<Found> found, std::vector<SourceNote>& notes);
   bool read_one(Held& held, MonotonicTime now, std::vector<SourceNote>& notes);
 

@@ -55,15 +55,21 @@ std::optional<std::string> search(const kernel::CgroupTree& tree, const std::str
 std::vector<std::string> OwnPlace::paths(const kernel::CgroupTree& tree) {
   std::vector<std::string> found;
   const auto add = [&](const std::string& path) {
-    if (path != "/") found.push_back(path);
+    if (!path.empty() && path != "/") found.push_back(path);
   };
   const auto claimed = claimed_path(cgroup_file_, tree.version());
   if (claimed) add(*claimed);
-  if (claimed && lists_process(tree, *claimed, pid_)) return found;
-  if (searched_.empty() || !lists_process(tree, searched_, pid_)) {
-    searched_ = search(tree, "/", pid_).value_or("");
+  bool listed = claimed && lists_process(tree, *claimed, pid_);
+  if (!listed) {
+    if (searched_.empty() || !lists_process(tree, searched_, pid_)) {
+      searched_ = search(tree, "/", pid_).value_or("");
+    }
+    listed = !searched_.empty();
+    add(searched_);
   }
-  if (!searched_.empty()) add(searched_);
+  // Without a free descriptor the process is in no list that can be read.
+  if (!listed) found.insert(found.end(), last_.begin(), last_.end());
+  if (listed) last_ = found;
   return found;
 }
 

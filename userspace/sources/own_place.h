@@ -4,7 +4,8 @@
 // In a cgroup namespace /proc/PID/cgroup is relative to the namespace ("/" for the agent in a
 // container), which would leave the agent's own pod unprotected. The path is therefore checked
 // against the group's cgroup.procs. If the process is not listed there, the tree is searched for
-// it. Both paths are protected then: protecting too much is safe.
+// it. Both paths are protected then: protecting too much is safe. For the same reason, the last
+// paths stay protected if the process is found nowhere.
 #pragma once
 
 #include <sys/types.h>
@@ -27,7 +28,8 @@ class OwnPlace {
  private:
   std::string cgroup_file_;
   pid_t pid_;
-  std::string searched_;  // where the last search found it
+  std::string searched_;           // where the last search found it
+  std::vector<std::string> last_;  // when it was found
 };
 
 }  // namespace forestall::sources

@@ -92,14 +92,14 @@ std::string systemd_pods_cgroup(std::string_view root) {
   return fmt::format("{}/{}kubepods{}", path, name.empty() ? "" : name + "-", kSlice);
 }
 
-Result<void> append_pods(const kernel::CgroupDir& group, QosClass qos, std::vector<PodPath>& pods) {
-  for (const auto& name : TRY(group.children())) {
+void append_pods(const std::string& group, const std::vector<std::string>& names, QosClass qos,
+                 std::vector<PodPath>& pods) {
+  for (const auto& name : names) {
     auto uid = uid_of(name);
     if (!uid) continue;
     const bool is_static = is_config_hash(*uid);
-    pods.push_back({group.path() + "/" + name, std::move(*uid), qos, is_static});
+    pods.push_back({group + "/" + name, std::move(*uid), qos, is_static});
   }
-  return {};
 }
 
 bool gone(const Error& failure) {
@@ -127,39 +127,44 @@ std::optional<PodPath> parse_pod_path(std::string_view path) {
   return std::nullopt;
 }
 
-std::optional<std::string> find_pods_cgroup(const kernel::CgroupTree& tree,
-                                            std::string_view cgroup_root) {
+Result<std::optional<std::string>> find_pods_cgroup(const kernel::CgroupTree& tree,
+                                                    std::string_view cgroup_root) {
   while (cgroup_root.size() > 1 && cgroup_root.ends_with('/')) cgroup_root.remove_suffix(1);
-  if (!cgroup_root.starts_with('/')) return std::nullopt;
+  if (!cgroup_root.starts_with('/')) return std::optional<std::string>();
   const std::string candidates[] = {
       fmt::format("{}/kubepods", cgroup_root == "/" ? "" : cgroup_root),
       systemd_pods_cgroup(cgroup_root),
   };
   std::optional<std::string> empty_one;
   for (const auto& path : candidates) {
-    if (!tree.open(path)) continue;
-    const auto pods = list_pods(tree, path);
-    if (pods && !pods->empty()) return path;
+    std::vector<PodPath> pods;
+    const auto listed = list_pods(tree, path, pods);
+    if (!pods.empty()) return std::optional(path);
+    if (!listed && gone(listed.error())) continue;
+    if (!listed) return listed.error();
     if (!empty_one) empty_one = path;
   }
   return empty_one;
 }
 
-Result<std::vector<PodPath>> list_pods(const kernel::CgroupTree& tree,
-                                       const std::string& pods_cgroup) {
-  std::vector<PodPath> pods;
+Result<void> list_pods(const kernel::CgroupTree& tree, const std::string& pods_cgroup,
+                       std::vector<PodPath>& pods) {
   const auto top = TRY(tree.open(pods_cgroup));
-  TRY(append_pods(top, QosClass::guaranteed, pods));
-  for (const auto& name : TRY(top.children())) {
+  const auto names = TRY(top.children());
+  append_pods(pods_cgroup, names, QosClass::guaranteed, pods);
+  Result<void> result;
+  for (const auto& name : names) {
     const auto qos = qos_of(name);
     if (!qos || *qos == QosClass::guaranteed) continue;
-    const auto group = tree.open(pods_cgroup + "/" + name);
-    const auto appended = group ? append_pods(*group, *qos, pods) : Result<void>(group.error());
-    if (!appended && !gone(appended.error())) return appended.error();
+    const auto path = pods_cgroup + "/" + name;
+    const auto group = tree.open(path);
+    const auto children =
+        group ? group->children() : Result<std::vector<std::string>>(group.error());
+    if (children) append_pods(path, *children, *qos, pods);
+    if (!children && !gone(children.error()) && result) result = children.error();
   }
-  std::sort(pods.begin(), pods.end(),
-            [](const PodPath& a, const PodPath& b) { return a.cgroup < b.cgroup; });
-  return pods;
+  std::ranges::sort(pods, {}, &PodPath::cgroup);
+  return result;
 }
 
 }  // namespace forestall::sources

@@ -38,12 +38,13 @@ struct PodPath {
 
 // The pods cgroup for kubelet's --cgroup-root: "/" gives /kubepods or /kubepods.slice, "/a" gives
 // /a/kubepods or /a.slice/a-kubepods.slice. If both exist (the driver was changed), the one that
-// holds pods. Nullopt if neither exists.
-[[nodiscard]] std::optional<std::string> find_pods_cgroup(const kernel::CgroupTree& tree,
-                                                          std::string_view cgroup_root);
+// holds pods. Nullopt if neither exists. An error if that cannot be read.
+[[nodiscard]] Result<std::optional<std::string>> find_pods_cgroup(const kernel::CgroupTree& tree,
+                                                                  std::string_view cgroup_root);
 
-// All pod cgroups directly below the pods cgroup or one of its QoS groups, sorted by path.
-[[nodiscard]] Result<std::vector<PodPath>> list_pods(const kernel::CgroupTree& tree,
-                                                     const std::string& pods_cgroup);
+// Appends all pod cgroups directly below the pods cgroup or one of its QoS groups to `pods` and
+// sorts them by path. After an error the listing continues, and the first error is returned.
+[[nodiscard]] Result<void> list_pods(const kernel::CgroupTree& tree, const std::string& pods_cgroup,
+                                     std::vector<PodPath>& pods);
 
 }  // namespace forestall::sources

@@ -39,7 +39,7 @@ UniqueFd open_directory(int at, const std::string& path) {
   return UniqueFd(::openat(at, path.c_str(), kFlags));
 }
 
-std::optional<struct stat> look_at(int at, const std::string& name) {
+std::optional<struct stat> evaluate_at(int at, const std::string& name) {
   struct stat found {};
   if (::fstatat(at, name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
   return found;
@@ -56,7 +56,7 @@ Result<std::vector<Entry>> list(const UniqueFd& directory, const std::string& na
   for (errno = 0; const dirent* entry = ::readdir(stream.get()); errno = 0) {
     const std::string_view found = entry->d_name;
     if (found == "." || found == "..") continue;
-    const auto attributes = look_at(directory.get(), entry->d_name);
+    const auto attributes = evaluate_at(directory.get(), entry->d_name);
     if (attributes) entries.push_back({entry->d_name, S_ISDIR(attributes->st_mode)});
   }
   if (errno != 0) return errno_error("readdir", name);
@@ -89,15 +89,15 @@ class PodMeasure {
 
   Result<void> add_files(const std::string& path) {
     const UniqueFd pod = open_directory(AT_FDCWD, path);
-    if (!pod) return tell(errno_error("open", path));
-    const auto own = look_at(pod.get(), ".");
+    if (!pod) return report(errno_error("open", path));
+    const auto own = evaluate_at(pod.get(), ".");
     device_ = own ? own->st_dev : 0;
     if (const auto hosts = TRY(measure(pod.get(), "etc-hosts", path))) add_ephemeral(*hosts);
     for (const Plugin& plugin : kPlugins) {
       const auto place = std::string("volumes/") + plugin.directory;
       const UniqueFd directory = open_directory(pod.get(), place);
       if (!directory) {
-        TRY(tell(errno_error("open", path + "/" + place)));
+        TRY(report(errno_error("open", path + "/" + place)));
         continue;
       }
       TRY(add_volumes(directory, plugin, path + "/" + place));
@@ -107,9 +107,9 @@ class PodMeasure {
 
   Result<void> add_logs(const std::string& path) {
     const UniqueFd pod = open_directory(AT_FDCWD, path);
-    if (!pod) return tell(errno_error("open", path));
+    if (!pod) return report(errno_error("open", path));
     const auto entries = list(pod, path);
-    if (!entries) return tell(entries.error());
+    if (!entries) return report(entries.error());
     for (const Entry& entry : *entries) {
       const auto usage = TRY(measure(pod.get(), entry.name, path));
       if (!usage) continue;
@@ -125,9 +125,9 @@ class PodMeasure {
   Result<void> add_volumes(const UniqueFd& directory, const Plugin& plugin,
                            const std::string& path) {
     const auto entries = list(directory, path);
-    if (!entries) return tell(entries.error());
+    if (!entries) return report(entries.error());
     for (const Entry& entry : *entries) {
-      const auto place = look_at(directory.get(), entry.name);
+      const auto place = evaluate_at(directory.get(), entry.name);
       const auto usage = TRY(measure(directory.get(), entry.name, path));
       if (!usage) continue;
       statistics_.volumes.push_back({entry.name, *usage});
@@ -141,14 +141,14 @@ class PodMeasure {
                                            const std::string& path) {
     const auto measured = kernel::measure_tree(at, name, cancelled_);
     if (!measured) {
-      TRY(tell(measured.error().in(path)));
+      TRY(report(measured.error().in(path)));
       return std::optional<DiskUsage>();
     }
     if (!measured->problem.empty()) notes_.push_back({path + "/" + name, measured->problem});
     return std::optional(DiskUsage{measured->used, measured->inodes});
   }
 
-  Result<void> tell(const Error& failure) {
+  Result<void> report(const Error& failure) {
     if (failure.code == ECANCELED) return failure;
     if (!is_absent(failure)) notes_.push_back({"disk usage", failure.text()});
     return {};

@@ -22,9 +22,9 @@ constexpr Duration kShortest = std::chrono::milliseconds(1);
 constexpr Duration kLongest = std::chrono::seconds(10);
 // A met and reported line is not urgent: the loop evaluates on its own while it stays met, and a
 // read here only covers what that may miss.
-constexpr Duration kTold = std::chrono::milliseconds(100);
+constexpr Duration kReported = std::chrono::milliseconds(100);
 // Growth after the last report that is reported although the line was met before.
-constexpr Bytes kToldStep = mib(16);
+constexpr Bytes kReportedStep = mib(16);
 // Reported, but the loop did not find it met: usage has fallen since, or the loop reads another
 // counter. The latter must not cause a wake every millisecond.
 constexpr Duration kDisputed = std::chrono::milliseconds(10);
@@ -81,8 +81,8 @@ struct PollSource::Watch {
   bool wanted = true;
   std::optional<Reading> last;
   MonotonicTime last_at;
-  std::optional<Bytes> told;  // met, and reported to the loop at this amount
-  MonotonicTime due;          // the next read
+  std::optional<Bytes> reported;  // met, and reported to the loop at this amount
+  MonotonicTime due;              // the next read
 };
 
 PollSource::PollSource(const kernel::CgroupTree& tree, HeldFile vmstat, HeldFile meminfo,
@@ -113,11 +113,11 @@ Result<std::unique_ptr<Source>> PollSource::create(const kernel::CgroupTree& tre
 
 PollSource::Watch* PollSource::find(const Line& line) {
   const bool by_meminfo = row_of(line.signal).watch == SignalWatch::meminfo;
-  const auto found = std::find_if(watches_.begin(), watches_.end(), [&](const auto& watch) {
-    return watch->cgroup == line.cgroup && watch->by_meminfo == by_meminfo &&
-           (watch->floor_line == line.floor_line || !watch->wanted);
+  const auto [first, last] = watches_.equal_range({line.cgroup, by_meminfo});
+  const auto found = std::find_if(first, last, [&](const auto& entry) {
+    return entry.second->floor_line == line.floor_line || !entry.second->wanted;
   });
-  return found == watches_.end() ? nullptr : found->get();
+  return found == last ? nullptr : found->second.get();
 }
 
 Result<void> PollSource::arm_line(const Line& line, MonotonicTime now) {
@@ -136,7 +136,8 @@ Result<void> PollSource::arm_line(const Line& line, MonotonicTime now) {
       fresh->stat = TRY(HeldFile::open(cgroup.fd(), "memory.stat", line.path + "/memory.stat"));
     }
     fresh->last_at = now;
-    watch = watches_.emplace_back(std::move(fresh)).get();
+    const std::pair key(fresh->cgroup, fresh->by_meminfo);
+    watch = watches_.emplace(key, std::move(fresh))->second.get();
   }
   watch->wanted = true;
   watch->floor_line = line.floor_line;
@@ -153,24 +154,24 @@ Duration PollSource::sleep_of(const Watch& watch, Bytes headroom) const {
 // The loop's fresh reading replaces this source's.
 void PollSource::schedule(Watch& watch, Bytes headroom, MonotonicTime now) {
   if (headroom <= Bytes{0}) {
-    if (!watch.told) watch.told = watch.floor_line - headroom;
-    watch.due = now + kTold;
+    if (!watch.reported) watch.reported = watch.floor_line - headroom;
+    watch.due = now + kReported;
     return;
   }
   const auto sleep = sleep_of(watch, headroom);
-  watch.due = now + (watch.told ? std::max(sleep, kDisputed) : sleep);
-  watch.told.reset();
+  watch.due = now + (watch.reported ? std::max(sleep, kDisputed) : sleep);
+  watch.reported.reset();
 }
 
 Result<std::vector<std::string>> PollSource::arm(std::span<const Line> lines, MonotonicTime now) {
   std::vector<std::string> notes;
-  for (auto& watch : watches_) watch->wanted = false;
+  for (auto& [key, watch] : watches_) watch->wanted = false;
   forget_rate();
   for (const auto& line : lines) {
     const auto armed = arm_line(line, now);
     if (!armed) notes.push_back(fmt::format("{}: {}", line.path, armed.error().text()));
   }
-  std::erase_if(watches_, [](const std::unique_ptr<Watch>& watch) { return !watch->wanted; });
+  std::erase_if(watches_, [](const auto& entry) { return !entry.second->wanted; });
   set_timer(now);
   return notes;
 }
@@ -187,7 +188,7 @@ std::optional<Bytes> PollSource::read_usage(const HeldFile& file) {
   return kernel::parse_amount(*text).optional().value_or(std::nullopt);
 }
 
-std::optional<PollSource::Reading> PollSource::look(const Watch& watch) {
+std::optional<PollSource::Reading> PollSource::evaluate(const Watch& watch) {
   using Kind = Reading::Kind;
   if (watch.by_meminfo) {
     const auto text = meminfo_.read(buffer_);
@@ -240,14 +241,14 @@ void PollSource::judge(Watch& watch, const Reading& reading, MonotonicTime now,
   const Bytes headroom = watch.floor_line - reading.amount;
   const bool warns = watch.warning && headroom <= *watch.warning;
   if (headroom >= Bytes{0}) {
-    watch.told.reset();
+    watch.reported.reset();
     if (warns) watch.warning.reset();
     watch.due = now + sleep_of(watch, headroom);
     if (!warns) return;
   } else {
-    watch.due = now + kTold;
-    if (watch.told && reading.amount < *watch.told + kToldStep) return;
-    watch.told = reading.amount;
+    watch.due = now + kReported;
+    if (watch.reported && reading.amount < *watch.reported + kReportedStep) return;
+    watch.reported = reading.amount;
   }
   Wake wake{WakeSource::poll, now, std::nullopt, reading.amount};
   if (watch.cgroup.inode != 0) wake.cgroup = watch.cgroup;
@@ -257,9 +258,9 @@ void PollSource::judge(Watch& watch, const Reading& reading, MonotonicTime now,
 void PollSource::drain(MonotonicTime now, std::vector<Wake>& wakes) {
   std::uint64_t expirations = 0;
   if (::read(timer_.get(), &expirations, sizeof(expirations)) < 0) return;  // not due
-  for (auto& watch : watches_) {
+  for (auto& [key, watch] : watches_) {
     if (watch->due > now) continue;
-    const auto reading = look(*watch);
+    const auto reading = evaluate(*watch);
     if (!reading) {
       watch->due = now + kLongest;  // removed: the next arm() drops it
       continue;
@@ -272,7 +273,7 @@ void PollSource::drain(MonotonicTime now, std::vector<Wake>& wakes) {
 
 void PollSource::set_timer(MonotonicTime now) {
   Duration interval = kLongest;
-  for (const auto& watch : watches_) interval = std::min(interval, watch->due - now);
+  for (const auto& [key, watch] : watches_) interval = std::min(interval, watch->due - now);
   interval = watches_.empty() ? Duration::zero() : std::max(interval, kShortest);
   interval_ = interval;
   itimerspec when{};

@@ -11,9 +11,11 @@
 // between the warning line and the threshold, so the warning has at least half of its lead.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/result.h"
 #include "kernel/cgroup_tree.h"
@@ -55,7 +57,7 @@ class PollSource final : public Source {
   void schedule(Watch& watch, Bytes headroom, MonotonicTime now);
   [[nodiscard]] Duration sleep_of(const Watch& watch, Bytes headroom) const;
   // The working set, or usage if that is already at or below the line; nullopt if unreadable.
-  [[nodiscard]] std::optional<Reading> look(const Watch& watch);
+  [[nodiscard]] std::optional<Reading> evaluate(const Watch& watch);
   [[nodiscard]] std::optional<Bytes> node_working_set();
   [[nodiscard]] std::optional<Bytes> read_usage(const kernel::HeldFile& file);
   void learn_rate(Watch& watch, const Reading& reading, MonotonicTime now);
@@ -70,7 +72,8 @@ class PollSource final : public Source {
   kernel::HeldFile vmstat_;
   kernel::HeldFile meminfo_;
   UniqueFd timer_;
-  std::vector<std::unique_ptr<Watch>> watches_;
+  // By cgroup and by_meminfo: one per threshold.
+  std::multimap<std::pair<CgroupId, bool>, std::unique_ptr<Watch>> watches_;
   std::int64_t possible_rate_;             // bytes per second, as the two below
   std::int64_t fill_rate_;                 // fastest recent or possible
   std::optional<std::int64_t> seen_rate_;  // fastest since the last arm()

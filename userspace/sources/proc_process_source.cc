@@ -77,25 +77,24 @@ Result<void> ProcProcessSource::list_node() {
 }
 
 Result<void> ProcProcessSource::list_subtree(CgroupId top) {
-  TRY(walk_memory_cgroups(tree_, "/", cgroups_));
-  std::vector<bool> inside(cgroups_.size());
-  for (std::size_t i = 0; i < cgroups_.size(); ++i) {
-    const auto& cgroup = cgroups_[i];
-    inside[i] = cgroup.id == top || (cgroup.parent && inside[*cgroup.parent]);
-    if (!inside[i]) continue;
+  std::vector<bool> inside;
+  TRY(walk_memory_cgroups(tree_, "/", cgroups_, [&](const kernel::CgroupDir& group) {
+    const auto& cgroup = cgroups_.back();
+    inside.push_back(cgroup.id == top || (cgroup.parent && inside[*cgroup.parent]));
+    if (!inside.back()) return Result<void>();
     inside_.push_back(cgroup.id.inode);
-    const auto directory = tree_.open(cgroup.path);
-    const auto pids = directory ? directory->processes() : directory.error();
+    const auto pids = group.processes();
     // A removed group has no list. A threaded v2 group has none either: its processes are in the
     // list of the domain above.
     if (!pids && pids.error().code != ENODEV && pids.error().code != ENOENT &&
         pids.error().code != EOPNOTSUPP) {
-      return pids.error();
+      return Result<void>(pids.error());
     }
     for (const pid_t pid : pids ? *pids : std::vector<pid_t>()) {
       if (pid > 0) listed_.push_back({pid, cgroup.id});
     }
-  }
+    return Result<void>();
+  }));
   std::ranges::sort(inside_);
   if (inside_.empty()) return Error{ENOENT, fmt::format("memory cgroup {}", top.inode)};
   return {};
@@ -126,7 +125,7 @@ Result<void> ProcProcessSource::scan(std::optional<CgroupId> subtree,
     }
     samples.push_back(reading->sample);
   }
-  tell_shared_memory(samples, owners_, kcmp_memory);
+  report_shared_memory(samples, owners_, kcmp_memory);
   return {};
 }
 

@@ -9,10 +9,10 @@
 
 #include <algorithm>
 
+#include "kernel/cgroup_processes.h"
+
 namespace forestall::sources {
 namespace {
-
-constexpr int kDepthMax = 64;  // as in kernel/cgroup_tree.cc
 
 bool gone(const Error& failure) {
   return failure.code == ENOENT || failure.code == ENODEV;
@@ -32,36 +32,6 @@ std::uint64_t lines_of(std::string_view text) {
   return static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
-// Result of a walk. A group below its root that is removed during the walk has no processes.
-struct Walked {
-  std::uint64_t processes = 0;
-  std::size_t groups = 0;
-};
-
-// Holds two descriptors per level.
-Result<void> walk(const UniqueFd& directory, const std::string& path, int depth,
-                  std::string& buffer, Walked& walked) {
-  if (depth > kDepthMax) return Error{ELOOP, fmt::format("walk {}", path)};
-  ++walked.groups;
-  {
-    const auto processes =
-        TRY(kernel::HeldFile::open(directory.get(), "cgroup.procs", path + "/cgroup.procs"));
-    const auto text = processes.read(buffer);
-    // The domain above a threaded group lists its processes.
-    if (!text && text.error().code != EOPNOTSUPP) return text.error();
-    if (text) walked.processes += lines_of(*text);
-  }
-  const auto listed = TRY(kernel::CgroupDir::open(directory.get(), "/"));
-  for (const auto& name : TRY(listed.children())) {
-    const UniqueFd child = open_group(directory.get(), name.c_str());
-    const auto child_path = path + "/" + name;
-    const auto below = child ? walk(child, child_path, depth + 1, buffer, walked)
-                             : Result<void>(errno_error("open cgroup", child_path));
-    if (!below && !gone(below.error())) return below.error();
-  }
-  return {};
-}
-
 }  // namespace
 
 ProcessCounter::ProcessCounter(const kernel::CgroupDir& cgroup) {
@@ -73,7 +43,7 @@ Result<void> ProcessCounter::open_all(const kernel::CgroupDir& cgroup) {
   complete_ = too_many_ = false;
   UniqueFd own = open_group(cgroup.fd(), ".");
   if (!own) return errno_error("open cgroup", cgroup.path());
-  const auto opened = open_below(std::move(own), cgroup.path(), 0);
+  const auto opened = open_below(std::move(own), cgroup.path());
   complete_ = opened.ok();
   if (complete_) return {};
   too_many_ = opened.error().code == E2BIG;
@@ -81,8 +51,8 @@ Result<void> ProcessCounter::open_all(const kernel::CgroupDir& cgroup) {
   return opened.error();
 }
 
-Result<void> ProcessCounter::open_below(UniqueFd directory, const std::string& path, int depth) {
-  if (depth > kDepthMax) return Error{ELOOP, fmt::format("walk {}", path)};
+// kGroupsMax bounds the depth, too.
+Result<void> ProcessCounter::open_below(UniqueFd directory, const std::string& path) {
   if (groups_.size() >= kGroupsMax) return Error{E2BIG, fmt::format("hold {}", path)};
   const int at = directory.get();
   // Read before the children are listed, so that a child added in between makes the count differ
@@ -96,18 +66,25 @@ Result<void> ProcessCounter::open_below(UniqueFd directory, const std::string& p
   for (const auto& name : TRY(listed.children())) {
     UniqueFd child = open_group(at, name.c_str());
     const auto child_path = path + "/" + name;
-    const auto opened = child ? open_below(std::move(child), child_path, depth + 1)
+    const auto opened = child ? open_below(std::move(child), child_path)
                               : Result<void>(errno_error("open cgroup", child_path));
     if (!opened) return opened.error();
   }
   return {};
 }
 
-Result<std::string_view> ProcessCounter::read_list(const Group& group, std::string& buffer) {
-  if (!group.list_is_kept) return group.processes.read(buffer);
-  const auto fresh =
-      TRY(kernel::HeldFile::open(group.directory.get(), "cgroup.procs", group.processes.name()));
-  return fresh.read(buffer);
+Result<std::uint64_t> ProcessCounter::count_group(const Group& group, std::string& buffer) {
+  if (group.list_is_kept) {
+    const auto fresh = TRY(kernel::CgroupDir::open(group.directory.get(), "/"));
+    kernel::ProcessList list;
+    TRY(kernel::processes_led_in(fresh, list));
+    return std::uint64_t{list.pids.size()};
+  }
+  const auto text = group.processes.read(buffer);
+  // The domain above a threaded group lists its processes.
+  if (!text && text.error().code == EOPNOTSUPP) return std::uint64_t{0};
+  if (!text) return text.error();
+  return lines_of(*text);
 }
 
 Result<std::uint64_t> ProcessCounter::count_held(std::string& buffer) const {
@@ -117,24 +94,17 @@ Result<std::uint64_t> ProcessCounter::count_held(std::string& buffer) const {
     if (TRY(links_of(group.directory.get(), name)) != group.links) {
       return Error{ENODEV, fmt::format("{}: groups were added or removed", name)};
     }
-    const auto text = read_list(group, buffer);
-    // The domain above a threaded group lists its processes.
-    if (!text && text.error().code == EOPNOTSUPP) continue;
-    if (!text) return text.error();
-    count += lines_of(*text);
+    count += TRY(count_group(group, buffer));
   }
   return count;
 }
 
 // Used while there are too many groups; once there are far fewer, they are held again.
-Result<std::uint64_t> ProcessCounter::count_by_walk(const kernel::CgroupDir& cgroup,
-                                                    std::string& buffer) {
-  const UniqueFd own = open_group(cgroup.fd(), ".");
-  if (!own) return errno_error("open cgroup", cgroup.path());
-  Walked walked;
-  TRY(walk(own, cgroup.path(), 0, buffer, walked));
-  too_many_ = walked.groups > kGroupsMax / 2;
-  return walked.processes;
+Result<std::uint64_t> ProcessCounter::count_by_walk(const kernel::CgroupDir& cgroup) {
+  const auto list = TRY(kernel::list_processes(cgroup));
+  if (list.failure) return *list.failure;
+  too_many_ = list.groups > kGroupsMax / 2;
+  return std::uint64_t{list.pids.size()};
 }
 
 Result<std::uint64_t> ProcessCounter::count(const kernel::CgroupDir& cgroup, std::string& buffer) {
@@ -150,7 +120,7 @@ Result<std::uint64_t> ProcessCounter::count(const kernel::CgroupDir& cgroup, std
     if (!opened) failure = opened.error();
     if (!opened && !too_many_ && !gone(failure)) return failure;
   }
-  if (too_many_) return count_by_walk(cgroup, buffer);
+  if (too_many_) return count_by_walk(cgroup);
   return failure;
 }
 

@@ -50,11 +50,10 @@ class ProcessCounter {
   };
   // Opens all groups again, or none.
   Result<void> open_all(const kernel::CgroupDir& cgroup);
-  Result<void> open_below(UniqueFd directory, const std::string& path, int depth);
+  Result<void> open_below(UniqueFd directory, const std::string& path);
   [[nodiscard]] Result<std::uint64_t> count_held(std::string& buffer) const;
-  [[nodiscard]] Result<std::uint64_t> count_by_walk(const kernel::CgroupDir& cgroup,
-                                                    std::string& buffer);
-  [[nodiscard]] static Result<std::string_view> read_list(const Group& group, std::string& buffer);
+  [[nodiscard]] Result<std::uint64_t> count_by_walk(const kernel::CgroupDir& cgroup);
+  [[nodiscard]] static Result<std::uint64_t> count_group(const Group& group, std::string& buffer);
 
   std::vector<Group> groups_;
   bool complete_ = false;

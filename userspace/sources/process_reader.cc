@@ -6,7 +6,8 @@
 //   and zap_other_threads leave one with each thread), or its last thread exits;
 // - the OOM killer already selected it (signal->oom_mm): never detected. Such a process shows as
 //   dying.
-// Also not detected: MPOL_BIND policies, and a thread whose cpuset is not its leader's.
+// Also not detected: a vfork without CAP_SYS_PTRACE, which shows as reaped (the kernel selects
+// neither), MPOL_BIND policies, and a thread whose cpuset is not its leader's.
 #include "sources/process_reader.h"
 
 #include <dirent.h>
@@ -15,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <climits>
 #include <memory>
 
 #include "base/parse.h"
@@ -48,7 +50,7 @@ bool would_score(const ProcessSample& sample, Pages total_pages) {
 
 // ---- CgroupFinder ----
 
-CgroupId CgroupFinder::look(std::string path) const {
+CgroupId CgroupFinder::evaluate(std::string path) const {
   for (;;) {
     const auto directory = tree_.open(path);
     if (!directory) return {};
@@ -61,7 +63,7 @@ CgroupId CgroupFinder::look(std::string path) const {
 
 CgroupId CgroupFinder::find(std::string_view path) {
   const auto [entry, fresh] = known_.try_emplace(std::string(path));
-  if (fresh) entry->second = look(entry->first);
+  if (fresh) entry->second = evaluate(entry->first);
   return entry->second;
 }
 
@@ -116,9 +118,16 @@ Result<CgroupId> ProcessReader::read_cgroup(int directory, const StatText& stat,
   // On v1 an exiting task is shown in the root, whatever cgroup it is charged to
   // (kernel/cgroup/cgroup.c proc_cgroup_show).
   if (stat.exiting && tree_->version() == kernel::CgroupVersion::v1) return listed_in;
-  const auto text = TRY(read_file(directory, "cgroup"));
-  const auto path = kernel::parse_cgroup_path(text, tree_->version());
-  return path ? cgroups_.find(*path) : CgroupId{};
+  const auto text = read_file(directory, "cgroup");
+  // Some kernels refuse to print a path longer than PATH_MAX, others cut it.
+  if (!text && text.error().code == ENAMETOOLONG) return listed_in;
+  if (!text) return text.error();
+  const auto path = kernel::parse_cgroup_path(*text, tree_->version());
+  if (!path) return CgroupId{};
+  if (path->size() + 1 < PATH_MAX) return cgroups_.find(*path);
+  // On v1, a list also contains processes that have only a thread there.
+  const bool is_exact = tree_->version() == kernel::CgroupVersion::v2 && listed_in != CgroupId{};
+  return is_exact ? listed_in : cgroups_.find(path->substr(0, path->rfind('/')));
 }
 
 Result<bool> ProcessReader::any_thread(int directory,
@@ -181,8 +190,9 @@ Result<Unkillable> ProcessReader::unkillable(int directory, const StatText& stat
   if (score != 0 || !would_score(sample, total_pages_)) return Unkillable::none;
   // Detects an exit between the two reads. The stand-in of a dead leader is not checked again.
   if (status.threads <= 1 && !TRY(read_status(directory)).memory) return Unkillable::no_memory;
-  const bool with_parent =
-      stat.parent > 0 && kcmp_memory(sample.id.pid, stat.parent) == std::strong_ordering::equal;
+  if (stat.parent <= 0) return Unkillable::reaped;
+  const auto to_parent = kcmp_memory(sample.id.pid, stat.parent);
+  const bool with_parent = to_parent && *to_parent == std::strong_ordering::equal;
   return with_parent ? Unkillable::in_vfork : Unkillable::reaped;
 }
 

@@ -34,7 +34,7 @@ class CgroupFinder {
   void forget() { known_.clear(); }
 
  private:
-  [[nodiscard]] CgroupId look(std::string path) const;
+  [[nodiscard]] CgroupId evaluate(std::string path) const;
 
   const kernel::CgroupTree& tree_;
   std::unordered_map<std::string, CgroupId> known_;

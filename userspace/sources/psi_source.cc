@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 #include <sys/epoll.h>
 
-#include <algorithm>
 #include <array>
 
 #include "kernel/held_file.h"
@@ -44,7 +43,7 @@ PsiSource::PsiSource(const kernel::CgroupTree& tree, UniqueFd epoll)
 PsiSource::~PsiSource() = default;
 
 Duration PsiSource::window() const {
-  return watches_.front()->trigger.window;
+  return watches_.at(CgroupId{})->trigger.window;  // the node's
 }
 
 Result<std::unique_ptr<Source>> PsiSource::create(const kernel::CgroupTree& tree,
@@ -61,10 +60,8 @@ Result<std::unique_ptr<Source>> PsiSource::create(const kernel::CgroupTree& tree
 }
 
 PsiSource::Watch* PsiSource::find(CgroupId cgroup) {
-  const auto found =
-      std::find_if(watches_.begin(), watches_.end(),
-                   [&](const std::unique_ptr<Watch>& watch) { return watch->cgroup == cgroup; });
-  return found == watches_.end() ? nullptr : found->get();
+  const auto found = watches_.find(cgroup);
+  return found == watches_.end() ? nullptr : found->second.get();
 }
 
 Result<void> PsiSource::add(std::unique_ptr<Watch> watch) {
@@ -78,7 +75,8 @@ Result<void> PsiSource::add(std::unique_ptr<Watch> watch) {
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, watch->trigger.fd.get(), &event) != 0) {
     return errno_error("epoll_ctl", watch->name);
   }
-  watches_.push_back(std::move(watch));
+  const CgroupId cgroup = watch->cgroup;
+  watches_.emplace(cgroup, std::move(watch));
   return {};
 }
 
@@ -87,29 +85,33 @@ Result<void> PsiSource::arm_line(const Line& line) {
     known->wanted = true;
     return {};
   }
-  const auto cgroup = TRY(tree_.open_unified(line.path));
+  auto cgroup = tree_.open_unified(line.path);
+  // On a hybrid host the line is of the v1 hierarchy. The cgroup2 mount need not have that path,
+  // and a cgroup that it does not have has no PSI.
+  if (!cgroup && tree_.hybrid() && cgroup.error().code == ENOENT) return {};
+  if (!cgroup) return cgroup.error();
   auto watch = std::make_unique<Watch>();
   watch->cgroup = line.cgroup;
   watch->name = line.path + "/memory.pressure";
   watch->trigger =
-      TRY(kernel::open_psi_trigger(cgroup.fd(), "memory.pressure", watch->name, kThreshold));
+      TRY(kernel::open_psi_trigger(cgroup->fd(), "memory.pressure", watch->name, kThreshold));
   return add(std::move(watch));
 }
 
 Result<std::vector<std::string>> PsiSource::arm(std::span<const Line> lines,
                                                 MonotonicTime /* now */) {
   std::vector<std::string> notes;
-  for (auto& watch : watches_) watch->wanted = watch->cgroup.inode == 0;
+  for (auto& [cgroup, watch] : watches_) watch->wanted = cgroup.inode == 0;
   for (const auto& line : lines) {
     if (line.cgroup.inode == 0) continue;
     const auto armed = arm_line(line);
     if (!armed) notes.push_back(fmt::format("{}: {}", line.path, armed.error().text()));
   }
-  std::erase_if(watches_, [](const std::unique_ptr<Watch>& watch) { return !watch->wanted; });
+  std::erase_if(watches_, [](const auto& entry) { return !entry.second->wanted; });
   return notes;
 }
 
-void PsiSource::look(Watch& watch, MonotonicTime now, std::vector<Wake>& wakes) {
+void PsiSource::evaluate(Watch& watch, MonotonicTime now, std::vector<Wake>& wakes) {
   const auto text = kernel::read_whole(watch.trigger.fd.get(), buffer_, watch.name);
   if (!text) {
     watch.removed = watch.cgroup.inode != 0;
@@ -124,9 +126,9 @@ void PsiSource::look(Watch& watch, MonotonicTime now, std::vector<Wake>& wakes) 
 }
 
 void PsiSource::drain(MonotonicTime now, std::vector<Wake>& wakes) {
-  for (auto& watch : watches_) look(*watch, now, wakes);
+  for (auto& [cgroup, watch] : watches_) evaluate(*watch, now, wakes);
   // Removed cgroups poll EPOLLERR without end; the only remedy is to close their triggers.
-  std::erase_if(watches_, [](const std::unique_ptr<Watch>& watch) { return watch->removed; });
+  std::erase_if(watches_, [](const auto& entry) { return entry.second->removed; });
   // Removes consumed triggers from the nested epoll's ready list, so that it is no longer readable.
   std::array<epoll_event, 64> ignored;
   ::epoll_wait(epoll_.get(), ignored.data(), static_cast<int>(ignored.size()), 0);

@@ -6,6 +6,7 @@
 // and on hybrid hosts for cgroups that also exist in the cgroup2 mount.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 
@@ -36,11 +37,11 @@ class PsiSource final : public Source {
   [[nodiscard]] Watch* find(CgroupId cgroup);
   Result<void> add(std::unique_ptr<Watch> watch);
   Result<void> arm_line(const Line& line);
-  void look(Watch& watch, MonotonicTime now, std::vector<Wake>& wakes);
+  void evaluate(Watch& watch, MonotonicTime now, std::vector<Wake>& wakes);
 
   const kernel::CgroupTree& tree_;
   UniqueFd epoll_;
-  std::vector<std::unique_ptr<Watch>> watches_;  // the first is the node's and always exists
+  std::map<CgroupId, std::unique_ptr<Watch>> watches_;  // the first is the node's and always exists
   std::string buffer_;
 };
 

@@ -7,6 +7,9 @@ namespace forestall::sources {
 namespace {
 
 constexpr Duration kInterval = std::chrono::seconds(10);
+// Between two listings of the images, for their ages: kubelet's interval
+// (pkg/kubelet/images/image_gc_manager.go Start).
+constexpr Duration kImagesInterval = std::chrono::minutes(5);
 // Older figures must not cause an eviction.
 constexpr Duration kLayersAgeMax = std::chrono::minutes(1);
 
@@ -23,22 +26,24 @@ WritableLayers layers_of(std::vector<clients::ContainerUsage> containers) {
 
 }  // namespace
 
-RuntimeSource::RuntimeSource(std::string endpoint, Observer& observer)
-    : endpoint_(std::move(endpoint)), observer_(observer) {}
+RuntimeSource::RuntimeSource(std::string endpoint, clients::RuntimeOptions options,
+                             Observer& observer)
+    : endpoint_(std::move(endpoint)), options_(std::move(options)), observer_(observer) {}
 
 Result<std::unique_ptr<RuntimeSource>> RuntimeSource::create(const std::string& endpoint,
+                                                             clients::RuntimeOptions options,
                                                              Observer& observer) {
   TRY(clients::connect(endpoint));
-  std::unique_ptr<RuntimeSource> made(new RuntimeSource(endpoint, observer));
+  std::unique_ptr<RuntimeSource> made(new RuntimeSource(endpoint, std::move(options), observer));
   made->thread_ =
-      TRY(kernel::JobThread::create("forestall-cri", [source = made.get()] { source->ask(); }));
+      TRY(base::JobThread::create("forestall-cri", [source = made.get()] { source->ask(); }));
   return made;
 }
 
 // Runs on the thread.
 void RuntimeSource::ask() {
   answer_ = {};
-  clients::RuntimeOptions options;
+  clients::RuntimeOptions options = options_;
   options.cancel_fd = thread_->stop_fd();
   auto runtime = clients::connect(endpoint_, options);
   if (!runtime.ok()) {
@@ -56,6 +61,13 @@ void RuntimeSource::ask() {
     answer_.containers = std::move(*containers);
   } else {
     answer_.problem = containers.error();
+  }
+  const MonotonicTime now = SystemClock().now();
+  if (now < images_due_) return;
+  if (const auto noted = (*runtime)->note_images(); noted.ok()) {
+    images_due_ = now + kImagesInterval;
+  } else {
+    answer_.problem = noted.error();
   }
 }
 
@@ -89,7 +101,7 @@ Result<std::vector<std::string>> RuntimeSource::arm(std::span<const Line>, Monot
   return notes;
 }
 
-std::optional<MonotonicTime> RuntimeSource::next_look() const {
+std::optional<MonotonicTime> RuntimeSource::next_due() const {
   if (thread_->running()) return std::nullopt;
   return due_;
 }

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "base/job_thread.h"
 #include "base/result.h"
 #include "clients/runtime.h"
-#include "kernel/job_thread.h"
 #include "sources/observer.h"
 #include "sources/source.h"
 
@@ -22,6 +22,7 @@ class RuntimeSource final : public Source {
   // `observer` must outlive the source; it receives the results. Fails if `endpoint` is not a valid
   // endpoint. A missing server shows later, in problem().
   static Result<std::unique_ptr<RuntimeSource>> create(const std::string& endpoint,
+                                                       clients::RuntimeOptions options,
                                                        Observer& observer);
 
   [[nodiscard]] Feature feature() const override { return Feature::poll; }
@@ -30,7 +31,7 @@ class RuntimeSource final : public Source {
   Result<std::vector<std::string>> arm(std::span<const Line> lines, MonotonicTime now) override;
   // Wakes the loop only when the filesystems are found for the first time, or have changed.
   void drain(MonotonicTime now, std::vector<Wake>& wakes) override;
-  [[nodiscard]] std::optional<MonotonicTime> next_look() const override;
+  [[nodiscard]] std::optional<MonotonicTime> next_due() const override;
 
  private:
   struct Answer {
@@ -38,19 +39,21 @@ class RuntimeSource final : public Source {
     std::optional<std::vector<clients::ContainerUsage>> containers;
     std::optional<Error> problem;
   };
-  RuntimeSource(std::string endpoint, Observer& observer);
+  RuntimeSource(std::string endpoint, clients::RuntimeOptions options, Observer& observer);
   void ask();
   void take(MonotonicTime now, std::vector<Wake>& wakes);
 
   const std::string endpoint_;
+  const clients::RuntimeOptions options_;
   Observer& observer_;
   MonotonicTime due_;             // of the next query
   Answer answer_;                 // owned by the thread while it runs
+  MonotonicTime images_due_;      // the thread's: of the next listing of images
   std::optional<Error> problem_;  // of the last answer
   MonotonicTime layers_at_;       // of the observer's writable layers
   std::string imagefs_;
   std::string containerfs_;
-  std::unique_ptr<kernel::JobThread> thread_;  // last: its job uses all members above
+  std::unique_ptr<base::JobThread> thread_;  // last: its job uses all members above
 };
 
 }  // namespace forestall::sources

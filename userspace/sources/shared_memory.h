@@ -7,21 +7,22 @@
 
 #include <compare>
 #include <functional>
-#include <optional>
 #include <span>
 #include <vector>
 
+#include "base/result.h"
 #include "model/process.h"
 #include "sources/process_text.h"
 
 namespace forestall::sources {
 
 // Compares the address spaces of two processes. The order itself is arbitrary; only equality has a
-// meaning. Nullopt: not permitted, or a process has exited.
-using MemoryOrder = std::function<std::optional<std::strong_ordering>(pid_t, pid_t)>;
+// meaning. Error ESRCH: a process has exited. With any other error the answer is unknown.
+using MemoryOrder = std::function<Result<std::strong_ordering>(pid_t, pid_t)>;
 
-// kcmp(KCMP_VM). Needs PTRACE_MODE_READ on both.
-[[nodiscard]] std::optional<std::strong_ordering> kcmp_memory(pid_t a, pid_t b);
+// kcmp(KCMP_VM). EPERM without PTRACE_MODE_READ on both: CAP_SYS_PTRACE, unless they have the user
+// of this process and no capability that it lacks.
+[[nodiscard]] Result<std::strong_ordering> kcmp_memory(pid_t a, pid_t b);
 
 struct MemoryOwner {
   std::size_t sample = 0;  // index
@@ -31,8 +32,9 @@ struct MemoryOwner {
 
 // Fills memory_id of the samples in `owners`, which all have memory: the pid of the first process
 // that shares it. Compares only equal layouts, n of them at a cost of log n each, because a
-// server's thousand workers may all have the same layout. 0: unknown.
-void tell_shared_memory(std::vector<ProcessSample>& samples, std::vector<MemoryOwner>& owners,
-                        const MemoryOrder& compare);
+// server's thousand workers may all have the same layout. 0: unknown, also for a process that may
+// not be compared: it may share the memory of any other one.
+void report_shared_memory(std::vector<ProcessSample>& samples, std::vector<MemoryOwner>& owners,
+                          const MemoryOrder& compare);
 
 }  // namespace forestall::sources

@@ -28,7 +28,7 @@ class Source {
   [[nodiscard]] virtual Feature feature() const = 0;
 
   // A descriptor that polls readable when drain() has wakes to return. Owned by the source and
-  // constant over its life; -1 for a source that is driven by next_look() alone.
+  // constant over its life; -1 for a source that is driven by next_due() alone.
   [[nodiscard]] virtual int fd() const = 0;
 
   // Replaces the watched lines. Called after every observation. A line that cannot be armed (its
@@ -39,14 +39,15 @@ class Source {
   // The same for what no kernel counter watches; a source that polls it overrides this.
   virtual void watch(std::span<const CapacityLine>, MonotonicTime) {}
 
-  // Appends what happened since the last call. Called when fd() is readable or next_look() passed.
+  // Appends what happened since the last call. Called when fd() is readable or next_due()
+  // passed.
   virtual void drain(MonotonicTime now, std::vector<Wake>& wakes) = 0;
 
   // Kills by the kernel's OOM killer that all drains since the last call reported.
-  [[nodiscard]] virtual std::vector<OomKillSighting> take_kills() { return {}; }
+  [[nodiscard]] virtual std::vector<OomKillEvent> take_kills() { return {}; }
 
   // When the loop must call drain() even though fd() is silent; nothing for "never".
-  [[nodiscard]] virtual std::optional<MonotonicTime> next_look() const { return std::nullopt; }
+  [[nodiscard]] virtual std::optional<MonotonicTime> next_due() const { return std::nullopt; }
 };
 
 }  // namespace forestall::sources

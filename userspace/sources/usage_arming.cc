@@ -3,8 +3,6 @@
 
 #include <sys/eventfd.h>
 
-#include <algorithm>
-
 #include "kernel/scheduling.h"
 
 namespace forestall::sources {
@@ -23,14 +21,9 @@ UsageArming::~UsageArming() {
 void UsageArming::request(Request request) {
   {
     const std::lock_guard lock(mutex_);
-    const auto same = std::find_if(requests_.begin(), requests_.end(), [&](const Request& other) {
-      return other.cgroup == request.cgroup && other.early == request.early;
-    });
-    if (same != requests_.end()) {
-      *same = std::move(request);
-    } else {
-      requests_.push_back(std::move(request));
-    }
+    const Key key(request.early, request.cgroup);
+    const bool fresh = requests_.insert_or_assign(key, std::move(request)).second;
+    if (fresh) (key.first ? early_ : thresholds_).push_back(key);
   }
   wanted_.notify_one();
 }
@@ -46,11 +39,9 @@ void UsageArming::run() {
   for (;;) {
     wanted_.wait(lock, [&] { return stopping_ || !requests_.empty(); });
     if (stopping_) return;
-    auto next = std::find_if(requests_.begin(), requests_.end(),
-                             [](const Request& request) { return !request.early; });
-    if (next == requests_.end()) next = requests_.begin();
-    const Request request = std::move(*next);
-    requests_.erase(next);
+    std::deque<Key>& queue = thresholds_.empty() ? early_ : thresholds_;
+    const Request request = std::move(requests_.extract(queue.front()).mapped());
+    queue.pop_front();
     lock.unlock();
     auto event = kernel::register_usage_event(*request.files, request.line);
     lock.lock();

@@ -8,9 +8,11 @@
 
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
@@ -50,10 +52,14 @@ class UsageArming {
   const int done_;
   std::mutex mutex_;
   std::condition_variable wanted_;
-  bool stopping_ = false;         // guarded by mutex_
-  std::deque<Request> requests_;  // guarded by mutex_
-  std::vector<Answer> answers_;   // guarded by mutex_
-  std::thread thread_;            // last: run() uses all members above
+  bool stopping_ = false;  // guarded by mutex_
+  // Guarded by mutex_: what was requested, and the order of the two kinds.
+  using Key = std::pair<bool, CgroupId>;  // early
+  std::map<Key, Request> requests_;
+  std::deque<Key> thresholds_;
+  std::deque<Key> early_;
+  std::vector<Answer> answers_;  // guarded by mutex_
+  std::thread thread_;           // last: run() uses all members above
 };
 
 }  // namespace forestall::sources

@@ -27,7 +27,7 @@ struct UsageEventfd::Watch {
   UniqueFd event;
   bool wanted = true;      // the last arm() has a line for it
   bool was_below = false;  // usage was below the line when it was requested
-  bool told = false;       // reported since then: usage was at or above what is armed
+  bool reported = false;   // reported since then: usage was at or above what is armed
 };
 
 namespace {
@@ -43,9 +43,9 @@ Bytes step() {
 // After a report, a lower reading in the loop does not disprove it. The kernel compares right after
 // a CPU has charged a batch of pages, and may return the unused rest of the batch before the loop
 // reads.
-bool still_good(Bytes armed, bool told, const Line& line) {
+bool still_good(Bytes armed, bool reported, const Line& line) {
   if (line.usage_line + step() < armed) return false;
-  const bool kernel_says_above = told || line.usage >= armed;
+  const bool kernel_says_above = reported || line.usage >= armed;
   return !(kernel_says_above && line.headroom >= Bytes{0});
 }
 
@@ -99,11 +99,8 @@ Result<std::unique_ptr<Source>> UsageEventfd::create(const kernel::CgroupTree& t
 }
 
 UsageEventfd::Watch* UsageEventfd::find(CgroupId cgroup, bool early) {
-  const auto found =
-      std::find_if(watches_.begin(), watches_.end(), [&](const std::unique_ptr<Watch>& watch) {
-        return watch->cgroup == cgroup && watch->early == early;
-      });
-  return found == watches_.end() ? nullptr : found->get();
+  const auto found = watches_.find({cgroup, early});
+  return found == watches_.end() ? nullptr : found->second.get();
 }
 
 Result<UsageEventfd::Watch*> UsageEventfd::open_watch(const Line& line, bool early) {
@@ -121,7 +118,7 @@ Result<UsageEventfd::Watch*> UsageEventfd::open_watch(const Line& line, bool ear
     fresh->files = std::make_shared<const kernel::UsageEventFiles>(
         TRY(kernel::open_usage_event_files(cgroup)));
   }
-  return watches_.emplace_back(std::move(fresh)).get();
+  return watches_.emplace(std::pair(line.cgroup, early), std::move(fresh)).first->second.get();
 }
 
 Result<void> UsageEventfd::arm_line(const Line& line, bool early) {
@@ -129,11 +126,11 @@ Result<void> UsageEventfd::arm_line(const Line& line, bool early) {
   if (watch == nullptr) watch = TRY(open_watch(line, early));
   watch->wanted = true;
   if (line.usage_line <= Bytes{0}) return error("the line is at or below zero");
-  if (watch->requested && still_good(*watch->requested, watch->told, line)) return {};
+  if (watch->requested && still_good(*watch->requested, watch->reported, line)) return {};
   const Bytes at = next_threshold(line);
   watch->requested = at;
   watch->was_below = line.usage < at;
-  watch->told = false;
+  watch->reported = false;
   arming_->request({watch->cgroup, watch->early, watch->files, at});
   return {};
 }
@@ -141,40 +138,38 @@ Result<void> UsageEventfd::arm_line(const Line& line, bool early) {
 Result<std::vector<std::string>> UsageEventfd::arm(std::span<const Line> lines,
                                                    MonotonicTime /* now */) {
   auto notes = std::exchange(notes_, {});
-  for (auto& watch : watches_) watch->wanted = false;
+  for (auto& [key, watch] : watches_) watch->wanted = false;
   // Several thresholds may watch one cgroup: arms the one that is reached first.
-  std::vector<const Line*> first;
+  std::map<CgroupId, const Line*> first;
   for (const auto& line : lines) {
-    const auto same = std::find_if(first.begin(), first.end(),
-                                   [&](const Line* other) { return other->cgroup == line.cgroup; });
-    if (same == first.end()) {
-      first.push_back(&line);
-    } else if ((*same)->headroom <= Bytes{0} ||
-               (line.headroom > Bytes{0} && line.usage_line < (*same)->usage_line)) {
-      *same = &line;
+    const auto [same, fresh] = first.try_emplace(line.cgroup, &line);
+    const Line& other = *same->second;
+    if (!fresh && (other.headroom <= Bytes{0} ||
+                   (line.headroom > Bytes{0} && line.usage_line < other.usage_line))) {
+      same->second = &line;
     }
   }
-  for (const Line* line : first) {
+  for (const auto& [cgroup, line] : first) {
     const auto armed = arm_line(*line, false);
     if (!armed) notes.push_back(fmt::format("{}: {}", line->path, armed.error().text()));
     // If the warning line is at or below zero, the threshold alone is enough.
     const auto warning = warning_of(*line);
     if (armed && warning) (void)arm_line(*warning, true);
   }
-  std::erase_if(watches_, [](const std::unique_ptr<Watch>& watch) { return !watch->wanted; });
+  std::erase_if(watches_, [](const auto& entry) { return !entry.second->wanted; });
   return notes;
 }
 
 void UsageEventfd::report(Watch& watch, MonotonicTime now, std::vector<Wake>& wakes) {
   // The kernel signals both directions of each crossing. One report of a warning is enough: usage
   // that oscillates around the line until the next registration would keep the loop busy.
-  if (watch.early && watch.told) return;
+  if (watch.early && watch.reported) return;
   Wake wake{WakeSource::usage_eventfd, now, std::nullopt, std::nullopt};
   if (watch.cgroup.inode != 0) wake.cgroup = watch.cgroup;
   const auto text = kernel::read_whole(watch.files->usage.get(), buffer_, watch.path);
   if (text) wake.usage = kernel::parse_amount(*text).optional().value_or(std::nullopt);
   wakes.push_back(wake);
-  watch.told = true;
+  watch.reported = true;
 }
 
 void UsageEventfd::install(UsageArming::Answer& answer, MonotonicTime now,

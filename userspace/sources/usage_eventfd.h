@@ -10,8 +10,10 @@
 // A crossing in the meantime is found by reading usage after the registration.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/result.h"
 #include "kernel/cgroup_tree.h"
@@ -46,7 +48,7 @@ class UsageEventfd final : public Source {
   const kernel::CgroupTree& tree_;
   UniqueFd epoll_;  // the eventfds of all watches, and done_
   UniqueFd done_;   // signalled when the arming thread has an answer
-  std::vector<std::unique_ptr<Watch>> watches_;
+  std::map<std::pair<CgroupId, bool>, std::unique_ptr<Watch>> watches_;  // bool: early
   std::vector<std::string> notes_;  // failures of the arming thread, returned by the next arm()
   std::string buffer_;
   std::unique_ptr<UsageArming> arming_;  // last: it writes to done_

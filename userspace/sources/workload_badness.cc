@@ -43,7 +43,7 @@ Result<void> WorkloadScorer::scan(const kernel::CgroupTree& tree, ProcessSource&
   return {};
 }
 
-void WorkloadScorer::tell(std::vector<WorkloadSample>& workloads) const {
+void WorkloadScorer::report(std::vector<WorkloadSample>& workloads) const {
   for (auto& workload : workloads) {
     const auto* index = find(workload.workload.cgroup);
     if (index == nullptr) continue;

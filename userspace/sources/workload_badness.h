@@ -24,7 +24,7 @@ class WorkloadScorer {
   // for each workload whose cgroup contains it, directly or in a descendant. If points are equal,
   // the process forked last is named, as in the kernel's walk. Workloads that the scan did not find
   // in the tree stay unscored.
-  void tell(std::vector<WorkloadSample>& workloads) const;
+  void report(std::vector<WorkloadSample>& workloads) const;
 
  private:
   // The highest of a cgroup and its descendants.

@@ -27,16 +27,27 @@ const WorkloadRule* first_match(const std::string& path, const Config& config) {
   return nullptr;
 }
 
+bool gone(const Error& failure) {
+  return failure.code == ENOENT || failure.code == ENODEV;
+}
+
 // Of a Guaranteed pod, whose requests equal its limits: kubelet writes the sum of the limits to the
-// pod's cgroup (pkg/kubelet/cm/helpers_linux.go ResourceConfigForPod). Nullopt if that cannot be
-// read or is unlimited.
-std::optional<Bytes> guaranteed_request(const kernel::CgroupTree& tree, const PodPath& pod) {
-  const auto cgroup = tree.open(pod.cgroup);
-  if (!cgroup) return std::nullopt;
+// pod's cgroup (pkg/kubelet/cm/helpers_linux.go ResourceConfigForPod). Nullopt: unlimited.
+Result<std::optional<Bytes>> guaranteed_request(const kernel::CgroupTree& tree,
+                                                const std::string& path) {
+  const auto cgroup = TRY(tree.open(path));
   const bool v1 = tree.version() == kernel::CgroupVersion::v1;
-  const auto text = cgroup->read(v1 ? "memory.limit_in_bytes" : "memory.max");
-  if (!text) return std::nullopt;
-  return kernel::parse_amount(*text).optional().value_or(std::nullopt);
+  return kernel::parse_amount(TRY(cgroup.read(v1 ? "memory.limit_in_bytes" : "memory.max")));
+}
+
+void infer_guaranteed_request(const kernel::CgroupTree& tree, const KnownWorkloads& known,
+                              Workload& workload) {
+  const auto request = guaranteed_request(tree, workload.path);
+  workload.inferred->memory_request = request.optional().value_or(std::nullopt);
+  if (request || gone(request.error())) return;
+  const auto before = std::ranges::lower_bound(known, workload.path, {}, &Workload::path);
+  if (before == known.end() || (*before)->path != workload.path || !(*before)->inferred) return;
+  workload.inferred->memory_request = (*before)->inferred->memory_request;
 }
 
 // The known pod at this path. A static pod's cgroup is named after its manifest's hash, which is
@@ -80,6 +91,7 @@ Workload pod_workload(const PodPath& pod, const Config& config, const ProtectedP
   if (by_uid != config.pod_rules.end()) apply(*by_uid);
   if (const auto* by_path = first_match(pod.cgroup, config)) apply(*by_path);
   workload.pod = known_pod(pod.uid, config);
+  if (!workload.pod) workload.inferred.emplace().qos = pod.qos;
   const auto known_name =
       workload.pod ? workload.pod->pod_namespace + "/" + workload.pod->name : last_part(pod.cgroup);
   workload.name = name.value_or(known_name);
@@ -118,25 +130,59 @@ void protect_ancestors(std::vector<Workload>& workloads) {
   }
 }
 
+namespace {
+
+// The listing, completed with known pods if it failed.
+std::vector<PodPath> find_pods(const kernel::CgroupTree& tree, const std::string& pods_cgroup,
+                               const KnownWorkloads& known, std::vector<SourceNote>& notes) {
+  std::vector<PodPath> pods;
+  const auto listed = list_pods(tree, pods_cgroup, pods);
+  if (listed) return pods;
+  notes.push_back({pods_cgroup, listed.error().text()});
+  for (const Workload* workload : known) {
+    if (workload->kind != WorkloadKind::pod || !path_is_within(workload->path, pods_cgroup) ||
+        !tree.id_at(workload->path)) {
+      continue;
+    }
+    if (auto pod = parse_pod_path(workload->path)) pods.push_back(std::move(*pod));
+  }
+  std::ranges::sort(pods, {}, &PodPath::cgroup);
+  const auto repeated = std::ranges::unique(pods, {}, &PodPath::cgroup);
+  pods.erase(repeated.begin(), repeated.end());
+  return pods;
+}
+
+// The same for cgroups. A path may occur twice.
+std::vector<std::string> find_cgroups(const kernel::CgroupTree& tree, const std::string& glob,
+                                      const KnownWorkloads& known, std::vector<SourceNote>& notes) {
+  std::vector<std::string> paths;
+  const auto matched = tree.match(glob, paths);
+  if (matched) return paths;
+  notes.push_back({glob, matched.error().text()});
+  for (const Workload* workload : known) {
+    if (!kernel::glob_matches(glob, workload->path) || !tree.id_at(workload->path)) continue;
+    paths.push_back(workload->path);
+  }
+  return paths;
+}
+
+}  // namespace
+
 std::vector<Workload> find_workloads(const kernel::CgroupTree& tree, const Config& config,
                                      const std::string& pods_cgroup, const ProtectedPlaces& places,
-                                     std::vector<SourceNote>& notes) {
+                                     const KnownWorkloads& known, std::vector<SourceNote>& notes) {
   std::vector<Workload> workloads;
   if (config.pods && !pods_cgroup.empty()) {
-    const auto pods = list_pods(tree, pods_cgroup);
-    if (!pods) notes.push_back({pods_cgroup, pods.error().text()});
-    for (const auto& pod : pods ? *pods : std::vector<PodPath>()) {
+    for (const auto& pod : find_pods(tree, pods_cgroup, known, notes)) {
       auto workload = pod_workload(pod, config, places);
-      if (pod.qos == QosClass::guaranteed && !workload.memory_request && !workload.pod) {
-        workload.memory_request = guaranteed_request(tree, pod);
+      if (workload.inferred && pod.qos == QosClass::guaranteed) {
+        infer_guaranteed_request(tree, known, workload);
       }
       workloads.push_back(std::move(workload));
     }
   }
   for (const auto& rule : config.workloads) {
-    const auto paths = tree.match(rule.cgroup);
-    if (!paths) notes.push_back({rule.cgroup, paths.error().text()});
-    for (const auto& path : paths ? *paths : std::vector<std::string>()) {
+    for (const auto& path : find_cgroups(tree, rule.cgroup, known, notes)) {
       if (path != "/") workloads.push_back(cgroup_workload(path, rule, places));
     }
   }

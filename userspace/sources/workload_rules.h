@@ -24,7 +24,8 @@ struct ProtectedPlaces {
 // The pod's workload. Each field comes from a rule for its UID; if that leaves it open, from the
 // first cgroup rule that matches the path. Protected if either rule protects it. The pod's
 // Kubernetes facts are attached: they provide the name if no rule does, and protect a static or
-// mirror pod. The policy handles all other facts.
+// mirror pod. A pod without them gets `inferred`, with the class of its group only. The policy
+// handles all other facts.
 [[nodiscard]] Workload pod_workload(const PodPath& pod, const Config& config,
                                     const ProtectedPlaces& places);
 // The workload of a cgroup that matches `rule`.
@@ -34,14 +35,18 @@ struct ProtectedPlaces {
 // REQUIRES: sorted by path.
 void protect_ancestors(std::vector<Workload>& workloads);
 
+// Sorted by path.
+using KnownWorkloads = std::vector<const Workload*>;
+
 // All workloads of the tree, sorted by path, without cgroup ids. The root is never one. Failed
-// listings get a note in `notes`. A Guaranteed pod without a declared memory_request uses its own
-// memory limit as request, unless Kubernetes reported its requests. With a request of 0 it would
-// rank as exceeding its request.
-[[nodiscard]] std::vector<Workload> find_workloads(const kernel::CgroupTree& tree,
-                                                   const Config& config,
-                                                   const std::string& pods_cgroup,
-                                                   const ProtectedPlaces& places,
-                                                   std::vector<SourceNote>& notes);
+// listings get a note in `notes`. Where a listing failed, those of the `known` workloads that still
+// exist and that the configuration still covers are included.
+//
+// The request of a Guaranteed pod that Kubernetes has not reported is inferred from its own memory
+// limit. With a request of 0 it would rank as exceeding its request. If the limit cannot be read,
+// the request inferred before remains.
+[[nodiscard]] std::vector<Workload> find_workloads(
+    const kernel::CgroupTree& tree, const Config& config, const std::string& pods_cgroup,
+    const ProtectedPlaces& places, const KnownWorkloads& known, std::vector<SourceNote>& notes);
 
 }  // namespace forestall::sources

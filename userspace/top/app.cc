@@ -15,10 +15,10 @@
 #include <optional>
 #include <utility>
 
-#include "api/amounts.h"
-#include "api/json.h"
-#include "api/own_settings.h"
 #include "cli/exit_code.h"
+#include "intake/amounts.h"
+#include "messages/convert.h"
+#include "messages/json.h"
 #include "top/draw.h"
 #include "top/once_text.h"
 #include "top/terminal.h"
@@ -39,11 +39,11 @@ struct Question {
 Result<Question> understand(const cli::Options& options, const cli::TopOptions& top) {
   Question question;
   if (!top.interval.empty()) {
-    const auto parsed = api::parse_duration_within(top.interval, kIntervalMin, kIntervalMax);
+    const auto parsed = intake::parse_duration_within(top.interval, kIntervalMin, kIntervalMax);
     if (!parsed) return error("--interval: " + parsed.error().message);
     question.view.interval = *parsed;
   }
-  if (!top.ranking.empty() && !api::parse_ranking(top.ranking)) {
+  if (!top.ranking.empty() && !messages::parse_ranking(top.ranking)) {
     return error(fmt::format("--ranking: expected kubelet, kernel or kubelet+growth, found '{}'",
                              top.ranking));
   }
@@ -85,17 +85,17 @@ bool wait_for_window(int stop_fd, Duration window) {
 int print_once(const cli::Options& options, const cli::TopOptions& top, const Question& question) {
   const auto signals = take_signals();
   if (!signals) return fail(signals.error(), cli::kExitFailed);
-  Eyes eyes(options, question.config, top.without_agent, signals->get());
+  PictureSources sources(options, question.config, top.without_agent, signals->get());
   History history;
-  auto first = eyes.look(question.view.ranking);
+  auto first = sources.read(question.view.ranking);
   if (!first) return fail(first.error(), cli::kExitFailed);
   history.add(*first);
   if (!wait_for_window(signals->get(), question.view.interval)) return cli::kExitFailed;
-  const auto report = eyes.look(question.view.ranking);
+  const auto report = sources.read(question.view.ranking);
   if (!report) return fail(report.error(), cli::kExitFailed);
   history.add(*report);
   if (options.output == cli::OutputFormat::json) {
-    fmt::print("{}", api::to_json(*report, api::JsonStyle::pretty));
+    fmt::print("{}", messages::to_json(*report, messages::JsonStyle::pretty));
   } else {
     fmt::print("{}", once_text(*report, history));
   }
@@ -202,7 +202,8 @@ int run_top(const cli::Options& options, const cli::TopOptions& top) {
   auto terminal = Terminal::open(question->terminal);
   if (!terminal) return fail(terminal.error(), cli::kExitUsage);
   const auto make = [&](int cancel_fd) {
-    return std::make_unique<Eyes>(options, question->config, top.without_agent, cancel_fd);
+    return std::make_unique<PictureSources>(options, question->config, top.without_agent,
+                                            cancel_fd);
   };
   const View& view = question->view;
   auto watcher = Watcher::start(make, {view.ranking, view.interval, false});

@@ -121,6 +121,98 @@ void draw_chart(const Frame& frame, const std::deque<double>& line, const char* 
   }
 }
 
+// The state in a few columns.
+std::string brief_state(const Frame& frame, const v1::Evidence& each) {
+  switch (need_of(each)) {
+    case Need::calm: return "calm";
+    case Need::near: return "near";
+    case Need::recedes: return "recedes";
+    case Need::met: return warns_only(each) ? "MET, " + each.threshold().response() + "s" : "MET";
+    case Need::grace: {
+      const std::string grace = brief_duration(each.threshold().grace_ns());
+      if (!each.has_first_met_ns()) return "grace of " + grace;
+      const auto since = std::max<std::int64_t>(frame.report.at_ns() - each.first_met_ns(), 0);
+      return "grace " + brief_duration(since) + " of " + grace;
+    }
+  }
+  return "";
+}
+
+// "255.0M >= 64.0M". Two amounts that differ less than the rounding are printed in full.
+std::string comparison(const v1::Evidence& each) {
+  std::string available = amount_of(each, each.available());
+  std::string limit = amount_of(each, each.limit());
+  const bool below = each.available() < each.limit();
+  if (below && available == limit) {
+    available = fmt::format("{}", each.available());
+    limit = fmt::format("{}", each.limit());
+  }
+  return fmt::format("{} {} {}", available, below ? "<" : ">=", limit);
+}
+
+// Widths of the columns of a threshold. 0: the column is left out.
+struct ThresholdColumns {
+  int subject = 0;
+  int signal = 0;
+  int kind = 0;
+  int comparison = 0;
+  bool brief = true;  // the state
+};
+
+// Below 60 columns a line begins with the state and has no columns.
+constexpr int kColumnsFrom = 60;
+constexpr int kSubjectMin = 8;
+
+ThresholdColumns columns_for(const Frame& frame, const std::vector<const v1::Evidence*>& all,
+                             int width) {
+  ThresholdColumns columns;
+  if (width < kColumnsFrom) return columns;
+  int state = 0;
+  int brief = 0;
+  for (const v1::Evidence* each : all) {
+    columns.subject = std::max(columns.subject, width_of(each->subject()));
+    columns.signal = std::max(columns.signal, width_of(each->threshold().signal()));
+    columns.comparison = std::max(columns.comparison, width_of(comparison(*each)));
+    state = std::max(state, width_of(state_text(frame, *each)));
+    brief = std::max(brief, width_of(brief_state(frame, *each)));
+  }
+  columns.kind = width >= 100 ? 5 : 0;
+  // The dot, and a space after each column.
+  int room = width - 2 - columns.comparison - 1 - columns.kind - 2;
+  const int subject_min = std::min(columns.subject, kSubjectMin);
+  columns.brief = room - columns.signal - std::min(columns.subject, 3 * kSubjectMin) < state;
+  room -= columns.brief ? brief : state;
+  columns.signal = std::clamp(room - subject_min, 1, columns.signal);
+  columns.subject = std::clamp(room - columns.signal, subject_min, columns.subject);
+  return columns;
+}
+
+void draw_threshold(const Frame& frame, const v1::Evidence& each, const ThresholdColumns& columns,
+                    int y, Screen& screen) {
+  const Need need = need_of(each);
+  const Style style{role_of(need), false, need != Need::calm};
+  const int width = screen.size().width;
+  screen.put(0, y, frame.glyphs.dot, style);
+  int x = 2;
+  if (columns.comparison == 0) {
+    x = screen.write(x, y, brief_state(frame, each), style) + 1;
+    x = screen.write(x, y, each.subject(), {}, std::max(width - x - 20, 0)) + 1;
+    x = screen.write(x, y, comparison(each), {}) + 1;
+    screen.write(x, y, each.threshold().signal(), {Role::faint});
+    return;
+  }
+  screen.write(x, y, shortened(each.subject(), columns.subject, frame.glyphs), {});
+  x += columns.subject + 1;
+  screen.write(x, y, shortened(each.threshold().signal(), columns.signal, frame.glyphs), {});
+  x += columns.signal + 1;
+  if (columns.kind > 0) screen.write(x, y, kind_of(each), {Role::faint});
+  x += columns.kind;
+  screen.write_right(x + columns.comparison, y, comparison(each), {});
+  x += columns.comparison + 1;
+  const std::string state = columns.brief ? brief_state(frame, each) : state_text(frame, each);
+  screen.write(x, y, shortened(state, width - x, frame.glyphs), style);
+}
+
 }  // namespace
 
 std::string amount_of(const v1::Evidence& each, std::int64_t count) {
@@ -247,48 +339,14 @@ int draw_thresholds(const Frame& frame, int y, int height, Screen& screen) {
     screen.write(0, y, "no threshold could be computed", {Role::warned});
     return y + 1;
   }
-  const bool wide = screen.size().width >= 100;
-  std::size_t name_width = 0;
-  for (const v1::Evidence* each : all) {
-    name_width = std::max(name_width, each->threshold().signal().size());
+  const auto count = std::min<std::size_t>(static_cast<std::size_t>(height), all.size());
+  const ThresholdColumns columns = columns_for(frame, all, screen.size().width);
+  for (std::size_t i = 0; i < count; ++i, ++y) {
+    draw_threshold(frame, *all[i], columns, y, screen);
   }
-  const int count = std::min<int>(height, static_cast<int>(all.size()));
-  for (int i = 0; i < count; ++i, ++y) {
-    const v1::Evidence& each = *all[static_cast<std::size_t>(i)];
-    const Need need = need_of(each);
-    const Style style{role_of(need), false, need != Need::calm};
-    screen.put(0, y, frame.glyphs.dot, style);
-    int x = 2;
-    if (wide) {
-      screen.write(x, y, each.threshold().signal(), {});
-      x += static_cast<int>(name_width) + 2;
-      screen.write(x, y, kind_of(each), {Role::faint});
-      x += 6;
-      screen.write_right(x + 9, y, "< " + amount_of(each, each.limit()), {});
-      screen.write(x + 11, y, amount_of(each, each.available()) + " available", {});
-      x += 34;
-      x = screen.write(x, y, state_text(frame, each), style) + 2;
-      if (each.subject() != "node") {
-        screen.write(x, y, shortened(each.subject(), screen.size().width - x, frame.glyphs),
-                     {Role::faint});
-      }
-    } else if (screen.size().width < 60) {
-      // The state first.
-      x = screen.write(x, y, state_text(frame, each), style) + 1;
-      screen.write(x, y, each.threshold().signal(), {Role::faint});
-    } else {
-      const std::string text =
-          fmt::format("{} {} < {}", each.threshold().signal(), amount_of(each, each.available()),
-                      amount_of(each, each.limit()));
-      x = screen.write(x, y, shortened(text, screen.size().width - x - 5, frame.glyphs), {});
-      screen.write(x + 1, y,
-                   shortened(state_text(frame, each), screen.size().width - x - 1, frame.glyphs),
-                   style);
-    }
-  }
-  const auto left_out = static_cast<int>(all.size()) - count;
-  if (left_out > 0) {
-    screen.write_right(screen.size().width, y - 1, fmt::format(" +{}", left_out), {Role::faint});
+  if (count < all.size()) {
+    screen.write_right(screen.size().width, y - 1, fmt::format(" +{}", all.size() - count),
+                       {Role::faint});
   }
   return y;
 }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "api/json.h"
+#include "messages/json.h"
 #include "top/draw_parts.h"
 #include "top/rows.h"
 
@@ -100,7 +100,7 @@ void draw_row(const Frame& frame, const std::vector<ColumnShape>& columns, int i
 
 std::string word_of(const google::protobuf::EnumDescriptor& words, int value) {
   const auto* found = words.FindValueByNumber(value);
-  return found == nullptr || value == 0 ? "" : api::enum_word(*found);
+  return found == nullptr || value == 0 ? "" : messages::enum_word(*found);
 }
 
 Role role_of(const v1::StatusDecision& each) {

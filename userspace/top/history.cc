@@ -7,7 +7,8 @@
 namespace forestall::top {
 namespace {
 
-constexpr std::int64_t kChangeOverNs = 5'000'000'000;
+// About a second: shorter intervals are joined, because the kernel counts memory in batches.
+constexpr std::int64_t kChangeOverNs = 900'000'000;
 
 void append(std::deque<double>& line, double point) {
   line.push_back(point);
@@ -34,7 +35,7 @@ void History::add(const v1::TopReport& report) {
       line = std::move(before->second);
     }
     line.push_back({at_ns_, each.candidate().key().usage()});
-    // Keeps one sample that is at least five seconds old, if there is one.
+    // Keeps one sample that is at least that old, if there is one.
     while (line.size() > 2 && at_ns_ - line[1].at_ns >= kChangeOverNs) line.pop_front();
   }
   seen_ = std::move(now);

@@ -32,8 +32,8 @@ class History {
 
   // Null: never reported.
   [[nodiscard]] const PressureLine* pressure(std::string_view resource) const;
-  // Change of its working set over the last five seconds, or over the known time, in bytes per
-  // second. Nothing: sampled only once.
+  // Change of its working set over the last interval, or over the last few if they are shorter than
+  // a second, in bytes per second. Nothing: sampled only once.
   [[nodiscard]] std::optional<double> change_of(const std::string& path) const;
 
  private:

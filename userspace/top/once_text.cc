@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "cli/table.h"
+#include "tables/table.h"
 #include "top/draw_parts.h"
 #include "top/rows.h"
 
@@ -40,7 +40,7 @@ std::string head(const v1::TopReport& report) {
 
 std::string thresholds(const Frame& frame) {
   if (frame.report.signals().signals_size() == 0) return "\nno threshold could be computed\n";
-  cli::Table table({"threshold", "kind", "subject", "available", "limit", "state"});
+  tables::Table table({"threshold", "kind", "subject", "available", "limit", "state"});
   for (const v1::Evidence* each : thresholds_of(frame.report)) {
     table.add({each->threshold().signal(), kind_of(*each), printable(each->subject()),
                amount_of(*each, each->available()), amount_of(*each, each->limit()),
@@ -62,7 +62,7 @@ std::string workloads(const Frame& frame) {
     columns.push_back(each.column);
     row.emplace_back(each.heading);
   }
-  cli::Table table(row);
+  tables::Table table(row);
   for (int i = 0; i < report.workloads_size(); ++i) {
     row.clear();
     for (const Column each : columns) {

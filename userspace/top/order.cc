@@ -3,26 +3,25 @@
 
 #include <string>
 
-#include "api/convert.h"
-#include "api/own_settings.h"
-#include "cli/rank_text.h"
+#include "messages/convert.h"
 #include "policy/rank.h"
+#include "tables/rank_text.h"
 
 namespace forestall::top {
 
 void set_order(const std::vector<Candidate>& order, Ranking ranking, v1::TopReport& report) {
-  report.set_ranking(std::string(api::ranking_word(ranking)));
+  report.set_ranking(std::string(messages::ranking_word(ranking)));
   for (const auto& rule : policy::rules_for(Resource::memory, ranking)) {
     report.add_comparators(std::string(rule.name));
   }
   for (std::size_t i = 0; i < order.size(); ++i) {
     v1::TopWorkload& out = *report.add_workloads();
-    *out.mutable_candidate() = api::to_proto(order[i]);
+    *out.mutable_candidate() = messages::to_proto(order[i]);
     if (i + 1 < order.size()) {
       out.set_decided_by(std::string(
           policy::deciding_rule(order[i].key, order[i + 1].key, Resource::memory, ranking)));
     }
-    out.set_protection_reason(cli::protection_reason(order[i].sample.workload));
+    out.set_protection_reason(tables::protection_reason(order[i].sample.workload));
     if (order[i].exclusion == Exclusion::none && !report.has_next_victim()) {
       report.set_next_victim(static_cast<std::uint32_t>(i));
     }
@@ -31,12 +30,12 @@ void set_order(const std::vector<Candidate>& order, Ranking ranking, v1::TopRepo
 
 Result<std::vector<Candidate>> candidates_of(
     const google::protobuf::RepeatedPtrField<v1::Candidate>& order) {
-  // api::from_proto() reads candidates as a part of a decision.
+  // messages::from_proto() reads candidates as a part of a decision.
   v1::Decision message;
   message.set_action(v1::Decision::NONE);
   message.set_reason(v1::Decision::NO_DATA);
   *message.mutable_considered() = order;
-  Decision decision = TRY(api::from_proto(message));
+  Decision decision = TRY(messages::from_proto(message));
   return std::move(decision.considered);
 }
 

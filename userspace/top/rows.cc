@@ -159,7 +159,8 @@ std::string cell_text(const v1::TopReport& report, int index, Column column,
     case Column::change: return change_text(history.change_of(sample.workload().path()));
     case Column::over_request: return key.measured() ? brief_bytes(key.over_request()) : "unknown";
     case Column::request: return key.request() == 0 ? "-" : brief_bytes(key.request());
-    case Column::priority: return fmt::format("{}", key.priority());
+    case Column::priority:
+      return key.priority_unknown() ? "unknown" : fmt::format("{}", key.priority());
     case Column::points: return key.has_badness() ? fmt::format("{}", key.badness()) : "-";
     case Column::processes:
       return sample.has_processes() ? fmt::format("{}", sample.processes()) : "-";

@@ -11,29 +11,29 @@
 #include <chrono>
 #include <utility>
 
-#include "exports/blocked_signals.h"
+#include "base/blocked_signals.h"
 
 namespace forestall::top {
 namespace {
 
 // Samples take at most this share of the time: an agent with ten thousand processes to score is not
 // queried every second.
-constexpr int kShareOfLooking = 4;
+constexpr int kShareOfReading = 4;
 // A burst of agent events gives one sample.
 constexpr Duration kNewsRest = std::chrono::milliseconds(100);
 
 }  // namespace
 
 Result<std::unique_ptr<Watcher>> Watcher::start(
-    const std::function<std::unique_ptr<Eyes>(int cancel_fd)>& make, Wanted wanted) {
+    const std::function<std::unique_ptr<PictureSources>(int cancel_fd)>& make, Wanted wanted) {
   UniqueFd ready(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   UniqueFd changed(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   UniqueFd stop(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!ready || !changed || !stop) return errno_error("eventfd", "for samples");
   std::unique_ptr<Watcher> watcher(
       new Watcher(std::move(ready), std::move(changed), std::move(stop), std::move(wanted)));
-  watcher->eyes_ = make(watcher->stop_.get());
-  const exports::BlockedSignals blocked;
+  watcher->sources_ = make(watcher->stop_.get());
+  const base::BlockedSignals blocked;
   watcher->thread_ = std::thread([raw = watcher.get()] { raw->run(); });
   ::pthread_setname_np(watcher->thread_.native_handle(), "top-sampler");
   return watcher;
@@ -86,7 +86,7 @@ void Watcher::run() {
     const MonotonicTime began = SystemClock().now();
     const Wanted now = wanted();
     if (!now.paused) {
-      auto report = eyes_->look(now.ranking);
+      auto report = sources_->read(now.ranking);
       {
         const std::lock_guard lock(mutex_);
         newest_ = std::move(report);
@@ -101,7 +101,7 @@ void Watcher::run() {
 // the agent.
 void Watcher::wait(MonotonicTime began) {
   const MonotonicTime ended = SystemClock().now();
-  const MonotonicTime rested = ended + kShareOfLooking * (ended - began);
+  const MonotonicTime rested = ended + kShareOfReading * (ended - began);
   bool news = false;
   while (true) {
     const Wanted now = wanted();
@@ -113,10 +113,10 @@ void Watcher::wait(MonotonicTime began) {
     const timespec patience{seconds.count(), (left - seconds).count()};
     std::array<pollfd, 3> fds{{{stop_.get(), POLLIN, 0},
                                {changed_.get(), POLLIN, 0},
-                               {eyes_->news_fd(), eyes_->news_events(), 0}}};
+                               {sources_->news_fd(), sources_->news_events(), 0}}};
     if (::ppoll(fds.data(), fds.size(), now.paused ? nullptr : &patience, nullptr) < 0) continue;
     if (fds[0].revents != 0) return;
-    if (fds[2].revents != 0) news = eyes_->take_news() || news;
+    if (fds[2].revents != 0) news = sources_->take_news() || news;
     if (fds[1].revents == 0) continue;
     eventfd_t count = 0;
     (void)::eventfd_read(changed_.get(), &count);

@@ -13,7 +13,7 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "forestall/v1/top.pb.h"
-#include "top/eyes.h"
+#include "top/picture_sources.h"
 
 namespace forestall::top {
 
@@ -30,7 +30,7 @@ class Watcher {
   // Starts sampling at once. `make` creates the sources for a descriptor that aborts a sample; it
   // is called here. Errors: eventfd().
   static Result<std::unique_ptr<Watcher>> start(
-      const std::function<std::unique_ptr<Eyes>(int cancel_fd)>& make, Wanted wanted);
+      const std::function<std::unique_ptr<PictureSources>(int cancel_fd)>& make, Wanted wanted);
   // Aborts the sample in progress and waits for its end.
   ~Watcher();
 
@@ -55,7 +55,7 @@ class Watcher {
   mutable std::mutex mutex_;
   Wanted wanted_;
   std::optional<Result<v1::TopReport>> newest_;
-  std::unique_ptr<Eyes> eyes_;  // used by the thread
+  std::unique_ptr<PictureSources> sources_;  // used by the thread
   std::thread thread_;
 };
 

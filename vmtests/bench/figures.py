@@ -38,7 +38,7 @@ class Figures:
     oom_processes: int
     crossing_ms: float | None  # own line, after go
     crossing_to_signal_ms: float | None  # own line to the first SIGKILL
-    told_to_signal_ms: float | None  # the same by the agent's own log
+    reported_to_signal_ms: float | None  # the same by the agent's own log
     common_to_signal_ms: float | None  # MemAvailable < 100 MiB to the first SIGKILL
     signal_to_freed_ms: float | None
     unmap_ms: float | None  # the kernel's time to unmap as much, in the same guest
@@ -84,7 +84,7 @@ def compute(
         oom_processes=seen[-1].oom_kills - log.samples[0].oom_kills,
         crossing_ms=None if own is None else (own - go) / 1000,
         crossing_to_signal_ms=_apart(own, first),
-        told_to_signal_ms=None if log.told_us is None else log.told_us / 1000,
+        reported_to_signal_ms=None if log.reported_us is None else log.reported_us / 1000,
         common_to_signal_ms=_apart(common, first),
         signal_to_freed_ms=_apart(first, freed_at),
         unmap_ms=_unmap_ms(log, gain),

@@ -77,7 +77,7 @@ class RunLog:
     marked: set[int] = field(default_factory=set)  # pids the kernel's OOM killer chose
     exits: dict[int, int] = field(default_factory=dict)  # pid: when
     oom_events: int = 0
-    told_us: float | None = None  # from crossing to signal, by the agent's report of its first kill
+    reported_us: float | None = None  # crossing to signal, as the agent reports its first kill
 
     def number(self, name: str) -> float | None:
         text = self.facts.get(name)
@@ -115,8 +115,8 @@ def parse(text: str) -> RunLog:
     for line in parts["trace"]:
         _take_trace(log, line)
     log.oom_events = sum(1 for line in parts.get("kernel", []) if _OOM.search(line))
-    told = (_TOLD.search(line) for line in parts.get("agent", []))
-    log.told_us = next((float(found[1]) for found in told if found), None)
+    reported = (_TOLD.search(line) for line in parts.get("agent", []))
+    log.reported_us = next((float(found[1]) for found in reported if found), None)
     if "go" not in log.facts or not log.samples:
         raise LogError("the sampler did not finish")
     return log

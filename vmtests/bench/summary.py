@@ -48,10 +48,10 @@ MEASURES = (
     Measure("crossing_to_signal_ms", "line→kill", "ms",
             "the agent's own line crossed, until the first SIGKILL of any pod, by any process",
             lambda f: f.crossing_to_signal_ms, 1),
-    Measure("told_to_signal_ms", "told", "ms",
+    Measure("reported_to_signal_ms", "reported", "ms",
             "the same by the agent's log, from the charge that crossed; the sampler's rows are "
             "1 to 5 ms apart",
-            lambda f: f.told_to_signal_ms, 2),
+            lambda f: f.reported_to_signal_ms, 2),
     Measure("common_to_signal_ms", "100Mi→kill", "ms",
             "MemAvailable below 100 MiB, until the first SIGKILL; negative: acted before",
             lambda f: f.common_to_signal_ms, 1),
@@ -142,7 +142,7 @@ class Ratio:
     peer: str | None  # None: no peer acted before the kernel
     peer_ms: float | None
     peers: int  # how many were run
-    told_ms: float | None = None  # ours, as the agent reports it
+    reported_ms: float | None = None  # ours, as the agent reports it
 
     @property
     def ratio(self) -> float | None:
@@ -167,10 +167,11 @@ def ratios(all_cells: list[Cell], ours: set[str]) -> list[Ratio]:
             and (spread := peer.spreads.get("crossing_to_signal_ms")) is not None
         ]  # fmt: skip
         fastest = min(peers, default=(None, None))
+        own_report = cell.spreads.get("reported_to_signal_ms")
         found.append(
             Ratio(
                 cell.scenario, cell.agent, own.median, fastest[1], fastest[0], len(others),
-                told.median if (told := cell.spreads.get("told_to_signal_ms")) else None,
+                own_report.median if own_report else None,
             )  # fmt: skip
         )
     return found

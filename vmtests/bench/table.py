@@ -72,8 +72,9 @@ def aligned(rows: list[list[str]]) -> list[str]:
 
 
 def ratio_line(ratio: Ratio) -> str:
-    told = "" if ratio.told_ms is None else f" ({ratio.told_ms:.2f} by its own account)"
-    head = f"{ratio.scenario}: {ratio.agent} {ratio.ours_ms:.2f} ms{told} from its line to SIGKILL"
+    reported = "" if ratio.reported_ms is None else f" ({ratio.reported_ms:.2f} by its own account)"
+    took = f"{ratio.ours_ms:.2f} ms{reported}"
+    head = f"{ratio.scenario}: {ratio.agent} {took} from its line to SIGKILL"
     if ratio.peer is None:
         return f"{head}; no peer {'acted before the kernel' if ratio.peers else 'was run'}"
     compared = f"{head}; the fastest peer, {ratio.peer}, {ratio.peer_ms:.2f} ms"

@@ -42,14 +42,14 @@ def targets(
     ]
 
 
-def _ahead(cell: Cell, nobody: Cell | None) -> Target:
+def _ahead(cell: Cell, unguarded: Cell | None) -> Target:
     """Never the kernel, never the wrong one. A failed run proves nothing, but is counted.
 
     Three sources for a kill by the kernel, as each may have missed it: its log, its counter, and
     the sender of the first SIGKILL."""
     ooms = cell.spreads.get("oom_events")
     kills = "no run" if ooms is None else f"kernel OOM kills {ooms.least:.0f}..{ooms.most:.0f}"
-    window = nobody.spreads.get("crossing_to_signal_ms") if nobody else None
+    window = unguarded.spreads.get("crossing_to_signal_ms") if unguarded else None
     left = f"; alone the kernel kills {window.median:.0f} ms after the line" if window else ""
     counts = [cell.spreads.get(key) for key in ("oom_events", "oom_processes")]
     never = all(count is not None and count.most == 0 for count in counts)
@@ -65,8 +65,9 @@ def _faster(ratio: Ratio) -> Target:
     if ratio.ratio is None:
         found = f"{ratio.ours_ms:.2f} ms; no peer acted before the kernel, or its time is 0"
         return Target(name, ratio.scenario, ratio.agent, None, found)
-    told = "" if ratio.told_ms is None else f" ({ratio.told_ms:.2f} by its own account)"
-    found = f"{ratio.ours_ms:.2f} ms{told}, {ratio.peer} {ratio.peer_ms:.2f} ms: {ratio.ratio:.3f}"
+    reported = "" if ratio.reported_ms is None else f" ({ratio.reported_ms:.2f} by its own account)"
+    peer = f"{ratio.peer} {ratio.peer_ms:.2f} ms"
+    found = f"{ratio.ours_ms:.2f} ms{reported}, {peer}: {ratio.ratio:.3f}"
     return Target(name, ratio.scenario, ratio.agent, ratio.ratio <= SHARE_OF_PEER, found)
 
 

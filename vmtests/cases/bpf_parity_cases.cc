@@ -75,6 +75,30 @@ TEST(BpfParity, AChargeCrossingIsExact) {
   EXPECT_EQ(events.count(test::crossing(top.id())), 1U);
 }
 
+// A tenant decides how deep its tree is.
+TEST(BpfParity, ADeepTreeHidesNeitherACrossingNorAStall) {
+  const auto programs = load({Feature::bpf_timer});
+  ScratchCgroup scratch;
+  const std::string top = scratch.child("tenant");
+  std::string deep = "tenant";
+  for (int i = 0; i < 60; ++i) deep += "/l";
+  deep = scratch.child(deep);
+  scratch.limit(top, mib(24));
+  const OpenCgroup group(scratch.directory(top));
+  const kernel::BpfWatch watch = group.watch(mib(20));
+  ASSERT_THAT(programs->watch({&watch, 1}).value(), testing::IsEmpty());
+  const CacheFile cache(mib(96));
+  BpfEvents events(*programs);
+  Child reader([&] {
+    scratch.add(deep, ::getpid());
+    return cache.read_through(CacheFile::kUntilEnded);
+  });
+  const abi_event* crossed = events.wait(test::crossing(group.id()), std::chrono::seconds(90));
+  ASSERT_NE(crossed, nullptr);
+  EXPECT_EQ(crossed->kind, ABI_EVENT_charge);
+  EXPECT_NE(events.wait(test::of(ABI_EVENT_stall, group.id()), std::chrono::seconds(90)), nullptr);
+}
+
 TEST(BpfParity, PsiStallMatchesMemoryPressure) {
   const auto programs = load();
   ASSERT_TRUE(programs->in_use(Feature::bpf_stall));
@@ -105,13 +129,12 @@ TEST(BpfParity, ReportsAStallOfAWatchedCgroup) {
   BpfEvents events(*programs);
   Child reader([&] {
     scratch.add(path, ::getpid());
-    return cache.read_through(8);
+    return cache.read_through(CacheFile::kUntilEnded);
   });
   const abi_event* stall =
       events.wait(test::of(ABI_EVENT_stall, group.id()), std::chrono::seconds(90));
   ASSERT_NE(stall, nullptr);
   EXPECT_GE(stall->stalled_ns, 20'000'000U);
-  EXPECT_TRUE(reader.wait_exit(std::chrono::seconds(100)));
 }
 
 TEST(BpfParity, TheLastCallComesBeforeTheKill) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kubelet's eviction rules over time, on a machine of its own: soft thresholds with grace periods,
 // recovery within them, conditions that must not flap, hard thresholds that must not wait for a
-// slow soft eviction, and nodes that run out of PIDs. Disks are in storage_cases.cc.
+// slow soft eviction, and nodes that run out of PIDs. tests/integration/filesystem_test.cc has the
+// disks.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -25,6 +25,7 @@
 #include "sources/usage_eventfd.h"
 #include "support/child.h"
 #include "support/scratch_cgroup.h"
+#include "support/temp_tree.h"
 
 namespace forestall::sources {
 namespace {
@@ -32,8 +33,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::IsEmpty;
-
-constexpr const char* kAttribute = "user.forestall.memory_high";
 
 class FileSourceVm : public ::testing::Test {
  protected:
@@ -89,15 +88,17 @@ class FileSourceVm : public ::testing::Test {
     return std::nullopt;
   }
 
-  std::string attribute() const {
-    char text[128];
-    const auto size = getxattr(scratch_.directory(path_).c_str(), kAttribute, text, sizeof(text));
-    return size < 0 ? "" : std::string(text, static_cast<std::size_t>(size));
+  std::string record() const {
+    const auto text = records_.read(tree_.open(path_)->id());
+    EXPECT_TRUE(text) << text.error().text();
+    return text && *text ? **text : "";
   }
 
   test::ScratchCgroup scratch_;
   kernel::CgroupTree tree_;
   std::string path_;
+  test::TempTree run_;
+  kernel::MemoryHighRecords records_{run_ / "memory-high"};
 };
 
 class TripwireVm : public FileSourceVm {
@@ -110,7 +111,7 @@ class TripwireVm : public FileSourceVm {
   }
   std::string high() const { return scratch_.read(path_, "memory.high"); }
   std::unique_ptr<Source> make() {
-    auto source = HighTripwire::create(tree_);
+    auto source = HighTripwire::create(tree_, records_);
     EXPECT_TRUE(source) << source.error().text();
     return source ? std::move(source).value() : nullptr;
   }
@@ -123,9 +124,10 @@ TEST_F(TripwireVm, WakesOnCrossingAndGivesMemoryHighBack) {
     const auto source = make();
     EXPECT_THAT(arm(*source, at), IsEmpty());
     EXPECT_EQ(high(), std::to_string(mib(48).count) + "\n");
-    EXPECT_EQ(attribute(), kernel::to_string({std::nullopt, std::nullopt, mib(48),
-                                              *kernel::read_process_id(getpid())}));
-    EXPECT_THAT(kernel::restore_leftovers(tree_), IsEmpty()) << "undoes what a living agent set";
+    EXPECT_EQ(record(), kernel::to_string({std::nullopt, std::nullopt, mib(48),
+                                           *kernel::read_process_id(getpid())}));
+    EXPECT_THAT(kernel::restore_leftovers(tree_, records_, false), IsEmpty())
+        << "undoes what a living agent set";
     EXPECT_FALSE(wait(*source, milliseconds(300))) << "woken before the crossing";
     hog.grow(mib(44));
     const auto wake = wait(*source, test::kPatience);
@@ -135,7 +137,7 @@ TEST_F(TripwireVm, WakesOnCrossingAndGivesMemoryHighBack) {
     EXPECT_GT(scratch_.usage(path_), mib(47));
   }
   EXPECT_EQ(high(), "max\n");
-  EXPECT_EQ(attribute(), "");
+  EXPECT_EQ(record(), "");
 }
 
 TEST_F(TripwireVm, DisarmGivesBackAndALowerValueIsNeverRaised) {
@@ -148,7 +150,7 @@ TEST_F(TripwireVm, DisarmGivesBackAndALowerValueIsNeverRaised) {
   scratch_.write(path_, "memory.high", std::to_string(mib(16).count));
   EXPECT_EQ(arm(*source, line(mib(48))).size(), 1u);
   EXPECT_EQ(high(), std::to_string(mib(16).count) + "\n");
-  EXPECT_EQ(attribute(), "");
+  EXPECT_EQ(record(), "");
 }
 
 TEST_F(TripwireVm, WithoutPermissionToTuneNothingIsTouched) {
@@ -167,7 +169,7 @@ TEST_F(TripwireVm, KeepsAChangeByAnotherProcess) {
     EXPECT_EQ(arm(*source, line(mib(56))).size(), 1u);
   }
   EXPECT_EQ(high(), std::to_string(mib(80).count) + "\n");
-  EXPECT_EQ(attribute(), "");
+  EXPECT_EQ(record(), "");
 }
 
 // After an agent was killed by SIGKILL, the next start finds and undoes its setting.
@@ -189,13 +191,32 @@ TEST_F(TripwireVm, TheNextStartUndoesASettingOfAKilledAgent) {
   close(ready[0]);
   close(ready[1]);
   EXPECT_EQ(high(), std::to_string(mib(48).count) + "\n");
-  const auto source = make();
+  EXPECT_EQ(kernel::restore_leftovers(tree_, records_, true).size(), 1u);
+  EXPECT_EQ(high(), std::to_string(mib(48).count) + "\n") << "a dry run writes nothing";
+  const auto notes = kernel::restore_leftovers(tree_, records_, false);
   EXPECT_EQ(high(), "max\n");
-  EXPECT_EQ(attribute(), "");
-  const auto notes = source->arm({}, SystemClock().now());
-  ASSERT_TRUE(notes);
-  ASSERT_EQ(notes->size(), 1u);
-  EXPECT_THAT(notes->front(), testing::HasSubstr(path_));
+  EXPECT_EQ(record(), "");
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_THAT(notes.front(), testing::HasSubstr(path_));
+}
+
+// The owner of a delegated cgroup forges what an earlier version took for its own record.
+TEST_F(TripwireVm, AForgedAttributeNeitherLiftsALimitNorDisablesTheTripwire) {
+  const std::string limit = std::to_string(mib(64).count);
+  scratch_.write(path_, "memory.high", limit);
+  for (const std::string& forged : {"max " + limit + " " + limit,
+                                    "max " + limit + " " + limit + " 1 " +
+                                        std::to_string(kernel::read_process_id(1)->start_ticks)}) {
+    ASSERT_EQ(setxattr(scratch_.directory(path_).c_str(), "user.forestall.memory_high",
+                       forged.data(), forged.size(), 0),
+              0);
+    EXPECT_THAT(kernel::restore_leftovers(tree_, records_, false), IsEmpty());
+    EXPECT_EQ(high(), limit + "\n");
+    const auto source = make();
+    EXPECT_THAT(arm(*source, line(mib(48))), IsEmpty());
+    EXPECT_EQ(high(), std::to_string(mib(48).count) + "\n");
+  }
+  EXPECT_EQ(high(), limit + "\n");
 }
 
 TEST_F(FileSourceVm, PsiWakesWithinAShortWindow) {
@@ -262,7 +283,7 @@ TEST_F(FileSourceVm, ObserverReadsTheKernelsNumbers) {
   ASSERT_TRUE(observer) << observer.error().text();
   EXPECT_THAT((*observer)->refresh(), IsEmpty());
   const auto low = scratch_.usage(path_);
-  const auto seen = (*observer)->observe(Wake{}, SystemClock().now());
+  const auto seen = (*observer)->sample_node(Wake{}, SystemClock().now());
   const auto high = scratch_.usage(path_);
   ASSERT_EQ(seen.watched.size(), 1u);
   EXPECT_EQ(seen.watched[0].limit, mib(64));

@@ -26,9 +26,9 @@ constexpr Duration kPatience = std::chrono::seconds(90);
 constexpr Bytes kLimit = mib(192);
 constexpr Bytes kMargin = mib(64);
 // Where the agent throttles it, and an earlier setting above that.
-constexpr Bytes kBrake = kLimit - kMargin;
+constexpr Bytes kThrottle = kLimit - kMargin;
 constexpr Bytes kBefore = kLimit - mib(16);
-constexpr Bytes kPast = kBrake + mib(8);
+constexpr Bytes kPast = kThrottle + mib(8);
 // Reaches the limit within two seconds without throttling.
 constexpr Bytes kPace = mib(32);
 
@@ -67,7 +67,7 @@ class OwnLimit : public ::testing::Test {
     leak.leak(kPast - scratch_.usage(workload_), kPace);
     ASSERT_TRUE(agent.process().wait_log("event=own-limit-near", soon())) << agent.process().log();
     EXPECT_THAT(agent.process().log(), testing::HasSubstr("slowed=yes"));
-    ASSERT_TRUE(wait_high(kBrake)) << high();
+    ASSERT_TRUE(wait_high(kThrottle)) << high();
   }
   [[nodiscard]] std::uint64_t oom_kills() const { return scratch_.oom_kills(workload_); }
 
@@ -103,18 +103,20 @@ TEST_F(OwnLimit, AnAgentThatIsEndedLetsItGo) {
   EXPECT_TRUE(leak.alive());
 }
 
+// The limits that were in force are in the run directory, which outlives the agent.
 TEST_F(OwnLimit, AnAgentThatIsKilledLetsItGoAtItsNextStart) {
   Hog leak(scratch_, workload_, mib(4));
-  {
-    AgentRun agent(config("slow"));
-    ASSERT_FALSE(agent.failure()) << agent.failure()->text();
-    slow_down(leak, agent);
-    ASSERT_EQ(::kill(agent.process().pid(), SIGKILL), 0);
-    ASSERT_TRUE(agent.process().wait_end(soon()));
-  }
-  EXPECT_EQ(high(), std::to_string(kBrake.count) + "\n") << "no agent was left to restore it";
-  AgentRun next(config("off"));
-  ASSERT_FALSE(next.failure()) << next.failure()->text();
+  AgentRun agent(config("slow"));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  slow_down(leak, agent);
+  ASSERT_EQ(::kill(agent.process().pid(), SIGKILL), 0);
+  ASSERT_TRUE(agent.process().wait_end(soon()));
+  EXPECT_EQ(high(), std::to_string(kThrottle.count) + "\n") << "no agent was left to restore it";
+  agent.rewrite_config(config("off"));
+  const auto next = cli::AgentProcess::start(test::forestall_executable(),
+                                             {"--config", agent.directory() / "config.yaml"},
+                                             agent.directory().path());
+  ASSERT_TRUE(next.ok()) << next.error().text();
   EXPECT_EQ(high(), std::to_string(kBefore.count) + "\n");
 }
 

@@ -7,8 +7,8 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "api/json.h"
 #include "forestall/v1/report.pb.h"
+#include "messages/json.h"
 
 namespace forestall::vm {
 namespace {
@@ -34,7 +34,7 @@ Bytes machine_memory() {
 Bytes memory_available() {
   const test::Ran ran = test::run_forestall({"signals", "--output", "json"});
   v1::SignalsReport report;
-  if (ran.exit_code != 0 || !api::from_json(ran.output, report)) {
+  if (ran.exit_code != 0 || !messages::from_json(ran.output, report)) {
     throw std::runtime_error("signals: " + ran.errors);
   }
   for (const v1::Evidence& each : report.signals()) {

@@ -67,7 +67,7 @@ void add(OomTally& sum, const OomTally& more) {
 void print(const OomTally& tally) {
   fmt::print(
       "@metric ooms {}\n@metric matches {}\n@metric ties {}\n@metric groups {}\n"
-      "@metric undecided {}\n@metric nobody_killable {}\n",
+      "@metric undecided {}\n@metric no_victim {}\n",
       tally.ooms, tally.matches, tally.ties, tally.groups, tally.undecided, tally.nobodies);
 }
 

@@ -44,7 +44,7 @@ test::Child ShortNode::reads(const std::string& path, const test::CacheFile& cac
   return test::Child([this, &cache, path] {
     std::ofstream("/proc/self/oom_score_adj") << 1000;
     scratch_.add(path, ::getpid());
-    return cache.read_through(1'000'000);
+    return cache.read_through(test::CacheFile::kUntilEnded);
   });
 }
 

@@ -13,13 +13,13 @@
 
 #include "cases/psi_stall.h"
 #include "cases/short_node.h"
-#include "cli/trace_events.h"
 #include "integration/bpf_events.h"
 #include "kernel/reclaim_counts.h"
 #include "kernel/trace_programs.h"
 #include "support/child.h"
 #include "support/scratch_cgroup.h"
 #include "support/temp_tree.h"
+#include "trace/trace_events.h"
 
 namespace forestall::vm {
 namespace {
@@ -101,7 +101,7 @@ TEST(TraceParity, TotalsOfAShortNodeMatchVmstat) {
   const auto after = kernel::parse_reclaim_counts(test::read_text("/proc/vmstat"));
   records += programs->drain([](const abi_trace_event&) {});
   const abi_trace_totals totals = programs->totals().value();
-  const bool mglru = cli::multi_generational_lru();
+  const bool mglru = trace::multi_generational_lru();
   std::uint64_t scanned = 0;
   std::uint64_t reclaimed = 0;
   for (const abi_trace_kind kind :
@@ -111,7 +111,7 @@ TEST(TraceParity, TotalsOfAShortNodeMatchVmstat) {
     reclaimed += total.reclaimed;
     std::cout << "@metric short_node_" << kernel::trace_kind_name(kind) << " " << total.count
               << "\n";
-    EXPECT_EQ(total.count, total.told + total.dropped + total.passed);
+    EXPECT_EQ(total.count, total.reported + total.dropped + total.passed);
   }
   const std::uint64_t stalls = *ended.stalls - *begun.stalls;
   std::cout << fmt::format("@metric short_node_allocstall {}\n", stalls)

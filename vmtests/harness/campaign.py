@@ -75,7 +75,7 @@ class Boot:
 
     def line(self, text: str) -> None:
         before = self.reader.open
-        self._report(self.reader.feed(text))
+        self._report(self.reader.broadcast(text))
         if self.reader.open is not before:
             self.allowed = self._limits.case_seconds
             self._until = time.monotonic() + self.allowed

@@ -90,7 +90,7 @@ class Reader:
         self.ended: list[Case] = []
         self.outside: list[str] = []  # of the current suite, between its cases
 
-    def feed(self, line: str) -> Case | None:
+    def broadcast(self, line: str) -> Case | None:
         """Takes one line; returns the case that it ended, if any."""
         begun = _RUN.search(line)
         if begun:

@@ -2,7 +2,7 @@
 """Finds the shared libraries a program needs, by asking ldd.
 
 The guest has no ld.so.cache. Libraries named without a slash are therefore
-put where Debian's loader looks by default, from any folder on
+put where Debian's loader evaluations by default, from any folder on
 this machine; a name with a slash (the loader itself) has to stay where it is.
 """
 

@@ -156,6 +156,6 @@ def _case_json(case: Case) -> dict[str, Any]:
             {"name": metric.name, "value": metric.value, "unit": metric.unit}
             for metric in case.metrics
         ],
-        "output": case.lines if case.verdict is Verdict.FAIL else [],
+        "output": case.lines if case.verdict is Verdict.FAIL or case.first_try else [],
         "first_try": _case_json(case.first_try) if case.first_try else None,
     }

@@ -19,9 +19,9 @@
 #include <stdexcept>
 
 #include "base/unique_fd.h"
-#include "clients/grpc_call.h"
 #include "cri/setup.pb.h"
 #include "support/program.h"
+#include "wire/grpc_call.h"
 
 namespace forestall::test {
 namespace {
@@ -225,8 +225,8 @@ std::string ContainerdRun::log() const {
 }
 
 std::string ContainerdRun::call(const std::string& method, const std::string& message) const {
-  const auto reply = clients::grpc_call({socket()}, "/runtime.v1.RuntimeService/" + method, message,
-                                        std::chrono::seconds(60));
+  const auto reply = wire::grpc_call({socket()}, "/runtime.v1.RuntimeService/" + method, message,
+                                     std::chrono::seconds(60));
   if (!reply.ok()) throw std::runtime_error(method + ": " + reply.message + "\n" + log());
   return reply.body;
 }

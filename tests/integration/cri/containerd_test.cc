@@ -8,10 +8,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 
 #include "actuators/node_reclaim.h"
 #include "clients/runtime.h"
 #include "cri/containerd_run.h"
+#include "support/temp_tree.h"
 
 namespace forestall {
 namespace {
@@ -24,6 +26,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 constexpr const char* kUid = "0f5e1c9a-6d1f-4a1e-9d53-0c3a3f9d2b11";
+constexpr const char* kLiveUid = "0f5e1c9a-6d1f-4a1e-9d53-0c3a3f9d2b12";
 
 class Containerd : public testing::Test {
  protected:
@@ -45,7 +48,10 @@ std::optional<ContainerUsage> only_usage(ContainerRuntime& runtime) {
 
 TEST_F(Containerd, RunsItsCourse) {
   const ContainerdRun containerd;
-  const auto runtime = containerd.client();
+  const test::TempTree pods({{std::string(kUid) + "/", ""}, {std::string(kLiveUid) + "/", ""}});
+  clients::RuntimeOptions options = ContainerdRun::patient();
+  options.pods_directory = pods.path();
+  const auto runtime = std::move(clients::connect(containerd.endpoint(), options).value());
 
   const auto identity = runtime->identity();
   ASSERT_TRUE(identity) << identity.error().text();
@@ -92,12 +98,14 @@ TEST_F(Containerd, RunsItsCourse) {
   EXPECT_GT(images->freed, Bytes{0});
   EXPECT_TRUE(only_usage(*runtime)) << "it runs on";
 
-  // A dead container is removed, its live sandbox is not.
+  // A dead container and its sandbox stay until the pod is gone.
+  ASSERT_NE(containerd.run_pod(kLiveUid), "");
   containerd.stop_container(container);
-  EXPECT_EQ(*runtime->remove_dead_containers(), (DeadRemoval{1, 0, {}}));
   EXPECT_EQ(*runtime->remove_dead_containers(), DeadRemoval());
   containerd.stop_pod(sandbox);
-  EXPECT_EQ(*runtime->remove_dead_containers(), (DeadRemoval{0, 1, {}}));
+  EXPECT_EQ(*runtime->remove_dead_containers(), DeadRemoval());
+  std::filesystem::remove(pods / kUid);
+  EXPECT_EQ(*runtime->remove_dead_containers(), (DeadRemoval{1, 1, {}}));
 
   // No container uses the other image any more; sandboxes can still be made.
   images = runtime->remove_unused_images();
@@ -105,7 +113,7 @@ TEST_F(Containerd, RunsItsCourse) {
   EXPECT_EQ(images->images, 1U);
   EXPECT_EQ(images->in_use, 0U);
   EXPECT_EQ(images->pinned, 1U);
-  EXPECT_NE(containerd.run_pod("0f5e1c9a-6d1f-4a1e-9d53-0c3a3f9d2b12"), "");
+  EXPECT_NE(containerd.run_pod("0f5e1c9a-6d1f-4a1e-9d53-0c3a3f9d2b13"), "");
 }
 
 TEST_F(Containerd, NodeReclaimRemovesADeadPodAndItsImage) {
@@ -117,7 +125,11 @@ TEST_F(Containerd, NodeReclaimRemovesADeadPodAndItsImage) {
   containerd.stop_container(container);
   containerd.stop_pod(sandbox);
 
-  auto reclaim = actuators::NodeReclaim::create(containerd.endpoint(), ContainerdRun::patient());
+  ASSERT_NE(containerd.run_pod(kLiveUid), "");
+  const test::TempTree pods({{std::string(kLiveUid) + "/", ""}});
+  clients::RuntimeOptions options = ContainerdRun::patient();
+  options.pods_directory = pods.path();
+  auto reclaim = actuators::NodeReclaim::create(containerd.endpoint(), options);
   ASSERT_TRUE(reclaim) << reclaim.error().text();
   ASSERT_TRUE((*reclaim)->start({ReclaimStep::dead_containers, ReclaimStep::unused_images}));
   pollfd over{(*reclaim)->fd(), POLLIN, 0};

@@ -51,7 +51,7 @@ void wait_for_go() {
   if (open(kGoFifo, O_RDONLY | O_CLOEXEC) < 0) fail(kGoFifo);
 }
 
-void tell_ready(int fd) {
+void report_ready(int fd) {
   if (write(fd, "r", 1) != 1) fail("ready");
   close(fd);
 }
@@ -156,10 +156,10 @@ void perform(const Work& work, int ready_fd) {
     spread(processes);
     Heap heap(bytes(0, 0) / processes);
     heap.grow(bytes(0, 0) / processes);
-    tell_ready(ready_fd);
+    report_ready(ready_fd);
     rest();
   }
-  tell_ready(ready_fd);
+  report_ready(ready_fd);
   if (work.kind == "probe") probe(words.at(0));
   if (work.kind == "busy" || work.kind == "burst") spread(bytes(work.kind == "busy" ? 0 : 1, 1));
   wait_for_go();

@@ -31,7 +31,7 @@ namespace {
 
 constexpr std::int64_t kTickUs = 1'000;
 constexpr std::int64_t kTicksPerRow = 5;
-constexpr std::int64_t kTicksPerLook = 100;  // PSI and the pods, which need no finer time
+constexpr std::int64_t kTicksPerSample = 100;  // PSI and the pods, which need no finer time
 // Lines are at 100 MiB, or at a few percent of a small node: near them every tick is a row.
 constexpr std::int64_t kNearFrom = 85 * 1024, kNearTo = 130 * 1024;  // KiB
 constexpr std::int64_t kNearLimit = 40 * 1024;                       // KiB, of a cgroup's own
@@ -96,7 +96,7 @@ class Sampler {
   bool near_a_line() const { return count_ != 0 && rows_[count_ - 1].at_us < near_until_us_; }
 
   // PSI's second line: "full avg10=0.00 avg60=0.00 avg300=0.00 total=0".
-  void look_at_pressure() {
+  void sample_pressure() {
     const auto text = pressure_.read();
     const auto full = text.find("full ");
     const auto total = full == text.npos ? full : text.find("total=", full);
@@ -163,15 +163,15 @@ int run(std::int64_t lead_ms, std::int64_t last_ms, std::int64_t settle_ms, cons
     if (read(timer, &expired, sizeof expired) != sizeof expired) fail("timerfd");
     const std::int64_t before = std::exchange(tick, tick + static_cast<std::int64_t>(expired));
     const auto due = [&](std::int64_t ticks) { return before / ticks != tick / ticks; };
-    if (due(kTicksPerLook)) sampler.look_at_pressure();
+    if (due(kTicksPerSample)) sampler.sample_pressure();
     if (due(kTicksPerRow) || sampler.near_a_line()) sampler.sample();
     const std::int64_t now = monotonic_us();
     if (go == 0 && now - begun >= lead_ms * 1000) go = say_go();
     if (go == 0) continue;
-    if (due(kTicksPerLook) && gone == 0 && !any_lives(live)) gone = now;
+    if (due(kTicksPerSample) && gone == 0 && !any_lives(live)) gone = now;
     if (now - go >= last_ms * 1000 || (gone != 0 && now - gone >= settle_ms * 1000)) break;
   }
-  sampler.look_at_pressure();
+  sampler.sample_pressure();
   sampler.sample();
   const std::int64_t end = monotonic_us();
   sampler.write(output);

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of sum_results.py: what it prints of the results of all stages, and how it ends."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SCRIPT = pathlib.Path(__file__).with_name("sum_results.py")
+
+
+def junit(*cases: str) -> str:
+    return f"<testsuite>{''.join(cases)}</testsuite>"
+
+
+def passed(name: str, seconds: float = 0, output: str = "") -> str:
+    return (f'<testcase name="{name}" time="{seconds}" status="run">'
+            f"<system-out>{output}</system-out></testcase>")
+
+
+def failed(name: str, output: str) -> str:
+    return (f'<testcase name="{name}" time="1" status="fail"><failure/>'
+            f"<system-out>{output}</system-out></testcase>")
+
+
+def vm_case(name: str, verdict: str, output: list[str], first_try: dict | None = None) -> dict:
+    return {"name": name, "verdict": verdict, "seconds": 3.5, "reason": None, "output": output,
+            "first_try": first_try}
+
+
+class SumResultsTest(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def sum_up(self, *arguments: str) -> tuple[int, list[str]]:
+        done = subprocess.run([sys.executable, str(SCRIPT), *arguments, str(self.folder)],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.stderr, "")
+        return done.returncode, done.stdout.splitlines()
+
+    def test_last_line_is_the_sum(self) -> None:
+        (self.folder / "release.xml").write_text(junit(passed("A.B"), failed("A.C", "why")))
+        (self.folder / "asan.xml").write_text(junit(passed("A.B")))
+        status, lines = self.sum_up()
+        self.assertEqual((status, lines[-1]), (1, "2 passed, 1 failed"))
+        self.assertIn("FAILED release: A.C", lines)
+        self.assertIn("    why", lines)
+
+    def test_repeated_test_has_both_outputs(self) -> None:
+        (self.folder / "release.xml").write_text(junit(failed("A.B", "too late")))
+        (self.folder / "release.again.xml").write_text(junit(passed("A.B", output="in time")))
+        status, lines = self.sum_up()
+        self.assertEqual((status, lines[-1]), (0, "1 passed, 0 failed"))
+        at = lines.index("FAILED, then passed release: A.B")
+        self.assertEqual(lines[at + 1:at + 4], ["    too late", "  repeated:", "    in time"])
+
+    def test_repeated_vm_case_has_both_outputs(self) -> None:
+        first = vm_case("Node.Leak", "FAIL", ["no kill"])
+        guest = {"kernel": "6.1", "cgroup": "v2", "unavailable": None, "fault": None,
+                 "cases": [vm_case("Node.Leak", "PASS", ["killed"], first)]}
+        (self.folder / "vm.json").write_text(json.dumps(
+            {"environments": [guest], "passed": 1, "failed": 0, "not_applicable": 0}))
+        status, lines = self.sum_up()
+        self.assertEqual((status, lines[-1]), (0, "1 passed, 0 failed"))
+        at = lines.index("FAILED, then passed vm: 6.1 v2 Node.Leak")
+        self.assertEqual([line.strip() for line in lines[at + 1:at + 6]],
+                         ["", "no kill", "repeated:", "", "killed"])
+        self.assertIn("     3.5 s  vm: 6.1 v2 Node.Leak", lines)
+
+    def test_slowest_come_first_and_no_more_than_twenty(self) -> None:
+        (self.folder / "release.xml").write_text(
+            junit(*(passed(f"A.T{number}", number) for number in range(30))))
+        _, lines = self.sum_up()
+        self.assertEqual(lines[0], "slowest 20 of 30 tests:")
+        self.assertEqual(lines[1], "    29.0 s  release: A.T29")
+        self.assertEqual(lines[20], "    10.0 s  release: A.T10")
+        self.assertFalse(any("A.T9" in line for line in lines))
+
+    def test_a_failed_stage_without_a_failed_test_counts(self) -> None:
+        (self.folder / "release.xml").write_text(junit(passed("A.B")))
+        status, lines = self.sum_up("--failed-stages", "asan")
+        self.assertEqual((status, lines[-1]), (1, "1 passed, 1 failed"))
+
+
+if __name__ == "__main__":
+    unittest.main()

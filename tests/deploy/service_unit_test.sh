@@ -1,0 +1,32 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# service_unit_test.sh UNIT: fails if systemd would ever stop restarting the agent or delete its run
+# directory between two starts, or finds a fault in UNIT. systemd-analyze verifies it where it is
+# installed.
+set -eu
+
+unit=$1
+
+# setting SECTION LINE: LINE is in [SECTION] of the unit.
+setting() {
+  sed -n "/^\[$1\]/,/^\[/p" "$unit" | grep -q -x -F "$2" ||
+    { echo "service unit: [$1] has no $2"; exit 1; }
+}
+
+setting Unit StartLimitIntervalSec=0
+setting Service Restart=always
+setting Service RuntimeDirectoryPreserve=yes
+setting Service RestartSec=1
+setting Service RestartSteps=7
+setting Service RestartMaxDelaySec=10
+
+command -v systemd-analyze >/dev/null || exit 0
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+# The program is not installed where the test runs.
+sed 's|^ExecStart=.*|ExecStart=/bin/true|' "$unit" >"$scratch/forestall.service"
+# systemd before 254 does not have the two settings. It must ignore exactly these.
+faults=$(systemd-analyze verify --man=no "$scratch/forestall.service" 2>&1 |
+  grep -F "$scratch/forestall.service" |
+  grep -v -E "Unknown key( name)? 'Restart(Steps|MaxDelaySec)' in section") || true
+[ -z "$faults" ] || { echo "service unit: $faults"; exit 1; }

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/damage_limit.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/workload_class.h"
+#include "policy/deadlines.h"
+#include "tests/policy/reported.h"
+#include "tests/policy/world.h"
+
+namespace forestall::policy {
+namespace {
+
+constexpr Bytes kLimit = mib(1000);
+constexpr Bytes kThreshold = mib(100);
+
+WorkloadSample calm(const std::string& path, Bytes held = mib(50)) {
+  return workload("/g/" + path, held, 0, held + mib(10));
+}
+
+WorkloadSample greedy(const std::string& path, Bytes held) {
+  return workload("/g/" + path, held, 0, mib(1));
+}
+
+KillProgress killed(const std::string& path, Bytes expected, Bytes freed, double at,
+                    KillState state = KillState::released) {
+  KillProgress done = kill("/g/" + path, Bytes{0}, state);
+  done.started = second(at);
+  done.expected = expected;
+  done.freed = freed;
+  return done;
+}
+
+// A cgroup "/g" of 1000 MiB with a threshold of 100 MiB.
+Story group() {
+  Threshold threshold = hard(Signal::cgroup_memory_available, kThreshold);
+  threshold.cgroup = "/g";
+  Story story(config({threshold}));
+  return story;
+}
+
+std::string evaluate(Story& story, double at, Bytes available,
+                     std::vector<WorkloadSample> workloads) {
+  story.now.watched = {cgroup("/g", kLimit, available)};
+  story.now.workloads = std::move(workloads);
+  return story.evaluate(at);
+}
+
+TEST(DamageLimit, KillsOneLeakAfterTheOther) {
+  Story story = group();
+  std::vector<WorkloadSample> leaks{greedy("a", mib(240)), greedy("b", mib(230)),
+                                    greedy("c", mib(220)), greedy("d", mib(210))};
+  double at = 1;
+  for (const char* name : {"a", "b", "c", "d"}) {
+    EXPECT_EQ(evaluate(story, at, mib(90), leaks), "kill /g/" + std::string(name) + " for /g");
+    const Bytes held = *leaks.front().usage;
+    leaks.erase(leaks.begin());
+    story.now.kills.push_back(killed(name, held, held, at));
+    // The others leak as much again.
+    const auto others = static_cast<std::int64_t>(leaks.size());
+    for (WorkloadSample& leak : leaks) *leak.usage += Bytes{held.count / others};
+    at += 0.1;
+  }
+}
+
+TEST(DamageLimit, AVictimThatFreesLittleStopsTheSeries) {
+  Story story = group();
+  EXPECT_EQ(evaluate(story, 1, mib(90), {greedy("a", mib(300)), greedy("b", mib(200))}),
+            "kill /g/a for /g");
+  story.now.kills = {killed("a", mib(300), mib(20), 1)};
+  const auto left = with_processes(greedy("a", mib(280)), 0);
+  EXPECT_EQ(evaluate(story, 1.1, mib(90), {left, greedy("b", mib(200))}),
+            "none for /g: kills-freed-little");
+  const Damage& damage = *story.decision().damage;
+  EXPECT_EQ(damage.kills, 1U);
+  EXPECT_EQ(damage.expected, mib(300));
+  EXPECT_EQ(damage.freed, mib(20));
+  EXPECT_EQ(damage.left_behind, mib(280));
+  EXPECT_EQ(damage.killable, mib(200));
+  EXPECT_EQ(damage.need, mib(10));
+  // The kernel would act next: one more kill, and no third one.
+  EXPECT_EQ(evaluate(story, 1.2, mib(20), {left, greedy("b", mib(200)), greedy("c", mib(90))}),
+            "kill /g/b for /g");
+  story.now.kills.push_back(killed("b", mib(200), mib(10), 1.2));
+  const auto rest = with_processes(greedy("b", mib(190)), 0);
+  EXPECT_EQ(evaluate(story, 1.3, mib(20), {left, rest, greedy("c", mib(90))}),
+            "none for /g: kills-freed-little");
+  EXPECT_EQ(next_deadline(story.config(), story.state()), second(11)) << "the window's end";
+}
+
+TEST(DamageLimit, AStuckVictimIsNoEvidence) {
+  Story story = group();
+  story.now.kills = {killed("a", mib(300), Bytes{0}, 1, KillState::stuck)};
+  EXPECT_EQ(evaluate(story, 1.1, mib(90), {greedy("a", mib(300)), greedy("b", mib(200))}),
+            "kill /g/b for /g");
+}
+
+TEST(DamageLimit, MemoryOutsideOfTheCandidatesEndsTheSeries) {
+  Story story = group();
+  std::vector<WorkloadSample> others{greedy("b", mib(60)), greedy("c", mib(50))};
+  others.insert(others.begin(), greedy("a", mib(70)));
+  EXPECT_EQ(evaluate(story, 1, mib(90), others), "kill /g/a for /g");
+  others.erase(others.begin());
+  story.now.kills = {killed("a", mib(70), mib(70), 1)};
+  EXPECT_EQ(evaluate(story, 1.1, mib(90), others), "none for /g: held-by-no-candidate");
+  EXPECT_EQ(story.decision().damage->outside_growth, mib(70));
+  EXPECT_EQ(story.decision().considered.size(), 2U);
+  EXPECT_EQ(evaluate(story, 1.2, mib(5), others), "none for /g: held-by-no-candidate")
+      << "a kill would make room for it, even now";
+  EXPECT_EQ(evaluate(story, 11.1, mib(90), others), "kill /g/b for /g") << "kubelet's pace";
+}
+
+TEST(DamageLimit, CandidatesThatAreTooSmallTogetherLive) {
+  Story story = group();
+  story.now.kills = {killed("a", mib(70), mib(70), 1)};
+  EXPECT_EQ(evaluate(story, 1.1, mib(40), {greedy("b", mib(30)), greedy("c", mib(20))}),
+            "none for /g: candidates-too-small");
+  EXPECT_EQ(evaluate(story, 1.2, mib(40), {greedy("b", mib(30)), greedy("c", mib(40))}),
+            "kill /g/c for /g")
+      << "both together are enough";
+  EXPECT_EQ(evaluate(story, 1.3, mib(25), {greedy("b", mib(30)), greedy("c", mib(20))}),
+            "kill /g/b for /g")
+      << "the kernel would act next";
+}
+
+TEST(DamageLimit, NestedCandidatesCountOnce) {
+  Story story = group();
+  story.now.kills = {killed("z", mib(70), mib(70), 1)};
+  const std::vector<WorkloadSample> nested{greedy("a", mib(40)), greedy("a/x", mib(40)),
+                                           greedy("a-b", mib(5))};
+  evaluate(story, 1.1, mib(40), nested);
+  EXPECT_EQ(story.decision().damage->killable, mib(45));
+}
+
+TEST(DamageLimit, AWorkloadWithinItsRequestIsTheLastResort) {
+  Story story = group();
+  EXPECT_EQ(evaluate(story, 1, mib(90), {calm("a"), calm("b")}), "none for /g: within-requests");
+  EXPECT_EQ(evaluate(story, 2, mib(26), {calm("a"), calm("b")}), "none for /g: within-requests");
+  EXPECT_EQ(evaluate(story, 3, mib(25), {calm("a"), calm("b")}), "kill /g/a for /g");
+  EXPECT_EQ(evaluate(story, 4, mib(90), {calm("a"), workload("/g/b", mib(10))}), "kill /g/b for /g")
+      << "one without a request is no exception";
+}
+
+TEST(DamageLimit, OnANodeTheKernelsOwnEstimateCounts) {
+  Story story(config({hard(Signal::memory_available, kThreshold)}));
+  story.now.node = node(kLimit, mib(5));
+  story.now.node.kernel_available = mib(300);
+  story.now.workloads = {calm("a", mib(200))};
+  EXPECT_EQ(story.evaluate(0.5), "kill /g/a for node") << "the first kill is kubelet's";
+  story.now.kills = {killed("z", mib(70), mib(70), 0.6)};
+  EXPECT_EQ(story.evaluate(1), "none for node: within-requests") << "active page cache";
+  story.now.node.kernel_available = mib(25);
+  EXPECT_EQ(story.evaluate(2), "kill /g/a for node");
+  story.now.node.swap_free = mib(300);
+  EXPECT_EQ(story.evaluate(3), "none for node: within-requests");
+}
+
+TEST(DamageLimit, TheRateIsLimitedPerNodeAndPerClass) {
+  Threshold threshold = hard(Signal::memory_available, kThreshold);
+  Config limited = config({threshold});
+  limited.kill_limit = {std::chrono::seconds(10), 3, {1, 2, 3, 3}};
+  Story story(limited);
+  const auto done = [&](const std::string& path, double at) {
+    KillProgress one = kill(path, Bytes{0}, KillState::released);
+    one.started = second(at);
+    one.expected = one.freed = mib(50);
+    return one;
+  };
+  const std::string guaranteed = "/kubepods/pod1";
+  const std::string burstable = "/kubepods/burstable/pod2";
+  story.now.node = node(kLimit, mib(90));
+  story.now.kills = {done("/kubepods/pod9", 1)};
+  story.now.workloads = {workload(guaranteed, mib(50))};
+  EXPECT_EQ(story.evaluate(2), "none for node: kill-limit-reached") << "one of its class";
+  story.now.workloads = {workload(burstable, mib(50))};
+  EXPECT_EQ(story.evaluate(3), "kill " + burstable + " for node");
+  story.now.kills.push_back(done("/kubepods/burstable/pod8", 3));
+  story.now.kills.push_back(done("/other", 4));
+  EXPECT_EQ(story.evaluate(5), "none for node: kill-limit-reached") << "three on the node";
+  EXPECT_EQ(next_deadline(story.config(), story.state()), second(11));
+  EXPECT_EQ(story.evaluate(11), "kill " + burstable + " for node");
+}
+
+TEST(DamageLimit, TheClassFollowsFromThePath) {
+  const std::vector<std::pair<std::string, WorkloadClass>> cases{
+      {"/kubepods/pod1", WorkloadClass::guaranteed},
+      {"/kubepods/burstable/pod1/c", WorkloadClass::burstable},
+      {"/kubepods/besteffort/pod1", WorkloadClass::best_effort},
+      {"/a.slice/a-kubepods.slice/a-kubepods-burstable.slice/a-kubepods-burstable-pod1.slice",
+       WorkloadClass::burstable},
+      {"/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod1.slice",
+       WorkloadClass::best_effort},
+      {"/kubepods.slice/kubepods-pod1.slice", WorkloadClass::guaranteed},
+      {"/burstable/pod1", WorkloadClass::other},
+      {"/batch.slice/job", WorkloadClass::other},
+      {"/", WorkloadClass::other},
+  };
+  for (const auto& [path, wanted] : cases) EXPECT_EQ(workload_class_at(path), wanted) << path;
+}
+
+}  // namespace
+}  // namespace forestall::policy

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/convert_status.h"
+
+#include <gtest/gtest.h>
+
+namespace forestall::test {
+namespace {
+
+TEST(ConvertStatus, ContainsLossesAndDroppedClients) {
+  exports::DropCounts drops;
+  const std::vector<BpfCounter> counters{{"agent", "dropped", "charge", true, 1},
+                                         {"guard", "failures", "read", true, 2},
+                                         {"agent", "ticks", {}, false, 9}};
+  drops.bpf.set(counters);
+  drops.late_oom_events = 3;
+  drops.recording_entries = 4;
+  drops.dropped = 5;
+  drops.live_viewers = 6;
+  wire::GrpcCounts grpc;
+  grpc.slow_readers = 7;
+  exports::LoopCounts counts;
+  counts.evaluations = 10;
+  const v1::AgentStatus status =
+      service::to_proto(service::AgentFacts(), exports::Status(), exports::StageHistograms(),
+                        counts, drops, grpc, MonotonicTime());
+  EXPECT_EQ(status.evaluations(), 10U);
+  EXPECT_EQ(status.drops().log_lines(), 0U);
+  EXPECT_EQ(status.drops().bpf_events(), 1U);
+  EXPECT_EQ(status.drops().bpf_failures(), 2U);
+  ASSERT_EQ(status.bpf_counters_size(), 3);
+  EXPECT_EQ(status.bpf_counters(0).object(), "agent");
+  EXPECT_EQ(status.bpf_counters(0).counter(), "dropped");
+  EXPECT_EQ(status.bpf_counters(0).kind(), "charge");
+  EXPECT_EQ(status.bpf_counters(0).value(), 1U);
+  EXPECT_TRUE(status.bpf_counters(0).loss());
+  EXPECT_FALSE(status.bpf_counters(2).has_kind());
+  EXPECT_FALSE(status.bpf_counters(2).loss());
+  EXPECT_EQ(status.drops().late_oom_events(), 3U);
+  EXPECT_EQ(status.drops().recording_entries(), 4U);
+  EXPECT_EQ(status.drops().watch_messages(), 5U);
+  EXPECT_EQ(status.drops().live_viewers(), 6U);
+  EXPECT_EQ(status.drops().slow_readers(), 7U);
+}
+
+}  // namespace
+}  // namespace forestall::test

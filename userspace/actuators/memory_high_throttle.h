@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Slows down cgroups that near their own limit with memory.high (v2), which is set below
+// memory.max, where the kernel would kill. Above memory.high each charge first reclaims and then
+// sleeps, longer with a larger excess (mm/memcontrol.c mem_cgroup_handle_over_high).
+//
+// It is set at the crossing, not ahead of it as in sources/high_tripwire.h. Usage may already be
+// above the value, and then the kernel reclaims in the writing thread before the write returns.
+// A separate thread of ordinary priority therefore writes it. The previous value is restored when a
+// cgroup is no longer listed, by the destructor, and after a SIGKILL by the next start
+// (kernel/memory_high.h).
+#pragma once
+
+#include <list>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/priority_mutex.h"
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "kernel/cgroup_tree.h"
+#include "kernel/memory_high_records.h"
+
+namespace forestall::actuators {
+
+struct ThrottledCgroup {
+  CgroupId cgroup;
+  std::string path;
+  Bytes high;
+
+  friend bool operator==(const ThrottledCgroup&, const ThrottledCgroup&) = default;
+};
+
+// Thread rule: all calls come from one thread, the loop's. Only the destructor waits.
+class MemoryHighThrottle {
+ public:
+  // ENOTSUP without memory.high (v1). `tree` and `records` must outlive the object.
+  static Result<std::unique_ptr<MemoryHighThrottle>> create(
+      const kernel::CgroupTree& tree, const kernel::MemoryHighRecords& records);
+  MemoryHighThrottle(const MemoryHighThrottle&) = delete;
+  MemoryHighThrottle& operator=(const MemoryHighThrottle&) = delete;
+  // Restores every cgroup.
+  ~MemoryHighThrottle();
+
+  // Throttles exactly these cgroups from now on. Takes effect on the thread.
+  void apply(std::vector<ThrottledCgroup> wanted);
+  // Failures to set or restore a value since the last call.
+  [[nodiscard]] std::vector<std::string> take_failures();
+
+ private:
+  struct Held;
+  MemoryHighThrottle(const kernel::CgroupTree& tree, const kernel::MemoryHighRecords& records,
+                     UniqueFd reported);
+  void serve();
+  void set(const std::vector<ThrottledCgroup>& wanted, std::list<Held>& held,
+           std::vector<std::string>& failures) const;
+
+  const kernel::CgroupTree& tree_;
+  const kernel::MemoryHighRecords& records_;
+  const UniqueFd reported_;  // eventfd: wanted_ or stop_ changed
+  base::PriorityMutex mutex_;
+  // Guarded by the mutex, which is held only to move them.
+  std::vector<ThrottledCgroup> wanted_;
+  std::vector<std::string> failures_;
+  bool stop_ = false;
+
+  std::vector<ThrottledCgroup> last_;  // used by the loop only
+  std::thread thread_;                 // last: serve() uses all members above
+};
+
+}  // namespace forestall::actuators

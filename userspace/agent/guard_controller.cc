@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/guard_controller.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "actuators/members.h"
+#include "kernel/process_ref.h"
+#include "policy/eviction_notice.h"
+
+namespace forestall::agent {
+namespace {
+
+// Processes of one workload that are sized to find the largest.
+constexpr std::size_t kProcessesMax = 256;
+
+static_assert(policy::kGuardSubjectsMax == ABI_GUARD_SLOTS, "each order has a slot");
+
+std::string_view way_word(std::uint32_t way) {
+  switch (way) {
+    case ABI_GUARD_BY_TASK: return "task";
+    case ABI_GUARD_BY_CURRENT: return "current";
+    default: return "none";
+  }
+}
+
+std::string_view hook_word(std::uint32_t hook) {
+  switch (hook) {
+    case ABI_GUARD_TIMER: return "timer";
+    case ABI_GUARD_RECLAIM: return "reclaim";
+    case ABI_GUARD_CHARGE: return "charge";
+    default: return "command";
+  }
+}
+
+std::string_view kind_word(std::uint32_t kind) {
+  switch (kind) {
+    case ABI_GUARD_CROSSED: return "crossed";
+    case ABI_GUARD_SHOT: return "killed";
+    case ABI_GUARD_DYING: return "dying-already";
+    case ABI_GUARD_FAILED: return "failed";
+    case ABI_GUARD_GIVEN_UP: return "given-up";
+    default: return "no-victim";
+  }
+}
+
+Bytes bytes(std::uint64_t count) {
+  return Bytes{static_cast<std::int64_t>(count)};
+}
+
+// The largest first: they hold the memory, and a list has room for a limited number.
+std::vector<pid_t> largest_first(std::vector<pid_t> pids) {
+  if (pids.size() > kProcessesMax) pids.resize(kProcessesMax);
+  if (pids.size() < 2) return pids;
+  std::vector<std::pair<std::uint64_t, pid_t>> sized;
+  sized.reserve(pids.size());
+  for (const pid_t pid : pids) sized.emplace_back(kernel::resident_pages(pid), pid);
+  std::ranges::sort(sized, std::greater<>());
+  std::ranges::transform(sized, pids.begin(), &std::pair<std::uint64_t, pid_t>::second);
+  return pids;
+}
+
+// Of the whole workload, right before its first process was signalled. Where the BPF program could
+// not read it: what was expected when it was listed.
+Bytes usage_at_kill(const abi_guard_report& report) {
+  return bytes(report.workload_usage != 0 ? report.workload_usage : report.victim.expected);
+}
+
+bool same_kills(const std::vector<KillProgress>& a, const std::vector<KillProgress>& b) {
+  return std::ranges::equal(a, b, [](const KillProgress& one, const KillProgress& other) {
+    return one.cgroup == other.cgroup && one.state == other.state;
+  });
+}
+
+}  // namespace
+
+void GuardController::evaluated(const Config& config, const Record& record,
+                                const VictimCache& victim_cache, const GrowthWatch& growth) {
+  const MonotonicTime now = parts_.clock->now();
+  const bool on = config.guard && !config.dry_run && protects_;
+  if (!on || policy::guard_orders(config, record.observation).empty()) {
+    if (due_) disarm();
+    return;
+  }
+  if (due_ && now < *due_ && same_kills(kills_, record.observation.kills)) {
+    if (report_due_ && *report_due_ <= now) report_armed(now, false);
+    return;
+  }
+  refresh(config, record, victim_cache, growth, now);
+}
+
+void GuardController::ranked() {
+  if (due_) due_ = parts_.clock->now();
+}
+
+// Userspace approves by them, and the BPF programs check again before each signal. While the
+// programs do not have all of them, there is no list.
+void GuardController::protect(const std::shared_ptr<const actuators::ProtectedGroups>& groups) {
+  never_kill_.protect(groups);
+  std::vector<kernel::GuardProtected> protected_groups;
+  for (const actuators::ProtectedGroup& group : groups->all()) {
+    protected_groups.push_back({group.cgroup, group.with_descendants});
+  }
+  const auto reported = parts_.guard->protect(protected_groups);
+  protects_ = reported.ok();
+  if (protects_) return;
+  disarm();
+  parts_.log->write(exports::LogLevel::warning,
+                    exports::LogLine("guard").field("problem", reported.error().text()));
+}
+
+void GuardController::disarm() {
+  parts_.guard->disarm();
+  due_.reset();
+  armed_.clear();
+  report_due_.reset();
+  subjects_.clear();
+  reported_first_.clear();
+}
+
+void GuardController::refresh(const Config& config, const Record& record,
+                              const VictimCache& victim_cache, const GrowthWatch& growth,
+                              MonotonicTime now) {
+  const bool first = !std::exchange(due_, now + kRefresh).has_value();
+  // Before anything that takes time: the headroom is that of the evaluation, and memory fills
+  // meanwhile.
+  const auto node = parts_.guard->usage(CgroupId{});
+  Observation observation = record.observation;
+  kills_ = observation.kills;
+  // The decision may have read the workloads of one subject only.
+  observation.workloads.reset();
+  if (!take_samples(config, victim_cache, now, observation)) {
+    // The victim cache serves wakes while it samples; sampling here would not.
+    if (first && victim_cache.working()) return;
+    parts_.observer->add_workloads(observation, {}, sources::Scoring{true, observation.at});
+    growth.apply(*observation.workloads);
+  }
+  std::map<CgroupId, kernel::CgroupDir> subjects;
+  std::vector<kernel::GuardList> lists;
+  kept_.clear();
+  for (policy::GuardOrder& order : policy::guard_orders(config, observation)) {
+    const CgroupId id = order.cgroup;
+    const kernel::CgroupDir* directory = nullptr;
+    if (id != CgroupId{}) {
+      auto opened = parts_.tree->open(order.path);
+      if (!opened.ok() || opened->id() != id) continue;
+      directory = &subjects.emplace(id, std::move(*opened)).first->second;
+    }
+    Kept kept{std::move(order), {}};
+    kept.victims = approve(kept.order);
+    // The BPF programs count the node's memory themselves: the line is relative to their count.
+    std::optional<Bytes> line = kept.order.line;
+    if (directory == nullptr) {
+      line = node.ok() ? std::optional(node->usage + kept.order.headroom) : std::nullopt;
+    }
+    if (auto list = list_of(kept, directory, line, now)) lists.push_back(std::move(*list));
+    kept_.insert_or_assign(id, std::move(kept));
+  }
+  observation.workloads.reset();
+  made_from_.observation = std::move(observation);
+  made_from_.decision = record.decision;
+  made_from_.stages = record.stages;
+  arm(lists);
+  subjects_ = std::move(subjects);
+  // Lists that were not logged last time have waited for a clock long enough.
+  report_armed(now, report_due_.has_value());
+}
+
+void GuardController::arm(const std::vector<kernel::GuardList>& lists) {
+  const auto failed = parts_.guard->arm(lists);
+  armed_.clear();
+  if (!failed.ok()) {
+    parts_.log->write(exports::LogLevel::warning,
+                      exports::LogLine("guard").field("problem", failed.error().text()));
+    return;
+  }
+  for (std::size_t i = 0; i < lists.size(); ++i) {
+    if (std::ranges::find(*failed, i) == failed->end()) armed_.push_back(lists[i].subject);
+  }
+  if (std::exchange(reported_unarmed_, failed->size()) == failed->size() || failed->empty()) return;
+  const kernel::GuardList& first = lists[failed->front()];
+  parts_.log->write(exports::LogLevel::warning,
+                    exports::LogLine("guard")
+                        .field("problem", "lists that could not be armed")
+                        .field("lists", failed->size())
+                        .field("subject", kept_.at(first.subject).order.path));
+}
+
+// A list is in force when a clock runs: it is logged then, or with the next refresh where no clock
+// can be started (another hook fires the guard then).
+void GuardController::report_armed(MonotonicTime now, bool waited) {
+  report_due_.reset();
+  if (armed_.empty()) return;
+  if (!waited && parts_.guard->clocks() == 0) {
+    report_due_ = now + kClockStart;
+    return;
+  }
+  for (const CgroupId subject : armed_) report_listed(kept_.at(subject));
+  armed_.clear();
+}
+
+// Samples taken before a kill still count its victim.
+bool GuardController::take_samples(const Config& config, const VictimCache& victim_cache,
+                                   MonotonicTime now, Observation& observation) const {
+  if (!observation.kills.empty()) return false;
+  std::vector<std::string> paths;
+  for (policy::GuardOrder& order : policy::guard_orders(config, observation)) {
+    paths.push_back(std::move(order.path));
+  }
+  const auto* samples = victim_cache.samples_for(paths, now);
+  if (samples != nullptr) observation.workloads = *samples;
+  return samples != nullptr;
+}
+
+std::optional<kernel::GuardList> GuardController::list_of(const Kept& kept,
+                                                          const kernel::CgroupDir* subject,
+                                                          std::optional<Bytes> line,
+                                                          MonotonicTime now) {
+  if (kept.victims.empty() || !line) return std::nullopt;
+  kernel::GuardList list;
+  list.subject = kept.order.cgroup;
+  list.subject_fd = subject != nullptr ? subject->fd() : -1;
+  list.line = *line;
+  list.inactive_file = kept.order.inactive_file;
+  list.expires = now + kExpiry;
+  list.victims = kept.victims;
+  return list;
+}
+
+std::vector<abi_guard_victim> GuardController::approve(const policy::GuardOrder& order) {
+  std::vector<abi_guard_victim> victims;
+  for (const policy::GuardVictim& victim : order.victims) {
+    if (victims.size() >= ABI_GUARD_VICTIMS) break;
+    const Workload& workload = order.considered[victim.candidate].sample.workload;
+    if (!add_processes(workload, victim, victims)) break;
+  }
+  return victims;
+}
+
+// Each process by pidfd, so that all that is read belongs to one process. False: it has processes
+// and none could be approved. The list then ends before it, because the guard must not kill the
+// next workload in its place.
+bool GuardController::add_processes(const Workload& workload, const policy::GuardVictim& victim,
+                                    std::vector<abi_guard_victim>& out) {
+  const auto directory = parts_.tree->open(workload.path);
+  if (!directory.ok() || directory->id() != workload.cgroup) return true;
+  auto members = actuators::members_of(*directory, never_kill_);
+  if (!members.ok()) return true;  // removed
+  std::erase_if(members->present,
+                [&](pid_t pid) { return std::ranges::binary_search(members->spared, pid); });
+  const bool has_processes = !members->present.empty() || members->unlisted;
+  const std::size_t before = out.size();
+  Bytes expected = victim.expected;  // of the workload: reported with its first process
+  for (const pid_t pid : largest_first(std::move(members->present))) {
+    if (out.size() >= ABI_GUARD_VICTIMS) break;
+    const auto process = kernel::ProcessRef::open(pid);
+    if (!process.ok()) continue;
+    if (!never_kill_.why_not(process->id(), process->kernel_thread()).empty()) continue;
+    auto identified = parts_.guard->identify(pid, workload.cgroup);
+    if (!identified.ok() || !process->send_signal(0).ok()) continue;
+    identified->group = victim.group;
+    identified->expected = static_cast<__u64>(std::exchange(expected, Bytes{0}).count);
+    out.push_back(*identified);
+  }
+  return out.size() > before || !has_processes;
+}
+
+// Logs the next victim when it changes.
+void GuardController::report_listed(const Kept& kept) {
+  const std::int32_t first = kept.victims.empty() ? 0 : kept.victims.front().tgid;
+  std::int32_t& reported = reported_first_[kept.order.cgroup];
+  if (std::exchange(reported, first) == first || first == 0) return;
+  parts_.log->write(exports::LogLevel::info,
+                    exports::LogLine("guard")
+                        .field("what", "listed")
+                        .field("subject", kept.order.cgroup.inode == 0 ? "node" : kept.order.path)
+                        .field("critical_in", kept.order.headroom)
+                        .field("processes", kept.victims.size())
+                        .field("clocks", parts_.guard->clocks())
+                        .field("first", first));
+}
+
+void GuardController::report(const abi_guard_report& report) {
+  exports::LogLine line("guard");
+  const auto kept = kept_.find(CgroupId{report.cgroup});
+  line.field("what", kind_word(report.kind))
+      .field("subject", report.cgroup == 0    ? std::string("node")
+                        : kept != kept_.end() ? kept->second.order.path
+                                              : std::to_string(report.cgroup))
+      .field("usage", bytes(report.usage))
+      .field("line", bytes(report.line))
+      .field("after_us", Duration(static_cast<std::int64_t>(report.at_ns - report.crossed_ns)))
+      .field("hook", hook_word(report.hook));
+  if (report.victim.tgid != 0) {
+    line.field("pid", report.victim.tgid)
+        .field("way", way_word(report.way))
+        .field("code", report.code)
+        .field("refused_before", report.refused);
+  }
+  line.field("running", std::string_view(report.comm, strnlen(report.comm, ABI_COMM_LENGTH)));
+  parts_.log->write(exports::LogLevel::warning, line);
+}
+
+std::optional<KillRequest> GuardController::request_of(const abi_guard_report& report) const {
+  const auto kept = kept_.find(CgroupId{report.cgroup});
+  if (kept == kept_.end()) return std::nullopt;
+  const policy::GuardOrder& order = kept->second.order;
+  const auto victim = std::ranges::find_if(order.considered, [&](const Candidate& candidate) {
+    return candidate.sample.workload.cgroup == CgroupId{report.victim.cgroup};
+  });
+  if (victim == order.considered.end()) return std::nullopt;
+  KillRequest request;
+  request.origin = KillOrigin::guard;
+  // The stages are those of the completion: the guard's own times are in its line of the log.
+  const MonotonicTime now = parts_.clock->now();
+  request.stages = {now, now, now, now};
+  request.observation = made_from_.observation;
+  request.set_crossing(order.cgroup, bytes(report.usage),
+                       from_ns(static_cast<std::int64_t>(report.crossed_ns)));
+  Decision& decision = request.decision;
+  decision = made_from_.decision;
+  decision.driving.reset();
+  for (std::size_t i = 0; i < decision.evidence.size() && !decision.driving; ++i) {
+    const Evidence& evidence = decision.evidence[i];
+    if (evidence.cgroup == order.cgroup && evidence.threshold.signal == order.signal) {
+      decision.driving = i;
+    }
+  }
+  decision.considered = order.considered;
+  request.set_victim(static_cast<std::size_t>(victim - order.considered.begin()));
+  if (decision.driving) {
+    policy::write_notice(*victim, decision.evidence[*decision.driving], decision.evidence,
+                         decision.evictions.front());
+  }
+  request.signalled = {from_ns(static_cast<std::int64_t>(report.at_ns)), 1, usage_at_kill(report)};
+  return request;
+}
+
+std::vector<KillRequest> GuardController::take_kills() {
+  std::vector<KillRequest> kills;
+  parts_.guard->drain([&](const abi_guard_report& found) {
+    report(found);
+    if (found.kind != ABI_GUARD_SHOT) return;
+    const auto same = std::ranges::find_if(kills, [&](const KillRequest& kill) {
+      return kill.victim().workload.cgroup == CgroupId{found.victim.cgroup};
+    });
+    if (same != kills.end()) {
+      actuators::Signalled& signalled = *same->signalled;
+      const MonotonicTime at = from_ns(static_cast<std::int64_t>(found.at_ns));
+      signalled.at = std::min(signalled.at, at);
+      signalled.usage_before = std::max(signalled.usage_before, usage_at_kill(found));
+      ++signalled.processes;
+    } else if (auto request = request_of(found)) {
+      kills.push_back(std::move(*request));
+    }
+  });
+  ranked();  // the lists were made without these kills
+  return kills;
+}
+
+}  // namespace forestall::agent

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Supplies the guard in the kernel with lists of victims, and requests the completion of its kills.
+//
+// A list holds what the policy would decide. It is at most a second older than the last evaluation
+// and expires after three: a stopped agent leaves a guard that acts for so long, and an agent that
+// ended leaves none. Outside of the warning zone, in a dry run, and while enough memory is pending
+// release, there is no list.
+//
+// A list is made from the samples of the pre-ranked list (victim_cache.h), and again whenever that
+// one is made: so the guard's victim is the loop's, growth included, and no workload is sampled
+// twice. The workloads are sampled for the guard alone near a workload's own limit, which has no
+// pre-ranked list, and after kills, which its samples do not show yet.
+//
+// After a kill by the guard the ladder takes over: it kills processes that were not listed or were
+// forked since, and calls process_mrelease. Record, outcome and credit are those of any other kill.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actuators/ladder.h"
+#include "actuators/never_kill.h"
+#include "agent/growth_watch.h"
+#include "agent/kill_request.h"
+#include "agent/victim_cache.h"
+#include "base/clock.h"
+#include "exports/log.h"
+#include "kernel/cgroup_tree.h"
+#include "kernel/guard.h"
+#include "model/config.h"
+#include "model/record.h"
+#include "policy/guard_list.h"
+#include "sources/observer.h"
+
+namespace forestall::agent {
+
+// The guard in the kernel as the loop uses it. Base: it is off.
+// Thread rule: the loop's thread only.
+class KernelGuard {
+ public:
+  KernelGuard() = default;
+  KernelGuard(const KernelGuard&) = delete;
+  KernelGuard& operator=(const KernelGuard&) = delete;
+  virtual ~KernelGuard() = default;
+
+  // After each evaluation. Makes new lists when they are due, or when kills began or ended;
+  // withdraws them when there is nothing to guard. Costs nothing outside of the zone.
+  // `victim_cache` and `growth` are those of the evaluation.
+  virtual void evaluated(const Config&, const Record&, const VictimCache&, const GrowthWatch&) {}
+  // The pre-ranked list is new: if there is a guard list, an evaluation is due at once.
+  virtual void ranked() {}
+  // The cgroups of the protected workloads: no process with a thread in one of them is approved.
+  virtual void protect(const std::shared_ptr<const actuators::ProtectedGroups>&) {}
+  // Another configuration: the lists are void.
+  virtual void disarm() {}
+  // When evaluated() has to be called at the latest; nothing: no list is in force.
+  [[nodiscard]] virtual std::optional<MonotonicTime> next_due() const { return std::nullopt; }
+  // Polls readable when there are reports; -1: never.
+  [[nodiscard]] virtual int fd() const { return -1; }
+  // Logs every report since the last call. Returns the kills, one for each workload; their usage is
+  // that right before the first signal.
+  [[nodiscard]] virtual std::vector<KillRequest> take_kills() { return {}; }
+};
+
+// What the guard's controller works with. The caller owns all of it and outlives the controller.
+struct GuardParts {
+  kernel::Guard* guard = nullptr;
+  const kernel::CgroupTree* tree = nullptr;
+  sources::Observer* observer = nullptr;
+  const Clock* clock = nullptr;
+  exports::Log* log = nullptr;
+};
+
+class GuardController final : public KernelGuard {
+ public:
+  static constexpr Duration kRefresh = std::chrono::seconds(1);
+  static constexpr Duration kExpiry = std::chrono::seconds(3);
+  // A thread visits each CPU to start its clock; so long after a new list the result is read.
+  static constexpr Duration kClockStart = std::chrono::milliseconds(20);
+
+  explicit GuardController(GuardParts parts)
+      : parts_(parts), never_kill_(actuators::NeverKill::of_this_process()) {}
+
+  void evaluated(const Config& config, const Record& record, const VictimCache& victim_cache,
+                 const GrowthWatch& growth) override;
+  void ranked() override;
+  void protect(const std::shared_ptr<const actuators::ProtectedGroups>& groups) override;
+  void disarm() override;
+  [[nodiscard]] std::optional<MonotonicTime> next_due() const override {
+    return report_due_ ? std::min(report_due_, due_) : due_;
+  }
+  [[nodiscard]] int fd() const override { return parts_.guard->fd(); }
+  [[nodiscard]] std::vector<KillRequest> take_kills() override;
+
+ private:
+  // What one subject's list was made of.
+  struct Kept {
+    policy::GuardOrder order;
+    std::vector<abi_guard_victim> victims;
+  };
+
+  void refresh(const Config& config, const Record& record, const VictimCache& victim_cache,
+               const GrowthWatch& growth, MonotonicTime now);
+  [[nodiscard]] bool take_samples(const Config& config, const VictimCache& victim_cache,
+                                  MonotonicTime now, Observation& observation) const;
+  [[nodiscard]] std::vector<abi_guard_victim> approve(const policy::GuardOrder& order);
+  [[nodiscard]] bool add_processes(const Workload& workload, const policy::GuardVictim& victim,
+                                   std::vector<abi_guard_victim>& out);
+  [[nodiscard]] static std::optional<kernel::GuardList> list_of(const Kept& kept,
+                                                                const kernel::CgroupDir* subject,
+                                                                std::optional<Bytes> line,
+                                                                MonotonicTime now);
+  void arm(const std::vector<kernel::GuardList>& lists);
+  void report_armed(MonotonicTime now, bool waited);
+  void report_listed(const Kept& kept);
+  void report(const abi_guard_report& report);
+  [[nodiscard]] std::optional<KillRequest> request_of(const abi_guard_report& report) const;
+
+  const GuardParts parts_;
+  actuators::NeverKill never_kill_;
+  bool protects_ = true;  // the programs have the protected groups
+  std::optional<MonotonicTime> due_;
+  std::vector<KillProgress> kills_;          // when the lists were made
+  std::map<CgroupId, Kept> kept_;            // by subject
+  std::vector<CgroupId> armed_;              // subjects whose list is still to be logged
+  std::optional<MonotonicTime> report_due_;  // when report_armed() tries again
+  std::size_t reported_unarmed_ = 0;         // lists that could not be armed, as logged last
+  std::map<CgroupId, std::int32_t> reported_first_;  // by subject: the first victim, as logged last
+  std::map<CgroupId, kernel::CgroupDir> subjects_;
+  Record made_from_;  // the evaluation that the lists were made from
+};
+
+}  // namespace forestall::agent

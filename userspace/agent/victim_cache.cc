@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/victim_cache.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "base/parse.h"
+#include "policy/damage_limit.h"
+#include "policy/shortlist.h"
+#include "policy/step.h"
+#include "policy/warning.h"
+
+namespace forestall::agent {
+namespace {
+
+// Workloads sampled before the loop serves other events: 20 to 50 us each.
+constexpr std::size_t kSamplesPerTurn = 8;
+// Between two lists while usage moves without a halving of the headroom.
+constexpr Duration kShortestInterval = std::chrono::seconds(1);
+constexpr Duration kLongestInterval = std::chrono::seconds(8);
+// A list is followed by so many times its length without one: at most 2 % of a CPU on a node of any
+// size that stays in the zone for days. On a very large node the list may thus become too old to be
+// used, and a crossing reads all workloads.
+constexpr int kRest = 50;
+// Usage that moved by less has not moved.
+constexpr Bytes kGrain = mib(1);
+
+Bytes distance(Bytes a, Bytes b) {
+  return a < b ? b - a : a - b;
+}
+
+VictimCache::Subject to_subject(const Line& line) {
+  return {line.cgroup, line.path, line.headroom, line.margin, {}, {}, {}, {}};
+}
+
+// Whether it is among those that may be selected. One more was ranked with them: a workload that
+// ranks before that one ranks before all behind it.
+bool stands_for(const VictimCache::Subject& subject, CgroupId workload) {
+  const std::size_t count = std::min(subject.first.size(), VictimCache::kFirst);
+  const auto first = std::span(subject.first).first(count);
+  return std::ranges::any_of(first, [&](const Candidate& candidate) {
+    return candidate.sample.workload.cgroup == workload;
+  });
+}
+
+CgroupId id_of(const Candidate& candidate) {
+  return candidate.sample.workload.cgroup;
+}
+
+// How much more a workload uses than when it was listed. One that is gone, or cannot be read, has
+// freed all of its memory.
+Bytes growth_since(const Candidate& then, std::span<const Candidate> considered) {
+  const auto now = std::ranges::find(considered, id_of(then), id_of);
+  const auto used = now == considered.end() ? std::nullopt : now->sample.working_set();
+  return used.value_or(Bytes{0}) - then.sample.working_set().value_or(Bytes{0});
+}
+
+// Its growth is part of the other one's.
+bool lies_in_another(const Candidate& candidate, std::span<const Candidate> others) {
+  return std::ranges::any_of(others, [&](const Candidate& other) {
+    return id_of(other) != id_of(candidate) &&
+           path_is_within(candidate.sample.workload.path, other.sample.workload.path);
+  });
+}
+
+}  // namespace
+
+// One cgroup may have several thresholds: the nearest decides when, all of them are watched.
+bool VictimCache::update_zone(std::span<const Line> lines) {
+  std::vector<Subject> now;
+  for (const Line& line : lines) {
+    if (line.margin <= Bytes{0}) continue;
+    const auto known = std::ranges::find(subjects_, line.cgroup, &Subject::cgroup);
+    const bool stays =
+        known != subjects_.end() && !policy::out_of_warning_zone(line.headroom, line.margin);
+    if (!stays && !policy::in_warning_zone(line.headroom, line.margin)) continue;
+    const auto same = std::ranges::find(now, line.cgroup, &Subject::cgroup);
+    if (same == now.end()) {
+      now.push_back(to_subject(line));
+    } else if (line.headroom < same->headroom) {
+      *same = to_subject(line);
+    }
+  }
+  std::ranges::sort(now, {}, &Subject::headroom);
+  if (now.size() > kSubjectsMax) now.resize(kSubjectsMax);
+  bool entered = false;
+  for (Subject& subject : now) {
+    std::ranges::copy_if(lines, std::back_inserter(subject.lines), [&](const Line& line) {
+      return line.cgroup == subject.cgroup && line.margin > Bytes{0};
+    });
+    const auto known = std::ranges::find(subjects_, subject.cgroup, &Subject::cgroup);
+    entered = entered || known == subjects_.end();
+    if (known == subjects_.end()) continue;
+    subject.first = std::move(known->first);
+    subject.leads = std::move(known->leads);
+    subject.as_listed = std::move(known->as_listed);
+  }
+  subjects_ = std::move(now);
+  watched_.clear();
+  for (const Subject& subject : subjects_) watched_.push_back(subject.cgroup);
+  return entered;
+}
+
+Bytes VictimCache::nearest() const {
+  return subjects_.front().headroom;
+}
+
+bool VictimCache::is_outdated(MonotonicTime now) const {
+  // Each halving, however fast they follow each other.
+  if (nearest() > Bytes{0} && nearest().count <= began_headroom_.count / 2) return true;
+  if (now < rested_at_) return false;
+  if (changes_ != observer_.workload_changes()) return true;
+  if (now - began_at_ < kShortestInterval) return false;
+  return distance(nearest(), began_headroom_) >= kGrain || now - began_at_ > kGoodFor / 2;
+}
+
+void VictimCache::note(std::span<const Line> lines, MonotonicTime now) {
+  const bool entered = update_zone(lines);
+  if (subjects_.empty()) return forget();
+  const bool begin = !sampling_ && (entered || is_outdated(now));
+  const bool moves = begin || sampling_;
+  evaluation_interval_ =
+      moves ? kShortestInterval
+            : std::clamp(evaluation_interval_ * 2, kShortestInterval, kLongestInterval);
+  evaluation_due_ = now + evaluation_interval_;
+  // The list does not cover the present workloads: the next one is made as soon as it may be.
+  if (!begin && changes_ != observer_.workload_changes()) {
+    evaluation_due_ = std::min(evaluation_due_, std::max(rested_at_, now));
+  }
+  if (begin) begin_sampling(now);
+}
+
+void VictimCache::forget() {
+  give_back();
+  growth_.receded();
+}
+
+void VictimCache::reconfigured(bool same_rules) {
+  give_back();
+  if (!same_rules) growth_.receded();
+}
+
+void VictimCache::give_back() {
+  subjects_.clear();
+  watched_.clear();
+  sampling_.reset();
+  samples_.clear();
+  listed_.clear();
+  listed_at_.reset();
+  to_hold_ = 0;
+  ladder_.release_all_but({});
+  evaluation_interval_ = Duration::zero();
+}
+
+void VictimCache::begin_sampling(MonotonicTime now) {
+  began_at_ = now;
+  began_headroom_ = nearest();
+  const bool one_cgroup = subjects_.size() == 1 && subjects_.front().cgroup != CgroupId{};
+  sampling_ = Sampling{
+      {}, one_cgroup ? subjects_.front().path : std::string(), {}, 0, observer_.workload_changes()};
+  for (const Subject& subject : subjects_)
+    std::ranges::copy(subject.lines, std::back_inserter(sampling_->lines));
+}
+
+void VictimCache::work(const Config& config, const std::vector<KillProgress>& kills,
+                       MonotonicTime now) {
+  if (!sampling_) return hold_next();
+  if (sampling_->changes != observer_.workload_changes()) return begin_sampling(now);
+  const bool more = observer_.add_some_workloads(sampling_->observation, sampling_->subject,
+                                                 sampling_->next, kSamplesPerTurn);
+  if (more) return;
+  sampling_->observation.kills = kills;
+  make_list(config, now);
+}
+
+void VictimCache::make_list(const Config& config, MonotonicTime now) {
+  Sampling sampling = *std::exchange(sampling_, std::nullopt);
+  std::vector<WorkloadSample>& samples = *sampling.observation.workloads;
+  report_growth(config, sampling, now);
+  by_growth_ = config.ranking == Ranking::kubelet_growth;
+  listed_.clear();
+  for (Subject& subject : subjects_) {
+    auto list =
+        policy::shortlist(config, sampling.observation, {subject.cgroup, subject.path}, kFirst + 1);
+    subject.first = std::move(list.first);
+    subject.leads = std::move(list.leads);
+    subject.as_listed.clear();
+    std::ranges::copy_if(sampling.lines, std::back_inserter(subject.as_listed),
+                         [&](const Line& line) { return line.cgroup == subject.cgroup; });
+    for (const Candidate& candidate : subject.first) {
+      const CgroupId id = candidate.sample.workload.cgroup;
+      const auto same = [&](const WorkloadSample& each) { return each.workload.cgroup == id; };
+      if (std::ranges::none_of(listed_, same)) listed_.push_back(candidate.sample);
+    }
+  }
+  listed_at_ = now;
+  rested_at_ = now + (now - began_at_) * kRest;
+  to_hold_ = 0;
+  samples_ = std::move(samples);
+  scope_ = std::move(sampling.subject);
+  changes_ = sampling.changes;
+  ++generation_;
+}
+
+// The first list of a stay ranks by growth since the last baseline from before the zone.
+void VictimCache::report_growth(const Config& config, Sampling& sampling, MonotonicTime now) {
+  growth_.apply(*sampling.observation.workloads);
+  if (nearest() <= Bytes{0}) return;  // the threshold is met already
+  const Bytes far = growth_.known() ? Bytes{subjects_.front().margin.count / 2} : Bytes{0};
+  const auto fresh =
+      observer_.sample_subjects(Wake{WakeSource::recheck, now, {}, {}}, now, watched_);
+  for (const Line& line : policy::lines(config, fresh)) {
+    if (line.cgroup == subjects_.front().cgroup && line.margin > Bytes{0} && line.headroom <= far) {
+      return;
+    }
+  }
+  growth_.warned(*sampling.observation.workloads, began_at_, sampling.subject);
+}
+
+// One at a time: each takes as long as a few samples. The pins of the last list are released when
+// those of this one are complete.
+void VictimCache::hold_next() {
+  if (to_hold_ >= listed_.size()) return;
+  const WorkloadSample& sample = listed_[to_hold_++];
+  if (is_first(sample.workload.cgroup)) ladder_.hold(sample);
+  if (to_hold_ < listed_.size()) return;
+  std::vector<CgroupId> kept;
+  for (const WorkloadSample& each : listed_) kept.push_back(each.workload.cgroup);
+  ladder_.release_all_but(kept);
+}
+
+bool VictimCache::is_first(CgroupId workload) const {
+  return std::ranges::any_of(subjects_,
+                             [&](const Subject& subject) { return stands_for(subject, workload); });
+}
+
+std::optional<MonotonicTime> VictimCache::next_due() const {
+  if (working()) return began_at_;
+  if (subjects_.empty()) return std::nullopt;
+  return evaluation_due_;
+}
+
+bool VictimCache::ready(MonotonicTime now) const {
+  return listed_at_ && now - *listed_at_ < kGoodFor && changes_ == observer_.workload_changes();
+}
+
+void VictimCache::offer(Observation& observation) const {
+  observation.workloads = listed_;
+}
+
+bool VictimCache::covers(const Decision& decision) const {
+  if (!decision.driving || decision.evictions.size() != 1) return false;
+  if (!decision.evictions.front().at_once) return false;
+  if (by_growth_ && listed_.size() < samples_.size()) return false;
+  const CgroupId about = decision.evidence[*decision.driving].cgroup;
+  const auto subject = std::ranges::find(subjects_, about, &Subject::cgroup);
+  if (subject == subjects_.end()) return false;
+  const CgroupId victim = decision.considered[*decision.victim()].sample.workload.cgroup;
+  return stands_for(*subject, victim) && others_are_behind(*subject, decision);
+}
+
+// Growth of the subject that no listed workload explains belongs to unlisted ones: at worst all of
+// it to a single one.
+bool VictimCache::others_are_behind(const Subject& subject, const Decision& decision) const {
+  if (listed_.size() >= samples_.size()) return true;
+  const Evidence& evidence = decision.evidence[*decision.driving];
+  const auto line = std::ranges::find(subject.as_listed, evidence.threshold.signal, &Line::signal);
+  if (line == subject.as_listed.end() || line->capacity.count != evidence.capacity) return false;
+  const Bytes used_then = line->floor_line - line->headroom;
+  Bytes unexplained = Bytes{evidence.capacity - evidence.available} - used_then;
+  for (const Candidate& then : subject.first) {
+    if (lies_in_another(then, subject.first)) continue;
+    unexplained = unexplained - growth_since(then, decision.considered);
+  }
+  const CgroupId victim = decision.considered[*decision.victim()].sample.workload.cgroup;
+  const auto listed = std::ranges::find(subject.first, victim, id_of);
+  const Bytes shrunk = std::min(growth_since(*listed, decision.considered), Bytes{0});
+  return unexplained <=
+         subject.leads[static_cast<std::size_t>(listed - subject.first.begin())] + shrunk;
+}
+
+std::vector<Watchdog::Order> VictimCache::orders() const {
+  std::vector<Watchdog::Order> orders;
+  for (const Subject& subject : subjects_) {
+    if (subject.first.empty()) continue;
+    const Candidate& first = subject.first.front();
+    // The policy spares it until the kernel would act (policy/damage_limit.h).
+    if (policy::is_within_request(first.key)) continue;
+    const auto pinned = ladder_.pinned_of(first.sample.workload.cgroup);
+    if (pinned == nullptr) continue;
+    for (const Line& line : subject.lines) {
+      orders.push_back({subject.cgroup, subject.path, line.signal, line.floor_line, line.capacity,
+                        first, pinned});
+    }
+  }
+  return orders;
+}
+
+const std::vector<WorkloadSample>* VictimCache::samples_for(std::span<const std::string> subjects,
+                                                            MonotonicTime now) const {
+  if (!ready(now) || changes_ != observer_.workload_changes()) return nullptr;
+  const bool covers = scope_.empty() || std::ranges::all_of(subjects, [&](const std::string& path) {
+                        return path_is_within(path, scope_);
+                      });
+  return covers ? &samples_ : nullptr;
+}
+
+MonotonicTime VictimCache::good_until() const {
+  return listed_at_.value_or(MonotonicTime{}) + kGoodFor;
+}
+
+Prepared VictimCache::prepared(MonotonicTime now) const {
+  return {now - *listed_at_, samples_.size()};
+}
+
+}  // namespace forestall::agent

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files that decide what a privileged process does: accepted only if no user but root and the
+// process's own can change them. The rules are those of sshd's StrictModes, with two
+// exceptions for directories.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+
+namespace forestall {
+
+// Opens a file for reading. The file, and every directory on its path and on the path that its
+// symbolic links lead to, must be owned by root or by the effective user, and not be writable for
+// group or others. Exceptions: a directory with the sticky bit, in which others cannot replace the
+// file; a directory on a read-only mount, such as a ConfigMap volume in a container.
+//
+// The descriptor and the checks of its owner and mode are of the same file. The error names path,
+// owner, mode and remedy.
+[[nodiscard]] Result<UniqueFd> open_trusted(const std::string& path);
+
+}  // namespace forestall

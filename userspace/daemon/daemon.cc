@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/daemon.h"
+
+#include <signal.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <utility>
+
+#include "agent/core.h"
+#include "agent/loop.h"
+#include "daemon/daemon_log.h"
+#include "daemon/daemon_parts.h"
+#include "daemon/daemon_reload.h"
+#include "daemon/daemon_services.h"
+#include "kernel/memory_high.h"
+#include "kernel/residency.h"
+#include "kernel/scheduling.h"
+#include "service/record_stream.h"
+
+namespace forestall::daemon {
+namespace {
+
+using exports::LogLevel;
+using exports::LogLine;
+
+// Kills a child once, from start to end, and makes a record: the pages of that path stay in memory.
+void warm_up(DaemonParts& parts, exports::Log& log, const exports::Log* records) {
+  if (records != nullptr) service::RecordStream::warm_up();
+  const auto warmed = parts.ladder->warm_up();
+  if (warmed) return;
+  log.write(LogLevel::warning,
+            LogLine("warm-up").field("problem", warmed.error().text()).field("ignoring", true));
+}
+
+// What a killed agent has set. Also after a reload, which may end a dry run.
+void restore_memory_high(const agent::Host& host, const Config& config, exports::Log& log) {
+  for (const std::string& note :
+       kernel::restore_leftovers(host.tree, host.high_records, config.dry_run)) {
+    log.write(LogLevel::info, LogLine("memory-high").field("note", note));
+  }
+}
+
+// Follows the podList, if its thread can be started.
+void watch_pod_list(DaemonParts& parts, const intake::LoadedConfig& loaded, exports::Log& log) {
+  auto watch = PodListWatch::start(log);
+  if (!watch) {
+    log.write(LogLevel::error, LogLine("no-pod-list-watch")
+                                   .field("problem", watch.error().text())
+                                   .field("instead", "SIGHUP reads the podList again"));
+    return;
+  }
+  parts.pod_list = std::move(*watch);
+  parts.pod_list->follow(loaded.pod_list, loaded.config.pod_list_max_age, loaded.config.known_pods);
+}
+
+Result<void> run_loop_with(DaemonParts& parts, const DaemonOptions& options,
+                           const intake::LoadedConfig& loaded, agent::Host& host,
+                           exports::Log& log) {
+  const Config& config = loaded.config;
+  Config in_force = config;
+  const agent::Parts core_with = core_parts(parts, host, log);
+  agent::Core core(core_with, config);
+  agent::LoopHooks hooks;
+  const auto load_again = [&]() -> Result<Config> {
+    intake::LoadedConfig again = TRY(options.load_config());
+    log_config_warnings(log, again.warnings);
+    if (parts.pod_list) {
+      parts.pod_list->follow(again.pod_list, again.config.pod_list_max_age,
+                             again.config.known_pods);
+    }
+    in_force = reloaded_config(std::move(again.config), config, log);
+    parts.ladder->set_options(ladder_options(host, in_force));
+    parts.board.set_config(in_force);
+    restore_memory_high(host, in_force, log);
+    return in_force;
+  };
+  hooks.reload = [&]() -> Result<Config> {
+    auto next = load_again();
+    if (parts.metrics) parts.metrics->reloaded(next.ok());
+    return next;
+  };
+  if (parts.pod_list) hooks.pod_list_fd = parts.pod_list->fd();
+  hooks.take_pod_list = [&]() -> std::optional<Config> {
+    auto pods = parts.pod_list->take();
+    if (!pods) return std::nullopt;
+    in_force.known_pods = std::move(*pods);
+    parts.board.set_config(in_force);
+    return in_force;
+  };
+  hooks.ready = [] { sd_notify(0, "READY=1\nSTATUS=armed"); };
+  const auto ended = agent::run_loop(core, core_with, hooks);
+  end_recording(*parts.ring.recorder, log);
+  end_recording(*parts.session.recorder, log);
+  log.write(LogLevel::info, LogLine("stop")
+                                .field("evaluations", core.evaluations())
+                                .field("kills", core.kills())
+                                .field("kernel_oom_kills", core.kernel_kills())
+                                .field("log_lines_dropped", log.dropped()));
+  return ended;
+}
+
+Result<void> run(const DaemonOptions& options, const intake::LoadedConfig& loaded,
+                 agent::Host& host, exports::Log& log, exports::Log* records) {
+  const Config& config = loaded.config;
+  DaemonParts parts;
+  parts.facts = {FORESTALL_VERSION, ::getpid(),   parts.clock.now(),    host.kernel_release,
+                 host.tier(),       host.reports, options.config_origin};
+  restore_memory_high(host, config, log);
+  TRY(build_parts(parts, host, config, log, records));
+  kernel::give_back_start_up_memory();
+  agent::protect_self(host, config.disabled);
+  parts.watchdog =
+      TRY(agent::Watchdog::create(host.tree, parts.clock, host.in_use(Feature::sched_fifo)));
+  if (host.guard) {
+    parts.watchdog->heed_guard([&host] { return host.guard->counts().crossings; });
+  }
+  warm_up(parts, log, records);
+  log_start(log, host, config, options.config_origin);
+  parts.board.set_config(config);
+  watch_pod_list(parts, loaded, log);
+  parts.facts.features = host.reports;  // complete only now
+  serve_api(parts, host, config.api_socket.value_or(options.api_socket), config, log);
+  record_on_disk(parts, host, config, log);
+  return run_loop_with(parts, options, loaded, host, log);
+}
+
+}  // namespace
+
+void block_loop_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int each : {SIGTERM, SIGINT, SIGHUP, SIGCONT}) sigaddset(&set, each);
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+}
+
+Result<void> run_daemon(const DaemonOptions& options, const intake::LoadedConfig& loaded,
+                        agent::Host& host) {
+  exports::Log log(exports::Log::Stream::standard_error, /*stamped=*/true,
+                   log_level(options.verbose), kernel::use_service_priority, options.log_format);
+  std::unique_ptr<exports::Log> records;
+  if (options.prints_records) {
+    records = std::make_unique<exports::Log>(exports::Log::Stream::standard_output,
+                                             /*stamped=*/false, LogLevel::info,
+                                             kernel::use_service_priority);
+  }
+  log_config_warnings(log, loaded.warnings);
+  auto ended = run(options, loaded, host, log, records.get());
+  if (!ended) log.write(LogLevel::error, LogLine("stop").field("error", ended.error().text()));
+  return ended;
+}
+
+}  // namespace forestall::daemon

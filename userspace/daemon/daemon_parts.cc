@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/daemon_parts.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "exports/record_log.h"
+#include "kernel/scheduling.h"
+#include "service/record_stream.h"
+#include "sources/capacity_source.h"
+#include "sources/disk_usage_source.h"
+#include "sources/runtime_source.h"
+
+namespace forestall::daemon {
+namespace {
+
+using exports::LogLevel;
+using exports::LogLine;
+
+Result<void> build_sources(DaemonParts& parts, agent::Host& host, const Config& config) {
+  parts.sources = agent::make_sources(host);
+  auto& all = parts.sources.all;
+  parts.reclaim = std::make_unique<agent::ReclaimController>();
+  if (const std::string& runtime = config.filesystems.runtime; !runtime.empty()) {
+    clients::RuntimeOptions options;
+    options.pods_directory = config.filesystems.nodefs + "/pods";
+    options.image_ages = std::make_shared<clients::ImageAges>();
+    parts.node_reclaim = TRY(actuators::NodeReclaim::create(runtime, options));
+    parts.reclaim =
+        std::make_unique<agent::RuntimeReclaimController>(*parts.node_reclaim, parts.clock);
+    all.push_back(TRY(sources::RuntimeSource::create(runtime, options, *parts.observer)));
+  }
+  all.push_back(
+      TRY(sources::CapacitySource::create(parts.observer->filesystems(), parts.observer->tasks())));
+  all.push_back(std::make_unique<sources::DiskUsageSource>(parts.observer->disk_walker()));
+  return {};
+}
+
+// Workloads that cannot be throttled are warned about.
+void build_throttle(DaemonParts& parts, const agent::Host& host, const Config& config,
+                    exports::Log& log) {
+  parts.throttle = std::make_unique<agent::Throttle>();
+  if (!throttles(config) || has(config.disabled, Feature::memory_high)) return;
+  auto throttle = actuators::MemoryHighThrottle::create(host.tree, host.high_records);
+  if (throttle) {
+    parts.memory_high = std::move(throttle).value();
+    parts.throttle = std::make_unique<agent::HighThrottle>(*parts.memory_high);
+  } else {
+    log.write(LogLevel::warning, LogLine("own-limit")
+                                     .field("problem", throttle.error().text())
+                                     .field("instead", "workloads near a limit are warned about"));
+  }
+}
+
+Result<void> build_oom_parts(DaemonParts& parts, agent::Host& host, const Config& config) {
+  parts.oom_events =
+      std::make_unique<sources::OomEventCorrelator>(parts.sources.bpf_oom, parts.sources.oom_log);
+  auto scanned = TRY(agent::make_process_source(host));
+  parts.forecast = TRY(agent::OomPredictor::create(host.tree, std::move(scanned), parts.clock));
+  if (config.ranking != Ranking::kernel) return {};
+  parts.processes = TRY(agent::make_process_source(host));
+  parts.observer->set_processes(parts.processes.get());
+  return {};
+}
+
+void build_guard(DaemonParts& parts, agent::Host& host, const Config& config, exports::Log& log) {
+  parts.guard = std::make_unique<agent::KernelGuard>();
+  if (!config.guard) return;
+  agent::load_guard(host, config.disabled);
+  if (!host.guard) {
+    const auto& report = host.reports[static_cast<std::size_t>(Feature::guard)];
+    log.write(LogLevel::error, LogLine("no-guard").field("problem", report.evidence));
+    return;
+  }
+  parts.guard = std::make_unique<agent::GuardController>(
+      agent::GuardParts{host.guard.get(), &host.tree, parts.observer.get(), &parts.clock, &log});
+}
+
+// The page served beside the metrics, for a browser on this host. Null: there is none.
+exports::HttpPages build_status_page(DaemonParts& parts, const agent::Host& host,
+                                     exports::Log& log) {
+  parts.picture = std::make_unique<LivePicture>(host.tree, parts.clock, parts.facts);
+  auto live = exports::LiveStreams::create(*parts.picture, parts.drops.live_viewers);
+  if (!live) {
+    parts.picture.reset();
+    log.write(LogLevel::error, LogLine("no-status-page").field("problem", live.error().text()));
+    return nullptr;
+  }
+  parts.live = std::move(live).value();
+  return status_pages(*parts.picture, *parts.live);
+}
+
+// Any process may hold a port above 1024: a taken port must not leave the node without its agent.
+void build_metrics(DaemonParts& parts, const agent::Host& host, const Config& config,
+                   exports::Log& log) {
+  if (config.metrics_address.empty()) return;
+  parts.metrics = std::make_unique<exports::Metrics>(
+      FORESTALL_VERSION, host.tier(),
+      exports::Metrics::Recorders{&parts.stages, &parts.drops, &parts.grpc_counts});
+  const auto pages = build_status_page(parts, host, log);
+  auto server = exports::MetricsServer::start(config.metrics_address, *parts.metrics, pages);
+  if (server.ok()) {
+    parts.metrics_server = std::move(server).value();
+    return;
+  }
+  parts.metrics.reset();
+  parts.live.reset();
+  parts.picture.reset();
+  log.write(LogLevel::error, LogLine("no-metrics").field("problem", server.error().text()));
+}
+
+void build_recorder(RecorderWithPressure& recording, exports::Log& log,
+                    exports::DropCounts& drops) {
+  recording.recorder = std::make_unique<agent::Recorder>(log, &drops);
+  recording.recorder->set_pressure_gauge([&recording](MonotonicTime now) {
+    if (!recording.pressure) recording.pressure.emplace();
+    return recording.pressure->read(now);
+  });
+}
+
+void build_sinks(DaemonParts& parts, const agent::Host& host, exports::Log& log,
+                 exports::Log* records) {
+  build_recorder(parts.ring, log, parts.drops);
+  build_recorder(parts.session, log, parts.drops);
+  parts.sinks.push_back(std::make_unique<exports::RecordLog>(log));
+  parts.drops.logs = {&log};
+  if (records != nullptr) {
+    parts.sinks.push_back(std::make_unique<service::RecordStream>(*records));
+    parts.drops.logs.push_back(records);
+  }
+  parts.loss_collector = std::make_unique<agent::LossCollector>(
+      host.in_use(Feature::bpf) ? host.bpf.get() : nullptr, host.guard.get(), *parts.oom_events,
+      *parts.observer, parts.drops);
+}
+
+}  // namespace
+
+Result<void> build_parts(DaemonParts& parts, agent::Host& host, const Config& config,
+                         exports::Log& log, exports::Log* records) {
+  const std::uint64_t files = TRY(kernel::raise_file_limit());
+  log.write(LogLevel::debug, LogLine("open-files").field("limit", files));
+  parts.observer = TRY(sources::Observer::create(host.tree, config));
+  parts.ladder =
+      TRY(actuators::Ladder::create(host.tree, parts.clock, ladder_options(host, config)));
+  TRY(build_sources(parts, host, config));
+  build_throttle(parts, host, config, log);
+  TRY(build_oom_parts(parts, host, config));
+  parts.broadcast = TRY(exports::EventBroadcast::create());
+  build_guard(parts, host, config, log);
+  build_sinks(parts, host, log, records);  // after the guard: its counters are read once at start
+  build_metrics(parts, host, config, log);
+  return {};
+}
+
+agent::Parts core_parts(DaemonParts& parts, const agent::Host& host, exports::Log& log) {
+  agent::Parts core;
+  core.clock = &parts.clock;
+  core.tree = &host.tree;
+  core.observer = parts.observer.get();
+  core.ladder = parts.ladder.get();
+  core.log = &log;
+  core.counts = parts.counts;
+  core.reclaim = parts.reclaim.get();
+  core.guard = parts.guard.get();
+  core.watchdog = parts.watchdog.get();
+  core.forecast = parts.forecast.get();
+  core.throttle = parts.throttle.get();
+  core.oom_events = parts.oom_events.get();
+  core.has_cgroup_events = host.in_use(Feature::bpf_cgroups);
+  core.has_usage_events = host.in_use(Feature::bpf_timer);
+  for (const auto& source : parts.sources.all) core.sources.push_back(source.get());
+  for (const auto& sink : parts.sinks) core.sinks.push_back(sink.get());
+  for (const auto& each : {parts.ring.recorder.get(), parts.session.recorder.get()}) {
+    core.sinks.push_back(each);
+    core.pass_listeners.push_back(each);
+  }
+  core.sinks.push_back(&parts.stages);
+  core.evaluation_listeners.push_back(parts.loss_collector.get());
+  const auto add = [&core](auto* receiver) {
+    core.sinks.push_back(receiver);
+    core.evaluation_listeners.push_back(receiver);
+  };
+  add(&parts.board);
+  add(parts.broadcast.get());
+  if (parts.metrics) add(parts.metrics.get());
+  if (parts.picture) {
+    core.sinks.push_back(parts.picture.get());
+    core.pass_listeners.push_back(parts.picture.get());
+  }
+  return core;
+}
+
+actuators::LadderOptions ladder_options(const agent::Host& host, const Config& config) {
+  actuators::LadderOptions options;
+  options.dry_run = config.dry_run;
+  options.usable = host.usable();
+  options.release_timeout = config.release_timeout;
+  return options;
+}
+
+bool throttles(const Config& config) {
+  return std::ranges::any_of(config.thresholds, [](const Threshold& threshold) {
+    return threshold.response == Response::slow;
+  });
+}
+
+}  // namespace forestall::daemon

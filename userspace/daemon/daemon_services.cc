@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/daemon_services.h"
+
+#include <chrono>
+#include <utility>
+
+#include "agent/wall_time.h"
+#include "text/utf8.h"
+
+namespace forestall::daemon {
+namespace {
+
+using exports::LogLevel;
+using exports::LogLine;
+
+void put_pod_list(const PodListState& state, v1::AgentStatus& status) {
+  if (state.path.empty()) return;
+  v1::PodListStatus& out = *status.mutable_pod_list();
+  out.set_path(text::to_utf8(state.path));
+  out.set_pods(state.pods);
+  if (state.written != 0) out.set_age_ns(agent::wall_time_ns() - state.written * 1'000'000'000);
+  out.set_stale(state.stale);
+  if (!state.problem.empty()) out.set_problem(text::to_utf8(state.problem));
+}
+
+v1::AgentStatus status_of(DaemonParts& parts) {
+  v1::AgentStatus status =
+      service::to_proto(parts.facts, parts.board.status(), parts.stages, *parts.counts, parts.drops,
+                        parts.grpc_counts, parts.clock.now());
+  if (parts.pod_list) put_pod_list(parts.pod_list->state(), status);
+  return status;
+}
+
+}  // namespace
+
+void serve_api(DaemonParts& parts, const agent::Host& host, const std::string& path,
+               const Config& config, exports::Log& log) {
+  if (path.empty()) return;
+  AgentApiParts served;
+  served.status = [&parts] { return status_of(parts); };
+  served.config = [&parts] { return parts.board.status().config; };
+  served.tree = &host.tree;
+  served.broadcast = parts.broadcast.get();
+  served.drops = &parts.drops;
+  served.counts = &parts.grpc_counts;
+  served.recorder = parts.session.recorder.get();
+  served.recording_facts = [&host, origin = parts.facts.config_origin] {
+    return agent::recording_facts(host, messages::Recorder::agent, origin);
+  };
+  auto api = AgentApi::serve(path, {config.api_uids, config.api_gids}, std::move(served));
+  if (api) {
+    parts.api = std::move(api).value();
+  } else {
+    log.write(LogLevel::error, LogLine("no-api").field("problem", api.error().text()));
+  }
+}
+
+void record_on_disk(DaemonParts& parts, const agent::Host& host, const Config& config,
+                    exports::Log& log) {
+  if (!config.recording) return;
+  const recording::Target ring{config.recording->directory, false, config.recording->max_size};
+  const auto facts =
+      agent::recording_facts(host, messages::Recorder::agent, parts.facts.config_origin);
+  const auto started = parts.ring.recorder->start(ring, facts, agent::Recorder::kInterval,
+                                                  agent::Recorder::Opening::by_thread);
+  if (started) return;
+  log.write(LogLevel::error, LogLine("no-recording").field("problem", started.error().text()));
+}
+
+void end_recording(agent::Recorder& recorder, exports::Log& log) {
+  if (!recorder.totals()) return;
+  const auto totals = recorder.stop();
+  LogLine line("recording");
+  if (!totals) line.field("problem", totals.error().text());
+  if (totals) {
+    line.field("entries", totals->entries)
+        .field("bytes", totals->file_bytes)
+        .field("lost", totals->lost_entries);
+  }
+  log.write(totals ? LogLevel::info : LogLevel::error, line.field("state", "ended"));
+}
+
+}  // namespace forestall::daemon

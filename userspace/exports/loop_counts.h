@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the loop counts since its start: the same numbers in `forestall status` and in the message
+// at the agent's end.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace forestall::exports {
+
+// Written by the loop's thread; read by any thread.
+struct LoopCounts {
+  std::atomic<std::uint64_t> evaluations{0};
+  // Kills that were begun, dry runs included; also those that the watchdog or the guard signalled.
+  std::atomic<std::uint64_t> kills{0};
+  std::atomic<std::uint64_t> kernel_oom_kills{0};  // reported by the kernel
+};
+
+}  // namespace forestall::exports

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exports/signal_metrics.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include "exports/metric_labels.h"
+
+namespace forestall::exports {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+using Labels = std::vector<ClientMetric::Label>;
+
+// In the order of Unit.
+constexpr std::array<const char*, 3> kUnits{"bytes", "inodes", "processes"};
+
+// One family per unit, in the order of Unit: a metric has one unit.
+std::vector<MetricFamily> by_unit(const std::string& name, const char* help) {
+  std::vector<MetricFamily> families;
+  for (const char* unit : kUnits) {
+    families.push_back({"forestall_signal_" + name + "_" + unit,
+                        std::string(help) + ", in " + unit + ".",
+                        MetricType::Gauge,
+                        {}});
+  }
+  return families;
+}
+
+ClientMetric* find(MetricFamily& family, const Labels& labels) {
+  const auto found = std::ranges::find(family.metric, labels, &ClientMetric::label);
+  return found == family.metric.end() ? nullptr : &*found;
+}
+
+void add(MetricFamily& family, const Labels& labels, double value) {
+  ClientMetric& metric = family.metric.emplace_back();
+  metric.label = labels;
+  metric.gauge.value = value;
+}
+
+// A new series, or the smaller value of two.
+void add_least(MetricFamily& family, const Labels& labels, double value) {
+  ClientMetric* same = find(family, labels);
+  if (same == nullptr) return add(family, labels, value);
+  same->gauge.value = std::min(same->gauge.value, value);
+}
+
+}  // namespace
+
+struct SignalMetrics::Families {
+  std::vector<MetricFamily> available =
+      by_unit("available", "Amount of the signal available to the subject at the last evaluation");
+  std::vector<MetricFamily> capacity =
+      by_unit("capacity", "Capacity of the subject for the signal at the last evaluation");
+  std::vector<MetricFamily> threshold =
+      by_unit("threshold",
+              "Threshold on the available amount, by kind: hard and soft evict, warn reports, "
+              "slow throttles");
+  std::vector<MetricFamily> headroom = by_unit(
+      "headroom", "Available amount minus the threshold at the last evaluation, negative below it");
+  MetricFamily time{"forestall_signal_time_to_threshold_seconds",
+                    "Time until the available amount reaches the threshold at the present growth, "
+                    "in seconds; 0 below the threshold, absent if the growth is unknown or there "
+                    "is none.",
+                    MetricType::Gauge,
+                    {}};
+
+  // Several thresholds of one signal on one subject share available amount and capacity. Of several
+  // of one kind, the one that is reached first is exported.
+  void put(const Amount& amount) {
+    const auto unit = static_cast<std::size_t>(unit_of(amount.signal));
+    const Labels subject{{"signal", std::string(to_string(amount.signal))},
+                         {"subject", plain(amount.subject)}};
+    if (find(available[unit], subject) == nullptr) {
+      add(available[unit], subject, static_cast<double>(amount.available));
+      add(capacity[unit], subject, static_cast<double>(amount.capacity));
+    }
+    Labels limit{{"kind", std::string(amount.kind)}};
+    limit.insert(limit.end(), subject.begin(), subject.end());
+    const auto threshold_amount = static_cast<double>(amount.threshold);
+    const double left = static_cast<double>(amount.available) - threshold_amount;
+    ClientMetric* same = find(headroom[unit], limit);
+    if (same == nullptr || left < same->gauge.value) {
+      std::erase_if(threshold[unit].metric,
+                    [&](const ClientMetric& each) { return each.label == limit; });
+      add(threshold[unit], limit, threshold_amount);
+    }
+    add_least(headroom[unit], limit, left);
+    if (amount.seconds) add_least(time, limit, *amount.seconds);
+  }
+
+  std::vector<MetricFamily> take() {
+    std::vector<MetricFamily> all;
+    for (auto* each : {&available, &capacity, &threshold, &headroom}) {
+      std::ranges::move(*each, std::back_inserter(all));
+    }
+    all.push_back(std::move(time));
+    std::erase_if(all, [](const MetricFamily& family) { return family.metric.empty(); });
+    return all;
+  }
+};
+
+SignalMetrics::SignalMetrics(std::size_t reported_max)
+    : reported_max_(reported_max), history_(reported_max) {
+  for (std::vector<Amount>* each : {&shared_, &copied_}) each->reserve(reported_max);
+  seconds_.reserve(reported_max);
+}
+
+std::optional<double> SignalMetrics::seconds_to(const Evidence& evidence) {
+  const auto fall = history_.fall_per_second(evidence);
+  const double headroom =
+      static_cast<double>(evidence.available) - static_cast<double>(evidence.limit.value());
+  if (headroom < 0) return 0;
+  if (!fall || *fall <= 0) return std::nullopt;
+  return headroom / *fall;
+}
+
+void SignalMetrics::put(const std::vector<Evidence>& evidence) {
+  const std::size_t reported = std::min(evidence.size(), reported_max_);
+  seconds_.resize(reported);
+  // Also while a reader holds the lock: the history must not have gaps.
+  for (std::size_t i = 0; i < reported; ++i) seconds_[i] = seconds_to(evidence[i]);
+  history_.drop_unseen();
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return;
+  shared_.resize(reported);
+  for (std::size_t i = 0; i < reported; ++i) {
+    Amount& amount = shared_[i];
+    amount.signal = evidence[i].threshold.signal;
+    amount.subject = evidence[i].subject;
+    amount.kind = kind_of(evidence[i].threshold);
+    amount.available = evidence[i].available;
+    amount.capacity = evidence[i].capacity;
+    amount.threshold = evidence[i].limit.value();
+    amount.seconds = seconds_[i];
+  }
+  left_out_ = evidence.size() - reported;
+}
+
+std::vector<MetricFamily> SignalMetrics::Collect() const {
+  const std::lock_guard reading(reading_);
+  std::size_t left_out = 0;
+  {
+    // Copies into strings of the reader's own, so that this neither allocates nor frees the loop's
+    // memory.
+    const std::lock_guard lock(mutex_);
+    copied_ = shared_;
+    left_out = left_out_;
+  }
+  Families families;
+  for (const Amount& each : copied_) families.put(each);
+  std::vector<MetricFamily> all = families.take();
+  MetricFamily rest{"forestall_signal_subjects_left_out",
+                    "Thresholds without amounts because there are too many subjects.",
+                    MetricType::Gauge,
+                    {}};
+  rest.metric.emplace_back().gauge.value = static_cast<double>(left_out);
+  all.push_back(std::move(rest));
+  return all;
+}
+
+}  // namespace forestall::exports

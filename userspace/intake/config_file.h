@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loads the configuration: Forestall's file, the kubelet's file, kubelet's flags, and the files
+// they refer to.
+//
+// Flags take precedence over Forestall's file, and that over the kubelet's. A configuration with an
+// error is not used at all, so a reload with a mistake keeps the old one in force. The text of an
+// Error is meant to be printed: one FILE:LINE:COLUMN: message (or FLAG: message) per line, at most
+// twenty per file.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "intake/eviction_settings.h"
+#include "intake/kubelet_flags.h"
+#include "model/config.h"
+
+namespace forestall::intake {
+
+struct LoadedConfig {
+  Config config;
+  std::vector<ThresholdOrigin> origins;  // one for each of the thresholds
+  bool hard_given = false;               // whether evictionHard was given
+  // Allowed but probably unintended settings, as FILE:LINE:COLUMN: message.
+  std::vector<std::string> warnings;
+  // The files that were read, including referenced ones; a reload reads them again.
+  std::vector<std::string> files;
+  std::string pod_list;  // the path of podList; empty: none
+};
+
+// Sources of a configuration. All empty: the built-in configuration.
+struct ConfigInputs {
+  std::string config;          // path of Forestall's file; empty: none
+  std::string kubelet_config;  // path of the kubelet's; empty: the one in Forestall's file
+  GivenFlags flags;            // kubelet's
+};
+
+// Whose files are read. An agent kills by what it reads: it requires that only root and the agent's
+// user can change a file (base/trusted_file.h).
+enum class FileTrust { any, required };
+
+// Reads a file of at most 1 MiB.
+using ReadFile = std::function<Result<std::string>(const std::string& path)>;
+[[nodiscard]] Result<std::string> read_text_file(const std::string& path);
+// Reads a pod list of at most kPodsMax pods, of any size.
+[[nodiscard]] Result<std::vector<std::shared_ptr<const Pod>>> read_pod_file(const std::string& path,
+                                                                            FileTrust trust);
+
+// The configuration without any file: kubelet's default thresholds, every pod a workload, nothing
+// else.
+[[nodiscard]] Config built_in_config();
+
+[[nodiscard]] Result<LoadedConfig> load_config(const ConfigInputs& inputs,
+                                               FileTrust trust = FileTrust::any);
+// The same with all files from `read`.
+[[nodiscard]] Result<LoadedConfig> load_config(const ConfigInputs& inputs, const ReadFile& read);
+
+// Loads Forestall's file only, with the files it refers to.
+[[nodiscard]] Result<LoadedConfig> load_config(const std::string& path);
+
+// The same for a text. `file` is used in messages and as the base of relative paths; `read` reads
+// the files that the text refers to.
+[[nodiscard]] Result<LoadedConfig> parse_config(std::string_view text, const std::string& file,
+                                                const ReadFile& read = read_text_file);
+
+}  // namespace forestall::intake

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the agent records which memory.high it has set, for the start after a SIGKILL.
+//
+// The next start writes to memory.high what a record says, so only the agent's user may be able to
+// write one. An extended attribute of the cgroup is not such a place: the owner of a delegated
+// cgroup can set user.*, and trusted.* needs CAP_SYS_ADMIN, which nothing else in the agent needs.
+// Records are files of the run directory, which remains after a crash (RuntimeDirectoryPreserve in
+// the systemd unit). Each names the boot and the inode of its cgroup. The kernel does not reuse an
+// inode within a boot, so no record applies to a cgroup that was recreated at the same path.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "model/ids.h"
+
+namespace forestall::kernel {
+
+// Thread rule: any thread; calls for one cgroup come from one thread at a time.
+class MemoryHighRecords {
+ public:
+  struct Record {
+    CgroupId cgroup;
+    std::string path;
+    std::string text;
+  };
+
+  // The first write() creates `directory`, with mode 0700. Empty: write() fails, so that no setting
+  // is made that could not be undone.
+  explicit MemoryHighRecords(std::string directory = "") : directory_(std::move(directory)) {}
+
+  // Replaces the record of `cgroup`, all or nothing. Refuses a directory of another user, or one
+  // that other users can write to.
+  [[nodiscard]] Result<void> write(const Record& record) const;
+  // The text of its record; nothing: there is none of this boot.
+  [[nodiscard]] Result<std::optional<std::string>> read(CgroupId cgroup) const;
+  // Does nothing if there is none.
+  void drop(CgroupId cgroup) const;
+  // All of this boot; deletes those of earlier boots, whose cgroups do not exist any more.
+  [[nodiscard]] Result<std::vector<Record>> all() const;
+
+ private:
+  [[nodiscard]] Result<UniqueFd> open_directory() const;
+  [[nodiscard]] Result<std::optional<Record>> read_in(int directory, CgroupId cgroup) const;
+
+  std::string directory_;
+};
+
+}  // namespace forestall::kernel

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replay/replay_at.h"
+
+#include <fmt/format.h>
+#include <time.h>
+
+#include <array>
+#include <cstdint>
+
+#include "base/parse.h"
+#include "base/printable.h"
+#include "model/duration.h"
+#include "replay/decision_text.h"
+#include "tables/process_text.h"
+#include "tables/rank_text.h"
+
+namespace forestall::replay {
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+
+std::string utc(std::int64_t wall_ns) {
+  const time_t seconds = wall_ns / kSecond;
+  tm parts{};
+  gmtime_r(&seconds, &parts);
+  std::array<char, 32> text{};
+  strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
+  return fmt::format("{}.{:03}Z", text.data(), wall_ns % kSecond / 1'000'000);
+}
+
+// ".25" of a second; nothing: not a fraction.
+std::optional<std::int64_t> fraction_of(std::string_view text) {
+  if (text.empty()) return 0;
+  if (text.front() != '.' || text.size() < 2 || text.size() > 10) return std::nullopt;
+  text.remove_prefix(1);
+  auto value = parse_u64(text);
+  if (!value) return std::nullopt;
+  for (std::size_t digits = text.size(); digits < 9; ++digits) *value *= 10;
+  return static_cast<std::int64_t>(*value);
+}
+
+std::optional<std::int64_t> parse_utc(std::string_view text) {
+  if (text.size() < 20 || text.back() != 'Z') return std::nullopt;
+  tm parts{};
+  const std::string whole(text.substr(0, 19));
+  const char* const end = strptime(whole.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
+  if (end == nullptr || *end != '\0') return std::nullopt;
+  const auto fraction = fraction_of(text.substr(19, text.size() - 20));
+  if (!fraction) return std::nullopt;
+  std::int64_t ns = 0;
+  // Years after 2262 overflow: clamp to the latest or earliest time.
+  const std::int64_t seconds = timegm(&parts);
+  if (__builtin_mul_overflow(seconds, kSecond, &ns) || __builtin_add_overflow(ns, *fraction, &ns)) {
+    return seconds < 0 ? INT64_MIN : INT64_MAX;
+  }
+  return ns;
+}
+
+std::vector<std::string> name_and_path(const Workload& workload) {
+  return {workload.name, workload.path};
+}
+
+// The resource of the ranking.
+Resource resource_of_decision(const Decision& decision) {
+  for (const Evidence& evidence : decision.evidence) {
+    if (evidence.asks_for_eviction()) return resource_of(evidence.threshold.signal);
+  }
+  return Resource::memory;
+}
+
+}  // namespace
+
+Result<ReplayTime> parse_replay_time(std::string_view text) {
+  if (const auto wall = parse_utc(text)) return ReplayTime(WallTime{*wall});
+  const auto since = parse_duration(text);
+  if (since && *since >= Duration::zero()) return ReplayTime(*since);
+  return error(
+      fmt::format("--at: expected a time since the first evaluation like 12.5s, or a "
+                  "wall-clock time like 2025-03-14T10:11:12Z, found '{}'",
+                  text));
+}
+
+bool ReplayAt::is_after(const ReplayEvaluation& evaluation) const {
+  if (const auto* since = std::get_if<Duration>(&time_)) return evaluation.since_first > *since;
+  return evaluation.step != nullptr &&
+         evaluation.step->evaluated.wall_time_ns > std::get<WallTime>(time_).ns;
+}
+
+void ReplayAt::evaluation(const ReplayEvaluation& evaluation, std::string&) {
+  over_ = over_ || is_after(evaluation);
+  if (over_) return;
+  kept_ = Kept{evaluation.line, evaluation.since_first, evaluation.observation, evaluation.decision,
+               std::nullopt};
+  if (evaluation.step != nullptr) kept_->step = *evaluation.step;
+}
+
+void ReplayAt::end(const ReplayFold::Counts&, const std::optional<std::string>&,
+                   const RecordingReplay* replay, std::string& out) {
+  if (!kept_) return;
+  if (as_json_) {
+    const std::vector<ConditionStatus> none;
+    ReplayJson().evaluation({kept_->line, kept_->since_first, kept_->observation, kept_->decision,
+                             none, kept_->step ? &*kept_->step : nullptr},
+                            out);
+    return;
+  }
+  out += text(replay != nullptr ? replay->fold().config().ranking : ranking_);
+}
+
+std::string ReplayAt::text(Ranking ranking) const {
+  const Decision& decision = kept_->decision;
+  const MonotonicTime at = kept_->observation.at;
+  std::string out = fmt::format("evaluation {} at {}", kept_->line, offset(kept_->since_first));
+  if (kept_->step) out += fmt::format(", {}", utc(kept_->step->evaluated.wall_time_ns));
+  out += fmt::format(", woken by {}\n{} ({})\n\nthresholds\n",
+                     to_string(kept_->observation.wake.source), to_string(decision.action),
+                     to_string(decision.reason));
+  for (const Evidence& evidence : decision.evidence) {
+    out += fmt::format("  {}{}{}\n", describe(evidence, at), evidence.met ? ", met" : "",
+                       evidence.driving ? ", drives" : "");
+  }
+  if (!decision.considered.empty()) {
+    out += "\nranking";
+    if (kept_->step && kept_->step->age) {
+      out += fmt::format(", with usage read {} earlier", to_string(*kept_->step->age));
+    }
+    out += "\n" + tables::order_text(decision.considered, resource_of_decision(decision),
+                                     {"workload", "cgroup"}, name_and_path, ranking);
+  }
+  for (const Eviction& eviction : decision.evictions) {
+    out += fmt::format("\nevict {}: {}\n",
+                       printable(decision.considered[eviction.candidate].sample.workload.name),
+                       printable(eviction.message));
+  }
+  for (const SourceNote& note : kept_->observation.notes) {
+    out += fmt::format("note: {}: {}\n", printable(note.subject), printable(note.problem));
+  }
+  if (kept_->step && !kept_->step->as_recorded && kept_->step->recorded) {
+    const Decision& recorded = *kept_->step->recorded;
+    out += fmt::format("\nrecorded: {} ({})\n", to_string(recorded.action),
+                       to_string(recorded.reason));
+  }
+  return out;
+}
+
+}  // namespace forestall::replay

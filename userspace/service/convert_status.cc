@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/convert_status.h"
+
+#include "messages/convert.h"
+#include "messages/convert_fields.h"
+#include "text/utf8.h"
+
+namespace forestall::service {
+namespace {
+
+using messages::to_enum;
+using messages::to_proto;
+
+v1::StageSummary to_proto(const exports::StageSummary& summary) {
+  v1::StageSummary out;
+  out.set_stage(std::string(to_string(summary.stage)));
+  out.set_count(summary.count);
+  out.set_p50_ns(summary.p50.count());
+  out.set_p90_ns(summary.p90.count());
+  out.set_p99_ns(summary.p99.count());
+  out.set_max_ns(summary.max.count());
+  return out;
+}
+
+v1::StatusDecision to_proto(const exports::StatusDecision& decision) {
+  v1::StatusDecision out;
+  out.set_sequence(decision.sequence);
+  out.mutable_wall_time()->set_seconds(decision.wall_time_ns / 1'000'000'000);
+  out.mutable_wall_time()->set_nanos(
+      static_cast<std::int32_t>(decision.wall_time_ns % 1'000'000'000));
+  out.set_action(messages::to_proto(decision.action));
+  out.set_reason(messages::to_proto(decision.reason));
+  out.set_by_kernel(decision.by_kernel);
+  if (!decision.subject.empty()) out.set_subject(text::to_utf8(decision.subject));
+  if (!decision.victim.empty()) out.set_victim(text::to_utf8(decision.victim));
+  out.set_dry_run(decision.dry_run);
+  if (decision.state) out.set_state(to_enum<v1::KillProgress::State>(*decision.state));
+  out.set_freed_bytes(decision.freed.count);
+  for (std::size_t i = 0; i < kStageCount; ++i) {
+    if (!decision.stages[i]) continue;
+    v1::StageLength* stage = out.add_stages();
+    stage->set_stage(std::string(to_string(static_cast<Stage>(i))));
+    stage->set_length_ns(decision.stages[i]->count());
+  }
+  return out;
+}
+
+void add_status(const exports::Status& status, MonotonicTime now, v1::AgentStatus& out) {
+  if (status.config) *out.mutable_config() = messages::to_proto(*status.config);
+  if (status.next_evaluation)
+    out.set_next_evaluation_in_ns((*status.next_evaluation - now).count());
+  for (const Evidence& each : status.evidence) *out.add_thresholds() = messages::to_proto(each);
+  out.set_thresholds_left_out(status.evidence_left_out);
+  for (const ConditionStatus& each : status.conditions) {
+    *out.add_conditions() = messages::to_proto(each);
+  }
+  if (status.next_evaluation) {
+    out.mutable_pods()->set_known(status.pods.known);
+    out.mutable_pods()->set_inferred(status.pods.inferred);
+    out.mutable_pods()->set_may_be_critical(status.pods.may_be_critical);
+  }
+  for (const auto& each : status.decisions) *out.add_decisions() = to_proto(each);
+}
+
+}  // namespace
+
+v1::AgentStatus to_proto(const AgentFacts& facts, const exports::Status& status,
+                         const exports::StageHistograms& stages, const exports::LoopCounts& counts,
+                         const exports::DropCounts& drops, const wire::GrpcCounts& grpc,
+                         MonotonicTime now) {
+  v1::AgentStatus out;
+  out.set_version(facts.version);
+  out.set_pid(facts.pid);
+  out.set_uptime_ns((now - facts.started).count());
+  out.set_kernel(text::to_utf8(facts.kernel));
+  out.set_tier(to_proto(facts.tier));
+  for (const FeatureReport& each : facts.features) *out.add_features() = to_proto(each);
+  out.set_config_origin(text::to_utf8(facts.config_origin));
+  out.set_evaluations(counts.evaluations);
+  add_status(status, now, out);
+  for (std::size_t i = 0; i < kStageCount; ++i) {
+    *out.add_stages() = to_proto(stages.summary(static_cast<Stage>(i)));
+  }
+  v1::Drops& lost = *out.mutable_drops();
+  lost.set_log_lines(drops.log_lines());
+  lost.set_bpf_events(drops.bpf.sum_of("dropped"));
+  lost.set_bpf_failures(drops.bpf.sum_of("failures"));
+  lost.set_late_oom_events(drops.late_oom_events);
+  lost.set_recording_entries(drops.recording_entries);
+  lost.set_watch_messages(drops.dropped);
+  lost.set_slow_readers(grpc.slow_readers);
+  lost.set_live_viewers(drops.live_viewers);
+  for (const BpfCounter& each : drops.bpf.all()) *out.add_bpf_counters() = to_proto(each);
+  return out;
+}
+
+}  // namespace forestall::service

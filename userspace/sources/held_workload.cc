@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/held_workload.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace forestall::sources {
+
+Result<WorkloadReaders> open_readers(const kernel::CgroupTree& tree, const std::string& path) {
+  auto reader = TRY(CgroupReader::open(tree, path));
+  ProcessCounter processes(reader.cgroup());
+  return WorkloadReaders{std::move(reader), std::move(processes)};
+}
+
+std::size_t descriptors_for_workloads() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  return static_cast<std::size_t>(std::min<rlim_t>(limit.rlim_cur, 1 << 20)) / 2;
+}
+
+}  // namespace forestall::sources

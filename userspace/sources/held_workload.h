@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// A workload with the descriptors that it is read by.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "kernel/cgroup_tree.h"
+#include "model/workload.h"
+#include "sources/cgroup_reader.h"
+#include "sources/inferred_facts.h"
+#include "sources/process_counter.h"
+
+namespace forestall::sources {
+
+struct WorkloadReaders {
+  CgroupReader cgroup;
+  ProcessCounter processes;
+
+  // The directory, two files, and those of the counter.
+  [[nodiscard]] std::size_t descriptors() const { return 3 + processes.descriptors(); }
+};
+
+// Values of the last sample.
+struct LastReading {
+  std::optional<Bytes> usage;
+  std::optional<Bytes> inactive_file;
+  std::optional<std::uint64_t> processes;
+};
+
+struct HeldWorkload {
+  Workload workload;
+  // Nullopt: too many workloads, or it could not be opened; opened for each read
+  std::optional<WorkloadReaders> readers;
+  bool removed = false;
+  PodInference inference = {};
+  std::optional<LastReading> last = std::nullopt;
+};
+
+// ENOENT or ENODEV: there is no cgroup at `path`.
+[[nodiscard]] Result<WorkloadReaders> open_readers(const kernel::CgroupTree& tree,
+                                                   const std::string& path);
+
+// Workloads may use half of the descriptors: a kill needs some for each process of its victim, and
+// without any left the agent cannot read anything.
+[[nodiscard]] std::size_t descriptors_for_workloads();
+
+}  // namespace forestall::sources

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/held_workloads.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "sources/workload_rules.h"
+
+namespace forestall::sources {
+namespace {
+
+// Larger than any file read here on known hosts. read_whole() can grow it, but should not under
+// pressure.
+constexpr std::size_t kBufferSize = std::size_t{64} << 10;
+
+bool gone(const Error& failure) {
+  return failure.code == ENOENT || failure.code == ENODEV;
+}
+
+// As kubelet used it for oom_score_adj.
+Bytes memory_total() {
+  return Bytes{static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE)};
+}
+
+// If a workload's usage is stable, its inactive file pages are not read again. memory.stat costs
+// twenty times as much as usage. A workload to evict has grown, or all of it was read before.
+constexpr Bytes kStandsStill = kib(256);
+
+bool has_moved(const std::optional<Bytes>& before, const std::optional<Bytes>& now) {
+  if (!before || !now) return true;
+  const Bytes moved = *now - *before;
+  return moved > kStandsStill || Bytes{0} - moved > kStandsStill;
+}
+
+}  // namespace
+
+HeldWorkloads::HeldWorkloads(const kernel::CgroupTree& tree, const std::string& proc)
+    : tree_(tree),
+      self_(proc + "/self/cgroup", ::getpid()),
+      init_(proc + "/1/cgroup", 1),
+      inference_host_{tree, proc, memory_total()} {
+  buffer_.resize(kBufferSize);
+}
+
+void HeldWorkloads::refresh(const Config& config, const std::string& pods_path,
+                            std::vector<SourceNote>& notes) {
+  const ProtectedPlaces places{self_.paths(tree_), init_.paths(tree_)};
+  auto found = find_workloads(tree_, config, pods_path, places, list(), notes);
+  // Both are sorted by path.
+  auto old = std::exchange(workloads_, {});
+  descriptors_ = 0;
+  auto known = old.begin();
+  std::size_t kept = 0;
+  Loss loss;
+  workloads_.reserve(found.size());
+  for (auto& workload : found) {
+    while (known != old.end() && known->workload.path < workload.path) ++known;
+    const bool was_there = known != old.end() && known->workload.path == workload.path;
+    if (was_there && known->readers &&
+        known->readers->cgroup.cgroup().still_at_path(tree_.memory_fd())) {
+      known->workload = std::move(workload);
+      known->inference.refresh(inference_host_, known->workload);
+      known->workload.cgroup = known->readers->cgroup.cgroup().id();
+      descriptors_ += known->readers->descriptors();
+      workloads_.push_back(std::move(*known));
+      ++kept;
+      continue;
+    }
+    const CgroupId before = was_there ? known->workload.cgroup : CgroupId{};
+    const std::size_t size = workloads_.size();
+    hold(std::move(workload), was_there ? &*known : nullptr, loss, notes);
+    if (was_there && workloads_.size() > size && workloads_.back().workload.cgroup == before) {
+      ++kept;
+    }
+  }
+  if (kept != old.size() || kept != workloads_.size()) ++changes_;
+  if (loss.workloads == 0) return;
+  unread_ += loss.workloads;
+  // A power of two, so that a tenant who creates cgroups does not fill the log.
+  notes.push_back({"workloads", fmt::format("at least {} cannot be opened and keep the values last "
+                                            "read: {}",
+                                            std::bit_floor(loss.workloads), loss.problem)});
+}
+
+void HeldWorkloads::hold(Workload workload, HeldWorkload* before, Loss& loss,
+                         std::vector<SourceNote>& notes) {
+  const auto id = tree_.id_at(workload.path);
+  if (!id) {
+    if (!gone(id.error())) notes.push_back({workload.path, id.error().text()});
+    return;
+  }
+  workload.cgroup = *id;
+  std::optional<WorkloadReaders> readers;
+  if (descriptors_ < descriptors_max_) {
+    auto opened = open_readers(tree_, workload.path);
+    if (opened) {
+      workload.cgroup = opened->cgroup.cgroup().id();
+      descriptors_ += opened->descriptors();
+      readers = std::move(opened).value();
+    } else if (gone(opened.error())) {
+      // If the cgroup still exists, its memory controller is off.
+      if (tree_.id_at(workload.path)) notes.push_back({workload.path, opened.error().text()});
+      return;
+    } else if (loss.workloads++ == 0) {
+      loss.problem = opened.error().text();
+    }
+  }
+  workloads_.push_back({std::move(workload), std::move(readers), false});
+  HeldWorkload& added = workloads_.back();
+  if (before != nullptr && before->workload.cgroup == added.workload.cgroup) {
+    added.inference = std::move(before->inference);
+    added.last = before->last;
+  }
+  added.inference.refresh(inference_host_, added.workload);
+}
+
+// The held readers, or `opened` ones for this read. If the cgroup is another one by now, returns
+// null and marks the workload as removed. Null otherwise: it cannot be opened.
+WorkloadReaders* HeldWorkloads::readers_of(HeldWorkload& held,
+                                           std::optional<WorkloadReaders>& opened,
+                                           std::vector<SourceNote>& notes) {
+  if (held.readers) return &*held.readers;
+  auto readers = open_readers(tree_, held.workload.path);
+  if (readers) {
+    held.removed = readers->cgroup.cgroup().id() != held.workload.cgroup;
+    if (held.removed) return nullptr;
+    opened = std::move(readers).value();
+    return &*opened;
+  }
+  held.removed = gone(readers.error()) ||
+                 tree_.id_at(held.workload.path).optional() != std::optional(held.workload.cgroup);
+  if (!held.removed) {
+    ++unread_;
+    notes.push_back({held.workload.path, readers.error().text()});
+  }
+  return nullptr;
+}
+
+void HeldWorkloads::sample(std::size_t index, std::vector<WorkloadSample>& samples,
+                           std::vector<SourceNote>& notes) {
+  HeldWorkload& held = workloads_[index];
+  std::optional<WorkloadReaders> opened;
+  WorkloadReaders* readers = readers_of(held, opened, notes);
+  if (held.removed) return;
+  if (readers != nullptr) {
+    const auto reading = readers->cgroup.read(buffer_, notes);
+    held.removed = reading.removed;
+    if (held.removed) return;
+    held.last = {reading.usage, reading.inactive_file,
+                 count_processes(*readers, held.workload.path, notes)};
+    held.inference.complete(inference_host_, held.workload);
+  } else if (!held.last && held.workload.protection == Protection::none) {
+    return;
+  }
+  const LastReading last = held.last.value_or(LastReading());
+  samples.push_back({held.workload, last.usage, last.inactive_file, last.processes, std::nullopt});
+}
+
+bool HeldWorkloads::resample(WorkloadSample& sample, std::vector<SourceNote>& notes) {
+  const auto held = std::find_if(
+      workloads_.begin(), workloads_.end(),
+      [&](const HeldWorkload& each) { return each.workload.cgroup == sample.workload.cgroup; });
+  if (held == workloads_.end()) return false;
+  std::optional<WorkloadReaders> opened;
+  WorkloadReaders* readers = readers_of(*held, opened, notes);
+  if (readers == nullptr) return !held->removed;
+  auto reading = readers->cgroup.read_usage(buffer_, notes);
+  if (!reading.removed && has_moved(sample.usage, reading.usage)) {
+    reading = readers->cgroup.read(buffer_, notes);
+    sample.inactive_file = reading.inactive_file;
+  }
+  sample.usage = reading.usage;
+  sample.processes = count_processes(*readers, held->workload.path, notes);
+  return !reading.removed;
+}
+
+void HeldWorkloads::drop_removed() {
+  std::erase_if(workloads_, [](const HeldWorkload& held) { return held.removed; });
+}
+
+std::optional<std::uint64_t> HeldWorkloads::count_processes(WorkloadReaders& readers,
+                                                            const std::string& path,
+                                                            std::vector<SourceNote>& notes) {
+  const auto processes = readers.processes.count(readers.cgroup.cgroup(), buffer_);
+  if (!processes && !gone(processes.error())) notes.push_back({path, processes.error().text()});
+  return processes.optional();
+}
+
+std::vector<const Workload*> HeldWorkloads::list() const {
+  std::vector<const Workload*> workloads;
+  workloads.reserve(workloads_.size());
+  for (const HeldWorkload& held : workloads_) workloads.push_back(&held.workload);
+  return workloads;
+}
+
+}  // namespace forestall::sources

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// All workloads of the node with their descriptors, from one refresh of the tree to the next.
+//
+// A failed open is the agent's loss, not a property of the workload. EMFILE, ENFILE and ENOMEM
+// therefore never remove a known workload from the candidates, nor make its values unknown: the
+// policy evicts workloads without values first. It keeps the values that were last read.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernel/cgroup_tree.h"
+#include "model/config.h"
+#include "model/observation.h"
+#include "sources/held_workload.h"
+#include "sources/inferred_facts.h"
+#include "sources/own_place.h"
+
+namespace forestall::sources {
+
+class HeldWorkloads {
+ public:
+  // `tree` must outlive this.
+  HeldWorkloads(const kernel::CgroupTree& tree, const std::string& proc);
+
+  // Keeps what still exists, opens what is new, closes what is gone.
+  void refresh(const Config& config, const std::string& pods_path, std::vector<SourceNote>& notes);
+
+  [[nodiscard]] std::size_t size() const { return workloads_.size(); }
+  [[nodiscard]] const Workload& at(std::size_t index) const { return workloads_[index].workload; }
+  // Appends a sample, unless the workload was removed or never read.
+  void sample(std::size_t index, std::vector<WorkloadSample>& samples,
+              std::vector<SourceNote>& notes);
+  // Fresh usage and process count; inactive_file only if usage moved. False: it was removed.
+  [[nodiscard]] bool resample(WorkloadSample& sample, std::vector<SourceNote>& notes);
+  // Drops those that sample() found removed.
+  void drop_removed();
+
+  [[nodiscard]] std::vector<const Workload*> list() const;
+  // Number of refreshes that changed the set.
+  [[nodiscard]] std::uint64_t changes() const { return changes_; }
+  // How often a known workload could not be opened.
+  [[nodiscard]] std::uint64_t unread() const { return unread_; }
+
+ private:
+  // A loss of one refresh.
+  struct Loss {
+    std::size_t workloads = 0;
+    std::string problem;  // of the first one
+  };
+  // `before`: the workload of the same path at the last refresh, or null.
+  void hold(Workload workload, HeldWorkload* before, Loss& loss, std::vector<SourceNote>& notes);
+  [[nodiscard]] WorkloadReaders* readers_of(HeldWorkload& held,
+                                            std::optional<WorkloadReaders>& opened,
+                                            std::vector<SourceNote>& notes);
+  [[nodiscard]] std::optional<std::uint64_t> count_processes(WorkloadReaders& readers,
+                                                             const std::string& path,
+                                                             std::vector<SourceNote>& notes);
+
+  const kernel::CgroupTree& tree_;
+  OwnPlace self_;
+  OwnPlace init_;
+  const InferenceHost inference_host_;
+  std::vector<HeldWorkload> workloads_;  // sorted by path
+  std::size_t descriptors_ = 0;          // held on workloads_
+  const std::size_t descriptors_max_ = descriptors_for_workloads();
+  std::uint64_t changes_ = 0;
+  std::uint64_t unread_ = 0;
+  std::string buffer_;
+};
+
+}  // namespace forestall::sources

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "top/picture_sources.h"
+
+#include <fmt/format.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace forestall::top {
+
+PictureSources::PictureSources(const cli::Options& options, Config config, bool alone,
+                               int cancel_fd)
+    : socket_(cli::api_socket(options)),
+      alone_(alone),
+      config_(std::move(config)),
+      tree_(kernel::CgroupTree::discover(options.cgroup_mount)),
+      agent_(socket_, cancel_fd),
+      pressure_(tree_ ? &*tree_ : nullptr) {}
+
+Result<void> PictureSources::read_alone(const std::string& ranking, v1::TopReport& report) {
+  if (!tree_) return tree_.error();
+  if (!own_) own_ = TRY(HostSource::create(*tree_, config_));
+  return own_->read(ranking, report);
+}
+
+Result<v1::TopReport> PictureSources::read(const std::string& ranking) {
+  v1::TopReport report;
+  utsname names{};
+  if (::uname(&names) == 0) {
+    report.set_node(names.nodename);
+    report.set_kernel(names.release);
+  }
+  timespec wall{};
+  ::clock_gettime(CLOCK_REALTIME, &wall);
+  report.mutable_read_at()->set_seconds(wall.tv_sec);
+  report.mutable_read_at()->set_nanos(static_cast<std::int32_t>(wall.tv_nsec));
+  const auto asked = alone_ ? Result<void>(error("--no-agent")) : agent_.read(ranking, report);
+  if (asked) {
+    agent_seen_ = true;
+    // This host's samples are outdated: after a later loss of the agent they start anew.
+    own_.reset();
+  } else {
+    if (asked.error().code == ECANCELED) return asked.error();
+    const int code = asked.error().code;
+    const std::string why = code == ENOENT || code == ECONNREFUSED
+                                ? fmt::format("none serves gRPC at {}", socket_)
+                                : asked.error().text();
+    report.set_agent_problem(agent_seen_ ? "connection lost, reconnecting: " + why : why);
+    TRY(read_alone(ranking, report));
+  }
+  const MonotonicTime now = SystemClock().now();
+  report.set_at_ns(to_ns(now));
+  pressure_.read(now, report);
+  return report;
+}
+
+}  // namespace forestall::top

@@ -4,7 +4,8 @@
 # tests on this host, the same under sanitizers, short fuzzing, and the VM tests on each kernel.
 # After a failed stage the next ones still run.
 #   scripts/test.sh                 all stages
-#   scripts/test.sh STAGE…          only these: checks host vm asan tsan fuzz
+#   scripts/test.sh STAGE…          only these: the above, lint (clang-tidy) or hostile, which
+#                                   takes hours (rounds and seed: HOSTILE_ARGUMENTS)
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 results=$PWD/build/results
@@ -29,11 +30,13 @@ run_ctest() { # PRESET [ctest arguments]
   failed=$(wc -l <"build/$preset/Testing/Temporary/LastTestsFailed.log") || return
   ((failed >= 1 && failed <= repeated_max)) || return
   echo "== $preset: $failed failed, tried once more"
-  "${command[@]}" --output-junit "$results/$preset.again.xml" --rerun-failed
+  # By number: ctest numbers only tests that -E does not exclude, so the same arguments are needed.
+  "${command[@]}" --output-junit "$results/$preset.again.xml" --rerun-failed "$@"
 }
 
 stage_checks() { scripts/check_sources.py --junit "$results/checks.xml"; }
 stage_host() { build release && run_ctest release; }
+stage_lint() { build release && scripts/lint.py --build build/release --junit "$results/lint.xml"; }
 # Forests of hundreds of processes test the kernel's side, not memory errors of ours.
 stage_asan() { build asan && run_ctest asan -E '^(OomPrediction|TaskScan)'; }
 stage_tsan() {
@@ -41,6 +44,11 @@ stage_tsan() {
   build_target tsan forestall_thread_tests && run_ctest tsan -L threads -E "$threadless"
 }
 stage_fuzz() { build_target fuzz fuzz_all && run_ctest fuzz -L fuzz; }
+stage_hostile() {
+  # shellcheck disable=SC2086 # a list of arguments
+  build_target release hostile_campaign &&
+    build/release/tests/hostile/hostile_campaign ${HOSTILE_ARGUMENTS:---rounds 10000}
+}
 # A guest waits more than it computes: run as many at once as there are CPUs.
 stage_vm() {
   build release &&
@@ -72,7 +80,7 @@ failed=()
 for i in "${!stages[@]}"; do
   stage=${stages[i]}
   declare -F "stage_$stage" >/dev/null || {
-    echo "$0: no stage '$stage'; stages are: checks host vm asan tsan fuzz" >&2
+    echo "$0: no stage '$stage'; stages are: checks host lint vm asan tsan fuzz hostile" >&2
     exit 2
   }
   echo "== $stage"

@@ -65,7 +65,10 @@ TEST_F(VictimCacheTest, TheWarningComesFirstAndTheKillUsesThePreRankedVictim) {
   const auto& first = run.core().victim_cache().subjects()[0].first;
   ASSERT_EQ(first.size(), 2u);
   EXPECT_EQ(first[0].sample.workload.name, "big");
-  big.leak(mib(30), mib(2));
+  // All of it before the core runs again. If the crossing came during an evaluation, between the
+  // reads of the list and those of everything, the latter would decide.
+  big.grow(mib(30));
+  ASSERT_TRUE(big.wait_grown());
   ASSERT_TRUE(run.turn_until([&] { return run.kill() != nullptr; }));
   const Record& kill = *run.kill();
   EXPECT_EQ(kill.outcome->victim.name, "big");

@@ -5,8 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <stdexcept>
 
+#include "support/descriptors_used_up.h"
 #include "support/temp_tree.h"
 
 namespace forestall::sources {
@@ -185,6 +187,33 @@ TEST_F(OwnLimitsTest, AChangedLimitIsFoundAtTheNextRefresh) {
   refresh(limits, {workload("/a")}, 100, 100);
   ASSERT_EQ(read(limits).size(), 1U);
   EXPECT_EQ(read(limits)[0].limit, Bytes{200});
+}
+
+// A cgroup that cannot be opened is not one without a limit.
+TEST_F(OwnLimitsTest, KeepsItsWatchesWhileOutOfDescriptors) {
+  config_.thresholds = {own_limit(WorkloadClass::other, {10}),
+                        own_limit(WorkloadClass::burstable, {10})};
+  const std::string pod = "/kubepods/burstable/pod00000000-0000-0000-0000-000000000001";
+  const std::string container = pod + "/" + std::string(64, 'c');
+  cgroup("/a", "100", 50);
+  cgroup("/removed", "100", 50);
+  cgroup(pod, "max", 50);
+  cgroup(container, "100", 50);
+  const std::vector<Workload> all{workload("/a"), workload("/removed"),
+                                  workload(pod, WorkloadKind::pod)};
+  OwnLimits limits(tree_);
+  refresh(limits, all);
+  ASSERT_THAT(paths(read(limits)), ElementsAre("/a", container, "/removed"));
+  std::filesystem::remove_all(files_ / "cgroup/removed");
+  {
+    const test::DescriptorsUsedUp none;
+    refresh(limits, all, 100, 100);
+  }
+  EXPECT_EQ(limits.size(), 2U);
+  EXPECT_THAT(paths(read(limits)), ElementsAre("/a", container));
+  cgroup("/a", "max", 50);
+  refresh(limits, all, 100, 200);
+  EXPECT_THAT(paths(read(limits)), ElementsAre(container));
 }
 
 TEST_F(OwnLimitsTest, OfV1AsWell) {

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <map>
 #include <utility>
 
+#include "base/parse.h"
 #include "kernel/memory_files.h"
 #include "sources/pod_paths.h"
 
@@ -34,36 +36,51 @@ WorkloadClass workload_class(const Workload& workload) {
   return WorkloadClass::other;
 }
 
-std::optional<OwnLimits::Found> OwnLimits::evaluate_at(const std::string& path,
-                                                       std::size_t threshold) const {
+// Nullopt: it has no limit, no memory controller, or was removed.
+Result<std::optional<OwnLimits::Found>> OwnLimits::evaluate_at(const std::string& path,
+                                                               std::size_t threshold) const {
   const bool v1 = tree_.version() == kernel::CgroupVersion::v1;
-  // A removed cgroup, or one without memory controller, has no limit.
-  const auto cgroup = tree_.open(path);
-  if (!cgroup) return std::nullopt;
-  const auto amount = [&](const char* file) -> std::optional<Bytes> {
-    const auto text = cgroup->read(file);
-    if (!text) return std::nullopt;
-    return kernel::parse_amount(*text).optional().value_or(std::nullopt);
+  const auto nothing = [](const Error& error) -> Result<std::optional<Found>> {
+    if (error.code == ENOENT || error.code == ENODEV) return std::optional<Found>();
+    return error;
   };
-  const auto limit = amount(v1 ? "memory.limit_in_bytes" : "memory.max");
-  if (!limit || *limit >= kNoLimitOfV1) return std::nullopt;
-  const auto usage = amount(v1 ? "memory.usage_in_bytes" : "memory.current");
-  if (!usage) return std::nullopt;
+  const auto cgroup = tree_.open(path);
+  if (!cgroup) return nothing(cgroup.error());
+  const auto limit_text = cgroup->read(v1 ? "memory.limit_in_bytes" : "memory.max");
+  if (!limit_text) return nothing(limit_text.error());
+  const auto limit = TRY(kernel::parse_amount(*limit_text));
+  if (!limit || *limit >= kNoLimitOfV1) return std::optional<Found>();
+  const auto usage_text = cgroup->read(v1 ? "memory.usage_in_bytes" : "memory.current");
+  if (!usage_text) return nothing(usage_text.error());
+  const auto usage = TRY(kernel::parse_amount(*usage_text));
+  if (!usage) return std::optional<Found>();
   const Bytes margin = thresholds_[threshold].limit.of(limit->count).bytes();
-  return Found{path, threshold, *limit, *limit - std::min(margin, *limit), *usage};
+  return std::optional(Found{path, threshold, *limit, *limit - std::min(margin, *limit), *usage});
 }
 
-void OwnLimits::find(const Workload& workload, std::size_t threshold, std::vector<Found>& found) {
-  auto whole = evaluate_at(workload.path, threshold);
-  const auto cgroup = tree_.open(workload.path);
-  if (workload.kind == WorkloadKind::pod && cgroup) {
-    const auto children = cgroup->children();
-    for (const std::string& child : children ? *children : std::vector<std::string>()) {
-      auto part = evaluate_at(workload.path + "/" + child, threshold);
-      if (part && (!whole || part->limit < whole->limit)) found.push_back(std::move(*part));
-    }
+void OwnLimits::find(const Workload& workload, std::size_t threshold, Listing& listing) const {
+  const auto evaluate = [&](const std::string& path) -> std::optional<Found> {
+    auto one = evaluate_at(path, threshold);
+    if (one) return std::move(one).value();
+    listing.unread.insert(path);
+    return std::nullopt;
+  };
+  auto whole = evaluate(workload.path);
+  for (const std::string& child : children_of(workload, listing)) {
+    auto part = evaluate(workload.path + "/" + child);
+    if (part && (!whole || part->limit < whole->limit)) listing.found.push_back(std::move(*part));
   }
-  if (whole) found.push_back(std::move(*whole));
+  if (whole) listing.found.push_back(std::move(*whole));
+}
+
+// Of a pod: its containers.
+std::vector<std::string> OwnLimits::children_of(const Workload& workload, Listing& listing) const {
+  if (workload.kind != WorkloadKind::pod) return {};
+  const auto cgroup = tree_.open(workload.path);
+  auto children = cgroup ? cgroup->children() : Result<std::vector<std::string>>(cgroup.error());
+  if (children) return std::move(children).value();
+  listing.unread.insert(workload.path);
+  return {};
 }
 
 void OwnLimits::refresh(const Config& config, const std::vector<const Workload*>& workloads,
@@ -78,11 +95,12 @@ void OwnLimits::refresh(const Config& config, const std::vector<const Workload*>
     if (thresholds_[i].own_limits_of) wanted.emplace(*thresholds_[i].own_limits_of, i);
   }
   if (wanted.empty()) return;
-  std::vector<Found> found;
+  Listing listing;
   for (const Workload* workload : workloads) {
     const auto rule = wanted.find(workload_class(*workload));
-    if (rule != wanted.end()) find(*workload, rule->second, found);
+    if (rule != wanted.end()) find(*workload, rule->second, listing);
   }
+  std::vector<Found>& found = listing.found;
   if (found.size() > slots) {
     const auto nearer = [](const Found& a, const Found& b) {
       return a.line - a.usage < b.line - b.usage;
@@ -95,18 +113,20 @@ void OwnLimits::refresh(const Config& config, const std::vector<const Workload*>
                                  found.size(), slots)});
     found.erase(found.begin() + static_cast<std::ptrdiff_t>(slots), found.end());
   }
-  hold(std::move(found), notes);
+  hold(std::move(listing), slots, notes);
   due_ = now + (clock.now() - began) * kBudget;
 }
 
-void OwnLimits::hold(std::vector<Found> found, std::vector<SourceNote>& notes) {
+// A cgroup that could not be read now, for example because the agent is out of descriptors, stays
+// watched with the limit it had.
+void OwnLimits::hold(Listing listing, std::size_t slots, std::vector<SourceNote>& notes) {
   std::map<std::string, Held> old;
   for (Held& held : std::exchange(held_, {})) {
     if (!held.reader.cgroup().still_at_path(tree_.memory_fd())) continue;
     const std::string path = held.reader.cgroup().path();
     old.emplace(path, std::move(held));
   }
-  for (Found& each : found) {
+  for (Found& each : listing.found) {
     if (auto kept = old.extract(each.path)) {
       Held& held = kept.mapped();
       if (held.limit != each.limit) held.last.reset();
@@ -123,6 +143,12 @@ void OwnLimits::hold(std::vector<Found> found, std::vector<SourceNote>& notes) {
     } else if (tree_.open(each.path)) {
       notes.push_back({each.path, reader.error().text()});
     }
+  }
+  for (auto& [path, held] : old) {
+    if (held_.size() >= slots) return;
+    const bool unread = std::ranges::any_of(
+        listing.unread, [&](const std::string& each) { return path_is_within(path, each); });
+    if (unread) held_.push_back(std::move(held));
   }
 }
 

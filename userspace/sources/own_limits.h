@@ -13,11 +13,13 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/result.h"
 #include "kernel/cgroup_tree.h"
 #include "model/config.h"
 #include "model/observation.h"
@@ -63,10 +65,16 @@ class OwnLimits {
     Bytes line;
     std::optional<CgroupSample> last;
   };
-  void find(const Workload& workload, std::size_t threshold, std::vector<Found>& found);
-  [[nodiscard]] std::optional<Found> evaluate_at(const std::string& path,
-                                                 std::size_t threshold) const;
-  void hold(std::vector<Found> found, std::vector<SourceNote>& notes);
+  struct Listing {
+    std::vector<Found> found;
+    std::set<std::string> unread;  // it is unknown whether these, or cgroups in them, have a limit
+  };
+  void find(const Workload& workload, std::size_t threshold, Listing& listing) const;
+  [[nodiscard]] std::vector<std::string> children_of(const Workload& workload,
+                                                     Listing& listing) const;
+  [[nodiscard]] Result<std::optional<Found>> evaluate_at(const std::string& path,
+                                                         std::size_t threshold) const;
+  void hold(Listing listing, std::size_t slots, std::vector<SourceNote>& notes);
   bool read_one(Held& held, MonotonicTime now, std::vector<SourceNote>& notes);
 
   const kernel::CgroupTree& tree_;

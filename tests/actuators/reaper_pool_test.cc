@@ -10,9 +10,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "kernel/process_ref.h"
 #include "support/child.h"
@@ -167,6 +170,35 @@ TEST(ReaperPool, StopsWithJobsQueuedAndRunning) {
       ASSERT_TRUE((*pool)->submit(job_for(ticket, ref)));
     }
   }
+}
+
+// Whether another thread of this process is in write(2).
+bool writes_elsewhere() {
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    if (std::stoi(task.path().filename()) == gettid()) continue;
+    long call = -1;
+    if (std::ifstream(task.path() / "syscall") >> call && call == SYS_write) return true;
+  }
+  return false;
+}
+
+// A write to memory.reclaim may take minutes. Here it is one to a full pipe, without end.
+TEST(ReaperPool, StopsDuringAWriteWithoutEnd) {
+  Child child([] {
+    std::array<int, 2> pipe{};
+    if (pipe2(pipe.data(), O_CLOEXEC) != 0) return 2;
+    UniqueFd read_end(pipe[0]), full(pipe[1]);
+    const std::vector<char> all(static_cast<std::size_t>(fcntl(full.get(), F_GETPIPE_SZ)));
+    if (write(full.get(), all.data(), all.size()) != static_cast<ssize_t>(all.size())) return 3;
+    auto pool = ReaperPool::create(1, 1);
+    if (!pool.ok()) return 4;
+    const ReapCall call = ReapCall::reclaim;
+    if (!(*pool)->submit({1, std::move(full), call, MonotonicTime::max(), mib(1)})) return 5;
+    while (!writes_elsewhere()) sched_yield();
+    return 0;
+  });
+  ASSERT_TRUE(child.wait_exit());
+  EXPECT_EQ(child.reap(), 0);
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "actuators/usage_meter.h"
 #include "actuators/victim.h"
-#include "kernel/memory_files.h"
 #include "kernel/memory_kinds.h"
 
 namespace forestall::actuators {
@@ -15,10 +15,9 @@ namespace {
 
 constexpr Duration kAgain = std::chrono::seconds(10);
 
-std::optional<Bytes> usage_of(const kernel::CgroupDir& group, bool v1) {
-  const auto text = group.read(v1 ? "memory.usage_in_bytes" : "memory.current");
-  if (!text) return std::nullopt;
-  return kernel::parse_amount(*text).optional().value_or(std::nullopt);
+std::optional<Bytes> usage_of(const kernel::CgroupDir& group, kernel::CgroupVersion version) {
+  const auto meter = UsageMeter::open(group, version);
+  return meter ? meter->read().optional() : std::nullopt;
 }
 
 }  // namespace
@@ -53,8 +52,8 @@ bool LeftBehindReclaim::start(const WorkloadSample& sample) {
 void LeftBehindReclaim::on_report(std::uint32_t number, const ReapReport& report) {
   if (!running_ || running_->number != number) return;
   const Running ended = std::move(*std::exchange(running_, std::nullopt));
-  const bool v1 = tree_.version() == kernel::CgroupVersion::v1;
-  Reclaimed reclaimed{ended.group.path(), ended.before, usage_of(ended.group, v1), {}, {}};
+  Reclaimed reclaimed{
+      ended.group.path(), ended.before, usage_of(ended.group, tree_.version()), {}, {}};
   reclaimed.kinds =
       kernel::memory_kinds(ended.group, tree_.version()).optional().value_or(MemoryKinds());
   if (report.result == ReapResult::failed) {

@@ -26,6 +26,8 @@ namespace {
 constexpr timespec kRetryWait{0, 1'000'000};
 // After these attempts the thread takes the next job; the ladder submits this one again.
 constexpr int kTriesPerJob = 20;
+// While the pool stops.
+constexpr timespec kRepeatInterrupt{0, 20'000'000};
 constexpr std::size_t kStackBytes = 256 * 1024;
 
 // Raises the counter of an eventfd. It cannot overflow: every count is a job or a report.
@@ -48,19 +50,53 @@ bool worth_another_try(int code) {
   return code == EAGAIN || code == EINVAL || code == EINTR;
 }
 
-ReapReport write_once(const ReapJob& job, std::string_view text) {
+bool is_raised(int fd) {
+  pollfd wait{fd, POLLIN, 0};
+  return ::poll(&wait, 1, 0) == 1;
+}
+
+// A signal without effect but EINTR: a write to memory.reclaim or memory.force_empty may take
+// minutes in a large cgroup, and ends early only for a signal.
+int interrupt_signal() {
+  return SIGRTMIN;
+}
+
+void accept_interrupts() {
+  struct sigaction nothing {};
+  nothing.sa_handler = [](int) {};
+  ::sigaction(interrupt_signal(), &nothing, nullptr);
+  sigset_t interrupt;
+  sigemptyset(&interrupt);
+  sigaddset(&interrupt, interrupt_signal());
+  pthread_sigmask(SIG_UNBLOCK, &interrupt, nullptr);
+}
+
+// Repeated, because a signal before the call begins is lost.
+void join_interrupted(pthread_t thread) {
+  for (;;) {
+    timespec until{};
+    ::clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += kRepeatInterrupt.tv_nsec;
+    until.tv_sec += until.tv_nsec / 1'000'000'000;
+    until.tv_nsec %= 1'000'000'000;
+    if (pthread_clockjoin_np(thread, nullptr, CLOCK_MONOTONIC, &until) != ETIMEDOUT) return;
+    pthread_kill(thread, interrupt_signal());
+  }
+}
+
+ReapReport write_once(const ReapJob& job, std::string_view text, int stop) {
   ssize_t size = 0;
   do {
     size = ::write(job.target.get(), text.data(), text.size());
-  } while (size < 0 && errno == EINTR);
+  } while (size < 0 && errno == EINTR && !is_raised(stop));
   if (size == static_cast<ssize_t>(text.size())) return {job.ticket, ReapResult::freed, 0};
   const int code = size < 0 ? errno : EIO;
   return {job.ticket, code == ENODEV ? ReapResult::gone : ReapResult::failed, code};
 }
 
 // memory.reclaim returns EAGAIN if it reclaimed less than requested: usage shows how much.
-ReapReport reclaim(const ReapJob& job) {
-  ReapReport done = write_once(job, std::to_string(job.bytes.count));
+ReapReport reclaim(const ReapJob& job, int stop) {
+  ReapReport done = write_once(job, std::to_string(job.bytes.count), stop);
   if (done.result == ReapResult::failed && done.code == EAGAIN) done.result = ReapResult::freed;
   return done;
 }
@@ -89,7 +125,7 @@ Result<std::unique_ptr<ReaperPool>> ReaperPool::create(std::size_t threads, std:
 
 ReaperPool::~ReaperPool() {
   raise_by(stop_.get(), 1);
-  for (const pthread_t thread : threads_) pthread_join(thread, nullptr);
+  for (const pthread_t thread : threads_) join_interrupted(thread);
 }
 
 Result<void> ReaperPool::start_thread(std::size_t index) {
@@ -121,6 +157,7 @@ Result<void> ReaperPool::start_thread(std::size_t index) {
 void* ReaperPool::thread_entry(void* pool) {
   // Fails without CAP_SYS_NICE; the pool then is slower but correct.
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), -20);
+  accept_interrupts();
   static_cast<ReaperPool*>(pool)->serve();
   return nullptr;
 }
@@ -149,7 +186,8 @@ bool ReaperPool::take(ReapJob& job) {
 ReapReport ReaperPool::run(const ReapJob& job) const {
   if (job.call == ReapCall::mrelease) return reap(job);
   if (SystemClock().now() > job.not_after) return {job.ticket, ReapResult::failed, ETIME};
-  return job.call == ReapCall::reclaim ? reclaim(job) : write_once(job, "1");
+  return job.call == ReapCall::reclaim ? reclaim(job, stop_.get())
+                                       : write_once(job, "1", stop_.get());
 }
 
 ReapReport ReaperPool::reap(const ReapJob& job) const {

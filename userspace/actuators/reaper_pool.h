@@ -67,7 +67,8 @@ class ReaperPool {
   static Result<std::unique_ptr<ReaperPool>> create(std::size_t threads, std::size_t capacity);
   ReaperPool(const ReaperPool&) = delete;
   ReaperPool& operator=(const ReaperPool&) = delete;
-  // Waits for running calls; queued jobs are dropped.
+  // Waits for running calls, and interrupts reclaim, which may take minutes; queued jobs are
+  // dropped.
   ~ReaperPool();
 
   // False when the pool is full: the job is dropped and its descriptor closed.

@@ -2,10 +2,9 @@
 #include "agent/core.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <functional>
 #include <utility>
 
+#include "agent/left_behind.h"
 #include "agent/protected_workloads.h"
 #include "agent/wall_time.h"
 #include "policy/deadlines.h"
@@ -19,28 +18,8 @@ constexpr int kMaxKillsPerEvaluation = 16;
 // A shorter absence is logged only if the agent was stopped by a signal.
 constexpr Duration kReportedAbsence = std::chrono::seconds(1);
 
-// Less than this is accounting noise.
-constexpr Bytes kLeftBehindMin = mib(1);
-
 bool is_due(const std::optional<MonotonicTime>& due, MonotonicTime now) {
   return due && *due <= now;
-}
-
-// Reclaim moves memory into swap, which is of no use when swap is short.
-bool is_short_of_memory(const Decision& decision) {
-  if (!decision.driving) return false;
-  const SignalRow& row = row_of(decision.evidence[*decision.driving].threshold.signal);
-  return row.resource == Resource::memory && row.measure != Measure::swap;
-}
-
-// A tenant decides how often reclaim frees nothing, or finds the group removed.
-exports::LogLevel level_of(const actuators::Reclaimed& reclaimed) {
-  const auto& failure = reclaimed.failure;
-  if (failure && failure->code != ENOENT && failure->code != ENODEV) {
-    return exports::LogLevel::warning;
-  }
-  const bool freed = reclaimed.after && *reclaimed.after + kLeftBehindMin <= reclaimed.before;
-  return freed ? exports::LogLevel::info : exports::LogLevel::debug;
 }
 
 }  // namespace
@@ -112,7 +91,7 @@ void Core::source_ready(sources::Source& source) {
 
 void Core::ladder_ready() {
   kills_.advance();
-  log_reclaimed();
+  report_reclaimed();
   evaluate(WakeSource::kill_progress);
 }
 
@@ -303,31 +282,15 @@ void Core::report(Record record) {
 // only if the kernel's OOM killer would act next (policy/damage_limit.h). When a reclaim has ended,
 // the next evaluation follows and starts the next one.
 void Core::reclaim_left_behind(const Decision& decision) {
-  if (!is_short_of_memory(decision)) return log_reclaimed();
-  std::vector<const WorkloadSample*> left;
-  for (const Candidate& candidate : decision.considered) {
-    const auto held = candidate.sample.working_set();
-    if (candidate.exclusion == Exclusion::empty && held && *held > kLeftBehindMin) {
-      left.push_back(&candidate.sample);
-    }
-  }
-  std::ranges::sort(left, std::greater(), [](const auto* sample) { return sample->working_set(); });
-  for (const WorkloadSample* sample : left) {
+  for (const WorkloadSample* sample : left_behind(decision)) {
     if (parts_.ladder->reclaim(*sample)) break;
   }
-  log_reclaimed();
+  report_reclaimed();
 }
 
-void Core::log_reclaimed() {
-  for (const actuators::Reclaimed& each : parts_.ladder->take_reclaimed()) {
-    exports::LogLine line("left-behind");
-    line.field("cgroup", each.path).field("before", each.before);
-    if (each.after) line.field("after", *each.after);
-    if (each.kinds.file) line.field("file", *each.kinds.file);
-    if (each.kinds.shmem) line.field("shmem", *each.kinds.shmem);
-    if (each.kinds.kernel) line.field("kernel", *each.kinds.kernel);
-    if (each.failure) line.field("failure", each.failure->text());
-    parts_.log->write(level_of(each), line);
+void Core::report_reclaimed() {
+  for (const auto& reclaimed : parts_.ladder->take_reclaimed()) {
+    log_reclaimed(*parts_.log, reclaimed);
   }
 }
 

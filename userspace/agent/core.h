@@ -74,7 +74,7 @@ class Core {
   void rest(const Record& record);
   void report(Record record);
   void reclaim_left_behind(const Decision& decision);
-  void log_reclaimed();
+  void report_reclaimed();
   void report_kernel_kills();
   void pre_rank(MonotonicTime now);
   void log_evaluation(const Record& record) const;

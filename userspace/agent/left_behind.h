@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that stays charged to workloads without processes: when it is reclaimed, in which order,
+// and what the log says about the results (actuators/left_behind_reclaim.h does it).
+#pragma once
+
+#include <vector>
+
+#include "actuators/left_behind_reclaim.h"
+#include "exports/log.h"
+#include "model/decision.h"
+#include "model/workload.h"
+
+namespace forestall::agent {
+
+// The workloads of the decision whose left-behind memory is to be reclaimed, the largest first.
+// None unless the decision is about memory: reclaim moves memory into swap, which is of no use when
+// swap is short. They are owned by `decision`.
+[[nodiscard]] std::vector<const WorkloadSample*> left_behind(const Decision& decision);
+
+// A tenant decides how often reclaim frees nothing or finds the group removed: that is for
+// debugging only.
+[[nodiscard]] exports::LogLevel level_of(const actuators::Reclaimed& reclaimed);
+
+void log_reclaimed(exports::Log& log, const actuators::Reclaimed& reclaimed);
+
+}  // namespace forestall::agent

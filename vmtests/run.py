@@ -24,11 +24,12 @@ What a case finds in the guest
     FORESTALL_BIN        /forestall/bin/forestall
     FORESTALL_TEST_ENV   vm:<6.1|6.12|newest>:<v1|v2>
     root with every capability, 2 CPUs, no swap and no network but lo; /tmp and
-    /run are tmpfs; tracefs, debugfs and bpffs are mounted; zram, loop and brd
-    are loaded; busybox is /bin, with mkfs.ext4 beside it. v2: cgroup2 on
-    /sys/fs/cgroup with every controller in subtree_control. v1: each controller
-    in its own folder, an empty cgroup2 in /sys/fs/cgroup/unified. The case
-    starts in the root cgroup, where nothing is charged or limited.
+    /run are tmpfs; 4 free huge pages of 2 MiB; tracefs, debugfs and bpffs are
+    mounted; zram, loop and brd are loaded; busybox is /bin, with mkfs.ext4
+    beside it. v2: cgroup2 on /sys/fs/cgroup with every controller in
+    subtree_control. v1: each controller in its own folder, an empty cgroup2 in
+    /sys/fs/cgroup/unified. The case starts in the root cgroup, where nothing
+    is charged or limited.
 
 What a case may say
     GTEST_SKIP() << "not applicable: <reason>"     is counted as n/a

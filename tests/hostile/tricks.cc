@@ -44,7 +44,7 @@ std::optional<std::string> missing_for(Trick trick) {
            "test 6.1 v1";
   }
   if (trick == Trick::hugetlb && !has_free_huge_pages())
-    return "vm.nr_hugepages is 0; runs where an administrator has set it, which CI does not";
+    return "vm.nr_hugepages is 0; runs in the VM tests";
   return std::nullopt;
 }
 

@@ -103,6 +103,7 @@ load_modules
 ip link set lo up
 hostname forestall-vm
 echo 0 >/proc/sys/kernel/kptr_restrict
+echo 4 >/proc/sys/vm/nr_hugepages
 say ready "$(uname -r)"
 run_plan
 say exit $?

@@ -21,29 +21,29 @@ build() { build_target "$1" all; }
 
 # A few failed tests run once more, one by one, and both outcomes are printed: this separates real
 # failures from a machine that stalled for a second.
-run_ctest() { # PRESET [ctest arguments]
-  local preset=$1 failed
-  shift
+run_ctest() { # STAGE PRESET [ctest arguments]
+  local stage=$1 preset=$2 failed
+  shift 2
   local command=(ctest --test-dir "build/$preset" --output-on-failure --timeout 120)
-  "${command[@]}" --output-junit "$results/$preset.xml" --no-tests=error \
+  "${command[@]}" --output-junit "$results/$stage.xml" --no-tests=error \
     --parallel "$(nproc)" "$@" && return
   failed=$(wc -l <"build/$preset/Testing/Temporary/LastTestsFailed.log") || return
   ((failed >= 1 && failed <= repeated_max)) || return
-  echo "== $preset: $failed failed, tried once more"
+  echo "== $stage: $failed failed, tried once more"
   # By number: ctest numbers only tests that -E does not exclude, so the same arguments are needed.
-  "${command[@]}" --output-junit "$results/$preset.again.xml" --rerun-failed "$@"
+  "${command[@]}" --output-junit "$results/$stage.again.xml" --rerun-failed "$@"
 }
 
 stage_checks() { scripts/check_sources.py --junit "$results/checks.xml"; }
-stage_host() { build release && run_ctest release; }
+stage_host() { build release && run_ctest host release; }
 stage_lint() { build release && scripts/lint.py --build build/release --junit "$results/lint.xml"; }
 # Forests of hundreds of processes test the kernel's side, not memory errors of ours.
-stage_asan() { build asan && run_ctest asan -E '^(OomPrediction|TaskScan)'; }
+stage_asan() { build asan && run_ctest asan asan -LE fuzz -E '^(OomPrediction|TaskScan)'; }
 stage_tsan() {
   local threadless='^(Wake/|Bpf|Oom(KillRecord|Log|Prediction)|ProcessSource|TaskScan)'
-  build_target tsan forestall_thread_tests && run_ctest tsan -L threads -E "$threadless"
+  build_target tsan forestall_thread_tests && run_ctest tsan tsan -L threads -E "$threadless"
 }
-stage_fuzz() { build_target fuzz fuzz_all && run_ctest fuzz -L fuzz; }
+stage_fuzz() { build_target asan fuzz_all && run_ctest fuzz asan -L fuzz; }
 stage_hostile() {
   # shellcheck disable=SC2086 # a list of arguments
   build_target release hostile_campaign &&
@@ -68,7 +68,7 @@ build_ahead() { # STAGE…
     case $stage in
       asan) build asan ;;
       tsan) build_target tsan forestall_thread_tests ;;
-      fuzz) build_target fuzz fuzz_all ;;
+      fuzz) build_target asan fuzz_all ;;
     esac
   done
 }

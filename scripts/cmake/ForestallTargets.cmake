@@ -29,6 +29,9 @@ if(FORESTALL_SANITIZE)
     # TSan does not model fences. Ours order stores for a BPF program, which TSan does not see.
     target_compile_options(forestall_flags INTERFACE -Wno-tsan)
   endif()
+  if(FORESTALL_SANITIZE MATCHES address AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    target_compile_definitions(forestall_flags INTERFACE __SANITIZE_ADDRESS__) # as g++ has it
+  endif()
   target_link_options(forestall_flags INTERFACE "-fsanitize=${FORESTALL_SANITIZE}")
   # Reports name lines only, and debug types take a tenth of the build.
   target_compile_options(forestall_flags INTERFACE -g1)

@@ -18,6 +18,7 @@
 namespace forestall::test {
 namespace {
 
+#if !defined(__SANITIZE_ADDRESS__)
 constexpr Bytes kLimit = mib(192);
 constexpr Bytes kThreshold = mib(64);
 // The agent under test writes records as JSON, which takes 3 MiB of code and descriptors;
@@ -25,7 +26,6 @@ constexpr Bytes kThreshold = mib(64);
 // around each fault, which can add 5 MiB. Without the measures under test, the agent had 32 MiB.
 constexpr std::int64_t kResidentMaxKib = 18 * 1024;
 
-#if !defined(__SANITIZE_ADDRESS__)
 // Faults of all threads that had to wait for a disk.
 std::uint64_t major_faults(pid_t pid) {
   std::uint64_t sum = 0;

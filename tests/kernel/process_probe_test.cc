@@ -61,7 +61,7 @@ TEST(ProbeProcesses, ForcedOffIsNotTried) {
 // Drops a capability of this thread for the duration of a scope.
 class WithoutCapability {
  public:
-  explicit WithoutCapability(int capability) {
+  explicit WithoutCapability(unsigned capability) {
     EXPECT_EQ(::syscall(SYS_capget, &header_, before_.data()), 0);
     auto now = before_;
     now[CAP_TO_INDEX(capability)].effective &= ~CAP_TO_MASK(capability);

@@ -16,7 +16,8 @@ using testing::ElementsAre;
 std::vector<std::optional<std::int64_t>> column(const v1::Table& table, int line) {
   std::vector<std::optional<std::int64_t>> values(static_cast<std::size_t>(table.at_us_size()));
   for (const v1::Run& run : table.lines(line).runs()) {
-    for (int i = 0; i < run.values_size(); ++i) values.at(run.first() + i) = run.values(i);
+    std::size_t at = run.first();
+    for (const std::int64_t value : run.values()) values.at(at++) = value;
   }
   return values;
 }

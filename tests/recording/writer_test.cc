@@ -298,13 +298,11 @@ TEST_F(WriterTest, BeginsASegmentAtAKeyOnly) {
   ring.queue_bytes = 8 << 20;
   auto writer = std::move(Writer::create(ring).value());
   std::uint32_t random = 1;
-  int keys = 0;
   for (int i = 0; i < 3000; ++i) {
     std::string entry(1000, '\0');
     for (char& byte : entry)
       byte = static_cast<char>((random = random * 1664525 + 1013904223) >> 24);
     const bool key = i % 50 == 0;
-    keys += key ? 1 : 0;
     ASSERT_TRUE(writer->give(entry, from_ns(i), key ? std::uint32_t{kEntryKey} : 0));
   }
   const auto totals = writer->close();

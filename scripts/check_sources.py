@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rules of ARCHITECTURE.md that a program can check.
 
-Layers (allowed includes), unused names, SPDX lines, length of lines, files and
+Layers (allowed includes and imports), unused names, SPDX lines, length of lines, files and
 functions, formatting, sleeps, citations, and the fixed top level. Each rule is one function that
 yields `path:line: what is wrong`; `--junit FILE` writes one test case per rule.
 """
@@ -100,6 +100,27 @@ def layers() -> Iterator[str]:
                     yield f"{place(path, number)}: {layer} may not include {quoted[1]}"
             if angled and layer in ("policy", "model") and IMPURE.search(angled[1]):
                 yield f"{place(path, number)}: {layer} is pure, it may not include <{angled[1]}>"
+
+
+IMPORT = re.compile(r"""\s*import\s+(?:public\s+|weak\s+)?["']([^"']+)""")
+
+
+def protos() -> Iterator[str]:
+    """What is stored or on the API must not depend on messages that change with each build."""
+    for path in code_files(".proto"):
+        folder = path.relative_to(TOP).parent.as_posix()
+        if not folder.startswith("proto/forestall/"):
+            continue
+        text = path.read_text()
+        package = folder.removeprefix("proto/").replace("/", ".")
+        if f"\npackage {package};\n" not in text:
+            yield f"{place(path, 1)}: its folder requires package {package}"
+        may_import = ["forestall/v1/", "google/protobuf/"]
+        may_import += ["forestall/internal/"] if package == "forestall.internal" else []
+        for number, line in enumerate(text.split("\n"), 1):
+            found = IMPORT.match(line)
+            if found and not found[1].startswith(tuple(may_import)):
+                yield f"{place(path, number)}: {package} may not import {found[1]}"
 
 
 def own_header_first() -> Iterator[str]:
@@ -307,8 +328,8 @@ def citations() -> Iterator[str]:
 
 
 RULES: list[Callable[[], Iterator[str]]] = [
-    layers, own_header_first, names, licences, sizes, functions, sleeps, skips, leftovers, words,
-    citations, formatting, top_level]
+    layers, protos, own_header_first, names, licences, sizes, functions, sleeps, skips, leftovers,
+    words, citations, formatting, top_level]
 
 
 def write_junit(path: str, problems: dict[str, list[str]]) -> None:

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "forestall/internal/plan.pb.h"
 #include "forestall/v1/config.pb.h"
 #include "forestall/v1/doctor.pb.h"
-#include "forestall/v1/plan.pb.h"
 #include "forestall/v1/report.pb.h"
 #include "messages/json.h"
 #include "model/feature.h"
@@ -307,7 +307,7 @@ TEST(PlanCommand, DocsExampleOfAllocatable) {
                      "--system-reserved=cpu=500m,memory=1Gi,ephemeral-storage=1Gi",
                      "--eviction-hard=memory.available<500Mi,nodefs.available<10%", "-o", "json"});
   ASSERT_EQ(ran.exit_code, 0) << ran.errors;
-  v1::PlanReport report;
+  internal::PlanReport report;
   ASSERT_TRUE(messages::from_json(ran.output, report).ok()) << ran.output;
   ASSERT_EQ(report.resources_size(), 3);
   EXPECT_EQ(report.resources(0).allocatable(), "14500m");
@@ -321,7 +321,7 @@ TEST(PlanCommand, SnippetsAreAccepted) {
                                  "--evict-at=90%", "--eviction-soft=memory.available<15%",
                                  "--eviction-soft-grace-period=memory.available=1m", "-o", "json"});
   ASSERT_EQ(ran.exit_code, 0) << ran.errors;
-  v1::PlanReport report;
+  internal::PlanReport report;
   ASSERT_TRUE(messages::from_json(ran.output, report).ok()) << ran.output;
   const TempTree tree{{"kubelet.yaml", report.settings().kubelet_configuration()},
                       {"config.yaml", report.settings().forestall_configuration()}};

@@ -5,8 +5,8 @@
 
 #include <unistd.h>
 
-#include "forestall/v1/picture.pb.h"
-#include "forestall/v1/replay.pb.h"
+#include "forestall/internal/picture.pb.h"
+#include "forestall/internal/replay.pb.h"
 #include "messages/json.h"
 #include "recording/destination.h"
 #include "recording/reader.h"
@@ -213,7 +213,7 @@ TEST_F(RecordingCommand, ReplayCountsKillsOfPreRankedVictims) {
                                    "here, byte for byte\n"));
   const auto lines = lines_of(run_forestall({"replay", file, "-o", "json"}).output);
   ASSERT_EQ(lines.size(), 4U);
-  v1::ReplayEnd end;
+  internal::ReplayEnd end;
   ASSERT_TRUE(messages::from_json(lines.back(), end).ok()) << lines.back();
   EXPECT_EQ(end.summary().observations(), 3U);
   EXPECT_EQ(end.summary().prepared(), 1U);
@@ -240,7 +240,7 @@ TEST_F(RecordingCommand, ReplayNumbersTheEvaluationsOfAllRuns) {
   const auto lines = lines_of(run_forestall({"replay", ring, "-o", "json"}).output);
   ASSERT_EQ(lines.size(), 7U);
   for (std::size_t i = 0; i < 6; ++i) {
-    v1::ReplayStep step;
+    internal::ReplayStep step;
     ASSERT_TRUE(messages::from_json(lines[i], step).ok()) << lines[i];
     EXPECT_EQ(step.line(), i + 1);
     EXPECT_EQ(step.restarted(), i == 3);
@@ -330,7 +330,7 @@ TEST_F(RecordingCommand, JsonMarksRecordedDecisions) {
   std::size_t same = 0;
   for (int i = 0; i < 21; ++i) {
     std::getline(lines, line);
-    v1::ReplayStep step;
+    internal::ReplayStep step;
     ASSERT_TRUE(messages::from_json(line, step)) << line;
     EXPECT_EQ(step.line(), static_cast<std::uint64_t>(i + 1));
     EXPECT_EQ(step.as_recorded(), !step.has_recorded());
@@ -338,12 +338,12 @@ TEST_F(RecordingCommand, JsonMarksRecordedDecisions) {
   }
   EXPECT_EQ(same, 0U) << "every decision names the threshold's limit";
   std::getline(lines, line);
-  v1::ReplayEnd end;
+  internal::ReplayEnd end;
   ASSERT_TRUE(messages::from_json(line, end)) << line;
   EXPECT_EQ(end.comparison().different(), 21U);
   EXPECT_EQ(end.comparison().act_otherwise(), 5U);
   ASSERT_EQ(end.comparison().episodes_size(), 1);
-  EXPECT_EQ(end.comparison().episodes(0).kind(), v1::EpisodeDifference::EARLIER);
+  EXPECT_EQ(end.comparison().episodes(0).kind(), internal::EpisodeDifference::EARLIER);
   EXPECT_EQ(end.comparison().episodes(0).shift_ns(), -5'000'000'000);
 }
 
@@ -427,7 +427,7 @@ TEST_F(RecordingCommand, ReportPrintsJsonAsOtherSubcommandsDo) {
     arguments.insert(arguments.end(), json.begin(), json.end());
     const Ran ran = run_forestall(arguments);
     EXPECT_EQ(ran.exit_code, 0) << ran.errors;
-    v1::Picture picture;
+    internal::Picture picture;
     ASSERT_TRUE(messages::from_json(ran.output, picture).ok()) << json[0];
     EXPECT_EQ(picture.summary().evaluations(), 21) << json[0];
   }

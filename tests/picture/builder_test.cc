@@ -24,29 +24,29 @@ using testing::Not;
 
 class PictureTest : public testing::Test {
  protected:
-  v1::Picture picture_of(const Incident& incident, const Bounds& bounds = {}) {
+  internal::Picture picture_of(const Incident& incident, const Bounds& bounds = {}) {
     write_incident(file_, incident);
     return read(bounds);
   }
-  v1::Picture read(const Bounds& bounds = {}) {
+  internal::Picture read(const Bounds& bounds = {}) {
     auto picture = cli::picture_of_recording(file_, bounds);
     EXPECT_TRUE(picture) << picture.error().text();
-    return picture ? std::move(*picture) : v1::Picture();
+    return picture ? std::move(*picture) : internal::Picture();
   }
 
   TempTree tree_;
   const std::string file_ = tree_ / "incident.fst";
 };
 
-const v1::Moment* find(const v1::Picture& picture, v1::Moment::Kind kind) {
-  for (const v1::Moment& moment : picture.moments()) {
+const internal::Moment* find(const internal::Picture& picture, internal::Moment::Kind kind) {
+  for (const internal::Moment& moment : picture.moments()) {
     if (moment.kind() == kind) return &moment;
   }
   return nullptr;
 }
 
 TEST_F(PictureTest, ContainsAWholeIncident) {
-  const v1::Picture picture = picture_of({});
+  const internal::Picture picture = picture_of({});
   EXPECT_EQ(picture.origin().node(), "worker-3.example.net");
   EXPECT_EQ(picture.origin().file(), "incident.fst");
   EXPECT_THAT(picture.remarks(), testing::IsEmpty());
@@ -56,20 +56,20 @@ TEST_F(PictureTest, ContainsAWholeIncident) {
   EXPECT_NEAR(static_cast<double>(picture.to_us() - picture.from_us()), 1020e6, 10e6);
 
   ASSERT_EQ(picture.gauges_size(), 1);
-  const v1::Gauge& gauge = picture.gauges(0);
+  const internal::Gauge& gauge = picture.gauges(0);
   EXPECT_EQ(gauge.signal(), "memory.available");
-  EXPECT_EQ(gauge.unit(), v1::Gauge::BYTES);
+  EXPECT_EQ(gauge.unit(), internal::Gauge::BYTES);
   EXPECT_EQ(gauge.thresholds_size(), 2);
   EXPECT_LT(gauge.least(), mib(512).count);
   EXPECT_EQ(gauge.table().lines(0).name(), "available");
 
-  const v1::Moment* kill = find(picture, v1::Moment::KILL);
+  const internal::Moment* kill = find(picture, internal::Moment::KILL);
   ASSERT_NE(kill, nullptr);
   EXPECT_EQ(kill->victim(), "shop/catalog");
   EXPECT_EQ(kill->record().outcome().state(), v1::KillProgress::RELEASED);
   EXPECT_EQ(kill->record().decision().considered_size(), 3);
   EXPECT_EQ(kill->stages_size(), 6);
-  EXPECT_EQ(find(picture, v1::Moment::KERNEL_OOM)->victim(), "convert");
+  EXPECT_EQ(find(picture, internal::Moment::KERNEL_OOM)->victim(), "convert");
   // The kill is placed where the memory is free again.
   EXPECT_NEAR(static_cast<double>(kill->at_us()), static_cast<double>(gauge.least_at_us()), 1e6);
   EXPECT_GT(picture.pressure().at_us_size(), 100);
@@ -78,15 +78,15 @@ TEST_F(PictureTest, ContainsAWholeIncident) {
 }
 
 TEST_F(PictureTest, SpansShowMetThresholdsAndGracePeriods) {
-  const v1::Picture picture = picture_of({});
+  const internal::Picture picture = picture_of({});
   bool grace = false;
   bool met = false;
   bool condition = false;
-  for (const v1::Span& span : picture.spans()) {
+  for (const internal::Span& span : picture.spans()) {
     EXPECT_LE(span.from_us(), span.to_us());
-    grace |= span.kind() == v1::Span::GRACE && span.name() == "memory.available<1536Mi";
-    met |= span.kind() == v1::Span::MET && span.name() == "memory.available<512Mi";
-    condition |= span.kind() == v1::Span::CONDITION && span.name() == "MemoryPressure";
+    grace |= span.kind() == internal::Span::GRACE && span.name() == "memory.available<1536Mi";
+    met |= span.kind() == internal::Span::MET && span.name() == "memory.available<512Mi";
+    condition |= span.kind() == internal::Span::CONDITION && span.name() == "MemoryPressure";
   }
   EXPECT_TRUE(grace);
   EXPECT_TRUE(met);
@@ -96,12 +96,12 @@ TEST_F(PictureTest, SpansShowMetThresholdsAndGracePeriods) {
 TEST_F(PictureTest, ThreeHundredWorkloadsAreTwelveAndTheOthers) {
   Incident incident;
   incident.workloads = 300;
-  const v1::Picture picture = picture_of(incident);
+  const internal::Picture picture = picture_of(incident);
   EXPECT_EQ(picture.workload_names_size(), 12);
   EXPECT_EQ(picture.workloads_left_out(), 288U);
   ASSERT_EQ(picture.workloads().lines_size(), 13);
   EXPECT_EQ(picture.workloads().lines(12).name(), "others");
-  const v1::Moment* kill = find(picture, v1::Moment::KILL);
+  const internal::Moment* kill = find(picture, internal::Moment::KILL);
   EXPECT_EQ(kill->record().decision().considered_size(), 32);
   EXPECT_EQ(kill->considered_left_out(), 268U);
   EXPECT_LT(messages::to_json(picture, messages::JsonStyle::line).size(), std::size_t{3} << 20);
@@ -110,7 +110,7 @@ TEST_F(PictureTest, ThreeHundredWorkloadsAreTwelveAndTheOthers) {
 TEST_F(PictureTest, ADryRunShowsNoKill) {
   Incident incident;
   incident.dry_run = true;
-  const v1::Picture picture = picture_of(incident);
+  const internal::Picture picture = picture_of(incident);
   EXPECT_TRUE(picture.origin().dry_run());
   EXPECT_EQ(picture.summary().kills(), 0U);
   EXPECT_GT(picture.summary().would_kills(), 0U);
@@ -118,12 +118,12 @@ TEST_F(PictureTest, ADryRunShowsNoKill) {
 }
 
 TEST_F(PictureTest, ShowsATruncatedRecordingUpToItsEndWithANote) {
-  const v1::Picture whole = picture_of({});
+  const internal::Picture whole = picture_of({});
   const auto size = std::filesystem::file_size(file_);
   std::int64_t reached = whole.to_us();
   for (const std::uintmax_t part : {size * 9 / 10, size / 2, size / 4}) {
     std::filesystem::resize_file(file_, part);
-    const v1::Picture cut = read();
+    const internal::Picture cut = read();
     ASSERT_GT(cut.remarks_size(), 0);
     EXPECT_THAT(cut.remarks(0), HasSubstr("truncated"));
     EXPECT_LE(cut.to_us(), reached);
@@ -148,13 +148,13 @@ TEST_F(PictureTest, IncrementalUpdatesGiveTheSamePicture) {
     record.decision.evidence = {evidence};
     builder.evaluation(0, record);
     if (i % 7 != 0) continue;
-    const v1::Picture part = builder.since(cursor);
+    const internal::Picture part = builder.since(cursor);
     EXPECT_EQ(part.continued(), i > 0);
     const auto& at = part.gauges(0).table().at_us();
     times.insert(times.end(), at.begin(), at.end());
   }
   picture::Cursor all;
-  const v1::Picture whole = builder.since(all);
+  const internal::Picture whole = builder.since(all);
   ASSERT_EQ(times.size(), 50U);
   EXPECT_THAT(whole.gauges(0).table().at_us(), testing::ElementsAreArray(times));
 }
@@ -187,7 +187,7 @@ TEST_F(PictureTest, AnAgentsPictureStaysSmall) {
                       static_cast<std::uint64_t>(i), 0, 0});
   }
   picture::Cursor all;
-  const v1::Picture picture = builder.since(all);
+  const internal::Picture picture = builder.since(all);
   EXPECT_LT(picture.ByteSizeLong(), std::size_t{1} << 20);
   EXPECT_LE(picture.moments_size(), 48);
   EXPECT_GT(picture.moments_left_out(), 0U);
@@ -219,7 +219,7 @@ TEST_F(PictureTest, CountsOmissions) {
   kernels.oom_kill.emplace();
   builder.record(0, kernels);
   picture::Cursor all;
-  const v1::Picture picture = builder.since(all);
+  const internal::Picture picture = builder.since(all);
   EXPECT_LT(picture.moments_size(), 100);
   EXPECT_EQ(picture.summary().kills(), kKills);
   EXPECT_EQ(picture.summary().freed_bytes(), mib(kKills).count);
@@ -246,9 +246,9 @@ TEST_F(PictureTest, LinesEndWhereTheAgentDidNotRun) {
     builder.workload_sample(record.observation.at, {sample});
     builder.pressure({record.observation.at, {}, {}, scanned += 100, 0, 0});
   }
-  const v1::Picture picture = builder.picture();
+  const internal::Picture picture = builder.picture();
   ASSERT_EQ(picture.spans_size(), 1);
-  EXPECT_EQ(picture.spans(0).kind(), v1::Span::LOST);
+  EXPECT_EQ(picture.spans(0).kind(), internal::Span::LOST);
   EXPECT_EQ(picture.spans(0).from_us(), 3'000'000);
   EXPECT_EQ(picture.spans(0).to_us(), 12'000'000);
   EXPECT_EQ(picture.gauges(0).table().lines(0).runs_size(), 2);
@@ -297,10 +297,10 @@ TEST_F(PictureTest, NamesThatAreNoUtf8CanBeReadAgain) {
   kernels.oom_kill.emplace().event.at = from_ns(2'000'000);
   std::string("worker-\xe5\xb7\xa5\xe4\xbd").copy(kernels.oom_kill->event.comm.data(), 15);
   builder.record(0, kernels);
-  const v1::Picture picture = builder.picture();
+  const internal::Picture picture = builder.picture();
   ASSERT_EQ(picture.moments_size(), 2);
   EXPECT_EQ(picture.moments(0).victim(), "/w\xef\xbf\xbd");
-  v1::Picture read;
+  internal::Picture read;
   EXPECT_TRUE(read.ParseFromString(picture.SerializeAsString()));
 }
 
@@ -312,7 +312,7 @@ TEST_F(PictureTest, PressureIsTheDifferenceOfCounters) {
   builder.pressure({from_ns(2'000'000'000), Duration(105'000'000), {}, 1100, 850, 3});
   builder.anchor(from_ns(0), 2'500'000'000, true);
   builder.pressure({from_ns(1'000'000'000), Duration(1), {}, 0, 0, 0});
-  const v1::Picture picture = builder.picture();
+  const internal::Picture picture = builder.picture();
   ASSERT_EQ(picture.pressure().at_us_size(), 1);
   EXPECT_EQ(picture.pressure().lines(0).name(), "some");
   EXPECT_THAT(picture.pressure().lines(0).runs(0).values(), ElementsAre(10'000));  // 10 %
@@ -338,7 +338,7 @@ TEST_F(PictureTest, ARecordRefersToAnEvaluationOfItsRun) {
     record.wall_time_ns = first == 1 ? 2'000'000 : 1'000'000;
     builder.record(first, record);
   }
-  const v1::Picture picture = builder.picture();
+  const internal::Picture picture = builder.picture();
   ASSERT_EQ(picture.moments_size(), 2);
   EXPECT_EQ(picture.moments(0).victim(), "of 1000");
   EXPECT_EQ(picture.moments(1).victim(), "of 1");
@@ -355,7 +355,7 @@ TEST_F(PictureTest, SpansStayFewWhateverIsMetAtOnce) {
     decision.evidence.push_back(evidence);
   }
   spans.take(1, decision);
-  v1::Picture picture;
+  internal::Picture picture;
   spans.put(picture, 0);
   EXPECT_EQ(picture.spans_size(), 4);
 }
@@ -377,7 +377,7 @@ TEST_F(PictureTest, TheTicketTextIsCompleteAndEscapesNames) {
 
 // xterm interprets U+009B as ESC [.
 TEST(ReportText, ContainsNoTerminalControls) {
-  v1::Picture picture;
+  internal::Picture picture;
   picture.mutable_origin()->set_node(
       "a\xc2\x9b"
       "2Jb\x1b[0mc");
@@ -407,9 +407,9 @@ TEST(PictureGauges, TheSubjectNearestToItsThresholdIsFirst) {
     record.observation.at += std::chrono::seconds(1);
     builder.evaluation(0, record);
     picture::Cursor all;
-    const v1::Picture picture = builder.since(all);
+    const internal::Picture picture = builder.since(all);
     std::vector<std::string> subjects;
-    for (const v1::Gauge& each : picture.gauges()) {
+    for (const internal::Gauge& each : picture.gauges()) {
       subjects.push_back(each.signal() + " " + each.subject());
     }
     return subjects;

@@ -13,17 +13,17 @@ namespace {
 
 using testing::ElementsAre;
 
-std::vector<std::optional<std::int64_t>> column(const v1::Table& table, int line) {
+std::vector<std::optional<std::int64_t>> column(const internal::Table& table, int line) {
   std::vector<std::optional<std::int64_t>> values(static_cast<std::size_t>(table.at_us_size()));
-  for (const v1::Run& run : table.lines(line).runs()) {
+  for (const internal::Run& run : table.lines(line).runs()) {
     std::size_t at = run.first();
     for (const std::int64_t value : run.values()) values.at(at++) = value;
   }
   return values;
 }
 
-v1::Table reported(const Table& table) {
-  v1::Table out;
+internal::Table reported(const Table& table) {
+  internal::Table out;
   table.put(out);
   return out;
 }
@@ -36,7 +36,7 @@ TEST(PictureTableTest, OmitsUnknownValues) {
     table.add_row(at);
     if (at != 40) table.set(a, at);
   }
-  const v1::Table out = reported(table);
+  const internal::Table out = reported(table);
   EXPECT_THAT(out.at_us(), ElementsAre(10, 20, 30, 40, 50, 60));
   ASSERT_EQ(out.lines(0).runs_size(), 2);
   EXPECT_EQ(out.lines(0).runs(0).first(), 1U);
@@ -57,10 +57,10 @@ TEST(PictureTableTest, ThinningKeepsGaps) {
       table.set(0, i);
     }
     table.thin(500, {}, 0);
-    const v1::Table out = reported(table);
+    const internal::Table out = reported(table);
     EXPECT_LE(out.at_us_size(), 520);
     ASSERT_EQ(out.lines(0).runs_size(), 2);
-    const v1::Run& before = out.lines(0).runs(0);
+    const internal::Run& before = out.lines(0).runs(0);
     EXPECT_EQ(before.values(before.values_size() - 1), 4999);
     EXPECT_EQ(out.lines(0).runs(1).values(0), 5000);
   }
@@ -76,7 +76,7 @@ TEST(PictureTableTest, ThinningKeepsTheExtremesOfEveryLineInTheirOrder) {
     table.set(1, i == 5555 ? 1'000'000 : i == 5556 ? -7 : 100);
   }
   table.thin(500, {}, 0);
-  const v1::Table out = reported(table);
+  const internal::Table out = reported(table);
   EXPECT_LE(out.at_us_size(), 520);
   EXPECT_EQ(out.rows_read(), 10'000U);
   const auto up = column(out, 0);
@@ -100,7 +100,7 @@ TEST(PictureTableTest, RowsNearAKillStayAsTheyAre) {
   }
   const std::vector<std::int64_t> kills{5'000'000};
   table.thin(1000, kills, 50'000);
-  const v1::Table out = reported(table);
+  const internal::Table out = reported(table);
   EXPECT_LT(out.at_us_size(), 1300);
   for (std::int64_t at = 4'951'000; at < 5'050'000; at += 1000) {
     ASSERT_NE(std::ranges::find(out.at_us(), at), out.at_us().end()) << at;
@@ -121,7 +121,7 @@ TEST(PictureTableTest, StackedLinesKeepWholeRows) {
     greatest = std::max(greatest, 3 * a + 1);
   }
   table.thin(100, {}, 0);
-  const v1::Table out = reported(table);
+  const internal::Table out = reported(table);
   const auto a = column(out, 0);
   const auto b = column(out, 1);
   std::int64_t most = 0;
@@ -160,7 +160,7 @@ TEST(PictureTableTest, LaterRowsAreSentAlone) {
     table.add_row(at);
     table.set(0, at);
   }
-  v1::Table out;
+  internal::Table out;
   table.put(out, 6);
   EXPECT_THAT(out.at_us(), ElementsAre(7, 8, 9));
   EXPECT_EQ(out.lines(0).runs(0).first(), 0U);

@@ -21,15 +21,15 @@ WorkloadSample sample(const std::string& path, std::int64_t bytes) {
   return sample;
 }
 
-std::vector<std::string> lines(const v1::Picture& picture) {
+std::vector<std::string> lines(const internal::Picture& picture) {
   std::vector<std::string> names;
-  for (const v1::Line& line : picture.workloads().lines()) names.push_back(line.name());
+  for (const internal::Line& line : picture.workloads().lines()) names.push_back(line.name());
   return names;
 }
 
 // The value of a line at a row, or nothing.
-std::optional<std::int64_t> at(const v1::Picture& picture, int line, std::uint32_t row) {
-  for (const v1::Run& run : picture.workloads().lines(line).runs()) {
+std::optional<std::int64_t> at(const internal::Picture& picture, int line, std::uint32_t row) {
+  for (const internal::Run& run : picture.workloads().lines(line).runs()) {
     const auto size = static_cast<std::uint32_t>(run.values_size());
     if (row >= run.first() && row < run.first() + size) {
       return run.values(static_cast<int>(row - run.first()));
@@ -38,8 +38,8 @@ std::optional<std::int64_t> at(const v1::Picture& picture, int line, std::uint32
   return std::nullopt;
 }
 
-v1::Picture reported(const WorkloadHistory& history, std::size_t drawn) {
-  v1::Picture out;
+internal::Picture reported(const WorkloadHistory& history, std::size_t drawn) {
+  internal::Picture out;
   history.put(out, drawn, std::numeric_limits<std::int64_t>::min());
   return out;
 }
@@ -48,7 +48,7 @@ TEST(WorkloadHistoryTest, TheLargestByThemselvesTheRestAsTheirSum) {
   WorkloadHistory history(100, 1000, 0s);
   history.replace(0, {sample("/a", 5), sample("/b", 1), sample("/c", 3), sample("/d", 2)});
   history.replace(10, {sample("/a", 5), sample("/b", 40), sample("/c", 3), sample("/d", 2)});
-  const v1::Picture out = reported(history, 2);
+  const internal::Picture out = reported(history, 2);
   EXPECT_THAT(lines(out), ElementsAre("/b", "/a", "others"));
   EXPECT_THAT(out.workload_names(), ElementsAre("b", "a"));
   EXPECT_EQ(out.workloads_left_out(), 2U);
@@ -62,7 +62,7 @@ TEST(WorkloadHistoryTest, ASubjectsRowsKeepTheOthersUnchanged) {
   history.replace(0, {sample("/a", 5), sample("/b", 1)});
   history.note(10, {sample("/b", 2)});
   history.note(10 + WorkloadHistory::kAgeMaxUs, {sample("/b", 3)});
-  const v1::Picture out = reported(history, 2);
+  const internal::Picture out = reported(history, 2);
   ASSERT_THAT(lines(out), ElementsAre("/a", "/b"));
   EXPECT_EQ(at(out, 0, 1), 5);
   EXPECT_EQ(at(out, 0, 2), std::nullopt) << "five minutes old";
@@ -74,7 +74,7 @@ TEST(WorkloadHistoryTest, ARemovedWorkloadIsUnknownAndReturnsOnItsLine) {
   history.replace(0, {sample("/a", 5)});
   history.replace(10, {});
   history.replace(20, {sample("/a", 7)});
-  const v1::Picture out = reported(history, 4);
+  const internal::Picture out = reported(history, 4);
   ASSERT_THAT(lines(out), ElementsAre("/a"));
   EXPECT_EQ(at(out, 0, 0), 5);
   EXPECT_EQ(at(out, 0, 1), std::nullopt);
@@ -86,7 +86,7 @@ TEST(WorkloadHistoryTest, AKilledWorkloadUsesNothingAfterwards) {
   history.replace(100, {sample("/a", 5), sample("/b", 3)});
   EXPECT_EQ(history.remove(103, "/a"), 110);  // too soon for another row
   EXPECT_EQ(history.remove(104, "/unknown"), 104);
-  const v1::Picture out = reported(history, 2);
+  const internal::Picture out = reported(history, 2);
   ASSERT_EQ(out.workloads().lines_size(), 2);
   EXPECT_EQ(at(out, 0, 0), 5);
   EXPECT_EQ(at(out, 0, 1), std::nullopt);
@@ -101,7 +101,7 @@ TEST(WorkloadHistoryTest, ShowsTheLargestOfTooMany) {
   history.replace(0, all);
   all.push_back(sample("/late", 10'000));
   history.replace(10, all);
-  const v1::Picture out = reported(history, 12);
+  const internal::Picture out = reported(history, 12);
   EXPECT_THAT(lines(out), ElementsAre("/late", "/w49", "/w48", "/w47", "others"));
   // Nothing is lost: the sum is that of all.
   std::int64_t sum = 0;
@@ -115,7 +115,7 @@ TEST(WorkloadHistoryTest, MergesRowsThatComeTooFast) {
   history.replace(0, {sample("/a", 1)});
   history.note(500, {sample("/a", 2)});
   history.note(2500, {sample("/a", 3)});
-  const v1::Picture out = reported(history, 4);
+  const internal::Picture out = reported(history, 4);
   EXPECT_THAT(out.workloads().at_us(), ElementsAre(0, 2500));
   EXPECT_EQ(at(out, 0, 0), 2);
 }

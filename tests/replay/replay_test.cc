@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "forestall/v1/replay.pb.h"
+#include "forestall/internal/replay.pb.h"
 #include "messages/convert.h"
 #include "messages/json.h"
 #include "support/agent_run.h"
@@ -159,14 +159,14 @@ TEST_F(Replay, JsonIsOneObjectALine) {
   std::istringstream text(ran.output);
   for (std::string line; std::getline(text, line);) lines.push_back(line);
   ASSERT_EQ(lines.size(), 3);
-  v1::ReplayStep step;
+  internal::ReplayStep step;
   ASSERT_TRUE(messages::from_json(lines[0], step).ok());
   EXPECT_EQ(step.line(), 1);
   EXPECT_EQ(step.decision().reason(), v1::Decision::WORKLOADS_UNREAD);
   EXPECT_EQ(step.decision().conditions(0).reason(), "KubeletHasInsufficientMemory");
   ASSERT_TRUE(messages::from_json(lines[1], step).ok());
   EXPECT_EQ(step.since_first_ns(), 10'000'000'000);
-  v1::ReplayEnd end;
+  internal::ReplayEnd end;
   ASSERT_TRUE(messages::from_json(lines[2], end).ok());
   EXPECT_EQ(end.summary().observations(), 2);
   EXPECT_EQ(end.summary().condition_changes(0).type(), "MemoryPressure");

@@ -76,7 +76,7 @@ TEST(Draw, ShowsGracePeriodsAndMetThresholds) {
 }
 
 TEST(Draw, ShowsARecedingThreshold) {
-  v1::TopReport report = example_report(3);
+  internal::TopReport report = example_report(3);
   v1::Evidence& each = add_threshold(report, "memory.available", 500 * kMib, 700 * kMib);
   each.set_met(true);
   EXPECT_EQ(role_at(Drawing(report).draw(160, 30).screen, "recedes"), Role::warned);
@@ -95,7 +95,7 @@ TEST(Draw, SmallTerminalsShowTheMostImportant) {
 
 // The line of a watched cgroup reads as a true statement about a named subject, at any width.
 TEST(Draw, AThresholdNamesItsSubjectAndComparesTruthfullyAt80Columns) {
-  v1::TopReport report = example_report(3);
+  internal::TopReport report = example_report(3);
   v1::Evidence& calm = add_threshold(report, "cgroupMemory.available", 64 * kMib, 255 * kMib);
   calm.set_subject("/sre");
   calm.set_capacity(256 * kMib);
@@ -115,7 +115,7 @@ TEST(Draw, AThresholdNamesItsSubjectAndComparesTruthfullyAt80Columns) {
 }
 
 TEST(Draw, AThresholdInGraceFitsIn80Columns) {
-  v1::TopReport report = example_report(3, kSoftMet);
+  internal::TopReport report = example_report(3, kSoftMet);
   v1::Evidence& soft =
       add_threshold(report, "cgroupMemory.available", 300 * kMib, 255 * kMib, 30 * test::kSecondNs);
   soft.set_subject("/sre");
@@ -172,7 +172,7 @@ TEST(Draw, SortsAndFilters) {
 }
 
 TEST(Draw, ReportsThatThereIsNoAgent) {
-  v1::TopReport report = example_report(3);
+  internal::TopReport report = example_report(3);
   report.clear_agent();
   report.set_agent_problem("none serves gRPC at /run/forestall/forestall.sock");
   const Drawn drawn = Drawing(report).draw(160, 30);
@@ -182,7 +182,7 @@ TEST(Draw, ReportsThatThereIsNoAgent) {
 }
 
 TEST(Draw, ShowsDecisionsNewestFirst) {
-  v1::TopReport report = example_report(3);
+  internal::TopReport report = example_report(3);
   add_decision(report, "old");
   add_decision(report, "java", true);
   v1::StatusDecision& dry = add_decision(report, "new");
@@ -205,7 +205,7 @@ TEST(Draw, MarksAnOldPicture) {
 }
 
 TEST(Draw, UnknownIsNotZero) {
-  v1::TopReport report = example_report(3);
+  internal::TopReport report = example_report(3);
   report.mutable_signals()->mutable_observation()->clear_node();
   auto& key = *report.mutable_workloads(2)->mutable_candidate()->mutable_key();
   key.set_measured(false);
@@ -226,7 +226,7 @@ TEST(Draw, AsciiStaysAscii) {
 TEST(History, ShowsTheGrowthRateOfAWorkload) {
   Drawing drawing(example_report(3));
   EXPECT_EQ(drawing.history.change_of("/kubepods/pod0"), std::nullopt) << "seen once only";
-  v1::TopReport later = drawing.report;
+  internal::TopReport later = drawing.report;
   later.set_at_ns(later.at_ns() + 2 * test::kSecondNs);
   later.mutable_workloads(0)->mutable_candidate()->mutable_key()->set_usage(68 * kMib);
   drawing.history.add(later);
@@ -241,7 +241,7 @@ TEST(History, ShowsTheGrowthRateOfAWorkload) {
 // A workload that stops growing shows it with the next sample.
 TEST(History, TheChangeIsThatOfTheLastInterval) {
   Drawing drawing(example_report(3));
-  v1::TopReport later = drawing.report;
+  internal::TopReport later = drawing.report;
   const auto sample = [&](std::int64_t after_ns, std::int64_t usage) {
     later.set_at_ns(later.at_ns() + after_ns);
     later.mutable_workloads(0)->mutable_candidate()->mutable_key()->set_usage(usage);
@@ -257,7 +257,7 @@ TEST(History, TheChangeIsThatOfTheLastInterval) {
 }
 
 TEST(Once, PrintsEverythingAsPlainText) {
-  v1::TopReport report = example_report(3, kSoftMet);
+  internal::TopReport report = example_report(3, kSoftMet);
   add_decision(report, "old");
   const Drawing drawing(report);
   const std::string text = once_text(report, drawing.history);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "forestall/v1/top.pb.h"
+#include "forestall/internal/top.pb.h"
 #include "top/draw.h"
 
 namespace forestall::test {
@@ -19,7 +19,7 @@ inline constexpr std::int64_t kCalm = 9000 * kMib;
 inline constexpr std::int64_t kSoftMet = 1200 * kMib;
 inline constexpr std::int64_t kHardMet = 60 * kMib;
 
-inline v1::Evidence& add_threshold(v1::TopReport& report, const std::string& signal,
+inline v1::Evidence& add_threshold(internal::TopReport& report, const std::string& signal,
                                    std::int64_t limit, std::int64_t available,
                                    std::int64_t grace_ns = 0) {
   v1::Evidence& each = *report.mutable_signals()->add_signals();
@@ -36,8 +36,8 @@ inline v1::Evidence& add_threshold(v1::TopReport& report, const std::string& sig
 }
 
 // The i-th workload: each uses less than the one before.
-inline void add_workload(v1::TopReport& report, int i, int count) {
-  v1::TopWorkload& each = *report.add_workloads();
+inline void add_workload(internal::TopReport& report, int i, int count) {
+  internal::TopWorkload& each = *report.add_workloads();
   v1::Candidate& candidate = *each.mutable_candidate();
   v1::Workload& workload = *candidate.mutable_sample()->mutable_workload();
   workload.set_name(i == 0 ? "leak" : "worker-" + std::to_string(i));
@@ -57,8 +57,8 @@ inline void add_workload(v1::TopReport& report, int i, int count) {
   if (i + 1 < count) each.set_decided_by("over-request");
 }
 
-inline v1::TopReport example_report(int workloads, std::int64_t available = kCalm) {
-  v1::TopReport report;
+inline internal::TopReport example_report(int workloads, std::int64_t available = kCalm) {
+  internal::TopReport report;
   report.mutable_read_at()->set_seconds(1'700'000'000);  // 22:13:20 UTC
   report.set_at_ns(100 * kSecondNs);
   report.set_node("worker-3");
@@ -81,7 +81,7 @@ inline v1::TopReport example_report(int workloads, std::int64_t available = kCal
   for (int i = 0; i < workloads; ++i) add_workload(report, i, workloads);
   if (workloads > 0) report.set_next_victim(0);
   for (const char* resource : {"memory", "io", "cpu"}) {
-    v1::PressureShare& share = *report.add_pressure();
+    internal::PressureShare& share = *report.add_pressure();
     share.set_resource(resource);
     share.set_some(available == kCalm ? 0.01 : 0.36);
     share.set_full(available == kCalm ? 0.0 : 0.16);
@@ -89,7 +89,7 @@ inline v1::TopReport example_report(int workloads, std::int64_t available = kCal
   return report;
 }
 
-inline v1::StatusDecision& add_decision(v1::TopReport& report, const std::string& victim,
+inline v1::StatusDecision& add_decision(internal::TopReport& report, const std::string& victim,
                                         bool by_kernel = false) {
   v1::StatusDecision& each = *report.add_decisions();
   each.mutable_wall_time()->set_seconds(1'699'999'990);
@@ -106,12 +106,12 @@ inline v1::StatusDecision& add_decision(v1::TopReport& report, const std::string
 
 // Draws with all data.
 struct Drawing {
-  v1::TopReport report;
+  internal::TopReport report;
   top::View view = {};
   top::History history = {};
   bool ascii = false;
 
-  explicit Drawing(v1::TopReport shown) : report(std::move(shown)) { history.add(report); }
+  explicit Drawing(internal::TopReport shown) : report(std::move(shown)) { history.add(report); }
 
   [[nodiscard]] top::Drawn draw(int width, int height) const {
     return top::draw({report, history, view, ascii ? top::ascii_glyphs() : top::unicode_glyphs()},

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "cli/agent_process.h"
-#include "forestall/v1/top.pb.h"
+#include "forestall/internal/top.pb.h"
 #include "messages/json.h"
 #include "support/agent_run.h"
 #include "support/child.h"
@@ -174,7 +174,7 @@ TEST_F(TopTerminal, OnceNeedsNoTerminal) {
   as_json.insert(as_json.end(), {"--output", "json", "--ranking", "kernel"});
   const Ran json = run_forestall(as_json);
   EXPECT_EQ(json.exit_code, 0) << json.errors;
-  v1::TopReport report;
+  internal::TopReport report;
   const auto read = messages::from_json(json.output, report);
   ASSERT_TRUE(read) << read.error().text();
   EXPECT_EQ(report.ranking(), "kernel");

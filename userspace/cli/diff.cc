@@ -59,7 +59,7 @@ class Comparison {
   [[nodiscard]] bool seen_after() const { return seen_after_; }
   [[nodiscard]] bool equal() const { return different_ == 0 && unmatched_ == 0; }
   [[nodiscard]] std::string text(const replay::Sides& sides) const;
-  [[nodiscard]] v1::ReplayComparison message() const;
+  [[nodiscard]] internal::ReplayComparison message() const;
 
  private:
   void hold_together(const replay::TimedDecision& a, const replay::TimedDecision& b) {
@@ -101,8 +101,8 @@ std::string Comparison::text(const replay::Sides& sides) const {
                            replay::difference_text(a.decision, b.decision, a.at, sides));
 }
 
-v1::ReplayComparison Comparison::message() const {
-  v1::ReplayComparison out;
+internal::ReplayComparison Comparison::message() const {
+  internal::ReplayComparison out;
   out.set_same(same_);
   out.set_different(different_);
   out.set_unmatched(unmatched_);

@@ -14,7 +14,7 @@
 #include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
-#include "forestall/v1/plan.pb.h"
+#include "forestall/internal/plan.pb.h"
 #include "intake/amounts.h"
 #include "kernel/memory_files.h"
 #include "messages/json.h"
@@ -246,8 +246,8 @@ std::string yaml_of(const std::vector<Setting>& settings) {
   return yaml;
 }
 
-v1::PlannedSettings settings_report(const Written& written) {
-  v1::PlannedSettings out;
+internal::PlannedSettings settings_report(const Written& written) {
+  internal::PlannedSettings out;
   const std::vector<Setting> settings = settings_of(written);
   out.set_eviction_hard(joined(written.hard, '<'));
   out.set_system_reserved(joined(reserved_pairs(written.input.system_reserved), '='));
@@ -274,10 +274,10 @@ const char* word(policy::Severity severity) {
   return severity == policy::Severity::warning ? "warning" : "note";
 }
 
-v1::PlanReport report_of(const policy::Plan& plan, const Written& written) {
-  v1::PlanReport report;
+internal::PlanReport report_of(const policy::Plan& plan, const Written& written) {
+  internal::PlanReport report;
   for (const policy::ResourcePlan& each : plan.resources) {
-    v1::PlannedResource& out = *report.add_resources();
+    internal::PlannedResource& out = *report.add_resources();
     out.set_name(each.name);
     out.set_capacity(each.capacity.text());
     out.set_kube_reserved(each.kube_reserved.text());
@@ -292,7 +292,7 @@ v1::PlanReport report_of(const policy::Plan& plan, const Written& written) {
   if (plan.node_evicts_above) report.set_node_evicts_above(plan.node_evicts_above->text());
   *report.mutable_settings() = settings_report(written);
   for (const policy::Advice& each : plan.advice) {
-    v1::PlanAdvice& out = *report.add_advice();
+    internal::PlanAdvice& out = *report.add_advice();
     out.set_severity(word(each.severity));
     out.set_topic(each.topic);
     out.set_text(each.text);
@@ -300,7 +300,7 @@ v1::PlanReport report_of(const policy::Plan& plan, const Written& written) {
   return report;
 }
 
-void print_text(const policy::Plan& plan, const v1::PlanReport& report) {
+void print_text(const policy::Plan& plan, const internal::PlanReport& report) {
   tables::Table table({"resource", "capacity", "kube-reserved", "system-reserved", "eviction",
                        "allocatable", "pods cgroup"});
   for (const policy::ResourcePlan& each : plan.resources) {
@@ -353,7 +353,7 @@ int run_plan(const Options& options, const PlanOptions& given) {
   }
   for (const std::string& warning : warnings) fmt::print(stderr, "{}\n", warning);
   const policy::Plan plan = policy::plan(settings->input);
-  const v1::PlanReport report = report_of(plan, *settings);
+  const internal::PlanReport report = report_of(plan, *settings);
   if (options.output == OutputFormat::json) {
     fmt::print("{}", messages::to_json(report, messages::JsonStyle::pretty));
   } else {

@@ -36,7 +36,7 @@ Result<std::string> whole(int fd) {
 
 }  // namespace
 
-Result<std::string> plotted(const v1::Picture& picture) {
+Result<std::string> plotted(const internal::Picture& picture) {
   const std::string path = TRY(companion_program(kProgram));
   const UniqueFd input = TRY(memory_file("picture"));
   const UniqueFd output = TRY(memory_file("image"));

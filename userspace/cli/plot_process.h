@@ -6,11 +6,11 @@
 #include <string>
 
 #include "base/result.h"
-#include "forestall/v1/picture.pb.h"
+#include "forestall/internal/picture.pb.h"
 
 namespace forestall::cli {
 
 // The PNG. Errors: forestall-plot was not found, or failed.
-[[nodiscard]] Result<std::string> plotted(const v1::Picture& picture);
+[[nodiscard]] Result<std::string> plotted(const internal::Picture& picture);
 
 }  // namespace forestall::cli

@@ -13,7 +13,7 @@
 namespace forestall::cli {
 namespace {
 
-void take_facts(const messages::RecordingFacts& facts, v1::PictureOrigin& origin) {
+void take_facts(const messages::RecordingFacts& facts, internal::PictureOrigin& origin) {
   origin.set_node(facts.node);
   origin.set_kernel(facts.kernel);
   origin.set_version(facts.version);
@@ -69,7 +69,8 @@ void remark_losses(const replay::RecordingInput& input, picture::Builder& builde
 
 }  // namespace
 
-Result<v1::Picture> picture_of_recording(const std::string& path, const picture::Bounds& bounds) {
+Result<internal::Picture> picture_of_recording(const std::string& path,
+                                               const picture::Bounds& bounds) {
   replay::RecordingInput input = TRY(replay::RecordingInput::open(path));
   picture::Builder builder(bounds);
   builder.origin().set_file(path.substr(path.find_last_of('/') + 1));

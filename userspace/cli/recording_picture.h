@@ -5,14 +5,14 @@
 #include <string>
 
 #include "base/result.h"
-#include "forestall/v1/picture.pb.h"
+#include "forestall/internal/picture.pb.h"
 #include "picture/builder.h"
 
 namespace forestall::cli {
 
 // `path`: a recording, or the directory of an agent's ring. A truncated or damaged recording is
 // used as far as it is readable, with remarks. Errors: it does not exist or is not readable.
-[[nodiscard]] Result<v1::Picture> picture_of_recording(const std::string& path,
-                                                       const picture::Bounds& bounds);
+[[nodiscard]] Result<internal::Picture> picture_of_recording(const std::string& path,
+                                                             const picture::Bounds& bounds);
 
 }  // namespace forestall::cli

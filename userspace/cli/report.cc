@@ -60,7 +60,7 @@ Result<ReportOptions> resolved(ReportOptions options) {
   return options;
 }
 
-Result<std::string> rendered(const v1::Picture& picture, ReportFormat format) {
+Result<std::string> rendered(const internal::Picture& picture, ReportFormat format) {
   switch (format) {
     case ReportFormat::html:
       return page::report_page(messages::to_json(picture, messages::JsonStyle::line));

@@ -35,7 +35,7 @@ std::string plain(std::string_view text) {
   return safe;
 }
 
-std::string time_of(const v1::Picture& picture, std::int64_t at_us) {
+std::string time_of(const internal::Picture& picture, std::int64_t at_us) {
   const std::chrono::sys_time<std::chrono::microseconds> at(
       std::chrono::microseconds(picture.origin_unix_us() + at_us));
   const auto seconds = std::chrono::floor<std::chrono::seconds>(at);
@@ -56,12 +56,12 @@ std::string word_of(const google::protobuf::EnumDescriptor& words, Enum value) {
   return found == nullptr ? "unknown" : messages::enum_word(*found);
 }
 
-std::string amount(v1::Gauge::Unit unit, std::int64_t count) {
-  return unit == v1::Gauge::BYTES ? tables::human(Bytes{count}) : fmt::format("{}", count);
+std::string amount(internal::Gauge::Unit unit, std::int64_t count) {
+  return unit == internal::Gauge::BYTES ? tables::human(Bytes{count}) : fmt::format("{}", count);
 }
 
-void add_head(const v1::Picture& picture, std::string& out) {
-  const v1::PictureOrigin& origin = picture.origin();
+void add_head(const internal::Picture& picture, std::string& out) {
+  const internal::PictureOrigin& origin = picture.origin();
   out +=
       fmt::format("# Forestall: {}\n\n", plain(origin.node().empty() ? "report" : origin.node()));
   out += fmt::format("{} to {} UTC, Linux {}, tier {}, forestall {}{}\n\n",
@@ -75,16 +75,16 @@ void add_head(const v1::Picture& picture, std::string& out) {
   if (picture.remarks_size() > 0) out += "\n";
 }
 
-void add_summary(const v1::Picture& picture, std::string& out) {
-  const v1::PictureSummary& summary = picture.summary();
+void add_summary(const internal::Picture& picture, std::string& out) {
+  const internal::PictureSummary& summary = picture.summary();
   out += "| | |\n|---|---|\n";
-  for (const v1::Gauge& gauge : picture.gauges()) {
-    const bool met = std::ranges::any_of(gauge.thresholds(), [&](const v1::GaugeThreshold& each) {
-      return gauge.least() < each.limit();
-    });
+  for (const internal::Gauge& gauge : picture.gauges()) {
+    const bool met = std::ranges::any_of(
+        gauge.thresholds(),
+        [&](const internal::GaugeThreshold& each) { return gauge.least() < each.limit(); });
     if (!met && &gauge != &picture.gauges(0)) continue;
     std::string limits;
-    for (const v1::GaugeThreshold& each : gauge.thresholds()) {
+    for (const internal::GaugeThreshold& each : gauge.thresholds()) {
       limits += (limits.empty() ? "" : ", ") + plain(each.quantity());
     }
     out += fmt::format("| minimum {} of {} | {} at {} (thresholds: {}) |\n", gauge.signal(),
@@ -106,8 +106,8 @@ void add_summary(const v1::Picture& picture, std::string& out) {
         fmt::format("| crossing to SIGKILL | median {}, longest {} |\n",
                     length(summary.median_to_signal_ns()), length(summary.longest_to_signal_ns()));
   }
-  for (const v1::Span& span : picture.spans()) {
-    if (span.kind() != v1::Span::LOST) continue;
+  for (const internal::Span& span : picture.spans()) {
+    if (span.kind() != internal::Span::LOST) continue;
     out += fmt::format("| no data | {} to {} |\n", time_of(picture, span.from_us()),
                        time_of(picture, span.to_us()));
   }
@@ -123,7 +123,7 @@ std::string why(const v1::Decision& decision) {
                      evidence.limit_quantity());
 }
 
-std::string outcome_of(const v1::Moment& moment) {
+std::string outcome_of(const internal::Moment& moment) {
   if (!moment.record().has_outcome()) return "";
   const v1::Outcome& outcome = moment.record().outcome();
   if (outcome.dry_run()) return "dry run";
@@ -131,7 +131,7 @@ std::string outcome_of(const v1::Moment& moment) {
                      tables::human(Bytes{outcome.freed_bytes()}));
 }
 
-std::string stages_of(const v1::Moment& moment) {
+std::string stages_of(const internal::Moment& moment) {
   std::string text;
   for (const v1::StageLength& each : moment.stages()) {
     text +=
@@ -140,27 +140,28 @@ std::string stages_of(const v1::Moment& moment) {
   return text;
 }
 
-void add_decisions(const v1::Picture& picture, std::string& out) {
+void add_decisions(const internal::Picture& picture, std::string& out) {
   out += "\n## Decisions\n\n";
   bool any = false;
-  for (const v1::Moment& moment : picture.moments()) {
-    const bool kills = moment.kind() == v1::Moment::KILL || moment.kind() == v1::Moment::WOULD_KILL;
-    if (!kills && moment.kind() != v1::Moment::RECLAIM) continue;
+  for (const internal::Moment& moment : picture.moments()) {
+    const bool kills =
+        moment.kind() == internal::Moment::KILL || moment.kind() == internal::Moment::WOULD_KILL;
+    if (!kills && moment.kind() != internal::Moment::RECLAIM) continue;
     if (!any)
       out += "| time (UTC) | what | victim | why | outcome | stages |\n|---|---|---|---|---|---|\n";
     any = true;
-    out +=
-        fmt::format("| {} | {} | {} | {} | {} | {} |\n", time_of(picture, moment.at_us()),
-                    word_of(*v1::Moment::Kind_descriptor(), moment.kind()), plain(moment.victim()),
-                    why(moment.record().decision()), outcome_of(moment), stages_of(moment));
+    out += fmt::format("| {} | {} | {} | {} | {} | {} |\n", time_of(picture, moment.at_us()),
+                       word_of(*internal::Moment::Kind_descriptor(), moment.kind()),
+                       plain(moment.victim()), why(moment.record().decision()), outcome_of(moment),
+                       stages_of(moment));
   }
   if (!any) out += "No workload was evicted.\n";
 }
 
 // The candidates of the first decision to kill.
-void add_ranking(const v1::Picture& picture, std::string& out) {
-  const auto kill = std::ranges::find_if(picture.moments(), [](const v1::Moment& moment) {
-    return moment.kind() != v1::Moment::KERNEL_OOM &&
+void add_ranking(const internal::Picture& picture, std::string& out) {
+  const auto kill = std::ranges::find_if(picture.moments(), [](const internal::Moment& moment) {
+    return moment.kind() != internal::Moment::KERNEL_OOM &&
            moment.record().decision().evictions_size() > 0 &&
            moment.record().decision().considered_size() > 0;
   });
@@ -190,11 +191,11 @@ void add_ranking(const v1::Picture& picture, std::string& out) {
   if (more > 0) out += fmt::format("\nand {} more\n", more);
 }
 
-void add_kernel_kills(const v1::Picture& picture, std::string& out) {
+void add_kernel_kills(const internal::Picture& picture, std::string& out) {
   out += "\n## Kernel OOM kills\n\n";
   bool any = false;
-  for (const v1::Moment& moment : picture.moments()) {
-    if (moment.kind() != v1::Moment::KERNEL_OOM) continue;
+  for (const internal::Moment& moment : picture.moments()) {
+    if (moment.kind() != internal::Moment::KERNEL_OOM) continue;
     if (!any) {
       out +=
           "| time (UTC) | process | cgroup | out of memory | why the agent had not acted |\n"
@@ -216,7 +217,7 @@ void add_kernel_kills(const v1::Picture& picture, std::string& out) {
 
 }  // namespace
 
-std::string report_text(const v1::Picture& picture) {
+std::string report_text(const internal::Picture& picture) {
   std::string out;
   add_head(picture, out);
   add_summary(picture, out);

@@ -4,11 +4,11 @@
 
 #include <string>
 
-#include "forestall/v1/picture.pb.h"
+#include "forestall/internal/picture.pb.h"
 
 namespace forestall::cli {
 
 // Names are escaped where Markdown or HTML would interpret them.
-[[nodiscard]] std::string report_text(const v1::Picture& picture);
+[[nodiscard]] std::string report_text(const internal::Picture& picture);
 
 }  // namespace forestall::cli

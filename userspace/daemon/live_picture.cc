@@ -24,7 +24,7 @@ constexpr int kWatchingNice = 10;
 // Clocks drift by microseconds from one evaluation to the next; more means that one was set.
 constexpr std::int64_t kClockSetNs = 1'000'000'000;
 
-std::string event_of(const v1::Picture& picture) {
+std::string event_of(const internal::Picture& picture) {
   return "event: picture\ndata: " + messages::to_json(picture, messages::JsonStyle::line) + "\n\n";
 }
 
@@ -44,7 +44,7 @@ Config watching(const Config& config, bool workloads) {
 LivePicture::LivePicture(const kernel::CgroupTree& tree, const Clock& clock,
                          const service::AgentFacts& facts)
     : tree_(tree), clock_(clock), builder_(picture::Bounds::of_agent()) {
-  v1::PictureOrigin& origin = builder_.origin();
+  internal::PictureOrigin& origin = builder_.origin();
   std::array<char, 256> name{};
   if (gethostname(name.data(), name.size() - 1) == 0) origin.set_node(name.data());
   origin.set_kernel(facts.kernel);
@@ -94,7 +94,7 @@ void LivePicture::sampled(const exports::WorkloadSampling& workload_sample) {
 
 std::string LivePicture::json() {
   picture::Cursor all;
-  v1::Picture picture;
+  internal::Picture picture;
   {
     const std::lock_guard lock(mutex_);
     picture = builder_.since(all);
@@ -166,8 +166,8 @@ void LivePicture::watch(MonotonicTime now) {
 
 exports::LiveFrames::Frame LivePicture::frame(bool want_whole) {
   watch(clock_.now());
-  v1::Picture next;
-  v1::Picture whole;
+  internal::Picture next;
+  internal::Picture whole;
   {
     const std::lock_guard lock(mutex_);
     next = builder_.since(cursor_);

@@ -119,7 +119,7 @@ void Builder::lose(MonotonicTime until) {
   spans_.lose(from_us, reach(until));
 }
 
-v1::Picture Builder::picture() {
+internal::Picture Builder::picture() {
   const auto kills = moments_.kill_times();
   gauges_.thin(bounds_.rows_drawn, kills, kAroundUs);
   workloads_.thin(bounds_.rows_drawn, kills, kAroundUs);
@@ -127,8 +127,8 @@ v1::Picture Builder::picture() {
   return reported(Cursor{});
 }
 
-v1::Picture Builder::reported(const Cursor& cursor) const {
-  v1::Picture out = facts_;
+internal::Picture Builder::reported(const Cursor& cursor) const {
+  internal::Picture out = facts_;
   out.set_from_us(from_us_.value_or(0));
   out.set_to_us(to_us_);
   gauges_.put(out, bounds_.gauges_drawn, cursor.at_us);
@@ -141,8 +141,8 @@ v1::Picture Builder::reported(const Cursor& cursor) const {
   return out;
 }
 
-v1::Picture Builder::since(Cursor& cursor) const {
-  v1::Picture out = reported(cursor);
+internal::Picture Builder::since(Cursor& cursor) const {
+  internal::Picture out = reported(cursor);
   out.set_continued(cursor.at_us != INT64_MIN);
   cursor.at_us = to_us_;
   cursor.revision = moments_.revision();

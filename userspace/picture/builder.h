@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "forestall/v1/picture.pb.h"
+#include "forestall/internal/picture.pb.h"
 #include "model/pressure.h"
 #include "model/record.h"
 #include "model/workload.h"
@@ -58,7 +58,7 @@ class Builder {
   // The longest time between two evaluations of a running agent: over a much longer time, nothing
   // is known. 0: unknown.
   void set_interval(Duration interval) { interval_ = interval; }
-  [[nodiscard]] v1::PictureOrigin& origin() { return *facts_.mutable_origin(); }
+  [[nodiscard]] internal::PictureOrigin& origin() { return *facts_.mutable_origin(); }
   void add_remark(std::string remark) { facts_.add_remarks(std::move(remark)); }
 
   // Difference of CLOCK_REALTIME from the last anchor at `at`.
@@ -79,18 +79,18 @@ class Builder {
   void lose(MonotonicTime until);
 
   // The whole picture, thinned to what is drawn.
-  [[nodiscard]] v1::Picture picture();
+  [[nodiscard]] internal::Picture picture();
   // The changes since `cursor`, which is advanced. The first call returns everything.
-  [[nodiscard]] v1::Picture since(Cursor& cursor) const;
+  [[nodiscard]] internal::Picture since(Cursor& cursor) const;
 
  private:
   [[nodiscard]] std::int64_t us(MonotonicTime at) const;
   std::int64_t reach(MonotonicTime at);
   void note_gap(MonotonicTime at);
-  [[nodiscard]] v1::Picture reported(const Cursor& cursor) const;
+  [[nodiscard]] internal::Picture reported(const Cursor& cursor) const;
 
   Bounds bounds_;
-  v1::Picture facts_;  // origin and remarks
+  internal::Picture facts_;  // origin and remarks
   bool anchored_ = false;
   std::int64_t offset_ns_ = 0;  // CLOCK_REALTIME - CLOCK_MONOTONIC
   std::uint64_t run_ = 0;

@@ -12,16 +12,16 @@ namespace {
 // If the capacity changes, a threshold's amount may change with every evaluation (tmpfs, hotplug).
 constexpr int kThresholdsMax = 64;
 
-v1::Gauge::Unit gauge_unit(Signal signal) {
+internal::Gauge::Unit gauge_unit(Signal signal) {
   switch (unit_of(signal)) {
-    case Unit::bytes: return v1::Gauge::BYTES;
-    case Unit::inodes: return v1::Gauge::INODES;
-    case Unit::tasks: return v1::Gauge::TASKS;
+    case Unit::bytes: return internal::Gauge::BYTES;
+    case Unit::inodes: return internal::Gauge::INODES;
+    case Unit::tasks: return internal::Gauge::TASKS;
   }
-  return v1::Gauge::UNIT_UNSPECIFIED;
+  return internal::Gauge::UNIT_UNSPECIFIED;
 }
 
-bool is_same(const v1::GaugeThreshold& reported, const Evidence& evidence) {
+bool is_same(const internal::GaugeThreshold& reported, const Evidence& evidence) {
   return reported.limit() == evidence.limit.value() &&
          reported.grace_ns() == evidence.threshold.grace.count() &&
          reported.response() == to_string(evidence.threshold.response);
@@ -77,7 +77,7 @@ void Gauges::take_threshold(Gauge& gauge, std::int64_t at_us, const Evidence& ev
     return;
   }
   if (reported.size() == kThresholdsMax) return;
-  v1::GaugeThreshold& added = *reported.Add();
+  internal::GaugeThreshold& added = *reported.Add();
   added.set_limit(limit);
   added.set_quantity(evidence.limit.text());
   added.set_grace_ns(evidence.threshold.grace.count());
@@ -95,7 +95,7 @@ void Gauges::thin(std::size_t rows_wanted, const std::vector<std::int64_t>& mome
   for (auto& [key, gauge] : gauges_) gauge.table.thin(rows_wanted, moments, around_us);
 }
 
-void Gauges::put(v1::Picture& out, std::size_t drawn, std::int64_t after_us) const {
+void Gauges::put(internal::Picture& out, std::size_t drawn, std::int64_t after_us) const {
   // What crossed a threshold comes first, then memory, and within each what came nearest: the first
   // one is the page's headline.
   struct Place {
@@ -114,7 +114,7 @@ void Gauges::put(v1::Picture& out, std::size_t drawn, std::int64_t after_us) con
   });
   const std::size_t reported = std::min(drawn, order.size());
   for (std::size_t i = 0; i < reported; ++i) {
-    v1::Gauge& gauge = *out.add_gauges();
+    internal::Gauge& gauge = *out.add_gauges();
     gauge = order[i].gauge->facts;
     order[i].gauge->table.put(*gauge.mutable_table(), after_us);
   }

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "forestall/v1/picture.pb.h"
+#include "forestall/internal/picture.pb.h"
 #include "model/decision.h"
 #include "picture/table.h"
 
@@ -28,14 +28,14 @@ class Gauges {
   void thin(std::size_t rows_wanted, const std::vector<std::int64_t>& moments,
             std::int64_t around_us);
   // The node's gauges, and those closest to a threshold, up to `drawn`.
-  void put(v1::Picture& out, std::size_t drawn, std::int64_t after_us) const;
+  void put(internal::Picture& out, std::size_t drawn, std::int64_t after_us) const;
 
  private:
   struct Gauge {
     explicit Gauge(std::size_t rows_max) : table(Thinning::each_line, rows_max) {
       table.add_line("available");
     }
-    v1::Gauge facts;  // without the table
+    internal::Gauge facts;  // without the table
     Table table;
     // Smallest ratio of available to limit: below 1, the threshold was met.
     double nearest = 1e300;

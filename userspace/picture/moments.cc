@@ -23,24 +23,24 @@ constexpr int kCandidatesLeast = 4;
 // Sequences per run of the agent; ids stay exact in JavaScript.
 constexpr std::uint64_t kSequencesMax = std::uint64_t{1} << 40;
 
-v1::Moment::Kind kind_of(const Record& record, bool dry_run) {
-  if (record.oom_kill) return v1::Moment::KERNEL_OOM;
+internal::Moment::Kind kind_of(const Record& record, bool dry_run) {
+  if (record.oom_kill) return internal::Moment::KERNEL_OOM;
   if (!record.decision.evictions.empty()) {
     const bool dry = record.outcome ? record.outcome->dry_run : dry_run;
-    return dry ? v1::Moment::WOULD_KILL : v1::Moment::KILL;
+    return dry ? internal::Moment::WOULD_KILL : internal::Moment::KILL;
   }
-  if (record.decision.action == Action::reclaim) return v1::Moment::RECLAIM;
+  if (record.decision.action == Action::reclaim) return internal::Moment::RECLAIM;
   const bool met = std::ranges::any_of(record.decision.evidence, &Evidence::met);
-  return met ? v1::Moment::HELD : v1::Moment::CALM;
+  return met ? internal::Moment::HELD : internal::Moment::CALM;
 }
 
 // Moments with the lowest value are dropped first.
-int worth(v1::Moment::Kind kind) {
+int worth(internal::Moment::Kind kind) {
   switch (kind) {
-    case v1::Moment::KILL:
-    case v1::Moment::KERNEL_OOM: return 3;
-    case v1::Moment::WOULD_KILL: return 2;
-    case v1::Moment::RECLAIM: return 1;
+    case internal::Moment::KILL:
+    case internal::Moment::KERNEL_OOM: return 3;
+    case internal::Moment::WOULD_KILL: return 2;
+    case internal::Moment::RECLAIM: return 1;
     default: return 0;
   }
 }
@@ -57,7 +57,7 @@ std::string victim_of(const Record& record) {
 }
 
 // Keeps the first `most` candidates, and more up to the last victim.
-void cut_candidates(v1::Moment& moment, int most) {
+void cut_candidates(internal::Moment& moment, int most) {
   v1::Decision& decision = *moment.mutable_record()->mutable_decision();
   for (const v1::Eviction& each : decision.evictions()) {
     most = std::max(most, static_cast<int>(each.candidate()) + 1);
@@ -69,7 +69,7 @@ void cut_candidates(v1::Moment& moment, int most) {
                                  static_cast<std::uint64_t>(surplus));
 }
 
-void count_kernel_kill(const v1::Moment& moment, v1::PictureSummary& summary) {
+void count_kernel_kill(const internal::Moment& moment, internal::PictureSummary& summary) {
   const auto inaction = moment.record().oom_kill().inaction();
   const bool elsewhere = inaction == v1::OomKill::NOT_WATCHED || inaction == v1::OomKill::WARN_ONLY;
   summary.set_kernel_ooms(summary.kernel_ooms() + 1);
@@ -77,19 +77,19 @@ void count_kernel_kill(const v1::Moment& moment, v1::PictureSummary& summary) {
 }
 
 // Adds a moment to the summary.
-void count(const v1::Moment& moment, v1::PictureSummary& summary) {
+void count(const internal::Moment& moment, internal::PictureSummary& summary) {
   switch (moment.kind()) {
-    case v1::Moment::KILL: summary.set_kills(summary.kills() + 1); break;
-    case v1::Moment::WOULD_KILL: summary.set_would_kills(summary.would_kills() + 1); break;
-    case v1::Moment::KERNEL_OOM: count_kernel_kill(moment, summary); break;
+    case internal::Moment::KILL: summary.set_kills(summary.kills() + 1); break;
+    case internal::Moment::WOULD_KILL: summary.set_would_kills(summary.would_kills() + 1); break;
+    case internal::Moment::KERNEL_OOM: count_kernel_kill(moment, summary); break;
     default: break;
   }
-  if (moment.kind() == v1::Moment::KILL && moment.record().has_outcome()) {
+  if (moment.kind() == internal::Moment::KILL && moment.record().has_outcome()) {
     summary.set_freed_bytes(summary.freed_bytes() + moment.record().outcome().freed_bytes());
   }
 }
 
-void put_stages(const Record& record, v1::Moment& out) {
+void put_stages(const Record& record, internal::Moment& out) {
   const StageLengths lengths = stage_lengths(record);
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     if (!lengths[i]) continue;
@@ -180,7 +180,7 @@ void Moments::record(std::uint64_t evaluation, std::uint64_t run, std::int64_t a
   Reported& entry = reported_[id];
   const bool again = entry.moment.id() == id && entry.revision != 0;
   entry.revision = ++revision_;
-  v1::Moment moment;
+  internal::Moment moment;
   moment.set_id(id);
   moment.set_kind(kind_of(reported, dry_run));
   moment.set_at_us(again ? entry.moment.at_us() : at_us);
@@ -201,7 +201,7 @@ void Moments::make_room() {
         return worth(a.second.moment.kind()) < worth(b.second.moment.kind());
       });
   // A kill without an outcome is counted when its final record arrives.
-  const v1::Moment& moment = least->second.moment;
+  const internal::Moment& moment = least->second.moment;
   if (moment.record().has_outcome() || moment.record().has_oom_kill()) count(moment, gone_);
   reported_.erase(least);  // the oldest of its kind: they are in order of their ids
   ++left_out_;
@@ -216,15 +216,15 @@ std::vector<std::int64_t> Moments::kill_times() const {
   return times;
 }
 
-void Moments::put(v1::Picture& out, std::uint64_t since) const {
-  v1::PictureSummary& summary = *out.mutable_summary();
+void Moments::put(internal::Picture& out, std::uint64_t since) const {
+  internal::PictureSummary& summary = *out.mutable_summary();
   summary = gone_;
   std::vector<std::int64_t> to_signal;
   const int candidates =
       std::max(kCandidatesLeast,
                static_cast<int>(kCandidatesShown / std::max<std::size_t>(reported_.size(), 1)));
   for (const auto& [id, each] : reported_) {
-    const v1::Moment& moment = each.moment;
+    const internal::Moment& moment = each.moment;
     if (each.revision > since) {
       *out.add_moments() = moment;
       cut_candidates(*out.mutable_moments()->rbegin(), candidates);
@@ -232,7 +232,7 @@ void Moments::put(v1::Picture& out, std::uint64_t since) const {
     count(moment, summary);
     if (each.to_signal_ns) to_signal.push_back(*each.to_signal_ns);
   }
-  std::ranges::sort(*out.mutable_moments(), {}, &v1::Moment::at_us);
+  std::ranges::sort(*out.mutable_moments(), {}, &internal::Moment::at_us);
   out.set_moments_left_out(left_out_);
   if (to_signal.empty()) return;
   std::ranges::sort(to_signal);

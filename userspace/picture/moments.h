@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "forestall/v1/picture.pb.h"
+#include "forestall/internal/picture.pb.h"
 #include "model/record.h"
 
 namespace forestall::picture {
@@ -38,12 +38,12 @@ class Moments {
   // Times of kills by the agent and by the kernel.
   [[nodiscard]] std::vector<std::int64_t> kill_times() const;
   // The moments that are new or changed since `revision`; 0: all.
-  void put(v1::Picture& out, std::uint64_t since) const;
+  void put(internal::Picture& out, std::uint64_t since) const;
   [[nodiscard]] std::uint64_t revision() const { return revision_; }
 
  private:
   struct Reported {
-    v1::Moment moment;
+    internal::Moment moment;
     std::uint64_t revision = 0;
     std::optional<std::int64_t> to_signal_ns = std::nullopt;
   };
@@ -65,7 +65,7 @@ class Moments {
   std::deque<Seen> others_;                     // the last other evaluations
   std::uint64_t revision_ = 0;
   std::uint64_t left_out_ = 0;
-  v1::PictureSummary gone_;  // counts of moments that were dropped
+  internal::PictureSummary gone_;  // counts of moments that were dropped
 };
 
 }  // namespace forestall::picture

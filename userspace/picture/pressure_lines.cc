@@ -72,7 +72,7 @@ void PressureLines::thin(std::size_t rows_wanted, const std::vector<std::int64_t
   reclaim_.thin(rows_wanted, moments, around_us);
 }
 
-void PressureLines::put(v1::Picture& out, std::int64_t after_us) const {
+void PressureLines::put(internal::Picture& out, std::int64_t after_us) const {
   pressure_.put(*out.mutable_pressure(), after_us);
   reclaim_.put(*out.mutable_reclaim(), after_us);
 }

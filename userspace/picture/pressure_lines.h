@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "forestall/v1/picture.pb.h"
+#include "forestall/internal/picture.pb.h"
 #include "model/pressure.h"
 #include "picture/table.h"
 
@@ -24,7 +24,7 @@ class PressureLines {
   void lose(std::int64_t at_us);
   void thin(std::size_t rows_wanted, const std::vector<std::int64_t>& moments,
             std::int64_t around_us);
-  void put(v1::Picture& out, std::int64_t after_us) const;
+  void put(internal::Picture& out, std::int64_t after_us) const;
 
  private:
   Table pressure_;

@@ -23,10 +23,11 @@ std::string name_of(const Evidence& evidence) {
 void Spans::take(std::int64_t at_us, const Decision& decision) {
   for (Open& each : open_) each.still = false;
   for (const ConditionStatus& each : decision.conditions) {
-    if (each.status) hold(v1::Span::CONDITION, std::string(to_string(each.condition)), at_us);
+    if (each.status) hold(internal::Span::CONDITION, std::string(to_string(each.condition)), at_us);
   }
   for (const Evidence& each : decision.evidence) {
-    if (each.met) hold(each.driving ? v1::Span::MET : v1::Span::GRACE, name_of(each), at_us);
+    if (each.met)
+      hold(each.driving ? internal::Span::MET : internal::Span::GRACE, name_of(each), at_us);
   }
   std::erase_if(open_, [&](const Open& each) {
     if (!each.still) spans_[each.span].set_to_us(at_us);
@@ -34,7 +35,7 @@ void Spans::take(std::int64_t at_us, const Decision& decision) {
   });
 }
 
-void Spans::hold(v1::Span::Kind kind, std::string name, std::int64_t at_us) {
+void Spans::hold(internal::Span::Kind kind, std::string name, std::int64_t at_us) {
   for (Open& each : open_) {
     if (each.kind != kind || each.name != name) continue;
     each.still = true;
@@ -45,7 +46,7 @@ void Spans::hold(v1::Span::Kind kind, std::string name, std::int64_t at_us) {
   // node may have a threshold per workload, and the loop of a running agent waits for this.
   if (open_.size() >= spans_max_ / 2) return;
   make_room();
-  v1::Span span;
+  internal::Span span;
   span.set_kind(kind);
   span.set_name(name);
   span.set_from_us(at_us);
@@ -58,10 +59,10 @@ void Spans::hold(v1::Span::Kind kind, std::string name, std::int64_t at_us) {
 void Spans::make_room() {
   if (spans_.size() < spans_max_) return;
   std::vector<std::int64_t> lengths;
-  for (const v1::Span& each : spans_) lengths.push_back(each.to_us() - each.from_us());
+  for (const internal::Span& each : spans_) lengths.push_back(each.to_us() - each.from_us());
   const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
   std::ranges::nth_element(lengths, middle);
-  std::vector<v1::Span> kept;
+  std::vector<internal::Span> kept;
   for (std::size_t i = 0; i < spans_.size(); ++i) {
     const auto open = std::ranges::find(open_, i, &Open::span);
     const bool is_long = spans_[i].to_us() - spans_[i].from_us() > *middle;
@@ -76,15 +77,15 @@ void Spans::make_room() {
 void Spans::lose(std::int64_t from_us, std::int64_t to_us) {
   open_.clear();
   make_room();
-  v1::Span span;
-  span.set_kind(v1::Span::LOST);
+  internal::Span span;
+  span.set_kind(internal::Span::LOST);
   span.set_from_us(from_us);
   span.set_to_us(to_us);
   spans_.push_back(std::move(span));
 }
 
-void Spans::put(v1::Picture& out, std::int64_t after_us) const {
-  for (const v1::Span& each : spans_) {
+void Spans::put(internal::Picture& out, std::int64_t after_us) const {
+  for (const internal::Span& each : spans_) {
     if (each.to_us() >= after_us) *out.add_spans() = each;
   }
 }
@@ -105,9 +106,9 @@ void WakeTimes::take(std::int64_t at_us, WakeSource source) {
   times.push_back(at_us);
 }
 
-void WakeTimes::put(v1::Picture& out, std::int64_t after_us, std::int64_t apart_us) const {
+void WakeTimes::put(internal::Picture& out, std::int64_t after_us, std::int64_t apart_us) const {
   for (const Times& each : times_) {
-    v1::Wakes& reported = *out.add_wakes();
+    internal::Wakes& reported = *out.add_wakes();
     reported.set_source(std::string(to_string(each.source)));
     reported.set_count(each.count);
     std::int64_t last = std::numeric_limits<std::int64_t>::min() / 2;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "forestall/v1/picture.pb.h"
+#include "forestall/internal/picture.pb.h"
 #include "model/decision.h"
 #include "model/wake.h"
 
@@ -24,20 +24,20 @@ class Spans {
   // Ends all open spans. The time up to `to_us` is unknown.
   void lose(std::int64_t from_us, std::int64_t to_us);
   // The spans that had not ended at `after_us`. Open spans end at `now_us`.
-  void put(v1::Picture& out, std::int64_t after_us) const;
+  void put(internal::Picture& out, std::int64_t after_us) const;
 
  private:
   struct Open {
-    v1::Span::Kind kind = v1::Span::KIND_UNSPECIFIED;
+    internal::Span::Kind kind = internal::Span::KIND_UNSPECIFIED;
     std::string name;
     std::size_t span = 0;  // index into spans_
     bool still = false;    // seen in the current evaluation
   };
-  void hold(v1::Span::Kind kind, std::string name, std::int64_t at_us);
+  void hold(internal::Span::Kind kind, std::string name, std::int64_t at_us);
   void make_room();
 
   std::size_t spans_max_;
-  std::vector<v1::Span> spans_;  // in order of their start
+  std::vector<internal::Span> spans_;  // in order of their start
   std::vector<Open> open_;
 };
 
@@ -48,7 +48,7 @@ class WakeTimes {
 
   void take(std::int64_t at_us, WakeSource source);
   // Times after `after_us`; those of one source are at least `apart_us` apart.
-  void put(v1::Picture& out, std::int64_t after_us, std::int64_t apart_us) const;
+  void put(internal::Picture& out, std::int64_t after_us, std::int64_t apart_us) const;
 
  private:
   struct Times {

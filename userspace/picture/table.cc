@@ -142,15 +142,15 @@ std::vector<std::size_t> Table::extreme_sums(const std::vector<std::size_t>& gro
   return kept;
 }
 
-void Table::put(v1::Table& out, std::int64_t after_us) const {
+void Table::put(internal::Table& out, std::int64_t after_us) const {
   const auto begin = std::upper_bound(at_us_.begin(), at_us_.end(), after_us) - at_us_.begin();
   const auto first = static_cast<std::size_t>(begin);
   out.mutable_at_us()->Add(at_us_.begin() + begin, at_us_.end());
   out.set_rows_read(rows_read_);
   for (const Values& line : lines_) {
-    v1::Line& reported = *out.add_lines();
+    internal::Line& reported = *out.add_lines();
     reported.set_name(text::to_utf8(line.name));
-    v1::Run* run = nullptr;
+    internal::Run* run = nullptr;
     for (std::size_t row = first; row < rows(); ++row) {
       if (line.values[row] == kUnknown) {
         run = nullptr;

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "forestall/v1/picture.pb.h"
+#include "forestall/internal/picture.pb.h"
 
 namespace forestall::picture {
 
@@ -57,7 +57,8 @@ class Table {
   void thin(std::size_t rows_wanted, std::span<const std::int64_t> moments, std::int64_t around_us);
 
   // The rows after `after_us`.
-  void put(v1::Table& out, std::int64_t after_us = std::numeric_limits<std::int64_t>::min()) const;
+  void put(internal::Table& out,
+           std::int64_t after_us = std::numeric_limits<std::int64_t>::min()) const;
 
  private:
   static constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::min();

@@ -21,7 +21,7 @@ std::optional<std::int64_t> bytes_of(const WorkloadSample& sample) {
 
 // Copies the rows of `from` after `after_us`: the lines in `lines`, then the sum of all others.
 void put_lines(const Table& from, const std::vector<std::size_t>& lines, bool others,
-               std::int64_t after_us, v1::Table& out) {
+               std::int64_t after_us, internal::Table& out) {
   Table drawn(Thinning::sum, from.rows() + 8);
   std::vector<bool> is_drawn(from.lines(), false);
   for (const std::size_t line : lines) {
@@ -151,7 +151,7 @@ void WorkloadHistory::thin(std::size_t rows_wanted, const std::vector<std::int64
   table_.thin(rows_wanted, moments, around_us);
 }
 
-void WorkloadHistory::put(v1::Picture& out, std::size_t drawn, std::int64_t after_us) const {
+void WorkloadHistory::put(internal::Picture& out, std::size_t drawn, std::int64_t after_us) const {
   std::vector<std::size_t> order(owners_.size() - 1);
   std::iota(order.begin(), order.end(), std::size_t{1});
   std::ranges::stable_sort(order, std::greater<>(),

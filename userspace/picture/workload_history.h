@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "forestall/v1/picture.pb.h"
+#include "forestall/internal/picture.pb.h"
 #include "model/workload.h"
 #include "picture/table.h"
 
@@ -38,7 +38,7 @@ class WorkloadHistory {
             std::int64_t around_us);
   // The `drawn` workloads with the largest peak, as lines and names of `out`; the rest is `others`.
   // Rows after `after_us`.
-  void put(v1::Picture& out, std::size_t drawn, std::int64_t after_us) const;
+  void put(internal::Picture& out, std::size_t drawn, std::int64_t after_us) const;
 
   // A workload's last value is valid for this time.
   static constexpr std::int64_t kAgeMaxUs = std::int64_t{5} * 60 * 1'000'000;

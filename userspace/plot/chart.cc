@@ -26,11 +26,11 @@ const Colour kSoft = colour(0xb8690b);
 
 using Values = std::vector<std::optional<double>>;
 
-Values values_of(const v1::Table& table, const std::string& name) {
+Values values_of(const internal::Table& table, const std::string& name) {
   Values values(static_cast<std::size_t>(table.at_us_size()));
-  for (const v1::Line& line : table.lines()) {
+  for (const internal::Line& line : table.lines()) {
     if (line.name() != name) continue;
-    for (const v1::Run& run : line.runs()) {
+    for (const internal::Run& run : line.runs()) {
       for (int i = 0; i < run.values_size(); ++i) {
         const std::size_t row = run.first() + static_cast<std::size_t>(i);
         if (row < values.size()) values[row] = static_cast<double>(run.values(i));
@@ -98,8 +98,8 @@ void draw_times(Canvas& canvas, const Scale& scale, std::int64_t origin_us) {
   }
 }
 
-void draw_line(Canvas& canvas, const Scale& scale, const v1::Table& table, const Values& values,
-               const ChartLine& line) {
+void draw_line(Canvas& canvas, const Scale& scale, const internal::Table& table,
+               const Values& values, const ChartLine& line) {
   cairo_t* cairo = canvas.cairo();
   bool drawing = false;
   for (std::size_t row = 0; row < values.size(); ++row) {
@@ -124,7 +124,7 @@ void draw_line(Canvas& canvas, const Scale& scale, const v1::Table& table, const
 
 // Down to zero: lower areas are drawn over it. In steps, because a sample shows nothing of the time
 // before it; rows that are not `known` have no area.
-void draw_area(Canvas& canvas, const Scale& scale, const v1::Table& table,
+void draw_area(Canvas& canvas, const Scale& scale, const internal::Table& table,
                const std::vector<double>& tops, const std::vector<bool>& known,
                const Colour& colour) {
   const auto x = [&](std::size_t row) {
@@ -137,8 +137,8 @@ void draw_area(Canvas& canvas, const Scale& scale, const v1::Table& table,
   }
 }
 
-void draw_thresholds(Canvas& canvas, const Scale& scale, const v1::Gauge& gauge) {
-  for (const v1::GaugeThreshold& each : gauge.thresholds()) {
+void draw_thresholds(Canvas& canvas, const Scale& scale, const internal::Gauge& gauge) {
+  for (const internal::GaugeThreshold& each : gauge.thresholds()) {
     const bool soft = each.grace_ns() > 0 || each.response() != "evict";
     const Colour& drawn = soft ? kSoft : kHard;
     const double y = scale.y(static_cast<double>(each.limit()));
@@ -151,40 +151,40 @@ void draw_thresholds(Canvas& canvas, const Scale& scale, const v1::Gauge& gauge)
 }
 
 // The name of a node threshold has no subject suffix (picture/spans.cc).
-bool is_of(const v1::Span& span, const v1::Gauge& gauge) {
+bool is_of(const internal::Span& span, const internal::Gauge& gauge) {
   if (!span.name().starts_with(gauge.signal() + "<")) return false;
   if (gauge.subject() == "node") return span.name().find(" of ") == std::string::npos;
   return span.name().ends_with(" of " + gauge.subject());
 }
 
-void draw_spans(Canvas& canvas, const Scale& scale, const v1::Picture& picture,
-                const v1::Gauge* gauge) {
-  for (const v1::Span& span : picture.spans()) {
+void draw_spans(Canvas& canvas, const Scale& scale, const internal::Picture& picture,
+                const internal::Gauge* gauge) {
+  for (const internal::Span& span : picture.spans()) {
     const bool of_gauge = gauge != nullptr && is_of(span, *gauge);
     Colour drawn = colour(0x888888, 0.25);
-    if (span.kind() == v1::Span::MET && of_gauge) {
+    if (span.kind() == internal::Span::MET && of_gauge) {
       drawn = colour(0xc0392b, 0.12);
-    } else if (span.kind() == v1::Span::GRACE && of_gauge) {
+    } else if (span.kind() == internal::Span::GRACE && of_gauge) {
       drawn = colour(0xd98c12, 0.15);
-    } else if (span.kind() != v1::Span::LOST) {
+    } else if (span.kind() != internal::Span::LOST) {
       continue;
     }
     const double left = scale.x(static_cast<double>(span.from_us()));
     const double right = scale.x(static_cast<double>(span.to_us()));
     canvas.fill({left, scale.plot.top, std::max(right - left, 1.5), scale.plot.height}, drawn);
     constexpr double kLabelWidth = 60;
-    if (span.kind() != v1::Span::LOST || right - left < kLabelWidth) continue;
+    if (span.kind() != internal::Span::LOST || right - left < kLabelWidth) continue;
     canvas.text((left + right) / 2, scale.plot.top + 16, "no data", kSmall, kQuiet, Align::centre);
   }
 }
 
-void draw_moments(Canvas& canvas, const Scale& scale, const v1::Picture& picture) {
-  for (const v1::Moment& moment : picture.moments()) {
+void draw_moments(Canvas& canvas, const Scale& scale, const internal::Picture& picture) {
+  for (const internal::Moment& moment : picture.moments()) {
     Colour drawn;
     switch (moment.kind()) {
-      case v1::Moment::KILL: drawn = kHard; break;
-      case v1::Moment::WOULD_KILL: drawn = kSoft; break;
-      case v1::Moment::KERNEL_OOM: drawn = colour(0x7b2fbf); break;
+      case internal::Moment::KILL: drawn = kHard; break;
+      case internal::Moment::WOULD_KILL: drawn = kSoft; break;
+      case internal::Moment::KERNEL_OOM: drawn = colour(0x7b2fbf); break;
       default: continue;
     }
     const double x = scale.x(static_cast<double>(moment.at_us()));
@@ -225,7 +225,7 @@ std::string amount(Unit unit, double value) {
   return fmt::format("{:.3g} {}", value, kUnits[size]);
 }
 
-void draw(Canvas& canvas, const Box& box, const v1::Picture& picture, const Chart& chart) {
+void draw(Canvas& canvas, const Box& box, const internal::Picture& picture, const Chart& chart) {
   draw_head(canvas, box, chart);
   Scale scale;
   scale.plot = {box.left + kLeft, box.top + kHead, box.width - kLeft, box.height - kHead - kFoot};
@@ -248,7 +248,7 @@ void draw(Canvas& canvas, const Box& box, const v1::Picture& picture, const Char
     tops.push_back(sum);
   }
   if (chart.gauge != nullptr) {
-    for (const v1::GaugeThreshold& each : chart.gauge->thresholds()) {
+    for (const internal::GaugeThreshold& each : chart.gauge->thresholds()) {
       high = std::max(high, static_cast<double>(each.limit()) * 1.25);
     }
   }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "forestall/v1/picture.pb.h"
+#include "forestall/internal/picture.pb.h"
 #include "plot/canvas.h"
 
 namespace forestall::plot {
@@ -26,14 +26,14 @@ struct ChartLine {
 struct Chart {
   std::string title;
   Unit unit = Unit::bytes;
-  const v1::Table* table = nullptr;
+  const internal::Table* table = nullptr;
   std::vector<ChartLine> lines;
   bool stacked = false;
-  const v1::Gauge* gauge = nullptr;  // its thresholds are drawn; null: none
-  double least_top = 0;              // the scale reaches at least this value
+  const internal::Gauge* gauge = nullptr;  // its thresholds are drawn; null: none
+  double least_top = 0;                    // the scale reaches at least this value
 };
 
 // `box` contains the chart with its title, legend and axes.
-void draw(Canvas& canvas, const Box& box, const v1::Picture& picture, const Chart& chart);
+void draw(Canvas& canvas, const Box& box, const internal::Picture& picture, const Chart& chart);
 
 }  // namespace forestall::plot

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// forestall-plot: reads a picture (binary forestall/v1/picture.proto) from standard input and
+// forestall-plot: reads a picture (binary internal/picture.proto) from standard input and
 // writes a PNG to standard output. `forestall report --format png` runs it.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -22,15 +22,15 @@ constexpr std::array<std::uint32_t, 12> kColours{0x2f7ed8, 0xe08a1e, 0x2a9d6f, 0
                                                  0x7d6bd0, 0xb5a000, 0x38a7c0, 0xa4572e,
                                                  0x6b8e23, 0xd1605e, 0x4f6d9a, 0x9b7fae};
 
-std::string time_of(const v1::Picture& picture, std::int64_t at_us) {
+std::string time_of(const internal::Picture& picture, std::int64_t at_us) {
   const std::chrono::sys_seconds at(
       std::chrono::seconds((picture.origin_unix_us() + at_us) / 1'000'000));
   return fmt::format("{:%F %H:%M:%S}", fmt::gmtime(at));
 }
 
-void draw_title(Canvas& canvas, const v1::Picture& picture) {
-  const v1::PictureOrigin& origin = picture.origin();
-  const v1::PictureSummary& summary = picture.summary();
+void draw_title(Canvas& canvas, const internal::Picture& picture) {
+  const internal::PictureOrigin& origin = picture.origin();
+  const internal::PictureSummary& summary = picture.summary();
   canvas.text(kMargin, 48, "Forestall: " + (origin.node().empty() ? "report" : origin.node()), 24,
               colour(0x18211d), Align::left, true, kWidth - 2 * kMargin);
   std::string said =
@@ -48,24 +48,24 @@ void draw_title(Canvas& canvas, const v1::Picture& picture) {
   canvas.text(kMargin, 76, said, 14, colour(0x5c6963), Align::left, false, kWidth - 2 * kMargin);
 }
 
-Chart available(const v1::Picture& picture) {
-  static const v1::Table kNone;
+Chart available(const internal::Picture& picture) {
+  static const internal::Table kNone;
   Chart chart{"Available", Unit::bytes, &kNone, {}, false, nullptr, 0};
   if (picture.gauges_size() == 0) return chart;
-  const v1::Gauge& gauge = picture.gauges(0);
+  const internal::Gauge& gauge = picture.gauges(0);
   chart.title = gauge.signal() + (gauge.subject() == "node" ? "" : " of " + gauge.subject());
-  chart.unit = gauge.unit() == v1::Gauge::BYTES ? Unit::bytes : Unit::count;
+  chart.unit = gauge.unit() == internal::Gauge::BYTES ? Unit::bytes : Unit::count;
   chart.table = &gauge.table();
   chart.lines = {{"available", "available", colour(0x1d6fb8)}};
   chart.gauge = &gauge;
   return chart;
 }
 
-Chart workloads(const v1::Picture& picture) {
+Chart workloads(const internal::Picture& picture) {
   Chart chart{"Working sets", Unit::bytes, &picture.workloads(), {}, true, nullptr, 0};
   const auto named = static_cast<std::size_t>(picture.workload_names_size());
   std::size_t number = 0;
-  for (const v1::Line& line : picture.workloads().lines()) {
+  for (const internal::Line& line : picture.workloads().lines()) {
     const bool others = number >= named;
     const std::string label = others ? fmt::format("{} others", picture.workloads_left_out())
                                      : picture.workload_names(static_cast<int>(number));
@@ -76,7 +76,7 @@ Chart workloads(const v1::Picture& picture) {
   return chart;
 }
 
-Result<void> plot(const v1::Picture& picture) {
+Result<void> plot(const internal::Picture& picture) {
   Canvas canvas(kWidth, kHeight);
   draw_title(canvas, picture);
   const double width = kWidth - 2 * kMargin;
@@ -97,7 +97,7 @@ Result<void> plot(const v1::Picture& picture) {
 }  // namespace forestall::plot
 
 int main() {
-  forestall::v1::Picture picture;
+  forestall::internal::Picture picture;
   if (!picture.ParseFromFileDescriptor(STDIN_FILENO)) {
     std::fputs("forestall-plot: standard input is not a picture\n", stderr);
     return 2;

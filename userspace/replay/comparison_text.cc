@@ -62,8 +62,8 @@ std::string how(const EpisodeDifference& difference) {
   return "";
 }
 
-v1::ReplayEpisode to_proto(const Episode& episode) {
-  v1::ReplayEpisode out;
+internal::ReplayEpisode to_proto(const Episode& episode) {
+  internal::ReplayEpisode out;
   out.set_signal(episode.signal);
   out.set_subject(episode.subject);
   out.set_limit(episode.limit);
@@ -71,7 +71,7 @@ v1::ReplayEpisode to_proto(const Episode& episode) {
   if (episode.ended) out.set_ended_ns(to_ns(*episode.ended));
   out.set_kills(episode.kills);
   for (const Departure& victim : episode.victims) {
-    v1::ReplayVictim& added = *out.add_victims();
+    internal::ReplayVictim& added = *out.add_victims();
     added.set_at_ns(to_ns(victim.at));
     added.set_name(victim.name);
     added.set_path(victim.path);
@@ -144,10 +144,11 @@ std::string comparison_text(const RecordingReplay& replay) {
   return out;
 }
 
-void add_episodes(const std::vector<EpisodeDifference>& differences, v1::ReplayComparison& out) {
+void add_episodes(const std::vector<EpisodeDifference>& differences,
+                  internal::ReplayComparison& out) {
   for (const EpisodeDifference& each : differences) {
-    v1::EpisodeDifference& added = *out.add_episodes();
-    added.set_kind(static_cast<v1::EpisodeDifference::Kind>(static_cast<int>(each.kind) + 1));
+    internal::EpisodeDifference& added = *out.add_episodes();
+    added.set_kind(static_cast<internal::EpisodeDifference::Kind>(static_cast<int>(each.kind) + 1));
     if (each.before != nullptr) *added.mutable_before() = to_proto(*each.before);
     if (each.after != nullptr) *added.mutable_after() = to_proto(*each.after);
     const bool both = each.before != nullptr && each.after != nullptr && each.before->kills > 0 &&
@@ -156,8 +157,8 @@ void add_episodes(const std::vector<EpisodeDifference>& differences, v1::ReplayC
   }
 }
 
-v1::ReplayComparison comparison_of(const RecordingReplay& replay) {
-  v1::ReplayComparison out;
+internal::ReplayComparison comparison_of(const RecordingReplay& replay) {
+  internal::ReplayComparison out;
   out.set_same(replay.same());
   out.set_different(replay.different());
   out.set_states_different(replay.states_different());

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "forestall/v1/replay.pb.h"
+#include "forestall/internal/replay.pb.h"
 #include "replay/decision_difference.h"
 #include "replay/episodes.h"
 #include "replay/recording_replay.h"
@@ -20,7 +20,8 @@ namespace forestall::replay {
 // The summary of a replayed recording: whether all decisions are equal, and the differences.
 [[nodiscard]] std::string comparison_text(const RecordingReplay& replay);
 
-[[nodiscard]] v1::ReplayComparison comparison_of(const RecordingReplay& replay);
-void add_episodes(const std::vector<EpisodeDifference>& differences, v1::ReplayComparison& out);
+[[nodiscard]] internal::ReplayComparison comparison_of(const RecordingReplay& replay);
+void add_episodes(const std::vector<EpisodeDifference>& differences,
+                  internal::ReplayComparison& out);
 
 }  // namespace forestall::replay

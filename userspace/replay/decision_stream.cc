@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "forestall/v1/replay.pb.h"
+#include "forestall/internal/replay.pb.h"
 #include "messages/convert.h"
 #include "messages/json_reader.h"
 #include "replay/line_reader.h"
@@ -79,7 +79,7 @@ class PrintedDecisions final : public DecisionStream {
   LineReader lines_;
   std::string name_;
   messages::JsonReader reader_;
-  v1::ReplayStep message_;
+  internal::ReplayStep message_;
 };
 
 static_assert(LineReader::kPadding >= messages::JsonReader::kPadding);

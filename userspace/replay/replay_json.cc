@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "forestall/v1/replay.pb.h"
+#include "forestall/internal/replay.pb.h"
 #include "messages/convert.h"
 #include "messages/json.h"
 #include "replay/comparison_text.h"
@@ -8,7 +8,7 @@
 namespace forestall::replay {
 
 void ReplayJson::evaluation(const ReplayEvaluation& evaluation, std::string& out) {
-  v1::ReplayStep step;
+  internal::ReplayStep step;
   step.set_line(evaluation.line);
   step.set_at_ns(to_ns(evaluation.observation.at));
   step.set_since_first_ns(evaluation.since_first.count());
@@ -29,8 +29,8 @@ void ReplayJson::evaluation(const ReplayEvaluation& evaluation, std::string& out
 
 void ReplayJson::end(const ReplayFold::Counts& counts, const std::optional<std::string>& stopped,
                      const RecordingReplay* replay, std::string& out) {
-  v1::ReplayEnd end;
-  v1::ReplaySummary& summary = *end.mutable_summary();
+  internal::ReplayEnd end;
+  internal::ReplaySummary& summary = *end.mutable_summary();
   summary.set_observations(counts.observations);
   summary.set_prepared(counts.prepared);
   if (counts.first) {
@@ -38,19 +38,19 @@ void ReplayJson::end(const ReplayFold::Counts& counts, const std::optional<std::
     summary.set_last_ns(to_ns(*counts.last));
   }
   for (const auto& [decision, count] : counts.decisions) {
-    v1::DecisionCount& added = *summary.add_decisions();
+    internal::DecisionCount& added = *summary.add_decisions();
     added.set_action(messages::to_proto(decision.first));
     added.set_reason(messages::to_proto(decision.second));
     added.set_count(count);
   }
   for (const auto& [signal, count] : counts.evictions) {
-    v1::EvictionCount& added = *summary.add_kubelet_evictions();
+    internal::EvictionCount& added = *summary.add_kubelet_evictions();
     added.set_eviction_signal(signal);
     added.set_count(count);
   }
   for (std::size_t i = 0; i < kConditions.size(); ++i) {
     if (counts.conditions[i].changes == 0) continue;
-    v1::ConditionChanges& added = *summary.add_condition_changes();
+    internal::ConditionChanges& added = *summary.add_condition_changes();
     added.set_type(std::string(to_string(kConditions[i])));
     added.set_count(counts.conditions[i].changes);
     added.set_status(counts.conditions[i].status);

@@ -75,7 +75,8 @@ class ReplayText final : public ReplayReport {
   std::optional<Repeat> repeat_;
 };
 
-// JSON lines: a forestall.v1.ReplayStep for each observation, then a forestall.v1.ReplayEnd.
+// JSON lines: a forestall.internal.ReplayStep for each observation, then a
+// forestall.internal.ReplayEnd.
 class ReplayJson final : public ReplayReport {
  public:
   void evaluation(const ReplayEvaluation& evaluation, std::string& out) override;

@@ -41,7 +41,7 @@ Result<Response> AgentSource::ask(const char* method, const std::string& request
   return response;
 }
 
-Result<void> AgentSource::read(const std::string& ranking, v1::TopReport& report) {
+Result<void> AgentSource::read(const std::string& ranking, internal::TopReport& report) {
   bool busy = false;
   v1::GetStatusResponse status = TRY(ask<v1::GetStatusResponse>("GetStatus", "", busy));
   v1::RankRequest request;

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "base/result.h"
+#include "forestall/internal/top.pb.h"
 #include "forestall/v1/service.pb.h"
-#include "forestall/v1/top.pb.h"
 #include "wire/grpc_stream.h"
 
 namespace forestall::top {
@@ -22,7 +22,7 @@ class AgentSource {
   // Requests the status and the eviction order. If `ranking` is empty, the configuration's applies.
   // While the agent serves another ranking, the last order is used again. Errors: those of
   // connect(2), ETIMEDOUT, ECANCELED, and the agent's.
-  [[nodiscard]] Result<void> read(const std::string& ranking, v1::TopReport& report);
+  [[nodiscard]] Result<void> read(const std::string& ranking, internal::TopReport& report);
 
   // Readable after the agent acted or exited: sample again. -1: no stream.
   [[nodiscard]] int news_fd() const { return records_ ? records_->fd() : -1; }

@@ -130,7 +130,7 @@ class App {
   Watcher& watcher_;
   Terminal& terminal_;
   const Glyphs& glyphs_;
-  v1::TopReport report_;
+  internal::TopReport report_;
   MonotonicTime taken_ = SystemClock().now();
   History history_;
   Layout layout_;

@@ -53,7 +53,7 @@ Shares shares_of(const Frame& frame, int height) {
 
 // Parts of the title, the most important first; those that do not fit are omitted.
 std::vector<std::pair<std::string, Style>> title_parts(const Frame& frame, bool narrow) {
-  const v1::TopReport& report = frame.report;
+  const internal::TopReport& report = frame.report;
   std::vector<std::pair<std::string, Style>> parts;
   if (frame.view.paused) parts.push_back({"paused", {Role::warned, false, true}});
   if (report.at_ns() == 0) {
@@ -110,7 +110,7 @@ void draw_title(const Frame& frame, Screen& screen) {
 
 // Explains the selected row, or the next victim.
 void draw_explanation(const Frame& frame, int y, Screen& screen) {
-  const v1::TopReport& report = frame.report;
+  const internal::TopReport& report = frame.report;
   int index = report.has_next_victim() ? static_cast<int>(report.next_victim()) : -1;
   std::string head = "next victim: ";
   if (frame.view.selected) {

@@ -7,7 +7,7 @@
 
 #include <chrono>
 
-#include "forestall/v1/top.pb.h"
+#include "forestall/internal/top.pb.h"
 #include "top/history.h"
 #include "top/screen.h"
 #include "top/view.h"
@@ -21,7 +21,7 @@ struct Drawn {
 
 // Inputs of a screen, which must outlive the call.
 struct Frame {
-  const v1::TopReport& report;  // at_ns 0: no sample yet
+  const internal::TopReport& report;  // at_ns 0: no sample yet
   const History& history;
   const View& view;
   const Glyphs& glyphs;

@@ -80,7 +80,7 @@ std::vector<Mark> marks_of(const Frame& frame) {
   return marks;
 }
 
-Need worst_of_node(const v1::TopReport& report) {
+Need worst_of_node(const internal::TopReport& report) {
   Need worst = Need::calm;
   for (const v1::Evidence& each : report.signals().signals()) {
     if (each.subject() == "node" && is_bytes(each)) worst = std::max(worst, need_of(each));
@@ -246,7 +246,7 @@ std::string state_text(const Frame& frame, const v1::Evidence& each) {
   return "";
 }
 
-std::vector<const v1::Evidence*> thresholds_of(const v1::TopReport& report) {
+std::vector<const v1::Evidence*> thresholds_of(const internal::TopReport& report) {
   std::vector<const v1::Evidence*> all;
   for (const v1::Evidence& each : report.signals().signals()) all.push_back(&each);
   std::ranges::stable_sort(

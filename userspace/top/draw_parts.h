@@ -31,12 +31,12 @@ int draw_decisions(const Frame& frame, int y, int height, Screen& screen);
 void draw_rule(const Frame& frame, int y, const std::string& title, Screen& screen);
 // Thresholds in display order, and their texts: hard, soft, warn or slow; an amount in the signal's
 // unit; the state.
-[[nodiscard]] std::vector<const v1::Evidence*> thresholds_of(const v1::TopReport& report);
+[[nodiscard]] std::vector<const v1::Evidence*> thresholds_of(const internal::TopReport& report);
 [[nodiscard]] std::string kind_of(const v1::Evidence& each);
 [[nodiscard]] std::string amount_of(const v1::Evidence& each, std::int64_t count);
 [[nodiscard]] std::string state_text(const Frame& frame, const v1::Evidence& each);
 // Decisions with an action, newest last; and the text of one.
-[[nodiscard]] std::vector<const v1::StatusDecision*> acts_of(const v1::TopReport& report);
+[[nodiscard]] std::vector<const v1::StatusDecision*> acts_of(const internal::TopReport& report);
 [[nodiscard]] std::string decision_text(const v1::StatusDecision& each);
 // "12:04:31" for seconds of CLOCK_REALTIME.
 [[nodiscard]] std::string clock_text(const Frame& frame, std::int64_t seconds);

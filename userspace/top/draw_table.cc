@@ -14,11 +14,11 @@
 namespace forestall::top {
 namespace {
 
-const std::string& name_of(const v1::TopReport& report, int index) {
+const std::string& name_of(const internal::TopReport& report, int index) {
   return report.workloads(index).candidate().sample().workload().name();
 }
 
-const std::string& path_of(const v1::TopReport& report, int index) {
+const std::string& path_of(const internal::TopReport& report, int index) {
   return report.workloads(index).candidate().sample().workload().path();
 }
 
@@ -60,7 +60,7 @@ void draw_headings(const Frame& frame, const std::vector<ColumnShape>& columns, 
 
 // Style of a cell: evictable workloads are emphasized, protected ones faint.
 Style style_of(const Frame& frame, int index, Column column) {
-  const v1::TopWorkload& each = frame.report.workloads(index);
+  const internal::TopWorkload& each = frame.report.workloads(index);
   const v1::Candidate& candidate = each.candidate();
   if (frame.report.has_next_victim() && static_cast<int>(frame.report.next_victim()) == index) {
     return {Role::bad, false, true};
@@ -115,7 +115,7 @@ Role role_of(const v1::StatusDecision& each) {
 
 int draw_workloads(const Frame& frame, int y, int height, Screen& screen, Layout& layout) {
   if (height < 1) return y;
-  const v1::TopReport& report = frame.report;
+  const internal::TopReport& report = frame.report;
   const std::vector<int> rows = rows_of(report, frame.history, frame.view);
   int name_max = 0;
   for (const int each : rows) name_max = std::max(name_max, width_of(name_of(report, each)));
@@ -146,7 +146,7 @@ int draw_workloads(const Frame& frame, int y, int height, Screen& screen, Layout
   return y + page;
 }
 
-std::vector<const v1::StatusDecision*> acts_of(const v1::TopReport& report) {
+std::vector<const v1::StatusDecision*> acts_of(const internal::TopReport& report) {
   std::vector<const v1::StatusDecision*> acts;
   for (const v1::StatusDecision& each : report.decisions()) {
     if (each.by_kernel() || each.action() != v1::Decision::NONE) acts.push_back(&each);

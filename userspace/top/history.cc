@@ -17,17 +17,17 @@ void append(std::deque<double>& line, double point) {
 
 }  // namespace
 
-void History::add(const v1::TopReport& report) {
+void History::add(const internal::TopReport& report) {
   if (report.at_ns() <= at_ns_) return;
   at_ns_ = report.at_ns();
-  for (const v1::PressureShare& each : report.pressure()) {
+  for (const internal::PressureShare& each : report.pressure()) {
     const auto line = std::ranges::find(lines_, each.resource(), &PressureLine::resource);
     if (line == lines_.end()) continue;
     append(line->some, each.some());
     if (each.has_full()) append(line->full, each.full());
   }
   std::map<std::string, std::deque<Seen>> now;
-  for (const v1::TopWorkload& each : report.workloads()) {
+  for (const internal::TopWorkload& each : report.workloads()) {
     if (!each.candidate().key().measured()) continue;
     const std::string& path = each.candidate().sample().workload().path();
     std::deque<Seen>& line = now[path];

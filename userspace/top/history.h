@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "forestall/v1/top.pb.h"
+#include "forestall/internal/top.pb.h"
 
 namespace forestall::top {
 
@@ -28,7 +28,7 @@ class History {
   static constexpr std::size_t kPointsMax = 512;
 
   // REQUIRES: not earlier than the last one. The same sample again has no effect.
-  void add(const v1::TopReport& report);
+  void add(const internal::TopReport& report);
 
   // Null: never reported.
   [[nodiscard]] const PressureLine* pressure(std::string_view resource) const;

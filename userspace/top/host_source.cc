@@ -98,7 +98,7 @@ void HostSource::take_kernel_kills(MonotonicTime now) {
   }
 }
 
-Result<void> HostSource::read(const std::string& ranking, v1::TopReport& report) {
+Result<void> HostSource::read(const std::string& ranking, internal::TopReport& report) {
   TRY(rank_as(ranking));
   Observation observation = TRY(sources::sample_host(*observer_));
   policy::Step step = policy::step(config_, state_, observation);

@@ -10,7 +10,7 @@
 
 #include "base/result.h"
 #include "cli/process_input.h"
-#include "forestall/v1/top.pb.h"
+#include "forestall/internal/top.pb.h"
 #include "kernel/cgroup_tree.h"
 #include "model/config.h"
 #include "model/decision.h"
@@ -27,7 +27,7 @@ class HostSource {
   static Result<std::unique_ptr<HostSource>> create(const kernel::CgroupTree& tree, Config config);
 
   // Reads everything again. If `ranking` is empty, the configuration's applies.
-  [[nodiscard]] Result<void> read(const std::string& ranking, v1::TopReport& report);
+  [[nodiscard]] Result<void> read(const std::string& ranking, internal::TopReport& report);
 
  private:
   HostSource(const kernel::CgroupTree& tree, Config config,

@@ -12,7 +12,7 @@
 namespace forestall::top {
 namespace {
 
-std::string head(const v1::TopReport& report) {
+std::string head(const internal::TopReport& report) {
   std::string text = fmt::format("{}, Linux {}; ", report.node(), report.kernel());
   if (report.has_agent()) {
     text += fmt::format("agent {}, pid {}{}\n", report.agent().version(), report.agent().pid(),
@@ -30,7 +30,7 @@ std::string head(const v1::TopReport& report) {
         fmt::format("memory: {} of {} used, {} available\n", brief_bytes(used),
                     brief_bytes(node.capacity_bytes()), brief_bytes(node.capacity_bytes() - used));
   }
-  for (const v1::PressureShare& each : report.pressure()) {
+  for (const internal::PressureShare& each : report.pressure()) {
     text += fmt::format("stalled for {}: some {:.1f}%", each.resource(), each.some() * 100);
     if (each.has_full()) text += fmt::format(", full {:.1f}%", each.full() * 100);
     text += "\n";
@@ -50,7 +50,7 @@ std::string thresholds(const Frame& frame) {
 }
 
 std::string workloads(const Frame& frame) {
-  const v1::TopReport& report = frame.report;
+  const internal::TopReport& report = frame.report;
   if (report.workloads_size() == 0) {
     return "\nno workloads: no pod was found, and no cgroup matches a workload rule\n";
   }
@@ -81,7 +81,7 @@ std::string workloads(const Frame& frame) {
 
 }  // namespace
 
-std::string once_text(const v1::TopReport& report, const History& history) {
+std::string once_text(const internal::TopReport& report, const History& history) {
   const View view;
   const Frame frame{report, history, view, ascii_glyphs()};
   std::string text = head(report) + thresholds(frame) + workloads(frame);

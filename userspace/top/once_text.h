@@ -4,11 +4,11 @@
 
 #include <string>
 
-#include "forestall/v1/top.pb.h"
+#include "forestall/internal/top.pb.h"
 #include "top/history.h"
 
 namespace forestall::top {
 
-[[nodiscard]] std::string once_text(const v1::TopReport& report, const History& history);
+[[nodiscard]] std::string once_text(const internal::TopReport& report, const History& history);
 
 }  // namespace forestall::top

@@ -9,13 +9,13 @@
 
 namespace forestall::top {
 
-void set_order(const std::vector<Candidate>& order, Ranking ranking, v1::TopReport& report) {
+void set_order(const std::vector<Candidate>& order, Ranking ranking, internal::TopReport& report) {
   report.set_ranking(std::string(messages::ranking_word(ranking)));
   for (const auto& rule : policy::rules_for(Resource::memory, ranking)) {
     report.add_comparators(std::string(rule.name));
   }
   for (std::size_t i = 0; i < order.size(); ++i) {
-    v1::TopWorkload& out = *report.add_workloads();
+    internal::TopWorkload& out = *report.add_workloads();
     *out.mutable_candidate() = messages::to_proto(order[i]);
     if (i + 1 < order.size()) {
       out.set_decided_by(std::string(
@@ -40,7 +40,7 @@ Result<std::vector<Candidate>> candidates_of(
 }
 
 void add_history(const google::protobuf::RepeatedPtrField<v1::Evidence>& known,
-                 v1::TopReport& report) {
+                 internal::TopReport& report) {
   for (v1::Evidence& each : *report.mutable_signals()->mutable_signals()) {
     for (const v1::Evidence& before : known) {
       const bool same = before.subject() == each.subject() &&

@@ -4,14 +4,14 @@
 
 #include <vector>
 
-#include "forestall/v1/top.pb.h"
+#include "forestall/internal/top.pb.h"
 #include "model/config.h"
 #include "model/decision.h"
 
 namespace forestall::top {
 
 // Sets ranking, comparators, workloads and next_victim, as for memory.available.
-void set_order(const std::vector<Candidate>& order, Ranking ranking, v1::TopReport& report);
+void set_order(const std::vector<Candidate>& order, Ranking ranking, internal::TopReport& report);
 
 // The agent's candidates as model values. Errors name the invalid field.
 [[nodiscard]] Result<std::vector<Candidate>> candidates_of(
@@ -20,6 +20,6 @@ void set_order(const std::vector<Candidate>& order, Ranking ranking, v1::TopRepo
 // Adds state that only the agent has to the thresholds in `report`: since when each is met, whether
 // its grace period is over, and whether it waits for its minimum reclaim.
 void add_history(const google::protobuf::RepeatedPtrField<v1::Evidence>& known,
-                 v1::TopReport& report);
+                 internal::TopReport& report);
 
 }  // namespace forestall::top

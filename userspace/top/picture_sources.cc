@@ -19,14 +19,14 @@ PictureSources::PictureSources(const cli::Options& options, Config config, bool 
       agent_(socket_, cancel_fd),
       pressure_(tree_ ? &*tree_ : nullptr) {}
 
-Result<void> PictureSources::read_alone(const std::string& ranking, v1::TopReport& report) {
+Result<void> PictureSources::read_alone(const std::string& ranking, internal::TopReport& report) {
   if (!tree_) return tree_.error();
   if (!own_) own_ = TRY(HostSource::create(*tree_, config_));
   return own_->read(ranking, report);
 }
 
-Result<v1::TopReport> PictureSources::read(const std::string& ranking) {
-  v1::TopReport report;
+Result<internal::TopReport> PictureSources::read(const std::string& ranking) {
+  internal::TopReport report;
   utsname names{};
   if (::uname(&names) == 0) {
     report.set_node(names.nodename);

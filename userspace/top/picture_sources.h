@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 #include "cli/options.h"
-#include "forestall/v1/top.pb.h"
+#include "forestall/internal/top.pb.h"
 #include "kernel/cgroup_tree.h"
 #include "top/agent_source.h"
 #include "top/host_source.h"
@@ -24,7 +24,7 @@ class PictureSources {
   PictureSources(const cli::Options& options, Config config, bool alone, int cancel_fd);
 
   // Samples now. Errors: neither an agent nor this host's files are readable.
-  [[nodiscard]] Result<v1::TopReport> read(const std::string& ranking);
+  [[nodiscard]] Result<internal::TopReport> read(const std::string& ranking);
 
   // As in AgentSource.
   [[nodiscard]] int news_fd() const { return agent_.news_fd(); }
@@ -32,7 +32,7 @@ class PictureSources {
   [[nodiscard]] bool take_news() { return agent_.take_news(); }
 
  private:
-  [[nodiscard]] Result<void> read_alone(const std::string& ranking, v1::TopReport& report);
+  [[nodiscard]] Result<void> read_alone(const std::string& ranking, internal::TopReport& report);
 
   const std::string socket_;
   const bool alone_;

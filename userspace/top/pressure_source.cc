@@ -27,14 +27,15 @@ double share(const kernel::PsiLine& line, std::optional<Duration>& before, Durat
 PressureSource::PressureSource(const kernel::CgroupTree* tree, std::string proc)
     : tree_(tree), proc_(std::move(proc)) {}
 
-void PressureSource::evaluate_at(Resource& resource, Duration window, v1::TopReport& report) const {
+void PressureSource::evaluate_at(Resource& resource, Duration window,
+                                 internal::TopReport& report) const {
   const std::string path = proc_ + "/pressure/" + resource.name;
   const auto file = kernel::HeldFile::open(AT_FDCWD, path.c_str(), path);
   std::string buffer;
   const auto text = file ? file->read(buffer) : file.error();
   const auto psi = text ? kernel::parse_psi(*text) : text.error();
   if (!psi || !psi->some) return;
-  v1::PressureShare& out = *report.add_pressure();
+  internal::PressureShare& out = *report.add_pressure();
   out.set_resource(resource.name);
   out.set_some(share(*psi->some, resource.some, window));
   if (psi->full) out.set_full(share(*psi->full, resource.full, window));
@@ -51,12 +52,12 @@ std::optional<Duration> PressureSource::stalled(const v1::Workload& workload) co
   return psi->some->total;
 }
 
-void PressureSource::read(MonotonicTime now, v1::TopReport& report) {
+void PressureSource::read(MonotonicTime now, internal::TopReport& report) {
   const auto before = std::exchange(last_, now);
   const Duration window = before ? now - *before : Duration::zero();
   for (Resource& each : resources_) evaluate_at(each, window, report);
   std::map<std::uint64_t, Stalled> seen;
-  for (v1::TopWorkload& each : *report.mutable_workloads()) {
+  for (internal::TopWorkload& each : *report.mutable_workloads()) {
     const v1::Workload& workload = each.candidate().sample().workload();
     const auto total = stalled(workload);
     if (!total) continue;

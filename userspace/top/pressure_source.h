@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "forestall/v1/top.pb.h"
+#include "forestall/internal/top.pb.h"
 #include "kernel/cgroup_tree.h"
 
 namespace forestall::top {
@@ -25,7 +25,7 @@ class PressureSource {
   // Sets `pressure`, and the stall time of each workload in the report, since the last sample. For
   // the first sample, the node's values are the kernel's ten-second averages, and those of
   // workloads stay unset.
-  void read(MonotonicTime now, v1::TopReport& report);
+  void read(MonotonicTime now, internal::TopReport& report);
 
  private:
   struct Resource {
@@ -37,7 +37,7 @@ class PressureSource {
     Duration total{0};
     MonotonicTime at;
   };
-  void evaluate_at(Resource& resource, Duration window, v1::TopReport& report) const;
+  void evaluate_at(Resource& resource, Duration window, internal::TopReport& report) const;
   // Total stall time of the workload; nothing: not reported.
   [[nodiscard]] std::optional<Duration> stalled(const v1::Workload& workload) const;
 

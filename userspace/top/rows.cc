@@ -12,7 +12,7 @@
 namespace forestall::top {
 namespace {
 
-using Workload = v1::TopWorkload;
+using Workload = internal::TopWorkload;
 
 constexpr double kUnknown = -std::numeric_limits<double>::infinity();
 
@@ -118,7 +118,8 @@ std::vector<ColumnShape> fitting_columns(int width, bool points, int name_max) {
   return columns;
 }
 
-std::vector<int> rows_of(const v1::TopReport& report, const History& history, const View& view) {
+std::vector<int> rows_of(const internal::TopReport& report, const History& history,
+                         const View& view) {
   std::vector<int> rows;
   const std::string filter = lower(view.filter);
   for (int i = 0; i < report.workloads_size(); ++i) {
@@ -142,7 +143,7 @@ std::vector<int> rows_of(const v1::TopReport& report, const History& history, co
   return rows;
 }
 
-std::string cell_text(const v1::TopReport& report, int index, Column column,
+std::string cell_text(const internal::TopReport& report, int index, Column column,
                       const History& history) {
   const Workload& each = report.workloads(index);
   const v1::RankKey& key = each.candidate().key();
@@ -182,7 +183,7 @@ std::string brief_bytes(std::int64_t bytes) {
   return fmt::format("{:.1f}{}", amount, kUnits[unit]);
 }
 
-std::string explanation(const v1::TopReport& report, int index) {
+std::string explanation(const internal::TopReport& report, int index) {
   const Workload& each = report.workloads(index);
   const v1::RankKey& key = each.candidate().key();
   std::string text;

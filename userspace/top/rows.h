@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "forestall/v1/top.pb.h"
+#include "forestall/internal/top.pb.h"
 #include "top/history.h"
 #include "top/view.h"
 
@@ -28,17 +28,17 @@ struct ColumnShape {
 
 // Indices into the report's workloads, filtered and sorted. Equal rows keep the eviction order. A
 // filter matches part of the name or path, regardless of case.
-[[nodiscard]] std::vector<int> rows_of(const v1::TopReport& report, const History& history,
+[[nodiscard]] std::vector<int> rows_of(const internal::TopReport& report, const History& history,
                                        const View& view);
 
 // Text of a cell. "-": no value.
-[[nodiscard]] std::string cell_text(const v1::TopReport& report, int index, Column column,
+[[nodiscard]] std::string cell_text(const internal::TopReport& report, int index, Column column,
                                     const History& history);
 
 // Short amounts: "96.0M", "1.5G", "512".
 [[nodiscard]] std::string brief_bytes(std::int64_t bytes);
 
 // Explains the rank of a workload: the compared values and their result.
-[[nodiscard]] std::string explanation(const v1::TopReport& report, int index);
+[[nodiscard]] std::string explanation(const internal::TopReport& report, int index);
 
 }  // namespace forestall::top

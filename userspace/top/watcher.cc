@@ -50,7 +50,7 @@ Watcher::~Watcher() {
   if (thread_.joinable()) thread_.join();
 }
 
-std::optional<Result<v1::TopReport>> Watcher::take() {
+std::optional<Result<internal::TopReport>> Watcher::take() {
   eventfd_t count = 0;
   (void)::eventfd_read(ready_.get(), &count);
   const std::lock_guard lock(mutex_);

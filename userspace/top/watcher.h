@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
-#include "forestall/v1/top.pb.h"
+#include "forestall/internal/top.pb.h"
 #include "top/picture_sources.h"
 
 namespace forestall::top {
@@ -37,7 +37,7 @@ class Watcher {
   // Readable when there is a new sample.
   [[nodiscard]] int fd() const { return ready_.get(); }
   // The newest sample, or why there is none; nothing: no new one.
-  [[nodiscard]] std::optional<Result<v1::TopReport>> take();
+  [[nodiscard]] std::optional<Result<internal::TopReport>> take();
   // A change is sampled at once, unless it is a pause.
   void want(const Wanted& wanted);
 
@@ -54,7 +54,7 @@ class Watcher {
   const UniqueFd stop_;
   mutable std::mutex mutex_;
   Wanted wanted_;
-  std::optional<Result<v1::TopReport>> newest_;
+  std::optional<Result<internal::TopReport>> newest_;
   std::unique_ptr<PictureSources> sources_;  // used by the thread
   std::thread thread_;
 };

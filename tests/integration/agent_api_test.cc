@@ -178,9 +178,11 @@ TEST_F(AgentApi, SecondAgentLogsThatTheSocketIsTakenAndGuardsWithoutIt) {
   Hog hog(scratch_, leak_, mib(8));
   AgentRun second(config_of(scratch_, fmt::format("apiSocket: {}\n", socket_of(first))));
   ASSERT_FALSE(second.failure()) << second.failure()->text();
+  EXPECT_TRUE(second.process().wait_log(
+      fmt::format("another agent (pid {}) listens", first.process().pid()),
+      SystemClock().now() + kPatience))
+      << second.process().log();
   EXPECT_THAT(second.process().log(), HasSubstr("no-api"));
-  EXPECT_THAT(second.process().log(),
-              HasSubstr(fmt::format("another agent (pid {}) listens", first.process().pid())));
   const auto status =
       call<v1::GetStatusResponse>(socket_of(first), "GetStatus", v1::GetStatusRequest());
   EXPECT_EQ(status.status().pid(), first.process().pid());

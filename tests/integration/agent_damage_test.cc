@@ -139,7 +139,9 @@ TEST(AgentDamage, AHogOutsideTakesFewNeighboursWithoutRequests) {
   hog.leak(kPastThreshold - around.used(), mib(64));
   ASSERT_TRUE(hog.child().wait_exit()) << "the kernel kills the largest process";
   EXPECT_GE(around.calm_alive(), 1) << agent.process().log();
-  EXPECT_THAT(agent.process().log(), HasSubstr("reason=held-by-no-candidate"));
+  EXPECT_TRUE(
+      agent.process().wait_log("reason=held-by-no-candidate", SystemClock().now() + kPatience))
+      << agent.process().log();
 }
 
 TEST(AgentDamage, MemoryLeftInAMemfdCostsNoCalmNeighbour) {

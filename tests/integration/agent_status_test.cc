@@ -89,8 +89,8 @@ TEST(AgentStatus, ShowsTheTimeOfEachStageOfAKill) {
   EXPECT_EQ(text.exit_code, 0) << text.errors;
   EXPECT_THAT(text.output, HasSubstr("leak"));
   EXPECT_THAT(text.output, HasSubstr("freed"));
-  EXPECT_THAT(agent.process().log(), HasSubstr(" wake_us="));
-  EXPECT_THAT(agent.process().log(), HasSubstr(" freed_us="));
+  EXPECT_TRUE(agent.process().wait_log(" wake_us=", SystemClock().now() + kPatience));
+  EXPECT_TRUE(agent.process().wait_log(" freed_us=", SystemClock().now() + kPatience));
 }
 
 // The numbers of the status are those of the message at the agent's end, and a dry run shows no
@@ -140,8 +140,9 @@ TEST(AgentStatus, ListsThresholdsOnOwnLimits) {
 TEST(AgentStatus, SaysThatNothingMayBeKilledAndWhatChangesIt) {
   AgentRun agent("pods: {enabled: false}\n");
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
-  EXPECT_THAT(agent.process().log(), HasSubstr("event=no-candidates protected=0 problem="));
-  EXPECT_THAT(agent.process().log(), HasSubstr("event=example line=workloads:"));
+  const MonotonicTime soon = SystemClock().now() + kPatience;
+  EXPECT_TRUE(agent.process().wait_log("event=no-candidates protected=0 problem=", soon));
+  EXPECT_TRUE(agent.process().wait_log("event=example line=workloads:", soon));
   (void)status_of(agent);  // it has evaluated
   const Ran text = run_forestall({"status", "--run-dir", run_directory(agent)});
   EXPECT_EQ(text.exit_code, 0) << text.errors;

@@ -102,8 +102,8 @@ TEST(Metrics, OnlyCombinationsThatCanOccurAreExported) {
   for (const char* each :
        {impossible, R"(forestall_decisions_total{action="kill",reason="no-threshold-met"})",
         R"(forestall_decisions_total{action="none",reason="guard-shot"})",
-        R"(forestall_kills_total{dry_run="false",state="in-flight"})",
-        R"(forestall_kills_total{dry_run="true",state="stuck"})",
+        R"(forestall_kills_total{state="in-flight"})",
+        R"(forestall_dry_run_kills_total{state="stuck"})",
         R"(forestall_kernel_oom_kills_total{constraint="cpuset",inaction="too-fast",)"
         R"(predicted="right"})",
         R"(forestall_kernel_oom_kills_total{constraint="none",inaction="warn-only",)"
@@ -115,7 +115,7 @@ TEST(Metrics, OnlyCombinationsThatCanOccurAreExported) {
        {R"(forestall_decisions_total{action="reclaim",reason="node-reclaim"})",
         R"(forestall_decisions_total{action="none",reason="node-reclaim"})",
         R"(forestall_decisions_total{action="inspect",reason="workloads-unread"})",
-        R"(forestall_kills_total{dry_run="true",state="in-flight"})",
+        R"(forestall_dry_run_kills_total{state="in-flight"})",
         R"(forestall_kernel_oom_kills_total{constraint="memcg",inaction="warn-only",)"
         R"(predicted="wrong"})"}) {
     EXPECT_THAT(series, Contains(Pair(each, 0)));
@@ -126,7 +126,8 @@ TEST(Metrics, OnlyCombinationsThatCanOccurAreExported) {
     EXPECT_EQ(found, count) << family;
   };
   expect_count("forestall_decisions_total", 22);
-  expect_count("forestall_kills_total", 5);
+  expect_count("forestall_kills_total", 3);
+  expect_count("forestall_dry_run_kills_total", 2);
   expect_count("forestall_kernel_oom_kills_total", 103);
   // Whatever was counted is exported.
   metrics.write(decided(Action::inspect, Reason::in_grace));
@@ -244,11 +245,9 @@ TEST(Metrics, CountsAPodOnceThatWasStuckFirst) {
   metrics.write(ended(KillState::released, WorkloadKind::cgroup));
   metrics.write(ended(KillState::failed));
   const auto series = series_of(metrics);
-  EXPECT_THAT(series,
-              Contains(Pair(R"(forestall_kills_total{dry_run="false",state="released"})", 3)));
-  EXPECT_THAT(series, Contains(Pair(R"(forestall_kills_total{dry_run="false",state="stuck"})", 1)));
-  EXPECT_THAT(series,
-              Contains(Pair(R"(forestall_kills_total{dry_run="false",state="failed"})", 1)));
+  EXPECT_THAT(series, Contains(Pair(R"(forestall_kills_total{state="released"})", 3)));
+  EXPECT_THAT(series, Contains(Pair(R"(forestall_kills_total{state="stuck"})", 1)));
+  EXPECT_THAT(series, Contains(Pair(R"(forestall_kills_total{state="failed"})", 1)));
   EXPECT_THAT(series,
               Contains(Pair(R"(kubelet_evictions{eviction_signal="memory.available"})", 2)));
   EXPECT_THAT(series, Contains(Pair("forestall_freed_bytes_total", 3.0 * (3 << 20))));
@@ -289,14 +288,21 @@ TEST(Metrics, ExportsStageHistogramsAndLosses) {
   EXPECT_THAT(series, Contains(Pair("forestall_log_lines_dropped_total", 0)));
 }
 
-TEST(Metrics, ADryRunCountsNoEviction) {
+TEST(Metrics, ADryRunCountsNoKillAndNoEviction) {
   Metrics metrics("1", Tier::full);
-  Record record = ended(KillState::released);
+  Record record = ended(KillState::in_flight);
   record.outcome->dry_run = true;
   metrics.write(record);
+  record.outcome->state = KillState::failed;
+  metrics.write(record);
   const auto series = series_of(metrics);
-  EXPECT_THAT(series,
-              Contains(Pair(R"(forestall_kills_total{dry_run="true",state="released"})", 1)));
+  EXPECT_THAT(series, Contains(Pair(R"(forestall_dry_run_kills_total{state="in-flight"})", 1)));
+  EXPECT_THAT(series, Contains(Pair(R"(forestall_dry_run_kills_total{state="failed"})", 1)));
+  for (const auto& [name, count] : series) {
+    if (name.starts_with("forestall_kills_total")) {
+      EXPECT_EQ(count, 0) << name;
+    }
+  }
   EXPECT_THAT(series,
               Contains(Pair(R"(kubelet_evictions{eviction_signal="memory.available"})", 0)));
   EXPECT_THAT(series, Contains(Pair("forestall_freed_bytes_total", 0)));

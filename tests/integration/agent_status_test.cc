@@ -113,8 +113,11 @@ TEST(AgentStatus, CountsWhatTheStopMessageCounts) {
     EXPECT_FALSE(each.has_state());
   }
   EXPECT_TRUE(listed);
+  EXPECT_EQ(status.kills(), 0U);
+  EXPECT_EQ(status.dry_run_kills(), 1U);
   const Ran text = run_forestall({"status", "--run-dir", run_directory(agent)});
   EXPECT_THAT(text.output, HasSubstr("dry run, not signalled"));
+  EXPECT_THAT(text.output, HasSubstr("kills: 0, in dry runs: "));
   EXPECT_THAT(text.output, testing::Not(HasSubstr("in-flight")));
   ASSERT_EQ(kill(agent.process().pid(), SIGTERM), 0);
   const std::string stop = "event=stop evaluations=";
@@ -123,6 +126,7 @@ TEST(AgentStatus, CountsWhatTheStopMessageCounts) {
   const auto counted = std::stoull(log.substr(log.find(stop) + stop.size()));
   EXPECT_GE(counted, status.evaluations());
   EXPECT_LE(counted, status.evaluations() + 1000);
+  EXPECT_THAT(log, HasSubstr(" kills=0 dry_run_kills="));
 }
 
 // A threshold on own limits has values only while a workload is near its limit.

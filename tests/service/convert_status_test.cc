@@ -20,10 +20,16 @@ TEST(ConvertStatus, ContainsLossesAndDroppedClients) {
   grpc.slow_readers = 7;
   exports::LoopCounts counts;
   counts.evaluations = 10;
+  counts.kills = 11;
+  counts.dry_run_kills = 12;
+  counts.kernel_oom_kills = 13;
   const v1::AgentStatus status =
       service::to_proto(service::AgentFacts(), exports::Status(), exports::StageHistograms(),
                         counts, drops, grpc, MonotonicTime());
   EXPECT_EQ(status.evaluations(), 10U);
+  EXPECT_EQ(status.kills(), 11U);
+  EXPECT_EQ(status.dry_run_kills(), 12U);
+  EXPECT_EQ(status.kernel_oom_kills(), 13U);
   EXPECT_EQ(status.drops().log_lines(), 0U);
   EXPECT_EQ(status.drops().bpf_events(), 1U);
   EXPECT_EQ(status.drops().bpf_failures(), 2U);

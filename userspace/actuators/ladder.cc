@@ -51,6 +51,7 @@ class Ladder::Machine {
   }
 
   void set_options(const LadderOptions& options) { options_ = options; }
+  [[nodiscard]] bool dry_run() const { return options_.dry_run; }
   void protect(std::shared_ptr<const ProtectedGroups> groups) {
     never_kill_.protect(std::move(groups));
   }
@@ -301,6 +302,9 @@ Ladder::~Ladder() = default;
 
 void Ladder::set_options(const LadderOptions& options) {
   machine_->set_options(options);
+}
+bool Ladder::dry_run() const {
+  return machine_->dry_run();
 }
 void Ladder::protect(std::shared_ptr<const ProtectedGroups> groups) {
   machine_->protect(std::move(groups));

@@ -58,6 +58,8 @@ class Ladder {
 
   // Applies to kills that begin afterwards (reload).
   void set_options(const LadderOptions& options);
+  // Whether kills that begin now send no signals.
+  [[nodiscard]] bool dry_run() const;
 
   // From now on processes with a thread in one of these groups are spared (members.h).
   void protect(std::shared_ptr<const ProtectedGroups> groups);

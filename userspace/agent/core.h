@@ -63,6 +63,7 @@ class Core {
   [[nodiscard]] std::uint64_t evaluations() const { return parts_.counts->evaluations; }
   [[nodiscard]] const VictimCache& victim_cache() const { return victim_cache_; }
   [[nodiscard]] std::uint64_t kills() const { return parts_.counts->kills; }
+  [[nodiscard]] std::uint64_t dry_run_kills() const { return parts_.counts->dry_run_kills; }
   [[nodiscard]] std::uint64_t kernel_kills() const { return parts_.counts->kernel_oom_kills; }
 
  private:

@@ -22,7 +22,7 @@ void Kills::signal(const Decision& decision) {
     const auto kills = ladder_.progress();
     const bool listed =
         std::ranges::find(kills, victim.workload.cgroup, &KillProgress::cgroup) != kills.end();
-    if (listed) ++counts_.kills;
+    if (listed) ++(ladder_.dry_run() ? counts_.dry_run_kills : counts_.kills);
   }
 }
 

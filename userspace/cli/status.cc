@@ -104,6 +104,8 @@ void print_head(const v1::AgentStatus& status) {
     fmt::print("no evaluation yet\n");
   } else {
     fmt::print("evaluations: {}\n", status.evaluations());
+    fmt::print("kills: {}, in dry runs: {}, by the kernel: {}\n", status.kills(),
+               status.dry_run_kills(), status.kernel_oom_kills());
     const std::int64_t left = status.next_evaluation_in_ns();
     if (left < 0) fmt::print("the next evaluation is overdue by {}\n", span(-left));
     if (left >= 0) fmt::print("the next evaluation is in {} at the latest\n", span(left));

@@ -96,6 +96,7 @@ Result<void> run_loop_with(DaemonParts& parts, const DaemonOptions& options,
   log.write(LogLevel::info, LogLine("stop")
                                 .field("evaluations", core.evaluations())
                                 .field("kills", core.kills())
+                                .field("dry_run_kills", core.dry_run_kills())
                                 .field("kernel_oom_kills", core.kernel_kills())
                                 .field("log_lines_dropped", log.dropped()));
   return ended;

@@ -11,8 +11,9 @@ namespace forestall::exports {
 // Written by the loop's thread; read by any thread.
 struct LoopCounts {
   std::atomic<std::uint64_t> evaluations{0};
-  // Kills that were begun, dry runs included; also those that the watchdog or the guard signalled.
+  // Kills that were begun; also those that the watchdog or the guard signalled. No dry runs.
   std::atomic<std::uint64_t> kills{0};
+  std::atomic<std::uint64_t> dry_run_kills{0};     // that would have been begun
   std::atomic<std::uint64_t> kernel_oom_kills{0};  // reported by the kernel
 };
 

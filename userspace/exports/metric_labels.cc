@@ -109,10 +109,12 @@ bool decision_occurs(CounterTable::Places places) {
 
 bool kill_occurs(CounterTable::Places places) {
   const auto state = static_cast<KillState>(places[0]);
-  if (state == KillState::failed) return true;
-  const bool dry_run = places[1] != 0;
-  if (dry_run) return state == KillState::in_flight;
-  return state == KillState::released || state == KillState::stuck;
+  return state == KillState::released || state == KillState::stuck || state == KillState::failed;
+}
+
+bool dry_run_kill_occurs(CounterTable::Places places) {
+  const auto state = static_cast<KillState>(places[0]);
+  return state == KillState::in_flight || state == KillState::failed;
 }
 
 bool kernel_kill_occurs(CounterTable::Places places) {

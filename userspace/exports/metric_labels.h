@@ -48,9 +48,10 @@ enum class ForecastResult : std::uint8_t { right, wrong, none };
 
 // Of (action, reason): each reason belongs to one action, and node-reclaim to two (policy/step.cc).
 [[nodiscard]] bool decision_occurs(CounterTable::Places places);
-// Of (state, dry run): only a kill that has ended has an outcome; a dry run signals nothing, so
-// that it stays in flight or fails.
+// Of (state): only a kill that has ended has an outcome.
 [[nodiscard]] bool kill_occurs(CounterTable::Places places);
+// Of (state): a dry run signals nothing, so it stays in flight or fails.
+[[nodiscard]] bool dry_run_kill_occurs(CounterTable::Places places);
 // Of (constraint, inaction, forecast): only an OOM of the node or of a cgroup is predicted, and
 // only thresholds on cgroups warn or throttle.
 [[nodiscard]] bool kernel_kill_occurs(CounterTable::Places places);

@@ -134,8 +134,13 @@ class Metrics::Families {
                    "each eviction counts separately.",
                    {label_of<Action>("action"), label_of<Reason>("reason")}, decision_occurs),
         kills_("forestall_kills_total",
-               "Kills by final state. A stuck kill counts again if its memory is freed later.",
-               {label_of<KillState>("state"), Label{"dry_run", {"false", "true"}}}, kill_occurs),
+               "Kills by final state, without dry runs. A stuck kill counts again if its memory is "
+               "freed later.",
+               {label_of<KillState>("state")}, kill_occurs),
+        dry_run_kills_("forestall_dry_run_kills_total",
+                       "Kills that a dry run did not carry out, by state: in-flight if the victim "
+                       "would have been signalled, failed if the kill would have been refused.",
+                       {label_of<KillState>("state")}, dry_run_kill_occurs),
         kills_by_class_("forestall_workload_kills_total",
                         "Workloads killed, by class of the workload. Dry runs do not count.",
                         {label_of<VictimClass>("class")}, victim_occurs),
@@ -214,8 +219,9 @@ class Metrics::Families {
          std::initializer_list<const prometheus::Collectable*>{&amounts_, &process_}) {
       for (MetricFamily& family : each->Collect()) all.push_back(std::move(family));
     }
-    for (const CounterTable* each : {&evaluations_, &decisions_, &kills_, &kills_by_class_,
-                                     &kernel_kills_, &kernel_kills_by_class_, &evictions_}) {
+    for (const CounterTable* each :
+         {&evaluations_, &decisions_, &kills_, &dry_run_kills_, &kills_by_class_, &kernel_kills_,
+          &kernel_kills_by_class_, &evictions_}) {
       all.push_back(each->collect());
     }
     if (recorders_.stages != nullptr) all.push_back(stage_family(*recorders_.stages));
@@ -244,7 +250,7 @@ class Metrics::Families {
   }
 
   void count_outcome(const Outcome& outcome) {
-    kills_.count({place_of(outcome.state), outcome.dry_run ? 1U : 0U});
+    (outcome.dry_run ? dry_run_kills_ : kills_).count({place_of(outcome.state)});
     if (outcome.dry_run || outcome.state != KillState::released) return;
     if (outcome.freed.count > 0) freed_.Increment(static_cast<double>(outcome.freed.count));
     if (outcome.left_behind) {
@@ -283,6 +289,7 @@ class Metrics::Families {
   CounterTable evaluations_;
   CounterTable decisions_;
   CounterTable kills_;
+  CounterTable dry_run_kills_;
   CounterTable kills_by_class_;
   CounterTable kernel_kills_;
   CounterTable kernel_kills_by_class_;

@@ -77,6 +77,9 @@ v1::AgentStatus to_proto(const AgentFacts& facts, const exports::Status& status,
   for (const FeatureReport& each : facts.features) *out.add_features() = to_proto(each);
   out.set_config_origin(text::to_utf8(facts.config_origin));
   out.set_evaluations(counts.evaluations);
+  out.set_kills(counts.kills);
+  out.set_dry_run_kills(counts.dry_run_kills);
+  out.set_kernel_oom_kills(counts.kernel_oom_kills);
   add_status(status, now, out);
   for (std::size_t i = 0; i < kStageCount; ++i) {
     *out.add_stages() = to_proto(stages.summary(static_cast<Stage>(i)));

@@ -53,6 +53,23 @@ TEST(RecordLog, ADecisionNamesTheNumbersComparedAndTheRunnersUp) {
             "runners_up=\"web:priority=5:working-set=unknown:protected\"");
 }
 
+TEST(RecordLog, JsonHasAmountsAsNumbersAndNullForUnknownOnes) {
+  Record record = kill_record();
+  std::string members = decision_line(record).json_members();
+  EXPECT_NE(members.find(R"("victim_working_set":314572800,"victim_request":null,)"
+                         R"("victim_priority":0,"victim_exceeds_request":true,)"
+                         R"("victim_growth":null,)"),
+            std::string::npos)
+      << members;
+  record.decision.damage.emplace().killable = mib(4);
+  record.decision.considered[0].key.priority_unknown = true;
+  members = decision_line(record).json_members();
+  EXPECT_NE(members.find(R"("victim_priority":null)"), std::string::npos) << members;
+  EXPECT_NE(members.find(R"("killable":4194304,"left_behind":null,"outside":null)"),
+            std::string::npos)
+      << members;
+}
+
 TEST(RecordLog, AKillThatIsHeldBackNamesTheMemory) {
   Record record = kill_record();
   record.decision.action = Action::none;

@@ -76,6 +76,7 @@ std::string LogLine::json_members() const {
     switch (each->kind) {
       case Kind::text: members += json_string(each->value); break;
       case Kind::number: members += each->value; break;
+      case Kind::unknown: members += "null"; break;
       case Kind::flag: members += each->value == "yes" ? "true" : "false"; break;
     }
   }

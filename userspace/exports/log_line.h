@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,6 +50,11 @@ class LogLine {
   requires std::is_integral_v<Integer> LogLine& field(std::string_view key, Integer value) {
     return add(key, fmt::format("{}", value), Kind::number);
   }
+  // Without a value: "unknown", in JSON null, so that the field has one type.
+  template <typename Number>
+  LogLine& field(std::string_view key, const std::optional<Number>& value) {
+    return value ? field(key, *value) : add(key, "unknown", Kind::unknown);
+  }
   // For people, instead of the fields.
   LogLine& sentence(std::string text) {
     sentence_ = std::move(text);
@@ -64,7 +70,7 @@ class LogLine {
   [[nodiscard]] std::string plain() const;
 
  private:
-  enum class Kind : std::uint8_t { text, number, flag };
+  enum class Kind : std::uint8_t { text, number, flag, unknown };
   struct Field {
     std::string key;
     std::string value;

@@ -62,11 +62,12 @@ void add_victim(LogLine& line, const Eviction& eviction, const Candidate& victim
   if (!eviction.at_once) line.field("grace", to_string(eviction.grace));
   line.field("victim", victim.sample.workload.name)
       .field("cgroup", victim.sample.workload.path)
-      .field("victim_working_set", amount(victim.sample.working_set()))
-      .field("victim_request", amount(victim.sample.workload.memory_request))
-      .field("victim_priority", priority_of(victim.key))
+      .field("victim_working_set", victim.sample.working_set())
+      .field("victim_request", victim.sample.workload.memory_request)
+      .field("victim_priority",
+             victim.key.priority_unknown ? std::nullopt : std::optional(victim.key.priority))
       .field("victim_exceeds_request", victim.key.exceeds_request)
-      .field("victim_growth", amount(victim.sample.growth));
+      .field("victim_growth", victim.sample.growth);
   if (const auto& inferred = victim.sample.workload.inferred) {
     line.field("victim_inferred", inferred_facts(*inferred));
   }
@@ -84,9 +85,9 @@ void add_damage(LogLine& line, const Damage& damage) {
       .field("expected", damage.expected)
       .field("freed", damage.freed)
       .field("need", damage.need)
-      .field("killable", amount(damage.killable))
-      .field("left_behind", amount(damage.left_behind))
-      .field("outside", amount(damage.outside));
+      .field("killable", damage.killable)
+      .field("left_behind", damage.left_behind)
+      .field("outside", damage.outside);
   if (damage.outside_growth) line.field("outside_growth", *damage.outside_growth);
 }
 
@@ -110,8 +111,8 @@ void add_domain(LogLine& line, const OomKillEvent& seen) {
   if (seen.constraint_deduced) line.field("deduced", true);
   if (seen.constraint != Constraint::memcg) return;
   line.field("domain", seen.domain_path.empty() ? std::string("unknown") : seen.domain_path)
-      .field("domain_usage", amount(seen.domain_usage))
-      .field("domain_limit", amount(seen.domain_limit));
+      .field("domain_usage", seen.domain_usage)
+      .field("domain_limit", seen.domain_limit);
 }
 
 void add_forecast(LogLine& line, const OomKill& kill) {

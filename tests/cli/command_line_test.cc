@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <regex>
 
 #include "forestall/internal/plan.pb.h"
 #include "forestall/v1/config.pb.h"
@@ -12,6 +13,7 @@
 #include "messages/json.h"
 #include "model/feature.h"
 #include "support/agent_run.h"
+#include "support/child.h"
 #include "support/scratch_cgroup.h"
 
 namespace forestall::test {
@@ -32,6 +34,10 @@ TEST(CommandLine, VersionAndHelpSucceed) {
 
 TEST(CommandLine, HelpAndVersionAreSubcommandsToo) {
   EXPECT_EQ(run_forestall({"version"}).output, run_forestall({"--version"}).output);
+  for (const char* output : {"-o", "--output"}) {
+    EXPECT_EQ(run_forestall({"version", output, "json"}).output,
+              "{\"version\": \"" FORESTALL_VERSION "\"}\n");
+  }
   EXPECT_EQ(run_forestall({"help"}).output, run_forestall({"--help"}).output);
   const Ran rank = run_forestall({"help", "rank"});
   EXPECT_EQ(rank.exit_code, 0);
@@ -79,6 +85,36 @@ TEST(CommandLine, ConfigOfCommentsOnlyIsAcceptedAndAnEmptyFileIsRefused) {
   const Ran comments = run_forestall({"check-config", "--config", tree / "comments.yaml"});
   EXPECT_EQ(comments.exit_code, 0) << comments.errors;
   EXPECT_EQ(run_forestall({"check-config", "--config", tree / "empty.yaml"}).exit_code, 2);
+}
+
+TEST(CommandLine, CheckConfigShowsWhatTheAgentServesAndRecords) {
+  const TempTree tree{{"all.yaml",
+                       "pods: {enabled: false}\nranking: kernel\nguard: on\n"
+                       "metricsAddress: 127.0.0.1:9464\napiSocket: /run/x.sock\n"
+                       "recording: {directory: /var/lib/x, maxSize: 16Mi}\n"}};
+  const Ran all = run_forestall({"check-config", "--config", tree / "all.yaml"});
+  EXPECT_THAT(all.output,
+              HasSubstr("  pods are no candidates; ranking kernel; guard in the kernel on\n"
+                        "  metrics at 127.0.0.1:9464; gRPC socket /run/x.sock; recording in "
+                        "/var/lib/x, at most 16Mi\n"))
+      << all.errors;
+  const Ran none = run_forestall({"check-config"});
+  EXPECT_THAT(none.output,
+              HasSubstr("  pods are candidates; ranking kubelet; guard in the kernel off\n"
+                        "  metrics off; gRPC socket in the run directory; recording off\n"))
+      << none.errors;
+}
+
+TEST(CommandLine, DoctorSaysThatTheConfigurationHasTheGuardOff) {
+  const TempTree tree{{"on.yaml", "guard: on\n"}, {"off.yaml", "guard: off\n"}};
+  const auto doctor = [&](const char* config) {
+    return run_forestall({"doctor", "--config", tree / config}).output;
+  };
+  const std::string remark = "has it off; to use it, set guard: on";
+  const std::string on = doctor("on.yaml");
+  EXPECT_THAT(on, testing::Not(HasSubstr(remark)));
+  const bool supported = std::regex_search(on, std::regex("\n +guard +in-use"));
+  EXPECT_EQ(doctor("off.yaml").find(remark) != std::string::npos, supported);
 }
 
 TEST(CommandLine, FullStandardOutputIsAFailure) {
@@ -216,6 +252,40 @@ TEST(CommandLine, RankReportsThatThereAreNoWorkloads) {
   EXPECT_EQ(ran.exit_code, 0) << ran.errors;
   EXPECT_THAT(ran.output, HasSubstr("no workloads"));
   EXPECT_EQ(run_forestall({"rank", "--cgroup", "relative"}).exit_code, 2);
+}
+
+TEST(CommandLine, RankHidesEmptyWorkloadsAndTakesALimit) {
+  ScratchCgroup scratch;
+  const Hog first(scratch, scratch.child("first"), mib(8));
+  const Hog second(scratch, scratch.child("second"), mib(4));
+  scratch.child("empty");
+  const TempTree tree{
+      {"all.yaml", "pods: {enabled: false}\nworkloads: [{cgroup: " + scratch.path() + "/*}]\n"}};
+  const auto rank = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"rank", "--config", tree / "all.yaml"});
+    const Ran ran = run_forestall(more);
+    EXPECT_EQ(ran.exit_code, 0) << ran.errors;
+    return ran.output;
+  };
+  const std::string text = rank({});
+  EXPECT_THAT(text, HasSubstr(scratch.path() + "/first "));
+  EXPECT_THAT(text, HasSubstr(scratch.path() + "/second "));
+  EXPECT_THAT(text, testing::Not(HasSubstr(scratch.path() + "/empty ")));
+  EXPECT_THAT(text, testing::EndsWith("\nworkloads without processes: 1; --all shows them\n"));
+  EXPECT_THAT(rank({"--all"}), HasSubstr(scratch.path() + "/empty "));
+  const std::string one = rank({"-n", "1", "--all"});
+  EXPECT_THAT(one, HasSubstr(scratch.path() + "/first "));
+  EXPECT_THAT(one, testing::EndsWith("\nmore workloads: 2; -n shows more\n"));
+  EXPECT_THAT(one, testing::Not(HasSubstr(scratch.path() + "/second ")));
+  const auto json = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"-o", "json"});
+    v1::RankReport report;
+    EXPECT_TRUE(messages::from_json(rank(more), report));
+    return report.order_size();
+  };
+  EXPECT_EQ(json({}), 3);
+  EXPECT_EQ(json({"-n", "2"}), 2);
+  EXPECT_EQ(run_forestall({"rank", "--kernel", "-n", "2"}).exit_code, 2);
 }
 
 // --- kubelet's settings -------------------------------------------------------------------------

@@ -69,7 +69,7 @@ TEST(Help, SubcommandsAreGrouped) {
               testing::ElementsAre(
                   "Guard: agent demo doctor status", "Inspect: signals rank score top",
                   "Offline: check-config plan qos admit replay diff report",
-                  "Record and trace: trace record", "Help: help version", "Options: -h --version"));
+                  "Record and trace: trace record", "Help: version help", "Options: -h --version"));
 }
 
 TEST(Help, OwnOptionsComeBeforeSharedOnes) {

@@ -145,6 +145,28 @@ std::string enforced_text(const Config& config) {
   return text.empty() ? "none" : text;
 }
 
+std::string socket_text(const Config& config) {
+  if (!config.api_socket) return "in the run directory";
+  return config.api_socket->empty() ? "off" : printable(*config.api_socket);
+}
+
+std::string recording_text(const Config& config) {
+  if (!config.recording) return "off";
+  return fmt::format("in {}, at most {}", printable(config.recording->directory),
+                     binary_quantity(config.recording->max_size));
+}
+
+void print_agent_settings(const Config& config) {
+  fmt::print("  pods are {}candidates; ranking {}; guard in the kernel {}\n",
+             config.pods ? "" : "no ", messages::ranking_word(config.ranking),
+             config.guard ? "on" : "off");
+  fmt::print("  metrics {}; gRPC socket {}; recording {}\n",
+             config.metrics_address.empty() ? "off" : "at " + printable(config.metrics_address),
+             socket_text(config), recording_text(config));
+  const std::string& runtime = config.filesystems.runtime;
+  fmt::print("  container runtime {}\n", runtime.empty() ? "not used" : printable(runtime));
+}
+
 void print_settings(const Config& config) {
   fmt::print("  soft evictions: at most {} s of grace; conditions last {}\n",
              config.max_pod_grace_seconds, to_string(config.pressure_transition));
@@ -180,6 +202,7 @@ void print_text(const Options& options, const Config& config, const v1::ConfigRe
   print_workloads(config);
   fmt::print("\n");
   print_settings(config);
+  print_agent_settings(config);
 }
 
 }  // namespace

@@ -172,7 +172,7 @@ void add_kernel_rank(CLI::App& command, KernelRankOptions& options) {
       command.add_flag("--kernel", options.asked,
                        "Predict the victim of the kernel's OOM killer if the node, or --cgroup, "
                        "ran out of memory now");
-  for (const char* other : {"--pods", "--stats", "--signal", "--fs-layout"}) {
+  for (const char* other : {"--pods", "--stats", "--signal", "--fs-layout", "--limit", "--all"}) {
     kernel->excludes(command.get_option(other));
   }
   CLI::Option* nodes = add_value(command, "--nodes", options.nodes, "LIST",
@@ -208,6 +208,14 @@ void describe_rank(CLI::App& command, CommandLine& line) {
             "single)");
   add_value(command, "--growth-over", options.growth_over, "DURATION",
             "Measure the growth of this host's workloads for this time and show it")
+      ->excludes(pods);
+  add_value(command, "-n,--limit", options.limit, "N",
+            "Report the first N workloads of this host; 0 reports all (default: 0)")
+      ->check(number_from(0))
+      ->excludes(pods);
+  command
+      .add_flag("--all", options.with_empty,
+                "Show workloads without processes too, as JSON always does")
       ->excludes(pods);
   add_kernel_rank(command, options.kernel);
 }
@@ -407,6 +415,7 @@ constexpr const char* kGuard = "Guard";
 constexpr const char* kInspect = "Inspect";
 constexpr const char* kOffline = "Offline";
 constexpr const char* kRecordAndTrace = "Record and trace";
+constexpr const char* kHelp = "Help";
 
 constexpr Row kRows[] = {
     {Subcommand::agent, kGuard, "agent", kLive, describe_agent, "Guard this host (the default)"},
@@ -442,6 +451,7 @@ constexpr Row kRows[] = {
      "Trace memory pressure in the kernel, live"},
     {Subcommand::record, kRecordAndTrace, "record", kLongOutput | kHost | kConfig | kKubeletFlags,
      describe_record, "Record what the agent would observe and decide, without acting"},
+    {Subcommand::version, kHelp, "version", kOutput, nullptr, "Print the version"},
 };
 
 void add_subcommand(CLI::App& app, const Row& row, CommandLine& line) {
@@ -530,22 +540,14 @@ std::vector<std::string> reversed(const std::vector<std::string>& arguments) {
   return result;
 }
 
-// `help` and `version` are other words for options. They are subcommands of CLI11 as well, so that
-// help lists them and further arguments are refused.
-struct Alias {
-  const char* name;
-  const char* help;
-};
-constexpr Alias kAliases[] = {{"help", "Show the help of a subcommand: forestall help rank"},
-                              {"version", "Print the version"}};
+// `help` is another word for the option. It is a subcommand of CLI11 as well, so that help lists it
+// and further arguments are refused.
+constexpr const char* kHelpAlias = "help";
 
 std::vector<std::string> without_alias(const std::vector<std::string>& arguments) {
-  const std::string first = arguments.empty() ? "" : arguments[0];
-  if (first == "version" && arguments.size() == 1) return {"--version"};
-  if (first == "help" && arguments.size() == 1) return {"--help"};
-  if (first == "help" && arguments.size() == 2 && !arguments[1].starts_with('-')) {
-    return {arguments[1], "--help"};
-  }
+  if (arguments.empty() || arguments[0] != kHelpAlias) return arguments;
+  if (arguments.size() == 1) return {"--help"};
+  if (arguments.size() == 2 && !arguments[1].starts_with('-')) return {arguments[1], "--help"};
   return arguments;
 }
 
@@ -554,7 +556,7 @@ bool refuses_subcommand(const std::vector<std::string>& arguments) {
   if (arguments.empty() || arguments[0].starts_with('-')) return false;
   std::vector<std::string> names;
   for (const Row& row : kRows) names.emplace_back(row.name);
-  for (const Alias& alias : kAliases) names.emplace_back(alias.name);
+  names.emplace_back(kHelpAlias);
   if (std::find(names.begin(), names.end(), arguments[0]) != names.end()) return false;
   const auto near = messages::nearest_word(arguments[0], names);
   std::fprintf(stderr, "forestall: unknown subcommand '%s'%s; `forestall --help` lists all\n",
@@ -574,7 +576,8 @@ std::optional<int> parse_command_line(const std::vector<std::string>& given, Com
   app.set_version_flag("--version", "forestall " FORESTALL_VERSION, "Print the version and exit");
   app.require_subcommand(0, 1);
   for (const Row& row : kRows) add_subcommand(app, row, line);
-  for (const Alias& alias : kAliases) app.add_subcommand(alias.name, alias.help)->group("Help");
+  app.add_subcommand(kHelpAlias, "Show the help of a subcommand: forestall help rank")
+      ->group(kHelp);
   try {
     app.parse(reversed(arguments));
   } catch (const CLI::ParseError& failure) {

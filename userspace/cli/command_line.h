@@ -36,6 +36,7 @@ enum class Subcommand : std::uint8_t {
   report,
   trace,
   record,
+  version,
 };
 
 struct CommandLine {

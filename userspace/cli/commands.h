@@ -23,6 +23,7 @@ int run_score(const Options& options, const ScoreOptions& score);
 int run_qos(const Options& options, const QosOptions& qos_options);
 int run_admit(const Options& options, const AdmitOptions& admit_options);
 int run_check_config(const Options& options);
+int run_version(const Options& options);
 int run_record(const Options& options, const replay::RecordOptions& record);
 int run_replay(const Options& options, const replay::ReplayOptions& replay);
 int run_diff(const Options& options, const replay::DiffOptions& diff);

@@ -88,6 +88,17 @@ std::optional<std::string> pod_advice(const Options& options, const agent::Host&
       pods.size(), *path);
 }
 
+// The table is about the host. An agent with this configuration does not use the guard.
+std::optional<std::string> guard_advice(const Options& options, const agent::Host& host) {
+  if (!host.in_use(Feature::guard)) return std::nullopt;
+  const auto loaded = loaded_config(options);
+  if (!loaded || loaded->config.guard) return std::nullopt;
+  return fmt::format(
+      "guard: this host supports it, and the configuration ({}) has it off; to use it, "
+      "set guard: on.",
+      config_origin(options));
+}
+
 v1::DoctorReport to_report(const Options& options, const agent::Host& host) {
   v1::DoctorReport report;
   report.set_version(FORESTALL_VERSION);
@@ -114,6 +125,7 @@ v1::DoctorReport to_report(const Options& options, const agent::Host& host) {
   }
   for (std::string& sentence : advice(host)) report.add_advice(std::move(sentence));
   if (auto sentence = candidate_advice(options, host)) report.add_advice(std::move(*sentence));
+  if (auto sentence = guard_advice(options, host)) report.add_advice(std::move(*sentence));
   if (auto sentence = pod_advice(options, host)) report.add_advice(std::move(*sentence));
   return report;
 }

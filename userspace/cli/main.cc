@@ -32,6 +32,7 @@ int run(const std::vector<std::string>& arguments) {
     case Subcommand::report: return run_report(line.report);
     case Subcommand::trace: return run_trace(options, line.trace);
     case Subcommand::record: return run_record(options, line.record);
+    case Subcommand::version: return run_version(options);
   }
   return kExitFailed;
 }

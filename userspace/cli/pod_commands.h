@@ -18,6 +18,8 @@ struct RankOptions {
   std::string stats;         // output of the kubelet's /stats/summary; required with `pods`
   std::string fs_layout;     // empty: derived from the statistics, or from the host
   std::string growth_over;   // time over which growth is measured; empty: not measured
+  std::size_t limit = 0;     // workloads of this host to report; 0: all
+  bool with_empty = false;   // the text has workloads without processes too
   KernelRankOptions kernel;  // if `asked`, only `cgroup` of the above applies
 };
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 
 #include "base/printable.h"
 #include "cli/commands.h"
@@ -67,17 +68,31 @@ policy::Subject subject_of(const std::string& cgroup, const Evaluation& evaluati
   return subject;
 }
 
+std::size_t limit_of(const RankOptions& options) {
+  return options.limit > 0 ? options.limit : SIZE_MAX;
+}
+
 std::vector<std::string> describe(const Workload& workload) {
   return {workload.name, workload.path};
 }
 
-void print_text(const std::vector<Candidate>& order, const policy::RankBy& by) {
+void print_text(const std::vector<Candidate>& order, const policy::RankBy& by,
+                const RankOptions& options) {
   if (order.empty()) {
     fmt::print("no workloads: no pod was found, and no cgroup matches a workload rule\n");
     return;
   }
+  const tables::OrderRows rows{limit_of(options), options.with_empty};
   fmt::print("{}", tables::order_text(order, resource_of(by.signal), {"workload", "cgroup"},
-                                      describe, by.ranking));
+                                      describe, by.ranking, rows));
+  const auto empty = static_cast<std::size_t>(std::ranges::count_if(
+      order, [&](const Candidate& each) { return each.exclusion == Exclusion::empty; }));
+  const std::size_t hidden = options.with_empty ? 0 : empty;
+  const std::size_t shown = std::min(order.size() - hidden, rows.limit);
+  if (shown + hidden < order.size()) {
+    fmt::print("more workloads: {}; -n shows more\n", order.size() - hidden - shown);
+  }
+  if (hidden > 0) fmt::print("workloads without processes: {}; --all shows them\n", hidden);
 }
 
 // If a workload has no points, points are not compared.
@@ -102,7 +117,7 @@ void report_growth_unknown(const Question& question, const policy::RankBy& by) {
              "growth is unknown, so kubelet's order applies; --growth-over 1s measures it\n");
 }
 
-int rank_host(const Options& options, const std::string& cgroup, const Question& question) {
+int rank_host(const Options& options, const RankOptions& rank_options, const Question& question) {
   const bool on_disk = filesystem_of(question.signal).has_value();
   auto evaluated =
       evaluate_host(options, on_disk ? Depth::disk : Depth::memory, question.growth_over);
@@ -123,12 +138,13 @@ int rank_host(const Options& options, const std::string& cgroup, const Question&
   report_unscored(evaluation, workloads, by);
   report_growth_unknown(question, by);
   const policy::Exclusions exclusions(workloads, evaluation.observation.kills);
-  const auto order = policy::rank(workloads, by, subject_of(cgroup, evaluation), exclusions);
+  auto order = policy::rank(workloads, by, subject_of(rank_options.cgroup, evaluation), exclusions);
   if (options.output == OutputFormat::json) {
+    order.resize(std::min(order.size(), limit_of(rank_options)));
     fmt::print("{}", messages::to_json(daemon::rank_report(order, by, layout_from),
                                        messages::JsonStyle::pretty));
   } else {
-    print_text(order, by);
+    print_text(order, by, rank_options);
   }
   return kExitOk;
 }
@@ -151,7 +167,7 @@ int run_rank(const Options& options, const RankOptions& rank_options) {
     return kExitUsage;
   }
   if (rank_options.kernel.asked) return rank_kernel(options, rank_options);
-  if (rank_options.pods.empty()) return rank_host(options, rank_options.cgroup, *question);
+  if (rank_options.pods.empty()) return rank_host(options, rank_options, *question);
   return rank_pods(options, rank_options, question->signal, question->layout);
 }
 

@@ -116,7 +116,8 @@ std::string amount_text(Resource resource, std::int64_t amount) {
 
 std::string order_text(const std::vector<Candidate>& order, Resource resource,
                        const std::vector<std::string>& headings,
-                       std::vector<std::string> (*describe)(const Workload&), Ranking ranking) {
+                       std::vector<std::string> (*describe)(const Workload&), Ranking ranking,
+                       OrderRows rows) {
   std::vector<std::string> row{"order"};
   row.insert(row.end(), headings.begin(), headings.end());
   const bool with_growth = shows_growth(order, resource, ranking);
@@ -124,7 +125,9 @@ std::string order_text(const std::vector<Candidate>& order, Resource resource,
     row.push_back(std::move(heading));
   row.emplace_back();
   Table table(std::move(row));
-  for (std::size_t i = 0; i < order.size(); ++i) {
+  for (std::size_t i = 0; i < order.size() && rows.limit > 0; ++i) {
+    if (order[i].exclusion == Exclusion::empty && !rows.with_empty) continue;
+    --rows.limit;
     row = {fmt::format("{}", i + 1)};
     for (std::string& cell : describe(order[i].sample.workload)) row.push_back(std::move(cell));
     if (by_points(resource, ranking)) {

@@ -147,6 +147,12 @@ TEST_F(RecordingCommand, ReplayAtAHugeTimeShowsTheLastEvaluation) {
   const Ran ran = run_forestall({"replay", file_, "--at", "9999-12-31T23:59:59Z"});
   EXPECT_EQ(ran.exit_code, 0) << ran.errors;
   EXPECT_THAT(ran.output, HasSubstr("evaluation 21 at +20.000s,"));
+  const std::string remark =
+      "forestall replay: --at is after the last evaluation, which is at +20.000s\n";
+  EXPECT_EQ(ran.errors, remark);
+  EXPECT_EQ(run_forestall({"replay", file_, "--at", "1m"}).errors, remark);
+  EXPECT_EQ(run_forestall({"replay", file_, "--at", "20s"}).errors, "");
+  EXPECT_EQ(run_forestall({"replay", file_, "--at", "19.5s"}).errors, "");
 }
 
 TEST_F(RecordingCommand, ReplayRefusesAnUnknownRanking) {
@@ -379,6 +385,25 @@ TEST_F(RecordingCommand, DiffReportsDifferences) {
   EXPECT_THAT(ran.output, HasSubstr("\n    action: NONE -> KILL\n"));
   EXPECT_LT(ran.output.size(), 2000U) << ran.output;
   EXPECT_THAT(ran.output, Not(HasSubstr("{")));
+}
+
+TEST_F(RecordingCommand, DiffRemarksThatNoEvaluationsAreAtTheSameTime) {
+  RecordedRun later({tree_ / "later", false}, {});
+  Observation observation;
+  observation.at = policy::second(500);
+  later.evaluate(observation);
+  later.end();
+  const std::string remark = file_ + " and " + (tree_ / "later") +
+                             " have no evaluation at the same time: they are of different "
+                             "observations, and only their episodes can be compared";
+  const Ran text = run_forestall({"diff", file_, tree_ / "later"});
+  EXPECT_EQ(text.exit_code, 1);
+  EXPECT_EQ(text.errors, "forestall diff: " + remark + "\n");
+  const Ran json = run_forestall({"diff", file_, tree_ / "later", "-o", "json"});
+  internal::ReplayComparison comparison;
+  ASSERT_TRUE(messages::from_json(json.output, comparison)) << json.output;
+  ASSERT_EQ(comparison.remarks_size(), 1);
+  EXPECT_EQ(comparison.remarks(0), remark);
 }
 
 TEST_F(RecordingCommand, DiffOfAFileWithoutDecisionsIsAnError) {

@@ -367,5 +367,14 @@ TEST(TraceCommandLine, RefusesInvalidArguments) {
   }
 }
 
+// It may come later, so it is no error.
+TEST(TraceCommandLine, WarnsOfAGlobWithoutACgroup) {
+  const Ran ran = run_forestall({"trace", "--cgroup", "/not-here-*", "--duration", "100ms"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.errors;
+  EXPECT_THAT(ran.errors, HasSubstr("--cgroup: no cgroup matches '/not-here-*' at present"));
+  const Ran found = run_forestall({"trace", "--cgroup", "/", "--duration", "100ms"});
+  EXPECT_THAT(found.errors, testing::Not(HasSubstr("no cgroup matches")));
+}
+
 }  // namespace
 }  // namespace forestall::test

@@ -54,6 +54,8 @@ class Comparison {
     return {};
   }
 
+  // Whether no decision of one stream is on an observation of the other's.
+  [[nodiscard]] bool disjoint() const { return same_ + different_ == 0; }
   // Whether the streams have a decision.
   [[nodiscard]] bool seen_before() const { return seen_before_; }
   [[nodiscard]] bool seen_after() const { return seen_after_; }
@@ -131,9 +133,17 @@ int run_diff(const Options& options, const replay::DiffOptions& diff) {
   if (!done) return fail(done.error());
   if (!comparison.seen_before()) return fail(error(diff.before + ": contains no decision"));
   if (!comparison.seen_after()) return fail(error(diff.after + ": contains no decision"));
+  internal::ReplayComparison message = comparison.message();
+  if (comparison.disjoint()) {
+    const std::string remark = diff.before + " and " + diff.after +
+                               " have no evaluation at the same time: they are of different "
+                               "observations, and only their episodes can be compared";
+    fmt::print(stderr, "forestall diff: {}\n", printable(remark));
+    message.add_remarks(remark);
+  }
   std::string out;
   if (options.output == OutputFormat::json) {
-    out = messages::to_json(comparison.message(), messages::JsonStyle::pretty);
+    out = messages::to_json(message, messages::JsonStyle::pretty);
   } else if (!comparison.equal()) {
     out = comparison.text({diff.before, diff.after});
   }

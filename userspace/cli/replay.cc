@@ -13,6 +13,7 @@
 #include "cli/exit_code.h"
 #include "intake/config_override.h"
 #include "messages/convert.h"
+#include "model/duration.h"
 #include "replay/recording_replay.h"
 #include "replay/replay_at.h"
 #include "replay/replay_fold.h"
@@ -151,6 +152,10 @@ int conclude(const Request& request, const std::optional<std::string>& stopped,
   if (!stopped && request.at != nullptr && !request.at->found()) {
     fmt::print(stderr, "forestall replay: no evaluation at or before that time\n");
     return kExitUsage;
+  }
+  if (const auto last = request.at != nullptr ? request.at->last_before() : std::nullopt) {
+    fmt::print(stderr, "forestall replay: --at is after the last evaluation, which is at {}\n",
+               offset(*last));
   }
   return stopped ? kExitUsage : kExitOk;
 }

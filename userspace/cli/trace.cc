@@ -67,6 +67,16 @@ Result<trace::TraceQuestion> question_of(const Options& options, const trace::Tr
   return trace::understand_trace(trace, known);
 }
 
+// A cgroup may come after the trace, so a glob without one is only warned of.
+void warn_of_unmatched(const kernel::CgroupTree& tree, const std::vector<std::string>& globs) {
+  for (const std::string& glob : globs) {
+    const auto matched = tree.match(glob);
+    if (!matched || !matched->empty()) continue;
+    fmt::print(stderr, "forestall trace: --cgroup: no cgroup matches '{}' at present\n",
+               printable(glob));
+  }
+}
+
 }  // namespace
 
 int run_trace(const Options& options, const trace::TraceOptions& trace) {
@@ -85,6 +95,7 @@ int run_trace(const Options& options, const trace::TraceOptions& trace) {
   if (!signals) return fail(signals.error(), kExitFailed);
   const auto tree = kernel::CgroupTree::discover(options.cgroup_mount);
   if (!tree) return fail(tree.error(), kExitFailed);
+  warn_of_unmatched(*tree, trace.cgroups);
   trace::TraceOutput output(STDOUT_FILENO, signals->get(), question->format, question->color);
   trace::TraceSession session(std::move(*question), *tree, *disabled, api_socket(options), output);
   if (const auto ended = session.run(signals->get()); !ended) {

@@ -86,6 +86,14 @@ bool ReplayAt::is_after(const ReplayEvaluation& evaluation) const {
          evaluation.step->evaluated.wall_time_ns > std::get<WallTime>(time_).ns;
 }
 
+std::optional<Duration> ReplayAt::last_before() const {
+  if (over_ || !kept_) return std::nullopt;
+  const auto* const wall = std::get_if<WallTime>(&time_);
+  const bool at_the_time = wall == nullptr ? kept_->since_first == std::get<Duration>(time_)
+                                           : kept_->step->evaluated.wall_time_ns == wall->ns;
+  return at_the_time ? std::nullopt : std::optional(kept_->since_first);
+}
+
 void ReplayAt::evaluation(const ReplayEvaluation& evaluation, std::string&) {
   over_ = over_ || is_after(evaluation);
   if (over_) return;

@@ -43,6 +43,8 @@ class ReplayAt final : public ReplayReport {
   [[nodiscard]] bool is_over() const { return over_; }
   // Whether there was an evaluation.
   [[nodiscard]] bool found() const { return kept_.has_value(); }
+  // If the time is after the last evaluation: the time of that one.
+  [[nodiscard]] std::optional<Duration> last_before() const;
 
  private:
   struct Kept {

@@ -25,6 +25,7 @@ run_ctest() { # STAGE PRESET [ctest arguments]
   local stage=$1 preset=$2 failed
   shift 2
   local command=(ctest --test-dir "build/$preset" --output-on-failure --timeout 120)
+  rm -f "build/$preset/Testing/Temporary/LastTestsFailed.log"
   "${command[@]}" --output-junit "$results/$stage.xml" --no-tests=error \
     --parallel "$(nproc)" "$@" && return
   failed=$(wc -l <"build/$preset/Testing/Temporary/LastTestsFailed.log") || return

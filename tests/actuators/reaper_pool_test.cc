@@ -172,6 +172,24 @@ TEST(ReaperPool, StopsWithJobsQueuedAndRunning) {
   }
 }
 
+// The kernel may take the whole amount of one write in one step, and a stop would wait for it.
+TEST(ReaperPool, WritesAReclaimInPieces) {
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(pipe2(pipe.data(), O_CLOEXEC), 0);
+  const UniqueFd read_end(pipe[0]);
+  auto pool = ReaperPool::create(1, 1);
+  ASSERT_TRUE(pool.ok());
+  ASSERT_TRUE((*pool)->submit(
+      {1, UniqueFd(pipe[1]), ReapCall::reclaim, MonotonicTime::max(), mib(128) + Bytes{1}}));
+  EXPECT_EQ(wait_reports(**pool, 1)[1].result, ReapResult::freed);
+  std::array<char, 64> text{};
+  const ssize_t size = read(read_end.get(), text.data(), text.size());
+  EXPECT_EQ(std::string_view(text.data(), static_cast<std::size_t>(size)),
+            "67108864"
+            "67108864"
+            "1");
+}
+
 // Whether another thread of this process is in write(2).
 bool writes_elsewhere() {
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -182,7 +200,7 @@ bool writes_elsewhere() {
   return false;
 }
 
-// A write to memory.reclaim may take minutes. Here it is one to a full pipe, without end.
+// A write to memory.force_empty may take minutes. Here a write to a full pipe takes its place.
 TEST(ReaperPool, StopsDuringAWriteWithoutEnd) {
   Child child([] {
     std::array<int, 2> pipe{};

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -27,7 +28,9 @@ constexpr timespec kRetryWait{0, 1'000'000};
 // After these attempts the thread takes the next job; the ladder submits this one again.
 constexpr int kTriesPerJob = 20;
 // While the pool stops.
-constexpr timespec kRepeatInterrupt{0, 20'000'000};
+constexpr int kRepeatInterruptMs = 20;
+// Of a request to memory.reclaim: takes tens of milliseconds, or up to seconds with slow swap.
+constexpr Bytes kReclaimPiece = mib(64);
 constexpr std::size_t kStackBytes = 256 * 1024;
 
 // Raises the counter of an eventfd. It cannot overflow: every count is a job or a report.
@@ -55,33 +58,23 @@ bool is_raised(int fd) {
   return ::poll(&wait, 1, 0) == 1;
 }
 
-// A signal without effect but EINTR: a write to memory.reclaim or memory.force_empty may take
-// minutes in a large cgroup, and ends early only for a signal.
+// A signal without effect but EINTR: a write to memory.force_empty may take minutes in a large
+// cgroup, and ends early only for a signal.
 int interrupt_signal() {
   return SIGRTMIN;
 }
 
-void accept_interrupts() {
+void install_interrupt() {
   struct sigaction nothing {};
   nothing.sa_handler = [](int) {};
   ::sigaction(interrupt_signal(), &nothing, nullptr);
+}
+
+void accept_interrupts() {
   sigset_t interrupt;
   sigemptyset(&interrupt);
   sigaddset(&interrupt, interrupt_signal());
   pthread_sigmask(SIG_UNBLOCK, &interrupt, nullptr);
-}
-
-// Repeated, because a signal before the call begins is lost.
-void join_interrupted(pthread_t thread) {
-  for (;;) {
-    timespec until{};
-    ::clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += kRepeatInterrupt.tv_nsec;
-    until.tv_sec += until.tv_nsec / 1'000'000'000;
-    until.tv_nsec %= 1'000'000'000;
-    if (pthread_clockjoin_np(thread, nullptr, CLOCK_MONOTONIC, &until) != ETIMEDOUT) return;
-    pthread_kill(thread, interrupt_signal());
-  }
 }
 
 ReapReport write_once(const ReapJob& job, std::string_view text, int stop) {
@@ -94,18 +87,28 @@ ReapReport write_once(const ReapJob& job, std::string_view text, int stop) {
   return {job.ticket, code == ENODEV ? ReapResult::gone : ReapResult::failed, code};
 }
 
-// memory.reclaim returns EAGAIN if it reclaimed less than requested: usage shows how much.
+// memory.reclaim (v2) returns EAGAIN if it reclaimed less than requested: usage shows how much. The
+// kernel looks at signals only between its steps, and one may be the whole request, so a request is
+// written in pieces. memory.force_empty (v1) takes small steps and ignores the amount.
 ReapReport reclaim(const ReapJob& job, int stop) {
-  ReapReport done = write_once(job, std::to_string(job.bytes.count), stop);
+  Bytes left = job.bytes;
+  ReapReport done;
+  do {
+    const Bytes piece = std::min(left, kReclaimPiece);
+    done = write_once(job, std::to_string(piece.count), stop);
+    left = left - piece;
+  } while (done.result == ReapResult::freed && left > Bytes{0} && !is_raised(stop));
   if (done.result == ReapResult::failed && done.code == EAGAIN) done.result = ReapResult::freed;
   return done;
 }
 
 }  // namespace
 
-ReaperPool::ReaperPool(std::size_t capacity, UniqueFd queued, UniqueFd stop, UniqueFd reported)
+ReaperPool::ReaperPool(std::size_t capacity, UniqueFd queued, UniqueFd stop, UniqueFd ended,
+                       UniqueFd reported)
     : queued_(std::move(queued)),
       stop_(std::move(stop)),
+      ended_(std::move(ended)),
       reported_(std::move(reported)),
       jobs_(capacity),
       reports_(capacity) {}
@@ -115,17 +118,29 @@ Result<std::unique_ptr<ReaperPool>> ReaperPool::create(std::size_t threads, std:
   if (!queued) return errno_error("eventfd", "for the reaper's jobs");
   UniqueFd stop(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!stop) return errno_error("eventfd", "to stop the reaper");
+  UniqueFd ended(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE));
+  if (!ended) return errno_error("eventfd", "for the reaper's end");
   UniqueFd reported(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!reported) return errno_error("eventfd", "for the reaper's reports");
-  std::unique_ptr<ReaperPool> pool(
-      new ReaperPool(capacity, std::move(queued), std::move(stop), std::move(reported)));
+  std::unique_ptr<ReaperPool> pool(new ReaperPool(capacity, std::move(queued), std::move(stop),
+                                                  std::move(ended), std::move(reported)));
+  install_interrupt();
   for (std::size_t i = 0; i < threads; ++i) TRY(pool->start_thread(i));
   return pool;
 }
 
 ReaperPool::~ReaperPool() {
   raise_by(stop_.get(), 1);
-  for (const pthread_t thread : threads_) join_interrupted(thread);
+  // Interrupts repeatedly, because a signal before the call begins is lost.
+  for (std::uint64_t ended = 0; ended < threads_.size();) {
+    pollfd wait{ended_.get(), POLLIN, 0};
+    if (::poll(&wait, 1, kRepeatInterruptMs) == 1 && take_count(ended_.get())) {
+      ++ended;
+      continue;
+    }
+    for (const pthread_t thread : threads_) pthread_kill(thread, interrupt_signal());
+  }
+  for (const pthread_t thread : threads_) pthread_join(thread, nullptr);
 }
 
 Result<void> ReaperPool::start_thread(std::size_t index) {
@@ -159,6 +174,7 @@ void* ReaperPool::thread_entry(void* pool) {
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), -20);
   accept_interrupts();
   static_cast<ReaperPool*>(pool)->serve();
+  raise_by(static_cast<ReaperPool*>(pool)->ended_.get(), 1);
   return nullptr;
 }
 

@@ -80,7 +80,8 @@ class ReaperPool {
   [[nodiscard]] std::size_t threads() const { return threads_.size(); }
 
  private:
-  ReaperPool(std::size_t capacity, UniqueFd queued, UniqueFd stop, UniqueFd reported);
+  ReaperPool(std::size_t capacity, UniqueFd queued, UniqueFd stop, UniqueFd ended,
+             UniqueFd reported);
   Result<void> start_thread(std::size_t index);
   static void* thread_entry(void* pool);
   void serve();
@@ -92,6 +93,7 @@ class ReaperPool {
   // Constant after create().
   const UniqueFd queued_;    // eventfd semaphore: one count per queued job
   const UniqueFd stop_;      // eventfd, readable once the destructor runs
+  const UniqueFd ended_;     // eventfd semaphore: one count per thread that has ended
   const UniqueFd reported_;  // eventfd, readable while reports wait
   std::vector<pthread_t> threads_;
 

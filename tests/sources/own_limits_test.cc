@@ -189,7 +189,7 @@ TEST_F(OwnLimitsTest, AChangedLimitIsFoundAtTheNextRefresh) {
   EXPECT_EQ(read(limits)[0].limit, Bytes{200});
 }
 
-// A cgroup that cannot be opened is not one without a limit.
+// If a cgroup cannot be opened, it is unknown whether it has a limit.
 TEST_F(OwnLimitsTest, KeepsItsWatchesWhileOutOfDescriptors) {
   config_.thresholds = {own_limit(WorkloadClass::other, {10}),
                         own_limit(WorkloadClass::burstable, {10})};
@@ -207,7 +207,10 @@ TEST_F(OwnLimitsTest, KeepsItsWatchesWhileOutOfDescriptors) {
   std::filesystem::remove_all(files_ / "cgroup/removed");
   {
     const test::DescriptorsUsedUp none;
-    refresh(limits, all, 100, 100);
+    const auto notes = refresh(limits, all, 100, 100);
+    ASSERT_EQ(notes.size(), 1U);
+    EXPECT_THAT(notes[0].problem, HasSubstr("the limits of 3 cgroups could not be read"));
+    EXPECT_THAT(notes[0].problem, HasSubstr("Too many open files"));
   }
   EXPECT_EQ(limits.size(), 2U);
   EXPECT_THAT(paths(read(limits)), ElementsAre("/a", container));

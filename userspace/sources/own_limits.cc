@@ -8,7 +8,6 @@
 #include <map>
 #include <utility>
 
-#include "base/parse.h"
 #include "kernel/memory_files.h"
 #include "sources/pod_paths.h"
 
@@ -17,6 +16,10 @@ namespace {
 
 // Minimum time between two refreshes, as a multiple of the duration of one.
 constexpr int kBudget = 50;
+
+bool was_removed(const Error& error) {
+  return error.code == ENOENT || error.code == ENODEV;
+}
 
 bool sees_crossing(const Wake& wake) {
   return wake.usage.has_value() || wake.source == WakeSource::high_tripwire;
@@ -41,8 +44,7 @@ Result<std::optional<OwnLimits::Found>> OwnLimits::evaluate_at(const std::string
                                                                std::size_t threshold) const {
   const bool v1 = tree_.version() == kernel::CgroupVersion::v1;
   const auto nothing = [](const Error& error) -> Result<std::optional<Found>> {
-    if (error.code == ENOENT || error.code == ENODEV) return std::optional<Found>();
-    return error;
+    return was_removed(error) ? Result(std::optional<Found>()) : error;
   };
   const auto cgroup = tree_.open(path);
   if (!cgroup) return nothing(cgroup.error());
@@ -59,18 +61,18 @@ Result<std::optional<OwnLimits::Found>> OwnLimits::evaluate_at(const std::string
 }
 
 void OwnLimits::find(const Workload& workload, std::size_t threshold, Listing& listing) const {
-  const auto evaluate = [&](const std::string& path) -> std::optional<Found> {
-    auto one = evaluate_at(path, threshold);
-    if (one) return std::move(one).value();
-    listing.unread.insert(path);
-    return std::nullopt;
-  };
-  auto whole = evaluate(workload.path);
+  auto whole = evaluate_at(workload.path, threshold);
+  if (!whole) listing.add_unread(workload.path, whole.error());
   for (const std::string& child : children_of(workload, listing)) {
-    auto part = evaluate(workload.path + "/" + child);
-    if (part && (!whole || part->limit < whole->limit)) listing.found.push_back(std::move(*part));
+    const std::string path = workload.path + "/" + child;
+    auto part = evaluate_at(path, threshold);
+    if (!part || !whole) {
+      listing.add_unread(path, part ? whole.error() : part.error());
+    } else if (*part && (!*whole || (*part)->limit < (*whole)->limit)) {
+      listing.found.push_back(std::move(**part));
+    }
   }
-  if (whole) listing.found.push_back(std::move(*whole));
+  if (whole && *whole) listing.found.push_back(std::move(**whole));
 }
 
 // Of a pod: its containers.
@@ -79,8 +81,26 @@ std::vector<std::string> OwnLimits::children_of(const Workload& workload, Listin
   const auto cgroup = tree_.open(workload.path);
   auto children = cgroup ? cgroup->children() : Result<std::vector<std::string>>(cgroup.error());
   if (children) return std::move(children).value();
-  listing.unread.insert(workload.path);
+  if (!was_removed(children.error())) {
+    listing.unlisted.insert(workload.path);
+    listing.add_unread(workload.path, children.error());
+  }
   return {};
+}
+
+// A watched cgroup that could not be read now, for example because the agent is out of descriptors,
+// stays with the limit it had.
+void OwnLimits::keep_unread(Listing& listing) const {
+  for (const Held& held : held_) {
+    const kernel::CgroupDir& cgroup = held.reader.cgroup();
+    const std::string& path = cgroup.path();
+    const bool unread =
+        listing.unread.contains(path) || listing.unlisted.contains(path.substr(0, path.rfind('/')));
+    if (!unread || !cgroup.still_at_path(tree_.memory_fd())) continue;
+    const bool known = held.last && held.last->usage;
+    const Bytes usage = known ? *held.last->usage : held.line;
+    listing.found.push_back({path, held.threshold, held.limit, held.line, usage});
+  }
 }
 
 void OwnLimits::refresh(const Config& config, const std::vector<const Workload*>& workloads,
@@ -100,7 +120,13 @@ void OwnLimits::refresh(const Config& config, const std::vector<const Workload*>
     const auto rule = wanted.find(workload_class(*workload));
     if (rule != wanted.end()) find(*workload, rule->second, listing);
   }
+  keep_unread(listing);
   std::vector<Found>& found = listing.found;
+  if (listing.failure) {
+    notes.push_back({"ownLimit", fmt::format("the limits of {} cgroups could not be read; those "
+                                             "watched before stay watched: {}",
+                                             listing.unread.size(), listing.failure->text())});
+  }
   if (found.size() > slots) {
     const auto nearer = [](const Found& a, const Found& b) {
       return a.line - a.usage < b.line - b.usage;
@@ -113,20 +139,18 @@ void OwnLimits::refresh(const Config& config, const std::vector<const Workload*>
                                  found.size(), slots)});
     found.erase(found.begin() + static_cast<std::ptrdiff_t>(slots), found.end());
   }
-  hold(std::move(listing), slots, notes);
+  hold(std::move(found), notes);
   due_ = now + (clock.now() - began) * kBudget;
 }
 
-// A cgroup that could not be read now, for example because the agent is out of descriptors, stays
-// watched with the limit it had.
-void OwnLimits::hold(Listing listing, std::size_t slots, std::vector<SourceNote>& notes) {
+void OwnLimits::hold(std::vector<Found> found, std::vector<SourceNote>& notes) {
   std::map<std::string, Held> old;
   for (Held& held : std::exchange(held_, {})) {
     if (!held.reader.cgroup().still_at_path(tree_.memory_fd())) continue;
     const std::string path = held.reader.cgroup().path();
     old.emplace(path, std::move(held));
   }
-  for (Found& each : listing.found) {
+  for (Found& each : found) {
     if (auto kept = old.extract(each.path)) {
       Held& held = kept.mapped();
       if (held.limit != each.limit) held.last.reset();
@@ -143,12 +167,6 @@ void OwnLimits::hold(Listing listing, std::size_t slots, std::vector<SourceNote>
     } else if (tree_.open(each.path)) {
       notes.push_back({each.path, reader.error().text()});
     }
-  }
-  for (auto& [path, held] : old) {
-    if (held_.size() >= slots) return;
-    const bool unread = std::ranges::any_of(
-        listing.unread, [&](const std::string& each) { return path_is_within(path, each); });
-    if (unread) held_.push_back(std::move(held));
   }
 }
 

@@ -67,14 +67,23 @@ class OwnLimits {
   };
   struct Listing {
     std::vector<Found> found;
-    std::set<std::string> unread;  // it is unknown whether these, or cgroups in them, have a limit
+    // It is unknown whether these have a limit, or in the second set which children they have.
+    std::set<std::string> unread;
+    std::set<std::string> unlisted;
+    std::optional<Error> failure;  // of the first of them
+
+    void add_unread(const std::string& path, const Error& error) {
+      unread.insert(path);
+      if (!failure) failure = error;
+    }
   };
   void find(const Workload& workload, std::size_t threshold, Listing& listing) const;
   [[nodiscard]] std::vector<std::string> children_of(const Workload& workload,
                                                      Listing& listing) const;
   [[nodiscard]] Result<std::optional<Found>> evaluate_at(const std::string& path,
                                                          std::size_t threshold) const;
-  void hold(Listing listing, std::size_t slots, std::vector<SourceNote>& notes);
+  void keep_unread(Listing& listing) const;
+  void hold(std::vector<Found> found, std::vector<SourceNote>& notes);
   bool read_one(Held& held, MonotonicTime now, std::vector<SourceNote>& notes);
 
   const kernel::CgroupTree& tree_;

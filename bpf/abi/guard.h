@@ -32,7 +32,7 @@ struct abi_guard_victim {
   __u64 cgroup;   /* kernfs id in the memory hierarchy, of the workload it was approved in */
   __u64 expected; /* bytes that the kill is expected to free; only reported */
   __s32 tgid;     /* in the initial pid namespace */
-  __u32 group;    /* the workload: its processes are killed together; counts up from 0 */
+  __u32 group;    /* victims that are killed together; counts up from 0 */
 };
 
 struct abi_guard_list {

@@ -22,7 +22,7 @@ std::string priority_of(const RankKey& key) {
   return key.priority_unknown ? "unknown" : fmt::format("{}", key.priority);
 }
 
-// "path:priority=5:over-request=1234:exceeds" for each candidate after the victim.
+// "name:priority=5:working-set=1234" for each of the first candidates that is not the victim.
 std::string runners_up(const Decision& decision) {
   std::string out;
   std::size_t named = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A signal is what a threshold watches. All that the rest of Forestall knows of a signal is its row
-// in kSignalTable: a new signal is a new row, and a case in policy/signals.cc if nothing is
-// measured like it yet. Kubelet's signals have kubelet's names and meaning
+// A signal is what a threshold watches. Most of Forestall knows only its row in kSignalTable; the
+// places that depend on how it is measured compare its Measure (CONTRIBUTING.md lists them).
+// Kubelet's signals have kubelet's names and meaning
 // (pkg/kubelet/eviction/api/types.go).
 #pragma once
 

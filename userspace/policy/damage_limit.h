@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bounds the damage of a series of kills for one threshold: whether a further kill can help.
 //
-// Kubelet evicts one pod in 10 s. Forestall may kill again as soon as a victim's memory is back,
-// because several workloads that leak at once exhaust memory within a second. If the memory belongs
-// to no candidate (a process outside of the workloads, tmpfs without an owner, kernel slab), that
-// speed would cost every candidate. So facts decide before each further kill:
+// Kubelet evicts one pod in 10 s. Forestall may kill again at once if memory that is being freed is
+// not enough, because several workloads that leak at once exhaust memory within a second. If the
+// memory belongs to no candidate (a process outside of the workloads, tmpfs without an owner,
+// slab), that speed would cost every candidate. So facts decide before each further kill:
 // 1. kills_freed_little: the last victim that ended freed less than half of its working set. What
 //    is short is not held by processes of candidates. One more kill follows if the kernel's OOM
 //    killer would act next, because the first victim may have been an exception.

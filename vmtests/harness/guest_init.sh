@@ -104,6 +104,7 @@ ip link set lo up
 hostname forestall-vm
 echo 0 >/proc/sys/kernel/kptr_restrict
 echo 4 >/proc/sys/vm/nr_hugepages
+[ "$(cat /proc/sys/vm/nr_hugepages)" = 4 ] || unfit "4 huge pages cannot be reserved"
 say ready "$(uname -r)"
 run_plan
 say exit $?

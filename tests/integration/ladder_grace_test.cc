@@ -162,6 +162,28 @@ TEST(LadderGrace, ALaterDecisionDoesNotLengthenIt) {
   EXPECT_TRUE(service.child().wait_exit());
 }
 
+// The configuration may be reloaded during the period.
+TEST(LadderGrace, ADecisionOfADryRunDoesNotCutItShort) {
+  ScratchCgroup scratch;
+  const auto path = scratch.child("deaf");
+  Service service(scratch, path, false);
+  LadderRun run(patient());
+  run.ladder().begin(run.rank(path), kLong);
+  LadderOptions dry = patient();
+  dry.dry_run = true;
+  run.ladder().set_options(dry);
+  run.ladder().begin(run.rank(path));
+  const auto progress = run.progress_of(run.rank(path).workload.cgroup);
+  ASSERT_TRUE(progress);
+  EXPECT_EQ(progress->state, KillState::terminating);
+  EXPECT_EQ(*progress->kill_at, progress->started + kLong);
+  EXPECT_FALSE(service.child().ended());
+  run.ladder().set_options(patient());
+  run.ladder().begin(run.rank(path));
+  EXPECT_EQ(run.next_outcome().state, KillState::released);
+  EXPECT_TRUE(service.child().wait_exit());
+}
+
 TEST(LadderGrace, ForksDuringThePeriodAreKilledAtItsEnd) {
   ScratchCgroup scratch;
   const auto path = scratch.child("parting");

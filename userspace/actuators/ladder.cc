@@ -104,7 +104,8 @@ void Ladder::Machine::begin(const WorkloadSample& sample, Duration grace) {
                                       [](const auto& victim) { return victim->cgroup(); });
   if (same != victims_.end()) {
     if ((*same)->progress().state == KillState::terminating) {
-      (*same)->cut_grace(grace);
+      // A dry run began since: the earlier decision stays as it was, and this one sends nothing.
+      if (!options_.dry_run) (*same)->cut_grace(grace);
       return collect();
     }
     if ((*same)->progress().state == KillState::in_flight && (*same)->under_way()) {

@@ -43,19 +43,19 @@ class SumResultsTest(unittest.TestCase):
         return done.returncode, done.stdout.splitlines()
 
     def test_last_line_is_the_sum(self) -> None:
-        (self.folder / "release.xml").write_text(junit(passed("A.B"), failed("A.C", "why")))
+        (self.folder / "host.xml").write_text(junit(passed("A.B"), failed("A.C", "why")))
         (self.folder / "asan.xml").write_text(junit(passed("A.B")))
         status, lines = self.sum_up()
         self.assertEqual((status, lines[-1]), (1, "2 passed, 1 failed"))
-        self.assertIn("FAILED release: A.C", lines)
+        self.assertIn("FAILED host: A.C", lines)
         self.assertIn("    why", lines)
 
     def test_repeated_test_has_both_outputs(self) -> None:
-        (self.folder / "release.xml").write_text(junit(failed("A.B", "too late")))
-        (self.folder / "release.again.xml").write_text(junit(passed("A.B", output="in time")))
+        (self.folder / "host.xml").write_text(junit(failed("A.B", "too late")))
+        (self.folder / "host.again.xml").write_text(junit(passed("A.B", output="in time")))
         status, lines = self.sum_up()
         self.assertEqual((status, lines[-1]), (0, "1 passed, 0 failed"))
-        at = lines.index("FAILED, then passed release: A.B")
+        at = lines.index("FAILED, then passed host: A.B")
         self.assertEqual(lines[at + 1:at + 4], ["    too late", "  repeated:", "    in time"])
 
     def test_repeated_vm_case_has_both_outputs(self) -> None:
@@ -72,16 +72,16 @@ class SumResultsTest(unittest.TestCase):
         self.assertIn("     3.5 s  vm: 6.1 v2 Node.Leak", lines)
 
     def test_slowest_come_first_and_no_more_than_twenty(self) -> None:
-        (self.folder / "release.xml").write_text(
+        (self.folder / "host.xml").write_text(
             junit(*(passed(f"A.T{number}", number) for number in range(30))))
         _, lines = self.sum_up()
         self.assertEqual(lines[0], "slowest 20 of 30 tests:")
-        self.assertEqual(lines[1], "    29.0 s  release: A.T29")
-        self.assertEqual(lines[20], "    10.0 s  release: A.T10")
+        self.assertEqual(lines[1], "    29.0 s  host: A.T29")
+        self.assertEqual(lines[20], "    10.0 s  host: A.T10")
         self.assertFalse(any("A.T9" in line for line in lines))
 
     def test_a_failed_stage_without_a_failed_test_counts(self) -> None:
-        (self.folder / "release.xml").write_text(junit(passed("A.B")))
+        (self.folder / "host.xml").write_text(junit(passed("A.B")))
         status, lines = self.sum_up("--failed-stages", "asan")
         self.assertEqual((status, lines[-1]), (1, "1 passed, 1 failed"))
 

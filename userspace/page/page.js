@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws a picture (internal/picture.proto), its only input. A report contains it; a running
+// Draws a picture (forestall/internal/picture.proto), its only input. A report contains it; a running
 // agent serves it at /picture and its changes at /live.
 //
 // Names are added to the document as text: no markup is made from strings.

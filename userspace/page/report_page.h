@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page that draws a picture (internal/picture.proto): as one self-contained file for
+// The page that draws a picture (forestall/internal/picture.proto): as one self-contained file for
 // `forestall report`, and in parts for the agent's status page.
 //
 // Its parts are compiled in (userspace/page/*.{html,css,js}, and uPlot, which draws the lines). The

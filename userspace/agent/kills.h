@@ -2,6 +2,7 @@
 // The kills the agent has begun, each with the record it belongs to, until its outcome is known.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "actuators/ladder.h"
@@ -30,6 +31,7 @@ class Kills {
   void collect();
 
  private:
+  [[nodiscard]] std::optional<KillState> state_of(CgroupId cgroup) const;
   void forget(CgroupId cgroup);
   void drop_forgotten();
   void write(const Record& record);

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// What counts as a kill: one that was begun, once.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "agent/kills.h"
+#include "integration/ladder_run.h"
+#include "support/child.h"
+#include "support/scratch_cgroup.h"
+
+namespace forestall::test {
+namespace {
+
+class KillCounts : public ::testing::Test {
+ protected:
+  static actuators::LadderOptions options(bool dry_run = false) {
+    actuators::LadderOptions options;
+    options.usable = kAllOfKilling;
+    options.dry_run = dry_run;
+    return options;
+  }
+  static Decision decision(const WorkloadSample& victim, Duration grace) {
+    Decision made;
+    made.action = Action::kill;
+    Candidate candidate;
+    candidate.sample = victim;
+    made.considered = {candidate};
+    Eviction eviction;
+    eviction.grace = grace;
+    eviction.at_once = grace == Duration::zero();
+    made.evictions = {eviction};
+    return made;
+  }
+  void signal(LadderRun& run, const WorkloadSample& victim, Duration grace = Duration::zero()) {
+    agent::Kills(run.ladder(), no_sinks_, counts_).signal(decision(victim, grace));
+  }
+
+  ScratchCgroup scratch_;
+  const std::string path_ = scratch_.child("victim");
+  const std::vector<exports::RecordSink*> no_sinks_;
+  exports::LoopCounts counts_;
+};
+
+TEST_F(KillCounts, OneThatIsShortenedCountsOnce) {
+  sigset_t term;
+  sigemptyset(&term);
+  sigaddset(&term, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &term, nullptr);
+  const Hog deaf(scratch_, path_, mib(4));  // inherits the mask
+  pthread_sigmask(SIG_UNBLOCK, &term, nullptr);
+  LadderRun run(options());
+  signal(run, run.rank(path_), std::chrono::hours(1));
+  signal(run, run.rank(path_));
+  EXPECT_EQ(counts_.kills, 1U);
+}
+
+TEST_F(KillCounts, OneThatFailsDoesNotCount) {
+  const Hog hog(scratch_, path_, mib(4));
+  LadderRun run(options());
+  WorkloadSample another = run.rank(path_);
+  ++another.workload.cgroup.inode;  // the cgroup was removed and created again
+  signal(run, another);
+  EXPECT_TRUE(hog.alive());
+  EXPECT_EQ(counts_.kills, 0U);
+}
+
+TEST_F(KillCounts, OneWithoutProcessesDoesNotCount) {
+  LadderRun run(options());
+  signal(run, run.rank(path_));
+  EXPECT_EQ(counts_.kills, 0U);
+}
+
+TEST_F(KillCounts, ThoseOfADryRunHaveACountOfTheirOwn) {
+  const Hog hog(scratch_, path_, mib(4));
+  LadderRun run(options(true));
+  signal(run, run.rank(path_));
+  signal(run, run.rank(path_));
+  EXPECT_EQ(counts_.kills, 0U);
+  EXPECT_EQ(counts_.dry_run_kills, 1U);
+  EXPECT_TRUE(hog.alive());
+}
+
+}  // namespace
+}  // namespace forestall::test

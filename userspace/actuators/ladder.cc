@@ -57,7 +57,7 @@ class Ladder::Machine {
   }
   [[nodiscard]] int fd() const { return epoll_.get(); }
 
-  void begin(const WorkloadSample& sample, Duration grace);
+  bool begin(const WorkloadSample& sample, Duration grace);
   bool complete(const WorkloadSample& sample, const Signalled& signalled);
   bool reclaim(const WorkloadSample& sample) {
     return !options_.dry_run && left_behind_.start(sample);
@@ -99,23 +99,28 @@ class Ladder::Machine {
   std::vector<Outcome> outcomes_;
 };
 
-void Ladder::Machine::begin(const WorkloadSample& sample, Duration grace) {
+bool Ladder::Machine::begin(const WorkloadSample& sample, Duration grace) {
   const auto same = std::ranges::find(victims_, sample.workload.cgroup,
                                       [](const auto& victim) { return victim->cgroup(); });
+  bool afresh = true;
   if (same != victims_.end()) {
     if ((*same)->progress().state == KillState::terminating) {
       // A dry run began since: the earlier decision stays as it was, and this one sends nothing.
       if (!options_.dry_run) (*same)->cut_grace(grace);
-      return collect();
+      collect();
+      return false;
     }
     if ((*same)->progress().state == KillState::in_flight && (*same)->under_way()) {
-      return refuse_second(sample);
+      refuse_second(sample);
+      return false;
     }
-    // The new attempt replaces the earlier one.
+    // The new attempt replaces the earlier one. What a dry run decided on is still in flight.
+    afresh = (*same)->progress().state != KillState::in_flight;
     victims_.erase(same);
   }
   start(sample, grace, options_, std::nullopt);
   collect();
+  return afresh;
 }
 
 void Ladder::Machine::start(const WorkloadSample& sample, Duration grace,
@@ -310,8 +315,8 @@ bool Ladder::dry_run() const {
 void Ladder::protect(std::shared_ptr<const ProtectedGroups> groups) {
   machine_->protect(std::move(groups));
 }
-void Ladder::begin(const WorkloadSample& victim, Duration grace) {
-  machine_->begin(victim, grace);
+bool Ladder::begin(const WorkloadSample& victim, Duration grace) {
+  return machine_->begin(victim, grace);
 }
 bool Ladder::complete(const WorkloadSample& victim, const Signalled& signalled) {
   return machine_->complete(victim, signalled);

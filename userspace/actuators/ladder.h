@@ -73,7 +73,8 @@ class Ladder {
   // With a grace above 0 every process gets SIGTERM; those left when it expires get SIGKILL.
   // begin() does not wait for it. For a victim in its grace, begin() shortens that to at most the
   // new grace: a hard eviction pre-empts a soft one.
-  void begin(const WorkloadSample& victim, Duration grace = Duration::zero());
+  // Returns whether a kill was begun: false if one of this cgroup is under way.
+  bool begin(const WorkloadSample& victim, Duration grace = Duration::zero());
   // Completes a kill that was already signalled: signals the remaining processes, reaps, watches,
   // and reports an outcome with these times and figures. False: a kill of the cgroup was running;
   // it continues, and its outcome includes them.

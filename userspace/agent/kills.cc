@@ -11,22 +11,17 @@ CgroupId victim_of(const Record& record) {
   return record.decision.considered[*record.decision.victim()].sample.workload.cgroup;
 }
 
-bool is_under_way(std::optional<KillState> state) {
-  return state == KillState::terminating || state == KillState::in_flight;
-}
-
 }  // namespace
 
 void Kills::signal(const Decision& decision) {
   for (const Eviction& eviction : decision.evictions) {
     const Duration grace = eviction.at_once ? Duration::zero() : eviction.grace;
     const WorkloadSample& victim = decision.considered[eviction.candidate].sample;
-    const bool again = is_under_way(state_of(victim.workload.cgroup));
-    ladder_.begin(victim, grace);
+    const bool begun = ladder_.begin(victim, grace);
     // A victim that could not be signalled is listed as failed, and one that had no process left is
-    // not listed: neither was killed. A second decision on a kill under way begins no other one.
+    // not listed: neither was killed.
     const auto state = state_of(victim.workload.cgroup);
-    if (again || !state || *state == KillState::failed) continue;
+    if (!begun || !state || *state == KillState::failed) continue;
     ++(ladder_.dry_run() ? counts_.dry_run_kills : counts_.kills);
   }
 }

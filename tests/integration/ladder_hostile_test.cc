@@ -82,7 +82,7 @@ class LadderThreads : public ::testing::TestWithParam<bool> {
   void SetUp() override {
     if (!mounts().v1) {
       GTEST_SKIP() << "not applicable: on v2 all threads of a process share one memory cgroup; "
-                      "runs on v1 hosts";
+                      "runs on v1 hosts, as in the VM test 6.1 v1";
     }
   }
   Outcome kill() {

@@ -12,11 +12,6 @@
 namespace forestall::picture {
 namespace {
 
-// The record of a kill follows its evaluation by seconds; other records follow theirs directly.
-constexpr std::size_t kKillsKept = 1024;
-constexpr std::size_t kOthersKept = 128;
-// Of the subjects of a decision; a node may have a threshold per workload.
-constexpr std::size_t kEvidenceKept = 16;
 // Limit for all moments of a picture: some 500 bytes each.
 constexpr std::size_t kCandidatesShown = 3000;
 constexpr int kCandidatesLeast = 4;
@@ -101,80 +96,10 @@ void put_stages(const Record& record, internal::Moment& out) {
 
 }  // namespace
 
-Record Moments::trimmed(const Record& record, std::uint64_t& left_out) const {
-  Record kept;
-  kept.sequence = record.sequence;
-  kept.wall_time_ns = record.wall_time_ns;
-  kept.observation.at = record.observation.at;
-  kept.observation.wake = record.observation.wake;
-  kept.stages = record.stages;
-  kept.outcome = record.outcome;
-  kept.oom_kill = record.oom_kill;
-  kept.prepared = record.prepared;
-  Decision& decision = kept.decision;
-  const auto& all = record.decision.considered;
-  std::size_t reported = std::min(limits_.candidates, all.size());
-  for (const Eviction& each : record.decision.evictions) {
-    if (each.candidate < all.size()) reported = std::max<std::size_t>(reported, each.candidate + 1);
-  }
-  left_out = all.size() - reported;
-  decision.action = record.decision.action;
-  decision.reason = record.decision.reason;
-  // Met thresholds come first.
-  const auto& evidence = record.decision.evidence;
-  const std::size_t driving = record.decision.driving.value_or(0);
-  const std::size_t shown = std::min(evidence.size(), std::max(kEvidenceKept, driving + 1));
-  decision.evidence.assign(evidence.begin(), evidence.begin() + static_cast<std::ptrdiff_t>(shown));
-  decision.driving = record.decision.driving;
-  decision.considered.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(reported));
-  for (Candidate& each : decision.considered) {
-    each.sample.workload.pod.reset();
-    each.sample.statistics.reset();
-  }
-  if (kept.outcome) kept.outcome->victim.pod.reset();
-  decision.evictions = record.decision.evictions;
-  decision.node_reclaim = record.decision.node_reclaim;
-  decision.conditions = record.decision.conditions;
-  return kept;
-}
-
-void Moments::evaluation(std::uint64_t number, const Record& evaluated) {
-  const bool kills = evaluated.decision.action == Action::kill;
-  auto& seen = kills ? kills_ : others_;
-  if (seen.size() == (kills ? kKillsKept : kOthersKept)) seen.pop_front();
-  Seen& added = seen.emplace_back();
-  added.number = number;
-  added.evaluated = trimmed(evaluated, added.left_out);
-}
-
-void Moments::forget_evaluations() {
-  kills_.clear();
-  others_.clear();
-}
-
-const Moments::Seen* Moments::find(std::uint64_t number) const {
-  for (const auto* seen : {&kills_, &others_}) {
-    const auto found = std::ranges::lower_bound(*seen, number, {}, &Seen::number);
-    if (found != seen->end() && found->number == number) return &*found;
-  }
-  return nullptr;
-}
-
 void Moments::record(std::uint64_t evaluation, std::uint64_t run, std::int64_t at_us, bool dry_run,
                      const Record& record) {
   std::uint64_t left_out = 0;
-  Record reported = trimmed(record, left_out);
-  const Seen* seen = evaluation == 0 ? nullptr : find(evaluation);
-  if (seen != nullptr) {
-    // The record's own evictions are kept: it is about one of them.
-    auto evictions = std::move(reported.decision.evictions);
-    reported.decision = seen->evaluated.decision;
-    reported.decision.evictions = std::move(evictions);
-    reported.observation = seen->evaluated.observation;
-    reported.stages = seen->evaluated.stages;
-    reported.prepared = seen->evaluated.prepared;
-    left_out = seen->left_out;
-  }
+  const Record reported = evaluations_.completed(evaluation, record, left_out);
   const std::uint64_t id = run * kSequencesMax + reported.sequence;
   if (!reported_.contains(id)) make_room();
   Reported& entry = reported_[id];

@@ -2,13 +2,11 @@
 #include "replay/replay_at.h"
 
 #include <fmt/format.h>
-#include <time.h>
 
-#include <array>
 #include <cstdint>
 
-#include "base/parse.h"
 #include "base/printable.h"
+#include "intake/wall_time.h"
 #include "model/duration.h"
 #include "replay/decision_text.h"
 #include "tables/process_text.h"
@@ -16,45 +14,6 @@
 
 namespace forestall::replay {
 namespace {
-
-constexpr std::int64_t kSecond = 1'000'000'000;
-
-std::string utc(std::int64_t wall_ns) {
-  const time_t seconds = wall_ns / kSecond;
-  tm parts{};
-  gmtime_r(&seconds, &parts);
-  std::array<char, 32> text{};
-  strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
-  return fmt::format("{}.{:03}Z", text.data(), wall_ns % kSecond / 1'000'000);
-}
-
-// ".25" of a second; nothing: not a fraction.
-std::optional<std::int64_t> fraction_of(std::string_view text) {
-  if (text.empty()) return 0;
-  if (text.front() != '.' || text.size() < 2 || text.size() > 10) return std::nullopt;
-  text.remove_prefix(1);
-  auto value = parse_u64(text);
-  if (!value) return std::nullopt;
-  for (std::size_t digits = text.size(); digits < 9; ++digits) *value *= 10;
-  return static_cast<std::int64_t>(*value);
-}
-
-std::optional<std::int64_t> parse_utc(std::string_view text) {
-  if (text.size() < 20 || text.back() != 'Z') return std::nullopt;
-  tm parts{};
-  const std::string whole(text.substr(0, 19));
-  const char* const end = strptime(whole.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
-  if (end == nullptr || *end != '\0') return std::nullopt;
-  const auto fraction = fraction_of(text.substr(19, text.size() - 20));
-  if (!fraction) return std::nullopt;
-  std::int64_t ns = 0;
-  // Years after 2262 overflow: clamp to the latest or earliest time.
-  const std::int64_t seconds = timegm(&parts);
-  if (__builtin_mul_overflow(seconds, kSecond, &ns) || __builtin_add_overflow(ns, *fraction, &ns)) {
-    return seconds < 0 ? INT64_MIN : INT64_MAX;
-  }
-  return ns;
-}
 
 std::vector<std::string> name_and_path(const Workload& workload) {
   return {workload.name, workload.path};
@@ -71,7 +30,7 @@ Resource resource_of_decision(const Decision& decision) {
 }  // namespace
 
 Result<ReplayTime> parse_replay_time(std::string_view text) {
-  if (const auto wall = parse_utc(text)) return ReplayTime(WallTime{*wall});
+  if (const auto wall = intake::parse_wall_time(text)) return ReplayTime(WallTime{*wall});
   const auto since = parse_duration(text);
   if (since && *since >= Duration::zero()) return ReplayTime(*since);
   return error(
@@ -119,7 +78,8 @@ std::string ReplayAt::text(Ranking ranking) const {
   const Decision& decision = kept_->decision;
   const MonotonicTime at = kept_->observation.at;
   std::string out = fmt::format("evaluation {} at {}", kept_->line, offset(kept_->since_first));
-  if (kept_->step) out += fmt::format(", {}", utc(kept_->step->evaluated.wall_time_ns));
+  if (kept_->step)
+    out += fmt::format(", {}", intake::wall_time_text(kept_->step->evaluated.wall_time_ns));
   out += fmt::format(", woken by {}\n{} ({})\n\nthresholds\n",
                      to_string(kept_->observation.wake.source), to_string(decision.action),
                      to_string(decision.reason));

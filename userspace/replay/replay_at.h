@@ -21,7 +21,7 @@ struct WallTime {
 };
 using ReplayTime = std::variant<Duration, WallTime>;
 
-// "12.5s", "+1m30s"; "2025-03-14T10:11:12Z", also with a fraction. Errors state the valid forms.
+// "12.5s", "+1m30s"; the forms of intake::parse_wall_time(). Errors state the valid forms.
 [[nodiscard]] Result<ReplayTime> parse_replay_time(std::string_view text);
 
 // Keeps the last evaluation at or before a time and prints it at the end.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // `forestall status`: requests the status of the running agent over gRPC and prints it.
-#include <errno.h>
 #include <fmt/format.h>
 #include <google/protobuf/util/message_differencer.h>
 
@@ -11,42 +10,19 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/result.h"
+#include "cli/agent_status.h"
 #include "cli/bpf_counter_text.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
-#include "forestall/v1/service.pb.h"
+#include "forestall/v1/status.pb.h"
 #include "messages/json.h"
 #include "model/signal.h"
 #include "model/workload_example.h"
 #include "tables/limit_text.h"
 #include "tables/table.h"
-#include "wire/grpc_call.h"
 
 namespace forestall::cli {
 namespace {
-
-// A busy node may delay the agent's server thread.
-constexpr Duration kPatience = std::chrono::seconds(5);
-// More than any answer: a longer one is not from an agent.
-constexpr std::size_t kAnswerMax = std::size_t{16} << 20;
-
-Result<v1::AgentStatus> ask(const std::string& path) {
-  wire::GrpcTarget target;
-  target.socket = path;
-  target.max_reply_bytes = kAnswerMax;
-  const wire::GrpcReply reply =
-      wire::grpc_call(target, "/forestall.v1.Agent/GetStatus", "", kPatience);
-  if (!reply.ok()) {
-    // A system error is clear without the gRPC status.
-    if (reply.code != 0) return Error{reply.code, reply.message};
-    return error(fmt::format("{}: {} ({})", path, reply.message, to_string(reply.status)));
-  }
-  v1::GetStatusResponse response;
-  if (!response.ParseFromString(reply.body)) {
-    return error(path + ": the listener is not an agent of this version");
-  }
-  return std::move(*response.mutable_status());
-}
 
 std::string word_of(const google::protobuf::EnumDescriptor& words, int value) {
   const auto* found = words.FindValueByNumber(value);
@@ -195,18 +171,9 @@ void print_stages(const v1::AgentStatus& status) {
 }  // namespace
 
 int run_status(const Options& options) {
-  const std::string path = api_socket(options);
-  const auto status = ask(path);
+  const auto status = agent_status(api_socket(options));
   if (!status) {
-    const int code = status.error().code;
-    if (code == ENOENT || code == ECONNREFUSED) {
-      fmt::print(stderr,
-                 "forestall status: no agent listens at {}; start one, or set --socket if its "
-                 "apiSocket is another path (with apiSocket: off it serves no status)\n",
-                 path);
-    } else {
-      fmt::print(stderr, "forestall status: {}\n", printable(status.error().text()));
-    }
+    fmt::print(stderr, "forestall status: {}\n", printable(status.error().text()));
     return kExitFailed;
   }
   if (options.output == OutputFormat::json) {

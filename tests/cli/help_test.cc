@@ -19,8 +19,9 @@ using testing::SizeIs;
 
 const std::vector<std::string> kWithKubeletFlags{"agent", "signals", "rank",  "check-config",
                                                  "plan",  "replay",  "record"};
-const std::vector<std::string> kWithoutKubeletFlags{"demo", "doctor", "status", "score",  "top",
-                                                    "qos",  "admit",  "diff",   "report", "trace"};
+const std::vector<std::string> kWithoutKubeletFlags{"demo",   "doctor", "status", "score",
+                                                    "top",    "qos",    "admit",  "diff",
+                                                    "report", "trace",  "events"};
 
 std::vector<std::string> all_subcommands() {
   std::vector<std::string> all = kWithKubeletFlags;
@@ -67,7 +68,7 @@ TEST(Help, EveryHelpTextFitsEightyColumns) {
 TEST(Help, SubcommandsAreGrouped) {
   EXPECT_THAT(groups_of(run_forestall({"--help"}).output),
               testing::ElementsAre(
-                  "Guard: agent demo doctor status", "Inspect: signals rank score top",
+                  "Guard: agent demo doctor status", "Inspect: signals rank score top events",
                   "Offline: check-config plan qos admit replay diff report",
                   "Record and trace: trace record", "Help: version help", "Options: -h --version"));
 }

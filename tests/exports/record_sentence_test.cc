@@ -52,6 +52,18 @@ TEST(RecordSentence, AnEvictionNamesVictimCauseAndResult) {
             "freed 190Mi in 10 ms");
 }
 
+TEST(RecordSentence, ACrossingHasADirectionAndASubject) {
+  const auto sentence = [](std::string_view subject, bool met, Bytes available) {
+    return crossing_sentence(Signal::memory_available, subject, met, available.count,
+                             mib(96).count);
+  };
+  EXPECT_EQ(sentence("node", true, mib(90)), "met: memory.available 90Mi < 96Mi");
+  EXPECT_EQ(sentence("/batch", true, mib(96)),
+            "met: memory.available 96Mi, threshold 96Mi in /batch");
+  EXPECT_EQ(sentence("/a b", false, mib(99)),
+            "no longer met: memory.available 99Mi, threshold 96Mi in \"/a b\"");
+}
+
 TEST(RecordSentence, TheStateOfAKillIsTheVerb) {
   Record record = evicted();
   record.outcome->dry_run = true;

@@ -202,6 +202,9 @@ TEST(AgentRecording, IsReadableUpToTheDeathOfItsWriter) {
     // One thread prints the record, another one writes the recording.
     ASSERT_TRUE(
         wait_for(scene.ring(), -1, [&] { return !replayed(scene.ring()).outcomes.empty(); }));
+    const Ran events = run_forestall({"events", "--run-dir", agent.directory().path()});
+    EXPECT_EQ(events.exit_code, 0) << events.errors;
+    EXPECT_THAT(events.output, HasSubstr("Z evicted leak: cgroupMemory.available "));
     kill(agent.process().pid(), SIGKILL);
     ASSERT_TRUE(agent.process().wait_end(SystemClock().now() + kPatience));
   }
@@ -220,6 +223,8 @@ TEST(AgentRecording, IsReadableUpToTheDeathOfItsWriter) {
   const Replayed both = replayed(scene.ring());
   EXPECT_EQ(both.different, 0U);
   EXPECT_GT(both.same, first.same);
+  const Ran runs = run_forestall({"events", scene.ring(), "--kind", "run"});
+  EXPECT_THAT(runs.output, HasSubstr("; nothing is recorded of the "));
 }
 
 // Times of the entries of one kind, in seconds.

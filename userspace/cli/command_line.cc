@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only file that includes CLI11: its header takes longer to compile than the rest of a
-// subcommand.
 #include "cli/command_line.h"
 
 #include <CLI/CLI.hpp>
@@ -12,8 +10,9 @@
 
 #include "base/parse.h"
 #include "base/printable.h"
+#include "cli/command_help.h"
+#include "cli/event_line.h"
 #include "cli/exit_code.h"
-#include "cli/help_text.h"
 #include "intake/kubelet_flags.h"
 #include "messages/yaml_message.h"
 
@@ -30,7 +29,6 @@ constexpr const char* kFooter =
     "configuration or input; 3 this host cannot be guarded; 4 another agent is running.\n"
     "See forestall(8).";
 
-constexpr const char* kOptions = "Options";
 constexpr const char* kPodList = "Output of `kubectl get pods -o json`; - reads standard input";
 
 const CLI::Range& pid_range() {
@@ -250,6 +248,23 @@ void describe_top(CLI::App& command, CommandLine& line) {
   add_agent_address(command, line.options);
 }
 
+void describe_events(CLI::App& command, CommandLine& line) {
+  EventsOptions& events = line.events;
+  add_value(command, "recording", events.path, "",
+            "A recording, or the directory of an agent's recordings (default: those of the running "
+            "agent)");
+  add_value(command, "--since", events.since, "TIME",
+            "Only events from this time on: before now (10m, 2h) or UTC (2025-03-14T10:11:12Z, "
+            "'2025-03-14 10:11')");
+  add_value(command, "--until", events.until, "TIME", "Only events up to this time");
+  static const std::string kKinds =
+      "Only these kinds: " + CLI::detail::join(event_kinds(), ", ") + " (default: all)";
+  add_value(command, "--kind", events.kinds, "LIST", kKinds.c_str());
+  add_value(command, "-n,--limit", events.limit, "N", "Only the last N events")
+      ->check(number_from(1));
+  add_agent_address(command, line.options);
+}
+
 // --- offline ------------------------------------------------------------------------------------
 
 void describe_plan(CLI::App& command, CommandLine& line) {
@@ -433,6 +448,8 @@ constexpr Row kRows[] = {
      "Show the kernel's OOM score of processes and how it is computed"},
     {Subcommand::top, kInspect, "top", kHost | kConfig, describe_top,
      "Show thresholds, pressure and the eviction order, live"},
+    {Subcommand::events, kInspect, "events", kOutput, describe_events,
+     "List kills, kernel OOM kills, crossings and other events of a recording"},
     {Subcommand::check_config, kOffline, "check-config", kSettings, nullptr,
      "Check a configuration and show the settings that result"},
     {Subcommand::plan, kOffline, "plan", kSettings, describe_plan,
@@ -467,66 +484,7 @@ void add_subcommand(CLI::App& app, const Row& row, CommandLine& line) {
   if ((row.shared & kKubeletFlags) != 0) add_kubelet_flags(command, line.options);
 }
 
-// --- help ---------------------------------------------------------------------------------------
-
-// CLI11 keeps these in the order of their addresses.
-std::string joined_names(const std::set<CLI::Option*>& options) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : options) names.push_back(option->get_name());
-  std::sort(names.begin(), names.end());
-  return CLI::detail::join(names, ", ");
-}
-
-// "-o,--output" as "-o, --output".
-std::string spaced(std::string names) {
-  if (const auto comma = names.find(','); comma != std::string::npos) names.insert(comma + 1, " ");
-  return names;
-}
-
-HelpEntry help_entry(const CLI::Option& option) {
-  HelpEntry entry;
-  const bool positional = option.get_positional();
-  entry.name = positional ? option.get_name(true) : spaced(option.get_name(false, true));
-  if (!option.get_option_text().empty()) entry.name += " " + option.get_option_text();
-  entry.description = option.get_description();
-  if (option.get_required()) entry.description += " (required)";
-  const std::string needs = joined_names(option.get_needs());
-  if (!needs.empty()) entry.description += " (needs " + needs + ")";
-  const std::string excludes = joined_names(option.get_excludes());
-  if (!excludes.empty()) entry.description += " (not with " + excludes + ")";
-  return entry;
-}
-
-HelpGroup& group_titled(std::vector<HelpGroup>& groups, const std::string& title) {
-  const auto found = std::find_if(groups.begin(), groups.end(),
-                                  [&](const HelpGroup& group) { return group.title == title; });
-  return found != groups.end() ? *found : groups.emplace_back(HelpGroup{title, {}});
-}
-
-std::string formatted_help(const CLI::App* app, const std::string& name, CLI::AppFormatMode) {
-  HelpText help{app->get_description(), name + " [OPTIONS]", {}, app->get_footer()};
-  for (const CLI::App* command : app->get_subcommands({})) {
-    group_titled(help.groups, command->get_group())
-        .entries.push_back({command->get_name(), command->get_description()});
-  }
-  if (!help.groups.empty()) help.usage = name + " [SUBCOMMAND] [OPTIONS]";
-  for (const CLI::Option* option : app->get_options({})) {
-    const bool positional = option->get_positional();
-    if (positional) {
-      const std::string word = option->get_name(true);
-      const bool many = option->get_items_expected_max() > 1;
-      help.usage += option->get_required() ? " " + word : " [" + word + (many ? "...]" : "]");
-    }
-    if (option == app->get_help_ptr() || option == app->get_version_ptr()) continue;
-    group_titled(help.groups, positional ? "Arguments" : option->get_group())
-        .entries.push_back(help_entry(*option));
-  }
-  HelpGroup& own = group_titled(help.groups, kOptions);
-  for (const CLI::Option* option : {app->get_help_ptr(), app->get_version_ptr()}) {
-    if (option != nullptr) own.entries.push_back(help_entry(*option));
-  }
-  return help_text(help);
-}
+// --- parsing ------------------------------------------------------------------------------------
 
 // CLI11 takes the last argument first. `--eviction-hard=` is the kubelet's form of an empty value,
 // but CLI11 would use the next argument as the value: an empty argument is inserted.
@@ -571,7 +529,7 @@ std::optional<int> parse_command_line(const std::vector<std::string>& given, Com
   const std::vector<std::string> arguments = without_alias(given);
   if (refuses_subcommand(arguments)) return kExitUsage;
   CLI::App app(kDescription, "forestall");
-  app.formatter_fn(formatted_help);
+  set_help_format(app);
   app.footer(kFooter);
   app.set_version_flag("--version", "forestall " FORESTALL_VERSION, "Print the version and exit");
   app.require_subcommand(0, 1);

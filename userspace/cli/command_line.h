@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/events_options.h"
 #include "cli/oom_commands.h"
 #include "cli/options.h"
 #include "cli/plan_options.h"
@@ -27,6 +28,7 @@ enum class Subcommand : std::uint8_t {
   rank,
   score,
   top,
+  events,
   check_config,
   plan,
   qos,
@@ -45,6 +47,7 @@ struct CommandLine {
   RankOptions rank;
   ScoreOptions score;
   TopOptions top;
+  EventsOptions events;
   PlanOptions plan;
   QosOptions qos;
   AdmitOptions admit;

@@ -23,6 +23,7 @@ int run(const std::vector<std::string>& arguments) {
     case Subcommand::rank: return run_rank(options, line.rank);
     case Subcommand::score: return run_score(options, line.score);
     case Subcommand::top: return become_top(arguments);
+    case Subcommand::events: return run_events(options, line.events);
     case Subcommand::check_config: return run_check_config(options);
     case Subcommand::plan: return run_plan(options, line.plan);
     case Subcommand::qos: return run_qos(options, line.qos);

@@ -60,20 +60,27 @@ std::string_view phrase_of(Inaction inaction) {
   return "";
 }
 
-// "memory.available 95.8Mi < 96Mi", and of which cgroup.
+// "memory.available 95.8Mi, threshold 96Mi".
+std::string apart(Signal signal, std::int64_t available, std::int64_t limit) {
+  const Unit unit = unit_of(signal);
+  return std::string(to_string(signal)) + " " + amount_text(available, unit) + ", threshold " +
+         amount_text(limit, unit);
+}
+
+// "memory.available 95.8Mi < 96Mi".
+std::string compared(Signal signal, std::int64_t available, std::int64_t limit) {
+  if (available >= limit) return apart(signal, available, limit);
+  return std::string(to_string(signal)) + " " + less_text(available, limit, unit_of(signal));
+}
+
+// The same with the minimum reclaim and the cgroup.
 std::string comparison(const Evidence& evidence) {
   const Threshold& threshold = evidence.threshold;
-  const Unit unit = unit_of(threshold.signal);
   const std::int64_t limit = evidence.limit.value();
-  std::string text(to_string(threshold.signal));
-  if (evidence.available < limit) {
-    text += " " + less_text(evidence.available, limit, unit);
-  } else {
-    text += " " + amount_text(evidence.available, unit) + ", threshold " + amount_text(limit, unit);
-    if (threshold.min_reclaim) {
-      const std::int64_t more = threshold.min_reclaim->of(evidence.capacity).value();
-      text += " and minimum reclaim " + amount_text(more, unit);
-    }
+  std::string text = compared(threshold.signal, evidence.available, limit);
+  if (evidence.available >= limit && threshold.min_reclaim) {
+    const std::int64_t more = threshold.min_reclaim->of(evidence.capacity).value();
+    text += " and minimum reclaim " + amount_text(more, unit_of(threshold.signal));
   }
   if (evidence.cgroup != CgroupId{}) text += " in " + logfmt_value(evidence.subject);
   return text;
@@ -176,6 +183,15 @@ std::string oom_kill_sentence(const Record& record) {
   }
   text += "; why the agent had not acted: " + std::string(phrase_of(kill.inaction));
   if (kill.since_crossing) text += " (" + time_text(*kill.since_crossing) + " after the crossing)";
+  return text;
+}
+
+std::string crossing_sentence(Signal signal, std::string_view subject, bool met,
+                              std::int64_t available, std::int64_t limit) {
+  // Memory that is being released counts as well, so a threshold above it may be no longer met.
+  std::string text = met ? "met: " + compared(signal, available, limit)
+                         : "no longer met: " + apart(signal, available, limit);
+  if (subject != "node") text += " in " + logfmt_value(subject);
   return text;
 }
 

@@ -48,6 +48,7 @@ struct RecordingFacts {
   friend bool operator==(const RecordingFacts&, const RecordingFacts&) = default;
 };
 
+[[nodiscard]] v1::RecordingFacts to_proto(const RecordingFacts& facts);
 // For the header of a file.
 [[nodiscard]] std::string encode(const RecordingFacts& facts);
 [[nodiscard]] Result<RecordingFacts> decode_facts(std::string_view bytes);

@@ -16,7 +16,7 @@ Result<FeatureReport> from_proto(const v1::FeatureReport& message) {
 
 }  // namespace
 
-std::string encode(const RecordingFacts& facts) {
+v1::RecordingFacts to_proto(const RecordingFacts& facts) {
   v1::RecordingFacts out;
   out.set_version(text::to_utf8(facts.version));
   out.set_recorder(to_enum<v1::RecordingFacts::Recorder>(facts.recorder));
@@ -30,7 +30,11 @@ std::string encode(const RecordingFacts& facts) {
   for (const FeatureReport& report : facts.features) *out.add_features() = to_proto(report);
   out.set_config_origin(text::to_utf8(facts.config_origin));
   out.set_interval_ns(facts.interval.count());
-  return out.SerializeAsString();
+  return out;
+}
+
+std::string encode(const RecordingFacts& facts) {
+  return to_proto(facts).SerializeAsString();
 }
 
 Result<RecordingFacts> decode_facts(std::string_view bytes) {

@@ -178,6 +178,8 @@ v1::Event::Kind kind_of(const v1::Event& event) {
     case v1::Event::kSummary: return v1::Event::SUMMARY;
     case v1::Event::kTraceStart: return v1::Event::TRACE_START;
     case v1::Event::kTraceEnd: return v1::Event::TRACE_END;
+    case v1::Event::kRun: return v1::Event::RUN;
+    case v1::Event::kReload: return v1::Event::RELOAD;
     case v1::Event::WHAT_NOT_SET: break;
   }
   return v1::Event::KIND_UNSPECIFIED;

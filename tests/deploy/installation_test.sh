@@ -1,11 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# installation_test.sh INSTALL_SCRIPT UNIT SBINDIR: fails if an installation has no unit, man page
-# or example configuration, or if UNIT starts a program outside of SBINDIR.
+# installation_test.sh BUILD SBINDIR: fails if an installation of the build tree BUILD has no unit,
+# man page, example configuration or shell completions, or if the unit starts a program outside of
+# SBINDIR.
 set -eu
 
 for file in forestall.service forestall.8 config.yaml; do
-  grep -q "/$file\"" "$1" || { echo "installation: no $file"; exit 1; }
+  grep -q "/$file\"" "$1/cmake_install.cmake" || { echo "installation: no $file"; exit 1; }
 done
-grep -q -x -F "ExecStart=$3/forestall agent" "$2" ||
-  { echo "installation: the unit does not start $3/forestall"; exit 1; }
+for place in bash-completion/completions:forestall zsh/site-functions:_forestall \
+  fish/vendor_completions.d:forestall.fish; do
+  grep -q "/${place%:*}\" .* RENAME \"${place#*:}\"" "$1/userspace/cli/cmake_install.cmake" ||
+    { echo "installation: no completions in ${place%:*}"; exit 1; }
+done
+grep -q -x -F "ExecStart=$2/forestall agent" "$1/forestall.service" ||
+  { echo "installation: the unit does not start $2/forestall"; exit 1; }

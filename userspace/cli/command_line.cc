@@ -11,10 +11,12 @@
 #include "base/parse.h"
 #include "base/printable.h"
 #include "cli/command_help.h"
+#include "cli/command_tree.h"
 #include "cli/event_line.h"
 #include "cli/exit_code.h"
 #include "intake/kubelet_flags.h"
 #include "messages/yaml_message.h"
+#include "model/feature.h"
 
 namespace forestall::cli {
 namespace {
@@ -102,10 +104,18 @@ void add_agent_address(CLI::App& command, Options& options) {
             "Socket of the agent's gRPC API (apiSocket), if it is not in the run directory");
 }
 
+// All features, for shell completions.
+std::string feature_words() {
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < kFeatureCount; ++i) words.emplace_back(to_string(feature_at(i)));
+  return CLI::detail::join(words, "|");
+}
+
 void add_host(CLI::App& command, Options& options) {
   constexpr const char* kGroup = "Host";
   add_value(command, "--disable-feature", options.disabled, "NAME",
             "Do not use a kernel feature, by its name in `doctor`; may be repeated")
+      ->type_name(feature_words())
       ->group(kGroup);
   add_value(command, "--cgroup-mount", options.cgroup_mount, "PATH",
             "Mount point of the host's cgroup filesystem (default: /sys/fs/cgroup)")
@@ -189,7 +199,7 @@ void add_kernel_rank(CLI::App& command, KernelRankOptions& options) {
 
 void describe_rank(CLI::App& command, CommandLine& line) {
   RankOptions& options = line.rank;
-  add_value(command, "--cgroup", options.cgroup, "PATH",
+  add_value(command, "--cgroup", options.cgroup, "CGROUP",
             "Only workloads at or below this path of the memory hierarchy; with --kernel, the "
             "cgroup that runs out of memory");
   add_value(command, "--signal", options.signal, "SIGNAL",
@@ -259,7 +269,8 @@ void describe_events(CLI::App& command, CommandLine& line) {
   add_value(command, "--until", events.until, "TIME", "Only events up to this time");
   static const std::string kKinds =
       "Only these kinds: " + CLI::detail::join(event_kinds(), ", ") + " (default: all)";
-  add_value(command, "--kind", events.kinds, "LIST", kKinds.c_str());
+  add_value(command, "--kind", events.kinds, "LIST", kKinds.c_str())
+      ->type_name(CLI::detail::join(event_kinds(), "|"));
   add_value(command, "-n,--limit", events.limit, "N", "Only the last N events")
       ->check(number_from(1));
   add_agent_address(command, line.options);
@@ -290,7 +301,7 @@ void describe_qos(CLI::App& command, CommandLine& line) {
   add_value(command, "--memory-capacity", options.memory_capacity, "QUANTITY",
             "MemTotal of the node, such as 16Gi")
       ->required();
-  add_value(command, "--cgroup-root", options.cgroup_root, "PATH",
+  add_value(command, "--cgroup-root", options.cgroup_root, "CGROUP",
             "The kubelet's cgroupRoot (default: /)");
   add_value(command, "--runtime", options.runtime, "containerd|crio",
             "The runtime whose cgroup names are shown (default: containerd)")
@@ -403,6 +414,14 @@ void describe_record(CLI::App& command, CommandLine& line) {
             "workloads; may be repeated");
 }
 
+void describe_completion(CLI::App& command, CommandLine& line) {
+  add_choice(
+      command, "shell", shells(),
+      [&line](std::size_t i) { line.completion.shell = static_cast<Shell>(i); },
+      "The shell whose script is printed; an installation has the scripts of all three")
+      ->required();
+}
+
 // --- all subcommands ----------------------------------------------------------------------------
 
 // What a subcommand has besides its own options.
@@ -468,6 +487,8 @@ constexpr Row kRows[] = {
      "Trace memory pressure in the kernel, live"},
     {Subcommand::record, kRecordAndTrace, "record", kLongOutput | kHost | kConfig | kKubeletFlags,
      describe_record, "Record what the agent would observe and decide, without acting"},
+    {Subcommand::completion, kHelp, "completion", kNone, describe_completion,
+     "Print the completions of a shell"},
     {Subcommand::version, kHelp, "version", kOutput, nullptr, "Print the version"},
 };
 
@@ -541,6 +562,7 @@ std::optional<int> parse_command_line(const std::vector<std::string>& given, Com
   } catch (const CLI::ParseError& failure) {
     return app.exit(failure) == 0 ? kExitOk : kExitUsage;
   }
+  if (line.subcommand == Subcommand::completion) line.completion.commands = command_tree(app);
   return std::nullopt;
 }
 

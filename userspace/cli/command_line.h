@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/completion.h"
 #include "cli/events_options.h"
 #include "cli/oom_commands.h"
 #include "cli/options.h"
@@ -38,6 +39,7 @@ enum class Subcommand : std::uint8_t {
   report,
   trace,
   record,
+  completion,
   version,
 };
 
@@ -56,6 +58,7 @@ struct CommandLine {
   ReportOptions report;
   trace::TraceOptions trace;
   replay::RecordOptions record;
+  CompletionOptions completion;
 };
 
 // Parses the arguments, without the name of the program, into `line`. Returns the exit code if

@@ -3,6 +3,7 @@
 // returns the exit code of the process (cli/exit_code.h).
 #pragma once
 
+#include "cli/completion.h"
 #include "cli/events_options.h"
 #include "cli/oom_commands.h"
 #include "cli/options.h"
@@ -25,6 +26,7 @@ int run_qos(const Options& options, const QosOptions& qos_options);
 int run_admit(const Options& options, const AdmitOptions& admit_options);
 int run_check_config(const Options& options);
 int run_version(const Options& options);
+int run_completion(const CompletionOptions& completion);
 int run_record(const Options& options, const replay::RecordOptions& record);
 int run_events(const Options& options, const EventsOptions& events);
 int run_replay(const Options& options, const replay::ReplayOptions& replay);

@@ -33,6 +33,7 @@ int run(const std::vector<std::string>& arguments) {
     case Subcommand::report: return run_report(line.report);
     case Subcommand::trace: return run_trace(options, line.trace);
     case Subcommand::record: return run_record(options, line.record);
+    case Subcommand::completion: return run_completion(line.completion);
     case Subcommand::version: return run_version(options);
   }
   return kExitFailed;

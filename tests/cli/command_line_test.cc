@@ -12,6 +12,7 @@
 #include "forestall/v1/report.pb.h"
 #include "messages/json.h"
 #include "model/feature.h"
+#include "picture/incident.h"
 #include "support/agent_run.h"
 #include "support/child.h"
 #include "support/scratch_cgroup.h"
@@ -117,16 +118,47 @@ TEST(CommandLine, DoctorSaysThatTheConfigurationHasTheGuardOff) {
   EXPECT_EQ(doctor("off.yaml").find(remark) != std::string::npos, supported);
 }
 
+// Runs `command` with a standard output that is always full; the exit code and the errors.
+Ran run_on_full_disk(const std::string& command) {
+  const TempTree tree;
+  const int status = std::system(
+      ("'" + forestall_executable() + "' " + command + " >/dev/full 2>'" + (tree / "errors") + "'")
+          .c_str());
+  return {WEXITSTATUS(status), "", read_text(tree / "errors")};
+}
+
 TEST(CommandLine, FullStandardOutputIsAFailure) {
-  const TempTree tree{{"errors", ""}};
   for (const char* command : {"--version", "--help", "qos --help", "signals", "doctor", "score",
-                              "check-config", "plan", "rank"}) {
-    const std::string shell =
-        "'" + forestall_executable() + "' " + command + " >/dev/full 2>'" + (tree / "errors") + "'";
-    EXPECT_NE(std::system(shell.c_str()), 0) << command;
-    EXPECT_THAT(read_text(tree / "errors"), HasSubstr("cannot write to standard output"))
-        << command;
+                              "check-config", "plan", "rank", "completion bash"}) {
+    const Ran ran = run_on_full_disk(command);
+    EXPECT_EQ(ran.exit_code, 1) << command;
+    EXPECT_THAT(ran.errors, HasSubstr("cannot write to standard output")) << command;
   }
+}
+
+// These write without the buffer of the standard library, two of them with the output of another
+// program.
+TEST(CommandLine, FullStandardOutputOfAReportOrASampleIsAFailure) {
+  const TempTree tree;
+  const std::string recording = tree / "recording";
+  write_incident(recording, {});
+  for (const char* format : {"html", "md", "png", "json"}) {
+    const Ran ran = run_on_full_disk("report '" + recording + "' --format " + format);
+    EXPECT_EQ(ran.exit_code, 1) << format;
+    EXPECT_EQ(ran.errors, "forestall report: write standard output: No space left on device\n");
+  }
+  const Ran file = run_forestall({"report", recording, "--format", "png", "-fo", "/dev/full"});
+  EXPECT_EQ(file.exit_code, 1);
+  EXPECT_EQ(file.errors, "forestall report: write /dev/full: No space left on device\n");
+  for (const char* format : {"text", "json"}) {
+    const Ran ran =
+        run_on_full_disk("top --once --no-agent --interval 100ms -o " + std::string(format));
+    EXPECT_EQ(ran.exit_code, 1) << format;
+    EXPECT_EQ(ran.errors, "forestall top: write standard output: No space left on device\n");
+  }
+  const Ran events = run_on_full_disk("events '" + recording + "' -o json");
+  EXPECT_EQ(events.exit_code, 1);
+  EXPECT_THAT(events.errors, HasSubstr("cannot write to standard output"));
 }
 
 TEST(CommandLine, UnknownFeatureIsRefusedWithTheListOfFeatures) {

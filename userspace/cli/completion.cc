@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <iterator>
 #include <span>
 #include <string_view>
@@ -215,7 +216,8 @@ std::string completion_script(const CompletionOptions& options) {
 }
 
 int run_completion(const CompletionOptions& options) {
-  fmt::print("{}", completion_script(options));
+  // main() reports a failed write.
+  std::fputs(completion_script(options).c_str(), stdout);
   return kExitOk;
 }
 

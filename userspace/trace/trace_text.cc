@@ -305,6 +305,14 @@ void TraceText::others(const v1::Event& event, std::string& out) const {
       begin_line(event, "LOST", Tone::grave, out);
       fmt::format_to(to, "{} events ({})", event.lost().count(), event.lost().where());
       break;
+    case v1::Event::kRun:
+      begin_line(event, "run", Tone::plain, out);
+      fmt::format_to(to, "forestall {} begins to record", printable(event.run().facts().version()));
+      break;
+    case v1::Event::kReload:
+      begin_line(event, "reload", Tone::plain, out);
+      out += "another configuration is in force";
+      break;
     default: return;
   }
   out += '\n';

@@ -59,29 +59,34 @@ std::optional<Workloads> count_workloads(const agent::Host& host, const Config& 
   return Workloads{found.size(), static_cast<std::size_t>(candidates)};
 }
 
-// A configuration that cannot be read has its own error in `check-config`.
-std::optional<std::string> candidate_advice(const Options& options, const agent::Host& host) {
-  const auto loaded = loaded_config(options);
-  if (!loaded) return std::nullopt;
-  const auto counted = count_workloads(host, loaded->config);
+// What the advice is about.
+struct Subject {
+  const Options& options;
+  const agent::Host& host;
+  // Nullopt: it cannot be read, and has its own error in `check-config`.
+  const std::optional<Config> config;
+};
+
+std::optional<std::string> candidate_advice(const Subject& subject) {
+  if (!subject.config) return std::nullopt;
+  const auto counted = count_workloads(subject.host, *subject.config);
   if (!counted || counted->candidates > 0) return std::nullopt;
   auto sentence =
-      fmt::format("With this configuration ({}) {}", config_origin(options), kNoCandidates);
+      fmt::format("With this configuration ({}) {}", config_origin(subject.options), kNoCandidates);
   if (counted->all > 0) return fmt::format("{}; protected: {}.", sentence, counted->all);
   return fmt::format("{}. Add lines such as these to it:\n{}", sentence,
                      fmt::join(kWorkloadExample, "\n"));
 }
 
-// Without Kubernetes' facts, pods are killed by what the node shows of them. A configuration that
-// cannot be read has its own error in `check-config`.
-std::optional<std::string> pod_advice(const Options& options, const agent::Host& host) {
-  const auto loaded = loaded_config(options);
-  const Config config = loaded ? loaded->config : intake::built_in_config();
+// Without Kubernetes' facts, pods are killed by what the node shows of them.
+std::optional<std::string> pod_advice(const Subject& subject) {
+  const kernel::CgroupTree& tree = subject.host.tree;
+  const Config config = subject.config.value_or(intake::built_in_config());
   if (!config.pods || !config.known_pods.empty() || !config.pod_rules.empty()) return std::nullopt;
   const auto path =
-      sources::find_pods_cgroup(host.tree, config.cgroup_root).optional().value_or(std::nullopt);
+      sources::find_pods_cgroup(tree, config.cgroup_root).optional().value_or(std::nullopt);
   std::vector<sources::PodPath> pods;
-  if (!path || !sources::list_pods(host.tree, *path, pods) || pods.empty()) return std::nullopt;
+  if (!path || !sources::list_pods(tree, *path, pods) || pods.empty()) return std::nullopt;
   return fmt::format(
       "The priorities of {} pods below {} are unknown: the agent protects those that may be "
       "system-node-critical, and cannot recognize system-cluster-critical ones. Set podList.",
@@ -89,14 +94,18 @@ std::optional<std::string> pod_advice(const Options& options, const agent::Host&
 }
 
 // The table is about the host. An agent with this configuration does not use the guard.
-std::optional<std::string> guard_advice(const Options& options, const agent::Host& host) {
-  if (!host.in_use(Feature::guard)) return std::nullopt;
-  const auto loaded = loaded_config(options);
-  if (!loaded || loaded->config.guard) return std::nullopt;
+std::optional<std::string> guard_advice(const Subject& subject) {
+  if (!subject.host.in_use(Feature::guard)) return std::nullopt;
+  if (!subject.config || subject.config->guard) return std::nullopt;
   return fmt::format(
       "guard: this host supports it, and the configuration ({}) has it off; to use it, "
       "set guard: on.",
-      config_origin(options));
+      config_origin(subject.options));
+}
+
+std::optional<Config> readable_config(const Options& options) {
+  auto loaded = loaded_config(options);
+  return loaded ? std::optional(std::move(loaded->config)) : std::nullopt;
 }
 
 v1::DoctorReport to_report(const Options& options, const agent::Host& host) {
@@ -124,9 +133,10 @@ v1::DoctorReport to_report(const Options& options, const agent::Host& host) {
         "The counters of the BPF programs cannot be read: " + counters.error().text() + ".");
   }
   for (std::string& sentence : advice(host)) report.add_advice(std::move(sentence));
-  if (auto sentence = candidate_advice(options, host)) report.add_advice(std::move(*sentence));
-  if (auto sentence = guard_advice(options, host)) report.add_advice(std::move(*sentence));
-  if (auto sentence = pod_advice(options, host)) report.add_advice(std::move(*sentence));
+  const Subject subject{options, host, readable_config(options)};
+  for (const auto advice_of : {candidate_advice, guard_advice, pod_advice}) {
+    if (auto sentence = advice_of(subject)) report.add_advice(std::move(*sentence));
+  }
   return report;
 }
 

@@ -11,7 +11,7 @@ namespace forestall::agent {
 namespace {
 
 // Whether candidates may be ranked for memory, the one ranking that uses the kernel's points.
-bool is_short_of_memory(const Decision& decision) {
+bool may_rank_by_memory(const Decision& decision) {
   return std::ranges::any_of(decision.evidence, [](const Evidence& evidence) {
     return evidence.asks_for_eviction() && evidence.driving &&
            has_usage_line(evidence.threshold.signal);
@@ -115,7 +115,7 @@ bool Evaluator::add_workloads(const Decision& decision, MonotonicTime began,
   if (!measured && decision.action != Action::inspect) return false;
   parts_.tree.refresh_if_changed_or_stale();
   const auto subject = measured ? std::string_view() : policy::inspection_subject(decision);
-  const sources::Scoring scoring{is_short_of_memory(decision), began};
+  const sources::Scoring scoring{may_rank_by_memory(decision), began};
   parts_.observer.add_workloads(observation, subject, scoring);
   parts_.growth.apply(*observation.workloads);
   if (measured || disk_short_since_) {

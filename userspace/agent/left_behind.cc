@@ -14,7 +14,8 @@ namespace {
 // Less than this is accounting noise.
 constexpr Bytes kLeftBehindMin = mib(1);
 
-bool is_short_of_memory(const Decision& decision) {
+// Whether the decision is about memory that reclaim can free.
+bool reclaim_may_help(const Decision& decision) {
   if (!decision.driving) return false;
   const SignalRow& row = row_of(decision.evidence[*decision.driving].threshold.signal);
   return row.resource == Resource::memory && row.measure != Measure::swap;
@@ -24,7 +25,7 @@ bool is_short_of_memory(const Decision& decision) {
 
 std::vector<const WorkloadSample*> left_behind(const Decision& decision) {
   std::vector<const WorkloadSample*> left;
-  if (!is_short_of_memory(decision)) return left;
+  if (!reclaim_may_help(decision)) return left;
   for (const Candidate& candidate : decision.considered) {
     const auto held = candidate.sample.working_set();
     if (candidate.exclusion == Exclusion::empty && held && *held > kLeftBehindMin) {

@@ -196,6 +196,7 @@ Observation node_at(double seconds, Bytes available) {
   observation.node = policy::node(gib(4), available);
   observation.workloads = {policy::workload("/small", mib(100)),
                            policy::workload("/large", mib(200))};
+  for (WorkloadSample& each : *observation.workloads) each.workload.kind = WorkloadKind::pod;
   return observation;
 }
 

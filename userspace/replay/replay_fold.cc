@@ -66,7 +66,7 @@ void ReplayFold::count(const Observation& observation, const Decision& decision)
   }
   counts_.last = observation.at;
   ++counts_.decisions[{decision.action, decision.reason}];
-  for (const Eviction& eviction : decision.evictions) ++counts_.evictions[eviction.metric_signal];
+  counts_.kubelet_evictions.take(observation, decision);
 }
 
 void ReplayFold::count_conditions(const Decision& decision) {

@@ -17,6 +17,7 @@
 #include "model/decision.h"
 #include "model/observation.h"
 #include "policy/state.h"
+#include "replay/kubelet_evictions.h"
 
 namespace forestall::replay {
 
@@ -34,7 +35,7 @@ class ReplayFold {
     std::optional<MonotonicTime> last;
     Duration over{0};  // from the first to the last, without the time between two boots
     std::map<std::pair<Action, Reason>, std::uint64_t> decisions;
-    std::map<std::string, std::uint64_t> evictions;             // by eviction_signal
+    KubeletEvictions kubelet_evictions;
     std::array<ConditionCount, kConditions.size()> conditions;  // in the order of kConditions
   };
 

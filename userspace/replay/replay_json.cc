@@ -43,7 +43,7 @@ void ReplayJson::end(const ReplayFold::Counts& counts, const std::optional<std::
     added.set_reason(messages::to_proto(decision.second));
     added.set_count(count);
   }
-  for (const auto& [signal, count] : counts.evictions) {
+  for (const auto& [signal, count] : counts.kubelet_evictions.counts()) {
     internal::EvictionCount& added = *summary.add_kubelet_evictions();
     added.set_eviction_signal(signal);
     added.set_count(count);

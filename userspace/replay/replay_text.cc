@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/printable.h"
 #include "model/duration.h"
 #include "replay/comparison_text.h"
@@ -150,10 +152,12 @@ void ReplayText::end(const ReplayFold::Counts& counts, const std::optional<std::
         fmt::format("  {} changes: {}, {} at the end\n", to_string(kConditions[i]),
                     counts.conditions[i].changes, counts.conditions[i].status ? "True" : "False");
   }
-  for (const auto& [signal, count] : counts.evictions) {
+  for (const auto& [signal, count] : counts.kubelet_evictions.counts()) {
     out += fmt::format("  kubelet_evictions{{eviction_signal=\"{}\"}} {}\n", signal, count);
   }
-  if (!counts.evictions.empty()) {
+  const bool kills = std::ranges::any_of(
+      counts.decisions, [](const auto& each) { return each.first.first == Action::kill; });
+  if (kills) {
     out += "A kill decided here does not change later lines: they are recorded observations.\n";
   }
   if (replay != nullptr) out += comparison_text(*replay);

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "agent/core.h"
+#include "exports/metrics.h"
 #include "support/manual_clock.h"
 #include "support/temp_tree.h"
 
@@ -185,6 +187,25 @@ TEST_F(CoreRest, EvaluatesAsOftenAsAListenerWants) {
   EXPECT_GE(listener.passes, 20);
   EXPECT_LE(listener.passes, 30);
   EXPECT_GE(listener.samples, 20);
+}
+
+TEST_F(CoreRest, CountsTheEvaluationsThatListenersReceive) {
+  EachSecond listener;
+  exports::Metrics metrics("1", Tier::full);
+  listeners_ = {&listener, &metrics};
+  SlowClock clock(milliseconds(1));
+  start(clock, true);
+  make_pod("/pods/new");  // an evaluation that finds it decides twice
+  rest(clock, seconds(60));
+  core_->reload(Config());
+  EXPECT_EQ(core_->evaluations(), static_cast<std::uint64_t>(listener.passes));
+  std::istringstream text(metrics.text());
+  double counted = 0;
+  for (std::string line; std::getline(text, line);) {
+    if (!line.starts_with("forestall_evaluations_total{")) continue;
+    counted += std::stod(line.substr(line.rfind(' ')));
+  }
+  EXPECT_EQ(counted, listener.passes);
 }
 
 TEST_F(CoreRest, WalksATreeWithoutCgroupEventsAtEachRecheck) {

@@ -71,6 +71,9 @@ void evaluate(Metrics& metrics, const Decision& decision, MonotonicTime next = {
   Observation observation;
   observation.wake.source = WakeSource::charge;
   metrics.evaluated({observation, decision, next});
+  Record record;
+  record.observation = observation;
+  metrics.passed({Config(), 0, PolicyState(), record});
 }
 
 TEST(Metrics, EverySeriesIsThereBeforeAnythingHappened) {

@@ -129,6 +129,27 @@ TEST(AgentStatus, CountsWhatTheStopMessageCounts) {
   EXPECT_THAT(log, HasSubstr(" kills=0 dry_run_kills="));
 }
 
+// Status, stop message, and recording of one run: the same evaluations.
+TEST(AgentStatus, CountsTheEvaluationsThatAReplayRepeats) {
+  ScratchCgroup scratch;
+  scratch.limit(scratch.path(), kLimit);
+  Hog hog(scratch, scratch.child("leak"), mib(8));
+  const TempTree tree;
+  const std::string ring = tree / "ring";
+  AgentRun agent("recording: {directory: " + ring + ", maxSize: 8Mi}\n" + config_of(scratch));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  hog.leak(kLimit - kThreshold + mib(8) - scratch.usage(scratch.path()), mib(2));
+  ASSERT_TRUE(agent.wait_kill()) << agent.process().log();
+  ASSERT_EQ(kill(agent.process().pid(), SIGTERM), 0);
+  const std::string stop = "event=stop evaluations=";
+  ASSERT_TRUE(agent.process().wait_log(stop, SystemClock().now() + kPatience));
+  ASSERT_TRUE(agent.process().wait_log("event=recording", SystemClock().now() + kPatience));
+  const std::string log = agent.process().log();
+  const auto counted = std::stoull(log.substr(log.find(stop) + stop.size()));
+  const Ran replayed = run_forestall({"replay", ring});
+  EXPECT_THAT(replayed.output, HasSubstr(fmt::format("\nobservations: {} over ", counted)));
+}
+
 // A threshold on own limits has values only while a workload is near its limit.
 TEST(AgentStatus, ListsThresholdsOnOwnLimits) {
   ScratchCgroup scratch;
@@ -138,7 +159,7 @@ TEST(AgentStatus, ListsThresholdsOnOwnLimits) {
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   const Ran text = run_forestall({"status", "--run-dir", run_directory(agent)});
   EXPECT_THAT(text.output, testing::ContainsRegex("cgroupMemory.available +ownLimit other +- +5%"
-                                                  " +no workload is near its own limit"));
+                                                  " +- +no workload is near its own limit"));
 }
 
 TEST(AgentStatus, SaysThatNothingMayBeKilledAndWhatChangesIt) {

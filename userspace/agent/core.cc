@@ -193,7 +193,6 @@ void Core::evaluate(WakeSource source) {
 void Core::evaluate(const Wake& wake) {
   kills_.take_watchdog_kill();
   const MonotonicTime woken = parts_.clock->now();
-  ++parts_.counts->evaluations;
   scheduler_.begin(woken);
   decide_all(wake, woken);
   if (tree_.changed() && parts_.clock->now() < tree_.change_due()) {

@@ -8,6 +8,7 @@ namespace forestall::agent {
 
 void RecordReporter::report_pass(const Config& config, const policy::State& before,
                                  const Record& record) {
+  ++parts_.counts->evaluations;
   for (auto* listener : parts_.pass_listeners) listener->passed({config, reloads_, before, record});
 }
 

@@ -20,7 +20,7 @@ class RecordReporter {
  public:
   explicit RecordReporter(const Parts& parts) : parts_(parts) {}
 
-  // Every answer of the policy, whatever becomes of it.
+  // Every answer of the policy, whatever becomes of it. Counts the evaluation.
   void report_pass(const Config& config, const policy::State& before, const Record& record);
   // When a listener wants the next pass, whatever happens meanwhile; nullopt: none does.
   [[nodiscard]] std::optional<MonotonicTime> next_pass() const;

@@ -182,7 +182,10 @@ agent::Parts core_parts(DaemonParts& parts, const agent::Host& host, exports::Lo
   };
   add(&parts.board);
   add(parts.broadcast.get());
-  if (parts.metrics) add(parts.metrics.get());
+  if (parts.metrics) {
+    add(parts.metrics.get());
+    core.pass_listeners.push_back(parts.metrics.get());
+  }
   if (parts.picture) {
     core.sinks.push_back(parts.picture.get());
     core.pass_listeners.push_back(parts.picture.get());

@@ -10,6 +10,8 @@ namespace forestall::exports {
 
 // Written by the loop's thread; read by any thread.
 struct LoopCounts {
+  // Decisions of the policy: as many as a PassListener receives, a recording contains and a replay
+  // repeats.
   std::atomic<std::uint64_t> evaluations{0};
   // Kills that were begun; also those that the watchdog or the guard signalled. No dry runs.
   std::atomic<std::uint64_t> kills{0};

@@ -127,7 +127,8 @@ class Metrics::Families {
  public:
   Families(std::string_view version, Tier tier, Recorders recorders)
       : recorders_(recorders),
-        evaluations_("forestall_evaluations_total", "Evaluations of the loop, by wake source.",
+        evaluations_("forestall_evaluations_total",
+                     "Evaluations, each one decision of the policy, by wake source.",
                      {label_of<WakeSource>("wake")}),
         decisions_("forestall_decisions_total",
                    "Recorded decisions. A decision that repeats the previous one is not recorded; "
@@ -204,8 +205,11 @@ class Metrics::Families {
     }
   }
 
+  void passed(const Pass& pass) {
+    evaluations_.count({place_of(pass.record.observation.wake.source)});
+  }
+
   void evaluated(const Evaluation& evaluation) {
-    evaluations_.count({place_of(evaluation.observation.wake.source)});
     for (std::size_t i = 0; i < kConditions.size(); ++i) {
       conditions_[i]->Set(evaluation.decision.conditions[i].status ? 1 : 0);
     }
@@ -321,6 +325,10 @@ void Metrics::reloaded(bool well) {
 
 void Metrics::evaluated(const Evaluation& evaluation) {
   families_->evaluated(evaluation);
+}
+
+void Metrics::passed(const Pass& pass) {
+  families_->passed(pass);
 }
 
 std::string Metrics::text() const {

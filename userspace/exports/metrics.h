@@ -24,7 +24,7 @@
 
 namespace forestall::exports {
 
-class Metrics final : public RecordSink, public EvaluationListener {
+class Metrics final : public RecordSink, public EvaluationListener, public PassListener {
  public:
   // The largest number of subjects with amounts; subjects with a threshold met come first.
   static constexpr std::size_t kSubjectsMax = 64;
@@ -45,6 +45,7 @@ class Metrics final : public RecordSink, public EvaluationListener {
 
   void write(const Record& record) override;
   void evaluated(const Evaluation& evaluation) override;
+  void passed(const Pass& pass) override;
   // The configuration was loaded again; false: it had an error. Any thread.
   void reloaded(bool well);
 

@@ -75,7 +75,7 @@ class PassListener {
   // Whether to sample all workloads now, decision or not. Called after each pass without a kill;
   // the cost is WorkloadSampling::took.
   [[nodiscard]] virtual bool wants_workload_sample(MonotonicTime) { return false; }
-  virtual void sampled(const WorkloadSampling& workload_sample) = 0;
+  virtual void sampled(const WorkloadSampling&) {}
 };
 
 }  // namespace forestall::exports

@@ -6,6 +6,7 @@
 #include "agent/kills.h"
 #include "integration/ladder_run.h"
 #include "support/child.h"
+#include "support/manual_clock.h"
 #include "support/scratch_cgroup.h"
 
 namespace forestall::test {
@@ -78,6 +79,36 @@ TEST_F(KillCounts, ThoseOfADryRunHaveACountOfTheirOwn) {
   EXPECT_EQ(counts_.kills, 0U);
   EXPECT_EQ(counts_.dry_run_kills, 1U);
   EXPECT_TRUE(hog.alive());
+}
+
+// Regression: it counted again every 30 s, when the ladder forgets it.
+TEST_F(KillCounts, ADryRunCountsOnceForACrossing) {
+  const Hog hog(scratch_, path_, mib(4));
+  const LadderRun real(options());
+  ManualClock clock;
+  const auto ladder = LadderRun::must(actuators::Ladder::create(real.tree(), clock, options(true)));
+  agent::Kills kills(*ladder, no_sinks_, counts_);
+  Record record;
+  record.decision = decision(real.rank(path_), Duration::zero());
+  record.decision.evidence.emplace_back().first_met = clock.now();
+  record.decision.driving = 0;
+  const auto forgotten = [&] {
+    clock.advance(std::chrono::seconds(31));
+    ladder->advance();
+    return ladder->progress().empty();
+  };
+  kills.signal(record.decision);
+  kills.evaluated(record);
+  ASSERT_TRUE(forgotten());
+  kills.signal(record.decision);
+  EXPECT_EQ(counts_.dry_run_kills, 1U);
+  EXPECT_TRUE(kills.is_repetition(real.rank(path_).workload.cgroup));
+  Record recovered = record;
+  recovered.decision.evidence[0].first_met.reset();
+  kills.evaluated(recovered);
+  ASSERT_TRUE(forgotten());
+  kills.signal(record.decision);
+  EXPECT_EQ(counts_.dry_run_kills, 2U);
 }
 
 }  // namespace

@@ -255,6 +255,7 @@ void Core::report(Record record) {
   // at once and reads all of it.
   if (!record.prepared) {
     reclaim_left_behind(record.decision);
+    kills_.evaluated(record);
     reporter_.report_evaluation(record, tree_.recheck_at(), tree_.pod_facts());
     near_own_limit = own_limits_.evaluate(config_, record.decision);
   }

@@ -31,6 +31,8 @@ bool KillController::signal(const Decision& decision) {
 
 void KillController::record_loop_kills(const Record& evaluated) {
   for (const Eviction& eviction : evaluated.decision.evictions) {
+    const auto& victim = evaluated.decision.considered[eviction.candidate].sample.workload;
+    if (kills_.is_repetition(victim.cgroup)) continue;
     KillRequest request;
     request.stages = evaluated.stages;
     request.observation = evaluated.observation;

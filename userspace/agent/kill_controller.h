@@ -45,6 +45,8 @@ class KillController {
   [[nodiscard]] bool signal(const Decision& decision);
   // Records the kills that were signalled so, one record for each victim.
   void record_loop_kills(const Record& evaluated);
+  // An evaluation that read all of the node.
+  void evaluated(const Record& record) { kills_.evaluated(record); }
   // Completes and records what the watchdog or the guard killed since the last call.
   void take_watchdog_kill();
   void take_guard_kills();

@@ -14,6 +14,8 @@ CgroupId victim_of(const Record& record) {
 }  // namespace
 
 void Kills::signal(const Decision& decision) {
+  repetitions_.clear();
+  dry_runs_.forget_ended(ladder_.progress());
   for (const Eviction& eviction : decision.evictions) {
     const Duration grace = eviction.at_once ? Duration::zero() : eviction.grace;
     const WorkloadSample& victim = decision.considered[eviction.candidate].sample;
@@ -22,8 +24,26 @@ void Kills::signal(const Decision& decision) {
     // not listed: neither was killed.
     const auto state = state_of(victim.workload.cgroup);
     if (!begun || !state || *state == KillState::failed) continue;
+    if (stands_already(decision, eviction)) {
+      repetitions_.push_back(victim.workload.cgroup);
+      continue;
+    }
     ++(ladder_.dry_run() ? counts_.dry_run_kills : counts_.kills);
   }
+}
+
+bool Kills::stands_already(const Decision& decision, const Eviction& eviction) {
+  if (ladder_.dry_run()) return !dry_runs_.add(decision, eviction);
+  dry_runs_.clear();
+  return false;
+}
+
+bool Kills::is_repetition(CgroupId victim) const {
+  return std::ranges::find(repetitions_, victim) != repetitions_.end();
+}
+
+void Kills::evaluated(const Record& record) {
+  dry_runs_.evaluated(record.observation, record.decision);
 }
 
 std::optional<KillState> Kills::state_of(CgroupId cgroup) const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "actuators/ladder.h"
+#include "agent/standing_dry_runs.h"
 #include "exports/loop_counts.h"
 #include "exports/sink.h"
 #include "model/record.h"
@@ -21,6 +22,10 @@ class Kills {
 
   // Signals every victim of the decision. No other call lies between a crossing and its kill.
   void signal(const Decision& decision);
+  // Whether the last signal() began a dry run that stands already: it is not recorded again.
+  [[nodiscard]] bool is_repetition(CgroupId victim) const;
+  // An evaluation that read all of the node.
+  void evaluated(const Record& record);
   // Completes a kill that was signalled already. False: a kill of the same victim is under way and
   // has its record, which covers this one.
   bool complete(const WorkloadSample& victim, const actuators::Signalled& signalled);
@@ -31,6 +36,7 @@ class Kills {
   void collect();
 
  private:
+  [[nodiscard]] bool stands_already(const Decision& decision, const Eviction& eviction);
   [[nodiscard]] std::optional<KillState> state_of(CgroupId cgroup) const;
   void forget(CgroupId cgroup);
   void drop_forgotten();
@@ -39,6 +45,8 @@ class Kills {
   actuators::Ladder& ladder_;
   const std::vector<exports::RecordSink*>& sinks_;
   std::vector<Record> open_;
+  StandingDryRuns dry_runs_;
+  std::vector<CgroupId> repetitions_;  // of the last signal()
   exports::LoopCounts& counts_;
 };
 

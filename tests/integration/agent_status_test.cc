@@ -150,6 +150,35 @@ TEST(AgentStatus, CountsTheEvaluationsThatAReplayRepeats) {
   EXPECT_THAT(replayed.output, HasSubstr(fmt::format("\nobservations: {} over ", counted)));
 }
 
+TEST(AgentStatus, ShowsHeadroomAndTheNextVictimNearAThreshold) {
+  ScratchCgroup scratch;
+  scratch.limit(scratch.path(), kLimit);
+  const Hog hog(scratch, scratch.child("leak"), mib(120));
+  AgentRun agent(config_of(scratch));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  const MonotonicTime give_up = SystemClock().now() + kPatience;
+  v1::AgentStatus status = status_of(agent);
+  const auto ranked = [&] {
+    return status.next_victims_size() == 1 && status.next_victims(0).has_candidate();
+  };
+  while (!ranked() && SystemClock().now() < give_up) status = status_of(agent);
+  ASSERT_TRUE(ranked());
+  EXPECT_EQ(status.next_victims(0).subject(), scratch.path());
+  EXPECT_EQ(status.next_victims(0).candidate().sample().workload().name(), "leak");
+  ASSERT_EQ(status.distances_size(), 1);
+  EXPECT_EQ(status.distances(0).headroom(),
+            status.thresholds(0).available() - status.thresholds(0).limit());
+  const Ran text = run_forestall({"status", "--run-dir", run_directory(agent)});
+  EXPECT_THAT(text.output, HasSubstr("\nnext: leak, because it uses 1")) << text.output;
+  EXPECT_THAT(text.output, HasSubstr(" without a request\n"));
+  const auto table = text.output.find("\n  signal ");
+  ASSERT_NE(table, std::string::npos);
+  EXPECT_LE(text.output.find('\n', text.output.find('\n', table + 1) + 1) -
+                text.output.find('\n', table + 1),
+            81U)
+      << text.output;
+}
+
 // A threshold on own limits has values only while a workload is near its limit.
 TEST(AgentStatus, ListsThresholdsOnOwnLimits) {
   ScratchCgroup scratch;

@@ -169,6 +169,7 @@ void Core::pre_rank(MonotonicTime now) {
   if (victim_cache_.working()) return;
   kills_.post_orders(config_);
   parts_.guard->ranked();
+  reporter_.report_next_victims(victim_cache_.next_victims());
 }
 
 void Core::reload(Config config) {
@@ -257,6 +258,7 @@ void Core::report(Record record) {
     reclaim_left_behind(record.decision);
     kills_.evaluated(record);
     reporter_.report_evaluation(record, tree_.recheck_at(), tree_.pod_facts());
+    reporter_.report_next_victims(victim_cache_.next_victims());
     near_own_limit = own_limits_.evaluate(config_, record.decision);
   }
   // While a victim's memory is pending release, neither the kernel's next victim nor the guard's

@@ -27,6 +27,10 @@ void RecordReporter::report_evaluation(const Record& record, MonotonicTime next,
   for (auto* listener : parts_.evaluation_listeners) listener->evaluated(evaluation);
 }
 
+void RecordReporter::report_next_victims(std::span<const NextVictim> next_victims) {
+  for (auto* listener : parts_.evaluation_listeners) listener->pre_ranked(next_victims);
+}
+
 void RecordReporter::report(Record& record) {
   record.sequence = next_sequence();
   set_last(record.decision);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "agent/evaluator.h"
@@ -29,6 +30,7 @@ class RecordReporter {
   // An evaluation that read all of the node. `next`: when the next one is due at the latest.
   void report_evaluation(const Record& record, MonotonicTime next,
                          const exports::PodFactCounts& pods);
+  void report_next_victims(std::span<const NextVictim> next_victims);
   // Numbers the record and hands it on.
   void report(Record& record);
   // The same, unless the decision repeats the last one reported.

@@ -7,6 +7,7 @@
 
 #include "base/parse.h"
 #include "policy/damage_limit.h"
+#include "policy/rank.h"
 #include "policy/shortlist.h"
 #include "policy/step.h"
 #include "policy/warning.h"
@@ -178,7 +179,7 @@ void VictimCache::make_list(const Config& config, MonotonicTime now) {
   Sampling sampling = *std::exchange(sampling_, std::nullopt);
   std::vector<WorkloadSample>& samples = *sampling.observation.workloads;
   report_growth(config, sampling, now);
-  by_growth_ = config.ranking == Ranking::kubelet_growth;
+  ranking_ = config.ranking;
   listed_.clear();
   for (Subject& subject : subjects_) {
     auto list =
@@ -252,7 +253,8 @@ void VictimCache::offer(Observation& observation) const {
 bool VictimCache::covers(const Decision& decision) const {
   if (!decision.driving || decision.evictions.size() != 1) return false;
   if (!decision.evictions.front().at_once) return false;
-  if (by_growth_ && listed_.size() < samples_.size()) return false;
+  // A workload that grew since need not be among the first of the list.
+  if (ranking_ == Ranking::kubelet_growth && listed_.size() < samples_.size()) return false;
   const CgroupId about = decision.evidence[*decision.driving].cgroup;
   const auto subject = std::ranges::find(subjects_, about, &Subject::cgroup);
   if (subject == subjects_.end()) return false;
@@ -278,6 +280,38 @@ bool VictimCache::others_are_behind(const Subject& subject, const Decision& deci
   const Bytes shrunk = std::min(growth_since(*listed, decision.considered), Bytes{0});
   return unexplained <=
          subject.leads[static_cast<std::size_t>(listed - subject.first.begin())] + shrunk;
+}
+
+NextVictim VictimCache::next_victim(const Subject& subject,
+                                    const std::vector<KillProgress>& kills) const {
+  NextVictim next;
+  next.subject = subject.cgroup == CgroupId{} ? "node" : subject.path;
+  next.signal = std::ranges::min(subject.lines, {}, &Line::headroom).signal;
+  if (!listed_at_ || subject.as_listed.empty()) return next;  // it entered the zone since
+  next.ranked_at = listed_at_;
+  const auto killed_since = [&](const Candidate& candidate) {
+    return std::ranges::any_of(kills, [&](const KillProgress& kill) {
+      const bool ended_before = kill.state == KillState::released && kill.started < *listed_at_;
+      return kill.cgroup == id_of(candidate) && !ended_before;
+    });
+  };
+  const auto first = std::ranges::find_if_not(subject.first, killed_since);
+  if (first == subject.first.end()) return next;
+  next.candidate = *first;
+  const auto second = std::find_if_not(first + 1, subject.first.end(), killed_since);
+  if (second != subject.first.end()) {
+    next.before_next_by =
+        policy::deciding_rule(first->key, second->key, Resource::memory, ranking_);
+  }
+  return next;
+}
+
+std::vector<NextVictim> VictimCache::next_victims() const {
+  std::vector<NextVictim> all;
+  if (subjects_.empty()) return all;
+  const auto kills = ladder_.progress();
+  for (const Subject& subject : subjects_) all.push_back(next_victim(subject, kills));
+  return all;
 }
 
 std::vector<Watchdog::Order> VictimCache::orders() const {

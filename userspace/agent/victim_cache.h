@@ -37,6 +37,7 @@
 #include "model/config.h"
 #include "model/decision.h"
 #include "model/line.h"
+#include "model/next_victim.h"
 #include "model/observation.h"
 #include "model/record.h"
 #include "sources/observer.h"
@@ -105,6 +106,8 @@ class VictimCache {
   // "/" for the node).
   [[nodiscard]] const std::vector<WorkloadSample>* samples_for(
       std::span<const std::string> subjects, MonotonicTime now) const;
+  // For each subject in the zone, the first listed candidate that was not killed since.
+  [[nodiscard]] std::vector<NextVictim> next_victims() const;
   // For the watchdog: for each threshold the first victim of its subject, if its processes are
   // pinned.
   [[nodiscard]] std::vector<Watchdog::Order> orders() const;
@@ -132,6 +135,8 @@ class VictimCache {
   void make_list(const Config& config, MonotonicTime now);
   void hold_next();
   [[nodiscard]] bool is_first(CgroupId workload) const;
+  [[nodiscard]] NextVictim next_victim(const Subject& subject,
+                                       const std::vector<KillProgress>& kills) const;
   [[nodiscard]] bool others_are_behind(const Subject& subject, const Decision& decision) const;
 
   sources::Observer& observer_;
@@ -145,10 +150,9 @@ class VictimCache {
   std::string scope_;                    // of those; "": all workloads
   std::vector<WorkloadSample> listed_;   // of all subjects, each once
   std::optional<MonotonicTime> listed_at_;
-  std::size_t to_hold_ = 0;  // index into listed_
-  // Ranked by growth: a workload that grew since need not be among the first of the list.
-  bool by_growth_ = false;
-  std::uint64_t changes_ = 0;  // Observer::workload_changes() of the list
+  std::size_t to_hold_ = 0;             // index into listed_
+  Ranking ranking_ = Ranking::kubelet;  // of the list
+  std::uint64_t changes_ = 0;           // Observer::workload_changes() of the list
   std::uint64_t generation_ = 0;
 
   MonotonicTime began_at_;   // the last sampling

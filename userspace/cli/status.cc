@@ -41,6 +41,12 @@ std::string amount(const v1::Evidence& evidence, std::int64_t count) {
                                                    : tables::human(Bytes{count});
 }
 
+// Paths differ at their end.
+std::string shortened(const std::string& text, std::size_t width) {
+  const std::string safe = printable(text);
+  return safe.size() <= width ? safe : "..." + safe.substr(safe.size() + 3 - width);
+}
+
 void print_pods(const v1::AgentStatus& status) {
   if (const auto& pods = status.pods(); pods.known() + pods.inferred() > 0) {
     fmt::print("pods: {} of known priority, {} with inferred facts", pods.known(), pods.inferred());
@@ -99,18 +105,61 @@ bool has_values(const v1::AgentStatus& status, const v1::Threshold& threshold) {
   });
 }
 
+std::string because(const v1::NextVictim& next) {
+  const v1::RankKey& key = next.candidate().key();
+  std::string why = "its usage is unknown";
+  if (key.measured() && key.request() <= 0) {
+    why = fmt::format("it uses {} without a request", tables::human(Bytes{key.usage()}));
+  } else if (key.measured() && key.exceeds_request()) {
+    why = fmt::format("it is over its request by {}", tables::human(Bytes{key.over_request()}));
+  } else if (key.measured()) {
+    why = "every candidate is within its request";
+  }
+  if (next.has_before_next_by()) why += fmt::format(", ahead by {}", next.before_next_by());
+  return why;
+}
+
+void print_next(const v1::AgentStatus& status) {
+  if (status.next_victims_size() == 0) {
+    const bool by_points = status.config().ranking() == "kernel";
+    fmt::print("next: unknown, because {}\n",
+               by_points ? "ranking: kernel ranks at the crossing only"
+                         : "no hard memory threshold is near; see forestall rank");
+  }
+  for (const v1::NextVictim& next : status.next_victims()) {
+    const auto& workload = next.candidate().sample().workload();
+    if (!next.has_ranking_age_ns()) {
+      fmt::print("next: unknown, because the candidates are not ranked yet\n");
+    } else if (!next.has_candidate()) {
+      fmt::print("next: none, because no candidate may be killed\n");
+    } else {
+      fmt::print("next: {}, because {}\n", shortened(workload.name(), 24), because(next));
+    }
+    fmt::print("  at {}, {}\n", shortened(next.subject(), 40), next.signal());
+  }
+}
+
 void print_thresholds(const v1::AgentStatus& status) {
   fmt::print("\nThresholds at the last evaluation\n");
-  tables::Table table({"signal", "subject", "available", "threshold", ""});
-  for (const v1::Evidence& each : status.thresholds()) {
-    table.add({each.threshold().signal(), each.subject(), amount(each, each.available()),
-               amount(each, each.limit()), each.met() ? "MET" : ""});
+  tables::Table table({"signal", "subject", "available", "threshold", "headroom", "in"});
+  for (int i = 0; i < status.thresholds_size(); ++i) {
+    const v1::Evidence& each = status.thresholds(i);
+    // An agent of an earlier version does not send them.
+    const bool has_distance = i < status.distances_size();
+    const auto& distance =
+        has_distance ? status.distances(i) : v1::ThresholdDistance::default_instance();
+    const std::string in =
+        distance.has_time_to_threshold_ns() ? span(distance.time_to_threshold_ns()) : "-";
+    table.add({each.threshold().signal(), shortened(each.subject(), 14),
+               amount(each, each.available()), amount(each, each.limit()),
+               has_distance ? amount(each, distance.headroom()) : "unknown",
+               each.met() ? "MET" : in});
   }
   for (const v1::Threshold& each : status.config().thresholds()) {
     if (status.thresholds_left_out() > 0 || has_values(status, each)) continue;
     const bool own = each.has_own_limits_of();
     table.add({each.signal(), own ? "ownLimit " + each.own_limits_of() : each.cgroup(),
-               own ? "-" : "unknown", tables::limit_text(each),
+               own ? "-" : "unknown", tables::limit_text(each), "-",
                own ? "no workload is near its own limit" : "see forestall signals"});
   }
   table.print();
@@ -181,6 +230,7 @@ int run_status(const Options& options) {
     return kExitOk;
   }
   print_head(*status);
+  if (status->has_next_evaluation_in_ns()) print_next(*status);
   print_thresholds(*status);
   print_decisions(*status);
   print_stages(*status);

@@ -25,6 +25,15 @@ std::optional<double> AvailableHistory::fall_per_second(const Evidence& evidence
   return (static_cast<double>(before->available) - static_cast<double>(now.available)) / span;
 }
 
+std::optional<double> AvailableHistory::seconds_to_threshold(const Evidence& evidence) {
+  const auto fall = fall_per_second(evidence);
+  const double headroom =
+      static_cast<double>(evidence.available) - static_cast<double>(evidence.limit.value());
+  if (headroom < 0) return 0;
+  if (!fall || *fall <= 0) return std::nullopt;
+  return headroom / *fall;
+}
+
 void AvailableHistory::drop_unseen() {
   std::erase_if(series_, [](const Series& each) { return !each.seen; });
   for (Series& each : series_) each.seen = false;

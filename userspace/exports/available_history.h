@@ -29,6 +29,9 @@ class AvailableHistory {
   // it rises. Nullopt: unknown, because there is no earlier reading since the series began. It
   // begins again with a changed capacity, and while memory of a kill is being released.
   std::optional<double> fall_per_second(const Evidence& evidence);
+  // Adds the reading. Seconds until the available amount reaches the threshold at the present
+  // growth; 0 below it. Nullopt: the growth is unknown, or there is none.
+  std::optional<double> seconds_to_threshold(const Evidence& evidence);
   // Ends the series that had no reading since the last call.
   void drop_unseen();
 

@@ -109,20 +109,13 @@ SignalMetrics::SignalMetrics(std::size_t reported_max)
   seconds_.reserve(reported_max);
 }
 
-std::optional<double> SignalMetrics::seconds_to(const Evidence& evidence) {
-  const auto fall = history_.fall_per_second(evidence);
-  const double headroom =
-      static_cast<double>(evidence.available) - static_cast<double>(evidence.limit.value());
-  if (headroom < 0) return 0;
-  if (!fall || *fall <= 0) return std::nullopt;
-  return headroom / *fall;
-}
-
 void SignalMetrics::put(const std::vector<Evidence>& evidence) {
   const std::size_t reported = std::min(evidence.size(), reported_max_);
   seconds_.resize(reported);
   // Also while a reader holds the lock: the history must not have gaps.
-  for (std::size_t i = 0; i < reported; ++i) seconds_[i] = seconds_to(evidence[i]);
+  for (std::size_t i = 0; i < reported; ++i) {
+    seconds_[i] = history_.seconds_to_threshold(evidence[i]);
+  }
   history_.drop_unseen();
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return;

@@ -39,8 +39,6 @@ class SignalMetrics final : public prometheus::Collectable {
   };
   struct Families;
 
-  [[nodiscard]] std::optional<double> seconds_to(const Evidence& evidence);
-
   const std::size_t reported_max_;
   AvailableHistory history_;                    // the loop's, as the next line
   std::vector<std::optional<double>> seconds_;  // of the evidence at the same index

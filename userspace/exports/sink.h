@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/clock.h"
 #include "model/config.h"
+#include "model/next_victim.h"
 #include "model/policy_state.h"
 #include "model/record.h"
 
@@ -61,6 +63,9 @@ class EvaluationListener {
  public:
   virtual ~EvaluationListener() = default;
   virtual void evaluated(const Evaluation& evaluation) = 0;
+  // One for each subject near a hard memory threshold, the nearest first; after each evaluation,
+  // and when the candidates were ranked.
+  virtual void pre_ranked(std::span<const NextVictim>) {}
 };
 
 // What a replay needs.

@@ -51,18 +51,32 @@ void StatusBoard::write(const Record& record) {
 }
 
 void StatusBoard::evaluated(const Evaluation& evaluation) {
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock) return;
-  shared_.next_evaluation = evaluation.next;
-  shared_.config = config_;
   const auto& evidence = evaluation.decision.evidence;
   const std::size_t reported = std::min(evidence.size(), kEvidenceMax);
+  // Also while a reader holds the lock: the history must not have gaps.
+  std::vector<std::optional<double>> seconds;
+  for (std::size_t i = 0; i < reported; ++i) {
+    seconds.push_back(history_.seconds_to_threshold(evidence[i]));
+  }
+  history_.drop_unseen();
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return;
+  shared_.seconds_to_threshold = std::move(seconds);
+  shared_.next_evaluation = evaluation.next;
+  shared_.config = config_;
   shared_.evidence.assign(evidence.begin(),
                           evidence.begin() + static_cast<std::ptrdiff_t>(reported));
   shared_.evidence_left_out = evidence.size() - reported;
   shared_.conditions = evaluation.decision.conditions;
   shared_.pods = evaluation.pods;
+  shared_.next_victims = next_victims_;
   shared_.decisions = decisions_;
+}
+
+void StatusBoard::pre_ranked(std::span<const NextVictim> next_victims) {
+  next_victims_.assign(next_victims.begin(), next_victims.end());
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock) shared_.next_victims = next_victims_;
 }
 
 void StatusBoard::set_config(const Config& config) {

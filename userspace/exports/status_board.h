@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "exports/available_history.h"
 #include "exports/sink.h"
 #include "model/config.h"
 #include "model/stage.h"
@@ -40,6 +41,9 @@ struct Status {
   std::shared_ptr<const Config> config;
   std::vector<Evidence> evidence;
   std::size_t evidence_left_out = 0;
+  // Seconds to the threshold, for the evidence at the same index: AvailableHistory.
+  std::vector<std::optional<double>> seconds_to_threshold;
+  std::vector<NextVictim> next_victims;
   Conditions conditions = kNoConditions;
   PodFactCounts pods;
   std::deque<StatusDecision> decisions;  // newest last
@@ -53,6 +57,7 @@ class StatusBoard final : public RecordSink, public EvaluationListener {
   // Loop's thread.
   void write(const Record& record) override;
   void evaluated(const Evaluation& evaluation) override;
+  void pre_ranked(std::span<const NextVictim> next_victims) override;
   // The configuration in force from now on; published with the next evaluation.
   void set_config(const Config& config);
 
@@ -62,6 +67,8 @@ class StatusBoard final : public RecordSink, public EvaluationListener {
  private:
   std::deque<StatusDecision> decisions_;  // the loop's: the next content of the status
   std::shared_ptr<const Config> config_;
+  AvailableHistory history_{kEvidenceMax};
+  std::vector<NextVictim> next_victims_;
 
   mutable std::mutex mutex_;  // the loop only tries it
   Status shared_;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/convert_status.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "messages/convert.h"
 #include "messages/convert_fields.h"
 #include "text/utf8.h"
@@ -45,11 +48,33 @@ v1::StatusDecision to_proto(const exports::StatusDecision& decision) {
   return out;
 }
 
+v1::ThresholdDistance distance(const Evidence& evidence, std::optional<double> seconds) {
+  v1::ThresholdDistance out;
+  out.set_headroom(evidence.available - evidence.limit.value());
+  constexpr double kNsMax = 9e18;
+  if (seconds) out.set_time_to_threshold_ns(std::llround(std::min(*seconds * 1e9, kNsMax)));
+  return out;
+}
+
+v1::NextVictim to_proto(const NextVictim& next, MonotonicTime now) {
+  v1::NextVictim out;
+  out.set_subject(text::to_utf8(next.subject));
+  out.set_signal(std::string(to_string(next.signal)));
+  if (next.ranked_at) out.set_ranking_age_ns((now - *next.ranked_at).count());
+  if (next.candidate) *out.mutable_candidate() = messages::to_proto(*next.candidate);
+  if (!next.before_next_by.empty()) out.set_before_next_by(next.before_next_by);
+  return out;
+}
+
 void add_status(const exports::Status& status, MonotonicTime now, v1::AgentStatus& out) {
   if (status.config) *out.mutable_config() = messages::to_proto(*status.config);
   if (status.next_evaluation)
     out.set_next_evaluation_in_ns((*status.next_evaluation - now).count());
   for (const Evidence& each : status.evidence) *out.add_thresholds() = messages::to_proto(each);
+  for (std::size_t i = 0; i < status.evidence.size(); ++i) {
+    *out.add_distances() = distance(status.evidence[i], status.seconds_to_threshold[i]);
+  }
+  for (const NextVictim& each : status.next_victims) *out.add_next_victims() = to_proto(each, now);
   out.set_thresholds_left_out(status.evidence_left_out);
   for (const ConditionStatus& each : status.conditions) {
     *out.add_conditions() = messages::to_proto(each);

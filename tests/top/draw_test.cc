@@ -13,6 +13,7 @@ namespace forestall::top {
 namespace {
 
 using test::add_decision;
+using test::add_processes;
 using test::add_threshold;
 using test::Drawing;
 using test::example_report;
@@ -131,6 +132,11 @@ TEST(Draw, NoSizeIsTooSmall) {
       (void)drawing.draw(width, height);
       drawing.view.help = true;
       (void)drawing.draw(width, height);
+      drawing.view.help = false;
+      drawing.view.opened = "/kubepods/pod0";
+      (void)drawing.draw(width, height);
+      add_processes(drawing.report, 0, 3);
+      (void)drawing.draw(width, height);
     }
   }
 }
@@ -215,9 +221,166 @@ TEST(Draw, UnknownIsNotZero) {
   EXPECT_THAT(text, HasSubstr("unknown"));
 }
 
+// A node that fills up, sampled each second.
+Drawing filling_node(int samples) {
+  internal::TopReport report = example_report(3);
+  report.mutable_signals()->clear_signals();
+  add_threshold(report, "memory.available", 4096 * kMib, 16384 * kMib);
+  Drawing drawing(report);
+  for (int i = 1; i < samples; ++i) {
+    drawing.report.set_at_ns(report.at_ns() + i * test::kSecondNs);
+    v1::Evidence& each = *drawing.report.mutable_signals()->mutable_signals(0);
+    each.set_available((16384 - i * 2048) * kMib);
+    each.set_met(each.available() < each.limit());
+    drawing.history.add(drawing.report);
+  }
+  return drawing;
+}
+
+TEST(Draw, AThresholdHasAHistoryAndABarOfTheUseOfItsCapacity) {
+  Drawing drawing = filling_node(7);
+  for (const auto& [width, height] : {std::pair{80, 24}, {120, 40}}) {
+    const Screen screen = drawing.draw(width, height).screen;
+    const std::string line = screen.line(line_with(screen, "memory.available"));
+    EXPECT_THAT(line, HasSubstr("4.0G >= 4.0G"));
+    // The limit is reached, but not passed: the highest level is for what is met.
+    EXPECT_THAT(line, testing::ContainsRegex(" ▁▂▃▄▅▆▇ \\[(█)+┃(░)+\\]$"));
+  }
+  drawing.ascii = true;
+  const Screen screen = drawing.draw(80, 24).screen;
+  EXPECT_THAT(screen.line(line_with(screen, "memory.available")),
+              testing::ContainsRegex(R"( \.:-=\+\*# \[#+\|\.+\]$)"));
+}
+
+TEST(Draw, TheBarPassesItsMarkIfTheThresholdIsMet) {
+  const Drawing drawing = filling_node(8);
+  const Screen screen = drawing.draw(80, 24).screen;
+  const std::string line = screen.line(line_with(screen, "memory.available"));
+  EXPECT_THAT(line, HasSubstr("2.0G < 4.0G"));
+  EXPECT_THAT(line, testing::ContainsRegex("▇█ \\[(█)+┃(█)+(░)+\\]$"));
+}
+
+TEST(Draw, AnUnknownThresholdIsUnknownAndLeavesAGapInTheHistory) {
+  Drawing drawing = filling_node(3);
+  const v1::Threshold threshold = drawing.report.signals().signals(0).threshold();
+  internal::TopReport without = drawing.report;
+  without.mutable_signals()->clear_signals();
+  without.set_at_ns(drawing.report.at_ns() + test::kSecondNs);
+  drawing.history.add(without);
+  internal::UnknownThreshold& unknown = *without.add_unknown_thresholds();
+  *unknown.mutable_threshold() = threshold;
+  unknown.mutable_threshold()->mutable_limit()->set_fraction(0.1F);
+  unknown.set_subject("node");
+  unknown.set_reason("the node's memory could not be read");
+  const Drawing now{without};
+  for (const int width : {40, 80, 120}) {
+    const Screen screen = now.draw(width, 24).screen;
+    EXPECT_THAT(text_of(screen), HasSubstr("unknown, limit 10%"));
+    EXPECT_EQ(role_at(screen, "unknown, limit"), Role::warned);
+  }
+  EXPECT_THAT(text_of(now.draw(120, 40).screen), HasSubstr("thresholds, 1 unknown"));
+  drawing.report.set_at_ns(without.at_ns() + test::kSecondNs);
+  drawing.history.add(drawing.report);
+  EXPECT_THAT(text_of(drawing.draw(80, 24).screen), HasSubstr(" ▁▂▃?▃ ["));
+}
+
+TEST(Draw, MoreThresholdsAreShownIfTheTableLeavesRoom) {
+  internal::TopReport few = example_report(3);
+  internal::TopReport many = example_report(60);
+  for (auto* each : {&few, &many}) {
+    for (int i = 0; i < 3; ++i) {
+      add_threshold(*each, "cgroupMemory.available", 64 * kMib, 255 * kMib)
+          .set_subject("/watched" + std::to_string(i));
+    }
+  }
+  const std::string all = text_of(Drawing(few).draw(80, 24).screen);
+  EXPECT_THAT(all, HasSubstr("/watched2"));
+  EXPECT_THAT(text_of(Drawing(many).draw(80, 24).screen), HasSubstr(" +2"));
+}
+
+TEST(Draw, TheMemoryBarIsNotColouredByADisk) {
+  internal::TopReport report = example_report(3);
+  add_threshold(report, "nodefs.available", 9000 * kMib, 100 * kMib);
+  EXPECT_EQ(role_at(Drawing(report).draw(120, 30).screen, "8.8G available"), Role::good);
+}
+
+TEST(Draw, ShowsTheProcessesOfTheOpenedWorkload) {
+  internal::TopReport report = example_report(3);
+  internal::TopProcesses& list = add_processes(report, 0, 3);
+  list.mutable_processes(0)->set_command("java\x1b[31m");
+  list.mutable_processes(1)->set_oom_score_adj(-1000);
+  list.mutable_processes(1)->clear_points();
+  list.mutable_processes(1)->set_kernel_protection("its oom_score_adj is -1000");
+  list.mutable_processes(2)->set_dying(true);
+  Drawing drawing(report);
+  drawing.view.opened = "/kubepods/pod0";
+  for (const auto& [width, height] : {std::pair{80, 24}, {120, 40}}) {
+    const Drawn drawn = drawing.draw(width, height);
+    const std::string text = text_of(drawn.screen);
+    EXPECT_THAT(text, HasSubstr("processes of leak"));
+    EXPECT_THAT(text, HasSubstr("3 processes, 3.0M RSS, 0 swap  /kubepods/pod0"));
+    EXPECT_THAT(text, testing::ContainsRegex("1000 java\\?\\[31m +3.0M +0 +0 +768 +2 no\n"));
+    EXPECT_THAT(text, testing::ContainsRegex("1001 task-1 +2.0M +0 -1000 +- +2 from the ke"));
+    EXPECT_THAT(text, HasSubstr("exiting; no"));
+    EXPECT_THAT(text, HasSubstr("1-3 of 3"));
+    EXPECT_THAT(text, HasSubstr("Esc workloads"));
+    EXPECT_THAT(text, Not(HasSubstr("worker-1")));
+    EXPECT_EQ(drawn.layout.processes, 3);
+  }
+}
+
+TEST(Draw, ProcessesOfAProtectedWorkloadAreProtected) {
+  internal::TopReport report = example_report(3);
+  add_processes(report, 1, 1);
+  Drawing drawing(report);
+  drawing.view.opened = "/kubepods/pod1";
+  EXPECT_THAT(text_of(drawing.draw(80, 24).screen), HasSubstr("2 static pod"));
+}
+
+TEST(Draw, ScrollsProcessesAndCountsThoseNotShown) {
+  internal::TopReport report = example_report(3);
+  add_processes(report, 0, 60).set_count(90);
+  Drawing drawing(report);
+  drawing.view.opened = "/kubepods/pod0";
+  drawing.view.process_scroll = 1000;
+  const Drawn drawn = drawing.draw(80, 24);
+  const std::string text = text_of(drawn.screen);
+  EXPECT_THAT(text, HasSubstr("90 processes"));
+  EXPECT_THAT(text, HasSubstr("the 60 largest, 30 not shown"));
+  EXPECT_THAT(text, HasSubstr("task-59"));
+  EXPECT_THAT(text, HasSubstr("-60 of 60"));
+  EXPECT_EQ(drawn.layout.process_scroll, 60 - drawn.layout.page);
+}
+
+TEST(Draw, ProcessesThatAreNotReadAreNotZero) {
+  Drawing drawing(example_report(3));
+  drawing.view.opened = "/kubepods/pod0";
+  EXPECT_THAT(text_of(drawing.draw(80, 24).screen), HasSubstr("sampling"));
+  drawing.view.paused = true;
+  EXPECT_THAT(text_of(drawing.draw(80, 24).screen), HasSubstr("paused: p resumes"));
+  add_processes(drawing.report, 0, 0).set_problem("its cgroup was removed");
+  const std::string text = text_of(drawing.draw(80, 24).screen);
+  EXPECT_THAT(text, HasSubstr("processes unknown: its cgroup was removed"));
+  EXPECT_THAT(text, Not(HasSubstr("0 processes")));
+}
+
+TEST(Draw, TheHelpFitsIn24Lines) {
+  Drawing drawing(example_report(3));
+  drawing.view.help = true;
+  const std::string text = text_of(drawing.draw(80, 24).screen);
+  EXPECT_THAT(text, HasSubstr("the processes of the selected workload; Esc: back"));
+  EXPECT_THAT(text, HasSubstr("change/s"));
+}
+
 TEST(Draw, AsciiStaysAscii) {
   Drawing drawing(example_report(300, kSoftMet));
   drawing.ascii = true;
+  add_processes(drawing.report, 0, 30);
+  drawing.view.opened = "/kubepods/pod0";
+  for (const char each : text_of(drawing.draw(200, 60).screen)) {
+    EXPECT_TRUE(each == '\n' || (each >= ' ' && each < 0x7F));
+  }
+  drawing.view.opened.reset();
   for (const char each : text_of(drawing.draw(200, 60).screen)) {
     EXPECT_TRUE(each == '\n' || (each >= ' ' && each < 0x7F));
   }

@@ -89,6 +89,23 @@ inline internal::TopReport example_report(int workloads, std::int64_t available 
   return report;
 }
 
+// Opens the i-th workload, with this number of processes of 1 MiB and more.
+inline internal::TopProcesses& add_processes(internal::TopReport& report, int i, int count) {
+  internal::TopProcesses& list = *report.mutable_processes();
+  list.set_path("/kubepods/pod" + std::to_string(i));
+  list.set_count(static_cast<std::uint64_t>(count));
+  list.set_rss_bytes(count * kMib);
+  for (int at = 0; at < count; ++at) {
+    internal::TopProcess& each = *list.add_processes();
+    each.set_pid(1000 + at);
+    each.set_command("task-" + std::to_string(at));
+    each.set_rss_bytes((count - at) * kMib);
+    each.set_threads(2);
+    each.set_points((count - at) * 256);
+  }
+  return list;
+}
+
 inline v1::StatusDecision& add_decision(internal::TopReport& report, const std::string& victim,
                                         bool by_kernel = false) {
   v1::StatusDecision& each = *report.add_decisions();

@@ -86,6 +86,21 @@ TEST_F(TopTerminal, KeysSwitchTheOrderFilterAndHelp) {
   expect_restored(tmux, "ended 0");
 }
 
+TEST_F(TopTerminal, EnterShowsTheProcessesOfAWorkload) {
+  const TmuxRun tmux(command(), 80, 24);
+  (void)tmux.wait_for("2 the-small-one");
+  tmux.press({"Down", "Enter"});
+  const std::string row = fmt::format("{} ", big_->pid());
+  const std::string screen = tmux.wait_for(row);
+  EXPECT_THAT(screen, HasSubstr("processes of the-big-one"));
+  EXPECT_THAT(screen, HasSubstr("1 process, "));
+  EXPECT_THAT(screen, testing::ContainsRegex(row + "[^ ]+ +(4[89]|5[0-9])\\.[0-9]M"));
+  big_.reset();
+  EXPECT_THAT(tmux.wait_for("no processes"), HasSubstr("no processes"));
+  tmux.press({"Escape"});
+  EXPECT_THAT(tmux.wait_for("2 the-"), HasSubstr("k kernel order"));
+}
+
 TEST_F(TopTerminal, TakesTheMouse) {
   const TmuxRun tmux(command(), 140, 40);
   const std::string screen = tmux.wait_for("2 the-small-one");

@@ -131,6 +131,52 @@ TEST(Keys, ShowsThatItIsPaused) {
   EXPECT_TRUE(view.paused);
 }
 
+TEST(Keys, EnterOpensTheSelectedWorkloadAndEscapeClosesIt) {
+  const Layout layout = layout_of(20, 5);
+  View view;
+  EXPECT_EQ(apply(other(Input::Kind::enter), layout, view), Command::none);
+  EXPECT_EQ(view.selected, "/w0") << "the first Enter selects";
+  EXPECT_EQ(view.opened, std::nullopt);
+  (void)apply(other(Input::Kind::down), layout, view);
+  view.process_scroll = 7;
+  EXPECT_EQ(apply(other(Input::Kind::enter), layout, view), Command::ask);
+  EXPECT_EQ(view.opened, "/w1");
+  EXPECT_EQ(view.process_scroll, 0);
+  EXPECT_EQ(apply(other(Input::Kind::escape), layout, view), Command::ask);
+  EXPECT_EQ(view.opened, std::nullopt);
+  EXPECT_EQ(view.selected, "/w1");
+}
+
+TEST(Keys, ScrollProcessesWithinTheirNumber) {
+  Layout layout = layout_of(3, 5);
+  layout.processes = 12;
+  View view;
+  view.selected = "/w1";
+  view.opened = "/w1";
+  const auto after = [&](Input::Kind kind) {
+    EXPECT_EQ(apply(other(kind), layout, view), Command::none);
+    layout.process_scroll = view.process_scroll;
+    return view.process_scroll;
+  };
+  EXPECT_EQ(after(Input::Kind::up), 0);
+  EXPECT_EQ(after(Input::Kind::down), 1);
+  EXPECT_EQ(after(Input::Kind::page_down), 6);
+  EXPECT_EQ(after(Input::Kind::page_down), 7) << "the last page is full";
+  EXPECT_EQ(after(Input::Kind::wheel_up), 4);
+  EXPECT_EQ(after(Input::Kind::home), 0);
+  EXPECT_EQ(after(Input::Kind::end), 7);
+  EXPECT_EQ(view.selected, "/w1");
+  EXPECT_EQ(apply(key('s'), layout, view), Command::none) << "sorted by RSS";
+  EXPECT_EQ(view.sort, Column::order);
+  EXPECT_EQ(apply(key('p'), layout, view), Command::ask);
+  EXPECT_EQ(apply(key('h'), layout, view), Command::none);
+  EXPECT_TRUE(view.help);
+  (void)apply(other(Input::Kind::escape), layout, view);
+  EXPECT_FALSE(view.help);
+  EXPECT_EQ(view.opened, "/w1") << "Escape closes the help only";
+  EXPECT_EQ(apply(key('q'), layout, view), Command::quit);
+}
+
 TEST(Mouse, SelectsARowAndLetsItGo) {
   const Layout layout = layout_of(20, 5);
   View view;

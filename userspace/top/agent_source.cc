@@ -61,6 +61,10 @@ Result<void> AgentSource::read(const std::string& ranking, internal::TopReport& 
   report.set_ranking_in_force(report.agent().config().ranking());
   set_order(order, *whose, report);
   add_history(report.agent().thresholds(), report);
+  if (report.agent().has_config()) {
+    add_unknown(TRY(messages::from_proto(report.agent().config())),
+                TRY(messages::from_proto(report.signals().observation())), report);
+  }
   if (!records_) {
     // If it fails, the agent's actions show only at the next sample.
     v1::WatchRecordsRequest watch;

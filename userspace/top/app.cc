@@ -122,6 +122,7 @@ class App {
 
  private:
   void show();
+  void want();
   Result<void> take_picture();
   // True: quit.
   bool take_inputs();
@@ -141,7 +142,12 @@ void App::show() {
   Drawn drawn = draw({report_, history_, view_, glyphs_, utc_offset(), age}, terminal_.size());
   layout_ = std::move(drawn.layout);
   view_.scroll = layout_.scroll;
+  view_.process_scroll = layout_.process_scroll;
   terminal_.paint(drawn.screen);
+}
+
+void App::want() {
+  watcher_.want({view_.ranking, view_.interval, view_.paused, view_.opened.value_or("")});
 }
 
 Result<void> App::take_picture() {
@@ -164,7 +170,7 @@ bool App::take_inputs() {
   while (const auto input = terminal_.next()) {
     switch (apply(*input, layout_, view_)) {
       case Command::quit: return true;
-      case Command::ask: watcher_.want({view_.ranking, view_.interval, view_.paused}); break;
+      case Command::ask: want(); break;
       case Command::none: break;
     }
     // The next input may depend on the screen that this one changed.

@@ -7,6 +7,7 @@
 #include <array>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "top/draw_parts.h"
 #include "top/rows.h"
@@ -48,6 +49,12 @@ Shares shares_of(const Frame& frame, int height) {
       std::min(static_cast<int>(acts_of(frame.report).size()), std::max(height / 8, 1));
   shares.rules = height >= kTallEnough;
   shares.pressure = std::min(pressure_lines(frame), shares.rules ? 3 : 1);
+  // Lines that the table of workloads does not need: it has a heading, as the screen has a title
+  // and a foot.
+  const int rules = shares.rules ? (shares.decisions > 0 ? 3 : 2) : 0;
+  const int spare = height - 3 - shares.memory - shares.pressure - shares.explanation -
+                    shares.decisions - rules - std::max(frame.report.workloads_size(), 1);
+  shares.thresholds = std::max(shares.thresholds, std::min(threshold_lines(frame), spare));
   return shares;
 }
 
@@ -108,6 +115,11 @@ void draw_title(const Frame& frame, Screen& screen) {
   }
 }
 
+std::string thresholds_title(const Frame& frame) {
+  const int unknown = frame.report.unknown_thresholds_size();
+  return unknown == 0 ? "thresholds" : fmt::format("thresholds, {} unknown", unknown);
+}
+
 // Explains the selected row, or the next victim.
 void draw_explanation(const Frame& frame, int y, Screen& screen) {
   const internal::TopReport& report = frame.report;
@@ -139,24 +151,29 @@ void draw_explanation(const Frame& frame, int y, Screen& screen) {
 
 void draw_foot(const Frame& frame, int y, const Layout& layout, Screen& screen) {
   int x = 0;
-  if (frame.view.filtering || !frame.view.filter.empty()) {
+  const bool opened = frame.view.opened.has_value();
+  if (!opened && (frame.view.filtering || !frame.view.filter.empty())) {
     x = screen.write(x, y, "/" + frame.view.filter, {Role::accent, false, true});
     if (frame.view.filtering) screen.put(x++, y, U' ', {Role::accent, true});
     x += 2;
   }
   const std::string other = layout.ranking == "kernel" ? "kubelet order" : "kernel order";
-  const std::array<std::pair<const char*, std::string>, 7> keys{
-      {{"q", "quit"},
-       {"?", "help"},
-       {"k", other},
-       {"s", "sort"},
-       {"/", "filter"},
-       {"p", frame.view.paused ? "resume" : "pause"},
-       {"+-", "interval"}}};
-  const auto shown = static_cast<int>(layout.rows.size());
-  const auto all = static_cast<int>(layout.order.size());
+  using Keys = std::vector<std::pair<const char*, std::string>>;
+  const char* pause = frame.view.paused ? "resume" : "pause";
+  const Keys keys =
+      opened ? Keys{{"q", "quit"},
+                    {"?", "help"},
+                    {"Esc", "workloads"},
+                    {"p", pause},
+                    {"+-", "interval"}}
+             : Keys{{"q", "quit"},   {"?", "help"},          {"k", other}, {"s", "sort"},
+                    {"/", "filter"}, {"Enter", "processes"}, {"p", pause}, {"+-", "interval"}};
+  const int first = opened ? layout.process_scroll : layout.scroll;
+  const int all = opened ? layout.processes : static_cast<int>(layout.order.size());
+  const int shown =
+      opened ? std::min(all - first, layout.page) : static_cast<int>(layout.rows.size());
   const std::string place =
-      shown == 0 ? "" : fmt::format("{}-{} of {}", layout.scroll + 1, layout.scroll + shown, all);
+      shown == 0 ? "" : fmt::format("{}-{} of {}", first + 1, first + shown, all);
   const int room = screen.size().width - width_of(place) - 1;
   for (const auto& [key, does] : keys) {
     if (x + width_of(key) + width_of(does) + 1 > room) break;
@@ -167,12 +184,13 @@ void draw_foot(const Frame& frame, int y, const Layout& layout, Screen& screen) 
 }
 
 void draw_help(const Frame& frame, Screen& screen) {
-  static constexpr std::array<std::pair<const char*, const char*>, 17> kLines{
+  static constexpr std::array<std::pair<const char*, const char*>, 21> kLines{
       {{"q", "quit"},
        {"k", "kubelet's eviction order, or the order of the OOM killer"},
        {"s, r", "sort by the next column; reverse the order"},
        {"/", "show workloads whose name or path contains a text; Esc: all"},
        {"up, down", "select a workload and explain its rank"},
+       {"enter", "the processes of the selected workload; Esc: back"},
        {"pgup, pgdn", "a page; home, end, g, G: the first, the last"},
        {"p, space", "pause, resume"},
        {"+, -", "longer, shorter interval"},
@@ -181,6 +199,9 @@ void draw_help(const Frame& frame, Screen& screen) {
        {"bar", "working set, then page cache that can be dropped, then free"},
        {"", "memory; the marks are the thresholds of memory.available,"},
        {"", "and the line at which the agent starts to pre-rank"},
+       {"threshold", "history and bar of the part in use; the bar is the capacity, its"},
+       {"", "mark the threshold. The highest level of the history: it was"},
+       {"", "reached. ?: unknown"},
        {"stalled", "share of the time in which some, or all, tasks waited;"},
        {"", "its height is the square root of the share"},
        {"stall/s", "how long some task of it waited for memory in a second"},
@@ -237,8 +258,14 @@ Drawn draw(const Frame& frame, Size size) {
   draw_title(frame, screen);
   int y = 1;
   if (size.height > 2) y = draw_memory(frame, y, shares.memory, screen);
+  if (frame.view.opened) {
+    drawn.layout.scroll = frame.view.scroll;
+    y = draw_processes(frame, y, size.height - y - 1, screen, drawn.layout);
+    draw_foot(frame, size.height - 1, drawn.layout, screen);
+    return drawn;
+  }
   y = draw_pressure(frame, y, shares.pressure, screen);
-  if (shares.rules) draw_rule(frame, y++, "thresholds", screen);
+  if (shares.rules) draw_rule(frame, y++, thresholds_title(frame), screen);
   y = draw_thresholds(frame, y, shares.thresholds, screen);
   if (shares.rules) draw_rule(frame, y++, "workloads", screen);
   if (shares.explanation > 0) draw_explanation(frame, y++, screen);

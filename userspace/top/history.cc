@@ -10,16 +10,34 @@ namespace {
 // About a second: shorter intervals are joined, because the kernel counts memory in batches.
 constexpr std::int64_t kChangeOverNs = 900'000'000;
 
-void append(std::deque<double>& line, double point) {
+template <typename Point>
+void append(std::deque<Point>& line, Point point) {
   line.push_back(point);
   if (line.size() > History::kPointsMax) line.pop_front();
 }
 
 }  // namespace
 
+void History::add_use(const internal::TopReport& report) {
+  std::map<Subject, double> now;
+  for (const v1::Evidence& each : report.signals().signals()) {
+    if (each.capacity() <= 0) continue;
+    now[{each.subject(), each.threshold().signal()}] =
+        1 - static_cast<double>(each.available()) / static_cast<double>(each.capacity());
+  }
+  for (auto& [subject, line] : use_) {
+    if (!now.contains(subject)) append(line, std::optional<double>());
+  }
+  for (const auto& [subject, used] : now) append(use_[subject], std::optional(used));
+  std::erase_if(use_, [](const auto& each) {
+    return std::ranges::none_of(each.second, [](const auto& point) { return point.has_value(); });
+  });
+}
+
 void History::add(const internal::TopReport& report) {
   if (report.at_ns() <= at_ns_) return;
   at_ns_ = report.at_ns();
+  add_use(report);
   for (const internal::PressureShare& each : report.pressure()) {
     const auto line = std::ranges::find(lines_, each.resource(), &PressureLine::resource);
     if (line == lines_.end()) continue;
@@ -44,6 +62,11 @@ void History::add(const internal::TopReport& report) {
 const PressureLine* History::pressure(std::string_view resource) const {
   const auto line = std::ranges::find(lines_, resource, &PressureLine::resource);
   return line == lines_.end() || line->some.empty() ? nullptr : line;
+}
+
+const std::deque<std::optional<double>>* History::use_of(const v1::Evidence& each) const {
+  const auto found = use_.find({each.subject(), each.threshold().signal()});
+  return found == use_.end() ? nullptr : &found->second;
 }
 
 std::optional<double> History::change_of(const std::string& path) const {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// History of the samples: lines of pressure, and the growth of each workload.
+// History of the samples: lines of pressure, the use of what each threshold limits, and the growth
+// of each workload.
 #pragma once
 
 #include <array>
@@ -10,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "forestall/internal/top.pb.h"
 
@@ -32,6 +34,9 @@ class History {
 
   // Null: never reported.
   [[nodiscard]] const PressureLine* pressure(std::string_view resource) const;
+  // The used part of the capacity of its subject and signal, oldest first, usually from 0 to 1. A
+  // sample without a value has none. Null: never known.
+  [[nodiscard]] const std::deque<std::optional<double>>* use_of(const v1::Evidence& each) const;
   // Change of its working set over the last interval, or over the last few if they are shorter than
   // a second, in bytes per second. Nothing: sampled only once.
   [[nodiscard]] std::optional<double> change_of(const std::string& path) const;
@@ -43,6 +48,10 @@ class History {
   };
   std::array<PressureLine, 3> lines_{PressureLine{"memory"}, PressureLine{"io"},
                                      PressureLine{"cpu"}};
+  using Subject = std::pair<std::string, std::string>;  // with a signal
+  void add_use(const internal::TopReport& report);
+
+  std::map<Subject, std::deque<std::optional<double>>> use_;
   std::map<std::string, std::deque<Seen>> seen_;  // by path, oldest first
   std::int64_t at_ns_ = 0;
 };

@@ -111,8 +111,8 @@ Result<void> HostSource::read(const std::string& ranking, internal::TopReport& r
   const policy::Exclusions exclusions(*observation.workloads, observation.kills);
   set_order(policy::rank(*observation.workloads, by, {}, exclusions), config_.ranking, report);
   report.set_ranking_in_force(std::string(messages::ranking_word(in_force_)));
-  *report.mutable_signals() =
-      daemon::signals_report(std::move(observation), step.decision.evidence);
+  *report.mutable_signals() = daemon::signals_report(observation, step.decision.evidence);
+  add_unknown(config_, observation, report);
   for (const v1::StatusDecision& each : decisions_) *report.add_decisions() = each;
   return {};
 }

@@ -42,7 +42,7 @@ std::string thresholds(const Frame& frame) {
   if (frame.report.signals().signals_size() == 0) return "\nno threshold could be computed\n";
   tables::Table table({"threshold", "kind", "subject", "available", "limit", "state"});
   for (const v1::Evidence* each : thresholds_of(frame.report)) {
-    table.add({each->threshold().signal(), kind_of(*each), printable(each->subject()),
+    table.add({each->threshold().signal(), kind_of(each->threshold()), printable(each->subject()),
                amount_of(*each, each->available()), amount_of(*each, each->limit()),
                state_text(frame, *each)});
   }

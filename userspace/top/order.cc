@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top/order.h"
 
+#include <google/protobuf/util/message_differencer.h>
+
+#include <algorithm>
 #include <string>
+#include <utility>
 
 #include "messages/convert.h"
+#include "model/unknown_threshold.h"
 #include "policy/rank.h"
 #include "tables/rank_text.h"
+#include "text/utf8.h"
 
 namespace forestall::top {
 
@@ -37,6 +43,23 @@ Result<std::vector<Candidate>> candidates_of(
   *message.mutable_considered() = order;
   Decision decision = TRY(messages::from_proto(message));
   return std::move(decision.considered);
+}
+
+void add_unknown(const Config& config, const Observation& observation,
+                 internal::TopReport& report) {
+  const auto has_values = [&](const v1::Threshold& threshold) {
+    return std::ranges::any_of(report.signals().signals(), [&](const v1::Evidence& each) {
+      return google::protobuf::util::MessageDifferencer::Equals(each.threshold(), threshold);
+    });
+  };
+  for (const UnknownThreshold& each : unknown_thresholds(config, observation, {})) {
+    v1::Threshold threshold = messages::to_proto(each.threshold);
+    if (each.threshold.own_limits_of || has_values(threshold)) continue;
+    internal::UnknownThreshold& out = *report.add_unknown_thresholds();
+    *out.mutable_threshold() = std::move(threshold);
+    out.set_subject(text::to_utf8(each.subject));
+    out.set_reason(text::to_utf8(each.reason));
+  }
 }
 
 void add_history(const google::protobuf::RepeatedPtrField<v1::Evidence>& known,

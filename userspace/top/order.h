@@ -7,6 +7,7 @@
 #include "forestall/internal/top.pb.h"
 #include "model/config.h"
 #include "model/decision.h"
+#include "model/observation.h"
 
 namespace forestall::top {
 
@@ -16,6 +17,10 @@ void set_order(const std::vector<Candidate>& order, Ranking ranking, internal::T
 // The agent's candidates as model values. Errors name the invalid field.
 [[nodiscard]] Result<std::vector<Candidate>> candidates_of(
     const google::protobuf::RepeatedPtrField<v1::Candidate>& order);
+
+// Adds the thresholds of `config` that are missing in the report's signals. Thresholds on the
+// workloads' own limits are left out: they have values only while a workload is near its limit.
+void add_unknown(const Config& config, const Observation& observation, internal::TopReport& report);
 
 // Adds state that only the agent has to the thresholds in `report`: since when each is met, whether
 // its grace period is over, and whether it waits for its minimum reclaim.

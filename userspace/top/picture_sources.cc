@@ -17,7 +17,8 @@ PictureSources::PictureSources(const cli::Options& options, Config config, bool 
       config_(std::move(config)),
       tree_(kernel::CgroupTree::discover(options.cgroup_mount)),
       agent_(socket_, cancel_fd),
-      pressure_(tree_ ? &*tree_ : nullptr) {}
+      pressure_(tree_ ? &*tree_ : nullptr),
+      processes_(tree_ ? &*tree_ : nullptr) {}
 
 Result<void> PictureSources::read_alone(const std::string& ranking, internal::TopReport& report) {
   if (!tree_) return tree_.error();
@@ -25,7 +26,8 @@ Result<void> PictureSources::read_alone(const std::string& ranking, internal::To
   return own_->read(ranking, report);
 }
 
-Result<internal::TopReport> PictureSources::read(const std::string& ranking) {
+Result<internal::TopReport> PictureSources::read(const std::string& ranking,
+                                                 const std::string& opened) {
   internal::TopReport report;
   utsname names{};
   if (::uname(&names) == 0) {
@@ -53,6 +55,7 @@ Result<internal::TopReport> PictureSources::read(const std::string& ranking) {
   const MonotonicTime now = SystemClock().now();
   report.set_at_ns(to_ns(now));
   pressure_.read(now, report);
+  if (!opened.empty()) processes_.read(opened, report);
   return report;
 }
 

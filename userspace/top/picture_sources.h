@@ -13,6 +13,7 @@
 #include "top/agent_source.h"
 #include "top/host_source.h"
 #include "top/pressure_source.h"
+#include "top/process_list_source.h"
 
 namespace forestall::top {
 
@@ -23,8 +24,10 @@ class PictureSources {
   // applies. `alone`: do not connect to an agent.
   PictureSources(const cli::Options& options, Config config, bool alone, int cancel_fd);
 
-  // Samples now. Errors: neither an agent nor this host's files are readable.
-  [[nodiscard]] Result<internal::TopReport> read(const std::string& ranking);
+  // Samples now, with the processes of the workload at `opened` unless that is empty. Errors:
+  // neither an agent nor this host's files are readable.
+  [[nodiscard]] Result<internal::TopReport> read(const std::string& ranking,
+                                                 const std::string& opened = "");
 
   // As in AgentSource.
   [[nodiscard]] int news_fd() const { return agent_.news_fd(); }
@@ -42,6 +45,7 @@ class PictureSources {
   bool agent_seen_ = false;
   std::unique_ptr<HostSource> own_;
   PressureSource pressure_;
+  ProcessListSource processes_;
 };
 
 }  // namespace forestall::top

@@ -39,6 +39,11 @@ void wheel(const Layout& layout, View& view, int by) {
   if (row < view.scroll || row >= view.scroll + layout.page) view.selected.reset();
 }
 
+// A workload is opened.
+void scroll_processes(const Layout& layout, View& view, int to) {
+  view.process_scroll = std::clamp(to, 0, std::max(layout.processes - layout.page, 0));
+}
+
 void sort_by(View& view, Column column) {
   view.reversed = view.sort == column && !view.reversed;
   view.sort = column;
@@ -93,12 +98,25 @@ Command type(const Input& input, View& view) {
   return Command::none;
 }
 
-Command press(char32_t key, const Layout& layout, View& view) {
+// Keys with the same meaning in both tables.
+Command press_anywhere(char32_t key, View& view) {
   switch (key) {
     case U'q':
     case U'Q': return Command::quit;
     case U'?':
     case U'h': view.help = true; break;
+    case U'p':
+    case U' ': view.paused = !view.paused; return Command::ask;
+    case U'+':
+    case U'=': view.interval = longer(view.interval); return Command::ask;
+    case U'-': view.interval = shorter(view.interval); return Command::ask;
+    default: break;
+  }
+  return Command::none;
+}
+
+Command press(char32_t key, const Layout& layout, View& view) {
+  switch (key) {
     case U'k':
       // Switches between the configured order and the other one.
       view.ranking = layout.ranking == "kernel" ? "kubelet" : "kernel";
@@ -111,15 +129,43 @@ Command press(char32_t key, const Layout& layout, View& view) {
       break;
     case U'r': view.reversed = !view.reversed; break;
     case U'/': view.filtering = true; break;
-    case U'p':
-    case U' ': view.paused = !view.paused; return Command::ask;
-    case U'+':
-    case U'=': view.interval = longer(view.interval); return Command::ask;
-    case U'-': view.interval = shorter(view.interval); return Command::ask;
     case U'g': select_row(layout, view, 0); break;
     case U'G':
       select_row(layout, view, static_cast<std::ptrdiff_t>(layout.order.size()) - 1);
       break;
+    default: return press_anywhere(key, view);
+  }
+  return Command::none;
+}
+
+// Without a selection, the first visible row is selected, and the next Enter opens it.
+Command open(const Layout& layout, View& view) {
+  if (!view.selected) {
+    move(layout, view, 1);
+    return Command::none;
+  }
+  view.opened = view.selected;
+  view.process_scroll = 0;
+  return Command::ask;
+}
+
+// While a workload is opened.
+Command apply_opened(const Input& input, const Layout& layout, View& view) {
+  const int at = layout.process_scroll;
+  switch (input.kind) {
+    case Input::Kind::character:
+      if (input.character == U'g') scroll_processes(layout, view, 0);
+      if (input.character == U'G') scroll_processes(layout, view, layout.processes);
+      return press_anywhere(input.character, view);
+    case Input::Kind::escape: view.opened.reset(); return Command::ask;
+    case Input::Kind::up: scroll_processes(layout, view, at - 1); break;
+    case Input::Kind::down: scroll_processes(layout, view, at + 1); break;
+    case Input::Kind::page_up: scroll_processes(layout, view, at - layout.page); break;
+    case Input::Kind::page_down: scroll_processes(layout, view, at + layout.page); break;
+    case Input::Kind::home: scroll_processes(layout, view, 0); break;
+    case Input::Kind::end: scroll_processes(layout, view, layout.processes); break;
+    case Input::Kind::wheel_up: scroll_processes(layout, view, at - 3); break;
+    case Input::Kind::wheel_down: scroll_processes(layout, view, at + 3); break;
     default: break;
   }
   return Command::none;
@@ -145,6 +191,7 @@ Command apply(const Input& input, const Layout& layout, View& view) {
     return input.kind == Input::Kind::character && input.character == U'q' ? Command::quit
                                                                            : Command::none;
   }
+  if (view.opened) return apply_opened(input, layout, view);
   const bool mouse = input.kind == Input::Kind::click || input.kind == Input::Kind::wheel_up ||
                      input.kind == Input::Kind::wheel_down;
   const bool moves = input.kind >= Input::Kind::up && input.kind <= Input::Kind::end;
@@ -159,6 +206,7 @@ Command apply(const Input& input, const Layout& layout, View& view) {
     case Input::Kind::end:
       select_row(layout, view, static_cast<std::ptrdiff_t>(layout.order.size()) - 1);
       break;
+    case Input::Kind::enter: return open(layout, view);
     case Input::Kind::escape:
       // Esc clears the innermost choice first.
       if (view.selected) {

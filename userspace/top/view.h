@@ -60,6 +60,8 @@ struct View {
   bool filtering = false;                              // keys edit the filter
   std::optional<std::string> selected = std::nullopt;  // path of the workload
   int scroll = 0;                                      // first visible row
+  std::optional<std::string> opened = std::nullopt;    // its processes are shown instead
+  int process_scroll = 0;                              // their first visible row
   bool paused = false;
   bool help = false;
   Duration interval = std::chrono::seconds(1);
@@ -83,14 +85,16 @@ struct Layout {
   std::vector<Row> rows = {};           // visible
   std::vector<std::string> order = {};  // paths of all rows, in table order
   int page = 1;                         // rows that fit
+  int processes = 0;                    // rows of the opened workload
   int scroll = 0;                       // as drawn
-  std::string ranking = {};             // the order shown
+  int process_scroll = 0;
+  std::string ranking = {};  // the order shown
 };
 
 enum class Command : std::uint8_t {
   none,
   quit,
-  ask,  // the ranking or the interval changed: a new sample is needed
+  ask,  // the ranking, the interval or what is opened changed: a new sample is needed
 };
 
 // Shortest and longest interval, and the next longer or shorter one.

@@ -86,7 +86,7 @@ void Watcher::run() {
     const MonotonicTime began = SystemClock().now();
     const Wanted now = wanted();
     if (!now.paused) {
-      auto report = sources_->read(now.ranking);
+      auto report = sources_->read(now.ranking, now.opened);
       {
         const std::lock_guard lock(mutex_);
         newest_ = std::move(report);

@@ -22,6 +22,7 @@ struct Wanted {
   std::string ranking = {};
   Duration interval = std::chrono::seconds(1);
   bool paused = false;
+  std::string opened = {};  // path of the workload whose processes are needed
   friend bool operator==(const Wanted&, const Wanted&) = default;
 };
 

@@ -94,6 +94,20 @@ TEST(TraceQuestion, APodMayBeNamed) {
       understand(options)->choice.covers("/kubepods/pod11111111-2222-3333-4444-555555555555"));
 }
 
+TEST(TraceQuestion, AnAmbiguousPodNameIsRefusedWithTheCandidates) {
+  KnownPods known;
+  known.uid_of_name = {{"web", "uid-1"},      {"shop/web", "uid-1"}, {"web", "uid-2"},
+                       {"blog/web", "uid-2"}, {"db", "uid-3"},       {"db", "uid-3"}};
+  TraceOptions options;
+  options.pods = {"web"};
+  const auto ambiguous = understand_trace(options, known);
+  ASSERT_FALSE(ambiguous.ok());
+  EXPECT_EQ(ambiguous.error().message,
+            "--pod: 2 pods have the name 'web'; give one of: blog/web, shop/web");
+  options.pods = {"blog/web", "db"};
+  EXPECT_TRUE(understand_trace(options, known).ok());
+}
+
 TEST(TraceQuestion, AnUnknownPodIsRefusedWithTheNearestKnownOne) {
   TraceOptions options;
   options.pods = {"wbe"};

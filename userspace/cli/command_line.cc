@@ -376,7 +376,8 @@ void describe_trace(CLI::App& command, CommandLine& line) {
             "Only cgroups whose path in the memory hierarchy matches, and their descendants; may "
             "be repeated");
   add_value(command, "--pod", trace.pods, "POD",
-            "Only this pod, by its UID or by a name from the configuration; may be repeated");
+            "Only this pod, by its UID, or by a name or namespace/name from the configuration; "
+            "may be repeated");
   add_value(command, "--kind", trace.kinds, "LIST",
             "Only these kinds of events: memcg-reclaim, direct-reclaim, kswapd, stall, compaction, "
             "throttled, oom, pressure, usage, reclaim-count, agent, cgroup; reclaim for the first "

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "base/parse.h"
@@ -126,12 +128,32 @@ std::string known_pods_text(const std::string& pod, const KnownPods& known) {
   return text;
 }
 
+// What names the pod alone: its namespace/name, or its UID if it has none.
+std::string unique_name(const std::string& uid, const KnownPods& known) {
+  for (const auto& [name, named] : known.uid_of_name) {
+    if (named == uid && name.find('/') != std::string::npos) return name;
+  }
+  return uid;
+}
+
+// The pod with the name; nothing: there is none. Pods of several namespaces may have the same name.
+Result<std::optional<std::string>> uid_of_name(const std::string& pod, const KnownPods& known) {
+  std::set<std::string> uids;
+  for (const auto& [name, uid] : known.uid_of_name) {
+    if (name == pod) uids.insert(uid);
+  }
+  if (uids.empty()) return std::optional<std::string>();
+  if (uids.size() == 1) return std::optional(*uids.begin());
+  std::set<std::string> names;
+  for (const std::string& uid : uids) names.insert(unique_name(uid, known));
+  return error(fmt::format("--pod: {} pods have the name '{}'; give one of: {}", uids.size(), pod,
+                           fmt::join(names, ", ")));
+}
+
 // A pod may start after the trace, so a UID is only warned of.
 Result<std::string> uid_of(const std::string& pod, const KnownPods& known,
                            std::vector<std::string>& warnings) {
-  const auto named =
-      std::ranges::find(known.uid_of_name, pod, &std::pair<std::string, std::string>::first);
-  if (named != known.uid_of_name.end()) return named->second;
+  if (const auto named = TRY(uid_of_name(pod, known))) return *named;
   if (std::ranges::find(known.uids, pod) != known.uids.end()) return pod;
   if (!has_form_of_uid(pod)) {
     return error(

@@ -92,6 +92,23 @@ TEST(DamageLimit, AVictimThatFreesLittleStopsTheSeries) {
   EXPECT_EQ(next_deadline(story.config(), story.state()), second(11)) << "the window's end";
 }
 
+// Found by the hostile campaign: a tenant left shared memory behind, and the next leak ran into the
+// limit, where the kernel killed a protected process.
+TEST(DamageLimit, AVictimThatFreesLittleDoesNotSaveTheNextLeak) {
+  Story story = group();
+  story.now.kills = {killed("a", mib(300), mib(20), 1)};
+  const auto left = with_processes(greedy("a", mib(280)), 0);
+  WorkloadSample leak = greedy("b", mib(200));
+  leak.growth = mib(11);
+  EXPECT_EQ(evaluate(story, 1.1, mib(90), {left, leak}), "kill /g/b for /g");
+  leak.growth = mib(9);
+  EXPECT_EQ(evaluate(story, 1.2, mib(90), {left, leak}), "none for /g: kills-freed-little")
+      << "less than the threshold lacks";
+  WorkloadSample within = calm("b", mib(200));
+  within.growth = mib(100);
+  EXPECT_EQ(evaluate(story, 1.3, mib(90), {left, within}), "none for /g: kills-freed-little");
+}
+
 TEST(DamageLimit, AStuckVictimIsNoEvidence) {
   Story story = group();
   story.now.kills = {killed("a", mib(300), Bytes{0}, 1, KillState::stuck)};

@@ -164,13 +164,20 @@ void DamageLimit::measure(const Observation& observation, const std::vector<Cand
   });
 }
 
-std::optional<Reason> DamageLimit::by_facts() const {
+bool DamageLimit::caused_shortage(const Candidate& victim) const {
+  const auto growth = victim.sample.growth;
+  return growth && *growth > std::max(kNoise, facts_.need) && !is_within_request(victim.key);
+}
+
+std::optional<Reason> DamageLimit::by_facts(const Candidate& victim) const {
   if (!at_subject_.empty()) {
     const auto* last = *std::ranges::max_element(at_subject_, {}, &KillProgress::started);
     const auto shorts =
         std::ranges::count_if(at_subject_, [](const auto* kill) { return fell_short(*kill); });
     const bool one_more = facts_.near_oom && shorts == 1;
-    if (fell_short(*last) && !one_more) return Reason::kills_freed_little;
+    if (fell_short(*last) && !one_more && !caused_shortage(victim)) {
+      return Reason::kills_freed_little;
+    }
   }
   if (facts_.outside_growth && freed_since_ > kNoise &&
       facts_.outside_growth->count >= freed_since_.count / 2) {
@@ -191,7 +198,7 @@ bool DamageLimit::outranks_kubelet() const {
 
 std::optional<Reason> DamageLimit::reason(const Candidate& victim) const {
   if (has_usage_line(driving_.threshold.signal)) {
-    if (const auto held = by_facts()) return held;
+    if (const auto held = by_facts(victim)) return held;
   }
   if (rate_.is_reached(workload_class_at(victim.sample.workload.path)))
     return Reason::kill_limit_reached;

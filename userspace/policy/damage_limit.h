@@ -7,7 +7,9 @@
 // slab), that speed would cost every candidate. So facts decide before each further kill:
 // 1. kills_freed_little: the last victim that ended freed less than half of its working set. What
 //    is short is not held by processes of candidates. One more kill follows if the kernel's OOM
-//    killer would act next, because the first victim may have been an exception.
+//    killer would act next, because the first victim may have been an exception. The rule does not
+//    spare a workload over its request that grew by at least what the threshold lacks: otherwise
+//    a tenant that leaves memory behind would save the next leak until the kernel chooses a victim.
 // 2. held_by_no_candidate: since the first kill, memory outside of all candidates grew by at least
 //    half of what the kills freed. A further victim would only make room for that growth.
 // 3. candidates_too_small: all candidates that may be killed hold less than the threshold lacks.
@@ -72,7 +74,9 @@ class DamageLimit {
   [[nodiscard]] std::optional<MonotonicTime> until() const { return until_; }
 
  private:
-  [[nodiscard]] std::optional<Reason> by_facts() const;
+  [[nodiscard]] std::optional<Reason> by_facts(const Candidate& victim) const;
+  // Whether its own growth explains the shortage.
+  [[nodiscard]] bool caused_shortage(const Candidate& victim) const;
   // Whether requests count before a kill that kubelet would make.
   [[nodiscard]] bool outranks_kubelet() const;
   void count_kills(const Observation& observation, const State::Series* series);

@@ -257,6 +257,9 @@ void Arena::add_problem(Round& round, const std::string& kind, const std::string
 
 void Arena::note_record(Round& round, const v1::Record& record) const {
   round.result.explained = round.result.explained || gives_reason(record);
+  // cgroup v1 counts a kill at the victim's group only, which may be removed by now.
+  const auto& event = record.oom_kill().event();
+  if (event.cgroup_id() == round.cgroup_id) round.result.kernel_killed = true;
   if (record.decision().action() != v1::Decision::KILL || !record.has_outcome()) return;
   const auto& outcome = record.outcome();
   const auto& victim = outcome.victim();

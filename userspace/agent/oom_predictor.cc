@@ -14,7 +14,7 @@ constexpr int kRestNear = 20;
 constexpr int kRestFar = 10000;
 
 // A line is near when the headroom is less than the threshold itself.
-bool is_near(const Evidence& evidence) {
+bool is_near_line(const Evidence& evidence) {
   return has_usage_line(evidence.threshold.signal) &&
          (evidence.met || evidence.available / 2 < evidence.limit.value());
 }
@@ -61,7 +61,7 @@ std::vector<OomPredictor::Domain> OomPredictor::domains_of(const Observation& ob
 
 void OomPredictor::evaluated(const Observation& observation, const Decision& decision) {
   const bool alarm = is_alarm(observation.wake);
-  const bool near = std::ranges::any_of(decision.evidence, is_near);
+  const bool near = std::ranges::any_of(decision.evidence, is_near_line);
   const Duration rest = length_ * (alarm || near ? kRestNear : kRestFar);
   const bool early = running_ || (ended_ && clock_.now() < *ended_ + rest);
   // Far from every line, a later evaluation will do.
@@ -69,7 +69,7 @@ void OomPredictor::evaluated(const Observation& observation, const Decision& dec
   std::vector<Domain> domains = domains_of(observation);
   const auto far = std::ranges::stable_partition(domains, [&](const Domain& domain) {
     return std::ranges::any_of(decision.evidence, [&](const Evidence& evidence) {
-      return evidence.cgroup == domain.cgroup && is_near(evidence);
+      return evidence.cgroup == domain.cgroup && is_near_line(evidence);
     });
   });
   // Near some lines, only their domains are predicted.

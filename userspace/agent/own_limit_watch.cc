@@ -9,7 +9,7 @@
 namespace forestall::agent {
 namespace {
 
-bool is_near(const Evidence& evidence) {
+bool is_own_limit_near(const Evidence& evidence) {
   return evidence.met && evidence.threshold.response != Response::evict;
 }
 
@@ -30,7 +30,7 @@ bool OwnLimitWatch::evaluate(const Config& config, const Decision& decision) {
   std::vector<actuators::ThrottledCgroup> slowed;
   bool news = false;
   for (const Evidence& evidence : decision.evidence) {
-    if (!is_near(evidence)) continue;
+    if (!is_own_limit_near(evidence)) continue;
     const Response response = evidence.threshold.response;
     near_.push_back({evidence.cgroup, evidence.subject, response});
     const bool slows = may_slow(config, decision, evidence);

@@ -11,6 +11,7 @@
 #include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/failure.h"
 #include "cli/pod_input.h"
 #include "messages/json.h"
 #include "policy/admission.h"
@@ -153,11 +154,6 @@ void print_text(const v1::AdmitReport& report, bool with_preemption) {
   }
 }
 
-int usage_error(const Error& problem) {
-  fmt::print(stderr, "forestall admit: {}\n", printable_lines(problem.text()));
-  return kExitUsage;
-}
-
 Result<v1::AdmitReport> admit_pods(const AdmitOptions& options) {
   const auto conditions = TRY(conditions_of(options.conditions));
   const auto allocatable = TRY(allocatable_of(options.allocatable));
@@ -184,7 +180,7 @@ Result<v1::AdmitReport> admit_pods(const AdmitOptions& options) {
 
 int run_admit(const Options& options, const AdmitOptions& admit_options) {
   const auto report = admit_pods(admit_options);
-  if (!report) return usage_error(report.error());
+  if (!report) return fail("admit", report.error(), kExitUsage);
   if (options.output == OutputFormat::json) {
     fmt::print("{}", messages::to_json(*report, messages::JsonStyle::pretty));
   } else {

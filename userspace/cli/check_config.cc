@@ -39,7 +39,7 @@ v1::ThresholdReport report_of(const Threshold& threshold, const intake::Threshol
     const double percentage = static_cast<double>(*threshold.limit.fraction) * 100;
     out.set_percentage(std::round(percentage * 1e5) / 1e5);
   }
-  out.set_grace(to_string(threshold.grace));
+  out.set_grace(forestall::to_string(threshold.grace));
   out.set_grace_ns(threshold.grace.count());
   out.set_hard(threshold.hard());
   if (origin.minimum_reclaim) out.set_minimum_reclaim(*origin.minimum_reclaim);
@@ -169,7 +169,7 @@ void print_agent_settings(const Config& config) {
 
 void print_settings(const Config& config) {
   fmt::print("  soft evictions: at most {} s of grace; conditions last {}\n",
-             config.max_pod_grace_seconds, to_string(config.pressure_transition));
+             config.max_pod_grace_seconds, forestall::to_string(config.pressure_transition));
   fmt::print("  kube-reserved {}; system-reserved {}; enforced: {}\n",
              reserved_text(config.kube_reserved), reserved_text(config.system_reserved),
              enforced_text(config));
@@ -178,18 +178,19 @@ void print_settings(const Config& config) {
              config.oom_score_adj == OomScoreAdj::enforce ? "enforced" : "observed",
              config.cgroup_driver ? to_string(*config.cgroup_driver) : "detected");
   fmt::print("  {} pods known in advance\n", config.known_pods.size());
-  fmt::print("  release timeout {}, recheck interval {}\n", to_string(config.release_timeout),
-             to_string(config.recheck_interval));
+  fmt::print("  release timeout {}, recheck interval {}\n",
+             forestall::to_string(config.release_timeout),
+             forestall::to_string(config.recheck_interval));
   const KillLimit& limit = config.kill_limit;
   fmt::print(
       "  kill limit in {}: {} on the node; guaranteed {}, burstable {}, bestEffort {}, other "
       "{}\n",
-      to_string(limit.window), limit.node, limit.classes[0], limit.classes[1], limit.classes[2],
-      limit.classes[3]);
+      forestall::to_string(limit.window), limit.node, limit.classes[0], limit.classes[1],
+      limit.classes[2], limit.classes[3]);
   fmt::print("  watched cgroups: {}; podList stale after {}\n",
              config.watched_cgroups_max ? fmt::format("at most {}", *config.watched_cgroups_max)
                                         : "as many as the limit of open files permits",
-             to_string(config.pod_list_max_age));
+             forestall::to_string(config.pod_list_max_age));
   for (std::size_t i = 0; i < kFeatureCount; ++i) {
     if (config.disabled.test(i)) fmt::print("  disabled: {}\n", to_string(feature_at(i)));
   }

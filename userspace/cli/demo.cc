@@ -35,7 +35,7 @@ namespace {
 
 constexpr Bytes kLimit = mib(512);
 constexpr Bytes kThreshold = mib(96);
-constexpr Duration kPatience = std::chrono::seconds(30);
+constexpr Duration kPodPatience = std::chrono::seconds(30);
 
 struct Cast {
   const char* name;
@@ -183,7 +183,7 @@ Result<std::string> write_config(const Stage& stage) {
 
 // The record of the kill, complete with its outcome.
 Result<v1::Record> wait_for_eviction(AgentProcess& agent) {
-  const MonotonicTime deadline = SystemClock().now() + kPatience;
+  const MonotonicTime deadline = SystemClock().now() + kPodPatience;
   while (const auto line = agent.next_record(deadline)) {
     v1::Record record;
     TRY(messages::from_json(*line, record));

@@ -8,6 +8,7 @@
 #include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/failure.h"
 #include "messages/convert.h"
 #include "messages/json.h"
 #include "model/duration.h"
@@ -113,26 +114,23 @@ internal::ReplayComparison Comparison::message() const {
   return out;
 }
 
-int fail(const Error& failure) {
-  fmt::print(stderr, "forestall diff: {}\n", printable_lines(failure.text()));
-  return kTrouble;
-}
-
 }  // namespace
 
 int run_diff(const Options& options, const replay::DiffOptions& diff) {
   const auto before = replay::open_decisions(diff.before);
-  if (!before) return fail(before.error());
+  if (!before) return fail("diff", before.error(), kTrouble);
   const auto after = replay::open_decisions(diff.after);
-  if (!after) return fail(after.error());
+  if (!after) return fail("diff", after.error(), kTrouble);
   Comparison comparison(**before, **after);
   const auto done = comparison.run();
   for (const auto* stream : {&*before, &*after}) {
     for (const std::string& remark : (*stream)->remarks()) fmt::print(stderr, "{}\n", remark);
   }
-  if (!done) return fail(done.error());
-  if (!comparison.seen_before()) return fail(error(diff.before + ": contains no decision"));
-  if (!comparison.seen_after()) return fail(error(diff.after + ": contains no decision"));
+  if (!done) return fail("diff", done.error(), kTrouble);
+  if (!comparison.seen_before())
+    return fail("diff", error(diff.before + ": contains no decision"), kTrouble);
+  if (!comparison.seen_after())
+    return fail("diff", error(diff.after + ": contains no decision"), kTrouble);
   internal::ReplayComparison message = comparison.message();
   if (comparison.disjoint()) {
     const std::string remark = diff.before + " and " + diff.after +
@@ -148,7 +146,8 @@ int run_diff(const Options& options, const replay::DiffOptions& diff) {
     out = comparison.text({diff.before, diff.after});
   }
   const bool written = std::fwrite(out.data(), 1, out.size(), stdout) == out.size();
-  if (!written || std::fflush(stdout) != 0) return fail(error("standard output cannot be written"));
+  if (!written || std::fflush(stdout) != 0)
+    return fail("diff", error("standard output cannot be written"), kTrouble);
   return comparison.equal() ? kExitOk : kDifferent;
 }
 

@@ -18,6 +18,7 @@
 #include "cli/commands.h"
 #include "cli/event_line.h"
 #include "cli/exit_code.h"
+#include "cli/failure.h"
 #include "cli/recorded_events.h"
 #include "intake/wall_time.h"
 #include "messages/json.h"
@@ -43,11 +44,6 @@ struct Line {
   std::int64_t at_ns = 0;
   std::string text;
 };
-
-int fail(const Error& failure, int code) {
-  fmt::print(stderr, "forestall events: {}\n", printable_lines(failure.text()));
-  return code;
-}
 
 Result<Kinds> parse_kinds(std::string_view list) {
   const std::vector<std::string>& words = event_kinds();
@@ -127,15 +123,15 @@ void print_remarks(const RecordedEvents& events) {
 
 int run_events(const Options& options, const EventsOptions& given) {
   const auto filter = filter_of(given);
-  if (!filter) return fail(filter.error(), kExitUsage);
+  if (!filter) return fail("events", filter.error(), kExitUsage);
   std::string path = given.path;
   if (path.empty()) {
     auto recording = recording_of_agent(api_socket(options));
-    if (!recording) return fail(recording.error(), kExitFailed);
+    if (!recording) return fail("events", recording.error(), kExitFailed);
     path = std::move(recording).value();
   }
   auto input = replay::RecordingInput::open(path);
-  if (!input) return fail(input.error(), kExitUsage);
+  if (!input) return fail("events", input.error(), kExitUsage);
   RecordedEvents events(std::move(*input));
   std::vector<Line> lines;
   const auto visited = events.visit([&](const EventLine& line) {
@@ -144,7 +140,7 @@ int run_events(const Options& options, const EventsOptions& given) {
   });
   print_lines(std::move(lines), given.limit);
   print_remarks(events);
-  if (!visited) return fail(visited.error().in(path), kExitUsage);
+  if (!visited) return fail("events", visited.error().in(path), kExitUsage);
   return kExitOk;
 }
 

@@ -6,6 +6,7 @@
 #include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/failure.h"
 #include "cli/pod_input.h"
 #include "intake/amounts.h"
 #include "messages/convert.h"
@@ -109,20 +110,15 @@ void print_pod(const v1::PodQos& pod) {
   table.print();
 }
 
-int usage_error(const Error& problem) {
-  fmt::print(stderr, "forestall qos: {}\n", printable_lines(problem.text()));
-  return kExitUsage;
-}
-
 }  // namespace
 
 int run_qos(const Options& options, const QosOptions& qos_options) {
   const auto capacity = intake::parse_positive_bytes(qos_options.memory_capacity);
-  if (!capacity) return usage_error(capacity.error().in("--memory-capacity"));
+  if (!capacity) return fail("qos", capacity.error().in("--memory-capacity"), kExitUsage);
   const auto naming = naming_of(qos_options);
-  if (!naming) return usage_error(naming.error());
+  if (!naming) return fail("qos", naming.error(), kExitUsage);
   const auto pods = load_pods(qos_options.pods);
-  if (!pods) return usage_error(pods.error());
+  if (!pods) return fail("qos", pods.error(), kExitUsage);
   v1::QosReport report;
   report.set_memory_capacity_bytes(capacity->count);
   for (const intake::ListedPod& each : *pods) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/rank_kernel.h"
+#include "cli/failure.h"
 
 #include <fmt/format.h>
 
@@ -90,16 +91,11 @@ Result<void> evaluate(const Options& options, const RankOptions& rank_options, c
   return {};
 }
 
-int fail(const Error& error, ExitCode code) {
-  fmt::print(stderr, "forestall rank: {}\n", printable_lines(error.text()));
-  return code;
-}
-
 }  // namespace
 
 int rank_kernel(const Options& options, const RankOptions& rank_options) {
   const auto place = place_of(rank_options);
-  if (!place) return fail(place.error(), kExitUsage);
+  if (!place) return fail("rank", place.error(), kExitUsage);
   std::vector<std::string> warnings;
   const auto config = effective_config(options, warnings);
   if (!config) {
@@ -109,7 +105,7 @@ int rank_kernel(const Options& options, const RankOptions& rank_options) {
   for (const std::string& warning : warnings) fmt::print(stderr, "{}\n", warning);
   KernelRankView view;
   const auto evaluated = evaluate(options, rank_options, *place, config->disabled, view);
-  if (!evaluated) return fail(evaluated.error(), kExitFailed);
+  if (!evaluated) return fail("rank", evaluated.error(), kExitFailed);
   const tables::ProcessShow show = show_here();
   if (options.output == OutputFormat::json) {
     fmt::print("{}", messages::to_json(to_report(view, show), messages::JsonStyle::pretty));

@@ -13,6 +13,7 @@
 
 #include "base/printable.h"
 #include "cli/exit_code.h"
+#include "cli/failure.h"
 #include "cli/pod_input.h"
 #include "messages/convert.h"
 #include "messages/json.h"
@@ -34,7 +35,7 @@ struct Layout {
   std::string_view from;  // as RankReport::fs_layout_from
 };
 
-struct Ranking {
+struct RankedPods {
   Signal signal = Signal::memory_available;
   Layout layout;
   JoinedPods pods;
@@ -123,9 +124,9 @@ Eviction eviction_of(const Candidate& victim, std::size_t index, const Evidence&
   return eviction;
 }
 
-Ranking rank_input(const Config& config, Signal signal, Layout layout,
-                   std::vector<intake::ListedPod> listed, const intake::StatsSummary& summary) {
-  Ranking ranking;
+RankedPods rank_input(const Config& config, Signal signal, Layout layout,
+                      std::vector<intake::ListedPod> listed, const intake::StatsSummary& summary) {
+  RankedPods ranking;
   ranking.signal = signal;
   ranking.layout = layout;
   ranking.pods = join(std::move(listed), summary);
@@ -175,7 +176,7 @@ v1::RankedPod ranked_pod(const std::vector<Candidate>& order, std::size_t i, Res
   return out;
 }
 
-void print_json(const Ranking& ranking) {
+void print_json(const RankedPods& ranking) {
   const Resource resource = resource_of(ranking.signal);
   const std::vector<Candidate>& order = ranking.decision.considered;
   v1::Decision decision = messages::to_proto(ranking.decision);
@@ -209,7 +210,7 @@ void print_json(const Ranking& ranking) {
   fmt::print("{}", messages::to_json(report, messages::JsonStyle::pretty));
 }
 
-std::vector<std::string> describe(const Workload& workload) {
+std::vector<std::string> describe_pod(const Workload& workload) {
   return {qualified_name(*workload.pod), std::string(to_string(policy::qos_class(*workload.pod)))};
 }
 
@@ -237,7 +238,7 @@ void print_victim(const Decision& decision) {
   for (const auto& [name, value] : eviction.annotations) fmt::print("  {}: {}\n", name, value);
 }
 
-void print_text(const Ranking& ranking) {
+void print_text(const RankedPods& ranking) {
   const Resource resource = resource_of(ranking.signal);
   const Decision& decision = ranking.decision;
   fmt::print("Order of eviction for {} ({})", to_string(ranking.signal), to_string(resource));
@@ -251,7 +252,8 @@ void print_text(const Ranking& ranking) {
   if (decision.considered.empty()) {
     fmt::print("  no pods to rank\n");
   } else {
-    fmt::print("{}", tables::order_text(decision.considered, resource, {"pod", "QoS"}, describe));
+    fmt::print("{}",
+               tables::order_text(decision.considered, resource, {"pod", "QoS"}, describe_pod));
     print_victim(decision);
   }
   if (!ranking.pods.left_out.empty() || !ranking.pods.unmatched.empty()) fmt::print("\n");
@@ -264,17 +266,12 @@ void print_text(const Ranking& ranking) {
   }
 }
 
-int usage_error(const Error& problem) {
-  fmt::print(stderr, "forestall rank: {}\n", printable_lines(problem.text()));
-  return kExitUsage;
-}
-
 }  // namespace
 
 int rank_pods(const Options& options, const RankOptions& rank_options, Signal signal,
               std::optional<FilesystemLayout> layout) {
   if (rank_options.pods == "-" && rank_options.stats == "-") {
-    return usage_error(error("--pods and --stats cannot both be standard input"));
+    return fail("rank", error("--pods and --stats cannot both be standard input"), kExitUsage);
   }
   std::vector<std::string> warnings;
   const auto config = effective_config(options, warnings);
@@ -284,10 +281,10 @@ int rank_pods(const Options& options, const RankOptions& rank_options, Signal si
   }
   for (const std::string& warning : warnings) fmt::print(stderr, "{}\n", warning);
   auto pods = load_pods(rank_options.pods);
-  if (!pods) return usage_error(pods.error());
+  if (!pods) return fail("rank", pods.error(), kExitUsage);
   const auto summary = load_stats(rank_options.stats);
-  if (!summary) return usage_error(summary.error());
-  const Ranking ranking =
+  if (!summary) return fail("rank", summary.error(), kExitUsage);
+  const RankedPods ranking =
       rank_input(*config, signal, choose_layout(layout, *summary), std::move(*pods), *summary);
   if (options.output == OutputFormat::json) {
     print_json(ranking);

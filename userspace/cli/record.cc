@@ -9,6 +9,7 @@
 #include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/failure.h"
 #include "daemon/recording_session.h"
 #include "forestall/v1/report.pb.h"
 #include "intake/amounts.h"
@@ -74,16 +75,11 @@ std::string json_of(const recording::Totals& totals, const std::string& file) {
   return messages::to_json(report, messages::JsonStyle::pretty);
 }
 
-int fail(const Error& failure, int code) {
-  fmt::print(stderr, "forestall record: {}\n", printable_lines(failure.text()));
-  return code;
-}
-
 }  // namespace
 
 int run_record(const Options& options, const replay::RecordOptions& record) {
   const auto config = observing(options, record);
-  if (!config) return fail(config.error(), kExitUsage);
+  if (!config) return fail("record", config.error(), kExitUsage);
   daemon::RecordingSession session;
   session.cgroup_mount = options.cgroup_mount;
   session.verbose = options.verbose;
@@ -92,16 +88,17 @@ int run_record(const Options& options, const replay::RecordOptions& record) {
   session.config_origin = config_origin(options);
   if (!record.duration.empty()) {
     const auto duration = intake::parse_duration_within(record.duration, 1ms, 8760h);
-    if (!duration) return fail(duration.error().in("--duration"), kExitUsage);
+    if (!duration) return fail("record", duration.error().in("--duration"), kExitUsage);
     session.duration = *duration;
   }
   const Error there = error(record.file + " exists; --force overwrites it");
   // Checked before the host is probed, which takes time. The open below checks again.
-  if (!record.force && ::access(record.file.c_str(), F_OK) == 0) return fail(there, kExitUsage);
+  if (!record.force && ::access(record.file.c_str(), F_OK) == 0)
+    return fail("record", there, kExitUsage);
   const auto totals = run_recording_session(session, *config);
   if (!totals) {
     const bool exists = totals.error().code == EEXIST;
-    return exists ? fail(there, kExitUsage) : fail(totals.error(), kExitFailed);
+    return exists ? fail("record", there, kExitUsage) : fail("record", totals.error(), kExitFailed);
   }
   const bool as_json = options.output == OutputFormat::json;
   fmt::print("{}", as_json ? json_of(*totals, record.file) : text_of(*totals, record.file));

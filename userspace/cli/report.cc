@@ -15,6 +15,7 @@
 #include "base/unique_fd.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/failure.h"
 #include "cli/plot_process.h"
 #include "cli/recording_picture.h"
 #include "cli/report_options.h"
@@ -24,11 +25,6 @@
 
 namespace forestall::cli {
 namespace {
-
-int fail(const Error& failure, int code) {
-  fmt::print(stderr, "forestall report: {}\n", printable_lines(failure.text()));
-  return code;
-}
 
 std::optional<ReportFormat> format_named(std::string_view word) {
   const auto& words = report_formats();
@@ -110,28 +106,29 @@ Result<void> write_file(const std::string& path, bool force, std::string_view te
 
 int run_report(const ReportOptions& given) {
   const auto resolved_options = resolved(given);
-  if (!resolved_options) return fail(resolved_options.error(), kExitUsage);
+  if (!resolved_options) return fail("report", resolved_options.error(), kExitUsage);
   const ReportOptions& options = *resolved_options;
   const bool to_standard = options.out.empty() || options.out == "-";
   const ReportFormat format = format_of(options);
   if (to_standard && format == ReportFormat::png && ::isatty(STDOUT_FILENO) == 1) {
-    return fail(error("PNG cannot be shown on a terminal: set a file with -o"), kExitUsage);
+    return fail("report", error("PNG cannot be shown on a terminal: set a file with -o"),
+                kExitUsage);
   }
   const Error there = error(options.out + " exists; --force overwrites it");
   // Checked before the recording is read, which takes time. write_file() checks again.
   if (!to_standard && !options.force && ::access(options.out.c_str(), F_OK) == 0) {
-    return fail(there, kExitUsage);
+    return fail("report", there, kExitUsage);
   }
   picture::Bounds bounds;
   bounds.workloads_drawn = options.workloads;
   const auto picture = picture_of_recording(options.file, bounds);
-  if (!picture) return fail(picture.error(), kExitUsage);
+  if (!picture) return fail("report", picture.error(), kExitUsage);
   const auto text = rendered(*picture, format);
-  if (!text) return fail(text.error(), kExitFailed);
+  if (!text) return fail("report", text.error(), kExitFailed);
   const auto written = to_standard ? write_all(STDOUT_FILENO, *text, "standard output")
                                    : write_file(options.out, options.force, *text);
-  if (!written && written.error().code == EEXIST) return fail(there, kExitUsage);
-  if (!written) return fail(written.error(), kExitFailed);
+  if (!written && written.error().code == EEXIST) return fail("report", there, kExitUsage);
+  if (!written) return fail("report", written.error(), kExitFailed);
   // The page contains the remarks as well, but may be read much later.
   for (const std::string& remark : picture->remarks()) {
     fmt::print(stderr, "forestall report: {}\n", remark);

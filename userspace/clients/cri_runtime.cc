@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "clients/dead_objects.h"
+#include "clients/kubelet_labels.h"
 #include "runtime/v1/api.pb.h"
 
 namespace forestall::clients {
@@ -21,8 +22,6 @@ namespace cri = ::runtime::v1;
 constexpr std::string_view kRuntimeService = "RuntimeService";
 constexpr std::string_view kImageService = "ImageService";
 // Labels that kubelet sets (pkg/kubelet/types/labels.go).
-constexpr const char* kPodUidLabel = "io.kubernetes.pod.uid";
-constexpr const char* kContainerNameLabel = "io.kubernetes.container.name";
 
 // The errno that callers distinguish; 0 if the text says everything.
 int errno_of(const wire::GrpcReply& reply) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "clients/dead_objects.h"
+#include "clients/kubelet_labels.h"
 
 #include <dirent.h>
 
@@ -13,10 +14,6 @@ namespace forestall::clients {
 namespace {
 
 namespace cri = ::runtime::v1;
-
-// Labels that kubelet sets (pkg/kubelet/types/labels.go).
-constexpr const char* kPodUidLabel = "io.kubernetes.pod.uid";
-constexpr const char* kContainerNameLabel = "io.kubernetes.container.name";
 
 struct DirectoryDeleter {
   void operator()(DIR* directory) const { ::closedir(directory); }

@@ -15,7 +15,6 @@
 namespace forestall::exports {
 namespace {
 
-constexpr const char* kPlainType = "text/plain; charset=utf-8";
 constexpr std::string_view kEndOfLine = "\r\n";
 constexpr std::string_view kEndOfHead = "\r\n\r\n";
 

@@ -14,6 +14,9 @@
 
 namespace forestall::exports {
 
+// Content-Type of a text for people.
+inline constexpr const char* kPlainType = "text/plain; charset=utf-8";
+
 struct HttpRequest {
   std::string_view path;   // without the query
   std::string_view host;   // the Host field; empty: missing

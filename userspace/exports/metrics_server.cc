@@ -21,7 +21,6 @@ namespace {
 
 // The format of Prometheus servers (exposition format 0.0.4).
 constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
-constexpr const char* kPlainType = "text/plain; charset=utf-8";
 constexpr int kBacklog = 128;
 
 struct AddressDeleter {

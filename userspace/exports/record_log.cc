@@ -59,7 +59,7 @@ void add_evidence(LogLine& line, const Evidence& evidence) {
 
 void add_victim(LogLine& line, const Eviction& eviction, const Candidate& victim) {
   line.field("cause", to_string(eviction.cause)).field("at_once", eviction.at_once);
-  if (!eviction.at_once) line.field("grace", to_string(eviction.grace));
+  if (!eviction.at_once) line.field("grace", forestall::to_string(eviction.grace));
   line.field("victim", victim.sample.workload.name)
       .field("cgroup", victim.sample.workload.path)
       .field("victim_working_set", victim.sample.working_set())

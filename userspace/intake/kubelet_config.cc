@@ -80,9 +80,9 @@ std::string found(const text::YamlNode& node) {
   return ", found " + text::describe(node);
 }
 
-class Reader {
+class SettingsReader {
  public:
-  Reader(const std::string& file, std::vector<text::Finding>& errors)
+  SettingsReader(const std::string& file, std::vector<text::Finding>& errors)
       : file_(file), errors_(errors) {}
 
   KubeletSettings read(const text::YamlNode& root) {
@@ -248,7 +248,7 @@ KubeletSettings read_kubelet_config(std::string_view text, const std::string& fi
     errors.push_back({{file, root->at}, "the file must be a map, found " + text::describe(*root)});
     return {};
   }
-  return Reader(file, errors).read(*root);
+  return SettingsReader(file, errors).read(*root);
 }
 
 }  // namespace forestall::intake

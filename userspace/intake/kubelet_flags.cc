@@ -86,9 +86,9 @@ std::optional<bool> go_bool(std::string_view text) {
   return std::nullopt;
 }
 
-class Reader {
+class FlagReader {
  public:
-  Reader(const KubeletFlag& flag, std::vector<text::Finding>& errors)
+  FlagReader(const KubeletFlag& flag, std::vector<text::Finding>& errors)
       : flag_(flag), origin_{"--" + std::string(flag.name), std::nullopt}, errors_(errors) {}
 
   [[nodiscard]] const text::Origin& origin() const { return origin_; }
@@ -171,7 +171,7 @@ KubeletSettings read_kubelet_flags(const GivenFlags& given, std::vector<text::Fi
     if (flag == kFlags.end()) return;
     const auto values = given.find(flag->name);
     if (values == given.end() || values->second.empty()) return;
-    Reader reader(*flag, errors);
+    FlagReader reader(*flag, errors);
     auto& setting = (settings.*member).emplace();
     setting.key = setting.at = reader.origin();
     reader.read(values->second, setting.value);

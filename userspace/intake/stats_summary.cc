@@ -64,7 +64,7 @@ Result<std::optional<Bytes>> working_set_of(const text::JsonValue& object) {
   return bytes_of(*memory, "workingSetBytes");
 }
 
-Result<ContainerSample> read_container(const text::JsonValue& object) {
+Result<ContainerSample> read_container_stats(const text::JsonValue& object) {
   ContainerSample sample;
   sample.name = TRY(object.text("name"));
   sample.working_set = TRY(working_set_of(object));
@@ -73,7 +73,7 @@ Result<ContainerSample> read_container(const text::JsonValue& object) {
   return sample;
 }
 
-Result<VolumeSample> read_volume(const text::JsonValue& object) {
+Result<VolumeSample> read_volume_stats(const text::JsonValue& object) {
   VolumeSample sample;
   sample.name = TRY(object.text("name"));
   sample.usage = TRY(read_usage(object));
@@ -82,13 +82,13 @@ Result<VolumeSample> read_volume(const text::JsonValue& object) {
 
 Result<PodStatistics> read_statistics(const text::JsonValue& pod) {
   PodStatistics statistics;
-  TRY(pod.append_all("containers", read_container, statistics.containers));
-  TRY(pod.append_all("volume", read_volume, statistics.volumes));
+  TRY(pod.append_all("containers", read_container_stats, statistics.containers));
+  TRY(pod.append_all("volume", read_volume_stats, statistics.volumes));
   statistics.ephemeral_storage = TRY(usage_at(pod, "ephemeral-storage"));
   return statistics;
 }
 
-Result<PodStatsEntry> read_pod(const text::JsonValue& object) {
+Result<PodStatsEntry> read_pod_stats(const text::JsonValue& object) {
   PodStatsEntry entry;
   const text::JsonValue reference = TRY(object.at("podRef"));
   const text::JsonValue uid = TRY(reference.at("uid"));
@@ -173,7 +173,7 @@ Result<void> read_node(const text::JsonValue& node, StatsSummary& summary) {
 Result<void> read_pods(const text::JsonValue& pods, StatsSummary& summary) {
   std::unordered_map<std::string, std::size_t> seen;
   return pods.each([&](const text::JsonValue& item) -> Result<void> {
-    PodStatsEntry entry = TRY(read_pod(item));
+    PodStatsEntry entry = TRY(read_pod_stats(item));
     const auto [first, is_new] = seen.try_emplace(entry.uid, summary.pods.size());
     if (!is_new) {
       return item.wrong(

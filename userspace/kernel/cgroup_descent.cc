@@ -16,10 +16,6 @@
 namespace forestall::kernel {
 namespace {
 
-bool vanished(const Error& failure) {
-  return failure.code == ENODEV || failure.code == ENOENT;
-}
-
 // kernfs counts ".", the name in the parent and each subdirectory's "..".
 bool may_have_children(const CgroupDir& group) {
   struct stat status {};
@@ -55,7 +51,7 @@ class Descent {
   Result<void> run(const CgroupDir& top) {
     path_ = top.path();
     const auto descend = visit_({top, path_, 0});
-    if (!descend.ok() && vanished(descend.error())) return descend.error();
+    if (!descend.ok() && is_removed(descend.error())) return descend.error();
     if (!wants(descend)) return failure_ ? Result<void>(*failure_) : Result<void>();
     if (path_ == "/") path_.clear();
     auto own = CgroupDir::open(top.fd(), "/");
@@ -79,7 +75,7 @@ class Descent {
   };
 
   void note(const Error& failure) {
-    if (!vanished(failure) && !failure_) failure_ = failure;
+    if (!is_removed(failure) && !failure_) failure_ = failure;
   }
   // After a failed visit, the descendants may still be visited.
   bool wants(const Result<bool>& descend) {

@@ -112,10 +112,6 @@ Result<void> append_processes(int at, std::string_view path, std::vector<pid_t>&
   return {};
 }
 
-bool vanished(const Error& failure) {
-  return failure.code == ENODEV || failure.code == ENOENT;
-}
-
 bool has_wildcard(std::string_view part) {
   return part.find_first_of("*?[\\") != std::string_view::npos;
 }
@@ -165,7 +161,7 @@ class GlobWalk {
   }
   void note(const Error& failure) {
     // Removed since it was listed, or a plain file of that name.
-    if (vanished(failure) || failure.code == ENOTDIR) return;
+    if (is_removed(failure) || failure.code == ENOTDIR) return;
     if (result_.ok()) result_ = failure;
   }
 

@@ -6,6 +6,7 @@
 // and memory.pressure for groups that exist at the same path in both).
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,6 +20,11 @@
 namespace forestall::kernel {
 
 enum class CgroupVersion : std::uint8_t { v1, v2 };
+
+// Whether a call on a cgroup failed because the cgroup was removed.
+[[nodiscard]] inline bool is_removed(const Error& failure) {
+  return failure.code == ENODEV || failure.code == ENOENT;
+}
 
 // One cgroup in one hierarchy, held open. Reads use the descriptor, so a cgroup that was removed
 // and created again at the same path is never mistaken for this one.

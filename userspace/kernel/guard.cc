@@ -25,7 +25,7 @@
 namespace forestall::kernel {
 namespace {
 
-using Skeleton = std::unique_ptr<forestall_guard, BpfDeleter<&forestall_guard::destroy>>;
+using GuardSkeleton = std::unique_ptr<forestall_guard, BpfDeleter<&forestall_guard::destroy>>;
 
 // The memory-mapped array `guard_slots`, which the programs share.
 class MappedSlots {
@@ -66,14 +66,14 @@ class MappedSlots {
 };
 
 struct Opened {
-  Skeleton skeleton;
+  GuardSkeleton skeleton;
   std::string refusal;  // set if there is no skeleton
   int code = 0;
 };
 
 Opened open_and_load(bool charge_hook) {
   const BpfLog log;
-  Skeleton skeleton(forestall_guard__open());
+  GuardSkeleton skeleton(forestall_guard__open());
   if (!skeleton) return {nullptr, "open the BPF object of the guard", errno};
   skeleton->rodata->page_shift = page_shift();
   skeleton->rodata->fill_bytes_per_us = fastest_fill_bytes_per_us();
@@ -99,7 +99,7 @@ bool kernel_has_function(const char* name) {
 
 class Guard::Loaded {
  public:
-  explicit Loaded(Skeleton object, bool charge_hook)
+  explicit Loaded(GuardSkeleton object, bool charge_hook)
       : skeleton(std::move(object)), with_charges_(charge_hook) {}
 
   Result<void> start();
@@ -112,7 +112,7 @@ class Guard::Loaded {
   [[nodiscard]] std::uint32_t running_clocks() const;
   [[nodiscard]] bool armed() const;
 
-  Skeleton skeleton;
+  GuardSkeleton skeleton;
   std::string evidence;
   bool reaches_others = false;
   BpfRing ring;

@@ -28,15 +28,15 @@ constexpr int kWalkTries = 16;
 // Calibration takes some ten milliseconds; the bound is for slow, busy emulated machines.
 constexpr Duration kCalibrationPatience = std::chrono::seconds(10);
 
-using Skeleton = std::unique_ptr<forestall_tasks, BpfDeleter<&forestall_tasks::destroy>>;
+using TasksSkeleton = std::unique_ptr<forestall_tasks, BpfDeleter<&forestall_tasks::destroy>>;
 
 long page_bytes() {
   return ::sysconf(_SC_PAGESIZE);
 }
 
-Result<Skeleton> load_skeleton() {
+Result<TasksSkeleton> load_skeleton() {
   const BpfLog log;
-  Skeleton skeleton(forestall_tasks__open());
+  TasksSkeleton skeleton(forestall_tasks__open());
   if (!skeleton) return errno_error("open", "BPF object of tasks");
   skeleton->rodata->page_shift = page_shift();
   skeleton->rodata->one_node =
@@ -56,7 +56,7 @@ Result<Skeleton> load_skeleton() {
 
 class TaskScan::Loaded {
  public:
-  explicit Loaded(Skeleton object)
+  explicit Loaded(TasksSkeleton object)
       : skeleton(std::move(object)),
         // The size of the kernel's own buffer (PAGE_SIZE << 3 in kernel/bpf/bpf_iter.c), so each
         // read() returns whole records.
@@ -69,7 +69,7 @@ class TaskScan::Loaded {
   Result<void> run(const BpfLink& link, const Visit& visit);
   Result<void> walk();
 
-  Skeleton skeleton;
+  TasksSkeleton skeleton;
   std::vector<abi_task> buffer;
   BpfLink scan;
   BpfLink walker;

@@ -65,7 +65,7 @@ constexpr auto kPrograms = std::to_array<TraceProgram>({
     {"cgroup_rmdir", ABI_TRACE_removed, Hook::tracepoint, "cgroup_rmdir"},
 });
 
-using Skeleton = std::unique_ptr<forestall_trace, BpfDeleter<&forestall_trace::destroy>>;
+using TraceSkeleton = std::unique_ptr<forestall_trace, BpfDeleter<&forestall_trace::destroy>>;
 
 // hierarchy_id of the memory controller's v1 hierarchy; 0, cgroup2's, if it has none.
 // /proc/cgroups: name, hierarchy, number of cgroups, enabled.
@@ -122,7 +122,7 @@ class TracePrograms::Loaded {
  public:
   Result<void> load(const TraceAsked& asked, const CgroupTree& tree, const FeatureSet& disabled);
 
-  Skeleton skeleton;
+  TraceSkeleton skeleton;
   BpfRing ring;
   std::vector<TraceKindReport> reports;
   const std::function<void(const abi_trace_event&)>* visit = nullptr;

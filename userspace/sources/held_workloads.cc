@@ -17,10 +17,6 @@ namespace {
 // pressure.
 constexpr std::size_t kBufferSize = std::size_t{64} << 10;
 
-bool gone(const Error& failure) {
-  return failure.code == ENOENT || failure.code == ENODEV;
-}
-
 // As kubelet used it for oom_score_adj.
 Bytes memory_total() {
   return Bytes{static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE)};
@@ -90,7 +86,7 @@ void HeldWorkloads::hold(Workload workload, HeldWorkload* before, Loss& loss,
                          std::vector<SourceNote>& notes) {
   const auto id = tree_.id_at(workload.path);
   if (!id) {
-    if (!gone(id.error())) notes.push_back({workload.path, id.error().text()});
+    if (!kernel::is_removed(id.error())) notes.push_back({workload.path, id.error().text()});
     return;
   }
   workload.cgroup = *id;
@@ -101,7 +97,7 @@ void HeldWorkloads::hold(Workload workload, HeldWorkload* before, Loss& loss,
       workload.cgroup = opened->cgroup.cgroup().id();
       descriptors_ += opened->descriptors();
       readers = std::move(opened).value();
-    } else if (gone(opened.error())) {
+    } else if (kernel::is_removed(opened.error())) {
       // If the cgroup still exists, its memory controller is off.
       if (tree_.id_at(workload.path)) notes.push_back({workload.path, opened.error().text()});
       return;
@@ -131,7 +127,7 @@ WorkloadReaders* HeldWorkloads::readers_of(HeldWorkload& held,
     opened = std::move(readers).value();
     return &*opened;
   }
-  held.removed = gone(readers.error()) ||
+  held.removed = kernel::is_removed(readers.error()) ||
                  tree_.id_at(held.workload.path).optional() != std::optional(held.workload.cgroup);
   if (!held.removed) {
     ++unread_;
@@ -186,7 +182,8 @@ std::optional<std::uint64_t> HeldWorkloads::count_processes(WorkloadReaders& rea
                                                             const std::string& path,
                                                             std::vector<SourceNote>& notes) {
   const auto processes = readers.processes.count(readers.cgroup.cgroup(), buffer_);
-  if (!processes && !gone(processes.error())) notes.push_back({path, processes.error().text()});
+  if (!processes && !kernel::is_removed(processes.error()))
+    notes.push_back({path, processes.error().text()});
   return processes.optional();
 }
 

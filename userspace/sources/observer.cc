@@ -31,10 +31,6 @@ constexpr Duration kWalkPatience = std::chrono::minutes(1);
 // pressure.
 constexpr std::size_t kBufferSize = std::size_t{64} << 10;
 
-bool gone(const Error& failure) {
-  return failure.code == ENOENT || failure.code == ENODEV;
-}
-
 struct Watched {
   std::shared_ptr<const CgroupReader> reader;  // all thresholds of one cgroup share it
   std::size_t threshold = 0;
@@ -188,7 +184,7 @@ void Observer::Reader::refresh_pods(std::vector<SourceNote>& notes) {
   if (pods_path_.empty()) return;
   auto reader = CgroupReader::open_with_limit(tree_, pods_path_);
   if (reader) pods_ = std::move(reader).value();
-  if (!reader && gone(reader.error())) pods_.reset();
+  if (!reader && kernel::is_removed(reader.error())) pods_.reset();
   if (!reader) notes.push_back({pods_path_, reader.error().text()});
 }
 
@@ -200,7 +196,7 @@ std::shared_ptr<const CgroupReader> Observer::Reader::open_watched(
   auto reader = CgroupReader::open_with_limit(tree_, path);
   if (reader) {
     held = std::make_shared<const CgroupReader>(std::move(reader).value());
-  } else if (!gone(reader.error()) || tree_.open(path)) {
+  } else if (!kernel::is_removed(reader.error()) || tree_.open(path)) {
     // The cgroup still exists, so this is not a race: its memory controller is off.
     notes.push_back({path, reader.error().text()});
   }

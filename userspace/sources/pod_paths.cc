@@ -102,10 +102,6 @@ void append_pods(const std::string& group, const std::vector<std::string>& names
   }
 }
 
-bool gone(const Error& failure) {
-  return failure.code == ENOENT || failure.code == ENODEV;
-}
-
 }  // namespace
 
 std::optional<PodPath> parse_pod_path(std::string_view path) {
@@ -140,7 +136,7 @@ Result<std::optional<std::string>> find_pods_cgroup(const kernel::CgroupTree& tr
     std::vector<PodPath> pods;
     const auto listed = list_pods(tree, path, pods);
     if (!pods.empty()) return std::optional(path);
-    if (!listed && gone(listed.error())) continue;
+    if (!listed && kernel::is_removed(listed.error())) continue;
     if (!listed) return listed.error();
     if (!empty_one) empty_one = path;
   }
@@ -161,7 +157,7 @@ Result<void> list_pods(const kernel::CgroupTree& tree, const std::string& pods_c
     const auto children =
         group ? group->children() : Result<std::vector<std::string>>(group.error());
     if (children) append_pods(path, *children, *qos, pods);
-    if (!children && !gone(children.error()) && result) result = children.error();
+    if (!children && !kernel::is_removed(children.error()) && result) result = children.error();
   }
   std::ranges::sort(pods, {}, &PodPath::cgroup);
   return result;

@@ -14,10 +14,6 @@
 namespace forestall::sources {
 namespace {
 
-bool gone(const Error& failure) {
-  return failure.code == ENOENT || failure.code == ENODEV;
-}
-
 Result<nlink_t> links_of(int directory, std::string_view path) {
   struct stat status {};
   if (::fstat(directory, &status) != 0) return errno_error("stat cgroup", path);
@@ -113,12 +109,12 @@ Result<std::uint64_t> ProcessCounter::count(const kernel::CgroupDir& cgroup, std
   for (int attempt = 0; attempt < 3 && !too_many_; ++attempt) {
     if (complete_) {
       const auto held = count_held(buffer);
-      if (held || !gone(held.error())) return held;
+      if (held || !kernel::is_removed(held.error())) return held;
       failure = held.error();
     }
     const auto opened = open_all(cgroup);
     if (!opened) failure = opened.error();
-    if (!opened && !too_many_ && !gone(failure)) return failure;
+    if (!opened && !too_many_ && !kernel::is_removed(failure)) return failure;
   }
   if (too_many_) return count_by_walk(cgroup);
   return failure;

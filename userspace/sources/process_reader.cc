@@ -36,7 +36,7 @@ constexpr std::size_t kTextBytes = std::size_t{16} << 10;
 // order of forks, except when the pids wrap.
 constexpr std::uint64_t kTickNs = 10'000'000;
 
-bool gone(const Error& failure) {
+bool has_ended(const Error& failure) {
   return failure.code == ENOENT || failure.code == ESRCH;
 }
 
@@ -108,7 +108,7 @@ Result<std::string> ProcessReader::cgroup_path(pid_t pid) {
   if (buffer_.empty()) buffer_.resize(kTextBytes);
   const auto file = fmt::format("{}/cgroup", pid);
   const auto text = read_file(proc_.get(), file.c_str());
-  if (!text && gone(text.error())) return Error{ESRCH, file};
+  if (!text && has_ended(text.error())) return Error{ESRCH, file};
   if (!text) return text.error();
   return kernel::parse_cgroup_path(*text, tree_->version());
 }
@@ -143,7 +143,7 @@ Result<bool> ProcessReader::any_thread(int directory,
     const UniqueFd thread(::openat(list_fd, entry->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!thread) continue;
     const auto answer = found(thread.get(), static_cast<pid_t>(*number));
-    if (!answer && !gone(answer.error())) return answer.error();
+    if (!answer && !has_ended(answer.error())) return answer.error();
     if (answer && *answer) return true;
   }
   return false;
@@ -235,7 +235,7 @@ Result<std::optional<ProcessReader::Reading>> ProcessReader::read(
   if (!directory) return errno_error("open /proc/PID", name);
   auto reading = read_in(directory.get(), pid, listed_in, wanted);
   if (reading) return reading;
-  if (gone(reading.error())) return std::optional<Reading>();
+  if (has_ended(reading.error())) return std::optional<Reading>();
   return reading.error().in("/proc/" + name);
 }
 

@@ -27,10 +27,6 @@ const WorkloadRule* first_match(const std::string& path, const Config& config) {
   return nullptr;
 }
 
-bool gone(const Error& failure) {
-  return failure.code == ENOENT || failure.code == ENODEV;
-}
-
 // Of a Guaranteed pod, whose requests equal its limits: kubelet writes the sum of the limits to the
 // pod's cgroup (pkg/kubelet/cm/helpers_linux.go ResourceConfigForPod). Nullopt: unlimited.
 Result<std::optional<Bytes>> guaranteed_request(const kernel::CgroupTree& tree,
@@ -44,7 +40,7 @@ void infer_guaranteed_request(const kernel::CgroupTree& tree, const KnownWorkloa
                               Workload& workload) {
   const auto request = guaranteed_request(tree, workload.path);
   workload.inferred->memory_request = request.optional().value_or(std::nullopt);
-  if (request || gone(request.error())) return;
+  if (request || kernel::is_removed(request.error())) return;
   const auto before = std::ranges::lower_bound(known, workload.path, {}, &Workload::path);
   if (before == known.end() || (*before)->path != workload.path || !(*before)->inferred) return;
   workload.inferred->memory_request = (*before)->inferred->memory_request;

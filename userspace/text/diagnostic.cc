@@ -11,7 +11,7 @@
 namespace forestall::text {
 namespace {
 
-constexpr std::size_t kShownMax = 20;
+constexpr std::size_t kFindingsMax = 20;
 
 // Indices of the list by file, sorted by position. Of several findings at one position, the first
 // one found stays first, because it is the most specific.
@@ -62,7 +62,7 @@ std::string format(const std::vector<Finding>& findings) {
   std::string text;
   const auto add = [&](const std::string& line) { text += (text.empty() ? "" : "\n") + line; };
   for (const auto& group : by_file(findings)) {
-    const std::size_t shown = std::min(group.size(), kShownMax);
+    const std::size_t shown = std::min(group.size(), kFindingsMax);
     for (std::size_t i = 0; i < shown; ++i) add(line_of(findings[group[i]]));
     if (shown < group.size()) {
       add(findings[group[0]].origin.file + ": and " + std::to_string(group.size() - shown) +

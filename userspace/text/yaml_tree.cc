@@ -17,7 +17,7 @@ namespace forestall::text {
 namespace {
 
 // Longer values are truncated in messages.
-constexpr std::size_t kShownMax = 60;
+constexpr std::size_t kQuotedMax = 60;
 
 bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\n';
@@ -320,8 +320,8 @@ bool has_comment(std::string_view text) {
 }  // namespace
 
 std::string quoted(std::string_view text) {
-  if (text.size() <= kShownMax) return "'" + std::string(text) + "'";
-  std::size_t end = kShownMax;
+  if (text.size() <= kQuotedMax) return "'" + std::string(text) + "'";
+  std::size_t end = kQuotedMax;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
   return "'" + std::string(text.substr(0, end)) + "…'";
 }
@@ -333,7 +333,7 @@ std::string describe(const YamlNode& node) {
     case YamlNode::Kind::map: return "a map";
     case YamlNode::Kind::scalar: break;
   }
-  return quoted(node.text) + (node.quoted ? " in quotes" : "");
+  return text::quoted(node.text) + (node.quoted ? " in quotes" : "");
 }
 
 std::optional<YamlNode> parse_yaml(std::string_view given, std::vector<Diagnostic>& problems) {

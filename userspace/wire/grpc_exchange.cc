@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/grpc_exchange.h"
+#include "wire/nghttp2_parts.h"
 
 #include <fcntl.h>
-#include <nghttp2/nghttp2.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -31,19 +31,6 @@ timeval as_timeval(Duration duration) {
   const auto us = std::max(duration_cast<microseconds>(duration), microseconds(1));
   return {duration_cast<seconds>(us).count(), (us % seconds(1)).count()};
 }
-
-nghttp2_nv field(std::string_view name, std::string_view value) {
-  // nghttp2 copies both; its type is not const only because a flag can disable the copy.
-  return {reinterpret_cast<std::uint8_t*>(const_cast<char*>(name.data())),
-          reinterpret_cast<std::uint8_t*>(const_cast<char*>(value.data())), name.size(),
-          value.size(), NGHTTP2_NV_FLAG_NONE};
-}
-
-struct EndCallbacks {
-  void operator()(nghttp2_session_callbacks* callbacks) const {
-    nghttp2_session_callbacks_del(callbacks);
-  }
-};
 
 }  // namespace
 
@@ -114,7 +101,7 @@ GrpcExchange::~GrpcExchange() = default;
 Result<void> GrpcExchange::open_session() {
   nghttp2_session_callbacks* made = nullptr;
   if (nghttp2_session_callbacks_new(&made) != 0) return error("nghttp2: out of memory");
-  const std::unique_ptr<nghttp2_session_callbacks, EndCallbacks> callbacks(made);
+  const std::unique_ptr<nghttp2_session_callbacks, CallbacksDeleter> callbacks(made);
   nghttp2_session_callbacks_set_on_header_callback(made, &Callbacks::header);
   nghttp2_session_callbacks_set_on_data_chunk_recv_callback(made, &Callbacks::data);
   nghttp2_session_callbacks_set_on_stream_close_callback(made, &Callbacks::close);
@@ -133,14 +120,14 @@ Result<void> GrpcExchange::begin(std::string_view method, std::string_view messa
   TRY(open_session());
   request_ = grpc_frame(message);
   const std::string timeout = patience ? grpc_timeout(*patience) : "";
-  std::vector<nghttp2_nv> fields{field(":method", "POST"),
-                                 field(":scheme", "http"),
-                                 field(":path", method),
-                                 field(":authority", "localhost"),
-                                 field("te", "trailers"),
-                                 field("content-type", "application/grpc"),
-                                 field("user-agent", "forestall/" FORESTALL_VERSION)};
-  if (patience) fields.push_back(field("grpc-timeout", timeout));
+  std::vector<nghttp2_nv> fields{header_field(":method", "POST"),
+                                 header_field(":scheme", "http"),
+                                 header_field(":path", method),
+                                 header_field(":authority", "localhost"),
+                                 header_field("te", "trailers"),
+                                 header_field("content-type", "application/grpc"),
+                                 header_field("user-agent", "forestall/" FORESTALL_VERSION)};
+  if (patience) fields.push_back(header_field("grpc-timeout", timeout));
   nghttp2_data_provider body{};
   body.source.ptr = this;
   body.read_callback = &Callbacks::send_body;

@@ -17,7 +17,7 @@
 namespace forestall::wire {
 namespace {
 
-constexpr std::size_t kReadBytes = 16 * 1024;
+constexpr std::size_t kChunkBytes = 16 * 1024;
 // Sends per turn: a connection with unlimited output must not starve the others.
 constexpr int kSendsAtOnce = 16;
 // Accepts per turn: with a socket that is open to all users, refused clients could reconnect
@@ -174,7 +174,7 @@ void GrpcServer::advance(Connection& connection) {
   connection.dead = connection.dead || !send(connection);
   if (!connection.dead && connection.unsent.empty() && !connection.more &&
       (connection.happened & (POLLIN | POLLHUP | POLLERR)) != 0) {
-    std::array<char, kReadBytes> bytes;
+    std::array<char, kChunkBytes> bytes;
     const ssize_t size = recv(connection.fd.get(), bytes.data(), bytes.size(), 0);
     if (size > 0) {
       connection.active_at = now_;

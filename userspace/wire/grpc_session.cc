@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/grpc_session.h"
-
-#include <nghttp2/nghttp2.h>
+#include "wire/nghttp2_parts.h"
 
 #include <algorithm>
 #include <array>
@@ -21,13 +20,6 @@ constexpr std::size_t kTextBytes = 512;
 // HTTP/2's overhead per field in the size of a list (RFC 9113 §6.5.2).
 constexpr std::size_t kFieldOverhead = 32;
 
-nghttp2_nv field(std::string_view name, std::string_view value) {
-  // nghttp2 copies both; its type is not const only because a flag can disable the copy.
-  return {reinterpret_cast<std::uint8_t*>(const_cast<char*>(name.data())),
-          reinterpret_cast<std::uint8_t*>(const_cast<char*>(value.data())), name.size(),
-          value.size(), NGHTTP2_NV_FLAG_NONE};
-}
-
 // grpc-status and grpc-message; valid as long as this object.
 class Trailers {
  public:
@@ -36,8 +28,8 @@ class Trailers {
         text_(wire::percent_encode(text.substr(0, kTextBytes))) {}
 
   void append_to(std::vector<nghttp2_nv>& fields) const {
-    fields.push_back(field("grpc-status", status_));
-    if (!text_.empty()) fields.push_back(field("grpc-message", text_));
+    fields.push_back(header_field("grpc-status", status_));
+    if (!text_.empty()) fields.push_back(header_field("grpc-message", text_));
   }
 
  private:
@@ -45,9 +37,9 @@ class Trailers {
   std::string text_;
 };
 
-const nghttp2_nv kStatusOk = field(":status", "200");
-const nghttp2_nv kContentType = field("content-type", "application/grpc");
-const nghttp2_nv kAccepts = field("grpc-accept-encoding", "identity");
+const nghttp2_nv kStatusOk = header_field(":status", "200");
+const nghttp2_nv kContentType = header_field("content-type", "application/grpc");
+const nghttp2_nv kAccepts = header_field("grpc-accept-encoding", "identity");
 
 // The fields of a request that the session uses.
 struct RequestHead {
@@ -65,12 +57,6 @@ struct RequestHead {
     if (name == "content-type") type = value;
     if (name == "grpc-encoding") encoding = value;
     if (name == "grpc-timeout") timeout = value;
-  }
-};
-
-struct EndCallbacks {
-  void operator()(nghttp2_session_callbacks* callbacks) const {
-    nghttp2_session_callbacks_del(callbacks);
   }
 };
 
@@ -228,7 +214,7 @@ GrpcSession::GrpcSession(GrpcService& service, const GrpcLimits& limits, const G
   nghttp2_option* option = nullptr;
   nghttp2_session* session = nullptr;
   if (nghttp2_session_callbacks_new(&made) != 0 || nghttp2_option_new(&option) != 0) return;
-  const std::unique_ptr<nghttp2_session_callbacks, EndCallbacks> callbacks(made);
+  const std::unique_ptr<nghttp2_session_callbacks, CallbacksDeleter> callbacks(made);
   const std::unique_ptr<nghttp2_option, EndOptions> options(option);
   nghttp2_session_callbacks_set_on_begin_headers_callback(made, &Callbacks::begin_headers);
   nghttp2_session_callbacks_set_on_header_callback(made, &Callbacks::header);
@@ -286,7 +272,7 @@ void GrpcSession::begin(Stream& stream) {
   const RequestHead& head = stream.head;
   if (head.method != "POST" || !head.type.starts_with("application/grpc")) {
     // A client that does not use gRPC reads HTTP's own status.
-    const nghttp2_nv status = field(":status", head.method != "POST" ? "405" : "415");
+    const nghttp2_nv status = header_field(":status", head.method != "POST" ? "405" : "415");
     nghttp2_submit_response(session_.get(), stream.id, &status, 1, nullptr);
     stream.responded = true;
     return;

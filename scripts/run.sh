@@ -13,7 +13,7 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
   "$top/scripts/install_packages.sh" build
   cd "$top"
   [[ -e build/run/build.ninja ]] ||
-    cmake --preset release -B build/run -DFORESTALL_TESTS=OFF --log-level=WARNING >/dev/null
+    cmake --preset run --log-level=WARNING >/dev/null
   programs=(forestall)
   case "${1:-}" in # the programs that these subcommands start
     report) programs+=(forestall-plot) ;;

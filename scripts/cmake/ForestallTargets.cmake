@@ -74,6 +74,10 @@ function(forestall_precompile target kind)
   target_precompile_headers(${target} REUSE_FROM ${owner})
 endfunction()
 
+# Compiles the files of a layer a few at a time, which parses each header less often: a whole build
+# takes a third of the time, and a build after a small change takes longer.
+option(FORESTALL_UNITY "Compile several source files at once" OFF)
+
 # forestall_layer(NAME SOURCES file... [DEPENDS target...] [PRIVATE_DEPENDS target...]
 #                 [PRECOMPILE kind])
 # defines the static library forestall_NAME from the files of this folder.
@@ -87,6 +91,13 @@ function(forestall_layer name)
     PUBLIC forestall_flags ${arg_DEPENDS}
     PRIVATE ${arg_PRIVATE_DEPENDS})
   forestall_precompile(forestall_${name} ${arg_PRECOMPILE})
+  if(FORESTALL_UNITY)
+    set_target_properties(forestall_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+    # A class that is private to its file may have members of the file's own types.
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      target_compile_options(forestall_${name} PRIVATE -Wno-subobject-linkage)
+    endif()
+  endif()
 endfunction()
 
 # All tests labelled `threads`: the stage `tsan` builds only these.

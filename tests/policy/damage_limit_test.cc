@@ -96,17 +96,23 @@ TEST(DamageLimit, AVictimThatFreesLittleStopsTheSeries) {
 // limit, where the kernel killed a protected process.
 TEST(DamageLimit, AVictimThatFreesLittleDoesNotSaveTheNextLeak) {
   Story story = group();
-  story.now.kills = {killed("a", mib(300), mib(20), 1)};
+  // Two victims fell short: the one further kill near the OOM killer is used up.
+  story.now.kills = {killed("z", mib(300), mib(20), 0.9), killed("a", mib(300), mib(20), 1)};
   const auto left = with_processes(greedy("a", mib(280)), 0);
   WorkloadSample leak = greedy("b", mib(200));
   leak.growth = mib(11);
-  EXPECT_EQ(evaluate(story, 1.1, mib(90), {left, leak}), "kill /g/b for /g");
-  leak.growth = mib(9);
-  EXPECT_EQ(evaluate(story, 1.2, mib(90), {left, leak}), "none for /g: kills-freed-little")
+  EXPECT_EQ(evaluate(story, 1.1, mib(90), {left, leak}), "none for /g: kills-freed-little")
+      << "the kernel's OOM killer is not near";
+  leak.growth = mib(79);
+  EXPECT_EQ(evaluate(story, 1.2, mib(20), {left, leak}), "none for /g: kills-freed-little")
       << "less than the threshold lacks";
+  leak.growth = std::nullopt;
+  EXPECT_EQ(evaluate(story, 1.3, mib(20), {left, leak}), "none for /g: kills-freed-little");
   WorkloadSample within = calm("b", mib(200));
   within.growth = mib(100);
-  EXPECT_EQ(evaluate(story, 1.3, mib(90), {left, within}), "none for /g: kills-freed-little");
+  EXPECT_EQ(evaluate(story, 1.4, mib(20), {left, within}), "none for /g: kills-freed-little");
+  leak.growth = mib(80);
+  EXPECT_EQ(evaluate(story, 1.5, mib(20), {left, leak}), "kill /g/b for /g");
 }
 
 TEST(DamageLimit, AStuckVictimIsNoEvidence) {

@@ -15,7 +15,7 @@ CgroupId victim_of(const Record& record) {
 
 void Kills::signal(const Decision& decision) {
   repetitions_.clear();
-  dry_runs_.forget_ended(ladder_.progress());
+  if (ladder_.dry_run()) dry_runs_.forget_ended(ladder_.progress());
   for (const Eviction& eviction : decision.evictions) {
     const Duration grace = eviction.at_once ? Duration::zero() : eviction.grace;
     const WorkloadSample& victim = decision.considered[eviction.candidate].sample;

@@ -166,7 +166,7 @@ void DamageLimit::measure(const Observation& observation, const std::vector<Cand
 
 bool DamageLimit::caused_shortage(const Candidate& victim) const {
   const auto growth = victim.sample.growth;
-  return growth && *growth > std::max(kNoise, facts_.need) && !is_within_request(victim.key);
+  return growth && *growth >= std::max(kNoise, facts_.need) && !is_within_request(victim.key);
 }
 
 std::optional<Reason> DamageLimit::by_facts(const Candidate& victim) const {
@@ -174,10 +174,8 @@ std::optional<Reason> DamageLimit::by_facts(const Candidate& victim) const {
     const auto* last = *std::ranges::max_element(at_subject_, {}, &KillProgress::started);
     const auto shorts =
         std::ranges::count_if(at_subject_, [](const auto* kill) { return fell_short(*kill); });
-    const bool one_more = facts_.near_oom && shorts == 1;
-    if (fell_short(*last) && !one_more && !caused_shortage(victim)) {
-      return Reason::kills_freed_little;
-    }
+    const bool further = facts_.near_oom && (shorts == 1 || caused_shortage(victim));
+    if (fell_short(*last) && !further) return Reason::kills_freed_little;
   }
   if (facts_.outside_growth && freed_since_ > kNoise &&
       facts_.outside_growth->count >= freed_since_.count / 2) {

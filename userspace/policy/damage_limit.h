@@ -7,9 +7,10 @@
 // slab), that speed would cost every candidate. So facts decide before each further kill:
 // 1. kills_freed_little: the last victim that ended freed less than half of its working set. What
 //    is short is not held by processes of candidates. One more kill follows if the kernel's OOM
-//    killer would act next, because the first victim may have been an exception. The rule does not
-//    spare a workload over its request that grew by at least what the threshold lacks: otherwise
-//    a tenant that leaves memory behind would save the next leak until the kernel chooses a victim.
+//    killer would act next, because the first victim may have been an exception. At that point a
+//    workload over its request dies as well if it grew by at least what the threshold lacks, since
+//    the warning (policy/growth_baseline.h): otherwise a tenant that leaves memory behind would
+//    save the next leak until the kernel chooses a victim. Unknown growth permits no further kill.
 // 2. held_by_no_candidate: since the first kill, memory outside of all candidates grew by at least
 //    half of what the kills freed. A further victim would only make room for that growth.
 // 3. candidates_too_small: all candidates that may be killed hold less than the threshold lacks.
@@ -19,7 +20,8 @@
 // 5. kill_limit_reached: Config::kill_limit, per node and per class of workloads.
 // Rules 3 and 4 end when the kernel's OOM killer would act next: when a quarter of the threshold's
 // limit is left, for the node of MemAvailable + SwapFree. Rules 1 to 3 forget a kill after
-// KillLimit::window, so that the worst case is kubelet's: one kill for each window.
+// KillLimit::window. So the worst case is kubelet's, one kill for each window, until the kernel's
+// OOM killer is near.
 // Rules 1 to 4 apply to signals with a usage line, rule 5 to every threshold. The list of the BPF
 // guard obeys all of them, and is stricter where it may: policy/guard_list.cc.
 #pragma once

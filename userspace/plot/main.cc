@@ -96,6 +96,18 @@ Result<void> plot(const internal::Picture& picture) {
 }  // namespace
 }  // namespace forestall::plot
 
+#ifdef __SANITIZE_ADDRESS__
+// fontconfig keeps its fonts until the program ends. Standard error must contain errors only.
+extern "C" const char* __lsan_default_suppressions();
+extern "C" const char* __lsan_default_suppressions() {
+  return "leak:libfontconfig";
+}
+extern "C" const char* __lsan_default_options();
+extern "C" const char* __lsan_default_options() {
+  return "print_suppressions=0";
+}
+#endif
+
 int main() {
   forestall::internal::Picture picture;
   if (!picture.ParseFromFileDescriptor(STDIN_FILENO)) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <vector>
 
 #include "messages/convert.h"
@@ -70,6 +71,20 @@ TEST(Events, AnOutcomeHasItsTimes) {
   EXPECT_EQ(events[0].wall_time().nanos(), 5500);
   EXPECT_EQ(events[0].outcome().signalled_after_ns(), 1300);
   EXPECT_EQ(events[0].outcome().freed_after_ns(), 4000);
+}
+
+TEST(Events, TimesOfAHostileRecordingSaturate) {
+  Record record = kill_record();
+  record.stages.crossed = MonotonicTime::min();
+  record.wall_time_ns = std::numeric_limits<std::int64_t>::max();
+  Outcome& outcome = record.outcome.emplace();
+  outcome.victim = record.decision.considered[0].sample.workload;
+  outcome.signalled = at(1400);
+  outcome.released = MonotonicTime::max();
+  const auto events = events_in(record);
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(events[0].wall_time().seconds(), 9'223'372'036);
+  EXPECT_EQ(events[0].outcome().signalled_after_ns(), std::numeric_limits<std::int64_t>::max());
 }
 
 TEST(Events, ConditionsThatChangeComeFirst) {

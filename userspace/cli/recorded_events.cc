@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "base/saturating.h"
 #include "exports/event_broadcast.h"
 #include "messages/convert.h"
 #include "messages/convert_fields.h"
@@ -65,7 +66,8 @@ void RecordedEvents::take(messages::KeyEntry key, const replay::RecordingInput::
     v1::RunEvent& run = *event.mutable_run();
     *run.mutable_facts() = messages::to_proto(input_.facts());
     if (last_wall_ns_) {
-      run.set_unrecorded_ns(std::max<std::int64_t>(key.wall_time_ns - *last_wall_ns_, 0));
+      const std::int64_t gap = saturating_subtract(key.wall_time_ns, *last_wall_ns_);
+      run.set_unrecorded_ns(std::max<std::int64_t>(gap, 0));
     }
     visit(line_of(event));
   } else if (item.after_loss) {

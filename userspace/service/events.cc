@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/events.h"
 
+#include <algorithm>
+#include <limits>
 #include <utility>
 
+#include "base/saturating.h"
 #include "messages/convert.h"
 #include "messages/convert_fields.h"
 #include "text/utf8.h"
@@ -13,12 +16,20 @@ namespace {
 using messages::to_enum;
 using messages::to_proto;
 
+// The wall time of an instant of the record, whose own wall time is that of its decision. A damaged
+// or hostile recording may have any times, so the sum saturates.
+std::int64_t wall_time_ns(const v1::Record& record, std::int64_t at_ns) {
+  __extension__ using Wide = __int128;
+  using Limits = std::numeric_limits<std::int64_t>;
+  const Wide sum = Wide{record.wall_time().seconds()} * 1'000'000'000 + record.wall_time().nanos() +
+                   at_ns - record.stages().decided_ns();
+  return static_cast<std::int64_t>(std::clamp(sum, Wide{Limits::min()}, Wide{Limits::max()}));
+}
+
 v1::Event event_at(const v1::Record& record, std::int64_t at_ns) {
   v1::Event event;
   event.set_at_ns(at_ns);
-  // The record's wall time is that of its decision.
-  const std::int64_t wall = record.wall_time().seconds() * 1'000'000'000 +
-                            record.wall_time().nanos() + at_ns - record.stages().decided_ns();
+  const std::int64_t wall = wall_time_ns(record, at_ns);
   event.mutable_wall_time()->set_seconds(wall / 1'000'000'000);
   event.mutable_wall_time()->set_nanos(static_cast<std::int32_t>(wall % 1'000'000'000));
   return event;
@@ -75,9 +86,10 @@ void report_outcome(const v1::Record& record, const EventVisit& visit) {
   out.set_state(outcome.state());
   out.set_freed_bytes(outcome.freed_bytes());
   if (outcome.has_signalled_ns()) {
-    out.set_signalled_after_ns(outcome.signalled_ns() - record.stages().crossed_ns());
+    out.set_signalled_after_ns(
+        saturating_subtract(outcome.signalled_ns(), record.stages().crossed_ns()));
     if (outcome.has_released_ns()) {
-      out.set_freed_after_ns(outcome.released_ns() - outcome.signalled_ns());
+      out.set_freed_after_ns(saturating_subtract(outcome.released_ns(), outcome.signalled_ns()));
     }
   }
   visit(event);

@@ -259,7 +259,8 @@ void Arena::note_record(Round& round, const v1::Record& record) const {
   round.result.explained = round.result.explained || gives_reason(record);
   // cgroup v1 counts a kill at the victim's group only, which may be removed by now.
   const auto& event = record.oom_kill().event();
-  if (event.cgroup_id() == round.cgroup_id) round.result.kernel_killed = true;
+  const bool of_tenant = event.cgroup_id() == round.cgroup_id || event.path() == round.home;
+  if (record.has_oom_kill() && of_tenant) round.result.kernel_killed = true;
   if (record.decision().action() != v1::Decision::KILL || !record.has_outcome()) return;
   const auto& outcome = record.outcome();
   const auto& victim = outcome.victim();

@@ -16,8 +16,8 @@ build=(
 )
 tests=(
   apt-utils chromium clang-format clang-tidy-19 cpio e2fsprogs git kmod libbenchmark-dev
-  libclang-rt-19-dev libgmock-dev libgrpc++-dev libgtest-dev mandoc prometheus
-  protobuf-compiler-grpc python3 qemu-system-x86 tmux xz-utils zstd busybox-static
+  fish libclang-rt-19-dev libgmock-dev libgrpc++-dev libgtest-dev mandoc prometheus
+  protobuf-compiler-grpc python3 qemu-system-x86 tmux xz-utils zsh zstd busybox-static
 )
 bench=(
   busybox-static debootstrap e2fsprogs kmod python3 python3-matplotlib qemu-system-x86 systemd

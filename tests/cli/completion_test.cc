@@ -107,7 +107,8 @@ class CompletionSyntax : public Completion, public testing::WithParamInterface<s
 TEST_P(CompletionSyntax, IsValid) {
   const std::string& shell = GetParam();
   if (std::system(("command -v " + shell + " >/dev/null").c_str()) != 0) {
-    GTEST_SKIP() << "not applicable: needs the package " << shell;
+    GTEST_SKIP() << "not applicable: needs the package " << shell
+                 << "; runs where scripts/install_packages.sh test was run, as in the stage host";
   }
   tree_.write("other", run_forestall({"completion", shell}).output);
   EXPECT_EQ(std::system((shell + " -n '" + (tree_ / "other") + "'").c_str()), 0);

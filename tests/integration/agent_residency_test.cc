@@ -4,13 +4,17 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "base/unique_fd.h"
+#include "kernel/scheduling.h"
 #include "support/agent_run.h"
 #include "support/child.h"
 #include "support/scratch_cgroup.h"
@@ -93,6 +97,23 @@ TEST(AgentResidency, IsSmallWhenIdle) {
   const std::int64_t resident = resident_kib(agent.process().pid());
   EXPECT_GT(resident, 0);
   EXPECT_LT(resident, kResidentMaxKib);
+}
+
+// Else an open() near a line waits for an RCU grace period.
+TEST(AgentResidency, HasRoomForDescriptorsFromTheStart) {
+  ScratchCgroup scratch;
+  scratch.limit(scratch.path(), kLimit);
+  scratch.child("leak");
+  AgentRun agent(config_of(scratch));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  rlimit limit{};
+  ASSERT_EQ(prlimit(agent.process().pid(), RLIMIT_NOFILE, nullptr, &limit), 0);
+  EXPECT_EQ(limit.rlim_cur, limit.rlim_max);
+  const std::string status = read_text(fmt::format("/proc/{}/status", agent.process().pid()));
+  const std::string key = "FDSize:";
+  ASSERT_NE(status.find(key), std::string::npos);
+  EXPECT_GE(std::stoull(status.substr(status.find(key) + key.size())),
+            std::min<std::uint64_t>(limit.rlim_cur, kernel::kDescriptorTable));
 }
 #endif
 

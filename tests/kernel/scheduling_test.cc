@@ -3,13 +3,17 @@
 // machines, so the test compares each report with the kernel's state.
 #include "kernel/scheduling.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdint>
 #include <functional>
+#include <string>
 
 #include "support/child.h"
 #include "support/temp_tree.h"
@@ -109,6 +113,67 @@ TEST(LockMemory, ForcedOffDoesNothing) {
   expect_in_child([] {
     return lock_memory(only(Feature::memory_lock)).state == FeatureState::forced_off &&
            !locks_memory();
+  });
+}
+
+std::uint64_t table_size() {
+  const std::string status = test::read_text("/proc/self/status");
+  const std::string key = "FDSize:";
+  return std::stoull(status.substr(status.find(key) + key.size()));
+}
+
+bool limit_files_to(rlim_t soft) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
+  limit.rlim_cur = soft;
+  return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+TEST(GrowDescriptorTable, OpeningAsManyFilesDoesNotGrowItAgain) {
+  expect_in_child([] {
+    constexpr std::uint64_t kWanted = 1000;
+    const auto fits = grow_descriptor_table(kWanted);
+    if (!fits || *fits != kWanted) return false;
+    const std::uint64_t size = table_size();
+    int last = -1;
+    while (last < static_cast<int>(kWanted) - 1) {
+      last = dup(STDERR_FILENO);
+      if (last < 0) return false;
+    }
+    return size >= kWanted && table_size() == size;
+  });
+}
+
+TEST(GrowDescriptorTable, OpensNothingThatStays) {
+  expect_in_child([] {
+    const int before = dup(STDERR_FILENO);
+    close(before);
+    if (!grow_descriptor_table(1000)) return false;
+    return dup(STDERR_FILENO) == before && fcntl(999, F_GETFD) < 0;
+  });
+}
+
+TEST(GrowDescriptorTable, EndsAtTheSoftLimit) {
+  expect_in_child([] {
+    if (!limit_files_to(600)) return false;
+    const auto fits = grow_descriptor_table(kDescriptorTable);
+    return fits && *fits == 600 && table_size() >= 600 && table_size() <= 1024;
+  });
+}
+
+TEST(GrowDescriptorTable, TheHighestDescriptorMayBeInUse) {
+  expect_in_child([] {
+    if (!limit_files_to(600) || fcntl(STDERR_FILENO, F_DUPFD, 599) != 599) return false;
+    const auto fits = grow_descriptor_table(kDescriptorTable);
+    return fits && *fits == 600 && fcntl(599, F_GETFD) >= 0;
+  });
+}
+
+TEST(GrowDescriptorTable, ReportsThatNoDescriptorIsLeft) {
+  expect_in_child([] {
+    if (!limit_files_to(0)) return false;
+    const auto fits = grow_descriptor_table(kDescriptorTable);
+    return !fits && fits.error().code == EMFILE;
   });
 }
 

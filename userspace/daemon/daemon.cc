@@ -34,6 +34,18 @@ void warm_up(DaemonParts& parts, exports::Log& log, const exports::Log* records)
             LogLine("warm-up").field("problem", warmed.error().text()).field("ignoring", true));
 }
 
+void log_open_files(exports::Log& log, const Result<std::uint64_t>& limit,
+                    const Result<std::uint64_t>& table) {
+  if (!table) {
+    log.write(LogLevel::warning,
+              LogLine("open-files")
+                  .field("problem", table.error().text())
+                  .field("effect", "opening files may wait while memory is short"));
+  } else if (limit) {
+    log.write(LogLevel::debug, LogLine("open-files").field("limit", *limit).field("table", *table));
+  }
+}
+
 // What a killed agent has set. Also after a reload, which may end a dry run.
 void restore_memory_high(const agent::Host& host, const Config& config, exports::Log& log) {
   for (const std::string& note :
@@ -139,6 +151,9 @@ void block_loop_signals() {
 
 Result<void> run_daemon(const DaemonOptions& options, const intake::LoadedConfig& loaded,
                         agent::Host& host) {
+  // The log starts the first thread: before it, the kernel grows the table without waiting.
+  const auto limit = kernel::raise_file_limit();
+  const auto table = kernel::grow_descriptor_table(kernel::kDescriptorTable);
   exports::Log log(exports::Log::Stream::standard_error, /*stamped=*/true,
                    log_level(options.verbose), kernel::use_service_priority, options.log_format);
   std::unique_ptr<exports::Log> records;
@@ -148,7 +163,9 @@ Result<void> run_daemon(const DaemonOptions& options, const intake::LoadedConfig
                                              kernel::use_service_priority);
   }
   log_config_warnings(log, loaded.warnings);
-  auto ended = run(options, loaded, host, log, records.get());
+  log_open_files(log, limit, table);
+  auto ended =
+      limit.ok() ? run(options, loaded, host, log, records.get()) : Result<void>(limit.error());
   if (!ended) log.write(LogLevel::error, LogLine("stop").field("error", ended.error().text()));
   return ended;
 }

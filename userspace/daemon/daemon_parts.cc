@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "exports/record_log.h"
-#include "kernel/scheduling.h"
 #include "service/record_stream.h"
 #include "sources/capacity_source.h"
 #include "sources/disk_usage_source.h"
@@ -137,8 +136,6 @@ void build_sinks(DaemonParts& parts, const agent::Host& host, exports::Log& log,
 
 Result<void> build_parts(DaemonParts& parts, agent::Host& host, const Config& config,
                          exports::Log& log, exports::Log* records) {
-  const std::uint64_t files = TRY(kernel::raise_file_limit());
-  log.write(LogLevel::debug, LogLine("open-files").field("limit", files));
   parts.observer = TRY(sources::Observer::create(host.tree, config));
   parts.ladder =
       TRY(actuators::Ladder::create(host.tree, parts.clock, ladder_options(host, config)));

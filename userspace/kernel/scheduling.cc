@@ -5,12 +5,15 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <string>
 #include <system_error>
 
@@ -100,6 +103,19 @@ Result<std::uint64_t> raise_file_limit() {
   limit.rlim_cur = limit.rlim_max;
   if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return errno_error("setrlimit", "RLIMIT_NOFILE");
   return limit.rlim_cur;
+}
+
+Result<std::uint64_t> grow_descriptor_table(std::uint64_t wanted) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return errno_error("getrlimit", "RLIMIT_NOFILE");
+  const auto fits = std::min<std::uint64_t>({wanted, limit.rlim_cur, INT_MAX});
+  const UniqueFd any(eventfd(0, EFD_CLOEXEC));
+  if (!any) return errno_error("eventfd", "for the table of descriptors");
+  // The table ends after the highest descriptor that it ever had, rounded up to a power of two.
+  const auto highest = static_cast<int>(fits) - 1;
+  const UniqueFd high(fcntl(any.get(), F_DUPFD_CLOEXEC, highest));
+  if (!high && fcntl(highest, F_GETFD) < 0) return errno_error("fcntl F_DUPFD", "near the limit");
+  return fits;
 }
 
 FeatureReport lock_memory(const FeatureSet& disabled) {

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <sstream>
-#include <thread>
 #include <utility>
 
 #include "base/unique_fd.h"
@@ -20,6 +20,7 @@
 #include "messages/json.h"
 #include "support/agent_run.h"
 #include "support/child.h"
+#include "support/file_changes.h"
 #include "support/program.h"
 #include "support/scratch_cgroup.h"
 #include "support/temp_tree.h"
@@ -42,7 +43,12 @@ class TraceRun {
       return run_program(arguments, out, -1);
     });
     // The first output comes after everything is attached.
-    while (!child_->ended() && text().empty()) std::this_thread::yield();
+    (void)wait([this] { return !text().empty(); });
+  }
+
+  // Waits until `there`, which reads the output, is true.
+  bool wait(const std::function<bool()>& there, Duration patience = kPatience) {
+    return wait_for_files(directory_.path(), child_->pidfd(), there, patience);
   }
 
   // Sends SIGINT and returns the exit code.
@@ -291,8 +297,7 @@ TEST_F(TraceCommand, ReportsUsageThatCrossesALine) {
   };
   hog.grow(mib(46));
   ASSERT_TRUE(hog.wait_grown());
-  const MonotonicTime until = SystemClock().now() + kPatience;
-  while (!reported() && SystemClock().now() < until) std::this_thread::yield();
+  EXPECT_TRUE(trace.wait(reported));
   EXPECT_EQ(trace.interrupt(), 0);
   const auto events = trace.events();
   const v1::Event* usage = find(events, v1::Event::kUsage);
@@ -315,8 +320,7 @@ TEST_F(TraceCommand, TheFilesTierFindsNewCgroups) {
     Hog hog(scratch_, late, mib(4));
     hog.grow(mib(46), mib(23));
     ASSERT_TRUE(hog.wait_grown());
-    const MonotonicTime seen = SystemClock().now() + std::chrono::seconds(3);
-    while (!reported() && SystemClock().now() < seen) std::this_thread::yield();
+    (void)trace.wait(reported, std::chrono::seconds(3));
   }
   EXPECT_EQ(trace.interrupt(), 0);
   const auto events = trace.events();
@@ -339,9 +343,7 @@ TEST_F(TraceCommand, ShowsWhatAnAgentDecides) {
                   agent.directory() / "forestall.sock", "-o", "pb"});
   hog.leak(mib(136) - scratch_.usage(scratch_.path()), mib(2));
   ASSERT_TRUE(agent.wait_kill()) << agent.process().log();
-  const MonotonicTime until = SystemClock().now() + kPatience;
-  const auto reported = [&] { return find(trace.events(), v1::Event::kOutcome) != nullptr; };
-  while (!reported() && SystemClock().now() < until) std::this_thread::yield();
+  EXPECT_TRUE(trace.wait([&] { return find(trace.events(), v1::Event::kOutcome) != nullptr; }));
   EXPECT_EQ(trace.interrupt(), 0);
   const auto events = trace.events();
   const v1::Event* decision = find(events, v1::Event::kDecision);

@@ -52,7 +52,8 @@ Ran run_forestall(const std::vector<std::string>& arguments) {
 }
 
 std::optional<std::string> missing_feature(const std::string& feature) {
-  const Ran doctor = run_forestall({"doctor", "--output", "text"});
+  // Run once: it loads all BPF programs, which takes an emulated machine six seconds.
+  static const Ran doctor = run_forestall({"doctor", "--output", "text"});
   const auto at = doctor.output.find("\n  " + feature + " ");
   if (at == std::string::npos) return "doctor does not list " + feature;
   const auto line = doctor.output.substr(at + 1, doctor.output.find('\n', at + 1) - at - 1);

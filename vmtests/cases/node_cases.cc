@@ -187,12 +187,8 @@ class NodeWake : public testing::TestWithParam<const char*> {};
 
 TEST_P(NodeWake, IsEnough) {
   const std::string feature = GetParam();
-  const test::Ran doctor = test::run_forestall({"doctor"});
-  const auto at = doctor.output.find("\n  " + feature + " ");
-  ASSERT_NE(at, std::string::npos) << doctor.output << doctor.errors;
-  const std::string line = doctor.output.substr(at + 1, doctor.output.find('\n', at + 1) - at - 1);
-  if (line.find(" in-use") == std::string::npos) {
-    GTEST_SKIP() << "not applicable: this environment lacks it (" << line << ")";
+  if (const auto line = test::missing_feature(feature)) {
+    GTEST_SKIP() << "not applicable: this environment lacks it (" << *line << ")";
   }
   // Sources that see only reclaim or stalls need reclaimable memory before memory is used up.
   const bool sees_reclaim_only = feature == "bpf-reclaim" || feature == "psi-trigger";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scores of hundreds of idle processes: the product's results against /proc/PID/oom_score, and to
+// Scores of many idle processes: the product's results against /proc/PID/oom_score, and to
 // the page against the return values of oom_badness(), which a return probe writes into the
 // kernel's trace.
 #include <fmt/format.h>
@@ -157,10 +157,10 @@ void expect_all(const ProcessForest& forest, OomForecast& bpf, OomForecast& proc
   expect_parity(forest, bpf, proc, slack);
 }
 
-test::ForestShape hundreds() {
+test::ForestShape many() {
   test::ForestShape shape;
   shape.seed = std::random_device{}();
-  shape.processes = 500;
+  shape.processes = 200;
   shape.most_pages = 192;
   fmt::print("seed {}\n", shape.seed);
   return shape;
@@ -168,7 +168,7 @@ test::ForestShape hundreds() {
 
 TEST(Score, IsTheKernelsToThePage) {
   const test::KernelSetting hasty("/sys/kernel/rcu_expedited", "1");
-  const ProcessForest forest(hundreds());
+  const ProcessForest forest(many());
   OomForecast bpf(OomForecast::Path::bpf), proc(OomForecast::Path::proc);
   fmt::print("the kernel scores by what is {}\n", bpf.counting());
   expect_all(forest, bpf, proc);
@@ -177,7 +177,7 @@ TEST(Score, IsTheKernelsToThePage) {
 TEST(Score, IsTheKernelsWithSwapToo) {
   const test::KernelSetting hasty("/sys/kernel/rcu_expedited", "1");
   const test::ZramSwap swap(mib(128));
-  ProcessForest forest(hundreds());
+  ProcessForest forest(many());
   OomForecast bpf(OomForecast::Path::bpf), proc(OomForecast::Path::proc);
   // A limit under the usage, with swap available.
   const Bytes usage = forest.groups().usage(forest.root());

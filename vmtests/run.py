@@ -9,9 +9,11 @@ kernel and cgroup version:
 
     6.1 v1   6.1 v2   6.12 v2   newest v2 (Debian sid, 7.2 when this was written)
 
-Cases listed in vmtests/once.txt do not depend on the kernel and run in one
-guest: 6.12 v2, or the first one if 6.12 v2 is not part of the run. Cases named
-with --case run in every guest.
+vmtests/placement.txt lists the cases that need not run in every guest, with
+the reasons. Cases named with --case run in every guest.
+
+The cases of an environment are split over a few boots, which run at the same
+time as far as --jobs permits.
 
 Examples
     vmtests/run.py                                 everything, from build/release
@@ -56,7 +58,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import zip_longest
 from pathlib import Path
 
 from harness import gtest, guest, image, kernels, placement, report
@@ -66,7 +70,7 @@ from harness.libraries import MissingLibrary
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 DEFAULT_BUILD = REPOSITORY / "build/release"
-ONCE = REPOSITORY / "vmtests/once.txt"
+PLACEMENT = REPOSITORY / "vmtests/placement.txt"
 # Where the build puts the guest's programs.
 BUILT = {"forestall": "userspace/cli/forestall", "vm_cases": "vmtests/vm_cases"}
 KEPT_LOGS = 10
@@ -191,17 +195,22 @@ def find_cases(options: argparse.Namespace, program: Path) -> list[str]:
     if done.returncode != 0:
         raise Unusable(f"{program} --gtest_list_tests: {done.stderr.strip() or done.returncode}")
     every = gtest.parse_list(done.stdout)
-    stale = placement.unmatched(once_patterns(), every)
+    stale = placement.unmatched(placement_patterns(), every)
     if stale:
-        raise Unusable(f"{ONCE}: no case matches {', '.join(stale)}: correct or remove these lines")
+        raise Unusable(
+            f"{PLACEMENT}: no case matches {', '.join(stale)}: correct or remove these lines"
+        )
     names = gtest.select(every, options.case)
     if not names:
         raise Unusable("no case matches")
     return names
 
 
-def once_patterns() -> list[str]:
-    return placement.parse_patterns(ONCE.read_text())
+def placement_patterns() -> dict[str, str]:
+    try:
+        return placement.parse(PLACEMENT.read_text())
+    except placement.BadList as error:
+        raise Unusable(f"{PLACEMENT}: {error}") from error
 
 
 def fetch_kernels(
@@ -239,11 +248,6 @@ def prepare_logs(options: argparse.Namespace) -> Path:
     run = folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
     run.mkdir()
     return run.resolve()
-
-
-def run_and_repeat(campaign: Campaign, cases: list[str]) -> None:
-    campaign.run_cases(cases)
-    campaign.repeat_failed(cases)
 
 
 class Run:
@@ -293,16 +297,27 @@ class Run:
     def _place(
         self, environments: list[Environment], cases: list[str]
     ) -> list[tuple[Environment, list[str]]]:
-        once = [] if self._options.case else once_patterns()
-        return placement.place(environments, cases, once)
+        patterns = {} if self._options.case else placement_patterns()
+        return placement.place(environments, cases, patterns)
 
     def _run_all(self, campaigns: list[Campaign], cases: list[str]) -> None:
         placed = self._place([campaign.environment for campaign in campaigns], cases)
+        chosen = [its_cases for _, its_cases in placed]
+        boots = [placement.boots(its_cases) for its_cases in chosen]
+        # The first boots of all environments have the most cases.
+        ordered = [
+            (campaign.run_cases, part)
+            for round_of_boots in zip_longest(*boots, fillvalue=[])
+            for campaign, part in zip(campaigns, round_of_boots, strict=True)
+        ]
+        self._at_once(ordered)
+        repeats = zip(campaigns, chosen, strict=True)
+        self._at_once([(campaign.repeat_failed, cases) for campaign, cases in repeats])
+
+    def _at_once(self, calls: list[tuple[Callable[[list[str]], None], list[str]]]) -> None:
+        """Calls each function with its cases, as many at a time as there are jobs."""
         with ThreadPoolExecutor(max(1, self._options.jobs)) as pool:
-            futures = [
-                pool.submit(run_and_repeat, campaign, its_cases)
-                for campaign, (_, its_cases) in zip(campaigns, placed, strict=True)
-            ]
+            futures = [pool.submit(function, cases) for function, cases in calls]
             try:
                 for future in futures:
                     future.result()

@@ -63,26 +63,54 @@ Typed/0.  # TypeParam = int
 
 class PlacementTest(unittest.TestCase):
     NAMES = ["A.One", "B.One", "B.Two"]
+    GUESTS = [Environment("6.1", "v1"), Environment("6.1", "v2"), Environment("6.12", "v2"),
+              Environment("newest", "v2")]  # fmt: skip
 
-    def test_patterns_have_comments(self) -> None:
-        text = "# why\n\nA.*  # and this\nB.Two\n"
-        self.assertEqual(placement.parse_patterns(text), ["A.*", "B.Two"])
+    def where(self, patterns: dict[str, str], guests: list[Environment] = GUESTS) -> list[str]:
+        """The guests of B.Two."""
+        placed = placement.place(guests, self.NAMES, patterns)
+        self.assertEqual([guest for guest, _ in placed], guests)
+        return [guest.name for guest, cases in placed if "B.Two" in cases]
 
-    def test_listed_cases_run_in_the_preferred_guest_only(self) -> None:
-        guests = [Environment("6.1", "v2"), Environment("6.12", "v2"), Environment("newest", "v2")]
-        placed = placement.place(guests, self.NAMES, ["B.*"])
-        self.assertEqual([e for e, _ in placed], guests)
-        self.assertEqual([cases for _, cases in placed], [["A.One"], self.NAMES, ["A.One"]])
+    def test_patterns_have_sections_and_comments(self) -> None:
+        text = "# why\n\n[once]  # here\nA.*  # and this\n[per kernel]\nB.Two\n"
+        self.assertEqual(placement.parse(text), {"A.*": "once", "B.Two": "per kernel"})
+        for wrong in ("A.*\n", "[per planet]\n"):
+            with self.assertRaises(placement.BadList):
+                placement.parse(wrong)
 
-    def test_without_the_preferred_guest_the_first_runs_them(self) -> None:
-        guests = [Environment("6.1", "v1"), Environment("newest", "v2")]
-        placed = placement.place(guests, self.NAMES, ["B.Two"])
-        self.assertEqual([cases for _, cases in placed], [self.NAMES, ["A.One", "B.One"]])
-        self.assertEqual(placement.place([], self.NAMES, ["B.Two"]), [])
+    def test_each_section_has_its_guests(self) -> None:
+        self.assertEqual(self.where({"B.One": "once"}), [guest.name for guest in self.GUESTS])
+        self.assertEqual(self.where({"B.*": "once"}), ["6.12 v2"])
+        self.assertEqual(self.where({"B.*": "per cgroup version"}), ["6.1 v1", "newest v2"])
+        self.assertEqual(self.where({"B.*": "per kernel"}), ["6.1 v2", "6.12 v2", "newest v2"])
+
+    def test_the_first_pattern_decides(self) -> None:
+        self.assertEqual(self.where({"B.Two": "once", "B.*": "per kernel"}), ["6.12 v2"])
+
+    def test_every_listed_case_runs_whatever_guests_there_are(self) -> None:
+        for section in placement.SECTIONS:
+            for guest in self.GUESTS:
+                self.assertEqual(self.where({"B.*": section}, [guest]), [guest.name])
+            self.assertEqual(self.where({"B.*": section}, []), [])
+        self.assertEqual(self.where({"B.*": "per cgroup version"}, self.GUESTS[:3]),
+                         ["6.1 v1", "6.12 v2"])  # fmt: skip
 
     def test_a_pattern_without_a_case_is_found(self) -> None:
-        self.assertEqual(placement.unmatched(["B.*", "C.*", "A.Two"], self.NAMES),
-                         ["C.*", "A.Two"])  # fmt: skip
+        patterns = dict.fromkeys(["B.*", "C.*", "A.Two"], "once")
+        self.assertEqual(placement.unmatched(patterns, self.NAMES), ["C.*", "A.Two"])
+
+    def test_boots_have_all_cases_in_order_and_whole_suites(self) -> None:
+        self.assertEqual(placement.boots(self.NAMES), [self.NAMES])
+        self.assertEqual(placement.boots([]), [])
+        many = [f"S{number % 30}.{number}" for number in range(120)]
+        boots = placement.boots(many)
+        self.assertEqual([len(boot) for boot in boots], [60, 32, 28])
+        self.assertEqual(sorted(sum(boots, [])), sorted(many))
+        for boot in boots:
+            self.assertEqual(boot, [name for name in many if name in boot])
+            self.assertEqual({name for name in many if name.split(".")[0] in
+                              {each.split(".")[0] for each in boot}}, set(boot))  # fmt: skip
 
 
 class ReaderTest(unittest.TestCase):
@@ -418,9 +446,12 @@ class EndingTest(unittest.TestCase):
 class ScriptedCampaign(Campaign):
     """A campaign whose guests are texts: what each boot prints, and how it ends."""
 
-    def __init__(self, boots: list[tuple[str, Outcome]]) -> None:
+    def __init__(
+        self, boots: list[tuple[str, Outcome]], logs: Path = Path("/nonexistent")
+    ) -> None:
         self.asked: list[list[str]] = []
         self._boots = boots
+        self._logs = logs
         limits = Limits(1, 1, 1)
         super().__init__(
             Environment("6.1", "v2"), Fleet(), limits, Path(), Path(), {}, lambda e, c: None
@@ -432,11 +463,11 @@ class ScriptedCampaign(Campaign):
 
         self.asked.append(list(remaining))
         text, outcome = self._boots.pop(0)
-        nowhere = Machine(Path(), Path(), Path("/nonexistent"), 1, "", 1)
-        boot = Boot(nowhere, self._limits, self._settle)
+        machine = Machine(Path(), Path(), self._logs, 1, "", 1)
+        boot = Boot(machine, self._limits, self._settle)
         for line in text.splitlines():
             boot.line(line)
-        return outcome, boot
+        return outcome, boot, machine
 
     def verdicts(self, names: list[str]) -> dict[str, str]:
         self.run_cases(names)
@@ -462,22 +493,18 @@ class CampaignTest(unittest.TestCase):
     def test_a_boot_that_the_emulator_broke_is_repeated(self) -> None:
         died = (self.OK.format("A.1") + "[ RUN      ] A.2\n", self.DIED)
         with tempfile.TemporaryDirectory() as folder:
-            console = Path(folder) / "boot0" / "console.log"
-            console.parent.mkdir()
+            console = Path(folder) / "console.log"
             console.write_text("[   61.7] Oops: int3: 0000 [#1] SMP\n")
-            campaign = ScriptedCampaign([died, (self.OK.format("A.2"), self.FINE)])
-            campaign.environment.logs = Path(folder)
+            campaign = ScriptedCampaign([died, (self.OK.format("A.2"), self.FINE)], Path(folder))
             self.assertEqual(campaign.verdicts(["A.1", "A.2"]), {"A.1": "PASS", "A.2": "PASS"})
             self.assertEqual(campaign.asked[1], ["A.2"])
             # Another oops, with flags as no CPU has them, then with flags as they can be.
             oops = "[   61.7] Oops: 0002 [#1] SMP\n[   61.7] RSP: 0018:ffff EFLAGS: {}\n"
             console.write_text(oops.format("066a16c2"))
-            campaign = ScriptedCampaign([died, (self.OK.format("A.2"), self.FINE)])
-            campaign.environment.logs = Path(folder)
+            campaign = ScriptedCampaign([died, (self.OK.format("A.2"), self.FINE)], Path(folder))
             self.assertEqual(campaign.verdicts(["A.1", "A.2"]), {"A.1": "PASS", "A.2": "PASS"})
             console.write_text(oops.format("00210ed7"))
-            campaign = ScriptedCampaign([died])
-            campaign.environment.logs = Path(folder)
+            campaign = ScriptedCampaign([died], Path(folder))
             self.assertEqual(campaign.verdicts(["A.1", "A.2"]), {"A.1": "PASS", "A.2": "FAIL"})
 
     def test_a_case_which_dies_unseen_is_the_next_one(self) -> None:

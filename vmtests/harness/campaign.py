@@ -3,11 +3,14 @@
 
 One boot is usually enough. A case that crashes the machine, or hangs, costs itself and one more
 boot; the cases after it still run. Every boot settles at least one case, so the campaign always
-ends."""
+ends.
+
+Thread rule: run_cases() may run in several threads with different cases."""
 
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -47,6 +50,7 @@ class Environment:
     cases: list[Case] = field(default_factory=list)
     boots: int = 0
     seconds: float = 0.0
+    cpu_seconds: float = 0.0  # of the emulator
     logs: Path | None = None
     unavailable: str = ""  # why its kernel could not be fetched
     fault: str = ""  # why the guest could not run any case
@@ -124,6 +128,8 @@ class Campaign:
         self._variables = variables
         self._on_case = on_case
         self._emulator_faults = 0
+        # Of the environment, which the boots of several threads change.
+        self._lock = threading.Lock()
 
     def run_cases(self, names: list[str]) -> None:
         """Runs until every case has a verdict, possibly that it could not run."""
@@ -131,10 +137,10 @@ class Campaign:
             self._settle(Case(name, reason="disabled in the source"))
         remaining = [name for name in names if not gtest.is_disabled(name)]
         while remaining and not self._fleet.stopping:
-            outcome, boot = self._boot_with(remaining)
+            outcome, boot, machine = self._boot_with(remaining)
             if outcome.ending is Ending.STOPPED:
                 return
-            if not self._was_the_emulator(outcome):
+            if not self._was_the_emulator(outcome, machine):
                 self._close_boot(outcome, boot, remaining)
             settled = {case.name for case in self.environment.cases}
             remaining = [name for name in remaining if name not in settled]
@@ -159,23 +165,24 @@ class Campaign:
         """Runs a shell command in the guest instead of the cases."""
         until = time.monotonic() + self._limits.guest_seconds
         plan = self._plan("command", command=command)
-        outcome = guest.run(self._fleet, self._machine(plan), on_line, lambda: until)
-        self._note_outcome(outcome)
+        machine = self._machine(plan)
+        outcome = guest.run(self._fleet, machine, on_line, lambda: until)
+        self._note_outcome(outcome, machine)
         return outcome
 
     def run_shell(self) -> int:
         return guest.interact(self._fleet, self._machine(self._plan("shell")))
 
-    def _boot_with(self, remaining: list[str]) -> tuple[Outcome, Boot]:
+    def _boot_with(self, remaining: list[str]) -> tuple[Outcome, Boot, guest.Machine]:
         machine = self._machine(self._plan("cases", filter_=":".join(remaining)))
         boot = Boot(machine, self._limits, self._settle)
         outcome = guest.run(self._fleet, machine, boot.line, boot.deadline)
-        self._note_outcome(outcome)
-        self._note_complaints(machine)
-        return outcome, boot
+        self._note_outcome(outcome, machine)
+        return outcome, boot, machine
 
     def _settle(self, case: Case) -> None:
-        self.environment.cases.append(case)
+        with self._lock:
+            self.environment.cases.append(case)
         self._on_case(self.environment, case)
 
     def _plan(self, mode: str, filter_: str = "", command: str = "") -> image.Plan:
@@ -192,10 +199,12 @@ class Campaign:
     def _machine(self, plan: image.Plan) -> guest.Machine:
         environment = self.environment
         assert environment.kernel is not None and environment.logs is not None
-        environment.boots += 1
-        folder = environment.logs / f"boot{environment.boots}"
+        with self._lock:
+            environment.boots += 1
+            boot = f"boot{environment.boots}"
+        folder = environment.logs / boot
         folder.mkdir(parents=True)
-        initramfs = self._scratch / f"{environment.label}-{environment.cgroup}.cpio"
+        initramfs = self._scratch / f"{environment.label}-{environment.cgroup}-{boot}.cpio"
         image.assemble([image.base(environment.kernel), self._payload], plan, initramfs)
         return guest.Machine(
             kernel=environment.kernel.boot_file,
@@ -206,26 +215,23 @@ class Campaign:
             bound_seconds=self._limits.guest_seconds,
         )
 
-    def _note_outcome(self, outcome: Outcome) -> None:
-        self.environment.seconds += outcome.seconds
-        self.environment.release = outcome.release or self.environment.release
+    def _note_outcome(self, outcome: Outcome, machine: guest.Machine) -> None:
+        machine.initramfs.unlink(missing_ok=True)
+        lines = [line.strip() for line in console_of(machine).splitlines()]
+        complaints = [line for line in lines if _COMPLAINT.search(line)]
+        with self._lock:
+            self.environment.seconds += outcome.seconds
+            self.environment.cpu_seconds += outcome.cpu_seconds
+            self.environment.release = outcome.release or self.environment.release
+            self.environment.notes += [f"{machine.folder.name}: {line}" for line in complaints[:5]]
 
-    def _note_complaints(self, machine: guest.Machine) -> None:
-        text = machine.console.read_text(errors="replace") if machine.console.exists() else ""
-        lines = [line.strip() for line in text.splitlines() if _COMPLAINT.search(line)]
-        self.environment.notes += [f"{machine.folder.name}: {line}" for line in lines[:5]]
-
-    def _was_the_emulator(self, outcome: Outcome) -> bool:
+    def _was_the_emulator(self, outcome: Outcome, machine: guest.Machine) -> bool:
         """Whether cases without a verdict run again in another boot; limited."""
-        if outcome.ending is not Ending.DIED or self.environment.logs is None:
+        if outcome.ending is not Ending.DIED or not emulator.broke_it(console_of(machine)):
             return False
-        console = self.environment.logs / f"boot{self.environment.boots}" / "console.log"
-        if not console.exists():
-            return False
-        if not emulator.broke_it(console.read_text(errors="replace")):
-            return False
-        self._emulator_faults += 1
-        return self._emulator_faults <= EMULATOR_FAULTS_MAX
+        with self._lock:
+            self._emulator_faults += 1
+            return self._emulator_faults <= EMULATOR_FAULTS_MAX
 
     def _close_boot(self, outcome: Outcome, boot: Boot, remaining: list[str]) -> None:
         """Assigns a verdict to what the boot left unsettled."""
@@ -284,6 +290,10 @@ def fault_of(outcome: Outcome, boot: Boot, limits: Limits) -> str:
 def last_words(boot: Boot) -> str:
     lines = [line for line in boot.reader.outside if line.strip()]
     return lines[-1].strip() if lines else "it printed nothing"
+
+
+def console_of(machine: guest.Machine) -> str:
+    return machine.console.read_text(errors="replace") if machine.console.exists() else ""
 
 
 def console_tail(path: Path, begin: int) -> str:

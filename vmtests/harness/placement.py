@@ -1,36 +1,101 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which case runs in which guest: every case in every guest, except those listed as independent of
-the kernel, which run in one."""
+"""Which case runs in which guest, and in which boot.
+
+Every case runs in every guest, except those that vmtests/placement.txt lists with what their result
+depends on."""
 
 from __future__ import annotations
 
 import fnmatch
+from collections.abc import Callable
 
 from .campaign import Environment
 
-# The guest of the listed cases, if it is part of the run: a stable kernel with the cgroup version
-# that the host of the tests may lack.
+# The guest of cases that depend on neither kernel nor cgroup version: a stable kernel with the
+# cgroup version that the host of the tests may lack.
 PREFERRED = ("6.12", "v2")
 
 
-def parse_patterns(text: str) -> list[str]:
-    """The patterns of once.txt, without comments and empty lines."""
-    lines = (line.split("#", 1)[0].strip() for line in text.splitlines())
-    return [line for line in lines if line]
+class BadList(Exception):
+    """placement.txt has an error; the text has the line."""
 
 
-def unmatched(patterns: list[str], names: list[str]) -> list[str]:
+def _once(environments: list[Environment]) -> list[Environment]:
+    named = [each for each in environments if (each.label, each.cgroup) == PREFERRED]
+    return (named or environments)[:1]
+
+
+def _per_cgroup_version(environments: list[Environment]) -> list[Environment]:
+    """The last guest with v2 has the newest kernel, and the one with v1 the oldest: so both ends of
+    the supported kernels are covered."""
+    return list({each.cgroup: each for each in environments}.values())
+
+
+def _per_kernel(environments: list[Environment]) -> list[Environment]:
+    return list({each.label: each for each in environments}.values())
+
+
+# Name of a section to what chooses its guests.
+SECTIONS: dict[str, Callable[[list[Environment]], list[Environment]]] = {
+    "once": _once,
+    "per cgroup version": _per_cgroup_version,
+    "per kernel": _per_kernel,
+}
+
+
+def parse(text: str) -> dict[str, str]:
+    """Pattern to section, without comments and empty lines."""
+    sections: dict[str, str] = {}
+    current = ""
+    for line in text.splitlines():
+        word = line.split("#", 1)[0].strip()
+        if word.startswith("["):
+            current = word.strip("[]")
+            if current not in SECTIONS:
+                raise BadList(f"{word}: sections are {', '.join(SECTIONS)}")
+        elif word and not current:
+            raise BadList(f"{word}: no section before it")
+        elif word:
+            sections[word] = current
+    return sections
+
+
+def unmatched(patterns: dict[str, str], names: list[str]) -> list[str]:
     """Patterns that match no case: the case was renamed or removed."""
     return [pattern for pattern in patterns if not fnmatch.filter(names, pattern)]
 
 
 def place(
-    environments: list[Environment], names: list[str], once: list[str]
+    environments: list[Environment], names: list[str], patterns: dict[str, str]
 ) -> list[tuple[Environment, list[str]]]:
-    """Each environment with its cases, in their order."""
-    listed = {name for pattern in once for name in fnmatch.filter(names, pattern)}
-    everywhere = [name for name in names if name not in listed]
-    home = next((e for e in environments if (e.label, e.cgroup) == PREFERRED), None)
-    if home is None and environments:
-        home = environments[0]
-    return [(e, names if e is home else everywhere) for e in environments]
+    """Each environment with its cases, in their order. The first pattern that matches decides."""
+    guests = {name: choose(environments) for name, choose in SECTIONS.items()}
+    placed: list[tuple[Environment, list[str]]] = [(each, []) for each in environments]
+    for name in names:
+        section = next((s for p, s in patterns.items() if fnmatch.fnmatchcase(name, p)), "")
+        for environment, cases in placed:
+            if not section or any(environment is each for each in guests[section]):
+                cases.append(name)
+    return placed
+
+
+# Boots of one environment by their share of its cases. Each boot costs a few seconds; the smaller
+# ones start last, so that no CPU waits long for the last guest.
+SHARES = (2, 1, 1)
+# Fewer cases run in one boot.
+CASES_TO_SPLIT = 60
+
+
+def boots(names: list[str]) -> list[list[str]]:
+    """The cases of each boot. A suite stays whole: its cases may share what they set up."""
+    if len(names) < CASES_TO_SPLIT:
+        return [names] if names else []
+    suites: dict[str, list[str]] = {}
+    for name in names:
+        suites.setdefault(name.partition(".")[0], []).append(name)
+    parts: list[list[str]] = [[] for _ in SHARES]
+    for suite in sorted(suites.values(), key=len, reverse=True):
+        fullness = [len(part) / share for part, share in zip(parts, SHARES, strict=True)]
+        parts[fullness.index(min(fullness))].extend(suite)
+    order = {name: at for at, name in enumerate(names)}
+    return [sorted(part, key=order.__getitem__) for part in parts if part]

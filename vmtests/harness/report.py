@@ -102,7 +102,8 @@ def _row(environment: Environment) -> Iterator[str]:
     boots = f", {environment.boots} boots" if environment.boots > 1 else ""
     yield (
         f"{environment.name:<12} {environment.release or '-':<32} {passed:>6} {failed:>6} "
-        f"{not_applicable:>4}  {environment.seconds:.1f} s{boots}"
+        f"{not_applicable:>4}  {environment.seconds:.1f} s, CPU {environment.cpu_seconds:.1f} s"
+        f"{boots}"
     )
     if environment.fault:
         yield f"    could not run: {environment.fault}"

@@ -10,8 +10,9 @@
 
 namespace forestall::test {
 
-// Waits until `there` is true; evaluates it whenever a file of the directory changes. Returns
-// whether it is true when the process of `pidfd` (-1: none) has ended or the time is over.
+// Waits until `there` is true; evaluates it whenever a file of the directory changes, and at least
+// twice a second. Returns whether it is true when the process of `pidfd` (-1: none) has ended or
+// the time is over.
 [[nodiscard]] bool wait_for_files(const std::string& directory, int pidfd,
                                   const std::function<bool()>& there,
                                   Duration patience = kPatience);

@@ -24,6 +24,7 @@ MAY_INCLUDE = {
     "base": {"base"},
     "model": {"base", "model"},
     "text": {"base", "text"},
+    "rulesets": {"base", "model", "rulesets"},
     "kernel": {"base", "model", "kernel", "bpf"},
     "wire": {"base", "wire"},
     "clients": {"base", "model", "wire", "clients"},
@@ -32,7 +33,7 @@ MAY_INCLUDE = {
     "actuators": {"base", "model", "kernel", "clients", "actuators"},
     "exports": {"base", "model", "wire", "exports"},
     "messages": {"base", "model", "text", "messages", "proto"},
-    "intake": {"base", "model", "text", "messages", "intake", "proto"},
+    "intake": {"base", "model", "rulesets", "text", "messages", "intake", "proto"},
     "service": {"base", "model", "text", "wire", "messages", "exports", "service", "proto"},
     "recording": {"base", "recording"},
     "picture": {"base", "model", "text", "messages", "picture", "proto"},
@@ -98,7 +99,7 @@ def layers() -> Iterator[str]:
                 target = "proto" if target == "forestall" else target
                 if target in ALL and target not in MAY_INCLUDE[layer]:
                     yield f"{place(path, number)}: {layer} may not include {quoted[1]}"
-            if angled and layer in ("policy", "model") and IMPURE.search(angled[1]):
+            if angled and layer in ("policy", "rulesets", "model") and IMPURE.search(angled[1]):
                 yield f"{place(path, number)}: {layer} is pure, it may not include <{angled[1]}>"
 
 

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// A ruleset as it was configured: groups of detectors, and a chain of actions. The plugins and
+// their arguments are those of oomd 0.5.0.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace forestall::rulesets {
+
+// Cgroups by path from the root, each component a glob.
+struct CgroupPattern {
+  std::vector<std::string> components;  // empty: the root
+
+  friend bool operator==(const CgroupPattern&, const CgroupPattern&) = default;
+};
+
+using CgroupPatterns = std::vector<CgroupPattern>;
+
+enum class Resource : std::uint8_t { memory, io };
+
+// Bytes, or a percentage of a total that is known only when the rule is evaluated.
+struct SizeOrPercent {
+  bool is_percent = false;
+  std::int64_t value = 0;
+
+  friend bool operator==(const SizeOrPercent&, const SizeOrPercent&) = default;
+};
+
+// Whole seconds, as in the configuration; negative durations are always over.
+struct PressureAbove {
+  CgroupPatterns cgroups;
+  Resource resource = Resource::memory;
+  std::int64_t threshold = 0;  // percent
+  std::int64_t duration = 0;
+  // Of pressure_rising_beyond: pressure that falls faster does not fire.
+  std::optional<float> fast_fall_ratio;
+};
+
+struct MemoryAbove {
+  CgroupPatterns cgroups;
+  SizeOrPercent threshold;
+  bool anon = false;  // compare memory.stat's anon in place of memory.current
+  std::int64_t duration = 0;
+};
+
+struct MemoryReclaim {
+  CgroupPatterns cgroups;
+  std::int64_t duration = 0;
+};
+
+struct SwapFree {
+  std::int64_t percent = 0;
+};
+
+struct Exists {
+  CgroupPatterns cgroups;
+  bool negate = false;
+};
+
+struct DyingDescendants {
+  CgroupPatterns cgroups;
+  std::int64_t count = 0;
+  bool at_most = true;  // otherwise: more than
+};
+
+struct CgroupOverview {
+  CgroupPatterns cgroups;
+  bool always = false;
+};
+
+enum class KillBy : std::uint8_t { memory_size_or_growth, swap_usage, pressure, io_cost, pg_scan };
+
+struct Kill {
+  KillBy by = KillBy::memory_size_or_growth;
+  CgroupPatterns cgroups;
+  bool recursive = false;
+  std::optional<std::int64_t> post_action_delay;  // seconds; in place of the ruleset's
+  bool dry = false;
+  bool always_continue = false;
+
+  // kill_by_memory_size_or_growth
+  std::int64_t size_threshold = 50;  // percent of the sum
+  std::int64_t growing_size_percentile = 80;
+  double min_growth_ratio = 1.25;
+  // kill_by_swap_usage
+  SizeOrPercent swap_threshold{false, 1};
+  // kill_by_pressure
+  Resource resource = Resource::memory;
+};
+
+struct RestartUnit {
+  std::string service;
+  std::int64_t post_action_delay = 15;  // seconds, before that of the ruleset
+  bool dry = false;
+};
+
+struct Senpai {
+  CgroupPatterns cgroups;
+  std::int64_t limit_min_bytes = 100LL << 20;
+  std::int64_t limit_max_bytes = 10LL << 30;
+  std::int64_t interval = 6;  // evaluations
+  std::int64_t pressure_ms = 10;
+  double pressure_pct = 0.1;
+  double io_pressure_pct = 0.1;
+  double max_probe = 0.01;
+  double max_backoff = 1.0;
+  double coeff_probe = 10;
+  double coeff_backoff = 20;
+  bool immediate_backoff = false;
+  std::int64_t memory_high_timeout_ms = 0;
+  double swap_threshold = 0.8;
+  std::int64_t swapout_bps_threshold = 1 << 20;
+  bool swap_validation = false;
+  bool modulate_swappiness = false;
+};
+
+// Chain control: `continue` and `stop`.
+struct Always {
+  bool proceed = true;
+};
+
+using PluginArguments =
+    std::variant<Always, PressureAbove, MemoryAbove, MemoryReclaim, SwapFree, Exists,
+                 DyingDescendants, CgroupOverview, Kill, RestartUnit, Senpai>;
+
+struct Plugin {
+  std::string name;  // as configured: "pressure_above"
+  PluginArguments arguments;
+};
+
+struct DetectorGroup {
+  std::string name;
+  std::vector<Plugin> plugins;
+};
+
+struct Ruleset {
+  std::string name;
+  bool silence_engine = false;
+  bool silence_plugins = false;
+  std::int64_t post_action_delay = 15;    // seconds
+  std::int64_t prekill_hook_timeout = 5;  // seconds
+  bool disable_on_drop_in = false;
+  bool drop_in_detectors = false;  // a drop-in may replace them
+  bool drop_in_actions = false;
+  std::vector<DetectorGroup> groups;  // any of them fires; all plugins of a group
+  std::vector<Plugin> actions;
+};
+
+struct PrekillHook {
+  std::string name;
+  CgroupPatterns cgroups;
+};
+
+// A device whose io.stat counts, and what its operations cost.
+struct IoDevice {
+  std::string device;  // "8:0"
+  // Per read operation, byte read, write operation, byte written, discard, byte discarded.
+  std::array<double, 6> cost{};
+};
+
+}  // namespace forestall::rulesets

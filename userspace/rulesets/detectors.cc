@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// oomd's detectors. A reading that is missing does not fire: neither high pressure nor a low number
+// of dying cgroups is concluded from it.
+#include <algorithm>
+
+#include "rulesets/cgroup_pattern.h"
+#include "rulesets/evaluation.h"
+
+namespace forestall::rulesets {
+namespace {
+
+PluginResult fires(bool condition) {
+  return condition ? PluginResult::proceed : PluginResult::stop;
+}
+
+std::optional<PressureLine> full_pressure(const Cgroup& cgroup, Resource resource) {
+  const auto& file = resource == Resource::memory ? cgroup.memory_pressure : cgroup.io_pressure;
+  return file ? file->full : std::nullopt;
+}
+
+float weighted(const PressureLine& line) {
+  return 3 * line.avg10 + 2 * line.avg60 + line.avg300;
+}
+
+std::optional<std::int64_t> bytes_of(const SizeOrPercent& size, std::optional<std::int64_t> total) {
+  if (!size.is_percent) return size.value;
+  return total ? std::optional(percent_of(*total, size.value)) : std::nullopt;
+}
+
+}  // namespace
+
+bool Evaluation::held(bool met, std::int64_t duration, PluginState& state) const {
+  if (!met) {
+    state.since.reset();
+    return false;
+  }
+  if (!state.since) state.since = observed_.time;
+  return seconds_between(*state.since, observed_.time) >= duration;
+}
+
+PressureLine Evaluation::worst_pressure(const CgroupPatterns& cgroups, Resource resource) const {
+  PressureLine worst;
+  for (const Cgroup* each : matching(cgroups, observed_)) {
+    const auto line = full_pressure(*each, resource);
+    if (line && weighted(*line) > weighted(worst)) worst = *line;
+  }
+  return worst;
+}
+
+PluginResult Evaluation::detect(const PressureAbove& arguments, PluginState& state) {
+  const PressureLine line = worst_pressure(arguments.cgroups, arguments.resource);
+  const auto threshold = static_cast<float>(arguments.threshold);
+  if (!arguments.fast_fall_ratio) {
+    return fires(held(line.avg10 > threshold, arguments.duration, state));
+  }
+  const bool long_enough = held(line.avg60 > threshold, arguments.duration, state);
+  const bool falls_fast = line.avg10 < state.last_avg10 * *arguments.fast_fall_ratio;
+  state.last_avg10 = line.avg10;
+  return fires(long_enough && line.avg10 > threshold && !falls_fast);
+}
+
+PluginResult Evaluation::detect(const MemoryAbove& arguments, PluginState& state) {
+  std::optional<std::int64_t> largest;
+  for (const Cgroup* each : matching(arguments.cgroups, observed_)) {
+    const auto anon = each->stat ? each->stat->anon : std::nullopt;
+    const auto usage = arguments.anon ? anon : observed_.usage(*each);
+    if (usage) largest = std::max(largest.value_or(*usage), *usage);
+  }
+  const auto threshold = bytes_of(arguments.threshold, observed_.host.mem_total);
+  return fires(held(largest && threshold && *largest > *threshold, arguments.duration, state));
+}
+
+// The first sum is no growth: what was scanned before the first evaluation was not scanned within
+// the duration.
+PluginResult Evaluation::detect(const MemoryReclaim& arguments, PluginState& state) {
+  std::int64_t sum = 0;
+  for (const Cgroup* each : matching(arguments.cgroups, observed_)) {
+    if (each->stat && each->stat->pgscan) sum += *each->stat->pgscan;
+  }
+  if (state.last_scanned && sum > *state.last_scanned) state.last_growth = observed_.time;
+  state.last_scanned = sum;
+  return fires(state.last_growth &&
+               seconds_between(*state.last_growth, observed_.time) <= arguments.duration);
+}
+
+PluginResult Evaluation::detect(const SwapFree& arguments) const {
+  const auto total = observed_.host.total_swap();
+  const auto used = observed_.host.used_swap();
+  return fires(total && used && *total - *used < percent_of(*total, arguments.percent));
+}
+
+PluginResult Evaluation::detect(const Exists& arguments) const {
+  return fires(matching(arguments.cgroups, observed_).empty() == arguments.negate);
+}
+
+PluginResult Evaluation::detect(const DyingDescendants& arguments) const {
+  const std::vector<const Cgroup*> cgroups = matching(arguments.cgroups, observed_);
+  return fires(std::any_of(cgroups.begin(), cgroups.end(), [&arguments](const Cgroup* each) {
+    const auto& dying = each->dying_descendants;
+    return dying && (*dying <= arguments.count) == arguments.at_most;
+  }));
+}
+
+}  // namespace forestall::rulesets

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values that compare an evaluation with those before it: average usage and cost of I/O.
+#include <algorithm>
+
+#include "rulesets/cgroup_pattern.h"
+#include "rulesets/evaluation.h"
+
+namespace forestall::rulesets {
+namespace {
+
+// Calls visit(const Kill&) for each kill action, wherever it stands.
+template <typename Visit>
+void each_kill(const Ruleset& ruleset, Visit visit) {
+  const auto look_at = [&visit](const Plugin& plugin) {
+    if (const auto* kill = std::get_if<Kill>(&plugin.arguments)) visit(*kill);
+  };
+  for (const DetectorGroup& group : ruleset.groups) {
+    for (const Plugin& plugin : group.plugins) look_at(plugin);
+  }
+  for (const Plugin& plugin : ruleset.actions) look_at(plugin);
+}
+
+double cost_of(const std::vector<DeviceIo>& all, const std::vector<IoDevice>& devices) {
+  double cost = 0;
+  for (const IoDevice& device : devices) {
+    for (const DeviceIo& io : all) {
+      if (io.device != device.device) continue;
+      const std::int64_t counts[] = {io.rios, io.rbytes, io.wios, io.wbytes, io.dios, io.dbytes};
+      for (std::size_t i = 0; i < device.cost.size(); ++i) {
+        cost += static_cast<double>(counts[i]) * device.cost[i];
+      }
+    }
+  }
+  return cost;
+}
+
+}  // namespace
+
+void Evaluation::cover(const Cgroup& cgroup, bool recursive,
+                       std::map<std::uint64_t, const Cgroup*>& all) {
+  all.emplace(cgroup.id, &cgroup);
+  if (!recursive) return;
+  for (const Cgroup* child : observed_.children(cgroup)) cover(*child, true, all);
+}
+
+// A cgroup that is new among cgroups with a history has not grown: its first average is its usage.
+// At the very first evaluation all averages begin at 0, as oomd's do, so that all compare alike.
+void Evaluation::update_histories(const std::vector<RulesetInstance>& order) {
+  std::map<std::uint64_t, const Cgroup*> sized;
+  std::map<std::uint64_t, const Cgroup*> costed;
+  for (const RulesetInstance& instance : order) {
+    each_kill(*instance.ruleset, [&](const Kill& action) {
+      const bool by_size = action.by == KillBy::memory_size_or_growth;
+      if (!by_size && action.by != KillBy::io_cost) return;
+      for (const Cgroup* each : matching(action.cgroups, observed_)) {
+        cover(*each, action.recursive, by_size ? sized : costed);
+      }
+    });
+  }
+  std::map<std::uint64_t, std::int64_t> averages;
+  for (const auto& [id, cgroup] : sized) {
+    const auto usage = observed_.usage(*cgroup);
+    if (!usage) continue;
+    const auto known = state_.average_usage.find(id);
+    const bool is_new = known == state_.average_usage.end();
+    if (is_new && !state_.average_usage.empty()) {
+      averages[id] = *usage;
+      continue;
+    }
+    const double before = is_new ? 0 : static_cast<double>(known->second);
+    averages[id] = static_cast<std::int64_t>(0.75 * before + static_cast<double>(*usage) / 4);
+  }
+  state_.average_usage = std::move(averages);
+  std::map<std::uint64_t, double> costs;
+  for (const auto& [id, cgroup] : costed) {
+    if (!cgroup->io) continue;
+    const double cost = cost_of(*cgroup->io, config_.devices);
+    const auto known = state_.io_cost.find(id);
+    io_rate_[id] = known == state_.io_cost.end() ? 0 : cost - known->second;
+    costs[id] = cost;
+  }
+  state_.io_cost = std::move(costs);
+}
+
+std::optional<double> Evaluation::growth(const Cgroup& cgroup) const {
+  const auto usage = observed_.usage(cgroup);
+  const auto average = state_.average_usage.find(cgroup.id);
+  if (!usage || average == state_.average_usage.end()) return std::nullopt;
+  if (average->second == 0) return 0;
+  return static_cast<double>(*usage) / static_cast<double>(average->second);
+}
+
+std::optional<double> Evaluation::io_cost(const Cgroup& cgroup) const {
+  const auto rate = io_rate_.find(cgroup.id);
+  return rate == io_rate_.end() ? std::nullopt : std::optional(rate->second);
+}
+
+}  // namespace forestall::rulesets

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kill actions, from ranking to outcome, with their prekill hooks; and systemd_restart.
+#include <algorithm>
+#include <utility>
+
+#include "rulesets/cgroup_pattern.h"
+#include "rulesets/evaluation.h"
+
+namespace forestall::rulesets {
+
+PluginResult Evaluation::kill(const Kill& arguments, PluginRun& run) {
+  PluginState& state = *run.state;
+  const bool ran_last_time = state.last_run && *state.last_run + 1 == state_.evaluations;
+  state.last_run = state_.evaluations;
+  KillEnd end = KillEnd::none;
+  if (state.hook) {
+    end = resume_kill(arguments, run);
+  } else if (arguments.by == KillBy::pg_scan && !ran_last_time) {
+    // A rate needs two samples.
+    collect_pgscan(arguments, state);
+    return PluginResult::suspended;
+  } else {
+    std::vector<const Cgroup*> stack =
+        rank(arguments, state, matching(arguments.cgroups, observed_), run.report->ranking);
+    std::reverse(stack.begin(), stack.end());
+    end = try_candidates(arguments, run, std::move(stack));
+  }
+  if (arguments.by == KillBy::pg_scan) collect_pgscan(arguments, state);
+  if (wanted_) return PluginResult::stop;
+  if (end == KillEnd::deferred) return PluginResult::suspended;
+  if (end == KillEnd::none || arguments.always_continue) return PluginResult::proceed;
+  run.pause = arguments.post_action_delay;
+  return PluginResult::stop;
+}
+
+void Evaluation::collect_pgscan(const Kill& arguments, PluginState& state) {
+  std::map<std::uint64_t, const Cgroup*> covered;
+  for (const Cgroup* each : matching(arguments.cgroups, observed_)) {
+    cover(*each, arguments.recursive, covered);
+  }
+  state.pgscan.clear();
+  for (const auto& [id, cgroup] : covered) {
+    if (cgroup->stat && cgroup->stat->pgscan) state.pgscan[id] = *cgroup->stat->pgscan;
+  }
+}
+
+Evaluation::KillEnd Evaluation::try_candidates(const Kill& arguments, PluginRun& run,
+                                               std::vector<const Cgroup*> stack) {
+  while (!stack.empty()) {
+    const Cgroup& cgroup = *stack.back();
+    stack.pop_back();
+    if (arguments.recursive && !cgroup.oom_group.value_or(false)) {
+      const std::vector<const Cgroup*> children = observed_.children(cgroup);
+      if (!children.empty()) {
+        DescentRanking& descent = run.report->descents.emplace_back();
+        descent.cgroup = cgroup.path;
+        const std::vector<const Cgroup*> order =
+            rank(arguments, *run.state, children, descent.ranking);
+        stack.insert(stack.end(), order.rbegin(), order.rend());
+        continue;
+      }
+    }
+    if (!cgroup.populated.value_or(true)) continue;
+    if (waits_for_hook(run, cgroup, stack)) return KillEnd::deferred;
+    if (wanted_) return KillEnd::none;
+    if (kill_cgroup(arguments, run, cgroup)) return KillEnd::killed;
+    if (wanted_) return KillEnd::none;
+  }
+  return KillEnd::none;
+}
+
+// A kill among the detectors belongs to no chain, and so has no deadline.
+bool Evaluation::hooks_in_time(const PluginRun& run) const {
+  if (run.chain == nullptr) return true;
+  const auto& deadline = run.chain->hook_deadline;
+  return deadline && observed_.time <= *deadline;
+}
+
+bool Evaluation::waits_for_hook(PluginRun& run, const Cgroup& victim,
+                                const std::vector<const Cgroup*>& stack) {
+  if (!hooks_in_time(run)) return false;
+  const auto hook = std::find_if(hooks_.begin(), hooks_.end(), [&victim](const PrekillHook& each) {
+    return hook_matches(each.cgroups, victim.path);
+  });
+  if (hook == hooks_.end()) return false;
+  const std::uint64_t id = ++state_.hook_runs;
+  const auto finished = answer({WantedEffect::Kind::start_hook, victim.path, hook->name, id});
+  if (!finished || *finished) return false;
+  HookWait wait{id, hook->name, {victim.path, victim.id}, {}};
+  for (auto each = stack.rbegin(); each != stack.rend(); ++each) {
+    wait.next.push_back({(*each)->path, (*each)->id});
+  }
+  run.state->hook = std::move(wait);
+  run.report->attempts.push_back({victim.path, AttemptOutcome::hook});
+  return true;
+}
+
+Evaluation::KillEnd Evaluation::resume_kill(const Kill& arguments, PluginRun& run) {
+  const auto present = [this](const CgroupRef& ref) {
+    const Cgroup* found = observed_.find(ref.path);
+    return found != nullptr && found->id == ref.id ? found : nullptr;
+  };
+  const HookWait wait = *run.state->hook;
+  const auto finished =
+      answer({WantedEffect::Kind::poll_hook, wait.victim.path, wait.hook, wait.run});
+  if (!finished) return KillEnd::none;
+  if (!*finished && hooks_in_time(run)) {
+    run.report->attempts.push_back({wait.victim.path, AttemptOutcome::hook});
+    return KillEnd::deferred;
+  }
+  run.state->hook.reset();
+  // If the victim is gone, the kill is no longer needed.
+  const Cgroup* victim = present(wait.victim);
+  if (victim == nullptr) return KillEnd::none;
+  if (kill_cgroup(arguments, run, *victim)) return KillEnd::killed;
+  if (wanted_) return KillEnd::none;
+  std::vector<const Cgroup*> next;
+  for (const CgroupRef& ref : wait.next) {
+    const Cgroup* candidate = present(ref);
+    if (candidate == nullptr) break;
+    next.push_back(candidate);
+  }
+  std::reverse(next.begin(), next.end());
+  return try_candidates(arguments, run, std::move(next));
+}
+
+bool Evaluation::kill_cgroup(const Kill& arguments, PluginRun& run, const Cgroup& victim) {
+  const bool dry = arguments.dry || config_.dry_run;
+  bool killed = true;
+  if (!dry) {
+    const auto answered = answer({WantedEffect::Kind::kill, victim.path, {}, 0});
+    if (!answered) return false;
+    killed = *answered;
+  }
+  const AttemptOutcome outcome = dry      ? AttemptOutcome::dry
+                                 : killed ? AttemptOutcome::killed
+                                          : AttemptOutcome::failed;
+  run.report->attempts.push_back({victim.path, outcome});
+  if (!killed) return false;
+  decision_.kills.push_back({victim.path, run.plugin->name, std::string(run.ruleset),
+                             run.chain == nullptr ? std::string() : run.chain->group, dry});
+  return true;
+}
+
+// oomd sleeps for the action's delay and then pauses the ruleset; here both are one pause.
+PluginResult Evaluation::restart(const RestartUnit& arguments, PluginRun& run) {
+  const bool dry = arguments.dry || config_.dry_run;
+  if (!dry) {
+    const auto worked = answer({WantedEffect::Kind::restart, arguments.service, {}, 0});
+    if (!worked) return PluginResult::stop;
+    if (!*worked) return PluginResult::proceed;
+  }
+  decision_.restarts.push_back({arguments.service, dry});
+  run.extra_pause = arguments.post_action_delay;
+  return PluginResult::stop;
+}
+
+}  // namespace forestall::rulesets

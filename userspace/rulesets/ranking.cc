@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order in which kill actions take their candidates: preference, then the action's key, both
+// descending. A cgroup without its reading comes after those of its preference. Ties end with the
+// path.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "rulesets/evaluation.h"
+#include "rulesets/protection.h"
+
+namespace forestall::rulesets {
+namespace {
+
+Preference preference_of(const Cgroup& cgroup) {
+  const auto has = [&cgroup](std::string_view name) { return cgroup.xattr(name) != nullptr; };
+  if (has("trusted.oomd_prefer") || has("user.oomd_prefer")) return Preference::prefer;
+  if (has("trusted.oomd_avoid") || has("user.oomd_avoid")) return Preference::avoid;
+  return Preference::normal;
+}
+
+struct Entry {
+  const Cgroup* cgroup = nullptr;
+  RankedCgroup ranked;
+
+  [[nodiscard]] bool before(const Entry& other) const {
+    if (ranked.preference != other.ranked.preference) {
+      return ranked.preference > other.ranked.preference;
+    }
+    if (ranked.key.empty() != other.ranked.key.empty()) return other.ranked.key.empty();
+    for (std::size_t i = 0; i < std::min(ranked.key.size(), other.ranked.key.size()); ++i) {
+      if (ranked.key[i].second != other.ranked.key[i].second) {
+        return ranked.key[i].second > other.ranked.key[i].second;
+      }
+    }
+    return cgroup->path < other.cgroup->path;
+  }
+};
+
+// Values of the whole list of siblings.
+struct SizeRule {
+  std::int64_t size_threshold = 0;    // bytes
+  std::int64_t growing_at_least = 0;  // effective usage
+};
+
+SizeRule size_rule(const Kill& arguments, const RuleObservation& observed,
+                   const std::vector<const Cgroup*>& cgroups) {
+  std::int64_t sum = 0;
+  std::vector<std::int64_t> effective;
+  for (const Cgroup* each : cgroups) {
+    sum += observed.usage(*each).value_or(0);
+    effective.push_back(effective_usage(*each, observed).value_or(0));
+  }
+  SizeRule rule;
+  rule.size_threshold = static_cast<std::int64_t>(
+      static_cast<double>(sum) * (static_cast<double>(arguments.size_threshold) / 100));
+  // Rounded up: of 1 to `count`, because the percentile is below 100.
+  const auto count = static_cast<std::int64_t>(effective.size());
+  const std::int64_t n = (count * (100 - arguments.growing_size_percentile) + 99) / 100;
+  std::sort(effective.begin(), effective.end(), std::greater<>());
+  if (n > 0) rule.growing_at_least = effective[static_cast<std::size_t>(std::min(n, count) - 1)];
+  return rule;
+}
+
+}  // namespace
+
+std::vector<const Cgroup*> Evaluation::rank(const Kill& arguments, const PluginState& state,
+                                            const std::vector<const Cgroup*>& cgroups,
+                                            std::vector<RankedCgroup>& report) const {
+  SizeRule rule;
+  if (arguments.by == KillBy::memory_size_or_growth) {
+    rule = size_rule(arguments, observed_, cgroups);
+  }
+  const auto key_of = [&](const Cgroup& cgroup, RankedCgroup& ranked) {
+    switch (arguments.by) {
+      case KillBy::memory_size_or_growth: {
+        const auto usage = observed_.usage(cgroup);
+        const auto effective = effective_usage(cgroup, observed_);
+        if (!usage || !effective) return;
+        const double ratio = growth(cgroup).value_or(0);
+        const bool grows =
+            ratio >= arguments.min_growth_ratio && *effective >= rule.growing_at_least;
+        const std::int64_t size = *usage >= rule.size_threshold ? *effective : 0;
+        ranked.key = {{"size", size}, {"growth", grows ? ratio : 0.0}, {"usage", *effective}};
+        return;
+      }
+      case KillBy::swap_usage:
+        if (cgroup.swap_current) ranked.key = {{"swap", *cgroup.swap_current}};
+        return;
+      case KillBy::pressure: {
+        const auto& file =
+            arguments.resource == Resource::memory ? cgroup.memory_pressure : cgroup.io_pressure;
+        if (!file || !file->full) return;
+        const float mean = file->full->avg10 / 2 + file->full->avg60 / 2;
+        ranked.key = {{"pressure", static_cast<std::int64_t>(mean)}};
+        return;
+      }
+      case KillBy::io_cost:
+        if (const auto rate = io_cost(cgroup)) ranked.key = {{"ioCost", *rate}};
+        return;
+      case KillBy::pg_scan: {
+        if (!cgroup.stat || !cgroup.stat->pgscan) return;
+        const auto known = state.pgscan.find(cgroup.id);
+        const std::int64_t before =
+            known == state.pgscan.end() ? *cgroup.stat->pgscan : known->second;
+        ranked.key = {{"pgscan", *cgroup.stat->pgscan - before}};
+        return;
+      }
+    }
+  };
+  std::optional<std::int64_t> swap_at_least;
+  if (arguments.by == KillBy::swap_usage) {
+    const auto total =
+        observed_.host.swap_total ? observed_.host.swap_total : observed_.host.total_swap();
+    swap_at_least = !arguments.swap_threshold.is_percent ? arguments.swap_threshold.value
+                    : total ? percent_of(*total, arguments.swap_threshold.value)
+                            : kNoLimit;
+  }
+  std::vector<Entry> entries;
+  for (const Cgroup* each : cgroups) {
+    if (swap_at_least && each->swap_current.value_or(-1) < *swap_at_least) continue;
+    Entry& entry = entries.emplace_back();
+    entry.cgroup = each;
+    entry.ranked.cgroup = each->path;
+    entry.ranked.preference = preference_of(*each);
+    key_of(*each, entry.ranked);
+  }
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return a.before(b); });
+  std::vector<const Cgroup*> order;
+  for (Entry& each : entries) {
+    order.push_back(each.cgroup);
+    report.push_back(std::move(each.ranked));
+  }
+  return order;
+}
+
+}  // namespace forestall::rulesets

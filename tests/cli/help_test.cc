@@ -19,9 +19,9 @@ using testing::SizeIs;
 
 const std::vector<std::string> kWithKubeletFlags{"agent", "signals", "rank",  "check-config",
                                                  "plan",  "replay",  "record"};
-const std::vector<std::string> kWithoutKubeletFlags{"demo",   "doctor", "status", "score",
-                                                    "top",    "qos",    "admit",  "diff",
-                                                    "report", "trace",  "events", "completion"};
+const std::vector<std::string> kWithoutKubeletFlags{
+    "demo", "doctor", "status", "score",  "top",        "qos",  "admit",
+    "diff", "report", "trace",  "events", "completion", "rules"};
 
 std::vector<std::string> all_subcommands() {
   std::vector<std::string> all = kWithKubeletFlags;
@@ -69,7 +69,7 @@ TEST(Help, SubcommandsAreGrouped) {
   EXPECT_THAT(groups_of(run_forestall({"--help"}).output),
               testing::ElementsAre("Guard: agent demo doctor status",
                                    "Inspect: signals rank score top events",
-                                   "Offline: check-config plan qos admit replay diff report",
+                                   "Offline: check-config rules plan qos admit replay diff report",
                                    "Record and trace: trace record",
                                    "Help: completion version help", "Options: -h --version"));
 }

@@ -278,6 +278,33 @@ void describe_events(CLI::App& command, CommandLine& line) {
 
 // --- offline ------------------------------------------------------------------------------------
 
+// --oomd-config, --drop-in-dir. Rules of other programs add theirs here.
+CLI::Option* add_oomd(CLI::App& command, std::string& config, std::string& drop_ins) {
+  CLI::Option* oomd =
+      add_value(command, "--oomd-config", config, "FILE", "Rulesets of oomd 0.5.0, as oomd.json");
+  add_value(command, "--drop-in-dir", drop_ins, "DIRECTORY", "oomd's directory of drop-ins")
+      ->needs(oomd);
+  return oomd;
+}
+
+void describe_check_config(CLI::App& command, CommandLine& line) {
+  add_oomd(command, line.check.oomd_config, line.check.drop_in_dir);
+}
+
+void describe_rules(CLI::App& command, CommandLine& line) {
+  RulesOptions& options = line.rules;
+  CLI::Option* oomd = add_oomd(command, options.oomd_config, options.drop_in_dir);
+  add_value(command, "--senpai", options.senpai, "FILE",
+            "Options of the standalone senpai, as a JSON object")
+      ->excludes(oomd);
+  add_value(command, "--observations", options.observations, "FILE",
+            "What is observed, one JSON object a line; - reads standard input")
+      ->required();
+  add_value(command, "--io-devices", options.io_devices, "LIST",
+            "Devices whose I/O has a cost, such as 8:0=hdd,259:0=ssd");
+  command.add_flag("--dry-run", options.dry_run, "Take every action as a dry run");
+}
+
 void describe_plan(CLI::App& command, CommandLine& line) {
   PlanOptions& options = line.plan;
   add_value(command, "--memory-capacity", options.memory, "AMOUNT",
@@ -470,8 +497,10 @@ constexpr Row kRows[] = {
      "Show thresholds, pressure and the eviction order, live"},
     {Subcommand::events, kInspect, "events", kOutput, describe_events,
      "List kills, kernel OOM kills, crossings and other events of a recording"},
-    {Subcommand::check_config, kOffline, "check-config", kSettings, nullptr,
+    {Subcommand::check_config, kOffline, "check-config", kSettings, describe_check_config,
      "Check a configuration and show the settings that result"},
+    {Subcommand::rules, kOffline, "rules", kOutput, describe_rules,
+     "Evaluate rulesets of oomd on observations"},
     {Subcommand::plan, kOffline, "plan", kSettings, describe_plan,
      "Compute allocatable resources and suggest reservations and thresholds"},
     {Subcommand::qos, kOffline, "qos", kOutput, describe_qos,

@@ -14,6 +14,7 @@
 #include "cli/plan_options.h"
 #include "cli/pod_commands.h"
 #include "cli/report_options.h"
+#include "cli/rules_options.h"
 #include "cli/top_options.h"
 #include "replay/replay_options.h"
 #include "trace/trace_options.h"
@@ -31,6 +32,7 @@ enum class Subcommand : std::uint8_t {
   top,
   events,
   check_config,
+  rules,
   plan,
   qos,
   admit,
@@ -50,6 +52,8 @@ struct CommandLine {
   ScoreOptions score;
   TopOptions top;
   EventsOptions events;
+  CheckConfigOptions check;
+  RulesOptions rules;
   PlanOptions plan;
   QosOptions qos;
   AdmitOptions admit;

@@ -5,6 +5,7 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/rules_commands.h"
 #include "cli/top_program.h"
 
 namespace forestall::cli {
@@ -24,7 +25,10 @@ int run(const std::vector<std::string>& arguments) {
     case Subcommand::score: return run_score(options, line.score);
     case Subcommand::top: return become_top(arguments);
     case Subcommand::events: return run_events(options, line.events);
-    case Subcommand::check_config: return run_check_config(options);
+    case Subcommand::check_config:
+      return checks_rules(line.check) ? check_rules(options, line.check)
+                                      : run_check_config(options);
+    case Subcommand::rules: return run_rules(options, line.rules);
     case Subcommand::plan: return run_plan(options, line.plan);
     case Subcommand::qos: return run_qos(options, line.qos);
     case Subcommand::admit: return run_admit(options, line.admit);

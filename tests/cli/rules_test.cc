@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// `forestall rules` and `check-config --oomd-config`: whole runs on files, and their exit codes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "support/agent_run.h"
+#include "support/temp_tree.h"
+
+namespace forestall::test {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string kData = FORESTALL_TEST_DATA "/rulesets/";
+
+// Compares with a file of the tests; with FORESTALL_UPDATE set, writes it.
+void expect_golden(const std::string& output, const std::string& file) {
+  if (std::getenv("FORESTALL_UPDATE") != nullptr) {
+    std::ofstream(kData + file) << output;
+    return;
+  }
+  EXPECT_EQ(output, read_text(kData + file)) << file;
+}
+
+TEST(RulesCommand, EvaluatesOomdsRulesets) {
+  std::vector<std::string> arguments{"rules", "--oomd-config", kData + "desktop.oomd.json",
+                                     "--observations", kData + "desktop.jsonl"};
+  const Ran text = run_forestall(arguments);
+  EXPECT_EQ(text.exit_code, 0) << text.errors;
+  expect_golden(text.output, "desktop.txt");
+  arguments.insert(arguments.end(), {"-o", "json"});
+  const Ran json = run_forestall(arguments);
+  EXPECT_EQ(json.exit_code, 0) << json.errors;
+  expect_golden(json.output, "desktop.out.jsonl");
+}
+
+TEST(RulesCommand, ChecksOomdsConfiguration) {
+  std::vector<std::string> arguments{"check-config", "--oomd-config", kData + "desktop.oomd.json"};
+  const Ran text = run_forestall(arguments);
+  EXPECT_EQ(text.exit_code, 0) << text.errors;
+  // Places begin with the path, which differs from machine to machine.
+  EXPECT_THAT(text.output, HasSubstr("ruleset protect the workload: pause 10 s after an action"));
+  EXPECT_THAT(text.output, HasSubstr("where oomd differs:\n"));
+  arguments.insert(arguments.end(), {"-o", "json"});
+  const Ran json = run_forestall(arguments);
+  EXPECT_EQ(json.exit_code, 0) << json.errors;
+  EXPECT_THAT(json.output, HasSubstr("\"postActionDelaySeconds\": 10"));
+  EXPECT_THAT(json.output, HasSubstr("\"disable-on-drop-in\": false"));
+  EXPECT_THAT(json.output, HasSubstr("desktop.oomd.json:22:"));
+}
+
+TEST(RulesCommand, RefusedFilesExitWithTwoAndNameTheirPlace) {
+  const TempTree tree{{"oomd.json", "{\"rulesets\": [],\n \"x\": 1}"},
+                      {"good.json", "{}"},
+                      {"obs.jsonl", "{\"time\": 1}\n{\"time\": 0}\n"}};
+  const Ran config =
+      run_forestall({"check-config", "--oomd-config", tree / "oomd.json", "-o", "json"});
+  EXPECT_EQ(config.exit_code, 2);
+  EXPECT_THAT(config.errors, HasSubstr("oomd.json:2:2: unknown key 'x'"));
+  EXPECT_THAT(config.output, HasSubstr("{\"errors\":[{\"place\":\""));
+  const Ran rules = run_forestall({"rules", "--oomd-config", tree / "good.json", "--observations",
+                                   tree / "obs.jsonl", "-o", "json"});
+  EXPECT_EQ(rules.exit_code, 2);
+  EXPECT_THAT(rules.output, HasSubstr("{\"time\":1,\"rulesets\":[],"));
+  EXPECT_THAT(rules.output, HasSubstr("obs.jsonl:2:10"));
+  EXPECT_EQ(run_forestall({"rules", "--oomd-config", tree / "none.json", "--observations",
+                           tree / "obs.jsonl"})
+                .exit_code,
+            2);
+  EXPECT_EQ(run_forestall({"rules", "--observations", tree / "obs.jsonl"}).exit_code, 2);
+}
+
+TEST(RulesCommand, DropInsAreReadInTheOrderOfTheirNames) {
+  const TempTree tree{
+      {"oomd.json",
+       "{\"rulesets\": [{\"name\": \"r\", \"drop-in\": {\"actions\": true}, \"detectors\": "
+       "[[\"g\", {\"name\": \"continue\"}]], \"actions\": [{\"name\": \"continue\"}]}]}"},
+      {"d/b.json", "{\"rulesets\": [{\"name\": \"r\", \"actions\": [{\"name\": \"stop\"}]}]}"},
+      {"d/a.json", "{\"rulesets\": [{\"name\": \"q\"}]}"},
+      {"d/.c.json", "{"},
+      {"obs.jsonl", "{\"time\": 1}\n"}};
+  const Ran rules = run_forestall({"rules", "--oomd-config", tree / "oomd.json", "--drop-in-dir",
+                                   tree / "d", "--observations", tree / "obs.jsonl", "-o", "json"});
+  EXPECT_EQ(rules.exit_code, 0) << rules.errors;
+  EXPECT_THAT(rules.output, HasSubstr("\"dropIns\":[{\"file\":\"a.json\",\"accepted\":false,"));
+  EXPECT_THAT(rules.output, HasSubstr("{\"file\":\"b.json\",\"accepted\":true}]"));
+  EXPECT_THAT(rules.output, HasSubstr("\"dropIn\":\"b.json\",\"group\":\"g\""));
+  const Ran check = run_forestall(
+      {"check-config", "--oomd-config", tree / "oomd.json", "--drop-in-dir", tree / "d"});
+  EXPECT_EQ(check.exit_code, 2);
+  EXPECT_THAT(check.errors, HasSubstr("d/a.json:1:24: no ruleset 'q' to drop this into"));
+}
+
+TEST(RulesCommand, RunsTheStandaloneSenpai) {
+  const TempTree tree{
+      {"senpai.json", "{\"cgroup\": \"/a\", \"interval\": 1}"},
+      {"obs.jsonl",
+       "{\"time\": 1, \"cgroups\": {\"/a\": {\"memory.current\": 1073741824, "
+       "\"memory.pressure\": {\"some\": {\"total\": 0}}}}}\n{\"time\": 2}\n{\"time\": 3}\n"}};
+  const Ran ran = run_forestall({"rules", "--senpai", tree / "senpai.json", "--observations",
+                                 tree / "obs.jsonl", "-o", "json"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.errors;
+  EXPECT_THAT(ran.output, HasSubstr("{\"file\":\"/a/memory.high\",\"value\":1073741824}"));
+  EXPECT_THAT(ran.output, HasSubstr("{\"file\":\"/a/memory.high\",\"value\":1063002112}"));
+}
+
+}  // namespace
+}  // namespace forestall::test

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// `forestall rules`: evaluates rulesets on observations from a file.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "base/printable.h"
+#include "cli/exit_code.h"
+#include "cli/failure.h"
+#include "cli/pod_input.h"
+#include "cli/rules_commands.h"
+#include "cli/rules_input.h"
+#include "cli/ruleset_json.h"
+#include "cli/ruleset_text.h"
+#include "intake/io_devices.h"
+#include "intake/rule_observations.h"
+#include "intake/senpai_config.h"
+#include "replay/oomd_replay.h"
+
+namespace forestall::cli {
+namespace {
+
+using intake::RuleObservations;
+using replay::DropInResult;
+
+void print_decision(const Options& options, const rulesets::RuleDecision& decision,
+                    const std::vector<DropInResult>& drop_ins,
+                    const RuleObservations& observations) {
+  const ShowPath shown = [&observations](std::string_view path) {
+    return observations.shown(path);
+  };
+  if (options.output == OutputFormat::text) {
+    for (const DropInResult& each : drop_ins) {
+      fmt::print("drop-in {}: {}\n", printable(each.file),
+                 each.error.empty() ? "applied" : printable_lines(each.error));
+    }
+    fmt::print("{}", decision_text(decision, shown));
+    return;
+  }
+  text::JsonOutput out = decision_json(decision, shown);
+  text::JsonOutput list = text::JsonOutput::list();
+  for (const DropInResult& each : drop_ins) {
+    text::JsonOutput item = text::JsonOutput::object();
+    item.set("file", each.file).set("accepted", each.error.empty());
+    if (!each.error.empty()) item.set("error", each.error);
+    list.add(std::move(item));
+  }
+  out.set("dropIns", std::move(list));
+  fmt::print("{}\n", out.line());
+}
+
+int run_oomd(const Options& options, const RulesOptions& rules, RuleObservations& observations) {
+  text::Findings findings;
+  auto devices = intake::parse_io_devices(rules.io_devices);
+  if (!devices) return fail("rules", devices.error().in("--io-devices"), kExitUsage);
+  auto config = load_oomd_config(rules.oomd_config, findings);
+  if (!config) return refuse(options, findings);
+  replay::OomdReplay replay(std::move(*config), rules.drop_in_dir, std::move(*devices),
+                            rules.dry_run);
+  std::vector<DropInResult> drop_ins;
+  if (!rules.drop_in_dir.empty()) {
+    const auto files = read_drop_ins(rules.drop_in_dir);
+    if (!files) return fail("rules", files.error(), kExitUsage);
+    for (const DropInText& each : *files) drop_ins.push_back(replay.apply(each.name, each.text));
+  }
+  while (const auto line = observations.next(findings)) {
+    for (const intake::DropInChange& each : line->drop_ins) {
+      drop_ins.push_back(replay.apply(each.file, each.text));
+    }
+    print_decision(options, replay.evaluate(*line, observations), drop_ins, observations);
+    drop_ins.clear();
+  }
+  return findings.errors.empty() ? kExitOk : refuse(options, findings);
+}
+
+int run_senpai(const Options& options, const RulesOptions& rules, RuleObservations& observations) {
+  text::Findings findings;
+  const auto text = read_input(rules.senpai);
+  if (!text) {
+    add_unreadable(rules.senpai, text.error(), findings);
+    return refuse(options, findings);
+  }
+  const auto config = intake::parse_senpai_config(rules.senpai, *text, findings);
+  if (!config) return refuse(options, findings);
+  std::optional<rulesets::StandaloneSenpaiState> state;
+  while (const auto line = observations.next(findings)) {
+    rulesets::RuleDecision decision;
+    decision.time = line->observation.time;
+    if (auto write = rulesets::step(*config, state, line->observation)) {
+      if (!rules.dry_run) observations.wrote(write->cgroup, write->file, write->value);
+      decision.writes.push_back(std::move(*write));
+    }
+    print_decision(options, decision, {}, observations);
+  }
+  return findings.errors.empty() ? kExitOk : refuse(options, findings);
+}
+
+}  // namespace
+
+int run_rules(const Options& options, const RulesOptions& rules) {
+  if (rules.oomd_config.empty() && rules.senpai.empty()) {
+    return fail("rules", error("no rules: use --oomd-config or --senpai"), kExitUsage);
+  }
+  auto text = read_input(rules.observations);
+  if (!text) {
+    text::Findings findings;
+    add_unreadable(rules.observations, text.error(), findings);
+    return refuse(options, findings);
+  }
+  RuleObservations observations(rules.observations, std::move(*text));
+  return rules.senpai.empty() ? run_oomd(options, rules, observations)
+                              : run_senpai(options, rules, observations);
+}
+
+}  // namespace forestall::cli

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options of `forestall rules`, and those of `forestall check-config` for rules of other programs.
+#pragma once
+
+#include <string>
+
+namespace forestall::cli {
+
+// Paths of files; empty: not given. Exactly one of the first two is given.
+struct RulesOptions {
+  std::string oomd_config;
+  std::string senpai;  // options of the standalone senpai
+  std::string observations;
+  std::string drop_in_dir;  // with oomd_config
+  std::string io_devices;   // "8:0=hdd,259:0=ssd"
+  bool dry_run = false;
+};
+
+struct CheckConfigOptions {
+  std::string oomd_config;
+  std::string drop_in_dir;
+};
+
+}  // namespace forestall::cli

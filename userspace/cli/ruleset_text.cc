@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/ruleset_text.h"
+
+#include <fmt/format.h>
+
+#include "base/bytes.h"
+#include "base/printable.h"
+#include "rulesets/observation.h"
+#include "tables/table.h"
+
+namespace forestall::cli {
+namespace {
+
+std::string cgroups_text(const rulesets::CgroupPatterns& patterns) {
+  std::string text;
+  for (const rulesets::CgroupPattern& each : patterns) {
+    text += (text.empty() ? "" : ", ") + pattern_text(each);
+  }
+  return text.empty() ? "no cgroup" : text;
+}
+
+std::string amount_text(const rulesets::SizeOrPercent& size, std::string_view total) {
+  if (size.is_percent) return fmt::format("{} % of {}", size.value, total);
+  return tables::human(Bytes{size.value});
+}
+
+std::string_view resource_name(rulesets::Resource resource) {
+  return resource == rulesets::Resource::io ? "I/O" : "memory";
+}
+
+struct PluginWords {
+  std::string operator()(const rulesets::Always& each) const {
+    return each.proceed ? "continue with the chain" : "stop the chain";
+  }
+
+  std::string operator()(const rulesets::PressureAbove& each) const {
+    const std::string_view resource = resource_name(each.resource);
+    if (!each.fast_fall_ratio) {
+      return fmt::format("full {} pressure (avg10) of any of {} is above {} % for {} s", resource,
+                         cgroups_text(each.cgroups), each.threshold, each.duration);
+    }
+    return fmt::format(
+        "full {} pressure of any of {} is above {} %: avg60 for {} s, and avg10, which has not "
+        "fallen below {} of its last value",
+        resource, cgroups_text(each.cgroups), each.threshold, each.duration, *each.fast_fall_ratio);
+  }
+
+  std::string operator()(const rulesets::MemoryAbove& each) const {
+    return fmt::format("{} of any of {} is above {} for {} s",
+                       each.anon ? "anonymous memory" : "memory", cgroups_text(each.cgroups),
+                       amount_text(each.threshold, "MemTotal"), each.duration);
+  }
+
+  std::string operator()(const rulesets::MemoryReclaim& each) const {
+    return fmt::format("pages of {} were scanned for reclaim within {} s",
+                       cgroups_text(each.cgroups), each.duration);
+  }
+
+  std::string operator()(const rulesets::SwapFree& each) const {
+    return fmt::format("free swap is below {} %", each.percent);
+  }
+
+  std::string operator()(const rulesets::Exists& each) const {
+    return fmt::format("{} of {} exists", each.negate ? "none" : "any", cgroups_text(each.cgroups));
+  }
+
+  std::string operator()(const rulesets::DyingDescendants& each) const {
+    return fmt::format("any of {} has {} {} dying descendants", cgroups_text(each.cgroups),
+                       each.at_most ? "at most" : "more than", each.count);
+  }
+
+  std::string operator()(const rulesets::CgroupOverview& each) const {
+    return fmt::format("always true (oomd logs {} here)", cgroups_text(each.cgroups));
+  }
+
+  std::string operator()(const rulesets::Kill& each) const {
+    std::string text = fmt::format("kill one of {}{}: {}", cgroups_text(each.cgroups),
+                                   each.recursive ? " or of their descendants" : "", key(each));
+    if (each.post_action_delay) text += fmt::format("; then pause {} s", *each.post_action_delay);
+    if (each.always_continue) text += "; continue with the chain in any case";
+    if (each.dry) text += "; dry run";
+    return text;
+  }
+
+  std::string operator()(const rulesets::RestartUnit& each) const {
+    return fmt::format("restart the unit {}; then pause {} s more{}", each.service,
+                       each.post_action_delay, each.dry ? "; dry run" : "");
+  }
+
+  std::string operator()(const rulesets::Senpai& each) const {
+    return fmt::format("reclaim from {} while their pressure is low ({})",
+                       cgroups_text(each.cgroups),
+                       each.immediate_backoff ? "memory.reclaim" : "memory.high");
+  }
+
+  static std::string key(const rulesets::Kill& each) {
+    switch (each.by) {
+      case rulesets::KillBy::memory_size_or_growth:
+        return fmt::format(
+            "first those that hold {} % of all usage, then those above percentile {} that grew by "
+            "{}, then the others, by usage without its protected part",
+            each.size_threshold, each.growing_size_percentile, each.min_growth_ratio);
+      case rulesets::KillBy::swap_usage:
+        return fmt::format("the largest swap usage, of at least {}",
+                           amount_text(each.swap_threshold, "SwapTotal"));
+      case rulesets::KillBy::pressure:
+        return fmt::format("the highest full {} pressure", resource_name(each.resource));
+      case rulesets::KillBy::io_cost: return "the highest cost of I/O";
+      case rulesets::KillBy::pg_scan: return "the most pages scanned for reclaim";
+    }
+    return {};
+  }
+};
+
+std::string seconds_text(std::chrono::nanoseconds time) {
+  return fmt::format("{:.3f} s", std::chrono::duration<double>(time).count());
+}
+
+std::string attempts_text(const rulesets::ActionRun& action, const ShowPath& shown) {
+  std::string text;
+  for (const rulesets::KillAttempt& each : action.attempts) {
+    text += fmt::format("{}{} {}", text.empty() ? ": " : ", ", printable(shown(each.cgroup)),
+                        to_string(each.outcome));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string ruleset_text(const rulesets::Ruleset& ruleset) {
+  std::string text =
+      fmt::format("ruleset {}: pause {} s after an action, prekill hooks take at most {} s\n",
+                  printable(ruleset.name), ruleset.post_action_delay, ruleset.prekill_hook_timeout);
+  for (const rulesets::DetectorGroup& group : ruleset.groups) {
+    text += fmt::format("  {} {}, all of:\n", &group == &ruleset.groups.front() ? "if" : "or if",
+                        printable(group.name));
+    for (const rulesets::Plugin& plugin : group.plugins) {
+      text += fmt::format("    {}\n", printable(std::visit(PluginWords(), plugin.arguments)));
+    }
+  }
+  text += "  then in turn:\n";
+  for (const rulesets::Plugin& plugin : ruleset.actions) {
+    text += fmt::format("    {}\n", printable(std::visit(PluginWords(), plugin.arguments)));
+  }
+  if (ruleset.drop_in_detectors || ruleset.drop_in_actions || ruleset.disable_on_drop_in) {
+    text += fmt::format("  drop-ins may replace: {}{}{}\n",
+                        ruleset.drop_in_detectors ? "detectors " : "",
+                        ruleset.drop_in_actions ? "actions " : "",
+                        ruleset.disable_on_drop_in ? "(and disable this ruleset)" : "");
+  }
+  return text;
+}
+
+std::string hook_text(const rulesets::PrekillHook& hook) {
+  return fmt::format("prekill hook {} for {} and all above and below them\n", printable(hook.name),
+                     printable(cgroups_text(hook.cgroups)));
+}
+
+std::string decision_text(const rulesets::RuleDecision& decision, const ShowPath& shown) {
+  const std::string time = seconds_text(decision.time);
+  std::string text;
+  for (const rulesets::RulesetRun& run : decision.rulesets) {
+    text += fmt::format(
+        "{} ruleset {}{}: {}{}{}\n", time, printable(run.name),
+        run.drop_in.empty() ? "" : fmt::format(" (drop-in {})", printable(run.drop_in)),
+        run.group ? fmt::format("{} fires", printable(*run.group)) : std::string("no group fires"),
+        run.paused ? ", paused" : "", run.resumed ? ", chain resumed" : "");
+    for (const rulesets::ActionRun& action : run.actions) {
+      text += fmt::format("    {} -> {}{}\n", action.name, to_string(action.result),
+                          attempts_text(action, shown));
+    }
+  }
+  for (const rulesets::RuleKill& each : decision.kills) {
+    text += fmt::format("{} {} {}: {}\n", time, each.dry ? "would kill" : "kill",
+                        printable(shown(each.cgroup)), each.reason);
+  }
+  for (const rulesets::UnitRestart& each : decision.restarts) {
+    text += fmt::format("{} {} unit {}\n", time, each.dry ? "would restart" : "restart",
+                        printable(each.service));
+  }
+  for (const rulesets::RuleWrite& each : decision.writes) {
+    const std::string value =
+        each.value == rulesets::kNoLimit ? "max" : fmt::format("{}", each.value);
+    text += fmt::format("{} write {} to {} {}\n", time, value, printable(shown(each.cgroup)),
+                        each.file);
+  }
+  return text;
+}
+
+}  // namespace forestall::cli

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rulesets and what an evaluation of them did, in words.
+#pragma once
+
+#include <string>
+
+#include "cli/ruleset_json.h"
+#include "rulesets/decision.h"
+#include "rulesets/ruleset.h"
+
+namespace forestall::cli {
+
+// Lines with a newline each; untrusted names are printable.
+[[nodiscard]] std::string ruleset_text(const rulesets::Ruleset& ruleset);
+[[nodiscard]] std::string hook_text(const rulesets::PrekillHook& hook);
+[[nodiscard]] std::string decision_text(const rulesets::RuleDecision& decision,
+                                        const ShowPath& shown);
+
+}  // namespace forestall::cli

@@ -30,10 +30,11 @@ MAY_INCLUDE = {
     "clients": {"base", "model", "wire", "clients"},
     "sources": {"base", "model", "kernel", "clients", "sources", "bpf"},
     "policy": {"base", "model", "policy"},
+    "rebalance": {"base", "model", "rebalance"},
     "actuators": {"base", "model", "kernel", "clients", "actuators"},
     "exports": {"base", "model", "wire", "exports"},
     "messages": {"base", "model", "text", "messages", "proto"},
-    "intake": {"base", "model", "rulesets", "text", "messages", "intake", "proto"},
+    "intake": {"base", "model", "rulesets", "rebalance", "text", "messages", "intake", "proto"},
     "service": {"base", "model", "text", "wire", "messages", "exports", "service", "proto"},
     "recording": {"base", "recording"},
     "picture": {"base", "model", "text", "messages", "picture", "proto"},
@@ -43,7 +44,7 @@ MAY_INCLUDE = {
 }
 ALL = set(MAY_INCLUDE) | {"agent", "daemon", "trace", "replay", "cli", "top", "bpf", "proto"}
 TOPMOST = {"agent", "daemon", "trace", "replay", "cli", "top"}
-MAY_INCLUDE["agent"] = ALL - TOPMOST - {"intake", "service", "tables"} | {"agent"}
+MAY_INCLUDE["agent"] = ALL - TOPMOST - {"intake", "service", "tables", "rebalance"} | {"agent"}
 MAY_INCLUDE["daemon"] = ALL - TOPMOST | {"agent", "daemon"}
 MAY_INCLUDE["trace"] = ALL - TOPMOST | {"trace"}
 MAY_INCLUDE["replay"] = ALL - TOPMOST | {"replay"}
@@ -99,7 +100,8 @@ def layers() -> Iterator[str]:
                 target = "proto" if target == "forestall" else target
                 if target in ALL and target not in MAY_INCLUDE[layer]:
                     yield f"{place(path, number)}: {layer} may not include {quoted[1]}"
-            if angled and layer in ("policy", "rulesets", "model") and IMPURE.search(angled[1]):
+            pure = layer in ("policy", "rulesets", "rebalance", "model")
+            if angled and pure and IMPURE.search(angled[1]):
                 yield f"{place(path, number)}: {layer} is pure, it may not include <{angled[1]}>"
 
 

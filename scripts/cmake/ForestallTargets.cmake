@@ -82,6 +82,8 @@ option(FORESTALL_UNITY "Compile several source files at once" OFF)
 # (userspace/cli). The loop also encodes recordings, by messages and recording.
 set(forestall_resident_layers base model kernel sources policy actuators exports agent)
 set(forestall_loop_layers ${forestall_resident_layers} messages recording)
+# Computes plans of large clusters.
+list(APPEND forestall_loop_layers rebalance)
 
 # All other code waits for disks, terminals and people. -O1 compiles in four fifths of the time of
 # -O2 (generated messages: two thirds), which is a minute of a first build on two cores.

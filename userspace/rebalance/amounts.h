@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Amounts of Kubernetes resources, exact: billionths of a unit in 128 bits, as in model/quantity.h
+// without the format of the text.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+namespace forestall::rebalance {
+
+using Nanos = __int128;
+
+inline constexpr std::int64_t kNanosPerUnit = 1'000'000'000;
+inline constexpr std::int64_t kNanosPerMilli = 1'000'000;
+
+inline constexpr std::string_view kCpu = "cpu";
+inline constexpr std::string_view kMemory = "memory";
+inline constexpr std::string_view kPods = "pods";
+// The resource of a usage that Prometheus reports.
+inline constexpr std::string_view kMetricResource = "MetricResource";
+
+// `nanos` in steps of `step` nanos, rounded away from zero, as apimachinery's Value() and
+// MilliValue(); saturates.
+[[nodiscard]] constexpr std::int64_t rounded(Nanos nanos, std::int64_t step) {
+  const bool negative = nanos < 0;
+  const Nanos size = negative ? -nanos : nanos;
+  const Nanos steps = size / step + (size % step != 0 ? 1 : 0);
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t value = steps > kMax ? kMax : static_cast<std::int64_t>(steps);
+  return negative ? -value : value;
+}
+
+// The number in which the descheduler computes with this resource: cpu in thousandths, all others
+// in units.
+[[nodiscard]] constexpr std::int64_t counted(std::string_view resource, Nanos nanos) {
+  return rounded(nanos, resource == kCpu ? kNanosPerMilli : kNanosPerUnit);
+}
+
+// The inverse of counted().
+[[nodiscard]] constexpr Nanos nanos_of(std::string_view resource, std::int64_t count) {
+  return static_cast<Nanos>(count) * (resource == kCpu ? kNanosPerMilli : kNanosPerUnit);
+}
+
+struct Amount {
+  std::string_view resource;
+  Nanos nanos = 0;
+
+  friend bool operator==(const Amount&, const Amount&) = default;
+};
+
+// A few resources with their amounts, in no particular order.
+class Amounts {
+ public:
+  [[nodiscard]] const Amount* find(std::string_view resource) const {
+    for (const Amount& each : list_) {
+      if (each.resource == resource) return &each;
+    }
+    return nullptr;
+  }
+  // 0 if the resource is not listed.
+  [[nodiscard]] Nanos of(std::string_view resource) const {
+    const Amount* const found = find(resource);
+    return found == nullptr ? 0 : found->nanos;
+  }
+  // The amount of `resource`, which is added with 0 if it is not listed.
+  [[nodiscard]] Nanos& at(std::string_view resource) {
+    for (Amount& each : list_) {
+      if (each.resource == resource) return each.nanos;
+    }
+    list_.push_back({resource, 0});
+    return list_.back().nanos;
+  }
+  void add(const Amounts& more) {
+    for (const Amount& each : more.list_) at(each.resource) += each.nanos;
+  }
+  // Of each resource the larger amount.
+  void raise_to(const Amounts& other) {
+    for (const Amount& each : other.list_) {
+      Nanos& mine = at(each.resource);
+      mine = std::max(mine, each.nanos);
+    }
+  }
+  [[nodiscard]] bool empty() const { return list_.empty(); }
+  [[nodiscard]] std::size_t size() const { return list_.size(); }
+  [[nodiscard]] auto begin() const { return list_.begin(); }
+  [[nodiscard]] auto end() const { return list_.end(); }
+
+  friend bool operator==(const Amounts&, const Amounts&) = default;
+
+ private:
+  std::vector<Amount> list_;
+};
+
+}  // namespace forestall::rebalance

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rebalance/selector.h"
+
+#include <algorithm>
+
+#include "base/parse.h"
+
+namespace forestall::rebalance {
+namespace {
+
+constexpr std::string_view kNameField = "metadata.name";
+
+bool has_value(const Requirement& requirement, std::string_view value) {
+  return std::find(requirement.values.begin(), requirement.values.end(), value) !=
+         requirement.values.end();
+}
+
+bool compares(const Requirement& requirement, std::string_view value) {
+  if (requirement.values.size() != 1) return false;
+  const auto left = parse_i64(value);
+  const auto right = parse_i64(requirement.values.front());
+  if (!left || !right) return false;
+  return requirement.op == Operator::greater_than ? *left > *right : *left < *right;
+}
+
+bool matches_value(const Requirement& requirement, std::optional<std::string_view> value) {
+  switch (requirement.op) {
+    case Operator::in: return value && has_value(requirement, *value);
+    case Operator::not_in: return !value || !has_value(requirement, *value);
+    case Operator::exists: return value.has_value();
+    case Operator::does_not_exist: return !value;
+    case Operator::greater_than:
+    case Operator::less_than: return value && compares(requirement, *value);
+  }
+  return false;
+}
+
+bool is_space(char c) {
+  return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+bool is_special(char c) {
+  return c == '=' || c == '!' || c == '(' || c == ')' || c == ',' || c == '>' || c == '<';
+}
+
+// The text of a selector as tokens: words and operators.
+class SelectorReader {
+ public:
+  explicit SelectorReader(std::string_view text) : rest_(text) { advance(); }
+
+  [[nodiscard]] bool at_end() const { return token_.empty(); }
+  [[nodiscard]] std::string_view token() const { return token_; }
+  [[nodiscard]] bool at_word() const { return !at_end() && !is_special(token_.front()); }
+
+  std::string_view take() {
+    const std::string_view taken = token_;
+    advance();
+    return taken;
+  }
+  bool take_if(std::string_view wanted) {
+    if (token_ != wanted) return false;
+    advance();
+    return true;
+  }
+
+ private:
+  void advance() {
+    while (!rest_.empty() && is_space(rest_.front())) rest_.remove_prefix(1);
+    std::size_t size = 0;
+    if (rest_.starts_with("==") || rest_.starts_with("!=")) {
+      size = 2;
+    } else if (!rest_.empty() && is_special(rest_.front())) {
+      size = 1;
+    } else {
+      while (size < rest_.size() && !is_special(rest_[size]) && !is_space(rest_[size])) ++size;
+    }
+    token_ = rest_.substr(0, size);
+    rest_.remove_prefix(size);
+  }
+
+  std::string_view rest_;
+  std::string_view token_;
+};
+
+Error unexpected(const SelectorReader& reader, std::string_view wanted) {
+  return error("unable to parse requirement: found '" + std::string(reader.token()) +
+               "', expected: " + std::string(wanted));
+}
+
+// "(a,b)". Empty values are allowed between commas.
+Result<std::vector<std::string>> read_values(SelectorReader& reader) {
+  if (!reader.take_if("(")) return unexpected(reader, "'('");
+  std::vector<std::string> values;
+  for (;;) {
+    values.emplace_back(reader.at_word() ? reader.take() : std::string_view());
+    if (reader.take_if(")")) return values;
+    if (!reader.take_if(",")) return unexpected(reader, "',' or ')'");
+  }
+}
+
+Result<void> read_condition(SelectorReader& reader, Requirement& requirement) {
+  const bool equals = reader.token() == "=" || reader.token() == "==";
+  if (equals || reader.token() == "!=" || reader.token() == ">" || reader.token() == "<") {
+    const std::string_view op = reader.take();
+    requirement.op = equals       ? Operator::in
+                     : op == "!=" ? Operator::not_in
+                     : op == ">"  ? Operator::greater_than
+                                  : Operator::less_than;
+    // A missing value is the empty one.
+    requirement.values.emplace_back(reader.at_word() ? reader.take() : std::string_view());
+    return {};
+  }
+  if (reader.token() == "in" || reader.token() == "notin") {
+    requirement.op = reader.take() == "in" ? Operator::in : Operator::not_in;
+    requirement.values = TRY(read_values(reader));
+    return {};
+  }
+  return unexpected(reader, "in, notin, =, ==, !=, gt, lt");
+}
+
+Result<Requirement> read_requirement(SelectorReader& reader) {
+  Requirement requirement;
+  const bool negated = reader.take_if("!");
+  if (!reader.at_word()) return unexpected(reader, "!, identifier, or ','");
+  requirement.key = std::string(reader.take());
+  if (negated) {
+    requirement.op = Operator::does_not_exist;
+  } else if (!reader.at_end() && reader.token() != ",") {
+    TRY(read_condition(reader, requirement));
+  }
+  if (const auto problem = problem_of(requirement)) return error(*problem);
+  return requirement;
+}
+
+}  // namespace
+
+std::optional<std::string_view> find_label(const Labels& labels, std::string_view key) {
+  const auto found = std::lower_bound(
+      labels.begin(), labels.end(), key,
+      [](const auto& label, std::string_view wanted) { return label.first < wanted; });
+  if (found == labels.end() || found->first != key) return std::nullopt;
+  return found->second;
+}
+
+std::optional<Operator> parse_operator(std::string_view word) {
+  for (const Operator each :
+       {Operator::in, Operator::not_in, Operator::exists, Operator::does_not_exist,
+        Operator::greater_than, Operator::less_than}) {
+    if (word == to_string(each)) return each;
+  }
+  return std::nullopt;
+}
+
+std::string_view to_string(Operator each) {
+  switch (each) {
+    case Operator::in: return "In";
+    case Operator::not_in: return "NotIn";
+    case Operator::exists: return "Exists";
+    case Operator::does_not_exist: return "DoesNotExist";
+    case Operator::greater_than: return "Gt";
+    case Operator::less_than: return "Lt";
+  }
+  return "";
+}
+
+bool matches(const Requirement& requirement, const Labels& labels) {
+  return matches_value(requirement, find_label(labels, requirement.key));
+}
+
+std::optional<std::string> problem_of(const Requirement& requirement) {
+  const std::size_t values = requirement.values.size();
+  switch (requirement.op) {
+    case Operator::in:
+    case Operator::not_in:
+      if (values == 0)
+        return "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty";
+      break;
+    case Operator::exists:
+    case Operator::does_not_exist:
+      if (values != 0)
+        return "values: Invalid value: values set must be empty for exists and does not exist";
+      break;
+    case Operator::greater_than:
+    case Operator::less_than:
+      if (values != 1)
+        return "values: Invalid value: for 'Gt', 'Lt' operators, exactly one value is required";
+      if (!parse_i64(requirement.values.front())) {
+        return "values[0]: Invalid value: \"" + requirement.values.front() +
+               "\": for 'Gt', 'Lt' operators, the value must be an integer";
+      }
+      break;
+  }
+  if (requirement.key.empty()) return "key: Invalid value: \"\": name part must be non-empty";
+  return std::nullopt;
+}
+
+bool matches(const LabelSelector& selector, const Labels& labels) {
+  return std::all_of(selector.requirements.begin(), selector.requirements.end(),
+                     [&](const Requirement& each) { return matches(each, labels); });
+}
+
+Result<LabelSelector> parse_selector(std::string_view text) {
+  LabelSelector selector;
+  SelectorReader reader(text);
+  while (!reader.at_end()) {
+    selector.requirements.push_back(TRY(read_requirement(reader)));
+    if (reader.at_end()) break;
+    if (!reader.take_if(",")) return unexpected(reader, "',' or 'end of string'");
+    if (reader.at_end()) return unexpected(reader, "identifier after ','");
+  }
+  return selector;
+}
+
+bool matches(const NodeSelectorTerm& term, std::string_view node_name, const Labels& labels) {
+  if (term.expressions.empty() && term.fields.empty()) return false;
+  for (const Requirement& each : term.expressions) {
+    if (problem_of(each) || !matches(each, labels)) return false;
+  }
+  for (const Requirement& each : term.fields) {
+    const bool comparable = each.op == Operator::in || each.op == Operator::not_in;
+    if (!comparable || each.values.size() != 1) return false;
+    const auto value = each.key == kNameField ? node_name : std::string_view();
+    if (!matches_value(each, value)) return false;
+  }
+  return true;
+}
+
+}  // namespace forestall::rebalance

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the rebalancer knows of a cluster at one time: the parts of the API objects that its rules
+// use. Texts are views into the pool of the snapshot.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/pod.h"
+#include "rebalance/amounts.h"
+#include "rebalance/selector.h"
+#include "rebalance/string_pool.h"
+
+namespace forestall::rebalance {
+
+enum class TaintEffect : std::uint8_t { no_schedule, prefer_no_schedule, no_execute, other };
+
+struct Taint {
+  std::string_view key;
+  std::string_view value;
+  TaintEffect effect = TaintEffect::other;
+};
+
+struct PodToleration {
+  std::string_view key;
+  std::string_view value;
+  bool exists = false;                // operator Exists; else Equal
+  bool valid = true;                  // the operator is known
+  std::optional<TaintEffect> effect;  // nothing: every effect
+};
+
+// core/v1 Toleration.ToleratesTaint().
+[[nodiscard]] bool tolerates(const PodToleration& toleration, const Taint& taint);
+
+struct Node {
+  std::string_view name;
+  Labels labels;
+  std::vector<Taint> taints;
+  bool unschedulable = false;
+  bool ready = true;  // no condition Ready with another status than True
+  Amounts capacity;
+  Amounts allocatable;
+};
+
+struct PodOwner {
+  std::string_view kind;
+  std::string_view name;
+  std::string_view uid;
+};
+
+struct ContainerState {
+  std::int32_t restarts = 0;
+  bool waiting = false;
+  bool terminated = false;
+  std::string_view reason;  // of the state that is waiting or terminated
+  std::int32_t exit_code = 0;
+};
+
+struct PodCondition {
+  std::string_view type;
+  std::string_view status;
+  std::string_view reason;
+  std::optional<std::int64_t> transition_ns;
+};
+
+// A required term of a pod's anti-affinity.
+struct AntiAffinityTerm {
+  std::optional<LabelSelector> selector;  // nothing selects no pod
+  std::string_view topology_key;
+  std::vector<std::string_view> namespaces;  // empty: that of the pod
+};
+
+struct PreferredTerm {
+  std::int32_t weight = 0;
+  NodeSelectorTerm preference;
+};
+
+struct SpreadConstraint {
+  std::int32_t max_skew = 1;
+  std::string_view topology_key;
+  std::string_view when_unsatisfiable;
+  std::optional<LabelSelector> selector;
+  std::vector<std::string_view> match_label_keys;
+  bool honors_node_affinity = true;
+  bool honors_node_taints = false;
+};
+
+// The parts that few pods have.
+struct PodPlacement {
+  std::vector<std::pair<std::string_view, std::string_view>> node_selector;
+  bool has_node_affinity = false;
+  std::optional<std::vector<NodeSelectorTerm>> required_nodes;
+  std::vector<PreferredTerm> preferred_nodes;
+  std::vector<AntiAffinityTerm> anti_affinity;
+  std::vector<SpreadConstraint> spread;
+};
+
+struct ClusterPod {
+  std::string_view pod_namespace;
+  std::string_view name;
+  std::string_view uid;
+  std::string_view node;  // spec.nodeName; empty: not bound
+  Labels labels;
+  std::optional<std::int32_t> priority;
+  QosClass qos = QosClass::best_effort;
+  PodPhase phase = PodPhase::unknown;
+  std::string_view phase_text;
+  std::string_view reason;  // status.reason
+  // 0: not given.
+  std::int64_t created_ns = 0;
+  std::optional<std::int64_t> started_ns;
+  bool terminating = false;
+  bool evict_annotation = false;
+  bool prefer_no_eviction = false;
+  bool mirror = false;
+  bool static_pod = false;
+  bool local_storage = false;
+  bool resource_claims = false;
+  std::vector<std::string_view> claims;  // names of PersistentVolumeClaims
+  std::vector<PodOwner> owners;
+  std::vector<std::string_view> images;               // of the containers
+  Amounts request;                                    // of the whole pod
+  std::vector<std::string_view> requested_resources;  // that some container names
+  std::vector<PodToleration> tolerations;
+  std::shared_ptr<const PodPlacement> placement;  // null: no rule
+  std::vector<ContainerState> containers;
+  std::vector<ContainerState> init_containers;
+  std::vector<ContainerState> ephemeral_containers;
+  std::vector<PodCondition> conditions;
+};
+
+// Neither Succeeded nor Failed.
+[[nodiscard]] inline bool is_live(const ClusterPod& pod) {
+  return pod.phase != PodPhase::succeeded && pod.phase != PodPhase::failed;
+}
+
+struct ClusterNamespace {
+  std::string_view name;
+  Labels labels;
+};
+
+struct DisruptionBudget {
+  std::string_view pod_namespace;
+  std::string_view name;
+  std::optional<LabelSelector> selector;  // nothing selects no pod
+  std::int32_t disruptions_allowed = 0;
+};
+
+struct VolumeClaim {
+  std::string_view pod_namespace;
+  std::string_view name;
+  std::string_view storage_class;  // empty: none
+};
+
+struct PriorityClass {
+  std::string name;
+  std::int32_t value = 0;
+};
+
+// One sample of metrics.k8s.io.
+struct MetricsSample {
+  std::string_view pod_namespace;  // of a pod
+  std::string_view name;           // of the node or pod
+  Amounts usage;
+};
+
+struct PrometheusSample {
+  std::optional<std::string_view> instance;
+  double value = 0;
+};
+
+struct Snapshot {
+  std::shared_ptr<StringPool> texts = std::make_shared<StringPool>();
+  std::int64_t taken_ns = 0;  // CLOCK_REALTIME: the time for which the plan is made
+  std::vector<Node> nodes;
+  std::vector<ClusterPod> pods;
+  std::vector<ClusterNamespace> namespaces;
+  std::vector<DisruptionBudget> budgets;
+  std::vector<VolumeClaim> claims;
+  std::vector<PriorityClass> priority_classes;
+  std::vector<MetricsSample> node_metrics;  // in the order of their collection
+  std::vector<MetricsSample> pod_metrics;   // the last one of a pod counts
+  std::vector<PrometheusSample> prometheus;
+  bool has_prometheus = false;
+};
+
+// Brings nodes into the order of their names and pods into that of namespace and name, on which
+// every decision between equal candidates rests.
+void sort(Snapshot& snapshot);
+
+}  // namespace forestall::rebalance

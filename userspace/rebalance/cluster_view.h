@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The snapshot as the plugins see it during a plan: indexed, and without the pods that earlier
+// plugins evicted.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "rebalance/snapshot.h"
+
+namespace forestall::rebalance {
+
+using NodeIndex = std::size_t;
+using PodIndex = std::size_t;
+
+class ClusterView {
+ public:
+  // REQUIRES: the snapshot is sorted, and outlives this object.
+  explicit ClusterView(const Snapshot& snapshot);
+
+  [[nodiscard]] const Snapshot& snapshot() const { return snapshot_; }
+  [[nodiscard]] const Node& node(NodeIndex index) const { return snapshot_.nodes[index]; }
+  [[nodiscard]] const ClusterPod& pod(PodIndex index) const { return snapshot_.pods[index]; }
+  [[nodiscard]] std::int64_t now_ns() const { return snapshot_.taken_ns; }
+
+  [[nodiscard]] std::optional<NodeIndex> find_node(std::string_view name) const;
+  // The pods that are bound to the node, in the order of the snapshot.
+  [[nodiscard]] const std::vector<PodIndex>& pods_on(NodeIndex node) const { return pods_[node]; }
+  // Requests of all live pods of the node.
+  [[nodiscard]] const Amounts& requests_on(NodeIndex node) const { return requests_[node]; }
+  [[nodiscard]] std::int64_t live_pods_on(NodeIndex node) const { return live_[node]; }
+  // Pods of any phase and namespace that have an owner of this UID.
+  [[nodiscard]] std::uint64_t pods_owned_by(std::string_view uid) const;
+  // Indexes of the budgets of a namespace.
+  [[nodiscard]] std::span<const std::size_t> budgets_in(std::string_view pod_namespace) const;
+  [[nodiscard]] const VolumeClaim* find_claim(std::string_view pod_namespace,
+                                              std::string_view name) const;
+  [[nodiscard]] const ClusterNamespace* find_namespace(std::string_view name) const;
+
+  // Removes the pod: it was evicted, and its plugin has ended.
+  void remove(PodIndex pod);
+
+ private:
+  const Snapshot& snapshot_;
+  std::unordered_map<std::string_view, NodeIndex> node_by_name_;
+  std::vector<std::vector<PodIndex>> pods_;
+  std::vector<Amounts> requests_;
+  std::vector<std::int64_t> live_;
+  std::unordered_map<std::string_view, std::uint64_t> owned_;
+  std::unordered_map<std::string_view, std::vector<std::size_t>> budgets_;
+  std::unordered_map<std::string_view, std::vector<std::size_t>> claims_;  // by namespace
+  std::unordered_map<std::string_view, std::size_t> namespaces_;
+};
+
+}  // namespace forestall::rebalance

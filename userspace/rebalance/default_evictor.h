@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// DefaultEvictor: which pods may be evicted (Filter), and what is checked right before an eviction
+// (PreEvictionFilter).
+#pragma once
+
+#include <vector>
+
+#include "rebalance/cluster_view.h"
+#include "rebalance/plan.h"
+#include "rebalance/policy.h"
+
+namespace forestall::rebalance {
+
+class DefaultEvictor {
+ public:
+  // Both must outlive this object.
+  DefaultEvictor(const ClusterView& view, const DefaultEvictorArgs& args);
+
+  // Whether the pod is a candidate.
+  [[nodiscard]] bool filter(PodIndex pod) const;
+  [[nodiscard]] bool pre_eviction_filter(PodIndex pod) const;
+
+  // Every reason against the pod, in the descheduler's words; none if it passes.
+  [[nodiscard]] Reasons filter_reasons(PodIndex pod) const;
+  [[nodiscard]] Reasons pre_eviction_reasons(PodIndex pod) const;
+
+ private:
+  // `refuse(text)` receives each reason and returns whether to go on.
+  template <typename Refuse>
+  void check_filter(PodIndex pod, Refuse refuse) const;
+  template <typename Refuse>
+  void check_pre_eviction(PodIndex pod, Refuse refuse) const;
+  [[nodiscard]] bool has(Protection each) const { return args_.protections.contains(each); }
+
+  const ClusterView& view_;
+  const DefaultEvictorArgs& args_;
+  std::vector<NodeIndex> fit_nodes_;  // candidates of nodeFit
+};
+
+}  // namespace forestall::rebalance

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rebalance/node_fit.h"
+
+#include <algorithm>
+
+namespace forestall::rebalance {
+namespace {
+
+enum class Misfit : std::uint8_t { none, cordoned, labels, taints, anti_affinity, resource };
+
+struct FitResult {
+  Misfit misfit = Misfit::none;
+  std::string_view resource;
+};
+
+// Only pods of that very node count, and the node merely has to have the topology key.
+bool repels_pods_of(const ClusterView& view, const ClusterPod& pod, NodeIndex node) {
+  if (!pod.placement) return false;
+  for (const AntiAffinityTerm& term : pod.placement->anti_affinity) {
+    if (!find_label(view.node(node).labels, term.topology_key)) continue;
+    for (const PodIndex each : view.pods_on(node)) {
+      if (is_live(view.pod(each)) && repels(pod, term, view.pod(each))) return true;
+    }
+  }
+  return false;
+}
+
+// A resource that the node does not have is not negative, however much of it is requested there.
+std::int64_t available(const ClusterView& view, NodeIndex node, std::string_view resource) {
+  const Amount* const allocatable = view.node(node).allocatable.find(resource);
+  const bool basic = resource == kCpu || resource == kMemory;
+  if (allocatable == nullptr && !basic) return 0;
+  return counted(resource, allocatable == nullptr ? 0 : allocatable->nanos) -
+         counted(resource, view.requests_on(node).of(resource));
+}
+
+// The resource that is short on the node; empty: none.
+std::string_view short_resource(const ClusterView& view, const ClusterPod& pod, NodeIndex node) {
+  for (const Amount& each : pod.request) {
+    if (each.resource == kPods) continue;
+    const Nanos wanted = static_cast<Nanos>(rounded(each.nanos, kNanosPerMilli)) * kNanosPerMilli;
+    const Nanos room = nanos_of(each.resource, available(view, node, each.resource));
+    if (wanted > room) return each.resource;
+  }
+  const std::int64_t room = counted(kPods, view.node(node).allocatable.of(kPods));
+  return room - view.live_pods_on(node) < 1 ? kPods : std::string_view();
+}
+
+FitResult check(const ClusterView& view, PodIndex pod_index, NodeIndex node_index) {
+  const ClusterPod& pod = view.pod(pod_index);
+  const Node& node = view.node(node_index);
+  if (node.unschedulable) return {Misfit::cordoned, {}};
+  if (!matches_node(pod, node)) return {Misfit::labels, {}};
+  if (!tolerates_node(pod, node)) return {Misfit::taints, {}};
+  if (repels_pods_of(view, pod, node_index)) return {Misfit::anti_affinity, {}};
+  if (pod.node != node.name) {
+    const std::string_view missing = short_resource(view, pod, node_index);
+    if (!missing.empty()) return {Misfit::resource, missing};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string fit_problem(const ClusterView& view, PodIndex pod, NodeIndex node) {
+  const FitResult result = check(view, pod, node);
+  switch (result.misfit) {
+    case Misfit::none: return "";
+    case Misfit::cordoned: return "node is not schedulable";
+    case Misfit::labels: return "pod node selector does not match the node label";
+    case Misfit::taints: return "pod does not tolerate taints on the node";
+    case Misfit::anti_affinity:
+      return "pod matches inter-pod anti-affinity rule of other pod on node";
+    case Misfit::resource: return "insufficient " + std::string(result.resource);
+  }
+  return "";
+}
+
+bool fits(const ClusterView& view, PodIndex pod, NodeIndex node) {
+  return check(view, pod, node).misfit == Misfit::none;
+}
+
+bool fits_any(const ClusterView& view, PodIndex pod, std::span<const NodeIndex> nodes) {
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [&](NodeIndex each) { return fits(view, pod, each); });
+}
+
+bool fits_any_other(const ClusterView& view, PodIndex pod, std::span<const NodeIndex> nodes) {
+  return std::any_of(nodes.begin(), nodes.end(), [&](NodeIndex each) {
+    return view.node(each).name != view.pod(pod).node && fits(view, pod, each);
+  });
+}
+
+bool matches_node(const ClusterPod& pod, const Node& node) {
+  if (!pod.placement) return true;
+  for (const auto& [key, value] : pod.placement->node_selector) {
+    if (find_label(node.labels, key) != value) return false;
+  }
+  const auto& terms = pod.placement->required_nodes;
+  if (!terms) return true;
+  return std::any_of(terms->begin(), terms->end(), [&](const NodeSelectorTerm& each) {
+    return matches(each, node.name, node.labels);
+  });
+}
+
+bool tolerates(const ClusterPod& pod, const Taint& taint) {
+  return std::any_of(pod.tolerations.begin(), pod.tolerations.end(),
+                     [&](const PodToleration& each) { return tolerates(each, taint); });
+}
+
+bool tolerates_node(const ClusterPod& pod, const Node& node) {
+  return std::all_of(node.taints.begin(), node.taints.end(), [&](const Taint& each) {
+    const bool keeps_away =
+        each.effect == TaintEffect::no_schedule || each.effect == TaintEffect::no_execute;
+    return !keeps_away || tolerates(pod, each);
+  });
+}
+
+bool repels(const ClusterPod& pod, const AntiAffinityTerm& term, const ClusterPod& other) {
+  if (other.name == pod.name || !term.selector) return false;
+  const bool in_namespace = term.namespaces.empty()
+                                ? other.pod_namespace == pod.pod_namespace
+                                : std::find(term.namespaces.begin(), term.namespaces.end(),
+                                            other.pod_namespace) != term.namespaces.end();
+  return in_namespace && matches(*term.selector, other.labels);
+}
+
+std::vector<NodeIndex> ready_nodes(const ClusterView& view, const LabelSelector& selector) {
+  std::vector<NodeIndex> nodes;
+  for (NodeIndex i = 0; i < view.snapshot().nodes.size(); ++i) {
+    if (view.node(i).ready && matches(selector, view.node(i).labels)) nodes.push_back(i);
+  }
+  return nodes;
+}
+
+}  // namespace forestall::rebalance

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a pod fits a node, by the scheduler's predicates that the descheduler has. Not covered:
+// pod affinity, topology spread, volumes, host ports, preemption, and anti-affinity of other pods.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rebalance/cluster_view.h"
+
+namespace forestall::rebalance {
+
+// The first predicate that fails, in the descheduler's words; empty if the pod fits. Resources and
+// the number of pods are not checked on the pod's own node.
+[[nodiscard]] std::string fit_problem(const ClusterView& view, PodIndex pod, NodeIndex node);
+
+// fit_problem() without the words.
+[[nodiscard]] bool fits(const ClusterView& view, PodIndex pod, NodeIndex node);
+
+[[nodiscard]] bool fits_any(const ClusterView& view, PodIndex pod,
+                            std::span<const NodeIndex> nodes);
+// Without the node of the pod.
+[[nodiscard]] bool fits_any_other(const ClusterView& view, PodIndex pod,
+                                  std::span<const NodeIndex> nodes);
+
+// spec.nodeSelector and the required node affinity.
+[[nodiscard]] bool matches_node(const ClusterPod& pod, const Node& node);
+
+// Whether the pod tolerates all taints of the node that keep pods away: NoSchedule and NoExecute.
+[[nodiscard]] bool tolerates_node(const ClusterPod& pod, const Node& node);
+
+// Whether some toleration of the pod tolerates the taint.
+[[nodiscard]] bool tolerates(const ClusterPod& pod, const Taint& taint);
+
+// Whether `other` is a pod that a required anti-affinity term of `pod` keeps away: not of the same
+// name, in a namespace of the term, and selected.
+[[nodiscard]] bool repels(const ClusterPod& pod, const AntiAffinityTerm& term,
+                          const ClusterPod& other);
+
+// The nodes, by index, that are ready and match the selector.
+[[nodiscard]] std::vector<NodeIndex> ready_nodes(const ClusterView& view,
+                                                 const LabelSelector& selector);
+
+}  // namespace forestall::rebalance

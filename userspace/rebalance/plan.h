@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the rebalancer decided: every eviction, and the reasons for and against each pod.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace forestall::rebalance {
+
+enum class ExtensionPoint : std::uint8_t { deschedule, balance };
+[[nodiscard]] std::string_view to_string(ExtensionPoint point);
+
+enum class NodeClass : std::uint8_t {
+  underutilized,
+  overutilized,
+  appropriate,
+  source,
+  destination,
+  excluded,
+};
+[[nodiscard]] std::string_view to_string(NodeClass each);
+
+using Counts = std::map<std::string, std::int64_t, std::less<>>;  // by resource, as counted()
+using Percents = std::map<std::string, double, std::less<>>;
+
+struct ClassifiedNode {
+  std::size_t node = 0;  // index in the snapshot
+  NodeClass node_class = NodeClass::appropriate;
+  Counts usage;
+  Percents percent;
+  Percents threshold;
+  Percents target;
+};
+
+// All reasons of one filter against a pod; none: it passed.
+using Reasons = std::vector<std::string>;
+
+struct NodeFit {
+  std::size_t node = 0;
+  std::string reason;  // empty: the pod fits
+};
+
+struct ConsideredPod {
+  std::size_t pod = 0;  // index in the snapshot
+  Reasons filter;
+  Reasons pre_eviction;
+  std::vector<NodeFit> fits;
+};
+
+struct Eviction {
+  std::size_t pod = 0;
+  std::string profile;
+  std::string plugin;
+  std::string reason;
+  std::string refused;  // by the API server; empty: evicted
+};
+
+struct PluginRun {
+  std::string plugin;
+  ExtensionPoint point = ExtensionPoint::deschedule;
+  std::vector<ClassifiedNode> nodes;      // of the two utilization plugins
+  std::optional<Counts> total_available;  // before the first eviction
+  std::vector<ConsideredPod> pods;        // in the order considered
+  std::vector<Eviction> evictions;
+  std::vector<std::string> limits;  // that stopped an eviction, each once
+  std::string error;                // that ended the plugin
+  std::string outcome;              // why the plugin had nothing to do
+};
+
+struct ProfileRun {
+  std::string name;
+  std::vector<PluginRun> plugins;
+};
+
+struct Plan {
+  std::vector<ProfileRun> profiles;
+  std::vector<Eviction> evictions;  // of all plugins, in order
+  std::string skipped;              // why no plugin ran
+  bool fits_omitted = false;        // too many pairs of pods and nodes
+};
+
+}  // namespace forestall::rebalance

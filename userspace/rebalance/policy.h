@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// A DeschedulerPolicy as the rebalancer applies it: checked, with all defaults filled in.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "rebalance/selector.h"
+
+namespace forestall::rebalance {
+
+// At most one of the two is set.
+struct NamespaceRule {
+  std::set<std::string, std::less<>> include;
+  std::set<std::string, std::less<>> exclude;
+
+  // Whether the rule accepts the namespace.
+  [[nodiscard]] bool accepts(std::string_view name) const {
+    if (!include.empty() && !include.contains(name)) return false;
+    return !exclude.contains(name);
+  }
+};
+
+enum class NoEvictionPolicy : std::uint8_t { preferred, mandatory };
+
+enum class Protection : std::uint8_t {
+  pods_with_local_storage,
+  system_critical_pods,
+  failed_bare_pods,
+  daemon_set_pods,
+  pods_with_pvc,
+  pods_without_pdb,
+  pods_with_resource_claims,
+};
+
+// "PodsWithLocalStorage", ...
+[[nodiscard]] std::string_view to_string(Protection each);
+[[nodiscard]] std::optional<Protection> parse_protection(std::string_view word);
+
+inline constexpr std::int32_t kSystemCriticalPriority = 2'000'000'000;
+
+struct DefaultEvictorArgs {
+  LabelSelector node_selector;
+  std::optional<LabelSelector> label_selector;
+  std::optional<LabelSelector> namespace_selector;
+  std::int32_t priority_threshold = kSystemCriticalPriority;
+  bool node_fit = false;
+  std::uint64_t min_replicas = 0;
+  std::optional<Duration> min_pod_age;
+  NoEvictionPolicy no_eviction = NoEvictionPolicy::preferred;
+  std::set<Protection> protections = {
+      Protection::pods_with_local_storage, Protection::system_critical_pods,
+      Protection::failed_bare_pods, Protection::daemon_set_pods};  // in force
+  std::set<std::string, std::less<>> protected_storage_classes;    // empty: all
+};
+
+using Thresholds = std::map<std::string, double, std::less<>>;  // percent by resource
+
+enum class MetricsSource : std::uint8_t { requests, kubernetes, prometheus, unknown };
+
+struct LowNodeUtilizationArgs {
+  Thresholds thresholds;
+  Thresholds target_thresholds;
+  bool deviation = false;
+  std::int64_t number_of_nodes = 0;
+  std::set<std::string, std::less<>> excluded_namespaces;
+  std::optional<std::uint64_t> evictions_per_node;
+  MetricsSource metrics = MetricsSource::requests;
+};
+
+struct HighNodeUtilizationArgs {
+  Thresholds thresholds;
+  std::int64_t number_of_nodes = 0;
+  bool only_thresholding_resources = false;
+  std::set<std::string, std::less<>> excluded_namespaces;
+};
+
+// Which pods a plugin looks at.
+struct PodScope {
+  NamespaceRule namespaces;
+  std::optional<LabelSelector> selector;
+};
+
+struct RemoveDuplicatesArgs {
+  NamespaceRule namespaces;
+  std::vector<std::string> exclude_owner_kinds;
+};
+
+struct InterPodAntiAffinityArgs {
+  PodScope scope;
+};
+
+struct NodeAffinityArgs {
+  PodScope scope;
+  std::vector<std::string> types;
+};
+
+struct NodeTaintsArgs {
+  PodScope scope;
+  bool include_prefer_no_schedule = false;
+  std::vector<std::string> included;  // key, or key=value
+  std::vector<std::string> excluded;
+};
+
+struct TopologySpreadArgs {
+  PodScope scope;
+  std::vector<std::string> constraints = {"DoNotSchedule"};
+  bool node_fit = true;
+};
+
+struct TooManyRestartsArgs {
+  PodScope scope;
+  std::int32_t threshold = 0;
+  bool init_containers = false;
+  std::vector<std::string> states;
+};
+
+struct ConditionFilter {
+  std::string type;
+  std::string status;
+  std::string reason;
+  std::optional<std::uint64_t> min_seconds;  // since the last transition
+};
+
+// Also of RemoveFailedPods, which is PodLifeTime for failed pods.
+struct PodLifeTimeArgs {
+  PodScope scope;
+  NamespaceRule owner_kinds;
+  std::optional<std::uint64_t> max_seconds;  // older pods only
+  std::vector<std::string> states;
+  std::vector<ConditionFilter> conditions;
+  std::vector<std::int32_t> exit_codes;
+  bool init_containers = false;
+  bool ephemeral_containers = false;
+  bool failed_only = false;
+};
+
+using PluginArgs =
+    std::variant<LowNodeUtilizationArgs, HighNodeUtilizationArgs, RemoveDuplicatesArgs,
+                 InterPodAntiAffinityArgs, NodeAffinityArgs, NodeTaintsArgs, TopologySpreadArgs,
+                 TooManyRestartsArgs, PodLifeTimeArgs>;
+
+struct Plugin {
+  std::string name;
+  PluginArgs args;
+};
+
+struct Profile {
+  std::string name;
+  DefaultEvictorArgs evictor;
+  std::vector<Plugin> deschedule;
+  std::vector<Plugin> balance;
+};
+
+struct Policy {
+  LabelSelector node_selector;
+  std::optional<std::uint64_t> evictions_per_node;
+  std::optional<std::uint64_t> evictions_per_namespace;
+  std::optional<std::uint64_t> evictions_total;
+  bool kubernetes_metrics = false;  // a provider is configured
+  bool prometheus = false;
+  std::vector<Profile> profiles;
+};
+
+}  // namespace forestall::rebalance

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rebalance/session.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "rebalance/node_fit.h"
+
+namespace forestall::rebalance {
+namespace {
+
+constexpr const char* kTotalLimit =
+    "maximum number of evicted pods per a descheduling cycle reached";
+constexpr const char* kNodeLimit = "maximum number of evicted pods per node reached";
+constexpr const char* kNamespaceLimit = "maximum number of evicted pods per namespace reached";
+
+bool reached(const std::optional<std::uint64_t>& limit, std::uint64_t count) {
+  return limit && count + 1 > *limit;
+}
+
+std::string in_quotes(std::string_view text) {
+  return "\"" + std::string(text) + "\"";
+}
+
+std::string ignored(const ClusterPod& pod, const std::string& answer) {
+  return "error when evicting pod (ignoring) " + in_quotes(pod.name) + ": " + answer;
+}
+
+// BestEffort first.
+int rank_of(QosClass qos) {
+  switch (qos) {
+    case QosClass::best_effort: return 0;
+    case QosClass::burstable: return 1;
+    case QosClass::guaranteed: return 2;
+  }
+  return 0;
+}
+
+}  // namespace
+
+EvictionCounts::EvictionCounts(const Policy& policy, const ClusterView& view)
+    : policy_(policy), view_(view) {
+  for (const DisruptionBudget& each : view.snapshot().budgets) {
+    allowed_.push_back(each.disruptions_allowed);
+  }
+}
+
+// pkg/registry/core/pod/storage/eviction.go: pods that are pending or have ended need no budget,
+// and more than one budget is an error.
+std::string EvictionCounts::api_refusal(PodIndex index) {
+  const ClusterPod& pod = view_.pod(index);
+  if (evicted_.contains(index)) {
+    return "pod not found when evicting " + in_quotes(pod.name) + ": pods " + in_quotes(pod.name) +
+           " not found";
+  }
+  if (!is_live(pod) || pod.phase == PodPhase::pending || pod.terminating) return "";
+  std::vector<std::size_t> selecting;
+  for (const std::size_t each : view_.budgets_in(pod.pod_namespace)) {
+    const auto& selector = view_.snapshot().budgets[each].selector;
+    if (selector && matches(*selector, pod.labels)) selecting.push_back(each);
+  }
+  const bool none_left = std::any_of(selecting.begin(), selecting.end(),
+                                     [&](std::size_t each) { return allowed_[each] <= 0; });
+  if (none_left) {
+    return ignored(pod, "Cannot evict pod as it would violate the pod's disruption budget.");
+  }
+  if (selecting.size() > 1) {
+    return ignored(pod,
+                   "This pod has more than one PodDisruptionBudget, which the eviction subresource "
+                   "does not support.");
+  }
+  for (const std::size_t each : selecting) --allowed_[each];
+  return "";
+}
+
+EvictResult EvictionCounts::evict(PodIndex index, std::string& refusal) {
+  const ClusterPod& pod = view_.pod(index);
+  if (pod.uid.empty()) {
+    refusal =
+        "Pod " + std::string(pod.pod_namespace) + "/" + std::string(pod.name) + " is missing UID";
+    return EvictResult::refused;
+  }
+  if (reached(policy_.evictions_total, total_)) return EvictResult::total_limit;
+  if (!pod.node.empty() && reached(policy_.evictions_per_node, by_node_[pod.node])) {
+    return EvictResult::node_limit;
+  }
+  if (reached(policy_.evictions_per_namespace, by_namespace_[pod.pod_namespace])) {
+    return EvictResult::namespace_limit;
+  }
+  refusal = api_refusal(index);
+  if (!refusal.empty()) return EvictResult::refused;
+  ++total_;
+  if (!pod.node.empty()) ++by_node_[pod.node];
+  ++by_namespace_[pod.pod_namespace];
+  evicted_.insert(index);
+  return EvictResult::evicted;
+}
+
+PluginSession::PluginSession(const ClusterView& view, const Policy& policy,
+                             const DefaultEvictor& evictor, std::span<const NodeIndex> nodes,
+                             EvictionCounts& counts, ExplainOptions& explain, std::string profile,
+                             PluginRun& run)
+    : view_(view),
+      policy_(policy),
+      evictor_(evictor),
+      nodes_(nodes),
+      counts_(counts),
+      explain_(explain),
+      profile_(std::move(profile)),
+      run_(run) {}
+
+void PluginSession::consider(PodIndex pod) {
+  if (!explain_.reasons) return;
+  ConsideredPod& considered = run_.pods.emplace_back();
+  considered.pod = pod;
+  considered.filter = evictor_.filter_reasons(pod);
+  considered.pre_eviction = evictor_.pre_eviction_reasons(pod);
+  const std::size_t nodes = view_.snapshot().nodes.size();
+  if (explain_.fits_left < nodes) {
+    fits_omitted_ = true;
+    return;
+  }
+  explain_.fits_left -= nodes;
+  for (NodeIndex node = 0; node < nodes; ++node) {
+    considered.fits.push_back({node, fit_problem(view_, pod, node)});
+  }
+}
+
+void PluginSession::note_limit(const char* message) {
+  if (std::find(run_.limits.begin(), run_.limits.end(), message) == run_.limits.end()) {
+    run_.limits.emplace_back(message);
+  }
+}
+
+EvictResult PluginSession::evict(PodIndex pod, std::string reason) {
+  std::string refusal;
+  const EvictResult result = counts_.evict(pod, refusal);
+  switch (result) {
+    case EvictResult::total_limit: note_limit(kTotalLimit); break;
+    case EvictResult::node_limit: note_limit(kNodeLimit); break;
+    case EvictResult::namespace_limit: note_limit(kNamespaceLimit); break;
+    case EvictResult::evicted:
+    case EvictResult::refused:
+      run_.evictions.push_back({pod, profile_, run_.plugin, std::move(reason), refusal});
+      break;
+  }
+  return result;
+}
+
+bool evicted_before(const ClusterView& view, PodIndex a, PodIndex b) {
+  const auto key = [&](PodIndex index) {
+    const ClusterPod& pod = view.pod(index);
+    return std::tuple(pod.priority.has_value(), pod.priority.value_or(0), rank_of(pod.qos),
+                      pod.prefer_no_eviction, index);
+  };
+  return key(a) < key(b);
+}
+
+bool in_scope(const PodScope& scope, const ClusterPod& pod) {
+  return scope.namespaces.accepts(pod.pod_namespace) &&
+         (!scope.selector || matches(*scope.selector, pod.labels));
+}
+
+std::vector<PodIndex> live_pods(const ClusterView& view, NodeIndex node) {
+  std::vector<PodIndex> pods;
+  for (const PodIndex each : view.pods_on(node)) {
+    if (is_live(view.pod(each))) pods.push_back(each);
+  }
+  return pods;
+}
+
+}  // namespace forestall::rebalance

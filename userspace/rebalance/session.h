@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// One run of one plugin: its view of the cluster, the filters of its profile, and the evictions
+// with their limits.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "rebalance/cluster_view.h"
+#include "rebalance/default_evictor.h"
+#include "rebalance/plan.h"
+#include "rebalance/policy.h"
+
+namespace forestall::rebalance {
+
+// What became of one eviction.
+enum class EvictResult : std::uint8_t {
+  evicted,
+  refused,  // by the API server, or because the pod is gone
+  total_limit,
+  node_limit,
+  namespace_limit,
+};
+
+// Counts of evictions and what disruption budgets still allow, over all plugins of a plan.
+class EvictionCounts {
+ public:
+  EvictionCounts(const Policy& policy, const ClusterView& view);
+
+  // Checks the limits (total, node, namespace), then asks for the eviction as the API server would
+  // answer it. Sets `refusal` to the message of a refused one. Only successes count.
+  [[nodiscard]] EvictResult evict(PodIndex pod, std::string& refusal);
+
+ private:
+  [[nodiscard]] std::string api_refusal(PodIndex pod);
+
+  const Policy& policy_;
+  const ClusterView& view_;
+  std::uint64_t total_ = 0;
+  std::unordered_map<std::string_view, std::uint64_t> by_node_;
+  std::unordered_map<std::string_view, std::uint64_t> by_namespace_;
+  std::unordered_set<PodIndex> evicted_;
+  std::vector<std::int32_t> allowed_;  // disruptions, by budget
+};
+
+struct ExplainOptions {
+  bool reasons = false;       // list the considered pods with their reasons
+  std::size_t fits_left = 0;  // pairs of pods and nodes that may still be listed
+};
+
+class PluginSession {
+ public:
+  // All must outlive this object.
+  PluginSession(const ClusterView& view, const Policy& policy, const DefaultEvictor& evictor,
+                std::span<const NodeIndex> nodes, EvictionCounts& counts, ExplainOptions& explain,
+                std::string profile, PluginRun& run);
+
+  [[nodiscard]] const ClusterView& view() const { return view_; }
+  [[nodiscard]] const Policy& policy() const { return policy_; }
+  [[nodiscard]] const DefaultEvictor& evictor() const { return evictor_; }
+  // The nodes that are processed, in the order of their names.
+  [[nodiscard]] std::span<const NodeIndex> nodes() const { return nodes_; }
+  [[nodiscard]] PluginRun& run() { return run_; }
+
+  // Records the pod as considered, with all reasons, if the plan is to explain them.
+  void consider(PodIndex pod);
+  [[nodiscard]] EvictResult evict(PodIndex pod, std::string reason);
+
+  // Whether a pair of pod and node was left out of the lists.
+  [[nodiscard]] bool fits_omitted() const { return fits_omitted_; }
+
+ private:
+  void note_limit(const char* message);
+
+  const ClusterView& view_;
+  const Policy& policy_;
+  const DefaultEvictor& evictor_;
+  std::span<const NodeIndex> nodes_;
+  EvictionCounts& counts_;
+  ExplainOptions& explain_;
+  std::string profile_;
+  PluginRun& run_;
+  bool fits_omitted_ = false;
+};
+
+// Whether `a` is evicted before `b`: without priority, lower priority, lower QoS class, without the
+// prefer-no-eviction annotation; then by namespace and name.
+[[nodiscard]] bool evicted_before(const ClusterView& view, PodIndex a, PodIndex b);
+
+// Whether the plugin looks at this pod.
+[[nodiscard]] bool in_scope(const PodScope& scope, const ClusterPod& pod);
+
+// The live pods of the node.
+[[nodiscard]] std::vector<PodIndex> live_pods(const ClusterView& view, NodeIndex node);
+
+}  // namespace forestall::rebalance

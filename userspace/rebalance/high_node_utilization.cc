@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// HighNodeUtilization.
+#include <algorithm>
+
+#include "rebalance/node_utilization.h"
+#include "rebalance/percent_text.h"
+#include "rebalance/plugins.h"
+
+namespace forestall::rebalance {
+namespace {
+
+bool is_source(const NodeUsage& node) {
+  return std::all_of(node.low.begin(), node.low.end(), [&](const auto& threshold) {
+    const auto found = node.percent.find(threshold.first);
+    return (found == node.percent.end() ? 0 : found->second) <= threshold.second;
+  });
+}
+
+std::string source_reason(const NodeUsage& node) {
+  std::string text = "node is underutilized:";
+  for (const auto& [resource, threshold] : node.low) {
+    const auto found = node.percent.find(resource);
+    text += text.ends_with(':') ? " " : ", ";
+    text += resource + " " + percent_text(found == node.percent.end() ? 0 : found->second) +
+            " of at most " + percent_text(threshold);
+  }
+  return text;
+}
+
+std::string nothing_to_drain(std::size_t sources, std::size_t destinations, std::size_t all,
+                             std::int64_t least) {
+  if (sources == 0) return "no node is underutilized";
+  if (static_cast<std::int64_t>(sources) <= least) {
+    return "number of underutilized nodes is less or equal than NumberOfNodes";
+  }
+  if (sources == all) return "all nodes are underutilized";
+  if (destinations == 0) return "no node is available to schedule the pods";
+  return "";
+}
+
+// Whether some container requests one of the resources, even if with 0.
+bool requests_any(const ClusterPod& pod, const Thresholds& thresholds) {
+  return std::any_of(pod.requested_resources.begin(), pod.requested_resources.end(),
+                     [&](std::string_view each) { return thresholds.contains(each); });
+}
+
+}  // namespace
+
+void run_plugin(PluginSession& session, const HighNodeUtilizationArgs& args) {
+  UsageSource source(session.view(), MetricsSource::requests,
+                     tracked_resources(args.thresholds, MetricsSource::requests));
+  auto measured = measure(session, source);
+  if (!measured) {
+    session.run().error = measured.error().message;
+    return;
+  }
+  std::vector<NodeUsage>& nodes = *measured;
+  MoveRules rules;
+  for (NodeUsage& each : nodes) {
+    each.low = args.thresholds;
+    for (const auto& [resource, percent] : args.thresholds) each.high[resource] = 100;
+    set_caps(session.view(), source.tracked(), each);
+    NodeClass node_class = NodeClass::excluded;
+    if (is_source(each)) {
+      node_class = NodeClass::source;
+      rules.sources.push_back(&each);
+    } else if (!session.view().node(each.node).unschedulable) {
+      node_class = NodeClass::destination;
+      rules.destinations.push_back(&each);
+    }
+    session.run().nodes.push_back(classified(each, node_class));
+  }
+  session.run().outcome = nothing_to_drain(rules.sources.size(), rules.destinations.size(),
+                                           nodes.size(), args.number_of_nodes);
+  if (!session.run().outcome.empty()) return;
+  std::stable_sort(
+      rules.sources.begin(), rules.sources.end(),
+      [](const NodeUsage* a, const NodeUsage* b) { return order_key(*a) < order_key(*b); });
+  rules.excluded_namespaces = &args.excluded_namespaces;
+  if (args.only_thresholding_resources) {
+    rules.pod_filter = [&](const ClusterPod& pod) { return requests_any(pod, args.thresholds); };
+  }
+  rules.source_filter = [](const NodeUsage&) { return true; };
+  rules.reason = source_reason;
+  move_pods(session, source, rules);
+}
+
+}  // namespace forestall::rebalance

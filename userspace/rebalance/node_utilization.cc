@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rebalance/node_utilization.h"
+
+#include <algorithm>
+
+#include "rebalance/node_fit.h"
+
+namespace forestall::rebalance {
+namespace {
+
+constexpr std::int64_t kMetricCapacity = 100;
+
+// Nothing if the node has none of the resource.
+std::optional<Nanos> capacity_of(const Node& node, std::string_view resource) {
+  if (resource == kMetricResource) return nanos_of(kMetricResource, kMetricCapacity);
+  const Amounts& list = node.allocatable.empty() ? node.capacity : node.allocatable;
+  const Amount* const found = list.find(resource);
+  if (found == nullptr) return std::nullopt;
+  return found->nanos;
+}
+
+double percent_of(std::string_view resource, Nanos used, Nanos capacity) {
+  const std::int64_t whole = counted(resource, capacity);
+  if (whole <= 0) return 0;
+  return static_cast<double>(counted(resource, used)) / static_cast<double>(whole) * 100;
+}
+
+// The pod must have as many tolerations as the destination has taints, and tolerate each taint,
+// whatever its effect.
+bool accepts_taints(const ClusterView& view, const ClusterPod& pod, NodeIndex destination) {
+  const auto& taints = view.node(destination).taints;
+  return pod.tolerations.size() >= taints.size() &&
+         std::all_of(taints.begin(), taints.end(),
+                     [&](const Taint& each) { return tolerates(pod, each); });
+}
+
+// The loop over source nodes.
+class PodMover {
+ public:
+  PodMover(PluginSession& session, UsageSource& source, const MoveRules& rules)
+      : session_(session), source_(source), rules_(rules) {
+    for (const std::string& resource : source.tracked()) {
+      Nanos& total = available_.at(resource);
+      for (const NodeUsage* each : rules.destinations) {
+        total += each->cap.of(resource) - each->usage.of(resource);
+      }
+    }
+    Counts& counts = session.run().total_available.emplace();
+    for (const Amount& each : available_) {
+      counts[std::string(each.resource)] = counted(each.resource, each.nanos);
+    }
+  }
+
+  void move_all() {
+    for (NodeUsage* const each : rules_.sources) {
+      if (!move_from(*each)) return;
+    }
+  }
+
+ private:
+  [[nodiscard]] bool may_continue(const NodeUsage& node) const {
+    return rules_.source_filter(node) &&
+           std::all_of(available_.begin(), available_.end(),
+                       [](const Amount& each) { return each.nanos > 0; });
+  }
+
+  // False: the plugin ends.
+  bool move_from(NodeUsage& node) {
+    std::vector<PodIndex> pods = live_pods(session_.view(), node.node);
+    std::sort(pods.begin(), pods.end(),
+              [&](PodIndex a, PodIndex b) { return evicted_before(session_.view(), a, b); });
+    for (const PodIndex each : pods) session_.consider(each);
+    std::erase_if(pods, [&](PodIndex each) {
+      return !session_.evictor().filter(each) ||
+             (rules_.pod_filter && !rules_.pod_filter(session_.view().pod(each)));
+    });
+    if (pods.empty() || !may_continue(node)) return true;
+    std::uint64_t evicted = 0;
+    for (const PodIndex each : pods) {
+      if (rules_.evictions_per_node && evicted >= *rules_.evictions_per_node) return true;
+      switch (move_one(node, each, evicted)) {
+        case Next::pod: break;
+        case Next::node: return true;
+        case Next::end: return false;
+      }
+    }
+    return true;
+  }
+
+  enum class Next : std::uint8_t { pod, node, end };
+
+  Next move_one(NodeUsage& node, PodIndex index, std::uint64_t& evicted) {
+    const ClusterPod& pod = session_.view().pod(index);
+    const bool accepted = std::any_of(
+        rules_.destinations.begin(), rules_.destinations.end(),
+        [&](const NodeUsage* each) { return accepts_taints(session_.view(), pod, each->node); });
+    if (!accepted || rules_.excluded_namespaces->contains(pod.pod_namespace) ||
+        !session_.evictor().pre_eviction_filter(index)) {
+      return Next::pod;
+    }
+    std::optional<Amounts> usage;
+    if (source_.measures_pods()) {
+      usage = source_.pod(index);
+      if (!usage) return Next::pod;
+    }
+    switch (session_.evict(index, rules_.reason(node))) {
+      case EvictResult::total_limit: return Next::end;
+      case EvictResult::node_limit: return Next::node;
+      case EvictResult::namespace_limit:
+      case EvictResult::refused: return Next::pod;
+      case EvictResult::evicted: break;
+    }
+    if (!usage && !rules_.evictions_per_node) return Next::node;
+    ++evicted;
+    if (!usage) return Next::pod;
+    for (const std::string& resource : source_.tracked()) {
+      node.usage.at(resource) -= usage->of(resource);
+      available_.at(resource) -= usage->of(resource);
+    }
+    return may_continue(node) ? Next::pod : Next::node;
+  }
+
+  PluginSession& session_;
+  UsageSource& source_;
+  const MoveRules& rules_;
+  Amounts available_;
+};
+
+}  // namespace
+
+Result<std::vector<NodeUsage>> measure(PluginSession& session, UsageSource& source) {
+  std::vector<Amounts> usages = TRY(source.nodes(session.policy(), session.nodes()));
+  std::vector<NodeUsage> nodes;
+  for (std::size_t i = 0; i < usages.size(); ++i) {
+    NodeUsage& each = nodes.emplace_back();
+    each.node = session.nodes()[i];
+    each.usage = std::move(usages[i]);
+    for (const std::string& resource : source.tracked()) {
+      const auto capacity = capacity_of(session.view().node(each.node), resource);
+      if (!capacity) continue;
+      each.percent[resource] = percent_of(resource, each.usage.of(resource), *capacity);
+    }
+  }
+  return nodes;
+}
+
+void set_caps(const ClusterView& view, const std::vector<std::string>& tracked, NodeUsage& usage) {
+  for (const std::string& resource : tracked) {
+    const Nanos capacity = capacity_of(view.node(usage.node), resource).value_or(0);
+    const auto high = usage.high.find(resource);
+    if (high == usage.high.end()) {
+      usage.cap.at(resource) = capacity;
+      continue;
+    }
+    const double whole = static_cast<double>(counted(resource, capacity));
+    usage.cap.at(resource) =
+        nanos_of(resource, static_cast<std::int64_t>((high->second * 0.01) * whole));
+  }
+}
+
+ClassifiedNode classified(const NodeUsage& usage, NodeClass node_class) {
+  ClassifiedNode out;
+  out.node = usage.node;
+  out.node_class = node_class;
+  for (const Amount& each : usage.usage) {
+    out.usage[std::string(each.resource)] = counted(each.resource, each.nanos);
+  }
+  out.percent = usage.percent;
+  out.threshold = usage.low;
+  out.target = usage.high;
+  return out;
+}
+
+std::int64_t order_key(const NodeUsage& usage) {
+  std::int64_t key = 0;
+  for (const Amount& each : usage.usage) {
+    // Wraps around as in Go.
+    key = static_cast<std::int64_t>(static_cast<std::uint64_t>(key) +
+                                    static_cast<std::uint64_t>(counted(each.resource, each.nanos)));
+  }
+  return key;
+}
+
+void move_pods(PluginSession& session, UsageSource& source, const MoveRules& rules) {
+  PodMover(session, source, rules).move_all();
+}
+
+}  // namespace forestall::rebalance

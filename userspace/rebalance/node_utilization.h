@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What LowNodeUtilization and HighNodeUtilization share: the usage of nodes against thresholds, and
+// the loop that moves pods from source nodes until there is no more room at the destinations.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "rebalance/session.h"
+#include "rebalance/usage.h"
+
+namespace forestall::rebalance {
+
+struct NodeUsage {
+  NodeIndex node = 0;
+  Amounts usage;
+  Percents percent;
+  Thresholds low;
+  Thresholds high;
+  Amounts cap;  // of every tracked resource: what may be used
+};
+
+// Usage and percentages of the session's nodes; without thresholds.
+[[nodiscard]] Result<std::vector<NodeUsage>> measure(PluginSession& session, UsageSource& source);
+
+// Sets the caps by `high`: truncate((percent * 0.01) * capacity) in doubles, in this order; the
+// full capacity without a threshold, and 0 without capacity.
+void set_caps(const ClusterView& view, const std::vector<std::string>& tracked, NodeUsage& usage);
+
+// The whole list, classified.
+[[nodiscard]] ClassifiedNode classified(const NodeUsage& usage, NodeClass node_class);
+
+// Cpu in thousandths, memory in bytes, pods and all others in units, added up.
+[[nodiscard]] std::int64_t order_key(const NodeUsage& usage);
+
+struct MoveRules {
+  std::vector<NodeUsage*> sources;  // in order
+  std::vector<NodeUsage*> destinations;
+  const std::set<std::string, std::less<>>* excluded_namespaces = nullptr;
+  std::optional<std::uint64_t> evictions_per_node;
+  // Also asked of each pod of a source.
+  std::function<bool(const ClusterPod&)> pod_filter;
+  // Whether the source is still one, before and after each eviction.
+  std::function<bool(const NodeUsage&)> source_filter;
+  std::function<std::string(const NodeUsage&)> reason;
+};
+
+void move_pods(PluginSession& session, UsageSource& source, const MoveRules& rules);
+
+}  // namespace forestall::rebalance

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rebalance/rebalance.h"
+
+#include <utility>
+
+#include "rebalance/node_fit.h"
+#include "rebalance/plugins.h"
+#include "rebalance/session.h"
+
+namespace forestall::rebalance {
+namespace {
+
+// A single node has no other one to move pods to.
+constexpr std::size_t kNodesMin = 2;
+
+// One cycle over all profiles.
+class Cycle {
+ public:
+  Cycle(const Policy& policy, const Snapshot& snapshot, const PlanOptions& options)
+      : policy_(policy),
+        view_(snapshot),
+        nodes_(ready_nodes(view_, policy.node_selector)),
+        counts_(policy, view_),
+        explain_{options.explain, options.fits_max} {}
+
+  Plan run() {
+    for (const Profile& each : policy_.profiles) plan_.profiles.push_back({each.name, {}});
+    if (nodes_.size() < kNodesMin) {
+      plan_.skipped =
+          "the cluster size is 0 or 1 meaning eviction causes service disruption or degradation";
+      return std::move(plan_);
+    }
+    for (std::size_t i = 0; i < policy_.profiles.size(); ++i) {
+      for (const Plugin& each : policy_.profiles[i].deschedule) {
+        run_one(i, each, ExtensionPoint::deschedule);
+      }
+    }
+    for (std::size_t i = 0; i < policy_.profiles.size(); ++i) {
+      for (const Plugin& each : policy_.profiles[i].balance) {
+        run_one(i, each, ExtensionPoint::balance);
+      }
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  void run_one(std::size_t profile, const Plugin& plugin, ExtensionPoint point) {
+    const Profile& of = policy_.profiles[profile];
+    PluginRun run;
+    run.plugin = plugin.name;
+    run.point = point;
+    const DefaultEvictor evictor(view_, of.evictor);
+    PluginSession session(view_, policy_, evictor, nodes_, counts_, explain_, of.name, run);
+    std::visit([&](const auto& args) { run_plugin(session, args); }, plugin.args);
+    if (session.fits_omitted()) plan_.fits_omitted = true;
+    for (const Eviction& each : run.evictions) {
+      plan_.evictions.push_back(each);
+      if (each.refused.empty()) view_.remove(each.pod);
+    }
+    plan_.profiles[profile].plugins.push_back(std::move(run));
+  }
+
+  const Policy& policy_;
+  ClusterView view_;
+  std::vector<NodeIndex> nodes_;
+  EvictionCounts counts_;
+  ExplainOptions explain_;
+  Plan plan_;
+};
+
+}  // namespace
+
+std::string_view to_string(Protection each) {
+  switch (each) {
+    case Protection::pods_with_local_storage: return "PodsWithLocalStorage";
+    case Protection::system_critical_pods: return "SystemCriticalPods";
+    case Protection::failed_bare_pods: return "FailedBarePods";
+    case Protection::daemon_set_pods: return "DaemonSetPods";
+    case Protection::pods_with_pvc: return "PodsWithPVC";
+    case Protection::pods_without_pdb: return "PodsWithoutPDB";
+    case Protection::pods_with_resource_claims: return "PodsWithResourceClaims";
+  }
+  return "";
+}
+
+std::optional<Protection> parse_protection(std::string_view word) {
+  for (const Protection each :
+       {Protection::pods_with_local_storage, Protection::system_critical_pods,
+        Protection::failed_bare_pods, Protection::daemon_set_pods, Protection::pods_with_pvc,
+        Protection::pods_without_pdb, Protection::pods_with_resource_claims}) {
+    if (word == to_string(each)) return each;
+  }
+  return std::nullopt;
+}
+
+std::string_view to_string(ExtensionPoint point) {
+  return point == ExtensionPoint::deschedule ? "deschedule" : "balance";
+}
+
+std::string_view to_string(NodeClass each) {
+  switch (each) {
+    case NodeClass::underutilized: return "underutilized";
+    case NodeClass::overutilized: return "overutilized";
+    case NodeClass::appropriate: return "appropriate";
+    case NodeClass::source: return "source";
+    case NodeClass::destination: return "destination";
+    case NodeClass::excluded: return "excluded";
+  }
+  return "";
+}
+
+Plan rebalance(const Policy& policy, const Snapshot& snapshot, const PlanOptions& options) {
+  return Cycle(policy, snapshot, options).run();
+}
+
+}  // namespace forestall::rebalance

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rebalance/usage.h"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <utility>
+
+namespace forestall::rebalance {
+namespace {
+
+std::string in_quotes(std::string_view text) {
+  return "\"" + std::string(text) + "\"";
+}
+
+std::string pod_key(std::string_view pod_namespace, std::string_view name) {
+  return std::string(pod_namespace) + "/" + std::string(name);
+}
+
+// The shortest text that reads back as the same number.
+std::string text_of(double value) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, value);
+  return {text, end.ptr};
+}
+
+// math.Round() of Go: half away from zero.
+std::int64_t go_round(double value) {
+  return static_cast<std::int64_t>(value < 0 ? value - 0.5 : value + 0.5);
+}
+
+// The smoothed usage of every node with samples.
+std::unordered_map<std::string_view, Amounts> smoothed(const std::vector<MetricsSample>& samples) {
+  std::unordered_map<std::string_view, Amounts> nodes;
+  for (const MetricsSample& sample : samples) {
+    const auto [known, is_first] = nodes.try_emplace(sample.name);
+    for (const std::string_view resource : {kCpu, kMemory}) {
+      const Amount* const measured = sample.usage.find(resource);
+      if (measured == nullptr) continue;
+      const std::int64_t now = counted(resource, measured->nanos);
+      Nanos& mean = known->second.at(resource);
+      const std::int64_t next = is_first ? now : weighted_mean(counted(resource, mean), now);
+      mean = nanos_of(resource, next);
+    }
+  }
+  return nodes;
+}
+
+}  // namespace
+
+std::vector<std::string> tracked_resources(const Thresholds& thresholds, MetricsSource source) {
+  if (source == MetricsSource::prometheus) return {std::string(kMetricResource)};
+  std::set<std::string> tracked{std::string(kCpu), std::string(kMemory), std::string(kPods)};
+  for (const auto& [resource, percent] : thresholds) tracked.insert(resource);
+  return {tracked.begin(), tracked.end()};
+}
+
+std::int64_t weighted_mean(std::int64_t before, std::int64_t sample) {
+  return go_round(0.9 * static_cast<double>(before) + 0.1 * static_cast<double>(sample));
+}
+
+Result<std::vector<Amounts>> UsageSource::nodes(const Policy& policy,
+                                                std::span<const NodeIndex> nodes) {
+  switch (source_) {
+    case MetricsSource::requests: break;
+    case MetricsSource::kubernetes:
+      if (!policy.kubernetes_metrics) return error("metrics client not initialized");
+      return collected(nodes);
+    case MetricsSource::prometheus:
+      if (!policy.prometheus) return error("prometheus client not initialized");
+      return queried(nodes);
+    case MetricsSource::unknown: return error("unrecognized metrics source");
+  }
+  std::vector<Amounts> usages;
+  for (const NodeIndex each : nodes) usages.push_back(requested(each));
+  return usages;
+}
+
+Amounts UsageSource::requested(NodeIndex node) const {
+  Amounts usage;
+  for (const std::string& resource : tracked_) {
+    usage.at(resource) = resource == kPods ? nanos_of(kPods, view_.live_pods_on(node))
+                                           : view_.requests_on(node).of(resource);
+  }
+  return usage;
+}
+
+Result<std::vector<Amounts>> UsageSource::collected(std::span<const NodeIndex> nodes) const {
+  const auto means = smoothed(view_.snapshot().node_metrics);
+  std::vector<Amounts> usages;
+  for (const NodeIndex each : nodes) {
+    const std::string_view name = view_.node(each).name;
+    const auto found = means.find(name);
+    if (found == means.end()) {
+      return error("error getting node usage: unable to find node " + in_quotes(name) +
+                   " in the collected metrics");
+    }
+    Amounts measured = found->second;
+    measured.at(kPods) = nanos_of(kPods, view_.live_pods_on(each));
+    Amounts usage;
+    for (const std::string& resource : tracked_) {
+      const Amount* const amount = measured.find(resource);
+      if (amount == nullptr) {
+        return error("error getting node usage: unable to find " + in_quotes(resource) +
+                     " resource for collected " + in_quotes(name) + " node metric");
+      }
+      usage.at(resource) = amount->nanos;
+    }
+    usages.push_back(std::move(usage));
+  }
+  return usages;
+}
+
+Result<std::vector<Amounts>> UsageSource::queried(std::span<const NodeIndex> nodes) const {
+  if (!view_.snapshot().has_prometheus) {
+    return error("error getting node usage: unable to capture prometheus metrics: no vector given");
+  }
+  std::unordered_map<std::string_view, Amounts> by_instance;
+  for (const PrometheusSample& sample : view_.snapshot().prometheus) {
+    if (!sample.instance) {
+      return error(
+          "error getting node usage: the collected metrics sample is missing 'instance' "
+          "key");
+    }
+    if (!(sample.value >= 0 && sample.value <= 1)) {
+      return error("error getting node usage: the collected metrics sample for " +
+                   in_quotes(*sample.instance) + " has value " + text_of(sample.value) +
+                   " outside of <0; 1> interval");
+    }
+    const auto used = static_cast<std::int64_t>(sample.value * 100);
+    by_instance[*sample.instance].at(kMetricResource) = nanos_of(kMetricResource, used);
+  }
+  std::vector<Amounts> usages;
+  for (const NodeIndex each : nodes) {
+    const std::string_view name = view_.node(each).name;
+    const auto found = by_instance.find(name);
+    if (found == by_instance.end()) {
+      return error("error getting node usage: unable to find metric entry for " +
+                   std::string(name));
+    }
+    usages.push_back(found->second);
+  }
+  return usages;
+}
+
+void UsageSource::index_pod_metrics() {
+  const auto& samples = view_.snapshot().pod_metrics;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    pod_metrics_.insert_or_assign(pod_key(samples[i].pod_namespace, samples[i].name), i);
+  }
+  indexed_ = true;
+}
+
+std::optional<Amounts> UsageSource::pod(PodIndex index) {
+  const ClusterPod& pod = view_.pod(index);
+  Amounts usage;
+  if (source_ == MetricsSource::requests) {
+    for (const std::string& resource : tracked_) usage.at(resource) = pod.request.of(resource);
+  } else {
+    if (!indexed_) index_pod_metrics();
+    const auto found = pod_metrics_.find(pod_key(pod.pod_namespace, pod.name));
+    if (found == pod_metrics_.end()) return std::nullopt;
+    const Amounts& measured = view_.snapshot().pod_metrics[found->second].usage;
+    for (const std::string& resource : tracked_) usage.at(resource) = measured.of(resource);
+  }
+  if (Amount const* const pods = usage.find(kPods); pods != nullptr) {
+    usage.at(kPods) = nanos_of(kPods, 1);
+  }
+  return usage;
+}
+
+}  // namespace forestall::rebalance

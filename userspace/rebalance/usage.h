@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What nodes and pods use, by requests or as measured by metrics.k8s.io or Prometheus.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "rebalance/cluster_view.h"
+#include "rebalance/policy.h"
+
+namespace forestall::rebalance {
+
+// The resources that a utilization plugin tracks: those of its thresholds, and cpu, memory, pods.
+// With Prometheus exactly MetricResource. Sorted.
+[[nodiscard]] std::vector<std::string> tracked_resources(const Thresholds& thresholds,
+                                                         MetricsSource source);
+
+class UsageSource {
+ public:
+  // `view` must outlive this object.
+  UsageSource(const ClusterView& view, MetricsSource source, std::vector<std::string> tracked)
+      : view_(view), source_(source), tracked_(std::move(tracked)) {}
+
+  [[nodiscard]] const std::vector<std::string>& tracked() const { return tracked_; }
+
+  // Usage of each node, in the order of `nodes`. The first error of a node ends it.
+  [[nodiscard]] Result<std::vector<Amounts>> nodes(const Policy& policy,
+                                                   std::span<const NodeIndex> nodes);
+
+  // Prometheus does not measure pods.
+  [[nodiscard]] bool measures_pods() const { return source_ != MetricsSource::prometheus; }
+  // Nothing: not measured. REQUIRES: measures_pods().
+  [[nodiscard]] std::optional<Amounts> pod(PodIndex pod);
+
+ private:
+  [[nodiscard]] Amounts requested(NodeIndex node) const;
+  [[nodiscard]] Result<std::vector<Amounts>> collected(std::span<const NodeIndex> nodes) const;
+  [[nodiscard]] Result<std::vector<Amounts>> queried(std::span<const NodeIndex> nodes) const;
+  void index_pod_metrics();
+
+  const ClusterView& view_;
+  MetricsSource source_;
+  std::vector<std::string> tracked_;
+  std::unordered_map<std::string, std::size_t> pod_metrics_;  // by namespace/name
+  bool indexed_ = false;
+};
+
+// The amount by which new samples move the mean of a node's usage: 0.9 of the old value and 0.1 of
+// the new one, rounded half away from zero.
+[[nodiscard]] std::int64_t weighted_mean(std::int64_t before, std::int64_t sample);
+
+}  // namespace forestall::rebalance

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random clusters: what must hold of every plan.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+
+#include "rebalance/cluster_view.h"
+#include "rebalance/default_evictor.h"
+#include "world.h"
+
+namespace forestall::rebalance::test {
+namespace {
+
+constexpr const char* kEverything = R"(
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+maxNoOfPodsToEvictPerNode: 4
+maxNoOfPodsToEvictPerNamespace: 6
+maxNoOfPodsToEvictTotal: 9
+profiles:
+- name: all
+  pluginConfig:
+  - {name: DefaultEvictor, args: {nodeFit: true, minReplicas: 2, priorityThreshold: {value: 50}}}
+  - {name: LowNodeUtilization, args: {thresholds: {cpu: 40}, targetThresholds: {cpu: 60}}}
+  - {name: HighNodeUtilization, args: {thresholds: {cpu: 20}}}
+  - {name: RemoveDuplicates, args: {}}
+  - {name: RemovePodsViolatingTopologySpreadConstraint, args: {}}
+  - {name: RemovePodsViolatingInterPodAntiAffinity, args: {}}
+  - {name: RemovePodsViolatingNodeTaints, args: {includePreferNoSchedule: true}}
+  - {name: RemovePodsViolatingNodeAffinity, args: {nodeAffinityType: [
+      preferredDuringSchedulingIgnoredDuringExecution,
+      requiredDuringSchedulingIgnoredDuringExecution]}}
+  - {name: RemovePodsHavingTooManyRestarts, args: {podRestartThreshold: 3}}
+  - {name: PodLifeTime, args: {maxPodLifeTimeSeconds: 7200}}
+  - {name: RemoveFailedPods, args: {minPodLifetimeSeconds: 0}}
+  plugins:
+    balance:
+      enabled: [LowNodeUtilization, HighNodeUtilization, RemoveDuplicates,
+                RemovePodsViolatingTopologySpreadConstraint]
+    deschedule:
+      enabled: [RemovePodsViolatingInterPodAntiAffinity, RemovePodsViolatingNodeTaints,
+                RemovePodsViolatingNodeAffinity, RemovePodsHavingTooManyRestarts,
+                RemoveFailedPods, PodLifeTime]
+)";
+
+class Dice {
+ public:
+  explicit Dice(unsigned seed) : engine_(seed) {}
+  int upto(int most) { return std::uniform_int_distribution<int>(0, most)(engine_); }
+  bool one_in(int count) { return upto(count - 1) == 0; }
+  std::mt19937& engine() { return engine_; }
+
+ private:
+  std::mt19937 engine_;
+};
+
+std::string random_pod(Dice& dice, int index) {
+  PodText text;
+  text.cpu = fmt::format("{}m", dice.upto(600));
+  text.memory = fmt::format("{}", dice.upto(800));
+  text.space = dice.one_in(3) ? "a" : "b";
+  text.owner = dice.one_in(8) ? "" : fmt::format("ReplicaSet/rs{}", dice.upto(5));
+  if (dice.one_in(2)) text.priority = fmt::format("{}", dice.upto(60));
+  text.phase = dice.one_in(6) ? "Failed" : "Running";
+  text.metadata = fmt::format(R"(, "labels": {{"app": "app{}"}})", dice.upto(2));
+  if (dice.one_in(3)) {
+    text.metadata +=
+        fmt::format(R"(, "creationTimestamp": "2026-01-01T{:02}:00:00Z")", dice.upto(13));
+  } else {
+    text.metadata += R"(, "creationTimestamp": "2026-01-01T11:00:00Z")";
+  }
+  if (dice.one_in(3)) {
+    text.spec += R"(, "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": "app1"}}}])";
+  }
+  if (dice.one_in(4)) {
+    text.spec += R"(, "affinity": {"podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone",
+        "labelSelector": {"matchLabels": {"app": "app0"}}}]}})";
+  } else if (dice.one_in(3)) {
+    text.spec += R"(, "affinity": {"nodeAffinity": {
+        "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference":
+        {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["z1"]}]}}]}})";
+  }
+  if (dice.one_in(4)) text.spec += R"(, "tolerations": [{"operator": "Exists"}])";
+  text.status = fmt::format(R"(, "containerStatuses": [{{"restartCount": {}}}])", dice.upto(4));
+  return pod_text(fmt::format("p{}", index), fmt::format("n{}", dice.upto(4)), text);
+}
+
+std::vector<std::string> random_cluster(Dice& dice) {
+  std::vector<std::string> objects;
+  for (int i = 0; i <= 4; ++i) {
+    NodeText text{.labels = fmt::format(R"("zone": "z{}")", dice.upto(2))};
+    if (dice.one_in(5)) text.taints = R"({"key": "k", "effect": "NoSchedule"})";
+    text.cordoned = dice.one_in(6);
+    objects.push_back(node_text(fmt::format("n{}", i), text));
+  }
+  const int pods = 5 + dice.upto(30);
+  for (int i = 0; i < pods; ++i) objects.push_back(random_pod(dice, i));
+  objects.push_back(fmt::format(
+      R"({{"kind": "PodDisruptionBudget", "metadata": {{"name": "x", "namespace": "a"}},
+          "spec": {{"selector": {{"matchLabels": {{"app": "app1"}}}}}},
+          "status": {{"disruptionsAllowed": {}}}}})",
+      dice.upto(2)));
+  return objects;
+}
+
+// By name and in order, whatever the indexes.
+std::vector<std::string> story_of(const World& world) {
+  std::vector<std::string> story;
+  for (const Eviction& each : world.plan.evictions) {
+    const ClusterPod& pod = world.snapshot.pods[each.pod];
+    story.push_back(fmt::format("{}/{} {} {} {}", pod.pod_namespace, pod.name, each.plugin,
+                                each.reason, each.refused));
+  }
+  return story;
+}
+
+void expect_limits_kept(const World& world) {
+  std::map<std::string_view, int> by_node;
+  std::map<std::string_view, int> by_namespace;
+  std::set<std::size_t> pods;
+  int total = 0;
+  for (const Eviction& each : world.plan.evictions) {
+    if (!each.refused.empty()) continue;
+    const ClusterPod& pod = world.snapshot.pods[each.pod];
+    EXPECT_LE(++by_node[pod.node], 4);
+    EXPECT_LE(++by_namespace[pod.pod_namespace], 6);
+    EXPECT_LE(++total, 9);
+    EXPECT_TRUE(pods.insert(each.pod).second) << "evicted twice: " << pod.name;
+  }
+}
+
+// Pods only leave during a plan, so a pod that a filter of the whole cluster refuses, apart from
+// nodeFit and minReplicas, is refused for the whole plan.
+void expect_filters_kept(const World& world) {
+  const ClusterView view(world.snapshot);
+  DefaultEvictorArgs args = world.policy.profiles[0].evictor;
+  args.node_fit = false;
+  const DefaultEvictor evictor(view, args);
+  for (const Eviction& each : world.plan.evictions) EXPECT_TRUE(evictor.filter(each.pod));
+}
+
+TEST(PlanProperty, LimitsAndFiltersHoldAndTheOrderOfTheInputDoesNotMatter) {
+  std::size_t evictions = 0;
+  for (unsigned seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE(seed);
+    Dice dice(seed);
+    std::vector<std::string> objects = random_cluster(dice);
+    const World world = plan_for(kEverything, objects);
+    expect_limits_kept(world);
+    expect_filters_kept(world);
+    evictions += world.plan.evictions.size();
+    std::shuffle(objects.begin(), objects.end(), dice.engine());
+    EXPECT_EQ(story_of(world), story_of(plan_for(kEverything, objects)));
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(evictions, 500U);
+}
+
+}  // namespace
+}  // namespace forestall::rebalance::test

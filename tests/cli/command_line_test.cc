@@ -60,7 +60,33 @@ TEST(CommandLine, UnknownWordsAreRefused) {
 TEST(CommandLine, UnknownSubcommandIsRefusedWithTheSimilarOne) {
   const Ran ran = run_forestall({"rnak"});
   EXPECT_EQ(ran.exit_code, 2);
-  EXPECT_THAT(ran.errors, HasSubstr("unknown subcommand 'rnak'; did you mean 'rank'?"));
+  EXPECT_EQ(ran.errors,
+            "forestall: unknown subcommand 'rnak'; did you mean 'rank'? `forestall --help` lists "
+            "all\n");
+}
+
+TEST(CommandLine, UnknownOptionIsRefusedWithTheSimilarOne) {
+  const auto errors = [](const std::vector<std::string>& arguments) {
+    const Ran ran = run_forestall(arguments);
+    EXPECT_EQ(ran.exit_code, 2);
+    EXPECT_EQ(ran.output, "");
+    return ran.errors;
+  };
+  EXPECT_EQ(errors({"rank", "--sgnal", "memory.available"}),
+            "forestall rank: unknown option '--sgnal'; did you mean '--signal'?\n"
+            "See `forestall rank --help`.\n");
+  EXPECT_EQ(errors({"rank", "--xyzzy=1"}),
+            "forestall rank: unknown option '--xyzzy'\nSee `forestall rank --help`.\n");
+  EXPECT_EQ(errors({"version", "2"}),
+            "forestall version: unexpected argument '2'\nSee `forestall version --help`.\n");
+  EXPECT_EQ(errors({"--config", "a.yaml"}),
+            "forestall: unknown option '--config' before the subcommand; write forestall agent "
+            "--config\nSee `forestall --help`.\n");
+  EXPECT_EQ(errors({"-o", "json", "rank"}),
+            "forestall rank: unknown option '-o' before the subcommand; write forestall rank -o\n"
+            "See `forestall rank --help`.\n");
+  EXPECT_EQ(errors({"replay"}),
+            "forestall replay: file is required\nSee `forestall replay --help`.\n");
 }
 
 TEST(CommandLine, UnknownChoiceIsRefusedWithTheListOfChoices) {
@@ -128,8 +154,9 @@ Ran run_on_full_disk(const std::string& command) {
 }
 
 TEST(CommandLine, FullStandardOutputIsAFailure) {
-  for (const char* command : {"--version", "--help", "qos --help", "signals", "doctor", "score",
-                              "check-config", "plan", "rank", "completion bash"}) {
+  for (const char* command :
+       {"--version", "--help", "qos --help", "signals", "doctor", "doctor -o json", "score",
+        "check-config", "plan", "rank", "completion bash"}) {
     const Ran ran = run_on_full_disk(command);
     EXPECT_EQ(ran.exit_code, 1) << command;
     EXPECT_THAT(ran.errors, HasSubstr("cannot write to standard output")) << command;

@@ -10,6 +10,8 @@
 
 #include "base/parse.h"
 #include "base/printable.h"
+#include "cli/command_arguments.h"
+#include "cli/command_error.h"
 #include "cli/command_help.h"
 #include "cli/command_tree.h"
 #include "cli/event_line.h"
@@ -537,18 +539,6 @@ void add_subcommand(CLI::App& app, const Row& row, CommandLine& line) {
 
 // --- parsing ------------------------------------------------------------------------------------
 
-// CLI11 takes the last argument first. `--eviction-hard=` is the kubelet's form of an empty value,
-// but CLI11 would use the next argument as the value: an empty argument is inserted.
-std::vector<std::string> reversed(const std::vector<std::string>& arguments) {
-  std::vector<std::string> result;
-  for (auto each = arguments.rbegin(); each != arguments.rend(); ++each) {
-    const bool empty_value = each->starts_with("--") && each->ends_with('=');
-    if (empty_value) result.emplace_back();
-    result.push_back(empty_value ? each->substr(0, each->size() - 1) : *each);
-  }
-  return result;
-}
-
 // `help` is another word for the option. It is a subcommand of CLI11 as well, so that help lists it
 // and further arguments are refused.
 constexpr const char* kHelpAlias = "help";
@@ -568,9 +558,9 @@ bool refuses_subcommand(const std::vector<std::string>& arguments) {
   names.emplace_back(kHelpAlias);
   if (std::find(names.begin(), names.end(), arguments[0]) != names.end()) return false;
   const auto near = messages::nearest_word(arguments[0], names);
-  std::fprintf(stderr, "forestall: unknown subcommand '%s'%s; `forestall --help` lists all\n",
+  std::fprintf(stderr, "forestall: unknown subcommand '%s'; %s`forestall --help` lists all\n",
                printable(arguments[0]).c_str(),
-               near ? ("; did you mean '" + *near + "'?").c_str() : "");
+               near ? ("did you mean '" + *near + "'? ").c_str() : "");
   return true;
 }
 
@@ -581,6 +571,8 @@ std::optional<int> parse_command_line(const std::vector<std::string>& given, Com
   if (refuses_subcommand(arguments)) return kExitUsage;
   CLI::App app(kDescription, "forestall");
   set_help_format(app);
+  app.failure_message(
+      [](const CLI::App* all, const CLI::Error& failure) { return command_error(*all, failure); });
   app.footer(kFooter);
   app.set_version_flag("--version", "forestall " FORESTALL_VERSION, "Print the version and exit");
   app.require_subcommand(0, 1);

@@ -60,6 +60,8 @@ int main(int argc, char** argv) {
   try {
     return forestall::cli::flushed(forestall::cli::run({argv + 1, argv + argc}));
   } catch (const std::exception& failure) {
+    // fmt::print() throws if standard output cannot be written.
+    if (std::ferror(stdout) != 0) return forestall::cli::flushed(forestall::cli::kExitFailed);
     std::fprintf(stderr, "forestall: %s\n", failure.what());
     return forestall::cli::kExitFailed;
   }

@@ -212,6 +212,23 @@ TEST_F(TopTerminal, OnceNeedsNoTerminal) {
   EXPECT_TRUE(report.workloads(0).candidate().key().has_badness());
 }
 
+TEST_F(TopTerminal, UsesTheSocketOfItsConfiguration) {
+  const std::string config = read_text(directory_ / "config.yaml");
+  const std::string other = directory_ / "other.yaml";
+  directory_.write("other.yaml", config + "apiSocket: " + (directory_ / "api.sock") + "\n");
+  const auto agent =
+      cli::AgentProcess::start(forestall_executable(), {"--config", other}, run_directory());
+  ASSERT_TRUE(agent) << agent.error().text();
+  const std::vector<std::string> arguments{"top",    "--config",   other,
+                                           "--once", "--interval", "100ms"};
+  EXPECT_THAT(run_forestall(arguments).output,
+              HasSubstr(fmt::format("agent 0.1.0 pid {}", agent->pid())));
+  directory_.write("other.yaml", config + "apiSocket: 'off'\n");
+  const Ran off = run_forestall(arguments);
+  EXPECT_EQ(off.exit_code, 0) << off.errors;
+  EXPECT_THAT(off.output, HasSubstr("apiSocket is off in the configuration"));
+}
+
 TEST_F(TopTerminal, ReportsCommandLineErrors) {
   const Ran no_terminal = run_forestall({"top", "--config", directory_ / "config.yaml"});
   EXPECT_EQ(no_terminal.exit_code, 2);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "cli/agent_socket.h"
 #include "forestall/v1/service.pb.h"
 #include "wire/grpc_call.h"
 
@@ -22,6 +23,9 @@ constexpr std::size_t kAnswerMax = std::size_t{16} << 20;
 }  // namespace
 
 Result<v1::AgentStatus> agent_status(const std::string& socket) {
+  if (socket.empty()) {
+    return error(std::string(kSocketOff) + "; set --socket to read another agent");
+  }
   wire::GrpcTarget target;
   target.socket = socket;
   target.max_reply_bytes = kAnswerMax;

@@ -14,6 +14,7 @@
 #include "agent/wall_time.h"
 #include "base/parse.h"
 #include "base/printable.h"
+#include "cli/agent_socket.h"
 #include "cli/agent_status.h"
 #include "cli/commands.h"
 #include "cli/event_line.h"
@@ -126,7 +127,7 @@ int run_events(const Options& options, const EventsOptions& given) {
   if (!filter) return fail("events", filter.error(), kExitUsage);
   std::string path = given.path;
   if (path.empty()) {
-    auto recording = recording_of_agent(api_socket(options));
+    auto recording = recording_of_agent(agent_socket(options));
     if (!recording) return fail("events", recording.error(), kExitFailed);
     path = std::move(recording).value();
   }

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/result.h"
+#include "cli/agent_socket.h"
 #include "cli/agent_status.h"
 #include "cli/bpf_counter_text.h"
 #include "cli/commands.h"
@@ -220,7 +221,7 @@ void print_stages(const v1::AgentStatus& status) {
 }  // namespace
 
 int run_status(const Options& options) {
-  const auto status = agent_status(api_socket(options));
+  const auto status = agent_status(agent_socket(options));
   if (!status) {
     fmt::print(stderr, "forestall status: {}\n", printable(status.error().text()));
     return kExitFailed;

@@ -11,6 +11,7 @@
 
 #include "base/printable.h"
 #include "base/unique_fd.h"
+#include "cli/agent_socket.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "kernel/cgroup_tree.h"
@@ -97,7 +98,8 @@ int run_trace(const Options& options, const trace::TraceOptions& trace) {
   if (!tree) return fail(tree.error(), kExitFailed);
   warn_of_unmatched(*tree, trace.cgroups);
   trace::TraceOutput output(STDOUT_FILENO, signals->get(), question->format, question->color);
-  trace::TraceSession session(std::move(*question), *tree, *disabled, api_socket(options), output);
+  trace::TraceSession session(std::move(*question), *tree, *disabled, agent_socket(options),
+                              output);
   if (const auto ended = session.run(signals->get()); !ended) {
     return fail(ended.error(), kExitFailed);
   }

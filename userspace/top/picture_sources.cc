@@ -8,11 +8,13 @@
 #include <cerrno>
 #include <utility>
 
+#include "cli/agent_socket.h"
+
 namespace forestall::top {
 
 PictureSources::PictureSources(const cli::Options& options, Config config, bool alone,
                                int cancel_fd)
-    : socket_(cli::api_socket(options)),
+    : socket_(cli::agent_socket(options)),
       alone_(alone),
       config_(std::move(config)),
       tree_(kernel::CgroupTree::discover(options.cgroup_mount)),
@@ -38,7 +40,9 @@ Result<internal::TopReport> PictureSources::read(const std::string& ranking,
   ::clock_gettime(CLOCK_REALTIME, &wall);
   report.mutable_read_at()->set_seconds(wall.tv_sec);
   report.mutable_read_at()->set_nanos(static_cast<std::int32_t>(wall.tv_nsec));
-  const auto asked = alone_ ? Result<void>(error("--no-agent")) : agent_.read(ranking, report);
+  const auto asked = alone_            ? Result<void>(error("--no-agent"))
+                     : socket_.empty() ? Result<void>(error(cli::kSocketOff))
+                                       : agent_.read(ranking, report);
   if (asked) {
     agent_seen_ = true;
     // This host's samples are outdated: after a later loss of the agent they start anew.

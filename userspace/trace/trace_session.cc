@@ -88,6 +88,10 @@ void TraceSession::open_agent(Duration patience) {
     no_agent_ = "--no-agent";
     return;
   }
+  if (agent_socket_.empty()) {
+    no_agent_ = "apiSocket is off in the configuration";
+    return;
+  }
   auto stream =
       wire::GrpcStream::open(agent_socket_, "/forestall.v1.Agent/WatchEvents", "", patience);
   if (stream) {

@@ -30,7 +30,8 @@ namespace forestall::trace {
 // Thread rule: one thread.
 class TraceSession {
  public:
-  // `tree` and `output` must outlive this. `agent_socket`: of a running agent's gRPC API.
+  // `tree` and `output` must outlive this. `agent_socket`: of a running agent's gRPC API; empty: it
+  // is off.
   TraceSession(TraceQuestion question, const kernel::CgroupTree& tree, const FeatureSet& disabled,
                std::string agent_socket, TraceOutput& output);
 

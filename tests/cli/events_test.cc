@@ -1,13 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // `forestall events` on recordings, from a user's view.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
+#include <array>
+
+#include "base/unique_fd.h"
+#include "cli/last_events.h"
 #include "forestall/v1/event.pb.h"
 #include "messages/json.h"
 #include "picture/incident.h"
 #include "replay/recorded_run.h"
 #include "support/agent_run.h"
+#include "support/child.h"
+#include "support/file_changes.h"
+#include "support/program.h"
 #include "support/temp_tree.h"
 #include "tests/policy/world.h"
 
@@ -174,6 +185,114 @@ TEST_F(EventsCommand, RunsAndReloadsOfARingAreEvents) {
                           "2023-11-14T22:15:05.000Z another configuration is in force",
                           EndsWith("; nothing is recorded of the 1m0s before"),
                           "2023-11-14T22:16:25.000Z another configuration is in force"));
+}
+
+TEST(LastEvents, KeepsNoMoreThanItPrints) {
+  cli::LastEvents<int> last(3);
+  for (int i = 0; i < 1000; ++i) {
+    // The end of a kill may come after later events.
+    last.add(0, i % 2 == 0 ? i : 1000 - i, i);
+    EXPECT_LE(last.size(), 3U);
+  }
+  last.add(0, 999, 1);  // added last among equals
+  last.add(1, 5, 2);    // a later run, whose clock began anew
+  std::vector<int> kept;
+  last.visit([&](int item) { kept.push_back(item); });
+  EXPECT_THAT(kept, ElementsAre(1, 1, 2));
+}
+
+// `forestall events --follow` with its output in a file.
+class FollowRun {
+ public:
+  FollowRun(const TempTree& tree, std::vector<std::string> arguments)
+      : directory_(tree.path()), out_(tree / "out") {
+    arguments.insert(arguments.begin(), {forestall_executable(), "events", "--follow"});
+    child_.emplace([&] {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      const int out = ::open(out_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+      return run_program(arguments, out, -1);
+    });
+  }
+  // Waits until as many lines are printed.
+  [[nodiscard]] std::vector<std::string> lines(std::size_t count) const {
+    std::vector<std::string> all;
+    (void)wait_for_files(directory_, child_->pidfd(), [&] {
+      all = lines_of(::access(out_.c_str(), F_OK) == 0 ? read_text(out_) : "");
+      return all.size() >= count;
+    });
+    return all;
+  }
+  [[nodiscard]] Child& child() { return *child_; }
+
+ private:
+  const std::string directory_;
+  const std::string out_;
+  std::optional<Child> child_;
+};
+
+TEST_F(EventsCommand, FollowContinuesUntilTheRecordingIsClosed) {
+  const std::string file = tree_ / "growing";
+  RecordedRun run({file, false}, {});
+  Observation observation;
+  observation.at = policy::second(100);
+  run.evaluate(observation);
+  const auto reload = [&](int second) {
+    run.reload(policy::config({policy::hard(Signal::memory_available, mib(second))}));
+    observation.at = policy::second(second);
+    run.evaluate(observation);
+  };
+  FollowRun follow(tree_, {file});
+  EXPECT_THAT(follow.lines(1), ElementsAre(HasSubstr(" the agent begins to record: ")));
+  reload(101);
+  EXPECT_EQ(follow.lines(2).back(), "2023-11-14T22:15:01.000Z another configuration is in force");
+  reload(102);
+  reload(103);
+  EXPECT_EQ(follow.lines(4).size(), 4U);
+  run.end();
+  ASSERT_TRUE(follow.child().wait_exit());
+  EXPECT_EQ(follow.child().reap(), 0);
+  EXPECT_EQ(follow.lines(4).size(), 4U);
+}
+
+TEST_F(EventsCommand, FollowBeginsWithTheLastTen) {
+  const std::string file = tree_ / "many";
+  RecordedRun run({file, false}, {});
+  Observation observation;
+  for (int second = 100; second < 120; ++second) {
+    run.reload(policy::config({policy::hard(Signal::memory_available, mib(second))}));
+    observation.at = policy::second(second);
+    run.evaluate(observation);
+  }
+  run.end();
+  const auto all = events_of(file);
+  ASSERT_EQ(all.size(), 20U);
+  EXPECT_EQ(events_of(file, {"-f"}), std::vector(all.end() - 10, all.end()));
+  EXPECT_EQ(events_of(file, {"-f", "-n", "3"}), std::vector(all.end() - 3, all.end()));
+  EXPECT_EQ(events_of(file, {"-f", "--since", "2023-11-14 22:15"}), all);
+  const Ran until = run_forestall({"events", file, "-f", "--until", "1h"});
+  EXPECT_EQ(until.exit_code, 2);
+  EXPECT_THAT(until.errors, HasSubstr("--until excludes --follow"));
+}
+
+// `forestall events --follow | head -1`.
+TEST_F(EventsCommand, FollowEndsWithTheReaderOfItsOutput) {
+  const std::string file = tree_ / "open";
+  RecordedRun run({file, false}, {});
+  Observation observation;
+  observation.at = policy::second(100);
+  run.evaluate(observation);
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+  UniqueFd read_end(ends[0]);
+  UniqueFd write_end(ends[1]);
+  Child follow([&] {
+    return run_program({forestall_executable(), "events", "--follow", file}, write_end.get(), -1);
+  });
+  write_end.reset();
+  char byte = 0;
+  ASSERT_EQ(::read(read_end.get(), &byte, 1), 1);
+  read_end.reset();
+  EXPECT_TRUE(follow.wait_exit());
 }
 
 // Kubernetes starts and ends pods: the agent then has another list of pods, not other settings.

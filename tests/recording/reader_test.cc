@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "recording/crc32c.h"
 #include "recording/recording_file.h"
@@ -46,6 +47,50 @@ TEST(Reader, ReadsAnEmptyRecording) {
     EXPECT_EQ(back->chunks.size(), 0U);
     EXPECT_EQ(back->complete, ended);
   }
+}
+
+// A file that is still written: wherever it ends when it is opened, refresh() finds the rest.
+TEST(Reader, ContinuesWithWhatWasWrittenMeanwhile) {
+  const auto made = make_recording(kThree, true);
+  for (std::size_t begun = made.places[0].offset; begun <= made.bytes.size(); ++begun) {
+    SCOPED_TRACE(begun);
+    UniqueFd file = test::file_of(std::string_view(made.bytes).substr(0, begun));
+    const UniqueFd writer(::dup(file.get()));
+    Reader reader = std::move(Reader::open(std::move(file), "test").value());
+    std::size_t chunks = 0;
+    const auto read = [&] {
+      for (;;) {
+        const auto chunk = reader.next();
+        ASSERT_TRUE(chunk) << chunk.error().text();
+        if (!*chunk) return;
+        EXPECT_FALSE((*chunk)->after_loss);
+        EXPECT_EQ((*chunk)->place.offset, made.places[chunks++].offset);
+      }
+    };
+    read();
+    EXPECT_EQ(reader.is_complete(), begun == made.bytes.size());
+    const bool grew = begun < made.bytes.size();
+    const std::string_view rest = std::string_view(made.bytes).substr(begun);
+    ASSERT_EQ(::pwrite(writer.get(), rest.data(), rest.size(), static_cast<off_t>(begun)),
+              static_cast<ssize_t>(rest.size()));
+    EXPECT_EQ(reader.refresh().value(), grew);
+    read();
+    EXPECT_EQ(chunks, 3U);
+    EXPECT_TRUE(reader.is_complete());
+    EXPECT_FALSE(reader.refresh().value());
+    EXPECT_FALSE(reader.cut());
+    EXPECT_TRUE(reader.damages().empty());
+  }
+}
+
+TEST(Reader, RefusesToContinueInATruncatedFile) {
+  UniqueFd file = test::file_of(make_recording(kThree, false).bytes);
+  const UniqueFd writer(::dup(file.get()));
+  Reader reader = std::move(Reader::open(std::move(file), "test").value());
+  ASSERT_EQ(::ftruncate(writer.get(), 60), 0);
+  const auto refreshed = reader.refresh();
+  ASSERT_FALSE(refreshed);
+  EXPECT_EQ(refreshed.error().text(), "test: was truncated by another program");
 }
 
 TEST(Reader, ReportsLossesBeforeAChunk) {

@@ -268,13 +268,19 @@ void describe_events(CLI::App& command, CommandLine& line) {
   add_value(command, "--since", events.since, "TIME",
             "Only events from this time on: before now (10m, 2h) or UTC (2025-03-14T10:11:12Z, "
             "'2025-03-14 10:11')");
-  add_value(command, "--until", events.until, "TIME", "Only events up to this time");
+  CLI::Option* until =
+      add_value(command, "--until", events.until, "TIME", "Only events up to this time");
   static const std::string kKinds =
       "Only these kinds: " + CLI::detail::join(event_kinds(), ", ") + " (default: all)";
   add_value(command, "--kind", events.kinds, "LIST", kKinds.c_str())
       ->type_name(CLI::detail::join(event_kinds(), "|"));
-  add_value(command, "-n,--limit", events.limit, "N", "Only the last N events")
+  add_value(command, "-n,--limit", events.limit, "N",
+            "Only the last N events (default: all; with --follow but without --since, 10)")
       ->check(number_from(1));
+  command
+      .add_flag("-f,--follow", events.follow,
+                "Continue with what is recorded from now on, until interrupted")
+      ->excludes(until);
   add_agent_address(command, line.options);
 }
 

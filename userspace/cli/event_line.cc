@@ -14,17 +14,21 @@
 namespace forestall::cli {
 namespace {
 
-EventLine line_of(const Record& record, const v1::Event& event) {
-  if (event.has_oom_kill()) return {EventKind::oom_kill, exports::oom_kill_sentence(record), event};
-  if (event.has_outcome()) return {EventKind::kill, exports::outcome_sentence(record), event};
-  if (event.has_condition()) {
-    const auto status = std::ranges::find_if(record.decision.conditions, [&](const auto& each) {
-      return to_string(each.condition) == event.condition().type();
-    });
-    return {EventKind::condition, exports::condition_sentence(*status), event};
-  }
-  const bool kills = record.decision.action == Action::kill;
-  return {kills ? EventKind::kill : EventKind::decision, exports::decision_sentence(record), event};
+EventKind kind_of(const Record& record, const v1::Event& event) {
+  if (event.has_oom_kill()) return EventKind::oom_kill;
+  if (event.has_outcome()) return EventKind::kill;
+  if (event.has_condition()) return EventKind::condition;
+  return record.decision.action == Action::kill ? EventKind::kill : EventKind::decision;
+}
+
+std::string sentence_of(const Record& record, const v1::Event& event) {
+  if (event.has_oom_kill()) return exports::oom_kill_sentence(record);
+  if (event.has_outcome()) return exports::outcome_sentence(record);
+  if (!event.has_condition()) return exports::decision_sentence(record);
+  const auto status = std::ranges::find_if(record.decision.conditions, [&](const auto& each) {
+    return to_string(each.condition) == event.condition().type();
+  });
+  return exports::condition_sentence(*status);
 }
 
 std::string crossing_sentence(const v1::ThresholdEvent& crossing) {
@@ -59,18 +63,26 @@ const std::vector<std::string>& event_kinds() {
   return words;
 }
 
-void visit_lines(const Record& record, const EventLineVisit& visit) {
-  service::events_of(messages::to_proto(record),
-                     [&](const v1::Event& event) { visit(line_of(record, event)); });
+void visit_lines(const std::shared_ptr<const Record>& record, const EventLineVisit& visit) {
+  service::events_of(messages::to_proto(*record), [&](const v1::Event& event) {
+    visit({kind_of(*record, event), event, record});
+  });
 }
 
 EventLine line_of(const v1::Event& event) {
-  if (event.has_threshold()) {
-    return {EventKind::crossing, crossing_sentence(event.threshold()), event};
-  }
-  if (event.has_run()) return {EventKind::run, run_sentence(event.run()), event};
-  if (event.has_reload()) return {EventKind::reload, "another configuration is in force", event};
-  return {EventKind::lost, lost_sentence(event.lost()), event};
+  if (event.has_threshold()) return {EventKind::crossing, event, nullptr};
+  if (event.has_run()) return {EventKind::run, event, nullptr};
+  if (event.has_reload()) return {EventKind::reload, event, nullptr};
+  return {EventKind::lost, event, nullptr};
+}
+
+std::string sentence_of(const EventLine& line) {
+  const v1::Event& event = line.event;
+  if (line.record) return sentence_of(*line.record, event);
+  if (event.has_threshold()) return crossing_sentence(event.threshold());
+  if (event.has_run()) return run_sentence(event.run());
+  if (event.has_reload()) return "another configuration is in force";
+  return lost_sentence(event.lost());
 }
 
 }  // namespace forestall::cli

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,14 +28,17 @@ enum class EventKind : std::uint8_t {
 
 struct EventLine {
   EventKind kind = EventKind::lost;
-  std::string sentence;
   v1::Event event;
+  // Of which it is an event; null: of none. Its indices must be valid, as from_proto() checks.
+  std::shared_ptr<const Record> record;
 };
-using EventLineVisit = std::function<void(const EventLine&)>;
+using EventLineVisit = std::function<void(EventLine)>;
 
-// The events of a record. Its indices must be valid, as from_proto() checks.
-void visit_lines(const Record& record, const EventLineVisit& visit);
+// The events of a record.
+void visit_lines(const std::shared_ptr<const Record>& record, const EventLineVisit& visit);
 // The line of an event that is not one of a record.
 [[nodiscard]] EventLine line_of(const v1::Event& event);
+// Composed only for what is printed: a recording may have a million events.
+[[nodiscard]] std::string sentence_of(const EventLine& line);
 
 }  // namespace forestall::cli

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "agent/wall_time.h"
@@ -20,7 +20,9 @@
 #include "cli/event_line.h"
 #include "cli/exit_code.h"
 #include "cli/failure.h"
+#include "cli/last_events.h"
 #include "cli/recorded_events.h"
+#include "cli/recording_changes.h"
 #include "intake/wall_time.h"
 #include "messages/json.h"
 
@@ -28,6 +30,9 @@ namespace forestall::cli {
 namespace {
 
 using Kinds = std::bitset<32>;
+
+// Earlier events that --follow begins with.
+constexpr std::uint64_t kFollowedLimit = 10;
 
 struct Filter {
   std::int64_t since_ns = INT64_MIN;
@@ -37,13 +42,6 @@ struct Filter {
   [[nodiscard]] bool passes(EventKind kind, std::int64_t wall_ns) const {
     return kinds.test(static_cast<std::size_t>(kind)) && wall_ns >= since_ns && wall_ns <= until_ns;
   }
-};
-
-// A line to print, with what it is sorted by.
-struct Line {
-  std::size_t run = 0;
-  std::int64_t at_ns = 0;
-  std::string text;
 };
 
 Result<Kinds> parse_kinds(std::string_view list) {
@@ -83,8 +81,8 @@ Result<std::string> recording_of_agent(const std::string& socket) {
   const v1::AgentStatus status = TRY(agent_status(socket));
   if (!status.config().has_recording()) {
     return error(
-        fmt::format("the agent at {} records nothing; set `recording` in its configuration, or "
-                    "name a recording",
+        fmt::format("the agent at {} records nothing; set `recording` in its configuration, name a "
+                    "recording, or run `forestall trace --kind agent`",
                     socket));
   }
   return status.config().recording().directory();
@@ -98,26 +96,81 @@ std::string text_of(const EventLine& line, OutputFormat format) {
   if (format == OutputFormat::json) {
     return messages::to_json(line.event, messages::JsonStyle::line);
   }
-  return intake::wall_time_text(wall_ns_of(line.event)) + " " + printable(line.sentence);
+  return intake::wall_time_text(wall_ns_of(line.event)) + " " + printable(sentence_of(line));
 }
 
-void print_lines(std::vector<Line> lines, std::uint64_t limit) {
-  std::ranges::stable_sort(lines, {},
-                           [](const Line& each) { return std::tuple(each.run, each.at_ns); });
-  const std::size_t first =
-      limit == 0 || limit >= lines.size() ? 0 : lines.size() - static_cast<std::size_t>(limit);
-  // main() reports a failed write.
-  for (std::size_t i = first; i < lines.size(); ++i) std::puts(lines[i].text.c_str());
-}
+// What one call of this command prints.
+class EventsPrinter {
+ public:
+  EventsPrinter(RecordedEvents& events, const Filter& filter, OutputFormat format)
+      : events_(events), filter_(filter), format_(format) {}
 
-void print_remarks(const RecordedEvents& events) {
-  for (const std::string& remark : events.input().remarks()) {
-    fmt::print(stderr, "forestall events: {}\n", printable(remark));
+  // All events up to now in the order of time, or the last ones. With a limit an event becomes text
+  // only if it is printed; without one the texts need less memory.
+  Result<void> print_sorted(std::uint64_t limit) {
+    return limit == 0 ? print_sorted<std::string>(
+                            0, [this](const EventLine& line) { return text_of(line, format_); },
+                            [](const std::string& text) { print(text); })
+                      : print_sorted<EventLine>(
+                            limit, [](EventLine line) { return line; },
+                            [this](const EventLine& line) { print(text_of(line, format_)); });
   }
-  if (events.incomplete() > 0) {
+
+  // Events since the last call, in the order in which they were recorded.
+  Result<void> print_new() {
+    return visit([this](const EventLine& line) { print(text_of(line, format_)); });
+  }
+
+  // Those that were not printed before.
+  void print_remarks() {
+    const std::vector<std::string>& remarks = events_.input().remarks();
+    for (; remarks_ < remarks.size(); ++remarks_) {
+      fmt::print(stderr, "forestall events: {}\n", printable(remarks[remarks_]));
+    }
+    const std::uint64_t more = events_.incomplete() - incomplete_;
+    if (more == 0) return;
+    incomplete_ += more;
     fmt::print(stderr, "forestall events: {} records are left out: their evaluations are lost\n",
-               events.incomplete());
+               more);
   }
+
+ private:
+  // main() reports a failed write.
+  static void print(const std::string& text) { std::puts(text.c_str()); }
+
+  Result<void> visit(const EventLineVisit& visit) {
+    return events_.visit([&](EventLine line) {
+      if (filter_.passes(line.kind, wall_ns_of(line.event))) visit(std::move(line));
+    });
+  }
+
+  template <typename Item, typename Keep, typename Print>
+  Result<void> print_sorted(std::uint64_t limit, Keep keep, Print print_item) {
+    LastEvents<Item> last(limit);
+    const auto visited = visit([&](EventLine line) {
+      const std::int64_t at_ns = line.event.at_ns();
+      last.add(events_.run(), at_ns, keep(std::move(line)));
+    });
+    last.visit(print_item);
+    return visited;
+  }
+
+  RecordedEvents& events_;
+  const Filter& filter_;
+  const OutputFormat format_;
+  std::size_t remarks_ = 0;
+  std::uint64_t incomplete_ = 0;
+};
+
+// Until the recording is closed, or the reader of the output is gone.
+Result<void> follow(RecordedEvents& events, EventsPrinter& printer, RecordingChanges& changes) {
+  while (std::fflush(stdout) == 0 && !events.input().is_over()) {
+    if (!TRY(changes.wait())) break;
+    const auto printed = printer.print_new();
+    printer.print_remarks();
+    if (!printed) return printed;
+  }
+  return {};
 }
 
 }  // namespace
@@ -131,17 +184,20 @@ int run_events(const Options& options, const EventsOptions& given) {
     if (!recording) return fail("events", recording.error(), kExitFailed);
     path = std::move(recording).value();
   }
+  // Before the first read, so that no change is missed.
+  std::optional<RecordingChanges> changes;
+  if (given.follow) changes.emplace(path);
   auto input = replay::RecordingInput::open(path);
   if (!input) return fail("events", input.error(), kExitUsage);
+  // The agent's own recording is not closed while it runs, which is no remark.
+  if (given.follow || given.path.empty()) input->follow();
+  const bool few = given.follow && given.limit == 0 && given.since.empty();
   RecordedEvents events(std::move(*input));
-  std::vector<Line> lines;
-  const auto visited = events.visit([&](const EventLine& line) {
-    if (!filter->passes(line.kind, wall_ns_of(line.event))) return;
-    lines.push_back({events.run(), line.event.at_ns(), text_of(line, options.output)});
-  });
-  print_lines(std::move(lines), given.limit);
-  print_remarks(events);
-  if (!visited) return fail("events", visited.error().in(path), kExitUsage);
+  EventsPrinter printer(events, *filter, options.output);
+  auto done = printer.print_sorted(few ? kFollowedLimit : given.limit);
+  printer.print_remarks();
+  if (done && changes) done = follow(events, printer, *changes);
+  if (!done) return fail("events", done.error().in(path), kExitUsage);
   return kExitOk;
 }
 

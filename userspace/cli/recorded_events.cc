@@ -2,6 +2,7 @@
 #include "cli/recorded_events.h"
 
 #include <algorithm>
+#include <memory>
 #include <variant>
 
 #include "base/saturating.h"
@@ -37,11 +38,10 @@ bool has_valid_indices(const Decision& decision) {
 }  // namespace
 
 Result<void> RecordedEvents::visit(const EventLineVisit& visit) {
-  bool any = false;
   for (;;) {
     auto item = TRY(input_.next());
     if (!item) break;
-    any = true;
+    any_ = true;
     if (auto* key = std::get_if<messages::KeyEntry>(&item->entry)) {
       take(std::move(*key), *item, visit);
     } else if (auto* evaluation = std::get_if<messages::EvaluationEntry>(&item->entry)) {
@@ -50,7 +50,7 @@ Result<void> RecordedEvents::visit(const EventLineVisit& visit) {
       take(*recorded, visit);
     }
   }
-  if (!any) return error("contains no entry that can be read");
+  if (!any_ && !input_.follows()) return error("contains no entry that can be read");
   return {};
 }
 
@@ -108,14 +108,15 @@ Result<void> RecordedEvents::take(messages::EvaluationEntry evaluation,
 
 void RecordedEvents::take(const messages::RecordedEntry& recorded, const EventLineVisit& visit) {
   std::uint64_t left_out = 0;
-  const Record record = evaluations_.completed(recorded.evaluation, recorded.record, left_out);
-  if (!evaluations_.has(recorded.evaluation) || !has_valid_indices(record.decision)) {
+  const auto record = std::make_shared<const Record>(
+      evaluations_.completed(recorded.evaluation, recorded.record, left_out));
+  if (!evaluations_.has(recorded.evaluation) || !has_valid_indices(record->decision)) {
     ++incomplete_;
     return;
   }
   // A kill by the watchdog or the guard has no evaluation that shows the crossing.
   if (recorded.evaluation == 0) {
-    crossings_.visit(messages::to_proto(record),
+    crossings_.visit(messages::to_proto(*record),
                      [&](const v1::Event& event) { visit(line_of(event)); });
   }
   visit_lines(record, visit);

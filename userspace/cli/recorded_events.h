@@ -23,7 +23,8 @@ class RecordedEvents {
   explicit RecordedEvents(replay::RecordingInput input) : input_(std::move(input)) {}
 
   // Visits all events in the order of the recording: a kill's end may follow later events of its
-  // run. Errors: the recording is not readable, or has no entry.
+  // run. If the input follows its writer, a further call visits what was written meanwhile. Errors:
+  // the recording is not readable; it has no entry, and none can follow.
   [[nodiscard]] Result<void> visit(const EventLineVisit& visit);
   // The run of the last visited event: clocks of different runs cannot be compared.
   [[nodiscard]] std::size_t run() const { return run_; }
@@ -42,6 +43,7 @@ class RecordedEvents {
   void take(const messages::RecordedEntry& recorded, const EventLineVisit& visit);
 
   replay::RecordingInput input_;
+  bool any_ = false;  // an entry was read
   std::size_t run_ = 0;
   std::optional<Config> config_;  // in force; nothing: no key was read
   std::optional<std::int64_t> last_wall_ns_;

@@ -49,6 +49,20 @@ Result<Reader> Reader::open(UniqueFd fd, std::string name) {
   return reader;
 }
 
+Result<bool> Reader::refresh() {
+  if (is_complete()) return false;
+  struct stat file {};
+  if (::fstat(fd_.get(), &file) != 0) return errno_error("fstat", name_);
+  const auto size = static_cast<std::uint64_t>(file.st_size);
+  if (size < size_) return error(name_ + ": was truncated by another program");
+  if (size == size_) return false;
+  size_ = size;
+  if (cut_) at_ = cut_->offset;
+  cut_.reset();
+  TRY(find_index());
+  return true;
+}
+
 // Returns less than `size` only at the end of the file.
 Result<std::string_view> Reader::read_at(std::uint64_t offset, std::size_t size,
                                          std::string& buffer) const {

@@ -52,6 +52,11 @@ class Reader {
   // Errors: the file cannot be read any more.
   [[nodiscard]] Result<std::optional<Chunk>> next();
 
+  // Takes in what was appended to the file since open() or the last call; next() continues after
+  // the last whole chunk. Returns whether there is anything new. Errors: the file cannot be read
+  // any more; it was truncated.
+  [[nodiscard]] Result<bool> refresh();
+
   // Continues with the last key chunk that begins at or before `ns`, or with the first chunk if
   // there is none. Uses the index, or every header if there is no index.
   [[nodiscard]] Result<void> seek(std::int64_t ns);
@@ -89,7 +94,7 @@ class Reader {
   UniqueFd fd_;
   std::string name_;
   FileHeader header_;
-  std::uint64_t size_ = 0;                 // when the file was opened
+  std::uint64_t size_ = 0;                 // when the file was opened or refreshed
   std::uint64_t first_ = 0;                // offset of the first chunk
   std::uint64_t at_ = 0;                   // offset of the next chunk
   std::optional<std::uint32_t> sequence_;  // of the last chunk; nothing: no gap check

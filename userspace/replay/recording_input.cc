@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "recording/segments.h"
@@ -21,12 +22,13 @@ bool is_directory(const std::string& path) {
   return ::stat(path.c_str(), &file) == 0 && S_ISDIR(file.st_mode);
 }
 
+std::uint64_t number_of(const std::string& segment) {
+  return recording::segment_number(segment.substr(segment.find_last_of('/') + 1)).value_or(0);
+}
+
 // Whether segment `after` directly follows `before`; segments between them may have been removed.
-bool follows(const std::string& before, const std::string& after) {
-  const auto number = [](const std::string& path) {
-    return recording::segment_number(path.substr(path.find_last_of('/') + 1)).value_or(0);
-  };
-  return number(after) == number(before) + 1;
+bool is_next(const std::string& before, const std::string& after) {
+  return number_of(after) == number_of(before) + 1;
 }
 
 Result<std::deque<std::string>> segments_of(const std::string& directory) {
@@ -45,8 +47,9 @@ Result<bool> RecordingInput::is_recording(const std::string& path) {
 }
 
 Result<RecordingInput> RecordingInput::open(const std::string& path) {
+  const bool directory = is_directory(path);
   std::deque<std::string> paths{path};
-  if (is_directory(path)) paths = TRY(segments_of(path));
+  if (directory) paths = TRY(segments_of(path));
   if (paths.empty()) return error(path + ": contains no recording");
   std::vector<std::string> remarks;
   for (;;) {
@@ -61,6 +64,7 @@ Result<RecordingInput> RecordingInput::open(const std::string& path) {
       continue;
     }
     RecordingInput input(std::move(*reader), std::move(*facts));
+    if (directory) input.directory_ = path;
     input.name_ = first;
     input.files_ = paths.size() + 1;
     input.waiting_ = std::move(paths);
@@ -127,6 +131,12 @@ Result<bool> RecordingInput::next_chunk() {
       lost_ = true;
     }
     if (!chunk) {
+      if (following_) {
+        // In this order: a writer closes a segment before it creates the next one.
+        const bool newer = TRY(has_newer_file());
+        if (TRY(reader_.refresh())) continue;
+        if (!newer) return false;
+      }
       close_file();
       if (!TRY(next_file())) return false;
       continue;
@@ -141,6 +151,18 @@ Result<bool> RecordingInput::next_chunk() {
     raw_ = chunk->raw;
     return true;
   }
+}
+
+// Also lists the segments that were created after the last one that is listed.
+Result<bool> RecordingInput::has_newer_file() {
+  if (!waiting_.empty() || directory_.empty()) return !waiting_.empty();
+  std::deque<std::string> paths = TRY(segments_of(directory_));
+  // The last one may not have its header yet.
+  if (!paths.empty() && !Reader::open(paths.back())) paths.pop_back();
+  const auto newer = std::ranges::find_if(
+      paths, [&](const std::string& each) { return number_of(each) > number_of(name_); });
+  waiting_.assign(newer, paths.end());
+  return !waiting_.empty();
 }
 
 // After the last chunk.
@@ -160,7 +182,7 @@ void RecordingInput::close_file() {
 
 Result<bool> RecordingInput::next_file() {
   while (!waiting_.empty()) {
-    const bool hole = !follows(name_, waiting_.front());
+    const bool hole = !is_next(name_, waiting_.front());
     name_ = std::move(waiting_.front());
     waiting_.pop_front();
     if (hole) remark("earlier segments were removed");

@@ -48,6 +48,13 @@ class RecordingInput {
   // at the end. Errors: the file is not readable.
   [[nodiscard]] Result<std::optional<Item>> next();
 
+  // From now on, next() may be called again after it returned nothing: it continues with what was
+  // written meanwhile. At such an end there is no remark on a file that is not closed.
+  void follow() { following_ = true; }
+  [[nodiscard]] bool follows() const { return following_; }
+  // Whether nothing can follow: a single file, which its writer has closed.
+  [[nodiscard]] bool is_over() const { return directory_.empty() && reader_.is_complete(); }
+
   // Of the current file.
   [[nodiscard]] const messages::RecordingFacts& facts() const { return facts_; }
   [[nodiscard]] const Counts& counts() const { return counts_; }
@@ -64,6 +71,7 @@ class RecordingInput {
 
   [[nodiscard]] Result<bool> next_chunk();
   [[nodiscard]] Result<bool> next_file();
+  [[nodiscard]] Result<bool> has_newer_file();
   void close_file();
   [[nodiscard]] std::optional<Item> take_item(std::string_view entry);
   void remark(std::string text);
@@ -71,11 +79,13 @@ class RecordingInput {
   recording::Reader reader_;
   messages::RecordingFacts facts_;
   messages::EntryDecoder decoder_;
+  std::string directory_;            // of the segments; empty: a single file
   std::string name_;                 // of the current file
   std::deque<std::string> waiting_;  // paths of the files after it
   std::size_t files_ = 1;
   std::string_view raw_;  // rest of the current chunk
   std::uint64_t reported_damages_ = 0;
+  bool following_ = false;
   bool begun_ = false;  // a key was returned
   bool lost_ = false;   // entries are skipped up to the next key
   bool new_run_ = true;

@@ -89,6 +89,13 @@ class ReportTest(BrowserCase):
         self.shot(page, "report-3-light")
         self.assert_quiet(page)
 
+    def test_no_kill_crosses_the_label_of_a_threshold(self) -> None:
+        page = self.opened(self.report("labels", "3"))
+        place = "Lines.freeRight({}, 0, 1000, 100, 4)".format
+        self.assertEqual(page.evaluate(place("[10, 500, 890]")), 1000)
+        self.assertEqual(page.evaluate(place("[920, 990]")), 916)
+        self.assertEqual(page.evaluate(place("[...Array(20).keys()].map((i) => i * 50)")), 1000)
+
     def test_a_decision_shows_its_ranking(self) -> None:
         page = self.opened(self.report("ranking", "12"))
         page.evaluate("[...document.querySelectorAll('#moments button')]"

@@ -106,6 +106,16 @@ const Lines = (() => {
     return node;
   }
 
+  // The right edge of a label of this width, between `left` and `right`, that none of the vertical
+  // lines crosses: as far right as possible, or `right` if there is no such place.
+  function freeRight(lines, left, right, width, gap) {
+    let edge = right;
+    for (const x of [...lines].sort((a, b) => b - a)) {
+      if (x - gap < edge && x + gap > edge - width) edge = x - gap;
+    }
+    return edge - width < left ? right : edge;
+  }
+
   // ---- one chart ----
 
   // `about`: title, unit, height, stacked, lines [{name, label, role, fill}], and functions for
@@ -289,8 +299,8 @@ const Lines = (() => {
           drawClear: [(u) => this.drawSpans(u)],
           draw: [
             (u) => this.drawGapLabels(u),
-            (u) => this.drawThresholds(u),
             (u) => this.drawMoments(u),
+            (u) => this.drawThresholds(u),
           ],
           setSelect: [(u) => this.selected(u)],
           setCursor: [(u) => this.drawTip(u)],
@@ -397,6 +407,7 @@ const Lines = (() => {
       this.inside(u, (ctx, box, ratio) => {
         ctx.font = `600 ${11 * ratio}px system-ui, "DejaVu Sans", sans-serif`;
         ctx.textAlign = 'right';
+        const moments = this.timeline.moments().map((moment) => this.x(u, moment.atUs));
         for (const each of this.about.thresholds()) {
           const y = u.valToPos(each.limit, 'y', true);
           const from = Math.max(this.x(u, each.fromUs), box.left);
@@ -414,8 +425,15 @@ const Lines = (() => {
           ctx.lineWidth = 3 * ratio;
           ctx.setLineDash([]);
           ctx.strokeStyle = role('card');
-          ctx.strokeText(each.label, box.left + box.width - 6 * ratio, y - 5 * ratio);
-          ctx.fillText(each.label, box.left + box.width - 6 * ratio, y - 5 * ratio);
+          const right = freeRight(
+            moments,
+            box.left,
+            box.left + box.width - 6 * ratio,
+            ctx.measureText(each.label).width,
+            4 * ratio,
+          );
+          ctx.strokeText(each.label, right, y - 5 * ratio);
+          ctx.fillText(each.label, right, y - 5 * ratio);
         }
       });
     }
@@ -486,5 +504,18 @@ const Lines = (() => {
     }
   }
 
-  return { Chart, el, role, bytes, count, percent, length, clock, kLeft, kRight, kUnits };
+  return {
+    Chart,
+    el,
+    role,
+    bytes,
+    count,
+    percent,
+    length,
+    clock,
+    freeRight,
+    kLeft,
+    kRight,
+    kUnits,
+  };
 })();

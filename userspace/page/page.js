@@ -168,7 +168,7 @@
           'Crossing to SIGKILL',
           median[0],
           median[1],
-          'longest ' + length(sum.longestToSignalNs),
+          'median; longest ' + length(sum.longestToSignalNs),
         ),
       );
     }

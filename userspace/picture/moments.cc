@@ -161,7 +161,9 @@ void Moments::put(internal::Picture& out, std::uint64_t since) const {
   out.set_moments_left_out(left_out_);
   if (to_signal.empty()) return;
   std::ranges::sort(to_signal);
-  summary.set_median_to_signal_ns(to_signal[to_signal.size() / 2]);
+  const std::size_t half = to_signal.size() / 2;
+  const std::int64_t low = to_signal[(to_signal.size() - 1) / 2];
+  summary.set_median_to_signal_ns(low + (to_signal[half] - low) / 2);
   summary.set_longest_to_signal_ns(to_signal.back());
 }
 

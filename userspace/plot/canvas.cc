@@ -65,11 +65,22 @@ void Canvas::line(double x1, double y1, double x2, double y2, const Pen& pen) {
   cairo_set_dash(cairo_, nullptr, 0, 0);
 }
 
-double Canvas::text(double x, double y, const std::string& text, double size, const Colour& colour,
-                    Align align, bool bold, double width_max) {
+void Canvas::select_font(double size, bool bold) {
   cairo_select_font_face(cairo_, "DejaVu Sans", CAIRO_FONT_SLANT_NORMAL,
                          bold ? CAIRO_FONT_WEIGHT_BOLD : CAIRO_FONT_WEIGHT_NORMAL);
   cairo_set_font_size(cairo_, size);
+}
+
+double Canvas::text_width(const std::string& text, double size, bool bold) {
+  select_font(size, bold);
+  cairo_text_extents_t extents{};
+  cairo_text_extents(cairo_, text.c_str(), &extents);
+  return extents.x_advance;
+}
+
+double Canvas::text(double x, double y, const std::string& text, double size, const Colour& colour,
+                    Align align, bool bold, double width_max) {
+  select_font(size, bold);
   std::string shown = text;
   cairo_text_extents_t extents{};
   cairo_text_extents(cairo_, shown.c_str(), &extents);

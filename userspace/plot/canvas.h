@@ -52,6 +52,7 @@ class Canvas {
   // the width.
   double text(double x, double y, const std::string& text, double size, const Colour& colour,
               Align align = Align::left, bool bold = false, double width_max = 0);
+  [[nodiscard]] double text_width(const std::string& text, double size, bool bold);
   // For custom paths.
   [[nodiscard]] cairo_t* cairo() { return cairo_; }
   void set(const Colour& colour);
@@ -62,6 +63,8 @@ class Canvas {
   [[nodiscard]] Result<void> write(int fd);
 
  private:
+  void select_font(double size, bool bold);
+
   cairo_surface_t* surface_;
   cairo_t* cairo_;
 };

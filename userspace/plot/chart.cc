@@ -10,6 +10,8 @@
 #include <cmath>
 #include <optional>
 
+#include "plot/label_place.h"
+
 namespace forestall::plot {
 namespace {
 
@@ -137,7 +139,20 @@ void draw_area(Canvas& canvas, const Scale& scale, const internal::Table& table,
   }
 }
 
-void draw_thresholds(Canvas& canvas, const Scale& scale, const internal::Gauge& gauge) {
+// Nothing: the moment is not drawn.
+std::optional<Colour> colour_of(const internal::Moment& moment) {
+  switch (moment.kind()) {
+    case internal::Moment::KILL: return kHard;
+    case internal::Moment::WOULD_KILL: return kSoft;
+    case internal::Moment::KERNEL_OOM: return colour(0x7b2fbf);
+    default: return std::nullopt;
+  }
+}
+
+// `moments`: where they are drawn.
+void draw_thresholds(Canvas& canvas, const Scale& scale, const internal::Gauge& gauge,
+                     const std::vector<double>& moments) {
+  constexpr double kFont = 12;
   for (const internal::GaugeThreshold& each : gauge.thresholds()) {
     const bool soft = each.grace_ns() > 0 || each.response() != "evict";
     const Colour& drawn = soft ? kSoft : kHard;
@@ -145,8 +160,10 @@ void draw_thresholds(Canvas& canvas, const Scale& scale, const internal::Gauge& 
     const double from = std::max(scale.x(static_cast<double>(each.from_us())), scale.plot.left);
     const double to = std::min(scale.x(static_cast<double>(each.to_us())), scale.plot.right());
     canvas.line(from, y, to, y, {drawn, 1.5, true});
-    canvas.text(scale.plot.right() - 6, y - 5, each.quantity() + (soft ? " soft" : " hard"), 12,
-                drawn, Align::right, true);
+    const std::string label = each.quantity() + (soft ? " soft" : " hard");
+    const double right = free_right(moments, scale.plot.left, scale.plot.right() - 6,
+                                    canvas.text_width(label, kFont, true));
+    canvas.text(right, y - 5, label, kFont, drawn, Align::right, true);
   }
 }
 
@@ -178,18 +195,17 @@ void draw_spans(Canvas& canvas, const Scale& scale, const internal::Picture& pic
   }
 }
 
-void draw_moments(Canvas& canvas, const Scale& scale, const internal::Picture& picture) {
+// Returns where.
+std::vector<double> draw_moments(Canvas& canvas, const Scale& scale,
+                                 const internal::Picture& picture) {
+  std::vector<double> places;
   for (const internal::Moment& moment : picture.moments()) {
-    Colour drawn;
-    switch (moment.kind()) {
-      case internal::Moment::KILL: drawn = kHard; break;
-      case internal::Moment::WOULD_KILL: drawn = kSoft; break;
-      case internal::Moment::KERNEL_OOM: drawn = colour(0x7b2fbf); break;
-      default: continue;
-    }
-    const double x = scale.x(static_cast<double>(moment.at_us()));
-    canvas.line(x, scale.plot.top, x, scale.plot.bottom(), {drawn, 1.5});
+    const auto drawn = colour_of(moment);
+    if (!drawn) continue;
+    places.push_back(scale.x(static_cast<double>(moment.at_us())));
+    canvas.line(places.back(), scale.plot.top, places.back(), scale.plot.bottom(), {*drawn, 1.5});
   }
+  return places;
 }
 
 void draw_head(Canvas& canvas, const Box& box, const Chart& chart) {
@@ -265,8 +281,8 @@ void draw(Canvas& canvas, const Box& box, const internal::Picture& picture, cons
       draw_line(canvas, scale, *chart.table, values[i], line);
     }
   }
-  if (chart.gauge != nullptr) draw_thresholds(canvas, scale, *chart.gauge);
-  draw_moments(canvas, scale, picture);
+  const std::vector<double> moments = draw_moments(canvas, scale, picture);
+  if (chart.gauge != nullptr) draw_thresholds(canvas, scale, *chart.gauge, moments);
   canvas.unclip();
   if (chart.table->at_us_size() > 0) return;
   canvas.text(scale.plot.left + 12, scale.plot.top + 24, "Nothing was recorded.", 13, kQuiet);

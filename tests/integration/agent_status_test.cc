@@ -204,6 +204,18 @@ TEST(AgentStatus, SaysThatNothingMayBeKilledAndWhatChangesIt) {
   EXPECT_THAT(text.output, HasSubstr("\nworkloads:\n  - {cgroup: /user.slice/user-*.slice}\n"));
 }
 
+TEST(AgentStatus, TheLinesThatChangeItCanBePastedFromTheLog) {
+  AgentRun agent("pods: {enabled: false}\n", {}, {"--log-format", "text"});
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  const MonotonicTime soon = SystemClock().now() + kPatience;
+  EXPECT_TRUE(agent.process().wait_log("NAME.service}", soon));
+  std::string lines;
+  for (const std::string_view each : kWorkloadExample) lines += "\n" + std::string(each);
+  EXPECT_THAT(agent.process().log(),
+              HasSubstr("; add lines such as these to the configuration:" + lines + "\n"));
+  EXPECT_THAT(agent.process().log(), Not(HasSubstr("example")));
+}
+
 TEST(AgentStatus, SaysNothingOfTheKindWithACandidate) {
   ScratchCgroup scratch;
   scratch.limit(scratch.path(), kLimit);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/tree_refresher.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -79,6 +81,12 @@ void TreeRefresher::report_candidates() {
   line.field("protected", workloads.size()).field("problem", kNoCandidates);
   // Where all are protected, as on a control-plane node, that may well be intended.
   if (!workloads.empty()) return log_.write(exports::LogLevel::warning, line);
+  // For people: whole lines without a time or quotes, to be pasted as they are.
+  if (log_.format() == exports::LogFormat::text) {
+    line.sentence(fmt::format("{}; add lines such as these to the configuration:\n{}",
+                              kNoCandidates, fmt::join(kWorkloadExample, "\n")));
+    return log_.write(exports::LogLevel::warning, line);
+  }
   line.field("remedy", "add lines such as the following to the configuration");
   log_.write(exports::LogLevel::warning, line);
   for (const std::string_view each : kWorkloadExample) {

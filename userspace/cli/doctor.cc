@@ -134,7 +134,7 @@ v1::DoctorReport to_report(const Options& options, const agent::Host& host) {
   }
   for (std::string& sentence : advice(host)) report.add_advice(std::move(sentence));
   const Subject subject{options, host, readable_config(options)};
-  for (const auto advice_of : {candidate_advice, guard_advice, pod_advice}) {
+  for (const auto advice_of : {guard_advice, pod_advice, candidate_advice}) {
     if (auto sentence = advice_of(subject)) report.add_advice(std::move(*sentence));
   }
   return report;

@@ -311,6 +311,9 @@ TEST(CommandLine, RankReportsThatThereAreNoWorkloads) {
   EXPECT_EQ(ran.exit_code, 0) << ran.errors;
   EXPECT_THAT(ran.output, HasSubstr("no workloads"));
   EXPECT_EQ(run_forestall({"rank", "--cgroup", "relative"}).exit_code, 2);
+  const Ran typo = run_forestall({"rank", "--config", tree / "none.yaml", "--cgroup", "/tpyo"});
+  EXPECT_EQ(typo.exit_code, 2);
+  EXPECT_THAT(typo.errors, HasSubstr("--cgroup: open cgroup /tpyo: No such file or directory"));
 }
 
 TEST(CommandLine, RankHidesEmptyWorkloadsAndTakesALimit) {
@@ -345,6 +348,24 @@ TEST(CommandLine, RankHidesEmptyWorkloadsAndTakesALimit) {
   EXPECT_EQ(json({}), 3);
   EXPECT_EQ(json({"-n", "2"}), 2);
   EXPECT_EQ(run_forestall({"rank", "--kernel", "-n", "2"}).exit_code, 2);
+}
+
+// A workload without processes is neither the next one nor a number in the order.
+TEST(CommandLine, RankNumbersAndComparesTheWorkloadsThatItShows) {
+  ScratchCgroup scratch;
+  const Hog first(scratch, scratch.child("first"), mib(4));
+  const Hog last(scratch, scratch.child("last"), mib(8));
+  scratch.child("empty");
+  const TempTree tree{
+      {"order.yaml", "pods: {enabled: false}\nworkloads:\n- {cgroup: " + scratch.path() +
+                         "/first, memoryRequest: 64Mi, priority: 1}\n- {cgroup: " + scratch.path() +
+                         "/empty, memoryRequest: 64Mi, priority: 1}\n- {cgroup: " + scratch.path() +
+                         "/last, memoryRequest: 64Mi, priority: 9}\n"}};
+  const Ran shown = run_forestall({"rank", "--config", tree / "order.yaml"});
+  EXPECT_THAT(shown.output, testing::ContainsRegex("\n +1 .*/first .*before the next by priority\n"
+                                                   " +2 .*/last "));
+  const Ran all = run_forestall({"rank", "--all", "--config", tree / "order.yaml"});
+  EXPECT_THAT(all.output, testing::ContainsRegex("\n +3 .*/last "));
 }
 
 // --- kubelet's settings -------------------------------------------------------------------------

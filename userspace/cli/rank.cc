@@ -9,11 +9,13 @@
 #include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/failure.h"
 #include "cli/host_evaluation.h"
 #include "cli/rank_kernel.h"
 #include "cli/rank_pods.h"
 #include "daemon/rank_report.h"
 #include "intake/amounts.h"
+#include "kernel/cgroup_tree.h"
 #include "messages/json.h"
 #include "policy/rank.h"
 #include "tables/rank_text.h"
@@ -76,10 +78,19 @@ std::vector<std::string> describe(const Workload& workload) {
   return {workload.name, workload.path};
 }
 
+// A misspelt path would look like a cgroup without workloads.
+Result<void> check_cgroup(const Options& options, const std::string& cgroup) {
+  if (cgroup.empty()) return {};
+  const kernel::CgroupTree tree = TRY(kernel::CgroupTree::discover(options.cgroup_mount));
+  const auto opened = tree.open(cgroup);
+  return opened ? Result<void>() : opened.error().in("--cgroup");
+}
+
 void print_text(const std::vector<Candidate>& order, const policy::RankBy& by,
                 const RankOptions& options) {
   if (order.empty()) {
-    fmt::print("no workloads: no pod was found, and no cgroup matches a workload rule\n");
+    const std::string where = options.cgroup.empty() ? "" : " in " + printable(options.cgroup);
+    fmt::print("no workloads{}: no pod was found, and no cgroup matches a workload rule\n", where);
     return;
   }
   const tables::OrderRows rows{limit_of(options), options.with_empty};
@@ -118,6 +129,9 @@ void report_growth_unknown(const Question& question, const policy::RankBy& by) {
 }
 
 int rank_host(const Options& options, const RankOptions& rank_options, const Question& question) {
+  if (const auto known = check_cgroup(options, rank_options.cgroup); !known) {
+    return fail("rank", known.error(), kExitUsage);
+  }
   const bool on_disk = filesystem_of(question.signal).has_value();
   auto evaluated =
       evaluate_host(options, on_disk ? Depth::disk : Depth::memory, question.growth_over);

@@ -76,10 +76,10 @@ std::vector<std::string> key_cells(const Candidate& candidate, Resource resource
   return cells;
 }
 
-// Why the workload is protected, or which value ranks it before the next one.
-std::string remark(const std::vector<Candidate>& order, std::size_t i, Resource resource,
+// Why the workload is protected, or which value ranks it before the next one (null: it is the
+// last).
+std::string remark(const Candidate& each, const Candidate* next, Resource resource,
                    Ranking ranking) {
-  const Candidate& each = order[i];
   if (each.exclusion == Exclusion::is_protected) {
     const std::string reason = protection_reason(each.sample.workload);
     return fmt::format("protected: {}", reason.empty() ? "it contains a protected workload, or "
@@ -87,9 +87,9 @@ std::string remark(const std::vector<Candidate>& order, std::size_t i, Resource 
                                                        : reason);
   }
   if (each.exclusion != Exclusion::none) return std::string(to_string(each.exclusion));
-  if (i + 1 == order.size()) return "";
+  if (next == nullptr) return "";
   return fmt::format("before the next by {}",
-                     policy::deciding_rule(each.key, order[i + 1].key, resource, ranking));
+                     policy::deciding_rule(each.key, next->key, resource, ranking));
 }
 
 }  // namespace
@@ -125,17 +125,20 @@ std::string order_text(const std::vector<Candidate>& order, Resource resource,
     row.push_back(std::move(heading));
   row.emplace_back();
   Table table(std::move(row));
-  for (std::size_t i = 0; i < order.size() && rows.limit > 0; ++i) {
-    if (order[i].exclusion == Exclusion::empty && !rows.with_empty) continue;
-    --rows.limit;
+  // Numbers and remarks are about the rows that are shown: an empty workload is never the next.
+  std::vector<const Candidate*> shown;
+  for (const Candidate& each : order) {
+    if (rows.with_empty || each.exclusion != Exclusion::empty) shown.push_back(&each);
+  }
+  for (std::size_t i = 0; i < std::min(shown.size(), rows.limit); ++i) {
+    const Candidate& each = *shown[i];
     row = {fmt::format("{}", i + 1)};
-    for (std::string& cell : describe(order[i].sample.workload)) row.push_back(std::move(cell));
+    for (std::string& cell : describe(each.sample.workload)) row.push_back(std::move(cell));
     if (by_points(resource, ranking)) {
-      for (std::string& cell : points_cells(order[i].sample)) row.push_back(std::move(cell));
+      for (std::string& cell : points_cells(each.sample)) row.push_back(std::move(cell));
     }
-    for (std::string& cell : key_cells(order[i], resource, with_growth))
-      row.push_back(std::move(cell));
-    row.push_back(remark(order, i, resource, ranking));
+    for (std::string& cell : key_cells(each, resource, with_growth)) row.push_back(std::move(cell));
+    row.push_back(remark(each, i + 1 < shown.size() ? shown[i + 1] : nullptr, resource, ranking));
     table.add(std::move(row));
   }
   return table.text();

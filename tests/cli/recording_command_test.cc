@@ -407,6 +407,23 @@ TEST_F(RecordingCommand, DiffRemarksThatNoEvaluationsAreAtTheSameTime) {
   EXPECT_EQ(comparison.remarks(0), remark);
 }
 
+// What only one of them could cross is no difference of the policies.
+TEST_F(RecordingCommand, DiffSaysWhereOneHasNoEvaluation) {
+  const std::string shorter = tree_ / "shorter";
+  RecordedRun run({shorter, false},
+                  policy::config({policy::hard(Signal::memory_available, mib(500))}));
+  Observation observation;
+  observation.at = policy::second(100);
+  observation.node = policy::node(gib(4), mib(600));
+  run.evaluate(observation);
+  run.end();
+  const Ran ran = run_forestall({"diff", shorter, file_});
+  EXPECT_EQ(ran.exit_code, 1);
+  EXPECT_THAT(ran.output, HasSubstr(shorter + ": no evaluation at that time\n"));
+  EXPECT_THAT(ran.output, HasSubstr(shorter + " has evaluations from +0.000s to +0.000s\n" + file_ +
+                                    " has evaluations from +0.000s to +20.000s\n"));
+}
+
 TEST_F(RecordingCommand, DiffOfAFileWithoutDecisionsIsAnError) {
   tree_.write("empty", "");
   for (const auto& arguments : {std::vector<std::string>{"diff", tree_ / "empty", file_},

@@ -41,13 +41,13 @@ class Comparison {
       } else {
         hold_together(*a, *b);
       }
-      seen_before_ |= !only_b;
-      seen_after_ |= !only_a;
       if (!only_b) {
+        note(a->at, before_time_);
         episodes_before_.take(a->at, a->decision, a->age);
         a = TRY(before_.next());
       }
       if (!only_a) {
+        note(b->at, after_time_);
         episodes_after_.take(b->at, b->decision, b->age);
         b = TRY(after_.next());
       }
@@ -58,13 +58,21 @@ class Comparison {
   // Whether no decision of one stream is on an observation of the other's.
   [[nodiscard]] bool disjoint() const { return same_ + different_ == 0; }
   // Whether the streams have a decision.
-  [[nodiscard]] bool seen_before() const { return seen_before_; }
-  [[nodiscard]] bool seen_after() const { return seen_after_; }
+  [[nodiscard]] bool seen_before() const { return before_time_.has_value(); }
+  [[nodiscard]] bool seen_after() const { return after_time_.has_value(); }
   [[nodiscard]] bool equal() const { return different_ == 0 && unmatched_ == 0; }
-  [[nodiscard]] std::string text(const replay::Sides& sides) const;
+  // REQUIRES: both streams have a decision.
+  [[nodiscard]] std::string text(const std::string& before, const std::string& after) const;
   [[nodiscard]] internal::ReplayComparison message() const;
 
  private:
+  using Time = std::optional<replay::Sides::Time>;
+
+  static void note(MonotonicTime at, Time& time) {
+    if (!time) time.emplace(at, at);
+    time->second = at;
+  }
+
   void hold_together(const replay::TimedDecision& a, const replay::TimedDecision& b) {
     if (a.decision == b.decision) {
       ++same_;
@@ -87,15 +95,24 @@ class Comparison {
   std::optional<MonotonicTime> first_time_;
   // The first pair that acts differently; if none does, the first different one.
   std::optional<std::pair<replay::TimedDecision, replay::TimedDecision>> first_;
-  bool seen_before_ = false;
-  bool seen_after_ = false;
+  // From the first to the last decision.
+  Time before_time_;
+  Time after_time_;
 };
 
-std::string Comparison::text(const replay::Sides& sides) const {
+std::string Comparison::text(const std::string& before, const std::string& after) const {
+  const replay::Sides sides{before, after, before_time_, after_time_};
   std::string out = replay::episodes_text(replay::compare(episodes_before_, episodes_after_),
                                           *first_time_, sides);
   out += fmt::format("\ndecisions: {} equal, {} different ({} act differently), {} in only one\n",
                      same_, different_, act_otherwise_, unmatched_);
+  if (unmatched_ > 0 && before_time_ != after_time_) {
+    for (const auto& [name, time] :
+         {std::pair{before, before_time_}, std::pair{after, after_time_}}) {
+      out += fmt::format("{} has evaluations from {} to {}\n", printable(name),
+                         offset(time->first - *first_time_), offset(time->second - *first_time_));
+    }
+  }
   if (!first_) return out;
   const auto& [a, b] = *first_;
   return out + fmt::format("the first {} is at {}:\n{}",
@@ -143,7 +160,7 @@ int run_diff(const Options& options, const replay::DiffOptions& diff) {
   if (options.output == OutputFormat::json) {
     out = messages::to_json(message, messages::JsonStyle::pretty);
   } else if (!comparison.equal()) {
-    out = comparison.text({diff.before, diff.after});
+    out = comparison.text(diff.before, diff.after);
   }
   const bool written = std::fwrite(out.data(), 1, out.size(), stdout) == out.size();
   if (!written || std::fflush(stdout) != 0)

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <tuple>
 
 #include "base/printable.h"
 #include "messages/convert.h"
@@ -35,11 +36,16 @@ std::string why_none(const Episode& episode) {
   return fmt::format("met for {}, {}", length, to_string(episode.reason));
 }
 
-std::string reported(const Episode* episode, MonotonicTime first) {
-  if (episode == nullptr) return "not crossed";
-  if (episode->kills == 0) return "no eviction: " + why_none(*episode);
-  const Departure& victim = episode->victims.front();
-  std::string text = fmt::format("{} at {}", victims_of(*episode), since(victim.at, first));
+// `other`: the same crossing on the other side.
+std::string not_crossed(const Episode& other, const std::optional<Sides::Time>& time) {
+  const bool covered = !time || (other.began <= time->second && other.end() >= time->first);
+  return covered ? "not crossed" : "no evaluation at that time";
+}
+
+std::string reported(const Episode& episode, MonotonicTime first) {
+  if (episode.kills == 0) return "no eviction: " + why_none(episode);
+  const Departure& victim = episode.victims.front();
+  std::string text = fmt::format("{} at {}", victims_of(episode), since(victim.at, first));
   if (victim.age) text += fmt::format(" (with usage read {} earlier)", brief(*victim.age));
   return text;
 }
@@ -97,11 +103,14 @@ std::string episodes_text(const std::vector<EpisodeDifference>& differences, Mon
                                     : named.began;
     out += fmt::format("{:>14}  {} of {}: {}\n", since(began, first), named.signal, named.subject,
                        how(each));
-    for (const auto& [side, episode] :
-         {std::pair{&sides.before, each.before}, std::pair{&sides.after, each.after}}) {
+    for (const auto& [side, episode, time] :
+         {std::tuple{&sides.before, each.before, &sides.before_time},
+          std::tuple{&sides.after, each.after, &sides.after_time}}) {
       const std::string limit =
           episode != nullptr && !episode->limit.empty() ? " (< " + episode->limit + ")" : "";
-      out += fmt::format("{:>16}{}{}: {}\n", "", *side, limit, reported(episode, first));
+      out +=
+          fmt::format("{:>16}{}{}: {}\n", "", *side, limit,
+                      episode != nullptr ? reported(*episode, first) : not_crossed(named, *time));
     }
   }
   out += fmt::format("crossings: {}", differences.size());

@@ -2,7 +2,9 @@
 // How two decisions on the same observation differ.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "base/clock.h"
 #include "model/decision.h"
@@ -13,6 +15,10 @@ namespace forestall::replay {
 struct Sides {
   std::string before = "recorded";
   std::string after = "here";
+  // The first and the last evaluation of each; nothing: both have the same evaluations.
+  using Time = std::pair<MonotonicTime, MonotonicTime>;
+  std::optional<Time> before_time = std::nullopt;
+  std::optional<Time> after_time = std::nullopt;
 };
 
 // Another action or another victim. Decisions under different thresholds differ in the threshold's

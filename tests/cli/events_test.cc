@@ -70,7 +70,9 @@ TEST_F(EventsCommand, PrintsTheSentencesOfTheLogInTheOrderOfTime) {
   EXPECT_EQ(lines[2], "2026-03-14T09:42:35.000Z met: memory.available 1.48Gi < 1.5Gi");
   EXPECT_THAT(lines[3], HasSubstr("Z MemoryPressure is true: "));
   EXPECT_THAT(lines[6], EndsWith("Z evicting shop/catalog: memory.available 511.96Mi < 512Mi"));
-  EXPECT_THAT(lines[7], EndsWith("Z no longer met: memory.available 512Mi, threshold 512Mi"));
+  EXPECT_THAT(lines[7],
+              EndsWith("Z no longer met with the memory that is being released: memory.available "
+                       "512Mi, threshold 512Mi"));
   EXPECT_THAT(lines[10], StartsWith("2026-03-14T09:43:22.111Z evicted shop/catalog: "));
   EXPECT_TRUE(
       std::ranges::is_sorted(lines, {}, [](const auto& line) { return line.substr(0, 24); }));

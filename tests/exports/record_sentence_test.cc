@@ -62,6 +62,10 @@ TEST(RecordSentence, ACrossingHasADirectionAndASubject) {
             "met: memory.available 96Mi, threshold 96Mi in /batch");
   EXPECT_EQ(sentence("/a b", false, mib(99)),
             "no longer met: memory.available 99Mi, threshold 96Mi in \"/a b\"");
+  EXPECT_EQ(
+      sentence("node", false, mib(95)),
+      "no longer met with the memory that is being released: memory.available 95Mi, threshold "
+      "96Mi");
 }
 
 TEST(RecordSentence, TheStateOfAKillIsTheVerb) {

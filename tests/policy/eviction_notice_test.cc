@@ -38,6 +38,15 @@ Eviction notice(const WorkloadSample& sample, const Evidence& driving,
 
 const Evidence kMemory = met(Signal::memory_available, q("100Mi"), mib(99).count);
 
+TEST(EvictionNoticeTest, ACgroupThatIsShortIsNotTheNode) {
+  const Pod made = pod("p", {});
+  Evidence evidence = met(Signal::cgroup_memory_available, q("96Mi"), mib(95).count);
+  evidence.subject = "/batch";
+  EXPECT_EQ(notice(sample_of(made, gib(1)), evidence).message,
+            "The cgroup /batch was low on resource: memory. "
+            "Threshold quantity: 96Mi, available: 95Mi. ");
+}
+
 TEST(EvictionNoticeTest, MemoryInFull) {
   const Pod made = pod("p", {container("app", memory("1Gi")), container("calm", memory("1Gi"))},
                        {sidecar("proxy"), container("setup")});
@@ -70,7 +79,7 @@ TEST(EvictionNoticeTest, QuantitiesPrintInTheirResourcesFormat) {
        "memory. Threshold quantity: 1500M, available: 1023. "},
       {met(Signal::allocatable_memory_available, q("1Gi"), -1024),
        "memory. Threshold quantity: 1Gi, available: -1Ki. "},
-      {met(Signal::cgroup_memory_available, q("1Gi"), 1024),
+      {met(Signal::memory_until_oom, q("1Gi"), 1024),
        "memory. Threshold quantity: 1Gi, available: 1Ki. "},
       {met(Signal::nodefs_available, q("0.5Gi"), gib(1).count / 4),
        "ephemeral-storage. Threshold quantity: 512Mi, available: 256Mi. "},

@@ -235,7 +235,8 @@ std::size_t Victim::admit(ProcessSnapshot& snapshot) {
   unheld_ = hold() == Hold::by_pidfd
                 ? snapshot.unpinned
                 : static_cast<std::uint32_t>(snapshot.present.size()) - snapshot.refused;
-  attempt(Rung::pidfds).processes += added;
+  // A round that finds no further process is no attempt at a time of its own.
+  if (added > 0) attempt(Rung::pidfds).processes += added;
   return from;
 }
 

@@ -189,8 +189,11 @@ std::string oom_kill_sentence(const Record& record) {
 std::string crossing_sentence(Signal signal, std::string_view subject, bool met,
                               std::int64_t available, std::int64_t limit) {
   // Memory that is being released counts as well, so a threshold above it may be no longer met.
-  std::string text = met ? "met: " + compared(signal, available, limit)
-                         : "no longer met: " + apart(signal, available, limit);
+  const std::string_view released =
+      !met && available < limit ? " with the memory that is being released" : "";
+  std::string text =
+      met ? "met: " + compared(signal, available, limit)
+          : fmt::format("no longer met{}: {}", released, apart(signal, available, limit));
   if (subject != "node") text += " in " + logfmt_value(subject);
   return text;
 }

@@ -18,8 +18,9 @@ namespace forestall::exports {
 [[nodiscard]] std::string outcome_sentence(const Record& record);
 // REQUIRES: the record is a kernel kill.
 [[nodiscard]] std::string oom_kill_sentence(const Record& record);
-// "met: memory.available 95.8Mi < 96Mi in /batch", or "no longer met: ...". `subject`: "node" or
-// the path of a cgroup; amounts in the signal's unit.
+// "met: memory.available 95.8Mi < 96Mi in /batch", "no longer met: ..." or, after a kill, "no
+// longer met with the memory that is being released: ...". `subject`: "node" or the path of a
+// cgroup; amounts in the signal's unit.
 [[nodiscard]] std::string crossing_sentence(Signal signal, std::string_view subject, bool met,
                                             std::int64_t available, std::int64_t limit);
 [[nodiscard]] std::string condition_sentence(const ConditionStatus& status);

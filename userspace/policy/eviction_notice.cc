@@ -104,7 +104,9 @@ void write_notice(const Candidate& victim, const Evidence& driving,
   eviction.metric_signal = to_string(driving.threshold.signal);
   eviction.disruption_target = true;
   eviction.annotations.clear();
-  eviction.message = "The node was low on resource: " + resource_name + ". ";
+  const bool of_node = driving.threshold.signal != Signal::cgroup_memory_available;
+  eviction.message = (of_node ? "The node" : "The cgroup " + driving.subject) +
+                     " was low on resource: " + resource_name + ". ";
   if (const Evidence* met = threshold_met(resource, driving, evidence)) {
     eviction.message += "Threshold quantity: " + met->limit.text() +
                         ", available: " + in_unit_of(resource, met->available).text() + ". ";

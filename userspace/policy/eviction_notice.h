@@ -13,7 +13,8 @@ namespace forestall::policy {
 // Fills message, annotations, metric_signal and disruption_target of `eviction`.
 //
 // The message; each sentence ends with a blank:
-// 1. the short resource;
+// 1. the short resource, and for a signal of Forestall's own the cgroup, where kubelet has the
+// node;
 // 2. the threshold's quantity and the available amount, of `driving`, otherwise of the first
 // evidence that is driving and about the same resource; omitted without either;
 // 3. for memory, and a pod with its own memory request: the pod's usage;

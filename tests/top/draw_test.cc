@@ -150,6 +150,16 @@ TEST(Draw, ColumnsGiveWayFromTheLeastImportant) {
   EXPECT_THAT(text_of(drawing.draw(200, 30).screen), HasSubstr("procs"));
 }
 
+// Without BPF stalls have no values, and the growth has their place.
+TEST(Draw, AColumnWithoutValuesGivesWayToTheGrowth) {
+  internal::TopReport report = example_report(3);
+  EXPECT_THAT(text_of(Drawing(report).draw(80, 30).screen), Not(HasSubstr("change/s")));
+  for (auto& each : *report.mutable_workloads()) each.clear_stall_ns_per_second();
+  const std::string without = text_of(Drawing(report).draw(80, 30).screen);
+  EXPECT_THAT(without, HasSubstr("change/s"));
+  EXPECT_THAT(without, Not(HasSubstr("stall/s")));
+}
+
 TEST(Draw, ScrollsToTheRowThatIsSelected) {
   Drawing drawing(example_report(300));
   drawing.view.selected = "/kubepods/pod250";

@@ -121,7 +121,9 @@ int draw_workloads(const Frame& frame, int y, int height, Screen& screen, Layout
   for (const int each : rows) name_max = std::max(name_max, width_of(name_of(report, each)));
   const bool points = std::ranges::any_of(
       report.comparators(), [](const std::string& each) { return each == "kernel-badness"; });
-  const auto columns = fitting_columns(screen.size().width, points, std::min(name_max, 48));
+  const bool stalls =
+      std::ranges::any_of(report.workloads(), &internal::TopWorkload::has_stall_ns_per_second);
+  const auto columns = fitting_columns(screen.size().width, points, stalls, std::min(name_max, 48));
   draw_headings(frame, columns, y++, screen, layout);
   const int page = std::max(height - 1, 1);
   layout.page = page;

@@ -94,10 +94,11 @@ const std::vector<ColumnShape>& column_shapes() {
   return kShapes;
 }
 
-std::vector<ColumnShape> fitting_columns(int width, bool points, int name_max) {
+std::vector<ColumnShape> fitting_columns(int width, bool points, bool stalls, int name_max) {
   std::vector<ColumnShape> columns = column_shapes();
-  if (!points)
-    std::erase_if(columns, [](const auto& each) { return each.column == Column::points; });
+  std::erase_if(columns, [&](const auto& each) {
+    return (each.column == Column::points && !points) || (each.column == Column::stall && !stalls);
+  });
   const auto taken = [&columns] {
     int cells = 1;  // the mark of the next victim
     for (const ColumnShape& each : columns) cells += each.width + 1;

@@ -23,8 +23,10 @@ struct ColumnShape {
 };
 [[nodiscard]] const std::vector<ColumnShape>& column_shapes();
 // The columns that fit, in their order; name and why share the remaining width. `points`: show the
-// kernel's points. `name_max`: cells of the longest name.
-[[nodiscard]] std::vector<ColumnShape> fitting_columns(int width, bool points, int name_max);
+// kernel's points. `stalls`: a workload has a stall time, which needs BPF. `name_max`: cells of the
+// longest name.
+[[nodiscard]] std::vector<ColumnShape> fitting_columns(int width, bool points, bool stalls,
+                                                       int name_max);
 
 // Indices into the report's workloads, filtered and sorted. Equal rows keep the eviction order. A
 // filter matches part of the name or path, regardless of case.

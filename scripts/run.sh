@@ -19,7 +19,12 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
     report) programs+=(forestall-plot) ;;
     top) programs+=(forestall-top) ;;
   esac
-  ninja -C build/run --quiet "${programs[@]}"
+  if [[ "$(ninja -C build/run -n "${programs[@]}")" != *"no work to do"* ]]; then
+    echo "Building ${programs[*]}: several minutes the first time"
+    progress=(--quiet)
+    [[ ! -t 2 ]] || progress=() # ninja shows its steps on one line
+    ninja -C build/run "${progress[@]}" "${programs[@]}"
+  fi
   cd - >/dev/null
 } >&2
 exec "$top/build/run/userspace/cli/forestall" "$@"

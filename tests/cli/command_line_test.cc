@@ -397,6 +397,18 @@ TEST(CheckConfig, MissingKubeletConfigNamesTheFile) {
   EXPECT_THAT(ran.errors, HasSubstr("/nonexistent/k.yaml"));
 }
 
+// A node without pods yet.
+TEST(CheckConfig, AnEmptyPodListDeclaresThePriorities) {
+  const TempTree tree{{"pods.json", R"({"kind":"PodList","apiVersion":"v1","items":[]})"},
+                      {"listed.yaml", "podList: pods.json\n"},
+                      {"unlisted.yaml", "{}\n"}};
+  const auto errors = [&](const char* config) {
+    return run_forestall({"check-config", "--config", tree / config}).errors;
+  };
+  EXPECT_THAT(errors("listed.yaml"), testing::Not(HasSubstr("neither podList nor manifest")));
+  EXPECT_THAT(errors("unlisted.yaml"), HasSubstr("neither podList nor manifest"));
+}
+
 TEST(CheckConfig, ShowsThresholdsInOrder) {
   const TempTree tree{{"kubelet.yaml", std::string(kKubelet) +
                                            "evictionHard:\n  memory.available: 1.5Gi\n"

@@ -87,12 +87,12 @@ void print_thresholds(const v1::ConfigReport& report) {
 
 // Kubernetes' facts of a pod decide whether it is critical and what it may use.
 constexpr const char* kInferredWarning =
-    "warning: pods may be killed, and neither podList nor manifest declares their priorities: the "
+    "pods may be killed, and neither podList nor manifest declares their priorities: the "
     "agent infers what it can from oom_score_adj, protects every pod that may be "
     "system-node-critical, and cannot recognize a system-cluster-critical one; set podList";
 
-bool infers_pods(const Config& config) {
-  return config.pods && config.known_pods.empty() && config.pod_rules.empty();
+bool infers_pods(const intake::LoadedConfig& loaded) {
+  return loaded.config.pods && loaded.pod_list.empty() && loaded.config.pod_rules.empty();
 }
 
 // As root, what the agent as root would find. Other users may check files of their own.
@@ -101,7 +101,7 @@ void add_trust_warnings(intake::LoadedConfig& loaded) {
   for (const std::string& file : loaded.files) {
     const auto opened = open_trusted(file);
     if (opened) continue;
-    loaded.warnings.push_back("warning: the agent refuses a file: " + opened.error().text());
+    loaded.warnings.push_back("the agent refuses a file: " + opened.error().text());
   }
 }
 
@@ -215,8 +215,10 @@ int run_check_config(const Options& options) {
     return kExitUsage;
   }
   add_trust_warnings(*loaded);
-  if (infers_pods(loaded->config)) loaded->warnings.emplace_back(kInferredWarning);
-  for (const std::string& warning : loaded->warnings) fmt::print(stderr, "{}\n", warning);
+  if (infers_pods(*loaded)) loaded->warnings.emplace_back(kInferredWarning);
+  for (const std::string& warning : loaded->warnings) {
+    fmt::print(stderr, "warning: {}\n", warning);
+  }
   const v1::ConfigReport report = report_of(*loaded);
   if (options.output == OutputFormat::json) {
     fmt::print("{}", messages::to_json(report, messages::JsonStyle::pretty));

@@ -49,7 +49,7 @@ TEST(RulesCommand, ChecksOomdsConfiguration) {
   EXPECT_EQ(json.exit_code, 0) << json.errors;
   EXPECT_THAT(json.output, HasSubstr("\"postActionDelaySeconds\": 10"));
   EXPECT_THAT(json.output, HasSubstr("\"disable-on-drop-in\": false"));
-  EXPECT_THAT(json.output, HasSubstr("desktop.oomd.json:22:"));
+  EXPECT_THAT(json.output, HasSubstr("desktop.oomd.json:23:"));
 }
 
 TEST(RulesCommand, RefusedFilesExitWithTwoAndNameTheirPlace) {

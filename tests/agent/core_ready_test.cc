@@ -165,6 +165,13 @@ class CoreReady : public ::testing::Test {
     });
     return found == controller_.records.end() ? nullptr : &*found;
   }
+  [[nodiscard]] const Record* last_kill() const {
+    const auto& all = controller_.records;
+    const auto found = std::find_if(all.rbegin(), all.rend(), [](const Record& record) {
+      return record.decision.action == Action::kill;
+    });
+    return found == all.rend() ? nullptr : &*found;
+  }
   [[nodiscard]] static std::string victim_of(const Record& record) {
     return record.decision.considered[*record.decision.victim()].sample.workload.path;
   }
@@ -332,6 +339,67 @@ TEST_F(CoreReady, LoopEvaluatesAgainSoonAfterAWatchdogKill) {
   EXPECT_LE(until_next, milliseconds(10));
 }
 
+// The victim's memory stays, so its kill stays in flight until the release timeout.
+TEST_F(CoreReady, MakesNoListWhileAKillIsInFlight) {
+  config_.dry_run = false;
+  start();
+  const std::uint64_t before = core_->victim_cache().generation();
+  cross();
+  ASSERT_NE(kill(), nullptr);
+  use("/all", kInZone);
+  report(WakeSource::poll);
+  pass(milliseconds(300));
+  ASSERT_EQ(ladder_->progress().front().state, KillState::in_flight);
+  EXPECT_FALSE(core_->victim_cache().working());
+  EXPECT_EQ(core_->victim_cache().generation(), before);
+  pass(seconds(3));
+  ASSERT_NE(ladder_->progress().front().state, KillState::in_flight);
+  EXPECT_GT(core_->victim_cache().generation(), before);
+}
+
+TEST_F(CoreReady, ProgressOfAKillThatChangesNoStateIsEvaluatedOnceIn10Ms) {
+  config_.dry_run = false;
+  start();
+  cross();
+  ASSERT_NE(kill(), nullptr);
+  const std::uint64_t before = core_->evaluations();
+  for (int i = 0; i < 5; ++i) core_->ladder_ready();
+  EXPECT_EQ(core_->evaluations(), before);
+  clock_.advance(milliseconds(10));
+  for (int i = 0; i < 5; ++i) core_->ladder_ready();
+  EXPECT_EQ(core_->evaluations(), before + 1);
+}
+
+// memory.stat of the workloads that stand still is not read again within a second.
+TEST_F(CoreReady, AFurtherVictimIsSelectedOnFreshUsage) {
+  config_.workloads.push_back(workload("/all/late"));
+  make("/all/late", mib(1));
+  start();
+  use("/all", mib(186));
+  pass(milliseconds(100));  // the headroom has halved: another list
+  cross();
+  ASSERT_NE(kill(), nullptr);
+  use("/all", mib(250));
+  use("/all/leak", mib(10));  // so its kill has freed its memory
+  use("/all/late", mib(60));
+  files_.write("cgroup/all/late/memory.stat", "inactive_file 4096\n");
+  files_.write("cgroup/all/calm/memory.stat", "inactive_file 4096\n");
+  pass(milliseconds(600));
+  ASSERT_NE(last_kill(), nullptr);
+  EXPECT_EQ(victim_of(*last_kill()), "/all/late");
+  EXPECT_FALSE(last_kill()->prepared) << "all were read again";
+  const auto sample_of = [&](const std::string& path) {
+    for (const Candidate& each : last_kill()->decision.considered) {
+      if (each.sample.workload.path == path) return each.sample;
+    }
+    return WorkloadSample();
+  };
+  EXPECT_EQ(sample_of("/all/late").usage, mib(60));
+  EXPECT_EQ(sample_of("/all/late").inactive_file, Bytes{4096}) << "it moved";
+  EXPECT_EQ(sample_of("/all/calm").usage, mib(20));
+  EXPECT_EQ(sample_of("/all/calm").inactive_file, Bytes{0}) << "it stands still";
+}
+
 // More workloads than the cache holds.
 class CoreReadyAmongMany : public CoreReady {
  protected:
@@ -380,7 +448,8 @@ TEST_F(CoreReadyAmongMany, FindsAnUncachedWorkloadThatPassedAll) {
 TEST_F(CoreReady, LimitsTheCostOfPreRanking) {
   start();
   GrowthWatch growth(clock_, *observer_);
-  VictimCache victim_cache(*observer_, *ladder_, growth);
+  exports::LoopWorkTally work;
+  VictimCache victim_cache(*observer_, *ladder_, growth, work);
   std::vector<Line> lines(1);
   lines[0].path = "/";
   lines[0].margin = mib(32);

@@ -12,6 +12,8 @@
 #include <sstream>
 #include <thread>
 
+#include "support/manual_clock.h"
+
 namespace forestall::exports {
 namespace {
 
@@ -289,6 +291,24 @@ TEST(Metrics, ExportsStageHistogramsAndLosses) {
   EXPECT_THAT(series, Contains(Pair("forestall_bpf_counter_read_errors_total", 0)));
   EXPECT_THAT(series, Contains(Pair("forestall_recording_entries_lost_total", 5)));
   EXPECT_THAT(series, Contains(Pair("forestall_log_lines_dropped_total", 0)));
+}
+
+TEST(Metrics, ExportsTheLoopsWork) {
+  test::ManualClock clock;
+  LoopWorkTally work(clock);
+  const Metrics metrics("1", Tier::full, {nullptr, nullptr, nullptr, &work});
+  work.begin();
+  clock.advance(std::chrono::milliseconds(250));
+  {
+    const LoopWorkScope kills(work, LoopWork::kill);
+    clock.advance(std::chrono::milliseconds(500));
+  }
+  work.end();
+  const auto series = series_of(metrics);
+  EXPECT_THAT(series, Contains(Pair("forestall_loop_longest_stretch_seconds", 0.75)));
+  EXPECT_THAT(series, Contains(Pair(R"(forestall_loop_work_longest_seconds{work="kill"})", 0.5)));
+  EXPECT_THAT(series, Contains(Pair(R"(forestall_loop_work_seconds_total{work="other"})", 0.25)));
+  EXPECT_THAT(series, Contains(Pair(R"(forestall_loop_work_seconds_total{work="pin"})", 0)));
 }
 
 TEST(Metrics, ADryRunCountsNoKillAndNoEviction) {

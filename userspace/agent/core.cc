@@ -10,6 +10,10 @@
 #include "policy/deadlines.h"
 
 namespace forestall::agent {
+
+using exports::LoopWork;
+using exports::LoopWorkScope;
+
 namespace {
 
 // Kills begun in one evaluation before the loop serves other events. Each is for another subject,
@@ -27,12 +31,12 @@ bool is_due(const std::optional<MonotonicTime>& due, MonotonicTime now) {
 Core::Core(Parts parts, Config config)
     : parts_(std::move(parts)),
       config_(std::move(config)),
-      tree_(*parts_.clock, *parts_.observer, *parts_.log, *parts_.watchdog, config_,
-            parts_.has_cgroup_events, [this] { protect(); }),
+      tree_(*parts_.clock, *parts_.observer, *parts_.log, *parts_.watchdog, parts_.counts->work,
+            config_, parts_.has_cgroup_events, [this] { protect(); }),
       growth_(*parts_.clock, *parts_.observer),
-      victim_cache_(*parts_.observer, *parts_.ladder, growth_),
+      victim_cache_(*parts_.observer, *parts_.ladder, growth_, parts_.counts->work),
       evaluator_({*parts_.clock, *parts_.observer, *parts_.ladder, *parts_.reclaim, tree_,
-                  victim_cache_, growth_, config_, parts_.tree}),
+                  victim_cache_, growth_, config_, parts_.counts->work, parts_.tree}),
       reporter_(parts_),
       kills_({*parts_.clock, *parts_.observer, *parts_.ladder, *parts_.watchdog, *parts_.guard,
               victim_cache_, tree_, scheduler_, reporter_, *parts_.log, parts_.sinks,
@@ -48,6 +52,7 @@ void Core::start() {
   tree_.refresh_changed();
   pods_.reconcile();
   growth_.evaluate_calm(config_);
+  while (growth_.next_due()) growth_.work();
   evaluate(WakeSource::startup);
 }
 
@@ -75,7 +80,10 @@ void Core::resumed(MonotonicTime last_ran, MonotonicTime due, bool continued) {
 void Core::source_ready(sources::Source& source) {
   std::vector<Wake> wakes;
   const MonotonicTime now = parts_.clock->now();
-  source.drain(now, wakes);
+  {
+    const LoopWorkScope drains(parts_.counts->work, LoopWork::events);
+    source.drain(now, wakes);
+  }
   for (const Wake& wake : wakes) {
     if (wake.source == WakeSource::workload_change) tree_.note_change();
     oom_kills_.note(wake, now);
@@ -90,9 +98,16 @@ void Core::source_ready(sources::Source& source) {
 }
 
 void Core::ladder_ready() {
-  kills_.advance();
-  report_reclaimed();
-  evaluate(WakeSource::kill_progress);
+  bool changed = false;
+  {
+    const LoopWorkScope advances(parts_.counts->work, LoopWork::ladder);
+    changed = kills_.advance();
+    report_reclaimed();
+  }
+  const MonotonicTime now = parts_.clock->now();
+  const Wake progress{WakeSource::kill_progress, now, {}, {}};
+  if (changed) return evaluate(progress);
+  if (const auto wake = scheduler_.admit({progress}, tree_.change_due(), now)) evaluate(*wake);
 }
 
 void Core::reclaim_ready() {
@@ -131,6 +146,7 @@ void Core::time_passed() {
   if (const auto wake = scheduler_.deferred_due(now)) evaluate(*wake);
   if (pods_.is_due(now)) pods_.reconcile();
   if (is_due(victim_cache_.next_due(), now)) pre_rank(now);
+  if (is_due(growth_.next_due(), now)) sample_calm();
   if (scheduler_.deadline_due(now)) evaluate(Wake{WakeSource::deadline, now, {}, {}});
   const Wake recheck{WakeSource::recheck, now, {}, {}};
   const bool pass_due = is_due(reporter_.next_pass(), now);
@@ -139,7 +155,7 @@ void Core::time_passed() {
   if (tree_.recheck_at() <= now) {
     tree_.recheck();
     evaluate(recheck);
-    if (!scheduler_.holds() && victim_cache_.subjects().empty()) growth_.evaluate_calm(config_);
+    if (is_calm()) growth_.evaluate_calm(config_);
   } else if (scheduler_.hold_due(now) || pass_due) {
     evaluate(recheck);
   }
@@ -155,6 +171,7 @@ MonotonicTime Core::next_due() const {
   consider(pods_.next());
   consider(parts_.ladder->next_due());
   consider(victim_cache_.next_due());
+  consider(growth_.next_due());
   consider(parts_.oom_events->next_due());
   consider(parts_.forecast->next_due());
   consider(parts_.guard->next_due());
@@ -162,11 +179,23 @@ MonotonicTime Core::next_due() const {
   return next;
 }
 
+bool Core::is_calm() const {
+  return !scheduler_.holds() && victim_cache_.subjects().empty();
+}
+
+void Core::sample_calm() {
+  const LoopWorkScope samples(parts_.counts->work, LoopWork::sample);
+  if (is_calm()) {
+    growth_.work();
+  } else {
+    growth_.stop();
+  }
+}
+
 void Core::pre_rank(MonotonicTime now) {
   if (!victim_cache_.working()) return evaluate(Wake{WakeSource::recheck, now, {}, {}});
   tree_.refresh_if_stale(now);
-  victim_cache_.work(config_, parts_.ladder->progress(), now);
-  if (victim_cache_.working()) return;
+  if (!victim_cache_.work(config_, parts_.ladder->progress(), now)) return;
   kills_.post_orders(config_);
   parts_.guard->ranked();
   reporter_.report_next_victims(victim_cache_.next_victims());
@@ -217,7 +246,7 @@ bool Core::decide(const Wake& wake, MonotonicTime woken) {
   record.stages.woken = woken;
   record.stages.decided = parts_.clock->now();
   const bool kills = record.decision.action == Action::kill;
-  const bool signalled = kills && kills_.signal(record.decision);
+  const bool signalled = kills && signal(record.decision);
   // What follows happens while the victims are dying already.
   record.wall_time_ns = wall_time_ns();
   if (kills && !signalled) {
@@ -236,8 +265,14 @@ bool Core::decide(const Wake& wake, MonotonicTime woken) {
   return kills;
 }
 
+bool Core::signal(const Decision& decision) {
+  const LoopWorkScope kills(parts_.counts->work, LoopWork::kill);
+  return kills_.signal(decision);
+}
+
 // Arms the sources, until the next wake.
 void Core::rest(const Record& record) {
+  const LoopWorkScope arms(parts_.counts->work, LoopWork::arm);
   const MonotonicTime now = parts_.clock->now();
   const auto lines = lines_.arm(config_, record.observation, record.decision, now);
   scheduler_.set_lines(lines);
@@ -249,6 +284,7 @@ void Core::rest(const Record& record) {
 }
 
 void Core::report(Record record) {
+  const LoopWorkScope reports(parts_.counts->work, LoopWork::report);
   const bool kills = record.decision.action == Action::kill;
   reporter_.report_pass(config_, evaluator_.state_before(record), record);
   bool near_own_limit = false;
@@ -265,6 +301,7 @@ void Core::report(Record record) {
   // list can be computed.
   if (!record.prepared && !kills) {
     parts_.forecast->evaluated(record.observation, record.decision);
+    const LoopWorkScope lists(parts_.counts->work, LoopWork::guard);
     parts_.guard->evaluated(config_, record, victim_cache_, growth_);
   }
   if (kills) {
@@ -277,6 +314,7 @@ void Core::report(Record record) {
     }
     reporter_.workload_sample(evaluator_, record.stages.decided);
   }
+  evaluator_.keep_workloads(record);
   oom_kills_.keep(std::move(record), evaluator_.state());
 }
 

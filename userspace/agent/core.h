@@ -72,11 +72,14 @@ class Core {
   void evaluate(const Wake& wake);
   void decide_all(const Wake& wake, MonotonicTime woken);
   [[nodiscard]] bool decide(const Wake& wake, MonotonicTime woken);
+  [[nodiscard]] bool signal(const Decision& decision);
   void rest(const Record& record);
   void report(Record record);
   void reclaim_left_behind(const Decision& decision);
   void report_reclaimed();
   void report_kernel_kills();
+  [[nodiscard]] bool is_calm() const;
+  void sample_calm();
   void pre_rank(MonotonicTime now);
   void log_evaluation(const Record& record) const;
 

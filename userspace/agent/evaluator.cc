@@ -10,6 +10,10 @@
 namespace forestall::agent {
 namespace {
 
+// Workloads that were read this long ago are read again as far as their usage moved: the inactive
+// file pages of one that stands still are those of the last reading, as in a list of next victims.
+constexpr Duration kReadLately = std::chrono::seconds(1);
+
 // Whether candidates may be ranked for memory, the one ranking that uses the kernel's points.
 bool may_rank_by_memory(const Decision& decision) {
   return std::ranges::any_of(decision.evidence, [](const Evidence& evidence) {
@@ -29,6 +33,7 @@ Record Evaluator::evaluate(const Wake& wake, MonotonicTime began) {
 // `read_more` adds what the decision asks for; false: there is nothing to add.
 template <class ReadMore>
 policy::Step Evaluator::ask(Observation& observation, ReadMore read_more) const {
+  const exports::LoopWorkScope ranks(parts_.work, exports::LoopWork::rank);
   auto answer = policy::step(parts_.config, state_, observation);
   while (read_more(answer.decision)) {
     answer = policy::step(parts_.config, state_, observation);
@@ -56,12 +61,17 @@ bool Evaluator::evaluate_prepared(const Wake& wake, Record& record) {
       })) {
     return false;
   }
-  Observation observation = parts_.observer.sample_subjects(wake, now, watched);
+  Observation observation;
+  {
+    const exports::LoopWorkScope reads(parts_.work, exports::LoopWork::observe);
+    observation = parts_.observer.sample_subjects(wake, now, watched);
+  }
   observation.kills = std::move(kills);
   MonotonicTime observed;
   bool inspected = false;
   auto answer = ask(observation, [&](const Decision& decision) {
     if (inspected || decision.action != Action::inspect) return false;
+    const exports::LoopWorkScope reads(parts_.work, exports::LoopWork::candidates);
     victim_cache.offer(observation);
     parts_.observer.resample_workloads(observation);
     parts_.growth.apply(*observation.workloads);
@@ -81,7 +91,10 @@ bool Evaluator::evaluate_prepared(const Wake& wake, Record& record) {
 void Evaluator::evaluate_everything(const Wake& wake, MonotonicTime began, Record& record) {
   auto kills = parts_.ladder.progress();  // before the node: see evaluate_prepared()
   Observation& observation = record.observation;
-  observation = parts_.observer.sample_node(wake, parts_.clock.now());
+  {
+    const exports::LoopWorkScope reads(parts_.work, exports::LoopWork::observe);
+    observation = parts_.observer.sample_node(wake, parts_.clock.now());
+  }
   observation.kills = std::move(kills);
   observation.reclaim = parts_.reclaim.state(parts_.config, state_);
   bool inspected = false;
@@ -113,15 +126,54 @@ bool Evaluator::add_workloads(const Decision& decision, MonotonicTime began,
   // What the pods occupy on disk is measured on its own schedule, and used when it is there.
   const bool measured = observation.wake.source == WakeSource::disk_usage;
   if (!measured && decision.action != Action::inspect) return false;
+  const bool after_kill = std::ranges::any_of(observation.kills, [](const KillProgress& kill) {
+    return kill.state == KillState::in_flight;
+  });
+  const exports::LoopWorkScope reads(
+      parts_.work, after_kill ? exports::LoopWork::after_kill : exports::LoopWork::candidates);
   parts_.tree.refresh_if_changed_or_stale();
   const auto subject = measured ? std::string_view() : policy::inspection_subject(decision);
-  const sources::Scoring scoring{may_rank_by_memory(decision), began};
-  parts_.observer.add_workloads(observation, subject, scoring);
+  read_workloads(subject, {may_rank_by_memory(decision), began}, observation);
   parts_.growth.apply(*observation.workloads);
   if (measured || disk_short_since_) {
     parts_.observer.add_statistics(observation, disk_short_since_);
   }
   return true;
+}
+
+std::optional<Evaluator::Reading> Evaluator::take_lately_read(std::string_view subject) {
+  // Points are of all processes of the node, and are counted anew.
+  if (parts_.config.ranking == Ranking::kernel) return std::nullopt;
+  // A rescan may have changed what is known of a workload, such as its protection.
+  const MonotonicTime since =
+      std::max(parts_.clock.now() - kReadLately, parts_.tree.refreshed_at());
+  const std::uint64_t changes = parts_.observer.workload_changes();
+  const bool usable = reading_ && reading_->at > since && reading_->subject == subject &&
+                      reading_->changes == changes && !reading_->workloads.empty();
+  if (usable) return std::exchange(reading_, std::nullopt);
+  const VictimCache& listed = parts_.victim_cache;
+  if (listed.samples_of(subject) == nullptr || listed.sampled_at() <= since) return std::nullopt;
+  return Reading{listed.sampled_at(), std::string(subject), changes, *listed.samples_of(subject)};
+}
+
+void Evaluator::read_workloads(std::string_view subject, sources::Scoring scoring,
+                               Observation& observation) {
+  auto reading = take_lately_read(subject);
+  if (reading) {
+    observation.workloads = std::exchange(reading->workloads, {});
+    parts_.observer.resample_workloads(observation);
+  } else {
+    reading = Reading{parts_.clock.now(), std::string(subject), 0, {}};
+    parts_.observer.add_workloads(observation, subject, scoring);
+    reading->changes = parts_.observer.workload_changes();
+  }
+  reading_ = std::move(reading);
+}
+
+void Evaluator::keep_workloads(const Record& record) {
+  if (!reading_ || !record.observation.workloads || record.prepared) return;
+  reading_->workloads = *record.observation.workloads;
+  for (WorkloadSample& sample : reading_->workloads) sample.statistics.reset();
 }
 
 // A walk over the disks that began before the shortage does not show which pod caused it.
@@ -158,6 +210,7 @@ bool Evaluator::add_containers(const Decision& decision, Observation& observatio
 }
 
 std::optional<std::vector<WorkloadSample>> Evaluator::sample_workloads() {
+  const exports::LoopWorkScope reads(parts_.work, exports::LoopWork::sample);
   Observation read;
   parts_.observer.add_workloads(read, {}, sources::kUnscored);
   if (read.workloads) parts_.growth.apply(*read.workloads);

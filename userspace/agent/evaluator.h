@@ -7,8 +7,11 @@
 // all of them are.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "actuators/ladder.h"
 #include "agent/growth_watch.h"
@@ -16,6 +19,7 @@
 #include "agent/tree_refresher.h"
 #include "agent/victim_cache.h"
 #include "base/clock.h"
+#include "exports/loop_work.h"
 #include "model/config.h"
 #include "model/record.h"
 #include "policy/step.h"
@@ -33,6 +37,7 @@ struct EvaluatorParts {
   VictimCache& victim_cache;
   GrowthWatch& growth;
   const Config& config;  // in force
+  exports::LoopWorkTally& work;
   const kernel::CgroupTree* cgroups = nullptr;
 };
 
@@ -46,6 +51,9 @@ class Evaluator {
   [[nodiscard]] Record evaluate(const Wake& wake, MonotonicTime began);
   // All workloads as they are, unscored, for recordings.
   [[nodiscard]] std::optional<std::vector<WorkloadSample>> sample_workloads();
+  // Keeps the workloads that `record`, the last one, read. For a moment the next decision then
+  // reads all of only those that moved. Not to be called between a crossing and a kill.
+  void keep_workloads(const Record& record);
   // The configuration is about to be replaced.
   void reconfigure(const Config& next);
 
@@ -59,6 +67,15 @@ class Evaluator {
  private:
   template <class ReadMore>
   [[nodiscard]] policy::Step ask(Observation& observation, ReadMore read_more) const;
+  // The workloads of one reading.
+  struct Reading {
+    MonotonicTime at;
+    std::string subject;
+    std::uint64_t changes = 0;  // Observer::workload_changes()
+    std::vector<WorkloadSample> workloads;
+  };
+  [[nodiscard]] std::optional<Reading> take_lately_read(std::string_view subject);
+  void read_workloads(std::string_view subject, sources::Scoring scoring, Observation& observation);
   [[nodiscard]] bool evaluate_prepared(const Wake& wake, Record& record);
   void evaluate_everything(const Wake& wake, MonotonicTime began, Record& record);
   [[nodiscard]] bool add_workloads(const Decision& decision, MonotonicTime began,
@@ -71,6 +88,7 @@ class Evaluator {
   policy::State state_;
   policy::State before_;  // what state_ was before the last step
   std::optional<MonotonicTime> disk_short_since_;
+  std::optional<Reading> reading_;  // the last one; without workloads until they are kept
 };
 
 }  // namespace forestall::agent

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/growth_watch.h"
 
+#include "agent/sampling_turn.h"
+
 namespace forestall::agent {
 namespace {
 
@@ -12,11 +14,22 @@ constexpr int kBudget = 1000;
 void GrowthWatch::evaluate_calm(const Config& config) {
   const MonotonicTime began = clock_.now();
   if (config.ranking != Ranking::kubelet_growth || baseline_.warned() || began < calm_due_) return;
-  Observation read;
-  observer_.add_workloads(read, {}, sources::kUnscored);
-  baseline_.calm(*read.workloads, began);
+  if (!sampling_) sampling_ = Sampling{began, observer_.workload_changes()};
+}
+
+void GrowthWatch::work() {
+  if (baseline_.warned()) return stop();
+  const MonotonicTime began = clock_.now();
+  if (sampling_->changes != observer_.workload_changes()) {
+    sampling_ = Sampling{began, observer_.workload_changes()};
+  }
+  const bool more = sample_for_a_turn(observer_, sampling_->read, {}, sampling_->next);
   const MonotonicTime ended = clock_.now();
-  calm_due_ = ended + (ended - began) * kBudget;
+  sampling_->took += ended - began;
+  if (more) return;
+  baseline_.calm(*sampling_->read.workloads, sampling_->began);
+  calm_due_ = ended + sampling_->took * kBudget;
+  sampling_.reset();
 }
 
 }  // namespace forestall::agent

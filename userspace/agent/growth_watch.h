@@ -7,11 +7,15 @@
 // With any other ranking growth is only shown, and no sample is taken for it.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "base/clock.h"
 #include "model/config.h"
+#include "model/observation.h"
 #include "model/workload.h"
 #include "policy/growth_baseline.h"
 #include "sources/observer.h"
@@ -25,8 +29,16 @@ class GrowthWatch {
   GrowthWatch(const Clock& clock, sources::Observer& observer)
       : clock_(clock), observer_(observer) {}
 
-  // No threshold is met: samples the workloads if the budget allows.
+  // No threshold is met: begins to sample the workloads if the budget allows.
   void evaluate_calm(const Config& config);
+  // When work() is due; nothing while no sampling has begun.
+  [[nodiscard]] std::optional<MonotonicTime> next_due() const {
+    return sampling_ ? std::optional(sampling_->began) : std::nullopt;
+  }
+  // Samples for a turn. REQUIRES: next_due().
+  void work();
+  // A threshold is met or near: the last baseline stays.
+  void stop() { sampling_.reset(); }
   // A warning line is crossed, and no threshold is met: GrowthBaseline::take(). Repeated calls
   // while that lasts change nothing.
   void warned(const std::vector<WorkloadSample>& samples, MonotonicTime at,
@@ -43,8 +55,17 @@ class GrowthWatch {
   void apply(std::vector<WorkloadSample>& samples) const { baseline_.apply(samples); }
 
  private:
+  struct Sampling {
+    MonotonicTime began;
+    std::uint64_t changes = 0;  // Observer::workload_changes()
+    Observation read = {};
+    std::size_t next = 0;
+    Duration took{0};
+  };
+
   const Clock& clock_;
   sources::Observer& observer_;
+  std::optional<Sampling> sampling_;
   policy::GrowthBaseline baseline_;
   MonotonicTime calm_due_;
 };

@@ -93,9 +93,19 @@ bool KillController::may_complete(const WorkloadSample& victim) {
   return false;
 }
 
-void KillController::advance() {
+std::vector<std::pair<CgroupId, KillState>> KillController::states() const {
+  std::vector<std::pair<CgroupId, KillState>> states;
+  for (const KillProgress& kill : parts_.ladder.progress()) {
+    states.emplace_back(kill.cgroup, kill.state);
+  }
+  return states;
+}
+
+bool KillController::advance() {
+  const auto before = states();
   parts_.ladder.advance();
   kills_.collect();
+  return states() != before;
 }
 
 void KillController::post_orders(const Config& config) {

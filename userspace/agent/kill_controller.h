@@ -3,6 +3,9 @@
 // from each kill to its record.
 #pragma once
 
+#include <utility>
+#include <vector>
+
 #include "actuators/ladder.h"
 #include "agent/guard_controller.h"
 #include "agent/kill_request.h"
@@ -50,8 +53,9 @@ class KillController {
   // Completes and records what the watchdog or the guard killed since the last call.
   void take_watchdog_kill();
   void take_guard_kills();
-  // The ladder's descriptor became readable, or its time came.
-  void advance();
+  // The ladder's descriptor became readable, or its time came. Returns whether the state of a kill
+  // changed.
+  bool advance();
 
   // Hands the watchdog the first of each list, for thresholds that are to be acted upon at once,
   // while no memory is pending release.
@@ -63,6 +67,8 @@ class KillController {
   [[nodiscard]] bool claim();
   void submit(KillRequest request);
   [[nodiscard]] bool may_complete(const WorkloadSample& victim);
+
+  [[nodiscard]] std::vector<std::pair<CgroupId, KillState>> states() const;
 
   const KillParts parts_;
   Kills kills_;

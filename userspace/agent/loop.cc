@@ -36,6 +36,7 @@ struct Running {
   const LoopHooks* hooks;
   LoopWatchdog* watchdog;
   const Clock* clock;
+  exports::LoopWorkTally* work;
   EventSource timer = nullptr;
   // Of the last callback: its end, and when the next one was due at the latest.
   MonotonicTime last_ran = {};
@@ -52,8 +53,13 @@ Result<void> check(int code, const char* what) {
   return {};
 }
 
-// Every callback begins with it.
-void note_lateness(Running& running) {
+// Every callback begins with one of these two.
+void begin(Running& running) {
+  running.work->begin();
+}
+
+void begin_noting_lateness(Running& running) {
+  begin(running);
   if (running.clock->now() - running.due < OomKills::kLate) return;
   running.core->resumed(running.last_ran, running.due, /*continued=*/false);
 }
@@ -66,12 +72,14 @@ int set_timer(Running& running) {
   running.watchdog->announce(next);
   const auto due = std::max<std::int64_t>(to_ns(next), 1000);
   sd_event_source_set_time(running.timer.get(), static_cast<std::uint64_t>(due) / 1000);
-  return sd_event_source_set_enabled(running.timer.get(), SD_EVENT_ONESHOT);
+  const int code = sd_event_source_set_enabled(running.timer.get(), SD_EVENT_ONESHOT);
+  running.work->end();
+  return code;
 }
 
 int on_source(sd_event_source*, int, std::uint32_t, void* userdata) {
   auto* slot = static_cast<SourceSlot*>(userdata);
-  note_lateness(*slot->running);
+  begin_noting_lateness(*slot->running);
   slot->running->core->source_ready(*slot->source);
   return set_timer(*slot->running);
 }
@@ -80,14 +88,14 @@ int on_source(sd_event_source*, int, std::uint32_t, void* userdata) {
 template <void (Core::*on_ready)()>
 int on_part(sd_event_source*, int, std::uint32_t, void* userdata) {
   auto* running = static_cast<Running*>(userdata);
-  note_lateness(*running);
+  begin_noting_lateness(*running);
   (running->core->*on_ready)();
   return set_timer(*running);
 }
 
 int on_time(sd_event_source*, std::uint64_t, void* userdata) {
   auto* running = static_cast<Running*>(userdata);
-  note_lateness(*running);
+  begin_noting_lateness(*running);
   running->core->time_passed();
   return set_timer(*running);
 }
@@ -95,12 +103,14 @@ int on_time(sd_event_source*, std::uint64_t, void* userdata) {
 // The process was stopped; SIGCONT ends that whatever its disposition.
 int on_continued(sd_event_source*, const signalfd_siginfo*, void* userdata) {
   auto* running = static_cast<Running*>(userdata);
+  begin(*running);
   running->core->resumed(running->last_ran, running->due, /*continued=*/true);
   return set_timer(*running);
 }
 
 int on_reload(sd_event_source*, const signalfd_siginfo*, void* userdata) {
   auto* running = static_cast<Running*>(userdata);
+  begin(*running);
   sd_notify(0, "RELOADING=1");
   auto config = running->hooks->reload();
   if (config) {
@@ -118,6 +128,7 @@ int on_reload(sd_event_source*, const signalfd_siginfo*, void* userdata) {
 
 int on_pod_list(sd_event_source*, int, std::uint32_t, void* userdata) {
   auto* running = static_cast<Running*>(userdata);
+  begin(*running);
   if (auto config = running->hooks->take_pod_list()) running->core->reload(std::move(*config));
   return set_timer(*running);
 }
@@ -201,7 +212,7 @@ Result<void> run_loop(Core& core, const Parts& parts, const LoopHooks& hooks) {
   sd_event* raw = nullptr;
   TRY(check(sd_event_new(&raw), "sd_event_new"));
   const EventLoop event(raw);
-  Running running{&core, parts.log, &hooks, parts.watchdog, parts.clock};
+  Running running{&core, parts.log, &hooks, parts.watchdog, parts.clock, &parts.counts->work};
   std::deque<SourceSlot> slots;  // stable addresses: sd-event keeps pointers to them
   TRY(add_sources(event.get(), parts, running, slots));
   TRY(add_parts(event.get(), parts, running));

@@ -103,6 +103,7 @@ Duration TreeRefresher::age_max() const {
 }
 
 void TreeRefresher::refresh() {
+  const exports::LoopWorkScope rescans(work_, exports::LoopWork::rescan);
   const MonotonicTime began = clock_.now();
   const std::uint64_t changes = observer_.workload_changes();
   std::vector<std::string> problems;

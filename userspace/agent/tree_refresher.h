@@ -14,6 +14,7 @@
 #include "agent/problem_log.h"
 #include "agent/watchdog.h"
 #include "base/clock.h"
+#include "exports/loop_work.h"
 #include "exports/sink.h"
 #include "model/config.h"
 #include "sources/observer.h"
@@ -27,11 +28,12 @@ class TreeRefresher {
   // rescan finds others. `has_cgroup_events`: a source reports new cgroups. `rescanned` is called
   // after each rescan.
   TreeRefresher(const Clock& clock, sources::Observer& observer, exports::Log& log,
-                LoopWatchdog& watchdog, const Config& config, bool has_cgroup_events,
-                std::function<void()> rescanned)
+                LoopWatchdog& watchdog, exports::LoopWorkTally& work, const Config& config,
+                bool has_cgroup_events, std::function<void()> rescanned)
       : clock_(clock),
         observer_(observer),
         watchdog_(watchdog),
+        work_(work),
         config_(config),
         has_cgroup_events_(has_cgroup_events),
         rescanned_(std::move(rescanned)),
@@ -51,6 +53,8 @@ class TreeRefresher {
   // recheck_at() has come: rescans unless the tree has settled and its changes are reported.
   void recheck();
   [[nodiscard]] MonotonicTime recheck_at() const { return recheck_at_; }
+  // The end of the last rescan.
+  [[nodiscard]] MonotonicTime refreshed_at() const { return refreshed_at_; }
 
   // Where the facts of the pods found by the last rescan come from.
   [[nodiscard]] const exports::PodFactCounts& pod_facts() const { return pod_facts_; }
@@ -75,6 +79,7 @@ class TreeRefresher {
   const Clock& clock_;
   sources::Observer& observer_;
   LoopWatchdog& watchdog_;
+  exports::LoopWorkTally& work_;
   const Config& config_;
   const bool has_cgroup_events_;
   const std::function<void()> rescanned_;

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "agent/sampling_turn.h"
 #include "base/parse.h"
 #include "policy/damage_limit.h"
 #include "policy/rank.h"
@@ -15,8 +16,6 @@
 namespace forestall::agent {
 namespace {
 
-// Workloads sampled before the loop serves other events: 20 to 50 us each.
-constexpr std::size_t kSamplesPerTurn = 8;
 // Between two lists while usage moves without a halving of the headroom.
 constexpr Duration kShortestInterval = std::chrono::seconds(1);
 constexpr Duration kLongestInterval = std::chrono::seconds(8);
@@ -119,14 +118,16 @@ bool VictimCache::is_outdated(MonotonicTime now) const {
 void VictimCache::note(std::span<const Line> lines, MonotonicTime now) {
   const bool entered = update_zone(lines);
   if (subjects_.empty()) return forget();
-  const bool begin = !sampling_ && (entered || is_outdated(now));
+  wanted_ = wanted_ || entered;
+  const bool waits = kill_in_flight();  // its end causes the next evaluation
+  const bool begin = !sampling_ && !waits && (wanted_ || is_outdated(now));
   const bool moves = begin || sampling_;
   evaluation_interval_ =
       moves ? kShortestInterval
             : std::clamp(evaluation_interval_ * 2, kShortestInterval, kLongestInterval);
   evaluation_due_ = now + evaluation_interval_;
   // The list does not cover the present workloads: the next one is made as soon as it may be.
-  if (!begin && changes_ != observer_.workload_changes()) {
+  if (!begin && !waits && changes_ != observer_.workload_changes()) {
     evaluation_due_ = std::min(evaluation_due_, std::max(rested_at_, now));
   }
   if (begin) begin_sampling(now);
@@ -152,9 +153,24 @@ void VictimCache::give_back() {
   to_hold_ = 0;
   ladder_.release_all_but({});
   evaluation_interval_ = Duration::zero();
+  wanted_ = false;
+}
+
+bool VictimCache::kill_in_flight() const {
+  // The kills of a dry run stay in flight, and free nothing.
+  if (ladder_.dry_run()) return false;
+  const auto kills = ladder_.progress();
+  return std::ranges::find(kills, KillState::in_flight, &KillProgress::state) != kills.end();
+}
+
+void VictimCache::stop_work() {
+  sampling_.reset();
+  to_hold_ = listed_.size();
+  wanted_ = true;
 }
 
 void VictimCache::begin_sampling(MonotonicTime now) {
+  wanted_ = false;
   began_at_ = now;
   began_headroom_ = nearest();
   const bool one_cgroup = subjects_.size() == 1 && subjects_.front().cgroup != CgroupId{};
@@ -164,15 +180,29 @@ void VictimCache::begin_sampling(MonotonicTime now) {
     std::ranges::copy(subject.lines, std::back_inserter(sampling_->lines));
 }
 
-void VictimCache::work(const Config& config, const std::vector<KillProgress>& kills,
+bool VictimCache::work(const Config& config, const std::vector<KillProgress>& kills,
                        MonotonicTime now) {
-  if (!sampling_) return hold_next();
-  if (sampling_->changes != observer_.workload_changes()) return begin_sampling(now);
-  const bool more = observer_.add_some_workloads(sampling_->observation, sampling_->subject,
-                                                 sampling_->next, kSamplesPerTurn);
-  if (more) return;
+  if (kill_in_flight()) {
+    stop_work();
+    return false;
+  }
+  if (!sampling_) {
+    const exports::LoopWorkScope pins(work_, exports::LoopWork::pin);
+    hold_next();
+    return !working();
+  }
+  const exports::LoopWorkScope samples(work_, exports::LoopWork::sample);
+  if (sampling_->changes != observer_.workload_changes()) {
+    begin_sampling(now);
+    return false;
+  }
+  if (sample_for_a_turn(observer_, sampling_->observation, sampling_->subject, sampling_->next)) {
+    return false;
+  }
   sampling_->observation.kills = kills;
+  const exports::LoopWorkScope ranks(work_, exports::LoopWork::rank);
   make_list(config, now);
+  return !working();
 }
 
 void VictimCache::make_list(const Config& config, MonotonicTime now) {
@@ -200,6 +230,7 @@ void VictimCache::make_list(const Config& config, MonotonicTime now) {
   to_hold_ = 0;
   samples_ = std::move(samples);
   scope_ = std::move(sampling.subject);
+  sampled_at_ = began_at_;
   changes_ = sampling.changes;
   ++generation_;
 }
@@ -338,6 +369,11 @@ const std::vector<WorkloadSample>* VictimCache::samples_for(std::span<const std:
                         return path_is_within(path, scope_);
                       });
   return covers ? &samples_ : nullptr;
+}
+
+const std::vector<WorkloadSample>* VictimCache::samples_of(std::string_view subject) const {
+  const bool usable = listed_at_ && changes_ == observer_.workload_changes() && scope_ == subject;
+  return usable && !samples_.empty() ? &samples_ : nullptr;
 }
 
 MonotonicTime VictimCache::good_until() const {

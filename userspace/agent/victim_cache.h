@@ -13,6 +13,9 @@
 // Lists after a halving have no budget. All others together take at most 2 % of a CPU, however many
 // workloads there are.
 //
+// While a kill is in flight no list is made: another kill would be decided on all that the subject
+// holds, the watchdog has no orders, and the victim's memory would be counted while it returns.
+//
 // The first sampling of a stay in the zone is the baseline of growth (growth_watch.h), if half of
 // the zone was still ahead when it was done. Else a burst is part of it already, and the last
 // baseline from before the zone stays in use. When a subject leaves the zone by a quarter of its
@@ -28,12 +31,14 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "actuators/ladder.h"
 #include "agent/growth_watch.h"
 #include "agent/watchdog.h"
 #include "base/clock.h"
+#include "exports/loop_work.h"
 #include "model/config.h"
 #include "model/decision.h"
 #include "model/line.h"
@@ -72,8 +77,9 @@ class VictimCache {
   };
 
   // All must outlive the object.
-  VictimCache(sources::Observer& observer, actuators::Ladder& ladder, GrowthWatch& growth)
-      : observer_(observer), ladder_(ladder), growth_(growth) {}
+  VictimCache(sources::Observer& observer, actuators::Ladder& ladder, GrowthWatch& growth,
+              exports::LoopWorkTally& work)
+      : observer_(observer), ladder_(ladder), growth_(growth), work_(work) {}
 
   // The lines as an evaluation armed them.
   void note(std::span<const Line> lines, MonotonicTime now);
@@ -81,8 +87,9 @@ class VictimCache {
   // growth stays: a reload may only add or remove pods.
   void reconfigured(bool same_rules);
   // One step of the work, when next_due() has come: samples a few workloads, ranks them, or
-  // pins the processes of one. `kills` as in an observation.
-  void work(const Config& config, const std::vector<KillProgress>& kills, MonotonicTime now);
+  // pins the processes of one. `kills` as in an observation. Returns whether the list is complete
+  // with this step.
+  bool work(const Config& config, const std::vector<KillProgress>& kills, MonotonicTime now);
   // There is work to do.
   [[nodiscard]] bool working() const { return sampling_ || to_hold_ < listed_.size(); }
   // When work() or, if there is none to do, an evaluation is due; nothing outside of the zone.
@@ -106,6 +113,9 @@ class VictimCache {
   // "/" for the node).
   [[nodiscard]] const std::vector<WorkloadSample>* samples_for(
       std::span<const std::string> subjects, MonotonicTime now) const;
+  // The same, if they were sampled for this subject ("": all workloads), and when that began.
+  [[nodiscard]] const std::vector<WorkloadSample>* samples_of(std::string_view subject) const;
+  [[nodiscard]] MonotonicTime sampled_at() const { return sampled_at_; }
   // For each subject in the zone, the first listed candidate that was not killed since.
   [[nodiscard]] std::vector<NextVictim> next_victims() const;
   // For the watchdog: for each threshold the first victim of its subject, if its processes are
@@ -134,6 +144,8 @@ class VictimCache {
   void begin_sampling(MonotonicTime now);
   void make_list(const Config& config, MonotonicTime now);
   void hold_next();
+  [[nodiscard]] bool kill_in_flight() const;
+  void stop_work();
   [[nodiscard]] bool is_first(CgroupId workload) const;
   [[nodiscard]] NextVictim next_victim(const Subject& subject,
                                        const std::vector<KillProgress>& kills) const;
@@ -142,12 +154,15 @@ class VictimCache {
   sources::Observer& observer_;
   actuators::Ladder& ladder_;
   GrowthWatch& growth_;
+  exports::LoopWorkTally& work_;
   std::vector<Subject> subjects_;
   std::vector<CgroupId> watched_;
   std::optional<Sampling> sampling_;
+  bool wanted_ = false;  // a list, as soon as no kill is in flight
 
   std::vector<WorkloadSample> samples_;  // the list was made from these
   std::string scope_;                    // of those; "": all workloads
+  MonotonicTime sampled_at_;             // when their sampling began
   std::vector<WorkloadSample> listed_;   // of all subjects, each once
   std::optional<MonotonicTime> listed_at_;
   std::size_t to_hold_ = 0;             // index into listed_

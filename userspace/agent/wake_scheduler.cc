@@ -13,6 +13,9 @@ constexpr Duration kShortestHold = std::chrono::milliseconds(10);
 constexpr Duration kLongestHold = std::chrono::seconds(1);
 // The longest that a hint of pressure may wait.
 constexpr Duration kHintMax = std::chrono::milliseconds(100);
+// Of evaluations while kills go on and none changes its state. A kill ends in dozens of events, and
+// memory that returns counts as available from the signal on.
+constexpr Duration kProgressInterval = std::chrono::milliseconds(10);
 // Headroom where no line is armed.
 constexpr Bytes kFar = gib(1024);
 
@@ -22,7 +25,8 @@ bool is_urgent(const Wake& wake) {
     case WakeSource::reclaim:
     case WakeSource::stall:
     case WakeSource::psi_trigger:
-    case WakeSource::workload_change: return false;
+    case WakeSource::workload_change:
+    case WakeSource::kill_progress: return false;
     default: return true;
   }
 }
@@ -48,6 +52,7 @@ std::optional<Wake> WakeScheduler::admit(const std::vector<Wake>& wakes, Monoton
 MonotonicTime WakeScheduler::due(const Wake& wake, MonotonicTime tree_due) const {
   if (is_urgent(wake)) return wake.at;
   if (wake.source == WakeSource::workload_change) return tree_due;
+  if (wake.source == WakeSource::kill_progress) return began_at_ + kProgressInterval;
   static const std::int64_t kRate =
       sources::possible_fill_rate(std::thread::hardware_concurrency());
   const double seconds = static_cast<double>(nearest_headroom_.count) / static_cast<double>(kRate);

@@ -5,7 +5,7 @@
 // change
 //   of the tree) waits until the nearest line could have been reached since the last evaluation:
 //   any process can cause reclaim or create cgroups all day, and the loop runs at real-time
-//   priority.
+//   priority. Progress of a kill that does not change its state waits 10 ms.
 // - While a threshold is met and no action is possible, the next evaluation follows after a short,
 //   doubling hold: a line that is met would fire again at once, so sources report it once.
 #pragma once

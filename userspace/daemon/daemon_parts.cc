@@ -95,7 +95,8 @@ void build_metrics(DaemonParts& parts, const agent::Host& host, const Config& co
   if (config.metrics_address.empty()) return;
   parts.metrics = std::make_unique<exports::Metrics>(
       FORESTALL_VERSION, host.tier(),
-      exports::Metrics::Recorders{&parts.stages, &parts.drops, &parts.grpc_counts});
+      exports::Metrics::Recorders{&parts.stages, &parts.drops, &parts.grpc_counts,
+                                  &parts.counts->work});
   const auto pages = build_status_page(parts, host, log);
   auto server = exports::MetricsServer::start(config.metrics_address, *parts.metrics, pages);
   if (server.ok()) {

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "exports/loop_work.h"
+
 namespace forestall::exports {
 
 // Written by the loop's thread; read by any thread.
@@ -17,6 +19,7 @@ struct LoopCounts {
   std::atomic<std::uint64_t> kills{0};
   std::atomic<std::uint64_t> dry_run_kills{0};     // that would have been begun
   std::atomic<std::uint64_t> kernel_oom_kills{0};  // reported by the kernel
+  LoopWorkTally work;
 };
 
 }  // namespace forestall::exports

@@ -119,6 +119,38 @@ void add_grpc(const wire::GrpcCounts& counts, std::vector<MetricFamily>& all) {
                              counts.slow_readers));
 }
 
+void add_work(const LoopWorkTally& tally, std::vector<MetricFamily>& all) {
+  const auto seconds = [](Duration duration) {
+    return std::chrono::duration<double>(duration).count();
+  };
+  MetricFamily longest{"forestall_loop_longest_stretch_seconds",
+                       "Longest time that the loop's thread worked without returning to its event "
+                       "loop.",
+                       MetricType::Gauge,
+                       {}};
+  longest.metric.emplace_back().gauge.value = seconds(tally.longest());
+  MetricFamily most{"forestall_loop_work_longest_seconds",
+                    "Longest time that the loop's thread spent on one kind of work without "
+                    "returning to its event loop.",
+                    MetricType::Gauge,
+                    {}};
+  MetricFamily total{"forestall_loop_work_seconds_total",
+                     "Time that the loop's thread spent on each kind of work.",
+                     MetricType::Counter,
+                     {}};
+  for (std::size_t i = 0; i < kLoopWorkCount; ++i) {
+    const auto work = static_cast<LoopWork>(i);
+    const LoopWorkTally::Summary summary = tally.summary(work);
+    prometheus::ClientMetric metric;
+    metric.label = {{"work", std::string(to_string(work))}};
+    metric.gauge.value = seconds(summary.longest);
+    most.metric.push_back(metric);
+    metric.counter.value = seconds(summary.total);
+    total.metric.push_back(metric);
+  }
+  for (MetricFamily* family : {&longest, &most, &total}) all.push_back(std::move(*family));
+}
+
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
 
 }  // namespace
@@ -231,6 +263,7 @@ class Metrics::Families {
     if (recorders_.stages != nullptr) all.push_back(stage_family(*recorders_.stages));
     if (recorders_.drops != nullptr) add_drops(*recorders_.drops, all);
     if (recorders_.grpc != nullptr) add_grpc(*recorders_.grpc, all);
+    if (recorders_.work != nullptr) add_work(*recorders_.work, all);
     // Sorted for human readers; Prometheus does not require it.
     std::ranges::sort(all, {}, &MetricFamily::name);
     for (MetricFamily& family : all) {

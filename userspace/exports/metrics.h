@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "exports/drop_counts.h"
+#include "exports/loop_work.h"
 #include "exports/sink.h"
 #include "exports/stage_histograms.h"
 #include "model/feature.h"
@@ -37,6 +38,7 @@ class Metrics final : public RecordSink, public EvaluationListener, public PassL
     const StageHistograms* stages = nullptr;
     const DropCounts* drops = nullptr;
     const wire::GrpcCounts* grpc = nullptr;
+    const LoopWorkTally* work = nullptr;
   };
 
   Metrics(std::string_view version, Tier tier, Recorders recorders);

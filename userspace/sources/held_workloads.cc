@@ -157,10 +157,16 @@ void HeldWorkloads::sample(std::size_t index, std::vector<WorkloadSample>& sampl
 }
 
 bool HeldWorkloads::resample(WorkloadSample& sample, std::vector<SourceNote>& notes) {
-  const auto held = std::find_if(
-      workloads_.begin(), workloads_.end(),
-      [&](const HeldWorkload& each) { return each.workload.cgroup == sample.workload.cgroup; });
+  const auto is_it = [&](const HeldWorkload& each) {
+    return each.workload.cgroup == sample.workload.cgroup;
+  };
+  // Samples are in the order of the workloads: the next one is most likely wanted.
+  auto held = workloads_.begin() + static_cast<std::ptrdiff_t>(std::min(next_, workloads_.size()));
+  if (held == workloads_.end() || !is_it(*held)) {
+    held = std::find_if(workloads_.begin(), workloads_.end(), is_it);
+  }
   if (held == workloads_.end()) return false;
+  next_ = static_cast<std::size_t>(held - workloads_.begin()) + 1;
   std::optional<WorkloadReaders> opened;
   WorkloadReaders* readers = readers_of(*held, opened, notes);
   if (readers == nullptr) return !held->removed;

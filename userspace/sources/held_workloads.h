@@ -65,6 +65,7 @@ class HeldWorkloads {
   OwnPlace init_;
   const InferenceHost inference_host_;
   std::vector<HeldWorkload> workloads_;  // sorted by path
+  std::size_t next_ = 0;                 // index after that of the last resample()
   std::size_t descriptors_ = 0;          // held on workloads_
   const std::size_t descriptors_max_ = descriptors_for_workloads();
   std::uint64_t changes_ = 0;

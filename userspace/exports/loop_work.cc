@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exports/loop_work.h"
+
+#include <utility>
+
+namespace forestall::exports {
+namespace {
+
+const Clock& system_clock() {
+  static const SystemClock clock;
+  return clock;
+}
+
+}  // namespace
+
+std::string_view to_string(LoopWork work) {
+  switch (work) {
+    case LoopWork::other: return "other";
+    case LoopWork::events: return "events";
+    case LoopWork::observe: return "observe";
+    case LoopWork::candidates: return "candidates";
+    case LoopWork::after_kill: return "after-kill";
+    case LoopWork::rescan: return "rescan";
+    case LoopWork::sample: return "sample";
+    case LoopWork::rank: return "rank";
+    case LoopWork::pin: return "pin";
+    case LoopWork::arm: return "arm";
+    case LoopWork::kill: return "kill";
+    case LoopWork::ladder: return "ladder";
+    case LoopWork::guard: return "guard";
+    case LoopWork::report: return "report";
+  }
+  return "";
+}
+
+LoopWorkTally::LoopWorkTally() : LoopWorkTally(system_clock()) {}
+
+void LoopWorkTally::begin() {
+  works_ = true;
+  work_ = LoopWork::other;
+  spent_.fill(Duration::zero());
+  since_ = clock_.now();
+}
+
+LoopWork LoopWorkTally::turn_to(LoopWork work) {
+  if (!works_ || work == work_) return work_;
+  const MonotonicTime now = clock_.now();
+  spent_[static_cast<std::size_t>(work_)] += now - since_;
+  since_ = now;
+  return std::exchange(work_, work);
+}
+
+void LoopWorkTally::end() {
+  if (!works_) return;
+  spent_[static_cast<std::size_t>(work_)] += clock_.now() - since_;
+  works_ = false;
+  Duration stretch{0};
+  for (const Duration spent : spent_) stretch += spent;
+  const bool longest = stretch.count() > longest_ns_;
+  for (std::size_t i = 0; i < kLoopWorkCount; ++i) {
+    const std::int64_t ns = spent_[i].count();
+    // Only this thread writes.
+    if (ns > 0) counts_[i].total_ns = counts_[i].total_ns + ns;
+    if (ns > counts_[i].longest_ns) counts_[i].longest_ns = ns;
+    if (longest) counts_[i].in_longest_ns = ns;
+  }
+  if (longest) longest_ns_ = stretch.count();
+  stretches_ = stretches_ + 1;
+}
+
+LoopWorkTally::Summary LoopWorkTally::summary(LoopWork work) const {
+  const Counts& counts = counts_[static_cast<std::size_t>(work)];
+  return {Duration(counts.longest_ns.load()), Duration(counts.in_longest_ns.load()),
+          Duration(counts.total_ns.load())};
+}
+
+}  // namespace forestall::exports

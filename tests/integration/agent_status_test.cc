@@ -7,6 +7,7 @@
 
 #include "forestall/v1/status.pb.h"
 #include "messages/json.h"
+#include "model/workload_example.h"
 #include "support/agent_run.h"
 #include "support/child.h"
 #include "support/scratch_cgroup.h"

@@ -9,7 +9,7 @@
 namespace forestall::rebalance {
 namespace {
 
-std::string in_quotes(std::string_view text) {
+std::string quoted(std::string_view text) {
   return "\"" + std::string(text) + "\"";
 }
 
@@ -92,7 +92,7 @@ Result<std::vector<Amounts>> UsageSource::collected(std::span<const NodeIndex> n
     const std::string_view name = view_.node(each).name;
     const auto found = means.find(name);
     if (found == means.end()) {
-      return error("error getting node usage: unable to find node " + in_quotes(name) +
+      return error("error getting node usage: unable to find node " + quoted(name) +
                    " in the collected metrics");
     }
     Amounts measured = found->second;
@@ -101,8 +101,8 @@ Result<std::vector<Amounts>> UsageSource::collected(std::span<const NodeIndex> n
     for (const std::string& resource : tracked_) {
       const Amount* const amount = measured.find(resource);
       if (amount == nullptr) {
-        return error("error getting node usage: unable to find " + in_quotes(resource) +
-                     " resource for collected " + in_quotes(name) + " node metric");
+        return error("error getting node usage: unable to find " + quoted(resource) +
+                     " resource for collected " + quoted(name) + " node metric");
       }
       usage.at(resource) = amount->nanos;
     }
@@ -124,7 +124,7 @@ Result<std::vector<Amounts>> UsageSource::queried(std::span<const NodeIndex> nod
     }
     if (!(sample.value >= 0 && sample.value <= 1)) {
       return error("error getting node usage: the collected metrics sample for " +
-                   in_quotes(*sample.instance) + " has value " + text_of(sample.value) +
+                   quoted(*sample.instance) + " has value " + text_of(sample.value) +
                    " outside of <0; 1> interval");
     }
     const auto used = static_cast<std::int64_t>(sample.value * 100);

@@ -10,7 +10,7 @@
 namespace forestall::text {
 namespace {
 
-constexpr std::size_t kQuotedMax = 60;
+constexpr std::size_t kShownMax = 60;
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
@@ -277,7 +277,7 @@ std::string describe(const JsonNode& node) {
     case JsonNode::Kind::boolean: return node.flag ? "true" : "false";
     case JsonNode::Kind::number: return node.text;
     case JsonNode::Kind::string:
-      if (node.text.size() > kQuotedMax) return "'" + node.text.substr(0, kQuotedMax) + "...'";
+      if (node.text.size() > kShownMax) return "'" + node.text.substr(0, kShownMax) + "...'";
       return "'" + node.text + "'";
     case JsonNode::Kind::list: return "a list";
     case JsonNode::Kind::object: return "an object";

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""clang-tidy over userspace/, and headers that must compile alone.
+"""clang-tidy over userspace/, and headers and source files that must compile alone.
 
     scripts/lint.py --build build/release
 
@@ -11,7 +11,9 @@ file that it includes, changes.
 clang-tidy visits all declarations of a translation unit, and most of them are the standard
 library's. So one unit contains many source files: those that do not define or call a name of each
 other's anonymous namespaces. A unit that does not compile all the same is checked in halves. A
-header is compiled after a precompiled header with what is not ours.
+header is compiled after a precompiled header with what is not ours. A source file is compiled
+without any precompiled header, which all builds have, and without the files that a unity build
+compiles with it: so it includes what it uses.
 """
 
 import argparse
@@ -47,11 +49,12 @@ def tracked(*patterns: str) -> list[str]:
     return sorted(name for name in names.split("\n") if name and (TOP / name).is_file())
 
 
-def compile_flags(build: pathlib.Path) -> list[str]:
-    """Every include folder and macro that some file of userspace/ is compiled with."""
+def compile_flags(build: pathlib.Path, folders: tuple[str, ...]) -> list[str]:
+    """Every include folder and macro that some file of the folders is compiled with."""
     flags = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
-        if f"{TOP}/userspace/" in entry["file"]:
+        # The object: a unity build compiles files of the build folder.
+        if re.search(rf" -o ({'|'.join(folders)})/", entry["command"]):
             flags |= dict.fromkeys(re.findall(r"-isystem \S+|-[ID]\S+", entry["command"]))
     found = [part.replace("\\", "") for flag in flags for part in flag.split(" ")]
     return ["-std=gnu++20", *found, f"-I{TOP}/tests", f"-I{TOP}/vmtests", "-Wno-unknown-pragmas",
@@ -161,7 +164,7 @@ def main() -> int:
     build = options.build.resolve()
     work = build / "lint"
     work.mkdir(exist_ok=True)
-    flags = compile_flags(build)
+    flags = compile_flags(build, ("userspace",))
     cache = Cache(flags)
     jobs: dict[str, Callable[[], str]] = {}
     for number, unit in enumerate(units(tracked("userspace/*.cc"))):
@@ -180,6 +183,14 @@ def main() -> int:
             command = [CLANG, "-fsyntax-only", "-x", "c++", "-include-pch", precompiled, *flags,
                        "-Wno-pragma-once-outside-header", TOP / name]
             jobs[name] = functools.partial(once, functools.partial(run, command), passed)
+    folders = ("userspace", "tests", "vmtests")
+    alone = [CLANG, "-fsyntax-only", *compile_flags(build, folders)]
+    sources = 0
+    for name in tracked(*(f"{folder}/*.cc" for folder in folders)):
+        if not (passed := cache.key("alone", [TOP / name])).exists():
+            sources += 1
+            job = functools.partial(run, [*alone, TOP / name])
+            jobs[name] = functools.partial(once, job, passed)
     suite = ElementTree.Element("testsuite", name="lint", tests=str(max(len(jobs), 1)))
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -192,8 +203,8 @@ def main() -> int:
                 ElementTree.SubElement(case, "failure").text = problem
     if options.junit:
         ElementTree.ElementTree(suite).write(options.junit)
-    print(f"lint: {len(jobs)} of {len(jobs) - len(waiting)} units and {len(waiting)} headers run, "
-          f"{failed} failed")
+    print(f"lint: {len(jobs) - len(waiting) - sources} units, {len(waiting)} headers and {sources} "
+          f"source files run, {failed} failed")
     return 1 if failed else 0
 
 

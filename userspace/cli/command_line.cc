@@ -34,7 +34,6 @@ constexpr const char* kFooter =
     "See forestall(8).";
 
 constexpr const char* kPodList = "Output of `kubectl get pods -o json`; - reads standard input";
-
 const CLI::Range& pid_range() {
   static const CLI::Range range(1, std::numeric_limits<pid_t>::max(), "PID");
   return range;
@@ -297,6 +296,7 @@ CLI::Option* add_oomd(CLI::App& command, std::string& config, std::string& drop_
 
 void describe_check_config(CLI::App& command, CommandLine& line) {
   add_oomd(command, line.check.oomd_config, line.check.drop_in_dir);
+  describe_policy_check(command, line.rebalance);
 }
 
 void describe_rules(CLI::App& command, CommandLine& line) {
@@ -515,6 +515,8 @@ constexpr Row kRows[] = {
      "Compute QoS class, requests, oom_score_adj and cgroups of pods"},
     {Subcommand::admit, kOffline, "admit", kOutput, describe_admit,
      "Check whether pods are admitted under pressure, and what they preempt"},
+    {Subcommand::rebalance, kOffline, "rebalance", kOutput, describe_rebalance,
+     "Plan which pods to move from their nodes, by a DeschedulerPolicy"},
     {Subcommand::replay, kOffline, "replay", kSettings, describe_replay,
      "Repeat the decisions of a recording, or decide on observations"},
     {Subcommand::diff, kOffline, "diff", kOutput, describe_diff,

@@ -13,6 +13,7 @@
 #include "cli/options.h"
 #include "cli/plan_options.h"
 #include "cli/pod_commands.h"
+#include "cli/rebalance_options.h"
 #include "cli/report_options.h"
 #include "cli/rules_options.h"
 #include "cli/top_options.h"
@@ -36,6 +37,7 @@ enum class Subcommand : std::uint8_t {
   plan,
   qos,
   admit,
+  rebalance,
   replay,
   diff,
   report,
@@ -57,6 +59,7 @@ struct CommandLine {
   PlanOptions plan;
   QosOptions qos;
   AdmitOptions admit;
+  RebalanceOptions rebalance;
   replay::ReplayOptions replay;
   replay::DiffOptions diff;
   ReportOptions report;

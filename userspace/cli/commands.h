@@ -9,6 +9,7 @@
 #include "cli/options.h"
 #include "cli/plan_options.h"
 #include "cli/pod_commands.h"
+#include "cli/rebalance_options.h"
 #include "cli/report_options.h"
 #include "replay/replay_options.h"
 #include "trace/trace_options.h"
@@ -25,6 +26,8 @@ int run_score(const Options& options, const ScoreOptions& score);
 int run_qos(const Options& options, const QosOptions& qos_options);
 int run_admit(const Options& options, const AdmitOptions& admit_options);
 int run_check_config(const Options& options);
+int run_check_policy(const Options& options, const RebalanceOptions& rebalance_options);
+int run_rebalance(const Options& options, const RebalanceOptions& rebalance_options);
 int run_version(const Options& options);
 int run_completion(const CompletionOptions& completion);
 int run_record(const Options& options, const replay::RecordOptions& record);

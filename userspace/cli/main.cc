@@ -26,12 +26,14 @@ int run(const std::vector<std::string>& arguments) {
     case Subcommand::top: return become_top(arguments);
     case Subcommand::events: return run_events(options, line.events);
     case Subcommand::check_config:
+      if (!line.rebalance.policy.empty()) return run_check_policy(options, line.rebalance);
       return checks_rules(line.check) ? check_rules(options, line.check)
                                       : run_check_config(options);
     case Subcommand::rules: return run_rules(options, line.rules);
     case Subcommand::plan: return run_plan(options, line.plan);
     case Subcommand::qos: return run_qos(options, line.qos);
     case Subcommand::admit: return run_admit(options, line.admit);
+    case Subcommand::rebalance: return run_rebalance(options, line.rebalance);
     case Subcommand::replay: return run_replay(options, line.replay);
     case Subcommand::diff: return run_diff(options, line.diff);
     case Subcommand::report: return run_report(line.report);

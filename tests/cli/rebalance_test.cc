@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// `forestall rebalance` and `forestall check-config --policy-config-file`: options, output, errors.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/agent_run.h"
+#include "text/json_value.h"
+
+namespace forestall::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr const char* kPolicy = R"(apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+profiles:
+- name: web
+  pluginConfig:
+  - name: LowNodeUtilization
+    args:
+      thresholds: {cpu: 20}
+      targetThresholds: {cpu: 50}
+  plugins:
+    balance:
+      enabled: [LowNodeUtilization]
+)";
+
+std::string node(const std::string& name) {
+  return R"({"kind": "Node", "metadata": {"name": ")" + name +
+         R"("}, "status": {"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "10"}}})";
+}
+
+std::string pod(const std::string& name) {
+  return R"({"kind": "Pod", "metadata": {"name": ")" + name + R"(", "namespace": "d", "uid": "u-)" +
+         name +
+         R"(", "ownerReferences": [{"kind": "ReplicaSet", "name": "r", "uid": "r"}]},
+             "spec": {"nodeName": "n1", "containers": [{"name": "c", "resources": {"requests":
+             {"cpu": "400m"}}}]}, "status": {"phase": "Running"}})";
+}
+
+TempTree files() {
+  return TempTree{
+      {"policy.yaml", kPolicy},
+      {"nodes.json", R"({"kind": "List", "items": [)" + node("n1") + "," + node("n2") + "]}"},
+      {"pods.json", pod("a") + pod("b")}};
+}
+
+TEST(RebalanceCommand, PrintsThePlanAsJson) {
+  const TempTree tree = files();
+  const Ran ran = run_forestall({"rebalance", "--policy-config-file", tree / "policy.yaml",
+                                 "--cluster", tree / "nodes.json", tree / "pods.json", "--now",
+                                 "2026-01-01T00:00:00Z", "--dry-run", "-o", "json"});
+  ASSERT_EQ(ran.exit_code, 0) << ran.errors;
+  const auto document = text::JsonDocument::parse(ran.output);
+  ASSERT_TRUE(document) << document.error().text() << ran.output;
+  for (const char* const expected :
+       {R"("plugin": "LowNodeUtilization")", R"("extensionPoint": "balance")",
+        R"("class": "overutilized")", R"("class": "underutilized")", R"("cpu": 800)",
+        R"("qosClass": "Burstable")", R"("passed": true)", R"("name": "a")", R"("uid": "u-a")",
+        R"("profile": "web")", R"("destination": "n2")", R"("limits": [])", R"("error": null)"}) {
+    EXPECT_THAT(ran.output, HasSubstr(expected));
+  }
+}
+
+TEST(RebalanceCommand, PrintsTheEvictionsAsText) {
+  const TempTree tree = files();
+  const Ran ran =
+      run_forestall({"rebalance", "--policy-config-file", tree / "policy.yaml", "--cluster",
+                     tree / "nodes.json", "--cluster", tree / "pods.json"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.errors;
+  EXPECT_THAT(ran.output, HasSubstr("web/LowNodeUtilization: 1 evictions"));
+  EXPECT_THAT(ran.output, HasSubstr("d/a"));
+}
+
+TEST(RebalanceCommand, RefusesFilesWithThePlaceOfEachMistake) {
+  const TempTree tree{{"policy.yaml", "profiles:\n- name: q\n  pluginConfig:\n  - name: X\n"},
+                      {"pods.json", "{\"kind\": \"Pod\"}"}};
+  const Ran ran = run_forestall({"rebalance", "--policy-config-file", tree / "policy.yaml",
+                                 "--cluster", tree / "pods.json", "-o", "json"});
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_THAT(ran.errors, HasSubstr("policy.yaml:4:11: in profile q: plugin X in pluginConfig"));
+  EXPECT_THAT(ran.errors, HasSubstr("pods.json:1:1: Pod: 'metadata' is missing"));
+  EXPECT_THAT(ran.output, HasSubstr("\"errors\": ["));
+  EXPECT_THAT(ran.output, HasSubstr("policy.yaml:4:11\""));
+  const Ran now = run_forestall({"rebalance", "--policy-config-file", tree / "policy.yaml",
+                                 "--cluster", tree / "pods.json", "--now", "noon"});
+  EXPECT_EQ(now.exit_code, 2);
+  EXPECT_THAT(now.errors, HasSubstr("--now: expected a time"));
+  EXPECT_THAT(now.output, IsEmpty());
+}
+
+TEST(CheckConfigCommand, PrintsTheEffectivePolicy) {
+  const TempTree tree = files();
+  const Ran ran =
+      run_forestall({"check-config", "--policy-config-file", tree / "policy.yaml", "-o", "json"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.errors;
+  EXPECT_THAT(ran.output, HasSubstr("\"numberOfNodes\": 0"));
+  EXPECT_THAT(ran.output, HasSubstr("\"value\": 2000000000"));
+}
+
+}  // namespace
+}  // namespace forestall::test

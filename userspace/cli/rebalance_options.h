@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}  // namespace CLI
+
+namespace forestall::cli {
+
+struct CommandLine;
+
+// Of `rebalance`, and of `check-config` with a DeschedulerPolicy.
+struct RebalanceOptions {
+  std::string policy;                // DeschedulerPolicy; empty in check-config: another check
+  std::vector<std::string> cluster;  // files with API objects
+  std::vector<std::string> metrics;
+  std::string now;       // RFC 3339; empty: the time of day
+  bool dry_run = false;  // a plan from files evicts nothing in any case
+};
+
+void describe_rebalance(CLI::App& command, CommandLine& line);
+// The options that `check-config` has for a DeschedulerPolicy.
+void describe_policy_check(CLI::App& command, RebalanceOptions& options);
+
+}  // namespace forestall::cli

@@ -222,7 +222,7 @@ TEST_F(TopTerminal, UsesTheSocketOfItsConfiguration) {
   const std::vector<std::string> arguments{"top",    "--config",   other,
                                            "--once", "--interval", "100ms"};
   EXPECT_THAT(run_forestall(arguments).output,
-              HasSubstr(fmt::format("agent 0.1.0 pid {}", agent->pid())));
+              HasSubstr(fmt::format("agent 0.1.0, pid {}", agent->pid())));
   directory_.write("other.yaml", config + "apiSocket: 'off'\n");
   const Ran off = run_forestall(arguments);
   EXPECT_EQ(off.exit_code, 0) << off.errors;

@@ -132,7 +132,7 @@ std::string failure_of(const Outcome& outcome) {
 }
 
 // The kernel's comm fields end at their NUL, or fill the array.
-std::string_view name_of(const std::array<char, 16>& comm) {
+std::string_view comm_text(const std::array<char, 16>& comm) {
   return {comm.data(), strnlen(comm.data(), comm.size())};
 }
 
@@ -173,7 +173,7 @@ std::string oom_kill_sentence(const Record& record) {
   const OomKill& kill = *record.oom_kill;
   const OomKillEvent& seen = kill.event;
   std::string text = fmt::format("the kernel's OOM killer killed {} (pid {})",
-                                 logfmt_value(name_of(seen.comm)), seen.victim.pid);
+                                 logfmt_value(comm_text(seen.comm)), seen.victim.pid);
   if (!seen.path.empty()) text += " in " + logfmt_value(seen.path);
   if (seen.constraint == Constraint::memcg && !seen.domain_path.empty()) {
     text += ": " + logfmt_value(seen.domain_path) + " was at its limit";

@@ -122,7 +122,7 @@ Written written_settings(const intake::LoadedConfig& loaded) {
     const std::string signal(to_string(threshold.signal));
     out.input.thresholds.push_back({threshold, origin.from_hard});
     (origin.from_hard ? out.hard : out.soft).emplace_back(signal, origin.value);
-    if (!origin.from_hard) out.grace.emplace_back(signal, to_string(threshold.grace));
+    if (!origin.from_hard) out.grace.emplace_back(signal, forestall::to_string(threshold.grace));
     if (origin.minimum_reclaim &&
         std::none_of(out.reclaim.begin(), out.reclaim.end(),
                      [&](const auto& each) { return each.first == signal; })) {

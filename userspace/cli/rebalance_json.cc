@@ -13,7 +13,6 @@ namespace forestall::cli {
 namespace {
 
 using rebalance::ConsideredPod;
-using rebalance::Eviction;
 using rebalance::PluginRun;
 using text::JsonWriter;
 
@@ -165,10 +164,10 @@ class PlanWriter {
     out_.end_object();
   }
 
-  void write_evictions(const std::vector<Eviction>& evictions) {
+  void write_evictions(const std::vector<rebalance::Eviction>& evictions) {
     out_.key("evictions");
     out_.begin_list();
-    for (const Eviction& each : evictions) {
+    for (const rebalance::Eviction& each : evictions) {
       const rebalance::ClusterPod& pod = snapshot_.pods[each.pod];
       out_.begin_object();
       out_.member("namespace", pod.pod_namespace);

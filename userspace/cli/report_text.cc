@@ -51,7 +51,7 @@ std::string length(std::int64_t ns) {
 }
 
 template <typename Enum>
-std::string word_of(const google::protobuf::EnumDescriptor& words, Enum value) {
+std::string value_word(const google::protobuf::EnumDescriptor& words, Enum value) {
   const auto* found = words.FindValueByNumber(static_cast<int>(value));
   return found == nullptr ? "unknown" : messages::enum_word(*found);
 }
@@ -67,7 +67,7 @@ void add_head(const internal::Picture& picture, std::string& out) {
   out += fmt::format("{} to {} UTC, Linux {}, tier {}, forestall {}{}\n\n",
                      time_of(picture, picture.from_us()), time_of(picture, picture.to_us()),
                      plain(origin.kernel()),
-                     word_of(*v1::DoctorReport::Tier_descriptor(), origin.tier()),
+                     value_word(*v1::DoctorReport::Tier_descriptor(), origin.tier()),
                      plain(origin.version()), origin.dry_run() ? ", dry run" : "");
   for (const std::string& remark : picture.remarks()) {
     out += fmt::format("> **Incomplete:** {}\n", plain(remark));
@@ -116,7 +116,7 @@ void add_summary(const internal::Picture& picture, std::string& out) {
 
 std::string why(const v1::Decision& decision) {
   if (!decision.has_driving() || static_cast<int>(decision.driving()) >= decision.evidence_size()) {
-    return word_of(*v1::Decision::Reason_descriptor(), decision.reason());
+    return value_word(*v1::Decision::Reason_descriptor(), decision.reason());
   }
   const v1::Evidence& evidence = decision.evidence(static_cast<int>(decision.driving()));
   return fmt::format("{} of {} below {}", evidence.threshold().signal(), plain(evidence.subject()),
@@ -127,7 +127,8 @@ std::string outcome_of(const internal::Moment& moment) {
   if (!moment.record().has_outcome()) return "";
   const v1::Outcome& outcome = moment.record().outcome();
   if (outcome.dry_run()) return "dry run";
-  return fmt::format("{}, {} back", word_of(*v1::KillProgress::State_descriptor(), outcome.state()),
+  return fmt::format("{}, {} back",
+                     value_word(*v1::KillProgress::State_descriptor(), outcome.state()),
                      tables::human(Bytes{outcome.freed_bytes()}));
 }
 
@@ -151,7 +152,7 @@ void add_decisions(const internal::Picture& picture, std::string& out) {
       out += "| time (UTC) | what | victim | why | outcome | stages |\n|---|---|---|---|---|---|\n";
     any = true;
     out += fmt::format("| {} | {} | {} | {} | {} | {} |\n", time_of(picture, moment.at_us()),
-                       word_of(*internal::Moment::Kind_descriptor(), moment.kind()),
+                       value_word(*internal::Moment::Kind_descriptor(), moment.kind()),
                        plain(moment.victim()), why(moment.record().decision()), outcome_of(moment),
                        stages_of(moment));
   }
@@ -183,7 +184,7 @@ void add_ranking(const internal::Picture& picture, std::string& out) {
         each.key().exceeds_request() ? "yes" : "no", each.key().priority(),
         tables::human(Bytes{each.key().usage()}), tables::human(Bytes{each.key().request()}),
         goes     ? "victim"
-        : passed ? word_of(*v1::Candidate::Exclusion_descriptor(), each.exclusion())
+        : passed ? value_word(*v1::Candidate::Exclusion_descriptor(), each.exclusion())
                  : "");
   }
   const std::uint64_t more =
@@ -207,7 +208,7 @@ void add_kernel_kills(const internal::Picture& picture, std::string& out) {
     out += fmt::format("| {} | {} ({}) | {} | {} | {} |\n", time_of(picture, moment.at_us()),
                        plain(seen.name()), seen.victim().pid(), plain(seen.path()),
                        plain(seen.domain_path().empty() ? "node" : seen.domain_path()),
-                       word_of(*v1::OomKill::Inaction_descriptor(), kill.inaction()));
+                       value_word(*v1::OomKill::Inaction_descriptor(), kill.inaction()));
   }
   if (!any) out += "None.\n";
   if (picture.moments_left_out() > 0) {

@@ -16,6 +16,7 @@
 #include "cli/command_tree.h"
 #include "cli/event_line.h"
 #include "cli/exit_code.h"
+#include "cli/offline_options.h"
 #include "intake/kubelet_flags.h"
 #include "messages/yaml_message.h"
 #include "model/feature.h"
@@ -285,34 +286,6 @@ void describe_events(CLI::App& command, CommandLine& line) {
 
 // --- offline ------------------------------------------------------------------------------------
 
-// --oomd-config, --drop-in-dir. Rules of other programs add theirs here.
-CLI::Option* add_oomd(CLI::App& command, std::string& config, std::string& drop_ins) {
-  CLI::Option* oomd =
-      add_value(command, "--oomd-config", config, "FILE", "Rulesets of oomd 0.5.0, as oomd.json");
-  add_value(command, "--drop-in-dir", drop_ins, "DIRECTORY", "oomd's directory of drop-ins")
-      ->needs(oomd);
-  return oomd;
-}
-
-void describe_check_config(CLI::App& command, CommandLine& line) {
-  add_oomd(command, line.check.oomd_config, line.check.drop_in_dir);
-  describe_policy_check(command, line.rebalance);
-}
-
-void describe_rules(CLI::App& command, CommandLine& line) {
-  RulesOptions& options = line.rules;
-  CLI::Option* oomd = add_oomd(command, options.oomd_config, options.drop_in_dir);
-  add_value(command, "--senpai", options.senpai, "FILE",
-            "Options of the standalone senpai, as a JSON object")
-      ->excludes(oomd);
-  add_value(command, "--observations", options.observations, "FILE",
-            "What is observed, one JSON object a line; - reads standard input")
-      ->required();
-  add_value(command, "--io-devices", options.io_devices, "LIST",
-            "Devices whose I/O has a cost, such as 8:0=hdd,259:0=ssd");
-  command.add_flag("--dry-run", options.dry_run, "Take every action as a dry run");
-}
-
 void describe_plan(CLI::App& command, CommandLine& line) {
   PlanOptions& options = line.plan;
   add_value(command, "--memory-capacity", options.memory, "AMOUNT",
@@ -333,14 +306,14 @@ void describe_plan(CLI::App& command, CommandLine& line) {
 void describe_qos(CLI::App& command, CommandLine& line) {
   QosOptions& options = line.qos;
   add_value(command, "--pods", options.pods, "FILE", kPodList)->required();
-  add_value(command, "--memory-capacity", options.memory_capacity, "QUANTITY",
-            "MemTotal of the node, such as 16Gi")
-      ->required();
+  CLI::Option* capacity = add_value(command, "--memory-capacity", options.memory_capacity,
+                                    "QUANTITY", "MemTotal of the node, such as 16Gi");
   add_value(command, "--cgroup-root", options.cgroup_root, "CGROUP",
             "The kubelet's cgroupRoot (default: /)");
   add_value(command, "--runtime", options.runtime, "containerd|crio",
             "The runtime whose cgroup names are shown (default: containerd)")
       ->check(one_of({"containerd", "crio"}));
+  add_memory_qos_options(command, line.memory_qos, capacity);
 }
 
 void describe_admit(CLI::App& command, CommandLine& line) {

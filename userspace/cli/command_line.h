@@ -9,6 +9,7 @@
 
 #include "cli/completion.h"
 #include "cli/events_options.h"
+#include "cli/memory_qos.h"
 #include "cli/oom_commands.h"
 #include "cli/options.h"
 #include "cli/plan_options.h"
@@ -58,6 +59,7 @@ struct CommandLine {
   RulesOptions rules;
   PlanOptions plan;
   QosOptions qos;
+  MemoryQosOptions memory_qos;
   AdmitOptions admit;
   RebalanceOptions rebalance;
   replay::ReplayOptions replay;

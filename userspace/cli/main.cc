@@ -31,7 +31,9 @@ int run(const std::vector<std::string>& arguments) {
                                       : run_check_config(options);
     case Subcommand::rules: return run_rules(options, line.rules);
     case Subcommand::plan: return run_plan(options, line.plan);
-    case Subcommand::qos: return run_qos(options, line.qos);
+    case Subcommand::qos:
+      return line.memory_qos.asked ? run_memory_qos(options, line.qos, line.memory_qos)
+                                   : run_qos(options, line.qos);
     case Subcommand::admit: return run_admit(options, line.admit);
     case Subcommand::rebalance: return run_rebalance(options, line.rebalance);
     case Subcommand::replay: return run_replay(options, line.replay);

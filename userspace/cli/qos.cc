@@ -113,6 +113,9 @@ void print_pod(const v1::PodQos& pod) {
 }  // namespace
 
 int run_qos(const Options& options, const QosOptions& qos_options) {
+  if (qos_options.memory_capacity.empty()) {
+    return fail("qos", error("--memory-capacity is required"), kExitUsage);
+  }
   const auto capacity = intake::parse_positive_bytes(qos_options.memory_capacity);
   if (!capacity) return fail("qos", capacity.error().in("--memory-capacity"), kExitUsage);
   const auto naming = naming_of(qos_options);

@@ -482,6 +482,8 @@ constexpr Row kRows[] = {
      "Check a configuration and show the settings that result"},
     {Subcommand::rules, kOffline, "rules", kOutput, describe_rules,
      "Evaluate rulesets of oomd on observations"},
+    {Subcommand::earlyoom, kOffline, "earlyoom", kOutput, describe_earlyoom,
+     "Show what earlyoom would do with its options on given readings"},
     {Subcommand::plan, kOffline, "plan", kSettings, describe_plan,
      "Compute allocatable resources and suggest reservations and thresholds"},
     {Subcommand::qos, kOffline, "qos", kOutput, describe_qos,

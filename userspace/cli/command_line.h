@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/completion.h"
+#include "cli/earlyoom_command.h"
 #include "cli/events_options.h"
 #include "cli/memory_qos.h"
 #include "cli/oom_commands.h"
@@ -35,6 +36,7 @@ enum class Subcommand : std::uint8_t {
   events,
   check_config,
   rules,
+  earlyoom,
   plan,
   qos,
   admit,
@@ -58,6 +60,7 @@ struct CommandLine {
   CheckConfigOptions check;
   RulesOptions rules;
   PlanOptions plan;
+  EarlyoomCommand earlyoom;
   QosOptions qos;
   MemoryQosOptions memory_qos;
   AdmitOptions admit;

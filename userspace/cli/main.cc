@@ -30,6 +30,7 @@ int run(const std::vector<std::string>& arguments) {
       return checks_rules(line.check) ? check_rules(options, line.check)
                                       : run_check_config(options);
     case Subcommand::rules: return run_rules(options, line.rules);
+    case Subcommand::earlyoom: return run_earlyoom(options, line.earlyoom);
     case Subcommand::plan: return run_plan(options, line.plan);
     case Subcommand::qos:
       return line.memory_qos.asked ? run_memory_qos(options, line.qos, line.memory_qos)

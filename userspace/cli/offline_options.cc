@@ -2,6 +2,7 @@
 #include "cli/offline_options.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <string>
 
 #include "cli/command_line.h"
@@ -15,6 +16,45 @@ CLI::Option* add_text(CLI::App& command, const char* name, std::string& target, 
   return command.add_option(name, target, help)->option_text(form);
 }
 
+// earlyoom's own options, kept in the order in which they were given.
+void add_own_options(CLI::App& command, EarlyoomCommand& earlyoom) {
+  constexpr const char* kGroup = "Options of earlyoom";
+  const auto value = [&](const char* name, const char* form, const char* help) {
+    const auto keep = [&earlyoom, name](const std::string& given) {
+      earlyoom.given.push_back({name, given});
+    };
+    command.add_option_function<std::string>(name, keep, help)
+        ->trigger_on_parse()
+        ->option_text(form)
+        ->group(kGroup);
+  };
+  const auto flag = [&](const char* name, const char* help) {
+    const auto keep = [&earlyoom, name](std::int64_t) { earlyoom.given.push_back({name, {}}); };
+    command.add_flag_function(name, keep, help)->trigger_on_parse()->group(kGroup);
+  };
+  value("-m", "PERCENT[,KILL]", "Available memory for SIGTERM and SIGKILL (default: 10,5)");
+  value("-s", "PERCENT[,KILL]", "Free swap, both at or below (default: 10,5; 100: any)");
+  value("-M", "SIZE[,KILL]", "Available memory in KiB");
+  value("-S", "SIZE[,KILL]", "Free swap in KiB");
+  value("-r", "SECONDS", "Interval of memory reports; 0: none (default: 1)");
+  value("-N", "/PATH", "Program that runs after a kill");
+  value("-P", "/PATH", "Program that runs before a kill (1.9)");
+  value("--prefer", "REGEX", "Prefer processes whose name matches");
+  value("--avoid", "REGEX", "Avoid processes whose name matches");
+  value("--ignore", "REGEX", "Ignore processes whose name matches (1.8)");
+  flag("--ignore-root-user", "Ignore processes of root (1.8)");
+  flag("--sort-by-rss", "Rank by resident memory in place of oom_score (1.8)");
+  flag("-n", "Notify over D-Bus");
+  flag("-g", "Signal the victim's process group");
+  flag("-p", "Raise the priority");
+  flag("-d", "Debug messages");
+  flag("--debug", "The same (1.8)");
+  flag("--syslog", "Log to syslog (1.8)");
+  flag("--dryrun", "Kill nothing");
+  flag("-k", "Accepted and ignored");
+  flag("-i", "Accepted and ignored");
+}
+
 // --oomd-config, --drop-in-dir.
 CLI::Option* add_oomd(CLI::App& command, std::string& config, std::string& drop_ins) {
   CLI::Option* oomd =
@@ -25,6 +65,18 @@ CLI::Option* add_oomd(CLI::App& command, std::string& config, std::string& drop_
 }
 
 }  // namespace
+
+void describe_earlyoom(CLI::App& command, CommandLine& line) {
+  EarlyoomCommand& earlyoom = line.earlyoom;
+  add_text(command, "--compat", earlyoom.compat, "1.7|1.9",
+           "The earlyoom whose rules apply (default: 1.9)");
+  add_text(command, "--meminfo", earlyoom.meminfo, "FILE", "A copy of /proc/meminfo");
+  add_text(command, "--processes", earlyoom.processes, "FILE",
+           "JSON list of {pid, ppid, uid, comm, oom_score, oom_score_adj, rss_kib}, in the order "
+           "of /proc");
+  command.add_flag("-v", earlyoom.version, "Print the version and exit");
+  add_own_options(command, earlyoom);
+}
 
 void add_memory_qos_options(CLI::App& command, MemoryQosOptions& options, CLI::Option* capacity) {
   constexpr const char* kGroup = "Memory QoS";

@@ -16,6 +16,7 @@ struct CommandLine;
 // The subcommands, as command_line.cc lists them.
 void describe_check_config(CLI::App& command, CommandLine& line);
 void describe_rules(CLI::App& command, CommandLine& line);
+void describe_earlyoom(CLI::App& command, CommandLine& line);
 
 // `capacity` is --memory-capacity of `forestall qos`.
 void add_memory_qos_options(CLI::App& command, MemoryQosOptions& options, CLI::Option* capacity);

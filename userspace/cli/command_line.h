@@ -10,6 +10,7 @@
 #include "cli/completion.h"
 #include "cli/earlyoom_command.h"
 #include "cli/events_options.h"
+#include "cli/managed_oom_command.h"
 #include "cli/memory_qos.h"
 #include "cli/oom_commands.h"
 #include "cli/options.h"
@@ -60,6 +61,7 @@ struct CommandLine {
   CheckConfigOptions check;
   RulesOptions rules;
   PlanOptions plan;
+  ManagedOomOptions managed_oom;
   EarlyoomCommand earlyoom;
   QosOptions qos;
   MemoryQosOptions memory_qos;

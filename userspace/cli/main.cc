@@ -5,6 +5,7 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/managed_oom.h"
 #include "cli/rules_commands.h"
 #include "cli/top_program.h"
 
@@ -27,9 +28,12 @@ int run(const std::vector<std::string>& arguments) {
     case Subcommand::events: return run_events(options, line.events);
     case Subcommand::check_config:
       if (!line.rebalance.policy.empty()) return run_check_policy(options, line.rebalance);
+      if (line.managed_oom.given()) return run_check_managed_oom(options, line.managed_oom);
       return checks_rules(line.check) ? check_rules(options, line.check)
                                       : run_check_config(options);
-    case Subcommand::rules: return run_rules(options, line.rules);
+    case Subcommand::rules:
+      return line.managed_oom.given() ? run_rules_managed_oom(options, line.managed_oom, line.rules)
+                                      : run_rules(options, line.rules);
     case Subcommand::earlyoom: return run_earlyoom(options, line.earlyoom);
     case Subcommand::plan: return run_plan(options, line.plan);
     case Subcommand::qos:

@@ -11,6 +11,8 @@
 namespace forestall::cli {
 namespace {
 
+constexpr const char* kOomdGroup = "systemd-oomd";
+
 CLI::Option* add_text(CLI::App& command, const char* name, std::string& target, const char* form,
                       const char* help) {
   return command.add_option(name, target, help)->option_text(form);
@@ -64,6 +66,30 @@ CLI::Option* add_oomd(CLI::App& command, std::string& config, std::string& drop_
   return oomd;
 }
 
+CLI::Option* add_managed_oom_options(CLI::App& command, ManagedOomOptions& options) {
+  CLI::Option* messages =
+      add_text(command, "--managed-oom", options.managed_oom, "FILE",
+               "Messages of PID 1 about ManagedOOM properties of systemd's units, JSON");
+  CLI::Option* conf = add_text(command, "--oomd-conf", options.oomd_conf, "FILE", "oomd.conf");
+  CLI::Option* version = add_text(command, "--systemd-version", options.systemd_version, "N",
+                                  "The systemd whose rules apply (default: 257)");
+  for (CLI::Option* each : {messages, conf, version}) each->group(kOomdGroup);
+  return messages;
+}
+
+void add_managed_rank_options(CLI::App& command, ManagedOomOptions& options) {
+  CLI::Option* owners = add_text(command, "--owners", options.owners, "FILE",
+                                 "JSON object of cgroups and the user ids that own them");
+  CLI::Option* rank = add_text(command, "--rank", options.rank, "swap|pgscan",
+                               "Rank candidates as systemd-oomd does");
+  CLI::Option* candidates =
+      add_text(command, "--candidates", options.candidates, "FILE",
+               "JSON object of cgroups and their swap_current, pgscan, last_pgscan, current and "
+               "preference");
+  candidates->needs(rank);
+  for (CLI::Option* each : {owners, rank, candidates}) each->group(kOomdGroup);
+}
+
 }  // namespace
 
 void describe_earlyoom(CLI::App& command, CommandLine& line) {
@@ -106,16 +132,21 @@ void add_memory_qos_options(CLI::App& command, MemoryQosOptions& options, CLI::O
 }
 
 void describe_check_config(CLI::App& command, CommandLine& line) {
-  add_oomd(command, line.check.oomd_config, line.check.drop_in_dir);
+  CLI::Option* oomd = add_oomd(command, line.check.oomd_config, line.check.drop_in_dir);
   describe_policy_check(command, line.rebalance);
+  add_managed_oom_options(command, line.managed_oom)
+      ->excludes(oomd)
+      ->excludes(command.get_option("--policy-config-file"));
+  add_managed_rank_options(command, line.managed_oom);
 }
 
 void describe_rules(CLI::App& command, CommandLine& line) {
   RulesOptions& options = line.rules;
   CLI::Option* oomd = add_oomd(command, options.oomd_config, options.drop_in_dir);
-  add_text(command, "--senpai", options.senpai, "FILE",
-           "Options of the standalone senpai, as a JSON object")
-      ->excludes(oomd);
+  CLI::Option* senpai = add_text(command, "--senpai", options.senpai, "FILE",
+                                 "Options of the standalone senpai, as a JSON object");
+  senpai->excludes(oomd);
+  add_managed_oom_options(command, line.managed_oom)->excludes(oomd)->excludes(senpai);
   add_text(command, "--observations", options.observations, "FILE",
            "What is observed, one JSON object a line; - reads standard input")
       ->required();

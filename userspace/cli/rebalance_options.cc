@@ -9,8 +9,9 @@ namespace forestall::cli {
 namespace {
 
 constexpr const char* kClusterHelp =
-    "State of the cluster: output of `kubectl get nodes,pods,namespaces,poddisruptionbudgets,"
-    "priorityclasses,persistentvolumeclaims,replicasets -A -o json`; may be repeated";
+    "State of the cluster, as `kubectl get -A -o json` prints nodes, pods, namespaces, "
+    "poddisruptionbudgets, priorityclasses, persistentvolumeclaims and replicasets; may be "
+    "repeated";
 
 CLI::Option* add_files(CLI::App& command, const char* name, std::vector<std::string>& files,
                        const char* help) {

@@ -77,6 +77,16 @@ endfunction()
 # Compiles the files of a layer a few at a time, which parses each header less often: a whole build
 # takes a third of the time, and a build after a small change takes longer.
 option(FORESTALL_UNITY "Compile several source files at once" OFF)
+function(forestall_unity target files)
+  if(NOT FORESTALL_UNITY)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${files})
+  # A class that is private to its file may have members of the file's own types.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+  endif()
+endfunction()
 
 # The layers with code between a wake and a kill, in the order in which they are linked first
 # (userspace/cli). The loop also encodes recordings, by messages and recording.
@@ -109,19 +119,13 @@ function(forestall_layer name)
   if(NOT name IN_LIST forestall_loop_layers)
     forestall_optimize_less(forestall_${name})
   endif()
-  if(FORESTALL_UNITY)
-    set_target_properties(forestall_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
-    # A class that is private to its file may have members of the file's own types.
-    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-      target_compile_options(forestall_${name} PRIVATE -Wno-subobject-linkage)
-    endif()
-  endif()
+  forestall_unity(forestall_${name} 12)
 endfunction()
 
 # All tests labelled `threads`: the stage `tsan` builds only these.
 add_custom_target(forestall_thread_tests)
 
-# forestall_test(NAME [SOURCES file...] [DEPENDS target...] [LABELS label...]
+# forestall_test(NAME [UNITY] [SOURCES file...] [DEPENDS target...] [LABELS label...]
 #                [BESIDE_ALL suite...] [LOCKED suite...])
 # defines the GoogleTest executable NAME and registers each of its tests, as `unit` unless labelled
 # otherwise. `ctest -j` runs unit tests beside all others. Tests labelled `integration` share the
@@ -130,7 +134,7 @@ add_custom_target(forestall_thread_tests)
 #   LOCKED      loads the machine, or reads what another of them changes: one of them at a time
 #   (others)    compares counters of the whole machine or measures short times: runs alone
 function(forestall_test name)
-  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;LABELS;BESIDE_ALL;LOCKED" ${ARGN})
+  cmake_parse_arguments(arg "UNITY" "" "SOURCES;DEPENDS;LABELS;BESIDE_ALL;LOCKED" ${ARGN})
   if(NOT arg_LABELS)
     set(arg_LABELS unit)
   endif()
@@ -138,6 +142,9 @@ function(forestall_test name)
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES FORESTALL_TEST ON)
   forestall_precompile(${name} test)
+  if(arg_UNITY) # the names in its files' anonymous namespaces are distinct
+    forestall_unity(${name} 5)
+  endif()
   if("threads" IN_LIST arg_LABELS)
     add_dependencies(forestall_thread_tests ${name})
   endif()

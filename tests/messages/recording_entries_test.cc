@@ -48,6 +48,16 @@ PolicyState random_state(Dice& dice) {
   for (auto& each : state.conditions) each = {dice.maybe_time(), dice.coin()};
   state.reclaim = dice.maybe([&] { return PolicyState::Reclaim{id(), dice.coin()}; });
   state.series = dice.some([&] { return PolicyState::Series{id(), dice.time(), dice.bytes()}; });
+  state.holdings = dice.some([&] {
+    std::vector<PolicyState::Holdings::Held> held;
+    for (std::uint64_t i = dice.below(4); i > 0; --i) {
+      held.push_back({CgroupId{dice.inode()}, dice.bytes()});
+    }
+    std::ranges::sort(held, {}, &PolicyState::Holdings::Held::cgroup);
+    return PolicyState::Holdings{
+        id(), dice.time(), dice.bytes(),
+        std::make_shared<const std::vector<PolicyState::Holdings::Held>>(std::move(held))};
+  });
   state.held_until = dice.maybe_time();
   state.cleanup_until = dice.maybe_time();
   return state;
@@ -96,6 +106,18 @@ TEST(RecordingEntries, StatesComeBack) {
     ASSERT_EQ(*read, state) << seed;
   }
   EXPECT_EQ(*messages::from_proto(messages::to_proto(PolicyState{})), PolicyState{});
+}
+
+TEST(RecordingEntries, HoldingsThatDoNotFitTogetherAreRefused) {
+  v1::PolicyState state;
+  v1::PolicyState::Holdings& holdings = *state.add_holdings();
+  holdings.add_cgroup_ids(2);
+  EXPECT_FALSE(messages::from_proto(state)) << "a cgroup without a working set";
+  holdings.add_working_set_bytes(1);
+  EXPECT_TRUE(messages::from_proto(state));
+  holdings.add_cgroup_ids(1);
+  holdings.add_working_set_bytes(1);
+  EXPECT_FALSE(messages::from_proto(state)) << "not ascending";
 }
 
 TEST(RecordingEntries, KeysComeBack) {

@@ -9,6 +9,7 @@
 
 #include "model/workload_class.h"
 #include "policy/deadlines.h"
+#include "policy/rank.h"
 #include "tests/policy/reported.h"
 #include "tests/policy/world.h"
 
@@ -69,26 +70,27 @@ TEST(DamageLimit, KillsOneLeakAfterTheOther) {
 
 TEST(DamageLimit, AVictimThatFreesLittleStopsTheSeries) {
   Story story = group();
-  EXPECT_EQ(evaluate(story, 1, mib(90), {greedy("a", mib(300)), greedy("b", mib(200))}),
+  const auto c = greedy("c", mib(90));
+  EXPECT_EQ(evaluate(story, 1, mib(90), {greedy("a", mib(300)), greedy("b", mib(200)), c}),
             "kill /g/a for /g");
   story.now.kills = {killed("a", mib(300), mib(20), 1)};
-  const auto left = with_processes(greedy("a", mib(280)), 0);
-  EXPECT_EQ(evaluate(story, 1.1, mib(90), {left, greedy("b", mib(200))}),
+  // What is left behind still grows: no workload does.
+  const auto left = [](std::int64_t amount) { return with_processes(greedy("a", mib(amount)), 0); };
+  EXPECT_EQ(evaluate(story, 1.1, mib(90), {left(300), greedy("b", mib(200)), c}),
             "none for /g: kills-freed-little");
   const Damage& damage = *story.decision().damage;
   EXPECT_EQ(damage.kills, 1U);
   EXPECT_EQ(damage.expected, mib(300));
   EXPECT_EQ(damage.freed, mib(20));
-  EXPECT_EQ(damage.left_behind, mib(280));
-  EXPECT_EQ(damage.killable, mib(200));
+  EXPECT_EQ(damage.left_behind, mib(300));
+  EXPECT_EQ(damage.killable, mib(290));
   EXPECT_EQ(damage.need, mib(10));
   // The kernel would act next: one more kill, and no third one.
-  EXPECT_EQ(evaluate(story, 1.2, mib(20), {left, greedy("b", mib(200)), greedy("c", mib(90))}),
+  EXPECT_EQ(evaluate(story, 1.2, mib(20), {left(370), greedy("b", mib(200)), c}),
             "kill /g/b for /g");
   story.now.kills.push_back(killed("b", mib(200), mib(10), 1.2));
   const auto rest = with_processes(greedy("b", mib(190)), 0);
-  EXPECT_EQ(evaluate(story, 1.3, mib(20), {left, rest, greedy("c", mib(90))}),
-            "none for /g: kills-freed-little");
+  EXPECT_EQ(evaluate(story, 1.3, mib(20), {left(370), rest, c}), "none for /g: kills-freed-little");
   EXPECT_EQ(next_deadline(story.config(), story.state()), second(11)) << "the window's end";
 }
 
@@ -113,6 +115,171 @@ TEST(DamageLimit, AVictimThatFreesLittleDoesNotSaveTheNextLeak) {
   EXPECT_EQ(evaluate(story, 1.4, mib(20), {left, within}), "none for /g: kills-freed-little");
   leak.growth = mib(80);
   EXPECT_EQ(evaluate(story, 1.5, mib(20), {left, leak}), "kill /g/b for /g");
+}
+
+// A series of two kills that fell short: the one further kill near the OOM killer is used up.
+// Two thirds of what they held stays charged to "a".
+class AfterShortKills {
+ public:
+  AfterShortKills() {
+    story.now.kills = {killed("z", mib(300), mib(20), 0.9), killed("a", mib(300), mib(20), 1)};
+  }
+  std::string evaluate(double at, Bytes available, std::vector<WorkloadSample> others) {
+    others.push_back(with_processes(greedy("a", mib(280)), 0));
+    return policy::evaluate(story, at, available, std::move(others));
+  }
+  Story story = group();
+};
+
+WorkloadSample grown(WorkloadSample sample, std::optional<Bytes> growth) {
+  sample.growth = growth;
+  return sample;
+}
+
+TEST(DamageLimit, AWorkloadThatDoesNotGrowDoesNotShieldOneThatDoes) {
+  AfterShortKills after;
+  EXPECT_EQ(after.evaluate(1.1, mib(20),
+                           {grown(greedy("decoy", mib(400)), Bytes{0}),
+                            grown(greedy("leak", mib(200)), mib(80))}),
+            "kill /g/leak for /g");
+  EXPECT_EQ(after.story.decision().considered.front().sample.workload.path, "/g/decoy");
+}
+
+// With `ranking: kernel`, and in a spike, growth since the warning is unknown.
+TEST(DamageLimit, TheGrowthSinceTheLastKillNeedsNoWarning) {
+  AfterShortKills after;
+  EXPECT_EQ(after.evaluate(1.1, mib(90), {greedy("decoy", mib(400)), greedy("leak", mib(130))}),
+            "none for /g: kills-freed-little");
+  EXPECT_EQ(after.evaluate(1.2, mib(30), {greedy("decoy", mib(400)), greedy("leak", mib(190))}),
+            "none for /g: kills-freed-little")
+      << "the kernel's OOM killer is not near";
+  EXPECT_EQ(after.evaluate(1.3, mib(20), {greedy("decoy", mib(400)), greedy("leak", mib(200))}),
+            "kill /g/leak for /g");
+  after.story.now.kills.push_back(killed("leak", mib(200), mib(200), 1.3));
+  EXPECT_EQ(after.evaluate(1.4, mib(220), {greedy("decoy", mib(400))}), "none: no-threshold-met");
+}
+
+// What is left behind is most of what the threshold lacks: no leak grows by all of it.
+TEST(DamageLimit, ALeakIntoTheRestOfTheMemoryDies) {
+  AfterShortKills after;
+  EXPECT_EQ(after.evaluate(1.1, mib(40), {greedy("decoy", mib(400))}),
+            "none for /g: kills-freed-little");
+  EXPECT_EQ(after.evaluate(1.2, mib(25), {greedy("decoy", mib(400)), greedy("leak", mib(6))}),
+            "none for /g: kills-freed-little")
+      << "other memory took more";
+  EXPECT_EQ(after.evaluate(1.3, mib(20), {greedy("decoy", mib(400)), greedy("leak", mib(15))}),
+            "kill /g/leak for /g");
+}
+
+TEST(DamageLimit, AWorkloadWithinItsRequestDoesNotPayForItsGrowth) {
+  AfterShortKills after;
+  const auto evaluate = [&](double at, Bytes available, Bytes held) {
+    return after.evaluate(
+        at, available,
+        {greedy("decoy", mib(400)), workload("/g/within", held, 0, mib(300)), greedy("b", mib(4))});
+  };
+  EXPECT_EQ(evaluate(1.1, mib(90), mib(100)), "none for /g: kills-freed-little");
+  EXPECT_EQ(evaluate(1.2, mib(10), mib(180)), "none for /g: kills-freed-little");
+}
+
+TEST(DamageLimit, MemoryThatGrowsOutsideIsNotTheLeastGrowersFault) {
+  AfterShortKills after;
+  EXPECT_EQ(after.evaluate(1.1, mib(90), {greedy("b", mib(300)), greedy("c", mib(20))}),
+            "none for /g: kills-freed-little");
+  EXPECT_EQ(after.evaluate(1.2, mib(20), {greedy("b", mib(330)), greedy("c", mib(20))}),
+            "none for /g: kills-freed-little")
+      << "30 of 70 MiB";
+  EXPECT_EQ(after.evaluate(1.3, mib(15), {greedy("b", mib(340)), greedy("c", mib(20))}),
+            "kill /g/b for /g")
+      << "40 of 75 MiB";
+}
+
+TEST(DamageLimit, WhatGrewSinceTheLastKillGoesBeforeWhatGrewEarlier) {
+  AfterShortKills after;
+  const auto evaluate = [&](double at, Bytes available, Bytes leak) {
+    return after.evaluate(at, available,
+                          {grown(greedy("earlier", mib(400)), mib(90)), greedy("leak", leak)});
+  };
+  EXPECT_EQ(evaluate(1.1, mib(90), mib(130)), "none for /g: kills-freed-little");
+  EXPECT_EQ(evaluate(1.2, mib(20), mib(200)), "kill /g/leak for /g");
+}
+
+TEST(DamageLimit, OfSeveralThatGrewTheFirstInTheOrderOfEvictionDies) {
+  AfterShortKills after;
+  EXPECT_EQ(after.evaluate(1.1, mib(90),
+                           {greedy("b", mib(120)), greedy("c", mib(100)), greedy("d", mib(150))}),
+            "none for /g: kills-freed-little");
+  EXPECT_EQ(after.evaluate(1.2, mib(20),
+                           {greedy("b", mib(142)), greedy("c", mib(138)), greedy("d", mib(160))}),
+            "kill /g/b for /g")
+      << "d grew by less than half of what c did";
+}
+
+TEST(DamageLimit, TheOneFurtherKillTakesTheLeakToo) {
+  Story story = group();
+  story.now.kills = {killed("a", mib(300), mib(20), 1)};
+  const auto left = with_processes(greedy("a", mib(280)), 0);
+  EXPECT_EQ(evaluate(story, 1.1, mib(90), {left, greedy("decoy", mib(400)), greedy("b", mib(10))}),
+            "none for /g: kills-freed-little");
+  EXPECT_EQ(evaluate(story, 1.2, mib(20), {left, greedy("decoy", mib(400)), greedy("b", mib(80))}),
+            "kill /g/b for /g");
+}
+
+// Memory of a removed cgroup is charged to its parent, so it grew outside of the candidates.
+TEST(DamageLimit, ALeakAfterAFailedSeriesDiesAlthoughMemoryGrewOutside) {
+  Story story = group();
+  story.now.kills = {killed("a", mib(100), mib(100), 1)};
+  const WorkloadSample decoy = greedy("decoy", mib(290));
+  EXPECT_EQ(evaluate(story, 1.05, mib(60), {greedy("b", mib(310)), decoy, greedy("c", mib(50))}),
+            "kill /g/b for /g");
+  story.now.kills.push_back(killed("b", mib(310), mib(310), 1.05));
+  EXPECT_EQ(evaluate(story, 1.1, mib(60), {decoy, greedy("c", mib(50))}),
+            "none for /g: held-by-no-candidate");
+  EXPECT_EQ(evaluate(story, 1.2, mib(40), {decoy, greedy("c", mib(70))}),
+            "none for /g: held-by-no-candidate")
+      << "the kernel's OOM killer is not near";
+  EXPECT_EQ(evaluate(story, 1.3, mib(5), {decoy, greedy("c", mib(70))}),
+            "none for /g: held-by-no-candidate")
+      << "most of it grew outside";
+  EXPECT_EQ(evaluate(story, 1.4, mib(5), {decoy, greedy("c", mib(260))}), "kill /g/c for /g");
+  EXPECT_EQ(story.decision().damage->outside_growth, mib(155)) << "half of what kills freed";
+}
+
+TEST(DamageLimit, AKillThatIsHeldBackIsDecidedAgainBeforeTheMemoryIsUsedUp) {
+  Evidence evidence;
+  evidence.limit = binary(mib(100).count);
+  const auto again = [&](Bytes available) {
+    evidence.available = available.count;
+    return decided_again_at(evidence);
+  };
+  EXPECT_EQ(again(mib(99)), mib(25));
+  EXPECT_EQ(again(mib(26)), mib(25));
+  EXPECT_EQ(again(mib(25)), Bytes{mib(25).count / 2});
+  EXPECT_EQ(again(mib(2)), mib(1));
+}
+
+TEST(DamageLimit, WhatHoldsAKillBackAtTheCrossingIsKnownBefore) {
+  Config limited = config({hard(Signal::cgroup_memory_available, kThreshold)});
+  Line line;
+  line.signal = Signal::cgroup_memory_available;
+  line.cgroup = id_of("/g");
+  line.path = "/g";
+  line.capacity = kLimit;
+  line.floor_line = kLimit - kThreshold;
+  const auto hold = [&](const std::vector<KillProgress>& kills, const WorkloadSample& sample) {
+    const RankBy by{line.signal, std::nullopt, limited.compat, limited.ranking};
+    const std::vector<Candidate> first{{sample, rank_key(sample, by), Exclusion::none}};
+    return hold_at_crossing(limited, line, kills, second(2), first);
+  };
+  EXPECT_EQ(hold({}, greedy("a", mib(50))), std::nullopt);
+  EXPECT_EQ(hold({}, calm("a")), Reason::within_requests);
+  EXPECT_EQ(hold({killed("z", mib(300), mib(20), 1)}, greedy("a", mib(50))),
+            Reason::kills_freed_little);
+  EXPECT_EQ(hold({killed("z", mib(50), mib(50), 1)}, greedy("a", mib(50))), std::nullopt);
+  limited.kill_limit.node = 1;
+  EXPECT_EQ(hold({killed("z", mib(50), mib(50), 1)}, greedy("a", mib(50))),
+            Reason::kill_limit_reached);
+  EXPECT_EQ(hold_at_crossing(limited, line, {}, second(2), {}), std::nullopt);
 }
 
 TEST(DamageLimit, AStuckVictimIsNoEvidence) {

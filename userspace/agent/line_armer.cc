@@ -28,11 +28,11 @@ std::vector<Line> armable(std::vector<Line> lines) {
   return lines;
 }
 
-// While a kill is held back, the line of its threshold is where the kernel's OOM killer is near.
-void move_to_last_resort(const Decision& decision, std::vector<Line>& lines) {
+// While a kill is held back, the line of its threshold is where that is decided again.
+void move_past_threshold(const Decision& decision, std::vector<Line>& lines) {
   if (!policy::is_held_back(decision.reason)) return;
   const Evidence& driving = decision.evidence[*decision.driving];
-  const Bytes further = driving.limit.bytes() - policy::last_resort(driving);
+  const Bytes further = driving.limit.bytes() - policy::decided_again_at(driving);
   for (Line& line : lines) {
     if (line.cgroup != driving.cgroup || line.signal != driving.threshold.signal) continue;
     if (line.headroom.count > 0 || line.headroom + further <= Bytes{0}) continue;
@@ -47,7 +47,7 @@ void move_to_last_resort(const Decision& decision, std::vector<Line>& lines) {
 std::vector<Line> LineArmer::arm(const Config& config, const Observation& observation,
                                  const Decision& decision, MonotonicTime now) {
   std::vector<Line> lines = policy::lines(config, observation);
-  move_to_last_resort(decision, lines);
+  move_past_threshold(decision, lines);
   lines = armable(std::move(lines));
   std::vector<std::string> problems;
   for (const SourceNote& note : observation.notes) problems.push_back(ProblemLog::text_of(note));

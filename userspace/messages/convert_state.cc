@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The policy's state, for recordings that are read from the middle.
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -46,6 +47,19 @@ void put_readings(const ReadingTimes& read, v1::PolicyState& out) {
   }
 }
 
+void put_holdings(const PolicyState& state, v1::PolicyState& out) {
+  for (const PolicyState::Holdings& each : state.holdings) {
+    v1::PolicyState::Holdings& added = *out.add_holdings();
+    *added.mutable_id() = to_proto(each.id);
+    added.set_at_ns(to_ns(each.at));
+    added.set_outside_bytes(each.outside.count);
+    for (const PolicyState::Holdings::Held& one : *each.held) {
+      added.add_cgroup_ids(one.cgroup.inode);
+      added.add_working_set_bytes(one.working_set.count);
+    }
+  }
+}
+
 void put_conditions(const PolicyState& state, v1::PolicyState& out) {
   for (std::size_t i = 0; i < kConditions.size(); ++i) {
     const PolicyState::Reported& reported = state.conditions[i];
@@ -64,6 +78,24 @@ Result<void> read_derived(const v1::PolicyState& message, PolicyState& state) {
                         TRY(inside("derived", messages::from_proto(each.threshold())))});
   }
   state.derived = std::move(derived);
+  return {};
+}
+
+Result<void> read_holdings(const v1::PolicyState& message, PolicyState& state) {
+  for (const v1::PolicyState::Holdings& each : message.holdings()) {
+    if (each.cgroup_ids_size() != each.working_set_bytes_size()) {
+      return error("holdings: not as many working sets as cgroups");
+    }
+    auto held = std::make_shared<std::vector<PolicyState::Holdings::Held>>();
+    for (int i = 0; i < each.cgroup_ids_size(); ++i) {
+      held->push_back({CgroupId{each.cgroup_ids(i)}, Bytes{each.working_set_bytes(i)}});
+    }
+    if (!std::ranges::is_sorted(*held, {}, &PolicyState::Holdings::Held::cgroup)) {
+      return error("holdings: cgroups are not in ascending order");
+    }
+    state.holdings.push_back({from_proto(each.id()), from_ns(each.at_ns()),
+                              Bytes{each.outside_bytes()}, std::move(held)});
+  }
   return {};
 }
 
@@ -112,6 +144,7 @@ v1::PolicyState to_proto(const PolicyState& state) {
     added.set_began_ns(to_ns(each.began));
     added.set_outside_bytes(each.outside.count);
   }
+  put_holdings(state, out);
   if (state.held_until) out.set_held_until_ns(to_ns(*state.held_until));
   return out;
 }
@@ -140,6 +173,7 @@ Result<PolicyState> from_proto(const v1::PolicyState& message) {
     state.series.push_back(
         {from_proto(each.id()), from_ns(each.began_ns()), Bytes{each.outside_bytes()}});
   }
+  TRY(read_holdings(message, state));
   if (message.has_held_until_ns()) state.held_until = from_ns(message.held_until_ns());
   return state;
 }

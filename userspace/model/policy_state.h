@@ -82,6 +82,23 @@ struct PolicyState {
     friend bool operator==(const Series&, const Series&) = default;
   };
 
+  // Working sets when a kill for a threshold was last decided, or first held back.
+  struct Holdings {
+    struct Held {
+      CgroupId cgroup;
+      Bytes working_set;
+      friend bool operator==(const Held&, const Held&) = default;
+    };
+    ThresholdId id;
+    MonotonicTime at;
+    Bytes outside;  // used at the subject, and by no candidate of known usage
+    // Of each candidate of known usage. By cgroup, ascending; never null.
+    std::shared_ptr<const std::vector<Held>> held;
+
+    // The working sets are compared by value.
+    friend bool operator==(const Holdings& a, const Holdings& b);
+  };
+
   std::optional<MonotonicTime> at;         // of the last step; nullopt: there was none
   std::optional<FilesystemLayout> layout;  // as found first; does not change
   // Null until the layout is known.
@@ -100,6 +117,8 @@ struct PolicyState {
   std::optional<MonotonicTime> cleanup_until;
   // Younger than KillLimit::window; at most one for each threshold. Ascending.
   std::vector<Series> series;
+  // Younger than KillLimit::window; at most one for each threshold. Ascending.
+  std::vector<Holdings> holdings;
   // When time alone ends the reason for which a further kill is held back.
   std::optional<MonotonicTime> held_until;
 

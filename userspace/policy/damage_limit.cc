@@ -3,17 +3,14 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <string_view>
 
 #include "base/parse.h"
 #include "model/workload_class.h"
+#include "policy/candidate_memory.h"
 #include "policy/saturating.h"
 
 namespace forestall::policy {
 namespace {
-
-// Less than this is accounting noise (policy/rank.h kGrowthNoiseMin).
-constexpr Bytes kNoise = mib(1);
 
 bool was_killed(const KillProgress& kill) {
   return kill.state != KillState::failed && kill.state != KillState::terminating;
@@ -26,38 +23,8 @@ bool is_at(const KillProgress& kill, const Evidence& driving) {
 
 // A victim that is stuck may still free its memory: it is no evidence.
 bool fell_short(const KillProgress& kill) {
-  return kill.state == KillState::released && kill.expected > kNoise &&
+  return kill.state == KillState::released && kill.expected > kMemoryNoise &&
          kill.freed.count < kill.expected.count / 2;
-}
-
-// '/' sorts first, so that the descendants of a path follow it directly.
-bool path_before(std::string_view a, std::string_view b) {
-  const auto order = [](char c) { return c == '/' ? '\0' : c; };
-  return std::ranges::lexicographical_compare(a, b, {}, order, order);
-}
-
-// The working sets of the candidates for which `counts` is true, each byte once; nullopt: one of
-// them is unknown.
-template <typename Counts>
-std::optional<Bytes> held_by(const std::vector<Candidate>& candidates, Counts counts) {
-  std::vector<const WorkloadSample*> samples;
-  for (const Candidate& candidate : candidates) {
-    if (counts(candidate)) samples.push_back(&candidate.sample);
-  }
-  std::ranges::sort(samples, [](const WorkloadSample* a, const WorkloadSample* b) {
-    return path_before(a->workload.path, b->workload.path);
-  });
-  Bytes sum;
-  std::string_view outermost;
-  for (const WorkloadSample* sample : samples) {
-    const std::string_view path = sample->workload.path;
-    if (!outermost.empty() && path_is_within(path, outermost)) continue;
-    outermost = path;
-    const auto held = sample->working_set();
-    if (!held) return std::nullopt;
-    sum = add(sum, *held);
-  }
-  return sum;
 }
 
 bool may_be_killed(const Candidate& candidate) {
@@ -93,6 +60,12 @@ Bytes last_resort(const Evidence& evidence) {
   return Bytes{evidence.limit.bytes().count / 4};
 }
 
+Bytes decided_again_at(const Evidence& evidence) {
+  const Bytes near = last_resort(evidence);
+  const Bytes available{evidence.available};
+  return available > near ? near : Bytes{available.count / 2};
+}
+
 KillRate::KillRate(const Config& config, const Observation& observation)
     : limit_(config.kill_limit) {
   for (const KillProgress& kill : observation.kills) {
@@ -113,10 +86,14 @@ void KillRate::add(WorkloadClass killed) {
 
 DamageLimit::DamageLimit(const Config& config, const Evidence& driving,
                          const Observation& observation, const std::vector<Candidate>& candidates,
-                         const State::Series* series)
-    : config_(config), driving_(driving), rate_(config, observation) {
-  count_kills(observation, series);
-  if (has_usage_line(driving.threshold.signal)) measure(observation, candidates, series);
+                         const DamageHistory& history)
+    : config_(config), driving_(driving), candidates_(candidates), rate_(config, observation) {
+  count_kills(observation, history.series);
+  if (!has_usage_line(driving.threshold.signal)) return;
+  measure(observation, history.series);
+  if (facts_.near_oom && history.holdings != nullptr) {
+    growth_.emplace(*history.holdings, driving, candidates);
+  }
 }
 
 void DamageLimit::ends_at(MonotonicTime time) {
@@ -141,8 +118,7 @@ void DamageLimit::count_kills(const Observation& observation, const State::Serie
   if (series != nullptr) ends_at(later(series->began, window));
 }
 
-void DamageLimit::measure(const Observation& observation, const std::vector<Candidate>& candidates,
-                          const State::Series* series) {
+void DamageLimit::measure(const Observation& observation, const State::Series* series) {
   const Threshold& threshold = driving_.threshold;
   Bytes wanted = driving_.limit.bytes();
   if (threshold.min_reclaim) {
@@ -150,37 +126,49 @@ void DamageLimit::measure(const Observation& observation, const std::vector<Cand
   }
   const Bytes has = add(Bytes{driving_.available}, Bytes{driving_.pending_release});
   facts_.need = std::max(subtract(wanted, has), Bytes{0});
-  facts_.killable = held_by(candidates, may_be_killed);
-  facts_.left_behind =
-      held_by(candidates, [](const Candidate& each) { return each.exclusion == Exclusion::empty; });
-  if (const auto all = held_by(candidates, [](const Candidate&) { return true; })) {
+  facts_.killable = held_by(candidates_, may_be_killed);
+  facts_.left_behind = held_by(
+      candidates_, [](const Candidate& each) { return each.exclusion == Exclusion::empty; });
+  if (const auto all = held_by(candidates_, [](const Candidate&) { return true; })) {
     const Bytes used = subtract(Bytes{driving_.capacity}, Bytes{driving_.available});
     facts_.outside = std::max(subtract(used, *all), Bytes{0});
     if (series != nullptr) facts_.outside_growth = subtract(*facts_.outside, series->outside);
   }
   facts_.near_oom = left_before_oom(driving_, observation.node) <= last_resort(driving_);
-  all_within_requests_ = std::ranges::all_of(candidates, [](const Candidate& each) {
+  all_within_requests_ = std::ranges::all_of(candidates_, [](const Candidate& each) {
     return !may_be_killed(each) || is_within_request(each.key);
   });
 }
 
-bool DamageLimit::caused_shortage(const Candidate& victim) const {
+bool DamageLimit::took_memory(const Candidate& victim) const {
+  return growth_ && growth_->blames(victim);
+}
+
+bool DamageLimit::grew_since_warning(const Candidate& victim) const {
   const auto growth = victim.sample.growth;
-  return growth && *growth >= std::max(kNoise, facts_.need) && !is_within_request(victim.key);
+  return facts_.near_oom && growth && *growth >= std::max(kMemoryNoise, facts_.need) &&
+         !is_within_request(victim.key);
+}
+
+bool DamageLimit::last_kill_fell_short() const {
+  if (at_subject_.empty()) return false;
+  return fell_short(**std::ranges::max_element(at_subject_, {}, &KillProgress::started));
+}
+
+bool DamageLimit::outside_took_it() const {
+  return facts_.outside_growth && freed_since_ > kMemoryNoise &&
+         facts_.outside_growth->count >= freed_since_.count / 2;
 }
 
 std::optional<Reason> DamageLimit::by_facts(const Candidate& victim) const {
-  if (!at_subject_.empty()) {
-    const auto* last = *std::ranges::max_element(at_subject_, {}, &KillProgress::started);
+  const bool took = took_memory(victim);
+  if (last_kill_fell_short()) {
     const auto shorts =
         std::ranges::count_if(at_subject_, [](const auto* kill) { return fell_short(*kill); });
-    const bool further = facts_.near_oom && (shorts == 1 || caused_shortage(victim));
-    if (fell_short(*last) && !further) return Reason::kills_freed_little;
+    const bool further = facts_.near_oom && shorts == 1;
+    if (!further && !took && !grew_since_warning(victim)) return Reason::kills_freed_little;
   }
-  if (facts_.outside_growth && freed_since_ > kNoise &&
-      facts_.outside_growth->count >= freed_since_.count / 2) {
-    return Reason::held_by_no_candidate;
-  }
+  if (outside_took_it() && !took) return Reason::held_by_no_candidate;
   if (facts_.near_oom) return std::nullopt;
   if (facts_.kills > 0 && facts_.killable && *facts_.killable < facts_.need) {
     return Reason::candidates_too_small;
@@ -189,9 +177,30 @@ std::optional<Reason> DamageLimit::by_facts(const Candidate& victim) const {
   return std::nullopt;
 }
 
+std::optional<std::size_t> DamageLimit::first_that(Caused caused) const {
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    const Candidate& each = candidates_[i];
+    if (may_be_killed(each) && (this->*caused)(each) && !reason(each)) return i;
+  }
+  return std::nullopt;
+}
+
+DamageLimit::Choice DamageLimit::choose(std::size_t first) const {
+  const bool series_failed = last_kill_fell_short() || outside_took_it();
+  if (series_failed) {
+    if (const auto victim = first_that(&DamageLimit::took_memory)) return {victim, std::nullopt};
+  }
+  const auto held = reason(candidates_[first]);
+  if (!held) return {first, std::nullopt};
+  for (const Caused caused : {&DamageLimit::took_memory, &DamageLimit::grew_since_warning}) {
+    if (const auto victim = first_that(caused)) return {victim, std::nullopt};
+  }
+  return {std::nullopt, held};
+}
+
 bool DamageLimit::outranks_kubelet() const {
   const bool watched = row_of(driving_.threshold.signal).subject == SubjectKind::watched_cgroup;
-  return watched || facts_.kills > 0 || facts_.left_behind.value_or(Bytes{0}) > kNoise;
+  return watched || facts_.kills > 0 || facts_.left_behind.value_or(Bytes{0}) > kMemoryNoise;
 }
 
 std::optional<Reason> DamageLimit::reason(const Candidate& victim) const {
@@ -201,6 +210,24 @@ std::optional<Reason> DamageLimit::reason(const Candidate& victim) const {
   if (rate_.is_reached(workload_class_at(victim.sample.workload.path)))
     return Reason::kill_limit_reached;
   return std::nullopt;
+}
+
+std::optional<Reason> hold_at_crossing(const Config& config, const Line& line,
+                                       const std::vector<KillProgress>& kills, MonotonicTime now,
+                                       const std::vector<Candidate>& candidates) {
+  const auto first = std::ranges::find_if(candidates, may_be_killed);
+  if (first == candidates.end()) return std::nullopt;
+  Evidence crossing;
+  crossing.threshold.signal = line.signal;
+  crossing.subject = line.cgroup == CgroupId{} ? "node" : line.path;
+  crossing.cgroup = line.cgroup;
+  crossing.capacity = line.capacity.count;
+  crossing.available = subtract(line.capacity, line.floor_line).count;
+  crossing.limit = binary(crossing.available);
+  Observation observation;
+  observation.at = now;
+  observation.kills = kills;
+  return DamageLimit(config, crossing, observation, candidates, {}).reason(*first);
 }
 
 }  // namespace forestall::policy

@@ -7,10 +7,7 @@
 // slab), that speed would cost every candidate. So facts decide before each further kill:
 // 1. kills_freed_little: the last victim that ended freed less than half of its working set. What
 //    is short is not held by processes of candidates. One more kill follows if the kernel's OOM
-//    killer would act next, because the first victim may have been an exception. At that point a
-//    workload over its request dies as well if it grew by at least what the threshold lacks, since
-//    the warning (policy/growth_baseline.h): otherwise a tenant that leaves memory behind would
-//    save the next leak until the kernel chooses a victim. Unknown growth permits no further kill.
+//    killer would act next, because the first victim may have been an exception.
 // 2. held_by_no_candidate: since the first kill, memory outside of all candidates grew by at least
 //    half of what the kills freed. A further victim would only make room for that growth.
 // 3. candidates_too_small: all candidates that may be killed hold less than the threshold lacks.
@@ -22,8 +19,15 @@
 // limit is left, for the node of MemAvailable + SwapFree. Rules 1 to 3 forget a kill after
 // KillLimit::window. So the worst case is kubelet's, one kill for each window, until the kernel's
 // OOM killer is near.
-// Rules 1 to 4 apply to signals with a usage line, rule 5 to every threshold. The list of the BPF
-// guard obeys all of them, and is stricter where it may: policy/guard_list.cc.
+// Rules 1 and 2 do not spare a candidate that caused the present shortage if the kernel's OOM
+// killer would act next: otherwise a tenant that leaves memory behind would save the next leak
+// until the kernel selects a victim, protected or not. It is the first candidate in the order of
+// eviction which is over its request, wherever it ranks, and took most of the memory since the last
+// kill was decided (policy/growth_since_kill.h). For rule 1 without such a candidate, one that grew
+// since the warning (policy/growth_baseline.h) by at least what the threshold lacks. So a candidate
+// over its request that does not grow cannot shield one that does. Rules 1 to 4 apply to signals
+// with a usage line, rule 5 to every threshold. The list of the BPF guard obeys all of them, and is
+// stricter where it may: policy/guard_list.cc.
 #pragma once
 
 #include <array>
@@ -35,7 +39,9 @@
 #include "base/clock.h"
 #include "model/config.h"
 #include "model/decision.h"
+#include "model/line.h"
 #include "model/observation.h"
+#include "policy/growth_since_kill.h"
 #include "policy/state.h"
 
 namespace forestall::policy {
@@ -46,8 +52,15 @@ namespace forestall::policy {
 // Whether a candidate's usage is known and within its declared memory request.
 [[nodiscard]] bool is_within_request(const RankKey& key);
 
+// Less than this is accounting noise (policy/rank.h kGrowthNoiseMin).
+inline constexpr Bytes kMemoryNoise = mib(1);
+
 // Available amount at which the kernel's OOM killer counts as near.
 [[nodiscard]] Bytes last_resort(const Evidence& evidence);
+
+// Available amount at which a kill that is held back is decided again: where the kernel's OOM
+// killer is near; below that at each halving, because the growth since then may show a victim.
+[[nodiscard]] Bytes decided_again_at(const Evidence& evidence);
 
 // Config::kill_limit: the kills of the current window, per node and per class of workloads.
 class KillRate {
@@ -62,38 +75,71 @@ class KillRate {
   std::array<std::size_t, kWorkloadClasses.size()> of_class_{};
 };
 
+// What the state has for a threshold; null: nothing.
+struct DamageHistory {
+  const State::Series* series = nullptr;
+  const State::Holdings* holdings = nullptr;
+};
+
 class DamageLimit {
  public:
-  // For the threshold of `driving`. `candidates` are all of its subject's, as ranked; `series` is
-  // what the state has for it. All must outlive the object.
+  // What to do instead of killing the first candidate that may be killed.
+  struct Choice {
+    std::optional<std::size_t> victim;  // index of a candidate
+    std::optional<Reason> held;         // without a victim: why none is killed
+  };
+
+  // For the threshold of `driving`. `candidates` are all of its subject's, as ranked. All must
+  // outlive the object.
   DamageLimit(const Config& config, const Evidence& driving, const Observation& observation,
-              const std::vector<Candidate>& candidates, const State::Series* series);
+              const std::vector<Candidate>& candidates, const DamageHistory& history);
 
   [[nodiscard]] const Damage& facts() const { return facts_; }
-  // Why the first candidate that may be killed is not killed; nullopt: it may be.
+  // Why this candidate is not killed; nullopt: it may be.
   [[nodiscard]] std::optional<Reason> reason(const Candidate& victim) const;
+  // The victim, given the first candidate that may be killed. It is another one only if facts hold
+  // that one back, or the series of kills has failed so far, and the kernel's OOM killer would act
+  // next: the first in the order of eviction that caused the shortage.
+  [[nodiscard]] Choice choose(std::size_t first) const;
   // The earliest time at which time alone could change the reason.
   [[nodiscard]] std::optional<MonotonicTime> until() const { return until_; }
 
  private:
+  using Caused = bool (DamageLimit::*)(const Candidate&) const;
+
   [[nodiscard]] std::optional<Reason> by_facts(const Candidate& victim) const;
-  // Whether its own growth explains the shortage.
-  [[nodiscard]] bool caused_shortage(const Candidate& victim) const;
+  [[nodiscard]] bool last_kill_fell_short() const;
+  // What the kills freed is used outside of all candidates.
+  [[nodiscard]] bool outside_took_it() const;
+  // Whether it caused the shortage, by its growth since the last kill was decided, or by that since
+  // the warning. Always false while the kernel's OOM killer is not near.
+  [[nodiscard]] bool took_memory(const Candidate& victim) const;
+  [[nodiscard]] bool grew_since_warning(const Candidate& victim) const;
+  [[nodiscard]] std::optional<std::size_t> first_that(Caused caused) const;
   // Whether requests count before a kill that kubelet would make.
   [[nodiscard]] bool outranks_kubelet() const;
   void count_kills(const Observation& observation, const State::Series* series);
-  void measure(const Observation& observation, const std::vector<Candidate>& candidates,
-               const State::Series* series);
+  void measure(const Observation& observation, const State::Series* series);
   void ends_at(MonotonicTime time);
 
   const Config& config_;
   const Evidence& driving_;
+  const std::vector<Candidate>& candidates_;
   KillRate rate_;
   std::vector<const KillProgress*> at_subject_;  // killed within the window, and ended
   Bytes freed_since_;                            // by kills since the series began
   bool all_within_requests_ = false;
+  std::optional<GrowthSinceKill> growth_;  // only if the kernel's OOM killer would act next
   std::optional<MonotonicTime> until_;
   Damage facts_;
 };
+
+// Why the first of `candidates` that may be killed would not be, if the threshold of `line` were
+// met now; nullopt: nothing that is known before a crossing holds that kill back. The candidates
+// may be the head of the ranking only.
+[[nodiscard]] std::optional<Reason> hold_at_crossing(const Config& config, const Line& line,
+                                                     const std::vector<KillProgress>& kills,
+                                                     MonotonicTime now,
+                                                     const std::vector<Candidate>& candidates);
 
 }  // namespace forestall::policy

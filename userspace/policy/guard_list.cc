@@ -95,7 +95,7 @@ Bytes held_at_line(const Candidate& candidate, Bytes expected, Bytes growth,
 class GuardLimit {
  public:
   GuardLimit(const Config& config, const Observation& observation, const Listing& listing)
-      : damage_(config, listing.driving, observation, listing.order.considered, nullptr),
+      : damage_(config, listing.driving, observation, listing.order.considered, {}),
         rate_(config, observation),
         spares_requests_(listing.order.cgroup != CgroupId{} || damage_.facts().kills > 0) {}
 

@@ -15,6 +15,7 @@
 #include "policy/eviction_notice.h"
 #include "policy/exclusion.h"
 #include "policy/grace.h"
+#include "policy/growth_since_kill.h"
 #include "policy/node_reclaim.h"
 #include "policy/rank.h"
 #include "policy/saturating.h"
@@ -171,7 +172,7 @@ class Pass {
       return ask(crossing, Action::inspect, Reason::disk_usage_unread);
     }
     std::vector<Candidate> candidates = ranked(driving, on_disk);
-    const auto victim = first_killable(candidates);
+    auto victim = first_killable(candidates);
     if (next_.reclaim && next_.reclaim->id == crossing.id) next_.reclaim.reset();
     if (!victim) {
       const Reason reason = candidates.empty() ? Reason::no_candidates : Reason::all_protected;
@@ -187,36 +188,55 @@ class Pass {
     return true;
   }
 
-  const State::Series* series_of(const ThresholdId& id) const {
-    const auto found = std::ranges::find(next_.series, id, &State::Series::id);
-    return found == next_.series.end() ? nullptr : &*found;
+  template <typename Entry>
+  static const Entry* entry_of(const std::vector<Entry>& entries, const ThresholdId& id) {
+    const auto found = std::ranges::find(entries, id, &Entry::id);
+    return found == entries.end() ? nullptr : &*found;
   }
 
-  // Whether facts or the kill limit forbid this kill (damage_limit.h). Otherwise the kill begins or
-  // continues the series of its threshold.
+  template <typename Entry>
+  static void replace(std::vector<Entry>& entries, Entry entry) {
+    std::erase_if(entries, [&](const Entry& each) { return each.id == entry.id; });
+    entries.push_back(std::move(entry));
+    std::ranges::sort(entries, {}, &Entry::id);
+  }
+
+  // Whether facts or the kill limit forbid every kill (damage_limit.h). Otherwise `victim` becomes
+  // the candidate to kill, and the kill begins or continues the series of its threshold.
   bool holds_back(const Crossing& crossing, std::vector<Candidate>& candidates,
-                  std::size_t victim) {
-    const State::Series* series = series_of(crossing.id);
-    const DamageLimit limit(config_, evidence(crossing), observation_, candidates, series);
-    const auto reason = limit.reason(candidates[victim]);
-    if (!reason) {
+                  std::size_t& victim) {
+    const State::Series* series = entry_of(next_.series, crossing.id);
+    const State::Holdings* holdings = entry_of(next_.holdings, crossing.id);
+    const DamageLimit limit(config_, evidence(crossing), observation_, candidates,
+                            {series, holdings});
+    const auto choice = limit.choose(victim);
+    const bool further = limit.facts().kills > 0 && has_usage_line(threshold_of(crossing).signal);
+    if (further && (choice.victim || holdings == nullptr)) {
+      replace(next_.holdings,
+              holdings_of(crossing.id, evidence(crossing), observation_.at, candidates));
+    }
+    if (choice.victim) {
+      victim = *choice.victim;
       decision_.damage.reset();
       if (limit.facts().kills > 0) decision_.damage = limit.facts();
       if (series == nullptr && limit.facts().outside) {
-        next_.series.push_back({crossing.id, observation_.at, *limit.facts().outside});
-        std::ranges::sort(next_.series, {}, &State::Series::id);
+        replace(next_.series, {crossing.id, observation_.at, *limit.facts().outside});
       }
       return false;
     }
     if (limit.until() && (!next_.held_until || *limit.until() < *next_.held_until)) {
       next_.held_until = limit.until();
     }
-    if (is_first_to_say(*reason)) {
+    if (is_first_to_say(*choice.held)) {
       decision_.considered = std::move(candidates);
       decision_.damage = limit.facts();
     }
-    pass_over(crossing, *reason);
+    pass_over(crossing, *choice.held);
     return true;
+  }
+
+  const Threshold& threshold_of(const Crossing& crossing) const {
+    return evidence(crossing).threshold;
   }
 
   std::vector<Candidate> ranked(const Evidence& driving, bool on_disk) {
@@ -295,6 +315,9 @@ Step step(const Config& config, const State& state, const Observation& observati
       report(assessment.pressure, config.pressure_transition, observation.at, next.conditions);
   std::ranges::copy_if(state.series, std::back_inserter(next.series), [&](const auto& series) {
     return elapsed(series.began, observation.at) < config.kill_limit.window;
+  });
+  std::ranges::copy_if(state.holdings, std::back_inserter(next.holdings), [&](const auto& each) {
+    return elapsed(each.at, observation.at) < config.kill_limit.window;
   });
   Pass(config, observation, next, decision).run(assessment.crossings, assessment.computed);
   if (decision.driving) {

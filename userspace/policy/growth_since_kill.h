@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// What grew at a threshold's subject since a kill for it was last decided, or first held back.
+//
+// The growth since the warning (policy/growth_baseline.h) is unknown for spikes and with
+// `ranking: kernel`, and contains what earlier kills were for. This growth needs only the policy's
+// own state, and shows who takes the memory now.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/bytes.h"
+#include "model/decision.h"
+#include "model/policy_state.h"
+
+namespace forestall::policy {
+
+// Candidates of unknown usage count as outside of all candidates.
+[[nodiscard]] PolicyState::Holdings holdings_of(const ThresholdId& id, const Evidence& driving,
+                                                MonotonicTime at,
+                                                const std::vector<Candidate>& candidates);
+
+class GrowthSinceKill {
+ public:
+  // `before` and `candidates` must outlive the object. O(n log n).
+  GrowthSinceKill(const PolicyState::Holdings& before, const Evidence& driving,
+                  const std::vector<Candidate>& candidates);
+
+  // Whether `candidate` caused the present shortage: candidates over their requests took at least
+  // half of all memory that was taken since, and this one is among those of them that took most.
+  // A workload within its request never did, nor one whose usage is unknown.
+  [[nodiscard]] bool blames(const Candidate& candidate) const;
+
+ private:
+  [[nodiscard]] Bytes growth_of(const Candidate& candidate) const;
+
+  const PolicyState::Holdings& before_;
+  bool by_offenders_ = false;  // they took at least half
+  Bytes enough_;               // growth from which a candidate is among those that took most
+};
+
+}  // namespace forestall::policy

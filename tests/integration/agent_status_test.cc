@@ -180,6 +180,29 @@ TEST(AgentStatus, ShowsHeadroomAndTheNextVictimNearAThreshold) {
       << text.output;
 }
 
+// "next" is no promise: at a watched cgroup a workload within its request is spared at first.
+TEST(AgentStatus, SaysWhyTheNextVictimIsSpared) {
+  ScratchCgroup scratch;
+  scratch.limit(scratch.path(), kLimit);
+  const Hog hog(scratch, scratch.child("calm"), mib(120));
+  AgentRun agent(fmt::format(
+      "evictionHard: {{}}\npods: {{enabled: false}}\nwatch: [{{cgroup: {0}, available: {1}Mi}}]\n"
+      "workloads: [{{cgroup: {0}/*, memoryRequest: 1Gi}}]\n",
+      scratch.path(), kThreshold.count >> 20));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  const MonotonicTime give_up = SystemClock().now() + kPatience;
+  v1::AgentStatus status = status_of(agent);
+  const auto held = [&] {
+    return status.next_victims_size() == 1 && status.next_victims(0).has_held_back();
+  };
+  while (!held() && SystemClock().now() < give_up) status = status_of(agent);
+  ASSERT_TRUE(held());
+  EXPECT_EQ(status.next_victims(0).held_back(), v1::Decision::WITHIN_REQUESTS);
+  EXPECT_FALSE(status.thresholds(0).met()) << "known before the crossing";
+  const Ran text = run_forestall({"status", "--run-dir", run_directory(agent)});
+  EXPECT_THAT(text.output, HasSubstr("\n  a kill is held back: within-requests\n"));
+}
+
 // A threshold on own limits has values only while a workload is near its limit.
 TEST(AgentStatus, ListsThresholdsOnOwnLimits) {
   ScratchCgroup scratch;

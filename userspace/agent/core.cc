@@ -198,7 +198,7 @@ void Core::pre_rank(MonotonicTime now) {
   if (!victim_cache_.work(config_, parts_.ladder->progress(), now)) return;
   kills_.post_orders(config_);
   parts_.guard->ranked();
-  reporter_.report_next_victims(victim_cache_.next_victims());
+  reporter_.report_next_victims(victim_cache_.next_victims(config_, nullptr, parts_.clock->now()));
 }
 
 void Core::reload(Config config) {
@@ -294,7 +294,8 @@ void Core::report(Record record) {
     reclaim_left_behind(record.decision);
     kills_.evaluated(record);
     reporter_.report_evaluation(record, tree_.recheck_at(), tree_.pod_facts());
-    reporter_.report_next_victims(victim_cache_.next_victims());
+    reporter_.report_next_victims(
+        victim_cache_.next_victims(config_, &record.decision, parts_.clock->now()));
     near_own_limit = own_limits_.evaluate(config_, record.decision);
   }
   // While a victim's memory is pending release, neither the kernel's next victim nor the guard's

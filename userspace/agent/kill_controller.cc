@@ -116,7 +116,8 @@ void KillController::post_orders(const Config& config) {
   if (std::ranges::any_of(parts_.ladder.progress(), is_under_way)) {
     return parts_.watchdog.withdraw();
   }
-  parts_.watchdog.post(parts_.victim_cache.orders(), parts_.victim_cache.good_until());
+  parts_.watchdog.post(parts_.victim_cache.orders(config, parts_.clock.now()),
+                       parts_.victim_cache.good_until());
 }
 
 // Orders are for a threshold that the loop has not seen met. If it saw one and did not kill, it had

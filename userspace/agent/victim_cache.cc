@@ -56,6 +56,13 @@ Bytes growth_since(const Candidate& then, std::span<const Candidate> considered)
   return used.value_or(Bytes{0}) - then.sample.working_set().value_or(Bytes{0});
 }
 
+// Why this decision holds a kill for the subject back; nullopt: it does not, or was for another.
+std::optional<Reason> decided_hold(const Decision& decision, CgroupId subject) {
+  if (!policy::is_held_back(decision.reason)) return std::nullopt;
+  const bool same = decision.evidence[*decision.driving].cgroup == subject;
+  return same ? std::optional(decision.reason) : std::nullopt;
+}
+
 // Its growth is part of the other one's.
 bool lies_in_another(const Candidate& candidate, std::span<const Candidate> others) {
   return std::ranges::any_of(others, [&](const Candidate& other) {
@@ -337,16 +344,26 @@ NextVictim VictimCache::next_victim(const Subject& subject,
   return next;
 }
 
-std::vector<NextVictim> VictimCache::next_victims() const {
+std::vector<NextVictim> VictimCache::next_victims(const Config& config, const Decision* last,
+                                                  MonotonicTime now) const {
   std::vector<NextVictim> all;
   if (subjects_.empty()) return all;
   const auto kills = ladder_.progress();
-  for (const Subject& subject : subjects_) all.push_back(next_victim(subject, kills));
+  for (const Subject& subject : subjects_) {
+    NextVictim next = next_victim(subject, kills);
+    const Line& line = std::ranges::min(subject.lines, {}, &Line::headroom);
+    const auto decided = last == nullptr ? std::nullopt : decided_hold(*last, subject.cgroup);
+    next.held_back =
+        decided ? decided : policy::hold_at_crossing(config, line, kills, now, subject.first);
+    all.push_back(std::move(next));
+  }
   return all;
 }
 
-std::vector<Watchdog::Order> VictimCache::orders() const {
+std::vector<Watchdog::Order> VictimCache::orders(const Config& config, MonotonicTime now) const {
   std::vector<Watchdog::Order> orders;
+  if (subjects_.empty()) return orders;
+  const auto kills = ladder_.progress();
   for (const Subject& subject : subjects_) {
     if (subject.first.empty()) continue;
     const Candidate& first = subject.first.front();
@@ -355,6 +372,7 @@ std::vector<Watchdog::Order> VictimCache::orders() const {
     const auto pinned = ladder_.pinned_of(first.sample.workload.cgroup);
     if (pinned == nullptr) continue;
     for (const Line& line : subject.lines) {
+      if (policy::hold_at_crossing(config, line, kills, now, subject.first)) continue;
       orders.push_back({subject.cgroup, subject.path, line.signal, line.floor_line, line.capacity,
                         first, pinned});
     }

@@ -116,11 +116,13 @@ class VictimCache {
   // The same, if they were sampled for this subject ("": all workloads), and when that began.
   [[nodiscard]] const std::vector<WorkloadSample>* samples_of(std::string_view subject) const;
   [[nodiscard]] MonotonicTime sampled_at() const { return sampled_at_; }
-  // For each subject in the zone, the first listed candidate that was not killed since.
-  [[nodiscard]] std::vector<NextVictim> next_victims() const;
+  // For each subject in the zone, the first listed candidate that was not killed since. `last` is
+  // the decision that was just made; null: none was.
+  [[nodiscard]] std::vector<NextVictim> next_victims(const Config& config, const Decision* last,
+                                                     MonotonicTime now) const;
   // For the watchdog: for each threshold the first victim of its subject, if its processes are
-  // pinned.
-  [[nodiscard]] std::vector<Watchdog::Order> orders() const;
+  // pinned and nothing holds its kill back (policy/damage_limit.h).
+  [[nodiscard]] std::vector<Watchdog::Order> orders(const Config& config, MonotonicTime now) const;
   [[nodiscard]] MonotonicTime good_until() const;
   // For the record of a decision made on the list. REQUIRES: ready().
   [[nodiscard]] Prepared prepared(MonotonicTime now) const;

@@ -137,6 +137,10 @@ void print_next(const v1::AgentStatus& status) {
       fmt::print("next: {}, because {}\n", shortened(workload.name(), 24), because(next));
     }
     fmt::print("  at {}, {}\n", shortened(next.subject(), 40), next.signal());
+    if (next.has_held_back()) {
+      fmt::print("  a kill is held back: {}\n",
+                 word_of(*v1::Decision::Reason_descriptor(), next.held_back()));
+    }
   }
 }
 

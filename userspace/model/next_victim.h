@@ -18,6 +18,9 @@ struct NextVictim {
   std::optional<MonotonicTime> ranked_at;    // nullopt: not ranked yet
   std::optional<Candidate> candidate;        // nullopt: unknown, or none may be killed
   std::string before_next_by;                // policy::deciding_rule; empty: there is no second one
+  // Why a kill for this subject is held back, or would be at the crossing; nullopt: it is not, as
+  // far as that is known before.
+  std::optional<Reason> held_back;
 };
 
 }  // namespace forestall

@@ -63,6 +63,7 @@ v1::NextVictim to_proto(const NextVictim& next, MonotonicTime now) {
   if (next.ranked_at) out.set_ranking_age_ns((now - *next.ranked_at).count());
   if (next.candidate) *out.mutable_candidate() = messages::to_proto(*next.candidate);
   if (!next.before_next_by.empty()) out.set_before_next_by(next.before_next_by);
+  if (next.held_back) out.set_held_back(to_proto(*next.held_back));
   return out;
 }
 

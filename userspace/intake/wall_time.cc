@@ -15,7 +15,7 @@
 namespace forestall::intake {
 namespace {
 
-constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kNanosPerSecond = 1'000'000'000;
 
 // Takes the parts of a time from the front of a text. After a part that is not there, all fail.
 class Parts {
@@ -41,7 +41,7 @@ class Parts {
   std::int64_t fraction() {
     const std::size_t digits = std::min(rest_.find_first_not_of("0123456789"), rest_.size());
     failed_ |= digits == 0 || digits > 9;
-    std::int64_t value = failed_ ? 0 : number(digits, kSecond);
+    std::int64_t value = failed_ ? 0 : number(digits, kNanosPerSecond);
     for (std::size_t i = digits; i < 9; ++i) value *= 10;
     return value;
   }
@@ -99,7 +99,7 @@ std::optional<std::int64_t> parse_wall_time(std::string_view text) {
   }
   if (!parts.complete()) return std::nullopt;
   std::int64_t ns = 0;
-  if (__builtin_mul_overflow(seconds, kSecond, &ns) || __builtin_add_overflow(ns, fraction, &ns)) {
+  if (__builtin_mul_overflow(seconds, kNanosPerSecond, &ns) || __builtin_add_overflow(ns, fraction, &ns)) {
     return seconds < 0 ? INT64_MIN : INT64_MAX;
   }
   return ns;
@@ -116,13 +116,13 @@ Result<std::int64_t> parse_time(std::string_view text, std::int64_t now_ns) {
 }
 
 std::string wall_time_text(std::int64_t ns) {
-  time_t seconds = ns / kSecond;
-  if (ns % kSecond < 0) --seconds;
+  time_t seconds = ns / kNanosPerSecond;
+  if (ns % kNanosPerSecond < 0) --seconds;
   tm parts{};
   gmtime_r(&seconds, &parts);
   std::array<char, 32> text{};
   strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
-  return fmt::format("{}.{:03}Z", text.data(), (ns - seconds * kSecond) / 1'000'000);
+  return fmt::format("{}.{:03}Z", text.data(), (ns - seconds * kNanosPerSecond) / 1'000'000);
 }
 
 }  // namespace forestall::intake

@@ -36,8 +36,8 @@ run_ctest() { # STAGE PRESET [ctest arguments]
 }
 
 stage_checks() { scripts/check_sources.py --junit "$results/checks.xml"; }
-stage_host() { build release && run_ctest host release; }
-stage_lint() { build release && scripts/lint.py --build build/release --junit "$results/lint.xml"; }
+stage_host() { build test && run_ctest host test; }
+stage_lint() { build test && scripts/lint.py --build build/test --junit "$results/lint.xml"; }
 # Forests of hundreds of processes test the kernel's side, not memory errors of ours.
 stage_asan() { build asan && run_ctest asan asan -LE fuzz -E '^(OomPrediction|TaskScan)'; }
 stage_tsan() {
@@ -47,13 +47,13 @@ stage_tsan() {
 stage_fuzz() { build_target asan fuzz_all && run_ctest fuzz asan -L fuzz; }
 stage_hostile() {
   # shellcheck disable=SC2086 # a list of arguments
-  build_target release hostile_campaign &&
-    build/release/tests/hostile/hostile_campaign ${HOSTILE_ARGUMENTS:---rounds 10000}
+  build_target test hostile_campaign &&
+    build/test/tests/hostile/hostile_campaign ${HOSTILE_ARGUMENTS:---rounds 10000}
 }
 # A guest waits more than it computes: run as many at once as there are CPUs.
 stage_vm() {
-  build release &&
-    vmtests/run.py --kernel all --jobs "$(nproc)" --binaries build/release \
+  build test &&
+    vmtests/run.py --kernel all --jobs "$(nproc)" --binaries build/test \
       --results "$results/vm.json"
 }
 

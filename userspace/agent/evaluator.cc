@@ -141,12 +141,20 @@ bool Evaluator::add_workloads(const Decision& decision, MonotonicTime began,
   return true;
 }
 
-std::optional<Evaluator::Reading> Evaluator::take_lately_read(std::string_view subject) {
+std::optional<Evaluator::Reading> Evaluator::take_lately_read(std::string_view subject,
+                                                              const Observation& observation) {
+  // A workload at its own limit replaces its page cache while its usage stands still. So the first
+  // kill is decided on memory.stat as it is: the list did not answer, or it would have been used.
+  const MonotonicTime lately = parts_.clock.now() - kReadLately;
+  if (std::ranges::none_of(observation.kills, [&](const KillProgress& kill) {
+        return kill.state == KillState::in_flight || kill.started > lately;
+      })) {
+    return std::nullopt;
+  }
   // Points are of all processes of the node, and are counted anew.
   if (parts_.config.ranking == Ranking::kernel) return std::nullopt;
   // A rescan may have changed what is known of a workload, such as its protection.
-  const MonotonicTime since =
-      std::max(parts_.clock.now() - kReadLately, parts_.tree.refreshed_at());
+  const MonotonicTime since = std::max(lately, parts_.tree.refreshed_at());
   const std::uint64_t changes = parts_.observer.workload_changes();
   const bool usable = reading_ && reading_->at > since && reading_->subject == subject &&
                       reading_->changes == changes && !reading_->workloads.empty();
@@ -158,7 +166,7 @@ std::optional<Evaluator::Reading> Evaluator::take_lately_read(std::string_view s
 
 void Evaluator::read_workloads(std::string_view subject, sources::Scoring scoring,
                                Observation& observation) {
-  auto reading = take_lately_read(subject);
+  auto reading = take_lately_read(subject, observation);
   if (reading) {
     observation.workloads = std::exchange(reading->workloads, {});
     parts_.observer.resample_workloads(observation);

@@ -20,10 +20,13 @@ void GrowthWatch::evaluate_calm(const Config& config) {
 void GrowthWatch::work() {
   if (baseline_.warned()) return stop();
   const MonotonicTime began = clock_.now();
-  if (sampling_->changes != observer_.workload_changes()) {
-    sampling_ = Sampling{began, observer_.workload_changes()};
+  // Where workloads come and go faster than they are sampled, turns would never end: all at once.
+  const bool at_once = sampling_->changes != observer_.workload_changes();
+  if (at_once) sampling_ = Sampling{began, observer_.workload_changes(), {}, 0, sampling_->took};
+  bool more = sample_for_a_turn(observer_, sampling_->read, {}, sampling_->next);
+  while (more && at_once) {
+    more = sample_for_a_turn(observer_, sampling_->read, {}, sampling_->next);
   }
-  const bool more = sample_for_a_turn(observer_, sampling_->read, {}, sampling_->next);
   const MonotonicTime ended = clock_.now();
   sampling_->took += ended - began;
   if (more) return;

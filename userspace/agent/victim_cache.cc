@@ -125,8 +125,8 @@ bool VictimCache::is_outdated(MonotonicTime now) const {
 void VictimCache::note(std::span<const Line> lines, MonotonicTime now) {
   const bool entered = update_zone(lines);
   if (subjects_.empty()) return forget();
-  wanted_ = wanted_ || entered;
   const bool waits = kill_in_flight();  // its end causes the next evaluation
+  wanted_ = wanted_ || entered || waits;
   const bool begin = !sampling_ && !waits && (wanted_ || is_outdated(now));
   const bool moves = begin || sampling_;
   evaluation_interval_ =
@@ -206,6 +206,7 @@ bool VictimCache::work(const Config& config, const std::vector<KillProgress>& ki
   if (sample_for_a_turn(observer_, sampling_->observation, sampling_->subject, sampling_->next)) {
     return false;
   }
+  sampling_->changes = observer_.workload_changes();  // its last turn dropped what was removed
   sampling_->observation.kills = kills;
   const exports::LoopWorkScope ranks(work_, exports::LoopWork::rank);
   make_list(config, now);

@@ -14,6 +14,20 @@ namespace {
 
 using Held = PolicyState::Holdings::Held;
 
+// Of a candidate whose usage was unknown: whatever it holds later, it is not known to have grown.
+constexpr Bytes kUnknown{-1};
+
+const Held* find(const PolicyState::Holdings& before, const Candidate& candidate) {
+  const CgroupId cgroup = candidate.sample.workload.cgroup;
+  const auto found = std::ranges::lower_bound(*before.held, cgroup, {}, &Held::cgroup);
+  return found == before.held->end() || found->cgroup != cgroup ? nullptr : &*found;
+}
+
+bool was_unknown(const PolicyState::Holdings& before, const Candidate& candidate) {
+  const Held* held = find(before, candidate);
+  return held != nullptr && held->working_set == kUnknown;
+}
+
 bool is_known(const Candidate& candidate) {
   return candidate.sample.working_set().has_value();
 }
@@ -22,10 +36,11 @@ Bytes held(const Candidate& candidate) {
   return candidate.sample.working_set().value_or(Bytes{0});
 }
 
-// Used at the subject by no candidate of known usage.
-Bytes outside_of(const Evidence& driving, const std::vector<Candidate>& candidates) {
+// Used at the subject by no candidate that `counts`, all of known usage.
+template <typename Counts>
+Bytes outside_of(const Evidence& driving, const std::vector<Candidate>& candidates, Counts counts) {
   const Bytes used = subtract(Bytes{driving.capacity}, Bytes{driving.available});
-  return subtract(used, held_by(candidates, is_known).value_or(Bytes{0}));
+  return subtract(used, held_by(candidates, counts).value_or(Bytes{0}));
 }
 
 bool may_be_blamed(const Candidate& candidate) {
@@ -39,10 +54,10 @@ PolicyState::Holdings holdings_of(const ThresholdId& id, const Evidence& driving
                                   const std::vector<Candidate>& candidates) {
   auto all = std::make_shared<std::vector<Held>>();
   for (const Candidate& each : candidates) {
-    if (is_known(each)) all->push_back({each.sample.workload.cgroup, held(each)});
+    all->push_back({each.sample.workload.cgroup, is_known(each) ? held(each) : kUnknown});
   }
   std::ranges::sort(*all, {}, &Held::cgroup);
-  return {id, at, outside_of(driving, candidates), std::move(all)};
+  return {id, at, outside_of(driving, candidates, is_known), std::move(all)};
 }
 
 // A share of what is left where the kernel's OOM killer is near, so that a leak shows before its
@@ -55,9 +70,14 @@ GrowthSinceKill::GrowthSinceKill(const PolicyState::Holdings& before, const Evid
     for (const Candidate* each : counted) sum = add(sum, growth_of(*each));
     return sum;
   };
-  const Bytes outside = subtract(outside_of(driving, candidates), before.outside);
-  const Bytes all = add(sum_of(outermost(candidates, is_known)), std::max(outside, Bytes{0}));
-  const Bytes offenders = sum_of(outermost(candidates, may_be_blamed));
+  const auto compares = [&](const Candidate& each) {
+    return is_known(each) && !was_unknown(before, each);
+  };
+  const Bytes outside = subtract(outside_of(driving, candidates, compares), before.outside);
+  const Bytes all = add(sum_of(outermost(candidates, compares)), std::max(outside, Bytes{0}));
+  const Bytes offenders = sum_of(outermost(candidates, [&](const Candidate& each) {
+    return compares(each) && may_be_blamed(each);
+  }));
   Bytes largest;
   for (const Candidate& each : candidates) {
     if (may_be_blamed(each)) largest = std::max(largest, growth_of(each));
@@ -68,11 +88,10 @@ GrowthSinceKill::GrowthSinceKill(const PolicyState::Holdings& before, const Evid
 }
 
 Bytes GrowthSinceKill::growth_of(const Candidate& candidate) const {
-  const CgroupId cgroup = candidate.sample.workload.cgroup;
-  const auto found = std::ranges::lower_bound(*before_.held, cgroup, {}, &Held::cgroup);
-  const bool is_new = found == before_.held->end() || found->cgroup != cgroup;
-  const Bytes then = is_new ? Bytes{0} : found->working_set;
-  return std::max(subtract(held(candidate), then), Bytes{0});
+  const Held* before = find(before_, candidate);
+  if (before == nullptr) return held(candidate);  // it is new
+  if (before->working_set == kUnknown) return Bytes{0};
+  return std::max(subtract(held(candidate), before->working_set), Bytes{0});
 }
 
 bool GrowthSinceKill::blames(const Candidate& candidate) const {

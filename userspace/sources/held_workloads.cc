@@ -171,17 +171,28 @@ bool HeldWorkloads::resample(WorkloadSample& sample, std::vector<SourceNote>& no
   WorkloadReaders* readers = readers_of(*held, opened, notes);
   if (readers == nullptr) return !held->removed;
   auto reading = readers->cgroup.read_usage(buffer_, notes);
-  if (!reading.removed && has_moved(sample.usage, reading.usage)) {
+  if (reading.removed) return false;
+  // Compared with the usage at the last reading of memory.stat: small steps add up.
+  const bool known = held->last && held->last->inactive_file;
+  if (!known || has_moved(held->last->usage, reading.usage)) {
     reading = readers->cgroup.read(buffer_, notes);
-    sample.inactive_file = reading.inactive_file;
+    if (reading.removed) return false;
+    held->last = {reading.usage, reading.inactive_file, std::nullopt};
   }
+  held->last->processes = count_processes(*readers, held->workload.path, notes);
   sample.usage = reading.usage;
-  sample.processes = count_processes(*readers, held->workload.path, notes);
-  return !reading.removed;
+  sample.inactive_file = held->last->inactive_file;
+  sample.processes = held->last->processes;
+  held->inference.complete(inference_host_, held->workload);
+  sample.workload.inferred = held->workload.inferred;
+  return true;
 }
 
 void HeldWorkloads::drop_removed() {
-  std::erase_if(workloads_, [](const HeldWorkload& held) { return held.removed; });
+  // Sampling in turns keeps an index, and the next refresh finds nothing changed.
+  if (std::erase_if(workloads_, [](const HeldWorkload& held) { return held.removed; }) > 0) {
+    ++changes_;
+  }
 }
 
 std::optional<std::uint64_t> HeldWorkloads::count_processes(WorkloadReaders& readers,

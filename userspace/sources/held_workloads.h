@@ -40,7 +40,7 @@ class HeldWorkloads {
   void drop_removed();
 
   [[nodiscard]] std::vector<const Workload*> list() const;
-  // Number of refreshes that changed the set.
+  // Number of changes of the set: by refresh(), or by drop_removed().
   [[nodiscard]] std::uint64_t changes() const { return changes_; }
   // How often a known workload could not be opened.
   [[nodiscard]] std::uint64_t unread() const { return unread_; }

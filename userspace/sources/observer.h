@@ -104,7 +104,7 @@ class Observer {
   [[nodiscard]] std::size_t workload_count() const;
   // The same, each with what is declared or inferred of it; valid until the next call.
   [[nodiscard]] std::vector<const Workload*> workloads() const;
-  // Number of refreshes that changed the set of workloads.
+  // Number of changes of the set of workloads, by a refresh or because a removed one was dropped.
   [[nodiscard]] std::uint64_t workload_changes() const;
   // How often a known workload could not be opened; see HeldWorkloads.
   [[nodiscard]] std::uint64_t unread_workloads() const;

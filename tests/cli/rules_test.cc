@@ -92,6 +92,11 @@ TEST(RulesCommand, DropInsAreReadInTheOrderOfTheirNames) {
       {"check-config", "--oomd-config", tree / "oomd.json", "--drop-in-dir", tree / "d"});
   EXPECT_EQ(check.exit_code, 2);
   EXPECT_THAT(check.errors, HasSubstr("d/a.json:1:24: no ruleset 'q' to drop this into"));
+  const Ran nowhere =
+      run_forestall({"rules", "--oomd-config", tree / "oomd.json", "--drop-in-dir", tree / "none",
+                     "--observations", tree / "obs.jsonl", "-o", "json"});
+  EXPECT_EQ(nowhere.exit_code, 2);
+  EXPECT_THAT(nowhere.output, HasSubstr("{\"errors\":[{\"place\":\""));
 }
 
 TEST(RulesCommand, RunsTheStandaloneSenpai) {

@@ -237,10 +237,29 @@ TEST(LowNodeUtilization, SmoothsSamplesInTheOrderOfTheirCollection) {
   EXPECT_EQ(world.run().nodes.at(0).usage.at("cpu"), 1100);
 }
 
+// Collect() keeps the first quantity; amounts are rounded up only where they are shown.
+TEST(LowNodeUtilization, KeepsTheFractionOfAFirstSample) {
+  const World world = plan_for(
+      low("{thresholds: {cpu: 30}, targetThresholds: {cpu: 50}, metricsUtilization: {source: "
+          "KubernetesMetrics}}",
+          "{}", "metricsProviders: [{source: KubernetesMetrics}], "),
+      {node_text("n1"), node_text("n2"), node_text("n3")},
+      {node_metrics("n1", "1500m"), node_metrics("n2", "10400u"), node_metrics("n3", "10400u")});
+  EXPECT_EQ(world.run().nodes.at(1).usage.at("cpu"), 11);
+  ASSERT_TRUE(world.run().total_available);
+  EXPECT_EQ(world.run().total_available->at("cpu"), 1980);  // 2000m - 20.8m = 1979.2m
+}
+
 TEST(WeightedMean, RoundsHalfAwayFromZero) {
   EXPECT_EQ(weighted_mean(1000, 2000), 1100);
-  EXPECT_EQ(weighted_mean(0, 5), 1);
+  EXPECT_EQ(weighted_mean(5, 0), 5);  // 4.5
   EXPECT_EQ(weighted_mean(0, 4), 0);
+}
+
+// (1 - beta) is 0.09999999999999998.
+TEST(WeightedMean, WeighsTheSampleALittleLessThanATenth) {
+  EXPECT_EQ(weighted_mean(0, 5), 0);
+  EXPECT_EQ(weighted_mean(100, 965), 186);
 }
 
 TEST(LowNodeUtilization, EvictsOnePodPerNodeByPrometheus) {

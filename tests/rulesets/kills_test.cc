@@ -57,6 +57,15 @@ TEST(OomdKills, GrowthComesBeforeSizeAmongTheLargest) {
   EXPECT_EQ(last_ranking(kill_case("kill_by_memory_size_or_growth", "", lines)), "/a /c /b /d /e");
 }
 
+TEST(OomdKills, GrowthIsComparedAsFloat) {
+  // All average a quarter. 300000003 / 75000000 is 4.00000004, which as a float is 4 as well.
+  const std::string all =
+      sized("/a", 300000003) + ", " + sized("/b", 400000000) + ", " + sized("/c", 800000000);
+  EXPECT_EQ(last_ranking(kill_case("kill_by_memory_size_or_growth",
+                                   ", 'growing_size_percentile': 0", {line(1, all)})),
+            "/c /b /a");
+}
+
 TEST(OomdKills, ANewCgroupAmongOldOnesHasNotGrown) {
   std::vector<std::string> lines;
   for (int time = 1; time < 12; ++time) {

@@ -519,5 +519,25 @@ TEST(ManagedOom, BothMonitorsMayActInOneEvaluation) {
   EXPECT_THAT(host.at(1s, cgroups(2)), ElementsAre("memory-used /s", "memory-pressure /m/1"));
 }
 
+// monitor_memory_pressure_contexts_handler(), clear_candidate_hashmapp()
+TEST(ManagedPressure, ForgetsTheCandidatesWhileNoLimitIsExceeded) {
+  ManagedOomElement at_once = element(kPressure, "/m");
+  at_once.duration = 0s;
+  Monitored host({at_once});
+  EXPECT_THAT(host.at(0s, pressed(61, 1, 1000, 0)), ElementsAre("memory-pressure /m/a"));
+  EXPECT_THAT(host.at(20s, pressed(0, 2, 1000, 0)), IsEmpty());
+  // Both count with their whole past again: 1001 and 50, not 1 and 50.
+  EXPECT_THAT(host.at(21s, pressed(61, 3, 1001, 50)), ElementsAre("memory-pressure /m/a"));
+}
+
+// apply_managed_oom() changes the rules only.
+TEST(ManagedPressure, ForgetsACgroupWhoseRuleIsGone) {
+  Monitored run({element(kPressure, "/a"), element(kPressure, "/b")});
+  run.at(1s, {cgroup("/a", 10, 0, 1, 70), cgroup("/b", 10, 0, 1, 70)});
+  run.state().rules.pressure.erase("/a");
+  EXPECT_THAT(run.at(2s, {cgroup("/b", 10, 0, 2, 70)}), IsEmpty());
+  EXPECT_FALSE(run.state().monitored.contains("/a"));
+}
+
 }  // namespace
 }  // namespace forestall::rulesets

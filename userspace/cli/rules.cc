@@ -61,7 +61,10 @@ int run_oomd(const Options& options, const RulesOptions& rules, RuleObservations
   std::vector<DropInResult> drop_ins;
   if (!rules.drop_in_dir.empty()) {
     const auto files = read_drop_ins(rules.drop_in_dir);
-    if (!files) return fail("rules", files.error(), kExitUsage);
+    if (!files) {
+      add_unreadable(rules.drop_in_dir, files.error(), findings);
+      return refuse(options, findings);
+    }
     for (const DropInText& each : *files) drop_ins.push_back(replay.apply(each.name, each.text));
   }
   while (const auto line = observations.next(findings)) {

@@ -99,7 +99,8 @@ std::optional<std::int64_t> parse_wall_time(std::string_view text) {
   }
   if (!parts.complete()) return std::nullopt;
   std::int64_t ns = 0;
-  if (__builtin_mul_overflow(seconds, kNanosPerSecond, &ns) || __builtin_add_overflow(ns, fraction, &ns)) {
+  if (__builtin_mul_overflow(seconds, kNanosPerSecond, &ns) ||
+      __builtin_add_overflow(ns, fraction, &ns)) {
     return seconds < 0 ? INT64_MIN : INT64_MAX;
   }
   return ns;

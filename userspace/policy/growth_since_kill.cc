@@ -75,9 +75,8 @@ GrowthSinceKill::GrowthSinceKill(const PolicyState::Holdings& before, const Evid
   };
   const Bytes outside = subtract(outside_of(driving, candidates, compares), before.outside);
   const Bytes all = add(sum_of(outermost(candidates, compares)), std::max(outside, Bytes{0}));
-  const Bytes offenders = sum_of(outermost(candidates, [&](const Candidate& each) {
-    return compares(each) && may_be_blamed(each);
-  }));
+  const Bytes offenders = sum_of(outermost(
+      candidates, [&](const Candidate& each) { return compares(each) && may_be_blamed(each); }));
   Bytes largest;
   for (const Candidate& each : candidates) {
     if (may_be_blamed(each)) largest = std::max(largest, growth_of(each));

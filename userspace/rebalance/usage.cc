@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -24,12 +25,8 @@ std::string text_of(double value) {
   return {text, end.ptr};
 }
 
-// math.Round() of Go: half away from zero.
-std::int64_t go_round(double value) {
-  return static_cast<std::int64_t>(value < 0 ? value - 0.5 : value + 0.5);
-}
-
-// The smoothed usage of every node with samples.
+// The smoothed usage of every node with samples. A first sample is kept as it is, with fractions of
+// what counted() counts.
 std::unordered_map<std::string_view, Amounts> smoothed(const std::vector<MetricsSample>& samples) {
   std::unordered_map<std::string_view, Amounts> nodes;
   for (const MetricsSample& sample : samples) {
@@ -37,10 +34,13 @@ std::unordered_map<std::string_view, Amounts> smoothed(const std::vector<Metrics
     for (const std::string_view resource : {kCpu, kMemory}) {
       const Amount* const measured = sample.usage.find(resource);
       if (measured == nullptr) continue;
-      const std::int64_t now = counted(resource, measured->nanos);
       Nanos& mean = known->second.at(resource);
-      const std::int64_t next = is_first ? now : weighted_mean(counted(resource, mean), now);
-      mean = nanos_of(resource, next);
+      if (is_first) {
+        mean = measured->nanos;
+        continue;
+      }
+      const std::int64_t now = counted(resource, measured->nanos);
+      mean = nanos_of(resource, weighted_mean(counted(resource, mean), now));
     }
   }
   return nodes;
@@ -56,7 +56,10 @@ std::vector<std::string> tracked_resources(const Thresholds& thresholds, Metrics
 }
 
 std::int64_t weighted_mean(std::int64_t before, std::int64_t sample) {
-  return go_round(0.9 * static_cast<double>(before) + 0.1 * static_cast<double>(sample));
+  // The descheduler's weight of the sample is 1 - 0.9 in doubles, a little less than 0.1.
+  constexpr double kBeta = 0.9;
+  return std::llround(kBeta * static_cast<double>(before) +
+                      (1 - kBeta) * static_cast<double>(sample));
 }
 
 Result<std::vector<Amounts>> UsageSource::nodes(const Policy& policy,

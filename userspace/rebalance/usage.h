@@ -50,8 +50,8 @@ class UsageSource {
   bool indexed_ = false;
 };
 
-// The amount by which new samples move the mean of a node's usage: 0.9 of the old value and 0.1 of
-// the new one, rounded half away from zero.
+// The amount by which new samples move the mean of a node's usage: 0.9 of the old value and
+// 1 - 0.9 of the new one, rounded half away from zero.
 [[nodiscard]] std::int64_t weighted_mean(std::int64_t before, std::int64_t sample);
 
 }  // namespace forestall::rebalance

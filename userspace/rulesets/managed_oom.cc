@@ -89,7 +89,10 @@ class ManagedEvaluation {
 
   ManagedOomStep run() {
     swap_monitor();
-    if (!step_.wanted_kill) pressure_monitor();
+    if (step_.wanted_kill) return std::move(step_);
+    pressure_monitor();
+    // clear_candidate_hashmapp(): an evaluation that does not refresh the candidates forgets them.
+    if (!refreshed_) step_.state.candidate_pgscan.clear();
     return std::move(step_);
   }
 
@@ -237,6 +240,10 @@ class ManagedEvaluation {
 
   void read_monitored() {
     ManagedOomState& state = step_.state;
+    // Rules may have been removed without ManagedOomState::apply().
+    std::erase_if(state.monitored, [&state](const auto& each) {
+      return !state.rules.pressure.contains(each.first);
+    });
     for (const auto& [path, rule] : state.rules.pressure) {
       const Cgroup* cgroup = observed_.find(path);
       const auto reading = cgroup != nullptr ? read(*cgroup) : std::nullopt;
@@ -259,6 +266,7 @@ class ManagedEvaluation {
 
   std::map<std::string, ManagedCandidate> refresh_candidates() {
     ManagedOomState& state = step_.state;
+    refreshed_ = true;
     std::map<std::string, ManagedCandidate> all;
     for (const auto& [path, monitored] : state.monitored) collect(*observed_.find(path), all);
     std::map<std::string, std::uint64_t> pgscan;
@@ -332,6 +340,7 @@ class ManagedEvaluation {
   const RuleObservation& observed_;
   const std::vector<bool>& answers_;
   std::size_t answered_ = 0;
+  bool refreshed_ = false;  // the candidates, by this evaluation
   ManagedOomStep step_;
 };
 

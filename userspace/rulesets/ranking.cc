@@ -62,6 +62,15 @@ SizeRule size_rule(const Kill& arguments, const RuleObservation& observed,
   return rule;
 }
 
+// Swap usage below which a kill by swap leaves a cgroup out; nullopt: another kind of kill.
+std::optional<std::int64_t> least_swap(const Kill& arguments, const RuleObservation& observed) {
+  if (arguments.by != KillBy::swap_usage) return std::nullopt;
+  if (!arguments.swap_threshold.is_percent) return arguments.swap_threshold.value;
+  const auto total =
+      observed.host.swap_total ? observed.host.swap_total : observed.host.total_swap();
+  return total ? percent_of(*total, arguments.swap_threshold.value) : kNoLimit;
+}
+
 }  // namespace
 
 std::vector<const Cgroup*> Evaluation::rank(const Kill& arguments, const PluginState& state,
@@ -77,11 +86,14 @@ std::vector<const Cgroup*> Evaluation::rank(const Kill& arguments, const PluginS
         const auto usage = observed_.usage(cgroup);
         const auto effective = effective_usage(cgroup, observed_);
         if (!usage || !effective) return;
-        const double ratio = growth(cgroup).value_or(0);
-        const bool grows =
-            ratio >= arguments.min_growth_ratio && *effective >= rule.growing_at_least;
+        // oomd compares growth as float: what differs only behind that is equal, and effective
+        // usage decides.
+        const auto ratio = static_cast<float>(growth(cgroup).value_or(0));
+        const bool grows = ratio >= static_cast<float>(arguments.min_growth_ratio) &&
+                           *effective >= rule.growing_at_least;
         const std::int64_t size = *usage >= rule.size_threshold ? *effective : 0;
-        ranked.key = {{"size", size}, {"growth", grows ? ratio : 0.0}, {"usage", *effective}};
+        const double growth_key = grows ? double{ratio} : 0.0;
+        ranked.key = {{"size", size}, {"growth", growth_key}, {"usage", *effective}};
         return;
       }
       case KillBy::swap_usage:
@@ -108,14 +120,7 @@ std::vector<const Cgroup*> Evaluation::rank(const Kill& arguments, const PluginS
       }
     }
   };
-  std::optional<std::int64_t> swap_at_least;
-  if (arguments.by == KillBy::swap_usage) {
-    const auto total =
-        observed_.host.swap_total ? observed_.host.swap_total : observed_.host.total_swap();
-    swap_at_least = !arguments.swap_threshold.is_percent ? arguments.swap_threshold.value
-                    : total ? percent_of(*total, arguments.swap_threshold.value)
-                            : kNoLimit;
-  }
+  const auto swap_at_least = least_swap(arguments, observed_);
   std::vector<Entry> entries;
   for (const Cgroup* each : cgroups) {
     if (swap_at_least && each->swap_current.value_or(-1) < *swap_at_least) continue;

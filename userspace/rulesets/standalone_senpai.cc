@@ -8,10 +8,11 @@ namespace {
 
 constexpr std::int64_t kPageSize = 4096;
 
-std::int64_t clamped(const StandaloneSenpai& config, double limit) {
+// Clamped, then whole pages: Cgroup.import_limit().
+std::int64_t imported(const StandaloneSenpai& config, double limit) {
   const double low = static_cast<double>(config.min_size);
   const double high = static_cast<double>(config.max_size);
-  return static_cast<std::int64_t>(std::max(low, std::min(high, limit)));
+  return static_cast<std::int64_t>(std::max(low, std::min(high, limit))) & ~(kPageSize - 1);
 }
 
 double part_of(double error, double coefficient, double most) {
@@ -39,7 +40,7 @@ std::optional<RuleWrite> step(const StandaloneSenpai& config,
   };
   if (!state) {
     state = StandaloneSenpaiState{0, *total, 0, config.interval};
-    return write(clamped(config, static_cast<double>(*cgroup->current)));
+    return write(imported(config, static_cast<double>(*cgroup->current)));
   }
   state->integral += *total - state->last_total;
   state->last_total = *total;
@@ -57,10 +58,12 @@ std::optional<RuleWrite> step(const StandaloneSenpai& config,
   }
   state->integral = 0;
   state->grace = config.interval - 1;
-  // Another program changed the limit.
-  const bool is_own = cgroup->high == state->limit;
-  const auto from = static_cast<double>(is_own ? state->limit : *cgroup->current);
-  return write(clamped(config, from * (1 + change)) & ~(kPageSize - 1));
+  // Another program changed the limit: it begins anew at the usage, and the change is dropped.
+  if (cgroup->high != state->limit) {
+    return write(imported(config, static_cast<double>(*cgroup->current)));
+  }
+  const auto from = static_cast<double>(state->limit);
+  return write(imported(config, from + from * change));
 }
 
 }  // namespace forestall::rulesets

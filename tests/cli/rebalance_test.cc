@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "support/agent_run.h"
-#include "text/json_value.h"
+#include "text/json_tree.h"
 
 namespace forestall::test {
 namespace {
@@ -52,8 +55,8 @@ TEST(RebalanceCommand, PrintsThePlanAsJson) {
                                  "--cluster", tree / "nodes.json", tree / "pods.json", "--now",
                                  "2026-01-01T00:00:00Z", "--dry-run", "-o", "json"});
   ASSERT_EQ(ran.exit_code, 0) << ran.errors;
-  const auto document = text::JsonDocument::parse(ran.output);
-  ASSERT_TRUE(document) << document.error().text() << ran.output;
+  std::vector<text::Diagnostic> problems;
+  ASSERT_TRUE(text::parse_json(ran.output, {}, 1, problems)) << ran.output;
   for (const char* const expected :
        {R"("plugin": "LowNodeUtilization")", R"("extensionPoint": "balance")",
         R"("class": "overutilized")", R"("class": "underutilized")", R"("cpu": 800)",

@@ -5,7 +5,10 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include <array>
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -60,9 +63,11 @@ template <typename Value>
   if (bpf_map_lookup_elem(bpf_map__fd(map), key, cpus.data()) != 0) {
     return errno_error("bpf_map_lookup_elem", bpf_map__name(map));
   }
-  Value sum{};
-  add_words(cpus, {reinterpret_cast<std::uint64_t*>(&sum), kWords});
-  return sum;
+  // Not by a pointer into a Value: __u64 and std::uint64_t are different types, and a compiler that
+  // sees both functions may assume that they do not alias.
+  std::array<std::uint64_t, kWords> sum{};
+  add_words(cpus, sum);
+  return std::bit_cast<Value>(sum);
 }
 
 }  // namespace forestall::kernel

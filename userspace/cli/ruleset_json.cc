@@ -140,7 +140,8 @@ JsonOutput ranking_json(const std::vector<rulesets::RankedCgroup>& ranking, cons
     JsonOutput out = JsonOutput::object();
     out.set("cgroup", shown(each.cgroup)).set("preference", to_string(each.preference));
     for (const auto& [name, value] : each.key) {
-      std::visit([&out, &name = name](auto number) { out.set(std::string(name), number); }, value);
+      const std::string key(name);
+      std::visit([&out, &key](auto number) { out.set(key, number); }, value);
     }
     if (each.key.empty()) out.set("unknown", true);
     list.add(std::move(out));

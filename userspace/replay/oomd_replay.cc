@@ -46,13 +46,15 @@ rulesets::RuleDecision OomdReplay::evaluate(const intake::ObservationLine& line,
 
 bool OomdReplay::answer(const rulesets::WantedEffect& effect, const intake::ObservationLine& line,
                         intake::RuleObservations& observations) {
-  using Kind = rulesets::WantedEffect::Kind;
+  using Effect = rulesets::WantedEffect::Kind;
   const auto now = line.observation.time;
   switch (effect.kind) {
-    case Kind::kill: return observations.kill(effect.target);
-    case Kind::restart: return true;
-    case Kind::start_hook: hook_ends_[effect.hook_run] = now + line.hook_duration; [[fallthrough]];
-    case Kind::poll_hook: return now >= hook_ends_[effect.hook_run];
+    case Effect::kill: return observations.kill(effect.target);
+    case Effect::restart: return true;
+    case Effect::start_hook:
+      hook_ends_[effect.hook_run] = now + line.hook_duration;
+      [[fallthrough]];
+    case Effect::poll_hook: return now >= hook_ends_[effect.hook_run];
   }
   return false;
 }

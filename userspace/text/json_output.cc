@@ -66,7 +66,7 @@ JsonOutput& JsonOutput::add(JsonOutput item) {
 }
 
 JsonOutput& JsonOutput::set(std::string key, JsonOutput value) {
-  std::get<Object>(value_).push_back({std::move(key), std::move(value)});
+  std::get<Object>(value_).emplace_back(std::move(key), std::move(value));
   return *this;
 }
 
@@ -108,9 +108,9 @@ void JsonOutput::print(std::string& out, int indent) const {
     for (std::size_t i = 0; i < members->size(); ++i) {
       if (i > 0) out += ',';
       new_line(out, inner);
-      print_string(out, (*members)[i].key);
+      print_string(out, (*members)[i].first);
       out += indent < 0 ? ":" : ": ";
-      (*members)[i].value.print(out, inner);
+      (*members)[i].second.print(out, inner);
     }
     if (!members->empty()) new_line(out, indent);
     out += '}';

@@ -38,8 +38,8 @@ class JsonOutput {
   [[nodiscard]] std::string pretty() const;
 
  private:
-  struct Member;
   using List = std::vector<JsonOutput>;
+  using Member = std::pair<std::string, JsonOutput>;  // key, value
   using Object = std::vector<Member>;
 
   // `indent` below 0: on one line.
@@ -47,11 +47,6 @@ class JsonOutput {
 
   std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string, List, Object>
       value_;
-};
-
-struct JsonOutput::Member {
-  std::string key;
-  JsonOutput value;
 };
 
 }  // namespace forestall::text

@@ -4,6 +4,9 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <fcntl.h>
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <forestall_trace.skel.h>
 #include <algorithm>
@@ -318,6 +321,9 @@ void TracePrograms::about_to_wait() {
 
 void TracePrograms::stop() {
   forestall_trace__detach(loaded_->skeleton.get());
+  // A program that was running on another CPU may still count: this waits for an RCU grace period.
+  // Where the kernel refuses it, a few events may be in one counter and not yet in another.
+  ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
 }
 
 std::uint64_t TracePrograms::passed_over() const {

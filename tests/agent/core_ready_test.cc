@@ -357,6 +357,25 @@ TEST_F(CoreReady, MakesNoListWhileAKillIsInFlight) {
   EXPECT_GT(core_->victim_cache().generation(), before);
 }
 
+// The last list is younger than a second, and the headroom has not halved.
+TEST_F(CoreReady, MakesAListAsSoonAsAKillHasEnded) {
+  config_.dry_run = false;
+  start();
+  use("/all", mib(186));
+  pass(milliseconds(100));  // the headroom has halved: another list
+  const std::uint64_t before = core_->victim_cache().generation();
+  cross();
+  ASSERT_NE(kill(), nullptr);
+  use("/all/leak", mib(10));
+  use("/all", kInZone);
+  report(WakeSource::poll);
+  ASSERT_EQ(ladder_->progress().front().state, KillState::in_flight);
+  EXPECT_EQ(core_->victim_cache().generation(), before);
+  pass(milliseconds(600));
+  ASSERT_EQ(ladder_->progress().front().state, KillState::released);
+  EXPECT_GT(core_->victim_cache().generation(), before);
+}
+
 TEST_F(CoreReady, ProgressOfAKillThatChangesNoStateIsEvaluatedOnceIn10Ms) {
   config_.dry_run = false;
   start();
@@ -443,13 +462,31 @@ TEST_F(CoreReadyAmongMany, FindsAnUncachedWorkloadThatPassedAll) {
   EXPECT_EQ(victim_of(*kill()), "/all/late");
 }
 
+// At its own limit, a workload replaces its page cache while its usage stands still.
+TEST_F(CoreReadyAmongMany, TheFirstKillIsDecidedOnMemoryStatAsItIs) {
+  use("/all", mib(186));
+  pass(milliseconds(100));  // the headroom has halved: another list
+  files_.write("cgroup/all/w0/memory.stat", "inactive_file 4096\n");
+  use("/all/late", mib(66));
+  use("/all", mib(245));
+  report(WakeSource::poll);
+  ASSERT_NE(kill(), nullptr);
+  EXPECT_FALSE(kill()->prepared);
+  EXPECT_EQ(victim_of(*kill()), "/all/late");
+  const auto& considered = kill()->decision.considered;
+  const auto w0 = std::ranges::find(
+      considered, "/all/w0", [](const Candidate& each) { return each.sample.workload.path; });
+  ASSERT_NE(w0, considered.end());
+  EXPECT_EQ(w0->sample.inactive_file, Bytes{4096});
+}
+
 // A pre-ranking that took 100 ms is followed by five seconds without one, unless the remaining
 // memory halves.
 TEST_F(CoreReady, LimitsTheCostOfPreRanking) {
   start();
   GrowthWatch growth(clock_, *observer_);
   exports::LoopWorkTally work;
-  VictimCache victim_cache(*observer_, *ladder_, growth, work);
+  VictimCache victim_cache(clock_, *observer_, *ladder_, growth, work);
   std::vector<Line> lines(1);
   lines[0].path = "/";
   lines[0].margin = mib(32);

@@ -65,7 +65,7 @@ class WatchdogTest : public ::testing::Test {
         config_(watching(scratch_.path(), mib(64), {"victim"})),
         observer_(LadderRun::must(sources::Observer::create(run_.tree(), config_))),
         growth_(clock_, *observer_),
-        victim_cache_(*observer_, run_.ladder(), growth_, work_),
+        victim_cache_(clock_, *observer_, run_.ladder(), growth_, work_),
         watchdog_(LadderRun::must(
             agent::Watchdog::create(run_.tree(), clock_, /*real_time=*/false, kSoon))) {
     observer_->refresh();

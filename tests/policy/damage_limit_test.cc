@@ -194,6 +194,19 @@ TEST(DamageLimit, MemoryThatGrowsOutsideIsNotTheLeastGrowersFault) {
       << "40 of 75 MiB";
 }
 
+TEST(DamageLimit, UsageThatWasUnknownAtTheLastKillIsNoGrowth) {
+  AfterShortKills after;
+  const auto unread = workload("/g/unread", std::nullopt, 0, mib(1));
+  EXPECT_EQ(after.evaluate(1.1, mib(90), {unread, greedy("b", mib(100))}),
+            "none for /g: kills-freed-little");
+  EXPECT_EQ(after.evaluate(1.2, mib(20), {greedy("unread", mib(300)), greedy("b", mib(100))}),
+            "none for /g: kills-freed-little")
+      << "it may have held all of it before";
+  EXPECT_EQ(after.evaluate(1.3, mib(10), {greedy("unread", mib(300)), greedy("b", mib(190))}),
+            "kill /g/b for /g")
+      << "90 of 90 MiB that are known to have been taken since";
+}
+
 TEST(DamageLimit, WhatGrewSinceTheLastKillGoesBeforeWhatGrewEarlier) {
   AfterShortKills after;
   const auto evaluate = [&](double at, Bytes available, Bytes leak) {

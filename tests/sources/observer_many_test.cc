@@ -119,6 +119,18 @@ TEST_F(ObserverMany, OneThatIsAnotherByNowIsDropped) {
   EXPECT_EQ(samples().size(), static_cast<std::size_t>(kWorkloads));
 }
 
+// add_some_workloads() continues at an index, which a removal shifts.
+TEST_F(ObserverMany, DroppingARemovedWorkloadIsAChangeOfTheSet) {
+  EXPECT_TRUE(observer_->refresh().empty());
+  const std::uint64_t changes = observer_->workload_changes();
+  (void)samples();
+  EXPECT_EQ(observer_->workload_changes(), changes);
+  const std::string last = name(kWorkloads - 1);
+  std::filesystem::rename(files_ / ("cgroup/w/" + last), files_ / "cgroup/gone");
+  (void)samples();
+  EXPECT_NE(observer_->workload_changes(), changes);
+}
+
 class ObserverManyWatched : public ObserverMany {
  protected:
   void SetUp() override {
@@ -300,6 +312,28 @@ TEST_F(ObserverManyPods, StayCandidatesWithTheirFactsWhileNoDescriptorIsLeft) {
   }
   EXPECT_TRUE(observer_->refresh().empty());
   EXPECT_EQ(samples(), before);
+}
+
+// Its protection follows from what is inferred.
+TEST_F(ObserverManyPods, WhatIsInferredIsCompletedWhenAPodIsReadAgain) {
+  const std::string pod = "cgroup/kubepods/burstable/podlate";
+  for (const char* file : {"cgroup.procs", "memory.stat"}) files_.write(pod + "/" + file, "");
+  files_.write(pod + "/memory.current", "4096\n");
+  EXPECT_TRUE(observer_->refresh().empty());
+  Observation observation = observer_->sample_node(Wake{}, MonotonicTime());
+  observer_->add_workloads(observation, {}, kUnscored);
+  const auto inferred = [&] {
+    const auto late =
+        std::ranges::find(*observation.workloads, "/kubepods/burstable/podlate",
+                          [](const WorkloadSample& sample) { return sample.workload.path; });
+    return late == observation.workloads->end() ? std::nullopt : late->workload.inferred;
+  };
+  ASSERT_TRUE(inferred());
+  EXPECT_EQ(inferred()->oom_score_adj, std::nullopt) << "no process yet";
+  files_.write(pod + "/cgroup.procs", "1\n");
+  observer_->resample_workloads(observation);
+  ASSERT_TRUE(inferred());
+  EXPECT_EQ(inferred()->oom_score_adj, 900);
 }
 
 // The agent's own group must not become a candidate because it could not be found again.

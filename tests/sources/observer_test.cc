@@ -353,6 +353,24 @@ TEST_F(ObserverWorkloads, ResamplingCountsProcessesAgain) {
   EXPECT_EQ(sample_of(observation, "/kubepods/burstable/podb")->processes, 2u);
 }
 
+TEST_F(ObserverWorkloads, SmallStepsOfUsageAddUp) {
+  const auto observer = world_.observer({});
+  auto observation = all(*observer);
+  const auto resampled = [&](Bytes usage) {
+    world_.files.write(pod("a") + "/memory.current", std::to_string(usage.count) + "\n");
+    observer->resample_workloads(observation);
+    const WorkloadSample& sample = *sample_of(observation, "/kubepods/burstable/poda");
+    EXPECT_EQ(sample.usage, usage);
+    return sample.inactive_file;
+  };
+  world_.files.write(pod("a") + "/memory.stat", "inactive_file 20\n");
+  EXPECT_EQ(resampled(kib(200)), Bytes{10}) << "it stands still";
+  EXPECT_EQ(resampled(kib(400)), Bytes{20});
+  world_.files.write(pod("a") + "/memory.stat", "inactive_file 30\n");
+  EXPECT_EQ(resampled(kib(300)), Bytes{20}) << "counted from the last reading of memory.stat";
+  EXPECT_EQ(resampled(kib(100)), Bytes{30}) << "a decrease is a step too";
+}
+
 TEST_F(ObserverWorkloads, ConfigureTakesEffectOnRefresh) {
   const auto observer = world_.observer({});
   EXPECT_EQ(observer->workload_count(), 4u);

@@ -34,7 +34,7 @@ Core::Core(Parts parts, Config config)
       tree_(*parts_.clock, *parts_.observer, *parts_.log, *parts_.watchdog, parts_.counts->work,
             config_, parts_.has_cgroup_events, [this] { protect(); }),
       growth_(*parts_.clock, *parts_.observer),
-      victim_cache_(*parts_.observer, *parts_.ladder, growth_, parts_.counts->work),
+      victim_cache_(*parts_.clock, *parts_.observer, *parts_.ladder, growth_, parts_.counts->work),
       evaluator_({*parts_.clock, *parts_.observer, *parts_.ladder, *parts_.reclaim, tree_,
                   victim_cache_, growth_, config_, parts_.counts->work, parts_.tree}),
       reporter_(parts_),

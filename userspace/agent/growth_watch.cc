@@ -23,9 +23,9 @@ void GrowthWatch::work() {
   // Where workloads come and go faster than they are sampled, turns would never end: all at once.
   const bool at_once = sampling_->changes != observer_.workload_changes();
   if (at_once) sampling_ = Sampling{began, observer_.workload_changes(), {}, 0, sampling_->took};
-  bool more = sample_for_a_turn(observer_, sampling_->read, {}, sampling_->next);
+  bool more = sample_for_a_turn(clock_, observer_, sampling_->read, {}, sampling_->next);
   while (more && at_once) {
-    more = sample_for_a_turn(observer_, sampling_->read, {}, sampling_->next);
+    more = sample_for_a_turn(clock_, observer_, sampling_->read, {}, sampling_->next);
   }
   const MonotonicTime ended = clock_.now();
   sampling_->took += ended - began;

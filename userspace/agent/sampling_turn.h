@@ -16,9 +16,9 @@ namespace forestall::agent {
 inline constexpr Duration kSamplingTurn = std::chrono::microseconds(500);
 
 // As Observer::add_some_workloads(), for one turn: at least one workload. False: those were all.
-[[nodiscard]] inline bool sample_for_a_turn(sources::Observer& observer, Observation& observation,
-                                            std::string_view subject, std::size_t& next) {
-  const SystemClock clock;
+[[nodiscard]] inline bool sample_for_a_turn(const Clock& clock, sources::Observer& observer,
+                                            Observation& observation, std::string_view subject,
+                                            std::size_t& next) {
   const MonotonicTime end = clock.now() + kSamplingTurn;
   while (observer.add_some_workloads(observation, subject, next, 1)) {
     if (clock.now() >= end) return true;

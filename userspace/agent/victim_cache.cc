@@ -203,7 +203,8 @@ bool VictimCache::work(const Config& config, const std::vector<KillProgress>& ki
     begin_sampling(now);
     return false;
   }
-  if (sample_for_a_turn(observer_, sampling_->observation, sampling_->subject, sampling_->next)) {
+  if (sample_for_a_turn(clock_, observer_, sampling_->observation, sampling_->subject,
+                        sampling_->next)) {
     return false;
   }
   sampling_->changes = observer_.workload_changes();  // its last turn dropped what was removed

@@ -77,9 +77,9 @@ class VictimCache {
   };
 
   // All must outlive the object.
-  VictimCache(sources::Observer& observer, actuators::Ladder& ladder, GrowthWatch& growth,
-              exports::LoopWorkTally& work)
-      : observer_(observer), ladder_(ladder), growth_(growth), work_(work) {}
+  VictimCache(const Clock& clock, sources::Observer& observer, actuators::Ladder& ladder,
+              GrowthWatch& growth, exports::LoopWorkTally& work)
+      : clock_(clock), observer_(observer), ladder_(ladder), growth_(growth), work_(work) {}
 
   // The lines as an evaluation armed them.
   void note(std::span<const Line> lines, MonotonicTime now);
@@ -153,6 +153,7 @@ class VictimCache {
                                        const std::vector<KillProgress>& kills) const;
   [[nodiscard]] bool others_are_behind(const Subject& subject, const Decision& decision) const;
 
+  const Clock& clock_;
   sources::Observer& observer_;
   actuators::Ladder& ladder_;
   GrowthWatch& growth_;

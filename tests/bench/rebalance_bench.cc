@@ -7,6 +7,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <string>
 #include <string_view>
 
@@ -17,13 +18,23 @@
 namespace forestall {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+// Time of the wall, and processor time, which other programs of the machine do not lengthen.
+class Stopwatch {
+ public:
+  [[nodiscard]] std::string text() const {
+    const auto cpu = static_cast<double>(std::clock() - cpu_) / CLOCKS_PER_SEC;
+    const std::chrono::duration<double> wall = Clock::now() - wall_;
+    return fmt::format("{:7.3f} s  cpu {:7.3f} s", wall.count(), cpu);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  Clock::time_point wall_ = Clock::now();
+  std::clock_t cpu_ = std::clock();
+};
 
 constexpr std::int64_t kNow = 1'767'268'800'000'000'000;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 double peak_mib() {
   rusage usage{};
@@ -115,9 +126,9 @@ bool measure_plan(const Measured& each, const char* evictor, const rebalance::Sn
     fmt::print(stderr, "{}\n", text::format(findings.errors));
     return false;
   }
-  const auto start = Clock::now();
+  const Stopwatch watch;
   const rebalance::Plan plan = rebalance::rebalance(policy->policy, snapshot);
-  fmt::print("{:48} {:18} {:7.3f} s  {:7} evictions\n", each.plugin, evictor, seconds_since(start),
+  fmt::print("{:43} {:15} {}  {:6} evictions\n", each.plugin, evictor, watch.text(),
              plan.evictions.size());
   return true;
 }
@@ -127,13 +138,13 @@ int run(int nodes, int pods) {
   {
     std::string text = cluster_json(nodes, pods);
     fmt::print("{} nodes, {} pods, {} MiB of JSON\n", nodes, pods, text.size() >> 20U);
-    const auto start = Clock::now();
+    const Stopwatch watch;
     const auto added = reader.add(std::move(text));
     if (!added) {
       fmt::print(stderr, "{}\n", added.error().text());
       return 1;
     }
-    fmt::print("parse {:.2f} s\n", seconds_since(start));
+    fmt::print("parse {}\n", watch.text());
   }
   const rebalance::Snapshot snapshot = reader.take(kNow);
   for (const Measured& each : kMeasured) {

@@ -52,6 +52,21 @@ TEST(RemoveDuplicates, NeedsTwoFeasibleNodes) {
   EXPECT_THAT(plan_for(duplicates(), nodes + pods_text("p", 4, "n1")).evicted(), IsEmpty());
 }
 
+TEST(RemoveDuplicates, CountsTheNodesThatAnyOfThePodsAdmits) {
+  const std::vector<std::string> nodes{
+      node_text("n1", {.labels = R"("pool": "x")"}), node_text("n2", {.labels = R"("pool": "x")"}),
+      node_text("n3", {.labels = R"("pool": "y")"}), node_text("n4", {.labels = R"("pool": "y")"})};
+  const PodText x{.spec = R"(, "nodeSelector": {"pool": "x"})"};
+  const PodText y{.spec = R"(, "nodeSelector": {"pool": "y"})"};
+  // Six pods on two nodes: three each. On four nodes: two each.
+  EXPECT_THAT(plan_for(duplicates(), nodes + pods_text("p", 6, "n1", x)).evicted(),
+              ElementsAre("p4", "p5", "p6"));
+  EXPECT_THAT(plan_for(duplicates(), nodes + pods_text("p", 5, "n1", x) +
+                                         std::vector<std::string>{pod_text("q", "n1", y)})
+                  .evicted(),
+              ElementsAre("p3", "p4", "p5", "q"));
+}
+
 // --- RemovePodsViolatingInterPodAntiAffinity ----------------------------------------------------
 
 PodText repelling(const std::string& key) {
@@ -87,6 +102,34 @@ TEST(InterPodAntiAffinity, PodsOfTheSameNameDoNotRepel) {
   EXPECT_THAT(
       plan_for(policy_text("RemovePodsViolatingInterPodAntiAffinity", "{}"), cluster).evicted(),
       IsEmpty());
+}
+
+TEST(InterPodAntiAffinity, FindsPodsOfTheNamespacesAndSelectorsOfATerm) {
+  const auto term = [](const std::string& members) {
+    PodText text;
+    text.spec = R"(, "affinity": {"podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone", )" +
+                members + "}]}}";
+    return text;
+  };
+  const std::string policy = policy_text("RemovePodsViolatingInterPodAntiAffinity", "{}");
+  const auto evicted = [&](const std::string& members) {
+    const std::vector<std::string> cluster{
+        node_text("n1", {.labels = R"("zone": "a")"}),
+        node_text("n2", {.labels = R"("zone": "a")"}), pod_text("p", "n1", term(members)),
+        pod_text("q", "n2", {.space = "b", .metadata = R"(, "labels": {"app": "x"})"})};
+    return plan_for(policy, cluster).evicted();
+  };
+  EXPECT_THAT(evicted(R"("namespaces": ["b"], "labelSelector": {"matchLabels": {"app": "x"}})"),
+              ElementsAre("p"));
+  EXPECT_THAT(evicted(R"("namespaces": ["b"], "labelSelector": {"matchExpressions": [
+                       {"key": "app", "operator": "In", "values": ["y", "x", "x"]}]})"),
+              ElementsAre("p"));
+  EXPECT_THAT(evicted(R"("namespaces": ["b"], "labelSelector": {"matchExpressions": [
+                       {"key": "app", "operator": "Exists"}]})"),
+              ElementsAre("p"));
+  EXPECT_THAT(evicted(R"("namespaces": ["c"], "labelSelector": {})"), IsEmpty());
+  EXPECT_THAT(evicted(R"("labelSelector": {"matchLabels": {"app": "x"}})"), IsEmpty());
 }
 
 // --- RemovePodsViolatingNodeAffinity ------------------------------------------------------------
@@ -241,6 +284,35 @@ TEST(TopologySpread, HonorsTheInclusionPoliciesOfNodes) {
 
 // Its comparison is inverted: the pods at the end of the list, which it takes, have the highest
 // priority.
+// Each app has a constraint of its own; they share the domains, and each is balanced by itself.
+TEST(TopologySpread, BalancesEachConstraintByItself) {
+  const auto of_app = [](const std::string& app, const std::string& policy) {
+    PodText text;
+    text.metadata = R"(, "labels": {"app": ")" + app + R"("})";
+    text.spec = R"(, "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "host",
+        "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": ")" +
+                app + "\"}}" + policy + "}]";
+    return text;
+  };
+  const std::vector<std::string> nodes{
+      node_text("n1", {.labels = R"("host": "1")"}), node_text("n2", {.labels = R"("host": "2")"}),
+      node_text("n3",
+                {.labels = R"("host": "3")", .taints = R"({"key": "k", "effect": "NoSchedule"})"})};
+  const std::string policy = policy_text("RemovePodsViolatingTopologySpreadConstraint", "{}");
+  // a: 4, 0, 0 and a tainted node as the third domain; b: 1, 1, 0.
+  EXPECT_THAT(plan_for(policy, nodes + pods_text("a", 4, "n1", of_app("a", "")) +
+                                   pods_text("b", 1, "n1", of_app("b", "")) +
+                                   pods_text("c", 1, "n2", of_app("b", "")))
+                  .evicted(),
+              ElementsAre("a2", "a3", "a4"));
+  // The constraint does not include n3, which counts only because it has pods: 4, 0, 1.
+  const std::string honor = R"(, "nodeTaintsPolicy": "Honor")";
+  EXPECT_THAT(plan_for(policy, nodes + pods_text("a", 4, "n1", of_app("a", honor)) +
+                                   pods_text("z", 1, "n3", of_app("a", honor)))
+                  .evicted(),
+              ElementsAre("a3", "a4"));
+}
+
 TEST(TopologySpread, TakesPodsOfHighPriorityFirst) {
   PodText urgent = spread();
   urgent.priority = "5";

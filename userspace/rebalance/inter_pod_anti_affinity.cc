@@ -2,30 +2,39 @@
 // RemovePodsViolatingInterPodAntiAffinity.
 #include <algorithm>
 #include <map>
-#include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "rebalance/label_index.h"
 #include "rebalance/node_fit.h"
 #include "rebalance/plugins.h"
+#include "rebalance/text_key.h"
 
 namespace forestall::rebalance {
 namespace {
 
-using PodsByNamespace = std::unordered_map<std::string_view, std::vector<PodIndex>>;
+using PodsByValue = std::unordered_map<std::string_view, std::vector<PodIndex>>;
 
-// The live pods of the session in the scope of the plugin, by node and by topology domain. Evicted
-// pods are taken out.
+// The live pods of the session in the scope of the plugin, by node, and by namespace, selector and
+// topology domain. Evicted pods are taken out.
 class DomainIndex {
  public:
   DomainIndex(PluginSession& session, const PodScope& scope) : session_(session) {
+    std::map<std::string_view, std::vector<PodIndex>> by_namespace;
     for (const NodeIndex node : session.nodes()) {
       std::vector<PodIndex>& pods = by_node_[node];
       for (const PodIndex each : live_pods(session.view(), node)) {
-        if (in_scope(scope, session.view().pod(each))) pods.push_back(each);
+        const ClusterPod& pod = session.view().pod(each);
+        if (!in_scope(scope, pod)) continue;
+        pods.push_back(each);
+        by_namespace[pod.pod_namespace].push_back(each);
       }
+    }
+    for (auto& [name, pods] : by_namespace) {
+      std::sort(pods.begin(), pods.end());
+      namespaces_.emplace(name, LabelIndex(session.view(), std::move(pods)));
     }
   }
 
@@ -47,43 +56,45 @@ class DomainIndex {
     if (any_repelled(pod, term, by_node_[node])) return true;
     const auto value = find_label(session_.view().node(node).labels, term.topology_key);
     if (!value) return false;
-    const PodsByNamespace& domain = domains_of(term.topology_key)[*value];
-    if (term.namespaces.empty()) return any_repelled(pod, term, in(domain, pod.pod_namespace));
-    return std::any_of(term.namespaces.begin(), term.namespaces.end(), [&](std::string_view each) {
-      return any_repelled(pod, term, in(domain, each));
-    });
+    const auto violated_in = [&](std::string_view name) {
+      const PodsByValue& domains = selected(name, term);
+      const auto domain = domains.find(*value);
+      return domain != domains.end() && any_repelled(pod, term, domain->second);
+    };
+    if (term.namespaces.empty()) return violated_in(pod.pod_namespace);
+    return std::any_of(term.namespaces.begin(), term.namespaces.end(), violated_in);
   }
 
   bool any_repelled(const ClusterPod& pod, const AntiAffinityTerm& term,
-                    std::span<const PodIndex> others) const {
+                    const std::vector<PodIndex>& others) const {
     return std::any_of(others.begin(), others.end(), [&](PodIndex each) {
       return repels(pod, term, session_.view().pod(each)) && !gone_.contains(each);
     });
   }
 
-  static std::span<const PodIndex> in(const PodsByNamespace& domain, std::string_view name) {
-    const auto found = domain.find(name);
-    if (found == domain.end()) return {};
-    return found->second;
-  }
-
-  std::unordered_map<std::string_view, PodsByNamespace>& domains_of(std::string_view key) {
-    const auto [known, is_new] = domains_.try_emplace(key);
-    if (!is_new) return known->second;
-    for (const auto& [node, pods] : by_node_) {
-      const auto value = find_label(session_.view().node(node).labels, key);
-      if (!value) continue;
-      PodsByNamespace& domain = known->second[*value];
-      for (const PodIndex each : pods) {
-        domain[session_.view().pod(each).pod_namespace].push_back(each);
-      }
+  // The pods of the namespace that the term selects, by the value of its topology key. Computed
+  // once for all terms that select the same.
+  const PodsByValue& selected(std::string_view name, const AntiAffinityTerm& term) {
+    TextKey key;
+    key.add(name);
+    key.add(term.topology_key);
+    key.add(term.selector->requirements);
+    const auto [known, is_new] = selected_.try_emplace(std::move(key).take());
+    const auto pods = namespaces_.find(name);
+    if (!is_new || pods == namespaces_.end()) return known->second;
+    for (const PodIndex each : pods->second.matching(*term.selector)) {
+      const auto node = session_.view().find_node(session_.view().pod(each).node);
+      if (!node) continue;
+      const auto value = find_label(session_.view().node(*node).labels, term.topology_key);
+      if (value) known->second[*value].push_back(each);
     }
     return known->second;
   }
 
   PluginSession& session_;
   std::map<NodeIndex, std::vector<PodIndex>> by_node_;
-  std::map<std::string_view, std::unordered_map<std::string_view, PodsByNamespace>> domains_;
+  std::unordered_map<std::string_view, LabelIndex> namespaces_;
+  std::unordered_map<std::string, PodsByValue> selected_;
   std::unordered_set<PodIndex> gone_;
 };
 

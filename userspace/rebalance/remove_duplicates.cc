@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "rebalance/node_fit.h"
+#include "rebalance/eligible_nodes.h"
 #include "rebalance/plugins.h"
 
 namespace forestall::rebalance {
@@ -86,19 +86,16 @@ void find_on_node(PluginSession& session, const RemoveDuplicatesArgs& args, Node
 
 // How many of the session's nodes some of the pods may land on. A pod with fewer than two such
 // nodes adds none.
-std::int64_t target_nodes(PluginSession& session, const PodsByNode& pods) {
+std::int64_t target_nodes(PluginSession& session, EligibleNodes& eligible, const PodsByNode& pods) {
+  std::set<const std::vector<NodeIndex>*> lists;
   std::set<NodeIndex> targets;
   for (const auto& [node, on_node] : pods) {
     for (const PodIndex each : on_node) {
-      const ClusterPod& pod = session.view().pod(each);
-      std::vector<NodeIndex> matching;
-      for (const NodeIndex candidate : session.nodes()) {
-        const Node& target = session.view().node(candidate);
-        if (tolerates_node(pod, target) && matches_node(pod, target)) matching.push_back(candidate);
+      const std::vector<NodeIndex>& nodes = eligible.of(session.view().pod(each), {});
+      if (nodes.size() == session.nodes().size()) return static_cast<std::int64_t>(nodes.size());
+      if (nodes.size() > 1 && lists.insert(&nodes).second) {
+        targets.insert(nodes.begin(), nodes.end());
       }
-      if (matching.size() > 1) targets.insert(matching.begin(), matching.end());
-      if (targets.size() == session.nodes().size())
-        return static_cast<std::int64_t>(targets.size());
     }
   }
   return static_cast<std::int64_t>(targets.size());
@@ -124,8 +121,9 @@ bool evict_from_node(PluginSession& session, const std::vector<PodIndex>& pods,
 void run_plugin(PluginSession& session, const RemoveDuplicatesArgs& args) {
   Duplicates found;
   for (const NodeIndex node : session.nodes()) find_on_node(session, args, node, found);
+  EligibleNodes eligible(session.view(), session.nodes());
   for (const auto& [owner, by_node] : found.pods) {
-    const std::int64_t targets = target_nodes(session, by_node);
+    const std::int64_t targets = target_nodes(session, eligible, by_node);
     if (targets < 2) continue;
     const std::int64_t limit = (found.occurrences[owner] + targets - 1) / targets;
     for (const auto& [node, pods] : by_node) {

@@ -2,70 +2,99 @@
 // RemovePodsViolatingTopologySpreadConstraint. minDomains is ignored.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
+#include "rebalance/eligible_nodes.h"
+#include "rebalance/label_index.h"
 #include "rebalance/node_fit.h"
 #include "rebalance/plugins.h"
+#include "rebalance/text_key.h"
 
 namespace forestall::rebalance {
 namespace {
 
-// A constraint with what it takes over from the pod that declares it. Two pods with an equal one
-// are counted once.
+constexpr std::size_t kNoDomain = std::numeric_limits<std::size_t>::max();
+
+// The domains that one label makes of the session's nodes.
+struct Topology {
+  std::vector<std::string_view> values;  // of the label, sorted
+  std::vector<std::size_t> domain_of;    // by node: index of its value, or kNoDomain
+};
+
+// The nodes of each domain that a constraint counts.
+struct IncludedNodes {
+  std::vector<std::vector<NodeIndex>> by_domain;
+  std::size_t domains = 0;  // that have such nodes
+};
+
+// Computed once for all constraints with equal rules.
+class Topologies {
+ public:
+  explicit Topologies(PluginSession& session) : session_(session) {}
+
+  const Topology& by_label(std::string_view key) {
+    const auto [known, is_new] = topologies_.try_emplace(key);
+    Topology& topology = known->second;
+    if (!is_new) return topology;
+    std::map<std::string_view, std::vector<NodeIndex>> by_value;
+    for (const NodeIndex each : session_.nodes()) {
+      const auto value = find_label(session_.view().node(each).labels, key);
+      if (value) by_value[*value].push_back(each);
+    }
+    topology.domain_of.assign(session_.view().snapshot().nodes.size(), kNoDomain);
+    for (const auto& [value, nodes] : by_value) {
+      for (const NodeIndex each : nodes) topology.domain_of[each] = topology.values.size();
+      topology.values.push_back(value);
+    }
+    return topology;
+  }
+
+  const IncludedNodes& included(const Topology& topology, const std::vector<NodeIndex>& nodes) {
+    const auto [known, is_new] = included_.try_emplace({&topology, &nodes});
+    IncludedNodes& out = known->second;
+    if (!is_new) return out;
+    out.by_domain.resize(topology.values.size());
+    for (const NodeIndex each : nodes) {
+      const std::size_t domain = topology.domain_of[each];
+      if (domain == kNoDomain) continue;
+      if (out.by_domain[domain].empty()) ++out.domains;
+      out.by_domain[domain].push_back(each);
+    }
+    return out;
+  }
+
+ private:
+  PluginSession& session_;
+  std::map<std::string_view, Topology> topologies_;
+  std::map<std::pair<const Topology*, const std::vector<NodeIndex>*>, IncludedNodes> included_;
+};
+
 struct Constraint {
   const SpreadConstraint* declared = nullptr;
-  PodIndex declared_by = 0;
+  // That its pod's affinity and tolerations admit, as far as the constraint honors them.
+  const std::vector<NodeIndex>* nodes = nullptr;
   LabelSelector selector;  // with the values of matchLabelKeys
 };
 
-struct Domain {
-  std::string_view value;
-  std::vector<PodIndex> pods;
-};
-
-bool same_tolerations(const ClusterPod& a, const ClusterPod& b) {
-  const auto equal = [](const PodToleration& left, const PodToleration& right) {
-    return left.key == right.key && left.value == right.value && left.exists == right.exists &&
-           left.valid == right.valid && left.effect == right.effect;
-  };
-  return std::equal(a.tolerations.begin(), a.tolerations.end(), b.tolerations.begin(),
-                    b.tolerations.end(), equal);
-}
-
-bool same_required_nodes(const ClusterPod& a, const ClusterPod& b) {
-  return a.placement->node_selector == b.placement->node_selector &&
-         a.placement->required_nodes == b.placement->required_nodes;
-}
-
-// A constraint that ignores the taints or the affinity of nodes does not depend on that of its pod.
-bool same_constraint(const ClusterView& view, const Constraint& a, const Constraint& b) {
-  const SpreadConstraint& left = *a.declared;
-  const SpreadConstraint& right = *b.declared;
-  if (left.max_skew != right.max_skew || left.topology_key != right.topology_key ||
-      left.when_unsatisfiable != right.when_unsatisfiable ||
-      left.honors_node_affinity != right.honors_node_affinity ||
-      left.honors_node_taints != right.honors_node_taints || a.selector != b.selector) {
-    return false;
-  }
-  const ClusterPod& left_pod = view.pod(a.declared_by);
-  const ClusterPod& right_pod = view.pod(b.declared_by);
-  return (!left.honors_node_taints || same_tolerations(left_pod, right_pod)) &&
-         (!left.honors_node_affinity || same_required_nodes(left_pod, right_pod));
-}
-
-bool includes_node(const ClusterView& view, const Constraint& constraint, const Node& node) {
-  const ClusterPod& pod = view.pod(constraint.declared_by);
-  if (constraint.declared->honors_node_affinity && !matches_node(pod, node)) return false;
-  return !constraint.declared->honors_node_taints || tolerates_node(pod, node);
+std::string key_of(const Constraint& constraint) {
+  TextKey key;
+  key.add(static_cast<std::size_t>(constraint.declared->max_skew));
+  key.add(constraint.declared->topology_key);
+  key.add(reinterpret_cast<std::size_t>(constraint.nodes));
+  key.add(constraint.selector.requirements);
+  return std::move(key).take();
 }
 
 // The distinct constraints of the pods of one namespace.
 std::vector<Constraint> constraints_of(const ClusterView& view, const TopologySpreadArgs& args,
-                                       const std::vector<PodIndex>& pods) {
+                                       const std::vector<PodIndex>& pods, EligibleNodes& eligible) {
   std::vector<Constraint> all;
+  std::unordered_set<std::string> known;
   for (const PodIndex index : pods) {
     const ClusterPod& pod = view.pod(index);
     if (!pod.placement) continue;
@@ -74,99 +103,110 @@ std::vector<Constraint> constraints_of(const ClusterView& view, const TopologySp
                                     each.when_unsatisfiable) != args.constraints.end();
       // Without a selector it selects nothing, and is balanced.
       if (!wanted || !each.selector) continue;
-      Constraint constraint{&each, index, *each.selector};
+      Constraint constraint;
+      constraint.declared = &each;
+      constraint.nodes = &eligible.of(pod, {each.honors_node_affinity, each.honors_node_taints});
+      constraint.selector = *each.selector;
       for (const std::string_view key : each.match_label_keys) {
         const auto value = find_label(pod.labels, key);
         if (!value) continue;
         constraint.selector.requirements.push_back(
             {std::string(key), Operator::in, {std::string(*value)}});
       }
-      const bool known = std::any_of(all.begin(), all.end(), [&](const Constraint& other) {
-        return same_constraint(view, other, constraint);
-      });
-      if (!known) all.push_back(std::move(constraint));
+      if (known.insert(key_of(constraint)).second) all.push_back(std::move(constraint));
     }
   }
   return all;
 }
 
+struct Domain {
+  std::size_t index = 0;  // in the topology, which is the order of the label's values
+  std::vector<PodIndex> pods;
+};
+
 // The balancing of one constraint in one namespace.
 class Balancer {
  public:
   Balancer(PluginSession& session, const TopologySpreadArgs& args, const Constraint& constraint,
-           std::set<PodIndex>& chosen)
-      : session_(session), args_(args), constraint_(constraint), chosen_(chosen) {}
+           Topologies& topologies, std::set<PodIndex>& chosen)
+      : session_(session),
+        args_(args),
+        constraint_(constraint),
+        topology_(topologies.by_label(constraint.declared->topology_key)),
+        included_(topologies.included(topology_, *constraint.nodes)),
+        chosen_(chosen) {}
 
+  // `pods` are those of the namespace that the constraint selects.
   void balance(const std::vector<PodIndex>& pods) {
     collect(pods);
-    if (domains_.empty() || is_balanced()) return;
-    for (Domain& each : domains_) sort_pods(each);
-    std::stable_sort(domains_.begin(), domains_.end(), [](const Domain& a, const Domain& b) {
-      return a.pods.size() < b.pods.size();
-    });
+    if (domain_count() == 0 || is_balanced()) return;
+    average_ = static_cast<double>(counted_) / static_cast<double>(domain_count());
+    for (auto& [index, members] : by_domain_) sort_pods(members);
+    order_domains();
     find_nodes_below_average();
     move_pods_between();
   }
 
  private:
-  [[nodiscard]] const Node& node(NodeIndex index) const { return session_.view().node(index); }
   [[nodiscard]] const ClusterPod& pod(PodIndex index) const { return session_.view().pod(index); }
   [[nodiscard]] double size(std::size_t domain) const {
     return static_cast<double>(domains_[domain].pods.size());
   }
+  // Included domains, and those of other nodes with pods that count.
+  [[nodiscard]] std::size_t domain_count() const { return included_.domains + additional_; }
 
-  // Domains of all included nodes, also without pods, and of nodes with pods that count.
   void collect(const std::vector<PodIndex>& pods) {
-    std::map<std::string_view, std::vector<PodIndex>> by_value;
-    for (const NodeIndex each : session_.nodes()) {
-      const auto value = find_label(node(each).labels, constraint_.declared->topology_key);
-      if (value && includes_node(session_.view(), constraint_, node(each))) by_value[*value];
-    }
-    std::size_t count = 0;
     for (const PodIndex each : pods) {
-      if (pod(each).terminating || !matches(constraint_.selector, pod(each).labels)) continue;
-      const auto at = session_.view().find_node(pod(each).node);
-      if (!at) continue;
-      const auto value = find_label(node(*at).labels, constraint_.declared->topology_key);
-      if (!value) continue;
-      by_value[*value].push_back(each);
-      ++count;
+      if (pod(each).terminating) continue;
+      const auto node = session_.view().find_node(pod(each).node);
+      const std::size_t domain = node ? topology_.domain_of[*node] : kNoDomain;
+      if (domain == kNoDomain) continue;
+      const auto [members, is_new] = by_domain_.try_emplace(domain);
+      if (is_new && included_.by_domain[domain].empty()) ++additional_;
+      members->second.push_back(each);
+      ++counted_;
     }
-    for (auto& [value, members] : by_value) domains_.push_back({value, std::move(members)});
-    if (domains_.empty()) return;
-    average_ = static_cast<double>(count) / static_cast<double>(domains_.size());
   }
 
   [[nodiscard]] bool is_balanced() const {
-    const auto [least, most] = std::minmax_element(
-        domains_.begin(), domains_.end(),
-        [](const Domain& a, const Domain& b) { return a.pods.size() < b.pods.size(); });
-    return most->pods.size() - least->pods.size() <=
-           static_cast<std::size_t>(std::max(constraint_.declared->max_skew, 0));
+    std::size_t most = 0;
+    std::size_t least = by_domain_.size() < domain_count() ? 0 : counted_;
+    for (const auto& [index, members] : by_domain_) {
+      most = std::max(most, members.size());
+      least = std::min(least, members.size());
+    }
+    return most - least <= static_cast<std::size_t>(std::max(constraint_.declared->max_skew, 0));
   }
 
   // Pods are taken from the end: first those without node selector and affinity, of these the
   // highest priority. (The descheduler inverts its own comparison.)
-  void sort_pods(Domain& domain) const {
+  void sort_pods(std::vector<PodIndex>& pods) const {
     const auto key = [&](PodIndex index) {
       const ClusterPod& each = pod(index);
       const bool bound = each.placement && (!each.placement->node_selector.empty() ||
                                             each.placement->has_node_affinity);
       return std::tuple(!bound, each.priority.has_value(), each.priority.value_or(0), index);
     };
-    std::sort(domain.pods.begin(), domain.pods.end(),
-              [&](PodIndex a, PodIndex b) { return key(a) < key(b); });
+    std::sort(pods.begin(), pods.end(), [&](PodIndex a, PodIndex b) { return key(a) < key(b); });
+  }
+
+  // By their sizes, then by value.
+  void order_domains() {
+    for (std::size_t i = 0; i < included_.by_domain.size(); ++i) {
+      if (!included_.by_domain[i].empty() && !by_domain_.contains(i)) domains_.push_back({i, {}});
+    }
+    const auto with_pods = static_cast<std::ptrdiff_t>(domains_.size());
+    for (auto& [index, members] : by_domain_) domains_.push_back({index, std::move(members)});
+    std::stable_sort(
+        domains_.begin() + with_pods, domains_.end(),
+        [](const Domain& a, const Domain& b) { return a.pods.size() < b.pods.size(); });
   }
 
   void find_nodes_below_average() {
     for (const Domain& domain : domains_) {
       if (static_cast<double>(domain.pods.size()) >= average_) continue;
-      for (const NodeIndex each : session_.nodes()) {
-        const auto value = find_label(node(each).labels, constraint_.declared->topology_key);
-        if (value == domain.value && includes_node(session_.view(), constraint_, node(each))) {
-          below_.push_back(each);
-        }
-      }
+      const std::vector<NodeIndex>& nodes = included_.by_domain[domain.index];
+      below_.insert(below_.end(), nodes.begin(), nodes.end());
     }
   }
 
@@ -217,16 +257,21 @@ class Balancer {
   PluginSession& session_;
   const TopologySpreadArgs& args_;
   const Constraint& constraint_;
+  const Topology& topology_;
+  const IncludedNodes& included_;
   std::set<PodIndex>& chosen_;
+  std::map<std::size_t, std::vector<PodIndex>> by_domain_;  // without empty domains
+  std::size_t additional_ = 0;  // domains that count only because they have pods
+  std::size_t counted_ = 0;     // pods
   std::vector<Domain> domains_;
   double average_ = 0;
   std::vector<NodeIndex> below_;
   std::map<PodIndex, bool> fits_below_;
 };
 
-}  // namespace
-
-void run_plugin(PluginSession& session, const TopologySpreadArgs& args) {
+// The pods that the descheduler would try to evict, in the order of namespace and name. Its own
+// order is random.
+std::set<PodIndex> choose_pods(PluginSession& session, const TopologySpreadArgs& args) {
   const ClusterView& view = session.view();
   std::map<std::string_view, std::vector<PodIndex>> by_namespace;
   for (const NodeIndex node : session.nodes()) {
@@ -236,16 +281,25 @@ void run_plugin(PluginSession& session, const TopologySpreadArgs& args) {
       by_namespace[view.pod(each).pod_namespace].push_back(each);
     }
   }
-  // The order in which the descheduler evicts them is random.
+  EligibleNodes eligible(view, session.nodes());
+  Topologies topologies(session);
   std::set<PodIndex> chosen;
   for (auto& [name, pods] : by_namespace) {
     std::sort(pods.begin(), pods.end());
-    for (const Constraint& each : constraints_of(view, args, pods)) {
-      Balancer(session, args, each, chosen).balance(pods);
+    LabelIndex index(view, pods);
+    for (const Constraint& each : constraints_of(view, args, pods, eligible)) {
+      Balancer(session, args, each, topologies, chosen).balance(index.matching(each.selector));
     }
   }
+  return chosen;
+}
+
+}  // namespace
+
+void run_plugin(PluginSession& session, const TopologySpreadArgs& args) {
+  const ClusterView& view = session.view();
   std::set<std::string_view> full_nodes;
-  for (const PodIndex each : chosen) {
+  for (const PodIndex each : choose_pods(session, args)) {
     const std::string_view node = view.pod(each).node;
     if (full_nodes.contains(node) || !session.evictor().pre_eviction_filter(each)) continue;
     const EvictResult result = session.evict(each, "its topology domain has too many pods");

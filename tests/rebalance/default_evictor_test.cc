@@ -199,6 +199,18 @@ TEST(DefaultEvictor, CountsPodsOfAnyNamespaceAndPhaseForMinReplicas) {
   EXPECT_THAT(world.evicted(), ElementsAre("a", "b"));
 }
 
+TEST(DefaultEvictor, CountsAPodOnceForMinReplicas) {
+  const PodText twice{.owner = "",
+                      .metadata = R"(, "ownerReferences": [{"kind": "A", "name": "a", "uid": "1"},
+                                      {"kind": "A", "name": "a", "uid": "1"}])"};
+  const PodText once{
+      .owner = "", .metadata = R"(, "ownerReferences": [{"kind": "A", "name": "a", "uid": "1"}])"};
+  const World world = plan_for(
+      any_pod("{minReplicas: 3}"),
+      {node_text("n1"), node_text("n2"), pod_text("a", "n1", once), pod_text("b", "", twice)});
+  EXPECT_THAT(world.evicted(), IsEmpty());
+}
+
 TEST(DefaultEvictor, SeveralOwnersAreNotCounted) {
   const PodText two{.owner = "",
                     .metadata = R"(, "ownerReferences": [{"kind": "A", "name": "a", "uid": "1"},

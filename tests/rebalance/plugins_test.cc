@@ -52,6 +52,19 @@ TEST(RemoveDuplicates, NeedsTwoFeasibleNodes) {
   EXPECT_THAT(plan_for(duplicates(), nodes + pods_text("p", 4, "n1")).evicted(), IsEmpty());
 }
 
+// Upstream's unit test "Evict pods uniformly with two replica sets": the API server accepts the
+// second eviction, because the pod is only terminating.
+TEST(RemoveDuplicates, EvictsAPodOnceForEachOfItsOwners) {
+  PodText two;
+  two.owner = "";
+  two.metadata = R"(, "ownerReferences": [{"kind": "ReplicaSet", "name": "r1", "uid": "1"},
+                                          {"kind": "ReplicaSet", "name": "r2", "uid": "2"}])";
+  const auto cluster = kTwoNodes + std::vector<std::string>{node_text("n3")} +
+                       pods_text("a", 5, "n1", two) + pods_text("b", 3, "n2", two) +
+                       pods_text("c", 1, "n3", two);
+  EXPECT_THAT(plan_for(duplicates(), cluster).evicted(), ElementsAre("a4", "a5", "a4", "a5"));
+}
+
 TEST(RemoveDuplicates, CountsTheNodesThatAnyOfThePodsAdmits) {
   const std::vector<std::string> nodes{
       node_text("n1", {.labels = R"("pool": "x")"}), node_text("n2", {.labels = R"("pool": "x")"}),

@@ -4,6 +4,20 @@
 #include <algorithm>
 
 namespace forestall::rebalance {
+namespace {
+
+// Adds `change` to the count of each owner, once however often the pod names it.
+void count_owners(const ClusterPod& pod, std::unordered_map<std::string_view, std::uint64_t>& owned,
+                  int change) {
+  const auto& owners = pod.owners;
+  for (auto each = owners.begin(); each != owners.end(); ++each) {
+    const bool counted = std::any_of(
+        owners.begin(), each, [&](const PodOwner& earlier) { return earlier.uid == each->uid; });
+    if (!counted) owned[each->uid] += static_cast<std::uint64_t>(change);
+  }
+}
+
+}  // namespace
 
 ClusterView::ClusterView(const Snapshot& snapshot)
     : snapshot_(snapshot),
@@ -15,7 +29,7 @@ ClusterView::ClusterView(const Snapshot& snapshot)
   }
   for (PodIndex i = 0; i < snapshot.pods.size(); ++i) {
     const ClusterPod& each = snapshot.pods[i];
-    for (const PodOwner& owner : each.owners) ++owned_[owner.uid];
+    count_owners(each, owned_, 1);
     const auto node = find_node(each.node);
     if (!node) continue;
     pods_[*node].push_back(i);
@@ -68,7 +82,7 @@ const ClusterNamespace* ClusterView::find_namespace(std::string_view name) const
 
 void ClusterView::remove(PodIndex index) {
   const ClusterPod& gone = pod(index);
-  for (const PodOwner& owner : gone.owners) --owned_[owner.uid];
+  count_owners(gone, owned_, -1);
   const auto at = find_node(gone.node);
   if (!at) return;
   std::erase(pods_[*at], index);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rebalance/rebalance.h"
 
+#include <set>
 #include <utility>
 
 #include "rebalance/node_fit.h"
@@ -53,9 +54,10 @@ class Cycle {
     PluginSession session(view_, policy_, evictor, nodes_, counts_, explain_, of.name, run);
     std::visit([&](const auto& args) { run_plugin(session, args); }, plugin.args);
     if (session.fits_omitted()) plan_.fits_omitted = true;
+    std::set<PodIndex> gone;  // a plugin may evict a pod twice
     for (const Eviction& each : run.evictions) {
       plan_.evictions.push_back(each);
-      if (each.refused.empty()) view_.remove(each.pod);
+      if (each.refused.empty() && gone.insert(each.pod).second) view_.remove(each.pod);
     }
     plan_.profiles[profile].plugins.push_back(std::move(run));
   }

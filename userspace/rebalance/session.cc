@@ -46,15 +46,13 @@ EvictionCounts::EvictionCounts(const Policy& policy, const ClusterView& view)
   }
 }
 
-// pkg/registry/core/pod/storage/eviction.go: pods that are pending or have ended need no budget,
-// and more than one budget is an error.
+// pkg/registry/core/pod/storage/eviction.go: pods that are pending, terminating or have ended need
+// no budget, and more than one budget is an error. A pod that the running plugin evicted already is
+// terminating, so evicting it again succeeds.
 std::string EvictionCounts::api_refusal(PodIndex index) {
   const ClusterPod& pod = view_.pod(index);
-  if (evicted_.contains(index)) {
-    return "pod not found when evicting " + in_quotes(pod.name) + ": pods " + in_quotes(pod.name) +
-           " not found";
-  }
-  if (!is_live(pod) || pod.phase == PodPhase::pending || pod.terminating) return "";
+  const bool terminating = pod.terminating || evicted_.contains(index);
+  if (!is_live(pod) || pod.phase == PodPhase::pending || terminating) return "";
   std::vector<std::size_t> selecting;
   for (const std::size_t each : view_.budgets_in(pod.pod_namespace)) {
     const auto& selector = view_.snapshot().budgets[each].selector;

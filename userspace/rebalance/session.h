@@ -20,7 +20,7 @@ namespace forestall::rebalance {
 // What became of one eviction.
 enum class EvictResult : std::uint8_t {
   evicted,
-  refused,  // by the API server, or because the pod is gone
+  refused,  // by the API server, or because the pod has no UID
   total_limit,
   node_limit,
   namespace_limit,

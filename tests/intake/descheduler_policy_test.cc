@@ -13,6 +13,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 
 std::vector<std::string> errors_of(const std::string& policy) {
@@ -109,6 +110,26 @@ const ArgsRow kRefused[] = {
      "{labelSelector: {matchExpressions: [{key: a, operator: Is}]}}",
      "failed to get label selectors from strategy's params: \"Is\" is not a valid label selector "
      "operator"},
+    {"PodLifeTime",
+     "{states: [Running], labelSelector: {matchExpressions: [{key: a, operator: In}]}}",
+     "failed to get label selectors from strategy's params: values: Invalid value: null: for "
+     "'in', 'notin' operators, values set can't be empty"},
+    {"PodLifeTime",
+     "{states: [Running], labelSelector: {matchExpressions: [{key: a, operator: Exists, values: "
+     "[b, c]}]}}",
+     "failed to get label selectors from strategy's params: values: Invalid value: "
+     "[\"b\",\"c\"]: values set must be empty for exists and does not exist"},
+    {"PodLifeTime", "{states: [Running], labelSelector: {matchLabels: {a: 'b c'}}}",
+     "failed to get label selectors from strategy's params: values[0][a]: Invalid value: "
+     "\"b c\": a valid label must be an empty string or consist of alphanumeric characters, '-', "
+     "'_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or "
+     "'my_value',  or '12345', regex used for validation is "
+     "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"},
+    {"PodLifeTime", "{states: [Running], labelSelector: {matchLabels: {'-a': b}}}",
+     "failed to get label selectors from strategy's params: key: Invalid value: \"-a\": name part "
+     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+     "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for "
+     "validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"},
     {"RemovePodsViolatingNodeAffinity", "{}", "nodeAffinityType needs to be set"},
     {"RemovePodsViolatingNodeTaints", "{includedTaints: [a], excludedTaints: [b]}",
      "either includedTaints or excludedTaints can be set, but not both"},
@@ -198,6 +219,36 @@ TEST(DeschedulerPolicy, IsLenientAboveTheArguments) {
               IsEmpty());
 }
 
+TEST(DeschedulerPolicy, TheLastValueOfAKeyCounts) {
+  const DeschedulerPolicy policy = parsed(
+      "maxNoOfPodsToEvictTotal: 1\nmaxNoOfPodsToEvictTotal: 2\nprofiles: [{name: a, name: b, "
+      "pluginConfig: [{name: DefaultEvictor, args: {nodeFit: 1, nodeFit: true}}]}]");
+  EXPECT_EQ(policy.policy.evictions_total, 2U);
+  ASSERT_THAT(policy.policy.profiles, SizeIs(1));
+  EXPECT_EQ(policy.policy.profiles[0].name, "b");
+  EXPECT_TRUE(policy.policy.profiles[0].evictor.node_fit);
+}
+
+TEST(DeschedulerPolicy, ReadsTheTruthValuesOfYaml11) {
+  EXPECT_TRUE(parsed(with_config("DefaultEvictor", "{nodeFit: yes}"))
+                  .policy.profiles.at(0)
+                  .evictor.node_fit);
+  EXPECT_FALSE(parsed(with_config("DefaultEvictor", "{nodeFit: Off}"))
+                   .policy.profiles.at(0)
+                   .evictor.node_fit);
+  EXPECT_THAT(errors_of("profiles: [{name: no}]"), SizeIs(1));
+  EXPECT_THAT(errors_of("profiles: [{name: 'no'}]"), IsEmpty());
+}
+
+TEST(DeschedulerPolicy, KeepsTheNameOfAPriorityClassWithoutAFileOfTheCluster) {
+  const std::string text = with_config("DefaultEvictor", "{priorityThreshold: {name: high}}");
+  text::Findings findings;
+  const auto policy = parse_descheduler_policy("p.yaml", text, nullptr, findings);
+  ASSERT_TRUE(policy) << text::format(findings.errors);
+  EXPECT_THAT(policy->effective, HasSubstr("\"name\": \"high\""));
+  EXPECT_THAT(policy->effective, Not(HasSubstr("2000000000")));
+}
+
 TEST(DeschedulerPolicy, CollectsAllMistakes) {
   EXPECT_THAT(errors_of("profiles: [{name: a, pluginConfig: [{name: X}]}, {name: b, pluginConfig: "
                         "[{name: PodLifeTime}]}]"),
@@ -266,6 +317,31 @@ strategies:
   EXPECT_THAT(policy.effective, HasSubstr("descheduler/v1alpha2"));
   EXPECT_THAT(errors_of("{apiVersion: descheduler/v1alpha1, strategies: {Other: {enabled: true}}}"),
               ElementsAre("unknown strategy name: Other"));
+}
+
+TEST(DeschedulerPolicy, TranslatesOnlyTheKeysThatAStrategyOfV1alpha1Has) {
+  const DeschedulerPolicy policy = parsed(R"(
+apiVersion: descheduler/v1alpha1
+strategies:
+  HighNodeUtilization:
+    enabled: true
+    params:
+      namespaces: {exclude: [a], other: 1}
+      nodeResourceUtilizationThresholds: {thresholds: {cpu: 20}, targetThresholds: {cpu: 50}}
+  PodLifeTime:
+    enabled: true
+    params: {nodeFit: true, podLifeTime: {maxPodLifeTimeSeconds: 60, unknown: 1}}
+)");
+  ASSERT_THAT(policy.policy.profiles, SizeIs(2));
+  const auto& high =
+      std::get<rebalance::HighNodeUtilizationArgs>(policy.policy.profiles[0].balance.at(0).args);
+  EXPECT_THAT(high.excluded_namespaces, ElementsAre("a"));
+  // PodLifeTime of v1alpha1 had no nodeFit.
+  EXPECT_FALSE(policy.policy.profiles[1].evictor.node_fit);
+  EXPECT_THAT(
+      errors_of("{apiVersion: descheduler/v1alpha1, strategies: {RemoveDuplicates: {enabled: "
+                "true, params: {thresholdPriority: 1, thresholdPriorityClassName: high}}}}"),
+      ElementsAre("priority threshold misconfigured for plugin RemoveDuplicates"));
 }
 
 }  // namespace

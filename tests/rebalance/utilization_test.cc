@@ -155,6 +155,8 @@ TEST(LowNodeUtilization, OrdersNodesByRawUsage) {
       cluster);
   // 1600 + 8 against 1200 + 2400 + 8: memory outweighs cpu.
   EXPECT_THAT(world.evicted(), ElementsAre("b1", "a1"));
+  EXPECT_THAT(world.run().limits,
+              ElementsAre("Max number of evictions per node per plugin reached"));
 }
 
 TEST(LowNodeUtilization, NeedsAsManyTolerationsAsTheDestinationHasTaints) {
@@ -196,6 +198,10 @@ TEST(LowNodeUtilization, FailsWithoutAMetricsProvider) {
                                    "metricsUtilization: {source: KubernetesMetrics}}"),
                                hot_and_empty());
   EXPECT_EQ(world.run().error, "metrics client not initialized");
+  const World empty =
+      plan_for(low("{thresholds: {cpu: 30}, targetThresholds: {cpu: 50}, metricsUtilization: {}}"),
+               hot_and_empty());
+  EXPECT_EQ(empty.run().error, "metrics source is empty");
 }
 
 std::string node_metrics(const std::string& name, const std::string& cpu) {

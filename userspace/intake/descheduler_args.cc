@@ -152,6 +152,7 @@ MetricsSource read_metrics(PolicyMap& args) {
                "prometheus query is required when metrics source is set to \"Prometheus\"");
   }
   if (kubernetes || server) return MetricsSource::kubernetes;
+  if (source.empty()) return MetricsSource::empty;
   return source == "Prometheus" ? MetricsSource::prometheus : MetricsSource::unknown;
 }
 

@@ -228,7 +228,7 @@ std::optional<DeschedulerPolicy> parse_descheduler_policy(
     tree.emplace().kind = YamlNode::Kind::map;  // an empty file is an empty policy
   } else {
     std::vector<text::Diagnostic> problems;
-    tree = text::parse_yaml(text, problems);
+    tree = text::parse_yaml(text, problems, text::RepeatedKeys::replace);
     findings.add_errors(file, problems);
   }
   if (!tree || errors.count() != before) return std::nullopt;
@@ -241,6 +241,7 @@ std::optional<DeschedulerPolicy> parse_descheduler_policy(
   PolicyMap root(&*tree, errors);
   DeschedulerPolicy out;
   EffectivePolicy effective;
+  effective.classes_known = classes != nullptr;
   read_top_level(root, effective, out.policy);
   read_providers(root, errors, out.policy);
   for (const YamlNode& each : root.list("profiles")) {

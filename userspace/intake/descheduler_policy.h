@@ -3,7 +3,7 @@
 // YAML or JSON. descheduler/v1alpha1 is translated first.
 //
 // As strict as the descheduler: unknown keys of the policy and of its profiles are ignored, those
-// of a plugin's arguments are errors. Unlike there, a key that is given twice is an error.
+// of a plugin's arguments are errors. Of a key that is given twice the last value counts.
 #pragma once
 
 #include <optional>

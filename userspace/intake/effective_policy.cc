@@ -58,13 +58,22 @@ void write_node(JsonWriter& out, std::string_view key, const YamlNode& node) {
   text::write_json(node, out);
 }
 
-void write_args(JsonWriter& out, const EffectiveConfig& config) {
+// A name that no file resolves is printed as it is.
+bool is_unresolved(const EffectiveConfig& config, bool classes_known) {
+  if (classes_known || !was_given(config.args, kThreshold)) return false;
+  const YamlNode* const name = entry_of(*entry_of(*config.args, kThreshold), "name");
+  return name != nullptr && text::scalar_type(*name) == text::ScalarType::string &&
+         !name->text.empty();
+}
+
+void write_args(JsonWriter& out, const EffectiveConfig& config, bool classes_known) {
   out.begin_object();
   const auto* const evictor = std::get_if<rebalance::DefaultEvictorArgs>(&config.read);
+  const bool unresolved = evictor != nullptr && is_unresolved(config, classes_known);
   if (config.args != nullptr) {
     for (const text::YamlEntry& each : config.args->entries) {
       if (!was_given(config.args, each.key)) continue;
-      if (evictor != nullptr && each.key == kThreshold) continue;
+      if (evictor != nullptr && each.key == kThreshold && !unresolved) continue;
       write_node(out, each.key, each.value);
     }
   }
@@ -74,7 +83,7 @@ void write_args(JsonWriter& out, const EffectiveConfig& config) {
       write_node(out, each.key, *text::parse_yaml(each.value, none));
     }
   }
-  if (evictor != nullptr) {
+  if (evictor != nullptr && !unresolved) {
     out.key(kThreshold);
     out.begin_object();
     out.member("value", evictor->priority_threshold);
@@ -93,7 +102,7 @@ void write_enabled(JsonWriter& out, std::string_view point, const std::vector<st
   out.end_object();
 }
 
-void write_profile(JsonWriter& out, const EffectiveProfile& profile) {
+void write_profile(JsonWriter& out, const EffectiveProfile& profile, bool classes_known) {
   out.begin_object();
   out.member("name", profile.name);
   out.key("pluginConfig");
@@ -102,7 +111,7 @@ void write_profile(JsonWriter& out, const EffectiveProfile& profile) {
     out.begin_object();
     out.member("name", each.plugin);
     out.key("args");
-    write_args(out, each);
+    write_args(out, each, classes_known);
     out.end_object();
   }
   out.end_list();
@@ -142,7 +151,9 @@ std::string to_json(const EffectivePolicy& effective, const rebalance::Policy& p
   }
   out.key("profiles");
   out.begin_list();
-  for (const EffectiveProfile& each : effective.profiles) write_profile(out, each);
+  for (const EffectiveProfile& each : effective.profiles) {
+    write_profile(out, each, effective.classes_known);
+  }
   out.end_list();
   out.end_object();
   return std::move(out).take();

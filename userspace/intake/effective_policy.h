@@ -27,6 +27,7 @@ struct EffectiveProfile {
 
 // The nodes belong to the tree of the policy.
 struct EffectivePolicy {
+  bool classes_known = false;  // priority thresholds by name were resolved
   std::optional<std::string> node_selector;
   bool failure_events = false;
   std::optional<std::int64_t> grace_seconds;

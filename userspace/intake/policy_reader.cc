@@ -81,9 +81,7 @@ std::optional<std::string> PolicyMap::text(std::string_view key) {
 bool PolicyMap::boolean(std::string_view key, bool otherwise) {
   const YamlNode* const node = find(key);
   if (node == nullptr) return otherwise;
-  if (text::scalar_type(*node) == ScalarType::boolean) {
-    return node->text.front() == 't' || node->text.front() == 'T';
-  }
+  if (const auto truth = text::boolean_of(*node)) return *truth;
   errors_.add(node->at, expected(path_ + std::string(key), "true or false", *node));
   return otherwise;
 }
@@ -166,6 +164,9 @@ std::optional<rebalance::LabelSelector> PolicyMap::selector(std::string_view key
     for (const text::YamlEntry& each : equal->entries) {
       out.requirements.push_back(
           {each.key, rebalance::Operator::in, {labels.text(each.key).value_or("")}});
+      if (const auto problem = rebalance::problem_of(out.requirements.back())) {
+        errors_.add(each.at, refusal + *problem);
+      }
     }
   }
   for (const YamlNode& item : given.list("matchExpressions")) {

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "intake/descheduler_args.h"
+#include "text/yaml_json.h"
 
 namespace forestall::intake {
 namespace {
@@ -29,6 +30,18 @@ constexpr std::array kEvictorKeys{RenamedKey{"evictLocalStoragePods", "evictLoca
                                   RenamedKey{"evictFailedBarePods", "evictFailedBarePods"},
                                   RenamedKey{"ignorePvcPods", "ignorePvcPods"}};
 
+// The keys that each block of parameters has. Others are ignored, like all unknown keys of
+// v1alpha1.
+constexpr std::array kNamespaceKeys{"include", "exclude"};
+constexpr std::array kLowKeys{"useDeviationThresholds", "thresholds", "targetThresholds",
+                              "numberOfNodes"};
+constexpr std::array kHighKeys{"thresholds", "numberOfNodes"};
+constexpr std::array kDuplicatesKeys{"excludeOwnerKinds"};
+constexpr std::array kFailedKeys{"excludeOwnerKinds", "minPodLifetimeSeconds", "reasons",
+                                 "includingInitContainers"};
+constexpr std::array kRestartsKeys{"podRestartThreshold", "includingInitContainers"};
+constexpr std::array kLifeTimeKeys{"maxPodLifeTimeSeconds", "states", "podStatusPhases"};
+
 template <typename Keys>
 void copy_entries(const YamlNode& from, const Keys& keys, YamlNode& to) {
   for (const RenamedKey& each : keys) {
@@ -36,14 +49,16 @@ void copy_entries(const YamlNode& from, const Keys& keys, YamlNode& to) {
   }
 }
 
-void copy_all(const YamlNode* from, YamlNode& to) {
+template <typename Keys>
+void copy_block(const YamlNode* from, const Keys& keys, YamlNode& to) {
   if (from == nullptr) return;
-  for (const YamlEntry& each : from->entries) set_entry(to, each.key, each.value);
+  for (const char* const each : keys) {
+    if (const YamlNode* const value = entry_of(*from, each)) set_entry(to, each, *value);
+  }
 }
 
 bool is_true(const YamlNode* node) {
-  return node != nullptr && node->kind == YamlNode::Kind::scalar && !node->quoted &&
-         (node->text == "true" || node->text == "True" || node->text == "TRUE");
+  return node != nullptr && text::boolean_of(*node).value_or(false);
 }
 
 YamlNode list_of(const YamlNode& like, std::vector<YamlNode> items) {
@@ -54,10 +69,12 @@ YamlNode list_of(const YamlNode& like, std::vector<YamlNode> items) {
   return list;
 }
 
-YamlNode evictor_config(const YamlNode& policy, const YamlNode& params) {
+YamlNode evictor_config(std::string_view strategy, const YamlNode& policy, const YamlNode& params) {
   YamlNode args = map_like(params);
   copy_entries(policy, kEvictorKeys, args);
-  if (const YamlNode* const fit = entry_of(params, "nodeFit")) set_entry(args, "nodeFit", *fit);
+  // PodLifeTime never had it.
+  const YamlNode* const fit = strategy == "PodLifeTime" ? nullptr : entry_of(params, "nodeFit");
+  if (fit != nullptr) set_entry(args, "nodeFit", *fit);
   YamlNode threshold = map_like(params);
   if (const YamlNode* const value = entry_of(params, "thresholdPriority")) {
     set_entry(threshold, "value", *value);
@@ -91,16 +108,22 @@ YamlNode strategy_args(std::string_view name, const YamlNode& params) {
   const bool utilization = name == "LowNodeUtilization" || name == "HighNodeUtilization";
   const YamlNode* const namespaces = entry_of(params, "namespaces");
   if (namespaces != nullptr) {
-    set_entry(args, utilization ? "evictableNamespaces" : "namespaces", *namespaces);
+    YamlNode known = map_like(*namespaces);
+    copy_block(namespaces, kNamespaceKeys, known);
+    set_entry(args, utilization ? "evictableNamespaces" : "namespaces", std::move(known));
   }
   if (!utilization && name != "RemoveDuplicates") {
     copy_entries(params, std::array{RenamedKey{"labelSelector", "labelSelector"}}, args);
   }
-  if (utilization) copy_all(entry_of(params, "nodeResourceUtilizationThresholds"), args);
-  if (name == "RemoveDuplicates") copy_all(entry_of(params, "removeDuplicates"), args);
-  if (name == "RemoveFailedPods") copy_all(entry_of(params, "failedPods"), args);
+  const YamlNode* const thresholds = entry_of(params, "nodeResourceUtilizationThresholds");
+  if (name == "LowNodeUtilization") copy_block(thresholds, kLowKeys, args);
+  if (name == "HighNodeUtilization") copy_block(thresholds, kHighKeys, args);
+  if (name == "RemoveDuplicates") {
+    copy_block(entry_of(params, "removeDuplicates"), kDuplicatesKeys, args);
+  }
+  if (name == "RemoveFailedPods") copy_block(entry_of(params, "failedPods"), kFailedKeys, args);
   if (name == "RemovePodsHavingTooManyRestarts") {
-    copy_all(entry_of(params, "podsHavingTooManyRestarts"), args);
+    copy_block(entry_of(params, "podsHavingTooManyRestarts"), kRestartsKeys, args);
   }
   if (name == "RemovePodsViolatingNodeAffinity") {
     copy_entries(params, std::array{RenamedKey{"nodeAffinityType", "nodeAffinityType"}}, args);
@@ -113,7 +136,7 @@ YamlNode strategy_args(std::string_view name, const YamlNode& params) {
   }
   if (name == "PodLifeTime") {
     if (const YamlNode* const own = entry_of(params, "podLifeTime")) {
-      copy_all(own, args);
+      copy_block(own, kLifeTimeKeys, args);
       add_phases(*own, args);
     }
   }
@@ -124,6 +147,17 @@ YamlNode strategy_args(std::string_view name, const YamlNode& params) {
         list_of(params, {text_like(params, "DoNotSchedule"), text_like(params, "ScheduleAnyway")}));
   }
   return args;
+}
+
+bool has_both_thresholds(const YamlNode& strategy) {
+  const YamlNode* const params = entry_of(strategy, "params");
+  if (params == nullptr) return false;
+  const auto given = [&](std::string_view key) {
+    const YamlNode* const value = entry_of(*params, key);
+    return value != nullptr && value->kind == YamlNode::Kind::scalar && !value->text.empty() &&
+           text::scalar_type(*value) != text::ScalarType::null;
+  };
+  return given("thresholdPriority") && given("thresholdPriorityClassName");
 }
 
 YamlNode profile_of(const YamlNode& policy, const YamlEntry& strategy) {
@@ -141,7 +175,7 @@ YamlNode profile_of(const YamlNode& policy, const YamlEntry& strategy) {
   set_entry(profile, "name",
             text_like(strategy.value, fmt::format("strategy-{}-profile", strategy.key)));
   set_entry(profile, "pluginConfig",
-            list_of(params, {evictor_config(policy, params), std::move(config)}));
+            list_of(params, {evictor_config(strategy.key, policy, params), std::move(config)}));
   set_entry(profile, "plugins", std::move(plugins));
   return profile;
 }
@@ -187,7 +221,13 @@ YamlNode translate_v1alpha1(const YamlNode& policy, PolicyErrors& errors) {
         errors.add(each.at, fmt::format("unknown strategy name: {}", each.key));
         continue;
       }
-      if (is_true(entry_of(each.value, "enabled"))) profiles.push_back(profile_of(policy, each));
+      if (!is_true(entry_of(each.value, "enabled"))) continue;
+      if (has_both_thresholds(each.value)) {
+        errors.add(each.at,
+                   fmt::format("priority threshold misconfigured for plugin {}", each.key));
+        continue;
+      }
+      profiles.push_back(profile_of(policy, each));
     }
   }
   set_entry(out, "profiles", list_of(policy, std::move(profiles)));

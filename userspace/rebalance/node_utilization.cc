@@ -77,7 +77,10 @@ class PodMover {
     if (pods.empty() || !may_continue(node)) return true;
     std::uint64_t evicted = 0;
     for (const PodIndex each : pods) {
-      if (rules_.evictions_per_node && evicted >= *rules_.evictions_per_node) return true;
+      if (rules_.evictions_per_node && evicted >= *rules_.evictions_per_node) {
+        session_.note_limit("Max number of evictions per node per plugin reached");
+        return true;
+      }
       switch (move_one(node, each, evicted)) {
         case Next::pod: break;
         case Next::node: return true;

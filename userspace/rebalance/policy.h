@@ -63,7 +63,7 @@ struct DefaultEvictorArgs {
 
 using Thresholds = std::map<std::string, double, std::less<>>;  // percent by resource
 
-enum class MetricsSource : std::uint8_t { requests, kubernetes, prometheus, unknown };
+enum class MetricsSource : std::uint8_t { requests, kubernetes, prometheus, empty, unknown };
 
 struct LowNodeUtilizationArgs {
   Thresholds thresholds;

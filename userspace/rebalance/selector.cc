@@ -35,6 +35,87 @@ bool matches_value(const Requirement& requirement, std::optional<std::string_vie
   return false;
 }
 
+constexpr const char* kNameRule =
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end "
+    "with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for "
+    "validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+constexpr const char* kValueRule =
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
+    "'.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  "
+    "or '12345', regex used for validation is "
+    "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+constexpr std::size_t kLabelSizeMax = 63;
+
+bool is_alphanumeric(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+// Of the form that the name of a label and its value share.
+bool is_label_word(std::string_view text) {
+  return !text.empty() && is_alphanumeric(text.front()) && is_alphanumeric(text.back()) &&
+         std::all_of(text.begin(), text.end(),
+                     [](char c) { return is_alphanumeric(c) || c == '-' || c == '_' || c == '.'; });
+}
+
+bool is_label_value(std::string_view text) {
+  return text.size() <= kLabelSizeMax && (text.empty() || is_label_word(text));
+}
+
+// Why apimachinery's IsQualifiedName() refuses the key; empty: it does not. The form of a domain
+// before the slash is not checked.
+std::string key_problem(std::string_view key) {
+  const std::size_t slash = key.find('/');
+  const std::string_view name = slash == std::string_view::npos ? key : key.substr(slash + 1);
+  std::string problem;
+  if (slash == 0) problem = "prefix part must be non-empty";
+  const auto add = [&](const char* more) {
+    problem += (problem.empty() ? "" : "; ") + std::string(more);
+  };
+  if (name.empty()) add("name part must be non-empty");
+  if (name.size() > kLabelSizeMax) add("name part must be no more than 63 bytes");
+  if (!is_label_word(name)) add(kNameRule);
+  return problem;
+}
+
+std::string in_quotes(std::string_view text) {
+  return '"' + std::string(text) + '"';
+}
+
+// As apimachinery prints a list that it refuses.
+std::string list_text(const std::vector<std::string>& values) {
+  if (values.empty()) return "null";
+  std::string text = "[";
+  for (const std::string& each : values) text += (text.size() > 1 ? "," : "") + in_quotes(each);
+  return text + "]";
+}
+
+// Why the operator refuses the number of values, or a value that is no number.
+std::optional<std::string> values_problem(const Requirement& requirement) {
+  const std::vector<std::string>& values = requirement.values;
+  const auto refused = [&](const char* why) {
+    return "values: Invalid value: " + list_text(values) + ": " + why;
+  };
+  switch (requirement.op) {
+    case Operator::in:
+    case Operator::not_in:
+      if (!values.empty()) return std::nullopt;
+      return refused("for 'in', 'notin' operators, values set can't be empty");
+    case Operator::exists:
+    case Operator::does_not_exist:
+      if (values.empty()) return std::nullopt;
+      return refused("values set must be empty for exists and does not exist");
+    case Operator::greater_than:
+    case Operator::less_than:
+      if (values.size() != 1) {
+        return refused("for 'Gt', 'Lt' operators, exactly one value is required");
+      }
+      if (parse_i64(values.front())) return std::nullopt;
+      return "values[0]: Invalid value: " + in_quotes(values.front()) +
+             ": for 'Gt', 'Lt' operators, the value must be an integer";
+  }
+  return std::nullopt;
+}
+
 bool is_space(char c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
@@ -168,30 +249,21 @@ bool matches(const Requirement& requirement, const Labels& labels) {
 }
 
 std::optional<std::string> problem_of(const Requirement& requirement) {
-  const std::size_t values = requirement.values.size();
-  switch (requirement.op) {
-    case Operator::in:
-    case Operator::not_in:
-      if (values == 0)
-        return "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty";
-      break;
-    case Operator::exists:
-    case Operator::does_not_exist:
-      if (values != 0)
-        return "values: Invalid value: values set must be empty for exists and does not exist";
-      break;
-    case Operator::greater_than:
-    case Operator::less_than:
-      if (values != 1)
-        return "values: Invalid value: for 'Gt', 'Lt' operators, exactly one value is required";
-      if (!parse_i64(requirement.values.front())) {
-        return "values[0]: Invalid value: \"" + requirement.values.front() +
-               "\": for 'Gt', 'Lt' operators, the value must be an integer";
-      }
-      break;
+  std::vector<std::string> problems;
+  if (const std::string problem = key_problem(requirement.key); !problem.empty()) {
+    problems.push_back("key: Invalid value: " + in_quotes(requirement.key) + ": " + problem);
   }
-  if (requirement.key.empty()) return "key: Invalid value: \"\": name part must be non-empty";
-  return std::nullopt;
+  if (auto problem = values_problem(requirement)) problems.push_back(std::move(*problem));
+  for (std::size_t i = 0; i < requirement.values.size(); ++i) {
+    if (is_label_value(requirement.values[i])) continue;
+    problems.push_back("values[" + std::to_string(i) + "][" + requirement.key +
+                       "]: Invalid value: " + in_quotes(requirement.values[i]) + ": " + kValueRule);
+  }
+  if (problems.empty()) return std::nullopt;
+  if (problems.size() == 1) return problems.front();
+  std::string all = "[";
+  for (const std::string& each : problems) all += (all.size() > 1 ? ", " : "") + each;
+  return all + "]";
 }
 
 bool matches(const LabelSelector& selector, const Labels& labels) {
@@ -214,7 +286,7 @@ Result<LabelSelector> parse_selector(std::string_view text) {
 bool matches(const NodeSelectorTerm& term, std::string_view node_name, const Labels& labels) {
   if (term.expressions.empty() && term.fields.empty()) return false;
   for (const Requirement& each : term.expressions) {
-    if (problem_of(each) || !matches(each, labels)) return false;
+    if (values_problem(each) || !matches(each, labels)) return false;
   }
   for (const Requirement& each : term.fields) {
     const bool comparable = each.op == Operator::in || each.op == Operator::not_in;

@@ -70,12 +70,13 @@ class PluginSession {
   void consider(PodIndex pod);
   [[nodiscard]] EvictResult evict(PodIndex pod, std::string reason);
 
+  // Records a limit that stopped an eviction.
+  void note_limit(const char* message);
+
   // Whether a pair of pod and node was left out of the lists.
   [[nodiscard]] bool fits_omitted() const { return fits_omitted_; }
 
  private:
-  void note_limit(const char* message);
-
   const ClusterView& view_;
   const Policy& policy_;
   const DefaultEvictor& evictor_;

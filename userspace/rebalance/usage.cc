@@ -72,6 +72,7 @@ Result<std::vector<Amounts>> UsageSource::nodes(const Policy& policy,
     case MetricsSource::prometheus:
       if (!policy.prometheus) return error("prometheus client not initialized");
       return queried(nodes);
+    case MetricsSource::empty: return error("metrics source is empty");
     case MetricsSource::unknown: return error("unrecognized metrics source");
   }
   std::vector<Amounts> usages;

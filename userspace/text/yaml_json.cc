@@ -56,10 +56,17 @@ ScalarType scalar_type(const YamlNode& node) {
   if (node.kind != YamlNode::Kind::scalar) return ScalarType::null;
   if (node.quoted) return ScalarType::string;
   if (one_of(node.text, {"", "~", "null", "Null", "NULL"})) return ScalarType::null;
-  if (one_of(node.text, {"true", "True", "TRUE", "false", "False", "FALSE"})) {
-    return ScalarType::boolean;
-  }
+  if (boolean_of(node)) return ScalarType::boolean;
   return is_json_number(node.text) ? ScalarType::number : ScalarType::string;
+}
+
+std::optional<bool> boolean_of(const YamlNode& node) {
+  if (node.kind != YamlNode::Kind::scalar || node.quoted) return std::nullopt;
+  const bool truth =
+      one_of(node.text, {"true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON", "y", "Y"});
+  const bool falsehood = one_of(
+      node.text, {"false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF", "n", "N"});
+  return truth || falsehood ? std::optional(truth) : std::nullopt;
 }
 
 void write_json(const YamlNode& node, JsonWriter& out) {
@@ -68,7 +75,7 @@ void write_json(const YamlNode& node, JsonWriter& out) {
     case YamlNode::Kind::scalar:
       switch (scalar_type(node)) {
         case ScalarType::null: return out.null();
-        case ScalarType::boolean: return out.value(one_of(node.text, {"true", "True", "TRUE"}));
+        case ScalarType::boolean: return out.value(*boolean_of(node));
         case ScalarType::number: return out.raw(node.text);
         case ScalarType::string: return out.value(node.text);
       }

@@ -93,8 +93,8 @@ std::optional<Diagnostic> find_unreadable(std::string_view text, Lines& lines) {
 
 class TreeBuilder final : public YAML::EventHandler {
  public:
-  TreeBuilder(Lines& lines, std::vector<Diagnostic>& problems)
-      : lines_(lines), problems_(problems) {}
+  TreeBuilder(Lines& lines, std::vector<Diagnostic>& problems, RepeatedKeys repeated)
+      : lines_(lines), problems_(problems), repeated_(repeated) {}
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (documents_++ == 1) stop(at(mark), "a second document; only one is read");
@@ -148,9 +148,9 @@ class TreeBuilder final : public YAML::EventHandler {
   struct Open {
     YamlNode node;
     std::optional<YamlEntry> entry;  // for a map: the key whose value follows
-    // For a map: the line of each key. Comparing with every entry would take quadratic time, on the
-    // thread that evaluates pressure.
-    std::unordered_map<std::string, std::uint32_t> key_lines;
+    // For a map: the entry of each key. Comparing with every entry would take quadratic time, on
+    // the thread that evaluates pressure.
+    std::unordered_map<std::string, std::size_t> entry_of;
   };
 
   Position at(const YAML::Mark& mark) const { return lines_.position(lines_.offset(mark)); }
@@ -249,13 +249,16 @@ class TreeBuilder final : public YAML::EventHandler {
       problems_.push_back({entry.at, "merge keys (<<) are not supported; write the keys out"});
       return;
     }
-    const auto [first, is_new] = parent.key_lines.try_emplace(entry.key, entry.at.line);
-    if (!is_new) {
+    std::vector<YamlEntry>& entries = parent.node.entries;
+    const auto [first, is_new] = parent.entry_of.try_emplace(entry.key, entries.size());
+    if (is_new) {
+      entries.push_back(std::move(entry));
+    } else if (repeated_ == RepeatedKeys::replace) {
+      entries[first->second] = std::move(entry);
+    } else {
       problems_.push_back({entry.at, "key '" + entry.key + "' was already given in line " +
-                                         std::to_string(first->second)});
-      return;
+                                         std::to_string(entries[first->second].at.line)});
     }
-    parent.node.entries.push_back(std::move(entry));
   }
 
   void stop(Position position, std::string message) {
@@ -265,6 +268,7 @@ class TreeBuilder final : public YAML::EventHandler {
 
   Lines& lines_;
   std::vector<Diagnostic>& problems_;
+  const RepeatedKeys repeated_;
   std::vector<Open> open_;
   std::optional<YamlNode> root_;
   std::size_t nodes_ = 0;
@@ -336,7 +340,8 @@ std::string describe(const YamlNode& node) {
   return text::quoted(node.text) + (node.quoted ? " in quotes" : "");
 }
 
-std::optional<YamlNode> parse_yaml(std::string_view given, std::vector<Diagnostic>& problems) {
+std::optional<YamlNode> parse_yaml(std::string_view given, std::vector<Diagnostic>& problems,
+                                   RepeatedKeys repeated) {
   const std::optional<std::string> blanks = without_tabs(given);
   const std::string_view text = blanks ? *blanks : given;
   Lines lines(text);
@@ -344,7 +349,7 @@ std::optional<YamlNode> parse_yaml(std::string_view given, std::vector<Diagnosti
     problems.push_back(*unreadable);
     return std::nullopt;
   }
-  TreeBuilder builder(lines, problems);
+  TreeBuilder builder(lines, problems, repeated);
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);

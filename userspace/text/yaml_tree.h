@@ -48,10 +48,17 @@ struct YamlEntry {
 // In single quotes; long text is truncated.
 [[nodiscard]] std::string quoted(std::string_view text);
 
+// What happens to a key that a map has twice.
+enum class RepeatedKeys : std::uint8_t {
+  refuse,
+  replace,  // the last value counts, as in Kubernetes' decoder
+};
+
 // The single document in `text`. JSON is YAML, except that JSON may be indented with tabs. Problems
 // are appended to `problems`. Returns nothing if the text could not be parsed to its end; otherwise
 // a tree without the refused parts.
 [[nodiscard]] std::optional<YamlNode> parse_yaml(std::string_view text,
-                                                 std::vector<Diagnostic>& problems);
+                                                 std::vector<Diagnostic>& problems,
+                                                 RepeatedKeys repeated = RepeatedKeys::refuse);
 
 }  // namespace forestall::text

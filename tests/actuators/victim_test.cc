@@ -3,7 +3,9 @@
 // process: the files list only init and this process.
 #include "actuators/victim.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "support/child.h"
@@ -134,6 +136,77 @@ TEST_F(LadderMemoryTest, NoUsableRungIsAFailureWithAMessage) {
   ASSERT_EQ(outcomes.size(), 1U);
   ASSERT_TRUE(outcomes[0].attempts[0].failure);
   EXPECT_EQ(outcomes[0].attempts[0].failure->code, ENOSYS);
+}
+
+// A victim whose memory is reclaimed after its exit by a write that does not end.
+class LadderReclaimTest : public LadderMemoryTest {
+ protected:
+  void SetUp() override {
+    LadderOptions options;
+    options.usable.set(static_cast<std::size_t>(Feature::pidfd));
+    auto ladder = Ladder::create(*cgroups_, clock_, options);
+    ASSERT_TRUE(ladder.ok()) << ladder.error().text();
+    ladder_ = std::move(*ladder);
+    const std::string file = tree_ / "memory/victim/memory.force_empty";
+    ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
+    full_ = UniqueFd(open(file.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+    const std::vector<char> all(static_cast<std::size_t>(fcntl(full_.get(), F_GETPIPE_SZ)));
+    ASSERT_EQ(write(full_.get(), all.data(), all.size()), static_cast<ssize_t>(all.size()));
+    list(std::to_string(child_.pid()));
+    use(mib(100));
+    ladder_->begin(rank());
+    ASSERT_TRUE(child_.wait_exit());
+    list("");
+    use(mib(90));
+    ladder_->advance();
+  }
+  void list(const std::string& processes) {
+    tree_.write("memory/victim/cgroup.procs", processes.empty() ? "" : processes + "\n");
+  }
+  void use(Bytes usage) {
+    tree_.write("memory/victim/memory.usage_in_bytes", std::to_string(usage.count) + "\n");
+  }
+  static int live() {
+    for (;;) pause();
+    return 0;
+  }
+
+  test::Child child_{live};
+  UniqueFd full_;
+};
+
+TEST_F(LadderReclaimTest, EndsTheKillInTimeAlthoughItFreesALittleAllTheTime) {
+  const MonotonicTime exited = clock_.now();
+  Bytes usage = mib(90);
+  std::vector<Outcome> outcomes;
+  while (outcomes.empty() && usage > mib(20)) {
+    clock_.advance(std::chrono::milliseconds(400));
+    usage = usage - mib(2);
+    use(usage);
+    ladder_->advance();
+    outcomes = ladder_->take_outcomes();
+  }
+  ASSERT_EQ(outcomes.size(), 1U);
+  EXPECT_EQ(outcomes[0].state, KillState::released);
+  EXPECT_EQ(outcomes[0].exited, exited);
+  EXPECT_GT(clock_.now() - exited, std::chrono::seconds(2)) << "steps extend it";
+  EXPECT_LE(clock_.now() - exited, std::chrono::milliseconds(4'400));
+}
+
+TEST_F(LadderReclaimTest, SparesProcessesThatCameAfterTheVictimsExit) {
+  const test::Child newcomer(live);
+  list(std::to_string(newcomer.pid()));
+  clock_.advance(std::chrono::milliseconds(100));
+  ladder_->advance();
+  ASSERT_EQ(ladder_->progress()[0].state, KillState::in_flight);
+  clock_.advance(std::chrono::seconds(5));
+  ladder_->advance();
+  const auto outcomes = ladder_->take_outcomes();
+  ASSERT_EQ(outcomes.size(), 1U);
+  const auto sent = std::ranges::find(outcomes[0].attempts, Rung::sigkill, &Attempt::rung);
+  ASSERT_NE(sent, outcomes[0].attempts.end());
+  EXPECT_EQ(sent->at, outcomes[0].began) << "no signal later";
+  EXPECT_FALSE(newcomer.ended());
 }
 
 TEST(EventKeyTest, PacksAndUnpacks) {

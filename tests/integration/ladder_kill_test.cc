@@ -159,6 +159,23 @@ TEST(LadderSpares, AVictimThatAnotherPartHasKilled) {
   EXPECT_EQ(outcome.state, KillState::released) << describe(outcome);
   EXPECT_EQ(outcome.processes, 1U);
   EXPECT_GE(outcome.freed, mib(7));
+  const auto progress = run.progress_of(victim.workload.cgroup);
+  ASSERT_TRUE(progress) << "the policy counts it";
+  EXPECT_EQ(progress->state, KillState::released);
+  EXPECT_GE(progress->freed, mib(7));
+}
+
+TEST(LadderSpares, AVictimThatAnotherPartHasKilledAndWhoseCgroupIsGone) {
+  ScratchCgroup scratch;
+  const auto path = scratch.child("victim");
+  LadderRun run(options_with(kAllOfKilling));
+  const auto victim = run.rank(path);
+  scratch.remove_child(path);
+  ASSERT_TRUE(run.ladder().complete(victim, {SystemClock().now(), 1, mib(8)}));
+  const Outcome outcome = run.next_outcome();
+  EXPECT_EQ(outcome.state, KillState::released) << describe(outcome);
+  EXPECT_EQ(outcome.freed, mib(8));
+  EXPECT_TRUE(run.progress_of(victim.workload.cgroup)) << "the policy counts it";
 }
 
 TEST(LadderSpares, ACgroupThatWasMadeAgainUnderThePath) {

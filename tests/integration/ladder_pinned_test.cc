@@ -144,6 +144,28 @@ TEST_F(LadderPinned, AKillThatWasSignalledIsCompleted) {
   EXPECT_GT(outcome.freed, mib(28));
 }
 
+// A process leaves cgroup.procs when its end begins, long before it has freed half a gigabyte.
+TEST_F(LadderPinned, ADyingVictimCountsUntilItsMemoryIsBack) {
+  for (const bool pinned : {true, false}) {
+    Hog hog(scratch, path, mib(512));
+    const WorkloadSample victim = run.rank(path);
+    if (pinned) run.ladder().hold(victim);
+    const MonotonicTime at = SystemClock().now();
+    kill(hog.pid(), SIGKILL);
+    while (!scratch.read(path, "cgroup.procs").empty()) {
+    }
+    ASSERT_TRUE(run.ladder().complete(victim, {at, 1, mib(513)}));
+    const auto progress = run.progress_of(victim.workload.cgroup);
+    ASSERT_TRUE(progress) << "the policy counts it";
+    const Outcome outcome = run.next_outcome();
+    EXPECT_EQ(outcome.state, KillState::released) << describe(outcome);
+    EXPECT_EQ(outcome.signalled, at);
+    EXPECT_GT(outcome.freed, mib(450)) << describe(outcome);
+    EXPECT_TRUE(hog.child().wait_exit());
+    run.ladder().release_all_but({});
+  }
+}
+
 // The loop was about to kill it when another thread did: one kill, one outcome, the first signal.
 TEST_F(LadderPinned, DoesNotRestartAKillUnderWay) {
   Hog hog(scratch, path, mib(32));

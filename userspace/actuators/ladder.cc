@@ -57,7 +57,7 @@ class Ladder::Machine {
   }
   [[nodiscard]] int fd() const { return epoll_.get(); }
 
-  bool begin(const WorkloadSample& sample, Duration grace);
+  bool begin(const WorkloadSample& sample, Duration grace, const Signalled* by_other = nullptr);
   bool complete(const WorkloadSample& sample, const Signalled& signalled);
   bool reclaim(const WorkloadSample& sample) {
     return !options_.dry_run && left_behind_.start(sample);
@@ -73,8 +73,8 @@ class Ladder::Machine {
   [[nodiscard]] Result<void> warm_up();
 
  private:
-  void start(const WorkloadSample& sample, Duration grace, const LadderOptions& options,
-             std::optional<pid_t> only);
+  Victim& add(const WorkloadSample& sample, const LadderOptions& options,
+              std::optional<pid_t> only);
   [[nodiscard]] Victim* find(std::uint32_t number);
   void hear_events();
   void hear_reports();
@@ -99,7 +99,8 @@ class Ladder::Machine {
   std::vector<Outcome> outcomes_;
 };
 
-bool Ladder::Machine::begin(const WorkloadSample& sample, Duration grace) {
+bool Ladder::Machine::begin(const WorkloadSample& sample, Duration grace,
+                            const Signalled* by_other) {
   const auto same = std::ranges::find(victims_, sample.workload.cgroup,
                                       [](const auto& victim) { return victim->cgroup(); });
   bool afresh = true;
@@ -118,17 +119,22 @@ bool Ladder::Machine::begin(const WorkloadSample& sample, Duration grace) {
     afresh = (*same)->progress().state != KillState::in_flight;
     victims_.erase(same);
   }
-  start(sample, grace, options_, std::nullopt);
+  Victim& victim = add(sample, options_, std::nullopt);
+  if (by_other != nullptr) {
+    victim.complete(*by_other);
+  } else {
+    victim.begin(grace);
+  }
   collect();
   return afresh;
 }
 
-void Ladder::Machine::start(const WorkloadSample& sample, Duration grace,
-                            const LadderOptions& options, std::optional<pid_t> only) {
+Victim& Ladder::Machine::add(const WorkloadSample& sample, const LadderOptions& options,
+                             std::optional<pid_t> only) {
   if (++last_number_ == 0) ++last_number_;
   victims_.push_back(std::make_unique<Victim>(means_, last_number_, sample, options, only,
                                               pinned_of(sample.workload.cgroup)));
-  victims_.back()->begin(grace);
+  return *victims_.back();
 }
 
 bool Ladder::Machine::complete(const WorkloadSample& sample, const Signalled& signalled) {
@@ -136,13 +142,13 @@ bool Ladder::Machine::complete(const WorkloadSample& sample, const Signalled& si
     return victim->cgroup() == sample.workload.cgroup && victim->under_way() &&
            victim->progress().state == KillState::in_flight;
   });
-  if (afresh) begin(sample, Duration::zero());
+  if (afresh) begin(sample, Duration::zero(), &signalled);
   for (const auto& victim : victims_) {
     if (victim->cgroup() == sample.workload.cgroup) victim->was_signalled(signalled);
   }
   // It may already have ended, with its outcome not yet taken.
   for (Outcome& outcome : outcomes_) {
-    if (outcome.victim.cgroup == sample.workload.cgroup) add(signalled, outcome);
+    if (outcome.victim.cgroup == sample.workload.cgroup) actuators::add(signalled, outcome);
   }
   return afresh;
 }
@@ -264,7 +270,7 @@ Result<void> Ladder::Machine::warm_up() {
   LadderOptions options = options_;
   options.dry_run = false;
   options.release_timeout = kWarmUpPatience;
-  start(sample, Duration::zero(), options, child.pid());
+  add(sample, options, child.pid()).begin(Duration::zero());
   const auto ended = child.wait_end(kWarmUpPatience);
   advance();
   (void)next_due();

@@ -26,6 +26,8 @@ constexpr Duration kDryRunInterval = std::chrono::milliseconds(500);
 constexpr Duration kStuckInterval = std::chrono::seconds(1);
 // A pod may request any number of seconds; above this the sum of times would overflow.
 constexpr Duration kGraceMax = std::chrono::hours(24 * 365);
+// Release timeouts between the last exit and the end of a kill.
+constexpr int kTimeoutsAfterExit = 8;
 // Up to this many processes are reaped largest first. For more, sorting costs more than the order
 // gains, since all of them are signalled by then and free their own memory too.
 constexpr std::size_t kSortedMax = 32;
@@ -113,7 +115,7 @@ Result<ProcessSnapshot> Victim::roll_now() {
   return snapshot;
 }
 
-// Fills held_; false if the kill ended here.
+// Fills held_; false if nothing is left to signal.
 bool Victim::take_roll() {
   auto snapshot = roll_now();
   // All listed processes may have exited while they were opened, and others been forked. What could
@@ -133,6 +135,10 @@ bool Victim::take_roll() {
   pidfds.failure = why_incomplete(*snapshot);
   measure_before();
   if (snapshot->present.empty() && !snapshot->unlisted) {
+    if (signalled_by_other_ && !options_.dry_run) {
+      await_end();
+      return false;
+    }
     // It exited between the ranking and now. This is no kill, and nothing is pending release. The
     // cgroup is not remembered as failed: processes that enter it later can be killed.
     outcome_.exited = pidfds.at;
@@ -156,7 +162,7 @@ void Victim::measure_before() {
   auto meter = UsageMeter::open(*dir_, means_.tree.version());
   if (!meter.ok()) return;
   meter_ = std::make_shared<const UsageMeter>(std::move(*meter));
-  if (const auto usage = meter_->read(); usage.ok()) outcome_.usage_before = *usage;
+  if (const auto usage = meter_->read(); usage.ok()) outcome_.usage_before = lowest_ = *usage;
 }
 
 // ---- the signal ----
@@ -386,7 +392,9 @@ void Victim::sweep_in_turn() {
   sweep_due_ = ended + 4 * (ended - began);
 }
 
+// Processes that enter the cgroup after the last exit are not the victim.
 void Victim::check_exits() {
+  if (outcome_.exited) return;
   if (!all_watched_) {
     for (Held& held : held_) {
       if (held.process && held.process->exited()) unwatch(held);
@@ -398,7 +406,7 @@ void Victim::check_exits() {
   // cgroup.events covers what could not be listed. On a hybrid host it is that of another group.
   const bool all_seen = settled_ || (unlisted_ && events_ && !means_.tree.hybrid());
   const bool gone = removed_ || (all_seen && alive_ == 0 && unheld_ == 0 && !populated());
-  if (!gone || outcome_.exited) return;
+  if (!gone) return;
   outcome_.exited = means_.clock.now();
   // A victim that exited within its grace also gets release_timeout for its memory to come back.
   if (outcome_.state == KillState::terminating) {
@@ -423,7 +431,7 @@ void Victim::check_memory() {
     // Removed: its processes have exited, or moved out and are no longer part of it.
     if (!usage.ok() && usage.error().code == ENODEV) removed_ = true;
     if (usage.ok()) {
-      back = memory_is_back(outcome_.usage_before, *usage, exited);
+      back = memory_is_back(outcome_.usage_before, *usage, exited && !exit_unseen_);
       note_progress(*usage);
     }
   }
@@ -433,11 +441,15 @@ void Victim::check_memory() {
 }
 
 // A large victim on a slow machine is not stuck while its usage falls: each step down restarts the
-// timeout. The number of steps is bounded by its usage.
+// timeout. The number of steps is bounded by its usage. After the last exit only reclaim frees
+// more. Tenants can slow that down, by their own I/O or by freeing shared memory in small steps,
+// and while a kill is in flight no further victim is pre-ranked: so its total time is bounded too.
 void Victim::note_progress(Bytes usage) {
   if (usage + kUsageGrain > lowest_) return;
   lowest_ = usage;
   deadline_ = evaluated_ + options_.release_timeout;
+  if (!outcome_.exited) return;
+  deadline_ = std::min(deadline_, *outcome_.exited + kTimeoutsAfterExit * options_.release_timeout);
 }
 
 void Victim::check() {

@@ -88,7 +88,10 @@ class Victim {
 
   // Verifies, signals, starts reaping. Called once. With a grace above 0 it sends SIGTERM first.
   void begin(Duration grace);
-  // Another part of the agent has signalled it already.
+  // The same, of a victim that another part of the agent has signalled already: if no process is
+  // left, this is a kill too, and its memory may still be on its way back.
+  void complete(const Signalled& signalled);
+  // Another part of the agent has signalled it too.
   void was_signalled(const Signalled& signalled) { add(signalled, outcome_); }
   // Limits the remaining grace of a terminating victim to `grace`; never extends it.
   void cut_grace(Duration grace);
@@ -124,6 +127,8 @@ class Victim {
 
   // Kill by pinned processes.
   [[nodiscard]] bool kill_pinned();
+  void await_end();
+  void adopt_dying();
   void take_over(std::span<const kernel::ProcessRef* const> reached);
   void follow_up(const std::vector<pid_t>& present);
   [[nodiscard]] Result<ProcessSnapshot> roll_now();
@@ -173,6 +178,7 @@ class Victim {
   const LadderOptions options_;
   const std::optional<pid_t> only_;
   const std::shared_ptr<const PinnedProcesses> pinned_;
+  std::optional<Signalled> signalled_by_other_;
   // At the ranking; 0 if unknown. It was not part of the working set that the kill is to lower, so
   // its return does not count.
   const Bytes inactive_file_;
@@ -192,6 +198,7 @@ class Victim {
   bool removed_ = false;             // the cgroup was removed
   bool cgroup_kill_queued_ = false;  // a reaper thread has not reported on it yet
   bool all_watched_ = true;          // every process of held_ is in the epoll
+  bool exit_unseen_ = false;         // nothing shows when its last process has freed its memory
   bool forgettable_ = false;
   Reclaiming reclaiming_ = Reclaiming::not_yet;
   std::uint32_t alive_ = 0;                // of held_

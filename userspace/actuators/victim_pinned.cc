@@ -54,6 +54,42 @@ void Victim::take_over(std::span<const kernel::ProcessRef* const> reached) {
   attempt(Rung::pidfds).processes = static_cast<std::uint32_t>(reached.size());
 }
 
+// A process leaves the list of the cgroup when its end begins, before it frees its memory.
+void Victim::complete(const Signalled& signalled) {
+  signalled_by_other_ = signalled;
+  outcome_.signalled = signalled.at;
+  begin(Duration::zero());
+  // Its cgroup is gone already, and so are its processes.
+  const bool gone = removed_ && outcome_.state == KillState::failed;
+  if (gone) outcome_.exited = outcome_.began;
+  add(signalled, outcome_);
+  if (gone) outcome_.freed = outcome_.usage_before;
+}
+
+// No process is listed any more.
+void Victim::await_end() {
+  outcome_.state = KillState::in_flight;
+  if (pinned_) adopt_dying();
+  reap(0);
+  open_twin({}, Twin::same);
+  watch(0);
+  exit_unseen_ = alive_ == 0 && !events_;
+  add(*signalled_by_other_, outcome_);
+  check();
+}
+
+// Of the pinned processes those whose end has begun. The others have been moved away, or the kill
+// did not reach them.
+void Victim::adopt_dying() {
+  std::vector<const kernel::ProcessRef*> dying;
+  for (const kernel::ProcessRef& process : pinned_->processes()) {
+    const auto stat = kernel::read_process_stat(process.id().pid);
+    // The pid is its own while the pidfd shows no exit.
+    if (stat.ok() && stat->exiting && !process.exited()) dying.push_back(&process);
+  }
+  take_over(dying);
+}
+
 // Signals the processes that were not pinned.
 void Victim::follow_up(const std::vector<pid_t>& present) {
   outcome_.state = KillState::in_flight;

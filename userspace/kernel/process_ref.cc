@@ -21,7 +21,9 @@
 namespace forestall::kernel {
 namespace {
 
-constexpr std::uint64_t kKernelThreadFlag = 0x0020'0000;  // PF_KTHREAD, include/linux/sched.h
+// include/linux/sched.h
+constexpr std::uint64_t kKernelThreadFlag = 0x0020'0000;  // PF_KTHREAD
+constexpr std::uint64_t kExitingFlag = 0x4;               // PF_EXITING
 
 // comm is at most 16 bytes (64 for a kworker) and the 50 numbers at most 20 digits each.
 constexpr std::size_t kStatBytesMax = 2048;
@@ -52,8 +54,8 @@ Result<ProcessStat> parse_process_stat(std::string_view stat) {
   const auto start = parse_u64(skip_to(rest, 13));
   if (!start) return malformed("field 22 (start time) is not a number");
   const bool exited = state == "Z" || state == "X";
-  return ProcessStat{static_cast<pid_t>(*parent), (*flags & kKernelThreadFlag) != 0, *start,
-                     exited};
+  return ProcessStat{static_cast<pid_t>(*parent), (*flags & kKernelThreadFlag) != 0, *start, exited,
+                     (*flags & kExitingFlag) != 0};
 }
 
 Result<std::uint64_t> parse_start_ticks(std::string_view stat) {

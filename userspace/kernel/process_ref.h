@@ -17,6 +17,7 @@ struct ProcessStat {
   bool kernel_thread = false;     // PF_KTHREAD of field 9
   std::uint64_t start_ticks = 0;  // field 22, clock ticks since boot
   bool exited = false;            // Z or X of field 3: a leader may exit before its threads
+  bool exiting = false;           // PF_EXITING of field 9: its end has begun
 };
 
 // The comm field may contain any character, including parentheses and newlines. So the fields are

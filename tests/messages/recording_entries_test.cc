@@ -47,8 +47,8 @@ PolicyState random_state(Dice& dice) {
   });
   for (auto& each : state.conditions) each = {dice.maybe_time(), dice.coin()};
   state.reclaim = dice.maybe([&] { return PolicyState::Reclaim{id(), dice.coin()}; });
-  state.series = dice.some([&] { return PolicyState::Series{id(), dice.time(), dice.bytes()}; });
-  state.holdings = dice.some([&] {
+  const auto series = [&] { return PolicyState::Series{id(), dice.time(), dice.bytes()}; };
+  const auto holdings = [&] {
     std::vector<PolicyState::Holdings::Held> held;
     for (std::uint64_t i = dice.below(4); i > 0; --i) {
       held.push_back({CgroupId{dice.inode()}, dice.bytes()});
@@ -57,6 +57,11 @@ PolicyState random_state(Dice& dice) {
     return PolicyState::Holdings{
         id(), dice.time(), dice.bytes(),
         std::make_shared<const std::vector<PolicyState::Holdings::Held>>(std::move(held))};
+  };
+  state.series = dice.some(series);
+  state.holdings = dice.some(holdings);
+  state.decided = dice.maybe([&] {
+    return PolicyState::Decided{CgroupId{dice.inode()}, dice.maybe(series), dice.maybe(holdings)};
   });
   state.held_until = dice.maybe_time();
   state.cleanup_until = dice.maybe_time();

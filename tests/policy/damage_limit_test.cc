@@ -207,6 +207,48 @@ TEST(DamageLimit, UsageThatWasUnknownAtTheLastKillIsNoGrowth) {
       << "90 of 90 MiB that are known to have been taken since";
 }
 
+TEST(DamageLimit, AKillThatDidNotBeginLeavesTheGrowthBeforeIt) {
+  AfterShortKills after;
+  const auto evaluate = [&](double at, Bytes available, Bytes leak) {
+    return after.evaluate(at, available, {greedy("decoy", mib(400)), greedy("leak", leak)});
+  };
+  EXPECT_EQ(evaluate(1.1, mib(90), mib(130)), "none for /g: kills-freed-little");
+  EXPECT_EQ(evaluate(1.2, mib(20), mib(200)), "kill /g/leak for /g");
+  EXPECT_EQ(evaluate(1.3, mib(20), mib(200)), "kill /g/leak for /g") << "70 MiB since 1.1 s";
+  after.story.now.kills.push_back(killed("leak", mib(200), Bytes{0}, 1.3, KillState::terminating));
+  EXPECT_EQ(evaluate(1.4, mib(20), mib(200)), "none for /g: kills-freed-little")
+      << "this kill began, and nothing grew since";
+}
+
+TEST(DamageLimit, AKillThatDidNotBeginStartsNoSeries) {
+  Story story = group();
+  const auto others = [] {
+    return std::vector<WorkloadSample>{greedy("b", mib(60)), greedy("c", mib(50))};
+  };
+  auto all = others();
+  all.push_back(greedy("a", mib(70)));
+  EXPECT_EQ(evaluate(story, 1, mib(90), all), "kill /g/a for /g");
+  // What grows now was not made room for by a kill.
+  EXPECT_EQ(evaluate(story, 2, mib(20), all), "kill /g/a for /g");
+  story.now.kills = {killed("a", mib(70), mib(70), 2)};
+  EXPECT_EQ(evaluate(story, 2.1, mib(90), others()), "kill /g/b for /g");
+  EXPECT_EQ(story.decision().damage->outside_growth, Bytes{0});
+}
+
+// The guard and the watchdog act between two evaluations.
+TEST(DamageLimit, GrowthIsCountedFromAKillThatAnotherPartDecided) {
+  AfterShortKills after;
+  const auto evaluate = [&](double at, Bytes available, Bytes leak) {
+    return after.evaluate(at, available, {greedy("decoy", mib(400)), greedy("b", leak)});
+  };
+  EXPECT_EQ(evaluate(1.1, mib(90), mib(130)), "none for /g: kills-freed-little");
+  after.story.now.kills.push_back(killed("other", mib(100), mib(10), 1.2));
+  EXPECT_EQ(evaluate(1.3, mib(20), mib(180)), "none for /g: kills-freed-little")
+      << "50 of 70 MiB since 1.1 s, but that kill was for them";
+  EXPECT_EQ(evaluate(1.4, mib(10), mib(180)), "none for /g: kills-freed-little");
+  EXPECT_EQ(evaluate(1.5, mib(8), mib(190)), "kill /g/b for /g") << "10 of 12 MiB since 1.3 s";
+}
+
 TEST(DamageLimit, WhatGrewSinceTheLastKillGoesBeforeWhatGrewEarlier) {
   AfterShortKills after;
   const auto evaluate = [&](double at, Bytes available, Bytes leak) {

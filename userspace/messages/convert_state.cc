@@ -47,17 +47,34 @@ void put_readings(const ReadingTimes& read, v1::PolicyState& out) {
   }
 }
 
-void put_holdings(const PolicyState& state, v1::PolicyState& out) {
-  for (const PolicyState::Holdings& each : state.holdings) {
-    v1::PolicyState::Holdings& added = *out.add_holdings();
-    *added.mutable_id() = to_proto(each.id);
-    added.set_at_ns(to_ns(each.at));
-    added.set_outside_bytes(each.outside.count);
-    for (const PolicyState::Holdings::Held& one : *each.held) {
-      added.add_cgroup_ids(one.cgroup.inode);
-      added.add_working_set_bytes(one.working_set.count);
-    }
+v1::PolicyState::Series to_proto(const PolicyState::Series& series) {
+  v1::PolicyState::Series out;
+  *out.mutable_id() = to_proto(series.id);
+  out.set_began_ns(to_ns(series.began));
+  out.set_outside_bytes(series.outside.count);
+  return out;
+}
+
+v1::PolicyState::Holdings to_proto(const PolicyState::Holdings& holdings) {
+  v1::PolicyState::Holdings out;
+  *out.mutable_id() = to_proto(holdings.id);
+  out.set_at_ns(to_ns(holdings.at));
+  out.set_outside_bytes(holdings.outside.count);
+  for (const PolicyState::Holdings::Held& one : *holdings.held) {
+    out.add_cgroup_ids(one.cgroup.inode);
+    out.add_working_set_bytes(one.working_set.count);
   }
+  return out;
+}
+
+void put_kills(const PolicyState& state, v1::PolicyState& out) {
+  for (const PolicyState::Series& each : state.series) *out.add_series() = to_proto(each);
+  for (const PolicyState::Holdings& each : state.holdings) *out.add_holdings() = to_proto(each);
+  if (!state.decided) return;
+  v1::PolicyState::Decided& decided = *out.mutable_decided();
+  decided.set_victim_cgroup_id(state.decided->victim.inode);
+  if (state.decided->series) *decided.mutable_series() = to_proto(*state.decided->series);
+  if (state.decided->holdings) *decided.mutable_holdings() = to_proto(*state.decided->holdings);
 }
 
 void put_conditions(const PolicyState& state, v1::PolicyState& out) {
@@ -81,20 +98,38 @@ Result<void> read_derived(const v1::PolicyState& message, PolicyState& state) {
   return {};
 }
 
-Result<void> read_holdings(const v1::PolicyState& message, PolicyState& state) {
+PolicyState::Series from_proto(const v1::PolicyState::Series& message) {
+  return {from_proto(message.id()), from_ns(message.began_ns()), Bytes{message.outside_bytes()}};
+}
+
+Result<PolicyState::Holdings> from_proto(const v1::PolicyState::Holdings& message) {
+  if (message.cgroup_ids_size() != message.working_set_bytes_size()) {
+    return error("holdings: not as many working sets as cgroups");
+  }
+  auto held = std::make_shared<std::vector<PolicyState::Holdings::Held>>();
+  for (int i = 0; i < message.cgroup_ids_size(); ++i) {
+    held->push_back({CgroupId{message.cgroup_ids(i)}, Bytes{message.working_set_bytes(i)}});
+  }
+  if (!std::ranges::is_sorted(*held, {}, &PolicyState::Holdings::Held::cgroup)) {
+    return error("holdings: cgroups are not in ascending order");
+  }
+  return PolicyState::Holdings{from_proto(message.id()), from_ns(message.at_ns()),
+                               Bytes{message.outside_bytes()}, std::move(held)};
+}
+
+Result<void> read_kills(const v1::PolicyState& message, PolicyState& state) {
+  for (const v1::PolicyState::Series& each : message.series()) {
+    state.series.push_back(from_proto(each));
+  }
   for (const v1::PolicyState::Holdings& each : message.holdings()) {
-    if (each.cgroup_ids_size() != each.working_set_bytes_size()) {
-      return error("holdings: not as many working sets as cgroups");
-    }
-    auto held = std::make_shared<std::vector<PolicyState::Holdings::Held>>();
-    for (int i = 0; i < each.cgroup_ids_size(); ++i) {
-      held->push_back({CgroupId{each.cgroup_ids(i)}, Bytes{each.working_set_bytes(i)}});
-    }
-    if (!std::ranges::is_sorted(*held, {}, &PolicyState::Holdings::Held::cgroup)) {
-      return error("holdings: cgroups are not in ascending order");
-    }
-    state.holdings.push_back({from_proto(each.id()), from_ns(each.at_ns()),
-                              Bytes{each.outside_bytes()}, std::move(held)});
+    state.holdings.push_back(TRY(from_proto(each)));
+  }
+  if (!message.has_decided()) return {};
+  state.decided = PolicyState::Decided{CgroupId{message.decided().victim_cgroup_id()}, {}, {}};
+  if (message.decided().has_series())
+    state.decided->series = from_proto(message.decided().series());
+  if (message.decided().has_holdings()) {
+    state.decided->holdings = TRY(from_proto(message.decided().holdings()));
   }
   return {};
 }
@@ -138,13 +173,7 @@ v1::PolicyState to_proto(const PolicyState& state) {
     out.mutable_reclaim()->set_done(state.reclaim->done);
   }
   if (state.cleanup_until) out.set_cleanup_until_ns(to_ns(*state.cleanup_until));
-  for (const PolicyState::Series& each : state.series) {
-    v1::PolicyState::Series& added = *out.add_series();
-    *added.mutable_id() = to_proto(each.id);
-    added.set_began_ns(to_ns(each.began));
-    added.set_outside_bytes(each.outside.count);
-  }
-  put_holdings(state, out);
+  put_kills(state, out);
   if (state.held_until) out.set_held_until_ns(to_ns(*state.held_until));
   return out;
 }
@@ -169,11 +198,7 @@ Result<PolicyState> from_proto(const v1::PolicyState& message) {
         PolicyState::Reclaim{from_proto(message.reclaim().id()), message.reclaim().done()};
   }
   if (message.has_cleanup_until_ns()) state.cleanup_until = from_ns(message.cleanup_until_ns());
-  for (const v1::PolicyState::Series& each : message.series()) {
-    state.series.push_back(
-        {from_proto(each.id()), from_ns(each.began_ns()), Bytes{each.outside_bytes()}});
-  }
-  TRY(read_holdings(message, state));
+  TRY(read_kills(message, state));
   if (message.has_held_until_ns()) state.held_until = from_ns(message.held_until_ns());
   return state;
 }

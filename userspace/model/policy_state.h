@@ -74,7 +74,7 @@ struct PolicyState {
     friend bool operator==(const Reclaim&, const Reclaim&) = default;
   };
 
-  // What lay outside of all candidates when a kill for a threshold was decided.
+  // What lay outside of all candidates when a kill for a threshold was decided that then began.
   struct Series {
     ThresholdId id;
     MonotonicTime began;
@@ -82,7 +82,8 @@ struct PolicyState {
     friend bool operator==(const Series&, const Series&) = default;
   };
 
-  // Working sets when a kill for a threshold was last decided, or first held back.
+  // Working sets at the last kill at a threshold's subject: when a kill for the threshold was
+  // decided that then began, or first read after another kill.
   struct Holdings {
     struct Held {
       CgroupId cgroup;
@@ -90,13 +91,22 @@ struct PolicyState {
       friend bool operator==(const Held&, const Held&) = default;
     };
     ThresholdId id;
-    MonotonicTime at;
-    Bytes outside;  // used at the subject, and by no candidate of known usage
+    MonotonicTime at;  // kills that began until then are taken into account
+    Bytes outside;     // used at the subject, and by no candidate of known usage
     // Of each candidate of known usage. By cgroup, ascending; never null.
     std::shared_ptr<const std::vector<Held>> held;
 
     // The working sets are compared by value.
     friend bool operator==(const Holdings& a, const Holdings& b);
+  };
+
+  // What the kill that the last step decided changes once it has begun. It may not begin: another
+  // part of the agent may have acted first, or no process of the victim can be signalled.
+  struct Decided {
+    CgroupId victim;
+    std::optional<Series> series;
+    std::optional<Holdings> holdings;
+    friend bool operator==(const Decided&, const Decided&) = default;
   };
 
   std::optional<MonotonicTime> at;         // of the last step; nullopt: there was none
@@ -119,6 +129,7 @@ struct PolicyState {
   std::vector<Series> series;
   // Younger than KillLimit::window; at most one for each threshold. Ascending.
   std::vector<Holdings> holdings;
+  std::optional<Decided> decided;
   // When time alone ends the reason for which a further kill is held back.
   std::optional<MonotonicTime> held_until;
 

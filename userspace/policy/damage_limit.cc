@@ -84,6 +84,17 @@ void KillRate::add(WorkloadClass killed) {
   ++of_class_[static_cast<std::size_t>(killed)];
 }
 
+std::optional<MonotonicTime> last_kill_at(const Config& config, const Evidence& driving,
+                                          const Observation& observation) {
+  std::optional<MonotonicTime> last;
+  for (const KillProgress& kill : observation.kills) {
+    const bool recent = elapsed(kill.started, observation.at) < config.kill_limit.window;
+    if (!was_killed(kill) || !recent || !is_at(kill, driving)) continue;
+    last = std::max(last.value_or(kill.started), kill.started);
+  }
+  return last;
+}
+
 DamageLimit::DamageLimit(const Config& config, const Evidence& driving,
                          const Observation& observation, const std::vector<Candidate>& candidates,
                          const DamageHistory& history)

@@ -23,7 +23,7 @@
 // killer would act next: otherwise a tenant that leaves memory behind would save the next leak
 // until the kernel selects a victim, protected or not. It is the first candidate in the order of
 // eviction which is over its request, wherever it ranks, and took most of the memory since the last
-// kill was decided (policy/growth_since_kill.h). For rule 1 without such a candidate, one that grew
+// kill (policy/growth_since_kill.h). For rule 1 without such a candidate, one that grew
 // since the warning (policy/growth_baseline.h) by at least what the threshold lacks. So a candidate
 // over its request that does not grow cannot shield one that does. Rules 1 to 4 apply to signals
 // with a usage line, rule 5 to every threshold. The list of the BPF guard obeys all of them, and is
@@ -75,6 +75,11 @@ class KillRate {
   std::array<std::size_t, kWorkloadClasses.size()> of_class_{};
 };
 
+// When the last kill at the subject of `driving` began; nullopt: none within KillLimit::window.
+[[nodiscard]] std::optional<MonotonicTime> last_kill_at(const Config& config,
+                                                        const Evidence& driving,
+                                                        const Observation& observation);
+
 // What the state has for a threshold; null: nothing.
 struct DamageHistory {
   const State::Series* series = nullptr;
@@ -111,8 +116,8 @@ class DamageLimit {
   [[nodiscard]] bool last_kill_fell_short() const;
   // What the kills freed is used outside of all candidates.
   [[nodiscard]] bool outside_took_it() const;
-  // Whether it caused the shortage, by its growth since the last kill was decided, or by that since
-  // the warning. Always false while the kernel's OOM killer is not near.
+  // Whether it caused the shortage, by its growth since the last kill, or by that since the
+  // warning. Always false while the kernel's OOM killer is not near.
   [[nodiscard]] bool took_memory(const Candidate& victim) const;
   [[nodiscard]] bool grew_since_warning(const Candidate& victim) const;
   [[nodiscard]] std::optional<std::size_t> first_that(Caused caused) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What grew at a threshold's subject since a kill for it was last decided, or first held back.
+// What grew at a threshold's subject since the last kill there (model/policy_state.h, Holdings).
 //
 // The growth since the warning (policy/growth_baseline.h) is unknown for spikes and with
 // `ranking: kernel`, and contains what earlier kills were for. This growth needs only the policy's

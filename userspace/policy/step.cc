@@ -60,6 +60,36 @@ int weight(Reason reason) {
   }
 }
 
+template <typename Entry>
+void replace(std::vector<Entry>& entries, Entry entry) {
+  std::erase_if(entries, [&](const Entry& each) { return each.id == entry.id; });
+  entries.push_back(std::move(entry));
+  std::ranges::sort(entries, {}, &Entry::id);
+}
+
+// What the state remembers of kills, renewed if the kill that the last step decided has begun.
+void take_over_kills(const Config& config, const State& state, const Observation& observation,
+                     State& next) {
+  const auto is_recent = [&](MonotonicTime at) {
+    return elapsed(at, observation.at) < config.kill_limit.window;
+  };
+  std::ranges::copy_if(state.series, std::back_inserter(next.series),
+                       [&](const auto& series) { return is_recent(series.began); });
+  std::ranges::copy_if(state.holdings, std::back_inserter(next.holdings),
+                       [&](const auto& each) { return is_recent(each.at); });
+  if (!state.decided) return;
+  const auto begun = std::ranges::find_if(observation.kills, [&](const KillProgress& kill) {
+    return kill.cgroup == state.decided->victim && kill.state != KillState::failed &&
+           kill.started >= state.at;
+  });
+  if (begun == observation.kills.end() || !is_recent(begun->started)) return;
+  if (state.decided->series) replace(next.series, *state.decided->series);
+  if (!state.decided->holdings) return;
+  State::Holdings holdings = *state.decided->holdings;
+  holdings.at = std::max(holdings.at, begun->started);
+  replace(next.holdings, std::move(holdings));
+}
+
 // Handles the crossings of one step.
 class Pass {
  public:
@@ -194,34 +224,36 @@ class Pass {
     return found == entries.end() ? nullptr : &*found;
   }
 
-  template <typename Entry>
-  static void replace(std::vector<Entry>& entries, Entry entry) {
-    std::erase_if(entries, [&](const Entry& each) { return each.id == entry.id; });
-    entries.push_back(std::move(entry));
-    std::ranges::sort(entries, {}, &Entry::id);
-  }
-
   // Whether facts or the kill limit forbid every kill (damage_limit.h). Otherwise `victim` becomes
   // the candidate to kill, and the kill begins or continues the series of its threshold.
   bool holds_back(const Crossing& crossing, std::vector<Candidate>& candidates,
                   std::size_t& victim) {
     const State::Series* series = entry_of(next_.series, crossing.id);
+    const auto last_kill = last_kill_at(config_, evidence(crossing), observation_);
     const State::Holdings* holdings = entry_of(next_.holdings, crossing.id);
+    // The guard, the watchdog or another threshold decided the last kill.
+    if (holdings != nullptr && last_kill && holdings->at < *last_kill) holdings = nullptr;
     const DamageLimit limit(config_, evidence(crossing), observation_, candidates,
                             {series, holdings});
     const auto choice = limit.choose(victim);
-    const bool further = limit.facts().kills > 0 && has_usage_line(threshold_of(crossing).signal);
-    if (further && (choice.victim || holdings == nullptr)) {
-      replace(next_.holdings,
-              holdings_of(crossing.id, evidence(crossing), observation_.at, candidates));
+    State::Decided decided;
+    if (last_kill && has_usage_line(threshold_of(crossing).signal)) {
+      const bool unread = holdings == nullptr;
+      if (unread || choice.victim) {
+        decided.holdings =
+            holdings_of(crossing.id, evidence(crossing), observation_.at, candidates);
+      }
+      if (unread) replace(next_.holdings, *decided.holdings);
     }
     if (choice.victim) {
       victim = *choice.victim;
       decision_.damage.reset();
       if (limit.facts().kills > 0) decision_.damage = limit.facts();
       if (series == nullptr && limit.facts().outside) {
-        replace(next_.series, {crossing.id, observation_.at, *limit.facts().outside});
+        decided.series = {crossing.id, observation_.at, *limit.facts().outside};
       }
+      decided.victim = candidates[victim].sample.workload.cgroup;
+      if (decided.holdings || decided.series) next_.decided = std::move(decided);
       return false;
     }
     if (limit.until() && (!next_.held_until || *limit.until() < *next_.held_until)) {
@@ -313,12 +345,7 @@ Step step(const Config& config, const State& state, const Observation& observati
   decision.evidence = std::move(assessment.evidence);
   decision.conditions =
       report(assessment.pressure, config.pressure_transition, observation.at, next.conditions);
-  std::ranges::copy_if(state.series, std::back_inserter(next.series), [&](const auto& series) {
-    return elapsed(series.began, observation.at) < config.kill_limit.window;
-  });
-  std::ranges::copy_if(state.holdings, std::back_inserter(next.holdings), [&](const auto& each) {
-    return elapsed(each.at, observation.at) < config.kill_limit.window;
-  });
+  take_over_kills(config, state, observation, next);
   Pass(config, observation, next, decision).run(assessment.crossings, assessment.computed);
   if (decision.driving) {
     const Signal signal = decision.evidence[*decision.driving].threshold.signal;

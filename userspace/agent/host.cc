@@ -63,13 +63,13 @@ FeatureReport failed(Feature feature, const Error& error) {
 }
 
 // Loads the BPF programs that walk all tasks, which also probes how this kernel counts rss.
-void probe_tasks(Host& host, const FeatureSet& disabled) {
+void probe_tasks(Host& host, const FeatureSet& disabled, const kernel::KernelTypes& types) {
   if (has(disabled, Feature::bpf_tasks)) return;
   if (has(disabled, Feature::bpf)) {
     put(host, {Feature::bpf_tasks, FeatureState::forced_off, "bpf is forced off"});
     return;
   }
-  auto scan = kernel::TaskScan::load();
+  auto scan = kernel::TaskScan::load(types);
   if (!scan.ok()) {
     put(host, failed(Feature::bpf_tasks, scan.error()));
     return;
@@ -118,7 +118,8 @@ Result<Host> probe_host(const FeatureSet& disabled, const std::string& cgroup_mo
   Host host{kernel_release(), TRY(kernel::CgroupTree::discover(cgroup_mount)),
             nullptr,          nullptr,
             nullptr,          blank_reports(disabled)};
-  host.bpf = TRY(kernel::BpfPrograms::load(disabled));
+  const kernel::KernelTypes types;
+  host.bpf = TRY(kernel::BpfPrograms::load(disabled, types));
   for (const FeatureReport& report : host.bpf->reports()) put(host, report);
   for (FeatureReport& report : kernel::probe_file_features(host.tree, disabled)) {
     put(host, std::move(report));
@@ -126,7 +127,7 @@ Result<Host> probe_host(const FeatureSet& disabled, const std::string& cgroup_mo
   for (FeatureReport& report : kernel::probe_processes(host.tree, disabled)) {
     put(host, std::move(report));
   }
-  probe_tasks(host, disabled);
+  probe_tasks(host, disabled, types);
   if (!has(disabled, Feature::guard)) {
     put(host, {Feature::guard, FeatureState::forced_off, "not turned on (guard: on)"});
   }

@@ -3,15 +3,19 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <linux/bpf.h>
 
 #include <forestall_bpf.skel.h>
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <string>
 
+#include "base/unique_fd.h"
 #include "kernel/bpf_host.h"
 #include "kernel/bpf_log.h"
+#include "kernel/relocation_types.h"
 
 namespace forestall::kernel {
 namespace {
@@ -25,9 +29,11 @@ struct Attempt {
   std::string refusal;  // set if there is no skeleton
 };
 
-Attempt try_load(const BpfPlan& plan, const KernelTypes& types) {
+Attempt try_load(const BpfPlan& plan, const KernelTypes& types,
+                 const RelocationTypes& relocation_types) {
   const BpfLog log;
-  Skeleton skeleton(forestall_bpf__open());
+  LIBBPF_OPTS(bpf_object_open_opts, options, .btf_custom_path = relocation_types.path());
+  Skeleton skeleton(forestall_bpf__open_opts(&options));
   if (!skeleton) return {nullptr, "open: " + errno_text(errno)};
   for (const BpfProgram& program : bpf_programs()) {
     bpf_program* found = bpf_object__find_program_by_name(skeleton->obj, program.name);
@@ -54,7 +60,8 @@ Attempt try_load(const BpfPlan& plan, const KernelTypes& types) {
 // accepted features load together.
 class Search {
  public:
-  Search(BpfPlan& plan, const KernelTypes& types) : plan_(plan), types_(types), accepted_(plan) {
+  Search(BpfPlan& plan, const KernelTypes& types, const RelocationTypes& relocation_types)
+      : plan_(plan), types_(types), relocation_types_(relocation_types), accepted_(plan) {
     for (auto& [feature, verdict] : accepted_) verdict.state = FeatureState::absent;
   }
 
@@ -69,7 +76,7 @@ class Search {
       planned.push_back(feature);
     }
     if (planned.empty()) return true;
-    Attempt attempt = try_load(trial, types_);
+    Attempt attempt = try_load(trial, types_, relocation_types_);
     if (attempt.skeleton) {
       accepted_ = std::move(trial);
       skeleton_ = std::move(attempt.skeleton);
@@ -84,27 +91,63 @@ class Search {
  private:
   BpfPlan& plan_;
   const KernelTypes& types_;
+  const RelocationTypes& relocation_types_;
   BpfPlan accepted_;
   Skeleton skeleton_;
 };
 
+constexpr std::array kFunctions{Feature::bpf_charge, Feature::bpf_stall, Feature::bpf_oom_path};
+
+// Why the kernel refuses an empty program on entry to the function. Empty: it accepts one.
+std::string refusal_of_empty_program(const KernelTypes& types, const char* function) {
+  constexpr std::array kInstructions{
+      bpf_insn{BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_0, 0, 0, 0},
+      bpf_insn{BPF_JMP | BPF_EXIT, 0, 0, 0, 0},
+  };
+  LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = BPF_TRACE_FENTRY,
+              .attach_btf_id = types.function_id(function));
+  const UniqueFd loaded(bpf_prog_load(BPF_PROG_TYPE_TRACING, "trial", "GPL", kInstructions.data(),
+                                      kInstructions.size(), &options));
+  if (loaded) return {};
+  return "load: a program on " + std::string(function) + ": " + errno_text(errno);
+}
+
+// A host that refuses fentry usually refuses all of it. Each whole object that is tried in vain
+// costs as much as all accepted features together.
+void refuse_by_trial(BpfPlan& plan, const KernelTypes& types) {
+  for (const Feature feature : kFunctions) {
+    BpfVerdict& verdict = plan.at(feature);
+    if (verdict.state != FeatureState::in_use) continue;
+    const auto first = std::ranges::find_if(bpf_programs(), [&](const BpfProgram& program) {
+      return program.feature == feature && offers(types, program.hook, program.target);
+    });
+    if (first == bpf_programs().end()) continue;
+    const std::string refusal = refusal_of_empty_program(types, first->target);
+    if (!refusal.empty()) verdict = {FeatureState::refused, refusal};
+  }
+}
+
 // Loads the permitted features and records the refused ones in `plan`.
 Skeleton load_what_is_permitted(BpfPlan& plan, const KernelTypes& types) {
   if (plan.at(Feature::bpf).state != FeatureState::in_use) return nullptr;
-  Search search(plan, types);
+  refuse_by_trial(plan, types);
+  std::size_t size = 0;
+  const void* elf = forestall_bpf__elf_bytes(&size);
+  const RelocationTypes relocation_types(types, elf, size);
+  Search search(plan, types, relocation_types);
   if (search.accept(bpf_features())) return search.take();
 
   if (!search.accept(std::array{Feature::bpf})) {
     for (auto& [feature, verdict] : plan) {
-      if (verdict.state != FeatureState::in_use) continue;
-      verdict = {FeatureState::refused, "bpf is refused"};
+      const bool tried =
+          verdict.state == FeatureState::in_use || verdict.state == FeatureState::refused;
+      if (tried && feature != Feature::bpf) verdict = {FeatureState::refused, "bpf is refused"};
     }
     return nullptr;
   }
   // The usual refusal concerns all of fentry, so the other features are tried together first.
   constexpr std::array kTracepoints{Feature::bpf_timer, Feature::bpf_reclaim, Feature::bpf_oom,
                                     Feature::bpf_cgroups};
-  constexpr std::array kFunctions{Feature::bpf_charge, Feature::bpf_stall, Feature::bpf_oom_path};
   if (!search.accept(kTracepoints)) {
     for (const Feature& each : kTracepoints) search.accept({&each, 1});
   }
@@ -158,8 +201,7 @@ void SkeletonDeleter::operator()(forestall_bpf* skeleton) const {
   forestall_bpf__destroy(skeleton);
 }
 
-LoadedBpf load_bpf(const FeatureSet& disabled) {
-  const KernelTypes types;
+LoadedBpf load_bpf(const FeatureSet& disabled, const KernelTypes& types) {
   BpfPlan plan = plan_bpf(types, disabled);
   LoadedBpf loaded{load_what_is_permitted(plan, types), {}};
   for (auto& [feature, verdict] : plan) {

@@ -2,8 +2,9 @@
 // Loads the BPF object with as many features as this kernel permits.
 //
 // BTF shows what exists, not what is permitted: some hosts refuse fentry, and lockdown refuses
-// more. One refused program fails the whole object. So the loader tries all features together; if
-// the kernel refuses, it tries them one by one and loads the accepted ones.
+// more. One refused program fails the whole object. So the loader tries an empty program on each
+// kind of function, then all features that are left together; if the kernel refuses, it tries them
+// one by one and loads the accepted ones.
 #pragma once
 
 #include <memory>
@@ -27,6 +28,6 @@ struct LoadedBpf {
 };
 
 // Loads and attaches.
-[[nodiscard]] LoadedBpf load_bpf(const FeatureSet& disabled);
+[[nodiscard]] LoadedBpf load_bpf(const FeatureSet& disabled, const KernelTypes& types);
 
 }  // namespace forestall::kernel

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel/bpf_plan.h"
 
-#include <bpf/btf.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-
-#include "kernel/bpf_log.h"
 
 namespace forestall::kernel {
 namespace {
@@ -47,19 +44,6 @@ constexpr std::array kFeatures{Feature::bpf,          Feature::bpf_timer,  Featu
                                Feature::bpf_reclaim,  Feature::bpf_stall,  Feature::bpf_oom,
                                Feature::bpf_oom_path, Feature::bpf_cgroups};
 
-// The function prototype that typedef btf_trace_NAME points to; its first parameter is the
-// tracepoint's private pointer. Null: there is none.
-const btf_type* tracepoint_prototype(const btf* types, std::string_view tracepoint) {
-  const std::string name = "btf_trace_" + std::string(tracepoint);
-  const int id = btf__find_by_name_kind(types, name.c_str(), BTF_KIND_TYPEDEF);
-  if (id <= 0) return nullptr;
-  const btf_type* pointer =
-      btf__type_by_id(types, btf__type_by_id(types, static_cast<__u32>(id))->type);
-  if (pointer == nullptr || !btf_is_ptr(pointer)) return nullptr;
-  const btf_type* prototype = btf__type_by_id(types, pointer->type);
-  return prototype != nullptr && btf_is_func_proto(prototype) ? prototype : nullptr;
-}
-
 std::string missing(const BpfProgram& program) {
   return program.hook == Hook::tracepoint
              ? "BTF of this kernel has no tracepoint " + std::string(program.target)
@@ -75,7 +59,7 @@ BpfVerdict judge(const KernelTypes& types, Feature feature) {
   std::string lacks;
   for (const BpfProgram& program : kPrograms) {
     if (program.feature != feature) continue;
-    if (types.has(program)) {
+    if (offers(types, program.hook, program.target)) {
       ++present;
       continue;
     }
@@ -104,35 +88,13 @@ std::span<const Feature> bpf_features() {
   return kFeatures;
 }
 
-KernelTypes::KernelTypes() {
-  const BpfLog quiet;
-  btf_ = btf__load_vmlinux_btf();
-}
-
-KernelTypes::~KernelTypes() {
-  btf__free(btf_);
-}
-
-bool KernelTypes::has(const BpfProgram& program) const {
-  switch (program.hook) {
-    case Hook::none: return valid();
-    case Hook::tracepoint: return valid() && tracepoint_prototype(btf_, program.target) != nullptr;
-    case Hook::function:
-      return valid() && btf__find_by_name_kind(btf_, program.target, BTF_KIND_FUNC) > 0;
+bool offers(const KernelTypes& types, Hook hook, std::string_view target) {
+  switch (hook) {
+    case Hook::none: return types.valid();
+    case Hook::tracepoint: return types.has_tracepoint(target);
+    case Hook::function: return types.has_function(target);
   }
   return false;
-}
-
-std::uint32_t KernelTypes::tracepoint_arguments(std::string_view tracepoint) const {
-  const btf_type* prototype = valid() ? tracepoint_prototype(btf_, tracepoint) : nullptr;
-  return prototype != nullptr && btf_vlen(prototype) > 0 ? btf_vlen(prototype) - 1U : 0U;
-}
-
-bool KernelTypes::tracepoint_passes_pointer(std::string_view tracepoint) const {
-  if (tracepoint_arguments(tracepoint) == 0) return false;
-  const btf_param* first = btf_params(tracepoint_prototype(btf_, tracepoint)) + 1;
-  const btf_type* type = btf__type_by_id(btf_, first->type);
-  return type != nullptr && btf_is_ptr(type);
 }
 
 BpfPlan plan_bpf(const KernelTypes& types, const FeatureSet& disabled) {
@@ -155,7 +117,7 @@ bool wants(const BpfPlan& plan, const KernelTypes& types, const BpfProgram& prog
   const bool served = std::ranges::any_of(plan, [&](const auto& entry) {
     return entry.second.state == FeatureState::in_use && serves(program, entry.first);
   });
-  return served && types.has(program);
+  return served && offers(types, program.hook, program.target);
 }
 
 }  // namespace forestall::kernel

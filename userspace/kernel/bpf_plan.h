@@ -10,9 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "kernel/kernel_types.h"
 #include "model/feature.h"
-
-struct btf;
 
 namespace forestall::kernel {
 
@@ -48,27 +47,8 @@ struct BpfProgram {
 [[nodiscard]] bool psi_is_on();
 inline constexpr std::string_view kPsiIsOff = "PSI is off; boot with psi=1";
 
-// Queries of a kernel's BTF by name. Immutable.
-class KernelTypes {
- public:
-  // Of the running kernel; not valid() if it has no BTF.
-  KernelTypes();
-  // Of any kernel; takes ownership.
-  explicit KernelTypes(btf* types) : btf_(types) {}
-  KernelTypes(const KernelTypes&) = delete;
-  KernelTypes& operator=(const KernelTypes&) = delete;
-  ~KernelTypes();
-
-  [[nodiscard]] bool valid() const { return btf_ != nullptr; }
-  [[nodiscard]] bool has(const BpfProgram& program) const;
-  // Number of arguments of a tracepoint; 0: there is no such tracepoint.
-  [[nodiscard]] std::uint32_t tracepoint_arguments(std::string_view tracepoint) const;
-  // Whether its first argument is a pointer.
-  [[nodiscard]] bool tracepoint_passes_pointer(std::string_view tracepoint) const;
-
- private:
-  btf* btf_;
-};
+// Whether the kernel has what a program is attached to.
+[[nodiscard]] bool offers(const KernelTypes& types, Hook hook, std::string_view target);
 
 // The result for one feature so far.
 struct BpfVerdict {

@@ -228,8 +228,9 @@ Result<void> BpfPrograms::Loaded::add_open_stalls(std::uint64_t cgroup, abi_stal
 BpfPrograms::BpfPrograms(std::unique_ptr<Loaded> loaded) : loaded_(std::move(loaded)) {}
 BpfPrograms::~BpfPrograms() = default;
 
-Result<std::unique_ptr<BpfPrograms>> BpfPrograms::load(const FeatureSet& disabled) {
-  auto loaded = std::make_unique<Loaded>(load_bpf(disabled));
+Result<std::unique_ptr<BpfPrograms>> BpfPrograms::load(const FeatureSet& disabled,
+                                                       const KernelTypes& types) {
+  auto loaded = std::make_unique<Loaded>(load_bpf(disabled, types));
   if (loaded->skeleton) TRY(loaded->start());
   return std::unique_ptr<BpfPrograms>(new BpfPrograms(std::move(loaded)));
 }

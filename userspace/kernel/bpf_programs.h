@@ -21,6 +21,7 @@
 #include "bpf/abi/oom_kill.h"
 #include "bpf/abi/stall.h"
 #include "bpf/abi/watch.h"
+#include "kernel/kernel_types.h"
 #include "model/bpf_counter.h"
 #include "model/feature.h"
 #include "model/ids.h"
@@ -40,7 +41,8 @@ class BpfPrograms {
  public:
   // Lack of permission is not an error: every feature in reports() is then refused. An error is a
   // defect or a lack of memory.
-  static Result<std::unique_ptr<BpfPrograms>> load(const FeatureSet& disabled);
+  static Result<std::unique_ptr<BpfPrograms>> load(const FeatureSet& disabled,
+                                                   const KernelTypes& types = KernelTypes());
   ~BpfPrograms();
 
   // One per BPF feature, in Feature order.

@@ -20,6 +20,7 @@
 #include "kernel/bpf_host.h"
 #include "kernel/bpf_log.h"
 #include "kernel/bpf_run.h"
+#include "kernel/relocation_types.h"
 #include "kernel/scheduling.h"
 
 namespace forestall::kernel {
@@ -71,9 +72,10 @@ struct Opened {
   int code = 0;
 };
 
-Opened open_and_load(bool charge_hook) {
+Opened open_and_load(const RelocationTypes& types, bool charge_hook) {
   const BpfLog log;
-  GuardSkeleton skeleton(forestall_guard__open());
+  LIBBPF_OPTS(bpf_object_open_opts, options, .btf_custom_path = types.path());
+  GuardSkeleton skeleton(forestall_guard__open_opts(&options));
   if (!skeleton) return {nullptr, "open the BPF object of the guard", errno};
   skeleton->rodata->page_shift = page_shift();
   skeleton->rodata->fill_bytes_per_us = fastest_fill_bytes_per_us();
@@ -85,14 +87,6 @@ Opened open_and_load(bool charge_hook) {
   const int failure = forestall_guard__load(skeleton.get());
   if (failure == 0) return {std::move(skeleton), {}, 0};
   return {nullptr, "load the BPF object of the guard: " + summarize_bpf_log(log.text()), -failure};
-}
-
-bool kernel_has_function(const char* name) {
-  const BpfLog quiet;
-  btf* types = btf__load_vmlinux_btf();
-  const bool has = types != nullptr && btf__find_by_name_kind(types, name, BTF_KIND_FUNC) > 0;
-  btf__free(types);
-  return has;
 }
 
 }  // namespace
@@ -372,13 +366,16 @@ Result<abi_guard_victim> Guard::Loaded::identify(pid_t pid, CgroupId workload) {
 Guard::Guard(std::unique_ptr<Loaded> loaded) : loaded_(std::move(loaded)) {}
 Guard::~Guard() = default;
 
-Result<std::unique_ptr<Guard>> Guard::load(const GuardOptions& options) {
+Result<std::unique_ptr<Guard>> Guard::load(const GuardOptions& options, const KernelTypes& types) {
   TRY(require_initial_pid_namespace());
-  const bool try_charges = options.charge_hook && kernel_has_function("page_counter_try_charge");
-  Opened opened = open_and_load(try_charges);
+  std::size_t size = 0;
+  const void* elf = forestall_guard__elf_bytes(&size);
+  const RelocationTypes relocation_types(types, elf, size);
+  const bool try_charges = options.charge_hook && types.has_function("page_counter_try_charge");
+  Opened opened = open_and_load(relocation_types, try_charges);
   const bool with_charges = opened.skeleton && try_charges;
   // A kernel may refuse fexit and permit the rest.
-  if (!opened.skeleton && try_charges) opened = open_and_load(false);
+  if (!opened.skeleton && try_charges) opened = open_and_load(relocation_types, false);
   if (!opened.skeleton) return Error{opened.code, opened.refusal};
   auto loaded = std::make_unique<Loaded>(std::move(opened.skeleton), with_charges);
   TRY(loaded->start());

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "bpf/abi/guard.h"
+#include "kernel/kernel_types.h"
 #include "model/bpf_counter.h"
 #include "model/ids.h"
 
@@ -58,7 +59,8 @@ class Guard {
  public:
   // ENOSYS: this kernel has no BTF. EPERM: refused, or not in the host's pid namespace, whose pids
   // the programs use.
-  [[nodiscard]] static Result<std::unique_ptr<Guard>> load(const GuardOptions& options = {});
+  [[nodiscard]] static Result<std::unique_ptr<Guard>> load(
+      const GuardOptions& options = {}, const KernelTypes& types = KernelTypes());
   ~Guard();
 
   // Whether it can signal a process that is not the current task. Otherwise it waits until the

@@ -17,6 +17,7 @@
 #include "kernel/bpf_host.h"
 #include "kernel/bpf_log.h"
 #include "kernel/bpf_run.h"
+#include "kernel/relocation_types.h"
 
 namespace forestall::kernel {
 namespace {
@@ -34,9 +35,13 @@ long page_bytes() {
   return ::sysconf(_SC_PAGESIZE);
 }
 
-Result<TasksSkeleton> load_skeleton() {
+Result<TasksSkeleton> load_skeleton(const KernelTypes& types) {
   const BpfLog log;
-  TasksSkeleton skeleton(forestall_tasks__open());
+  std::size_t size = 0;
+  const void* elf = forestall_tasks__elf_bytes(&size);
+  const RelocationTypes relocation_types(types, elf, size);
+  LIBBPF_OPTS(bpf_object_open_opts, options, .btf_custom_path = relocation_types.path());
+  TasksSkeleton skeleton(forestall_tasks__open_opts(&options));
   if (!skeleton) return errno_error("open", "BPF object of tasks");
   skeleton->rodata->page_shift = page_shift();
   skeleton->rodata->one_node =
@@ -156,9 +161,9 @@ Result<void> TaskScan::Loaded::walk() {
 TaskScan::TaskScan(std::unique_ptr<Loaded> loaded) : loaded_(std::move(loaded)) {}
 TaskScan::~TaskScan() = default;
 
-Result<std::unique_ptr<TaskScan>> TaskScan::load() {
+Result<std::unique_ptr<TaskScan>> TaskScan::load(const KernelTypes& types) {
   TRY(require_initial_pid_namespace());
-  auto loaded = std::make_unique<Loaded>(TRY(load_skeleton()));
+  auto loaded = std::make_unique<Loaded>(TRY(load_skeleton(types)));
   TRY(loaded->start());
   return std::unique_ptr<TaskScan>(new TaskScan(std::move(loaded)));
 }

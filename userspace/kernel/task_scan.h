@@ -14,6 +14,7 @@
 
 #include "base/result.h"
 #include "bpf/abi/task.h"
+#include "kernel/kernel_types.h"
 #include "kernel/rss_calibration.h"
 #include "model/ids.h"
 #include "model/process.h"
@@ -33,7 +34,7 @@ class TaskScan {
  public:
   // Loads the program and calibrates. EPERM: refused, or not in the host's pid namespace. Other
   // errors (ENOENT, …): this kernel lacks something that the program needs.
-  static Result<std::unique_ptr<TaskScan>> load();
+  static Result<std::unique_ptr<TaskScan>> load(const KernelTypes& types = KernelTypes());
   ~TaskScan();
 
   // Visits each process of the query once, in ascending order of pid. A record is valid until its

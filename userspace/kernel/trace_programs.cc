@@ -21,6 +21,7 @@
 #include "kernel/bpf_plan.h"
 #include "kernel/bpf_run.h"
 #include "kernel/held_file.h"
+#include "kernel/relocation_types.h"
 
 namespace forestall::kernel {
 namespace {
@@ -154,7 +155,7 @@ void TracePrograms::Loaded::plan(const TraceAsked& asked, const FeatureSet& disa
         report = {report.kind, FeatureState::forced_off, "--disable-feature bpf_stall"};
       } else if (program.kind == ABI_TRACE_stall && !psi_is_on()) {
         report = {report.kind, FeatureState::absent, std::string(kPsiIsOff)};
-      } else if (!types_.has({program.name, Feature::bpf, program.hook, program.target})) {
+      } else if (!offers(types_, program.hook, program.target)) {
         report = {report.kind, FeatureState::absent,
                   std::string("BTF of this kernel has no ") + program.target};
       }
@@ -177,7 +178,11 @@ bool TracePrograms::Loaded::wants_functions() const {
 
 Result<void> TracePrograms::Loaded::try_load(const TraceAsked& asked, std::int32_t hierarchy) {
   const BpfLog log;
-  skeleton.reset(forestall_trace__open());
+  std::size_t size = 0;
+  const void* elf = forestall_trace__elf_bytes(&size);
+  const RelocationTypes relocation_types(types_, elf, size);
+  LIBBPF_OPTS(bpf_object_open_opts, options, .btf_custom_path = relocation_types.path());
+  skeleton.reset(forestall_trace__open_opts(&options));
   if (!skeleton) return errno_error("open", "BPF object of the tracer");
   bpf_program* program = nullptr;
   bpf_object__for_each_program(program, skeleton->obj) {

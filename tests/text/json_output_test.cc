@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <utility>
 
 namespace forestall::text {
 namespace {
@@ -24,6 +25,27 @@ TEST(JsonOutput, NumbersAreExact) {
   list.add(std::numeric_limits<std::uint64_t>::max());
   list.add(0.1).add(std::numeric_limits<double>::infinity());
   EXPECT_EQ(list.line(), "[-9223372036854775808,18446744073709551615,0.1,null]");
+}
+
+// Values that are built and values that are written at once have the same text.
+TEST(JsonWriter, WritesWhatJsonOutputPrints) {
+  JsonOutput root = JsonOutput::object();
+  root.set("a", JsonOutput::list().add(-1).add(0.5).add("\t\x7F\xFF"));
+  root.set("b", JsonOutput(std::numeric_limits<double>::quiet_NaN()));
+  for (const JsonLayout layout : {JsonLayout::indented, JsonLayout::one_line}) {
+    JsonWriter out(layout);
+    out.begin_object();
+    out.key("a");
+    out.begin_list();
+    out.value(-1);
+    out.value(0.5);
+    out.value("\t\x7F\xFF");
+    out.end_list();
+    out.member("b", std::numeric_limits<double>::quiet_NaN());
+    out.end_object();
+    EXPECT_EQ(std::move(out).take(), layout == JsonLayout::one_line ? root.line() : root.pretty());
+  }
+  EXPECT_EQ(root.line(), "{\"a\":[-1,0.5,\"\\t\\u007f\xEF\xBF\xBD\"],\"b\":null}");
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ TEST(JsonWriter, WritesEmptyAndNestedValues) {
   out.end_object();
   out.end_object();
   EXPECT_EQ(std::move(out).take(),
-            "{\n  \"empty\": [],\n  \"text\": \"a\\\"\\u000a\",\n  \"number\": 2.5,\n"
+            "{\n  \"empty\": [],\n  \"text\": \"a\\\"\\n\",\n  \"number\": 2.5,\n"
             "  \"inner\": {\n    \"truth\": true\n  }\n}\n");
 }
 

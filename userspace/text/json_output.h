@@ -10,6 +10,8 @@
 #include <variant>
 #include <vector>
 
+#include "text/json_writer.h"
+
 namespace forestall::text {
 
 class JsonOutput {
@@ -42,8 +44,7 @@ class JsonOutput {
   using Member = std::pair<std::string, JsonOutput>;  // key, value
   using Object = std::vector<Member>;
 
-  // `indent` below 0: on one line.
-  void print(std::string& out, int indent) const;
+  void write(JsonWriter& out) const;
 
   std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string, List, Object>
       value_;

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +22,7 @@
 #include "support/agent_run.h"
 #include "support/child.h"
 #include "support/scratch_cgroup.h"
+#include "support/scratch_filesystem.h"
 
 namespace forestall::test {
 namespace {
@@ -162,6 +164,83 @@ TEST(AgentDamage, MemoryLeftInAMemfdCostsNoCalmNeighbour) {
   EXPECT_GT(held->decision().damage().left_behind_bytes(), mib(100).count);
   EXPECT_GT(held->observation().kinds().shmem_bytes(), mib(100).count);
   EXPECT_EQ(around.calm_alive(), 3);
+}
+
+// Writes to a new file of a mounted filesystem until the neighbourhood uses `until`.
+bool write_until(const Neighbourhood& around, const std::string& path, Bytes until) {
+  const std::string piece(1 << 20, 'x');
+  const UniqueFd file(open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+  while (around.used() < until) {
+    if (write(file.get(), piece.data(), piece.size()) < 0) return false;
+  }
+  return true;
+}
+
+// Calls `one` with 0, 1, ... until the kernel's memory of the neighbourhood grew by `amount`.
+bool repeat_until(const Neighbourhood& around, Bytes amount, const std::function<void(int)>& one) {
+  constexpr int kMost = 1'000'000;
+  const Bytes before = around.used();
+  for (int i = 0; i < kMost; ++i) {
+    if (i % 1024 == 0 && around.used() >= before + amount) return true;
+    one(i);
+  }
+  return false;
+}
+
+TEST(AgentDamage, AFileInAMountedTmpfsCostsNoCalmNeighbour) {
+  const Neighbourhood around;
+  const ScratchFilesystem tmpfs(ScratchKind::tmpfs, kLimit, 64);
+  ASSERT_TRUE(
+      leave_behind(around, [&] { return write_until(around, tmpfs / "file", kPastThreshold); }));
+  AgentRun agent(around.config());
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  const auto held = wait_reason(agent, v1::Decision::WITHIN_REQUESTS);
+  ASSERT_TRUE(held) << agent.process().log();
+  EXPECT_GT(held->decision().damage().left_behind_bytes(), mib(100).count);
+  EXPECT_GT(held->observation().kinds().shmem_bytes(), mib(100).count);
+  EXPECT_EQ(around.calm_alive(), 3);
+  EXPECT_EQ(around.oom_kills(), 0U);
+}
+
+// Inodes and dentries of a tmpfs live as long as its files: nothing frees this slab.
+TEST(AgentDamage, InodesOfAMountedTmpfsCostNoCalmNeighbour) {
+  const Neighbourhood around;
+  const ScratchFilesystem tmpfs(ScratchKind::tmpfs, kLimit, 1'000'000);
+  ASSERT_TRUE(leave_behind(around, [&] {
+    const bool made = repeat_until(around, mib(32), [&](int i) {
+      const UniqueFd file(
+          open((tmpfs / std::to_string(i)).c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    });
+    return made && write_until(around, tmpfs / "file", kPastThreshold);
+  }));
+  AgentRun agent(around.config());
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  const auto held = wait_reason(agent, v1::Decision::WITHIN_REQUESTS);
+  ASSERT_TRUE(held) << agent.process().log();
+  EXPECT_GT(held->observation().kinds().kernel_bytes(), mib(24).count);
+  EXPECT_EQ(around.calm_alive(), 3);
+  EXPECT_EQ(around.oom_kills(), 0U);
+}
+
+// Names that do not exist are remembered as dentries, charged to the cgroup that asked for them.
+TEST(AgentDamage, NegativeDentriesOfADeadTenantAreReclaimed) {
+  const Neighbourhood around;
+  const ScratchFilesystem tmpfs(ScratchKind::tmpfs, kLimit, 64);
+  const ScratchFilesystem disk(ScratchKind::ext4, mib(8), 64);
+  ASSERT_TRUE(leave_behind(around, [&] {
+    struct stat status {};
+    const bool made = repeat_until(around, mib(32), [&](int i) {
+      (void)stat((disk / ("missing" + std::to_string(i))).c_str(), &status);
+    });
+    return made && write_until(around, tmpfs / "file", kPastThreshold);
+  }));
+  AgentRun agent(around.config());
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  ASSERT_TRUE(agent.process().wait_log("event=left-behind ", SystemClock().now() + kPatience))
+      << agent.process().log();
+  EXPECT_LT(around.used(), kLimit - kThreshold) << agent.process().log();
+  EXPECT_EQ(around.calm_alive(), 3);
+  EXPECT_EQ(around.oom_kills(), 0U);
 }
 
 // Active page cache counts as used: it is in the working set.

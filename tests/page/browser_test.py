@@ -96,6 +96,25 @@ class ReportTest(BrowserCase):
         self.assertEqual(page.evaluate(place("[920, 990]")), 916)
         self.assertEqual(page.evaluate(place("[...Array(20).keys()].map((i) => i * 50)")), 1000)
 
+    def test_a_chart_can_be_read_on_a_phone(self) -> None:
+        page = Page(self.browser, phone=True)
+        self.addCleanup(page.close)
+        page.call("Page.addScriptToEvaluateOnNewDocument", source="""
+          window.drawn = [];
+          const fill = CanvasRenderingContext2D.prototype.fillText;
+          CanvasRenderingContext2D.prototype.fillText = function (...all) {
+            drawn.push([all[0], parseFloat(/([0-9.]+)px/.exec(this.font)[1]) / devicePixelRatio]);
+            return fill.apply(this, all);
+          };""")
+        page.open(self.report("phone", "3"))
+        drawn = page.evaluate("drawn")
+        self.assertGreaterEqual(min(size for _, size in drawn), 10, drawn)
+        times = {text for text, _ in drawn if ":" in text}
+        self.assertGreaterEqual(len(times), 3, drawn)
+        self.assert_fits(page)
+        self.shot(page, "report-3-phone")
+        self.assert_quiet(page)
+
     def test_a_decision_shows_its_ranking(self) -> None:
         page = self.opened(self.report("ranking", "12"))
         page.evaluate("[...document.querySelectorAll('#moments button')]"

@@ -175,10 +175,18 @@ const Detail = (() => {
     const rows = shown.map((each) => {
       const { signal } = each.threshold;
       const state = each.driving ? 'met' : each.met ? 'in grace' : '';
+      const dot = signal.lastIndexOf('.') + 1; // where a narrow column breaks the name
       return el(
         'tr',
         {},
-        el('td', { class: 'text' }, signal, el('small', {}, each.subject)),
+        el(
+          'td',
+          { class: 'text' },
+          signal.slice(0, dot),
+          el('wbr'),
+          signal.slice(dot),
+          el('small', {}, each.subject),
+        ),
         el('td', { class: each.met ? 'met' : null }, amount(signal, each.available)),
         el('td', {}, each.limitQuantity),
         el('td', {}, amount(signal, each.capacity)),

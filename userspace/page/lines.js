@@ -253,7 +253,8 @@ const Lines = (() => {
       const [min, max] = this.timeline.view();
       const quiet = role('quiet');
       const narrow = this.width() < kNarrow;
-      const font = '11.5px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
+      // Whole pixels: uPlot multiplies the last number before "px" by the pixel ratio of the screen.
+      const font = '12px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
       const grid = { stroke: role('grid'), width: 1 };
       return {
         width: this.width(),
@@ -280,7 +281,7 @@ const Lines = (() => {
             grid,
             ticks: { show: false },
             size: 26,
-            space: narrow ? 80 : 96,
+            space: narrow ? 64 : 96,
             values: (u, splits, axis, space, step) => splits.map((s) => clock(s, step)),
           },
           {

@@ -19,12 +19,12 @@ bool reached(const std::optional<std::uint64_t>& limit, std::uint64_t count) {
   return limit && count + 1 > *limit;
 }
 
-std::string in_quotes(std::string_view text) {
+std::string quoted_name(std::string_view text) {
   return "\"" + std::string(text) + "\"";
 }
 
 std::string ignored(const ClusterPod& pod, const std::string& answer) {
-  return "error when evicting pod (ignoring) " + in_quotes(pod.name) + ": " + answer;
+  return "error when evicting pod (ignoring) " + quoted_name(pod.name) + ": " + answer;
 }
 
 // BestEffort first.

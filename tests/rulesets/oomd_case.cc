@@ -11,31 +11,12 @@
 namespace forestall::test {
 namespace {
 
-std::string_view word_for(rulesets::PluginResult result) {
-  switch (result) {
-    case rulesets::PluginResult::proceed: return "continue";
-    case rulesets::PluginResult::stop: return "stop";
-    case rulesets::PluginResult::suspended: return "suspended";
-  }
-  return {};
-}
-
-std::string_view word_for(rulesets::AttemptOutcome outcome) {
-  switch (outcome) {
-    case rulesets::AttemptOutcome::killed: return "killed";
-    case rulesets::AttemptOutcome::failed: return "failed";
-    case rulesets::AttemptOutcome::dry: return "dry";
-    case rulesets::AttemptOutcome::hook: return "hook";
-  }
-  return {};
-}
-
 std::string action_text(const rulesets::ActionRun& action) {
-  std::string text = action.name + "=" + std::string(word_for(action.result));
+  std::string text = action.name + "=" + std::string(to_string(action.result));
   std::string attempts;
   for (const rulesets::KillAttempt& each : action.attempts) {
     attempts +=
-        (attempts.empty() ? "" : ", ") + each.cgroup + " " + std::string(word_for(each.outcome));
+        (attempts.empty() ? "" : ", ") + each.cgroup + " " + std::string(to_string(each.outcome));
   }
   return attempts.empty() ? text : text + "(" + attempts + ")";
 }

@@ -254,34 +254,6 @@ JsonOutput hook_json(const rulesets::PrekillHook& hook) {
   return out;
 }
 
-std::string_view to_string(rulesets::PluginResult result) {
-  switch (result) {
-    case rulesets::PluginResult::proceed: return "continue";
-    case rulesets::PluginResult::stop: return "stop";
-    case rulesets::PluginResult::suspended: return "suspended";
-  }
-  return {};
-}
-
-std::string_view to_string(rulesets::AttemptOutcome outcome) {
-  switch (outcome) {
-    case rulesets::AttemptOutcome::killed: return "killed";
-    case rulesets::AttemptOutcome::failed: return "failed";
-    case rulesets::AttemptOutcome::dry: return "dry";
-    case rulesets::AttemptOutcome::hook: return "hook";
-  }
-  return {};
-}
-
-std::string_view to_string(rulesets::Preference preference) {
-  switch (preference) {
-    case rulesets::Preference::avoid: return "avoid";
-    case rulesets::Preference::normal: return "normal";
-    case rulesets::Preference::prefer: return "prefer";
-  }
-  return {};
-}
-
 JsonOutput decision_json(const rulesets::RuleDecision& decision, const ShowPath& shown) {
   JsonOutput out = JsonOutput::object();
   out.set("time", seconds_json(decision.time));

@@ -24,9 +24,6 @@ namespace forestall::cli {
 // The form in which a path is printed.
 using ShowPath = std::function<std::string(std::string_view)>;
 
-[[nodiscard]] std::string_view to_string(rulesets::PluginResult result);
-[[nodiscard]] std::string_view to_string(rulesets::AttemptOutcome outcome);
-[[nodiscard]] std::string_view to_string(rulesets::Preference preference);
 [[nodiscard]] text::JsonOutput decision_json(const rulesets::RuleDecision& decision,
                                              const ShowPath& shown);
 

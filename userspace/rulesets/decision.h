@@ -14,9 +14,12 @@
 namespace forestall::rulesets {
 
 enum class PluginResult : std::uint8_t { proceed, stop, suspended };
+// "continue", "stop", "suspended".
+[[nodiscard]] std::string_view to_string(PluginResult result);
 
 // By extended attributes of the cgroup. The order is that of the ranking, reversed.
 enum class Preference : std::uint8_t { avoid, normal, prefer };
+[[nodiscard]] std::string_view to_string(Preference preference);
 
 struct RankedCgroup {
   std::string cgroup;
@@ -33,6 +36,7 @@ struct DescentRanking {
 };
 
 enum class AttemptOutcome : std::uint8_t { killed, failed, dry, hook };
+[[nodiscard]] std::string_view to_string(AttemptOutcome outcome);
 
 struct KillAttempt {
   std::string cgroup;

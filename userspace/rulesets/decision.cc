@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rulesets/decision.h"
+
+namespace forestall::rulesets {
+
+std::string_view to_string(PluginResult result) {
+  switch (result) {
+    case PluginResult::proceed: return "continue";
+    case PluginResult::stop: return "stop";
+    case PluginResult::suspended: return "suspended";
+  }
+  return {};
+}
+
+std::string_view to_string(Preference preference) {
+  switch (preference) {
+    case Preference::avoid: return "avoid";
+    case Preference::normal: return "normal";
+    case Preference::prefer: return "prefer";
+  }
+  return {};
+}
+
+std::string_view to_string(AttemptOutcome outcome) {
+  switch (outcome) {
+    case AttemptOutcome::killed: return "killed";
+    case AttemptOutcome::failed: return "failed";
+    case AttemptOutcome::dry: return "dry";
+    case AttemptOutcome::hook: return "hook";
+  }
+  return {};
+}
+
+}  // namespace forestall::rulesets

@@ -52,6 +52,18 @@ TEST(RulesCommand, ChecksOomdsConfiguration) {
   EXPECT_THAT(json.output, HasSubstr("desktop.oomd.json:23:"));
 }
 
+TEST(RulesCommand, PrintsTheArgumentsThatChangeOnlyLogs) {
+  const TempTree tree{{"oomd.json",
+                       R"({"rulesets": [{"name": "r", "detectors": [["g", )"
+                       R"({"name": "exists", "args": {"cgroup": "a", "debug": "True"}}]], )"
+                       R"("actions": [{"name": "senpai", "args": {"cgroup": "a", )"
+                       R"("log_interval": 7}}]}]})"}};
+  const Ran ran =
+      run_forestall({"check-config", "--oomd-config", tree / "oomd.json", "-o", "json"});
+  EXPECT_THAT(ran.output, HasSubstr("\"debug\": true"));
+  EXPECT_THAT(ran.output, HasSubstr("\"log_interval\": 7"));
+}
+
 TEST(RulesCommand, RefusedFilesExitWithTwoAndNameTheirPlace) {
   const TempTree tree{{"oomd.json", "{\"rulesets\": [],\n \"x\": 1}"},
                       {"good.json", "{}"},

@@ -53,7 +53,7 @@ struct ArgumentsWriter {
   JsonOutput operator()(const rulesets::MemoryAbove& each) const {
     JsonOutput out = with_cgroups(each.cgroups);
     out.set(each.anon ? "threshold_anon" : "threshold", size_json(each.threshold));
-    out.set("duration", each.duration);
+    out.set("duration", each.duration).set("debug", each.debug);
     return out;
   }
 
@@ -71,13 +71,13 @@ struct ArgumentsWriter {
 
   JsonOutput operator()(const rulesets::Exists& each) const {
     JsonOutput out = with_cgroups(each.cgroups);
-    out.set("negate", each.negate);
+    out.set("negate", each.negate).set("debug", each.debug);
     return out;
   }
 
   JsonOutput operator()(const rulesets::DyingDescendants& each) const {
     JsonOutput out = with_cgroups(each.cgroups);
-    out.set("count", each.count).set("lte", each.at_most);
+    out.set("count", each.count).set("lte", each.at_most).set("debug", each.debug);
     return out;
   }
 
@@ -92,6 +92,7 @@ struct ArgumentsWriter {
     out.set("recursive", each.recursive);
     if (each.post_action_delay) out.set("post_action_delay", *each.post_action_delay);
     out.set("dry", each.dry).set("always_continue", each.always_continue);
+    out.set("debug", each.debug);
     if (each.by == rulesets::KillBy::memory_size_or_growth) {
       out.set("size_threshold", each.size_threshold);
       out.set("growing_size_percentile", each.growing_size_percentile);
@@ -124,6 +125,7 @@ struct ArgumentsWriter {
     out.set("swapout_bps_threshold", each.swapout_bps_threshold);
     out.set("swap_validation", each.swap_validation);
     out.set("modulate_swappiness", each.modulate_swappiness);
+    out.set("log_interval", each.log_interval);
     return out;
   }
 };

@@ -247,12 +247,6 @@ PluginArguments read_pressure_rising(ArgumentReader& in) {
   return read_pressure(in, true);
 }
 
-// Changes what oomd logs.
-void accept_debug(ArgumentReader& in) {
-  bool debug = false;
-  in.flag("debug", debug);
-}
-
 void accept_meminfo(ArgumentReader& in) {
   if (!in.has("meminfo_location")) return;
   in.accept("meminfo_location");
@@ -268,7 +262,7 @@ PluginArguments read_memory_above(ArgumentReader& in) {
   const bool by_usage = in.size("threshold", out.threshold);
   out.anon = in.size("threshold_anon", out.threshold);
   if (!by_usage && !out.anon) in.require({"threshold"});
-  accept_debug(in);
+  in.flag("debug", out.debug);
   accept_meminfo(in);
   return out;
 }
@@ -297,7 +291,7 @@ PluginArguments read_exists(ArgumentReader& in) {
   in.require({"cgroup"});
   in.cgroups(out.cgroups);
   in.flag("negate", out.negate);
-  accept_debug(in);
+  in.flag("debug", out.debug);
   return out;
 }
 
@@ -307,7 +301,7 @@ PluginArguments read_dying(ArgumentReader& in) {
   in.cgroups(out.cgroups);
   in.integer("count", out.count, 0);
   in.flag("lte", out.at_most);
-  accept_debug(in);
+  in.flag("debug", out.debug);
   return out;
 }
 
@@ -328,7 +322,7 @@ rulesets::Kill read_kill(ArgumentReader& in, rulesets::KillBy by) {
   in.unsigned_integer("post_action_delay", out.post_action_delay);
   in.flag("dry", out.dry);
   in.flag("always_continue", out.always_continue);
-  accept_debug(in);
+  in.flag("debug", out.debug);
   if (out.post_action_delay) {
     in.differs("post_action_delay",
                "a chain that waited for a hook or for a sample uses the ruleset's delay, unless a "
@@ -420,8 +414,7 @@ PluginArguments read_senpai(ArgumentReader& in) {
   in.large_integer("swapout_bps_threshold", out.swapout_bps_threshold);
   in.flag("swap_validation", out.swap_validation);
   in.flag("modulate_swappiness", out.modulate_swappiness);
-  std::int64_t log_interval = 60;
-  in.large_integer("log_interval", log_interval);
+  in.large_integer("log_interval", out.log_interval);
   if (out.coeff_probe == 0) in.wrong_value("coeff_probe", "must not be 0");
   if (out.coeff_backoff == 0) in.wrong_value("coeff_backoff", "must not be 0");
   if (out.swap_validation) {

@@ -47,6 +47,7 @@ struct MemoryAbove {
   SizeOrPercent threshold;
   bool anon = false;  // compare memory.stat's anon in place of memory.current
   std::int64_t duration = 0;
+  bool debug = false;  // here and below: what oomd logs; it decides nothing
 };
 
 struct MemoryReclaim {
@@ -61,12 +62,14 @@ struct SwapFree {
 struct Exists {
   CgroupPatterns cgroups;
   bool negate = false;
+  bool debug = false;
 };
 
 struct DyingDescendants {
   CgroupPatterns cgroups;
   std::int64_t count = 0;
   bool at_most = true;  // otherwise: more than
+  bool debug = false;
 };
 
 struct CgroupOverview {
@@ -83,6 +86,7 @@ struct Kill {
   std::optional<std::int64_t> post_action_delay;  // seconds; in place of the ruleset's
   bool dry = false;
   bool always_continue = false;
+  bool debug = false;
 
   // kill_by_memory_size_or_growth
   std::int64_t size_threshold = 50;  // percent of the sum
@@ -118,6 +122,7 @@ struct Senpai {
   std::int64_t swapout_bps_threshold = 1 << 20;
   bool swap_validation = false;
   bool modulate_swappiness = false;
+  std::int64_t log_interval = 60;  // evaluations; decides nothing
 };
 
 // Chain control: `continue` and `stop`.

@@ -167,10 +167,10 @@ TEST(OomdConfig, ArgumentsAreTyped) {
 // rulesets' sizes: percent, whole numbers, sums.
 TEST(OomdSizes, FollowOomdsGrammar) {
   const std::pair<const char*, std::int64_t> bytes[] = {
-      {"1", 1 << 20}, {" 1", 1 << 20},     {"-1", -(1 << 20)},     {"1.5", 1},
-      {"5 ", 5},      {"1.5G", 3LL << 29}, {"1G 512M", 3LL << 29}, {"1e3", 1000},
-      {"0x10", 16},   {"2k3", 2051},       {"1T", 1LL << 40},      {"0", 0},
-      {"1 k", 1024},  {"1e3k", 1024000}};
+      {"1", 1 << 20}, {" 1", 1 << 20},     {"-1", -(1 << 20)},        {"1.5", 1},
+      {"5 ", 5},      {"1.5G", 3LL << 29}, {"1G 512M", 3LL << 29},    {"1e3", 1000},
+      {"0x10", 16},   {"2k3", 2051},       {"1T", 1LL << 40},         {"0", 0},
+      {"1 k", 1024},  {"1e3k", 1024000},   {"-1G512M", -(3LL << 29)}, {"+1k+1k", 2048}};
   for (const auto& [text, expected] : bytes) {
     const auto size = parse_oomd_size(text);
     ASSERT_TRUE(size) << text;
@@ -181,7 +181,7 @@ TEST(OomdSizes, FollowOomdsGrammar) {
     EXPECT_EQ(parse_oomd_size(text).value(), (rulesets::SizeOrPercent{true, expected})) << text;
   }
   for (const char* text : {"", "%", "G", ".5G", "1GB", "1KiB", "101%", "-1%", "x", "1x", "1Gnan",
-                           "99999999999999999999", "9e30"}) {
+                           "1G-512M", "- 5k", "99999999999999999999", "9e30"}) {
     EXPECT_FALSE(parse_oomd_size(text)) << text;
   }
 }

@@ -66,17 +66,19 @@ Error not_a_size(std::string_view text) {
 }
 
 Result<rulesets::SizeOrPercent> parse_parts(std::string_view given) {
+  if (integer_prefix(given).end == 0) return not_a_size(given);
   std::string text;
   for (const char c : given) {
     if (!is_blank(c)) text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
-  if (integer_prefix(text).end == 0) return not_a_size(given);
+  // The sign is that of the sum; no part has one.
+  const bool negative = text.front() == '-';
+  const char* at = text.c_str() + (negative || text.front() == '+' ? 1 : 0);
   long double sum = 0;
-  const char* at = text.c_str();
   while (*at != '\0') {
     char* end = nullptr;
     const long double number = std::strtold(at, &end);
-    if (end == at || !std::isfinite(number)) return not_a_size(given);
+    if (end == at || !std::isfinite(number) || number < 0) return not_a_size(given);
     at = end;
     if (*at == '\0') {
       sum = std::trunc(sum + number);
@@ -86,8 +88,8 @@ Result<rulesets::SizeOrPercent> parse_parts(std::string_view given) {
     if (shift < 0) return not_a_size(given);
     sum = std::trunc(sum + std::ldexp(number, shift));
   }
-  if (std::abs(sum) >= 0x1p62L) return error(fmt::format("{} is too large", quoted(given)));
-  return rulesets::SizeOrPercent{false, static_cast<std::int64_t>(sum)};
+  if (sum >= 0x1p62L) return error(fmt::format("{} is too large", quoted(given)));
+  return rulesets::SizeOrPercent{false, static_cast<std::int64_t>(negative ? -sum : sum)};
 }
 
 }  // namespace

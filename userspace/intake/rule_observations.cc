@@ -174,7 +174,8 @@ std::optional<std::vector<DeviceIo>> json_io_stat(const JsonMember& member,
 
 std::optional<std::int64_t> json_dying(const JsonMember& member, JsonProblems& problems) {
   if (!json_object(member, problems)) return std::nullopt;
-  std::optional<std::int64_t> dying;
+  // The file can be read, so a key that it lacks counts nothing, as for oomd.
+  std::optional<std::int64_t> dying = 0;
   for (const JsonMember& each : member.value.members) {
     const auto number = json_amount(each, problems);
     if (each.key == "nr_dying_descendants") dying = number;
@@ -439,7 +440,8 @@ class RuleObservations::LineReader {
     } else if (member.key == "uid") {
       read_owner(member, cgroup);
     } else if (member.key == "kill") {
-      const auto word = json_word(member, {"ok", "fails"}, problems_);
+      entry.kill = KillAnswer::always;
+      const auto word = gone ? std::nullopt : json_word(member, {"ok", "fails"}, problems_);
       if (word) entry.kill = *word == 0 ? KillAnswer::once : KillAnswer::fails;
     } else if (member.key == "memory.reclaim") {
       cgroup.has_reclaim = !gone;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rulesets/cgroup_pattern.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -24,23 +26,26 @@ std::vector<std::string> components_of(std::string_view path) {
 std::size_t bracket_end(std::string_view pattern) {
   std::size_t i = 1;
   if (i < pattern.size() && (pattern[i] == '!' || pattern[i] == '^')) ++i;
-  // A first ']' is a member.
-  return pattern.find(']', i + 1);
+  const std::size_t first = i;  // here, ']' is a member
+  for (; i < pattern.size(); ++i) {
+    if (pattern[i] == ']' && i > first) return i;
+    if (pattern[i] == '\\') {
+      ++i;
+      continue;
+    }
+    if (pattern[i] != '[' || i + 1 == pattern.size()) continue;
+    // "[:digit:]", "[=a=]", "[.a.]": a class of characters, or one character.
+    const char kind = pattern[i + 1];
+    if (kind != ':' && kind != '=' && kind != '.') continue;
+    const std::size_t close = pattern.find(std::string{kind, ']'}, i + 2);
+    if (close != std::string_view::npos) i = close + 1;
+  }
+  return std::string_view::npos;
 }
 
-bool bracket_matches(std::string_view expression, char c) {
-  const bool negated = expression.starts_with('!') || expression.starts_with('^');
-  if (negated) expression.remove_prefix(1);
-  bool found = false;
-  for (std::size_t i = 0; i < expression.size(); ++i) {
-    if (i + 2 < expression.size() && expression[i + 1] == '-') {
-      found = found || (expression[i] <= c && c <= expression[i + 2]);
-      i += 2;
-    } else {
-      found = found || expression[i] == c;
-    }
-  }
-  return found != negated;
+bool bracket_matches(std::string_view bracket, char c) {
+  const char name[] = {c, '\0'};
+  return ::fnmatch(std::string(bracket).c_str(), name, 0) == 0;
 }
 
 // The length of the part of `pattern`, which is not empty and begins with no star, that stands for
@@ -49,7 +54,7 @@ std::size_t matched_part(std::string_view pattern, char c) {
   const char first = pattern.front();
   const std::size_t end = first == '[' ? bracket_end(pattern) : std::string_view::npos;
   if (end != std::string_view::npos) {
-    return bracket_matches(pattern.substr(1, end - 1), c) ? end + 1 : 0;
+    return bracket_matches(pattern.substr(0, end + 1), c) ? end + 1 : 0;
   }
   if (first == '\\' && pattern.size() > 1) return pattern[1] == c ? 2 : 0;
   return first == '?' || first == c ? 1 : 0;

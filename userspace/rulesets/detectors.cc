@@ -60,14 +60,14 @@ PluginResult Evaluation::detect(const PressureAbove& arguments, PluginState& sta
 }
 
 PluginResult Evaluation::detect(const MemoryAbove& arguments, PluginState& state) {
-  std::optional<std::int64_t> largest;
+  std::int64_t largest = 0;
   for (const Cgroup* each : matching(arguments.cgroups, observed_)) {
     const auto anon = each->stat ? each->stat->anon : std::nullopt;
     const auto usage = arguments.anon ? anon : observed_.usage(*each);
-    if (usage) largest = std::max(largest.value_or(*usage), *usage);
+    largest = std::max(largest, usage.value_or(0));
   }
   const auto threshold = bytes_of(arguments.threshold, observed_.host.mem_total);
-  return fires(held(largest && threshold && *largest > *threshold, arguments.duration, state));
+  return fires(held(threshold && largest > *threshold, arguments.duration, state));
 }
 
 // The first sum is no growth: what was scanned before the first evaluation was not scanned within

@@ -66,7 +66,7 @@ TEST(OomdKills, GrowthIsComparedAsFloat) {
             "/c /b /a");
 }
 
-TEST(OomdKills, ANewCgroupAmongOldOnesHasNotGrown) {
+TEST(OomdKills, ANewCgroupCountsAsGrown) {
   std::vector<std::string> lines;
   for (int time = 1; time < 12; ++time) {
     lines.push_back(line(time, sized("/a", 1600) + ", " + sized("/b", 1500)));
@@ -74,7 +74,7 @@ TEST(OomdKills, ANewCgroupAmongOldOnesHasNotGrown) {
   lines.push_back(line(12, sized("/c", 1550)));
   EXPECT_EQ(last_ranking(kill_case("kill_by_memory_size_or_growth",
                                    ", 'growing_size_percentile': 0", lines)),
-            "/a /c /b");
+            "/c /a /b");
 }
 
 TEST(OomdKills, ProtectionIsSharedAmongSiblings) {

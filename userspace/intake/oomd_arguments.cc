@@ -347,10 +347,6 @@ PluginArguments read_kill_by_size(ArgumentReader& in) {
                fmt::format("drops the fraction and uses {}", std::trunc(out.min_growth_ratio)),
                fmt::format("uses {}", out.min_growth_ratio));
   }
-  in.differs("cgroup",
-             "a cgroup that is new counts as grown by the factor 4 at its first evaluation, and by "
-             "more than 1.25 at the next four",
-             "a cgroup that appears among others counts as not grown at its first evaluation");
   return out;
 }
 

@@ -39,12 +39,12 @@ double cost_of(const std::vector<DeviceIo>& all, const std::vector<IoDevice>& de
 void Evaluation::cover(const Cgroup& cgroup, bool recursive,
                        std::map<std::uint64_t, const Cgroup*>& all) {
   all.emplace(cgroup.id, &cgroup);
-  if (!recursive) return;
+  if (!recursive || cgroup.oom_group.value_or(false)) return;
   for (const Cgroup* child : observed_.children(cgroup)) cover(*child, true, all);
 }
 
-// A cgroup that is new among cgroups with a history has not grown: its first average is its usage.
-// At the very first evaluation all averages begin at 0, as oomd's do, so that all compare alike.
+// The average of a cgroup that is seen first begins at 0, as oomd's does: it counts as grown, by
+// the factor 4. It decides the victim, so it is not corrected here.
 void Evaluation::update_histories(const std::vector<RulesetInstance>& order) {
   std::map<std::uint64_t, const Cgroup*> sized;
   std::map<std::uint64_t, const Cgroup*> costed;
@@ -62,12 +62,8 @@ void Evaluation::update_histories(const std::vector<RulesetInstance>& order) {
     const auto usage = observed_.usage(*cgroup);
     if (!usage) continue;
     const auto known = state_.average_usage.find(id);
-    const bool is_new = known == state_.average_usage.end();
-    if (is_new && !state_.average_usage.empty()) {
-      averages[id] = *usage;
-      continue;
-    }
-    const double before = is_new ? 0 : static_cast<double>(known->second);
+    const double before =
+        known == state_.average_usage.end() ? 0 : static_cast<double>(known->second);
     averages[id] = static_cast<std::int64_t>(0.75 * before + static_cast<double>(*usage) / 4);
   }
   state_.average_usage = std::move(averages);

@@ -139,6 +139,20 @@ TEST(OomdSenpai, SwapIsValidatedAndSwappinessModulated) {
                           ""));
 }
 
+TEST(OomdSenpai, ALevelWithoutSwapHidesThoseAboveIt) {
+  std::string line =
+      first(", 'memory.reclaim': 'ok', 'memory.swap.max': 1000, 'memory.swap.current': 400",
+            ", 'swap': {'total': 1000, 'used': 900}, 'vm.swappiness': 60");
+  line.replace(line.find("'/a'"), 4,
+               "'/p': {'memory.swap.max': 0, 'memory.swap.current': 0}, '/p/a'");
+  OomdCase run{one_ruleset("{'name': 'continue'}",
+                           "{'name': 'senpai', 'args': {'cgroup': 'p/a', 'interval': 0, "
+                           "'immediate_backoff': true, 'modulate_swappiness': true}}"),
+               {line, "{'time': 2}"}};
+  // Below /p, 40 % of the own limit are used: 60 * (1 - 0.4 / 0.8).
+  EXPECT_THAT(writes(run)[1], testing::StartsWith("write /vm.swappiness=30 "));
+}
+
 // --- the standalone program ---------------------------------------------------------------------
 
 class StandaloneSenpaiTest : public testing::Test {

@@ -187,30 +187,36 @@ class SenpaiRun {
     return known ? std::optional(free) : std::nullopt;
   }
 
-  // 0 to 1; of the level that is closest to its limit. Nothing if swapping is impossible.
-  struct Utilization {
-    std::optional<double> value;
-  };
-  [[nodiscard]] std::optional<Utilization> swap_utilization() const {
-    if (!host_swaps()) return Utilization{};
+  // 0 to 1; of the level that is closest to its limit. A level without swap counts 0 and hides
+  // those above it: getEffectiveSwapUtilPct() of oomd's CgroupContext.cpp.
+  [[nodiscard]] std::optional<double> swap_utilization() const {
+    double highest = 0;
+    for (const Cgroup* each = &cgroup_; each != nullptr && !is_root(*each);
+         each = observed_.parent(*each)) {
+      if (!each->swap_max) return std::nullopt;
+      if (*each->swap_max == 0) return highest;
+      if (!each->swap_current) return std::nullopt;
+      highest = std::max(
+          highest, static_cast<double>(*each->swap_current) / static_cast<double>(*each->swap_max));
+    }
+    const auto total = observed_.host.total_swap();
     const auto used = observed_.host.used_swap();
-    if (!used) return std::nullopt;
-    double highest = static_cast<double>(*used) / static_cast<double>(*observed_.host.total_swap());
-    bool forbidden = false;
-    const bool known = each_level([&](std::int64_t most, std::int64_t used_here) {
-      forbidden = forbidden || most == 0;
-      if (most > 0) {
-        highest = std::max(highest, static_cast<double>(used_here) / static_cast<double>(most));
-      }
-    });
-    if (!known) return std::nullopt;
-    return forbidden ? Utilization{} : Utilization{highest};
+    if (!total || !used) return std::nullopt;
+    if (*total == 0) return highest;
+    return std::max(highest, static_cast<double>(*used) / static_cast<double>(*total));
   }
 
+  // Where swapping is impossible there is nothing to run out of.
   [[nodiscard]] std::optional<bool> swap_is_left() const {
+    if (!host_swaps()) return true;
+    bool forbidden = false;
+    const bool known = each_level(
+        [&forbidden](std::int64_t most, std::int64_t) { forbidden = forbidden || most == 0; });
+    if (!known) return std::nullopt;
+    if (forbidden) return true;
     const auto utilization = swap_utilization();
     if (!utilization) return std::nullopt;
-    return !utilization->value || *utilization->value < arguments_.swap_threshold;
+    return *utilization < arguments_.swap_threshold;
   }
 
   [[nodiscard]] std::optional<bool> pressure_is_low() const {
@@ -232,7 +238,7 @@ class SenpaiRun {
       return threshold <= 0 || used >= threshold ? 0.0 : 1 - used / threshold;
     };
     const double factor = std::min(left(bps, static_cast<double>(arguments_.swapout_bps_threshold)),
-                                   left(utilization->value.value_or(0), arguments_.swap_threshold));
+                                   left(*utilization, arguments_.swap_threshold));
     return truncated(static_cast<double>(*original) * factor);
   }
 

@@ -248,6 +248,7 @@ TEST(SystemdValues, Span) {
       {"5 x", std::nullopt},
       {".s", std::nullopt},
       {"3.", std::nullopt},
+      {"12.34.56", std::nullopt},
       {"99999999999999999y", std::nullopt},
   };
   for (const SpanRow& row : rows) EXPECT_EQ(parse_systemd_span(row.text), row.value) << row.text;
@@ -312,6 +313,9 @@ TEST(OomdConf, ShortDurations) {
   EXPECT_THAT(conf(text).errors, IsEmpty());
   EXPECT_THAT(conf(text).warnings, ElementsAre(HasSubstr("ignored")));
   EXPECT_EQ(conf(text).conf.pressure_duration, 30s);
+  const Conf corrected = conf(text + "DefaultMemoryPressureDurationSec=5s\n", 252);
+  EXPECT_THAT(corrected.errors, IsEmpty());
+  EXPECT_EQ(corrected.conf.pressure_duration, 5s);
 }
 
 TEST(OomdConf, ABadSectionHeaderRefusesTheFile) {

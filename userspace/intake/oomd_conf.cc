@@ -58,6 +58,8 @@ class OomdConfReader {
 
   rulesets::OomdConf read(std::string_view text) {
     for (const ConfLine& each : lines_of(text)) line(each);
+    // What counts is the last assignment.
+    if (too_short_) findings_.errors.push_back(*std::move(too_short_));
     return conf_;
   }
 
@@ -119,15 +121,19 @@ class OomdConfReader {
     using namespace std::chrono_literals;
     const auto parsed = parse_systemd_span(value);
     if (!parsed) {
-      warn(at, fmt::format("'{}' must be a time span, found '{}'; ignored", key, value));
-    } else if (*parsed == 0us) {
+      return warn(at, fmt::format("'{}' must be a time span, found '{}'; ignored", key, value));
+    }
+    too_short_.reset();
+    if (*parsed == 0us) {
       conf_.pressure_duration = rulesets::OomdConf().pressure_duration;
     } else if (*parsed >= 1s) {
       conf_.pressure_duration = *parsed;
     } else if (systemd_version_ < kLenientSince) {
-      error(at, fmt::format("'{}' must be at least 1s, found '{}'; systemd-oomd 252 does not start "
-                            "with it",
-                            key, value));
+      too_short_ = text::Finding{
+          {file_, at},
+          fmt::format(
+              "'{}' must be at least 1s, found '{}'; systemd-oomd 252 does not start with it", key,
+              value)};
     } else {
       warn(at, fmt::format("'{}' must be at least 1s, found '{}'; ignored", key, value));
     }
@@ -138,6 +144,7 @@ class OomdConfReader {
   text::Findings& findings_;
   rulesets::OomdConf conf_;
   std::optional<std::string> section_;
+  std::optional<text::Finding> too_short_;  // the duration, for systemd 252
 };
 
 }  // namespace

@@ -140,8 +140,11 @@ std::optional<std::int64_t> take_part(std::string_view& text) {
     if (fraction.empty()) return std::nullopt;
     text.remove_prefix(end);
   }
+  const std::string_view number_end = text;
   skip_blanks(text);
   const std::int64_t unit = take_unit(text);
+  // "12.34.56" is refused; "12.34 .56" is two numbers.
+  if (text.size() == number_end.size() && !text.empty()) return std::nullopt;
   std::int64_t sum = 0;
   if (__builtin_mul_overflow(whole, unit, &sum)) return std::nullopt;
   std::int64_t place = unit / 10;

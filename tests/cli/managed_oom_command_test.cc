@@ -54,6 +54,19 @@ TEST(ManagedOomCommand, PrintsWhatIsMonitored) {
   EXPECT_THAT(ran.errors, HasSubstr("malformed element, skipped: not an object"));
 }
 
+TEST(ManagedOomCommand, RefusesOptionsThatWouldHaveNoEffect) {
+  const TempTree tree{{"conf", "[OOM]\n"}, {"observations", "{\"time\": 0}\n"}};
+  for (const std::string option : {"--oomd-conf", "--owners", "--systemd-version"}) {
+    const Ran ran = run_forestall({"check-config", option, tree / "conf"});
+    EXPECT_EQ(ran.exit_code, 2) << option;
+    EXPECT_THAT(ran.errors, HasSubstr(option + " has no effect without --managed-oom"));
+  }
+  const Ran ran = run_forestall(
+      {"rules", "--oomd-conf", tree / "conf", "--observations", tree / "observations"});
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_THAT(ran.errors, HasSubstr("--oomd-conf has no effect without --managed-oom"));
+}
+
 TEST(ManagedOomCommand, RanksCandidates) {
   const std::string most = R"("swap_current": 99, "pgscan": 99, "last_pgscan": 0, "current": 9)";
   const TempTree tree{

@@ -1,16 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <exception>
 
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/failure.h"
 #include "cli/managed_oom.h"
 #include "cli/rules_commands.h"
 #include "cli/top_program.h"
 
 namespace forestall::cli {
 namespace {
+
+// Whether an option of --managed-oom is given without it: ignoring it would check something else.
+bool refuses(const ManagedOomOptions& managed, const char* command) {
+  const char* const option = managed.without_effect();
+  if (option == nullptr) return false;
+  fail(command, error(fmt::format("{} has no effect without --managed-oom", option)), kExitUsage);
+  return true;
+}
 
 int run(const std::vector<std::string>& arguments) {
   CommandLine line;
@@ -27,11 +38,13 @@ int run(const std::vector<std::string>& arguments) {
     case Subcommand::top: return become_top(arguments);
     case Subcommand::events: return run_events(options, line.events);
     case Subcommand::check_config:
+      if (refuses(line.managed_oom, "check-config")) return kExitUsage;
       if (!line.rebalance.policy.empty()) return run_check_policy(options, line.rebalance);
       if (line.managed_oom.given()) return run_check_managed_oom(options, line.managed_oom);
       return checks_rules(line.check) ? check_rules(options, line.check)
                                       : run_check_config(options);
     case Subcommand::rules:
+      if (refuses(line.managed_oom, "rules")) return kExitUsage;
       return line.managed_oom.given() ? run_rules_managed_oom(options, line.managed_oom, line.rules)
                                       : run_rules(options, line.rules);
     case Subcommand::earlyoom: return run_earlyoom(options, line.earlyoom);

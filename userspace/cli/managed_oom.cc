@@ -32,6 +32,7 @@ std::optional<std::string> managed_oom_file(const std::string& path, text::Findi
 }
 
 std::optional<int> systemd_version(const ManagedOomOptions& options, text::Findings& findings) {
+  if (options.systemd_version.empty()) return ManagedOomInput().systemd_version;
   const auto version = parse_u64(options.systemd_version);
   if (version && *version >= 247 && *version < 1000) return static_cast<int>(*version);
   findings.errors.push_back(

@@ -2,6 +2,8 @@
 #include "rebalance/eligible_nodes.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "rebalance/node_fit.h"
 #include "rebalance/text_key.h"

@@ -6,7 +6,9 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "rebalance/eligible_nodes.h"

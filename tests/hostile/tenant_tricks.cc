@@ -69,11 +69,10 @@ void TrickPlayer::dig_deep() const {
   }
 }
 
-void TrickPlayer::spread_wide() const {
-  const std::int64_t groups = dice_.between(50, 200);
+void TrickPlayer::spread_wide(std::int64_t groups) const {
   for (std::int64_t i = 0; i < groups; ++i) {
     const std::string path = group("w" + std::to_string(i));
-    if (i % 20 == 0) start([&] { move_to(path); });
+    if (i % 20 == 0 && i < 200) start([&] { move_to(path); });
   }
 }
 
@@ -212,7 +211,8 @@ void TrickPlayer::take_huge_page() const {
 void TrickPlayer::play(Trick trick) const {
   switch (trick) {
     case Trick::deep: return dig_deep();
-    case Trick::wide: return spread_wide();
+    case Trick::wide: return spread_wide(dice_.between(50, 200));
+    case Trick::very_wide: return spread_wide(2'000);
     case Trick::names: return use_odd_names();
     case Trick::xattrs: return forge_xattrs();
     case Trick::threads: return spread_threads();

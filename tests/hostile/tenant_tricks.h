@@ -18,7 +18,7 @@ class TrickPlayer {
 
  private:
   void dig_deep() const;
-  void spread_wide() const;
+  void spread_wide(std::int64_t groups) const;
   void use_odd_names() const;
   void forge_xattrs() const;
   void spread_threads() const;

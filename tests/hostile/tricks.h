@@ -44,8 +44,9 @@ enum class Trick : std::uint8_t {
   hugetlb,        // huge pages, where the host has free ones
   stray_thread,   // a thread of a protected process is in its group (cgroup v1)
   recreate,       // its group is made anew at its death, with an innocent process in it
+  very_wide,      // 2,000 groups: a third of the memory that it may take is the kernel's
 };
-inline constexpr int kTricks = 19;
+inline constexpr int kTricks = 20;
 
 [[nodiscard]] const char* name_of(Offence offence);
 [[nodiscard]] const char* name_of(Trick trick);

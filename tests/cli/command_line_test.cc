@@ -221,6 +221,20 @@ TEST(CommandLine, DoctorWithEverythingOffReportsNoGuard) {
   EXPECT_THAT(ran.output, HasSubstr("NOTHING CAN GUARD THIS HOST"));
 }
 
+// cgroup.kill is left, which reaches every workload only on a unified hierarchy.
+TEST(CommandLine, DoctorWithoutPidfdDoesNotPromiseTheWholeHost) {
+  const Ran ran = run_forestall({"doctor", "--disable-feature", "pidfd"});
+  if (mounts().unified.empty()) {
+    EXPECT_EQ(ran.exit_code, 3) << ran.output;
+    EXPECT_THAT(ran.output, HasSubstr("NOTHING CAN GUARD THIS HOST\n"));
+  } else if (!mounts().v1) {
+    EXPECT_THAT(ran.output, HasSubstr(" - this host can be guarded, by cgroup.kill only\n"));
+  } else {
+    EXPECT_THAT(ran.output, HasSubstr(" - this host can be guarded in part\n"));
+    EXPECT_THAT(ran.output, HasSubstr("Without pidfd the agent can kill a workload only if "));
+  }
+}
+
 TEST(CommandLine, DoctorInJsonListsEveryFeature) {
   const Ran ran = run_forestall({"doctor", "--output", "json"});
   EXPECT_EQ(ran.exit_code, 0) << ran.errors;

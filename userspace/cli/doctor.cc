@@ -39,8 +39,20 @@ std::vector<std::string> advice(const agent::Host& host) {
     sentences.push_back(
         "The agent has no event source or cannot kill: every event source "
         "or both pidfd and cgroup-kill are missing or disabled.");
+  } else if (!host.in_use(Feature::pidfd) && host.tree.hybrid()) {
+    sentences.push_back(
+        "Without pidfd the agent can kill a workload only if its processes are also in the cgroup "
+        "of the same path in the unified hierarchy.");
   }
   return sentences;
+}
+
+// What this host allows, in a few words.
+std::string_view verdict(const agent::Host& host) {
+  if (!host.can_guard()) return "NOTHING CAN GUARD THIS HOST";
+  if (host.in_use(Feature::pidfd)) return "this host can be guarded";
+  return host.tree.hybrid() ? "this host can be guarded in part"
+                            : "this host can be guarded, by cgroup.kill only";
 }
 
 struct Workloads {
@@ -143,8 +155,7 @@ v1::DoctorReport to_report(const Options& options, const agent::Host& host) {
 void print_text(const agent::Host& host, const v1::DoctorReport& report) {
   fmt::print("forestall {} on Linux {}, cgroups {}\n", report.version(), report.kernel(),
              report.cgroups());
-  fmt::print("tier: {} - {}\n\n", to_string(host.tier()),
-             report.can_guard() ? "this host can be guarded" : "NOTHING CAN GUARD THIS HOST");
+  fmt::print("tier: {} - {}\n\n", to_string(host.tier()), verdict(host));
   tables::Table table({"feature", "state", "evidence"});
   for (const FeatureReport& each : host.reports) {
     table.add(

@@ -117,6 +117,11 @@ TEST(RecordSentence, ANonEvictionHasItsReason) {
   record.decision.evidence.front().subject = "/a b";
   EXPECT_EQ(decision_sentence(record),
             "memory that is being released suffices: memory.available 95.8Mi < 96Mi in \"/a b\"");
+  record.decision.evidence.front().pending_release = mib(224).count;
+  EXPECT_EQ(decision_sentence(record),
+            "memory that is being released suffices: memory.available 95.8Mi + 224Mi, threshold "
+            "96Mi in \"/a b\"");
+  record.decision.evidence.front().pending_release = 0;
   record.decision.evidence.front().available = mib(97).count;
   record.decision.evidence.front().threshold.min_reclaim = Limit::bytes(mib(16));
   EXPECT_EQ(decision_sentence(record),

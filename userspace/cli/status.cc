@@ -132,7 +132,7 @@ void print_next(const v1::AgentStatus& status) {
     if (!next.has_ranking_age_ns()) {
       fmt::print("next: unknown, because the candidates are not ranked yet\n");
     } else if (!next.has_candidate()) {
-      fmt::print("next: none, because no candidate may be killed\n");
+      fmt::print("next: none, because every candidate is protected, empty or already tried\n");
     } else {
       fmt::print("next: {}, because {}\n", shortened(workload.name(), 24), because(next));
     }
@@ -144,6 +144,14 @@ void print_next(const v1::AgentStatus& status) {
   }
 }
 
+// When the threshold is met, at the present growth.
+std::string time_left(const v1::Evidence& evidence, const v1::ThresholdDistance& distance) {
+  if (evidence.met()) return "MET";
+  // The memory that killed workloads still hold makes up for what is missing.
+  if (evidence.pending_release() > 0 && distance.headroom() < 0) return "releasing";
+  return distance.has_time_to_threshold_ns() ? span(distance.time_to_threshold_ns()) : "-";
+}
+
 void print_thresholds(const v1::AgentStatus& status) {
   fmt::print("\nThresholds at the last evaluation\n");
   tables::Table table({"signal", "subject", "available", "threshold", "headroom", "in"});
@@ -153,12 +161,10 @@ void print_thresholds(const v1::AgentStatus& status) {
     const bool has_distance = i < status.distances_size();
     const auto& distance =
         has_distance ? status.distances(i) : v1::ThresholdDistance::default_instance();
-    const std::string in =
-        distance.has_time_to_threshold_ns() ? span(distance.time_to_threshold_ns()) : "-";
     table.add({each.threshold().signal(), shortened(each.subject(), 14),
                amount(each, each.available()), amount(each, each.limit()),
                has_distance ? amount(each, distance.headroom()) : "unknown",
-               each.met() ? "MET" : in});
+               time_left(each, distance)});
   }
   for (const v1::Threshold& each : status.config().thresholds()) {
     if (status.thresholds_left_out() > 0 || has_values(status, each)) continue;

@@ -60,11 +60,13 @@ std::string_view phrase_of(Inaction inaction) {
   return "";
 }
 
-// "memory.available 95.8Mi, threshold 96Mi".
-std::string apart(Signal signal, std::int64_t available, std::int64_t limit) {
+// "memory.available 95.8Mi, threshold 96Mi"; "memory.available 31.5Mi + 224Mi, threshold 96Mi".
+std::string apart(Signal signal, std::int64_t available, std::int64_t limit,
+                  std::int64_t pending = 0) {
   const Unit unit = unit_of(signal);
-  return std::string(to_string(signal)) + " " + amount_text(available, unit) + ", threshold " +
-         amount_text(limit, unit);
+  const std::string more = pending > 0 ? " + " + amount_text(pending, unit) : "";
+  return std::string(to_string(signal)) + " " + amount_text(available, unit) + more +
+         ", threshold " + amount_text(limit, unit);
 }
 
 // "memory.available 95.8Mi < 96Mi".
@@ -73,12 +75,13 @@ std::string compared(Signal signal, std::int64_t available, std::int64_t limit) 
   return std::string(to_string(signal)) + " " + less_text(available, limit, unit_of(signal));
 }
 
-// The same with the minimum reclaim and the cgroup.
-std::string comparison(const Evidence& evidence) {
+// The same with the minimum reclaim and the cgroup. `pending`: memory that is being released.
+std::string comparison(const Evidence& evidence, std::int64_t pending = 0) {
   const Threshold& threshold = evidence.threshold;
   const std::int64_t limit = evidence.limit.value();
-  std::string text = compared(threshold.signal, evidence.available, limit);
-  if (evidence.available >= limit && threshold.min_reclaim) {
+  std::string text = pending > 0 ? apart(threshold.signal, evidence.available, limit, pending)
+                                 : compared(threshold.signal, evidence.available, limit);
+  if (evidence.available + pending >= limit && threshold.min_reclaim) {
     const std::int64_t more = threshold.min_reclaim->of(evidence.capacity).value();
     text += " and minimum reclaim " + amount_text(more, unit_of(threshold.signal));
   }
@@ -88,7 +91,10 @@ std::string comparison(const Evidence& evidence) {
 
 std::string driving(const Decision& decision) {
   if (!decision.driving) return {};
-  return comparison(decision.evidence[*decision.driving]);
+  const Evidence& evidence = decision.evidence[*decision.driving];
+  // Without it the sentence would read "suffices: 31.5Mi < 96Mi".
+  const bool releasing = decision.reason == Reason::release_pending;
+  return comparison(evidence, releasing ? evidence.pending_release : 0);
 }
 
 std::string cause_of(const Decision& decision) {

@@ -105,6 +105,7 @@ int resolve_cgroup(struct bpf_iter__cgroup* ctx) {
   subject->memcg = (__u64)memcg;
   subject->cgroup = id;
   subject->next_check_ns = 0;
+  subject->read_ns = 0;
   counter = (__u64)memcg + bpf_core_field_offset(struct mem_cgroup, memory);
   if (bpf_map_update_elem(&charged, &counter, &slot, BPF_ANY)) COUNT_FAILURE(watch_full);
   relate(id, slot, 1);
@@ -173,6 +174,8 @@ static long check_slot(__u32 slot, struct round* round) {
       if (!*(volatile __u64*)&watch->line) return 0;
       line = usage;
     }
+    *(volatile __u64*)&subject->read_usage = usage;
+    *(volatile __u64*)&subject->read_ns = round->now;
     wait = (line - usage) / fill_bytes_per_us * 1000;
     if (wait < CHECK_NS_MIN) wait = CHECK_NS_MIN;
     if (wait > CHECK_NS_MAX) wait = CHECK_NS_MAX;

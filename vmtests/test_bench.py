@@ -269,7 +269,10 @@ class FiguresTest(unittest.TestCase):
         self.assertIsNone(compute(log_text(FALL, events, facts="unmap_kib 1\nunmap_us 1")).unmap_ms)
 
     def test_the_agents_own_report(self) -> None:
-        reported = "forestall[9]: event=outcome record={} state=released crossed_to_signalled_us={}"
+        reported = (
+            "forestall[9]: event=outcome record={} state=released "
+            "crossed_to_signalled_at_most_us={}"
+        )
         log = log_text(FALL, []).replace(
             "== end",
             "\n".join(["== agent", reported.format(1, 1614.0), reported.format(2, 9.5), "== end"]),

@@ -38,6 +38,8 @@ struct abi_event {
   __u64 cgroup;     /* kernfs id of the subject in the memory hierarchy; 0: the node */
   __u64 usage;      /* bytes: usage_timer, charge */
   __u64 line;       /* bytes: usage_timer, charge; the line that was crossed */
+  __u64 read_ns;    /* usage_timer, charge: when the timer read usage before; 0: it did not */
+  __u64 read_usage; /* bytes: usage_timer, charge; what it read */
   __u64 stalled_ns; /* stall: summed over the window that led to the event */
   __u32 kind;       /* enum abi_event_kind */
   __s32 pid;        /* thread: reclaim and oom_last_call the current one, else the subject */
@@ -56,6 +58,6 @@ enum abi_workload_change {
   ABI_WORKLOAD_FILLED,
 };
 
-ABI_ASSERT(sizeof(struct abi_event) == 80, "abi_event is 80 bytes without hidden padding");
+ABI_ASSERT(sizeof(struct abi_event) == 96, "abi_event is 96 bytes without hidden padding");
 
 #endif

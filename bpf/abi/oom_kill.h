@@ -65,7 +65,7 @@ struct abi_oom_kill {
   char killer_comm[ABI_COMM_LENGTH]; /* of the thread */
 };
 
-ABI_ASSERT(sizeof(struct abi_oom_kill) == 224, "abi_oom_kill has no hidden padding");
+ABI_ASSERT(sizeof(struct abi_oom_kill) == 240, "abi_oom_kill has no hidden padding");
 
 /* The whole record that begins with this event; NULL if the event is of another kind.
  * REQUIRES: `event` is in the ring, not a copy. */

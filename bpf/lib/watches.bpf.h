@@ -25,6 +25,9 @@ struct subject {
   __u64 memcg;  /* address; 0: none */
   __u64 cgroup; /* id the address must still have when it is read */
   __u64 next_check_ns;
+  /* The timer's last reading: when it began, and what it read. 0: none of this subject. */
+  __u64 read_ns;
+  __u64 read_usage;
 };
 
 struct {
@@ -70,6 +73,16 @@ static __always_inline int after_quiet(__u64* last, __u64 now, __u64 quiet) {
   return passed(seen, now, quiet) && __sync_val_compare_and_swap(last, seen, now) == seen;
 }
 
+/* The timer's reading before, of the same subject. It writes the time last, so that a charge on
+ * another CPU never sees an earlier usage with a later time. */
+static __always_inline void add_last_reading(__u32 slot, struct abi_event* event) {
+  struct subject* subject = bpf_map_lookup_elem(&subjects, &slot);
+
+  if (!subject) return;
+  event->read_ns = *(volatile __u64*)&subject->read_ns;
+  event->read_usage = *(volatile __u64*)&subject->read_usage;
+}
+
 /* Fires the slot if `usage` is at or above its line: once per arming, whichever program finds the
  * crossing first. If the ring is full the slot stays armed, and the next check tries again. */
 static __always_inline void fire_if_crossed(__u32 slot, __u64 cgroup, __u64 usage, __u32 kind) {
@@ -89,6 +102,7 @@ static __always_inline void fire_if_crossed(__u32 slot, __u64 cgroup, __u64 usag
   event->cgroup = cgroup;
   event->usage = usage;
   event->line = line;
+  add_last_reading(slot, event);
   event_end(event, kind);
 }
 

@@ -293,6 +293,20 @@ TEST(Metrics, ExportsStageHistogramsAndLosses) {
   EXPECT_THAT(series, Contains(Pair("forestall_log_lines_dropped_total", 0)));
 }
 
+TEST(Metrics, ExportsTheReactionAsAHistogramOfItsOwn) {
+  StageHistograms stages;
+  const Metrics metrics("1", Tier::full, {&stages});
+  stages.count(Stage::reaction, std::chrono::microseconds(900));
+  const auto series = series_of(metrics);
+  EXPECT_THAT(series, Contains(Pair("forestall_crossing_to_signal_at_most_seconds_count", 1)));
+  EXPECT_THAT(
+      series,
+      Contains(Pair(R"(forestall_crossing_to_signal_at_most_seconds_bucket{le="0.001"})", 1)));
+  for (const auto& [name, count] : series) {
+    EXPECT_EQ(name.find(R"(stage="reaction")"), std::string::npos) << name;
+  }
+}
+
 TEST(Metrics, ExportsTheLoopsWork) {
   test::ManualClock clock;
   LoopWorkTally work(clock);

@@ -173,8 +173,8 @@ TEST(RecordLog, AnOutcomeLogsOnlyReachedStages) {
   record.outcome = outcome;
   EXPECT_EQ(outcome_line(record).text(),
             "event=outcome record=7 victim=leak cgroup=/leak state=stuck dry_run=no processes=2 "
-            "freed=0 crossed_to_decided_us=200.0 wake_us=10.0 observe_us=180.0 decide_us=10.0 "
-            "signal_us=50.0 crossed_to_signalled_us=250.0 "
+            "freed=0 wake_us=10.0 observe_us=180.0 decide_us=10.0 signal_us=50.0 "
+            "crossed_to_signalled_at_most_us=250.0 "
             "failed_rung=process_mrelease failure=\"queue full\"");
 }
 

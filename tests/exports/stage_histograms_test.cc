@@ -28,8 +28,33 @@ TEST(StageLengths, AreFromTheStageBeforeAndThenFromTheSignal) {
   record.outcome->exited = from_ns(31'366'000);
   record.outcome->released = from_ns(11'366'000);
   const StageLengths lengths = stage_lengths(record);
-  EXPECT_EQ(lengths, (StageLengths{microseconds(11), microseconds(200), microseconds(5),
-                                   microseconds(150), milliseconds(30), milliseconds(10)}));
+  EXPECT_EQ(lengths,
+            (StageLengths{microseconds(11), microseconds(200), microseconds(5), microseconds(150),
+                          milliseconds(30), milliseconds(10), microseconds(366)}));
+}
+
+TEST(StageLengths, CountFromTheLastReadingBeforeTheCrossing) {
+  Record record = killed(KillState::released);
+  record.crossing.emplace().above = {from_ns(511'000), 5};
+  record.crossing->below = {from_ns(1'100'000), 3};
+  const StageLengths lengths = stage_lengths(record);
+  EXPECT_EQ(lengths[0], microseconds(500));
+  EXPECT_EQ(lengths[6], microseconds(855));
+}
+
+TEST(StageLengths, AreUnknownIfNoReadingBeforeTheCrossingIsKnown) {
+  Record record = killed(KillState::released);
+  record.crossing.emplace();
+  EXPECT_FALSE(stage_lengths(record)[0]);
+  EXPECT_FALSE(stage_lengths(record)[6]);
+}
+
+TEST(StageLengths, AGracePeriodIsNoReaction) {
+  Record record = killed(KillState::released);
+  record.decision.evictions.emplace_back().at_once = false;
+  record.crossing.emplace().above = {from_ns(1000), 5};
+  EXPECT_EQ(stage_lengths(record)[0], microseconds(11));
+  EXPECT_FALSE(stage_lengths(record)[6]);
 }
 
 TEST(StageLengths, OmitsUnreachedStages) {

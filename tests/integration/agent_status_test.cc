@@ -57,7 +57,7 @@ TEST(AgentStatus, ShowsTheAgentAndItsReadings) {
   ASSERT_EQ(status.thresholds_size(), 1);
   EXPECT_EQ(status.thresholds(0).subject(), scratch.path());
   EXPECT_GT(status.thresholds(0).available(), status.thresholds(0).limit());
-  EXPECT_EQ(status.stages_size(), 6);
+  EXPECT_EQ(status.stages_size(), 7);
   EXPECT_EQ(status.drops().log_lines(), 0U);
   struct stat socket {};
   ASSERT_EQ(stat((agent.directory() / "forestall.sock").c_str(), &socket), 0);
@@ -83,7 +83,7 @@ TEST(AgentStatus, ShowsTheTimeOfEachStageOfAKill) {
     if (each.victim() != "leak") continue;
     reported = true;
     EXPECT_EQ(each.state(), v1::KillProgress::RELEASED);
-    EXPECT_EQ(each.stages_size(), 6);
+    EXPECT_EQ(each.stages_size(), 7);
   }
   EXPECT_TRUE(reported);
   const Ran text = run_forestall({"status", "--run-dir", run_directory(agent)});

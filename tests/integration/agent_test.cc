@@ -91,6 +91,9 @@ TEST(Agent, EvictsTheLeakerBeforeTheKernelDoes) {
   EXPECT_EQ(record->outcome().processes(), 1u);
   EXPECT_GT(record->outcome().freed_bytes(), mib(64).count);
   EXPECT_LE(record->stages().crossed_ns(), record->stages().woken_ns());
+  ASSERT_TRUE(record->crossing().has_last_above());
+  EXPECT_LE(record->crossing().last_above().at_ns(), record->crossing().first_below().at_ns());
+  EXPECT_LE(record->crossing().first_below().at_ns(), record->outcome().signalled_ns());
   EXPECT_LE(record->stages().woken_ns(), record->stages().observed_ns());
   EXPECT_LE(record->stages().observed_ns(), record->stages().decided_ns());
   EXPECT_LE(record->stages().decided_ns(), record->outcome().signalled_ns());

@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "integration/bpf_events.h"
 #include "support/child.h"
 
@@ -183,6 +186,27 @@ TEST_F(BpfSourceTest, ReportsWorkloadChanges) {
   source_.drain(clock_.now(), wakes);
   EXPECT_TRUE(std::ranges::any_of(
       wakes, [](const Wake& wake) { return wake.source == WakeSource::workload_change; }));
+}
+
+TEST_F(BpfSourceTest, ACrossingHasTheReadingBefore) {
+  Hog hog(scratch_, path_, mib(8));
+  arm(line(mib(32)));
+  EXPECT_EQ(crossings(kSilence), 0U);
+  const MonotonicTime before = clock_.now();
+  hog.grow(mib(40));
+  EXPECT_EQ(crossings(kLong), 1U);
+  const auto seen = source_.take_crossings();
+  ASSERT_FALSE(seen.empty());
+  for (const SeenCrossing& each : seen) {
+    EXPECT_EQ(each.cgroup, id_);
+    EXPECT_LT(each.before.amount, mib(32));
+    ASSERT_TRUE(each.after);
+    EXPECT_GE(each.after->amount, mib(32));
+    EXPECT_GE(each.after->at, before);
+    EXPECT_LE(each.before.at, each.after->at);
+    EXPECT_EQ(each.by == CrossingSeen::charge, each.before.at == each.after->at);
+  }
+  EXPECT_TRUE(source_.take_crossings().empty());
 }
 
 }  // namespace

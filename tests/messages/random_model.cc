@@ -380,6 +380,16 @@ OomKill random_oom_kill(Dice& dice) {
   return kill;
 }
 
+CrossingBounds random_crossing(Dice& dice) {
+  CrossingBounds crossing;
+  crossing.above = dice.maybe([&] {
+    return CrossingBounds::Reading{dice.time(), dice.maybe_integer()};
+  });
+  crossing.below = {dice.time(), dice.maybe_integer()};
+  crossing.seen = dice.one_of<CrossingSeen>(v1::CrossingBounds::Seen_MAX);
+  return crossing;
+}
+
 Record random_record(Dice& dice) {
   Record record;
   record.sequence = dice.inode();
@@ -390,6 +400,7 @@ Record random_record(Dice& dice) {
   record.outcome = dice.maybe([&] { return random_outcome(dice); });
   record.oom_kill = dice.maybe([&] { return random_oom_kill(dice); });
   record.prepared = dice.maybe([&] { return Prepared{dice.duration(), dice.inode()}; });
+  record.crossing = dice.maybe([&] { return random_crossing(dice); });
   return record;
 }
 

@@ -68,7 +68,7 @@ TEST_F(PictureTest, ContainsAWholeIncident) {
   EXPECT_EQ(kill->victim(), "shop/catalog");
   EXPECT_EQ(kill->record().outcome().state(), v1::KillProgress::RELEASED);
   EXPECT_EQ(kill->record().decision().considered_size(), 3);
-  EXPECT_EQ(kill->stages_size(), 6);
+  EXPECT_EQ(kill->stages_size(), 7);
   EXPECT_EQ(find(picture, internal::Moment::KERNEL_OOM)->victim(), "convert");
   // The kill is placed where the memory is free again.
   EXPECT_NEAR(static_cast<double>(kill->at_us()), static_cast<double>(gauge.least_at_us()), 1e6);

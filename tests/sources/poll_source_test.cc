@@ -86,6 +86,7 @@ TEST_F(PollWorld, NodeWakesWhenTheWorkingSetIsStrictlyAboveTheLine) {
   EXPECT_EQ(wakes[0].source, WakeSource::poll);
   EXPECT_FALSE(wakes[0].cgroup);
   EXPECT_EQ(wakes[0].usage, Bytes{4096 * 141});
+  EXPECT_TRUE(source_->take_crossings().empty()) << "the agent reads the node from other files";
 }
 
 // Only meminfo shows the kernel's own memory and swap.
@@ -105,11 +106,17 @@ TEST_F(PollWorld, UntilOomIsReadFromMeminfo) {
   EXPECT_TRUE(next().empty());
   write_meminfo(40, 24);
   EXPECT_TRUE(next().empty()) << "at the limit nothing is met";
+  const MonotonicTime before = clock_.now();
+  EXPECT_TRUE(source_->take_crossings().empty());
   write_meminfo(40, 23);
   const auto wakes = next();
   ASSERT_EQ(wakes.size(), 1u);
   EXPECT_FALSE(wakes[0].cgroup);
   EXPECT_EQ(wakes[0].usage, kib(1100 - 63));
+  const auto crossings = source_->take_crossings();
+  ASSERT_EQ(crossings.size(), 1u);
+  EXPECT_EQ(crossings[0].measured, SeenCrossing::Measured::not_left);
+  EXPECT_EQ(crossings[0].before, (SeenCrossing::Reading{before, kib(1100 - 64)}));
 }
 
 TEST_F(PollWorld, ReportsAWarningOnceAndBeforeTheLine) {
@@ -156,11 +163,32 @@ TEST_F(PollWorld, CgroupDriftBetweenFloorAndUsageLineIsSeen) {
   line.headroom = Bytes{1000};
   arm(line);
   EXPECT_TRUE(next().empty());
+  const MonotonicTime before = clock_.now();
   files_.write("cgroup/a/memory.stat", "inactive_file 500\n");
   const auto wakes = next();
   ASSERT_EQ(wakes.size(), 1u);
   EXPECT_EQ(wakes[0].cgroup, cgroup->id());
   EXPECT_EQ(wakes[0].usage, Bytes{4500});
+  const SeenCrossing crossing{cgroup->id(),
+                              SeenCrossing::Measured::working_set,
+                              CrossingSeen::reading,
+                              {before, Bytes{3000}}};
+  EXPECT_EQ(source_->take_crossings(), std::vector{crossing});
+  EXPECT_TRUE(source_->take_crossings().empty()) << "taken";
+}
+
+TEST_F(PollWorld, ACrossingBeforeTheFirstReadHasNoBounds) {
+  files_.write("cgroup/a/memory.current", "5000\n");
+  const auto cgroup = tree_.open("/a");
+  ASSERT_TRUE(cgroup);
+  Line line;
+  line.cgroup = cgroup->id();
+  line.path = "/a";
+  line.floor_line = Bytes{4000};
+  line.headroom = Bytes{1000};
+  arm(line);
+  EXPECT_EQ(next().size(), 1u);
+  EXPECT_TRUE(source_->take_crossings().empty());
 }
 
 TEST_F(PollWorld, ReportsAMetLineOnceAndAgainOnlyAfterGrowth) {

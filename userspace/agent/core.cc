@@ -39,7 +39,7 @@ Core::Core(Parts parts, Config config)
                   victim_cache_, growth_, config_, parts_.counts->work, parts_.tree}),
       reporter_(parts_),
       kills_({*parts_.clock, *parts_.observer, *parts_.ladder, *parts_.watchdog, *parts_.guard,
-              victim_cache_, tree_, scheduler_, reporter_, *parts_.log, parts_.sinks,
+              victim_cache_, tree_, scheduler_, reporter_, crossings_, *parts_.log, parts_.sinks,
               *parts_.counts}),
       lines_(parts_.sources, parts_.has_usage_events, *parts_.log),
       oom_kills_(parts_.sinks, *parts_.forecast),
@@ -83,6 +83,7 @@ void Core::source_ready(sources::Source& source) {
   {
     const LoopWorkScope drains(parts_.counts->work, LoopWork::events);
     source.drain(now, wakes);
+    for (const SeenCrossing& crossing : source.take_crossings()) crossings_.saw(crossing);
   }
   for (const Wake& wake : wakes) {
     if (wake.source == WakeSource::workload_change) tree_.note_change();
@@ -206,6 +207,7 @@ void Core::reload(Config config) {
   evaluator_.reconfigure(config);
   config_ = std::move(config);
   reporter_.reconfigured();
+  crossings_.clear();
   parts_.observer->configure(config_);
   victim_cache_.reconfigured(same_rules);
   parts_.watchdog->withdraw();
@@ -249,6 +251,10 @@ bool Core::decide(const Wake& wake, MonotonicTime woken) {
   const bool signalled = kills && signal(record.decision);
   // What follows happens while the victims are dying already.
   record.wall_time_ns = wall_time_ns();
+  crossings_.evaluated(record);
+  if (const auto driving = record.decision.driving) {
+    record.crossing = crossings_.bounds(record.decision.evidence[*driving], record.stages.observed);
+  }
   if (kills && !signalled) {
     reporter_.report_pass(config_, evaluator_.state_before(record), record);
     return false;

@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "agent/crossing_tracker.h"
 #include "agent/evaluator.h"
 #include "agent/growth_watch.h"
 #include "agent/kill_controller.h"
@@ -91,6 +92,7 @@ class Core {
   VictimCache victim_cache_;
   Evaluator evaluator_;
   RecordReporter reporter_;
+  CrossingTracker crossings_;
   KillController kills_;
   LineArmer lines_;
   OomKills oom_kills_;

@@ -39,6 +39,7 @@ void KillController::record_loop_kills(const Record& evaluated) {
     request.decision = evaluated.decision;
     request.decision.evictions = {eviction};
     request.prepared = evaluated.prepared;
+    request.crossing = evaluated.crossing;
     submit(std::move(request));
   }
   kills_.collect();  // a dry run, or a victim that is gone already, is complete at once
@@ -72,6 +73,12 @@ void KillController::submit(KillRequest request) {
   if (request.origin == KillOrigin::watchdog) {  // its orders come from the pre-ranked list
     const MonotonicTime at = request.signalled->at;
     if (parts_.victim_cache.ready(at)) request.prepared = parts_.victim_cache.prepared(at);
+  }
+  // The loop's last reading above the line bounds a crossing that only the watchdog or the guard
+  // saw.
+  if (request.origin != KillOrigin::loop && request.decision.driving) {
+    request.crossing = parts_.crossings.bounds(request.decision.evidence[*request.decision.driving],
+                                               request.stages.crossed);
   }
   Record record = to_record(std::move(request), wall_time_ns());
   if (!completes) return parts_.reporter.report(record);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "actuators/ladder.h"
+#include "agent/crossing_tracker.h"
 #include "agent/guard_controller.h"
 #include "agent/kill_request.h"
 #include "agent/kills.h"
@@ -32,6 +33,7 @@ struct KillParts {
   TreeRefresher& tree;
   WakeScheduler& scheduler;
   RecordReporter& reporter;
+  const CrossingTracker& crossings;
   exports::Log& log;
   const std::vector<exports::RecordSink*>& sinks;
   exports::LoopCounts& counts;

@@ -27,6 +27,7 @@ Record to_record(KillRequest request, std::int64_t wall_time_ns) {
   record.decision = std::move(request.decision);
   record.stages = request.stages;
   record.prepared = request.prepared;
+  record.crossing = request.crossing;
   if (request.origin == KillOrigin::loop) return record;
   Decision& decision = record.decision;
   decision.action = Action::kill;

@@ -23,6 +23,7 @@ struct KillRequest {
   // watchdog or the guard are filled in by to_record().
   Decision decision;
   std::optional<Prepared> prepared = std::nullopt;
+  std::optional<CrossingBounds> crossing = std::nullopt;
   // What was sent already. Nothing: the loop has begun the kill on its ladder.
   std::optional<actuators::Signalled> signalled = std::nullopt;
 

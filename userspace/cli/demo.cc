@@ -11,6 +11,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -262,34 +263,57 @@ void print_ranking(const v1::Decision& decision) {
   table.print();
 }
 
-void print_timeline(const v1::Record& record) {
-  const std::int64_t start = record.stages().crossed_ns();
-  const auto step = [start](const char* what, std::int64_t at_ns, const std::string& remark) {
-    fmt::print("  {:>9.1f} us  {:<12} {}\n", static_cast<double>(at_ns - start) / 1e3, what,
-               remark);
-  };
-  const auto& outcome = record.outcome();
-  const auto& evidence = record.decision().evidence(static_cast<int>(record.decision().driving()));
-  step("crossing seen", start,
-       fmt::format("by {}", messages::enum_word(*v1::Wake::Source_descriptor()->FindValueByNumber(
-                                record.observation().wake().source()))));
-  step("awake", record.stages().woken_ns(), "");
-  step("observed", record.stages().observed_ns(),
-       fmt::format("{} available, threshold {}", tables::human({evidence.available()}),
-                   tables::human({evidence.limit()})));
-  step("decided", record.stages().decided_ns(), "evict " + outcome.victim().name());
-  if (outcome.has_signalled_ns()) {
-    step("signalled", outcome.signalled_ns(), fmt::format("{} process(es)", outcome.processes()));
+struct TimelineStep {
+  std::int64_t at_ns;
+  std::string what;
+  std::string remark;
+};
+
+// Between the two lies the crossing.
+void add_crossing(const v1::CrossingBounds& crossing, std::vector<TimelineStep>& steps) {
+  if (crossing.seen() == v1::CrossingBounds::CHARGE) {
+    steps.push_back({crossing.last_above().at_ns(), "crossed", "seen by the kernel's charge"});
+    return;
   }
+  if (crossing.has_last_above()) {
+    steps.push_back(
+        {crossing.last_above().at_ns(), "not crossed", "last reading above the threshold"});
+  }
+  steps.push_back({crossing.first_below().at_ns(), "crossed", "first reading below it"});
+}
+
+void add_outcome(const v1::Outcome& outcome, std::vector<TimelineStep>& steps) {
+  if (outcome.has_signalled_ns()) {
+    steps.push_back(
+        {outcome.signalled_ns(), "signalled", fmt::format("{} process(es)", outcome.processes())});
+  }
+  if (outcome.has_exited_ns()) steps.push_back({outcome.exited_ns(), "exited", ""});
+  if (outcome.has_released_ns()) {
+    steps.push_back(
+        {outcome.released_ns(), "memory freed", tables::human({outcome.freed_bytes()})});
+  }
+}
+
+void print_timeline(const v1::Record& record) {
+  const auto& evidence = record.decision().evidence(static_cast<int>(record.decision().driving()));
+  const auto& source =
+      *v1::Wake::Source_descriptor()->FindValueByNumber(record.observation().wake().source());
+  std::vector<TimelineStep> steps;
+  add_crossing(record.crossing(), steps);
+  steps.push_back(
+      {record.stages().woken_ns(), "awake", fmt::format("by {}", messages::enum_word(source))});
+  steps.push_back({record.stages().observed_ns(), "observed",
+                   fmt::format("{} available, threshold {}", tables::human({evidence.available()}),
+                               tables::human({evidence.limit()}))});
+  steps.push_back(
+      {record.stages().decided_ns(), "decided", "evict " + record.outcome().victim().name()});
+  add_outcome(record.outcome(), steps);
   // process_mrelease() may free all of its memory before the process exits.
-  const auto released = [&] {
-    if (!outcome.has_released_ns()) return;
-    step("memory freed", outcome.released_ns(), tables::human({outcome.freed_bytes()}));
-  };
-  const bool memory_first = outcome.released_ns() < outcome.exited_ns();
-  if (memory_first) released();
-  if (outcome.has_exited_ns()) step("exited", outcome.exited_ns(), "");
-  if (!memory_first) released();
+  std::ranges::stable_sort(steps, {}, &TimelineStep::at_ns);
+  for (const TimelineStep& step : steps) {
+    fmt::print("  {:>9.1f} us  {:<12} {}\n",
+               static_cast<double>(step.at_ns - steps.front().at_ns) / 1e3, step.what, step.remark);
+  }
 }
 
 void print_text(const Played& played) {

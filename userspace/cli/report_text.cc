@@ -103,7 +103,7 @@ void add_summary(const internal::Picture& picture, std::string& out) {
   out += " |\n";
   if (summary.has_median_to_signal_ns()) {
     out +=
-        fmt::format("| crossing to SIGKILL | median {}, longest {} |\n",
+        fmt::format("| crossing to SIGKILL, at most | median {}, longest {} |\n",
                     length(summary.median_to_signal_ns()), length(summary.longest_to_signal_ns()));
   }
   for (const internal::Span& span : picture.spans()) {

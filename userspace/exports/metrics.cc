@@ -53,12 +53,25 @@ prometheus::ClientMetric stage_metric(const StageHistograms& stages, Stage stage
 MetricFamily stage_family(const StageHistograms& stages) {
   MetricFamily family{"forestall_stage_duration_seconds",
                       "Duration of each stage of a kill: up to the signal since the previous "
-                      "stage, then since the signal.",
+                      "stage, the first since the last reading before the crossing; then since the "
+                      "signal.",
                       MetricType::Histogram,
                       {}};
   for (std::size_t i = 0; i < kStageCount; ++i) {
+    if (static_cast<Stage>(i) == Stage::reaction) continue;  // the sum of others
     family.metric.push_back(stage_metric(stages, static_cast<Stage>(i)));
   }
+  return family;
+}
+
+MetricFamily reaction_family(const StageHistograms& stages) {
+  MetricFamily family{"forestall_crossing_to_signal_at_most_seconds",
+                      "Time from the last reading before a threshold was crossed to the first "
+                      "signal, without grace periods.",
+                      MetricType::Histogram,
+                      {}};
+  family.metric.push_back(stage_metric(stages, Stage::reaction));
+  family.metric.back().label.clear();
   return family;
 }
 
@@ -260,7 +273,10 @@ class Metrics::Families {
           &kernel_kills_by_class_, &evictions_}) {
       all.push_back(each->collect());
     }
-    if (recorders_.stages != nullptr) all.push_back(stage_family(*recorders_.stages));
+    if (recorders_.stages != nullptr) {
+      all.push_back(stage_family(*recorders_.stages));
+      all.push_back(reaction_family(*recorders_.stages));
+    }
     if (recorders_.drops != nullptr) add_drops(*recorders_.drops, all);
     if (recorders_.grpc != nullptr) add_grpc(*recorders_.grpc, all);
     if (recorders_.work != nullptr) add_work(*recorders_.work, all);

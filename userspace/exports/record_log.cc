@@ -91,11 +91,6 @@ void add_damage(LogLine& line, const Damage& damage) {
   if (damage.outside_growth) line.field("outside_growth", *damage.outside_growth);
 }
 
-std::optional<Duration> since(MonotonicTime from, const std::optional<MonotonicTime>& to) {
-  if (!to) return std::nullopt;
-  return *to - from;
-}
-
 void add_stage(LogLine& line, std::string_view key, const std::optional<Duration>& duration) {
   if (duration) line.field(key, *duration);
 }
@@ -156,7 +151,6 @@ LogLine decision_line(const Record& record) {
 
 LogLine outcome_line(const Record& record) {
   const Outcome& outcome = *record.outcome;
-  const MonotonicTime crossed = record.stages.crossed;
   LogLine line("outcome");
   line.field("record", record.sequence)
       .field("victim", outcome.victim.name)
@@ -164,19 +158,19 @@ LogLine outcome_line(const Record& record) {
       .field("state", to_string(outcome.state))
       .field("dry_run", outcome.dry_run)
       .field("processes", outcome.processes)
-      .field("freed", outcome.freed)
-      .field("crossed_to_decided_us", record.stages.decided - crossed);
+      .field("freed", outcome.freed);
   if (outcome.left_behind) {
     line.field("left_behind", outcome.left_behind->total);
     add_kinds(line, outcome.left_behind->kinds);
   }
   const StageLengths stages = stage_lengths(record);
   for (std::size_t i = 0; i < kStageCount; ++i) {
+    if (static_cast<Stage>(i) == Stage::reaction) continue;
     add_stage(line, std::string(to_string(static_cast<Stage>(i))) + "_us", stages[i]);
   }
-  add_stage(line, "crossed_to_signalled_us", since(crossed, outcome.signalled));
-  add_stage(line, "crossed_to_exited_us", since(crossed, outcome.exited));
-  add_stage(line, "crossed_to_released_us", since(crossed, outcome.released));
+  add_stage(line, "crossed_to_signalled_at_most_us",
+            stages[static_cast<std::size_t>(Stage::reaction)]);
+  if (record.crossing) line.field("crossing_seen_by", to_string(record.crossing->seen));
   for (const Attempt& attempt : outcome.attempts) {
     if (attempt.failure) {
       line.field("failed_rung", to_string(attempt.rung)).field("failure", attempt.failure->text());

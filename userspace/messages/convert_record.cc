@@ -36,6 +36,36 @@ Result<Attempt> from_proto(const v1::Attempt& message) {
   return attempt;
 }
 
+v1::CrossingBounds::Reading to_proto(const CrossingBounds::Reading& reading) {
+  v1::CrossingBounds::Reading out;
+  out.set_at_ns(to_ns(reading.at));
+  if (reading.available) out.set_available(*reading.available);
+  return out;
+}
+
+CrossingBounds::Reading from_proto(const v1::CrossingBounds::Reading& message) {
+  CrossingBounds::Reading reading{from_ns(message.at_ns())};
+  if (message.has_available()) reading.available = message.available();
+  return reading;
+}
+
+v1::CrossingBounds to_proto(const CrossingBounds& crossing) {
+  v1::CrossingBounds out;
+  if (crossing.above) *out.mutable_last_above() = to_proto(*crossing.above);
+  *out.mutable_first_below() = to_proto(crossing.below);
+  out.set_seen(to_enum<v1::CrossingBounds::Seen>(crossing.seen));
+  return out;
+}
+
+Result<CrossingBounds> from_proto(const v1::CrossingBounds& message) {
+  CrossingBounds crossing;
+  if (message.has_last_above()) crossing.above = from_proto(message.last_above());
+  crossing.below = from_proto(message.first_below());
+  crossing.seen =
+      TRY(from_enum<CrossingSeen>(message.seen(), v1::CrossingBounds::Seen_MAX, "seen"));
+  return crossing;
+}
+
 }  // namespace
 
 v1::StageTimes to_proto(const StageTimes& stages) {
@@ -96,6 +126,7 @@ void put_the_rest(const Record& record, v1::Record& out) {
     out.mutable_prepared()->set_age_ns(record.prepared->age.count());
     out.mutable_prepared()->set_workloads(record.prepared->workloads);
   }
+  if (record.crossing) *out.mutable_crossing() = to_proto(*record.crossing);
 }
 
 }  // namespace
@@ -151,6 +182,9 @@ Result<Record> read_the_rest(const v1::Record& message) {
   if (message.has_prepared()) {
     record.prepared =
         Prepared{Duration(message.prepared().age_ns()), message.prepared().workloads()};
+  }
+  if (message.has_crossing()) {
+    record.crossing = TRY(inside("crossing", from_proto(message.crossing())));
   }
   return record;
 }

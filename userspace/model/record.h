@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/clock.h"
+#include "model/crossing.h"
 #include "model/decision.h"
 #include "model/observation.h"
 #include "model/oom_kill.h"
@@ -16,7 +17,7 @@ namespace forestall {
 
 // When each stage of one incident was reached, on CLOCK_MONOTONIC.
 struct StageTimes {
-  MonotonicTime crossed;   // the kernel saw the cause (Wake::at)
+  MonotonicTime crossed;   // the cause of the wake (Wake::at); no bound of the crossing
   MonotonicTime woken;     // the loop ran
   MonotonicTime observed;  // fresh values were read
   MonotonicTime decided;   // the policy answered
@@ -45,6 +46,8 @@ struct Record {
   std::optional<OomKill> oom_kill;
   std::optional<Prepared> prepared =
       std::nullopt;  // nullopt: everything was read for this decision
+  // Nullopt: no threshold drives the decision, or it is of an agent that did not measure it.
+  std::optional<CrossingBounds> crossing = std::nullopt;
 
   friend bool operator==(const Record&, const Record&) = default;
 };

@@ -14,14 +14,18 @@
 namespace forestall {
 
 enum class Stage : std::uint8_t {
-  wake,     // the kernel saw the cause -> the loop ran
+  // The last reading before the crossing -> the loop ran. For a grace period or a record without
+  // readings: from the cause of the wake.
+  wake,
   observe,  // -> fresh values were read
   decide,   // -> the policy decided
   signal,   // -> the first SIGKILL was sent (includes a grace)
   exit,     // the first SIGKILL -> the last process exited
   freed,    // the first SIGKILL -> the memory was back
+  // All of it up to the signal: the crossing -> the first SIGKILL, at most. Not for a grace period.
+  reaction,
 };
-inline constexpr std::size_t kStageCount = 6;
+inline constexpr std::size_t kStageCount = 7;
 
 // Empty for an invalid stage.
 [[nodiscard]] std::string_view to_string(Stage stage);

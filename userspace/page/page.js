@@ -165,7 +165,7 @@
       tiles.push(
         tile(
           '',
-          'Crossing to SIGKILL',
+          'Crossing to SIGKILL, at most',
           median[0],
           median[1],
           'median; longest ' + length(sum.longestToSignalNs),

@@ -112,7 +112,8 @@ void Moments::record(std::uint64_t evaluation, std::uint64_t run, std::int64_t a
   moment.set_victim(text::to_utf8(victim_of(reported)));
   put_stages(reported, moment);
   if (reported.outcome && reported.outcome->signalled && !reported.outcome->dry_run) {
-    entry.to_signal_ns = (*reported.outcome->signalled - reported.stages.crossed).count();
+    const auto reaction = stage_lengths(reported)[static_cast<std::size_t>(Stage::reaction)];
+    if (reaction) entry.to_signal_ns = reaction->count();
   }
   *moment.mutable_record() = messages::to_proto(reported);
   moment.set_considered_left_out(left_out);

@@ -41,7 +41,7 @@ void draw_title(Canvas& canvas, const internal::Picture& picture) {
     said += fmt::format(", would have been killed {} (dry run)", summary.would_kills());
   }
   if (summary.has_median_to_signal_ns()) {
-    said += fmt::format("; crossing to SIGKILL {:.2f} ms (median)",
+    said += fmt::format("; crossing to SIGKILL at most {:.2f} ms (median)",
                         static_cast<double>(summary.median_to_signal_ns()) / 1e6);
   }
   if (picture.remarks_size() > 0) said += "; incomplete: " + picture.remarks(0);

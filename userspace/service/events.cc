@@ -86,8 +86,12 @@ void report_outcome(const v1::Record& record, const EventVisit& visit) {
   out.set_state(outcome.state());
   out.set_freed_bytes(outcome.freed_bytes());
   if (outcome.has_signalled_ns()) {
-    out.set_signalled_after_ns(
-        saturating_subtract(outcome.signalled_ns(), record.stages().crossed_ns()));
+    const bool bounded = record.has_crossing();
+    const std::int64_t crossed =
+        bounded ? record.crossing().last_above().at_ns() : record.stages().crossed_ns();
+    if (!bounded || record.crossing().has_last_above()) {
+      out.set_signalled_after_ns(saturating_subtract(outcome.signalled_ns(), crossed));
+    }
     if (outcome.has_released_ns()) {
       out.set_freed_after_ns(saturating_subtract(outcome.released_ns(), outcome.signalled_ns()));
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sources/bpf_source.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "kernel/cgroup_path.h"
@@ -53,7 +54,7 @@ std::vector<std::string> BpfSource::take_subjects(const std::map<CgroupId, Line>
   return notes;
 }
 
-Result<Bytes> BpfSource::place(const Subject& subject, const Line& line) const {
+Result<Bytes> BpfSource::place(const Subject& subject, const Line& line) {
   const bool met = line.headroom <= Bytes{0};
   // Already reported and still met: only further growth is reported. The step counts from the last
   // report, so that slow growth adds up.
@@ -66,12 +67,19 @@ Result<Bytes> BpfSource::place(const Subject& subject, const Line& line) const {
   // per-CPU remainders. The line is therefore placed relative to the current counter.
   const abi_node_usage usage = TRY(programs_.node_usage());
   const Bytes counter{static_cast<std::int64_t>(abi_node_working_set(&usage))};
+  node_differs_.reset();
+  if (node_observed_)
+    node_differs_ = std::max(counter - *node_observed_, *node_observed_ - counter);
   return counter + (still_met ? kGrowthStep : line.distance());
 }
 
 Result<std::vector<std::string>> BpfSource::arm(std::span<const Line> lines, MonotonicTime) {
   std::map<CgroupId, Line> lowest;
+  node_observed_.reset();
   for (const Line& line : lines) {
+    if (line.cgroup.inode == 0 && row_of(line.signal).measure == Measure::working_set) {
+      node_observed_ = line.floor_line - line.headroom;
+    }
     const auto [entry, fresh] = lowest.try_emplace(line.cgroup, line);
     if (!fresh && line.distance() < entry->second.distance()) entry->second = line;
   }
@@ -97,6 +105,35 @@ Result<std::vector<std::string>> BpfSource::arm(std::span<const Line> lines, Mon
   return notes;
 }
 
+void BpfSource::take_crossing(const abi_event& event) {
+  const auto subject = subjects_.find(CgroupId{event.cgroup});
+  if (subject == subjects_.end()) return;
+  subject->second.fired = true;
+  const auto reading = [](std::uint64_t at_ns, std::uint64_t amount) {
+    return SeenCrossing::Reading{from_ns(static_cast<std::int64_t>(at_ns)),
+                                 Bytes{static_cast<std::int64_t>(amount)}};
+  };
+  SeenCrossing seen;
+  seen.cgroup = subject->first;
+  seen.by = CrossingSeen::kernel;
+  seen.before = reading(event.read_ns, event.read_usage);
+  seen.after = reading(event.at_ns, event.usage);
+  if (seen.cgroup.inode == 0) {
+    // The counter is not what the observer reads: the line was placed by the difference, which
+    // includes what was charged between the two.
+    if (!node_differs_) return;
+    seen.measured = SeenCrossing::Measured::working_set;
+    seen.before.amount += *node_differs_;
+    seen.after->amount -= *node_differs_;
+  }
+  if (event.read_ns != 0) crossings_.push_back(seen);
+  if (event.kind != ABI_EVENT_charge) return;
+  // The hook runs within microseconds: until this charge, usage was below the line.
+  seen.before = reading(event.at_ns, event.line - 1);
+  seen.by = CrossingSeen::charge;
+  crossings_.push_back(seen);
+}
+
 void BpfSource::take_kill(const abi_event& event, DrainPaths& paths) {
   OomKillEvent kill = to_event(*abi_oom_kill_of(&event));
   // The domain first: thresholds apply to it.
@@ -117,8 +154,7 @@ void BpfSource::drain(MonotonicTime, std::vector<Wake>& wakes) {
     if (event.cgroup != 0) wake.cgroup = CgroupId{event.cgroup};
     if (is_crossing(event.kind)) {
       wake.usage = Bytes{static_cast<std::int64_t>(event.usage)};
-      const auto subject = subjects_.find(CgroupId{event.cgroup});
-      if (subject != subjects_.end()) subject->second.fired = true;
+      take_crossing(event);
     }
     if (event.kind == ABI_EVENT_oom_kill) take_kill(event, paths);
     wakes.push_back(wake);

@@ -39,6 +39,10 @@ class BpfSource final : public Source {
     return std::exchange(kills_, {});
   }
 
+  [[nodiscard]] std::vector<SeenCrossing> take_crossings() override {
+    return std::exchange(crossings_, {});
+  }
+
   static constexpr Bytes kGrowthStep = mib(16);
   static constexpr std::size_t kKillsMax = 4096;
 
@@ -54,14 +58,20 @@ class BpfSource final : public Source {
   // Opens new subjects and closes those without a line; returns those that could not be opened.
   std::vector<std::string> take_subjects(const std::map<CgroupId, Line>& lowest);
   // Where `line` lies in the kernel's counter; its previous place if it need not move.
-  Result<Bytes> place(const Subject& subject, const Line& line) const;
+  Result<Bytes> place(const Subject& subject, const Line& line);
 
+  void take_crossing(const abi_event& event);
   void take_kill(const abi_event& event, DrainPaths& paths);
 
   kernel::BpfPrograms& programs_;
   const kernel::CgroupTree& tree_;
   std::map<CgroupId, Subject> subjects_;
   std::vector<OomKillEvent> kills_;
+  // The node's working set at the last arm(), as the observer had read it; nullopt: no line has it.
+  std::optional<Bytes> node_observed_;
+  // How far the node's counter was from it, either way, when its line was placed.
+  std::optional<Bytes> node_differs_;
+  std::vector<SeenCrossing> crossings_;  // at most two for each subject and arm()
 };
 
 }  // namespace forestall::sources

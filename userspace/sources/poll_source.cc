@@ -81,8 +81,9 @@ struct PollSource::Watch {
   bool wanted = true;
   std::optional<Reading> last;
   MonotonicTime last_at;
-  std::optional<Bytes> reported;  // met, and reported to the loop at this amount
-  MonotonicTime due;              // the next read
+  std::optional<Bytes> reported;                // met, and reported to the loop at this amount
+  std::optional<SeenCrossing::Reading> before;  // the last that found it not met
+  MonotonicTime due;                            // the next read
 };
 
 PollSource::PollSource(const kernel::CgroupTree& tree, HeldFile vmstat, HeldFile meminfo,
@@ -236,11 +237,24 @@ void PollSource::forget_rate() {
   seen_rate_.reset();
 }
 
+// The agent reads the node's working set from another file, so this source's readings say nothing
+// about when that crossed its line.
+void PollSource::take_crossing(Watch& watch) {
+  const auto before = std::exchange(watch.before, std::nullopt);
+  if (!before || (watch.cgroup.inode == 0 && !watch.by_meminfo)) return;
+  using Measured = SeenCrossing::Measured;
+  crossings_.push_back({.cgroup = watch.cgroup,
+                        .measured = watch.by_meminfo ? Measured::not_left : Measured::working_set,
+                        .by = CrossingSeen::reading,
+                        .before = *before});
+}
+
 void PollSource::judge(Watch& watch, const Reading& reading, MonotonicTime now,
                        std::vector<Wake>& wakes) {
   const Bytes headroom = watch.floor_line - reading.amount;
   const bool warns = watch.warning && headroom <= *watch.warning;
   if (headroom >= Bytes{0}) {
+    watch.before = {now, reading.amount};
     watch.reported.reset();
     if (warns) watch.warning.reset();
     watch.due = now + sleep_of(watch, headroom);
@@ -249,6 +263,7 @@ void PollSource::judge(Watch& watch, const Reading& reading, MonotonicTime now,
     watch.due = now + kReported;
     if (watch.reported && reading.amount < *watch.reported + kReportedStep) return;
     watch.reported = reading.amount;
+    take_crossing(watch);
   }
   Wake wake{WakeSource::poll, now, std::nullopt, reading.amount};
   if (watch.cgroup.inode != 0) wake.cgroup = watch.cgroup;

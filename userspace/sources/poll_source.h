@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "kernel/cgroup_tree.h"
@@ -43,6 +44,10 @@ class PollSource final : public Source {
   Result<std::vector<std::string>> arm(std::span<const Line> lines, MonotonicTime now) override;
   void drain(MonotonicTime now, std::vector<Wake>& wakes) override;
 
+  [[nodiscard]] std::vector<SeenCrossing> take_crossings() override {
+    return std::exchange(crossings_, {});
+  }
+
   // Length of the current sleep; zero when no line is armed.
   [[nodiscard]] Duration interval() const { return interval_; }
 
@@ -64,6 +69,8 @@ class PollSource final : public Source {
   // One burst must not shorten every sleep permanently: each arm() lowers the rate by an eighth,
   // down to the fastest rate since the last arm() or the fastest possible one.
   void forget_rate();
+  // What a line that is met says about its crossing.
+  void take_crossing(Watch& watch);
   // Wakes the loop if the reading crosses the line or grew enough; sets the next read.
   void judge(Watch& watch, const Reading& reading, MonotonicTime now, std::vector<Wake>& wakes);
   void set_timer(MonotonicTime now);  // to the first read due
@@ -78,6 +85,7 @@ class PollSource final : public Source {
   std::int64_t fill_rate_;                 // fastest recent or possible
   std::optional<std::int64_t> seen_rate_;  // fastest since the last arm()
   Duration interval_{0};
+  std::vector<SeenCrossing> crossings_;
   std::string buffer_;
 };
 

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "model/capacity_line.h"
+#include "model/crossing.h"
 #include "model/feature.h"
 #include "model/line.h"
 #include "model/oom_kill.h"
@@ -42,6 +43,9 @@ class Source {
   // Appends what happened since the last call. Called when fd() is readable or next_due()
   // passed.
   virtual void drain(MonotonicTime now, std::vector<Wake>& wakes) = 0;
+
+  // What all drains since the last call saw at a line, where the source knows the reading before.
+  [[nodiscard]] virtual std::vector<SeenCrossing> take_crossings() { return {}; }
 
   // Kills by the kernel's OOM killer that all drains since the last call reported.
   [[nodiscard]] virtual std::vector<OomKillEvent> take_kills() { return {}; }

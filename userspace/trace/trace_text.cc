@@ -189,7 +189,7 @@ void TraceText::outcome(const v1::Event& event, std::string& out) const {
   if (outcome.freed_bytes() > 0)
     fmt::format_to(to, ", {}", tables::human(Bytes{outcome.freed_bytes()}));
   if (outcome.has_signalled_after_ns()) {
-    fmt::format_to(to, "; signalled after {}", short_length(outcome.signalled_after_ns()));
+    fmt::format_to(to, "; signalled after at most {}", short_length(outcome.signalled_after_ns()));
   }
   if (outcome.has_freed_after_ns()) {
     fmt::format_to(to, ", memory released {} later", short_length(outcome.freed_after_ns()));

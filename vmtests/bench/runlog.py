@@ -18,7 +18,7 @@ _TRACE = re.compile(
 )
 _SIGNAL = re.compile(r"sig=(\d+) errno=-?\d+ code=(-?\d+) comm=(.*) pid=(\d+) ")
 _OOM = re.compile(r"oom-kill:constraint=")
-_TOLD = re.compile(r"\bevent=outcome\b.*\bcrossed_to_signalled_us=([\d.]+)")
+_TOLD = re.compile(r"\bevent=outcome\b.*\bcrossed_to_signalled(?:_at_most)?_us=([\d.]+)")
 
 
 class LogError(Exception):

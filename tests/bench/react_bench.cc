@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the crossing of a threshold to SIGKILL, by the real agent's records: with few and many
-// workloads on the node, idle and with every CPU contended.
+// From the crossing of a threshold to SIGKILL, at most, by the real agent's records: with few and
+// many workloads on the node, idle and with every CPU contended. And how long the agent's loop
+// worked without a pause: the benchmark fails if that was longer than a limit.
 //
 //   react_bench [trials] [workloads...]      default: 7 trials with 5, 100 and 1000 workloads
+//   FORESTALL_STRETCH_MAX_MS=N               the limit; default: 20 ms
 //
 // Each trial leaks at full speed past the threshold of a scratch cgroup. The executable is
 // $FORESTALL_BIN or the one of this build, so that two can be compared.
@@ -17,6 +19,8 @@
 #include <thread>
 #include <vector>
 
+#include "forestall/v1/status.pb.h"
+#include "messages/json.h"
 #include "support/agent_run.h"
 #include "support/child.h"
 #include "support/scratch_cgroup.h"
@@ -29,6 +33,8 @@ constexpr Bytes kThreshold = mib(64);
 constexpr Bytes kPast = mib(24);
 constexpr Bytes kPace = mib(1);
 constexpr Bytes kRoom = mib(400);  // for the leak, up to the limit
+// Of the loop's work without a pause.
+constexpr double kStretchMaxMs = 20;
 
 struct Trial {
   double wake = 0, observe = 0, decide = 0, signal = 0, total = 0;  // us
@@ -41,11 +47,12 @@ Trial trial_of(const v1::Record& record) {
   };
   const auto& stages = record.stages();
   const std::int64_t signalled = record.outcome().signalled_ns();
-  return {us(stages.crossed_ns(), stages.woken_ns()),
+  const std::int64_t crossed = record.crossing().last_above().at_ns();
+  return {us(crossed, stages.woken_ns()),
           us(stages.woken_ns(), stages.observed_ns()),
           us(stages.observed_ns(), stages.decided_ns()),
           us(stages.decided_ns(), signalled),
-          us(stages.crossed_ns(), signalled),
+          us(crossed, signalled),
           record.has_prepared()};
 }
 
@@ -120,6 +127,37 @@ void print(int workloads, bool loaded, const std::vector<Trial>& trials) {
              prepared, trials.size());
 }
 
+double stretch_max_ms() {
+  const char* set = std::getenv("FORESTALL_STRETCH_MAX_MS");
+  return set == nullptr ? kStretchMaxMs : std::atof(set);
+}
+
+// Prints the longest stretch of the loop and what it consisted of. False: longer than the limit.
+bool print_loop(AgentRun& agent) {
+  const Ran ran = run_forestall({"status", "--run-dir", agent.directory() / "", "-o", "json"});
+  v1::AgentStatus status;
+  if (ran.exit_code != 0 || !messages::from_json(ran.output, status)) {
+    fmt::print(stderr, "no status: {}\n", ran.errors);
+    return false;
+  }
+  const double longest = static_cast<double>(status.loop().longest_ns()) / 1e6;
+  fmt::print("{:>9} longest stretch of the loop: {:.2f} ms:", "", longest);
+  for (const auto& each : status.loop().work()) {
+    if (each.in_longest_ns() < 10'000) continue;
+    fmt::print(" {} {:.2f}", each.work(), static_cast<double>(each.in_longest_ns()) / 1e6);
+  }
+  fmt::print("\n{:>9} longest of each kind, ms:", "");
+  for (const auto& each : status.loop().work()) {
+    if (each.longest_ns() < 10'000) continue;
+    fmt::print(" {} {:.2f}", each.work(), static_cast<double>(each.longest_ns()) / 1e6);
+  }
+  fmt::print("\n");
+  if (longest <= stretch_max_ms()) return true;
+  fmt::print(stderr, "the loop worked for {:.2f} ms without a pause; the limit is {:.2f} ms\n",
+             longest, stretch_max_ms());
+  return false;
+}
+
 int measure(int workloads, int trials) {
   Crowd crowd(workloads);
   AgentRun agent(crowd.config());
@@ -144,7 +182,7 @@ int measure(int workloads, int trials) {
     if (loaded) fmt::print("{:>9} full/idle: {:.2f}\n", workloads, total / idle);
     idle = total;
   }
-  return 0;
+  return print_loop(agent) ? 0 : 1;
 }
 
 }  // namespace

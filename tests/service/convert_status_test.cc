@@ -48,5 +48,18 @@ TEST(ConvertStatus, ContainsLossesAndDroppedClients) {
   EXPECT_EQ(status.drops().slow_readers(), 7U);
 }
 
+TEST(ConvertStatus, ContainsTheLoopsStretches) {
+  exports::LoopCounts counts;
+  counts.work.begin();
+  counts.work.end();
+  const v1::AgentStatus status =
+      service::to_proto(service::AgentFacts(), exports::Status(), exports::StageHistograms(),
+                        counts, exports::DropCounts(), wire::GrpcCounts(), MonotonicTime());
+  EXPECT_EQ(status.loop().stretches(), 1U);
+  ASSERT_EQ(status.loop().work_size(), static_cast<int>(exports::kLoopWorkCount));
+  EXPECT_EQ(status.loop().work(0).work(), "other");
+  EXPECT_EQ(status.loop().work(0).in_longest_ns(), status.loop().longest_ns());
+}
+
 }  // namespace
 }  // namespace forestall::test

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/printable.h"
@@ -204,6 +206,24 @@ void print_decisions(const v1::AgentStatus& status) {
   table.print();
 }
 
+// What took part in the longest stretch, the longest part first.
+void print_loop(const v1::AgentStatus& status) {
+  if (!status.has_loop()) return;  // an agent of an earlier version
+  std::vector<std::pair<std::int64_t, std::string>> parts;
+  for (const v1::LoopStretches::Work& each : status.loop().work()) {
+    if (each.in_longest_ns() > 0) parts.emplace_back(-each.in_longest_ns(), each.work());
+  }
+  std::ranges::sort(parts);
+  constexpr std::size_t kShown = 3;
+  if (parts.size() > kShown) parts.resize(kShown);
+  std::string text;
+  for (const auto& [ns, work] : parts) {
+    text += fmt::format("{}{} {}", text.empty() ? ": " : ", ", printable(work), span(-ns));
+  }
+  fmt::print("\nloop: {} stretches of work, the longest {}{}\n", status.loop().stretches(),
+             span(status.loop().longest_ns()), text);
+}
+
 void print_stages(const v1::AgentStatus& status) {
   fmt::print("\nStages of all kills so far\n");
   tables::Table table({"stage", "kills", "p50", "p90", "p99", "max"});
@@ -245,6 +265,7 @@ int run_status(const Options& options) {
   print_thresholds(*status);
   print_decisions(*status);
   print_stages(*status);
+  print_loop(*status);
   return kExitOk;
 }
 

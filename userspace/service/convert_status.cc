@@ -25,6 +25,22 @@ v1::StageSummary to_proto(const exports::StageSummary& summary) {
   return out;
 }
 
+v1::LoopStretches to_proto(const exports::LoopWorkTally& tally) {
+  v1::LoopStretches out;
+  out.set_stretches(tally.stretches());
+  out.set_longest_ns(tally.longest().count());
+  for (std::size_t i = 0; i < exports::kLoopWorkCount; ++i) {
+    const auto work = static_cast<exports::LoopWork>(i);
+    const auto summary = tally.summary(work);
+    v1::LoopStretches::Work& each = *out.add_work();
+    each.set_work(std::string(to_string(work)));
+    each.set_longest_ns(summary.longest.count());
+    each.set_in_longest_ns(summary.in_longest.count());
+    each.set_total_ns(summary.total.count());
+  }
+  return out;
+}
+
 v1::StatusDecision to_proto(const exports::StatusDecision& decision) {
   v1::StatusDecision out;
   out.set_sequence(decision.sequence);
@@ -110,6 +126,7 @@ v1::AgentStatus to_proto(const AgentFacts& facts, const exports::Status& status,
   for (std::size_t i = 0; i < kStageCount; ++i) {
     *out.add_stages() = to_proto(stages.summary(static_cast<Stage>(i)));
   }
+  *out.mutable_loop() = to_proto(counts.work);
   v1::Drops& lost = *out.mutable_drops();
   lost.set_log_lines(drops.log_lines());
   lost.set_bpf_events(drops.bpf.sum_of("dropped"));

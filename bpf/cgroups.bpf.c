@@ -59,13 +59,13 @@ int cgroup_rmdir(struct bpf_raw_tracepoint_args* ctx) {
   return 0;
 }
 
-/* (cgroup, path, populated) */
+/* (cgroup, path, populated). Not if it became empty: the tree is the same, and after each kill it
+ * would be listed again. */
 SEC("raw_tp/cgroup_notify_populated")
 int cgroup_notify_populated(struct bpf_raw_tracepoint_args* ctx) {
   struct cgroup* cgroup = (void*)ctx->args[0];
 
-  if (in_memory_hierarchy(cgroup))
-    report_change(BPF_CORE_READ(cgroup, kn, id),
-                (__s32)ctx->args[2] ? ABI_WORKLOAD_FILLED : ABI_WORKLOAD_EMPTIED);
+  if ((__s32)ctx->args[2] && in_memory_hierarchy(cgroup))
+    report_change(BPF_CORE_READ(cgroup, kn, id), ABI_WORKLOAD_FILLED);
   return 0;
 }

@@ -21,7 +21,7 @@
   X(oom_kill, 1)        /* the kernel OOM killer marked a victim */               \
   X(oom_last_call, 1)   /* the kernel is about to choose a victim */              \
   X(oom_score_adj, 0)   /* a process' oom_score_adj was written */                \
-  X(workload_change, 1) /* a cgroup appeared, was removed, filled or emptied */
+  X(workload_change, 1) /* a cgroup appeared, was removed or filled */
 
 enum abi_event_kind {
 #define ABI_EVENT_ENUM(name, wakes) ABI_EVENT_##name,
@@ -54,7 +54,6 @@ struct abi_event {
 enum abi_workload_change {
   ABI_WORKLOAD_APPEARED = 1,
   ABI_WORKLOAD_VANISHED,
-  ABI_WORKLOAD_EMPTIED,
   ABI_WORKLOAD_FILLED,
 };
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "integration/bpf_events.h"
@@ -186,6 +187,24 @@ TEST_F(BpfSourceTest, ReportsWorkloadChanges) {
   source_.drain(clock_.now(), wakes);
   EXPECT_TRUE(std::ranges::any_of(
       wakes, [](const Wake& wake) { return wake.source == WakeSource::workload_change; }));
+}
+
+// After a kill the cgroups of the victims become empty, and the tree need not be listed again.
+// Other cgroups of this host may change meanwhile: then the next try shows it.
+TEST_F(BpfSourceTest, ACgroupThatLosesItsLastProcessIsNoChange) {
+  const MonotonicTime give_up = clock_.now() + kLong;
+  bool silent = false;
+  while (!silent && clock_.now() < give_up) {
+    std::optional<Hog> hog(std::in_place, scratch_, path_, mib(1));
+    std::vector<Wake> wakes;
+    source_.drain(clock_.now(), wakes);
+    wakes.clear();
+    hog.reset();
+    source_.drain(clock_.now(), wakes);
+    silent = std::ranges::none_of(
+        wakes, [](const Wake& wake) { return wake.source == WakeSource::workload_change; });
+  }
+  EXPECT_TRUE(silent);
 }
 
 TEST_F(BpfSourceTest, ACrossingHasTheReadingBefore) {

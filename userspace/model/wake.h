@@ -26,7 +26,7 @@ enum class WakeSource : std::uint8_t {
   high_tripwire,    // cgroup v2 memory.high was crossed (memory.events)
   psi_trigger,      // PSI trigger fired
   poll,             // adaptive reading of /proc/vmstat, usage files, filesystems and tasks
-  workload_change,  // a cgroup was created, removed or emptied
+  workload_change,  // a cgroup was created, removed or filled
   kill_progress,    // a kill in flight advanced
   command,          // reload, or an operator's request
   oom_last_call,    // the kernel is about to select a victim; it may still find that it need not

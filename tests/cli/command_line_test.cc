@@ -132,6 +132,24 @@ TEST(CommandLine, CheckConfigShowsWhatTheAgentServesAndRecords) {
       << none.errors;
 }
 
+TEST(CommandLine, CheckConfigShowsTheBackstopOfThisHost) {
+  const TempTree tree{{"default.yaml", "pods: {enabled: true}\n"},
+                      {"own.yaml", "untilOom: {available: 64Mi}\n"},
+                      {"off.yaml", "untilOom: {available: 0%}\n"},
+                      {"compat.yaml", "compat: {kubeletVersion: \"1.30\"}\n"}};
+  const auto check = [&](const char* config) {
+    const Ran ran = run_forestall({"check-config", "--config", tree / config});
+    EXPECT_EQ(ran.exit_code, 0) << ran.errors;
+    return ran.output;
+  };
+  const std::regex backstop(R"(memory\.untilOom +- +\d+Mi +hard +- +- +backstop)");
+  EXPECT_TRUE(std::regex_search(check("default.yaml"), backstop)) << check("default.yaml");
+  EXPECT_THAT(check("own.yaml"), testing::ContainsRegex("memory.untilOom +- +64Mi .*own.yaml"));
+  for (const char* config : {"off.yaml", "compat.yaml"}) {
+    EXPECT_THAT(check(config), testing::Not(HasSubstr("memory.untilOom"))) << config;
+  }
+}
+
 TEST(CommandLine, DoctorSaysThatTheConfigurationHasTheGuardOff) {
   const TempTree tree{{"on.yaml", "guard: on\n"}, {"off.yaml", "guard: off\n"}};
   const auto doctor = [&](const char* config) {
@@ -433,7 +451,7 @@ TEST(CheckConfig, ShowsThresholdsInOrder) {
   ASSERT_EQ(ran.exit_code, 0) << ran.errors;
   v1::ConfigReport report;
   ASSERT_TRUE(messages::from_json(ran.output, report).ok()) << ran.output;
-  ASSERT_EQ(report.thresholds_size(), 3);
+  ASSERT_EQ(report.thresholds_size(), 4);
   const v1::ThresholdReport& hard = report.thresholds(0);
   EXPECT_EQ(hard.signal() + " " + hard.operator_() + " " + hard.value(),
             "memory.available LessThan 1.5Gi");
@@ -448,6 +466,8 @@ TEST(CheckConfig, ShowsThresholdsInOrder) {
   EXPECT_EQ(soft.origin(), "--eviction-soft");
   EXPECT_EQ(report.thresholds(2).signal(), "allocatableMemory.available");
   EXPECT_TRUE(report.thresholds(2).copied());
+  EXPECT_EQ(report.thresholds(3).signal() + " " + report.thresholds(3).origin(),
+            "memory.untilOom backstop");
 }
 
 TEST(CheckConfig, FlagsRepeatedAndEmpty) {
@@ -458,7 +478,10 @@ TEST(CheckConfig, FlagsRepeatedAndEmpty) {
   EXPECT_THAT(repeated.output, HasSubstr("7%"));
   const Ran empty = run_forestall({"check-config", "--eviction-hard=", "-o", "json"});
   EXPECT_EQ(empty.exit_code, 0) << empty.errors;
-  EXPECT_THAT(empty.output, HasSubstr("\"thresholds\": []"));
+  v1::ConfigReport report;
+  ASSERT_TRUE(messages::from_json(empty.output, report).ok()) << empty.output;
+  ASSERT_EQ(report.thresholds_size(), 1);
+  EXPECT_EQ(report.thresholds(0).origin(), "backstop");
   const Ran negative = run_forestall({"check-config", "--eviction-max-pod-grace-period", "-1",
                                       "--kernel-memcg-notification", "-o", "json"});
   EXPECT_EQ(negative.exit_code, 0) << negative.errors;

@@ -188,6 +188,24 @@ TEST(PresentPages, SumsTheZonesOfTheNodes) {
   }
 }
 
+// As Linux 6.18 prints it: a zone without memory has a watermark too.
+TEST(ZoneSums, AreOverZonesWithMemory) {
+  const std::string zoneinfo =
+      "Node 0, zone      DMA\n  per-node stats\n      nr_inactive_anon 5\n  pages free     2816\n"
+      "        boost    0\n        min      13\n        low      16\n        high     19\n"
+      "        promo    22\n        spanned  4095\n        present  3998\n        managed  3840\n"
+      "        protection: (0, 3019, 19019, 19019, 19019)\n"
+      "Node 0, zone   Normal\n        low      18298\n        managed  4096000\n  pagesets\n"
+      "    cpu: 0\n              high:     41346\n"
+      "Node 0, zone  Movable\n        low      32\n        managed  0\n";
+  EXPECT_EQ(zone_sums(zoneinfo).value(), (ZoneSums{16 + 18298, 3840 + 4096000}));
+  for (const char* broken :
+       {"", "low 5\n", "managed 5\n", "low x\nmanaged 5\n", "low 5\nmanaged -1\n",
+        "low 5\nmanaged 0\n", "low 5\nmanaged 9223372036854775807\n"}) {
+    EXPECT_FALSE(zone_sums(broken).ok()) << broken;
+  }
+}
+
 TEST(MemcgTotalPages, AsMemCgroupGetMaxSumsThem) {
   const auto total = [](MemcgLimits limits, Pages swap) {
     return memcg_total_pages(limits, swap, 4096);

@@ -20,7 +20,7 @@ daemon::DaemonOptions daemon_options(const Options& options) {
   daemon.prints_records = options.output == OutputFormat::json;
   daemon.config_origin = config_origin(options);
   daemon.api_socket = api_socket(options);
-  daemon.load_config = [options] { return loaded_config(options, intake::FileTrust::required); };
+  daemon.load_config = [options] { return host_config(options, intake::FileTrust::required); };
   return daemon;
 }
 
@@ -28,7 +28,7 @@ daemon::DaemonOptions daemon_options(const Options& options) {
 
 int run_agent(const Options& options) {
   daemon::block_loop_signals();
-  const auto loaded = loaded_config(options, intake::FileTrust::required);
+  const auto loaded = host_config(options, intake::FileTrust::required);
   if (!loaded) {
     fmt::print(stderr, "{}\n", printable_lines(loaded.error().text()));
     return kExitUsage;

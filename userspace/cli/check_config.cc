@@ -209,7 +209,7 @@ void print_text(const Options& options, const Config& config, const v1::ConfigRe
 }  // namespace
 
 int run_check_config(const Options& options) {
-  auto loaded = loaded_config(options);
+  auto loaded = host_config(options);
   if (!loaded) {
     fmt::print(stderr, "{}\n", printable_lines(loaded.error().text()));
     return kExitUsage;

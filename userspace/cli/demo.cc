@@ -164,6 +164,7 @@ Result<std::string> write_config(const Stage& stage) {
   std::string text = fmt::format(
       "# The demo's configuration: its own scratch cgroup, and nothing else on this host.\n"
       "evictionHard: {{}}\n"
+      "untilOom: {{available: 0%}}\n"
       "pods: {{enabled: false}}\n"
       "watch:\n"
       "  - cgroup: {}\n"

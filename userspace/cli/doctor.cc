@@ -77,6 +77,7 @@ struct Subject {
   const agent::Host& host;
   // Nullopt: it cannot be read, and has its own error in `check-config`.
   const std::optional<Config> config;
+  const bool wants_backstop;
 };
 
 std::optional<std::string> candidate_advice(const Subject& subject) {
@@ -115,9 +116,20 @@ std::optional<std::string> guard_advice(const Subject& subject) {
       config_origin(subject.options));
 }
 
-std::optional<Config> readable_config(const Options& options) {
+// The threshold that acts where kubelet's comes too late.
+std::optional<std::string> backstop_advice(const Subject& subject) {
+  const auto facts = backstop_facts();
+  if (facts || !subject.wants_backstop) return std::nullopt;
+  return fmt::format(
+      "memory.untilOom: an agent on this host has no backstop by default, because {}; to have one, "
+      "set untilOom.",
+      facts.error().text());
+}
+
+Subject subject_of(const Options& options, const agent::Host& host) {
   auto loaded = loaded_config(options);
-  return loaded ? std::optional(std::move(loaded->config)) : std::nullopt;
+  if (!loaded) return {options, host, std::nullopt, false};
+  return {options, host, std::move(loaded->config), loaded->wants_backstop};
 }
 
 v1::DoctorReport to_report(const Options& options, const agent::Host& host) {
@@ -145,8 +157,8 @@ v1::DoctorReport to_report(const Options& options, const agent::Host& host) {
         "The counters of the BPF programs cannot be read: " + counters.error().text() + ".");
   }
   for (std::string& sentence : advice(host)) report.add_advice(std::move(sentence));
-  const Subject subject{options, host, readable_config(options)};
-  for (const auto advice_of : {guard_advice, pod_advice, candidate_advice}) {
+  const Subject subject = subject_of(options, host);
+  for (const auto advice_of : {guard_advice, pod_advice, backstop_advice, candidate_advice}) {
     if (auto sentence = advice_of(subject)) report.add_advice(std::move(*sentence));
   }
   return report;

@@ -55,9 +55,10 @@ Result<void> fill(const Options& options, Depth depth, Duration growth_over,
 std::variant<Evaluation, EvaluationFailure> evaluate_host(const Options& options, Depth depth,
                                                           Duration growth_over) {
   Evaluation evaluation;
-  auto config = effective_config(options, evaluation.warnings);
-  if (!config) return EvaluationFailure{config.error(), true};
-  evaluation.config = std::move(*config);
+  auto loaded = host_config(options);
+  if (!loaded) return EvaluationFailure{loaded.error(), true};
+  evaluation.warnings = std::move(loaded->warnings);
+  evaluation.config = std::move(loaded->config);
   const auto filled = fill(options, depth, growth_over, evaluation);
   if (!filled) return EvaluationFailure{filled.error(), false};
   return evaluation;

@@ -4,6 +4,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <thread>
+
+#include "sources/node_pages.h"
+#include "sources/poll_source.h"
+
 namespace forestall::cli {
 namespace {
 
@@ -44,6 +49,26 @@ Result<intake::LoadedConfig> loaded_config(const Options& options, intake::FileT
       {config_path(options), options.kubelet_config, options.kubelet_flags}, trust));
   loaded.config.disabled |= disabled;
   loaded.config.dry_run = loaded.config.dry_run || options.dry_run;
+  return loaded;
+}
+
+Result<intake::BackstopFacts> backstop_facts() {
+  const std::string text = TRY(intake::read_text_file("/proc/zoneinfo"));
+  const auto sums = TRY(sources::zone_sums(text));
+  const Pages page = ::sysconf(_SC_PAGESIZE);
+  return intake::BackstopFacts{Bytes{sums.low * page}, Bytes{sums.managed * page},
+                               sources::possible_fill_rate(std::thread::hardware_concurrency())};
+}
+
+Result<intake::LoadedConfig> host_config(const Options& options, intake::FileTrust trust) {
+  intake::LoadedConfig loaded = TRY(loaded_config(options, trust));
+  if (!loaded.wants_backstop) return loaded;
+  const auto facts = backstop_facts();
+  if (facts) {
+    intake::add_backstop(*facts, loaded);
+  } else {
+    loaded.warnings.push_back("no backstop on memory.untilOom: " + facts.error().text());
+  }
   return loaded;
 }
 

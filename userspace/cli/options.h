@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "exports/log.h"
+#include "intake/backstop.h"
 #include "intake/config_file.h"
 #include "model/config.h"
 
@@ -35,7 +36,15 @@ struct Options {
 [[nodiscard]] Result<intake::LoadedConfig> loaded_config(
     const Options& options, intake::FileTrust trust = intake::FileTrust::any);
 
-// The same without origins. Its warnings are appended.
+// The same for an agent on this host: with the backstop on memory.untilOom, unless it is switched
+// off or this host does not show where it lies. The latter is a warning.
+[[nodiscard]] Result<intake::LoadedConfig> host_config(
+    const Options& options, intake::FileTrust trust = intake::FileTrust::any);
+
+// What the backstop of this host depends on.
+[[nodiscard]] Result<intake::BackstopFacts> backstop_facts();
+
+// loaded_config() without origins. Its warnings are appended.
 [[nodiscard]] Result<Config> effective_config(const Options& options,
                                               std::vector<std::string>& warnings);
 

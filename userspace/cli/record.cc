@@ -25,9 +25,9 @@ using namespace std::chrono_literals;
 // The configuration without every setting that changes anything but the file. Real-time scheduling
 // and the agent's own oom_score_adj are also left out.
 Result<Config> observing(const Options& options, const replay::RecordOptions& record) {
-  std::vector<std::string> warnings;
-  Config config = TRY(effective_config(options, warnings));
-  for (const std::string& warning : warnings) fmt::print(stderr, "{}\n", warning);
+  intake::LoadedConfig loaded = TRY(host_config(options));
+  for (const std::string& warning : loaded.warnings) fmt::print(stderr, "{}\n", warning);
+  Config config = std::move(loaded.config);
   config.dry_run = true;
   config.guard = false;
   config.oom_score_adj = OomScoreAdj::observe;

@@ -69,6 +69,7 @@ class Loader {
     loaded_.config = std::move(checked.config);
     loaded_.origins = std::move(checked.origins);
     loaded_.hard_given = settings.eviction_hard.has_value();
+    loaded_.wants_backstop = !own_.message.has_until_oom() && !own_.message.has_compat();
     if (!findings_.errors.empty()) return refusal();
     TRY(add_pods());
     // Findings about the whole configuration precede those about the manifest.

@@ -25,6 +25,8 @@ struct LoadedConfig {
   Config config;
   std::vector<ThresholdOrigin> origins;  // one for each of the thresholds
   bool hard_given = false;               // whether evictionHard was given
+  // Neither `untilOom` nor `compat` is given: the agent adds a backstop (intake/backstop.h).
+  bool wants_backstop = false;
   // Allowed but probably unintended settings, as FILE:LINE:COLUMN: message.
   std::vector<std::string> warnings;
   // The files that were read, including referenced ones; a reload reads them again.

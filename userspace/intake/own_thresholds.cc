@@ -75,6 +75,8 @@ void add_own_threshold(const SignalRow& row, const v1::OwnThreshold& given, Chec
   }
   if (!limit) return;
   if (!*limit) {
+    // So the backstop is switched off.
+    if (row.signal == Signal::memory_until_oom) return;
     report.warn(path, "'" + given.available() + "' disables this threshold, as in kubelet");
     return;
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "base/parse.h"
 #include "kernel/held_file.h"
@@ -41,6 +42,36 @@ Result<Pages> present_pages(std::string_view zoneinfo, NodeMask nodes) {
   }
   if (!current) return error("zoneinfo: no node");
   return static_cast<Pages>(sum);
+}
+
+// "managed" is the last of a zone's numbers that count here.
+Result<ZoneSums> zone_sums(std::string_view zoneinfo) {
+  // No sum of a machine's pages reaches this, and no sum of two below it overflows.
+  constexpr std::uint64_t kMax = std::uint64_t{1} << 52;
+  std::uint64_t managed_sum = 0;
+  std::uint64_t low_sum = 0;
+  std::uint64_t low = 0;
+  bool has_low = false;
+  while (!zoneinfo.empty()) {
+    auto line = next_field(zoneinfo, '\n');
+    const auto name = next_word(line);
+    if (name != "low" && name != "managed") continue;
+    const auto pages = parse_u64(next_word(line));
+    if (!pages || *pages > kMax) return error("zoneinfo: not what the kernel prints");
+    if (name == "low") {
+      low = *pages;
+      has_low = true;
+      continue;
+    }
+    if (!std::exchange(has_low, false)) return error("zoneinfo: a zone has no low watermark");
+    if (*pages > 0) {
+      managed_sum += *pages;
+      low_sum += low;
+    }
+    if (managed_sum > kMax || low_sum > kMax) return error("zoneinfo: not what the kernel prints");
+  }
+  if (managed_sum == 0) return error("zoneinfo: no zone has memory");
+  return ZoneSums{static_cast<Pages>(low_sum), static_cast<Pages>(managed_sum)};
 }
 
 Result<NodeMask> read_nodes_with_memory(const std::string& sys) {

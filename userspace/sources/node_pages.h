@@ -16,6 +16,16 @@ namespace forestall::sources {
 // node that does not exist counts as 0. Fails if the text names no node.
 [[nodiscard]] Result<Pages> present_pages(std::string_view zoneinfo, NodeMask nodes);
 
+struct ZoneSums {
+  Pages low = 0;      // low watermarks: kswapd reclaims while a zone has less free
+  Pages managed = 0;  // memory
+
+  friend bool operator==(const ZoneSums&, const ZoneSums&) = default;
+};
+
+// /proc/zoneinfo: sums over all zones with memory. An error if there is none.
+[[nodiscard]] Result<ZoneSums> zone_sums(std::string_view zoneinfo);
+
 // node_states[N_MEMORY]. `sys` is the root of /sys/devices/system. ENOENT without NUMA.
 [[nodiscard]] Result<NodeMask> read_nodes_with_memory(const std::string& sys);
 

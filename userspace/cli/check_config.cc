@@ -75,14 +75,17 @@ std::string kind_text(const v1::ThresholdReport& threshold) {
 
 void print_thresholds(const v1::ConfigReport& report) {
   tables::Table table({"threshold", "cgroup", "below", "kind", "grace", "minimum reclaim", "from"});
-  for (const v1::ThresholdReport& each : report.thresholds()) {
+  const auto add = [&](const v1::ThresholdReport& each) {
     table.add({each.signal(), subject_text(each), value_text(each), kind_text(each),
                each.hard() ? "-" : each.grace(),
                each.has_minimum_reclaim() ? each.minimum_reclaim() : "-",
                each.origin() + (each.copied() ? " (copied)" : "")});
-  }
+  };
+  for (const v1::ThresholdReport& each : report.thresholds()) add(each);
+  if (report.has_backstop()) add(report.backstop());
   table.print();
-  if (report.thresholds().empty()) fmt::print("  no thresholds: the agent would never act\n");
+  if (report.thresholds().empty() && !report.has_backstop())
+    fmt::print("  no thresholds: the agent would never act\n");
 }
 
 // Kubernetes' facts of a pod decide whether it is critical and what it may use.
@@ -209,17 +212,24 @@ void print_text(const Options& options, const Config& config, const v1::ConfigRe
 }  // namespace
 
 int run_check_config(const Options& options) {
-  auto loaded = host_config(options);
+  auto loaded = loaded_config(options);
   if (!loaded) {
     fmt::print(stderr, "{}\n", printable_lines(loaded.error().text()));
     return kExitUsage;
   }
   add_trust_warnings(*loaded);
+  intake::LoadedConfig on_host = *loaded;
+  add_backstop_of_host(on_host);
+  loaded->warnings = on_host.warnings;
   if (infers_pods(*loaded)) loaded->warnings.emplace_back(kInferredWarning);
   for (const std::string& warning : loaded->warnings) {
     fmt::print(stderr, "warning: {}\n", warning);
   }
-  const v1::ConfigReport report = report_of(*loaded);
+  v1::ConfigReport report = report_of(*loaded);
+  if (on_host.config.thresholds.size() > loaded->config.thresholds.size()) {
+    *report.mutable_backstop() =
+        report_of(on_host.config.thresholds.back(), on_host.origins.back());
+  }
   if (options.output == OutputFormat::json) {
     fmt::print("{}", messages::to_json(report, messages::JsonStyle::pretty));
   } else {

@@ -60,15 +60,19 @@ Result<intake::BackstopFacts> backstop_facts() {
                                sources::possible_fill_rate(std::thread::hardware_concurrency())};
 }
 
-Result<intake::LoadedConfig> host_config(const Options& options, intake::FileTrust trust) {
-  intake::LoadedConfig loaded = TRY(loaded_config(options, trust));
-  if (!loaded.wants_backstop) return loaded;
+void add_backstop_of_host(intake::LoadedConfig& loaded) {
+  if (!loaded.wants_backstop) return;
   const auto facts = backstop_facts();
   if (facts) {
     intake::add_backstop(*facts, loaded);
   } else {
     loaded.warnings.push_back("no backstop on memory.untilOom: " + facts.error().text());
   }
+}
+
+Result<intake::LoadedConfig> host_config(const Options& options, intake::FileTrust trust) {
+  intake::LoadedConfig loaded = TRY(loaded_config(options, trust));
+  add_backstop_of_host(loaded);
   return loaded;
 }
 

@@ -36,8 +36,11 @@ struct Options {
 [[nodiscard]] Result<intake::LoadedConfig> loaded_config(
     const Options& options, intake::FileTrust trust = intake::FileTrust::any);
 
-// The same for an agent on this host: with the backstop on memory.untilOom, unless it is switched
-// off or this host does not show where it lies. The latter is a warning.
+// Adds the backstop on memory.untilOom, unless it is switched off or this host does not show where
+// it lies. The latter is a warning.
+void add_backstop_of_host(intake::LoadedConfig& loaded);
+
+// The configuration of an agent on this host: loaded_config() with the backstop.
 [[nodiscard]] Result<intake::LoadedConfig> host_config(
     const Options& options, intake::FileTrust trust = intake::FileTrust::any);
 

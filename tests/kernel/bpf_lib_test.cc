@@ -136,10 +136,10 @@ TEST_F(BpfLib, AnEventIsZeroedExceptForItsKindAndTime) {
 TEST_F(BpfLib, AnEventThatDoesNotWakeLeavesAQuarterOfTheRing) {
   const std::size_t silent = fill(ABI_EVENT_oom_score_adj);
   const std::size_t waking = fill(ABI_EVENT_charge);
-  // A record of 80 bytes has a header of 8.
+  constexpr std::size_t kRecord = sizeof(abi_event) + 8;  // with the header
   const std::size_t ring = bpf_map__max_entries(skeleton_->maps.ring);
-  EXPECT_EQ(silent, (ring / 4 * 3 + 87) / 88);
-  EXPECT_GE(waking, ring / 4 / 88 - 1);
+  EXPECT_EQ(silent, (ring / 4 * 3 + kRecord - 1) / kRecord);
+  EXPECT_GE(waking, ring / 4 / kRecord - 1);
   const abi_counters counted = counters();
   EXPECT_EQ(counted.emitted[ABI_EVENT_oom_score_adj], silent);
   EXPECT_EQ(counted.dropped[ABI_EVENT_oom_score_adj], 1U);

@@ -74,6 +74,7 @@ Record random_evaluation(Dice& dice) {
   record.sequence = 0;
   record.outcome.reset();
   record.oom_kill.reset();
+  record.crossing.reset();  // is in the RecordEntry of the kill
   if (record.observation.workloads && dice.coin()) {
     for (const WorkloadSample& sample : *record.observation.workloads) {
       record.decision.considered.push_back({sample, {}, Exclusion::none});

@@ -17,7 +17,8 @@ undefined=$("$nm" --undefined-only --format=posix "$archive" |
 # builds), std::string, the library's exceptions, unwinding, mem* and the stack protector; division
 # of 128-bit quantities; the flag by which std::shared_ptr counts without atomics in a single
 # thread, and the type information that it compares; std::to_chars, which ignores locales; the
-# balancing of std::map; the hashing of std::unordered_map; the base of std::bad_variant_access.
+# balancing of std::map; the hashing of std::unordered_map; the base of std::bad_variant_access;
+# fnmatch(3), which depends on the locale, and we set none.
 allow() {
   grep -E -v \
     -e '^_ZN?K?9forestall' \
@@ -33,7 +34,7 @@ allow() {
     -e '^_ZSt[0-9]+_Rb_tree_' \
     -e '^(_ZNKSt8__detail20_Prime_rehash_policy|_ZSt11_Hash_bytes)' \
     -e '^_Z(NSt9exceptionD2Ev|TISt9exception)$' \
-    -e '^(strlen|strcmp|llround)$' \
+    -e '^(strlen|strcmp|llround|fnmatch)$' \
     -e '^(memcmp|memcpy|memmove|memset|memchr|__stack_chk_fail|_GLOBAL_OFFSET_TABLE_)$'
 }
 foreign=$(

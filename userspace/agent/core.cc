@@ -63,10 +63,9 @@ void Core::protect() {
   parts_.guard->protect(groups);
 }
 
-void Core::resumed(MonotonicTime last_ran, MonotonicTime due, bool continued) {
-  const MonotonicTime now = parts_.clock->now();
-  oom_kills_.note_absence(continued ? last_ran : due, now);
-  const Duration at_least = std::max(now - due, Duration::zero());
+void Core::resumed(const LoopPauses::Pause& pause, bool continued) {
+  oom_kills_.note_absence(continued ? pause.from : pause.due, pause.to);
+  const Duration at_least = std::max(pause.to - pause.due, Duration::zero());
   if (!continued && at_least < kReportedAbsence) return;
   // A service manager sends SIGCONT with its SIGTERM, so that alone shows no absence.
   parts_.log->write(
@@ -74,7 +73,7 @@ void Core::resumed(MonotonicTime last_ran, MonotonicTime due, bool continued) {
       exports::LogLine("resumed")
           .field("cause", continued ? "SIGCONT" : "unknown")
           .field("away_at_least_us", at_least)
-          .field("away_at_most_us", now - last_ran));
+          .field("away_at_most_us", pause.to - pause.from));
 }
 
 void Core::source_ready(sources::Source& source) {

@@ -17,6 +17,7 @@
 #include "agent/growth_watch.h"
 #include "agent/kill_controller.h"
 #include "agent/line_armer.h"
+#include "agent/loop_pauses.h"
 #include "agent/oom_kills.h"
 #include "agent/own_limit_watch.h"
 #include "agent/parts.h"
@@ -39,9 +40,9 @@ class Core {
 
   // First evaluation: finds the workloads, arms every source.
   void start();
-  // The loop runs again after it was late for `due`, or after SIGCONT (`continued`). `last_ran`:
-  // when it ran before. To be called before anything else.
-  void resumed(MonotonicTime last_ran, MonotonicTime due, bool continued);
+  // The loop runs again after a pause in which it was due, or after SIGCONT (`continued`). To be
+  // called before anything else.
+  void resumed(const LoopPauses::Pause& pause, bool continued);
   // A source's descriptor became readable, or its time came.
   void source_ready(sources::Source& source);
   // The ladder's descriptor became readable.

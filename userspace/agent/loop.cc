@@ -9,6 +9,8 @@
 #include <deque>
 #include <memory>
 
+#include "agent/loop_pauses.h"
+
 namespace forestall::agent {
 namespace {
 
@@ -38,9 +40,7 @@ struct Running {
   const Clock* clock;
   exports::LoopWorkTally* work;
   EventSource timer = nullptr;
-  // Of the last callback: its end, and when the next one was due at the latest.
-  MonotonicTime last_ran = {};
-  MonotonicTime due = {};
+  LoopPauses pauses{};
 };
 
 struct SourceSlot {
@@ -56,19 +56,21 @@ Result<void> check(int code, const char* what) {
 // Every callback begins with one of these two.
 void begin(Running& running) {
   running.work->begin();
+  running.pauses.began(running.clock->now());
 }
 
 void begin_noting_lateness(Running& running) {
   begin(running);
-  if (running.clock->now() - running.due < OomKills::kLate) return;
-  running.core->resumed(running.last_ran, running.due, /*continued=*/false);
+  const auto pause = running.pauses.before(running.clock->now());
+  if (pause.to - pause.due >= LoopPauses::kPauseMin) {
+    running.core->resumed(pause, /*continued=*/false);
+  }
 }
 
 // Every callback ends with it, because it may have moved the time of the next evaluation.
 int set_timer(Running& running) {
   const MonotonicTime next = running.core->next_due();
-  running.last_ran = running.clock->now();
-  running.due = std::max(next, running.last_ran);
+  running.pauses.ended(running.clock->now(), next);
   running.watchdog->announce(next);
   const auto due = std::max<std::int64_t>(to_ns(next), 1000);
   sd_event_source_set_time(running.timer.get(), static_cast<std::uint64_t>(due) / 1000);
@@ -104,7 +106,8 @@ int on_time(sd_event_source*, std::uint64_t, void* userdata) {
 int on_continued(sd_event_source*, const signalfd_siginfo*, void* userdata) {
   auto* running = static_cast<Running*>(userdata);
   begin(*running);
-  running->core->resumed(running->last_ran, running->due, /*continued=*/true);
+  running->core->resumed(running->pauses.before_continued(running->clock->now()),
+                         /*continued=*/true);
   return set_timer(*running);
 }
 

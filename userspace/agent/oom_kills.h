@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "agent/loop_pauses.h"
 #include "agent/oom_predictor.h"
 #include "base/clock.h"
 #include "exports/sink.h"
@@ -35,7 +36,7 @@ class OomKills {
 
   // A loop that runs later than this after an event or a deadline was away: as long as the watchdog
   // waits for it.
-  static constexpr Duration kLate = std::chrono::milliseconds(250);
+  static constexpr Duration kLate = LoopPauses::kPauseMin;
   // Absences kept.
   static constexpr std::size_t kAbsencesMax = 16;
 

@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -176,13 +178,18 @@ bool write_until(const Neighbourhood& around, const std::string& path, Bytes unt
   return true;
 }
 
-// Calls `one` with 0, 1, ... until the kernel's memory of the neighbourhood grew by `amount`.
-bool repeat_until(const Neighbourhood& around, Bytes amount, const std::function<void(int)>& one) {
+// Calls `one` with the directory and the names 0, 1, ... until the neighbourhood uses `amount`
+// more, which is then the kernel's memory: nothing here allocates.
+bool repeat_until(const Neighbourhood& around, Bytes amount, const std::string& directory,
+                  const std::function<void(int, const char*)>& one) {
   constexpr int kMost = 1'000'000;
+  const UniqueFd opened(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const Bytes before = around.used();
   for (int i = 0; i < kMost; ++i) {
     if (i % 1024 == 0 && around.used() >= before + amount) return true;
-    one(i);
+    std::array<char, 16> name{};
+    std::to_chars(name.begin(), name.end() - 1, i);
+    one(opened.get(), name.data());
   }
   return false;
 }
@@ -207,9 +214,8 @@ TEST(AgentDamage, InodesOfAMountedTmpfsCostNoCalmNeighbour) {
   const Neighbourhood around;
   const ScratchFilesystem tmpfs(ScratchKind::tmpfs, kLimit, 1'000'000);
   ASSERT_TRUE(leave_behind(around, [&] {
-    const bool made = repeat_until(around, mib(32), [&](int i) {
-      const UniqueFd file(
-          open((tmpfs / std::to_string(i)).c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    const bool made = repeat_until(around, mib(32), tmpfs / "", [](int fd, const char* name) {
+      const UniqueFd file(openat(fd, name, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
     });
     return made && write_until(around, tmpfs / "file", kPastThreshold);
   }));
@@ -229,8 +235,8 @@ TEST(AgentDamage, NegativeDentriesOfADeadTenantAreReclaimed) {
   const ScratchFilesystem disk(ScratchKind::ext4, mib(8), 64);
   ASSERT_TRUE(leave_behind(around, [&] {
     struct stat status {};
-    const bool made = repeat_until(around, mib(32), [&](int i) {
-      (void)stat((disk / ("missing" + std::to_string(i))).c_str(), &status);
+    const bool made = repeat_until(around, mib(32), disk / "", [&](int fd, const char* name) {
+      (void)fstatat(fd, name, &status, 0);
     });
     return made && write_until(around, tmpfs / "file", kPastThreshold);
   }));

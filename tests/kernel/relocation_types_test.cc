@@ -87,8 +87,12 @@ TEST(RelocationTypesTest, WithoutTypesOfTheKernelThereIsNoFile) {
 
 TEST(RelocationTypesTest, WithoutTypesOfTheObjectThereIsNoFile) {
   const KernelTypes kernel(made_up_kernel());
-  EXPECT_EQ(RelocationTypes(kernel, nullptr).path(), nullptr);
-  EXPECT_EQ(RelocationTypes(kernel, "not an object", 13).path(), nullptr);
+  EXPECT_EQ(RelocationTypes(kernel, static_cast<const btf*>(nullptr)).path(), nullptr);
+  const auto no_object = [](std::size_t* size) -> const void* {
+    *size = 13;
+    return "not an object";
+  };
+  EXPECT_EQ(RelocationTypes(kernel, +no_object).path(), nullptr);
 }
 
 }  // namespace

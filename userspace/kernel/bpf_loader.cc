@@ -131,9 +131,7 @@ void refuse_by_trial(BpfPlan& plan, const KernelTypes& types) {
 Skeleton load_what_is_permitted(BpfPlan& plan, const KernelTypes& types) {
   if (plan.at(Feature::bpf).state != FeatureState::in_use) return nullptr;
   refuse_by_trial(plan, types);
-  std::size_t size = 0;
-  const void* elf = forestall_bpf__elf_bytes(&size);
-  const RelocationTypes relocation_types(types, elf, size);
+  const RelocationTypes relocation_types(types, forestall_bpf__elf_bytes);
   Search search(plan, types, relocation_types);
   if (search.accept(bpf_features())) return search.take();
 

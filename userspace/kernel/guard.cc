@@ -368,9 +368,7 @@ Guard::~Guard() = default;
 
 Result<std::unique_ptr<Guard>> Guard::load(const GuardOptions& options, const KernelTypes& types) {
   TRY(require_initial_pid_namespace());
-  std::size_t size = 0;
-  const void* elf = forestall_guard__elf_bytes(&size);
-  const RelocationTypes relocation_types(types, elf, size);
+  const RelocationTypes relocation_types(types, forestall_guard__elf_bytes);
   const bool try_charges = options.charge_hook && types.has_function("page_counter_try_charge");
   Opened opened = open_and_load(relocation_types, try_charges);
   const bool with_charges = opened.skeleton && try_charges;

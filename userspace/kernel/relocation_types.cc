@@ -148,8 +148,11 @@ std::string_view without_flavor(std::string_view name) {
   return name;
 }
 
-RelocationTypes::RelocationTypes(const KernelTypes& kernel, const void* elf, std::size_t size) {
+RelocationTypes::RelocationTypes(const KernelTypes& kernel,
+                                 const void* (*elf_bytes)(std::size_t* size)) {
   const BpfLog quiet;
+  std::size_t size = 0;
+  const void* elf = elf_bytes(&size);
   bpf_object* object = bpf_object__open_mem(elf, size, nullptr);
   if (object == nullptr) return;
   take(kernel, bpf_object__btf(object));

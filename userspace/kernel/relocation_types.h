@@ -19,8 +19,8 @@ namespace forestall::kernel {
 // type ids of the kernel (bpf_core_type_id_kernel): it would get ids of this file.
 class RelocationTypes {
  public:
-  // The object as compiled: NAME__elf_bytes() of its skeleton.
-  RelocationTypes(const KernelTypes& kernel, const void* elf, std::size_t size);
+  // `elf_bytes`: NAME__elf_bytes() of the object's skeleton, which is the object as compiled.
+  RelocationTypes(const KernelTypes& kernel, const void* (*elf_bytes)(std::size_t* size));
   // With the BTF of an object.
   RelocationTypes(const KernelTypes& kernel, const btf* object) { take(kernel, object); }
 

@@ -37,9 +37,7 @@ long page_bytes() {
 
 Result<TasksSkeleton> load_skeleton(const KernelTypes& types) {
   const BpfLog log;
-  std::size_t size = 0;
-  const void* elf = forestall_tasks__elf_bytes(&size);
-  const RelocationTypes relocation_types(types, elf, size);
+  const RelocationTypes relocation_types(types, forestall_tasks__elf_bytes);
   LIBBPF_OPTS(bpf_object_open_opts, options, .btf_custom_path = relocation_types.path());
   TasksSkeleton skeleton(forestall_tasks__open_opts(&options));
   if (!skeleton) return errno_error("open", "BPF object of tasks");

@@ -178,9 +178,7 @@ bool TracePrograms::Loaded::wants_functions() const {
 
 Result<void> TracePrograms::Loaded::try_load(const TraceAsked& asked, std::int32_t hierarchy) {
   const BpfLog log;
-  std::size_t size = 0;
-  const void* elf = forestall_trace__elf_bytes(&size);
-  const RelocationTypes relocation_types(types_, elf, size);
+  const RelocationTypes relocation_types(types_, forestall_trace__elf_bytes);
   LIBBPF_OPTS(bpf_object_open_opts, options, .btf_custom_path = relocation_types.path());
   skeleton.reset(forestall_trace__open_opts(&options));
   if (!skeleton) return errno_error("open", "BPF object of the tracer");

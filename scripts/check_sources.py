@@ -28,6 +28,7 @@ MAY_INCLUDE = {
     "kernel": {"base", "model", "kernel", "bpf"},
     "wire": {"base", "wire"},
     "clients": {"base", "model", "wire", "clients"},
+    "kubernetes": {"base", "text", "kubernetes"},
     "sources": {"base", "model", "kernel", "clients", "sources", "bpf"},
     "policy": {"base", "model", "policy"},
     "rebalance": {"base", "model", "rebalance"},
@@ -44,12 +45,16 @@ MAY_INCLUDE = {
 }
 ALL = set(MAY_INCLUDE) | {"agent", "daemon", "trace", "replay", "cli", "top", "bpf", "proto"}
 TOPMOST = {"agent", "daemon", "trace", "replay", "cli", "top"}
+# A process that may kill has no network.
+NETWORK = {"kubernetes"}
 MAY_INCLUDE["agent"] = ALL - TOPMOST - {"intake", "service", "tables", "rebalance"} | {"agent"}
 MAY_INCLUDE["daemon"] = ALL - TOPMOST | {"agent", "daemon"}
 MAY_INCLUDE["trace"] = ALL - TOPMOST | {"trace"}
 MAY_INCLUDE["replay"] = ALL - TOPMOST | {"replay"}
 MAY_INCLUDE["cli"] = ALL - {"top"}
 MAY_INCLUDE["top"] = ALL
+for topmost in TOPMOST:
+    MAY_INCLUDE[topmost] = MAY_INCLUDE[topmost] - NETWORK
 
 # What the pure core must not use beyond our own layers.
 IMPURE = re.compile(

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kubernetes/api_status.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/parse.h"
+#include "base/printable.h"
+#include "kubernetes/retry_after.h"
+#include "text/json_value.h"
+
+namespace forestall::kubernetes {
+namespace {
+
+constexpr std::size_t kMessageMax = 512;
+constexpr std::size_t kReasonMax = 64;
+constexpr std::size_t kCausesMax = 8;
+
+// From a server that may be any program: one printable line of bounded length.
+std::string bounded(std::string_view text, std::size_t longest) {
+  return printable(trim(text.substr(0, longest)));
+}
+
+Result<void> read_details(const text::JsonValue& object, ApiStatus& status) {
+  const auto details = TRY(object.find("details"));
+  if (!details) return {};
+  if (const auto seconds = TRY(details->find("retryAfterSeconds"))) {
+    const std::int64_t wanted = TRY(seconds->integer());
+    if (wanted > 0) status.retry_after = parse_retry_after(std::to_string(wanted), "");
+  }
+  return details->each_in("causes", [&](const text::JsonValue& cause) -> Result<void> {
+    if (status.causes.size() >= kCausesMax) return {};
+    // Some causes have only a message: "The disruption budget web is still being processed…".
+    std::string reason = TRY(cause.text("reason"));
+    if (reason.empty()) reason = TRY(cause.text("message"));
+    status.causes.push_back(bounded(reason, kMessageMax));
+    return {};
+  });
+}
+
+Result<void> read_fields(const text::JsonValue& object, ApiStatus& status) {
+  status.message = bounded(TRY(object.text("message")), kMessageMax);
+  status.reason = bounded(TRY(object.text("reason")), kReasonMax);
+  if (const auto code = TRY(object.find("code"))) {
+    const std::int64_t value = TRY(code->integer());
+    if (value >= 100 && value <= 599) status.code = static_cast<int>(value);
+  }
+  return read_details(object, status);
+}
+
+}  // namespace
+
+bool ApiStatus::has_cause(std::string_view cause) const {
+  return std::ranges::find(causes, cause) != causes.end();
+}
+
+std::string ApiStatus::text() const {
+  std::string all = std::to_string(code);
+  if (!reason.empty()) all += ' ' + reason;
+  if (!message.empty()) all += ": " + message;
+  return all;
+}
+
+ApiStatus read_api_status(int code, const text::JsonValue& object) {
+  ApiStatus status{.code = code, .reason = {}, .message = {}, .causes = {}, .retry_after = {}};
+  if (const auto read = read_fields(object, status); !read && status.message.empty()) {
+    status.message = bounded(read.error().text(), kMessageMax);
+  }
+  return status;
+}
+
+ApiStatus parse_api_status(int code, std::string_view body) {
+  const auto document = text::JsonDocument::parse(body);
+  if (document) {
+    const text::JsonValue root = document->root();
+    const auto kind = root.text("kind");
+    if (kind && *kind == "Status") {
+      ApiStatus status = read_api_status(code, root);
+      status.code = code;  // what the server did, not what the object says
+      return status;
+    }
+  }
+  return {code, {}, bounded(body, kMessageMax), {}, {}};
+}
+
+}  // namespace forestall::kubernetes

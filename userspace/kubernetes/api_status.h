@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the API server describes a failure: an object of kind Status (apimachinery
+// pkg/apis/meta/v1/types.go), or, from its overload filter and from proxies, plain text.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace forestall::text {
+class JsonValue;
+}
+
+namespace forestall::kubernetes {
+
+struct ApiStatus {
+  int code = 0;                         // the HTTP status, or that of the object
+  std::string reason;                   // "TooManyRequests"; empty: not given
+  std::string message;                  // printable; truncated
+  std::vector<std::string> causes;      // reasons of details.causes, at most eight
+  std::optional<Duration> retry_after;  // details.retryAfterSeconds
+
+  [[nodiscard]] bool has_cause(std::string_view cause) const;
+  // "429 TooManyRequests: Cannot evict pod as it would violate the pod's disruption budget."
+  [[nodiscard]] std::string text() const;
+};
+
+// Of an answer with the HTTP status `code`. What is not a Status is the message.
+[[nodiscard]] ApiStatus parse_api_status(int code, std::string_view body);
+// Of an object, such as that of a watch's ERROR event. `code` counts if the object has none.
+[[nodiscard]] ApiStatus read_api_status(int code, const text::JsonValue& object);
+
+}  // namespace forestall::kubernetes

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps a copy of a list of the API server current: one list, then watches that resume from the
+// last resource version (kubernetes.io/docs/reference/using-api/api-concepts). A state machine
+// without I/O: it says which request comes next and takes the bytes of the answer, with the time.
+//
+// The server is not trusted. Whatever it sends, memory stays bounded, requests are not repeated
+// without a delay, and the objects of the last complete list remain until a later one is complete.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "kubernetes/api_status.h"
+#include "kubernetes/backoff.h"
+#include "text/list_splitter.h"
+
+namespace forestall::text {
+class JsonValue;
+}
+
+namespace forestall::kubernetes {
+
+enum class ChangeType : std::uint8_t { added, modified, deleted };
+
+// Receives the objects. An error ends the request; after a delay everything is listed again.
+class ObjectSink {
+ public:
+  virtual ~ObjectSink() = default;
+  // A list begins. Objects of an earlier list that was not complete are void.
+  virtual void list_begins() = 0;
+  [[nodiscard]] virtual Result<void> listed(const text::JsonValue& object) = 0;
+  // The list is complete: what is not on it does not exist.
+  virtual void list_ends() = 0;
+  [[nodiscard]] virtual Result<void> changed(ChangeType type, const text::JsonValue& object) = 0;
+};
+
+// The first lines of an HTTP answer, as far as they matter.
+struct ResponseHead {
+  int code = 0;
+  std::string retry_after;  // header Retry-After; empty: none
+  std::string date;         // header Date
+};
+
+// How current the copy is.
+struct ListWatchState {
+  bool complete = false;   // a list was complete once
+  bool connected = false;  // a watch is open, and the server has answered it
+  // When the server last confirmed the copy: the end of a list, or a line of a watch.
+  std::optional<MonotonicTime> confirmed;
+  std::string problem;         // why it is not current; empty: it is, or nothing was tried yet
+  std::uint64_t lists = 0;     // begun
+  std::uint64_t watches = 0;   // begun
+  std::uint64_t failures = 0;  // requests that ended other than as planned
+};
+
+class ListWatch {
+ public:
+  // The API server stores no object of more than 1.5 MiB.
+  static constexpr std::size_t kObjectBytesMax = std::size_t{4} << 20;
+  // Bookmarks arrive about once a minute. If nothing arrives for longer, the connection is dead.
+  static constexpr Duration kWatchSilence = std::chrono::seconds(100);
+  static constexpr Duration kListSilence = std::chrono::seconds(30);
+  static constexpr Duration kListLongest = std::chrono::seconds(120);
+  // What the server is asked to end a watch after: up to twice as long, chosen at random.
+  static constexpr std::int64_t kWatchSeconds = 240;
+  // A watch that lasted as long ended as planned, and the next one begins at once.
+  static constexpr Duration kLasted = std::chrono::seconds(5);
+  // So many watches in a row that failed: lists again.
+  static constexpr int kWatchFailuresMax = 5;
+
+  // `path` is that of the list, such as "/api/v1/pods"; `field_selector` as the API has it, or
+  // empty. `chance` returns numbers in [0, 1). `sink` outlives this.
+  ListWatch(std::string path, const std::string& field_selector, ObjectSink& sink,
+            std::function<double()> chance);
+  ListWatch(const ListWatch&) = delete;
+  ListWatch& operator=(const ListWatch&) = delete;
+
+  // The path and query of the request to send now; nothing: none. Called when no request is under
+  // way; then head(), body() and end() follow.
+  [[nodiscard]] std::optional<std::string> next(MonotonicTime now);
+  void head(const ResponseHead& head, MonotonicTime now);
+  // False: the rest of the answer is of no use; the request can be cancelled, then end() follows.
+  [[nodiscard]] bool body(std::string_view bytes, MonotonicTime now);
+  // The request is over; `failure`: not by a complete HTTP answer.
+  void end(const std::optional<Error>& failure, MonotonicTime now);
+  // Whether the request under way takes too long: cancel it, then end() follows with ETIMEDOUT.
+  [[nodiscard]] bool overdue(MonotonicTime now) const;
+  // When next() or overdue() changes without an answer.
+  [[nodiscard]] MonotonicTime due() const;
+  [[nodiscard]] const ListWatchState& state() const { return state_; }
+
+ private:
+  enum class Phase : std::uint8_t { idle, listing, watching };
+  enum class Next : std::uint8_t { list, watch };
+
+  [[nodiscard]] std::string list_query() const;
+  [[nodiscard]] std::string watch_query(std::int64_t seconds) const;
+  void begin_list();
+  Result<void> take_listed(std::string_view text);
+  Result<std::string> finish_list();
+  Result<void> take_lines(std::string_view bytes, MonotonicTime now);
+  Result<void> take_line(std::string_view line, MonotonicTime now);
+  Result<void> take_event(std::string_view type, const text::JsonValue& object);
+  void end_list(const std::optional<Error>& failure, MonotonicTime now);
+  void end_watch(const std::optional<Error>& failure, MonotonicTime now);
+  void end_refused(const ApiStatus& refused, MonotonicTime now);
+  void fail(std::string problem, Next next, Duration delay, MonotonicTime now);
+  [[nodiscard]] bool was_refused() const { return head_.code != 0 && head_.code != 200; }
+  [[nodiscard]] Duration delay() { return backoff_.next(chance_()); }
+
+  const std::string path_;
+  const std::string selector_;  // escaped
+  ObjectSink& sink_;
+  const std::function<double()> chance_;
+
+  ListWatchState state_;
+  Phase phase_ = Phase::idle;
+  Next next_ = Next::list;
+  MonotonicTime not_before_{};  // of the next request
+  MonotonicTime begun_{};       // of the request under way
+  MonotonicTime last_byte_{};
+  Duration silence_max_{};
+  Duration longest_{};
+  Backoff backoff_;
+  int watch_failures_ = 0;       // in a row
+  bool credentials_new_ = true;  // false: refused once since they were last accepted
+  std::string version_;          // of the last object or list
+  std::string list_version_ = "0";
+
+  // Of the answer under way.
+  ResponseHead head_;
+  std::string text_;                  // of a refusal, or a line that is not complete
+  std::optional<Error> damage_;       // what cannot be used
+  std::optional<ApiStatus> refused_;  // by an ERROR event
+  std::optional<text::ListSplitter> splitter_;
+  bool list_begun_ = false;
+};
+
+}  // namespace forestall::kubernetes

@@ -9,14 +9,14 @@ set -euo pipefail
 
 build=(
   bpftool ca-certificates ccache clang-19 cmake g++ libbpf-dev libcairo2-dev libcgroup-dev
-  libcli11-dev libelf-dev libfmt-dev libncurses-dev libnghttp2-dev libprotobuf-dev libsimdjson-dev
-  libspdlog-dev
+  libcli11-dev libcurl4-openssl-dev libelf-dev libfmt-dev libncurses-dev
+  libnghttp2-dev libprotobuf-dev libsimdjson-dev libspdlog-dev
   libsystemd-dev libyaml-cpp-dev libzstd-dev llvm-19 mold ninja-build pkg-config prometheus-cpp-dev
   protobuf-compiler zlib1g-dev
 )
 tests=(
   apt-utils chromium clang-format clang-tidy-19 cpio e2fsprogs git kmod libbenchmark-dev
-  fish libclang-rt-19-dev libgmock-dev libgrpc++-dev libgtest-dev mandoc prometheus
+  fish libclang-rt-19-dev libgmock-dev libgrpc++-dev libgtest-dev mandoc openssl prometheus
   protobuf-compiler-grpc python3 qemu-system-x86 tmux xz-utils zsh zstd busybox-static
 )
 bench=(

@@ -151,7 +151,12 @@ TEST_F(CapacityWorld, FreeSwapIsReadFromMeminfo) {
   swap(0, 0);
   EXPECT_THAT(next(), IsEmpty()) << "swapoff is no recovery";
   EXPECT_EQ(source_->interval(), seconds(10));
+  // Near its line, so that the timer fires without those ten seconds.
+  const CapacityLine near{Signal::pid_available, 98'999, 99'000};
+  const CapacityLine lines[] = {{line.signal, line.met_below, kib(399).count}, near};
+  source_->watch(lines, clock_.now());
   swap(1000, 400);
+  clock_.advance(seconds(10));
   EXPECT_EQ(next().size(), 1u) << "recovery";
 }
 

@@ -11,13 +11,17 @@ from collections.abc import Callable
 
 from .campaign import Environment
 
-# The guest of cases that depend on neither kernel nor cgroup version: a stable kernel with the
-# cgroup version that the host of the tests may lack.
+# The guest of cases that need one guest only: a stable kernel with the cgroup version that the host
+# of the tests may lack.
 PREFERRED = ("6.12", "v2")
 
 
 class BadList(Exception):
     """placement.txt has an error; the text has the line."""
+
+
+def _none(_environments: list[Environment]) -> list[Environment]:
+    return []
 
 
 def _once(environments: list[Environment]) -> list[Environment]:
@@ -37,6 +41,7 @@ def _per_kernel(environments: list[Environment]) -> list[Environment]:
 
 # Name of a section to what chooses its guests.
 SECTIONS: dict[str, Callable[[list[Environment]], list[Environment]]] = {
+    "host": _none,
     "once": _once,
     "per cgroup version": _per_cgroup_version,
     "per kernel": _per_kernel,

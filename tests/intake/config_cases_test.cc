@@ -144,9 +144,9 @@ TEST(UnreadableConfig, ManyErrorsAreCounted) {
 }
 
 TEST(UnreadableConfig, LongValuesAreCut) {
-  const std::string errors = error_of("dryRun: " + std::string(59, 'a') + "é" + "bbb");
+  const std::string errors = error_of("dryRun: " + std::string(79, 'a') + "é" + "bbb");
   EXPECT_EQ(errors, "config.yaml:1:9: 'dryRun' must be true or false, found '" +
-                        std::string(59, 'a') + "…'");
+                        std::string(79, 'a') + "…'");
 }
 
 TEST(UnreadableConfig, ManyRules) {

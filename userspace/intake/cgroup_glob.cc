@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/parse.h"
+#include "base/quotes.h"
 
 namespace forestall::intake {
 namespace {
@@ -47,30 +48,26 @@ bool parts_may_meet(std::string_view a, std::string_view b) {
   return reachable[b.size()];
 }
 
-std::string quoted(std::string_view text) {
-  return "'" + std::string(text) + "'";
-}
-
 }  // namespace
 
 Result<void> check_glob(std::string_view glob) {
   if (!glob.starts_with('/')) {
-    return error("must be an absolute cgroup path (beginning with '/'), found " + quoted(glob));
+    return error("must be an absolute cgroup path (beginning with '/'), found " + in_quotes(glob));
   }
   if (glob.size() > kPathMax) {
     return error("is longer than the maximum of " + std::to_string(kPathMax) + " bytes");
   }
   if (glob == "/") return {};
-  if (glob.ends_with('/')) return error("must not end in '/', found " + quoted(glob));
+  if (glob.ends_with('/')) return error("must not end in '/', found " + in_quotes(glob));
   for (const std::string_view part : parts_of(glob)) {
-    if (part.empty()) return error("must not hold '//', found " + quoted(glob));
+    if (part.empty()) return error("must not hold '//', found " + in_quotes(glob));
     if (part == "." || part == "..") {
-      return error("must not hold '" + std::string(part) + "' as a part, found " + quoted(glob));
+      return error("must not hold '" + std::string(part) + "' as a part, found " + in_quotes(glob));
     }
     if (part.find("**") != part.npos) {
       return error(
           "must not hold '**' ('*' stops at '/'; write one pattern for each depth), found " +
-          quoted(glob));
+          in_quotes(glob));
     }
   }
   return {};
@@ -78,7 +75,7 @@ Result<void> check_glob(std::string_view glob) {
 
 Result<void> check_cgroup_path(std::string_view path) {
   if (path.find_first_of("*?") != path.npos) {
-    return error("must be one path without wildcards, found " + quoted(path));
+    return error("must be one path without wildcards, found " + in_quotes(path));
   }
   return check_glob(path);
 }

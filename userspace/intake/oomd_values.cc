@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "base/quotes.h"
 #include "intake/oomd_arguments.h"
 #include "text/json_number.h"
 
@@ -46,10 +47,6 @@ Prefix integer_prefix(std::string_view text) {
   return prefix;
 }
 
-std::string quoted(std::string_view text) {
-  return fmt::format("'{}'", text);
-}
-
 int shift_of(char unit) {
   switch (unit) {
     case 'k': return 10;
@@ -61,8 +58,8 @@ int shift_of(char unit) {
 }
 
 Error not_a_size(std::string_view text) {
-  return error(
-      fmt::format("expected a size, such as 100 (MiB), 1.5G, 512M or 10%, found {}", quoted(text)));
+  return error(fmt::format("expected a size, such as 100 (MiB), 1.5G, 512M or 10%, found {}",
+                           in_quotes(text)));
 }
 
 Result<rulesets::SizeOrPercent> parse_parts(std::string_view given) {
@@ -88,7 +85,7 @@ Result<rulesets::SizeOrPercent> parse_parts(std::string_view given) {
     if (shift < 0) return not_a_size(given);
     sum = std::trunc(sum + std::ldexp(number, shift));
   }
-  if (sum >= 0x1p62L) return error(fmt::format("{} is too large", quoted(given)));
+  if (sum >= 0x1p62L) return error(fmt::format("{} is too large", in_quotes(given)));
   return rulesets::SizeOrPercent{false, static_cast<std::int64_t>(negative ? -sum : sum)};
 }
 
@@ -101,10 +98,10 @@ Result<std::int64_t> parse_oomd_int(std::string_view text) {
   if (fits && prefix.end == text.size()) return *prefix.number;
   if (fits) {
     return error(fmt::format("expected a whole number, found {}; oomd would ignore what follows {}",
-                             quoted(text), *prefix.number));
+                             in_quotes(text), *prefix.number));
   }
-  if (prefix.end > 0) return error(fmt::format("{} does not fit 32 bits", quoted(text)));
-  return error(fmt::format("expected a whole number, found {}", quoted(text)));
+  if (prefix.end > 0) return error(fmt::format("{} does not fit 32 bits", in_quotes(text)));
+  return error(fmt::format("expected a whole number, found {}", in_quotes(text)));
 }
 
 Result<rulesets::SizeOrPercent> parse_oomd_size(std::string_view text) {
@@ -113,13 +110,13 @@ Result<rulesets::SizeOrPercent> parse_oomd_size(std::string_view text) {
     if (percent.number && *percent.number >= 0 && *percent.number <= 100) {
       return rulesets::SizeOrPercent{true, *percent.number};
     }
-    return error(fmt::format("expected 0% to 100%, found {}", quoted(text)));
+    return error(fmt::format("expected 0% to 100%, found {}", in_quotes(text)));
   }
   const Prefix whole = integer_prefix(text);
   if (whole.end == text.size() && whole.end > 0) {
     std::int64_t bytes = 0;
     if (!whole.number || __builtin_mul_overflow(*whole.number, 1 << 20, &bytes)) {
-      return error(fmt::format("{} is too large", quoted(text)));
+      return error(fmt::format("{} is too large", in_quotes(text)));
     }
     return rulesets::SizeOrPercent{false, bytes};
   }

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/quotes.h"
 #include "messages/json_schema.h"
 #include "messages/yaml_message.h"
 #include "text/json_number.h"
@@ -49,12 +50,6 @@ std::string_view kind_of(char first) {
 std::string_view trimmed(std::string_view token) {
   const auto end = token.find_last_not_of(" \t\r\n");
   return end == token.npos ? std::string_view() : token.substr(0, end + 1);
-}
-
-std::string in_quotes(std::string_view text) {
-  constexpr std::size_t kShown = 80;
-  if (text.size() <= kShown) return "'" + std::string(text) + "'";
-  return "'" + std::string(text.substr(0, kShown)) + "…'";
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/quotes.h"
 #include "text/yaml_tree.h"
 
 namespace forestall::messages {
@@ -68,7 +69,7 @@ class Binder {
       if (field == nullptr) {
         places_.set_incomplete(path);
         problem(entry.at,
-                "unknown key " + text::quoted(entry.key) + allowed_words(entry.key, keys_of(type)));
+                "unknown key " + in_quotes(entry.key) + allowed_words(entry.key, keys_of(type)));
         continue;
       }
       const std::string child = path.empty() ? entry.key : path + "." + entry.key;
@@ -133,10 +134,10 @@ class Binder {
     const Descriptor& type = *field.message_type();
     for (const text::YamlEntry& entry : node.entries) {
       places_.add(path + "[" + entry.key + "]", {entry.at, entry.value.at});
-      if (!is_scalar(entry.value, text::quoted(entry.key), *type.map_value())) continue;
+      if (!is_scalar(entry.value, in_quotes(entry.key), *type.map_value())) continue;
       Message& added = *out.GetReflection()->AddMessage(&out, &field);
       added.GetReflection()->SetString(&added, type.map_key(), entry.key);
-      scalar(entry.value, text::quoted(entry.key), *type.map_value(), added);
+      scalar(entry.value, in_quotes(entry.key), *type.map_value(), added);
     }
   }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/quotes.h"
 #include "model/duration.h"
 #include "rebalance/node_fit.h"
 
@@ -24,7 +25,7 @@ bool has_budget(const ClusterView& view, const ClusterPod& pod) {
 }
 
 std::string name_in_quotes(const ClusterPod& pod, std::string_view name) {
-  return "\"" + std::string(pod.pod_namespace) + "\"/\"" + std::string(name) + "\"";
+  return in_double_quotes(pod.pod_namespace) + "/" + in_double_quotes(name);
 }
 
 // Why the storage classes of the pod's volumes protect it; empty: they do not.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/parse.h"
+#include "base/quotes.h"
 
 namespace forestall::rebalance {
 namespace {
@@ -77,15 +78,12 @@ std::string key_problem(std::string_view key) {
   return problem;
 }
 
-std::string in_quotes(std::string_view text) {
-  return '"' + std::string(text) + '"';
-}
-
 // As apimachinery prints a list that it refuses.
 std::string list_text(const std::vector<std::string>& values) {
   if (values.empty()) return "null";
   std::string text = "[";
-  for (const std::string& each : values) text += (text.size() > 1 ? "," : "") + in_quotes(each);
+  for (const std::string& each : values)
+    text += (text.size() > 1 ? "," : "") + in_double_quotes(each);
   return text + "]";
 }
 
@@ -110,7 +108,7 @@ std::optional<std::string> values_problem(const Requirement& requirement) {
         return refused("for 'Gt', 'Lt' operators, exactly one value is required");
       }
       if (parse_i64(values.front())) return std::nullopt;
-      return "values[0]: Invalid value: " + in_quotes(values.front()) +
+      return "values[0]: Invalid value: " + in_double_quotes(values.front()) +
              ": for 'Gt', 'Lt' operators, the value must be an integer";
   }
   return std::nullopt;
@@ -251,13 +249,14 @@ bool matches(const Requirement& requirement, const Labels& labels) {
 std::optional<std::string> problem_of(const Requirement& requirement) {
   std::vector<std::string> problems;
   if (const std::string problem = key_problem(requirement.key); !problem.empty()) {
-    problems.push_back("key: Invalid value: " + in_quotes(requirement.key) + ": " + problem);
+    problems.push_back("key: Invalid value: " + in_double_quotes(requirement.key) + ": " + problem);
   }
   if (auto problem = values_problem(requirement)) problems.push_back(std::move(*problem));
   for (std::size_t i = 0; i < requirement.values.size(); ++i) {
     if (is_label_value(requirement.values[i])) continue;
     problems.push_back("values[" + std::to_string(i) + "][" + requirement.key +
-                       "]: Invalid value: " + in_quotes(requirement.values[i]) + ": " + kValueRule);
+                       "]: Invalid value: " + in_double_quotes(requirement.values[i]) + ": " +
+                       kValueRule);
   }
   if (problems.empty()) return std::nullopt;
   if (problems.size() == 1) return problems.front();

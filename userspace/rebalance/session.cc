@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/quotes.h"
 #include "rebalance/node_fit.h"
 
 namespace forestall::rebalance {
@@ -19,12 +20,8 @@ bool reached(const std::optional<std::uint64_t>& limit, std::uint64_t count) {
   return limit && count + 1 > *limit;
 }
 
-std::string quoted_name(std::string_view text) {
-  return "\"" + std::string(text) + "\"";
-}
-
 std::string ignored(const ClusterPod& pod, const std::string& answer) {
-  return "error when evicting pod (ignoring) " + quoted_name(pod.name) + ": " + answer;
+  return "error when evicting pod (ignoring) " + in_double_quotes(pod.name) + ": " + answer;
 }
 
 // BestEffort first.

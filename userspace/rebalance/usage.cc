@@ -7,12 +7,10 @@
 #include <set>
 #include <utility>
 
+#include "base/quotes.h"
+
 namespace forestall::rebalance {
 namespace {
-
-std::string quoted(std::string_view text) {
-  return "\"" + std::string(text) + "\"";
-}
 
 std::string pod_key(std::string_view pod_namespace, std::string_view name) {
   return std::string(pod_namespace) + "/" + std::string(name);
@@ -96,7 +94,7 @@ Result<std::vector<Amounts>> UsageSource::collected(std::span<const NodeIndex> n
     const std::string_view name = view_.node(each).name;
     const auto found = means.find(name);
     if (found == means.end()) {
-      return error("error getting node usage: unable to find node " + quoted(name) +
+      return error("error getting node usage: unable to find node " + in_double_quotes(name) +
                    " in the collected metrics");
     }
     Amounts measured = found->second;
@@ -105,8 +103,8 @@ Result<std::vector<Amounts>> UsageSource::collected(std::span<const NodeIndex> n
     for (const std::string& resource : tracked_) {
       const Amount* const amount = measured.find(resource);
       if (amount == nullptr) {
-        return error("error getting node usage: unable to find " + quoted(resource) +
-                     " resource for collected " + quoted(name) + " node metric");
+        return error("error getting node usage: unable to find " + in_double_quotes(resource) +
+                     " resource for collected " + in_double_quotes(name) + " node metric");
       }
       usage.at(resource) = amount->nanos;
     }
@@ -128,7 +126,7 @@ Result<std::vector<Amounts>> UsageSource::queried(std::span<const NodeIndex> nod
     }
     if (!(sample.value >= 0 && sample.value <= 1)) {
       return error("error getting node usage: the collected metrics sample for " +
-                   quoted(*sample.instance) + " has value " + text_of(sample.value) +
+                   in_double_quotes(*sample.instance) + " has value " + text_of(sample.value) +
                    " outside of <0; 1> interval");
     }
     const auto used = static_cast<std::int64_t>(sample.value * 100);

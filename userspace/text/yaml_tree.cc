@@ -11,13 +11,11 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/quotes.h"
 #include "text/utf8.h"
 
 namespace forestall::text {
 namespace {
-
-// Longer values are truncated in messages.
-constexpr std::size_t kQuotedMax = 60;
 
 bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\n';
@@ -323,13 +321,6 @@ bool has_comment(std::string_view text) {
 
 }  // namespace
 
-std::string quoted(std::string_view text) {
-  if (text.size() <= kQuotedMax) return "'" + std::string(text) + "'";
-  std::size_t end = kQuotedMax;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
-  return "'" + std::string(text.substr(0, end)) + "…'";
-}
-
 std::string describe(const YamlNode& node) {
   switch (node.kind) {
     case YamlNode::Kind::null: return "nothing";
@@ -337,7 +328,7 @@ std::string describe(const YamlNode& node) {
     case YamlNode::Kind::map: return "a map";
     case YamlNode::Kind::scalar: break;
   }
-  return text::quoted(node.text) + (node.quoted ? " in quotes" : "");
+  return in_quotes(node.text) + (node.quoted ? " in quotes" : "");
 }
 
 std::optional<YamlNode> parse_yaml(std::string_view given, std::vector<Diagnostic>& problems,

@@ -45,8 +45,6 @@ struct YamlEntry {
 
 // A value as messages describe it: "a map", "'text'", "'text' in quotes", "nothing".
 [[nodiscard]] std::string describe(const YamlNode& node);
-// In single quotes; long text is truncated.
-[[nodiscard]] std::string quoted(std::string_view text);
 
 // What happens to a key that a map has twice.
 enum class RepeatedKeys : std::uint8_t {

@@ -69,6 +69,15 @@ int fire(void* ctx) {
   return 0;
 }
 
+/* Notes a reading of `cgroup` in slot 1, which began at `at_ns` and took one nanosecond. */
+SEC("syscall")
+int note(void* ctx) {
+  struct abi_reading reading = {.begin_ns = at_ns, .end_ns = at_ns + 1, .usage = usage};
+
+  note_reading(1, cgroup, &reading, whole);
+  return 0;
+}
+
 SEC("syscall")
 int quiet(void* ctx) {
   return after_quiet(&last_ns, at_ns, QUIET_NS);
@@ -83,8 +92,7 @@ int watch_cgroup(void* ctx) {
   struct subject* subject = bpf_map_lookup_elem(&subjects, &slot);
 
   if (!subject) return -1;
-  subject->memcg = 1 << 20;
-  subject->cgroup = key;
+  set_subject(subject, 1 << 20, key);
   counter = subject->memcg + bpf_core_field_offset(struct mem_cgroup, memory);
   bpf_map_update_elem(&charged, &counter, &slot, BPF_ANY);
   return bpf_map_update_elem(&relations, &key, &relation, BPF_ANY);

@@ -102,10 +102,7 @@ int resolve_cgroup(struct bpf_iter__cgroup* ctx) {
   id = memcg ? memcg_id(memcg) : 0;
   /* On v2 a cgroup without the memory controller has no memcg of its own. */
   if (!id) return 0;
-  subject->memcg = (__u64)memcg;
-  subject->cgroup = id;
-  subject->next_check_ns = 0;
-  subject->read_ns = 0;
+  set_subject(subject, (__u64)memcg, id);
   counter = (__u64)memcg + bpf_core_field_offset(struct mem_cgroup, memory);
   if (bpf_map_update_elem(&charged, &counter, &slot, BPF_ANY)) COUNT_FAILURE(watch_full);
   relate(id, slot, 1);
@@ -138,45 +135,56 @@ struct round {
   __u32 armed;
 };
 
-/* Reads the usage to compare with the slot's line; 0 if the subject is gone. */
-static __always_inline __u64 usage_of(__u32 slot, struct subject* subject) {
-  struct mem_cgroup* memcg = (void*)subject->memcg;
+/* Reads the usage to compare with the slot's line. Returns 0 if the subject is gone; else *cgroup
+ * is its id. */
+static __always_inline int read_usage(__u32 slot, struct subject* subject, __u64* cgroup,
+                                      __u64* usage) {
+  __u64 address;
 
   if (slot == ABI_WATCH_NODE) {
-    struct abi_node_usage usage;
+    struct abi_node_usage node;
 
-    read_node(&usage);
-    return abi_node_working_set(&usage);
+    read_node(&node);
+    *cgroup = 0;
+    *usage = abi_node_working_set(&node);
+    return 1;
   }
-  if (!memcg) return 0;
-  if (memcg_id(memcg) != subject->cgroup) {
-    subject->memcg = 0;
+  address = load_acquire(&subject->memcg);
+  *cgroup = *(volatile __u64*)&subject->cgroup;
+  if (!address) return 0;
+  if (memcg_id((void*)address) != *cgroup) {
+    __sync_val_compare_and_swap(&subject->memcg, address, 0);
     COUNT_FAILURE(stale);
     return 0;
   }
-  return memcg_usage(memcg);
+  *usage = memcg_usage((void*)address);
+  return 1;
 }
 
 static long check_slot(__u32 slot, struct round* round) {
   struct abi_watch* watch = bpf_map_lookup_elem(&watches, &slot);
   struct subject* subject = bpf_map_lookup_elem(&subjects, &slot);
-  __u64 line, usage, wait;
+  struct abi_reading reading = {.begin_ns = round->now};
+  __u64 line, cgroup = 0, wait;
 
   if (!watch || !subject) return 1;
   line = *(volatile __u64*)&watch->line;
-  if (!line || (slot != ABI_WATCH_NODE && !subject->memcg)) return 0;
+  if (!line || (slot != ABI_WATCH_NODE && !*(volatile __u64*)&subject->memcg)) return 0;
   if (round->all || subject->next_check_ns <= round->now) {
     COUNT(usages_read);
-    usage = usage_of(slot, subject);
-    if (usage >= line) {
-      fire_if_crossed(slot, subject->cgroup, usage, ABI_EVENT_usage_timer);
+    if (!read_usage(slot, subject, &cgroup, &reading.usage)) return 0;
+    reading.end_ns = bpf_ktime_get_ns();
+    wait = 0;
+    if (reading.usage >= line) {
+      /* The event passes on the reading before. */
+      fire_if_crossed(slot, cgroup, reading.usage, ABI_EVENT_usage_timer);
+      note_reading(slot, cgroup, &reading, 1);
       /* If the ring was full the line is still armed: read it again soon. */
       if (!*(volatile __u64*)&watch->line) return 0;
-      line = usage;
+    } else {
+      note_reading(slot, cgroup, &reading, 0);
+      wait = (line - reading.usage) / fill_bytes_per_us * 1000;
     }
-    *(volatile __u64*)&subject->read_usage = usage;
-    *(volatile __u64*)&subject->read_ns = round->now;
-    wait = (line - usage) / fill_bytes_per_us * 1000;
     if (wait < CHECK_NS_MIN) wait = CHECK_NS_MIN;
     if (wait > CHECK_NS_MAX) wait = CHECK_NS_MAX;
     subject->next_check_ns = round->now + wait;

@@ -38,7 +38,7 @@ struct abi_event {
   __u64 cgroup;     /* kernfs id of the subject in the memory hierarchy; 0: the node */
   __u64 usage;      /* bytes: usage_timer, charge */
   __u64 line;       /* bytes: usage_timer, charge; the line that was crossed */
-  __u64 read_ns;    /* usage_timer, charge: when the timer read usage before; 0: it did not */
+  __u64 read_ns;    /* usage_timer, charge: the timer's last reading below a line; 0: none */
   __u64 read_usage; /* bytes: usage_timer, charge; what it read */
   __u64 stalled_ns; /* stall: summed over the window that led to the event */
   __u32 kind;       /* enum abi_event_kind */

@@ -23,6 +23,24 @@ struct abi_watch {
   __u64 line;
 };
 
+/* One reading of a subject's usage by the timer; begin_ns 0: none. */
+struct abi_reading {
+  __u64 begin_ns; /* CLOCK_MONOTONIC; the reading lies between the two */
+  __u64 end_ns;
+  __u64 usage; /* bytes */
+};
+
+/*
+ * One slot of the memory-mapped array `readings`, which the timer alone writes. A copy is valid if
+ * `sequence` was even and the same before and after it.
+ */
+struct abi_readings {
+  __u64 sequence;
+  __u64 cgroup;               /* id of the subject that was read; 0: the node */
+  struct abi_reading below;   /* the last one below the line that was armed then */
+  struct abi_reading reached; /* the last one at or above it */
+};
+
 /* Value of the hash `relations`, which maps a cgroup id (0: the node) to the watch that reclaim or
  * a stall in it concerns. It holds the watched cgroups and their ancestors; userspace adds the
  * node. */
@@ -53,6 +71,7 @@ static inline __u64 abi_node_working_set(const struct abi_node_usage* usage) {
 }
 
 ABI_ASSERT(sizeof(struct abi_watch) == 8, "abi_watch is one word");
+ABI_ASSERT(sizeof(struct abi_readings) == 64, "abi_readings has no hidden padding");
 ABI_ASSERT(sizeof(struct abi_relation) == 32, "abi_relation has no hidden padding");
 ABI_ASSERT(sizeof(struct abi_node_usage) == 40, "abi_node_usage has no hidden padding");
 

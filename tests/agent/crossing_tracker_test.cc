@@ -126,6 +126,36 @@ TEST_F(CrossingTrackerTest, ReadingsInTheKernelAreNarrower) {
   EXPECT_EQ(bounds().seen, CrossingSeen::kernel);
 }
 
+// The timer read 880, 899 and 905 and kept the last reading on each side of its line, at 900 or,
+// for a warning, at 890. No event was taken yet.
+TEST_F(CrossingTrackerTest, AReadingOfTheTimerIsABoundOnTheSideOnWhichItIs) {
+  struct Case {
+    const char* what;
+    std::vector<std::pair<int, int>> readings;  // when, and what
+    Reading above, below;
+  };
+  const Reading first{at(10), 150}, last{at(21), 90};
+  const std::vector<Case> cases{
+      {"none", {}, first, last},
+      {"both at the line", {{18, 899}, {19, 905}}, Reading{at(18)}, Reading{at(19)}},
+      {"both at the warning's line", {{17, 880}, {18, 899}}, Reading{at(18)}, last},
+      {"at the line itself it was not met", {{18, 900}}, Reading{at(18)}, last},
+      {"only the one above", {{19, 905}}, first, Reading{at(19)}},
+      {"after the evaluation", {{22, 899}, {23, 905}}, first, last},
+      {"before the last one that did not meet it", {{8, 899}, {9, 905}}, first, last},
+  };
+  for (const Case& each : cases) {
+    SCOPED_TRACE(each.what);
+    tracker.clear();
+    evaluate({evidence(10, 150)});
+    for (const auto& [when, what] : each.readings) read(when, what, when, what);
+    evaluate({evidence(20, 90)});
+    EXPECT_EQ(bounds().above, each.above);
+    EXPECT_EQ(bounds().below, each.below);
+    EXPECT_EQ(bounds().seen, each.above == first ? CrossingSeen::reading : CrossingSeen::kernel);
+  }
+}
+
 // The warning's line is nearer, and the next evaluation was late.
 TEST_F(CrossingTrackerTest, AChargeAtAnotherLineIsAReading) {
   evaluate({evidence(10, 150)});

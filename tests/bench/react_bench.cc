@@ -38,6 +38,7 @@ constexpr double kStretchMaxMs = 20;
 
 struct Trial {
   double wake = 0, observe = 0, decide = 0, signal = 0, total = 0;  // us
+  double width = 0;  // us between the bounds of the crossing
   bool prepared = false;
 };
 
@@ -53,6 +54,7 @@ Trial trial_of(const v1::Record& record) {
           us(stages.observed_ns(), stages.decided_ns()),
           us(stages.decided_ns(), signalled),
           us(crossed, signalled),
+          us(crossed, record.crossing().first_below().at_ns()),
           record.has_prepared()};
 }
 
@@ -63,8 +65,8 @@ double median(const std::vector<Trial>& trials, double Trial::*what) {
   return values[values.size() / 2];
 }
 
-double largest(const std::vector<Trial>& trials) {
-  return std::ranges::max_element(trials, {}, &Trial::total)->total;
+double largest(const std::vector<Trial>& trials, double Trial::*what) {
+  return (*std::ranges::max_element(trials, {}, what)).*what;
 }
 
 // A scratch cgroup with that many workloads, each with one idle process.
@@ -120,11 +122,13 @@ std::deque<Child> spinners() {
 
 void print(int workloads, bool loaded, const std::vector<Trial>& trials) {
   const auto prepared = std::ranges::count(trials, true, &Trial::prepared);
-  fmt::print("{:>9} {:>5} {:>8.0f} {:>8.0f} {:>8.0f} {:>8.0f} {:>9.0f} {:>9.0f} {:>6}/{}\n",
-             workloads, loaded ? "full" : "idle", median(trials, &Trial::wake),
-             median(trials, &Trial::observe), median(trials, &Trial::decide),
-             median(trials, &Trial::signal), median(trials, &Trial::total), largest(trials),
-             prepared, trials.size());
+  fmt::print(
+      "{:>9} {:>5} {:>8.0f} {:>8.0f} {:>8.0f} {:>8.0f} {:>9.0f} {:>9.0f} {:>8.0f} {:>8.0f} "
+      "{:>6}/{}\n",
+      workloads, loaded ? "full" : "idle", median(trials, &Trial::wake),
+      median(trials, &Trial::observe), median(trials, &Trial::decide),
+      median(trials, &Trial::signal), median(trials, &Trial::total), largest(trials, &Trial::total),
+      median(trials, &Trial::width), largest(trials, &Trial::width), prepared, trials.size());
 }
 
 double stretch_max_ms() {
@@ -193,9 +197,12 @@ int main(int argc, char** argv) {
   std::vector<int> counts;
   for (int i = 2; i < argc; ++i) counts.push_back(std::atoi(argv[i]));
   if (counts.empty()) counts = {5, 100, 1000};
-  fmt::print("medians of {} trials, us; crossing to SIGKILL and its parts\n", trials);
-  fmt::print("{:>9} {:>5} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9} {:>8}\n", "workloads", "CPUs", "wake",
-             "observe", "decide", "signal", "total", "worst", "prepared");
+  fmt::print(
+      "medians of {} trials, us; crossing to SIGKILL and its parts; bounds of the crossing\n",
+      trials);
+  fmt::print("{:>9} {:>5} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9} {:>8} {:>8} {:>8}\n", "workloads",
+             "CPUs", "wake", "observe", "decide", "signal", "total", "worst", "width", "worst",
+             "prepared");
   for (const int count : counts) {
     if (const int failed = forestall::test::measure(count, trials)) return failed;
   }

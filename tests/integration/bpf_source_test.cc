@@ -228,5 +228,38 @@ TEST_F(BpfSourceTest, ACrossingHasTheReadingBefore) {
   EXPECT_TRUE(source_.take_crossings().empty());
 }
 
+// An evaluation that was caused by something else finds the crossing first.
+TEST_F(BpfSourceTest, TheLastReadingsAreThereBeforeTheEventIsTaken) {
+  Hog hog(scratch_, path_, mib(8));
+  const MonotonicTime armed = clock_.now();
+  arm(line(mib(32)));
+  const auto last = [&](bool reached) {
+    std::optional<SeenCrossing> found;
+    const MonotonicTime end = clock_.now() + kLong;
+    while (!found && clock_.now() < end) {
+      for (const SeenCrossing& each : source_.last_readings()) {
+        if ((each.before.amount >= mib(32)) == reached) found = each;
+      }
+    }
+    return found;
+  };
+  const auto below = last(false);
+  ASSERT_TRUE(below);
+  hog.grow(mib(40));
+  const auto reached = last(true);
+  ASSERT_TRUE(reached);
+  for (const SeenCrossing& each : {*below, *reached}) {
+    EXPECT_EQ(each.cgroup, id_);
+    EXPECT_EQ(each.measured, SeenCrossing::Measured::usage);
+    EXPECT_EQ(each.by, CrossingSeen::kernel);
+    ASSERT_TRUE(each.after);
+    EXPECT_EQ(each.after->amount, each.before.amount);
+    EXPECT_LE(each.before.at, each.after->at);
+    EXPECT_GE(each.before.at, armed);
+    EXPECT_LE(each.after->at, clock_.now());
+  }
+  EXPECT_LT(below->after->at, reached->before.at);
+}
+
 }  // namespace
 }  // namespace forestall::test

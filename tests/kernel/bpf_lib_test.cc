@@ -74,6 +74,22 @@ class BpfLib : public testing::Test {
     ASSERT_EQ(bpf_map_update_elem(bpf_map__fd(skeleton_->maps.watches), &slot, &watch, BPF_ANY), 0);
   }
 
+  // The timer's reading of `cgroup` in slot 1.
+  void note(__u64 cgroup, __u64 at_ns, __u64 usage, bool reached) {
+    skeleton_->bss->cgroup = cgroup;
+    skeleton_->bss->at_ns = at_ns;
+    skeleton_->bss->usage = usage;
+    skeleton_->bss->whole = reached ? 1 : 0;
+    run(skeleton_->progs.note);
+  }
+
+  abi_readings readings() const {
+    const __u32 slot = 1;
+    abi_readings found{};
+    EXPECT_EQ(bpf_map_lookup_elem(bpf_map__fd(skeleton_->maps.readings), &slot, &found), 0);
+    return found;
+  }
+
   __u64 armed_line() const {
     const __u32 slot = 1;
     abi_watch watch{};
@@ -180,6 +196,40 @@ TEST_F(BpfLib, ACrossingThatFindsTheRingFullStaysArmed) {
   run(skeleton_->progs.fire);
   EXPECT_EQ(armed_line(), 0U);
   EXPECT_EQ(drain().size(), 1U);
+}
+
+TEST_F(BpfLib, AReadingIsKeptByTheSideOfTheLineOnWhichItIs) {
+  note(7, 100, 500, false);
+  note(7, 200, 1500, true);
+  note(7, 300, 600, false);
+  const abi_readings noted = readings();
+  EXPECT_EQ(noted.cgroup, 7U);
+  EXPECT_EQ(noted.sequence % 2, 0U);
+  EXPECT_EQ(noted.below.begin_ns, 300U);
+  EXPECT_EQ(noted.below.end_ns, 301U);
+  EXPECT_EQ(noted.below.usage, 600U);
+  EXPECT_EQ(noted.reached.begin_ns, 200U);
+  EXPECT_EQ(noted.reached.usage, 1500U);
+  note(8, 400, 700, false);
+  EXPECT_EQ(readings().cgroup, 8U);
+  EXPECT_EQ(readings().below.begin_ns, 400U);
+  EXPECT_EQ(readings().reached.begin_ns, 0U) << "that was another subject";
+}
+
+TEST_F(BpfLib, ACrossingHasTheLastReadingBelowOfTheSameSubject) {
+  note(7, 100, 900, false);
+  note(7, 200, 1500, true);
+  skeleton_->bss->usage = 1000;
+  for (const __u64 cgroup : {7U, 8U}) {
+    arm(1000);
+    skeleton_->bss->cgroup = cgroup;
+    run(skeleton_->progs.fire);
+  }
+  const auto events = drain();
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(events[0].read_ns, 100U);
+  EXPECT_EQ(events[0].read_usage, 900U);
+  EXPECT_EQ(events[1].read_ns, 0U);
 }
 
 TEST_F(BpfLib, AnEventIsQuietUntilTheQuietTimeHasPassed) {

@@ -250,6 +250,10 @@ bool Core::decide(const Wake& wake, MonotonicTime woken) {
   const bool signalled = kills && signal(record.decision);
   // What follows happens while the victims are dying already.
   record.wall_time_ns = wall_time_ns();
+  // The evaluation may have found a crossing whose event is still in the ring.
+  for (const sources::Source* source : parts_.sources) {
+    for (const SeenCrossing& reading : source->last_readings()) crossings_.saw(reading);
+  }
   crossings_.evaluated(record);
   if (const auto driving = record.decision.driving) {
     record.crossing = crossings_.bounds(record.decision.evidence[*driving], record.stages.observed);

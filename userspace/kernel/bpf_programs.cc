@@ -8,9 +8,12 @@
 #include <forestall_bpf.skel.h>
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <bit>
 #include <numeric>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "base/clock.h"
 #include "kernel/bpf_counters.h"
@@ -27,32 +30,65 @@ void clear(const bpf_map* map) {
   while (bpf_map_get_next_key(fd, nullptr, key.data()) == 0) bpf_map_delete_elem(fd, key.data());
 }
 
-// The memory-mapped array `watches`, which the programs share.
-class MappedLines {
+// Tries to copy the readings of a slot while the timer may write them. It takes nanoseconds.
+constexpr int kCopyTries = 8;
+
+// A memory-mapped array with one Value for each slot.
+template <typename Value>
+class MappedSlots {
  public:
-  static Result<MappedLines> map(int fd) {
-    void* address = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (address == MAP_FAILED) return errno_error("mmap", "BPF map watches");
-    return MappedLines(static_cast<abi_watch*>(address));
+  static Result<MappedSlots> map(const bpf_map* map, int protection) {
+    void* address = ::mmap(nullptr, kBytes, protection, MAP_SHARED, bpf_map__fd(map), 0);
+    if (address == MAP_FAILED) return errno_error("mmap BPF map", bpf_map__name(map));
+    return MappedSlots(static_cast<Value*>(address));
   }
-  MappedLines(MappedLines&& other) noexcept : slots_(std::exchange(other.slots_, nullptr)) {}
-  MappedLines& operator=(MappedLines&&) = delete;
-  ~MappedLines() {
+  MappedSlots(MappedSlots&& other) noexcept : slots_(std::exchange(other.slots_, nullptr)) {}
+  MappedSlots& operator=(MappedSlots&&) = delete;
+  ~MappedSlots() {
     if (slots_ != nullptr) ::munmap(slots_, kBytes);
   }
 
+  [[nodiscard]] Value* at(std::size_t slot) const { return &slots_[slot]; }
+
+ private:
+  static constexpr std::size_t kBytes = ABI_WATCH_SLOTS * sizeof(Value);
+  explicit MappedSlots(Value* slots) : slots_(slots) {}
+  Value* slots_;
+};
+
+// The array `watches`, which the programs share.
+class MappedLines {
+ public:
+  static Result<MappedLines> map(const bpf_map* map) {
+    return MappedLines(TRY(MappedSlots<abi_watch>::map(map, PROT_READ | PROT_WRITE)));
+  }
+
   [[nodiscard]] __u64 line(std::size_t slot) const {
-    return __atomic_load_n(&slots_[slot].line, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&slots_.at(slot)->line, __ATOMIC_ACQUIRE);
   }
   void set(std::size_t slot, __u64 line) {
-    __atomic_store_n(&slots_[slot].line, line, __ATOMIC_RELEASE);
+    __atomic_store_n(&slots_.at(slot)->line, line, __ATOMIC_RELEASE);
   }
 
  private:
-  static constexpr std::size_t kBytes = ABI_WATCH_SLOTS * sizeof(abi_watch);
-  explicit MappedLines(abi_watch* slots) : slots_(slots) {}
-  abi_watch* slots_;
+  explicit MappedLines(MappedSlots<abi_watch> slots) : slots_(std::move(slots)) {}
+  MappedSlots<abi_watch> slots_;
 };
+
+// A copy that the timer did not write meanwhile; nullopt if it always did.
+std::optional<abi_readings> copy_of(const abi_readings& shared) {
+  constexpr std::size_t kWords = sizeof(abi_readings) / sizeof(__u64);
+  const auto* from = reinterpret_cast<const __u64*>(&shared);
+  for (int i = 0; i < kCopyTries; ++i) {
+    const __u64 before = __atomic_load_n(&shared.sequence, __ATOMIC_ACQUIRE);
+    std::array<__u64, kWords> words{};
+    for (std::size_t k = 0; k < kWords; ++k) words[k] = __atomic_load_n(from + k, __ATOMIC_RELAXED);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    const __u64 after = __atomic_load_n(&shared.sequence, __ATOMIC_RELAXED);
+    if (before == after && before % 2 == 0) return std::bit_cast<abi_readings>(words);
+  }
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -69,7 +105,10 @@ class BpfPrograms::Loaded {
 
   Skeleton skeleton;
   std::vector<FeatureReport> reports;
+  [[nodiscard]] abi_readings last_readings(CgroupId cgroup) const;
+
   std::optional<MappedLines> lines;
+  std::optional<MappedSlots<abi_readings>> readings;
   BpfRing ring;
   std::function<void(const abi_event&)> visitor;
   bool node_found = false;
@@ -96,7 +135,8 @@ class BpfPrograms::Loaded {
 };
 
 Result<void> BpfPrograms::Loaded::start() {
-  lines.emplace(TRY(MappedLines::map(bpf_map__fd(skeleton->maps.watches))));
+  lines.emplace(TRY(MappedLines::map(skeleton->maps.watches)));
+  readings.emplace(TRY(MappedSlots<abi_readings>::map(skeleton->maps.readings, PROT_READ)));
   const auto visit = [](void* self, void* record, std::size_t size) {
     const auto& take = static_cast<Loaded*>(self)->visitor;
     if (size < sizeof(abi_event) || !take) return 0;
@@ -196,6 +236,14 @@ Result<std::vector<std::size_t>> BpfPrograms::Loaded::watch(std::span<const BpfW
   return unresolved;
 }
 
+abi_readings BpfPrograms::Loaded::last_readings(CgroupId cgroup) const {
+  const auto subject = std::ranges::find(subjects_, cgroup, &Subject::cgroup);
+  if (subject == subjects_.end() || !subject->resolved) return {};
+  // Of a previous subject of the slot until the timer has read this one.
+  const auto copy = copy_of(*readings->at(subject->slot));
+  return copy && copy->cgroup == cgroup.inode ? *copy : abi_readings{};
+}
+
 Result<abi_stall> BpfPrograms::Loaded::closed_stalls(std::uint64_t cgroup) const {
   const __u64 key = cgroup;
   const auto sum = sum_over_cpus<abi_stall>(skeleton->maps.stalls, &key);
@@ -250,6 +298,10 @@ Result<std::vector<std::size_t>> BpfPrograms::watch(std::span<const BpfWatch> wa
   std::vector<std::size_t> all(watches.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
   return all;
+}
+
+abi_readings BpfPrograms::last_readings(CgroupId cgroup) const {
+  return loaded_->skeleton ? loaded_->last_readings(cgroup) : abi_readings{};
 }
 
 Result<abi_node_usage> BpfPrograms::node_usage() const {

@@ -56,6 +56,10 @@ class BpfPrograms {
   // error: the timer could not be started. The lines stay armed, and the next call retries.
   [[nodiscard]] Result<std::vector<std::size_t>> watch(std::span<const BpfWatch> watches);
 
+  // The timer's last readings of a watched subject (inode 0: the node), each with begin_ns 0 if
+  // there is none. No system call.
+  [[nodiscard]] abi_readings last_readings(CgroupId cgroup) const;
+
   // The kernel's current counters of the node, which slot 0's line is compared with.
   [[nodiscard]] Result<abi_node_usage> node_usage() const;
 

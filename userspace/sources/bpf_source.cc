@@ -29,6 +29,10 @@ bool is_crossing(std::uint32_t kind) {
   return kind == ABI_EVENT_usage_timer || kind == ABI_EVENT_charge;
 }
 
+SeenCrossing::Reading reading(std::uint64_t at_ns, std::uint64_t amount) {
+  return {from_ns(static_cast<std::int64_t>(at_ns)), Bytes{static_cast<std::int64_t>(amount)}};
+}
+
 }  // namespace
 
 std::vector<std::string> BpfSource::take_subjects(const std::map<CgroupId, Line>& lowest) {
@@ -105,19 +109,7 @@ Result<std::vector<std::string>> BpfSource::arm(std::span<const Line> lines, Mon
   return notes;
 }
 
-void BpfSource::take_crossing(const abi_event& event) {
-  const auto subject = subjects_.find(CgroupId{event.cgroup});
-  if (subject == subjects_.end()) return;
-  subject->second.fired = true;
-  const auto reading = [](std::uint64_t at_ns, std::uint64_t amount) {
-    return SeenCrossing::Reading{from_ns(static_cast<std::int64_t>(at_ns)),
-                                 Bytes{static_cast<std::int64_t>(amount)}};
-  };
-  SeenCrossing seen;
-  seen.cgroup = subject->first;
-  seen.by = CrossingSeen::kernel;
-  seen.before = reading(event.read_ns, event.read_usage);
-  seen.after = reading(event.at_ns, event.usage);
+void BpfSource::add_crossing(SeenCrossing seen, std::vector<SeenCrossing>& to) const {
   if (seen.cgroup.inode == 0) {
     // The counter is not what the observer reads: the line was placed by the difference, which
     // includes what was charged between the two.
@@ -126,12 +118,40 @@ void BpfSource::take_crossing(const abi_event& event) {
     seen.before.amount += *node_differs_;
     seen.after->amount -= *node_differs_;
   }
-  if (event.read_ns != 0) crossings_.push_back(seen);
+  to.push_back(seen);
+}
+
+void BpfSource::take_crossing(const abi_event& event) {
+  const auto subject = subjects_.find(CgroupId{event.cgroup});
+  if (subject == subjects_.end()) return;
+  subject->second.fired = true;
+  SeenCrossing seen;
+  seen.cgroup = subject->first;
+  seen.by = CrossingSeen::kernel;
+  seen.before = reading(event.read_ns, event.read_usage);
+  seen.after = reading(event.at_ns, event.usage);
+  if (event.read_ns != 0) add_crossing(seen, crossings_);
   if (event.kind != ABI_EVENT_charge) return;
   // The hook runs within microseconds: until this charge, usage was below the line.
   seen.before = reading(event.at_ns, event.line - 1);
   seen.by = CrossingSeen::charge;
-  crossings_.push_back(seen);
+  add_crossing(seen, crossings_);
+}
+
+std::vector<SeenCrossing> BpfSource::last_readings() const {
+  std::vector<SeenCrossing> seen;
+  for (const auto& [id, subject] : subjects_) {
+    const abi_readings last = programs_.last_readings(id);
+    for (const abi_reading& each : {last.below, last.reached}) {
+      if (each.begin_ns == 0) continue;
+      add_crossing({.cgroup = id,
+                    .by = CrossingSeen::kernel,
+                    .before = reading(each.begin_ns, each.usage),
+                    .after = reading(each.end_ns, each.usage)},
+                   seen);
+    }
+  }
+  return seen;
 }
 
 void BpfSource::take_kill(const abi_event& event, DrainPaths& paths) {

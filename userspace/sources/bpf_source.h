@@ -42,6 +42,8 @@ class BpfSource final : public Source {
   [[nodiscard]] std::vector<SeenCrossing> take_crossings() override {
     return std::exchange(crossings_, {});
   }
+  // By the timer: of each subject the last one below its line and the last one at or above it.
+  [[nodiscard]] std::vector<SeenCrossing> last_readings() const override;
 
   static constexpr Bytes kGrowthStep = mib(16);
   static constexpr std::size_t kKillsMax = 4096;
@@ -61,6 +63,7 @@ class BpfSource final : public Source {
   Result<Bytes> place(const Subject& subject, const Line& line);
 
   void take_crossing(const abi_event& event);
+  void add_crossing(SeenCrossing seen, std::vector<SeenCrossing>& to) const;
   void take_kill(const abi_event& event, DrainPaths& paths);
 
   kernel::BpfPrograms& programs_;

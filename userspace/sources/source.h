@@ -46,6 +46,8 @@ class Source {
 
   // What all drains since the last call saw at a line, where the source knows the reading before.
   [[nodiscard]] virtual std::vector<SeenCrossing> take_crossings() { return {}; }
+  // The last readings of the watched subjects, also if no event has reported them.
+  [[nodiscard]] virtual std::vector<SeenCrossing> last_readings() const { return {}; }
 
   // Kills by the kernel's OOM killer that all drains since the last call reported.
   [[nodiscard]] virtual std::vector<OomKillEvent> take_kills() { return {}; }

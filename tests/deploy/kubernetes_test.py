@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""kubernetes_test.py FORESTALL: renders the manifests for Kubernetes as `kubectl apply -k` does,
+and checks what they grant."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+MANIFESTS = TOP / "scripts/deploy/kubernetes"
+TARGETS = ("base", "overlays/enforce", "overlays/guard", "overlays/openshift")
+FORESTALL = ""
+
+
+def render(folder: pathlib.Path) -> str:
+    ran = subprocess.run(["kubectl", "kustomize", str(folder)], capture_output=True, text=True)
+    if ran.returncode != 0:
+        raise AssertionError(f"kubectl kustomize {folder}: {ran.stderr}")
+    if "Warning" in ran.stderr:
+        raise AssertionError(ran.stderr)
+    return ran.stdout
+
+
+def objects(rendered: str) -> dict[str, str]:
+    """The text of each object, by its kind."""
+    found = {}
+    for each in rendered.split("\n---\n"):
+        kind = re.search(r"^kind: (\w+)$", each, re.MULTILINE)[1]
+        assert kind not in found, kind
+        found[kind] = each
+    return found
+
+
+def items(text: str, key: str) -> set[str]:
+    """The items of a list of words below `key`."""
+    found = re.search(rf"^( *){key}:\n((?:\1 *- \S+\n)+)", text + "\n", re.MULTILINE)
+    return set(re.findall(r"- (\S+)", found[2]))
+
+
+class KubernetesTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.rendered = {each: objects(render(MANIFESTS / each)) for each in TARGETS}
+
+    def test_pod_has_no_token_and_no_more_than_it_needs(self) -> None:
+        for target, found in self.rendered.items():
+            pod = found["DaemonSet"]
+            with self.subTest(target):
+                for line in ("hostPID: true", "automountServiceAccountToken: false",
+                             "allowPrivilegeEscalation: false", "readOnlyRootFilesystem: true",
+                             "type: RuntimeDefault", "priorityClassName: system-node-critical",
+                             "maxUnavailable: 1", "livenessProbe:", "readinessProbe:",
+                             "startupProbe:"):
+                    self.assertIn(line, pod)
+                for word in ("privileged", "hostNetwork", "hostIPC", "serviceAccountToken:",
+                             "projected", "secret"):
+                    self.assertNotIn(word, pod)
+                self.assertEqual(items(pod, "drop"), {"ALL"})
+                self.assertFalse({"Role", "ClusterRole", "RoleBinding",
+                                  "ClusterRoleBinding"} & set(found))
+                self.assertIn("automountServiceAccountToken: false", found["ServiceAccount"])
+
+    def test_each_capability_has_its_reason(self) -> None:
+        text = (MANIFESTS / "base/daemonset.yaml").read_text()
+        reasons = re.findall(r"^ *# ([A-Z_]+(?:, [A-Z_]+)*): ", text, re.MULTILINE)
+        explained = {name for each in reasons for name in each.split(", ")}
+        self.assertEqual(items(self.rendered["base"]["DaemonSet"], "add"), explained)
+
+    def test_openshift_permits_what_the_pod_asks_for(self) -> None:
+        found = self.rendered["overlays/openshift"]
+        constraints, pod = found["SecurityContextConstraints"], found["DaemonSet"]
+        self.assertEqual(items(constraints, "allowedCapabilities"), items(pod, "add"))
+        self.assertEqual(items(constraints, "volumes"), {"configMap", "hostPath"})
+        account = re.search(r"serviceAccountName: (\S+)", pod)[1]
+        self.assertEqual(items(constraints, "users"),
+                         {f"system:serviceaccount:forestall:{account}"})
+        self.assertNotIn("containerd", pod)
+        self.assertNotIn("namespace:", constraints)
+
+    def test_image_is_the_one_that_image_sh_makes(self) -> None:
+        version = re.search(r"project\(forestall VERSION (\S+)",
+                            (TOP / "CMakeLists.txt").read_text())[1]
+        for target, found in self.rendered.items():
+            self.assertIn(f"image: localhost/forestall:{version}\n", found["DaemonSet"], target)
+
+    def test_network_policy_permits_the_metrics_only(self) -> None:
+        policy, pod = self.rendered["base"]["NetworkPolicy"], self.rendered["base"]["DaemonSet"]
+        self.assertIn("egress: []", policy)
+        self.assertEqual(items(policy, "policyTypes"), {"Ingress", "Egress"})
+        ports = re.findall(r"port: (\d+)", policy)
+        self.assertEqual(ports, re.findall(r"containerPort: (\d+)", pod))
+        self.assertIn(f'metricsAddress: "0.0.0.0:{ports[0]}"', self.rendered["base"]["ConfigMap"])
+
+    def test_configurations_are_valid_and_do_what_the_overlay_is_called(self) -> None:
+        expected = {"base": ("yes", False), "overlays/enforce": ("no", False),
+                    "overlays/guard": ("no", True), "overlays/openshift": ("yes", False)}
+        for target, (dry_run, guard) in expected.items():
+            with self.subTest(target), tempfile.TemporaryDirectory() as scratch:
+                text = (MANIFESTS / target / "config.yaml").read_text()
+                kubelet = pathlib.Path(scratch) / "kubelet.yaml"
+                kubelet.write_text("apiVersion: kubelet.config.k8s.io/v1beta1\n"
+                                   "kind: KubeletConfiguration\n")
+                config = pathlib.Path(scratch) / "config.yaml"
+                config.write_text(re.sub(r"(?m)^kubeletConfig: .*", f"kubeletConfig: {kubelet}",
+                                         text))
+                ran = subprocess.run([FORESTALL, "check-config", "--config", str(config)],
+                                     capture_output=True, text=True)
+                self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+                self.assertIn(f"dryRun: {'true' if dry_run == 'yes' else 'false'}\n", text)
+                self.assertEqual("guard: on\n" in text, guard)
+                # What is rendered is this file.
+                self.assertIn(text.strip().replace("\n", "\n    "),
+                              self.rendered[target]["ConfigMap"])
+
+    def test_component_for_the_prometheus_operator_renders(self) -> None:
+        with tempfile.TemporaryDirectory(dir=MANIFESTS.parent) as scratch:
+            folder = pathlib.Path(scratch)
+            (folder / "kustomization.yaml").write_text(
+                "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n"
+                "resources: [../kubernetes/base]\n"
+                "components: [../kubernetes/components/pod-monitor]\n")
+            found = objects(render(folder))
+        self.assertIn("- interval: 15s\n    port: metrics", found["PodMonitor"])
+        self.assertIn("app.kubernetes.io/name: forestall", found["PodMonitor"])
+
+
+def kubectl_renders() -> bool:
+    """Whether there is a kubectl that has the fields of kustomize 4."""
+    if shutil.which("kubectl") is None:
+        return False
+    ran = subprocess.run(["kubectl", "version", "--client", "-o", "json"], capture_output=True,
+                         text=True)
+    version = re.search(r'"minor": "(\d+)', ran.stdout)
+    return version is not None and int(version[1]) >= 21
+
+
+if __name__ == "__main__":
+    FORESTALL = sys.argv.pop(1)
+    if not kubectl_renders():
+        print("not applicable: needs kubectl 1.21 or later")
+        sys.exit(77)
+    unittest.main()

@@ -43,6 +43,7 @@ struct cgroup;
 
 struct cgroup_subsys_state {
   struct cgroup* cgroup;
+  unsigned int flags;
   struct cgroup_subsys_state* parent;
   struct list_head sibling;  /* in its parent's children */
   struct list_head children; /* those that are removed but still hold memory are among them */
@@ -82,6 +83,7 @@ struct mm_struct;
 struct signal_struct {
   struct list_head thread_head;
   unsigned int flags;
+  atomic_t live;
   struct core_state* core_state;
   _Bool oom_flag_origin;
   short oom_score_adj;
@@ -158,8 +160,13 @@ struct mem_cgroup_per_node {
   unsigned long lru_zone_size[1]; /* [MAX_NR_ZONES][NR_LRU_LISTS] */
 };
 
+struct memcg_vmstats_percpu {
+  long state[1];
+};
+
 struct mem_cgroup {
   struct cgroup_subsys_state css;
+  struct memcg_vmstats_percpu* vmstats_percpu;
   struct page_counter memory;
   struct page_counter memsw; /* on v2 the same place counts swap alone */
   _Bool oom_group;
@@ -177,7 +184,7 @@ struct oom_control {
 };
 
 /* include/linux/mmzone.h */
-enum lru_list { LRU_INACTIVE_FILE, NR_LRU_LISTS };
+enum lru_list { LRU_INACTIVE_FILE, LRU_ACTIVE_FILE, NR_LRU_LISTS };
 enum node_stat_item { NR_INACTIVE_FILE, NR_ANON_MAPPED, NR_FILE_PAGES };
 enum zone_stat_item { NR_FREE_PAGES };
 

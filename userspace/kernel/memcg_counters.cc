@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel/memcg_counters.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <vector>
+
+#include "base/unique_fd.h"
+
+namespace forestall::kernel {
+namespace {
+
+// Other processes of the cgroup may take pages at the same time. Two tries with different numbers
+// of pages must agree.
+constexpr std::array<std::size_t, 8> kPages{37, 53, 41, 59, 43, 61, 47, 67};
+constexpr int kAgreeing = 2;
+// The first five are the LRU lists, which pages enter later (enum lru_list).
+constexpr std::size_t kFirst = 5;
+
+std::size_t page_size() {
+  return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+// Takes pages for as long as it exists.
+class AnonymousPages {
+ public:
+  explicit AnonymousPages(std::size_t pages) : size_(pages * page_size()) {
+    void* address =
+        ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (address == MAP_FAILED) return;
+    address_ = address;
+    // A huge page would be more than was asked for. Without huge pages it fails, and none come.
+    (void)::madvise(address_, size_, MADV_NOHUGEPAGE);
+    std::memset(address_, 1, size_);
+  }
+  AnonymousPages(const AnonymousPages&) = delete;
+  AnonymousPages& operator=(const AnonymousPages&) = delete;
+  ~AnonymousPages() {
+    if (address_ != nullptr) ::munmap(address_, size_);
+  }
+
+ private:
+  std::size_t size_;
+  void* address_ = nullptr;
+};
+
+class SharedPages {
+ public:
+  explicit SharedPages(std::size_t pages) : file_(::memfd_create("pages", MFD_CLOEXEC)) {
+    const std::vector<char> page(page_size(), 1);
+    for (std::size_t i = 0; i < pages && file_; ++i) {
+      if (::write(file_.get(), page.data(), page.size()) < 0) return;
+    }
+  }
+
+ private:
+  UniqueFd file_;
+};
+
+// The counters that rose by exactly the pages taken, in every try that had any.
+template <typename Taken>
+std::vector<std::size_t> rising(const ReadMemcgCounters& read, std::size_t wanted) {
+  std::vector<std::size_t> found;
+  int agreeing = 0;
+  for (const std::size_t pages : kPages) {
+    const auto before = read();
+    std::vector<std::size_t> rose;
+    {
+      const Taken taken(pages);
+      const auto after = read();
+      for (std::size_t i = kFirst; i < std::min(before.size(), after.size()); ++i) {
+        if (after[i] - before[i] == static_cast<std::int64_t>(pages)) rose.push_back(i);
+      }
+    }
+    if (rose.size() != wanted) continue;
+    agreeing = rose == found ? agreeing + 1 : 1;
+    found = rose;
+    if (agreeing == kAgreeing) return found;
+  }
+  return {};
+}
+
+}  // namespace
+
+MemcgCounters find_memcg_counters(const ReadMemcgCounters& read) {
+  MemcgCounters counters;
+  if (const auto anon = rising<AnonymousPages>(read, 1); !anon.empty()) {
+    counters.anon = static_cast<std::int32_t>(anon.front());
+  }
+  // Shared memory is in the page cache, too: NR_FILE_PAGES comes before NR_SHMEM in every order.
+  if (const auto shmem = rising<SharedPages>(read, 2); !shmem.empty()) {
+    counters.shmem = static_cast<std::int32_t>(shmem.back());
+  }
+  return counters;
+}
+
+}  // namespace forestall::kernel

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel/memcg_scan.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <forestall_memcgs.skel.h>
+#include <algorithm>
+#include <cerrno>
+#include <string_view>
+
+#include "base/unique_fd.h"
+#include "kernel/bpf_host.h"
+#include "kernel/bpf_log.h"
+#include "kernel/bpf_run.h"
+#include "kernel/memcg_counters.h"
+#include "kernel/relocation_types.h"
+
+namespace forestall::kernel {
+namespace {
+
+using MemcgsSkeleton = std::unique_ptr<forestall_memcgs, BpfDeleter<&forestall_memcgs::destroy>>;
+
+// The kernel's batch of changes on one CPU.
+constexpr std::int64_t kBatchPages = 64;
+
+Result<MemcgsSkeleton> load_memcgs(const KernelTypes& types) {
+  const BpfLog log;
+  const RelocationTypes relocation_types(types, forestall_memcgs__elf_bytes);
+  LIBBPF_OPTS(bpf_object_open_opts, options, .btf_custom_path = relocation_types.path());
+  MemcgsSkeleton skeleton(forestall_memcgs__open_opts(&options));
+  if (!skeleton) return errno_error("open", "BPF object of cgroups");
+  skeleton->rodata->page_shift = page_shift();
+  const int failure = forestall_memcgs__load(skeleton.get());
+  if (failure == 0) return skeleton;
+  return Error{-failure, "load BPF object of cgroups: " + summarize_bpf_log(log.text())};
+}
+
+std::string_view setup_problem(int result) {
+  switch (result) {
+    case 1: return "the root memory cgroup was not found";
+    case 2: return "no NUMA node was found";
+    default: return "this kernel has no sizes of LRU lists that BPF can read";
+  }
+}
+
+Bytes bytes_of(std::uint64_t amount) {
+  return Bytes{static_cast<std::int64_t>(amount)};
+}
+
+void add(std::optional<Bytes>& to, const std::optional<Bytes>& part) {
+  if (to && part) to = *to + *part;
+}
+
+MemcgUsage own_usage(const abi_memcg& record, bool anon, bool shmem) {
+  MemcgUsage own{.cgroup = CgroupId{record.cgroup},
+                 .usage = bytes_of(record.usage),
+                 .inactive_file = bytes_of(record.inactive_file),
+                 .active_file = bytes_of(record.active_file),
+                 .anon = std::nullopt,
+                 .shmem = std::nullopt,
+                 .processes = std::nullopt,
+                 .removed = (record.flags & ABI_MEMCG_REMOVED) != 0};
+  if (anon) own.anon = Bytes{record.counters[ABI_MEMCG_ANON]};
+  if (shmem) own.shmem = Bytes{record.counters[ABI_MEMCG_SHMEM]};
+  if ((record.flags & ABI_MEMCG_PROCESSES) != 0) own.processes = record.processes;
+  return own;
+}
+
+void add_child(MemcgUsage& parent, const MemcgUsage& child) {
+  parent.inactive_file = parent.inactive_file + child.inactive_file;
+  parent.active_file = parent.active_file + child.active_file;
+  add(parent.anon, child.anon);
+  add(parent.shmem, child.shmem);
+  if (!child.processes) parent.processes.reset();
+  if (parent.processes) *parent.processes += *child.processes;
+}
+
+}  // namespace
+
+Result<void> sum_subtrees(std::span<const abi_memcg> records, bool anon, bool shmem,
+                          std::vector<std::uint32_t>& parents, std::vector<MemcgUsage>& sums) {
+  sums.clear();
+  parents.clear();
+  std::uint32_t last = 0;
+  for (const abi_memcg& record : records) {
+    const auto at = static_cast<std::uint32_t>(sums.size());
+    // Up from the record before to the parent of this one.
+    std::uint32_t parent = last;
+    std::uint32_t level = at == 0 ? 0 : records[last].level + 1;
+    for (; level > record.level && parent != 0; --level) parent = parents[parent];
+    if (level != record.level || (at != 0 && level == 0)) {
+      sums.clear();
+      return Error{EPROTO, "BPF pass over cgroups: not a tree"};
+    }
+    parents.push_back(parent);
+    sums.push_back(own_usage(record, anon, shmem));
+    last = at;
+  }
+  for (std::size_t i = sums.size(); i > 1; --i) add_child(sums[parents[i - 1]], sums[i - 1]);
+  for (MemcgUsage& sum : sums) {
+    if (sum.anon) sum.anon = std::max(*sum.anon, Bytes{0});
+    if (sum.shmem) sum.shmem = std::max(*sum.shmem, Bytes{0});
+  }
+  return {};
+}
+
+class MemcgScan::Loaded {
+ public:
+  explicit Loaded(MemcgsSkeleton object) : skeleton(std::move(object)) {}
+  Loaded(const Loaded&) = delete;
+  Loaded& operator=(const Loaded&) = delete;
+  ~Loaded() {
+    if (records != nullptr) ::munmap(const_cast<abi_memcg*>(records), kRecordBytes);
+  }
+
+  Result<void> start();
+  [[nodiscard]] bool knows(abi_memcg_counter counter) const {
+    return skeleton->bss->cpu_count != 0 && skeleton->data->stat_index[counter] >= 0;
+  }
+
+  MemcgsSkeleton skeleton;
+  BpfLink pass;
+  const abi_memcg* records = nullptr;
+
+ private:
+  static constexpr std::size_t kRecordBytes = ABI_MEMCGS_MAX * sizeof(abi_memcg);
+  void learn_cpus();
+  void learn_counters();
+};
+
+// On failure anonymous and shared memory are unknown.
+void MemcgScan::Loaded::learn_cpus() {
+  const auto cpus = possible_numbers("/sys/devices/system/cpu/possible");
+  if (cpus.size() > std::size(skeleton->bss->cpu_offsets)) return;
+  std::ranges::copy(cpus, skeleton->bss->cpu_offsets);
+  skeleton->bss->cpu_count = static_cast<__u32>(cpus.size());
+  const auto learnt = run_program(skeleton->progs.learn_cpus);
+  const auto offsets = std::span(skeleton->bss->cpu_offsets).first(cpus.size());
+  if (!learnt || *learnt != 0 || std::ranges::find(offsets, 0U) != offsets.end()) {
+    skeleton->bss->cpu_count = 0;
+  }
+}
+
+void MemcgScan::Loaded::learn_counters() {
+  if (skeleton->bss->cpu_count == 0) return;
+  const MemcgCounters found = find_memcg_counters([this] {
+    std::vector<std::int64_t> states;
+    const auto count = run_program(skeleton->progs.read_own_states);
+    if (!count || *count <= 0) return states;
+    const auto own = std::span(skeleton->bss->own_states).first(static_cast<std::size_t>(*count));
+    states.assign(own.begin(), own.end());
+    return states;
+  });
+  skeleton->data->stat_index[ABI_MEMCG_ANON] = found.anon.value_or(-1);
+  skeleton->data->stat_index[ABI_MEMCG_SHMEM] = found.shmem.value_or(-1);
+}
+
+Result<void> MemcgScan::Loaded::start() {
+  const int problem = TRY(run_program(skeleton->progs.setup_memcgs));
+  if (problem != 0) return Error{ENOENT, std::string(setup_problem(problem))};
+  learn_cpus();
+  learn_counters();
+  bpf_iter_link_info one{};
+  one.task.tid = static_cast<__u32>(::getpid());
+  pass = TRY(attach_iterator(skeleton->progs.scan_memcgs, &one));
+  void* address =
+      ::mmap(nullptr, kRecordBytes, PROT_READ, MAP_SHARED, bpf_map__fd(skeleton->maps.memcgs), 0);
+  if (address == MAP_FAILED) return errno_error("mmap", "BPF map memcgs");
+  records = static_cast<const abi_memcg*>(address);
+  return {};
+}
+
+MemcgScan::MemcgScan(std::unique_ptr<Loaded> loaded) : loaded_(std::move(loaded)) {}
+MemcgScan::~MemcgScan() = default;
+
+Result<std::unique_ptr<MemcgScan>> MemcgScan::load(const KernelTypes& types) {
+  auto loaded = std::make_unique<Loaded>(TRY(load_memcgs(types)));
+  TRY(loaded->start());
+  return std::unique_ptr<MemcgScan>(new MemcgScan(std::move(loaded)));
+}
+
+Result<void> MemcgScan::begin_at(int cgroup_fd) {
+  loaded_->skeleton->bss->begin_id = 0;
+  TRY(run_cgroup_iterator(loaded_->skeleton->progs.begin_at_cgroup, cgroup_fd));
+  if (loaded_->skeleton->bss->begin_id == 0) {
+    return Error{ENOENT, "BPF pass over cgroups: no memory controller"};
+  }
+  return {};
+}
+
+Result<void> MemcgScan::run(const MemcgQuery& query) {
+  auto& bss = *loaded_->skeleton->bss;
+  bss.counters_wanted = query.counters ? 1 : 0;
+  bss.memcgs_state = ABI_MEMCGS_EMPTY;
+  const UniqueFd walk(bpf_iter_create(bpf_link__fd(loaded_->pass.get())));
+  if (!walk) return errno_error("bpf_iter_create", "cgroups");
+  char nothing = 0;
+  if (::read(walk.get(), &nothing, 1) < 0) return errno_error("read", "BPF pass over cgroups");
+  switch (bss.memcgs_state) {
+    case ABI_MEMCGS_DONE: break;
+    case ABI_MEMCGS_EMPTY: return Error{ESRCH, "BPF pass over cgroups: it did not run"};
+    case ABI_MEMCGS_GONE: return Error{ENOENT, "BPF pass over cgroups: its cgroup was removed"};
+    case ABI_MEMCGS_FULL:
+      return Error{EOVERFLOW, "BPF pass over cgroups: more than " + std::to_string(ABI_MEMCGS_MAX)};
+    default: return Error{EAGAIN, "BPF pass over cgroups: torn"};
+  }
+  return sum_subtrees(std::span(loaded_->records, bss.memcg_count),
+                      query.counters && loaded_->knows(ABI_MEMCG_ANON),
+                      query.counters && loaded_->knows(ABI_MEMCG_SHMEM), parents_, sums_);
+}
+
+Result<void> MemcgScan::scan(const MemcgQuery& query) {
+  sums_.clear();
+  by_id_.clear();
+  TRY(run(query));
+  for (std::uint32_t i = 0; i < sums_.size(); ++i) by_id_.emplace_back(sums_[i].cgroup.inode, i);
+  std::ranges::sort(by_id_);
+  return {};
+}
+
+const MemcgUsage* MemcgScan::find(CgroupId cgroup) const {
+  const auto found =
+      std::ranges::lower_bound(by_id_, cgroup.inode, {}, &decltype(by_id_)::value_type::first);
+  return found == by_id_.end() || found->first != cgroup.inode ? nullptr : &sums_[found->second];
+}
+
+Bytes MemcgScan::stat_lag() {
+  static const std::int64_t cpus = ::sysconf(_SC_NPROCESSORS_CONF);
+  return Bytes{2 * kBatchPages * std::max<std::int64_t>(cpus, 1) * ::sysconf(_SC_PAGESIZE)};
+}
+
+std::string MemcgScan::evidence() const {
+  std::string text = "one pass reads usage, file pages and processes of all cgroups";
+  if (!loaded_->knows(ABI_MEMCG_ANON)) text += "; anonymous memory: its counter was not found";
+  if (!loaded_->knows(ABI_MEMCG_SHMEM)) text += "; shared memory: its counter was not found";
+  return text;
+}
+
+}  // namespace forestall::kernel

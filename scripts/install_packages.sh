@@ -3,6 +3,7 @@
 # Installs the missing Debian 12 packages of a step:
 #   install_packages.sh build   to build and run Forestall
 #   install_packages.sh test    to run every test, VM tests included
+#   install_packages.sh cluster to run the tests in a Kubernetes cluster, and to build it
 #   install_packages.sh bench   to run vmtests/bench.py, which makes a guest's disk and a picture
 # Does nothing, and uses no network, if none is missing.
 set -euo pipefail
@@ -23,6 +24,7 @@ bench=(
   busybox-static debootstrap e2fsprogs kmod python3 python3-matplotlib qemu-system-x86 systemd
   util-linux xz-utils zstd
 )
+cluster=(dpkg-dev golang-1.19-go golang-github-modern-go-reflect2-dev iproute2 openssl util-linux)
 # Debian's containerd conflicts with Docker's and would remove Docker: the tests can use either.
 command -v containerd >/dev/null || tests+=(containerd)
 command -v runc >/dev/null || tests+=(runc)
@@ -30,8 +32,9 @@ command -v runc >/dev/null || tests+=(runc)
 case "${1:-}" in
   build) wanted=("${build[@]}") ;;
   test) wanted=("${build[@]}" "${tests[@]}") ;;
+  cluster) wanted=("${build[@]}" "${tests[@]}" "${cluster[@]}") ;;
   bench) wanted=("${build[@]}" "${bench[@]}") ;;
-  *) echo "usage: $0 build|test|bench" >&2; exit 2 ;;
+  *) echo "usage: $0 build|test|cluster|bench" >&2; exit 2 ;;
 esac
 
 missing=()

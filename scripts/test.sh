@@ -6,13 +6,17 @@
 #   scripts/test.sh                 all stages
 #   scripts/test.sh STAGE…          only these: the above, lint (clang-tidy) or hostile, which
 #                                   takes hours (rounds and seed: HOSTILE_ARGUMENTS)
+# The stage cluster runs in a real Kubernetes cluster. Named, it first builds Kubernetes into
+# FORESTALL_CLUSTER_CACHE (default: ~/.cache/forestall/cluster); in a run of all stages it says so
+# and is left out if that was never done.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 results=$PWD/build/results
 repeated_max=5
 
-stages=("$@")
-[[ ${#stages[@]} -gt 0 ]] || stages=(checks host vm asan tsan fuzz)
+stages=("$@") named=yes
+[[ ${#stages[@]} -gt 0 ]] || named=no
+[[ ${#stages[@]} -gt 0 ]] || stages=(checks host cluster vm asan tsan fuzz)
 
 build_target() { # PRESET TARGET
   cmake --preset "$1" --log-level=WARNING >/dev/null && ninja -C "build/$1" --quiet "$2"
@@ -57,6 +61,20 @@ stage_vm() {
       --results "$results/vm.json"
 }
 
+cluster_cache=${FORESTALL_CLUSTER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/forestall/cluster}
+stage_cluster() {
+  if [[ $named == no && ! -x $cluster_cache/bin/kube-scheduler ]]; then
+    echo "cluster: not run, because $cluster_cache has no Kubernetes;" \
+      "'scripts/test.sh cluster' builds it once"
+    return
+  fi
+  scripts/install_packages.sh cluster && tests/cluster/build_kubernetes.sh "$cluster_cache" &&
+    build test &&
+    scripts/image.sh --build build/test --output build/image/forestall.tar &&
+    tests/cluster/run.py --image build/image/forestall.tar --cache "$cluster_cache" \
+      --junit "$results/cluster.xml"
+}
+
 # If sessions have CPU shares of their own (sched(7), autogroup), each guest is one, and a nice
 # value counts within our session only: so our session is made nice.
 nice_session() { # NICE
@@ -81,7 +99,7 @@ failed=()
 for i in "${!stages[@]}"; do
   stage=${stages[i]}
   declare -F "stage_$stage" >/dev/null || {
-    echo "$0: no stage '$stage'; stages are: checks host lint vm asan tsan fuzz hostile" >&2
+    echo "$0: no stage '$stage'; stages are: checks host cluster lint vm asan tsan fuzz hostile" >&2
     exit 2
   }
   echo "== $stage"

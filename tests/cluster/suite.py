@@ -1,0 +1,293 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of Forestall in a real cluster. run.py starts it, in namespaces of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+import signal
+import sys
+import tarfile
+import time
+import unittest
+import xml.etree.ElementTree as ElementTree
+
+from lab import CAP_SYS_RESOURCE, NODE, TOP, Lab, LabError, host_has, is_ready, run
+
+MANIFESTS = TOP / "scripts/deploy/kubernetes"
+PODS = "/api/v1/namespaces/default/pods"
+AGENTS = "/api/v1/namespaces/forestall/pods"
+# Of the pods' 1,536 MiB.
+THRESHOLD = "256Mi"
+# In a folder of the host that the DaemonSet mounts. The lab writes it, as an operator's tool does.
+POD_LIST = pathlib.Path("/var/lib/forestall/pods.json")
+
+lab: Lab
+image: pathlib.Path
+started = time.monotonic()
+
+
+def report(name: str, value: object) -> None:
+    print(f"  {name}: {value}", flush=True)
+
+
+def agent_config(more: str = "") -> str:
+    """As overlays/enforce, but only the lab's pods may be candidates, for their limit only: on a
+    developer's machine the memory of the node is not the lab's."""
+    return (f"dryRun: false\nkubeletConfig: /var/lib/kubelet/config.yaml\n"
+            f"pods: {{cgroupRoot: /{lab.cgroups.name}}}\n"
+            f"evictionHard: {{allocatableMemory.available: {THRESHOLD}}}\n"
+            f"untilOom: {{available: 0%}}\n"
+            f"filesystems: {{runtime: unix:///run/containerd/containerd.sock}}\n"
+            f"podList: {POD_LIST}\n"
+            f'metricsAddress: "0.0.0.0:9464"\n{more}')
+
+
+def write_overlay(folder: pathlib.Path, config: str) -> None:
+    """What an operator would write: the image's name, a configuration, and, on a machine that does
+    not have it, one capability less."""
+    folder.mkdir(exist_ok=True)
+    (folder / "config.yaml").write_text(config)
+    base = os.path.relpath(MANIFESTS / "overlays/enforce", folder.resolve())
+    patches = []
+    if not host_has(CAP_SYS_RESOURCE):
+        report("this host has no CAP_SYS_RESOURCE", "the overlay takes it from the agent")
+        text = run("kubectl", "kustomize", MANIFESTS / "base")
+        added = re.search(r"^\s+add:\n((?:\s+- [A-Z_]+\n)+)", text, re.MULTILINE)[1]
+        kept = [each for each in re.findall(r"[A-Z_]+", added) if each != "SYS_RESOURCE"]
+        patches.append({"target": {"kind": "DaemonSet"}, "patch": json.dumps([{
+            "op": "replace", "value": kept,
+            "path": "/spec/template/spec/containers/0/securityContext/capabilities/add"}])})
+    (folder / "kustomization.yaml").write_text(json.dumps({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
+        "namespace": "forestall", "resources": [base], "patches": patches,
+        "configMapGenerator": [{"name": "forestall", "behavior": "merge",
+                                "files": ["config.yaml"]}]}))
+
+
+def hog(name: str, *arguments: object, **spec: object) -> dict:
+    container = {"name": "c", "image": "localhost/hog:1", "imagePullPolicy": "Never",
+                 "args": [str(each) for each in arguments]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+            "spec": {"terminationGracePeriodSeconds": 1, "containers": [container], **spec}}
+
+
+def container_pids(pod: dict) -> list[int]:
+    """Processes of the first container of a pod."""
+    identity = pod["status"]["containerStatuses"][0]["containerID"].removeprefix("containerd://")
+    root = pathlib.Path("/sys/fs/cgroup/memory") / lab.cgroups.name / "kubepods"
+    return [int(pid) for file in root.rglob(f"{identity}/cgroup.procs")
+            for pid in file.read_text().split()]
+
+
+def begin(pod: dict) -> None:
+    """Lets a hog that waits fill its memory."""
+    for pid in container_pids(pod):
+        os.kill(pid, signal.SIGUSR1)
+
+
+def write_pod_list() -> int:
+    """Writes the node's pods for the agent; the number of them."""
+    pods = lab.api.get(f"/api/v1/pods?fieldSelector=spec.nodeName%3D{NODE}")
+    for each in pods["items"]:
+        each |= {"apiVersion": "v1", "kind": "Pod"}
+    new = POD_LIST.with_suffix(".new")
+    new.write_text(json.dumps({**pods, "kind": "List", "apiVersion": "v1"}))
+    new.rename(POD_LIST)
+    return len(pods["items"])
+
+
+def restarts(pod: dict) -> int:
+    return sum(each["restartCount"] for each in pod["status"].get("containerStatuses") or [])
+
+
+def last_end(pod: dict) -> dict:
+    """How the container of the pod ended last; {} if it did not."""
+    for each in pod["status"].get("containerStatuses") or []:
+        for state in ("state", "lastState"):
+            if "terminated" in each.get(state, {}):
+                return each[state]["terminated"]
+    return {}
+
+
+def kernel_kills() -> int:
+    """Kills of the kernel's OOM killer below the lab's pods cgroup."""
+    root = pathlib.Path("/sys/fs/cgroup/memory") / lab.cgroups.name / "kubepods"
+    return sum(int(re.search(r"^oom_kill (\d+)", file.read_text(), re.MULTILINE)[1])
+               for file in root.rglob("memory.oom_control"))
+
+
+def features(doctor: str) -> dict[str, str]:
+    return {each["feature"]: each["state"] for each in json.loads(doctor)["features"]}
+
+
+def program_of_image() -> pathlib.Path:
+    """The agent's program, to run it outside of a container."""
+    program = lab.folder / "forestall"
+    if not program.exists():
+        with tarfile.open(image) as archive:
+            blobs = [each for each in archive.getmembers() if each.name.startswith("blobs/")]
+            layer = archive.extractfile(max(blobs, key=lambda each: each.size))
+            with tarfile.open(fileobj=layer, mode="r:gz") as files:
+                program.write_bytes(files.extractfile("usr/local/sbin/forestall").read())
+        program.chmod(0o755)
+    return program
+
+
+def agent_pod() -> dict:
+    return lab.api.wait(AGENTS, lambda _, pod: is_ready(pod), "an agent is ready")
+
+
+class ClusterTest(unittest.TestCase):
+    """The tests run in the order of their names, in one cluster with the agent in it."""
+
+    def exec(self, *command: str) -> str:
+        return lab.kubectl("-n", "forestall", "exec", "ds/forestall", "--", *command)
+
+    def create(self, pod: dict) -> str:
+        """Creates a pod that is deleted after the test, and waits until it runs."""
+        name = pod["metadata"]["name"]
+        lab.api.call("POST", PODS, pod)
+        self.addCleanup(self.delete, name)
+        self.wait(name, lambda each: each["status"].get("phase") == "Running", "it runs")
+        return name
+
+    def wait(self, name: str, holds, what: str) -> dict:
+        return lab.api.wait(PODS, lambda event, pod: holds(pod), f"{name}: {what}",
+                            fieldSelector=f"metadata.name={name}")
+
+    def delete(self, name: str) -> None:
+        body = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
+        version = lab.api.get(f"{PODS}/{name}")["metadata"]["resourceVersion"]
+        lab.api.call("DELETE", f"{PODS}/{name}", body)
+        lab.api.wait(PODS, lambda event, _: event == "DELETED", f"{name} is gone",
+                     fieldSelector=f"metadata.name={name}", resourceVersion=version)
+
+    def test_1_agent_becomes_ready(self) -> None:
+        report("image", lab.import_image(image).strip().splitlines()[0])
+        POD_LIST.parent.mkdir(exist_ok=True)
+        write_pod_list()
+        overlay = lab.folder / "overlay"
+        write_overlay(overlay, agent_config())
+        begun = time.monotonic()
+        lab.kubectl("apply", "-k", overlay)
+        pod = agent_pod()
+        report("apply -k to ready", f"{time.monotonic() - begun:.1f} s")
+        self.assertEqual(pod["status"]["qosClass"], "Burstable")
+        self.assertEqual(pod["spec"]["priority"], 2000001000)
+        self.assertEqual(restarts(pod), 0)
+        volumes = {kind for each in pod["spec"]["volumes"] for kind in each if kind != "name"}
+        self.assertEqual(volumes, {"hostPath", "configMap"}, "a token is mounted")
+
+    def test_2_status_and_doctor_work_in_the_pod(self) -> None:
+        """The pod leaves the agent every feature that this host has, but one."""
+        self.assertIn(f"podList: {POD_LIST}", self.exec("forestall", "status"))
+        here = features(run(program_of_image(), "doctor", "-o", "json"))
+        there = features(self.exec("forestall", "doctor", "-o", "json", "--cgroup-mount",
+                                   "/host/cgroup"))
+        self.assertEqual(there["pidfd"], "in-use")
+        lost = {name for name, state in here.items() if state == "in-use" != there[name]}
+        report("features that the host has and the pod has not", sorted(lost) or "none")
+        # /dev/kmsg is not among a container's devices.
+        self.assertLessEqual(lost, {"oom-log"})
+
+    def publish_pods(self) -> None:
+        """Writes the list of pods, and waits until the agent has read it."""
+        count = write_pod_list()
+        deadline = time.monotonic() + 30
+        while True:
+            pods = json.loads(self.exec("forestall", "status", "-o", "json"))["pods"]
+            if pods.get("known") == count and not pods.get("inferred"):
+                return
+            self.assertLess(time.monotonic(), deadline, f"{count} pods; {pods}")
+
+    def check_leaker(self, name: str, *arguments: object) -> None:
+        """A leaker in a BestEffort pod is killed by the agent. The kubelet restarts it: it does not
+        see an eviction, only a container that ended."""
+        self.create(hog("bystander", 100, 0))
+        self.create(hog(name, *arguments, "wait"))
+        self.publish_pods()
+        kills = kernel_kills()
+        begin(lab.api.get(f"{PODS}/{name}"))
+        end = last_end(self.wait(name, lambda each: last_end(each), "its container ended"))
+        pod = self.wait(name, lambda each: restarts(each) > 0, "the kubelet restarts it")
+        again = pod["status"]["containerStatuses"][0]["state"].get("running", {}).get("startedAt")
+        report(f"{name}", f"killed {end['finishedAt']}, started again by the kubelet {again}")
+        log = lab.kubectl("-n", "forestall", "logs", "ds/forestall")
+        delays = re.findall(r"crossed_to_signalled_at_most_us=(\d+)", log)
+        report(f"{name}: crossing to SIGKILL, at most", f"{delays[-1] if delays else '?'} us")
+        self.assertEqual(kernel_kills(), kills)
+        self.assertEqual((end["exitCode"], end["reason"]), (137, "Error"))
+        self.assertEqual(restarts(lab.api.get(f"{PODS}/bystander")), 0)
+        self.assertFalse([each for each in lab.api.get(PODS)["items"]
+                          if each["status"].get("reason") == "Evicted"])
+
+    def test_3_kills_a_fast_leaker(self) -> None:
+        self.check_leaker("fast", 1600, 0)
+
+    def test_4_kills_a_slow_leaker(self) -> None:
+        self.check_leaker("slow", 1600, 5)
+
+
+class Result(unittest.TextTestResult):
+    """Also collects what JUnit's format wants: each test with its time and its failure."""
+
+    def __init__(self, *arguments, **more) -> None:
+        super().__init__(*arguments, **more)
+        self.suite = ElementTree.Element("testsuite", name="cluster", tests="0")
+
+    def startTest(self, test) -> None:
+        super().startTest(test)
+        self.begun = time.monotonic()
+        self.case = ElementTree.SubElement(self.suite, "testcase",
+                                           name=test.id().rsplit(".", 1)[-1])
+        self.suite.set("tests", str(int(self.suite.get("tests")) + 1))
+
+    def stopTest(self, test) -> None:
+        super().stopTest(test)
+        self.case.set("time", f"{time.monotonic() - self.begun:.1f}")
+
+    def _failed(self, error) -> None:
+        ElementTree.SubElement(self.case, "failure").text = str(error[1])
+
+    def addFailure(self, test, error) -> None:
+        super().addFailure(test, error)
+        self._failed(error)
+
+    def addError(self, test, error) -> None:
+        super().addError(test, error)
+        if isinstance(test, unittest.TestCase):
+            self._failed(error)
+
+
+def main() -> int:
+    global lab, image
+    folder, cache, name, archive, junit, *tests = sys.argv[1:]
+    image = pathlib.Path(archive)
+    lab = Lab(pathlib.Path(folder), pathlib.Path(cache), name)
+    try:
+        lab.start()
+        report(f"cluster with node {NODE} is up", f"{time.monotonic() - started:.1f} s")
+        runner = unittest.TextTestRunner(sys.stdout, verbosity=2, resultclass=Result)
+        names = tests or unittest.TestLoader().getTestCaseNames(ClusterTest)
+        result = runner.run(unittest.TestSuite(ClusterTest(each) for each in names))
+        if junit:
+            ElementTree.ElementTree(result.suite).write(junit)
+        if not result.wasSuccessful():
+            (lab.folder / "agent.log").write_text(
+                lab.kubectl("-n", "forestall", "logs", "ds/forestall"))
+        return 0 if result.wasSuccessful() else 1
+    except LabError as error:
+        print(f"FAILED {error}")
+        for service in lab.services.values():
+            print(f"== end of {service.log}\n{service.tail()}")
+        return 1
+    finally:
+        lab.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

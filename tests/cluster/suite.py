@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import pathlib
 import re
+import select
 import signal
 import sys
 import tarfile
@@ -230,6 +232,79 @@ class ClusterTest(unittest.TestCase):
 
     def test_4_kills_a_slow_leaker(self) -> None:
         self.check_leaker("slow", 1600, 5)
+
+    def test_5_kills_the_lower_priority_first(self) -> None:
+        """Above their requests the lower priority is killed first, however large the other is."""
+        lab.api.call("POST", "/apis/scheduling.k8s.io/v1/priorityclasses",
+                     {"metadata": {"name": "important"}, "value": 1000,
+                      "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"})
+        self.create(hog("small", 400, 0, restartPolicy="Never"))
+        self.create(hog("large", 1000, 2, "wait", priorityClassName="important"))
+        self.publish_pods()
+        kills = kernel_kills()
+        begin(lab.api.get(f"{PODS}/large"))
+        pod = self.wait("small", lambda each: each["status"]["phase"] == "Failed", "it is killed")
+        self.assertEqual(last_end(pod)["exitCode"], 137)
+        self.assertEqual(restarts(lab.api.get(f"{PODS}/large")), 0)
+        self.assertEqual(kernel_kills(), kills)
+
+    def test_6_agent_is_back_after_a_crash(self) -> None:
+        pod = agent_pod()
+        begun = time.monotonic()
+        for pid in container_pids(pod):
+            os.kill(pid, signal.SIGKILL)
+        lab.api.wait(AGENTS, lambda _, each: restarts(each) > restarts(pod) and is_ready(each),
+                     "the agent is ready again")
+        report("agent killed to ready", f"{time.monotonic() - begun:.1f} s")
+
+    def test_7_rollout_leaves_the_node_for_seconds_only(self) -> None:
+        """A DaemonSet ends the old agent before it starts the new one."""
+        old = agent_pod()
+        pidfd = os.pidfd_open(container_pids(old)[0])
+        self.addCleanup(os.close, pidfd)
+        lab.kubectl("-n", "forestall", "rollout", "restart", "ds/forestall")
+        self.assertTrue(select.select([pidfd], [], [], 60)[0], "the old agent does not end")
+        ended = time.monotonic()
+        new = lab.api.wait(
+            AGENTS, lambda _, each: is_ready(each)
+            and each["metadata"]["uid"] != old["metadata"]["uid"], "the new agent is ready")
+        gap = time.monotonic() - ended
+        report("node without an agent in a rollout", f"{gap:.1f} s")
+        self.assertLess(gap, 30)
+        self.assertEqual(restarts(new), 0)
+
+    def doctor_without(self, pod: dict, capability: str) -> dict[str, tuple[str, str]]:
+        """State and evidence of each feature, in a pod like the agent's without `capability`."""
+        spec = copy.deepcopy(pod)
+        container = spec["containers"][0]
+        for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
+            del container[probe]
+        container["args"] = ["doctor", "-o", "json", "--cgroup-mount", "/host/cgroup"]
+        container["securityContext"]["capabilities"]["add"].remove(capability)
+        name = f"without-{capability.lower().replace('_', '-')}"
+        lab.api.call("POST", AGENTS, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+                                      "spec": {**spec, "restartPolicy": "Never"}})
+        lab.api.wait(AGENTS, lambda _, each: each["status"].get("phase") in ("Succeeded", "Failed"),
+                     f"{name} ends", fieldSelector=f"metadata.name={name}")
+        doctor = json.loads(lab.kubectl("-n", "forestall", "logs", name))
+        return {each["feature"]: (each["state"], each["evidence"]) for each in doctor["features"]}
+
+    def test_8_each_capability_is_needed(self) -> None:
+        """Without it, doctor reports a feature as refused. DAC_READ_SEARCH has no such feature: it
+        permits open_by_handle_at(), by which the path of a cgroup is found from its id."""
+        path = "/apis/apps/v1/namespaces/forestall/daemonsets/forestall"
+        pod = lab.api.get(path)["spec"]["template"]["spec"]
+        granted = set(pod["containers"][0]["securityContext"]["capabilities"]["add"])
+        needed_for = {"BPF": "bpf", "PERFMON": "bpf", "KILL": "pidfd", "IPC_LOCK": "memory-lock",
+                      "DAC_OVERRIDE": "cgroup-kill", "SYS_NICE": "sched-fifo",
+                      "SYS_RESOURCE": "oom-score-adj"}
+        self.assertLessEqual(granted, needed_for.keys() | {"DAC_READ_SEARCH"})
+        for capability in sorted(granted & needed_for.keys()):
+            with self.subTest(capability):
+                state, evidence = self.doctor_without(pod, capability)[needed_for[capability]]
+                self.assertEqual(state, "refused", evidence)
+                if capability == "SYS_NICE":  # with it, nice -20 replaces a refused SCHED_FIFO
+                    self.assertIn("stays at nice 0", evidence)
 
 
 class Result(unittest.TextTestResult):

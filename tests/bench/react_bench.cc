@@ -5,17 +5,22 @@
 //
 //   react_bench [trials] [workloads...]      default: 7 trials with 5, 100 and 1000 workloads
 //   FORESTALL_STRETCH_MAX_MS=N               the limit; default: 20 ms
+//   FORESTALL_CHURN=N                        cgroups made and removed a second meanwhile, as
+//                                            workloads of the watched cgroup; default: none
 //
 // Each trial leaks at full speed past the threshold of a scratch cgroup. The executable is
 // $FORESTALL_BIN or the one of this build, so that two can be compared.
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <deque>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -120,6 +125,40 @@ std::deque<Child> spinners() {
   return all;
 }
 
+// Makes a workload and removes it, FORESTALL_CHURN times a second.
+class Churn {
+ public:
+  explicit Churn(const ScratchCgroup& scratch) : parent_(scratch.directory(scratch.path())) {
+    const char* set = std::getenv("FORESTALL_CHURN");
+    const int per_second = set == nullptr ? 0 : std::atoi(set);
+    if (per_second > 0) child_.emplace([&] { return run(std::max(per_second, 2)); });
+  }
+  ~Churn() {
+    child_.reset();
+    for (int i = 0; i < kNames; ++i) ::rmdir(name(i).c_str());
+  }
+
+ private:
+  static constexpr int kNames = 16;
+
+  [[nodiscard]] std::string name(int i) const { return fmt::format("{}/churn-{}", parent_, i); }
+  [[nodiscard]] int run(int per_second) const {
+    const UniqueFd pace(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
+    const timespec each{0, 1'000'000'000 / per_second};
+    const itimerspec periodic{each, each};
+    if (::timerfd_settime(pace.get(), 0, &periodic, nullptr) != 0) return 1;
+    for (int i = 0;; i = (i + 1) % kNames) {
+      ::mkdir(name(i).c_str(), 0755);
+      std::uint64_t turns = 0;
+      if (::read(pace.get(), &turns, sizeof turns) != sizeof turns) return 1;
+      ::rmdir(name(i).c_str());
+    }
+  }
+
+  const std::string parent_;
+  std::optional<Child> child_;
+};
+
 void print(int workloads, bool loaded, const std::vector<Trial>& trials) {
   const auto prepared = std::ranges::count(trials, true, &Trial::prepared);
   fmt::print(
@@ -169,6 +208,7 @@ int measure(int workloads, int trials) {
     fmt::print(stderr, "{}\n", agent.failure()->text());
     return 1;
   }
+  const Churn churn(crowd.scratch);
   double idle = 0;
   for (const bool loaded : {false, true}) {
     const std::deque<Child> load = loaded ? spinners() : std::deque<Child>();

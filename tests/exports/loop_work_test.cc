@@ -32,7 +32,7 @@ TEST_F(LoopWorkTest, EachKindHasAName) {
 }
 
 TEST_F(LoopWorkTest, AStretchIsTheSumOfItsWork) {
-  tally.begin();
+  tally.begin(clock.now());
   clock.advance(milliseconds(1));
   work(LoopWork::observe, milliseconds(2));
   work(LoopWork::kill, milliseconds(3));
@@ -46,7 +46,7 @@ TEST_F(LoopWorkTest, AStretchIsTheSumOfItsWork) {
 }
 
 TEST_F(LoopWorkTest, AnInnerKindCountsForItselfOnly) {
-  tally.begin();
+  tally.begin(clock.now());
   {
     const LoopWorkScope outer(tally, LoopWork::rank);
     clock.advance(milliseconds(1));
@@ -60,14 +60,14 @@ TEST_F(LoopWorkTest, AnInnerKindCountsForItselfOnly) {
 }
 
 TEST_F(LoopWorkTest, KeepsTheLongestStretchAndTheLongestOfEachKind) {
-  tally.begin();
+  tally.begin(clock.now());
   work(LoopWork::arm, milliseconds(4));
   tally.end();
-  tally.begin();
+  tally.begin(clock.now());
   work(LoopWork::arm, milliseconds(1));
   work(LoopWork::pin, milliseconds(9));
   tally.end();
-  tally.begin();
+  tally.begin(clock.now());
   work(LoopWork::arm, milliseconds(2));
   tally.end();
   EXPECT_EQ(tally.stretches(), 3U);
@@ -79,11 +79,11 @@ TEST_F(LoopWorkTest, KeepsTheLongestStretchAndTheLongestOfEachKind) {
 }
 
 TEST_F(LoopWorkTest, WaitingForEventsIsNoWork) {
-  tally.begin();
+  tally.begin(clock.now());
   tally.end();
   clock.advance(milliseconds(500));
   work(LoopWork::observe, milliseconds(500));
-  tally.begin();
+  tally.begin(clock.now());
   tally.end();
   EXPECT_EQ(tally.longest(), Duration::zero());
   EXPECT_EQ(tally.summary(LoopWork::observe).total, Duration::zero());

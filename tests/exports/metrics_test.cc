@@ -311,7 +311,7 @@ TEST(Metrics, ExportsTheLoopsWork) {
   test::ManualClock clock;
   LoopWorkTally work(clock);
   const Metrics metrics("1", Tier::full, {nullptr, nullptr, nullptr, &work});
-  work.begin();
+  work.begin(clock.now());
   clock.advance(std::chrono::milliseconds(250));
   {
     const LoopWorkScope kills(work, LoopWork::kill);

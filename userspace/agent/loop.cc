@@ -53,15 +53,16 @@ Result<void> check(int code, const char* what) {
   return {};
 }
 
-// Every callback begins with one of these two.
-void begin(Running& running) {
-  running.work->begin();
-  running.pauses.began(running.clock->now());
+// Every callback begins with one of these two. Returns when.
+MonotonicTime begin(Running& running) {
+  const MonotonicTime now = running.clock->now();
+  running.work->begin(now);
+  running.pauses.began(now);
+  return now;
 }
 
 void begin_noting_lateness(Running& running) {
-  begin(running);
-  const auto pause = running.pauses.before(running.clock->now());
+  const auto pause = running.pauses.before(begin(running));
   if (pause.to - pause.due >= LoopPauses::kPauseMin) {
     running.core->resumed(pause, /*continued=*/false);
   }
@@ -105,15 +106,14 @@ int on_time(sd_event_source*, std::uint64_t, void* userdata) {
 // The process was stopped; SIGCONT ends that whatever its disposition.
 int on_continued(sd_event_source*, const signalfd_siginfo*, void* userdata) {
   auto* running = static_cast<Running*>(userdata);
-  begin(*running);
-  running->core->resumed(running->pauses.before_continued(running->clock->now()),
-                         /*continued=*/true);
+  const MonotonicTime now = begin(*running);
+  running->core->resumed(running->pauses.before_continued(now), /*continued=*/true);
   return set_timer(*running);
 }
 
 int on_reload(sd_event_source*, const signalfd_siginfo*, void* userdata) {
   auto* running = static_cast<Running*>(userdata);
-  begin(*running);
+  static_cast<void>(begin(*running));
   sd_notify(0, "RELOADING=1");
   auto config = running->hooks->reload();
   if (config) {
@@ -131,7 +131,7 @@ int on_reload(sd_event_source*, const signalfd_siginfo*, void* userdata) {
 
 int on_pod_list(sd_event_source*, int, std::uint32_t, void* userdata) {
   auto* running = static_cast<Running*>(userdata);
-  begin(*running);
+  static_cast<void>(begin(*running));
   if (auto config = running->hooks->take_pod_list()) running->core->reload(std::move(*config));
   return set_timer(*running);
 }

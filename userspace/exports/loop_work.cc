@@ -35,11 +35,11 @@ std::string_view to_string(LoopWork work) {
 
 LoopWorkTally::LoopWorkTally() : LoopWorkTally(system_clock()) {}
 
-void LoopWorkTally::begin() {
+void LoopWorkTally::begin(MonotonicTime now) {
   works_ = true;
   work_ = LoopWork::other;
   spent_.fill(Duration::zero());
-  since_ = clock_.now();
+  since_ = now;
 }
 
 LoopWork LoopWorkTally::turn_to(LoopWork work) {

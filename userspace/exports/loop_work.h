@@ -52,8 +52,8 @@ class LoopWorkTally {
 
   // ---- the loop's thread ----
 
-  // A stretch begins, with work of no other kind.
-  void begin();
+  // A stretch begins `now`, with work of no other kind.
+  void begin(MonotonicTime now);
   // The thread returns to its event loop.
   void end();
 

@@ -74,6 +74,26 @@ TEST_F(NewCgroupsTest, ReportsARenamedOne) {
   EXPECT_TRUE(new_cgroups_.any());
 }
 
+TEST_F(NewCgroupsTest, NamesThoseThatCame) {
+  watch({"/a/*", "/a/*/job"});
+  ASSERT_TRUE(new_cgroups_.came());
+  EXPECT_TRUE(new_cgroups_.came()->empty());
+  make("/a/y/job");
+  make("/a/x/job");
+  ASSERT_TRUE(new_cgroups_.came());
+  EXPECT_EQ(std::vector(new_cgroups_.came()->begin(), new_cgroups_.came()->end()),
+            (std::vector<std::string>{"/a/y", "/a/x/job"}));
+}
+
+TEST_F(NewCgroupsTest, MoreThanItNamesAreUnknown) {
+  watch({"/a/*"});
+  for (int i = 0; i < 65; ++i) make("/a/y" + std::to_string(i));
+  EXPECT_TRUE(new_cgroups_.any());
+  EXPECT_FALSE(new_cgroups_.came());
+  watch({"/a/*"});
+  EXPECT_TRUE(new_cgroups_.came());
+}
+
 // Otherwise a tenant that makes and removes cgroups uses up the watches of the agent's user.
 TEST(NewCgroups, RemovedDirectoriesLeaveNoWatches) {
   test::ScratchCgroup scratch;

@@ -34,9 +34,9 @@ void use_watchdog_priority();
 // descriptors, a victim two per process. Returns the new limit.
 [[nodiscard]] Result<std::uint64_t> raise_file_limit();
 
-// Open files that the table of descriptors is given room for: those of 10,000 workloads. Takes
-// 528 KiB of kernel memory.
-inline constexpr std::uint64_t kDescriptorTable = 65536;
+// Open files that the table of descriptors is given room for: those of 10,000 workloads, twice
+// (sources/held_tree.h). Takes 1056 KiB of kernel memory.
+inline constexpr std::uint64_t kDescriptorTable = 131072;
 
 // Makes room for `wanted` descriptors in the table of this process, at most for the soft limit on
 // open files. Returns the number that fits. REQUIRES: this process has one thread.

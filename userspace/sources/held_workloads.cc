@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
+#include <iterator>
 #include <utility>
 
 #include "sources/workload_rules.h"
@@ -46,6 +48,7 @@ void HeldWorkloads::refresh(const Config& config, const std::string& pods_path,
                             std::vector<SourceNote>& notes) {
   const ProtectedPlaces places{self_.paths(tree_), init_.paths(tree_)};
   auto found = find_workloads(tree_, config, pods_path, places, list(), notes);
+  dropped_.clear();
   // Both are sorted by path.
   auto old = std::exchange(workloads_, {});
   descriptors_ = 0;
@@ -189,10 +192,28 @@ bool HeldWorkloads::resample(WorkloadSample& sample, std::vector<SourceNote>& no
 }
 
 void HeldWorkloads::drop_removed() {
-  // Sampling in turns keeps an index, and the next refresh finds nothing changed.
-  if (std::erase_if(workloads_, [](const HeldWorkload& held) { return held.removed; }) > 0) {
-    ++changes_;
+  const auto gone =
+      std::ranges::stable_partition(workloads_, std::logical_not(), &HeldWorkload::removed);
+  if (gone.empty()) return;
+  std::ranges::move(gone, std::back_inserter(dropped_));
+  workloads_.erase(gone.begin(), gone.end());
+  ++changes_;  // sampling in turns keeps an index, and the next refresh finds nothing changed
+}
+
+void HeldWorkloads::continue_from(HeldWorkloads& before) {
+  bool same = workloads_.size() == before.workloads_.size();
+  auto known = before.workloads_.begin();  // both are sorted by path
+  for (HeldWorkload& held : workloads_) {
+    while (known != before.workloads_.end() && known->workload.path < held.workload.path) ++known;
+    const bool is_it = known != before.workloads_.end() &&
+                       known->workload.path == held.workload.path &&
+                       known->workload.cgroup == held.workload.cgroup;
+    same = same && is_it;
+    held.last = is_it ? known->last : std::nullopt;
   }
+  next_ = 0;
+  changes_ = before.changes_ + (same ? 0 : 1);
+  unread_ += std::exchange(before.unread_, 0);
 }
 
 std::optional<std::uint64_t> HeldWorkloads::count_processes(WorkloadReaders& readers,

@@ -36,8 +36,13 @@ class HeldWorkloads {
               std::vector<SourceNote>& notes);
   // Fresh usage and process count; inactive_file only if usage moved. False: it was removed.
   [[nodiscard]] bool resample(WorkloadSample& sample, std::vector<SourceNote>& notes);
-  // Drops those that sample() found removed.
+  // Drops those that sample() found removed. The next refresh() closes them.
   void drop_removed();
+  // Holds half as many descriptors from the next refresh() on.
+  void share_descriptors() { descriptors_max_ /= 2; }
+  // These workloads are in use from now on instead of `before`: takes over the values that were
+  // last read, and counts on.
+  void continue_from(HeldWorkloads& before);
 
   [[nodiscard]] std::vector<const Workload*> list() const;
   // Number of changes of the set: by refresh(), or by drop_removed().
@@ -65,9 +70,10 @@ class HeldWorkloads {
   OwnPlace init_;
   const InferenceHost inference_host_;
   std::vector<HeldWorkload> workloads_;  // sorted by path
-  std::size_t next_ = 0;                 // index after that of the last resample()
-  std::size_t descriptors_ = 0;          // held on workloads_
-  const std::size_t descriptors_max_ = descriptors_for_workloads();
+  std::vector<HeldWorkload> dropped_;
+  std::size_t next_ = 0;         // index after that of the last resample()
+  std::size_t descriptors_ = 0;  // held on workloads_
+  std::size_t descriptors_max_ = descriptors_for_workloads();
   std::uint64_t changes_ = 0;
   std::uint64_t unread_ = 0;
   std::string buffer_;

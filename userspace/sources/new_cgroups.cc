@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <set>
 #include <utility>
 
@@ -35,9 +36,11 @@ std::set<std::pair<std::string, std::string>> places_of(std::span<const std::str
 
 void NewCgroups::watch(const kernel::CgroupTree& tree, std::span<const std::string> globs) {
   if (!inotify_) inotify_ = UniqueFd(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  all_watched_ = inotify_.valid();
   if (!inotify_) return;
   (void)any();  // of the last listing
-  came_ = false;
+  came_.clear();
+  lost_ = false;
   const auto before = std::exchange(parts_, {});
   for (const auto& [directories, part] : places_of(globs)) watch_all(tree, directories, part);
   // kernfs keeps the watch of a removed directory until it is removed itself.
@@ -49,38 +52,58 @@ void NewCgroups::watch(const kernel::CgroupTree& tree, std::span<const std::stri
 void NewCgroups::watch_all(const kernel::CgroupTree& tree, const std::string& directories,
                            const std::string& part) {
   std::vector<std::string> found;
-  (void)tree.match(directories, found);  // after an error, those that were found
-  for (const std::string& each : found) watch_directory(tree.memory_mount() + each, part);
+  // After an error, those that were found.
+  if (!tree.match(directories, found)) all_watched_ = false;
+  for (const std::string& each : found) watch_directory(tree, each, part);
 }
 
-void NewCgroups::watch_directory(const std::string& directory, const std::string& part) {
-  if (parts_.size() >= kWatchesMax) return;
-  const int watch = ::inotify_add_watch(inotify_.get(), directory.c_str(), kEvents);
-  if (watch < 0) return;
+void NewCgroups::watch_directory(const kernel::CgroupTree& tree, const std::string& directory,
+                                 const std::string& part) {
+  if (parts_.size() >= kWatchesMax) {
+    all_watched_ = false;
+    return;
+  }
+  const std::string place = tree.memory_mount() + directory;
+  const int watch = ::inotify_add_watch(inotify_.get(), place.c_str(), kEvents);
+  if (watch < 0) {
+    // Nothing comes in a directory that was removed.
+    all_watched_ = all_watched_ && (errno == ENOENT || errno == ENODEV);
+    return;
+  }
   const auto [first, last] = parts_.equal_range(watch);
   const bool known =
-      std::any_of(first, last, [&](const auto& each) { return each.second == part; });
-  if (!known) parts_.emplace(watch, part);
+      std::any_of(first, last, [&](const auto& each) { return each.second.part == part; });
+  if (!known) parts_.emplace(watch, Part{directory == "/" ? "" : directory, part});
 }
 
-bool NewCgroups::is_wanted(int directory, const char* name) const {
-  const auto [first, last] = parts_.equal_range(directory);
-  return std::any_of(
-      first, last, [&](const auto& each) { return ::fnmatch(each.second.c_str(), name, 0) == 0; });
+void NewCgroups::note(int watch, const char* name) {
+  const auto [first, last] = parts_.equal_range(watch);
+  const auto part = std::find_if(first, last, [&](const auto& each) {
+    return ::fnmatch(each.second.part.c_str(), name, 0) == 0;
+  });
+  if (part == last) return;
+  lost_ = lost_ || came_.size() >= kNamedMax;
+  if (!lost_) came_.push_back(part->second.directory + "/" + name);
 }
 
 bool NewCgroups::any() {
   alignas(inotify_event) std::array<char, 16384> buffer;
   for (;;) {
     const ssize_t got = ::read(inotify_.get(), buffer.data(), buffer.size());
-    if (got <= 0) return came_;  // EAGAIN: these were all
-    for (ssize_t offset = 0; offset < got && !came_;) {
+    if (got <= 0) return lost_ || !came_.empty();  // EAGAIN: these were all
+    for (ssize_t offset = 0; offset < got;) {
       const auto* event = reinterpret_cast<const inotify_event*>(buffer.data() + offset);
       offset += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
-      came_ = (event->mask & IN_Q_OVERFLOW) != 0 ||
-              (event->len > 0 && is_wanted(event->wd, event->name));
+      lost_ = lost_ || (event->mask & IN_Q_OVERFLOW) != 0;
+      if (event->len > 0) note(event->wd, event->name);
     }
   }
+}
+
+std::optional<std::span<const std::string>> NewCgroups::came() {
+  (void)any();
+  if (!all_watched_ || lost_) return std::nullopt;
+  return came_;
 }
 
 }  // namespace forestall::sources

@@ -10,15 +10,17 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/unique_fd.h"
 #include "kernel/cgroup_tree.h"
 
 namespace forestall::sources {
 
-// Thread rule: one thread.
+// Thread rule: one thread at a time.
 class NewCgroups {
  public:
   // Starts anew for `globs` (cgroup_tree.h). Called right before the tree is listed: what comes
@@ -26,21 +28,33 @@ class NewCgroups {
   void watch(const kernel::CgroupTree& tree, std::span<const std::string> globs);
   // Whether such a cgroup may have come since watch(), whether or not it still exists.
   [[nodiscard]] bool any();
+  // The paths of those that came. Another one may have come inside each. Nullopt: some are unknown,
+  // because not every directory is watched, or too many came.
+  [[nodiscard]] std::optional<std::span<const std::string>> came();
 
  private:
   // A tenant may decide how many directories there are, and the limit of the user is shared with
   // systemd and kubelet.
   static constexpr std::size_t kWatchesMax = 1024;
+  static constexpr std::size_t kNamedMax = 64;
+
+  // What the children of a watched directory are matched against.
+  struct Part {
+    std::string directory;  // its path in the hierarchy
+    std::string part;       // of a glob
+  };
 
   void watch_all(const kernel::CgroupTree& tree, const std::string& directories,
                  const std::string& part);
-  void watch_directory(const std::string& directory, const std::string& part);
-  [[nodiscard]] bool is_wanted(int directory, const char* name) const;
+  void watch_directory(const kernel::CgroupTree& tree, const std::string& directory,
+                       const std::string& part);
+  void note(int watch, const char* name);
 
   UniqueFd inotify_;
-  // Watch descriptor of a directory, and the part of a glob that its children are matched against.
-  std::multimap<int, std::string> parts_;
-  bool came_ = false;
+  std::multimap<int, Part> parts_;  // by watch descriptor
+  bool all_watched_ = false;        // every directory in which one could come
+  bool lost_ = false;               // at least one came that is not in came_
+  std::vector<std::string> came_;
 };
 
 }  // namespace forestall::sources

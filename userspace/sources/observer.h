@@ -20,6 +20,7 @@
 #include "model/observation.h"
 #include "sources/disk_walker.h"
 #include "sources/filesystem_reader.h"
+#include "sources/held_tree.h"
 #include "sources/pod_statistics.h"
 #include "sources/process_source.h"
 #include "sources/task_reader.h"
@@ -51,8 +52,22 @@ class Observer {
   // be opened.
   std::vector<SourceNote> refresh();
 
+  // refresh() on another thread (agent/tree_scanner.h): it refreshes a spare tree, which is then
+  // exchanged for the one in use.
+  //
+  // Makes the spare one; without it take_spare_tree() returns null. REQUIRES: no refresh() before.
+  void make_spare_tree();
+  // Null if it is taken already.
+  [[nodiscard]] std::unique_ptr<HeldTree> take_spare_tree();
+  // Takes it back unused.
+  void put_spare_tree(std::unique_ptr<HeldTree> spare);
+  // The refreshed tree is in use from now on, as if this were its refresh(). Opens no cgroup.
+  std::vector<SourceNote> exchange_tree(std::unique_ptr<HeldTree> refreshed);
+
   // Whether a cgroup that refresh() would find may have come since. Costs one system call.
   [[nodiscard]] bool has_new_cgroups();
+  // Their paths, each with all that lies below it. Nullopt: they are not all known.
+  [[nodiscard]] std::optional<std::span<const std::string>> new_cgroups();
 
   // The cheap part: node, pods cgroup, watched cgroups, filesystems, tasks.
   [[nodiscard]] Observation sample_node(const Wake& wake, MonotonicTime now);

@@ -170,6 +170,25 @@ void OwnLimits::hold(std::vector<Found> found, std::vector<SourceNote>& notes) {
   }
 }
 
+void OwnLimits::continue_from(OwnLimits& before) {
+  // The next one is most likely the same.
+  auto known = before.held_.begin();
+  for (Held& held : held_) {
+    const auto is_it = [&](const Held& each) {
+      return each.reader.cgroup().id() == held.reader.cgroup().id();
+    };
+    if (known == before.held_.end() || !is_it(*known)) {
+      known = std::find_if(before.held_.begin(), before.held_.end(), is_it);
+    }
+    held.last.reset();
+    if (known == before.held_.end()) continue;
+    if (known->limit == held.limit && known->threshold == held.threshold) {
+      held.last = std::move(known->last);
+    }
+    ++known;
+  }
+}
+
 // False if the cgroup was removed.
 bool OwnLimits::read_one(Held& held, MonotonicTime now, std::vector<SourceNote>& notes) {
   auto reading = held.reader.read_usage(buffer_, notes);

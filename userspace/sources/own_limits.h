@@ -48,6 +48,9 @@ class OwnLimits {
   void read_some(std::span<const CgroupId> cgroups, MonotonicTime now,
                  std::vector<CgroupSample>& samples, std::vector<SourceNote>& notes);
 
+  // These cgroups are in use from now on instead of `before`: takes over their last samples.
+  void continue_from(OwnLimits& before);
+
   [[nodiscard]] std::size_t size() const { return held_.size(); }
 
  private:

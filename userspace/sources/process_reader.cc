@@ -34,7 +34,7 @@ constexpr std::size_t kTextBytes = std::size_t{16} << 10;
 
 // A tick is 10 ms on every architecture (USER_HZ is 100). Within one tick, ascending pids give the
 // order of forks, except when the pids wrap.
-constexpr std::uint64_t kTickNs = 10'000'000;
+constexpr std::uint64_t kProcessTickNs = 10'000'000;
 
 bool has_ended(const Error& failure) {
   return failure.code == ENOENT || failure.code == ESRCH;
@@ -212,7 +212,8 @@ Result<std::optional<ProcessReader::Reading>> ProcessReader::read_in(
     thread = TRY(stand_in(directory, status, stat)).value_or(pid);
   }
   sample.id = {pid, stat.start_ticks};
-  sample.order = stat.start_ticks * kTickNs + static_cast<std::uint64_t>(pid) % kTickNs;
+  sample.order =
+      stat.start_ticks * kProcessTickNs + static_cast<std::uint64_t>(pid) % kProcessTickNs;
   sample.comm = stat.comm;
   sample.uid = status.uid;
   sample.nodes_allowed = status.nodes_allowed;

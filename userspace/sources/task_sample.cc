@@ -9,7 +9,7 @@ namespace forestall::sources {
 namespace {
 
 // USER_HZ is 100: a tick of /proc/PID/stat (fs/proc/array.c nsec_to_clock_t of start_boottime).
-constexpr std::uint64_t kTickNs = 10'000'000;
+constexpr std::uint64_t kTaskTickNs = 10'000'000;
 
 Unkillable unkillable(const abi_task& task) {
   // In the order of the checks in oom_badness().
@@ -28,7 +28,7 @@ ProcessSample to_sample(const abi_task& task, kernel::RssCounting counting) {
   static const auto kPageBytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   const auto& counters = counting == kernel::RssCounting::summed ? task.summed : task.counted;
   ProcessSample sample;
-  sample.id = {task.tgid, task.start_ns / kTickNs};
+  sample.id = {task.tgid, task.start_ns / kTaskTickNs};
   sample.cgroup = CgroupId{task.cgroup};
   sample.memory_id = task.memory_id;
   sample.memory = {counters[ABI_TASK_FILE], counters[ABI_TASK_ANON], counters[ABI_TASK_SHMEM],

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// A spare tree that was refreshed elsewhere takes the place of the one in use. The tree is files.
+#include "sources/held_tree.h"
+
+#include <gtest/gtest.h>
+
+#include "sources/observer.h"
+#include "support/temp_tree.h"
+
+namespace forestall::sources {
+namespace {
+
+class HeldTreeTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto found = kernel::CgroupTree::discover(files_ / "cgroup");
+    ASSERT_TRUE(found) << found.error().text();
+    tree_ = std::move(found).value();
+    Config config;
+    config.pods = false;
+    WorkloadRule rule;
+    rule.cgroup = "/w/*";
+    config.workloads = {rule};
+    auto observer = Observer::create(tree_, config, files_ / "proc");
+    ASSERT_TRUE(observer) << observer.error().text();
+    observer_ = std::move(observer).value();
+    observer_->make_spare_tree();
+    make("/w/a", 100);
+    observer_->refresh();
+  }
+  void make(const std::string& path, int usage) {
+    files_.write("cgroup" + path + "/cgroup.procs", "");
+    files_.write("cgroup" + path + "/memory.current", std::to_string(usage) + "\n");
+    files_.write("cgroup" + path + "/memory.stat", "inactive_file 10\n");
+  }
+  std::vector<WorkloadSample> sample() {
+    Observation observation;
+    observer_->add_workloads(observation, {}, kUnscored);
+    return *observation.workloads;
+  }
+  void exchange() {
+    auto spare = observer_->take_spare_tree();
+    ASSERT_NE(spare, nullptr);
+    spare->refresh();
+    observer_->exchange_tree(std::move(spare));
+  }
+
+  test::TempTree files_{
+      {"cgroup/cgroup.controllers", "memory\n"},
+      {"cgroup/cgroup.procs", ""},
+      {"cgroup/w/cgroup.procs", ""},
+      {"proc/meminfo", "MemTotal: 1000 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n"},
+      {"proc/vmstat", "nr_anon_pages 300\nnr_file_pages 200\nnr_inactive_file 50\n"},
+      {"proc/loadavg", "0.00 0.01 0.05 2/3518 4711\n"},
+      {"proc/sys/kernel/pid_max", "4194304\n"},
+      {"proc/sys/kernel/threads-max", "31000\n"}};
+  kernel::CgroupTree tree_;
+  std::unique_ptr<Observer> observer_;
+};
+
+TEST_F(HeldTreeTest, WorkloadsOfTheExchangedTreeAreRead) {
+  make("/w/b", 200);
+  EXPECT_EQ(observer_->workload_count(), 1U);
+  exchange();
+  const auto samples = sample();
+  ASSERT_EQ(samples.size(), 2U);
+  EXPECT_EQ(samples[1].workload.path, "/w/b");
+  EXPECT_EQ(samples[1].usage, Bytes{200});
+}
+
+TEST_F(HeldTreeTest, ThereIsOneSpareTree) {
+  const auto spare = observer_->take_spare_tree();
+  EXPECT_NE(spare, nullptr);
+  EXPECT_EQ(observer_->take_spare_tree(), nullptr);
+}
+
+// Else memory.stat would be read again for each workload after an exchange.
+TEST_F(HeldTreeTest, LastReadingsAreTakenOver) {
+  Observation observation;
+  observation.workloads = sample();
+  exchange();
+  files_.write("cgroup/w/a/memory.stat", "inactive_file 99\n");
+  observer_->resample_workloads(observation);
+  EXPECT_EQ(observation.workloads->front().inactive_file, Bytes{10}) << "usage stood still";
+}
+
+// The spare tree was in use before the other one: its own readings are old.
+TEST_F(HeldTreeTest, ReadingsOfAnEarlierUseAreNotUsed) {
+  Observation observation;
+  observation.workloads = sample();
+  exchange();
+  files_.write("cgroup/w/a/memory.stat", "inactive_file 99\n");
+  observation.workloads = sample();
+  exchange();
+  observer_->resample_workloads(observation);
+  EXPECT_EQ(observation.workloads->front().inactive_file, Bytes{99});
+}
+
+TEST_F(HeldTreeTest, ExchangeIsAChangeOnlyIfTheWorkloadsDiffer) {
+  const std::uint64_t before = observer_->workload_changes();
+  exchange();
+  EXPECT_EQ(observer_->workload_changes(), before);
+  make("/w/b", 200);
+  exchange();
+  EXPECT_EQ(observer_->workload_changes(), before + 1);
+  exchange();
+  EXPECT_EQ(observer_->workload_changes(), before + 1);
+}
+
+TEST_F(HeldTreeTest, CgroupsThatCameSinceItsRefreshAreReported) {
+  auto spare = observer_->take_spare_tree();
+  spare->refresh();
+  make("/w/b", 200);
+  observer_->exchange_tree(std::move(spare));
+  EXPECT_TRUE(observer_->has_new_cgroups());
+  const auto came = observer_->new_cgroups();
+  ASSERT_TRUE(came);
+  ASSERT_EQ(came->size(), 1U);
+  EXPECT_EQ(came->front(), "/w/b");
+}
+
+}  // namespace
+}  // namespace forestall::sources

@@ -55,6 +55,25 @@ class ReportedSource final : public sources::Source {
   WakeSource reported = WakeSource::poll;
 };
 
+// Scans in start(), and hands the result over when the test says so.
+class HeldScanner final : public TreeScanner {
+ public:
+  [[nodiscard]] bool exists() const override { return true; }
+  void start(std::unique_ptr<sources::HeldTree> tree) override {
+    tree->refresh();
+    scan_ = Scan{std::move(tree), {}};
+  }
+  [[nodiscard]] std::optional<Scan> finish() override {
+    return over() ? std::exchange(scan_, std::nullopt) : std::nullopt;
+  }
+  [[nodiscard]] bool running() const { return scan_ && held; }
+  [[nodiscard]] bool over() const { return scan_ && !held; }
+  bool held = false;
+
+ private:
+  std::optional<Scan> scan_;
+};
+
 class RecordCollector final : public exports::RecordSink {
  public:
   void write(const Record& record) override { records.push_back(record); }
@@ -131,6 +150,10 @@ class CoreReady : public ::testing::Test {
     parts.log = &*log_;
     parts.has_cgroup_events = has_cgroup_events_;
     if (watchdog_) parts.watchdog = watchdog_.get();
+    if (scanner_) {
+      observer_->make_spare_tree();
+      parts.scanner = &*scanner_;
+    }
     core_.emplace(parts, config_);
     core_->start();
   }
@@ -146,6 +169,7 @@ class CoreReady : public ::testing::Test {
     while (core_->next_due() <= end) {
       clock_.advance(std::max(core_->next_due() - clock_.now(), Duration::zero()));
       core_->time_passed();
+      if (scanner_ && scanner_->over()) core_->tree_ready();
     }
     clock_.advance(end - clock_.now());
   }
@@ -199,6 +223,7 @@ class CoreReady : public ::testing::Test {
   ReportedSource source_;
   RecordCollector controller_;
   std::unique_ptr<Watchdog> watchdog_;
+  std::optional<HeldScanner> scanner_;
   std::optional<exports::Log> log_{std::in_place, exports::Log::Stream::standard_error, true,
                                    exports::LogLevel::error};
   std::optional<Core> core_;
@@ -417,6 +442,67 @@ TEST_F(CoreReady, AFurtherVictimIsSelectedOnFreshUsage) {
   EXPECT_EQ(sample_of("/all/late").inactive_file, Bytes{4096}) << "it moved";
   EXPECT_EQ(sample_of("/all/calm").usage, mib(20));
   EXPECT_EQ(sample_of("/all/calm").inactive_file, Bytes{0}) << "it stands still";
+}
+
+// A change was reported, and the scan for it runs.
+class CoreReadyDuringAScan : public CoreReady {
+ protected:
+  CoreReadyDuringAScan() {
+    scanner_.emplace();
+    config_.workloads.push_back(workload("/all/late"));
+    start();
+    scanner_->held = true;
+    make("/all/other", mib(1));
+    report(WakeSource::workload_change);
+    EXPECT_TRUE(scanner_->running());
+  }
+  [[nodiscard]] std::size_t known() const { return observer_->workload_count(); }
+};
+
+TEST_F(CoreReadyDuringAScan, AKillThatNoNewWorkloadCanChangeNeedsNoListing) {
+  make("/all/late", mib(1));
+  cross();
+  ASSERT_NE(kill(), nullptr);
+  EXPECT_EQ(victim_of(*kill()), "/all/leak");
+  EXPECT_EQ(known(), 2U) << "the loop listed the tree";
+}
+
+TEST_F(CoreReadyDuringAScan, NewProtectedCgroupInTheVictimIsFound) {
+  make("/all/leak/crit", mib(1));
+  cross();
+  ASSERT_NE(kill(), nullptr);
+  EXPECT_EQ(victim_of(*kill()), "/all/calm");
+}
+
+TEST_F(CoreReadyDuringAScan, NewWorkloadThatMayHoldTheMemoryIsFound) {
+  make("/all/late", mib(160));
+  use("/all/leak", mib(20));
+  use("/all", kCrossed);
+  report(WakeSource::poll);
+  ASSERT_NE(kill(), nullptr);
+  EXPECT_EQ(victim_of(*kill()), "/all/late");
+}
+
+TEST_F(CoreReadyDuringAScan, TreeThatLacksAChangeForHalfASecondIsListed) {
+  make("/all/late", mib(1));
+  clock_.advance(milliseconds(501));
+  cross();
+  ASSERT_NE(kill(), nullptr);
+  EXPECT_EQ(known(), 3U);
+  // The scan began before, and found less.
+  scanner_->held = false;
+  core_->tree_ready();
+  EXPECT_EQ(known(), 3U);
+}
+
+TEST_F(CoreReadyDuringAScan, ItsResultIsUsed) {
+  make("/all/late", mib(1));
+  scanner_->held = false;
+  core_->tree_ready();
+  EXPECT_EQ(known(), 2U) << "it had come later";
+  report(WakeSource::workload_change);
+  pass(milliseconds(200));
+  EXPECT_EQ(known(), 3U);
 }
 
 // More workloads than the cache holds.

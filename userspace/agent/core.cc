@@ -31,8 +31,8 @@ bool is_due(const std::optional<MonotonicTime>& due, MonotonicTime now) {
 Core::Core(Parts parts, Config config)
     : parts_(std::move(parts)),
       config_(std::move(config)),
-      tree_(*parts_.clock, *parts_.observer, *parts_.log, *parts_.watchdog, parts_.counts->work,
-            config_, parts_.has_cgroup_events, [this] { protect(); }),
+      tree_(*parts_.clock, *parts_.observer, *parts_.scanner, *parts_.log, *parts_.watchdog,
+            parts_.counts->work, config_, parts_.has_cgroup_events, [this] { protect(); }),
       growth_(*parts_.clock, *parts_.observer),
       victim_cache_(*parts_.clock, *parts_.observer, *parts_.ladder, growth_, parts_.counts->work),
       evaluator_({*parts_.clock, *parts_.observer, *parts_.ladder, *parts_.reclaim, tree_,
@@ -116,6 +116,11 @@ void Core::reclaim_ready() {
 
 void Core::watchdog_ready() {
   evaluate(WakeSource::watchdog);
+}
+
+// What was found is armed. After a scan that came too late a reported change may wait.
+void Core::tree_ready() {
+  if (tree_.take_scan() || tree_.changed()) evaluate(WakeSource::workload_change);
 }
 
 void Core::guard_ready() {
@@ -228,8 +233,7 @@ void Core::evaluate(const Wake& wake) {
   decide_all(wake, woken);
   if (tree_.changed() && parts_.clock->now() < tree_.change_due()) {
     scheduler_.defer(Wake{WakeSource::workload_change, woken, {}, {}}, tree_.change_due());
-  } else if (tree_.changed()) {
-    tree_.refresh_changed();
+  } else if (tree_.changed() && tree_.scan_changed()) {
     decide_all(wake, woken);  // arms what was just found
   }
   parts_.watchdog->evaluated();

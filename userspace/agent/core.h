@@ -53,6 +53,8 @@ class Core {
   void forecast_ready();
   // The watchdog has killed.
   void watchdog_ready();
+  // A scan of the cgroup tree is over.
+  void tree_ready();
   // The guard in the kernel has reports.
   void guard_ready();
   // The time next_due() named has come.

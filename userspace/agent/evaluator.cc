@@ -47,7 +47,9 @@ policy::Step Evaluator::ask(Observation& observation, ReadMore read_more) const 
 bool Evaluator::evaluate_prepared(const Wake& wake, Record& record) {
   const VictimCache& victim_cache = parts_.victim_cache;
   const MonotonicTime now = parts_.clock.now();
-  if (!victim_cache.ready(now) || !parts_.tree.knows_workloads(now)) return false;
+  if (!victim_cache.ready(now)) return false;
+  const bool knows_all = parts_.tree.knows_workloads(now);
+  if (!knows_all && !parts_.tree.is_recent(now)) return false;
   const auto watched = victim_cache.watched();
   const CgroupId crossed = wake.cgroup.value_or(CgroupId{});
   if (wake.usage && std::ranges::find(watched, crossed) == watched.end()) return false;
@@ -80,6 +82,7 @@ bool Evaluator::evaluate_prepared(const Wake& wake, Record& record) {
   });
   if (!inspected || answer.decision.action != Action::kill) return false;
   if (!victim_cache.covers(answer.decision)) return false;
+  if (!knows_all && !parts_.tree.allows(answer.decision)) return false;
   for (ConditionStatus& status : answer.decision.conditions) status.changed = false;
   record.stages.observed = observed;
   record.prepared = victim_cache.prepared(now);
@@ -97,17 +100,28 @@ void Evaluator::evaluate_everything(const Wake& wake, MonotonicTime began, Recor
   }
   observation.kills = std::move(kills);
   observation.reclaim = parts_.reclaim.state(parts_.config, state_);
-  bool inspected = false;
-  bool named = false;
-  auto answer = ask(observation, [&](const Decision& decision) {
-    if (!std::exchange(inspected, true) && add_workloads(decision, began, observation)) return true;
-    return !std::exchange(named, true) && add_containers(decision, observation);
-  });
+  auto answer = decide(began, observation);
+  const bool is_kill = answer.decision.action == Action::kill;
+  if (!knows_all_ && !(is_kill && parts_.tree.allows(answer.decision))) {
+    parts_.tree.refresh();
+    observation.workloads.reset();
+    answer = decide(began, observation);
+  }
   record.stages.observed = parts_.clock.now();
   before_ = std::exchange(state_, std::move(answer.state));
   parts_.reclaim.observed();
   record.decision = std::move(answer.decision);
   if (policy::is_held_back(record.decision.reason)) add_kinds(record);
+}
+
+policy::Step Evaluator::decide(MonotonicTime began, Observation& observation) {
+  knows_all_ = true;
+  bool inspected = false;
+  bool named = false;
+  return ask(observation, [&](const Decision& decision) {
+    if (!std::exchange(inspected, true) && add_workloads(decision, began, observation)) return true;
+    return !std::exchange(named, true) && add_containers(decision, observation);
+  });
 }
 
 // Names the memory that no kill would free.
@@ -131,7 +145,7 @@ bool Evaluator::add_workloads(const Decision& decision, MonotonicTime began,
   });
   const exports::LoopWorkScope reads(
       parts_.work, after_kill ? exports::LoopWork::after_kill : exports::LoopWork::candidates);
-  parts_.tree.refresh_if_changed_or_stale();
+  knows_all_ = parts_.tree.refresh_before_kill(may_rank_by_memory(decision));
   const auto subject = measured ? std::string_view() : policy::inspection_subject(decision);
   read_workloads(subject, {may_rank_by_memory(decision), began}, observation);
   parts_.growth.apply(*observation.workloads);

@@ -79,6 +79,7 @@ class Evaluator {
   void read_workloads(std::string_view subject, sources::Scoring scoring, Observation& observation);
   [[nodiscard]] bool evaluate_prepared(const Wake& wake, Record& record);
   void evaluate_everything(const Wake& wake, MonotonicTime began, Record& record);
+  [[nodiscard]] policy::Step decide(MonotonicTime began, Observation& observation);
   [[nodiscard]] bool add_workloads(const Decision& decision, MonotonicTime began,
                                    Observation& observation);
   [[nodiscard]] bool add_containers(const Decision& decision, Observation& observation);
@@ -87,7 +88,8 @@ class Evaluator {
 
   const EvaluatorParts parts_;
   policy::State state_;
-  policy::State before_;  // what state_ was before the last step
+  policy::State before_;   // what state_ was before the last step
+  bool knows_all_ = true;  // no workload came since the tree was listed, for the last decide()
   std::optional<MonotonicTime> disk_short_since_;
   std::optional<Reading> reading_;  // the last one; without workloads until they are kept
 };

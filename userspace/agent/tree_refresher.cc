@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/parse.h"
 #include "model/workload_example.h"
+#include "policy/candidate_memory.h"
 #include "policy/protection.h"
 
 namespace forestall::agent {
@@ -25,6 +27,10 @@ constexpr Duration kShortScan = std::chrono::milliseconds(5);
 constexpr Duration kListedTreeAgeMax = std::chrono::milliseconds(1500);
 // With one, the tree is rescanned at most this often.
 constexpr Duration kTreeAgeMin = std::chrono::milliseconds(100);
+// The longest that a tree which lacks a reported change is used for a kill.
+constexpr Duration kLackingChangeMax = std::chrono::milliseconds(500);
+// While a scan runs, changes cause an evaluation this often.
+constexpr Duration kLongScan = std::chrono::seconds(1);
 // A scan is followed by this many times its length without one: at most 5 % of a CPU while cgroups
 // come and go all the time, and 0.02 % once settled, where it finds what no event reports.
 constexpr int kScanRest = 20;
@@ -102,21 +108,61 @@ Duration TreeRefresher::age_max() const {
   return std::min(kTreeAgeMax, scan_length_ * kScansBehind);
 }
 
+MonotonicTime TreeRefresher::change_due() const {
+  // The end of a scan is an event.
+  return scan_began_ ? *scan_began_ + kLongScan : refreshed_at_ + age_min();
+}
+
 void TreeRefresher::refresh() {
   const exports::LoopWorkScope rescans(work_, exports::LoopWork::rescan);
   const MonotonicTime began = clock_.now();
   const std::uint64_t changes = observer_.workload_changes();
+  const auto notes = observer_.refresh();
+  scan_length_ = clock_.now() - began;
+  listed_from_ = began;
+  changed_since_.reset();
+  scanned_since_.reset();  // the result of a scan that runs is older than this tree
+  listed(notes, changes);
+}
+
+void TreeRefresher::listed(const std::vector<SourceNote>& notes, std::uint64_t changes_before) {
   std::vector<std::string> problems;
-  for (const SourceNote& note : observer_.refresh()) problems.push_back(ProblemLog::text_of(note));
+  for (const SourceNote& note : notes) problems.push_back(ProblemLog::text_of(note));
   problems_.report(std::move(problems));
   count_pod_facts();
   report_candidates();
   refreshed_at_ = clock_.now();
-  scan_length_ = refreshed_at_ - began;
   recheck_at_ = refreshed_at_ + std::min(recheck_in_, config_.recheck_interval);
-  changed_ = false;
-  if (changes != observer_.workload_changes()) watchdog_.withdraw();
+  if (changes_before != observer_.workload_changes()) watchdog_.withdraw();
   rescanned_();
+}
+
+void TreeRefresher::scan() {
+  if (scan_began_) return;
+  auto tree = scanner_.exists() ? observer_.take_spare_tree() : nullptr;
+  if (tree == nullptr) return refresh();
+  scan_began_ = clock_.now();
+  scanned_since_ = std::exchange(changed_since_, std::nullopt);
+  recheck_at_ = *scan_began_ + config_.recheck_interval;
+  scanner_.start(std::move(tree));
+}
+
+bool TreeRefresher::take_scan() {
+  auto scan = scanner_.finish();
+  if (!scan) return false;
+  const MonotonicTime began = *std::exchange(scan_began_, std::nullopt);
+  if (began < listed_from_) {
+    observer_.put_spare_tree(std::move(scan->tree));
+    return false;
+  }
+  const exports::LoopWorkScope rescans(work_, exports::LoopWork::rescan);
+  const std::uint64_t changes = observer_.workload_changes();
+  const auto notes = observer_.exchange_tree(std::move(scan->tree));
+  scan_length_ = scan->took;
+  listed_from_ = began;
+  scanned_since_.reset();
+  listed(notes, changes);
+  return true;
 }
 
 void TreeRefresher::refresh_changed() {
@@ -124,39 +170,87 @@ void TreeRefresher::refresh_changed() {
   refresh();
 }
 
+bool TreeRefresher::scan_changed() {
+  recheck_in_ = std::min(kSettling, config_.recheck_interval);
+  scan();
+  return !scan_began_;
+}
+
 void TreeRefresher::recheck() {
   const bool settled = recheck_in_ >= config_.recheck_interval;
   const MonotonicTime now = clock_.now();
-  if (now - refreshed_at_ < age_min()) {
+  if (now < change_due()) {
     recheck_at_ = change_due();
     return;
   }
   const Duration rest = std::min(scan_length_ * kScanRestSettled, kTreeAgeSettled);
-  if (has_cgroup_events_ && settled && !changed_ && now - refreshed_at_ < rest) {
+  if (has_cgroup_events_ && settled && !changed() && now - refreshed_at_ < rest) {
     recheck_at_ = now + config_.recheck_interval;
     return;
   }
   recheck_in_ = std::min(recheck_in_ * kSettlingGrowth, config_.recheck_interval);
-  refresh();
+  scan();
+}
+
+void TreeRefresher::note_change() {
+  if (!changed_since_) changed_since_ = clock_.now();
 }
 
 void TreeRefresher::note_new_cgroups() {
-  if (observer_.has_new_cgroups()) changed_ = true;
+  if (observer_.has_new_cgroups()) note_change();
 }
 
-void TreeRefresher::refresh_if_changed_or_stale() {
+bool TreeRefresher::refresh_before_kill(bool urgent) {
   note_new_cgroups();
-  if (changed_) return refresh();
-  refresh_if_stale(clock_.now());
+  const MonotonicTime now = clock_.now();
+  if (!lacks_change() && !is_stale(now)) return true;
+  if (urgent && is_recent(now)) return false;
+  refresh();
+  return true;
+}
+
+bool TreeRefresher::is_recent(MonotonicTime now) const {
+  if (!scanner_.exists() || is_stale(now)) return false;
+  const auto since = scanned_since_ ? scanned_since_ : changed_since_;
+  return !since || now - *since <= kLackingChangeMax;
+}
+
+bool TreeRefresher::allows(const Decision& decision) const {
+  const auto came = observer_.new_cgroups();
+  if (!came || !decision.driving) return false;
+  const auto path_of = [&](std::size_t candidate) -> const std::string& {
+    return decision.considered[candidate].sample.workload.path;
+  };
+  Bytes largest;
+  for (const Eviction& eviction : decision.evictions) {
+    const std::string& victim = path_of(eviction.candidate);
+    if (std::ranges::any_of(*came, [&](const std::string& path) {
+          return path_is_within(path, victim) || path_is_within(victim, path);
+        })) {
+      return false;
+    }
+    const auto used = decision.considered[eviction.candidate].sample.working_set();
+    largest = std::max(largest, used.value_or(Bytes{0}));
+  }
+  const Evidence& driving = decision.evidence[*decision.driving];
+  const Bytes used{driving.capacity - driving.available};
+  const auto known = policy::held_by(decision.considered, [](const Candidate& candidate) {
+    return candidate.sample.working_set().has_value();
+  });
+  return known && used - *known <= largest;
+}
+
+bool TreeRefresher::is_stale(MonotonicTime now) const {
+  return !has_cgroup_events_ && now - refreshed_at_ > age_max();
 }
 
 void TreeRefresher::refresh_if_stale(MonotonicTime now) {
-  if (!has_cgroup_events_ && now - refreshed_at_ > age_max()) refresh();
+  if (is_stale(now)) scan();
 }
 
 bool TreeRefresher::knows_workloads(MonotonicTime now) {
   note_new_cgroups();
-  if (changed_) return false;
+  if (lacks_change()) return false;
   if (has_cgroup_events_) return true;
   return now - refreshed_at_ < (scan_length_ > kShortScan ? kListedTreeAgeMax : age_max());
 }

@@ -5,18 +5,26 @@
 // A container runtime makes a cgroup first and writes its limit later, and the kernel has no event
 // for that write. So the tree is rescanned shortly after a change, and again at growing intervals
 // up to the configured one.
+//
+// A thread rescans (tree_scanner.h), and the loop takes the result. At a crossing a scan may be
+// running, or a reported change may wait for one. The tree in use is then good enough for a kill if
+// it is recent and what came since cannot change the kill; else the loop rescans itself.
 #pragma once
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "agent/problem_log.h"
+#include "agent/tree_scanner.h"
 #include "agent/watchdog.h"
 #include "base/clock.h"
 #include "exports/loop_work.h"
 #include "exports/sink.h"
 #include "model/config.h"
+#include "model/decision.h"
 #include "sources/observer.h"
 
 namespace forestall::agent {
@@ -27,11 +35,12 @@ class TreeRefresher {
   // `watchdog`: its orders name victims among the workloads known so far, and are withdrawn when a
   // rescan finds others. `has_cgroup_events`: a source reports new cgroups. `rescanned` is called
   // after each rescan.
-  TreeRefresher(const Clock& clock, sources::Observer& observer, exports::Log& log,
-                LoopWatchdog& watchdog, exports::LoopWorkTally& work, const Config& config,
-                bool has_cgroup_events, std::function<void()> rescanned)
+  TreeRefresher(const Clock& clock, sources::Observer& observer, TreeScanner& scanner,
+                exports::Log& log, LoopWatchdog& watchdog, exports::LoopWorkTally& work,
+                const Config& config, bool has_cgroup_events, std::function<void()> rescanned)
       : clock_(clock),
         observer_(observer),
+        scanner_(scanner),
         watchdog_(watchdog),
         work_(work),
         config_(config),
@@ -41,17 +50,21 @@ class TreeRefresher {
         problems_(log) {}
 
   // A source reports that cgroups came or went.
-  void note_change() { changed_ = true; }
-  [[nodiscard]] bool changed() const { return changed_; }
+  void note_change();
+  [[nodiscard]] bool changed() const { return changed_since_.has_value(); }
   // When a reported change may be followed by a rescan, however many cgroups come and go.
-  [[nodiscard]] MonotonicTime change_due() const { return refreshed_at_ + age_min(); }
+  [[nodiscard]] MonotonicTime change_due() const;
 
-  // Rescans now.
+  // Rescans now, on this thread.
   void refresh();
   // The same after a change, and for the first time: further rescans follow while it settles.
   void refresh_changed();
+  // As refresh_changed(), on the scanner's thread if there is one. False: the result comes later.
+  [[nodiscard]] bool scan_changed();
   // recheck_at() has come: rescans unless the tree has settled and its changes are reported.
   void recheck();
+  // The scanner's descriptor became readable. Whether there is another tree.
+  [[nodiscard]] bool take_scan();
   [[nodiscard]] MonotonicTime recheck_at() const { return recheck_at_; }
   // The end of the last rescan.
   [[nodiscard]] MonotonicTime refreshed_at() const { return refreshed_at_; }
@@ -59,17 +72,29 @@ class TreeRefresher {
   // Where the facts of the pods found by the last rescan come from.
   [[nodiscard]] const exports::PodFactCounts& pod_facts() const { return pod_facts_; }
 
-  // Before all candidates are read.
-  void refresh_if_changed_or_stale();
+  // Before all candidates are read; a kill is decided on them. `urgent`: memory is short. False: a
+  // workload that came lately may be unknown, and allows() has to be asked before the kill.
+  [[nodiscard]] bool refresh_before_kill(bool urgent);
+  // Whether a kill for memory is right although cgroups came since the last rescan: none came at,
+  // above or in a victim, and what the considered workloads do not hold is less than the victim
+  // holds. So a new workload is not protected in the victim, and is smaller.
+  [[nodiscard]] bool allows(const Decision& decision) const;
   // Before a list of the next victims is sampled.
   void refresh_if_stale(MonotonicTime now);
   // Whether a workload that came lately would be known. A new one may be protected and lie inside
-  // a listed one, so a list is used only then.
+  // a listed one, so a list is used only then, or if allows() is asked before the kill.
   [[nodiscard]] bool knows_workloads(MonotonicTime now);
+  // The tree in use is recent enough for a kill that allows() checks.
+  [[nodiscard]] bool is_recent(MonotonicTime now) const;
 
  private:
   // Takes what inotify reports, which no event wakes the loop for.
   void note_new_cgroups();
+  void scan();
+  void listed(const std::vector<SourceNote>& notes, std::uint64_t changes_before);
+  // A change was reported that is not part of the tree in use.
+  [[nodiscard]] bool lacks_change() const { return changed_since_ || scanned_since_; }
+  [[nodiscard]] bool is_stale(MonotonicTime now) const;
   [[nodiscard]] Duration age_min() const;
   // Only without a source that reports new cgroups.
   [[nodiscard]] Duration age_max() const;
@@ -78,6 +103,7 @@ class TreeRefresher {
 
   const Clock& clock_;
   sources::Observer& observer_;
+  TreeScanner& scanner_;
   LoopWatchdog& watchdog_;
   exports::LoopWorkTally& work_;
   const Config& config_;
@@ -87,9 +113,13 @@ class TreeRefresher {
   ProblemLog problems_;
   exports::PodFactCounts pod_facts_;
   std::optional<bool> had_candidates_;  // nullopt: not scanned yet
-  bool changed_ = true;
+  // The first change that was reported and is not part of a rescan.
+  std::optional<MonotonicTime> changed_since_ = MonotonicTime{};
+  std::optional<MonotonicTime> scan_began_;     // a scan runs
+  std::optional<MonotonicTime> scanned_since_;  // the first change that is part of it
+  MonotonicTime listed_from_;                   // when the rescan of the tree in use began
   MonotonicTime refreshed_at_;
-  Duration scan_length_{0};  // of the last rescan
+  Duration scan_length_{0};  // of the last rescan; CPU time on the scanner's thread
   MonotonicTime recheck_at_;
   // From the last rescan: short after a change of the tree, then longer, up to the interval.
   Duration recheck_in_{0};

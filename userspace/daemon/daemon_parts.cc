@@ -62,6 +62,20 @@ Result<void> build_oom_parts(DaemonParts& parts, agent::Host& host, const Config
   return {};
 }
 
+// Without its thread the loop rescans the tree.
+void build_scanner(DaemonParts& parts, exports::Log& log) {
+  auto scanner = agent::TreeScannerThread::create();
+  if (!scanner.ok()) {
+    parts.scanner = std::make_unique<agent::TreeScanner>();
+    log.write(LogLevel::warning, LogLine("no-tree-scanner")
+                                     .field("problem", scanner.error().text())
+                                     .field("instead", "the loop lists the cgroup tree"));
+    return;
+  }
+  parts.scanner = std::move(*scanner);
+  parts.observer->make_spare_tree();
+}
+
 void build_guard(DaemonParts& parts, agent::Host& host, const Config& config, exports::Log& log) {
   parts.guard = std::make_unique<agent::KernelGuard>();
   if (!config.guard) return;
@@ -141,6 +155,7 @@ Result<void> build_parts(DaemonParts& parts, agent::Host& host, const Config& co
   parts.ladder =
       TRY(actuators::Ladder::create(host.tree, parts.clock, ladder_options(host, config)));
   TRY(build_sources(parts, host, config));
+  build_scanner(parts, log);
   build_throttle(parts, host, config, log);
   TRY(build_oom_parts(parts, host, config));
   parts.broadcast = TRY(exports::EventBroadcast::create());
@@ -161,6 +176,7 @@ agent::Parts core_parts(DaemonParts& parts, const agent::Host& host, exports::Lo
   core.reclaim = parts.reclaim.get();
   core.guard = parts.guard.get();
   core.watchdog = parts.watchdog.get();
+  core.scanner = parts.scanner.get();
   core.forecast = parts.forecast.get();
   core.throttle = parts.throttle.get();
   core.oom_events = parts.oom_events.get();

@@ -11,6 +11,7 @@
 #include "agent/loss_collector.h"
 #include "agent/parts.h"
 #include "agent/recorder.h"
+#include "agent/tree_scanner.h"
 #include "daemon/agent_api.h"
 #include "daemon/live_picture.h"
 #include "daemon/pod_list_watch.h"
@@ -49,6 +50,7 @@ struct DaemonParts {
   std::unique_ptr<sources::ProcessSource> processes;  // the observer's; null: it needs none
   std::unique_ptr<sources::OomEventCorrelator> oom_events;
   std::unique_ptr<agent::Watchdog> watchdog;
+  std::unique_ptr<agent::TreeScanner> scanner;
   std::unique_ptr<agent::OomPredictor> forecast;
   std::unique_ptr<agent::KernelGuard> guard;
   std::unique_ptr<PodListWatch> pod_list;  // null: its thread could not be started

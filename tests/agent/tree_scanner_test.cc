@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// A thread refreshes the spare tree while the loop reads by the other one.
+#include "agent/tree_scanner.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include "sources/observer.h"
+#include "support/child.h"
+#include "support/temp_tree.h"
+
+namespace forestall::agent {
+namespace {
+
+bool is_readable(int fd, Duration patience) {
+  pollfd over{fd, POLLIN, 0};
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(patience).count();
+  return ::poll(&over, 1, static_cast<int>(ms)) == 1;
+}
+
+TEST(TreeScanner, RefreshesTheSpareTreeWhileTheOtherIsRead) {
+  test::TempTree files{
+      {"cgroup/cgroup.controllers", "memory\n"},
+      {"cgroup/cgroup.procs", ""},
+      {"proc/meminfo", "MemTotal: 1000 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n"},
+      {"proc/vmstat", "nr_anon_pages 300\nnr_file_pages 200\nnr_inactive_file 50\n"},
+      {"proc/loadavg", "0.00 0.01 0.05 2/3518 4711\n"},
+      {"proc/sys/kernel/pid_max", "4194304\n"},
+      {"proc/sys/kernel/threads-max", "31000\n"}};
+  const auto make = [&](int number) {
+    const std::string path = "cgroup/w" + std::to_string(number);
+    files.write(path + "/cgroup.procs", "");
+    files.write(path + "/memory.current", "100\n");
+    files.write(path + "/memory.stat", "inactive_file 10\n");
+  };
+  const auto tree = kernel::CgroupTree::discover(files / "cgroup");
+  ASSERT_TRUE(tree) << tree.error().text();
+  Config config;
+  config.pods = false;
+  WorkloadRule rule;
+  rule.cgroup = "/w*";
+  config.workloads = {rule};
+  const auto observer = sources::Observer::create(*tree, config, files / "proc");
+  ASSERT_TRUE(observer) << observer.error().text();
+  (*observer)->make_spare_tree();
+  const auto scanner = TreeScannerThread::create();
+  ASSERT_TRUE(scanner) << scanner.error().text();
+  EXPECT_FALSE((*scanner)->finish());
+  for (int round = 1; round <= 20; ++round) {
+    make(round);
+    (*scanner)->start((*observer)->take_spare_tree());
+    const auto sampled = [&] {
+      Observation read;
+      (*observer)->add_workloads(read, {}, sources::kUnscored);
+      return read.workloads->size();
+    };
+    EXPECT_EQ(sampled(), static_cast<std::size_t>(round - 1));
+    ASSERT_TRUE(is_readable((*scanner)->fd(), test::kPatience));
+    auto scan = (*scanner)->finish();
+    ASSERT_TRUE(scan);
+    (*observer)->exchange_tree(std::move(scan->tree));
+    EXPECT_FALSE(is_readable((*scanner)->fd(), Duration::zero()));
+    EXPECT_EQ(sampled(), static_cast<std::size_t>(round));
+  }
+}
+
+}  // namespace
+}  // namespace forestall::agent

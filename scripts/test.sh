@@ -68,10 +68,10 @@ stage_cluster() {
       "'scripts/test.sh cluster' builds it once"
     return
   fi
-  scripts/install_packages.sh cluster && tests/cluster/build_kubernetes.sh "$cluster_cache" &&
+  scripts/install_packages.sh cluster && tests/real_cluster/build_kubernetes.sh "$cluster_cache" &&
     build test &&
     scripts/image.sh --build build/test --output build/image/forestall.tar &&
-    tests/cluster/run.py --image build/image/forestall.tar --cache "$cluster_cache" \
+    tests/real_cluster/run.py --image build/image/forestall.tar --cache "$cluster_cache" \
       --junit "$results/cluster.xml"
 }
 

@@ -3,7 +3,7 @@
 # All checks and tests, from a bare Debian 12, in one command: source checks, unit and integration
 # tests on this host, the same under sanitizers, short fuzzing, and the VM tests on each kernel.
 # After a failed stage the next ones still run.
-#   scripts/test.sh                 all stages
+#   scripts/test.sh                 all stages but lint and hostile
 #   scripts/test.sh STAGE…          only these: the above, lint (clang-tidy) or hostile, which
 #                                   takes hours (rounds and seed: HOSTILE_ARGUMENTS)
 # The stage cluster runs in a real Kubernetes cluster. Named, it first builds Kubernetes into

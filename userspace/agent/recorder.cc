@@ -214,7 +214,7 @@ void Recorder::report_trouble(Session& session) {
   session.reported = trouble;
   LogLine line("recording");
   if (trouble == 0) {
-    line.field("state", "goes on").field("lost", session.writer->totals().lost_entries);
+    line.field("state", "recording").field("lost", session.writer->totals().lost_entries);
   } else {
     // EFBIG: a single file has reached its limit.
     line.field("problem", Error{trouble, session.path}.text())

@@ -10,9 +10,10 @@ namespace forestall::daemon {
 namespace {
 
 void warn(exports::Log& log, std::string_view setting) {
-  const std::string text = std::string(setting) +
-                           " changed: it takes effect at the next start, "
-                           "the agent goes on with the value it was started with";
+  const std::string text =
+      std::string(setting) +
+      " changed: the value from its start stays in force; restart the agent to "
+      "apply the new one";
   log.write(exports::LogLevel::warning, exports::LogLine("config").field("warning", text));
 }
 

@@ -26,7 +26,7 @@ void add_backstop(const BackstopFacts& facts, LoadedConfig& loaded) {
   if (!loaded.wants_backstop) return;
   const Bytes line = backstop_line(facts);
   Threshold threshold;
-  threshold.signal = Signal::memory_until_oom;
+  threshold.signal = kBackstopSignal;
   threshold.limit = Limit::bytes(line);
   loaded.config.thresholds.push_back(std::move(threshold));
   ThresholdOrigin origin;

@@ -8,8 +8,11 @@
 
 #include "base/bytes.h"
 #include "intake/config_file.h"
+#include "model/signal.h"
 
 namespace forestall::intake {
+
+inline constexpr Signal kBackstopSignal = Signal::memory_until_oom;
 
 struct BackstopFacts {
   Bytes low_watermarks;            // of all zones

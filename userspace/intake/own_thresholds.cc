@@ -6,6 +6,7 @@
 #include <string>
 
 #include "intake/amounts.h"
+#include "intake/backstop.h"
 
 namespace forestall::intake {
 namespace {
@@ -75,8 +76,7 @@ void add_own_threshold(const SignalRow& row, const v1::OwnThreshold& given, Chec
   }
   if (!limit) return;
   if (!*limit) {
-    // So the backstop is switched off.
-    if (row.signal == Signal::memory_until_oom) return;
+    if (row.signal == kBackstopSignal) return;  // this is how it is switched off
     report.warn(path, "'" + given.available() + "' disables this threshold, as in kubelet");
     return;
   }

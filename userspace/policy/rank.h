@@ -16,6 +16,9 @@
 // Then path and identity, which make the order total and independent of the input's order. QoS
 // class and limits are never used.
 //
+// The first candidate is the victim, unless the limit on damage prefers or holds back one
+// (policy/damage_limit.h).
+//
 // With Ranking::kubelet_growth, for memory only, a rule between 3 and 4:
 // 3a. growth: the workload that grew more since the warning line was crossed goes first.
 // Reason: several workloads that grow at once are each still small when memory runs out. Ranking by

@@ -30,7 +30,7 @@ bool is_related(std::string_view path, std::string_view subject) {
   return subject.empty() || path_is_within(path, subject) || path_is_within(subject, path);
 }
 
-// The policy takes swap that does not exist for unknown; this says why its threshold is never met.
+// Without swap a threshold on it is unknown, and so never met. The note gives the reason.
 void note_missing_swap(const Config& config, Observation& observation) {
   if (observation.node.swap_total != Bytes{0}) return;
   for (const Threshold& threshold : config.thresholds) {

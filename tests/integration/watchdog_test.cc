@@ -44,6 +44,20 @@ UniqueFd listen_to(long number) {
       syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &filter)));
 }
 
+// From now on this thread, and threads that it starts, cannot open a file.
+bool refuse_opening() {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 1, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{sizeof(program) / sizeof(program[0]), program};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) == 0;
+}
+
 // The scheduling policy of the thread that makes the call, which then continues; -1: there is none.
 int policy_of_caller(int listener) {
   pollfd called{listener, POLLIN, 0};
@@ -145,6 +159,20 @@ TEST_F(WatchdogTest, UntilOomIsActedUponToo) {
   ASSERT_TRUE(kill);
   EXPECT_EQ(kill->decision.evidence.front().threshold.signal, Signal::memory_until_oom);
   EXPECT_GT(kill->observation.wake.usage, Bytes{0});
+  EXPECT_TRUE(hog_.child().wait_exit());
+}
+
+// It may wait there for a lock that any tenant takes.
+TEST_F(WatchdogTest, TheLoopOpensNoFileForItsOrders) {
+  auto orders = orders_for({line(Signal::memory_available, mib(32), true)});
+  bool refused = false;
+  std::thread loop([&] {
+    refused = refuse_opening();
+    watchdog_->post(std::move(orders), clock_.now() + kPatience);
+  });
+  loop.join();
+  ASSERT_TRUE(refused) << errno;
+  ASSERT_TRUE(wait_kill());
   EXPECT_TRUE(hog_.child().wait_exit());
 }
 

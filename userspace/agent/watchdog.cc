@@ -29,15 +29,29 @@ timespec to_timespec(Duration duration) {
 
 }  // namespace
 
-// An order with the files of its subject.
+// An order with the files of its subject: the thread's, once it is posted.
 struct Watchdog::Post {
   Order order;
   std::optional<sources::NodeReader> node;
   std::optional<sources::CgroupReader> group;
 
-  bool own_limit = false;              // its capacity is the cgroup's limit
-  std::optional<Suspicion> suspicion;  // the thread's, once it is posted
+  bool own_limit = false;  // its capacity is the cgroup's limit
+  std::optional<Suspicion> suspicion;
 
+  // False: the files of its subject cannot be opened.
+  [[nodiscard]] bool open(const kernel::CgroupTree& tree, std::string& buffer) {
+    if (order.cgroup == CgroupId{}) {
+      auto opened = sources::NodeReader::open(tree, "/proc");
+      if (opened.ok()) node = std::move(*opened);
+      return node.has_value();
+    }
+    auto opened = sources::CgroupReader::open_with_limit(tree, order.path);
+    if (!opened.ok() || opened->cgroup().id() != order.cgroup) return false;
+    std::vector<SourceNote> notes;
+    own_limit = opened->read(buffer, notes).limit == order.capacity;
+    group = std::move(*opened);
+    return true;
+  }
   // Nothing if swap was added or removed: the order is for another capacity then.
   [[nodiscard]] std::optional<Bytes> used_by_meminfo(const NodeSample& sample) const {
     const auto level = policy::level_of(order.signal, sample);
@@ -64,6 +78,7 @@ struct Watchdog::Orders {
   std::vector<Post> posts;
   MonotonicTime until;
   // The thread's, once they are posted.
+  bool opened = false;
   std::uint64_t guard_fired = 0;
   MonotonicTime quiet_until;
   std::atomic<Claim> claim{Claim::open};
@@ -112,21 +127,7 @@ void Watchdog::post(std::vector<Order> orders, MonotonicTime until) {
   if (guard_fired_) fresh->guard_fired = guard_fired_();
   for (Order& order : orders) {
     if (order.pinned == nullptr) continue;
-    Post post;
-    post.order = std::move(order);
-    if (post.order.cgroup == CgroupId{}) {
-      auto node = sources::NodeReader::open(tree_, "/proc");
-      if (!node.ok()) continue;
-      post.node = std::move(*node);
-    } else {
-      auto group = sources::CgroupReader::open_with_limit(tree_, post.order.path);
-      if (!group.ok() || group->cgroup().id() != post.order.cgroup) continue;
-      std::string buffer;
-      std::vector<SourceNote> notes;
-      post.own_limit = group->read(buffer, notes).limit == post.order.capacity;
-      post.group = std::move(*group);
-    }
-    fresh->posts.push_back(std::move(post));
+    fresh->posts.emplace_back().order = std::move(order);
   }
   if (fresh->posts.empty()) return withdraw();
   replace(std::move(fresh));
@@ -136,11 +137,11 @@ void Watchdog::withdraw() {
   if (current() != nullptr) replace(nullptr);
 }
 
-// The files of the old orders are closed here, unless the thread is reading them.
 void Watchdog::replace(std::shared_ptr<Orders> orders) {
   {
     const std::lock_guard lock(mutex_);
     orders_.swap(orders);
+    if (orders) retired_.push_back(std::move(orders));
   }
   ::eventfd_write(changed_.get(), 1);
 }
@@ -173,6 +174,7 @@ std::optional<KillRequest> Watchdog::take_kill() {
 void Watchdog::serve() {
   if (real_time_) kernel::use_watchdog_priority();
   while (!stopping_) {
+    drop_retired();
     const auto orders = current();
     const bool on_watch = orders != nullptr && orders->claim == Claim::open;
     if (on_watch) watch(*orders);
@@ -184,7 +186,21 @@ void Watchdog::serve() {
   }
 }
 
+void Watchdog::drop_retired() {
+  std::vector<std::shared_ptr<Orders>> closed;  // after the lock is released
+  {
+    const std::lock_guard lock(mutex_);
+    closed.swap(retired_);
+  }
+}
+
+void Watchdog::open(Orders& orders) {
+  orders.opened = true;
+  std::erase_if(orders.posts, [&](Post& post) { return !post.open(tree_, buffer_); });
+}
+
 void Watchdog::watch(Orders& orders) {
+  if (!orders.opened) open(orders);
   const MonotonicTime now = clock_.now();
   if (now >= orders.until || gives_way(orders, now)) return;
   for (Post& post : orders.posts) {

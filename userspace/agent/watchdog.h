@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A thread that kills when the loop does not: because the loop hangs in a call, or gets no CPU. It
 // runs above the loop's priority, and has what was pre-ranked: for each subject in the warning zone
-// one victim, held by pidfd, and the files to read whether its threshold is met.
+// one victim, held by pidfd. It opens the files to read whether the threshold is met, and closes
+// those of former orders: either may wait for a lock that any tenant takes.
 //
 // Outside of the zone there are no orders, and the thread sleeps until there are. With orders it
 // reads the subjects eight times a second. It acts on an order when its threshold has been met for
@@ -63,7 +64,7 @@ class LoopWatchdog {
   virtual ~LoopWatchdog() = default;
 
   // New orders, good until `until`, in place of those before. An order whose files cannot be opened
-  // is left out. Opens files.
+  // is left out. Opens and closes nothing.
   virtual void post(std::vector<Order>, MonotonicTime) {}
   // There are no orders any more. Costs nothing when there were none.
   virtual void withdraw() {}
@@ -125,6 +126,8 @@ class Watchdog final : public LoopWatchdog {
   void replace(std::shared_ptr<Orders> orders);
   [[nodiscard]] std::shared_ptr<Orders> current();
   void serve();
+  void drop_retired();
+  void open(Orders& orders);
   void watch(Orders& orders);
   [[nodiscard]] bool gives_way(Orders& orders, MonotonicTime now) const;
   [[nodiscard]] bool loop_is_late(const Suspicion& suspicion, MonotonicTime now) const;
@@ -144,9 +147,10 @@ class Watchdog final : public LoopWatchdog {
   std::atomic<std::int64_t> next_evaluation_ns_{INT64_MAX};
   std::atomic<bool> stopping_{false};
   base::PriorityMutex mutex_;
-  std::shared_ptr<Orders> orders_;  // guarded by mutex_
-  std::optional<Kill> kill_;        // guarded by mutex_
-  std::string buffer_;              // the thread's
+  std::shared_ptr<Orders> orders_;                // guarded by mutex_
+  std::vector<std::shared_ptr<Orders>> retired_;  // guarded by mutex_; the thread closes them
+  std::optional<Kill> kill_;                      // guarded by mutex_
+  std::string buffer_;                            // the thread's
   // The thread's: frees the victim's memory at ordinary priority.
   const std::unique_ptr<actuators::ReaperPool> reaper_;
   std::vector<actuators::ReapReport> reaped_;

@@ -25,12 +25,12 @@ const PodContainer* container_with(const Pod& pod, std::string_view id) {
 
 }  // namespace
 
-void OomScoreAdjReconciler::reconcile(std::span<const WorkloadSample> workloads, Bytes capacity,
+void OomScoreAdjReconciler::reconcile(std::span<const Workload* const> workloads, Bytes capacity,
                                       OomScoreAdj mode) {
   if (workloads.empty()) return;
   std::vector<actuators::ExpectedOomScoreAdj> expected;
   for (std::size_t i = 0; i < std::min(kPodsPerEvaluation, workloads.size()); ++i) {
-    const Workload& workload = workloads[next_++ % workloads.size()].workload;
+    const Workload& workload = *workloads[next_++ % workloads.size()];
     for (auto& each : expected_of(workload, capacity)) expected.push_back(std::move(each));
   }
   next_ %= workloads.size();

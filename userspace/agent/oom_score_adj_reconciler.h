@@ -12,7 +12,7 @@
 #include "exports/log.h"
 #include "kernel/cgroup_tree.h"
 #include "model/config.h"
-#include "model/observation.h"
+#include "model/workload.h"
 
 namespace forestall::agent {
 
@@ -25,7 +25,7 @@ class OomScoreAdjReconciler {
   // Checks the next few pods of `workloads`, beginning after those of the last call: reading the
   // processes of a hundred pods at once would block the loop for milliseconds.
   // `capacity` is MemTotal.
-  void reconcile(std::span<const WorkloadSample> workloads, Bytes capacity, OomScoreAdj mode);
+  void reconcile(std::span<const Workload* const> workloads, Bytes capacity, OomScoreAdj mode);
 
  private:
   [[nodiscard]] std::vector<actuators::ExpectedOomScoreAdj> expected_of(const Workload& workload,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/pod_reconciler.h"
 
+#include <span>
+
 namespace forestall::agent {
 namespace {
 
@@ -14,11 +16,12 @@ void PodReconciler::reconcile() {
   due_ = now + config_.recheck_interval;
   if (config_.known_pods.empty()) return;
   if (config_.local_storage_isolation) observer_.ask_disk_usage(now, kLimitsAgeMax);
-  Observation observation = observer_.sample_node(Wake{WakeSource::recheck, now, {}, {}}, now);
-  observer_.add_workloads(observation, {}, sources::kUnscored);
-  if (!observation.workloads || !observation.node.capacity) return;
+  const CgroupId node{};
+  const auto observation =
+      observer_.sample_subjects(Wake{WakeSource::recheck, now, {}, {}}, now, std::span(&node, 1));
+  if (!observation.node.capacity) return;
   const OomScoreAdj mode = config_.dry_run ? OomScoreAdj::observe : config_.oom_score_adj;
-  oom_score_adj_.reconcile(*observation.workloads, *observation.node.capacity, mode);
+  oom_score_adj_.reconcile(observer_.workloads(), *observation.node.capacity, mode);
 }
 
 }  // namespace forestall::agent

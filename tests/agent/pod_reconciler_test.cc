@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/pod_reconciler.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include "support/manual_clock.h"
+#include "support/temp_tree.h"
+
+namespace forestall::agent {
+namespace {
+
+// Calls of read(2) and pread(2) by this thread.
+std::uint64_t reads() {
+  std::ifstream file("/proc/thread-self/io");
+  std::string name;
+  for (std::uint64_t value = 0; file >> name >> value;) {
+    if (name == "syscr:") return value;
+  }
+  return 0;
+}
+
+// Of one reconciliation with that many workloads.
+std::uint64_t reads_with(int workloads) {
+  test::TempTree files{
+      {"cgroup/cgroup.controllers", "memory\n"},
+      {"cgroup/cgroup.procs", ""},
+      {"proc/meminfo", "MemTotal: 1000 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n"},
+      {"proc/vmstat", "nr_anon_pages 300\nnr_file_pages 200\nnr_inactive_file 50\n"},
+      {"proc/loadavg", "0.00 0.01 0.05 2/3518 4711\n"},
+      {"proc/sys/kernel/pid_max", "4194304\n"},
+      {"proc/sys/kernel/threads-max", "31000\n"}};
+  for (int i = 0; i < workloads; ++i) {
+    const std::string path = "cgroup/w" + std::to_string(i);
+    files.write(path + "/cgroup.procs", "");
+    files.write(path + "/memory.current", "100\n");
+    files.write(path + "/memory.stat", "inactive_file 10\n");
+  }
+  Config config;
+  config.pods = false;
+  config.local_storage_isolation = false;
+  config.known_pods = {std::make_shared<const Pod>()};
+  WorkloadRule rule;
+  rule.cgroup = "/w*";
+  config.workloads = {rule};
+  const auto tree = kernel::CgroupTree::discover(files / "cgroup");
+  const auto observer = sources::Observer::create(*tree, config, files / "proc");
+  (*observer)->refresh();
+  EXPECT_EQ((*observer)->workload_count(), static_cast<std::size_t>(workloads));
+  exports::Log log(exports::Log::Stream::standard_error, true, exports::LogLevel::error);
+  const test::ManualClock clock;
+  PodReconciler reconciler(clock, **observer, *tree, log, config);
+  const std::uint64_t before = reads();
+  reconciler.reconcile();
+  return reads() - before;
+}
+
+TEST(PodReconciler, ReadsNoWorkload) {
+  ASSERT_GT(reads(), 0U) << "not counted by this kernel";
+  EXPECT_EQ(reads_with(40), reads_with(2));
+}
+
+}  // namespace
+}  // namespace forestall::agent

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "oomd_case.h"
+#include "rulesets/engine.h"
 
 namespace forestall::test {
 namespace {
@@ -187,6 +188,25 @@ TEST(OomdDropIns, TheNewestComesFirstAndAChangedFileIsNew) {
   // State of a changed file is fresh: no pause.
   EXPECT_THAT(outcomes(run), ElementsAre("r[g] of b.json stop=stop r[g] of a.json stop=stop",
                                          "r[g] of a.json stop=stop r[g] of b.json paused"));
+}
+
+// oomd records the group that fired before the one in which the kill stands.
+TEST(OomdEngine, AKillAmongDetectorsBelongsToTheGroupThatFiredFirst) {
+  rulesets::Ruleset ruleset;
+  ruleset.name = "r";
+  rulesets::Kill kill;
+  kill.cgroups = {{{"a"}}};
+  ruleset.groups = {{"first", {{"continue", rulesets::Always{}}}}, {"second", {{"kill", kill}}}};
+  ruleset.actions = {{"stop", rulesets::Always{false}}};
+  rulesets::RuleConfig config;
+  config.program = rulesets::RuleProgram({ruleset}, {});
+  rulesets::RuleObservation observed;
+  observed.cgroups.resize(2);
+  observed.cgroups[0].path = "/";
+  observed.cgroups[1].path = "/a";
+  const auto step = rulesets::step(config, {}, observed, {true});
+  ASSERT_EQ(step.decision.kills.size(), 1U);
+  EXPECT_EQ(step.decision.kills[0].group, "first");
 }
 
 }  // namespace

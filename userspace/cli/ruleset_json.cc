@@ -25,7 +25,12 @@ JsonOutput size_json(const rulesets::SizeOrPercent& size) {
 }
 
 std::string_view resource_word(rulesets::Resource resource) {
-  return resource == rulesets::Resource::io ? "io" : "memory";
+  switch (resource) {
+    case rulesets::Resource::memory: break;
+    case rulesets::Resource::io: return "io";
+    case rulesets::Resource::cpu: return "cpu";
+  }
+  return "memory";
 }
 
 // As many digits as the float has, not those of its value as a double.
@@ -54,6 +59,7 @@ struct ArgumentsWriter {
     JsonOutput out = with_cgroups(each.cgroups);
     out.set(each.anon ? "threshold_anon" : "threshold", size_json(each.threshold));
     out.set("duration", each.duration).set("debug", each.debug);
+    if (each.swap) out.set("of", "swap");
     return out;
   }
 
@@ -127,6 +133,12 @@ struct ArgumentsWriter {
     out.set("modulate_swappiness", each.modulate_swappiness);
     out.set("log_interval", each.log_interval);
     return out;
+  }
+
+  // Rulesets of Forestall's configuration are printed as they were written.
+  template <typename Own>
+  JsonOutput operator()(const Own& /*unused*/) const {
+    return JsonOutput::object();
   }
 };
 
@@ -273,6 +285,15 @@ JsonOutput decision_json(const rulesets::RuleDecision& decision, const ShowPath&
     kills.add(std::move(kill));
   }
   out.set("kills", std::move(kills));
+  if (!decision.messages.empty()) {
+    JsonOutput messages = JsonOutput::list();
+    for (const rulesets::RuleMessage& each : decision.messages) {
+      JsonOutput message = JsonOutput::object();
+      message.set("ruleset", each.ruleset).set("group", each.group).set("text", each.text);
+      messages.add(std::move(message));
+    }
+    out.set("messages", std::move(messages));
+  }
   if (!decision.restarts.empty()) {
     JsonOutput restarts = JsonOutput::list();
     for (const rulesets::UnitRestart& each : decision.restarts) {

@@ -25,7 +25,31 @@ std::string amount_text(const rulesets::SizeOrPercent& size, std::string_view to
 }
 
 std::string_view resource_name(rulesets::Resource resource) {
-  return resource == rulesets::Resource::io ? "I/O" : "memory";
+  switch (resource) {
+    case rulesets::Resource::memory: break;
+    case rulesets::Resource::io: return "I/O";
+    case rulesets::Resource::cpu: return "CPU";
+  }
+  return "memory";
+}
+
+std::string measure_text(const rulesets::PressureOver& each) {
+  using Measure = rulesets::PressureOver::Measure;
+  switch (each.measure) {
+    case Measure::avg10: break;
+    case Measure::avg60: return "avg60";
+    case Measure::avg300: return "avg300";
+    case Measure::window: return fmt::format("exact, over {} s", each.window);
+  }
+  return "avg10";
+}
+
+std::string for_text(std::int64_t duration) {
+  return duration == 0 ? std::string() : fmt::format(" for {} s", duration);
+}
+
+std::string dry_text(bool dry) {
+  return dry ? "; dry run" : "";
 }
 
 struct PluginWords {
@@ -47,8 +71,10 @@ struct PluginWords {
 
   std::string operator()(const rulesets::MemoryAbove& each) const {
     return fmt::format("{} of any of {} is above {} for {} s",
-                       each.anon ? "anonymous memory" : "memory", cgroups_text(each.cgroups),
-                       amount_text(each.threshold, "MemTotal"), each.duration);
+                       each.swap ? "swap" : (each.anon ? "anonymous memory" : "memory"),
+                       cgroups_text(each.cgroups),
+                       amount_text(each.threshold, each.swap ? "all swap" : "MemTotal"),
+                       each.duration);
   }
 
   std::string operator()(const rulesets::MemoryReclaim& each) const {
@@ -78,6 +104,7 @@ struct PluginWords {
                                    each.recursive ? " or of their descendants" : "", key(each));
     if (each.post_action_delay) text += fmt::format("; then pause {} s", *each.post_action_delay);
     if (each.always_continue) text += "; continue with the chain in any case";
+    if (!each.by_preference) text += "; oomd's extended attributes do not count";
     if (each.dry) text += "; dry run";
     return text;
   }
@@ -91,6 +118,57 @@ struct PluginWords {
     return fmt::format("reclaim from {} while their pressure is low ({})",
                        cgroups_text(each.cgroups),
                        each.immediate_backoff ? "memory.reclaim" : "memory.high");
+  }
+
+  std::string operator()(const rulesets::PressureOver& each) const {
+    std::string text =
+        fmt::format("{} {} pressure ({}) of {} is above {} %{}", each.some ? "some" : "full",
+                    resource_name(each.resource), measure_text(each),
+                    each.weighted ? fmt::format("the one of {} with the highest weighted pressure",
+                                                cgroups_text(each.cgroups))
+                                  : "any of " + cgroups_text(each.cgroups),
+                    each.threshold, for_text(each.duration));
+    if (each.falling_at_most_to) {
+      text += fmt::format(", and so is avg10, which has not fallen below {} of its last value",
+                          *each.falling_at_most_to);
+    }
+    return text;
+  }
+
+  std::string operator()(const rulesets::AvailableBelow& each) const {
+    return fmt::format("{} is below {}{}", each.swap ? "free swap" : "available memory",
+                       amount_text(each.threshold, each.swap ? "all swap" : "MemTotal"),
+                       for_text(each.duration));
+  }
+
+  std::string operator()(const rulesets::RateAbove& each) const {
+    using Of = rulesets::RateAbove::Of;
+    const std::string amount = each.of == Of::usage
+                                   ? tables::human(Bytes{each.threshold}) + " a second"
+                                   : fmt::format("{} pages a second", each.threshold);
+    constexpr std::string_view kVerbs[] = {"grows by more than", "is scanned by more than",
+                                           "reads back more than"};
+    return fmt::format("any of {} {} {} over {} s", cgroups_text(each.cgroups),
+                       kVerbs[static_cast<std::size_t>(each.of)], amount, each.over);
+  }
+
+  std::string operator()(const rulesets::ReclaimMemory& each) const {
+    return fmt::format("reclaim {} from each of {}{}", amount_text(each.amount, "its usage"),
+                       cgroups_text(each.cgroups), dry_text(each.dry));
+  }
+
+  std::string operator()(const rulesets::Throttle& each) const {
+    return fmt::format("set memory.high of each of {} to {} for {} s{}", cgroups_text(each.cgroups),
+                       amount_text(each.high, "its usage"), each.duration, dry_text(each.dry));
+  }
+
+  std::string operator()(const rulesets::Freeze& each) const {
+    return fmt::format("freeze each of {} for {} s{}", cgroups_text(each.cgroups), each.duration,
+                       dry_text(each.dry));
+  }
+
+  std::string operator()(const rulesets::LogLine& each) const {
+    return fmt::format("log \"{}\"", each.text);
   }
 
   static std::string key(const rulesets::Kill& each) {
@@ -127,10 +205,13 @@ std::string attempts_text(const rulesets::ActionRun& action, const ShowPath& sho
 
 }  // namespace
 
-std::string ruleset_text(const rulesets::Ruleset& ruleset) {
-  std::string text =
-      fmt::format("ruleset {}: pause {} s after an action, prekill hooks take at most {} s\n",
-                  printable(ruleset.name), ruleset.post_action_delay, ruleset.prekill_hook_timeout);
+std::string ruleset_text(const rulesets::Ruleset& ruleset, RulesetSource source) {
+  std::string text = fmt::format(
+      "ruleset {}: pause {} s after an action{}\n", printable(ruleset.name),
+      ruleset.post_action_delay,
+      source == RulesetSource::oomd
+          ? fmt::format(", prekill hooks take at most {} s", ruleset.prekill_hook_timeout)
+          : "");
   for (const rulesets::DetectorGroup& group : ruleset.groups) {
     text += fmt::format("  {} {}, all of:\n", &group == &ruleset.groups.front() ? "if" : "or if",
                         printable(group.name));
@@ -173,6 +254,9 @@ std::string decision_text(const rulesets::RuleDecision& decision, const ShowPath
   for (const rulesets::RuleKill& each : decision.kills) {
     text += fmt::format("{} {} {}: {}\n", time, each.dry ? "would kill" : "kill",
                         printable(shown(each.cgroup)), each.reason);
+  }
+  for (const rulesets::RuleMessage& each : decision.messages) {
+    text += fmt::format("{} log: {}\n", time, printable(each.text));
   }
   for (const rulesets::UnitRestart& each : decision.restarts) {
     text += fmt::format("{} {} unit {}\n", time, each.dry ? "would restart" : "restart",

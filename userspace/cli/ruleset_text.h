@@ -2,6 +2,7 @@
 // Rulesets and what an evaluation of them did, in words.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "cli/ruleset_json.h"
@@ -11,7 +12,9 @@
 namespace forestall::cli {
 
 // Lines with a newline each; untrusted names are printable.
-[[nodiscard]] std::string ruleset_text(const rulesets::Ruleset& ruleset);
+enum class RulesetSource : std::uint8_t { oomd, own };
+[[nodiscard]] std::string ruleset_text(const rulesets::Ruleset& ruleset,
+                                       RulesetSource source = RulesetSource::oomd);
 [[nodiscard]] std::string hook_text(const rulesets::PrekillHook& hook);
 [[nodiscard]] std::string decision_text(const rulesets::RuleDecision& decision,
                                         const ShowPath& shown);

@@ -27,25 +27,13 @@ const std::vector<std::string> kLineKeys{"time",        "host",    "cgroups",
 const std::vector<std::string> kHostKeys{"MemTotal",      "MemFree",      "MemAvailable",
                                          "SwapTotal",     "SwapFree",     "swap",
                                          "vm.swappiness", "swapoutBps60", "swapoutBps300"};
-const std::vector<std::string> kCgroupKeys{"memory.current",
-                                           "memory.min",
-                                           "memory.low",
-                                           "memory.high",
-                                           "memory.high.tmp",
-                                           "memory.max",
-                                           "memory.stat",
-                                           "memory.swap.current",
-                                           "memory.swap.max",
-                                           "memory.pressure",
-                                           "io.pressure",
-                                           "io.stat",
-                                           "cgroup.stat",
-                                           "memory.oom.group",
-                                           "populated",
-                                           "xattrs",
-                                           "uid",
-                                           "kill",
-                                           "memory.reclaim"};
+const std::vector<std::string> kCgroupKeys{
+    "memory.current",  "memory.min",      "memory.low",  "memory.high",
+    "memory.high.tmp", "memory.max",      "memory.stat", "memory.swap.current",
+    "memory.swap.max", "memory.pressure", "io.pressure", "cpu.pressure",
+    "cgroup.freeze",   "io.stat",         "cgroup.stat", "memory.oom.group",
+    "populated",       "xattrs",          "uid",         "kill",
+    "memory.reclaim"};
 
 constexpr double kSecondsMax = 4e9;  // with a delay of 32 bits, in nanoseconds below 2^63
 // Rounding of the kernel may exceed 100.
@@ -142,6 +130,9 @@ std::optional<MemoryStatReading> json_memory_stat(const JsonMember& member,
     for (const auto& [key, field] : fields) {
       if (each.key == key) *field = number;
     }
+    const bool refaults =
+        each.key == "workingset_refault_anon" || each.key == "workingset_refault_file";
+    if (refaults && number) stat.refaults = stat.refaults.value_or(0) + *number;
   }
   return stat;
 }
@@ -428,6 +419,10 @@ class RuleObservations::LineReader {
       cgroup.memory_pressure = gone ? std::nullopt : json_pressure(member, problems_);
     } else if (member.key == "io.pressure") {
       cgroup.io_pressure = gone ? std::nullopt : json_pressure(member, problems_);
+    } else if (member.key == "cpu.pressure") {
+      cgroup.cpu_pressure = gone ? std::nullopt : json_pressure(member, problems_);
+    } else if (member.key == "cgroup.freeze") {
+      cgroup.frozen = gone ? std::nullopt : json_flag(member, problems_);
     } else if (member.key == "io.stat") {
       cgroup.io = gone ? std::nullopt : json_io_stat(member, problems_);
     } else if (member.key == "memory.oom.group") {
@@ -508,6 +503,7 @@ void RuleObservations::wrote(std::string_view cgroup, std::string_view file, std
   if (found == cgroups_.end()) return;
   if (file == "memory.high") found->second.cgroup.high = value;
   if (file == "memory.high.tmp") found->second.cgroup.high_tmp = value;
+  if (file == "cgroup.freeze") found->second.cgroup.frozen = value == 1;
 }
 
 std::string RuleObservations::shown(std::string_view cgroup) const {

@@ -27,6 +27,7 @@ std::string_view to_string(AttemptOutcome outcome) {
     case AttemptOutcome::failed: return "failed";
     case AttemptOutcome::dry: return "dry";
     case AttemptOutcome::hook: return "hook";
+    case AttemptOutcome::written: return "written";
   }
   return {};
 }

@@ -35,7 +35,7 @@ struct DescentRanking {
   std::vector<RankedCgroup> ranking;
 };
 
-enum class AttemptOutcome : std::uint8_t { killed, failed, dry, hook };
+enum class AttemptOutcome : std::uint8_t { killed, failed, dry, hook, written };
 [[nodiscard]] std::string_view to_string(AttemptOutcome outcome);
 
 struct KillAttempt {
@@ -82,12 +82,20 @@ struct UnitRestart {
   bool dry = false;
 };
 
+// What an action only logs.
+struct RuleMessage {
+  std::string ruleset;
+  std::string group;
+  std::string text;
+};
+
 struct RuleDecision {
   std::chrono::nanoseconds time{0};
   std::vector<RulesetRun> rulesets;  // those that fired or ran
   std::vector<RuleWrite> writes;
   std::vector<RuleKill> kills;
   std::vector<UnitRestart> restarts;
+  std::vector<RuleMessage> messages;
 };
 
 }  // namespace forestall::rulesets

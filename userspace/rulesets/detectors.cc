@@ -14,9 +14,11 @@ PluginResult fires(bool condition) {
 }
 
 std::optional<PressureLine> full_pressure(const Cgroup& cgroup, Resource resource) {
-  const auto& file = resource == Resource::memory ? cgroup.memory_pressure : cgroup.io_pressure;
+  const auto& file = pressure_file(cgroup, resource);
   return file ? file->full : std::nullopt;
 }
+
+}  // namespace
 
 float weighted(const PressureLine& line) {
   return 3 * line.avg10 + 2 * line.avg60 + line.avg300;
@@ -26,8 +28,6 @@ std::optional<std::int64_t> bytes_of(const SizeOrPercent& size, std::optional<st
   if (!size.is_percent) return size.value;
   return total ? std::optional(percent_of(*total, size.value)) : std::nullopt;
 }
-
-}  // namespace
 
 bool Evaluation::held(bool met, std::int64_t duration, PluginState& state) const {
   if (!met) {
@@ -63,10 +63,13 @@ PluginResult Evaluation::detect(const MemoryAbove& arguments, PluginState& state
   std::int64_t largest = 0;
   for (const Cgroup* each : matching(arguments.cgroups, observed_)) {
     const auto anon = each->stat ? each->stat->anon : std::nullopt;
-    const auto usage = arguments.anon ? anon : observed_.usage(*each);
+    const auto usage = arguments.anon   ? anon
+                       : arguments.swap ? each->swap_current
+                                        : observed_.usage(*each);
     largest = std::max(largest, usage.value_or(0));
   }
-  const auto threshold = bytes_of(arguments.threshold, observed_.host.mem_total);
+  const auto total = arguments.swap ? observed_.host.total_swap() : observed_.host.mem_total;
+  const auto threshold = bytes_of(arguments.threshold, total);
   return fires(held(threshold && largest > *threshold, arguments.duration, state));
 }
 

@@ -61,7 +61,8 @@ void Evaluation::run_ruleset(const RulesetInstance& instance) {
   RulesetRun run;
   run.name = ruleset.name;
   run.drop_in = instance.drop_in;
-  evaluate_groups(ruleset, state, run);
+  end_held(ruleset, state);
+  std::optional<ChainRun> chain = evaluate_groups(ruleset, state, run);
   if (wanted_) return;
   run.paused = state.pause_until && observed_.time < *state.pause_until;
   if (!run.paused && state.suspended_at) {
@@ -69,20 +70,19 @@ void Evaluation::run_ruleset(const RulesetInstance& instance) {
     state.suspended_at.reset();
     run.resumed = true;
     run_chain(ruleset, state, action, state.run, run);
-  } else if (!run.paused && run.group) {
-    ChainRun chain{*run.group, std::nullopt};
-    if (ruleset.prekill_hook_timeout > 0) {
-      chain.hook_deadline = observed_.time + seconds_of(ruleset.prekill_hook_timeout);
-    }
-    run_chain(ruleset, state, 0, std::move(chain), run);
+  } else if (!run.paused && chain) {
+    run_chain(ruleset, state, 0, std::move(*chain), run);
   }
   if (run.group || run.resumed || !run.detectors.empty()) {
     decision_.rulesets.push_back(std::move(run));
   }
 }
 
-// All plugins of all groups are evaluated, so that windows of time stay current.
-void Evaluation::evaluate_groups(const Ruleset& ruleset, RulesetState& state, RulesetRun& run) {
+// All plugins of all groups are evaluated, so that windows of time stay current. The first group
+// that fires begins a run; a kill that stands in a later group belongs to it.
+std::optional<ChainRun> Evaluation::evaluate_groups(const Ruleset& ruleset, RulesetState& state,
+                                                    RulesetRun& run) {
+  std::optional<ChainRun> chain;
   for (std::size_t g = 0; g < ruleset.groups.size(); ++g) {
     const DetectorGroup& group = ruleset.groups[g];
     state.groups[g].resize(group.plugins.size());
@@ -95,15 +95,22 @@ void Evaluation::evaluate_groups(const Ruleset& ruleset, RulesetState& state, Ru
       plugin_run.plugin = &plugin;
       plugin_run.state = &state.groups[g][p];
       plugin_run.ruleset = ruleset.name;
+      plugin_run.chain = chain ? &*chain : nullptr;
       plugin_run.report = &report;
       report.result = run_plugin(plugin_run);
-      if (wanted_) return;
+      if (wanted_) return std::nullopt;
       fires = fires && report.result != PluginResult::stop;
       if (std::holds_alternative<Kill>(plugin.arguments))
         run.detectors.push_back(std::move(report));
     }
-    if (fires && !run.group) run.group = group.name;
+    if (!fires || chain) continue;
+    run.group = group.name;
+    chain = ChainRun{group.name, std::nullopt};
+    if (ruleset.prekill_hook_timeout > 0) {
+      chain->hook_deadline = observed_.time + seconds_of(ruleset.prekill_hook_timeout);
+    }
   }
+  return chain;
 }
 
 void Evaluation::run_chain(const Ruleset& ruleset, RulesetState& state, std::size_t first,
@@ -145,6 +152,13 @@ PluginResult Evaluation::run_plugin(PluginRun& run) {
   if (const auto* each = std::get_if<Kill>(&arguments)) return kill(*each, run);
   if (const auto* each = std::get_if<RestartUnit>(&arguments)) return restart(*each, run);
   if (const auto* each = std::get_if<Senpai>(&arguments)) return senpai(*each, state);
+  if (const auto* each = std::get_if<PressureOver>(&arguments)) return detect(*each, state);
+  if (const auto* each = std::get_if<AvailableBelow>(&arguments)) return detect(*each, state);
+  if (const auto* each = std::get_if<RateAbove>(&arguments)) return detect(*each, state);
+  if (const auto* each = std::get_if<ReclaimMemory>(&arguments)) return reclaim(*each, run);
+  if (const auto* each = std::get_if<Throttle>(&arguments)) return throttle(*each, run);
+  if (const auto* each = std::get_if<Freeze>(&arguments)) return freeze(*each, run);
+  if (const auto* each = std::get_if<LogLine>(&arguments)) return log(*each, run);
   const auto* always = std::get_if<Always>(&arguments);
   return always != nullptr && !always->proceed ? PluginResult::stop : PluginResult::proceed;
 }

@@ -63,6 +63,20 @@ struct SenpaiCgroup {
   std::int64_t ticks = 0;
 };
 
+// A value of a cgroup at one evaluation.
+struct TimedValue {
+  std::chrono::nanoseconds time{0};
+  std::int64_t value = 0;
+};
+
+// A setting of a cgroup that an action changed for a time.
+struct HeldSetting {
+  std::string path;
+  std::int64_t before = 0;
+  std::int64_t written = 0;
+  std::chrono::nanoseconds until{0};
+};
+
 // What one plugin remembers; each kind uses its own part.
 struct PluginState {
   std::optional<std::chrono::nanoseconds> since;  // the condition holds, unbroken
@@ -73,6 +87,9 @@ struct PluginState {
   std::optional<std::uint64_t> last_run;         // the evaluation
   std::map<std::uint64_t, std::int64_t> pgscan;  // at the last run, by cgroup
   std::map<std::uint64_t, SenpaiCgroup> senpai;
+  // By cgroup, the oldest first: what a window or a rate needs, and one value more.
+  std::map<std::uint64_t, std::vector<TimedValue>> values;
+  std::map<std::uint64_t, HeldSetting> held;  // by cgroup
 };
 
 // A run of a chain: what it was begun by.

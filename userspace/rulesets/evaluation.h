@@ -20,12 +20,18 @@ namespace forestall::rulesets {
 // Rounded down; exact for all totals.
 [[nodiscard]] std::int64_t percent_of(std::int64_t total, std::int64_t percent);
 
+// oomd's sum, by which it finds the cgroup under the highest pressure.
+[[nodiscard]] float weighted(const PressureLine& line);
+// Nothing: a percentage of an unknown total.
+[[nodiscard]] std::optional<std::int64_t> bytes_of(const SizeOrPercent& size,
+                                                   std::optional<std::int64_t> total);
+
 // What a plugin runs for.
 struct PluginRun {
   const Plugin* plugin = nullptr;
   PluginState* state = nullptr;
   std::string_view ruleset;
-  const ChainRun* chain = nullptr;  // null: among the detectors
+  const ChainRun* chain = nullptr;  // null: among the detectors, before a group fired
   ActionRun* report = nullptr;
   // Set by an action that returned stop: seconds of the pause in place of the ruleset's.
   std::optional<std::int64_t> pause;
@@ -47,7 +53,8 @@ class Evaluation {
 
   // engine.cc
   void run_ruleset(const RulesetInstance& instance);
-  void evaluate_groups(const Ruleset& ruleset, RulesetState& state, RulesetRun& run);
+  std::optional<ChainRun> evaluate_groups(const Ruleset& ruleset, RulesetState& state,
+                                          RulesetRun& run);
   void run_chain(const Ruleset& ruleset, RulesetState& state, std::size_t first, ChainRun chain,
                  RulesetRun& run);
   PluginResult run_plugin(PluginRun& run);
@@ -68,6 +75,12 @@ class Evaluation {
   [[nodiscard]] PluginResult detect(const SwapFree& arguments) const;
   [[nodiscard]] PluginResult detect(const Exists& arguments) const;
   [[nodiscard]] PluginResult detect(const DyingDescendants& arguments) const;
+  // own_detectors.cc
+  PluginResult detect(const PressureOver& arguments, PluginState& state);
+  PluginResult detect(const AvailableBelow& arguments, PluginState& state);
+  PluginResult detect(const RateAbove& arguments, PluginState& state);
+
+  // detectors.cc
   // Whether `met` has held for the duration.
   bool held(bool met, std::int64_t duration, PluginState& state) const;
   // Full pressure of the cgroup under the highest pressure.
@@ -90,6 +103,15 @@ class Evaluation {
   bool kill_cgroup(const Kill& arguments, PluginRun& run, const Cgroup& victim);
   void collect_pgscan(const Kill& arguments, PluginState& state);
   PluginResult restart(const RestartUnit& arguments, PluginRun& run);
+
+  // settings.cc
+  PluginResult reclaim(const ReclaimMemory& arguments, PluginRun& run);
+  PluginResult throttle(const Throttle& arguments, PluginRun& run);
+  PluginResult freeze(const Freeze& arguments, PluginRun& run);
+  PluginResult log(const LogLine& arguments, const PluginRun& run);
+  // Ends what throttles and freezes of the ruleset held until now.
+  void end_held(const Ruleset& ruleset, RulesetState& state);
+  void write(const Cgroup& cgroup, std::string_view file, std::int64_t value);
 
   // senpai.cc
   PluginResult senpai(const Senpai& arguments, PluginState& state);

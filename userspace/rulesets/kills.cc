@@ -69,7 +69,7 @@ Evaluation::KillEnd Evaluation::try_candidates(const Kill& arguments, PluginRun&
   return KillEnd::none;
 }
 
-// A kill among the detectors belongs to no chain, and so has no deadline.
+// A kill among the detectors before any group fired belongs to no run, and so has no deadline.
 bool Evaluation::hooks_in_time(const PluginRun& run) const {
   if (run.chain == nullptr) return true;
   const auto& deadline = run.chain->hook_deadline;

@@ -14,6 +14,15 @@ auto at_or_after(const std::vector<Cgroup>& cgroups, std::string_view path) {
 
 }  // namespace
 
+const std::optional<PressureFile>& pressure_file(const Cgroup& cgroup, Resource resource) {
+  switch (resource) {
+    case Resource::memory: break;
+    case Resource::io: return cgroup.io_pressure;
+    case Resource::cpu: return cgroup.cpu_pressure;
+  }
+  return cgroup.memory_pressure;
+}
+
 const std::string* Cgroup::xattr(std::string_view name) const {
   for (const auto& [key, value] : xattrs) {
     if (key == name) return &value;

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "rulesets/ruleset.h"
+
 namespace forestall::rulesets {
 
 // A limit of "max".
@@ -39,6 +41,7 @@ struct MemoryStatReading {
   std::optional<std::int64_t> active_file;
   std::optional<std::int64_t> inactive_file;
   std::optional<std::int64_t> pgscan;
+  std::optional<std::int64_t> refaults;  // workingset_refault_anon + workingset_refault_file
 };
 
 // Counters of io.stat for one device; absent keys count nothing.
@@ -71,10 +74,12 @@ struct Cgroup {
   std::optional<MemoryStatReading> stat;
   std::optional<PressureFile> memory_pressure;
   std::optional<PressureFile> io_pressure;
+  std::optional<PressureFile> cpu_pressure;
   std::optional<std::vector<DeviceIo>> io;
   std::optional<std::int64_t> dying_descendants;
   std::optional<bool> oom_group;
   std::optional<bool> populated;
+  std::optional<bool> frozen;                               // cgroup.freeze
   bool has_reclaim = false;                                 // memory.reclaim exists
   std::vector<std::pair<std::string, std::string>> xattrs;  // names and values
 
@@ -113,6 +118,9 @@ struct RuleObservation {
   // memory.current; of the root MemTotal - MemFree.
   [[nodiscard]] std::optional<std::int64_t> usage(const Cgroup& cgroup) const;
 };
+
+[[nodiscard]] const std::optional<PressureFile>& pressure_file(const Cgroup& cgroup,
+                                                               Resource resource);
 
 [[nodiscard]] inline bool is_root(const Cgroup& cgroup) {
   return cgroup.path == "/";

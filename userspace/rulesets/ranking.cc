@@ -100,8 +100,7 @@ std::vector<const Cgroup*> Evaluation::rank(const Kill& arguments, const PluginS
         if (cgroup.swap_current) ranked.key = {{"swap", *cgroup.swap_current}};
         return;
       case KillBy::pressure: {
-        const auto& file =
-            arguments.resource == Resource::memory ? cgroup.memory_pressure : cgroup.io_pressure;
+        const auto& file = pressure_file(cgroup, arguments.resource);
         if (!file || !file->full) return;
         const float mean = file->full->avg10 / 2 + file->full->avg60 / 2;
         ranked.key = {{"pressure", static_cast<std::int64_t>(mean)}};
@@ -127,7 +126,7 @@ std::vector<const Cgroup*> Evaluation::rank(const Kill& arguments, const PluginS
     Entry& entry = entries.emplace_back();
     entry.cgroup = each;
     entry.ranked.cgroup = each->path;
-    entry.ranked.preference = preference_of(*each);
+    if (arguments.by_preference) entry.ranked.preference = preference_of(*each);
     key_of(*each, entry.ranked);
   }
   std::sort(entries.begin(), entries.end(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ruleset as it was configured: groups of detectors, and a chain of actions. The plugins and
-// their arguments are those of oomd 0.5.0.
+// A ruleset as it was configured: groups of detectors, and a chain of actions. The plugins are
+// those of oomd 0.5.0, with its arguments, and Forestall's own.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ struct CgroupPattern {
 
 using CgroupPatterns = std::vector<CgroupPattern>;
 
-enum class Resource : std::uint8_t { memory, io };
+enum class Resource : std::uint8_t { memory, io, cpu };
 
 // Bytes, or a percentage of a total that is known only when the rule is evaluated.
 struct SizeOrPercent {
@@ -46,6 +46,7 @@ struct MemoryAbove {
   CgroupPatterns cgroups;
   SizeOrPercent threshold;
   bool anon = false;  // compare memory.stat's anon in place of memory.current
+  bool swap = false;  // or memory.swap.current; percentages are then of all swap
   std::int64_t duration = 0;
   bool debug = false;  // here and below: what oomd logs; it decides nothing
 };
@@ -77,6 +78,41 @@ struct CgroupOverview {
   bool always = false;
 };
 
+// Forestall's own detectors. Durations are whole seconds here too.
+
+// The cgroup under the highest pressure, by the compared value or by oomd's weights.
+struct PressureOver {
+  enum class Measure : std::uint8_t { avg10, avg60, avg300, window };
+
+  CgroupPatterns cgroups;
+  Resource resource = Resource::memory;
+  bool some = false;  // otherwise full
+  Measure measure = Measure::avg10;
+  std::int64_t window = 0;  // of Measure::window
+  double threshold = 0;     // percent
+  std::int64_t duration = 0;
+  // Pressure fires only while its 10 s average is above the threshold and at least this share of
+  // the last one.
+  std::optional<float> falling_at_most_to;
+  bool weighted = false;
+};
+
+struct AvailableBelow {
+  bool swap = false;  // otherwise MemAvailable
+  SizeOrPercent threshold;
+  std::int64_t duration = 0;
+};
+
+// Any of the cgroups changes faster than a limit per second.
+struct RateAbove {
+  enum class Of : std::uint8_t { usage, scans, refaults };
+
+  CgroupPatterns cgroups;
+  Of of = Of::usage;
+  std::int64_t threshold = 0;  // bytes or pages per second
+  std::int64_t over = 10;
+};
+
 enum class KillBy : std::uint8_t { memory_size_or_growth, swap_usage, pressure, io_cost, pg_scan };
 
 struct Kill {
@@ -87,6 +123,7 @@ struct Kill {
   bool dry = false;
   bool always_continue = false;
   bool debug = false;
+  bool by_preference = true;  // oomd's extended attributes come before the key
 
   // kill_by_memory_size_or_growth
   std::int64_t size_threshold = 50;  // percent of the sum
@@ -130,9 +167,35 @@ struct Always {
   bool proceed = true;
 };
 
+// Forestall's own actions on cgroups; all of them let the chain continue.
+struct ReclaimMemory {
+  CgroupPatterns cgroups;
+  SizeOrPercent amount;  // of the usage
+  bool dry = false;
+};
+
+// Sets memory.high, or freezes, until `duration` seconds have passed since the last run.
+struct Throttle {
+  CgroupPatterns cgroups;
+  SizeOrPercent high;  // of the usage
+  std::int64_t duration = 0;
+  bool dry = false;
+};
+
+struct Freeze {
+  CgroupPatterns cgroups;
+  std::int64_t duration = 0;
+  bool dry = false;
+};
+
+struct LogLine {
+  std::string text;
+};
+
 using PluginArguments =
     std::variant<Always, PressureAbove, MemoryAbove, MemoryReclaim, SwapFree, Exists,
-                 DyingDescendants, CgroupOverview, Kill, RestartUnit, Senpai>;
+                 DyingDescendants, CgroupOverview, Kill, RestartUnit, Senpai, PressureOver,
+                 AvailableBelow, RateAbove, ReclaimMemory, Throttle, Freeze, LogLine>;
 
 struct Plugin {
   std::string name;  // as configured: "pressure_above"

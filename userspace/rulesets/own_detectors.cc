@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forestall's own detectors. As with oomd's, a reading that is missing does not fire.
+#include <algorithm>
+
+#include "rulesets/cgroup_pattern.h"
+#include "rulesets/evaluation.h"
+
+namespace forestall::rulesets {
+namespace {
+
+PluginResult fires_if(bool condition) {
+  return condition ? PluginResult::proceed : PluginResult::stop;
+}
+
+// Adds the value and drops what no window of `seconds` needs any more: all that is older than the
+// newest value which is that old.
+void remember(std::vector<TimedValue>& values, TimedValue value, std::int64_t seconds) {
+  values.push_back(value);
+  std::size_t first = 0;
+  while (first + 1 < values.size() && value.time - values[first + 1].time >= seconds_of(seconds)) {
+    ++first;
+  }
+  values.erase(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(first));
+}
+
+// What the value gained in each second, over at least the window; nothing: it is not known for so
+// long.
+std::optional<double> gain_per_second(const std::vector<TimedValue>& values, std::int64_t seconds) {
+  const std::chrono::nanoseconds elapsed = values.back().time - values.front().time;
+  if (elapsed < seconds_of(seconds)) return std::nullopt;
+  const double gain =
+      static_cast<double>(values.back().value) - static_cast<double>(values.front().value);
+  return gain / std::chrono::duration<double>(elapsed).count();
+}
+
+std::optional<std::int64_t> value_of(RateAbove::Of of, const Cgroup& cgroup,
+                                     const RuleObservation& observed) {
+  if (of == RateAbove::Of::usage) return observed.usage(cgroup);
+  if (!cgroup.stat) return std::nullopt;
+  return of == RateAbove::Of::scans ? cgroup.stat->pgscan : cgroup.stat->refaults;
+}
+
+std::optional<PressureLine> line_of(const PressureOver& arguments, const Cgroup& cgroup) {
+  const auto& file = pressure_file(cgroup, arguments.resource);
+  if (!file) return std::nullopt;
+  return arguments.some ? file->some : file->full;
+}
+
+}  // namespace
+
+PluginResult Evaluation::detect(const PressureOver& arguments, PluginState& state) {
+  using Measure = PressureOver::Measure;
+  std::map<std::uint64_t, std::vector<TimedValue>> totals;
+  PressureLine worst;
+  double worst_value = 0;
+  for (const Cgroup* each : matching(arguments.cgroups, observed_)) {
+    const auto line = line_of(arguments, *each);
+    if (!line) continue;
+    std::optional<double> value = line->avg10;
+    if (arguments.measure == Measure::avg60) value = line->avg60;
+    if (arguments.measure == Measure::avg300) value = line->avg300;
+    if (arguments.measure == Measure::window) {
+      if (!line->total_us) continue;
+      auto values = std::move(state.values[each->id]);
+      // Totals only grow: a smaller one belongs to another cgroup.
+      if (!values.empty() && *line->total_us < values.back().value) values.clear();
+      remember(values, {observed_.time, *line->total_us}, arguments.window);
+      value = gain_per_second(values, arguments.window);
+      if (value) *value /= 1e6 / 100;  // microseconds of each second to percent
+      totals[each->id] = std::move(values);
+    }
+    if (!value) continue;
+    const bool is_worse =
+        arguments.weighted ? weighted(*line) > weighted(worst) : *value > worst_value;
+    if (!is_worse) continue;
+    worst = *line;
+    worst_value = *value;
+  }
+  state.values = std::move(totals);
+  const auto above = [&arguments](double value) { return value > arguments.threshold; };
+  const bool long_enough = held(above(worst_value), arguments.duration, state);
+  if (!arguments.falling_at_most_to) return fires_if(long_enough);
+  const bool falls_fast = worst.avg10 < state.last_avg10 * *arguments.falling_at_most_to;
+  state.last_avg10 = worst.avg10;
+  return fires_if(long_enough && above(worst.avg10) && !falls_fast);
+}
+
+PluginResult Evaluation::detect(const AvailableBelow& arguments, PluginState& state) {
+  const Host& host = observed_.host;
+  const auto total = arguments.swap ? host.total_swap() : host.mem_total;
+  const auto threshold = bytes_of(arguments.threshold, total);
+  bool below = false;
+  if (!arguments.swap) {
+    below = threshold && host.mem_available && *host.mem_available < *threshold;
+  } else if (const auto used = host.used_swap(); total && used && threshold) {
+    below = *total > 0 && *total - *used < *threshold;
+  }
+  return fires_if(held(below, arguments.duration, state));
+}
+
+PluginResult Evaluation::detect(const RateAbove& arguments, PluginState& state) {
+  std::map<std::uint64_t, std::vector<TimedValue>> kept;
+  bool fires = false;
+  for (const Cgroup* each : matching(arguments.cgroups, observed_)) {
+    const auto value = value_of(arguments.of, *each, observed_);
+    if (!value) continue;
+    auto values = std::move(state.values[each->id]);
+    remember(values, {observed_.time, *value}, arguments.over);
+    const auto rate = gain_per_second(values, arguments.over);
+    fires = fires || (rate && *rate > static_cast<double>(arguments.threshold));
+    kept[each->id] = std::move(values);
+  }
+  state.values = std::move(kept);
+  return fires_if(fires);
+}
+
+}  // namespace forestall::rulesets

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Actions that change a setting of cgroups, some of them for a time, or only log.
+#include <algorithm>
+
+#include "rulesets/cgroup_pattern.h"
+#include "rulesets/evaluation.h"
+
+namespace forestall::rulesets {
+namespace {
+
+constexpr std::int64_t kSettingPage = 4096;
+constexpr std::string_view kHigh = "memory.high";
+constexpr std::string_view kFreeze = "cgroup.freeze";
+
+std::int64_t whole_pages(std::int64_t bytes) {
+  return bytes / kSettingPage * kSettingPage;
+}
+
+std::string_view held_file(const PluginArguments& arguments) {
+  if (std::holds_alternative<Throttle>(arguments)) return kHigh;
+  return std::holds_alternative<Freeze>(arguments) ? kFreeze : std::string_view();
+}
+
+std::optional<std::int64_t> setting(const Cgroup& cgroup, std::string_view file) {
+  if (file == kHigh) return cgroup.high;
+  return cgroup.frozen ? std::optional<std::int64_t>(*cgroup.frozen ? 1 : 0) : std::nullopt;
+}
+
+}  // namespace
+
+void Evaluation::write(const Cgroup& cgroup, std::string_view file, std::int64_t value) {
+  decision_.writes.push_back({cgroup.path, std::string(file), value, std::nullopt});
+}
+
+PluginResult Evaluation::reclaim(const ReclaimMemory& arguments, PluginRun& run) {
+  const bool dry = arguments.dry || config_.dry_run;
+  for (const Cgroup* each : matching(arguments.cgroups, observed_)) {
+    const auto usage = observed_.usage(*each);
+    const auto wanted = bytes_of(arguments.amount, usage);
+    if (!each->has_reclaim || !usage || !wanted) continue;
+    const std::int64_t bytes = whole_pages(std::min(*wanted, *usage));
+    if (bytes <= 0) continue;
+    run.report->attempts.push_back(
+        {each->path, dry ? AttemptOutcome::dry : AttemptOutcome::written});
+    if (!dry) write(*each, "memory.reclaim", bytes);
+  }
+  return PluginResult::proceed;
+}
+
+PluginResult Evaluation::throttle(const Throttle& arguments, PluginRun& run) {
+  const bool dry = arguments.dry || config_.dry_run;
+  const auto until = observed_.time + seconds_of(arguments.duration);
+  for (const Cgroup* each : matching(arguments.cgroups, observed_)) {
+    if (is_root(*each)) continue;
+    if (const auto held = run.state->held.find(each->id); held != run.state->held.end()) {
+      held->second.until = until;
+      continue;
+    }
+    const auto high = bytes_of(arguments.high, observed_.usage(*each));
+    if (!high || !each->high || whole_pages(*high) >= *each->high) continue;
+    run.report->attempts.push_back(
+        {each->path, dry ? AttemptOutcome::dry : AttemptOutcome::written});
+    if (dry) continue;
+    run.state->held[each->id] = {each->path, *each->high, whole_pages(*high), until};
+    write(*each, kHigh, whole_pages(*high));
+  }
+  return PluginResult::proceed;
+}
+
+PluginResult Evaluation::freeze(const Freeze& arguments, PluginRun& run) {
+  const bool dry = arguments.dry || config_.dry_run;
+  const auto until = observed_.time + seconds_of(arguments.duration);
+  for (const Cgroup* each : matching(arguments.cgroups, observed_)) {
+    if (is_root(*each)) continue;
+    if (const auto held = run.state->held.find(each->id); held != run.state->held.end()) {
+      held->second.until = until;
+      continue;
+    }
+    if (!each->frozen || *each->frozen) continue;
+    run.report->attempts.push_back(
+        {each->path, dry ? AttemptOutcome::dry : AttemptOutcome::written});
+    if (dry) continue;
+    run.state->held[each->id] = {each->path, 0, 1, until};
+    write(*each, kFreeze, 1);
+  }
+  return PluginResult::proceed;
+}
+
+PluginResult Evaluation::log(const LogLine& arguments, const PluginRun& run) {
+  decision_.messages.push_back({std::string(run.ruleset),
+                                run.chain == nullptr ? std::string() : run.chain->group,
+                                arguments.text});
+  return PluginResult::proceed;
+}
+
+// A setting that was changed by others since is theirs, and stays.
+void Evaluation::end_held(const Ruleset& ruleset, RulesetState& state) {
+  for (std::size_t a = 0; a < ruleset.actions.size(); ++a) {
+    const std::string_view file = held_file(ruleset.actions[a].arguments);
+    if (file.empty()) continue;
+    std::erase_if(state.actions[a].held, [&](const auto& entry) {
+      const auto& [id, held] = entry;
+      const Cgroup* cgroup = observed_.find(held.path);
+      if (cgroup == nullptr || cgroup->id != id) return true;
+      if (observed_.time < held.until) return false;
+      const auto now = setting(*cgroup, file);
+      if (now == held.written) write(*cgroup, file, held.before);
+      return true;
+    });
+  }
+}
+
+}  // namespace forestall::rulesets

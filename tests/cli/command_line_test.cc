@@ -7,7 +7,7 @@
 #include <regex>
 
 #include "forestall/internal/plan.pb.h"
-#include "forestall/v1/config.pb.h"
+#include "forestall/v1/config_report.pb.h"
 #include "forestall/v1/doctor.pb.h"
 #include "forestall/v1/report.pb.h"
 #include "messages/json.h"

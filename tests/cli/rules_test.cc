@@ -37,6 +37,44 @@ TEST(RulesCommand, EvaluatesOomdsRulesets) {
   expect_golden(json.output, "desktop.out.jsonl");
 }
 
+TEST(RulesCommand, EvaluatesRulesetsOfItsOwnConfiguration) {
+  const TempTree tree{
+      {"config.yaml",
+       "rulesets:\n- name: r\n  detectors:\n  - name: g\n    all:\n"
+       "    - available: {below: 10%}\n  actions:\n  - log: short of memory\n"
+       "  - kill: {cgroups: ['/batch/*']}\n"},
+      {"obs.jsonl",
+       "{\"time\": 1, \"host\": {\"MemTotal\": 100, \"MemAvailable\": 9}, \"cgroups\": "
+       "{\"/batch/a\": {\"memory.current\": 1}, \"/batch/b\": {\"memory.current\": 2}}}\n"}};
+  const std::string config = tree / "config.yaml";
+  const Ran text =
+      run_forestall({"rules", "--config", config, "--observations", tree / "obs.jsonl"});
+  EXPECT_EQ(text.exit_code, 0) << text.errors;
+  EXPECT_EQ(text.output,
+            "1.000 s ruleset r: g fires\n    log -> continue\n"
+            "    kill -> stop: /batch/b killed\n1.000 s kill /batch/b: kill\n"
+            "1.000 s log: short of memory\n");
+  const Ran words = run_forestall({"check-config", "--config", config});
+  EXPECT_EQ(words.exit_code, 0) << words.errors;
+  EXPECT_THAT(words.output, HasSubstr("ruleset r: pause 15 s after an action\n  if g, all of:\n"
+                                      "    available memory is below 10 % of MemTotal\n"));
+  const Ran json = run_forestall({"check-config", "--config", config, "-o", "json"});
+  EXPECT_THAT(json.output, HasSubstr("\"below\": \"10%\""));
+  // The agent does not run them, and says so.
+  const Ran agent = run_forestall({"agent", "--dry-run", "--config", config});
+  EXPECT_EQ(agent.exit_code, 2);
+  EXPECT_THAT(agent.errors, HasSubstr("config.yaml:1:1: 'rulesets' are evaluated by `forestall "
+                                      "rules` only"));
+}
+
+TEST(RulesCommand, RefusesAConfigurationWithoutRulesets) {
+  const TempTree tree{{"config.yaml", "dryRun: true\n"}, {"obs.jsonl", "{\"time\": 1}\n"}};
+  const Ran ran = run_forestall(
+      {"rules", "--config", tree / "config.yaml", "--observations", tree / "obs.jsonl"});
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_THAT(ran.errors, HasSubstr("config.yaml:1:1: there are no 'rulesets' to evaluate"));
+}
+
 TEST(RulesCommand, ChecksOomdsConfiguration) {
   std::vector<std::string> arguments{"check-config", "--oomd-config", kData + "desktop.oomd.json"};
   const Ran text = run_forestall(arguments);

@@ -5,14 +5,16 @@
 
 #include <algorithm>
 
+#include "intake/config_check.h"
 #include "intake/io_devices.h"
+#include "intake/ruleset_config.h"
 #include "replay/oomd_replay.h"
 
 namespace forestall::test {
 namespace {
 
-std::string action_text(const rulesets::ActionRun& action) {
-  std::string text = action.name + "=" + std::string(to_string(action.result));
+std::string action_text(const rulesets::ActionRun& action, bool names) {
+  std::string text = (names ? action.name : "action") + "=" + std::string(to_string(action.result));
   std::string attempts;
   for (const rulesets::KillAttempt& each : action.attempts) {
     attempts +=
@@ -25,15 +27,17 @@ void add_part(std::string& text, const std::string& part) {
   text += (text.empty() ? "" : " ") + part;
 }
 
-std::string decision_summary(const rulesets::RuleDecision& decision) {
+std::string decision_summary(const rulesets::RuleDecision& decision, bool names) {
   std::string text;
   for (const rulesets::RulesetRun& run : decision.rulesets) {
     add_part(text, run.name + "[" + run.group.value_or("") + "]");
     if (!run.drop_in.empty()) add_part(text, "of " + run.drop_in);
     if (run.paused) add_part(text, "paused");
     if (run.resumed) add_part(text, "resumed");
-    for (const rulesets::ActionRun& each : run.detectors) add_part(text, "d:" + action_text(each));
-    for (const rulesets::ActionRun& each : run.actions) add_part(text, action_text(each));
+    for (const rulesets::ActionRun& each : run.detectors) {
+      add_part(text, "d:" + action_text(each, names));
+    }
+    for (const rulesets::ActionRun& each : run.actions) add_part(text, action_text(each, names));
   }
   for (const rulesets::RuleWrite& each : decision.writes) {
     const std::string value = each.value == rulesets::kNoLimit ? "max" : std::to_string(each.value);
@@ -47,6 +51,18 @@ std::string decision_summary(const rulesets::RuleDecision& decision) {
   return text;
 }
 
+std::optional<intake::OomdConfig> own_config(const std::string& yaml, text::Findings& findings) {
+  intake::ReadConfig read;
+  read.file = "config.yaml";
+  std::vector<text::Diagnostic> problems;
+  read.places = messages::read_yaml(yaml, read.message, problems);
+  findings.add_errors(read.file, problems);
+  intake::Report report(read.file, read.places, findings);
+  auto rulesets = intake::check_rulesets(read.message, report);
+  if (!findings.errors.empty()) return std::nullopt;
+  return intake::OomdConfig{std::move(rulesets), {}, {}};
+}
+
 struct CaseResult {
   std::vector<std::string> texts;
   std::string ranking;
@@ -55,7 +71,9 @@ struct CaseResult {
 CaseResult run_case(const OomdCase& given) {
   CaseResult result;
   text::Findings findings;
-  auto config = intake::parse_oomd_config("oomd.json", double_quoted(given.config), findings);
+  auto config = given.own
+                    ? own_config(given.config, findings)
+                    : intake::parse_oomd_config("oomd.json", double_quoted(given.config), findings);
   EXPECT_TRUE(config) << text::format(findings.errors);
   if (!config) return result;
   auto devices = intake::parse_io_devices(given.io_devices);
@@ -71,7 +89,7 @@ CaseResult run_case(const OomdCase& given) {
       if (!applied.error.empty()) add_part(text, "drop-in " + each.file + " refused");
     }
     const rulesets::RuleDecision decision = replay.evaluate(*line, observations);
-    const std::string summary = decision_summary(decision);
+    const std::string summary = decision_summary(decision, given.names);
     if (!summary.empty()) add_part(text, summary);
     result.texts.push_back(text);
     result.ranking.clear();

@@ -21,6 +21,8 @@ struct OomdCase {
   std::vector<std::string> lines;  // observations
   std::string io_devices = {};
   bool dry_run = false;
+  bool names = true;  // actions by the names of their plugins
+  bool own = false;   // `config` is Forestall's, in YAML
 };
 
 // One text for each line: for each ruleset that fired or ran "r[g] paused resumed action=result(

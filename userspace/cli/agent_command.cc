@@ -13,6 +13,15 @@
 namespace forestall::cli {
 namespace {
 
+// Refuses what an agent would have to ignore.
+Result<intake::LoadedConfig> agent_config(const Options& options) {
+  intake::LoadedConfig loaded = TRY(host_config(options, intake::FileTrust::required));
+  if (loaded.rulesets.empty()) return loaded;
+  return error(text::to_string(loaded.rulesets_at) +
+               ": 'rulesets' are evaluated by `forestall rules` only; the agent does not run them, "
+               "so keep them in a file of their own");
+}
+
 daemon::DaemonOptions daemon_options(const Options& options) {
   daemon::DaemonOptions daemon;
   daemon.verbose = options.verbose;
@@ -20,7 +29,7 @@ daemon::DaemonOptions daemon_options(const Options& options) {
   daemon.prints_records = options.output == OutputFormat::json;
   daemon.config_origin = config_origin(options);
   daemon.api_socket = api_socket(options);
-  daemon.load_config = [options] { return host_config(options, intake::FileTrust::required); };
+  daemon.load_config = [options] { return agent_config(options); };
   return daemon;
 }
 
@@ -28,7 +37,7 @@ daemon::DaemonOptions daemon_options(const Options& options) {
 
 int run_agent(const Options& options) {
   daemon::block_loop_signals();
-  const auto loaded = host_config(options, intake::FileTrust::required);
+  const auto loaded = agent_config(options);
   if (!loaded) {
     fmt::print(stderr, "{}\n", printable_lines(loaded.error().text()));
     return kExitUsage;

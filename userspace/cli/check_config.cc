@@ -9,6 +9,8 @@
 #include "base/trusted_file.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/ruleset_text.h"
+#include "forestall/v1/config_report.pb.h"
 #include "messages/convert.h"
 #include "messages/json.h"
 #include "model/duration.h"
@@ -60,6 +62,7 @@ v1::ConfigReport report_of(const intake::LoadedConfig& loaded) {
   }
   *report.mutable_config() = messages::to_proto(loaded.config);
   for (const std::string& warning : loaded.warnings) report.add_warnings(warning);
+  report.mutable_rulesets()->Assign(loaded.written_rulesets.begin(), loaded.written_rulesets.end());
   return report;
 }
 
@@ -199,7 +202,9 @@ void print_settings(const Config& config) {
   }
 }
 
-void print_text(const Options& options, const Config& config, const v1::ConfigReport& report) {
+void print_text(const Options& options, const intake::LoadedConfig& loaded,
+                const v1::ConfigReport& report) {
+  const Config& config = loaded.config;
   fmt::print("{}: valid{}\n\n", config_origin(options), config.dry_run ? " (dry run)" : "");
   print_thresholds(report);
   fmt::print("\n");
@@ -207,6 +212,10 @@ void print_text(const Options& options, const Config& config, const v1::ConfigRe
   fmt::print("\n");
   print_settings(config);
   print_agent_settings(config);
+  if (!loaded.rulesets.empty()) fmt::print("\n");
+  for (const rulesets::Ruleset& each : loaded.rulesets) {
+    fmt::print("{}", ruleset_text(each, RulesetSource::own));
+  }
 }
 
 }  // namespace
@@ -233,7 +242,7 @@ int run_check_config(const Options& options) {
   if (options.output == OutputFormat::json) {
     fmt::print("{}", messages::to_json(report, messages::JsonStyle::pretty));
   } else {
-    print_text(options, loaded->config, report);
+    print_text(options, *loaded, report);
   }
   return kExitOk;
 }

@@ -481,7 +481,7 @@ constexpr Row kRows[] = {
     {Subcommand::check_config, kOffline, "check-config", kSettings, describe_check_config,
      "Check a configuration and show the settings that result"},
     {Subcommand::rules, kOffline, "rules", kOutput, describe_rules,
-     "Evaluate rulesets of oomd or systemd-oomd on observations"},
+     "Evaluate rulesets of Forestall, oomd or systemd-oomd on observations"},
     {Subcommand::earlyoom, kOffline, "earlyoom", kOutput, describe_earlyoom,
      "Show what earlyoom would do with its options on given readings"},
     {Subcommand::plan, kOffline, "plan", kSettings, describe_plan,

@@ -143,10 +143,16 @@ void describe_check_config(CLI::App& command, CommandLine& line) {
 void describe_rules(CLI::App& command, CommandLine& line) {
   RulesOptions& options = line.rules;
   CLI::Option* oomd = add_oomd(command, options.oomd_config, options.drop_in_dir);
+  CLI::Option* own = add_text(command, "--config", options.config, "FILE",
+                              "Rulesets of Forestall's configuration");
+  own->excludes(oomd);
   CLI::Option* senpai = add_text(command, "--senpai", options.senpai, "FILE",
                                  "Options of the standalone senpai, as a JSON object");
-  senpai->excludes(oomd);
-  add_managed_oom_options(command, line.managed_oom)->excludes(oomd)->excludes(senpai);
+  senpai->excludes(oomd)->excludes(own);
+  add_managed_oom_options(command, line.managed_oom)
+      ->excludes(oomd)
+      ->excludes(senpai)
+      ->excludes(own);
   add_text(command, "--observations", options.observations, "FILE",
            "What is observed, one JSON object a line; - reads standard input")
       ->required();

@@ -25,11 +25,7 @@ using intake::RuleObservations;
 using replay::DropInResult;
 
 void print_decision(const Options& options, const rulesets::RuleDecision& decision,
-                    const std::vector<DropInResult>& drop_ins,
-                    const RuleObservations& observations) {
-  const ShowPath shown = [&observations](std::string_view path) {
-    return observations.shown(path);
-  };
+                    const std::vector<DropInResult>& drop_ins, const ShowPath& shown) {
   if (options.output == OutputFormat::text) {
     for (const DropInResult& each : drop_ins) {
       fmt::print("drop-in {}: {}\n", printable(each.file),
@@ -50,11 +46,23 @@ void print_decision(const Options& options, const rulesets::RuleDecision& decisi
   fmt::print("{}\n", out.line());
 }
 
+ShowPath shown_by(const RuleObservations& observations) {
+  return [&observations](std::string_view path) { return observations.shown(path); };
+}
+
+// The rulesets of either kind of file.
+std::optional<intake::OomdConfig> load_rules(const RulesOptions& rules, text::Findings& findings) {
+  if (rules.config.empty()) return load_oomd_config(rules.oomd_config, findings);
+  auto loaded = load_own_rulesets(rules.config, findings);
+  if (!loaded) return std::nullopt;
+  return intake::OomdConfig{std::move(*loaded), {}, {}};
+}
+
 int run_oomd(const Options& options, const RulesOptions& rules, RuleObservations& observations) {
   text::Findings findings;
   auto devices = intake::parse_io_devices(rules.io_devices);
   if (!devices) return fail("rules", devices.error().in("--io-devices"), kExitUsage);
-  auto config = load_oomd_config(rules.oomd_config, findings);
+  auto config = load_rules(rules, findings);
   if (!config) return refuse(options, findings);
   replay::OomdReplay replay(std::move(*config), rules.drop_in_dir, std::move(*devices),
                             rules.dry_run);
@@ -71,7 +79,7 @@ int run_oomd(const Options& options, const RulesOptions& rules, RuleObservations
     for (const intake::DropInChange& each : line->drop_ins) {
       drop_ins.push_back(replay.apply(each.file, each.text));
     }
-    print_decision(options, replay.evaluate(*line, observations), drop_ins, observations);
+    print_decision(options, replay.evaluate(*line, observations), drop_ins, shown_by(observations));
     drop_ins.clear();
   }
   return findings.errors.empty() ? kExitOk : refuse(options, findings);
@@ -94,7 +102,7 @@ int run_senpai(const Options& options, const RulesOptions& rules, RuleObservatio
       if (!rules.dry_run) observations.wrote(write->cgroup, write->file, write->value);
       decision.writes.push_back(std::move(*write));
     }
-    print_decision(options, decision, {}, observations);
+    print_decision(options, decision, {}, shown_by(observations));
   }
   return findings.errors.empty() ? kExitOk : refuse(options, findings);
 }
@@ -102,8 +110,8 @@ int run_senpai(const Options& options, const RulesOptions& rules, RuleObservatio
 }  // namespace
 
 int run_rules(const Options& options, const RulesOptions& rules) {
-  if (rules.oomd_config.empty() && rules.senpai.empty()) {
-    return fail("rules", error("no rules: use --oomd-config or --senpai"), kExitUsage);
+  if (rules.config.empty() && rules.oomd_config.empty() && rules.senpai.empty()) {
+    return fail("rules", error("no rules: use --config, --oomd-config or --senpai"), kExitUsage);
   }
   auto text = read_input(rules.observations);
   if (!text) {

@@ -10,6 +10,8 @@
 #include "base/printable.h"
 #include "cli/exit_code.h"
 #include "cli/pod_input.h"
+#include "intake/config_check.h"
+#include "intake/ruleset_config.h"
 #include "text/json_output.h"
 
 namespace forestall::cli {
@@ -34,6 +36,26 @@ Result<std::vector<DropInText>> read_drop_ins(const std::string& directory) {
 
 void add_unreadable(const std::string& path, const Error& failure, text::Findings& findings) {
   findings.errors.push_back({{path, std::nullopt}, failure.text()});
+}
+
+std::optional<std::vector<rulesets::Ruleset>> load_own_rulesets(const std::string& path,
+                                                                text::Findings& findings) {
+  const auto text = read_input(path);
+  if (!text) {
+    add_unreadable(path, text.error(), findings);
+    return std::nullopt;
+  }
+  intake::ReadConfig own;
+  own.file = path;
+  std::vector<text::Diagnostic> problems;
+  own.places = messages::read_yaml(*text, own.message, problems);
+  findings.add_errors(path, problems);
+  intake::Report report(own.file, own.places, findings);
+  auto rulesets = intake::check_rulesets(own.message, report);
+  if (!findings.errors.empty()) return std::nullopt;
+  if (!rulesets.empty()) return rulesets;
+  report.error("rulesets", "there are no 'rulesets' to evaluate");
+  return std::nullopt;
 }
 
 std::optional<intake::OomdConfig> load_oomd_config(const std::string& path,

@@ -6,8 +6,9 @@
 
 namespace forestall::cli {
 
-// Paths of files; empty: not given. Exactly one of the first two is given.
+// Paths of files; empty: not given. Exactly one of the first three is given.
 struct RulesOptions {
+  std::string config;  // of Forestall
   std::string oomd_config;
   std::string senpai;  // options of the standalone senpai
   std::string observations;

@@ -13,6 +13,7 @@
 #include "intake/own_thresholds.h"
 #include "intake/recording_place.h"
 #include "intake/report.h"
+#include "intake/ruleset_config.h"
 
 namespace forestall::intake {
 namespace {
@@ -386,6 +387,7 @@ CheckedConfig check_config(const ReadConfig& own, const KubeletSettings& setting
   check_watched_cgroups_max(file, config, report);
   check_pod_list_max_age(file, config, report);
   check_recording(file, config, report);
+  checked.rulesets = check_rulesets(file, report);
   return checked;
 }
 

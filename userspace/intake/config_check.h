@@ -12,6 +12,7 @@
 #include "intake/kubelet_settings.h"
 #include "messages/yaml_message.h"
 #include "model/config.h"
+#include "rulesets/ruleset.h"
 #include "text/diagnostic.h"
 
 namespace forestall::intake {
@@ -26,6 +27,7 @@ struct ReadConfig {
 struct CheckedConfig {
   Config config;
   std::vector<ThresholdOrigin> origins;  // one for each of the thresholds
+  std::vector<rulesets::Ruleset> rulesets;
 };
 
 // The rules of the manifest, in the order of the file.

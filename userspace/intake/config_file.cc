@@ -68,6 +68,10 @@ class Loader {
     CheckedConfig checked = check_config(own_, settings, findings_);
     loaded_.config = std::move(checked.config);
     loaded_.origins = std::move(checked.origins);
+    loaded_.rulesets = std::move(checked.rulesets);
+    const auto& written = own_.message.rulesets();
+    loaded_.written_rulesets.assign(written.begin(), written.end());
+    loaded_.rulesets_at = {own_.file, own_.places.key("rulesets")};
     loaded_.hard_given = settings.eviction_hard.has_value();
     loaded_.wants_backstop = !own_.message.has_until_oom() && !own_.message.has_compat();
     if (!findings_.errors.empty()) return refusal();

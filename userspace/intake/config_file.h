@@ -15,16 +15,22 @@
 #include <vector>
 
 #include "base/result.h"
+#include "forestall/v1/ruleset.pb.h"
 #include "intake/eviction_settings.h"
 #include "intake/kubelet_flags.h"
 #include "model/config.h"
+#include "rulesets/ruleset.h"
+#include "text/diagnostic.h"
 
 namespace forestall::intake {
 
 struct LoadedConfig {
   Config config;
   std::vector<ThresholdOrigin> origins;  // one for each of the thresholds
-  bool hard_given = false;               // whether evictionHard was given
+  std::vector<rulesets::Ruleset> rulesets;
+  std::vector<v1::Ruleset> written_rulesets;  // as in the file
+  text::Origin rulesets_at;                   // of the key, if there are any
+  bool hard_given = false;                    // whether evictionHard was given
   // Neither `untilOom` nor `compat` is given: the agent adds a backstop (intake/backstop.h).
   bool wants_backstop = false;
   // Allowed but probably unintended settings, as FILE:LINE:COLUMN: message.

@@ -49,6 +49,9 @@ class Report {
     return std::nullopt;
   }
 
+  // Whether the field was given, possibly empty.
+  [[nodiscard]] bool has(std::string_view path) const { return places_.has(path); }
+
   void doubt(const std::string& amount, const std::string& path) {
     if (const auto doubt = doubt_amount(amount)) warn(path, *doubt);
   }

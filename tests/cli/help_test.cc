@@ -20,8 +20,8 @@ using testing::SizeIs;
 const std::vector<std::string> kWithKubeletFlags{"agent", "signals", "rank",  "check-config",
                                                  "plan",  "replay",  "record"};
 const std::vector<std::string> kWithoutKubeletFlags{
-    "demo",   "doctor", "status", "score",      "top",   "qos",       "admit",   "diff",
-    "report", "trace",  "events", "completion", "rules", "rebalance", "earlyoom"};
+    "demo",   "doctor", "status", "score",      "top",   "qos",         "admit",     "diff",
+    "report", "trace",  "events", "completion", "rules", "import-oomd", "rebalance", "earlyoom"};
 
 std::vector<std::string> all_subcommands() {
   std::vector<std::string> all = kWithKubeletFlags;
@@ -66,13 +66,13 @@ TEST(Help, EveryHelpTextFitsEightyColumns) {
 }
 
 TEST(Help, SubcommandsAreGrouped) {
-  EXPECT_THAT(
-      groups_of(run_forestall({"--help"}).output),
-      testing::ElementsAre(
-          "Guard: agent demo doctor status", "Inspect: signals rank score top events",
-          "Offline: check-config rules earlyoom plan qos admit rebalance replay diff report",
-          "Record and trace: trace record", "Help: completion version help",
-          "Options: -h --version"));
+  EXPECT_THAT(groups_of(run_forestall({"--help"}).output),
+              testing::ElementsAre("Guard: agent demo doctor status",
+                                   "Inspect: signals rank score top events",
+                                   "Offline: check-config rules import-oomd earlyoom plan qos "
+                                   "admit rebalance replay diff report",
+                                   "Record and trace: trace record",
+                                   "Help: completion version help", "Options: -h --version"));
 }
 
 TEST(Help, OwnOptionsComeBeforeSharedOnes) {

@@ -75,6 +75,24 @@ TEST(RulesCommand, RefusesAConfigurationWithoutRulesets) {
   EXPECT_THAT(ran.errors, HasSubstr("config.yaml:1:1: there are no 'rulesets' to evaluate"));
 }
 
+TEST(RulesCommand, ImportsOomdsRulesets) {
+  const Ran refused = run_forestall({"import-oomd", kData + "desktop.jsonl"});
+  EXPECT_EQ(refused.exit_code, 2);
+  const TempTree tree{{"oomd.json",
+                       R"({"rulesets": [{"name": "r", "silence-logs": "engine", "detectors": )"
+                       R"([["g", {"name": "swap_free", "args": {"threshold_pct": 5}}]], )"
+                       R"("actions": [{"name": "kill_by_swap_usage", "args": )"
+                       R"({"cgroup": "user.slice/*"}}]}]})"}};
+  const Ran imported = run_forestall({"import-oomd", tree / "oomd.json"});
+  EXPECT_EQ(imported.exit_code, 0) << imported.errors;
+  EXPECT_EQ(imported.output,
+            "rulesets:\n- name: \"r\"\n  pause: 15s\n  detectors:\n  - name: \"g\"\n    all:\n"
+            "    - available: {resource: swap, below: 5%}\n  actions:\n"
+            "  - kill: {cgroups: [\"/user.slice/*\"], by: swap, preference: oomd, "
+            "swapAtLeast: \"1\"}\n");
+  EXPECT_EQ(imported.errors, "note: ruleset 'r': 'silence-logs' is left out; it decides nothing\n");
+}
+
 TEST(RulesCommand, ChecksOomdsConfiguration) {
   std::vector<std::string> arguments{"check-config", "--oomd-config", kData + "desktop.oomd.json"};
   const Ran text = run_forestall(arguments);

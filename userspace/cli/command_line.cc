@@ -482,6 +482,8 @@ constexpr Row kRows[] = {
      "Check a configuration and show the settings that result"},
     {Subcommand::rules, kOffline, "rules", kOutput, describe_rules,
      "Evaluate rulesets of Forestall, oomd or systemd-oomd on observations"},
+    {Subcommand::import_oomd, kOffline, "import-oomd", kNone, describe_import_oomd,
+     "Print the rulesets of an oomd.json as Forestall's configuration"},
     {Subcommand::earlyoom, kOffline, "earlyoom", kOutput, describe_earlyoom,
      "Show what earlyoom would do with its options on given readings"},
     {Subcommand::plan, kOffline, "plan", kSettings, describe_plan,

@@ -37,6 +37,7 @@ enum class Subcommand : std::uint8_t {
   events,
   check_config,
   rules,
+  import_oomd,
   earlyoom,
   plan,
   qos,
@@ -60,6 +61,7 @@ struct CommandLine {
   EventsOptions events;
   CheckConfigOptions check;
   RulesOptions rules;
+  ImportOomdOptions import_oomd;
   PlanOptions plan;
   ManagedOomOptions managed_oom;
   EarlyoomCommand earlyoom;

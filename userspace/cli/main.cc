@@ -47,6 +47,7 @@ int run(const std::vector<std::string>& arguments) {
       if (refuses(line.managed_oom, "rules")) return kExitUsage;
       return line.managed_oom.given() ? run_rules_managed_oom(options, line.managed_oom, line.rules)
                                       : run_rules(options, line.rules);
+    case Subcommand::import_oomd: return import_oomd(options, line.import_oomd);
     case Subcommand::earlyoom: return run_earlyoom(options, line.earlyoom);
     case Subcommand::plan: return run_plan(options, line.plan);
     case Subcommand::qos:

@@ -140,6 +140,13 @@ void describe_check_config(CLI::App& command, CommandLine& line) {
   add_managed_rank_options(command, line.managed_oom);
 }
 
+void describe_import_oomd(CLI::App& command, CommandLine& line) {
+  command
+      .add_option("FILE", line.import_oomd.file,
+                  "A configuration of oomd 0.5.0; - is standard input")
+      ->required();
+}
+
 void describe_rules(CLI::App& command, CommandLine& line) {
   RulesOptions& options = line.rules;
   CLI::Option* oomd = add_oomd(command, options.oomd_config, options.drop_in_dir);

@@ -15,6 +15,7 @@ struct CommandLine;
 
 // The subcommands, as command_line.cc lists them.
 void describe_check_config(CLI::App& command, CommandLine& line);
+void describe_import_oomd(CLI::App& command, CommandLine& line);
 void describe_rules(CLI::App& command, CommandLine& line);
 void describe_earlyoom(CLI::App& command, CommandLine& line);
 

@@ -17,6 +17,10 @@ struct RulesOptions {
   bool dry_run = false;
 };
 
+struct ImportOomdOptions {
+  std::string file;
+};
+
 struct CheckConfigOptions {
   std::string oomd_config;
   std::string drop_in_dir;

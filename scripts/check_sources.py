@@ -29,7 +29,7 @@ MAY_INCLUDE = {
     "wire": {"base", "wire"},
     "clients": {"base", "model", "wire", "clients"},
     "kubernetes": {"base", "text", "kubernetes"},
-    "sources": {"base", "model", "kernel", "clients", "sources", "bpf"},
+    "sources": {"base", "model", "rulesets", "kernel", "clients", "sources", "bpf"},
     "policy": {"base", "model", "policy"},
     "rebalance": {"base", "model", "rebalance"},
     "actuators": {"base", "model", "kernel", "clients", "actuators"},

@@ -67,6 +67,21 @@ TEST(RulesCommand, EvaluatesRulesetsOfItsOwnConfiguration) {
                                       "rules` only"));
 }
 
+TEST(RulesCommand, EvaluatesOnThisHostAndActsOnNothing) {
+  const TempTree tree{{"config.yaml",
+                       "rulesets: [{name: r, detectors: [{name: g, all: [{exists: [/]}, "
+                       "{usage: {cgroups: [/], above: '1'}}]}], actions: [{log: seen}, {kill: "
+                       "{cgroups: [/forestall-test-no-such-group]}}]}]\n"}};
+  const std::string config = tree / "config.yaml";
+  const Ran ran = run_forestall({"rules", "--config", config, "--live", "--count", "1"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.errors;
+  EXPECT_THAT(ran.output, HasSubstr(" s ruleset r: g fires\n    log -> continue\n"
+                                    "    kill -> continue\n"));
+  EXPECT_EQ(run_forestall({"rules", "--config", config}).exit_code, 2);
+  EXPECT_EQ(run_forestall({"rules", "--config", config, "--live", "--drop-in-dir", "/"}).exit_code,
+            2);
+}
+
 TEST(RulesCommand, RefusesAConfigurationWithoutRulesets) {
   const TempTree tree{{"config.yaml", "dryRun: true\n"}, {"obs.jsonl", "{\"time\": 1}\n"}};
   const Ran ran = run_forestall(

@@ -45,6 +45,10 @@ int run(const std::vector<std::string>& arguments) {
                                       : run_check_config(options);
     case Subcommand::rules:
       if (refuses(line.managed_oom, "rules")) return kExitUsage;
+      if (line.rules.observations.empty() && !line.rules.live) {
+        return fail("rules", error("nothing to evaluate on: use --observations or --live"),
+                    kExitUsage);
+      }
       return line.managed_oom.given() ? run_rules_managed_oom(options, line.managed_oom, line.rules)
                                       : run_rules(options, line.rules);
     case Subcommand::import_oomd: return import_oomd(options, line.import_oomd);

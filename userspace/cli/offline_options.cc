@@ -161,8 +161,14 @@ void describe_rules(CLI::App& command, CommandLine& line) {
       ->excludes(senpai)
       ->excludes(own);
   add_text(command, "--observations", options.observations, "FILE",
-           "What is observed, one JSON object a line; - reads standard input")
-      ->required();
+           "What is observed, one JSON object a line; - reads standard input");
+  CLI::Option* live = command.add_flag("--live", options.live,
+                                       "Evaluate on this host, once a second; acts on nothing");
+  live->excludes(command.get_option("--observations"))
+      ->excludes(command.get_option("--managed-oom"));
+  command
+      .add_option("--count", options.count, "With --live: number of evaluations; 0 does not end")
+      ->needs(live);
   add_text(command, "--io-devices", options.io_devices, "LIST",
            "Devices whose I/O has a cost, such as 8:0=hdd,259:0=ssd");
   command.add_flag("--dry-run", options.dry_run, "Take every action as a dry run");

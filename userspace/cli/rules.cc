@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // `forestall rules`: evaluates rulesets on observations from a file.
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <cstdio>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/printable.h"
 #include "cli/exit_code.h"
 #include "cli/failure.h"
@@ -16,7 +18,9 @@
 #include "intake/io_devices.h"
 #include "intake/rule_observations.h"
 #include "intake/senpai_config.h"
+#include "kernel/cgroup_tree.h"
 #include "replay/oomd_replay.h"
+#include "sources/rule_reader.h"
 
 namespace forestall::cli {
 namespace {
@@ -85,6 +89,50 @@ int run_oomd(const Options& options, const RulesOptions& rules, RuleObservations
   return findings.errors.empty() ? kExitOk : refuse(options, findings);
 }
 
+void wait_until(const Clock& clock, MonotonicTime time) {
+  for (Duration left = time - clock.now(); left > Duration::zero(); left = time - clock.now()) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
+    const timespec wait{seconds.count(), (left - seconds).count()};
+    ::ppoll(nullptr, 0, &wait, nullptr);
+  }
+}
+
+// Decides on this host once a second, and acts on nothing.
+int run_live(const Options& options, const RulesOptions& rules) {
+  text::Findings findings;
+  auto devices = intake::parse_io_devices(rules.io_devices);
+  if (!devices) return fail("rules", devices.error().in("--io-devices"), kExitUsage);
+  auto config = load_rules(rules, findings);
+  if (!config) return refuse(options, findings);
+  const auto tree = kernel::CgroupTree::discover(options.cgroup_mount);
+  if (!tree) return fail("rules", tree.error(), kExitFailed);
+  rulesets::RuleConfig evaluated;
+  evaluated.program = rulesets::RuleProgram(std::move(config->rulesets), std::move(config->hooks));
+  evaluated.devices = std::move(*devices);
+  evaluated.dry_run = true;
+  const sources::RuleReader reader(*tree);
+  const SystemClock clock;
+  const MonotonicTime began = clock.now();
+  rulesets::RuleState state;
+  for (std::uint32_t done = 0; rules.count == 0 || done < rules.count; ++done) {
+    wait_until(clock, began + std::chrono::seconds(done));
+    rulesets::RuleObservation observed = reader.read(clock.now());
+    observed.time -= began.time_since_epoch();
+    // In a dry run only hooks need an answer: none runs, so each has finished.
+    std::vector<bool> answers;
+    rulesets::RuleStep step = rulesets::step(evaluated, state, observed, answers);
+    while (step.wanted) {
+      answers.push_back(true);
+      step = rulesets::step(evaluated, state, observed, answers);
+    }
+    state = std::move(step.state);
+    print_decision(options, step.decision, {},
+                   [](std::string_view path) { return std::string(path); });
+    std::fflush(stdout);
+  }
+  return kExitOk;
+}
+
 int run_senpai(const Options& options, const RulesOptions& rules, RuleObservations& observations) {
   text::Findings findings;
   const auto text = read_input(rules.senpai);
@@ -113,6 +161,11 @@ int run_rules(const Options& options, const RulesOptions& rules) {
   if (rules.config.empty() && rules.oomd_config.empty() && rules.senpai.empty()) {
     return fail("rules", error("no rules: use --config, --oomd-config or --senpai"), kExitUsage);
   }
+  if (rules.live && (!rules.senpai.empty() || !rules.drop_in_dir.empty())) {
+    return fail("rules", error("--live needs --config or --oomd-config, without --drop-in-dir"),
+                kExitUsage);
+  }
+  if (rules.live) return run_live(options, rules);
   auto text = read_input(rules.observations);
   if (!text) {
     text::Findings findings;

@@ -2,6 +2,7 @@
 // Options of `forestall rules`, and those of `forestall check-config` for rules of other programs.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace forestall::cli {
@@ -15,6 +16,9 @@ struct RulesOptions {
   std::string drop_in_dir;  // with oomd_config
   std::string io_devices;   // "8:0=hdd,259:0=ssd"
   bool dry_run = false;
+  // Evaluates on this host, once a second, in place of observations; all actions are dry.
+  bool live = false;
+  std::uint32_t count = 0;  // with live: how often; 0: without end
 };
 
 struct ImportOomdOptions {

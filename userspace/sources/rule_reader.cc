@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/rule_reader.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "base/parse.h"
+#include "base/unique_fd.h"
+#include "kernel/held_file.h"
+#include "kernel/memory_files.h"
+
+namespace forestall::sources {
+namespace {
+
+using kernel::CgroupDir;
+using kernel::CgroupVersion;
+using rulesets::Cgroup;
+
+// The attributes that oomd and systemd-oomd read.
+constexpr std::array kAttributes{"trusted.oomd_prefer", "user.oomd_prefer", "trusted.oomd_avoid",
+                                 "user.oomd_avoid", "user.oomd_omit"};
+
+Result<std::string> whole_text(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return errno_error("open", path);
+  std::string buffer;
+  return std::string(TRY(kernel::read_whole(fd.get(), buffer, path)));
+}
+
+// "name value" lines.
+template <typename Visit>
+void each_counter(std::string_view text, Visit visit) {
+  while (!text.empty()) {
+    std::string_view line = next_field(text, '\n');
+    const std::string_view name = next_field(line, ' ');
+    if (const auto value = parse_u64(line)) visit(name, static_cast<std::int64_t>(*value));
+  }
+}
+
+std::optional<std::int64_t> rule_amount(const Result<std::string>& text) {
+  if (!text) return std::nullopt;
+  const auto amount = kernel::parse_amount(*text);
+  if (!amount) return std::nullopt;
+  return *amount ? (*amount)->count : rulesets::kNoLimit;
+}
+
+std::optional<bool> rule_flag(const Result<std::string>& text) {
+  const auto amount = rule_amount(text);
+  return amount ? std::optional(*amount != 0) : std::nullopt;
+}
+
+std::optional<rulesets::PressureLine> rule_line(const std::optional<kernel::PsiLine>& line) {
+  if (!line) return std::nullopt;
+  const auto percent = [](std::uint32_t hundredths) {
+    return static_cast<float>(static_cast<double>(hundredths) / 100);
+  };
+  return rulesets::PressureLine{
+      percent(line->avg10_hundredths), percent(line->avg60_hundredths),
+      percent(line->avg300_hundredths),
+      std::chrono::duration_cast<std::chrono::microseconds>(line->total).count()};
+}
+
+std::optional<rulesets::PressureFile> rule_pressure(const Result<std::string>& text) {
+  if (!text) return std::nullopt;
+  const auto psi = kernel::parse_psi(*text);
+  if (!psi) return std::nullopt;
+  return rulesets::PressureFile{rule_line(psi->some), rule_line(psi->full)};
+}
+
+std::optional<rulesets::MemoryStatReading> rule_stat(const Result<std::string>& text,
+                                                     CgroupVersion version) {
+  if (!text) return std::nullopt;
+  rulesets::MemoryStatReading stat;
+  const auto add = [](std::optional<std::int64_t>& sum, std::int64_t value) {
+    sum = sum.value_or(0) + value;
+  };
+  // v1 counts descendants under names of their own.
+  const std::string prefix = version == CgroupVersion::v1 ? "total_" : "";
+  each_counter(*text, [&](std::string_view name, std::int64_t value) {
+    if (!name.starts_with(prefix)) return;
+    name.remove_prefix(prefix.size());
+    if (name == "anon" || (version == CgroupVersion::v1 && name == "rss")) stat.anon = value;
+    if (name == "active_anon") stat.active_anon = value;
+    if (name == "inactive_anon") stat.inactive_anon = value;
+    if (name == "active_file") stat.active_file = value;
+    if (name == "inactive_file") stat.inactive_file = value;
+    if (name == "pgscan") stat.pgscan = value;
+    if (name == "workingset_refault_anon" || name == "workingset_refault_file") {
+      add(stat.refaults, value);
+    }
+  });
+  return stat;
+}
+
+// "8:0 rbytes=1 wbytes=2 ..."
+std::optional<std::vector<rulesets::DeviceIo>> rule_io(const Result<std::string>& text) {
+  if (!text) return std::nullopt;
+  std::vector<rulesets::DeviceIo> devices;
+  std::string_view rest = *text;
+  while (!rest.empty()) {
+    std::string_view line = next_field(rest, '\n');
+    rulesets::DeviceIo io;
+    io.device = std::string(next_field(line, ' '));
+    while (!line.empty()) {
+      std::string_view pair = next_field(line, ' ');
+      const std::string_view name = next_field(pair, '=');
+      const auto value = parse_u64(pair);
+      if (!value) continue;
+      const auto count = static_cast<std::int64_t>(*value);
+      if (name == "rbytes") io.rbytes = count;
+      if (name == "wbytes") io.wbytes = count;
+      if (name == "rios") io.rios = count;
+      if (name == "wios") io.wios = count;
+      if (name == "dbytes") io.dbytes = count;
+      if (name == "dios") io.dios = count;
+    }
+    if (!io.device.empty()) devices.push_back(std::move(io));
+  }
+  return devices;
+}
+
+std::optional<std::int64_t> rule_counter(const Result<std::string>& text, std::string_view name) {
+  std::optional<std::int64_t> found;
+  if (!text) return found;
+  each_counter(*text, [&](std::string_view each, std::int64_t value) {
+    if (each == name) found = value;
+  });
+  return found;
+}
+
+void read_attributes(const CgroupDir& directory, Cgroup& cgroup) {
+  for (const char* name : kAttributes) {
+    std::array<char, 256> value{};
+    const ssize_t size = ::fgetxattr(directory.fd(), name, value.data(), value.size());
+    if (size < 0) continue;
+    cgroup.xattrs.emplace_back(name, std::string(value.data(), static_cast<std::size_t>(size)));
+  }
+}
+
+void read_v1(const CgroupDir& directory, Cgroup& cgroup) {
+  cgroup.current = rule_amount(directory.read("memory.usage_in_bytes"));
+  cgroup.max = rule_amount(directory.read("memory.limit_in_bytes"));
+  const auto with_swap = rule_amount(directory.read("memory.memsw.usage_in_bytes"));
+  if (with_swap && cgroup.current) {
+    cgroup.swap_current = std::max<std::int64_t>(0, *with_swap - *cgroup.current);
+  }
+}
+
+void read_v2(const CgroupDir& directory, Cgroup& cgroup) {
+  cgroup.current = rule_amount(directory.read("memory.current"));
+  cgroup.min = rule_amount(directory.read("memory.min"));
+  cgroup.low = rule_amount(directory.read("memory.low"));
+  cgroup.high = rule_amount(directory.read("memory.high"));
+  cgroup.max = rule_amount(directory.read("memory.max"));
+  cgroup.swap_current = rule_amount(directory.read("memory.swap.current"));
+  cgroup.swap_max = rule_amount(directory.read("memory.swap.max"));
+  cgroup.oom_group = rule_flag(directory.read("memory.oom.group"));
+  cgroup.frozen = rule_flag(directory.read("cgroup.freeze"));
+  cgroup.io = rule_io(directory.read("io.stat"));
+  cgroup.dying_descendants = rule_counter(directory.read("cgroup.stat"), "nr_dying_descendants");
+  if (const auto populated = rule_counter(directory.read("cgroup.events"), "populated")) {
+    cgroup.populated = *populated != 0;
+  }
+  cgroup.has_reclaim = ::faccessat(directory.fd(), "memory.reclaim", F_OK, 0) == 0;
+}
+
+void read_host(rulesets::Host& host) {
+  const auto count = [](const std::optional<Bytes>& bytes) {
+    return bytes ? std::optional(bytes->count) : std::nullopt;
+  };
+  if (const auto text = whole_text("/proc/meminfo")) {
+    if (const auto meminfo = kernel::parse_meminfo(*text)) {
+      host.mem_total = count(meminfo->total);
+      host.mem_free = count(meminfo->free);
+      host.mem_available = count(meminfo->available);
+      host.swap_total = count(meminfo->swap_total);
+      host.swap_free = count(meminfo->swap_free);
+    }
+  }
+  if (const auto text = whole_text("/proc/sys/vm/swappiness")) {
+    host.swappiness = rule_amount(*text);
+  }
+}
+
+}  // namespace
+
+bool RuleReader::add(const std::string& path, rulesets::RuleObservation& observation,
+                     std::vector<std::string>& next) const {
+  const auto directory = tree_.open(path);
+  if (!directory) return false;
+  struct stat status {};
+  if (::fstat(directory->fd(), &status) != 0) return false;
+  Cgroup cgroup;
+  cgroup.path = path;
+  cgroup.id = directory->id().inode;
+  cgroup.uid = status.st_uid;
+  const CgroupVersion version = tree_.version();
+  if (version == CgroupVersion::v2) {
+    read_v2(*directory, cgroup);
+  } else {
+    read_v1(*directory, cgroup);
+  }
+  cgroup.stat = rule_stat(directory->read("memory.stat"), version);
+  const bool root = rulesets::is_root(cgroup);
+  const auto pressure = [&](const char* resource) {
+    if (root) return rule_pressure(whole_text(std::string("/proc/pressure/") + resource));
+    return rule_pressure(directory->read((std::string(resource) + ".pressure").c_str()));
+  };
+  cgroup.memory_pressure = pressure("memory");
+  cgroup.io_pressure = pressure("io");
+  cgroup.cpu_pressure = pressure("cpu");
+  read_attributes(*directory, cgroup);
+  const auto children = directory->children();
+  if (children) {
+    for (const std::string& child : *children) {
+      next.push_back((root ? "" : path) + "/" + child);
+    }
+  }
+  observation.cgroups.push_back(std::move(cgroup));
+  return true;
+}
+
+rulesets::RuleObservation RuleReader::read(MonotonicTime now) const {
+  rulesets::RuleObservation observation;
+  observation.time = now.time_since_epoch();
+  read_host(observation.host);
+  std::vector<std::string> level{"/"};
+  while (!level.empty()) {
+    std::vector<std::string> next;
+    for (const std::string& path : level) {
+      if (observation.cgroups.size() >= kCgroupsMax) break;
+      static_cast<void>(add(path, observation, next));
+    }
+    level = std::move(next);
+  }
+  std::ranges::sort(observation.cgroups, {}, &Cgroup::path);
+  return observation;
+}
+
+}  // namespace forestall::sources

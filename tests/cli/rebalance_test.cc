@@ -14,6 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 constexpr const char* kPolicy = R"(apiVersion: descheduler/v1alpha2
 kind: DeschedulerPolicy
@@ -64,6 +65,37 @@ TEST(RebalanceCommand, PrintsThePlanAsJson) {
         R"("profile": "web")", R"("destination": "n2")", R"("limits": [])", R"("error": null)"}) {
     EXPECT_THAT(ran.output, HasSubstr(expected));
   }
+}
+
+// The option overrules the policy.
+TEST(RebalanceCommand, CorrectsTheDeschedulerIfAsked) {
+  const TempTree tree = files();
+  tree.write("fixed.yaml", "compat: fixed\n" + std::string(kPolicy));
+  const auto run = [&](const std::string& policy, std::vector<std::string> more) {
+    std::vector<std::string> arguments{"rebalance", "--policy-config-file", tree / policy,
+                                       "--cluster", tree / "nodes.json",    tree / "pods.json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Ran ran = run_forestall(arguments);
+    EXPECT_EQ(ran.exit_code, 0) << ran.errors;
+    return ran.output;
+  };
+  EXPECT_THAT(run("policy.yaml", {"-o", "json"}), Not(HasSubstr("corrections")));
+  EXPECT_THAT(run("fixed.yaml", {"-o", "json"}), HasSubstr("room-first"));
+  EXPECT_THAT(run("fixed.yaml", {"--compat", "upstream", "-o", "json"}),
+              Not(HasSubstr("corrections")));
+  const std::string table = run("policy.yaml", {"--compat", "fixed"});
+  EXPECT_THAT(table, testing::ContainsRegex("pod +node +to +plugin"));
+  EXPECT_THAT(table, testing::ContainsRegex("d/a +n1 +n2 +LowNodeUtilization"));
+}
+
+TEST(RebalanceCommand, RefusesAnotherMode) {
+  const TempTree tree = files();
+  tree.write("policy.yaml", "compat: better\n" + std::string(kPolicy));
+  const Ran ran = run_forestall({"rebalance", "--policy-config-file", tree / "policy.yaml",
+                                 "--cluster", tree / "nodes.json"});
+  EXPECT_EQ(ran.exit_code, 2) << ran.errors;
+  EXPECT_THAT(ran.errors, HasSubstr("policy.yaml:1"));
+  EXPECT_THAT(ran.errors, HasSubstr("must be 'upstream' or 'fixed', found 'better'"));
 }
 
 TEST(RebalanceCommand, PrintsTheEvictionsAsText) {

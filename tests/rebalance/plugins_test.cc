@@ -38,6 +38,16 @@ TEST(RemoveDuplicates, OtherImagesAreNoDuplicates) {
   EXPECT_THAT(world.evicted(), IsEmpty());
 }
 
+// A container without an image is one more image, the empty one.
+TEST(RemoveDuplicates, AMissingImageIsAnotherImage) {
+  const std::string without = R"(, "containers": [{"name": "a"}, {"name": "b", "image": "i"}])";
+  const auto cluster = std::vector<std::string>{node_text("n1"), node_text("n2")} +
+                       pods_text("p", 2, "n1") +
+                       std::vector<std::string>{pod_text("x", "n1", {.spec = without})};
+  EXPECT_THAT(plan_for(policy_text("RemoveDuplicates", "{}"), cluster).evicted(),
+              ElementsAre("p2"));
+}
+
 TEST(RemoveDuplicates, ExcludesOwnerKindsAndNamespaces) {
   const auto cluster = kTwoNodes + pods_text("p", 4, "n1");
   EXPECT_THAT(plan_for(duplicates("{excludeOwnerKinds: [ReplicaSet]}"), cluster).evicted(),

@@ -145,6 +145,51 @@ void expect_filters_kept(const World& world) {
   for (const Eviction& each : world.plan.evictions) EXPECT_TRUE(evictor.filter(each.pod));
 }
 
+// What runs on each node once the pods have moved to their destinations.
+void expect_room_at_the_destinations(const World& world) {
+  std::map<std::size_t, std::int64_t> pods;
+  std::map<std::size_t, Nanos> cpu;
+  std::set<std::size_t> destinations;
+  std::map<std::size_t, std::size_t> moved;
+  for (const Eviction& each : world.plan.evictions) {
+    if (!each.destination) continue;
+    EXPECT_TRUE(moved.emplace(each.pod, *each.destination).second) << "moved twice";
+    destinations.insert(*each.destination);
+  }
+  const ClusterView view(world.snapshot);
+  for (std::size_t i = 0; i < world.snapshot.pods.size(); ++i) {
+    const ClusterPod& pod = world.snapshot.pods[i];
+    const auto node = moved.contains(i) ? moved.at(i) : view.find_node(pod.node);
+    if (!node || !is_live(pod)) continue;
+    ++pods[*node];
+    cpu[*node] += pod.request.of(kCpu);
+  }
+  for (const std::size_t each : destinations) {
+    const Node& node = world.snapshot.nodes[each];
+    EXPECT_LE(nanos_of(kPods, pods[each]), node.allocatable.of(kPods)) << node.name;
+    EXPECT_LE(cpu[each], node.allocatable.of(kCpu)) << node.name;
+    EXPECT_FALSE(node.unschedulable);
+  }
+}
+
+TEST(PlanProperty, WithAllCorrectionsThereIsRoomForEveryMovedPod) {
+  std::size_t moves = 0;
+  for (unsigned seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE(seed);
+    Dice dice(seed);
+    std::vector<std::string> objects = random_cluster(dice);
+    const std::string policy = "compat: fixed" + std::string(kEverything);
+    const World world = plan_for(policy, objects);
+    expect_limits_kept(world);
+    expect_room_at_the_destinations(world);
+    for (const Eviction& each : world.plan.evictions) moves += each.destination ? 1 : 0;
+    std::shuffle(objects.begin(), objects.end(), dice.engine());
+    EXPECT_EQ(story_of(world), story_of(plan_for(policy, objects)));
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(moves, 100U);
+}
+
 TEST(PlanProperty, LimitsAndFiltersHoldAndTheOrderOfTheInputDoesNotMatter) {
   std::size_t evictions = 0;
   for (unsigned seed = 1; seed <= 300; ++seed) {

@@ -38,11 +38,21 @@ void print_plan(const rebalance::Plan& plan, const rebalance::Snapshot& snapshot
   }
   if (plan.evictions.empty()) return;
   fmt::print("\n");
-  tables::Table table({"pod", "node", "plugin", "reason"});
+  const bool booked = plan.corrections.has(rebalance::Correction::room_first);
+  std::vector<std::string> header{"pod", "node"};
+  if (booked) header.emplace_back("to");
+  header.insert(header.end(), {"plugin", "reason"});
+  tables::Table table(header);
   for (const rebalance::Eviction& each : plan.evictions) {
     const rebalance::ClusterPod& pod = snapshot.pods[each.pod];
-    table.add({fmt::format("{}/{}", pod.pod_namespace, pod.name), std::string(pod.node),
-               each.plugin, each.refused.empty() ? each.reason : "refused: " + each.refused});
+    std::vector<std::string> row{fmt::format("{}/{}", pod.pod_namespace, pod.name),
+                                 std::string(pod.node)};
+    if (booked) {
+      row.emplace_back(each.destination ? snapshot.nodes[*each.destination].name : "-");
+    }
+    row.push_back(each.plugin);
+    row.push_back(each.refused.empty() ? each.reason : "refused: " + each.refused);
+    table.add(std::move(row));
   }
   table.print();
 }
@@ -54,10 +64,12 @@ int run_rebalance(const Options& options, const RebalanceOptions& rebalance_opti
   text::Findings findings;
   const auto input = load_rebalance_input(rebalance_options, findings);
   if (!input) return report_errors(findings, json);
+  rebalance::Policy policy = input->policy.policy;
+  if (rebalance_options.compat == "fixed") policy.corrections = rebalance::Corrections::all();
+  if (rebalance_options.compat == "upstream") policy.corrections = rebalance::Corrections::none();
   rebalance::PlanOptions plan_options;
   plan_options.explain = json;
-  const rebalance::Plan plan =
-      rebalance::rebalance(input->policy.policy, input->snapshot, plan_options);
+  const rebalance::Plan plan = rebalance::rebalance(policy, input->snapshot, plan_options);
   if (json) {
     fmt::print("{}", plan_json(plan, input->snapshot));
   } else {

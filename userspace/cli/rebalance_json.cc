@@ -48,6 +48,7 @@ class PlanWriter {
       for (const PluginRun& run : profile.plugins) find_destinations(profile.name, run);
     }
     out_.begin_object();
+    write_corrections(plan.corrections);
     out_.key("profiles");
     out_.begin_list();
     for (const rebalance::ProfileRun& each : plan.profiles) write_profile(each);
@@ -62,6 +63,25 @@ class PlanWriter {
   }
 
  private:
+  // By name, if there are any.
+  void write_corrections(const rebalance::Corrections& corrections) {
+    if (corrections.empty()) return;
+    out_.key("corrections");
+    out_.begin_list();
+    for (const rebalance::CorrectionRow& each : rebalance::correction_table()) {
+      if (corrections.has(each.correction)) out_.value(each.name);
+    }
+    out_.end_list();
+  }
+
+  // The node where room is booked; without that the first one that the pod fits.
+  [[nodiscard]] std::optional<std::string_view> destination_of(const rebalance::Eviction& each) {
+    if (each.destination) return snapshot_.nodes[*each.destination].name;
+    const auto found = destinations_.find(key_of(each.profile, each.plugin, each.pod));
+    if (found == destinations_.end()) return std::nullopt;
+    return found->second;
+  }
+
   // The first node, by name, that the pod fits; of the utilization plugins one with room.
   void find_destinations(const std::string& profile, const PluginRun& run) {
     std::set<std::size_t> allowed;
@@ -177,8 +197,9 @@ class PlanWriter {
       out_.member("profile", each.profile);
       out_.member("plugin", each.plugin);
       out_.member("reason", each.reason);
-      const auto found = destinations_.find(key_of(each.profile, each.plugin, each.pod));
-      if (found != destinations_.end()) out_.member("destination", found->second);
+      if (const auto destination = destination_of(each)) {
+        out_.member("destination", *destination);
+      }
       if (!each.refused.empty()) out_.member("refused", each.refused);
       out_.end_object();
     }

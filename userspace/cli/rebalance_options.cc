@@ -34,6 +34,12 @@ void describe_rebalance(CLI::App& command, CommandLine& line) {
   add_files(command, "--metrics", options.metrics,
             "NodeMetrics and PodMetrics as `kubectl get --raw /apis/metrics.k8s.io/v1beta1/...` "
             "prints them, in the order of their collection, or answers of Prometheus");
+  command
+      .add_option("--compat", options.compat,
+                  "upstream: decide exactly as the descheduler; fixed: correct its known faults, "
+                  "which -o json lists (default: the policy's key compat, or upstream)")
+      ->option_text("MODE")
+      ->check(CLI::IsMember({"upstream", "fixed"}));
   command.add_flag("--dry-run", options.dry_run,
                    "Accepted for compatibility: a plan from files never evicts");
   command

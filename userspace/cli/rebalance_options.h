@@ -18,6 +18,7 @@ struct RebalanceOptions {
   std::vector<std::string> cluster;  // files with API objects
   std::vector<std::string> metrics;
   std::string now;       // RFC 3339; empty: the time of day
+  std::string compat;    // "upstream", "fixed"; empty: as the policy has it
   bool dry_run = false;  // a plan from files evicts nothing in any case
 };
 

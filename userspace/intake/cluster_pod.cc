@@ -29,7 +29,11 @@ PodPhase phase_named(std::string_view word) {
 
 Result<void> read_pod_annotations(const JsonValue& annotations, ClusterPod& pod) {
   return annotations.each_member([&](std::string_view key, const JsonValue& value) -> Result<void> {
-    if (key == kEvict) pod.evict_annotation = true;
+    if (key == kEvict) {
+      pod.evict_annotation = true;
+      const auto word = value.string();
+      pod.evict_refused = word && *word == "false";
+    }
     if (key == kPreferNoEviction) pod.prefer_no_eviction = true;
     if (key == kMirror) pod.mirror = true;
     if (key == kSource) {

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "base/quotes.h"
 #include "intake/descheduler_args.h"
 #include "intake/effective_policy.h"
 #include "intake/policy_reader.h"
@@ -206,6 +207,13 @@ void read_top_level(PolicyMap& root, EffectivePolicy& effective, rebalance::Poli
     if (parsed) policy.node_selector = *parsed;
     if (!parsed) root.error("nodeSelector", parsed.error().message);
     effective.node_selector = *text;
+  }
+  // Our own key; the descheduler ignores it, as every unknown one.
+  if (const auto text = root.text("compat")) {
+    if (*text == "fixed") policy.corrections = rebalance::Corrections::all();
+    if (*text != "fixed" && *text != "upstream") {
+      root.error("compat", "compat must be 'upstream' or 'fixed', found " + in_quotes(*text));
+    }
   }
   policy.evictions_per_node = root.amount("maxNoOfPodsToEvictPerNode");
   policy.evictions_per_namespace = root.amount("maxNoOfPodsToEvictPerNamespace");

@@ -137,6 +137,7 @@ std::string to_json(const EffectivePolicy& effective, const rebalance::Policy& p
   out.begin_object();
   out.member("apiVersion", "descheduler/v1alpha2");
   out.member("kind", "DeschedulerPolicy");
+  if (!policy.corrections.empty()) out.member("compat", "fixed");
   if (effective.node_selector) out.member("nodeSelector", *effective.node_selector);
   write_limit(out, "maxNoOfPodsToEvictPerNode", policy.evictions_per_node);
   write_limit(out, "maxNoOfPodsToEvictPerNamespace", policy.evictions_per_namespace);

@@ -19,23 +19,23 @@ void count_owners(const ClusterPod& pod, std::unordered_map<std::string_view, st
 
 }  // namespace
 
-ClusterView::ClusterView(const Snapshot& snapshot)
+ClusterView::ClusterView(const Snapshot& snapshot, Corrections corrections)
     : snapshot_(snapshot),
       pods_(snapshot.nodes.size()),
+      booked_(snapshot.nodes.size()),
       requests_(snapshot.nodes.size()),
-      live_(snapshot.nodes.size()) {
+      live_(snapshot.nodes.size()),
+      corrections_(corrections) {
   for (NodeIndex i = 0; i < snapshot.nodes.size(); ++i) {
     node_by_name_.emplace(snapshot.nodes[i].name, i);
   }
   for (PodIndex i = 0; i < snapshot.pods.size(); ++i) {
     const ClusterPod& each = snapshot.pods[i];
-    count_owners(each, owned_, 1);
+    if (counts_as_replica(each)) count_owners(each, owned_, 1);
     const auto node = find_node(each.node);
     if (!node) continue;
     pods_[*node].push_back(i);
-    if (!is_live(each)) continue;
-    requests_[*node].add(each.request);
-    ++live_[*node];
+    if (is_live(each)) count_requests(i, *node, 1);
   }
   for (std::size_t i = 0; i < snapshot.budgets.size(); ++i) {
     budgets_[snapshot.budgets[i].pod_namespace].push_back(i);
@@ -82,13 +82,42 @@ const ClusterNamespace* ClusterView::find_namespace(std::string_view name) const
 
 void ClusterView::remove(PodIndex index) {
   const ClusterPod& gone = pod(index);
-  count_owners(gone, owned_, -1);
+  if (counts_as_replica(gone) && !moved_.contains(index)) count_owners(gone, owned_, -1);
   const auto at = find_node(gone.node);
   if (!at) return;
+  ++version_;
   std::erase(pods_[*at], index);
-  if (!is_live(gone)) return;
-  for (const Amount& each : gone.request) requests_[*at].at(each.resource) -= each.nanos;
-  --live_[*at];
+  if (is_live(gone) && !moved_.contains(index)) count_requests(index, *at, -1);
+}
+
+void ClusterView::move(PodIndex index, NodeIndex destination) {
+  const auto from = find_node(pod(index).node);
+  if (!from || !is_live(pod(index)) || !moved_.insert(index).second) return;
+  ++version_;
+  // Its replacement does not run yet.
+  if (counts_as_replica(pod(index))) count_owners(pod(index), owned_, -1);
+  count_requests(index, *from, -1);
+  count_requests(index, destination, 1);
+  booked_[destination].push_back(index);
+}
+
+std::vector<PodIndex> ClusterView::staying_on(NodeIndex node) const {
+  std::vector<PodIndex> pods;
+  for (const PodIndex each : pods_[node]) {
+    if (!moved_.contains(each)) pods.push_back(each);
+  }
+  return pods;
+}
+
+bool ClusterView::counts_as_replica(const ClusterPod& pod) const {
+  return !corrects(Correction::min_replicas) || (is_live(pod) && !pod.terminating);
+}
+
+void ClusterView::count_requests(PodIndex index, NodeIndex node, int sign) {
+  for (const Amount& each : pod(index).request) {
+    requests_[node].at(each.resource) += sign * each.nanos;
+  }
+  live_[node] += sign;
 }
 
 }  // namespace forestall::rebalance

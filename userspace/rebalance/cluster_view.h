@@ -8,8 +8,11 @@
 #include <span>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
+#include "rebalance/corrections.h"
+#include "rebalance/repelled_domains.h"
 #include "rebalance/snapshot.h"
 
 namespace forestall::rebalance {
@@ -20,8 +23,9 @@ using PodIndex = std::size_t;
 class ClusterView {
  public:
   // REQUIRES: the snapshot is sorted, and outlives this object.
-  explicit ClusterView(const Snapshot& snapshot);
+  explicit ClusterView(const Snapshot& snapshot, Corrections corrections = {});
 
+  [[nodiscard]] bool corrects(Correction each) const { return corrections_.has(each); }
   [[nodiscard]] const Snapshot& snapshot() const { return snapshot_; }
   [[nodiscard]] const Node& node(NodeIndex index) const { return snapshot_.nodes[index]; }
   [[nodiscard]] const ClusterPod& pod(PodIndex index) const { return snapshot_.pods[index]; }
@@ -33,7 +37,8 @@ class ClusterView {
   // Requests of all live pods of the node.
   [[nodiscard]] const Amounts& requests_on(NodeIndex node) const { return requests_[node]; }
   [[nodiscard]] std::int64_t live_pods_on(NodeIndex node) const { return live_[node]; }
-  // Pods of any phase and namespace that have an owner of this UID.
+  // Pods of any phase and namespace that have an owner of this UID. If minReplicas is corrected,
+  // only those that run or start and do not terminate.
   [[nodiscard]] std::uint64_t pods_owned_by(std::string_view uid) const;
   // Indexes of the budgets of a namespace.
   [[nodiscard]] std::span<const std::size_t> budgets_in(std::string_view pod_namespace) const;
@@ -41,19 +46,42 @@ class ClusterView {
                                               std::string_view name) const;
   [[nodiscard]] const ClusterNamespace* find_namespace(std::string_view name) const;
 
+  // Whether required anti-affinity keeps the pod away from the node's topology domains.
+  [[nodiscard]] bool repels(PodIndex pod, NodeIndex node) const {
+    return repelled_.repel(*this, pod, this->node(node), version_);
+  }
+
   // Removes the pod: it was evicted, and its plugin has ended.
   void remove(PodIndex pod);
 
+  // Counts the requests of an evicted pod at its destination instead of its node. The node's list
+  // keeps it until remove().
+  void move(PodIndex pod, NodeIndex destination);
+  // The pods that move() gave this destination.
+  [[nodiscard]] const std::vector<PodIndex>& booked_on(NodeIndex node) const {
+    return booked_[node];
+  }
+  // pods_on() without those that were moved.
+  [[nodiscard]] std::vector<PodIndex> staying_on(NodeIndex node) const;
+
  private:
+  [[nodiscard]] bool counts_as_replica(const ClusterPod& pod) const;
+  void count_requests(PodIndex pod, NodeIndex node, int sign);
+
   const Snapshot& snapshot_;
   std::unordered_map<std::string_view, NodeIndex> node_by_name_;
   std::vector<std::vector<PodIndex>> pods_;
+  std::vector<std::vector<PodIndex>> booked_;
+  std::unordered_set<PodIndex> moved_;
   std::vector<Amounts> requests_;
   std::vector<std::int64_t> live_;
   std::unordered_map<std::string_view, std::uint64_t> owned_;
   std::unordered_map<std::string_view, std::vector<std::size_t>> budgets_;
   std::unordered_map<std::string_view, std::vector<std::size_t>> claims_;  // by namespace
   std::unordered_map<std::string_view, std::size_t> namespaces_;
+  Corrections corrections_;
+  mutable RepelledDomains repelled_;
+  std::uint64_t version_ = 0;  // of what runs where
 };
 
 }  // namespace forestall::rebalance

@@ -70,8 +70,14 @@ DefaultEvictor::DefaultEvictor(const ClusterView& view, const DefaultEvictorArgs
 template <typename Refuse>
 void DefaultEvictor::check_filter(PodIndex index, Refuse refuse) const {
   const ClusterPod& pod = view_.pod(index);
-  // Any value counts, also "false".
-  if (pod.evict_annotation) return;
+  const bool corrected = view_.corrects(Correction::evict_annotation);
+  if (corrected && pod.evict_refused) {
+    refuse("pod has the annotation evict with the value false");
+    return;
+  }
+  // Any other value counts.
+  const bool immovable = pod.mirror || pod.static_pod || pod.terminating;
+  if (pod.evict_annotation && !(corrected && immovable)) return;
   if (args_.no_eviction == NoEvictionPolicy::mandatory && pod.prefer_no_eviction) {
     refuse("pod has the prefer-no-eviction annotation, and noEvictionPolicy is Mandatory");
     return;
@@ -90,7 +96,7 @@ void DefaultEvictor::check_filter(PodIndex index, Refuse refuse) const {
          check(pod.terminating, text("pod is terminating")) &&
          check(has(Protection::system_critical_pods) && critical,
                text("pod has system critical priority and is protected against eviction")) &&
-         check(has(Protection::system_critical_pods) && above,
+         check(threshold_applies() && above,
                text("pod has higher priority than specified priority class threshold")) &&
          check(has(Protection::failed_bare_pods) && bare,
                text("pod does not have any ownerRefs")) &&

@@ -24,6 +24,9 @@ class DefaultEvictor {
   [[nodiscard]] Reasons filter_reasons(PodIndex pod) const;
   [[nodiscard]] Reasons pre_eviction_reasons(PodIndex pod) const;
 
+  // The nodes that nodeFit considers, by index.
+  [[nodiscard]] std::span<const NodeIndex> fit_nodes() const { return fit_nodes_; }
+
  private:
   // `refuse(text)` receives each reason and returns whether to go on.
   template <typename Refuse>
@@ -31,6 +34,13 @@ class DefaultEvictor {
   template <typename Refuse>
   void check_pre_eviction(PodIndex pod, Refuse refuse) const;
   [[nodiscard]] bool has(Protection each) const { return args_.protections.contains(each); }
+  // The threshold belongs to the protection of system critical pods. If corrected, one below their
+  // priorities stands for itself.
+  [[nodiscard]] bool threshold_applies() const {
+    return has(Protection::system_critical_pods) ||
+           (view_.corrects(Correction::priority_threshold) &&
+            args_.priority_threshold < kSystemCriticalPriority);
+  }
 
   const ClusterView& view_;
   const DefaultEvictorArgs& args_;

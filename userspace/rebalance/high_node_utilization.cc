@@ -75,7 +75,8 @@ void run_plugin(PluginSession& session, const HighNodeUtilizationArgs& args) {
   if (!session.run().outcome.empty()) return;
   std::stable_sort(
       rules.sources.begin(), rules.sources.end(),
-      [](const NodeUsage* a, const NodeUsage* b) { return order_key(*a) < order_key(*b); });
+      [&](const NodeUsage* a, const NodeUsage* b) { return uses_less(session.view(), *a, *b); });
+  rules.resources = deciding_resources(session.view(), source, args.thresholds);
   rules.excluded_namespaces = &args.excluded_namespaces;
   if (args.only_thresholding_resources) {
     rules.pod_filter = [&](const ClusterPod& pod) { return requests_any(pod, args.thresholds); };

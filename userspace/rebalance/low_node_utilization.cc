@@ -109,11 +109,12 @@ void run_plugin(PluginSession& session, const LowNodeUtilizationArgs& args) {
   if (!session.run().outcome.empty()) return;
   std::stable_sort(
       rules.sources.begin(), rules.sources.end(),
-      [](const NodeUsage* a, const NodeUsage* b) { return order_key(*a) > order_key(*b); });
+      [&](const NodeUsage* a, const NodeUsage* b) { return uses_less(session.view(), *b, *a); });
+  rules.resources = deciding_resources(session.view(), source, args.target_thresholds);
   rules.excluded_namespaces = &args.excluded_namespaces;
   rules.evictions_per_node = args.evictions_per_node;
   rules.source_filter = [&](const NodeUsage& node) {
-    return std::any_of(source.tracked().begin(), source.tracked().end(),
+    return std::any_of(rules.resources.begin(), rules.resources.end(),
                        [&](const std::string& resource) {
                          return node.usage.of(resource) > node.cap.of(resource);
                        });

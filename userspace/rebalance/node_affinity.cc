@@ -32,13 +32,16 @@ std::string required_violation(PluginSession& session, PodIndex index, NodeIndex
   return "the node does not match the required node affinity";
 }
 
-// Why another node is preferred. That node need not fit; some node has to.
+// Why another node is preferred. That node need not fit; some node has to. If corrected, only nodes
+// that fit are preferred.
 std::string preferred_violation(PluginSession& session, PodIndex index, NodeIndex node) {
   const ClusterPod& pod = session.view().pod(index);
   if (!pod.placement || pod.placement->preferred_nodes.empty()) return "";
   std::int64_t best = 0;
+  const bool must_fit = session.view().corrects(Correction::preferred_node);
   for (const NodeIndex each : session.nodes()) {
-    best = std::max(best, weight_of(pod, session.view().node(each)));
+    const std::int64_t weight = weight_of(pod, session.view().node(each));
+    if (weight > best && (!must_fit || fits(session.view(), index, each))) best = weight;
   }
   const std::int64_t own = weight_of(pod, session.view().node(node));
   if (best <= own || !fits_any(session.view(), index, session.nodes())) return "";

@@ -52,7 +52,10 @@ FitResult check(const ClusterView& view, PodIndex pod_index, NodeIndex node_inde
   if (node.unschedulable) return {Misfit::cordoned, {}};
   if (!matches_node(pod, node)) return {Misfit::labels, {}};
   if (!tolerates_node(pod, node)) return {Misfit::taints, {}};
-  if (repels_pods_of(view, pod, node_index)) return {Misfit::anti_affinity, {}};
+  const bool repelled = view.corrects(Correction::anti_affinity)
+                            ? view.repels(pod_index, node_index)
+                            : repels_pods_of(view, pod, node_index);
+  if (repelled) return {Misfit::anti_affinity, {}};
   if (pod.node != node.name) {
     const std::string_view missing = short_resource(view, pod, node_index);
     if (!missing.empty()) return {Misfit::resource, missing};

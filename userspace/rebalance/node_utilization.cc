@@ -2,6 +2,7 @@
 #include "rebalance/node_utilization.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "rebalance/node_fit.h"
 
@@ -26,8 +27,11 @@ double percent_of(std::string_view resource, Nanos used, Nanos capacity) {
 }
 
 // The pod must have as many tolerations as the destination has taints, and tolerate each taint,
-// whatever its effect.
+// whatever its effect. If corrected, it must tolerate those that keep pods away.
 bool accepts_taints(const ClusterView& view, const ClusterPod& pod, NodeIndex destination) {
+  if (view.corrects(Correction::destination_taints)) {
+    return tolerates_node(pod, view.node(destination));
+  }
   const auto& taints = view.node(destination).taints;
   return pod.tolerations.size() >= taints.size() &&
          std::all_of(taints.begin(), taints.end(),
@@ -39,7 +43,7 @@ class PodMover {
  public:
   PodMover(PluginSession& session, UsageSource& source, const MoveRules& rules)
       : session_(session), source_(source), rules_(rules) {
-    for (const std::string& resource : source.tracked()) {
+    for (const std::string& resource : rules.resources) {
       Nanos& total = available_.at(resource);
       for (const NodeUsage* each : rules.destinations) {
         total += each->cap.of(resource) - each->usage.of(resource);
@@ -106,7 +110,8 @@ class PodMover {
       usage = source_.pod(index);
       if (!usage) return Next::pod;
     }
-    switch (session_.evict(index, rules_.reason(node))) {
+    const std::vector<NodeIndex> rooms = rooms_for(usage);
+    switch (session_.evict(index, rules_.reason(node), rooms)) {
       case EvictResult::total_limit: return Next::end;
       case EvictResult::node_limit: return Next::node;
       case EvictResult::namespace_limit:
@@ -118,9 +123,33 @@ class PodMover {
     if (!usage) return Next::pod;
     for (const std::string& resource : source_.tracked()) {
       node.usage.at(resource) -= usage->of(resource);
+    }
+    for (const std::string& resource : rules_.resources) {
       available_.at(resource) -= usage->of(resource);
     }
+    book(*usage);
     return may_continue(node) ? Next::pod : Next::node;
+  }
+
+  // The destinations that stay below their caps with this usage.
+  [[nodiscard]] std::vector<NodeIndex> rooms_for(const std::optional<Amounts>& usage) const {
+    std::vector<NodeIndex> rooms;
+    for (const NodeUsage* each : rules_.destinations) {
+      const bool has_room = !usage || std::ranges::all_of(rules_.resources, [&](const auto& name) {
+        return each->usage.of(name) + usage->of(name) <= each->cap.of(name);
+      });
+      if (has_room) rooms.push_back(each->node);
+    }
+    return rooms;
+  }
+
+  // Adds the usage of the pod that was just evicted to its destination.
+  void book(const Amounts& usage) {
+    const auto& destination = session_.run().evictions.back().destination;
+    if (!destination) return;
+    for (NodeUsage* const each : rules_.destinations) {
+      if (each->node == *destination) each->usage.add(usage);
+    }
   }
 
   PluginSession& session_;
@@ -128,6 +157,30 @@ class PodMover {
   const MoveRules& rules_;
   Amounts available_;
 };
+
+// As the plugin adds them: raw units, so bytes of memory decide. Wraps around as in Go.
+std::int64_t raw_sum(const NodeUsage& usage) {
+  std::int64_t sum = 0;
+  for (const Amount& each : usage.usage) {
+    sum = static_cast<std::int64_t>(static_cast<std::uint64_t>(sum) +
+                                    static_cast<std::uint64_t>(counted(each.resource, each.nanos)));
+  }
+  return sum;
+}
+
+double mean_of(const Percents& percents) {
+  double sum = 0;
+  for (const auto& [resource, percent] : percents) sum += percent;
+  return percents.empty() ? 0 : sum / static_cast<double>(percents.size());
+}
+
+// 29 * 0.01 * 100 is 28.999999999999996.
+std::int64_t share_of(double percent, double whole, bool exact) {
+  const double share = (percent * 0.01) * whole;
+  constexpr double kMillion = 1e6;
+  const double kept = exact ? std::round(share * kMillion) / kMillion : share;
+  return static_cast<std::int64_t>(kept);
+}
 
 }  // namespace
 
@@ -157,7 +210,7 @@ void set_caps(const ClusterView& view, const std::vector<std::string>& tracked, 
     }
     const double whole = static_cast<double>(counted(resource, capacity));
     usage.cap.at(resource) =
-        nanos_of(resource, static_cast<std::int64_t>((high->second * 0.01) * whole));
+        nanos_of(resource, share_of(high->second, whole, view.corrects(Correction::exact_caps)));
   }
 }
 
@@ -174,14 +227,18 @@ ClassifiedNode classified(const NodeUsage& usage, NodeClass node_class) {
   return out;
 }
 
-std::int64_t order_key(const NodeUsage& usage) {
-  std::int64_t key = 0;
-  for (const Amount& each : usage.usage) {
-    // Wraps around as in Go.
-    key = static_cast<std::int64_t>(static_cast<std::uint64_t>(key) +
-                                    static_cast<std::uint64_t>(counted(each.resource, each.nanos)));
+bool uses_less(const ClusterView& view, const NodeUsage& a, const NodeUsage& b) {
+  if (view.corrects(Correction::node_order)) return mean_of(a.percent) < mean_of(b.percent);
+  return raw_sum(a) < raw_sum(b);
+}
+
+std::vector<std::string> deciding_resources(const ClusterView& view, const UsageSource& source,
+                                            const Thresholds& thresholds) {
+  std::vector<std::string> resources = source.tracked();
+  if (view.corrects(Correction::unlisted_resources)) {
+    std::erase_if(resources, [&](const auto& each) { return !thresholds.contains(each); });
   }
-  return key;
+  return resources;
 }
 
 void move_pods(PluginSession& session, UsageSource& source, const MoveRules& rules) {

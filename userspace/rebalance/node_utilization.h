@@ -28,17 +28,26 @@ struct NodeUsage {
 [[nodiscard]] Result<std::vector<NodeUsage>> measure(PluginSession& session, UsageSource& source);
 
 // Sets the caps by `high`: truncate((percent * 0.01) * capacity) in doubles, in this order; the
-// full capacity without a threshold, and 0 without capacity.
+// full capacity without a threshold, and 0 without capacity. If exact-caps is corrected, the
+// product is rounded to a millionth first.
 void set_caps(const ClusterView& view, const std::vector<std::string>& tracked, NodeUsage& usage);
 
 // The whole list, classified.
 [[nodiscard]] ClassifiedNode classified(const NodeUsage& usage, NodeClass node_class);
 
-// Cpu in thousandths, memory in bytes, pods and all others in units, added up.
-[[nodiscard]] std::int64_t order_key(const NodeUsage& usage);
+// Whether `a` uses less than `b`: of cpu in thousandths, memory in bytes, pods and all others in
+// units, added up. If node-order is corrected: by the mean of the percentages.
+[[nodiscard]] bool uses_less(const ClusterView& view, const NodeUsage& a, const NodeUsage& b);
+
+// The resources whose room decides: all that are tracked. If unlisted-resources is corrected: those
+// with a threshold.
+[[nodiscard]] std::vector<std::string> deciding_resources(const ClusterView& view,
+                                                          const UsageSource& source,
+                                                          const Thresholds& thresholds);
 
 struct MoveRules {
-  std::vector<NodeUsage*> sources;  // in order
+  std::vector<std::string> resources;  // deciding_resources()
+  std::vector<NodeUsage*> sources;     // in order
   std::vector<NodeUsage*> destinations;
   const std::set<std::string, std::less<>>* excluded_namespaces = nullptr;
   std::optional<std::uint64_t> evictions_per_node;

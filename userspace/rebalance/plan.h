@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "rebalance/corrections.h"
+
 namespace forestall::rebalance {
 
 enum class ExtensionPoint : std::uint8_t { deschedule, balance };
@@ -56,7 +58,10 @@ struct Eviction {
   std::string profile;
   std::string plugin;
   std::string reason;
-  std::string refused;  // by the API server; empty: evicted
+  // By the API server, or because no node has room for it; empty: evicted.
+  std::string refused;
+  // Index in the snapshot of the node with room for it, if room-first is corrected.
+  std::optional<std::size_t> destination = {};
 };
 
 struct PluginRun {
@@ -77,6 +82,7 @@ struct ProfileRun {
 };
 
 struct Plan {
+  Corrections corrections;  // that were made
   std::vector<ProfileRun> profiles;
   std::vector<Eviction> evictions;  // of all plugins, in order
   std::string skipped;              // why no plugin ran

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "rebalance/corrections.h"
 #include "rebalance/selector.h"
 
 namespace forestall::rebalance {
@@ -160,6 +161,7 @@ struct Profile {
 };
 
 struct Policy {
+  Corrections corrections;
   LabelSelector node_selector;
   std::optional<std::uint64_t> evictions_per_node;
   std::optional<std::uint64_t> evictions_per_namespace;

@@ -19,12 +19,13 @@ class Cycle {
  public:
   Cycle(const Policy& policy, const Snapshot& snapshot, const PlanOptions& options)
       : policy_(policy),
-        view_(snapshot),
+        view_(snapshot, policy.corrections),
         nodes_(ready_nodes(view_, policy.node_selector)),
         counts_(policy, view_),
         explain_{options.explain, options.fits_max} {}
 
   Plan run() {
+    plan_.corrections = policy_.corrections;
     for (const Profile& each : policy_.profiles) plan_.profiles.push_back({each.name, {}});
     if (nodes_.size() < kNodesMin) {
       plan_.skipped =

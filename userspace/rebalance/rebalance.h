@@ -3,8 +3,8 @@
 // A pure function, like the node agent's policy: no clock, no I/O; equal candidates are ordered by
 // namespace and name, and the order of the input does not matter.
 //
-// It decides exactly as kubernetes-sigs/descheduler does, quirks included, where that program is
-// deterministic.
+// Without corrections (`compat: upstream`) it decides exactly as kubernetes-sigs/descheduler does,
+// quirks included, where that program is deterministic. See corrections.h for `compat: fixed`.
 #pragma once
 
 #include "rebalance/plan.h"

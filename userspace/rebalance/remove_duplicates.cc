@@ -32,11 +32,8 @@ std::vector<std::string_view> sorted_images(const ClusterPod& pod) {
 }
 
 std::vector<OwnerKey> owner_keys(const ClusterPod& pod) {
-  std::string joined;
-  for (const std::string_view image : sorted_images(pod)) {
-    if (!joined.empty()) joined += '#';
-    joined += image;
-  }
+  std::string joined;  // an image may be missing, so each has its mark
+  for (const std::string_view image : sorted_images(pod)) (joined += '#') += image;
   std::vector<OwnerKey> keys;
   for (const PodOwner& owner : pod.owners) {
     keys.emplace_back(pod.pod_namespace, owner.kind, owner.name, joined);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/quotes.h"
+#include "rebalance/find_room.h"
 #include "rebalance/node_fit.h"
 
 namespace forestall::rebalance {
@@ -92,10 +93,9 @@ EvictResult EvictionCounts::evict(PodIndex index, std::string& refusal) {
   return EvictResult::evicted;
 }
 
-PluginSession::PluginSession(const ClusterView& view, const Policy& policy,
-                             const DefaultEvictor& evictor, std::span<const NodeIndex> nodes,
-                             EvictionCounts& counts, ExplainOptions& explain, std::string profile,
-                             PluginRun& run)
+PluginSession::PluginSession(ClusterView& view, const Policy& policy, const DefaultEvictor& evictor,
+                             std::span<const NodeIndex> nodes, EvictionCounts& counts,
+                             ExplainOptions& explain, std::string profile, PluginRun& run)
     : view_(view),
       policy_(policy),
       evictor_(evictor),
@@ -128,18 +128,33 @@ void PluginSession::note_limit(const char* message) {
   }
 }
 
-EvictResult PluginSession::evict(PodIndex pod, std::string reason) {
+EvictResult PluginSession::evict(PodIndex pod, std::string reason,
+                                 std::optional<std::span<const NodeIndex>> rooms) {
   std::string refusal;
+  std::optional<NodeIndex> destination;
+  // A pod without an owner does not come back, and one that has ended takes no room.
+  const bool comes_back = is_live(view_.pod(pod)) && !view_.pod(pod).owners.empty();
+  if (view_.corrects(Correction::room_first) && comes_back) {
+    destination = find_room(view_, pod, rooms.value_or(evictor_.fit_nodes()));
+    if (!destination) {
+      run_.evictions.push_back(
+          {pod, profile_, run_.plugin, std::move(reason), "no other node has room for it"});
+      return EvictResult::refused;
+    }
+  }
   const EvictResult result = counts_.evict(pod, refusal);
+  if (result != EvictResult::evicted) destination.reset();
   switch (result) {
     case EvictResult::total_limit: note_limit(kTotalLimit); break;
     case EvictResult::node_limit: note_limit(kNodeLimit); break;
     case EvictResult::namespace_limit: note_limit(kNamespaceLimit); break;
     case EvictResult::evicted:
     case EvictResult::refused:
-      run_.evictions.push_back({pod, profile_, run_.plugin, std::move(reason), refusal});
+      run_.evictions.push_back(
+          {pod, profile_, run_.plugin, std::move(reason), refusal, destination});
       break;
   }
+  if (destination) view_.move(pod, *destination);
   return result;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -20,7 +21,7 @@ namespace forestall::rebalance {
 // What became of one eviction.
 enum class EvictResult : std::uint8_t {
   evicted,
-  refused,  // by the API server, or because the pod has no UID
+  refused,  // by the API server, or because the pod has no UID or no other node has room for it
   total_limit,
   node_limit,
   namespace_limit,
@@ -55,7 +56,7 @@ struct ExplainOptions {
 class PluginSession {
  public:
   // All must outlive this object.
-  PluginSession(const ClusterView& view, const Policy& policy, const DefaultEvictor& evictor,
+  PluginSession(ClusterView& view, const Policy& policy, const DefaultEvictor& evictor,
                 std::span<const NodeIndex> nodes, EvictionCounts& counts, ExplainOptions& explain,
                 std::string profile, PluginRun& run);
 
@@ -68,7 +69,10 @@ class PluginSession {
 
   // Records the pod as considered, with all reasons, if the plan is to explain them.
   void consider(PodIndex pod);
-  [[nodiscard]] EvictResult evict(PodIndex pod, std::string reason);
+  // If room-first is corrected, a live pod with an owner is evicted only if it fits one of `rooms`
+  // (without value: any node that nodeFit considers), where its requests are booked.
+  [[nodiscard]] EvictResult evict(PodIndex pod, std::string reason,
+                                  std::optional<std::span<const NodeIndex>> rooms = std::nullopt);
 
   // Records a limit that stopped an eviction.
   void note_limit(const char* message);
@@ -77,7 +81,7 @@ class PluginSession {
   [[nodiscard]] bool fits_omitted() const { return fits_omitted_; }
 
  private:
-  const ClusterView& view_;
+  ClusterView& view_;
   const Policy& policy_;
   const DefaultEvictor& evictor_;
   std::span<const NodeIndex> nodes_;

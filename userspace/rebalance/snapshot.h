@@ -114,7 +114,8 @@ struct ClusterPod {
   std::int64_t created_ns = 0;
   std::optional<std::int64_t> started_ns;
   bool terminating = false;
-  bool evict_annotation = false;
+  bool evict_annotation = false;  // with any value
+  bool evict_refused = false;     // its value is "false"
   bool prefer_no_eviction = false;
   bool mirror = false;
   bool static_pod = false;

@@ -76,6 +76,9 @@ class Topologies {
   std::map<std::pair<const Topology*, const std::vector<NodeIndex>*>, IncludedNodes> included_;
 };
 
+// With the nodes of the domain to which the pod is to move.
+using ChosenPods = std::map<PodIndex, std::vector<NodeIndex>>;
+
 struct Constraint {
   const SpreadConstraint* declared = nullptr;
   // That its pod's affinity and tolerations admit, as far as the constraint honors them.
@@ -130,7 +133,7 @@ struct Domain {
 class Balancer {
  public:
   Balancer(PluginSession& session, const TopologySpreadArgs& args, const Constraint& constraint,
-           Topologies& topologies, std::set<PodIndex>& chosen)
+           Topologies& topologies, ChosenPods& chosen)
       : session_(session),
         args_(args),
         constraint_(constraint),
@@ -251,7 +254,9 @@ class Balancer {
     const std::vector<PodIndex> taken(first, source.end());
     source.erase(first, source.end());
     for (const PodIndex each : taken) {
-      if (!args_.node_fit || fits_below(each)) chosen_.insert(each);
+      if (!args_.node_fit || fits_below(each)) {
+        chosen_.try_emplace(each, included_.by_domain[domains_[to].index]);
+      }
     }
     domains_[to].pods.insert(domains_[to].pods.end(), taken.begin(), taken.end());
   }
@@ -261,7 +266,7 @@ class Balancer {
   const Constraint& constraint_;
   const Topology& topology_;
   const IncludedNodes& included_;
-  std::set<PodIndex>& chosen_;
+  ChosenPods& chosen_;
   std::map<std::size_t, std::vector<PodIndex>> by_domain_;  // without empty domains
   std::size_t additional_ = 0;  // domains that count only because they have pods
   std::size_t counted_ = 0;     // pods
@@ -273,7 +278,7 @@ class Balancer {
 
 // The pods that the descheduler would try to evict, in the order of namespace and name. Its own
 // order is random.
-std::set<PodIndex> choose_pods(PluginSession& session, const TopologySpreadArgs& args) {
+ChosenPods choose_pods(PluginSession& session, const TopologySpreadArgs& args) {
   const ClusterView& view = session.view();
   std::map<std::string_view, std::vector<PodIndex>> by_namespace;
   for (const NodeIndex node : session.nodes()) {
@@ -285,7 +290,7 @@ std::set<PodIndex> choose_pods(PluginSession& session, const TopologySpreadArgs&
   }
   EligibleNodes eligible(view, session.nodes());
   Topologies topologies(session);
-  std::set<PodIndex> chosen;
+  ChosenPods chosen;
   for (auto& [name, pods] : by_namespace) {
     std::sort(pods.begin(), pods.end());
     LabelIndex index(view, pods);
@@ -301,10 +306,10 @@ std::set<PodIndex> choose_pods(PluginSession& session, const TopologySpreadArgs&
 void run_plugin(PluginSession& session, const TopologySpreadArgs& args) {
   const ClusterView& view = session.view();
   std::set<std::string_view> full_nodes;
-  for (const PodIndex each : choose_pods(session, args)) {
+  for (const auto& [each, rooms] : choose_pods(session, args)) {
     const std::string_view node = view.pod(each).node;
     if (full_nodes.contains(node) || !session.evictor().pre_eviction_filter(each)) continue;
-    const EvictResult result = session.evict(each, "its topology domain has too many pods");
+    const EvictResult result = session.evict(each, "its topology domain has too many pods", rooms);
     if (result == EvictResult::total_limit) return;
     if (result == EvictResult::node_limit) full_nodes.insert(node);
   }

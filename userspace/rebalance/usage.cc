@@ -129,7 +129,9 @@ Result<std::vector<Amounts>> UsageSource::queried(std::span<const NodeIndex> nod
                    in_double_quotes(*sample.instance) + " has value " + text_of(sample.value) +
                    " outside of <0; 1> interval");
     }
-    const auto used = static_cast<std::int64_t>(sample.value * 100);
+    const double percent = sample.value * 100;
+    const bool round = view_.corrects(Correction::metric_rounding);
+    const auto used = static_cast<std::int64_t>(round ? std::round(percent) : percent);
     by_instance[*sample.instance].at(kMetricResource) = nanos_of(kMetricResource, used);
   }
   std::vector<Amounts> usages;

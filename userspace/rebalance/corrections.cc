@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rebalance/corrections.h"
+
+namespace forestall::rebalance {
+namespace {
+
+// kubernetes-sigs/descheduler issues are named where there is one.
+constexpr CorrectionRow kTable[] = {
+    {Correction::evict_annotation, "evict-annotation",
+     "the annotation evict=false protects a pod, and another value lifts no protection of static, "
+     "mirror and terminating pods (#329, #422)"},
+    {Correction::priority_threshold, "priority-threshold",
+     "a priorityThreshold below the system priorities protects pods even if system critical pods "
+     "are "
+     "not protected"},
+    {Correction::min_replicas, "min-replicas",
+     "minReplicas counts pods that run or start, and neither those that have ended or terminate "
+     "nor "
+     "those that the plan evicts"},
+    {Correction::anti_affinity, "anti-affinity",
+     "nodeFit respects required anti-affinity in the whole topology domain, of the pod and of the "
+     "pods that run there (#1279)"},
+    {Correction::destination_taints, "destination-taints",
+     "of a destination only NoSchedule and NoExecute taints count, and one toleration may tolerate "
+     "several"},
+    {Correction::exact_caps, "exact-caps",
+     "the share of a capacity is computed exactly: 29 % of 100 is 29, not 28"},
+    {Correction::node_order, "node-order",
+     "nodes are ordered by their mean percentage, not by cpu, bytes and pods added up"},
+    {Correction::unlisted_resources, "unlisted-resources",
+     "only resources with a threshold start, continue and end moves"},
+    {Correction::preferred_node, "preferred-node",
+     "a preferred node counts only if the pod fits it (#1410, #1707)"},
+    {Correction::metric_rounding, "metric-rounding",
+     "shares from Prometheus are rounded to percent, not truncated: 0.57 is 57"},
+    {Correction::room_first, "room-first",
+     "a pod is moved only to a node with room for it, which is booked for the rest of the plan"},
+};
+
+constexpr bool is_in_order() {
+  for (std::size_t i = 0; i < std::size(kTable); ++i) {
+    if (static_cast<std::size_t>(kTable[i].correction) != i) return false;
+  }
+  return true;
+}
+static_assert(is_in_order());
+
+}  // namespace
+
+std::span<const CorrectionRow> correction_table() {
+  return kTable;
+}
+
+Corrections Corrections::all() {
+  Corrections all;
+  for (const CorrectionRow& each : kTable) all.add(each.correction);
+  return all;
+}
+
+}  // namespace forestall::rebalance

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "kernel/cgroup_tree.h"
+#include "sources/observer.h"
 #include "support/allocation_count.h"
 #include "support/child.h"
 #include "support/scratch_cgroup.h"
@@ -317,6 +318,102 @@ TEST_F(MemcgScanTest, APassBeginsAtACgroup) {
   } else {
     EXPECT_TRUE(scan_->all().front().removed);
   }
+}
+
+// The agent's samples of workloads, with the pass and without.
+class WorkloadPassTest : public MemcgScanTest {
+ protected:
+  void SetUp() override {
+    for (const char* name : {"a", "b", "c"}) paths_.push_back(groups_.child(name));
+    groups_.child("a/inner");
+    Config config;
+    config.workloads.push_back({groups_.path() + "/*", {}, {}, {}, false});
+    observer_ = sources::Observer::create(tree_, config).value();
+    observer_->make_spare_tree();
+    observer_->refresh();
+    const auto directory = tree_.open(groups_.path()).value();
+    ASSERT_TRUE(scan_->begin_at(directory.fd()).ok());
+  }
+  std::vector<WorkloadSample> sample(kernel::MemcgScan* scan) {
+    observer_->set_memcgs(scan);
+    Observation observation;
+    observer_->add_workloads(observation, {}, sources::kUnscored);
+    EXPECT_THAT(observation.notes, testing::IsEmpty());
+    return std::move(*observation.workloads);
+  }
+
+  kernel::CgroupTree tree_ = kernel::CgroupTree::discover().value();
+  std::unique_ptr<sources::Observer> observer_;
+  std::vector<std::string> paths_;
+};
+
+TEST_F(WorkloadPassTest, SamplesAreThoseOfTheFiles) {
+  const UnreadFile file(mib(16));
+  const Child first = holder(groups_.path() + "/a/inner", mib(12), mib(4), file.path());
+  const Child second = holder(paths_[1], mib(6), mib(2), "/dev/null");
+  const auto complete = [&] {
+    return groups_.usage(paths_[0]) >= mib(16) && groups_.usage(paths_[1]) >= mib(8);
+  };
+  const MonotonicTime end = SystemClock().now() + kPatience;
+  std::vector<WorkloadSample> passed, read;
+  while ((!complete() || passed != read || read.empty()) && SystemClock().now() < end) {
+    passed = sample(scan_.get());
+    read = sample(nullptr);
+  }
+  ASSERT_EQ(read.size(), 3U);
+  EXPECT_EQ(passed, read);
+  EXPECT_EQ(read[0].processes, 1U);
+  EXPECT_EQ(read[2].processes, 0U);
+}
+
+TEST_F(WorkloadPassTest, ASampleIsTakenAgainFromANewPass) {
+  const Hog hog(groups_, paths_[1], mib(4));
+  observer_->set_memcgs(scan_.get());
+  Observation observation;
+  observer_->add_workloads(observation, {}, sources::kUnscored);
+  hog.grow(mib(16));
+  ASSERT_TRUE(hog.wait_grown());
+  observer_->resample_workloads(observation);
+  ASSERT_EQ(observation.workloads->size(), 3U);
+  const WorkloadSample& grown = observation.workloads->at(1);
+  EXPECT_GE(grown.usage, mib(16));
+  EXPECT_EQ(grown.usage, scan_->find(id(paths_[1]))->usage);
+}
+
+TEST_F(WorkloadPassTest, AnExchangedTreeUsesThePass) {
+  ASSERT_EQ(sample(scan_.get()).size(), 3U);
+  EXPECT_EQ(scan_->all().size(), 5U);
+  auto spare = observer_->take_spare_tree();
+  spare->refresh();
+  observer_->exchange_tree(std::move(spare));
+  groups_.remove_child(groups_.path() + "/a/inner");
+  const auto directory = tree_.open(paths_[2]).value();
+  ASSERT_TRUE(scan_->begin_at(directory.fd()).ok());
+  Observation observation;
+  observer_->add_workloads(observation, {}, sources::kUnscored);
+  EXPECT_EQ(observation.workloads->size(), 3U);
+  EXPECT_EQ(scan_->all().size(), 1U);
+}
+
+TEST_F(WorkloadPassTest, ARemovedWorkloadIsDropped) {
+  groups_.remove_child(paths_[1]);
+  const auto samples = sample(scan_.get());
+  ASSERT_EQ(samples.size(), 2U);
+  EXPECT_EQ(samples[1].workload.path, paths_[2]);
+}
+
+TEST_F(WorkloadPassTest, AWorkloadOutsideOfThePassIsReadFromItsFiles) {
+  const Child child = holder(paths_[1], mib(6), mib(2), "/dev/null");
+  const auto directory = tree_.open(paths_[0]).value();
+  ASSERT_TRUE(scan_->begin_at(directory.fd()).ok());
+  const MonotonicTime end = SystemClock().now() + kPatience;
+  while (groups_.usage(paths_[1]) < mib(8) && SystemClock().now() < end) {
+  }
+  const auto samples = sample(scan_.get());
+  ASSERT_EQ(samples.size(), 3U);
+  EXPECT_EQ(scan_->find(id(paths_[1])), nullptr);
+  EXPECT_GE(samples[1].usage, mib(8));
+  EXPECT_EQ(samples[1].processes, 1U);
 }
 
 TEST_F(MemcgScanTest, AllocatesNothing) {

@@ -10,6 +10,7 @@
 #include "kernel/bpf_programs.h"
 #include "kernel/cgroup_tree.h"
 #include "kernel/guard.h"
+#include "kernel/memcg_scan.h"
 #include "kernel/memory_high_records.h"
 #include "kernel/task_scan.h"
 #include "model/feature.h"
@@ -21,9 +22,10 @@ namespace forestall::agent {
 struct Host {
   std::string kernel_release;  // uname -r: shown, never decided upon
   kernel::CgroupTree tree;
-  std::unique_ptr<kernel::BpfPrograms> bpf;  // null when turned off
-  std::unique_ptr<kernel::TaskScan> tasks;   // null when it did not load, or was handed out
-  std::unique_ptr<kernel::Guard> guard;      // null unless load_guard() loaded it
+  std::unique_ptr<kernel::BpfPrograms> bpf;   // null when turned off
+  std::unique_ptr<kernel::TaskScan> tasks;    // null when it did not load, or was handed out
+  std::unique_ptr<kernel::MemcgScan> memcgs;  // null when it did not load
+  std::unique_ptr<kernel::Guard> guard;       // null unless load_guard() loaded it
   // One per feature, in Feature order; complete once protect_self() ran.
   std::vector<FeatureReport> reports;
   kernel::MemoryHighRecords high_records{};  // without a directory, memory.high is never set

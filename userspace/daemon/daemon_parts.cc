@@ -152,6 +152,7 @@ void build_sinks(DaemonParts& parts, const agent::Host& host, exports::Log& log,
 Result<void> build_parts(DaemonParts& parts, agent::Host& host, const Config& config,
                          exports::Log& log, exports::Log* records) {
   parts.observer = TRY(sources::Observer::create(host.tree, config));
+  parts.observer->set_memcgs(host.memcgs.get());
   parts.ladder =
       TRY(actuators::Ladder::create(host.tree, parts.clock, ladder_options(host, config)));
   TRY(build_sources(parts, host, config));

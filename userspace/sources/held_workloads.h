@@ -4,6 +4,9 @@
 // A failed open is the agent's loss, not a property of the workload. EMFILE, ENFILE and ENOMEM
 // therefore never remove a known workload from the candidates, nor make its values unknown: the
 // policy evicts workloads without values first. It keeps the values that were last read.
+//
+// With a MemcgScan one pass in the kernel replaces the files of all workloads. A workload that is
+// not in the pass, or is removed, is read from its files, which prove that it was removed.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +15,9 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "kernel/cgroup_tree.h"
+#include "kernel/memcg_scan.h"
 #include "model/config.h"
 #include "model/observation.h"
 #include "sources/held_workload.h"
@@ -31,6 +36,14 @@ class HeldWorkloads {
 
   [[nodiscard]] std::size_t size() const { return workloads_.size(); }
   [[nodiscard]] const Workload& at(std::size_t index) const { return workloads_[index].workload; }
+  // Source of all cgroups in one pass; null (initially): files only. Not owned.
+  void set_scan(kernel::MemcgScan* scan);
+  // Reads all cgroups if that costs less than `wanted` workloads do by their files; else, and if it
+  // fails, files serve the samples that follow. Without a call they use the last pass.
+  void begin_samples(std::size_t wanted, std::vector<SourceNote>& notes);
+  // Whether the last pass is too old for further samples.
+  [[nodiscard]] bool pass_expired() const;
+
   // Appends a sample, unless the workload was removed or never read.
   void sample(std::size_t index, std::vector<WorkloadSample>& samples,
               std::vector<SourceNote>& notes);
@@ -41,7 +54,7 @@ class HeldWorkloads {
   // Holds half as many descriptors from the next refresh() on.
   void share_descriptors() { descriptors_max_ /= 2; }
   // These workloads are in use from now on instead of `before`: takes over the values that were
-  // last read, and counts on.
+  // last read and the scan, and counts on.
   void continue_from(HeldWorkloads& before);
 
   [[nodiscard]] std::vector<const Workload*> list() const;
@@ -65,7 +78,13 @@ class HeldWorkloads {
                                                              const std::string& path,
                                                              std::vector<SourceNote>& notes);
 
+  // Values of the pass; nullopt: files have to be read.
+  [[nodiscard]] std::optional<LastReading> take_from_pass(HeldWorkload& held,
+                                                          std::vector<SourceNote>& notes);
+
   const kernel::CgroupTree& tree_;
+  kernel::MemcgScan* scan_ = nullptr;
+  std::optional<MonotonicTime> passed_at_;  // nullopt: files serve the samples
   OwnPlace self_;
   OwnPlace init_;
   const InferenceHost inference_host_;

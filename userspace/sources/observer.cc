@@ -101,6 +101,8 @@ class Observer::Reader {
   bool add_some_workloads(Observation& observation, std::string_view subject, std::size_t& next,
                           std::size_t count);
   void resample_workloads(Observation& observation);
+  // Before samples of the workloads related to `subject`.
+  void begin_samples(Observation& observation, std::string_view subject);
   void add_statistics(Observation& observation, std::optional<MonotonicTime> since) const;
   void ask_disk_usage(MonotonicTime now, Duration age_max);
   void set_writable_layers(WritableLayers layers) { layers_ = std::move(layers); }
@@ -108,6 +110,7 @@ class Observer::Reader {
     processes_ = processes;
     scanned_at_.reset();
   }
+  void set_memcgs(kernel::MemcgScan* scan) { held_->workloads().set_scan(scan); }
   void add_container_samples(WorkloadSample& sample) {
     sources::add_container_samples(tree_, sample, buffer_);
   }
@@ -199,6 +202,7 @@ bool Observer::Reader::add_some_workloads(Observation& observation, std::string_
                                           std::size_t& next, std::size_t count) {
   if (!observation.workloads) observation.workloads.emplace();
   HeldWorkloads& workloads = held_->workloads();
+  if (next == 0 || workloads.pass_expired()) begin_samples(observation, subject);
   for (; next < workloads.size() && count > 0; ++next) {
     if (!is_related(workloads.at(next).path, subject)) continue;
     workloads.sample(next, *observation.workloads, observation.notes);
@@ -209,7 +213,17 @@ bool Observer::Reader::add_some_workloads(Observation& observation, std::string_
   return false;
 }
 
+void Observer::Reader::begin_samples(Observation& observation, std::string_view subject) {
+  HeldWorkloads& workloads = held_->workloads();
+  std::size_t wanted = 0;
+  for (std::size_t i = 0; i < workloads.size(); ++i) {
+    if (is_related(workloads.at(i).path, subject)) ++wanted;
+  }
+  workloads.begin_samples(wanted, observation.notes);
+}
+
 void Observer::Reader::resample_workloads(Observation& observation) {
+  held_->workloads().begin_samples(observation.workloads->size(), observation.notes);
   std::erase_if(*observation.workloads, [&](WorkloadSample& sample) {
     return !held_->workloads().resample(sample, observation.notes);
   });
@@ -219,6 +233,7 @@ void Observer::Reader::add_workloads(Observation& observation, std::string_view 
                                      Scoring scoring) {
   auto& samples = observation.workloads.emplace();
   HeldWorkloads& workloads = held_->workloads();
+  begin_samples(observation, subject);
   for (std::size_t i = 0; i < workloads.size(); ++i) {
     if (is_related(workloads.at(i).path, subject)) {
       workloads.sample(i, samples, observation.notes);
@@ -339,6 +354,10 @@ void Observer::ask_disk_usage(MonotonicTime now, Duration age_max) {
 void Observer::set_writable_layers(WritableLayers layers) {
   reader_->set_writable_layers(std::move(layers));
 }
+void Observer::set_memcgs(kernel::MemcgScan* scan) {
+  reader_->set_memcgs(scan);
+}
+
 void Observer::set_processes(ProcessSource* processes) {
   reader_->set_processes(processes);
 }

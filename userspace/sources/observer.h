@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "kernel/cgroup_tree.h"
+#include "kernel/memcg_scan.h"
 #include "model/config.h"
 #include "model/observation.h"
 #include "sources/disk_walker.h"
@@ -95,6 +96,10 @@ class Observer {
   // Source of the kernel's points for add_workloads(). Not owned; must outlive the observer. Null
   // (initially): workloads stay unscored.
   void set_processes(ProcessSource* processes);
+
+  // Reads all workloads in one pass in the kernel. Not owned; must outlive the observer, and
+  // nothing else may use it. Null (initially): files.
+  void set_memcgs(kernel::MemcgScan* scan);
 
   // Fills the statistics of the workloads from the last walk over the pods' files. Sets
   // disk_usage_read if that walk is recent enough to decide on and, with `since`, began no earlier.

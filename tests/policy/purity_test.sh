@@ -14,8 +14,8 @@ undefined=$("$nm" --undefined-only --format=posix "$archive" |
 [ -n "$undefined" ] || { echo "purity: nm shows no undefined symbol in $archive"; exit 1; }
 
 # Besides base, model and policy: operator new and delete, std::allocator (out of line in debug
-# builds), std::string, the library's exceptions, unwinding, mem* and the stack protector; division
-# of 128-bit quantities; the flag by which std::shared_ptr counts without atomics in a single
+# builds), std::string, the library's exceptions, unwinding, mem* and the stack protector; numbers
+# of 128 bits; the flag by which std::shared_ptr counts without atomics in a single
 # thread, and the type information that it compares; std::to_chars, which ignores locales; the
 # balancing of std::map; the hashing of std::unordered_map; the base of std::bad_variant_access;
 # fnmatch(3), which depends on the locale, and we set none.
@@ -28,13 +28,13 @@ allow() {
     -e '^_ZSt[0-9]+__throw_' \
     -e '^_ZSt(9terminatev|7nothrow)$' \
     -e '^(_Unwind_Resume|__gxx_personality_v0|DW\.ref\.__gxx_personality_v0|__cxa_[a-z_]+)$' \
-    -e '^(__u?(div|mod)ti3|__u?divmodti4|__libc_single_threaded)$' \
+    -e '^(__u?(div|mod)ti3|__u?divmodti4|__float(un)?tidf|__libc_single_threaded)$' \
     -e '^_ZTVN10__cxxabiv1' \
     -e '^_ZSt8to_chars' \
     -e '^_ZSt[0-9]+_Rb_tree_' \
     -e '^(_ZNKSt8__detail20_Prime_rehash_policy|_ZSt11_Hash_bytes)' \
     -e '^_Z(NSt9exceptionD2Ev|TISt9exception)$' \
-    -e '^(strlen|strcmp|llround|fnmatch)$' \
+    -e '^(strlen|strcmp|round|llround|fnmatch)$' \
     -e '^(memcmp|memcpy|memmove|memset|memchr|__stack_chk_fail|_GLOBAL_OFFSET_TABLE_)$'
 }
 foreign=$(

@@ -14,6 +14,7 @@ import ctypes
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -104,6 +105,8 @@ def main() -> int:
     name = f"forestall-cluster-{os.getpid()}"
     # What the lab leaves running becomes this process's, and can be reaped here.
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1)
+    # As by an exception: the cluster is removed, whatever ends this process.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     before = host_state.capture(name)
     problems = run_suite(options, name)
     changed = host_state.differences(before, host_state.capture(name))

@@ -82,6 +82,18 @@ class ToyRecordingService final : public RecordingService {
   bool recording_ = false;
 };
 
+// Has as many pods as the last list, and no writer but the first one.
+class ToyPodReceiver final : public PodReceiver {
+ public:
+  Result<std::size_t> update(const v1::UpdatePodsRequest& request) override {
+    ++calls;
+    if (request.writer() != 1) return Error{EAGAIN, "list all pods again"};
+    if (request.pods_size() == 3) return Error{EINVAL, "three are too many"};
+    return static_cast<std::size_t>(request.pods_size());
+  }
+  int calls = 0;
+};
+
 class AgentServiceTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -98,6 +110,8 @@ class AgentServiceTest : public testing::Test {
     services.drops = &drops_;
     services.rank = &rank_;
     services.recording = &recording_;
+    services.pods = &pods_;
+    services.pod_writers = {4711};
     auto service = AgentService::create(services);
     ASSERT_TRUE(service.ok()) << service.error().text();
     service_ = std::move(*service);
@@ -122,6 +136,7 @@ class AgentServiceTest : public testing::Test {
   wire::GrpcCounts counts_;
   ToyRankService rank_;
   ToyRecordingService recording_;
+  ToyPodReceiver pods_;
   std::unique_ptr<exports::EventBroadcast> broadcast_;
   std::unique_ptr<AgentService> service_;
   std::unique_ptr<wire::GrpcServer> server_;
@@ -141,6 +156,40 @@ TEST_F(AgentServiceTest, ReturnsItsStatus) {
   const grpc::Status status = stub_->GetStatus(&call, {}, &response);
   ASSERT_TRUE(status.ok()) << status.error_message();
   EXPECT_EQ(response.status().version(), "7");
+}
+
+TEST_F(AgentServiceTest, TakesPods) {
+  const auto update = [this](std::uint64_t writer, int pods) {
+    grpc::ClientContext call;
+    v1::UpdatePodsRequest request;
+    request.set_writer(writer);
+    for (int i = 0; i < pods; ++i) request.add_pods()->set_uid(std::to_string(i));
+    v1::UpdatePodsResponse response;
+    const grpc::Status status = stub_->UpdatePods(&call, request, &response);
+    return std::pair(status.error_code(), response.pods());
+  };
+  EXPECT_EQ(update(1, 2), std::pair(grpc::StatusCode::OK, std::uint64_t{2}));
+  EXPECT_EQ(update(1, 3).first, grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(update(2, 1).first, grpc::StatusCode::FAILED_PRECONDITION);
+}
+
+// The facts of pods decide what is killed.
+TEST_F(AgentServiceTest, TakesPodsFromTheirWritersOnly) {
+  server_.reset();  // this thread is the service's
+  v1::UpdatePodsRequest request;
+  request.set_writer(1);
+  const auto status_for = [&](const wire::GrpcPeer& peer) {
+    const auto call = service_->begin("/forestall.v1.Agent/UpdatePods", peer);
+    call->take(request.SerializeAsString());
+    call->requests_end();
+    return call->next().status;
+  };
+  EXPECT_EQ(status_for({false, 1000}), wire::GrpcStatus::permission_denied);
+  EXPECT_EQ(status_for({false, std::nullopt}), wire::GrpcStatus::permission_denied);
+  EXPECT_EQ(pods_.calls, 0);
+  EXPECT_EQ(status_for({false, 4711}), wire::GrpcStatus::ok);
+  EXPECT_EQ(status_for({true, 0}), wire::GrpcStatus::ok);
+  EXPECT_EQ(pods_.calls, 2);
 }
 
 TEST_F(AgentServiceTest, ManyAskAtOnce) {

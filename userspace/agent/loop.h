@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "agent/core.h"
 #include "base/result.h"
@@ -13,9 +14,9 @@ namespace forestall::agent {
 struct LoopHooks {
   // SIGHUP: reads the configuration again. On an error the old one stays in force.
   std::function<Result<Config>()> reload;
-  // Readable when `take_pod_list` has another configuration; -1: never.
-  int pod_list_fd = -1;
-  std::function<std::optional<Config>()> take_pod_list;
+  // Readable when `take_pods` may have another configuration.
+  std::vector<int> pod_fds = {};
+  std::function<std::optional<Config>()> take_pods;
   // Every source is armed: notifies the service manager.
   std::function<void()> ready;
   // When the loop ends without a signal; nothing: never.

@@ -58,6 +58,15 @@ void print_pods(const v1::AgentStatus& status) {
                            : fmt::format(" ({} of them protected: may be critical)",
                                          pods.may_be_critical()));
   }
+  if (status.has_written_pods()) {
+    const v1::WrittenPods& written = status.written_pods();
+    fmt::print("pods from the API server: {}, confirmed {}, written {} ago\n", written.pods(),
+               written.has_age_ns() ? span(written.age_ns()) + " ago" : "at an unknown time",
+               span(written.written_ago_ns()));
+    if (written.has_problem()) {
+      fmt::print("pods NOT CURRENT: {}\n", printable(written.problem()));
+    }
+  }
   if (!status.has_pod_list()) return;
   const v1::PodListStatus& list = status.pod_list();
   fmt::print("podList: {}, {} pods{}{}\n", list.path(), list.pods(),

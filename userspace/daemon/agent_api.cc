@@ -12,9 +12,9 @@ Result<std::unique_ptr<AgentApi>> AgentApi::serve(const std::string& path,
   api->rank_ = TRY(HostRankService::create(*parts.tree, std::move(parts.config)));
   api->recording_ =
       std::make_unique<HostRecordingService>(*parts.recorder, std::move(parts.recording_facts));
-  api->service_ =
-      TRY(service::AgentService::create({std::move(parts.status), parts.broadcast, parts.drops,
-                                         api->rank_.get(), api->recording_.get()}));
+  api->service_ = TRY(service::AgentService::create(
+      {std::move(parts.status), parts.broadcast, parts.drops, api->rank_.get(),
+       api->recording_.get(), parts.pods, std::move(parts.pod_writers)}));
   api->server_ = TRY(wire::GrpcServer::start(path, users, *api->service_, *parts.counts));
   return api;
 }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "daemon/rank_service.h"
@@ -29,6 +30,8 @@ struct AgentApiParts {
   wire::GrpcCounts* counts = nullptr;
   agent::Recorder* recorder = nullptr;
   HostRecordingService::Facts recording_facts;
+  service::PodReceiver* pods = nullptr;
+  std::vector<std::uint32_t> pod_writers;
 };
 
 class AgentApi {

@@ -67,6 +67,25 @@ void watch_pod_list(DaemonParts& parts, const intake::LoadedConfig& loaded, expo
   parts.pod_list->follow(loaded.pod_list, loaded.config.pod_list_max_age, loaded.config.known_pods);
 }
 
+void take_written_pods(DaemonParts& parts, exports::Log& log) {
+  auto written = WrittenPods::create(parts.clock, log);
+  if (!written) {
+    log.write(LogLevel::error, LogLine("no-written-pods").field("problem", written.error().text()));
+    return;
+  }
+  parts.written_pods = std::move(*written);
+}
+
+// Pods that were written come before those of the podList: they are the API server's.
+std::optional<KnownPods> take_pods(DaemonParts& parts) {
+  std::optional<KnownPods> listed;
+  if (parts.pod_list) listed = parts.pod_list->take();
+  if (!parts.written_pods) return listed;
+  auto written = parts.written_pods->take();
+  if (written || parts.written_pods->in_force()) return written;
+  return listed;
+}
+
 Result<void> run_loop_with(DaemonParts& parts, const DaemonOptions& options,
                            const intake::LoadedConfig& loaded, agent::Host& host,
                            exports::Log& log) {
@@ -83,6 +102,9 @@ Result<void> run_loop_with(DaemonParts& parts, const DaemonOptions& options,
                              again.config.known_pods);
     }
     in_force = reloaded_config(std::move(again.config), config, log);
+    if (parts.written_pods && parts.written_pods->in_force()) {
+      in_force.known_pods = *parts.written_pods->in_force();
+    }
     parts.ladder->set_options(ladder_options(host, in_force));
     parts.board.set_config(in_force);
     restore_memory_high(host, in_force, log);
@@ -93,9 +115,10 @@ Result<void> run_loop_with(DaemonParts& parts, const DaemonOptions& options,
     if (parts.metrics) parts.metrics->reloaded(next.ok());
     return next;
   };
-  if (parts.pod_list) hooks.pod_list_fd = parts.pod_list->fd();
-  hooks.take_pod_list = [&]() -> std::optional<Config> {
-    auto pods = parts.pod_list->take();
+  if (parts.pod_list) hooks.pod_fds.push_back(parts.pod_list->fd());
+  if (parts.written_pods) hooks.pod_fds.push_back(parts.written_pods->fd());
+  hooks.take_pods = [&]() -> std::optional<Config> {
+    auto pods = take_pods(parts);
     if (!pods) return std::nullopt;
     in_force.known_pods = std::move(*pods);
     parts.board.set_config(in_force);
@@ -133,6 +156,7 @@ Result<void> run(const DaemonOptions& options, const intake::LoadedConfig& loade
   log_start(log, host, config, options.config_origin);
   parts.board.set_config(config);
   watch_pod_list(parts, loaded, log);
+  take_written_pods(parts, log);
   parts.facts.features = host.reports;  // complete only now
   serve_api(parts, host, config.api_socket.value_or(options.api_socket), config, log);
   record_on_disk(parts, host, config, log);

@@ -15,6 +15,7 @@
 #include "daemon/agent_api.h"
 #include "daemon/live_picture.h"
 #include "daemon/pod_list_watch.h"
+#include "daemon/written_pods.h"
 #include "exports/drop_counts.h"
 #include "exports/event_broadcast.h"
 #include "exports/live_streams.h"
@@ -53,7 +54,8 @@ struct DaemonParts {
   std::unique_ptr<agent::TreeScanner> scanner;
   std::unique_ptr<agent::OomPredictor> forecast;
   std::unique_ptr<agent::KernelGuard> guard;
-  std::unique_ptr<PodListWatch> pod_list;  // null: its thread could not be started
+  std::unique_ptr<PodListWatch> pod_list;     // null: its thread could not be started
+  std::unique_ptr<WrittenPods> written_pods;  // null: no descriptor was left for it
   std::shared_ptr<exports::LoopCounts> counts = std::make_shared<exports::LoopCounts>();
   exports::DropCounts drops;
   exports::StageHistograms stages;

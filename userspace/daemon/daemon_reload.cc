@@ -31,10 +31,12 @@ Config reloaded_config(Config next, const Config& started, exports::Log& log) {
   keep(next.filesystems.runtime, started.filesystems.runtime, log, "filesystems.runtime");
   keep(next.metrics_address, started.metrics_address, log, "metricsAddress");
   keep(next.api_socket, started.api_socket, log, "apiSocket");
-  if (next.api_uids != started.api_uids || next.api_gids != started.api_gids) {
+  if (next.api_uids != started.api_uids || next.api_gids != started.api_gids ||
+      next.api_pod_writers != started.api_pod_writers) {
     warn(log, "apiUsers");
     next.api_uids = started.api_uids;
     next.api_gids = started.api_gids;
+    next.api_pod_writers = started.api_pod_writers;
   }
   keep(next.recording, started.recording, log, "recording");
   if (throttles(next) && !throttles(started)) warn(log, "ownLimit");

@@ -23,11 +23,23 @@ void put_pod_list(const PodListState& state, v1::AgentStatus& status) {
   if (!state.problem.empty()) out.set_problem(text::to_utf8(state.problem));
 }
 
+void put_written_pods(const WrittenPodsState& state, MonotonicTime now, v1::AgentStatus& status) {
+  v1::WrittenPods& out = *status.mutable_written_pods();
+  out.set_pods(state.pods);
+  if (state.confirmed) out.set_age_ns((now - *state.confirmed).count());
+  out.set_written_ago_ns((now - state.written).count());
+  if (!state.problem.empty()) out.set_problem(state.problem);
+}
+
 v1::AgentStatus status_of(DaemonParts& parts) {
   v1::AgentStatus status =
       service::to_proto(parts.facts, parts.board.status(), parts.stages, *parts.counts, parts.drops,
                         parts.grpc_counts, parts.clock.now());
   if (parts.pod_list) put_pod_list(parts.pod_list->state(), status);
+  if (!parts.written_pods) return status;
+  if (const auto written = parts.written_pods->state()) {
+    put_written_pods(*written, parts.clock.now(), status);
+  }
   return status;
 }
 
@@ -47,7 +59,11 @@ void serve_api(DaemonParts& parts, const agent::Host& host, const std::string& p
   served.recording_facts = [&host, origin = parts.facts.config_origin] {
     return agent::recording_facts(host, messages::Recorder::agent, origin);
   };
-  auto api = AgentApi::serve(path, {config.api_uids, config.api_gids}, std::move(served));
+  served.pods = parts.written_pods.get();
+  served.pod_writers = config.api_pod_writers;
+  wire::LocalUsers users{config.api_uids, config.api_gids};
+  users.uids.insert(users.uids.end(), config.api_pod_writers.begin(), config.api_pod_writers.end());
+  auto api = AgentApi::serve(path, users, std::move(served));
   if (api) {
     parts.api = std::move(api).value();
   } else {

@@ -117,6 +117,8 @@ void check_metrics_address(const v1::Config& given, Config& out, Report& report)
 void check_api(const v1::Config& given, Config& out, Report& report) {
   out.api_uids.assign(given.api_users().uids().begin(), given.api_users().uids().end());
   out.api_gids.assign(given.api_users().gids().begin(), given.api_users().gids().end());
+  out.api_pod_writers.assign(given.api_users().pod_writers().begin(),
+                             given.api_users().pod_writers().end());
   if (!given.has_api_socket()) return;
   const std::string path = given.api_socket() == "off" ? "" : given.api_socket();
   out.api_socket = path;

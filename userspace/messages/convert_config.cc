@@ -234,6 +234,9 @@ v1::EffectiveConfig to_proto(const Config& config) {
   if (config.api_socket) out.set_api_socket(text::to_utf8(*config.api_socket));
   for (const std::uint32_t uid : config.api_uids) out.mutable_api_users()->add_uids(uid);
   for (const std::uint32_t gid : config.api_gids) out.mutable_api_users()->add_gids(gid);
+  for (const std::uint32_t uid : config.api_pod_writers) {
+    out.mutable_api_users()->add_pod_writers(uid);
+  }
   if (config.recording) {
     out.mutable_recording()->set_directory(text::to_utf8(config.recording->directory));
     out.mutable_recording()->set_max_size_bytes(config.recording->max_size.count);
@@ -320,6 +323,8 @@ Result<Config> from_proto(const v1::EffectiveConfig& message) {
   if (message.has_api_socket()) config.api_socket = message.api_socket();
   config.api_uids.assign(message.api_users().uids().begin(), message.api_users().uids().end());
   config.api_gids.assign(message.api_users().gids().begin(), message.api_users().gids().end());
+  config.api_pod_writers.assign(message.api_users().pod_writers().begin(),
+                                message.api_users().pod_writers().end());
   if (message.has_recording()) {
     const v1::EffectiveRecordingPlace& place = message.recording();
     config.recording = {place.directory(), Bytes{place.max_size_bytes()}};

@@ -149,6 +149,8 @@ struct Config {
   // Users and groups that may use the socket besides root and the agent's user.
   std::vector<std::uint32_t> api_uids = {};
   std::vector<std::uint32_t> api_gids = {};
+  // Users that may use the socket and set the facts of pods.
+  std::vector<std::uint32_t> api_pod_writers = {};
   FeatureSet disabled;
   // How long the memory of a signalled victim may stay unchanged before the victim counts as stuck
   // and the next candidate is selected.

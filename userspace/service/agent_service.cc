@@ -3,6 +3,7 @@
 
 #include <sys/epoll.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <utility>
@@ -228,6 +229,30 @@ std::unique_ptr<wire::GrpcCall> AgentService::begin_recording(std::string_view m
   return nullptr;
 }
 
+// The facts of pods decide what is killed, so a reader of the agent's state may not set them.
+std::unique_ptr<wire::GrpcCall> AgentService::begin_update_pods(const wire::GrpcPeer& peer) {
+  if (services_.pods == nullptr) return nullptr;
+  const bool allowed =
+      peer.is_owner || (peer.uid && std::ranges::find(services_.pod_writers, *peer.uid) !=
+                                        services_.pod_writers.end());
+  return std::make_unique<UnaryCall<v1::UpdatePodsRequest, v1::UpdatePodsResponse>>(
+      [allowed, this](const v1::UpdatePodsRequest& request, v1::UpdatePodsResponse& response) {
+        if (!allowed) {
+          return GrpcStep::end(GrpcStatus::permission_denied,
+                               "pods are written by root, the agent's own user and `apiUsers: "
+                               "podWriters`");
+        }
+        const Result<std::size_t> pods = services_.pods->update(request);
+        if (!pods) {
+          return GrpcStep::end(pods.error().code == EAGAIN ? GrpcStatus::failed_precondition
+                                                           : GrpcStatus::invalid_argument,
+                               pods.error().message);
+        }
+        response.set_pods(*pods);
+        return GrpcStep();
+      });
+}
+
 std::unique_ptr<wire::GrpcCall> AgentService::begin(std::string_view method,
                                                     const wire::GrpcPeer& peer) {
   if (method == kReflectionMethod || method == kOldReflectionMethod) {
@@ -251,6 +276,7 @@ std::unique_ptr<wire::GrpcCall> AgentService::begin(std::string_view method,
     return std::make_unique<WatchCall<v1::WatchEventsRequest>>(*this, events_, event_watchers_,
                                                                &event_lost);
   }
+  if (method == "UpdatePods") return begin_update_pods(peer);
   return begin_recording(method, peer.is_owner);
 }
 

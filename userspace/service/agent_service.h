@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -46,6 +47,15 @@ class RecordingService {
   [[nodiscard]] virtual Result<v1::StopRecordingResponse> stop() = 0;
 };
 
+// Takes the pods of this node. Thread rule: the server's thread.
+class PodReceiver {
+ public:
+  virtual ~PodReceiver() = default;
+  // The number of pods in force. Errors: EINVAL for a pod that cannot be read; EAGAIN for a change
+  // without a list of the same writer. An error changes nothing.
+  [[nodiscard]] virtual Result<std::size_t> update(const v1::UpdatePodsRequest& request) = 0;
+};
+
 // The service's interfaces to the agent; all outlive the service. Called from the server's thread.
 struct AgentServices {
   std::function<v1::AgentStatus()> status;
@@ -53,6 +63,9 @@ struct AgentServices {
   exports::DropCounts* drops = nullptr;
   RankService* rank = nullptr;
   RecordingService* recording = nullptr;  // null: recordings are not supported
+  PodReceiver* pods = nullptr;            // null: pods cannot be written
+  // Users besides the owner that may write pods.
+  std::vector<std::uint32_t> pod_writers = {};
 };
 
 class AgentService final : public wire::GrpcService {
@@ -76,6 +89,7 @@ class AgentService final : public wire::GrpcService {
 
   [[nodiscard]] std::unique_ptr<wire::GrpcCall> begin_recording(std::string_view method,
                                                                 bool is_owner);
+  [[nodiscard]] std::unique_ptr<wire::GrpcCall> begin_update_pods(const wire::GrpcPeer& peer);
 
   AgentService(const AgentServices& services, UniqueFd news)
       : services_(services), news_(std::move(news)) {}

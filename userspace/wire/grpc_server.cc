@@ -156,7 +156,7 @@ void GrpcServer::accept_all() {
       if (!would_wait() && errno != ECONNABORTED) deaf_until_ = now_ + kDeaf;
       return;
     }
-    const GrpcPeer peer{LocalSocket::is_owners(client.get())};
+    const GrpcPeer peer{LocalSocket::is_owners(client.get()), LocalSocket::user_of(client.get())};
     if (!listening_.admits(client.get()) || (!peer.is_owner && !has_room_for_guest())) {
       ++counts_.refused;
       continue;

@@ -5,8 +5,11 @@
 // limits.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -57,7 +60,8 @@ class GrpcCall {
 
 // The client. Every client that is admitted may read all of the agent's state.
 struct GrpcPeer {
-  bool is_owner = false;  // root or the agent's own user: may control the agent
+  bool is_owner = false;                    // root or the agent's own user: may control the agent
+  std::optional<uid_t> uid = std::nullopt;  // nothing: unknown
 };
 
 // Thread rule: the server's thread only, unless the service states otherwise.

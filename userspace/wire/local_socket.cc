@@ -114,6 +114,11 @@ bool LocalSocket::is_owners(int connection) {
   return peer && (peer->uid == 0 || peer->uid == ::geteuid());
 }
 
+std::optional<uid_t> LocalSocket::user_of(int connection) {
+  const auto peer = peer_of(connection);
+  return peer ? std::optional(peer->uid) : std::nullopt;
+}
+
 bool LocalSocket::admits(int connection) const {
   if (is_owners(connection)) return true;
   const auto peer = peer_of(connection);

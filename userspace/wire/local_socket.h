@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,8 @@ class LocalSocket {
   [[nodiscard]] bool admits(int connection) const;
   // Whether the client is root or the agent's own user, who may control the agent.
   [[nodiscard]] static bool is_owners(int connection);
+  // The client's user, as at connect(); nothing: unknown.
+  [[nodiscard]] static std::optional<uid_t> user_of(int connection);
 
  private:
   LocalSocket(UniqueFd lock, UniqueFd socket, std::string path, LocalUsers users)

@@ -43,18 +43,20 @@ MAY_INCLUDE = {
     "plot": {"base", "plot", "proto"},
     "tables": {"base", "model", "kernel", "policy", "text", "messages", "tables", "proto"},
 }
-ALL = set(MAY_INCLUDE) | {"agent", "daemon", "trace", "replay", "cli", "top", "bpf", "proto"}
-TOPMOST = {"agent", "daemon", "trace", "replay", "cli", "top"}
+TOPMOST = {"agent", "daemon", "trace", "replay", "cli", "top", "cluster"}
+ALL = set(MAY_INCLUDE) | TOPMOST | {"bpf", "proto"}
 # A process that may kill has no network.
 NETWORK = {"kubernetes"}
 MAY_INCLUDE["agent"] = ALL - TOPMOST - {"intake", "service", "tables", "rebalance"} | {"agent"}
 MAY_INCLUDE["daemon"] = ALL - TOPMOST | {"agent", "daemon"}
 MAY_INCLUDE["trace"] = ALL - TOPMOST | {"trace"}
 MAY_INCLUDE["replay"] = ALL - TOPMOST | {"replay"}
-MAY_INCLUDE["cli"] = ALL - {"top"}
-MAY_INCLUDE["top"] = ALL
+MAY_INCLUDE["cli"] = ALL - {"top", "cluster"}
+MAY_INCLUDE["top"] = ALL - {"cluster"}
 for topmost in TOPMOST:
-    MAY_INCLUDE[topmost] = MAY_INCLUDE[topmost] - NETWORK
+    MAY_INCLUDE[topmost] = MAY_INCLUDE.get(topmost, set()) - NETWORK
+MAY_INCLUDE["cluster"] = {"base", "model", "text", "kubernetes", "wire", "exports", "messages",
+                          "intake", "cli", "cluster", "proto"}
 
 # What the pure core must not use beyond our own layers.
 IMPURE = re.compile(

@@ -421,6 +421,14 @@ Result<std::vector<ListedPod>> PodListStream::finish() {
   return reading_->finish();
 }
 
+Result<ListedPod> read_listed_pod(const text::JsonValue& object) {
+  const std::string kind = TRY(object.text("kind"));
+  if (!kind.empty() && kind != "Pod") {
+    return object.wrong(fmt::format("kind is {}, expected Pod", kind));
+  }
+  return read_pod(object);
+}
+
 Result<std::vector<ListedPod>> parse_listed_pods(std::string_view json) {
   PodListStream stream(std::numeric_limits<std::size_t>::max());
   TRY(stream.add(json));

@@ -21,6 +21,10 @@
 #include "base/unique_fd.h"
 #include "model/pod.h"
 
+namespace forestall::text {
+class JsonValue;
+}
+
 namespace forestall::intake {
 
 // A pod, and the node it is bound to.
@@ -53,6 +57,9 @@ class PodListStream {
   class Reading;
   std::unique_ptr<Reading> reading_;
 };
+
+// One object of kind Pod, or an item of a PodList, which has no kind.
+[[nodiscard]] Result<ListedPod> read_listed_pod(const text::JsonValue& object);
 
 // The most pods that an agent keeps: a hundred times kubelet's default for a node.
 inline constexpr std::size_t kPodsMax = 11'000;

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the agent receives of pods: changes only, in small requests, and nothing that one tenant
+// writes about the pod of another.
+#include "cluster/node_pods.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "text/json_value.h"
+
+namespace forestall::cluster {
+namespace {
+
+using kubernetes::ChangeType;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr const char* kHash = "0123456789abcdef0123456789abcdef";
+
+std::string pod(const std::string& uid, const std::string& spec = "",
+                const std::string& annotations = "") {
+  return fmt::format(
+      R"({{"metadata":{{"uid":"{}","name":"n-{}","namespace":"s","annotations":{{{}}}}},)"
+      R"("spec":{{"nodeName":"here","containers":[{{"name":"c"}}]{}{}}}}})",
+      uid, uid, annotations, spec.empty() ? "" : ",", spec);
+}
+
+std::string mirror(const std::string& uid, const std::string& hash, const std::string& spec = "") {
+  return pod(uid, spec,
+             fmt::format(R"("kubernetes.io/config.mirror":"{}","kubernetes.io/config.hash":"{}",)"
+                         R"("kubernetes.io/config.source":"file")",
+                         hash, hash));
+}
+
+// The agent's side.
+class Received {
+ public:
+  void take(const std::vector<v1::UpdatePodsRequest>& requests) {
+    for (const v1::UpdatePodsRequest& each : requests) {
+      EXPECT_LE(each.ByteSizeLong(), std::size_t{16} << 10);
+      if (each.begins_list()) pods.clear();
+      for (const std::string& uid : each.removed()) pods.erase(uid);
+      for (const v1::Pod& pod : each.pods()) pods[pod.uid()] = pod;
+    }
+  }
+  [[nodiscard]] std::vector<std::string> uids() const {
+    std::vector<std::string> all;
+    for (const auto& [uid, pod] : pods) all.push_back(uid);
+    return all;
+  }
+  std::map<std::string, v1::Pod> pods;
+};
+
+class NodePodsTest : public ::testing::Test {
+ protected:
+  bool change(ChangeType type, const std::string& json) {
+    const auto document = text::JsonDocument::parse(json);
+    EXPECT_TRUE(document) << json;
+    return pods_.changed(type, document->root()).ok();
+  }
+  bool list(const std::vector<std::string>& all) {
+    pods_.list_begins();
+    for (const std::string& each : all) {
+      const auto document = text::JsonDocument::parse(each);
+      EXPECT_TRUE(document) << each;
+      if (!pods_.listed(document->root())) return false;
+    }
+    pods_.list_ends();
+    return true;
+  }
+  NodePods pods_{"here"};
+  Received agent_;
+};
+
+TEST_F(NodePodsTest, SendsTheListOnceAndThenChanges) {
+  EXPECT_FALSE(pods_.complete());
+  ASSERT_TRUE(list({pod("a"), pod("b")}));
+  EXPECT_TRUE(pods_.complete());
+  const auto requests = pods_.take_list();
+  ASSERT_EQ(requests.size(), 1U);
+  EXPECT_TRUE(requests.front().begins_list());
+  EXPECT_TRUE(requests.front().ends_list());
+  agent_.take(requests);
+  EXPECT_THAT(agent_.uids(), ElementsAre("a", "b"));
+  EXPECT_EQ(agent_.pods["a"].name(), "n-a");
+  EXPECT_FALSE(pods_.has_changes());
+  EXPECT_THAT(pods_.take_changes(), IsEmpty());
+  EXPECT_TRUE(change(ChangeType::added, pod("c")));
+  EXPECT_TRUE(change(ChangeType::modified, pod("a", R"("priority":7)")));
+  EXPECT_TRUE(change(ChangeType::deleted, pod("b")));
+  EXPECT_TRUE(pods_.has_changes());
+  agent_.take(pods_.take_changes());
+  EXPECT_THAT(agent_.uids(), ElementsAre("a", "c"));
+  EXPECT_EQ(agent_.pods["a"].priority(), 7);
+}
+
+// A status that changes each second must not make the agent rank again.
+TEST_F(NodePodsTest, SendsNothingIfNoFactChanged) {
+  ASSERT_TRUE(list({pod("a")}));
+  agent_.take(pods_.take_list());
+  std::string same = pod("a");
+  same.insert(same.size() - 1, R"(,"status":{"podIP":"10.0.0.1","conditions":[{"type":"Ready"}]})");
+  EXPECT_TRUE(change(ChangeType::modified, same));
+  EXPECT_FALSE(pods_.has_changes());
+  ASSERT_TRUE(list({same}));
+  EXPECT_FALSE(pods_.has_changes());
+}
+
+TEST_F(NodePodsTest, RemovesWhatALaterListLacks) {
+  ASSERT_TRUE(list({pod("a"), pod("b"), mirror("m", kHash)}));
+  agent_.take(pods_.take_list());
+  ASSERT_TRUE(list({pod("b"), pod("c")}));
+  agent_.take(pods_.take_changes());
+  EXPECT_THAT(agent_.uids(), ElementsAre("b", "c"));
+}
+
+TEST_F(NodePodsTest, KeepsPodsIfALaterListIsNotComplete) {
+  ASSERT_TRUE(list({pod("a")}));
+  agent_.take(pods_.take_list());
+  EXPECT_FALSE(list({pod("b"), "{}"}));
+  EXPECT_THAT(pods_.take_changes(), IsEmpty());
+  EXPECT_EQ(pods_.size(), 1U);
+}
+
+TEST_F(NodePodsTest, IgnoresPodsOfOtherNodes) {
+  std::string other = pod("a");
+  other.replace(other.find("here"), 4, "elsewhere");
+  ASSERT_TRUE(list({other, pod("b")}));
+  agent_.take(pods_.take_list());
+  EXPECT_THAT(agent_.uids(), ElementsAre("b"));
+  EXPECT_TRUE(change(ChangeType::added, other));
+  EXPECT_FALSE(pods_.has_changes());
+}
+
+// What is not known is not guessed: the agent infers the facts.
+TEST_F(NodePodsTest, ForgetsAPodThatCannotBeReadAnyMore) {
+  ASSERT_TRUE(list({pod("a"), pod("b")}));
+  agent_.take(pods_.take_list());
+  EXPECT_TRUE(change(ChangeType::modified, pod("a", R"("priority":"high")")));
+  agent_.take(pods_.take_changes());
+  EXPECT_THAT(agent_.uids(), ElementsAre("b"));
+  EXPECT_EQ(pods_.unreadable(), 1U);
+  EXPECT_THAT(pods_.unreadable_why(), HasSubstr("pod a: spec.priority"));
+  EXPECT_FALSE(change(ChangeType::modified, R"({"kind":"Node","metadata":{"name":"x"}})"));
+}
+
+TEST_F(NodePodsTest, KnowsAStaticPodByTheHashOfItsCgroup) {
+  ASSERT_TRUE(list({mirror("m", kHash)}));
+  agent_.take(pods_.take_list());
+  EXPECT_THAT(agent_.uids(), ElementsAre(kHash, "m"));
+  EXPECT_EQ(agent_.pods[kHash].origin(), v1::Pod::STATIC_FILE);
+  EXPECT_EQ(agent_.pods["m"].origin(), v1::Pod::API);
+  EXPECT_TRUE(change(ChangeType::deleted, mirror("m", kHash)));
+  agent_.take(pods_.take_changes());
+  EXPECT_THAT(agent_.uids(), IsEmpty());
+}
+
+// A tenant that marks its pod as static must not become one, and must not describe another pod.
+TEST_F(NodePodsTest, MakesNoPodStaticByItsAnnotations) {
+  const std::string victim = "11111111-2222-3333-4444-555555555555";
+  ASSERT_TRUE(list({pod(victim, R"("priority":9)"), mirror("thief", victim, R"("priority":-1)"),
+                    mirror("odd", "x"), pod("file", "", R"("kubernetes.io/config.source":"file")"),
+                    pod("hash", "", fmt::format(R"("kubernetes.io/config.hash":"{}")", victim))}));
+  agent_.take(pods_.take_list());
+  EXPECT_THAT(agent_.uids(), ElementsAre(victim, "file", "hash", "odd", "thief"));
+  EXPECT_EQ(agent_.pods[victim].priority(), 9);
+  for (const auto& [uid, each] : agent_.pods) {
+    EXPECT_EQ(each.origin(), v1::Pod::API) << uid;
+    EXPECT_EQ(each.config_hash(), "") << uid;
+  }
+}
+
+TEST_F(NodePodsTest, KeepsAStaticPodWhenAFalseMirrorIsDeleted) {
+  ASSERT_TRUE(list({mirror("real", kHash)}));
+  agent_.take(pods_.take_list());
+  EXPECT_TRUE(change(ChangeType::added, mirror("false", kHash)));
+  agent_.take(pods_.take_changes());
+  EXPECT_TRUE(change(ChangeType::deleted, mirror("false", kHash)));
+  agent_.take(pods_.take_changes());
+  EXPECT_THAT(agent_.uids(), ElementsAre(kHash, "real"));
+  EXPECT_EQ(agent_.pods[kHash].name(), "n-real");
+}
+
+TEST_F(NodePodsTest, SplitsRequestsAndLeavesOutAPodThatIsTooLarge) {
+  std::vector<std::string> all;
+  for (int i = 0; i < 500; ++i) all.push_back(pod(fmt::format("uid-{:03}", i)));
+  std::string tolerations;
+  for (int i = 0; i < 2000; ++i) {
+    tolerations += fmt::format(R"({}{{"key":"key-{}"}})", i == 0 ? "" : ",", i);
+  }
+  all.push_back(pod("large", fmt::format(R"("tolerations":[{}])", tolerations)));
+  ASSERT_TRUE(list(all));
+  const auto requests = pods_.take_list();
+  EXPECT_GT(requests.size(), 1U);
+  EXPECT_TRUE(requests.front().begins_list());
+  EXPECT_TRUE(requests.back().ends_list());
+  agent_.take(requests);
+  EXPECT_EQ(agent_.pods.size(), 500U);
+  EXPECT_FALSE(agent_.pods.contains("large"));
+}
+
+TEST_F(NodePodsTest, RefusesMorePodsThanANodeCanHave) {
+  pods_.list_begins();
+  Result<void> taken;
+  std::size_t count = 0;
+  for (; taken && count <= NodePods::kPodsMax; ++count) {
+    const auto document = text::JsonDocument::parse(pod(std::to_string(count)));
+    taken = pods_.listed(document->root());
+  }
+  EXPECT_FALSE(taken);
+  EXPECT_EQ(count, NodePods::kPodsMax + 1);
+  EXPECT_FALSE(list({pod("a"), pod("a")}));
+}
+
+}  // namespace
+}  // namespace forestall::cluster

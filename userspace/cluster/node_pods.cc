@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/node_pods.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/printable.h"
+#include "intake/pod_list.h"
+#include "messages/convert.h"
+#include "text/json_value.h"
+
+namespace forestall::cluster {
+namespace {
+
+// The hash of a static pod's manifest, which names its cgroup (pkg/kubelet/config/common.go
+// applyDefaults()): 32 digits. A UID of the API server has dashes, so no such hash names the cgroup
+// of another pod.
+bool is_config_hash(const std::string& hash) {
+  return hash.size() == 32 && std::ranges::all_of(hash, [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
+}
+
+// What the agent receives about a pod of the API server.
+//
+// The annotations that mark a mirror pod can be set by any tenant. A real mirror pod has no cgroup
+// of its own UID, and the cgroup of the static pod has the hash as its UID. So the facts under the
+// pod's UID are always those of an ordinary pod; a static pod is known under its hash only, where
+// being static protects it whatever else the tenant wrote.
+std::vector<Pod> facts_of(Pod pod) {
+  const bool mirrors = pod.origin == PodOrigin::mirror && is_config_hash(pod.config_hash);
+  const std::string hash = std::exchange(pod.config_hash, {});
+  pod.origin = PodOrigin::api;
+  std::vector<Pod> facts = {pod};
+  if (mirrors) {
+    pod.uid = pod.config_hash = hash;
+    pod.origin = PodOrigin::static_file;
+    facts.push_back(std::move(pod));
+  }
+  return facts;
+}
+
+std::string uid_of(const text::JsonValue& object) {
+  const auto metadata = object.find("metadata");
+  if (!metadata || !*metadata) return "";
+  const auto uid = (*metadata)->text("uid");
+  return uid ? *uid : "";
+}
+
+// Fills requests with at most NodePods::kRequestBytesMax bytes of pods each.
+class RequestPacker {
+ public:
+  RequestPacker() : requests_(1) {}
+
+  void add(const std::string& uid, const std::vector<Pod>& facts) {
+    for (const Pod& pod : facts) {
+      v1::Pod message = messages::to_proto(pod);
+      const std::size_t bytes = message.ByteSizeLong();
+      // The agent would refuse it; without declared facts it infers them.
+      if (bytes > NodePods::kRequestBytesMax) {
+        remove(pod.uid);
+        continue;
+      }
+      make_room(bytes);
+      *requests_.back().add_pods() = std::move(message);
+    }
+    if (facts.empty()) remove(uid);
+  }
+  std::vector<v1::UpdatePodsRequest> take() && { return std::move(requests_); }
+
+ private:
+  void remove(const std::string& uid) {
+    make_room(uid.size());
+    requests_.back().add_removed(uid);
+  }
+  void make_room(std::size_t bytes) {
+    if (bytes_ + bytes > NodePods::kRequestBytesMax) {
+      requests_.emplace_back();
+      bytes_ = 0;
+    }
+    bytes_ += bytes + 8;  // and its tag and length
+  }
+
+  std::vector<v1::UpdatePodsRequest> requests_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace
+
+Result<std::string> NodePods::read(const text::JsonValue& object, std::vector<Pod>& facts) {
+  auto listed = intake::read_listed_pod(object);
+  if (!listed) {
+    std::string uid = uid_of(object);
+    if (uid.empty()) return listed.error();
+    ++unreadable_;
+    unreadable_why_ = fmt::format("pod {}: {}", printable(uid), printable(listed.error().text()));
+    return uid;
+  }
+  std::string uid = listed->pod.uid;
+  if (listed->node == node_) facts = facts_of(std::move(listed->pod));
+  return uid;
+}
+
+Result<void> NodePods::listed(const text::JsonValue& object) {
+  std::vector<Pod> facts;
+  std::string uid = TRY(read(object, facts));
+  if (facts.empty()) return {};
+  if (!listed_.emplace(std::move(uid), std::move(facts)).second) {
+    return error("two pods of the list have the same UID");
+  }
+  if (listed_.size() > kPodsMax) return error(fmt::format("more than {} pods", kPodsMax));
+  return {};
+}
+
+void NodePods::list_ends() {
+  for (const auto& [uid, facts] : listed_) {
+    const auto before = pods_.find(uid);
+    if (before == pods_.end() || before->second != facts) changed_.insert(uid);
+  }
+  for (const auto& [uid, facts] : pods_) {
+    if (!listed_.contains(uid)) changed_.insert(uid);
+  }
+  // A static pod that is gone from the list is known under its hash too.
+  for (const auto& [uid, facts] : pods_) {
+    if (listed_.contains(uid)) continue;
+    for (const Pod& pod : facts) changed_.insert(pod.uid);
+  }
+  pods_ = std::exchange(listed_, {});
+  complete_ = true;
+}
+
+Result<void> NodePods::changed(kubernetes::ChangeType type, const text::JsonValue& object) {
+  std::vector<Pod> facts;
+  std::string uid = TRY(read(object, facts));
+  if (type == kubernetes::ChangeType::deleted) facts.clear();
+  const auto before = pods_.find(uid);
+  if (before != pods_.end()) {
+    if (before->second == facts) return {};
+    for (const Pod& pod : before->second) changed_.insert(pod.uid);
+    pods_.erase(before);
+  }
+  if (!facts.empty()) {
+    if (pods_.size() >= kPodsMax) return error(fmt::format("more than {} pods", kPodsMax));
+    changed_.insert(uid);
+    pods_.emplace(std::move(uid), std::move(facts));
+  }
+  return {};
+}
+
+std::vector<v1::UpdatePodsRequest> NodePods::take_list() {
+  changed_.clear();
+  RequestPacker packer;
+  for (const auto& [uid, facts] : pods_) packer.add(uid, facts);
+  std::vector<v1::UpdatePodsRequest> requests = std::move(packer).take();
+  requests.front().set_begins_list(true);
+  requests.back().set_ends_list(true);
+  return requests;
+}
+
+std::vector<v1::UpdatePodsRequest> NodePods::take_changes() {
+  if (changed_.empty()) return {};
+  RequestPacker packer;
+  static const std::vector<Pod> kGone;
+  for (const std::string& uid : changed_) {
+    if (!pods_.contains(uid)) packer.add(uid, kGone);
+  }
+  // After what is gone: two pods may claim to mirror the same static pod, and one of them be gone.
+  for (const auto& [uid, facts] : pods_) {
+    const bool affected =
+        std::ranges::any_of(facts, [this](const Pod& pod) { return changed_.contains(pod.uid); });
+    if (affected) packer.add(uid, facts);
+  }
+  changed_.clear();
+  return std::move(packer).take();
+}
+
+}  // namespace forestall::cluster

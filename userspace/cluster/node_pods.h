@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pods of one node as the API server reports them, and what of it the agent has not received.
+//
+// Tenants write pods, so nothing that a tenant may set makes another pod's facts, or a static pod:
+// see facts_of() in node_pods.cc.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "forestall/v1/service.pb.h"
+#include "kubernetes/list_watch.h"
+#include "model/pod.h"
+
+namespace forestall::cluster {
+
+class NodePods final : public kubernetes::ObjectSink {
+ public:
+  // A hundred times kubelet's default.
+  static constexpr std::size_t kPodsMax = 11'000;
+  // Of one request to the agent, which accepts 16 KiB.
+  static constexpr std::size_t kRequestBytesMax = std::size_t{12} << 10;
+
+  // Ignores pods of other nodes.
+  explicit NodePods(std::string node) : node_(std::move(node)) {}
+
+  void list_begins() override { listed_.clear(); }
+  [[nodiscard]] Result<void> listed(const text::JsonValue& object) override;
+  void list_ends() override;
+  [[nodiscard]] Result<void> changed(kubernetes::ChangeType type,
+                                     const text::JsonValue& object) override;
+
+  // Whether a list was complete.
+  [[nodiscard]] bool complete() const { return complete_; }
+  [[nodiscard]] std::size_t size() const { return pods_.size(); }
+  // Whether take_changes() has some.
+  [[nodiscard]] bool has_changes() const { return !changed_.empty(); }
+  // Pods that could not be read; the agent infers their facts.
+  [[nodiscard]] std::uint64_t unreadable() const { return unreadable_; }
+  // What one of them lacks; empty: none.
+  [[nodiscard]] const std::string& unreadable_why() const { return unreadable_why_; }
+
+  // All pods, as calls of UpdatePods. REQUIRES: complete().
+  [[nodiscard]] std::vector<v1::UpdatePodsRequest> take_list();
+  // What changed since the last take; empty: nothing. REQUIRES: complete().
+  [[nodiscard]] std::vector<v1::UpdatePodsRequest> take_changes();
+
+ private:
+  using Pods = std::map<std::string, std::vector<Pod>, std::less<>>;  // by metadata.uid
+
+  // The UID of the object, and its facts; none: of another node, or unreadable.
+  [[nodiscard]] Result<std::string> read(const text::JsonValue& object, std::vector<Pod>& facts);
+
+  const std::string node_;
+  Pods pods_;
+  Pods listed_;
+  std::set<std::string, std::less<>> changed_;  // UIDs of facts that the agent has not received
+  bool complete_ = false;
+  std::uint64_t unreadable_ = 0;
+  std::string unreadable_why_;
+};
+
+}  // namespace forestall::cluster

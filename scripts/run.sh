@@ -18,6 +18,7 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
   case "${1:-}" in # the programs that these subcommands start
     report) programs+=(forestall-plot) ;;
     top) programs+=(forestall-top) ;;
+    cluster) programs+=(forestall-cluster) ;;
   esac
   if [[ "$(ninja -C build/run -n "${programs[@]}")" != *"no work to do"* ]]; then
     echo "Building ${programs[*]}: several minutes the first time"

@@ -67,7 +67,7 @@ TEST(Help, EveryHelpTextFitsEightyColumns) {
 
 TEST(Help, SubcommandsAreGrouped) {
   EXPECT_THAT(groups_of(run_forestall({"--help"}).output),
-              testing::ElementsAre("Guard: agent demo doctor status",
+              testing::ElementsAre("Guard: agent demo doctor status cluster",
                                    "Inspect: signals rank score top events",
                                    "Offline: check-config rules import-oomd earlyoom plan qos "
                                    "admit rebalance replay diff report",

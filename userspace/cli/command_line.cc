@@ -242,6 +242,18 @@ void describe_score(CLI::App& command, CommandLine& line) {
       ->excludes(pids);
 }
 
+void describe_cluster(CLI::App& command, CommandLine& line) {
+  ClusterOptions& cluster = line.cluster;
+  add_value(command, "--node", cluster.node, "NAME",
+            "The node whose pods to watch (default: the variable NODE_NAME)");
+  CLI::Option* file = add_value(command, "--kubeconfig", cluster.kubeconfig, "FILE",
+                                "Where the API server is (default: the pod's service account)");
+  add_value(command, "--context", cluster.context, "NAME",
+            "Context of the kubeconfig (default: its current-context)")
+      ->needs(file);
+  add_agent_address(command, line.options);
+}
+
 void describe_top(CLI::App& command, CommandLine& line) {
   TopOptions& top = line.top;
   CLI::Option* once = command.add_flag("--once", top.once, "Print one sample and exit");
@@ -468,6 +480,8 @@ constexpr Row kRows[] = {
      "Check which kernel features this host has and which are missing"},
     {Subcommand::status, kGuard, "status", kOutput, describe_status,
      "Show the state of the running agent"},
+    {Subcommand::cluster, kGuard, "cluster", kNone, describe_cluster,
+     "Give the running agent the pods of a Kubernetes API server"},
     {Subcommand::signals, kInspect, "signals", kLive, nullptr,
      "Show the current value of every signal and threshold"},
     {Subcommand::rank, kInspect, "rank", kLive, describe_rank,

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/cluster_options.h"
 #include "cli/completion.h"
 #include "cli/earlyoom_command.h"
 #include "cli/events_options.h"
@@ -34,6 +35,7 @@ enum class Subcommand : std::uint8_t {
   rank,
   score,
   top,
+  cluster,
   events,
   check_config,
   rules,
@@ -58,6 +60,7 @@ struct CommandLine {
   RankOptions rank;
   ScoreOptions score;
   TopOptions top;
+  ClusterOptions cluster;
   EventsOptions events;
   CheckConfigOptions check;
   RulesOptions rules;

@@ -35,7 +35,8 @@ int run(const std::vector<std::string>& arguments) {
     case Subcommand::signals: return run_signals(options);
     case Subcommand::rank: return run_rank(options, line.rank);
     case Subcommand::score: return run_score(options, line.score);
-    case Subcommand::top: return become_top(arguments);
+    case Subcommand::top: return become_companion("top", arguments);
+    case Subcommand::cluster: return become_companion("cluster", arguments);
     case Subcommand::events: return run_events(options, line.events);
     case Subcommand::check_config:
       if (refuses(line.managed_oom, "check-config")) return kExitUsage;

@@ -14,15 +14,15 @@
 
 namespace forestall::cli {
 
-int become_top(std::vector<std::string> arguments) {
-  std::string name = "forestall top";
+int become_companion(const std::string& command, std::vector<std::string> arguments) {
+  std::string name = "forestall " + command;
   std::vector<char*> argv{name.data()};
   for (std::string& each : arguments) argv.push_back(each.data());
   argv.push_back(nullptr);
-  const auto path = companion_program("forestall-top");
+  const auto path = companion_program("forestall-" + command);
   if (path) ::execv(path->c_str(), argv.data());
   const Error failure = path ? errno_error("exec", *path) : path.error();
-  fmt::print(stderr, "forestall top: {}\n", printable_lines(failure.text()));
+  fmt::print(stderr, "{}: {}\n", name, printable_lines(failure.text()));
   return kExitFailed;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall top` is a separate program, forestall-top (userspace/top, companion_program.h).
+// Subcommands that are separate programs (companion_program.h): `forestall top` is forestall-top
+// (userspace/top), `forestall cluster` is forestall-cluster (userspace/cluster).
 #pragma once
 
 #include <string>
@@ -7,8 +8,8 @@
 
 namespace forestall::cli {
 
-// Replaces this process with forestall-top, which gets the same arguments. Returns the exit code if
-// the program is not found or does not start.
-[[nodiscard]] int become_top(std::vector<std::string> arguments);
+// Replaces this process with forestall-COMMAND, which gets the same arguments. Returns the exit
+// code if the program is not found or does not start.
+[[nodiscard]] int become_companion(const std::string& command, std::vector<std::string> arguments);
 
 }  // namespace forestall::cli

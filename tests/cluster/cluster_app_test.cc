@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a fake API server to the pods that an agent has in force.
+#include "cluster/app.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "daemon/written_pods.h"
+#include "service/unary_call.h"
+#include "support/child.h"
+#include "support/fake_api_server.h"
+#include "support/temp_tree.h"
+#include "wire/grpc_server.h"
+
+namespace forestall::cluster {
+namespace {
+
+using test::ApiAnswer;
+using test::ApiRequest;
+using test::chunk;
+using test::FakeApiServer;
+using test::json_answer;
+using test::watch_answer;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using wire::GrpcStep;
+
+std::string pod(const std::string& uid, int priority = 0) {
+  return fmt::format(
+      R"({{"metadata":{{"uid":"{0}","name":"{0}","namespace":"s","resourceVersion":"11"}},)"
+      R"("spec":{{"nodeName":"here","priority":{1},"containers":[{{"name":"c"}}]}}}})",
+      uid, priority);
+}
+
+std::string event(const std::string& type, const std::string& object) {
+  return fmt::format("{{\"type\":\"{}\",\"object\":{}}}\n", type, object);
+}
+
+std::string list(const std::vector<std::string>& pods) {
+  return fmt::format(R"({{"kind":"PodList","metadata":{{"resourceVersion":"10"}},"items":[{}]}})",
+                     fmt::join(pods, ","));
+}
+
+// The agent's socket with the agent's own store of pods.
+class ToyAgent final : public wire::GrpcService {
+ public:
+  explicit ToyAgent(const std::string& socket) {
+    pods_ = daemon::WrittenPods::create(clock_, log_).value();
+    server_ = wire::GrpcServer::start(socket, {}, *this, counts_).value();
+  }
+  std::unique_ptr<wire::GrpcCall> begin(std::string_view method, const wire::GrpcPeer&) override {
+    if (method != "/forestall.v1.Agent/UpdatePods") return nullptr;
+    return std::make_unique<service::UnaryCall<v1::UpdatePodsRequest, v1::UpdatePodsResponse>>(
+        [this](const v1::UpdatePodsRequest& request, v1::UpdatePodsResponse&) {
+          ++calls;
+          const auto updated = pods_->update(request);
+          return updated ? GrpcStep()
+                         : GrpcStep::end(wire::GrpcStatus::failed_precondition,
+                                         updated.error().message);
+        });
+  }
+  [[nodiscard]] int news_fd() const override { return -1; }
+  void take_news() override {}
+
+  // "UID=PRIORITY" of the pods in force.
+  std::vector<std::string> in_force() {
+    (void)pods_->take();
+    std::vector<std::string> all;
+    if (!pods_->in_force()) return {"none"};
+    for (const auto& each : *pods_->in_force()) {
+      all.push_back(fmt::format("{}={}", each->uid, each->priority.value_or(-1)));
+    }
+    return all;
+  }
+  [[nodiscard]] std::string problem() const {
+    const auto state = pods_->state();
+    return state ? state->problem : "none";
+  }
+
+  std::atomic<int> calls{0};
+
+ private:
+  SystemClock clock_;
+  exports::Log log_{exports::Log::Stream::standard_error, true, exports::LogLevel::error};
+  wire::GrpcCounts counts_;
+  std::unique_ptr<daemon::WrittenPods> pods_;
+  std::unique_ptr<wire::GrpcServer> server_;  // last: its thread uses the above
+};
+
+class ClusterAppTest : public ::testing::Test {
+ protected:
+  ClusterAppTest()
+      : server_([this](const ApiRequest& request) {
+          const std::lock_guard lock(mutex_);
+          return answer_(request);
+        }) {
+    agent_ = std::make_unique<ToyAgent>(directory_ / "s");
+    AppOptions options;
+    options.node = "here";
+    options.socket = directory_ / "s";
+    options.access.server = server_.url();
+    app_ = App::create(options, clock_, log_).value();
+  }
+  // The list, then an open watch.
+  static std::function<ApiAnswer(const ApiRequest&)> serving(const std::string& pods) {
+    return [pods](const ApiRequest& request) {
+      return request.target.find("watch=1") == std::string::npos ? json_answer(200, pods)
+                                                                 : watch_answer();
+    };
+  }
+  void answer(std::function<ApiAnswer(const ApiRequest&)> with) {
+    const std::lock_guard lock(mutex_);
+    answer_ = std::move(with);
+  }
+  // Whether `done` came true while the process ran.
+  bool run_until(const std::function<bool()>& done) {
+    const MonotonicTime deadline = clock_.now() + test::kPatience;
+    while (!done()) {
+      if (clock_.now() > deadline) return false;
+      EXPECT_TRUE(app_->step(-1, std::chrono::milliseconds(10)));
+    }
+    return true;
+  }
+  bool has(const std::vector<std::string>& pods) {
+    return run_until([&] { return agent_->in_force() == pods; });
+  }
+
+  const SystemClock clock_;
+  exports::Log log_{exports::Log::Stream::standard_error, true, exports::LogLevel::error};
+  test::TempTree directory_;
+  std::mutex mutex_;
+  std::function<ApiAnswer(const ApiRequest&)> answer_ = serving(list({pod("a", 5)}));
+  FakeApiServer server_;
+  std::unique_ptr<ToyAgent> agent_;
+  std::unique_ptr<App> app_;
+};
+
+TEST_F(ClusterAppTest, GivesTheAgentTheListAndEachChange) {
+  ASSERT_TRUE(has({"a=5"}));
+  EXPECT_THAT(server_.requests().front().target, HasSubstr("fieldSelector=spec.nodeName%3Dhere"));
+  ASSERT_TRUE(run_until([&] { return server_.requests().size() == 2; }));
+  server_.send_held(chunk(event("ADDED", pod("b", 1)) + event("MODIFIED", pod("a", 6))));
+  ASSERT_TRUE(has({"a=6", "b=1"}));
+  server_.send_held(chunk(event("DELETED", pod("a", 6))));
+  ASSERT_TRUE(has({"b=1"}));
+}
+
+// The same name, another UID: two pods for a moment, and then only the new one.
+TEST_F(ClusterAppTest, TellsAPodFromItsSuccessorOfTheSameName) {
+  ASSERT_TRUE(has({"a=5"}));
+  ASSERT_TRUE(run_until([&] { return server_.requests().size() == 2; }));
+  std::string next = pod("z", 2);
+  next.replace(next.find("\"name\":\"z\""), 10, "\"name\":\"a\"");
+  server_.send_held(chunk(event("ADDED", next) + event("DELETED", pod("a", 5))));
+  ASSERT_TRUE(has({"z=2"}));
+}
+
+TEST_F(ClusterAppTest, LeavesTheLastPodsInForceWhileTheApiIsAway) {
+  ASSERT_TRUE(has({"a=5"}));
+  ASSERT_TRUE(run_until([&] { return server_.requests().size() == 2; }));
+  answer([](const ApiRequest&) {
+    return json_answer(500, R"({"kind":"Status","message":"etcdserver: request timed out"})");
+  });
+  server_.cut_held();
+  ASSERT_TRUE(run_until([&] { return agent_->problem() == "500: etcdserver: request timed out"; }));
+  EXPECT_THAT(agent_->in_force(), ElementsAre("a=5"));
+  // The watch cannot resume; only a list has `c`.
+  answer([](const ApiRequest& request) {
+    if (request.target.find("watch=1") == std::string::npos) {
+      return json_answer(200, list({pod("c", 3)}));
+    }
+    return json_answer(410, R"({"kind":"Status","reason":"Expired","code":410})");
+  });
+  ASSERT_TRUE(has({"c=3"}));
+}
+
+TEST_F(ClusterAppTest, GivesTheAgentNothingBeforeAListIsComplete) {
+  answer([](const ApiRequest&) { return json_answer(200, "{\"kind\":\"PodList\",\"items\":["); });
+  ASSERT_TRUE(run_until([&] { return server_.requests().size() == 2; }));
+  EXPECT_EQ(agent_->calls, 0);
+  EXPECT_THAT(agent_->in_force(), ElementsAre("none"));
+}
+
+TEST_F(ClusterAppTest, ListsAgainForAnAgentThatStartedAgain) {
+  ASSERT_TRUE(has({"a=5"}));
+  agent_.reset();
+  agent_ = std::make_unique<ToyAgent>(directory_ / "s");
+  ASSERT_TRUE(run_until([&] { return server_.requests().size() == 2; }));
+  server_.send_held(chunk(event("ADDED", pod("b", 1))));
+  ASSERT_TRUE(has({"a=5", "b=1"}));
+}
+
+TEST_F(ClusterAppTest, WaitsForAnAgentThatIsAway) {
+  agent_.reset();
+  ASSERT_TRUE(run_until([&] { return server_.requests().size() == 2; }));
+  server_.send_held(chunk(event("ADDED", pod("b", 1))));
+  agent_ = std::make_unique<ToyAgent>(directory_ / "s");
+  ASSERT_TRUE(has({"a=5", "b=1"}));
+}
+
+}  // namespace
+}  // namespace forestall::cluster

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/app.h"
+
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdint>
+#include <random>
+#include <utility>
+
+namespace forestall::cluster {
+namespace {
+
+using exports::LogLevel;
+using exports::LogLine;
+
+std::uint64_t random_number() {
+  std::random_device device;
+  return std::uint64_t{device()} << 32 | device();
+}
+
+// In [0, 1).
+std::function<double()> random_chances() {
+  return [engine = std::mt19937_64(random_number())]() mutable {
+    return std::uniform_real_distribution<double>(0, 1)(engine);
+  };
+}
+
+}  // namespace
+
+App::App(const AppOptions& options, const Clock& clock, exports::Log& log,
+         std::unique_ptr<kubernetes::HttpClient> client)
+    : clock_(clock),
+      log_(log),
+      pods_(options.node),
+      client_(std::move(client)),
+      watch_("/api/v1/pods", "spec.nodeName=" + options.node, pods_, random_chances()),
+      objects_(*client_, watch_, clock),
+      writer_(options.socket, pods_, watch_.state(), clock, random_number(), random_chances()) {}
+
+Result<std::unique_ptr<App>> App::create(const AppOptions& options, const Clock& clock,
+                                         exports::Log& log) {
+  auto client = TRY(kubernetes::HttpClient::create(options.access));
+  return std::unique_ptr<App>(new App(options, clock, log, std::move(client)));
+}
+
+Result<void> App::step(int stop_fd, Duration longest) {
+  objects_.advance();
+  client_->advance();
+  objects_.advance();
+  writer_.advance();
+  report();
+  const Duration left = std::min(objects_.due(), writer_.due()) - clock_.now();
+  pollfd fds[] = {{stop_fd, POLLIN, 0}, writer_.poll()};
+  const std::size_t count = fds[1].fd < 0 ? 1 : 2;
+  return client_->wait({fds, count}, std::clamp(left, Duration::zero(), longest));
+}
+
+// Each change once.
+void App::report() {
+  const kubernetes::ListWatchState& api = watch_.state();
+  if (api.problem != api_problem_) {
+    api_problem_ = api.problem;
+    LogLine line("api");
+    line.field("state", api.problem.empty() ? "current" : "not-current");
+    if (!api.problem.empty()) line.field("problem", api.problem);
+    log_.write(api.problem.empty() ? LogLevel::info : LogLevel::warning, line);
+  }
+  if (pods_.complete() && !was_complete_) {
+    was_complete_ = true;
+    log_.write(LogLevel::info, LogLine("pods").field("pods", pods_.size()));
+  }
+  if (pods_.unreadable_why() != unreadable_) {
+    unreadable_ = pods_.unreadable_why();
+    log_.write(LogLevel::warning, LogLine("pod-unreadable")
+                                      .field("problem", unreadable_)
+                                      .field("instead", "the agent infers its facts"));
+  }
+  if (writer_.problem() != agent_problem_) {
+    agent_problem_ = writer_.problem();
+    LogLine line("agent");
+    line.field("state", agent_problem_.empty() ? "has-the-pods" : "away");
+    if (!agent_problem_.empty()) line.field("problem", agent_problem_);
+    log_.write(agent_problem_.empty() ? LogLevel::info : LogLevel::warning, line);
+  }
+}
+
+Result<void> run_app(const AppOptions& options, exports::Log& log) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  const UniqueFd stop(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!stop) return errno_error("signalfd", "SIGTERM");
+  const SystemClock clock;
+  const auto app = TRY(App::create(options, clock, log));
+  log.write(LogLevel::info, LogLine("start")
+                                .field("node", options.node)
+                                .field("server", options.access.server)
+                                .field("socket", options.socket));
+  signalfd_siginfo received{};
+  while (::read(stop.get(), &received, sizeof received) != sizeof received) {
+    TRY(app->step(stop.get(), std::chrono::hours(1)));
+  }
+  log.write(LogLevel::info, LogLine("stop"));
+  return {};
+}
+
+}  // namespace forestall::cluster

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "cluster/node_pods.h"
+#include "cluster/pod_writer.h"
+#include "exports/log.h"
+#include "kubernetes/http_client.h"
+#include "kubernetes/object_watch.h"
+
+namespace forestall::cluster {
+
+struct AppOptions {
+  std::string node;    // spec.nodeName of the pods
+  std::string socket;  // the agent's
+  kubernetes::Access access;
+};
+
+// Watches the pods of one node and writes them to the agent. Thread rule: one thread.
+class App {
+ public:
+  // `log` and `clock` outlive this. Errors: libcurl cannot be used.
+  static Result<std::unique_ptr<App>> create(const AppOptions& options, const Clock& clock,
+                                             exports::Log& log);
+  App(const App&) = delete;
+  App& operator=(const App&) = delete;
+
+  // One round: waits for work, until `stop_fd` is readable or for at most `longest`, and does it.
+  [[nodiscard]] Result<void> step(int stop_fd, Duration longest);
+
+ private:
+  App(const AppOptions& options, const Clock& clock, exports::Log& log,
+      std::unique_ptr<kubernetes::HttpClient> client);
+  void report();
+
+  const Clock& clock_;
+  exports::Log& log_;
+  NodePods pods_;
+  const std::unique_ptr<kubernetes::HttpClient> client_;
+  kubernetes::ListWatch watch_;
+  kubernetes::ObjectWatch objects_;
+  PodWriter writer_;
+  // As last logged.
+  bool was_complete_ = false;
+  std::string api_problem_;
+  std::string agent_problem_;
+  std::string unreadable_;
+};
+
+// Until SIGTERM or SIGINT. REQUIRES: both are blocked in every thread.
+[[nodiscard]] Result<void> run_app(const AppOptions& options, exports::Log& log);
+
+}  // namespace forestall::cluster

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// forestall-cluster, which `forestall cluster` executes. It is a separate program because the agent
+// may kill and must have no network, and this one has the network and must not be able to kill.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+
+#include "base/printable.h"
+#include "cli/agent_socket.h"
+#include "cli/command_line.h"
+#include "cli/exit_code.h"
+#include "cluster/app.h"
+
+namespace forestall::cluster {
+namespace {
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+int fail(const std::string& problem, int exit_code) {
+  fmt::print(stderr, "forestall cluster: {}\n", printable_lines(problem));
+  return exit_code;
+}
+
+int run(const std::vector<std::string>& arguments) {
+  cli::CommandLine line;
+  if (const auto exit_code = parse_command_line(arguments, line)) return *exit_code;
+  if (line.subcommand != cli::Subcommand::cluster) {
+    return fail("this program is run by `forestall cluster`", cli::kExitUsage);
+  }
+  const cli::ClusterOptions& given = line.cluster;
+  AppOptions options;
+  options.node = given.node.empty() ? variable("NODE_NAME") : given.node;
+  if (options.node.empty()) {
+    return fail("no node: use --node, or set NODE_NAME to spec.nodeName of the pod",
+                cli::kExitUsage);
+  }
+  options.socket = cli::agent_socket(line.options);
+  auto access = given.kubeconfig.empty()
+                    ? kubernetes::in_cluster_access(variable("KUBERNETES_SERVICE_HOST"),
+                                                    variable("KUBERNETES_SERVICE_PORT"))
+                    : kubernetes::read_kubeconfig(given.kubeconfig, given.context);
+  if (!access) return fail(access.error().text(), cli::kExitFailed);
+  options.access = *std::move(access);
+  // Before the log's thread, which inherits it.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  exports::Log log(
+      exports::Log::Stream::standard_error, true, exports::LogLevel::info, [] {},
+      exports::default_log_format());
+  if (::geteuid() == 0) {
+    log.write(exports::LogLevel::warning,
+              exports::LogLine("privileges")
+                  .field("problem", "this process runs as root, and needs no privileges")
+                  .field("remedy", "run it as another user, listed in apiUsers: podWriters"));
+  }
+  const auto ran = run_app(options, log);
+  return ran ? cli::kExitOk : fail(ran.error().text(), cli::kExitFailed);
+}
+
+}  // namespace
+}  // namespace forestall::cluster
+
+int main(int argc, char** argv) {
+  // Our own code throws no exceptions. Those of libraries (bad_alloc) end here.
+  try {
+    return forestall::cluster::run({argv + 1, argv + argc});
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "forestall cluster: %s\n", failure.what());
+    return forestall::cli::kExitFailed;
+  }
+}

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -57,6 +58,7 @@ class ToyAgent final : public wire::GrpcService {
     server_ = wire::GrpcServer::start(socket, {}, *this, counts_).value();
   }
   std::unique_ptr<wire::GrpcCall> begin(std::string_view method, const wire::GrpcPeer&) override {
+    if (method == "/forestall.v1.Agent/WatchRecords") return std::make_unique<Records>(*this);
     if (method != "/forestall.v1.Agent/UpdatePods") return nullptr;
     return std::make_unique<service::UnaryCall<v1::UpdatePodsRequest, v1::UpdatePodsResponse>>(
         [this](const v1::UpdatePodsRequest& request, v1::UpdatePodsResponse&) {
@@ -67,8 +69,19 @@ class ToyAgent final : public wire::GrpcService {
                                          updated.error().message);
         });
   }
-  [[nodiscard]] int news_fd() const override { return -1; }
-  void take_news() override {}
+  [[nodiscard]] int news_fd() const override { return news_.get(); }
+  void take_news() override {
+    eventfd_t count = 0;
+    (void)eventfd_read(news_.get(), &count);
+  }
+  // A record to all that watch.
+  void report(const v1::Record& record) {
+    v1::WatchRecordsResponse response;
+    *response.mutable_record() = record;
+    const std::lock_guard lock(mutex_);
+    records_.push_back(response.SerializeAsString());
+    (void)eventfd_write(news_.get(), 1);
+  }
 
   // "UID=PRIORITY" of the pods in force.
   std::vector<std::string> in_force() {
@@ -86,8 +99,29 @@ class ToyAgent final : public wire::GrpcService {
   }
 
   std::atomic<int> calls{0};
+  std::atomic<int> watchers{0};
 
  private:
+  class Records final : public wire::GrpcCall {
+   public:
+    explicit Records(ToyAgent& agent) : agent_(agent) { ++agent_.watchers; }
+    ~Records() override { --agent_.watchers; }
+    void take(std::string_view) override {}
+    void requests_end() override {}
+    GrpcStep next() override {
+      const std::lock_guard lock(agent_.mutex_);
+      if (sent_ == agent_.records_.size()) return GrpcStep::wait();
+      return GrpcStep::message(wire::make_frame(agent_.records_[sent_++]));
+    }
+
+   private:
+    ToyAgent& agent_;
+    std::size_t sent_ = 0;
+  };
+
+  const UniqueFd news_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  std::mutex mutex_;
+  std::vector<std::string> records_;
   SystemClock clock_;
   exports::Log log_{exports::Log::Stream::standard_error, true, exports::LogLevel::error};
   wire::GrpcCounts counts_;
@@ -196,6 +230,79 @@ TEST_F(ClusterAppTest, ListsAgainForAnAgentThatStartedAgain) {
   ASSERT_TRUE(run_until([&] { return server_.requests().size() == 2; }));
   server_.send_held(chunk(event("ADDED", pod("b", 1))));
   ASSERT_TRUE(has({"a=5", "b=1"}));
+}
+
+// The record of a kill of `uid` by the agent.
+v1::Record kill_of(const std::string& uid) {
+  v1::Record record;
+  v1::Outcome& outcome = *record.mutable_outcome();
+  outcome.set_signalled_ns(1);
+  v1::Pod& pod = *outcome.mutable_victim()->mutable_pod();
+  pod.set_uid(uid);
+  pod.set_name("web-0");
+  pod.set_namespace_("shop");
+  pod.set_origin(v1::Pod::API);
+  return record;
+}
+
+TEST(KilledPod, IsThatOfACompleteKillOfAPodOfTheApiServer) {
+  EXPECT_EQ(killed_pod(kill_of("u")).value_or(KilledPod{}).uid, "u");
+  v1::Record dry_run = kill_of("u");
+  dry_run.mutable_outcome()->set_dry_run(true);
+  EXPECT_FALSE(killed_pod(dry_run));
+  v1::Record begun = kill_of("u");
+  begun.clear_outcome();
+  EXPECT_FALSE(killed_pod(begun));
+  v1::Record failed = kill_of("u");
+  failed.mutable_outcome()->clear_signalled_ns();
+  EXPECT_FALSE(killed_pod(failed));
+  v1::Record unknown = kill_of("u");
+  unknown.mutable_outcome()->mutable_victim()->clear_pod();
+  EXPECT_FALSE(killed_pod(unknown));
+  v1::Record is_static = kill_of("u");
+  is_static.mutable_outcome()->mutable_victim()->mutable_pod()->set_origin(v1::Pod::STATIC_FILE);
+  EXPECT_FALSE(killed_pod(is_static));
+}
+
+TEST_F(ClusterAppTest, EvictsThePodThatTheAgentKilled) {
+  const auto serve = serving(list({pod("a", 5)}));
+  answer([serve](const ApiRequest& request) {
+    return request.method == "POST" ? json_answer(201, "{}") : serve(request);
+  });
+  ASSERT_TRUE(has({"a=5"}));
+  ASSERT_TRUE(run_until([&] { return agent_->watchers == 1; }));
+  agent_->report(kill_of("a"));
+  const auto sent = [&] {
+    for (const ApiRequest& each : server_.requests()) {
+      if (each.method == "POST") return each;
+    }
+    return ApiRequest{};
+  };
+  ASSERT_TRUE(run_until([&] { return !sent().method.empty(); }));
+  EXPECT_EQ(sent().target, "/api/v1/namespaces/shop/pods/web-0/eviction");
+  EXPECT_THAT(sent().body, HasSubstr(R"("preconditions":{"uid":"a"})"));
+}
+
+// The pod is deleted while the server refuses: the next pod of that name is left alone.
+TEST_F(ClusterAppTest, EndsTheEvictionWhenThePodIsGone) {
+  const auto serve = serving(list({pod("a", 5)}));
+  answer([serve](const ApiRequest& request) {
+    return request.method == "POST" ? json_answer(500, "{}") : serve(request);
+  });
+  ASSERT_TRUE(has({"a=5"}));
+  ASSERT_TRUE(run_until([&] { return agent_->watchers == 1; }));
+  agent_->report(kill_of("a"));
+  const auto posts = [&] {
+    const auto all = server_.requests();
+    return std::ranges::count(all, "POST", &ApiRequest::method);
+  };
+  ASSERT_TRUE(run_until([&] { return posts() >= 1; }));
+  server_.send_held(chunk(event("DELETED", pod("a", 5))));
+  ASSERT_TRUE(has({}));
+  const auto before = posts();
+  const MonotonicTime end = clock_.now() + std::chrono::seconds(2);  // longer than two back-offs
+  while (clock_.now() < end) EXPECT_TRUE(app_->step(-1, std::chrono::milliseconds(50)));
+  EXPECT_EQ(posts(), before);
 }
 
 TEST_F(ClusterAppTest, WaitsForAnAgentThatIsAway) {

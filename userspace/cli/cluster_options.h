@@ -11,6 +11,7 @@ struct ClusterOptions {
   std::string node;
   std::string kubeconfig;
   std::string context;
+  std::string pdb = "ignore";
 };
 
 }  // namespace forestall::cli

@@ -251,6 +251,11 @@ void describe_cluster(CLI::App& command, CommandLine& line) {
   add_value(command, "--context", cluster.context, "NAME",
             "Context of the kubeconfig (default: its current-context)")
       ->needs(file);
+  add_value(
+      command, "--pdb", cluster.pdb, "ignore|respect",
+      "If a PodDisruptionBudget refuses to evict a killed pod: delete the pod, as the kubelet "
+      "does under pressure, or let its containers start again (default: ignore)")
+      ->check(one_of({"ignore", "respect"}));
   add_agent_address(command, line.options);
 }
 

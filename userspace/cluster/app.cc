@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <random>
 #include <utility>
+#include <vector>
 
 namespace forestall::cluster {
 namespace {
@@ -38,7 +39,17 @@ App::App(const AppOptions& options, const Clock& clock, exports::Log& log,
       client_(std::move(client)),
       watch_("/api/v1/pods", "spec.nodeName=" + options.node, pods_, random_chances()),
       objects_(*client_, watch_, clock),
-      writer_(options.socket, pods_, watch_.state(), clock, random_number(), random_chances()) {}
+      writer_(options.socket, pods_, watch_.state(), clock, random_number(), random_chances()),
+      evictions_(options.budgets, random_chances()),
+      sender_(*client_, evictions_, clock),
+      kills_(options.socket, clock, random_chances(), [this](const KilledPod& pod) {
+        log_.write(LogLevel::info, LogLine("killed")
+                                       .field("pod", pod.pod_namespace + '/' + pod.name)
+                                       .field("uid", pod.uid));
+        evictions_.add(pod, clock_.now());
+      }) {
+  pods_.set_on_gone([this](std::string_view uid) { evictions_.gone(uid); });
+}
 
 Result<std::unique_ptr<App>> App::create(const AppOptions& options, const Clock& clock,
                                          exports::Log& log) {
@@ -47,15 +58,48 @@ Result<std::unique_ptr<App>> App::create(const AppOptions& options, const Clock&
 }
 
 Result<void> App::step(int stop_fd, Duration longest) {
+  // A kill comes first: the kubelet starts the containers again within a second.
+  kills_.advance();
+  sender_.advance();
   objects_.advance();
   client_->advance();
+  sender_.advance();
   objects_.advance();
   writer_.advance();
   report();
-  const Duration left = std::min(objects_.due(), writer_.due()) - clock_.now();
-  pollfd fds[] = {{stop_fd, POLLIN, 0}, writer_.poll()};
-  const std::size_t count = fds[1].fd < 0 ? 1 : 2;
-  return client_->wait({fds, count}, std::clamp(left, Duration::zero(), longest));
+  report_evictions();
+  const Duration left = due() - clock_.now();
+  std::vector<pollfd> fds;
+  for (const pollfd& each : {pollfd{stop_fd, POLLIN, 0}, writer_.poll(), kills_.poll()}) {
+    if (each.fd >= 0) fds.push_back(each);
+  }
+  return client_->wait(fds, std::clamp(left, Duration::zero(), longest));
+}
+
+MonotonicTime App::due() const {
+  MonotonicTime first = std::min(objects_.due(), writer_.due());
+  if (const auto kills = kills_.due()) first = std::min(first, *kills);
+  const auto eviction = evictions_.due();
+  if (eviction && sender_.has_room()) first = std::min(first, *eviction);
+  return first;
+}
+
+void App::report_evictions() {
+  constexpr const char* kEnds[] = {"evicted", "gone", "another-pod", "refused-by-budget",
+                                   "dropped"};
+  for (const Evictions::Ended& each : evictions_.take_ended()) {
+    const bool is_good = each.end <= EvictionEnd::gone;
+    log_.write(is_good ? LogLevel::info : LogLevel::warning,
+               LogLine("eviction")
+                   .field("pod", each.pod.pod_namespace + '/' + each.pod.name)
+                   .field("uid", each.pod.uid)
+                   .field("state", kEnds[static_cast<std::size_t>(each.end)]));
+  }
+  if (evictions_.problem() == eviction_problem_) return;
+  eviction_problem_ = evictions_.problem();
+  if (eviction_problem_.empty()) return;
+  log_.write(LogLevel::warning,
+             LogLine("eviction").field("state", "waits").field("problem", eviction_problem_));
 }
 
 // Each change once.

@@ -6,6 +6,9 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "cluster/eviction_sender.h"
+#include "cluster/evictions.h"
+#include "cluster/kill_watch.h"
 #include "cluster/node_pods.h"
 #include "cluster/pod_writer.h"
 #include "exports/log.h"
@@ -18,9 +21,11 @@ struct AppOptions {
   std::string node;    // spec.nodeName of the pods
   std::string socket;  // the agent's
   kubernetes::Access access;
+  DisruptionBudgets budgets = DisruptionBudgets::ignore;
 };
 
-// Watches the pods of one node and writes them to the agent. Thread rule: one thread.
+// Watches the pods of one node and writes them to the agent; evicts the pods that the agent killed,
+// so that the kubelet does not start their containers again. Thread rule: one thread.
 class App {
  public:
   // `log` and `clock` outlive this. Errors: libcurl cannot be used.
@@ -35,7 +40,9 @@ class App {
  private:
   App(const AppOptions& options, const Clock& clock, exports::Log& log,
       std::unique_ptr<kubernetes::HttpClient> client);
+  [[nodiscard]] MonotonicTime due() const;
   void report();
+  void report_evictions();
 
   const Clock& clock_;
   exports::Log& log_;
@@ -44,11 +51,15 @@ class App {
   kubernetes::ListWatch watch_;
   kubernetes::ObjectWatch objects_;
   PodWriter writer_;
+  Evictions evictions_;
+  EvictionSender sender_;
+  KillWatch kills_;
   // As last logged.
   bool was_complete_ = false;
   std::string api_problem_;
   std::string agent_problem_;
   std::string unreadable_;
+  std::string eviction_problem_;
 };
 
 // Until SIGTERM or SIGINT. REQUIRES: both are blocked in every thread.

@@ -48,6 +48,7 @@ int run(const std::vector<std::string>& arguments) {
                     : kubernetes::read_kubeconfig(given.kubeconfig, given.context);
   if (!access) return fail(access.error().text(), cli::kExitFailed);
   options.access = *std::move(access);
+  if (given.pdb == "respect") options.budgets = DisruptionBudgets::respect;
   // Before the log's thread, which inherits it.
   sigset_t signals;
   sigemptyset(&signals);

@@ -127,6 +127,12 @@ void NodePods::list_ends() {
     if (listed_.contains(uid)) continue;
     for (const Pod& pod : facts) changed_.insert(pod.uid);
   }
+  for (const auto& [uid, facts] : pods_) {
+    if (!listed_.contains(uid)) on_gone_(uid);
+  }
+  for (const auto& [uid, facts] : listed_) {
+    if (facts.front().terminating) on_gone_(uid);
+  }
   pods_ = std::exchange(listed_, {});
   complete_ = true;
 }
@@ -135,6 +141,8 @@ Result<void> NodePods::changed(kubernetes::ChangeType type, const text::JsonValu
   std::vector<Pod> facts;
   std::string uid = TRY(read(object, facts));
   if (type == kubernetes::ChangeType::deleted) facts.clear();
+  const bool terminating = !facts.empty() && facts.front().terminating;
+  if (type == kubernetes::ChangeType::deleted || terminating) on_gone_(uid);
   const auto before = pods_.find(uid);
   if (before != pods_.end()) {
     if (before->second == facts) return {};

@@ -6,9 +6,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "forestall/v1/service.pb.h"
@@ -26,6 +28,8 @@ class NodePods final : public kubernetes::ObjectSink {
 
   // Ignores pods of other nodes.
   explicit NodePods(std::string node) : node_(std::move(node)) {}
+  // Called with the UID of each pod that is deleted or terminating.
+  void set_on_gone(std::function<void(std::string_view)> on_gone) { on_gone_ = std::move(on_gone); }
 
   void list_begins() override { listed_.clear(); }
   [[nodiscard]] Result<void> listed(const text::JsonValue& object) override;
@@ -55,6 +59,7 @@ class NodePods final : public kubernetes::ObjectSink {
   [[nodiscard]] Result<std::string> read(const text::JsonValue& object, std::vector<Pod>& facts);
 
   const std::string node_;
+  std::function<void(std::string_view)> on_gone_ = [](std::string_view) {};
   Pods pods_;
   Pods listed_;
   std::set<std::string, std::less<>> changed_;  // UIDs of facts that the agent has not received

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/evictions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "kubernetes/retry_after.h"
+#include "kubernetes/url.h"
+#include "text/json_writer.h"
+
+namespace forestall::cluster {
+namespace {
+
+void write_preconditions(text::JsonWriter& out, const std::string& uid) {
+  out.key("preconditions");
+  out.begin_object();
+  out.member("uid", uid);
+  out.end_object();
+}
+
+std::string eviction_body(const KilledPod& pod, bool old_version) {
+  text::JsonWriter out(text::JsonLayout::one_line);
+  out.begin_object();
+  out.member("apiVersion", old_version ? "policy/v1beta1" : "policy/v1");
+  out.member("kind", "Eviction");
+  out.key("metadata");
+  out.begin_object();
+  out.member("name", pod.name);
+  out.member("namespace", pod.pod_namespace);
+  out.end_object();
+  out.key("deleteOptions");
+  out.begin_object();
+  write_preconditions(out, pod.uid);
+  out.end_object();
+  out.end_object();
+  return std::move(out).take();
+}
+
+std::string delete_body(const KilledPod& pod) {
+  text::JsonWriter out(text::JsonLayout::one_line);
+  out.begin_object();
+  out.member("apiVersion", "v1");
+  out.member("kind", "DeleteOptions");
+  write_preconditions(out, pod.uid);
+  out.end_object();
+  return std::move(out).take();
+}
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+// Two layers of the API server check it, in different words.
+bool is_other_uid(const kubernetes::ApiStatus& status) {
+  return status.code == 409 && (contains(status.message, "UID in precondition") ||
+                                contains(status.message, "UID in the precondition"));
+}
+
+// pkg/registry/core/pod/storage/eviction.go.
+bool is_of_budget(const kubernetes::ApiStatus& status) {
+  if (status.code == 429) return status.has_cause("DisruptionBudget");
+  return status.code == 500 && contains(status.message, "more than one PodDisruptionBudget");
+}
+
+}  // namespace
+
+void Evictions::add(const KilledPod& pod, MonotonicTime now) {
+  if (pod.uid.empty() || pod.name.empty() || pod.pod_namespace.empty()) return;
+  if (find(pod.uid) != waiting_.end()) return;
+  if (waiting_.size() >= kMax) {
+    const std::string oldest = waiting_.front().pod.uid;
+    end(oldest, EvictionEnd::dropped);
+  }
+  waiting_.push_back({.pod = pod, .not_before = now, .backoff = {}});
+}
+
+void Evictions::gone(std::string_view uid) {
+  end(uid, EvictionEnd::gone);
+}
+
+std::optional<Evictions::Request> Evictions::next(MonotonicTime now) {
+  const auto found = std::ranges::find_if(
+      waiting_, [now](const Waiting& each) { return !each.sent && each.not_before <= now; });
+  if (found == waiting_.end()) return std::nullopt;
+  found->sent = true;
+  return Request{found->pod.uid, request_for(*found)};
+}
+
+kubernetes::HttpRequest Evictions::request_for(const Waiting& waiting) const {
+  const KilledPod& pod = waiting.pod;
+  kubernetes::HttpRequest request;
+  request.longest = kAnswerLongest;
+  request.target =
+      fmt::format("/api/v1/namespaces/{}/pods/{}", kubernetes::percent_encoded(pod.pod_namespace),
+                  kubernetes::percent_encoded(pod.name));
+  if (waiting.deletes) {
+    request.method = "DELETE";
+    request.body = delete_body(pod);
+  } else {
+    request.method = "POST";
+    request.target += "/eviction";
+    request.body = eviction_body(pod, old_version_);
+  }
+  return request;
+}
+
+void Evictions::answered(std::string_view uid, const kubernetes::ResponseHead& head,
+                         std::string_view body, const std::optional<Error>& failure,
+                         MonotonicTime now) {
+  const auto found = find(uid);
+  if (found == waiting_.end()) return;  // gone() came before the answer
+  found->sent = false;
+  if (head.code >= 200 && head.code < 300 && !failure) {
+    problem_.clear();
+    return end(uid, EvictionEnd::evicted);
+  }
+  if (failure && head.code < 300) {
+    problem_ = failure->text();
+    found->not_before = now + found->backoff.next(chance_());
+    return;
+  }
+  const kubernetes::ApiStatus status = kubernetes::parse_api_status(head.code, body);
+  problem_ = status.text();
+  refused(*found, status, head, now);
+}
+
+void Evictions::refused(Waiting& waiting, const kubernetes::ApiStatus& status,
+                        const kubernetes::ResponseHead& head, MonotonicTime now) {
+  const std::string uid = waiting.pod.uid;
+  if (status.code == 404) return end(uid, EvictionEnd::gone);
+  // Other conflicts are of a concurrent change, and are tried again: for the same UID only.
+  if (is_other_uid(status)) return end(uid, EvictionEnd::another_pod);
+  if (is_of_budget(status)) return refused_by_budget(waiting, now);
+  const bool other_version =
+      status.code == 400 && contains(status.message, "no kind \"Eviction\" is registered");
+  if (other_version) old_version_ = !old_version_;
+  // A token is read again for each request, so the first 401 may be of the one before.
+  const bool new_token = status.code == 401 && !std::exchange(waiting.credentials_refused, true);
+  if (status.code != 401) waiting.credentials_refused = false;
+  const Duration delay = waiting.backoff.next(chance_());
+  if (new_token || (other_version && old_version_)) {
+    waiting.not_before = now;
+    return;
+  }
+  const auto wanted = status.retry_after
+                          ? status.retry_after
+                          : kubernetes::parse_retry_after(head.retry_after, head.date);
+  waiting.not_before = now + std::max(delay, wanted.value_or(Duration::zero()));
+}
+
+void Evictions::refused_by_budget(Waiting& waiting, MonotonicTime now) {
+  if (budgets_ == DisruptionBudgets::respect) {
+    const std::string uid = waiting.pod.uid;
+    return end(uid, EvictionEnd::refused_by_budget);
+  }
+  // At once: the kubelet starts the containers again within a second.
+  waiting.not_before = waiting.deletes ? now + waiting.backoff.next(chance_()) : now;
+  waiting.deletes = true;
+}
+
+std::deque<Evictions::Waiting>::iterator Evictions::find(std::string_view uid) {
+  return std::ranges::find_if(waiting_, [uid](const Waiting& each) { return each.pod.uid == uid; });
+}
+
+void Evictions::end(std::string_view uid, EvictionEnd how) {
+  const auto found = find(uid);
+  if (found == waiting_.end()) return;
+  ended_.push_back({std::move(found->pod), how});
+  waiting_.erase(found);
+  // A caller that does not take them must not make them grow.
+  if (ended_.size() > kMax) ended_.erase(ended_.begin());
+}
+
+std::optional<MonotonicTime> Evictions::due() const {
+  std::optional<MonotonicTime> first;
+  for (const Waiting& each : waiting_) {
+    if (!each.sent && (!first || each.not_before < *first)) first = each.not_before;
+  }
+  return first;
+}
+
+std::vector<Evictions::Ended> Evictions::take_ended() {
+  return std::exchange(ended_, {});
+}
+
+}  // namespace forestall::cluster

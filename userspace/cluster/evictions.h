@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Deletes pods whose processes the agent has killed, so that the kubelet does not start their
+// containers again. A state machine without I/O, as kubernetes/list_watch.h.
+//
+// Each request names the UID that was killed: the server refuses it for a later pod of the same
+// name. The kill never waits for any of this.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "kubernetes/api_status.h"
+#include "kubernetes/backoff.h"
+#include "kubernetes/http_client.h"
+
+namespace forestall::cluster {
+
+// What happens if a PodDisruptionBudget refuses an eviction. The processes are dead in any case.
+enum class DisruptionBudgets : std::uint8_t {
+  ignore,   // the pod is deleted, as the kubelet evicts under pressure
+  respect,  // the kubelet starts the pod's containers again
+};
+
+struct KilledPod {
+  std::string uid;
+  std::string pod_namespace;
+  std::string name;
+};
+
+enum class EvictionEnd : std::uint8_t {
+  evicted,            // the server accepted it
+  gone,               // there is no such pod any more
+  another_pod,        // a later pod has the name
+  refused_by_budget,  // with DisruptionBudgets::respect
+  dropped,            // too many evictions wait
+};
+
+class Evictions {
+ public:
+  static constexpr std::size_t kMax = 256;
+  static constexpr Duration kAnswerLongest = std::chrono::seconds(10);
+
+  struct Request {
+    std::string uid;
+    kubernetes::HttpRequest http;
+  };
+  struct Ended {
+    KilledPod pod;
+    EvictionEnd end = EvictionEnd::evicted;
+  };
+
+  // `chance` returns numbers in [0, 1).
+  Evictions(DisruptionBudgets budgets, std::function<double()> chance)
+      : budgets_(budgets), chance_(std::move(chance)) {}
+
+  // A kill of this pod began. Nothing if its eviction waits already.
+  void add(const KilledPod& pod, MonotonicTime now);
+  // The API server has reported the pod as deleted or terminating.
+  void gone(std::string_view uid);
+  // A request to send now; nothing: none is due. Its answer is passed to answered().
+  [[nodiscard]] std::optional<Request> next(MonotonicTime now);
+  // `failure`: there was no complete answer.
+  void answered(std::string_view uid, const kubernetes::ResponseHead& head, std::string_view body,
+                const std::optional<Error>& failure, MonotonicTime now);
+  // When next() has one; nothing: none waits.
+  [[nodiscard]] std::optional<MonotonicTime> due() const;
+  // Evictions that ended since the last call.
+  [[nodiscard]] std::vector<Ended> take_ended();
+  // Why the last request had no success; empty: it had.
+  [[nodiscard]] const std::string& problem() const { return problem_; }
+
+ private:
+  struct Waiting {
+    KilledPod pod;
+    MonotonicTime not_before{};
+    kubernetes::Backoff backoff;
+    bool sent = false;                 // a request is under way
+    bool deletes = false;              // DELETE in place of the eviction
+    bool credentials_refused = false;  // since the last answer of another kind
+  };
+
+  [[nodiscard]] kubernetes::HttpRequest request_for(const Waiting& waiting) const;
+  [[nodiscard]] std::deque<Waiting>::iterator find(std::string_view uid);
+  void refused(Waiting& waiting, const kubernetes::ApiStatus& status,
+               const kubernetes::ResponseHead& head, MonotonicTime now);
+  void refused_by_budget(Waiting& waiting, MonotonicTime now);
+  void end(std::string_view uid, EvictionEnd how);
+
+  const DisruptionBudgets budgets_;
+  const std::function<double()> chance_;
+  std::deque<Waiting> waiting_;
+  std::vector<Ended> ended_;
+  bool old_version_ = false;  // policy/v1beta1, of servers before 1.22
+  std::string problem_;
+};
+
+}  // namespace forestall::cluster

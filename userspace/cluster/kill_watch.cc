@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/kill_watch.h"
+
+#include <utility>
+
+#include "forestall/v1/service.pb.h"
+
+namespace forestall::cluster {
+namespace {
+
+constexpr const char* kWatchRecords = "/forestall.v1.Agent/WatchRecords";
+constexpr Duration kConnectPatience = std::chrono::seconds(1);
+
+}  // namespace
+
+// Only an outcome shows whether the kill was one of a dry run.
+std::optional<KilledPod> killed_pod(const v1::Record& record) {
+  if (!record.has_outcome()) return std::nullopt;
+  const v1::Outcome& outcome = record.outcome();
+  if (outcome.dry_run() || !outcome.has_signalled_ns()) return std::nullopt;
+  const v1::Workload& victim = outcome.victim();
+  // The facts of a pod that is not known have no name; a static pod has no use for an eviction.
+  if (!victim.has_pod() || victim.pod().origin() != v1::Pod::API) return std::nullopt;
+  return KilledPod{victim.pod().uid(), victim.pod().namespace_(), victim.pod().name()};
+}
+
+KillWatch::KillWatch(std::string socket, const Clock& clock, std::function<double()> chance,
+                     std::function<void(const KilledPod&)> on_kill)
+    : socket_(std::move(socket)),
+      clock_(clock),
+      chance_(std::move(chance)),
+      on_kill_(std::move(on_kill)) {}
+
+void KillWatch::advance() {
+  if (!stream_ && clock_.now() >= not_before_) {
+    v1::WatchRecordsRequest request;
+    request.set_acts_only(true);
+    auto stream = wire::GrpcStream::open(socket_, kWatchRecords, request.SerializeAsString(),
+                                         kConnectPatience);
+    if (!stream) return disconnect();
+    stream_ = std::move(*stream);
+  }
+  if (!stream_) return;
+  stream_->advance();
+  // take() may disconnect.
+  while (stream_) {
+    const auto message = stream_->next();
+    if (!message) break;
+    take(*message);
+  }
+  if (stream_ && stream_->end()) disconnect();
+}
+
+void KillWatch::take(const std::string& message) {
+  v1::WatchRecordsResponse response;
+  if (!response.ParseFromString(message)) return disconnect();
+  backoff_.reset();
+  if (response.has_lost()) lost_ += response.lost().count();
+  if (!response.has_record()) return;
+  if (const auto pod = killed_pod(response.record())) on_kill_(*pod);
+}
+
+void KillWatch::disconnect() {
+  stream_.reset();
+  not_before_ = clock_.now() + backoff_.next(chance_());
+}
+
+pollfd KillWatch::poll() const {
+  if (!stream_) return {-1, 0, 0};
+  return {stream_->fd(), stream_->events(), 0};
+}
+
+std::optional<MonotonicTime> KillWatch::due() const {
+  return stream_ ? std::nullopt : std::optional(not_before_);
+}
+
+}  // namespace forestall::cluster

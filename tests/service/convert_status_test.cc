@@ -50,7 +50,7 @@ TEST(ConvertStatus, ContainsLossesAndDroppedClients) {
 
 TEST(ConvertStatus, ContainsTheLoopsStretches) {
   exports::LoopCounts counts;
-  counts.work.begin();
+  counts.work.begin(SystemClock().now());
   counts.work.end();
   const v1::AgentStatus status =
       service::to_proto(service::AgentFacts(), exports::Status(), exports::StageHistograms(),

@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <fstream>
+#include <string>
 
 #include "kernel/memcg_counters.h"
 
@@ -104,6 +106,31 @@ TEST(MemcgCountersTest, WithoutACounterThatRisesNoneIsFound) {
   EXPECT_FALSE(found.shmem);
   const MemcgCounters none = find_memcg_counters([] { return std::vector<std::int64_t>(); });
   EXPECT_FALSE(none.anon);
+}
+
+// What this process has mapped, exactly: the kernel walks its page tables for it.
+std::int64_t anonymous_pages() {
+  std::ifstream file("/proc/self/smaps_rollup");
+  std::int64_t kib = 0;
+  for (std::string word; file >> word;) {
+    if (word == "Anonymous:") file >> kib;
+  }
+  return kib / 4;
+}
+
+// In twelve tries of thirteen another process of the cgroup takes a page.
+TEST(MemcgCountersTest, IsFoundAmongProcessesThatTakePages) {
+  constexpr std::size_t kAnon = 17, kReadsPerTry = 2, kTriesPerRest = 13;
+  std::size_t reads = 0;
+  std::int64_t others = 0;
+  const MemcgCounters found = find_memcg_counters([&] {
+    const std::size_t attempt = reads++ / kReadsPerTry;
+    if (attempt % kTriesPerRest != 0) ++others;
+    std::vector<std::int64_t> counters(40, 7);
+    counters[kAnon] = anonymous_pages() + others;
+    return counters;
+  });
+  EXPECT_EQ(found.anon, static_cast<std::int32_t>(kAnon));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <map>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -15,10 +16,10 @@
 namespace forestall::kernel {
 namespace {
 
-// Other processes of the cgroup may take pages at the same time. Two tries with different numbers
-// of pages must agree.
+// Other processes of the cgroup may take pages at the same time, which spoils a try. Two tries with
+// different numbers of pages must agree.
 constexpr std::array<std::size_t, 8> kPages{37, 53, 41, 59, 43, 61, 47, 67};
-constexpr int kAgreeing = 2;
+constexpr std::size_t kTries = 64;
 // The first five are the LRU lists, which pages enter later (enum lru_list).
 constexpr std::size_t kFirst = 5;
 
@@ -62,25 +63,24 @@ class SharedPages {
   UniqueFd file_;
 };
 
-// The counters that rose by exactly the pages taken, in every try that had any.
+// The `wanted` counters that rose by exactly the pages taken, in two tries. Empty: there were none.
 template <typename Taken>
 std::vector<std::size_t> rising(const ReadMemcgCounters& read, std::size_t wanted) {
-  std::vector<std::size_t> found;
-  int agreeing = 0;
-  for (const std::size_t pages : kPages) {
+  std::map<std::vector<std::size_t>, std::size_t> seen;  // with the pages of its try
+  for (std::size_t i = 0; i < kTries; ++i) {
+    const std::size_t pages = kPages[i % kPages.size()];
     const auto before = read();
     std::vector<std::size_t> rose;
     {
       const Taken taken(pages);
       const auto after = read();
-      for (std::size_t i = kFirst; i < std::min(before.size(), after.size()); ++i) {
-        if (after[i] - before[i] == static_cast<std::int64_t>(pages)) rose.push_back(i);
+      for (std::size_t at = kFirst; at < std::min(before.size(), after.size()); ++at) {
+        if (after[at] - before[at] == static_cast<std::int64_t>(pages)) rose.push_back(at);
       }
     }
     if (rose.size() != wanted) continue;
-    agreeing = rose == found ? agreeing + 1 : 1;
-    found = rose;
-    if (agreeing == kAgreeing) return found;
+    const auto [earlier, is_new] = seen.emplace(rose, pages);
+    if (!is_new && earlier->second != pages) return rose;
   }
   return {};
 }

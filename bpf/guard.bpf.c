@@ -147,8 +147,8 @@ static __always_inline int shoot_at(struct guard_state* state, struct volley* vo
   __u32 way = ABI_GUARD_BY_NONE, kind = ABI_GUARD_DYING;
   int who = who_is(victim->tgid, victim->start_ns, victim->cgroup);
 
-  if (who == WHO_UNKNOWN) return 0;
-  if (who == WHO_OTHER) {
+  if (who == VICTIM_UNKNOWN) return 0;
+  if (who == VICTIM_OTHER) {
     /* Without bpf_task_from_pid, a victim that is not running cannot be distinguished from one that
      * is gone. */
     if (!can_signal_others() && !is_current(victim->tgid)) return 0;
@@ -156,7 +156,7 @@ static __always_inline int shoot_at(struct guard_state* state, struct volley* vo
     return 1;
   }
   volley->workload_usage = usage_of_workload(victim->tgid, victim->cgroup);
-  if (who == WHO_APPROVED) {
+  if (who == VICTIM_APPROVED) {
     way = send(victim, &volley->code);
     if (may_go_later(volley->code)) {
       COUNT_GUARD(refused);
@@ -229,8 +229,8 @@ __noinline int group_of(__u32 index, __u32 i, __u64 generation) {
   if (!slot) return -2;
   if (!take_victim(slot, generation, i, &victim, &replaced)) return replaced ? -3 : -2;
   who = who_is(victim.tgid, victim.start_ns, victim.cgroup);
-  if (who == WHO_UNKNOWN) return -2;
-  if (who != WHO_OTHER) return victim.group & 0xffff;
+  if (who == VICTIM_UNKNOWN) return -2;
+  if (who != VICTIM_OTHER) return victim.group & 0xffff;
   COUNT_GUARD(unapproved);
   return -1;
 }

@@ -21,10 +21,10 @@ extern void bpf_task_release(struct task_struct* task) __ksym __weak;
 const volatile __s32 agent_tgid = 0;
 
 enum who {
-  WHO_APPROVED,
-  WHO_DYING,
-  WHO_OTHER,
-  WHO_UNKNOWN, /* more levels below the root than are read: not signalled, nor another instead */
+  VICTIM_APPROVED,
+  VICTIM_DYING,
+  VICTIM_OTHER,
+  VICTIM_UNKNOWN, /* more levels below the root than are read: not signalled, nor another instead */
 };
 
 /*
@@ -175,22 +175,22 @@ static __always_inline int compare(struct task_struct* leader, __s32 tgid, __u64
 
   if (BPF_CORE_READ(leader, pid) != tgid || BPF_CORE_READ(leader, tgid) != tgid ||
       BPF_CORE_READ(leader, start_boottime) != start_ns || is_never_killed(leader, tgid))
-    return WHO_OTHER;
+    return VICTIM_OTHER;
   within = lies_within((__u64)leader, cgroup);
-  if (within <= 0) return within ? WHO_UNKNOWN : WHO_OTHER;
+  if (within <= 0) return within ? VICTIM_UNKNOWN : VICTIM_OTHER;
   signal = BPF_CORE_READ(leader, signal);
   /* A zombie has given its memory back. */
-  if (!signal || (BPF_CORE_READ(leader, exit_state) && only_thread(signal))) return WHO_OTHER;
+  if (!signal || (BPF_CORE_READ(leader, exit_state) && only_thread(signal))) return VICTIM_OTHER;
   threads = has_protected_thread((__u64)leader, (__u64)signal);
-  if (threads) return threads < 0 ? WHO_UNKNOWN : WHO_OTHER;
-  if (BPF_CORE_READ(signal, flags) & SIGNAL_GROUP_EXIT) return WHO_DYING;
-  return BPF_CORE_READ(leader, mm) || tid_with_mm((__u64)signal) ? WHO_APPROVED : WHO_OTHER;
+  if (threads) return threads < 0 ? VICTIM_UNKNOWN : VICTIM_OTHER;
+  if (BPF_CORE_READ(signal, flags) & SIGNAL_GROUP_EXIT) return VICTIM_DYING;
+  return BPF_CORE_READ(leader, mm) || tid_with_mm((__u64)signal) ? VICTIM_APPROVED : VICTIM_OTHER;
 }
 
 __noinline int who_is(__s32 tgid, __u64 start_ns, __u64 cgroup) {
   struct task_struct *current = (void*)bpf_get_current_task(), *task;
   __u64 leader = 0;
-  int who = WHO_OTHER;
+  int who = VICTIM_OTHER;
 
   if (is_current(tgid)) {
     leader = (__u64)BPF_CORE_READ(current, group_leader);

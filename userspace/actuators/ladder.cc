@@ -44,7 +44,7 @@ class Ladder::Machine {
         reclaimer_(std::move(reclaimer)),
         left_behind_pool_(std::move(left_behind_pool)),
         epoll_(std::move(epoll)),
-        means_{tree, clock, never_kill_, *reapers_, *reclaimer_, epoll_.get()},
+        context_{tree, clock, never_kill_, *reapers_, *reclaimer_, epoll_.get()},
         left_behind_(tree, clock, *left_behind_pool_) {
     // The warm-up then also reads what the check of threads needs.
     protect(std::make_shared<const ProtectedGroups>(std::vector<ProtectedGroup>()));
@@ -88,7 +88,7 @@ class Ladder::Machine {
   // A tenant decides how long such a reclaim takes; that of a victim must not wait for it.
   const std::unique_ptr<ReaperPool> left_behind_pool_;
   const UniqueFd epoll_;
-  const Means means_;
+  const VictimContext context_;
   LeftBehindReclaim left_behind_;
 
   std::vector<std::shared_ptr<const PinnedProcesses>> pinned_all_;
@@ -132,7 +132,7 @@ bool Ladder::Machine::begin(const WorkloadSample& sample, Duration grace,
 Victim& Ladder::Machine::add(const WorkloadSample& sample, const LadderOptions& options,
                              std::optional<pid_t> only) {
   if (++last_number_ == 0) ++last_number_;
-  victims_.push_back(std::make_unique<Victim>(means_, last_number_, sample, options, only,
+  victims_.push_back(std::make_unique<Victim>(context_, last_number_, sample, options, only,
                                               pinned_of(sample.workload.cgroup)));
   return *victims_.back();
 }
@@ -165,7 +165,7 @@ void Ladder::Machine::hold(const WorkloadSample& sample) {
   std::size_t held = 0;
   for (const auto& pinned : pinned_all_) held += pinned->processes().size();
   const std::size_t room = kHeldMax - std::min(kHeldMax, held);
-  auto pinned = PinnedProcesses::take(means_.tree, never_kill_, sample.workload,
+  auto pinned = PinnedProcesses::take(context_.tree, never_kill_, sample.workload,
                                       std::min(room, PinnedProcesses::kProcessesMax));
   if (pinned.ok()) pinned_all_.push_back(std::move(*pinned));
 }
@@ -185,7 +185,7 @@ void Ladder::Machine::refuse_second(const WorkloadSample& sample) {
   Outcome refused;
   refused.victim = sample.workload;
   refused.state = KillState::failed;
-  refused.began = means_.clock.now();
+  refused.began = context_.clock.now();
   refused.usage_before = sample.usage.value_or(Bytes{0});
   refused.attempts.push_back(
       {Rung::verify, refused.began, 0, Error{EALREADY, "a kill of this cgroup is under way"}});
@@ -263,10 +263,10 @@ Result<void> Ladder::Machine::warm_up() {
   if (!victims_.empty()) return Error{EBUSY, "warm-up while a kill is under way"};
   auto child = TRY(kernel::ProbeChild::start(kWarmUpMemory));
   WorkloadSample sample;
-  sample.workload.path = TRY(means_.tree.path_of(getpid()));
-  sample.workload.cgroup = TRY(means_.tree.open(sample.workload.path)).id();
+  sample.workload.path = TRY(context_.tree.path_of(getpid()));
+  sample.workload.cgroup = TRY(context_.tree.open(sample.workload.path)).id();
   // Pins one process and releases it at once; other processes in the cgroup get no signal.
-  (void)PinnedProcesses::take(means_.tree, never_kill_, sample.workload, 1);
+  (void)PinnedProcesses::take(context_.tree, never_kill_, sample.workload, 1);
   LadderOptions options = options_;
   options.dry_run = false;
   options.release_timeout = kWarmUpPatience;

@@ -17,9 +17,9 @@ namespace forestall::actuators {
 namespace {
 
 // Sweeps for late forks per call; a faster fork bomb is swept again from the loop.
-constexpr int kSweepsPerEvaluation = 8;
+constexpr int kSweepsPerCheck = 8;
 // Interval of checks of a running kill: freeing pages raises no event.
-constexpr Duration kEvaluationInterval = std::chrono::milliseconds(10);
+constexpr Duration kCheckInterval = std::chrono::milliseconds(10);
 constexpr Duration kUnsettledInterval = std::chrono::milliseconds(1);
 // How often the memory of a victim of a dry run is read.
 constexpr Duration kDryRunInterval = std::chrono::milliseconds(500);
@@ -34,10 +34,10 @@ constexpr std::size_t kSortedMax = 32;
 
 }  // namespace
 
-Victim::Victim(const Means& means, std::uint32_t number, const WorkloadSample& sample,
+Victim::Victim(const VictimContext& context, std::uint32_t number, const WorkloadSample& sample,
                const LadderOptions& options, std::optional<pid_t> only,
                std::shared_ptr<const PinnedProcesses> pinned)
-    : means_(means),
+    : context_(context),
       number_(number),
       options_(options),
       only_(only),
@@ -50,13 +50,13 @@ Victim::Victim(const Means& means, std::uint32_t number, const WorkloadSample& s
 
 Victim::~Victim() {
   for (Held& held : held_) unwatch(held);
-  if (events_) ::epoll_ctl(means_.epoll, EPOLL_CTL_DEL, events_.get(), nullptr);
+  if (events_) ::epoll_ctl(context_.epoll, EPOLL_CTL_DEL, events_.get(), nullptr);
 }
 
 // ---- before the signal ----
 
 void Victim::begin(Duration grace) {
-  outcome_.began = evaluated_ = means_.clock.now();
+  outcome_.began = checked_at_ = context_.clock.now();
   deadline_ = outcome_.began + options_.release_timeout;
   lowest_ = outcome_.usage_before;
   forget_at_ = outcome_.began + kForgetAfter;
@@ -66,7 +66,7 @@ void Victim::begin(Duration grace) {
   if (pinned_ && at_once && kill_pinned()) return;
   if (auto verified = verify(); !verified.ok()) return fail(Rung::verify, verified.error());
   attempt(Rung::verify).processes = 0;
-  if (!take_roll()) return;
+  if (!open_processes()) return;
   if (options_.dry_run) {
     held_.clear();
     alive_ = 0;
@@ -82,7 +82,7 @@ void Victim::begin(Duration grace) {
 
 void Victim::cut_grace(Duration grace) {
   if (outcome_.state != KillState::terminating) return;
-  kill_at_ = std::min(*kill_at_, means_.clock.now() + grace);
+  kill_at_ = std::min(*kill_at_, context_.clock.now() + grace);
   check();
 }
 
@@ -91,7 +91,7 @@ Result<void> Victim::verify() {
   if (victim.path == "/" && !only_) {
     return Error{EPERM, "refused: the root cgroup holds the whole system"};
   }
-  auto dir = means_.tree.open(victim.path);
+  auto dir = context_.tree.open(victim.path);
   if (!dir.ok()) {
     removed_ = dir.error().code == ENOENT;
     return dir.error();
@@ -109,21 +109,21 @@ Result<void> Victim::verify() {
   return {};
 }
 
-Result<ProcessSnapshot> Victim::roll_now() {
-  auto snapshot = take_process_snapshot(*dir_, means_.never_kill, known(), hold(), only_);
+Result<ProcessSnapshot> Victim::list_processes() {
+  auto snapshot = take_process_snapshot(*dir_, context_.never_kill, known(), hold(), only_);
   unlisted_ = snapshot.ok() && snapshot->unlisted.has_value();
   return snapshot;
 }
 
 // Fills held_; false if nothing is left to signal.
-bool Victim::take_roll() {
-  auto snapshot = roll_now();
+bool Victim::open_processes() {
+  auto snapshot = list_processes();
   // All listed processes may have exited while they were opened, and others been forked. What could
   // not be listed may be listed now.
-  for (int round = 1; round < kSweepsPerEvaluation; ++round) {
+  for (int round = 1; round < kSweepsPerCheck; ++round) {
     if (!snapshot.ok() || snapshot->quiet || !snapshot->found.empty()) break;
     if (snapshot->present.empty() && !snapshot->unlisted) break;
-    snapshot = roll_now();
+    snapshot = list_processes();
   }
   if (!snapshot.ok()) {
     removed_ = true;
@@ -159,7 +159,7 @@ bool Victim::take_roll() {
 }
 
 void Victim::measure_before() {
-  auto meter = UsageMeter::open(*dir_, means_.tree.version());
+  auto meter = UsageMeter::open(*dir_, context_.tree.version());
   if (!meter.ok()) return;
   meter_ = std::make_shared<const UsageMeter>(std::move(*meter));
   if (const auto usage = meter_->read(); usage.ok()) outcome_.usage_before = lowest_ = *usage;
@@ -183,8 +183,8 @@ bool Victim::ask_to_end(Duration grace) {
 void Victim::end_now() {
   const bool after_grace = outcome_.state == KillState::terminating;
   outcome_.state = KillState::in_flight;
-  deadline_ = means_.clock.now() + options_.release_timeout;
-  forget_at_ = means_.clock.now() + kForgetAfter;
+  deadline_ = context_.clock.now() + options_.release_timeout;
+  forget_at_ = context_.clock.now() + kForgetAfter;
   if (after_grace) {
     settled_ = false;
     sweep();
@@ -215,7 +215,7 @@ bool Victim::signal_processes(std::size_t from, int signal) {
     if (!held_[i].process) continue;
     const auto result = held_[i].process->send_signal(signal);
     if (result.ok()) {
-      if (++reached == 1 && !outcome_.signalled) outcome_.signalled = means_.clock.now();
+      if (++reached == 1 && !outcome_.signalled) outcome_.signalled = context_.clock.now();
       if (!std::exchange(held_[i].signalled, true)) ++outcome_.processes;
     } else if (result.error().code == ESRCH) {
       any_gone = true;  // it exited and was reaped: its memory is being freed
@@ -248,8 +248,8 @@ std::size_t Victim::admit(ProcessSnapshot& snapshot) {
 
 // Signals processes forked since the last snapshot, until no new one appears.
 void Victim::sweep() {
-  for (int round = 0; round < kSweepsPerEvaluation && !settled_; ++round) {
-    auto snapshot = roll_now();
+  for (int round = 0; round < kSweepsPerCheck && !settled_; ++round) {
+    auto snapshot = list_processes();
     if (!snapshot.ok()) {
       removed_ = true;
       return;
@@ -291,7 +291,7 @@ void Victim::watch(std::size_t from) {
     event.data.u64 = EventKey{number_, static_cast<std::uint32_t>(i)}.pack();
     // Fails only without memory or above fs.epoll.max_user_watches. The next round then
     // checks the processes themselves, and detects the exit a little later.
-    if (::epoll_ctl(means_.epoll, EPOLL_CTL_ADD, held_[i].process->fd(), &event) != 0) {
+    if (::epoll_ctl(context_.epoll, EPOLL_CTL_ADD, held_[i].process->fd(), &event) != 0) {
       all_watched_ = false;
     }
   }
@@ -303,14 +303,14 @@ void Victim::watch(std::size_t from) {
   epoll_event event{};
   event.events = EPOLLPRI;
   event.data.u64 = EventKey{number_, EventKey::kCgroupEvents}.pack();
-  if (events_) ::epoll_ctl(means_.epoll, EPOLL_CTL_ADD, events_.get(), &event);
+  if (events_) ::epoll_ctl(context_.epoll, EPOLL_CTL_ADD, events_.get(), &event);
 }
 
 // A reaper's duplicate keeps the pidfd's open file, and so its registration, alive after our
 // descriptor is closed. It must be removed explicitly.
 void Victim::unwatch(Held& held) {
   if (!held.process) return;
-  ::epoll_ctl(means_.epoll, EPOLL_CTL_DEL, held.process->fd(), nullptr);
+  ::epoll_ctl(context_.epoll, EPOLL_CTL_DEL, held.process->fd(), nullptr);
   held.process.reset();
   --alive_;
 }
@@ -323,14 +323,14 @@ void Victim::on_event(std::uint32_t index) {
   std::array<char, 128> text{};
   // Reading re-arms the poll. The content is not needed: the next round checks the processes.
   if (::pread(events_.get(), text.data(), text.size(), 0) >= 0) return;
-  ::epoll_ctl(means_.epoll, EPOLL_CTL_DEL, events_.get(), nullptr);
+  ::epoll_ctl(context_.epoll, EPOLL_CTL_DEL, events_.get(), nullptr);
   events_.reset();
 }
 
 // Queues the dying processes for the reapers, the largest first.
 void Victim::reap(std::size_t from) {
   const std::size_t count = held_.size() - from;
-  if (count <= means_.reapers.threads() || count > kSortedMax) {
+  if (count <= context_.reapers.threads() || count > kSortedMax) {
     for (std::size_t i = from; i < held_.size() && submit(i); ++i) {
     }
     return;
@@ -353,7 +353,7 @@ bool Victim::submit(std::size_t index) {
   const std::uint64_t ticket = EventKey{number_, static_cast<std::uint32_t>(index)}.pack();
   if (!copy.ok()) {
     attempt(Rung::mrelease).failure = copy.error();
-  } else if (means_.reapers.submit({ticket, std::move(*copy)})) {
+  } else if (context_.reapers.submit({ticket, std::move(*copy)})) {
     held.reaping = Reaping::queued;
   } else {
     ++unreaped_;
@@ -386,9 +386,9 @@ void Victim::on_report(std::uint32_t index, const ReapReport& report) {
 // Listing thousands of processes repeatedly at real-time priority would keep them from the CPU time
 // they need to exit.
 void Victim::sweep_in_turn() {
-  const MonotonicTime began = means_.clock.now();
+  const MonotonicTime began = context_.clock.now();
   sweep();
-  const MonotonicTime ended = means_.clock.now();
+  const MonotonicTime ended = context_.clock.now();
   sweep_due_ = ended + 4 * (ended - began);
 }
 
@@ -402,12 +402,12 @@ void Victim::check_exits() {
   }
   // The last known process exited: check for unknown ones.
   if (alive_ == 0) settled_ = false;
-  if (!settled_ && !removed_ && evaluated_ >= sweep_due_) sweep_in_turn();
+  if (!settled_ && !removed_ && checked_at_ >= sweep_due_) sweep_in_turn();
   // cgroup.events covers what could not be listed. On a hybrid host it is that of another group.
-  const bool all_seen = settled_ || (unlisted_ && events_ && !means_.tree.hybrid());
+  const bool all_seen = settled_ || (unlisted_ && events_ && !context_.tree.hybrid());
   const bool gone = removed_ || (all_seen && alive_ == 0 && unheld_ == 0 && !populated());
   if (!gone) return;
-  outcome_.exited = means_.clock.now();
+  outcome_.exited = context_.clock.now();
   // A victim that exited within its grace also gets release_timeout for its memory to come back.
   if (outcome_.state == KillState::terminating) {
     deadline_ = *outcome_.exited + options_.release_timeout;
@@ -436,7 +436,7 @@ void Victim::check_memory() {
     }
   }
   if (!back && !removed_) return;
-  if (!outcome_.released) outcome_.released = means_.clock.now();
+  if (!outcome_.released) outcome_.released = context_.clock.now();
   if (removed_ && !outcome_.exited) outcome_.exited = outcome_.released;
 }
 
@@ -447,23 +447,23 @@ void Victim::check_memory() {
 void Victim::note_progress(Bytes usage) {
   if (usage + kUsageGrain > lowest_) return;
   lowest_ = usage;
-  deadline_ = evaluated_ + options_.release_timeout;
+  deadline_ = checked_at_ + options_.release_timeout;
   if (!outcome_.exited) return;
   deadline_ = std::min(deadline_, *outcome_.exited + kTimeoutsAfterExit * options_.release_timeout);
 }
 
 void Victim::check() {
-  evaluated_ = means_.clock.now();
+  checked_at_ = context_.clock.now();
   // A victim that exited is not killed again: later processes in the cgroup are not the victim.
   const bool grace_is_over =
-      outcome_.state == KillState::terminating && !outcome_.exited && evaluated_ >= *kill_at_;
+      outcome_.state == KillState::terminating && !outcome_.exited && checked_at_ >= *kill_at_;
   if (grace_is_over) return end_now();
   if (!under_way()) {
     // A removed cgroup need not be remembered if it was never signalled. A kill counts for the next
     // decisions (policy/damage_limit.h), whatever becomes of the cgroup.
     if (options_.dry_run) note_memory_of_dry_run();
     if (!options_.dry_run && meter_ && !usage_now()) removed_ = true;
-    forgettable_ = forgettable_ || evaluated_ >= forget_at_ || (removed_ && !outcome_.signalled);
+    forgettable_ = forgettable_ || checked_at_ >= forget_at_ || (removed_ && !outcome_.signalled);
     return;
   }
   check_exits();
@@ -471,10 +471,10 @@ void Victim::check() {
   // What a victim frees during its grace does not show its end.
   if (outcome_.state == KillState::terminating && !outcome_.exited) return;
   check_memory();
-  const bool in_time = evaluated_ < deadline_;
-  if (reclaiming_ == Reclaiming::ended && !outcome_.released) outcome_.released = evaluated_;
+  const bool in_time = checked_at_ < deadline_;
+  if (reclaiming_ == Reclaiming::ended && !outcome_.released) outcome_.released = checked_at_;
   // After all processes exited, nothing more is freed: the rest is page cache of no process.
-  if (!in_time && outcome_.exited && !outcome_.released) outcome_.released = evaluated_;
+  if (!in_time && outcome_.exited && !outcome_.released) outcome_.released = checked_at_;
   // The memory may be back before the processes exit, since the reapers free it. Then the exit is
   // awaited until the deadline, only for the record, and so is the thread that writes cgroup.kill.
   // By then the remaining memory is next to nothing.
@@ -482,7 +482,7 @@ void Victim::check() {
       outcome_.exited && !cgroup_kill_queued_ && !is_reaping() && reclaiming_ != Reclaiming::queued;
   if (outcome_.released && (complete || !in_time)) return finish(KillState::released);
   if (outcome_.state == KillState::in_flight && !in_time) finish(KillState::stuck);
-  if (outcome_.state == KillState::stuck && evaluated_ >= forget_at_) forgettable_ = true;
+  if (outcome_.state == KillState::stuck && checked_at_ >= forget_at_) forgettable_ = true;
   if (outcome_.state == KillState::terminating) return;
   // Submits again what a reaper gave up on, or what found the queue full.
   for (std::size_t i = 0; i < held_.size() && submit(i); ++i) {
@@ -524,7 +524,7 @@ Attempt& Victim::attempt(Rung rung) {
   Attempt& entry = found != outcome_.attempts.end()
                        ? *found
                        : outcome_.attempts.emplace_back(Attempt{rung, {}, 0, std::nullopt});
-  entry.at = means_.clock.now();
+  entry.at = context_.clock.now();
   return entry;
 }
 
@@ -564,14 +564,14 @@ bool Victim::under_way() const {
 
 std::optional<MonotonicTime> Victim::next_due() const {
   const bool would_die = options_.dry_run && outcome_.state == KillState::in_flight;
-  if (would_die) return std::min(evaluated_ + kDryRunInterval, forget_at_);
+  if (would_die) return std::min(checked_at_ + kDryRunInterval, forget_at_);
   if (!under_way()) return forget_at_;
-  if (outcome_.state == KillState::stuck) return evaluated_ + kStuckInterval;
+  if (outcome_.state == KillState::stuck) return checked_at_ + kStuckInterval;
   const bool in_grace = outcome_.state == KillState::terminating && !outcome_.exited;
   // After the last exit the sweep that confirms it may still be due, and no event follows.
   if (in_grace && alive_ > 0) return kill_at_;
   const MonotonicTime next =
-      std::max(evaluated_ + (settled_ ? kEvaluationInterval : kUnsettledInterval), sweep_due_);
+      std::max(checked_at_ + (settled_ ? kCheckInterval : kUnsettledInterval), sweep_due_);
   return std::min(next, in_grace ? *kill_at_ : deadline_);
 }
 

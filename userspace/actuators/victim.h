@@ -43,7 +43,7 @@ namespace forestall::actuators {
 inline constexpr Duration kForgetAfter = std::chrono::seconds(30);
 
 // Shared by all kills; outlives each of them.
-struct Means {
+struct VictimContext {
   const kernel::CgroupTree& tree;
   const Clock& clock;
   const NeverKill& never_kill;
@@ -79,7 +79,7 @@ class Victim {
   // `number` is unique among the kills of a ladder, and not 0. If `only` is given, other processes
   // of the cgroup are ignored: the warm-up kills its own child in the agent's cgroup.
   // Pinned processes, if given, are used for a kill without grace.
-  Victim(const Means& means, std::uint32_t number, const WorkloadSample& sample,
+  Victim(const VictimContext& context, std::uint32_t number, const WorkloadSample& sample,
          const LadderOptions& options, std::optional<pid_t> only,
          std::shared_ptr<const PinnedProcesses> pinned = nullptr);
   Victim(const Victim&) = delete;
@@ -131,10 +131,10 @@ class Victim {
   void adopt_dying();
   void take_over(std::span<const kernel::ProcessRef* const> reached);
   void follow_up(const std::vector<pid_t>& present);
-  [[nodiscard]] Result<ProcessSnapshot> roll_now();
+  [[nodiscard]] Result<ProcessSnapshot> list_processes();
   // Before the signal.
   [[nodiscard]] Result<void> verify();
-  [[nodiscard]] bool take_roll();
+  [[nodiscard]] bool open_processes();
   void measure_before();
   // The signal.
   [[nodiscard]] bool ask_to_end(Duration grace);
@@ -173,7 +173,7 @@ class Victim {
   [[nodiscard]] bool usable(Feature feature) const { return has(options_.usable, feature); }
   [[nodiscard]] Hold hold() const { return usable(Feature::pidfd) ? Hold::by_pidfd : Hold::none; }
 
-  const Means& means_;
+  const VictimContext& context_;
   const std::uint32_t number_;
   const LadderOptions options_;
   const std::optional<pid_t> only_;
@@ -209,7 +209,7 @@ class Victim {
   MonotonicTime deadline_;                 // of the release, or of the next step towards it
   Bytes lowest_;                           // usage, since it was signalled
   MonotonicTime forget_at_;
-  MonotonicTime evaluated_;
+  MonotonicTime checked_at_;
 };
 
 }  // namespace forestall::actuators

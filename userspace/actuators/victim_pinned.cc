@@ -22,7 +22,7 @@ bool Victim::kill_pinned() {
     if (!members->may_be_signalled(process.id().pid)) continue;
     const auto sent = process.send_signal(SIGKILL);
     if (sent.ok()) {
-      if (reached.empty()) outcome_.signalled = means_.clock.now();
+      if (reached.empty()) outcome_.signalled = context_.clock.now();
       reached.push_back(&process);
     } else if (sent.error().code != ESRCH && !failure) {
       failure = sent.error();
@@ -95,7 +95,7 @@ void Victim::follow_up(const std::vector<pid_t>& present) {
   outcome_.state = KillState::in_flight;
   reap(0);
   watch(0);
-  auto snapshot = roll_now();
+  auto snapshot = list_processes();
   if (!snapshot.ok()) {
     removed_ = true;
     return check();

@@ -27,14 +27,14 @@ void Victim::reclaim_rest() {
   if (!usage || !dir_) return;
   if (*usage < least_rest(outcome_.usage_before)) return;
   reclaiming_ = Reclaiming::ended;
-  const bool v1 = means_.tree.version() == kernel::CgroupVersion::v1;
+  const bool v1 = context_.tree.version() == kernel::CgroupVersion::v1;
   auto file = dir_->open_file(v1 ? "memory.force_empty" : "memory.reclaim", O_WRONLY);
   if (!file.ok()) {
     attempt(Rung::reclaim).failure = file.error();
     return;
   }
   const std::uint64_t ticket = EventKey{number_, EventKey::kReclaim}.pack();
-  const bool queued = means_.reclaimer.submit(
+  const bool queued = context_.reclaimer.submit(
       {ticket, std::move(*file), ReapCall::reclaim, MonotonicTime::max(), v1 ? Bytes{0} : *usage});
   if (queued) {
     reclaiming_ = Reclaiming::queued;
@@ -60,7 +60,7 @@ void Victim::on_reclaim(const ReapReport& report) {
 void Victim::note_left_behind(Bytes usage) {
   if (usage < least_rest(outcome_.usage_before) || !dir_) return;
   outcome_.left_behind = LeftBehind{usage, {}};
-  const auto kinds = kernel::memory_kinds(*dir_, means_.tree.version());
+  const auto kinds = kernel::memory_kinds(*dir_, context_.tree.version());
   if (kinds.ok()) {
     outcome_.left_behind->kinds = *kinds;
   } else {

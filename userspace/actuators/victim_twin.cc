@@ -22,9 +22,9 @@ constexpr Duration kCgroupKillLatest = std::chrono::milliseconds(250);
 // It is used only if its processes are exactly the victim's, or a subset of them.
 void Victim::open_twin(const std::vector<pid_t>& present, Twin wanted) {
   if (!usable(Feature::cgroup_kill)) return;
-  auto twin = means_.tree.open_unified(outcome_.victim.path);
+  auto twin = context_.tree.open_unified(outcome_.victim.path);
   if (!twin.ok()) return;
-  if (means_.tree.hybrid()) {
+  if (context_.tree.hybrid()) {
     const auto members = kernel::list_processes(*twin);
     if (!members.ok() || members->failure || members->pids.empty()) return;
     if (!std::ranges::includes(present, members->pids)) return;
@@ -33,14 +33,14 @@ void Victim::open_twin(const std::vector<pid_t>& present, Twin wanted) {
     return;
   }
   // A process that could not be listed could not be refused either.
-  if (unlisted_ && means_.never_kill.any_within(means_.tree, outcome_.victim.path)) return;
+  if (unlisted_ && context_.never_kill.any_within(context_.tree, outcome_.victim.path)) return;
   twin_ = std::move(*twin);
 }
 
 // The group was compared when the grace began; another process may have entered since.
 void Victim::compare_twin_again() {
   twin_.reset();
-  const auto now = roll_now();
+  const auto now = list_processes();
   if (now.ok() && now->refused == 0 && !only_) open_twin(now->present, Twin::same);
 }
 
@@ -71,7 +71,7 @@ void Victim::queue_cgroup_kill() {
   }
   const std::uint64_t ticket = EventKey{number_, EventKey::kCgroupKill}.pack();
   left_to_cgroup_kill_ = unheld_;
-  cgroup_kill_queued_ = means_.reapers.submit(
+  cgroup_kill_queued_ = context_.reapers.submit(
       {ticket, std::move(*file), ReapCall::cgroup_kill, SystemClock().now() + kCgroupKillLatest});
   if (cgroup_kill_queued_) return;
   attempt(Rung::cgroup_kill).failure =

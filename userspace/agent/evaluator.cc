@@ -155,8 +155,8 @@ bool Evaluator::add_workloads(const Decision& decision, MonotonicTime began,
   return true;
 }
 
-std::optional<Evaluator::Reading> Evaluator::take_lately_read(std::string_view subject,
-                                                              const Observation& observation) {
+std::optional<Evaluator::Reading> Evaluator::take_recent_reading(std::string_view subject,
+                                                                 const Observation& observation) {
   // A workload at its own limit replaces its page cache while its usage stands still. So the first
   // kill is decided on memory.stat as it is: the list did not answer, or it would have been used.
   const MonotonicTime lately = parts_.clock.now() - kReadLately;
@@ -180,7 +180,7 @@ std::optional<Evaluator::Reading> Evaluator::take_lately_read(std::string_view s
 
 void Evaluator::read_workloads(std::string_view subject, sources::Scoring scoring,
                                Observation& observation) {
-  auto reading = take_lately_read(subject, observation);
+  auto reading = take_recent_reading(subject, observation);
   if (reading) {
     observation.workloads = std::exchange(reading->workloads, {});
     parts_.observer.resample_workloads(observation);

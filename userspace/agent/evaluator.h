@@ -74,8 +74,8 @@ class Evaluator {
     std::uint64_t changes = 0;  // Observer::workload_changes()
     std::vector<WorkloadSample> workloads;
   };
-  [[nodiscard]] std::optional<Reading> take_lately_read(std::string_view subject,
-                                                        const Observation& observation);
+  [[nodiscard]] std::optional<Reading> take_recent_reading(std::string_view subject,
+                                                           const Observation& observation);
   void read_workloads(std::string_view subject, sources::Scoring scoring, Observation& observation);
   [[nodiscard]] bool evaluate_prepared(const Wake& wake, Record& record);
   void evaluate_everything(const Wake& wake, MonotonicTime began, Record& record);

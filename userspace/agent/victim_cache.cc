@@ -157,7 +157,7 @@ void VictimCache::give_back() {
   samples_.clear();
   listed_.clear();
   listed_at_.reset();
-  to_hold_ = 0;
+  to_pin_ = 0;
   ladder_.release_all_but({});
   evaluation_interval_ = Duration::zero();
   wanted_ = false;
@@ -172,7 +172,7 @@ bool VictimCache::kill_in_flight() const {
 
 void VictimCache::stop_work() {
   sampling_.reset();
-  to_hold_ = listed_.size();
+  to_pin_ = listed_.size();
   wanted_ = true;
 }
 
@@ -195,7 +195,7 @@ bool VictimCache::work(const Config& config, const std::vector<KillProgress>& ki
   }
   if (!sampling_) {
     const exports::LoopWorkScope pins(work_, exports::LoopWork::pin);
-    hold_next();
+    pin_next();
     return !working();
   }
   const exports::LoopWorkScope samples(work_, exports::LoopWork::sample);
@@ -236,7 +236,7 @@ void VictimCache::make_list(const Config& config, MonotonicTime now) {
   }
   listed_at_ = now;
   rested_at_ = now + (now - began_at_) * kRest;
-  to_hold_ = 0;
+  to_pin_ = 0;
   samples_ = std::move(samples);
   scope_ = std::move(sampling.subject);
   sampled_at_ = began_at_;
@@ -261,11 +261,11 @@ void VictimCache::report_growth(const Config& config, Sampling& sampling, Monoto
 
 // One at a time: each takes as long as a few samples. The pins of the last list are released when
 // those of this one are complete.
-void VictimCache::hold_next() {
-  if (to_hold_ >= listed_.size()) return;
-  const WorkloadSample& sample = listed_[to_hold_++];
+void VictimCache::pin_next() {
+  if (to_pin_ >= listed_.size()) return;
+  const WorkloadSample& sample = listed_[to_pin_++];
   if (is_first(sample.workload.cgroup)) ladder_.hold(sample);
-  if (to_hold_ < listed_.size()) return;
+  if (to_pin_ < listed_.size()) return;
   std::vector<CgroupId> kept;
   for (const WorkloadSample& each : listed_) kept.push_back(each.workload.cgroup);
   ladder_.release_all_but(kept);

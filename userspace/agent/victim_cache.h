@@ -91,7 +91,7 @@ class VictimCache {
   // with this step.
   bool work(const Config& config, const std::vector<KillProgress>& kills, MonotonicTime now);
   // There is work to do.
-  [[nodiscard]] bool working() const { return sampling_ || to_hold_ < listed_.size(); }
+  [[nodiscard]] bool working() const { return sampling_ || to_pin_ < listed_.size(); }
   // When work() or, if there is none to do, an evaluation is due; nothing outside of the zone.
   [[nodiscard]] std::optional<MonotonicTime> next_due() const;
 
@@ -145,7 +145,7 @@ class VictimCache {
   [[nodiscard]] bool is_outdated(MonotonicTime now) const;
   void begin_sampling(MonotonicTime now);
   void make_list(const Config& config, MonotonicTime now);
-  void hold_next();
+  void pin_next();
   [[nodiscard]] bool kill_in_flight() const;
   void stop_work();
   [[nodiscard]] bool is_first(CgroupId workload) const;
@@ -168,7 +168,7 @@ class VictimCache {
   MonotonicTime sampled_at_;             // when their sampling began
   std::vector<WorkloadSample> listed_;   // of all subjects, each once
   std::optional<MonotonicTime> listed_at_;
-  std::size_t to_hold_ = 0;             // index into listed_
+  std::size_t to_pin_ = 0;              // index into listed_
   Ranking ranking_ = Ranking::kubelet;  // of the list
   std::uint64_t changes_ = 0;           // Observer::workload_changes() of the list
   std::uint64_t generation_ = 0;

@@ -124,7 +124,7 @@ class Pass {
  private:
   // Statistics outlive their pod: a recently killed pod is not killed again for what it had
   // written.
-  std::vector<KillProgress> kills_of_late() const {
+  std::vector<KillProgress> recent_kills() const {
     std::vector<KillProgress> kills = observation_.kills;
     for (KillProgress& kill : kills) {
       const bool of_late = elapsed(kill.started, observation_.at) < kCleanupTimeout;
@@ -138,7 +138,7 @@ class Pass {
         !observation_.disk_usage_read) {
       return false;
     }
-    const std::vector<KillProgress> kills = kills_of_late();
+    const std::vector<KillProgress> kills = recent_kills();
     const Exclusions exclusions(*observation_.workloads, kills, Terminating::excluded);
     std::vector<Candidate> considered;
     std::vector<Eviction> evictions;
@@ -164,7 +164,7 @@ class Pass {
       next_.cleanup_until = wait.until;
     }
     if (wait.pending) return pass_over(crossing, Reason::cleanup_pending);
-    if (wait.unread) return ask(crossing, Action::inspect, Reason::workloads_unread);
+    if (wait.unread) return request(crossing, Action::inspect, Reason::workloads_unread);
     const bool has_steps =
         !reclaim_steps(evidence(crossing).threshold.signal, next_.layout).empty();
     if (has_steps && observation_.reclaim != ReclaimState::unavailable) {
@@ -189,24 +189,25 @@ class Pass {
       return pass_over(crossing, Reason::node_reclaim);
     }
     next_.reclaim = State::Reclaim{crossing.id, false};
-    return ask(crossing, Action::reclaim, Reason::node_reclaim);
+    return request(crossing, Action::reclaim, Reason::node_reclaim);
   }
 
   // Ranks the candidates and selects the first killable one.
   bool choose(const Crossing& crossing) {
-    if (!observation_.workloads) return ask(crossing, Action::inspect, Reason::workloads_unread);
+    if (!observation_.workloads)
+      return request(crossing, Action::inspect, Reason::workloads_unread);
     const Evidence& driving = evidence(crossing);
     const bool on_disk = filesystem_of(driving.threshold.signal).has_value();
     if (on_disk && !observation_.disk_usage_read &&
         std::any_of(observation_.workloads->begin(), observation_.workloads->end(), is_pod)) {
-      return ask(crossing, Action::inspect, Reason::disk_usage_unread);
+      return request(crossing, Action::inspect, Reason::disk_usage_unread);
     }
     std::vector<Candidate> candidates = ranked(driving, on_disk);
     auto victim = first_killable(candidates);
     if (next_.reclaim && next_.reclaim->id == crossing.id) next_.reclaim.reset();
     if (!victim) {
       const Reason reason = candidates.empty() ? Reason::no_candidates : Reason::all_protected;
-      if (is_first_to_say(reason)) decision_.considered = std::move(candidates);
+      if (is_new_reason(reason)) decision_.considered = std::move(candidates);
       return pass_over(crossing, reason);
     }
     if (holds_back(crossing, candidates, *victim)) return false;
@@ -259,7 +260,7 @@ class Pass {
     if (limit.until() && (!next_.held_until || *limit.until() < *next_.held_until)) {
       next_.held_until = limit.until();
     }
-    if (is_first_to_say(*choice.held)) {
+    if (is_new_reason(*choice.held)) {
       decision_.considered = std::move(candidates);
       decision_.damage = limit.facts();
     }
@@ -295,7 +296,7 @@ class Pass {
     return eviction;
   }
 
-  bool ask(const Crossing& crossing, Action action, Reason reason) {
+  bool request(const Crossing& crossing, Action action, Reason reason) {
     decision_.driving = crossing.evidence;
     decision_.action = action;
     decision_.reason = reason;
@@ -304,13 +305,13 @@ class Pass {
     return true;
   }
 
-  bool is_first_to_say(Reason reason) const {
+  bool is_new_reason(Reason reason) const {
     return !decision_.driving || weight(reason) > weight(decision_.reason);
   }
 
   // This crossing cannot be acted on now, for `reason`; continues with the next one.
   bool pass_over(const Crossing& crossing, Reason reason) {
-    if (!is_first_to_say(reason)) return false;
+    if (!is_new_reason(reason)) return false;
     decision_.driving = crossing.evidence;
     decision_.reason = reason;
     return false;

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "agent/core.h"
+#include "held_scanner.h"
 #include "support/child.h"
 #include "support/temp_tree.h"
 
@@ -53,25 +54,6 @@ class ReportedSource final : public sources::Source {
     wakes.push_back(Wake{reported, now, {}, {}});
   }
   WakeSource reported = WakeSource::poll;
-};
-
-// Scans in start(), and hands the result over when the test says so.
-class HeldScanner final : public TreeScanner {
- public:
-  [[nodiscard]] bool exists() const override { return true; }
-  void start(std::unique_ptr<sources::HeldTree> tree) override {
-    tree->refresh();
-    scan_ = Scan{std::move(tree), {}};
-  }
-  [[nodiscard]] std::optional<Scan> finish() override {
-    return over() ? std::exchange(scan_, std::nullopt) : std::nullopt;
-  }
-  [[nodiscard]] bool running() const { return scan_ && held; }
-  [[nodiscard]] bool over() const { return scan_ && !held; }
-  bool held = false;
-
- private:
-  std::optional<Scan> scan_;
 };
 
 class RecordCollector final : public exports::RecordSink {
@@ -493,6 +475,18 @@ TEST_F(CoreReadyDuringAScan, TreeThatLacksAChangeForHalfASecondIsListed) {
   scanner_->held = false;
   core_->tree_ready();
   EXPECT_EQ(known(), 3U);
+}
+
+// The tree in use knows what the spare one could not list.
+TEST_F(CoreReadyDuringAScan, AScanThatCouldNotListAllIsNotUsed) {
+  scanner_->held = false;
+  core_->tree_ready();
+  ASSERT_EQ(known(), 2U);
+  scanner_->without_descriptors = true;
+  make("/all/late", mib(1));
+  report(WakeSource::workload_change);
+  pass(milliseconds(200));
+  EXPECT_EQ(known(), 3U) << "the loop listed the tree";
 }
 
 TEST_F(CoreReadyDuringAScan, ItsResultIsUsed) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "sources/observer.h"
+#include "support/descriptors_used_up.h"
 #include "support/temp_tree.h"
 
 namespace forestall::sources {
@@ -105,6 +106,18 @@ TEST_F(HeldTreeTest, ExchangeIsAChangeOnlyIfTheWorkloadsDiffer) {
   EXPECT_EQ(observer_->workload_changes(), before + 1);
   exchange();
   EXPECT_EQ(observer_->workload_changes(), before + 1);
+}
+
+// It would otherwise replace a tree that knows more.
+TEST_F(HeldTreeTest, ARefreshThatCannotListIsIncomplete) {
+  const auto spare = observer_->take_spare_tree();
+  {
+    const test::DescriptorsUsedUp none;
+    spare->refresh();
+  }
+  EXPECT_FALSE(spare->complete());
+  spare->refresh();
+  EXPECT_TRUE(spare->complete());
 }
 
 TEST_F(HeldTreeTest, CgroupsThatCameSinceItsRefreshAreReported) {

@@ -155,6 +155,12 @@ bool TreeRefresher::take_scan() {
     observer_.put_spare_tree(std::move(scan->tree));
     return false;
   }
+  if (!scan->tree->complete()) {
+    // The tree in use knows more of what could not be listed.
+    observer_.put_spare_tree(std::move(scan->tree));
+    refresh();
+    return true;
+  }
   const exports::LoopWorkScope rescans(work_, exports::LoopWork::rescan);
   const std::uint64_t changes = observer_.workload_changes();
   const auto notes = observer_.exchange_tree(std::move(scan->tree));

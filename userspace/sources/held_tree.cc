@@ -18,6 +18,7 @@ HeldTree::HeldTree(const kernel::CgroupTree& tree, const std::string& proc)
     : tree_(tree), workloads_(tree, proc), own_limits_(tree) {}
 
 void HeldTree::refresh() {
+  complete_ = true;
   notes_.clear();
   dropped_.clear();
   refresh_pods();
@@ -46,7 +47,10 @@ void HeldTree::watch_new_cgroups() {
 void HeldTree::refresh_pods() {
   auto found = find_pods_cgroup(tree_, config_->cgroup_root);
   // Unknown is not gone: the cgroup known so far stays.
-  if (!found) return notes_.push_back({config_->cgroup_root, found.error().text()});
+  if (!found) {
+    complete_ = false;
+    return notes_.push_back({config_->cgroup_root, found.error().text()});
+  }
   pods_path_ = std::move(found).value().value_or("");
   const bool same = pods_ && pods_->cgroup().path() == pods_path_ &&
                     pods_->cgroup().still_at_path(tree_.memory_fd());
@@ -56,6 +60,7 @@ void HeldTree::refresh_pods() {
   auto reader = CgroupReader::open_with_limit(tree_, pods_path_);
   if (reader) pods_ = std::move(reader).value();
   if (!reader && kernel::is_removed(reader.error())) pods_.reset();
+  if (!reader && !kernel::is_removed(reader.error())) complete_ = false;
   if (!reader) notes_.push_back({pods_path_, reader.error().text()});
 }
 
@@ -83,6 +88,7 @@ std::vector<std::vector<std::string>> HeldTree::paths_to_watch() {
     const auto matched = tree_.match(threshold.cgroup, wanted[i]);
     if (matched) continue;
     // Unknown is not gone: what was watched stays watched.
+    complete_ = false;
     notes_.push_back({threshold.cgroup, matched.error().text()});
     for (const Watched& each : watched_) {
       const std::string& path = each.reader->cgroup().path();

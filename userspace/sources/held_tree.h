@@ -42,6 +42,11 @@ class HeldTree {
   void share_descriptors() { workloads_.share_descriptors(); }
   // Keeps what still exists, opens what is new, closes what is gone. REQUIRES: configure().
   void refresh();
+  // Whether the last refresh could list everything. What it could not list it keeps from its own
+  // refresh before, which is older than that of a tree in use meanwhile.
+  [[nodiscard]] bool complete() const {
+    return complete_ && workloads_.complete() && own_limits_.complete();
+  }
   // What the last refresh could not open.
   [[nodiscard]] const std::vector<SourceNote>& notes() const { return notes_; }
   // This tree is in use from now on instead of `before`: takes over its last readings.
@@ -69,6 +74,7 @@ class HeldTree {
 
   const kernel::CgroupTree& tree_;
   std::shared_ptr<const Config> config_;
+  bool complete_ = true;
   std::vector<SourceNote> notes_;
   std::string pods_path_;
   std::optional<CgroupReader> pods_;

@@ -31,6 +31,9 @@ constexpr Bytes kStandsStill = kib(256);
 // A cgroup costs at least so many times less in a pass than by its files (tests/bench/memcg_bench).
 constexpr std::size_t kPassGain = 20;
 
+// Without a pass after one that failed: what it met, such as too many cgroups, lasts.
+constexpr Duration kPassRest = std::chrono::minutes(1);
+
 // How old a pass may be for a sample. Sampling in parts takes less.
 constexpr Duration kPassAge = std::chrono::milliseconds(10);
 
@@ -53,7 +56,9 @@ HeldWorkloads::HeldWorkloads(const kernel::CgroupTree& tree, const std::string& 
 void HeldWorkloads::refresh(const Config& config, const std::string& pods_path,
                             std::vector<SourceNote>& notes) {
   const ProtectedPlaces places{self_.paths(tree_), init_.paths(tree_)};
+  const std::size_t notes_before = notes.size();
   auto found = find_workloads(tree_, config, pods_path, places, list(), notes);
+  complete_ = notes.size() == notes_before;
   dropped_.clear();
   // Both are sorted by path.
   auto old = std::exchange(workloads_, {});
@@ -148,16 +153,19 @@ WorkloadReaders* HeldWorkloads::readers_of(HeldWorkload& held,
 void HeldWorkloads::set_scan(kernel::MemcgScan* scan) {
   scan_ = scan;
   passed_at_.reset();
+  pass_again_ = {};
 }
 
 void HeldWorkloads::begin_samples(std::size_t wanted, std::vector<SourceNote>& notes) {
   passed_at_.reset();
   if (scan_ == nullptr || wanted * kPassGain < scan_->all().size()) return;
   const MonotonicTime begin = SystemClock().now();
+  if (begin < pass_again_) return;
   const auto passed = scan_->scan();
   if (passed) {
     passed_at_ = begin;
   } else {
+    pass_again_ = begin + kPassRest;
     notes.push_back({"workloads", passed.error().text()});
   }
 }
@@ -264,7 +272,9 @@ void HeldWorkloads::continue_from(HeldWorkloads& before) {
     same = same && is_it;
     held.last = is_it ? known->last : std::nullopt;
   }
-  set_scan(before.scan_);
+  scan_ = before.scan_;
+  passed_at_ = before.passed_at_;
+  pass_again_ = before.pass_again_;
   next_ = 0;
   changes_ = before.changes_ + (same ? 0 : 1);
   unread_ += std::exchange(before.unread_, 0);

@@ -43,6 +43,8 @@ class HeldWorkloads {
   void begin_samples(std::size_t wanted, std::vector<SourceNote>& notes);
   // Whether the last pass is too old for further samples.
   [[nodiscard]] bool pass_expired() const;
+  // Whether the last refresh could list everything.
+  [[nodiscard]] bool complete() const { return complete_; }
 
   // Appends a sample, unless the workload was removed or never read.
   void sample(std::size_t index, std::vector<WorkloadSample>& samples,
@@ -83,7 +85,9 @@ class HeldWorkloads {
                                                           std::vector<SourceNote>& notes);
 
   const kernel::CgroupTree& tree_;
+  bool complete_ = true;
   kernel::MemcgScan* scan_ = nullptr;
+  MonotonicTime pass_again_{};
   std::optional<MonotonicTime> passed_at_;  // nullopt: files serve the samples
   OwnPlace self_;
   OwnPlace init_;

@@ -107,7 +107,9 @@ void OwnLimits::refresh(const Config& config, const std::vector<const Workload*>
                         std::size_t slots, MonotonicTime now, std::vector<SourceNote>& notes) {
   const SystemClock clock;
   const MonotonicTime began = clock.now();
+  complete_ = true;
   if (thresholds_ == config.thresholds && now < due_) return;
+  listed_at_ = now;
   if (thresholds_ != config.thresholds) held_.clear();  // they store thresholds by index
   thresholds_ = config.thresholds;
   std::map<WorkloadClass, std::size_t> wanted;
@@ -121,6 +123,7 @@ void OwnLimits::refresh(const Config& config, const std::vector<const Workload*>
     if (rule != wanted.end()) find(*workload, rule->second, listing);
   }
   keep_unread(listing);
+  complete_ = !listing.failure;
   std::vector<Found>& found = listing.found;
   if (listing.failure) {
     notes.push_back({"ownLimit", fmt::format("the limits of {} cgroups could not be read; those "
@@ -171,6 +174,13 @@ void OwnLimits::hold(std::vector<Found> found, std::vector<SourceNote>& notes) {
 }
 
 void OwnLimits::continue_from(OwnLimits& before) {
+  // A refresh before its time lists nothing: then the other's list may be the newer one.
+  if (thresholds_ == before.thresholds_ && listed_at_ < before.listed_at_) {
+    std::swap(held_, before.held_);
+    std::swap(due_, before.due_);
+    std::swap(listed_at_, before.listed_at_);
+    return;
+  }
   // The next one is most likely the same.
   auto known = before.held_.begin();
   for (Held& held : held_) {

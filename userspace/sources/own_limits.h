@@ -50,6 +50,8 @@ class OwnLimits {
 
   // These cgroups are in use from now on instead of `before`: takes over their last samples.
   void continue_from(OwnLimits& before);
+  // Whether the last refresh could list everything.
+  [[nodiscard]] bool complete() const { return complete_; }
 
   [[nodiscard]] std::size_t size() const { return held_.size(); }
 
@@ -93,6 +95,8 @@ class OwnLimits {
   std::vector<Threshold> thresholds_;  // as of the last refresh
   std::vector<Held> held_;
   MonotonicTime due_;
+  MonotonicTime listed_at_;
+  bool complete_ = true;
   std::string buffer_;
 };
 

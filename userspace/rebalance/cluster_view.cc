@@ -86,13 +86,16 @@ void ClusterView::remove(PodIndex index) {
   const auto at = find_node(gone.node);
   if (!at) return;
   ++version_;
+  removed_.insert(index);
   std::erase(pods_[*at], index);
   if (is_live(gone) && !moved_.contains(index)) count_requests(index, *at, -1);
 }
 
 void ClusterView::move(PodIndex index, NodeIndex destination) {
   const auto from = find_node(pod(index).node);
-  if (!from || !is_live(pod(index)) || !moved_.insert(index).second) return;
+  if (!from || !is_live(pod(index)) || !moved_.try_emplace(index, destination).second) {
+    return;
+  }
   ++version_;
   // Its replacement does not run yet.
   if (counts_as_replica(pod(index))) count_owners(pod(index), owned_, -1);
@@ -101,12 +104,10 @@ void ClusterView::move(PodIndex index, NodeIndex destination) {
   booked_[destination].push_back(index);
 }
 
-std::vector<PodIndex> ClusterView::staying_on(NodeIndex node) const {
-  std::vector<PodIndex> pods;
-  for (const PodIndex each : pods_[node]) {
-    if (!moved_.contains(each)) pods.push_back(each);
-  }
-  return pods;
+std::optional<NodeIndex> ClusterView::place_of(PodIndex index) const {
+  if (const auto moved = moved_.find(index); moved != moved_.end()) return moved->second;
+  if (removed_.contains(index)) return std::nullopt;
+  return find_node(pod(index).node);
 }
 
 bool ClusterView::counts_as_replica(const ClusterPod& pod) const {

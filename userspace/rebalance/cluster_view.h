@@ -61,8 +61,8 @@ class ClusterView {
   [[nodiscard]] const std::vector<PodIndex>& booked_on(NodeIndex node) const {
     return booked_[node];
   }
-  // pods_on() without those that were moved.
-  [[nodiscard]] std::vector<PodIndex> staying_on(NodeIndex node) const;
+  // Where the pod is at this point of the plan: its node, or its destination; nothing: it is gone.
+  [[nodiscard]] std::optional<NodeIndex> place_of(PodIndex pod) const;
 
  private:
   [[nodiscard]] bool counts_as_replica(const ClusterPod& pod) const;
@@ -72,7 +72,8 @@ class ClusterView {
   std::unordered_map<std::string_view, NodeIndex> node_by_name_;
   std::vector<std::vector<PodIndex>> pods_;
   std::vector<std::vector<PodIndex>> booked_;
-  std::unordered_set<PodIndex> moved_;
+  std::unordered_map<PodIndex, NodeIndex> moved_;
+  std::unordered_set<PodIndex> removed_;
   std::vector<Amounts> requests_;
   std::vector<std::int64_t> live_;
   std::unordered_map<std::string_view, std::uint64_t> owned_;

@@ -17,7 +17,8 @@ std::ptrdiff_t siblings_on(const ClusterView& view, PodIndex pod, NodeIndex node
     const auto& others = view.pod(each).owners;
     return is_live(view.pod(each)) && !others.empty() && others.front().uid == owners.front().uid;
   };
-  return std::ranges::count_if(view.staying_on(node), is_sibling) +
+  const auto stays = [&](PodIndex each) { return is_sibling(each) && view.place_of(each) == node; };
+  return std::ranges::count_if(view.pods_on(node), stays) +
          std::ranges::count_if(view.booked_on(node), is_sibling);
 }
 

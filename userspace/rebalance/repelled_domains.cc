@@ -18,6 +18,10 @@ bool term_selects(const ClusterPod& pod, const AntiAffinityTerm& term, const Clu
   return in_namespace && matches(*term.selector, other.labels);
 }
 
+bool has_terms(const ClusterPod& pod) {
+  return pod.placement && !pod.placement->anti_affinity.empty();
+}
+
 }  // namespace
 
 void RepelledDomains::collect_from(const ClusterPod& pod, const ClusterPod& other,
@@ -38,16 +42,22 @@ void RepelledDomains::collect_from(const ClusterPod& pod, const ClusterPod& othe
 void RepelledDomains::collect(const ClusterView& view, std::size_t index) {
   domains_.clear();
   const ClusterPod& pod = view.pod(index);
-  for (NodeIndex node = 0; node < view.snapshot().nodes.size(); ++node) {
-    const auto collect_all = [&](const std::vector<PodIndex>& pods) {
-      for (const PodIndex each : pods) {
-        if (each == index || !is_live(view.pod(each))) continue;
-        collect_from(pod, view.pod(each), view.node(node));
-      }
-    };
-    collect_all(view.staying_on(node));
-    collect_all(view.booked_on(node));
+  const auto collect_one = [&](PodIndex each) {
+    if (each == index || !is_live(view.pod(each))) return;
+    const auto node = view.place_of(each);
+    if (node) collect_from(pod, view.pod(each), view.node(*node));
+  };
+  if (has_terms(pod)) {
+    for (PodIndex each = 0; each < view.snapshot().pods.size(); ++each) collect_one(each);
+    return;
   }
+  if (!with_terms_) {
+    with_terms_.emplace();
+    for (PodIndex each = 0; each < view.snapshot().pods.size(); ++each) {
+      if (has_terms(view.pod(each))) with_terms_->push_back(each);
+    }
+  }
+  for (const PodIndex each : *with_terms_) collect_one(each);
 }
 
 bool RepelledDomains::repel(const ClusterView& view, std::size_t pod, const Node& node,

@@ -8,6 +8,7 @@
 #include <set>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "rebalance/snapshot.h"
 
@@ -26,6 +27,7 @@ class RepelledDomains {
   void collect(const ClusterView& view, std::size_t pod);
   void collect_from(const ClusterPod& pod, const ClusterPod& other, const Node& node);
 
+  std::optional<std::vector<std::size_t>> with_terms_;  // few pods have anti-affinity
   std::optional<std::size_t> pod_;
   std::uint64_t version_ = 0;
   std::set<std::pair<std::string_view, std::string_view>> domains_;  // topology key, value

@@ -27,7 +27,7 @@
 namespace forestall::sources {
 namespace {
 
-const std::int64_t kPageBytes = ::sysconf(_SC_PAGESIZE);
+const std::int64_t kProcPageBytes = ::sysconf(_SC_PAGESIZE);
 
 // A status is 1.5 KiB, except for a process in very many groups.
 constexpr std::size_t kTextBytes = std::size_t{16} << 10;
@@ -101,7 +101,7 @@ Result<std::int64_t> ProcessReader::read_number(int directory, const char* file)
 
 Result<StatusText> ProcessReader::read_status(int directory) {
   const auto text = TRY(read_file(directory, "status"));
-  return parse_status_text(text, kPageBytes);
+  return parse_status_text(text, kProcPageBytes);
 }
 
 Result<std::string> ProcessReader::cgroup_path(pid_t pid) {

@@ -120,7 +120,11 @@ bool tolerates_node(const ClusterPod& pod, const Node& node) {
 }
 
 bool repels(const ClusterPod& pod, const AntiAffinityTerm& term, const ClusterPod& other) {
-  if (other.name == pod.name || !term.selector) return false;
+  return other.name != pod.name && selects(pod, term, other);
+}
+
+bool selects(const ClusterPod& pod, const AntiAffinityTerm& term, const ClusterPod& other) {
+  if (!term.selector) return false;
   const bool in_namespace = term.namespaces.empty()
                                 ? other.pod_namespace == pod.pod_namespace
                                 : std::find(term.namespaces.begin(), term.namespaces.end(),

@@ -33,8 +33,12 @@ namespace forestall::rebalance {
 // Whether some toleration of the pod tolerates the taint.
 [[nodiscard]] bool tolerates(const ClusterPod& pod, const Taint& taint);
 
-// Whether `other` is a pod that a required anti-affinity term of `pod` keeps away: not of the same
-// name, in a namespace of the term, and selected.
+// Whether `other` is in a namespace of the term of `pod`, and selected.
+[[nodiscard]] bool selects(const ClusterPod& pod, const AntiAffinityTerm& term,
+                           const ClusterPod& other);
+
+// Whether `other` is a pod that a required anti-affinity term of `pod` keeps away: selected, and
+// not of the same name.
 [[nodiscard]] bool repels(const ClusterPod& pod, const AntiAffinityTerm& term,
                           const ClusterPod& other);
 

@@ -5,18 +5,10 @@
 #include <vector>
 
 #include "rebalance/cluster_view.h"
+#include "rebalance/node_fit.h"
 
 namespace forestall::rebalance {
 namespace {
-
-bool term_selects(const ClusterPod& pod, const AntiAffinityTerm& term, const ClusterPod& other) {
-  if (!term.selector) return false;
-  const bool in_namespace =
-      term.namespaces.empty()
-          ? other.pod_namespace == pod.pod_namespace
-          : std::ranges::find(term.namespaces, other.pod_namespace) != term.namespaces.end();
-  return in_namespace && matches(*term.selector, other.labels);
-}
 
 bool has_terms(const ClusterPod& pod) {
   return pod.placement && !pod.placement->anti_affinity.empty();
@@ -30,7 +22,7 @@ void RepelledDomains::collect_from(const ClusterPod& pod, const ClusterPod& othe
     if (!owner.placement) return;
     for (const AntiAffinityTerm& term : owner.placement->anti_affinity) {
       const auto value = find_label(node.labels, term.topology_key);
-      if (value && term_selects(owner, term, kept_away)) {
+      if (value && selects(owner, term, kept_away)) {
         domains_.insert({term.topology_key, *value});
       }
     }

@@ -108,6 +108,9 @@ class Evaluation {
   PluginResult reclaim(const ReclaimMemory& arguments, PluginRun& run);
   PluginResult throttle(const Throttle& arguments, PluginRun& run);
   PluginResult freeze(const Freeze& arguments, PluginRun& run);
+  static bool extends_held(const Cgroup& cgroup, std::chrono::nanoseconds until, PluginRun& run);
+  void hold(const Cgroup& cgroup, std::string_view file, HeldSetting setting, bool dry,
+            PluginRun& run);
   PluginResult log(const LogLine& arguments, const PluginRun& run);
   // Ends what throttles and freezes of the ruleset held until now.
   void end_held(const Ruleset& ruleset, RulesetState& state);

@@ -47,22 +47,32 @@ PluginResult Evaluation::reclaim(const ReclaimMemory& arguments, PluginRun& run)
   return PluginResult::proceed;
 }
 
+// A setting that this action made already lasts longer. False: there is none.
+bool Evaluation::extends_held(const Cgroup& cgroup, std::chrono::nanoseconds until,
+                              PluginRun& run) {
+  const auto held = run.state->held.find(cgroup.id);
+  if (held == run.state->held.end()) return false;
+  held->second.until = until;
+  return true;
+}
+
+void Evaluation::hold(const Cgroup& cgroup, std::string_view file, HeldSetting setting, bool dry,
+                      PluginRun& run) {
+  run.report->attempts.push_back(
+      {cgroup.path, dry ? AttemptOutcome::dry : AttemptOutcome::written});
+  if (dry) return;
+  write(cgroup, file, setting.written);
+  run.state->held[cgroup.id] = std::move(setting);
+}
+
 PluginResult Evaluation::throttle(const Throttle& arguments, PluginRun& run) {
   const bool dry = arguments.dry || config_.dry_run;
   const auto until = observed_.time + seconds_of(arguments.duration);
   for (const Cgroup* each : matching(arguments.cgroups, observed_)) {
-    if (is_root(*each)) continue;
-    if (const auto held = run.state->held.find(each->id); held != run.state->held.end()) {
-      held->second.until = until;
-      continue;
-    }
+    if (is_root(*each) || extends_held(*each, until, run)) continue;
     const auto high = bytes_of(arguments.high, observed_.usage(*each));
     if (!high || !each->high || whole_pages(*high) >= *each->high) continue;
-    run.report->attempts.push_back(
-        {each->path, dry ? AttemptOutcome::dry : AttemptOutcome::written});
-    if (dry) continue;
-    run.state->held[each->id] = {each->path, *each->high, whole_pages(*high), until};
-    write(*each, kHigh, whole_pages(*high));
+    hold(*each, kHigh, {each->path, *each->high, whole_pages(*high), until}, dry, run);
   }
   return PluginResult::proceed;
 }
@@ -71,17 +81,9 @@ PluginResult Evaluation::freeze(const Freeze& arguments, PluginRun& run) {
   const bool dry = arguments.dry || config_.dry_run;
   const auto until = observed_.time + seconds_of(arguments.duration);
   for (const Cgroup* each : matching(arguments.cgroups, observed_)) {
-    if (is_root(*each)) continue;
-    if (const auto held = run.state->held.find(each->id); held != run.state->held.end()) {
-      held->second.until = until;
-      continue;
-    }
+    if (is_root(*each) || extends_held(*each, until, run)) continue;
     if (!each->frozen || *each->frozen) continue;
-    run.report->attempts.push_back(
-        {each->path, dry ? AttemptOutcome::dry : AttemptOutcome::written});
-    if (dry) continue;
-    run.state->held[each->id] = {each->path, 0, 1, until};
-    write(*each, kFreeze, 1);
+    hold(*each, kFreeze, {each->path, 0, 1, until}, dry, run);
   }
   return PluginResult::proceed;
 }

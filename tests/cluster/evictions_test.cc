@@ -50,11 +50,6 @@ struct Answer {
   std::string retry_after = {};
 };
 
-const char* name_of(EvictionEnd end) {
-  constexpr const char* kNames[] = {"evicted", "gone", "another pod", "budget", "dropped"};
-  return kNames[static_cast<int>(end)];
-}
-
 class Play {
  public:
   explicit Play(DisruptionBudgets budgets = DisruptionBudgets::ignore)
@@ -81,7 +76,7 @@ class Play {
                          now);
     }
     const auto ended = evictions.take_ended();
-    all.emplace_back(ended.empty() ? "waits" : name_of(ended.front().end));
+    all.emplace_back(ended.empty() ? "waits" : to_string(ended.front().end));
     return all;
   }
   MonotonicTime now = from_ns(1'000'000'000'000);
@@ -121,9 +116,9 @@ TEST(Evictions, EndForAPodThatIsGone) {
 // Deleted and made again under the same name during the kill.
 TEST(Evictions, NeverReachALaterPodOfTheSameName) {
   for (const char* body : {kAnotherPod, kPrecondition}) {
-    EXPECT_THAT(Play().run({{409, body}, {201}}), ElementsAre("0 POST", "another pod")) << body;
+    EXPECT_THAT(Play().run({{409, body}, {201}}), ElementsAre("0 POST", "another-pod")) << body;
     EXPECT_THAT(Play().run({{429, kBudget}, {409, body}, {200}}),
-                ElementsAre("0 POST", "0 DELETE", "another pod"));
+                ElementsAre("0 POST", "0 DELETE", "another-pod"));
   }
 }
 
@@ -143,9 +138,9 @@ TEST(Evictions, DeleteThePodIfTheBudgetIsIgnored) {
 
 TEST(Evictions, LeaveThePodIfTheBudgetIsRespected) {
   EXPECT_THAT(Play(DisruptionBudgets::respect).run({{429, kBudget}}),
-              ElementsAre("0 POST", "budget"));
+              ElementsAre("0 POST", "refused-by-budget"));
   EXPECT_THAT(Play(DisruptionBudgets::respect).run({{500, kTwoBudgets}}),
-              ElementsAre("0 POST", "budget"));
+              ElementsAre("0 POST", "refused-by-budget"));
 }
 
 TEST(Evictions, WaitForABudgetThatIsNotComputed) {
@@ -167,7 +162,7 @@ TEST(Evictions, UseTheOldVersionOfServersBefore122) {
 
 TEST(Evictions, AreTriedAgainWhileThePodLives) {
   Play play;
-  const std::vector<Answer> away(8, Answer{0});
+  const std::vector<Answer> away(6, Answer{0});
   auto requests = play.run(away);
   EXPECT_EQ(requests.back(), "waits");
   EXPECT_EQ(requests[2], "1200 POST");
@@ -175,6 +170,15 @@ TEST(Evictions, AreTriedAgainWhileThePodLives) {
   play.evictions.gone("uid-1");
   EXPECT_FALSE(play.evictions.due());
   EXPECT_EQ(play.evictions.take_ended().size(), 1U);
+}
+
+// By then the kubelet has started the containers again, and they may be healthy.
+TEST(Evictions, ExpireAMinuteAfterTheKill) {
+  Play play;
+  const auto requests = play.run(std::vector<Answer>(40, Answer{503}));
+  EXPECT_EQ(requests.back(), "expired");
+  EXPECT_LE(play.now, from_ns(1'000'000'000'000) + Evictions::kLongest);
+  EXPECT_FALSE(play.evictions.due());
 }
 
 TEST(Evictions, RepeatA401OnceAtOnceBecauseTheTokenIsReadAgain) {
@@ -185,8 +189,9 @@ TEST(Evictions, RepeatA401OnceAtOnceBecauseTheTokenIsReadAgain) {
 TEST(Evictions, ReportWhatIsForbidden) {
   Play play;
   EXPECT_THAT(play.run({{403, R"({"kind":"Status","message":"pods \"web-0\" is forbidden"})"}}),
-              ElementsAre("0 POST", "waits"));
+              ElementsAre("0 POST", "refused"));
   EXPECT_EQ(play.evictions.problem(), "403: pods \"web-0\" is forbidden");
+  EXPECT_THAT(Play().run({{422}}), ElementsAre("0 POST", "refused"));
 }
 
 TEST(Evictions, BackOffAfterGarbage) {

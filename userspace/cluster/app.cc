@@ -85,21 +85,18 @@ MonotonicTime App::due() const {
 }
 
 void App::report_evictions() {
-  constexpr const char* kEnds[] = {"evicted", "gone", "another-pod", "refused-by-budget",
-                                   "dropped"};
   for (const Evictions::Ended& each : evictions_.take_ended()) {
     const bool is_good = each.end <= EvictionEnd::gone;
     log_.write(is_good ? LogLevel::info : LogLevel::warning,
                LogLine("eviction")
                    .field("pod", each.pod.pod_namespace + '/' + each.pod.name)
                    .field("uid", each.pod.uid)
-                   .field("state", kEnds[static_cast<std::size_t>(each.end)]));
+                   .field("state", to_string(each.end)));
   }
   if (evictions_.problem() == eviction_problem_) return;
   eviction_problem_ = evictions_.problem();
   if (eviction_problem_.empty()) return;
-  log_.write(LogLevel::warning,
-             LogLine("eviction").field("state", "waits").field("problem", eviction_problem_));
+  log_.write(LogLevel::warning, LogLine("eviction").field("problem", eviction_problem_));
 }
 
 // Each change once.

@@ -66,6 +66,19 @@ bool is_of_budget(const kubernetes::ApiStatus& status) {
 
 }  // namespace
 
+std::string_view to_string(EvictionEnd end) {
+  switch (end) {
+    case EvictionEnd::evicted: return "evicted";
+    case EvictionEnd::gone: return "gone";
+    case EvictionEnd::another_pod: return "another-pod";
+    case EvictionEnd::refused_by_budget: return "refused-by-budget";
+    case EvictionEnd::refused: return "refused";
+    case EvictionEnd::expired: return "expired";
+    case EvictionEnd::dropped: return "dropped";
+  }
+  return "";
+}
+
 void Evictions::add(const KilledPod& pod, MonotonicTime now) {
   if (pod.uid.empty() || pod.name.empty() || pod.pod_namespace.empty()) return;
   if (find(pod.uid) != waiting_.end()) return;
@@ -73,14 +86,23 @@ void Evictions::add(const KilledPod& pod, MonotonicTime now) {
     const std::string oldest = waiting_.front().pod.uid;
     end(oldest, EvictionEnd::dropped);
   }
-  waiting_.push_back({.pod = pod, .not_before = now, .backoff = {}});
+  waiting_.push_back({.pod = pod, .expires = now + kLongest, .not_before = now, .backoff = {}});
 }
 
 void Evictions::gone(std::string_view uid) {
   end(uid, EvictionEnd::gone);
 }
 
+void Evictions::end_expired(MonotonicTime now) {
+  std::vector<std::string> expired;
+  for (const Waiting& each : waiting_) {
+    if (!each.sent && each.expires <= now) expired.push_back(each.pod.uid);
+  }
+  for (const std::string& uid : expired) end(uid, EvictionEnd::expired);
+}
+
 std::optional<Evictions::Request> Evictions::next(MonotonicTime now) {
+  end_expired(now);
   const auto found = std::ranges::find_if(
       waiting_, [now](const Waiting& each) { return !each.sent && each.not_before <= now; });
   if (found == waiting_.end()) return std::nullopt;
@@ -133,6 +155,7 @@ void Evictions::refused(Waiting& waiting, const kubernetes::ApiStatus& status,
   // Other conflicts are of a concurrent change, and are tried again: for the same UID only.
   if (is_other_uid(status)) return end(uid, EvictionEnd::another_pod);
   if (is_of_budget(status)) return refused_by_budget(waiting, now);
+  if (status.code == 403 || status.code == 422) return end(uid, EvictionEnd::refused);
   const bool other_version =
       status.code == 400 && contains(status.message, "no kind \"Eviction\" is registered");
   if (other_version) old_version_ = !old_version_;
@@ -176,7 +199,9 @@ void Evictions::end(std::string_view uid, EvictionEnd how) {
 std::optional<MonotonicTime> Evictions::due() const {
   std::optional<MonotonicTime> first;
   for (const Waiting& each : waiting_) {
-    if (!each.sent && (!first || each.not_before < *first)) first = each.not_before;
+    if (each.sent) continue;
+    const MonotonicTime at = std::min(each.not_before, each.expires);
+    if (!first || at < *first) first = at;
   }
   return first;
 }

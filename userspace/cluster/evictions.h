@@ -39,13 +39,20 @@ enum class EvictionEnd : std::uint8_t {
   gone,               // there is no such pod any more
   another_pod,        // a later pod has the name
   refused_by_budget,  // with DisruptionBudgets::respect
+  refused,            // the server forbids it (403) or cannot process it (422)
+  expired,            // the pod's containers run again by now
   dropped,            // too many evictions wait
 };
+// "evicted", "refused-by-budget", ...
+[[nodiscard]] std::string_view to_string(EvictionEnd end);
 
 class Evictions {
  public:
   static constexpr std::size_t kMax = 256;
   static constexpr Duration kAnswerLongest = std::chrono::seconds(10);
+  // After a kill. The kubelet has started the containers again, and may have waited for this long
+  // with its back-off; an eviction later than that would end healthy processes.
+  static constexpr Duration kLongest = std::chrono::minutes(1);
 
   struct Request {
     std::string uid;
@@ -69,7 +76,7 @@ class Evictions {
   // `failure`: there was no complete answer.
   void answered(std::string_view uid, const kubernetes::ResponseHead& head, std::string_view body,
                 const std::optional<Error>& failure, MonotonicTime now);
-  // When next() has one; nothing: none waits.
+  // When next() has one or an eviction expires; nothing: none waits.
   [[nodiscard]] std::optional<MonotonicTime> due() const;
   // Evictions that ended since the last call.
   [[nodiscard]] std::vector<Ended> take_ended();
@@ -79,6 +86,7 @@ class Evictions {
  private:
   struct Waiting {
     KilledPod pod;
+    MonotonicTime expires{};
     MonotonicTime not_before{};
     kubernetes::Backoff backoff;
     bool sent = false;                 // a request is under way
@@ -92,6 +100,7 @@ class Evictions {
                const kubernetes::ResponseHead& head, MonotonicTime now);
   void refused_by_budget(Waiting& waiting, MonotonicTime now);
   void end(std::string_view uid, EvictionEnd how);
+  void end_expired(MonotonicTime now);
 
   const DisruptionBudgets budgets_;
   const std::function<double()> chance_;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include "service/unary_call.h"
 #include "support/child.h"
 #include "support/fake_api_server.h"
+#include "support/manual_clock.h"
 #include "support/temp_tree.h"
 #include "wire/grpc_server.h"
 
@@ -303,6 +305,32 @@ TEST_F(ClusterAppTest, EndsTheEvictionWhenThePodIsGone) {
   const MonotonicTime end = clock_.now() + std::chrono::seconds(2);  // longer than two back-offs
   while (clock_.now() < end) EXPECT_TRUE(app_->step(-1, std::chrono::milliseconds(50)));
   EXPECT_EQ(posts(), before);
+}
+
+// An agent that is restarted now and then, without a kill meanwhile.
+TEST(KillWatch, AConnectionThatLastedEndsTheBackOff) {
+  const test::TempTree tree;
+  const std::string socket = tree / "agent.sock";
+  test::ManualClock clock;
+  KillWatch watch(
+      socket, clock, [] { return 0.0; }, [](const KilledPod&) {});
+  std::vector<Duration> waits;
+  for (int restart = 0; restart < 4; ++restart) {
+    {
+      ToyAgent agent(socket);
+      if (restart > 0) clock.advance(waits.back());
+      watch.advance();
+      ASSERT_FALSE(watch.due()) << "it is connected";
+      clock.advance(KillWatch::kLasted);
+    }
+    while (!watch.due()) {
+      pollfd ended = watch.poll();
+      ASSERT_EQ(::poll(&ended, 1, 10'000), 1);
+      watch.advance();
+    }
+    waits.push_back(*watch.due() - clock.now());
+  }
+  EXPECT_THAT(waits, ::testing::Each(waits.front()));
 }
 
 TEST_F(ClusterAppTest, WaitsForAnAgentThatIsAway) {

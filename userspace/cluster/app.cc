@@ -85,6 +85,12 @@ MonotonicTime App::due() const {
 }
 
 void App::report_evictions() {
+  if (const std::uint64_t lost = kills_.lost(); lost != lost_kills_) {
+    log_.write(LogLevel::warning, LogLine("kills")
+                                      .field("lost_records", lost - lost_kills_)
+                                      .field("effect", "pods of kills among them are not evicted"));
+    lost_kills_ = lost;
+  }
   for (const Evictions::Ended& each : evictions_.take_ended()) {
     const bool is_good = each.end <= EvictionEnd::gone;
     log_.write(is_good ? LogLevel::info : LogLevel::warning,

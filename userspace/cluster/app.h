@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -60,6 +61,7 @@ class App {
   std::string agent_problem_;
   std::string unreadable_;
   std::string eviction_problem_;
+  std::uint64_t lost_kills_ = 0;
 };
 
 // Until SIGTERM or SIGINT. REQUIRES: both are blocked in every thread.

@@ -39,6 +39,7 @@ void KillWatch::advance() {
                                          kConnectPatience);
     if (!stream) return disconnect();
     stream_ = std::move(*stream);
+    connected_at_ = clock_.now();
   }
   if (!stream_) return;
   stream_->advance();
@@ -61,8 +62,12 @@ void KillWatch::take(const std::string& message) {
 }
 
 void KillWatch::disconnect() {
+  const MonotonicTime now = clock_.now();
+  // An agent that restarts now and then, and kills nothing, must not be waited for longer each
+  // time.
+  if (stream_ && now - connected_at_ >= kLasted) backoff_.reset();
   stream_.reset();
-  not_before_ = clock_.now() + backoff_.next(chance_());
+  not_before_ = now + backoff_.next(chance_());
 }
 
 pollfd KillWatch::poll() const {

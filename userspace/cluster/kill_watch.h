@@ -23,6 +23,9 @@ namespace forestall::cluster {
 // Thread rule: one thread.
 class KillWatch {
  public:
+  // A connection that lasted so long ends the back-off.
+  static constexpr Duration kLasted = std::chrono::seconds(5);
+
   // `clock` outlives this. `on_kill` is called from advance().
   KillWatch(std::string socket, const Clock& clock, std::function<double()> chance,
             std::function<void(const KilledPod&)> on_kill);
@@ -45,6 +48,7 @@ class KillWatch {
   const std::function<double()> chance_;
   const std::function<void(const KilledPod&)> on_kill_;
   std::unique_ptr<wire::GrpcStream> stream_;
+  MonotonicTime connected_at_{};
   MonotonicTime not_before_{};
   kubernetes::Backoff backoff_;
   std::uint64_t lost_ = 0;

@@ -14,7 +14,7 @@
 #include "agent/core.h"
 #include "held_scanner.h"
 #include "support/child.h"
-#include "support/temp_tree.h"
+#include "support/small_node.h"
 
 namespace forestall::agent {
 namespace {
@@ -182,16 +182,7 @@ class CoreReady : public ::testing::Test {
     return record.decision.considered[*record.decision.victim()].sample.workload.path;
   }
 
-  test::TempTree files_{
-      {"cgroup/cgroup.controllers", "memory\n"},
-      {"cgroup/cgroup.procs", ""},
-      {"proc/meminfo",
-       "MemTotal: 1000000 kB\nMemFree: 1 kB\nMemAvailable: 600 kB\nSwapTotal: 0 kB\nSwapFree: 0 "
-       "kB\n"},
-      {"proc/vmstat", "nr_anon_pages 300\nnr_file_pages 200\nnr_inactive_file 50\n"},
-      {"proc/loadavg", "0.00 0.01 0.05 2/3518 4711\n"},
-      {"proc/sys/kernel/pid_max", "4194304\n"},
-      {"proc/sys/kernel/threads-max", "31000\n"}};
+  test::SmallNode files_;
   test::Child child_{[] {
     for (;;) pause();
     return 0;

@@ -7,7 +7,7 @@
 
 #include "agent/core.h"
 #include "support/manual_clock.h"
-#include "support/temp_tree.h"
+#include "support/small_node.h"
 
 namespace forestall::agent {
 namespace {
@@ -72,9 +72,7 @@ class CoreSettling : public ::testing::Test {
   }
 
   void make_pod(const std::string& path, const std::string& limit) {
-    files_.write("cgroup" + path + "/cgroup.procs", "");
-    files_.write("cgroup" + path + "/memory.current", "1048576\n");
-    files_.write("cgroup" + path + "/memory.stat", "inactive_file 0\n");
+    files_.set_group(path, 1 << 20);
     files_.write("cgroup" + path + "/memory.max", limit + "\n");
   }
 
@@ -86,17 +84,7 @@ class CoreSettling : public ::testing::Test {
     return wait;
   }
 
-  test::TempTree files_{
-      {"cgroup/cgroup.controllers", "memory\n"},
-      {"cgroup/cgroup.procs", ""},
-      {"cgroup/pods/cgroup.procs", ""},
-      {"proc/meminfo",
-       "MemTotal: 1000000 kB\nMemFree: 1 kB\nMemAvailable: 600 kB\nSwapTotal: 0 kB\nSwapFree: 0 "
-       "kB\n"},
-      {"proc/vmstat", "nr_anon_pages 300\nnr_file_pages 200\nnr_inactive_file 50\n"},
-      {"proc/loadavg", "0.00 0.01 0.05 2/3518 4711\n"},
-      {"proc/sys/kernel/pid_max", "4194304\n"},
-      {"proc/sys/kernel/threads-max", "31000\n"}};
+  test::SmallNode files_{"/pods"};
   test::ManualClock clock_;
   kernel::CgroupTree tree_;
   std::unique_ptr<sources::Observer> observer_;

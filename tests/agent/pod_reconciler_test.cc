@@ -9,7 +9,7 @@
 #include <string>
 
 #include "support/manual_clock.h"
-#include "support/temp_tree.h"
+#include "support/small_node.h"
 
 namespace forestall::agent {
 namespace {
@@ -26,19 +26,9 @@ std::uint64_t reads() {
 
 // Of one reconciliation with that many workloads.
 std::uint64_t reads_with(int workloads) {
-  test::TempTree files{
-      {"cgroup/cgroup.controllers", "memory\n"},
-      {"cgroup/cgroup.procs", ""},
-      {"proc/meminfo", "MemTotal: 1000 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n"},
-      {"proc/vmstat", "nr_anon_pages 300\nnr_file_pages 200\nnr_inactive_file 50\n"},
-      {"proc/loadavg", "0.00 0.01 0.05 2/3518 4711\n"},
-      {"proc/sys/kernel/pid_max", "4194304\n"},
-      {"proc/sys/kernel/threads-max", "31000\n"}};
+  test::SmallNode files;
   for (int i = 0; i < workloads; ++i) {
-    const std::string path = "cgroup/w" + std::to_string(i);
-    files.write(path + "/cgroup.procs", "");
-    files.write(path + "/memory.current", "100\n");
-    files.write(path + "/memory.stat", "inactive_file 10\n");
+    files.set_group("/w" + std::to_string(i), 100, 10);
   }
   Config config;
   config.pods = false;

@@ -12,7 +12,7 @@
 #include "actuators/ladder.h"
 #include "agent/growth_watch.h"
 #include "agent/victim_cache.h"
-#include "support/temp_tree.h"
+#include "support/small_node.h"
 
 namespace forestall::agent {
 namespace {
@@ -69,16 +69,7 @@ class SamplingTest : public ::testing::Test {
     return std::move(*observation.workloads);
   }
 
-  test::TempTree files_{
-      {"cgroup/cgroup.controllers", "memory\n"},
-      {"cgroup/cgroup.procs", ""},
-      {"proc/meminfo",
-       "MemTotal: 1000000 kB\nMemFree: 1 kB\nMemAvailable: 600 kB\nSwapTotal: 0 kB\nSwapFree: 0 "
-       "kB\n"},
-      {"proc/vmstat", "nr_anon_pages 300\nnr_file_pages 200\nnr_inactive_file 50\n"},
-      {"proc/loadavg", "0.00 0.01 0.05 2/3518 4711\n"},
-      {"proc/sys/kernel/pid_max", "4194304\n"},
-      {"proc/sys/kernel/threads-max", "31000\n"}};
+  test::SmallNode files_;
   SlowClock clock_;
   Config config_;
   kernel::CgroupTree tree_;

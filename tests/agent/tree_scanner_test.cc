@@ -7,7 +7,7 @@
 
 #include "sources/observer.h"
 #include "support/child.h"
-#include "support/temp_tree.h"
+#include "support/small_node.h"
 
 namespace forestall::agent {
 namespace {
@@ -19,20 +19,8 @@ bool is_readable(int fd, Duration patience) {
 }
 
 TEST(TreeScanner, RefreshesTheSpareTreeWhileTheOtherIsRead) {
-  test::TempTree files{
-      {"cgroup/cgroup.controllers", "memory\n"},
-      {"cgroup/cgroup.procs", ""},
-      {"proc/meminfo", "MemTotal: 1000 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n"},
-      {"proc/vmstat", "nr_anon_pages 300\nnr_file_pages 200\nnr_inactive_file 50\n"},
-      {"proc/loadavg", "0.00 0.01 0.05 2/3518 4711\n"},
-      {"proc/sys/kernel/pid_max", "4194304\n"},
-      {"proc/sys/kernel/threads-max", "31000\n"}};
-  const auto make = [&](int number) {
-    const std::string path = "cgroup/w" + std::to_string(number);
-    files.write(path + "/cgroup.procs", "");
-    files.write(path + "/memory.current", "100\n");
-    files.write(path + "/memory.stat", "inactive_file 10\n");
-  };
+  test::SmallNode files;
+  const auto make = [&](int number) { files.set_group("/w" + std::to_string(number), 100, 10); };
   const auto tree = kernel::CgroupTree::discover(files / "cgroup");
   ASSERT_TRUE(tree) << tree.error().text();
   Config config;

@@ -6,7 +6,7 @@
 
 #include "sources/observer.h"
 #include "support/descriptors_used_up.h"
-#include "support/temp_tree.h"
+#include "support/small_node.h"
 
 namespace forestall::sources {
 namespace {
@@ -29,11 +29,7 @@ class HeldTreeTest : public ::testing::Test {
     make("/w/a", 100);
     observer_->refresh();
   }
-  void make(const std::string& path, int usage) {
-    files_.write("cgroup" + path + "/cgroup.procs", "");
-    files_.write("cgroup" + path + "/memory.current", std::to_string(usage) + "\n");
-    files_.write("cgroup" + path + "/memory.stat", "inactive_file 10\n");
-  }
+  void make(const std::string& path, int usage) { files_.set_group(path, usage, 10); }
   std::vector<WorkloadSample> sample() {
     Observation observation;
     observer_->add_workloads(observation, {}, kUnscored);
@@ -46,15 +42,7 @@ class HeldTreeTest : public ::testing::Test {
     observer_->exchange_tree(std::move(spare));
   }
 
-  test::TempTree files_{
-      {"cgroup/cgroup.controllers", "memory\n"},
-      {"cgroup/cgroup.procs", ""},
-      {"cgroup/w/cgroup.procs", ""},
-      {"proc/meminfo", "MemTotal: 1000 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n"},
-      {"proc/vmstat", "nr_anon_pages 300\nnr_file_pages 200\nnr_inactive_file 50\n"},
-      {"proc/loadavg", "0.00 0.01 0.05 2/3518 4711\n"},
-      {"proc/sys/kernel/pid_max", "4194304\n"},
-      {"proc/sys/kernel/threads-max", "31000\n"}};
+  test::SmallNode files_{"/w"};
   kernel::CgroupTree tree_;
   std::unique_ptr<Observer> observer_;
 };

@@ -13,7 +13,7 @@
 #include "sources/observer.h"
 #include "sources/watched_cgroups.h"
 #include "support/descriptors_used_up.h"
-#include "support/temp_tree.h"
+#include "support/small_node.h"
 
 namespace forestall::sources {
 namespace {
@@ -74,16 +74,7 @@ class ObserverMany : public testing::Test {
   }
 
   FewDescriptors few_;
-  test::TempTree files_{
-      {"cgroup/cgroup.controllers", "memory\n"},
-      {"cgroup/cgroup.procs", ""},
-      {"proc/meminfo",
-       "MemTotal: 1000000 kB\nMemFree: 1 kB\nMemAvailable: 600 kB\nSwapTotal: 0 kB\nSwapFree: 0 "
-       "kB\n"},
-      {"proc/vmstat", "nr_anon_pages 300\nnr_file_pages 200\nnr_inactive_file 50\n"},
-      {"proc/loadavg", "0.00 0.01 0.05 2/3518 4711\n"},
-      {"proc/sys/kernel/pid_max", "4194304\n"},
-      {"proc/sys/kernel/threads-max", "31000\n"}};
+  test::SmallNode files_;
   kernel::CgroupTree tree_;
   std::unique_ptr<Observer> observer_;
 };

@@ -125,7 +125,7 @@ TEST(AgentStatus, CountsWhatTheStopMessageCounts) {
   } while (text.output.find(left_over) == std::string::npos && SystemClock().now() < give_up);
   EXPECT_THAT(text.output, HasSubstr(left_over));
   EXPECT_THAT(text.output,
-              testing::ContainsRegex("cgroupMemory.available .* -[0-9.]+ MiB +releas"));
+              testing::ContainsRegex("cgroupMemory.available .* -[0-9.]+ [KM]iB +releas"));
   EXPECT_THAT(text.output, HasSubstr("dry run, not signalled"));
   EXPECT_THAT(text.output, HasSubstr("kills: 0, in dry runs: "));
   EXPECT_THAT(text.output, testing::Not(HasSubstr("in-flight")));

@@ -323,7 +323,8 @@ TEST(Agent, LogsInTheSelectedFormat) {
   for (const auto& [format, start] : kStarts) {
     AgentRun agent("evictionHard: {}\npods: {enabled: false}\n", {}, {"--log-format", format});
     ASSERT_FALSE(agent.failure()) << agent.failure()->text();
-    EXPECT_NE(agent.process().log().find(start), std::string::npos) << agent.process().log();
+    EXPECT_TRUE(agent.process().wait_log(start, SystemClock().now() + kPatience))
+        << agent.process().log();
   }
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel/memcg_counters.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstring>
 #include <map>
 #include <vector>
 
@@ -27,7 +27,8 @@ std::size_t page_size() {
   return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// Takes pages for as long as it exists.
+// Reserves address space; take() makes the kernel fill it with pages, until the object ends. No
+// code of this program touches them: sanitizers would take pages for their own notes.
 class AnonymousPages {
  public:
   explicit AnonymousPages(std::size_t pages) : size_(pages * page_size()) {
@@ -37,12 +38,15 @@ class AnonymousPages {
     address_ = address;
     // A huge page would be more than was asked for. Without huge pages it fails, and none come.
     (void)::madvise(address_, size_, MADV_NOHUGEPAGE);
-    std::memset(address_, 1, size_);
   }
   AnonymousPages(const AnonymousPages&) = delete;
   AnonymousPages& operator=(const AnonymousPages&) = delete;
   ~AnonymousPages() {
     if (address_ != nullptr) ::munmap(address_, size_);
+  }
+  // If it fails, no counter rises, and the try counts for nothing.
+  void take() {
+    if (address_ != nullptr) (void)::madvise(address_, size_, MADV_POPULATE_WRITE);
   }
 
  private:
@@ -52,35 +56,39 @@ class AnonymousPages {
 
 class SharedPages {
  public:
-  explicit SharedPages(std::size_t pages) : file_(::memfd_create("pages", MFD_CLOEXEC)) {
-    const std::vector<char> page(page_size(), 1);
-    for (std::size_t i = 0; i < pages && file_; ++i) {
-      if (::write(file_.get(), page.data(), page.size()) < 0) return;
-    }
+  explicit SharedPages(std::size_t pages)
+      : pages_(pages), file_(::memfd_create("pages", MFD_CLOEXEC)) {}
+  // If it fails, no counter rises, and the try counts for nothing.
+  void take() {
+    if (file_) (void)::fallocate(file_.get(), 0, 0, static_cast<::off_t>(pages_ * page_size()));
   }
 
  private:
+  std::size_t pages_;
   UniqueFd file_;
 };
 
 // The `wanted` counters that rose by exactly the pages taken, in two tries. Empty: there were none.
-template <typename Taken>
+template <typename Pages>
 std::vector<std::size_t> rising(const ReadMemcgCounters& read, std::size_t wanted) {
   std::map<std::vector<std::size_t>, std::size_t> seen;  // with the pages of its try
+  // Nothing is allocated between two readings once these have their size.
+  std::vector<std::int64_t> before, after;
+  read(before);
+  read(after);
   for (std::size_t i = 0; i < kTries; ++i) {
-    const std::size_t pages = kPages[i % kPages.size()];
-    const auto before = read();
+    const std::size_t count = kPages[i % kPages.size()];
     std::vector<std::size_t> rose;
-    {
-      const Taken taken(pages);
-      const auto after = read();
-      for (std::size_t at = kFirst; at < std::min(before.size(), after.size()); ++at) {
-        if (after[at] - before[at] == static_cast<std::int64_t>(pages)) rose.push_back(at);
-      }
+    Pages pages(count);
+    read(before);
+    pages.take();
+    read(after);
+    for (std::size_t at = kFirst; at < std::min(before.size(), after.size()); ++at) {
+      if (after[at] - before[at] == static_cast<std::int64_t>(count)) rose.push_back(at);
     }
     if (rose.size() != wanted) continue;
-    const auto [earlier, is_new] = seen.emplace(rose, pages);
-    if (!is_new && earlier->second != pages) return rose;
+    const auto [earlier, is_new] = seen.emplace(rose, count);
+    if (!is_new && earlier->second != count) return rose;
   }
   return {};
 }

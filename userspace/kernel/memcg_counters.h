@@ -19,8 +19,9 @@ struct MemcgCounters {
   std::optional<std::int32_t> shmem;
 };
 
-// The counters of this process' memory cgroup, in pages, in the kernel's order; empty: unknown.
-using ReadMemcgCounters = std::function<std::vector<std::int64_t>()>;
+// Replaces `counters` by those of this process' memory cgroup, in pages, in the kernel's order;
+// empty: unknown. Takes no memory if `counters` has room: what it takes would be counted, too.
+using ReadMemcgCounters = std::function<void(std::vector<std::int64_t>& counters)>;
 
 [[nodiscard]] MemcgCounters find_memcg_counters(const ReadMemcgCounters& read);
 

@@ -146,13 +146,12 @@ void MemcgScan::Loaded::learn_cpus() {
 
 void MemcgScan::Loaded::learn_counters() {
   if (skeleton->bss->cpu_count == 0) return;
-  const MemcgCounters found = find_memcg_counters([this] {
-    std::vector<std::int64_t> states;
+  const MemcgCounters found = find_memcg_counters([this](std::vector<std::int64_t>& states) {
+    states.clear();
     const auto count = run_program(skeleton->progs.read_own_states);
-    if (!count || *count <= 0) return states;
+    if (!count || *count <= 0) return;
     const auto own = std::span(skeleton->bss->own_states).first(static_cast<std::size_t>(*count));
     states.assign(own.begin(), own.end());
-    return states;
   });
   skeleton->data->stat_index[ABI_MEMCG_ANON] = found.anon.value_or(-1);
   skeleton->data->stat_index[ABI_MEMCG_SHMEM] = found.shmem.value_or(-1);

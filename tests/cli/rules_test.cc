@@ -112,7 +112,7 @@ TEST(RulesCommand, ChecksOomdsConfiguration) {
   std::vector<std::string> arguments{"check-config", "--oomd-config", kData + "desktop.oomd.json"};
   const Ran text = run_forestall(arguments);
   EXPECT_EQ(text.exit_code, 0) << text.errors;
-  // Places begin with the path, which differs from machine to machine.
+  // FieldPositions begin with the path, which differs from machine to machine.
   EXPECT_THAT(text.output, HasSubstr("ruleset protect the workload: pause 10 s after an action"));
   EXPECT_THAT(text.output, HasSubstr("where oomd differs:\n"));
   arguments.insert(arguments.end(), {"-o", "json"});

@@ -15,7 +15,7 @@ using text::Position;
 TEST(YamlMessage, RemembersPlaces) {
   v1::Config message;
   std::vector<text::Diagnostic> problems;
-  const messages::Places places = messages::read_yaml(
+  const messages::FieldPositions places = messages::read_yaml(
       "pods:\n"
       "  cgroupRoot: /a\n"
       "evictionHard: {memory.available: 5%}\n"
@@ -43,7 +43,7 @@ TEST(YamlMessage, RemembersPlaces) {
 TEST(YamlMessage, EmptyIsPresent) {
   v1::Config message;
   std::vector<text::Diagnostic> problems;
-  const messages::Places places =
+  const messages::FieldPositions places =
       messages::read_yaml("evictionHard: {}\nwatch: []\npods: {}", message, problems);
   EXPECT_TRUE(problems.empty());
   EXPECT_TRUE(places.has("evictionHard"));

@@ -155,8 +155,8 @@ bool Evaluator::add_workloads(const Decision& decision, MonotonicTime began,
   return true;
 }
 
-std::optional<Evaluator::Reading> Evaluator::take_recent_reading(std::string_view subject,
-                                                                 const Observation& observation) {
+std::optional<Evaluator::RecentWorkloads> Evaluator::take_recent_reading(
+    std::string_view subject, const Observation& observation) {
   // A workload at its own limit replaces its page cache while its usage stands still. So the first
   // kill is decided on memory.stat as it is: the list did not answer, or it would have been used.
   const MonotonicTime lately = parts_.clock.now() - kReadLately;
@@ -175,7 +175,8 @@ std::optional<Evaluator::Reading> Evaluator::take_recent_reading(std::string_vie
   if (usable) return std::exchange(reading_, std::nullopt);
   const VictimCache& listed = parts_.victim_cache;
   if (listed.samples_of(subject) == nullptr || listed.sampled_at() <= since) return std::nullopt;
-  return Reading{listed.sampled_at(), std::string(subject), changes, *listed.samples_of(subject)};
+  return RecentWorkloads{listed.sampled_at(), std::string(subject), changes,
+                         *listed.samples_of(subject)};
 }
 
 void Evaluator::read_workloads(std::string_view subject, sources::Scoring scoring,
@@ -185,7 +186,7 @@ void Evaluator::read_workloads(std::string_view subject, sources::Scoring scorin
     observation.workloads = std::exchange(reading->workloads, {});
     parts_.observer.resample_workloads(observation);
   } else {
-    reading = Reading{parts_.clock.now(), std::string(subject), 0, {}};
+    reading = RecentWorkloads{parts_.clock.now(), std::string(subject), 0, {}};
     parts_.observer.add_workloads(observation, subject, scoring);
     reading->changes = parts_.observer.workload_changes();
   }

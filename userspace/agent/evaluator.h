@@ -68,14 +68,14 @@ class Evaluator {
   template <class ReadMore>
   [[nodiscard]] policy::Step ask(Observation& observation, ReadMore read_more) const;
   // The workloads of one reading.
-  struct Reading {
+  struct RecentWorkloads {
     MonotonicTime at;
     std::string subject;
     std::uint64_t changes = 0;  // Observer::workload_changes()
     std::vector<WorkloadSample> workloads;
   };
-  [[nodiscard]] std::optional<Reading> take_recent_reading(std::string_view subject,
-                                                           const Observation& observation);
+  [[nodiscard]] std::optional<RecentWorkloads> take_recent_reading(std::string_view subject,
+                                                                   const Observation& observation);
   void read_workloads(std::string_view subject, sources::Scoring scoring, Observation& observation);
   [[nodiscard]] bool evaluate_prepared(const Wake& wake, Record& record);
   void evaluate_everything(const Wake& wake, MonotonicTime began, Record& record);
@@ -91,7 +91,7 @@ class Evaluator {
   policy::State before_;   // what state_ was before the last step
   bool knows_all_ = true;  // no workload came since the tree was listed, for the last decide()
   std::optional<MonotonicTime> disk_short_since_;
-  std::optional<Reading> reading_;  // the last one; without workloads until they are kept
+  std::optional<RecentWorkloads> reading_;  // the last one; without workloads until they are kept
 };
 
 }  // namespace forestall::agent

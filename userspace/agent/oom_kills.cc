@@ -64,10 +64,10 @@ void OomKills::keep(Record evaluation, const policy::State& state) {
 }
 
 // REQUIRES: there was an evaluation; start() makes one.
-const OomKills::Evaluation& OomKills::before(MonotonicTime kill) const {
+const OomKills::RecentEvaluation& OomKills::before(MonotonicTime kill) const {
   const auto found = std::find_if(
       evaluations_.rbegin(), evaluations_.rend(),
-      [&](const Evaluation& evaluation) { return evaluation.record.stages.decided <= kill; });
+      [&](const RecentEvaluation& evaluation) { return evaluation.record.stages.decided <= kill; });
   return found == evaluations_.rend() ? evaluations_.front() : *found;
 }
 
@@ -87,7 +87,7 @@ std::optional<MonotonicTime> OomKills::crossed(const OomKillEvent& kill,
 
 void OomKills::report(const OomKillEvent& kill, const Config& config, std::uint64_t sequence,
                       MonotonicTime now, std::int64_t wall_time_ns) {
-  const Evaluation& evaluation = before(kill.at);
+  const RecentEvaluation& evaluation = before(kill.at);
   const Observation& observation = evaluation.record.observation;
   const Decision& decision = evaluation.record.decision;
   const policy::LoopTimes times{crossed(kill, observation.at), away_since(kill)};

@@ -51,7 +51,7 @@ class OomKills {
               MonotonicTime now, std::int64_t wall_time_ns);
 
  private:
-  struct Evaluation {
+  struct RecentEvaluation {
     Record record;
     policy::State state;
   };
@@ -64,15 +64,15 @@ class OomKills {
     MonotonicTime until;
   };
   [[nodiscard]] std::optional<MonotonicTime> away_since(const OomKillEvent& kill) const;
-  [[nodiscard]] const Evaluation& before(MonotonicTime kill) const;
+  [[nodiscard]] const RecentEvaluation& before(MonotonicTime kill) const;
   [[nodiscard]] std::optional<MonotonicTime> crossed(const OomKillEvent& kill,
                                                      MonotonicTime after) const;
 
   const std::vector<exports::RecordSink*>& sinks_;
   OomForecaster& forecast_;
-  std::deque<Evaluation> evaluations_;  // oldest first
-  std::deque<Crossing> crossings_;      // oldest first
-  std::deque<Absence> absences_;        // oldest first
+  std::deque<RecentEvaluation> evaluations_;  // oldest first
+  std::deque<Crossing> crossings_;            // oldest first
+  std::deque<Absence> absences_;              // oldest first
 };
 
 }  // namespace forestall::agent

@@ -30,13 +30,13 @@ Bytes distance(Bytes a, Bytes b) {
   return a < b ? b - a : a - b;
 }
 
-VictimCache::Subject to_subject(const Line& line) {
+VictimCache::ZoneSubject to_subject(const Line& line) {
   return {line.cgroup, line.path, line.headroom, line.margin, {}, {}, {}, {}};
 }
 
 // Whether it is among those that may be selected. One more was ranked with them: a workload that
 // ranks before that one ranks before all behind it.
-bool stands_for(const VictimCache::Subject& subject, CgroupId workload) {
+bool stands_for(const VictimCache::ZoneSubject& subject, CgroupId workload) {
   const std::size_t count = std::min(subject.first.size(), VictimCache::kFirst);
   const auto first = std::span(subject.first).first(count);
   return std::ranges::any_of(first, [&](const Candidate& candidate) {
@@ -75,28 +75,28 @@ bool lies_in_another(const Candidate& candidate, std::span<const Candidate> othe
 
 // One cgroup may have several thresholds: the nearest decides when, all of them are watched.
 bool VictimCache::update_zone(std::span<const Line> lines) {
-  std::vector<Subject> now;
+  std::vector<ZoneSubject> now;
   for (const Line& line : lines) {
     if (line.margin <= Bytes{0}) continue;
-    const auto known = std::ranges::find(subjects_, line.cgroup, &Subject::cgroup);
+    const auto known = std::ranges::find(subjects_, line.cgroup, &ZoneSubject::cgroup);
     const bool stays =
         known != subjects_.end() && !policy::out_of_warning_zone(line.headroom, line.margin);
     if (!stays && !policy::in_warning_zone(line.headroom, line.margin)) continue;
-    const auto same = std::ranges::find(now, line.cgroup, &Subject::cgroup);
+    const auto same = std::ranges::find(now, line.cgroup, &ZoneSubject::cgroup);
     if (same == now.end()) {
       now.push_back(to_subject(line));
     } else if (line.headroom < same->headroom) {
       *same = to_subject(line);
     }
   }
-  std::ranges::sort(now, {}, &Subject::headroom);
+  std::ranges::sort(now, {}, &ZoneSubject::headroom);
   if (now.size() > kSubjectsMax) now.resize(kSubjectsMax);
   bool entered = false;
-  for (Subject& subject : now) {
+  for (ZoneSubject& subject : now) {
     std::ranges::copy_if(lines, std::back_inserter(subject.lines), [&](const Line& line) {
       return line.cgroup == subject.cgroup && line.margin > Bytes{0};
     });
-    const auto known = std::ranges::find(subjects_, subject.cgroup, &Subject::cgroup);
+    const auto known = std::ranges::find(subjects_, subject.cgroup, &ZoneSubject::cgroup);
     entered = entered || known == subjects_.end();
     if (known == subjects_.end()) continue;
     subject.first = std::move(known->first);
@@ -105,7 +105,7 @@ bool VictimCache::update_zone(std::span<const Line> lines) {
   }
   subjects_ = std::move(now);
   watched_.clear();
-  for (const Subject& subject : subjects_) watched_.push_back(subject.cgroup);
+  for (const ZoneSubject& subject : subjects_) watched_.push_back(subject.cgroup);
   return entered;
 }
 
@@ -183,7 +183,7 @@ void VictimCache::begin_sampling(MonotonicTime now) {
   const bool one_cgroup = subjects_.size() == 1 && subjects_.front().cgroup != CgroupId{};
   sampling_ = Sampling{
       {}, one_cgroup ? subjects_.front().path : std::string(), {}, 0, observer_.workload_changes()};
-  for (const Subject& subject : subjects_)
+  for (const ZoneSubject& subject : subjects_)
     std::ranges::copy(subject.lines, std::back_inserter(sampling_->lines));
 }
 
@@ -220,7 +220,7 @@ void VictimCache::make_list(const Config& config, MonotonicTime now) {
   report_growth(config, sampling, now);
   ranking_ = config.ranking;
   listed_.clear();
-  for (Subject& subject : subjects_) {
+  for (ZoneSubject& subject : subjects_) {
     auto list =
         policy::shortlist(config, sampling.observation, {subject.cgroup, subject.path}, kFirst + 1);
     subject.first = std::move(list.first);
@@ -272,8 +272,8 @@ void VictimCache::pin_next() {
 }
 
 bool VictimCache::is_first(CgroupId workload) const {
-  return std::ranges::any_of(subjects_,
-                             [&](const Subject& subject) { return stands_for(subject, workload); });
+  return std::ranges::any_of(
+      subjects_, [&](const ZoneSubject& subject) { return stands_for(subject, workload); });
 }
 
 std::optional<MonotonicTime> VictimCache::next_due() const {
@@ -296,7 +296,7 @@ bool VictimCache::covers(const Decision& decision) const {
   // A workload that grew since need not be among the first of the list.
   if (ranking_ == Ranking::kubelet_growth && listed_.size() < samples_.size()) return false;
   const CgroupId about = decision.evidence[*decision.driving].cgroup;
-  const auto subject = std::ranges::find(subjects_, about, &Subject::cgroup);
+  const auto subject = std::ranges::find(subjects_, about, &ZoneSubject::cgroup);
   if (subject == subjects_.end()) return false;
   const CgroupId victim = decision.considered[*decision.victim()].sample.workload.cgroup;
   return stands_for(*subject, victim) && others_are_behind(*subject, decision);
@@ -304,7 +304,7 @@ bool VictimCache::covers(const Decision& decision) const {
 
 // Growth of the subject that no listed workload explains belongs to unlisted ones: at worst all of
 // it to a single one.
-bool VictimCache::others_are_behind(const Subject& subject, const Decision& decision) const {
+bool VictimCache::others_are_behind(const ZoneSubject& subject, const Decision& decision) const {
   if (listed_.size() >= samples_.size()) return true;
   const Evidence& evidence = decision.evidence[*decision.driving];
   const auto line = std::ranges::find(subject.as_listed, evidence.threshold.signal, &Line::signal);
@@ -322,7 +322,7 @@ bool VictimCache::others_are_behind(const Subject& subject, const Decision& deci
          subject.leads[static_cast<std::size_t>(listed - subject.first.begin())] + shrunk;
 }
 
-NextVictim VictimCache::next_victim(const Subject& subject,
+NextVictim VictimCache::next_victim(const ZoneSubject& subject,
                                     const std::vector<KillProgress>& kills) const {
   NextVictim next;
   next.subject = subject.cgroup == CgroupId{} ? "node" : subject.path;
@@ -351,7 +351,7 @@ std::vector<NextVictim> VictimCache::next_victims(const Config& config, const De
   std::vector<NextVictim> all;
   if (subjects_.empty()) return all;
   const auto kills = ladder_.progress();
-  for (const Subject& subject : subjects_) {
+  for (const ZoneSubject& subject : subjects_) {
     NextVictim next = next_victim(subject, kills);
     const Line& line = std::ranges::min(subject.lines, {}, &Line::headroom);
     const auto decided = last == nullptr ? std::nullopt : decided_hold(*last, subject.cgroup);
@@ -366,7 +366,7 @@ std::vector<Watchdog::Order> VictimCache::orders(const Config& config, Monotonic
   std::vector<Watchdog::Order> orders;
   if (subjects_.empty()) return orders;
   const auto kills = ladder_.progress();
-  for (const Subject& subject : subjects_) {
+  for (const ZoneSubject& subject : subjects_) {
     if (subject.first.empty()) continue;
     const Candidate& first = subject.first.front();
     // The policy spares it until the kernel would act (policy/damage_limit.h).

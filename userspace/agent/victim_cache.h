@@ -63,7 +63,7 @@ class VictimCache {
   static constexpr Duration kGoodFor = std::chrono::seconds(10);
 
   // A subject in the zone.
-  struct Subject {
+  struct ZoneSubject {
     CgroupId cgroup;  // inode 0: the node
     std::string path;
     Bytes headroom;  // of the nearest threshold, at the last evaluation
@@ -99,7 +99,7 @@ class VictimCache {
   [[nodiscard]] bool ready(MonotonicTime now) const;
   // The number of lists made.
   [[nodiscard]] std::uint64_t generation() const { return generation_; }
-  [[nodiscard]] const std::vector<Subject>& subjects() const { return subjects_; }
+  [[nodiscard]] const std::vector<ZoneSubject>& subjects() const { return subjects_; }
   // Every subject in the zone: their fresh values decide.
   [[nodiscard]] std::span<const CgroupId> watched() const { return watched_; }
   // Puts the listed workloads, as they were sampled, into `observation`.
@@ -149,16 +149,16 @@ class VictimCache {
   [[nodiscard]] bool kill_in_flight() const;
   void stop_work();
   [[nodiscard]] bool is_first(CgroupId workload) const;
-  [[nodiscard]] NextVictim next_victim(const Subject& subject,
+  [[nodiscard]] NextVictim next_victim(const ZoneSubject& subject,
                                        const std::vector<KillProgress>& kills) const;
-  [[nodiscard]] bool others_are_behind(const Subject& subject, const Decision& decision) const;
+  [[nodiscard]] bool others_are_behind(const ZoneSubject& subject, const Decision& decision) const;
 
   const Clock& clock_;
   sources::Observer& observer_;
   actuators::Ladder& ladder_;
   GrowthWatch& growth_;
   exports::LoopWorkTally& work_;
-  std::vector<Subject> subjects_;
+  std::vector<ZoneSubject> subjects_;
   std::vector<CgroupId> watched_;
   std::optional<Sampling> sampling_;
   bool wanted_ = false;  // a list, as soon as no kill is in flight

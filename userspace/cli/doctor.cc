@@ -72,7 +72,7 @@ std::optional<Workloads> count_workloads(const agent::Host& host, const Config& 
 }
 
 // What the advice is about.
-struct Subject {
+struct AdviceInput {
   const Options& options;
   const agent::Host& host;
   // Nullopt: it cannot be read, and has its own error in `check-config`.
@@ -80,7 +80,7 @@ struct Subject {
   const bool wants_backstop;
 };
 
-std::optional<std::string> candidate_advice(const Subject& subject) {
+std::optional<std::string> candidate_advice(const AdviceInput& subject) {
   if (!subject.config) return std::nullopt;
   const auto counted = count_workloads(subject.host, *subject.config);
   if (!counted || counted->candidates > 0) return std::nullopt;
@@ -92,7 +92,7 @@ std::optional<std::string> candidate_advice(const Subject& subject) {
 }
 
 // Without Kubernetes' facts, pods are killed by what the node shows of them.
-std::optional<std::string> pod_advice(const Subject& subject) {
+std::optional<std::string> pod_advice(const AdviceInput& subject) {
   const kernel::CgroupTree& tree = subject.host.tree;
   const Config config = subject.config.value_or(intake::built_in_config());
   if (!config.pods || !config.known_pods.empty() || !config.pod_rules.empty()) return std::nullopt;
@@ -107,7 +107,7 @@ std::optional<std::string> pod_advice(const Subject& subject) {
 }
 
 // The table is about the host. An agent with this configuration does not use the guard.
-std::optional<std::string> guard_advice(const Subject& subject) {
+std::optional<std::string> guard_advice(const AdviceInput& subject) {
   if (!subject.host.in_use(Feature::guard)) return std::nullopt;
   if (!subject.config || subject.config->guard) return std::nullopt;
   return fmt::format(
@@ -117,7 +117,7 @@ std::optional<std::string> guard_advice(const Subject& subject) {
 }
 
 // The threshold that acts where kubelet's comes too late.
-std::optional<std::string> backstop_advice(const Subject& subject) {
+std::optional<std::string> backstop_advice(const AdviceInput& subject) {
   const auto facts = backstop_facts();
   if (facts || !subject.wants_backstop) return std::nullopt;
   return fmt::format(
@@ -126,7 +126,7 @@ std::optional<std::string> backstop_advice(const Subject& subject) {
       facts.error().text());
 }
 
-Subject subject_of(const Options& options, const agent::Host& host) {
+AdviceInput subject_of(const Options& options, const agent::Host& host) {
   auto loaded = loaded_config(options);
   if (!loaded) return {options, host, std::nullopt, false};
   return {options, host, std::move(loaded->config), loaded->wants_backstop};
@@ -157,7 +157,7 @@ v1::DoctorReport to_report(const Options& options, const agent::Host& host) {
         "The counters of the BPF programs cannot be read: " + counters.error().text() + ".");
   }
   for (std::string& sentence : advice(host)) report.add_advice(std::move(sentence));
-  const Subject subject = subject_of(options, host);
+  const AdviceInput subject = subject_of(options, host);
   for (const auto advice_of : {guard_advice, pod_advice, backstop_advice, candidate_advice}) {
     if (auto sentence = advice_of(subject)) report.add_advice(std::move(*sentence));
   }

@@ -34,7 +34,7 @@ Result<policy::GrowthBaseline> watch_growth(sources::Observer& observer, Duratio
 }
 
 Result<void> fill(const Options& options, Depth depth, Duration growth_over,
-                  Evaluation& evaluation) {
+                  HostEvaluation& evaluation) {
   const kernel::CgroupTree tree = TRY(kernel::CgroupTree::discover(options.cgroup_mount));
   OpenedProcesses processes;
   if (evaluation.config.ranking == Ranking::kernel) {
@@ -52,9 +52,9 @@ Result<void> fill(const Options& options, Depth depth, Duration growth_over,
 
 }  // namespace
 
-std::variant<Evaluation, EvaluationFailure> evaluate_host(const Options& options, Depth depth,
-                                                          Duration growth_over) {
-  Evaluation evaluation;
+std::variant<HostEvaluation, EvaluationFailure> evaluate_host(const Options& options, Depth depth,
+                                                              Duration growth_over) {
+  HostEvaluation evaluation;
   auto loaded = host_config(options);
   if (!loaded) return EvaluationFailure{loaded.error(), true};
   evaluation.warnings = std::move(loaded->warnings);

@@ -16,7 +16,7 @@
 
 namespace forestall::cli {
 
-struct Evaluation {
+struct HostEvaluation {
   Config config;
   std::vector<std::string> warnings;
   Observation observation;  // includes the workloads
@@ -38,7 +38,7 @@ enum class Depth : std::uint8_t {
 // With `disk`, the size of writable layers stays unknown: only the agent queries the container
 // runtime. With `growth_over` above 0 the workloads are read twice, that long apart, and each
 // sample contains its growth.
-[[nodiscard]] std::variant<Evaluation, EvaluationFailure> evaluate_host(
+[[nodiscard]] std::variant<HostEvaluation, EvaluationFailure> evaluate_host(
     const Options& options, Depth depth = Depth::memory, Duration growth_over = Duration::zero());
 
 // Prints the failure and returns its exit code.

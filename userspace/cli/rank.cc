@@ -60,7 +60,7 @@ Result<Question> question_of(const RankOptions& options) {
   return question;
 }
 
-policy::Subject subject_of(const std::string& cgroup, const Evaluation& evaluation) {
+policy::Subject subject_of(const std::string& cgroup, const HostEvaluation& evaluation) {
   if (cgroup.empty()) return {};
   // Any identity but the node's: the ranking uses the path.
   policy::Subject subject{CgroupId{UINT64_MAX}, cgroup};
@@ -107,7 +107,7 @@ void print_text(const std::vector<Candidate>& order, const policy::RankBy& by,
 }
 
 // If a workload has no points, points are not compared.
-void report_unscored(const Evaluation& evaluation, const std::vector<WorkloadSample>& workloads,
+void report_unscored(const HostEvaluation& evaluation, const std::vector<WorkloadSample>& workloads,
                      const policy::RankBy& by) {
   if (by.ranking != Ranking::kernel || resource_of(by.signal) != Resource::memory) return;
   const bool scored = std::all_of(workloads.begin(), workloads.end(),
@@ -138,7 +138,7 @@ int rank_host(const Options& options, const RankOptions& rank_options, const Que
   if (const auto* failure = std::get_if<EvaluationFailure>(&evaluated)) {
     return report_failure("rank", *failure);
   }
-  Evaluation& evaluation = std::get<Evaluation>(evaluated);
+  HostEvaluation& evaluation = std::get<HostEvaluation>(evaluated);
   for (const std::string& warning : evaluation.warnings) fmt::print(stderr, "{}\n", warning);
   policy::RankBy by{question.signal, question.layout, evaluation.config.compat,
                     evaluation.config.ranking};

@@ -19,7 +19,7 @@ namespace forestall::cli {
 namespace {
 
 // The domain that runs out of memory.
-struct Place {
+struct FailingDomain {
   Constraint constraint = Constraint::none;
   NodeMask nodes = kAllNodes;
   std::string cgroup;
@@ -39,20 +39,21 @@ Result<NodeMask> parse_nodes(const std::string& option, const std::string& text)
   return nodes;
 }
 
-Result<Place> place_of(const RankOptions& options) {
+Result<FailingDomain> place_of(const RankOptions& options) {
   const KernelRankOptions& kernel = options.kernel;
   if (!kernel.nodes.empty()) {
-    return Place{Constraint::cpuset, TRY(parse_nodes("--nodes", kernel.nodes)), ""};
+    return FailingDomain{Constraint::cpuset, TRY(parse_nodes("--nodes", kernel.nodes)), ""};
   }
   if (!kernel.memory_policy.empty()) {
-    return Place{Constraint::memory_policy,
-                 TRY(parse_nodes("--memory-policy", kernel.memory_policy)), ""};
+    return FailingDomain{Constraint::memory_policy,
+                         TRY(parse_nodes("--memory-policy", kernel.memory_policy)), ""};
   }
-  if (options.cgroup.empty() || options.cgroup == "/") return Place{};
-  return Place{Constraint::memcg, kAllNodes, options.cgroup};
+  if (options.cgroup.empty() || options.cgroup == "/") return FailingDomain{};
+  return FailingDomain{Constraint::memcg, kAllNodes, options.cgroup};
 }
 
-Result<void> read_scene(sources::OomSceneReader& reader, const Place& place, OomScene& scene) {
+Result<void> read_scene(sources::OomSceneReader& reader, const FailingDomain& place,
+                        OomScene& scene) {
   switch (place.constraint) {
     case Constraint::none: return reader.read_node(scene);
     case Constraint::cpuset:
@@ -76,8 +77,9 @@ Result<void> set_allocating(std::optional<pid_t> pid, OomScene& scene) {
   return {};
 }
 
-Result<void> evaluate(const Options& options, const RankOptions& rank_options, const Place& place,
-                      const FeatureSet& disabled, KernelRankView& view) {
+Result<void> evaluate(const Options& options, const RankOptions& rank_options,
+                      const FailingDomain& place, const FeatureSet& disabled,
+                      KernelRankView& view) {
   const kernel::CgroupTree tree = TRY(kernel::CgroupTree::discover(options.cgroup_mount));
   OpenedProcesses processes = TRY(open_processes(tree, disabled));
   view.reading = processes.reading;

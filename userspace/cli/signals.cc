@@ -26,7 +26,7 @@ std::string state(const Evidence& evidence) {
   return evidence.threshold.hard() || evidence.driving ? "MET" : "MET, in grace";
 }
 
-void print_text(const Evaluation& evaluation, const std::vector<UnknownThreshold>& unknown) {
+void print_text(const HostEvaluation& evaluation, const std::vector<UnknownThreshold>& unknown) {
   tables::Table table(
       {"signal", "kind", "subject", "available", "threshold", "capacity", "headroom", ""});
   for (const Evidence& each : evaluation.decision.evidence) {
@@ -63,7 +63,7 @@ int run_signals(const Options& options) {
   if (const auto* failure = std::get_if<EvaluationFailure>(&evaluated)) {
     return report_failure("signals", *failure);
   }
-  const Evaluation& evaluation = std::get<Evaluation>(evaluated);
+  const HostEvaluation& evaluation = std::get<HostEvaluation>(evaluated);
   for (const std::string& warning : evaluation.warnings) fmt::print(stderr, "{}\n", warning);
   const auto unknown =
       unknown_thresholds(evaluation.config, evaluation.observation, evaluation.decision.evidence);

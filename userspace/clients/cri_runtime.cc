@@ -177,18 +177,18 @@ Result<RuntimeFilesystems> CriRuntime::filesystems() {
 Result<std::vector<ContainerUsage>> CriRuntime::container_stats() {
   const auto answer = TRY(ask<cri::ListContainerStatsResponse>(
       kRuntimeService, "ListContainerStats", cri::ListContainerStatsRequest()));
-  struct Place {
+  struct LatestAttempt {
     std::size_t index = 0;
     std::uint32_t attempt = 0;
   };
-  std::map<std::pair<std::string, std::string>, Place> places;  // by pod and name
+  std::map<std::pair<std::string, std::string>, LatestAttempt> places;  // by pod and name
   std::vector<ContainerUsage> usages;
   for (const auto& stats : answer.stats()) {
     auto usage = container_usage(stats);
     if (!usage) continue;
     const std::uint32_t attempt = stats.attributes().metadata().attempt();
-    const auto [place, first] =
-        places.try_emplace({usage->pod_uid, usage->container}, Place{usages.size(), attempt});
+    const auto [place, first] = places.try_emplace({usage->pod_uid, usage->container},
+                                                   LatestAttempt{usages.size(), attempt});
     if (first) {
       usages.push_back(*std::move(usage));
     } else if (attempt > place->second.attempt) {

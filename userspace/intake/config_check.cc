@@ -392,7 +392,7 @@ CheckedConfig check_config(const ReadConfig& own, const KubeletSettings& setting
 }
 
 CheckedManifest check_manifest(const v1::Manifest& message, const std::string& file,
-                               const messages::Places& places, text::Findings& findings) {
+                               const messages::FieldPositions& places, text::Findings& findings) {
   Report report(file, places, findings);
   CheckedManifest manifest;
   std::map<std::string, std::string> seen;  // uid -> path of its rule
@@ -418,7 +418,8 @@ CheckedManifest check_manifest(const v1::Manifest& message, const std::string& f
 }
 
 void merge_manifest(const CheckedManifest& manifest, const std::string& file,
-                    const messages::Places& places, Config& config, text::Findings& findings) {
+                    const messages::FieldPositions& places, Config& config,
+                    text::Findings& findings) {
   Report report(file, places, findings);
   if (!config.pods && !manifest.pods.empty()) {
     report.warn_at_key("pods", "has no effect: 'pods.enabled' is false in the configuration");

@@ -21,7 +21,7 @@ namespace forestall::intake {
 struct ReadConfig {
   std::string file;
   v1::Config message;
-  messages::Places places;
+  messages::FieldPositions places;
 };
 
 struct CheckedConfig {
@@ -45,13 +45,14 @@ struct CheckedManifest {
                                          text::Findings& findings);
 
 [[nodiscard]] CheckedManifest check_manifest(const v1::Manifest& message, const std::string& file,
-                                             const messages::Places& places,
+                                             const messages::FieldPositions& places,
                                              text::Findings& findings);
 
 // Appends the manifest's rules to those of the configuration. Warns about rules of the manifest
 // that can never take effect.
 void merge_manifest(const CheckedManifest& manifest, const std::string& file,
-                    const messages::Places& places, Config& config, text::Findings& findings);
+                    const messages::FieldPositions& places, Config& config,
+                    text::Findings& findings);
 
 // Adds warnings that concern the whole configuration: nothing is watched, nothing may be killed, or
 // a watched cgroup cannot contain a workload. `config` was made from `own` and `settings`.

@@ -138,7 +138,7 @@ class Loader {
     const std::string text = TRY(read_named("manifest", path));
     v1::Manifest message;
     std::vector<text::Diagnostic> problems;
-    const messages::Places places = messages::read_yaml(text, message, problems);
+    const messages::FieldPositions places = messages::read_yaml(text, message, problems);
     findings.add_errors(path, problems);
     const CheckedManifest manifest = check_manifest(message, path, places, findings);
     if (!findings.errors.empty()) return error(text::format(findings.errors));

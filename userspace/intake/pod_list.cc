@@ -348,9 +348,9 @@ Error moved(const Error& problem, const text::ListItem& item) {
 
 }  // namespace
 
-class PodListStream::Reading {
+class PodListStream::Parser {
  public:
-  explicit Reading(std::size_t pods_max)
+  explicit Parser(std::size_t pods_max)
       : pods_max_(pods_max),
         collector_(pods_max),
         splitter_(
@@ -409,16 +409,15 @@ class PodListStream::Reading {
   text::ListSplitter splitter_;
 };
 
-PodListStream::PodListStream(std::size_t pods_max)
-    : reading_(std::make_unique<Reading>(pods_max)) {}
+PodListStream::PodListStream(std::size_t pods_max) : parser_(std::make_unique<Parser>(pods_max)) {}
 PodListStream::~PodListStream() = default;
 
 Result<void> PodListStream::add(std::string_view piece) {
-  return reading_->add(piece);
+  return parser_->add(piece);
 }
 
 Result<std::vector<ListedPod>> PodListStream::finish() {
-  return reading_->finish();
+  return parser_->finish();
 }
 
 Result<ListedPod> read_listed_pod(const text::JsonValue& object) {

@@ -54,8 +54,8 @@ class PodListStream {
   [[nodiscard]] Result<std::vector<ListedPod>> finish();
 
  private:
-  class Reading;
-  std::unique_ptr<Reading> reading_;
+  class Parser;
+  std::unique_ptr<Parser> parser_;
 };
 
 // One object of kind Pod, or an item of a PodList, which has no kind.

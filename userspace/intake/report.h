@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collects the problems of one file whose fields have Places; every check identifies the field by
-// its path.
+// Collects the problems of one file whose fields have FieldPositions; every check identifies the
+// field by its path.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@ namespace forestall::intake {
 // The arguments must outlive this object.
 class Report {
  public:
-  Report(const std::string& file, const messages::Places& places, text::Findings& findings)
+  Report(const std::string& file, const messages::FieldPositions& places, text::Findings& findings)
       : file_(file), places_(places), findings_(findings) {}
 
   void error(std::string_view path, std::string message) {
@@ -66,7 +66,7 @@ class Report {
 
  private:
   const std::string& file_;
-  const messages::Places& places_;
+  const messages::FieldPositions& places_;
   text::Findings& findings_;
 };
 

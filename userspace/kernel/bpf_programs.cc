@@ -115,7 +115,7 @@ class BpfPrograms::Loaded {
 
  private:
   // A subject that has a slot; the node is always slot 0.
-  struct Subject {
+  struct WatchSlot {
     CgroupId cgroup;
     std::size_t slot = 0;
     bool resolved = false;
@@ -125,10 +125,10 @@ class BpfPrograms::Loaded {
   Result<void> take_subjects(std::span<const BpfWatch> watches);
   [[nodiscard]] bool resolve(const BpfWatch& watch, std::size_t slot) const;
   // Returns whether the subject is resolved and therefore armed.
-  [[nodiscard]] bool arm(const BpfWatch& watch, Subject& subject);
+  [[nodiscard]] bool arm(const BpfWatch& watch, WatchSlot& subject);
   Result<void> start_owed_timer();
 
-  std::vector<Subject> subjects_;  // in the order of the watches they came from
+  std::vector<WatchSlot> subjects_;  // in the order of the watches they came from
   // A line was armed and the timer was not started yet. Kept over a failed call: the next call
   // finds the line in place and would not start the timer otherwise.
   bool timer_owed_ = false;
@@ -155,7 +155,7 @@ Result<void> BpfPrograms::Loaded::start() {
 }
 
 bool BpfPrograms::Loaded::same_subjects(std::span<const BpfWatch> watches) const {
-  return std::ranges::equal(watches, subjects_, {}, &BpfWatch::cgroup, &Subject::cgroup);
+  return std::ranges::equal(watches, subjects_, {}, &BpfWatch::cgroup, &WatchSlot::cgroup);
 }
 
 // Resolves one cgroup into a slot. False: it has no memory cgroup, or descriptors or memory are
@@ -195,7 +195,7 @@ Result<void> BpfPrograms::Loaded::take_subjects(std::span<const BpfWatch> watche
   return {};
 }
 
-bool BpfPrograms::Loaded::arm(const BpfWatch& watch, Subject& subject) {
+bool BpfPrograms::Loaded::arm(const BpfWatch& watch, WatchSlot& subject) {
   if (!subject.resolved && subject.slot != ABI_WATCH_NODE && subject.slot < ABI_WATCH_SLOTS) {
     subject.resolved = resolve(watch, subject.slot);
   }
@@ -237,7 +237,7 @@ Result<std::vector<std::size_t>> BpfPrograms::Loaded::watch(std::span<const BpfW
 }
 
 abi_readings BpfPrograms::Loaded::last_readings(CgroupId cgroup) const {
-  const auto subject = std::ranges::find(subjects_, cgroup, &Subject::cgroup);
+  const auto subject = std::ranges::find(subjects_, cgroup, &WatchSlot::cgroup);
   if (subject == subjects_.end() || !subject->resolved) return {};
   // Of a previous subject of the slot until the timer has read this one.
   const auto copy = copy_of(*readings->at(subject->slot));

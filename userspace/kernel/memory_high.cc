@@ -49,13 +49,13 @@ Result<void> undo(int file, const MemoryHighRecord& record, std::string_view nam
 }
 
 // Whether `path` still has the cgroup of the record.
-bool is_there(const Result<CgroupDir>& cgroup, const MemoryHighRecords::Record& left) {
+bool is_there(const Result<CgroupDir>& cgroup, const MemoryHighRecords::SavedHigh& left) {
   return cgroup.ok() && cgroup->id() == left.cgroup;
 }
 
 // Returns what was done; empty if there is nothing to undo.
 Result<std::string> undo_leftover(const CgroupTree& tree, const MemoryHighRecords& records,
-                                  const MemoryHighRecords::Record& left, bool dry_run) {
+                                  const MemoryHighRecords::SavedHigh& left, bool dry_run) {
   const auto cgroup = tree.open(left.path);
   if (!is_there(cgroup, left)) {
     records.drop(left.cgroup);

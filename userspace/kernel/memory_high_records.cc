@@ -67,7 +67,7 @@ Result<UniqueFd> MemoryHighRecords::open_directory() const {
   return fd;
 }
 
-Result<void> MemoryHighRecords::write(const Record& record) const {
+Result<void> MemoryHighRecords::write(const SavedHigh& record) const {
   if (directory_.empty()) return error("no run directory for the original of memory.high");
   if (::mkdir(directory_.c_str(), 0700) != 0 && errno != EEXIST) {
     return errno_error("mkdir", directory_);
@@ -83,11 +83,11 @@ Result<void> MemoryHighRecords::write(const Record& record) const {
   return {};
 }
 
-Result<std::optional<MemoryHighRecords::Record>> MemoryHighRecords::read_in(int directory,
-                                                                            CgroupId cgroup) const {
+Result<std::optional<MemoryHighRecords::SavedHigh>> MemoryHighRecords::read_in(
+    int directory, CgroupId cgroup) const {
   const std::string name = name_of(cgroup);
   const UniqueFd fd(::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd && errno == ENOENT) return std::optional<Record>();
+  if (!fd && errno == ENOENT) return std::optional<SavedHigh>();
   if (!fd) return errno_error("open", directory_ + "/" + name);
   std::string buffer;
   std::string_view text = TRY(read_whole(fd.get(), buffer, name));
@@ -96,10 +96,10 @@ Result<std::optional<MemoryHighRecords::Record>> MemoryHighRecords::read_in(int 
   auto record = take_line(text);
   if (boot != TRY(boot_id())) {
     ::unlinkat(directory, name.c_str(), 0);
-    return std::optional<Record>();
+    return std::optional<SavedHigh>();
   }
   if (!path || !record) return error(directory_ + "/" + name + " is cut; remove it");
-  return std::optional<Record>({cgroup, *std::move(path), *std::move(record)});
+  return std::optional<SavedHigh>({cgroup, *std::move(path), *std::move(record)});
 }
 
 Result<std::optional<std::string>> MemoryHighRecords::read(CgroupId cgroup) const {
@@ -117,8 +117,8 @@ void MemoryHighRecords::drop(CgroupId cgroup) const {
   if (!directory_.empty()) ::unlink((directory_ + "/" + name_of(cgroup)).c_str());
 }
 
-Result<std::vector<MemoryHighRecords::Record>> MemoryHighRecords::all() const {
-  std::vector<Record> records;
+Result<std::vector<MemoryHighRecords::SavedHigh>> MemoryHighRecords::all() const {
+  std::vector<SavedHigh> records;
   if (directory_.empty()) return records;
   UniqueFd directory;
   if (auto opened = open_directory(); opened.ok()) {

@@ -23,7 +23,7 @@ namespace forestall::kernel {
 // Thread rule: any thread; calls for one cgroup come from one thread at a time.
 class MemoryHighRecords {
  public:
-  struct Record {
+  struct SavedHigh {
     CgroupId cgroup;
     std::string path;
     std::string text;
@@ -35,17 +35,17 @@ class MemoryHighRecords {
 
   // Replaces the record of `cgroup`, all or nothing. Refuses a directory of another user, or one
   // that other users can write to.
-  [[nodiscard]] Result<void> write(const Record& record) const;
+  [[nodiscard]] Result<void> write(const SavedHigh& record) const;
   // The text of its record; nothing: there is none of this boot.
   [[nodiscard]] Result<std::optional<std::string>> read(CgroupId cgroup) const;
   // Does nothing if there is none.
   void drop(CgroupId cgroup) const;
   // All of this boot; deletes those of earlier boots, whose cgroups do not exist any more.
-  [[nodiscard]] Result<std::vector<Record>> all() const;
+  [[nodiscard]] Result<std::vector<SavedHigh>> all() const;
 
  private:
   [[nodiscard]] Result<UniqueFd> open_directory() const;
-  [[nodiscard]] Result<std::optional<Record>> read_in(int directory, CgroupId cgroup) const;
+  [[nodiscard]] Result<std::optional<SavedHigh>> read_in(int directory, CgroupId cgroup) const;
 
   std::string directory_;
 };

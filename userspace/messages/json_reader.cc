@@ -60,9 +60,9 @@ struct JsonReader::Buffers {
 };
 
 // One read. Functions return whether they succeeded; the first error is kept, with its path.
-class JsonReader::Reading {
+class JsonReader::Parser {
  public:
-  Reading(std::string_view json, Buffers& buffers) : json_(json), buffers_(buffers) {
+  Parser(std::string_view json, Buffers& buffers) : json_(json), buffers_(buffers) {
     path_.reserve(16);
   }
 
@@ -413,7 +413,7 @@ JsonReader::JsonReader(JsonReader&&) noexcept = default;
 JsonReader& JsonReader::operator=(JsonReader&&) noexcept = default;
 
 Result<void> JsonReader::read(std::string_view json, Message& message) {
-  return Reading(json, *buffers_).read(message);
+  return Parser(json, *buffers_).read(message);
 }
 
 std::size_t JsonReader::error_offset() const {

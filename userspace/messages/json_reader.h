@@ -45,7 +45,7 @@ class JsonReader {
   [[nodiscard]] std::size_t error_offset() const;
 
  private:
-  class Reading;
+  class Parser;
   struct Buffers;
   std::unique_ptr<Buffers> buffers_;
 };

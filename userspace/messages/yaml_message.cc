@@ -59,7 +59,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 class Binder {
  public:
-  Binder(Places& places, std::vector<text::Diagnostic>& problems)
+  Binder(FieldPositions& places, std::vector<text::Diagnostic>& problems)
       : places_(places), problems_(problems) {}
 
   void message(const text::YamlNode& node, const std::string& path, Message& out) {
@@ -251,7 +251,7 @@ class Binder {
     problems_.push_back({at, std::move(message)});
   }
 
-  Places& places_;
+  FieldPositions& places_;
   std::vector<text::Diagnostic>& problems_;
 };
 
@@ -263,7 +263,7 @@ std::string_view parent_of(std::string_view path) {
 
 }  // namespace
 
-Places::Place Places::nearest(std::string_view path) const {
+FieldPositions::FieldPosition FieldPositions::nearest(std::string_view path) const {
   for (;; path = parent_of(path)) {
     const auto found = places_.find(path);
     if (found != places_.end()) return found->second;
@@ -271,16 +271,17 @@ Places::Place Places::nearest(std::string_view path) const {
   }
 }
 
-text::Position Places::key(std::string_view path) const {
+text::Position FieldPositions::key(std::string_view path) const {
   return nearest(path).key;
 }
-text::Position Places::value(std::string_view path) const {
+text::Position FieldPositions::value(std::string_view path) const {
   return nearest(path).value;
 }
 
-Places read_yaml(std::string_view text, Message& message, std::vector<text::Diagnostic>& problems) {
+FieldPositions read_yaml(std::string_view text, Message& message,
+                         std::vector<text::Diagnostic>& problems) {
   message.Clear();
-  Places places;
+  FieldPositions places;
   const std::optional<text::YamlNode> root = text::parse_yaml(text, problems);
   if (!root) return places;
   places.add("", {root->at, root->at});

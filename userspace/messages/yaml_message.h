@@ -25,14 +25,14 @@ namespace forestall::messages {
 // The positions of all given fields, so that later checks of values can report them. Fields are
 // identified by path: "pods.cgroupRoot", "watch[0].available", "evictionHard[memory.available]";
 // the whole document is "".
-class Places {
+class FieldPositions {
  public:
-  struct Place {
+  struct FieldPosition {
     text::Position key;    // equal to `value` for list items and for the document
     text::Position value;  // of a map or list in block style: its first line
   };
 
-  void add(std::string path, Place place) { places_.emplace(std::move(path), place); }
+  void add(std::string path, FieldPosition place) { places_.emplace(std::move(path), place); }
 
   // The item at `path` is not a map, or has an unknown key, which may be a misspelt one.
   void set_incomplete(std::string_view path) { incomplete_.emplace(path); }
@@ -45,16 +45,16 @@ class Places {
   [[nodiscard]] text::Position value(std::string_view path) const;
 
  private:
-  [[nodiscard]] Place nearest(std::string_view path) const;
+  [[nodiscard]] FieldPosition nearest(std::string_view path) const;
 
-  std::map<std::string, Place, std::less<>> places_;
+  std::map<std::string, FieldPosition, std::less<>> places_;
   std::set<std::string, std::less<>> incomplete_;
 };
 
 // Fills `message` (cleared first) from `text`. Appends problems to `problems`; if it appended any,
 // the message contains only the fields without problems.
-[[nodiscard]] Places read_yaml(std::string_view text, google::protobuf::Message& message,
-                               std::vector<text::Diagnostic>& problems);
+[[nodiscard]] FieldPositions read_yaml(std::string_view text, google::protobuf::Message& message,
+                                       std::vector<text::Diagnostic>& problems);
 
 // The word of `allowed` that `word` is most likely meant to be; nothing if none is similar.
 [[nodiscard]] std::optional<std::string> nearest_word(std::string_view word,

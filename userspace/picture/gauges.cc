@@ -98,18 +98,18 @@ void Gauges::thin(std::size_t rows_wanted, const std::vector<std::int64_t>& mome
 void Gauges::put(internal::Picture& out, std::size_t drawn, std::int64_t after_us) const {
   // What crossed a threshold comes first, then memory, and within each what came nearest: the first
   // one is the page's headline.
-  struct Place {
+  struct OrderedGauge {
     bool crossed = false;
     bool is_memory = false;
     double nearest = 0;
     const Gauge* gauge = nullptr;
   };
-  std::vector<Place> order;
+  std::vector<OrderedGauge> order;
   for (const auto& [key, gauge] : gauges_) {
     const bool is_memory = resource_of(key.first) == Resource::memory;
     order.push_back({gauge.nearest < 1, is_memory, gauge.nearest, &gauge});
   }
-  std::ranges::stable_sort(order, {}, [](const Place& place) {
+  std::ranges::stable_sort(order, {}, [](const OrderedGauge& place) {
     return std::tuple(!place.crossed, !place.is_memory, place.nearest);
   });
   const std::size_t reported = std::min(drawn, order.size());

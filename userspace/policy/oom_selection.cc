@@ -29,18 +29,18 @@ class Places {
   }
 
   [[nodiscard]] std::optional<std::size_t> of(CgroupId id) const {
-    const auto found = std::lower_bound(sorted_.begin(), sorted_.end(), Place{id, 0});
+    const auto found = std::lower_bound(sorted_.begin(), sorted_.end(), IndexedCgroup{id, 0});
     if (found == sorted_.end() || found->id != id) return std::nullopt;
     return found->index;
   }
 
  private:
-  struct Place {
+  struct IndexedCgroup {
     CgroupId id;
     std::size_t index = 0;
-    friend auto operator<=>(const Place&, const Place&) = default;
+    friend auto operator<=>(const IndexedCgroup&, const IndexedCgroup&) = default;
   };
-  std::vector<Place> sorted_;
+  std::vector<IndexedCgroup> sorted_;
 };
 
 // A process that the walk might select.

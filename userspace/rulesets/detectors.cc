@@ -29,7 +29,7 @@ std::optional<std::int64_t> bytes_of(const SizeOrPercent& size, std::optional<st
   return total ? std::optional(percent_of(*total, size.value)) : std::nullopt;
 }
 
-bool Evaluation::held(bool met, std::int64_t duration, PluginState& state) const {
+bool RuleEvaluation::held(bool met, std::int64_t duration, PluginState& state) const {
   if (!met) {
     state.since.reset();
     return false;
@@ -38,7 +38,8 @@ bool Evaluation::held(bool met, std::int64_t duration, PluginState& state) const
   return seconds_between(*state.since, observed_.time) >= duration;
 }
 
-PressureLine Evaluation::worst_pressure(const CgroupPatterns& cgroups, Resource resource) const {
+PressureLine RuleEvaluation::worst_pressure(const CgroupPatterns& cgroups,
+                                            Resource resource) const {
   PressureLine worst;
   for (const Cgroup* each : matching(cgroups, observed_)) {
     const auto line = full_pressure(*each, resource);
@@ -47,7 +48,7 @@ PressureLine Evaluation::worst_pressure(const CgroupPatterns& cgroups, Resource 
   return worst;
 }
 
-PluginResult Evaluation::detect(const PressureAbove& arguments, PluginState& state) {
+PluginResult RuleEvaluation::detect(const PressureAbove& arguments, PluginState& state) {
   const PressureLine line = worst_pressure(arguments.cgroups, arguments.resource);
   const auto threshold = static_cast<float>(arguments.threshold);
   if (!arguments.fast_fall_ratio) {
@@ -59,7 +60,7 @@ PluginResult Evaluation::detect(const PressureAbove& arguments, PluginState& sta
   return fires(long_enough && line.avg10 > threshold && !falls_fast);
 }
 
-PluginResult Evaluation::detect(const MemoryAbove& arguments, PluginState& state) {
+PluginResult RuleEvaluation::detect(const MemoryAbove& arguments, PluginState& state) {
   std::int64_t largest = 0;
   for (const Cgroup* each : matching(arguments.cgroups, observed_)) {
     const auto anon = each->stat ? each->stat->anon : std::nullopt;
@@ -75,7 +76,7 @@ PluginResult Evaluation::detect(const MemoryAbove& arguments, PluginState& state
 
 // The first sum is no growth: what was scanned before the first evaluation was not scanned within
 // the duration.
-PluginResult Evaluation::detect(const MemoryReclaim& arguments, PluginState& state) {
+PluginResult RuleEvaluation::detect(const MemoryReclaim& arguments, PluginState& state) {
   std::int64_t sum = 0;
   for (const Cgroup* each : matching(arguments.cgroups, observed_)) {
     if (each->stat && each->stat->pgscan) sum += *each->stat->pgscan;
@@ -86,17 +87,17 @@ PluginResult Evaluation::detect(const MemoryReclaim& arguments, PluginState& sta
                seconds_between(*state.last_growth, observed_.time) <= arguments.duration);
 }
 
-PluginResult Evaluation::detect(const SwapFree& arguments) const {
+PluginResult RuleEvaluation::detect(const SwapFree& arguments) const {
   const auto total = observed_.host.total_swap();
   const auto used = observed_.host.used_swap();
   return fires(total && used && *total - *used < percent_of(*total, arguments.percent));
 }
 
-PluginResult Evaluation::detect(const Exists& arguments) const {
+PluginResult RuleEvaluation::detect(const Exists& arguments) const {
   return fires(matching(arguments.cgroups, observed_).empty() == arguments.negate);
 }
 
-PluginResult Evaluation::detect(const DyingDescendants& arguments) const {
+PluginResult RuleEvaluation::detect(const DyingDescendants& arguments) const {
   const std::vector<const Cgroup*> cgroups = matching(arguments.cgroups, observed_);
   return fires(std::any_of(cgroups.begin(), cgroups.end(), [&arguments](const Cgroup* each) {
     const auto& dying = each->dying_descendants;

@@ -23,14 +23,14 @@ RuleStep step(const RuleConfig& config, const RuleState& state, const RuleObserv
               const std::vector<bool>& answers) {
   RuleStep result;
   result.state = state;
-  Evaluation evaluation(config, result.state, observed, answers);
+  RuleEvaluation evaluation(config, result.state, observed, answers);
   evaluation.run();
   result.decision = std::move(evaluation.decision());
   result.wanted = std::move(evaluation.wanted());
   return result;
 }
 
-void Evaluation::run() {
+void RuleEvaluation::run() {
   decision_.time = observed_.time;
   ++state_.evaluations;
   hooks_ = config_.program.hooks();
@@ -53,7 +53,7 @@ void Evaluation::run() {
   }
 }
 
-void Evaluation::run_ruleset(const RulesetInstance& instance) {
+void RuleEvaluation::run_ruleset(const RulesetInstance& instance) {
   const Ruleset& ruleset = *instance.ruleset;
   RulesetState& state = state_.rulesets[instance.id];
   state.groups.resize(ruleset.groups.size());
@@ -80,8 +80,8 @@ void Evaluation::run_ruleset(const RulesetInstance& instance) {
 
 // All plugins of all groups are evaluated, so that windows of time stay current. The first group
 // that fires begins a run; a kill that stands in a later group belongs to it.
-std::optional<ChainRun> Evaluation::evaluate_groups(const Ruleset& ruleset, RulesetState& state,
-                                                    RulesetRun& run) {
+std::optional<ChainRun> RuleEvaluation::evaluate_groups(const Ruleset& ruleset, RulesetState& state,
+                                                        RulesetRun& run) {
   std::optional<ChainRun> chain;
   for (std::size_t g = 0; g < ruleset.groups.size(); ++g) {
     const DetectorGroup& group = ruleset.groups[g];
@@ -113,8 +113,8 @@ std::optional<ChainRun> Evaluation::evaluate_groups(const Ruleset& ruleset, Rule
   return chain;
 }
 
-void Evaluation::run_chain(const Ruleset& ruleset, RulesetState& state, std::size_t first,
-                           ChainRun chain, RulesetRun& run) {
+void RuleEvaluation::run_chain(const Ruleset& ruleset, RulesetState& state, std::size_t first,
+                               ChainRun chain, RulesetRun& run) {
   for (std::size_t a = first; a < ruleset.actions.size(); ++a) {
     ActionRun& report = run.actions.emplace_back();
     report.name = ruleset.actions[a].name;
@@ -140,7 +140,7 @@ void Evaluation::run_chain(const Ruleset& ruleset, RulesetState& state, std::siz
   }
 }
 
-PluginResult Evaluation::run_plugin(PluginRun& run) {
+PluginResult RuleEvaluation::run_plugin(PluginRun& run) {
   const PluginArguments& arguments = run.plugin->arguments;
   PluginState& state = *run.state;
   if (const auto* each = std::get_if<PressureAbove>(&arguments)) return detect(*each, state);
@@ -163,7 +163,7 @@ PluginResult Evaluation::run_plugin(PluginRun& run) {
   return always != nullptr && !always->proceed ? PluginResult::stop : PluginResult::proceed;
 }
 
-std::optional<bool> Evaluation::answer(WantedEffect effect) {
+std::optional<bool> RuleEvaluation::answer(WantedEffect effect) {
   if (answered_ < answers_.size()) return answers_[answered_++];
   wanted_ = std::move(effect);
   return std::nullopt;

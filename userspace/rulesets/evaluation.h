@@ -38,10 +38,10 @@ struct PluginRun {
   std::int64_t extra_pause = 0;  // seconds in addition
 };
 
-class Evaluation {
+class RuleEvaluation {
  public:
-  Evaluation(const RuleConfig& config, RuleState& state, const RuleObservation& observed,
-             const std::vector<bool>& answers)
+  RuleEvaluation(const RuleConfig& config, RuleState& state, const RuleObservation& observed,
+                 const std::vector<bool>& answers)
       : config_(config), state_(state), observed_(observed), answers_(answers) {}
 
   void run();

@@ -36,8 +36,8 @@ double cost_of(const std::vector<DeviceIo>& all, const std::vector<IoDevice>& de
 
 }  // namespace
 
-void Evaluation::cover(const Cgroup& cgroup, bool recursive,
-                       std::map<std::uint64_t, const Cgroup*>& all) {
+void RuleEvaluation::cover(const Cgroup& cgroup, bool recursive,
+                           std::map<std::uint64_t, const Cgroup*>& all) {
   all.emplace(cgroup.id, &cgroup);
   if (!recursive || cgroup.oom_group.value_or(false)) return;
   for (const Cgroup* child : observed_.children(cgroup)) cover(*child, true, all);
@@ -45,7 +45,7 @@ void Evaluation::cover(const Cgroup& cgroup, bool recursive,
 
 // The average of a cgroup that is seen first begins at 0, as oomd's does: it counts as grown, by
 // the factor 4. It decides the victim, so it is not corrected here.
-void Evaluation::update_histories(const std::vector<RulesetInstance>& order) {
+void RuleEvaluation::update_histories(const std::vector<RulesetInstance>& order) {
   std::map<std::uint64_t, const Cgroup*> sized;
   std::map<std::uint64_t, const Cgroup*> costed;
   for (const RulesetInstance& instance : order) {
@@ -78,7 +78,7 @@ void Evaluation::update_histories(const std::vector<RulesetInstance>& order) {
   state_.io_cost = std::move(costs);
 }
 
-std::optional<double> Evaluation::growth(const Cgroup& cgroup) const {
+std::optional<double> RuleEvaluation::growth(const Cgroup& cgroup) const {
   const auto usage = observed_.usage(cgroup);
   const auto average = state_.average_usage.find(cgroup.id);
   if (!usage || average == state_.average_usage.end()) return std::nullopt;
@@ -86,7 +86,7 @@ std::optional<double> Evaluation::growth(const Cgroup& cgroup) const {
   return static_cast<double>(*usage) / static_cast<double>(average->second);
 }
 
-std::optional<double> Evaluation::io_cost(const Cgroup& cgroup) const {
+std::optional<double> RuleEvaluation::io_cost(const Cgroup& cgroup) const {
   const auto rate = io_rate_.find(cgroup.id);
   return rate == io_rate_.end() ? std::nullopt : std::optional(rate->second);
 }

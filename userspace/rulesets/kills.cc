@@ -8,7 +8,7 @@
 
 namespace forestall::rulesets {
 
-PluginResult Evaluation::kill(const Kill& arguments, PluginRun& run) {
+PluginResult RuleEvaluation::kill(const Kill& arguments, PluginRun& run) {
   PluginState& state = *run.state;
   const bool ran_last_time = state.last_run && *state.last_run + 1 == state_.evaluations;
   state.last_run = state_.evaluations;
@@ -33,7 +33,7 @@ PluginResult Evaluation::kill(const Kill& arguments, PluginRun& run) {
   return PluginResult::stop;
 }
 
-void Evaluation::collect_pgscan(const Kill& arguments, PluginState& state) {
+void RuleEvaluation::collect_pgscan(const Kill& arguments, PluginState& state) {
   std::map<std::uint64_t, const Cgroup*> covered;
   for (const Cgroup* each : matching(arguments.cgroups, observed_)) {
     cover(*each, arguments.recursive, covered);
@@ -44,8 +44,8 @@ void Evaluation::collect_pgscan(const Kill& arguments, PluginState& state) {
   }
 }
 
-Evaluation::KillEnd Evaluation::try_candidates(const Kill& arguments, PluginRun& run,
-                                               std::vector<const Cgroup*> stack) {
+RuleEvaluation::KillEnd RuleEvaluation::try_candidates(const Kill& arguments, PluginRun& run,
+                                                       std::vector<const Cgroup*> stack) {
   while (!stack.empty()) {
     const Cgroup& cgroup = *stack.back();
     stack.pop_back();
@@ -70,14 +70,14 @@ Evaluation::KillEnd Evaluation::try_candidates(const Kill& arguments, PluginRun&
 }
 
 // A kill among the detectors before any group fired belongs to no run, and so has no deadline.
-bool Evaluation::hooks_in_time(const PluginRun& run) const {
+bool RuleEvaluation::hooks_in_time(const PluginRun& run) const {
   if (run.chain == nullptr) return true;
   const auto& deadline = run.chain->hook_deadline;
   return deadline && observed_.time <= *deadline;
 }
 
-bool Evaluation::waits_for_hook(PluginRun& run, const Cgroup& victim,
-                                const std::vector<const Cgroup*>& stack) {
+bool RuleEvaluation::waits_for_hook(PluginRun& run, const Cgroup& victim,
+                                    const std::vector<const Cgroup*>& stack) {
   if (!hooks_in_time(run)) return false;
   const auto hook = std::find_if(hooks_.begin(), hooks_.end(), [&victim](const PrekillHook& each) {
     return hook_matches(each.cgroups, victim.path);
@@ -95,7 +95,7 @@ bool Evaluation::waits_for_hook(PluginRun& run, const Cgroup& victim,
   return true;
 }
 
-Evaluation::KillEnd Evaluation::resume_kill(const Kill& arguments, PluginRun& run) {
+RuleEvaluation::KillEnd RuleEvaluation::resume_kill(const Kill& arguments, PluginRun& run) {
   const auto present = [this](const CgroupRef& ref) {
     const Cgroup* found = observed_.find(ref.path);
     return found != nullptr && found->id == ref.id ? found : nullptr;
@@ -124,7 +124,7 @@ Evaluation::KillEnd Evaluation::resume_kill(const Kill& arguments, PluginRun& ru
   return try_candidates(arguments, run, std::move(next));
 }
 
-bool Evaluation::kill_cgroup(const Kill& arguments, PluginRun& run, const Cgroup& victim) {
+bool RuleEvaluation::kill_cgroup(const Kill& arguments, PluginRun& run, const Cgroup& victim) {
   const bool dry = arguments.dry || config_.dry_run;
   bool killed = true;
   if (!dry) {
@@ -143,7 +143,7 @@ bool Evaluation::kill_cgroup(const Kill& arguments, PluginRun& run, const Cgroup
 }
 
 // oomd sleeps for the action's delay and then pauses the ruleset; here both are one pause.
-PluginResult Evaluation::restart(const RestartUnit& arguments, PluginRun& run) {
+PluginResult RuleEvaluation::restart(const RestartUnit& arguments, PluginRun& run) {
   const bool dry = arguments.dry || config_.dry_run;
   if (!dry) {
     const auto worked = answer({WantedEffect::Kind::restart, arguments.service, {}, 0});

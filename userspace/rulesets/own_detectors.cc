@@ -48,7 +48,7 @@ std::optional<PressureLine> line_of(const PressureOver& arguments, const Cgroup&
 
 }  // namespace
 
-PluginResult Evaluation::detect(const PressureOver& arguments, PluginState& state) {
+PluginResult RuleEvaluation::detect(const PressureOver& arguments, PluginState& state) {
   using Measure = PressureOver::Measure;
   std::map<std::uint64_t, std::vector<TimedValue>> totals;
   PressureLine worst;
@@ -85,7 +85,7 @@ PluginResult Evaluation::detect(const PressureOver& arguments, PluginState& stat
   return fires_if(long_enough && above(worst.avg10) && !falls_fast);
 }
 
-PluginResult Evaluation::detect(const AvailableBelow& arguments, PluginState& state) {
+PluginResult RuleEvaluation::detect(const AvailableBelow& arguments, PluginState& state) {
   const Host& host = observed_.host;
   const auto total = arguments.swap ? host.total_swap() : host.mem_total;
   const auto threshold = bytes_of(arguments.threshold, total);
@@ -98,7 +98,7 @@ PluginResult Evaluation::detect(const AvailableBelow& arguments, PluginState& st
   return fires_if(held(below, arguments.duration, state));
 }
 
-PluginResult Evaluation::detect(const RateAbove& arguments, PluginState& state) {
+PluginResult RuleEvaluation::detect(const RateAbove& arguments, PluginState& state) {
   std::map<std::uint64_t, std::vector<TimedValue>> kept;
   bool fires = false;
   for (const Cgroup* each : matching(arguments.cgroups, observed_)) {

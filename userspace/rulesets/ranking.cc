@@ -73,9 +73,9 @@ std::optional<std::int64_t> least_swap(const Kill& arguments, const RuleObservat
 
 }  // namespace
 
-std::vector<const Cgroup*> Evaluation::rank(const Kill& arguments, const PluginState& state,
-                                            const std::vector<const Cgroup*>& cgroups,
-                                            std::vector<RankedCgroup>& report) const {
+std::vector<const Cgroup*> RuleEvaluation::rank(const Kill& arguments, const PluginState& state,
+                                                const std::vector<const Cgroup*>& cgroups,
+                                                std::vector<RankedCgroup>& report) const {
   SizeRule rule;
   if (arguments.by == KillBy::memory_size_or_growth) {
     rule = size_rule(arguments, observed_, cgroups);

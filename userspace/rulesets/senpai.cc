@@ -268,7 +268,7 @@ class SenpaiRun {
 
 }  // namespace
 
-PluginResult Evaluation::senpai(const Senpai& arguments, PluginState& state) {
+PluginResult RuleEvaluation::senpai(const Senpai& arguments, PluginState& state) {
   std::map<std::uint64_t, SenpaiCgroup> followed;
   for (const Cgroup* each : matching(arguments.cgroups, observed_)) {
     SenpaiRun run(arguments, *each, observed_, decision_.writes);

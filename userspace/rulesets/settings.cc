@@ -28,11 +28,11 @@ std::optional<std::int64_t> setting(const Cgroup& cgroup, std::string_view file)
 
 }  // namespace
 
-void Evaluation::write(const Cgroup& cgroup, std::string_view file, std::int64_t value) {
+void RuleEvaluation::write(const Cgroup& cgroup, std::string_view file, std::int64_t value) {
   decision_.writes.push_back({cgroup.path, std::string(file), value, std::nullopt});
 }
 
-PluginResult Evaluation::reclaim(const ReclaimMemory& arguments, PluginRun& run) {
+PluginResult RuleEvaluation::reclaim(const ReclaimMemory& arguments, PluginRun& run) {
   const bool dry = arguments.dry || config_.dry_run;
   for (const Cgroup* each : matching(arguments.cgroups, observed_)) {
     const auto usage = observed_.usage(*each);
@@ -48,16 +48,16 @@ PluginResult Evaluation::reclaim(const ReclaimMemory& arguments, PluginRun& run)
 }
 
 // A setting that this action made already lasts longer. False: there is none.
-bool Evaluation::extends_held(const Cgroup& cgroup, std::chrono::nanoseconds until,
-                              PluginRun& run) {
+bool RuleEvaluation::extends_held(const Cgroup& cgroup, std::chrono::nanoseconds until,
+                                  PluginRun& run) {
   const auto held = run.state->held.find(cgroup.id);
   if (held == run.state->held.end()) return false;
   held->second.until = until;
   return true;
 }
 
-void Evaluation::hold(const Cgroup& cgroup, std::string_view file, HeldSetting setting, bool dry,
-                      PluginRun& run) {
+void RuleEvaluation::hold(const Cgroup& cgroup, std::string_view file, HeldSetting setting,
+                          bool dry, PluginRun& run) {
   run.report->attempts.push_back(
       {cgroup.path, dry ? AttemptOutcome::dry : AttemptOutcome::written});
   if (dry) return;
@@ -65,7 +65,7 @@ void Evaluation::hold(const Cgroup& cgroup, std::string_view file, HeldSetting s
   run.state->held[cgroup.id] = std::move(setting);
 }
 
-PluginResult Evaluation::throttle(const Throttle& arguments, PluginRun& run) {
+PluginResult RuleEvaluation::throttle(const Throttle& arguments, PluginRun& run) {
   const bool dry = arguments.dry || config_.dry_run;
   const auto until = observed_.time + seconds_of(arguments.duration);
   for (const Cgroup* each : matching(arguments.cgroups, observed_)) {
@@ -77,7 +77,7 @@ PluginResult Evaluation::throttle(const Throttle& arguments, PluginRun& run) {
   return PluginResult::proceed;
 }
 
-PluginResult Evaluation::freeze(const Freeze& arguments, PluginRun& run) {
+PluginResult RuleEvaluation::freeze(const Freeze& arguments, PluginRun& run) {
   const bool dry = arguments.dry || config_.dry_run;
   const auto until = observed_.time + seconds_of(arguments.duration);
   for (const Cgroup* each : matching(arguments.cgroups, observed_)) {
@@ -88,7 +88,7 @@ PluginResult Evaluation::freeze(const Freeze& arguments, PluginRun& run) {
   return PluginResult::proceed;
 }
 
-PluginResult Evaluation::log(const LogLine& arguments, const PluginRun& run) {
+PluginResult RuleEvaluation::log(const LogLine& arguments, const PluginRun& run) {
   decision_.messages.push_back({std::string(run.ruleset),
                                 run.chain == nullptr ? std::string() : run.chain->group,
                                 arguments.text});
@@ -96,7 +96,7 @@ PluginResult Evaluation::log(const LogLine& arguments, const PluginRun& run) {
 }
 
 // A setting that was changed by others since is theirs, and stays.
-void Evaluation::end_held(const Ruleset& ruleset, RulesetState& state) {
+void RuleEvaluation::end_held(const Ruleset& ruleset, RulesetState& state) {
   for (std::size_t a = 0; a < ruleset.actions.size(); ++a) {
     const std::string_view file = held_file(ruleset.actions[a].arguments);
     if (file.empty()) continue;

@@ -158,10 +158,10 @@ void EvaluationEvents::visit(const exports::EvaluationNote& note, const EventVis
   visit(event);
   if (!note.crossed) return;
   event.clear_cgroup_id();
-  std::map<Subject, bool> now;
+  std::map<ThresholdOfSubject, bool> now;
   for (const Evidence& each : note.evidence) {
-    const Subject subject{to_string(each.threshold.signal), text::to_utf8(each.subject),
-                          each.threshold.grace};
+    const ThresholdOfSubject subject{to_string(each.threshold.signal), text::to_utf8(each.subject),
+                                     each.threshold.grace};
     now[subject] = each.met;
     const auto before = met_.find(subject);
     if ((before != met_.end() && before->second) == each.met) continue;

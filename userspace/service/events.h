@@ -31,8 +31,9 @@ class EvaluationEvents {
   void visit(const v1::Record& record, const EventVisit& visit);
 
  private:
-  using Subject = std::tuple<std::string, std::string, Duration>;  // signal, subject, grace
-  std::map<Subject, bool> met_;
+  using ThresholdOfSubject =
+      std::tuple<std::string, std::string, Duration>;  // signal, subject, grace
+  std::map<ThresholdOfSubject, bool> met_;
 };
 
 // The kind of an event.

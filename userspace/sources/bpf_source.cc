@@ -40,7 +40,7 @@ std::vector<std::string> BpfSource::take_subjects(const std::map<CgroupId, Line>
   std::erase_if(subjects_, [&](const auto& entry) { return !lowest.contains(entry.first); });
   for (const auto& [id, line] : lowest) {
     if (subjects_.contains(id)) continue;
-    Subject subject;
+    SubjectState subject;
     if (id.inode != 0) {
       Result<kernel::CgroupDir> directory = tree_.open(line.path);
       if (!directory.ok()) {
@@ -58,7 +58,7 @@ std::vector<std::string> BpfSource::take_subjects(const std::map<CgroupId, Line>
   return notes;
 }
 
-Result<Bytes> BpfSource::place(const Subject& subject, const Line& line) {
+Result<Bytes> BpfSource::place(const SubjectState& subject, const Line& line) {
   const bool met = line.headroom <= Bytes{0};
   // Already reported and still met: only further growth is reported. The step counts from the last
   // report, so that slow growth adds up.

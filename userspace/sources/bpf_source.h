@@ -50,7 +50,7 @@ class BpfSource final : public Source {
 
  private:
   // State of one subject from one arm() to the next.
-  struct Subject {
+  struct SubjectState {
     std::optional<kernel::CgroupDir> directory;  // nullopt: the node
     std::optional<Bytes> line;                   // as armed, in the kernel's counter
     bool met = false;                            // at the last arm()
@@ -60,7 +60,7 @@ class BpfSource final : public Source {
   // Opens new subjects and closes those without a line; returns those that could not be opened.
   std::vector<std::string> take_subjects(const std::map<CgroupId, Line>& lowest);
   // Where `line` lies in the kernel's counter; its previous place if it need not move.
-  Result<Bytes> place(const Subject& subject, const Line& line);
+  Result<Bytes> place(const SubjectState& subject, const Line& line);
 
   void take_crossing(const abi_event& event);
   void add_crossing(SeenCrossing seen, std::vector<SeenCrossing>& to) const;
@@ -68,7 +68,7 @@ class BpfSource final : public Source {
 
   kernel::BpfPrograms& programs_;
   const kernel::CgroupTree& tree_;
-  std::map<CgroupId, Subject> subjects_;
+  std::map<CgroupId, SubjectState> subjects_;
   std::vector<OomKillEvent> kills_;
   // The node's working set at the last arm(), as the observer had read it; nullopt: no line has it.
   std::optional<Bytes> node_observed_;

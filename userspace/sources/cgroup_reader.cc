@@ -74,9 +74,9 @@ Result<CgroupReader> CgroupReader::open_with_limit(const kernel::CgroupTree& tre
   return reader;
 }
 
-CgroupReader::Reading CgroupReader::read_usage(std::string& buffer,
-                                               std::vector<SourceNote>& notes) const {
-  Reading reading;
+CgroupReader::CgroupReadings CgroupReader::read_usage(std::string& buffer,
+                                                      std::vector<SourceNote>& notes) const {
+  CgroupReadings reading;
   const auto note = [&](const HeldFile& file, const Error& failure) {
     reading.removed = failure.code == ENODEV;
     if (!reading.removed) notes.push_back({file.name(), failure.text()});
@@ -91,9 +91,9 @@ CgroupReader::Reading CgroupReader::read_usage(std::string& buffer,
   return reading;
 }
 
-CgroupReader::Reading CgroupReader::read(std::string& buffer,
-                                         std::vector<SourceNote>& notes) const {
-  Reading reading = read_usage(buffer, notes);
+CgroupReader::CgroupReadings CgroupReader::read(std::string& buffer,
+                                                std::vector<SourceNote>& notes) const {
+  CgroupReadings reading = read_usage(buffer, notes);
   const auto note = [&](const HeldFile& file, const Error& failure) {
     reading.removed = reading.removed || failure.code == ENODEV;
     if (!reading.removed) notes.push_back({file.name(), failure.text()});
@@ -114,7 +114,7 @@ CgroupReader::Reading CgroupReader::read(std::string& buffer,
     if (!limit) note(limits_.front(), limit.error());
   }
   if (reading.removed)
-    return Reading{.removed = true, .usage = {}, .inactive_file = {}, .limit = {}};
+    return CgroupReadings{.removed = true, .usage = {}, .inactive_file = {}, .limit = {}};
   return reading;
 }
 

@@ -28,16 +28,17 @@ class CgroupReader {
   static Result<CgroupReader> open_with_limit(const kernel::CgroupTree& tree,
                                               std::string_view path);
 
-  struct Reading {
+  struct CgroupReadings {
     bool removed = false;  // the cgroup was removed; no other field is set
     std::optional<Bytes> usage;
     std::optional<Bytes> inactive_file;
     std::optional<Bytes> limit;  // nullopt: unlimited, or unknown with a note
   };
   // Fresh values. A value that cannot be read stays unset and gets a note.
-  [[nodiscard]] Reading read(std::string& buffer, std::vector<SourceNote>& notes) const;
+  [[nodiscard]] CgroupReadings read(std::string& buffer, std::vector<SourceNote>& notes) const;
   // Usage only: one short file.
-  [[nodiscard]] Reading read_usage(std::string& buffer, std::vector<SourceNote>& notes) const;
+  [[nodiscard]] CgroupReadings read_usage(std::string& buffer,
+                                          std::vector<SourceNote>& notes) const;
 
   [[nodiscard]] const kernel::CgroupDir& cgroup() const { return cgroup_; }
 

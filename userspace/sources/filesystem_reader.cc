@@ -69,7 +69,7 @@ void FilesystemReader::discovered(std::string imagefs, std::string containerfs) 
 }
 
 void FilesystemReader::name_places() {
-  const auto name = [](Place& place, const std::string& path) {
+  const auto name = [](FilesystemPlace& place, const std::string& path) {
     if (place.path == path) return;
     place = {};
     place.path = path;
@@ -82,7 +82,7 @@ void FilesystemReader::name_places() {
   name(containerfs_, of_runtime ? runtime_containerfs_ : places_.containerfs);
 }
 
-void FilesystemReader::open(Place& place, std::vector<SourceNote>& notes) {
+void FilesystemReader::open(FilesystemPlace& place, std::vector<SourceNote>& notes) {
   if (place.path.empty()) return;
   if (!place.directory && is_served(proc_, place.path)) {
     notes.push_back({place.path, kServed});
@@ -116,7 +116,7 @@ void FilesystemReader::refresh(std::vector<SourceNote>& notes) {
   if (!layout_) decide_layout(notes);
 }
 
-const FilesystemReader::Place* FilesystemReader::place_of(Filesystem filesystem) const {
+const FilesystemReader::FilesystemPlace* FilesystemReader::place_of(Filesystem filesystem) const {
   if (filesystem == Filesystem::nodefs) return &nodefs_;
   if (filesystem == Filesystem::containerfs && !containerfs_.path.empty()) return &containerfs_;
   if (!imagefs_.path.empty()) return &imagefs_;
@@ -125,7 +125,7 @@ const FilesystemReader::Place* FilesystemReader::place_of(Filesystem filesystem)
 }
 
 bool FilesystemReader::has(Filesystem filesystem) const {
-  const Place* place = place_of(filesystem);
+  const FilesystemPlace* place = place_of(filesystem);
   return place != nullptr && place->directory;
 }
 
@@ -133,8 +133,8 @@ bool FilesystemReader::has(Filesystem filesystem) const {
 // writable layers on another filesystem than images make a split layout; images on another
 // filesystem than kubelet make an imagefs layout.
 void FilesystemReader::decide_layout(std::vector<SourceNote>& notes) {
-  const Place* images = place_of(Filesystem::imagefs);
-  const Place* layers = place_of(Filesystem::containerfs);
+  const FilesystemPlace* images = place_of(Filesystem::imagefs);
+  const FilesystemPlace* layers = place_of(Filesystem::containerfs);
   if (images == nullptr || layers == nullptr) return;
   if (!nodefs_.directory || !images->directory || !layers->directory) return;
   if (layers->device == images->device) {
@@ -152,7 +152,7 @@ void FilesystemReader::decide_layout(std::vector<SourceNote>& notes) {
 
 std::optional<FilesystemSample> FilesystemReader::read(Filesystem filesystem, MonotonicTime now,
                                                        std::vector<SourceNote>& notes) const {
-  const Place* place = place_of(filesystem);
+  const FilesystemPlace* place = place_of(filesystem);
   if (place == nullptr || !place->directory) return std::nullopt;
   struct statfs got {};
   if (::fstatfs(place->directory.get(), &got) != 0) {
@@ -168,7 +168,7 @@ FilesystemSamples FilesystemReader::read(MonotonicTime now, std::vector<SourceNo
   samples.nodefs = read(Filesystem::nodefs, now, notes);
   // Filesystems that share a place get the same sample, exactly.
   const auto sample_of = [&](Filesystem filesystem) {
-    const Place* place = place_of(filesystem);
+    const FilesystemPlace* place = place_of(filesystem);
     if (place == &nodefs_) return samples.nodefs;
     if (filesystem == Filesystem::containerfs && place == &imagefs_) return samples.imagefs;
     return read(filesystem, now, notes);

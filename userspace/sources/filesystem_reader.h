@@ -55,7 +55,7 @@ class FilesystemReader {
   [[nodiscard]] std::optional<FilesystemLayout> layout() const { return layout_; }
 
  private:
-  struct Place {
+  struct FilesystemPlace {
     std::string path;  // empty: none configured
     bool expected = true;
     UniqueFd directory;  // O_PATH
@@ -63,19 +63,19 @@ class FilesystemReader {
     ino_t inode = 0;
   };
   void name_places();
-  void open(Place& place, std::vector<SourceNote>& notes);
+  void open(FilesystemPlace& place, std::vector<SourceNote>& notes);
   void decide_layout(std::vector<SourceNote>& notes);
   // The place that provides the figures of `filesystem`; null while that is unknown.
-  [[nodiscard]] const Place* place_of(Filesystem filesystem) const;
+  [[nodiscard]] const FilesystemPlace* place_of(Filesystem filesystem) const;
 
   FilesystemPlaces places_;
   std::string proc_;
   bool runtime_answered_ = false;
   std::string runtime_imagefs_;
   std::string runtime_containerfs_;
-  Place nodefs_;
-  Place imagefs_;
-  Place containerfs_;
+  FilesystemPlace nodefs_;
+  FilesystemPlace imagefs_;
+  FilesystemPlace containerfs_;
   std::optional<FilesystemLayout> layout_;
 };
 

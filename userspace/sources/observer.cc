@@ -41,7 +41,7 @@ void note_missing_swap(const Config& config, Observation& observation) {
   }
 }
 
-CgroupSample to_sample(const CgroupReader& reader, const CgroupReader::Reading& reading,
+CgroupSample to_sample(const CgroupReader& reader, const CgroupReader::CgroupReadings& reading,
                        std::size_t threshold) {
   CgroupSample sample;
   sample.id = reader.cgroup().id();

@@ -63,7 +63,7 @@ Duration interval_for(Bytes headroom, std::int64_t bytes_per_second) {
 
 // The result of a read. Two of the kinds differ by inactive_file: a step from one to the other is
 // not a fill.
-struct PollSource::Reading {
+struct PollSource::WorkingSetReading {
   enum class Kind : std::uint8_t { usage, working_set, not_left };
   Kind kind;
   Bytes amount;
@@ -79,7 +79,7 @@ struct PollSource::Watch {
   std::optional<HeldFile> usage;  // nullopt for the node: vmstat
   std::optional<HeldFile> stat;
   bool wanted = true;
-  std::optional<Reading> last;
+  std::optional<WorkingSetReading> last;
   MonotonicTime last_at;
   std::optional<Bytes> reported;                // met, and reported to the loop at this amount
   std::optional<SeenCrossing::Reading> before;  // the last that found it not met
@@ -189,34 +189,34 @@ std::optional<Bytes> PollSource::read_usage(const HeldFile& file) {
   return kernel::parse_amount(*text).optional().value_or(std::nullopt);
 }
 
-std::optional<PollSource::Reading> PollSource::evaluate(const Watch& watch) {
-  using Kind = Reading::Kind;
+std::optional<PollSource::WorkingSetReading> PollSource::evaluate(const Watch& watch) {
+  using Kind = WorkingSetReading::Kind;
   if (watch.by_meminfo) {
     const auto text = meminfo_.read(buffer_);
     if (!text) return std::nullopt;
     const auto not_left = parse_not_left(*text);
     if (!not_left) return std::nullopt;
-    return Reading{Kind::not_left, *not_left};
+    return WorkingSetReading{Kind::not_left, *not_left};
   }
   if (!watch.usage) {
     const auto node = node_working_set();
     if (!node) return std::nullopt;
-    return Reading{Kind::working_set, *node};
+    return WorkingSetReading{Kind::working_set, *node};
   }
   const auto usage = read_usage(*watch.usage);
   // The working set is never above usage: below the floor the expensive file is not needed.
   if (!usage) return std::nullopt;
   const Bytes matters = watch.floor_line - watch.warning.value_or(Bytes{0});
-  if (*usage <= matters) return Reading{Kind::usage, *usage};
+  if (*usage <= matters) return WorkingSetReading{Kind::usage, *usage};
   // Drift: inactive_file decides whether the line is crossed, and usage does not show its changes.
   const auto text = watch.stat->read(buffer_);
   if (!text) return std::nullopt;
   const auto stat = kernel::parse_memory_stat(*text);
   if (!stat || !stat->inactive_file) return std::nullopt;
-  return Reading{Kind::working_set, working_set(*usage, *stat->inactive_file)};
+  return WorkingSetReading{Kind::working_set, working_set(*usage, *stat->inactive_file)};
 }
 
-void PollSource::learn_rate(Watch& watch, const Reading& reading, MonotonicTime now) {
+void PollSource::learn_rate(Watch& watch, const WorkingSetReading& reading, MonotonicTime now) {
   const auto elapsed = now - watch.last_at;
   if (watch.last && watch.last->kind == reading.kind && elapsed >= kShortest) {
     const auto growth = std::max(reading.amount - watch.last->amount, Bytes{0});
@@ -249,7 +249,7 @@ void PollSource::take_crossing(Watch& watch) {
                         .before = *before});
 }
 
-void PollSource::judge(Watch& watch, const Reading& reading, MonotonicTime now,
+void PollSource::judge(Watch& watch, const WorkingSetReading& reading, MonotonicTime now,
                        std::vector<Wake>& wakes) {
   const Bytes headroom = watch.floor_line - reading.amount;
   const bool warns = watch.warning && headroom <= *watch.warning;

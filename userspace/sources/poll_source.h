@@ -52,7 +52,7 @@ class PollSource final : public Source {
   [[nodiscard]] Duration interval() const { return interval_; }
 
  private:
-  struct Reading;
+  struct WorkingSetReading;
   struct Watch;
   PollSource(const kernel::CgroupTree& tree, kernel::HeldFile vmstat, kernel::HeldFile meminfo,
              UniqueFd timer);
@@ -62,17 +62,18 @@ class PollSource final : public Source {
   void schedule(Watch& watch, Bytes headroom, MonotonicTime now);
   [[nodiscard]] Duration sleep_of(const Watch& watch, Bytes headroom) const;
   // The working set, or usage if that is already at or below the line; nullopt if unreadable.
-  [[nodiscard]] std::optional<Reading> evaluate(const Watch& watch);
+  [[nodiscard]] std::optional<WorkingSetReading> evaluate(const Watch& watch);
   [[nodiscard]] std::optional<Bytes> node_working_set();
   [[nodiscard]] std::optional<Bytes> read_usage(const kernel::HeldFile& file);
-  void learn_rate(Watch& watch, const Reading& reading, MonotonicTime now);
+  void learn_rate(Watch& watch, const WorkingSetReading& reading, MonotonicTime now);
   // One burst must not shorten every sleep permanently: each arm() lowers the rate by an eighth,
   // down to the fastest rate since the last arm() or the fastest possible one.
   void forget_rate();
   // What a line that is met says about its crossing.
   void take_crossing(Watch& watch);
   // Wakes the loop if the reading crosses the line or grew enough; sets the next read.
-  void judge(Watch& watch, const Reading& reading, MonotonicTime now, std::vector<Wake>& wakes);
+  void judge(Watch& watch, const WorkingSetReading& reading, MonotonicTime now,
+             std::vector<Wake>& wakes);
   void set_timer(MonotonicTime now);  // to the first read due
 
   const kernel::CgroupTree& tree_;

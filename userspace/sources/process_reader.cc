@@ -196,11 +196,11 @@ Result<Unkillable> ProcessReader::unkillable(int directory, const StatText& stat
   return with_parent ? Unkillable::in_vfork : Unkillable::reaped;
 }
 
-Result<std::optional<ProcessReader::Reading>> ProcessReader::read_in(
+Result<std::optional<ProcessReader::ProcessReadings>> ProcessReader::read_in(
     int directory, pid_t pid, CgroupId listed_in, const std::function<bool(CgroupId)>& wanted) {
   const auto stat_text = TRY(read_file(directory, "stat"));
   auto stat = TRY(parse_stat_text(stat_text));
-  std::optional<Reading> none;
+  std::optional<ProcessReadings> none;
   if (stat.kernel_thread) return none;
   ProcessSample sample;
   sample.cgroup = TRY(read_cgroup(directory, stat, listed_in));
@@ -225,18 +225,18 @@ Result<std::optional<ProcessReader::Reading>> ProcessReader::read_in(
   } else {
     sample.dying = TRY(dying(directory, stat, status));
   }
-  return std::optional(Reading{sample, stat.layout, thread});
+  return std::optional(ProcessReadings{sample, stat.layout, thread});
 }
 
-Result<std::optional<ProcessReader::Reading>> ProcessReader::read(
+Result<std::optional<ProcessReader::ProcessReadings>> ProcessReader::read(
     pid_t pid, CgroupId listed_in, const std::function<bool(CgroupId)>& wanted) {
   const auto name = fmt::format("{}", pid);
   const UniqueFd directory(::openat(proc_.get(), name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!directory && errno == ENOENT) return std::optional<Reading>();
+  if (!directory && errno == ENOENT) return std::optional<ProcessReadings>();
   if (!directory) return errno_error("open /proc/PID", name);
   auto reading = read_in(directory.get(), pid, listed_in, wanted);
   if (reading) return reading;
-  if (has_ended(reading.error())) return std::optional<Reading>();
+  if (has_ended(reading.error())) return std::optional<ProcessReadings>();
   return reading.error().in("/proc/" + name);
 }
 

@@ -45,7 +45,7 @@ class ProcessReader {
   // `proc` is the root of procfs. `tree` must outlive the reader.
   static Result<ProcessReader> open(const kernel::CgroupTree& tree, const std::string& proc);
 
-  struct Reading {
+  struct ProcessReadings {
     ProcessSample sample;
     MemoryLayout layout;
     pid_t thread = 0;  // the thread that has the memory: usually the leader
@@ -55,8 +55,8 @@ class ProcessReader {
   // Nullopt: the process is gone, is a kernel thread or no thread group, or `wanted` rejects its
   // cgroup. `listed_in`: the cgroup whose process list named it; inode 0 if none. memory_id stays
   // 0.
-  Result<std::optional<Reading>> read(pid_t pid, CgroupId listed_in,
-                                      const std::function<bool(CgroupId)>& wanted);
+  Result<std::optional<ProcessReadings>> read(pid_t pid, CgroupId listed_in,
+                                              const std::function<bool(CgroupId)>& wanted);
   // Its path in the memory hierarchy. ESRCH if the process is gone.
   [[nodiscard]] Result<std::string> cgroup_path(pid_t pid);
 
@@ -74,8 +74,8 @@ class ProcessReader {
   // number; nullopt if no thread has memory.
   Result<std::optional<pid_t>> stand_in(int directory, StatusText& status, StatText& stat);
   Result<bool> dying(int directory, const StatText& stat, const StatusText& status);
-  Result<std::optional<Reading>> read_in(int directory, pid_t pid, CgroupId listed_in,
-                                         const std::function<bool(CgroupId)>& wanted);
+  Result<std::optional<ProcessReadings>> read_in(int directory, pid_t pid, CgroupId listed_in,
+                                                 const std::function<bool(CgroupId)>& wanted);
   Result<Unkillable> unkillable(int directory, const StatText& stat, const StatusText& status,
                                 const ProcessSample& sample);
   Result<bool> any_thread(int directory,

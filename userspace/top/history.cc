@@ -19,7 +19,7 @@ void append(std::deque<Point>& line, Point point) {
 }  // namespace
 
 void History::add_use(const internal::TopReport& report) {
-  std::map<Subject, double> now;
+  std::map<SignalOfSubject, double> now;
   for (const v1::Evidence& each : report.signals().signals()) {
     if (each.capacity() <= 0) continue;
     now[{each.subject(), each.threshold().signal()}] =

@@ -48,10 +48,10 @@ class History {
   };
   std::array<PressureLine, 3> lines_{PressureLine{"memory"}, PressureLine{"io"},
                                      PressureLine{"cpu"}};
-  using Subject = std::pair<std::string, std::string>;  // with a signal
+  using SignalOfSubject = std::pair<std::string, std::string>;  // with a signal
   void add_use(const internal::TopReport& report);
 
-  std::map<Subject, std::deque<std::optional<double>>> use_;
+  std::map<SignalOfSubject, std::deque<std::optional<double>>> use_;
   std::map<std::string, std::deque<Seen>> seen_;  // by path, oldest first
   std::int64_t at_ns_ = 0;
 };

@@ -4,7 +4,7 @@
 
 Reads every JUnit file (*.xml) and the VM results (vm.json) of a directory. A stage that failed
 without a failed test (a build error, a crash) counts as one failure, so that the closing line
-cannot report 0 failed after a broken stage.
+cannot report 0 failed after a broken stage, and the end of its output (STAGE.log) is printed.
 
 Prints the slowest tests, and the end of each failed test's output again, because of a long output
 only the last lines are kept and read. A test that ran twice is printed with both outputs."""
@@ -138,7 +138,8 @@ def main() -> int:
     failed_stages = options.failed_stages.split()
     stages = {
         path.stem: read_vm(path) if path.suffix == ".json" else read_junit(path)
-        for path in sorted(options.results.iterdir()) if not path.name.endswith(".again.xml")
+        for path in sorted(options.results.iterdir())
+        if path.suffix in (".xml", ".json") and not path.name.endswith(".again.xml")
     }
     print_slowest(stages)
     for name, stage in stages.items():
@@ -149,6 +150,12 @@ def main() -> int:
     for name, stage in stages.items():
         for failure in stage.failures:
             print_failure(name, failure)
+    for name in failed_stages:
+        log = options.results / f"{name}.log"
+        # Where no failed test explains it.
+        if log.exists() and not (name in stages and stages[name].count.failed):
+            print(f"FAILED {name}, the end of its output:")
+            print_end(log.read_text(errors="replace").splitlines())
     if failed_stages:
         print("failed stages: " + " ".join(failed_stages))
         failed = max(failed, len(failed_stages))

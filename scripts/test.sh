@@ -63,16 +63,21 @@ stage_vm() {
 
 cluster_cache=${FORESTALL_CLUSTER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/forestall/cluster}
 stage_cluster() {
-  if [[ $named == no && ! -x $cluster_cache/bin/kube-scheduler ]]; then
+  local report=(--cache "$cluster_cache" --junit "$results/cluster.xml")
+  # Before anything is built: a machine that cannot run it counts as not applicable.
+  tests/real_cluster/run.py --probe "${report[@]}" || return 0
+  if [[ $named == no ]] && ! tests/real_cluster/build_kubernetes.sh --check "$cluster_cache"; then
     echo "cluster: not run, because $cluster_cache has no Kubernetes;" \
       "'scripts/test.sh cluster' builds it once"
     return
   fi
-  scripts/install_packages.sh cluster && tests/real_cluster/build_kubernetes.sh "$cluster_cache" &&
+  # The packages that only the build of Kubernetes needs are not needed to run it.
+  { tests/real_cluster/build_kubernetes.sh --check "$cluster_cache" ||
+    { scripts/install_packages.sh cluster &&
+      tests/real_cluster/build_kubernetes.sh "$cluster_cache"; }; } &&
     build test &&
     scripts/image.sh --build build/test --output build/image/forestall.tar &&
-    tests/real_cluster/run.py --image build/image/forestall.tar --cache "$cluster_cache" \
-      --junit "$results/cluster.xml"
+    tests/real_cluster/run.py --image build/image/forestall.tar "${report[@]}"
 }
 
 # If sessions have CPU shares of their own (sched(7), autogroup), each guest is one, and a nice
@@ -109,7 +114,8 @@ for i in "${!stages[@]}"; do
     nice_session 19
     (renice -n 19 "$BASHPID" && build_ahead "${stages[@]:i + 1}") >/dev/null 2>&1 &
   fi
-  "stage_$stage" || failed+=("$stage")
+  # A stage can fail before it has a test to report: sum_results.py prints the end of its output.
+  "stage_$stage" 2>&1 | tee "$results/$stage.log" || failed+=("$stage")
   nice_session 0
   wait
   echo "== $stage took $((SECONDS - started)) s"

@@ -85,6 +85,16 @@ class SumResultsTest(unittest.TestCase):
         status, lines = self.sum_up("--failed-stages", "asan")
         self.assertEqual((status, lines[-1]), (1, "1 passed, 1 failed"))
 
+    def test_a_failed_stage_without_a_failed_test_has_the_end_of_its_output(self) -> None:
+        (self.folder / "host.xml").write_text(junit(passed("A.B")))
+        (self.folder / "host.log").write_text("compiling\nerror: no memory\n")
+        (self.folder / "asan.xml").write_text(junit(failed("A.C", "why")))
+        (self.folder / "asan.log").write_text("too long to be printed twice\n")
+        _, lines = self.sum_up("--failed-stages", "host asan")
+        at = lines.index("FAILED host, the end of its output:")
+        self.assertEqual(lines[at + 1:at + 3], ["    compiling", "    error: no memory"])
+        self.assertNotIn("    too long to be printed twice", lines)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -3,13 +3,15 @@
 # build_kubernetes.sh FOLDER: builds kube-apiserver, kube-controller-manager, kube-scheduler and
 # kubelet 1.20 from Debian 12's source package into FOLDER/bin, and unpacks etcd and the network
 # plugins into FOLDER/tools: installed, etcd would be a service of this machine. Does nothing if
-# they exist.
+# they exist. With --check as the first argument: only whether they exist.
 #
 # It needs the packages of `scripts/install_packages.sh cluster`, 5 GiB of disk while it runs, and
 # about 12 minutes of two CPUs (FORESTALL_CLUSTER_JOBS: how many it uses). Later Debian releases
 # have only kubectl's sources.
 set -euo pipefail
 
+check=no
+[[ $1 == --check ]] && check=yes && shift
 folder=$1
 programs=(kube-apiserver kubelet kube-controller-manager kube-scheduler)
 version=v1.20.2
@@ -20,6 +22,7 @@ for program in "${programs[@]}"; do
   [[ -x $folder/bin/$program ]] || missing+=("$program")
 done
 [[ ${#missing[@]} -gt 0 || ! -x $folder/tools/usr/bin/etcd ]] || exit 0
+[[ $check == no ]] || exit 1
 
 work=$folder/build
 mkdir -p "$folder/bin" "$work/apt/lists/partial" "$work/apt/cache/archives/partial" "$work/source"

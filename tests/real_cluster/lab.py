@@ -25,6 +25,8 @@ from collections.abc import Callable, Iterator
 
 from http.client import HTTPSConnection
 
+from probe import needs_memory_filesystem
+
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parents[1]
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
@@ -46,6 +48,7 @@ class LabError(Exception):
 
 def run(*command: object, **more) -> str:
     words = [str(word) for word in command]
+    more.setdefault("stdin", subprocess.DEVNULL)
     ran = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
     if ran.returncode != 0:
         raise LabError(f"{' '.join(words)} exited with {ran.returncode}: {ran.stdout}")
@@ -198,19 +201,24 @@ class Service:
 def private_mounts(folder: pathlib.Path) -> None:
     """Changes of the lab to /var, /run and these sysctls stay in this mount namespace."""
     run("mount", "--make-rshared", "/")
+    files = folder / "files"
+    files.mkdir()
+    # The names of the mounts show in the host's state, if they should leave this namespace.
+    if needs_memory_filesystem(folder):
+        run("mount", "-t", "tmpfs", folder.name, files)
     for name in ("upper", "work", "kubelet", "containerd", "values"):
-        (folder / name).mkdir()
-    run("mount", "-t", "overlay", "overlay", "-o",
-        f"lowerdir=/var,upperdir={folder}/upper,workdir={folder}/work", "/var")
-    run("mount", "-t", "tmpfs", "tmpfs", "/run")
+        (files / name).mkdir()
+    run("mount", "-t", "overlay", folder.name, "-o",
+        f"lowerdir=/var,upperdir={files}/upper,workdir={files}/work", "/var")
+    run("mount", "-t", "tmpfs", folder.name, "/run")
     # Not on the overlay, which cannot carry the overlays of containers.
     for name in ("kubelet", "containerd"):
         place = pathlib.Path("/var/lib") / name
         place.mkdir(exist_ok=True)
-        run("mount", "--bind", folder / name, place)
+        run("mount", "--bind", files / name, place)
         run("mount", "--make-shared", place)
     for name, value in SYSCTLS.items():
-        file = folder / "values" / name.replace("/", ".")
+        file = files / "values" / name.replace("/", ".")
         file.write_text(f"{value}\n")
         run("mount", "--bind", file, f"/proc/sys/{name}")
 

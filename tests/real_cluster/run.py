@@ -10,6 +10,7 @@ the packages of `scripts/install_packages.sh cluster`.
 from __future__ import annotations
 
 import argparse
+import collections
 import ctypes
 import os
 import pathlib
@@ -18,30 +19,25 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import xml.etree.ElementTree as ElementTree
 
 import host_state
-from lab import LabCgroups
+import probe
+from lab import LabCgroups, LabError
 
 HERE = pathlib.Path(__file__).resolve().parent
 PR_SET_CHILD_SUBREAPER = 36
+# It takes three minutes on two idle CPUs.
+SUITE_SECONDS_MAX = 20 * 60
+# Of the suite's output, in the report of a suite that ended without one.
+OUTPUT_LINES = 40
 
 
 def default_cache() -> pathlib.Path:
     home = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
     return pathlib.Path(os.environ.get("FORESTALL_CLUSTER_CACHE")
                         or pathlib.Path(home) / "forestall/cluster")
-
-
-def missing() -> str:
-    if os.geteuid() != 0:
-        return "root"
-    if not pathlib.Path("/sys/fs/cgroup/memory/cgroup.procs").exists():
-        return "the memory controller of cgroup v1 (Kubernetes 1.20's kubelet)"
-    for program in ("kubectl", "containerd", "runc", "ctr", "gcc", "openssl", "ip"):
-        if shutil.which(program) is None:
-            return f"{program} (scripts/install_packages.sh cluster; kubectl 1.21 or later)"
-    return ""
 
 
 def reap() -> None:
@@ -53,56 +49,105 @@ def reap() -> None:
             return
 
 
-def run_suite(options: argparse.Namespace, name: str) -> list[str]:
-    """Problems of the suite, and of removing what it used."""
-    cgroups = LabCgroups(name)
-    folder = pathlib.Path(tempfile.mkdtemp(prefix=f"{name}-"))
-    problems = []
-    cgroups.create()
+def run_printing(command: list[str]) -> tuple[int, list[str]]:
+    """Prints the command's output as it comes; its status, and the end of its output."""
+    end: collections.deque[str] = collections.deque(maxlen=OUTPUT_LINES)
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True, errors="replace")
+    timer = threading.Timer(SUITE_SECONDS_MAX, process.kill)
+    timer.start()
     try:
-        command = ["unshare", "--mount", "--net", "--propagation", "private", sys.executable,
-                   str(HERE / "suite.py"), str(folder), str(options.cache), name,
-                   str(options.image), str(options.junit or ""), *options.tests]
-        ran = subprocess.run(command)
-        if ran.returncode != 0:
-            problems.append(f"the suite exited with {ran.returncode}")
-            print(f"logs of the services: {folder}/*.log")
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            end.append(line.rstrip("\n"))
+        process.stdout.close()
+        status = process.wait()
+        if not timer.is_alive():
+            end.append(f"no end within {SUITE_SECONDS_MAX} s")
+        return status, list(end)
     finally:
+        timer.cancel()
+
+
+def remove(cgroups: LabCgroups) -> list[str]:
+    try:
         cgroups.end_processes()
         reap()
         cgroups.remove()
+    except (OSError, LabError) as error:
+        return [f"the cluster was not removed: {error}"]
+    return []
+
+
+def run_suite(options: argparse.Namespace, name: str) -> list[str]:
+    """Problems of the suite, and of removing what it used."""
+    cgroups = LabCgroups(name)
+    # Its name has the mark of host_state.py.
+    folder = pathlib.Path(tempfile.mkdtemp(prefix=f"{name}-"))
+    problems = []
+    try:
+        cgroups.create()
+        command = ["unshare", "--mount", "--net", "--propagation", "private", sys.executable,
+                   str(HERE / "suite.py"), str(folder), str(options.cache), name,
+                   str(options.image), str(options.junit or ""), *options.tests]
+        status, output = run_printing(command)
+        if status != 0:
+            problems.append(f"the suite exited with {status}; the end of its output:")
+            problems += output
+            print(f"logs of the services: {folder}/*.log")
+    except OSError as error:
+        problems.append(f"the suite did not run: {error}")
+    finally:
+        problems += remove(cgroups)
     if not problems:
         shutil.rmtree(folder)
     return problems
 
 
-def add_to_junit(path: pathlib.Path, problems: list[str]) -> None:
-    tree = ElementTree.parse(path)
-    suite = tree.getroot()
-    case = ElementTree.SubElement(suite, "testcase", name="HostIsAsItWas")
-    suite.set("tests", str(int(suite.get("tests", "0")) + 1))
-    if problems:
-        ElementTree.SubElement(case, "failure").text = "\n".join(problems)
-    tree.write(path)
+def write_junit(path: pathlib.Path, problems: list[str], changed: list[str]) -> None:
+    """Adds to the suite's report, or makes one that says why there is none."""
+    suite = ElementTree.parse(path).getroot() if path.exists() else \
+        ElementTree.Element("testsuite", name="cluster", tests="0")
+    cases = [("HostIsAsItWas", changed)]
+    if suite.find(".//testcase") is None or (problems and suite.find(".//failure") is None):
+        cases.append(("ClusterRuns", problems or ["the suite ran no test"]))
+    for name, failure in cases:
+        case = ElementTree.SubElement(suite, "testcase", name=name)
+        suite.set("tests", str(int(suite.get("tests", "0")) + 1))
+        if failure:
+            ElementTree.SubElement(case, "failure").text = "\n".join(failure)
+    ElementTree.ElementTree(suite).write(path)
+
+
+def write_not_applicable(path: pathlib.Path, reason: str) -> None:
+    suite = ElementTree.Element("testsuite", name="cluster", tests="1")
+    case = ElementTree.SubElement(suite, "testcase", name="cluster")
+    ElementTree.SubElement(case, "skipped", message=reason).text = reason
+    ElementTree.ElementTree(suite).write(path)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--image", type=pathlib.Path, required=True, help="of scripts/image.sh")
+    parser.add_argument("--image", type=pathlib.Path, help="of scripts/image.sh")
+    parser.add_argument("--probe", action="store_true",
+                        help="only find out whether this machine can run it: 1 if not")
     parser.add_argument("--cache", type=pathlib.Path, default=default_cache())
     parser.add_argument("--junit", type=pathlib.Path, help="write the result as JUnit XML")
     parser.add_argument("tests", nargs="*", help="names of tests; default: all")
     options = parser.parse_args()
-    if lacks := missing():
-        reason = f"not applicable: needs {lacks}"
+    if not options.image and not options.probe:
+        parser.error("--image or --probe is required")
+    name = f"forestall-cluster-{os.getpid()}"
+    if options.junit:
+        options.junit.unlink(missing_ok=True)
+    if lacks := probe.missing(name):
+        reason = f"not applicable: the cluster needs {lacks}"
         print(reason)
         if options.junit:
-            suite = ElementTree.Element("testsuite", name="cluster", tests="1")
-            case = ElementTree.SubElement(suite, "testcase", name="cluster")
-            ElementTree.SubElement(case, "skipped", message=reason).text = reason
-            ElementTree.ElementTree(suite).write(options.junit)
+            write_not_applicable(options.junit, reason)
+        return 1 if options.probe else 0
+    if options.probe:
         return 0
-    name = f"forestall-cluster-{os.getpid()}"
     # What the lab leaves running becomes this process's, and can be reaped here.
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1)
     # As by an exception: the cluster is removed, whatever ends this process.
@@ -114,8 +159,8 @@ def main() -> int:
         print(f"FAILED the host is not as it was: {each}")
     print(f"host as it was: {'no' if changed else 'yes'} "
           f"({len(before)} kinds of state compared)")
-    if options.junit and options.junit.exists():
-        add_to_junit(options.junit, changed)
+    if options.junit:
+        write_junit(options.junit, problems, changed)
     return 1 if problems or changed else 0
 
 

@@ -131,6 +131,9 @@ class KernelKills:
                 line = os.read(self.log, 8192).decode(errors="replace")
             except BlockingIOError:
                 return self.count
+            except BrokenPipeError:  # other work on this machine wrote more than the log holds
+                report("the kernel's log", "lines were overwritten before they were read")
+                continue
             if "oom-kill:" in line and f"/{lab.cgroups.name}/" in line:
                 self.count += 1
 
@@ -368,9 +371,9 @@ def main() -> int:
                 lab.kubectl("-n", "forestall", "logs", "ds/forestall"))
         return 0 if result.wasSuccessful() else 1
     except LabError as error:
-        print(f"FAILED {error}")
         for service in lab.services.values():
             print(f"== end of {service.log}\n{service.tail()}")
+        print(f"FAILED {error}")
         return 1
     finally:
         lab.stop()

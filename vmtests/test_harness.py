@@ -85,6 +85,9 @@ class PlacementTest(unittest.TestCase):
         self.assertEqual(self.where({"B.*": "once"}), ["6.12 v2"])
         self.assertEqual(self.where({"B.*": "per cgroup version"}), ["6.1 v1", "newest v2"])
         self.assertEqual(self.where({"B.*": "per kernel"}), ["6.1 v2", "6.12 v2", "newest v2"])
+        for host, guest in (("v1", "newest v2"), ("v2", "6.1 v1")):
+            with mock.patch.object(placement, "host_cgroup_version", return_value=host):
+                self.assertEqual(self.where({"B.*": "other cgroup version"}), [guest])
 
     def test_the_first_pattern_decides(self) -> None:
         self.assertEqual(self.where({"B.Two": "once", "B.*": "per kernel"}), ["6.12 v2"])

@@ -7,7 +7,9 @@ depends on."""
 from __future__ import annotations
 
 import fnmatch
+import functools
 from collections.abc import Callable
+from pathlib import Path
 
 from .campaign import Environment
 
@@ -35,6 +37,20 @@ def _per_cgroup_version(environments: list[Environment]) -> list[Environment]:
     return list({each.cgroup: each for each in environments}.values())
 
 
+@functools.cache
+def host_cgroup_version() -> str:
+    """Where this host has the memory controller. proc(5): "ID:controllers:path", without controllers
+    for v2."""
+    lists = (line.split(":")[1] for line in Path("/proc/self/cgroup").read_text().splitlines())
+    return "v1" if any("memory" in controllers.split(",") for controllers in lists) else "v2"
+
+
+def _other_cgroup_version(environments: list[Environment]) -> list[Environment]:
+    """ctest runs the cases on this host, which has the other one."""
+    chosen = _per_cgroup_version(environments)
+    return [each for each in chosen if each.cgroup != host_cgroup_version()] or chosen
+
+
 def _per_kernel(environments: list[Environment]) -> list[Environment]:
     return list({each.label: each for each in environments}.values())
 
@@ -43,6 +59,7 @@ def _per_kernel(environments: list[Environment]) -> list[Environment]:
 SECTIONS: dict[str, Callable[[list[Environment]], list[Environment]]] = {
     "host": _none,
     "once": _once,
+    "other cgroup version": _other_cgroup_version,
     "per cgroup version": _per_cgroup_version,
     "per kernel": _per_kernel,
 }

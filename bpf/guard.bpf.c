@@ -299,8 +299,7 @@ __noinline __u64 working_set(__u32 index, __u64 now, __u64 line, __u64 inactive_
 
 /* Whether a check is due and this CPU may take it. One CPU is enough, because the walk may be long.
  * If that CPU is delayed, another one may check after CHECK_NS_MIN. */
-static __always_inline int claim_check(struct guard_state* state, __u64 generation,
-                                            __u64 now) {
+static __always_inline int claim_check(struct guard_state* state, __u64 generation, __u64 now) {
   __u64 due = *(volatile __u64*)&state->next_check_ns;
 
   if (state->checked_for == generation && due > now) return 0;
@@ -311,8 +310,8 @@ static __always_inline int claim_check(struct guard_state* state, __u64 generati
 
 /* Checks a slot whose list may still fire; returns when it is due again. */
 static __always_inline __u64 check_at(__u32 index, struct abi_guard_slot* slot,
-                                     struct guard_state* state, __u64 generation, __u64 now,
-                                     __u32 hook) {
+                                      struct guard_state* state, __u64 generation, __u64 now,
+                                      __u32 hook) {
   struct abi_guard_list* list = &slot->banks[generation & 1];
   __u64 line = list->line, seen = list->shots_seen, usage;
 
@@ -405,7 +404,10 @@ static int tick(void* map, __u32* key, struct guard_clock* clock) {
     *runs = 1;
     wait = CHECK_NS_MIN;
   }
-  if (bpf_timer_start(&clock->timer, wait, 0)) *runs = 0;
+  if (bpf_timer_start(&clock->timer, wait, 0)) {
+    COUNT_GUARD(timer);
+    *runs = 0;
+  }
   return 0;
 }
 

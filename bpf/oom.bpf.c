@@ -60,7 +60,7 @@ static __always_inline void keep_verdict(struct oom_control* oc) {
 
   verdict.chosen = (__u64)BPF_CORE_READ(chosen, group_leader);
   verdict.chosen_tgid = BPF_CORE_READ(chosen, tgid);
-  bpf_map_update_elem(&verdicts, &thread, &verdict, BPF_ANY);
+  if (bpf_map_update_elem(&verdicts, &thread, &verdict, BPF_ANY)) COUNT_FAILURE(verdict);
 }
 
 /* ---- where memory ran out ------------------------------------------------------------------- */

@@ -26,7 +26,8 @@
   X(watch_full) /* relations or charged was full */                             \
   X(timer)      /* bpf_timer_start or bpf_loop refused */                       \
   X(stale)      /* the address of a watched cgroup was reused */                \
-  X(setup)      /* the root memory cgroup or a NUMA node was not found */
+  X(setup)      /* the root memory cgroup or a NUMA node was not found */       \
+  X(verdict)    /* what the kernel's OOM killer compared could not be kept */
 
 /* X(name, loss): work of the usage timer. */
 #define ABI_TIMER_COUNTERS(X)  \

@@ -112,6 +112,7 @@ struct abi_guard_report {
   X(walks, 0)      /* times inactive file pages were added up */                \
   X(walk_ns, 0)    /* time that took, on one CPU */                             \
   X(unread, 1)     /* subtrees too large to add up their inactive file pages */ \
+  X(timer, 1)      /* bpf_timer_start refused: that CPU's clock stands */       \
   X(dropped, 1)    /* reports that found the ring full */
 
 /* One copy for all CPUs: the programs add atomically. */

@@ -135,7 +135,7 @@ class Agent {
         config_(config_of(incident)),
         node_(incident),
         log_(exports::Log::Stream::standard_error, /*stamped=*/false, exports::LogLevel::error),
-        recorder_(log_) {
+        recorder_(log_, drops_) {
     messages::RecordingFacts facts;
     facts.version = FORESTALL_VERSION;
     facts.recorder = messages::Recorder::agent;
@@ -299,6 +299,7 @@ class Agent {
   Config config_;
   Node node_;
   exports::Log log_;
+  exports::DropCounts drops_;
   agent::Recorder recorder_;
   policy::State state_;
   std::uint64_t sequence_ = 0;

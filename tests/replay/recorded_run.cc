@@ -23,7 +23,7 @@ messages::RecordingFacts facts(const Boot& boot) {
 RecordedRun::RecordedRun(const recording::Target& target, Config config, policy::State state,
                          Boot boot)
     : log_(exports::Log::Stream::standard_error, /*stamped=*/false, exports::LogLevel::error),
-      recorder_(log_),
+      recorder_(log_, drops_),
       config_(std::move(config)),
       state_(std::move(state)),
       boot_(std::move(boot)) {

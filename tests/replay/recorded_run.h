@@ -47,6 +47,7 @@ class RecordedRun {
               bool prepared);
 
   exports::Log log_;
+  exports::DropCounts drops_;
   agent::Recorder recorder_;
   Config config_;
   policy::State state_;

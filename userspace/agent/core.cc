@@ -36,7 +36,7 @@ Core::Core(Parts parts, Config config)
       growth_(*parts_.clock, *parts_.observer),
       victim_cache_(*parts_.clock, *parts_.observer, *parts_.ladder, growth_, parts_.counts->work),
       evaluator_({*parts_.clock, *parts_.observer, *parts_.ladder, *parts_.reclaim, tree_,
-                  victim_cache_, growth_, config_, parts_.counts->work, parts_.tree}),
+                  victim_cache_, growth_, config_, parts_.counts->work, *parts_.tree}),
       reporter_(parts_),
       kills_({*parts_.clock, *parts_.observer, *parts_.ladder, *parts_.watchdog, *parts_.guard,
               victim_cache_, tree_, scheduler_, reporter_, crossings_, *parts_.log, parts_.sinks,

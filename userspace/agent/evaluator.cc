@@ -30,7 +30,7 @@ Record Evaluator::evaluate(const Wake& wake, MonotonicTime began) {
   return record;
 }
 
-// `read_more` adds what the decision asks for; false: there is nothing to add.
+// `read_more` adds what the decision requests; false: there is nothing to add.
 template <class ReadMore>
 policy::Step Evaluator::ask(Observation& observation, ReadMore read_more) const {
   const exports::LoopWorkScope ranks(parts_.work, exports::LoopWork::rank);
@@ -129,8 +129,8 @@ void Evaluator::add_kinds(Record& record) const {
   const Evidence& driving = record.decision.evidence[*record.decision.driving];
   if (driving.cgroup == CgroupId{}) {
     record.observation.kinds = kernel::node_memory_kinds().optional();
-  } else if (const auto cgroup = parts_.cgroups->open(driving.subject)) {
-    record.observation.kinds = kernel::memory_kinds(*cgroup, parts_.cgroups->version()).optional();
+  } else if (const auto cgroup = parts_.cgroups.open(driving.subject)) {
+    record.observation.kinds = kernel::memory_kinds(*cgroup, parts_.cgroups.version()).optional();
   }
 }
 

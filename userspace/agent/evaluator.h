@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One evaluation's readings and decision: observe, ask the policy, read what it asks for, ask
-// again.
+// One evaluation's readings and decision: observe, call the policy, read what it requests, call
+// it again.
 //
 // The policy answers `inspect` first, so workloads are read only when a threshold is met. The
 // pre-ranked ones (victim_cache.h) are read first; if the list does not answer for the decision,
@@ -38,7 +38,7 @@ struct EvaluatorParts {
   GrowthWatch& growth;
   const Config& config;  // in force
   exports::LoopWorkTally& work;
-  const kernel::CgroupTree* cgroups = nullptr;
+  const kernel::CgroupTree& cgroups;
 };
 
 // Thread rule: the loop's thread only.

@@ -80,7 +80,7 @@ struct Recorder::Session {
   }
 };
 
-Recorder::Recorder(exports::Log& log, exports::DropCounts* drops) : log_(log), drops_(drops) {}
+Recorder::Recorder(exports::Log& log, exports::DropCounts& drops) : log_(log), drops_(drops) {}
 
 Recorder::~Recorder() {
   if (session_ != nullptr) (void)stop();
@@ -203,7 +203,7 @@ void Recorder::sampled(const exports::WorkloadSampling& workload_sample) {
 
 void Recorder::count_lost(Session& session) {
   const std::uint64_t lost = session.writer->totals().lost_entries;
-  if (drops_ != nullptr) drops_->recording_entries += lost - session.counted;
+  drops_.recording_entries += lost - session.counted;
   session.counted = lost;
 }
 

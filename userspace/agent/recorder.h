@@ -34,8 +34,8 @@ namespace forestall::agent {
 
 class Recorder final : public exports::RecordSink, public exports::PassListener {
  public:
-  // Both outlive this; `drops` may be null.
-  explicit Recorder(exports::Log& log, exports::DropCounts* drops = nullptr);
+  // Both outlive this.
+  Recorder(exports::Log& log, exports::DropCounts& drops);
   // Calls stop(). REQUIRES: the loop has ended.
   ~Recorder() override;
 
@@ -89,7 +89,7 @@ class Recorder final : public exports::RecordSink, public exports::PassListener 
   void count_lost(Session& session);
 
   exports::Log& log_;
-  exports::DropCounts* drops_;
+  exports::DropCounts& drops_;
   PressureGauge gauge_;
   mutable std::mutex mutex_;
   std::atomic<bool> recording_{false};

@@ -125,7 +125,7 @@ void build_metrics(DaemonParts& parts, const agent::Host& host, const Config& co
 
 void build_recorder(RecorderWithPressure& recording, exports::Log& log,
                     exports::DropCounts& drops) {
-  recording.recorder = std::make_unique<agent::Recorder>(log, &drops);
+  recording.recorder = std::make_unique<agent::Recorder>(log, drops);
   recording.recorder->set_pressure_gauge([&recording](MonotonicTime now) {
     if (!recording.pressure) recording.pressure.emplace();
     return recording.pressure->read(now);

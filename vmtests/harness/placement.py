@@ -39,8 +39,8 @@ def _per_cgroup_version(environments: list[Environment]) -> list[Environment]:
 
 @functools.cache
 def host_cgroup_version() -> str:
-    """Where this host has the memory controller. proc(5): "ID:controllers:path", without controllers
-    for v2."""
+    """Where this host has the memory controller. proc(5): a line is "ID:controllers:path", without
+    controllers for v2."""
     lists = (line.split(":")[1] for line in Path("/proc/self/cgroup").read_text().splitlines())
     return "v1" if any("memory" in controllers.split(",") for controllers in lists) else "v2"
 

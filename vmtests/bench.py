@@ -22,7 +22,7 @@ The first time it makes the guest's disk with debootstrap (as root, minutes) and
 boots the machine; both are kept in --cache.
 
 Exit status: 0 all runs were measured, 1 some failed (they are listed, and the
-others reported), 2 nothing could be run as asked.
+others reported), 2 nothing could be run as requested.
 
 Needs: what `scripts/install_packages.sh bench` installs, and the targets
 `forestall` and `bench_guest` built.

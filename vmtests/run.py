@@ -106,9 +106,9 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     add("--bound", type=float, default=2700, metavar="S", help="for one guest (default: 2700)")
     add("--cache", type=Path, default=default_cache(), metavar="DIR", help="default: %(default)s")
     add("--max-age", type=float, default=14, metavar="DAYS", help="of a cached kernel (14)")
-    add("--refresh", action="store_true", help="ask the mirror even for fresh kernels")
+    add("--refresh", action="store_true", help="query the mirror even for fresh kernels")
     add("--logs", type=Path, metavar="DIR", help="default: vm-logs in the build directory")
-    add("--keep", action="store_true", help="keep the images and say where they are")
+    add("--keep", action="store_true", help="keep the images and print their place")
     add("--output", choices=["text", "json"], default="text", help="of standard output")
     add("--results", type=Path, metavar="FILE", help="write the results as JSON too")
     return parser.parse_args(arguments)
@@ -265,7 +265,7 @@ class Run:
         options = self._options
         environments = matrix(options)
         if not environments:
-            raise Unusable("no kernel asked for has this cgroup version")
+            raise Unusable("no requested kernel has this cgroup version")
         programs = find_programs(options)
         cases = [] if options.run or options.shell else find_cases(options, programs["vm_cases"])
         if options.list:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the bench's pure parts; no guest is booted.
 
-What the bench says about Forestall and its peers is only as good as how it
+What the bench reports about Forestall and its peers is only as good as how it
 reads its logs, so a log is written by hand here and its figures are known.
 """
 

@@ -12,7 +12,7 @@
 
 #define ABI_TASK_COMM_LENGTH 16
 
-/* What oom_evaluate_task() and oom_badness() (mm/oom_kill.c) ask about a process. */
+/* What oom_evaluate_task() and oom_badness() (mm/oom_kill.c) read of a process. */
 enum abi_task_flag {
   ABI_TASK_INIT = 1 << 0,          /* is_global_init */
   ABI_TASK_KERNEL_THREAD = 1 << 1, /* PF_KTHREAD */

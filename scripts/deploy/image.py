@@ -147,7 +147,7 @@ class Tree:
         package, listed = self.packages.owner(real)
         package.check(listed)
         self.put(real, real, 0o755 if "/ld-linux" in real else 0o644)
-        # The loader opens the name that the program asks for.
+        # The loader opens the name that the program requests.
         asked = self.root / os.path.realpath(os.path.dirname(path)).lstrip("/")
         asked = asked / os.path.basename(path)
         if not asked.exists():

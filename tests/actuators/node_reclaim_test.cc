@@ -46,10 +46,10 @@ class GatedRuntime final : public ContainerRuntime {
  public:
   GatedRuntime(const Stage& stage, int cancel_fd) : stage_(stage), cancel_fd_(cancel_fd) {}
 
-  Result<clients::RuntimeIdentity> identity() override { return error("not asked for"); }
-  Result<clients::RuntimeFilesystems> filesystems() override { return error("not asked for"); }
+  Result<clients::RuntimeIdentity> identity() override { return error("not requested"); }
+  Result<clients::RuntimeFilesystems> filesystems() override { return error("not requested"); }
   Result<std::vector<clients::ContainerUsage>> container_stats() override {
-    return error("not asked for");
+    return error("not requested");
   }
   Result<DeadRemoval> remove_dead_containers() override {
     TRY(pass());
@@ -59,7 +59,7 @@ class GatedRuntime final : public ContainerRuntime {
     TRY(pass());
     return ImageRemoval{1, mib(7), 0, 0, {}};
   }
-  Result<void> note_images() override { return error("not asked for"); }
+  Result<void> note_images() override { return error("not requested"); }
 
  private:
   Result<void> pass() {

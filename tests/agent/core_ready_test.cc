@@ -468,7 +468,7 @@ TEST_F(CoreReadyDuringAScan, TreeThatLacksAChangeForHalfASecondIsListed) {
   EXPECT_EQ(known(), 3U);
 }
 
-// The tree in use knows what the spare one could not list.
+// The tree in use has what the spare one could not list.
 TEST_F(CoreReadyDuringAScan, AScanThatCouldNotListAllIsNotUsed) {
   scanner_->held = false;
   core_->tree_ready();

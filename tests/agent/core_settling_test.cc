@@ -15,7 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Reports new cgroups when the test says so, and keeps what was armed.
+// Reports new cgroups when the test requests it, and keeps what was armed.
 class FakeSource final : public sources::Source {
  public:
   [[nodiscard]] Feature feature() const override { return Feature::bpf_cgroups; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A scanner whose scans end when the test says so.
+// A scanner whose scans end when the test requests it.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace forestall::agent {
 
-// Scans in start(), and hands the result over when the test says so.
+// Scans in start(), and hands the result over when the test requests it.
 class HeldScanner final : public TreeScanner {
  public:
   [[nodiscard]] bool exists() const override { return true; }

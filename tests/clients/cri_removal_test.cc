@@ -137,7 +137,7 @@ TEST(RemoveDead, NothingIsRemovedUnlessTheDirectoriesCanBeRead) {
   EXPECT_THAT(fake.calls(), IsEmpty());
 }
 
-// Another client of the runtime created it, and only that client knows whether it needs it.
+// Another client of the runtime created it, and only that client decides whether it is needed.
 TEST(RemoveDead, ContainersWithoutKubeletsLabelsAreNeverGone) {
   NodeRuntime fake;
   fake.add_sandbox("other", cri::SANDBOX_NOTREADY).clear_labels();

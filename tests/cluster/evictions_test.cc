@@ -131,7 +131,7 @@ TEST(Evictions, DeleteThePodIfTheBudgetIsIgnored) {
   EXPECT_THAT(Play().run({{429, kBudget}, {200}}), ElementsAre("0 POST", "0 DELETE", "evicted"));
   EXPECT_THAT(Play().run({{500, kTwoBudgets}, {200}}),
               ElementsAre("0 POST", "0 DELETE", "evicted"));
-  // A server that answers DELETE in the same way must not be asked without end.
+  // A server that answers DELETE in the same way must not receive requests without end.
   EXPECT_THAT(Play().run({{429, kBudget}, {429, kBudget}, {429, kBudget}, {200}}),
               ElementsAre("0 POST", "0 DELETE", "400 DELETE", "1200 DELETE", "evicted"));
 }
@@ -155,7 +155,7 @@ TEST(Evictions, WaitIfTheServerIsOverloaded) {
 TEST(Evictions, UseTheOldVersionOfServersBefore122) {
   EXPECT_THAT(Play().run({{400, kNoKind}, {201}}),
               ElementsAre("0 POST", "0 POST v1beta1", "evicted"));
-  // The server was replaced by a later one, and neither must be asked without end.
+  // The server was replaced by a later one, and neither must receive requests without end.
   EXPECT_THAT(Play().run({{400, kNoKind}, {400, kNoKind}, {400, kNoKind}, {201}}),
               ElementsAre("0 POST", "0 POST v1beta1", "800 POST", "800 POST v1beta1", "evicted"));
 }

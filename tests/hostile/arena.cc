@@ -98,7 +98,7 @@ void end_processes(const std::string& group) {
   }
 }
 
-// Whether the record of a kill says why the victim may live.
+// Whether the record of a kill has a reason why the victim may live.
 bool gives_reason(const v1::Record& record) {
   const auto reason = record.decision().reason();
   if (reason == v1::Decision::ALL_PROTECTED || reason == v1::Decision::NO_CANDIDATES) return true;

@@ -228,7 +228,7 @@ TEST(AgentDamage, InodesOfAMountedTmpfsCostNoCalmNeighbour) {
   EXPECT_EQ(around.oom_kills(), 0U);
 }
 
-// Names that do not exist are remembered as dentries, charged to the cgroup that asked for them.
+// Names that do not exist are remembered as dentries, charged to the cgroup that looked them up.
 TEST(AgentDamage, NegativeDentriesOfADeadTenantAreReclaimed) {
   const Neighbourhood around;
   const ScratchFilesystem tmpfs(ScratchKind::tmpfs, kLimit, 64);

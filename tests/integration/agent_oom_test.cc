@@ -163,7 +163,7 @@ class Stopped {
   pid_t pid_;
 };
 
-// A stopped agent sees the crossing and the kill at once. It still knows their order and the time
+// A stopped agent sees the crossing and the kill at once. It still has their order and the time
 // between them, and that it did not run.
 TEST(AgentOom, NamesAnAgentThatWasStopped) {
   if (const auto line = missing_feature("bpf-timer")) {

@@ -64,7 +64,7 @@ TEST_P(LadderKillTest, OneProcess) {
                         !mounts().unified.empty();
   EXPECT_EQ(by_cgroup != nullptr, expected) << describe(outcome);
   EXPECT_FALSE(by_cgroup != nullptr && by_cgroup->failure) << describe(outcome);
-  // A look for processes that were forked meanwhile found none, and is no attempt.
+  // A scan for processes that were forked meanwhile found none, and is no attempt.
   EXPECT_LE(attempt_on(outcome, Rung::pidfds)->at, *outcome.exited) << describe(outcome);
   EXPECT_FALSE(hog.alive());
   EXPECT_TRUE(bystander.alive());

@@ -117,7 +117,7 @@ class BpfLib : public testing::Test {
     return taken;
   }
 
-  // Makes `pid` the victim that the programs are asked about.
+  // Makes `pid` the victim that the programs examine.
   void take_victim(pid_t pid) {
     skeleton_->bss->victim = {};
     skeleton_->bss->victim.tgid = pid;

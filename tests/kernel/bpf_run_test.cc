@@ -27,7 +27,7 @@ TEST(PossibleCpus, IsAtLeastOne) {
 }
 
 // Exits with 0 if the call fails as it should. libbpf caches the number, so this needs a process in
-// which nothing has asked before.
+// which nothing has requested before.
 [[noreturn]] void ask_without_descriptors() {
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_NOFILE, &none);

@@ -67,7 +67,7 @@ TEST(AdmissionTest, Verdicts) {
       {"equal to no value", with_toleration(best_effort(), taint, "Equal", ""), {kMemory}, true},
       {"no operator is Equal", with_toleration(best_effort(), taint, "", ""), {kMemory}, true},
       {"another value", with_toleration(best_effort(), taint, "Equal", "", "x"), {kMemory}, false},
-      {"Exists asks for no value",
+      {"Exists takes no value",
        with_toleration(best_effort(), taint, "Exists", "", "x"),
        {kMemory},
        true},

@@ -95,7 +95,7 @@ TEST(KernelRankingTest, UnchoosableWorkloadsAreUnkillable) {
       << "other reasons come first";
   EXPECT_THAT(order(workloads, {}),
               ElementsAre("adjusted", "empty empty", "spared protected", "small"))
-      << "kubelet asks no such thing";
+      << "kubelet has no such rule";
 }
 
 TEST(KernelRankingTest, UnscoredWorkloadsComeLast) {

@@ -277,7 +277,7 @@ TEST(PropertyTest, NothingChangesBeforeTheNextDeadline) {
     if (observation.reclaim == ReclaimState::done) observation.reclaim = ReclaimState::ready;
     State state = any_state(dice, config, observation);
     state.reclaim.reset();
-    // The pass that learns the layout is the last one without thresholds on containerfs.
+    // The pass that finds the layout is the last one without thresholds on containerfs.
     Observation before = observation;
     before.at -= Duration(1);
     const Step now = step(config, step(config, state, before).state, observation);

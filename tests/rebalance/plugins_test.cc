@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The eight plugins that do not look at utilization; their rules are those of the folders below
+// The eight plugins that do not read utilization; their rules are those of the folders below
 // the descheduler's pkg/framework/plugins.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

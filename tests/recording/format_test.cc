@@ -88,7 +88,7 @@ TEST(Format, RefusesAFrameThatDeclaresMoreThanItsHeader) {
   large.append(std::string(1 << 20, 'x'), from_ns(1));
   const auto sealed = large.seal(0);
   ChunkHeader header = sealed.header;
-  header.raw_size = 100;  // the frame says 1 MiB
+  header.raw_size = 100;  // the frame declares 1 MiB
   ChunkDecoder decoder;
   EXPECT_FALSE(decoder.unpack(header, sealed.bytes.substr(kChunkHeaderSize)));
   EXPECT_TRUE(decoder.unpack(sealed.header, sealed.bytes.substr(kChunkHeaderSize)));

@@ -16,7 +16,7 @@ TEST(DrainPaths, ABurstInTwoCgroupsIsTwoLookups) {
   });
   for (int kills = 0; kills < 800; ++kills) {
     EXPECT_EQ(paths.find(CgroupId{7}), "/domain");
-    EXPECT_EQ(paths.find(CgroupId{8}), "") << "gone, and asked for once";
+    EXPECT_EQ(paths.find(CgroupId{8}), "") << "gone, and requested once";
     EXPECT_EQ(paths.find(CgroupId{}), "");
   }
   EXPECT_EQ(lookups, 2);

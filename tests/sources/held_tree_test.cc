@@ -96,7 +96,7 @@ TEST_F(HeldTreeTest, ExchangeIsAChangeOnlyIfTheWorkloadsDiffer) {
   EXPECT_EQ(observer_->workload_changes(), before + 1);
 }
 
-// It would otherwise replace a tree that knows more.
+// It would otherwise replace a tree that holds more.
 TEST_F(HeldTreeTest, ARefreshThatCannotListIsIncomplete) {
   const auto spare = observer_->take_spare_tree();
   {

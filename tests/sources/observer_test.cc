@@ -330,7 +330,7 @@ TEST_F(ObserverWorkloads, AGuaranteedPodRequestsItsLimitUnlessDeclared) {
   EXPECT_EQ(request("podg"), mib(8));
   EXPECT_EQ(request("poddeclared"), mib(5));
   EXPECT_EQ(request("podunlimited"), std::nullopt);
-  EXPECT_EQ(request("burstable/poda"), std::nullopt) << "a limit says nothing of its request";
+  EXPECT_EQ(request("burstable/poda"), std::nullopt) << "a limit is no request";
 }
 
 TEST_F(ObserverWorkloads, CountsProcessesOfContainersMadeSinceTheRefresh) {

@@ -74,7 +74,7 @@ TEST_F(PodStatisticsTest, EveryPlaceKubeletKeepsThingsIn) {
   EXPECT_EQ(found.containers[0].name, "app");
   EXPECT_EQ(inodes(found.containers[0].logs), 3);
   EXPECT_EQ(found.containers[1].name, "sidecar");
-  EXPECT_FALSE(found.containers[0].rootfs) << "only the runtime knows";
+  EXPECT_FALSE(found.containers[0].rootfs) << "only the runtime has it";
   EXPECT_FALSE(found.containers[0].working_set);
   // etc-hosts; cache, work, settings, source; app, sidecar, own.log. Projected volumes do not
   // count.

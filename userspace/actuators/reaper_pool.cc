@@ -88,8 +88,8 @@ ReapReport write_once(const ReapJob& job, std::string_view text, int stop) {
 }
 
 // memory.reclaim (v2) returns EAGAIN if it reclaimed less than requested: usage shows how much. The
-// kernel looks at signals only between its steps, and one may be the whole request, so a request is
-// written in pieces. memory.force_empty (v1) takes small steps and ignores the amount.
+// kernel checks for signals only between its steps, and one may be the whole request, so a request
+// is written in pieces. memory.force_empty (v1) takes small steps and ignores the amount.
 ReapReport reclaim(const ReapJob& job, int stop) {
   Bytes left = job.bytes;
   ReapReport done;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The agent's core: on each event it evaluates the node, acts, arms the sources and records. It
-// knows no event loop; loop.cc turns descriptors and timers into calls of it.
+// has no event loop; loop.cc turns descriptors and timers into calls of it.
 //
-// This class only wires its parts: WakeScheduler says when to evaluate, TreeRefresher when to
-// rescan, Evaluator observes and asks the policy, KillController kills and records, LineArmer arms.
-// After a kill the next evaluation follows at once, with that kill credited, because another
+// This class only wires its parts: WakeScheduler decides when to evaluate, TreeRefresher when to
+// rescan, Evaluator observes and calls the policy, KillController kills and records, LineArmer
+// arms. After a kill the next evaluation follows at once, with that kill credited, because another
 // subject may be short too: a slow victim never holds up the next decision.
 #pragma once
 

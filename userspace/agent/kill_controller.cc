@@ -55,7 +55,7 @@ void KillController::take_watchdog_kill() {
 void KillController::take_guard_kills() {
   std::vector<KillRequest> requests = parts_.guard.take_kills();
   if (requests.empty()) return;
-  // The watchdog's orders do not know of these kills. If it acted already, the next evaluation
+  // The watchdog's orders were made before these kills. If it acted already, the next evaluation
   // takes its kill.
   static_cast<void>(claim());
   for (KillRequest& request : requests) submit(std::move(request));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that stays charged to workloads without processes: when it is reclaimed, in which order,
-// and what the log says about the results (actuators/left_behind_reclaim.h does it).
+// and what the log reports of the results (actuators/left_behind_reclaim.h does it).
 #pragma once
 
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records kills by the kernel's OOM killer: the event, whether it was predicted, and why the agent
-// had not acted, from what it knew at that time.
+// had not acted, from what it had read at that time.
 //
 // A kill may be reported milliseconds after it happened, when the loop has evaluated again. So the
 // last evaluations are kept, and the record carries the one before the kill.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks whether the containers of known pods still have the oom_score_adj of their QoS class, logs
-// deviations, and corrects them where the configuration says so.
+// deviations, and corrects them where the configuration requires it.
 #pragma once
 
 #include <set>

@@ -53,7 +53,7 @@ class OwnLimitWatch {
   OwnLimitWatch(exports::Log& log, Throttle& throttle) : log_(log), throttle_(throttle) {}
 
   // Logs which workloads are near since the last call and which no longer are. Throttles those that
-  // ask for it, except in a dry run. True when one is near that was not.
+  // are to be, except in a dry run. True when one is near that was not.
   bool evaluate(const Config& config, const Decision& decision);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Node-level reclaim as the evaluation uses it: whether the policy may ask for it, and its result.
+// Node-level reclaim as the evaluation uses it: whether the policy may request it, and its result.
 #pragma once
 
 #include <optional>
@@ -27,7 +27,7 @@ class ReclaimController {
   }
   // The policy has decided on an observation with the present state().
   virtual void observed() {}
-  // Begins what the policy asks for; false when it cannot.
+  // Begins what the policy requests; false when it cannot.
   virtual bool start(const Decision&) { return false; }
   // Polls readable when reclaim is over; -1: never.
   [[nodiscard]] virtual int fd() const { return -1; }

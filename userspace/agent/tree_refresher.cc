@@ -67,7 +67,7 @@ void TreeRefresher::count_pod_facts() {
   log_.write(counts.inferred > 0 ? exports::LogLevel::warning : exports::LogLevel::info, line);
 }
 
-// An agent that may kill nothing says so at its start, and says when that first changes: workloads
+// An agent that may kill nothing logs so at its start, and logs when that first changes: workloads
 // that come and go later are ordinary.
 void TreeRefresher::report_candidates() {
   if (had_candidates_ == true) return;
@@ -156,7 +156,7 @@ bool TreeRefresher::take_scan() {
     return false;
   }
   if (!scan->tree->complete()) {
-    // The tree in use knows more of what could not be listed.
+    // The tree in use holds more of what could not be listed.
     observer_.put_spare_tree(std::move(scan->tree));
     refresh();
     return true;

@@ -73,7 +73,7 @@ class TreeRefresher {
   [[nodiscard]] const exports::PodFactCounts& pod_facts() const { return pod_facts_; }
 
   // Before all candidates are read; a kill is decided on them. `urgent`: memory is short. False: a
-  // workload that came lately may be unknown, and allows() has to be asked before the kill.
+  // workload that came lately may be unknown, and allows() has to be called before the kill.
   [[nodiscard]] bool refresh_before_kill(bool urgent);
   // Whether a kill for memory is right although cgroups came since the last rescan: none came at,
   // above or in a victim, and what the considered workloads do not hold is less than the victim
@@ -82,7 +82,7 @@ class TreeRefresher {
   // Before a list of the next victims is sampled.
   void refresh_if_stale(MonotonicTime now);
   // Whether a workload that came lately would be known. A new one may be protected and lie inside
-  // a listed one, so a list is used only then, or if allows() is asked before the kill.
+  // a listed one, so a list is used only then, or if allows() is called before the kill.
   [[nodiscard]] bool knows_workloads(MonotonicTime now);
   // The tree in use is recent enough for a kill that allows() checks.
   [[nodiscard]] bool is_recent(MonotonicTime now) const;

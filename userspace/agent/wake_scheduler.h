@@ -35,7 +35,7 @@ class WakeScheduler {
   void begin(MonotonicTime now);
   // The lines that were armed by it.
   void set_lines(std::span<const Line> lines);
-  // Holds while a threshold asks for an eviction; the length doubles with each hold.
+  // Holds while a threshold requires an eviction; the length doubles with each hold.
   void hold(const Decision& decision, MonotonicTime now);
   // Holds until a given time, whatever was decided.
   void hold_until(MonotonicTime until) { hold_until_ = until; }

@@ -56,7 +56,7 @@ Observation observation_of(const intake::StatsSummary& summary, FilesystemLayout
   observation.pods = summary.pods_cgroup;
   observation.filesystems = summary.filesystems;
   observation.filesystems.layout = layout;
-  // Old kubelets report no writable layers: the layout says on which filesystem they are.
+  // Old kubelets report no writable layers: the layout determines on which filesystem they are.
   if (!observation.filesystems.containerfs) {
     observation.filesystems.containerfs = layout == FilesystemLayout::imagefs
                                               ? observation.filesystems.imagefs

@@ -23,7 +23,7 @@ RecordingChanges::RecordingChanges(const std::string& path)
 }
 
 Result<bool> RecordingChanges::wait() {
-  // poll() reports an error of standard output without being asked for events. It ignores
+  // poll() reports an error of standard output without a request for events. It ignores
   // descriptors below 0.
   std::array<pollfd, 2> fds{{{STDOUT_FILENO, 0, 0}, {changes_.get(), POLLIN, 0}}};
   if (::poll(fds.data(), fds.size(), kCheckEveryMs) < 0 && errno != EINTR) {

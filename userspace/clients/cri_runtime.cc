@@ -23,7 +23,7 @@ constexpr std::string_view kRuntimeService = "RuntimeService";
 constexpr std::string_view kImageService = "ImageService";
 // Labels that kubelet sets (pkg/kubelet/types/labels.go).
 
-// The errno that callers distinguish; 0 if the text says everything.
+// The errno that callers distinguish; 0 if the text is enough.
 int errno_of(const wire::GrpcReply& reply) {
   if (reply.code != 0) return reply.code;
   switch (reply.status) {

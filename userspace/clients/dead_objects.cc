@@ -37,7 +37,7 @@ bool is_newer(const Object& a, const Object& b) {
 }
 
 // Objects by the pod that they belong to. One without kubelet's label belongs to its sandbox, and
-// is never part of a pod that is gone: only its creator knows whether it is needed.
+// is never part of a pod that is gone: only its creator decides whether it is needed.
 class Pods {
  public:
   Pods(const cri::ListPodSandboxResponse& sandboxes, const cri::ListContainersResponse& containers,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pods that another process writes by UpdatePods: `forestall cluster`, which watches the API
-// server. What was written stays in force when the writer is gone, and the status says how old it
-// is; facts of pods that are not on the list are inferred.
+// server. What was written stays in force when the writer is gone, and the status reports how old
+// it is; facts of pods that are not on the list are inferred.
 #pragma once
 
 #include <cstdint>

@@ -55,7 +55,7 @@ enum class ForecastResult : std::uint8_t { right, wrong, none };
 // Of (constraint, inaction, forecast): only an OOM of the node or of a cgroup is predicted, and
 // only thresholds on cgroups warn or throttle.
 [[nodiscard]] bool kernel_kill_occurs(CounterTable::Places places);
-// Of (class): the agent knows the cgroup of its victims.
+// Of (class): the agent has the cgroup of its victims.
 [[nodiscard]] bool victim_occurs(CounterTable::Places places);
 
 }  // namespace forestall::exports

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the loop hands out: records, a tick after each evaluation, and what a replay needs. The loop
-// knows the receivers by these interfaces only.
+// sees the receivers through these interfaces only.
 #pragma once
 
 #include <cstdint>

@@ -136,7 +136,7 @@ Result<void> ClusterSnapshotReader::add_yaml(std::string_view text) {
     }
     std::string json = text::to_json(*tree);
     json.reserve(json.size() + kJsonPadding);
-    // Positions in the JSON say nothing about the YAML, so the document is named.
+    // Positions in the JSON are not those in the YAML, so the document is named.
     const auto added = add_json(json);
     if (!added) {
       std::string_view message = added.error().message;

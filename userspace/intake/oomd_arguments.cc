@@ -419,7 +419,7 @@ PluginArguments read_senpai(ArgumentReader& in) {
   }
   if (out.immediate_backoff) {
     in.differs("immediate_backoff",
-               "if memory.reclaim freed less than was asked for, begins anew with the cgroup",
+               "if memory.reclaim freed less than was requested, begins anew with the cgroup",
                "counts it as a reclaim, and waits for the interval");
   }
   return out;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The observations of `forestall rules`: JSON Lines, one evaluation each. A line changes what the
-// lines before it said: a reading that it leaves out remains.
+// lines before it had: a reading that it leaves out remains.
 #pragma once
 
 #include <cstdint>

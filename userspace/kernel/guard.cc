@@ -252,7 +252,7 @@ std::optional<std::size_t> Guard::Loaded::take_slot(const GuardList& list) {
 
 void Guard::Loaded::publish(const GuardList& list, std::size_t slot) {
   Slot& mine = slots_[slot];
-  // The slot fired and drain() has not reported it yet, so this list was made without knowing it.
+  // The slot fired and drain() has not reported it yet, so this list was made without that report.
   if (mapped_->shots(slot) != mine.shots_seen) return;
   if (list.victims.empty()) return mapped_->withdraw(slot);
   abi_guard_list fresh{};

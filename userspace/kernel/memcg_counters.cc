@@ -36,7 +36,7 @@ class AnonymousPages {
         ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (address == MAP_FAILED) return;
     address_ = address;
-    // A huge page would be more than was asked for. Without huge pages it fails, and none come.
+    // A huge page would be more than was requested. Without huge pages it fails, and none come.
     (void)::madvise(address_, size_, MADV_NOHUGEPAGE);
   }
   AnonymousPages(const AnonymousPages&) = delete;

@@ -39,7 +39,7 @@ struct MemcgUsage {
   Bytes usage;
   Bytes inactive_file;
   Bytes active_file;
-  // Unknown if not asked for, or if the kernel's order of counters was not found.
+  // Unknown if not requested, or if the kernel's order of counters was not found.
   std::optional<Bytes> anon;
   std::optional<Bytes> shmem;
   std::optional<std::uint64_t> processes;  // thread groups; nullopt: they changed, or are too many

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the agent records which memory.high it has set, for the start after a SIGKILL.
 //
-// The next start writes to memory.high what a record says, so only the agent's user may be able to
+// The next start writes to memory.high what a record holds, so only the agent's user may be able to
 // write one. An extended attribute of the cgroup is not such a place: the owner of a delegated
 // cgroup can set user.*, and trusted.* needs CAP_SYS_ADMIN, which nothing else in the agent needs.
 // Records are files of the run directory, which remains after a crash (RuntimeDirectoryPreserve in

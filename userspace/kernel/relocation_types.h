@@ -15,7 +15,7 @@ namespace forestall::kernel {
 // types of their members; pointers lead to void. For bpf_object_open_opts::btf_custom_path: libbpf
 // otherwise compares every name with all 150,000 types of the kernel, at each load. The result of a
 // relocation is the same, because libbpf finds candidates by name and does not follow pointers
-// (bpf_core_find_cands, bpf_core_fields_are_compat; libbpf 1.1). Not for an object that asks for
+// (bpf_core_find_cands, bpf_core_fields_are_compat; libbpf 1.1). Not for an object that requests
 // type ids of the kernel (bpf_core_type_id_kernel): it would get ids of this file.
 class RelocationTypes {
  public:

@@ -296,7 +296,7 @@ Result<void> TracePrograms::want(CgroupId cgroup) {
   const int map = bpf_map__fd(loaded_->skeleton->maps.wanted);
   if (bpf_map_update_elem(map, &id, &yes, BPF_ANY) == 0) return {};
   if (errno == E2BIG) errno = ENOSPC;
-  return errno_error("bpf_map_update_elem", "cgroups asked for");
+  return errno_error("bpf_map_update_elem", "selected cgroups");
 }
 
 void TracePrograms::unwant(CgroupId cgroup) {

@@ -80,7 +80,7 @@ ApiStatus parse_api_status(int code, std::string_view body) {
     const auto kind = root.text("kind");
     if (kind && *kind == "Status") {
       ApiStatus status = read_api_status(code, root);
-      status.code = code;  // what the server did, not what the object says
+      status.code = code;  // what the server did, not what the object states
       return status;
     }
   }

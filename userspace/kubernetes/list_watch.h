@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps a copy of a list of the API server current: one list, then watches that resume from the
 // last resource version (kubernetes.io/docs/reference/using-api/api-concepts). A state machine
-// without I/O: it says which request comes next and takes the bytes of the answer, with the time.
+// without I/O: it returns which request comes next and takes the bytes of the answer, with the
+// time.
 //
 // The server is not trusted. Whatever it sends, memory stays bounded, requests are not repeated
 // without a delay, and the objects of the last complete list remain until a later one is complete.
@@ -67,7 +68,7 @@ class ListWatch {
   static constexpr Duration kWatchSilence = std::chrono::seconds(100);
   static constexpr Duration kListSilence = std::chrono::seconds(30);
   static constexpr Duration kListLongest = std::chrono::seconds(120);
-  // What the server is asked to end a watch after: up to twice as long, chosen at random.
+  // After what time the server is requested to end a watch: up to twice as long, chosen at random.
   static constexpr std::int64_t kWatchSeconds = 240;
   // A watch that lasted as long ended as planned, and the next one begins at once.
   static constexpr Duration kLasted = std::chrono::seconds(5);

@@ -41,7 +41,7 @@ enum class Reason : std::uint8_t {
   own_limit_near,         // workloads near a limit of their own, which causes no eviction
   guard_shot,             // action kill: completes a kill by the guard in the kernel
   // Met, and a further kill is held back (policy/damage_limit.h):
-  kills_freed_little,    // the last victim freed less than half of what it was said to hold
+  kills_freed_little,    // the last victim freed less than half of what it appeared to hold
   held_by_no_candidate,  // what kills freed is used outside of all candidates
   candidates_too_small,  // all remaining candidates together hold less than is needed
   within_requests,       // every remaining candidate is within its request

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A signal is what a threshold watches. Most of Forestall knows only its row in kSignalTable; the
+// A signal is what a threshold watches. Most of Forestall uses only its row in kSignalTable; the
 // places that depend on how it is measured compare its Measure (CONTRIBUTING.md lists them).
 // Kubelet's signals have kubelet's names and meaning
 // (pkg/kubelet/eviction/api/types.go).
@@ -215,7 +215,7 @@ static_assert(
 [[nodiscard]] constexpr bool is_of_watched_cgroup(Signal signal) {
   return row_of(signal).subject == SubjectKind::watched_cgroup;
 }
-// Whether policy/lines.cc makes usage lines for it. Without one, nothing says how much a victim
+// Whether policy/lines.cc makes usage lines for it. Without one, it is unknown how much a victim
 // will give back, and neither the watchdog, the guard nor pre-ranking serves the signal.
 [[nodiscard]] constexpr bool has_usage_line(Signal signal) {
   return row_of(signal).watch != SignalWatch::capacity_poll;

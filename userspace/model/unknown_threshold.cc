@@ -39,7 +39,8 @@ std::string of_filesystem(const Config& config, const SignalRow& row,
     return of_place(places.imagefs, "imagefs", observation);
   }
   if (filesystem != Filesystem::nodefs && !places.runtime.empty()) {
-    return "only the agent asks the container runtime where images are (" + places.runtime + ")";
+    return "only the agent queries the container runtime for the place of images (" +
+           places.runtime + ")";
   }
   return of_place(places.nodefs, "nodefs", observation);
 }

@@ -25,7 +25,7 @@ enum class WorkloadKind : std::uint8_t { pod, cgroup };
 // Why a workload is never killed; only `none` may be killed.
 enum class Protection : std::uint8_t {
   none,
-  declared,         // the config or the manifest says `protected: true`
+  declared,         // the config or the manifest has it `protected: true`
   critical,         // priority >= 2000000000 (pkg/apis/scheduling/types.go SystemCriticalPriority)
   static_pod,       // static or mirror pod
   own_cgroup,       // contains the agent

@@ -17,7 +17,7 @@
 namespace forestall::policy {
 namespace {
 
-// The order for one threshold, and what the limit on the damage needs to know of it.
+// The order for one threshold, and what the limit on the damage needs of it.
 struct Listing {
   GuardOrder order;
   Evidence driving;

@@ -41,7 +41,7 @@ struct InactionAnswer {
 // The first answer that applies:
 //  1. ours: the victim is in a cgroup that the agent signalled (terminating and stuck ones
 //     included) or that `last` chose, watched or not.
-//  2. not_watched: no threshold is relevant, as far as the observation knows the cgroups.
+//  2. not_watched: no threshold is relevant, among the cgroups of the observation.
 //  warn_only:
 //     the relevant ones warn or throttle, and do not evict.
 //  3. acting: a victim of the agent is in flight or terminating, or was chosen by `last`, and is

@@ -10,7 +10,7 @@
 // 3. vm.panic_on_oom (check_panic_on_oom).
 // 4. vm.oom_kill_allocating_task, not for a memcg.
 // 5. The walk (oom_evaluate_task). An eligible earlier victim that is not reaped stops it, wherever
-// it is; a task that asked to be selected first (oom_task_origin) has LONG_MAX points.
+// it is; a task that is to be selected first (oom_task_origin) has LONG_MAX points.
 // 6. The kill. A victim that is already dying is only marked. Otherwise all processes that share
 // its mm are killed. With memory.oom.group the whole outermost such cgroup within the domain is
 // killed (mem_cgroup_get_oom_group; the root has no such file), except init and processes with an
@@ -35,7 +35,7 @@ namespace forestall::policy {
 // through the tree in pre-order, then through each cgroup's own list. Equal places in it (the same
 // `order`) are ordered by pid, so that the order of the processes in the scene never matters.
 //
-// Points are the deciding ones: LONG_MAX for a task that asked to be selected first, LONG_MIN for a
+// Points are the deciding ones: LONG_MAX for a task that is to be selected first, LONG_MIN for a
 // dying one that allocates and that oom_badness() would refuse. `also` is empty for a victim that
 // is already dying, and may name processes outside of a memcg that share a victim's mm.
 //

@@ -55,7 +55,7 @@ struct ResourcePlan {
 };
 
 enum class Severity : std::uint8_t {
-  note,     // worth knowing
+  note,     // informational
   warning,  // accepted, but probably not intended
   error,    // kubelet does not start
 };

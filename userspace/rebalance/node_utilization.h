@@ -51,7 +51,7 @@ struct MoveRules {
   std::vector<NodeUsage*> destinations;
   const std::set<std::string, std::less<>>* excluded_namespaces = nullptr;
   std::optional<std::uint64_t> evictions_per_node;
-  // Also asked of each pod of a source.
+  // Also checked for each pod of a source.
   std::function<bool(const ClusterPod&)> pod_filter;
   // Whether the source is still one, before and after each eviction.
   std::function<bool(const NodeUsage&)> source_filter;

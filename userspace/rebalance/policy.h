@@ -83,7 +83,7 @@ struct HighNodeUtilizationArgs {
   std::set<std::string, std::less<>> excluded_namespaces;
 };
 
-// Which pods a plugin looks at.
+// Which pods a plugin considers.
 struct PodScope {
   NamespaceRule namespaces;
   std::optional<LabelSelector> selector;

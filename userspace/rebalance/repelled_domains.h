@@ -18,8 +18,8 @@ class ClusterView;
 
 class RepelledDomains {
  public:
-  // Whether the pod is kept away from the node. One pod is asked for many nodes: what holds for the
-  // last one is kept while `version`, which counts the changes of the view, is the same.
+  // Whether the pod is kept away from the node. One pod is checked for many nodes: what holds for
+  // the last one is kept while `version`, which counts the changes of the view, is the same.
   [[nodiscard]] bool repel(const ClusterView& view, std::size_t pod, const Node& node,
                            std::uint64_t version);
 

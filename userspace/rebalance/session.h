@@ -32,7 +32,7 @@ class EvictionCounts {
  public:
   EvictionCounts(const Policy& policy, const ClusterView& view);
 
-  // Checks the limits (total, node, namespace), then asks for the eviction as the API server would
+  // Checks the limits (total, node, namespace), then requests the eviction as the API server would
   // answer it. Sets `refusal` to the message of a refused one. Only successes count.
   [[nodiscard]] EvictResult evict(PodIndex pod, std::string& refusal);
 
@@ -96,7 +96,7 @@ class PluginSession {
 // prefer-no-eviction annotation; then by namespace and name.
 [[nodiscard]] bool evicted_before(const ClusterView& view, PodIndex a, PodIndex b);
 
-// Whether the plugin looks at this pod.
+// Whether the plugin considers this pod.
 [[nodiscard]] bool in_scope(const PodScope& scope, const ClusterPod& pod);
 
 // The live pods of the node.

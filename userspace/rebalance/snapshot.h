@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the rebalancer knows of a cluster at one time: the parts of the API objects that its rules
+// What the rebalancer reads of a cluster at one time: the parts of the API objects that its rules
 // use. Texts are views into the pool of the snapshot.
 #pragma once
 

@@ -45,7 +45,7 @@ class ReplayFold {
   void begin(Config config, const policy::State& state);
   // Changes the configuration, as a reload of the agent does.
   void reconfigure(Config config);
-  // Adds the pods that only the configuration knows. begin() and reconfigure() remove them, because
+  // Adds the pods that only the configuration lists. begin() and reconfigure() remove them, because
   // the observations of a recording already contain the pods known to the agent.
   void know_configured_pods();
   [[nodiscard]] const Config& config() const { return config_; }

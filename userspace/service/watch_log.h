@@ -3,7 +3,7 @@
 // pace.
 //
 // A client stores only its position. Any number of slow clients therefore costs at most kBytesMax
-// in total, and a client that falls further behind learns how much it lost.
+// in total, and a slower client receives the number of messages it lost.
 #pragma once
 
 #include <cstddef>

@@ -237,7 +237,7 @@ void PollSource::forget_rate() {
   seen_rate_.reset();
 }
 
-// The agent reads the node's working set from another file, so this source's readings say nothing
+// The agent reads the node's working set from another file, so this source's readings show nothing
 // about when that crossed its line.
 void PollSource::take_crossing(Watch& watch) {
   const auto before = std::exchange(watch.before, std::nullopt);

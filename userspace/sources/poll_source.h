@@ -69,7 +69,7 @@ class PollSource final : public Source {
   // One burst must not shorten every sleep permanently: each arm() lowers the rate by an eighth,
   // down to the fastest rate since the last arm() or the fastest possible one.
   void forget_rate();
-  // What a line that is met says about its crossing.
+  // What a line that is met shows about its crossing.
   void take_crossing(Watch& watch);
   // Wakes the loop if the reading crosses the line or grew enough; sets the next read.
   void judge(Watch& watch, const WorkingSetReading& reading, MonotonicTime now,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The terminal: paints a screen of cells, and reads keys and the mouse. Based on ncurses, which
-// knows the terminal's capabilities and sends only changes.
+// uses the terminal's capabilities and sends only changes.
 //
 // The terminal is restored in every case: by the destructor, and after a crash or abort by a signal
 // handler that writes the sequences ncurses would write.

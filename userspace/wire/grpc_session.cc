@@ -153,7 +153,8 @@ struct GrpcSession::Callbacks {
     return 0;
   }
 
-  // If an answer ends before its request, the client is asked to stop sending (RFC 9113 §8.1).
+  // If an answer ends before its request, the server requests that the client stop sending (RFC
+  // 9113 §8.1).
   static int frame_sent(nghttp2_session* http, const nghttp2_frame* frame, void* self) {
     if (frame->hd.type != NGHTTP2_HEADERS || (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) == 0) {
       return 0;

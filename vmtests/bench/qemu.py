@@ -154,7 +154,7 @@ class Machine:
 
     def _complaint(self) -> str:
         text = self._errors.read_text(errors="replace").strip()
-        return text.splitlines()[-1] if text else "it said nothing"
+        return text.splitlines()[-1] if text else "it printed nothing"
 
 
 class _Monitor:

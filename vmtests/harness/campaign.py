@@ -250,7 +250,7 @@ class Campaign:
         elif missing:
             # The first line of a case is lost when it takes the machine down
             # at once, and gtest keeps the order: so it was the next one.
-            boot.blame_unseen(missing[0], f"{reason} before the case had said anything")
+            boot.blame_unseen(missing[0], f"{reason} before the case had printed anything")
         elif not ended_as_expected(outcome, boot.reader.ended):
             boot.blame_unseen("(after the last case)", reason)
 

@@ -29,7 +29,7 @@ BIN = "forestall/bin"
 # programs are not worth starting strip for.
 STRIP_ABOVE = 4 << 20
 
-# Tests make filesystems to fill; busybox knows no ext4.
+# Tests make filesystems to fill; busybox has no ext4.
 MKFS = "mkfs.ext4"
 
 _FOLDERS = ("dev", "proc", "sys", "tmp", "run", "root", "etc", "var/log", "lib/modules")

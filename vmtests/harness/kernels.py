@@ -28,7 +28,7 @@ KEPT_VERSIONS = 2
 
 # The meta package names the real one, and since 7.x that one is split further.
 _KERNEL_PART = re.compile(r"^linux-(image|binary|modules)-\d+\.\d+.*-cloud-amd64$")
-# Settings which say how to reach the network and whether the clock is trusted
+# Settings that describe how to reach the network and whether the clock is trusted
 # belong to the machine; hooks and index targets do not concern us.
 _INHERITED = re.compile(r"^Acquire::(https?::|Retries |Check-|ForceIPv)")
 
@@ -264,7 +264,7 @@ class Store:
         return Kernel(track.label, version, release, folder / name, note)
 
     def _updated_apt(self, track: Track) -> tuple[Apt, str]:
-        """APT with fresh indexes, and what the summary should say about where they are from."""
+        """APT with fresh indexes, and what the summary reports about their origin."""
         if track.archive not in self._apts:
             folder = self._root / "apt" / track.archive
             self._apts[track.archive] = updated_apt(folder, track, mirrors.of_this_machine())

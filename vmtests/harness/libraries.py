@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the shared libraries a program needs, by asking ldd.
+"""Finds the shared libraries a program needs, with ldd.
 
 The guest has no ld.so.cache. Libraries named without a slash are therefore
 put where Debian's loader evaluations by default, from any folder on

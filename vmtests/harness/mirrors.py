@@ -2,7 +2,7 @@
 """Derives Debian mirrors from the machine's own APT sources.
 
 A build machine often reaches the network only through a mirror, and that
-mirror is named in /etc/apt. So the harness asks the same hosts, but writes a
+mirror is named in /etc/apt. So the harness uses the same hosts, but writes a
 sources list of its own, because the suites it needs (sid, security) are not
 the ones the machine is set up to install from.
 """

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The only program of the test's images, linked statically. As a sandbox it waits; as a container,
 // "/pause /file 1048576", it first writes that many bytes, so that its writable layer holds
-// something. Both end with SIGTERM, which as process 1 they have to ask for.
+// something. Both end with SIGTERM, for which process 1 needs a handler.
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>

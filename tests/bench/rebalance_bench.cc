@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // rebalance_bench [NODES] [PODS]: time and memory of the rebalancer on a generated cluster, from
-// files to plans. Default: 5,000 nodes and 150,000 pods.
+// files to plans, as upstream and with all corrections. Default: 5,000 nodes and 150,000 pods.
+// rebalance_bench curve: LowNodeUtilization and the largest process against the size of the
+// cluster, with 30 pods a node, as tab-separated values.
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,10 +27,12 @@ namespace {
 // Time of the wall, and processor time, which other programs of the machine do not lengthen.
 class Stopwatch {
  public:
+  [[nodiscard]] double cpu() const {
+    return static_cast<double>(std::clock() - cpu_) / CLOCKS_PER_SEC;
+  }
   [[nodiscard]] std::string text() const {
-    const auto cpu = static_cast<double>(std::clock() - cpu_) / CLOCKS_PER_SEC;
     const std::chrono::duration<double> wall = Clock::now() - wall_;
-    return fmt::format("{:7.3f} s  cpu {:7.3f} s", wall.count(), cpu);
+    return fmt::format("{:7.3f} s  cpu {:7.3f} s", wall.count(), cpu());
   }
 
  private:
@@ -69,7 +77,10 @@ std::string pod_json(int index, int node) {
       R"("tolerations": [{{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": )"
       R"("NoExecute", "tolerationSeconds": 300}}], "topologySpreadConstraints": [{{"maxSkew": 1, )"
       R"("topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule", )"
-      R"("labelSelector": {{"matchLabels": {{"app": "app-{0:05}"}}}}}}], "volumes": [{{"name": )"
+      R"("labelSelector": {{"matchLabels": {{"app": "app-{0:05}"}}}}}}], "affinity": )"
+      R"({{"podAntiAffinity": {{"requiredDuringSchedulingIgnoredDuringExecution": )"
+      R"([{{"topologyKey": "kubernetes.io/hostname", "labelSelector": {{"matchLabels": )"
+      R"({{"app": "app-{0:05}"}}}}}}]}}}}, "volumes": [{{"name": )"
       R"("token", "projected": {{"sources": [{{"serviceAccountToken": {{"path": "t"}}}}]}}}}]}}, )"
       R"("status": {{"phase": "Running", "qosClass": "Burstable", "startTime": )"
       R"("2025-12-01T00:00:05Z", "conditions": [{{"type": "Ready", "status": "True", )"
@@ -115,43 +126,88 @@ constexpr Measured kMeasured[] = {
     {"RemoveFailedPods", "deschedule", "{}"},
 };
 
-bool measure_plan(const Measured& each, const char* evictor, const rebalance::Snapshot& snapshot) {
+std::optional<rebalance::Policy> policy_of(const Measured& each, const char* evictor, bool fixed) {
   const std::string text = fmt::format(
-      "profiles: [{{name: p, pluginConfig: [{{name: DefaultEvictor, args: {}}}, {{name: {}, args: "
-      "{}}}], plugins: {{{}: {{enabled: [{}]}}}}}}]",
-      evictor, each.plugin, each.args, each.point, each.plugin);
+      "compat: {}\nprofiles: [{{name: p, pluginConfig: [{{name: DefaultEvictor, args: {}}}, "
+      "{{name: {}, args: {}}}], plugins: {{{}: {{enabled: [{}]}}}}}}]",
+      fixed ? "fixed" : "upstream", evictor, each.plugin, each.args, each.point, each.plugin);
   text::Findings findings;
-  const auto policy = intake::parse_descheduler_policy("bench", text, nullptr, findings);
-  if (!policy) {
+  auto parsed = intake::parse_descheduler_policy("bench", text, nullptr, findings);
+  if (!parsed) {
     fmt::print(stderr, "{}\n", text::format(findings.errors));
-    return false;
+    return std::nullopt;
   }
-  const Stopwatch watch;
-  const rebalance::Plan plan = rebalance::rebalance(policy->policy, snapshot);
-  fmt::print("{:43} {:15} {}  {:6} evictions\n", each.plugin, evictor, watch.text(),
-             plan.evictions.size());
+  return std::move(parsed->policy);
+}
+
+bool measure_plan(const Measured& each, const char* evictor, const rebalance::Snapshot& snapshot) {
+  for (const bool fixed : {false, true}) {
+    const auto policy = policy_of(each, evictor, fixed);
+    if (!policy) return false;
+    const Stopwatch watch;
+    const rebalance::Plan plan = rebalance::rebalance(*policy, snapshot);
+    const auto evicted = std::ranges::count_if(
+        plan.evictions, [](const rebalance::Eviction& one) { return one.refused.empty(); });
+    fmt::print("{:43} {:15} {:8} {}  {:6} evictions, {} refused\n", each.plugin, evictor,
+               fixed ? "fixed" : "upstream", watch.text(), evicted,
+               static_cast<std::ptrdiff_t>(plan.evictions.size()) - evicted);
+  }
   return true;
 }
 
-int run(int nodes, int pods) {
+std::optional<rebalance::Snapshot> snapshot_of(int nodes, int pods) {
   intake::ClusterSnapshotReader reader;
-  {
-    std::string text = cluster_json(nodes, pods);
-    fmt::print("{} nodes, {} pods, {} MiB of JSON\n", nodes, pods, text.size() >> 20U);
-    const Stopwatch watch;
-    const auto added = reader.add(std::move(text));
-    if (!added) {
-      fmt::print(stderr, "{}\n", added.error().text());
-      return 1;
-    }
-    fmt::print("parse {}\n", watch.text());
-  }
-  const rebalance::Snapshot snapshot = reader.take(kNow);
+  std::string text = cluster_json(nodes, pods);
+  fmt::print(stderr, "{} nodes, {} pods, {} MiB of JSON\n", nodes, pods, text.size() >> 20U);
+  const auto added = reader.add(std::move(text));
+  if (added) return reader.take(kNow);
+  fmt::print(stderr, "{}\n", added.error().text());
+  return std::nullopt;
+}
+
+int run(int nodes, int pods) {
+  const Stopwatch watch;
+  const auto snapshot = snapshot_of(nodes, pods);
+  if (!snapshot) return 1;
+  fmt::print("generate and parse {}\n", watch.text());
   for (const Measured& each : kMeasured) {
-    if (!measure_plan(each, "{}", snapshot)) return 1;
+    if (!measure_plan(each, "{}", *snapshot)) return 1;
   }
-  if (!measure_plan(kMeasured[0], "{nodeFit: true}", snapshot)) return 1;
+  if (!measure_plan(kMeasured[0], "{nodeFit: true}", *snapshot)) return 1;
   fmt::print("peak {:.0f} MiB, with the generated text in memory\n", peak_mib());
+  return 0;
+}
+
+// In a process of its own, because the peak of a process does not fall.
+int run_one_size(int nodes) {
+  constexpr int kPodsPerNode = 30;
+  const auto snapshot = snapshot_of(nodes, nodes * kPodsPerNode);
+  if (!snapshot) return 1;
+  fmt::print("{}\t{}", nodes, nodes * kPodsPerNode);
+  for (const bool fixed : {false, true}) {
+    const auto policy = policy_of(kMeasured[0], "{nodeFit: true}", fixed);
+    if (!policy) return 1;
+    const Stopwatch watch;
+    const rebalance::Plan plan = rebalance::rebalance(*policy, *snapshot);
+    fmt::print("\t{:.3f}\t{}", watch.cpu(), plan.evictions.size());
+  }
+  fmt::print("\t{:.0f}\n", peak_mib());
+  return 0;
+}
+
+int run_curve() {
+  fmt::print("nodes\tpods\tupstream_s\tupstream_evictions\tfixed_s\tfixed_evictions\tpeak_mib\n");
+  for (const int nodes : {250, 500, 1000, 2000, 4000, 5000}) {
+    std::fflush(stdout);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const int failed = run_one_size(nodes);
+      std::fflush(stdout);
+      ::_exit(failed);
+    }
+    int status = 0;
+    if (child < 0 || ::waitpid(child, &status, 0) != child || status != 0) return 1;
+  }
   return 0;
 }
 
@@ -167,6 +223,7 @@ int number_of(std::string_view text, int otherwise) {
 int main(int argc, char** argv) {
   constexpr int kNodes = 5000;
   constexpr int kPods = 150'000;
+  if (argc > 1 && std::string_view(argv[1]) == "curve") return forestall::run_curve();
   const int nodes = argc > 1 ? forestall::number_of(argv[1], kNodes) : kNodes;
   const int pods = argc > 2 ? forestall::number_of(argv[2], kPods) : kPods;
   return forestall::run(nodes, pods);

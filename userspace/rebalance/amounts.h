@@ -56,7 +56,7 @@ class Amounts {
  public:
   [[nodiscard]] const Amount* find(std::string_view resource) const {
     for (const Amount& each : list_) {
-      if (each.resource == resource) return &each;
+      if (is_same(each.resource, resource)) return &each;
     }
     return nullptr;
   }
@@ -68,7 +68,7 @@ class Amounts {
   // The amount of `resource`, which is added with 0 if it is not listed.
   [[nodiscard]] Nanos& at(std::string_view resource) {
     for (Amount& each : list_) {
-      if (each.resource == resource) return each.nanos;
+      if (is_same(each.resource, resource)) return each.nanos;
     }
     list_.push_back({resource, 0});
     return list_.back().nanos;
@@ -91,6 +91,11 @@ class Amounts {
   friend bool operator==(const Amounts&, const Amounts&) = default;
 
  private:
+  // Names that a StringPool keeps are mostly the same bytes.
+  static bool is_same(std::string_view a, std::string_view b) {
+    return a.size() == b.size() && (a.data() == b.data() || a == b);
+  }
+
   std::vector<Amount> list_;
 };
 

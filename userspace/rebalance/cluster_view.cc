@@ -22,7 +22,6 @@ void count_owners(const ClusterPod& pod, std::unordered_map<std::string_view, st
 ClusterView::ClusterView(const Snapshot& snapshot, Corrections corrections)
     : snapshot_(snapshot),
       pods_(snapshot.nodes.size()),
-      booked_(snapshot.nodes.size()),
       requests_(snapshot.nodes.size()),
       live_(snapshot.nodes.size()),
       corrections_(corrections) {
@@ -85,10 +84,11 @@ void ClusterView::remove(PodIndex index) {
   if (counts_as_replica(gone) && !moved_.contains(index)) count_owners(gone, owned_, -1);
   const auto at = find_node(gone.node);
   if (!at) return;
-  ++version_;
   removed_.insert(index);
   std::erase(pods_[*at], index);
-  if (is_live(gone) && !moved_.contains(index)) count_requests(index, *at, -1);
+  if (moved_.contains(index)) return;
+  place_changes_.push_back({index, *at, std::nullopt});
+  if (is_live(gone)) count_requests(index, *at, -1);
 }
 
 void ClusterView::move(PodIndex index, NodeIndex destination) {
@@ -96,12 +96,11 @@ void ClusterView::move(PodIndex index, NodeIndex destination) {
   if (!from || !is_live(pod(index)) || !moved_.try_emplace(index, destination).second) {
     return;
   }
-  ++version_;
+  place_changes_.push_back({index, *from, destination});
   // Its replacement does not run yet.
   if (counts_as_replica(pod(index))) count_owners(pod(index), owned_, -1);
   count_requests(index, *from, -1);
   count_requests(index, destination, 1);
-  booked_[destination].push_back(index);
 }
 
 std::optional<NodeIndex> ClusterView::place_of(PodIndex index) const {

@@ -12,13 +12,20 @@
 #include <vector>
 
 #include "rebalance/corrections.h"
-#include "rebalance/repelled_domains.h"
+#include "rebalance/placement_rules.h"
 #include "rebalance/snapshot.h"
 
 namespace forestall::rebalance {
 
 using NodeIndex = std::size_t;
 using PodIndex = std::size_t;
+
+// A pod that left its node, for another or (nothing) for good.
+struct PlaceChange {
+  PodIndex pod = 0;
+  NodeIndex from = 0;
+  std::optional<NodeIndex> to;
+};
 
 class ClusterView {
  public:
@@ -48,7 +55,7 @@ class ClusterView {
 
   // Whether required anti-affinity keeps the pod away from the node's topology domains.
   [[nodiscard]] bool repels(PodIndex pod, NodeIndex node) const {
-    return repelled_.repel(*this, pod, this->node(node), version_);
+    return placement_.repel(*this, pod, this->node(node));
   }
 
   // Removes the pod: it was evicted, and its plugin has ended.
@@ -57,12 +64,10 @@ class ClusterView {
   // Counts the requests of an evicted pod at its destination instead of its node. The node's list
   // keeps it until remove().
   void move(PodIndex pod, NodeIndex destination);
-  // The pods that move() gave this destination.
-  [[nodiscard]] const std::vector<PodIndex>& booked_on(NodeIndex node) const {
-    return booked_[node];
-  }
   // Where the pod is at this point of the plan: its node, or its destination; nothing: it is gone.
   [[nodiscard]] std::optional<NodeIndex> place_of(PodIndex pod) const;
+  // All since the start of the plan, so that whatever counts pods by place may follow.
+  [[nodiscard]] const std::vector<PlaceChange>& place_changes() const { return place_changes_; }
 
  private:
   [[nodiscard]] bool counts_as_replica(const ClusterPod& pod) const;
@@ -71,7 +76,6 @@ class ClusterView {
   const Snapshot& snapshot_;
   std::unordered_map<std::string_view, NodeIndex> node_by_name_;
   std::vector<std::vector<PodIndex>> pods_;
-  std::vector<std::vector<PodIndex>> booked_;
   std::unordered_map<PodIndex, NodeIndex> moved_;
   std::unordered_set<PodIndex> removed_;
   std::vector<Amounts> requests_;
@@ -81,8 +85,8 @@ class ClusterView {
   std::unordered_map<std::string_view, std::vector<std::size_t>> claims_;  // by namespace
   std::unordered_map<std::string_view, std::size_t> namespaces_;
   Corrections corrections_;
-  mutable RepelledDomains repelled_;
-  std::uint64_t version_ = 0;  // of what runs where
+  std::vector<PlaceChange> place_changes_;
+  mutable PlacementRules placement_;  // follows the changes when it is read
 };
 
 }  // namespace forestall::rebalance

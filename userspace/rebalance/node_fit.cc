@@ -46,16 +46,18 @@ std::string_view short_resource(const ClusterView& view, const ClusterPod& pod, 
   return room - view.live_pods_on(node) < 1 ? kPods : std::string_view();
 }
 
+bool is_repelled(const ClusterView& view, PodIndex pod, NodeIndex node) {
+  return view.corrects(Correction::anti_affinity) ? view.repels(pod, node)
+                                                  : repels_pods_of(view, view.pod(pod), node);
+}
+
 FitResult check(const ClusterView& view, PodIndex pod_index, NodeIndex node_index) {
   const ClusterPod& pod = view.pod(pod_index);
   const Node& node = view.node(node_index);
   if (node.unschedulable) return {Misfit::cordoned, {}};
   if (!matches_node(pod, node)) return {Misfit::labels, {}};
   if (!tolerates_node(pod, node)) return {Misfit::taints, {}};
-  const bool repelled = view.corrects(Correction::anti_affinity)
-                            ? view.repels(pod_index, node_index)
-                            : repels_pods_of(view, pod, node_index);
-  if (repelled) return {Misfit::anti_affinity, {}};
+  if (is_repelled(view, pod_index, node_index)) return {Misfit::anti_affinity, {}};
   if (pod.node != node.name) {
     const std::string_view missing = short_resource(view, pod, node_index);
     if (!missing.empty()) return {Misfit::resource, missing};
@@ -92,6 +94,14 @@ bool fits_any_other(const ClusterView& view, PodIndex pod, std::span<const NodeI
   return std::any_of(nodes.begin(), nodes.end(), [&](NodeIndex each) {
     return view.node(each).name != view.pod(pod).node && fits(view, pod, each);
   });
+}
+
+bool fits_eligible(const ClusterView& view, PodIndex pod, NodeIndex node) {
+  return !view.node(node).unschedulable && !is_repelled(view, pod, node);
+}
+
+bool has_resources(const ClusterView& view, PodIndex pod, NodeIndex node) {
+  return short_resource(view, view.pod(pod), node).empty();
 }
 
 bool matches_node(const ClusterPod& pod, const Node& node) {

@@ -24,6 +24,12 @@ namespace forestall::rebalance {
 [[nodiscard]] bool fits_any_other(const ClusterView& view, PodIndex pod,
                                   std::span<const NodeIndex> nodes);
 
+// fits(), without the predicates that EligibleNodes has answered: labels, taints, and here also
+// resources.
+[[nodiscard]] bool fits_eligible(const ClusterView& view, PodIndex pod, NodeIndex node);
+// Whether the node has what the pod requests, and room for one more pod.
+[[nodiscard]] bool has_resources(const ClusterView& view, PodIndex pod, NodeIndex node);
+
 // spec.nodeSelector and the required node affinity.
 [[nodiscard]] bool matches_node(const ClusterPod& pod, const Node& node);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 
 #include "rebalance/node_fit.h"
 
@@ -43,6 +44,10 @@ class PodMover {
  public:
   PodMover(PluginSession& session, UsageSource& source, const MoveRules& rules)
       : session_(session), source_(source), rules_(rules) {
+    for (NodeUsage* const each : rules.destinations) {
+      destination_nodes_.push_back(each->node);
+      destinations_.emplace(each->node, each);
+    }
     for (const std::string& resource : rules.resources) {
       Nanos& total = available_.at(resource);
       for (const NodeUsage* each : rules.destinations) {
@@ -110,8 +115,12 @@ class PodMover {
       usage = source_.pod(index);
       if (!usage) return Next::pod;
     }
-    const std::vector<NodeIndex> rooms = rooms_for(usage);
-    switch (session_.evict(index, rules_.reason(node), rooms)) {
+    Rooms rooms{.nodes = destination_nodes_};
+    if (usage) {
+      rooms.usage = &*usage;
+      rooms.accepts = [&](NodeIndex each) { return stays_below_caps(each, *usage); };
+    }
+    switch (session_.evict(index, rules_.reason(node), &rooms)) {
       case EvictResult::total_limit: return Next::end;
       case EvictResult::node_limit: return Next::node;
       case EvictResult::namespace_limit:
@@ -131,30 +140,26 @@ class PodMover {
     return may_continue(node) ? Next::pod : Next::node;
   }
 
-  // The destinations that stay below their caps with this usage.
-  [[nodiscard]] std::vector<NodeIndex> rooms_for(const std::optional<Amounts>& usage) const {
-    std::vector<NodeIndex> rooms;
-    for (const NodeUsage* each : rules_.destinations) {
-      const bool has_room = !usage || std::ranges::all_of(rules_.resources, [&](const auto& name) {
-        return each->usage.of(name) + usage->of(name) <= each->cap.of(name);
-      });
-      if (has_room) rooms.push_back(each->node);
-    }
-    return rooms;
+  // Whether the destination does with this usage.
+  [[nodiscard]] bool stays_below_caps(NodeIndex destination, const Amounts& usage) const {
+    const NodeUsage& node = *destinations_.at(destination);
+    return std::ranges::all_of(rules_.resources, [&](const std::string& each) {
+      return node.usage.of(each) + usage.of(each) <= node.cap.of(each);
+    });
   }
 
   // Adds the usage of the pod that was just evicted to its destination.
   void book(const Amounts& usage) {
     const auto& destination = session_.run().evictions.back().destination;
     if (!destination) return;
-    for (NodeUsage* const each : rules_.destinations) {
-      if (each->node == *destination) each->usage.add(usage);
-    }
+    destinations_.at(*destination)->usage.add(usage);
   }
 
   PluginSession& session_;
   UsageSource& source_;
   const MoveRules& rules_;
+  std::vector<NodeIndex> destination_nodes_;
+  std::unordered_map<NodeIndex, NodeUsage*> destinations_;
   Amounts available_;
 };
 

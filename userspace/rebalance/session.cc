@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/quotes.h"
-#include "rebalance/find_room.h"
 #include "rebalance/node_fit.h"
 
 namespace forestall::rebalance {
@@ -103,7 +102,8 @@ PluginSession::PluginSession(ClusterView& view, const Policy& policy, const Defa
       counts_(counts),
       explain_(explain),
       profile_(std::move(profile)),
-      run_(run) {}
+      run_(run),
+      room_finder_(view) {}
 
 void PluginSession::consider(PodIndex pod) {
   if (!explain_.reasons) return;
@@ -128,14 +128,14 @@ void PluginSession::note_limit(const char* message) {
   }
 }
 
-EvictResult PluginSession::evict(PodIndex pod, std::string reason,
-                                 std::optional<std::span<const NodeIndex>> rooms) {
+EvictResult PluginSession::evict(PodIndex pod, std::string reason, const Rooms* rooms) {
   std::string refusal;
   std::optional<NodeIndex> destination;
   // A pod without an owner does not come back, and one that has ended takes no room.
   const bool comes_back = is_live(view_.pod(pod)) && !view_.pod(pod).owners.empty();
   if (view_.corrects(Correction::room_first) && comes_back) {
-    destination = find_room(view_, pod, rooms.value_or(evictor_.fit_nodes()));
+    const Rooms anywhere{.nodes = evictor_.fit_nodes()};
+    destination = room_finder_.find(pod, rooms == nullptr ? anywhere : *rooms);
     if (!destination) {
       run_.evictions.push_back(
           {pod, profile_, run_.plugin, std::move(reason), "no other node has room for it"});

@@ -15,6 +15,7 @@
 #include "rebalance/default_evictor.h"
 #include "rebalance/plan.h"
 #include "rebalance/policy.h"
+#include "rebalance/room_finder.h"
 
 namespace forestall::rebalance {
 
@@ -69,10 +70,9 @@ class PluginSession {
 
   // Records the pod as considered, with all reasons, if the plan is to explain them.
   void consider(PodIndex pod);
-  // If room-first is corrected, a live pod with an owner is evicted only if it fits one of `rooms`
-  // (without value: any node that nodeFit considers), where its requests are booked.
-  [[nodiscard]] EvictResult evict(PodIndex pod, std::string reason,
-                                  std::optional<std::span<const NodeIndex>> rooms = std::nullopt);
+  // If room-first is corrected, a live pod with an owner is evicted only if there is a node for it
+  // (null: among those that nodeFit considers), where its requests are booked.
+  [[nodiscard]] EvictResult evict(PodIndex pod, std::string reason, const Rooms* rooms = nullptr);
 
   // Records a limit that stopped an eviction.
   void note_limit(const char* message);
@@ -89,6 +89,7 @@ class PluginSession {
   ExplainOptions& explain_;
   std::string profile_;
   PluginRun& run_;
+  RoomFinder room_finder_;
   bool fits_omitted_ = false;
 };
 

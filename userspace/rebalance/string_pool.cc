@@ -4,12 +4,16 @@
 #include <algorithm>
 #include <cstring>
 
+#include "rebalance/amounts.h"
+
 namespace forestall::rebalance {
 namespace {
 
 constexpr std::size_t kBlockSize = std::size_t{1} << 16;
 
 }  // namespace
+
+StringPool::StringPool() : kept_{kCpu, kMemory, kPods} {}
 
 std::string_view StringPool::keep(std::string_view text) {
   if (text.empty()) return {};

@@ -12,7 +12,8 @@ namespace forestall::rebalance {
 
 class StringPool {
  public:
-  StringPool() = default;
+  // With the names of the resources that every node has.
+  StringPool();
   StringPool(const StringPool&) = delete;
   StringPool& operator=(const StringPool&) = delete;
 

@@ -77,7 +77,7 @@ class Topologies {
 };
 
 // With the nodes of the domain to which the pod is to move.
-using ChosenPods = std::map<PodIndex, std::vector<NodeIndex>>;
+using ChosenPods = std::map<PodIndex, std::span<const NodeIndex>>;
 
 struct Constraint {
   const SpreadConstraint* declared = nullptr;
@@ -278,7 +278,8 @@ class Balancer {
 
 // The pods that the descheduler would try to evict, in the order of namespace and name. Its own
 // order is random.
-ChosenPods choose_pods(PluginSession& session, const TopologySpreadArgs& args) {
+ChosenPods choose_pods(PluginSession& session, const TopologySpreadArgs& args,
+                       EligibleNodes& eligible, Topologies& topologies) {
   const ClusterView& view = session.view();
   std::map<std::string_view, std::vector<PodIndex>> by_namespace;
   for (const NodeIndex node : session.nodes()) {
@@ -288,8 +289,6 @@ ChosenPods choose_pods(PluginSession& session, const TopologySpreadArgs& args) {
       by_namespace[view.pod(each).pod_namespace].push_back(each);
     }
   }
-  EligibleNodes eligible(view, session.nodes());
-  Topologies topologies(session);
   ChosenPods chosen;
   for (auto& [name, pods] : by_namespace) {
     std::sort(pods.begin(), pods.end());
@@ -306,10 +305,13 @@ ChosenPods choose_pods(PluginSession& session, const TopologySpreadArgs& args) {
 void run_plugin(PluginSession& session, const TopologySpreadArgs& args) {
   const ClusterView& view = session.view();
   std::set<std::string_view> full_nodes;
-  for (const auto& [each, rooms] : choose_pods(session, args)) {
+  EligibleNodes eligible(view, session.nodes());
+  Topologies topologies(session);
+  for (const auto& [each, domain] : choose_pods(session, args, eligible, topologies)) {
+    const Rooms rooms{.nodes = domain};
     const std::string_view node = view.pod(each).node;
     if (full_nodes.contains(node) || !session.evictor().pre_eviction_filter(each)) continue;
-    const EvictResult result = session.evict(each, "its topology domain has too many pods", rooms);
+    const EvictResult result = session.evict(each, "its topology domain has too many pods", &rooms);
     if (result == EvictResult::total_limit) return;
     if (result == EvictResult::node_limit) full_nodes.insert(node);
   }

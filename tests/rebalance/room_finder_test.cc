@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// The search for room against one that tries every node and counts every pod.
+#include "rebalance/room_finder.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "rebalance/node_fit.h"
+#include "world.h"
+
+namespace forestall::rebalance::test {
+namespace {
+
+class RoomDice {
+ public:
+  explicit RoomDice(unsigned seed) : engine_(seed) {}
+  int upto(int most) { return std::uniform_int_distribution<int>(0, most)(engine_); }
+
+ private:
+  std::mt19937 engine_;
+};
+
+// More nodes than are tried one by one. Some have a taint, a label or a device.
+std::vector<std::string> wide_cluster(RoomDice& dice, int nodes, int pods) {
+  std::vector<std::string> objects;
+  for (int i = 0; i < nodes; ++i) {
+    NodeText text{.labels = fmt::format(R"("host": "n{}", "zone": "z{}", "disk": "{}")", i, i % 7,
+                                        dice.upto(5) == 0 ? "ssd" : "hdd")};
+    if (dice.upto(5) == 0) text.taints = R"({"key": "k", "effect": "NoSchedule"})";
+    text.cordoned = dice.upto(9) == 0;
+    text.pods = fmt::format("{}", 2 + dice.upto(6));
+    objects.push_back(node_text(fmt::format("n{:03}", i), text));
+  }
+  for (int i = 0; i < pods; ++i) {
+    PodText text{.cpu = fmt::format("{}m", 100 + 100 * dice.upto(8)),
+                 .owner = fmt::format("ReplicaSet/rs{}", dice.upto(40))};
+    text.metadata = fmt::format(R"(, "labels": {{"app": "app{}"}})", dice.upto(30));
+    if (dice.upto(2) == 0) {
+      text.spec = fmt::format(R"(, "affinity": {{"podAntiAffinity": {{
+          "requiredDuringSchedulingIgnoredDuringExecution": [{{"topologyKey": "{}",
+          "labelSelector": {{"matchLabels": {{"app": "app{}"}}}}}}]}}}})",
+                              dice.upto(3) == 0 ? "zone" : "host", dice.upto(30));
+    }
+    if (dice.upto(4) == 0) text.spec += R"(, "nodeSelector": {"disk": "ssd"})";
+    if (dice.upto(3) == 0) text.spec += R"(, "tolerations": [{"operator": "Exists"}])";
+    objects.push_back(
+        pod_text(fmt::format("p{}", i), fmt::format("n{:03}", dice.upto(nodes - 1)), text));
+  }
+  return objects;
+}
+
+bool repelled_by_some_pod(const ClusterView& view, PodIndex index, const Node& node) {
+  const auto repels_here = [&](const ClusterPod& owner, const ClusterPod& other,
+                               const Node& other_node) {
+    if (!owner.placement) return false;
+    return std::ranges::any_of(owner.placement->anti_affinity, [&](const AntiAffinityTerm& term) {
+      const auto value = find_label(node.labels, term.topology_key);
+      return value && value == find_label(other_node.labels, term.topology_key) &&
+             selects(owner, term, other);
+    });
+  };
+  for (PodIndex i = 0; i < view.snapshot().pods.size(); ++i) {
+    const auto place = view.place_of(i);
+    if (i == index || !place || !is_live(view.pod(i))) continue;
+    const Node& other_node = view.node(*place);
+    if (repels_here(view.pod(index), view.pod(i), other_node)) return true;
+    // The term is of the other pod, and selects this one.
+    if (repels_here(view.pod(i), view.pod(index), other_node)) return true;
+  }
+  return false;
+}
+
+TEST(RoomFinder, FindsRoomIfAndOnlyIfSomeNodeHasIt) {
+  int moved = 0;
+  int refused = 0;
+  for (unsigned seed = 1; seed <= 6; ++seed) {
+    SCOPED_TRACE(seed);
+    RoomDice dice(seed);
+    const World world = plan_for(policy_text("PodLifeTime", "{maxPodLifeTimeSeconds: 60}"),
+                                 wide_cluster(dice, 90, 320));
+    ClusterView view(world.snapshot, Corrections::all());
+    RoomFinder finder(view);
+    const std::vector<NodeIndex> nodes = ready_nodes(view, {});
+    for (int i = 0; i < 500; ++i) {
+      const auto pod = static_cast<PodIndex>(dice.upto(319));
+      if (dice.upto(9) == 0) view.remove(pod);
+      if (view.place_of(pod) != view.find_node(view.pod(pod).node)) continue;
+      const auto found = finder.find(pod, {.nodes = nodes});
+      EXPECT_EQ(found.has_value(), fits_any_other(view, pod, nodes)) << view.pod(pod).name;
+      if (found) {
+        EXPECT_TRUE(fits(view, pod, *found));
+        EXPECT_NE(view.node(*found).name, view.pod(pod).node);
+        view.move(pod, *found);
+      }
+      (found ? moved : refused) += 1;
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(moved, 300);
+  EXPECT_GT(refused, 50);
+}
+
+TEST(PlacementRules, AntiAffinityIsThatOfAllPodsAtTheirPlaces) {
+  int kept_away = 0;
+  for (unsigned seed = 1; seed <= 3; ++seed) {
+    RoomDice dice(seed);
+    const World world = plan_for(policy_text("PodLifeTime", "{maxPodLifeTimeSeconds: 60}"),
+                                 wide_cluster(dice, 20, 60));
+    ClusterView view(world.snapshot, Corrections::all());
+    for (int i = 0; i < 60; ++i) {
+      const auto pod = static_cast<PodIndex>(dice.upto(59));
+      for (NodeIndex node = 0; node < 20; ++node) {
+        const bool wanted = repelled_by_some_pod(view, pod, view.node(node));
+        EXPECT_EQ(view.repels(pod, node), wanted) << view.pod(pod).name << " " << node;
+        kept_away += wanted ? 1 : 0;
+      }
+      if (HasFailure()) return;
+      if (dice.upto(2) == 0) {
+        view.remove(pod);
+      } else {
+        view.move(pod, static_cast<NodeIndex>(dice.upto(19)));
+      }
+    }
+  }
+  EXPECT_GT(kept_away, 200);
+}
+
+}  // namespace
+}  // namespace forestall::rebalance::test

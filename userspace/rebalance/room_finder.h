@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the replacement of an evicted pod would go.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "rebalance/cluster_view.h"
+#include "rebalance/eligible_nodes.h"
+
+namespace forestall::rebalance {
+
+struct Rooms {
+  // REQUIRES: the same list, at the same address, as long as the finder.
+  std::span<const NodeIndex> nodes;
+  // What a node needs besides a fit; none: nothing. A node that does not accept `usage` accepts
+  // no larger one later.
+  std::function<bool(NodeIndex)> accepts = {};
+  const Amounts* usage = nullptr;
+};
+
+// Searches few nodes for each pod, however many there are: nodes stand in the order of their use,
+// those that a pod's rules refuse are left out, and what a search through all of them found is
+// kept.
+class RoomFinder {
+ public:
+  // `view` must outlive this object.
+  explicit RoomFinder(const ClusterView& view)
+      : view_(view), pools_with_(view.snapshot().nodes.size()) {}
+
+  // Of the 8 least used nodes that the pod fits, its own excluded: the one with the fewest pods of
+  // its first owner, then the one whose fuller resource (cpu or memory, by requests) is the least
+  // used with the pod, then the first. As the scheduler's default scores, in short. Nothing: it
+  // fits none.
+  [[nodiscard]] std::optional<NodeIndex> find(PodIndex pod, const Rooms& rooms);
+
+ private:
+  // Nodes that the rules of some pods admit, and that have what they request.
+  struct Candidates {
+    std::vector<NodeIndex> nodes;
+    std::vector<bool> contains;  // by node; empty: all of the pool
+    // A search through all of them.
+    struct Searched {
+      Amounts request;
+      Amounts usage;
+      std::vector<NodeIndex> with_room;  // and the pod's own node
+      std::size_t followed = 0;
+    };
+    std::vector<Searched> searched;
+  };
+  struct Pool {
+    EligibleNodes eligible;
+    std::set<std::pair<double, NodeIndex>> by_use;
+    std::unordered_map<NodeIndex, double> use;
+    std::map<std::pair<const std::vector<NodeIndex>*, std::string>, Candidates> candidates;
+  };
+  struct Search;
+
+  void follow();
+  [[nodiscard]] double use_of(NodeIndex node) const;
+  [[nodiscard]] Pool& pool_of(std::span<const NodeIndex> nodes);
+  [[nodiscard]] Candidates& candidates_of(Pool& pool, const ClusterPod& pod);
+  [[nodiscard]] std::int64_t siblings_on(const ClusterPod& pod, NodeIndex node);
+  [[nodiscard]] std::optional<std::vector<NodeIndex>> known_rooms(
+      PodIndex pod, const Rooms& rooms, const Candidates& candidates) const;
+  void remember(PodIndex pod, const Rooms& rooms, std::vector<NodeIndex> with_room,
+                Candidates& candidates) const;
+  void count_siblings();
+
+  const ClusterView& view_;
+  std::size_t followed_ = 0;  // changes of the view that are counted
+  std::map<std::pair<const NodeIndex*, std::size_t>, Pool> pools_;
+  std::vector<std::vector<Pool*>> pools_with_;  // by node
+  // Live pods by the UID of their first owner, and node.
+  std::unordered_map<std::string_view, std::unordered_map<NodeIndex, std::int64_t>> siblings_;
+  bool started_ = false;
+};
+
+}  // namespace forestall::rebalance

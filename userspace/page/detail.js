@@ -153,12 +153,15 @@ const Detail = (() => {
       said.push(more);
     }
     const notes = [];
-    if (decider) notes.push(`“${decider.name}” distinguishes the victim from the next candidate.`);
+    if (decider) {
+      notes.push(`“${decider.name}” distinguishes the victim from the next candidate.`);
+    }
     if (moment.consideredLeftOut > 0)
       notes.push(`${moment.consideredLeftOut} further candidates are left out.`);
     if (moment.record.prepared) {
       notes.push(
-        `Ranked ${length(moment.record.prepared.ageNs)} before, with fresh usage of the first candidates.`,
+        `Ranked ${length(moment.record.prepared.ageNs)} before, ` +
+          'with fresh usage of the first candidates.',
       );
     }
     if (notes.length) said.push(el('p', { class: 'quiet' }, notes.join(' ')));
@@ -253,7 +256,11 @@ const Detail = (() => {
         el('td', { class: 'text' }, each.rung),
         el('td', {}, '+' + length(each.atNs - outcome.beganNs)),
         el('td', {}, String(each.processes)),
-        el('td', { class: each.failure ? 'text' : 'mark' }, each.failure ? each.failure.message : 'done'),
+        el(
+          'td',
+          { class: each.failure ? 'text' : 'mark' },
+          each.failure ? each.failure.message : 'done',
+        ),
       ),
     );
     return [
@@ -335,7 +342,8 @@ const Detail = (() => {
   function sentence(moment, say) {
     const { decision, oomKill } = moment.record;
     if (oomKill) {
-      return `The kernel's OOM killer killed ${moment.victim}. The agent had not acted: ${Words.kInaction[oomKill.inaction] || oomKill.inaction}.`;
+      const why = Words.kInaction[oomKill.inaction] || oomKill.inaction;
+      return `The kernel's OOM killer killed ${moment.victim}. The agent had not acted: ${why}.`;
     }
     const driving = decision.driving === undefined ? null : decision.evidence[decision.driving];
     const eviction = decision.evictions[0];
@@ -343,7 +351,8 @@ const Detail = (() => {
     if (!driving) return (Words.kReasons[decision.reason] || decision.reason) + '.';
     const { signal } = driving.threshold;
     return (
-      `${say.gaugeName({ signal, subject: driving.subject })} was ${amount(signal, driving.available)}, ` +
+      `${say.gaugeName({ signal, subject: driving.subject })} was ` +
+      `${amount(signal, driving.available)}, ` +
       `below ${driving.limitQuantity}: ${Words.kReasons[decision.reason] || decision.reason}.`
     );
   }

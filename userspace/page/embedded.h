@@ -18,6 +18,11 @@ extern const Embedded kWordsJs;
 extern const Embedded kLinesJs;
 extern const Embedded kDetailJs;
 extern const Embedded kLiveJs;
+extern const Embedded kViewJs;
+extern const Embedded kHeaderJs;
+extern const Embedded kGaugesJs;
+extern const Embedded kChartsJs;
+extern const Embedded kMomentsJs;
 extern const Embedded kUplotJs;
 extern const Embedded kUplotCss;
 

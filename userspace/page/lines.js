@@ -253,7 +253,7 @@ const Lines = (() => {
       const [min, max] = this.timeline.view();
       const quiet = role('quiet');
       const narrow = this.width() < kNarrow;
-      // Whole pixels: uPlot multiplies the last number before "px" by the pixel ratio of the screen.
+      // Whole pixels: uPlot multiplies the last number before "px" by the screen's pixel ratio.
       const font = '12px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
       const grid = { stroke: role('grid'), width: 1 };
       return {

@@ -30,12 +30,17 @@ struct Part {
   const Embedded* text = nullptr;
 };
 // In order of dependence.
-constexpr std::array<Part, 6> kScripts{{{"uplot.js", &kUplotJs},
-                                        {"words.js", &kWordsJs},
-                                        {"lines.js", &kLinesJs},
-                                        {"detail.js", &kDetailJs},
-                                        {"live.js", &kLiveJs},
-                                        {"page.js", &kPageJs}}};
+constexpr std::array<Part, 11> kScripts{{{"uplot.js", &kUplotJs},
+                                         {"words.js", &kWordsJs},
+                                         {"lines.js", &kLinesJs},
+                                         {"detail.js", &kDetailJs},
+                                         {"live.js", &kLiveJs},
+                                         {"view.js", &kViewJs},
+                                         {"header.js", &kHeaderJs},
+                                         {"gauges.js", &kGaugesJs},
+                                         {"charts.js", &kChartsJs},
+                                         {"moments.js", &kMomentsJs},
+                                         {"page.js", &kPageJs}}};
 constexpr std::array<Part, 2> kStyles{{{"uplot.css", &kUplotCss}, {"page.css", &kPageCss}}};
 
 std::string hashes_of(std::span<const Part> parts) {

@@ -6,8 +6,12 @@
 // evaluation like a loop that hangs.
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <functional>
+#include <thread>
 
 #include "agent/watchdog.h"
 #include "integration/ladder_run.h"
@@ -126,6 +130,98 @@ TEST_F(WatchdogPatience, OnlyTheFirstClaimCounts) {
   ASSERT_TRUE(watchdog_->claim());
   EXPECT_FALSE(fires_by(clock_.now() + 2 * kLong));
   EXPECT_TRUE(hog.alive());
+}
+
+// Time that stands still. `on_thread` runs on each call of another thread than the test's.
+class SteppedClock final : public Clock {
+ public:
+  [[nodiscard]] MonotonicTime now() const override {
+    if (on_thread && std::this_thread::get_id() != test_) on_thread();
+    return MonotonicTime(Duration(now_.load()));
+  }
+  void advance(Duration by) { now_ += by.count(); }
+  std::function<void()> on_thread;
+
+ private:
+  const std::thread::id test_ = std::this_thread::get_id();
+  std::atomic<std::int64_t> now_ = to_ns(SystemClock().now());
+};
+
+// Stops the thread at points between its look at the subject and its signals: there the test does
+// what the loop could do at that very moment.
+class WatchdogClaim : public WatchdogPatience {
+ protected:
+  ~WatchdogClaim() override { watchdog_.reset(); }
+
+  // `before` runs when the thread is about to find the loop late, `within` after its claim.
+  void run(std::function<void()> before, std::function<void()> within) {
+    stepped_.on_thread = [this, within = std::move(within)] {
+      if (rounds_ < 3 || ++calls_ != 1) return;
+      within();
+    };
+    watchdog_ = LadderRun::must(agent::Watchdog::create(run_.tree(), stepped_, false, kLong));
+    acting_ = watchdog_.get();
+    // Called in each round, after the thread has read the time.
+    watchdog_->heed_guard([this, before = std::move(before)] {
+      if (std::this_thread::get_id() == test_) return std::uint64_t{0};
+      const int round = ++rounds_;
+      if (round == 2) stepped_.advance(2 * kLong);
+      if (round == 3) before();
+      if (round == 3) ::eventfd_write(reached_.get(), 1);
+      return std::uint64_t{0};
+    });
+    watchdog_->post({order_for(path_)}, stepped_.now() + kPatience);
+    pollfd reached{reached_.get(), POLLIN, 0};
+    ASSERT_EQ(::poll(&reached, 1, -1), 1);
+  }
+  // Ends the thread after its round. Whether it has killed.
+  [[nodiscard]] bool has_killed() {
+    const UniqueFd fired(::dup(watchdog_->fd()));
+    watchdog_.reset();
+    pollfd killed{fired.get(), POLLIN, 0};
+    return ::poll(&killed, 1, 0) == 1;
+  }
+
+  const std::thread::id test_ = std::this_thread::get_id();
+  SteppedClock stepped_;
+  agent::Watchdog* acting_ = nullptr;  // valid on its thread until that ends
+  const UniqueFd reached_{::eventfd(0, EFD_CLOEXEC)};
+  int rounds_ = 0;  // the thread's
+  int calls_ = 0;   // the thread's
+  const std::string path_ = scratch_.child("large");
+  Hog hog_{scratch_, path_, kLarge};
+};
+
+TEST_F(WatchdogClaim, DoesNotActOnOrdersThatAreWithdrawnMeanwhile) {
+  run([this] { acting_->withdraw(); }, [] {});
+  EXPECT_FALSE(has_killed());
+  EXPECT_TRUE(hog_.alive());
+}
+
+TEST_F(WatchdogClaim, DoesNotActOnOrdersThatAreReplacedMeanwhile) {
+  const auto next = order_for(path_);
+  run([&] { acting_->post({next}, stepped_.now() + kPatience); }, [] {});
+  EXPECT_FALSE(has_killed());
+  EXPECT_TRUE(hog_.alive());
+}
+
+TEST_F(WatchdogClaim, TheLoopTakesAKillThatBeganBeforeItWithdrewTheOrders) {
+  std::atomic<bool> claimed{true};
+  run([] {},
+      [&] {
+        acting_->withdraw();
+        claimed = acting_->claim();
+      });
+  ASSERT_TRUE(fires_by(clock_.now() + kPatience));
+  EXPECT_FALSE(claimed) << "two victims for one crossing";
+  ASSERT_TRUE(watchdog_->take_kill());
+  EXPECT_TRUE(watchdog_->claim()) << "its kill is taken";
+}
+
+TEST_F(WatchdogClaim, DoesNotActIfTheLoopEvaluatesMeanwhile) {
+  run([] {}, [&] { acting_->evaluated(); });
+  EXPECT_FALSE(has_killed());
+  EXPECT_TRUE(hog_.alive());
 }
 
 }  // namespace

@@ -141,6 +141,10 @@ void Watchdog::replace(std::shared_ptr<Orders> orders) {
   {
     const std::lock_guard lock(mutex_);
     orders_.swap(orders);
+    // The thread may be about to act on the former ones.
+    if (orders && !orders->take(Claim::by_loop) && orders->claim == Claim::by_thread) {
+      acted_on_ = orders;
+    }
     if (orders) retired_.push_back(std::move(orders));
   }
   ::eventfd_write(changed_.get(), 1);
@@ -152,6 +156,8 @@ std::shared_ptr<Watchdog::Orders> Watchdog::current() {
 }
 
 bool Watchdog::claim() {
+  if (acted_on_ != nullptr && acted_on_->claim == Claim::by_thread) return false;
+  acted_on_.reset();
   const auto orders = current();
   return orders == nullptr || orders->take(Claim::by_loop) || orders->claim == Claim::by_loop;
 }
@@ -166,6 +172,7 @@ std::optional<KillRequest> Watchdog::take_kill() {
     kill = std::exchange(kill_, std::nullopt);
   }
   if (!kill) return std::nullopt;
+  acted_on_.reset();
   return to_request(*kill);
 }
 
@@ -202,7 +209,7 @@ void Watchdog::open(Orders& orders) {
 void Watchdog::watch(Orders& orders) {
   if (!orders.opened) open(orders);
   const MonotonicTime now = clock_.now();
-  if (now >= orders.until || gives_way(orders, now)) return;
+  if (now >= orders.until || gives_way(orders, now) || has_untaken_kill()) return;
   for (Post& post : orders.posts) {
     const auto used = post.read(buffer_);
     if (!used || *used <= post.order.floor_line) {
@@ -231,6 +238,12 @@ bool Watchdog::loop_is_late(const Suspicion& suspicion, MonotonicTime now) const
   return unseen || next_evaluation_ns_.load() < to_ns(now) - patience_.count();
 }
 
+// Another kill would replace it, and its record would be lost.
+bool Watchdog::has_untaken_kill() {
+  const std::lock_guard lock(mutex_);
+  return kill_.has_value();
+}
+
 void Watchdog::act(Orders& orders, const Post& post, Bytes working_set) {
   const actuators::PinnedProcesses& pinned = *post.order.pinned;
   const auto members = pinned.members();
@@ -243,6 +256,8 @@ void Watchdog::act(Orders& orders, const Post& post, Bytes working_set) {
     signalled.usage_before = pinned.meter()->read().optional().value_or(Bytes{0});
   }
   if (!orders.take(Claim::by_thread)) return;
+  // The loop may have evaluated since it was found late, and have had a reason not to kill.
+  if (!loop_is_late(*post.suspicion, clock_.now())) return orders.claim.store(Claim::open);
   for (const kernel::ProcessRef& process : pinned.processes()) {
     if (!members->may_be_signalled(process.id().pid)) continue;
     if (!process.send_signal(SIGKILL).ok()) continue;

@@ -16,7 +16,8 @@
 //
 // The loop claims the orders before it signals, and the thread before it acts. So a loop that
 // resumes at that very moment either was first, or takes the thread's kill before it decides.
-// Claimed orders are void; new ones come with the next list.
+// Claimed orders are void; new ones come with the next list. Orders that are withdrawn or replaced
+// are claimed in the same step. While the loop has not taken a kill, the thread does not act again.
 #pragma once
 
 #include <atomic>
@@ -66,7 +67,8 @@ class LoopWatchdog {
   // New orders, good until `until`, in place of those before. An order whose files cannot be opened
   // is left out. Opens and closes nothing.
   virtual void post(std::vector<Order>, MonotonicTime) {}
-  // There are no orders any more. Costs nothing when there were none.
+  // There are no orders any more: from its return on, the thread begins no kill by them. One that
+  // had begun is taken like any other. Costs nothing when there were none.
   virtual void withdraw() {}
   // The loop has finished an evaluation.
   virtual void evaluated() {}
@@ -131,6 +133,7 @@ class Watchdog final : public LoopWatchdog {
   void watch(Orders& orders);
   [[nodiscard]] bool gives_way(Orders& orders, MonotonicTime now) const;
   [[nodiscard]] bool loop_is_late(const Suspicion& suspicion, MonotonicTime now) const;
+  [[nodiscard]] bool has_untaken_kill();
   void act(Orders& orders, const Post& post, Bytes working_set);
   void release(const actuators::PinnedProcesses& pinned);
   void hand_over(Kill kill);
@@ -150,7 +153,9 @@ class Watchdog final : public LoopWatchdog {
   std::shared_ptr<Orders> orders_;                // guarded by mutex_
   std::vector<std::shared_ptr<Orders>> retired_;  // guarded by mutex_; the thread closes them
   std::optional<Kill> kill_;                      // guarded by mutex_
-  std::string buffer_;                            // the thread's
+  // The loop's: former orders by which the thread had begun to act.
+  std::shared_ptr<Orders> acted_on_;
+  std::string buffer_;  // the thread's
   // The thread's: frees the victim's memory at ordinary priority.
   const std::unique_ptr<actuators::ReaperPool> reaper_;
   std::vector<actuators::ReapReport> reaped_;

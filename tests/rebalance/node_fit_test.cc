@@ -43,12 +43,12 @@ std::string anti_affinity(const std::string& rest) {
          rest + "}]}}";
 }
 
-void expect_fit(const FitRow& row) {
+void expect_fit(const FitRow& row, const std::string& top = "") {
   SCOPED_TRACE(row.rule);
   std::vector<std::string> objects{node_text("here"), node_text("there", row.node),
                                    pod_text("x", "here", row.pod)};
-  const World world =
-      plan_for(policy_text("PodLifeTime", "{maxPodLifeTimeSeconds: 0}"), objects + row.others);
+  const World world = plan_for(policy_text("PodLifeTime", "{maxPodLifeTimeSeconds: 0}", "{}", top),
+                               objects + row.others);
   ASSERT_NE(world.find("x"), nullptr);
   for (const NodeFit& fit : world.find("x")->fits) {
     if (world.snapshot.nodes[fit.node].name != "there") continue;
@@ -153,6 +153,166 @@ TEST(NodeFit, ChecksAntiAffinityOfThePodOnThatNodeOnly) {
        other({})},
   };
   for (const FitRow& row : rows) expect_fit(row);
+}
+
+// The same rows as upstream: every pod fits.
+void expect_fit_if_fixed(FitRow row) {
+  expect_fit(row, "compat: fixed, ");
+  row.reason = "";
+  expect_fit(row);
+}
+
+constexpr const char* kWeb = R"(, "labels": {"app": "web"})";
+constexpr const char* kSelectsWeb = R"("labelSelector": {"matchLabels": {"app": "web"}})";
+
+std::string pod_affinity(const std::string& terms) {
+  return R"(, "affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [)" +
+         terms + "]}}";
+}
+
+// scheduler/framework/plugins/interpodaffinity/filtering.go satisfyPodAffinity().
+TEST(NodeFit, FixedRespectsPodAffinity) {
+  const char* const kNone = "node(s) didn't match pod affinity rules";
+  const NodeText zoned{.labels = R"("zone": "a")"};
+  const std::string near_web = R"({"topologyKey": "zone", )" + std::string(kSelectsWeb) + "}";
+  const auto web = [](PodText text) {
+    text.metadata = kWeb;
+    return std::vector<std::string>{pod_text("web", "there", text)};
+  };
+  const std::vector<FitRow> rows{
+      {"no such pod", zoned, {.spec = pod_affinity(near_web)}, kNone},
+      {"one in the domain", zoned, {.spec = pod_affinity(near_web)}, "", web({})},
+      {"the node has not the topology key", {}, {.spec = pod_affinity(near_web)}, kNone, web({})},
+      {"a pod that has ended",
+       zoned,
+       {.spec = pod_affinity(near_web)},
+       kNone,
+       web({.phase = "Succeeded"})},
+      {"another namespace", zoned, {.spec = pod_affinity(near_web)}, kNone, web({.space = "b"})},
+      {"a namespace that the selector matches",
+       zoned,
+       {.spec = pod_affinity(R"({"topologyKey": "zone", "namespaceSelector": {}, )" +
+                             std::string(kSelectsWeb) + "}")},
+       "",
+       web({.space = "b"}) +
+           std::vector<std::string>{R"({"kind": "Namespace", "metadata": {"name": "b"}})"}},
+      {"the first of a series", zoned, {.metadata = kWeb, .spec = pod_affinity(near_web)}, ""},
+      {"all terms by one pod",
+       zoned,
+       {.spec = pod_affinity(near_web + R"(, {"topologyKey": "zone", "labelSelector": )"
+                                        R"({"matchLabels": {"tier": "x"}}})")},
+       kNone,
+       web({})},
+      {"no selector selects nothing",
+       zoned,
+       {.spec = pod_affinity(R"({"topologyKey": "zone"})")},
+       kNone,
+       web({})},
+  };
+  for (const FitRow& row : rows) expect_fit_if_fixed(row);
+}
+
+// scheduler/framework/plugins/podtopologyspread/filtering.go Filter().
+TEST(NodeFit, FixedRespectsTopologySpread) {
+  const char* const kSkewed = "node(s) didn't match pod topology spread constraints";
+  const NodeText zoned{.labels = R"("zone": "a")"};
+  const auto spread = [](const std::string& more, const std::string& when = "DoNotSchedule") {
+    return PodText{.metadata = kWeb,
+                   .spec = R"(, "topologySpreadConstraints": [{"topologyKey": "zone", )" +
+                           std::string(kSelectsWeb) + R"(, "whenUnsatisfiable": ")" + when +
+                           R"(", "maxSkew": )" + more + "}]"};
+  };
+  const std::string empty_zone = node_text("far", {.labels = R"("zone": "b")"});
+  const auto webs = [&](int count, const std::string& zone_b = "", PodText text = {}) {
+    text.metadata = kWeb;
+    auto all = pods_text("web", count, "there", text);
+    if (!zone_b.empty()) all.push_back(zone_b);
+    return all;
+  };
+  const std::vector<FitRow> rows{
+      {"one domain is never skewed", zoned, spread("1"), "", webs(3)},
+      {"one and itself against none", zoned, spread("1"), kSkewed, webs(1, empty_zone)},
+      {"within the skew", zoned, spread("2"), "", webs(1, empty_zone)},
+      {"soft", zoned, spread("1", "ScheduleAnyway"), "", webs(3, empty_zone)},
+      {"the node has not the topology key", {}, spread("1"), kSkewed},
+      {"too few domains: the least is 0", zoned, spread(R"(1, "minDomains": 2)"), kSkewed, webs(1)},
+      {"enough domains", zoned, spread(R"(1, "minDomains": 1)"), "", webs(1)},
+      {"another namespace", zoned, spread("1"), "", webs(1, empty_zone, {.space = "b"})},
+      {"labels of matchLabelKeys", zoned, spread(R"(1, "matchLabelKeys": ["app"])"), kSkewed,
+       webs(1, empty_zone)},
+      {"a tainted domain counts by default", zoned, spread("1"), kSkewed,
+       webs(1, node_text("far", {.labels = R"("zone": "b")", .taints = kNoSchedule}))},
+      {"a tainted domain does not count if taints are honored", zoned,
+       spread(R"(1, "nodeTaintsPolicy": "Honor")"), "",
+       webs(1, node_text("far", {.labels = R"("zone": "b")", .taints = kNoSchedule}))},
+  };
+  for (const FitRow& row : rows) expect_fit_if_fixed(row);
+}
+
+// scheduler/framework/plugins/nodeports Fits(), framework/types.go HostPortInfo.
+TEST(NodeFit, FixedRespectsHostPorts) {
+  const char* const kTaken = "node(s) didn't have free ports for the requested pod ports";
+  const auto port = [](const std::string& text) {
+    return PodText{.spec = R"(, "initContainers": [{"name": "s", "restartPolicy": "Always", )"
+                           R"("ports": [{)" +
+                           text + "}]}]"};
+  };
+  const auto other = [&](const std::string& text) {
+    return std::vector<std::string>{pod_text("other", "there", port(text))};
+  };
+  const std::string any = R"("hostPort": 80)";
+  const std::vector<FitRow> rows{
+      {"the same port", {}, port(any), kTaken, other(any)},
+      {"another port", {}, port(any), "", other(R"("hostPort": 81)")},
+      {"another protocol", {}, port(any), "", other(R"("hostPort": 80, "protocol": "UDP")")},
+      {"one address and all",
+       {},
+       port(any),
+       kTaken,
+       other(R"("hostPort": 80, "hostIP": "1.1.1.1")")},
+      {"two addresses",
+       {},
+       port(R"("hostPort": 80, "hostIP": "1.1.1.2")"),
+       "",
+       other(R"("hostPort": 80, "hostIP": "1.1.1.1")")},
+      {"a container port", {}, port(R"("containerPort": 80)"), "", other(any)},
+  };
+  for (const FitRow& row : rows) expect_fit_if_fixed(row);
+}
+
+// scheduler/framework/plugins/volumebinding and volumezone.
+TEST(NodeFit, FixedRespectsTheNodesOfVolumes) {
+  const char* const kElsewhere = "node(s) had volume node affinity conflict";
+  const PodText claims{.spec = R"(, "volumes": [{"persistentVolumeClaim": {"claimName": "c"}}])"};
+  const NodeText zoned{.labels = R"("topology.kubernetes.io/zone": "a", "disk": "ssd")"};
+  const auto bound = [](const std::string& metadata, const std::string& spec) {
+    return std::vector<std::string>{
+        R"({"kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": "default"},
+            "spec": {"volumeName": "v"}})",
+        R"({"kind": "PersistentVolume", "metadata": {"name": "v")" + metadata + "}, \"spec\": {" +
+            spec + "}}"};
+  };
+  const auto on = [](const std::string& disk) {
+    return R"("nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key":
+        "disk", "operator": "In", "values": [")" +
+           disk + R"("]}]}]}})";
+  };
+  const auto label = [](const std::string& key, const std::string& zones) {
+    return R"(, "labels": {")" + key + R"(": ")" + zones + "\"}";
+  };
+  const std::string zone = "topology.kubernetes.io/zone";
+  const std::string beta = "failure-domain.beta.kubernetes.io/zone";
+  const std::vector<FitRow> rows{
+      {"reachable", zoned, claims, "", bound("", on("ssd"))},
+      {"not reachable", zoned, claims, kElsewhere, bound("", on("hdd"))},
+      {"its zone", zoned, claims, "", bound(label(zone, "a"), "")},
+      {"one of its zones", zoned, claims, "", bound(label(zone, "b__a"), "")},
+      {"another zone", zoned, claims, kElsewhere, bound(label(zone, "b"), "")},
+      {"another zone, old name", zoned, claims, kElsewhere, bound(label(beta, "b"), "")},
+      {"a node without zones", {}, claims, "", bound(label(zone, "b"), "")},
+      {"no such volume", zoned, claims, "", {bound("", "")[0]}},
+  };
+  for (const FitRow& row : rows) expect_fit_if_fixed(row);
 }
 
 TEST(NodeFit, ChecksResourcesInThousandths) {

@@ -44,6 +44,12 @@ std::vector<std::string> wide_cluster(RoomDice& dice, int nodes, int pods) {
           "labelSelector": {{"matchLabels": {{"app": "app{}"}}}}}}]}}}})",
                               dice.upto(3) == 0 ? "zone" : "host", dice.upto(30));
     }
+    if (dice.upto(1) == 0) {
+      text.spec += fmt::format(R"(, "topologySpreadConstraints": [{{"topologyKey": "zone",
+          "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "minDomains": {},
+          "labelSelector": {{"matchLabels": {{"app": "app{}"}}}}}}])",
+                               1 + dice.upto(8), dice.upto(30));
+    }
     if (dice.upto(4) == 0) text.spec += R"(, "nodeSelector": {"disk": "ssd"})";
     if (dice.upto(3) == 0) text.spec += R"(, "tolerations": [{"operator": "Exists"}])";
     objects.push_back(
@@ -56,7 +62,7 @@ bool repelled_by_some_pod(const ClusterView& view, PodIndex index, const Node& n
   const auto repels_here = [&](const ClusterPod& owner, const ClusterPod& other,
                                const Node& other_node) {
     if (!owner.placement) return false;
-    return std::ranges::any_of(owner.placement->anti_affinity, [&](const AntiAffinityTerm& term) {
+    return std::ranges::any_of(owner.placement->anti_affinity, [&](const PodAffinityTerm& term) {
       const auto value = find_label(node.labels, term.topology_key);
       return value && value == find_label(other_node.labels, term.topology_key) &&
              selects(owner, term, other);
@@ -101,6 +107,33 @@ TEST(RoomFinder, FindsRoomIfAndOnlyIfSomeNodeHasIt) {
   }
   EXPECT_GT(moved, 300);
   EXPECT_GT(refused, 50);
+}
+
+TEST(PlacementRules, CountsThatFollowThePlanAreThoseOfANewCount) {
+  int problems = 0;
+  for (unsigned seed = 1; seed <= 6; ++seed) {
+    RoomDice dice(seed);
+    const World world = plan_for(policy_text("PodLifeTime", "{maxPodLifeTimeSeconds: 60}"),
+                                 wide_cluster(dice, 20, 80));
+    ClusterView view(world.snapshot, Corrections::all());
+    for (int i = 0; i < 80; ++i) {
+      const auto pod = static_cast<PodIndex>(dice.upto(79));
+      PlacementRules counted_now;
+      for (NodeIndex node = 0; node < 20; ++node) {
+        const PlacementProblem found = view.placement_problem(pod, node);
+        EXPECT_EQ(found, counted_now.problem(view, pod, node)) << view.pod(pod).name << " " << node;
+        EXPECT_EQ(view.repels(pod, node), counted_now.repel(view, pod, view.node(node)));
+        problems += found == PlacementProblem::none ? 0 : 1;
+      }
+      if (HasFailure()) return;
+      if (dice.upto(2) == 0) {
+        view.remove(pod);
+      } else {
+        view.move(pod, static_cast<NodeIndex>(dice.upto(19)));
+      }
+    }
+  }
+  EXPECT_GT(problems, 200);
 }
 
 TEST(PlacementRules, AntiAffinityIsThatOfAllPodsAtTheirPlaces) {

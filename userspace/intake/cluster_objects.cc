@@ -244,8 +244,28 @@ Result<void> ObjectReader::add_claim(const Value& object) {
     if (const auto found = TRY(spec->find("storageClassName"))) {
       out.storage_class = TRY(text(*found));
     }
+    if (const auto found = TRY(spec->find("volumeName"))) out.volume = TRY(text(*found));
   }
   snapshot_.claims.push_back(out);
+  return {};
+}
+
+Result<void> ObjectReader::add_volume(const Value& object) {
+  rebalance::PersistentVolume out;
+  const Value metadata = TRY(object.at("metadata"));
+  out.name = TRY(required_text(metadata, "name"));
+  if (const auto found = TRY(metadata.find("labels"))) out.labels = TRY(labels(*found));
+  const auto spec = TRY(object.find("spec"));
+  const auto affinity = spec ? TRY(spec->find("nodeAffinity")) : std::nullopt;
+  if (const auto required = affinity ? TRY(affinity->find("required")) : std::nullopt) {
+    auto& terms = out.nodes.emplace();
+    const auto add_volume_term = [&](const Value& item) -> Result<void> {
+      terms.push_back(TRY(node_term(item)));
+      return {};
+    };
+    TRY(required->each_in("nodeSelectorTerms", add_volume_term));
+  }
+  snapshot_.volumes.push_back(std::move(out));
   return {};
 }
 
@@ -326,6 +346,7 @@ Result<void> ObjectReader::add(std::string_view kind, const Value& object) {
   if (kind == "Namespace") return add_namespace(object);
   if (kind == "PodDisruptionBudget") return add_budget(object);
   if (kind == "PersistentVolumeClaim") return add_claim(object);
+  if (kind == "PersistentVolume") return add_volume(object);
   if (kind == "PriorityClass") return add_priority_class(object);
   if (kind == "NodeMetrics") return add_node_metrics(object);
   if (kind == "PodMetrics") return add_pod_metrics(object);

@@ -45,6 +45,7 @@ class ObjectReader {
   [[nodiscard]] Result<void> add_namespace(const Value& object);
   [[nodiscard]] Result<void> add_budget(const Value& object);
   [[nodiscard]] Result<void> add_claim(const Value& object);
+  [[nodiscard]] Result<void> add_volume(const Value& object);
   [[nodiscard]] Result<void> add_priority_class(const Value& object);
   [[nodiscard]] Result<void> add_node_metrics(const Value& object);
   [[nodiscard]] Result<void> add_pod_metrics(const Value& object);
@@ -59,7 +60,10 @@ class ObjectReader {
   [[nodiscard]] Result<void> pod_placement(const Value& spec, rebalance::ClusterPod& pod);
   [[nodiscard]] Result<void> node_affinity(const Value& affinity,
                                            rebalance::PodPlacement& placement);
-  [[nodiscard]] Result<rebalance::AntiAffinityTerm> anti_affinity(const Value& term);
+  [[nodiscard]] Result<rebalance::PodAffinityTerm> pod_affinity_term(const Value& term);
+  [[nodiscard]] Result<void> pod_affinity(const Value& affinity, std::string_view kind,
+                                          std::vector<rebalance::PodAffinityTerm>& out);
+  [[nodiscard]] Result<void> host_ports(const Value& container, rebalance::ClusterPod& pod);
   [[nodiscard]] Result<rebalance::SpreadConstraint> spread(const Value& constraint);
   [[nodiscard]] Result<void> pod_status(const Value& status, rebalance::ClusterPod& pod);
   [[nodiscard]] Result<rebalance::ContainerState> container_state(const Value& status);

@@ -110,6 +110,7 @@ Result<void> ObjectReader::pod_resources(const Value& spec, ClusterPod& pod) {
         each.requests = TRY(read_list(*found, "requests"));
         each.limits = TRY(read_list(*found, "limits"));
       }
+      if (key == "containers" || each.restartable) TRY(host_ports(item, pod));
       if (key != "containers") return {};
       pod.images.push_back(snapshot_.texts->keep(TRY(item.text("image"))));
       return {};
@@ -127,11 +128,30 @@ Result<void> ObjectReader::pod_resources(const Value& spec, ClusterPod& pod) {
   return {};
 }
 
-Result<rebalance::AntiAffinityTerm> ObjectReader::anti_affinity(const Value& term) {
-  rebalance::AntiAffinityTerm out;
+// Ports of the node: of containers and sidecars.
+Result<void> ObjectReader::host_ports(const Value& container, ClusterPod& pod) {
+  return container.each_in("ports", [&](const Value& item) -> Result<void> {
+    const auto number = TRY(item.find("hostPort"));
+    if (!number) return {};
+    rebalance::HostPort port;
+    port.port = TRY(number->integer());
+    if (port.port <= 0) return {};
+    port.protocol = snapshot_.texts->keep(TRY(item.text("protocol")));
+    if (port.protocol.empty()) port.protocol = "TCP";
+    port.address = snapshot_.texts->keep(TRY(item.text("hostIP")));
+    pod.host_ports.push_back(port);
+    return {};
+  });
+}
+
+Result<rebalance::PodAffinityTerm> ObjectReader::pod_affinity_term(const Value& term) {
+  rebalance::PodAffinityTerm out;
   if (const auto found = TRY(term.find("labelSelector"))) out.selector = TRY(selector(*found));
   if (const auto found = TRY(term.find("topologyKey"))) out.topology_key = TRY(text(*found));
   if (const auto found = TRY(term.find("namespaces"))) out.namespaces = TRY(texts(*found));
+  if (const auto found = TRY(term.find("namespaceSelector"))) {
+    out.namespace_selector = TRY(selector(*found));
+  }
   return out;
 }
 
@@ -140,6 +160,7 @@ Result<rebalance::SpreadConstraint> ObjectReader::spread(const Value& constraint
   const auto read_constraint = [&](std::string_view key, const Value& value) -> Result<void> {
     if (value.is_null()) return {};
     if (key == "maxSkew") out.max_skew = TRY(number32(value));
+    if (key == "minDomains") out.min_domains = TRY(value.integer());
     if (key == "topologyKey") out.topology_key = TRY(text(value));
     if (key == "whenUnsatisfiable") out.when_unsatisfiable = TRY(text(value));
     if (key == "labelSelector") out.selector = TRY(selector(value));
@@ -173,6 +194,17 @@ Result<void> ObjectReader::node_affinity(const Value& affinity,
       });
 }
 
+Result<void> ObjectReader::pod_affinity(const Value& affinity, std::string_view kind,
+                                        std::vector<rebalance::PodAffinityTerm>& out) {
+  const auto found = TRY(affinity.find(kind));
+  if (!found) return {};
+  const auto add_term = [&](const Value& item) -> Result<void> {
+    out.push_back(TRY(pod_affinity_term(item)));
+    return {};
+  };
+  return found->each_in("requiredDuringSchedulingIgnoredDuringExecution", add_term);
+}
+
 Result<void> ObjectReader::pod_placement(const Value& spec, ClusterPod& pod) {
   const auto node_selector = TRY(spec.find("nodeSelector"));
   const auto affinity = TRY(spec.find("affinity"));
@@ -184,13 +216,8 @@ Result<void> ObjectReader::pod_placement(const Value& spec, ClusterPod& pod) {
     if (const auto found = TRY(affinity->find("nodeAffinity"))) {
       TRY(node_affinity(*found, *placement));
     }
-    if (const auto found = TRY(affinity->find("podAntiAffinity"))) {
-      const auto add_anti_affinity = [&](const Value& item) -> Result<void> {
-        placement->anti_affinity.push_back(TRY(anti_affinity(item)));
-        return {};
-      };
-      TRY(found->each_in("requiredDuringSchedulingIgnoredDuringExecution", add_anti_affinity));
-    }
+    TRY(pod_affinity(*affinity, "podAntiAffinity", placement->anti_affinity));
+    TRY(pod_affinity(*affinity, "podAffinity", placement->pod_affinity));
   }
   if (constraints) {
     const auto add_spread = [&](const Value& item) -> Result<void> {

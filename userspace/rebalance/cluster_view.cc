@@ -40,7 +40,10 @@ ClusterView::ClusterView(const Snapshot& snapshot, Corrections corrections)
     budgets_[snapshot.budgets[i].pod_namespace].push_back(i);
   }
   for (std::size_t i = 0; i < snapshot.claims.size(); ++i) {
-    claims_[snapshot.claims[i].pod_namespace].push_back(i);
+    claims_[snapshot.claims[i].pod_namespace].try_emplace(snapshot.claims[i].name, i);
+  }
+  for (std::size_t i = 0; i < snapshot.volumes.size(); ++i) {
+    volumes_.try_emplace(snapshot.volumes[i].name, i);
   }
   for (std::size_t i = 0; i < snapshot.namespaces.size(); ++i) {
     namespaces_.insert_or_assign(snapshot.namespaces[i].name, i);
@@ -68,10 +71,13 @@ const VolumeClaim* ClusterView::find_claim(std::string_view pod_namespace,
                                            std::string_view name) const {
   const auto found = claims_.find(pod_namespace);
   if (found == claims_.end()) return nullptr;
-  for (const std::size_t each : found->second) {
-    if (snapshot_.claims[each].name == name) return &snapshot_.claims[each];
-  }
-  return nullptr;
+  const auto claim = found->second.find(name);
+  return claim == found->second.end() ? nullptr : &snapshot_.claims[claim->second];
+}
+
+const PersistentVolume* ClusterView::find_volume(std::string_view name) const {
+  const auto found = volumes_.find(name);
+  return found == volumes_.end() ? nullptr : &snapshot_.volumes[found->second];
 }
 
 const ClusterNamespace* ClusterView::find_namespace(std::string_view name) const {
@@ -81,10 +87,10 @@ const ClusterNamespace* ClusterView::find_namespace(std::string_view name) const
 
 void ClusterView::remove(PodIndex index) {
   const ClusterPod& gone = pod(index);
+  if (!removed_.insert(index).second) return;
   if (counts_as_replica(gone) && !moved_.contains(index)) count_owners(gone, owned_, -1);
   const auto at = find_node(gone.node);
   if (!at) return;
-  removed_.insert(index);
   std::erase(pods_[*at], index);
   if (moved_.contains(index)) return;
   place_changes_.push_back({index, *at, std::nullopt});
@@ -93,9 +99,8 @@ void ClusterView::remove(PodIndex index) {
 
 void ClusterView::move(PodIndex index, NodeIndex destination) {
   const auto from = find_node(pod(index).node);
-  if (!from || !is_live(pod(index)) || !moved_.try_emplace(index, destination).second) {
-    return;
-  }
+  if (!from || !is_live(pod(index)) || removed_.contains(index)) return;
+  if (!moved_.try_emplace(index, destination).second) return;
   place_changes_.push_back({index, *from, destination});
   // Its replacement does not run yet.
   if (counts_as_replica(pod(index))) count_owners(pod(index), owned_, -1);

@@ -51,11 +51,17 @@ class ClusterView {
   [[nodiscard]] std::span<const std::size_t> budgets_in(std::string_view pod_namespace) const;
   [[nodiscard]] const VolumeClaim* find_claim(std::string_view pod_namespace,
                                               std::string_view name) const;
+  [[nodiscard]] const PersistentVolume* find_volume(std::string_view name) const;
   [[nodiscard]] const ClusterNamespace* find_namespace(std::string_view name) const;
 
   // Whether required anti-affinity keeps the pod away from the node's topology domains.
   [[nodiscard]] bool repels(PodIndex pod, NodeIndex node) const {
     return placement_.repel(*this, pod, this->node(node));
+  }
+
+  // Required pod affinity, topology spread and host ports.
+  [[nodiscard]] PlacementProblem placement_problem(PodIndex pod, NodeIndex node) const {
+    return placement_.problem(*this, pod, node);
   }
 
   // Removes the pod: it was evicted, and its plugin has ended.
@@ -82,7 +88,9 @@ class ClusterView {
   std::vector<std::int64_t> live_;
   std::unordered_map<std::string_view, std::uint64_t> owned_;
   std::unordered_map<std::string_view, std::vector<std::size_t>> budgets_;
-  std::unordered_map<std::string_view, std::vector<std::size_t>> claims_;  // by namespace
+  std::unordered_map<std::string_view, std::unordered_map<std::string_view, std::size_t>>
+      claims_;  // by namespace and name
+  std::unordered_map<std::string_view, std::size_t> volumes_;
   std::unordered_map<std::string_view, std::size_t> namespaces_;
   Corrections corrections_;
   std::vector<PlaceChange> place_changes_;

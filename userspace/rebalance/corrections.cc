@@ -33,6 +33,9 @@ constexpr CorrectionRow kTable[] = {
      "a preferred node counts only if the pod fits it (#1410, #1707)"},
     {Correction::metric_rounding, "metric-rounding",
      "shares from Prometheus are rounded to percent, not truncated: 0.57 is 57"},
+    {Correction::scheduler_filters, "scheduler-filters",
+     "nodeFit respects required pod affinity, topology spread with minDomains, host ports, and the "
+     "nodes of volumes (#1149, #1421)"},
     {Correction::room_first, "room-first",
      "a pod is moved only to a node with room for it, which is booked for the rest of the plan"},
 };

@@ -22,6 +22,7 @@ enum class Correction : std::uint8_t {
   unlisted_resources,
   preferred_node,
   metric_rounding,
+  scheduler_filters,
   room_first,
 };
 

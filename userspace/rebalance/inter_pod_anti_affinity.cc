@@ -47,13 +47,13 @@ class DomainIndex {
     const ClusterPod& pod = session_.view().pod(index);
     if (!pod.placement) return false;
     return std::any_of(pod.placement->anti_affinity.begin(), pod.placement->anti_affinity.end(),
-                       [&](const AntiAffinityTerm& term) {
+                       [&](const PodAffinityTerm& term) {
                          return term.selector && term_violated(pod, term, node);
                        });
   }
 
  private:
-  bool term_violated(const ClusterPod& pod, const AntiAffinityTerm& term, NodeIndex node) {
+  bool term_violated(const ClusterPod& pod, const PodAffinityTerm& term, NodeIndex node) {
     if (any_repelled(pod, term, by_node_[node])) return true;
     const auto value = find_label(session_.view().node(node).labels, term.topology_key);
     if (!value) return false;
@@ -66,7 +66,7 @@ class DomainIndex {
     return std::any_of(term.namespaces.begin(), term.namespaces.end(), violated_in);
   }
 
-  bool any_repelled(const ClusterPod& pod, const AntiAffinityTerm& term,
+  bool any_repelled(const ClusterPod& pod, const PodAffinityTerm& term,
                     const std::vector<PodIndex>& others) const {
     return std::any_of(others.begin(), others.end(), [&](PodIndex each) {
       return repels(pod, term, session_.view().pod(each)) && !gone_.contains(each);
@@ -75,7 +75,7 @@ class DomainIndex {
 
   // The pods of the namespace that the term selects, by the value of its topology key. Computed
   // once for all terms that select the same.
-  const PodsByValue& selected(std::string_view name, const AntiAffinityTerm& term) {
+  const PodsByValue& selected(std::string_view name, const PodAffinityTerm& term) {
     TextKey key;
     key.add(name);
     key.add(term.topology_key);

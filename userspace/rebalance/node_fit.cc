@@ -6,7 +6,18 @@
 namespace forestall::rebalance {
 namespace {
 
-enum class Misfit : std::uint8_t { none, cordoned, labels, taints, anti_affinity, resource };
+enum class Misfit : std::uint8_t {
+  none,
+  cordoned,
+  labels,
+  taints,
+  anti_affinity,
+  pod_affinity,
+  spread,
+  ports,
+  volumes,
+  resource,
+};
 
 struct FitResult {
   Misfit misfit = Misfit::none;
@@ -16,7 +27,7 @@ struct FitResult {
 // Only pods of that very node count, and the node merely has to have the topology key.
 bool repels_pods_of(const ClusterView& view, const ClusterPod& pod, NodeIndex node) {
   if (!pod.placement) return false;
-  for (const AntiAffinityTerm& term : pod.placement->anti_affinity) {
+  for (const PodAffinityTerm& term : pod.placement->anti_affinity) {
     if (!find_label(view.node(node).labels, term.topology_key)) continue;
     for (const PodIndex each : view.pods_on(node)) {
       if (is_live(view.pod(each)) && repels(pod, term, view.pod(each))) return true;
@@ -51,6 +62,68 @@ bool is_repelled(const ClusterView& view, PodIndex pod, NodeIndex node) {
                                                   : repels_pods_of(view, view.pod(pod), node);
 }
 
+// The beta names stand in old volumes.
+constexpr std::pair<std::string_view, std::string_view> kZoneLabels[] = {
+    {"topology.kubernetes.io/zone", "topology.kubernetes.io/zone"},
+    {"topology.kubernetes.io/region", "topology.kubernetes.io/region"},
+    {"failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"},
+    {"failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"},
+};
+
+// Whether "a__b" lists the value.
+bool lists(std::string_view list, std::string_view value) {
+  constexpr std::string_view kBetween = "__";
+  for (;;) {
+    const std::size_t end = list.find(kBetween);
+    if (list.substr(0, end) == value) return true;
+    if (end == std::string_view::npos) return false;
+    list.remove_prefix(end + kBetween.size());
+  }
+}
+
+// scheduler/framework/plugins/volumezone: the labels of a volume against those of the node. A node
+// without such labels is in a cluster of one zone.
+bool in_zone_of(const PersistentVolume& volume, const Node& node) {
+  const auto of_node = [&](const auto& names) {
+    const auto value = find_label(node.labels, names.first);
+    return value ? value : find_label(node.labels, names.second);
+  };
+  const bool zoned = std::ranges::any_of(
+      kZoneLabels, [&](const auto& names) { return of_node(names).has_value(); });
+  return !zoned || std::ranges::all_of(kZoneLabels, [&](const auto& names) {
+    const auto wanted = find_label(volume.labels, names.first);
+    if (!wanted) return true;
+    const auto value = of_node(names);
+    return value && lists(*wanted, *value);
+  });
+}
+
+// volumebinding and volumezone, for claims that are bound to a volume of the snapshot.
+bool volumes_allow(const ClusterView& view, const ClusterPod& pod, const Node& node) {
+  return std::ranges::all_of(pod.claims, [&](std::string_view name) {
+    const VolumeClaim* const claim = view.find_claim(pod.pod_namespace, name);
+    const PersistentVolume* const volume =
+        claim == nullptr ? nullptr : view.find_volume(claim->volume);
+    if (volume == nullptr) return true;
+    const bool reachable =
+        !volume->nodes || std::ranges::any_of(*volume->nodes, [&](const NodeSelectorTerm& term) {
+          return matches(term, node.name, node.labels);
+        });
+    return reachable && in_zone_of(*volume, node);
+  });
+}
+
+Misfit scheduler_misfit(const ClusterView& view, PodIndex pod, NodeIndex node) {
+  if (!view.corrects(Correction::scheduler_filters)) return Misfit::none;
+  switch (view.placement_problem(pod, node)) {
+    case PlacementProblem::none: break;
+    case PlacementProblem::pod_affinity: return Misfit::pod_affinity;
+    case PlacementProblem::spread: return Misfit::spread;
+    case PlacementProblem::ports: return Misfit::ports;
+  }
+  return volumes_allow(view, view.pod(pod), view.node(node)) ? Misfit::none : Misfit::volumes;
+}
+
 FitResult check(const ClusterView& view, PodIndex pod_index, NodeIndex node_index) {
   const ClusterPod& pod = view.pod(pod_index);
   const Node& node = view.node(node_index);
@@ -58,6 +131,9 @@ FitResult check(const ClusterView& view, PodIndex pod_index, NodeIndex node_inde
   if (!matches_node(pod, node)) return {Misfit::labels, {}};
   if (!tolerates_node(pod, node)) return {Misfit::taints, {}};
   if (is_repelled(view, pod_index, node_index)) return {Misfit::anti_affinity, {}};
+  if (const Misfit found = scheduler_misfit(view, pod_index, node_index); found != Misfit::none) {
+    return {found, {}};
+  }
   if (pod.node != node.name) {
     const std::string_view missing = short_resource(view, pod, node_index);
     if (!missing.empty()) return {Misfit::resource, missing};
@@ -76,6 +152,10 @@ std::string fit_problem(const ClusterView& view, PodIndex pod, NodeIndex node) {
     case Misfit::taints: return "pod does not tolerate taints on the node";
     case Misfit::anti_affinity:
       return "pod matches inter-pod anti-affinity rule of other pod on node";
+    case Misfit::pod_affinity: return "node(s) didn't match pod affinity rules";
+    case Misfit::spread: return "node(s) didn't match pod topology spread constraints";
+    case Misfit::ports: return "node(s) didn't have free ports for the requested pod ports";
+    case Misfit::volumes: return "node(s) had volume node affinity conflict";
     case Misfit::resource: return "insufficient " + std::string(result.resource);
   }
   return "";
@@ -97,7 +177,8 @@ bool fits_any_other(const ClusterView& view, PodIndex pod, std::span<const NodeI
 }
 
 bool fits_eligible(const ClusterView& view, PodIndex pod, NodeIndex node) {
-  return !view.node(node).unschedulable && !is_repelled(view, pod, node);
+  return !view.node(node).unschedulable && !is_repelled(view, pod, node) &&
+         scheduler_misfit(view, pod, node) == Misfit::none;
 }
 
 bool has_resources(const ClusterView& view, PodIndex pod, NodeIndex node) {
@@ -129,11 +210,11 @@ bool tolerates_node(const ClusterPod& pod, const Node& node) {
   });
 }
 
-bool repels(const ClusterPod& pod, const AntiAffinityTerm& term, const ClusterPod& other) {
+bool repels(const ClusterPod& pod, const PodAffinityTerm& term, const ClusterPod& other) {
   return other.name != pod.name && selects(pod, term, other);
 }
 
-bool selects(const ClusterPod& pod, const AntiAffinityTerm& term, const ClusterPod& other) {
+bool selects(const ClusterPod& pod, const PodAffinityTerm& term, const ClusterPod& other) {
   if (!term.selector) return false;
   const bool in_namespace = term.namespaces.empty()
                                 ? other.pod_namespace == pod.pod_namespace

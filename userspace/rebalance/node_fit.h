@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a pod fits a node, by the scheduler's predicates that the descheduler has. Not covered:
-// pod affinity, topology spread, volumes, host ports, preemption, and anti-affinity of other pods.
+// Whether a pod fits a node, by the scheduler's predicates that the descheduler has. If
+// scheduler-filters is corrected, also by pod affinity, topology spread, host ports and volumes.
+// Not covered: preemption, and how many volumes a node can attach.
 #pragma once
 
 #include <span>
@@ -40,12 +41,12 @@ namespace forestall::rebalance {
 [[nodiscard]] bool tolerates(const ClusterPod& pod, const Taint& taint);
 
 // Whether `other` is in a namespace of the term of `pod`, and selected.
-[[nodiscard]] bool selects(const ClusterPod& pod, const AntiAffinityTerm& term,
+[[nodiscard]] bool selects(const ClusterPod& pod, const PodAffinityTerm& term,
                            const ClusterPod& other);
 
 // Whether `other` is a pod that a required anti-affinity term of `pod` keeps away: selected, and
 // not of the same name.
-[[nodiscard]] bool repels(const ClusterPod& pod, const AntiAffinityTerm& term,
+[[nodiscard]] bool repels(const ClusterPod& pod, const PodAffinityTerm& term,
                           const ClusterPod& other);
 
 // The nodes, by index, that are ready and match the selector.

@@ -67,11 +67,20 @@ struct PodCondition {
   std::optional<std::int64_t> transition_ns;
 };
 
-// A required term of a pod's anti-affinity.
-struct AntiAffinityTerm {
+// A required term of a pod's affinity or anti-affinity to pods.
+struct PodAffinityTerm {
   std::optional<LabelSelector> selector;  // nothing selects no pod
   std::string_view topology_key;
   std::vector<std::string_view> namespaces;  // empty: that of the pod
+  // More namespaces, by their labels. The descheduler ignores it.
+  std::optional<LabelSelector> namespace_selector;
+};
+
+// A port of the node that a container takes.
+struct HostPort {
+  std::string_view address;  // empty or 0.0.0.0: all
+  std::string_view protocol;
+  std::int64_t port = 0;
 };
 
 struct PreferredTerm {
@@ -85,6 +94,7 @@ struct SpreadConstraint {
   std::string_view when_unsatisfiable;
   std::optional<LabelSelector> selector;
   std::vector<std::string_view> match_label_keys;
+  std::int64_t min_domains = 1;
   bool honors_node_affinity = true;
   bool honors_node_taints = false;
 };
@@ -95,7 +105,8 @@ struct PodPlacement {
   bool has_node_affinity = false;
   std::optional<std::vector<NodeSelectorTerm>> required_nodes;
   std::vector<PreferredTerm> preferred_nodes;
-  std::vector<AntiAffinityTerm> anti_affinity;
+  std::vector<PodAffinityTerm> anti_affinity;
+  std::vector<PodAffinityTerm> pod_affinity;
   std::vector<SpreadConstraint> spread;
 };
 
@@ -126,6 +137,7 @@ struct ClusterPod {
   std::vector<std::string_view> images;               // of the containers
   Amounts request;                                    // of the whole pod
   std::vector<std::string_view> requested_resources;  // that some container names
+  std::vector<HostPort> host_ports;
   std::vector<PodToleration> tolerations;
   std::shared_ptr<const PodPlacement> placement;  // null: no rule
   std::vector<ContainerState> containers;
@@ -155,6 +167,13 @@ struct VolumeClaim {
   std::string_view pod_namespace;
   std::string_view name;
   std::string_view storage_class;  // empty: none
+  std::string_view volume;         // spec.volumeName; empty: not bound
+};
+
+struct PersistentVolume {
+  std::string_view name;
+  Labels labels;
+  std::optional<std::vector<NodeSelectorTerm>> nodes;  // spec.nodeAffinity.required
 };
 
 struct PriorityClass {
@@ -182,6 +201,7 @@ struct Snapshot {
   std::vector<ClusterNamespace> namespaces;
   std::vector<DisruptionBudget> budgets;
   std::vector<VolumeClaim> claims;
+  std::vector<PersistentVolume> volumes;
   std::vector<PriorityClass> priority_classes;
   std::vector<MetricsSample> node_metrics;  // in the order of their collection
   std::vector<MetricsSample> pod_metrics;   // the last one of a pod counts

@@ -111,7 +111,7 @@ TEST(RoomFinder, FindsRoomIfAndOnlyIfSomeNodeHasIt) {
 
 TEST(PlacementRules, CountsThatFollowThePlanAreThoseOfANewCount) {
   int problems = 0;
-  for (unsigned seed = 1; seed <= 6; ++seed) {
+  for (unsigned seed = 1; seed <= 12; ++seed) {
     RoomDice dice(seed);
     const World world = plan_for(policy_text("PodLifeTime", "{maxPodLifeTimeSeconds: 60}"),
                                  wide_cluster(dice, 20, 80));

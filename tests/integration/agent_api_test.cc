@@ -151,6 +151,10 @@ TEST_F(AgentApi, StreamsAKillAsItHappens) {
   const auto begun = next<v1::WatchRecordsResponse>(
       **records, [](const auto& each) { return each.record().decision().evictions_size() > 0; });
   ASSERT_TRUE(begun) << agent_->process().log();
+  EXPECT_FALSE(begun->record().has_outcome());
+  ASSERT_TRUE(begun->record().has_begun());
+  EXPECT_FALSE(begun->record().begun().dry_run());
+  EXPECT_EQ(begun->record().begun().state(), v1::KillProgress::IN_FLIGHT);
   const auto ended = next<v1::WatchRecordsResponse>(
       **records, [](const auto& each) { return each.record().has_outcome(); });
   ASSERT_TRUE(ended) << agent_->process().log();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What counts as a kill: one that was begun, once.
+// What counts as a kill: one that was begun, once. And what its first record reports of it.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -53,6 +53,64 @@ TEST_F(KillCounts, OneThatIsShortenedCountsOnce) {
   signal(run, run.rank(path_), std::chrono::hours(1));
   signal(run, run.rank(path_));
   EXPECT_EQ(counts_.kills, 1U);
+}
+
+class FirstRecord final : public exports::RecordSink {
+ public:
+  void write(const Record& record) override {
+    if (!first) first = record;
+  }
+  std::optional<Record> first;
+};
+
+// What the record reports before the outcome is known.
+std::optional<BegunKill> begun_kill(agent::Kills& kills, const FirstRecord& sink,
+                                    const Decision& decision, bool dry_run) {
+  Record record;
+  record.decision = decision;
+  kills.signal(record.decision);
+  kills.keep(std::move(record), dry_run);
+  EXPECT_TRUE(sink.first && !sink.first->outcome);
+  return sink.first->begun;
+}
+
+TEST_F(KillCounts, TheFirstRecordReportsHowTheKillBegan) {
+  struct Case {
+    bool dry_run;
+    Duration grace;
+    KillState state;
+  };
+  for (const Case& each : {Case{false, Duration::zero(), KillState::in_flight},
+                           Case{true, Duration::zero(), KillState::in_flight},
+                           Case{false, std::chrono::hours(1), KillState::terminating}}) {
+    const Hog hog(scratch_, path_, mib(4));
+    LadderRun run(options(each.dry_run));
+    FirstRecord sink;
+    const std::vector<exports::RecordSink*> sinks = {&sink};
+    agent::Kills kills(run.ladder(), sinks, counts_);
+    EXPECT_EQ(begun_kill(kills, sink, decision(run.rank(path_), each.grace), each.dry_run),
+              std::optional(BegunKill{each.dry_run, each.state}));
+  }
+}
+
+TEST_F(KillCounts, TheFirstRecordOfAVictimThatWasReplacedReportsNoKill) {
+  const Hog hog(scratch_, path_, mib(4));
+  LadderRun run(options());
+  WorkloadSample another = run.rank(path_);
+  ++another.workload.cgroup.inode;  // the cgroup was removed and created again
+  FirstRecord sink;
+  const std::vector<exports::RecordSink*> sinks = {&sink};
+  agent::Kills kills(run.ladder(), sinks, counts_);
+  EXPECT_EQ(begun_kill(kills, sink, decision(another, Duration::zero()), false), std::nullopt);
+}
+
+TEST_F(KillCounts, TheFirstRecordOfAnEmptyVictimReportsNoKill) {
+  LadderRun run(options());
+  FirstRecord sink;
+  const std::vector<exports::RecordSink*> sinks = {&sink};
+  agent::Kills kills(run.ladder(), sinks, counts_);
+  EXPECT_EQ(begun_kill(kills, sink, decision(run.rank(path_), Duration::zero()), false),
+            std::nullopt);
 }
 
 TEST_F(KillCounts, OneThatFailsDoesNotCount) {

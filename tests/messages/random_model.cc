@@ -401,6 +401,9 @@ Record random_record(Dice& dice) {
   record.oom_kill = dice.maybe([&] { return random_oom_kill(dice); });
   record.prepared = dice.maybe([&] { return Prepared{dice.duration(), dice.inode()}; });
   record.crossing = dice.maybe([&] { return random_crossing(dice); });
+  record.begun = dice.maybe([&] {
+    return BegunKill{dice.coin(), dice.one_of<KillState>(v1::KillProgress::State_MAX)};
+  });
   return record;
 }
 

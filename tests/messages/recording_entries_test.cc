@@ -74,7 +74,8 @@ Record random_evaluation(Dice& dice) {
   record.sequence = 0;
   record.outcome.reset();
   record.oom_kill.reset();
-  record.crossing.reset();  // is in the RecordEntry of the kill
+  record.crossing.reset();  // is in the RecordEntry of the kill, as the next one
+  record.begun.reset();
   if (record.observation.workloads && dice.coin()) {
     for (const WorkloadSample& sample : *record.observation.workloads) {
       record.decision.considered.push_back({sample, {}, Exclusion::none});

@@ -80,11 +80,12 @@ void KillController::submit(KillRequest request) {
     request.crossing = parts_.crossings.bounds(request.decision.evidence[*request.decision.driving],
                                                request.stages.crossed);
   }
+  const bool dry_run = !request.signalled && parts_.ladder.dry_run();
   Record record = to_record(std::move(request), wall_time_ns());
   if (!completes) return parts_.reporter.report(record);
   parts_.reporter.set_last(record.decision);
   record.sequence = parts_.reporter.next_sequence();
-  kills_.keep(std::move(record));
+  kills_.keep(std::move(record), dry_run);
 }
 
 // The watchdog and the guard signal the processes that were listed, and completing a kill ends

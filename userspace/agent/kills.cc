@@ -58,7 +58,11 @@ bool Kills::complete(const WorkloadSample& victim, const actuators::Signalled& s
   return afresh;
 }
 
-void Kills::keep(Record record) {
+void Kills::keep(Record record, bool dry_run) {
+  // A victim without a process is not listed.
+  if (const auto state = state_of(victim_of(record))) {
+    record.begun = BegunKill{dry_run, *state};
+  }
   // A victim in its grace period that is selected again has one outcome: that of the last decision.
   forget(victim_of(record));
   write(record);

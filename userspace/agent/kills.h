@@ -30,8 +30,8 @@ class Kills {
   // has its record, which covers this one.
   bool complete(const WorkloadSample& victim, const actuators::Signalled& signalled);
   // Writes the record of a kill that was signalled, and keeps it until the outcome is there. The
-  // decision has exactly one eviction.
-  void keep(Record record);
+  // decision has exactly one eviction. `dry_run`: no process was signalled and none will be.
+  void keep(Record record, bool dry_run);
   // Writes every record whose outcome is complete.
   void collect();
 

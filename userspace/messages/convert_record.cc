@@ -127,6 +127,10 @@ void put_the_rest(const Record& record, v1::Record& out) {
     out.mutable_prepared()->set_workloads(record.prepared->workloads);
   }
   if (record.crossing) *out.mutable_crossing() = to_proto(*record.crossing);
+  if (record.begun) {
+    out.mutable_begun()->set_dry_run(record.begun->dry_run);
+    out.mutable_begun()->set_state(to_enum<v1::KillProgress::State>(record.begun->state));
+  }
 }
 
 }  // namespace
@@ -185,6 +189,10 @@ Result<Record> read_the_rest(const v1::Record& message) {
   }
   if (message.has_crossing()) {
     record.crossing = TRY(inside("crossing", from_proto(message.crossing())));
+  }
+  if (message.has_begun()) {
+    record.begun = BegunKill{message.begun().dry_run(),
+                             TRY(inside("begun", kill_state_from_proto(message.begun().state())))};
   }
   return record;
 }

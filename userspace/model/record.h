@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "model/crossing.h"
 #include "model/decision.h"
+#include "model/kill.h"
 #include "model/observation.h"
 #include "model/oom_kill.h"
 #include "model/outcome.h"
@@ -34,6 +35,14 @@ struct Prepared {
   friend bool operator==(const Prepared&, const Prepared&) = default;
 };
 
+// A kill of which the victim was signalled; its outcome may not be known yet.
+struct BegunKill {
+  bool dry_run = false;  // no process was signalled and none will be
+  KillState state = KillState::in_flight;
+
+  friend bool operator==(const BegunKill&, const BegunKill&) = default;
+};
+
 struct Record {
   std::uint64_t sequence = 0;     // counts up by one within one run of the agent
   std::int64_t wall_time_ns = 0;  // CLOCK_REALTIME of the decision, nanoseconds since the epoch
@@ -48,6 +57,8 @@ struct Record {
       std::nullopt;  // nullopt: everything was read for this decision
   // Nullopt: no threshold drives the decision, or it is of an agent that did not measure it.
   std::optional<CrossingBounds> crossing = std::nullopt;
+  // Nullopt: no kill, no process was left to signal, or it is of an agent that did not record it.
+  std::optional<BegunKill> begun = std::nullopt;
 
   friend bool operator==(const Record&, const Record&) = default;
 };

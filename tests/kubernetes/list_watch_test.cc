@@ -208,6 +208,21 @@ TEST(ListWatch, AsksForTheNewestListIfTheServerIsBehind) {
               ElementsAre("0 list 0", "1000 list newest", "1000 watch 5"));
 }
 
+// As kube-apiserver answers a version that it cannot read, for example after a restored backup.
+TEST(ListWatch, AsksForTheNewestListIfTheServerFailsWithAVersion) {
+  Play play;
+  EXPECT_THAT(play.requests({refused(500), ok(list({}, 5))}),
+              ElementsAre("0 list 0", "400 list newest", "400 watch 5"));
+}
+
+TEST(ListWatch, KeepsALimitedPartOfWhatTheServerSays) {
+  Play play;
+  const std::string kind = "A\\n" + std::string(100'000, 'x');
+  (void)play.requests({ok(R"({"kind":")" + kind + R"(","metadata":{"resourceVersion":"1"}})")});
+  EXPECT_THAT(play.watch.state().problem, HasSubstr("the list cannot be used"));
+  EXPECT_LT(play.watch.state().problem.size(), 600U);
+}
+
 TEST(ListWatch, WaitsAsLongAsTheServerAsks) {
   Play play;
   EXPECT_THAT(play.requests({refused(429, "5", "Too many requests, please try again later."),

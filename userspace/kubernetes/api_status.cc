@@ -20,11 +20,6 @@ constexpr std::size_t kMessageMax = 512;
 constexpr std::size_t kReasonMax = 64;
 constexpr std::size_t kCausesMax = 8;
 
-// From a server that may be any program: one printable line of bounded length.
-std::string bounded(std::string_view text, std::size_t longest) {
-  return printable(trim(text.substr(0, longest)));
-}
-
 Result<void> read_details(const text::JsonValue& object, ApiStatus& status) {
   const auto details = TRY(object.find("details"));
   if (!details) return {};
@@ -37,14 +32,14 @@ Result<void> read_details(const text::JsonValue& object, ApiStatus& status) {
     // Some causes have only a message: "The disruption budget web is still being processed…".
     std::string reason = TRY(cause.text("reason"));
     if (reason.empty()) reason = TRY(cause.text("message"));
-    status.causes.push_back(bounded(reason, kMessageMax));
+    status.causes.push_back(bounded_text(reason, kMessageMax));
     return {};
   });
 }
 
 Result<void> read_fields(const text::JsonValue& object, ApiStatus& status) {
-  status.message = bounded(TRY(object.text("message")), kMessageMax);
-  status.reason = bounded(TRY(object.text("reason")), kReasonMax);
+  status.message = bounded_text(TRY(object.text("message")), kMessageMax);
+  status.reason = bounded_text(TRY(object.text("reason")), kReasonMax);
   if (const auto code = TRY(object.find("code"))) {
     const std::int64_t value = TRY(code->integer());
     if (value >= 100 && value <= 599) status.code = static_cast<int>(value);
@@ -53,6 +48,10 @@ Result<void> read_fields(const text::JsonValue& object, ApiStatus& status) {
 }
 
 }  // namespace
+
+std::string bounded_text(std::string_view text, std::size_t longest) {
+  return printable(trim(text.substr(0, longest)));
+}
 
 bool ApiStatus::has_cause(std::string_view cause) const {
   return std::ranges::find(causes, cause) != causes.end();
@@ -68,7 +67,7 @@ std::string ApiStatus::text() const {
 ApiStatus read_api_status(int code, const text::JsonValue& object) {
   ApiStatus status{.code = code, .reason = {}, .message = {}, .causes = {}, .retry_after = {}};
   if (const auto read = read_fields(object, status); !read && status.message.empty()) {
-    status.message = bounded(read.error().text(), kMessageMax);
+    status.message = bounded_text(read.error().text(), kMessageMax);
   }
   return status;
 }
@@ -84,7 +83,7 @@ ApiStatus parse_api_status(int code, std::string_view body) {
       return status;
     }
   }
-  return {code, {}, bounded(body, kMessageMax), {}, {}};
+  return {code, {}, bounded_text(body, kMessageMax), {}, {}};
 }
 
 }  // namespace forestall::kubernetes

@@ -28,6 +28,10 @@ struct ApiStatus {
   [[nodiscard]] std::string text() const;
 };
 
+// Text that came from a server, which may be any program, or from a tenant: one printable line of
+// at most `longest` bytes of it.
+[[nodiscard]] std::string bounded_text(std::string_view text, std::size_t longest = 512);
+
 // Of an answer with the HTTP status `code`. What is not a Status is the message.
 [[nodiscard]] ApiStatus parse_api_status(int code, std::string_view body);
 // Of an object, such as that of a watch's ERROR event. `code` counts if the object has none.

@@ -245,7 +245,9 @@ void ListWatch::end_watch(const std::optional<Error>& failure, MonotonicTime now
 
 // A status other than 200, or an ERROR event.
 void ListWatch::end_refused(const ApiStatus& refused, MonotonicTime now) {
-  if (version_is_useless(refused)) list_version_.clear();
+  // A server answers 500 to a list from a version that it cannot read.
+  const bool of_list = next_ == Next::list && refused.code == 500;
+  if (version_is_useless(refused) || of_list) list_version_.clear();
   Next next = next_;
   if (refused.code == 410 || refused.code == 400) next = Next::list;
   // A token is read again for each request, so the first 401 may be of the one before.
@@ -257,9 +259,9 @@ void ListWatch::end_refused(const ApiStatus& refused, MonotonicTime now) {
   fail(refused.text(), next, std::max(delay(), wanted.value_or(Duration::zero())), now);
 }
 
-void ListWatch::fail(std::string problem, Next next, Duration delay, MonotonicTime now) {
+void ListWatch::fail(const std::string& problem, Next next, Duration delay, MonotonicTime now) {
   ++state_.failures;
-  state_.problem = std::move(problem);
+  state_.problem = bounded_text(problem);
   if (next == Next::watch && ++watch_failures_ >= kWatchFailuresMax) {
     watch_failures_ = 0;
     next = Next::list;

@@ -111,7 +111,7 @@ class ListWatch {
   void end_list(const std::optional<Error>& failure, MonotonicTime now);
   void end_watch(const std::optional<Error>& failure, MonotonicTime now);
   void end_refused(const ApiStatus& refused, MonotonicTime now);
-  void fail(std::string problem, Next next, Duration delay, MonotonicTime now);
+  void fail(const std::string& problem, Next next, Duration delay, MonotonicTime now);
   [[nodiscard]] bool was_refused() const { return head_.code != 0 && head_.code != 200; }
   [[nodiscard]] Duration delay() { return backoff_.next(chance_()); }
 

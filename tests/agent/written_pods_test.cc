@@ -141,6 +141,94 @@ TEST_F(WrittenPodsTest, AreBounded) {
   EXPECT_THAT(in_force(), ElementsAre("a"));
 }
 
+// Two processes that both list again at once: the later one stays.
+TEST_F(WrittenPodsTest, AreOfTheLaterOfTwoWriters) {
+  EXPECT_EQ(update(list(1, {"a"})), 0);
+  EXPECT_EQ(update(list(2, {"b"})), 0);
+  EXPECT_EQ(update(list(1, {"a"})), EAGAIN);
+  EXPECT_EQ(update(request(2, {"c"})), 0);
+  EXPECT_THAT(in_force(), ElementsAre("b", "c"));
+  EXPECT_EQ(update(list(3, {"d"})), 0);
+  EXPECT_EQ(update(list(2, {"b"})), EAGAIN);
+  clock_.advance(WrittenPods::kSilence);
+  EXPECT_EQ(update(list(1, {"a"})), 0) << "the later ones are gone";
+  EXPECT_EQ(update(list(3, {"d"})), EAGAIN);
+  EXPECT_THAT(in_force(), ElementsAre("a"));
+}
+
+// Two bytes of a request each.
+TEST_F(WrittenPodsTest, HaveABoundedNumberOfParts) {
+  EXPECT_EQ(update(list(1, {"a"})), 0);
+  const std::vector<void (*)(v1::Pod&)> parts = {
+      [](v1::Pod& pod) { pod.add_containers(); }, [](v1::Pod& pod) { pod.add_init_containers(); },
+      [](v1::Pod& pod) { pod.add_volumes(); }, [](v1::Pod& pod) { pod.add_tolerations(); }};
+  for (const auto add : parts) {
+    v1::UpdatePodsRequest many = list(1, {"b"});
+    for (std::size_t i = 0; i < WrittenPods::kPartsMax; ++i) add(*many.mutable_pods(0));
+    EXPECT_EQ(update(many), 0);
+    add(*many.mutable_pods(0));
+    EXPECT_EQ(update(many), EINVAL);
+  }
+}
+
+TEST_F(WrittenPodsTest, TakeABoundedAmountOfMemory) {
+  v1::UpdatePodsRequest begin = request(1, {});
+  begin.set_begins_list(true);
+  EXPECT_EQ(update(begin), 0);
+  v1::UpdatePodsRequest large = request(1, {"x"});
+  for (std::size_t i = 0; i < WrittenPods::kPartsMax; ++i) {
+    large.mutable_pods(0)->add_containers();
+    large.mutable_pods(0)->add_init_containers();
+  }
+  int accepted = 0;
+  int code = 0;
+  for (; code == 0; ++accepted) {
+    large.mutable_pods(0)->set_uid(std::to_string(accepted));
+    code = update(large);
+  }
+  EXPECT_EQ(code, EINVAL);
+  EXPECT_GT(accepted, 100);
+  EXPECT_LT(accepted, 1000);
+  // The same pod again takes no more.
+  large.mutable_pods(0)->set_uid("0");
+  EXPECT_EQ(update(large), 0);
+  EXPECT_EQ(update(request(1, {}, {"0", "1"})), 0);
+  large.mutable_pods(0)->set_uid("new");
+  EXPECT_EQ(update(large), 0);
+}
+
+// The writer has the network. What it writes ranks pods, and evicts none.
+TEST_F(WrittenPodsTest, HaveNoLimitsOfDisk) {
+  v1::UpdatePodsRequest limited = list(1, {"a"});
+  v1::Pod& pod = *limited.mutable_pods(0);
+  pod.mutable_limits()->set_ephemeral_storage("1");
+  pod.mutable_limits()->set_memory("1Gi");
+  pod.add_containers()->mutable_limits()->set_ephemeral_storage("1");
+  pod.add_init_containers()->mutable_limits()->set_ephemeral_storage("1");
+  pod.add_volumes()->set_size_limit("1");
+  EXPECT_EQ(update(limited), 0);
+  (void)pods_->take();
+  const Pod& taken = *pods_->in_force()->front();
+  EXPECT_FALSE(taken.limits->ephemeral_storage);
+  EXPECT_TRUE(taken.limits->memory);
+  EXPECT_FALSE(taken.containers.front().limits.ephemeral_storage);
+  EXPECT_FALSE(taken.init_containers.front().limits.ephemeral_storage);
+  EXPECT_FALSE(taken.volumes.front().size_limit);
+}
+
+// A list that is not complete is no news of the pods in force.
+TEST_F(WrittenPodsTest, AreNotConfirmedByAListThatIsNotComplete) {
+  EXPECT_EQ(update(list(1, {"a"})), 0);
+  const MonotonicTime written = clock_.now();
+  clock_.advance(std::chrono::seconds(10));
+  v1::UpdatePodsRequest begin = request(1, {"b"});
+  begin.set_begins_list(true);
+  begin.set_age_ns(0);
+  EXPECT_EQ(update(begin), 0);
+  EXPECT_EQ(pods_->state()->written, written);
+  EXPECT_EQ(pods_->state()->confirmed, std::nullopt);
+}
+
 TEST_F(WrittenPodsTest, MayBeNone) {
   EXPECT_EQ(update(list(1, {})), 0);
   EXPECT_THAT(in_force(), IsEmpty());

@@ -55,8 +55,8 @@ MAY_INCLUDE["cli"] = ALL - {"top", "cluster"}
 MAY_INCLUDE["top"] = ALL - {"cluster"}
 for topmost in TOPMOST:
     MAY_INCLUDE[topmost] = MAY_INCLUDE.get(topmost, set()) - NETWORK
-MAY_INCLUDE["cluster"] = {"base", "model", "text", "kubernetes", "wire", "exports", "messages",
-                          "intake", "cli", "cluster", "proto"}
+MAY_INCLUDE["cluster"] = {"base", "model", "text", "policy", "kubernetes", "wire", "exports",
+                          "messages", "intake", "cli", "cluster", "proto"}
 
 # What the pure core must not use beyond our own layers.
 IMPURE = re.compile(

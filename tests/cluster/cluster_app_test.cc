@@ -225,10 +225,14 @@ TEST_F(ClusterAppTest, GivesTheAgentNothingBeforeAListIsComplete) {
   EXPECT_THAT(agent_->in_force(), ElementsAre("none"));
 }
 
-TEST_F(ClusterAppTest, ListsAgainForAnAgentThatStartedAgain) {
+TEST_F(ClusterAppTest, ListsAtOnceForAnAgentThatStartedAgain) {
   ASSERT_TRUE(has({"a=5"}));
+  ASSERT_TRUE(run_until([&] { return agent_->watchers == 1; }));
   agent_.reset();
   agent_ = std::make_unique<ToyAgent>(directory_ / "s");
+  const MonotonicTime started = clock_.now();
+  ASSERT_TRUE(has({"a=5"})) << "although nothing changed";
+  EXPECT_LT(clock_.now() - started, PodWriter::kHeartbeat / 2);
   ASSERT_TRUE(run_until([&] { return server_.requests().size() == 2; }));
   server_.send_held(chunk(event("ADDED", pod("b", 1))));
   ASSERT_TRUE(has({"a=5", "b=1"}));
@@ -247,14 +251,47 @@ v1::Record kill_of(const std::string& uid) {
   return record;
 }
 
+// The first record of a kill of `uid`: its outcome is not known yet.
+v1::Record begun_kill_of(const std::string& uid) {
+  v1::Record record = kill_of(uid);
+  v1::Decision& decision = *record.mutable_decision();
+  decision.add_considered();  // the victim need not be the first candidate
+  *decision.add_considered()->mutable_sample()->mutable_workload() = record.outcome().victim();
+  decision.add_evictions()->set_candidate(1);
+  record.clear_outcome();
+  record.mutable_begun()->set_state(v1::KillProgress::IN_FLIGHT);
+  return record;
+}
+
+TEST(KilledPod, IsKnownWhenTheKillBegins) {
+  const v1::Record begun = begun_kill_of("u");
+  ASSERT_TRUE(killed_pod(begun));
+  EXPECT_EQ(killed_pod(begun)->uid, "u");
+  EXPECT_EQ(killed_pod(begun)->kill, killed_pod(kill_of("u"))->kill);
+  v1::Record soft = begun;
+  soft.mutable_begun()->set_state(v1::KillProgress::TERMINATING);
+  EXPECT_TRUE(killed_pod(soft));
+  v1::Record dry_run = begun;
+  dry_run.mutable_begun()->set_dry_run(true);
+  EXPECT_FALSE(killed_pod(dry_run));
+  v1::Record failed = begun;
+  failed.mutable_begun()->set_state(v1::KillProgress::FAILED);
+  EXPECT_FALSE(killed_pod(failed));
+  v1::Record of_an_older_agent = begun;
+  of_an_older_agent.clear_begun();
+  EXPECT_FALSE(killed_pod(of_an_older_agent)) << "it may be a dry run";
+  v1::Record damaged = begun;
+  damaged.mutable_decision()->mutable_evictions(0)->set_candidate(2);
+  EXPECT_FALSE(killed_pod(damaged));
+  damaged.mutable_decision()->clear_evictions();
+  EXPECT_FALSE(killed_pod(damaged));
+}
+
 TEST(KilledPod, IsThatOfACompleteKillOfAPodOfTheApiServer) {
   EXPECT_EQ(killed_pod(kill_of("u")).value_or(KilledPod{}).uid, "u");
   v1::Record dry_run = kill_of("u");
   dry_run.mutable_outcome()->set_dry_run(true);
   EXPECT_FALSE(killed_pod(dry_run));
-  v1::Record begun = kill_of("u");
-  begun.clear_outcome();
-  EXPECT_FALSE(killed_pod(begun));
   v1::Record failed = kill_of("u");
   failed.mutable_outcome()->clear_signalled_ns();
   EXPECT_FALSE(killed_pod(failed));
@@ -273,16 +310,55 @@ TEST_F(ClusterAppTest, EvictsThePodThatTheAgentKilled) {
   });
   ASSERT_TRUE(has({"a=5"}));
   ASSERT_TRUE(run_until([&] { return agent_->watchers == 1; }));
-  agent_->report(kill_of("a"));
+  agent_->report(begun_kill_of("a"));
   const auto sent = [&] {
-    for (const ApiRequest& each : server_.requests()) {
-      if (each.method == "POST") return each;
-    }
-    return ApiRequest{};
+    std::vector<ApiRequest> all = server_.requests();
+    std::erase_if(all, [](const ApiRequest& each) { return each.method != "POST"; });
+    return all;
   };
-  ASSERT_TRUE(run_until([&] { return !sent().method.empty(); }));
-  EXPECT_EQ(sent().target, "/api/v1/namespaces/shop/pods/web-0/eviction");
-  EXPECT_THAT(sent().body, HasSubstr(R"("preconditions":{"uid":"a"})"));
+  ASSERT_TRUE(run_until([&] { return sent().size() == 1; }));
+  EXPECT_EQ(sent().front().target, "/api/v1/namespaces/shop/pods/web-0/eviction");
+  EXPECT_THAT(sent().front().body, HasSubstr(R"("preconditions":{"uid":"a"})"));
+  // The outcome is of the same kill, and of the same pod.
+  agent_->report(kill_of("a"));
+  agent_->report(begun_kill_of("b"));
+  ASSERT_TRUE(run_until([&] { return sent().size() == 2; }));
+  EXPECT_THAT(sent().back().body, HasSubstr(R"("preconditions":{"uid":"b"})"));
+}
+
+// A node name with a mistake: the list of its pods is empty, and would make all pods unknown.
+TEST_F(ClusterAppTest, DoesNotUseAnEmptyListBeforeTheNodeExists) {
+  std::atomic<bool> exists = false;
+  const auto serve = serving(list({}));
+  answer([serve, &exists](const ApiRequest& request) {
+    if (request.target != "/api/v1/nodes/here") return serve(request);
+    return exists ? json_answer(200, R"({"kind":"Node"})")
+                  : json_answer(404, R"({"kind":"Status","reason":"NotFound","code":404})");
+  });
+  const auto asked = [&] {
+    const auto all = server_.requests();
+    return std::ranges::count(all, "/api/v1/nodes/here", &ApiRequest::target);
+  };
+  ASSERT_TRUE(run_until([&] { return asked() >= 2; }));
+  EXPECT_THAT(agent_->in_force(), ElementsAre("none"));
+  exists = true;
+  ASSERT_TRUE(has({}));
+}
+
+// The list of a node that has pods is of this node.
+TEST_F(ClusterAppTest, NeedsNoNodeForAListWithPods) {
+  ASSERT_TRUE(has({"a=5"}));
+  ASSERT_TRUE(run_until([&] { return server_.requests().size() == 2; }));
+  server_.send_held(chunk(event("DELETED", pod("a", 5))));
+  ASSERT_TRUE(has({}));
+  EXPECT_EQ(server_.requests().size(), 2U);
+}
+
+// Finished pods of Jobs may be many, and have no process.
+TEST_F(ClusterAppTest, RequestsNoFinishedPods) {
+  ASSERT_TRUE(has({"a=5"}));
+  EXPECT_THAT(server_.requests().front().target,
+              HasSubstr("%2Cstatus.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed"));
 }
 
 // The pod is deleted while the server refuses: the next pod of that name is left alone.
@@ -313,7 +389,7 @@ TEST(KillWatch, AConnectionThatLastedEndsTheBackOff) {
   const std::string socket = tree / "agent.sock";
   test::ManualClock clock;
   KillWatch watch(
-      socket, clock, [] { return 0.0; }, [](const KilledPod&) {});
+      socket, clock, [] { return 0.0; }, [](const KilledPod&) {}, [] {});
   std::vector<Duration> waits;
   for (int restart = 0; restart < 4; ++restart) {
     {

@@ -160,6 +160,41 @@ TEST(Evictions, UseTheOldVersionOfServersBefore122) {
               ElementsAre("0 POST", "0 POST v1beta1", "800 POST", "800 POST v1beta1", "evicted"));
 }
 
+// Several requests were sent before the first one was refused.
+TEST(Evictions, ChangeTheVersionOnceForRequestsOfTheSameVersion) {
+  Evictions evictions(DisruptionBudgets::ignore, [] { return 0.0; });
+  const MonotonicTime now = from_ns(0);
+  for (const char* uid : {"a", "b"}) {
+    evictions.add({uid, "shop", uid}, now);
+    ASSERT_TRUE(evictions.next(now));
+  }
+  for (const char* uid : {"a", "b"}) evictions.answered(uid, {400, "", ""}, kNoKind, {}, now);
+  for (int i = 0; i < 2; ++i) {
+    const auto request = evictions.next(now);
+    ASSERT_TRUE(request) << "at once";
+    EXPECT_THAT(request->http.body, HasSubstr("v1beta1"));
+  }
+}
+
+// A kill is reported when it begins and with its outcome.
+TEST(Evictions, AreOfAKillOnce) {
+  Play play;
+  KilledPod pod = kPod;
+  EXPECT_FALSE(play.evictions.add(pod, play.now)) << "it waits";
+  EXPECT_THAT(play.run({{201}}), ElementsAre("0 POST", "evicted"));
+  EXPECT_FALSE(play.evictions.add(pod, play.now)) << "its deletion has begun";
+
+  Evictions respectful(DisruptionBudgets::respect, [] { return 0.0; });
+  pod.kill = "7";
+  for (const char* kill : {"7", "8"}) {
+    pod.kill = kill;
+    EXPECT_TRUE(respectful.add(pod, play.now));
+    ASSERT_TRUE(respectful.next(play.now));
+    respectful.answered(pod.uid, {429, "", ""}, kBudget, {}, play.now);
+    EXPECT_FALSE(respectful.add(pod, play.now)) << "refused for this kill";
+  }
+}
+
 TEST(Evictions, AreTriedAgainWhileThePodLives) {
   Play play;
   const std::vector<Answer> away(6, Answer{0});

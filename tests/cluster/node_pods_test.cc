@@ -7,10 +7,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "policy/pod_requests.h"
 #include "text/json_value.h"
 
 namespace forestall::cluster {
@@ -187,14 +189,9 @@ TEST_F(NodePodsTest, KeepsAStaticPodWhenAFalseMirrorIsDeleted) {
   EXPECT_EQ(agent_.pods[kHash].name(), "n-real");
 }
 
-TEST_F(NodePodsTest, SplitsRequestsAndLeavesOutAPodThatIsTooLarge) {
+TEST_F(NodePodsTest, SplitsRequests) {
   std::vector<std::string> all;
   for (int i = 0; i < 500; ++i) all.push_back(pod(fmt::format("uid-{:03}", i)));
-  std::string tolerations;
-  for (int i = 0; i < 2000; ++i) {
-    tolerations += fmt::format(R"({}{{"key":"key-{}"}})", i == 0 ? "" : ",", i);
-  }
-  all.push_back(pod("large", fmt::format(R"("tolerations":[{}])", tolerations)));
   ASSERT_TRUE(list(all));
   const auto requests = pods_.take_list();
   EXPECT_GT(requests.size(), 1U);
@@ -202,7 +199,95 @@ TEST_F(NodePodsTest, SplitsRequestsAndLeavesOutAPodThatIsTooLarge) {
   EXPECT_TRUE(requests.back().ends_list());
   agent_.take(requests);
   EXPECT_EQ(agent_.pods.size(), 500U);
-  EXPECT_FALSE(agent_.pods.contains("large"));
+}
+
+// `count` JSON objects, with {} replaced by a number.
+std::string many(int count, const std::string& pattern) {
+  std::string all;
+  for (int i = 0; i < count; ++i) {
+    std::string one = pattern;
+    one.replace(one.find("{}"), 2, std::to_string(i));
+    all += (i == 0 ? "" : ",") + one;
+  }
+  return all;
+}
+
+// Otherwise a tenant could make its pod one without a known priority, which the agent spares.
+TEST_F(NodePodsTest, SendsWhatDecidesOfAPodThatIsTooLarge) {
+  const std::string tolerations = many(2000, R"({"key":"key-{}"})");
+  const std::string volumes = many(500, R"({"name":"v{}","emptyDir":{}})");
+  const std::string containers =
+      many(1000, R"({"name":"c{}","resources":{"requests":{"memory":"1Mi"}}})");
+  ASSERT_TRUE(
+      list({fmt::format(R"({{"metadata":{{"uid":"large","name":"n","namespace":"s"}},"spec":{{)"
+                        R"("nodeName":"here","priority":7,"tolerations":[{}],"volumes":[{}],)"
+                        R"("containers":[{}]}},"status":{{"qosClass":"Burstable"}}}})",
+                        tolerations, volumes, containers)}));
+  agent_.take(pods_.take_list());
+  ASSERT_THAT(agent_.uids(), ElementsAre("large"));
+  const v1::Pod& large = agent_.pods["large"];
+  EXPECT_EQ(large.priority(), 7);
+  EXPECT_EQ(large.status_qos(), "Burstable");
+  EXPECT_EQ(large.tolerations_size(), 0);
+  ASSERT_EQ(large.containers_size(), 1);
+  EXPECT_EQ(large.containers(0).requests().memory(), "1000Mi");
+  EXPECT_EQ(pods_.shortened(), "s/n");
+  EXPECT_EQ(pods_.unreadable(), 0U);
+}
+
+TEST_F(NodePodsTest, LeavesNothingOutOfAnOrdinaryPod) {
+  ASSERT_TRUE(
+      list({pod("a", R"("tolerations":[{"operator":"Exists"}],"volumes":[{"name":"v"}])")}));
+  agent_.take(pods_.take_list());
+  EXPECT_EQ(agent_.pods["a"].tolerations_size(), 1);
+  EXPECT_EQ(agent_.pods["a"].volumes_size(), 1);
+  EXPECT_EQ(pods_.shortened(), "");
+}
+
+PodContainer container(std::int64_t mebibytes, bool sidecar = false) {
+  PodContainer made;
+  made.name = std::string(60, 'x');
+  made.requests.memory = binary(mebibytes << 20);
+  if (mebibytes % 3 != 0) made.limits.memory = binary(mebibytes << 21);
+  made.restartable = sidecar;
+  return made;
+}
+
+TEST(FittedPod, HasTheRequestsAndLimitsOfTheWholePod) {
+  for (int seed = 1; seed < 200; ++seed) {
+    Pod pod;
+    pod.uid = "u";
+    for (int i = 0; i < 70 + seed % 5; ++i) pod.containers.push_back(container(seed * i % 17));
+    for (int i = 0; i < seed % 90; ++i) {
+      pod.init_containers.push_back(container(seed * i % 899, i * seed % 3 == 0));
+    }
+    const ResourceList requests = policy::pod_requests(pod);
+    const ResourceList limits = policy::pod_limits(pod);
+    EXPECT_EQ(fit(pod), Fit::shortened);
+    EXPECT_LE(pod.containers.size() + pod.init_containers.size(), 3U);
+    EXPECT_EQ(policy::pod_requests(pod), requests) << seed;
+    EXPECT_EQ(policy::pod_limits(pod), limits) << seed;
+  }
+}
+
+TEST(FittedPod, OfNamesThatAreTooLongIsNone) {
+  Pod pod;
+  pod.priority_class = std::string(kPodBytesMax, 'x');
+  EXPECT_EQ(fit(pod), Fit::too_large);
+}
+
+// An empty list may be that of a node that does not exist.
+TEST_F(NodePodsTest, IsNotCompleteBeforeAPodOrTheNodeIsKnown) {
+  ASSERT_TRUE(list({}));
+  EXPECT_FALSE(pods_.complete());
+  EXPECT_TRUE(pods_.needs_node());
+  EXPECT_TRUE(change(ChangeType::added, pod("a")));
+  EXPECT_TRUE(pods_.complete());
+  NodePods others("here");
+  others.list_begins();
+  others.list_ends();
+  others.node_exists();
+  EXPECT_TRUE(others.complete());
 }
 
 TEST_F(NodePodsTest, RefusesMorePodsThanANodeCanHave) {

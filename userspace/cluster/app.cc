@@ -37,17 +37,24 @@ App::App(const AppOptions& options, const Clock& clock, exports::Log& log,
       log_(log),
       pods_(options.node),
       client_(std::move(client)),
-      watch_("/api/v1/pods", "spec.nodeName=" + options.node, pods_, random_chances()),
+      node_(*client_, options.node, clock, random_chances()),
+      // A finished pod has no process, and finished pods of Jobs may be many.
+      watch_("/api/v1/pods",
+             "spec.nodeName=" + options.node + ",status.phase!=Succeeded,status.phase!=Failed",
+             pods_, random_chances()),
       objects_(*client_, watch_, clock),
       writer_(options.socket, pods_, watch_.state(), clock, random_number(), random_chances()),
       evictions_(options.budgets, random_chances()),
       sender_(*client_, evictions_, clock),
-      kills_(options.socket, clock, random_chances(), [this](const KilledPod& pod) {
-        log_.write(LogLevel::info, LogLine("killed")
-                                       .field("pod", pod.pod_namespace + '/' + pod.name)
-                                       .field("uid", pod.uid));
-        evictions_.add(pod, clock_.now());
-      }) {
+      kills_(
+          options.socket, clock, random_chances(),
+          [this](const KilledPod& pod) {
+            if (!evictions_.add(pod, clock_.now())) return;
+            log_.write(LogLevel::info, LogLine("killed")
+                                           .field("pod", pod.pod_namespace + '/' + pod.name)
+                                           .field("uid", pod.uid));
+          },
+          [this] { writer_.list_again(); }) {
   pods_.set_on_gone([this](std::string_view uid) { evictions_.gone(uid); });
 }
 
@@ -65,6 +72,8 @@ Result<void> App::step(int stop_fd, Duration longest) {
   client_->advance();
   sender_.advance();
   objects_.advance();
+  if (pods_.needs_node()) node_.advance();
+  if (node_.exists()) pods_.node_exists();
   writer_.advance();
   report();
   report_evictions();
@@ -79,6 +88,7 @@ Result<void> App::step(int stop_fd, Duration longest) {
 MonotonicTime App::due() const {
   MonotonicTime first = std::min(objects_.due(), writer_.due());
   if (const auto kills = kills_.due()) first = std::min(first, *kills);
+  if (pods_.needs_node()) first = std::min(first, node_.due().value_or(first));
   const auto eviction = evictions_.due();
   if (eviction && sender_.has_room()) first = std::min(first, *eviction);
   return first;
@@ -119,12 +129,7 @@ void App::report() {
     was_complete_ = true;
     log_.write(LogLevel::info, LogLine("pods").field("pods", pods_.size()));
   }
-  if (pods_.unreadable_why() != unreadable_) {
-    unreadable_ = pods_.unreadable_why();
-    log_.write(LogLevel::warning, LogLine("pod-unreadable")
-                                      .field("problem", unreadable_)
-                                      .field("instead", "the agent infers its facts"));
-  }
+  report_pods();
   if (writer_.problem() != agent_problem_) {
     agent_problem_ = writer_.problem();
     LogLine line("agent");
@@ -132,6 +137,30 @@ void App::report() {
     if (!agent_problem_.empty()) line.field("problem", agent_problem_);
     log_.write(agent_problem_.empty() ? LogLevel::info : LogLevel::warning, line);
   }
+}
+
+void App::report_pods() {
+  if (node_.problem() != node_problem_) {
+    node_problem_ = node_.problem();
+    if (!node_problem_.empty()) {
+      log_.write(LogLevel::error, LogLine("node")
+                                      .field("problem", node_problem_)
+                                      .field("effect", "the empty list of pods is not used"));
+    }
+  }
+  if (pods_.unreadable_why() != unreadable_) {
+    unreadable_ = pods_.unreadable_why();
+    log_.write(LogLevel::warning, LogLine("pod-unreadable")
+                                      .field("problem", unreadable_)
+                                      .field("instead", "the agent infers its facts"));
+  }
+  if (pods_.shortened() == shortened_) return;
+  shortened_ = pods_.shortened();
+  log_.write(LogLevel::info,
+             LogLine("pod-shortened")
+                 .field("pod", shortened_)
+                 .field("problem", "it has more containers, volumes or tolerations than are kept")
+                 .field("kept", "priority, and requests and limits of the whole pod"));
 }
 
 Result<void> run_app(const AppOptions& options, exports::Log& log) {

@@ -10,6 +10,7 @@
 #include "cluster/eviction_sender.h"
 #include "cluster/evictions.h"
 #include "cluster/kill_watch.h"
+#include "cluster/node_check.h"
 #include "cluster/node_pods.h"
 #include "cluster/pod_writer.h"
 #include "exports/log.h"
@@ -44,11 +45,13 @@ class App {
   [[nodiscard]] MonotonicTime due() const;
   void report();
   void report_evictions();
+  void report_pods();
 
   const Clock& clock_;
   exports::Log& log_;
   NodePods pods_;
   const std::unique_ptr<kubernetes::HttpClient> client_;
+  NodeCheck node_;
   kubernetes::ListWatch watch_;
   kubernetes::ObjectWatch objects_;
   PodWriter writer_;
@@ -59,7 +62,9 @@ class App {
   bool was_complete_ = false;
   std::string api_problem_;
   std::string agent_problem_;
+  std::string node_problem_;
   std::string unreadable_;
+  std::string shortened_;
   std::string eviction_problem_;
   std::uint64_t lost_kills_ = 0;
 };

@@ -79,14 +79,23 @@ std::string_view to_string(EvictionEnd end) {
   return "";
 }
 
-void Evictions::add(const KilledPod& pod, MonotonicTime now) {
-  if (pod.uid.empty() || pod.name.empty() || pod.pod_namespace.empty()) return;
-  if (find(pod.uid) != waiting_.end()) return;
+bool Evictions::add(const KilledPod& pod, MonotonicTime now) {
+  if (pod.uid.empty() || pod.name.empty() || pod.pod_namespace.empty()) return false;
+  if (find(pod.uid) != waiting_.end() || is_answered(pod)) return false;
   if (waiting_.size() >= kMax) {
     const std::string oldest = waiting_.front().pod.uid;
     end(oldest, EvictionEnd::dropped);
   }
   waiting_.push_back({.pod = pod, .expires = now + kLongest, .not_before = now, .backoff = {}});
+  return true;
+}
+
+// A pod whose deletion has begun does not live again under the same UID.
+bool Evictions::is_answered(const KilledPod& pod) const {
+  return std::ranges::any_of(answered_, [&pod](const Ended& each) {
+    if (each.pod.uid != pod.uid) return false;
+    return each.end == EvictionEnd::evicted || (!pod.kill.empty() && each.pod.kill == pod.kill);
+  });
 }
 
 void Evictions::gone(std::string_view uid) {
@@ -107,6 +116,7 @@ std::optional<Evictions::Request> Evictions::next(MonotonicTime now) {
       waiting_, [now](const Waiting& each) { return !each.sent && each.not_before <= now; });
   if (found == waiting_.end()) return std::nullopt;
   found->sent = true;
+  found->old_version = old_version_;
   return Request{found->pod.uid, request_for(*found)};
 }
 
@@ -139,7 +149,7 @@ void Evictions::answered(std::string_view uid, const kubernetes::ResponseHead& h
     return end(uid, EvictionEnd::evicted);
   }
   if (failure && head.code < 300) {
-    problem_ = failure->text();
+    problem_ = kubernetes::bounded_text(failure->text());
     found->not_before = now + found->backoff.next(chance_());
     return;
   }
@@ -158,12 +168,14 @@ void Evictions::refused(Waiting& waiting, const kubernetes::ApiStatus& status,
   if (status.code == 403 || status.code == 422) return end(uid, EvictionEnd::refused);
   const bool other_version =
       status.code == 400 && contains(status.message, "no kind \"Eviction\" is registered");
-  if (other_version) old_version_ = !old_version_;
+  // Several requests of the same version may be refused; the first one changes it.
+  const bool changes = other_version && waiting.old_version == old_version_;
+  if (changes) old_version_ = !old_version_;
   // A token is read again for each request, so the first 401 may be of the one before.
   const bool new_token = status.code == 401 && !std::exchange(waiting.credentials_refused, true);
   if (status.code != 401) waiting.credentials_refused = false;
   const Duration delay = waiting.backoff.next(chance_());
-  if (new_token || (other_version && old_version_)) {
+  if (new_token || (other_version && !waiting.old_version)) {
     waiting.not_before = now;
     return;
   }
@@ -192,6 +204,10 @@ void Evictions::end(std::string_view uid, EvictionEnd how) {
   if (found == waiting_.end()) return;
   ended_.push_back({std::move(found->pod), how});
   waiting_.erase(found);
+  if (how != EvictionEnd::expired && how != EvictionEnd::dropped) {
+    answered_.push_back(ended_.back());
+    if (answered_.size() > kMax) answered_.pop_front();
+  }
   // A caller that does not take them must not make them grow.
   if (ended_.size() > kMax) ended_.erase(ended_.begin());
 }

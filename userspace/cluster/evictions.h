@@ -32,6 +32,7 @@ struct KilledPod {
   std::string uid;
   std::string pod_namespace;
   std::string name;
+  std::string kill = {};  // identifies the kill: the same in all of its records; empty: unknown
 };
 
 enum class EvictionEnd : std::uint8_t {
@@ -67,8 +68,10 @@ class Evictions {
   Evictions(DisruptionBudgets budgets, std::function<double()> chance)
       : budgets_(budgets), chance_(std::move(chance)) {}
 
-  // A kill of this pod began. Nothing if its eviction waits already.
-  void add(const KilledPod& pod, MonotonicTime now);
+  // A kill of this pod began, or ended. Nothing if its eviction waits already, if the server has
+  // accepted one of the same UID, or if it has refused one for the same kill.
+  // Whether it waits from now on.
+  bool add(const KilledPod& pod, MonotonicTime now);
   // The API server has reported the pod as deleted or terminating.
   void gone(std::string_view uid);
   // A request to send now; nothing: none is due. Its answer is passed to answered().
@@ -91,6 +94,7 @@ class Evictions {
     kubernetes::Backoff backoff;
     bool sent = false;                 // a request is under way
     bool deletes = false;              // DELETE in place of the eviction
+    bool old_version = false;          // of the request under way
     bool credentials_refused = false;  // since the last answer of another kind
   };
 
@@ -101,12 +105,14 @@ class Evictions {
   void refused_by_budget(Waiting& waiting, MonotonicTime now);
   void end(std::string_view uid, EvictionEnd how);
   void end_expired(MonotonicTime now);
+  [[nodiscard]] bool is_answered(const KilledPod& pod) const;
 
   const DisruptionBudgets budgets_;
   const std::function<double()> chance_;
   std::deque<Waiting> waiting_;
   std::vector<Ended> ended_;
-  bool old_version_ = false;  // policy/v1beta1, of servers before 1.22
+  std::deque<Ended> answered_;  // by the server, the last kMax
+  bool old_version_ = false;    // policy/v1beta1, of servers before 1.22
   std::string problem_;
 };
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/kill_watch.h"
 
+#include <fmt/format.h>
+
+#include <cstdint>
 #include <utility>
 
 #include "forestall/v1/service.pb.h"
@@ -13,23 +16,53 @@ constexpr Duration kConnectPatience = std::chrono::seconds(1);
 
 }  // namespace
 
-// Only an outcome shows whether the kill was one of a dry run.
+namespace {
+
+// Its processes were signalled. A record of an agent that does not report how a kill began is none
+// of these before its outcome is known: the kill may be one of a dry run.
+bool was_signalled(const v1::BegunKill& begun) {
+  const bool lives_on = begun.dry_run() || begun.state() == v1::KillProgress::FAILED ||
+                        begun.state() == v1::KillProgress::STATE_UNSPECIFIED;
+  return !lives_on;
+}
+
+const v1::Workload* victim_of(const v1::Record& record) {
+  if (record.has_outcome()) {
+    const v1::Outcome& outcome = record.outcome();
+    const bool signalled = !outcome.dry_run() && outcome.has_signalled_ns();
+    return signalled ? &outcome.victim() : nullptr;
+  }
+  const v1::Decision& decision = record.decision();
+  if (!record.has_begun() || !was_signalled(record.begun()) || decision.evictions_size() != 1) {
+    return nullptr;
+  }
+  const std::uint32_t candidate = decision.evictions(0).candidate();
+  if (candidate >= static_cast<std::uint32_t>(decision.considered_size())) return nullptr;
+  return &decision.considered(static_cast<int>(candidate)).sample().workload();
+}
+
+}  // namespace
+
 std::optional<KilledPod> killed_pod(const v1::Record& record) {
-  if (!record.has_outcome()) return std::nullopt;
-  const v1::Outcome& outcome = record.outcome();
-  if (outcome.dry_run() || !outcome.has_signalled_ns()) return std::nullopt;
-  const v1::Workload& victim = outcome.victim();
+  const v1::Workload* victim = victim_of(record);
   // The facts of a pod that is not known have no name; a static pod has no use for an eviction.
-  if (!victim.has_pod() || victim.pod().origin() != v1::Pod::API) return std::nullopt;
-  return KilledPod{victim.pod().uid(), victim.pod().namespace_(), victim.pod().name()};
+  if (victim == nullptr || !victim->has_pod() || victim->pod().origin() != v1::Pod::API) {
+    return std::nullopt;
+  }
+  const v1::Pod& pod = victim->pod();
+  return KilledPod{pod.uid(), pod.namespace_(), pod.name(),
+                   fmt::format("{} {}.{:09}", record.sequence(), record.wall_time().seconds(),
+                               record.wall_time().nanos())};
 }
 
 KillWatch::KillWatch(std::string socket, const Clock& clock, std::function<double()> chance,
-                     std::function<void(const KilledPod&)> on_kill)
+                     std::function<void(const KilledPod&)> on_kill,
+                     std::function<void()> on_connect)
     : socket_(std::move(socket)),
       clock_(clock),
       chance_(std::move(chance)),
-      on_kill_(std::move(on_kill)) {}
+      on_kill_(std::move(on_kill)),
+      on_connect_(std::move(on_connect)) {}
 
 void KillWatch::advance() {
   if (!stream_ && clock_.now() >= not_before_) {
@@ -40,6 +73,7 @@ void KillWatch::advance() {
     if (!stream) return disconnect();
     stream_ = std::move(*stream);
     connected_at_ = clock_.now();
+    on_connect_();
   }
   if (!stream_) return;
   stream_->advance();

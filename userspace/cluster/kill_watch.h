@@ -17,7 +17,7 @@
 namespace forestall::cluster {
 
 // The pod that the record's kill was of; nothing: the record is of no kill of a pod of the API
-// server, of a dry run, or of one that is not complete yet.
+// server, of a dry run, or of one that signalled no process.
 [[nodiscard]] std::optional<KilledPod> killed_pod(const v1::Record& record);
 
 // Thread rule: one thread.
@@ -26,9 +26,10 @@ class KillWatch {
   // A connection that lasted so long ends the back-off.
   static constexpr Duration kLasted = std::chrono::seconds(5);
 
-  // `clock` outlives this. `on_kill` is called from advance().
+  // `clock` outlives this. `on_kill` is called from advance(), twice for most kills: when they
+  // begin, and with their outcome. `on_connect`: the agent may have been started again.
   KillWatch(std::string socket, const Clock& clock, std::function<double()> chance,
-            std::function<void(const KilledPod&)> on_kill);
+            std::function<void(const KilledPod&)> on_kill, std::function<void()> on_connect);
 
   // Connects if it is due, and takes what arrived.
   void advance();
@@ -47,6 +48,7 @@ class KillWatch {
   const Clock& clock_;
   const std::function<double()> chance_;
   const std::function<void(const KilledPod&)> on_kill_;
+  const std::function<void()> on_connect_;
   std::unique_ptr<wire::GrpcStream> stream_;
   MonotonicTime connected_at_{};
   MonotonicTime not_before_{};

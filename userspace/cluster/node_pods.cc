@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/printable.h"
 #include "intake/pod_list.h"
+#include "kubernetes/api_status.h"
 #include "messages/convert.h"
 #include "text/json_value.h"
 
@@ -57,13 +57,7 @@ class RequestPacker {
   void add(const std::string& uid, const std::vector<Pod>& facts) {
     for (const Pod& pod : facts) {
       v1::Pod message = messages::to_proto(pod);
-      const std::size_t bytes = message.ByteSizeLong();
-      // The agent would refuse it; without declared facts it infers them.
-      if (bytes > NodePods::kRequestBytesMax) {
-        remove(pod.uid);
-        continue;
-      }
-      make_room(bytes);
+      make_room(message.ByteSizeLong());
       *requests_.back().add_pods() = std::move(message);
     }
     if (facts.empty()) remove(uid);
@@ -94,13 +88,27 @@ Result<std::string> NodePods::read(const text::JsonValue& object, std::vector<Po
   if (!listed) {
     std::string uid = uid_of(object);
     if (uid.empty()) return listed.error();
-    ++unreadable_;
-    unreadable_why_ = fmt::format("pod {}: {}", printable(uid), printable(listed.error().text()));
+    note_unreadable(uid, listed.error().text());
     return uid;
   }
   std::string uid = listed->pod.uid;
-  if (listed->node == node_) facts = facts_of(std::move(listed->pod));
+  if (listed->node != node_) return uid;
+  const Fit fitted = fit(listed->pod);
+  if (fitted == Fit::too_large) {
+    note_unreadable(uid, "its names are too long");
+    return uid;
+  }
+  if (fitted == Fit::shortened) {
+    shortened_ = kubernetes::bounded_text(listed->pod.pod_namespace + '/' + listed->pod.name);
+  }
+  facts = facts_of(std::move(listed->pod));
   return uid;
+}
+
+// The agent infers the facts.
+void NodePods::note_unreadable(const std::string& uid, const std::string& why) {
+  ++unreadable_;
+  unreadable_why_ = kubernetes::bounded_text(fmt::format("pod {}: {}", uid, why));
 }
 
 Result<void> NodePods::listed(const text::JsonValue& object) {
@@ -135,6 +143,7 @@ void NodePods::list_ends() {
   }
   pods_ = std::exchange(listed_, {});
   complete_ = true;
+  node_exists_ = node_exists_ || !pods_.empty();
 }
 
 Result<void> NodePods::changed(kubernetes::ChangeType type, const text::JsonValue& object) {
@@ -153,6 +162,7 @@ Result<void> NodePods::changed(kubernetes::ChangeType type, const text::JsonValu
     if (pods_.size() >= kPodsMax) return error(fmt::format("more than {} pods", kPodsMax));
     changed_.insert(uid);
     pods_.emplace(std::move(uid), std::move(facts));
+    node_exists_ = true;
   }
   return {};
 }

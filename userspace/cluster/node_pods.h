@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cluster/fitted_pod.h"
 #include "forestall/v1/service.pb.h"
 #include "kubernetes/list_watch.h"
 #include "model/pod.h"
@@ -24,7 +25,7 @@ class NodePods final : public kubernetes::ObjectSink {
   // A hundred times kubelet's default.
   static constexpr std::size_t kPodsMax = 11'000;
   // Of one request to the agent, which accepts 16 KiB.
-  static constexpr std::size_t kRequestBytesMax = std::size_t{12} << 10;
+  static constexpr std::size_t kRequestBytesMax = kPodBytesMax;
 
   // Ignores pods of other nodes.
   explicit NodePods(std::string node) : node_(std::move(node)) {}
@@ -37,8 +38,12 @@ class NodePods final : public kubernetes::ObjectSink {
   [[nodiscard]] Result<void> changed(kubernetes::ChangeType type,
                                      const text::JsonValue& object) override;
 
-  // Whether a list was complete.
-  [[nodiscard]] bool complete() const { return complete_; }
+  // Whether a list was complete that is of this node.
+  [[nodiscard]] bool complete() const { return complete_ && node_exists_; }
+  // Whether the first list was empty: that of a node that does not exist is empty too.
+  [[nodiscard]] bool needs_node() const { return complete_ && !node_exists_; }
+  // The API server has the node.
+  void node_exists() { node_exists_ = true; }
   [[nodiscard]] std::size_t size() const { return pods_.size(); }
   // Whether take_changes() has some.
   [[nodiscard]] bool has_changes() const { return !changed_.empty(); }
@@ -46,6 +51,8 @@ class NodePods final : public kubernetes::ObjectSink {
   [[nodiscard]] std::uint64_t unreadable() const { return unreadable_; }
   // What one of them lacks; empty: none.
   [[nodiscard]] const std::string& unreadable_why() const { return unreadable_why_; }
+  // The last pod of which tolerations, volumes or single containers were left out; empty: none.
+  [[nodiscard]] const std::string& shortened() const { return shortened_; }
 
   // All pods, as calls of UpdatePods. REQUIRES: complete().
   [[nodiscard]] std::vector<v1::UpdatePodsRequest> take_list();
@@ -57,6 +64,7 @@ class NodePods final : public kubernetes::ObjectSink {
 
   // The UID of the object, and its facts; none: of another node, or unreadable.
   [[nodiscard]] Result<std::string> read(const text::JsonValue& object, std::vector<Pod>& facts);
+  void note_unreadable(const std::string& uid, const std::string& why);
 
   const std::string node_;
   std::function<void(std::string_view)> on_gone_ = [](std::string_view) {};
@@ -64,8 +72,10 @@ class NodePods final : public kubernetes::ObjectSink {
   Pods listed_;
   std::set<std::string, std::less<>> changed_;  // UIDs of facts that the agent has not received
   bool complete_ = false;
+  bool node_exists_ = false;
   std::uint64_t unreadable_ = 0;
   std::string unreadable_why_;
+  std::string shortened_;
 };
 
 }  // namespace forestall::cluster

@@ -33,6 +33,13 @@ void PodWriter::advance() {
   if (!call_ && clock_.now() >= not_before_) begin();
 }
 
+void PodWriter::list_again() {
+  waiting_.clear();
+  must_list_ = true;
+  backoff_.reset();
+  not_before_ = clock_.now();
+}
+
 void PodWriter::begin() {
   if (!pods_.complete()) {
     heartbeat_ = clock_.now() + kHeartbeat;

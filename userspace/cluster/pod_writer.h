@@ -32,6 +32,8 @@ class PodWriter {
   PodWriter(std::string socket, NodePods& pods, const kubernetes::ListWatchState& api,
             const Clock& clock, std::uint64_t writer, std::function<double()> chance);
 
+  // The agent may be another one by now: it receives all pods, at once.
+  void list_again();
   // Begins, continues or ends a call.
   void advance();
   // What to poll for; fd -1: nothing.

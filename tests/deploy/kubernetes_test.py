@@ -15,7 +15,7 @@ import unittest
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 MANIFESTS = TOP / "scripts/deploy/kubernetes"
-TARGETS = ("base", "overlays/enforce", "overlays/guard", "overlays/openshift")
+TARGETS = ("base", "overlays/dry-run", "overlays/guard", "overlays/openshift")
 FORESTALL = ""
 
 
@@ -44,28 +44,55 @@ def items(text: str, key: str) -> set[str]:
     return set(re.findall(r"- (\S+)", found[2]))
 
 
+def containers(pod: str) -> dict[str, str]:
+    """The text of each container, by its name."""
+    text = re.search(r"^      containers:\n((?:      [ -].*\n)+)", pod, re.MULTILINE)[1]
+    each = re.split(r"^      - ", text, flags=re.MULTILINE)[1:]
+    return {re.search(r"^        name: (\S+)$", one, re.MULTILINE)[1]: one for one in each}
+
+
 class KubernetesTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls) -> None:
         cls.rendered = {each: objects(render(MANIFESTS / each)) for each in TARGETS}
 
-    def test_pod_has_no_token_and_no_more_than_it_needs(self) -> None:
+    def test_pod_has_no_more_than_it_needs(self) -> None:
         for target, found in self.rendered.items():
             pod = found["DaemonSet"]
             with self.subTest(target):
-                for line in ("hostPID: true", "automountServiceAccountToken: false",
-                             "allowPrivilegeEscalation: false", "readOnlyRootFilesystem: true",
-                             "type: RuntimeDefault", "priorityClassName: system-node-critical",
-                             "maxUnavailable: 1", "livenessProbe:", "readinessProbe:",
-                             "startupProbe:"):
+                for line in ("hostPID: true", "type: RuntimeDefault", "maxUnavailable: 1",
+                             "priorityClassName: system-node-critical", "livenessProbe:",
+                             "readinessProbe:", "startupProbe:"):
                     self.assertIn(line, pod)
-                for word in ("privileged", "hostNetwork", "hostIPC", "serviceAccountToken:",
-                             "projected", "secret"):
+                for word in ("privileged", "hostNetwork", "hostIPC"):
                     self.assertNotIn(word, pod)
-                self.assertEqual(items(pod, "drop"), {"ALL"})
-                self.assertFalse({"Role", "ClusterRole", "RoleBinding",
-                                  "ClusterRoleBinding"} & set(found))
+                for each in containers(pod).values():
+                    self.assertIn("allowPrivilegeEscalation: false", each)
+                    self.assertIn("readOnlyRootFilesystem: true", each)
+                    self.assertEqual(items(each, "drop"), {"ALL"})
+
+    def test_token_and_capabilities_are_in_different_containers(self) -> None:
+        for target, found in self.rendered.items():
+            both = containers(found["DaemonSet"])
+            with self.subTest(target):
+                self.assertEqual(both.keys(), {"agent", "cluster"})
+                self.assertIn("automountServiceAccountToken: false", found["DaemonSet"])
                 self.assertIn("automountServiceAccountToken: false", found["ServiceAccount"])
+                self.assertNotIn("secrets", both["agent"])
+                self.assertIn("name: token\n", both["cluster"])
+                self.assertNotIn("add:", both["cluster"])
+                self.assertNotIn("/host/", both["cluster"])
+                self.assertIn("runAsNonRoot: true", both["cluster"])
+                user = re.search(r"runAsUser: (\d+)", both["cluster"])[1]
+                self.assertIn(f"podWriters: [{user}]", found["ConfigMap"])
+
+    def test_role_has_the_least_verbs(self) -> None:
+        role = self.rendered["base"]["ClusterRole"] + "\n"
+        rules = re.findall(r"- apiGroups:\n((?:  .*\n)+)", role)
+        granted = {(resource, verb) for rule in rules for resource in items(rule, "  resources")
+                   for verb in items(rule, "  verbs")}
+        self.assertEqual(granted, {("pods", "list"), ("pods", "watch"), ("pods", "delete"),
+                                   ("pods/eviction", "create"), ("nodes", "get")})
 
     def test_each_capability_has_its_reason(self) -> None:
         text = (MANIFESTS / "base/daemonset.yaml").read_text()
@@ -77,7 +104,7 @@ class KubernetesTest(unittest.TestCase):
         found = self.rendered["overlays/openshift"]
         constraints, pod = found["SecurityContextConstraints"], found["DaemonSet"]
         self.assertEqual(items(constraints, "allowedCapabilities"), items(pod, "add"))
-        self.assertEqual(items(constraints, "volumes"), {"configMap", "hostPath"})
+        self.assertEqual(items(constraints, "volumes"), {"configMap", "hostPath", "projected"})
         account = re.search(r"serviceAccountName: (\S+)", pod)[1]
         self.assertEqual(items(constraints, "users"),
                          {f"system:serviceaccount:forestall:{account}"})
@@ -90,18 +117,19 @@ class KubernetesTest(unittest.TestCase):
         for target, found in self.rendered.items():
             self.assertIn(f"image: localhost/forestall:{version}\n", found["DaemonSet"], target)
 
-    def test_network_policy_permits_the_metrics_only(self) -> None:
+    def test_network_policy_permits_the_metrics_and_the_api_server(self) -> None:
         policy, pod = self.rendered["base"]["NetworkPolicy"], self.rendered["base"]["DaemonSet"]
-        self.assertIn("egress: []", policy)
         self.assertEqual(items(policy, "policyTypes"), {"Ingress", "Egress"})
-        ports = re.findall(r"port: (\d+)", policy)
+        egress, ingress = policy.split("  ingress:")
+        self.assertEqual(set(re.findall(r"port: (\d+)", egress)), {"443", "6443"})
+        ports = re.findall(r"port: (\d+)", ingress)
         self.assertEqual(ports, re.findall(r"containerPort: (\d+)", pod))
         self.assertIn(f'metricsAddress: "0.0.0.0:{ports[0]}"', self.rendered["base"]["ConfigMap"])
 
     def test_configurations_are_valid_and_do_what_the_overlay_is_called(self) -> None:
-        expected = {"base": ("yes", False), "overlays/enforce": ("no", False),
-                    "overlays/guard": ("no", True), "overlays/openshift": ("yes", False)}
-        for target, (dry_run, guard) in expected.items():
+        expected = {"base": set(), "overlays/dry-run": {"dryRun: true"},
+                    "overlays/guard": {"guard: on"}, "overlays/openshift": set()}
+        for target, settings in expected.items():
             with self.subTest(target), tempfile.TemporaryDirectory() as scratch:
                 text = (MANIFESTS / target / "config.yaml").read_text()
                 kubelet = pathlib.Path(scratch) / "kubelet.yaml"
@@ -113,8 +141,9 @@ class KubernetesTest(unittest.TestCase):
                 ran = subprocess.run([FORESTALL, "check-config", "--config", str(config)],
                                      capture_output=True, text=True)
                 self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
-                self.assertIn(f"dryRun: {'true' if dry_run == 'yes' else 'false'}\n", text)
-                self.assertEqual("guard: on\n" in text, guard)
+                found = {line for line in text.splitlines()
+                         if line.startswith(("dryRun:", "guard:"))}
+                self.assertEqual(found, settings)
                 # What is rendered is this file.
                 self.assertIn(text.strip().replace("\n", "\n    "),
                               self.rendered[target]["ConfigMap"])

@@ -39,6 +39,8 @@ SYSCTLS = {"vm/overcommit_memory": 1, "vm/panic_on_oom": 0, "kernel/panic": 10,
            "kernel/panic_on_oops": 1, "kernel/keys/root_maxkeys": 1000000,
            "kernel/keys/root_maxbytes": 25000000}
 PATIENCE = 90
+# The user of `forestall cluster` in the manifests.
+CLUSTER_USER = 47532
 CAP_SYS_RESOURCE = 24
 
 

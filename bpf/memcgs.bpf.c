@@ -4,9 +4,13 @@
  * anonymous and shared memory, number of processes.
  *
  * An iterator of cgroups would hold cgroup_mutex, which a mkdir in direct reclaim may hold for
- * long, and its output is limited to 32 KiB. So the pass runs as an iterator of one task, which
- * holds nothing but RCU, and walks the tree itself, as css_next_descendant_pre() does. Like the
- * kernel's own sums, it includes removed cgroups that still hold memory.
+ * long, and its output is limited to 32 KiB. So the pass runs as an iterator of a map, which holds
+ * nothing but RCU, and walks the tree itself, as css_next_descendant_pre() does. Like the kernel's
+ * own sums, it includes removed cgroups that still hold memory.
+ *
+ * The first read of an open iterator allocates 32 KiB in the kernel (kernel/bpf/bpf_iter.c
+ * bpf_seq_read()), which may have to reclaim memory. So one iterator serves many passes: each read
+ * of one byte ends after one element of the map.
  *
  * Nothing is flushed: usage is the page counter, and the sizes of the LRU lists are exact, while
  * memory.stat lags behind them. Counters are summed over CPUs.
@@ -41,6 +45,14 @@ struct {
   __type(key, __u32);
   __type(value, struct abi_memcg);
 } memcgs SEC(".maps");
+
+/* Only its number of elements counts: one run of the pass for each. */
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, ABI_MEMCG_RUNS);
+  __type(key, __u32);
+  __type(value, __u32);
+} runs SEC(".maps");
 
 /* ---- arguments and results: one run at a time ------------------------------------------------ */
 
@@ -158,35 +170,38 @@ static __always_inline __u64 sane(__u64 pages) {
   return (__s64)pages > 0 ? pages : 0;
 }
 
-static __always_inline void add_lists(__u64 info, struct abi_memcg* record) {
+/* Returns 0; 1: a part is missing. */
+static __always_inline int add_lists(__u64 info, struct abi_memcg* record) {
   __u64 lists = bpf_core_enum_value(enum lru_list, NR_LRU_LISTS);
   __u64 inactive = bpf_core_enum_value(enum lru_list, LRU_INACTIVE_FILE);
   __u64 active = bpf_core_enum_value(enum lru_list, LRU_ACTIVE_FILE);
   struct place sizes = {};
 
   PLACE_OF(sizes, info, lru_zone_size);
-  if (!sizes.size || sizes.size > sizeof(list_sizes)) return;
-  if (bpf_probe_read_kernel(list_sizes, sizes.size, (void*)sizes.address)) return;
+  if (!sizes.size || sizes.size > sizeof(list_sizes)) return 1;
+  if (bpf_probe_read_kernel(list_sizes, sizes.size, (void*)sizes.address)) return 1;
   for (__u64 zone = 0; zone < ZONES_MAX; zone++) {
     if ((zone + 1) * lists * sizeof(long) > sizes.size) break;
     record->inactive_file += sane(list_sizes[(zone * lists + inactive) & (SIZES - 1)]);
     record->active_file += sane(list_sizes[(zone * lists + active) & (SIZES - 1)]);
   }
+  return 0;
 }
 
-/* The two youngest generations are active, see inactive_in_generations(). */
-static __always_inline void add_generations(__u64 info, struct abi_memcg* record) {
+/* The two youngest generations are active, see inactive_in_generations(). Returns as add_lists().
+ */
+static __always_inline int add_generations(__u64 info, struct abi_memcg* record) {
   struct mem_cgroup_per_node* of = (void*)info;
   struct place sizes = {};
-  __u64 zones, youngest;
+  __u64 zones, youngest = 0;
 
-  if (!bpf_core_field_exists(of->lruvec.lrugen.max_seq)) return;
+  if (!bpf_core_field_exists(of->lruvec.lrugen.max_seq)) return 0;
   PLACE_OF(sizes, info, lruvec.lrugen.nr_pages);
   barrier_var(of);
-  if (!sizes.size || sizes.size > sizeof(generation_sizes)) return;
-  if (bpf_probe_read_kernel(generation_sizes, sizes.size, (void*)sizes.address)) return;
+  if (!sizes.size || sizes.size > sizeof(generation_sizes)) return 1;
+  if (bpf_probe_read_kernel(generation_sizes, sizes.size, (void*)sizes.address)) return 1;
   zones = sizes.size / (LRU_GENERATIONS * LRU_TYPES * sizeof(long));
-  youngest = BPF_CORE_READ(of, lruvec.lrugen.max_seq);
+  if (bpf_core_read(&youngest, sizeof(youngest), &of->lruvec.lrugen.max_seq)) return 1;
   for (__u64 age = 0; age < LRU_GENERATIONS; age++) {
     __u64 first = (((youngest - age) & (LRU_GENERATIONS - 1)) * LRU_TYPES + 1) * zones;
     __u64 pages = 0;
@@ -198,9 +213,10 @@ static __always_inline void add_generations(__u64 info, struct abi_memcg* record
     else
       record->inactive_file += pages;
   }
+  return 0;
 }
 
-/* In pages. */
+/* In pages. Returns as add_lists(). */
 __noinline int add_file_pages(__u64 memcg, __u32 nid, struct abi_memcg* record) {
   __u64 info = 0;
 
@@ -208,10 +224,8 @@ __noinline int add_file_pages(__u64 memcg, __u32 nid, struct abi_memcg* record) 
   bpf_probe_read_kernel(
       &info, sizeof(info),
       (void*)memcg + bpf_core_field_offset(struct mem_cgroup, nodeinfo) + nid * sizeof(info));
-  if (!info) return 0;
-  add_lists(info, record);
-  add_generations(info, record);
-  return 0;
+  if (!info) return 1;
+  return add_lists(info, record) | add_generations(info, record);
 }
 
 /* ---- processes ------------------------------------------------------------------------------ */
@@ -330,6 +344,7 @@ __noinline int record_memcg(void) {
   __u32 key = memcg_count;
   struct abi_memcg* record = bpf_map_lookup_elem(&memcgs, &key);
   struct cgroup* cgroup;
+  __u32 missing = 0;
 
   if (!record) return 1;
   __builtin_memset(record, 0, sizeof(*record));
@@ -339,7 +354,8 @@ __noinline int record_memcg(void) {
   record->level = pass.level;
   if (BPF_CORE_READ(css, flags) & CSS_DYING) record->flags |= ABI_MEMCG_REMOVED;
   for (__u32 nid = 0; nid < NUMA_NODES && nid < node_span; nid++)
-    add_file_pages((__u64)memcg, nid, record);
+    missing |= add_file_pages((__u64)memcg, nid, record);
+  if (!missing) record->flags |= ABI_MEMCG_FILES;
   record->inactive_file <<= page_shift;
   record->active_file <<= page_shift;
   add_counter((__u64)memcg, record, ABI_MEMCG_ANON);
@@ -381,12 +397,14 @@ static long pass_step(__u32 i, void* unused) {
   return 0;
 }
 
-/* Runs once for each read: the link names one task. */
-SEC("iter/task")
-int scan_memcgs(struct bpf_iter__task* ctx) {
-  __u64 address = (__u64)ctx->task;
+/* The byte of output ends the read after this element. */
+SEC("iter/bpf_map_elem")
+int scan_memcgs(struct bpf_iter__bpf_map_elem* ctx) {
+  __u8 over = 0;
 
-  if (!address || memcgs_state != ABI_MEMCGS_EMPTY) return 0;
+  if (!ctx->value) return 0;
+  bpf_seq_write(ctx->meta->seq, &over, sizeof(over));
+  if (memcgs_state != ABI_MEMCGS_EMPTY) return 0;
   pass.root = begin_id ? begin_at : root_at;
   memcgs_state = ABI_MEMCGS_GONE;
   if (!pass.root) return 0;

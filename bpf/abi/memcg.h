@@ -10,6 +10,9 @@
 
 #include "bpf/abi/assert.h"
 
+/* Runs of the pass by one open iterator. */
+#define ABI_MEMCG_RUNS 4096
+
 /* Records of one pass. A larger subtree is not read (ABI_MEMCGS_FULL). */
 #define ABI_MEMCGS_MAX 16384
 
@@ -22,6 +25,7 @@ enum abi_memcg_counter { ABI_MEMCG_ANON, ABI_MEMCG_SHMEM, ABI_MEMCG_COUNTERS };
 enum abi_memcg_flag {
   ABI_MEMCG_REMOVED = 1 << 0,   /* its directory is gone, and it still holds memory */
   ABI_MEMCG_PROCESSES = 1 << 1, /* `processes` is complete */
+  ABI_MEMCG_FILES = 1 << 2,     /* `inactive_file` and `active_file` are complete */
 };
 
 /* Bytes. All but `usage` are of this cgroup alone, without its descendants. */

@@ -86,9 +86,9 @@ class Cgroups {
     Bytes sum{0};
     for (const auto& reader : readers_) {
       const auto* found = scan.find(reader.cgroup.cgroup().id());
-      if (found == nullptr || found->processes != 1U)
+      if (found == nullptr || found->processes != 1U || !found->inactive_file)
         throw std::runtime_error("a cgroup is not in the pass");
-      sum = sum + found->usage - found->inactive_file;
+      sum = sum + found->usage - *found->inactive_file;
     }
     return sum;
   }

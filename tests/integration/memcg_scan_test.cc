@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -122,6 +123,22 @@ class UnreadFile {
   std::string path_;
 };
 
+// While it exists nothing can be opened, not even in place of what was closed.
+class NothingOpens {
+ public:
+  NothingOpens() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit none{0, before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &none);
+  }
+  NothingOpens(const NothingOpens&) = delete;
+  NothingOpens& operator=(const NothingOpens&) = delete;
+  ~NothingOpens() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
 Bytes apart(Bytes a, Bytes b) {
   return a < b ? b - a : a - b;
 }
@@ -157,7 +174,7 @@ TEST_F(MemcgScanTest, MatchesTheFilesOfIdleCgroups) {
   EXPECT_GE(all.usage, mib(44));
   EXPECT_EQ(all.processes, 2U);
   std::cout << scan_->evidence() << "\n@metric memcg_inactive_file "
-            << (all.inactive_file.count >> 20) << " MiB\n";
+            << (all.inactive_file.value_or(Bytes{-1}).count >> 20) << " MiB\n";
   EXPECT_TRUE(all.anon) << scan_->evidence();
   EXPECT_TRUE(all.shmem) << scan_->evidence();
 }
@@ -183,14 +200,15 @@ TEST_F(MemcgScanTest, DiffersFromTheFilesByWhatCpusHoldBackWhileMemoryGrows) {
     const Files read = files(pod);
     const MemcgUsage after = pass(pod);
     ASSERT_TRUE(before.anon && before.shmem && after.anon);
+    ASSERT_TRUE(before.inactive_file && before.active_file && after.inactive_file);
     const Bytes accounted =
-        *before.anon + *before.shmem + before.inactive_file + before.active_file;
+        *before.anon + *before.shmem + *before.inactive_file + *before.active_file;
     ASSERT_LE(accounted, after.usage + bound) << rounds;
     ASSERT_GE(accounted + kOther, before.usage) << rounds;
     unaccounted = std::max(unaccounted, apart(before.usage, accounted));
-    ahead = std::max({ahead, read.inactive_file - after.inactive_file, read.anon - *after.anon});
+    ahead = std::max({ahead, read.inactive_file - *after.inactive_file, read.anon - *after.anon});
     const Bytes late =
-        std::max(before.inactive_file - read.inactive_file, *before.anon - read.anon);
+        std::max(*before.inactive_file - read.inactive_file, *before.anon - read.anon);
     if (late > bound) ++stale;
     behind = std::max(behind, late);
   }
@@ -206,7 +224,7 @@ TEST_F(MemcgScanTest, DiffersFromTheFilesByWhatCpusHoldBackWhileMemoryGrows) {
   const auto agree = [&] {
     const Files read = files(pod);
     const MemcgUsage now = pass(pod);
-    return apart(read.inactive_file, now.inactive_file) <= bound &&
+    return apart(read.inactive_file, now.inactive_file.value_or(Bytes{0})) <= bound &&
            apart(read.anon, *now.anon) <= bound && apart(read.usage, now.usage) <= bound;
   };
   while (!agree() && SystemClock().now() < end) {
@@ -414,6 +432,89 @@ TEST_F(WorkloadPassTest, AWorkloadOutsideOfThePassIsReadFromItsFiles) {
   EXPECT_EQ(scan_->find(id(paths_[1])), nullptr);
   EXPECT_GE(samples[1].usage, mib(8));
   EXPECT_EQ(samples[1].processes, 1U);
+}
+
+// memory.stat may be two seconds behind a pass. So where files serve a comparison, none of its
+// values is one that a pass left. Pages that a process gives up lazily become file pages, and its
+// usage stands still.
+TEST_F(WorkloadPassTest, FilesReplaceTheValuesOfAPass) {
+  int steps[2];
+  ASSERT_EQ(::pipe(steps), 0);
+  const Child giver([&] {
+    groups_.add(paths_[1], ::getpid());
+    const auto size = static_cast<std::size_t>(mib(16).count);
+    void* held = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    char step = 0;
+    if (held == MAP_FAILED || ::read(steps[0], &step, 1) != 1) return 1;
+    ::madvise(held, size, MADV_FREE);
+    for (;;) ::pause();
+    return 0;
+  });
+  const MonotonicTime end = SystemClock().now() + kPatience;
+  while (groups_.usage(paths_[1]) < mib(16) && SystemClock().now() < end) {
+  }
+  Observation observation;
+  observation.workloads = sample(scan_.get());
+  ASSERT_LT(observation.workloads->at(1).inactive_file, mib(1));
+  ASSERT_EQ(::write(steps[1], "", 1), 1);
+  while (files(paths_[1]).inactive_file < mib(12) && SystemClock().now() < end) {
+  }
+  observer_->set_memcgs(nullptr);
+  observer_->resample_workloads(observation);
+  EXPECT_GE(observation.workloads->at(1).inactive_file, mib(12));
+}
+
+// Many cgroups that are not workloads make a pass dearer than files, and then they go.
+TEST_F(WorkloadPassTest, APassServesAgainWhenThereAreFewerCgroups) {
+  observer_->set_memcgs(scan_.get());
+  const auto passes = [&] {
+    Observation observation;
+    std::size_t next = 0;
+    while (observer_->add_some_workloads(observation, {}, next, 10)) {
+    }
+    return observation.workloads->size() == 3 && scan_->all().size() < 100;
+  };
+  EXPECT_TRUE(passes());
+  std::vector<std::string> many;
+  for (int i = 0; i < 200; ++i) many.push_back(groups_.child("a/inner/" + std::to_string(i)));
+  EXPECT_FALSE(passes());
+  for (const std::string& each : many) groups_.remove_child(each);
+  int rescans = 0;
+  while (rescans < 10 && !passes()) {
+    observer_->refresh();
+    ++rescans;
+  }
+  EXPECT_GT(rescans, 0) << "a pass over many cgroups for three workloads";
+  EXPECT_LT(rescans, 5);
+}
+
+// What opens something may wait, for memory as well.
+TEST_F(MemcgScanTest, APassOpensNothing) {
+  const NothingOpens none;
+  for (int i = 0; i < 20; ++i) {
+    const auto done = scan_->scan();
+    ASSERT_TRUE(done.ok()) << done.error().text();
+  }
+}
+
+TEST_F(MemcgScanTest, ManyPassesServe) {
+  const auto directory = kernel::CgroupTree::discover()->open(groups_.path()).value();
+  ASSERT_TRUE(scan_->begin_at(directory.fd()).ok());
+  for (int i = 0; i < 2 * ABI_MEMCG_RUNS + 10; ++i) {
+    const auto done = scan_->scan();
+    ASSERT_TRUE(done.ok()) << i << ": " << done.error().text();
+    ASSERT_EQ(scan_->all().size(), 1U) << i;
+  }
+}
+
+TEST_F(MemcgScanTest, RenewedInTimeItNeverOpensDuringAPass) {
+  const auto directory = kernel::CgroupTree::discover()->open(groups_.path()).value();
+  ASSERT_TRUE(scan_->begin_at(directory.fd()).ok());
+  for (int i = 0; i < ABI_MEMCG_RUNS - 1; ++i) ASSERT_TRUE(scan_->scan().ok()) << i;
+  scan_->renew();
+  const NothingOpens none;
+  for (int i = 0; i < ABI_MEMCG_RUNS / 2; ++i) ASSERT_TRUE(scan_->scan().ok()) << i;
 }
 
 TEST_F(MemcgScanTest, AllocatesNothing) {

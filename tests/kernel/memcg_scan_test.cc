@@ -30,7 +30,7 @@ abi_memcg memcg_at(std::uint32_t level, std::uint64_t id) {
   record.active_file = 2 * id;
   record.counters[ABI_MEMCG_ANON] = static_cast<__s64>(3 * id);
   record.processes = static_cast<__u32>(id);
-  record.flags = ABI_MEMCG_PROCESSES;
+  record.flags = ABI_MEMCG_PROCESSES | ABI_MEMCG_FILES;
   return record;
 }
 
@@ -41,7 +41,8 @@ class SumSubtrees : public testing::Test {
   }
   [[nodiscard]] std::vector<std::int64_t> inactive() const {
     std::vector<std::int64_t> all;
-    for (const MemcgUsage& each : sums_) all.push_back(each.inactive_file.count);
+    for (const MemcgUsage& each : sums_)
+      all.push_back(each.inactive_file.value_or(Bytes{-1}).count);
     return all;
   }
 
@@ -71,6 +72,18 @@ TEST_F(SumSubtrees, AnIncompleteCountIsUnknownInAllAncestors) {
   EXPECT_FALSE(sums_[2].processes);
   EXPECT_EQ(sums_[3].processes, 20U);
   EXPECT_FALSE(sums_[3].anon);
+}
+
+// Less than there are would make a workload seem larger than it is, or smaller.
+TEST_F(SumSubtrees, FilePagesThatCouldNotBeReadAreUnknownInAllAncestors) {
+  std::vector<abi_memcg> records{memcg_at(0, 1), memcg_at(1, 10), memcg_at(2, 100),
+                                 memcg_at(1, 20)};
+  records[2].flags = ABI_MEMCG_PROCESSES;
+  ASSERT_TRUE(sum(records).ok());
+  EXPECT_THAT(inactive(), ElementsAre(-1, -1, -1, 20));
+  EXPECT_FALSE(sums_[1].active_file);
+  EXPECT_EQ(sums_[3].active_file, Bytes{40});
+  EXPECT_EQ(sums_[0].processes, 131U);
 }
 
 TEST_F(SumSubtrees, ASumThatIsBelowZeroIsZero) {

@@ -50,19 +50,24 @@ Bytes bytes_of(std::uint64_t amount) {
   return Bytes{static_cast<std::int64_t>(amount)};
 }
 
-void add(std::optional<Bytes>& to, const std::optional<Bytes>& part) {
-  if (to && part) to = *to + *part;
+template <typename Amount>
+void add(std::optional<Amount>& to, const std::optional<Amount>& part) {
+  to = to && part ? std::optional(*to + *part) : std::nullopt;
 }
 
 MemcgUsage own_usage(const abi_memcg& record, bool anon, bool shmem) {
   MemcgUsage own{.cgroup = CgroupId{record.cgroup},
                  .usage = bytes_of(record.usage),
-                 .inactive_file = bytes_of(record.inactive_file),
-                 .active_file = bytes_of(record.active_file),
+                 .inactive_file = std::nullopt,
+                 .active_file = std::nullopt,
                  .anon = std::nullopt,
                  .shmem = std::nullopt,
                  .processes = std::nullopt,
                  .removed = (record.flags & ABI_MEMCG_REMOVED) != 0};
+  if ((record.flags & ABI_MEMCG_FILES) != 0) {
+    own.inactive_file = bytes_of(record.inactive_file);
+    own.active_file = bytes_of(record.active_file);
+  }
   if (anon) own.anon = Bytes{record.counters[ABI_MEMCG_ANON]};
   if (shmem) own.shmem = Bytes{record.counters[ABI_MEMCG_SHMEM]};
   if ((record.flags & ABI_MEMCG_PROCESSES) != 0) own.processes = record.processes;
@@ -70,12 +75,11 @@ MemcgUsage own_usage(const abi_memcg& record, bool anon, bool shmem) {
 }
 
 void add_child(MemcgUsage& parent, const MemcgUsage& child) {
-  parent.inactive_file = parent.inactive_file + child.inactive_file;
-  parent.active_file = parent.active_file + child.active_file;
+  add(parent.inactive_file, child.inactive_file);
+  add(parent.active_file, child.active_file);
   add(parent.anon, child.anon);
   add(parent.shmem, child.shmem);
-  if (!child.processes) parent.processes.reset();
-  if (parent.processes) *parent.processes += *child.processes;
+  add(parent.processes, child.processes);
 }
 
 }  // namespace
@@ -117,12 +121,17 @@ class MemcgScan::Loaded {
   }
 
   Result<void> start();
+  Result<void> open_walk();
+  // REQUIRES: runs_left.
+  Result<void> read_once();
   [[nodiscard]] bool knows(abi_memcg_counter counter) const {
     return skeleton->bss->cpu_count != 0 && skeleton->data->stat_index[counter] >= 0;
   }
 
   MemcgsSkeleton skeleton;
   BpfLink pass;
+  UniqueFd walk;  // of the pass, open
+  std::uint32_t runs_left = 0;
   const abi_memcg* records = nullptr;
 
  private:
@@ -162,13 +171,34 @@ Result<void> MemcgScan::Loaded::start() {
   if (problem != 0) return Error{ENOENT, std::string(setup_problem(problem))};
   learn_cpus();
   learn_counters();
-  bpf_iter_link_info one{};
-  one.task.tid = static_cast<__u32>(::getpid());
-  pass = TRY(attach_iterator(skeleton->progs.scan_memcgs, &one));
+  bpf_iter_link_info runs{};
+  runs.map.map_fd = static_cast<__u32>(bpf_map__fd(skeleton->maps.runs));
+  pass = TRY(attach_iterator(skeleton->progs.scan_memcgs, &runs));
+  TRY(open_walk());
   void* address =
       ::mmap(nullptr, kRecordBytes, PROT_READ, MAP_SHARED, bpf_map__fd(skeleton->maps.memcgs), 0);
   if (address == MAP_FAILED) return errno_error("mmap", "BPF map memcgs");
   records = static_cast<const abi_memcg*>(address);
+  return {};
+}
+
+// The first read makes the kernel's buffer, and runs no pass: the state is not EMPTY.
+Result<void> MemcgScan::Loaded::open_walk() {
+  UniqueFd fresh(bpf_iter_create(bpf_link__fd(pass.get())));
+  if (!fresh) return errno_error("bpf_iter_create", "cgroups");
+  walk = std::move(fresh);
+  runs_left = ABI_MEMCG_RUNS;
+  skeleton->bss->memcgs_state = ABI_MEMCGS_DONE;
+  return read_once();
+}
+
+Result<void> MemcgScan::Loaded::read_once() {
+  char nothing = 0;
+  if (::read(walk.get(), &nothing, 1) < 0) {
+    runs_left = 0;
+    return errno_error("read", "BPF pass over cgroups");
+  }
+  --runs_left;
   return {};
 }
 
@@ -193,11 +223,12 @@ Result<void> MemcgScan::begin_at(int cgroup_fd) {
 Result<void> MemcgScan::run(const MemcgQuery& query) {
   auto& bss = *loaded_->skeleton->bss;
   bss.counters_wanted = query.counters ? 1 : 0;
+  if (loaded_->runs_left == 0) {
+    loaded_->walk.reset();  // its descriptor may be the last one
+    TRY(loaded_->open_walk());
+  }
   bss.memcgs_state = ABI_MEMCGS_EMPTY;
-  const UniqueFd walk(bpf_iter_create(bpf_link__fd(loaded_->pass.get())));
-  if (!walk) return errno_error("bpf_iter_create", "cgroups");
-  char nothing = 0;
-  if (::read(walk.get(), &nothing, 1) < 0) return errno_error("read", "BPF pass over cgroups");
+  TRY(loaded_->read_once());
   switch (bss.memcgs_state) {
     case ABI_MEMCGS_DONE: break;
     case ABI_MEMCGS_EMPTY: return Error{ESRCH, "BPF pass over cgroups: it did not run"};
@@ -209,6 +240,12 @@ Result<void> MemcgScan::run(const MemcgQuery& query) {
   return sum_subtrees(std::span(loaded_->records, bss.memcg_count),
                       query.counters && loaded_->knows(ABI_MEMCG_ANON),
                       query.counters && loaded_->knows(ABI_MEMCG_SHMEM), parents_, sums_);
+}
+
+void MemcgScan::renew() {
+  if (loaded_->runs_left >= ABI_MEMCG_RUNS / 4) return;
+  // If that fails, run() opens it and reports why it could not.
+  static_cast<void>(loaded_->open_walk());
 }
 
 Result<void> MemcgScan::scan(const MemcgQuery& query) {

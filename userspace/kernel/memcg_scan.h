@@ -37,8 +37,9 @@ struct MemcgQuery {
 struct MemcgUsage {
   CgroupId cgroup;
   Bytes usage;
-  Bytes inactive_file;
-  Bytes active_file;
+  // Unknown if the pages of a cgroup in it could not be read.
+  std::optional<Bytes> inactive_file;
+  std::optional<Bytes> active_file;
   // Unknown if not requested, or if the kernel's order of counters was not found.
   std::optional<Bytes> anon;
   std::optional<Bytes> shmem;
@@ -64,10 +65,14 @@ class MemcgScan {
   // root. ENOENT: it has no memory controller.
   Result<void> begin_at(int cgroup_fd);
 
-  // Reads all. Holds only RCU and waits for no lock of the kernel's; allocates nothing if there are
-  // no more cgroups than before. ENOENT: the cgroup where it begins was removed. EOVERFLOW: more
-  // than ABI_MEMCGS_MAX. On failure nothing is found.
+  // Reads all. Holds only RCU and waits for no lock of the kernel's. Allocates nothing, in the
+  // kernel neither, if there are no more cgroups than before and renew() was called often enough.
+  // ENOENT: the cgroup where it begins was removed. EOVERFLOW: more than ABI_MEMCGS_MAX. On failure
+  // nothing is found.
   Result<void> scan(const MemcgQuery& query = {});
+  // What serves ABI_MEMCG_RUNS passes is opened again, if it has served three quarters of them. For
+  // times when nothing is urgent.
+  void renew();
 
   // Of the last pass. In pre-order: parents before children.
   [[nodiscard]] std::span<const MemcgUsage> all() const { return sums_; }

@@ -8,6 +8,11 @@
 
 namespace forestall::sources {
 
+std::optional<LastReading> reading_of(const kernel::MemcgUsage& passed) {
+  if (passed.removed || !passed.inactive_file) return std::nullopt;
+  return LastReading{passed.usage, passed.inactive_file, passed.processes, /*from_pass=*/true};
+}
+
 Result<WorkloadReaders> open_readers(const kernel::CgroupTree& tree, const std::string& path) {
   auto reader = TRY(CgroupReader::open(tree, path));
   ProcessCounter processes(reader.cgroup());

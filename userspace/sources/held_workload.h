@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "kernel/cgroup_tree.h"
+#include "kernel/memcg_scan.h"
 #include "model/workload.h"
 #include "sources/cgroup_reader.h"
 #include "sources/inferred_facts.h"
@@ -29,6 +30,7 @@ struct LastReading {
   std::optional<Bytes> usage;
   std::optional<Bytes> inactive_file;
   std::optional<std::uint64_t> processes;
+  bool from_pass = false;  // memory: by kernel::MemcgScan, else by memory.stat, which lags
 };
 
 struct HeldWorkload {
@@ -39,6 +41,10 @@ struct HeldWorkload {
   PodInference inference = {};
   std::optional<LastReading> last = std::nullopt;
 };
+
+// Nullopt: its memory is incomplete, or it was removed; its files have to be read. Processes may be
+// unknown.
+[[nodiscard]] std::optional<LastReading> reading_of(const kernel::MemcgUsage& passed);
 
 // ENOENT or ENODEV: there is no cgroup at `path`.
 [[nodiscard]] Result<WorkloadReaders> open_readers(const kernel::CgroupTree& tree,

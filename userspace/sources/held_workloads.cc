@@ -59,6 +59,7 @@ void HeldWorkloads::refresh(const Config& config, const std::string& pods_path,
   const std::size_t notes_before = notes.size();
   auto found = find_workloads(tree_, config, pods_path, places, list(), notes);
   complete_ = notes.size() == notes_before;
+  pass_size_ /= 2;
   dropped_.clear();
   // Both are sorted by path.
   auto old = std::exchange(workloads_, {});
@@ -154,14 +155,21 @@ void HeldWorkloads::set_scan(kernel::MemcgScan* scan) {
   scan_ = scan;
   passed_at_.reset();
   pass_again_ = {};
+  pass_size_ = 0;
 }
 
-void HeldWorkloads::begin_samples(std::size_t wanted, std::vector<SourceNote>& notes) {
+bool HeldWorkloads::pass_is_cheaper(std::size_t wanted, bool urgent) const {
+  return wanted * kPassGain >= (urgent ? scan_->all().size() : pass_size_);
+}
+
+void HeldWorkloads::begin_samples(std::size_t wanted, bool urgent, std::vector<SourceNote>& notes) {
   passed_at_.reset();
-  if (scan_ == nullptr || wanted * kPassGain < scan_->all().size()) return;
+  if (scan_ == nullptr || !pass_is_cheaper(wanted, urgent)) return;
   const MonotonicTime begin = SystemClock().now();
   if (begin < pass_again_) return;
+  if (!urgent) scan_->renew();
   const auto passed = scan_->scan();
+  pass_size_ = scan_->all().size();
   if (passed) {
     passed_at_ = begin;
   } else {
@@ -177,12 +185,12 @@ bool HeldWorkloads::pass_expired() const {
 std::optional<LastReading> HeldWorkloads::take_from_pass(HeldWorkload& held,
                                                          std::vector<SourceNote>& notes) {
   const kernel::MemcgUsage* found = passed_at_ ? scan_->find(held.workload.cgroup) : nullptr;
-  if (found == nullptr || found->removed) return std::nullopt;
-  LastReading reading{found->usage, found->inactive_file, found->processes};
-  if (reading.processes) return reading;
+  if (found == nullptr) return std::nullopt;
+  auto reading = reading_of(*found);
+  if (!reading || reading->processes) return reading;
   std::optional<WorkloadReaders> opened;
   WorkloadReaders* readers = readers_of(held, opened, notes);
-  if (readers != nullptr) reading.processes = count_processes(*readers, held.workload.path, notes);
+  if (readers != nullptr) reading->processes = count_processes(*readers, held.workload.path, notes);
   return reading;
 }
 
@@ -201,7 +209,7 @@ void HeldWorkloads::sample(std::size_t index, std::vector<WorkloadSample>& sampl
     held.removed = reading.removed;
     if (held.removed) return;
     held.last = {reading.usage, reading.inactive_file,
-                 count_processes(*readers, held.workload.path, notes)};
+                 count_processes(*readers, held.workload.path, notes), /*from_pass=*/false};
     held.inference.complete(inference_host_, held.workload);
   } else if (!held.last && held.workload.protection == Protection::none) {
     return;
@@ -237,11 +245,11 @@ bool HeldWorkloads::resample(WorkloadSample& sample, std::vector<SourceNote>& no
   auto reading = readers->cgroup.read_usage(buffer_, notes);
   if (reading.removed) return false;
   // Compared with the usage at the last reading of memory.stat: small steps add up.
-  const bool known = held->last && held->last->inactive_file;
+  const bool known = held->last && held->last->inactive_file && !held->last->from_pass;
   if (!known || has_moved(held->last->usage, reading.usage)) {
     reading = readers->cgroup.read(buffer_, notes);
     if (reading.removed) return false;
-    held->last = {reading.usage, reading.inactive_file, std::nullopt};
+    held->last = {reading.usage, reading.inactive_file, std::nullopt, /*from_pass=*/false};
   }
   held->last->processes = count_processes(*readers, held->workload.path, notes);
   sample.usage = reading.usage;
@@ -275,6 +283,7 @@ void HeldWorkloads::continue_from(HeldWorkloads& before) {
   scan_ = before.scan_;
   passed_at_ = before.passed_at_;
   pass_again_ = before.pass_again_;
+  pass_size_ = before.pass_size_ / 2;
   next_ = 0;
   changes_ = before.changes_ + (same ? 0 : 1);
   unread_ += std::exchange(before.unread_, 0);

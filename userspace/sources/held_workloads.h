@@ -6,7 +6,9 @@
 // policy evicts workloads without values first. It keeps the values that were last read.
 //
 // With a MemcgScan one pass in the kernel replaces the files of all workloads. A workload that is
-// not in the pass, or is removed, is read from its files, which prove that it was removed.
+// not in the pass, or not completely, or is removed, is read from its files, which prove that it
+// was removed. Candidates are compared by values of one kind: where files serve, memory.stat is
+// read again for those whose last values are from a pass.
 #pragma once
 
 #include <cstddef>
@@ -39,8 +41,9 @@ class HeldWorkloads {
   // Source of all cgroups in one pass; null (initially): files only. Not owned.
   void set_scan(kernel::MemcgScan* scan);
   // Reads all cgroups if that costs less than `wanted` workloads do by their files; else, and if it
-  // fails, files serve the samples that follow. Without a call they use the last pass.
-  void begin_samples(std::size_t wanted, std::vector<SourceNote>& notes);
+  // fails, files serve the samples that follow. Without a call they use the last pass. `urgent`: a
+  // kill waits for it. Else the number of cgroups is found again if it may have become smaller.
+  void begin_samples(std::size_t wanted, bool urgent, std::vector<SourceNote>& notes);
   // Whether the last pass is too old for further samples.
   [[nodiscard]] bool pass_expired() const;
   // Whether the last refresh could list everything.
@@ -80,6 +83,7 @@ class HeldWorkloads {
                                                              const std::string& path,
                                                              std::vector<SourceNote>& notes);
 
+  [[nodiscard]] bool pass_is_cheaper(std::size_t wanted, bool urgent) const;
   // Values of the pass; nullopt: files have to be read.
   [[nodiscard]] std::optional<LastReading> take_from_pass(HeldWorkload& held,
                                                           std::vector<SourceNote>& notes);
@@ -88,6 +92,8 @@ class HeldWorkloads {
   bool complete_ = true;
   kernel::MemcgScan* scan_ = nullptr;
   MonotonicTime pass_again_{};
+  // Cgroups of the last pass, halved at each rescan: without a pass it is not known that they left.
+  std::size_t pass_size_ = 0;
   std::optional<MonotonicTime> passed_at_;  // nullopt: files serve the samples
   OwnPlace self_;
   OwnPlace init_;

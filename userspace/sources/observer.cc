@@ -102,7 +102,7 @@ class Observer::Reader {
                           std::size_t count);
   void resample_workloads(Observation& observation);
   // Before samples of the workloads related to `subject`.
-  void begin_samples(Observation& observation, std::string_view subject);
+  void begin_samples(Observation& observation, std::string_view subject, bool urgent);
   void add_statistics(Observation& observation, std::optional<MonotonicTime> since) const;
   void ask_disk_usage(MonotonicTime now, Duration age_max);
   void set_writable_layers(WritableLayers layers) { layers_ = std::move(layers); }
@@ -202,7 +202,7 @@ bool Observer::Reader::add_some_workloads(Observation& observation, std::string_
                                           std::size_t& next, std::size_t count) {
   if (!observation.workloads) observation.workloads.emplace();
   HeldWorkloads& workloads = held_->workloads();
-  if (next == 0 || workloads.pass_expired()) begin_samples(observation, subject);
+  if (next == 0 || workloads.pass_expired()) begin_samples(observation, subject, false);
   for (; next < workloads.size() && count > 0; ++next) {
     if (!is_related(workloads.at(next).path, subject)) continue;
     workloads.sample(next, *observation.workloads, observation.notes);
@@ -213,17 +213,19 @@ bool Observer::Reader::add_some_workloads(Observation& observation, std::string_
   return false;
 }
 
-void Observer::Reader::begin_samples(Observation& observation, std::string_view subject) {
+void Observer::Reader::begin_samples(Observation& observation, std::string_view subject,
+                                     bool urgent) {
   HeldWorkloads& workloads = held_->workloads();
   std::size_t wanted = 0;
   for (std::size_t i = 0; i < workloads.size(); ++i) {
     if (is_related(workloads.at(i).path, subject)) ++wanted;
   }
-  workloads.begin_samples(wanted, observation.notes);
+  workloads.begin_samples(wanted, urgent, observation.notes);
 }
 
 void Observer::Reader::resample_workloads(Observation& observation) {
-  held_->workloads().begin_samples(observation.workloads->size(), observation.notes);
+  held_->workloads().begin_samples(observation.workloads->size(), /*urgent=*/true,
+                                   observation.notes);
   std::erase_if(*observation.workloads, [&](WorkloadSample& sample) {
     return !held_->workloads().resample(sample, observation.notes);
   });
@@ -233,7 +235,7 @@ void Observer::Reader::add_workloads(Observation& observation, std::string_view 
                                      Scoring scoring) {
   auto& samples = observation.workloads.emplace();
   HeldWorkloads& workloads = held_->workloads();
-  begin_samples(observation, subject);
+  begin_samples(observation, subject, /*urgent=*/true);
   for (std::size_t i = 0; i < workloads.size(); ++i) {
     if (is_related(workloads.at(i).path, subject)) {
       workloads.sample(i, samples, observation.notes);

@@ -93,6 +93,32 @@ TEST_F(ObserverMany, AllAreReadAndHalfOfTheDescriptorsIsLeft) {
   }
 }
 
+// The second tree must not take what the first one or a kill needs.
+TEST_F(ObserverMany, TwoTreesWithOwnLimitsLeaveAQuarterOfTheDescriptors) {
+  for (int i = 0; i < kWorkloads; ++i)
+    files_.write("cgroup/w/" + name(i) + "/memory.max", "8192\n");
+  Config config;
+  config.pods = false;
+  WorkloadRule rule;
+  rule.cgroup = "/w/*";
+  config.workloads = {rule};
+  Threshold threshold;
+  threshold.signal = Signal::cgroup_memory_available;
+  threshold.limit = Limit::bytes(Bytes{100});
+  threshold.own_limits_of = WorkloadClass::other;
+  config.thresholds = {threshold};
+  observer_->configure(config);
+  observer_->make_spare_tree();
+  const std::ptrdiff_t before = open_files();
+  observer_->refresh();
+  auto spare = observer_->take_spare_tree();
+  spare->refresh();
+  EXPECT_TRUE(spare->complete());
+  EXPECT_LE(open_files() - before, static_cast<std::ptrdiff_t>(kDescriptors * 3 / 4));
+  observer_->exchange_tree(std::move(spare));
+  EXPECT_EQ(samples().size(), static_cast<std::size_t>(kWorkloads));
+}
+
 TEST_F(ObserverMany, UnpinnedWorkloadsStayTheSameAtTheNextRefresh) {
   EXPECT_TRUE(observer_->refresh().empty());
   const std::uint64_t changes = observer_->workload_changes();

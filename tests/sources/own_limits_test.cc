@@ -59,7 +59,7 @@ class OwnLimitsTest : public testing::Test {
     std::vector<const Workload*> all;
     for (const Workload& each : workloads) all.push_back(&each);
     std::vector<SourceNote> notes;
-    limits.refresh(config_, all, slots, second(at), notes);
+    limits.refresh(config_, all, slots, second(at), kNeverStops, notes);
     return notes;
   }
   std::vector<CgroupSample> read(OwnLimits& limits, const Wake& wake = recheck(),

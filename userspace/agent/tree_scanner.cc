@@ -30,7 +30,7 @@ Result<std::unique_ptr<TreeScannerThread>> TreeScannerThread::create() {
 void TreeScannerThread::refresh() {
   kernel::use_service_priority();
   const Duration before = cpu_time_of_this_thread();
-  scan_.tree->refresh();
+  scan_.tree->refresh(stopping_);
   scan_.took = cpu_time_of_this_thread() - before;
 }
 

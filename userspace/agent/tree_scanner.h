@@ -7,6 +7,7 @@
 // start() until finish() returns it; base/job_thread.h has the order of memory.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 
@@ -44,7 +45,11 @@ class TreeScanner {
 class TreeScannerThread final : public TreeScanner {
  public:
   static Result<std::unique_ptr<TreeScannerThread>> create();
+  // Waits for a scan that runs, after stop().
+  ~TreeScannerThread() override { stop(); }
 
+  // A scan that runs ends before the next cgroup that it would open, incomplete.
+  void stop() { stopping_ = true; }
   [[nodiscard]] bool exists() const override { return true; }
   void start(std::unique_ptr<sources::HeldTree> tree) override;
   [[nodiscard]] std::optional<Scan> finish() override;
@@ -54,6 +59,7 @@ class TreeScannerThread final : public TreeScanner {
   TreeScannerThread() = default;
   void refresh();
 
+  std::atomic<bool> stopping_{false};
   Scan scan_;                                // the thread's while it runs
   std::unique_ptr<base::JobThread> thread_;  // last: its job uses scan_
 };

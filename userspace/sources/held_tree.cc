@@ -17,15 +17,15 @@ namespace forestall::sources {
 HeldTree::HeldTree(const kernel::CgroupTree& tree, const std::string& proc)
     : tree_(tree), workloads_(tree, proc), own_limits_(tree) {}
 
-void HeldTree::refresh() {
+void HeldTree::refresh(const std::atomic<bool>& stop) {
   complete_ = true;
   notes_.clear();
   dropped_.clear();
   refresh_pods();
   watch_new_cgroups();
   refresh_watched();
-  workloads_.refresh(*config_, pods_path_, notes_);
-  refresh_own_limits();
+  workloads_.refresh(*config_, pods_path_, stop, notes_);
+  refresh_own_limits(stop);
 }
 
 // A pod comes in the pods cgroup or in one of its two QoS groups, with either cgroup driver.
@@ -119,10 +119,10 @@ void HeldTree::refresh_watched() {
 
 // Slots of the BPF programs that are left: the node uses one, and explicitly watched cgroups come
 // first.
-void HeldTree::refresh_own_limits() {
-  const std::size_t most = config_->watched_cgroups_max.value_or(kWatchedCgroupsMax);
+void HeldTree::refresh_own_limits(const std::atomic<bool>& stop) {
+  const std::size_t most = watched_cgroups_max(config_->watched_cgroups_max);
   const std::size_t slots = most - std::min(watched_.size(), most);
-  own_limits_.refresh(*config_, workloads_.list(), slots, SystemClock().now(), notes_);
+  own_limits_.refresh(*config_, workloads_.list(), slots, SystemClock().now(), stop, notes_);
 }
 
 void HeldTree::continue_from(HeldTree& before) {

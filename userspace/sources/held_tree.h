@@ -8,6 +8,7 @@
 // descriptors of its own, because a read waits for another read of the same open file.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -40,8 +41,9 @@ class HeldTree {
   void configure(std::shared_ptr<const Config> config) { config_ = std::move(config); }
   // Uses half of the descriptors that workloads may use: there are two trees.
   void share_descriptors() { workloads_.share_descriptors(); }
-  // Keeps what still exists, opens what is new, closes what is gone. REQUIRES: configure().
-  void refresh();
+  // Keeps what still exists, opens what is new, closes what is gone. When `stop` becomes true it
+  // ends before the next workload, incomplete. REQUIRES: configure().
+  void refresh(const std::atomic<bool>& stop = kNeverStops);
   // Whether the last refresh could list everything. What it could not list it keeps from its own
   // refresh before, which is older than that of a tree in use meanwhile.
   [[nodiscard]] bool complete() const {
@@ -65,7 +67,7 @@ class HeldTree {
   void watch_new_cgroups();
   void refresh_pods();
   void refresh_watched();
-  void refresh_own_limits();
+  void refresh_own_limits(const std::atomic<bool>& stop);
   using WatchReaders = std::map<std::string, std::shared_ptr<const CgroupReader>>;  // by path
   [[nodiscard]] std::shared_ptr<const CgroupReader> open_watched(const std::string& path,
                                                                  WatchReaders& known);

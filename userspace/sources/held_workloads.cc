@@ -54,7 +54,7 @@ HeldWorkloads::HeldWorkloads(const kernel::CgroupTree& tree, const std::string& 
 }
 
 void HeldWorkloads::refresh(const Config& config, const std::string& pods_path,
-                            std::vector<SourceNote>& notes) {
+                            const std::atomic<bool>& stop, std::vector<SourceNote>& notes) {
   const ProtectedPlaces places{self_.paths(tree_), init_.paths(tree_)};
   const std::size_t notes_before = notes.size();
   auto found = find_workloads(tree_, config, pods_path, places, list(), notes);
@@ -69,6 +69,7 @@ void HeldWorkloads::refresh(const Config& config, const std::string& pods_path,
   Loss loss;
   workloads_.reserve(found.size());
   for (auto& workload : found) {
+    if (stop) break;
     while (known != old.end() && known->workload.path < workload.path) ++known;
     const bool was_there = known != old.end() && known->workload.path == workload.path;
     if (was_there && known->readers &&
@@ -88,6 +89,7 @@ void HeldWorkloads::refresh(const Config& config, const std::string& pods_path,
       ++kept;
     }
   }
+  complete_ = complete_ && !stop;
   if (kept != old.size() || kept != workloads_.size()) ++changes_;
   if (loss.workloads == 0) return;
   unread_ += loss.workloads;

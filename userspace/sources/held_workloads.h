@@ -11,6 +11,7 @@
 // read again for those whose last values are from a pass.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -33,8 +34,10 @@ class HeldWorkloads {
   // `tree` must outlive this.
   HeldWorkloads(const kernel::CgroupTree& tree, const std::string& proc);
 
-  // Keeps what still exists, opens what is new, closes what is gone.
-  void refresh(const Config& config, const std::string& pods_path, std::vector<SourceNote>& notes);
+  // Keeps what still exists, opens what is new, closes what is gone. When `stop` becomes true it
+  // ends, incomplete.
+  void refresh(const Config& config, const std::string& pods_path, const std::atomic<bool>& stop,
+               std::vector<SourceNote>& notes);
 
   [[nodiscard]] std::size_t size() const { return workloads_.size(); }
   [[nodiscard]] const Workload& at(std::size_t index) const { return workloads_[index].workload; }

@@ -104,7 +104,8 @@ void OwnLimits::keep_unread(Listing& listing) const {
 }
 
 void OwnLimits::refresh(const Config& config, const std::vector<const Workload*>& workloads,
-                        std::size_t slots, MonotonicTime now, std::vector<SourceNote>& notes) {
+                        std::size_t slots, MonotonicTime now, const std::atomic<bool>& stop,
+                        std::vector<SourceNote>& notes) {
   const SystemClock clock;
   const MonotonicTime began = clock.now();
   complete_ = true;
@@ -119,6 +120,10 @@ void OwnLimits::refresh(const Config& config, const std::vector<const Workload*>
   if (wanted.empty()) return;
   Listing listing;
   for (const Workload* workload : workloads) {
+    if (stop) {
+      complete_ = false;
+      return;
+    }
     const auto rule = wanted.find(workload_class(*workload));
     if (rule != wanted.end()) find(*workload, rule->second, listing);
   }

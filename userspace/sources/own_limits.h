@@ -12,6 +12,7 @@
 //   reports their last sample, with the time of that sample.
 #pragma once
 
+#include <atomic>
 #include <optional>
 #include <set>
 #include <span>
@@ -29,6 +30,9 @@
 
 namespace forestall::sources {
 
+// For a refresh that runs to its end.
+inline constinit const std::atomic<bool> kNeverStops{false};
+
 class OwnLimits {
  public:
   // `tree` must outlive the object.
@@ -36,9 +40,11 @@ class OwnLimits {
 
   // Opens the cgroups of `workloads` to watch, at most `slots`. Opens nothing without a threshold
   // that has own_limits_of. Unless `config` changed its thresholds, a refresh is skipped until the
-  // last one's duration is below 2 % of the time since.
+  // last one's duration is below 2 % of the time since. When `stop` becomes true it ends, and what
+  // it watched stays.
   void refresh(const Config& config, const std::vector<const Workload*>& workloads,
-               std::size_t slots, MonotonicTime now, std::vector<SourceNote>& notes);
+               std::size_t slots, MonotonicTime now, const std::atomic<bool>& stop,
+               std::vector<SourceNote>& notes);
 
   // Appends a sample of each. `wake` is the reason for the read, at `now`.
   void read(const Wake& wake, MonotonicTime now, std::vector<CgroupSample>& samples,

@@ -15,8 +15,8 @@
 namespace forestall::sources {
 namespace {
 
-// The observer's reader, and those of all sources that can watch one cgroup.
-constexpr std::size_t kDescriptorsEach = 14;
+// The readers of both trees (held_tree.h), and those of all sources that can watch one cgroup.
+constexpr std::size_t kDescriptorsEach = 20;
 
 }  // namespace
 

@@ -51,9 +51,10 @@ class ReportedSource final : public sources::Source {
     return std::vector<std::string>();
   }
   void drain(MonotonicTime now, std::vector<Wake>& wakes) override {
-    wakes.push_back(Wake{reported, now, {}, {}});
+    wakes.push_back(Wake{reported, at.value_or(now), {}, {}});
   }
   WakeSource reported = WakeSource::poll;
+  std::optional<MonotonicTime> at;
 };
 
 class RecordCollector final : public exports::RecordSink {
@@ -208,6 +209,19 @@ TEST_F(CoreReady, UsesThePreRankedVictim) {
   ASSERT_NE(kill(), nullptr);
   EXPECT_TRUE(kill()->prepared);
   EXPECT_EQ(victim_of(*kill()), "/all/leak");
+}
+
+// inotify may cause a rescan before the kernel's event of the same cgroup is read.
+TEST_F(CoreReady, AnEventOlderThanTheListingLeavesTheListInUse) {
+  start();
+  source_.at = clock_.now();
+  clock_.advance(milliseconds(1));
+  core_->reload(config_);
+  pass(milliseconds(50));
+  report(WakeSource::workload_change);
+  cross();
+  ASSERT_NE(kill(), nullptr);
+  EXPECT_TRUE(kill()->prepared);
 }
 
 // Killing this workload would kill the protected one with it.

@@ -85,7 +85,7 @@ void Core::source_ready(sources::Source& source) {
     for (const SeenCrossing& crossing : source.take_crossings()) crossings_.saw(crossing);
   }
   for (const Wake& wake : wakes) {
-    if (wake.source == WakeSource::workload_change) tree_.note_change();
+    if (wake.source == WakeSource::workload_change) tree_.note_change(wake.at);
     oom_kills_.note(wake, now);
   }
   if (!wakes.empty()) {

@@ -198,12 +198,26 @@ void TreeRefresher::recheck() {
   scan();
 }
 
-void TreeRefresher::note_change() {
-  if (!changed_since_) changed_since_ = clock_.now();
+// The event of a cgroup may come after inotify's, which caused a rescan already. What comes before
+// mkdir() has returned need not be listed, but inotify reports it then.
+bool TreeRefresher::is_listed(MonotonicTime at) {
+  if (at >= listed_from_) return false;
+  const auto came = observer_.new_cgroups();
+  return came && came->empty();
+}
+
+void TreeRefresher::note_change(MonotonicTime at) {
+  if (is_listed(at)) {
+    // The runtime may write its limit later.
+    recheck_in_ = std::min(kSettling, config_.recheck_interval);
+    recheck_at_ = std::min(recheck_at_, clock_.now() + recheck_in_);
+  } else if (!changed_since_) {
+    changed_since_ = clock_.now();
+  }
 }
 
 void TreeRefresher::note_new_cgroups() {
-  if (observer_.has_new_cgroups()) note_change();
+  if (observer_.has_new_cgroups() && !changed_since_) changed_since_ = clock_.now();
 }
 
 bool TreeRefresher::refresh_before_kill(bool urgent) {

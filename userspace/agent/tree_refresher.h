@@ -49,8 +49,8 @@ class TreeRefresher {
         log_(log),
         problems_(log) {}
 
-  // A source reports that cgroups came or went.
-  void note_change();
+  // A source reports that cgroups came or went, `at` that time.
+  void note_change(MonotonicTime at);
   [[nodiscard]] bool changed() const { return changed_since_.has_value(); }
   // When a reported change may be followed by a rescan, however many cgroups come and go.
   [[nodiscard]] MonotonicTime change_due() const;
@@ -90,6 +90,7 @@ class TreeRefresher {
  private:
   // Takes what inotify reports, which no event wakes the loop for.
   void note_new_cgroups();
+  [[nodiscard]] bool is_listed(MonotonicTime at);
   void scan();
   void listed(const std::vector<SourceNote>& notes, std::uint64_t changes_before);
   // A change was reported that is not part of the tree in use.

@@ -37,8 +37,9 @@ struct PsiSource::Watch {
   bool removed = false;
 };
 
-PsiSource::PsiSource(const kernel::CgroupTree& tree, UniqueFd epoll)
-    : tree_(tree), epoll_(std::move(epoll)) {}
+PsiSource::PsiSource(const kernel::CgroupTree& tree, UniqueFd epoll,
+                     std::unique_ptr<DescriptorCloser> closer)
+    : tree_(tree), epoll_(std::move(epoll)), closer_(std::move(closer)) {}
 
 PsiSource::~PsiSource() = default;
 
@@ -50,7 +51,8 @@ Result<std::unique_ptr<Source>> PsiSource::create(const kernel::CgroupTree& tree
                                                   const std::string& proc) {
   UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return errno_error("epoll_create1", "for psi_trigger");
-  std::unique_ptr<PsiSource> source(new PsiSource(tree, std::move(epoll)));
+  auto closer = TRY(DescriptorCloser::create());
+  std::unique_ptr<PsiSource> source(new PsiSource(tree, std::move(epoll), std::move(closer)));
   auto node = std::make_unique<Watch>();
   node->name = proc + "/pressure/memory";
   node->trigger =
@@ -107,8 +109,21 @@ Result<std::vector<std::string>> PsiSource::arm(std::span<const Line> lines,
     const auto armed = arm_line(line);
     if (!armed) notes.push_back(fmt::format("{}: {}", line.path, armed.error().text()));
   }
-  std::erase_if(watches_, [](const auto& entry) { return !entry.second->wanted; });
+  drop([](const Watch& watch) { return !watch.wanted; });
   return notes;
+}
+
+// Closing waits for RCU, so another thread does it. Until then the epoll must not report the
+// trigger.
+template <typename IsUnwanted>
+void PsiSource::drop(IsUnwanted is_unwanted) {
+  std::erase_if(watches_, [&](const auto& entry) {
+    Watch& watch = *entry.second;
+    if (!is_unwanted(watch)) return false;
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, watch.trigger.fd.get(), nullptr);
+    closer_->close(std::move(watch.trigger.fd));
+    return true;
+  });
 }
 
 void PsiSource::evaluate(Watch& watch, MonotonicTime now, std::vector<Wake>& wakes) {
@@ -128,7 +143,7 @@ void PsiSource::evaluate(Watch& watch, MonotonicTime now, std::vector<Wake>& wak
 void PsiSource::drain(MonotonicTime now, std::vector<Wake>& wakes) {
   for (auto& [cgroup, watch] : watches_) evaluate(*watch, now, wakes);
   // Removed cgroups poll EPOLLERR without end; the only remedy is to close their triggers.
-  std::erase_if(watches_, [](const auto& entry) { return entry.second->removed; });
+  drop([](const Watch& watch) { return watch.removed; });
   // Removes consumed triggers from the nested epoll's ready list, so that it is no longer readable.
   std::array<epoll_event, 64> ignored;
   ::epoll_wait(epoll_.get(), ignored.data(), static_cast<int>(ignored.size()), 0);

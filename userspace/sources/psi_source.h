@@ -12,13 +12,15 @@
 
 #include "base/result.h"
 #include "kernel/cgroup_tree.h"
+#include "sources/descriptor_closer.h"
 #include "sources/source.h"
 
 namespace forestall::sources {
 
 class PsiSource final : public Source {
  public:
-  // Fails if PSI is off or triggers are not permitted. `tree` must outlive the source.
+  // Fails if PSI is off, if triggers are not permitted, or without a thread that closes them.
+  // `tree` must outlive the source.
   static Result<std::unique_ptr<Source>> create(const kernel::CgroupTree& tree,
                                                 const std::string& proc = "/proc");
   ~PsiSource() override;
@@ -33,7 +35,10 @@ class PsiSource final : public Source {
 
  private:
   struct Watch;
-  PsiSource(const kernel::CgroupTree& tree, UniqueFd epoll);
+  PsiSource(const kernel::CgroupTree& tree, UniqueFd epoll,
+            std::unique_ptr<DescriptorCloser> closer);
+  template <typename IsUnwanted>
+  void drop(IsUnwanted is_unwanted);
   [[nodiscard]] Watch* find(CgroupId cgroup);
   Result<void> add(std::unique_ptr<Watch> watch);
   Result<void> arm_line(const Line& line);
@@ -41,6 +46,7 @@ class PsiSource final : public Source {
 
   const kernel::CgroupTree& tree_;
   UniqueFd epoll_;
+  const std::unique_ptr<DescriptorCloser> closer_;
   std::map<CgroupId, std::unique_ptr<Watch>> watches_;  // the first is the node's and always exists
   std::string buffer_;
 };

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "base/parse.h"
+#include "model/until_oom.h"
 #include "model/workload_class.h"
 #include "policy/candidate_memory.h"
 #include "policy/saturating.h"
@@ -34,9 +35,8 @@ bool may_be_killed(const Candidate& candidate) {
 // What the kernel has left before its OOM killer acts, with memory that is being released.
 Bytes left_before_oom(const Evidence& driving, const NodeSample& node) {
   const Bytes pending{driving.pending_release};
-  const bool of_node = driving.cgroup == CgroupId{} && node.kernel_available;
-  if (!of_node) return add(Bytes{driving.available}, pending);
-  return add(add(*node.kernel_available, node.swap_free.value_or(Bytes{0})), pending);
+  const auto of_node = driving.cgroup == CgroupId{} ? until_oom(node) : std::nullopt;
+  return add(of_node.value_or(Bytes{driving.available}), pending);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "model/until_oom.h"
 #include "model/workload_class.h"
 #include "policy/credit.h"
 #include "policy/damage_limit.h"
@@ -25,8 +26,8 @@ struct Listing {
 
 // How much more the subject can allocate until exhaustion.
 Bytes until_exhausted(const Subject& subject, const SignalState& signal, const NodeSample& node) {
-  if (!subject.is_node() || !node.kernel_available) return {signal.available};
-  return add(*node.kernel_available, node.swap_free.value_or(Bytes{0}));
+  const auto of_node = subject.is_node() ? until_oom(node) : std::nullopt;
+  return of_node.value_or(Bytes{signal.available});
 }
 
 Bytes half(Bytes amount) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/signals.h"
 
+#include "model/until_oom.h"
+
 namespace forestall::policy {
 namespace {
 
@@ -43,7 +45,7 @@ std::optional<Level> until_oom_level(const NodeSample& node) {
     return std::nullopt;
   }
   const Bytes capacity = add(*node.capacity, *node.swap_total);
-  return Level{capacity, subtract(capacity, add(*node.kernel_available, *node.swap_free)), {0}};
+  return Level{capacity, subtract(capacity, *until_oom(node)), {0}};
 }
 
 std::optional<Level> cgroup_level(const CgroupSample& cgroup, std::optional<Bytes> declared) {

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "kernel/memory_files.h"
+#include "model/until_oom.h"
 #include "model/workload.h"
 #include "sources/node_reader.h"
 
@@ -39,7 +40,7 @@ Result<Bytes> parse_not_left(std::string_view text) {
   if (!meminfo.total || !meminfo.available || !meminfo.swap_total || !meminfo.swap_free) {
     return error("MemTotal, MemAvailable, SwapTotal or SwapFree is missing");
   }
-  return *meminfo.total + *meminfo.swap_total - *meminfo.available - *meminfo.swap_free;
+  return *meminfo.total + *meminfo.swap_total - until_oom(*meminfo.available, *meminfo.swap_free);
 }
 
 Result<Bytes> parse_working_set(std::string_view vmstat) {

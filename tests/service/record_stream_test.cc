@@ -1,7 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/record_stream.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <time.h>
+
+#include <algorithm>
+#include <future>
+#include <sstream>
+#include <string>
+
+#include "base/clock.h"
+#include "messages/convert.h"
+#include "messages/json.h"
 
 namespace forestall::service {
 namespace {
@@ -30,6 +41,73 @@ TEST(RecordStream, AlwaysWritesAKillByTheKernel) {
   Record record = kill_record(true);
   record.oom_kill.emplace();
   EXPECT_TRUE(RecordStream::takes(record));
+}
+
+Record large_record(std::uint64_t sequence) {
+  Record record;
+  record.sequence = sequence;
+  record.decision.considered.resize(2000);
+  for (Candidate& each : record.decision.considered) each.sample.workload.path = "/a/workload";
+  return record;
+}
+
+Duration cpu_of_this_thread() {
+  timespec used{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return std::chrono::seconds(used.tv_sec) + Duration(used.tv_nsec);
+}
+
+TEST(RecordStream, AThreadWritesAllRecordsInOrder) {
+  testing::internal::CaptureStdout();
+  {
+    exports::Log out(exports::Log::Stream::standard_output, false, exports::LogLevel::info);
+    std::promise<void> release;
+    RecordStream stream(out, [waits = release.get_future().share()] { waits.wait(); });
+    for (std::uint64_t i = 1; i <= 20; ++i) stream.write(large_record(i));
+    release.set_value();
+  }
+  std::istringstream lines(testing::internal::GetCapturedStdout());
+  std::uint64_t next = 1;
+  for (std::string line; std::getline(lines, line); ++next) {
+    EXPECT_NE(line.find(fmt::format("\"sequence\":{},", next)), std::string::npos)
+        << line.substr(0, 200);
+  }
+  EXPECT_EQ(next, 21U);
+}
+
+// None is lost, and the loop does not keep more and more of them.
+TEST(RecordStream, WhatNoLongerFitsIsWrittenByTheCaller) {
+  constexpr std::size_t kMore = 3;
+  testing::internal::CaptureStdout();
+  {
+    exports::Log out(exports::Log::Stream::standard_output, false, exports::LogLevel::info);
+    std::promise<void> release;
+    RecordStream stream(out, [waits = release.get_future().share()] { waits.wait(); });
+    for (std::size_t i = 0; i < RecordStream::kWaitingMax + kMore; ++i) stream.write(Record());
+    release.set_value();
+  }
+  const std::string text = testing::internal::GetCapturedStdout();
+  EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(text, '\n')),
+            RecordStream::kWaitingMax + kMore);
+}
+
+TEST(RecordStream, ALargeRecordCostsTheCallerACopy) {
+  const Record record = large_record(1);
+  Duration serialized{0}, written{0};
+  testing::internal::CaptureStdout();
+  {
+    exports::Log out(exports::Log::Stream::standard_output, false, exports::LogLevel::info);
+    RecordStream stream(out);
+    const Duration before = cpu_of_this_thread();
+    for (int i = 0; i < 5; ++i) {
+      (void)messages::to_json(messages::to_proto(record), messages::JsonStyle::line);
+    }
+    serialized = cpu_of_this_thread() - before;
+    for (int i = 0; i < 5; ++i) stream.write(record);
+    written = cpu_of_this_thread() - before - serialized;
+  }
+  (void)testing::internal::GetCapturedStdout();
+  EXPECT_LT(written, serialized / 3);
 }
 
 }  // namespace

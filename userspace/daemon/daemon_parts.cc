@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "exports/record_log.h"
+#include "kernel/scheduling.h"
 #include "service/record_stream.h"
 #include "sources/capacity_source.h"
 #include "sources/disk_usage_source.h"
@@ -139,7 +140,8 @@ void build_sinks(DaemonParts& parts, const agent::Host& host, exports::Log& log,
   parts.sinks.push_back(std::make_unique<exports::RecordLog>(log));
   parts.drops.logs = {&log};
   if (records != nullptr) {
-    parts.sinks.push_back(std::make_unique<service::RecordStream>(*records));
+    parts.sinks.push_back(
+        std::make_unique<service::RecordStream>(*records, kernel::use_service_priority));
     parts.drops.logs.push_back(records);
   }
   parts.loss_collector = std::make_unique<agent::LossCollector>(

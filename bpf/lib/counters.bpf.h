@@ -72,7 +72,7 @@ static __always_inline struct abi_event* event_begin(__u32 kind) {
 }
 
 /* Submits the event. The wake-up is forced: by default the ring wakes only a reader that has
- * drained it, and a reader that was not woken for an earlier event has not. */
+ * drained it, and earlier events may not have woken it. */
 static __always_inline void event_end(struct abi_event* event, __u32 kind) {
   COUNT(emitted[kind]);
   bpf_ringbuf_submit(event, WAKING_KINDS & (1 << kind) ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);

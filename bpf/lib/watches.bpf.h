@@ -98,7 +98,7 @@ static __always_inline void set_subject(struct subject* subject, __u64 memcg, __
   store_release(&subject->memcg, memcg);
 }
 
-/* Only the timer calls it, so writers do not meet. `cgroup` is the id that the reading was verified
+/* Only the timer calls it, so there is one writer. `cgroup` is the id that the reading was verified
  * with, which may be that of the slot's previous subject. */
 static __always_inline void note_reading(__u32 slot, __u64 cgroup,
                                          const struct abi_reading* reading, int reached) {

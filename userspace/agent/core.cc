@@ -80,7 +80,7 @@ void Core::source_ready(sources::Source& source) {
   std::vector<Wake> wakes;
   const MonotonicTime now = parts_.clock->now();
   {
-    const LoopWorkScope drains(parts_.counts->work, LoopWork::events);
+    const LoopWorkScope work_scope(parts_.counts->work, LoopWork::events);
     source.drain(now, wakes);
     for (const SeenCrossing& crossing : source.take_crossings()) crossings_.saw(crossing);
   }
@@ -100,7 +100,7 @@ void Core::source_ready(sources::Source& source) {
 void Core::ladder_ready() {
   bool changed = false;
   {
-    const LoopWorkScope advances(parts_.counts->work, LoopWork::ladder);
+    const LoopWorkScope work_scope(parts_.counts->work, LoopWork::ladder);
     changed = kills_.advance();
     report_reclaimed();
   }
@@ -189,7 +189,7 @@ bool Core::is_calm() const {
 }
 
 void Core::sample_calm() {
-  const LoopWorkScope samples(parts_.counts->work, LoopWork::sample);
+  const LoopWorkScope work_scope(parts_.counts->work, LoopWork::sample);
   if (is_calm()) {
     growth_.work();
   } else {
@@ -267,7 +267,7 @@ bool Core::decide(const Wake& wake, MonotonicTime woken) {
     return false;
   }
   scheduler_.set_deadline(policy::next_deadline(config_, evaluator_.state()));
-  if (!kills) rest(record);
+  if (!kills) arm(record);
   log_evaluation(record);
   if (record.decision.action == Action::reclaim) {
     parts_.log->write(
@@ -279,13 +279,13 @@ bool Core::decide(const Wake& wake, MonotonicTime woken) {
 }
 
 bool Core::signal(const Decision& decision) {
-  const LoopWorkScope kills(parts_.counts->work, LoopWork::kill);
+  const LoopWorkScope work_scope(parts_.counts->work, LoopWork::kill);
   return kills_.signal(decision);
 }
 
 // Arms the sources, until the next wake.
-void Core::rest(const Record& record) {
-  const LoopWorkScope arms(parts_.counts->work, LoopWork::arm);
+void Core::arm(const Record& record) {
+  const LoopWorkScope work_scope(parts_.counts->work, LoopWork::arm);
   const MonotonicTime now = parts_.clock->now();
   const auto lines = lines_.arm(config_, record.observation, record.decision, now);
   scheduler_.set_lines(lines);
@@ -297,7 +297,7 @@ void Core::rest(const Record& record) {
 }
 
 void Core::report(Record record) {
-  const LoopWorkScope reports(parts_.counts->work, LoopWork::report);
+  const LoopWorkScope work_scope(parts_.counts->work, LoopWork::report);
   const bool kills = record.decision.action == Action::kill;
   reporter_.report_pass(config_, evaluator_.state_before(record), record);
   bool near_own_limit = false;
@@ -315,7 +315,7 @@ void Core::report(Record record) {
   // list can be computed.
   if (!record.prepared && !kills) {
     parts_.forecast->evaluated(record.observation, record.decision);
-    const LoopWorkScope lists(parts_.counts->work, LoopWork::guard);
+    const LoopWorkScope guard_scope(parts_.counts->work, LoopWork::guard);
     parts_.guard->evaluated(config_, record, victim_cache_, growth_);
   }
   if (kills) {
@@ -332,9 +332,9 @@ void Core::report(Record record) {
   oom_kills_.keep(std::move(record), evaluator_.state());
 }
 
-// Before a neighbour within its request pays for it: while it is left, such a workload is killed
-// only if the kernel's OOM killer would act next (policy/damage_limit.h). When a reclaim has ended,
-// the next evaluation follows and starts the next one.
+// Reclaims this memory before the agent kills a workload within its request: until then the limit
+// on the damage protects such workloads (policy/damage_limit.h). When a reclaim has ended, the next
+// evaluation follows and starts the next one.
 void Core::reclaim_left_behind(const Decision& decision) {
   for (const WorkloadSample* sample : left_behind(decision)) {
     if (parts_.ladder->reclaim(*sample)) break;
@@ -348,7 +348,7 @@ void Core::report_reclaimed() {
   }
 }
 
-// Each once, when it is known as well as it will be.
+// Reports each kill once, after both reports of it arrived or the wait for the second ended.
 void Core::report_kernel_kills() {
   const MonotonicTime now = parts_.clock->now();
   std::vector<OomKillEvent> kills;

@@ -2,10 +2,11 @@
 // The agent's core: on each event it evaluates the node, acts, arms the sources and records. It
 // has no event loop; loop.cc turns descriptors and timers into calls of it.
 //
-// This class only wires its parts: WakeScheduler decides when to evaluate, TreeRefresher when to
-// rescan, Evaluator observes and calls the policy, KillController kills and records, LineArmer
-// arms. After a kill the next evaluation follows at once, with that kill credited, because another
-// subject may be short too: a slow victim never holds up the next decision.
+// Its parts do the work, and this class orders the steps of one evaluation: WakeScheduler decides
+// when to evaluate, TreeRefresher when to rescan, Evaluator observes and calls the policy,
+// KillController kills and records, LineArmer arms. After a kill the next evaluation follows at
+// once, with that kill credited, because another subject may be short too: a slow victim never
+// holds up the next decision.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +58,7 @@ class Core {
   void tree_ready();
   // The guard in the kernel has reports.
   void guard_ready();
-  // The time next_due() named has come.
+  // The time that next_due() returned is reached.
   void time_passed();
   // A new configuration, already checked. Takes effect with the evaluation it causes.
   void reload(Config config);
@@ -77,7 +78,7 @@ class Core {
   void decide_all(const Wake& wake, MonotonicTime woken);
   [[nodiscard]] bool decide(const Wake& wake, MonotonicTime woken);
   [[nodiscard]] bool signal(const Decision& decision);
-  void rest(const Record& record);
+  void arm(const Record& record);
   void report(Record record);
   void reclaim_left_behind(const Decision& decision);
   void report_reclaimed();

@@ -15,8 +15,8 @@ namespace forestall::agent {
 namespace {
 
 // sd-event dispatches the smallest number first: dying victims make room, then crossings, then
-// everything that can wait.
-// An absence of the loop must be known before what happened meanwhile is evaluated.
+// everything that can wait. First of all a pause: the events that happened in it are evaluated
+// after it was noted.
 constexpr std::int64_t kContinuedPriority = -30;
 constexpr std::int64_t kLadderPriority = -20;
 constexpr std::int64_t kSourcePriority = -10;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread that kills when the loop does not: because the loop hangs in a call, or gets no CPU. It
-// runs above the loop's priority, and has what was pre-ranked: for each subject in the warning zone
-// one victim, held by pidfd. It opens the files to read whether the threshold is met, and closes
-// those of former orders: either may wait for a lock that any tenant takes.
+// A thread that kills if the loop hangs in a call or gets no CPU. It runs above the loop's
+// priority, and has what was pre-ranked: for each subject in the warning zone one victim, held by
+// pidfd. It opens the files to read whether the threshold is met, and closes those of former
+// orders: either may wait for a lock that any tenant takes.
 //
 // Outside of the zone there are no orders, and the thread sleeps until there are. With orders it
 // reads the subjects eight times a second. It acts on an order when its threshold has been met for
 // as long as the patience, and either
 // - the loop has not evaluated once since that was seen, or
 // - the loop is late by the patience for an evaluation it had announced.
-// Each order has a time of its own: a threshold that was met before another one adds nothing to it.
+// Each order is timed separately.
 // While a loop evaluates and finds no action (memory pending release, no candidate left), the
 // thread does not act. When the guard in the kernel has fired, the thread first waits for the
 // memory of its victim.

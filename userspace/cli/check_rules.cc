@@ -87,7 +87,7 @@ bool checks_rules(const CheckConfigOptions& check) {
   return !check.oomd_config.empty();
 }
 
-int check_rules(const Options& options, const CheckConfigOptions& check) {
+int run_check_rules(const Options& options, const CheckConfigOptions& check) {
   if (!options.config.empty()) {
     return fail("check-config", error("--oomd-config and --config exclude each other"), kExitUsage);
   }

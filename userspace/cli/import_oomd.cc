@@ -11,7 +11,7 @@
 
 namespace forestall::cli {
 
-int import_oomd(const Options& options, const ImportOomdOptions& given) {
+int run_import_oomd(const Options& options, const ImportOomdOptions& given) {
   text::Findings findings;
   const auto config = load_oomd_config(given.file, findings);
   if (!config) return refuse(options, findings);

@@ -42,7 +42,7 @@ int run(const std::vector<std::string>& arguments) {
       if (refuses(line.managed_oom, "check-config")) return kExitUsage;
       if (!line.rebalance.policy.empty()) return run_check_policy(options, line.rebalance);
       if (line.managed_oom.given()) return run_check_managed_oom(options, line.managed_oom);
-      return checks_rules(line.check) ? check_rules(options, line.check)
+      return checks_rules(line.check) ? run_check_rules(options, line.check)
                                       : run_check_config(options);
     case Subcommand::rules:
       if (refuses(line.managed_oom, "rules")) return kExitUsage;
@@ -52,7 +52,7 @@ int run(const std::vector<std::string>& arguments) {
       }
       return line.managed_oom.given() ? run_rules_managed_oom(options, line.managed_oom, line.rules)
                                       : run_rules(options, line.rules);
-    case Subcommand::import_oomd: return import_oomd(options, line.import_oomd);
+    case Subcommand::import_oomd: return run_import_oomd(options, line.import_oomd);
     case Subcommand::earlyoom: return run_earlyoom(options, line.earlyoom);
     case Subcommand::plan: return run_plan(options, line.plan);
     case Subcommand::qos:

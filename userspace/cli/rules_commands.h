@@ -11,12 +11,12 @@ namespace forestall::cli {
 int run_rules(const Options& options, const RulesOptions& rules);
 
 // Prints the rulesets of an oomd.json as Forestall's configuration.
-int import_oomd(const Options& options, const ImportOomdOptions& given);
+int run_import_oomd(const Options& options, const ImportOomdOptions& given);
 
 // Whether check-config checks rules of other programs, not Forestall's configuration.
 [[nodiscard]] bool checks_rules(const CheckConfigOptions& check);
 // REQUIRES: checks_rules(). Prints the rules in words or as JSON, and the points at which the
 // original differs.
-int check_rules(const Options& options, const CheckConfigOptions& check);
+int run_check_rules(const Options& options, const CheckConfigOptions& check);
 
 }  // namespace forestall::cli

@@ -12,7 +12,7 @@ namespace {
 void warn(exports::Log& log, std::string_view setting) {
   const std::string text =
       std::string(setting) +
-      " changed: the value from its start stays in force; restart the agent to "
+      " changed; the agent keeps the value from its start; restart the agent to "
       "apply the new one";
   log.write(exports::LogLevel::warning, exports::LogLine("config").field("warning", text));
 }

@@ -37,7 +37,8 @@ class Source {
   // An error means that the source as a whole is lost.
   virtual Result<std::vector<std::string>> arm(std::span<const Line> lines, MonotonicTime now) = 0;
 
-  // The same for what no kernel counter watches; a source that polls it overrides this.
+  // Arms lines of capacities, which no kernel counter watches; a source that polls them overrides
+  // this.
   virtual void watch(std::span<const CapacityLine>, MonotonicTime) {}
 
   // Appends what happened since the last call. Called when fd() is readable or next_due()
@@ -52,7 +53,7 @@ class Source {
   // Kills by the kernel's OOM killer that all drains since the last call reported.
   [[nodiscard]] virtual std::vector<OomKillEvent> take_kills() { return {}; }
 
-  // When the loop must call drain() even though fd() is silent; nothing for "never".
+  // When the loop must call drain() even though fd() is silent; nullopt: never.
   [[nodiscard]] virtual std::optional<MonotonicTime> next_due() const { return std::nullopt; }
 };
 

@@ -47,7 +47,7 @@ class SlowClock final : public Clock {
   mutable MonotonicTime now_ = MonotonicTime(seconds(1000));
 };
 
-class CoreRest : public ::testing::Test {
+class CoreIdle : public ::testing::Test {
  protected:
   void start(const Clock& clock, bool reported) {
     auto found = kernel::CgroupTree::discover(files_ / "cgroup");
@@ -109,7 +109,7 @@ class CoreRest : public ::testing::Test {
   std::optional<Core> core_;
 };
 
-TEST_F(CoreRest, DoesNotPollWhatTheKernelWatches) {
+TEST_F(CoreIdle, DoesNotPollWhatTheKernelWatches) {
   make_pod("/pods/a");
   const test::ManualClock clock;
   start(clock, true);
@@ -117,7 +117,7 @@ TEST_F(CoreRest, DoesNotPollWhatTheKernelWatches) {
   EXPECT_TRUE(poll_.armed.empty());
 }
 
-TEST_F(CoreRest, PollsAllIfTheKernelRejectsALine) {
+TEST_F(CoreIdle, PollsAllIfTheKernelRejectsALine) {
   make_pod("/pods/a");
   bpf_.problems = {"/pods/a: not watched by BPF"};
   const test::ManualClock clock;
@@ -125,14 +125,14 @@ TEST_F(CoreRest, PollsAllIfTheKernelRejectsALine) {
   EXPECT_EQ(poll_.armed.size(), 1U);
 }
 
-TEST_F(CoreRest, PollsAllWithoutKernelSources) {
+TEST_F(CoreIdle, PollsAllWithoutKernelSources) {
   make_pod("/pods/a");
   const test::ManualClock clock;
   start(clock, false);
   EXPECT_EQ(poll_.armed.size(), 1U);
 }
 
-TEST_F(CoreRest, SeldomWalksATreeWithCgroupEvents) {
+TEST_F(CoreIdle, SeldomWalksATreeWithCgroupEvents) {
   SlowClock clock;
   start(clock, true);
   rest(clock, seconds(20));
@@ -143,7 +143,7 @@ TEST_F(CoreRest, SeldomWalksATreeWithCgroupEvents) {
   EXPECT_TRUE(knows("/pods/silent")) << "5000 times the 10 ms of a walk are over";
 }
 
-TEST_F(CoreRest, PausesTwentyTimesTheLengthOfAWalk) {
+TEST_F(CoreIdle, PausesTwentyTimesTheLengthOfAWalk) {
   SlowClock clock(seconds(1));
   start(clock, false);
   make_pod("/pods/soon");
@@ -166,7 +166,7 @@ class EachSecond final : public exports::PassListener {
   int samples = 0;
 };
 
-TEST_F(CoreRest, EvaluatesAsOftenAsAListenerWants) {
+TEST_F(CoreIdle, EvaluatesAsOftenAsAListenerWants) {
   EachSecond listener;
   listeners_ = {&listener};
   SlowClock clock(milliseconds(1));
@@ -177,7 +177,7 @@ TEST_F(CoreRest, EvaluatesAsOftenAsAListenerWants) {
   EXPECT_GE(listener.samples, 20);
 }
 
-TEST_F(CoreRest, CountsTheEvaluationsThatListenersReceive) {
+TEST_F(CoreIdle, CountsTheEvaluationsThatListenersReceive) {
   EachSecond listener;
   exports::Metrics metrics("1", Tier::full);
   listeners_ = {&listener, &metrics};
@@ -196,7 +196,7 @@ TEST_F(CoreRest, CountsTheEvaluationsThatListenersReceive) {
   EXPECT_EQ(counted, listener.passes);
 }
 
-TEST_F(CoreRest, WalksATreeWithoutCgroupEventsAtEachRecheck) {
+TEST_F(CoreIdle, WalksATreeWithoutCgroupEventsAtEachRecheck) {
   SlowClock clock;
   start(clock, false);
   rest(clock, seconds(20));

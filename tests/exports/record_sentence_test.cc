@@ -52,6 +52,21 @@ TEST(RecordSentence, AnEvictionNamesVictimCauseAndResult) {
             "freed 190Mi in 10 ms");
 }
 
+TEST(RecordSentence, AKillOfARulesetNamesItAndItsDetectors) {
+  Record record = evicted();
+  record.decision.reason = Reason::ruleset;
+  record.decision.driving.reset();
+  record.decision.evictions.front().cause = EvictionCause::ruleset;
+  record.decision.rulesets.emplace_back().name = "protect";
+  record.decision.rulesets.front().group = "memory stalls";
+  record.decision.ruleset = 0;
+  EXPECT_EQ(decision_sentence(record),
+            "evicting batch/leaker: ruleset protect, detectors \"memory stalls\"");
+  EXPECT_EQ(outcome_sentence(record),
+            "evicted batch/leaker: ruleset protect, detectors \"memory stalls\"; freed 190Mi in 10 "
+            "ms");
+}
+
 TEST(RecordSentence, ACrossingHasADirectionAndASubject) {
   const auto sentence = [](std::string_view subject, bool met, Bytes available) {
     return crossing_sentence(Signal::memory_available, subject, met, available.count,

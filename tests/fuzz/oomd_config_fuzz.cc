@@ -44,14 +44,14 @@ void run(std::string_view input) {
   rulesets::RuleState state;
   for (int time = 0; time < 3; ++time) {
     observed.time += std::chrono::seconds(1);
-    std::vector<bool> answers;
+    std::vector<rulesets::EffectAnswer> answers;
     while (true) {
       rulesets::RuleStep step = rulesets::step(rules, state, observed, answers);
       if (!step.wanted) {
         state = std::move(step.state);
         break;
       }
-      answers.push_back(answers.size() % 2 == 0);
+      answers.push_back(rulesets::effect_answer(answers.size() % 2 == 0));
     }
   }
 }

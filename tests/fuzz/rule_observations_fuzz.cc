@@ -42,14 +42,14 @@ void run(std::string text) {
       require(i == 0 || cgroups[i - 1].path < cgroups[i].path);
       require(is_root(cgroups[i]) || line->observation.parent(cgroups[i]) != nullptr);
     }
-    std::vector<bool> answers;
+    std::vector<rulesets::EffectAnswer> answers;
     while (true) {
       rulesets::RuleStep step = rulesets::step(rules, state, line->observation, answers);
       if (!step.wanted) {
         state = std::move(step.state);
         break;
       }
-      answers.push_back(observations.kill(step.wanted->target));
+      answers.push_back(rulesets::effect_answer(observations.kill(step.wanted->target)));
     }
   }
 }

@@ -5,12 +5,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
 #include "support/child.h"
 #include "support/scratch_cgroup.h"
 
 namespace forestall::test {
 namespace {
+
+using testing::IsEmpty;
 
 TEST(RuleReader, ReadsACgroupByTheKernelsFiles) {
   const auto tree = kernel::CgroupTree::discover();
@@ -21,8 +24,9 @@ TEST(RuleReader, ReadsACgroupByTheKernelsFiles) {
   const Hog hog(scratch, path, mib(8));
   const auto directory = tree->open(path);
   ASSERT_TRUE(directory.ok());
-  const bool marked = ::fsetxattr(directory->fd(), "user.oomd_avoid", "1", 1, 0) == 0 ||
-                      ::fsetxattr(directory->fd(), "trusted.oomd_avoid", "1", 1, 0) == 0;
+  const std::string file = scratch.directory(path);
+  const bool marked = ::setxattr(file.c_str(), "user.oomd_avoid", "1", 1, 0) == 0 ||
+                      ::setxattr(file.c_str(), "trusted.oomd_avoid", "1", 1, 0) == 0;
   const sources::RuleReader reader(*tree);
   const auto read = reader.read(MonotonicTime(std::chrono::seconds(7)));
   EXPECT_EQ(read.time, std::chrono::seconds(7));
@@ -63,6 +67,82 @@ TEST(RuleReader, LeavesOutWhatIsGone) {
   scratch.remove_child(path);
   EXPECT_EQ(reader.read({}).find(path), nullptr);
   EXPECT_NE(reader.read({}).find(scratch.path()), nullptr);
+}
+
+std::vector<rulesets::RuleNeed> kills_below(const std::string& path, bool descend) {
+  rulesets::Kill kill;
+  kill.cgroups = {{{path.substr(1)}}};
+  kill.recursive = descend;
+  rulesets::Ruleset ruleset;
+  ruleset.actions = {{"kill", kill}};
+  return rulesets::needs_of({ruleset});
+}
+
+TEST(RuleSampleReader, ReadsOnlyWhatIsNamed) {
+  const auto tree = kernel::CgroupTree::discover();
+  ASSERT_TRUE(tree.ok());
+  ScratchCgroup scratch;
+  const std::string named = scratch.child("named");
+  scratch.child("other");
+  const Hog hog(scratch, named, mib(8));
+  sources::RuleSampleReader reader(*tree);
+  rulesets::MemoryAbove usage;
+  usage.cgroups = {{{scratch.path().substr(1), "n*"}}};
+  rulesets::Ruleset ruleset;
+  ruleset.groups = {{"g", {{"usage", usage}}}};
+  const auto read =
+      reader.read(MonotonicTime(std::chrono::seconds(7)), rulesets::needs_of({ruleset}));
+  ASSERT_EQ(read.cgroups.size(), 3U) << "the root, the parent and the named one";
+  EXPECT_EQ(read.cgroups[2].path, named);
+  EXPECT_GE(read.cgroups[2].current.value_or(0), mib(8).count);
+  EXPECT_FALSE(read.cgroups[2].stat || read.cgroups[2].memory_pressure);
+  EXPECT_FALSE(read.incomplete);
+  EXPECT_THAT(reader.read({}, {}).cgroups, IsEmpty());
+}
+
+TEST(RuleSampleReader, KnowsWhetherACandidateHasProcesses) {
+  const auto tree = kernel::CgroupTree::discover();
+  ASSERT_TRUE(tree.ok());
+  ScratchCgroup scratch;
+  const std::string full = scratch.child("full/below");
+  const std::string empty = scratch.child("empty");
+  const Hog hog(scratch, full, mib(4));
+  sources::RuleSampleReader reader(*tree);
+  const auto read = reader.read({}, kills_below(scratch.path(), true));
+  EXPECT_EQ(read.find(scratch.path() + "/full")->populated, true);
+  EXPECT_EQ(read.find(empty)->populated, false);
+}
+
+// A tenant with a huge tree is one candidate, and does not push others out of the observation.
+TEST(RuleSampleReader, ATreeThatIsTooLargeIsOneCandidate) {
+  const auto tree = kernel::CgroupTree::discover();
+  ASSERT_TRUE(tree.ok());
+  ScratchCgroup scratch;
+  for (std::size_t i = 0; i <= sources::RuleSampleReader::kDescendantsMax; ++i) {
+    scratch.child("many/c" + std::to_string(i));
+  }
+  sources::RuleSampleReader reader(*tree);
+  const auto read = reader.read({}, kills_below(scratch.path(), true));
+  ASSERT_NE(read.find(scratch.path()), nullptr);
+  EXPECT_EQ(read.find(scratch.path())->oom_group, true);
+  EXPECT_TRUE(read.children(*read.find(scratch.path())).empty());
+}
+
+// The owner of a cgroup may set user.*, and must not rank others before it.
+TEST(RuleSampleReader, AttributesOfAnotherOwnerDoNotCount) {
+  const auto tree = kernel::CgroupTree::discover();
+  ASSERT_TRUE(tree.ok());
+  ScratchCgroup scratch;
+  const std::string directory = scratch.directory(scratch.path());
+  if (::setxattr(directory.c_str(), "user.oomd_avoid", "1", 1, 0) != 0) {
+    GTEST_SKIP() << "not applicable: this kernel has no user.* attributes on cgroups";
+  }
+  sources::RuleSampleReader reader(*tree);
+  EXPECT_EQ(reader.read({}, kills_below(scratch.path(), false)).find(scratch.path())->xattrs.size(),
+            1U);
+  ASSERT_EQ(::chown(directory.c_str(), 12345, 12345), 0);
+  EXPECT_THAT(reader.read({}, kills_below(scratch.path(), false)).find(scratch.path())->xattrs,
+              IsEmpty());
 }
 
 }  // namespace

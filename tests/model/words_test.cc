@@ -36,7 +36,7 @@ void check_names(Enum last) {
 
 TEST(WordsTest, EveryEnumeratorHasItsOwnName) {
   check_names(Action::reclaim);
-  check_names(Reason::kill_limit_reached);
+  check_names(Reason::ruleset);
   check_names(Exclusion::unkillable);
   check_names(Feature::oom_score_adj);
   check_names(FeatureState::forced_off);
@@ -46,13 +46,15 @@ TEST(WordsTest, EveryEnumeratorHasItsOwnName) {
   check_names(Signal::swap_available);
   check_names(WorkloadClass::other);
   check_names(Response::slow);
-  check_names(WakeSource::guard);
+  check_names(WakeSource::rules);
   check_names(WorkloadKind::cgroup);
   check_names(Resource::pids);
   check_names(Filesystem::containerfs);
   check_names(FilesystemLayout::split);
   check_names(QosClass::best_effort);
-  check_names(EvictionCause::container_storage_limit);
+  check_names(EvictionCause::ruleset);
+  check_names(ChainStep::suspended);
+  check_names(RuleOutcome::empty);
   check_names(ReclaimStep::unused_images);
   check_names(ReclaimState::done);
   check_names(Protection::may_be_critical);

@@ -204,7 +204,7 @@ TEST(OomdEngine, AKillAmongDetectorsBelongsToTheGroupThatFiredFirst) {
   observed.cgroups.resize(2);
   observed.cgroups[0].path = "/";
   observed.cgroups[1].path = "/a";
-  const auto step = rulesets::step(config, {}, observed, {true});
+  const auto step = rulesets::step(config, {}, observed, {rulesets::EffectAnswer::yes});
   ASSERT_EQ(step.decision.kills.size(), 1U);
   EXPECT_EQ(step.decision.kills[0].group, "first");
 }

@@ -119,10 +119,10 @@ int run_live(const Options& options, const RulesOptions& rules) {
     rulesets::RuleObservation observed = reader.read(clock.now());
     observed.time -= began.time_since_epoch();
     // In a dry run only hooks need an answer: none runs, so each has finished.
-    std::vector<bool> answers;
+    std::vector<rulesets::EffectAnswer> answers;
     rulesets::RuleStep step = rulesets::step(evaluated, state, observed, answers);
     while (step.wanted) {
-      answers.push_back(true);
+      answers.push_back(rulesets::EffectAnswer::yes);
       step = rulesets::step(evaluated, state, observed, answers);
     }
     state = std::move(step.state);

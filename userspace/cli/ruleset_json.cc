@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "rulesets/observation.h"
+#include "model/rule_observation.h"
 
 namespace forestall::cli {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "model/ruleset.h"
 #include "rulesets/decision.h"
-#include "rulesets/ruleset.h"
 #include "text/json_output.h"
 
 namespace forestall::cli {

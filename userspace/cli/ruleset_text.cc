@@ -5,7 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/printable.h"
-#include "rulesets/observation.h"
+#include "model/rule_observation.h"
 #include "tables/table.h"
 
 namespace forestall::cli {

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "cli/ruleset_json.h"
+#include "model/ruleset.h"
 #include "rulesets/decision.h"
-#include "rulesets/ruleset.h"
 
 namespace forestall::cli {
 

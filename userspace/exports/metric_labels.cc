@@ -17,7 +17,8 @@ Action action_of(Reason reason) {
   switch (reason) {
     case Reason::threshold_met:
     case Reason::local_storage_limit:
-    case Reason::guard_shot: return Action::kill;
+    case Reason::guard_shot:
+    case Reason::ruleset: return Action::kill;
     case Reason::workloads_unread:
     case Reason::disk_usage_unread: return Action::inspect;
     default: return Action::none;

@@ -38,6 +38,7 @@ std::string_view phrase_of(Reason reason) {
     case Reason::candidates_too_small: return "all candidates together hold too little";
     case Reason::within_requests: return "every candidate is within its request";
     case Reason::kill_limit_reached: return "killLimit is reached";
+    case Reason::ruleset: return "a ruleset fired";
   }
   return "";
 }
@@ -98,6 +99,12 @@ std::string driving(const Decision& decision) {
 }
 
 std::string cause_of(const Decision& decision) {
+  if (decision.ruleset) {
+    const RuleReport& ruleset = decision.rulesets[*decision.ruleset];
+    std::string text = "ruleset " + logfmt_value(ruleset.name);
+    if (ruleset.group) text += ", detectors " + logfmt_value(*ruleset.group);
+    return text;
+  }
   const bool by_limit =
       !decision.evictions.empty() && decision.evictions.front().cause != EvictionCause::threshold;
   if (by_limit) return "over " + std::string(to_string(decision.evictions.front().cause));

@@ -12,7 +12,7 @@
 #include "intake/kubelet_settings.h"
 #include "messages/yaml_message.h"
 #include "model/config.h"
-#include "rulesets/ruleset.h"
+#include "model/ruleset.h"
 #include "text/diagnostic.h"
 
 namespace forestall::intake {

@@ -19,7 +19,7 @@
 #include "intake/eviction_settings.h"
 #include "intake/kubelet_flags.h"
 #include "model/config.h"
-#include "rulesets/ruleset.h"
+#include "model/ruleset.h"
 #include "text/diagnostic.h"
 
 namespace forestall::intake {

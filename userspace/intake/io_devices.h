@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "rulesets/ruleset.h"
+#include "model/ruleset.h"
 
 namespace forestall::intake {
 

@@ -13,7 +13,7 @@
 
 #include "base/result.h"
 #include "intake/json_members.h"
-#include "rulesets/ruleset.h"
+#include "model/ruleset.h"
 #include "text/diagnostic.h"
 #include "text/json_tree.h"
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "intake/oomd_arguments.h"
+#include "model/ruleset.h"
 #include "rulesets/program.h"
-#include "rulesets/ruleset.h"
 #include "text/diagnostic.h"
 
 namespace forestall::intake {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rulesets/observation.h"
+#include "model/rule_observation.h"
 #include "text/diagnostic.h"
 #include "text/json_tree.h"
 

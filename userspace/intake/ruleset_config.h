@@ -7,7 +7,7 @@
 
 #include "forestall/v1/config.pb.h"
 #include "intake/report.h"
-#include "rulesets/ruleset.h"
+#include "model/ruleset.h"
 
 namespace forestall::intake {
 

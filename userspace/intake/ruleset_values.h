@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "intake/report.h"
-#include "rulesets/ruleset.h"
+#include "model/ruleset.h"
 
 namespace forestall::intake {
 

@@ -11,10 +11,12 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/shared_value.h"
 #include "model/allocatable.h"
 #include "model/feature.h"
 #include "model/filesystem.h"
 #include "model/pod.h"
+#include "model/ruleset.h"
 #include "model/threshold.h"
 
 namespace forestall {
@@ -162,6 +164,8 @@ struct Config {
   std::optional<std::uint32_t> watched_cgroups_max;
   // Age of the podList at which pods started since may be missing on it.
   Duration pod_list_max_age = std::chrono::minutes(10);
+  // In the order of evaluation; none: no readings are taken for them.
+  SharedValue<std::vector<rulesets::Ruleset>> rules;
 
   friend bool operator==(const Config&, const Config&) = default;
 };

@@ -31,6 +31,7 @@ std::string_view to_string(Reason reason) {
     case Reason::node_reclaim_sufficed: return "node-reclaim-sufficed";
     case Reason::own_limit_near: return "own-limit-near";
     case Reason::guard_shot: return "guard-shot";
+    case Reason::ruleset: return "ruleset";
     case Reason::kills_freed_little: return "kills-freed-little";
     case Reason::held_by_no_candidate: return "held-by-no-candidate";
     case Reason::candidates_too_small: return "candidates-too-small";

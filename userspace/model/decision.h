@@ -2,6 +2,7 @@
 // A decision: what the policy wants done, the compared values and all considered candidates.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include "base/bytes.h"
 #include "model/condition.h"
 #include "model/eviction.h"
+#include "model/rule_report.h"
 #include "model/threshold.h"
 #include "model/workload.h"
 
@@ -46,6 +48,7 @@ enum class Reason : std::uint8_t {
   candidates_too_small,  // all remaining candidates together hold less than is needed
   within_requests,       // every remaining candidate is within its request
   kill_limit_reached,    // Config::kill_limit
+  ruleset,               // action kill: of a ruleset
 };
 
 [[nodiscard]] std::string_view to_string(Action action);
@@ -145,6 +148,9 @@ struct Decision {
   std::vector<ReclaimStep> node_reclaim;
   Conditions conditions = kNoConditions;
   std::optional<Damage> damage = std::nullopt;  // of the driving threshold, after a kill for it
+  // Rulesets that fired or continued a chain, in their order.
+  std::vector<RuleReport> rulesets = {};
+  std::optional<std::size_t> ruleset = std::nullopt;  // index of the one whose kill this is
 
   // Index into `considered` of the first eviction.
   [[nodiscard]] std::optional<std::size_t> victim() const {

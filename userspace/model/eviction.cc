@@ -9,6 +9,7 @@ std::string_view to_string(EvictionCause cause) {
     case EvictionCause::empty_dir_limit: return "emptydirfs.limit";
     case EvictionCause::pod_storage_limit: return "ephemeralpodfs.limit";
     case EvictionCause::container_storage_limit: return "ephemeralcontainerfs.limit";
+    case EvictionCause::ruleset: return "ruleset";
   }
   return "";
 }

@@ -20,9 +20,11 @@ enum class EvictionCause : std::uint8_t {
   empty_dir_limit,          // an emptyDir beyond its sizeLimit
   pod_storage_limit,        // the pod's ephemeral storage beyond the sum of its limits
   container_storage_limit,  // a container's ephemeral storage beyond its own limit
+  ruleset,                  // an action of a ruleset
 };
 
-// "threshold", "emptydirfs.limit", "ephemeralpodfs.limit", "ephemeralcontainerfs.limit".
+// "threshold", "emptydirfs.limit", "ephemeralpodfs.limit", "ephemeralcontainerfs.limit",
+// "ruleset".
 [[nodiscard]] std::string_view to_string(EvictionCause cause);
 
 struct Eviction {

@@ -9,10 +9,12 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/shared_value.h"
 #include "model/eviction.h"
 #include "model/filesystem.h"
 #include "model/kill.h"
 #include "model/memory_kinds.h"
+#include "model/rule_observation.h"
 #include "model/wake.h"
 #include "model/workload.h"
 
@@ -74,6 +76,8 @@ struct Observation {
   std::vector<SourceNote> notes;
   // What the subject's memory consists of; read for decisions that hold a kill back.
   std::optional<MemoryKinds> kinds = std::nullopt;
+  // What rulesets decide on; none: they are not evaluated on this observation.
+  SharedValue<rulesets::RuleObservation> rules = {};
 
   friend bool operator==(const Observation&, const Observation&) = default;
 };

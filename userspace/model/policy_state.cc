@@ -12,9 +12,10 @@ bool operator==(const PolicyState::Holdings& a, const PolicyState::Holdings& b) 
 bool operator==(const PolicyState& a, const PolicyState& b) {
   const auto plain = [](const PolicyState& of) {
     return std::tie(of.at, of.layout, of.met, of.driving, of.read, of.conditions, of.reclaim,
-                    of.cleanup_until, of.series, of.holdings, of.decided, of.held_until);
+                    of.cleanup_until, of.series, of.holdings, of.decided, of.held_until,
+                    of.rule_kill);
   };
-  if (plain(a) != plain(b)) return false;
+  if (plain(a) != plain(b) || a.rules != b.rules) return false;
   return a.derived == b.derived || (a.derived && b.derived && *a.derived == *b.derived);
 }
 

@@ -9,15 +9,18 @@
 #include <array>
 #include <compare>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/shared_value.h"
 #include "model/condition.h"
 #include "model/filesystem.h"
 #include "model/ids.h"
+#include "model/rule_state.h"
 #include "model/threshold.h"
 
 namespace forestall {
@@ -109,6 +112,14 @@ struct PolicyState {
     friend bool operator==(const Decided&, const Decided&) = default;
   };
 
+  // The last kill of a ruleset, until it is seen to have begun. It may not begin.
+  struct RuleKill {
+    CgroupId victim;
+    std::uint64_t ruleset = 0;  // of RuleState::rulesets
+    MonotonicTime at;           // of the step
+    friend bool operator==(const RuleKill&, const RuleKill&) = default;
+  };
+
   std::optional<MonotonicTime> at;         // of the last step; nullopt: there was none
   std::optional<FilesystemLayout> layout;  // as found first; does not change
   // Null until the layout is known.
@@ -132,6 +143,9 @@ struct PolicyState {
   std::optional<Decided> decided;
   // When time alone ends the reason for which a further kill is held back.
   std::optional<MonotonicTime> held_until;
+  // Null: rulesets were not evaluated so far.
+  SharedValue<rulesets::RuleState> rules;
+  std::optional<RuleKill> rule_kill;
 
   // Derived thresholds are compared by value.
   friend bool operator==(const PolicyState& a, const PolicyState& b);

@@ -25,6 +25,7 @@ std::string_view to_string(WakeSource source) {
     case WakeSource::node_reclaim: return "node-reclaim";
     case WakeSource::watchdog: return "watchdog";
     case WakeSource::guard: return "guard";
+    case WakeSource::rules: return "rules";
   }
   return "";
 }

@@ -35,6 +35,7 @@ enum class WakeSource : std::uint8_t {
   node_reclaim,     // node-level reclaim has ended
   watchdog,         // the loop did not evaluate in time, and the watchdog acted instead
   guard,            // the guard saw its line crossed, or made a guard kill
+  rules,            // what rulesets decide on has been read
 };
 
 [[nodiscard]] std::string_view to_string(WakeSource source);

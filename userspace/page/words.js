@@ -28,6 +28,7 @@ const Words = (() => {
     'node-reclaim-sufficed': 'node-level reclaim left no threshold met',
     'own-limit-near': 'workloads are near their own limits',
     'guard-shot': 'the guard in the kernel killed the victim',
+    ruleset: 'a ruleset fired',
     'kills-freed-little': 'the last victim freed less than half of its working set',
     'held-by-no-candidate': 'what kills freed is used outside of all candidates',
     'candidates-too-small': 'all remaining candidates hold less than is needed',

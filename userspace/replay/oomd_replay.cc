@@ -29,11 +29,11 @@ DropInResult OomdReplay::apply(const std::string& name, const std::optional<std:
 
 rulesets::RuleDecision OomdReplay::evaluate(const intake::ObservationLine& line,
                                             intake::RuleObservations& observations) {
-  std::vector<bool> answers;
+  std::vector<rulesets::EffectAnswer> answers;
   while (true) {
     rulesets::RuleStep step = rulesets::step(rules_, state_, line.observation, answers);
     if (step.wanted) {
-      answers.push_back(answer(*step.wanted, line, observations));
+      answers.push_back(rulesets::effect_answer(answer(*step.wanted, line, observations)));
       continue;
     }
     state_ = std::move(step.state);

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "rulesets/observation.h"
-#include "rulesets/ruleset.h"
+#include "model/rule_observation.h"
+#include "model/ruleset.h"
 
 namespace forestall::rulesets {
 

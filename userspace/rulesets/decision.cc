@@ -28,6 +28,7 @@ std::string_view to_string(AttemptOutcome outcome) {
     case AttemptOutcome::dry: return "dry";
     case AttemptOutcome::hook: return "hook";
     case AttemptOutcome::written: return "written";
+    case AttemptOutcome::held: return "held";
   }
   return {};
 }

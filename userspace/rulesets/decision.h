@@ -35,7 +35,7 @@ struct DescentRanking {
   std::vector<RankedCgroup> ranking;
 };
 
-enum class AttemptOutcome : std::uint8_t { killed, failed, dry, hook, written };
+enum class AttemptOutcome : std::uint8_t { killed, failed, dry, hook, written, held };
 [[nodiscard]] std::string_view to_string(AttemptOutcome outcome);
 
 struct KillAttempt {

@@ -93,7 +93,9 @@ PluginResult RuleEvaluation::detect(const SwapFree& arguments) const {
   return fires(total && used && *total - *used < percent_of(*total, arguments.percent));
 }
 
+// What is not found may exist while cgroups are missing from the observation.
 PluginResult RuleEvaluation::detect(const Exists& arguments) const {
+  if (arguments.negate && observed_.incomplete) return PluginResult::stop;
   return fires(matching(arguments.cgroups, observed_).empty() == arguments.negate);
 }
 

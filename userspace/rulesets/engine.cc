@@ -20,7 +20,7 @@ std::int64_t percent_of(std::int64_t total, std::int64_t percent) {
 }
 
 RuleStep step(const RuleConfig& config, const RuleState& state, const RuleObservation& observed,
-              const std::vector<bool>& answers) {
+              const std::vector<EffectAnswer>& answers) {
   RuleStep result;
   result.state = state;
   RuleEvaluation evaluation(config, result.state, observed, answers);
@@ -163,7 +163,7 @@ PluginResult RuleEvaluation::run_plugin(PluginRun& run) {
   return always != nullptr && !always->proceed ? PluginResult::stop : PluginResult::proceed;
 }
 
-std::optional<bool> RuleEvaluation::answer(WantedEffect effect) {
+std::optional<EffectAnswer> RuleEvaluation::answer(WantedEffect effect) {
   if (answered_ < answers_.size()) return answers_[answered_++];
   wanted_ = std::move(effect);
   return std::nullopt;

@@ -41,7 +41,7 @@ struct PluginRun {
 class RuleEvaluation {
  public:
   RuleEvaluation(const RuleConfig& config, RuleState& state, const RuleObservation& observed,
-                 const std::vector<bool>& answers)
+                 const std::vector<EffectAnswer>& answers)
       : config_(config), state_(state), observed_(observed), answers_(answers) {}
 
   void run();
@@ -49,7 +49,7 @@ class RuleEvaluation {
   [[nodiscard]] std::optional<WantedEffect>& wanted() { return wanted_; }
 
  private:
-  enum class KillEnd : std::uint8_t { killed, none, deferred };
+  enum class KillEnd : std::uint8_t { killed, none, deferred, held };
 
   // engine.cc
   void run_ruleset(const RulesetInstance& instance);
@@ -59,7 +59,7 @@ class RuleEvaluation {
                  RulesetRun& run);
   PluginResult run_plugin(PluginRun& run);
   // The answer to an effect; nothing if the caller has to act first: return at once.
-  std::optional<bool> answer(WantedEffect effect);
+  std::optional<EffectAnswer> answer(WantedEffect effect);
 
   // history.cc
   void update_histories(const std::vector<RulesetInstance>& order);
@@ -100,7 +100,7 @@ class RuleEvaluation {
   // Whether the kill of the victim now waits for a hook.
   bool waits_for_hook(PluginRun& run, const Cgroup& victim,
                       const std::vector<const Cgroup*>& stack);
-  bool kill_cgroup(const Kill& arguments, PluginRun& run, const Cgroup& victim);
+  KillEnd kill_cgroup(const Kill& arguments, PluginRun& run, const Cgroup& victim);
   void collect_pgscan(const Kill& arguments, PluginState& state);
   PluginResult restart(const RestartUnit& arguments, PluginRun& run);
 
@@ -122,7 +122,7 @@ class RuleEvaluation {
   const RuleConfig& config_;
   RuleState& state_;
   const RuleObservation& observed_;
-  const std::vector<bool>& answers_;
+  const std::vector<EffectAnswer>& answers_;
   std::size_t answered_ = 0;
   std::vector<PrekillHook> hooks_;
   std::map<std::uint64_t, double> io_rate_;  // since the last evaluation

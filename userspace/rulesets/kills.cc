@@ -28,6 +28,10 @@ PluginResult RuleEvaluation::kill(const Kill& arguments, PluginRun& run) {
   if (arguments.by == KillBy::pg_scan) collect_pgscan(arguments, state);
   if (wanted_) return PluginResult::stop;
   if (end == KillEnd::deferred) return PluginResult::suspended;
+  if (end == KillEnd::held) {
+    run.pause = 0;
+    return PluginResult::stop;
+  }
   if (end == KillEnd::none || arguments.always_continue) return PluginResult::proceed;
   run.pause = arguments.post_action_delay;
   return PluginResult::stop;
@@ -63,8 +67,8 @@ RuleEvaluation::KillEnd RuleEvaluation::try_candidates(const Kill& arguments, Pl
     if (!cgroup.populated.value_or(true)) continue;
     if (waits_for_hook(run, cgroup, stack)) return KillEnd::deferred;
     if (wanted_) return KillEnd::none;
-    if (kill_cgroup(arguments, run, cgroup)) return KillEnd::killed;
-    if (wanted_) return KillEnd::none;
+    const KillEnd end = kill_cgroup(arguments, run, cgroup);
+    if (wanted_ || end != KillEnd::none) return end;
   }
   return KillEnd::none;
 }
@@ -85,7 +89,7 @@ bool RuleEvaluation::waits_for_hook(PluginRun& run, const Cgroup& victim,
   if (hook == hooks_.end()) return false;
   const std::uint64_t id = ++state_.hook_runs;
   const auto finished = answer({WantedEffect::Kind::start_hook, victim.path, hook->name, id});
-  if (!finished || *finished) return false;
+  if (!finished || *finished == EffectAnswer::yes) return false;
   HookWait wait{id, hook->name, {victim.path, victim.id}, {}};
   for (auto each = stack.rbegin(); each != stack.rend(); ++each) {
     wait.next.push_back({(*each)->path, (*each)->id});
@@ -104,7 +108,7 @@ RuleEvaluation::KillEnd RuleEvaluation::resume_kill(const Kill& arguments, Plugi
   const auto finished =
       answer({WantedEffect::Kind::poll_hook, wait.victim.path, wait.hook, wait.run});
   if (!finished) return KillEnd::none;
-  if (!*finished && hooks_in_time(run)) {
+  if (*finished != EffectAnswer::yes && hooks_in_time(run)) {
     run.report->attempts.push_back({wait.victim.path, AttemptOutcome::hook});
     return KillEnd::deferred;
   }
@@ -112,8 +116,8 @@ RuleEvaluation::KillEnd RuleEvaluation::resume_kill(const Kill& arguments, Plugi
   // If the victim is gone, the kill is no longer needed.
   const Cgroup* victim = present(wait.victim);
   if (victim == nullptr) return KillEnd::none;
-  if (kill_cgroup(arguments, run, *victim)) return KillEnd::killed;
-  if (wanted_) return KillEnd::none;
+  const KillEnd end = kill_cgroup(arguments, run, *victim);
+  if (wanted_ || end != KillEnd::none) return end;
   std::vector<const Cgroup*> next;
   for (const CgroupRef& ref : wait.next) {
     const Cgroup* candidate = present(ref);
@@ -124,22 +128,27 @@ RuleEvaluation::KillEnd RuleEvaluation::resume_kill(const Kill& arguments, Plugi
   return try_candidates(arguments, run, std::move(next));
 }
 
-bool RuleEvaluation::kill_cgroup(const Kill& arguments, PluginRun& run, const Cgroup& victim) {
+RuleEvaluation::KillEnd RuleEvaluation::kill_cgroup(const Kill& arguments, PluginRun& run,
+                                                    const Cgroup& victim) {
   const bool dry = arguments.dry || config_.dry_run;
   bool killed = true;
   if (!dry) {
     const auto answered = answer({WantedEffect::Kind::kill, victim.path, {}, 0});
-    if (!answered) return false;
-    killed = *answered;
+    if (!answered) return KillEnd::none;
+    if (*answered == EffectAnswer::not_now) {
+      run.report->attempts.push_back({victim.path, AttemptOutcome::held});
+      return KillEnd::held;
+    }
+    killed = *answered == EffectAnswer::yes;
   }
   const AttemptOutcome outcome = dry      ? AttemptOutcome::dry
                                  : killed ? AttemptOutcome::killed
                                           : AttemptOutcome::failed;
   run.report->attempts.push_back({victim.path, outcome});
-  if (!killed) return false;
+  if (!killed) return KillEnd::none;
   decision_.kills.push_back({victim.path, run.plugin->name, std::string(run.ruleset),
                              run.chain == nullptr ? std::string() : run.chain->group, dry});
-  return true;
+  return KillEnd::killed;
 }
 
 // oomd sleeps for the action's delay and then pauses the ruleset; here both are one pause.
@@ -148,7 +157,7 @@ PluginResult RuleEvaluation::restart(const RestartUnit& arguments, PluginRun& ru
   if (!dry) {
     const auto worked = answer({WantedEffect::Kind::restart, arguments.service, {}, 0});
     if (!worked) return PluginResult::stop;
-    if (!*worked) return PluginResult::proceed;
+    if (*worked != EffectAnswer::yes) return PluginResult::proceed;
   }
   decision_.restarts.push_back({arguments.service, dry});
   run.extra_pause = arguments.post_action_delay;

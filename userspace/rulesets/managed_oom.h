@@ -20,8 +20,8 @@
 #include <string_view>
 #include <vector>
 
+#include "model/rule_observation.h"
 #include "rulesets/decision.h"
-#include "rulesets/observation.h"
 
 namespace forestall::rulesets {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rulesets/ruleset.h"
+#include "model/ruleset.h"
 
 namespace forestall::rulesets {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "rulesets/observation.h"
+#include "model/rule_observation.h"
 
 namespace forestall::rulesets {
 

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "model/rule_observation.h"
 #include "rulesets/decision.h"
-#include "rulesets/observation.h"
 
 namespace forestall::rulesets {
 

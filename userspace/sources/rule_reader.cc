@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "base/unique_fd.h"
 #include "kernel/held_file.h"
 #include "kernel/memory_files.h"
+#include "rulesets/cgroup_pattern.h"
 
 namespace forestall::sources {
 namespace {
@@ -135,10 +137,13 @@ std::optional<std::int64_t> rule_counter(const Result<std::string>& text, std::s
   return found;
 }
 
+// The directory's own descriptor is O_PATH, which reads no attributes.
 void read_attributes(const CgroupDir& directory, Cgroup& cgroup) {
+  const auto opened = directory.open_file(".", O_RDONLY | O_DIRECTORY);
+  if (!opened) return;
   for (const char* name : kAttributes) {
     std::array<char, 256> value{};
-    const ssize_t size = ::fgetxattr(directory.fd(), name, value.data(), value.size());
+    const ssize_t size = ::fgetxattr(opened->get(), name, value.data(), value.size());
     if (size < 0) continue;
     cgroup.xattrs.emplace_back(name, std::string(value.data(), static_cast<std::size_t>(size)));
   }
@@ -241,6 +246,259 @@ rulesets::RuleObservation RuleReader::read(MonotonicTime now) const {
     level = std::move(next);
   }
   std::ranges::sort(observation.cgroups, {}, &Cgroup::path);
+  return observation;
+}
+
+namespace {
+
+using rulesets::Item;
+using rulesets::Items;
+
+std::string child_path(std::string_view parent, const std::string& name) {
+  return (parent == "/" ? "" : std::string(parent)) + "/" + name;
+}
+
+bool is_glob(const std::string& component) {
+  return component.find_first_of("*?[{\\") != std::string::npos;
+}
+
+// One observation, cgroup by cgroup.
+class RuleSampling {
+ public:
+  RuleSampling(const kernel::CgroupTree& tree, rulesets::RuleObservation& out)
+      : tree_(tree), out_(out) {}
+
+  void find(const rulesets::RuleNeed& need) {
+    for (const rulesets::CgroupPattern& pattern : need.cgroups) expand("/", pattern, 0, need);
+  }
+
+  void read() {
+    add_protections();
+    add_ancestors();
+    for (const auto& [path, wanted] : wanted_) read(path, wanted);
+  }
+
+ private:
+  struct Wanted {
+    Items items;
+    bool whole = false;  // has more descendants than are read
+  };
+
+  // What cannot be opened for another reason than its removal may exist.
+  template <typename T>
+  bool usable(const Result<T>& result) {
+    if (result) return true;
+    if (!kernel::is_removed(result.error())) out_.incomplete = true;
+    return false;
+  }
+
+  const std::vector<std::string>& children_of(const std::string& path) {
+    const auto [known, is_new] = children_.try_emplace(path);
+    if (!is_new) return known->second;
+    const auto directory = tree_.open(path);
+    if (!usable(directory)) return known->second;
+    auto names = directory->children();
+    if (usable(names)) known->second = *std::move(names);
+    return known->second;
+  }
+
+  // Nothing: the limit is reached.
+  Wanted* want(const std::string& path, Items items) {
+    const auto known = wanted_.find(path);
+    if (known == wanted_.end() && wanted_.size() >= RuleReader::kCgroupsMax) {
+      out_.incomplete = true;
+      return nullptr;
+    }
+    Wanted& wanted = wanted_[path];
+    wanted.items |= items;
+    return &wanted;
+  }
+
+  void expand(const std::string& path, const rulesets::CgroupPattern& pattern, std::size_t next,
+              const rulesets::RuleNeed& need) {
+    if (next == pattern.components.size()) {
+      if (want(path, need.items) != nullptr && need.descend) descend(path, need.items);
+      return;
+    }
+    const std::string& component = pattern.components[next];
+    if (!is_glob(component)) {
+      const std::string child = child_path(path, component);
+      if (usable(tree_.id_at(child))) expand(child, pattern, next + 1, need);
+      return;
+    }
+    const std::vector<std::string> names = children_of(path);
+    for (const std::string& name : names) {
+      if (!rulesets::component_matches(component, name)) continue;
+      expand(child_path(path, name), pattern, next + 1, need);
+    }
+  }
+
+  void descend(const std::string& top, Items items) {
+    std::vector<std::string> found{top};
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      for (const std::string& name : children_of(found[i])) {
+        found.push_back(child_path(found[i], name));
+      }
+      if (found.size() > RuleSampleReader::kDescendantsMax + 1) {
+        if (top == "/") return descend_below_root(items);
+        wanted_[top].whole = true;
+        return;
+      }
+    }
+    for (const std::string& path : found) static_cast<void>(want(path, items));
+  }
+
+  // The root is no candidate. Each cgroup below it has as many descendants of its own.
+  void descend_below_root(Items items) {
+    const std::vector<std::string> names = children_of("/");
+    for (const std::string& name : names) {
+      const std::string child = child_path("/", name);
+      if (want(child, items) != nullptr) descend(child, items);
+    }
+  }
+
+  // Protection is shared among siblings: memory.min and memory.low of all of them count, up to the
+  // top.
+  void add_protections() {
+    if (tree_.version() == CgroupVersion::v1) return;
+    std::vector<std::string> parents;
+    for (const auto& [path, wanted] : wanted_) {
+      if (!wanted.items.has(Item::protection)) continue;
+      std::size_t slash = path.rfind('/');
+      for (; slash != 0 && slash != std::string::npos; slash = path.rfind('/', slash - 1)) {
+        parents.push_back(path.substr(0, slash));
+      }
+    }
+    std::ranges::sort(parents);
+    parents.erase(std::unique(parents.begin(), parents.end()), parents.end());
+    const Items items = Items(Item::protection) | Item::usage;
+    for (const std::string& parent : parents) {
+      static_cast<void>(want(parent, items));
+      const std::vector<std::string> names = children_of(parent);
+      for (const std::string& name : names)
+        static_cast<void>(want(child_path(parent, name), items));
+    }
+  }
+
+  void add_ancestors() {
+    std::vector<std::string> paths;
+    for (const auto& [path, wanted] : wanted_) paths.push_back(path);
+    for (const std::string& path : paths) {
+      wanted_["/"];
+      std::size_t slash = path.rfind('/');
+      for (; slash != 0 && slash != std::string::npos; slash = path.rfind('/', slash - 1)) {
+        if (!wanted_.try_emplace(path.substr(0, slash)).second) break;
+      }
+    }
+  }
+
+  void read(const std::string& path, const Wanted& wanted) {
+    const auto directory = tree_.open(path);
+    if (!usable(directory)) return;
+    struct stat status {};
+    if (::fstat(directory->fd(), &status) != 0) return;
+    Cgroup& cgroup = out_.cgroups.emplace_back();
+    cgroup.path = path;
+    cgroup.id = directory->id().inode;
+    cgroup.uid = status.st_uid;
+    read_items(*directory, wanted.items, cgroup);
+    if (wanted.whole) cgroup.oom_group = true;  // more than a candidate with parts
+  }
+
+  void read_items(const CgroupDir& directory, Items items, Cgroup& cgroup) const {
+    const bool v2 = tree_.version() == CgroupVersion::v2;
+    const auto amount = [&](const char* v2_file, const char* v1_file) {
+      return rule_amount(directory.read(v2 ? v2_file : v1_file));
+    };
+    if (items.has(Item::usage)) {
+      cgroup.current = amount("memory.current", "memory.usage_in_bytes");
+    }
+    if (items.has(Item::stat))
+      cgroup.stat = rule_stat(directory.read("memory.stat"), tree_.version());
+    if (items.has(Item::swap)) read_swap(directory, cgroup);
+    if (items.has(Item::memory_pressure)) cgroup.memory_pressure = pressure(directory, "memory");
+    if (items.has(Item::io_pressure)) cgroup.io_pressure = pressure(directory, "io");
+    if (items.has(Item::cpu_pressure)) cgroup.cpu_pressure = pressure(directory, "cpu");
+    if (items.has(Item::preference)) {
+      read_attributes(directory, cgroup);
+      if (cgroup.uid != 0) {
+        std::erase_if(cgroup.xattrs,
+                      [](const auto& each) { return each.first.starts_with("user."); });
+      }
+    }
+    if (!v2) {
+      if (items.has(Item::candidate)) cgroup.populated = has_process(cgroup.path);
+      return;
+    }
+    if (items.has(Item::protection)) {
+      cgroup.min = rule_amount(directory.read("memory.min"));
+      cgroup.low = rule_amount(directory.read("memory.low"));
+    }
+    if (items.has(Item::io)) cgroup.io = rule_io(directory.read("io.stat"));
+    if (items.has(Item::dying)) {
+      cgroup.dying_descendants =
+          rule_counter(directory.read("cgroup.stat"), "nr_dying_descendants");
+    }
+    if (items.has(Item::candidate)) {
+      cgroup.oom_group = rule_flag(directory.read("memory.oom.group"));
+      const auto populated = rule_counter(directory.read("cgroup.events"), "populated");
+      if (populated) cgroup.populated = *populated != 0;
+    }
+  }
+
+  void read_swap(const CgroupDir& directory, Cgroup& cgroup) const {
+    if (tree_.version() == CgroupVersion::v2) {
+      cgroup.swap_current = rule_amount(directory.read("memory.swap.current"));
+      return;
+    }
+    const auto usage = rule_amount(directory.read("memory.usage_in_bytes"));
+    const auto with_swap = rule_amount(directory.read("memory.memsw.usage_in_bytes"));
+    if (usage && with_swap) cgroup.swap_current = std::max<std::int64_t>(0, *with_swap - *usage);
+  }
+
+  static std::optional<rulesets::PressureFile> pressure(const CgroupDir& directory,
+                                                        const std::string& resource) {
+    if (directory.path() == "/") return rule_pressure(whole_text("/proc/pressure/" + resource));
+    return rule_pressure(directory.read((resource + ".pressure").c_str()));
+  }
+
+  // v1 has no cgroup.events. Unknown if a list of processes cannot be read.
+  std::optional<bool> has_process(const std::string& top) const {
+    std::vector<std::string> paths{top};
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      if (i > RuleSampleReader::kDescendantsMax) return std::nullopt;
+      const auto directory = tree_.open(paths[i]);
+      if (!directory) return std::nullopt;
+      const auto processes = directory->read("cgroup.procs");
+      const auto names = directory->children();
+      if (!processes || !names) return std::nullopt;
+      if (!processes->empty()) return true;
+      for (const std::string& name : *names) paths.push_back(child_path(directory->path(), name));
+    }
+    return false;
+  }
+
+  const kernel::CgroupTree& tree_;
+  rulesets::RuleObservation& out_;
+  std::map<std::string, Wanted> wanted_;  // sorted as the observation is
+  std::map<std::string, std::vector<std::string>> children_;
+};
+
+}  // namespace
+
+RuleSampleReader::RuleSampleReader(const kernel::CgroupTree& tree)
+    : tree_(tree), agent_("/proc/self/cgroup", ::getpid()), init_("/proc/1/cgroup", 1) {}
+
+rulesets::RuleObservation RuleSampleReader::read(MonotonicTime now,
+                                                 const std::vector<rulesets::RuleNeed>& needs) {
+  rulesets::RuleObservation observation;
+  observation.time = now.time_since_epoch();
+  read_host(observation.host);
+  RuleSampling sampling(tree_, observation);
+  for (const rulesets::RuleNeed& each : needs) sampling.find(each);
+  sampling.read();
+  observation.spared = agent_.paths(tree_);
+  for (std::string& path : init_.paths(tree_)) observation.spared.push_back(std::move(path));
   return observation;
 }
 

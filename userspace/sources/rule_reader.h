@@ -4,10 +4,13 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "base/clock.h"
 #include "kernel/cgroup_tree.h"
-#include "rulesets/observation.h"
+#include "model/rule_observation.h"
+#include "rulesets/needs.h"
+#include "sources/own_place.h"
 
 namespace forestall::sources {
 
@@ -27,6 +30,31 @@ class RuleReader {
                          std::vector<std::string>& next) const;
 
   const kernel::CgroupTree& tree_;
+};
+
+// Reads only what rulesets need, for an agent: cgroups that a ruleset names, and of these the files
+// that decide something. What a tenant can do to the reader:
+// - many cgroups: of one cgroup whose descendants are candidates, kDescendantsMax are read. With
+//   more it is a candidate as a whole. Beyond RuleReader::kCgroupsMax in total the observation is
+//   marked as incomplete;
+// - attributes: user.* counts only on a cgroup that root owns. The owner of a cgroup could
+//   otherwise choose that others are killed first.
+// Not for the loop's thread: memory.stat waits for a flush.
+class RuleSampleReader {
+ public:
+  static constexpr std::size_t kDescendantsMax = 512;
+
+  // `tree` outlives the reader.
+  explicit RuleSampleReader(const kernel::CgroupTree& tree);
+
+  // A cgroup that is removed meanwhile is left out.
+  [[nodiscard]] rulesets::RuleObservation read(MonotonicTime now,
+                                               const std::vector<rulesets::RuleNeed>& needs);
+
+ private:
+  const kernel::CgroupTree& tree_;
+  OwnPlace agent_;
+  OwnPlace init_;
 };
 
 }  // namespace forestall::sources

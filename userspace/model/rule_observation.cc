@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rulesets/observation.h"
+#include "model/rule_observation.h"
 
 #include <algorithm>
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "rulesets/ruleset.h"
+#include "model/ruleset.h"
 
 namespace forestall::rulesets {
 
@@ -26,11 +26,15 @@ struct PressureLine {
   float avg60 = 0;
   float avg300 = 0;
   std::optional<std::int64_t> total_us;
+
+  friend bool operator==(const PressureLine&, const PressureLine&) = default;
 };
 
 struct PressureFile {
   std::optional<PressureLine> some;
   std::optional<PressureLine> full;
+
+  friend bool operator==(const PressureFile&, const PressureFile&) = default;
 };
 
 // Keys of memory.stat; bytes, and pages for pgscan.
@@ -42,6 +46,8 @@ struct MemoryStatReading {
   std::optional<std::int64_t> inactive_file;
   std::optional<std::int64_t> pgscan;
   std::optional<std::int64_t> refaults;  // workingset_refault_anon + workingset_refault_file
+
+  friend bool operator==(const MemoryStatReading&, const MemoryStatReading&) = default;
 };
 
 // Counters of io.stat for one device; absent keys count nothing.
@@ -53,6 +59,8 @@ struct DeviceIo {
   std::int64_t wios = 0;
   std::int64_t dbytes = 0;
   std::int64_t dios = 0;
+
+  friend bool operator==(const DeviceIo&, const DeviceIo&) = default;
 };
 
 struct Cgroup {
@@ -84,6 +92,8 @@ struct Cgroup {
   std::vector<std::pair<std::string, std::string>> xattrs;  // names and values
 
   [[nodiscard]] const std::string* xattr(std::string_view name) const;
+
+  friend bool operator==(const Cgroup&, const Cgroup&) = default;
 };
 
 // Bytes, unless stated.
@@ -102,6 +112,8 @@ struct Host {
   // From /proc/swaps, else from /proc/meminfo: both count the same.
   [[nodiscard]] std::optional<std::int64_t> total_swap() const;
   [[nodiscard]] std::optional<std::int64_t> used_swap() const;
+
+  friend bool operator==(const Host&, const Host&) = default;
 };
 
 struct RuleObservation {
@@ -109,6 +121,11 @@ struct RuleObservation {
   Host host;
   // All directories: sorted by path, each parent present. The root is "/".
   std::vector<Cgroup> cgroups;
+  // Some cgroups are missing: they could not be read, or are more than a reader accepts. What is
+  // not found may then exist.
+  bool incomplete = false;
+  // Cgroups of the agent and of pid 1: neither they nor those around them are killed.
+  std::vector<std::string> spared;
 
   [[nodiscard]] const Cgroup* find(std::string_view path) const;
   // Sorted by path.
@@ -117,6 +134,8 @@ struct RuleObservation {
   [[nodiscard]] const Cgroup* parent(const Cgroup& cgroup) const;
   // memory.current; of the root MemTotal - MemFree.
   [[nodiscard]] std::optional<std::int64_t> usage(const Cgroup& cgroup) const;
+
+  friend bool operator==(const RuleObservation&, const RuleObservation&) = default;
 };
 
 [[nodiscard]] const std::optional<PressureFile>& pressure_file(const Cgroup& cgroup,

@@ -40,6 +40,8 @@ struct PressureAbove {
   std::int64_t duration = 0;
   // Of pressure_rising_beyond: pressure that falls faster does not fire.
   std::optional<float> fast_fall_ratio;
+
+  friend bool operator==(const PressureAbove&, const PressureAbove&) = default;
 };
 
 struct MemoryAbove {
@@ -49,21 +51,29 @@ struct MemoryAbove {
   bool swap = false;  // or memory.swap.current; percentages are then of all swap
   std::int64_t duration = 0;
   bool debug = false;  // here and below: what oomd logs; it decides nothing
+
+  friend bool operator==(const MemoryAbove&, const MemoryAbove&) = default;
 };
 
 struct MemoryReclaim {
   CgroupPatterns cgroups;
   std::int64_t duration = 0;
+
+  friend bool operator==(const MemoryReclaim&, const MemoryReclaim&) = default;
 };
 
 struct SwapFree {
   std::int64_t percent = 0;
+
+  friend bool operator==(const SwapFree&, const SwapFree&) = default;
 };
 
 struct Exists {
   CgroupPatterns cgroups;
   bool negate = false;
   bool debug = false;
+
+  friend bool operator==(const Exists&, const Exists&) = default;
 };
 
 struct DyingDescendants {
@@ -71,11 +81,15 @@ struct DyingDescendants {
   std::int64_t count = 0;
   bool at_most = true;  // otherwise: more than
   bool debug = false;
+
+  friend bool operator==(const DyingDescendants&, const DyingDescendants&) = default;
 };
 
 struct CgroupOverview {
   CgroupPatterns cgroups;
   bool always = false;
+
+  friend bool operator==(const CgroupOverview&, const CgroupOverview&) = default;
 };
 
 // Forestall's own detectors. Durations are whole seconds here too.
@@ -95,12 +109,16 @@ struct PressureOver {
   // the last one.
   std::optional<float> falling_at_most_to;
   bool weighted = false;
+
+  friend bool operator==(const PressureOver&, const PressureOver&) = default;
 };
 
 struct AvailableBelow {
   bool swap = false;  // otherwise MemAvailable
   SizeOrPercent threshold;
   std::int64_t duration = 0;
+
+  friend bool operator==(const AvailableBelow&, const AvailableBelow&) = default;
 };
 
 // Any of the cgroups changes faster than a limit per second.
@@ -111,6 +129,8 @@ struct RateAbove {
   Of of = Of::usage;
   std::int64_t threshold = 0;  // bytes or pages per second
   std::int64_t over = 10;
+
+  friend bool operator==(const RateAbove&, const RateAbove&) = default;
 };
 
 enum class KillBy : std::uint8_t { memory_size_or_growth, swap_usage, pressure, io_cost, pg_scan };
@@ -133,12 +153,16 @@ struct Kill {
   SizeOrPercent swap_threshold{false, 1};
   // kill_by_pressure
   Resource resource = Resource::memory;
+
+  friend bool operator==(const Kill&, const Kill&) = default;
 };
 
 struct RestartUnit {
   std::string service;
   std::int64_t post_action_delay = 15;  // seconds, before that of the ruleset
   bool dry = false;
+
+  friend bool operator==(const RestartUnit&, const RestartUnit&) = default;
 };
 
 struct Senpai {
@@ -160,11 +184,15 @@ struct Senpai {
   bool swap_validation = false;
   bool modulate_swappiness = false;
   std::int64_t log_interval = 60;  // evaluations; decides nothing
+
+  friend bool operator==(const Senpai&, const Senpai&) = default;
 };
 
 // Chain control: `continue` and `stop`.
 struct Always {
   bool proceed = true;
+
+  friend bool operator==(const Always&, const Always&) = default;
 };
 
 // Forestall's own actions on cgroups; all of them let the chain continue.
@@ -172,6 +200,8 @@ struct ReclaimMemory {
   CgroupPatterns cgroups;
   SizeOrPercent amount;  // of the usage
   bool dry = false;
+
+  friend bool operator==(const ReclaimMemory&, const ReclaimMemory&) = default;
 };
 
 // Sets memory.high, or freezes, until `duration` seconds have passed since the last run.
@@ -180,16 +210,22 @@ struct Throttle {
   SizeOrPercent high;  // of the usage
   std::int64_t duration = 0;
   bool dry = false;
+
+  friend bool operator==(const Throttle&, const Throttle&) = default;
 };
 
 struct Freeze {
   CgroupPatterns cgroups;
   std::int64_t duration = 0;
   bool dry = false;
+
+  friend bool operator==(const Freeze&, const Freeze&) = default;
 };
 
 struct LogLine {
   std::string text;
+
+  friend bool operator==(const LogLine&, const LogLine&) = default;
 };
 
 using PluginArguments =
@@ -200,11 +236,15 @@ using PluginArguments =
 struct Plugin {
   std::string name;  // as configured: "pressure_above"
   PluginArguments arguments;
+
+  friend bool operator==(const Plugin&, const Plugin&) = default;
 };
 
 struct DetectorGroup {
   std::string name;
   std::vector<Plugin> plugins;
+
+  friend bool operator==(const DetectorGroup&, const DetectorGroup&) = default;
 };
 
 struct Ruleset {
@@ -218,11 +258,15 @@ struct Ruleset {
   bool drop_in_actions = false;
   std::vector<DetectorGroup> groups;  // any of them fires; all plugins of a group
   std::vector<Plugin> actions;
+
+  friend bool operator==(const Ruleset&, const Ruleset&) = default;
 };
 
 struct PrekillHook {
   std::string name;
   CgroupPatterns cgroups;
+
+  friend bool operator==(const PrekillHook&, const PrekillHook&) = default;
 };
 
 // A device whose io.stat counts, and what its operations cost.
@@ -230,6 +274,8 @@ struct IoDevice {
   std::string device;  // "8:0"
   // Per read operation, byte read, write operation, byte written, discard, byte discarded.
   std::array<double, 6> cost{};
+
+  friend bool operator==(const IoDevice&, const IoDevice&) = default;
 };
 
 }  // namespace forestall::rulesets

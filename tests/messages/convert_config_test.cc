@@ -39,6 +39,9 @@ Config random_config(Dice& dice) {
   if (dice.coin()) config.api_pod_writers = {65532};
   config.compat.reclaim_must_clear_all = dice.coin();
   config.recording = dice.maybe([&] { return RecordingPlace{dice.text(), dice.bytes()}; });
+  if (auto rules = dice.some([&] { return random_ruleset(dice); }); !rules.empty()) {
+    config.rules = std::move(rules);
+  }
   return config;
 }
 

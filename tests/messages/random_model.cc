@@ -175,7 +175,7 @@ Candidate random_candidate(Dice& dice) {
 Eviction random_eviction(Dice& dice, std::size_t candidates) {
   Eviction eviction;
   eviction.candidate = dice.below(candidates);
-  eviction.cause = dice.one_of<EvictionCause>(4);
+  eviction.cause = dice.one_of<EvictionCause>(5);
   eviction.grace = dice.duration();
   eviction.at_once = dice.coin();
   eviction.message = dice.text();
@@ -289,6 +289,7 @@ Observation random_observation(Dice& dice) {
   });
   observation.kinds = dice.maybe([&] { return random_kinds(dice); });
   observation.notes = dice.some([&] { return SourceNote{dice.text(), dice.text()}; });
+  if (dice.coin()) observation.rules = random_rule_observation(dice);
   return observation;
 }
 
@@ -316,6 +317,10 @@ Decision random_decision(Dice& dice) {
                   dice.bytes(),       dice.maybe_bytes(), dice.maybe_bytes(),
                   dice.maybe_bytes(), dice.maybe_bytes(), dice.coin()};
   });
+  decision.rulesets = dice.some([&] { return random_rule_report(dice); });
+  if (!decision.rulesets.empty() && dice.coin()) {
+    decision.ruleset = dice.below(decision.rulesets.size());
+  }
   return decision;
 }
 

@@ -6,6 +6,8 @@
 #include "model/oom.h"
 #include "model/oom_kill.h"
 #include "model/record.h"
+#include "model/rule_state.h"
+#include "model/ruleset.h"
 
 namespace forestall::test {
 
@@ -19,5 +21,9 @@ namespace forestall::test {
 [[nodiscard]] OomPrediction random_prediction(Dice& dice);
 [[nodiscard]] OomKill random_oom_kill(Dice& dice);
 [[nodiscard]] Record random_record(Dice& dice);
+[[nodiscard]] rulesets::Ruleset random_ruleset(Dice& dice);
+[[nodiscard]] rulesets::RuleObservation random_rule_observation(Dice& dice);
+[[nodiscard]] rulesets::RuleState random_rule_state(Dice& dice);
+[[nodiscard]] RuleReport random_rule_report(Dice& dice);
 
 }  // namespace forestall::test

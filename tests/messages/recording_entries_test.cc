@@ -65,6 +65,10 @@ PolicyState random_state(Dice& dice) {
   });
   state.held_until = dice.maybe_time();
   state.cleanup_until = dice.maybe_time();
+  if (dice.coin()) state.rules = random_rule_state(dice);
+  state.rule_kill = dice.maybe([&] {
+    return PolicyState::RuleKill{CgroupId{dice.inode()}, dice.inode(), dice.time()};
+  });
   return state;
 }
 

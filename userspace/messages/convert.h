@@ -18,6 +18,9 @@
 #include "forestall/v1/oom.pb.h"
 #include "forestall/v1/pod.pb.h"
 #include "forestall/v1/record.pb.h"
+#include "forestall/v1/rule_sample.pb.h"
+#include "forestall/v1/rule_state.pb.h"
+#include "forestall/v1/ruleset.pb.h"
 #include "model/bpf_counter.h"
 #include "model/config.h"
 #include "model/decision.h"
@@ -30,6 +33,7 @@
 #include "model/pod.h"
 #include "model/process.h"
 #include "model/record.h"
+#include "model/rule_state.h"
 
 namespace forestall::messages {
 
@@ -59,6 +63,17 @@ namespace forestall::messages {
 [[nodiscard]] v1::OomScene to_proto(const OomScene& scene);
 [[nodiscard]] v1::OomPrediction to_proto(const OomPrediction& prediction);
 [[nodiscard]] v1::OomKill to_proto(const OomKill& kill);
+
+[[nodiscard]] v1::RuleSample to_proto(const rulesets::RuleObservation& observation);
+[[nodiscard]] v1::RuleState to_proto(const rulesets::RuleState& state);
+[[nodiscard]] v1::RulesetRun to_proto(const RuleReport& report);
+// REQUIRES: its plugins are Forestall's own, not those that only oomd's file has.
+[[nodiscard]] v1::Ruleset to_proto(const rulesets::Ruleset& ruleset);
+[[nodiscard]] rulesets::RuleObservation from_proto(const v1::RuleSample& message);
+[[nodiscard]] rulesets::RuleState from_proto(const v1::RuleState& message);
+[[nodiscard]] Result<RuleReport> from_proto(const v1::RulesetRun& message);
+// Of a configuration in force: what intake checks is not checked again.
+[[nodiscard]] Result<rulesets::Ruleset> from_proto(const v1::Ruleset& message);
 
 [[nodiscard]] v1::MemoryKinds to_proto(const MemoryKinds& kinds);
 [[nodiscard]] v1::Damage to_proto(const Damage& damage);

@@ -244,6 +244,11 @@ v1::EffectiveConfig to_proto(const Config& config) {
   *out.mutable_kill_limit() = messages::to_proto(config.kill_limit);
   if (config.watched_cgroups_max) out.set_watched_cgroups_max(*config.watched_cgroups_max);
   out.set_pod_list_max_age_ns(config.pod_list_max_age.count());
+  if (config.rules) {
+    for (const rulesets::Ruleset& each : *config.rules) {
+      *out.add_rulesets() = messages::to_proto(each);
+    }
+  }
   add_kubelet_part(config, out);
   return out;
 }
@@ -333,6 +338,12 @@ Result<Config> from_proto(const v1::EffectiveConfig& message) {
   if (message.has_watched_cgroups_max()) config.watched_cgroups_max = message.watched_cgroups_max();
   if (message.has_pod_list_max_age_ns()) {
     config.pod_list_max_age = Duration(message.pod_list_max_age_ns());
+  }
+  if (message.rulesets_size() > 0) {
+    std::vector<rulesets::Ruleset> rules;
+    TRY(read_each(message.rulesets(), rules, "rulesets",
+                  [](const v1::Ruleset& each) { return messages::from_proto(each); }));
+    config.rules = std::move(rules);
   }
   TRY(take_kubelet_part(message, config));
   return config;

@@ -13,7 +13,7 @@ Result<EvictionCause> cause_of(const std::string& word) {
   if (word.empty()) return EvictionCause::threshold;
   for (const EvictionCause cause :
        {EvictionCause::threshold, EvictionCause::empty_dir_limit, EvictionCause::pod_storage_limit,
-        EvictionCause::container_storage_limit}) {
+        EvictionCause::container_storage_limit, EvictionCause::ruleset}) {
     if (to_string(cause) == word) return cause;
   }
   return error("cause: unknown '" + word + "'");
@@ -102,6 +102,10 @@ Result<void> check_indices(const v1::Decision& message) {
   if (message.has_driving() &&
       message.driving() >= static_cast<std::uint32_t>(message.evidence_size())) {
     return error("driving: there is no evidence[" + std::to_string(message.driving()) + "]");
+  }
+  if (message.has_ruleset() &&
+      message.ruleset() >= static_cast<std::uint32_t>(message.rulesets_size())) {
+    return error("ruleset: there is no rulesets[" + std::to_string(message.ruleset()) + "]");
   }
   if (message.has_victim() &&
       (message.evictions().empty() || message.evictions(0).candidate() != message.victim())) {
@@ -207,6 +211,8 @@ void put_without_candidates(const Decision& decision, v1::Decision& out) {
     *out.add_conditions() = to_proto(status);
   }
   if (decision.damage) *out.mutable_damage() = messages::to_proto(*decision.damage);
+  for (const RuleReport& each : decision.rulesets) *out.add_rulesets() = messages::to_proto(each);
+  if (decision.ruleset) out.set_ruleset(static_cast<std::uint32_t>(*decision.ruleset));
 }
 
 v1::Decision to_proto(const Decision& decision) {
@@ -237,6 +243,9 @@ Result<Decision> read_decision(const v1::Decision& message) {
   }
   TRY(read_conditions(message, decision.conditions));
   if (message.has_damage()) decision.damage = messages::from_proto(message.damage());
+  TRY(read_each(message.rulesets(), decision.rulesets, "rulesets",
+                [](const v1::RulesetRun& each) { return messages::from_proto(each); }));
+  if (message.has_ruleset()) decision.ruleset = message.ruleset();
   return decision;
 }
 

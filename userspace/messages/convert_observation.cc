@@ -188,6 +188,7 @@ void put_without_workloads(const Observation& observation, v1::Observation& out)
   for (const KillProgress& kill : observation.kills) *out.add_kills() = to_proto(kill);
   for (const SourceNote& note : observation.notes) *out.add_notes() = to_proto(note);
   if (observation.kinds) *out.mutable_kinds() = messages::to_proto(*observation.kinds);
+  if (observation.rules) *out.mutable_rules() = messages::to_proto(*observation.rules);
 }
 
 v1::Observation to_proto(const Observation& observation) {
@@ -222,6 +223,7 @@ Result<Observation> without_workloads_from_proto(const v1::Observation& message)
     observation.notes.push_back({note.subject(), note.problem()});
   }
   if (message.has_kinds()) observation.kinds = messages::from_proto(message.kinds());
+  if (message.has_rules()) observation.rules = messages::from_proto(message.rules());
   return observation;
 }
 

@@ -175,6 +175,12 @@ v1::PolicyState to_proto(const PolicyState& state) {
   if (state.cleanup_until) out.set_cleanup_until_ns(to_ns(*state.cleanup_until));
   put_kills(state, out);
   if (state.held_until) out.set_held_until_ns(to_ns(*state.held_until));
+  if (state.rules) *out.mutable_rules() = messages::to_proto(*state.rules);
+  if (state.rule_kill) {
+    out.mutable_rule_kill()->set_victim_cgroup_id(state.rule_kill->victim.inode);
+    out.mutable_rule_kill()->set_ruleset(state.rule_kill->ruleset);
+    out.mutable_rule_kill()->set_at_ns(to_ns(state.rule_kill->at));
+  }
   return out;
 }
 
@@ -200,6 +206,12 @@ Result<PolicyState> from_proto(const v1::PolicyState& message) {
   if (message.has_cleanup_until_ns()) state.cleanup_until = from_ns(message.cleanup_until_ns());
   TRY(read_kills(message, state));
   if (message.has_held_until_ns()) state.held_until = from_ns(message.held_until_ns());
+  if (message.has_rules()) state.rules = messages::from_proto(message.rules());
+  if (message.has_rule_kill()) {
+    const v1::RuleState::Kill& kill = message.rule_kill();
+    state.rule_kill = PolicyState::RuleKill{CgroupId{kill.victim_cgroup_id()}, kill.ruleset(),
+                                            from_ns(kill.at_ns())};
+  }
   return state;
 }
 

@@ -30,7 +30,7 @@ MAY_INCLUDE = {
     "clients": {"base", "model", "wire", "clients"},
     "kubernetes": {"base", "text", "kubernetes"},
     "sources": {"base", "model", "rulesets", "kernel", "clients", "sources", "bpf"},
-    "policy": {"base", "model", "policy"},
+    "policy": {"base", "model", "rulesets", "policy"},
     "rebalance": {"base", "model", "rebalance"},
     "actuators": {"base", "model", "kernel", "clients", "actuators"},
     "exports": {"base", "model", "wire", "exports"},

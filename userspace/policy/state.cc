@@ -15,7 +15,15 @@ bool same_rules(const Config& before, const Config& after) {
 }
 
 State reconfigured(const Config& before, const Config& after, const State& state) {
-  return same_rules(before, after) ? state : reloaded(state);
+  State next = same_rules(before, after) ? state : reloaded(state);
+  if (before.rules == after.rules) {
+    next.rules = state.rules;
+    next.rule_kill = state.rule_kill;
+  } else {
+    next.rules.reset();
+    next.rule_kill.reset();
+  }
+  return next;
 }
 
 }  // namespace forestall::policy

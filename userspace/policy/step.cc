@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One step of the policy: assess the thresholds; check the limits on local storage; then act on the
-// first actionable crossing.
+// first actionable crossing; then evaluate the rulesets.
 #include "policy/step.h"
 
 #include <algorithm>
@@ -18,6 +18,7 @@
 #include "policy/growth_since_kill.h"
 #include "policy/node_reclaim.h"
 #include "policy/rank.h"
+#include "policy/rules.h"
 #include "policy/saturating.h"
 #include "policy/storage_limits.h"
 #include "policy/thresholds.h"
@@ -348,6 +349,7 @@ Step step(const Config& config, const State& state, const Observation& observati
       report(assessment.pressure, config.pressure_transition, observation.at, next.conditions);
   take_over_kills(config, state, observation, next);
   Pass(config, observation, next, decision).run(assessment.crossings, assessment.computed);
+  apply_rules(config, state, observation, next, decision);
   if (decision.driving) {
     const Signal signal = decision.evidence[*decision.driving].threshold.signal;
     decision.node_reclaim = reclaim_steps(signal, next.layout);

@@ -29,6 +29,8 @@ struct Step {
 // one. A threshold that has to wait, for a kill, for reclaim or for a newer reading, does not delay
 // the others.
 //
+// With rule readings the step also evaluates the rulesets, after the thresholds (policy/rules.h).
+//
 // After `inspect` the pass continues: in the next step with the missing data, on the same state or
 // on the returned one, the same readings count as new.
 [[nodiscard]] Step step(const Config& config, const State& state, const Observation& observation);

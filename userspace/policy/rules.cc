@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/rules.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "base/parse.h"
+#include "model/workload_class.h"
+#include "policy/damage_limit.h"
+#include "policy/exclusion.h"
+#include "rulesets/engine.h"
+
+namespace forestall::policy {
+namespace {
+
+using rulesets::AttemptOutcome;
+using rulesets::EffectAnswer;
+
+// A decision shows the head of each ranking.
+constexpr std::size_t kRankedShown = 32;
+
+RuleOutcome outcome_of(Exclusion exclusion) {
+  switch (exclusion) {
+    case Exclusion::none: return RuleOutcome::killed;
+    case Exclusion::is_protected: return RuleOutcome::is_protected;
+    case Exclusion::kill_in_flight: return RuleOutcome::held;
+    case Exclusion::kill_failed:
+    case Exclusion::unkillable: return RuleOutcome::kill_failed;
+    case Exclusion::empty: return RuleOutcome::empty;
+  }
+  return RuleOutcome::held;
+}
+
+EffectAnswer answer_to(RuleOutcome outcome) {
+  switch (outcome) {
+    case RuleOutcome::killed: return EffectAnswer::yes;
+    case RuleOutcome::held:
+    case RuleOutcome::kill_limit: return EffectAnswer::not_now;
+    default: return EffectAnswer::no;
+  }
+}
+
+ChainStep chain_step(rulesets::PluginResult result) {
+  switch (result) {
+    case rulesets::PluginResult::proceed: return ChainStep::proceed;
+    case rulesets::PluginResult::stop: return ChainStep::stop;
+    case rulesets::PluginResult::suspended: return ChainStep::suspended;
+  }
+  return ChainStep::stop;
+}
+
+void add_ranking(const std::vector<rulesets::RankedCgroup>& ranking, std::vector<RuleRanked>& out) {
+  for (const rulesets::RankedCgroup& each : ranking) {
+    if (out.size() == kRankedShown) return;
+    RuleRanked& added = out.emplace_back();
+    added.cgroup = each.cgroup;
+    added.preference = std::string(rulesets::to_string(each.preference));
+    for (const auto& [name, value] : each.key) {
+      const double number = std::visit(
+          [](auto of_either_kind) { return static_cast<double>(of_either_kind); }, value);
+      added.key.emplace_back(std::string(name), number);
+    }
+  }
+}
+
+class RulePass {
+ public:
+  RulePass(const Config& config, const Observation& observation, const Decision& thresholds)
+      : rulesets_(*config.rules),
+        observation_(observation),
+        rules_(*observation.rules),
+        rate_(config, observation) {
+    program_.program = rulesets::RuleProgram(rulesets_, {});
+    const bool reads_disks =
+        thresholds.action == Action::inspect && thresholds.reason == Reason::disk_usage_unread;
+    busy_ = (thresholds.action != Action::none && !reads_disks) ||
+            std::ranges::any_of(observation.kills, [](const KillProgress& kill) {
+              return kill.state == KillState::in_flight;
+            });
+  }
+
+  // Nothing: the workloads are needed first.
+  std::optional<rulesets::RuleStep> evaluate(const rulesets::RuleState& before) {
+    std::vector<EffectAnswer> answers;
+    rulesets::RuleStep step = rulesets::step(program_, before, rules_, answers);
+    while (step.wanted) {
+      RuleOutcome outcome = RuleOutcome::kill_failed;
+      // The agent refuses configurations with other effects.
+      if (step.wanted->kind == rulesets::WantedEffect::Kind::kill) {
+        const auto judged = judge(step.wanted->target);
+        if (!judged) return std::nullopt;
+        outcome = *judged;
+        outcomes_.push_back(outcome);
+      }
+      answers.push_back(answer_to(outcome));
+      step = rulesets::step(program_, before, rules_, answers);
+    }
+    return step;
+  }
+
+  // What the rulesets did, and whose kill the victim's is.
+  void report(const rulesets::RuleDecision& decided, Decision& decision) {
+    for (const rulesets::RulesetRun& run : decided.rulesets) {
+      RuleReport& report = decision.rulesets.emplace_back();
+      report.name = run.name;
+      report.group = run.group;
+      report.paused = run.paused;
+      report.resumed = run.resumed;
+      for (const rulesets::ActionRun& action : run.actions) {
+        report.actions.push_back(action_report(action));
+        if (std::ranges::any_of(report.actions.back().attempts, [](const RuleAttempt& attempt) {
+              return attempt.outcome == RuleOutcome::killed;
+            })) {
+          decision.ruleset = decision.rulesets.size() - 1;
+        }
+      }
+      for (const rulesets::RuleMessage& message : decided.messages) {
+        if (message.ruleset == run.name) report.log.push_back(message.text);
+      }
+    }
+  }
+
+  // The victim is the last one.
+  [[nodiscard]] std::vector<Candidate>& tried() { return tried_; }
+  [[nodiscard]] bool kills() const { return has_victim_; }
+  // As in RuleState::rulesets: of the configuration's rulesets, from 1.
+  [[nodiscard]] std::uint64_t id_of(const std::string& ruleset) const {
+    const auto found = std::ranges::find(rulesets_, ruleset, &rulesets::Ruleset::name);
+    return static_cast<std::uint64_t>(found - rulesets_.begin()) + 1;
+  }
+
+ private:
+  // What a kill of the cgroup comes to. Nothing: the workloads are needed first.
+  std::optional<RuleOutcome> judge(const std::string& target) {
+    if (busy_ || has_victim_) return RuleOutcome::held;
+    const rulesets::Cgroup* cgroup = rules_.find(target);
+    if (cgroup == nullptr || rulesets::is_root(*cgroup) || is_spared(target)) {
+      return RuleOutcome::is_protected;
+    }
+    if (!observation_.workloads) return std::nullopt;
+    Candidate candidate = candidate_of(*cgroup);
+    const RuleOutcome outcome = outcome_of(candidate.exclusion);
+    if (outcome == RuleOutcome::killed && rate_.is_reached(workload_class_at(target))) {
+      return RuleOutcome::kill_limit;
+    }
+    tried_.push_back(std::move(candidate));
+    has_victim_ = outcome == RuleOutcome::killed;
+    return outcome;
+  }
+
+  [[nodiscard]] bool is_spared(const std::string& target) const {
+    return std::ranges::any_of(rules_.spared, [&](const std::string& spared) {
+      return path_is_within(spared, target) || path_is_within(target, spared);
+    });
+  }
+
+  Candidate candidate_of(const rulesets::Cgroup& cgroup) {
+    const std::vector<WorkloadSample>& workloads = *observation_.workloads;
+    if (!exclusions_) exclusions_.emplace(workloads, observation_.kills);
+    Candidate candidate;
+    const auto known = std::ranges::find_if(workloads, [&](const WorkloadSample& each) {
+      return each.workload.cgroup.inode == cgroup.id;
+    });
+    if (known != workloads.end()) {
+      candidate.sample = *known;
+    } else {
+      Workload& workload = candidate.sample.workload;
+      workload.cgroup = CgroupId{cgroup.id};
+      workload.path = cgroup.path;
+      workload.name = cgroup.path.substr(cgroup.path.rfind('/') + 1);
+      if (cgroup.current) candidate.sample.usage = Bytes{*cgroup.current};
+      if (cgroup.stat && cgroup.stat->inactive_file) {
+        candidate.sample.inactive_file = Bytes{*cgroup.stat->inactive_file};
+      }
+    }
+    candidate.key.measured = cgroup.current.has_value();
+    candidate.key.usage = cgroup.current.value_or(0);
+    candidate.exclusion = exclusions_->of(candidate.sample);
+    return candidate;
+  }
+
+  // The engine's attempts at a kill are in the order of the outcomes.
+  RuleActionReport action_report(const rulesets::ActionRun& action) {
+    RuleActionReport report;
+    report.name = action.name;
+    report.step = chain_step(action.result);
+    add_ranking(action.ranking, report.ranking);
+    for (const rulesets::DescentRanking& each : action.descents) {
+      add_ranking(each.ranking, report.ranking);
+    }
+    for (const rulesets::KillAttempt& attempt : action.attempts) {
+      RuleOutcome outcome = RuleOutcome::written;
+      if (attempt.outcome == AttemptOutcome::dry) {
+        outcome = RuleOutcome::dry_run;
+      } else if (attempt.outcome != AttemptOutcome::written) {
+        outcome = outcomes_[reported_++];
+      }
+      report.attempts.push_back({attempt.cgroup, outcome});
+    }
+    return report;
+  }
+
+  const std::vector<rulesets::Ruleset>& rulesets_;
+  const Observation& observation_;
+  const rulesets::RuleObservation& rules_;
+  KillRate rate_;
+  rulesets::RuleConfig program_;
+  bool busy_ = false;
+  std::optional<Exclusions> exclusions_;
+  std::vector<RuleOutcome> outcomes_;  // of the kills that were wanted, in order
+  std::size_t reported_ = 0;
+  std::vector<Candidate> tried_;
+  bool has_victim_ = false;
+};
+
+// A pause that followed a kill which did not begin is void.
+rulesets::RuleState taken_over(const State& state, const Observation& observation) {
+  rulesets::RuleState rules = state.rules ? *state.rules : rulesets::RuleState();
+  if (!state.rule_kill) return rules;
+  const State::RuleKill& decided = *state.rule_kill;
+  const bool begun = std::ranges::any_of(observation.kills, [&](const KillProgress& kill) {
+    return kill.cgroup == decided.victim && kill.state != KillState::failed &&
+           kill.started >= decided.at;
+  });
+  const auto ruleset = rules.rulesets.find(decided.ruleset);
+  if (!begun && ruleset != rules.rulesets.end()) ruleset->second.pause_until.reset();
+  return rules;
+}
+
+Eviction eviction_by(const RuleReport& ruleset, std::size_t candidate) {
+  Eviction eviction;
+  eviction.candidate = candidate;
+  eviction.cause = EvictionCause::ruleset;
+  eviction.at_once = true;
+  eviction.message = "The ruleset " + ruleset.name + " selected it";
+  if (ruleset.group) eviction.message += ": " + *ruleset.group;
+  eviction.message += ".";
+  return eviction;
+}
+
+}  // namespace
+
+void apply_rules(const Config& config, const State& state, const Observation& observation,
+                 State& next, Decision& decision) {
+  next.rules = state.rules;
+  next.rule_kill = state.rule_kill;
+  if (!config.rules || !observation.rules) return;
+  RulePass pass(config, observation, decision);
+  auto step = pass.evaluate(taken_over(state, observation));
+  if (!step) {
+    decision.action = Action::inspect;
+    decision.reason = Reason::workloads_unread;
+    decision.driving.reset();
+    decision.considered.clear();
+    decision.damage.reset();
+    return;
+  }
+  next.rules = std::move(step->state);
+  next.rule_kill.reset();
+  pass.report(step->decision, decision);
+  if (!pass.kills()) return;
+  if (decision.action == Action::inspect) next.read = state.read;  // the thresholds wait
+  const RuleReport& ruleset = decision.rulesets[*decision.ruleset];
+  decision.action = Action::kill;
+  decision.reason = Reason::ruleset;
+  decision.driving.reset();
+  decision.damage.reset();
+  decision.considered = std::move(pass.tried());
+  const std::size_t victim = decision.considered.size() - 1;
+  decision.evictions = {eviction_by(ruleset, victim)};
+  next.rule_kill = State::RuleKill{decision.considered[victim].sample.workload.cgroup,
+                                   pass.id_of(ruleset.name), observation.at};
+}
+
+}  // namespace forestall::policy

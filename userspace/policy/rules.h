@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rulesets as a part of a step: their kills obey the limits that those for thresholds obey.
+//
+// Order between kubelet's rules and rulesets: thresholds and limits on local storage are decided
+// first. Rulesets are then evaluated in the order of the configuration, all of them, so that their
+// windows of time stay current. At most one victim per step, whichever part selects it:
+// - if the step kills, reads or reclaims for a threshold, or a victim's memory is still being
+//   released, a ruleset's kill is held: its chain ends without a pause, and its detectors decide
+//   again at the next reading;
+// - a ruleset's victim counts as every other one: its memory is credit for the thresholds, and
+//   KillLimit counts it.
+// A ruleset may kill a cgroup that is no workload, because its action names it. It never kills the
+// root, a protected workload, what is around or in one, or the cgroups of the agent and of pid 1.
+// Such a candidate, an empty one, and one whose kill failed, give way to the next one.
+#pragma once
+
+#include "model/config.h"
+#include "model/decision.h"
+#include "model/observation.h"
+#include "policy/state.h"
+
+namespace forestall::policy {
+
+// Evaluates the rulesets if the observation has readings for them, and completes `decision`, the
+// thresholds' decision of the same step. Sets `rules` and `rule_kill` of `next`.
+void apply_rules(const Config& config, const State& state, const Observation& observation,
+                 State& next, Decision& decision);
+
+}  // namespace forestall::policy

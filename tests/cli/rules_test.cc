@@ -60,11 +60,35 @@ TEST(RulesCommand, EvaluatesRulesetsOfItsOwnConfiguration) {
                                       "    available memory is below 10 % of MemTotal\n"));
   const Ran json = run_forestall({"check-config", "--config", config, "-o", "json"});
   EXPECT_THAT(json.output, HasSubstr("\"below\": \"10%\""));
-  // The agent does not run them, and says so.
-  const Ran agent = run_forestall({"agent", "--dry-run", "--config", config});
-  EXPECT_EQ(agent.exit_code, 2);
-  EXPECT_THAT(agent.errors, HasSubstr("config.yaml:1:1: 'rulesets' are evaluated by `forestall "
-                                      "rules` only"));
+}
+
+TEST(RulesCommand, AnAgentRefusesActionsThatItDoesNotRun) {
+  const std::string ruleset = "{name: r, detectors: [{name: g, all: [{always: false}]}], actions: ";
+  const TempTree tree{
+      {"freeze.yaml",
+       "rulesets:\n- " + ruleset + "[{log: a},\n  {freeze: {cgroups: [/none], for: 5s}}]}\n"},
+      {"io.yaml", "rulesets:\n- " + ruleset + "[{kill: {cgroups: [/none], by: ioCost}}]}\n"},
+      {"plain.yaml", "rulesets:\n- " + ruleset + "[{log: a}]}\n"},
+      {"oomd.json",
+       R"({"rulesets": [{"name": "r", "detectors": [["g", {"name": "stop"}]],
+           "actions": [{"name": "systemd_restart", "args": {"service": "none.service"}}]}]})"}};
+  const auto refusal = [](const std::vector<std::string>& arguments) {
+    std::vector<std::string> command{"agent", "--dry-run", "--config"};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    const Ran ran = run_forestall(command);
+    return ran.exit_code == 2 ? ran.errors : "not refused";
+  };
+  EXPECT_THAT(refusal({tree / "freeze.yaml"}),
+              HasSubstr("freeze.yaml:3:12: 'freeze': `forestall rules` evaluates it, and the agent "
+                        "does not run it; remove it"));
+  EXPECT_THAT(refusal({tree / "io.yaml"}), HasSubstr("'kill': the agent has no costs of devices"));
+  EXPECT_THAT(refusal({tree / "plain.yaml", "--oomd-config", tree / "oomd.json"}),
+              HasSubstr("exclude each other"));
+  EXPECT_THAT(refusal({tree / "plain.yaml", "--oomd-drop-in-dir", tree.path()}),
+              HasSubstr("requires --oomd-config"));
+  const TempTree empty{{"config.yaml", "dryRun: true\n"}};
+  EXPECT_THAT(refusal({empty / "config.yaml", "--oomd-config", tree / "oomd.json"}),
+              HasSubstr("oomd.json: ruleset 'r', action 1 ('restart'): `forestall rules`"));
 }
 
 TEST(RulesCommand, EvaluatesOnThisHostAndActsOnNothing) {

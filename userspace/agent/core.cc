@@ -34,9 +34,10 @@ Core::Core(Parts parts, Config config)
       tree_(*parts_.clock, *parts_.observer, *parts_.scanner, *parts_.log, *parts_.watchdog,
             parts_.counts->work, config_, parts_.has_cgroup_events, [this] { protect(); }),
       growth_(*parts_.clock, *parts_.observer),
+      rules_(*parts_.rules, config_),
       victim_cache_(*parts_.clock, *parts_.observer, *parts_.ladder, growth_, parts_.counts->work),
       evaluator_({*parts_.clock, *parts_.observer, *parts_.ladder, *parts_.reclaim, tree_,
-                  victim_cache_, growth_, config_, parts_.counts->work, *parts_.tree}),
+                  victim_cache_, growth_, rules_, config_, parts_.counts->work, *parts_.tree}),
       reporter_(parts_),
       kills_({*parts_.clock, *parts_.observer, *parts_.ladder, *parts_.watchdog, *parts_.guard,
               victim_cache_, tree_, scheduler_, reporter_, crossings_, *parts_.log, parts_.sinks,
@@ -123,6 +124,10 @@ void Core::tree_ready() {
   if (tree_.take_scan() || tree_.changed()) evaluate(WakeSource::workload_change);
 }
 
+void Core::rules_ready() {
+  if (rules_.take()) evaluate(WakeSource::rules);
+}
+
 void Core::guard_ready() {
   const MonotonicTime woken = parts_.clock->now();
   kills_.take_guard_kills();
@@ -150,6 +155,7 @@ void Core::time_passed() {
   parts_.forecast->time_passed();
   if (const auto wake = scheduler_.deferred_due(now)) evaluate(*wake);
   if (pods_.is_due(now)) pods_.reconcile();
+  if (is_due(rules_.next_due(), now)) rules_.start(now);
   if (is_due(victim_cache_.next_due(), now)) pre_rank(now);
   if (is_due(growth_.next_due(), now)) sample_calm();
   if (scheduler_.deadline_due(now)) evaluate(Wake{WakeSource::deadline, now, {}, {}});
@@ -177,6 +183,7 @@ MonotonicTime Core::next_due() const {
   consider(parts_.ladder->next_due());
   consider(victim_cache_.next_due());
   consider(growth_.next_due());
+  consider(rules_.next_due());
   consider(parts_.oom_events->next_due());
   consider(parts_.forecast->next_due());
   consider(parts_.guard->next_due());
@@ -210,6 +217,7 @@ void Core::reload(Config config) {
   const bool same_rules = policy::same_rules(config_, config);
   evaluator_.reconfigure(config);
   config_ = std::move(config);
+  rules_.reconfigured(config_);
   reporter_.reconfigured();
   crossings_.clear();
   parts_.observer->configure(config_);
@@ -269,6 +277,7 @@ bool Core::decide(const Wake& wake, MonotonicTime woken) {
   scheduler_.set_deadline(policy::next_deadline(config_, evaluator_.state()));
   if (!kills) arm(record);
   log_evaluation(record);
+  log_rulesets(record.decision);
   if (record.decision.action == Action::reclaim) {
     parts_.log->write(
         exports::LogLevel::warning,
@@ -370,6 +379,28 @@ void Core::log_evaluation(const Record& record) const {
                         .field("observe_us", stages.observed - stages.woken)
                         .field("decide_us", stages.decided - stages.observed)
                         .field("act_and_arm_us", parts_.clock->now() - stages.decided));
+}
+
+// A kill has a record. What a ruleset only logs, and what it would kill, has a line.
+void Core::log_rulesets(const Decision& decision) const {
+  for (const RuleReport& ruleset : decision.rulesets) {
+    const auto line = [&] {
+      exports::LogLine begun("ruleset");
+      begun.field("ruleset", ruleset.name);
+      if (ruleset.group) begun.field("detectors", *ruleset.group);
+      return begun;
+    };
+    for (const std::string& text : ruleset.log) {
+      parts_.log->write(exports::LogLevel::warning, line().field("text", text));
+    }
+    for (const RuleActionReport& action : ruleset.actions) {
+      for (const RuleAttempt& attempt : action.attempts) {
+        if (attempt.outcome != RuleOutcome::dry_run) continue;
+        parts_.log->write(exports::LogLevel::warning,
+                          line().field("action", action.name).field("would_kill", attempt.cgroup));
+      }
+    }
+  }
 }
 
 }  // namespace forestall::agent

@@ -56,6 +56,8 @@ class Core {
   void watchdog_ready();
   // A scan of the cgroup tree is over.
   void tree_ready();
+  // What rulesets decide on has been read.
+  void rules_ready();
   // The guard in the kernel has reports.
   void guard_ready();
   // The time that next_due() returned is reached.
@@ -87,12 +89,14 @@ class Core {
   void sample_calm();
   void pre_rank(MonotonicTime now);
   void log_evaluation(const Record& record) const;
+  void log_rulesets(const Decision& decision) const;
 
   const Parts parts_;
   Config config_;
   WakeScheduler scheduler_;
   TreeRefresher tree_;
   GrowthWatch growth_;
+  RuleReadings rules_;
   VictimCache victim_cache_;
   Evaluator evaluator_;
   RecordReporter reporter_;

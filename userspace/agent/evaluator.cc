@@ -100,6 +100,7 @@ void Evaluator::evaluate_everything(const Wake& wake, MonotonicTime began, Recor
   }
   observation.kills = std::move(kills);
   observation.reclaim = parts_.reclaim.state(parts_.config, state_);
+  observation.rules = parts_.rules.use();
   auto answer = decide(began, observation);
   const bool is_kill = answer.decision.action == Action::kill;
   if (!knows_all_ && !(is_kill && parts_.tree.allows(answer.decision))) {

@@ -16,6 +16,7 @@
 #include "actuators/ladder.h"
 #include "agent/growth_watch.h"
 #include "agent/reclaim_controller.h"
+#include "agent/rule_sampler.h"
 #include "agent/tree_refresher.h"
 #include "agent/victim_cache.h"
 #include "base/clock.h"
@@ -36,6 +37,7 @@ struct EvaluatorParts {
   TreeRefresher& tree;
   VictimCache& victim_cache;
   GrowthWatch& growth;
+  RuleReadings& rules;
   const Config& config;  // in force
   exports::LoopWorkTally& work;
   const kernel::CgroupTree& cgroups;

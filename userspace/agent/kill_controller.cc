@@ -36,6 +36,8 @@ void KillController::record_loop_kills(const Record& evaluated) {
     KillRequest request;
     request.stages = evaluated.stages;
     request.observation = evaluated.observation;
+    // Of thousands of cgroups at worst; the decision shows what counted, and recordings have all.
+    request.observation.rules.reset();
     request.decision = evaluated.decision;
     request.decision.evictions = {eviction};
     request.prepared = evaluated.prepared;

@@ -10,6 +10,7 @@
 #include "agent/oom_predictor.h"
 #include "agent/own_limit_watch.h"
 #include "agent/reclaim_controller.h"
+#include "agent/rule_sampler.h"
 #include "agent/tree_scanner.h"
 #include "agent/watchdog.h"
 #include "base/clock.h"
@@ -46,6 +47,7 @@ struct Parts {
   KernelGuard* guard = none<KernelGuard>();
   LoopWatchdog* watchdog = none<LoopWatchdog>();
   TreeScanner* scanner = none<TreeScanner>();
+  RuleSampler* rules = none<RuleSampler>();
   OomForecaster* forecast = none<OomForecaster>();
   Throttle* throttle = none<Throttle>();
   sources::OomEventCorrelator* oom_events = none<sources::OomEventCorrelator>();

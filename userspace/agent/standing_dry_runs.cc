@@ -9,7 +9,7 @@ namespace forestall::agent {
 StandingDryRuns::DryRun StandingDryRuns::dry_run_of(const Decision& decision,
                                                     const Eviction& eviction) {
   DryRun dry_run{decision.considered[eviction.candidate].sample.workload.cgroup, std::nullopt,
-                 eviction.metric_signal};
+                 eviction.metric_signal, eviction.cause == EvictionCause::ruleset};
   if (eviction.cause == EvictionCause::threshold && decision.driving) {
     const Evidence& driving = decision.evidence[*decision.driving];
     dry_run.crossing = Crossing{driving.threshold, driving.cgroup};
@@ -25,11 +25,16 @@ bool StandingDryRuns::add(const Decision& decision, const Eviction& eviction) {
   return true;
 }
 
+// A ruleset may select its victim again when the ladder no longer lists the kill.
 // A threshold's crossing ends when its signal has recovered; the memory that a dry run pretends to
 // release does not count. A pod beyond its limit is selected again each time it is measured, unless
 // the ladder still lists its kill.
 bool StandingDryRuns::is_over(const DryRun& dry_run, const Observation& observation,
                               const Decision& decision) {
+  if (dry_run.by_ruleset) {
+    return std::ranges::find(observation.kills, dry_run.victim, &KillProgress::cgroup) ==
+           observation.kills.end();
+  }
   if (!dry_run.crossing) {
     const auto is_victim = [&](const Eviction& each) {
       return decision.considered[each.candidate].sample.workload.cgroup == dry_run.victim;

@@ -42,6 +42,7 @@ class StandingDryRuns {
     CgroupId victim;
     std::optional<Crossing> crossing;  // nullopt: a limit on local storage, of this signal
     std::string metric_signal;
+    bool by_ruleset = false;
 
     friend bool operator==(const DryRun&, const DryRun&) = default;
   };

@@ -5,6 +5,7 @@
 #include "agent/host.h"
 #include "agent/instance_lock.h"
 #include "base/printable.h"
+#include "cli/agent_rules.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "daemon/daemon.h"
@@ -13,13 +14,10 @@
 namespace forestall::cli {
 namespace {
 
-// Refuses what an agent would have to ignore.
 Result<intake::LoadedConfig> agent_config(const Options& options) {
   intake::LoadedConfig loaded = TRY(host_config(options, intake::FileTrust::required));
-  if (loaded.rulesets.empty()) return loaded;
-  return error(text::to_string(loaded.rulesets_at) +
-               ": 'rulesets' are evaluated by `forestall rules` only; the agent does not run them, "
-               "so keep them in a file of their own");
+  TRY(add_agent_rules(options, loaded));
+  return loaded;
 }
 
 daemon::DaemonOptions daemon_options(const Options& options) {

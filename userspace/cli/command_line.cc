@@ -152,6 +152,10 @@ void add_kubelet_flags(CLI::App& command, Options& options) {
 
 void describe_agent(CLI::App& command, CommandLine& line) {
   command.add_flag("--dry-run", line.options.dry_run, "Decide and log, but send no signals");
+  add_value(command, "--oomd-config", line.options.oomd_config, "FILE",
+            "Run the rulesets of oomd's configuration; SIGHUP reads it again");
+  add_value(command, "--oomd-drop-in-dir", line.options.oomd_drop_in_dir, "DIRECTORY",
+            "oomd's directory of drop-ins, with --oomd-config");
   add_value(command, "--run-dir", line.options.run_directory, "DIRECTORY",
             "Directory of the sockets and of the lock that excludes a second agent (default: "
             "/run/forestall)");

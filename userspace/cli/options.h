@@ -25,7 +25,9 @@ struct Options {
   std::vector<std::string> disabled;  // feature names
   std::string cgroup_mount = "/sys/fs/cgroup";
   std::string run_directory = "/run/forestall";
-  std::string socket = {};  // of the agent's gRPC API; empty: in its run directory
+  std::string socket = {};            // of the agent's gRPC API; empty: in its run directory
+  std::string oomd_config = {};       // of the agent: oomd.json; empty: none
+  std::string oomd_drop_in_dir = {};  // of the agent, with oomd_config; empty: none
   bool dry_run = false;
   bool verbose = false;
   std::optional<exports::LogFormat> log_format = {};  // of the agent; nullopt: by the stream

@@ -159,6 +159,7 @@ Result<void> build_parts(DaemonParts& parts, agent::Host& host, const Config& co
       TRY(actuators::Ladder::create(host.tree, parts.clock, ladder_options(host, config)));
   TRY(build_sources(parts, host, config));
   build_scanner(parts, log);
+  parts.rules = TRY(agent::RuleSamplerThread::create(host.tree, parts.clock));
   build_throttle(parts, host, config, log);
   TRY(build_oom_parts(parts, host, config));
   parts.broadcast = TRY(exports::EventBroadcast::create());
@@ -180,6 +181,7 @@ agent::Parts core_parts(DaemonParts& parts, const agent::Host& host, exports::Lo
   core.guard = parts.guard.get();
   core.watchdog = parts.watchdog.get();
   core.scanner = parts.scanner.get();
+  core.rules = parts.rules.get();
   core.forecast = parts.forecast.get();
   core.throttle = parts.throttle.get();
   core.oom_events = parts.oom_events.get();

@@ -11,6 +11,7 @@
 #include "agent/loss_collector.h"
 #include "agent/parts.h"
 #include "agent/recorder.h"
+#include "agent/rule_sampler.h"
 #include "agent/tree_scanner.h"
 #include "daemon/agent_api.h"
 #include "daemon/live_picture.h"
@@ -52,6 +53,7 @@ struct DaemonParts {
   std::unique_ptr<sources::OomEventCorrelator> oom_events;
   std::unique_ptr<agent::Watchdog> watchdog;
   std::unique_ptr<agent::TreeScanner> scanner;
+  std::unique_ptr<agent::RuleSampler> rules;
   std::unique_ptr<agent::OomPredictor> forecast;
   std::unique_ptr<agent::KernelGuard> guard;
   std::unique_ptr<PodListWatch> pod_list;     // null: its thread could not be started

@@ -12,6 +12,7 @@
 #include "intake/config_check.h"
 #include "intake/kubelet_config.h"
 #include "intake/pod_list.h"
+#include "intake/ruleset_config.h"
 #include "messages/yaml_message.h"
 #include "text/yaml_tree.h"
 
@@ -71,7 +72,10 @@ class Loader {
     loaded_.rulesets = std::move(checked.rulesets);
     const auto& written = own_.message.rulesets();
     loaded_.written_rulesets.assign(written.begin(), written.end());
-    loaded_.rulesets_at = {own_.file, own_.places.key("rulesets")};
+    text::Findings not_run;
+    Report of_rules(own_.file, own_.places, not_run);
+    find_not_run_by_agent(loaded_.rulesets, of_rules);
+    loaded_.not_run_by_agent = text::format_each(not_run.errors);
     loaded_.hard_given = settings.eviction_hard.has_value();
     loaded_.wants_backstop = !own_.message.has_until_oom() && !own_.message.has_compat();
     if (!findings_.errors.empty()) return refusal();
@@ -194,6 +198,10 @@ Files files_of(const ReadFile& read) {
 
 Result<std::string> read_text_file(const std::string& path) {
   return read_text(path, FileTrust::any);
+}
+
+Result<std::string> read_trusted_text_file(const std::string& path) {
+  return read_text(path, FileTrust::required);
 }
 
 Result<KnownPods> read_pod_file(const std::string& path, FileTrust trust) {

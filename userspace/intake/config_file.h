@@ -29,8 +29,9 @@ struct LoadedConfig {
   std::vector<ThresholdOrigin> origins;  // one for each of the thresholds
   std::vector<rulesets::Ruleset> rulesets;
   std::vector<v1::Ruleset> written_rulesets;  // as in the file
-  text::Origin rulesets_at;                   // of the key, if there are any
-  bool hard_given = false;                    // whether evictionHard was given
+  // What of the rulesets an agent does not run, as FILE:LINE:COLUMN: message.
+  std::vector<std::string> not_run_by_agent;
+  bool hard_given = false;  // whether evictionHard was given
   // Neither `untilOom` nor `compat` is given: the agent adds a backstop (intake/backstop.h).
   bool wants_backstop = false;
   // Allowed but probably unintended settings, as FILE:LINE:COLUMN: message.
@@ -54,6 +55,8 @@ enum class FileTrust { any, required };
 // Reads a file of at most 1 MiB.
 using ReadFile = std::function<Result<std::string>(const std::string& path)>;
 [[nodiscard]] Result<std::string> read_text_file(const std::string& path);
+// The same, of a file that an agent kills by: see FileTrust::required.
+[[nodiscard]] Result<std::string> read_trusted_text_file(const std::string& path);
 // Reads a pod list of at most kPodsMax pods, of any size.
 [[nodiscard]] Result<std::vector<std::shared_ptr<const Pod>>> read_pod_file(const std::string& path,
                                                                             FileTrust trust);

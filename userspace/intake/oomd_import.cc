@@ -212,15 +212,16 @@ class Importer {
 };
 
 // What Forestall's configuration refuses, such as a percentage above 100, is refused here.
-void check_imported(const std::string& file, const std::string& yaml, text::Findings& findings) {
+std::vector<rulesets::Ruleset> check_imported(const std::string& file, const std::string& yaml,
+                                              text::Findings& findings) {
   const std::string name = "imported rulesets of " + file;
   ReadConfig read;
   std::vector<text::Diagnostic> problems;
   read.places = messages::read_yaml(yaml, read.message, problems);
   findings.add_errors(name, problems);
-  if (!problems.empty()) return;
+  if (!problems.empty()) return {};
   Report report(name, read.places, findings);
-  static_cast<void>(check_rulesets(read.message, report));
+  return check_rulesets(read.message, report);
 }
 
 }  // namespace
@@ -234,9 +235,9 @@ std::optional<ImportedRulesets> import_oomd(const std::string& file, const OomdC
         "'prekill_hooks' is left out: oomd's only hook, dummy_prekill_hook, does nothing but log");
   }
   if (!findings.errors.empty()) return std::nullopt;
-  ImportedRulesets imported{importer.take_yaml(), std::move(importer.notes())};
+  ImportedRulesets imported{importer.take_yaml(), std::move(importer.notes()), {}};
   if (config.rulesets.empty()) imported.yaml = "rulesets: []\n";
-  check_imported(file, imported.yaml, findings);
+  imported.rulesets = check_imported(file, imported.yaml, findings);
   if (!findings.errors.empty()) return std::nullopt;
   return imported;
 }

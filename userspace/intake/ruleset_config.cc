@@ -381,4 +381,31 @@ std::vector<rulesets::Ruleset> check_rulesets(const v1::Config& given, Report& r
   return out;
 }
 
+std::string_view not_run_by_agent(const rulesets::Plugin& action) {
+  constexpr std::string_view kOnlyRules =
+      "`forestall rules` evaluates it, and the agent does not run it; remove it";
+  const PluginArguments& arguments = action.arguments;
+  if (const auto* kill = std::get_if<rulesets::Kill>(&arguments)) {
+    if (kill->by != rulesets::KillBy::io_cost) return {};
+    return "the agent has no costs of devices to rank by I/O; choose another order";
+  }
+  if (std::holds_alternative<rulesets::LogLine>(arguments) ||
+      std::holds_alternative<rulesets::Always>(arguments)) {
+    return {};
+  }
+  return kOnlyRules;
+}
+
+void find_not_run_by_agent(const std::vector<rulesets::Ruleset>& rulesets, Report& report) {
+  for (std::size_t r = 0; r < rulesets.size(); ++r) {
+    for (std::size_t a = 0; a < rulesets[r].actions.size(); ++a) {
+      const Plugin& action = rulesets[r].actions[a];
+      const std::string_view why = not_run_by_agent(action);
+      if (why.empty()) continue;
+      report.error(fmt::format("rulesets[{}].actions[{}].{}", r, a, action.name),
+                   fmt::format("'{}': {}", action.name, why));
+    }
+  }
+}
+
 }  // namespace forestall::intake

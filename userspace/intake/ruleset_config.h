@@ -3,6 +3,7 @@
 // the value and its place.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "forestall/v1/config.pb.h"
@@ -14,5 +15,11 @@ namespace forestall::intake {
 // The result is valid only if no error was reported.
 [[nodiscard]] std::vector<rulesets::Ruleset> check_rulesets(const v1::Config& given,
                                                             Report& report);
+
+// Reports each action that only `forestall rules` evaluates. REQUIRES: `rulesets` are those that
+// check_rulesets() made with this report's file, without an error.
+void find_not_run_by_agent(const std::vector<rulesets::Ruleset>& rulesets, Report& report);
+// Why the agent does not run the action; empty: it does.
+[[nodiscard]] std::string_view not_run_by_agent(const rulesets::Plugin& action);
 
 }  // namespace forestall::intake

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// The real agent with rulesets: its own and oomd's, on real cgroups of the test.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "replay/recording_replay.h"
+#include "support/agent_run.h"
+#include "support/child.h"
+#include "support/scratch_cgroup.h"
+
+namespace forestall::test {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr Duration kPatience = std::chrono::seconds(60);
+
+MonotonicTime in_time() {
+  return SystemClock().now() + kPatience;
+}
+
+// Two workloads, of which one becomes too big. No threshold watches them.
+class RuleScene {
+ public:
+  [[nodiscard]] std::string config(const std::string& rulesets) const {
+    return "evictionHard: {}\npods: {enabled: false}\nreleaseTimeout: 20s\n" + rulesets;
+  }
+  [[nodiscard]] std::string ruleset(const std::string& more_actions = "",
+                                    const std::string& kill = "") const {
+    return fmt::format(
+        "rulesets:\n- name: batch\n  pause: 3s\n"
+        "  detectors: [{{name: too-big, all: [{{usage: {{cgroups: [{0}/*], above: 64Mi, for: "
+        "1s}}}}]}}]\n"
+        "  actions: [{1}{{kill: {{cgroups: [{0}/*]{2}}}}}]\n",
+        scratch.path(), more_actions, kill);
+  }
+  void becomes_too_big() const { big.grow(mib(88)); }
+
+  ScratchCgroup scratch;
+  std::string small_path = scratch.child("small");
+  std::string big_path = scratch.child("big");
+  Hog small = Hog(scratch, small_path, mib(24));
+  Hog big = Hog(scratch, big_path, mib(8));
+};
+
+TEST(AgentRules, KillsWhatARulesetNames) {
+  RuleScene scene;
+  AgentRun agent(scene.config(scene.ruleset("{log: batch is too big}, ")));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  scene.becomes_too_big();
+  const auto record = agent.wait_kill(kPatience);
+  ASSERT_TRUE(record) << agent.process().log();
+  const v1::Decision& decision = record->decision();
+  EXPECT_EQ(decision.reason(), v1::Decision::RULESET);
+  EXPECT_EQ(record->outcome().victim().path(), scene.big_path);
+  EXPECT_EQ(record->outcome().state(), v1::KillProgress::RELEASED);
+  EXPECT_GT(record->outcome().freed_bytes(), mib(64).count);
+  ASSERT_TRUE(decision.has_ruleset());
+  const v1::RulesetRun& ruleset = decision.rulesets(static_cast<int>(decision.ruleset()));
+  EXPECT_EQ(ruleset.name(), "batch");
+  EXPECT_EQ(ruleset.group(), "too-big");
+  ASSERT_EQ(ruleset.actions_size(), 2);
+  EXPECT_EQ(ruleset.actions(1).ranking(0).cgroup(), scene.big_path);
+  EXPECT_FALSE(decision.has_driving());
+  EXPECT_TRUE(scene.big.child().wait_exit());
+  EXPECT_TRUE(scene.small.alive());
+  EXPECT_THAT(agent.process().log(), HasSubstr("batch is too big"));
+}
+
+TEST(AgentRules, ADryRunKillsNothingAndRecordsTheVictim) {
+  RuleScene scene;
+  AgentRun agent(scene.config("dryRun: true\n" + scene.ruleset()));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  scene.becomes_too_big();
+  const auto record = agent.wait_kill(kPatience);
+  ASSERT_TRUE(record) << agent.process().log();
+  EXPECT_TRUE(record->outcome().dry_run());
+  EXPECT_EQ(record->outcome().victim().path(), scene.big_path);
+  EXPECT_TRUE(scene.big.alive());
+}
+
+TEST(AgentRules, ProtectedWorkloadsAreSparedAndTheNextIsKilled) {
+  RuleScene scene;
+  AgentRun agent(
+      scene.config(fmt::format("workloads: [{{cgroup: {}, protected: true}}]\n", scene.big_path) +
+                   scene.ruleset()));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  scene.becomes_too_big();
+  const auto record = agent.wait_kill(kPatience);
+  ASSERT_TRUE(record) << agent.process().log();
+  EXPECT_EQ(record->outcome().victim().path(), scene.small_path);
+  EXPECT_TRUE(scene.big.alive());
+}
+
+TEST(AgentRules, OomdsConfigurationIsRunAndADropInReplacesItsDetectors) {
+  RuleScene scene;
+  const TempTree files;
+  const auto oomd = [&](int megabytes) {
+    return fmt::format(
+        R"({{"rulesets": [{{"name": "protect", "post_action_delay": "3",
+             "drop-in": {{"detectors": true, "disable-on-drop-in": true}},
+             "detectors": [["big", {{"name": "memory_above",
+               "args": {{"cgroup": "{0}/*", "threshold": "{1}", "duration": "1"}}}}]],
+             "actions": [{{"name": "kill_by_memory_size_or_growth",
+               "args": {{"cgroup": "{0}/*"}}}}]}}]}})",
+        scene.scratch.path().substr(1), megabytes);
+  };
+  files.write("oomd.json", oomd(100'000));
+  files.write("drop/low.json", fmt::format(
+                                   R"({{"rulesets": [{{"name": "protect", "detectors": [["low",
+                       {{"name": "memory_above", "args": {{"cgroup": "{}/*", "threshold": "64",
+                         "duration": "1"}}}}]]}}]}})",
+                                   scene.scratch.path().substr(1)));
+  AgentRun agent(scene.config(""), {},
+                 {"--oomd-config", files / "oomd.json", "--oomd-drop-in-dir", files / "drop"});
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  scene.becomes_too_big();
+  const auto record = agent.wait_kill(kPatience);
+  ASSERT_TRUE(record) << agent.process().log();
+  EXPECT_EQ(record->outcome().victim().path(), scene.big_path);
+  const v1::Decision& decision = record->decision();
+  EXPECT_EQ(decision.rulesets(static_cast<int>(decision.ruleset())).name(), "protect (low.json)");
+}
+
+TEST(AgentRules, AReloadWithAMistakeKeepsTheRulesetsInForce) {
+  RuleScene scene;
+  AgentRun agent(scene.config(scene.ruleset()));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  agent.rewrite_config(scene.config(
+      scene.ruleset("{throttle: {cgroups: [/forestall-test-none], high: 50%, for: 5s}}, ")));
+  kill(agent.process().pid(), SIGHUP);
+  ASSERT_TRUE(agent.process().wait_log("reload-refused", in_time())) << agent.process().log();
+  EXPECT_THAT(agent.process().log(), HasSubstr("'throttle'"));
+  scene.becomes_too_big();
+  const auto record = agent.wait_kill(kPatience);
+  ASSERT_TRUE(record) << agent.process().log();
+  EXPECT_EQ(record->outcome().victim().path(), scene.big_path);
+}
+
+TEST(AgentRules, PressureOfACgroupIsAReason) {
+  if (mounts().v1) GTEST_SKIP() << "not applicable: cgroup v1 has no pressure of cgroups";
+  RuleScene scene;
+  scene.scratch.write(scene.big_path, "memory.high", std::to_string(mib(32).count));
+  AgentRun agent(scene.config(fmt::format(
+      "rulesets:\n- name: stalls\n  detectors: [{{name: memory, all: [{{pressure: {{cgroups: "
+      "[{0}/*], "
+      "above: 10%, for: 1s}}}}]}}]\n  actions: [{{kill: {{cgroups: [{0}/*], by: pressure}}}}]\n",
+      scene.scratch.path())));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  scene.big.leak(mib(64), mib(64));
+  const auto record = agent.wait_kill(kPatience);
+  ASSERT_TRUE(record) << agent.process().log();
+  EXPECT_EQ(record->outcome().victim().path(), scene.big_path);
+  EXPECT_EQ(record->decision().rulesets(0).actions(0).ranking(0).key(0).name(), "pressure");
+  EXPECT_TRUE(scene.small.alive());
+}
+
+TEST(AgentRules, ReplayOfTheRecordingGivesTheSameDecisions) {
+  RuleScene scene;
+  const TempTree files;
+  {
+    AgentRun agent(scene.config("recording: {directory: " + files / "ring" + ", maxSize: 8Mi}\n" +
+                                scene.ruleset()));
+    ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+    scene.becomes_too_big();
+    ASSERT_TRUE(agent.wait_kill(kPatience)) << agent.process().log();
+  }
+  auto input = replay::RecordingInput::open(files / "ring");
+  ASSERT_TRUE(input.ok()) << input.error().text();
+  replay::RecordingReplay replay(std::move(*input), {});
+  std::size_t kills = 0;
+  while (auto step = replay.next().value()) {
+    kills += step->decision.reason == Reason::ruleset ? 1U : 0U;
+  }
+  EXPECT_GT(replay.same(), 0U);
+  EXPECT_EQ(replay.different(), 0U);
+  EXPECT_EQ(replay.states_different(), 0U);
+  EXPECT_EQ(kills, 1U);
+}
+
+}  // namespace
+}  // namespace forestall::test

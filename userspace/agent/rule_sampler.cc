@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/rule_sampler.h"
+
+#include <utility>
+
+#include "kernel/scheduling.h"
+
+namespace forestall::agent {
+
+Result<std::unique_ptr<RuleSamplerThread>> RuleSamplerThread::create(const kernel::CgroupTree& tree,
+                                                                     const Clock& clock) {
+  std::unique_ptr<RuleSamplerThread> made(new RuleSamplerThread(tree, clock));
+  made->thread_ =
+      TRY(base::JobThread::create("rule-sampler", [sampler = made.get()] { sampler->read(); }));
+  return made;
+}
+
+// The loop frees what this thread allocated; see TreeScannerThread::refresh().
+void RuleSamplerThread::read() {
+  kernel::use_service_priority();
+  reading_.observation = reader_.read(clock_.now(), *reading_.needs);
+}
+
+bool RuleSamplerThread::start(const RuleNeeds& needs) {
+  if (thread_->running()) return false;
+  reading_.needs = needs;
+  return thread_->start();
+}
+
+std::optional<RuleSampler::Reading> RuleSamplerThread::finish() {
+  if (!thread_->finish()) return std::nullopt;
+  return std::exchange(reading_, Reading{});
+}
+
+RuleReadings::RuleReadings(RuleSampler& sampler, const Config& config) : sampler_(sampler) {
+  reconfigured(config);
+}
+
+void RuleReadings::reconfigured(const Config& config) {
+  if (config.rules == rulesets_) return;
+  rulesets_ = config.rules;
+  needs_ = rulesets_ ? RuleNeeds(rulesets::needs_of(*rulesets_)) : RuleNeeds();
+  read_.reset();
+}
+
+std::optional<MonotonicTime> RuleReadings::next_due() const {
+  if (!needs_ || reads_) return std::nullopt;
+  return due_;
+}
+
+void RuleReadings::start(MonotonicTime now) {
+  due_ = now + kInterval;
+  reads_ = sampler_.start(needs_);
+}
+
+bool RuleReadings::take() {
+  auto reading = sampler_.finish();
+  if (!reading) return false;
+  reads_ = false;
+  if (!needs_ || reading->needs != needs_) return false;
+  read_ = std::move(reading->observation);
+  return true;
+}
+
+SharedValue<rulesets::RuleObservation> RuleReadings::use() {
+  return std::exchange(read_, {});
+}
+
+}  // namespace forestall::agent

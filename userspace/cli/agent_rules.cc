@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/agent_rules.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <utility>
+
+#include "base/trusted_file.h"
+#include "cli/rules_input.h"
+#include "intake/oomd_config.h"
+#include "intake/oomd_import.h"
+#include "intake/ruleset_config.h"
+#include "rulesets/program.h"
+
+namespace forestall::cli {
+namespace {
+
+Result<void> add_drop_ins(const std::string& directory, intake::OomdConfig& config,
+                          text::Findings& findings) {
+  rulesets::RuleProgram program(config.rulesets, {});
+  for (const DropInText& each : TRY(read_drop_ins(directory))) {
+    const std::string path = directory + "/" + each.name;
+    TRY(open_trusted(path));
+    auto drop_in =
+        intake::parse_oomd_drop_in(path, each.name, each.text, config.rulesets, findings);
+    if (!drop_in) continue;
+    config.hooks.insert(config.hooks.end(), drop_in->file.hooks.begin(), drop_in->file.hooks.end());
+    program.add(std::move(drop_in->file));
+  }
+  config.rulesets.clear();
+  for (const rulesets::RulesetInstance& each : program.order()) {
+    rulesets::Ruleset& added = config.rulesets.emplace_back(*each.ruleset);
+    if (!each.drop_in.empty()) added.name += " (" + each.drop_in + ")";
+  }
+  return {};
+}
+
+// The places are of rulesets: the names of oomd.json have no positions.
+void find_not_run(const std::string& file, const std::vector<rulesets::Ruleset>& rulesets,
+                  text::Findings& findings) {
+  for (const rulesets::Ruleset& ruleset : rulesets) {
+    for (std::size_t a = 0; a < ruleset.actions.size(); ++a) {
+      const std::string_view why = intake::not_run_by_agent(ruleset.actions[a]);
+      if (why.empty()) continue;
+      findings.errors.push_back({{file, std::nullopt},
+                                 fmt::format("ruleset '{}', action {} ('{}'): {}", ruleset.name,
+                                             a + 1, ruleset.actions[a].name, why)});
+    }
+  }
+}
+
+Result<intake::ImportedRulesets> load_agent_oomd(const Options& options) {
+  const std::string& file = options.oomd_config;
+  const std::string text = TRY(intake::read_trusted_text_file(file));
+  text::Findings findings;
+  auto config = intake::parse_oomd_config(file, text, findings);
+  if (config && !options.oomd_drop_in_dir.empty()) {
+    TRY(add_drop_ins(options.oomd_drop_in_dir, *config, findings));
+  }
+  std::optional<intake::ImportedRulesets> imported;
+  if (config && findings.errors.empty()) imported = intake::import_oomd(file, *config, findings);
+  if (imported) find_not_run(file, imported->rulesets, findings);
+  if (!findings.errors.empty()) return error(text::format(findings.errors));
+  return std::move(*imported);
+}
+
+}  // namespace
+
+Result<void> add_agent_rules(const Options& options, intake::LoadedConfig& loaded) {
+  if (!loaded.not_run_by_agent.empty()) {
+    return error(fmt::format("{}", fmt::join(loaded.not_run_by_agent, "\n")));
+  }
+  if (options.oomd_config.empty()) {
+    if (!options.oomd_drop_in_dir.empty()) {
+      return error("--oomd-drop-in-dir requires --oomd-config");
+    }
+  } else if (!loaded.rulesets.empty()) {
+    return error(
+        "--oomd-config and 'rulesets' of the configuration exclude each other; remove one");
+  } else {
+    intake::ImportedRulesets imported = TRY(load_agent_oomd(options));
+    loaded.rulesets = std::move(imported.rulesets);
+    for (const std::string& note : imported.notes) {
+      loaded.warnings.push_back(options.oomd_config + ": " + note);
+    }
+  }
+  if (!loaded.rulesets.empty()) loaded.config.rules = loaded.rulesets;
+  return {};
+}
+
+}  // namespace forestall::cli

@@ -246,7 +246,7 @@ abi_readings BpfPrograms::Loaded::last_readings(CgroupId cgroup) const {
 
 Result<abi_stall> BpfPrograms::Loaded::closed_stalls(std::uint64_t cgroup) const {
   const __u64 key = cgroup;
-  const auto sum = sum_over_cpus<abi_stall>(skeleton->maps.stalls, &key);
+  auto sum = sum_over_cpus<abi_stall>(skeleton->maps.stalls, &key);
   if (!sum && sum.error().code == ENOENT) return abi_stall{};
   return sum;
 }

@@ -67,7 +67,7 @@ bool leader_has_exited(pid_t pid) {
 
 Result<void> processes_led_in(const CgroupDir& group, ProcessList& list) {
   std::vector<pid_t> listed;
-  const auto read = read_list(group, "cgroup.procs", listed);
+  auto read = read_list(group, "cgroup.procs", listed);
   if (listed.empty()) return read;
   std::vector<pid_t> here;
   const auto threads_read = read_list(group, "tasks", here);

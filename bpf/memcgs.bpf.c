@@ -65,7 +65,8 @@ __u64 begin_id;
 __u32 counters_wanted;
 /* Index of each counter in memcg_vmstats_percpu.state; below 0: unknown. */
 __s32 stat_index[ABI_MEMCG_COUNTERS] = {-1, -1};
-/* Counters of the current task's memcg, for userspace to find the indices. */
+/* This CPU's part of the counters of the current task's memcg, for userspace to find the indices.
+ */
 __s64 own_states[ABI_MEMCG_STATES];
 
 __u32 memcg_count;
@@ -136,24 +137,30 @@ __noinline __s64 state_of(__u64 memcg, __u32 index) {
   return sum.sum;
 }
 
-static long copy_own_state(__u32 i, struct mem_cgroup** own) {
+static long copy_own_state(__u32 i, __u64* states) {
   __u32 index = i & (ABI_MEMCG_STATES - 1);
 
-  own_states[index] = state_of((__u64)*own, index);
+  bpf_probe_read_kernel(&own_states[index], sizeof(own_states[index]),
+                        (void*)(*states + index * sizeof(long)));
   return 0;
 }
 
-/* Number of counters that a memcg has; 0: unknown. */
+/* Number of counters that a memcg has; 0: unknown. Of this CPU only: between two calls on one CPU
+ * without a task switch, only the caller changes them, whatever others in its memcg do elsewhere.
+ */
 SEC("syscall")
 int read_own_states(void* ctx) {
   struct mem_cgroup* own = memcg_of_task((void*)bpf_get_current_task());
+  __u64 states = own ? states_of(own) : 0;
+  __u64 here = this_cpu_offset();
   __u32 count = 0;
 
   if (bpf_core_field_exists(struct memcg_vmstats_percpu, state))
     count = bpf_core_field_size(struct memcg_vmstats_percpu, state) / sizeof(long);
-  if (!own || !cpu_count) return 0;
+  if (!states || !here) return 0;
+  states += here;
   if (count > ABI_MEMCG_STATES) count = ABI_MEMCG_STATES;
-  bpf_loop(count, copy_own_state, &own, 0);
+  bpf_loop(count, copy_own_state, &states, 0);
   return count;
 }
 

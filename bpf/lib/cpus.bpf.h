@@ -38,6 +38,24 @@ static long learn_cpu(__u32 i, void* ruler_pointer) {
   return 0;
 }
 
+static __always_inline __u64 ruler_base(void) {
+  __u64 base = 0;
+
+  as_number = (__u64)&ruler;
+  bpf_probe_read_kernel(&base, sizeof(base),
+                        (void*)as_number + bpf_core_field_offset(struct bpf_array, pptrs));
+  return base;
+}
+
+/* Of the per-CPU area of the CPU that runs this; 0: unknown. */
+static __always_inline __u64 this_cpu_offset(void) {
+  __u64 base = ruler_base();
+  __u32 key = 0;
+
+  as_number = (__u64)bpf_map_lookup_elem(&ruler, &key);
+  return base && as_number ? as_number - base : 0;
+}
+
 /*
  * Run once by userspace. The kernel's table __per_cpu_offset is data, and locked-down kernels hide
  * data symbols (CONFIG_KALLSYMS_ALL). A per-CPU map serves instead: the difference between its
@@ -46,11 +64,8 @@ static long learn_cpu(__u32 i, void* ruler_pointer) {
  */
 SEC("syscall")
 int learn_cpus(void* ctx) {
-  __u64 base = 0;
+  __u64 base = ruler_base();
 
-  as_number = (__u64)&ruler;
-  bpf_probe_read_kernel(&base, sizeof(base),
-                        (void*)as_number + bpf_core_field_offset(struct bpf_array, pptrs));
   if (!base) return 1;
   bpf_loop(cpu_count, learn_cpu, &base, 0);
   return 0;

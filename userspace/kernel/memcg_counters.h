@@ -20,7 +20,8 @@ struct MemcgCounters {
 };
 
 // Replaces `counters` by those of this process' memory cgroup, in pages, in the kernel's order;
-// empty: unknown. Takes no memory if `counters` has room: what it takes would be counted, too.
+// empty: unknown. It may be the part of this CPU. Takes no memory if `counters` has room: what it
+// takes would be counted, too.
 using ReadMemcgCounters = std::function<void(std::vector<std::int64_t>& counters)>;
 
 [[nodiscard]] MemcgCounters find_memcg_counters(const ReadMemcgCounters& read);

@@ -25,6 +25,7 @@ Series exported() {
   DropCounts drops;
   const std::vector<BpfCounter> counters{{"agent", "dropped", "oom", true, 0},
                                          {"agent", "failures", "read", true, 0},
+                                         {"guard", "timer", {}, true, 0},
                                          {"guard", "unread", {}, true, 0}};
   drops.bpf.set(counters);
   Metrics metrics("1", Tier::full, {nullptr, &drops, nullptr});

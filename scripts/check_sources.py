@@ -244,6 +244,19 @@ def formatting() -> Iterator[str]:
         yield f".clang-format:1: clang-format failed: {ran.stderr.strip()[:200]}"
 
 
+def executables() -> Iterator[str]:
+    """What begins with an interpreter can be run. A checkout has the mode of the index."""
+    listed = subprocess.run(["git", "-C", TOP, "ls-files", "-s"], capture_output=True, text=True,
+                            check=False).stdout
+    for mode, _, _, name in (line.split(maxsplit=3) for line in listed.splitlines()):
+        path = TOP / name
+        if mode != "100644" or not path.is_file():
+            continue
+        with path.open("rb") as file:
+            if file.read(2) == b"#!":
+                yield f"{place(path, 1)}: begins with #! and is not executable"
+
+
 def top_level() -> Iterator[str]:
     for name in sorted({path.relative_to(TOP).parts[0] for path in FILES}):
         if not TOP_LEVEL.fullmatch(name):
@@ -344,7 +357,7 @@ def citations() -> Iterator[str]:
 
 RULES: list[Callable[[], Iterator[str]]] = [
     layers, protos, own_header_first, names, licences, sizes, functions, sleeps, skips, leftovers,
-    words, citations, formatting, top_level]
+    words, citations, formatting, executables, top_level]
 
 
 def write_junit(path: str, problems: dict[str, list[str]]) -> None:

@@ -63,9 +63,11 @@ stage_vm() {
 
 cluster_cache=${FORESTALL_CLUSTER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/forestall/cluster}
 stage_cluster() {
-  local report=(--cache "$cluster_cache" --junit "$results/cluster.xml")
+  local report=(--cache "$cluster_cache" --junit "$results/cluster.xml") probed=0
   # Before anything is built: a machine that cannot run it counts as not applicable.
-  tests/real_cluster/run.py --probe "${report[@]}" || return 0
+  tests/real_cluster/run.py --probe "${report[@]}" || probed=$?
+  ((probed != 77)) || return 0
+  ((probed == 0)) || return "$probed"
   if [[ $named == no ]] && ! tests/real_cluster/build_kubernetes.sh --check "$cluster_cache"; then
     echo "cluster: not run, because $cluster_cache has no Kubernetes;" \
       "'scripts/test.sh cluster' builds it once"

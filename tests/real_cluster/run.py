@@ -28,6 +28,8 @@ from lab import LabCgroups, LabError
 
 HERE = pathlib.Path(__file__).resolve().parent
 PR_SET_CHILD_SUBREAPER = 36
+# Exit status of --probe.
+CANNOT_RUN = 77
 # It takes three minutes on two idle CPUs.
 SUITE_SECONDS_MAX = 20 * 60
 # Of the suite's output, in the report of a suite that ended without one.
@@ -130,7 +132,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--image", type=pathlib.Path, help="of scripts/image.sh")
     parser.add_argument("--probe", action="store_true",
-                        help="only find out whether this machine can run it: 1 if not")
+                        help=f"only find out whether this machine can run it: {CANNOT_RUN} if not")
     parser.add_argument("--cache", type=pathlib.Path, default=default_cache())
     parser.add_argument("--junit", type=pathlib.Path, help="write the result as JUnit XML")
     parser.add_argument("tests", nargs="*", help="names of tests; default: all")
@@ -145,7 +147,7 @@ def main() -> int:
         print(reason)
         if options.junit:
             write_not_applicable(options.junit, reason)
-        return 1 if options.probe else 0
+        return CANNOT_RUN if options.probe else 0
     if options.probe:
         return 0
     # What the lab leaves running becomes this process's, and can be reaped here.

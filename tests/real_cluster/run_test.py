@@ -45,7 +45,7 @@ class RunTest(unittest.TestCase):
         ran = subprocess.run(
             [sys.executable, str(pathlib.Path(run.__file__)), "--probe", "--junit",
              str(self.junit)], env={"PATH": "/nowhere"}, stdout=subprocess.PIPE, text=True)
-        self.assertEqual(ran.returncode, 1)
+        self.assertEqual(ran.returncode, run.CANNOT_RUN)
         self.assertIn("not applicable: the cluster needs ", ran.stdout)
         self.assertIn("not applicable:", self.cases()["cluster"])
 

@@ -142,7 +142,7 @@ void WrittenPods::replace_writer(std::uint64_t writer) {
 
 bool WrittenPods::apply(const v1::UpdatePodsRequest& request, const KnownPods& pods) {
   if (request.begins_list()) {
-    listed_.emplace();
+    listed_ = PodsByUid{};
   }
   PodsByUid& target = listed_ ? *listed_ : pods_;
   bool changed = false;

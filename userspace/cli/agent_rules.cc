@@ -6,7 +6,6 @@
 
 #include <utility>
 
-#include "base/trusted_file.h"
 #include "cli/rules_input.h"
 #include "intake/oomd_config.h"
 #include "intake/oomd_import.h"
@@ -21,9 +20,9 @@ Result<void> add_drop_ins(const std::string& directory, intake::OomdConfig& conf
   rulesets::RuleProgram program(config.rulesets, {});
   for (const DropInText& each : TRY(read_drop_ins(directory))) {
     const std::string path = directory + "/" + each.name;
-    TRY(open_trusted(path));
-    auto drop_in =
-        intake::parse_oomd_drop_in(path, each.name, each.text, config.rulesets, findings);
+    // What is parsed is what was checked: the file may have been replaced since it was listed.
+    const std::string text = TRY(intake::read_trusted_text_file(path));
+    auto drop_in = intake::parse_oomd_drop_in(path, each.name, text, config.rulesets, findings);
     if (!drop_in) continue;
     config.hooks.insert(config.hooks.end(), drop_in->file.hooks.begin(), drop_in->file.hooks.end());
     program.add(std::move(drop_in->file));

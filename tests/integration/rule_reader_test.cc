@@ -135,7 +135,7 @@ TEST(RuleSampleReader, AttributesOfAnotherOwnerDoNotCount) {
   ScratchCgroup scratch;
   const std::string directory = scratch.directory(scratch.path());
   if (::setxattr(directory.c_str(), "user.oomd_avoid", "1", 1, 0) != 0) {
-    GTEST_SKIP() << "not applicable: this kernel has no user.* attributes on cgroups";
+    GTEST_SKIP() << "not applicable: no user.* attributes on these cgroups; runs in guests with v2";
   }
   sources::RuleSampleReader reader(*tree);
   EXPECT_EQ(reader.read({}, kills_below(scratch.path(), false)).find(scratch.path())->xattrs.size(),

@@ -319,6 +319,28 @@ strategies:
               ElementsAre("unknown strategy name: Other"));
 }
 
+// What another file has once, a policy may name again.
+TEST(DeschedulerPolicy, AliasesAndMergeKeysAreExpanded) {
+  const DeschedulerPolicy policy = parsed(R"(
+profiles:
+- name: a
+  pluginConfig:
+  - name: LowNodeUtilization
+    args: &low
+      thresholds: &limits {cpu: 20}
+      targetThresholds: {<<: *limits, cpu: 50}
+  plugins: {balance: &on {enabled: [LowNodeUtilization]}}
+- name: b
+  pluginConfig: [{name: LowNodeUtilization, args: {<<: *low, numberOfNodes: 4}}]
+  plugins: {balance: *on}
+)");
+  ASSERT_THAT(policy.policy.profiles, SizeIs(2));
+  const auto& low =
+      std::get<rebalance::LowNodeUtilizationArgs>(policy.policy.profiles[1].balance.at(0).args);
+  EXPECT_EQ(low.target_thresholds.at("cpu"), 50);
+  EXPECT_EQ(low.number_of_nodes, 4);
+}
+
 TEST(DeschedulerPolicy, TranslatesOnlyTheKeysThatAStrategyOfV1alpha1Has) {
   const DeschedulerPolicy policy = parsed(R"(
 apiVersion: descheduler/v1alpha1

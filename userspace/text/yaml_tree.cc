@@ -6,6 +6,7 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
+#include <iterator>
 #include <sstream>
 #include <string>
 #include <unordered_map>
@@ -103,13 +104,21 @@ class TreeBuilder final : public YAML::EventHandler {
     if (stopped_) return;
     YamlNode node;
     node.at = null_position(mark);
-    refuse_extras(node.at, "?", anchor);
-    add(std::move(node));
+    add(std::move(node), anchor);
   }
 
-  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     if (stopped_) return;
-    stop(at(mark), "aliases (*name) are not supported; write the value out");
+    const Position position = at(mark);
+    const auto found = anchors_.find(anchor);
+    if (found == anchors_.end()) return stop(position, "the alias is part of the value it names");
+    const Anchored& named = found->second;
+    if (expects_key() && named.node.kind != YamlNode::Kind::scalar) {
+      return stop(position, kKeyKind);
+    }
+    if (open_.size() + named.size.depth > kYamlDepthMax) return stop(position, depth_problem());
+    if (!count_copy(named.size, position)) return;
+    place(named.node, named.size);
   }
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -123,8 +132,8 @@ class TreeBuilder final : public YAML::EventHandler {
     if (unclosed_quote(lines_.offset(mark))) {
       return stop(node.at, "the quote opened here is never closed");
     }
-    refuse_extras(node.at, tag, anchor);
-    add(std::move(node));
+    refuse_tag(node.at, tag);
+    add(std::move(node), anchor);
   }
 
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -142,10 +151,34 @@ class TreeBuilder final : public YAML::EventHandler {
   std::optional<YamlNode> take() && { return stopped_ ? std::nullopt : std::move(root_); }
 
  private:
+  static constexpr const char* kKeyKind = "a key must be a plain word, not a map or list";
+
+  // What a node and all in it take.
+  struct Size {
+    std::size_t nodes = 0;
+    std::size_t bytes = 0;
+    std::size_t depth = 0;
+
+    void add(const Size& child) {
+      nodes += child.nodes;
+      bytes += child.bytes;
+      depth = std::max(depth, child.depth + 1);
+    }
+  };
+  struct Anchored {
+    YamlNode node;
+    Size size;
+  };
+
   // An open map or list. Stored here instead of in its parent, whose vector may grow.
   struct Open {
     YamlNode node;
-    std::optional<YamlEntry> entry;  // for a map: the key whose value follows
+    YAML::anchor_t anchor = 0;
+    Size size;
+    bool merging = false;              // `entry` is a merge key
+    std::optional<Position> merge_at;  // of the first one
+    std::vector<YamlEntry> merged;     // in the order of the text
+    std::optional<YamlEntry> entry;    // for a map: the key whose value follows
     // For a map: the entry of each key. Comparing with every entry would take quadratic time, on
     // the thread that evaluates pressure.
     std::unordered_map<std::string, std::size_t> entry_of;
@@ -184,13 +217,14 @@ class TreeBuilder final : public YAML::EventHandler {
     return true;
   }
 
-  void refuse_extras(Position position, const std::string& tag, YAML::anchor_t anchor) {
+  static std::string depth_problem() {
+    return "nested more than " + std::to_string(kYamlDepthMax) + " deep";
+  }
+
+  void refuse_tag(Position position, const std::string& tag) {
     if (tag != "?" && tag != "!" && !tag.empty()) {
       problems_.push_back(
           {position, "tags (" + tag + ") are not supported; write the plain value"});
-    }
-    if (anchor != 0) {
-      problems_.push_back({position, "anchors (&name) are not supported; write the plain value"});
     }
   }
 
@@ -198,12 +232,12 @@ class TreeBuilder final : public YAML::EventHandler {
             YAML::anchor_t anchor) {
     if (stopped_) return;
     const Position position = at(mark);
-    if (expects_key()) return stop(position, "a key must be a plain word, not a map or list");
-    if (open_.size() == kYamlDepthMax) {
-      return stop(position, "nested more than " + std::to_string(kYamlDepthMax) + " deep");
-    }
-    refuse_extras(position, tag, anchor);
+    if (expects_key()) return stop(position, kKeyKind);
+    if (open_.size() == kYamlDepthMax) return stop(position, depth_problem());
+    refuse_tag(position, tag);
     Open opened;
+    opened.anchor = anchor;
+    opened.size = {.nodes = 1, .bytes = 0, .depth = 1};
     opened.node.kind = kind;
     opened.node.at = position;
     open_.push_back(std::move(opened));
@@ -211,28 +245,61 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void close() {
     if (stopped_) return;
-    YamlNode node = std::move(open_.back().node);
+    Open closed = std::move(open_.back());
     open_.pop_back();
-    add(std::move(node));
+    for (YamlEntry& each : closed.merged) {
+      const auto [known, is_new] = closed.entry_of.try_emplace(each.key, 0);
+      if (is_new) closed.node.entries.push_back(std::move(each));
+    }
+    finish(std::move(closed.node), closed.size, closed.anchor);
   }
 
   [[nodiscard]] bool expects_key() const {
     return !open_.empty() && open_.back().node.kind == YamlNode::Kind::map && !open_.back().entry;
   }
 
-  void add(YamlNode node) {
-    if (++nodes_ > kYamlNodesMax) {
-      return stop(node.at, "more than " + std::to_string(kYamlNodesMax) + " values");
+  // A scalar, or nothing.
+  void add(YamlNode node, YAML::anchor_t anchor) {
+    const Size size{.nodes = 1, .bytes = node.text.size(), .depth = 0};
+    finish(std::move(node), size, anchor);
+  }
+
+  // A node that the text has here.
+  void finish(YamlNode node, const Size& size, YAML::anchor_t anchor) {
+    if (++nodes_ > kYamlNodesMax) return stop(node.at, nodes_problem());
+    if (anchor != 0) {
+      if (!count_copy(size, node.at)) return;
+      anchors_.insert_or_assign(anchor, Anchored{node, size});
     }
+    place(std::move(node), size);
+  }
+
+  static std::string nodes_problem() {
+    return "more than " + std::to_string(kYamlNodesMax) + " values";
+  }
+
+  bool count_copy(const Size& size, Position position) {
+    nodes_ += size.nodes;
+    copied_bytes_ += size.bytes;
+    if (nodes_ <= kYamlNodesMax && copied_bytes_ <= kYamlCopiedBytesMax) return true;
+    stop(position, nodes_ > kYamlNodesMax
+                       ? nodes_problem() + ", with copies for anchors and aliases"
+                       : "anchors and aliases make more than 8 MiB of copies");
+    return false;
+  }
+
+  void place(YamlNode node, const Size& size) {
     if (open_.empty()) {
       root_ = std::move(node);
       return;
     }
     Open& parent = open_.back();
+    parent.size.add(size);
     if (parent.node.kind == YamlNode::Kind::list) {
       parent.node.items.push_back(std::move(node));
     } else if (!parent.entry) {
       if (node.kind == YamlNode::Kind::null) return stop(node.at, "a key is missing here");
+      parent.merging = node.text == "<<" && !node.quoted;
       parent.entry = YamlEntry{std::move(node.text), node.at, {}};
     } else {
       parent.entry->value = std::move(node);
@@ -243,10 +310,7 @@ class TreeBuilder final : public YAML::EventHandler {
   void keep(Open& parent) {
     YamlEntry entry = std::move(*parent.entry);
     parent.entry.reset();
-    if (entry.key == "<<") {
-      problems_.push_back({entry.at, "merge keys (<<) are not supported; write the keys out"});
-      return;
-    }
+    if (parent.merging) return merge(parent, std::move(entry));
     std::vector<YamlEntry>& entries = parent.node.entries;
     const auto [first, is_new] = parent.entry_of.try_emplace(entry.key, entries.size());
     if (is_new) {
@@ -254,8 +318,32 @@ class TreeBuilder final : public YAML::EventHandler {
     } else if (repeated_ == RepeatedKeys::replace) {
       entries[first->second] = std::move(entry);
     } else {
-      problems_.push_back({entry.at, "key '" + entry.key + "' was already given in line " +
-                                         std::to_string(entries[first->second].at.line)});
+      refuse(entry, entries[first->second].at);
+    }
+  }
+
+  void refuse(const YamlEntry& repetition, Position first) {
+    problems_.push_back({repetition.at, "key '" + repetition.key + "' was already given in line " +
+                                            std::to_string(first.line)});
+  }
+
+  void merge(Open& parent, YamlEntry entry) {
+    if (parent.merge_at && repeated_ == RepeatedKeys::refuse)
+      return refuse(entry, *parent.merge_at);
+    parent.merge_at = entry.at;
+    std::vector<YamlNode> maps;
+    if (entry.value.kind == YamlNode::Kind::list) {
+      maps = std::move(entry.value.items);
+    } else {
+      maps.push_back(std::move(entry.value));
+    }
+    for (YamlNode& each : maps) {
+      if (each.kind != YamlNode::Kind::map) {
+        problems_.push_back(
+            {entry.at, "the merge key << takes a map or a list of maps, found " + describe(each)});
+        return;
+      }
+      std::move(each.entries.begin(), each.entries.end(), std::back_inserter(parent.merged));
     }
   }
 
@@ -269,7 +357,9 @@ class TreeBuilder final : public YAML::EventHandler {
   const RepeatedKeys repeated_;
   std::vector<Open> open_;
   std::optional<YamlNode> root_;
+  std::unordered_map<YAML::anchor_t, Anchored> anchors_;  // of complete values
   std::size_t nodes_ = 0;
+  std::size_t copied_bytes_ = 0;
   int documents_ = 0;
   bool stopped_ = false;
 };
@@ -351,7 +441,7 @@ std::optional<YamlNode> parse_yaml(std::string_view given, std::vector<Diagnosti
       const std::size_t offset = lines.offset(exception.mark);
       if (exception.msg == YAML::ErrorMsg::UNKNOWN_ANCHOR) {
         problems.push_back(
-            {lines.position(offset), "aliases (*name) are not supported; write the value out"});
+            {lines.position(offset), "the alias (*name) has no anchor (&name) before it"});
       } else {
         problems.push_back({lines.position(offset), explain(exception.msg)});
       }

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // YAML text as a tree of maps, lists and scalars, each with its position.
 //
-// A configuration needs only a small part of YAML; the rest is refused: anchors, aliases and merge
-// keys (a key's value should be written where it is read, and a page of aliases can expand to
-// gigabytes), tags, several documents, and keys that are not scalars. Scalars remain text, and the
-// schema defines their types, so `name: no` is the name "no".
+// A configuration needs only a part of YAML; the rest is refused: tags, several documents, and keys
+// that are not scalars. Scalars remain text, and the schema defines their types, so `name: no` is
+// the name "no".
 //
-// Built from yaml-cpp's events instead of its nodes, because nodes lose positions, expand aliases,
-// and silently keep the first of two equal keys. yaml-cpp's exceptions are caught here.
+// An alias (*name) is replaced by a copy of the value at its anchor (&name), with the positions of
+// that value: a mistake is reported where it is written. A merge key (<<) adds the keys of its map,
+// or of its list of maps, that are not given otherwise; earlier maps come first. A page of aliases
+// can expand to gigabytes, so all copies count against the limits of the text.
+//
+// Built from yaml-cpp's events instead of its nodes, because nodes lose positions, share what
+// aliases name, and silently keep the first of two equal keys. yaml-cpp's exceptions are caught
+// here.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +27,9 @@ namespace forestall::text {
 
 inline constexpr std::size_t kYamlBytesMax = 1 << 20;
 inline constexpr std::size_t kYamlDepthMax = 32;
+// With the copies that anchors and aliases need.
 inline constexpr std::size_t kYamlNodesMax = 100'000;
+inline constexpr std::size_t kYamlCopiedBytesMax = std::size_t{8} << 20;
 
 struct YamlEntry;
 

@@ -30,7 +30,7 @@ std::string line(pid_t pid) {
 
 struct World {
   explicit World(const std::string& procs) : tree{{"victim/cgroup.procs", procs}} {}
-  Result<ProcessSnapshot> call(std::vector<pid_t> known = {}, Hold hold = Hold::by_pidfd,
+  Result<ProcessSnapshot> call(std::vector<pid_t> known = {}, Pinning hold = Pinning::by_pidfd,
                                std::optional<pid_t> only = std::nullopt) const {
     const UniqueFd root(open(tree.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     return take_process_snapshot(*CgroupDir::open(root.get(), "/victim"),
@@ -74,7 +74,7 @@ TEST(ProcessSnapshot, IsNotSettledIfAProcessExitedDuringTheOpen) {
 
 TEST(ProcessSnapshot, RefusesInitItselfAndItsAncestors) {
   const World world(line(1) + line(getpid()) + line(getppid()));
-  for (const Hold hold : {Hold::by_pidfd, Hold::none}) {
+  for (const Pinning hold : {Pinning::by_pidfd, Pinning::none}) {
     const auto snapshot = world.call({}, hold);
     ASSERT_TRUE(snapshot.ok());
     EXPECT_TRUE(snapshot->found.empty());
@@ -98,7 +98,7 @@ TEST(ProcessSnapshot, OpensOnlyNewProcesses) {
 TEST(ProcessSnapshot, SeesOnlyTheProcessItIsRestrictedTo) {
   const Child wanted(live), other(live);
   const World world(line(wanted.pid()) + line(other.pid()));
-  const auto snapshot = world.call({}, Hold::by_pidfd, wanted.pid());
+  const auto snapshot = world.call({}, Pinning::by_pidfd, wanted.pid());
   ASSERT_TRUE(snapshot.ok());
   ASSERT_EQ(snapshot->found.size(), 1U);
   EXPECT_EQ(snapshot->found[0].id().pid, wanted.pid());
@@ -108,7 +108,7 @@ TEST(ProcessSnapshot, SeesOnlyTheProcessItIsRestrictedTo) {
 TEST(ProcessSnapshot, WithoutPidfdsOnlyCounts) {
   const Child child(live);
   const World world(line(child.pid()));
-  const auto snapshot = world.call({}, Hold::none);
+  const auto snapshot = world.call({}, Pinning::none);
   ASSERT_TRUE(snapshot.ok());
   EXPECT_TRUE(snapshot->found.empty());
   EXPECT_EQ(snapshot->present.size(), 1U);

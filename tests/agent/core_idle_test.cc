@@ -157,7 +157,7 @@ TEST_F(CoreIdle, PausesTwentyTimesTheLengthOfAWalk) {
 // A recording: passes at a fixed rate, and the workloads at the end of each.
 class EachSecond final : public exports::PassListener {
  public:
-  void passed(const exports::Pass&) override { ++passes; }
+  void passed(const exports::PolicyPass&) override { ++passes; }
   [[nodiscard]] std::optional<Duration> pass_interval() const override { return seconds(1); }
   [[nodiscard]] bool wants_workload_sample(MonotonicTime) override { return true; }
   void sampled(const exports::WorkloadSampling&) override { ++samples; }

@@ -145,9 +145,9 @@ bool measure_plan(const Measured& each, const char* evictor, const rebalance::Sn
     const auto policy = policy_of(each, evictor, fixed);
     if (!policy) return false;
     const Stopwatch watch;
-    const rebalance::Plan plan = rebalance::rebalance(*policy, snapshot);
+    const rebalance::RebalancePlan plan = rebalance::rebalance(*policy, snapshot);
     const auto evicted = std::ranges::count_if(
-        plan.evictions, [](const rebalance::Eviction& one) { return one.refused.empty(); });
+        plan.evictions, [](const rebalance::PodEviction& one) { return one.refused.empty(); });
     fmt::print("{:43} {:15} {:8} {}  {:6} evictions, {} refused\n", each.plugin, evictor,
                fixed ? "fixed" : "upstream", watch.text(), evicted,
                static_cast<std::ptrdiff_t>(plan.evictions.size()) - evicted);
@@ -188,7 +188,7 @@ int run_one_size(int nodes) {
     const auto policy = policy_of(kMeasured[0], "{nodeFit: true}", fixed);
     if (!policy) return 1;
     const Stopwatch watch;
-    const rebalance::Plan plan = rebalance::rebalance(*policy, *snapshot);
+    const rebalance::RebalancePlan plan = rebalance::rebalance(*policy, *snapshot);
     fmt::print("\t{:.3f}\t{}", watch.cpu(), plan.evictions.size());
   }
   fmt::print("\t{:.0f}\n", peak_mib());

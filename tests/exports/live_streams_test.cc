@@ -25,7 +25,7 @@ class Numbers final : public LiveFrames {
   void begin() override {
     note([&] { ++begun; });
   }
-  Frame frame(bool want_whole) override {
+  PageUpdate frame(bool want_whole) override {
     note([&] { ++frames; });
     const std::string text = std::to_string(frames) + std::string(padding_, '.') + "\n";
     return {"+" + text, want_whole ? "=" + text : ""};
@@ -152,7 +152,7 @@ TEST_F(LiveStreamsTest, AcceptsOneFrameOfAnySize) {
 class Slow final : public LiveFrames {
  public:
   void begin() override {}
-  Frame frame(bool want_whole) override {
+  PageUpdate frame(bool want_whole) override {
     const MonotonicTime began = SystemClock().now();
     if (ended_ && began - *ended_ < length_) ++in_haste;
     // Uses CPU, as reading the node does.

@@ -45,13 +45,13 @@ void run(std::string_view input) {
   text::Findings findings;
   const auto policy = intake::parse_descheduler_policy("p", kPolicy, nullptr, findings);
   require(policy.has_value());
-  rebalance::PlanOptions options;
+  rebalance::CycleOptions options;
   options.explain = true;
-  const rebalance::Plan plan = rebalance::rebalance(policy->policy, snapshot, options);
+  const rebalance::RebalancePlan plan = rebalance::rebalance(policy->policy, snapshot, options);
   const rebalance::ClusterView view(snapshot);
   const rebalance::DefaultEvictor evictor(view, policy->policy.profiles[0].evictor);
   std::set<std::size_t> evicted;
-  for (const rebalance::Eviction& each : plan.evictions) {
+  for (const rebalance::PodEviction& each : plan.evictions) {
     require(evictor.filter(each.pod));
     require(!each.refused.empty() || evicted.insert(each.pod).second);
   }

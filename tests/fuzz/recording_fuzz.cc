@@ -59,7 +59,7 @@ void read_all(std::string_view file) {
     reported += kChunkHeaderSize + (*chunk)->header.stored_size;
     decode_all((*chunk)->raw);
   }
-  for (const recording::Damage& damage : reader->damages()) reported += damage.bytes;
+  for (const recording::DamagedRange& damage : reader->damages()) reported += damage.bytes;
   if (reader->cut()) reported += reader->cut()->bytes;
   require(reported <= file.size());
   const auto places = reader->places();

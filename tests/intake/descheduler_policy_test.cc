@@ -308,7 +308,7 @@ strategies:
   EXPECT_EQ(duplicates.name, "strategy-RemoveDuplicates-profile");
   EXPECT_TRUE(duplicates.evictor.node_fit);
   EXPECT_FALSE(
-      duplicates.evictor.protections.contains(rebalance::Protection::pods_with_local_storage));
+      duplicates.evictor.protections.contains(rebalance::PodProtection::pods_with_local_storage));
   EXPECT_EQ(duplicates.balance.at(0).name, "RemoveDuplicates");
   const rebalance::Profile& life = policy.policy.profiles[1];
   EXPECT_EQ(life.evictor.priority_threshold, 1000);

@@ -147,7 +147,7 @@ TEST(OomdConfig, ArgumentsAreTyped) {
   const auto pressure = arguments_of<rulesets::PressureAbove>(
       "{'name': 'pressure_rising_beyond', 'args': {'cgroup': 'a', 'resource': 'io', 'threshold': "
       "' 60', 'duration': 7.0}}");
-  EXPECT_EQ(pressure.resource, rulesets::Resource::io);
+  EXPECT_EQ(pressure.resource, rulesets::PressureResource::io);
   EXPECT_EQ(pressure.threshold, 60);
   EXPECT_EQ(pressure.duration, 7);
   EXPECT_FLOAT_EQ(pressure.fast_fall_ratio.value_or(0), 0.85F);

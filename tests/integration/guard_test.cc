@@ -33,8 +33,8 @@
 namespace forestall::test {
 namespace {
 
-using kernel::Guard;
 using kernel::GuardList;
+using kernel::GuardPrograms;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -47,7 +47,7 @@ class GuardTest : public ::testing::Test {
  protected:
   // Loaded once, because an emulated machine verifies the programs for seconds.
   static void SetUpTestSuite() {
-    auto loaded = Guard::load();
+    auto loaded = GuardPrograms::load();
     ASSERT_TRUE(loaded.ok()) << loaded.error().text();
     shared_ = std::move(loaded).value();
     std::printf("%s\n", shared_->evidence().c_str());
@@ -139,12 +139,12 @@ class GuardTest : public ::testing::Test {
   ScratchCgroup scratch_;
   std::optional<kernel::CgroupTree> tree_;
   std::optional<kernel::CgroupDir> root_;
-  static std::unique_ptr<Guard> shared_;
-  Guard* const guard_ = shared_.get();
+  static std::unique_ptr<GuardPrograms> shared_;
+  GuardPrograms* const guard_ = shared_.get();
   std::vector<abi_guard_report> reports_;
 };
 
-std::unique_ptr<Guard> GuardTest::shared_;
+std::unique_ptr<GuardPrograms> GuardTest::shared_;
 
 // TSan cannot start a thread in a child of a multithreaded process.
 #if !defined(__SANITIZE_THREAD__)

@@ -92,7 +92,7 @@ bool can_guard() {
 }
 
 bool reaches_others() {
-  const auto guard = kernel::Guard::load();
+  const auto guard = kernel::GuardPrograms::load();
   return guard.ok() && (*guard)->reaches_others();
 }
 
@@ -272,7 +272,7 @@ TEST(GuardTrial, KillsNoProtectedProcess) {
 
 // Each way in which a list can be outdated when its line is crossed, in turn.
 TEST(GuardTrial, KillsNoProcessByAStaleList) {
-  auto guard = kernel::Guard::load();
+  auto guard = kernel::GuardPrograms::load();
   ASSERT_TRUE(guard.ok()) << guard.error().text();
   auto tree = kernel::CgroupTree::discover();
   ASSERT_TRUE(tree.ok());

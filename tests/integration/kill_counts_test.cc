@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include "agent/kills.h"
+#include "agent/pending_kills.h"
 #include "integration/ladder_run.h"
 #include "support/child.h"
 #include "support/manual_clock.h"
@@ -33,7 +33,7 @@ class KillCounts : public ::testing::Test {
     return made;
   }
   void signal(LadderRun& run, const WorkloadSample& victim, Duration grace = Duration::zero()) {
-    agent::Kills(run.ladder(), no_sinks_, counts_).signal(decision(victim, grace));
+    agent::PendingKills(run.ladder(), no_sinks_, counts_).signal(decision(victim, grace));
   }
 
   ScratchCgroup scratch_;
@@ -64,7 +64,7 @@ class FirstRecord final : public exports::RecordSink {
 };
 
 // What the record reports before the outcome is known.
-std::optional<BegunKill> begun_kill(agent::Kills& kills, const FirstRecord& sink,
+std::optional<BegunKill> begun_kill(agent::PendingKills& kills, const FirstRecord& sink,
                                     const Decision& decision, bool dry_run) {
   Record record;
   record.decision = decision;
@@ -87,7 +87,7 @@ TEST_F(KillCounts, TheFirstRecordReportsHowTheKillBegan) {
     LadderRun run(options(each.dry_run));
     FirstRecord sink;
     const std::vector<exports::RecordSink*> sinks = {&sink};
-    agent::Kills kills(run.ladder(), sinks, counts_);
+    agent::PendingKills kills(run.ladder(), sinks, counts_);
     EXPECT_EQ(begun_kill(kills, sink, decision(run.rank(path_), each.grace), each.dry_run),
               std::optional(BegunKill{each.dry_run, each.state}));
   }
@@ -100,7 +100,7 @@ TEST_F(KillCounts, TheFirstRecordOfAVictimThatWasReplacedReportsNoKill) {
   ++another.workload.cgroup.inode;  // the cgroup was removed and created again
   FirstRecord sink;
   const std::vector<exports::RecordSink*> sinks = {&sink};
-  agent::Kills kills(run.ladder(), sinks, counts_);
+  agent::PendingKills kills(run.ladder(), sinks, counts_);
   EXPECT_EQ(begun_kill(kills, sink, decision(another, Duration::zero()), false), std::nullopt);
 }
 
@@ -108,7 +108,7 @@ TEST_F(KillCounts, TheFirstRecordOfAnEmptyVictimReportsNoKill) {
   LadderRun run(options());
   FirstRecord sink;
   const std::vector<exports::RecordSink*> sinks = {&sink};
-  agent::Kills kills(run.ladder(), sinks, counts_);
+  agent::PendingKills kills(run.ladder(), sinks, counts_);
   EXPECT_EQ(begun_kill(kills, sink, decision(run.rank(path_), Duration::zero()), false),
             std::nullopt);
 }
@@ -145,7 +145,7 @@ TEST_F(KillCounts, ADryRunCountsOnceForACrossing) {
   const LadderRun real(options());
   ManualClock clock;
   const auto ladder = LadderRun::must(actuators::Ladder::create(real.tree(), clock, options(true)));
-  agent::Kills kills(*ladder, no_sinks_, counts_);
+  agent::PendingKills kills(*ladder, no_sinks_, counts_);
   Record record;
   record.decision = decision(real.rank(path_), Duration::zero());
   record.decision.evidence.emplace_back().first_met = clock.now();

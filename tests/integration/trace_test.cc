@@ -30,8 +30,8 @@
 namespace forestall::test {
 namespace {
 
-using kernel::TraceAsked;
 using kernel::TracePrograms;
+using kernel::TraceSelection;
 
 constexpr Bytes kLimit = mib(24);
 
@@ -96,7 +96,7 @@ class Records {
   std::vector<abi_trace_oom_kill> kills_;
 };
 
-std::unique_ptr<TracePrograms> load(const TraceAsked& asked) {
+std::unique_ptr<TracePrograms> load(const TraceSelection& asked) {
   auto programs = TracePrograms::load(asked, tree(), {});
   if (!programs) throw std::runtime_error(programs.error().text());
   return std::move(programs).value();
@@ -214,7 +214,7 @@ TEST(Trace, AttributesEveryRecordAndCountsEveryLoss) {
 
 TEST(Trace, SumsByCgroupMatchTheRecords) {
   Churn churn;
-  TraceAsked asked;
+  TraceSelection asked;
   asked.sums = true;
   const auto programs = load(asked);
   Records records(*programs);
@@ -240,7 +240,7 @@ TEST(Trace, SumsByCgroupMatchTheRecords) {
 TEST(Trace, ReportsRemovedCgroupsOnceMoreAndFreesTheirEntries) {
   Churn gone;
   Churn stays;
-  TraceAsked asked;
+  TraceSelection asked;
   asked.sums = true;
   const auto programs = load(asked);
   Records records(*programs);
@@ -286,7 +286,7 @@ TEST(TraceSummary, ARemovedEntryStartsFromZero) {
 TEST(Trace, ReportsOnlyRequestedCgroups) {
   Churn wanted;
   Churn other;
-  TraceAsked asked;
+  TraceSelection asked;
   asked.filters = true;
   const auto programs = load(asked);
   // Includes the cgroups below it.
@@ -305,7 +305,7 @@ TEST(Trace, ReportsOnlyRequestedCgroups) {
 
 TEST(Trace, ReportsOnlyLongEvents) {
   Churn churn;
-  TraceAsked asked;
+  TraceSelection asked;
   asked.shortest = std::chrono::microseconds(200);
   const auto programs = load(asked);
   Records records(*programs);
@@ -326,7 +326,7 @@ TEST(Trace, ReportsOnlyLongEvents) {
 
 TEST(Trace, BeginsComeBeforeTheirEnds) {
   Churn churn;
-  TraceAsked asked;
+  TraceSelection asked;
   asked.reports_begins = true;
   const auto programs = load(asked);
   Records records(*programs);
@@ -350,7 +350,7 @@ TEST(Trace, BeginsComeBeforeTheirEnds) {
 
 TEST(Trace, ASmallRingCountsItsDrops) {
   Churn churn;
-  TraceAsked asked;
+  TraceSelection asked;
   asked.ring_bytes = 4096;
   asked.reports_begins = true;
   const auto programs = load(asked);

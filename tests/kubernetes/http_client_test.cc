@@ -62,7 +62,7 @@ bool run_until(
 }
 
 // The answer to one request.
-AnswerCollector answer_to(const Access& access, const HttpRequest& request) {
+AnswerCollector answer_to(const Access& access, const OutgoingRequest& request) {
   AnswerCollector answer;
   auto client = HttpClient::create(access);
   if (!client) throw std::runtime_error(client.error().text());
@@ -77,7 +77,7 @@ AnswerCollector answer_to(const Access& access, const HttpRequest& request) {
 
 TEST(HttpClient, SendsTheTokenAndTheBody) {
   FakeApiServer server([](const ApiRequest&) { return json_answer(201, "{}"); });
-  HttpRequest request;
+  OutgoingRequest request;
   request.method = "POST";
   request.target = "/api/v1/namespaces/a/pods/b/eviction";
   request.body = R"({"kind":"Eviction"})";
@@ -96,7 +96,7 @@ TEST(HttpClient, SendsTheTokenAndTheBody) {
 
 TEST(HttpClient, SendsABodyWithDelete) {
   FakeApiServer server([](const ApiRequest&) { return json_answer(200, "{}"); });
-  HttpRequest request;
+  OutgoingRequest request;
   request.method = "DELETE";
   request.target = "/api/v1/namespaces/a/pods/b";
   request.body = R"({"preconditions":{"uid":"u"}})";
@@ -171,7 +171,7 @@ TEST(HttpClient, FailsWithoutAServer) {
 
 TEST(HttpClient, EndsARequestThatTakesTooLong) {
   FakeApiServer server([](const ApiRequest&) { return ApiAnswer{"", ApiAnswer::Then::hold}; });
-  HttpRequest request;
+  OutgoingRequest request;
   request.longest = std::chrono::milliseconds(50);
   EXPECT_TRUE(answer_to(access_to(server), request).failure());
 }
@@ -194,7 +194,7 @@ TEST(HttpClient, SendsACommandBesideAnOpenWatch) {
   ASSERT_TRUE(client);
   AnswerCollector watch;
   AnswerCollector command;
-  HttpRequest request;
+  OutgoingRequest request;
   request.target = "/watch";
   const auto watching = (*client)->start(request, watch);
   ASSERT_TRUE(watching);

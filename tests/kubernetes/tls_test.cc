@@ -73,7 +73,7 @@ std::optional<Error> failure_of(const Access& access) {
   AnswerCollector answer;
   auto client = HttpClient::create(access);
   if (!client) return client.error();
-  HttpRequest request;
+  OutgoingRequest request;
   request.target = "/";
   request.longest = std::chrono::seconds(20);
   const auto started = (*client)->start(request, answer);
@@ -134,7 +134,7 @@ TEST_F(TlsTest, ReadsTheAuthorityForEachConnection) {
   ASSERT_TRUE(client);
   const auto works = [&] {
     AnswerCollector answer;
-    HttpRequest request;
+    OutgoingRequest request;
     request.target = "/";
     EXPECT_TRUE((*client)->start(request, answer));
     while (!answer.over()) {

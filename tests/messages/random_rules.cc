@@ -30,10 +30,10 @@ rulesets::Plugin random_detector(Dice& dice) {
     case 0: {
       PressureOver pressure;
       pressure.cgroups = random_patterns(dice);
-      pressure.resource = dice.one_of<rulesets::Resource>(3);
+      pressure.resource = dice.one_of<rulesets::PressureResource>(3);
       pressure.some = dice.coin();
-      pressure.measure = dice.one_of<PressureOver::Measure>(4);
-      if (pressure.measure == PressureOver::Measure::window) pressure.window = random_seconds(dice);
+      pressure.measure = dice.one_of<PressureOver::Average>(4);
+      if (pressure.measure == PressureOver::Average::window) pressure.window = random_seconds(dice);
       pressure.threshold = static_cast<double>(dice.below(1000)) / 7;
       pressure.duration = random_seconds(dice);
       pressure.falling_at_most_to =
@@ -88,7 +88,7 @@ rulesets::Plugin random_action(Dice& dice) {
         kill.min_growth_ratio = static_cast<double>(dice.below(1000)) / 7;
       }
       if (kill.by == KillBy::swap_usage) kill.swap_threshold = random_size(dice);
-      if (kill.by == KillBy::pressure) kill.resource = dice.one_of<rulesets::Resource>(2);
+      if (kill.by == KillBy::pressure) kill.resource = dice.one_of<rulesets::PressureResource>(2);
       return {"kill", kill};
     }
     case 1:
@@ -98,7 +98,7 @@ rulesets::Plugin random_action(Dice& dice) {
                                    dice.coin()}};
     case 3: return {"freeze", Freeze{random_patterns(dice), random_seconds(dice), dice.coin()}};
     case 4: return {"restart", RestartUnit{dice.text(), random_seconds(dice), dice.coin()}};
-    case 5: return {"log", LogLine{dice.text()}};
+    case 5: return {"log", LogAction{dice.text()}};
     default: return {"chain", Always{dice.coin()}};
   }
 }

@@ -67,7 +67,7 @@ PolicyState random_state(Dice& dice) {
   state.cleanup_until = dice.maybe_time();
   if (dice.coin()) state.rules = random_rule_state(dice);
   state.rule_kill = dice.maybe([&] {
-    return PolicyState::RuleKill{CgroupId{dice.inode()}, dice.inode(), dice.time()};
+    return PolicyState::UnconfirmedRuleKill{CgroupId{dice.inode()}, dice.inode(), dice.time()};
   });
   return state;
 }
@@ -91,7 +91,7 @@ Record random_evaluation(Dice& dice) {
 TEST(RecordingEntries, FactsComeBack) {
   messages::RecordingFacts facts;
   facts.version = "1.2";
-  facts.recorder = messages::Recorder::session;
+  facts.recorder = messages::RecordedBy::session;
   facts.pid = 7;
   facts.node = "node-1";
   facts.kernel = "6.1.0";

@@ -138,7 +138,7 @@ class Agent {
         recorder_(log_, drops_) {
     messages::RecordingFacts facts;
     facts.version = FORESTALL_VERSION;
-    facts.recorder = messages::Recorder::agent;
+    facts.recorder = messages::RecordedBy::agent;
     facts.pid = 4711;
     facts.node = "worker-3.example.net";
     facts.kernel = "6.12.43";

@@ -22,14 +22,14 @@ std::vector<std::optional<std::int64_t>> column(const internal::Table& table, in
   return values;
 }
 
-internal::Table reported(const Table& table) {
+internal::Table reported(const ThinnedTable& table) {
   internal::Table out;
   table.put(out);
   return out;
 }
 
 TEST(PictureTableTest, OmitsUnknownValues) {
-  Table table(Thinning::each_line, 100);
+  ThinnedTable table(Thinning::each_line, 100);
   table.add_row(10);
   const std::size_t a = table.add_line("a");  // later than the first row
   for (std::int64_t at = 20; at <= 60; at += 10) {
@@ -48,7 +48,7 @@ TEST(PictureTableTest, OmitsUnknownValues) {
 // A line that continued over a gap would show values that were never read.
 TEST(PictureTableTest, ThinningKeepsGaps) {
   for (const Thinning thinning : {Thinning::each_line, Thinning::sum}) {
-    Table table(thinning, 100'000);
+    ThinnedTable table(thinning, 100'000);
     table.add_line("value");
     for (std::int64_t i = 0; i < 10'000; ++i) {
       if (i == 5000) table.break_lines(i * 1000 - 500);
@@ -67,7 +67,7 @@ TEST(PictureTableTest, ThinningKeepsGaps) {
 }
 
 TEST(PictureTableTest, ThinningKeepsTheExtremesOfEveryLineInTheirOrder) {
-  Table table(Thinning::each_line, 100'000);
+  ThinnedTable table(Thinning::each_line, 100'000);
   table.add_line("up");
   table.add_line("spikes");
   for (std::int64_t i = 0; i < 10'000; ++i) {
@@ -92,7 +92,7 @@ TEST(PictureTableTest, ThinningKeepsTheExtremesOfEveryLineInTheirOrder) {
 }
 
 TEST(PictureTableTest, RowsNearAKillStayAsTheyAre) {
-  Table table(Thinning::each_line, 100'000);
+  ThinnedTable table(Thinning::each_line, 100'000);
   table.add_line("a");
   for (std::int64_t i = 0; i < 10'000; ++i) {
     table.add_row(i * 1000);
@@ -108,7 +108,7 @@ TEST(PictureTableTest, RowsNearAKillStayAsTheyAre) {
 }
 
 TEST(PictureTableTest, StackedLinesKeepWholeRows) {
-  Table table(Thinning::sum, 100'000);
+  ThinnedTable table(Thinning::sum, 100'000);
   table.add_line("a");
   table.add_line("b");
   std::mt19937 dice(1);
@@ -133,7 +133,7 @@ TEST(PictureTableTest, StackedLinesKeepWholeRows) {
 }
 
 TEST(PictureTableTest, ItNeverHoldsMoreThanItsBound) {
-  Table table(Thinning::each_line, 64);
+  ThinnedTable table(Thinning::each_line, 64);
   table.add_line("a");
   for (std::int64_t i = 0; i < 100'000; ++i) {
     table.add_row(i);
@@ -147,14 +147,14 @@ TEST(PictureTableTest, ItNeverHoldsMoreThanItsBound) {
 }
 
 TEST(PictureTableTest, AClockThatIsSetBackDoesNotTurnTimeAround) {
-  Table table(Thinning::each_line, 64);
+  ThinnedTable table(Thinning::each_line, 64);
   table.add_line("a");
   for (const std::int64_t at : {5, 9, 3, 10}) table.add_row(at);
   EXPECT_THAT(reported(table).at_us(), ElementsAre(5, 9, 9, 10));
 }
 
 TEST(PictureTableTest, LaterRowsAreSentAlone) {
-  Table table(Thinning::each_line, 64);
+  ThinnedTable table(Thinning::each_line, 64);
   table.add_line("a");
   for (std::int64_t at = 0; at < 10; ++at) {
     table.add_row(at);

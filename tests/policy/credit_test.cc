@@ -12,7 +12,7 @@
 namespace forestall::policy {
 namespace {
 
-constexpr Level kFull{.capacity = gib(8), .usage = gib(8), .inactive_file = {0}};
+constexpr MemoryLevel kFull{.capacity = gib(8), .usage = gib(8), .inactive_file = {0}};
 
 TEST(CreditTest, Table) {
   struct Case {

@@ -256,7 +256,7 @@ TEST(RulesetStep, AnActionThatOnlyTriesKillsNothingAndPauses) {
 
 TEST(RulesetStep, LogLinesAreInTheDecision) {
   rulesets::Ruleset ruleset = kills_in("s");
-  ruleset.actions.insert(ruleset.actions.begin(), {"log", rulesets::LogLine{"batch is too big"}});
+  ruleset.actions.insert(ruleset.actions.begin(), {"log", rulesets::LogAction{"batch is too big"}});
   RuleStory story({ruleset});
   EXPECT_EQ(story.evaluate(1), "kill /s/b: ruleset");
   EXPECT_THAT(story.decision().rulesets[0].log, ElementsAre("batch is too big"));

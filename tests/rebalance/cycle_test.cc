@@ -139,10 +139,10 @@ TEST(Cycle, EvictedPodsStayUntilThePluginEnds) {
 
 TEST(Cycle, FitsAreLeftOutOfHugePlans) {
   const World world = plan_for(any_age(), kNodes + pods_text("p", 3, "n1"));
-  PlanOptions options;
+  CycleOptions options;
   options.explain = true;
   options.fits_max = 5;
-  const Plan plan = rebalance(world.policy, world.snapshot, options);
+  const RebalancePlan plan = rebalance(world.policy, world.snapshot, options);
   EXPECT_TRUE(plan.fits_omitted);
   EXPECT_THAT(plan.profiles.at(0).plugins.at(0).pods.at(1).fits, SizeIs(2));
   EXPECT_THAT(plan.profiles.at(0).plugins.at(0).pods.at(2).fits, IsEmpty());

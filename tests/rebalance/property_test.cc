@@ -112,7 +112,7 @@ std::vector<std::string> random_cluster(Dice& dice) {
 // By name and in order, whatever the indexes.
 std::vector<std::string> story_of(const World& world) {
   std::vector<std::string> story;
-  for (const Eviction& each : world.plan.evictions) {
+  for (const PodEviction& each : world.plan.evictions) {
     const ClusterPod& pod = world.snapshot.pods[each.pod];
     story.push_back(fmt::format("{}/{} {} {} {}", pod.pod_namespace, pod.name, each.plugin,
                                 each.reason, each.refused));
@@ -125,7 +125,7 @@ void expect_limits_kept(const World& world) {
   std::map<std::string_view, int> by_namespace;
   std::set<std::size_t> pods;
   int total = 0;
-  for (const Eviction& each : world.plan.evictions) {
+  for (const PodEviction& each : world.plan.evictions) {
     if (!each.refused.empty()) continue;
     const ClusterPod& pod = world.snapshot.pods[each.pod];
     EXPECT_LE(++by_node[pod.node], 4);
@@ -142,7 +142,7 @@ void expect_filters_kept(const World& world) {
   DefaultEvictorArgs args = world.policy.profiles[0].evictor;
   args.node_fit = false;
   const DefaultEvictor evictor(view, args);
-  for (const Eviction& each : world.plan.evictions) EXPECT_TRUE(evictor.filter(each.pod));
+  for (const PodEviction& each : world.plan.evictions) EXPECT_TRUE(evictor.filter(each.pod));
 }
 
 // What runs on each node once the pods have moved to their destinations.
@@ -151,7 +151,7 @@ void expect_room_at_the_destinations(const World& world) {
   std::map<std::size_t, Nanos> cpu;
   std::set<std::size_t> destinations;
   std::map<std::size_t, std::size_t> moved;
-  for (const Eviction& each : world.plan.evictions) {
+  for (const PodEviction& each : world.plan.evictions) {
     if (!each.destination) continue;
     EXPECT_TRUE(moved.emplace(each.pod, *each.destination).second) << "moved twice";
     destinations.insert(*each.destination);
@@ -182,7 +182,7 @@ TEST(PlanProperty, WithAllCorrectionsThereIsRoomForEveryMovedPod) {
     const World world = plan_for(policy, objects);
     expect_limits_kept(world);
     expect_room_at_the_destinations(world);
-    for (const Eviction& each : world.plan.evictions) moves += each.destination ? 1 : 0;
+    for (const PodEviction& each : world.plan.evictions) moves += each.destination ? 1 : 0;
     std::shuffle(objects.begin(), objects.end(), dice.engine());
     EXPECT_EQ(story_of(world), story_of(plan_for(policy, objects)));
     if (HasFailure()) return;

@@ -71,7 +71,7 @@ std::string policy_text(const std::string& plugin, const std::string& args,
 
 std::vector<std::string> World::evicted() const {
   std::vector<std::string> names;
-  for (const Eviction& each : plan.evictions) {
+  for (const PodEviction& each : plan.evictions) {
     if (each.refused.empty()) names.emplace_back(snapshot.pods[each.pod].name);
   }
   return names;
@@ -109,7 +109,7 @@ World plan_for(const std::string& policy, const std::vector<std::string>& object
   EXPECT_TRUE(parsed) << text::format(findings.errors) << "\n" << policy;
   if (!parsed) return world;
   world.policy = std::move(parsed->policy);
-  PlanOptions options;
+  CycleOptions options;
   options.explain = true;
   world.plan = rebalance(world.policy, world.snapshot, options);
   return world;

@@ -51,11 +51,11 @@ struct PodText {
 struct World {
   Policy policy;
   Snapshot snapshot;
-  Plan plan;
+  RebalancePlan plan;
 
   // Names of the evicted pods, in order.
   [[nodiscard]] std::vector<std::string> evicted() const;
-  [[nodiscard]] const PluginRun& run() const { return plan.profiles.at(0).plugins.at(0); }
+  [[nodiscard]] const PluginReport& run() const { return plan.profiles.at(0).plugins.at(0); }
   [[nodiscard]] const ConsideredPod* find(const std::string& pod) const;
   [[nodiscard]] NodeClass node_class(const std::string& node) const;
 };

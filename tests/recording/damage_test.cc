@@ -79,7 +79,7 @@ TEST(Damage, AFlippedBitCostsItsChunkAndNoOther) {
     ASSERT_EQ(back->chunks.size(), in_chunks ? 4U : 5U) << "byte " << bit / 8;
     if (in_chunks) {
       ASSERT_EQ(back->damages.size(), 1U) << "byte " << bit / 8;
-      const recording::Damage& damage = back->damages[0];
+      const recording::DamagedRange& damage = back->damages[0];
       EXPECT_LE(damage.offset, bit / 8);
       EXPECT_GT(damage.offset + damage.bytes, bit / 8);
     } else if (back->complete) {

@@ -37,8 +37,8 @@ struct MadeRecording {
 struct ReadBack {
   std::vector<std::vector<std::string>> chunks;  // entries of each
   std::vector<bool> after_loss;
-  std::vector<recording::Damage> damages;
-  std::optional<recording::Damage> cut;
+  std::vector<recording::DamagedRange> damages;
+  std::optional<recording::DamagedRange> cut;
   bool complete = false;
   std::uint64_t foreign = 0;
 

@@ -88,10 +88,10 @@ void RecordedRun::reload(Config config) {
   ++reloads_;
 }
 
-recording::Totals RecordedRun::end() {
+recording::WriterTotals RecordedRun::end() {
   auto totals = recorder_.stop();
   EXPECT_TRUE(totals) << totals.error().text();
-  return totals ? *totals : recording::Totals{};
+  return totals ? *totals : recording::WriterTotals{};
 }
 
 }  // namespace forestall::test

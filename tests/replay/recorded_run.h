@@ -38,7 +38,7 @@ class RecordedRun {
   void misrecord(const Observation& observation, const Decision& decision);
   void workload_sample(MonotonicTime at, const std::vector<WorkloadSample>& workloads);
   void reload(Config config);
-  recording::Totals end();
+  recording::WriterTotals end();
 
   [[nodiscard]] const policy::State& state() const { return state_; }
 

@@ -30,9 +30,9 @@ TEST(RuleNeeds, EachDetectorReadsWhatItCompares) {
   PressureOver pressure;
   pressure.cgroups = kCgroups;
   EXPECT_EQ(needs_of_detector(pressure), one(Item::memory_pressure));
-  pressure.resource = Resource::io;
+  pressure.resource = PressureResource::io;
   EXPECT_EQ(needs_of_detector(pressure), one(Item::io_pressure));
-  pressure.resource = Resource::cpu;
+  pressure.resource = PressureResource::cpu;
   EXPECT_EQ(needs_of_detector(pressure), one(Item::cpu_pressure));
   MemoryAbove usage;
   usage.cgroups = kCgroups;

@@ -20,7 +20,7 @@
 
 namespace forestall::actuators {
 
-enum class Hold : std::uint8_t {
+enum class Pinning : std::uint8_t {
   by_pidfd,
   none,  // pidfd is not usable here: only count the processes
 };
@@ -47,7 +47,8 @@ struct ProcessSnapshot {
 // was removed (ENODEV or ENOENT).
 [[nodiscard]] Result<ProcessSnapshot> take_process_snapshot(const kernel::CgroupDir& cgroup,
                                                             const NeverKill& never_kill,
-                                                            std::span<const pid_t> known, Hold hold,
+                                                            std::span<const pid_t> known,
+                                                            Pinning hold,
                                                             std::optional<pid_t> only);
 
 }  // namespace forestall::actuators

@@ -238,7 +238,7 @@ std::size_t Victim::admit(ProcessSnapshot& snapshot) {
   }
   const auto added = static_cast<std::uint32_t>(held_.size() - from);
   alive_ += added;
-  unheld_ = hold() == Hold::by_pidfd
+  unheld_ = hold() == Pinning::by_pidfd
                 ? snapshot.unpinned
                 : static_cast<std::uint32_t>(snapshot.present.size()) - snapshot.refused;
   // A round that finds no further process is no attempt at a time of its own.

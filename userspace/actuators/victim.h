@@ -171,7 +171,9 @@ class Victim {
   [[nodiscard]] std::optional<Bytes> usage_now() const;
   [[nodiscard]] Bytes remaining() const;
   [[nodiscard]] bool usable(Feature feature) const { return has(options_.usable, feature); }
-  [[nodiscard]] Hold hold() const { return usable(Feature::pidfd) ? Hold::by_pidfd : Hold::none; }
+  [[nodiscard]] Pinning hold() const {
+    return usable(Feature::pidfd) ? Pinning::by_pidfd : Pinning::none;
+  }
 
   const VictimContext& context_;
   const std::uint32_t number_;

@@ -135,7 +135,7 @@ void Core::guard_ready() {
 }
 
 void Core::forecast_ready() {
-  for (const OomForecaster::Answer& answer : parts_.forecast->collect()) {
+  for (const LoopPredictor::Answer& answer : parts_.forecast->collect()) {
     if (!parts_.log->writes(exports::LogLevel::debug)) continue;
     exports::LogLine line("forecast");
     line.field("domain", answer.path).field("verdict", to_string(answer.verdict));

@@ -19,7 +19,7 @@
 #include "agent/kill_controller.h"
 #include "agent/line_armer.h"
 #include "agent/loop_pauses.h"
-#include "agent/oom_kills.h"
+#include "agent/oom_kill_reporter.h"
 #include "agent/own_limit_watch.h"
 #include "agent/parts.h"
 #include "agent/pod_reconciler.h"
@@ -103,7 +103,7 @@ class Core {
   CrossingTracker crossings_;
   KillController kills_;
   LineArmer lines_;
-  OomKills oom_kills_;
+  OomKillReporter oom_kills_;
   OwnLimitWatch own_limits_;
   PodReconciler pods_;
 };

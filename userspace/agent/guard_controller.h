@@ -40,12 +40,12 @@ namespace forestall::agent {
 
 // The guard in the kernel as the loop uses it. Base: it is off.
 // Thread rule: the loop's thread only.
-class KernelGuard {
+class LoopGuard {
  public:
-  KernelGuard() = default;
-  KernelGuard(const KernelGuard&) = delete;
-  KernelGuard& operator=(const KernelGuard&) = delete;
-  virtual ~KernelGuard() = default;
+  LoopGuard() = default;
+  LoopGuard(const LoopGuard&) = delete;
+  LoopGuard& operator=(const LoopGuard&) = delete;
+  virtual ~LoopGuard() = default;
 
   // After each evaluation. Makes new lists when they are due, or when kills began or ended;
   // withdraws them when there is nothing to guard. Costs nothing outside of the zone.
@@ -68,14 +68,14 @@ class KernelGuard {
 
 // What the guard's controller works with. The caller owns all of it and outlives the controller.
 struct GuardParts {
-  kernel::Guard* guard = nullptr;
+  kernel::GuardPrograms* guard = nullptr;
   const kernel::CgroupTree* tree = nullptr;
   sources::Observer* observer = nullptr;
   const Clock* clock = nullptr;
   exports::Log* log = nullptr;
 };
 
-class GuardController final : public KernelGuard {
+class GuardController final : public LoopGuard {
  public:
   static constexpr Duration kRefresh = std::chrono::seconds(1);
   static constexpr Duration kExpiry = std::chrono::seconds(3);

@@ -32,12 +32,12 @@ std::string kernel_release() {
   return uname(&names) == 0 ? names.release : "unknown";
 }
 
-bool any_in_use(const Host& host, std::initializer_list<Feature> features) {
+bool any_in_use(const ProbedHost& host, std::initializer_list<Feature> features) {
   return std::any_of(features.begin(), features.end(),
                      [&](Feature feature) { return host.in_use(feature); });
 }
 
-void put(Host& host, FeatureReport report) {
+void put(ProbedHost& host, FeatureReport report) {
   host.reports[static_cast<std::size_t>(report.feature)] = std::move(report);
 }
 
@@ -64,7 +64,7 @@ FeatureReport failed(Feature feature, const Error& error) {
 
 // Loads the program that reads all cgroups. Its result is part of the report about tasks: both walk
 // in iterators of tasks.
-std::string load_memcgs(Host& host, const kernel::KernelTypes& types) {
+std::string load_memcgs(ProbedHost& host, const kernel::KernelTypes& types) {
   auto scan = kernel::MemcgScan::load(types);
   if (!scan.ok()) return "; workloads are read from files: " + scan.error().text();
   host.memcgs = std::move(*scan);
@@ -72,7 +72,7 @@ std::string load_memcgs(Host& host, const kernel::KernelTypes& types) {
 }
 
 // Loads the BPF programs that walk all tasks, which also probes how this kernel counts rss.
-void probe_tasks(Host& host, const FeatureSet& disabled, const kernel::KernelTypes& types) {
+void probe_tasks(ProbedHost& host, const FeatureSet& disabled, const kernel::KernelTypes& types) {
   if (has(disabled, Feature::bpf_tasks)) return;
   if (has(disabled, Feature::bpf)) {
     put(host, {Feature::bpf_tasks, FeatureState::forced_off, "bpf is forced off"});
@@ -91,7 +91,7 @@ void probe_tasks(Host& host, const FeatureSet& disabled, const kernel::KernelTyp
                  load_memcgs(host, types)});
 }
 
-void probe_oom_log(Host& host, const FeatureSet& disabled) {
+void probe_oom_log(ProbedHost& host, const FeatureSet& disabled) {
   if (has(disabled, Feature::oom_log)) return;
   const auto log = sources::OomLog::open();
   put(host, log.ok() ? FeatureReport{Feature::oom_log, FeatureState::in_use, "/dev/kmsg"}
@@ -103,35 +103,35 @@ using MakeSource = std::function<Result<std::unique_ptr<sources::Source>>(const 
 
 }  // namespace
 
-bool Host::in_use(Feature feature) const {
+bool ProbedHost::in_use(Feature feature) const {
   return reports[static_cast<std::size_t>(feature)].state == FeatureState::in_use;
 }
 
-FeatureSet Host::usable() const {
+FeatureSet ProbedHost::usable() const {
   FeatureSet set;
   for (std::size_t i = 0; i < kFeatureCount; ++i) set.set(i, in_use(feature_at(i)));
   return set;
 }
 
-Tier Host::tier() const {
+Tier ProbedHost::tier() const {
   if (any_in_use(*this, kFullTier)) return Tier::full;
   if (any_in_use(*this, kWakesByBpf)) return Tier::tracepoint;
   if (any_in_use(*this, kWakesByFiles)) return Tier::files;
   return Tier::none;
 }
 
-bool Host::can_guard() const {
+bool ProbedHost::can_guard() const {
   return tier() != Tier::none && any_in_use(*this, {Feature::pidfd, Feature::cgroup_kill});
 }
 
-Result<Host> probe_host(const FeatureSet& disabled, const std::string& cgroup_mount) {
-  Host host{kernel_release(),
-            TRY(kernel::CgroupTree::discover(cgroup_mount)),
-            nullptr,
-            nullptr,
-            nullptr,
-            nullptr,
-            blank_reports(disabled)};
+Result<ProbedHost> probe_host(const FeatureSet& disabled, const std::string& cgroup_mount) {
+  ProbedHost host{kernel_release(),
+                  TRY(kernel::CgroupTree::discover(cgroup_mount)),
+                  nullptr,
+                  nullptr,
+                  nullptr,
+                  nullptr,
+                  blank_reports(disabled)};
   const kernel::KernelTypes types;
   host.bpf = TRY(kernel::BpfPrograms::load(disabled, types));
   for (const FeatureReport& report : host.bpf->reports()) put(host, report);
@@ -149,14 +149,14 @@ Result<Host> probe_host(const FeatureSet& disabled, const std::string& cgroup_mo
   return host;
 }
 
-void load_guard(Host& host, const FeatureSet& disabled) {
+void load_guard(ProbedHost& host, const FeatureSet& disabled) {
   if (has(disabled, Feature::guard)) return;
   if (has(disabled, Feature::bpf)) {
     put(host, {Feature::guard, FeatureState::forced_off, "bpf is forced off"});
     return;
   }
   // Where fexit is refused, a second attempt would only take time.
-  auto guard = kernel::Guard::load({.charge_hook = host.in_use(Feature::bpf_charge)});
+  auto guard = kernel::GuardPrograms::load({.charge_hook = host.in_use(Feature::bpf_charge)});
   if (!guard.ok()) {
     put(host, failed(Feature::guard, guard.error()));
     return;
@@ -165,13 +165,13 @@ void load_guard(Host& host, const FeatureSet& disabled) {
   put(host, {Feature::guard, FeatureState::in_use, host.guard->evidence()});
 }
 
-void protect_self(Host& host, const FeatureSet& disabled) {
+void protect_self(ProbedHost& host, const FeatureSet& disabled) {
   put(host, kernel::lower_oom_score_adj(disabled));
   put(host, kernel::lock_memory(disabled));
   put(host, kernel::use_real_time(disabled));
 }
 
-Sources make_sources(Host& host) {
+Sources make_sources(ProbedHost& host) {
   Sources made;
   if (any_in_use(host, kWakesByBpf) || host.in_use(Feature::bpf_oom) ||
       host.in_use(Feature::bpf_cgroups)) {
@@ -207,7 +207,7 @@ Sources make_sources(Host& host) {
   return made;
 }
 
-Result<std::unique_ptr<sources::ProcessSource>> make_process_source(Host& host) {
+Result<std::unique_ptr<sources::ProcessSource>> make_process_source(ProbedHost& host) {
   if (!host.in_use(Feature::bpf_tasks)) return sources::proc_process_source(host.tree);
   auto scan = std::exchange(host.tasks, nullptr);
   if (!scan) scan = TRY(kernel::TaskScan::load());

@@ -19,13 +19,13 @@
 
 namespace forestall::agent {
 
-struct Host {
+struct ProbedHost {
   std::string kernel_release;  // uname -r: shown, never decided upon
   kernel::CgroupTree tree;
-  std::unique_ptr<kernel::BpfPrograms> bpf;   // null when turned off
-  std::unique_ptr<kernel::TaskScan> tasks;    // null when it did not load, or was handed out
-  std::unique_ptr<kernel::MemcgScan> memcgs;  // null when it did not load
-  std::unique_ptr<kernel::Guard> guard;       // null unless load_guard() loaded it
+  std::unique_ptr<kernel::BpfPrograms> bpf;      // null when turned off
+  std::unique_ptr<kernel::TaskScan> tasks;       // null when it did not load, or was handed out
+  std::unique_ptr<kernel::MemcgScan> memcgs;     // null when it did not load
+  std::unique_ptr<kernel::GuardPrograms> guard;  // null unless load_guard() loaded it
   // One per feature, in Feature order; complete once protect_self() ran.
   std::vector<FeatureReport> reports;
   kernel::MemoryHighRecords high_records{};  // without a directory, memory.high is never set
@@ -39,14 +39,15 @@ struct Host {
 
 // Probes every feature except those that change this process itself. An error means that there is
 // no memory controller.
-[[nodiscard]] Result<Host> probe_host(const FeatureSet& disabled, const std::string& cgroup_mount);
+[[nodiscard]] Result<ProbedHost> probe_host(const FeatureSet& disabled,
+                                            const std::string& cgroup_mount);
 
 // Loads the guard's BPF programs, which takes about 100 ms: for agents that use it, and for doctor.
-void load_guard(Host& host, const FeatureSet& disabled);
+void load_guard(ProbedHost& host, const FeatureSet& disabled);
 
 // Real-time scheduling, locked memory, a lower oom_score_adj; adds their reports. To be called
 // from the loop's thread.
-void protect_self(Host& host, const FeatureSet& disabled);
+void protect_self(ProbedHost& host, const FeatureSet& disabled);
 
 struct Sources {
   std::vector<std::unique_ptr<sources::Source>> all;
@@ -56,11 +57,11 @@ struct Sources {
 };
 
 // Every source this host can use. One that could not be made is noted in the host's reports.
-[[nodiscard]] Sources make_sources(Host& host);
+[[nodiscard]] Sources make_sources(ProbedHost& host);
 
 // Reads all processes as the OOM killer does, by BPF if that is in use, else by /proc. Each call
 // makes another one, for another thread. `host` must outlive it.
-[[nodiscard]] Result<std::unique_ptr<sources::ProcessSource>> make_process_source(Host& host);
+[[nodiscard]] Result<std::unique_ptr<sources::ProcessSource>> make_process_source(ProbedHost& host);
 
 // What is lost without a feature, for people; empty where nothing is.
 [[nodiscard]] std::string_view cost_of_missing(Feature feature);

@@ -10,7 +10,7 @@
 #include "agent/crossing_tracker.h"
 #include "agent/guard_controller.h"
 #include "agent/kill_request.h"
-#include "agent/kills.h"
+#include "agent/pending_kills.h"
 #include "agent/problem_log.h"
 #include "agent/record_reporter.h"
 #include "agent/tree_refresher.h"
@@ -28,7 +28,7 @@ struct KillParts {
   sources::Observer& observer;
   actuators::Ladder& ladder;
   LoopWatchdog& watchdog;
-  KernelGuard& guard;
+  LoopGuard& guard;
   const VictimCache& victim_cache;
   TreeRefresher& tree;
   WakeScheduler& scheduler;
@@ -73,7 +73,7 @@ class KillController {
   [[nodiscard]] std::vector<std::pair<CgroupId, KillState>> states() const;
 
   const KillParts parts_;
-  Kills kills_;
+  PendingKills kills_;
   ProblemLog problems_;
 };
 

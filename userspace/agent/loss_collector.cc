@@ -10,7 +10,7 @@ constexpr Duration kInterval = std::chrono::seconds(10);
 
 }  // namespace
 
-LossCollector::LossCollector(const kernel::BpfPrograms* bpf, const kernel::Guard* guard,
+LossCollector::LossCollector(const kernel::BpfPrograms* bpf, const kernel::GuardPrograms* guard,
                              const sources::OomEventCorrelator& oom_events,
                              const sources::Observer& observer, exports::DropCounts& counts)
     : bpf_(bpf), guard_(guard), oom_events_(oom_events), observer_(observer), counts_(counts) {

@@ -16,7 +16,7 @@ namespace forestall::agent {
 class LossCollector final : public exports::EvaluationListener {
  public:
   // Null: not in use. All outlive this. Reads the BPF counters once, which fixes their list.
-  LossCollector(const kernel::BpfPrograms* bpf, const kernel::Guard* guard,
+  LossCollector(const kernel::BpfPrograms* bpf, const kernel::GuardPrograms* guard,
                 const sources::OomEventCorrelator& oom_events, const sources::Observer& observer,
                 exports::DropCounts& counts);
 
@@ -26,7 +26,7 @@ class LossCollector final : public exports::EvaluationListener {
   void read_bpf();
 
   const kernel::BpfPrograms* bpf_;
-  const kernel::Guard* guard_;
+  const kernel::GuardPrograms* guard_;
   const sources::OomEventCorrelator& oom_events_;
   const sources::Observer& observer_;
   exports::DropCounts& counts_;

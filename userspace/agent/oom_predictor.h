@@ -34,7 +34,7 @@ namespace forestall::agent {
 
 // Predictions as the loop uses them. Base: there are none.
 // Thread rule: all calls come from the loop's thread.
-class OomForecaster {
+class LoopPredictor {
  public:
   // One domain's answer in a round that is over, for the log.
   struct Answer {
@@ -44,10 +44,10 @@ class OomForecaster {
     Duration took{0};
   };
 
-  OomForecaster() = default;
-  OomForecaster(const OomForecaster&) = delete;
-  OomForecaster& operator=(const OomForecaster&) = delete;
-  virtual ~OomForecaster() = default;
+  LoopPredictor() = default;
+  LoopPredictor(const LoopPredictor&) = delete;
+  LoopPredictor& operator=(const LoopPredictor&) = delete;
+  virtual ~LoopPredictor() = default;
 
   // Polls readable when a round is over: call collect(), which takes its results. -1: never.
   [[nodiscard]] virtual int fd() const { return -1; }
@@ -64,7 +64,7 @@ class OomForecaster {
   [[nodiscard]] virtual std::optional<OomForecast> of(const OomKillEvent&) { return std::nullopt; }
 };
 
-class OomPredictor final : public OomForecaster {
+class OomPredictor final : public LoopPredictor {
  public:
   // Domains in one round. The rest follow in the next.
   static constexpr std::size_t kRoundMax = 16;

@@ -15,12 +15,12 @@
 namespace forestall::agent {
 
 // Base: there is no memory.high, or it must not be used. Such workloads are warned about instead.
-class Throttle {
+class LoopThrottle {
  public:
-  Throttle() = default;
-  Throttle(const Throttle&) = delete;
-  Throttle& operator=(const Throttle&) = delete;
-  virtual ~Throttle() = default;
+  LoopThrottle() = default;
+  LoopThrottle(const LoopThrottle&) = delete;
+  LoopThrottle& operator=(const LoopThrottle&) = delete;
+  virtual ~LoopThrottle() = default;
 
   [[nodiscard]] virtual bool works() const { return false; }
   // From now on these are throttled, and no others.
@@ -30,7 +30,7 @@ class Throttle {
 };
 
 // Throttles by memory.high.
-class HighThrottle final : public Throttle {
+class HighThrottle final : public LoopThrottle {
  public:
   // `throttle` outlives it.
   explicit HighThrottle(actuators::MemoryHighThrottle& throttle) : throttle_(throttle) {}
@@ -50,7 +50,7 @@ class HighThrottle final : public Throttle {
 // Thread rule: the loop's thread only. What it is made with outlives it.
 class OwnLimitWatch {
  public:
-  OwnLimitWatch(exports::Log& log, Throttle& throttle) : log_(log), throttle_(throttle) {}
+  OwnLimitWatch(exports::Log& log, LoopThrottle& throttle) : log_(log), throttle_(throttle) {}
 
   // Logs which workloads are near since the last call and which no longer are. Throttles those that
   // are to be, except in a dry run. True when one is near that was not.
@@ -67,7 +67,7 @@ class OwnLimitWatch {
                               const Evidence& evidence) const;
 
   exports::Log& log_;
-  Throttle& throttle_;
+  LoopThrottle& throttle_;
   std::vector<Near> near_;
 };
 

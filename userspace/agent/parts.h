@@ -44,12 +44,12 @@ struct Parts {
   std::shared_ptr<exports::LoopCounts> counts = std::make_shared<exports::LoopCounts>();
   // The agent also runs without each of these.
   ReclaimController* reclaim = none<ReclaimController>();
-  KernelGuard* guard = none<KernelGuard>();
+  LoopGuard* guard = none<LoopGuard>();
   LoopWatchdog* watchdog = none<LoopWatchdog>();
   TreeScanner* scanner = none<TreeScanner>();
   RuleSampler* rules = none<RuleSampler>();
-  OomForecaster* forecast = none<OomForecaster>();
-  Throttle* throttle = none<Throttle>();
+  LoopPredictor* forecast = none<LoopPredictor>();
+  LoopThrottle* throttle = none<LoopThrottle>();
   sources::OomEventCorrelator* oom_events = none<sources::OomEventCorrelator>();
   // A source reports new cgroups. Without one, the tree is rescanned when candidates are needed.
   bool has_cgroup_events = false;

@@ -30,7 +30,7 @@ std::string boot_id() {
 
 }  // namespace
 
-messages::RecordingFacts recording_facts(const Host& host, messages::Recorder recorder,
+messages::RecordingFacts recording_facts(const ProbedHost& host, messages::RecordedBy recorder,
                                          const std::string& config_origin) {
   utsname names{};
   ::uname(&names);
@@ -108,7 +108,7 @@ Result<void> Recorder::start(const recording::Target& target, const messages::Re
   return {};
 }
 
-Result<recording::Totals> Recorder::stop() {
+Result<recording::WriterTotals> Recorder::stop() {
   std::unique_ptr<recording::Writer> writer;
   {
     const std::lock_guard lock(mutex_);
@@ -120,7 +120,7 @@ Result<recording::Totals> Recorder::stop() {
   return writer->close();
 }
 
-std::optional<recording::Totals> Recorder::totals() const {
+std::optional<recording::WriterTotals> Recorder::totals() const {
   const std::lock_guard lock(mutex_);
   if (session_ == nullptr) return std::nullopt;
   return session_->writer->totals();
@@ -132,7 +132,7 @@ std::unique_lock<std::mutex> Recorder::try_lock(std::uint64_t entries) {
   return lock;
 }
 
-void Recorder::passed(const exports::Pass& pass) {
+void Recorder::passed(const exports::PolicyPass& pass) {
   const auto lock = try_lock(1);
   if (!lock) return;
   retired_.clear();

@@ -28,8 +28,8 @@
 namespace forestall::agent {
 
 // The facts of a recording that begins now.
-[[nodiscard]] messages::RecordingFacts recording_facts(const Host& host,
-                                                       messages::Recorder recorder,
+[[nodiscard]] messages::RecordingFacts recording_facts(const ProbedHost& host,
+                                                       messages::RecordedBy recorder,
                                                        const std::string& config_origin);
 
 class Recorder final : public exports::RecordSink, public exports::PassListener {
@@ -59,9 +59,9 @@ class Recorder final : public exports::RecordSink, public exports::PassListener 
                                    Opening opening = Opening::now);
   // Ends it and returns its totals. Errors: ENODATA if there is none; what kept it from a clean
   // end.
-  [[nodiscard]] Result<recording::Totals> stop();
+  [[nodiscard]] Result<recording::WriterTotals> stop();
   // Totals so far; nothing: no recording is made.
-  [[nodiscard]] std::optional<recording::Totals> totals() const;
+  [[nodiscard]] std::optional<recording::WriterTotals> totals() const;
 
   // To be set before the loop begins. Reads the kernel's counters of memory pressure: with an
   // evaluation, at most every kPressureEvery. Null (the default): they are not recorded.
@@ -71,7 +71,7 @@ class Recorder final : public exports::RecordSink, public exports::PassListener 
 
   // ---- the loop's thread ----
 
-  void passed(const exports::Pass& pass) override;
+  void passed(const exports::PolicyPass& pass) override;
   void write(const Record& record) override;
   [[nodiscard]] std::optional<Duration> pass_interval() const override {
     return recording_ ? std::optional(kInterval) : std::nullopt;

@@ -12,7 +12,7 @@ StandingDryRuns::DryRun StandingDryRuns::dry_run_of(const Decision& decision,
                  eviction.metric_signal, eviction.cause == EvictionCause::ruleset};
   if (eviction.cause == EvictionCause::threshold && decision.driving) {
     const Evidence& driving = decision.evidence[*decision.driving];
-    dry_run.crossing = Crossing{driving.threshold, driving.cgroup};
+    dry_run.crossing = CrossedThreshold{driving.threshold, driving.cgroup};
   }
   return dry_run;
 }
@@ -44,7 +44,7 @@ bool StandingDryRuns::is_over(const DryRun& dry_run, const Observation& observat
                observation.kills.end();
   }
   return std::ranges::none_of(decision.evidence, [&](const Evidence& each) {
-    return Crossing{each.threshold, each.cgroup} == *dry_run.crossing && each.first_met;
+    return CrossedThreshold{each.threshold, each.cgroup} == *dry_run.crossing && each.first_met;
   });
 }
 

@@ -32,15 +32,15 @@ class StandingDryRuns {
   void clear() { all_.clear(); }
 
  private:
-  struct Crossing {
+  struct CrossedThreshold {
     Threshold threshold;
     CgroupId subject;
 
-    friend bool operator==(const Crossing&, const Crossing&) = default;
+    friend bool operator==(const CrossedThreshold&, const CrossedThreshold&) = default;
   };
   struct DryRun {
     CgroupId victim;
-    std::optional<Crossing> crossing;  // nullopt: a limit on local storage, of this signal
+    std::optional<CrossedThreshold> crossing;  // nullopt: a limit on local storage, of this signal
     std::string metric_signal;
     bool by_ruleset = false;
 

@@ -36,7 +36,7 @@ struct Watchdog::Post {
   std::optional<sources::CgroupReader> group;
 
   bool own_limit = false;  // its capacity is the cgroup's limit
-  std::optional<Suspicion> suspicion;
+  std::optional<MetSince> suspicion;
 
   // False: the files of its subject cannot be opened.
   [[nodiscard]] bool open(const kernel::CgroupTree& tree, std::string& buffer) {
@@ -166,7 +166,7 @@ std::optional<KillRequest> Watchdog::take_kill() {
   eventfd_t ignored = 0;
   if (::eventfd_read(fired_.get(), &ignored) != 0) return std::nullopt;
   withdraw();
-  std::optional<Kill> kill;
+  std::optional<WatchdogKill> kill;
   {
     const std::lock_guard lock(mutex_);
     kill = std::exchange(kill_, std::nullopt);
@@ -232,7 +232,7 @@ bool Watchdog::gives_way(Orders& orders, MonotonicTime now) const {
   return now < orders.quiet_until;
 }
 
-bool Watchdog::loop_is_late(const Suspicion& suspicion, MonotonicTime now) const {
+bool Watchdog::loop_is_late(const MetSince& suspicion, MonotonicTime now) const {
   if (now - suspicion.since < patience_) return false;
   const bool unseen = evaluations_.load(std::memory_order_relaxed) == suspicion.evaluations;
   return unseen || next_evaluation_ns_.load() < to_ns(now) - patience_.count();
@@ -248,7 +248,7 @@ void Watchdog::act(Orders& orders, const Post& post, Bytes working_set) {
   const actuators::PinnedProcesses& pinned = *post.order.pinned;
   const auto members = pinned.members();
   if (!members.ok()) return;
-  Kill kill;
+  WatchdogKill kill;
   kill.working_set = working_set;
   kill.met = post.suspicion->since;
   actuators::Signalled& signalled = kill.signalled;
@@ -281,7 +281,7 @@ void Watchdog::release(const actuators::PinnedProcesses& pinned) {
   }
 }
 
-KillRequest Watchdog::to_request(const Kill& kill) {
+KillRequest Watchdog::to_request(const WatchdogKill& kill) {
   const Order& order = kill.order;
   const MonotonicTime at = kill.signalled.at;
   KillRequest request;
@@ -309,7 +309,7 @@ KillRequest Watchdog::to_request(const Kill& kill) {
   return request;
 }
 
-void Watchdog::hand_over(Kill kill) {
+void Watchdog::hand_over(WatchdogKill kill) {
   {
     const std::lock_guard lock(mutex_);
     kill_ = std::move(kill);

@@ -111,14 +111,14 @@ class Watchdog final : public LoopWatchdog {
   struct Post;
   struct Orders;
   // What the thread did.
-  struct Kill {
+  struct WatchdogKill {
     Order order;
     Bytes working_set;  // the subject's, when it acted
     MonotonicTime met;  // when it saw the threshold met first
     actuators::Signalled signalled;
   };
   // Since when an order's threshold is seen met, and how often the loop had evaluated by then.
-  struct Suspicion {
+  struct MetSince {
     MonotonicTime since;
     std::uint64_t evaluations = 0;
   };
@@ -132,12 +132,12 @@ class Watchdog final : public LoopWatchdog {
   void open(Orders& orders);
   void watch(Orders& orders);
   [[nodiscard]] bool gives_way(Orders& orders, MonotonicTime now) const;
-  [[nodiscard]] bool loop_is_late(const Suspicion& suspicion, MonotonicTime now) const;
+  [[nodiscard]] bool loop_is_late(const MetSince& suspicion, MonotonicTime now) const;
   [[nodiscard]] bool has_untaken_kill();
   void act(Orders& orders, const Post& post, Bytes working_set);
   void release(const actuators::PinnedProcesses& pinned);
-  void hand_over(Kill kill);
-  [[nodiscard]] static KillRequest to_request(const Kill& kill);
+  void hand_over(WatchdogKill kill);
+  [[nodiscard]] static KillRequest to_request(const WatchdogKill& kill);
 
   const kernel::CgroupTree& tree_;
   const Clock& clock_;
@@ -152,7 +152,7 @@ class Watchdog final : public LoopWatchdog {
   base::PriorityMutex mutex_;
   std::shared_ptr<Orders> orders_;                // guarded by mutex_
   std::vector<std::shared_ptr<Orders>> retired_;  // guarded by mutex_; the thread closes them
-  std::optional<Kill> kill_;                      // guarded by mutex_
+  std::optional<WatchdogKill> kill_;              // guarded by mutex_
   // The loop's: former orders by which the thread had begun to act.
   std::shared_ptr<Orders> acted_on_;
   std::string buffer_;  // the thread's

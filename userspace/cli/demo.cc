@@ -90,12 +90,12 @@ Result<void> check_permission(const kernel::CgroupTree& tree) {
 }
 
 // Removes the demo's cgroups and files on every exit path.
-class Stage {
+class DemoCgroups {
  public:
-  static Result<std::unique_ptr<Stage>> build(const kernel::CgroupTree& tree);
-  Stage(const Stage&) = delete;
-  Stage& operator=(const Stage&) = delete;
-  ~Stage();
+  static Result<std::unique_ptr<DemoCgroups>> build(const kernel::CgroupTree& tree);
+  DemoCgroups(const DemoCgroups&) = delete;
+  DemoCgroups& operator=(const DemoCgroups&) = delete;
+  ~DemoCgroups();
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] const std::string& directory() const { return directory_; }
@@ -104,7 +104,7 @@ class Stage {
   [[nodiscard]] Result<std::uint64_t> kernel_oom_kills() const;
 
  private:
-  explicit Stage(const kernel::CgroupTree& tree) : tree_(tree) {}
+  explicit DemoCgroups(const kernel::CgroupTree& tree) : tree_(tree) {}
   Result<void> make_groups();
   const kernel::CgroupTree& tree_;
   std::string path_;
@@ -113,8 +113,8 @@ class Stage {
   std::vector<DemoWorkload> workloads_;
 };
 
-Result<std::unique_ptr<Stage>> Stage::build(const kernel::CgroupTree& tree) {
-  std::unique_ptr<Stage> stage(new Stage(tree));
+Result<std::unique_ptr<DemoCgroups>> DemoCgroups::build(const kernel::CgroupTree& tree) {
+  std::unique_ptr<DemoCgroups> stage(new DemoCgroups(tree));
   std::string name = std::filesystem::temp_directory_path() / "forestall-demo-XXXXXX";
   if (mkdtemp(name.data()) == nullptr) return errno_error("mkdtemp", name);
   stage->directory_ = name;
@@ -123,7 +123,7 @@ Result<std::unique_ptr<Stage>> Stage::build(const kernel::CgroupTree& tree) {
   return stage;
 }
 
-Result<void> Stage::make_groups() {
+Result<void> DemoCgroups::make_groups() {
   TRY(kernel::create_group(tree_, path_, kLimit));
   groups_.push_back(path_);
   for (const Cast& each : kCast) {
@@ -136,7 +136,7 @@ Result<void> Stage::make_groups() {
   return {};
 }
 
-Stage::~Stage() {
+DemoCgroups::~DemoCgroups() {
   workloads_.clear();  // kills and reaps them, which empties the cgroups
   for (auto path = groups_.rbegin(); path != groups_.rend(); ++path) {
     if (const auto removed = kernel::delete_group(tree_, *path); !removed) {
@@ -147,7 +147,7 @@ Stage::~Stage() {
   std::filesystem::remove_all(directory_, ignored);
 }
 
-Result<std::uint64_t> Stage::kernel_oom_kills() const {
+Result<std::uint64_t> DemoCgroups::kernel_oom_kills() const {
   const bool v1 = tree_.version() == kernel::CgroupVersion::v1;
   std::uint64_t sum = 0;
   for (const std::string& path : groups_) {
@@ -160,7 +160,7 @@ Result<std::uint64_t> Stage::kernel_oom_kills() const {
   return sum;
 }
 
-Result<std::string> write_config(const Stage& stage) {
+Result<std::string> write_config(const DemoCgroups& stage) {
   std::string text = fmt::format(
       "# The demo's configuration: its own scratch cgroup, and nothing else on this host.\n"
       "evictionHard: {{}}\n"
@@ -204,7 +204,8 @@ struct Played {
   std::vector<Verdict> verdicts;
 };
 
-std::vector<Verdict> judge(Stage& stage, const v1::Record& record, std::uint64_t oom_kills_before) {
+std::vector<Verdict> judge(DemoCgroups& stage, const v1::Record& record,
+                           std::uint64_t oom_kills_before) {
   auto& workloads = stage.workloads();
   const auto oom_kills = stage.kernel_oom_kills();
   const auto leaker_end = workloads[kLeaker].ended_by(std::chrono::seconds(5));
@@ -228,7 +229,7 @@ std::vector<Verdict> judge(Stage& stage, const v1::Record& record, std::uint64_t
 Result<Played> play(const Options& options, const Interrupt& interrupt) {
   const kernel::CgroupTree tree = TRY(kernel::CgroupTree::discover(options.cgroup_mount));
   TRY(check_permission(tree));
-  const auto stage = TRY(Stage::build(tree));
+  const auto stage = TRY(DemoCgroups::build(tree));
   const std::string config = TRY(write_config(*stage));
   std::vector<std::string> arguments{"--config", config, "--cgroup-mount", options.cgroup_mount};
   if (options.verbose) arguments.push_back("--verbose");

@@ -30,7 +30,7 @@ std::string cgroup_shape(const kernel::CgroupTree& tree) {
 }
 
 // Problems of the host as a whole.
-std::vector<std::string> advice(const agent::Host& host) {
+std::vector<std::string> advice(const agent::ProbedHost& host) {
   std::vector<std::string> sentences;
   if (const auto visible = kernel::require_initial_pid_namespace(); !visible.ok()) {
     sentences.push_back("The agent is " + visible.error().message + ".");
@@ -48,7 +48,7 @@ std::vector<std::string> advice(const agent::Host& host) {
 }
 
 // What this host allows, in a few words.
-std::string_view verdict(const agent::Host& host) {
+std::string_view verdict(const agent::ProbedHost& host) {
   if (!host.can_guard()) return "NOTHING CAN GUARD THIS HOST";
   if (host.in_use(Feature::pidfd)) return "this host can be guarded";
   return host.tree.hybrid() ? "this host can be guarded in part"
@@ -61,7 +61,7 @@ struct Workloads {
 };
 
 // Nullopt: that cannot be read.
-std::optional<Workloads> count_workloads(const agent::Host& host, const Config& config) {
+std::optional<Workloads> count_workloads(const agent::ProbedHost& host, const Config& config) {
   const auto observer = sources::Observer::create(host.tree, config);
   if (!observer) return std::nullopt;
   (void)(*observer)->refresh();
@@ -74,7 +74,7 @@ std::optional<Workloads> count_workloads(const agent::Host& host, const Config& 
 // What the advice is about.
 struct AdviceInput {
   const Options& options;
-  const agent::Host& host;
+  const agent::ProbedHost& host;
   // Nullopt: it cannot be read, and has its own error in `check-config`.
   const std::optional<Config> config;
   const bool wants_backstop;
@@ -126,13 +126,13 @@ std::optional<std::string> backstop_advice(const AdviceInput& subject) {
       facts.error().text());
 }
 
-AdviceInput subject_of(const Options& options, const agent::Host& host) {
+AdviceInput subject_of(const Options& options, const agent::ProbedHost& host) {
   auto loaded = loaded_config(options);
   if (!loaded) return {options, host, std::nullopt, false};
   return {options, host, std::move(loaded->config), loaded->wants_backstop};
 }
 
-v1::DoctorReport to_report(const Options& options, const agent::Host& host) {
+v1::DoctorReport to_report(const Options& options, const agent::ProbedHost& host) {
   v1::DoctorReport report;
   report.set_version(FORESTALL_VERSION);
   report.set_kernel(host.kernel_release);
@@ -164,7 +164,7 @@ v1::DoctorReport to_report(const Options& options, const agent::Host& host) {
   return report;
 }
 
-void print_text(const agent::Host& host, const v1::DoctorReport& report) {
+void print_text(const agent::ProbedHost& host, const v1::DoctorReport& report) {
   fmt::print("forestall {} on Linux {}, cgroups {}\n", report.version(), report.kernel(),
              report.cgroups());
   fmt::print("tier: {} - {}\n\n", to_string(host.tier()), verdict(host));

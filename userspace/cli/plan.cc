@@ -88,7 +88,7 @@ Result<policy::NodeCapacity> capacity_of(const PlanOptions& given, const std::st
 // --- intent -------------------------------------------------------------------------------------
 
 // The settings as written, by signal, for the output of the plan.
-struct Written {
+struct PlanSettings {
   policy::PlanInput input;
   std::vector<std::pair<std::string, std::string>> hard, soft, grace, reclaim;
 };
@@ -106,8 +106,8 @@ Result<policy::Portion> parse_portion(const char* flag, std::string_view text) {
   return portion;
 }
 
-Written written_settings(const intake::LoadedConfig& loaded) {
-  Written out;
+PlanSettings written_settings(const intake::LoadedConfig& loaded) {
+  PlanSettings out;
   out.input.kube_reserved = loaded.config.kube_reserved;
   out.input.system_reserved = loaded.config.system_reserved;
   const auto& enforced = loaded.config.enforced;
@@ -133,14 +133,14 @@ Written written_settings(const intake::LoadedConfig& loaded) {
 }
 
 // --evict-at is about this signal alone.
-policy::PlannedThreshold* memory_threshold_of(Written& settings) {
+policy::PlannedThreshold* memory_threshold_of(PlanSettings& settings) {
   for (policy::PlannedThreshold& each : settings.input.thresholds) {
     if (each.from_hard && each.threshold.signal == Signal::memory_available) return &each;
   }
   return nullptr;
 }
 
-void set_memory_threshold(Written& settings, const Quantity& amount) {
+void set_memory_threshold(PlanSettings& settings, const Quantity& amount) {
   const std::string signal(to_string(Signal::memory_available));
   if (auto* known = memory_threshold_of(settings)) {
     known->threshold.limit = {amount, std::nullopt};
@@ -158,7 +158,7 @@ void set_memory_threshold(Written& settings, const Quantity& amount) {
 
 // Applies the intent to the settings.
 Result<void> apply_intent(const PlanOptions& given, const intake::LoadedConfig& loaded,
-                          Written& settings) {
+                          PlanSettings& settings) {
   if (given.reserve.empty() && given.evict_at.empty()) return {};
   const auto& capacity = settings.input.capacity.memory;
   if (!capacity) return error("--reserve and --evict-at need --memory-capacity");
@@ -222,7 +222,7 @@ struct Setting {
   Pairs pairs;
 };
 
-std::vector<Setting> settings_of(const Written& written) {
+std::vector<Setting> settings_of(const PlanSettings& written) {
   return {{"eviction-hard", "evictionHard", '<', written.hard},
           {"eviction-soft", "evictionSoft", '<', written.soft},
           {"eviction-soft-grace-period", "evictionSoftGracePeriod", '=', written.grace},
@@ -246,7 +246,7 @@ std::string yaml_of(const std::vector<Setting>& settings) {
   return yaml;
 }
 
-internal::PlannedSettings settings_report(const Written& written) {
+internal::PlannedSettings settings_report(const PlanSettings& written) {
   internal::PlannedSettings out;
   const std::vector<Setting> settings = settings_of(written);
   out.set_eviction_hard(joined(written.hard, '<'));
@@ -274,7 +274,7 @@ const char* word(policy::Severity severity) {
   return severity == policy::Severity::warning ? "warning" : "note";
 }
 
-internal::PlanReport report_of(const policy::Plan& plan, const Written& written) {
+internal::PlanReport report_of(const policy::Plan& plan, const PlanSettings& written) {
   internal::PlanReport report;
   for (const policy::ResourcePlan& each : plan.resources) {
     internal::PlannedResource& out = *report.add_resources();
@@ -329,11 +329,11 @@ void print_text(const policy::Plan& plan, const internal::PlanReport& report) {
              report.settings().forestall_configuration());
 }
 
-Result<Written> intake(const Options& options, const PlanOptions& given,
-                       std::vector<std::string>& warnings) {
+Result<PlanSettings> intake(const Options& options, const PlanOptions& given,
+                            std::vector<std::string>& warnings) {
   const intake::LoadedConfig loaded = TRY(loaded_config(options));
   warnings = loaded.warnings;
-  Written settings = written_settings(loaded);
+  PlanSettings settings = written_settings(loaded);
   Result<policy::NodeCapacity> capacity = capacity_of(given, loaded.config.filesystems.nodefs);
   if (!capacity) return capacity.error().in("forestall plan");
   settings.input.capacity = *capacity;

@@ -30,21 +30,22 @@
 namespace forestall::cli {
 namespace {
 
-struct Layout {
+struct FoundLayout {
   FilesystemLayout layout = FilesystemLayout::single;
   std::string_view from;  // as RankReport::fs_layout_from
 };
 
 struct RankedPods {
   Signal signal = Signal::memory_available;
-  Layout layout;
+  FoundLayout layout;
   JoinedPods pods;
   // In the form of a decision: the order, the eviction of the first evictable candidate, and the
   // evidence of the signal's threshold, if there is one with statistics.
   Decision decision;
 };
 
-Layout choose_layout(std::optional<FilesystemLayout> given, const intake::StatsSummary& summary) {
+FoundLayout choose_layout(std::optional<FilesystemLayout> given,
+                          const intake::StatsSummary& summary) {
   if (given) return {*given, "option"};
   if (summary.filesystems.layout) return {*summary.filesystems.layout, "summary"};
   return {FilesystemLayout::single, "default"};
@@ -124,7 +125,7 @@ Eviction eviction_of(const Candidate& victim, std::size_t index, const Evidence&
   return eviction;
 }
 
-RankedPods rank_input(const Config& config, Signal signal, Layout layout,
+RankedPods rank_input(const Config& config, Signal signal, FoundLayout layout,
                       std::vector<intake::ListedPod> listed, const intake::StatsSummary& summary) {
   RankedPods ranking;
   ranking.signal = signal;

@@ -16,7 +16,7 @@
 namespace forestall::cli {
 namespace {
 
-void print_run(const std::string& profile, const rebalance::PluginRun& run) {
+void print_run(const std::string& profile, const rebalance::PluginReport& run) {
   fmt::print("{}/{}: ", printable(profile), run.plugin);
   if (!run.error.empty()) {
     fmt::print("failed: {}\n", printable(run.error));
@@ -31,10 +31,10 @@ void print_run(const std::string& profile, const rebalance::PluginRun& run) {
   fmt::print("\n");
 }
 
-void print_plan(const rebalance::Plan& plan, const rebalance::Snapshot& snapshot) {
+void print_plan(const rebalance::RebalancePlan& plan, const rebalance::Snapshot& snapshot) {
   if (!plan.skipped.empty()) fmt::print("no plugin ran: {}\n", plan.skipped);
   for (const rebalance::ProfileRun& profile : plan.profiles) {
-    for (const rebalance::PluginRun& run : profile.plugins) print_run(profile.name, run);
+    for (const rebalance::PluginReport& run : profile.plugins) print_run(profile.name, run);
   }
   if (plan.evictions.empty()) return;
   fmt::print("\n");
@@ -43,7 +43,7 @@ void print_plan(const rebalance::Plan& plan, const rebalance::Snapshot& snapshot
   if (booked) header.emplace_back("to");
   header.insert(header.end(), {"plugin", "reason"});
   tables::Table table(header);
-  for (const rebalance::Eviction& each : plan.evictions) {
+  for (const rebalance::PodEviction& each : plan.evictions) {
     const rebalance::ClusterPod& pod = snapshot.pods[each.pod];
     std::vector<std::string> row{fmt::format("{}/{}", pod.pod_namespace, pod.name),
                                  std::string(pod.node)};
@@ -67,9 +67,9 @@ int run_rebalance(const Options& options, const RebalanceOptions& rebalance_opti
   rebalance::Policy policy = input->policy.policy;
   if (rebalance_options.compat == "fixed") policy.corrections = rebalance::Corrections::all();
   if (rebalance_options.compat == "upstream") policy.corrections = rebalance::Corrections::none();
-  rebalance::PlanOptions plan_options;
+  rebalance::CycleOptions plan_options;
   plan_options.explain = json;
-  const rebalance::Plan plan = rebalance::rebalance(policy, input->snapshot, plan_options);
+  const rebalance::RebalancePlan plan = rebalance::rebalance(policy, input->snapshot, plan_options);
   if (json) {
     fmt::print("{}", plan_json(plan, input->snapshot));
   } else {

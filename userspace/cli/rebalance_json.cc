@@ -13,7 +13,7 @@ namespace forestall::cli {
 namespace {
 
 using rebalance::ConsideredPod;
-using rebalance::PluginRun;
+using rebalance::PluginReport;
 using text::JsonWriter;
 
 template <typename Map>
@@ -43,9 +43,9 @@ class PlanWriter {
  public:
   explicit PlanWriter(const rebalance::Snapshot& snapshot) : snapshot_(snapshot) {}
 
-  std::string write(const rebalance::Plan& plan) && {
+  std::string write(const rebalance::RebalancePlan& plan) && {
     for (const rebalance::ProfileRun& profile : plan.profiles) {
-      for (const PluginRun& run : profile.plugins) find_destinations(profile.name, run);
+      for (const PluginReport& run : profile.plugins) find_destinations(profile.name, run);
     }
     out_.begin_object();
     write_corrections(plan.corrections);
@@ -75,7 +75,7 @@ class PlanWriter {
   }
 
   // The node where room is booked; without that the first one that the pod fits.
-  [[nodiscard]] std::optional<std::string_view> destination_of(const rebalance::Eviction& each) {
+  [[nodiscard]] std::optional<std::string_view> destination_of(const rebalance::PodEviction& each) {
     if (each.destination) return snapshot_.nodes[*each.destination].name;
     const auto found = destinations_.find(key_of(each.profile, each.plugin, each.pod));
     if (found == destinations_.end()) return std::nullopt;
@@ -83,7 +83,7 @@ class PlanWriter {
   }
 
   // The first node, by name, that the pod fits; of the utilization plugins one with room.
-  void find_destinations(const std::string& profile, const PluginRun& run) {
+  void find_destinations(const std::string& profile, const PluginReport& run) {
     std::set<std::size_t> allowed;
     for (const rebalance::ClassifiedNode& each : run.nodes) {
       if (each.node_class == rebalance::NodeClass::underutilized ||
@@ -112,12 +112,12 @@ class PlanWriter {
     out_.member("name", profile.name);
     out_.key("plugins");
     out_.begin_list();
-    for (const PluginRun& each : profile.plugins) write_plugin(each);
+    for (const PluginReport& each : profile.plugins) write_plugin(each);
     out_.end_list();
     out_.end_object();
   }
 
-  void write_plugin(const PluginRun& run) {
+  void write_plugin(const PluginReport& run) {
     out_.begin_object();
     out_.member("plugin", run.plugin);
     out_.member("extensionPoint", rebalance::to_string(run.point));
@@ -184,10 +184,10 @@ class PlanWriter {
     out_.end_object();
   }
 
-  void write_evictions(const std::vector<rebalance::Eviction>& evictions) {
+  void write_evictions(const std::vector<rebalance::PodEviction>& evictions) {
     out_.key("evictions");
     out_.begin_list();
-    for (const rebalance::Eviction& each : evictions) {
+    for (const rebalance::PodEviction& each : evictions) {
       const rebalance::ClusterPod& pod = snapshot_.pods[each.pod];
       out_.begin_object();
       out_.member("namespace", pod.pod_namespace);
@@ -213,7 +213,7 @@ class PlanWriter {
 
 }  // namespace
 
-std::string plan_json(const rebalance::Plan& plan, const rebalance::Snapshot& snapshot) {
+std::string plan_json(const rebalance::RebalancePlan& plan, const rebalance::Snapshot& snapshot) {
   return PlanWriter(snapshot).write(plan);
 }
 

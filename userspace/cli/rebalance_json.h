@@ -10,7 +10,7 @@
 
 namespace forestall::cli {
 
-[[nodiscard]] std::string plan_json(const rebalance::Plan& plan,
+[[nodiscard]] std::string plan_json(const rebalance::RebalancePlan& plan,
                                     const rebalance::Snapshot& snapshot);
 
 }  // namespace forestall::cli

@@ -49,12 +49,12 @@ Result<Config> observing(const Options& options, const replay::RecordOptions& re
   return config;
 }
 
-double bytes_per_entry(const recording::Totals& totals) {
+double bytes_per_entry(const recording::WriterTotals& totals) {
   if (totals.entries == 0) return 0;
   return static_cast<double>(totals.file_bytes) / static_cast<double>(totals.entries);
 }
 
-std::string text_of(const recording::Totals& totals, const std::string& file) {
+std::string text_of(const recording::WriterTotals& totals, const std::string& file) {
   return fmt::format(
       "{}: {} entries in {} bytes, {:.1f} bytes per entry ({} bytes before packing, in {} "
       "chunks)\nlost because the buffer was full: {} entries, {} bytes\n",
@@ -62,7 +62,7 @@ std::string text_of(const recording::Totals& totals, const std::string& file) {
       totals.chunks, totals.lost_entries, totals.lost_bytes);
 }
 
-std::string json_of(const recording::Totals& totals, const std::string& file) {
+std::string json_of(const recording::WriterTotals& totals, const std::string& file) {
   v1::RecordingReport report;
   report.set_file(file);
   report.set_entries(totals.entries);

@@ -54,7 +54,7 @@ Result<void> RecordedEvents::visit(const EventLineVisit& visit) {
   return {};
 }
 
-void RecordedEvents::take(messages::KeyEntry key, const replay::RecordingInput::Item& item,
+void RecordedEvents::take(messages::KeyEntry key, const replay::RecordingInput::InputEntry& item,
                           const EventLineVisit& visit) {
   v1::Event event = event_at(key.at, key.wall_time_ns);
   const std::uint64_t lost = input_.counts().lost + input_.counts().passed_over;

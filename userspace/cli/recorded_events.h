@@ -36,7 +36,7 @@ class RecordedEvents {
   // Candidates kept of a decision; more up to the victim.
   static constexpr std::size_t kCandidates = 8;
 
-  void take(messages::KeyEntry key, const replay::RecordingInput::Item& item,
+  void take(messages::KeyEntry key, const replay::RecordingInput::InputEntry& item,
             const EventLineVisit& visit);
   [[nodiscard]] Result<void> take(messages::EvaluationEntry evaluation,
                                   const EventLineVisit& visit);

@@ -17,8 +17,8 @@ void take_facts(const messages::RecordingFacts& facts, internal::PictureOrigin& 
   origin.set_node(facts.node);
   origin.set_kernel(facts.kernel);
   origin.set_version(facts.version);
-  origin.set_recorder(facts.recorder == messages::Recorder::agent ? v1::RecordingFacts::AGENT
-                                                                  : v1::RecordingFacts::SESSION);
+  origin.set_recorder(facts.recorder == messages::RecordedBy::agent ? v1::RecordingFacts::AGENT
+                                                                    : v1::RecordingFacts::SESSION);
   origin.set_tier(messages::to_proto(facts.tier));
   origin.set_config_origin(facts.config_origin);
 }
@@ -29,7 +29,7 @@ Result<Record> whole(messages::EvaluationEntry evaluation) {
   return std::move(evaluation.evaluated);
 }
 
-Result<void> take(const replay::RecordingInput& input, replay::RecordingInput::Item item,
+Result<void> take(const replay::RecordingInput& input, replay::RecordingInput::InputEntry item,
                   picture::Builder& builder) {
   if (const auto* key = std::get_if<messages::KeyEntry>(&item.entry)) {
     builder.anchor(key->at, key->wall_time_ns, item.new_run);

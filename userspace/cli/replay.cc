@@ -77,7 +77,7 @@ std::optional<std::string> fold_recording(replay::RecordingReplay& replay,
     auto next = replay.next();
     if (!next) return next.error().text();
     if (!*next) return std::nullopt;
-    const replay::RecordingReplay::Step& step = **next;
+    const replay::RecordingReplay::ReplayedStep& step = **next;
     if (!first) first = step.at;
     report.evaluation({step.evaluation, step.at - *first, step.evaluated.observation, step.decision,
                        replay.fold().changed(), &step},

@@ -24,11 +24,11 @@ JsonOutput size_json(const rulesets::SizeOrPercent& size) {
   return size.value;
 }
 
-std::string_view resource_word(rulesets::Resource resource) {
+std::string_view resource_word(rulesets::PressureResource resource) {
   switch (resource) {
-    case rulesets::Resource::memory: break;
-    case rulesets::Resource::io: return "io";
-    case rulesets::Resource::cpu: return "cpu";
+    case rulesets::PressureResource::memory: break;
+    case rulesets::PressureResource::io: return "io";
+    case rulesets::PressureResource::cpu: return "cpu";
   }
   return "memory";
 }

@@ -24,22 +24,22 @@ std::string amount_text(const rulesets::SizeOrPercent& size, std::string_view to
   return tables::human(Bytes{size.value});
 }
 
-std::string_view resource_name(rulesets::Resource resource) {
+std::string_view resource_name(rulesets::PressureResource resource) {
   switch (resource) {
-    case rulesets::Resource::memory: break;
-    case rulesets::Resource::io: return "I/O";
-    case rulesets::Resource::cpu: return "CPU";
+    case rulesets::PressureResource::memory: break;
+    case rulesets::PressureResource::io: return "I/O";
+    case rulesets::PressureResource::cpu: return "CPU";
   }
   return "memory";
 }
 
 std::string measure_text(const rulesets::PressureOver& each) {
-  using Measure = rulesets::PressureOver::Measure;
+  using Average = rulesets::PressureOver::Average;
   switch (each.measure) {
-    case Measure::avg10: break;
-    case Measure::avg60: return "avg60";
-    case Measure::avg300: return "avg300";
-    case Measure::window: return fmt::format("exact, over {} s", each.window);
+    case Average::avg10: break;
+    case Average::avg60: return "avg60";
+    case Average::avg300: return "avg300";
+    case Average::window: return fmt::format("exact, over {} s", each.window);
   }
   return "avg10";
 }
@@ -167,7 +167,7 @@ struct PluginWords {
                        dry_text(each.dry));
   }
 
-  std::string operator()(const rulesets::LogLine& each) const {
+  std::string operator()(const rulesets::LogAction& each) const {
     return fmt::format("log \"{}\"", each.text);
   }
 

@@ -120,9 +120,9 @@ std::optional<Evictions::Request> Evictions::next(MonotonicTime now) {
   return Request{found->pod.uid, request_for(*found)};
 }
 
-kubernetes::HttpRequest Evictions::request_for(const Waiting& waiting) const {
+kubernetes::OutgoingRequest Evictions::request_for(const Waiting& waiting) const {
   const KilledPod& pod = waiting.pod;
-  kubernetes::HttpRequest request;
+  kubernetes::OutgoingRequest request;
   request.longest = kAnswerLongest;
   request.target =
       fmt::format("/api/v1/namespaces/{}/pods/{}", kubernetes::percent_encoded(pod.pod_namespace),

@@ -57,7 +57,7 @@ class Evictions {
 
   struct Request {
     std::string uid;
-    kubernetes::HttpRequest http;
+    kubernetes::OutgoingRequest http;
   };
   struct Ended {
     KilledPod pod;
@@ -98,7 +98,7 @@ class Evictions {
     bool credentials_refused = false;  // since the last answer of another kind
   };
 
-  [[nodiscard]] kubernetes::HttpRequest request_for(const Waiting& waiting) const;
+  [[nodiscard]] kubernetes::OutgoingRequest request_for(const Waiting& waiting) const;
   [[nodiscard]] std::deque<Waiting>::iterator find(std::string_view uid);
   void refused(Waiting& waiting, const kubernetes::ApiStatus& status,
                const kubernetes::ResponseHead& head, MonotonicTime now);

@@ -34,7 +34,7 @@ void NodeCheck::advance() {
   }
   const MonotonicTime now = clock_.now();
   if (exists_ || now < not_before_) return;
-  kubernetes::HttpRequest request;
+  kubernetes::OutgoingRequest request;
   request.target = "/api/v1/nodes/" + kubernetes::percent_encoded(node_);
   request.longest = kNodeAnswerLongest;
   answer_ = {};

@@ -47,7 +47,7 @@ void log_open_files(exports::Log& log, const Result<std::uint64_t>& limit,
 }
 
 // What a killed agent has set. Also after a reload, which may end a dry run.
-void restore_memory_high(const agent::Host& host, const Config& config, exports::Log& log) {
+void restore_memory_high(const agent::ProbedHost& host, const Config& config, exports::Log& log) {
   for (const std::string& note :
        kernel::restore_leftovers(host.tree, host.high_records, config.dry_run)) {
     log.write(LogLevel::info, LogLine("memory-high").field("note", note));
@@ -87,7 +87,7 @@ std::optional<KnownPods> take_pods(DaemonParts& parts) {
 }
 
 Result<void> run_loop_with(DaemonParts& parts, const DaemonOptions& options,
-                           const intake::LoadedConfig& loaded, agent::Host& host,
+                           const intake::LoadedConfig& loaded, agent::ProbedHost& host,
                            exports::Log& log) {
   const Config& config = loaded.config;
   Config in_force = config;
@@ -138,7 +138,7 @@ Result<void> run_loop_with(DaemonParts& parts, const DaemonOptions& options,
 }
 
 Result<void> run(const DaemonOptions& options, const intake::LoadedConfig& loaded,
-                 agent::Host& host, exports::Log& log, exports::Log* records) {
+                 agent::ProbedHost& host, exports::Log& log, exports::Log* records) {
   const Config& config = loaded.config;
   DaemonParts parts;
   parts.facts = {FORESTALL_VERSION, ::getpid(),   parts.clock.now(),    host.kernel_release,
@@ -174,7 +174,7 @@ void block_loop_signals() {
 }
 
 Result<void> run_daemon(const DaemonOptions& options, const intake::LoadedConfig& loaded,
-                        agent::Host& host) {
+                        agent::ProbedHost& host) {
   // The log starts the first thread: before it, the kernel grows the table without waiting.
   const auto limit = kernel::raise_file_limit();
   const auto table = kernel::grow_descriptor_table(kernel::kDescriptorTable);

@@ -30,6 +30,6 @@ void block_loop_signals();
 // Runs until SIGTERM or SIGINT. The warnings of `loaded` are logged. Errors keep it from
 // starting, or ended it; they are logged as well. REQUIRES: block_loop_signals().
 [[nodiscard]] Result<void> run_daemon(const DaemonOptions& options,
-                                      const intake::LoadedConfig& loaded, agent::Host& host);
+                                      const intake::LoadedConfig& loaded, agent::ProbedHost& host);
 
 }  // namespace forestall::daemon

@@ -24,7 +24,7 @@ inline void log_config_warnings(exports::Log& log, const std::vector<std::string
 }
 
 // "started version 0.1.0 on Linux 6.1.0: tier full, 5 thresholds, configuration built in; dry run".
-inline std::string start_sentence(const agent::Host& host, const Config& config,
+inline std::string start_sentence(const agent::ProbedHost& host, const Config& config,
                                   const std::string& origin) {
   return fmt::format("started version {} on Linux {}: tier {}, {} threshold{}, configuration {}{}",
                      FORESTALL_VERSION, host.kernel_release, to_string(host.tier()),
@@ -33,7 +33,7 @@ inline std::string start_sentence(const agent::Host& host, const Config& config,
                      config.dry_run ? "; dry run: it sends no signal" : "");
 }
 
-inline void log_start(exports::Log& log, const agent::Host& host, const Config& config,
+inline void log_start(exports::Log& log, const agent::ProbedHost& host, const Config& config,
                       const std::string& origin) {
   exports::LogLine line("start");
   line.field("version", FORESTALL_VERSION)

@@ -17,7 +17,7 @@ namespace {
 using exports::LogLevel;
 using exports::LogLine;
 
-Result<void> build_sources(DaemonParts& parts, agent::Host& host, const Config& config) {
+Result<void> build_sources(DaemonParts& parts, agent::ProbedHost& host, const Config& config) {
   parts.sources = agent::make_sources(host);
   auto& all = parts.sources.all;
   parts.reclaim = std::make_unique<agent::ReclaimController>();
@@ -37,9 +37,9 @@ Result<void> build_sources(DaemonParts& parts, agent::Host& host, const Config& 
 }
 
 // Workloads that cannot be throttled are warned about.
-void build_throttle(DaemonParts& parts, const agent::Host& host, const Config& config,
+void build_throttle(DaemonParts& parts, const agent::ProbedHost& host, const Config& config,
                     exports::Log& log) {
-  parts.throttle = std::make_unique<agent::Throttle>();
+  parts.throttle = std::make_unique<agent::LoopThrottle>();
   if (!throttles(config) || has(config.disabled, Feature::memory_high)) return;
   auto throttle = actuators::MemoryHighThrottle::create(host.tree, host.high_records);
   if (throttle) {
@@ -52,7 +52,7 @@ void build_throttle(DaemonParts& parts, const agent::Host& host, const Config& c
   }
 }
 
-Result<void> build_oom_parts(DaemonParts& parts, agent::Host& host, const Config& config) {
+Result<void> build_oom_parts(DaemonParts& parts, agent::ProbedHost& host, const Config& config) {
   parts.oom_events =
       std::make_unique<sources::OomEventCorrelator>(parts.sources.bpf_oom, parts.sources.oom_log);
   auto scanned = TRY(agent::make_process_source(host));
@@ -77,8 +77,9 @@ void build_scanner(DaemonParts& parts, exports::Log& log) {
   parts.observer->make_spare_tree();
 }
 
-void build_guard(DaemonParts& parts, agent::Host& host, const Config& config, exports::Log& log) {
-  parts.guard = std::make_unique<agent::KernelGuard>();
+void build_guard(DaemonParts& parts, agent::ProbedHost& host, const Config& config,
+                 exports::Log& log) {
+  parts.guard = std::make_unique<agent::LoopGuard>();
   if (!config.guard) return;
   agent::load_guard(host, config.disabled);
   if (!host.guard) {
@@ -91,7 +92,7 @@ void build_guard(DaemonParts& parts, agent::Host& host, const Config& config, ex
 }
 
 // The page served beside the metrics, for a browser on this host. Null: there is none.
-exports::HttpPages build_status_page(DaemonParts& parts, const agent::Host& host,
+exports::HttpPages build_status_page(DaemonParts& parts, const agent::ProbedHost& host,
                                      exports::Log& log) {
   parts.picture = std::make_unique<LivePicture>(host.tree, parts.clock, parts.facts);
   auto live = exports::LiveStreams::create(*parts.picture, parts.drops.live_viewers);
@@ -105,7 +106,7 @@ exports::HttpPages build_status_page(DaemonParts& parts, const agent::Host& host
 }
 
 // Any process may hold a port above 1024: a taken port must not leave the node without its agent.
-void build_metrics(DaemonParts& parts, const agent::Host& host, const Config& config,
+void build_metrics(DaemonParts& parts, const agent::ProbedHost& host, const Config& config,
                    exports::Log& log) {
   if (config.metrics_address.empty()) return;
   parts.metrics = std::make_unique<exports::Metrics>(
@@ -133,7 +134,7 @@ void build_recorder(RecorderWithPressure& recording, exports::Log& log,
   });
 }
 
-void build_sinks(DaemonParts& parts, const agent::Host& host, exports::Log& log,
+void build_sinks(DaemonParts& parts, const agent::ProbedHost& host, exports::Log& log,
                  exports::Log* records) {
   build_recorder(parts.ring, log, parts.drops);
   build_recorder(parts.session, log, parts.drops);
@@ -151,7 +152,7 @@ void build_sinks(DaemonParts& parts, const agent::Host& host, exports::Log& log,
 
 }  // namespace
 
-Result<void> build_parts(DaemonParts& parts, agent::Host& host, const Config& config,
+Result<void> build_parts(DaemonParts& parts, agent::ProbedHost& host, const Config& config,
                          exports::Log& log, exports::Log* records) {
   parts.observer = TRY(sources::Observer::create(host.tree, config));
   parts.observer->set_memcgs(host.memcgs.get());
@@ -169,7 +170,7 @@ Result<void> build_parts(DaemonParts& parts, agent::Host& host, const Config& co
   return {};
 }
 
-agent::Parts core_parts(DaemonParts& parts, const agent::Host& host, exports::Log& log) {
+agent::Parts core_parts(DaemonParts& parts, const agent::ProbedHost& host, exports::Log& log) {
   agent::Parts core;
   core.clock = &parts.clock;
   core.tree = &host.tree;
@@ -212,7 +213,7 @@ agent::Parts core_parts(DaemonParts& parts, const agent::Host& host, exports::Lo
   return core;
 }
 
-actuators::LadderOptions ladder_options(const agent::Host& host, const Config& config) {
+actuators::LadderOptions ladder_options(const agent::ProbedHost& host, const Config& config) {
   actuators::LadderOptions options;
   options.dry_run = config.dry_run;
   options.usable = host.usable();

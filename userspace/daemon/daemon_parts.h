@@ -47,7 +47,7 @@ struct DaemonParts {
   std::unique_ptr<agent::ReclaimController> reclaim;
   // Null: no threshold throttles, or memory.high cannot be used.
   std::unique_ptr<actuators::MemoryHighThrottle> memory_high;
-  std::unique_ptr<agent::Throttle> throttle;
+  std::unique_ptr<agent::LoopThrottle> throttle;
   agent::Sources sources;
   std::unique_ptr<sources::ProcessSource> processes;  // the observer's; null: it needs none
   std::unique_ptr<sources::OomEventCorrelator> oom_events;
@@ -55,7 +55,7 @@ struct DaemonParts {
   std::unique_ptr<agent::TreeScanner> scanner;
   std::unique_ptr<agent::RuleSampler> rules;
   std::unique_ptr<agent::OomPredictor> forecast;
-  std::unique_ptr<agent::KernelGuard> guard;
+  std::unique_ptr<agent::LoopGuard> guard;
   std::unique_ptr<PodListWatch> pod_list;     // null: its thread could not be started
   std::unique_ptr<WrittenPods> written_pods;  // null: no descriptor was left for it
   std::shared_ptr<exports::LoopCounts> counts = std::make_shared<exports::LoopCounts>();
@@ -78,13 +78,14 @@ struct DaemonParts {
 
 // Builds all but the watchdog and the servers of the API. `records`: where records go as JSON;
 // null: nowhere. An error keeps the agent from starting; what it can run without is logged.
-[[nodiscard]] Result<void> build_parts(DaemonParts& parts, agent::Host& host, const Config& config,
-                                       exports::Log& log, exports::Log* records);
+[[nodiscard]] Result<void> build_parts(DaemonParts& parts, agent::ProbedHost& host,
+                                       const Config& config, exports::Log& log,
+                                       exports::Log* records);
 // What a core works with. REQUIRES: the watchdog is there.
-[[nodiscard]] agent::Parts core_parts(DaemonParts& parts, const agent::Host& host,
+[[nodiscard]] agent::Parts core_parts(DaemonParts& parts, const agent::ProbedHost& host,
                                       exports::Log& log);
 
-[[nodiscard]] actuators::LadderOptions ladder_options(const agent::Host& host,
+[[nodiscard]] actuators::LadderOptions ladder_options(const agent::ProbedHost& host,
                                                       const Config& config);
 // Whether a threshold throttles.
 [[nodiscard]] bool throttles(const Config& config);

@@ -45,7 +45,7 @@ v1::AgentStatus status_of(DaemonParts& parts) {
 
 }  // namespace
 
-void serve_api(DaemonParts& parts, const agent::Host& host, const std::string& path,
+void serve_api(DaemonParts& parts, const agent::ProbedHost& host, const std::string& path,
                const Config& config, exports::Log& log) {
   if (path.empty()) return;
   AgentApiParts served;
@@ -57,7 +57,7 @@ void serve_api(DaemonParts& parts, const agent::Host& host, const std::string& p
   served.counts = &parts.grpc_counts;
   served.recorder = parts.session.recorder.get();
   served.recording_facts = [&host, origin = parts.facts.config_origin] {
-    return agent::recording_facts(host, messages::Recorder::agent, origin);
+    return agent::recording_facts(host, messages::RecordedBy::agent, origin);
   };
   served.pods = parts.written_pods.get();
   served.pod_writers = config.api_pod_writers;
@@ -71,12 +71,12 @@ void serve_api(DaemonParts& parts, const agent::Host& host, const std::string& p
   }
 }
 
-void record_on_disk(DaemonParts& parts, const agent::Host& host, const Config& config,
+void record_on_disk(DaemonParts& parts, const agent::ProbedHost& host, const Config& config,
                     exports::Log& log) {
   if (!config.recording) return;
   const recording::Target ring{config.recording->directory, false, config.recording->max_size};
   const auto facts =
-      agent::recording_facts(host, messages::Recorder::agent, parts.facts.config_origin);
+      agent::recording_facts(host, messages::RecordedBy::agent, parts.facts.config_origin);
   const auto started = parts.ring.recorder->start(ring, facts, agent::Recorder::kInterval,
                                                   agent::Recorder::Opening::by_thread);
   if (started) return;

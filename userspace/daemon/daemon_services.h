@@ -10,10 +10,10 @@
 namespace forestall::daemon {
 
 // gRPC, on the local socket at `path`; an empty one: none is wanted.
-void serve_api(DaemonParts& parts, const agent::Host& host, const std::string& path,
+void serve_api(DaemonParts& parts, const agent::ProbedHost& host, const std::string& path,
                const Config& config, exports::Log& log);
 // Begins the agent's own recording, if the configuration has one.
-void record_on_disk(DaemonParts& parts, const agent::Host& host, const Config& config,
+void record_on_disk(DaemonParts& parts, const agent::ProbedHost& host, const Config& config,
                     exports::Log& log);
 // Ends a recording if there is one, and logs its totals.
 void end_recording(agent::Recorder& recorder, exports::Log& log);

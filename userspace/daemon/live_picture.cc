@@ -55,7 +55,7 @@ LivePicture::LivePicture(const kernel::CgroupTree& tree, const Clock& clock,
   builder_.anchor(clock.now(), agent::wall_time_ns(), true);
 }
 
-void LivePicture::passed(const exports::Pass& pass) {
+void LivePicture::passed(const exports::PolicyPass& pass) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return;
   if (config_ == nullptr || reloads_ != pass.reloads) {
@@ -164,7 +164,7 @@ void LivePicture::watch(MonotonicTime now) {
     builder_.workload_sample(seen.observation.at, *seen.observation.workloads);
 }
 
-exports::LiveFrames::Frame LivePicture::frame(bool want_whole) {
+exports::LiveFrames::PageUpdate LivePicture::frame(bool want_whole) {
   watch(clock_.now());
   internal::Picture next;
   internal::Picture whole;

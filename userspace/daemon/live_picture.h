@@ -35,7 +35,7 @@ class LivePicture final : public exports::RecordSink,
 
   // ---- the loop's thread ----
 
-  void passed(const exports::Pass& pass) override;
+  void passed(const exports::PolicyPass& pass) override;
   void write(const Record& record) override;
   void sampled(const exports::WorkloadSampling& workload_sample) override;
 
@@ -49,7 +49,7 @@ class LivePicture final : public exports::RecordSink,
   // ---- the serving thread ----
 
   void begin() override;
-  [[nodiscard]] Frame frame(bool want_whole) override;
+  [[nodiscard]] PageUpdate frame(bool want_whole) override;
   void end() override;
 
   // With more workloads the serving thread reads none, and the picture shows those that decisions

@@ -19,7 +19,7 @@ Result<void> HostRecordingService::start(const v1::StartRecordingRequest& reques
 }
 
 Result<v1::StopRecordingResponse> HostRecordingService::stop() {
-  const recording::Totals totals = TRY(recorder_.stop());
+  const recording::WriterTotals totals = TRY(recorder_.stop());
   v1::StopRecordingResponse response;
   response.set_entries(totals.entries);
   response.set_bytes(totals.file_bytes);

@@ -16,15 +16,15 @@ namespace forestall::daemon {
 namespace {
 
 // As the daemon does, without any service and without an action.
-Result<recording::Totals> record(const RecordingSession& session, const Config& config,
-                                 agent::Host& host, exports::Log& log) {
+Result<recording::WriterTotals> record(const RecordingSession& session, const Config& config,
+                                       agent::ProbedHost& host, exports::Log& log) {
   DaemonParts parts;
   TRY(build_parts(parts, host, config, log, nullptr));
   agent::protect_self(host, config.disabled);
   parts.watchdog = TRY(agent::Watchdog::create(host.tree, parts.clock, false));
   log_start(log, host, config, session.config_origin);
   const auto facts =
-      agent::recording_facts(host, messages::Recorder::session, session.config_origin);
+      agent::recording_facts(host, messages::RecordedBy::session, session.config_origin);
   TRY(parts.session.recorder->start(session.target, facts, agent::Recorder::kInterval));
   parts.board.set_config(config);
   const agent::Parts core_with = core_parts(parts, host, log);
@@ -41,8 +41,8 @@ Result<recording::Totals> record(const RecordingSession& session, const Config& 
 
 }  // namespace
 
-Result<recording::Totals> run_recording_session(const RecordingSession& session,
-                                                const Config& config) {
+Result<recording::WriterTotals> run_recording_session(const RecordingSession& session,
+                                                      const Config& config) {
   block_loop_signals();
   TRY(kernel::require_initial_pid_namespace());
   auto host = TRY(agent::probe_host(config.disabled, session.cgroup_mount));

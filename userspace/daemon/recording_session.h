@@ -23,7 +23,7 @@ struct RecordingSession {
 // Runs until then and returns the recording's totals. Errors: what kept it from beginning, or from
 // a clean end; EEXIST where the file exists. REQUIRES: `config` is a dry run without guard and
 // tripwires.
-[[nodiscard]] Result<recording::Totals> run_recording_session(const RecordingSession& session,
-                                                              const Config& config);
+[[nodiscard]] Result<recording::WriterTotals> run_recording_session(const RecordingSession& session,
+                                                                    const Config& config);
 
 }  // namespace forestall::daemon

@@ -100,7 +100,7 @@ void LiveStreams::take_new(MonotonicTime now) {
 
 void LiveStreams::report(MonotonicTime now) {
   const bool any_new = std::ranges::any_of(follow_, &Follower::is_new);
-  const LiveFrames::Frame frame = frames_.frame(any_new);
+  const LiveFrames::PageUpdate frame = frames_.frame(any_new);
   for (Follower& each : follow_) {
     queue(each, each.is_new ? frame.whole : frame.next, now);
     each.is_new = false;

@@ -29,11 +29,11 @@ class LiveFrames {
   virtual ~LiveFrames() = default;
   // The first client connected.
   virtual void begin() = 0;
-  struct Frame {
+  struct PageUpdate {
     std::string next;   // for clients that have the last frame: the changes since then
     std::string whole;  // for a new client; empty unless wanted
   };
-  [[nodiscard]] virtual Frame frame(bool want_whole) = 0;
+  [[nodiscard]] virtual PageUpdate frame(bool want_whole) = 0;
   // The last client disconnected.
   virtual void end() = 0;
 };

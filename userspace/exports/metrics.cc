@@ -250,7 +250,7 @@ class Metrics::Families {
     }
   }
 
-  void passed(const Pass& pass) {
+  void passed(const PolicyPass& pass) {
     evaluations_.count({place_of(pass.record.observation.wake.source)});
   }
 
@@ -376,7 +376,7 @@ void Metrics::evaluated(const Evaluation& evaluation) {
   families_->evaluated(evaluation);
 }
 
-void Metrics::passed(const Pass& pass) {
+void Metrics::passed(const PolicyPass& pass) {
   families_->passed(pass);
 }
 

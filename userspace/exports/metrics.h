@@ -47,7 +47,7 @@ class Metrics final : public RecordSink, public EvaluationListener, public PassL
 
   void write(const Record& record) override;
   void evaluated(const Evaluation& evaluation) override;
-  void passed(const Pass& pass) override;
+  void passed(const PolicyPass& pass) override;
   // The configuration was loaded again; false: it had an error. Any thread.
   void reloaded(bool well);
 

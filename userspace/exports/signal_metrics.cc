@@ -70,7 +70,7 @@ struct SignalMetrics::Families {
 
   // Several thresholds of one signal on one subject share available amount and capacity. Of several
   // of one kind, the one that is reached first is exported.
-  void put(const Amount& amount) {
+  void put(const SubjectAmounts& amount) {
     const auto unit = static_cast<std::size_t>(unit_of(amount.signal));
     const Labels subject{{"signal", std::string(to_string(amount.signal))},
                          {"subject", plain(amount.subject)}};
@@ -105,7 +105,7 @@ struct SignalMetrics::Families {
 
 SignalMetrics::SignalMetrics(std::size_t reported_max)
     : reported_max_(reported_max), history_(reported_max) {
-  for (std::vector<Amount>* each : {&shared_, &copied_}) each->reserve(reported_max);
+  for (std::vector<SubjectAmounts>* each : {&shared_, &copied_}) each->reserve(reported_max);
   seconds_.reserve(reported_max);
 }
 
@@ -121,7 +121,7 @@ void SignalMetrics::put(const std::vector<Evidence>& evidence) {
   if (!lock) return;
   shared_.resize(reported);
   for (std::size_t i = 0; i < reported; ++i) {
-    Amount& amount = shared_[i];
+    SubjectAmounts& amount = shared_[i];
     amount.signal = evidence[i].threshold.signal;
     amount.subject = evidence[i].subject;
     amount.kind = kind_of(evidence[i].threshold);
@@ -144,7 +144,7 @@ std::vector<MetricFamily> SignalMetrics::Collect() const {
     left_out = left_out_;
   }
   Families families;
-  for (const Amount& each : copied_) families.put(each);
+  for (const SubjectAmounts& each : copied_) families.put(each);
   std::vector<MetricFamily> all = families.take();
   MetricFamily rest{"forestall_signal_subjects_left_out",
                     "Thresholds without amounts because there are too many subjects.",

@@ -28,7 +28,7 @@ class SignalMetrics final : public prometheus::Collectable {
   [[nodiscard]] std::vector<prometheus::MetricFamily> Collect() const override;
 
  private:
-  struct Amount {
+  struct SubjectAmounts {
     Signal signal = Signal::memory_available;
     std::string subject;
     std::string_view kind;  // of the threshold
@@ -43,9 +43,9 @@ class SignalMetrics final : public prometheus::Collectable {
   AvailableHistory history_;                    // the loop's, as the next line
   std::vector<std::optional<double>> seconds_;  // of the evidence at the same index
   mutable std::mutex reading_;                  // among readers; never locked by the loop
-  mutable std::vector<Amount> copied_;
+  mutable std::vector<SubjectAmounts> copied_;
   mutable std::mutex mutex_;  // between a reader and the loop, which only tries it
-  std::vector<Amount> shared_;
+  std::vector<SubjectAmounts> shared_;
   std::size_t left_out_ = 0;
 };
 

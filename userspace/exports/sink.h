@@ -35,7 +35,7 @@ struct Evaluation {
 
 // One pass of the policy: its input, its state and its answer. With all passes each answer can be
 // computed again.
-struct Pass {
+struct PolicyPass {
   const Config& config;
   std::uint64_t reloads = 0;  // how often the configuration was replaced since the start
   const PolicyState& before;  // the policy's state before the pass
@@ -74,7 +74,7 @@ class PassListener {
   virtual ~PassListener() = default;
   // Every pass whose answer counts, before evaluated(). If `record.prepared` is set, the policy's
   // state does not change with it.
-  virtual void passed(const Pass& pass) = 0;
+  virtual void passed(const PolicyPass& pass) = 0;
   // How often this listener wants a pass, whatever happens; nullopt: only when there is a reason.
   [[nodiscard]] virtual std::optional<Duration> pass_interval() const { return std::nullopt; }
   // Whether to sample all workloads now, decision or not. Called after each pass without a kill;

@@ -123,10 +123,11 @@ class ProfileReader {
     profile.deschedule = enabled(profile, "deschedule", deschedule, is_deschedule_plugin);
     PolicyMap balance = plugins.map("balance");
     profile.balance = enabled(profile, "balance", balance, is_balance_plugin);
-    for (const rebalance::Plugin& each : profile.deschedule) {
+    for (const rebalance::ProfilePlugin& each : profile.deschedule) {
       effective.deschedule.push_back(each.name);
     }
-    for (const rebalance::Plugin& each : profile.balance) effective.balance.push_back(each.name);
+    for (const rebalance::ProfilePlugin& each : profile.balance)
+      effective.balance.push_back(each.name);
     return profile;
   }
 
@@ -178,12 +179,13 @@ class ProfileReader {
   }
 
   template <typename Known>
-  std::vector<rebalance::Plugin> enabled(const rebalance::Profile& profile, std::string_view point,
-                                         PolicyMap& plugins, Known known) {
-    std::vector<rebalance::Plugin> out;
+  std::vector<rebalance::ProfilePlugin> enabled(const rebalance::Profile& profile,
+                                                std::string_view point, PolicyMap& plugins,
+                                                Known known) {
+    std::vector<rebalance::ProfilePlugin> out;
     if (!check_known(profile, point, plugins, known)) return out;
     for (const std::string& name : plugins.texts("enabled")) {
-      const auto same = [&](const rebalance::Plugin& each) { return each.name == name; };
+      const auto same = [&](const rebalance::ProfilePlugin& each) { return each.name == name; };
       if (std::any_of(out.begin(), out.end(), same)) continue;
       const auto found = std::find_if(configured_.begin(), configured_.end(), same);
       if (found == configured_.end()) {
@@ -198,7 +200,7 @@ class ProfileReader {
   PolicyMap map_;
   PolicyErrors& errors_;
   const std::vector<rebalance::PriorityClass>* classes_;
-  std::vector<rebalance::Plugin> configured_;
+  std::vector<rebalance::ProfilePlugin> configured_;
 };
 
 void read_top_level(PolicyMap& root, EffectivePolicy& effective, rebalance::Policy& policy) {

@@ -55,11 +55,11 @@ class Intake {
  private:
   // --- thresholds ---------------------------------------------------------------------------
 
-  struct Amount {
+  struct WrittenLimit {
     Limit limit;
     const WrittenPair* pair;
   };
-  using Reclaims = std::map<Signal, Amount>;
+  using Reclaims = std::map<Signal, WrittenLimit>;
   using Graces = std::map<Signal, std::pair<Duration, const WrittenPair*>>;
 
   std::optional<Signal> signal_of(const WrittenPair& pair) {
@@ -140,7 +140,7 @@ class Intake {
       if (!signal) continue;
       const Result<Limit> limit = parse_minimum_reclaim(pair.value);
       if (limit) {
-        reclaims.emplace(*signal, Amount{*limit, &pair});
+        reclaims.emplace(*signal, WrittenLimit{*limit, &pair});
       } else {
         error(pair.value_at, about(pair.key, limit.error().message));
       }

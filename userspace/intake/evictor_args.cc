@@ -12,38 +12,40 @@
 namespace forestall::intake {
 namespace {
 
-using rebalance::Protection;
+using rebalance::PodProtection;
 
-constexpr std::array kDefaultProtections{Protection::pods_with_local_storage,
-                                         Protection::system_critical_pods,
-                                         Protection::failed_bare_pods, Protection::daemon_set_pods};
-constexpr std::array kExtraProtections{Protection::pods_with_pvc, Protection::pods_without_pdb,
-                                       Protection::pods_with_resource_claims};
+constexpr std::array kDefaultProtections{
+    PodProtection::pods_with_local_storage, PodProtection::system_critical_pods,
+    PodProtection::failed_bare_pods, PodProtection::daemon_set_pods};
+constexpr std::array kExtraProtections{PodProtection::pods_with_pvc,
+                                       PodProtection::pods_without_pdb,
+                                       PodProtection::pods_with_resource_claims};
 
 // A flag that the protections replaced: whether the protection holds if it is `protects`.
 struct DeprecatedFlag {
   const char* key;
-  Protection protection;
+  PodProtection protection;
   bool protects;
 };
 constexpr std::array kDeprecatedFlags{
-    DeprecatedFlag{"evictLocalStoragePods", Protection::pods_with_local_storage, false},
-    DeprecatedFlag{"evictDaemonSetPods", Protection::daemon_set_pods, false},
-    DeprecatedFlag{"evictSystemCriticalPods", Protection::system_critical_pods, false},
-    DeprecatedFlag{"evictFailedBarePods", Protection::failed_bare_pods, false},
-    DeprecatedFlag{"ignorePvcPods", Protection::pods_with_pvc, true},
-    DeprecatedFlag{"ignorePodsWithoutPDB", Protection::pods_without_pdb, true}};
+    DeprecatedFlag{"evictLocalStoragePods", PodProtection::pods_with_local_storage, false},
+    DeprecatedFlag{"evictDaemonSetPods", PodProtection::daemon_set_pods, false},
+    DeprecatedFlag{"evictSystemCriticalPods", PodProtection::system_critical_pods, false},
+    DeprecatedFlag{"evictFailedBarePods", PodProtection::failed_bare_pods, false},
+    DeprecatedFlag{"ignorePvcPods", PodProtection::pods_with_pvc, true},
+    DeprecatedFlag{"ignorePodsWithoutPDB", PodProtection::pods_without_pdb, true}};
 
 template <typename Allowed>
-std::vector<Protection> read_protections(PolicyMap& map, const char* key, const Allowed& allowed) {
-  std::vector<Protection> protections;
+std::vector<PodProtection> read_protections(PolicyMap& map, const char* key,
+                                            const Allowed& allowed) {
+  std::vector<PodProtection> protections;
   for (const std::string& word : map.texts(key)) {
     const auto parsed = rebalance::parse_protection(word);
     const std::string name =
         key == std::string_view("extraEnabled") ? "ExtraEnabled" : "DefaultDisabled";
     if (!parsed || std::find(allowed.begin(), allowed.end(), *parsed) == allowed.end()) {
       std::vector<std::string_view> words;
-      for (const Protection each : allowed) words.push_back(rebalance::to_string(each));
+      for (const PodProtection each : allowed) words.push_back(rebalance::to_string(each));
       map.error(key, fmt::format("invalid pod protection policy in {}: \"{}\". Valid options are: "
                                  "[{}]",
                                  name, word, fmt::join(words, " ")));
@@ -100,7 +102,7 @@ void read_all_protections(PolicyMap& args, rebalance::DefaultEvictorArgs& out) {
                "PodProtections.DefaultDisabled");
   }
   out.protections = {kDefaultProtections.begin(), kDefaultProtections.end()};
-  for (const Protection each : disabled) out.protections.erase(each);
+  for (const PodProtection each : disabled) out.protections.erase(each);
   out.protections.insert(extra.begin(), extra.end());
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 using rulesets::CgroupPatterns;
 using rulesets::PluginArguments;
-using rulesets::Resource;
+using rulesets::PressureResource;
 using text::JsonMember;
 using text::JsonNode;
 
@@ -114,13 +114,13 @@ class ArgumentReader {
     target = yes;
   }
 
-  void resource(Resource& target) {
+  void resource(PressureResource& target) {
     const Given* given = find("resource");
     if (given == nullptr) return;
     if (given->text != "io" && given->text != "memory") {
       return wrong(*given, fmt::format("expected io or memory, found '{}'", given->text));
     }
-    target = given->text == "io" ? Resource::io : Resource::memory;
+    target = given->text == "io" ? PressureResource::io : PressureResource::memory;
   }
 
   void cgroups(CgroupPatterns& target) {

@@ -42,8 +42,8 @@ std::string yaml_size(const rulesets::SizeOrPercent& size) {
   return fmt::format("\"{}{}\"", size.value, size.is_percent ? "%" : "");
 }
 
-std::string_view yaml_resource(rulesets::Resource resource) {
-  return resource == rulesets::Resource::io ? "io" : "memory";
+std::string_view yaml_resource(rulesets::PressureResource resource) {
+  return resource == rulesets::PressureResource::io ? "io" : "memory";
 }
 
 // What a plugin cannot be; the text completes "ruleset 'r', action 1 (senpai): ".

@@ -30,9 +30,10 @@ bool names_root(const rulesets::CgroupPatterns& patterns) {
   return false;
 }
 
-rulesets::Resource resource_at(std::size_t word) {
-  constexpr rulesets::Resource kResources[] = {rulesets::Resource::memory, rulesets::Resource::io,
-                                               rulesets::Resource::cpu};
+rulesets::PressureResource resource_at(std::size_t word) {
+  constexpr rulesets::PressureResource kResources[] = {rulesets::PressureResource::memory,
+                                                       rulesets::PressureResource::io,
+                                                       rulesets::PressureResource::cpu};
   return kResources[word];
 }
 
@@ -46,11 +47,11 @@ PluginArguments pressure(const v1::PressureDetector& given, RuleValues values) {
   out.some = values.word(given.has_stalled(), given.stalled(), "stalled", {"full", "some"}) == 1;
   const std::size_t average =
       values.word(given.has_average(), given.average(), "average", {"10s", "60s", "300s"});
-  using Measure = rulesets::PressureOver::Measure;
-  constexpr Measure kMeasures[] = {Measure::avg10, Measure::avg60, Measure::avg300};
+  using Average = rulesets::PressureOver::Average;
+  constexpr Average kMeasures[] = {Average::avg10, Average::avg60, Average::avg300};
   out.measure = kMeasures[average];
   if (given.has_window()) {
-    out.measure = Measure::window;
+    out.measure = Average::window;
     values.seconds(true, given.window(), "window", 1, kSecondsPerHour, out.window);
     if (given.has_average()) {
       values.report().error(values.path("window"), "'window' and 'average' exclude each other");
@@ -303,8 +304,9 @@ std::optional<Plugin> action(const v1::RuleAction& given, const std::string& pat
   one.option("throttle", [&](RuleValues v) { return throttle(given.throttle(), std::move(v)); });
   one.option("freeze", [&](RuleValues v) { return freeze(given.freeze(), std::move(v)); });
   one.option("restart", [&](RuleValues v) { return restart(given.restart(), std::move(v)); });
-  one.option("log",
-             [&](const RuleValues&) -> PluginArguments { return rulesets::LogLine{given.log()}; });
+  one.option("log", [&](const RuleValues&) -> PluginArguments {
+    return rulesets::LogAction{given.log()};
+  });
   one.option("chain", [&](const RuleValues&) -> PluginArguments {
     const bool proceeds =
         RuleValues(path, report).word(true, given.chain(), "chain", {"continue", "stop"}) == 0;
@@ -389,7 +391,7 @@ std::string_view not_run_by_agent(const rulesets::Plugin& action) {
     if (kill->by != rulesets::KillBy::io_cost) return {};
     return "the agent has no costs of devices to rank by I/O; choose another order";
   }
-  if (std::holds_alternative<rulesets::LogLine>(arguments) ||
+  if (std::holds_alternative<rulesets::LogAction>(arguments) ||
       std::holds_alternative<rulesets::Always>(arguments)) {
     return {};
   }

@@ -18,9 +18,9 @@ namespace {
 constexpr std::int64_t kNanosPerSecond = 1'000'000'000;
 
 // Takes the parts of a time from the front of a text. After a part that is not there, all fail.
-class Parts {
+class TimeScanner {
  public:
-  explicit Parts(std::string_view text) : rest_(text) {}
+  explicit TimeScanner(std::string_view text) : rest_(text) {}
 
   bool skip(std::string_view any_of) {
     const bool there = !rest_.empty() && any_of.find(rest_.front()) != std::string_view::npos;
@@ -55,7 +55,7 @@ class Parts {
 };
 
 // Seconds since the epoch of the day.
-std::int64_t take_day(Parts& parts) {
+std::int64_t take_day(TimeScanner& parts) {
   const auto year = static_cast<int>(parts.number(4, 9999));
   parts.expect("-");
   const auto month = static_cast<unsigned>(parts.number(2, 12));
@@ -70,7 +70,7 @@ std::int64_t take_day(Parts& parts) {
 }
 
 // Seconds to subtract.
-std::int64_t take_zone(Parts& parts) {
+std::int64_t take_zone(TimeScanner& parts) {
   if (parts.at_end() || parts.skip("Zz")) return 0;
   const bool west = parts.skip("-");
   if (!west) parts.expect("+");
@@ -83,7 +83,7 @@ std::int64_t take_zone(Parts& parts) {
 }  // namespace
 
 std::optional<std::int64_t> parse_wall_time(std::string_view text) {
-  Parts parts(text);
+  TimeScanner parts(text);
   std::int64_t seconds = take_day(parts);
   std::int64_t fraction = 0;
   if (!parts.at_end()) {

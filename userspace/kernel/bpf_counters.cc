@@ -69,7 +69,8 @@ void append_failures(std::string_view object, const abi_trace_totals& from,
 #undef APPEND_TRACE_FAILURE
 }
 
-Result<std::vector<BpfCounter>> bpf_counters(const BpfPrograms* programs, const Guard* guard) {
+Result<std::vector<BpfCounter>> bpf_counters(const BpfPrograms* programs,
+                                             const GuardPrograms* guard) {
   std::vector<BpfCounter> all;
   if (programs != nullptr) all = TRY(programs->counters_by_name());
   if (guard == nullptr) return all;

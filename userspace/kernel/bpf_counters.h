@@ -14,7 +14,7 @@
 namespace forestall::kernel {
 
 class BpfPrograms;
-class Guard;
+class GuardPrograms;
 
 // Each appends every counter of the struct, in the order of bpf/abi. `object` outlives `out`.
 void append_counters(std::string_view object, const abi_counters& from,
@@ -30,6 +30,6 @@ void append_failures(std::string_view object, const abi_trace_totals& from,
 
 // The counters of the BPF objects that an agent has loaded; null: not in use.
 [[nodiscard]] Result<std::vector<BpfCounter>> bpf_counters(const BpfPrograms* programs,
-                                                           const Guard* guard);
+                                                           const GuardPrograms* guard);
 
 }  // namespace forestall::kernel

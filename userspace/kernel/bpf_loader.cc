@@ -24,13 +24,13 @@ std::string errno_text(int code) {
   return std::strerror(code);
 }
 
-struct Attempt {
+struct LoadAttempt {
   Skeleton skeleton;
   std::string refusal;  // set if there is no skeleton
 };
 
-Attempt try_load(const BpfPlan& plan, const KernelTypes& types,
-                 const RelocationTypes& relocation_types) {
+LoadAttempt try_load(const BpfPlan& plan, const KernelTypes& types,
+                     const RelocationTypes& relocation_types) {
   const BpfLog log;
   LIBBPF_OPTS(bpf_object_open_opts, options, .btf_custom_path = relocation_types.path());
   Skeleton skeleton(forestall_bpf__open_opts(&options));
@@ -76,7 +76,7 @@ class Search {
       planned.push_back(feature);
     }
     if (planned.empty()) return true;
-    Attempt attempt = try_load(trial, types_, relocation_types_);
+    LoadAttempt attempt = try_load(trial, types_, relocation_types_);
     if (attempt.skeleton) {
       accepted_ = std::move(trial);
       skeleton_ = std::move(attempt.skeleton);

@@ -91,7 +91,7 @@ Opened open_and_load(const RelocationTypes& types, bool charge_hook) {
 
 }  // namespace
 
-class Guard::Loaded {
+class GuardPrograms::Loaded {
  public:
   explicit Loaded(GuardSkeleton object, bool charge_hook)
       : skeleton(std::move(object)), with_charges_(charge_hook) {}
@@ -139,7 +139,7 @@ class Guard::Loaded {
   std::unique_ptr<base::JobThread> starter_;  // last: it uses the above
 };
 
-Result<void> Guard::Loaded::attach() {
+Result<void> GuardPrograms::Loaded::attach() {
   const BpfLog quiet;
   std::string hooks;
   const auto attach_one = [&](bpf_program* program, bpf_link*& link, const char* name) {
@@ -158,7 +158,7 @@ Result<void> Guard::Loaded::attach() {
   return {};
 }
 
-Result<void> Guard::Loaded::start() {
+Result<void> GuardPrograms::Loaded::start() {
   cpus_ = possible_numbers("/sys/devices/system/cpu/possible");
   if (cpus_.empty()) cpus_ = {0};
   if (cpus_.size() > ABI_GUARD_CPUS) cpus_.resize(ABI_GUARD_CPUS);
@@ -180,11 +180,11 @@ Result<void> Guard::Loaded::start() {
 
 // ---- clocks ----
 
-bool Guard::Loaded::runs(std::size_t cpu) const {
+bool GuardPrograms::Loaded::runs(std::size_t cpu) const {
   return __atomic_load_n(&skeleton->bss->running[cpu], __ATOMIC_SEQ_CST) != 0;
 }
 
-std::uint32_t Guard::Loaded::running_clocks() const {
+std::uint32_t GuardPrograms::Loaded::running_clocks() const {
   std::uint32_t clocks = 0;
   for (std::size_t i = 0; i < cpus_.size(); ++i) clocks += runs(i) ? 1 : 0;
   return clocks;
@@ -193,7 +193,7 @@ std::uint32_t Guard::Loaded::running_clocks() const {
 // On the starter's thread: moves to each CPU without a running clock and starts it there. A CPU
 // that is offline or outside of our cpuset gets none; another hook signals the tasks that run
 // there.
-void Guard::Loaded::start_clocks() {
+void GuardPrograms::Loaded::start_clocks() {
   use_service_priority();
   const std::size_t bytes = CPU_ALLOC_SIZE(ABI_GUARD_CPUS);
   std::vector<cpu_set_t> before(bytes / sizeof(cpu_set_t) + 1);
@@ -210,7 +210,7 @@ void Guard::Loaded::start_clocks() {
   ::sched_setaffinity(0, bytes, before.data());
 }
 
-void Guard::Loaded::start_stopped_clocks() {
+void GuardPrograms::Loaded::start_stopped_clocks() {
   // A clock that is about to stop reads this once more.
   __atomic_fetch_add(&skeleton->bss->armings, 1, __ATOMIC_SEQ_CST);
   static_cast<void>(starter_->finish());
@@ -219,13 +219,13 @@ void Guard::Loaded::start_stopped_clocks() {
 
 // ---- lists ----
 
-std::optional<std::size_t> Guard::Loaded::slot_of(CgroupId subject) const {
+std::optional<std::size_t> GuardPrograms::Loaded::slot_of(CgroupId subject) const {
   const auto found = std::ranges::find(slots_, std::optional(subject), &Slot::subject);
   if (found == slots_.end()) return std::nullopt;
   return static_cast<std::size_t>(found - slots_.begin());
 }
 
-bool Guard::Loaded::resolve(const GuardList& list, std::size_t slot) const {
+bool GuardPrograms::Loaded::resolve(const GuardList& list, std::size_t slot) const {
   skeleton->bss->resolving_slot = static_cast<__u32>(slot);
   skeleton->bss->resolved_cgroup = 0;
   return run_cgroup_iterator(skeleton->progs.guard_resolve, list.subject_fd).ok() &&
@@ -234,7 +234,7 @@ bool Guard::Loaded::resolve(const GuardList& list, std::size_t slot) const {
 
 // The slot of the list's subject; assigns one if it has none. Nothing: no slot is free, or the
 // cgroup is gone.
-std::optional<std::size_t> Guard::Loaded::take_slot(const GuardList& list) {
+std::optional<std::size_t> GuardPrograms::Loaded::take_slot(const GuardList& list) {
   if (const auto present = slot_of(list.subject)) return present;
   const bool is_node = list.subject.inode == 0;
   std::size_t slot = ABI_GUARD_NODE;
@@ -250,7 +250,7 @@ std::optional<std::size_t> Guard::Loaded::take_slot(const GuardList& list) {
   return slot;
 }
 
-void Guard::Loaded::publish(const GuardList& list, std::size_t slot) {
+void GuardPrograms::Loaded::publish(const GuardList& list, std::size_t slot) {
   Slot& mine = slots_[slot];
   // The slot fired and drain() has not reported it yet, so this list was made without that report.
   if (mapped_->shots(slot) != mine.shots_seen) return;
@@ -267,12 +267,12 @@ void Guard::Loaded::publish(const GuardList& list, std::size_t slot) {
   mapped_->publish(slot, fresh);
 }
 
-void Guard::Loaded::release(std::size_t slot) {
+void GuardPrograms::Loaded::release(std::size_t slot) {
   mapped_->withdraw(slot);
   slots_[slot].subject.reset();
 }
 
-Result<std::vector<std::size_t>> Guard::Loaded::arm(std::span<const GuardList> lists) {
+Result<std::vector<std::size_t>> GuardPrograms::Loaded::arm(std::span<const GuardList> lists) {
   for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
     const auto& subject = slots_[slot].subject;
     if (subject && std::ranges::find(lists, *subject, &GuardList::subject) == lists.end()) {
@@ -292,7 +292,7 @@ Result<std::vector<std::size_t>> Guard::Loaded::arm(std::span<const GuardList> l
 }
 
 // New ones first, so that a group that stays is never missing.
-Result<void> Guard::Loaded::protect(std::span<const GuardProtected> groups) {
+Result<void> GuardPrograms::Loaded::protect(std::span<const GuardProtected> groups) {
   const int map = bpf_map__fd(skeleton->maps.guard_protected);
   std::map<std::uint64_t, __u32> wanted;
   for (const GuardProtected& group : groups) {
@@ -312,11 +312,11 @@ Result<void> Guard::Loaded::protect(std::span<const GuardProtected> groups) {
   return {};
 }
 
-void Guard::Loaded::disarm() {
+void GuardPrograms::Loaded::disarm() {
   for (std::size_t slot = 0; slot < slots_.size(); ++slot) release(slot);
 }
 
-bool Guard::Loaded::armed() const {
+bool GuardPrograms::Loaded::armed() const {
   for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
     if (mapped_->published(slot)) return true;
   }
@@ -325,7 +325,7 @@ bool Guard::Loaded::armed() const {
 
 // ---- reports ----
 
-void Guard::Loaded::note(const abi_guard_report& report) {
+void GuardPrograms::Loaded::note(const abi_guard_report& report) {
   if (report.kind == ABI_GUARD_CROSSED) {
     if (const auto slot = slot_of(CgroupId{report.cgroup})) {
       slots_[*slot].shots_seen = report.shots;
@@ -334,7 +334,7 @@ void Guard::Loaded::note(const abi_guard_report& report) {
   if (visit_ != nullptr && *visit_) (*visit_)(report);
 }
 
-void Guard::Loaded::drain(const std::function<void(const abi_guard_report&)>& visit) {
+void GuardPrograms::Loaded::drain(const std::function<void(const abi_guard_report&)>& visit) {
   // Read before the ring: the next call handles reports that are dropped from here on.
   const std::uint64_t dropped = __atomic_load_n(&skeleton->bss->counts.dropped, __ATOMIC_ACQUIRE);
   std::array<std::uint64_t, ABI_GUARD_SLOTS> shots{};
@@ -350,7 +350,7 @@ void Guard::Loaded::drain(const std::function<void(const abi_guard_report&)>& vi
   }
 }
 
-Result<abi_guard_victim> Guard::Loaded::identify(pid_t pid, CgroupId workload) {
+Result<abi_guard_victim> GuardPrograms::Loaded::identify(pid_t pid, CgroupId workload) {
   skeleton->bss->identify_within = workload.inode;
   skeleton->bss->identified = {};
   bpf_iter_link_info one{};
@@ -363,10 +363,11 @@ Result<abi_guard_victim> Guard::Loaded::identify(pid_t pid, CgroupId workload) {
 
 // ---- the interface ----
 
-Guard::Guard(std::unique_ptr<Loaded> loaded) : loaded_(std::move(loaded)) {}
-Guard::~Guard() = default;
+GuardPrograms::GuardPrograms(std::unique_ptr<Loaded> loaded) : loaded_(std::move(loaded)) {}
+GuardPrograms::~GuardPrograms() = default;
 
-Result<std::unique_ptr<Guard>> Guard::load(const GuardOptions& options, const KernelTypes& types) {
+Result<std::unique_ptr<GuardPrograms>> GuardPrograms::load(const GuardOptions& options,
+                                                           const KernelTypes& types) {
   TRY(require_initial_pid_namespace());
   const RelocationTypes relocation_types(types, forestall_guard__elf_bytes);
   const bool try_charges = options.charge_hook && types.has_function("page_counter_try_charge");
@@ -377,51 +378,51 @@ Result<std::unique_ptr<Guard>> Guard::load(const GuardOptions& options, const Ke
   if (!opened.skeleton) return Error{opened.code, opened.refusal};
   auto loaded = std::make_unique<Loaded>(std::move(opened.skeleton), with_charges);
   TRY(loaded->start());
-  return std::unique_ptr<Guard>(new Guard(std::move(loaded)));
+  return std::unique_ptr<GuardPrograms>(new GuardPrograms(std::move(loaded)));
 }
 
-bool Guard::reaches_others() const {
+bool GuardPrograms::reaches_others() const {
   return loaded_->reaches_others;
 }
 
-const std::string& Guard::evidence() const {
+const std::string& GuardPrograms::evidence() const {
   return loaded_->evidence;
 }
 
-Result<abi_guard_victim> Guard::identify(pid_t pid, CgroupId workload) {
+Result<abi_guard_victim> GuardPrograms::identify(pid_t pid, CgroupId workload) {
   return loaded_->identify(pid, workload);
 }
 
-Result<std::vector<std::size_t>> Guard::arm(std::span<const GuardList> lists) {
+Result<std::vector<std::size_t>> GuardPrograms::arm(std::span<const GuardList> lists) {
   return loaded_->arm(lists);
 }
 
-Result<void> Guard::protect(std::span<const GuardProtected> groups) {
+Result<void> GuardPrograms::protect(std::span<const GuardProtected> groups) {
   return loaded_->protect(groups);
 }
 
-void Guard::disarm() {
+void GuardPrograms::disarm() {
   loaded_->disarm();
 }
 
-bool Guard::armed() const {
+bool GuardPrograms::armed() const {
   return loaded_->armed();
 }
 
-int Guard::fd() const {
+int GuardPrograms::fd() const {
   return ring_buffer__epoll_fd(loaded_->ring.get());
 }
 
-void Guard::drain(const std::function<void(const abi_guard_report&)>& visit) {
+void GuardPrograms::drain(const std::function<void(const abi_guard_report&)>& visit) {
   loaded_->drain(visit);
 }
 
-Result<void> Guard::evaluate() {
+Result<void> GuardPrograms::evaluate() {
   TRY(run_program(loaded_->skeleton->progs.guard_evaluate));
   return {};
 }
 
-Result<GuardUsage> Guard::usage(CgroupId subject) const {
+Result<GuardUsage> GuardPrograms::usage(CgroupId subject) const {
   const auto slot =
       subject.inode == 0 ? std::optional<std::size_t>(ABI_GUARD_NODE) : loaded_->slot_of(subject);
   if (!slot) return Error{ENOENT, "the guard has no list for this cgroup"};
@@ -433,11 +434,11 @@ Result<GuardUsage> Guard::usage(CgroupId subject) const {
                     Bytes{static_cast<std::int64_t>(sample.inactive_file)}, sample.exact != 0};
 }
 
-abi_guard_counts Guard::counts() const {
+abi_guard_counts GuardPrograms::counts() const {
   return loaded_->skeleton->bss->counts;
 }
 
-Result<std::vector<BpfCounter>> Guard::counters_by_name() const {
+Result<std::vector<BpfCounter>> GuardPrograms::counters_by_name() const {
   const __u32 key = 0;
   // bpf/lib counts its failures in a map of its own in each object.
   const auto shared = TRY(sum_over_cpus<abi_counters>(loaded_->skeleton->maps.counters, &key));
@@ -447,7 +448,7 @@ Result<std::vector<BpfCounter>> Guard::counters_by_name() const {
   return all;
 }
 
-std::uint32_t Guard::clocks() const {
+std::uint32_t GuardPrograms::clocks() const {
   return loaded_->running_clocks();
 }
 

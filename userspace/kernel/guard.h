@@ -55,13 +55,13 @@ struct GuardOptions {
 
 // Thread rule: one thread at a time. No call waits: a separate thread starts the clocks, because it
 // must run on every CPU once.
-class Guard {
+class GuardPrograms {
  public:
   // ENOSYS: this kernel has no BTF. EPERM: refused, or not in the host's pid namespace, whose pids
   // the programs use.
-  [[nodiscard]] static Result<std::unique_ptr<Guard>> load(
+  [[nodiscard]] static Result<std::unique_ptr<GuardPrograms>> load(
       const GuardOptions& options = {}, const KernelTypes& types = KernelTypes());
-  ~Guard();
+  ~GuardPrograms();
 
   // Whether it can signal a process that is not the current task. Otherwise it waits until the
   // victim runs.
@@ -103,7 +103,7 @@ class Guard {
 
  private:
   class Loaded;
-  explicit Guard(std::unique_ptr<Loaded> loaded);
+  explicit GuardPrograms(std::unique_ptr<Loaded> loaded);
   std::unique_ptr<Loaded> loaded_;
 };
 

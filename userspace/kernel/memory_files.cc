@@ -21,7 +21,7 @@ namespace {
 constexpr std::int64_t kUnlimited = std::int64_t{1} << 62;
 constexpr std::size_t kKeysMax = 16;
 
-enum class Unit : std::uint8_t { none, kb };
+enum class ValueUnit : std::uint8_t { none, kb };
 
 // One key and the field for its value: a count or an amount of bytes.
 struct Slot {
@@ -44,20 +44,20 @@ Result<void> store(const Slot& slot, std::string_view word, std::uint64_t scale)
   return {};
 }
 
-Result<void> parse_line(std::string_view rest, const Slot& slot, Unit unit) {
+Result<void> parse_line(std::string_view rest, const Slot& slot, ValueUnit unit) {
   const auto word = next_word(rest);
   if (word.empty()) return error(fmt::format("{}: no value", slot.key));
   const auto suffix = next_word(rest);
-  const std::string_view wanted = unit == Unit::kb ? "kB" : "";
+  const std::string_view wanted = unit == ValueUnit::kb ? "kB" : "";
   if (suffix != wanted || !next_word(rest).empty()) {
     return error(
         fmt::format("{}: expected \"<number>{}{}\"", slot.key, wanted.empty() ? "" : " ", wanted));
   }
-  return store(slot, word, unit == Unit::kb ? 1024 : 1);
+  return store(slot, word, unit == ValueUnit::kb ? 1024 : 1);
 }
 
 // REQUIRES: slots.size() <= kKeysMax. Fields must be empty on entry.
-Result<void> parse_keyed(std::string_view text, std::span<const Slot> slots, Unit unit) {
+Result<void> parse_keyed(std::string_view text, std::span<const Slot> slots, ValueUnit unit) {
   std::bitset<kKeysMax> seen;
   while (!text.empty()) {
     auto line = next_field(text, '\n');
@@ -132,7 +132,7 @@ Result<Meminfo> parse_meminfo(std::string_view text) {
       {"Cached:", nullptr, &meminfo.cached},      {"Shmem:", nullptr, &meminfo.shmem},
       {"Slab:", nullptr, &meminfo.slab},
   };
-  TRY(parse_keyed(text, slots, Unit::kb));
+  TRY(parse_keyed(text, slots, ValueUnit::kb));
   return meminfo;
 }
 
@@ -144,7 +144,7 @@ Result<Vmstat> parse_vmstat(std::string_view text) {
       {"pgscan_direct", &vmstat.pgscan_direct}, {"pgsteal_direct", &vmstat.pgsteal_direct},
       {"pgscan_kswapd", &vmstat.pgscan_kswapd}, {"oom_kill", &vmstat.oom_kill},
   };
-  TRY(parse_keyed(text, slots, Unit::none));
+  TRY(parse_keyed(text, slots, ValueUnit::none));
   return vmstat;
 }
 
@@ -166,7 +166,7 @@ Result<MemoryStat> parse_memory_stat(std::string_view text) {
       {"pgscan", &stat.pgscan},
       {"pgsteal", &stat.pgsteal},
   };
-  TRY(parse_keyed(text, slots, Unit::none));
+  TRY(parse_keyed(text, slots, ValueUnit::none));
   // v1 has both keys: the plain one for the group alone, the total_ one with its descendants, as in
   // usage_in_bytes. v2 has only the plain key, for the subtree.
   if (total_inactive_file) stat.inactive_file = total_inactive_file;
@@ -180,7 +180,7 @@ Result<MemoryEvents> parse_memory_events(std::string_view text) {
       {"low", &events.low}, {"high", &events.high},         {"max", &events.max},
       {"oom", &events.oom}, {"oom_kill", &events.oom_kill},
   };
-  TRY(parse_keyed(text, slots, Unit::none));
+  TRY(parse_keyed(text, slots, ValueUnit::none));
   return events;
 }
 

@@ -124,7 +124,8 @@ const char* trace_kind_name(abi_trace_kind kind) {
 
 class TracePrograms::Loaded {
  public:
-  Result<void> load(const TraceAsked& asked, const CgroupTree& tree, const FeatureSet& disabled);
+  Result<void> load(const TraceSelection& asked, const CgroupTree& tree,
+                    const FeatureSet& disabled);
 
   TraceSkeleton skeleton;
   BpfRing ring;
@@ -133,8 +134,8 @@ class TracePrograms::Loaded {
   std::size_t visited = 0;
 
  private:
-  void plan(const TraceAsked& asked, const FeatureSet& disabled);
-  Result<void> try_load(const TraceAsked& asked, std::int32_t hierarchy);
+  void plan(const TraceSelection& asked, const FeatureSet& disabled);
+  Result<void> try_load(const TraceSelection& asked, std::int32_t hierarchy);
   void attach();
   void attach_kind(TraceKindReport& report);
   [[nodiscard]] bool wanted(std::string_view program) const;
@@ -145,7 +146,7 @@ class TracePrograms::Loaded {
 };
 
 // Decides for each kind from the operator's options and from BTF.
-void TracePrograms::Loaded::plan(const TraceAsked& asked, const FeatureSet& disabled) {
+void TracePrograms::Loaded::plan(const TraceSelection& asked, const FeatureSet& disabled) {
   for (std::size_t i = 0; i < ABI_TRACE_KIND_COUNT; ++i) {
     if (!asked.kinds.test(i)) continue;
     TraceKindReport report{static_cast<abi_trace_kind>(i)};
@@ -176,7 +177,7 @@ bool TracePrograms::Loaded::wants_functions() const {
   return wanted("memstall_enter");
 }
 
-Result<void> TracePrograms::Loaded::try_load(const TraceAsked& asked, std::int32_t hierarchy) {
+Result<void> TracePrograms::Loaded::try_load(const TraceSelection& asked, std::int32_t hierarchy) {
   const BpfLog log;
   const RelocationTypes relocation_types(types_, forestall_trace__elf_bytes);
   LIBBPF_OPTS(bpf_object_open_opts, options, .btf_custom_path = relocation_types.path());
@@ -253,7 +254,7 @@ Result<void> TracePrograms::Loaded::open_ring() {
   return {};
 }
 
-Result<void> TracePrograms::Loaded::load(const TraceAsked& asked, const CgroupTree& tree,
+Result<void> TracePrograms::Loaded::load(const TraceSelection& asked, const CgroupTree& tree,
                                          const FeatureSet& disabled) {
   if (has(disabled, Feature::bpf)) return Error{EPERM, "bpf is turned off by --disable-feature"};
   if (!types_.valid()) {
@@ -278,7 +279,7 @@ Result<void> TracePrograms::Loaded::load(const TraceAsked& asked, const CgroupTr
 TracePrograms::TracePrograms(std::unique_ptr<Loaded> loaded) : loaded_(std::move(loaded)) {}
 TracePrograms::~TracePrograms() = default;
 
-Result<std::unique_ptr<TracePrograms>> TracePrograms::load(const TraceAsked& asked,
+Result<std::unique_ptr<TracePrograms>> TracePrograms::load(const TraceSelection& asked,
                                                            const CgroupTree& tree,
                                                            const FeatureSet& disabled) {
   auto loaded = std::make_unique<Loaded>();

@@ -25,7 +25,7 @@ namespace forestall::kernel {
 
 using TraceKinds = std::bitset<ABI_TRACE_KIND_COUNT>;
 
-struct TraceAsked {
+struct TraceSelection {
   TraceKinds kinds = TraceKinds().set();
   bool reports_events = true;                      // records
   bool reports_begins = false;                     // records of begins too
@@ -58,7 +58,7 @@ class TracePrograms {
  public:
   // Loads and attaches the requested kinds that are available. An error: none is. `disabled`: bpf
   // turns all kinds off, bpf_stall those that need fentry.
-  static Result<std::unique_ptr<TracePrograms>> load(const TraceAsked& asked,
+  static Result<std::unique_ptr<TracePrograms>> load(const TraceSelection& asked,
                                                      const CgroupTree& tree,
                                                      const FeatureSet& disabled);
   ~TracePrograms();

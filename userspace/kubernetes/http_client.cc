@@ -134,7 +134,7 @@ Result<std::unique_ptr<HttpClient>> HttpClient::create(Access access) {
   return std::unique_ptr<HttpClient>(new HttpClient(std::move(access), std::move(handles)));
 }
 
-Result<HttpClient::RequestId> HttpClient::start(const HttpRequest& request,
+Result<HttpClient::RequestId> HttpClient::start(const OutgoingRequest& request,
                                                 HttpReceiver& receiver) {
   auto transfer = std::make_unique<Transfer>(++last_, receiver);
   if (!transfer->easy) return error("libcurl: out of memory");
@@ -146,7 +146,7 @@ Result<HttpClient::RequestId> HttpClient::start(const HttpRequest& request,
   return id;
 }
 
-Result<void> HttpClient::set_up(Transfer& transfer, const HttpRequest& request) {
+Result<void> HttpClient::set_up(Transfer& transfer, const OutgoingRequest& request) {
   CURL* easy = transfer.easy.get();
   const std::string token = TRY(current_token(access_));
   if (!token.empty()) append(transfer.headers, "Authorization: Bearer " + token);
@@ -186,7 +186,7 @@ Result<void> HttpClient::set_up(Transfer& transfer, const HttpRequest& request) 
 
 // For another name in the certificate than in the address, the URL has that name, and libcurl
 // connects to the address.
-void HttpClient::set_address(Transfer& transfer, const HttpRequest& request) {
+void HttpClient::set_address(Transfer& transfer, const OutgoingRequest& request) {
   CURL* easy = transfer.easy.get();
   std::string url = access_.server + request.target;
   if (!access_.server_name.empty()) {

@@ -24,7 +24,7 @@
 
 namespace forestall::kubernetes {
 
-struct HttpRequest {
+struct OutgoingRequest {
   std::string method = "GET";
   std::string target;                             // path and query
   std::string content_type = "application/json";  // of `body`
@@ -85,7 +85,7 @@ class HttpClient {
   ~HttpClient();
 
   // `receiver` outlives the request. Errors: the token or a certificate cannot be read.
-  [[nodiscard]] Result<RequestId> start(const HttpRequest& request, HttpReceiver& receiver);
+  [[nodiscard]] Result<RequestId> start(const OutgoingRequest& request, HttpReceiver& receiver);
   // Does nothing if the request is over. Not from a receiver.
   void cancel(RequestId id);
   // Sends and receives as much as possible without blocking.
@@ -98,9 +98,9 @@ class HttpClient {
   struct Handles;
 
   HttpClient(Access access, std::unique_ptr<Handles> handles);
-  [[nodiscard]] Result<void> set_up(Transfer& transfer, const HttpRequest& request);
+  [[nodiscard]] Result<void> set_up(Transfer& transfer, const OutgoingRequest& request);
   [[nodiscard]] Result<void> set_trust(Transfer& transfer);
-  void set_address(Transfer& transfer, const HttpRequest& request);
+  void set_address(Transfer& transfer, const OutgoingRequest& request);
 
   const Access access_;
   const std::unique_ptr<Handles> handles_;

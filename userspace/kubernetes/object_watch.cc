@@ -17,7 +17,7 @@ void ObjectWatch::advance() {
   if (request_) return;
   const auto target = watch_.next(now);
   if (!target) return;
-  HttpRequest request;
+  OutgoingRequest request;
   request.target = *target;
   const auto started = client_.start(request, *this);
   if (started) {

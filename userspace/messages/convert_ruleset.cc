@@ -107,7 +107,7 @@ struct DetectorMessage {
     put_cgroups(each.cgroups, *to.mutable_cgroups());
     to.set_resource(word_of(kResourceWords, each.resource));
     to.set_stalled(each.some ? "some" : "full");
-    if (each.measure == PressureOver::Measure::window) {
+    if (each.measure == PressureOver::Average::window) {
       to.set_window(seconds_text(each.window));
     } else {
       to.set_average(word_of(kAverageWords, each.measure));
@@ -218,7 +218,7 @@ struct ActionMessage {
     to.set_dry_run(each.dry);
   }
 
-  void operator()(const rulesets::LogLine& each) const { out.set_log(text::to_utf8(each.text)); }
+  void operator()(const rulesets::LogAction& each) const { out.set_log(text::to_utf8(each.text)); }
 
   void operator()(const rulesets::Always& each) const {
     out.set_chain(each.proceed ? "continue" : "stop");
@@ -236,12 +236,12 @@ Result<PluginArguments> pressure_from(const v1::PressureDetector& from) {
   PressureOver to;
   to.cgroups = cgroups_from(from.cgroups());
   to.resource = TRY(rule_word(kResourceWords, from.has_resource(), from.resource(), "resource",
-                              rulesets::Resource::memory));
+                              rulesets::PressureResource::memory));
   to.some = from.stalled() == "some";
   to.measure = TRY(rule_word(kAverageWords, from.has_average(), from.average(), "average",
-                             PressureOver::Measure::avg10));
+                             PressureOver::Average::avg10));
   if (from.has_window()) {
-    to.measure = PressureOver::Measure::window;
+    to.measure = PressureOver::Average::window;
     to.window = TRY(seconds_from(from.window(), "window"));
   }
   std::string_view above = from.above();
@@ -335,7 +335,7 @@ Result<PluginArguments> kill_from(const v1::KillAction& from) {
     to.swap_threshold = TRY(size_from(from.swap_at_least(), "swapAtLeast"));
   }
   to.resource = TRY(rule_word(kResourceWords, from.has_resource(), from.resource(), "resource",
-                              rulesets::Resource::memory));
+                              rulesets::PressureResource::memory));
   return PluginArguments(to);
 }
 
@@ -367,7 +367,7 @@ Result<Plugin> plugin_from(const v1::RuleAction& from) {
     to.dry = from.restart().dry_run();
     return Plugin{"restart", to};
   }
-  if (from.has_log()) return Plugin{"log", rulesets::LogLine{from.log()}};
+  if (from.has_log()) return Plugin{"log", rulesets::LogAction{from.log()}};
   if (from.has_chain()) return Plugin{"chain", rulesets::Always{from.chain() == "continue"}};
   return error("an action without a key");
 }

@@ -209,8 +209,8 @@ Result<PolicyState> from_proto(const v1::PolicyState& message) {
   if (message.has_rules()) state.rules = messages::from_proto(message.rules());
   if (message.has_rule_kill()) {
     const v1::RuleState::Kill& kill = message.rule_kill();
-    state.rule_kill = PolicyState::RuleKill{CgroupId{kill.victim_cgroup_id()}, kill.ruleset(),
-                                            from_ns(kill.at_ns())};
+    state.rule_kill = PolicyState::UnconfirmedRuleKill{CgroupId{kill.victim_cgroup_id()},
+                                                       kill.ruleset(), from_ns(kill.at_ns())};
   }
   return state;
 }

@@ -27,9 +27,9 @@ using google::protobuf::Timestamp;
 // Index argument of Writer::scalar for a field that is not repeated.
 constexpr int kSingular = -1;
 
-class Writer {
+class MessageWriter {
  public:
-  explicit Writer(JsonStyle style) : pretty_(style == JsonStyle::pretty) {}
+  explicit MessageWriter(JsonStyle style) : pretty_(style == JsonStyle::pretty) {}
 
   void object(const Message& message) {
     const Descriptor& type = *message.GetDescriptor();
@@ -220,7 +220,7 @@ class Writer {
 }  // namespace
 
 std::string to_json(const Message& message, JsonStyle style) {
-  Writer writer(style);
+  MessageWriter writer(style);
   writer.object(message);
   return std::move(writer).take();
 }

@@ -73,7 +73,7 @@ class JsonReader::Parser {
   }
 
  private:
-  struct Step {
+  struct PathStep {
     std::string_view key;  // empty: an item of the list of the previous step
     std::size_t index = 0;
   };
@@ -387,7 +387,7 @@ class JsonReader::Parser {
   // "workloads[0].workload: "; empty for the root object.
   [[nodiscard]] std::string path() const {
     std::string text;
-    for (const Step& step : path_) {
+    for (const PathStep& step : path_) {
       if (step.key.data() == nullptr) {
         text += "[" + std::to_string(step.index) + "]";
       } else {
@@ -403,7 +403,7 @@ class JsonReader::Parser {
   ondemand::document document_;
   const Reflection* reflection_ =
       nullptr;  // of the current message; cached because the lookup is slow
-  std::vector<Step> path_;
+  std::vector<PathStep> path_;
   std::string problem_;
 };
 

@@ -24,7 +24,7 @@
 
 namespace forestall::messages {
 
-enum class Recorder : std::uint8_t {
+enum class RecordedBy : std::uint8_t {
   agent,    // a running agent: kills are real
   session,  // forestall record: no process was signalled
 };
@@ -32,7 +32,7 @@ enum class Recorder : std::uint8_t {
 // Facts that apply to the whole recording.
 struct RecordingFacts {
   std::string version;
-  Recorder recorder = Recorder::agent;
+  RecordedBy recorder = RecordedBy::agent;
   std::int32_t pid = 0;
   std::string node;
   std::string kernel;

@@ -45,7 +45,7 @@ Result<RecordingFacts> decode_facts(std::string_view bytes) {
   RecordingFacts facts;
   facts.version = message.version();
   facts.recorder =
-      TRY(from_enum<Recorder>(message.recorder(), v1::RecordingFacts::Recorder_MAX, "recorder"));
+      TRY(from_enum<RecordedBy>(message.recorder(), v1::RecordingFacts::Recorder_MAX, "recorder"));
   facts.pid = message.pid();
   facts.node = message.node();
   facts.kernel = message.kernel();

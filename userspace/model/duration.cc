@@ -14,19 +14,19 @@ namespace {
 
 constexpr std::uint64_t kLimit = std::uint64_t{1} << 63;
 
-struct Unit {
+struct DurationUnit {
   std::string_view name;
   std::uint64_t nanos;
 };
 constexpr std::array kUnits{
-    Unit{"ns", 1},
-    Unit{"us", 1'000},
-    Unit{"\u00b5s", 1'000},  // micro sign
-    Unit{"\u03bcs", 1'000},  // Greek small letter mu
-    Unit{"ms", 1'000'000},
-    Unit{"s", 1'000'000'000},
-    Unit{"m", 60'000'000'000},
-    Unit{"h", 3'600'000'000'000},
+    DurationUnit{"ns", 1},
+    DurationUnit{"us", 1'000},
+    DurationUnit{"\u00b5s", 1'000},  // micro sign
+    DurationUnit{"\u03bcs", 1'000},  // Greek small letter mu
+    DurationUnit{"ms", 1'000'000},
+    DurationUnit{"s", 1'000'000'000},
+    DurationUnit{"m", 60'000'000'000},
+    DurationUnit{"h", 3'600'000'000'000},
 };
 
 bool is_digit(char c) {
@@ -97,7 +97,7 @@ std::string_view take_unit(std::string_view& text) {
 }
 
 std::optional<std::uint64_t> unit_nanos(std::string_view name) {
-  for (const Unit& unit : kUnits) {
+  for (const DurationUnit& unit : kUnits) {
     if (unit.name == name) return unit.nanos;
   }
   return std::nullopt;

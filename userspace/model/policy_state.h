@@ -113,11 +113,11 @@ struct PolicyState {
   };
 
   // The last kill of a ruleset, until it is seen to have begun. It may not begin.
-  struct RuleKill {
+  struct UnconfirmedRuleKill {
     CgroupId victim;
     std::uint64_t ruleset = 0;  // of RuleState::rulesets
     MonotonicTime at;           // of the step
-    friend bool operator==(const RuleKill&, const RuleKill&) = default;
+    friend bool operator==(const UnconfirmedRuleKill&, const UnconfirmedRuleKill&) = default;
   };
 
   std::optional<MonotonicTime> at;         // of the last step; nullopt: there was none
@@ -145,7 +145,7 @@ struct PolicyState {
   std::optional<MonotonicTime> held_until;
   // Null: rulesets were not evaluated so far.
   SharedValue<rulesets::RuleState> rules;
-  std::optional<RuleKill> rule_kill;
+  std::optional<UnconfirmedRuleKill> rule_kill;
 
   // Derived thresholds are compared by value.
   friend bool operator==(const PolicyState& a, const PolicyState& b);

@@ -49,7 +49,7 @@ constexpr std::array kBinarySuffixes{NamedSuffix{"Ki", 10}, NamedSuffix{"Mi", 20
                                      NamedSuffix{"Gi", 30}, NamedSuffix{"Ti", 40},
                                      NamedSuffix{"Pi", 50}, NamedSuffix{"Ei", 60}};
 
-struct Parts {
+struct QuantityParts {
   bool negative = false;
   bool has_digits = false;    // before stripping: "0" and "-.5" have some, "." has none
   std::string_view integer;   // without leading zeros; may be empty
@@ -75,8 +75,8 @@ void skip_sign(std::string_view& text) {
 }
 
 // quantity.go parseQuantityString.
-std::optional<Parts> split(std::string_view text) {
-  Parts parts;
+std::optional<QuantityParts> split(std::string_view text) {
+  QuantityParts parts;
   parts.negative = text.starts_with('-');
   skip_sign(text);
   parts.has_digits = !take_while(text, [](char c) { return c == '0'; }).empty();
@@ -141,7 +141,7 @@ bool all_zero(std::string_view digits) {
 }
 
 // |integer.fraction| * 10^exponent in nanos, rounded up; saturates.
-Wide scale_decimal(const Parts& parts, std::int64_t exponent) {
+Wide scale_decimal(const QuantityParts& parts, std::int64_t exponent) {
   std::string digits(parts.integer);
   digits += parts.fraction;
   if (all_zero(digits)) return 0;
@@ -161,7 +161,7 @@ Wide scale_decimal(const Parts& parts, std::int64_t exponent) {
 }
 
 // |integer.fraction| * 2^exponent in nanos, rounded up; capped at 2^63-1 units.
-Wide scale_binary(const Parts& parts, int exponent) {
+Wide scale_binary(const QuantityParts& parts, int exponent) {
   constexpr Wide kUnits = static_cast<Wide>(kNanosPerUnit);
   constexpr Wide kCap = static_cast<Wide>(kInt64Max) * kUnits;
   const Wide whole = read_digits(parts.integer);

@@ -14,11 +14,11 @@ auto at_or_after(const std::vector<Cgroup>& cgroups, std::string_view path) {
 
 }  // namespace
 
-const std::optional<PressureFile>& pressure_file(const Cgroup& cgroup, Resource resource) {
+const std::optional<PressureFile>& pressure_file(const Cgroup& cgroup, PressureResource resource) {
   switch (resource) {
-    case Resource::memory: break;
-    case Resource::io: return cgroup.io_pressure;
-    case Resource::cpu: return cgroup.cpu_pressure;
+    case PressureResource::memory: break;
+    case PressureResource::io: return cgroup.io_pressure;
+    case PressureResource::cpu: return cgroup.cpu_pressure;
   }
   return cgroup.memory_pressure;
 }

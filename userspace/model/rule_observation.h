@@ -139,7 +139,7 @@ struct RuleObservation {
 };
 
 [[nodiscard]] const std::optional<PressureFile>& pressure_file(const Cgroup& cgroup,
-                                                               Resource resource);
+                                                               PressureResource resource);
 
 [[nodiscard]] inline bool is_root(const Cgroup& cgroup) {
   return cgroup.path == "/";

@@ -22,7 +22,7 @@ struct CgroupPattern {
 
 using CgroupPatterns = std::vector<CgroupPattern>;
 
-enum class Resource : std::uint8_t { memory, io, cpu };
+enum class PressureResource : std::uint8_t { memory, io, cpu };
 
 // Bytes, or a percentage of a total that is known only when the rule is evaluated.
 struct SizeOrPercent {
@@ -35,7 +35,7 @@ struct SizeOrPercent {
 // Whole seconds, as in the configuration; negative durations are always over.
 struct PressureAbove {
   CgroupPatterns cgroups;
-  Resource resource = Resource::memory;
+  PressureResource resource = PressureResource::memory;
   std::int64_t threshold = 0;  // percent
   std::int64_t duration = 0;
   // Of pressure_rising_beyond: pressure that falls faster does not fire.
@@ -96,13 +96,13 @@ struct CgroupOverview {
 
 // The cgroup under the highest pressure, by the compared value or by oomd's weights.
 struct PressureOver {
-  enum class Measure : std::uint8_t { avg10, avg60, avg300, window };
+  enum class Average : std::uint8_t { avg10, avg60, avg300, window };
 
   CgroupPatterns cgroups;
-  Resource resource = Resource::memory;
+  PressureResource resource = PressureResource::memory;
   bool some = false;  // otherwise full
-  Measure measure = Measure::avg10;
-  std::int64_t window = 0;  // of Measure::window
+  Average measure = Average::avg10;
+  std::int64_t window = 0;  // of Average::window
   double threshold = 0;     // percent
   std::int64_t duration = 0;
   // Pressure fires only while its 10 s average is above the threshold and at least this share of
@@ -152,7 +152,7 @@ struct Kill {
   // kill_by_swap_usage
   SizeOrPercent swap_threshold{false, 1};
   // kill_by_pressure
-  Resource resource = Resource::memory;
+  PressureResource resource = PressureResource::memory;
 
   friend bool operator==(const Kill&, const Kill&) = default;
 };
@@ -222,16 +222,16 @@ struct Freeze {
   friend bool operator==(const Freeze&, const Freeze&) = default;
 };
 
-struct LogLine {
+struct LogAction {
   std::string text;
 
-  friend bool operator==(const LogLine&, const LogLine&) = default;
+  friend bool operator==(const LogAction&, const LogAction&) = default;
 };
 
 using PluginArguments =
     std::variant<Always, PressureAbove, MemoryAbove, MemoryReclaim, SwapFree, Exists,
                  DyingDescendants, CgroupOverview, Kill, RestartUnit, Senpai, PressureOver,
-                 AvailableBelow, RateAbove, ReclaimMemory, Throttle, Freeze, LogLine>;
+                 AvailableBelow, RateAbove, ReclaimMemory, Throttle, Freeze, LogAction>;
 
 struct Plugin {
   std::string name;  // as configured: "pressure_above"

@@ -36,7 +36,7 @@ class Gauges {
       table.add_line("available");
     }
     internal::Gauge facts;  // without the table
-    Table table;
+    ThinnedTable table;
     // Smallest ratio of available to limit: below 1, the threshold was met.
     double nearest = 1e300;
   };

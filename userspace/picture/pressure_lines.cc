@@ -6,7 +6,7 @@
 namespace forestall::picture {
 namespace {
 
-enum PressureLine : std::size_t { kSome, kFull };
+enum PressureLineIndex : std::size_t { kSome, kFull };
 enum ReclaimLine : std::size_t { kScanned, kReclaimed, kStalls };
 
 // Thousandths of a percent: 1e5 is the whole time.

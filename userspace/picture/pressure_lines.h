@@ -27,8 +27,8 @@ class PressureLines {
   void put(internal::Picture& out, std::int64_t after_us) const;
 
  private:
-  Table pressure_;
-  Table reclaim_;
+  ThinnedTable pressure_;
+  ThinnedTable reclaim_;
   std::optional<MemoryPressure> last_;
 };
 

@@ -8,32 +8,32 @@
 
 namespace forestall::picture {
 
-std::size_t Table::add_line(std::string name) {
+std::size_t ThinnedTable::add_line(std::string name) {
   lines_.push_back({std::move(name), std::vector<std::int64_t>(at_us_.size(), kUnknown)});
   return lines_.size() - 1;
 }
 
-void Table::add_row(std::int64_t at_us) {
+void ThinnedTable::add_row(std::int64_t at_us) {
   if (at_us_.size() >= rows_max_) thin(rows_max_ / 2, {}, 0);
   at_us_.push_back(at_us_.empty() ? at_us : std::max(at_us, at_us_.back()));
   for (Values& line : lines_) line.values.push_back(kUnknown);
   ++rows_read_;
 }
 
-void Table::break_lines(std::int64_t at_us) {
+void ThinnedTable::break_lines(std::int64_t at_us) {
   if (rows() > 0 && !is_blank(rows() - 1)) add_row(at_us);
 }
 
-bool Table::is_blank(std::size_t row) const {
+bool ThinnedTable::is_blank(std::size_t row) const {
   return std::ranges::all_of(lines_,
                              [&](const Values& line) { return line.values[row] == kUnknown; });
 }
 
-void Table::clear_row() {
+void ThinnedTable::clear_row() {
   for (Values& line : lines_) line.values.back() = kUnknown;
 }
 
-void Table::move_line(std::size_t from, std::size_t to, std::string new_name) {
+void ThinnedTable::move_line(std::size_t from, std::size_t to, std::string new_name) {
   for (std::size_t row = 0; row < rows(); ++row) {
     std::int64_t& given = lines_[from].values[row];
     std::int64_t& taken = lines_[to].values[row];
@@ -43,14 +43,14 @@ void Table::move_line(std::size_t from, std::size_t to, std::string new_name) {
   lines_[from].name = std::move(new_name);
 }
 
-std::optional<std::int64_t> Table::value(std::size_t line, std::size_t row) const {
+std::optional<std::int64_t> ThinnedTable::value(std::size_t line, std::size_t row) const {
   const std::int64_t value = lines_[line].values[row];
   if (value == kUnknown) return std::nullopt;
   return value;
 }
 
-void Table::thin(std::size_t rows_wanted, std::span<const std::int64_t> moments,
-                 std::int64_t around_us) {
+void ThinnedTable::thin(std::size_t rows_wanted, std::span<const std::int64_t> moments,
+                        std::int64_t around_us) {
   if (rows() <= rows_wanted) return;
   // Each group becomes two rows.
   std::size_t size = 2 * rows() / std::max<std::size_t>(rows_wanted, 1) + 1;
@@ -61,8 +61,9 @@ void Table::thin(std::size_t rows_wanted, std::span<const std::int64_t> moments,
   merge(found);
 }
 
-std::vector<std::size_t> Table::groups(std::size_t size, std::span<const std::int64_t> moments,
-                                       std::int64_t around_us) const {
+std::vector<std::size_t> ThinnedTable::groups(std::size_t size,
+                                              std::span<const std::int64_t> moments,
+                                              std::int64_t around_us) const {
   std::vector<std::size_t> found{0};
   auto moment = moments.begin();
   bool blank = is_blank(0);
@@ -77,7 +78,7 @@ std::vector<std::size_t> Table::groups(std::size_t size, std::span<const std::in
   return found;
 }
 
-void Table::merge(const std::vector<std::size_t>& groups) {
+void ThinnedTable::merge(const std::vector<std::size_t>& groups) {
   if (thinning_ == Thinning::sum) {
     const auto kept = extreme_sums(groups);
     for (std::size_t i = 0; i < kept.size(); ++i) at_us_[i] = at_us_[kept[i]];
@@ -100,8 +101,8 @@ void Table::merge(const std::vector<std::size_t>& groups) {
   at_us_.resize(out);
 }
 
-void Table::merge_line(std::vector<std::int64_t>& values,
-                       const std::vector<std::size_t>& groups) const {
+void ThinnedTable::merge_line(std::vector<std::int64_t>& values,
+                              const std::vector<std::size_t>& groups) const {
   std::size_t out = 0;
   for (std::size_t i = 0; i + 1 < groups.size(); ++i) {
     std::size_t least = groups[i];
@@ -121,7 +122,7 @@ void Table::merge_line(std::vector<std::int64_t>& values,
 }
 
 // Rows to keep: those with the smallest and the largest sum of each group.
-std::vector<std::size_t> Table::extreme_sums(const std::vector<std::size_t>& groups) const {
+std::vector<std::size_t> ThinnedTable::extreme_sums(const std::vector<std::size_t>& groups) const {
   std::vector<std::int64_t> sums(rows(), 0);
   for (const Values& line : lines_) {
     for (std::size_t row = 0; row < rows(); ++row) {
@@ -142,7 +143,7 @@ std::vector<std::size_t> Table::extreme_sums(const std::vector<std::size_t>& gro
   return kept;
 }
 
-void Table::put(internal::Table& out, std::int64_t after_us) const {
+void ThinnedTable::put(internal::Table& out, std::int64_t after_us) const {
   const auto begin = std::upper_bound(at_us_.begin(), at_us_.end(), after_us) - at_us_.begin();
   const auto first = static_cast<std::size_t>(begin);
   out.mutable_at_us()->Add(at_us_.begin() + begin, at_us_.end());

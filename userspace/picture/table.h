@@ -24,10 +24,11 @@ enum class Thinning : std::uint8_t {
 };
 
 // Thread rule: one thread.
-class Table {
+class ThinnedTable {
  public:
   // More than `rows_max` rows are thinned to about half of it. REQUIRES: rows_max >= 8.
-  Table(Thinning thinning, std::size_t rows_max) : thinning_(thinning), rows_max_(rows_max) {}
+  ThinnedTable(Thinning thinning, std::size_t rows_max)
+      : thinning_(thinning), rows_max_(rows_max) {}
 
   // Adds a line without values and returns its index.
   std::size_t add_line(std::string name);

@@ -20,9 +20,9 @@ std::optional<std::int64_t> bytes_of(const WorkloadSample& sample) {
 }
 
 // Copies the rows of `from` after `after_us`: the lines in `lines`, then the sum of all others.
-void put_lines(const Table& from, const std::vector<std::size_t>& lines, bool others,
+void put_lines(const ThinnedTable& from, const std::vector<std::size_t>& lines, bool others,
                std::int64_t after_us, internal::Table& out) {
-  Table drawn(Thinning::sum, from.rows() + 8);
+  ThinnedTable drawn(Thinning::sum, from.rows() + 8);
   std::vector<bool> is_drawn(from.lines(), false);
   for (const std::size_t line : lines) {
     drawn.add_line(from.name(line));

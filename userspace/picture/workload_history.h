@@ -59,7 +59,7 @@ class WorkloadHistory {
 
   std::size_t lines_max_;
   std::int64_t spacing_us_;
-  Table table_;
+  ThinnedTable table_;
   std::unordered_map<std::string, Known> present_;  // by path
   // For each line: its workload, and its peak.
   struct Owner {

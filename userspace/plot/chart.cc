@@ -69,9 +69,10 @@ struct Scale {
   }
 };
 
-void draw_amounts(Canvas& canvas, const Scale& scale, Unit unit) {
+void draw_amounts(Canvas& canvas, const Scale& scale, AxisUnit unit) {
   const double wanted = std::max(2.0, std::round(scale.plot.height / 48));
-  const double step = nice_step(scale.high - scale.low, wanted, unit == Unit::bytes ? 1024 : 10);
+  const double step =
+      nice_step(scale.high - scale.low, wanted, unit == AxisUnit::bytes ? 1024 : 10);
   for (double at = std::ceil(scale.low / step) * step; at <= scale.high; at += step) {
     const double y = std::round(scale.y(at)) + 0.5;
     canvas.line(scale.plot.left, y, scale.plot.right(), y, {kGrid, 1});
@@ -225,10 +226,10 @@ void draw_head(Canvas& canvas, const Box& box, const Chart& chart) {
 
 }  // namespace
 
-std::string amount(Unit unit, double value) {
+std::string amount(AxisUnit unit, double value) {
   constexpr std::array kUnits{"B", "KiB", "MiB", "GiB", "TiB"};
-  if (unit == Unit::percent) return fmt::format("{:.4g} %", value / 1000);
-  if (unit == Unit::count) {
+  if (unit == AxisUnit::percent) return fmt::format("{:.4g} %", value / 1000);
+  if (unit == AxisUnit::count) {
     if (std::abs(value) >= 1e6) return fmt::format("{:.4g}M", value / 1e6);
     return std::abs(value) >= 1e4 ? fmt::format("{:.4g}k", value / 1e3)
                                   : fmt::format("{:.4g}", value);

@@ -12,10 +12,10 @@
 
 namespace forestall::plot {
 
-enum class Unit : std::uint8_t { bytes, count, percent };  // percent: in thousandths
+enum class AxisUnit : std::uint8_t { bytes, count, percent };  // percent: in thousandths
 
 // "1.5 GiB", "12k", "3.2 %".
-[[nodiscard]] std::string amount(Unit unit, double value);
+[[nodiscard]] std::string amount(AxisUnit unit, double value);
 
 struct ChartLine {
   std::string name;  // in the table
@@ -25,7 +25,7 @@ struct ChartLine {
 
 struct Chart {
   std::string title;
-  Unit unit = Unit::bytes;
+  AxisUnit unit = AxisUnit::bytes;
   const internal::Table* table = nullptr;
   std::vector<ChartLine> lines;
   bool stacked = false;

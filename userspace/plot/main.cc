@@ -50,11 +50,11 @@ void draw_title(Canvas& canvas, const internal::Picture& picture) {
 
 Chart available(const internal::Picture& picture) {
   static const internal::Table kNone;
-  Chart chart{"Available", Unit::bytes, &kNone, {}, false, nullptr, 0};
+  Chart chart{"Available", AxisUnit::bytes, &kNone, {}, false, nullptr, 0};
   if (picture.gauges_size() == 0) return chart;
   const internal::Gauge& gauge = picture.gauges(0);
   chart.title = gauge.signal() + (gauge.subject() == "node" ? "" : " of " + gauge.subject());
-  chart.unit = gauge.unit() == internal::Gauge::BYTES ? Unit::bytes : Unit::count;
+  chart.unit = gauge.unit() == internal::Gauge::BYTES ? AxisUnit::bytes : AxisUnit::count;
   chart.table = &gauge.table();
   chart.lines = {{"available", "available", colour(0x1d6fb8)}};
   chart.gauge = &gauge;
@@ -62,7 +62,7 @@ Chart available(const internal::Picture& picture) {
 }
 
 Chart workloads(const internal::Picture& picture) {
-  Chart chart{"Working sets", Unit::bytes, &picture.workloads(), {}, true, nullptr, 0};
+  Chart chart{"Working sets", AxisUnit::bytes, &picture.workloads(), {}, true, nullptr, 0};
   const auto named = static_cast<std::size_t>(picture.workload_names_size());
   std::size_t number = 0;
   for (const internal::Line& line : picture.workloads().lines()) {
@@ -83,7 +83,7 @@ Result<void> plot(const internal::Picture& picture) {
   draw(canvas, {kMargin, 96, width, 380}, picture, available(picture));
   draw(canvas, {kMargin, 490, width, 400}, picture, workloads(picture));
   const Chart pressure{"Memory pressure (PSI)",
-                       Unit::percent,
+                       AxisUnit::percent,
                        &picture.pressure(),
                        {{"some", "some", colour(0xd17a00)}, {"full", "full", colour(0xb3261e)}},
                        false,

@@ -32,7 +32,7 @@ Credit::Credit(const std::vector<KillProgress>& kills) {
   }
 }
 
-Bytes Credit::of(const Subject& subject, const Level& level) const {
+Bytes Credit::of(const Subject& subject, const MemoryLevel& level) const {
   Bytes sum;
   for (const KillProgress* kill : in_flight_) {
     const bool relevant = subject.is_node() || path_is_within(kill->path, subject.path) ||

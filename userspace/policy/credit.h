@@ -22,7 +22,7 @@ class Credit {
   // The memory that the kills in flight will free for `subject`: what victims at or below it still
   // hold (all of them for the node), at most the subject's working set. A subject inside a victim
   // gets all of its own back. A victim inside another victim counts once.
-  [[nodiscard]] Bytes of(const Subject& subject, const Level& level) const;
+  [[nodiscard]] Bytes of(const Subject& subject, const MemoryLevel& level) const;
 
  private:
   std::vector<const KillProgress*> in_flight_;  // outermost victims only

@@ -10,21 +10,22 @@
 namespace forestall::policy {
 namespace {
 
-struct Parts {
+struct PodStorageParts {
   bool rootfs = false;
   bool logs = false;
   bool volumes = false;
 };
 
-constexpr Parts kEverything{.rootfs = true, .logs = true, .volumes = true};
+constexpr PodStorageParts kEverything{.rootfs = true, .logs = true, .volumes = true};
 
-Parts parts_on(Filesystem filesystem, FilesystemLayout layout) {
+PodStorageParts parts_on(Filesystem filesystem, FilesystemLayout layout) {
   switch (layout) {
     case FilesystemLayout::single: return kEverything;
     case FilesystemLayout::imagefs:
       if (filesystem == Filesystem::nodefs) return {.rootfs = false, .logs = true, .volumes = true};
       return {.rootfs = true, .logs = false, .volumes = false};
-    case FilesystemLayout::split: return filesystem == Filesystem::imagefs ? Parts{} : kEverything;
+    case FilesystemLayout::split:
+      return filesystem == Filesystem::imagefs ? PodStorageParts{} : kEverything;
   }
   return {};
 }
@@ -59,7 +60,7 @@ void add_volumes(const PodStatistics& statistics, const Pod* pod, Counts counts,
 }
 
 template <typename Counts>
-DiskUsage add_up(const WorkloadSample& sample, const Parts& parts, Counts counts) {
+DiskUsage add_up(const WorkloadSample& sample, const PodStorageParts& parts, Counts counts) {
   if (!sample.statistics) return {};
   Sum sum;
   for (const ContainerSample& each : sample.statistics->containers) {

@@ -38,7 +38,7 @@ Bytes half(Bytes amount) {
 std::optional<Listing> order_for(const Threshold& threshold, const Subject& subject,
                                  const SignalState& signal, const NodeSample& node,
                                  const Credit& credit) {
-  const Level& level = *signal.level;
+  const MemoryLevel& level = *signal.level;
   const Bytes limit = threshold.limit.of(signal.capacity).bytes();
   const Bytes to_threshold = subtract({signal.available}, limit);
   if (!in_warning_zone(to_threshold, warning_margin(level.capacity))) return std::nullopt;

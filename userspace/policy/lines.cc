@@ -30,7 +30,7 @@ std::vector<Line> lines(const Config& config, const Observation& observation) {
                    [&](std::size_t, const Threshold& threshold, const Subject& subject,
                        const std::optional<SignalState>& signal) {
                      if (!signal || !signal->level) return;
-                     const Level& level = *signal->level;
+                     const MemoryLevel& level = *signal->level;
                      const Bytes floor =
                          subtract(level.capacity, threshold.limit.of(signal->capacity).bytes());
                      const Bytes headroom = subtract(floor, level.used());

@@ -14,7 +14,7 @@ void raise(Declared& highest, const Declared& other) {
   if (other && (!highest || *other > *highest)) highest = other;
 }
 
-Declared aggregate(const Pod& pod, Resources resources, Amount amount) {
+Declared aggregate(const Pod& pod, Resources resources, ResourceField amount) {
   Declared together;
   for (const PodContainer& each : pod.containers) accumulate(together, each.*resources.*amount);
   Declared sidecars;
@@ -38,7 +38,7 @@ bool declares_supported(const std::optional<ResourceList>& list) {
   return list && (list->cpu || list->memory);
 }
 
-bool supported(Amount amount) {
+bool supported(ResourceField amount) {
   return amount != &ResourceList::ephemeral_storage;
 }
 
@@ -57,11 +57,11 @@ bool has_pod_level_resources(const Pod& pod) {
   return has_pod_level_requests(pod) || declares_supported(pod.limits);
 }
 
-Declared container_requests(const Pod& pod, Amount amount) {
+Declared container_requests(const Pod& pod, ResourceField amount) {
   return aggregate(pod, &PodContainer::requests, amount);
 }
 
-Declared pod_request(const Pod& pod, Amount amount) {
+Declared pod_request(const Pod& pod, ResourceField amount) {
   Declared request;
   if (!has_pod_level_resources(pod)) {
     request = container_requests(pod, amount);
@@ -71,7 +71,7 @@ Declared pod_request(const Pod& pod, Amount amount) {
   return with_overhead(request, pod.overhead.*amount);
 }
 
-Declared pod_limit(const Pod& pod, Amount amount) {
+Declared pod_limit(const Pod& pod, ResourceField amount) {
   Declared limit = aggregate(pod, &PodContainer::limits, amount);
   if (pod.limits && supported(amount) && (*pod.limits).*amount) limit = (*pod.limits).*amount;
   return with_overhead(limit, pod.overhead.*amount);

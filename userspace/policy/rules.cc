@@ -218,7 +218,7 @@ class RulePass {
 rulesets::RuleState taken_over(const State& state, const Observation& observation) {
   rulesets::RuleState rules = state.rules ? *state.rules : rulesets::RuleState();
   if (!state.rule_kill) return rules;
-  const State::RuleKill& decided = *state.rule_kill;
+  const State::UnconfirmedRuleKill& decided = *state.rule_kill;
   const bool begun = std::ranges::any_of(observation.kills, [&](const KillProgress& kill) {
     return kill.cgroup == decided.victim && kill.state != KillState::failed &&
            kill.started >= decided.at;
@@ -269,8 +269,8 @@ void apply_rules(const Config& config, const State& state, const Observation& ob
   decision.considered = std::move(pass.tried());
   const std::size_t victim = decision.considered.size() - 1;
   decision.evictions = {eviction_by(ruleset, victim)};
-  next.rule_kill = State::RuleKill{decision.considered[victim].sample.workload.cgroup,
-                                   pass.id_of(ruleset.name), observation.at};
+  next.rule_kill = State::UnconfirmedRuleKill{decision.considered[victim].sample.workload.cgroup,
+                                              pass.id_of(ruleset.name), observation.at};
 }
 
 }  // namespace forestall::policy

@@ -6,7 +6,7 @@
 namespace forestall::policy {
 namespace {
 
-SignalState memory(const Level& level, MonotonicTime at) {
+SignalState memory(const MemoryLevel& level, MonotonicTime at) {
   return {level.capacity.count, level.available().count, at, level};
 }
 
@@ -35,26 +35,26 @@ std::optional<SignalState> swap(const NodeSample& sample, MonotonicTime at) {
 
 }  // namespace
 
-std::optional<Level> node_level(const NodeSample& node) {
+std::optional<MemoryLevel> node_level(const NodeSample& node) {
   if (!node.capacity || !node.usage || !node.inactive_file) return std::nullopt;
-  return Level{*node.capacity, *node.usage, *node.inactive_file};
+  return MemoryLevel{*node.capacity, *node.usage, *node.inactive_file};
 }
 
-std::optional<Level> until_oom_level(const NodeSample& node) {
+std::optional<MemoryLevel> until_oom_level(const NodeSample& node) {
   if (!node.capacity || !node.kernel_available || !node.swap_total || !node.swap_free) {
     return std::nullopt;
   }
   const Bytes capacity = add(*node.capacity, *node.swap_total);
-  return Level{capacity, subtract(capacity, *until_oom(node)), {0}};
+  return MemoryLevel{capacity, subtract(capacity, *until_oom(node)), {0}};
 }
 
-std::optional<Level> cgroup_level(const CgroupSample& cgroup, std::optional<Bytes> declared) {
+std::optional<MemoryLevel> cgroup_level(const CgroupSample& cgroup, std::optional<Bytes> declared) {
   const std::optional<Bytes> capacity = declared ? declared : cgroup.limit;
   if (!capacity || !cgroup.usage || !cgroup.inactive_file) return std::nullopt;
-  return Level{*capacity, *cgroup.usage, *cgroup.inactive_file};
+  return MemoryLevel{*capacity, *cgroup.usage, *cgroup.inactive_file};
 }
 
-std::optional<Level> level_of(Signal signal, const NodeSample& node) {
+std::optional<MemoryLevel> level_of(Signal signal, const NodeSample& node) {
   switch (row_of(signal).measure) {
     case Measure::working_set: return node_level(node);
     case Measure::memory_and_swap: return until_oom_level(node);

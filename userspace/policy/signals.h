@@ -38,7 +38,7 @@
 namespace forestall::policy {
 
 // The memory of one subject at one time.
-struct Level {
+struct MemoryLevel {
   Bytes capacity;
   Bytes usage;
   Bytes inactive_file;
@@ -51,8 +51,8 @@ struct Level {
 struct SignalState {
   std::int64_t capacity = 0;
   std::int64_t available = 0;
-  MonotonicTime at;            // the observation's time if the sample has none
-  std::optional<Level> level;  // only for signals with usage lines
+  MonotonicTime at;                  // the observation's time if the sample has none
+  std::optional<MemoryLevel> level;  // only for signals with usage lines
 };
 
 // The object whose amount is watched: the node or one cgroup.
@@ -64,15 +64,15 @@ struct Subject {
   [[nodiscard]] std::string_view name() const { return is_node() ? "node" : path; }
 };
 
-[[nodiscard]] std::optional<Level> node_level(const NodeSample& node);
+[[nodiscard]] std::optional<MemoryLevel> node_level(const NodeSample& node);
 // For memory.untilOom: what is not available counts as used, none of it as inactive.
-[[nodiscard]] std::optional<Level> until_oom_level(const NodeSample& node);
+[[nodiscard]] std::optional<MemoryLevel> until_oom_level(const NodeSample& node);
 // `declared` replaces the limit of the cgroup (Threshold::capacity).
-[[nodiscard]] std::optional<Level> cgroup_level(const CgroupSample& cgroup,
-                                                std::optional<Bytes> declared);
+[[nodiscard]] std::optional<MemoryLevel> cgroup_level(const CgroupSample& cgroup,
+                                                      std::optional<Bytes> declared);
 
 // The level of a memory signal of the node.
-[[nodiscard]] std::optional<Level> level_of(Signal signal, const NodeSample& node);
+[[nodiscard]] std::optional<MemoryLevel> level_of(Signal signal, const NodeSample& node);
 
 // A signal of the node or of the pods cgroup; nothing for one of watched cgroups.
 [[nodiscard]] std::optional<SignalState> signal_state(Signal signal,

@@ -94,24 +94,24 @@ void DefaultEvictor::check_filter(PodIndex index, Refuse refuse) const {
   (void)(check(pod.mirror, text("pod is a mirror pod")) &&
          check(pod.static_pod, text("pod is a static pod")) &&
          check(pod.terminating, text("pod is terminating")) &&
-         check(has(Protection::system_critical_pods) && critical,
+         check(has(PodProtection::system_critical_pods) && critical,
                text("pod has system critical priority and is protected against eviction")) &&
          check(threshold_applies() && above,
                text("pod has higher priority than specified priority class threshold")) &&
-         check(has(Protection::failed_bare_pods) && bare,
+         check(has(PodProtection::failed_bare_pods) && bare,
                text("pod does not have any ownerRefs")) &&
-         check(!has(Protection::failed_bare_pods) && bare && !failed,
+         check(!has(PodProtection::failed_bare_pods) && bare && !failed,
                text("pod does not have any ownerRefs and is not in failed phase")) &&
-         check(has(Protection::pods_with_local_storage) && pod.local_storage,
+         check(has(PodProtection::pods_with_local_storage) && pod.local_storage,
                text("pod has local storage and is protected against eviction")) &&
-         check(has(Protection::daemon_set_pods) && owned_by_daemon_set(pod),
+         check(has(PodProtection::daemon_set_pods) && owned_by_daemon_set(pod),
                text("daemonset pods are protected against eviction")) &&
-         check(has(Protection::pods_with_pvc) && any_claim && !pod.claims.empty(),
+         check(has(PodProtection::pods_with_pvc) && any_claim && !pod.claims.empty(),
                text("pod with PVC is protected against eviction")) &&
-         check(has(Protection::pods_with_pvc) && !any_claim && !storage().empty(), storage) &&
-         check(has(Protection::pods_without_pdb) && !has_budget(view_, pod),
+         check(has(PodProtection::pods_with_pvc) && !any_claim && !storage().empty(), storage) &&
+         check(has(PodProtection::pods_without_pdb) && !has_budget(view_, pod),
                text("pod does not have a PodDisruptionBudget and is protected against eviction")) &&
-         check(has(Protection::pods_with_resource_claims) && pod.resource_claims,
+         check(has(PodProtection::pods_with_resource_claims) && pod.resource_claims,
                text("pod has ResourceClaims and descheduler is configured to protect "
                     "ResourceClaims pods")) &&
          check(args_.label_selector && !matches(*args_.label_selector, pod.labels),

@@ -33,11 +33,11 @@ class DefaultEvictor {
   void check_filter(PodIndex pod, Refuse refuse) const;
   template <typename Refuse>
   void check_pre_eviction(PodIndex pod, Refuse refuse) const;
-  [[nodiscard]] bool has(Protection each) const { return args_.protections.contains(each); }
+  [[nodiscard]] bool has(PodProtection each) const { return args_.protections.contains(each); }
   // The threshold belongs to the protection of system critical pods. If corrected, one below their
   // priorities stands for itself.
   [[nodiscard]] bool threshold_applies() const {
-    return has(Protection::system_critical_pods) ||
+    return has(PodProtection::system_critical_pods) ||
            (view_.corrects(Correction::priority_threshold) &&
             args_.priority_threshold < kSystemCriticalPriority);
   }

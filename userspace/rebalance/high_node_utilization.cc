@@ -9,14 +9,14 @@
 namespace forestall::rebalance {
 namespace {
 
-bool is_source(const NodeUsage& node) {
+bool is_source(const NodeUtilization& node) {
   return std::all_of(node.low.begin(), node.low.end(), [&](const auto& threshold) {
     const auto found = node.percent.find(threshold.first);
     return (found == node.percent.end() ? 0 : found->second) <= threshold.second;
   });
 }
 
-std::string source_reason(const NodeUsage& node) {
+std::string source_reason(const NodeUtilization& node) {
   std::string text = "node is underutilized:";
   for (const auto& [resource, threshold] : node.low) {
     const auto found = node.percent.find(resource);
@@ -54,9 +54,9 @@ void run_plugin(PluginSession& session, const HighNodeUtilizationArgs& args) {
     session.run().error = measured.error().message;
     return;
   }
-  std::vector<NodeUsage>& nodes = *measured;
+  std::vector<NodeUtilization>& nodes = *measured;
   MoveRules rules;
-  for (NodeUsage& each : nodes) {
+  for (NodeUtilization& each : nodes) {
     each.low = args.thresholds;
     for (const auto& [resource, percent] : args.thresholds) each.high[resource] = 100;
     set_caps(session.view(), source.tracked(), each);
@@ -73,15 +73,16 @@ void run_plugin(PluginSession& session, const HighNodeUtilizationArgs& args) {
   session.run().outcome = nothing_to_drain(rules.sources.size(), rules.destinations.size(),
                                            nodes.size(), args.number_of_nodes);
   if (!session.run().outcome.empty()) return;
-  std::stable_sort(
-      rules.sources.begin(), rules.sources.end(),
-      [&](const NodeUsage* a, const NodeUsage* b) { return uses_less(session.view(), *a, *b); });
+  std::stable_sort(rules.sources.begin(), rules.sources.end(),
+                   [&](const NodeUtilization* a, const NodeUtilization* b) {
+                     return uses_less(session.view(), *a, *b);
+                   });
   rules.resources = deciding_resources(session.view(), source, args.thresholds);
   rules.excluded_namespaces = &args.excluded_namespaces;
   if (args.only_thresholding_resources) {
     rules.pod_filter = [&](const ClusterPod& pod) { return requests_any(pod, args.thresholds); };
   }
-  rules.source_filter = [](const NodeUsage&) { return true; };
+  rules.source_filter = [](const NodeUtilization&) { return true; };
   rules.reason = source_reason;
   move_pods(session, source, rules);
 }

@@ -14,10 +14,10 @@ double clamped(double percent) {
 }
 
 // The mean over all nodes that have a percentage of the resource.
-double mean_percent(const std::vector<NodeUsage>& nodes, const std::string& resource) {
+double mean_percent(const std::vector<NodeUtilization>& nodes, const std::string& resource) {
   double sum = 0;
   std::size_t count = 0;
-  for (const NodeUsage& each : nodes) {
+  for (const NodeUtilization& each : nodes) {
     const auto found = each.percent.find(resource);
     if (found == each.percent.end()) continue;
     sum += found->second;
@@ -26,7 +26,7 @@ double mean_percent(const std::vector<NodeUsage>& nodes, const std::string& reso
   return count == 0 ? 0 : sum / static_cast<double>(count);
 }
 
-void set_thresholds(std::vector<NodeUsage>& nodes, const LowNodeUtilizationArgs& args) {
+void set_thresholds(std::vector<NodeUtilization>& nodes, const LowNodeUtilizationArgs& args) {
   Thresholds low = args.thresholds;
   Thresholds high = args.target_thresholds;
   if (args.deviation) {
@@ -36,13 +36,13 @@ void set_thresholds(std::vector<NodeUsage>& nodes, const LowNodeUtilizationArgs&
       high[resource] = clamped(mean + high[resource]);
     }
   }
-  for (NodeUsage& each : nodes) {
+  for (NodeUtilization& each : nodes) {
     each.low = low;
     each.high = high;
   }
 }
 
-bool is_underutilized(const ClusterView& view, const NodeUsage& node) {
+bool is_underutilized(const ClusterView& view, const NodeUtilization& node) {
   if (view.node(node.node).unschedulable) return false;
   return std::all_of(node.low.begin(), node.low.end(), [&](const auto& threshold) {
     const auto found = node.percent.find(threshold.first);
@@ -50,14 +50,14 @@ bool is_underutilized(const ClusterView& view, const NodeUsage& node) {
   });
 }
 
-bool is_overutilized(const NodeUsage& node) {
+bool is_overutilized(const NodeUtilization& node) {
   return std::any_of(node.high.begin(), node.high.end(), [&](const auto& threshold) {
     const auto found = node.percent.find(threshold.first);
     return found != node.percent.end() && found->second > threshold.second;
   });
 }
 
-std::string reason_of(const NodeUsage& node) {
+std::string reason_of(const NodeUtilization& node) {
   std::string text = "node is overutilized:";
   for (const auto& [resource, target] : node.high) {
     const auto found = node.percent.find(resource);
@@ -89,10 +89,10 @@ void run_plugin(PluginSession& session, const LowNodeUtilizationArgs& args) {
     session.run().error = measured.error().message;
     return;
   }
-  std::vector<NodeUsage>& nodes = *measured;
+  std::vector<NodeUtilization>& nodes = *measured;
   set_thresholds(nodes, args);
   MoveRules rules;
-  for (NodeUsage& each : nodes) {
+  for (NodeUtilization& each : nodes) {
     set_caps(session.view(), source.tracked(), each);
     NodeClass node_class = NodeClass::appropriate;
     if (is_underutilized(session.view(), each)) {
@@ -107,13 +107,14 @@ void run_plugin(PluginSession& session, const LowNodeUtilizationArgs& args) {
   session.run().outcome = nothing_to_do(rules.destinations.size(), rules.sources.size(),
                                         nodes.size(), args.number_of_nodes);
   if (!session.run().outcome.empty()) return;
-  std::stable_sort(
-      rules.sources.begin(), rules.sources.end(),
-      [&](const NodeUsage* a, const NodeUsage* b) { return uses_less(session.view(), *b, *a); });
+  std::stable_sort(rules.sources.begin(), rules.sources.end(),
+                   [&](const NodeUtilization* a, const NodeUtilization* b) {
+                     return uses_less(session.view(), *b, *a);
+                   });
   rules.resources = deciding_resources(session.view(), source, args.target_thresholds);
   rules.excluded_namespaces = &args.excluded_namespaces;
   rules.evictions_per_node = args.evictions_per_node;
-  rules.source_filter = [&](const NodeUsage& node) {
+  rules.source_filter = [&](const NodeUtilization& node) {
     return std::any_of(rules.resources.begin(), rules.resources.end(),
                        [&](const std::string& resource) {
                          return node.usage.of(resource) > node.cap.of(resource);

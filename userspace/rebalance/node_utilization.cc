@@ -44,13 +44,13 @@ class PodMover {
  public:
   PodMover(PluginSession& session, UsageSource& source, const MoveRules& rules)
       : session_(session), source_(source), rules_(rules) {
-    for (NodeUsage* const each : rules.destinations) {
+    for (NodeUtilization* const each : rules.destinations) {
       destination_nodes_.push_back(each->node);
       destinations_.emplace(each->node, each);
     }
     for (const std::string& resource : rules.resources) {
       Nanos& total = available_.at(resource);
-      for (const NodeUsage* each : rules.destinations) {
+      for (const NodeUtilization* each : rules.destinations) {
         total += each->cap.of(resource) - each->usage.of(resource);
       }
     }
@@ -61,20 +61,20 @@ class PodMover {
   }
 
   void move_all() {
-    for (NodeUsage* const each : rules_.sources) {
+    for (NodeUtilization* const each : rules_.sources) {
       if (!move_from(*each)) return;
     }
   }
 
  private:
-  [[nodiscard]] bool may_continue(const NodeUsage& node) const {
+  [[nodiscard]] bool may_continue(const NodeUtilization& node) const {
     return rules_.source_filter(node) &&
            std::all_of(available_.begin(), available_.end(),
                        [](const Amount& each) { return each.nanos > 0; });
   }
 
   // False: the plugin ends.
-  bool move_from(NodeUsage& node) {
+  bool move_from(NodeUtilization& node) {
     std::vector<PodIndex> pods = live_pods(session_.view(), node.node);
     std::sort(pods.begin(), pods.end(),
               [&](PodIndex a, PodIndex b) { return evicted_before(session_.view(), a, b); });
@@ -101,11 +101,12 @@ class PodMover {
 
   enum class Next : std::uint8_t { pod, node, end };
 
-  Next move_one(NodeUsage& node, PodIndex index, std::uint64_t& evicted) {
+  Next move_one(NodeUtilization& node, PodIndex index, std::uint64_t& evicted) {
     const ClusterPod& pod = session_.view().pod(index);
-    const bool accepted = std::any_of(
-        rules_.destinations.begin(), rules_.destinations.end(),
-        [&](const NodeUsage* each) { return accepts_taints(session_.view(), pod, each->node); });
+    const bool accepted = std::any_of(rules_.destinations.begin(), rules_.destinations.end(),
+                                      [&](const NodeUtilization* each) {
+                                        return accepts_taints(session_.view(), pod, each->node);
+                                      });
     if (!accepted || rules_.excluded_namespaces->contains(pod.pod_namespace) ||
         !session_.evictor().pre_eviction_filter(index)) {
       return Next::pod;
@@ -142,7 +143,7 @@ class PodMover {
 
   // Whether the destination does with this usage.
   [[nodiscard]] bool stays_below_caps(NodeIndex destination, const Amounts& usage) const {
-    const NodeUsage& node = *destinations_.at(destination);
+    const NodeUtilization& node = *destinations_.at(destination);
     return std::ranges::all_of(rules_.resources, [&](const std::string& each) {
       return node.usage.of(each) + usage.of(each) <= node.cap.of(each);
     });
@@ -159,12 +160,12 @@ class PodMover {
   UsageSource& source_;
   const MoveRules& rules_;
   std::vector<NodeIndex> destination_nodes_;
-  std::unordered_map<NodeIndex, NodeUsage*> destinations_;
+  std::unordered_map<NodeIndex, NodeUtilization*> destinations_;
   Amounts available_;
 };
 
 // As the plugin adds them: raw units, so bytes of memory decide. Wraps around as in Go.
-std::int64_t raw_sum(const NodeUsage& usage) {
+std::int64_t raw_sum(const NodeUtilization& usage) {
   std::int64_t sum = 0;
   for (const Amount& each : usage.usage) {
     sum = static_cast<std::int64_t>(static_cast<std::uint64_t>(sum) +
@@ -189,11 +190,11 @@ std::int64_t share_of(double percent, double whole, bool exact) {
 
 }  // namespace
 
-Result<std::vector<NodeUsage>> measure(PluginSession& session, UsageSource& source) {
+Result<std::vector<NodeUtilization>> measure(PluginSession& session, UsageSource& source) {
   std::vector<Amounts> usages = TRY(source.nodes(session.policy(), session.nodes()));
-  std::vector<NodeUsage> nodes;
+  std::vector<NodeUtilization> nodes;
   for (std::size_t i = 0; i < usages.size(); ++i) {
-    NodeUsage& each = nodes.emplace_back();
+    NodeUtilization& each = nodes.emplace_back();
     each.node = session.nodes()[i];
     each.usage = std::move(usages[i]);
     for (const std::string& resource : source.tracked()) {
@@ -205,7 +206,8 @@ Result<std::vector<NodeUsage>> measure(PluginSession& session, UsageSource& sour
   return nodes;
 }
 
-void set_caps(const ClusterView& view, const std::vector<std::string>& tracked, NodeUsage& usage) {
+void set_caps(const ClusterView& view, const std::vector<std::string>& tracked,
+              NodeUtilization& usage) {
   for (const std::string& resource : tracked) {
     const Nanos capacity = capacity_of(view.node(usage.node), resource).value_or(0);
     const auto high = usage.high.find(resource);
@@ -219,7 +221,7 @@ void set_caps(const ClusterView& view, const std::vector<std::string>& tracked, 
   }
 }
 
-ClassifiedNode classified(const NodeUsage& usage, NodeClass node_class) {
+ClassifiedNode classified(const NodeUtilization& usage, NodeClass node_class) {
   ClassifiedNode out;
   out.node = usage.node;
   out.node_class = node_class;
@@ -232,7 +234,7 @@ ClassifiedNode classified(const NodeUsage& usage, NodeClass node_class) {
   return out;
 }
 
-bool uses_less(const ClusterView& view, const NodeUsage& a, const NodeUsage& b) {
+bool uses_less(const ClusterView& view, const NodeUtilization& a, const NodeUtilization& b) {
   if (view.corrects(Correction::node_order)) return mean_of(a.percent) < mean_of(b.percent);
   return raw_sum(a) < raw_sum(b);
 }

@@ -15,7 +15,7 @@
 
 namespace forestall::rebalance {
 
-struct NodeUsage {
+struct NodeUtilization {
   NodeIndex node = 0;
   Amounts usage;
   Percents percent;
@@ -25,19 +25,22 @@ struct NodeUsage {
 };
 
 // Usage and percentages of the session's nodes; without thresholds.
-[[nodiscard]] Result<std::vector<NodeUsage>> measure(PluginSession& session, UsageSource& source);
+[[nodiscard]] Result<std::vector<NodeUtilization>> measure(PluginSession& session,
+                                                           UsageSource& source);
 
 // Sets the caps by `high`: truncate((percent * 0.01) * capacity) in doubles, in this order; the
 // full capacity without a threshold, and 0 without capacity. If exact-caps is corrected, the
 // product is rounded to a millionth first.
-void set_caps(const ClusterView& view, const std::vector<std::string>& tracked, NodeUsage& usage);
+void set_caps(const ClusterView& view, const std::vector<std::string>& tracked,
+              NodeUtilization& usage);
 
 // The whole list, classified.
-[[nodiscard]] ClassifiedNode classified(const NodeUsage& usage, NodeClass node_class);
+[[nodiscard]] ClassifiedNode classified(const NodeUtilization& usage, NodeClass node_class);
 
 // Whether `a` uses less than `b`: of cpu in thousandths, memory in bytes, pods and all others in
 // units, added up. If node-order is corrected: by the mean of the percentages.
-[[nodiscard]] bool uses_less(const ClusterView& view, const NodeUsage& a, const NodeUsage& b);
+[[nodiscard]] bool uses_less(const ClusterView& view, const NodeUtilization& a,
+                             const NodeUtilization& b);
 
 // The resources whose room decides: all that are tracked. If unlisted-resources is corrected: those
 // with a threshold.
@@ -46,16 +49,16 @@ void set_caps(const ClusterView& view, const std::vector<std::string>& tracked, 
                                                           const Thresholds& thresholds);
 
 struct MoveRules {
-  std::vector<std::string> resources;  // deciding_resources()
-  std::vector<NodeUsage*> sources;     // in order
-  std::vector<NodeUsage*> destinations;
+  std::vector<std::string> resources;     // deciding_resources()
+  std::vector<NodeUtilization*> sources;  // in order
+  std::vector<NodeUtilization*> destinations;
   const std::set<std::string, std::less<>>* excluded_namespaces = nullptr;
   std::optional<std::uint64_t> evictions_per_node;
   // Also checked for each pod of a source.
   std::function<bool(const ClusterPod&)> pod_filter;
   // Whether the source is still one, before and after each eviction.
-  std::function<bool(const NodeUsage&)> source_filter;
-  std::function<std::string(const NodeUsage&)> reason;
+  std::function<bool(const NodeUtilization&)> source_filter;
+  std::function<std::string(const NodeUtilization&)> reason;
 };
 
 void move_pods(PluginSession& session, UsageSource& source, const MoveRules& rules);

@@ -53,7 +53,7 @@ struct ConsideredPod {
   std::vector<NodeFit> fits;
 };
 
-struct Eviction {
+struct PodEviction {
   std::size_t pod = 0;
   std::string profile;
   std::string plugin;
@@ -64,13 +64,13 @@ struct Eviction {
   std::optional<std::size_t> destination = {};
 };
 
-struct PluginRun {
+struct PluginReport {
   std::string plugin;
   ExtensionPoint point = ExtensionPoint::deschedule;
   std::vector<ClassifiedNode> nodes;      // of the two utilization plugins
   std::optional<Counts> total_available;  // before the first eviction
   std::vector<ConsideredPod> pods;        // in the order considered
-  std::vector<Eviction> evictions;
+  std::vector<PodEviction> evictions;
   std::vector<std::string> limits;  // that stopped an eviction, each once
   std::string error;                // that ended the plugin
   std::string outcome;              // why the plugin had nothing to do
@@ -78,15 +78,15 @@ struct PluginRun {
 
 struct ProfileRun {
   std::string name;
-  std::vector<PluginRun> plugins;
+  std::vector<PluginReport> plugins;
 };
 
-struct Plan {
+struct RebalancePlan {
   Corrections corrections;  // that were made
   std::vector<ProfileRun> profiles;
-  std::vector<Eviction> evictions;  // of all plugins, in order
-  std::string skipped;              // why no plugin ran
-  bool fits_omitted = false;        // too many pairs of pods and nodes
+  std::vector<PodEviction> evictions;  // of all plugins, in order
+  std::string skipped;                 // why no plugin ran
+  bool fits_omitted = false;           // too many pairs of pods and nodes
 };
 
 }  // namespace forestall::rebalance

@@ -31,7 +31,7 @@ struct NamespaceRule {
 
 enum class NoEvictionPolicy : std::uint8_t { preferred, mandatory };
 
-enum class Protection : std::uint8_t {
+enum class PodProtection : std::uint8_t {
   pods_with_local_storage,
   system_critical_pods,
   failed_bare_pods,
@@ -42,8 +42,8 @@ enum class Protection : std::uint8_t {
 };
 
 // "PodsWithLocalStorage", ...
-[[nodiscard]] std::string_view to_string(Protection each);
-[[nodiscard]] std::optional<Protection> parse_protection(std::string_view word);
+[[nodiscard]] std::string_view to_string(PodProtection each);
+[[nodiscard]] std::optional<PodProtection> parse_protection(std::string_view word);
 
 inline constexpr std::int32_t kSystemCriticalPriority = 2'000'000'000;
 
@@ -56,10 +56,10 @@ struct DefaultEvictorArgs {
   std::uint64_t min_replicas = 0;
   std::optional<Duration> min_pod_age;
   NoEvictionPolicy no_eviction = NoEvictionPolicy::preferred;
-  std::set<Protection> protections = {
-      Protection::pods_with_local_storage, Protection::system_critical_pods,
-      Protection::failed_bare_pods, Protection::daemon_set_pods};  // in force
-  std::set<std::string, std::less<>> protected_storage_classes;    // empty: all
+  std::set<PodProtection> protections = {
+      PodProtection::pods_with_local_storage, PodProtection::system_critical_pods,
+      PodProtection::failed_bare_pods, PodProtection::daemon_set_pods};  // in force
+  std::set<std::string, std::less<>> protected_storage_classes;          // empty: all
 };
 
 using Thresholds = std::map<std::string, double, std::less<>>;  // percent by resource
@@ -148,7 +148,7 @@ using PluginArgs =
                  InterPodAntiAffinityArgs, NodeAffinityArgs, NodeTaintsArgs, TopologySpreadArgs,
                  TooManyRestartsArgs, PodLifeTimeArgs>;
 
-struct Plugin {
+struct ProfilePlugin {
   std::string name;
   PluginArgs args;
 };
@@ -156,8 +156,8 @@ struct Plugin {
 struct Profile {
   std::string name;
   DefaultEvictorArgs evictor;
-  std::vector<Plugin> deschedule;
-  std::vector<Plugin> balance;
+  std::vector<ProfilePlugin> deschedule;
+  std::vector<ProfilePlugin> balance;
 };
 
 struct Policy {

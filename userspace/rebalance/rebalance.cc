@@ -17,14 +17,14 @@ constexpr std::size_t kNodesMin = 2;
 // One cycle over all profiles.
 class Cycle {
  public:
-  Cycle(const Policy& policy, const Snapshot& snapshot, const PlanOptions& options)
+  Cycle(const Policy& policy, const Snapshot& snapshot, const CycleOptions& options)
       : policy_(policy),
         view_(snapshot, policy.corrections),
         nodes_(ready_nodes(view_, policy.node_selector)),
         counts_(policy, view_),
         explain_{options.explain, options.fits_max} {}
 
-  Plan run() {
+  RebalancePlan run() {
     plan_.corrections = policy_.corrections;
     for (const Profile& each : policy_.profiles) plan_.profiles.push_back({each.name, {}});
     if (nodes_.size() < kNodesMin) {
@@ -33,12 +33,12 @@ class Cycle {
       return std::move(plan_);
     }
     for (std::size_t i = 0; i < policy_.profiles.size(); ++i) {
-      for (const Plugin& each : policy_.profiles[i].deschedule) {
+      for (const ProfilePlugin& each : policy_.profiles[i].deschedule) {
         run_one(i, each, ExtensionPoint::deschedule);
       }
     }
     for (std::size_t i = 0; i < policy_.profiles.size(); ++i) {
-      for (const Plugin& each : policy_.profiles[i].balance) {
+      for (const ProfilePlugin& each : policy_.profiles[i].balance) {
         run_one(i, each, ExtensionPoint::balance);
       }
     }
@@ -46,9 +46,9 @@ class Cycle {
   }
 
  private:
-  void run_one(std::size_t profile, const Plugin& plugin, ExtensionPoint point) {
+  void run_one(std::size_t profile, const ProfilePlugin& plugin, ExtensionPoint point) {
     const Profile& of = policy_.profiles[profile];
-    PluginRun run;
+    PluginReport run;
     run.plugin = plugin.name;
     run.point = point;
     const DefaultEvictor evictor(view_, of.evictor);
@@ -56,7 +56,7 @@ class Cycle {
     std::visit([&](const auto& args) { run_plugin(session, args); }, plugin.args);
     if (session.fits_omitted()) plan_.fits_omitted = true;
     std::set<PodIndex> gone;  // a plugin may evict a pod twice
-    for (const Eviction& each : run.evictions) {
+    for (const PodEviction& each : run.evictions) {
       plan_.evictions.push_back(each);
       if (each.refused.empty() && gone.insert(each.pod).second) view_.remove(each.pod);
     }
@@ -68,29 +68,30 @@ class Cycle {
   std::vector<NodeIndex> nodes_;
   EvictionCounts counts_;
   ExplainOptions explain_;
-  Plan plan_;
+  RebalancePlan plan_;
 };
 
 }  // namespace
 
-std::string_view to_string(Protection each) {
+std::string_view to_string(PodProtection each) {
   switch (each) {
-    case Protection::pods_with_local_storage: return "PodsWithLocalStorage";
-    case Protection::system_critical_pods: return "SystemCriticalPods";
-    case Protection::failed_bare_pods: return "FailedBarePods";
-    case Protection::daemon_set_pods: return "DaemonSetPods";
-    case Protection::pods_with_pvc: return "PodsWithPVC";
-    case Protection::pods_without_pdb: return "PodsWithoutPDB";
-    case Protection::pods_with_resource_claims: return "PodsWithResourceClaims";
+    case PodProtection::pods_with_local_storage: return "PodsWithLocalStorage";
+    case PodProtection::system_critical_pods: return "SystemCriticalPods";
+    case PodProtection::failed_bare_pods: return "FailedBarePods";
+    case PodProtection::daemon_set_pods: return "DaemonSetPods";
+    case PodProtection::pods_with_pvc: return "PodsWithPVC";
+    case PodProtection::pods_without_pdb: return "PodsWithoutPDB";
+    case PodProtection::pods_with_resource_claims: return "PodsWithResourceClaims";
   }
   return "";
 }
 
-std::optional<Protection> parse_protection(std::string_view word) {
-  for (const Protection each :
-       {Protection::pods_with_local_storage, Protection::system_critical_pods,
-        Protection::failed_bare_pods, Protection::daemon_set_pods, Protection::pods_with_pvc,
-        Protection::pods_without_pdb, Protection::pods_with_resource_claims}) {
+std::optional<PodProtection> parse_protection(std::string_view word) {
+  for (const PodProtection each :
+       {PodProtection::pods_with_local_storage, PodProtection::system_critical_pods,
+        PodProtection::failed_bare_pods, PodProtection::daemon_set_pods,
+        PodProtection::pods_with_pvc, PodProtection::pods_without_pdb,
+        PodProtection::pods_with_resource_claims}) {
     if (word == to_string(each)) return each;
   }
   return std::nullopt;
@@ -112,7 +113,8 @@ std::string_view to_string(NodeClass each) {
   return "";
 }
 
-Plan rebalance(const Policy& policy, const Snapshot& snapshot, const PlanOptions& options) {
+RebalancePlan rebalance(const Policy& policy, const Snapshot& snapshot,
+                        const CycleOptions& options) {
   return Cycle(policy, snapshot, options).run();
 }
 

@@ -13,14 +13,14 @@
 
 namespace forestall::rebalance {
 
-struct PlanOptions {
+struct CycleOptions {
   bool explain = false;  // list each considered pod with the reasons for and against it
   // At most so many pairs of pods and nodes are listed with the reason why the pod does not fit.
   std::size_t fits_max = 200'000;
 };
 
 // One descheduling cycle. REQUIRES: sort(snapshot) was called.
-[[nodiscard]] Plan rebalance(const Policy& policy, const Snapshot& snapshot,
-                             const PlanOptions& options = {});
+[[nodiscard]] RebalancePlan rebalance(const Policy& policy, const Snapshot& snapshot,
+                                      const CycleOptions& options = {});
 
 }  // namespace forestall::rebalance

@@ -94,7 +94,7 @@ EvictResult EvictionCounts::evict(PodIndex index, std::string& refusal) {
 
 PluginSession::PluginSession(ClusterView& view, const Policy& policy, const DefaultEvictor& evictor,
                              std::span<const NodeIndex> nodes, EvictionCounts& counts,
-                             ExplainOptions& explain, std::string profile, PluginRun& run)
+                             ExplainOptions& explain, std::string profile, PluginReport& run)
     : view_(view),
       policy_(policy),
       evictor_(evictor),

@@ -59,14 +59,14 @@ class PluginSession {
   // All must outlive this object.
   PluginSession(ClusterView& view, const Policy& policy, const DefaultEvictor& evictor,
                 std::span<const NodeIndex> nodes, EvictionCounts& counts, ExplainOptions& explain,
-                std::string profile, PluginRun& run);
+                std::string profile, PluginReport& run);
 
   [[nodiscard]] const ClusterView& view() const { return view_; }
   [[nodiscard]] const Policy& policy() const { return policy_; }
   [[nodiscard]] const DefaultEvictor& evictor() const { return evictor_; }
   // The nodes that are processed, in the order of their names.
   [[nodiscard]] std::span<const NodeIndex> nodes() const { return nodes_; }
-  [[nodiscard]] PluginRun& run() { return run_; }
+  [[nodiscard]] PluginReport& run() { return run_; }
 
   // Records the pod as considered, with all reasons, if the plan is to explain them.
   void consider(PodIndex pod);
@@ -88,7 +88,7 @@ class PluginSession {
   EvictionCounts& counts_;
   ExplainOptions& explain_;
   std::string profile_;
-  PluginRun& run_;
+  PluginReport& run_;
   RoomFinder room_finder_;
   bool fits_omitted_ = false;
 };

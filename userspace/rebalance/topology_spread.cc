@@ -79,14 +79,14 @@ class Topologies {
 // With the nodes of the domain to which the pod is to move.
 using ChosenPods = std::map<PodIndex, std::span<const NodeIndex>>;
 
-struct Constraint {
+struct EffectiveConstraint {
   const SpreadConstraint* declared = nullptr;
   // That its pod's affinity and tolerations admit, as far as the constraint honors them.
   const std::vector<NodeIndex>* nodes = nullptr;
   LabelSelector selector;  // with the values of matchLabelKeys
 };
 
-std::string key_of(const Constraint& constraint) {
+std::string key_of(const EffectiveConstraint& constraint) {
   TextKey key;
   key.add(static_cast<std::size_t>(constraint.declared->max_skew));
   key.add(constraint.declared->topology_key);
@@ -96,9 +96,11 @@ std::string key_of(const Constraint& constraint) {
 }
 
 // The distinct constraints of the pods of one namespace.
-std::vector<Constraint> constraints_of(const ClusterView& view, const TopologySpreadArgs& args,
-                                       const std::vector<PodIndex>& pods, EligibleNodes& eligible) {
-  std::vector<Constraint> all;
+std::vector<EffectiveConstraint> constraints_of(const ClusterView& view,
+                                                const TopologySpreadArgs& args,
+                                                const std::vector<PodIndex>& pods,
+                                                EligibleNodes& eligible) {
+  std::vector<EffectiveConstraint> all;
   std::unordered_set<std::string> known;
   for (const PodIndex index : pods) {
     const ClusterPod& pod = view.pod(index);
@@ -108,7 +110,7 @@ std::vector<Constraint> constraints_of(const ClusterView& view, const TopologySp
                                     each.when_unsatisfiable) != args.constraints.end();
       // Without a selector it selects nothing, and is balanced.
       if (!wanted || !each.selector) continue;
-      Constraint constraint;
+      EffectiveConstraint constraint;
       constraint.declared = &each;
       constraint.nodes = &eligible.of(pod, {each.honors_node_affinity, each.honors_node_taints});
       constraint.selector = *each.selector;
@@ -132,8 +134,8 @@ struct Domain {
 // The balancing of one constraint in one namespace.
 class Balancer {
  public:
-  Balancer(PluginSession& session, const TopologySpreadArgs& args, const Constraint& constraint,
-           Topologies& topologies, ChosenPods& chosen)
+  Balancer(PluginSession& session, const TopologySpreadArgs& args,
+           const EffectiveConstraint& constraint, Topologies& topologies, ChosenPods& chosen)
       : session_(session),
         args_(args),
         constraint_(constraint),
@@ -263,7 +265,7 @@ class Balancer {
 
   PluginSession& session_;
   const TopologySpreadArgs& args_;
-  const Constraint& constraint_;
+  const EffectiveConstraint& constraint_;
   const Topology& topology_;
   const IncludedNodes& included_;
   ChosenPods& chosen_;
@@ -293,7 +295,7 @@ ChosenPods choose_pods(PluginSession& session, const TopologySpreadArgs& args,
   for (auto& [name, pods] : by_namespace) {
     std::sort(pods.begin(), pods.end());
     LabelIndex index(view, pods);
-    for (const Constraint& each : constraints_of(view, args, pods, eligible)) {
+    for (const EffectiveConstraint& each : constraints_of(view, args, pods, eligible)) {
       Balancer(session, args, each, topologies, chosen).balance(index.matching(each.selector));
     }
   }

@@ -15,7 +15,7 @@ constexpr std::size_t kLeast = std::size_t{64} << 10;
 // Stored before the bytes of each entry.
 struct Head {
   std::uint64_t size = 0;
-  ByteRing::Label label;
+  ByteRing::EntryHead label;
 };
 
 }  // namespace
@@ -40,7 +40,7 @@ std::size_t ByteRing::used() const {
   return static_cast<std::size_t>(given_.load() - taken);
 }
 
-bool ByteRing::give(std::string_view bytes, const Label& label) {
+bool ByteRing::give(std::string_view bytes, const EntryHead& label) {
   const std::uint64_t at = given_.load(std::memory_order_relaxed);
   const std::size_t room = capacity() - static_cast<std::size_t>(at - taken_.load());
   if (room < sizeof(Head) || room - sizeof(Head) < bytes.size()) return false;

@@ -27,19 +27,19 @@ class ByteRing {
   ByteRing& operator=(const ByteRing&) = delete;
 
   // Metadata of an entry.
-  struct Label {
+  struct EntryHead {
     std::int64_t at_ns = 0;
     std::uint64_t lost_bytes = 0;  // size of the entries that did not fit since the previous entry
     std::uint32_t lost_entries = 0;  // number of those entries
     std::uint32_t flags = 0;
   };
   struct Entry {
-    Label label;
+    EntryHead label;
     std::size_t size = 0;
   };
 
   // Producer. False: the entry does not fit.
-  [[nodiscard]] bool give(std::string_view bytes, const Label& label);
+  [[nodiscard]] bool give(std::string_view bytes, const EntryHead& label);
   // Bytes in use. Either thread.
   [[nodiscard]] std::size_t used() const;
   [[nodiscard]] std::size_t capacity() const { return mask_ + 1; }

@@ -219,7 +219,7 @@ Result<std::uint64_t> Reader::find_magic(std::uint64_t from) {
 }
 
 void Reader::end_within(std::uint64_t offset) {
-  cut_ = Damage{offset, end() - offset, "the file is truncated here"};
+  cut_ = DamagedRange{offset, end() - offset, "the file is truncated here"};
   at_ = end();
 }
 

@@ -17,7 +17,7 @@
 namespace forestall::recording {
 
 // Bytes that are not a readable chunk.
-struct Damage {
+struct DamagedRange {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
   std::string problem;
@@ -69,9 +69,9 @@ class Reader {
   [[nodiscard]] bool is_complete() const { return index_offset_.has_value(); }
   // Start of the chunk within which a truncated file ends; known once next() has reached the end.
   // Nothing: the file does not end within a chunk.
-  [[nodiscard]] const std::optional<Damage>& cut() const { return cut_; }
+  [[nodiscard]] const std::optional<DamagedRange>& cut() const { return cut_; }
   // Damage found so far, in that order.
-  [[nodiscard]] const std::vector<Damage>& damages() const { return damages_; }
+  [[nodiscard]] const std::vector<DamagedRange>& damages() const { return damages_; }
   // Number of chunks skipped so far because of flags that a newer version defines.
   [[nodiscard]] std::uint64_t foreign_chunks() const { return foreign_chunks_; }
 
@@ -100,8 +100,8 @@ class Reader {
   std::optional<std::uint32_t> sequence_;  // of the last chunk; nothing: no gap check
   bool lost_ = false;                      // something was skipped since the last chunk
   std::optional<std::uint64_t> index_offset_;
-  std::optional<Damage> cut_;
-  std::vector<Damage> damages_;
+  std::optional<DamagedRange> cut_;
+  std::vector<DamagedRange> damages_;
   std::uint64_t foreign_chunks_ = 0;
   std::string header_bytes_;
   std::string payload_;

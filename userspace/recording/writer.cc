@@ -134,7 +134,7 @@ Writer::~Writer() {
 
 bool Writer::give(std::string_view entry, MonotonicTime at, std::uint32_t flags) {
   Shared& shared = *shared_;
-  ByteRing::Label label;
+  ByteRing::EntryHead label;
   label.at_ns = to_ns(at);
   label.flags = flags;
   label.lost_bytes = shared.unseen_bytes;
@@ -170,9 +170,9 @@ void Writer::wake() {
   ::eventfd_write(shared_->woken.get(), 1);
 }
 
-Totals Writer::totals() const {
+WriterTotals Writer::totals() const {
   const Shared& shared = *shared_;
-  Totals totals;
+  WriterTotals totals;
   totals.entries = shared.entries;
   totals.entry_bytes = shared.entry_bytes;
   totals.file_bytes = shared.file_bytes;
@@ -188,7 +188,7 @@ int Writer::trouble() const {
   return shared_->trouble;
 }
 
-Result<Totals> Writer::close(Duration patience) {
+Result<WriterTotals> Writer::close(Duration patience) {
   if (!closed_) {
     closed_ = true;
     shared_->stop = true;

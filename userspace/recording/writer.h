@@ -29,7 +29,7 @@ enum EntryFlag : std::uint32_t {
   kEntryDurable = 1U << 1,  // written and synced as soon as possible
 };
 
-struct Totals {
+struct WriterTotals {
   std::uint64_t entries = 0;       // in the file
   std::uint64_t entry_bytes = 0;   // of those entries, before compression
   std::uint64_t file_bytes = 0;    // of the file, or all segments that were made
@@ -75,14 +75,14 @@ class Writer {
 
   // ---- any thread ----
 
-  [[nodiscard]] Totals totals() const;
+  [[nodiscard]] WriterTotals totals() const;
   // errno of the failure that prevents writing; 0: none. Cleared once writing succeeds.
   [[nodiscard]] int trouble() const;
 
   // Writes all queued entries and the index, and ends the thread. Waits at most `patience`; if the
   // disk hangs, the thread remains and the file has no index. Errors: why the file is not complete.
   // The producer must not call this object during or after close().
-  Result<Totals> close(Duration patience = std::chrono::seconds(5));
+  Result<WriterTotals> close(Duration patience = std::chrono::seconds(5));
 
  private:
   struct Shared;

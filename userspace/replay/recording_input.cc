@@ -73,7 +73,7 @@ Result<RecordingInput> RecordingInput::open(const std::string& path) {
   }
 }
 
-Result<std::optional<RecordingInput::Item>> RecordingInput::next() {
+Result<std::optional<RecordingInput::InputEntry>> RecordingInput::next() {
   for (;;) {
     while (!raw_.empty()) {
       const auto entry = recording::take_entry(raw_);
@@ -86,12 +86,12 @@ Result<std::optional<RecordingInput::Item>> RecordingInput::next() {
       auto item = take_item(*entry);
       if (item) return item;
     }
-    if (!TRY(next_chunk())) return std::optional<Item>();
+    if (!TRY(next_chunk())) return std::optional<InputEntry>();
   }
 }
 
 // Nothing: the entry is skipped.
-std::optional<RecordingInput::Item> RecordingInput::take_item(std::string_view bytes) {
+std::optional<RecordingInput::InputEntry> RecordingInput::take_item(std::string_view bytes) {
   auto entry = decoder_.decode(bytes);
   if (!entry) {
     // Entries after a loss may refer to lost entries.
@@ -111,7 +111,7 @@ std::optional<RecordingInput::Item> RecordingInput::take_item(std::string_view b
   }
   ++counts_.entries;
   if (std::holds_alternative<messages::SubjectEntry>(*entry)) return std::nullopt;
-  Item item;
+  InputEntry item;
   item.entry = std::move(*entry);
   if (is_key) {
     item.after_loss = std::exchange(lost_, false);
@@ -125,7 +125,7 @@ Result<bool> RecordingInput::next_chunk() {
   for (;;) {
     const auto chunk = TRY(reader_.next());
     for (; reported_damages_ < reader_.damages().size(); ++reported_damages_) {
-      const recording::Damage& damage = reader_.damages()[reported_damages_];
+      const recording::DamagedRange& damage = reader_.damages()[reported_damages_];
       remark(
           fmt::format("damaged at {}, {} bytes: {}", damage.offset, damage.bytes, damage.problem));
       lost_ = true;

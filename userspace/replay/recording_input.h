@@ -32,7 +32,7 @@ class RecordingInput {
     std::uint64_t unknown = 0;      // of kinds that this version does not support
   };
 
-  struct Item {
+  struct InputEntry {
     messages::RecordingEntry entry;
     bool after_loss = false;  // a key: entries before it are missing
     bool new_run = false;     // a key: another run of the agent starts
@@ -46,7 +46,7 @@ class RecordingInput {
 
   // The next key, evaluation, record or sample of all workloads, valid until the next call. Nothing
   // at the end. Errors: the file is not readable.
-  [[nodiscard]] Result<std::optional<Item>> next();
+  [[nodiscard]] Result<std::optional<InputEntry>> next();
 
   // From now on, next() may be called again after it returned nothing: it continues with what was
   // written meanwhile. At such an end there is no remark on a file that is not closed.
@@ -73,7 +73,7 @@ class RecordingInput {
   [[nodiscard]] Result<bool> next_file();
   [[nodiscard]] Result<bool> has_newer_file();
   void close_file();
-  [[nodiscard]] std::optional<Item> take_item(std::string_view entry);
+  [[nodiscard]] std::optional<InputEntry> take_item(std::string_view entry);
   void remark(std::string text);
 
   recording::Reader reader_;

@@ -29,7 +29,7 @@ Result<Config> RecordingReplay::config_of(const messages::KeyEntry& key) {
 // recording. With the recorded policy this is also done after a loss, because its state then lacks
 // lost evaluations.
 Result<void> RecordingReplay::take_key(const messages::KeyEntry& key,
-                                       const RecordingInput::Item& item) {
+                                       const RecordingInput::InputEntry& item) {
   const bool first = fold_.counts().observations == 0 || item.new_run;
   if (item.new_run) begin_run(key);
   if (rules_.as_recorded()) {
@@ -75,7 +75,7 @@ void RecordingReplay::note_boot(const messages::KeyEntry& key) {
   boot_id_ = boot;
 }
 
-Result<std::optional<RecordingReplay::Step>> RecordingReplay::next() {
+Result<std::optional<RecordingReplay::ReplayedStep>> RecordingReplay::next() {
   while (auto item = TRY(next_item())) {
     if (const auto* key = std::get_if<messages::KeyEntry>(&item->entry)) {
       TRY(take_key(*key, *item));
@@ -85,10 +85,10 @@ Result<std::optional<RecordingReplay::Step>> RecordingReplay::next() {
       return std::optional(TRY(take_evaluation(std::move(*evaluation))));
     }
   }
-  return std::optional<Step>();
+  return std::optional<ReplayedStep>();
 }
 
-Result<std::optional<RecordingInput::Item>> RecordingReplay::next_item() {
+Result<std::optional<RecordingInput::InputEntry>> RecordingReplay::next_item() {
   if (ahead_) return std::exchange(ahead_, std::nullopt);
   return input_.next();
 }
@@ -112,9 +112,9 @@ Result<void> RecordingReplay::sample_workloads_after() {
   return {};
 }
 
-Result<RecordingReplay::Step> RecordingReplay::take_evaluation(
+Result<RecordingReplay::ReplayedStep> RecordingReplay::take_evaluation(
     messages::EvaluationEntry evaluation) {
-  Step step;
+  ReplayedStep step;
   step.evaluation = last_number_ = earlier_evaluations_ + evaluation.number;
   std::string_view recorded = evaluation.decision;
   if (!rules_.as_recorded()) {
@@ -154,7 +154,7 @@ Result<RecordingReplay::Step> RecordingReplay::take_evaluation(
 // An evaluation of the pre-ranked victims contains no other workload, and was read for the recorded
 // policy's subjects only. This policy therefore decides on all workloads last read, and keeps no
 // state of it, as the agent.
-Decision RecordingReplay::decide_anew(Step& step) {
+Decision RecordingReplay::decide_anew(ReplayedStep& step) {
   Observation& observation = step.evaluated.observation;
   assign_watched(recorded_config_, fold_.config(), observation.watched);
   if (observation.workloads) seen_.note(observation.at, *observation.workloads);

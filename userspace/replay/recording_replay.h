@@ -31,7 +31,7 @@ struct ReplayRules {
 
 class RecordingReplay {
  public:
-  struct Step {
+  struct ReplayedStep {
     // Number of the evaluation in the recording. It counts on from run to run of the agent.
     std::uint64_t evaluation = 0;
     // Time of the observation. After a reboot it continues the time before it.
@@ -59,7 +59,7 @@ class RecordingReplay {
 
   // The next evaluation, decided; nothing at the end. Errors: the recording is not readable, or the
   // rules do not fit its configuration.
-  [[nodiscard]] Result<std::optional<Step>> next();
+  [[nodiscard]] Result<std::optional<ReplayedStep>> next();
 
   [[nodiscard]] const ReplayRules& rules() const { return rules_; }
   [[nodiscard]] const RecordingInput& input() const { return input_; }
@@ -85,13 +85,13 @@ class RecordingReplay {
   };
 
   [[nodiscard]] Result<void> take_key(const messages::KeyEntry& key,
-                                      const RecordingInput::Item& item);
+                                      const RecordingInput::InputEntry& item);
   void begin_run(const messages::KeyEntry& key);
   void note_boot(const messages::KeyEntry& key);
-  [[nodiscard]] Result<Step> take_evaluation(messages::EvaluationEntry evaluation);
-  [[nodiscard]] Result<std::optional<RecordingInput::Item>> next_item();
+  [[nodiscard]] Result<ReplayedStep> take_evaluation(messages::EvaluationEntry evaluation);
+  [[nodiscard]] Result<std::optional<RecordingInput::InputEntry>> next_item();
   [[nodiscard]] Result<void> sample_workloads_after();
-  [[nodiscard]] Decision decide_anew(Step& step);
+  [[nodiscard]] Decision decide_anew(ReplayedStep& step);
   [[nodiscard]] Result<Config> config_of(const messages::KeyEntry& key);
 
   RecordingInput input_;
@@ -101,9 +101,9 @@ class RecordingReplay {
   LastSeen seen_;
   Episodes recorded_;
   Episodes replayed_;
-  std::optional<RecordingInput::Item> ahead_;  // read ahead
-  std::string boot_id_;                        // of the last key that started a run
-  Duration shift_{0};                          // added to this boot's times
+  std::optional<RecordingInput::InputEntry> ahead_;  // read ahead
+  std::string boot_id_;                              // of the last key that started a run
+  Duration shift_{0};                                // added to this boot's times
   std::optional<LastEvaluation> last_;
   std::uint64_t last_number_ = 0;          // of the last evaluation
   std::uint64_t earlier_evaluations_ = 0;  // added to the numbers of this run

@@ -52,7 +52,7 @@ class ReplayAt final : public ReplayReport {
     Duration since_first{0};
     Observation observation;
     Decision decision;
-    std::optional<RecordingReplay::Step> step;
+    std::optional<RecordingReplay::ReplayedStep> step;
   };
   [[nodiscard]] bool is_after(const ReplayEvaluation& evaluation) const;
   [[nodiscard]] std::string text(Ranking ranking) const;

@@ -22,7 +22,7 @@ struct ReplayEvaluation {
   const Decision& decision;
   const std::vector<ConditionStatus>& changed;
   // Null: the input is not a recording.
-  const RecordingReplay::Step* step = nullptr;
+  const RecordingReplay::ReplayedStep* step = nullptr;
 };
 
 class ReplayReport {

@@ -13,7 +13,7 @@ PluginResult fires(bool condition) {
   return condition ? PluginResult::proceed : PluginResult::stop;
 }
 
-std::optional<PressureLine> full_pressure(const Cgroup& cgroup, Resource resource) {
+std::optional<PressureLine> full_pressure(const Cgroup& cgroup, PressureResource resource) {
   const auto& file = pressure_file(cgroup, resource);
   return file ? file->full : std::nullopt;
 }
@@ -39,7 +39,7 @@ bool RuleEvaluation::held(bool met, std::int64_t duration, PluginState& state) c
 }
 
 PressureLine RuleEvaluation::worst_pressure(const CgroupPatterns& cgroups,
-                                            Resource resource) const {
+                                            PressureResource resource) const {
   PressureLine worst;
   for (const Cgroup* each : matching(cgroups, observed_)) {
     const auto line = full_pressure(*each, resource);

@@ -158,7 +158,7 @@ PluginResult RuleEvaluation::run_plugin(PluginRun& run) {
   if (const auto* each = std::get_if<ReclaimMemory>(&arguments)) return reclaim(*each, run);
   if (const auto* each = std::get_if<Throttle>(&arguments)) return throttle(*each, run);
   if (const auto* each = std::get_if<Freeze>(&arguments)) return freeze(*each, run);
-  if (const auto* each = std::get_if<LogLine>(&arguments)) return log(*each, run);
+  if (const auto* each = std::get_if<LogAction>(&arguments)) return log(*each, run);
   const auto* always = std::get_if<Always>(&arguments);
   return always != nullptr && !always->proceed ? PluginResult::stop : PluginResult::proceed;
 }

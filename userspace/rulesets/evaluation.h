@@ -84,7 +84,8 @@ class RuleEvaluation {
   // Whether `met` has held for the duration.
   bool held(bool met, std::int64_t duration, PluginState& state) const;
   // Full pressure of the cgroup under the highest pressure.
-  [[nodiscard]] PressureLine worst_pressure(const CgroupPatterns& cgroups, Resource resource) const;
+  [[nodiscard]] PressureLine worst_pressure(const CgroupPatterns& cgroups,
+                                            PressureResource resource) const;
 
   // ranking.cc
   std::vector<const Cgroup*> rank(const Kill& arguments, const PluginState& state,
@@ -111,7 +112,7 @@ class RuleEvaluation {
   static bool extends_held(const Cgroup& cgroup, std::chrono::nanoseconds until, PluginRun& run);
   void hold(const Cgroup& cgroup, std::string_view file, HeldSetting setting, bool dry,
             PluginRun& run);
-  PluginResult log(const LogLine& arguments, const PluginRun& run);
+  PluginResult log(const LogAction& arguments, const PluginRun& run);
   // Ends what throttles and freezes of the ruleset held until now.
   void end_held(const Ruleset& ruleset, RulesetState& state);
   void write(const Cgroup& cgroup, std::string_view file, std::int64_t value);

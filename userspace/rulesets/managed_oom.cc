@@ -97,7 +97,7 @@ class ManagedEvaluation {
   }
 
  private:
-  enum class Attempt : std::uint8_t { done, wanted };
+  enum class KillStep : std::uint8_t { done, wanted };
 
   [[nodiscard]] std::optional<ManagedReading> read(const Cgroup& cgroup) const {
     ManagedReading reading;
@@ -169,22 +169,22 @@ class ManagedEvaluation {
   }
 
   // Kills the candidate; a cgroup without processes ends the search as well.
-  Attempt kill(const ManagedCandidate& candidate, const char* reason, RulesetRun& run) {
+  KillStep kill(const ManagedCandidate& candidate, const char* reason, RulesetRun& run) {
     ActionRun& action = run.actions.back();
     if (config_.dry_run) {
       action.attempts.push_back({candidate.cgroup, AttemptOutcome::dry});
       report_kill(candidate, reason, run, true);
-      return Attempt::done;
+      return KillStep::done;
     }
     if (answered_ == answers_.size()) {
       step_.wanted_kill = candidate.cgroup;
-      return Attempt::wanted;
+      return KillStep::wanted;
     }
     const bool killed = answers_[answered_++];
     action.attempts.push_back(
         {candidate.cgroup, killed ? AttemptOutcome::killed : AttemptOutcome::failed});
     if (killed) report_kill(candidate, reason, run, false);
-    return Attempt::done;
+    return KillStep::done;
   }
 
   void report_kill(const ManagedCandidate& candidate, const char* reason, RulesetRun& run,
@@ -332,7 +332,7 @@ class ManagedEvaluation {
     const auto first = std::find_if(
         ranking.begin(), ranking.end(),
         [](const ManagedCandidate& each) { return each.pgscan != 0 || each.usage != 0; });
-    if (first != ranking.end() && kill(*first, "memory-pressure", run) == Attempt::wanted) return;
+    if (first != ranking.end() && kill(*first, "memory-pressure", run) == KillStep::wanted) return;
     step_.state.last_action = observed_.time;
   }
 

@@ -6,11 +6,11 @@
 namespace forestall::rulesets {
 namespace {
 
-Item pressure_item(Resource resource) {
+Item pressure_item(PressureResource resource) {
   switch (resource) {
-    case Resource::memory: break;
-    case Resource::io: return Item::io_pressure;
-    case Resource::cpu: return Item::cpu_pressure;
+    case PressureResource::memory: break;
+    case PressureResource::io: return Item::io_pressure;
+    case PressureResource::cpu: return Item::cpu_pressure;
   }
   return Item::memory_pressure;
 }

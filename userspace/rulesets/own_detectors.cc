@@ -49,7 +49,7 @@ std::optional<PressureLine> line_of(const PressureOver& arguments, const Cgroup&
 }  // namespace
 
 PluginResult RuleEvaluation::detect(const PressureOver& arguments, PluginState& state) {
-  using Measure = PressureOver::Measure;
+  using Average = PressureOver::Average;
   std::map<std::uint64_t, std::vector<TimedValue>> totals;
   PressureLine worst;
   double worst_value = 0;
@@ -57,9 +57,9 @@ PluginResult RuleEvaluation::detect(const PressureOver& arguments, PluginState& 
     const auto line = line_of(arguments, *each);
     if (!line) continue;
     std::optional<double> value = line->avg10;
-    if (arguments.measure == Measure::avg60) value = line->avg60;
-    if (arguments.measure == Measure::avg300) value = line->avg300;
-    if (arguments.measure == Measure::window) {
+    if (arguments.measure == Average::avg60) value = line->avg60;
+    if (arguments.measure == Average::avg300) value = line->avg300;
+    if (arguments.measure == Average::window) {
       if (!line->total_us) continue;
       auto values = std::move(state.values[each->id]);
       // Totals only grow: a smaller one belongs to another cgroup.

@@ -88,7 +88,7 @@ PluginResult RuleEvaluation::freeze(const Freeze& arguments, PluginRun& run) {
   return PluginResult::proceed;
 }
 
-PluginResult RuleEvaluation::log(const LogLine& arguments, const PluginRun& run) {
+PluginResult RuleEvaluation::log(const LogAction& arguments, const PluginRun& run) {
   decision_.messages.push_back({std::string(run.ruleset),
                                 run.chain == nullptr ? std::string() : run.chain->group,
                                 arguments.text});

@@ -15,15 +15,17 @@
 namespace forestall::sources {
 namespace {
 
-struct Plugin {
+struct VolumePlugin {
   const char* directory;
   bool ephemeral;  // counts as the pod's ephemeral storage (pkg/volume/util IsLocalEphemeralVolume)
 };
 // A '/' in a plugin's name is '~' in its directory name.
-constexpr std::array kPlugins{
-    Plugin{"kubernetes.io~empty-dir", true}, Plugin{"kubernetes.io~configmap", true},
-    Plugin{"kubernetes.io~git-repo", true},  Plugin{"kubernetes.io~downward-api", false},
-    Plugin{"kubernetes.io~secret", false},   Plugin{"kubernetes.io~projected", false}};
+constexpr std::array kPlugins{VolumePlugin{"kubernetes.io~empty-dir", true},
+                              VolumePlugin{"kubernetes.io~configmap", true},
+                              VolumePlugin{"kubernetes.io~git-repo", true},
+                              VolumePlugin{"kubernetes.io~downward-api", false},
+                              VolumePlugin{"kubernetes.io~secret", false},
+                              VolumePlugin{"kubernetes.io~projected", false}};
 
 struct CloseStream {
   void operator()(DIR* stream) const { ::closedir(stream); }
@@ -93,7 +95,7 @@ class PodMeasure {
     const auto own = evaluate_at(pod.get(), ".");
     device_ = own ? own->st_dev : 0;
     if (const auto hosts = TRY(measure(pod.get(), "etc-hosts", path))) add_ephemeral(*hosts);
-    for (const Plugin& plugin : kPlugins) {
+    for (const VolumePlugin& plugin : kPlugins) {
       const auto place = std::string("volumes/") + plugin.directory;
       const UniqueFd directory = open_directory(pod.get(), place);
       if (!directory) {
@@ -122,7 +124,7 @@ class PodMeasure {
   PodStatistics take() { return std::move(statistics_); }
 
  private:
-  Result<void> add_volumes(const UniqueFd& directory, const Plugin& plugin,
+  Result<void> add_volumes(const UniqueFd& directory, const VolumePlugin& plugin,
                            const std::string& path) {
     const auto entries = list(directory, path);
     if (!entries) return report(entries.error());

@@ -33,7 +33,7 @@ using namespace std::chrono_literals;
 struct Question {
   View view;
   Config config;
-  TerminalWish terminal;
+  TerminalSettings terminal;
 };
 
 Result<Question> understand(const cli::Options& options, const cli::TopOptions& top) {
@@ -112,9 +112,9 @@ std::chrono::seconds utc_offset() {
 }
 
 // The interactive program.
-class App {
+class TopProgram {
  public:
-  App(Question question, Watcher& watcher, Terminal& terminal, const Glyphs& glyphs)
+  TopProgram(Question question, Watcher& watcher, Terminal& terminal, const Glyphs& glyphs)
       : view_(std::move(question.view)), watcher_(watcher), terminal_(terminal), glyphs_(glyphs) {}
 
   // Runs until the user quits. An error: there was never a sample to show.
@@ -137,7 +137,7 @@ class App {
   Layout layout_;
 };
 
-void App::show() {
+void TopProgram::show() {
   const Duration age = SystemClock().now() - taken_;
   Drawn drawn = draw({report_, history_, view_, glyphs_, utc_offset(), age}, terminal_.size());
   layout_ = std::move(drawn.layout);
@@ -146,11 +146,11 @@ void App::show() {
   terminal_.paint(drawn.screen);
 }
 
-void App::want() {
+void TopProgram::want() {
   watcher_.want({view_.ranking, view_.interval, view_.paused, view_.opened.value_or("")});
 }
 
-Result<void> App::take_picture() {
+Result<void> TopProgram::take_picture() {
   auto picture = watcher_.take();
   if (!picture) return {};
   if (*picture) {
@@ -166,7 +166,7 @@ Result<void> App::take_picture() {
   return {};
 }
 
-bool App::take_inputs() {
+bool TopProgram::take_inputs() {
   while (const auto input = terminal_.next()) {
     switch (apply(*input, layout_, view_)) {
       case Command::quit: return true;
@@ -179,7 +179,7 @@ bool App::take_inputs() {
   return false;
 }
 
-Result<void> App::run(int stop_fd) {
+Result<void> TopProgram::run(int stop_fd) {
   while (true) {
     show();
     std::array<pollfd, 3> fds{
@@ -218,7 +218,7 @@ int run_top(const cli::Options& options, const cli::TopOptions& top) {
     return fail(watcher.error(), cli::kExitFailed);
   }
   const auto ended =
-      App(*question, **watcher, **terminal, unicode ? unicode_glyphs() : ascii_glyphs())
+      TopProgram(*question, **watcher, **terminal, unicode ? unicode_glyphs() : ascii_glyphs())
           .run(signals->get());
   terminal->reset();
   if (!ended) return fail(ended.error(), cli::kExitFailed);

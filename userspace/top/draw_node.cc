@@ -144,7 +144,7 @@ int pressure_lines(const Frame& frame) {
 
 int draw_pressure(const Frame& frame, int y, int height, Screen& screen) {
   for (const char* each : {"memory", "io", "cpu"}) {
-    const PressureLine* line = frame.history.pressure(each);
+    const PressureTrend* line = frame.history.pressure(each);
     if (line == nullptr || height-- <= 0) continue;
     int x = screen.write(0, y, "stalled ", {Role::title, false, true});
     x = screen.write(x, y, fmt::format("{:<7}", each), {Role::plain});

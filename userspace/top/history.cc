@@ -39,7 +39,7 @@ void History::add(const internal::TopReport& report) {
   at_ns_ = report.at_ns();
   add_use(report);
   for (const internal::PressureShare& each : report.pressure()) {
-    const auto line = std::ranges::find(lines_, each.resource(), &PressureLine::resource);
+    const auto line = std::ranges::find(lines_, each.resource(), &PressureTrend::resource);
     if (line == lines_.end()) continue;
     append(line->some, each.some());
     if (each.has_full()) append(line->full, each.full());
@@ -59,8 +59,8 @@ void History::add(const internal::TopReport& report) {
   seen_ = std::move(now);
 }
 
-const PressureLine* History::pressure(std::string_view resource) const {
-  const auto line = std::ranges::find(lines_, resource, &PressureLine::resource);
+const PressureTrend* History::pressure(std::string_view resource) const {
+  const auto line = std::ranges::find(lines_, resource, &PressureTrend::resource);
   return line == lines_.end() || line->some.empty() ? nullptr : line;
 }
 

@@ -18,7 +18,7 @@
 namespace forestall::top {
 
 // Pressure of one resource, oldest first, as shares from 0 to 1.
-struct PressureLine {
+struct PressureTrend {
   std::string resource;
   std::deque<double> some = {};
   std::deque<double> full = {};  // empty: the kernel does not report it
@@ -33,7 +33,7 @@ class History {
   void add(const internal::TopReport& report);
 
   // Null: never reported.
-  [[nodiscard]] const PressureLine* pressure(std::string_view resource) const;
+  [[nodiscard]] const PressureTrend* pressure(std::string_view resource) const;
   // The used part of the capacity of its subject and signal, oldest first, usually from 0 to 1. A
   // sample without a value has none. Null: never known.
   [[nodiscard]] const std::deque<std::optional<double>>* use_of(const v1::Evidence& each) const;
@@ -46,8 +46,8 @@ class History {
     std::int64_t at_ns = 0;
     std::int64_t working_set = 0;
   };
-  std::array<PressureLine, 3> lines_{PressureLine{"memory"}, PressureLine{"io"},
-                                     PressureLine{"cpu"}};
+  std::array<PressureTrend, 3> lines_{PressureTrend{"memory"}, PressureTrend{"io"},
+                                      PressureTrend{"cpu"}};
   using SignalOfSubject = std::pair<std::string, std::string>;  // with a signal
   void add_use(const internal::TopReport& report);
 

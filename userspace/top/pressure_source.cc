@@ -27,7 +27,7 @@ double share(const kernel::PsiLine& line, std::optional<Duration>& before, Durat
 PressureSource::PressureSource(const kernel::CgroupTree* tree, std::string proc)
     : tree_(tree), proc_(std::move(proc)) {}
 
-void PressureSource::evaluate_at(Resource& resource, Duration window,
+void PressureSource::evaluate_at(ResourceStall& resource, Duration window,
                                  internal::TopReport& report) const {
   const std::string path = proc_ + "/pressure/" + resource.name;
   const auto file = kernel::HeldFile::open(AT_FDCWD, path.c_str(), path);
@@ -55,7 +55,7 @@ std::optional<Duration> PressureSource::stalled(const v1::Workload& workload) co
 void PressureSource::read(MonotonicTime now, internal::TopReport& report) {
   const auto before = std::exchange(last_, now);
   const Duration window = before ? now - *before : Duration::zero();
-  for (Resource& each : resources_) evaluate_at(each, window, report);
+  for (ResourceStall& each : resources_) evaluate_at(each, window, report);
   std::map<std::uint64_t, Stalled> seen;
   for (internal::TopWorkload& each : *report.mutable_workloads()) {
     const v1::Workload& workload = each.candidate().sample().workload();

@@ -28,7 +28,7 @@ class PressureSource {
   void read(MonotonicTime now, internal::TopReport& report);
 
  private:
-  struct Resource {
+  struct ResourceStall {
     const char* name = "";
     std::optional<Duration> some = std::nullopt;  // total at the last sample
     std::optional<Duration> full = std::nullopt;
@@ -37,13 +37,14 @@ class PressureSource {
     Duration total{0};
     MonotonicTime at;
   };
-  void evaluate_at(Resource& resource, Duration window, internal::TopReport& report) const;
+  void evaluate_at(ResourceStall& resource, Duration window, internal::TopReport& report) const;
   // Total stall time of the workload; nothing: not reported.
   [[nodiscard]] std::optional<Duration> stalled(const v1::Workload& workload) const;
 
   const kernel::CgroupTree* tree_;
   const std::string proc_;
-  std::array<Resource, 3> resources_{Resource{"memory"}, Resource{"io"}, Resource{"cpu"}};
+  std::array<ResourceStall, 3> resources_{ResourceStall{"memory"}, ResourceStall{"io"},
+                                          ResourceStall{"cpu"}};
   std::optional<MonotonicTime> last_;
   std::map<std::uint64_t, Stalled> stalled_;  // at the last sample, by cgroup
 };

@@ -155,7 +155,7 @@ bool Terminal::shows_unicode() {
   return std::strcmp(::nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
-Result<std::unique_ptr<Terminal>> Terminal::open(const TerminalWish& wish) {
+Result<std::unique_ptr<Terminal>> Terminal::open(const TerminalSettings& wish) {
   if (::isatty(STDIN_FILENO) == 0 || ::isatty(STDOUT_FILENO) == 0) {
     return error(
         "standard input and output are not a terminal; use --once to print one sample as text");

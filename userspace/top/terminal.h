@@ -18,7 +18,7 @@ struct screen;  // of ncurses
 namespace forestall::top {
 
 // Requested settings of the terminal.
-struct TerminalWish {
+struct TerminalSettings {
   bool colors = true;
   bool mouse = true;
 };
@@ -27,7 +27,7 @@ struct TerminalWish {
 class Terminal {
  public:
   // Uses standard input and output. Errors: they are not a terminal, or its type is unknown.
-  static Result<std::unique_ptr<Terminal>> open(const TerminalWish& wish);
+  static Result<std::unique_ptr<Terminal>> open(const TerminalSettings& wish);
   ~Terminal();
 
   [[nodiscard]] Size size() const;

@@ -25,7 +25,8 @@ constexpr Duration kNewsRest = std::chrono::milliseconds(100);
 }  // namespace
 
 Result<std::unique_ptr<Watcher>> Watcher::start(
-    const std::function<std::unique_ptr<PictureSources>(int cancel_fd)>& make, Wanted wanted) {
+    const std::function<std::unique_ptr<PictureSources>(int cancel_fd)>& make,
+    SampleRequest wanted) {
   UniqueFd ready(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   UniqueFd changed(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   UniqueFd stop(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -39,7 +40,7 @@ Result<std::unique_ptr<Watcher>> Watcher::start(
   return watcher;
 }
 
-Watcher::Watcher(UniqueFd ready, UniqueFd changed, UniqueFd stop, Wanted wanted)
+Watcher::Watcher(UniqueFd ready, UniqueFd changed, UniqueFd stop, SampleRequest wanted)
     : ready_(std::move(ready)),
       changed_(std::move(changed)),
       stop_(std::move(stop)),
@@ -57,7 +58,7 @@ std::optional<Result<internal::TopReport>> Watcher::take() {
   return std::exchange(newest_, std::nullopt);
 }
 
-void Watcher::want(const Wanted& wanted) {
+void Watcher::want(const SampleRequest& wanted) {
   {
     const std::lock_guard lock(mutex_);
     if (wanted_ == wanted) return;
@@ -66,7 +67,7 @@ void Watcher::want(const Wanted& wanted) {
   ::eventfd_write(changed_.get(), 1);
 }
 
-Wanted Watcher::wanted() const {
+SampleRequest Watcher::wanted() const {
   const std::lock_guard lock(mutex_);
   return wanted_;
 }
@@ -84,7 +85,7 @@ void Watcher::run() {
   ::pthread_sigmask(SIG_UNBLOCK, &crashes, nullptr);
   while (!stopped()) {
     const MonotonicTime began = SystemClock().now();
-    const Wanted now = wanted();
+    const SampleRequest now = wanted();
     if (!now.paused) {
       auto report = sources_->read(now.ranking, now.opened);
       {
@@ -104,7 +105,7 @@ void Watcher::wait(MonotonicTime began) {
   const MonotonicTime rested = ended + kShareOfReading * (ended - began);
   bool news = false;
   while (true) {
-    const Wanted now = wanted();
+    const SampleRequest now = wanted();
     const MonotonicTime due =
         news ? std::max(rested, ended + kNewsRest) : std::max(rested, began + now.interval);
     const Duration left = std::max(due - SystemClock().now(), Duration::zero());
@@ -120,7 +121,7 @@ void Watcher::wait(MonotonicTime began) {
     if (fds[1].revents == 0) continue;
     eventfd_t count = 0;
     (void)::eventfd_read(changed_.get(), &count);
-    const Wanted then = wanted();
+    const SampleRequest then = wanted();
     // A changed order, interval or end of a pause is sampled at once, so that the user sees the
     // effect of the key.
     if (!then.paused) return;

@@ -18,12 +18,12 @@
 namespace forestall::top {
 
 // What the next samples must contain.
-struct Wanted {
+struct SampleRequest {
   std::string ranking = {};
   Duration interval = std::chrono::seconds(1);
   bool paused = false;
   std::string opened = {};  // path of the workload whose processes are needed
-  friend bool operator==(const Wanted&, const Wanted&) = default;
+  friend bool operator==(const SampleRequest&, const SampleRequest&) = default;
 };
 
 class Watcher {
@@ -31,7 +31,8 @@ class Watcher {
   // Starts sampling at once. `make` creates the sources for a descriptor that aborts a sample; it
   // is called here. Errors: eventfd().
   static Result<std::unique_ptr<Watcher>> start(
-      const std::function<std::unique_ptr<PictureSources>(int cancel_fd)>& make, Wanted wanted);
+      const std::function<std::unique_ptr<PictureSources>(int cancel_fd)>& make,
+      SampleRequest wanted);
   // Aborts the sample in progress and waits for its end.
   ~Watcher();
 
@@ -40,13 +41,13 @@ class Watcher {
   // The newest sample, or why there is none; nothing: no new one.
   [[nodiscard]] std::optional<Result<internal::TopReport>> take();
   // A change is sampled at once, unless it is a pause.
-  void want(const Wanted& wanted);
+  void want(const SampleRequest& wanted);
 
  private:
-  Watcher(UniqueFd ready, UniqueFd changed, UniqueFd stop, Wanted wanted);
+  Watcher(UniqueFd ready, UniqueFd changed, UniqueFd stop, SampleRequest wanted);
   void run();
   void wait(MonotonicTime began);
-  [[nodiscard]] Wanted wanted() const;
+  [[nodiscard]] SampleRequest wanted() const;
   // Polls for readability without reading.
   [[nodiscard]] bool stopped() const;
 
@@ -54,7 +55,7 @@ class Watcher {
   const UniqueFd changed_;
   const UniqueFd stop_;
   mutable std::mutex mutex_;
-  Wanted wanted_;
+  SampleRequest wanted_;
   std::optional<Result<internal::TopReport>> newest_;
   std::unique_ptr<PictureSources> sources_;  // used by the thread
   std::thread thread_;

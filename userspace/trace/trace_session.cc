@@ -59,7 +59,7 @@ TraceSession::TraceSession(TraceQuestion question, const kernel::CgroupTree& tre
 // ---- opening --------------------------------------------------------------------------------
 
 void TraceSession::open_programs() {
-  kernel::TraceAsked asked;
+  kernel::TraceSelection asked;
   asked.kinds.reset();
   for (std::size_t i = 0; i < kTraceKinds; ++i) {
     const auto kind = abi_of(trace_kind_at(i));

@@ -37,7 +37,7 @@ const kernel::CgroupTree& tree() {
   return kTree;
 }
 
-std::unique_ptr<TracePrograms> load(const kernel::TraceAsked& asked) {
+std::unique_ptr<TracePrograms> load(const kernel::TraceSelection& asked) {
   auto programs = TracePrograms::load(asked, tree(), {});
   if (!programs) throw std::runtime_error(programs.error().text());
   return std::move(programs).value();
@@ -52,7 +52,7 @@ TEST(TraceParity, EveryKindIsSeen) {
 }
 
 TEST(TraceParity, StallsMatchMemoryPressure) {
-  kernel::TraceAsked asked;
+  kernel::TraceSelection asked;
   asked.sums = true;
   asked.kinds.reset().set(ABI_TRACE_stall);
   const auto programs = load(asked);

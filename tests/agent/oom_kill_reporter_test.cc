@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which evaluation explains a kill, and what is recorded.
-#include "agent/oom_kills.h"
+#include "agent/oom_kill_reporter.h"
 
 #include <gtest/gtest.h>
 
@@ -51,8 +51,8 @@ class OomKillsTest : public testing::Test {
 
   Kept sink_;
   std::vector<exports::RecordSink*> sinks_{&sink_};
-  OomForecaster unpredicted_;
-  OomKills kills_{sinks_, unpredicted_};
+  LoopPredictor unpredicted_;
+  OomKillReporter kills_{sinks_, unpredicted_};
   Config config_;
 };
 
@@ -129,7 +129,7 @@ TEST_F(OomKillsTest, KeepsEvaluationsForASecondAndAlwaysTheLast) {
   // Of a burst, the newest are kept.
   EXPECT_EQ(report(node_kill(ms(20'990)), ms(21'010)).stages.decided, ms(20'990));
   EXPECT_EQ(report(node_kill(ms(15'000)), ms(21'010)).stages.decided,
-            ms(21'000 - static_cast<std::int64_t>(OomKills::kEvaluationsMax)));
+            ms(21'000 - static_cast<std::int64_t>(OomKillReporter::kEvaluationsMax)));
   kills_.keep(evaluate_at(ms(90'000)), {});
   EXPECT_EQ(report(node_kill(ms(89'000)), ms(90'001)).stages.decided, ms(20'999));
   kills_.keep(evaluate_at(ms(90'500)), {});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/oom_kills.h"
+#include "agent/oom_kill_reporter.h"
 
 #include <algorithm>
 #include <utility>
@@ -30,21 +30,21 @@ void drop_candidates(Record& record) {
 
 }  // namespace
 
-void OomKills::note(const Wake& wake, MonotonicTime now) {
+void OomKillReporter::note(const Wake& wake, MonotonicTime now) {
   note_absence(wake.at, now);
   if (!is_crossing(wake.source)) return;
   if (crossings_.size() == kCrossingsMax) crossings_.pop_front();
   crossings_.push_back({wake.cgroup.value_or(CgroupId{}), wake.at});
 }
 
-void OomKills::note_absence(MonotonicTime since, MonotonicTime now) {
+void OomKillReporter::note_absence(MonotonicTime since, MonotonicTime now) {
   if (now - since < kLate) return;
   if (absences_.size() == kAbsencesMax) absences_.pop_front();
   absences_.push_back({since, now});
 }
 
 // The earliest of the absences in which the kill was.
-std::optional<MonotonicTime> OomKills::away_since(const OomKillEvent& kill) const {
+std::optional<MonotonicTime> OomKillReporter::away_since(const OomKillEvent& kill) const {
   std::optional<MonotonicTime> first;
   for (const Absence& each : absences_) {
     if (kill.at - each.since < kLate || kill.at > each.until) continue;
@@ -53,7 +53,7 @@ std::optional<MonotonicTime> OomKills::away_since(const OomKillEvent& kill) cons
   return first;
 }
 
-void OomKills::keep(Record evaluation, const policy::State& state) {
+void OomKillReporter::keep(Record evaluation, const policy::State& state) {
   evaluations_.push_back({std::move(evaluation), state});
   const MonotonicTime needed = evaluations_.back().record.stages.decided - kEvaluationsAge;
   // The first one that is old enough stands for all of the time before.
@@ -64,29 +64,29 @@ void OomKills::keep(Record evaluation, const policy::State& state) {
 }
 
 // REQUIRES: there was an evaluation; start() makes one.
-const OomKills::RecentEvaluation& OomKills::before(MonotonicTime kill) const {
+const OomKillReporter::RecentEvaluation& OomKillReporter::before(MonotonicTime kill) const {
   const auto found = std::find_if(
       evaluations_.rbegin(), evaluations_.rend(),
       [&](const RecentEvaluation& evaluation) { return evaluation.record.stages.decided <= kill; });
   return found == evaluations_.rend() ? evaluations_.front() : *found;
 }
 
-std::optional<MonotonicTime> OomKills::crossed(const OomKillEvent& kill,
-                                               MonotonicTime after) const {
+std::optional<MonotonicTime> OomKillReporter::crossed(const OomKillEvent& kill,
+                                                      MonotonicTime after) const {
   // No armed line covers a cpuset or a memory policy.
   const bool of_a_cgroup = kill.constraint == Constraint::memcg;
   if (!of_a_cgroup && kill.constraint != Constraint::none) return std::nullopt;
   if (of_a_cgroup && kill.domain.inode == 0) return std::nullopt;
   std::optional<MonotonicTime> first;
-  for (const Crossing& each : crossings_) {
+  for (const CrossingTime& each : crossings_) {
     const bool counts = each.cgroup == kill.domain && each.at > after && each.at <= kill.at;
     if (counts && (!first || each.at < *first)) first = each.at;
   }
   return first;
 }
 
-void OomKills::report(const OomKillEvent& kill, const Config& config, std::uint64_t sequence,
-                      MonotonicTime now, std::int64_t wall_time_ns) {
+void OomKillReporter::report(const OomKillEvent& kill, const Config& config, std::uint64_t sequence,
+                             MonotonicTime now, std::int64_t wall_time_ns) {
   const RecentEvaluation& evaluation = before(kill.at);
   const Observation& observation = evaluation.record.observation;
   const Decision& decision = evaluation.record.decision;

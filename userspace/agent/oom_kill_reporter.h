@@ -22,7 +22,7 @@
 namespace forestall::agent {
 
 // Thread rule: the loop's thread only. What it is made with outlives it.
-class OomKills {
+class OomKillReporter {
  public:
   // How far back evaluations are kept, and how many at most. A kill is reported after
   // OomEventCorrelator::kPatience at the latest; the last evaluation is kept however old it is.
@@ -31,7 +31,7 @@ class OomKills {
   // Crossings kept, of all cgroups together.
   static constexpr std::size_t kCrossingsMax = 64;
 
-  OomKills(const std::vector<exports::RecordSink*>& sinks, OomForecaster& forecast)
+  OomKillReporter(const std::vector<exports::RecordSink*>& sinks, LoopPredictor& forecast)
       : sinks_(sinks), forecast_(forecast) {}
 
   // A loop that runs later than this after an event or a deadline was away: as long as the watchdog
@@ -55,7 +55,7 @@ class OomKills {
     Record record;
     policy::State state;
   };
-  struct Crossing {
+  struct CrossingTime {
     CgroupId cgroup;  // inode 0: the node
     MonotonicTime at;
   };
@@ -69,9 +69,9 @@ class OomKills {
                                                      MonotonicTime after) const;
 
   const std::vector<exports::RecordSink*>& sinks_;
-  OomForecaster& forecast_;
+  LoopPredictor& forecast_;
   std::deque<RecentEvaluation> evaluations_;  // oldest first
-  std::deque<Crossing> crossings_;            // oldest first
+  std::deque<CrossingTime> crossings_;        // oldest first
   std::deque<Absence> absences_;              // oldest first
 };
 

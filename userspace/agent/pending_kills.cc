@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/kills.h"
+#include "agent/pending_kills.h"
 
 #include <algorithm>
 #include <utility>
@@ -13,7 +13,7 @@ CgroupId victim_of(const Record& record) {
 
 }  // namespace
 
-void Kills::signal(const Decision& decision) {
+void PendingKills::signal(const Decision& decision) {
   repetitions_.clear();
   if (ladder_.dry_run()) dry_runs_.forget_ended(ladder_.progress());
   for (const Eviction& eviction : decision.evictions) {
@@ -32,33 +32,33 @@ void Kills::signal(const Decision& decision) {
   }
 }
 
-bool Kills::stands_already(const Decision& decision, const Eviction& eviction) {
+bool PendingKills::stands_already(const Decision& decision, const Eviction& eviction) {
   if (ladder_.dry_run()) return !dry_runs_.add(decision, eviction);
   dry_runs_.clear();
   return false;
 }
 
-bool Kills::is_repetition(CgroupId victim) const {
+bool PendingKills::is_repetition(CgroupId victim) const {
   return std::ranges::find(repetitions_, victim) != repetitions_.end();
 }
 
-void Kills::evaluated(const Record& record) {
+void PendingKills::evaluated(const Record& record) {
   dry_runs_.evaluated(record.observation, record.decision);
 }
 
-std::optional<KillState> Kills::state_of(CgroupId cgroup) const {
+std::optional<KillState> PendingKills::state_of(CgroupId cgroup) const {
   const auto kills = ladder_.progress();
   const auto found = std::ranges::find(kills, cgroup, &KillProgress::cgroup);
   return found == kills.end() ? std::nullopt : std::optional(found->state);
 }
 
-bool Kills::complete(const WorkloadSample& victim, const actuators::Signalled& signalled) {
+bool PendingKills::complete(const WorkloadSample& victim, const actuators::Signalled& signalled) {
   const bool afresh = ladder_.complete(victim, signalled);
   if (afresh) ++counts_.kills;
   return afresh;
 }
 
-void Kills::keep(Record record, bool dry_run) {
+void PendingKills::keep(Record record, bool dry_run) {
   // A victim without a process is not listed.
   if (const auto state = state_of(victim_of(record))) {
     record.begun = BegunKill{dry_run, *state};
@@ -69,7 +69,7 @@ void Kills::keep(Record record, bool dry_run) {
   open_.push_back(std::move(record));
 }
 
-void Kills::collect() {
+void PendingKills::collect() {
   for (Outcome& outcome : ladder_.take_outcomes()) {
     const auto record = std::ranges::find(open_, outcome.victim.cgroup, victim_of);
     if (record == open_.end()) continue;
@@ -82,7 +82,7 @@ void Kills::collect() {
 }
 
 // After the ladder drops a stuck kill, no second outcome comes.
-void Kills::drop_forgotten() {
+void PendingKills::drop_forgotten() {
   if (open_.empty()) return;
   const auto listed = ladder_.progress();
   std::erase_if(open_, [&](const Record& record) {
@@ -91,11 +91,11 @@ void Kills::drop_forgotten() {
   });
 }
 
-void Kills::forget(CgroupId cgroup) {
+void PendingKills::forget(CgroupId cgroup) {
   std::erase_if(open_, [&](const Record& record) { return victim_of(record) == cgroup; });
 }
 
-void Kills::write(const Record& record) {
+void PendingKills::write(const Record& record) {
   for (exports::RecordSink* sink : sinks_) sink->write(record);
 }
 

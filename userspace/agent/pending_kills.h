@@ -14,10 +14,10 @@
 namespace forestall::agent {
 
 // Thread rule: the loop's thread only. What it is made with outlives it.
-class Kills {
+class PendingKills {
  public:
-  Kills(actuators::Ladder& ladder, const std::vector<exports::RecordSink*>& sinks,
-        exports::LoopCounts& counts)
+  PendingKills(actuators::Ladder& ladder, const std::vector<exports::RecordSink*>& sinks,
+               exports::LoopCounts& counts)
       : ladder_(ladder), sinks_(sinks), counts_(counts) {}
 
   // Signals every victim of the decision. No other call lies between a crossing and its kill.

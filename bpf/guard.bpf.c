@@ -4,7 +4,7 @@
  * userspace is stopped or starved. It is a separate object, loaded only if the guard is on.
  *
  * Detecting a crossing and sending the signal are separate steps. Any hook may detect a crossing;
- * the one that wins the compare-and-exchange on the slot's `shots` owns it. The kernel may refuse
+ * the one that wins the compare-and-exchange on the slot's `firings` owns it. The kernel may refuse
  * to send: it accepts a signal only from a context with an mm (nmi_uaccess_okay() in kernel/trace/
  * bpf_trace.c), which the idle task and kernel threads lack. A refused signal stays pending, and
  * the next hook retries it:
@@ -27,7 +27,7 @@
 #include "bpf/lib/guard_usage.bpf.h"
 #include "bpf/lib/memcg.bpf.h"
 #include "bpf/lib/node.bpf.h"
-#include "bpf/lib/shot.bpf.h"
+#include "bpf/lib/signal.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -107,7 +107,7 @@ static __always_inline void report(struct guard_state* state, const struct volle
   report->generation = volley->generation;
   report->usage = state->usage;
   report->line = state->line;
-  report->shots = state->shots;
+  report->firings = state->firings;
   if (victim) report->victim = *victim;
   report->workload_usage = volley->workload_usage;
   report->kind = kind;
@@ -163,7 +163,7 @@ static __always_inline int shoot_at(struct guard_state* state, struct volley* vo
       __sync_fetch_and_add(&state->refused, 1);
       return 0;
     }
-    kind = volley->code ? ABI_GUARD_FAILED : ABI_GUARD_SHOT;
+    kind = volley->code ? ABI_GUARD_FAILED : ABI_GUARD_KILLED;
   }
   report(state, volley, kind, way, victim);
   return 1;
@@ -313,7 +313,7 @@ static __always_inline __u64 check_at(__u32 index, struct abi_guard_slot* slot,
                                       struct guard_state* state, __u64 generation, __u64 now,
                                       __u32 hook) {
   struct abi_guard_list* list = &slot->banks[generation & 1];
-  __u64 line = list->line, seen = list->shots_seen, usage;
+  __u64 line = list->line, seen = list->firings_read, usage;
 
   if (!claim_check(state, generation, now)) return *(volatile __u64*)&state->next_check_ns;
   COUNT_GUARD(usages_read);
@@ -323,11 +323,11 @@ static __always_inline __u64 check_at(__u32 index, struct abi_guard_slot* slot,
     return state->next_check_ns;
   }
   if (in_force_ordered(slot) == generation &&
-      __sync_val_compare_and_swap(&slot->shots, seen, seen + 1) == seen) {
+      __sync_val_compare_and_swap(&slot->firings, seen, seen + 1) == seen) {
     state->crossed_ns = now;
     state->usage = usage;
     state->line = line;
-    state->shots = seen + 1;
+    state->firings = seen + 1;
     if (cross(index, generation, hook)) shoot(index, generation, hook);
   }
   return now + CHECK_NS_MIN;
@@ -357,7 +357,7 @@ __noinline __u64 check(__u32 index, __u64 now, __u32 hook) {
     shoot(index, generation, hook);
     return now + CHECK_NS_MIN;
   }
-  if (*(volatile __u64*)&slot->shots != list->shots_seen) return 0;
+  if (*(volatile __u64*)&slot->firings != list->firings_read) return 0;
   return check_at(index, slot, state, generation, now, hook);
 }
 

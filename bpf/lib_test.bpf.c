@@ -13,7 +13,7 @@
 #include "bpf/lib/node.bpf.h"
 #include "bpf/lib/psi.bpf.h"
 #include "bpf/lib/reclaim.bpf.h"
-#include "bpf/lib/shot.bpf.h"
+#include "bpf/lib/signal.bpf.h"
 #include "bpf/lib/watches.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -7,8 +7,8 @@
 #   scripts/test.sh STAGE…          only these: the above, lint (clang-tidy) or hostile, which
 #                                   takes hours (rounds and seed: HOSTILE_ARGUMENTS)
 # The stage cluster runs in a real Kubernetes cluster. Named, it first builds Kubernetes into
-# FORESTALL_CLUSTER_CACHE (default: ~/.cache/forestall/cluster); in a run of all stages it says so
-# and is left out if that was never done.
+# FORESTALL_CLUSTER_CACHE (default: ~/.cache/forestall/cluster); in a run of all stages it
+# reports that and is left out if that was never done.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 results=$PWD/build/results

@@ -33,7 +33,7 @@ What a case finds in the guest
     /sys/fs/cgroup/unified. The case starts in the root cgroup, where nothing
     is charged or limited.
 
-What a case may say
+What a case may print
     GTEST_SKIP() << "not applicable: <reason>"     is counted as n/a
     @metric <name> <value> [unit]                  on a line of its own, collected
 

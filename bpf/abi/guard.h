@@ -39,9 +39,9 @@ struct abi_guard_list {
   __u64 generation; /* of this list; never 0, and never reused in a slot */
   __u64 line;       /* bytes of working set at which it fires */
   __u64 expires_ns; /* CLOCK_MONOTONIC; the list does nothing from then on */
-  /* The slot's `shots` as userspace had read them when it made the list. If the slot has fired
+  /* The slot's `firings` as userspace had read them when it made the list. If the slot has fired
    * since, the list does not fire. Firing adds one, so no list fires twice. */
-  __u64 shots_seen;
+  __u64 firings_read;
   /* Bytes of inactive file pages in the subject's subtree when the list was made. The program uses
    * this if it cannot add them up itself. */
   __u64 inactive_file;
@@ -53,14 +53,14 @@ struct abi_guard_list {
 /* One slot of the memory-mapped array `guard_slots`. */
 struct abi_guard_slot {
   __u64 published; /* generation in force, in banks[published % 2]; 0: none, nothing fires */
-  __u64 shots;     /* how often the slot fired; only the programs write it */
+  __u64 firings;   /* how often the slot fired; only the programs write it */
   struct abi_guard_list banks[2];
 };
 
 /* Result for one victim, or for a crossing as a whole. */
 enum abi_guard_report_kind {
   ABI_GUARD_CROSSED = 1, /* usage reached the line; reported before any signal is sent */
-  ABI_GUARD_SHOT,        /* SIGKILL was sent to the victim */
+  ABI_GUARD_KILLED,      /* SIGKILL was sent to the victim */
   ABI_GUARD_DYING,       /* the victim was already being killed */
   ABI_GUARD_FAILED,      /* the kernel refused the signal permanently */
   ABI_GUARD_GIVEN_UP,    /* the list expired or was replaced before the victim was signalled */
@@ -90,7 +90,7 @@ struct abi_guard_report {
   __u64 generation;               /* of the list */
   __u64 usage;                    /* bytes of working set at crossed_ns */
   __u64 line;                     /* bytes */
-  __u64 shots;                    /* of the slot, this crossing included */
+  __u64 firings;                  /* of the slot, this crossing included */
   __u64 workload_usage;           /* bytes the victim's workload used right before; 0: unknown */
   struct abi_guard_victim victim; /* zeroes in reports about the crossing */
   __u32 kind;                     /* enum abi_guard_report_kind */

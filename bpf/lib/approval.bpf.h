@@ -20,7 +20,7 @@ extern void bpf_task_release(struct task_struct* task) __ksym __weak;
 /* The agent itself is never signalled; set before loading. */
 const volatile __s32 agent_tgid = 0;
 
-enum who {
+enum victim_match {
   VICTIM_APPROVED,
   VICTIM_DYING,
   VICTIM_OTHER,
@@ -190,7 +190,7 @@ static __always_inline int compare(struct task_struct* leader, __s32 tgid, __u64
 __noinline int who_is(__s32 tgid, __u64 start_ns, __u64 cgroup) {
   struct task_struct *current = (void*)bpf_get_current_task(), *task;
   __u64 leader = 0;
-  int who = VICTIM_OTHER;
+  int match = VICTIM_OTHER;
 
   if (is_current(tgid)) {
     leader = (__u64)BPF_CORE_READ(current, group_leader);
@@ -203,11 +203,11 @@ __noinline int who_is(__s32 tgid, __u64 start_ns, __u64 cgroup) {
        * argument.
        */
       bpf_probe_read_kernel(&leader, sizeof(leader), &task);
-      who = compare((void*)leader, tgid, start_ns, cgroup);
+      match = compare((void*)leader, tgid, start_ns, cgroup);
       bpf_task_release(task);
     }
   }
-  return who;
+  return match;
 }
 
 /* Current usage of the process' workload in bytes; 0: the process is gone or in another cgroup. */

@@ -27,7 +27,7 @@ struct guard_state {
   __u64 crossed_ns;
   __u64 usage;
   __u64 line;
-  __u64 shots;
+  __u64 firings;
   __u32 group;
   __u32 claimed; /* victims, by bit: a CPU is processing it */
   __u32 settled; /* victims, by bit: finished */

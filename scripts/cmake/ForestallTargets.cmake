@@ -16,7 +16,7 @@ if(FORESTALL_SANITIZE)
   if(FORESTALL_SANITIZE MATCHES undefined)
     # UBSan opens a pipe to check whether it may read an object's vtable, and reports a bad object
     # if there is no descriptor left. The tests run with few descriptors (one left, in
-    # BpfProgramsTest), so this check would give false reports for each class that it sees first.
+    # BpfProgramsTest), so this check would give false reports for each class that it checks first.
     # ASan finds calls on destroyed objects without it, and the product casts down no class
     # hierarchy.
     target_compile_options(forestall_flags INTERFACE -fno-sanitize=vptr)

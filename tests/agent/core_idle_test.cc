@@ -159,7 +159,7 @@ class EachSecond final : public exports::PassListener {
  public:
   void passed(const exports::PolicyPass&) override { ++passes; }
   [[nodiscard]] std::optional<Duration> pass_interval() const override { return seconds(1); }
-  [[nodiscard]] bool wants_workload_sample(MonotonicTime) override { return true; }
+  [[nodiscard]] bool needs_workload_sample(MonotonicTime) override { return true; }
   void sampled(const exports::WorkloadSampling&) override { ++samples; }
 
   int passes = 0;

@@ -51,12 +51,12 @@ class CrossingTrackerTest : public ::testing::Test {
   }
   // The kernel read `before` bytes, and later `after`.
   void read(int before_ms, int before, int after_ms, int after) {
-    tracker.saw(
+    tracker.add(
         seen(CrossingSeen::kernel, {at(before_ms), Bytes{before}}, {at(after_ms), Bytes{after}}));
   }
   // A charge took usage from below `line` to `after`.
   void charged(int ms, int line, int after) {
-    tracker.saw(seen(CrossingSeen::charge, {at(ms), Bytes{line - 1}}, {at(ms), Bytes{after}}));
+    tracker.add(seen(CrossingSeen::charge, {at(ms), Bytes{line - 1}}, {at(ms), Bytes{after}}));
   }
   [[nodiscard]] CrossingBounds bounds(CgroupId cgroup = CgroupId{7}) const {
     return tracker.bounds(evidence(0, 0, cgroup), at(999));
@@ -85,7 +85,7 @@ TEST_F(CrossingTrackerTest, AnUnknownThresholdIsMetSinceItWasSeen) {
   EXPECT_FALSE(bounds().above);
   EXPECT_EQ(bounds().below, (Reading{at(999), 0}));
   evaluate({evidence(10, 150)});
-  EXPECT_EQ(bounds().above, (Reading{at(10), 150})) << "of the loop; another part saw it met";
+  EXPECT_EQ(bounds().above, (Reading{at(10), 150})) << "of the loop; another part found it met";
   EXPECT_EQ(bounds().below, (Reading{at(999), 0}));
 }
 
@@ -142,7 +142,7 @@ TEST_F(CrossingTrackerTest, AReadingOfTheTimerIsABoundOnTheSideOnWhichItIs) {
       {"at the line itself it was not met", {{18, 900}}, Reading{at(18)}, last},
       {"only the one above", {{19, 905}}, first, Reading{at(19)}},
       {"after the evaluation", {{22, 899}, {23, 905}}, first, last},
-      {"before the last one that did not meet it", {{8, 899}, {9, 905}}, first, last},
+      {"before the last one that did not reach it", {{8, 899}, {9, 905}}, first, last},
   };
   for (const Case& each : cases) {
     SCOPED_TRACE(each.what);
@@ -202,7 +202,7 @@ TEST_F(CrossingTrackerTest, MemoryThatWasPendingReleaseMovesTheLine) {
 
 TEST_F(CrossingTrackerTest, ASourceInUserspaceHasTheReadingBefore) {
   evaluate({evidence(10, 150)});
-  tracker.saw({CgroupId{7}, Measured::working_set, CrossingSeen::reading, {at(15), Bytes{900}}});
+  tracker.add({CgroupId{7}, Measured::working_set, CrossingSeen::reading, {at(15), Bytes{900}}});
   cache = 500;
   evaluate({evidence(20, 90)});
   EXPECT_EQ(bounds().above, Reading{at(15)});
@@ -212,7 +212,7 @@ TEST_F(CrossingTrackerTest, ASourceInUserspaceHasTheReadingBefore) {
 
 TEST_F(CrossingTrackerTest, AReadingOfAnotherAmountSaysNothing) {
   evaluate({evidence(10, 150)});
-  tracker.saw({CgroupId{7}, Measured::not_left, CrossingSeen::reading, {at(15), Bytes{1}}});
+  tracker.add({CgroupId{7}, Measured::not_left, CrossingSeen::reading, {at(15), Bytes{1}}});
   evaluate({evidence(20, 90)});
   EXPECT_EQ(bounds().above, (Reading{at(10), 150}));
 }

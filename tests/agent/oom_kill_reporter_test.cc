@@ -86,7 +86,7 @@ TEST_F(OomKillsTest, MeasuresACrossingBetweenEvaluationAndKill) {
   EXPECT_EQ(kill.since_crossing, std::chrono::milliseconds(3));
 }
 
-// The loop sees the crossing four seconds after the kernel.
+// The loop reads the crossing four seconds after the kernel.
 TEST_F(OomKillsTest, NamesAnAgentThatDidNotRun) {
   kills_.keep(evaluate_at(ms(10)), {});
   kills_.note({WakeSource::usage_timer, ms(1000), std::nullopt, mib(1)}, ms(6000));

@@ -44,7 +44,7 @@ TEST(Printable, EscapesEachByteOfAControl) {
                     "d\xff",
                     ""),
             "a\\x09b\\nc\\xc2\\x85d\\xff");
-  EXPECT_EQ(escaped("say \"a\\b\"", "\"\\"), "say \\\"a\\\\b\\\"");
+  EXPECT_EQ(escaped("run \"a\\b\"", "\"\\"), "run \\\"a\\\\b\\\"");
 }
 
 TEST(Printable, KeepsLineBreaksOfATextOfSeveralLines) {

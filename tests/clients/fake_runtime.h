@@ -32,7 +32,7 @@ class FakeRuntime {
 
   [[nodiscard]] std::string endpoint() const { return "unix://" + socket(); }
   [[nodiscard]] std::string socket() const { return directory_ / "cri.sock"; }
-  // Options with deadlines that a busy machine can meet, for tests that are not about deadlines.
+  // Options with deadlines that a busy machine can keep, for tests that are not about deadlines.
   [[nodiscard]] static clients::RuntimeOptions patient();
   // A client with this endpoint.
   [[nodiscard]] std::unique_ptr<clients::ContainerRuntime> client(

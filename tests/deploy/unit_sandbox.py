@@ -5,7 +5,7 @@
 Where no systemd runs, this applies the same settings: system calls (the lists of systemd-analyze),
 capabilities, no-new-privileges, address families, namespaces, writable executable memory, umask, no
 network. A refused system call fails with the unit's error. With FORESTALL_SANDBOX=kill it ends the
-process instead (SIGSYS), so that a test sees it."""
+process instead (SIGSYS), so that a test detects it."""
 
 from __future__ import annotations
 

@@ -25,10 +25,10 @@ class Numbers final : public LiveFrames {
   void begin() override {
     note([&] { ++begun; });
   }
-  PageUpdate frame(bool want_whole) override {
+  PageUpdate frame(bool with_whole) override {
     note([&] { ++frames; });
     const std::string text = std::to_string(frames) + std::string(padding_, '.') + "\n";
-    return {"+" + text, want_whole ? "=" + text : ""};
+    return {"+" + text, with_whole ? "=" + text : ""};
   }
   void end() override {
     note([&] { ++ended; });
@@ -152,7 +152,7 @@ TEST_F(LiveStreamsTest, AcceptsOneFrameOfAnySize) {
 class Slow final : public LiveFrames {
  public:
   void begin() override {}
-  PageUpdate frame(bool want_whole) override {
+  PageUpdate frame(bool with_whole) override {
     const MonotonicTime began = SystemClock().now();
     if (ended_ && began - *ended_ < length_) ++in_haste;
     // Uses CPU, as reading the node does.
@@ -160,7 +160,7 @@ class Slow final : public LiveFrames {
       ended_ = SystemClock().now();
       length_ = *ended_ - began;
     } while (length_ < 5ms);
-    return {"+\n", want_whole ? "=\n" : ""};
+    return {"+\n", with_whole ? "=\n" : ""};
   }
   void end() override {}
 

@@ -29,7 +29,7 @@ TEST(LogLine, QuotesAndEscapesSpecialCharacters) {
       {"", "\"\""},
       {"two words", "\"two words\""},
       {"a=b", "\"a=b\""},
-      {"say \"hi\"", "\"say \\\"hi\\\"\""},
+      {"run \"hi\"", "\"run \\\"hi\\\"\""},
       {"back\\slash", "\"back\\\\slash\""},
       {"line\nevent=forged", "\"line\\nevent=forged\""},
       {"\x1b[2Jcleared", "\"\\x1b[2Jcleared\""},

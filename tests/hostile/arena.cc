@@ -28,11 +28,11 @@ constexpr Bytes kThreshold = mib(20);
 // What an offence leaves below the limit. With the file it is less than the threshold.
 constexpr Bytes kLeft = mib(6);
 constexpr Bytes kFile = mib(8);
-constexpr Bytes kInnocent = mib(3);
+constexpr Bytes kBystander = mib(3);
 // A kill takes milliseconds. Only a failing round waits this long.
 constexpr Duration kDeath = std::chrono::seconds(20);
 constexpr Duration kRecord = std::chrono::seconds(10);
-// By then, an offence that will meet the threshold has met it.
+// By then, an offence that reaches the threshold has reached it.
 constexpr Duration kOffence = std::chrono::seconds(3);
 // Longer than releaseTimeout: if memory outlives the tenant, this is when the next victim would be.
 constexpr Duration kAfterwards = std::chrono::milliseconds(2500);
@@ -122,9 +122,9 @@ Arena::Arena(AgentMode mode)
   std::ofstream(disk_ / "file") << std::string(static_cast<std::size_t>(kFile.count), 'f');
   give_to_tenant(disk_ / "file");
   add_protected_with_thread(scratch_.child("keep"));
-  add_innocent("neighbour-died", "calm", scratch_.child("calm"));
-  add_innocent("neighbour-died", "peer", scratch_.child("peer"));
-  add_innocent("outside-died", "outside", scratch_.child("outside"));
+  add_bystander("neighbour-died", "calm", scratch_.child("calm"));
+  add_bystander("neighbour-died", "peer", scratch_.child("peer"));
+  add_bystander("outside-died", "outside", scratch_.child("outside"));
   std::vector<std::string> disabled;
   if (mode == AgentMode::files) disabled = {"bpf"};
   agent_ = std::make_unique<AgentRun>(config(mode), disabled);
@@ -150,15 +150,15 @@ std::string Arena::config(AgentMode mode) const {
       mode == AgentMode::guard ? "on" : "off", at, kThreshold.count >> 20, at, at, at, tenants_);
 }
 
-void Arena::add_innocent(const std::string& kind, const std::string& name,
-                         const std::string& path) {
+void Arena::add_bystander(const std::string& kind, const std::string& name,
+                          const std::string& path) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("pipe2");
   const UniqueFd ready(ends[0]);
   UniqueFd write_end(ends[1]);
   innocents_.push_back({kind, name, Child([&]() -> int {
                           scratch_.add(path, getpid());
-                          hold_memory(kInnocent);
+                          hold_memory(kBystander);
                           if (write(write_end.get(), "r", 1) != 1) return 1;
                           wait_for_kill();
                         })});
@@ -174,7 +174,7 @@ void Arena::add_protected_with_thread(const std::string& path) {
   UniqueFd write_end(ends[1]);
   innocents_.push_back({"protected-died", "keep", Child([&]() -> int {
                           scratch_.add(path, getpid());
-                          hold_memory(kInnocent);
+                          hold_memory(kBystander);
                           std::thread([&] {
                             const auto tid = static_cast<pid_t>(syscall(SYS_gettid));
                             if (write(write_end.get(), &tid, sizeof(tid)) < 0) _exit(1);
@@ -310,13 +310,13 @@ void Arena::replace_home(Round& round) {
   remove_what_is_left();
   const std::string directory = scratch_.directory(round.home);
   if (mkdir(directory.c_str(), 0755) != 0) throw std::runtime_error("mkdir " + directory);
-  add_innocent("newcomer-died", "newcomer", scratch_.path() + "/calm");
+  add_bystander("newcomer-died", "newcomer", scratch_.path() + "/calm");
   write_file(directory + "/cgroup.procs", std::to_string(innocents_.back().process.pid()));
 }
 
 void Arena::check_innocents(Round& round, Duration watched) {
   std::vector<pollfd> ends;
-  for (const Innocent& each : innocents_) ends.push_back({each.process.pidfd(), POLLIN, 0});
+  for (const Bystander& each : innocents_) ends.push_back({each.process.pidfd(), POLLIN, 0});
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(watched).count();
   if (poll(ends.data(), ends.size(), static_cast<int>(ms)) != 0) {
     for (std::size_t i = 0; i < ends.size(); ++i) {

@@ -26,7 +26,7 @@ struct RoundResult {
   std::vector<Problem> problems;
   bool agent_killed = false;   // a record of the agent's kill of the tenant
   bool kernel_killed = false;  // the kernel's OOM killer was first
-  bool not_short = false;      // the offence did not meet the threshold: no kill was due
+  bool not_short = false;      // the offence did not reach the threshold: no kill was due
   bool explained = false;      // the offender lives, and a record gives the reason
   int empty_kills = 0;         // records of kills that signalled no process
 };
@@ -58,7 +58,7 @@ class Arena {
   [[nodiscard]] std::string agent_log() { return agent_->process().log(); }
 
  private:
-  struct Innocent {
+  struct Bystander {
     std::string kind;  // of the problem if it dies
     std::string name;
     Child process;
@@ -75,7 +75,7 @@ class Arena {
   };
 
   [[nodiscard]] std::string config(AgentMode mode) const;
-  void add_innocent(const std::string& kind, const std::string& name, const std::string& path);
+  void add_bystander(const std::string& kind, const std::string& name, const std::string& path);
   void add_protected_with_thread(const std::string& path);
   void make_home(Round& round);
   [[nodiscard]] TenantPlace place_of(const Round& round) const;
@@ -96,7 +96,7 @@ class Arena {
   ScratchCgroup scratch_;
   std::string tenants_;  // path of the delegated group
   ScratchFilesystem disk_, tmpfs_;
-  std::vector<Innocent> innocents_;
+  std::vector<Bystander> innocents_;
   pid_t stray_tid_ = -1;
   std::set<std::uint64_t> homes_;  // cgroup ids of all rounds
   std::unique_ptr<AgentRun> agent_;

@@ -163,7 +163,7 @@ class Stopped {
   pid_t pid_;
 };
 
-// A stopped agent sees the crossing and the kill at once. It still has their order and the time
+// A stopped agent reads the crossing and the kill at once. It still has their order and the time
 // between them, and that it did not run.
 TEST(AgentOom, NamesAnAgentThatWasStopped) {
   if (const auto line = missing_feature("bpf-timer")) {
@@ -194,7 +194,7 @@ TEST(AgentOom, NamesAnAgentThatWasStopped) {
 // start, or only while the agent is stopped. On a busy or emulated machine the leak takes so long
 // that the agent counts as away: then a shorter leak is tried, down to one that takes an eighth of
 // the time. If that takes too long as well, the absence is the reason. A short leak may end before
-// the agent's timer sees it: then the longest one is tried again.
+// the agent's timer runs: then the longest one is tried again.
 void expect_reason_of_a_fast_leak(bool limited, v1::OomKill::Inaction reason) {
   // From the line to the limit. On a fast machine the timer, which reads the usage every 1 ms,
   // misses a short leak.

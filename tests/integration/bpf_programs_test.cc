@@ -405,7 +405,7 @@ TEST(BpfProgramsTest, CountsAndReportsReclaimOfAWatchedCgroup) {
   EXPECT_GE(reclaim_us, psi_us / 2);
   EXPECT_NE(events.wait(of(ABI_EVENT_reclaim, group.id())), nullptr);
   // At most one report in 20 ms (QUIET_NS of bpf/lib/watches.bpf.h). A slow reader, such as an
-  // emulated guest, sees fewer.
+  // emulated guest, gets fewer.
   EXPECT_LE(events.count(of(ABI_EVENT_reclaim, group.id())),
             static_cast<std::size_t>(elapsed / std::chrono::milliseconds(20)) + 1);
   // The sums of the parent and of the node include it.

@@ -185,7 +185,7 @@ class DiskWalk : public ::testing::Test {
   // Walks once and returns at the end of the walk.
   void walk(std::vector<std::string> uids) {
     DiskUsageSource source(*walker_);
-    ASSERT_TRUE(walker_->ask(places_, std::move(uids), SystemClock().now(), Duration(-1)));
+    ASSERT_TRUE(walker_->request_walk(places_, std::move(uids), SystemClock().now(), Duration(-1)));
     const auto wakes = wait_end(*walker_, source);
     ASSERT_EQ(wakes.size(), 1u);
     EXPECT_EQ(wakes[0].source, WakeSource::disk_usage);
@@ -220,8 +220,8 @@ TEST_F(DiskWalk, ALargeOneIsCancelledPromptly) {
   std::vector<std::string> uids{"a"};
   uids.insert(uids.end(), 2000, "b");
   const SystemClock clock;
-  ASSERT_TRUE(walker_->ask(places_, std::move(uids), clock.now(), Duration(-1)));
-  EXPECT_TRUE(walker_->ask(places_, {}, clock.now(), Duration(-1))) << "one at a time";
+  ASSERT_TRUE(walker_->request_walk(places_, std::move(uids), clock.now(), Duration(-1)));
+  EXPECT_TRUE(walker_->request_walk(places_, {}, clock.now(), Duration(-1))) << "one at a time";
   DiskUsageSource source(*walker_);
   const auto begun = clock.now();
   walker_->cancel();
@@ -232,8 +232,8 @@ TEST_F(DiskWalk, ALargeOneIsCancelledPromptly) {
   EXPECT_NE(walker_->find("b"), nullptr);
 
   // The end of the agent does not wait for it.
-  ASSERT_TRUE(
-      walker_->ask(places_, std::vector<std::string>(2000, "b"), clock.now(), Duration(-1)));
+  ASSERT_TRUE(walker_->request_walk(places_, std::vector<std::string>(2000, "b"), clock.now(),
+                                    Duration(-1)));
   const auto destroyed = clock.now();
   walker_.reset();
   EXPECT_LT(clock.now() - destroyed, std::chrono::seconds(5));
@@ -251,8 +251,8 @@ TEST_F(DiskWalk, PodsVanishDuringTheWalk) {
     }
   }
   DiskUsageSource source(*walker_);
-  ASSERT_TRUE(walker_->ask(places_, uids, SystemClock().now()));
-  // In reverse order, so that removal and walk meet.
+  ASSERT_TRUE(walker_->request_walk(places_, uids, SystemClock().now()));
+  // In reverse order, so that both work on the same entry once.
   std::thread remover([&] {
     for (int i = kPods - 1; i >= 0; --i) fs::remove_all(pod(uids[static_cast<std::size_t>(i)], ""));
   });

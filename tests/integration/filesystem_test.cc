@@ -211,7 +211,7 @@ TEST_F(CapacityWakes, InodesUsedUpToTheLast) {
   }
   EXPECT_GT(made, 50);
   EXPECT_EQ(available(kSignal), 0) << "the disk took no more files";
-  EXPECT_GT(available(Signal::nodefs_available), mib(16).count) << "for want of inodes, not space";
+  EXPECT_GT(available(Signal::nodefs_available), mib(16).count) << "inodes are short, not space";
   EXPECT_EQ(wakes_within(50), 1u);
   for (int i = 0; i < 50; ++i) fs::remove(first_ / ("kubelet/" + std::to_string(i)));
   EXPECT_EQ(wakes_within(50), 1u);

@@ -193,28 +193,28 @@ class Leaderless {
 TEST_F(GuardTest, KillsTheApprovedVictimAndReportsIt) {
   const std::string leaking = scratch_.child("leaking");
   const std::string calm = scratch_.child("calm");
-  const Hog innocent(scratch_, calm, kCalm);
+  const Hog bystander(scratch_, calm, kCalm);
   Hog hog(scratch_, leaking, kCalm);
   const pid_t pid = hog.pid();
   arm(list({approve(hog, leaking, 0)}));
   hog.leak(kLine, mib(16));
   expect_killed(hog);
   const auto crossed = wait_reported(ABI_GUARD_CROSSED, 1);
-  const auto shot = wait_reported(ABI_GUARD_SHOT, 1);
+  const auto killed = wait_reported(ABI_GUARD_KILLED, 1);
   ASSERT_EQ(crossed.size(), 1U);
-  ASSERT_EQ(shot.size(), 1U);
-  EXPECT_EQ(shot[0].victim.tgid, pid);
-  EXPECT_EQ(shot[0].victim.expected, 12345U);
-  EXPECT_EQ(shot[0].cgroup, root_->id().inode);
-  EXPECT_EQ(shot[0].line, static_cast<std::uint64_t>(kLine.count));
-  EXPECT_GE(shot[0].usage, shot[0].line);
-  EXPECT_GE(shot[0].at_ns, crossed[0].crossed_ns);
-  EXPECT_EQ(shot[0].code, 0);
-  EXPECT_TRUE(innocent.alive());
+  ASSERT_EQ(killed.size(), 1U);
+  EXPECT_EQ(killed[0].victim.tgid, pid);
+  EXPECT_EQ(killed[0].victim.expected, 12345U);
+  EXPECT_EQ(killed[0].cgroup, root_->id().inode);
+  EXPECT_EQ(killed[0].line, static_cast<std::uint64_t>(kLine.count));
+  EXPECT_GE(killed[0].usage, killed[0].line);
+  EXPECT_GE(killed[0].at_ns, crossed[0].crossed_ns);
+  EXPECT_EQ(killed[0].code, 0);
+  EXPECT_TRUE(bystander.alive());
   expect_only_guard_killed();
   std::printf("crossing to kill: %.1f us, %u refused before, hook %u, way %u, by %s\n",
-              static_cast<double>(shot[0].at_ns - shot[0].crossed_ns) / 1000, shot[0].refused,
-              shot[0].hook, shot[0].way, shot[0].comm);
+              static_cast<double>(killed[0].at_ns - killed[0].crossed_ns) / 1000, killed[0].refused,
+              killed[0].hook, killed[0].way, killed[0].comm);
 }
 
 TEST_F(GuardTest, AnExpiredListDoesNotFire) {
@@ -278,7 +278,7 @@ TEST_F(GuardTest, KillsNoOtherProcessInsteadOfTheVictim) {
   settle();
   drain();
   EXPECT_TRUE(hog.alive());
-  EXPECT_THAT(reported(ABI_GUARD_SHOT), IsEmpty());
+  EXPECT_THAT(reported(ABI_GUARD_KILLED), IsEmpty());
   EXPECT_THAT(reported(ABI_GUARD_FAILED), IsEmpty());
   EXPECT_EQ(reported(ABI_GUARD_CROSSED).size(), 1U);
   if (guard_->reaches_others()) {
@@ -297,7 +297,7 @@ TEST_F(GuardTest, SparesAProcessThatWasMovedAway) {
   ASSERT_TRUE(hog.wait_grown());
   settle();
   EXPECT_TRUE(hog.alive());
-  EXPECT_THAT(reported(ABI_GUARD_SHOT), IsEmpty());
+  EXPECT_THAT(reported(ABI_GUARD_KILLED), IsEmpty());
 }
 
 TEST_F(GuardTest, IdentifiesOnlyApprovableProcesses) {
@@ -332,13 +332,13 @@ TEST_F(GuardTest, OneListFiresOnce) {
   arm(list({next}));
   settle();
   EXPECT_TRUE(other.alive());
-  EXPECT_EQ(wait_reported(ABI_GUARD_SHOT, 1).size(), 1U);
+  EXPECT_EQ(wait_reported(ABI_GUARD_KILLED, 1).size(), 1U);
   // The kill is known now: a new list fires again. Its victim allocates, so that it is running
   // where the kernel can kill no other process.
   other.leak(mib(1), mib(16));
   arm(list({next}));
   expect_killed(other);
-  EXPECT_EQ(wait_reported(ABI_GUARD_SHOT, 2).size(), 2U);
+  EXPECT_EQ(wait_reported(ABI_GUARD_KILLED, 2).size(), 2U);
   EXPECT_EQ(reported(ABI_GUARD_CROSSED).size(), 2U);
   expect_only_guard_killed();
 }
@@ -365,7 +365,7 @@ TEST_F(GuardTest, KillsTheWholeFirstGroupAndNoOther) {
   expect_killed(second);
   settle();
   EXPECT_TRUE(next.alive());
-  EXPECT_EQ(wait_reported(ABI_GUARD_SHOT, 3).size(), 3U);
+  EXPECT_EQ(wait_reported(ABI_GUARD_KILLED, 3).size(), 3U);
   EXPECT_EQ(reported(ABI_GUARD_CROSSED).size(), 1U);
   expect_only_guard_killed();
 }
@@ -410,10 +410,10 @@ TEST_F(GuardTest, KillsAProcessWhoseMainThreadHasExited) {
   arm(list({*victim}));
   hog.grow(kLine);
   ASSERT_TRUE(hog.wait_grown());
-  const auto shot = wait_reported(ABI_GUARD_SHOT, 1);
-  ASSERT_EQ(shot.size(), 1U);
-  EXPECT_EQ(shot[0].victim.tgid, process.pid());
-  EXPECT_EQ(shot[0].code, 0);
+  const auto killed = wait_reported(ABI_GUARD_KILLED, 1);
+  ASSERT_EQ(killed.size(), 1U);
+  EXPECT_EQ(killed[0].victim.tgid, process.pid());
+  EXPECT_EQ(killed[0].code, 0);
   EXPECT_TRUE(process.child().wait_exit());
   EXPECT_TRUE(hog.alive());
 }
@@ -460,7 +460,7 @@ TEST_F(GuardTest, AddingUpAThousandCgroupsTakesABoundedShareOfACpu) {
   std::printf("%.0f us per walk, %.1f %% of a CPU\n",
               walked / static_cast<double>(after.walks - before.walks) / 1000,
               100 * walked / elapsed);
-  // The bound is an eighth; a guest whose CPUs wait for others sees longer walks.
+  // The bound is an eighth; a guest whose CPUs wait for others has longer walks.
   EXPECT_LT(walked / elapsed, 0.5);
   EXPECT_EQ(after.unread, before.unread) << "the subtree was not added up as a whole";
   EXPECT_THAT(reported(ABI_GUARD_CROSSED), IsEmpty());
@@ -499,7 +499,7 @@ TEST_F(GuardTest, InactivePageCacheDoesNotCount) {
   // Even with the cache, allocated memory counts from its first byte.
   hog.leak(kLine, mib(16));
   expect_killed(hog);
-  EXPECT_EQ(wait_reported(ABI_GUARD_SHOT, 1).size(), 1U);
+  EXPECT_EQ(wait_reported(ABI_GUARD_KILLED, 1).size(), 1U);
   expect_only_guard_killed();
 }
 
@@ -514,9 +514,9 @@ TEST_F(GuardTest, TheNodeHasALineToo) {
   hog.leak(mib(1), mib(16));
   arm(of_node);
   expect_killed(hog);
-  const auto shot = wait_reported(ABI_GUARD_SHOT, 1);
-  ASSERT_EQ(shot.size(), 1U);
-  EXPECT_EQ(shot[0].cgroup, 0U);
+  const auto killed = wait_reported(ABI_GUARD_KILLED, 1);
+  ASSERT_EQ(killed.size(), 1U);
+  EXPECT_EQ(killed[0].cgroup, 0U);
 }
 
 // Lists are replaced while lines are crossed: every victim was in the valid list.
@@ -524,12 +524,12 @@ TEST_F(GuardTest, NeverSeesAPartOfAReplacedList) {
   const std::string leaking = scratch_.child("leaking");
   const std::string calm = scratch_.child("calm");
   Hog hog(scratch_, leaking, kCalm);
-  const Hog innocent(scratch_, calm, kCalm);
-  const abi_guard_victim guilty = approve(hog, leaking, 0);
-  // Alternates with a list of the innocent process whose line is out of reach. A mix of both lists
-  // would kill the innocent one.
-  const GuardList harmless = list({approve(innocent, calm, 0)}, gib(64));
-  const GuardList sharp = list({guilty});
+  const Hog bystander(scratch_, calm, kCalm);
+  const abi_guard_victim target = approve(hog, leaking, 0);
+  // Alternates with a list of the bystander process whose line is out of reach. A mix of both lists
+  // would kill the bystander.
+  const GuardList harmless = list({approve(bystander, calm, 0)}, gib(64));
+  const GuardList sharp = list({target});
   hog.leak(kLine + mib(8), mib(16));
   const MonotonicTime deadline = SystemClock().now() + kPatience;
   while (hog.alive() && SystemClock().now() < deadline) {
@@ -539,10 +539,10 @@ TEST_F(GuardTest, NeverSeesAPartOfAReplacedList) {
     drain();
   }
   expect_killed(hog);
-  EXPECT_TRUE(innocent.alive());
-  const auto shots = wait_reported(ABI_GUARD_SHOT, 1);
+  EXPECT_TRUE(bystander.alive());
+  const auto shots = wait_reported(ABI_GUARD_KILLED, 1);
   EXPECT_GE(shots.size(), 1U) << "although others killed as well";
-  for (const abi_guard_report& report : shots) EXPECT_EQ(report.victim.tgid, guilty.tgid);
+  for (const abi_guard_report& report : shots) EXPECT_EQ(report.victim.tgid, target.tgid);
   expect_only_guard_killed();
 }
 

@@ -100,7 +100,7 @@ bool reaches_others() {
 // shared emulated machine a leak can be slower than that.
 constexpr Duration kListLasts = std::chrono::seconds(2);
 
-enum class Ending : std::uint8_t { shot, wrong, missed, expired };
+enum class Ending : std::uint8_t { killed, wrong, missed, expired };
 
 // The processes of a trial.
 struct Cast {
@@ -154,8 +154,8 @@ Ending try_once(const Node& node, AgentRun& agent, const Cast& cast, Bytes spurt
   EXPECT_GE(record->outcome().processes(), 1U);
   // Derived from the kill: the other process was small when it was listed, and is gone by now.
   EXPECT_GT(record->outcome().freed_bytes(), kFreedMin.count);
-  const auto shot = fmt::format("pid={} way=", victim_pid);
-  return agent.process().log().find(shot) != std::string::npos ? Ending::shot : Ending::missed;
+  const auto logged = fmt::format("pid={} way=", victim_pid);
+  return agent.process().log().find(logged) != std::string::npos ? Ending::killed : Ending::missed;
 }
 
 // One agent for all trials. If the list had expired, the guard must not kill: such a trial is
@@ -185,11 +185,11 @@ void run_trials(const char* what, const std::string& victim_name, Bytes leaker, 
   std::printf(
       "%s: %d trials, %d correct kills, %d wrong victims, %d missed, %lu kernel OOM kills; %d more "
       "whose list expired before the line was reached\n",
-      what, trials(), tally[Ending::shot], tally[Ending::wrong], tally[Ending::missed],
+      what, trials(), tally[Ending::killed], tally[Ending::wrong], tally[Ending::missed],
       static_cast<unsigned long>(oom_kills), tally[Ending::expired]);
-  std::printf("@metric guard_%s_correct %d\n", what, tally[Ending::shot]);
+  std::printf("@metric guard_%s_correct %d\n", what, tally[Ending::killed]);
   std::printf("@metric guard_%s_expired %d\n", what, tally[Ending::expired]);
-  EXPECT_EQ(tally[Ending::shot], trials()) << agent.process().log();
+  EXPECT_EQ(tally[Ending::killed], trials()) << agent.process().log();
   EXPECT_EQ(tally[Ending::wrong], 0);
   EXPECT_EQ(oom_kills, 0U);
   EXPECT_EQ(count(agent.process().log(), "what=killed"), static_cast<std::size_t>(trials()));
@@ -280,7 +280,7 @@ TEST(GuardTrial, KillsNoProcessByAStaleList) {
   auto subject = tree->open(node.scratch.path());
   const auto leak = tree->open(node.path("leak"));
   ASSERT_TRUE(subject.ok() && leak.ok());
-  int shots = 0;
+  int kills = 0;
   for (int trial = 0; trial < trials(); ++trial) {
     Hog hog(node.scratch, node.path("leak"), mib(8));
     auto victim = (*guard)->identify(hog.pid(), leak->id());
@@ -302,13 +302,13 @@ TEST(GuardTrial, KillsNoProcessByAStaleList) {
     ASSERT_TRUE((*guard)->evaluate().ok());
     EXPECT_TRUE(hog.alive()) << "kind " << kind;
     (*guard)->drain([&](const abi_guard_report& report) {
-      if (report.kind == ABI_GUARD_SHOT) ++shots;
+      if (report.kind == ABI_GUARD_KILLED) ++kills;
     });
     (*guard)->disarm();
   }
-  EXPECT_EQ(shots, 0);
+  EXPECT_EQ(kills, 0);
   EXPECT_EQ(node.oom_kills(), 0U);
-  std::printf("stale: %d trials, %d kills\n", trials(), shots);
+  std::printf("stale: %d trials, %d kills\n", trials(), kills);
 }
 
 }  // namespace

@@ -96,8 +96,8 @@ class Records {
   std::vector<abi_trace_oom_kill> kills_;
 };
 
-std::unique_ptr<TracePrograms> load(const TraceSelection& asked) {
-  auto programs = TracePrograms::load(asked, tree(), {});
+std::unique_ptr<TracePrograms> load(const TraceSelection& selection) {
+  auto programs = TracePrograms::load(selection, tree(), {});
   if (!programs) throw std::runtime_error(programs.error().text());
   return std::move(programs).value();
 }
@@ -214,9 +214,9 @@ TEST(Trace, AttributesEveryRecordAndCountsEveryLoss) {
 
 TEST(Trace, SumsByCgroupMatchTheRecords) {
   Churn churn;
-  TraceSelection asked;
-  asked.sums = true;
-  const auto programs = load(asked);
+  TraceSelection selection;
+  selection.sums = true;
+  const auto programs = load(selection);
   Records records(*programs);
   churn.run();
   programs->stop();
@@ -240,9 +240,9 @@ TEST(Trace, SumsByCgroupMatchTheRecords) {
 TEST(Trace, ReportsRemovedCgroupsOnceMoreAndFreesTheirEntries) {
   Churn gone;
   Churn stays;
-  TraceSelection asked;
-  asked.sums = true;
-  const auto programs = load(asked);
+  TraceSelection selection;
+  selection.sums = true;
+  const auto programs = load(selection);
   Records records(*programs);
   gone.run(1);
   stays.run(1);
@@ -286,11 +286,12 @@ TEST(TraceSummary, ARemovedEntryStartsFromZero) {
 TEST(Trace, ReportsOnlyRequestedCgroups) {
   Churn wanted;
   Churn other;
-  TraceSelection asked;
-  asked.filters = true;
-  const auto programs = load(asked);
+  TraceSelection selection;
+  selection.filters = true;
+  const auto programs = load(selection);
   // Includes the cgroups below it.
-  ASSERT_TRUE(programs->want(OpenCgroup(wanted.scratch().directory(wanted.scratch().path())).id()));
+  ASSERT_TRUE(programs->include_cgroup(
+      OpenCgroup(wanted.scratch().directory(wanted.scratch().path())).id()));
   Records records(*programs);
   wanted.run(2);
   other.run(2);
@@ -305,9 +306,9 @@ TEST(Trace, ReportsOnlyRequestedCgroups) {
 
 TEST(Trace, ReportsOnlyLongEvents) {
   Churn churn;
-  TraceSelection asked;
-  asked.shortest = std::chrono::microseconds(200);
-  const auto programs = load(asked);
+  TraceSelection selection;
+  selection.shortest = std::chrono::microseconds(200);
+  const auto programs = load(selection);
   Records records(*programs);
   churn.run(2);
   programs->stop();
@@ -326,9 +327,9 @@ TEST(Trace, ReportsOnlyLongEvents) {
 
 TEST(Trace, BeginsComeBeforeTheirEnds) {
   Churn churn;
-  TraceSelection asked;
-  asked.reports_begins = true;
-  const auto programs = load(asked);
+  TraceSelection selection;
+  selection.reports_begins = true;
+  const auto programs = load(selection);
   Records records(*programs);
   churn.run(1);
   programs->stop();
@@ -350,10 +351,10 @@ TEST(Trace, BeginsComeBeforeTheirEnds) {
 
 TEST(Trace, ASmallRingCountsItsDrops) {
   Churn churn;
-  TraceSelection asked;
-  asked.ring_bytes = 4096;
-  asked.reports_begins = true;
-  const auto programs = load(asked);
+  TraceSelection selection;
+  selection.ring_bytes = 4096;
+  selection.reports_begins = true;
+  const auto programs = load(selection);
   churn.run(2);
   programs->stop();
   Records records(*programs);

@@ -110,7 +110,7 @@ TEST_F(WatchdogPatience, WaitsForTheMemoryOfAGuardKill) {
   const std::string path = scratch_.child("large");
   const Hog hog(scratch_, path, kLarge);
   guard_fired_ = 3;  // before, for others
-  watchdog_->heed_guard([this] { return guard_fired_.load(); });
+  watchdog_->defer_to_guard([this] { return guard_fired_.load(); });
   watchdog_->post({order_for(path)}, clock_.now() + kPatience);
   ASSERT_FALSE(fires_by(clock_.now() + kLong / 2));
   const MonotonicTime fired = clock_.now();
@@ -147,8 +147,8 @@ class SteppedClock final : public Clock {
   std::atomic<std::int64_t> now_ = to_ns(SystemClock().now());
 };
 
-// Stops the thread at points between its look at the subject and its signals: there the test does
-// what the loop could do at that very moment.
+// Stops the thread at points between its reading of the subject and its signals: there the test
+// does what the loop could do at that very moment.
 class WatchdogClaim : public WatchdogPatience {
  protected:
   ~WatchdogClaim() override { watchdog_.reset(); }
@@ -162,7 +162,7 @@ class WatchdogClaim : public WatchdogPatience {
     watchdog_ = LadderRun::must(agent::Watchdog::create(run_.tree(), stepped_, false, kLong));
     acting_ = watchdog_.get();
     // Called in each round, after the thread has read the time.
-    watchdog_->heed_guard([this, before = std::move(before)] {
+    watchdog_->defer_to_guard([this, before = std::move(before)] {
       if (std::this_thread::get_id() == test_) return std::uint64_t{0};
       const int round = ++rounds_;
       if (round == 2) stepped_.advance(2 * kLong);

@@ -31,8 +31,8 @@ using test::Child;
 using test::Hog;
 using test::ScratchCgroup;
 
-// enum who of bpf/lib/approval.bpf.h.
-enum Who { kApproved, kDying, kOther };
+// enum victim_match of bpf/lib/approval.bpf.h.
+enum VictimMatch { kApproved, kDying, kOther };
 
 constexpr __u64 kQuietNs = 20'000'000;  // QUIET_NS of bpf/lib/watches.bpf.h
 
@@ -354,7 +354,7 @@ TEST_F(BpfLib, ARunningProcessIsNeitherDyingNorReaped) {
   EXPECT_GT(bss.counted[0] + bss.counted[1], 0);  // file and anonymous pages
 }
 
-// ---- approval.bpf.h, shot.bpf.h ----
+// ---- approval.bpf.h, signal.bpf.h ----
 
 TEST_F(BpfLib, AProcessIsApprovedAsLongAsItIsTheSameInTheSameCgroup) {
   ScratchCgroup scratch;

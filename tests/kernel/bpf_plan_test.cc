@@ -79,7 +79,7 @@ std::set<Feature> planned(const BpfPlan& plan) {
 std::set<std::string> wanted(const BpfPlan& plan, const KernelTypes& types) {
   std::set<std::string> names;
   for (const BpfProgram& program : bpf_programs()) {
-    if (wants(plan, types, program)) names.insert(program.name);
+    if (should_load(plan, types, program)) names.insert(program.name);
   }
   return names;
 }

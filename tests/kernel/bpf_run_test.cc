@@ -28,7 +28,7 @@ TEST(PossibleCpus, IsAtLeastOne) {
 
 // Exits with 0 if the call fails as it should. libbpf caches the number, so this needs a process in
 // which nothing has requested before.
-[[noreturn]] void ask_without_descriptors() {
+[[noreturn]] void probe_without_descriptors() {
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_NOFILE, &none);
   const auto cpus = possible_cpus();
@@ -37,7 +37,7 @@ TEST(PossibleCpus, IsAtLeastOne) {
 
 TEST(PossibleCpusDeathTest, IsAnErrorWithoutAFreeDescriptor) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(ask_without_descriptors(), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(probe_without_descriptors(), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

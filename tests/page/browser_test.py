@@ -266,7 +266,7 @@ class ReportTest(BrowserCase):
         self.assert_quiet(page)
 
     # A status page left open drops the oldest rows, and shows that by a later start: an unknown
-    # time must not look like an idle one.
+    # time must differ from an idle one.
     def test_live_rows_that_are_gone(self) -> None:
         page = self.opened(self.report("calm", "3", "calm"))
         joined = page.evaluate("""(() => {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recording of a made-up node with an incident: quiet minutes, a leak that meets a soft and then
-// a hard threshold, a kill whose memory is freed, and a kill by the kernel in an unwatched cgroup.
-// The policy decides, the agent's recorder writes. Tests and screenshots of `forestall report` use
-// it.
+// A recording of a made-up node with an incident: quiet minutes, a leak that reaches a soft and
+// then a hard threshold, a kill whose memory is freed, and a kill by the kernel in an unwatched
+// cgroup. The policy decides, the agent's recorder writes. Tests and screenshots of `forestall
+// report` use it.
 #pragma once
 
 #include <cstddef>

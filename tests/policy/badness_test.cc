@@ -50,7 +50,7 @@ TEST(BadnessTest, UnkillableProcessesHaveNoPoints) {
   ProcessSample spared = process(10, 100);
   spared.oom_score_adj = kOomScoreAdjMin;
   EXPECT_EQ(badness(spared, 1000), std::nullopt) << "even where the scan gave no reason";
-  EXPECT_EQ(badness(process(10, 0), 1000), 0) << "no memory to speak of is not unkillable";
+  EXPECT_EQ(badness(process(10, 0), 1000), 0) << "hardly any memory is not unkillable";
 }
 
 TEST(OomScoreTest, KnownFigures) {

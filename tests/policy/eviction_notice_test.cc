@@ -100,13 +100,13 @@ TEST(EvictionNoticeTest, TheThresholdIsTheDrivingOne) {
   idle.driving = false;
   const auto soft = met(Signal::memory_available, q("2Gi"), 6);
   const auto disk = met(Signal::nodefs_available, q("3Gi"), 7);
-  const auto says = [&](const Evidence& driving, const std::vector<Evidence>& evidence) {
+  const auto text = [&](const Evidence& driving, const std::vector<Evidence>& evidence) {
     return notice(sample_of(pod("p", {})), driving, evidence).message;
   };
   const std::string low = "The node was low on resource: memory. ";
-  EXPECT_EQ(says(kMemory, {soft, kMemory}), low + "Threshold quantity: 100Mi, available: 99Mi. ");
-  EXPECT_EQ(says(idle, {disk, idle, soft}), low + "Threshold quantity: 2Gi, available: 6. ");
-  EXPECT_EQ(says(idle, {disk, idle}), low);
+  EXPECT_EQ(text(kMemory, {soft, kMemory}), low + "Threshold quantity: 100Mi, available: 99Mi. ");
+  EXPECT_EQ(text(idle, {disk, idle, soft}), low + "Threshold quantity: 2Gi, available: 6. ");
+  EXPECT_EQ(text(idle, {disk, idle}), low);
 }
 
 TEST(EvictionNoticeTest, StorageIsRootfsAndLogsWhereBothAreKnown) {

@@ -32,7 +32,7 @@ void check(const std::vector<Case>& cases) {
 TEST(ExclusionTest, Protection) {
   const auto plain = workload("/a", mib(1));
   std::vector<Case> cases{
-      {"nothing speaks for it", plain, {}, {}, Exclusion::none},
+      {"no reason to exclude it", plain, {}, {}, Exclusion::none},
       {"priority below critical", workload("/a", mib(1), 1'999'999'999), {}, {}, Exclusion::none},
       {"critical priority", workload("/a", mib(1), 2'000'000'000), {}, {}, Exclusion::is_protected},
       {"protected even while being killed",

@@ -247,7 +247,7 @@ TEST(InactionTest, TheDomainsOwnThresholdsCount) {
   world.evaluate(2);
   EXPECT_EQ(world.why(memcg_kill(2.01, "/pods", "/pods/a")), "unread");
   EXPECT_EQ(world.why(memcg_kill(2.01, "/pods", "/pods/a"), 2.005), "too-fast 5 ms")
-      << "the kernel saw it where we could not";
+      << "the kernel noticed it where the agent could not";
   OomKillEvent by_path = memcg_kill(2.01, "/watched", "/watched/w");
   by_path.domain = {};
   EXPECT_EQ(world.why(by_path), "too-fast 1010 ms");
@@ -313,7 +313,7 @@ TEST(InactionTest, TheAgentDidNotRun) {
   Watch node(hard_node());
   node.with_available(mib(500), 1);
   EXPECT_EQ(node.why(node_kill(6), 2, 2), "stopped 4000 ms");
-  EXPECT_EQ(node.why(node_kill(6), std::nullopt, 3), "stopped") << "no source saw a crossing";
+  EXPECT_EQ(node.why(node_kill(6), std::nullopt, 3), "stopped") << "no source reported a crossing";
   EXPECT_EQ(node.why(node_kill(6), 2, 7), "too-fast 4000 ms") << "away after the kill";
   EXPECT_EQ(node.why(memcg_kill(6, "/x", "/x"), 2, 2), "not-watched") << "it would not have acted";
   Watch soft(soft_node());

@@ -57,7 +57,7 @@ TEST(OwnLimitTest, WarningsEvictNothingAndNeedNoWorkloads) {
     EXPECT_EQ(reported(decision), "none: own-limit-near");
     ASSERT_EQ(decision.evidence.size(), 1U);
     EXPECT_TRUE(decision.evidence[0].met);
-    EXPECT_FALSE(decision.evidence[0].asks_for_eviction());
+    EXPECT_FALSE(decision.evidence[0].requires_eviction());
   }
 }
 

@@ -56,7 +56,7 @@ unpack() {
   dpkg-source --no-check -x "$work/source/"*.dsc "$tree"
 }
 
-# From here on in GOPATH mode: with modules, go wants to update go.mod.
+# From here on in GOPATH mode: with modules, go updates go.mod.
 export GOCACHE=$work/gocache GOPATH=$work/gopath GO111MODULE=off GOPROXY=off GOSUMDB=off
 export CGO_ENABLED=0 HOME=$work PATH=/usr/lib/go-1.19/bin:$PATH
 

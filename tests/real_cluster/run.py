@@ -107,7 +107,7 @@ def run_suite(options: argparse.Namespace, name: str) -> list[str]:
 
 
 def write_junit(path: pathlib.Path, problems: list[str], changed: list[str]) -> None:
-    """Adds to the suite's report, or makes one that says why there is none."""
+    """Adds to the suite's report, or makes one with the reason why there is none."""
     suite = ElementTree.parse(path).getroot() if path.exists() else \
         ElementTree.Element("testsuite", name="cluster", tests="0")
     cases = [("HostIsAsItWas", changed)]

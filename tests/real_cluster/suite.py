@@ -404,7 +404,7 @@ class ClusterTest(unittest.TestCase):
 
 
 class Result(unittest.TextTestResult):
-    """Also collects what JUnit's format wants: each test with its time and its failure."""
+    """Also collects what JUnit's format needs: each test with its time and its failure."""
 
     def __init__(self, *arguments, **more) -> None:
         super().__init__(*arguments, **more)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cycle over plugins and profiles: nodes, limits, answers of the API server, and what a plugin
-// sees of the evictions before it.
+// gets of the evictions before it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -78,8 +78,8 @@ class WriterTest : public testing::Test {
 
 TEST_F(WriterTest, WritesItsEntriesAndEndsTheFile) {
   auto writer = std::move(Writer::create(options()).value());
-  EXPECT_TRUE(writer->take_key_wish());
-  EXPECT_FALSE(writer->take_key_wish());
+  EXPECT_TRUE(writer->take_key_request());
+  EXPECT_FALSE(writer->take_key_request());
   EXPECT_TRUE(writer->give("key", from_ns(1), kEntryKey));
   for (int i = 0; i < 1000; ++i) EXPECT_TRUE(writer->give(std::to_string(i), from_ns(i)));
   const auto totals = writer->close();
@@ -188,14 +188,14 @@ TEST_F(WriterTest, WantsAKeyAgainAfterAMinuteOfEntries) {
   Writer::Options soon = options();
   soon.flush_after = 1ms;
   auto writer = std::move(Writer::create(soon).value());
-  ASSERT_TRUE(writer->take_key_wish());
+  ASSERT_TRUE(writer->take_key_request());
   writer->give("key", from_ns(0), kEntryKey);
   writer->give("59 s", from_ns(59'000'000'000));
   ASSERT_TRUE(wait_for(tree_ / "d", [&] { return read_all(path_).entries.size() == 2; }));
-  EXPECT_FALSE(writer->take_key_wish());
+  EXPECT_FALSE(writer->take_key_request());
   writer->give("60 s", from_ns(60'000'000'000));
   ASSERT_TRUE(wait_for(tree_ / "d", [&] { return read_all(path_).entries.size() == 3; }));
-  EXPECT_TRUE(writer->take_key_wish());
+  EXPECT_TRUE(writer->take_key_request());
 }
 
 // A full disk, by a limit on the size of files.
@@ -218,7 +218,7 @@ TEST_F(WriterTest, ContinuesWhenThereIsSpaceAgainAndReportsLosses) {
   small.flush_after = 1ms;
   small.retry_after = 1ms;
   auto writer = std::move(Writer::create(small).value());
-  ASSERT_TRUE(writer->take_key_wish());
+  ASSERT_TRUE(writer->take_key_request());
   const std::string entry(1000, 'x');
   std::uint64_t given = 0;
   {
@@ -228,7 +228,7 @@ TEST_F(WriterTest, ContinuesWhenThereIsSpaceAgainAndReportsLosses) {
       if (writer->give(entry + std::to_string(given), from_ns(1))) ++given;
     }
     EXPECT_EQ(writer->trouble(), EFBIG);
-    EXPECT_TRUE(writer->take_key_wish());
+    EXPECT_TRUE(writer->take_key_request());
   }
   const std::uint64_t lost = writer->totals().lost_entries;
   while (!writer->give("after", from_ns(2), kEntryKey)) {

@@ -30,7 +30,7 @@ namespace rpc = ::grpc::reflection::v1;
 class ToyRankService final : public RankService {
  public:
   ToyRankService() : done_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
-  bool ask(const v1::RankRequest& request) override {
+  bool request_ranking(const v1::RankRequest& request) override {
     if (asked_.exchange(true)) return false;
     signal_ = request.signal();
     if (!held_) finish();
@@ -235,7 +235,7 @@ TEST_F(AgentServiceTest, RanksOneAtATime) {
 
 TEST_F(AgentServiceTest, UnreadRankingsDoNotAccumulate) {
   server_.reset();  // this thread is the service's
-  const auto ask = [this] {
+  const auto request_ranking = [this] {
     const auto call = service_->begin("/forestall.v1.Agent/Rank", {});
     call->take("");
     service_->take_news();
@@ -243,12 +243,12 @@ TEST_F(AgentServiceTest, UnreadRankingsDoNotAccumulate) {
   };
   std::vector<wire::GrpcFrame> unread;
   for (std::size_t i = 0; i < AgentService::kRankingsUnread; ++i) {
-    unread.push_back(ask().frame);
+    unread.push_back(request_ranking().frame);
     ASSERT_NE(unread.back(), nullptr);
   }
-  EXPECT_EQ(ask().status, wire::GrpcStatus::resource_exhausted);
+  EXPECT_EQ(request_ranking().status, wire::GrpcStatus::resource_exhausted);
   unread.pop_back();
-  EXPECT_NE(ask().frame, nullptr);
+  EXPECT_NE(request_ranking().frame, nullptr);
 }
 
 TEST_F(AgentServiceTest, DropsTheRankingOfACancelledCall) {
@@ -425,7 +425,7 @@ class Reflector {
                                                                                      method_,
                                                                                      &call_)) {}
 
-  rpc::ServerReflectionResponse ask(const rpc::ServerReflectionRequest& request) {
+  rpc::ServerReflectionResponse request_ranking(const rpc::ServerReflectionRequest& request) {
     rpc::ServerReflectionResponse response;
     EXPECT_TRUE(stream_->Write(request));
     EXPECT_TRUE(stream_->Read(&response));
@@ -434,7 +434,7 @@ class Reflector {
   rpc::ServerReflectionResponse symbol(const std::string& name) {
     rpc::ServerReflectionRequest request;
     request.set_file_containing_symbol(name);
-    return ask(request);
+    return request_ranking(request);
   }
   grpc::Status finish() {
     stream_->WritesDone();
@@ -457,7 +457,7 @@ TEST_P(ReflectionTest, ListsTheServices) {
   rpc::ServerReflectionRequest request;
   request.set_list_services("*");
   std::set<std::string> names;
-  const auto answer = reflector.ask(request);
+  const auto answer = reflector.request_ranking(request);
   for (const auto& each : answer.list_services_response().service()) {
     names.insert(each.name());
   }
@@ -529,15 +529,15 @@ TEST_P(ReflectionTest, ReportsUnknownSymbols) {
   EXPECT_EQ(reflector.symbol("no.such.Thing").error_response().error_code(), 5);
   rpc::ServerReflectionRequest request;
   request.set_file_by_filename("no/such.proto");
-  EXPECT_EQ(reflector.ask(request).error_response().error_code(), 5);
+  EXPECT_EQ(reflector.request_ranking(request).error_response().error_code(), 5);
   request.set_all_extension_numbers_of_type("forestall.v1.Record");
-  EXPECT_EQ(reflector.ask(request).all_extension_numbers_response().base_type_name(),
+  EXPECT_EQ(reflector.request_ranking(request).all_extension_numbers_response().base_type_name(),
             "forestall.v1.Record");
   request.mutable_file_containing_extension()->set_containing_type("forestall.v1.Record");
-  EXPECT_EQ(reflector.ask(request).error_response().error_code(), 5);
-  EXPECT_EQ(reflector.ask({}).error_response().error_code(), 3);
+  EXPECT_EQ(reflector.request_ranking(request).error_response().error_code(), 5);
+  EXPECT_EQ(reflector.request_ranking({}).error_response().error_code(), 3);
   request.set_file_by_filename("forestall/v1/service.proto");
-  const auto answer = reflector.ask(request);
+  const auto answer = reflector.request_ranking(request);
   EXPECT_EQ(answer.original_request().file_by_filename(), "forestall/v1/service.proto");
   EXPECT_GT(answer.file_descriptor_response().file_descriptor_proto_size(), 5);
 }

@@ -103,7 +103,7 @@ TEST_F(CapacityWorld, ReportsACrossingAndARecoveryOnceEach) {
   EXPECT_THAT(next(), IsEmpty());
 }
 
-// The loop saw the crossing before the source did: the source reports only the recovery.
+// The loop read the crossing before the source did: the source reports only the recovery.
 TEST_F(CapacityWorld, DoesNotReportWhatTheLoopFound) {
   run(2001);
   watch(98'000, 97'999);

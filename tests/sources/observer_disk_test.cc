@@ -47,7 +47,7 @@ class ObserverDisk : public ::testing::Test {
   }
   // Requests a walk and waits for its end.
   void walk() {
-    observer_->ask_disk_usage(clock_.now());
+    observer_->request_disk_usage(clock_.now());
     DiskUsageSource source(observer_->disk_walker());
     pollfd ready{source.fd(), POLLIN, 0};
     ASSERT_EQ(::poll(&ready, 1, 60'000), 1);
@@ -57,7 +57,7 @@ class ObserverDisk : public ::testing::Test {
     EXPECT_EQ(wakes[0].source, WakeSource::disk_usage);
   }
   bool walks_when_asked() {
-    observer_->ask_disk_usage(clock_.now());
+    observer_->request_disk_usage(clock_.now());
     pollfd ready{observer_->disk_walker().fd(), POLLIN, 0};
     return ::poll(&ready, 1, 100) == 1;
   }

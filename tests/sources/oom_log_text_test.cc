@@ -37,22 +37,22 @@ constexpr const char* kHostile[] = {
 class OomLogTextTest : public testing::Test {
  protected:
   // A record of the kernel, a microsecond after the one before.
-  void say(const std::string& text, Duration later = std::chrono::microseconds(1)) {
+  void feed(const std::string& text, Duration later = std::chrono::microseconds(1)) {
     record_.by_kernel = true;
     record_.at += later;
     record_.text = text;
     text_.take(record_, true, kills_);
   }
-  void say_on(const std::string& text) {
+  void feed_on(const std::string& text) {
     record_.continues = true;
-    say(text);
+    feed(text);
     record_.continues = false;
   }
-  void say_killed(int pid, const std::string& comm,
-                  const std::string& message = "Memory cgroup out of memory") {
-    say(message + ": Killed process " + std::to_string(pid) + " (" + comm +
-        ") total-vm:82368kB, anon-rss:33976kB, file-rss:540kB, shmem-rss:2096kB, UID:7 "
-        "pgtables:124kB oom_score_adj:-5");
+  void feed_killed(int pid, const std::string& comm,
+                   const std::string& message = "Memory cgroup out of memory") {
+    feed(message + ": Killed process " + std::to_string(pid) + " (" + comm +
+         ") total-vm:82368kB, anon-rss:33976kB, file-rss:540kB, shmem-rss:2096kB, UID:7 "
+         "pgtables:124kB oom_score_adj:-5");
   }
 
   OomLogText text_{4096};
@@ -84,12 +84,14 @@ TEST_F(OomLogTextTest, ADumpOfThisKernel) {
 }
 
 TEST_F(OomLogTextTest, TheWordsOf61ForAGlobalOom) {
-  say("bash invoked oom-killer: gfp_mask=0x140cca(GFP_HIGHUSER_MOVABLE|__GFP_COMP), order=0, "
+  feed(
+      "bash invoked oom-killer: gfp_mask=0x140cca(GFP_HIGHUSER_MOVABLE|__GFP_COMP), order=0, "
       "oom_score_adj=0");
-  say("CPU: 0 PID: 174 Comm: bash Not tainted 6.1.0-56-cloud-amd64 #1  Debian 6.1.192-2");
-  say("[  pid  ]   uid  tgid total_vm      rss pgtables_bytes swapents oom_score_adj name");
-  say("[    155]     0   155    20592    8667   135168        3             0 12 13");
-  say("oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,"
+  feed("CPU: 0 PID: 174 Comm: bash Not tainted 6.1.0-56-cloud-amd64 #1  Debian 6.1.192-2");
+  feed("[  pid  ]   uid  tgid total_vm      rss pgtables_bytes swapents oom_score_adj name");
+  feed("[    155]     0   155    20592    8667   135168        3             0 12 13");
+  feed(
+      "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,"
       "task_memcg=/a b/c,task=12 13,pid=155,uid=7");
   record_.at = {};
   record_.text.clear();
@@ -109,9 +111,9 @@ TEST_F(OomLogTextTest, TheWordsOf61ForAGlobalOom) {
 }
 
 TEST_F(OomLogTextTest, WithoutADumpReportsTheMessageAlone) {
-  say_killed(5, "x");
-  say_killed(6, "y", "Out of memory");
-  say_killed(7, "z", "Out of memory (oom_kill_allocating_task)");
+  feed_killed(5, "x");
+  feed_killed(6, "y", "Out of memory");
+  feed_killed(7, "z", "Out of memory (oom_kill_allocating_task)");
   ASSERT_THAT(kills_, SizeIs(3));
   EXPECT_EQ(kills_[0].constraint, Constraint::memcg);
   EXPECT_EQ(kills_[1].constraint, std::nullopt);
@@ -134,14 +136,15 @@ TEST_F(OomLogTextTest, SwapThatIsNotKnownIsNotZero) {
 }
 
 TEST_F(OomLogTextTest, MembersOfAGroupGoWithTheirFirst) {
-  say("hog invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0");
-  say("oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/a,"
+  feed("hog invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0");
+  feed(
+      "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/a,"
       "task_memcg=/a/b,task=hog,pid=5,uid=0");
-  say_killed(5, "hog");
-  say("Tasks in /a/b are going to be killed due to memory.oom.group set");
-  say_killed(5, "hog");
-  say_killed(6, "other");
-  say_killed(7, "third");
+  feed_killed(5, "hog");
+  feed("Tasks in /a/b are going to be killed due to memory.oom.group set");
+  feed_killed(5, "hog");
+  feed_killed(6, "other");
+  feed_killed(7, "third");
   ASSERT_THAT(kills_, SizeIs(3));
   EXPECT_FALSE(kills_[0].with_another);
   for (const auto i : {1U, 2U}) {
@@ -151,18 +154,18 @@ TEST_F(OomLogTextTest, MembersOfAGroupGoWithTheirFirst) {
     EXPECT_EQ(kills_[i].path, "");
   }
   // A later one is not a member any more.
-  say("", std::chrono::seconds(1));
-  say_killed(8, "late");
+  feed("", std::chrono::seconds(1));
+  feed_killed(8, "late");
   EXPECT_FALSE(kills_.back().with_another);
 }
 
 TEST_F(OomLogTextTest, ALineInPartsIsPutTogether) {
-  say("hog invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0");
-  say("oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/a");
-  say("a line of another program");
-  say_on(",task_memcg=/a/b");
-  say_on(",task=hog,pid=5,uid=0");
-  say_killed(5, "hog");
+  feed("hog invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0");
+  feed("oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/a");
+  feed("a line of another program");
+  feed_on(",task_memcg=/a/b");
+  feed_on(",task=hog,pid=5,uid=0");
+  feed_killed(5, "hog");
   ASSERT_THAT(kills_, SizeIs(1));
   EXPECT_EQ(kills_.front().path, "/a/b");
   EXPECT_EQ(kills_.front().domain_path, "/a");
@@ -170,11 +173,12 @@ TEST_F(OomLogTextTest, ALineInPartsIsPutTogether) {
 
 TEST_F(OomLogTextTest, APathThatDidNotFitIsNotKnown) {
   // As on 6.18: the path is a separate part, truncated to a record.
-  say("oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/a,"
+  feed(
+      "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/a,"
       "task_memcg=");
-  say_on("/a/" + std::string(1018, 'x'));
-  say_on(",task=hog,pid=5,uid=0");
-  say_killed(5, "hog");
+  feed_on("/a/" + std::string(1018, 'x'));
+  feed_on(",task=hog,pid=5,uid=0");
+  feed_killed(5, "hog");
   ASSERT_THAT(kills_, SizeIs(1));
   EXPECT_EQ(kills_.front().constraint, Constraint::memcg);
   EXPECT_EQ(kills_.front().path, "");
@@ -182,9 +186,10 @@ TEST_F(OomLogTextTest, APathThatDidNotFitIsNotKnown) {
 }
 
 TEST_F(OomLogTextTest, ReportsAProcessWithoutLeaderByTheLeadersPid) {
-  say("oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,"
+  feed(
+      "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,"
       "task_memcg=/,task=hog,pid=5,uid=0");
-  say_killed(9, "hog", "Out of memory");
+  feed_killed(9, "hog", "Out of memory");
   ASSERT_THAT(kills_, SizeIs(1));
   EXPECT_EQ(kills_.front().victim.pid, 5);
 }
@@ -199,10 +204,11 @@ TEST_F(OomLogTextTest, IgnoresLinesFromUserSpace) {
 }
 
 TEST_F(OomLogTextTest, ALossDropsPartialEvents) {
-  say("oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,"
+  feed(
+      "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,"
       "task_memcg=/a,task=hog,pid=5,uid=0");
   text_.forget();
-  say_killed(6, "hog");
+  feed_killed(6, "hog");
   ASSERT_THAT(kills_, SizeIs(1));
   EXPECT_EQ(kills_.front().path, "");
   EXPECT_EQ(kills_.front().constraint, Constraint::memcg);

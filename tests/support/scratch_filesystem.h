@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A filesystem for one test: ext4 in a sparse file on a loop device, or tmpfs. Mounted in a mount
-// namespace of the test process, so that the host never sees it and its end removes everything.
+// namespace of the test process, so that the host never has it and its end removes everything.
 //
 // Needs CAP_SYS_ADMIN. ext4 also needs mkfs.ext4 and a loop device, which this host and the guests
 // of vmtests have.

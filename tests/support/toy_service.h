@@ -2,7 +2,7 @@
 // A service for tests of the server.
 //   /t.T/Echo   returns each message
 //   /t.T/Flood  messages of 1000 bytes without end
-//   /t.T/Wait   waits until say() is called; then sends that to all
+//   /t.T/Wait   waits until send() is called; then sends that to all
 #pragma once
 
 #include <sys/eventfd.h>
@@ -39,7 +39,7 @@ class ToyService final : public GrpcService {
     saying_.clear();
   }
   // Any thread.
-  void say(const std::string& text) {
+  void send(const std::string& text) {
     const std::lock_guard lock(mutex_);
     saying_.push_back(text);
     eventfd_write(news_.get(), 1);

@@ -54,11 +54,11 @@ TEST(Keys, TheRankingKeyToggles) {
   Layout layout = layout_of(3, 5);
   View view;
   view.sort = Column::stall;
-  EXPECT_EQ(apply(key('k'), layout, view), Command::ask);
+  EXPECT_EQ(apply(key('k'), layout, view), Command::resample);
   EXPECT_EQ(view.ranking, "kernel");
   EXPECT_EQ(view.sort, Column::order) << "a requested order is shown";
   layout.ranking = "kernel";
-  EXPECT_EQ(apply(key('k'), layout, view), Command::ask);
+  EXPECT_EQ(apply(key('k'), layout, view), Command::resample);
   EXPECT_EQ(view.ranking, "kubelet");
 }
 
@@ -117,7 +117,7 @@ TEST(Keys, FilterIsTypedAndTakenBack) {
 TEST(Keys, IntervalKeepsItsBounds) {
   const Layout layout = layout_of(3, 5);
   View view;
-  for (int i = 0; i < 20; ++i) EXPECT_EQ(apply(key('-'), layout, view), Command::ask);
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(apply(key('-'), layout, view), Command::resample);
   EXPECT_EQ(view.interval, kIntervalMin);
   for (int i = 0; i < 20; ++i) (void)apply(key('+'), layout, view);
   EXPECT_EQ(view.interval, kIntervalMax);
@@ -127,7 +127,7 @@ TEST(Keys, IntervalKeepsItsBounds) {
 
 TEST(Keys, ShowsThatItIsPaused) {
   View view;
-  EXPECT_EQ(apply(key('p'), layout_of(3, 5), view), Command::ask);
+  EXPECT_EQ(apply(key('p'), layout_of(3, 5), view), Command::resample);
   EXPECT_TRUE(view.paused);
 }
 
@@ -139,10 +139,10 @@ TEST(Keys, EnterOpensTheSelectedWorkloadAndEscapeClosesIt) {
   EXPECT_EQ(view.opened, std::nullopt);
   (void)apply(other(Input::Kind::down), layout, view);
   view.process_scroll = 7;
-  EXPECT_EQ(apply(other(Input::Kind::enter), layout, view), Command::ask);
+  EXPECT_EQ(apply(other(Input::Kind::enter), layout, view), Command::resample);
   EXPECT_EQ(view.opened, "/w1");
   EXPECT_EQ(view.process_scroll, 0);
-  EXPECT_EQ(apply(other(Input::Kind::escape), layout, view), Command::ask);
+  EXPECT_EQ(apply(other(Input::Kind::escape), layout, view), Command::resample);
   EXPECT_EQ(view.opened, std::nullopt);
   EXPECT_EQ(view.selected, "/w1");
 }
@@ -168,7 +168,7 @@ TEST(Keys, ScrollProcessesWithinTheirNumber) {
   EXPECT_EQ(view.selected, "/w1");
   EXPECT_EQ(apply(key('s'), layout, view), Command::none) << "sorted by RSS";
   EXPECT_EQ(view.sort, Column::order);
-  EXPECT_EQ(apply(key('p'), layout, view), Command::ask);
+  EXPECT_EQ(apply(key('p'), layout, view), Command::resample);
   EXPECT_EQ(apply(key('h'), layout, view), Command::none);
   EXPECT_TRUE(view.help);
   (void)apply(other(Input::Kind::escape), layout, view);

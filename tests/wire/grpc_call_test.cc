@@ -151,7 +151,7 @@ TEST(GrpcCall, CancelledWhileItWaits) {
 
 TEST(GrpcCall, AnotherLanguage) {
   const Listener listener(8);
-  const OneAnswer server(listener, "220 mail.example.com ESMTP: who are you?\r\n");
+  const OneAnswer server(listener, "220 mail.example.com ESMTP: ready\r\n");
   const GrpcReply reply = grpc_call(at(listener.path()), kMethod, "", seconds(20));
   EXPECT_EQ(reply.code, EPROTO);
   EXPECT_THAT(reply.message, HasSubstr("not HTTP/2"));

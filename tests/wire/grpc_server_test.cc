@@ -110,10 +110,10 @@ TEST_F(GrpcServerTest, SendsEventsToAllSubscribers) {
   // Its header fields show that the stream was accepted.
   ASSERT_TRUE(one.run_until([&] { return !one.answer(a).fields.empty(); }));
   ASSERT_TRUE(other.run_until([&] { return !other.answer(b).fields.empty(); }));
-  service_.say("news");
+  service_.send("news");
   EXPECT_TRUE(one.run_until([&] { return one.answer(a).body == grpc_frame("news"); }));
   EXPECT_TRUE(other.run_until([&] { return other.answer(b).body == grpc_frame("news"); }));
-  service_.say("more");
+  service_.send("more");
   EXPECT_TRUE(
       one.run_until([&] { return one.answer(a).body == grpc_frame("news") + grpc_frame("more"); }));
 }
@@ -211,7 +211,7 @@ TEST_F(GrpcServerTest, AnIdleSubscriberIsNotSlow) {
   const auto stream = client.request("/t.T/Wait", grpc_frame(""));
   EXPECT_FALSE(client.run_until([&] { return client.answer(stream).closed.has_value(); },
                                 milliseconds(1500)));
-  service_.say("late");
+  service_.send("late");
   EXPECT_TRUE(client.run_until([&] { return client.answer(stream).body == grpc_frame("late"); }));
 }
 

@@ -76,8 +76,8 @@ class Ladder::Machine {
   Victim& add(const WorkloadSample& sample, const LadderOptions& options,
               std::optional<pid_t> only);
   [[nodiscard]] Victim* find(std::uint32_t number);
-  void hear_events();
-  void hear_reports();
+  void drain_events();
+  void drain_reports();
   void collect();
   void refuse_second(const WorkloadSample& sample);
 
@@ -198,7 +198,7 @@ Victim* Ladder::Machine::find(std::uint32_t number) {
   return found == victims_.end() ? nullptr : found->get();
 }
 
-void Ladder::Machine::hear_events() {
+void Ladder::Machine::drain_events() {
   std::array<epoll_event, kEventsPerWait> events;
   for (int wait = 0; wait < kWaitsPerAdvance; ++wait) {
     const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), 0);
@@ -206,7 +206,7 @@ void Ladder::Machine::hear_events() {
     for (int i = 0; i < count; ++i) {
       const auto key = EventKey::unpack(events[static_cast<std::size_t>(i)].data.u64);
       if (key.pack() == kReports.pack()) {
-        hear_reports();
+        drain_reports();
       } else if (Victim* victim = find(key.victim)) {
         victim->on_event(key.index);
       }
@@ -215,7 +215,7 @@ void Ladder::Machine::hear_events() {
   }
 }
 
-void Ladder::Machine::hear_reports() {
+void Ladder::Machine::drain_reports() {
   reports_.clear();
   reapers_->drain(reports_);
   reclaimer_->drain(reports_);
@@ -228,7 +228,7 @@ void Ladder::Machine::hear_reports() {
 }
 
 void Ladder::Machine::advance() {
-  hear_events();
+  drain_events();
   for (const auto& victim : victims_) victim->check();
   collect();
 }

@@ -51,8 +51,8 @@ void count_one(ProcessSnapshot& snapshot, const NeverKill& never_kill, pid_t pid
 }
 
 bool still_unreaped(const kernel::ProcessRef& process) {
-  const auto asked = process.send_signal(0);
-  return asked.ok() || asked.error().code == EPERM;
+  const auto signalled = process.send_signal(0);
+  return signalled.ok() || signalled.error().code == EPERM;
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ void Victim::begin(Duration grace) {
     outcome_waits_ = true;
     return;
   }
-  if (grace > Duration::zero() && ask_to_end(grace)) {
+  if (grace > Duration::zero() && request_exit(grace)) {
     watch(0);
     return check();
   }
@@ -169,7 +169,7 @@ void Victim::measure_before() {
 
 // SIGTERM to every process, as service managers do (systemd's KillMode=control-group). False if no
 // process could be signalled: then there is nothing to wait for.
-bool Victim::ask_to_end(Duration grace) {
+bool Victim::request_exit(Duration grace) {
   if (held_.empty() || !signal_processes(0, SIGTERM)) {
     if (held_.empty()) attempt(Rung::sigterm).failure = Error{ENOSYS, "SIGTERM needs pidfds"};
     return false;

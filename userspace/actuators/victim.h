@@ -137,7 +137,7 @@ class Victim {
   [[nodiscard]] bool open_processes();
   void measure_before();
   // The signal.
-  [[nodiscard]] bool ask_to_end(Duration grace);
+  [[nodiscard]] bool request_exit(Duration grace);
   void end_now();
   void compare_twin_again();
   void open_twin(const std::vector<pid_t>& present, Twin wanted);

@@ -83,7 +83,7 @@ void Core::source_ready(sources::Source& source) {
   {
     const LoopWorkScope work_scope(parts_.counts->work, LoopWork::events);
     source.drain(now, wakes);
-    for (const SeenCrossing& crossing : source.take_crossings()) crossings_.saw(crossing);
+    for (const SeenCrossing& crossing : source.take_crossings()) crossings_.add(crossing);
   }
   for (const Wake& wake : wakes) {
     if (wake.source == WakeSource::workload_change) tree_.note_change(wake.at);
@@ -264,7 +264,7 @@ bool Core::decide(const Wake& wake, MonotonicTime woken) {
   record.wall_time_ns = wall_time_ns();
   // The evaluation may have found a crossing whose event is still in the ring.
   for (const sources::Source* source : parts_.sources) {
-    for (const SeenCrossing& reading : source->last_readings()) crossings_.saw(reading);
+    for (const SeenCrossing& reading : source->last_readings()) crossings_.add(reading);
   }
   crossings_.evaluated(record);
   if (const auto driving = record.decision.driving) {

@@ -101,7 +101,7 @@ CrossingBounds CrossingTracker::bounds(const Evidence& evidence, MonotonicTime s
   bounds.above = state.above;
   if (state.below) bounds.below = *state.below;
   bounds.seen = state.by;
-  // Another part saw it, and an evaluation since did not: what was before is not known any more.
+  // Another part found it met, and an evaluation since did not: the reading before is unknown.
   if (bounds.above && bounds.above->at > bounds.below.at) bounds.above.reset();
   return bounds;
 }

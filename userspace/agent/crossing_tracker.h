@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// When each threshold was crossed, as far as it was seen: between the last reading that did not
-// meet it and the first that did. A threshold counts as met as the policy evaluates it, with the
-// memory of victims that is pending release; so a further victim has a crossing of its own.
+// When each threshold was crossed, as far as readings show it: between the last reading that
+// did not reach it and the first that did. A threshold counts as met as the policy evaluates it,
+// with the memory of victims that is pending release; so a further victim has a crossing of its
+// own.
 //
 // A source may have read usage in between. The threshold's line in terms of usage moves with
 // inactive_file, pending releases and limits, which a source does not read. So a reading counts as
@@ -25,8 +26,8 @@ namespace forestall::agent {
 // Thread rule: the loop's thread only.
 class CrossingTracker {
  public:
-  // What a source saw since the last evaluation.
-  void saw(const SeenCrossing& crossing) { seen_.push_back(crossing); }
+  // What a source add since the last evaluation.
+  void add(const SeenCrossing& crossing) { seen_.push_back(crossing); }
   // An evaluation, in the order in which they were made. With Record::prepared, of a part of the
   // subjects.
   void evaluated(const Record& record);

@@ -17,7 +17,7 @@ constexpr Duration kReadLately = std::chrono::seconds(1);
 // Whether candidates may be ranked for memory, the one ranking that uses the kernel's points.
 bool may_rank_by_memory(const Decision& decision) {
   return std::ranges::any_of(decision.evidence, [](const Evidence& evidence) {
-    return evidence.asks_for_eviction() && evidence.driving &&
+    return evidence.requires_eviction() && evidence.driving &&
            has_usage_line(evidence.threshold.signal);
   });
 }
@@ -32,7 +32,7 @@ Record Evaluator::evaluate(const Wake& wake, MonotonicTime began) {
 
 // `read_more` adds what the decision requests; false: there is nothing to add.
 template <class ReadMore>
-policy::Step Evaluator::ask(Observation& observation, ReadMore read_more) const {
+policy::Step Evaluator::run_policy(Observation& observation, ReadMore read_more) const {
   const exports::LoopWorkScope ranks(parts_.work, exports::LoopWork::rank);
   auto answer = policy::step(parts_.config, state_, observation);
   while (read_more(answer.decision)) {
@@ -42,14 +42,14 @@ policy::Step Evaluator::ask(Observation& observation, ReadMore read_more) const 
 }
 
 // False: the list does not answer for the decision, and `record` is as it was. The state stays as
-// it was in either case: the policy saw a part of the node only, and the evaluation that follows
+// it was in either case: the policy got a part of the node only, and the evaluation that follows
 // the kill reads all of it.
 bool Evaluator::evaluate_prepared(const Wake& wake, Record& record) {
   const VictimCache& victim_cache = parts_.victim_cache;
   const MonotonicTime now = parts_.clock.now();
   if (!victim_cache.ready(now)) return false;
-  const bool knows_all = parts_.tree.knows_workloads(now);
-  if (!knows_all && !parts_.tree.is_recent(now)) return false;
+  const bool complete = parts_.tree.has_all_workloads(now);
+  if (!complete && !parts_.tree.is_recent(now)) return false;
   const auto watched = victim_cache.watched();
   const CgroupId crossed = wake.cgroup.value_or(CgroupId{});
   if (wake.usage && std::ranges::find(watched, crossed) == watched.end()) return false;
@@ -71,7 +71,7 @@ bool Evaluator::evaluate_prepared(const Wake& wake, Record& record) {
   observation.kills = std::move(kills);
   MonotonicTime observed;
   bool inspected = false;
-  auto answer = ask(observation, [&](const Decision& decision) {
+  auto answer = run_policy(observation, [&](const Decision& decision) {
     if (inspected || decision.action != Action::inspect) return false;
     const exports::LoopWorkScope reads(parts_.work, exports::LoopWork::candidates);
     victim_cache.offer(observation);
@@ -82,7 +82,7 @@ bool Evaluator::evaluate_prepared(const Wake& wake, Record& record) {
   });
   if (!inspected || answer.decision.action != Action::kill) return false;
   if (!victim_cache.covers(answer.decision)) return false;
-  if (!knows_all && !parts_.tree.allows(answer.decision)) return false;
+  if (!complete && !parts_.tree.allows(answer.decision)) return false;
   for (ConditionStatus& status : answer.decision.conditions) status.changed = false;
   record.stages.observed = observed;
   record.prepared = victim_cache.prepared(now);
@@ -103,7 +103,7 @@ void Evaluator::evaluate_everything(const Wake& wake, MonotonicTime began, Recor
   observation.rules = parts_.rules.use();
   auto answer = decide(began, observation);
   const bool is_kill = answer.decision.action == Action::kill;
-  if (!knows_all_ && !(is_kill && parts_.tree.allows(answer.decision))) {
+  if (!complete_ && !(is_kill && parts_.tree.allows(answer.decision))) {
     parts_.tree.refresh();
     observation.workloads.reset();
     answer = decide(began, observation);
@@ -116,10 +116,10 @@ void Evaluator::evaluate_everything(const Wake& wake, MonotonicTime began, Recor
 }
 
 policy::Step Evaluator::decide(MonotonicTime began, Observation& observation) {
-  knows_all_ = true;
+  complete_ = true;
   bool inspected = false;
   bool named = false;
-  return ask(observation, [&](const Decision& decision) {
+  return run_policy(observation, [&](const Decision& decision) {
     if (!std::exchange(inspected, true) && add_workloads(decision, began, observation)) return true;
     return !std::exchange(named, true) && add_containers(decision, observation);
   });
@@ -146,7 +146,7 @@ bool Evaluator::add_workloads(const Decision& decision, MonotonicTime began,
   });
   const exports::LoopWorkScope reads(
       parts_.work, after_kill ? exports::LoopWork::after_kill : exports::LoopWork::candidates);
-  knows_all_ = parts_.tree.refresh_before_kill(may_rank_by_memory(decision));
+  complete_ = parts_.tree.refresh_before_kill(may_rank_by_memory(decision));
   const auto subject = measured ? std::string_view() : policy::inspection_subject(decision);
   read_workloads(subject, {may_rank_by_memory(decision), began}, observation);
   parts_.growth.apply(*observation.workloads);
@@ -216,7 +216,7 @@ void Evaluator::note_disk_shortage(const Decision& decision, MonotonicTime at) {
 // message. False when there is none.
 bool Evaluator::add_containers(const Decision& decision, Observation& observation) {
   if (decision.reason == Reason::disk_usage_unread) {
-    parts_.observer.ask_disk_usage(parts_.clock.now(), Duration::zero());
+    parts_.observer.request_disk_usage(parts_.clock.now(), Duration::zero());
     return false;
   }
   if (decision.evictions.size() != 1 || decision.evictions.front().at_once) return false;

@@ -68,7 +68,7 @@ class Evaluator {
 
  private:
   template <class ReadMore>
-  [[nodiscard]] policy::Step ask(Observation& observation, ReadMore read_more) const;
+  [[nodiscard]] policy::Step run_policy(Observation& observation, ReadMore read_more) const;
   // The workloads of one reading.
   struct RecentWorkloads {
     MonotonicTime at;
@@ -90,8 +90,8 @@ class Evaluator {
 
   const EvaluatorParts parts_;
   policy::State state_;
-  policy::State before_;   // what state_ was before the last step
-  bool knows_all_ = true;  // no workload came since the tree was listed, for the last decide()
+  policy::State before_;  // what state_ was before the last step
+  bool complete_ = true;  // no workload came since the tree was listed, for the last decide()
   std::optional<MonotonicTime> disk_short_since_;
   std::optional<RecentWorkloads> reading_;  // the last one; without workloads until they are kept
 };

@@ -37,7 +37,7 @@ std::string_view hook_word(std::uint32_t hook) {
 std::string_view kind_word(std::uint32_t kind) {
   switch (kind) {
     case ABI_GUARD_CROSSED: return "crossed";
-    case ABI_GUARD_SHOT: return "killed";
+    case ABI_GUARD_KILLED: return "killed";
     case ABI_GUARD_DYING: return "dying-already";
     case ABI_GUARD_FAILED: return "failed";
     case ABI_GUARD_GIVEN_UP: return "given-up";
@@ -341,7 +341,7 @@ std::vector<KillRequest> GuardController::take_kills() {
   std::vector<KillRequest> kills;
   parts_.guard->drain([&](const abi_guard_report& found) {
     report(found);
-    if (found.kind != ABI_GUARD_SHOT) return;
+    if (found.kind != ABI_GUARD_KILLED) return;
     const auto same = std::ranges::find_if(kills, [&](const KillRequest& kill) {
       return kill.victim().workload.cgroup == CgroupId{found.victim.cgroup};
     });

@@ -15,8 +15,8 @@ constexpr Duration kWatchdogHold = std::chrono::milliseconds(10);
 
 }  // namespace
 
-// The watchdog reports its kill at once, and the next evaluation sees it. If no process was left to
-// signal it reports nothing: the hold covers that, because no line was armed.
+// The watchdog reports its kill at once, and the next evaluation reads it. If no process was left
+// to signal it reports nothing: the hold covers that, because no line was armed.
 bool KillController::claim() {
   if (parts_.watchdog.claim()) return true;
   parts_.scheduler.hold_until(parts_.clock.now() + kWatchdogHold);
@@ -77,7 +77,7 @@ void KillController::submit(KillRequest request) {
     if (parts_.victim_cache.ready(at)) request.prepared = parts_.victim_cache.prepared(at);
   }
   // The loop's last reading above the line bounds a crossing that only the watchdog or the guard
-  // saw.
+  // found.
   if (request.origin != KillOrigin::loop && request.decision.driving) {
     request.crossing = parts_.crossings.bounds(request.decision.evidence[*request.decision.driving],
                                                request.stages.crossed);
@@ -130,8 +130,8 @@ void KillController::post_orders(const Config& config) {
                        parts_.victim_cache.good_until());
 }
 
-// Orders are for a threshold that the loop has not seen met. If it saw one and did not kill, it had
-// a reason not to.
+// Orders are for a threshold that the loop has not found met. If it found one and did not kill, it
+// had a reason not to.
 void KillController::withdraw_if_met(const Decision& decision) {
   const bool met = std::ranges::any_of(decision.evidence, [](const Evidence& evidence) {
     return evidence.first_met && evidence.threshold.hard() &&

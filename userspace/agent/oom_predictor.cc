@@ -76,10 +76,10 @@ void OomPredictor::evaluated(const Observation& observation, const Decision& dec
   if (near && !alarm) domains.erase(far.begin(), far.end());
   if (domains.size() > kRoundMax) domains.resize(kRoundMax);
   if (domains.empty()) return;
-  ask(std::move(domains), rest);
+  request_round(std::move(domains), rest);
 }
 
-void OomPredictor::ask(std::vector<Domain> domains, Duration rest) {
+void OomPredictor::request_round(std::vector<Domain> domains, Duration rest) {
   wanted_ = std::move(domains);
   due_ = ended_ ? *ended_ + rest : clock_.now();
   time_passed();

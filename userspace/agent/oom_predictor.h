@@ -114,7 +114,7 @@ class OomPredictor final : public LoopPredictor {
   OomPredictor(const kernel::CgroupTree& tree, std::unique_ptr<sources::ProcessSource> processes,
                const Clock& clock, const std::string& proc, const std::string& sys);
   [[nodiscard]] std::vector<Domain> domains_of(const Observation& observation) const;
-  void ask(std::vector<Domain> domains, Duration rest);
+  void request_round(std::vector<Domain> domains, Duration rest);
   void start();
   void keep(const Found& found);
   [[nodiscard]] Kept* find(const OomKillEvent& kill);

@@ -15,7 +15,7 @@ void PodReconciler::reconcile() {
   const MonotonicTime now = clock_.now();
   due_ = now + config_.recheck_interval;
   if (config_.known_pods.empty()) return;
-  if (config_.local_storage_isolation) observer_.ask_disk_usage(now, kLimitsAgeMax);
+  if (config_.local_storage_isolation) observer_.request_disk_usage(now, kLimitsAgeMax);
   const CgroupId node{};
   const auto observation =
       observer_.sample_subjects(Wake{WakeSource::recheck, now, {}, {}}, now, std::span(&node, 1));

@@ -53,10 +53,10 @@ bool RecordReporter::is_repetition(const Decision& decision) const {
 }
 
 void RecordReporter::workload_sample(Evaluator& evaluator, MonotonicTime now) {
-  const auto wants = [&](exports::PassListener* listener) {
-    return listener->wants_workload_sample(now);
+  const auto needs_pass = [&](exports::PassListener* listener) {
+    return listener->needs_workload_sample(now);
   };
-  if (std::ranges::none_of(parts_.pass_listeners, wants)) return;
+  if (std::ranges::none_of(parts_.pass_listeners, needs_pass)) return;
   const MonotonicTime began = parts_.clock->now();
   const auto workloads = evaluator.sample_workloads();
   if (!workloads) return;

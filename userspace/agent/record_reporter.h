@@ -23,7 +23,7 @@ class RecordReporter {
 
   // Every answer of the policy, whatever becomes of it. Counts the evaluation.
   void report_pass(const Config& config, const policy::State& before, const Record& record);
-  // When a listener wants the next pass, whatever happens meanwhile; nullopt: none does.
+  // When a listener needs the next pass, whatever happens meanwhile; nullopt: none does.
   [[nodiscard]] std::optional<MonotonicTime> next_pass() const;
   // That pass is made now.
   void pass_due(MonotonicTime now) { last_due_ = now; }
@@ -38,7 +38,7 @@ class RecordReporter {
   // The decision is reported by its kills' own records.
   void set_last(const Decision& decision) { last_reported_ = decision; }
   [[nodiscard]] std::uint64_t next_sequence() { return ++sequence_; }
-  // Reads the workloads while no threshold is met, if a listener wants them: a replay under another
+  // Reads the workloads while no threshold is met, if a listener needs them: a replay under another
   // configuration needs them.
   void workload_sample(Evaluator& evaluator, MonotonicTime now);
   // The configuration was replaced.

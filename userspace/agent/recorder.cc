@@ -147,8 +147,8 @@ void Recorder::passed(const exports::PolicyPass& pass) {
   }
   const Record& record = pass.record;
   const MonotonicTime at = record.observation.at;
-  const bool wished = session.writer->take_key_wish();
-  if (session.broken || wished || session.reloads != pass.reloads) {
+  const bool requested = session.writer->take_key_request();
+  if (session.broken || requested || session.reloads != pass.reloads) {
     session.broken = false;
     session.reloads = pass.reloads;
     const auto& key = session.encoder->key(at, record.wall_time_ns, pass.config, pass.before);
@@ -177,7 +177,7 @@ void Recorder::write(const Record& record) {
   session.give(session.encoder->record(record), record.observation.at, 0, durable);
 }
 
-bool Recorder::wants_workload_sample(MonotonicTime now) {
+bool Recorder::needs_workload_sample(MonotonicTime now) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   // An evaluation that could not be recorded leaves no room for a sampling of the workloads.
   const bool wanted =

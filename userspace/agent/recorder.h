@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records what the loop observed and decided: as a ring on disk while the agent runs, or in a file
-// while a client wants one.
+// while a client requests one.
 //
 // The loop encodes after a kill was begun, which takes some microseconds, and gives the bytes to
 // the writer's thread (recording/writer.h). It never waits: while another thread starts or stops a
@@ -76,7 +76,7 @@ class Recorder final : public exports::RecordSink, public exports::PassListener 
   [[nodiscard]] std::optional<Duration> pass_interval() const override {
     return recording_ ? std::optional(kInterval) : std::nullopt;
   }
-  [[nodiscard]] bool wants_workload_sample(MonotonicTime now) override;
+  [[nodiscard]] bool needs_workload_sample(MonotonicTime now) override;
   void sampled(const exports::WorkloadSampling& workload_sample) override;
 
  private:

@@ -268,7 +268,7 @@ void TreeRefresher::refresh_if_stale(MonotonicTime now) {
   if (is_stale(now)) scan();
 }
 
-bool TreeRefresher::knows_workloads(MonotonicTime now) {
+bool TreeRefresher::has_all_workloads(MonotonicTime now) {
   note_new_cgroups();
   if (lacks_change()) return false;
   if (has_cgroup_events_) return true;

@@ -83,7 +83,7 @@ class TreeRefresher {
   void refresh_if_stale(MonotonicTime now);
   // Whether a workload that came lately would be known. A new one may be protected and lie inside
   // a listed one, so a list is used only then, or if allows() is called before the kill.
-  [[nodiscard]] bool knows_workloads(MonotonicTime now);
+  [[nodiscard]] bool has_all_workloads(MonotonicTime now);
   // The tree in use is recent enough for a kill that allows() checks.
   [[nodiscard]] bool is_recent(MonotonicTime now) const;
 

@@ -31,7 +31,7 @@ bool is_urgent(const Wake& wake) {
   }
 }
 
-// The wake that goes on record: the first that saw a crossing, else the first.
+// The wake that goes on record: the first that reports a crossing, else the first.
 const Wake& foremost(const std::vector<Wake>& wakes) {
   const auto sees_usage = [](const Wake& wake) { return wake.usage.has_value(); };
   const auto found = std::ranges::find_if(wakes, sees_usage);
@@ -78,7 +78,7 @@ void WakeScheduler::set_lines(std::span<const Line> lines) {
 }
 
 void WakeScheduler::hold(const Decision& decision, MonotonicTime now) {
-  if (std::ranges::none_of(decision.evidence, &Evidence::asks_for_eviction)) {
+  if (std::ranges::none_of(decision.evidence, &Evidence::requires_eviction)) {
     hold_until_.reset();
     hold_length_ = Duration::zero();
     return;

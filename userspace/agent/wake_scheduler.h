@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // When to evaluate.
 //
-// - A wake that saw usage cross its line is evaluated at once. A hint (reclaim, stall, PSI, a
+// - A wake that reports usage above its line is evaluated at once. A hint (reclaim, stall, PSI, a
 // change
 //   of the tree) waits until the nearest line could have been reached since the last evaluation:
 //   any process can cause reclaim or create cgroups all day, and the loop runs at real-time

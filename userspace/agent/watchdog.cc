@@ -36,7 +36,7 @@ struct Watchdog::Post {
   std::optional<sources::CgroupReader> group;
 
   bool own_limit = false;  // its capacity is the cgroup's limit
-  std::optional<MetSince> suspicion;
+  std::optional<MetSince> met_since;
 
   // False: the files of its subject cannot be opened.
   [[nodiscard]] bool open(const kernel::CgroupTree& tree, std::string& buffer) {
@@ -209,32 +209,32 @@ void Watchdog::open(Orders& orders) {
 void Watchdog::watch(Orders& orders) {
   if (!orders.opened) open(orders);
   const MonotonicTime now = clock_.now();
-  if (now >= orders.until || gives_way(orders, now) || has_untaken_kill()) return;
+  if (now >= orders.until || defers_to_guard(orders, now) || has_untaken_kill()) return;
   for (Post& post : orders.posts) {
     const auto used = post.read(buffer_);
     if (!used || *used <= post.order.floor_line) {
-      post.suspicion.reset();
+      post.met_since.reset();
       continue;
     }
-    if (!post.suspicion) post.suspicion = {now, evaluations_.load(std::memory_order_relaxed)};
-    if (loop_is_late(*post.suspicion, now)) return act(orders, post, *used);
+    if (!post.met_since) post.met_since = {now, evaluations_.load(std::memory_order_relaxed)};
+    if (loop_is_late(*post.met_since, now)) return act(orders, post, *used);
   }
 }
 
 // One crossing must have one victim. The count is enough here: only the loop reads the reports.
-bool Watchdog::gives_way(Orders& orders, MonotonicTime now) const {
+bool Watchdog::defers_to_guard(Orders& orders, MonotonicTime now) const {
   if (!guard_fired_) return false;
   const std::uint64_t fired = guard_fired_();
   if (std::exchange(orders.guard_fired, fired) != fired) {
     orders.quiet_until = now + kGuardRelease;
-    for (Post& post : orders.posts) post.suspicion.reset();
+    for (Post& post : orders.posts) post.met_since.reset();
   }
   return now < orders.quiet_until;
 }
 
-bool Watchdog::loop_is_late(const MetSince& suspicion, MonotonicTime now) const {
-  if (now - suspicion.since < patience_) return false;
-  const bool unseen = evaluations_.load(std::memory_order_relaxed) == suspicion.evaluations;
+bool Watchdog::loop_is_late(const MetSince& met_since, MonotonicTime now) const {
+  if (now - met_since.since < patience_) return false;
+  const bool unseen = evaluations_.load(std::memory_order_relaxed) == met_since.evaluations;
   return unseen || next_evaluation_ns_.load() < to_ns(now) - patience_.count();
 }
 
@@ -250,14 +250,14 @@ void Watchdog::act(Orders& orders, const Post& post, Bytes working_set) {
   if (!members.ok()) return;
   WatchdogKill kill;
   kill.working_set = working_set;
-  kill.met = post.suspicion->since;
+  kill.met = post.met_since->since;
   actuators::Signalled& signalled = kill.signalled;
   if (pinned.meter() != nullptr) {
     signalled.usage_before = pinned.meter()->read().optional().value_or(Bytes{0});
   }
   if (!orders.take(Claim::by_thread)) return;
   // The loop may have evaluated since it was found late, and have had a reason not to kill.
-  if (!loop_is_late(*post.suspicion, clock_.now())) return orders.claim.store(Claim::open);
+  if (!loop_is_late(*post.met_since, clock_.now())) return orders.claim.store(Claim::open);
   for (const kernel::ProcessRef& process : pinned.processes()) {
     if (!members->may_be_signalled(process.id().pid)) continue;
     if (!process.send_signal(SIGKILL).ok()) continue;

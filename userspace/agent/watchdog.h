@@ -98,7 +98,7 @@ class Watchdog final : public LoopWatchdog {
 
   // `fired` returns how often the guard in the kernel has fired. The loop and the thread call it,
   // until the end of this object. To be set before the first post().
-  void heed_guard(std::function<std::uint64_t()> fired) { guard_fired_ = std::move(fired); }
+  void defer_to_guard(std::function<std::uint64_t()> fired) { guard_fired_ = std::move(fired); }
   void post(std::vector<Order> orders, MonotonicTime until) override;
   void withdraw() override;
   void evaluated() override { evaluations_.fetch_add(1, std::memory_order_relaxed); }
@@ -114,7 +114,7 @@ class Watchdog final : public LoopWatchdog {
   struct WatchdogKill {
     Order order;
     Bytes working_set;  // the subject's, when it acted
-    MonotonicTime met;  // when it saw the threshold met first
+    MonotonicTime met;  // when it found the threshold met first
     actuators::Signalled signalled;
   };
   // Since when an order's threshold is seen met, and how often the loop had evaluated by then.
@@ -131,8 +131,8 @@ class Watchdog final : public LoopWatchdog {
   void drop_retired();
   void open(Orders& orders);
   void watch(Orders& orders);
-  [[nodiscard]] bool gives_way(Orders& orders, MonotonicTime now) const;
-  [[nodiscard]] bool loop_is_late(const MetSince& suspicion, MonotonicTime now) const;
+  [[nodiscard]] bool defers_to_guard(Orders& orders, MonotonicTime now) const;
+  [[nodiscard]] bool loop_is_late(const MetSince& met_since, MonotonicTime now) const;
   [[nodiscard]] bool has_untaken_kill();
   void act(Orders& orders, const Post& post, Bytes working_set);
   void release(const actuators::PinnedProcesses& pinned);

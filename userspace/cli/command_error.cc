@@ -38,7 +38,7 @@ std::string unknown_option(const CLI::App& app, const CLI::App& command, const s
   return near ? fmt::format("{}; did you mean '{}'?", text, *near) : text;
 }
 
-// Of words that no option takes: the first that looks like an option, else the first.
+// Of words that no option takes: the first that begins as an option, else the first.
 std::string unexpected(const CLI::App& app, const CLI::App& command,
                        const std::vector<std::string>& words) {
   for (const std::string& word : words) {

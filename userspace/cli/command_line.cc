@@ -183,7 +183,7 @@ void describe_status(CLI::App& command, CommandLine& line) {
 // Added after the options of `rank`, most of which --kernel excludes.
 void add_kernel_rank(CLI::App& command, KernelRankOptions& options) {
   CLI::Option* kernel =
-      command.add_flag("--kernel", options.asked,
+      command.add_flag("--kernel", options.enabled,
                        "Predict the victim of the kernel's OOM killer if the node, or --cgroup, "
                        "ran out of memory now");
   for (const char* other : {"--pods", "--stats", "--signal", "--fs-layout", "--limit", "--all"}) {

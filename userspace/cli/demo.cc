@@ -204,8 +204,8 @@ struct Played {
   std::vector<Verdict> verdicts;
 };
 
-std::vector<Verdict> judge(DemoCgroups& stage, const v1::Record& record,
-                           std::uint64_t oom_kills_before) {
+std::vector<Verdict> check_outcome(DemoCgroups& stage, const v1::Record& record,
+                                   std::uint64_t oom_kills_before) {
   auto& workloads = stage.workloads();
   const auto oom_kills = stage.kernel_oom_kills();
   const auto leaker_end = workloads[kLeaker].ended_by(std::chrono::seconds(5));
@@ -243,7 +243,7 @@ Result<Played> play(const Options& options, const Interrupt& interrupt) {
   TRY(stage->workloads()[kLeaker].leak());
   Played played;
   played.record = TRY(wait_for_eviction(agent));
-  played.verdicts = judge(*stage, played.record, before);
+  played.verdicts = check_outcome(*stage, played.record, before);
   if (options.verbose) fmt::print(stderr, "{}", printable_lines(agent.log()));
   return played;
 }

@@ -77,7 +77,7 @@ struct AdviceInput {
   const agent::ProbedHost& host;
   // Nullopt: it cannot be read, and has its own error in `check-config`.
   const std::optional<Config> config;
-  const bool wants_backstop;
+  const bool needs_backstop;
 };
 
 std::optional<std::string> candidate_advice(const AdviceInput& subject) {
@@ -119,7 +119,7 @@ std::optional<std::string> guard_advice(const AdviceInput& subject) {
 // The threshold that acts where kubelet's comes too late.
 std::optional<std::string> backstop_advice(const AdviceInput& subject) {
   const auto facts = backstop_facts();
-  if (facts || !subject.wants_backstop) return std::nullopt;
+  if (facts || !subject.needs_backstop) return std::nullopt;
   return fmt::format(
       "memory.untilOom: an agent on this host has no backstop by default, because {}; to have one, "
       "set untilOom.",
@@ -129,7 +129,7 @@ std::optional<std::string> backstop_advice(const AdviceInput& subject) {
 AdviceInput subject_of(const Options& options, const agent::ProbedHost& host) {
   auto loaded = loaded_config(options);
   if (!loaded) return {options, host, std::nullopt, false};
-  return {options, host, std::move(loaded->config), loaded->wants_backstop};
+  return {options, host, std::move(loaded->config), loaded->needs_backstop};
 }
 
 v1::DoctorReport to_report(const Options& options, const agent::ProbedHost& host) {

@@ -56,8 +56,8 @@ int run(const std::vector<std::string>& arguments) {
     case Subcommand::earlyoom: return run_earlyoom(options, line.earlyoom);
     case Subcommand::plan: return run_plan(options, line.plan);
     case Subcommand::qos:
-      return line.memory_qos.asked ? run_memory_qos(options, line.qos, line.memory_qos)
-                                   : run_qos(options, line.qos);
+      return line.memory_qos.enabled ? run_memory_qos(options, line.qos, line.memory_qos)
+                                     : run_qos(options, line.qos);
     case Subcommand::admit: return run_admit(options, line.admit);
     case Subcommand::rebalance: return run_rebalance(options, line.rebalance);
     case Subcommand::replay: return run_replay(options, line.replay);

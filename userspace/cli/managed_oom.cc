@@ -60,7 +60,7 @@ std::vector<std::string> without_effect(const rulesets::ManagedOomRules& rules) 
   if (rules.pressure.contains("/")) {
     notes.emplace_back(
         "/: ManagedOOMMemoryPressure=kill of the root never kills: systemd-oomd reads no pgscan "
-        "there, so it sees no reclaim; set it on slices below");
+        "there, so it detects no reclaim; set it on slices below");
   }
   return notes;
 }

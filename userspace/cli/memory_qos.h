@@ -10,7 +10,7 @@
 namespace forestall::cli {
 
 struct MemoryQosOptions {
-  bool asked = false;
+  bool enabled = false;
   std::string kubelet_config;
   std::string node_allocatable;  // quantity; "0": unknown
   std::string kubelet_version;   // empty: the newest that is supported

@@ -108,7 +108,7 @@ void add_memory_qos_options(CLI::App& command, MemoryQosOptions& options, CLI::O
   constexpr const char* kGroup = "Memory QoS";
   CLI::Option* memory_qos =
       command
-          .add_flag("--memory-qos", options.asked,
+          .add_flag("--memory-qos", options.enabled,
                     "Show the memory.min, memory.low and memory.high that the kubelet writes")
           ->group(kGroup);
   CLI::Option* allocatable =

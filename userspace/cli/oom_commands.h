@@ -18,7 +18,7 @@ struct ScoreOptions {
 
 // `--cgroup` is in RankOptions.
 struct KernelRankOptions {
-  bool asked = false;         // --kernel
+  bool enabled = false;       // --kernel
   std::string nodes;          // NUMA nodes of a cpuset: "0-1,3"; empty: not given
   std::string memory_policy;  // NUMA nodes of a memory policy, in the same form
   std::optional<pid_t> allocating;

@@ -61,7 +61,7 @@ Result<intake::BackstopFacts> backstop_facts() {
 }
 
 void add_backstop_of_host(intake::LoadedConfig& loaded) {
-  if (!loaded.wants_backstop) return;
+  if (!loaded.needs_backstop) return;
   const auto facts = backstop_facts();
   if (facts) {
     intake::add_backstop(*facts, loaded);

@@ -20,7 +20,7 @@ struct RankOptions {
   std::string growth_over;   // time over which growth is measured; empty: not measured
   std::size_t limit = 0;     // workloads of this host to report; 0: all
   bool with_empty = false;   // the text has workloads without processes too
-  KernelRankOptions kernel;  // if `asked`, only `cgroup` of the above applies
+  KernelRankOptions kernel;  // if `enabled`, only `cgroup` of the above applies
 };
 
 struct QosOptions {

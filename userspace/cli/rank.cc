@@ -78,7 +78,7 @@ std::vector<std::string> describe(const Workload& workload) {
   return {workload.name, workload.path};
 }
 
-// A misspelt path would look like a cgroup without workloads.
+// A misspelt path would give the output of a cgroup without workloads.
 Result<void> check_cgroup(const Options& options, const std::string& cgroup) {
   if (cgroup.empty()) return {};
   const kernel::CgroupTree tree = TRY(kernel::CgroupTree::discover(options.cgroup_mount));
@@ -180,7 +180,7 @@ int run_rank(const Options& options, const RankOptions& rank_options) {
     fmt::print(stderr, "forestall rank: {}\n", printable_lines(question.error().text()));
     return kExitUsage;
   }
-  if (rank_options.kernel.asked) return rank_kernel(options, rank_options);
+  if (rank_options.kernel.enabled) return rank_kernel(options, rank_options);
   if (rank_options.pods.empty()) return rank_host(options, rank_options, *question);
   return rank_pods(options, rank_options, question->signal, question->layout);
 }

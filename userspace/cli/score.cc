@@ -48,8 +48,8 @@ Result<void> add_unseen(const kernel::CgroupTree& tree, const ScoreOptions& scor
   TRY(proc->scan(std::nullopt, samples));
   for (const ProcessSample& sample : samples) {
     const pid_t pid = sample.id.pid;
-    const bool asked = std::find(score.pids.begin(), score.pids.end(), pid) != score.pids.end();
-    if (!asked || seen(pid)) continue;
+    const bool listed = std::find(score.pids.begin(), score.pids.end(), pid) != score.pids.end();
+    if (!listed || seen(pid)) continue;
     view.scene.processes.push_back(sample);
     fmt::print(stderr,
                "note: the BPF task iterator does not return process {}; it was read from /proc\n",
@@ -118,7 +118,7 @@ std::string why_unknown(pid_t pid) {
 
 // The requested processes, without duplicates. Returns false after an error message if one was not
 // found.
-bool show_asked(const ScoreOptions& score, ScoreView& view) {
+bool show_listed(const ScoreOptions& score, ScoreView& view) {
   bool found_all = true;
   auto& processes = view.scene.processes;
   for (const pid_t pid : score.pids) {
@@ -160,7 +160,7 @@ int run_score(const Options& options, const ScoreOptions& score) {
   if (score.pids.empty()) {
     show_all(options, score, view);
   } else {
-    found_all = show_asked(score, view);
+    found_all = show_listed(score, view);
     if (view.shown.empty()) return kExitFailed;
   }
   const tables::ProcessShow show = show_here();

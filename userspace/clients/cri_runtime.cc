@@ -142,8 +142,8 @@ wire::GrpcReply CriRuntime::call(std::string_view service, std::string_view meth
 }
 
 template <typename Answer, typename Question>
-Result<Answer> CriRuntime::ask(std::string_view service, std::string_view method,
-                               const Question& question) const {
+Result<Answer> CriRuntime::call_runtime(std::string_view service, std::string_view method,
+                                        const Question& question) const {
   const wire::GrpcReply reply =
       call(service, method, question.SerializeAsString(), options_.deadline);
   if (!reply.ok()) return as_error(method, reply);
@@ -156,13 +156,13 @@ Result<Answer> CriRuntime::ask(std::string_view service, std::string_view method
 
 Result<RuntimeIdentity> CriRuntime::identity() {
   const auto answer =
-      TRY(ask<cri::VersionResponse>(kRuntimeService, "Version", cri::VersionRequest()));
+      TRY(call_runtime<cri::VersionResponse>(kRuntimeService, "Version", cri::VersionRequest()));
   return RuntimeIdentity{answer.runtime_name(), answer.runtime_version()};
 }
 
 Result<RuntimeFilesystems> CriRuntime::filesystems() {
-  const auto answer =
-      TRY(ask<cri::ImageFsInfoResponse>(kImageService, "ImageFsInfo", cri::ImageFsInfoRequest()));
+  const auto answer = TRY(call_runtime<cri::ImageFsInfoResponse>(kImageService, "ImageFsInfo",
+                                                                 cri::ImageFsInfoRequest()));
   if (answer.image_filesystems().empty()) {
     return forestall::error("CRI ImageFsInfo: the runtime reports no image filesystem");
   }
@@ -175,7 +175,7 @@ Result<RuntimeFilesystems> CriRuntime::filesystems() {
 }
 
 Result<std::vector<ContainerUsage>> CriRuntime::container_stats() {
-  const auto answer = TRY(ask<cri::ListContainerStatsResponse>(
+  const auto answer = TRY(call_runtime<cri::ListContainerStatsResponse>(
       kRuntimeService, "ListContainerStats", cri::ListContainerStatsRequest()));
   struct LatestAttempt {
     std::size_t index = 0;
@@ -201,10 +201,10 @@ Result<std::vector<ContainerUsage>> CriRuntime::container_stats() {
 
 Result<DeadRemoval> CriRuntime::remove_dead_containers() {
   // Sandboxes first: a container that starts between the two answers then keeps its sandbox.
-  const auto sandboxes = TRY(ask<cri::ListPodSandboxResponse>(kRuntimeService, "ListPodSandbox",
-                                                              cri::ListPodSandboxRequest()));
-  const auto containers = TRY(ask<cri::ListContainersResponse>(kRuntimeService, "ListContainers",
-                                                               cri::ListContainersRequest()));
+  const auto sandboxes = TRY(call_runtime<cri::ListPodSandboxResponse>(
+      kRuntimeService, "ListPodSandbox", cri::ListPodSandboxRequest()));
+  const auto containers = TRY(call_runtime<cri::ListContainersResponse>(
+      kRuntimeService, "ListContainers", cri::ListContainersRequest()));
   const auto dead =
       dead_objects(sandboxes, containers, TRY(pods_with_directory(options_.pods_directory)));
   DeadRemoval removal;
@@ -232,8 +232,8 @@ Result<DeadRemoval> CriRuntime::remove_dead_containers() {
 }
 
 Result<std::vector<StoredImage>> CriRuntime::stored_images() const {
-  const auto answer =
-      TRY(ask<cri::ListImagesResponse>(kImageService, "ListImages", cri::ListImagesRequest()));
+  const auto answer = TRY(
+      call_runtime<cri::ListImagesResponse>(kImageService, "ListImages", cri::ListImagesRequest()));
   std::vector<StoredImage> images;
   images.reserve(static_cast<std::size_t>(answer.images_size()));
   for (const auto& image : answer.images()) {
@@ -253,8 +253,8 @@ Result<std::vector<StoredImage>> CriRuntime::stored_images() const {
 }
 
 Result<ImageReferences> CriRuntime::container_references() const {
-  const auto answer = TRY(ask<cri::ListContainersResponse>(kRuntimeService, "ListContainers",
-                                                           cri::ListContainersRequest()));
+  const auto answer = TRY(call_runtime<cri::ListContainersResponse>(
+      kRuntimeService, "ListContainers", cri::ListContainersRequest()));
   ImageReferences references;
   for (const auto& container : answer.containers()) {
     references.add(container.image().image());
@@ -272,8 +272,8 @@ Result<ImageReferences> CriRuntime::sandbox_references() const {
   if (!options_.sandbox_image.empty()) return references;
   cri::StatusRequest request;
   request.set_verbose(true);
-  references.add(
-      configured_sandbox_image(TRY(ask<cri::StatusResponse>(kRuntimeService, "Status", request))));
+  references.add(configured_sandbox_image(
+      TRY(call_runtime<cri::StatusResponse>(kRuntimeService, "Status", request))));
   return references;
 }
 

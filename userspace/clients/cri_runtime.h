@@ -30,8 +30,8 @@ class CriRuntime final : public ContainerRuntime {
                                      const std::string& question, Duration patience) const;
   // One read-only call; Answer is its response message.
   template <typename Answer, typename Question>
-  Result<Answer> ask(std::string_view service, std::string_view method,
-                     const Question& question) const;
+  Result<Answer> call_runtime(std::string_view service, std::string_view method,
+                              const Question& question) const;
 
   // Also notes their ages.
   Result<std::vector<StoredImage>> stored_images() const;

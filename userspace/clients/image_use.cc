@@ -27,15 +27,15 @@ void ImageReferences::add(std::string_view reference) {
   if (const auto digits = digits_of(reference); !digits.empty()) known_.emplace(digits);
 }
 
-bool ImageReferences::knows(std::string_view name) const {
+bool ImageReferences::contains(std::string_view name) const {
   if (known_.contains(std::string(name))) return true;
   const auto digits = digits_of(name);
   return !digits.empty() && known_.contains(std::string(digits));
 }
 
 bool ImageReferences::covers(const StoredImage& image) const {
-  return knows(image.id) || std::any_of(image.names.begin(), image.names.end(),
-                                        [this](const auto& name) { return knows(name); });
+  return contains(image.id) || std::any_of(image.names.begin(), image.names.end(),
+                                           [this](const auto& name) { return contains(name); });
 }
 
 bool goes_before(const StoredImage& a, const StoredImage& b) {

@@ -27,7 +27,7 @@ class ImageReferences {
   [[nodiscard]] bool covers(const StoredImage& image) const;
 
  private:
-  [[nodiscard]] bool knows(std::string_view name) const;
+  [[nodiscard]] bool contains(std::string_view name) const;
 
   std::unordered_set<std::string> known_;
 };

@@ -21,9 +21,9 @@ namespace {
 // Its processes were signalled. A record of an agent that does not report how a kill began is none
 // of these before its outcome is known: the kill may be one of a dry run.
 bool was_signalled(const v1::BegunKill& begun) {
-  const bool lives_on = begun.dry_run() || begun.state() == v1::KillProgress::FAILED ||
-                        begun.state() == v1::KillProgress::STATE_UNSPECIFIED;
-  return !lives_on;
+  const bool still_running = begun.dry_run() || begun.state() == v1::KillProgress::FAILED ||
+                             begun.state() == v1::KillProgress::STATE_UNSPECIFIED;
+  return !still_running;
 }
 
 const v1::Workload* victim_of(const v1::Record& record) {

@@ -150,7 +150,7 @@ Result<void> run(const DaemonOptions& options, const intake::LoadedConfig& loade
   parts.watchdog =
       TRY(agent::Watchdog::create(host.tree, parts.clock, host.in_use(Feature::sched_fifo)));
   if (host.guard) {
-    parts.watchdog->heed_guard([&host] { return host.guard->counts().crossings; });
+    parts.watchdog->defer_to_guard([&host] { return host.guard->counts().crossings; });
   }
   warm_up(parts, log, records);
   log_start(log, host, config, options.config_origin);

@@ -18,7 +18,7 @@ struct DaemonOptions {
   exports::LogFormat log_format = exports::LogFormat::logfmt;
   bool prints_records = false;  // as JSON lines on standard output
   std::string config_origin;    // where the configuration was read from, for people
-  std::string api_socket;  // where gRPC is served, unless the configuration says; empty: nowhere
+  std::string api_socket;       // where gRPC is served, unless configured; empty: nowhere
   // Reads the configuration again, for SIGHUP.
   std::function<Result<intake::LoadedConfig>()> load_config;
 };

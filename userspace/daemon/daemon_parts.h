@@ -67,7 +67,7 @@ struct DaemonParts {
   std::unique_ptr<agent::LossCollector> loss_collector;
   std::unique_ptr<exports::Metrics> metrics;  // null: not configured
   RecorderWithPressure ring;                  // the agent's own, on disk
-  RecorderWithPressure session;               // while a client wants one
+  RecorderWithPressure session;               // while a client requests one
   std::vector<std::unique_ptr<exports::RecordSink>> sinks;
   std::unique_ptr<LivePicture> picture;  // null: there is no status page
   // Last: their threads read the above, and each the one before.

@@ -164,7 +164,7 @@ void LivePicture::watch(MonotonicTime now) {
     builder_.workload_sample(seen.observation.at, *seen.observation.workloads);
 }
 
-exports::LiveFrames::PageUpdate LivePicture::frame(bool want_whole) {
+exports::LiveFrames::PageUpdate LivePicture::frame(bool with_whole) {
   watch(clock_.now());
   internal::Picture next;
   internal::Picture whole;
@@ -172,9 +172,9 @@ exports::LiveFrames::PageUpdate LivePicture::frame(bool want_whole) {
     const std::lock_guard lock(mutex_);
     next = builder_.since(cursor_);
     picture::Cursor all;
-    if (want_whole) whole = builder_.since(all);
+    if (with_whole) whole = builder_.since(all);
   }
-  return {event_of(next), want_whole ? event_of(whole) : std::string()};
+  return {event_of(next), with_whole ? event_of(whole) : std::string()};
 }
 
 namespace {

@@ -49,7 +49,7 @@ class LivePicture final : public exports::RecordSink,
   // ---- the serving thread ----
 
   void begin() override;
-  [[nodiscard]] PageUpdate frame(bool want_whole) override;
+  [[nodiscard]] PageUpdate frame(bool with_whole) override;
   void end() override;
 
   // With more workloads the serving thread reads none, and the picture shows those that decisions

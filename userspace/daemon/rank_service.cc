@@ -102,7 +102,7 @@ HostRankService::~HostRankService() {
   if (thread_.joinable()) thread_.join();
 }
 
-bool HostRankService::ask(const v1::RankRequest& request) {
+bool HostRankService::request_ranking(const v1::RankRequest& request) {
   if (thread_.joinable() || answer_) return false;
   auto config = config_();
   const base::BlockedSignals blocked;

@@ -19,7 +19,8 @@ namespace forestall::daemon {
 
 class HostRankService final : public service::RankService {
  public:
-  // The configuration in force; null: there was no evaluation yet. Called from ask()'s thread.
+  // The configuration in force; null: there was no evaluation yet. Called from request_ranking()'s
+  // thread.
   using ConfigInForce = std::function<std::shared_ptr<const Config>()>;
 
   // `tree` must outlive this.
@@ -28,7 +29,7 @@ class HostRankService final : public service::RankService {
   // Waits for the request under way, and cancels its disk walk.
   ~HostRankService() override;
 
-  [[nodiscard]] bool ask(const v1::RankRequest& request) override;
+  [[nodiscard]] bool request_ranking(const v1::RankRequest& request) override;
   [[nodiscard]] int fd() const override { return done_.get(); }
   [[nodiscard]] std::optional<Result<v1::RankResponse>> answer() override;
 

@@ -127,9 +127,9 @@ void LiveStreams::queue(Follower& follower, const std::string& frame, MonotonicT
 
 bool LiveStreams::send_on(Follower& follower, MonotonicTime now) {
   // Ignores input; only a closed connection matters.
-  std::array<char, 512> said;
-  const ssize_t heard = recv(follower.fd.get(), said.data(), said.size(), MSG_DONTWAIT);
-  if (heard == 0 || (heard < 0 && errno != EAGAIN && errno != EINTR)) return false;
+  std::array<char, 512> bytes;
+  const ssize_t received = recv(follower.fd.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+  if (received == 0 || (received < 0 && errno != EAGAIN && errno != EINTR)) return false;
   while (follower.sent < follower.waiting.size()) {
     const ssize_t n = send(follower.fd.get(), follower.waiting.data() + follower.sent,
                            follower.waiting.size() - follower.sent, MSG_NOSIGNAL | MSG_DONTWAIT);

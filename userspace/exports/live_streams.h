@@ -33,7 +33,7 @@ class LiveFrames {
     std::string next;   // for clients that have the last frame: the changes since then
     std::string whole;  // for a new client; empty unless wanted
   };
-  [[nodiscard]] virtual PageUpdate frame(bool want_whole) = 0;
+  [[nodiscard]] virtual PageUpdate frame(bool with_whole) = 0;
   // The last client disconnected.
   virtual void end() = 0;
 };

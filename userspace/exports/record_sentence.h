@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One short sentence for each record, for people who follow the log on a terminal. All values are
+// One short sentence for each record, for people that follow the log on a terminal. All values are
 // in the lines of exports/record_log.h.
 #pragma once
 

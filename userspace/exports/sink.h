@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the loop hands out: records, a tick after each evaluation, and what a replay needs. The loop
-// sees the receivers through these interfaces only.
+// reaches the receivers through these interfaces only.
 #pragma once
 
 #include <cstdint>
@@ -75,11 +75,11 @@ class PassListener {
   // Every pass whose answer counts, before evaluated(). If `record.prepared` is set, the policy's
   // state does not change with it.
   virtual void passed(const PolicyPass& pass) = 0;
-  // How often this listener wants a pass, whatever happens; nullopt: only when there is a reason.
+  // How often this listener needs a pass, whatever happens; nullopt: only when there is a reason.
   [[nodiscard]] virtual std::optional<Duration> pass_interval() const { return std::nullopt; }
   // Whether to sample all workloads now, decision or not. Called after each pass without a kill;
   // the cost is WorkloadSampling::took.
-  [[nodiscard]] virtual bool wants_workload_sample(MonotonicTime) { return false; }
+  [[nodiscard]] virtual bool needs_workload_sample(MonotonicTime) { return false; }
   virtual void sampled(const WorkloadSampling&) {}
 };
 

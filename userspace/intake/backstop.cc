@@ -23,7 +23,7 @@ Bytes backstop_line(const BackstopFacts& facts) {
 }
 
 void add_backstop(const BackstopFacts& facts, LoadedConfig& loaded) {
-  if (!loaded.wants_backstop) return;
+  if (!loaded.needs_backstop) return;
   const Bytes line = backstop_line(facts);
   Threshold threshold;
   threshold.signal = kBackstopSignal;

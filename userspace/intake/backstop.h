@@ -26,7 +26,7 @@ struct BackstopFacts {
 // that is less than 16 MiB. Whole MiB.
 [[nodiscard]] Bytes backstop_line(const BackstopFacts& facts);
 
-// Adds the threshold, if the configuration wants it.
+// Adds the threshold, if the configuration enables it.
 void add_backstop(const BackstopFacts& facts, LoadedConfig& loaded);
 
 }  // namespace forestall::intake

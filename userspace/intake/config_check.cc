@@ -101,7 +101,7 @@ std::optional<Threshold> check_watch(const v1::Watch& watch, const std::string& 
   }
   if (const auto system = system_cgroups_in(*glob); !system.empty()) {
     report.warn(path + ".cgroup", "'" + *glob + "' also matches the system cgroup '" + system[0] +
-                                      "', so the memory of system services can meet this "
+                                      "', so the memory of system services can reach this "
                                       "threshold; " +
                                       kNameTheCgroup);
   }

@@ -77,7 +77,7 @@ class Loader {
     find_not_run_by_agent(loaded_.rulesets, of_rules);
     loaded_.not_run_by_agent = text::format_each(not_run.errors);
     loaded_.hard_given = settings.eviction_hard.has_value();
-    loaded_.wants_backstop = !own_.message.has_until_oom() && !own_.message.has_compat();
+    loaded_.needs_backstop = !own_.message.has_until_oom() && !own_.message.has_compat();
     if (!findings_.errors.empty()) return refusal();
     TRY(add_pods());
     // Findings about the whole configuration precede those about the manifest.

@@ -33,7 +33,7 @@ struct LoadedConfig {
   std::vector<std::string> not_run_by_agent;
   bool hard_given = false;  // whether evictionHard was given
   // Neither `untilOom` nor `compat` is given: the agent adds a backstop (intake/backstop.h).
-  bool wants_backstop = false;
+  bool needs_backstop = false;
   // Allowed but probably unintended settings, as FILE:LINE:COLUMN: message.
   std::vector<std::string> warnings;
   // The files that were read, including referenced ones; a reload reads them again.

@@ -38,7 +38,7 @@ LoadAttempt try_load(const BpfPlan& plan, const KernelTypes& types,
   for (const BpfProgram& program : bpf_programs()) {
     bpf_program* found = bpf_object__find_program_by_name(skeleton->obj, program.name);
     if (found == nullptr) return {nullptr, "object without program " + std::string(program.name)};
-    bpf_program__set_autoload(found, wants(plan, types, program));
+    bpf_program__set_autoload(found, should_load(plan, types, program));
   }
   // The kernel may refuse a map with a timer, so only the timer feature creates it.
   bpf_map__set_autocreate(skeleton->maps.usage_clocks,

@@ -51,7 +51,7 @@ std::string missing(const BpfProgram& program) {
 }
 
 // The verdict of BTF and of the boot parameters on one feature.
-BpfVerdict judge(const KernelTypes& types, Feature feature) {
+BpfVerdict verdict_on(const KernelTypes& types, Feature feature) {
   if (feature == Feature::bpf_stall && !psi_is_on()) {
     return {FeatureState::absent, std::string(kPsiIsOff)};
   }
@@ -107,13 +107,13 @@ BpfPlan plan_bpf(const KernelTypes& types, const FeatureSet& disabled) {
     } else if (!types.valid()) {
       plan[feature] = {FeatureState::absent, "this kernel offers no BTF (/sys/kernel/btf/vmlinux)"};
     } else {
-      plan[feature] = judge(types, feature);
+      plan[feature] = verdict_on(types, feature);
     }
   }
   return plan;
 }
 
-bool wants(const BpfPlan& plan, const KernelTypes& types, const BpfProgram& program) {
+bool should_load(const BpfPlan& plan, const KernelTypes& types, const BpfProgram& program) {
   const bool served = std::ranges::any_of(plan, [&](const auto& entry) {
     return entry.second.state == FeatureState::in_use && serves(program, entry.first);
   });

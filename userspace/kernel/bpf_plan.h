@@ -62,6 +62,7 @@ using BpfPlan = std::map<Feature, BpfVerdict>;
 [[nodiscard]] BpfPlan plan_bpf(const KernelTypes& types, const FeatureSet& disabled);
 
 // Whether the plan needs the program.
-[[nodiscard]] bool wants(const BpfPlan& plan, const KernelTypes& types, const BpfProgram& program);
+[[nodiscard]] bool should_load(const BpfPlan& plan, const KernelTypes& types,
+                               const BpfProgram& program);
 
 }  // namespace forestall::kernel

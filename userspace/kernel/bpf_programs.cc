@@ -200,7 +200,7 @@ bool BpfPrograms::Loaded::arm(const BpfWatch& watch, WatchSlot& subject) {
     subject.resolved = resolve(watch, subject.slot);
   }
   if (!subject.resolved) return false;
-  // 0 means disarmed in the kernel. Any usage meets a line at or below 0, as it meets 1.
+  // 0 means disarmed in the kernel. Any usage is at or above a line of 0 or less, as of 1.
   const auto line = static_cast<__u64>(std::max<std::int64_t>(watch.usage_line.count, 1));
   if (lines->line(subject.slot) != line) {
     lines->set(subject.slot, line);

@@ -64,7 +64,7 @@ template <typename Value>
     return errno_error("bpf_map_lookup_elem", bpf_map__name(map));
   }
   // Not by a pointer into a Value: __u64 and std::uint64_t are different types, and a compiler that
-  // sees both functions may assume that they do not alias.
+  // compiles both functions together may assume that they do not alias.
   std::array<std::uint64_t, kWords> sum{};
   add_words(cpus, sum);
   return std::bit_cast<Value>(sum);

@@ -52,7 +52,7 @@ class Descent {
     path_ = top.path();
     const auto descend = visit_({top, path_, 0});
     if (!descend.ok() && is_removed(descend.error())) return descend.error();
-    if (!wants(descend)) return failure_ ? Result<void>(*failure_) : Result<void>();
+    if (!should_descend(descend)) return failure_ ? Result<void>(*failure_) : Result<void>();
     if (path_ == "/") path_.clear();
     auto own = CgroupDir::open(top.fd(), "/");
     if (!own.ok()) return own.error();
@@ -78,7 +78,7 @@ class Descent {
     if (!is_removed(failure) && !failure_) failure_ = failure;
   }
   // After a failed visit, the descendants may still be visited.
-  bool wants(const Result<bool>& descend) {
+  bool should_descend(const Result<bool>& descend) {
     if (!descend.ok()) note(descend.error());
     return !descend.ok() || *descend;
   }
@@ -101,7 +101,7 @@ class Descent {
     path_ += name;
     auto child = CgroupDir::open(at_->fd(), name);
     if (!child.ok()) return note(child.error().in(path_));
-    if (wants(visit_({*child, path_, levels_.size()}))) enter(std::move(*child));
+    if (should_descend(visit_({*child, path_, levels_.size()}))) enter(std::move(*child));
   }
 
   // False if the walk ends here.

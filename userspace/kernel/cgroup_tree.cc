@@ -217,7 +217,7 @@ Result<Found> find_in(const std::string& directory) {
 
 // The mount of the memory controller according to libcgroup. Its text for errors above 50022 is off
 // by one, so the message has the number too.
-Result<std::string> ask_libcgroup() {
+Result<std::string> query_libcgroup() {
   if (const int failure = ::cgroup_init(); failure != 0) {
     return error(fmt::format("libcgroup {}: {}", failure, ::cgroup_strerror(failure)));
   }
@@ -232,7 +232,7 @@ Result<std::string> ask_libcgroup() {
 
 // The host's own hierarchies: libcgroup's result, verified by statfs.
 Result<Found> find_mounted(const std::string& directory) {
-  const auto memory = ask_libcgroup();
+  const auto memory = query_libcgroup();
   // Newer kernels list only v1 controllers in /proc/cgroups, which libcgroup reads first. The
   // fallback is a cgroup2 mount at the usual place.
   if (!memory) {

@@ -42,8 +42,8 @@ class MappedSlots {
     if (slots_ != nullptr) ::munmap(slots_, bytes());
   }
 
-  [[nodiscard]] std::uint64_t shots(std::size_t slot) const {
-    return __atomic_load_n(&slots_[slot].shots, __ATOMIC_ACQUIRE);
+  [[nodiscard]] std::uint64_t firings(std::size_t slot) const {
+    return __atomic_load_n(&slots_[slot].firings, __ATOMIC_ACQUIRE);
   }
   [[nodiscard]] bool published(std::size_t slot) const {
     return __atomic_load_n(&slots_[slot].published, __ATOMIC_RELAXED) != 0;
@@ -51,8 +51,8 @@ class MappedSlots {
   void withdraw(std::size_t slot) {
     __atomic_store_n(&slots_[slot].published, 0, __ATOMIC_SEQ_CST);
   }
-  // Fills the bank that is not in force, then publishes it. A program that sees any of the new list
-  // must also see that the bank is no longer in force, so the stores before come first.
+  // Fills the bank that is not in force, then publishes it. A program that reads any of the new
+  // list must also read that the bank is no longer in force, so the stores before come first.
   void publish(std::size_t slot, const abi_guard_list& list) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     slots_[slot].banks[list.generation % 2] = list;
@@ -115,7 +115,7 @@ class GuardPrograms::Loaded {
   struct Slot {
     std::optional<CgroupId> subject;
     std::uint64_t generation = 0;  // of the last list
-    std::uint64_t shots_seen = 0;
+    std::uint64_t firings_read = 0;
   };
 
   Result<void> attach();
@@ -246,21 +246,21 @@ std::optional<std::size_t> GuardPrograms::Loaded::take_slot(const GuardList& lis
     if (!resolve(list, slot)) return std::nullopt;
   }
   slots_[slot].subject = list.subject;
-  slots_[slot].shots_seen = mapped_->shots(slot);
+  slots_[slot].firings_read = mapped_->firings(slot);
   return slot;
 }
 
 void GuardPrograms::Loaded::publish(const GuardList& list, std::size_t slot) {
   Slot& mine = slots_[slot];
   // The slot fired and drain() has not reported it yet, so this list was made without that report.
-  if (mapped_->shots(slot) != mine.shots_seen) return;
+  if (mapped_->firings(slot) != mine.firings_read) return;
   if (list.victims.empty()) return mapped_->withdraw(slot);
   abi_guard_list fresh{};
   fresh.generation = ++mine.generation;
   fresh.line = static_cast<__u64>(std::max<std::int64_t>(list.line.count, 1));
   fresh.inactive_file = static_cast<__u64>(std::max<std::int64_t>(list.inactive_file.count, 0));
   fresh.expires_ns = static_cast<__u64>(std::max<std::int64_t>(to_ns(list.expires), 0));
-  fresh.shots_seen = mine.shots_seen;
+  fresh.firings_read = mine.firings_read;
   const std::size_t count = std::min<std::size_t>(list.victims.size(), ABI_GUARD_VICTIMS);
   fresh.victim_count = static_cast<__u32>(count);
   std::copy_n(list.victims.begin(), count, fresh.victims);
@@ -328,7 +328,7 @@ bool GuardPrograms::Loaded::armed() const {
 void GuardPrograms::Loaded::note(const abi_guard_report& report) {
   if (report.kind == ABI_GUARD_CROSSED) {
     if (const auto slot = slot_of(CgroupId{report.cgroup})) {
-      slots_[*slot].shots_seen = report.shots;
+      slots_[*slot].firings_read = report.firings;
     }
   }
   if (visit_ != nullptr && *visit_) (*visit_)(report);
@@ -337,8 +337,8 @@ void GuardPrograms::Loaded::note(const abi_guard_report& report) {
 void GuardPrograms::Loaded::drain(const std::function<void(const abi_guard_report&)>& visit) {
   // Read before the ring: the next call handles reports that are dropped from here on.
   const std::uint64_t dropped = __atomic_load_n(&skeleton->bss->counts.dropped, __ATOMIC_ACQUIRE);
-  std::array<std::uint64_t, ABI_GUARD_SLOTS> shots{};
-  for (std::size_t slot = 0; slot < slots_.size(); ++slot) shots[slot] = mapped_->shots(slot);
+  std::array<std::uint64_t, ABI_GUARD_SLOTS> firings{};
+  for (std::size_t slot = 0; slot < slots_.size(); ++slot) firings[slot] = mapped_->firings(slot);
   visit_ = &visit;
   ring_buffer__consume(ring.get());
   visit_ = nullptr;
@@ -346,7 +346,7 @@ void GuardPrograms::Loaded::drain(const std::function<void(const abi_guard_repor
   // The report of a crossing may be lost; its slot must not stay spent.
   dropped_ = dropped;
   for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
-    slots_[slot].shots_seen = std::max(slots_[slot].shots_seen, shots[slot]);
+    slots_[slot].firings_read = std::max(slots_[slot].firings_read, firings[slot]);
   }
 }
 

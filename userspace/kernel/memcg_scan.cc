@@ -124,7 +124,7 @@ class MemcgScan::Loaded {
   Result<void> open_walk();
   // REQUIRES: runs_left.
   Result<void> read_once();
-  [[nodiscard]] bool knows(abi_memcg_counter counter) const {
+  [[nodiscard]] bool has_counter(abi_memcg_counter counter) const {
     return skeleton->bss->cpu_count != 0 && skeleton->data->stat_index[counter] >= 0;
   }
 
@@ -238,8 +238,8 @@ Result<void> MemcgScan::run(const MemcgQuery& query) {
     default: return Error{EAGAIN, "BPF pass over cgroups: torn"};
   }
   return sum_subtrees(std::span(loaded_->records, bss.memcg_count),
-                      query.counters && loaded_->knows(ABI_MEMCG_ANON),
-                      query.counters && loaded_->knows(ABI_MEMCG_SHMEM), parents_, sums_);
+                      query.counters && loaded_->has_counter(ABI_MEMCG_ANON),
+                      query.counters && loaded_->has_counter(ABI_MEMCG_SHMEM), parents_, sums_);
 }
 
 void MemcgScan::renew() {
@@ -270,8 +270,9 @@ Bytes MemcgScan::stat_lag() {
 
 std::string MemcgScan::evidence() const {
   std::string text = "one pass reads usage, file pages and processes of all cgroups";
-  if (!loaded_->knows(ABI_MEMCG_ANON)) text += "; anonymous memory: its counter was not found";
-  if (!loaded_->knows(ABI_MEMCG_SHMEM)) text += "; shared memory: its counter was not found";
+  if (!loaded_->has_counter(ABI_MEMCG_ANON))
+    text += "; anonymous memory: its counter was not found";
+  if (!loaded_->has_counter(ABI_MEMCG_SHMEM)) text += "; shared memory: its counter was not found";
   return text;
 }
 

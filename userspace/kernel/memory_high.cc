@@ -35,7 +35,7 @@ Result<void> write_amount(int fd, const std::optional<Bytes>& amount, std::strin
 }
 
 // Whether the process that wrote the record still runs. A zombie does not.
-bool owner_lives(const MemoryHighRecord& record) {
+bool owner_is_running(const MemoryHighRecord& record) {
   if (!record.owner) return false;
   const auto process = ProcessRef::open(record.owner->pid);
   return process && process->id() == *record.owner && !process->exited();
@@ -62,7 +62,7 @@ Result<std::string> undo_leftover(const CgroupTree& tree, const MemoryHighRecord
     return std::string();
   }
   const auto record = TRY(parse_memory_high_record(left.text));
-  if (owner_lives(record)) return std::string();
+  if (owner_is_running(record)) return std::string();
   if (dry_run) return fmt::format("left as it is by a dry run (\"{}\")", left.text);
   const UniqueFd file = TRY(cgroup->open_file("memory.high", O_RDWR));
   TRY(undo(file.get(), record, left.path + "/memory.high"));
@@ -118,7 +118,7 @@ Result<bool> MemoryHigh::held_by_another() const {
   const auto text = TRY(records_->read(cgroup_));
   if (!text) return false;
   const auto record = parse_memory_high_record(*text);
-  return record && record->owner != self_ && owner_lives(*record);
+  return record && record->owner != self_ && owner_is_running(*record);
 }
 
 MemoryHigh::~MemoryHigh() {

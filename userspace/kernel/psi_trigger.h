@@ -3,7 +3,7 @@
 // than a threshold within a window (Documentation/accounting/psi.rst).
 //
 // The poll call that reports the event clears it (kernel/sched/psi.c psi_trigger_poll). So in a
-// nested epoll the outer call consumes the event before the inner one sees it.
+// nested epoll the outer call consumes the event before the inner one gets it.
 #pragma once
 
 #include <string_view>

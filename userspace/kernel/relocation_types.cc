@@ -48,8 +48,8 @@ class Selection {
 
  private:
   bool copy(std::uint32_t id);
-  void want(std::uint32_t id);
-  void want_parts(const btf_type& type);
+  void select(std::uint32_t id);
+  void select_parts(const btf_type& type);
   void translate(std::uint32_t& reference) const;
   void translate_parts(btf_type& type) const;
 
@@ -59,19 +59,19 @@ class Selection {
   std::vector<std::uint32_t> wanted_;                                // not copied yet
 };
 
-void Selection::want(std::uint32_t id) {
+void Selection::select(std::uint32_t id) {
   if (!copies_.contains(id)) wanted_.push_back(id);
 }
 
 // A type that only a pointer leads to is not a part.
-void Selection::want_parts(const btf_type& type) {
+void Selection::select_parts(const btf_type& type) {
   if (btf_is_composite(&type)) {
-    for (std::uint32_t i = 0; i < btf_vlen(&type); ++i) want(btf_members(&type)[i].type);
+    for (std::uint32_t i = 0; i < btf_vlen(&type); ++i) select(btf_members(&type)[i].type);
   } else if (btf_is_array(&type)) {
-    want(btf_array(&type)->type);
-    want(btf_array(&type)->index_type);
+    select(btf_array(&type)->type);
+    select(btf_array(&type)->index_type);
   } else if (btf_is_mod(&type) || btf_is_typedef(&type) || btf_is_type_tag(&type)) {
-    want(type.type);
+    select(type.type);
   }
 }
 
@@ -81,7 +81,7 @@ bool Selection::copy(std::uint32_t id) {
   const int copied = type != nullptr ? btf__add_type(to_.get(), from_, type) : -1;
   if (copied <= 0) return false;
   copies_.emplace(id, static_cast<std::uint32_t>(copied));
-  want_parts(*type);
+  select_parts(*type);
   return true;
 }
 

@@ -66,7 +66,7 @@ class TaskScan::Loaded {
         buffer(static_cast<std::size_t>(page_bytes()) * 8 / sizeof(abi_task)) {}
 
   Result<void> start();
-  void ask(const TaskQuery& query);
+  void set_query(const TaskQuery& query);
   // Runs the program of `link` to its end; `visit` gets each record.
   template <typename Visit>
   Result<void> run(const BpfLink& link, const Visit& visit);
@@ -104,7 +104,7 @@ Result<void> TaskScan::Loaded::start() {
   return {};
 }
 
-void TaskScan::Loaded::ask(const TaskQuery& query) {
+void TaskScan::Loaded::set_query(const TaskQuery& query) {
   skeleton->bss->wanted_cgroup = query.subtree ? query.subtree->inode : 0;
   skeleton->bss->pages_per_adj = query.total_pages / 1000;
   const bool sums = query.both_ways || calibration.counting == RssCounting::summed;
@@ -131,7 +131,7 @@ Result<void> TaskScan::Loaded::run(const BpfLink& link, const Visit& visit) {
 }
 
 Result<abi_task> TaskScan::Loaded::read_one(pid_t pid) {
-  ask({std::nullopt, 0, true});
+  set_query({std::nullopt, 0, true});
   bpf_iter_link_info one{};
   one.task.tid = static_cast<__u32>(pid);
   const BpfLink link = TRY(attach_iterator(skeleton->progs.scan, &one));
@@ -168,12 +168,12 @@ Result<std::unique_ptr<TaskScan>> TaskScan::load(const KernelTypes& types) {
 
 Result<void> TaskScan::visit(const TaskQuery& query,
                              const std::function<void(const abi_task&)>& visit) {
-  loaded_->ask(query);
+  loaded_->set_query(query);
   return loaded_->run(loaded_->scan, visit);
 }
 
 Result<std::vector<pid_t>> TaskScan::walk_order(CgroupId cgroup) {
-  loaded_->ask({cgroup});
+  loaded_->set_query({cgroup});
   TRY(loaded_->walk());
   const auto& found = *loaded_->skeleton->bss;
   return std::vector<pid_t>(found.walked, found.walked + found.walked_count);

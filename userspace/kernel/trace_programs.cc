@@ -124,7 +124,7 @@ const char* trace_kind_name(abi_trace_kind kind) {
 
 class TracePrograms::Loaded {
  public:
-  Result<void> load(const TraceSelection& asked, const CgroupTree& tree,
+  Result<void> load(const TraceSelection& selection, const CgroupTree& tree,
                     const FeatureSet& disabled);
 
   TraceSkeleton skeleton;
@@ -134,21 +134,21 @@ class TracePrograms::Loaded {
   std::size_t visited = 0;
 
  private:
-  void plan(const TraceSelection& asked, const FeatureSet& disabled);
-  Result<void> try_load(const TraceSelection& asked, std::int32_t hierarchy);
+  void plan(const TraceSelection& selection, const FeatureSet& disabled);
+  Result<void> try_load(const TraceSelection& selection, std::int32_t hierarchy);
   void attach();
   void attach_kind(TraceKindReport& report);
   [[nodiscard]] bool wanted(std::string_view program) const;
-  [[nodiscard]] bool wants_functions() const;
+  [[nodiscard]] bool needs_functions() const;
   Result<void> open_ring();
 
   KernelTypes types_;
 };
 
 // Decides for each kind from the operator's options and from BTF.
-void TracePrograms::Loaded::plan(const TraceSelection& asked, const FeatureSet& disabled) {
+void TracePrograms::Loaded::plan(const TraceSelection& selection, const FeatureSet& disabled) {
   for (std::size_t i = 0; i < ABI_TRACE_KIND_COUNT; ++i) {
-    if (!asked.kinds.test(i)) continue;
+    if (!selection.kinds.test(i)) continue;
     TraceKindReport report{static_cast<abi_trace_kind>(i)};
     for (const TraceProgram& program : kPrograms) {
       if (program.kind != report.kind || report.state != FeatureState::in_use) continue;
@@ -173,11 +173,12 @@ bool TracePrograms::Loaded::wanted(std::string_view name) const {
   });
 }
 
-bool TracePrograms::Loaded::wants_functions() const {
+bool TracePrograms::Loaded::needs_functions() const {
   return wanted("memstall_enter");
 }
 
-Result<void> TracePrograms::Loaded::try_load(const TraceSelection& asked, std::int32_t hierarchy) {
+Result<void> TracePrograms::Loaded::try_load(const TraceSelection& selection,
+                                             std::int32_t hierarchy) {
   const BpfLog log;
   const RelocationTypes relocation_types(types_, forestall_trace__elf_bytes);
   LIBBPF_OPTS(bpf_object_open_opts, options, .btf_custom_path = relocation_types.path());
@@ -188,18 +189,18 @@ Result<void> TracePrograms::Loaded::try_load(const TraceSelection& asked, std::i
     bpf_program__set_autoload(program, wanted(bpf_program__name(program)));
   }
   auto& out = *skeleton->rodata;
-  out.shortest_ns = static_cast<__u64>(asked.shortest.count());
-  out.reports_events = asked.reports_events ? 1 : 0;
-  out.reports_begins = asked.reports_begins ? 1 : 0;
-  out.sums = asked.sums ? 1 : 0;
-  out.filters = asked.filters ? 1 : 0;
+  out.shortest_ns = static_cast<__u64>(selection.shortest.count());
+  out.reports_events = selection.reports_events ? 1 : 0;
+  out.reports_begins = selection.reports_begins ? 1 : 0;
+  out.sums = selection.sums ? 1 : 0;
+  out.filters = selection.filters ? 1 : 0;
   out.hierarchy = hierarchy;
   out.lru_argument = types_.tracepoint_arguments("mm_vmscan_lru_isolate") - 1;
   out.page_shift = page_shift();
   out.reclaim_passes_memcg =
       types_.tracepoint_arguments("mm_vmscan_memcg_reclaim_begin") >= 3 ? 1 : 0;
   out.mark_victim_passes_task = types_.tracepoint_passes_pointer("mark_victim") ? 1 : 0;
-  bpf_map__set_max_entries(skeleton->maps.records, static_cast<__u32>(asked.ring_bytes));
+  bpf_map__set_max_entries(skeleton->maps.records, static_cast<__u32>(selection.ring_bytes));
   const int failure = forestall_trace__load(skeleton.get());
   if (failure == 0) return {};
   // The summary contains the reason.
@@ -254,21 +255,21 @@ Result<void> TracePrograms::Loaded::open_ring() {
   return {};
 }
 
-Result<void> TracePrograms::Loaded::load(const TraceSelection& asked, const CgroupTree& tree,
+Result<void> TracePrograms::Loaded::load(const TraceSelection& selection, const CgroupTree& tree,
                                          const FeatureSet& disabled) {
   if (has(disabled, Feature::bpf)) return Error{EPERM, "bpf is turned off by --disable-feature"};
   if (!types_.valid()) {
     return Error{ENOENT, "this kernel has no BTF (/sys/kernel/btf/vmlinux)"};
   }
   TRY(require_initial_pid_namespace());
-  plan(asked, disabled);
+  plan(selection, disabled);
   const std::int32_t hierarchy = memory_hierarchy(tree);
-  auto loaded = try_load(asked, hierarchy);
-  if (!loaded && wants_functions()) {
+  auto loaded = try_load(selection, hierarchy);
+  if (!loaded && needs_functions()) {
     // The usual refusal concerns all of fentry, so the rest is tried without it.
     const auto stall = std::ranges::find(reports, ABI_TRACE_stall, &TraceKindReport::kind);
     *stall = {ABI_TRACE_stall, FeatureState::refused, loaded.error().text()};
-    loaded = try_load(asked, hierarchy);
+    loaded = try_load(selection, hierarchy);
   }
   if (!loaded) return loaded.error();
   TRY(open_ring());
@@ -279,11 +280,11 @@ Result<void> TracePrograms::Loaded::load(const TraceSelection& asked, const Cgro
 TracePrograms::TracePrograms(std::unique_ptr<Loaded> loaded) : loaded_(std::move(loaded)) {}
 TracePrograms::~TracePrograms() = default;
 
-Result<std::unique_ptr<TracePrograms>> TracePrograms::load(const TraceSelection& asked,
+Result<std::unique_ptr<TracePrograms>> TracePrograms::load(const TraceSelection& selection,
                                                            const CgroupTree& tree,
                                                            const FeatureSet& disabled) {
   auto loaded = std::make_unique<Loaded>();
-  TRY(loaded->load(asked, tree, disabled));
+  TRY(loaded->load(selection, tree, disabled));
   return std::unique_ptr<TracePrograms>(new TracePrograms(std::move(loaded)));
 }
 
@@ -291,7 +292,7 @@ const std::vector<TraceKindReport>& TracePrograms::reports() const {
   return loaded_->reports;
 }
 
-Result<void> TracePrograms::want(CgroupId cgroup) {
+Result<void> TracePrograms::include_cgroup(CgroupId cgroup) {
   const __u64 id = cgroup.inode;
   const __u8 yes = 1;
   const int map = bpf_map__fd(loaded_->skeleton->maps.wanted);

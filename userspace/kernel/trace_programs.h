@@ -30,7 +30,7 @@ struct TraceSelection {
   bool reports_events = true;                      // records
   bool reports_begins = false;                     // records of begins too
   bool sums = false;                               // by cgroup
-  bool filters = false;                            // only spans in a cgroup of want()
+  bool filters = false;                            // only spans in a cgroup of include_cgroup()
   Duration shortest{0};                            // shorter spans count in the totals only
   std::size_t ring_bytes = std::size_t{16} << 20;  // a power of two, at least a page
 };
@@ -58,7 +58,7 @@ class TracePrograms {
  public:
   // Loads and attaches the requested kinds that are available. An error: none is. `disabled`: bpf
   // turns all kinds off, bpf_stall those that need fentry.
-  static Result<std::unique_ptr<TracePrograms>> load(const TraceSelection& asked,
+  static Result<std::unique_ptr<TracePrograms>> load(const TraceSelection& selection,
                                                      const CgroupTree& tree,
                                                      const FeatureSet& disabled);
   ~TracePrograms();
@@ -68,7 +68,7 @@ class TracePrograms {
 
   // Adds a cgroup and its descendants to the filter. ENOSPC: the filter has ABI_TRACE_WANTED
   // cgroups.
-  [[nodiscard]] Result<void> want(CgroupId cgroup);
+  [[nodiscard]] Result<void> include_cgroup(CgroupId cgroup);
   // Removes a cgroup from the filter, after the cgroup itself was removed.
   void unwant(CgroupId cgroup);
 

@@ -13,7 +13,7 @@
 
 namespace forestall {
 
-// What saw that a threshold was crossed.
+// What observed that a threshold was crossed.
 enum class CrossingSeen : std::uint8_t {
   reading,  // two readings by the agent, or by a source in userspace
   kernel,   // a reading of usage by a program in the kernel, before it
@@ -31,8 +31,8 @@ struct CrossingBounds {
 
     friend bool operator==(const Reading&, const Reading&) = default;
   };
-  std::optional<Reading> above;  // the last that did not meet it; nullopt: there was none before
-  Reading below;                 // the first that met it
+  std::optional<Reading> above;  // the last that did not reach it; nullopt: there was none before
+  Reading below;                 // the first that reached it
   CrossingSeen seen = CrossingSeen::reading;
 
   friend bool operator==(const CrossingBounds&, const CrossingBounds&) = default;

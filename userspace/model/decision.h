@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A decision: what the policy wants done, the compared values and all considered candidates.
+// A decision: what is to be done, the compared values and all considered candidates.
 #pragma once
 
 #include <cstddef>
@@ -71,7 +71,7 @@ struct Evidence {
 
   // Whether it can cause an eviction. A threshold that only warns or slows down may be met for
   // days.
-  [[nodiscard]] bool asks_for_eviction() const {
+  [[nodiscard]] bool requires_eviction() const {
     return met && threshold.response == Response::evict;
   }
   friend bool operator==(const Evidence&, const Evidence&) = default;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A wake: the reason for the current evaluation. It has the time at which the kernel saw the cause,
+// A wake: the reason for the current evaluation. It has the time at which the cause happened,
 // so that the time from crossing to signal can be measured. It is never evidence that a threshold
 // is met.
 #pragma once
@@ -17,8 +17,8 @@ namespace forestall {
 enum class WakeSource : std::uint8_t {
   startup,          // first evaluation
   recheck,          // periodic evaluation that re-arms lines as inactive_file drifts
-  usage_timer,      // bpf_timer saw usage cross its line
-  charge,           // fexit/page_counter_try_charge saw usage cross its line
+  usage_timer,      // bpf_timer: usage crossed its line
+  charge,           // fexit/page_counter_try_charge: usage crossed its line
   reclaim,          // reclaim began in a watched cgroup, or kswapd woke
   stall,            // PSI stall seen by BPF
   oom_kill,         // the kernel OOM killer selected a victim
@@ -34,7 +34,7 @@ enum class WakeSource : std::uint8_t {
   deadline,         // time alone changed the result: a grace period or a condition has ended
   node_reclaim,     // node-level reclaim has ended
   watchdog,         // the loop did not evaluate in time, and the watchdog acted instead
-  guard,            // the guard saw its line crossed, or made a guard kill
+  guard,            // the line of the guard was crossed, or it made a guard kill
   rules,            // what rulesets decide on has been read
 };
 
@@ -42,7 +42,7 @@ enum class WakeSource : std::uint8_t {
 
 struct Wake {
   WakeSource source = WakeSource::startup;
-  MonotonicTime at;                // when the kernel saw it, otherwise when the loop was woken
+  MonotonicTime at;  // when it happened in the kernel, otherwise when the loop was woken
   std::optional<CgroupId> cgroup;  // nullopt: the node
   std::optional<Bytes> usage;      // usage at `at`, if the source has it
 

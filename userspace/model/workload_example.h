@@ -14,7 +14,7 @@ inline constexpr std::array<std::string_view, 3> kWorkloadExample{
     "  - {cgroup: /system.slice/NAME.service}",
 };
 
-// What the agent, `status` and `doctor` say of such a host.
+// What the agent, `status` and `doctor` report of such a host.
 inline constexpr std::string_view kNoCandidates =
     "the agent guards no workload and would kill nothing: no pod and no cgroup of 'workloads' is "
     "unprotected";

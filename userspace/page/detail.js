@@ -141,16 +141,16 @@ const Detail = (() => {
       ...columns,
       { name: '', text: true },
     ];
-    const said = [heading('Ranking')];
+    const parts = [heading('Ranking')];
     const table = grid(headings, rows);
-    said.push(table);
+    parts.push(table);
     if (later.length > 0) {
       const more = el('button', { type: 'button', class: 'more' }, `${later.length} more`);
       more.addEventListener('click', () => {
         table.querySelector('tbody').append(...later);
         more.remove();
       });
-      said.push(more);
+      parts.push(more);
     }
     const notes = [];
     if (decider) {
@@ -164,8 +164,8 @@ const Detail = (() => {
           'with fresh usage of the first candidates.',
       );
     }
-    if (notes.length) said.push(el('p', { class: 'quiet' }, notes.join(' ')));
-    return said;
+    if (notes.length) parts.push(el('p', { class: 'quiet' }, notes.join(' ')));
+    return parts;
   }
 
   // ---- the numbers ----
@@ -371,14 +371,14 @@ const Detail = (() => {
         badge ? el('span', { class: 'badge calm' }, badge) : null,
         el('span', { class: 'quiet' }, [say.at(moment.atUs), woken].filter(Boolean).join(', ')),
       ),
-      el('p', { class: 'said' }, sentence(moment, say)),
+      el('p', { class: 'sentence' }, sentence(moment, say)),
     ];
     if (oomKill) parts.push(...kernel(oomKill));
     if (outcome && !outcome.dryRun) {
       parts.push(
         el(
           'p',
-          { class: 'said quiet' },
+          { class: 'sentence quiet' },
           `${outcome.processes} process${outcome.processes === 1 ? '' : 'es'} signalled, ` +
             `${bytes(outcome.freedBytes)} of ${bytes(outcome.usageBeforeBytes)} released.`,
         ),

@@ -33,19 +33,20 @@ void draw_title(Canvas& canvas, const internal::Picture& picture) {
   const internal::PictureSummary& summary = picture.summary();
   canvas.text(kMargin, 48, "Forestall: " + (origin.node().empty() ? "report" : origin.node()), 24,
               colour(0x18211d), Align::left, true, kWidth - 2 * kMargin);
-  std::string said =
+  std::string summary_text =
       fmt::format("{} to {} UTC, Linux {}: killed by Forestall {}, by the kernel {}",
                   time_of(picture, picture.from_us()), time_of(picture, picture.to_us()),
                   origin.kernel(), summary.kills(), summary.kernel_ooms());
   if (summary.would_kills() > 0) {
-    said += fmt::format(", would have been killed {} (dry run)", summary.would_kills());
+    summary_text += fmt::format(", would have been killed {} (dry run)", summary.would_kills());
   }
   if (summary.has_median_to_signal_ns()) {
-    said += fmt::format("; crossing to SIGKILL at most {:.2f} ms (median)",
-                        static_cast<double>(summary.median_to_signal_ns()) / 1e6);
+    summary_text += fmt::format("; crossing to SIGKILL at most {:.2f} ms (median)",
+                                static_cast<double>(summary.median_to_signal_ns()) / 1e6);
   }
-  if (picture.remarks_size() > 0) said += "; incomplete: " + picture.remarks(0);
-  canvas.text(kMargin, 76, said, 14, colour(0x5c6963), Align::left, false, kWidth - 2 * kMargin);
+  if (picture.remarks_size() > 0) summary_text += "; incomplete: " + picture.remarks(0);
+  canvas.text(kMargin, 76, summary_text, 14, colour(0x5c6963), Align::left, false,
+              kWidth - 2 * kMargin);
 }
 
 Chart available(const internal::Picture& picture) {

@@ -24,7 +24,7 @@ namespace forestall::policy {
 struct InForce {
   std::optional<FilesystemLayout> layout;
   std::shared_ptr<const std::vector<DerivedThreshold>> derived;  // null: the layout is unknown
-  // Kubelet takes its list of thresholds before it derives these, so its first pass sees only those
+  // Kubelet takes its list of thresholds before it derives these, so its first pass has only those
   // that replaced configured ones (Compat::containerfs_from_second_pass).
   bool only_replacements = false;
 };

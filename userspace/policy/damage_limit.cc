@@ -152,7 +152,7 @@ void DamageLimit::measure(const Observation& observation, const State::Series* s
 }
 
 bool DamageLimit::took_memory(const Candidate& victim) const {
-  return growth_ && growth_->blames(victim);
+  return growth_ && growth_->caused_by(victim);
 }
 
 bool DamageLimit::grew_since_warning(const Candidate& victim) const {

@@ -20,11 +20,11 @@ Quantity in_unit_of(Resource resource, std::int64_t amount) {
 
 const Evidence* threshold_met(Resource resource, const Evidence& driving,
                               std::span<const Evidence> evidence) {
-  const auto speaks = [resource](const Evidence& each) {
+  const auto is_of_resource = [resource](const Evidence& each) {
     return each.driving && resource_of(each.threshold.signal) == resource;
   };
-  if (speaks(driving)) return &driving;
-  const auto found = std::find_if(evidence.begin(), evidence.end(), speaks);
+  if (is_of_resource(driving)) return &driving;
+  const auto found = std::find_if(evidence.begin(), evidence.end(), is_of_resource);
   return found == evidence.end() ? nullptr : &*found;
 }
 

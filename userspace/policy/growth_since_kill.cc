@@ -93,7 +93,7 @@ Bytes GrowthSinceKill::growth_of(const Candidate& candidate) const {
   return std::max(subtract(held(candidate), before->working_set), Bytes{0});
 }
 
-bool GrowthSinceKill::blames(const Candidate& candidate) const {
+bool GrowthSinceKill::caused_by(const Candidate& candidate) const {
   return by_offenders_ && may_be_blamed(candidate) && growth_of(candidate) >= enough_;
 }
 

@@ -3,7 +3,7 @@
 //
 // The growth since the warning (policy/growth_baseline.h) is unknown for spikes and with
 // `ranking: kernel`, and contains what earlier kills were for. This growth needs only the policy's
-// own state, and shows who takes the memory now.
+// own state, and shows which workload takes the memory now.
 #pragma once
 
 #include <optional>
@@ -29,7 +29,7 @@ class GrowthSinceKill {
   // Whether `candidate` caused the present shortage: candidates over their requests took at least
   // half of all memory that was taken since, and this one is among those of them that took most.
   // A workload within its request never did, nor one whose usage is unknown.
-  [[nodiscard]] bool blames(const Candidate& candidate) const;
+  [[nodiscard]] bool caused_by(const Candidate& candidate) const;
 
  private:
   [[nodiscard]] Bytes growth_of(const Candidate& candidate) const;

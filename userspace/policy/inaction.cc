@@ -184,7 +184,7 @@ bool any_chosen(const Decision& last, Visit visit) {
   });
 }
 
-bool was_ours(const Observation& observation, const Decision& last, const OomKillEvent& kill) {
+bool was_signalled(const Observation& observation, const Decision& last, const OomKillEvent& kill) {
   const auto holds = [&](CgroupId cgroup, std::string_view path) {
     return holds_victim(kill, cgroup, path);
   };
@@ -246,7 +246,7 @@ InactionAnswer inaction(const Config& config, const State& state, const Observat
   const bool away = before_kill(times.away_since, kill).has_value();
   const auto any_since = standings.earliest([](const Standing&) { return true; });
   const auto first_crossed = any_since ? any_since : crossed;
-  if (!config.dry_run && was_ours(observation, last, kill)) {
+  if (!config.dry_run && was_signalled(observation, last, kill)) {
     return answer(Inaction::ours, first_crossed);
   }
   const std::vector<Standing>& all = standings.all();

@@ -95,8 +95,8 @@ bool better(const Amounts& lacking, const Choice& a, const Choice& b) {
   return order(a) < order(b);
 }
 
-// The pods of one class that are needed to meet `lacking`, in order of selection. REQUIRES: all of
-// them together meet it; preempt() ensures that.
+// The pods of one class that are needed to cover `lacking`, in order of selection. REQUIRES: all of
+// them together cover it; preempt() ensures that.
 Choices nearest(Choices from, Amounts lacking) {
   Choices chosen;
   while (!met(lacking) && !from.empty()) {

@@ -155,7 +155,7 @@ bool goes_by(Ranking ranking, const RankBy& by) {
   return by.ranking == ranking && resource_of(by.signal) == Resource::memory;
 }
 
-bool asks_kernel(const RankBy& by) {
+bool is_kernel_ranking(const RankBy& by) {
   return goes_by(Ranking::kernel, by);
 }
 
@@ -187,7 +187,8 @@ RankKey rank_key(const WorkloadSample& sample, const RankBy& by) {
     case Resource::inodes: measure_inodes(sample, by, key); break;
     case Resource::pids: measure_processes(sample, key); break;
   }
-  if (asks_kernel(by) && sample.scored && sample.badness) key.badness = sample.badness->points;
+  if (is_kernel_ranking(by) && sample.scored && sample.badness)
+    key.badness = sample.badness->points;
   if (goes_by(Ranking::kubelet_growth, by)) key.growth = counted_growth(sample, by.growth_noise);
   return key;
 }
@@ -233,7 +234,8 @@ std::vector<Candidate> rank(const std::vector<WorkloadSample>& workloads, const 
   candidates.reserve(ranked.size());
   for (const Ranked& one : ranked) {
     Exclusion exclusion = exclusions.of(*one.sample);
-    if (exclusion == Exclusion::none && asks_kernel(by) && one.sample->scored && !one.key.badness) {
+    if (exclusion == Exclusion::none && is_kernel_ranking(by) && one.sample->scored &&
+        !one.key.badness) {
       exclusion = Exclusion::unkillable;
     }
     candidates.push_back({*one.sample, one.key, exclusion});

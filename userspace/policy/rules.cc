@@ -88,9 +88,9 @@ class RulePass {
       RuleOutcome outcome = RuleOutcome::kill_failed;
       // The agent refuses configurations with other effects.
       if (step.wanted->kind == rulesets::WantedEffect::Kind::kill) {
-        const auto judged = judge(step.wanted->target);
-        if (!judged) return std::nullopt;
-        outcome = *judged;
+        const auto refused = check_target(step.wanted->target);
+        if (!refused) return std::nullopt;
+        outcome = *refused;
         outcomes_.push_back(outcome);
       }
       answers.push_back(answer_to(outcome));
@@ -132,7 +132,7 @@ class RulePass {
 
  private:
   // What a kill of the cgroup comes to. Nothing: the workloads are needed first.
-  std::optional<RuleOutcome> judge(const std::string& target) {
+  std::optional<RuleOutcome> check_target(const std::string& target) {
     if (busy_ || has_victim_) return RuleOutcome::held;
     const rulesets::Cgroup* cgroup = rules_.find(target);
     if (cgroup == nullptr || rulesets::is_root(*cgroup) || is_spared(target)) {

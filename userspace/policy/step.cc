@@ -176,11 +176,11 @@ class Pass {
 
   // Whether the step ends with node-level reclaim; nullopt: it was done and did not suffice.
   std::optional<bool> reclaim(const Crossing& crossing) {
-    const bool is_mine = next_.reclaim && next_.reclaim->id == crossing.id;
+    const bool is_same = next_.reclaim && next_.reclaim->id == crossing.id;
     // A reclaim that has just finished counts for all thresholds: those of one filesystem must not
     // request it in turns.
     const bool over =
-        (is_mine && next_.reclaim->done) || observation_.reclaim == ReclaimState::done;
+        (is_same && next_.reclaim->done) || observation_.reclaim == ReclaimState::done;
     if (over) {
       if (!sufficed(config_, evidence(crossing), decision_.evidence)) return std::nullopt;
       next_.reclaim.reset();
@@ -367,7 +367,7 @@ std::string_view inspection_subject(const Decision& decision) {
   if (decision.action != Action::inspect || !decision.driving) return {};
   const auto in_need = std::count_if(
       decision.evidence.begin(), decision.evidence.end(),
-      [](const Evidence& evidence) { return evidence.asks_for_eviction() && evidence.driving; });
+      [](const Evidence& evidence) { return evidence.requires_eviction() && evidence.driving; });
   const Evidence& driving = decision.evidence[*decision.driving];
   if (in_need != 1 || driving.cgroup == CgroupId{}) return {};
   return driving.subject;

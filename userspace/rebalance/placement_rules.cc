@@ -361,7 +361,7 @@ bool PlacementRules::repel(const ClusterView& view, std::size_t pod, const Node&
   });
 }
 
-// satisfyPodAffinity(): the first pod of a series that wants only each other may go anywhere.
+// satisfyPodAffinity(): the first pod of a series with affinity only to each other may go anywhere.
 bool PlacementRules::has_affinity(const Node& node) const {
   if (unsatisfiable_) return false;
   bool found = true;

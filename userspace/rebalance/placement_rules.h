@@ -112,7 +112,8 @@ class PlacementRules {
   std::size_t followed_ = 0;   // changes of the view that are counted
   std::deque<Group> groups_;
   std::unordered_map<std::string, Group*> by_text_;
-  // By key and value of a label that their selectors want; and those that want no certain one.
+  // By key and value of a label that their selectors require; and those that require no certain
+  // one.
   std::unordered_map<std::string_view, std::unordered_map<std::string_view, Groups>> by_label_;
   Groups without_label_;
   std::unordered_map<std::size_t, Groups> of_pod_;  // anti-affinity, by owner

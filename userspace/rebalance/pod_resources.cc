@@ -16,7 +16,7 @@ bool positive(const Amounts& amounts, std::string_view resource) {
   return amounts.of(resource) > 0;
 }
 
-// Whether the container has both limits, as GetPodQOS() wants for Guaranteed.
+// Whether the container has both limits, as GetPodQOS() requires for Guaranteed.
 bool limits_both(const ContainerResources& container) {
   return positive(container.limits, kCpu) && positive(container.limits, kMemory);
 }

@@ -72,7 +72,7 @@ enum ChunkFlag : std::uint16_t {
   kChunkPlain = 1U << 8,  // the payload is not compressed
   kChunkIndex = 1U << 9,  // the payload is the index
 };
-inline constexpr std::uint16_t kChunkMustKnow = 0xff00;
+inline constexpr std::uint16_t kChunkMandatory = 0xff00;
 inline constexpr std::uint16_t kChunkKnown = kChunkKey | kChunkPlain | kChunkIndex;
 
 struct ChunkHeader {
@@ -91,7 +91,7 @@ struct ChunkHeader {
 
   [[nodiscard]] bool has(ChunkFlag flag) const { return (flags & flag) != 0; }
   // Whether it has a flag that this reader must support but does not.
-  [[nodiscard]] bool is_foreign() const { return (flags & kChunkMustKnow & ~kChunkKnown) != 0; }
+  [[nodiscard]] bool is_foreign() const { return (flags & kChunkMandatory & ~kChunkKnown) != 0; }
   friend bool operator==(const ChunkHeader&, const ChunkHeader&) = default;
 };
 

@@ -51,7 +51,7 @@ struct Writer::Shared {
   std::atomic<bool> stop{false};
   std::atomic<bool> over{false};  // set before `stopped` is raised; then `ending` may be read
   std::atomic<Mode> mode{Mode::busy};
-  std::atomic<bool> key_wish{true};
+  std::atomic<bool> key_requested{true};
   std::atomic<int> trouble{0};
   std::atomic<std::uint64_t> lost_entries{0};
   std::atomic<std::uint64_t> lost_bytes{0};
@@ -73,7 +73,7 @@ struct Writer::Shared {
   std::optional<MonotonicTime> flush_due;  // nothing: the chunk is empty
   std::optional<MonotonicTime> retry_due;  // set: writing failed
   bool sync_due = false;
-  bool wished = false;             // a key was requested and has not arrived yet
+  bool requested = false;          // a key was requested and has not arrived yet
   std::uint64_t key_at_bytes = 0;  // bytes written before the last key
   std::optional<std::int64_t> key_at_ns;
   std::optional<Error> ending;  // why the file is not complete
@@ -159,11 +159,11 @@ void Writer::lose(std::uint64_t entries) {
   if (entries == 0) return;
   shared_->unseen_entries += entries;
   shared_->lost_entries.fetch_add(entries, std::memory_order_relaxed);
-  shared_->key_wish = true;
+  shared_->key_requested = true;
 }
 
-bool Writer::take_key_wish() {
-  return shared_->key_wish.exchange(false);
+bool Writer::take_key_request() {
+  return shared_->key_requested.exchange(false);
 }
 
 void Writer::wake() {
@@ -259,7 +259,7 @@ void Writer::Shared::take_one(const ByteRing::Entry& next) {
     chunk.begin_with_key();
     key_at_bytes = destination->bytes();
     key_at_ns = next.label.at_ns;
-    wished = false;
+    requested = false;
   }
   ring->take(entry);
   chunk.append(entry, from_ns(next.label.at_ns));
@@ -267,7 +267,7 @@ void Writer::Shared::take_one(const ByteRing::Entry& next) {
   sync_due = sync_due || (next.label.flags & kEntryDurable) != 0;
   const bool old = key_at_ns && next.label.at_ns - *key_at_ns >= kKeyAge.count();
   if (old || destination->bytes() - key_at_bytes >= kKeyBytes || destination->is_full()) {
-    if (!std::exchange(wished, true)) key_wish = true;
+    if (!std::exchange(requested, true)) key_requested = true;
   }
 }
 

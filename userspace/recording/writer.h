@@ -71,7 +71,7 @@ class Writer {
   void lose(std::uint64_t entries);
   // Whether the next entry should be a key, followed by everything it refers to: at the start,
   // after a loss, and regularly so that readers can start there. True once for each such occasion.
-  [[nodiscard]] bool take_key_wish();
+  [[nodiscard]] bool take_key_request();
 
   // ---- any thread ----
 

@@ -73,7 +73,7 @@ void Episodes::take(MonotonicTime read, const Decision& decision, std::optional<
   const MonotonicTime at = read + shift;
   std::set<Name> met;
   for (const Evidence& evidence : decision.evidence) {
-    if (!evidence.asks_for_eviction()) continue;
+    if (!evidence.requires_eviction()) continue;
     const Name name{std::string(to_string(evidence.threshold.signal)), evidence.subject};
     Episode& episode = open(name, at);
     if (met.insert(name).second && episode.limit.empty()) {

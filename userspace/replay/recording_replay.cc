@@ -46,10 +46,10 @@ Result<void> RecordingReplay::take_key(const messages::KeyEntry& key,
   if (first) {
     const policy::State state = policy::reconfigured(key.config, config, key.state);
     fold_.begin(std::move(config), state);
-    fold_.know_configured_pods();
+    fold_.add_configured_pods();
   } else if (!(config == fold_.config())) {
     fold_.reconfigure(std::move(config));
-    fold_.know_configured_pods();
+    fold_.add_configured_pods();
   }
   return {};
 }
@@ -158,9 +158,9 @@ Decision RecordingReplay::decide_anew(ReplayedStep& step) {
   Observation& observation = step.evaluated.observation;
   assign_watched(recorded_config_, fold_.config(), observation.watched);
   if (observation.workloads) seen_.note(observation.at, *observation.workloads);
-  const auto supply = [&](Observation& asked) {
-    if (asked.workloads || seen_.empty()) return false;
-    asked.workloads = seen_.at(asked.at);
+  const auto supply = [&](Observation& partial) {
+    if (partial.workloads || seen_.empty()) return false;
+    partial.workloads = seen_.at(partial.at);
     return true;
   };
   const bool sample_subjects = step.evaluated.prepared.has_value();

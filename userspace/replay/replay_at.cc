@@ -22,7 +22,7 @@ std::vector<std::string> name_and_path(const Workload& workload) {
 // The resource of the ranking.
 Resource resource_of_decision(const Decision& decision) {
   for (const Evidence& evidence : decision.evidence) {
-    if (evidence.asks_for_eviction()) return resource_of(evidence.threshold.signal);
+    if (evidence.requires_eviction()) return resource_of(evidence.threshold.signal);
   }
   return Resource::memory;
 }

@@ -6,10 +6,10 @@
 namespace forestall::replay {
 
 ReplayFold::ReplayFold(Config config) : config_(std::move(config)) {
-  know_configured_pods();
+  add_configured_pods();
 }
 
-void ReplayFold::know_configured_pods() {
+void ReplayFold::add_configured_pods() {
   known_pods_.clear();
   for (const auto& pod : config_.known_pods) known_pods_.emplace(pod->uid, pod);
 }
@@ -26,10 +26,10 @@ void ReplayFold::reconfigure(Config config) {
 }
 
 Decision ReplayFold::take(Observation& observation, const Supply& supply) {
-  know_pods(observation);
+  fill_in_pods(observation);
   policy::Step step = policy::step(config_, state_, observation);
   if (step.decision.action == Action::inspect && supply && supply(observation)) {
-    know_pods(observation);
+    fill_in_pods(observation);
     step = policy::step(config_, state_, observation);
   }
   state_ = std::move(step.state);
@@ -40,7 +40,7 @@ Decision ReplayFold::take(Observation& observation, const Supply& supply) {
 
 // The agent treats a decision on a pre-ranked list in the same way.
 Decision ReplayFold::sample_subjects(Observation& observation) {
-  know_pods(observation);
+  fill_in_pods(observation);
   Decision decision = policy::step(config_, state_, observation).decision;
   for (ConditionStatus& status : decision.conditions) status.changed = false;
   count(observation, decision);
@@ -49,7 +49,7 @@ Decision ReplayFold::sample_subjects(Observation& observation) {
   return decision;
 }
 
-void ReplayFold::know_pods(Observation& observation) const {
+void ReplayFold::fill_in_pods(Observation& observation) const {
   if (known_pods_.empty() || !observation.workloads) return;
   for (WorkloadSample& sample : *observation.workloads) {
     if (sample.workload.pod || !sample.workload.pod_uid) continue;

@@ -47,7 +47,7 @@ class ReplayFold {
   void reconfigure(Config config);
   // Adds the pods that only the configuration lists. begin() and reconfigure() remove them, because
   // the observations of a recording already contain the pods known to the agent.
-  void know_configured_pods();
+  void add_configured_pods();
   [[nodiscard]] const Config& config() const { return config_; }
   [[nodiscard]] const policy::State& state() const { return state_; }
 
@@ -69,7 +69,7 @@ class ReplayFold {
   [[nodiscard]] const Counts& counts() const { return counts_; }
 
  private:
-  void know_pods(Observation& observation) const;
+  void fill_in_pods(Observation& observation) const;
   void count(const Observation& observation, const Decision& decision);
   void count_conditions(const Decision& decision);
 

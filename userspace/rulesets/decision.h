@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an evaluation of rulesets did and wants done, with what it compared.
+// What an evaluation of rulesets did and requests, with what it compared.
 #pragma once
 
 #include <chrono>

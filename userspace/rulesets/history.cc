@@ -11,13 +11,13 @@ namespace {
 // Calls visit(const Kill&) for each kill action, wherever it stands.
 template <typename Visit>
 void each_kill(const Ruleset& ruleset, Visit visit) {
-  const auto look_at = [&visit](const Plugin& plugin) {
+  const auto visit_kill = [&visit](const Plugin& plugin) {
     if (const auto* kill = std::get_if<Kill>(&plugin.arguments)) visit(*kill);
   };
   for (const DetectorGroup& group : ruleset.groups) {
-    for (const Plugin& plugin : group.plugins) look_at(plugin);
+    for (const Plugin& plugin : group.plugins) visit_kill(plugin);
   }
-  for (const Plugin& plugin : ruleset.actions) look_at(plugin);
+  for (const Plugin& plugin : ruleset.actions) visit_kill(plugin);
 }
 
 double cost_of(const std::vector<DeviceIo>& all, const std::vector<IoDevice>& devices) {

@@ -63,7 +63,7 @@ GrpcStatus status_of(const Error& error) {
   }
 }
 
-// The entries that a client wants, as bits by kind.
+// The entries that a client requests, as bits by kind.
 std::uint64_t wanted(const v1::WatchRecordsRequest& request) {
   return request.acts_only() ? 1U << kAct : 1U << kAct | 1U << kNoAct;
 }
@@ -146,19 +146,19 @@ class AgentService::RankCall final : public wire::GrpcCall {
 
   void take(std::string_view message) override {
     v1::RankRequest request;
-    if (asked_ || !request.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
+    if (requested_ || !request.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
       end_ = GrpcStep::end(GrpcStatus::invalid_argument,
                            "the request is not a valid forestall.v1.RankRequest");
-    } else if (!service_.may_rank() || !service_.services_.rank->ask(request)) {
+    } else if (!service_.may_rank() || !service_.services_.rank->request_ranking(request)) {
       end_ = GrpcStep::end(GrpcStatus::resource_exhausted,
                            "another ranking is in progress; try again later");
     } else {
       service_.ranking_ = this;
     }
-    asked_ = true;
+    requested_ = true;
   }
   void requests_end() override {
-    if (!asked_) end_ = GrpcStep::end(GrpcStatus::invalid_argument, "the request is empty");
+    if (!requested_) end_ = GrpcStep::end(GrpcStatus::invalid_argument, "the request is empty");
   }
   GrpcStep next() override {
     if (end_) return *end_;
@@ -179,7 +179,7 @@ class AgentService::RankCall final : public wire::GrpcCall {
 
  private:
   AgentService& service_;
-  bool asked_ = false;
+  bool requested_ = false;
   std::optional<GrpcStep> end_;
 };
 

@@ -28,7 +28,7 @@ class RankService {
  public:
   virtual ~RankService() = default;
   // False: another request is in progress.
-  [[nodiscard]] virtual bool ask(const v1::RankRequest& request) = 0;
+  [[nodiscard]] virtual bool request_ranking(const v1::RankRequest& request) = 0;
   // Readable while an answer is available.
   [[nodiscard]] virtual int fd() const = 0;
   // The answer to the last request; nothing: not available yet. An error with EINVAL is the

@@ -72,14 +72,14 @@ void refuse(rpc::ServerReflectionResponse& answer, wire::GrpcStatus status, std:
   answer.mutable_error_response()->set_error_message(std::move(why));
 }
 
-void answer_file(const FileDescriptor* file, bool is_old, const std::string& asked,
+void answer_file(const FileDescriptor* file, bool is_old, const std::string& request,
                  rpc::ServerReflectionResponse& answer) {
   if (is_old) {
     *answer.mutable_file_descriptor_response()->add_file_descriptor_proto() = old_reflection();
   } else if (file != nullptr) {
     add_file(*file, *answer.mutable_file_descriptor_response());
   } else {
-    refuse(answer, wire::GrpcStatus::not_found, "unknown file or symbol: " + asked);
+    refuse(answer, wire::GrpcStatus::not_found, "unknown file or symbol: " + request);
   }
 }
 
@@ -125,16 +125,16 @@ std::unique_ptr<wire::GrpcCall> begin_reflection(std::vector<std::string> servic
 
 std::optional<std::string> reflect(std::string_view question,
                                    const std::vector<std::string>& services) {
-  using Asked = rpc::ServerReflectionRequest;
-  Asked asked;
-  if (!asked.ParseFromArray(question.data(), static_cast<int>(question.size()))) {
+  using Request = rpc::ServerReflectionRequest;
+  Request request;
+  if (!request.ParseFromArray(question.data(), static_cast<int>(question.size()))) {
     return std::nullopt;
   }
   rpc::ServerReflectionResponse answer;
-  answer.set_valid_host(asked.host());
-  *answer.mutable_original_request() = asked;
-  switch (asked.message_request_case()) {
-    case Asked::kListServices:
+  answer.set_valid_host(request.host());
+  *answer.mutable_original_request() = request;
+  switch (request.message_request_case()) {
+    case Request::kListServices:
       for (const std::string& each : services) {
         answer.mutable_list_services_response()->add_service()->set_name(each);
       }
@@ -143,28 +143,28 @@ std::optional<std::string> reflect(std::string_view question,
                                                                          ".ServerReflection");
       }
       break;
-    case Asked::kFileByFilename:
-      answer_file(pool().FindFileByName(asked.file_by_filename()),
-                  asked.file_by_filename() == kOldFile, asked.file_by_filename(), answer);
+    case Request::kFileByFilename:
+      answer_file(pool().FindFileByName(request.file_by_filename()),
+                  request.file_by_filename() == kOldFile, request.file_by_filename(), answer);
       break;
-    case Asked::kFileContainingSymbol:
-      answer_file(pool().FindFileContainingSymbol(asked.file_containing_symbol()),
-                  is_old_symbol(asked.file_containing_symbol()), asked.file_containing_symbol(),
+    case Request::kFileContainingSymbol:
+      answer_file(pool().FindFileContainingSymbol(request.file_containing_symbol()),
+                  is_old_symbol(request.file_containing_symbol()), request.file_containing_symbol(),
                   answer);
       break;
-    case Asked::kAllExtensionNumbersOfType:
-      if (pool().FindMessageTypeByName(asked.all_extension_numbers_of_type()) == nullptr) {
+    case Request::kAllExtensionNumbersOfType:
+      if (pool().FindMessageTypeByName(request.all_extension_numbers_of_type()) == nullptr) {
         refuse(answer, wire::GrpcStatus::not_found,
-               "unknown message type: " + asked.all_extension_numbers_of_type());
+               "unknown message type: " + request.all_extension_numbers_of_type());
       } else {
         answer.mutable_all_extension_numbers_response()->set_base_type_name(
-            asked.all_extension_numbers_of_type());
+            request.all_extension_numbers_of_type());
       }
       break;
-    case Asked::kFileContainingExtension:
+    case Request::kFileContainingExtension:
       refuse(answer, wire::GrpcStatus::not_found, "no message has extensions");
       break;
-    case Asked::MESSAGE_REQUEST_NOT_SET:
+    case Request::MESSAGE_REQUEST_NOT_SET:
       refuse(answer, wire::GrpcStatus::invalid_argument, "the request is empty");
       break;
   }

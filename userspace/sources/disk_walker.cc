@@ -36,13 +36,13 @@ DiskWalker::~DiskWalker() {
   cancelled_ = true;
 }
 
-bool DiskWalker::ask(const FilesystemPlaces& places, std::vector<std::string> uids,
-                     MonotonicTime now, Duration age_max) {
+bool DiskWalker::request_walk(const FilesystemPlaces& places, std::vector<std::string> uids,
+                              MonotonicTime now, Duration age_max) {
   if (walking_ || fresh(now, age_max)) return walking_;
   request_ = {places, std::move(uids)};
   cancelled_ = false;
   walking_ = thread_->start();
-  asked_at_ = now;
+  requested_at_ = now;
   return walking_;
 }
 
@@ -59,7 +59,7 @@ bool DiskWalker::collect(MonotonicTime now) {
     return true;
   }
   found_ = walked_;
-  began_at_ = asked_at_;
+  began_at_ = requested_at_;
   ended_at_ = now;
   return true;
 }

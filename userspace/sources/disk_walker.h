@@ -40,8 +40,8 @@ class DiskWalker {
 
   // Starts a walk over these pods, unless one is running or the last one is at most `age_max` old.
   // Returns whether a walk is running.
-  bool ask(const FilesystemPlaces& places, std::vector<std::string> uids, MonotonicTime now,
-           Duration age_max = kAgeMax);
+  bool request_walk(const FilesystemPlaces& places, std::vector<std::string> uids,
+                    MonotonicTime now, Duration age_max = kAgeMax);
   // Stops the running walk. The pods measured so far are merged into the last result.
   void cancel();
   // Takes the result of a finished walk; false if none has finished.
@@ -78,7 +78,7 @@ class DiskWalker {
 
   // Owned by the loop.
   bool walking_ = false;                   // until the result was collected
-  MonotonicTime asked_at_;                 // start of the running or last walk
+  MonotonicTime requested_at_;             // start of the running or last walk
   std::optional<MonotonicTime> began_at_;  // the last uncancelled walk
   std::optional<MonotonicTime> ended_at_;
   Found found_;

@@ -120,8 +120,8 @@ const FilesystemReader::FilesystemPlace* FilesystemReader::place_of(Filesystem f
   if (filesystem == Filesystem::nodefs) return &nodefs_;
   if (filesystem == Filesystem::containerfs && !containerfs_.path.empty()) return &containerfs_;
   if (!imagefs_.path.empty()) return &imagefs_;
-  const bool asked = !places_.runtime.empty() && !runtime_answered_;
-  return asked ? nullptr : &nodefs_;
+  const bool runtime_pending = !places_.runtime.empty() && !runtime_answered_;
+  return runtime_pending ? nullptr : &nodefs_;
 }
 
 bool FilesystemReader::has(Filesystem filesystem) const {

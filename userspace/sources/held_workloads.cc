@@ -93,7 +93,7 @@ void HeldWorkloads::refresh(const Config& config, const std::string& pods_path,
   if (kept != old.size() || kept != workloads_.size()) ++changes_;
   if (loss.workloads == 0) return;
   unread_ += loss.workloads;
-  // A power of two, so that a tenant who creates cgroups does not fill the log.
+  // A power of two, so that a tenant that creates cgroups does not fill the log.
   notes.push_back({"workloads", fmt::format("at least {} cannot be opened and keep the values last "
                                             "read: {}",
                                             std::bit_floor(loss.workloads), loss.problem)});

@@ -18,7 +18,7 @@ bool is_cancelled(int cancel_fd) {
 // Cancelled is cancelled, even if the walk is faster than the first collect().
 Result<void> walk_disks(Observer& observer, int cancel_fd) {
   const SystemClock clock;
-  observer.ask_disk_usage(clock.now());
+  observer.request_disk_usage(clock.now());
   DiskWalker& walker = observer.disk_walker();
   for (;;) {
     if (is_cancelled(cancel_fd)) return Error{ECANCELED, "the disk walk was cancelled"};

@@ -26,7 +26,7 @@ bool is_kubelets(std::int32_t value) {
   return value == kGuaranteed || (value >= kLowestBurstable && value <= kBestEffort);
 }
 
-// The agent's own, never the tenant's: a tenant who can provoke any other error must not become
+// The agent's own, never the tenant's: a tenant that can provoke any other error must not become
 // unknown, and so protected.
 bool is_shortage(const Error& failure) {
   return failure.code == EMFILE || failure.code == ENFILE || failure.code == ENOMEM;

@@ -104,7 +104,7 @@ class Observer::Reader {
   // Before samples of the workloads related to `subject`.
   void begin_samples(Observation& observation, std::string_view subject, bool urgent);
   void add_statistics(Observation& observation, std::optional<MonotonicTime> since) const;
-  void ask_disk_usage(MonotonicTime now, Duration age_max);
+  void request_disk_usage(MonotonicTime now, Duration age_max);
   void set_writable_layers(WritableLayers layers) { layers_ = std::move(layers); }
   void set_processes(ProcessSource* processes) {
     processes_ = processes;
@@ -179,17 +179,17 @@ Observation Observer::Reader::sample_subjects(const Wake& wake, MonotonicTime no
   Observation observation;
   observation.at = now;
   observation.wake = wake;
-  const auto asked = [&](CgroupId id) {
+  const auto selected = [&](CgroupId id) {
     return std::find(subjects.begin(), subjects.end(), id) != subjects.end();
   };
-  if (asked(CgroupId{})) observation.node = node_.read(buffer_, observation.notes);
+  if (selected(CgroupId{})) observation.node = node_.read(buffer_, observation.notes);
   const auto& pods = held_->pods();
-  if (pods && asked(pods->cgroup().id())) {
+  if (pods && selected(pods->cgroup().id())) {
     const auto reading = pods->read(buffer_, observation.notes);
     if (!reading.removed) observation.pods = to_sample(*pods, reading, 0);
   }
   for (const HeldTree::Watched& watched : held_->watched()) {
-    if (!asked(watched.reader->cgroup().id())) continue;
+    if (!selected(watched.reader->cgroup().id())) continue;
     const auto reading = watched.reader->read(buffer_, observation.notes);
     if (reading.removed) continue;
     observation.watched.push_back(to_sample(*watched.reader, reading, watched.threshold));
@@ -290,7 +290,7 @@ void Observer::Reader::add_statistics(Observation& observation,
   observation.notes.insert(observation.notes.end(), notes.begin(), notes.end());
 }
 
-void Observer::Reader::ask_disk_usage(MonotonicTime now, Duration age_max) {
+void Observer::Reader::request_disk_usage(MonotonicTime now, Duration age_max) {
   std::vector<std::string> uids;
   for (const Workload* workload : held_->workloads().list()) {
     if (workload->pod_uid) uids.push_back(*workload->pod_uid);
@@ -298,7 +298,7 @@ void Observer::Reader::ask_disk_usage(MonotonicTime now, Duration age_max) {
   FilesystemPlaces places = config_->filesystems;
   // Like reads, a walk must not block on a server.
   if (!filesystems_.has(Filesystem::nodefs)) places.nodefs.clear();
-  walker_->ask(places, std::move(uids), now, age_max);
+  walker_->request_walk(places, std::move(uids), now, age_max);
 }
 
 Observer::Observer(std::unique_ptr<Reader> reader) : reader_(std::move(reader)) {}
@@ -350,8 +350,8 @@ void Observer::resample_workloads(Observation& observation) {
 void Observer::add_statistics(Observation& observation, std::optional<MonotonicTime> since) const {
   reader_->add_statistics(observation, since);
 }
-void Observer::ask_disk_usage(MonotonicTime now, Duration age_max) {
-  reader_->ask_disk_usage(now, age_max);
+void Observer::request_disk_usage(MonotonicTime now, Duration age_max) {
+  reader_->request_disk_usage(now, age_max);
 }
 void Observer::set_writable_layers(WritableLayers layers) {
   reader_->set_writable_layers(std::move(layers));

@@ -108,7 +108,7 @@ class Observer {
                       std::optional<MonotonicTime> since = std::nullopt) const;
   // Starts such a walk over all known pods, unless one is running or the last one is at most
   // `age_max` old. The walker's descriptor (DiskUsageSource) signals its end.
-  void ask_disk_usage(MonotonicTime now, Duration age_max = DiskWalker::kAgeMax);
+  void request_disk_usage(MonotonicTime now, Duration age_max = DiskWalker::kAgeMax);
   // Replaces the writable layers reported by the container runtime.
   void set_writable_layers(WritableLayers layers);
   // The working set of each container of one pod, named as in `workload.pod`, otherwise after its

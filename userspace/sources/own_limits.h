@@ -6,7 +6,7 @@
 // - limits are read at refresh within a time budget; cgroups without a limit cost nothing later;
 // - if there are more than the BPF programs have slots for, the nearest to their limits are watched
 //   and a note gives the number of the others;
-// - an evaluation reads only usage, one descriptor each, until usage alone could meet the
+// - an evaluation reads only usage, one descriptor each, until usage alone could reach the
 //   threshold: the working set is never larger, and memory.stat costs twenty times as much;
 // - an evaluation for a crossing elsewhere reads none of them, to save time before a kill. It
 //   reports their last sample, with the time of that sample.
@@ -66,7 +66,7 @@ class OwnLimits {
     std::string path;
     std::size_t threshold = 0;
     Bytes limit;
-    Bytes line;   // usage above this may meet the threshold
+    Bytes line;   // usage above this may reach the threshold
     Bytes usage;  // at refresh
   };
   struct Held {

@@ -250,8 +250,8 @@ void PollSource::take_crossing(Watch& watch) {
                         .before = *before});
 }
 
-void PollSource::judge(Watch& watch, const WorkingSetReading& reading, MonotonicTime now,
-                       std::vector<Wake>& wakes) {
+void PollSource::evaluate_watch(Watch& watch, const WorkingSetReading& reading, MonotonicTime now,
+                                std::vector<Wake>& wakes) {
   const Bytes headroom = watch.floor_line - reading.amount;
   const bool warns = watch.warning && headroom <= *watch.warning;
   if (headroom >= Bytes{0}) {
@@ -282,7 +282,7 @@ void PollSource::drain(MonotonicTime now, std::vector<Wake>& wakes) {
       continue;
     }
     learn_rate(*watch, *reading, now);
-    judge(*watch, *reading, now, wakes);
+    evaluate_watch(*watch, *reading, now, wakes);
   }
   set_timer(now);
 }

@@ -72,8 +72,8 @@ class PollSource final : public Source {
   // What a line that is met shows about its crossing.
   void take_crossing(Watch& watch);
   // Wakes the loop if the reading crosses the line or grew enough; sets the next read.
-  void judge(Watch& watch, const WorkingSetReading& reading, MonotonicTime now,
-             std::vector<Wake>& wakes);
+  void evaluate_watch(Watch& watch, const WorkingSetReading& reading, MonotonicTime now,
+                      std::vector<Wake>& wakes);
   void set_timer(MonotonicTime now);  // to the first read due
 
   const kernel::CgroupTree& tree_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One process, read from /proc as the OOM killer sees it.
+// One process, read from /proc as the OOM killer reads it.
 //
 // All reads use one descriptor on its directory. The kernel ties it to the process, not to the pid:
 // after the process ends all reads fail, even if the pid is reused. All values are therefore of one

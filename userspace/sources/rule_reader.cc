@@ -303,7 +303,7 @@ class RuleSampling {
   }
 
   // Nothing: the limit is reached.
-  Wanted* want(const std::string& path, Items items) {
+  Wanted* request(const std::string& path, Items items) {
     const auto known = wanted_.find(path);
     if (known == wanted_.end() && wanted_.size() >= RuleReader::kCgroupsMax) {
       out_.incomplete = true;
@@ -317,7 +317,7 @@ class RuleSampling {
   void expand(const std::string& path, const rulesets::CgroupPattern& pattern, std::size_t next,
               const rulesets::RuleNeed& need) {
     if (next == pattern.components.size()) {
-      if (want(path, need.items) != nullptr && need.descend) descend(path, need.items);
+      if (request(path, need.items) != nullptr && need.descend) descend(path, need.items);
       return;
     }
     const std::string& component = pattern.components[next];
@@ -345,7 +345,7 @@ class RuleSampling {
         return;
       }
     }
-    for (const std::string& path : found) static_cast<void>(want(path, items));
+    for (const std::string& path : found) static_cast<void>(request(path, items));
   }
 
   // The root is no candidate. Each cgroup below it has as many descendants of its own.
@@ -353,7 +353,7 @@ class RuleSampling {
     const std::vector<std::string> names = children_of("/");
     for (const std::string& name : names) {
       const std::string child = child_path("/", name);
-      if (want(child, items) != nullptr) descend(child, items);
+      if (request(child, items) != nullptr) descend(child, items);
     }
   }
 
@@ -373,10 +373,10 @@ class RuleSampling {
     parents.erase(std::unique(parents.begin(), parents.end()), parents.end());
     const Items items = Items(Item::protection) | Item::usage;
     for (const std::string& parent : parents) {
-      static_cast<void>(want(parent, items));
+      static_cast<void>(request(parent, items));
       const std::vector<std::string> names = children_of(parent);
       for (const std::string& name : names)
-        static_cast<void>(want(child_path(parent, name), items));
+        static_cast<void>(request(child_path(parent, name), items));
     }
   }
 

@@ -36,12 +36,12 @@ Result<std::unique_ptr<RuntimeSource>> RuntimeSource::create(const std::string& 
   TRY(clients::connect(endpoint));
   std::unique_ptr<RuntimeSource> made(new RuntimeSource(endpoint, std::move(options), observer));
   made->thread_ =
-      TRY(base::JobThread::create("forestall-cri", [source = made.get()] { source->ask(); }));
+      TRY(base::JobThread::create("forestall-cri", [source = made.get()] { source->query(); }));
   return made;
 }
 
 // Runs on the thread.
-void RuntimeSource::ask() {
+void RuntimeSource::query() {
   answer_ = {};
   clients::RuntimeOptions options = options_;
   options.cancel_fd = thread_->stop_fd();

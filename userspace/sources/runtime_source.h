@@ -40,7 +40,7 @@ class RuntimeSource final : public Source {
     std::optional<Error> problem;
   };
   RuntimeSource(std::string endpoint, clients::RuntimeOptions options, Observer& observer);
-  void ask();
+  void query();
   void take(MonotonicTime now, std::vector<Wake>& wakes);
 
   const std::string endpoint_;

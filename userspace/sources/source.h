@@ -45,7 +45,7 @@ class Source {
   // passed.
   virtual void drain(MonotonicTime now, std::vector<Wake>& wakes) = 0;
 
-  // What all drains since the last call saw at a line, where the source has the reading before.
+  // What all drains since the last call found at a line, where the source has the reading before.
   [[nodiscard]] virtual std::vector<SeenCrossing> take_crossings() { return {}; }
   // The last readings of the watched subjects, also if no event has reported them.
   [[nodiscard]] virtual std::vector<SeenCrossing> last_readings() const { return {}; }

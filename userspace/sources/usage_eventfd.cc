@@ -45,12 +45,12 @@ Bytes step() {
 // reads.
 bool still_good(Bytes armed, bool reported, const Line& line) {
   if (line.usage_line + step() < armed) return false;
-  const bool kernel_says_above = reported || line.usage >= armed;
-  return !(kernel_says_above && line.headroom >= Bytes{0});
+  const bool kernel_reports_above = reported || line.usage >= armed;
+  return !(kernel_reports_above && line.headroom >= Bytes{0});
 }
 
 // Where to arm: at the line, but above current usage if the line is not met yet. Usage equal to the
-// line does not meet it (policy/thresholds.cc compares strictly), but the kernel counts it as
+// line does not cross it (policy/thresholds.cc compares strictly), but the kernel counts it as
 // passed.
 Bytes next_threshold(const Line& line) {
   if (line.headroom < Bytes{0}) return line.usage_line;

@@ -78,7 +78,7 @@ void bound_watched(const kernel::CgroupTree& tree, const Config& config,
     if (::fstatat(tree.memory_fd(), relative.c_str(), &found, 0) != 0) continue;  // removed since
     matched.push_back({path, std::move(share), found.st_ino});
   }
-  // A power of two, so that a tenant who creates cgroups does not fill the log.
+  // A power of two, so that a tenant that creates cgroups does not fill the log.
   notes.push_back(
       {"watched cgroups",
        fmt::format("at least {} that match a threshold are not watched: at most {} are, within {}",

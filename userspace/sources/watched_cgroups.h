@@ -23,7 +23,8 @@ struct MatchedCgroup {
 };
 
 // The part of `path` up to the first component that `glob` leaves open: "/tenants/a" for
-// "/tenants/a/job7" and "/tenants/*/*". A tenant who creates cgroups inside stays within one share.
+// "/tenants/a/job7" and "/tenants/*/*". A tenant that creates cgroups inside stays within one
+// share.
 [[nodiscard]] std::string share_of(std::string_view glob, std::string_view path);
 
 // Sorted paths of at most `max` of them: the oldest of each share, then the second oldest of each,

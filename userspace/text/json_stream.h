@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the documents of a text of concatenated JSON objects and lists, and the objects of their
-// lists of `items`, so that a parser sees one object at a time. It finds ends and checks nothing
+// lists of `items`, so that a parser gets one object at a time. It finds ends and checks nothing
 // else.
 #pragma once
 

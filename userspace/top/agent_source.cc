@@ -22,8 +22,8 @@ AgentSource::AgentSource(std::string socket, int cancel_fd)
     : socket_(std::move(socket)), cancel_fd_(cancel_fd) {}
 
 template <typename Response>
-Result<Response> AgentSource::ask(const char* method, const std::string& request,
-                                  bool& busy) const {
+Result<Response> AgentSource::call(const char* method, const std::string& request,
+                                   bool& busy) const {
   wire::GrpcTarget target;
   target.socket = socket_;
   target.cancel_fd = cancel_fd_;
@@ -43,10 +43,10 @@ Result<Response> AgentSource::ask(const char* method, const std::string& request
 
 Result<void> AgentSource::read(const std::string& ranking, internal::TopReport& report) {
   bool busy = false;
-  v1::GetStatusResponse status = TRY(ask<v1::GetStatusResponse>("GetStatus", "", busy));
+  v1::GetStatusResponse status = TRY(call<v1::GetStatusResponse>("GetStatus", "", busy));
   v1::RankRequest request;
   request.set_ranking(ranking);
-  auto ranked = ask<v1::RankResponse>("Rank", request.SerializeAsString(), busy);
+  auto ranked = call<v1::RankResponse>("Rank", request.SerializeAsString(), busy);
   if (ranked) {
     ranked_ = std::move(*ranked);
   } else if (!busy || !ranked_) {

@@ -32,8 +32,8 @@ class AgentSource {
 
  private:
   template <typename Response>
-  [[nodiscard]] Result<Response> ask(const char* method, const std::string& request,
-                                     bool& busy) const;
+  [[nodiscard]] Result<Response> call(const char* method, const std::string& request,
+                                      bool& busy) const;
 
   const std::string socket_;
   const int cancel_fd_;

@@ -122,7 +122,7 @@ class TopProgram {
 
  private:
   void show();
-  void want();
+  void request_sample();
   Result<void> take_picture();
   // True: quit.
   bool take_inputs();
@@ -146,8 +146,8 @@ void TopProgram::show() {
   terminal_.paint(drawn.screen);
 }
 
-void TopProgram::want() {
-  watcher_.want({view_.ranking, view_.interval, view_.paused, view_.opened.value_or("")});
+void TopProgram::request_sample() {
+  watcher_.request_sample({view_.ranking, view_.interval, view_.paused, view_.opened.value_or("")});
 }
 
 Result<void> TopProgram::take_picture() {
@@ -170,7 +170,7 @@ bool TopProgram::take_inputs() {
   while (const auto input = terminal_.next()) {
     switch (apply(*input, layout_, view_)) {
       case Command::quit: return true;
-      case Command::ask: want(); break;
+      case Command::resample: request_sample(); break;
       case Command::none: break;
     }
     // The next input may depend on the screen that this one changed.

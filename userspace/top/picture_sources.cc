@@ -40,19 +40,19 @@ Result<internal::TopReport> PictureSources::read(const std::string& ranking,
   ::clock_gettime(CLOCK_REALTIME, &wall);
   report.mutable_read_at()->set_seconds(wall.tv_sec);
   report.mutable_read_at()->set_nanos(static_cast<std::int32_t>(wall.tv_nsec));
-  const auto asked = alone_            ? Result<void>(error("--no-agent"))
+  const auto first = alone_            ? Result<void>(error("--no-agent"))
                      : socket_.empty() ? Result<void>(error(cli::kSocketOff))
                                        : agent_.read(ranking, report);
-  if (asked) {
+  if (first) {
     agent_seen_ = true;
     // This host's samples are outdated: after a later loss of the agent they start anew.
     own_.reset();
   } else {
-    if (asked.error().code == ECANCELED) return asked.error();
-    const int code = asked.error().code;
+    if (first.error().code == ECANCELED) return first.error();
+    const int code = first.error().code;
     const std::string why = code == ENOENT || code == ECONNREFUSED
                                 ? fmt::format("none serves gRPC at {}", socket_)
-                                : asked.error().text();
+                                : first.error().text();
     report.set_agent_problem(agent_seen_ ? "connection lost, reconnecting: " + why : why);
     TRY(read_alone(ranking, report));
   }

@@ -155,7 +155,7 @@ bool Terminal::shows_unicode() {
   return std::strcmp(::nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
-Result<std::unique_ptr<Terminal>> Terminal::open(const TerminalSettings& wish) {
+Result<std::unique_ptr<Terminal>> Terminal::open(const TerminalSettings& settings) {
   if (::isatty(STDIN_FILENO) == 0 || ::isatty(STDOUT_FILENO) == 0) {
     return error(
         "standard input and output are not a terminal; use --once to print one sample as text");
@@ -179,12 +179,12 @@ Result<std::unique_ptr<Terminal>> Terminal::open(const TerminalSettings& wish) {
   ::nodelay(stdscr, TRUE);
   ::curs_set(0);
   ::set_escdelay(kEscapePatience);
-  if (wish.mouse) {
+  if (settings.mouse) {
     // Report clicks at once, without waiting for a double click.
     ::mouseinterval(0);
     ::mousemask(BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED, nullptr);
   }
-  if (wish.colors) terminal->set_up_colors();
+  if (settings.colors) terminal->set_up_colors();
   return terminal;
 }
 

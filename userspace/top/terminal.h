@@ -27,7 +27,7 @@ struct TerminalSettings {
 class Terminal {
  public:
   // Uses standard input and output. Errors: they are not a terminal, or its type is unknown.
-  static Result<std::unique_ptr<Terminal>> open(const TerminalSettings& wish);
+  static Result<std::unique_ptr<Terminal>> open(const TerminalSettings& settings);
   ~Terminal();
 
   [[nodiscard]] Size size() const;

@@ -106,10 +106,10 @@ Command press_anywhere(char32_t key, View& view) {
     case U'?':
     case U'h': view.help = true; break;
     case U'p':
-    case U' ': view.paused = !view.paused; return Command::ask;
+    case U' ': view.paused = !view.paused; return Command::resample;
     case U'+':
-    case U'=': view.interval = longer(view.interval); return Command::ask;
-    case U'-': view.interval = shorter(view.interval); return Command::ask;
+    case U'=': view.interval = longer(view.interval); return Command::resample;
+    case U'-': view.interval = shorter(view.interval); return Command::resample;
     default: break;
   }
   return Command::none;
@@ -122,7 +122,7 @@ Command press(char32_t key, const Layout& layout, View& view) {
       view.ranking = layout.ranking == "kernel" ? "kubelet" : "kernel";
       view.sort = Column::order;
       view.reversed = false;
-      return Command::ask;
+      return Command::resample;
     case U's':
       view.sort = next_column(layout, view.sort);
       view.reversed = false;
@@ -146,7 +146,7 @@ Command open(const Layout& layout, View& view) {
   }
   view.opened = view.selected;
   view.process_scroll = 0;
-  return Command::ask;
+  return Command::resample;
 }
 
 // While a workload is opened.
@@ -157,7 +157,7 @@ Command apply_opened(const Input& input, const Layout& layout, View& view) {
       if (input.character == U'g') scroll_processes(layout, view, 0);
       if (input.character == U'G') scroll_processes(layout, view, layout.processes);
       return press_anywhere(input.character, view);
-    case Input::Kind::escape: view.opened.reset(); return Command::ask;
+    case Input::Kind::escape: view.opened.reset(); return Command::resample;
     case Input::Kind::up: scroll_processes(layout, view, at - 1); break;
     case Input::Kind::down: scroll_processes(layout, view, at + 1); break;
     case Input::Kind::page_up: scroll_processes(layout, view, at - layout.page); break;

@@ -94,7 +94,7 @@ struct Layout {
 enum class Command : std::uint8_t {
   none,
   quit,
-  ask,  // the ranking, the interval or what is opened changed: a new sample is needed
+  resample,  // the ranking, the interval or what is opened changed: a new sample is needed
 };
 
 // Shortest and longest interval, and the next longer or shorter one.

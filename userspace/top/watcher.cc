@@ -58,7 +58,7 @@ std::optional<Result<internal::TopReport>> Watcher::take() {
   return std::exchange(newest_, std::nullopt);
 }
 
-void Watcher::want(const SampleRequest& wanted) {
+void Watcher::request_sample(const SampleRequest& wanted) {
   {
     const std::lock_guard lock(mutex_);
     if (wanted_ == wanted) return;
@@ -122,7 +122,7 @@ void Watcher::wait(MonotonicTime began) {
     eventfd_t count = 0;
     (void)::eventfd_read(changed_.get(), &count);
     const SampleRequest then = wanted();
-    // A changed order, interval or end of a pause is sampled at once, so that the user sees the
+    // A changed order, interval or end of a pause is sampled at once, so that the screen shows the
     // effect of the key.
     if (!then.paused) return;
   }

@@ -41,7 +41,7 @@ class Watcher {
   // The newest sample, or why there is none; nothing: no new one.
   [[nodiscard]] std::optional<Result<internal::TopReport>> take();
   // A change is sampled at once, unless it is a pause.
-  void want(const SampleRequest& wanted);
+  void request_sample(const SampleRequest& wanted);
 
  private:
   Watcher(UniqueFd ready, UniqueFd changed, UniqueFd stop, SampleRequest wanted);

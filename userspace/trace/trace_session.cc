@@ -59,22 +59,22 @@ TraceSession::TraceSession(TraceQuestion question, const kernel::CgroupTree& tre
 // ---- opening --------------------------------------------------------------------------------
 
 void TraceSession::open_programs() {
-  kernel::TraceSelection asked;
-  asked.kinds.reset();
+  kernel::TraceSelection selection;
+  selection.kinds.reset();
   for (std::size_t i = 0; i < kTraceKinds; ++i) {
     const auto kind = abi_of(trace_kind_at(i));
-    if (kind && question_.kinds.test(i)) asked.kinds.set(*kind);
+    if (kind && question_.kinds.test(i)) selection.kinds.set(*kind);
   }
-  if (asked.kinds.none()) return;
+  if (selection.kinds.none()) return;
   // Names of cgroups that are created and removed during the trace.
-  asked.kinds.set(ABI_TRACE_path).set(ABI_TRACE_removed);
-  asked.reports_events = !question_.summary;
-  asked.reports_begins = question_.begins;
-  asked.sums = question_.summary.has_value();
-  asked.filters = !question_.choice.all();
-  asked.shortest = question_.shortest;
-  asked.ring_bytes = question_.ring_bytes;
-  auto loaded = kernel::TracePrograms::load(asked, tree_, disabled_);
+  selection.kinds.set(ABI_TRACE_path).set(ABI_TRACE_removed);
+  selection.reports_events = !question_.summary;
+  selection.reports_begins = question_.begins;
+  selection.sums = question_.summary.has_value();
+  selection.filters = !question_.choice.all();
+  selection.shortest = question_.shortest;
+  selection.ring_bytes = question_.ring_bytes;
+  auto loaded = kernel::TracePrograms::load(selection, tree_, disabled_);
   if (loaded) {
     programs_ = std::move(loaded).value();
   } else {
@@ -83,7 +83,7 @@ void TraceSession::open_programs() {
 }
 
 void TraceSession::open_agent(Duration patience) {
-  if (!asked(TraceKind::agent)) return;
+  if (!selects(TraceKind::agent)) return;
   if (!question_.with_agent) {
     no_agent_ = "--no-agent";
     return;
@@ -108,7 +108,7 @@ void TraceSession::open_agent(Duration patience) {
 
 // Reads the kernel's log if BPF reports no OOM kills.
 void TraceSession::open_log() {
-  if (!asked(TraceKind::oom) || sight_of(TraceKind::oom).seen()) return;
+  if (!selects(TraceKind::oom) || sight_of(TraceKind::oom).seen()) return;
   if (has(disabled_, Feature::oom_log)) {
     no_log_ = "oom-log is turned off by --disable-feature";
     return;
@@ -121,17 +121,17 @@ void TraceSession::open_log() {
   }
 }
 
-void TraceSession::want(CgroupId id, const std::string& path) {
+void TraceSession::include_cgroup(CgroupId id, const std::string& path) {
   if (!question_.choice.all() && programs_ && question_.choice.names(path)) {
     // Beyond 4096 cgroups, the totals still count it.
-    if (const auto added = programs_->want(id); !added) ++unwanted_;
+    if (const auto added = programs_->include_cgroup(id); !added) ++unwanted_;
   }
-  const bool polled =
-      asked(TraceKind::pressure) || asked(TraceKind::usage) || asked(TraceKind::reclaim_count);
+  const bool polled = selects(TraceKind::pressure) || selects(TraceKind::usage) ||
+                      selects(TraceKind::reclaim_count);
   if (polled && question_.choice.covers(path) && path != "/" && !poll_.add(id, path)) ++unpolled_;
 }
 
-void TraceSession::want_cgroups() {
+void TraceSession::add_cgroups() {
   const auto walked = names_.walk(SystemClock().now());
   if (!walked) return;
   std::vector<std::pair<std::string, CgroupId>> all;
@@ -141,7 +141,7 @@ void TraceSession::want_cgroups() {
     return std::pair(std::ranges::count(each.first, '/'), each.first);
   });
   unpolled_ = 0;
-  for (const auto& [path, id] : all) want(id, path);
+  for (const auto& [path, id] : all) include_cgroup(id, path);
 }
 
 bool TraceSession::sees(abi_trace_kind kind) const {
@@ -235,11 +235,11 @@ void TraceSession::take_record(const abi_trace_event& record, MonotonicTime now)
   if (event == nullptr) return;
   if (event->has_cgroup_change()) {
     if (!event->cgroup_change().removed()) {
-      want({record.cgroup}, event->cgroup());
+      include_cgroup({record.cgroup}, event->cgroup());
     } else if (!question_.choice.all()) {
       programs_->unwant({record.cgroup});
     }
-    if (!asked(TraceKind::cgroup)) return;
+    if (!selects(TraceKind::cgroup)) return;
   }
   // The BPF programs filter by the cgroup of a task; these records have no task.
   const bool chosen = record.kind < ABI_TRACE_SPANS || question_.choice.covers(event->cgroup());
@@ -302,20 +302,20 @@ void TraceSession::report_readings(const std::vector<sources::PressureReading>& 
       events_.place(reading.cgroup, to_ns(last_tick_), last_tick_, event);
       report(event);
     };
-    if (asked(TraceKind::pressure)) {
+    if (selects(TraceKind::pressure)) {
       if (const auto pressure = pressure_of(reading)) {
         *event.mutable_pressure() = *pressure;
         report_it();
       }
     }
-    if (asked(TraceKind::usage)) {
+    if (selects(TraceKind::usage)) {
       usage_.read(reading, [&](const v1::UsageEvent& usage) {
         *event.mutable_usage() = usage;
         report_it();
       });
     }
     // Single reclaims are more exact, if they are traced.
-    if (!asked(TraceKind::reclaim_count) || (single_reclaims && !question_.kinds_given)) continue;
+    if (!selects(TraceKind::reclaim_count) || (single_reclaims && !question_.kinds_given)) continue;
     if (const auto count = reclaim_count_of(reading)) {
       *event.mutable_reclaim_count() = *count;
       report_it();
@@ -340,7 +340,7 @@ void TraceSession::report_drops() {
   report_more(dropped_in(*totals), dropped_reported_, "kernel");
   // If path records were dropped, their paths are resolved from the inode.
   const std::uint64_t names = totals->kinds[ABI_TRACE_path].dropped;
-  if (names != std::exchange(names_lost_, names)) want_cgroups();
+  if (names != std::exchange(names_lost_, names)) add_cgroups();
   report_more(failures(*totals), failed_reported_, "kernel-maps");
 }
 
@@ -357,8 +357,9 @@ void TraceSession::report_window(const std::vector<sources::PressureReading>& re
                                  Duration window, MonotonicTime now) {
   v1::Event event;
   *event.mutable_summary() = summary_.since_last(
-      take_sums(), asked(TraceKind::pressure) ? readings : std::vector<sources::PressureReading>(),
-      window, now);
+      take_sums(),
+      selects(TraceKind::pressure) ? readings : std::vector<sources::PressureReading>(), window,
+      now);
   const bool any = event.summary().sums_size() > 0 || event.summary().pressures_size() > 0;
   // The last window is short and usually empty.
   if (!any && over()) return;
@@ -388,7 +389,7 @@ void TraceSession::tick(MonotonicTime now) {
   // Without cgroup events, the tree is scanned for new cgroups.
   if (!sees(ABI_TRACE_path) && now >= next_walk_) {
     next_walk_ = now + kPollEvery;
-    want_cgroups();
+    add_cgroups();
   }
   if (agent_gone_) open_agent(kAgentAgainPatience);
   report_polled(now);
@@ -428,7 +429,7 @@ Result<void> TraceSession::run(int stop_fd) {
   open_programs();
   open_agent(kAgentPatience);
   open_log();
-  want_cgroups();
+  add_cgroups();
   began_ = SystemClock().now();
   const v1::Event start = start_event();
   const bool sees = std::ranges::any_of(start.trace_start().sights(),

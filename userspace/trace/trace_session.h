@@ -50,8 +50,8 @@ class TraceSession {
   void open_programs();
   void open_agent(Duration patience);
   void open_log();
-  void want_cgroups();
-  void want(CgroupId id, const std::string& path);
+  void add_cgroups();
+  void include_cgroup(CgroupId id, const std::string& path);
   [[nodiscard]] v1::Event start_event() const;
   [[nodiscard]] v1::TraceSight sight_of(TraceKind kind) const;
   [[nodiscard]] Tier tier() const;
@@ -73,7 +73,7 @@ class TraceSession {
   [[nodiscard]] std::uint64_t failures(const abi_trace_totals& totals) const;
   void report_drops();
   void report(const v1::Event& event);
-  [[nodiscard]] bool asked(TraceKind kind) const { return has(question_.kinds, kind); }
+  [[nodiscard]] bool selects(TraceKind kind) const { return has(question_.kinds, kind); }
   void finish();
 
   const TraceQuestion question_;

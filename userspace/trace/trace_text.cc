@@ -22,7 +22,7 @@ namespace {
 constexpr std::int64_t kMs = 1'000'000;
 // Above kNotable a wait is noticeable; above the next limit it is an incident.
 constexpr std::int64_t kNotable = 10 * kMs;
-constexpr std::int64_t kGrave = 100 * kMs;
+constexpr std::int64_t kSevereStall = 100 * kMs;
 
 // The columns after the kind: length, scanned, freed, pid, name.
 constexpr std::string_view kHead = "{:<15} {:<15} {:>9} {:>8} {:>8} {:>8} {:<15} {}\n";
@@ -90,7 +90,7 @@ void TraceText::paint(Tone tone, std::string& out) const {
     case Tone::faint: out += "\x1b[2m"; break;
     case Tone::good: out += "\x1b[32m"; break;
     case Tone::notable: out += "\x1b[33m"; break;
-    case Tone::grave: out += "\x1b[1;31m"; break;
+    case Tone::severe: out += "\x1b[1;31m"; break;
   }
 }
 
@@ -115,10 +115,10 @@ void TraceText::begin_line(const v1::Event& event, std::string_view kind, Tone t
 
 void TraceText::span(const v1::Event& event, std::string& out) const {
   const v1::SpanEvent& span = event.span();
-  const Tone tone = span.kind() == v1::KSWAPD      ? Tone::faint
-                    : span.length_ns() >= kGrave   ? Tone::grave
-                    : span.length_ns() >= kNotable ? Tone::notable
-                                                   : Tone::plain;
+  const Tone tone = span.kind() == v1::KSWAPD          ? Tone::faint
+                    : span.length_ns() >= kSevereStall ? Tone::severe
+                    : span.length_ns() >= kNotable     ? Tone::notable
+                                                       : Tone::plain;
   begin_line(event, span_word(span.kind()), tone, out);
   auto to = std::back_inserter(out);
   fmt::format_to(to, "{:>9} ", span.begins() ? "begins" : short_length(span.length_ns()));
@@ -139,7 +139,7 @@ void TraceText::span(const v1::Event& event, std::string& out) const {
 
 void TraceText::oom_kill(const v1::Event& event, std::string& out) const {
   const v1::OomKillEvent& kill = event.oom_kill().event();
-  begin_line(event, "oom-kill", Tone::grave, out);
+  begin_line(event, "oom-kill", Tone::severe, out);
   auto to = std::back_inserter(out);
   out.append(28, ' ');
   fmt::format_to(to, "{:>8} {:<15} {}", kill.victim().pid(), printable(kill.name()),
@@ -162,7 +162,7 @@ void TraceText::oom_kill(const v1::Event& event, std::string& out) const {
 void TraceText::decision(const v1::Event& event, std::string& out) const {
   const v1::DecisionEvent& decision = event.decision();
   const bool acts = decision.action() == v1::Decision::KILL;
-  begin_line(event, "decision", acts ? Tone::grave : Tone::plain, out);
+  begin_line(event, "decision", acts ? Tone::severe : Tone::plain, out);
   auto to = std::back_inserter(out);
   fmt::format_to(to, "{} ({})", word_of(*v1::Decision::Action_descriptor(), decision.action()),
                  word_of(*v1::Decision::Reason_descriptor(), decision.reason()));
@@ -181,7 +181,7 @@ void TraceText::decision(const v1::Event& event, std::string& out) const {
 void TraceText::outcome(const v1::Event& event, std::string& out) const {
   const v1::OutcomeEvent& outcome = event.outcome();
   const bool good = outcome.state() == v1::KillProgress::RELEASED;
-  begin_line(event, "outcome", good ? Tone::good : Tone::grave, out);
+  begin_line(event, "outcome", good ? Tone::good : Tone::severe, out);
   auto to = std::back_inserter(out);
   fmt::format_to(to, "{} {}{}", printable(outcome.victim()),
                  word_of(*v1::KillProgress::State_descriptor(), outcome.state()),
@@ -200,7 +200,7 @@ void TraceText::outcome(const v1::Event& event, std::string& out) const {
 void TraceText::pressure(const v1::Event& event, std::string& out) const {
   const v1::PressureEvent& pressure = event.pressure();
   const std::int64_t window = pressure.window_ns();
-  const Tone tone = pressure.full_ns() * 10 >= window   ? Tone::grave
+  const Tone tone = pressure.full_ns() * 10 >= window   ? Tone::severe
                     : pressure.some_ns() * 10 >= window ? Tone::notable
                                                         : Tone::plain;
   begin_line(event, "pressure", tone, out);
@@ -242,7 +242,7 @@ void TraceText::end(const v1::TraceEndEvent& end, std::string& out) const {
   const bool lost = end.dropped_in_kernel() + end.failed_in_kernel() + end.dropped_by_agent() +
                         end.dropped_in_log() >
                     0;
-  paint(lost ? Tone::grave : Tone::good, out);
+  paint(lost ? Tone::severe : Tone::good, out);
   fmt::format_to(to,
                  "lost: {} records in the kernel, {} failures there, {} events of the agent, {} "
                  "records of the kernel's log",
@@ -286,13 +286,13 @@ void TraceText::others(const v1::Event& event, std::string& out) const {
       break;
     case v1::Event::kThreshold: {
       const v1::ThresholdEvent& crossing = event.threshold();
-      begin_line(event, "threshold", crossing.met() ? Tone::grave : Tone::good, out);
+      begin_line(event, "threshold", crossing.met() ? Tone::severe : Tone::good, out);
       fmt::format_to(to, "{} of {} {}", crossing.signal(), printable(crossing.subject()),
                      crossing.met() ? "MET" : "no longer met");
       break;
     }
     case v1::Event::kCondition:
-      begin_line(event, "condition", event.condition().status() ? Tone::grave : Tone::good, out);
+      begin_line(event, "condition", event.condition().status() ? Tone::severe : Tone::good, out);
       fmt::format_to(to, "{} is {}", event.condition().type(), event.condition().status());
       break;
     case v1::Event::kEvaluation:
@@ -302,7 +302,7 @@ void TraceText::others(const v1::Event& event, std::string& out) const {
                      word_of(*v1::Decision::Reason_descriptor(), event.evaluation().reason()));
       break;
     case v1::Event::kLost:
-      begin_line(event, "LOST", Tone::grave, out);
+      begin_line(event, "LOST", Tone::severe, out);
       fmt::format_to(to, "{} events ({})", event.lost().count(), event.lost().where());
       break;
     case v1::Event::kRun:

@@ -19,7 +19,7 @@ class TraceText {
   void append(const v1::Event& event, std::string& out) const;
 
  private:
-  enum class Tone : std::uint8_t { plain, faint, good, notable, grave };
+  enum class Tone : std::uint8_t { plain, faint, good, notable, severe };
 
   void begin_line(const v1::Event& event, std::string_view kind, Tone tone, std::string& out) const;
   void span(const v1::Event& event, std::string& out) const;

@@ -189,7 +189,7 @@ void GrpcServer::advance(Connection& connection) {
   connection.happened = 0;
 }
 
-// Counts before sending: a client that sees its call end can rely on the counter.
+// Counts before sending: a client whose call has ended can rely on the counter.
 void GrpcServer::count(Connection& connection) {
   const GrpcTally& tally = connection.session.tally();
   counts_.calls += tally.calls - std::exchange(connection.reported.calls, tally.calls);

@@ -68,7 +68,7 @@ struct EndOptions {
 
 struct GrpcSession::Stream {
   Stream(GrpcSession& owner, std::int32_t number, std::size_t message_bytes, MonotonicTime now)
-      : session(&owner), id(number), reader(message_bytes), heard_at(now), taken_at(now) {}
+      : session(&owner), id(number), reader(message_bytes), received_at(now), taken_at(now) {}
 
   GrpcSession* session;
   std::int32_t id;
@@ -76,7 +76,7 @@ struct GrpcSession::Stream {
   GrpcMessageReader reader;
   std::deque<std::string> inbox;   // messages the call has not taken yet
   std::size_t not_given_back = 0;  // bytes of the windows
-  bool heard_all = false;          // the client has ended its side
+  bool request_ended = false;      // the client has ended its side
   bool reported_all = false;       // and the call was notified
   std::unique_ptr<GrpcCall> call;  // null: refused, or ended
   GrpcFrame frame;                 // being sent
@@ -86,8 +86,8 @@ struct GrpcSession::Stream {
   bool deferred = false;           // HTTP/2 waits for resume_data()
   bool gone = false;               // reset; the close callback follows
   std::optional<MonotonicTime> deadline;
-  MonotonicTime heard_at;  // last received part of the request
-  MonotonicTime taken_at;  // last read by the client, or the start of pending output
+  MonotonicTime received_at;  // last received part of the request
+  MonotonicTime taken_at;     // last read by the client, or the start of pending output
 };
 
 // nghttp2 callbacks; `self` is the session.
@@ -124,10 +124,10 @@ struct GrpcSession::Callbacks {
     Stream* stream = of(self).find(frame->hd.stream_id);
     if (stream == nullptr) return 0;
     if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA) return 0;
-    stream->heard_at = of(self).now_;
+    stream->received_at = of(self).now_;
     const bool request =
         frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST;
-    if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0) stream->heard_all = true;
+    if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0) stream->request_ended = true;
     if (request) of(self).begin(*stream);
     of(self).pump(*stream);
     return 0;
@@ -160,7 +160,7 @@ struct GrpcSession::Callbacks {
       return 0;
     }
     const Stream* stream = of(self).find(frame->hd.stream_id);
-    if (stream != nullptr && !stream->heard_all) {
+    if (stream != nullptr && !stream->request_ended) {
       nghttp2_submit_rst_stream(http, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_NO_ERROR);
     }
     return 0;
@@ -321,10 +321,10 @@ void GrpcSession::step(Stream& stream) {
       stream.inbox.pop_front();
       stream.call->take(message);
       give_back(stream, wire::grpc_frame("").size() + message.size());
-    } else if (stream.heard_all && !stream.reader.between_messages()) {
+    } else if (stream.request_ended && !stream.reader.between_messages()) {
       stream.end = GrpcStep::end(GrpcStatus::internal, "the request is truncated");
       stream.call.reset();
-    } else if (stream.heard_all && !stream.reported_all) {
+    } else if (stream.request_ended && !stream.reported_all) {
       stream.reported_all = true;
       stream.call->requests_end();
     } else {
@@ -402,7 +402,7 @@ std::optional<MonotonicTime> GrpcSession::due_of(const Stream& stream) const {
   std::optional<MonotonicTime> due = stream.gone ? std::nullopt : stream.deadline;
   const auto at = [&due](MonotonicTime time) { due = due ? std::min(*due, time) : time; };
   if (stream.gone) return due;
-  if (!stream.heard_all && stream.frame == nullptr) at(stream.heard_at + limits_.request);
+  if (!stream.request_ended && stream.frame == nullptr) at(stream.received_at + limits_.request);
   if (stream.responded && !stream.deferred) at(stream.taken_at + limits_.patience);
   return due;
 }

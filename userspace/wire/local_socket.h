@@ -42,7 +42,7 @@ class LocalSocket {
   // Whether the process that made this connection may use it. SO_PEERCRED and SO_PEERGROUPS are
   // those at connect(): a passed descriptor keeps its rights.
   [[nodiscard]] bool admits(int connection) const;
-  // Whether the client is root or the agent's own user, who may control the agent.
+  // Whether the client is root or the agent's own user: these may control the agent.
   [[nodiscard]] static bool is_owners(int connection);
   // The client's user, as at connect(); nothing: unknown.
   [[nodiscard]] static std::optional<uid_t> user_of(int connection);

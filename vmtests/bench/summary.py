@@ -43,7 +43,7 @@ class Measure:
 
 MEASURES = (
     Measure("oom_events", "OOM", "", "kernel OOM kills, events", lambda f: f.oom_events),
-    Measure("oom_processes", "procs", "", "processes the kernel killed for want of memory",
+    Measure("oom_processes", "procs", "", "processes the kernel killed for lack of memory",
             lambda f: f.oom_processes),
     Measure("crossing_to_signal_ms", "line→kill", "ms",
             "the agent's own line crossed, until the first SIGKILL of any pod, by any process",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forestall's targets relative to its peers, and whether these runs meet them."""
+"""Forestall's targets relative to its peers, and whether these runs reach them."""
 
 from __future__ import annotations
 

@@ -46,12 +46,12 @@ std::uint64_t first_seed() {
 
 // The test must survive every OOM. The kernel's messages of hundreds of OOMs would take longer on
 // the serial line than everything else.
-class Survivor {
+class Remaining {
  public:
-  Survivor() : before_(test::read_text(kPath)) { std::ofstream(kPath) << -1000; }
-  Survivor(const Survivor&) = delete;
-  Survivor& operator=(const Survivor&) = delete;
-  ~Survivor() { std::ofstream(kPath) << before_; }
+  Remaining() : before_(test::read_text(kPath)) { std::ofstream(kPath) << -1000; }
+  Remaining(const Remaining&) = delete;
+  Remaining& operator=(const Remaining&) = delete;
+  ~Remaining() { std::ofstream(kPath) << before_; }
 
  private:
   static constexpr const char* kPath = "/proc/self/oom_score_adj";
@@ -107,7 +107,7 @@ class Prediction : public testing::Test {
     tally_ = sum;
   }
 
-  Survivor survivor_;
+  Remaining survivor_;
   OomForecast forecast_;
   OomTally tally_;
 };

@@ -37,8 +37,8 @@ const kernel::CgroupTree& tree() {
   return kTree;
 }
 
-std::unique_ptr<TracePrograms> load(const kernel::TraceSelection& asked) {
-  auto programs = TracePrograms::load(asked, tree(), {});
+std::unique_ptr<TracePrograms> load(const kernel::TraceSelection& selection) {
+  auto programs = TracePrograms::load(selection, tree(), {});
   if (!programs) throw std::runtime_error(programs.error().text());
   return std::move(programs).value();
 }
@@ -52,10 +52,10 @@ TEST(TraceParity, EveryKindIsSeen) {
 }
 
 TEST(TraceParity, StallsMatchMemoryPressure) {
-  kernel::TraceSelection asked;
-  asked.sums = true;
-  asked.kinds.reset().set(ABI_TRACE_stall);
-  const auto programs = load(asked);
+  kernel::TraceSelection selection;
+  selection.sums = true;
+  selection.kinds.reset().set(ABI_TRACE_stall);
+  const auto programs = load(selection);
   ScratchCgroup scratch;
   const std::string path = scratch.child("stalls");
   scratch.limit(path, mib(24));

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# PID 1 of the guest: makes the machine look like an ordinary host, runs what /vmtests/plan.sh
+# PID 1 of the guest: gives the machine what an ordinary host has, runs what /vmtests/plan.sh
 # requests, reports how it ended, and switches the machine off. Everything for the harness goes to
 # the second serial port (fd 3); the first one has the kernel's log, which is evidence when a case
 # crashes it.
@@ -12,7 +12,7 @@ export PATH=/bin HOME=/root TMPDIR=/tmp TERM=linux
 . /vmtests/plan.sh
 
 # The leading newline keeps the line whole when a case died in the middle of one.
-say() {
+report() {
   printf '\n%s %s\n' "$TOKEN" "$*" >&3
 }
 
@@ -23,7 +23,7 @@ switch_off() {
 }
 
 unfit() {
-  say unfit "$*"
+  report unfit "$*"
   switch_off
 }
 
@@ -105,7 +105,7 @@ hostname forestall-vm
 echo 0 >/proc/sys/kernel/kptr_restrict
 echo 4 >/proc/sys/vm/nr_hugepages
 [ "$(cat /proc/sys/vm/nr_hugepages)" = 4 ] || unfit "4 huge pages cannot be reserved"
-say ready "$(uname -r)"
+report ready "$(uname -r)"
 run_plan
-say exit $?
+report exit $?
 switch_off

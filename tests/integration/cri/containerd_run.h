@@ -46,7 +46,7 @@ class ContainerdRun {
 
   [[nodiscard]] std::string endpoint() const { return "unix://" + socket(); }
   [[nodiscard]] std::string root() const { return directory_ / "root"; }
-  // Options with deadlines that a busy machine can meet.
+  // Options with deadlines that a busy machine can keep.
   [[nodiscard]] static clients::RuntimeOptions patient();
   [[nodiscard]] std::unique_ptr<clients::ContainerRuntime> client() const;
   [[nodiscard]] pid_t pid() const { return daemon_->pid(); }

@@ -3,8 +3,8 @@
  * Sends SIGKILL to a process that approval.bpf.h has just verified, by the function that this
  * kernel and this context permit.
  */
-#ifndef FORESTALL_BPF_SHOT_BPF_H
-#define FORESTALL_BPF_SHOT_BPF_H
+#ifndef FORESTALL_BPF_SIGNAL_BPF_H
+#define FORESTALL_BPF_SIGNAL_BPF_H
 
 #include "bpf/abi/guard.h"
 #include "bpf/lib/approval.bpf.h"

@@ -154,12 +154,12 @@ class TreeBuilder final : public YAML::EventHandler {
   static constexpr const char* kKeyKind = "a key must be a plain word, not a map or list";
 
   // What a node and all in it take.
-  struct Size {
+  struct NodeSize {
     std::size_t nodes = 0;
     std::size_t bytes = 0;
     std::size_t depth = 0;
 
-    void add(const Size& child) {
+    void add(const NodeSize& child) {
       nodes += child.nodes;
       bytes += child.bytes;
       depth = std::max(depth, child.depth + 1);
@@ -167,14 +167,14 @@ class TreeBuilder final : public YAML::EventHandler {
   };
   struct Anchored {
     YamlNode node;
-    Size size;
+    NodeSize size;
   };
 
   // An open map or list. Stored here instead of in its parent, whose vector may grow.
   struct Open {
     YamlNode node;
     YAML::anchor_t anchor = 0;
-    Size size;
+    NodeSize size;
     bool merging = false;              // `entry` is a merge key
     std::optional<Position> merge_at;  // of the first one
     std::vector<YamlEntry> merged;     // in the order of the text
@@ -260,12 +260,12 @@ class TreeBuilder final : public YAML::EventHandler {
 
   // A scalar, or nothing.
   void add(YamlNode node, YAML::anchor_t anchor) {
-    const Size size{.nodes = 1, .bytes = node.text.size(), .depth = 0};
+    const NodeSize size{.nodes = 1, .bytes = node.text.size(), .depth = 0};
     finish(std::move(node), size, anchor);
   }
 
   // A node that the text has here.
-  void finish(YamlNode node, const Size& size, YAML::anchor_t anchor) {
+  void finish(YamlNode node, const NodeSize& size, YAML::anchor_t anchor) {
     if (++nodes_ > kYamlNodesMax) return stop(node.at, nodes_problem());
     if (anchor != 0) {
       if (!count_copy(size, node.at)) return;
@@ -278,7 +278,7 @@ class TreeBuilder final : public YAML::EventHandler {
     return "more than " + std::to_string(kYamlNodesMax) + " values";
   }
 
-  bool count_copy(const Size& size, Position position) {
+  bool count_copy(const NodeSize& size, Position position) {
     nodes_ += size.nodes;
     copied_bytes_ += size.bytes;
     if (nodes_ <= kYamlNodesMax && copied_bytes_ <= kYamlCopiedBytesMax) return true;
@@ -288,7 +288,7 @@ class TreeBuilder final : public YAML::EventHandler {
     return false;
   }
 
-  void place(YamlNode node, const Size& size) {
+  void place(YamlNode node, const NodeSize& size) {
     if (open_.empty()) {
       root_ = std::move(node);
       return;

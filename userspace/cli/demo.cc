@@ -271,10 +271,11 @@ struct TimelineStep {
   std::string remark;
 };
 
-// Between the two lies the crossing.
+// The crossing is between the two.
 void add_crossing(const v1::CrossingBounds& crossing, std::vector<TimelineStep>& steps) {
   if (crossing.seen() == v1::CrossingBounds::CHARGE) {
-    steps.push_back({crossing.last_above().at_ns(), "crossed", "seen by the kernel's charge"});
+    steps.push_back(
+        {crossing.last_above().at_ns(), "crossed", "reported by the kernel's charge hook"});
     return;
   }
   if (crossing.has_last_above()) {
@@ -303,7 +304,7 @@ void print_timeline(const v1::Record& record) {
   std::vector<TimelineStep> steps;
   add_crossing(record.crossing(), steps);
   steps.push_back(
-      {record.stages().woken_ns(), "awake", fmt::format("by {}", messages::enum_word(source))});
+      {record.stages().woken_ns(), "woken", fmt::format("by {}", messages::enum_word(source))});
   steps.push_back({record.stages().observed_ns(), "observed",
                    fmt::format("{} available, threshold {}", tables::human({evidence.available()}),
                                tables::human({evidence.limit()}))});

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Supplies the guard in the kernel with lists of victims, and requests the completion of its kills.
 //
-// A list holds what the policy would decide. It is at most a second older than the last evaluation
-// and expires after three: a stopped agent leaves a guard that acts for so long, and an agent that
-// ended leaves none. Outside of the warning zone, in a dry run, and while enough memory is pending
-// release, there is no list.
+// A list contains what the policy would decide. It is at most a second older than the last
+// evaluation and expires after three seconds. So the guard of a stopped agent acts for that time;
+// an agent that ended leaves no guard. Outside of the warning zone, in a dry run, and while enough
+// memory is pending release, there is no list.
 //
-// A list is made from the samples of the pre-ranked list (victim_cache.h), and again whenever that
-// one is made: so the guard's victim is the loop's, growth included, and no workload is sampled
-// twice. The workloads are sampled for the guard alone near a workload's own limit, which has no
+// A list is made from the samples of the pre-ranked list (victim_cache.h), each time that one is
+// made. So the guard's victim is the loop's, growth included, and no workload is sampled twice. The
+// workloads are sampled for the guard alone near a workload's own limit, which has no
 // pre-ranked list, and after kills, which its samples do not show yet.
 //
 // After a kill by the guard the ladder takes over: it kills processes that were not listed or were

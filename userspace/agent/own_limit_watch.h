@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The responses to workloads near a limit of their own other than eviction, which is the ladder's:
-// each crossing is logged once, and workloads with `response: slow` are throttled.
+// Responds to workloads near a limit of their own, except by eviction, which the ladder does. Each
+// crossing is logged once, and workloads with `response: slow` are throttled.
 #pragma once
 
 #include <string>

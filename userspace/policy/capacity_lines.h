@@ -9,8 +9,8 @@
 
 namespace forestall::policy {
 
-// One line for each threshold of the decision that is about a filesystem or tasks: its limit, plus
-// the minimum reclaim while it drives, as the next step will compare it.
+// One line for each threshold of the decision that is about a filesystem or tasks. It is the limit
+// that the next step compares, which includes the minimum reclaim while the threshold drives.
 [[nodiscard]] std::vector<CapacityLine> capacity_lines(const Decision& decision);
 
 }  // namespace forestall::policy

@@ -32,10 +32,11 @@ struct CleanupWait {
 };
 
 // Whether the threshold of `crossing` has to wait for a kill:
-// - a terminating one at its subject, an ancestor or a descendant, unless the threshold is hard and
-//   its own grace ends before the pending SIGKILL, or that SIGKILL is overdue;
-// - for the waiting resources, any kill begun less than 30 s ago that is in flight, or that has
-//   ended (or is stuck) while its workload's cgroup is still in the observation.
+// - It waits for a terminating one at its subject, an ancestor or a descendant. Exceptions: the
+//   threshold is hard and its own grace ends before the pending SIGKILL, or that SIGKILL is
+//   overdue.
+// - For the waiting resources it waits for any kill begun less than 30 s ago that is in flight. It
+//   also waits for one that has ended (or is stuck) while the workload's cgroup is observed.
 [[nodiscard]] CleanupWait cleanup_wait(const Config& config, const Evidence& crossing,
                                        const Observation& observation);
 

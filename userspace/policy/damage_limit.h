@@ -19,12 +19,12 @@
 // limit is left, for the node of MemAvailable + SwapFree. Rules 1 to 3 forget a kill after
 // KillLimit::window. So the worst case is kubelet's, one kill for each window, until the kernel's
 // OOM killer is near.
-// Rules 1 and 2 do not spare a candidate that caused the present shortage if the kernel's OOM
-// killer would act next: otherwise a tenant that leaves memory behind would save the next leak
-// until the kernel selects a victim, protected or not. It is the first candidate in the order of
-// eviction which is over its request, wherever it ranks, and took most of the memory since the last
-// kill (policy/growth_since_kill.h). For rule 1 without such a candidate, one that grew
-// since the warning (policy/growth_baseline.h) by at least what the threshold lacks. So a candidate
+// If the kernel's OOM killer would act next, rules 1 and 2 do not spare a candidate that caused the
+// present shortage. Otherwise a tenant that leaves memory behind would protect the next leak until
+// the kernel selects a victim, protected or not. That candidate is the first in the order of
+// eviction that is over its request and took most of the memory since the last kill
+// (policy/growth_since_kill.h). If there is none, rule 1 does not spare a candidate that grew since
+// the warning (policy/growth_baseline.h) by at least what the threshold lacks. So a candidate
 // over its request that does not grow cannot shield one that does. Rules 1 to 4 apply to signals
 // with a usage line, rule 5 to every threshold. The list of the BPF guard obeys all of them, and is
 // stricter where it may: policy/guard_list.cc.
@@ -59,7 +59,7 @@ inline constexpr Bytes kMemoryNoise = mib(1);
 [[nodiscard]] Bytes last_resort(const Evidence& evidence);
 
 // Available amount at which a kill that is held back is decided again: where the kernel's OOM
-// killer is near; below that at each halving, because the growth since then may show a victim.
+// killer is near. Below that at each halving, because growth since then may show a victim.
 [[nodiscard]] Bytes decided_again_at(const Evidence& evidence);
 
 // Config::kill_limit: the kills of the current window, per node and per class of workloads.
@@ -102,9 +102,9 @@ class DamageLimit {
   [[nodiscard]] const Damage& facts() const { return facts_; }
   // Why this candidate is not killed; nullopt: it may be.
   [[nodiscard]] std::optional<Reason> reason(const Candidate& victim) const;
-  // The victim, given the first candidate that may be killed. It is another one only if facts hold
-  // that one back, or the series of kills has failed so far, and the kernel's OOM killer would act
-  // next: the first in the order of eviction that caused the shortage.
+  // The victim, given the first candidate that may be killed. It is that candidate, unless facts
+  // hold it back or the series of kills has failed so far, and the kernel's OOM killer would act
+  // next. Then it is the first in the order of eviction that caused the shortage.
   [[nodiscard]] Choice choose(std::size_t first) const;
   // The earliest time at which time alone could change the reason.
   [[nodiscard]] std::optional<MonotonicTime> until() const { return until_; }
@@ -139,9 +139,9 @@ class DamageLimit {
   Damage facts_;
 };
 
-// Why the first of `candidates` that may be killed would not be, if the threshold of `line` were
-// met now; nullopt: nothing that is known before a crossing holds that kill back. The candidates
-// may be the head of the ranking only.
+// Why a kill of the first of `candidates` would be held back if the threshold of `line` were met
+// now. nullopt: no fact that exists before the crossing holds it back. The candidates may be the
+// head of the ranking only.
 [[nodiscard]] std::optional<Reason> hold_at_crossing(const Config& config, const Line& line,
                                                      const std::vector<KillProgress>& kills,
                                                      MonotonicTime now,

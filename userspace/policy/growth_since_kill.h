@@ -26,9 +26,9 @@ class GrowthSinceKill {
   GrowthSinceKill(const PolicyState::Holdings& before, const Evidence& driving,
                   const std::vector<Candidate>& candidates);
 
-  // Whether `candidate` caused the present shortage: candidates over their requests took at least
-  // half of all memory that was taken since, and this one is among those of them that took most.
-  // A workload within its request never did, nor one whose usage is unknown.
+  // Whether `candidate` caused the present shortage. Candidates over their requests took at least
+  // half of all memory that was taken since, and it is among those of them that took most. So it is
+  // never a workload within its request, or one whose usage is unknown.
   [[nodiscard]] bool caused_by(const Candidate& candidate) const;
 
  private:

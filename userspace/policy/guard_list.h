@@ -60,8 +60,8 @@ inline constexpr std::size_t kGuardSubjectsMax = 32;
 // Groups are sized by the predicted memory of a victim at the critical line: its working set, plus,
 // with Ranking::kubelet_growth, its share of the remaining headroom in proportion to its growth.
 //
-// One order for each subject of a hard, evicting threshold on memory that is in its warning zone
-// (policy/warning.h) or past it; if there are several, the one with the lowest critical line.
+// One order for each subject that is in the warning zone (policy/warning.h) of a hard, evicting
+// threshold on memory, or past it. Of several such thresholds, the lowest critical line counts.
 // Subjects to which enough memory is already being released are omitted. Without workloads in the
 // observation, or without killable ones, an order has no victims; it then shows that a list is
 // needed. Workloads that are protected, being killed, unkillable, empty or of unknown working set

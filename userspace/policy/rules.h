@@ -4,10 +4,10 @@
 // Order between kubelet's rules and rulesets: thresholds and limits on local storage are decided
 // first. Rulesets are then evaluated in the order of the configuration, all of them, so that their
 // windows of time stay current. At most one victim per step, whichever part selects it:
-// - if the step kills, reads or reclaims for a threshold, or a victim's memory is still being
-//   released, a ruleset's kill is held: its chain ends without a pause, and its detectors decide
-//   again at the next reading;
-// - a ruleset's victim counts as every other one: its memory is credit for the thresholds, and
+// - A ruleset's kill is held if the step kills, reads or reclaims for a threshold, or if a victim's
+//   memory is still being released. Its chain then ends without a pause, and its detectors decide
+//   again at the next reading.
+// - A ruleset's victim counts like every other one: its memory is credit for the thresholds, and
 //   KillLimit counts it.
 // A ruleset may kill a cgroup that is no workload, because its action names it. It never kills the
 // root, a protected workload, what is around or in one, or the cgroups of the agent and of pid 1.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread that closes descriptors whose close() waits, such as that of a PSI trigger: it waits for
-// an RCU grace period (kernel/sched/psi.c psi_trigger_destroy()), 10 to 50 ms.
+// A thread that closes descriptors whose close() waits. That of a PSI trigger waits for an RCU
+// grace period (kernel/sched/psi.c psi_trigger_destroy()), 10 to 50 ms.
 #pragma once
 
 #include <atomic>

@@ -31,9 +31,9 @@ struct MemoryOwner {
 };
 
 // Fills memory_id of the samples in `owners`, which all have memory: the pid of the first process
-// that shares it. Compares only equal layouts, n of them at a cost of log n each, because a
-// server's thousand workers may all have the same layout. 0: unknown, also for a process that may
-// not be compared: it may share the memory of any other one.
+// that shares it. Compares only equal layouts, and n of these at a cost of log n each: a server's
+// thousand workers may all have the same layout. 0: unknown. A process that may not be compared is
+// unknown too, because it may share the memory of any other one.
 void report_shared_memory(std::vector<ProcessSample>& samples, std::vector<MemoryOwner>& owners,
                           const MemoryOrder& compare);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which cgroups are workloads, and what is declared about each: pods found in the tree, cgroups
-// that match a rule, with those that must never be killed marked. Reads directories, and the limit
-// of a Guaranteed pod.
+// Which cgroups are workloads, and what is declared about each. Workloads are pods found in the
+// tree and cgroups that match a rule; those that must never be killed are marked. Reads
+// directories, and the limit of a Guaranteed pod.
 #pragma once
 
 #include <string>

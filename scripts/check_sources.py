@@ -368,13 +368,27 @@ def words() -> Iterator[str]:
     kept_out = {"vendor", "vmlinux", "corpus", "data", "runtime", "grpc"}
     for path in FILES:
         parts = set(path.relative_to(TOP).parts)
-        own = path == TOP / "scripts/check_sources.py"
+        own = path.name in ("check_sources.py", "test_check_sources.py")
         if path.suffix not in suffixes or parts & kept_out or own:
             continue
         for number, line in prose(path):
             found = BANNED_WORDS.search(ALLOWED_WORDS.sub("", line))
             if found:
                 yield f"{place(path, number)}: '{found[0]}' (CONTRIBUTING.md, Language)"
+
+
+TEST_NAME = re.compile(r"\bTEST(?:_F|_P)?\(\s*\w+,\s*(\w+)\)")
+
+
+def test_names() -> Iterator[str]:
+    """A test's name is a sentence in plain English as well."""
+    for path in code_files(".cc"):
+        text = path.read_text()
+        for found in TEST_NAME.finditer(text):
+            word = BANNED_WORDS.search(re.sub(r"(?=[A-Z])", " ", found[1]))
+            if word:
+                line = text.count("\n", 0, found.start()) + 1
+                yield f"{place(path, line)}: '{word[0]}' in {found[1]} (CONTRIBUTING.md, Language)"
 
 
 # Files that comments cite. Those of the kernel and of Kubernetes are not here: .c files without
@@ -428,7 +442,7 @@ def citations() -> Iterator[str]:
 
 RULES: list[Callable[[], Iterator[str]]] = [
     layers, protos, own_header_first, names, type_names, glossary, licences, sizes, functions,
-    sleeps, skips, leftovers, words, citations, formatting, executables, top_level]
+    sleeps, skips, leftovers, words, test_names, citations, formatting, executables, top_level]
 
 
 def write_junit(path: str, problems: dict[str, list[str]]) -> None:

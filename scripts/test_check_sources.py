@@ -141,6 +141,29 @@ class GlossaryTest(TreeTest):
             for name in ("DiskSource", "Old…", "Removed")])
 
 
+class WordsTest(TreeTest):
+    RULE = "words"
+
+    def test_refuses_words_for_persons_in_comments_and_strings(self) -> None:
+        self.write_lines("userspace/base/a.cc", "// looks up the name", "int who = ask();",
+                         "// The kernel says no.", 'const char* a = "meets it";', "// who acts")
+        self.assertEqual([each.split(" (")[0] for each in self.problems()], [
+            "userspace/base/a.cc:3: 'says'", "userspace/base/a.cc:4: 'meets'",
+            "userspace/base/a.cc:5: 'who'"])
+
+
+class TestNamesTest(TreeTest):
+    RULE = "test_names"
+
+    def test_refuses_words_for_persons_in_names_of_tests(self) -> None:
+        self.write_lines("tests/a_test.cc", "TEST(Suite, ShowsTheAsking) {}",
+                         "TEST_F(SaysTest, IsUnknownAndEssays) {}", "TEST_F(Suite,",
+                         "       ReportsWhatTheKernelSays) {}")
+        self.assertEqual([each.split(" (")[0] for each in self.problems()], [
+            "tests/a_test.cc:1: 'Asking' in ShowsTheAsking",
+            "tests/a_test.cc:3: 'Says' in ReportsWhatTheKernelSays"])
+
+
 if __name__ == "__main__":
     sys.dont_write_bytecode = True
     unittest.main()

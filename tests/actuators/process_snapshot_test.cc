@@ -95,7 +95,7 @@ TEST(ProcessSnapshot, OpensOnlyNewProcesses) {
   EXPECT_EQ(snapshot->present.size(), 2U) << "listed twice is still one process";
 }
 
-TEST(ProcessSnapshot, SeesOnlyTheProcessItIsRestrictedTo) {
+TEST(ProcessSnapshot, ListsOnlyTheProcessItIsRestrictedTo) {
   const Child wanted(live), other(live);
   const World world(line(wanted.pid()) + line(other.pid()));
   const auto snapshot = world.call({}, Pinning::by_pidfd, wanted.pid());

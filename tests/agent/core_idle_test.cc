@@ -166,7 +166,7 @@ class EachSecond final : public exports::PassListener {
   int samples = 0;
 };
 
-TEST_F(CoreIdle, EvaluatesAsOftenAsAListenerWants) {
+TEST_F(CoreIdle, EvaluatesAsOftenAsAListenerRequests) {
   EachSecond listener;
   listeners_ = {&listener};
   SlowClock clock(milliseconds(1));

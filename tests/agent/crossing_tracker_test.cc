@@ -210,7 +210,7 @@ TEST_F(CrossingTrackerTest, ASourceInUserspaceHasTheReadingBefore) {
   EXPECT_EQ(bounds().seen, CrossingSeen::reading);
 }
 
-TEST_F(CrossingTrackerTest, AReadingOfAnotherAmountSaysNothing) {
+TEST_F(CrossingTrackerTest, AReadingOfAnotherAmountIsIgnored) {
   evaluate({evidence(10, 150)});
   tracker.add({CgroupId{7}, Measured::not_left, CrossingSeen::reading, {at(15), Bytes{1}}});
   evaluate({evidence(20, 90)});
@@ -234,7 +234,7 @@ TEST_F(CrossingTrackerTest, AReadingIsUsedForTheNextEvaluationOnly) {
   EXPECT_EQ(bounds().below, (Reading{at(31), 90}));
 }
 
-TEST_F(CrossingTrackerTest, AReadingOfAnotherSubjectSaysNothing) {
+TEST_F(CrossingTrackerTest, AReadingOfAnotherSubjectIsIgnored) {
   evaluate({evidence(10, 150), evidence(10, 150, CgroupId{8})});
   charged(19, 901, 901);
   evaluate({evidence(20, 90, CgroupId{8}), evidence(20, 150)});

@@ -150,7 +150,7 @@ TEST(CommandLine, CheckConfigShowsTheBackstopOfThisHost) {
   }
 }
 
-TEST(CommandLine, DoctorSaysThatTheConfigurationHasTheGuardOff) {
+TEST(CommandLine, DoctorReportsThatTheConfigurationHasTheGuardOff) {
   const TempTree tree{{"on.yaml", "guard: on\n"}, {"off.yaml", "guard: off\n"}};
   const auto doctor = [&](const char* config) {
     return run_forestall({"doctor", "--config", tree / config}).output;
@@ -280,7 +280,7 @@ TEST(CommandLine, DoctorHasAReasonAndARemedyForEachFeatureNotInUse) {
                                      "--disable-feature.\n"));
 }
 
-TEST(CommandLine, DoctorSaysThatNothingMayBeKilledAndWhatChangesIt) {
+TEST(CommandLine, DoctorReportsThatNothingMayBeKilledAndWhatChangesIt) {
   ScratchCgroup scratch;
   scratch.child("batch");
   const std::string off = "pods: {enabled: false}\n";

@@ -118,7 +118,7 @@ TEST(KernelRankText, ListsProcessesKilledAlong) {
                         "set.\nWith it die: worker (pid 4711).\n"));
 }
 
-TEST(KernelRankText, SaysHowManyOthersMayShareItsMemory) {
+TEST(KernelRankText, ShowsHowManyOthersMayShareItsMemory) {
   OomScene scene = example_scene();
   EXPECT_THAT(text_of(scene), Not(HasSubstr("may die with it")));
   scene.processes[2].memory_id = 0;

@@ -68,7 +68,7 @@ TEST(RebalanceCommand, PrintsThePlanAsJson) {
 }
 
 // The option overrules the policy.
-TEST(RebalanceCommand, CorrectsTheDeschedulerIfAsked) {
+TEST(RebalanceCommand, CorrectsTheDeschedulerIfEnabled) {
   const TempTree tree = files();
   tree.write("fixed.yaml", "compat: fixed\n" + std::string(kPolicy));
   const auto run = [&](const std::string& policy, std::vector<std::string> more) {

@@ -408,7 +408,7 @@ TEST_F(RecordingCommand, DiffRemarksThatNoEvaluationsAreAtTheSameTime) {
 }
 
 // What only one of them could cross is no difference of the policies.
-TEST_F(RecordingCommand, DiffSaysWhereOneHasNoEvaluation) {
+TEST_F(RecordingCommand, DiffShowsWhereOneHasNoEvaluation) {
   const std::string shorter = tree_ / "shorter";
   RecordedRun run({shorter, false},
                   policy::config({policy::hard(Signal::memory_available, mib(500))}));

@@ -190,7 +190,7 @@ TEST_F(ClusterAppTest, GivesTheAgentTheListAndEachChange) {
 }
 
 // The same name, another UID: two pods for a moment, and then only the new one.
-TEST_F(ClusterAppTest, TellsAPodFromItsSuccessorOfTheSameName) {
+TEST_F(ClusterAppTest, DistinguishesAPodFromItsSuccessorOfTheSameName) {
   ASSERT_TRUE(has({"a=5"}));
   ASSERT_TRUE(run_until([&] { return server_.requests().size() == 2; }));
   std::string next = pod("z", 2);

@@ -152,7 +152,7 @@ TEST_F(NodePodsTest, ForgetsAPodThatCannotBeReadAnyMore) {
   EXPECT_FALSE(change(ChangeType::modified, R"({"kind":"Node","metadata":{"name":"x"}})"));
 }
 
-TEST_F(NodePodsTest, KnowsAStaticPodByTheHashOfItsCgroup) {
+TEST_F(NodePodsTest, DetectsAStaticPodByTheHashOfItsCgroup) {
   ASSERT_TRUE(list({mirror("m", kHash)}));
   agent_.take(pods_.take_list());
   EXPECT_THAT(agent_.uids(), ElementsAre(kHash, "m"));

@@ -190,7 +190,7 @@ TEST(AgentStatus, ShowsHeadroomAndTheNextVictimNearAThreshold) {
 }
 
 // "next" is no promise: at a watched cgroup a workload within its request is spared at first.
-TEST(AgentStatus, SaysWhyTheNextVictimIsSpared) {
+TEST(AgentStatus, ShowsWhyTheNextVictimIsSpared) {
   ScratchCgroup scratch;
   scratch.limit(scratch.path(), kLimit);
   const Hog hog(scratch, scratch.child("calm"), mib(120));
@@ -224,7 +224,7 @@ TEST(AgentStatus, ListsThresholdsOnOwnLimits) {
                                                   " +- +no workload is near its own limit"));
 }
 
-TEST(AgentStatus, SaysThatNothingMayBeKilledAndWhatChangesIt) {
+TEST(AgentStatus, ReportsThatNothingMayBeKilledAndWhatChangesIt) {
   AgentRun agent("pods: {enabled: false}\n");
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   const MonotonicTime soon = SystemClock().now() + kPatience;
@@ -249,7 +249,7 @@ TEST(AgentStatus, TheLinesThatChangeItCanBePastedFromTheLog) {
   EXPECT_THAT(agent.process().log(), Not(HasSubstr("example")));
 }
 
-TEST(AgentStatus, SaysNothingOfTheKindWithACandidate) {
+TEST(AgentStatus, ReportsNothingOfTheKindWithACandidate) {
   ScratchCgroup scratch;
   scratch.limit(scratch.path(), kLimit);
   scratch.child("leak");

@@ -520,7 +520,7 @@ TEST_F(GuardTest, TheNodeHasALineToo) {
 }
 
 // Lists are replaced while lines are crossed: every victim was in the valid list.
-TEST_F(GuardTest, NeverSeesAPartOfAReplacedList) {
+TEST_F(GuardTest, NeverReadsAPartOfAReplacedList) {
   const std::string leaking = scratch_.child("leaking");
   const std::string calm = scratch_.child("calm");
   Hog hog(scratch_, leaking, kCalm);

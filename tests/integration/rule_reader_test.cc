@@ -100,7 +100,7 @@ TEST(RuleSampleReader, ReadsOnlyWhatIsNamed) {
   EXPECT_THAT(reader.read({}, {}).cgroups, IsEmpty());
 }
 
-TEST(RuleSampleReader, KnowsWhetherACandidateHasProcesses) {
+TEST(RuleSampleReader, ReadsWhetherACandidateHasProcesses) {
   const auto tree = kernel::CgroupTree::discover();
   ASSERT_TRUE(tree.ok());
   ScratchCgroup scratch;

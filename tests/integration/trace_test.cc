@@ -130,7 +130,7 @@ kernel::ReclaimCounts vmstat() {
   return kernel::parse_reclaim_counts(read_text("/proc/vmstat"));
 }
 
-TEST(Trace, SeesEveryTracepointOfItsKinds) {
+TEST(Trace, RecordsEveryTracepointOfItsKinds) {
   const auto programs = load({});
   for (const kernel::TraceKindReport& report : programs->reports()) {
     if (report.kind == ABI_TRACE_stall) continue;  // needs fentry

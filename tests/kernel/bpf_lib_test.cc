@@ -489,7 +489,7 @@ TEST_F(BpfLib, ANestedStallIsRecognizedAndAnUnreadableOneCounted) {
   EXPECT_EQ(counters().failures[ABI_FAILURE_read], 1U);
 }
 
-TEST_F(BpfLib, WithoutAnyoneAtItsLimitReclaimIsOfTheTasksOwnCgroup) {
+TEST_F(BpfLib, WithoutACgroupAtItsLimitReclaimIsOfTheTasksOwn) {
   ScratchCgroup scratch;
   Child child([&] {
     scratch.add(scratch.path(), ::getpid());

@@ -92,7 +92,7 @@ TEST(ProcessRef, ReadsThroughAHostileName) {
   EXPECT_EQ(ref->id(), *plain);
 }
 
-TEST(ProcessRef, SignalsAndSeesTheExit) {
+TEST(ProcessRef, SignalsAndReportsTheExit) {
   Child child(live);
   const auto ref = ProcessRef::open(child.pid());
   ASSERT_TRUE(ref.ok());

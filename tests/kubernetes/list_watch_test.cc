@@ -148,7 +148,7 @@ std::vector<std::string> after_list(const std::vector<Answer>& answers) {
   return play.requests(answers);
 }
 
-TEST(ListWatch, AsksForOneNodesPodsAndForBookmarks) {
+TEST(ListWatch, RequestsOneNodesPodsAndBookmarks) {
   Play play;
   EXPECT_EQ(play.watch.next(play.now),
             "/api/v1/pods?fieldSelector=spec.nodeName%3Dn1&resourceVersion=0");
@@ -200,7 +200,7 @@ TEST(ListWatch, ListsAgainWhenTheVersionExpired) {
                           "1200 watch 30", "2800 list newest"));
 }
 
-TEST(ListWatch, AsksForTheNewestListIfTheServerIsBehind) {
+TEST(ListWatch, RequestsTheNewestListIfTheServerIsBehind) {
   Play play;
   const std::string late =
       R"({"kind":"Status","reason":"Timeout","code":504,"details":{"retryAfterSeconds":1}})";
@@ -209,13 +209,13 @@ TEST(ListWatch, AsksForTheNewestListIfTheServerIsBehind) {
 }
 
 // As kube-apiserver answers a version that it cannot read, for example after a restored backup.
-TEST(ListWatch, AsksForTheNewestListIfTheServerFailsWithAVersion) {
+TEST(ListWatch, RequestsTheNewestListIfTheServerFailsWithAVersion) {
   Play play;
   EXPECT_THAT(play.requests({refused(500), ok(list({}, 5))}),
               ElementsAre("0 list 0", "400 list newest", "400 watch 5"));
 }
 
-TEST(ListWatch, KeepsALimitedPartOfWhatTheServerSays) {
+TEST(ListWatch, KeepsALimitedPartOfTheServersMessage) {
   Play play;
   const std::string kind = "A\\n" + std::string(100'000, 'x');
   (void)play.requests({ok(R"({"kind":")" + kind + R"(","metadata":{"resourceVersion":"1"}})")});
@@ -223,7 +223,7 @@ TEST(ListWatch, KeepsALimitedPartOfWhatTheServerSays) {
   EXPECT_LT(play.watch.state().problem.size(), 600U);
 }
 
-TEST(ListWatch, WaitsAsLongAsTheServerAsks) {
+TEST(ListWatch, WaitsAsLongAsTheServerRequests) {
   Play play;
   EXPECT_THAT(play.requests({refused(429, "5", "Too many requests, please try again later."),
                              refused(429), refused(503, "900")}),

@@ -42,7 +42,7 @@ TEST(RoundTrip, Pods) {
   }
 }
 
-TEST(RoundTrip, WhatTheOomKillerSees) {
+TEST(RoundTrip, WhatTheOomKillerReads) {
   for (std::uint32_t seed = 0; seed < 500; ++seed) {
     Dice dice(seed);
     expect_round_trip(random_process(dice), seed);

@@ -286,7 +286,7 @@ TEST(RecordingEntries, RejectsTooManyReferences) {
 }
 
 // A few kilobytes that unpack to long paths must not either.
-TEST(RecordingEntries, WorkloadsThatSayTooMuchAreRefusedUpToTheNextKey) {
+TEST(RecordingEntries, WorkloadsThatAreTooLargeAreRefusedUpToTheNextKey) {
   forestall::v1::RecordingEntry subject;
   subject.mutable_subject()->mutable_workload()->set_path("/" + std::string(30 << 20, 'x'));
   EntryDecoder decoder;

@@ -144,7 +144,7 @@ TEST(LinesTest, AThresholdThatEvictsNothingHasALineUntilItIsMet) {
 }
 
 // The line and the threshold agree: at the line the threshold is unmet, one byte above it is met.
-TEST(LinesTest, OneByteAboveTheLineMeetsTheThreshold) {
+TEST(LinesTest, OneByteAboveTheLineReachesTheThreshold) {
   const Config config = policy::config({hard(Signal::memory_available, mib(100))});
   Observation observation;
   observation.node = node(gib(8), gib(3), mib(200));

@@ -86,7 +86,7 @@ TEST(OwnLimitTest, AWarningDoesNotHoldUpAnEviction) {
 }
 
 // Inactive file pages are read near the limit only.
-TEST(OwnLimitTest, UnreadUsageCannotMeetIt) {
+TEST(OwnLimitTest, UnreadUsageCannotReachIt) {
   const Config config = policy::config({own_limit(Response::evict)});
   Observation observation = near_limit(mib(9));
   observation.watched[0].inactive_file.reset();

@@ -125,7 +125,7 @@ TEST(PassTest, ReclaimMustClearEverything) {
   }
 }
 
-TEST(PassTest, AWalkAfterReclaimDoesNotAskForReclaimAgain) {
+TEST(PassTest, AWalkAfterReclaimDoesNotRequestReclaimAgain) {
   Story run = disk_run({hard(kNodefs, gib(10))});
   run.now.disk_usage_read = false;
   run.now.reclaim = ReclaimState::ready;

@@ -100,7 +100,7 @@ struct RuleStory : Story {
   bool incomplete = false;
 };
 
-TEST(RulesetStep, KillsWhatTheActionRanksFirstAndSaysWhy) {
+TEST(RulesetStep, KillsWhatTheActionRanksFirstAndReportsTheReason) {
   RuleStory story({kills_in("s")});
   EXPECT_EQ(story.evaluate(1), "kill /s/b: ruleset");
   const Decision& decision = story.decision();

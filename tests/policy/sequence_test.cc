@@ -144,7 +144,7 @@ TEST(SequenceTest, AGraceThatEndsOnAnOldReadingWaitsForANewOne) {
 }
 
 // The read that an inspection requests belongs to the same pass.
-TEST(SequenceTest, AskingForTheWorkloadsDoesNotUseUpTheReading) {
+TEST(SequenceTest, RequestingTheWorkloadsDoesNotUseUpTheReading) {
   Story run = node_run({hard(kNode, gib(1))});
   run.now.node = node(gib(8), mib(1));
   run.now.node.at = second(5);

@@ -75,7 +75,7 @@ TEST(SignalsTest, ADeclaredCapacityStandsInForTheLimit) {
   EXPECT_EQ(cgroup_level(cgroup("/a", mib(100), mib(10)), mib(95))->available(), mib(5));
 }
 
-TEST(SignalsTest, FilesystemsSayBytesAndInodes) {
+TEST(SignalsTest, FilesystemsReportBytesAndInodes) {
   Observation observation;
   observation.at = second(9);
   observation.filesystems.nodefs = filesystem(gib(100), gib(10), 5000, 70);

@@ -236,7 +236,7 @@ TEST(DefaultEvictor, TheNamespaceMustMatchRightBeforeTheEviction) {
   EXPECT_THAT(world.find("missing")->pre_eviction, ElementsAre(reason));
 }
 
-TEST(DefaultEvictor, NodeFitLooksAtTheNodesOfTheEvictorsSelector) {
+TEST(DefaultEvictor, NodeFitUsesTheNodesOfTheEvictorsSelector) {
   const std::vector<std::string> cluster{node_text("n1"), node_text("n2", {.cpu = "50m"}),
                                          node_text("n3", {.labels = R"("pool": "x")"}),
                                          pod_text("a", "n1")};

@@ -264,7 +264,7 @@ TEST(TopologySpread, MovesAsFewPodsAsTheSkewAllows) {
               SizeIs(1));
 }
 
-TEST(TopologySpread, SoftConstraintsMustBeAsked) {
+TEST(TopologySpread, SoftConstraintsMustBeEnabled) {
   PodText soft = spread();
   soft.spec.replace(soft.spec.find("DoNotSchedule"), 13, "ScheduleAnyway");
   const auto cluster = kTwoNodes + pods_text("p", 4, "n1", soft);
@@ -369,7 +369,7 @@ TEST(TooManyRestarts, EvictsTheMostRestartedFirst) {
               ElementsAre("many", "some", "few"));
 }
 
-TEST(TooManyRestarts, LooksAtPhaseAndWaitingReasons) {
+TEST(TooManyRestarts, ComparesPhaseAndWaitingReasons) {
   const auto cluster =
       kTwoNodes +
       std::vector<std::string>{

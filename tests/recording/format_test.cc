@@ -132,7 +132,7 @@ TEST(Format, ReadsTheIndexItWrote) {
   EXPECT_EQ(decode_index("")->size(), 0U);
 }
 
-TEST(Format, RefusesTheVersionItDoesNotKnow) {
+TEST(Format, RefusesAnUnknownVersion) {
   std::string bytes = encode(FileHeader{2, 3, ""});
   const auto newer = decode_file_start(bytes);
   ASSERT_FALSE(newer);

@@ -184,7 +184,7 @@ TEST_F(WriterTest, HasADecisionOnDiskAtOnce) {
   EXPECT_TRUE(wait_for(tree_ / "d", [&] { return read_all(path_).entries.size() == 2; }));
 }
 
-TEST_F(WriterTest, WantsAKeyAgainAfterAMinuteOfEntries) {
+TEST_F(WriterTest, RequestsAKeyAgainAfterAMinuteOfEntries) {
   Writer::Options soon = options();
   soon.flush_after = 1ms;
   auto writer = std::move(Writer::create(soon).value());

@@ -168,7 +168,7 @@ TEST(OwnActions, FreezesForATime) {
                           "", "write /a/cgroup.freeze=0"));
 }
 
-TEST(OwnActions, OomdsAttributesCountOnlyIfAsked) {
+TEST(OwnActions, OomdsAttributesCountOnlyIfEnabled) {
   const std::string all =
       "'/go': {}, '/a': {'memory.current': 1, 'xattrs': {'user.oomd_prefer': '1'}}, '/b': "
       "{'memory.current': 9}";

@@ -192,7 +192,7 @@ TEST_F(AgentServiceTest, TakesPodsFromTheirWritersOnly) {
   EXPECT_EQ(pods_.calls, 2);
 }
 
-TEST_F(AgentServiceTest, ManyAskAtOnce) {
+TEST_F(AgentServiceTest, ManyRequestAtOnce) {
   std::vector<std::thread> clients;
   std::atomic<int> answered{0};
   for (int i = 0; i < 8; ++i) {

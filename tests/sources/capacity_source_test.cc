@@ -122,7 +122,7 @@ TEST_F(CapacityWorld, ADrivingLineRecoversAtItsTarget) {
   EXPECT_EQ(next().size(), 1u);
 }
 
-TEST_F(CapacityWorld, AUseRateIsLearntAndForgotten) {
+TEST_F(CapacityWorld, AUseRateIsComputedAndDropped) {
   const auto possible =
       possible_use_rate(Signal::pid_available, std::thread::hardware_concurrency());
   watch(0, 108 * possible);

@@ -105,7 +105,7 @@ TEST(ObserverNode, V2EmulatesRootUsageAsAnonPlusFileOfVmstat) {
   EXPECT_THAT(seen.notes, IsEmpty());
 }
 
-TEST(ObserverNode, SaysWhyAThresholdOnMissingSwapIsNeverMet) {
+TEST(ObserverNode, ReportsWhyAThresholdOnMissingSwapIsNeverMet) {
   auto world = v2_world({});
   Config config;
   config.thresholds = {threshold(Signal::memory_until_oom, ""),

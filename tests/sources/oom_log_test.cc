@@ -86,7 +86,7 @@ TEST_F(OomLogTest, ADumpOfManyLinesIsReadInParts) {
   EXPECT_EQ(log_->lost(), 0U);
 }
 
-TEST(LogClock, LearnsTheDifferenceFromPromptRecords) {
+TEST(LogClock, ComputesTheDifferenceFromPromptRecords) {
   LogClock clock;
   const auto at = [](std::int64_t ms) { return from_ns(ms * 1'000'000); };
   // The log's clock lags 100 ms behind; the first record is read 50 ms late.

@@ -230,7 +230,7 @@ TEST_F(PollWorld, DoesNotReportALineThatTheLoopFoundMet) {
   EXPECT_TRUE(next().empty());
 }
 
-TEST_F(PollWorld, AFillRateIsLearntFromReadingsOfOneKindAndForgotten) {
+TEST_F(PollWorld, AFillRateIsComputedFromReadingsOfOneKindAndDropped) {
   const auto possible =
       interval_for(mib(610), possible_fill_rate(std::thread::hardware_concurrency()));
   // Reads these one millisecond after an arm(), at any distance.

@@ -157,7 +157,7 @@ TEST_F(TopTerminal, PutsTheTerminalBackOnEverySignal) {
   }
 }
 
-TEST_F(TopTerminal, SeesAnAgentGoAndReturn) {
+TEST_F(TopTerminal, ShowsAnAgentThatEndsAndReturns) {
   const auto start = [&] {
     return cli::AgentProcess::start(forestall_executable(),
                                     {"--config", directory_ / "config.yaml"}, run_directory());

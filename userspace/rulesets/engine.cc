@@ -1,70 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rulesets/engine.h"
 
+#include <map>
 #include <utility>
 
-#include "rulesets/evaluation.h"
+#include "rulesets/detectors.h"
+#include "rulesets/kill_actions.h"
+#include "rulesets/own_detectors.h"
+#include "rulesets/plugin_run.h"
+#include "rulesets/rule_amounts.h"
+#include "rulesets/senpai.h"
+#include "rulesets/setting_actions.h"
+#include "rulesets/usage_history.h"
 
 namespace forestall::rulesets {
 
-std::int64_t seconds_between(std::chrono::nanoseconds from, std::chrono::nanoseconds to) {
-  return std::chrono::duration_cast<std::chrono::seconds>(to - from).count();
-}
+namespace {
 
-std::chrono::nanoseconds seconds_of(std::int64_t seconds) {
-  return std::chrono::seconds(seconds);
-}
+class RuleEvaluation {
+ public:
+  explicit RuleEvaluation(RuleScope& scope)
+      : scope_(scope), history_(scope), kills_(scope, history_), settings_(scope) {}
 
-std::int64_t percent_of(std::int64_t total, std::int64_t percent) {
-  return static_cast<std::int64_t>(static_cast<__int128>(total) * percent / 100);
-}
+  void run();
 
-RuleStep step(const RuleConfig& config, const RuleState& state, const RuleObservation& observed,
-              const std::vector<EffectAnswer>& answers) {
-  RuleStep result;
-  result.state = state;
-  RuleEvaluation evaluation(config, result.state, observed, answers);
-  evaluation.run();
-  result.decision = std::move(evaluation.decision());
-  result.wanted = std::move(evaluation.wanted());
-  return result;
-}
+ private:
+  void run_ruleset(const RulesetInstance& instance);
+  std::optional<ChainRun> evaluate_groups(const Ruleset& ruleset, RulesetState& state,
+                                          RulesetRun& run);
+  void run_chain(const Ruleset& ruleset, RulesetState& state, std::size_t first, ChainRun chain,
+                 RulesetRun& run);
+  PluginResult run_plugin(PluginRun& run);
+  [[nodiscard]] bool waits() const { return scope_.effects.wanted().has_value(); }
+
+  RuleScope& scope_;
+  UsageHistory history_;
+  KillActions kills_;
+  SettingActions settings_;
+};
 
 void RuleEvaluation::run() {
-  decision_.time = observed_.time;
-  ++state_.evaluations;
-  hooks_ = config_.program.hooks();
-  const std::vector<RulesetInstance> order = config_.program.order();
+  scope_.decision.time = scope_.observed.time;
+  ++scope_.state.evaluations;
+  const std::vector<RulesetInstance> order = scope_.config.program.order();
   // A disabled ruleset keeps its state; that of a removed drop-in is dropped.
   std::map<std::uint64_t, RulesetState> kept;
   const auto keep = [&](const RulesetInstance& each) {
-    if (auto known = state_.rulesets.find(each.id); known != state_.rulesets.end()) {
+    if (auto known = scope_.state.rulesets.find(each.id); known != scope_.state.rulesets.end()) {
       kept.insert(std::move(*known));
-      state_.rulesets.erase(known);
+      scope_.state.rulesets.erase(known);
     }
   };
-  for (const RulesetInstance& each : config_.program.base()) keep(each);
+  for (const RulesetInstance& each : scope_.config.program.base()) keep(each);
   for (const RulesetInstance& each : order) keep(each);
-  state_.rulesets = std::move(kept);
-  update_histories(order);
+  scope_.state.rulesets = std::move(kept);
+  history_.update(order);
   for (const RulesetInstance& each : order) {
     run_ruleset(each);
-    if (wanted_) return;
+    if (waits()) return;
   }
 }
 
 void RuleEvaluation::run_ruleset(const RulesetInstance& instance) {
   const Ruleset& ruleset = *instance.ruleset;
-  RulesetState& state = state_.rulesets[instance.id];
+  RulesetState& state = scope_.state.rulesets[instance.id];
   state.groups.resize(ruleset.groups.size());
   state.actions.resize(ruleset.actions.size());
   RulesetRun run;
   run.name = ruleset.name;
   run.drop_in = instance.drop_in;
-  end_held(ruleset, state);
+  settings_.end_held(ruleset, state);
   std::optional<ChainRun> chain = evaluate_groups(ruleset, state, run);
-  if (wanted_) return;
-  run.paused = state.pause_until && observed_.time < *state.pause_until;
+  if (waits()) return;
+  run.paused = state.pause_until && scope_.observed.time < *state.pause_until;
   if (!run.paused && state.suspended_at) {
     const std::size_t action = *state.suspended_at;
     state.suspended_at.reset();
@@ -74,7 +82,7 @@ void RuleEvaluation::run_ruleset(const RulesetInstance& instance) {
     run_chain(ruleset, state, 0, std::move(*chain), run);
   }
   if (run.group || run.resumed || !run.detectors.empty()) {
-    decision_.rulesets.push_back(std::move(run));
+    scope_.decision.rulesets.push_back(std::move(run));
   }
 }
 
@@ -98,7 +106,7 @@ std::optional<ChainRun> RuleEvaluation::evaluate_groups(const Ruleset& ruleset, 
       plugin_run.chain = chain ? &*chain : nullptr;
       plugin_run.report = &report;
       report.result = run_plugin(plugin_run);
-      if (wanted_) return std::nullopt;
+      if (waits()) return std::nullopt;
       fires = fires && report.result != PluginResult::stop;
       if (std::holds_alternative<Kill>(plugin.arguments))
         run.detectors.push_back(std::move(report));
@@ -107,7 +115,7 @@ std::optional<ChainRun> RuleEvaluation::evaluate_groups(const Ruleset& ruleset, 
     run.group = group.name;
     chain = ChainRun{group.name, std::nullopt};
     if (ruleset.prekill_hook_timeout > 0) {
-      chain->hook_deadline = observed_.time + seconds_of(ruleset.prekill_hook_timeout);
+      chain->hook_deadline = scope_.observed.time + seconds_of(ruleset.prekill_hook_timeout);
     }
   }
   return chain;
@@ -125,7 +133,7 @@ void RuleEvaluation::run_chain(const Ruleset& ruleset, RulesetState& state, std:
     plugin_run.chain = &chain;
     plugin_run.report = &report;
     report.result = run_plugin(plugin_run);
-    if (wanted_) return;
+    if (waits()) return;
     if (report.result == PluginResult::suspended) {
       state.suspended_at = a;
       state.run = std::move(chain);
@@ -134,7 +142,7 @@ void RuleEvaluation::run_chain(const Ruleset& ruleset, RulesetState& state, std:
     if (report.result == PluginResult::stop) {
       const std::int64_t pause =
           plugin_run.pause.value_or(ruleset.post_action_delay) + plugin_run.extra_pause;
-      state.pause_until = observed_.time + seconds_of(pause);
+      state.pause_until = scope_.observed.time + seconds_of(pause);
       return;
     }
   }
@@ -142,31 +150,50 @@ void RuleEvaluation::run_chain(const Ruleset& ruleset, RulesetState& state, std:
 
 PluginResult RuleEvaluation::run_plugin(PluginRun& run) {
   const PluginArguments& arguments = run.plugin->arguments;
+  const RuleObservation& observed = scope_.observed;
   PluginState& state = *run.state;
-  if (const auto* each = std::get_if<PressureAbove>(&arguments)) return detect(*each, state);
-  if (const auto* each = std::get_if<MemoryAbove>(&arguments)) return detect(*each, state);
-  if (const auto* each = std::get_if<MemoryReclaim>(&arguments)) return detect(*each, state);
-  if (const auto* each = std::get_if<SwapFree>(&arguments)) return detect(*each);
-  if (const auto* each = std::get_if<Exists>(&arguments)) return detect(*each);
-  if (const auto* each = std::get_if<DyingDescendants>(&arguments)) return detect(*each);
-  if (const auto* each = std::get_if<Kill>(&arguments)) return kill(*each, run);
-  if (const auto* each = std::get_if<RestartUnit>(&arguments)) return restart(*each, run);
-  if (const auto* each = std::get_if<Senpai>(&arguments)) return senpai(*each, state);
-  if (const auto* each = std::get_if<PressureOver>(&arguments)) return detect(*each, state);
-  if (const auto* each = std::get_if<AvailableBelow>(&arguments)) return detect(*each, state);
-  if (const auto* each = std::get_if<RateAbove>(&arguments)) return detect(*each, state);
-  if (const auto* each = std::get_if<ReclaimMemory>(&arguments)) return reclaim(*each, run);
-  if (const auto* each = std::get_if<Throttle>(&arguments)) return throttle(*each, run);
-  if (const auto* each = std::get_if<Freeze>(&arguments)) return freeze(*each, run);
-  if (const auto* each = std::get_if<LogAction>(&arguments)) return log(*each, run);
+  if (const auto* each = std::get_if<PressureAbove>(&arguments))
+    return detect(*each, observed, state);
+  if (const auto* each = std::get_if<MemoryAbove>(&arguments))
+    return detect(*each, observed, state);
+  if (const auto* each = std::get_if<MemoryReclaim>(&arguments))
+    return detect(*each, observed, state);
+  if (const auto* each = std::get_if<SwapFree>(&arguments)) return detect(*each, observed);
+  if (const auto* each = std::get_if<Exists>(&arguments)) return detect(*each, observed);
+  if (const auto* each = std::get_if<DyingDescendants>(&arguments)) return detect(*each, observed);
+  if (const auto* each = std::get_if<Kill>(&arguments)) return kills_.run(*each, run);
+  if (const auto* each = std::get_if<RestartUnit>(&arguments)) return kills_.run(*each, run);
+  if (const auto* each = std::get_if<Senpai>(&arguments)) {
+    return senpai(*each, observed, state, scope_.decision.writes);
+  }
+  if (const auto* each = std::get_if<PressureOver>(&arguments))
+    return detect(*each, observed, state);
+  if (const auto* each = std::get_if<AvailableBelow>(&arguments))
+    return detect(*each, observed, state);
+  if (const auto* each = std::get_if<RateAbove>(&arguments)) return detect(*each, observed, state);
+  if (const auto* each = std::get_if<ReclaimMemory>(&arguments)) return settings_.run(*each, run);
+  if (const auto* each = std::get_if<Throttle>(&arguments)) return settings_.run(*each, run);
+  if (const auto* each = std::get_if<Freeze>(&arguments)) return settings_.run(*each, run);
+  if (const auto* each = std::get_if<LogAction>(&arguments)) return settings_.run(*each, run);
   const auto* always = std::get_if<Always>(&arguments);
   return always != nullptr && !always->proceed ? PluginResult::stop : PluginResult::proceed;
 }
 
-std::optional<EffectAnswer> RuleEvaluation::answer(WantedEffect effect) {
-  if (answered_ < answers_.size()) return answers_[answered_++];
-  wanted_ = std::move(effect);
-  return std::nullopt;
+}  // namespace
+
+RuleStep step(const RuleConfig& config, const RuleState& state, const RuleObservation& observed,
+              const std::vector<EffectAnswer>& answers) {
+  RuleStep result;
+  result.state = state;
+  EffectAnswers effects(answers);
+  RuleScope scope{.config = config,
+                  .observed = observed,
+                  .state = result.state,
+                  .decision = result.decision,
+                  .effects = effects};
+  RuleEvaluation(scope).run();
+  result.wanted = effects.wanted();
+  return result;
 }
 
 }  // namespace forestall::rulesets

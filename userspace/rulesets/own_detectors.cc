@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forestall's own detectors. As with oomd's, a reading that is missing does not fire.
-#include <algorithm>
+#include "rulesets/own_detectors.h"
+
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "rulesets/cgroup_pattern.h"
-#include "rulesets/evaluation.h"
+#include "rulesets/detectors.h"
+#include "rulesets/rule_amounts.h"
 
 namespace forestall::rulesets {
 namespace {
-
-PluginResult fires_if(bool condition) {
-  return condition ? PluginResult::proceed : PluginResult::stop;
-}
 
 // Adds the value and drops what no window of `seconds` needs any more: all that is older than the
 // newest value which is that old.
@@ -48,12 +48,13 @@ std::optional<PressureLine> line_of(const PressureOver& arguments, const Cgroup&
 
 }  // namespace
 
-PluginResult RuleEvaluation::detect(const PressureOver& arguments, PluginState& state) {
+PluginResult detect(const PressureOver& arguments, const RuleObservation& observed,
+                    PluginState& state) {
   using Average = PressureOver::Average;
   std::map<std::uint64_t, std::vector<TimedValue>> totals;
   PressureLine worst;
   double worst_value = 0;
-  for (const Cgroup* each : matching(arguments.cgroups, observed_)) {
+  for (const Cgroup* each : matching(arguments.cgroups, observed)) {
     const auto line = line_of(arguments, *each);
     if (!line) continue;
     std::optional<double> value = line->avg10;
@@ -64,7 +65,7 @@ PluginResult RuleEvaluation::detect(const PressureOver& arguments, PluginState& 
       auto values = std::move(state.values[each->id]);
       // Totals only grow: a smaller one belongs to another cgroup.
       if (!values.empty() && *line->total_us < values.back().value) values.clear();
-      remember(values, {observed_.time, *line->total_us}, arguments.window);
+      remember(values, {observed.time, *line->total_us}, arguments.window);
       value = gain_per_second(values, arguments.window);
       if (value) *value /= 1e6 / 100;  // microseconds of each second to percent
       totals[each->id] = std::move(values);
@@ -78,15 +79,16 @@ PluginResult RuleEvaluation::detect(const PressureOver& arguments, PluginState& 
   }
   state.values = std::move(totals);
   const auto above = [&arguments](double value) { return value > arguments.threshold; };
-  const bool long_enough = held(above(worst_value), arguments.duration, state);
-  if (!arguments.falling_at_most_to) return fires_if(long_enough);
+  const bool long_enough = held(above(worst_value), arguments.duration, observed.time, state);
+  if (!arguments.falling_at_most_to) return fires(long_enough);
   const bool falls_fast = worst.avg10 < state.last_avg10 * *arguments.falling_at_most_to;
   state.last_avg10 = worst.avg10;
-  return fires_if(long_enough && above(worst.avg10) && !falls_fast);
+  return fires(long_enough && above(worst.avg10) && !falls_fast);
 }
 
-PluginResult RuleEvaluation::detect(const AvailableBelow& arguments, PluginState& state) {
-  const Host& host = observed_.host;
+PluginResult detect(const AvailableBelow& arguments, const RuleObservation& observed,
+                    PluginState& state) {
+  const Host& host = observed.host;
   const auto total = arguments.swap ? host.total_swap() : host.mem_total;
   const auto threshold = bytes_of(arguments.threshold, total);
   bool below = false;
@@ -95,23 +97,24 @@ PluginResult RuleEvaluation::detect(const AvailableBelow& arguments, PluginState
   } else if (const auto used = host.used_swap(); total && used && threshold) {
     below = *total > 0 && *total - *used < *threshold;
   }
-  return fires_if(held(below, arguments.duration, state));
+  return fires(held(below, arguments.duration, observed.time, state));
 }
 
-PluginResult RuleEvaluation::detect(const RateAbove& arguments, PluginState& state) {
+PluginResult detect(const RateAbove& arguments, const RuleObservation& observed,
+                    PluginState& state) {
   std::map<std::uint64_t, std::vector<TimedValue>> kept;
-  bool fires = false;
-  for (const Cgroup* each : matching(arguments.cgroups, observed_)) {
-    const auto value = value_of(arguments.of, *each, observed_);
+  bool is_above = false;
+  for (const Cgroup* each : matching(arguments.cgroups, observed)) {
+    const auto value = value_of(arguments.of, *each, observed);
     if (!value) continue;
     auto values = std::move(state.values[each->id]);
-    remember(values, {observed_.time, *value}, arguments.over);
+    remember(values, {observed.time, *value}, arguments.over);
     const auto rate = gain_per_second(values, arguments.over);
-    fires = fires || (rate && *rate > static_cast<double>(arguments.threshold));
+    is_above = is_above || (rate && *rate > static_cast<double>(arguments.threshold));
     kept[each->id] = std::move(values);
   }
   state.values = std::move(kept);
-  return fires_if(fires);
+  return fires(is_above);
 }
 
 }  // namespace forestall::rulesets

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order in which kill actions take their candidates: preference, then the action's key, both
-// descending. A cgroup without its reading comes after those of its preference. Ties end with the
-// path.
+#include "rulesets/ranking.h"
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
 
-#include "rulesets/evaluation.h"
 #include "rulesets/protection.h"
+#include "rulesets/rule_amounts.h"
 
 namespace forestall::rulesets {
 namespace {
@@ -73,22 +72,23 @@ std::optional<std::int64_t> least_swap(const Kill& arguments, const RuleObservat
 
 }  // namespace
 
-std::vector<const Cgroup*> RuleEvaluation::rank(const Kill& arguments, const PluginState& state,
-                                                const std::vector<const Cgroup*>& cgroups,
-                                                std::vector<RankedCgroup>& report) const {
+std::vector<const Cgroup*> rank(const Kill& arguments, const PluginState& state,
+                                const RuleObservation& observed, const UsageHistory& history,
+                                const std::vector<const Cgroup*>& cgroups,
+                                std::vector<RankedCgroup>& report) {
   SizeRule rule;
   if (arguments.by == KillBy::memory_size_or_growth) {
-    rule = size_rule(arguments, observed_, cgroups);
+    rule = size_rule(arguments, observed, cgroups);
   }
   const auto key_of = [&](const Cgroup& cgroup, RankedCgroup& ranked) {
     switch (arguments.by) {
       case KillBy::memory_size_or_growth: {
-        const auto usage = observed_.usage(cgroup);
-        const auto effective = effective_usage(cgroup, observed_);
+        const auto usage = observed.usage(cgroup);
+        const auto effective = effective_usage(cgroup, observed);
         if (!usage || !effective) return;
         // oomd compares growth as float: what differs only behind that is equal, and effective
         // usage decides.
-        const auto ratio = static_cast<float>(growth(cgroup).value_or(0));
+        const auto ratio = static_cast<float>(history.growth(cgroup).value_or(0));
         const bool grows = ratio >= static_cast<float>(arguments.min_growth_ratio) &&
                            *effective >= rule.growing_at_least;
         const std::int64_t size = *usage >= rule.size_threshold ? *effective : 0;
@@ -107,7 +107,7 @@ std::vector<const Cgroup*> RuleEvaluation::rank(const Kill& arguments, const Plu
         return;
       }
       case KillBy::io_cost:
-        if (const auto rate = io_cost(cgroup)) ranked.key = {{"ioCost", *rate}};
+        if (const auto rate = history.io_cost(cgroup)) ranked.key = {{"ioCost", *rate}};
         return;
       case KillBy::pg_scan: {
         if (!cgroup.stat || !cgroup.stat->pgscan) return;
@@ -119,7 +119,7 @@ std::vector<const Cgroup*> RuleEvaluation::rank(const Kill& arguments, const Plu
       }
     }
   };
-  const auto swap_at_least = least_swap(arguments, observed_);
+  const auto swap_at_least = least_swap(arguments, observed);
   std::vector<Entry> entries;
   for (const Cgroup* each : cgroups) {
     if (swap_at_least && each->swap_current.value_or(-1) < *swap_at_least) continue;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// oomd's action `senpai`: reclaims from cgroups while their pressure is low.
+#include "rulesets/senpai.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -7,7 +8,6 @@
 
 #include "base/saturating.h"
 #include "rulesets/cgroup_pattern.h"
-#include "rulesets/evaluation.h"
 
 namespace forestall::rulesets {
 namespace {
@@ -268,10 +268,11 @@ class SenpaiRun {
 
 }  // namespace
 
-PluginResult RuleEvaluation::senpai(const Senpai& arguments, PluginState& state) {
+PluginResult senpai(const Senpai& arguments, const RuleObservation& observed, PluginState& state,
+                    std::vector<RuleWrite>& writes) {
   std::map<std::uint64_t, SenpaiCgroup> followed;
-  for (const Cgroup* each : matching(arguments.cgroups, observed_)) {
-    SenpaiRun run(arguments, *each, observed_, decision_.writes);
+  for (const Cgroup* each : matching(arguments.cgroups, observed)) {
+    SenpaiRun run(arguments, *each, observed, writes);
     const auto known = state.senpai.find(each->id);
     SenpaiCgroup cgroup;
     bool is_readable = false;

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Actions that change a setting of cgroups, some of them for a time, or only log.
+#include "rulesets/setting_actions.h"
+
 #include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include "rulesets/cgroup_pattern.h"
-#include "rulesets/evaluation.h"
+#include "rulesets/rule_amounts.h"
 
 namespace forestall::rulesets {
 namespace {
@@ -26,16 +30,24 @@ std::optional<std::int64_t> setting(const Cgroup& cgroup, std::string_view file)
   return cgroup.frozen ? std::optional<std::int64_t>(*cgroup.frozen ? 1 : 0) : std::nullopt;
 }
 
-}  // namespace
-
-void RuleEvaluation::write(const Cgroup& cgroup, std::string_view file, std::int64_t value) {
-  decision_.writes.push_back({cgroup.path, std::string(file), value, std::nullopt});
+// A setting that this action made already lasts longer. False: there is none.
+bool extends_held(const Cgroup& cgroup, std::chrono::nanoseconds until, PluginRun& run) {
+  const auto held = run.state->held.find(cgroup.id);
+  if (held == run.state->held.end()) return false;
+  held->second.until = until;
+  return true;
 }
 
-PluginResult RuleEvaluation::reclaim(const ReclaimMemory& arguments, PluginRun& run) {
-  const bool dry = arguments.dry || config_.dry_run;
-  for (const Cgroup* each : matching(arguments.cgroups, observed_)) {
-    const auto usage = observed_.usage(*each);
+}  // namespace
+
+void SettingActions::write(const Cgroup& cgroup, std::string_view file, std::int64_t value) {
+  scope_.decision.writes.push_back({cgroup.path, std::string(file), value, std::nullopt});
+}
+
+PluginResult SettingActions::run(const ReclaimMemory& arguments, PluginRun& run) {
+  const bool dry = arguments.dry || scope_.config.dry_run;
+  for (const Cgroup* each : matching(arguments.cgroups, scope_.observed)) {
+    const auto usage = scope_.observed.usage(*each);
     const auto wanted = bytes_of(arguments.amount, usage);
     if (!each->has_reclaim || !usage || !wanted) continue;
     const std::int64_t bytes = whole_pages(std::min(*wanted, *usage));
@@ -47,16 +59,7 @@ PluginResult RuleEvaluation::reclaim(const ReclaimMemory& arguments, PluginRun& 
   return PluginResult::proceed;
 }
 
-// A setting that this action made already lasts longer. False: there is none.
-bool RuleEvaluation::extends_held(const Cgroup& cgroup, std::chrono::nanoseconds until,
-                                  PluginRun& run) {
-  const auto held = run.state->held.find(cgroup.id);
-  if (held == run.state->held.end()) return false;
-  held->second.until = until;
-  return true;
-}
-
-void RuleEvaluation::hold(const Cgroup& cgroup, std::string_view file, HeldSetting setting,
+void SettingActions::hold(const Cgroup& cgroup, std::string_view file, HeldSetting setting,
                           bool dry, PluginRun& run) {
   run.report->attempts.push_back(
       {cgroup.path, dry ? AttemptOutcome::dry : AttemptOutcome::written});
@@ -65,22 +68,22 @@ void RuleEvaluation::hold(const Cgroup& cgroup, std::string_view file, HeldSetti
   run.state->held[cgroup.id] = std::move(setting);
 }
 
-PluginResult RuleEvaluation::throttle(const Throttle& arguments, PluginRun& run) {
-  const bool dry = arguments.dry || config_.dry_run;
-  const auto until = observed_.time + seconds_of(arguments.duration);
-  for (const Cgroup* each : matching(arguments.cgroups, observed_)) {
+PluginResult SettingActions::run(const Throttle& arguments, PluginRun& run) {
+  const bool dry = arguments.dry || scope_.config.dry_run;
+  const auto until = scope_.observed.time + seconds_of(arguments.duration);
+  for (const Cgroup* each : matching(arguments.cgroups, scope_.observed)) {
     if (is_root(*each) || extends_held(*each, until, run)) continue;
-    const auto high = bytes_of(arguments.high, observed_.usage(*each));
+    const auto high = bytes_of(arguments.high, scope_.observed.usage(*each));
     if (!high || !each->high || whole_pages(*high) >= *each->high) continue;
     hold(*each, kHigh, {each->path, *each->high, whole_pages(*high), until}, dry, run);
   }
   return PluginResult::proceed;
 }
 
-PluginResult RuleEvaluation::freeze(const Freeze& arguments, PluginRun& run) {
-  const bool dry = arguments.dry || config_.dry_run;
-  const auto until = observed_.time + seconds_of(arguments.duration);
-  for (const Cgroup* each : matching(arguments.cgroups, observed_)) {
+PluginResult SettingActions::run(const Freeze& arguments, PluginRun& run) {
+  const bool dry = arguments.dry || scope_.config.dry_run;
+  const auto until = scope_.observed.time + seconds_of(arguments.duration);
+  for (const Cgroup* each : matching(arguments.cgroups, scope_.observed)) {
     if (is_root(*each) || extends_held(*each, until, run)) continue;
     if (!each->frozen || *each->frozen) continue;
     hold(*each, kFreeze, {each->path, 0, 1, until}, dry, run);
@@ -88,23 +91,23 @@ PluginResult RuleEvaluation::freeze(const Freeze& arguments, PluginRun& run) {
   return PluginResult::proceed;
 }
 
-PluginResult RuleEvaluation::log(const LogAction& arguments, const PluginRun& run) {
-  decision_.messages.push_back({std::string(run.ruleset),
-                                run.chain == nullptr ? std::string() : run.chain->group,
-                                arguments.text});
+PluginResult SettingActions::run(const LogAction& arguments, const PluginRun& run) {
+  scope_.decision.messages.push_back({std::string(run.ruleset),
+                                      run.chain == nullptr ? std::string() : run.chain->group,
+                                      arguments.text});
   return PluginResult::proceed;
 }
 
 // A setting that was changed by others since is theirs, and stays.
-void RuleEvaluation::end_held(const Ruleset& ruleset, RulesetState& state) {
+void SettingActions::end_held(const Ruleset& ruleset, RulesetState& state) {
   for (std::size_t a = 0; a < ruleset.actions.size(); ++a) {
     const std::string_view file = held_file(ruleset.actions[a].arguments);
     if (file.empty()) continue;
     std::erase_if(state.actions[a].held, [&](const auto& entry) {
       const auto& [id, held] = entry;
-      const Cgroup* cgroup = observed_.find(held.path);
+      const Cgroup* cgroup = scope_.observed.find(held.path);
       if (cgroup == nullptr || cgroup->id != id) return true;
-      if (observed_.time < held.until) return false;
+      if (scope_.observed.time < held.until) return false;
       const auto now = setting(*cgroup, file);
       if (now == held.written) write(*cgroup, file, held.before);
       return true;

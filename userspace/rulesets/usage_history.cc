@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that compare an evaluation with those before it: average usage and cost of I/O.
-#include <algorithm>
+#include "rulesets/usage_history.h"
 
 #include "rulesets/cgroup_pattern.h"
-#include "rulesets/evaluation.h"
 
 namespace forestall::rulesets {
 namespace {
@@ -36,57 +34,57 @@ double cost_of(const std::vector<DeviceIo>& all, const std::vector<IoDevice>& de
 
 }  // namespace
 
-void RuleEvaluation::cover(const Cgroup& cgroup, bool recursive,
-                           std::map<std::uint64_t, const Cgroup*>& all) {
+void cover(const RuleObservation& observed, const Cgroup& cgroup, bool recursive,
+           std::map<std::uint64_t, const Cgroup*>& all) {
   all.emplace(cgroup.id, &cgroup);
   if (!recursive || cgroup.oom_group.value_or(false)) return;
-  for (const Cgroup* child : observed_.children(cgroup)) cover(*child, true, all);
+  for (const Cgroup* child : observed.children(cgroup)) cover(observed, *child, true, all);
 }
 
 // The average of a cgroup that is seen first begins at 0, as oomd's does: it counts as grown, by
 // the factor 4. It decides the victim, so it is not corrected here.
-void RuleEvaluation::update_histories(const std::vector<RulesetInstance>& order) {
+void UsageHistory::update(const std::vector<RulesetInstance>& order) {
   std::map<std::uint64_t, const Cgroup*> sized;
   std::map<std::uint64_t, const Cgroup*> costed;
   for (const RulesetInstance& instance : order) {
     each_kill(*instance.ruleset, [&](const Kill& action) {
       const bool by_size = action.by == KillBy::memory_size_or_growth;
       if (!by_size && action.by != KillBy::io_cost) return;
-      for (const Cgroup* each : matching(action.cgroups, observed_)) {
-        cover(*each, action.recursive, by_size ? sized : costed);
+      for (const Cgroup* each : matching(action.cgroups, scope_.observed)) {
+        cover(scope_.observed, *each, action.recursive, by_size ? sized : costed);
       }
     });
   }
   std::map<std::uint64_t, std::int64_t> averages;
   for (const auto& [id, cgroup] : sized) {
-    const auto usage = observed_.usage(*cgroup);
+    const auto usage = scope_.observed.usage(*cgroup);
     if (!usage) continue;
-    const auto known = state_.average_usage.find(id);
+    const auto known = scope_.state.average_usage.find(id);
     const double before =
-        known == state_.average_usage.end() ? 0 : static_cast<double>(known->second);
+        known == scope_.state.average_usage.end() ? 0 : static_cast<double>(known->second);
     averages[id] = static_cast<std::int64_t>(0.75 * before + static_cast<double>(*usage) / 4);
   }
-  state_.average_usage = std::move(averages);
+  scope_.state.average_usage = std::move(averages);
   std::map<std::uint64_t, double> costs;
   for (const auto& [id, cgroup] : costed) {
     if (!cgroup->io) continue;
-    const double cost = cost_of(*cgroup->io, config_.devices);
-    const auto known = state_.io_cost.find(id);
-    io_rate_[id] = known == state_.io_cost.end() ? 0 : cost - known->second;
+    const double cost = cost_of(*cgroup->io, scope_.config.devices);
+    const auto known = scope_.state.io_cost.find(id);
+    io_rate_[id] = known == scope_.state.io_cost.end() ? 0 : cost - known->second;
     costs[id] = cost;
   }
-  state_.io_cost = std::move(costs);
+  scope_.state.io_cost = std::move(costs);
 }
 
-std::optional<double> RuleEvaluation::growth(const Cgroup& cgroup) const {
-  const auto usage = observed_.usage(cgroup);
-  const auto average = state_.average_usage.find(cgroup.id);
-  if (!usage || average == state_.average_usage.end()) return std::nullopt;
+std::optional<double> UsageHistory::growth(const Cgroup& cgroup) const {
+  const auto usage = scope_.observed.usage(cgroup);
+  const auto average = scope_.state.average_usage.find(cgroup.id);
+  if (!usage || average == scope_.state.average_usage.end()) return std::nullopt;
   if (average->second == 0) return 0;
   return static_cast<double>(*usage) / static_cast<double>(average->second);
 }
 
-std::optional<double> RuleEvaluation::io_cost(const Cgroup& cgroup) const {
+std::optional<double> UsageHistory::io_cost(const Cgroup& cgroup) const {
   const auto rate = io_rate_.find(cgroup.id);
   return rate == io_rate_.end() ? std::nullopt : std::optional(rate->second);
 }

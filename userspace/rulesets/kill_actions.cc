@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kill actions, from ranking to outcome, with their prekill hooks; and systemd_restart.
+#include "rulesets/kill_actions.h"
+
 #include <algorithm>
+#include <map>
+#include <string>
 #include <utility>
 
 #include "rulesets/cgroup_pattern.h"
-#include "rulesets/evaluation.h"
+#include "rulesets/ranking.h"
 
 namespace forestall::rulesets {
 
-PluginResult RuleEvaluation::kill(const Kill& arguments, PluginRun& run) {
+PluginResult KillActions::run(const Kill& arguments, PluginRun& run) {
   PluginState& state = *run.state;
-  const bool ran_last_time = state.last_run && *state.last_run + 1 == state_.evaluations;
-  state.last_run = state_.evaluations;
+  const bool ran_last_time = state.last_run && *state.last_run + 1 == scope_.state.evaluations;
+  state.last_run = scope_.state.evaluations;
   KillEnd end = KillEnd::none;
   if (state.hook) {
     end = resume_kill(arguments, run);
@@ -21,12 +24,13 @@ PluginResult RuleEvaluation::kill(const Kill& arguments, PluginRun& run) {
     return PluginResult::suspended;
   } else {
     std::vector<const Cgroup*> stack =
-        rank(arguments, state, matching(arguments.cgroups, observed_), run.report->ranking);
+        rank(arguments, state, scope_.observed, history_,
+             matching(arguments.cgroups, scope_.observed), run.report->ranking);
     std::reverse(stack.begin(), stack.end());
     end = try_candidates(arguments, run, std::move(stack));
   }
   if (arguments.by == KillBy::pg_scan) collect_pgscan(arguments, state);
-  if (wanted_) return PluginResult::stop;
+  if (waits()) return PluginResult::stop;
   if (end == KillEnd::deferred) return PluginResult::suspended;
   if (end == KillEnd::held) {
     run.pause = 0;
@@ -37,10 +41,10 @@ PluginResult RuleEvaluation::kill(const Kill& arguments, PluginRun& run) {
   return PluginResult::stop;
 }
 
-void RuleEvaluation::collect_pgscan(const Kill& arguments, PluginState& state) {
+void KillActions::collect_pgscan(const Kill& arguments, PluginState& state) {
   std::map<std::uint64_t, const Cgroup*> covered;
-  for (const Cgroup* each : matching(arguments.cgroups, observed_)) {
-    cover(*each, arguments.recursive, covered);
+  for (const Cgroup* each : matching(arguments.cgroups, scope_.observed)) {
+    cover(scope_.observed, *each, arguments.recursive, covered);
   }
   state.pgscan.clear();
   for (const auto& [id, cgroup] : covered) {
@@ -48,47 +52,48 @@ void RuleEvaluation::collect_pgscan(const Kill& arguments, PluginState& state) {
   }
 }
 
-RuleEvaluation::KillEnd RuleEvaluation::try_candidates(const Kill& arguments, PluginRun& run,
-                                                       std::vector<const Cgroup*> stack) {
+KillActions::KillEnd KillActions::try_candidates(const Kill& arguments, PluginRun& run,
+                                                 std::vector<const Cgroup*> stack) {
   while (!stack.empty()) {
     const Cgroup& cgroup = *stack.back();
     stack.pop_back();
     if (arguments.recursive && !cgroup.oom_group.value_or(false)) {
-      const std::vector<const Cgroup*> children = observed_.children(cgroup);
+      const std::vector<const Cgroup*> children = scope_.observed.children(cgroup);
       if (!children.empty()) {
         DescentRanking& descent = run.report->descents.emplace_back();
         descent.cgroup = cgroup.path;
         const std::vector<const Cgroup*> order =
-            rank(arguments, *run.state, children, descent.ranking);
+            rank(arguments, *run.state, scope_.observed, history_, children, descent.ranking);
         stack.insert(stack.end(), order.rbegin(), order.rend());
         continue;
       }
     }
     if (!cgroup.populated.value_or(true)) continue;
     if (waits_for_hook(run, cgroup, stack)) return KillEnd::deferred;
-    if (wanted_) return KillEnd::none;
+    if (waits()) return KillEnd::none;
     const KillEnd end = kill_cgroup(arguments, run, cgroup);
-    if (wanted_ || end != KillEnd::none) return end;
+    if (waits() || end != KillEnd::none) return end;
   }
   return KillEnd::none;
 }
 
 // A kill among the detectors before any group fired belongs to no run, and so has no deadline.
-bool RuleEvaluation::hooks_in_time(const PluginRun& run) const {
+bool KillActions::hooks_in_time(const PluginRun& run) const {
   if (run.chain == nullptr) return true;
   const auto& deadline = run.chain->hook_deadline;
-  return deadline && observed_.time <= *deadline;
+  return deadline && scope_.observed.time <= *deadline;
 }
 
-bool RuleEvaluation::waits_for_hook(PluginRun& run, const Cgroup& victim,
-                                    const std::vector<const Cgroup*>& stack) {
+bool KillActions::waits_for_hook(PluginRun& run, const Cgroup& victim,
+                                 const std::vector<const Cgroup*>& stack) {
   if (!hooks_in_time(run)) return false;
   const auto hook = std::find_if(hooks_.begin(), hooks_.end(), [&victim](const PrekillHook& each) {
     return hook_matches(each.cgroups, victim.path);
   });
   if (hook == hooks_.end()) return false;
-  const std::uint64_t id = ++state_.hook_runs;
-  const auto finished = answer({WantedEffect::Kind::start_hook, victim.path, hook->name, id});
+  const std::uint64_t id = ++scope_.state.hook_runs;
+  const auto finished =
+      scope_.effects.answer({WantedEffect::Kind::start_hook, victim.path, hook->name, id});
   if (!finished || *finished == EffectAnswer::yes) return false;
   HookWait wait{id, hook->name, {victim.path, victim.id}, {}};
   for (auto each = stack.rbegin(); each != stack.rend(); ++each) {
@@ -99,14 +104,14 @@ bool RuleEvaluation::waits_for_hook(PluginRun& run, const Cgroup& victim,
   return true;
 }
 
-RuleEvaluation::KillEnd RuleEvaluation::resume_kill(const Kill& arguments, PluginRun& run) {
+KillActions::KillEnd KillActions::resume_kill(const Kill& arguments, PluginRun& run) {
   const auto present = [this](const CgroupRef& ref) {
-    const Cgroup* found = observed_.find(ref.path);
+    const Cgroup* found = scope_.observed.find(ref.path);
     return found != nullptr && found->id == ref.id ? found : nullptr;
   };
   const HookWait wait = *run.state->hook;
   const auto finished =
-      answer({WantedEffect::Kind::poll_hook, wait.victim.path, wait.hook, wait.run});
+      scope_.effects.answer({WantedEffect::Kind::poll_hook, wait.victim.path, wait.hook, wait.run});
   if (!finished) return KillEnd::none;
   if (*finished != EffectAnswer::yes && hooks_in_time(run)) {
     run.report->attempts.push_back({wait.victim.path, AttemptOutcome::hook});
@@ -117,7 +122,7 @@ RuleEvaluation::KillEnd RuleEvaluation::resume_kill(const Kill& arguments, Plugi
   const Cgroup* victim = present(wait.victim);
   if (victim == nullptr) return KillEnd::none;
   const KillEnd end = kill_cgroup(arguments, run, *victim);
-  if (wanted_ || end != KillEnd::none) return end;
+  if (waits() || end != KillEnd::none) return end;
   std::vector<const Cgroup*> next;
   for (const CgroupRef& ref : wait.next) {
     const Cgroup* candidate = present(ref);
@@ -128,12 +133,12 @@ RuleEvaluation::KillEnd RuleEvaluation::resume_kill(const Kill& arguments, Plugi
   return try_candidates(arguments, run, std::move(next));
 }
 
-RuleEvaluation::KillEnd RuleEvaluation::kill_cgroup(const Kill& arguments, PluginRun& run,
-                                                    const Cgroup& victim) {
-  const bool dry = arguments.dry || config_.dry_run;
+KillActions::KillEnd KillActions::kill_cgroup(const Kill& arguments, PluginRun& run,
+                                              const Cgroup& victim) {
+  const bool dry = arguments.dry || scope_.config.dry_run;
   bool killed = true;
   if (!dry) {
-    const auto answered = answer({WantedEffect::Kind::kill, victim.path, {}, 0});
+    const auto answered = scope_.effects.answer({WantedEffect::Kind::kill, victim.path, {}, 0});
     if (!answered) return KillEnd::none;
     if (*answered == EffectAnswer::not_now) {
       run.report->attempts.push_back({victim.path, AttemptOutcome::held});
@@ -146,20 +151,21 @@ RuleEvaluation::KillEnd RuleEvaluation::kill_cgroup(const Kill& arguments, Plugi
                                           : AttemptOutcome::failed;
   run.report->attempts.push_back({victim.path, outcome});
   if (!killed) return KillEnd::none;
-  decision_.kills.push_back({victim.path, run.plugin->name, std::string(run.ruleset),
-                             run.chain == nullptr ? std::string() : run.chain->group, dry});
+  scope_.decision.kills.push_back({victim.path, run.plugin->name, std::string(run.ruleset),
+                                   run.chain == nullptr ? std::string() : run.chain->group, dry});
   return KillEnd::killed;
 }
 
 // oomd sleeps for the action's delay and then pauses the ruleset; here both are one pause.
-PluginResult RuleEvaluation::restart(const RestartUnit& arguments, PluginRun& run) {
-  const bool dry = arguments.dry || config_.dry_run;
+PluginResult KillActions::run(const RestartUnit& arguments, PluginRun& run) {
+  const bool dry = arguments.dry || scope_.config.dry_run;
   if (!dry) {
-    const auto worked = answer({WantedEffect::Kind::restart, arguments.service, {}, 0});
+    const auto worked =
+        scope_.effects.answer({WantedEffect::Kind::restart, arguments.service, {}, 0});
     if (!worked) return PluginResult::stop;
     if (*worked != EffectAnswer::yes) return PluginResult::proceed;
   }
-  decision_.restarts.push_back({arguments.service, dry});
+  scope_.decision.restarts.push_back({arguments.service, dry});
   run.extra_pause = arguments.post_action_delay;
   return PluginResult::stop;
 }

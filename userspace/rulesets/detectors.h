@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// oomd's detectors. A reading that is missing does not fire: neither high pressure nor a low number
+// of dying cgroups is concluded from it.
+#pragma once
+
+#include <cstdint>
+
+#include "model/rule_observation.h"
+#include "model/rule_state.h"
+#include "rulesets/decision.h"
+#include "rulesets/program.h"
+
+namespace forestall::rulesets {
+
+[[nodiscard]] PluginResult detect(const PressureAbove& arguments, const RuleObservation& observed,
+                                  PluginState& state);
+[[nodiscard]] PluginResult detect(const MemoryAbove& arguments, const RuleObservation& observed,
+                                  PluginState& state);
+[[nodiscard]] PluginResult detect(const MemoryReclaim& arguments, const RuleObservation& observed,
+                                  PluginState& state);
+[[nodiscard]] PluginResult detect(const SwapFree& arguments, const RuleObservation& observed);
+[[nodiscard]] PluginResult detect(const Exists& arguments, const RuleObservation& observed);
+[[nodiscard]] PluginResult detect(const DyingDescendants& arguments,
+                                  const RuleObservation& observed);
+
+// For all detectors: whether `met` has held for the duration, in seconds, and what that means.
+[[nodiscard]] bool held(bool met, std::int64_t duration, std::chrono::nanoseconds now,
+                        PluginState& state);
+[[nodiscard]] constexpr PluginResult fires(bool condition) {
+  return condition ? PluginResult::proceed : PluginResult::stop;
+}
+
+}  // namespace forestall::rulesets

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kill actions, from ranking to outcome, with their prekill hooks; and systemd_restart.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "rulesets/plugin_run.h"
+#include "rulesets/usage_history.h"
+
+namespace forestall::rulesets {
+
+class KillActions {
+ public:
+  // Both outlive it.
+  KillActions(RuleScope& scope, const UsageHistory& history)
+      : scope_(scope), history_(history), hooks_(scope.config.program.hooks()) {}
+
+  // Both end without a meaning if an effect is wanted.
+  PluginResult run(const Kill& arguments, PluginRun& run);
+  PluginResult run(const RestartUnit& arguments, PluginRun& run);
+
+ private:
+  enum class KillEnd : std::uint8_t { killed, none, deferred, held };
+
+  KillEnd resume_kill(const Kill& arguments, PluginRun& run);
+  // `stack` ends with the best candidate.
+  KillEnd try_candidates(const Kill& arguments, PluginRun& run, std::vector<const Cgroup*> stack);
+  [[nodiscard]] bool hooks_in_time(const PluginRun& run) const;
+  // Whether the kill of the victim now waits for a hook.
+  bool waits_for_hook(PluginRun& run, const Cgroup& victim,
+                      const std::vector<const Cgroup*>& stack);
+  KillEnd kill_cgroup(const Kill& arguments, PluginRun& run, const Cgroup& victim);
+  void collect_pgscan(const Kill& arguments, PluginState& state);
+  [[nodiscard]] bool waits() const { return scope_.effects.wanted().has_value(); }
+
+  RuleScope& scope_;
+  const UsageHistory& history_;
+  const std::vector<PrekillHook> hooks_;
+};
+
+}  // namespace forestall::rulesets
